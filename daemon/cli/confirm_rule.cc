@@ -20,7 +20,6 @@ namespace {
 // A diagnosis quotes the same few lines of many hosts; further templates add nothing.
 constexpr size_t kWordings = 5;
 constexpr size_t kExampleBytes = 1000;
-constexpr std::string_view kMask = "<*>";
 
 struct Wording {
   std::string pattern, example;

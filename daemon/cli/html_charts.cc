@@ -14,7 +14,7 @@ namespace {
 
 // Rows of the heat map; more would make the page long without more information. Suspects come
 // first.
-constexpr size_t kRowsMax = 48;
+constexpr size_t kChartRows = 48;
 constexpr size_t kSuspectRowsMax = 24;
 constexpr size_t kMarksMax = 8;  // labels of more diagnoses would cover each other
 constexpr size_t kRugMax = 200;
@@ -153,7 +153,7 @@ class Charts {
     take(r_.suspects);
     for (const Diagnosis& d : r_.diagnoses) take(d.hosts);
     suspects = rows.size();
-    for (const size_t i : choose_others(taken, kRowsMax - rows.size())) rows.push_back({&a_.hosts[i], -1});
+    for (const size_t i : choose_others(taken, kChartRows - rows.size())) rows.push_back({&a_.hosts[i], -1});
     return rows;
   }
 

@@ -32,7 +32,6 @@ std::vector<std::string_view> words(std::string_view text) {
 
 // The word with the holes of its masked form; unchanged if they do not match.
 std::string with_holes(std::string_view word, std::string_view form) {
-  constexpr std::string_view kMask = "<*>";
   std::string out, regex;
   for (size_t at = 0;;) {
     const size_t hole = form.find(kMask, at);

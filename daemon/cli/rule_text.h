@@ -6,6 +6,9 @@
 
 namespace culprit::cli {
 
+// The hole of a template.
+constexpr std::string_view kMask = "<*>";
+
 // A template of the message with a hole for each variable part; empty if the message has no fixed part.
 std::string template_of(std::string_view message);
 

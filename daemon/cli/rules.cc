@@ -12,7 +12,7 @@
 namespace culprit::cli {
 namespace {
 
-constexpr const char* kExamples = R"(
+constexpr const char* kRulesExamples = R"(
 Examples:
   culprit rules new site.fabric.flap --from node-3.log:120 > site.lua
   culprit rules check site.lua
@@ -92,12 +92,14 @@ std::string show_error(const rules::RuleError& error, bool color) {
   return out;
 }
 
+std::string place(const rules::RulePlace& p) { return fmt::format("{}:{}", p.file, p.line); }
+
 std::string one_line(std::string_view text) { return to_terminal(shorten(trim(text), kQuotedBytes)); }
 
 void add_rules(Command& app, Run& run) {
   Command* rules = app.add_subcommand("rules", "Write, prove, try and look up fault patterns");
   rules->require_subcommand();
-  rules->footer(kExamples);
+  rules->footer(kRulesExamples);
   add_rules_check(*rules, run);
   add_rules_test(*rules, run);
   add_rules_match(*rules, run);

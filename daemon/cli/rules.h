@@ -35,6 +35,9 @@ void write_errors(JsonWriter& w, const std::vector<rules::RuleError>& errors);
 // Whether standard output supports colour.
 bool wants_color();
 
+// "FILE:LINE".
+std::string place(const rules::RulePlace& p);
+
 // rules::RuleHit's text on one line of limited length.
 std::string one_line(std::string_view text);
 

@@ -11,7 +11,7 @@
 namespace culprit::cli {
 namespace {
 
-constexpr const char* kExamples = R"(
+constexpr const char* kRulesCheckExamples = R"(
 The files are checked on top of the shipped rules, which an override, `after` or `unless` may name. To check a
 changed copy of the shipped rules themselves, say --no-library.
 
@@ -130,7 +130,7 @@ int check(RuleChoice& o) {
 void add_rules_check(Command& rules, Run& run) {
   auto o = std::make_shared<RuleChoice>();
   Command* verb = rules.add_subcommand("check", "Load rule files and prove them with their examples");
-  verb->footer(kExamples);
+  verb->footer(kRulesCheckExamples);
   verb->add_option("PATH", o->rules.paths, "Rule files, and folders whose *.lua are read")->required();
   verb->add_flag("!--no-library", o->rules.library, "Without the shipped rules");
   add_rule_format(*verb, *o);

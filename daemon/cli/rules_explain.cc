@@ -10,17 +10,15 @@
 namespace culprit::cli {
 namespace {
 
-constexpr const char* kExamples = R"(
+constexpr const char* kRulesExplainExamples = R"(
 Examples:
   culprit rules explain nvidia.xid.79
   culprit rules explain site.fabric.flap --rules site.lua)";
 
-struct Options {
+struct RulesExplainOptions {
   RuleChoice choice;
   std::string id;
 };
-
-std::string place(const rules::RulePlace& p) { return fmt::format("{}:{}", p.file, p.line); }
 
 std::string_view blame(rules::Blame b) {
   switch (b) {
@@ -122,7 +120,7 @@ std::string to_json(const rules::Rule& rule) {
   return w.finish();
 }
 
-class Page {
+class RulePage {
  public:
   void row(std::string_view name, std::string_view text) {
     for (std::string_view line : split(text, '\n')) {
@@ -174,7 +172,7 @@ std::string change(const rules::Rule& rule, size_t i) {
 }
 
 std::string to_text(const rules::Rule& rule) {
-  Page page;
+  RulePage page;
   page.head(fmt::format("{}: {}{}", rule.id, rule.title, rule.enabled ? "" : " (switched off)"));
   page.row("defined", place(rule.place));
   for (size_t i = 0; i < rule.overridden.size(); ++i) page.row("changed", change(rule, i));
@@ -197,7 +195,7 @@ std::string to_text(const rules::Rule& rule) {
   return page.finish();
 }
 
-int explain(Options& o) {
+int explain(RulesExplainOptions& o) {
   app::LoadedRules loaded;
   if (!load_rules(o.choice, loaded)) return kUnable;
   const auto index = loaded.set->find(o.id);
@@ -210,9 +208,9 @@ int explain(Options& o) {
 }  // namespace
 
 void add_rules_explain(Command& rules, Run& run) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<RulesExplainOptions>();
   Command* verb = rules.add_subcommand("explain", "Tell all of one rule");
-  verb->footer(kExamples);
+  verb->footer(kRulesExplainExamples);
   verb->add_option("ID", o->id, "The rule")->required();
   add_rule_options(*verb, o->choice.rules);
   add_rule_format(*verb, o->choice);

@@ -7,7 +7,7 @@
 namespace culprit::cli {
 namespace {
 
-constexpr const char* kExamples = R"(
+constexpr const char* kRulesKeysExamples = R"(
 Examples:
   culprit rules keys
   culprit rules keys --format lua > culprit.lua)";
@@ -136,7 +136,7 @@ std::string keys_lua() {
 void add_rules_keys(Command& rules, Run& run) {
   auto format = std::make_shared<std::string>("markdown");
   Command* verb = rules.add_subcommand("keys", "Print the reference of all keys of a rule");
-  verb->footer(kExamples);
+  verb->footer(kRulesKeysExamples);
   verb->add_option("--format,-f", *format, "markdown, or lua: annotations for the Lua language server")
       ->one_of({"markdown", "lua"})
       ->show_default();

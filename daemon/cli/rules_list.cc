@@ -10,12 +10,10 @@
 namespace culprit::cli {
 namespace {
 
-constexpr const char* kExamples = R"(
+constexpr const char* kRulesListExamples = R"(
 Examples:
   culprit rules list
   culprit rules list --format json | jq -r 'select(.severity == "fatal") | .id')";
-
-std::string place(const rules::RulePlace& p) { return fmt::format("{}:{}", p.file, p.line); }
 
 int list(RuleChoice& o) {
   app::LoadedRules loaded;
@@ -40,7 +38,7 @@ int list(RuleChoice& o) {
 void add_rules_list(Command& rules, Run& run) {
   auto o = std::make_shared<RuleChoice>();
   Command* verb = rules.add_subcommand("list", "List all rules");
-  verb->footer(kExamples);
+  verb->footer(kRulesListExamples);
   add_rule_options(*verb, o->rules);
   add_rule_format(*verb, *o);
   verb->callback([o, &run] { run = [o] { return list(*o); }; });

@@ -12,7 +12,7 @@
 namespace culprit::cli {
 namespace {
 
-constexpr const char* kExamples = R"(
+constexpr const char* kRulesMatchExamples = R"(
 Examples:
   culprit rules match runs/failed
   culprit rules match node-3.log --rules site.lua --no-library
@@ -20,7 +20,7 @@ Examples:
 
 constexpr size_t kFlushBytes = 1 << 20;
 
-struct Options {
+struct RulesMatchOptions {
   ReadingOptions reading;
   RuleChoice choice;
 };
@@ -92,7 +92,7 @@ void print_matches(const app::RuleMatches& matches, const app::JobFiles& files) 
       complain(p.file.empty() || p.what.starts_with(p.file) ? p.what : p.file + ": " + p.what);
 }
 
-int match(Options& o) {
+int match(RulesMatchOptions& o) {
   if (Status status = resolve(o.reading); !status) return complain(status.error().text), kUnable;
   app::LoadedRules loaded;
   if (!load_rules(o.choice, loaded)) return kUnable;
@@ -115,9 +115,9 @@ int match(Options& o) {
 }  // namespace
 
 void add_rules_match(Command& rules, Run& run) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<RulesMatchOptions>();
   Command* verb = rules.add_subcommand("match", "Show which rules fire where in logs");
-  verb->footer(kExamples);
+  verb->footer(kRulesMatchExamples);
   add_reading_options(*verb, o->reading);
   add_rule_options(*verb, o->choice.rules);
   add_rule_format(*verb, o->choice);

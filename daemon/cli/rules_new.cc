@@ -8,14 +8,14 @@
 namespace culprit::cli {
 namespace {
 
-constexpr const char* kExamples = R"(
+constexpr const char* kRulesNewExamples = R"(
 Examples:
   culprit rules new site.storage.slow > site.lua
   culprit rules new site.fabric.flap --from node-3.log:120 > site.lua)";
 
-constexpr size_t kLineBytes = 2000;  // of the example
+constexpr size_t kMatchedBytes = 2000;  // of the example
 
-struct Options {
+struct RulesNewOptions {
   RuleChoice choice;
   std::string id, from;
 };
@@ -39,7 +39,7 @@ std::string skeleton(const std::string& id, const std::string& pattern, std::str
                      id, lua_text(pattern), lua_text(hit));
 }
 
-int make(Options& o) {
+int make(RulesNewOptions& o) {
   app::LoadedRules loaded;
   if (!load_rules(o.choice, loaded)) return kUnable;
   if (const auto index = loaded.set->find(o.id)) {
@@ -53,7 +53,7 @@ int make(Options& o) {
     if (!line) return complain(line.error().text), kUnable;
     logs::HeaderParser headers({});
     // Only the first part of a very long line is a useful example.
-    hit = line->text.substr(0, kLineBytes);
+    hit = line->text.substr(0, kMatchedBytes);
     while (hit.ends_with('\r')) hit.pop_back();
     pattern = template_of(trim(std::string_view(hit).substr(headers.parse(hit).message)));
     if (pattern.empty())
@@ -74,9 +74,9 @@ int make(Options& o) {
 }  // namespace
 
 void add_rules_new(Command& rules, Run& run) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<RulesNewOptions>();
   Command* verb = rules.add_subcommand("new", "Print a rule to begin with, which loads as it is");
-  verb->footer(kExamples);
+  verb->footer(kRulesNewExamples);
   verb->add_option("ID", o->id, "Its name, such as site.fabric.flap")->required();
   verb->add_option("--from", o->from, "FILE:LINE: make its template of this line");
   add_rule_options(*verb, o->choice.rules);

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kExamples = R"(
+constexpr const char* kRulesTestExamples = R"(
 Checks the examples of the rules, then the logs in testdata/ next to the rule files, with the times in these
 logs. The file testdata/NAME.expect lists the rules that must fire in testdata/NAME.log: one `rule-id` a line,
 followed by `x3` if the number of firings counts, or the word `none`. Shipped rules count only if listed.
@@ -203,7 +203,7 @@ void add_rules_test(Command& rules, Run& run) {
   auto o = std::make_shared<RuleChoice>();
   Command* verb =
       rules.add_subcommand("test", "Try rules with their examples and with the logs next to them");
-  verb->footer(kExamples);
+  verb->footer(kRulesTestExamples);
   verb->add_option("PATH", o->rules.paths, "Rule files, and folders whose *.lua are read")->required();
   verb->add_flag("!--no-library", o->rules.library, "Without the shipped rules");
   add_rule_format(*verb, *o);

@@ -15,12 +15,12 @@ namespace {
 
 using Stop = rules::NearRule::Stop;
 
-constexpr const char* kExamples = R"(
+constexpr const char* kRulesWhyExamples = R"(
 Examples:
   culprit rules why node-3.log:120
   culprit rules why node-3.log:120 --rules site.lua)";
 
-struct Options {
+struct RulesWhyOptions {
   ReadingOptions reading;
   RuleChoice choice;
   std::string place;
@@ -28,7 +28,8 @@ struct Options {
 };
 
 // The rules that fire on the line when the whole file is read, so windows and functions are considered.
-std::vector<uint32_t> firing(const Options& o, const app::LineOfFile& line, const app::LoadedRules& loaded) {
+std::vector<uint32_t> firing(const RulesWhyOptions& o, const app::LineOfFile& line,
+                             const app::LoadedRules& loaded) {
   std::vector<uint32_t> out;
   app::ReadProgress progress;
   auto files = app::collect_files({line.file}, o.reading.diagnose, progress);
@@ -125,7 +126,7 @@ std::string to_json(const std::vector<rules::NearRule>& nearest, const std::vect
   return out;
 }
 
-int why(Options& o) {
+int why(RulesWhyOptions& o) {
   if (Status status = resolve(o.reading); !status) return complain(status.error().text), kUnable;
   auto line = app::read_line(o.place);
   if (!line) return complain(line.error().text), kUnable;
@@ -147,9 +148,9 @@ int why(Options& o) {
 }  // namespace
 
 void add_rules_why(Command& rules, Run& run) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<RulesWhyOptions>();
   Command* verb = rules.add_subcommand("why", "Tell why rules fire or not on one line of a log");
-  verb->footer(kExamples);
+  verb->footer(kRulesWhyExamples);
   verb->add_option("FILE:LINE", o->place, "The line, from 1")->required();
   verb->add_option("--top", o->top, "How many rules to tell of")->between(1u, 1000u)->show_default();
   add_rule_options(*verb, o->choice.rules);

@@ -11,7 +11,7 @@
 namespace culprit::cli {
 namespace {
 
-struct Options {
+struct TemplatesOptions {
   ReadingOptions reading;
   std::string format = "text";
   bool lines = false;
@@ -23,7 +23,7 @@ struct Mined {
   std::vector<uint32_t> form_of_line;  // logs::kNoForm for a blank line
 };
 
-void read(const app::JobFiles& files, const Options& o, app::ReadProgress& progress, Mined& mined) {
+void read(const app::JobFiles& files, const TemplatesOptions& o, app::ReadProgress& progress, Mined& mined) {
   std::vector<core::Input> opened;
   for (const app::LogFile& f : files.logs) opened.emplace_back(core::SourceOpened{f.info});
   mined.engine.step(opened, kNoTime);
@@ -78,7 +78,7 @@ bool print_templates(const logs::JobLog& log, bool json) {
   return print(out);
 }
 
-int templates(Options& o) {
+int templates(TemplatesOptions& o) {
   if (Status status = resolve(o.reading); !status) return complain(status.error().text), kUnable;
   app::ReadProgress progress;
   auto watch = std::make_unique<Watch>(progress, !o.reading.quiet);
@@ -97,7 +97,7 @@ int templates(Options& o) {
 }  // namespace
 
 void add_templates(Command& app, Run& run) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<TemplatesOptions>();
   Command* verb = app.add_subcommand("templates", "Print the message templates of logs, most frequent first");
   add_reading_options(*verb, o->reading);
   verb->add_option("--format,-f", o->format, "text, or json: one object a line")

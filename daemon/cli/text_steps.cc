@@ -13,9 +13,9 @@
 namespace culprit::cli {
 namespace {
 
-constexpr size_t kSpells = 5, kLinks = 6, kRanks = 12;
+constexpr size_t kTextSpells = 5, kLinks = 6, kTextRanks = 12;
 constexpr size_t kNameColumns = 26;  // of a rank and its host before its row
-constexpr size_t kSuspects = 3;
+constexpr size_t kTextSuspects = 3;
 
 class StepText {
  public:
@@ -47,9 +47,10 @@ class StepText {
 
   static std::string who(const Irregularity& x) {
     std::vector<std::string> parts;
-    for (size_t i = 0; i < std::min(x.suspects.size(), kSuspects); ++i)
+    for (size_t i = 0; i < std::min(x.suspects.size(), kTextSuspects); ++i)
       parts.push_back(rank_place(x.suspects[i]));
-    if (x.suspects.size() > kSuspects) parts.push_back(fmt::format("{} more", x.suspects.size() - kSuspects));
+    if (x.suspects.size() > kTextSuspects)
+      parts.push_back(fmt::format("{} more", x.suspects.size() - kTextSuspects));
     if (!x.links.empty()) parts.push_back(fmt::format("link {} - {}", x.links[0].a, x.links[0].b));
     return parts.empty() ? "no single rank or link" : fmt::format("{}", fmt::join(parts, ", "));
   }
@@ -61,7 +62,7 @@ class StepText {
     for (const Irregularity& x : r_.irregularities) shown.push_back(&x);
     std::stable_sort(shown.begin(), shown.end(),
                      [](const Irregularity* a, const Irregularity* b) { return cost(*a) > cost(*b); });
-    if (shown.size() > kSpells) shown.resize(kSpells);
+    if (shown.size() > kTextSpells) shown.resize(kTextSpells);
     std::sort(shown.begin(), shown.end(),
               [](const Irregularity* a, const Irregularity* b) { return a->first_step < b->first_step; });
     add(fmt::format("  {:<18} {:>7} {:>11}  {:<7} {}", "when", "slower", "a step", "kind", "suspects"),
@@ -119,7 +120,7 @@ class StepText {
 
   void heat(const std::vector<StepBin>& bins) {
     static constexpr std::array<const char*, 5> kShades{" ", "░", "▒", "▓", "█"};
-    const std::vector<HeatRow> rows = heat_rows(r_, bins, kRanks);
+    const std::vector<HeatRow> rows = heat_rows(r_, bins, kTextRanks);
     const double most = most_excess(rows);
     if (most <= 0) return;
     add("");

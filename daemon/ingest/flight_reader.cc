@@ -7,6 +7,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "base/ascii.h"
 #include "base/limits.h"
 #include "ingest/decompress.h"
 #include "ingest/pickle.h"
@@ -15,15 +16,12 @@ namespace culprit::ingest {
 namespace {
 
 using Ref = DataTree::Ref;
-using Kind = DataTree::Kind;
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 // Writes sizes in Python's notation, limited in length: an untrusted list may be its own member.
 void write_value(const DataTree& tree, Ref at, int depth, std::string& out) {
   constexpr size_t kLongest = 256;
   if (out.size() > kLongest) return;
-  if (tree.kind(at) != Kind::kList || depth > 4) {
+  if (tree.kind(at) != DataTree::Kind::kList || depth > 4) {
     if (const auto n = tree.integer(at))
       out += std::to_string(*n);
     else
@@ -108,7 +106,7 @@ class Reader {
       if (const auto n = tree_.integer(member); n && *n >= 0) take(static_cast<uint64_t>(*n));
     const std::string_view text = tree_.text(at);
     for (size_t i = 0; i < text.size();) {
-      if (!is_digit(text[i])) {
+      if (!digit(text[i])) {
         ++i;
         continue;
       }
@@ -267,13 +265,13 @@ std::optional<uint32_t> rank_in_name(std::string_view path) {
   };
   for (const std::string_view mark : {"_dump_", "trace_rank_", "rank_", "rank"}) {
     const size_t at = name.rfind(mark);
-    if (at == name.npos || at + mark.size() >= name.size() || !is_digit(name[at + mark.size()])) continue;
+    if (at == name.npos || at + mark.size() >= name.size() || !digit(name[at + mark.size()])) continue;
     return number_at(at + mark.size());
   }
   size_t end = name.size();
-  while (end > 0 && !is_digit(name[end - 1])) --end;
+  while (end > 0 && !digit(name[end - 1])) --end;
   size_t first = end;
-  while (first > 0 && is_digit(name[first - 1])) --first;
+  while (first > 0 && digit(name[first - 1])) --first;
   return first < end ? number_at(first) : std::nullopt;
 }
 
@@ -290,7 +288,7 @@ Result<ReadFlight> parse_flight(std::string_view bytes, const std::string& path)
   ReadFlight out;
   out.dump.file = path;
   if (!read.problem.empty()) out.problem = Problem{path, read.offset, read.problem};
-  if (!read.root || read.tree.kind(*read.root) != Kind::kTable)
+  if (!read.root || read.tree.kind(*read.root) != DataTree::Kind::kTable)
     return fail(
         ErrorCode::kInvalid,
         fmt::format("{}: {}", path, read.problem.empty() ? "is no Flight Recorder dump" : read.problem));

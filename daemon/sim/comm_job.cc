@@ -96,13 +96,13 @@ void choose_severity(const CommSite& site, const Programs& programs, CommFault& 
   fault.severity = trial.severity;
 }
 
-struct Run {
+struct CommRun {
   std::vector<double> with_ms, without_ms;
   std::vector<std::vector<double>> without_each;  // by fault
   bool stuck = false;
 };
 
-Result<Run> run(const CommSite& site, const std::vector<CommFault>& faults, CommFiles& files) {
+Result<CommRun> run(const CommSite& site, const std::vector<CommFault>& faults, CommFiles& files) {
   const Programs programs = make_programs(site);
   std::vector<const CommFault*> all;
   for (const CommFault& fault : faults) all.push_back(&fault);
@@ -113,7 +113,7 @@ Result<Run> run(const CommSite& site, const std::vector<CommFault>& faults, Comm
     others.erase(others.begin() + static_cast<int64_t>(i));
     each.push_back(std::make_unique<Variant>(site, others, false));
   }
-  Run out;
+  CommRun out;
   out.without_each.resize(faults.size());
   for (uint32_t step = 0; step < site.steps && !real.stuck(); ++step) {
     out.with_ms.push_back(
@@ -139,7 +139,7 @@ std::string numbers(const std::vector<double>& list) {
   return list_of(list.size(), [&](size_t i) { return fmt::format("{:.3f}", list[i]); });
 }
 
-std::string fault_json(const CommSite& site, const CommFault& fault, const Run& run, size_t index) {
+std::string fault_json(const CommSite& site, const CommFault& fault, const CommRun& run, size_t index) {
   std::vector<uint32_t> steps;
   std::vector<double> cost;
   double most = 0;
@@ -168,7 +168,7 @@ std::string fault_json(const CommSite& site, const CommFault& fault, const Run& 
 }
 
 std::string truth(const CommJobOptions& o, const CommSite& s, const std::vector<CommFault>& faults,
-                  const Run& run) {
+                  const CommRun& run) {
   std::string out = fmt::format(
       "{{\n  \"seed\": {}, \"world\": {}, \"hosts\": {}, \"ranks_per_host\": {},\n"
       "  \"parallel\": {{\"tp\": {}, \"cp\": {}, \"dp\": {}, \"pp\": {}, \"ep\": {}}},\n"
@@ -206,7 +206,7 @@ Status simulate_comm(const CommJobOptions& options, const std::string& out) {
   for (const CommFault& fault : faults) kept.insert(kept.end(), fault.hosts.begin(), fault.hosts.end());
   CommFiles files(options, *site, kept, out + "/job");
   if (Status status = files.begin(); !status) return status;
-  Result<Run> done = run(*site, faults, files);
+  Result<CommRun> done = run(*site, faults, files);
   if (!done) return tl::unexpected(done.error());
   return write_text(out + "/truth.json", truth(options, *site, faults, *done));
 }

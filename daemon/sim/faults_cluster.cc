@@ -6,8 +6,6 @@ namespace culprit::sim {
 namespace {
 
 using namespace spell;
-constexpr Scope kHostOnly = Scope::kHost;
-constexpr Scope kEverywhere = Scope::kEverywhere;
 
 constexpr ScriptLine kHostOom[] = {
     {kVictimKernel, kDmesg, W, 0, 5,
@@ -101,7 +99,7 @@ constexpr ScriptLine kTimeLimit[] = {
     {kRank, kRaw, W, 500, 2500, "Terminated", 1, 0, 60},
 };
 
-constexpr FaultKind kFaults[] = {
+constexpr FaultKind kClusterFaults[] = {
     {"host-oom",
      "the kernel kills a rank for memory",
      Category::kUser,
@@ -250,6 +248,6 @@ constexpr FaultKind kFaults[] = {
 
 }  // namespace
 
-std::span<const FaultKind> faults_cluster() { return kFaults; }
+std::span<const FaultKind> faults_cluster() { return kClusterFaults; }
 
 }  // namespace culprit::sim

@@ -6,7 +6,6 @@ namespace culprit::sim {
 namespace {
 
 using namespace spell;
-constexpr Scope kHostOnly = Scope::kHost;
 
 constexpr ScriptLine kGpuLost[] = {
     {kVictimKernel, kDmesg, E, 0, 5,
@@ -228,7 +227,7 @@ constexpr ScriptLine kDriverTpu[] = {
      "available backend)"},
 };
 
-constexpr FaultKind kFaults[] = {
+constexpr FaultKind kHardwareFaults[] = {
     {"gpu-lost", "an accelerator falls off its bus (Xid 79 and the like)", Category::kHardware,
      Component::kGpu, Symptom::kCrash, Stage::kIterative, kHostOnly, Course::kStop, Tail::kReset, 134, false,
      false, 100, kGpuLost, kNpuLost, kTpuLost},
@@ -264,6 +263,6 @@ constexpr FaultKind kFaults[] = {
 
 }  // namespace
 
-std::span<const FaultKind> faults_hardware() { return kFaults; }
+std::span<const FaultKind> faults_hardware() { return kHardwareFaults; }
 
 }  // namespace culprit::sim

@@ -6,9 +6,7 @@ namespace culprit::sim {
 namespace {
 
 using namespace spell;
-constexpr Scope kHostOnly = Scope::kHost;
 constexpr Scope kRankOnly = Scope::kRank;
-constexpr Scope kEverywhere = Scope::kEverywhere;
 
 constexpr ScriptLine kAllRanks[] = {
     {kRank, kRaw, E, 0, 900,
@@ -132,7 +130,7 @@ constexpr ScriptLine kMismatchTpu[] = {
      "INVALID_ARGUMENT"},
 };
 
-constexpr FaultKind kFaults[] = {
+constexpr FaultKind kProgramFaults[] = {
     {"user-error-all-ranks",
      "a Python error on all ranks",
      Category::kUser,
@@ -239,6 +237,6 @@ constexpr FaultKind kFaults[] = {
 
 }  // namespace
 
-std::span<const FaultKind> faults_program() { return kFaults; }
+std::span<const FaultKind> faults_program() { return kProgramFaults; }
 
 }  // namespace culprit::sim

@@ -79,9 +79,9 @@ constexpr ScriptLine kLeak[] = {
 
 constexpr Category kHw = Category::kHardware, kPlat = Category::kPlatform, kFrame = Category::kFramework;
 constexpr auto kSlowdown = Symptom::kSlowdown;
-constexpr FaultKind kFaults[] = {
+constexpr FaultKind kQuietFaults[] = {
     {"gpu-hang-silent",
-     "an accelerator hangs without a word; its counters differ, then the others time out",
+     "an accelerator hangs without a message; its counters differ, then the others time out",
      kHw,
      Component::kGpu,
      Symptom::kHang,
@@ -228,6 +228,6 @@ constexpr FaultKind kFaults[] = {
 
 }  // namespace
 
-std::span<const FaultKind> faults_quiet() { return kFaults; }
+std::span<const FaultKind> faults_quiet() { return kQuietFaults; }
 
 }  // namespace culprit::sim

@@ -7,6 +7,7 @@ namespace culprit::sim::spell {
 
 using enum Shape;
 using enum Who;
+constexpr Scope kHostOnly = Scope::kHost, kEverywhere = Scope::kEverywhere;
 constexpr Tone D = Tone::kDebug, I = Tone::kInfo, W = Tone::kWarning, E = Tone::kError;
 
 }  // namespace culprit::sim::spell

@@ -252,7 +252,7 @@ constexpr LineSpec kNemoEvaluation[] = {
      "Validation DataLoader 0: 100%|██████████| 20/20 [00:<i:10:59><w:00,20>, <f:1:3:2>it/s]"},
 };
 
-constexpr FrameworkLines kAll[] = {
+constexpr FrameworkLines kMegatronLines[] = {
     {"megatron", "Megatron-LM: the last pipeline rank prints iteration lines", kLaunch, kInit,
      kMegatronIteration, kCheckpoint, kEvaluation, kTeardown},
     {"megatron-deepspeed", "Megatron-DeepSpeed, with DeepSpeed's own log lines", kLaunch, kDeepInit,
@@ -263,6 +263,6 @@ constexpr FrameworkLines kAll[] = {
 
 }  // namespace
 
-std::span<const FrameworkLines> frameworks_megatron() { return kAll; }
+std::span<const FrameworkLines> frameworks_megatron() { return kMegatronLines; }
 
 }  // namespace culprit::sim

@@ -131,7 +131,7 @@ constexpr LineSpec kPlainTeardown[] = {
      "comm 0x<x:12> rank <r> nranks <R> cudaDev <l> busId <x:5> - Abort COMPLETE"},
 };
 
-constexpr FrameworkLines kAll[] = {
+constexpr FrameworkLines kOtherLines[] = {
     {"mindspore", "MindSpore with MindFormers on Ascend, with plog lines", kMindLaunch, kMindInit,
      kMindIteration, kMindCheckpoint, kMindEvaluation, kMindTeardown},
     {"maxtext", "MaxText (JAX) on TPU: every host prints its steps", kMaxLaunch, kMaxInit, kMaxIteration,
@@ -142,6 +142,6 @@ constexpr FrameworkLines kAll[] = {
 
 }  // namespace
 
-std::span<const FrameworkLines> frameworks_others() { return kAll; }
+std::span<const FrameworkLines> frameworks_others() { return kOtherLines; }
 
 }  // namespace culprit::sim

@@ -129,7 +129,7 @@ constexpr LineSpec kLightningTeardown[] = {
     {kHost, kPython, I, 80, "teardown complete on <h>, failures=0"},
 };
 
-constexpr FrameworkLines kAll[] = {
+constexpr FrameworkLines kTrainerLines[] = {
     {"hf-trainer", "transformers Trainer: dicts of losses and tqdm bars on rank 0", kHfLaunch, kHfInit,
      kHfIteration, kHfCheckpoint, kHfEvaluation, kHfTeardown},
     {"lightning", "PyTorch Lightning: progress bars on rank 0", kLightningLaunch, kLightningInit,
@@ -138,6 +138,6 @@ constexpr FrameworkLines kAll[] = {
 
 }  // namespace
 
-std::span<const FrameworkLines> frameworks_trainers() { return kAll; }
+std::span<const FrameworkLines> frameworks_trainers() { return kTrainerLines; }
 
 }  // namespace culprit::sim

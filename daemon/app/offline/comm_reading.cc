@@ -19,11 +19,8 @@ namespace {
 constexpr size_t kBlock = 2048;
 // Blocks per round: one thread reads them while another feeds the previous round to the engine; 32 MB.
 constexpr size_t kBlocks = 256;
-// Limits of open files. A plain file needs a descriptor. A compressed one also needs a buffer of 256 KB and a
-// window of at most its content's length.
-constexpr size_t kOpen = 16'384, kOpenCompressed = 512;
 
-struct Reading {
+struct CommInput {
   const ingest::SourceFile* file = nullptr;
   ingest::CommFile reader;
   uint64_t reported = 0;  // bytes reported as progress
@@ -88,7 +85,7 @@ class CommReader {
       out.problems.push_back({file.path, std::nullopt, std::move(what)});
       return;
     }
-    readings_[index] = std::make_unique<Reading>(Reading{&file, std::move(*reader), 0});
+    readings_[index] = std::make_unique<CommInput>(CommInput{&file, std::move(*reader), 0});
     out.bytes += kCommHeaderBytes;
     compressed_ += file.compression != ingest::Compression::kNone;
     turns_.insert({0, 0, index});
@@ -96,7 +93,7 @@ class CommReader {
 
   void read(Round& out) {
     Turn turn = turns_.extract(turns_.begin()).value();
-    Reading& one = *readings_[turn.file];
+    CommInput& one = *readings_[turn.file];
     Block& block = out.blocks[out.used];
     try {
       one.reader.next(block.records, kBlock);
@@ -125,8 +122,8 @@ class CommReader {
 
   const std::vector<ingest::SourceFile>& files_;
   ReadProgress& progress_;
-  std::vector<std::unique_ptr<Reading>> readings_;  // by file, null if not open
-  std::set<Turn> turns_;                            // of the open files
+  std::vector<std::unique_ptr<CommInput>> readings_;  // by file, null if not open
+  std::set<Turn> turns_;                              // of the open files
   size_t next_file_ = 0, open_max_ = 0, compressed_ = 0;
 };
 

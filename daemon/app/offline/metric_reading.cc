@@ -15,16 +15,13 @@
 namespace culprit::app {
 namespace {
 
-// Limits of open files: one for each rank of the largest jobs; fewer compressed ones because of their
-// windows.
-constexpr size_t kOpen = 16'384, kOpenCompressed = 512;
 // Text in memory: of all open files together, and at least a few lines of each.
 constexpr size_t kTextBytes = 128 << 20, kTextBytesLeast = 16 << 10;
 // Lines read at a time from an only file.
 constexpr size_t kLinesAtOnce = 256;
 
-struct Reading {
-  Reading(const LogFile& f, ingest::StreamReader r) : file(&f), reader(std::move(r)) {}
+struct MetricInput {
+  MetricInput(const LogFile& f, ingest::StreamReader r) : file(&f), reader(std::move(r)) {}
   const LogFile* file;
   ingest::StreamReader reader;
   std::optional<ingest::ChunkBuffer> chunk;
@@ -93,13 +90,13 @@ class MetricReader {
       out_.problems.push_back({file.file.path, std::nullopt, std::move(what)});
       return;
     }
-    readings_[index] = std::make_unique<Reading>(file, std::move(*reader));
+    readings_[index] = std::make_unique<MetricInput>(file, std::move(*reader));
     compressed_ += file.file.compression != ingest::Compression::kNone;
     go_on({0, 0, index});
   }
 
   void go_on(const Turn& turn) {
-    Reading& reading = *readings_[turn.file];
+    MetricInput& reading = *readings_[turn.file];
     try {
       feed(reading);
       read(reading, turn);
@@ -111,7 +108,7 @@ class MetricReader {
   }
 
   void close(size_t index) {
-    Reading& r = *readings_[index];
+    MetricInput& r = *readings_[index];
     const std::string& path = r.file->file.path;
     if (r.reader.problem()) out_.problems.push_back(*r.reader.problem());
     for (Problem& problem : r.broken.problems(path)) out_.problems.push_back(std::move(problem));
@@ -124,7 +121,7 @@ class MetricReader {
   }
 
   // Reads up to the next valid line; from an only file several lines.
-  void read(Reading& r, Turn turn) {
+  void read(MetricInput& r, Turn turn) {
     const size_t wanted = files_.size() == 1 ? kLinesAtOnce : 1;
     r.pending = {};
     // Checked per line: lines of other jobs in a large file must not delay a stop.
@@ -144,7 +141,7 @@ class MetricReader {
     turns_.insert(turn);
   }
 
-  bool next_line(Reading& r) {
+  bool next_line(MetricInput& r) {
     while (!r.chunk || r.at >= r.chunk->bytes.size()) {
       if (r.ended) return false;
       r.chunk = r.reader.next(r.chunk ? std::move(*r.chunk) : ingest::ChunkBuffer{});
@@ -178,7 +175,7 @@ class MetricReader {
     return false;
   }
 
-  void feed(Reading& r) {
+  void feed(MetricInput& r) {
     TraceBatch& batch = r.pending;
     const SourceInfo& info = r.file->info;
     const TraceLogFeeder taker{parser_, parsed_, [this](core::Input input) { step(std::move(input)); }};
@@ -214,8 +211,8 @@ class MetricReader {
   ReadProgress& progress_;
   logs::LineParser parser_;
   logs::LogBatch parsed_;
-  std::vector<std::unique_ptr<Reading>> readings_;  // by file, null if not open
-  std::set<Turn> turns_;                            // of the open files
+  std::vector<std::unique_ptr<MetricInput>> readings_;  // by file, null if not open
+  std::set<Turn> turns_;                                // of the open files
   size_t next_file_ = 0, open_max_ = 0, compressed_ = 0, text_bytes_ = 0;
   SourceId next_source_;
   MetricsRead out_;

@@ -6,6 +6,10 @@
 
 namespace culprit::app {
 
+// Limits of open files: one for each rank of the largest jobs. A plain file needs a descriptor. A compressed
+// one also needs a buffer of 256 KB and a window of at most its content's length.
+constexpr size_t kOpen = 16'384, kOpenCompressed = 512;
+
 // Number of descriptors that may be opened, at most slightly more than `wanted`: the raised limit minus a
 // reserve for other files.
 size_t descriptors_for(size_t wanted);

@@ -2,12 +2,10 @@
 
 #include <map>
 
+#include "base/flat_map.h"
+
 namespace culprit::logs {
-namespace {
-
-constexpr size_t kAhead = 8;  // concurrent look-ups: as many as a core supports
-
-}  // namespace
+namespace {}  // namespace
 
 void BatchGroups::open(const LogBatch& batch, WriterRecords& records, bool trimmed) {
   std::vector<bool> used(batch.groups.size(), !trimmed);
@@ -45,10 +43,10 @@ uint32_t BatchGroups::open_form(const LogBatch& batch, uint32_t local) {
 
 void BatchGroups::count() const {
   for (size_t i = 0; i < groups_.size(); ++i) {
-    if (i + 2 * kAhead < groups_.size() && groups_[i + 2 * kAhead].lines.count > 0)
-      templates_.prefetch_slot(groups_[i + 2 * kAhead].lines);
-    if (i + kAhead < groups_.size() && groups_[i + kAhead].lines.count > 0)
-      templates_.prefetch_counts(groups_[i + kAhead].lines);
+    if (i + 2 * kPrefetchAhead < groups_.size() && groups_[i + 2 * kPrefetchAhead].lines.count > 0)
+      templates_.prefetch_slot(groups_[i + 2 * kPrefetchAhead].lines);
+    if (i + kPrefetchAhead < groups_.size() && groups_[i + kPrefetchAhead].lines.count > 0)
+      templates_.prefetch_counts(groups_[i + kPrefetchAhead].lines);
     if (groups_[i].lines.count > 0) templates_.count(groups_[i].lines);
   }
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "base/ascii.h"
+
 namespace culprit::logs {
 namespace {
 
@@ -12,8 +14,6 @@ constexpr uint32_t kProof = 7;
 // Words before numbers of messages, processes and places, which may count up as regularly as iterations.
 constexpr std::array<std::string_view, 12> kOtherNumbers = {
     "seq", "seqno", "sequence", "opcount", "id", "pid", "tid", "port", "slot", "uid", "offset", "nonce"};
-
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
 
 // Whether the word before the number at `at` names another kind of number.
 bool counts_others(std::string_view text, size_t at) {

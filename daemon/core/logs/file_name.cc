@@ -1,19 +1,15 @@
 #include "core/logs/file_name.h"
 
-#include "core/logs/ascii.h"
-
 #include <algorithm>
 #include <array>
+
+#include "base/ascii.h"
+#include "base/limits.h"
 
 namespace culprit::logs {
 namespace {
 
-constexpr uint32_t kDevicesMax = 64;  // per host
-constexpr size_t kJobDigits = 3;      // after a word, a job's number has three digits or more
-
-bool all_digits(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), digit);
-}
+constexpr size_t kJobDigits = 3;  // after a word, a job's number has three digits or more
 
 // "default_trainer-worker-0_1f6e3c1a-7d0e-4c3b-9a54-0f3a5d1c2b3e": the folder of a pod in Kubernetes, from
 // namespace, name and UID.
@@ -79,7 +75,7 @@ class Reader {
     const auto rank = find_numbered(name_, "rank");
     if (rank) out_.rank = rank->number;
     // Larger numbers after "device" are processes (Ascend's device-<pid>_<time>.log).
-    if (const auto device = find_numbered(name_, "device"); device && device->number < kDevicesMax)
+    if (const auto device = find_numbered(name_, "device"); device && device->number < limits::kDevicesOfHost)
       out_.local = device->number;
     return rank;
   }

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/ascii.h"
 #include "base/hash.h"
-#include "core/logs/ascii.h"
 #include "core/logs/header_scan.h"
 #include "core/logs/host_name.h"
 

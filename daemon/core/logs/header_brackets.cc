@@ -2,7 +2,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/logs/ascii.h"
+#include "base/ascii.h"
+#include "base/limits.h"
 #include "core/logs/header_scan.h"
 #include "core/logs/host_name.h"
 
@@ -13,17 +14,6 @@ namespace {
 constexpr size_t kBracketMax = 200;
 constexpr size_t kParenMax = 100;
 // "[node-17:0]" is a host and its device, "[nid006549:31808]" a host and a process. No host has more devices.
-constexpr uint32_t kDevicesMax = 64;
-
-bool all_digits(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return digit(c); });
-}
-
-uint32_t number(std::string_view digits) {
-  uint32_t n = 0;
-  for (char c : digits.substr(0, 9)) n = n * 10 + static_cast<uint32_t>(c - '0');
-  return n;
-}
 
 bool is_name(std::string_view text) {
   if (text.empty() || !(alpha(text[0]) || text[0] == '_')) return false;
@@ -62,8 +52,8 @@ size_t HeaderScan::take_bracket_number(size_t pos, size_t close) {
     }
     if (digits > 9) return 0;
     fields_.header.kernel = fields_.header.kernel_time = fields_.has_time = true;
-    fields_.header.time_ns = number(line_.substr(begin, digits)) * kNsPerSecond +
-                             number(line_.substr(begin + digits + 1, 6)) * kNsPerUs;
+    fields_.header.time_ns = digits_value(line_.substr(begin, digits)) * kNsPerSecond +
+                             digits_value(line_.substr(begin + digits + 1, 6)) * kNsPerUs;
     return close + 1;
   }
   if (begin != pos + 1) return 0;
@@ -92,7 +82,7 @@ size_t HeaderScan::take_bracket_number(size_t pos, size_t close) {
     if (after.substr(0, 8) != "<stdout>" && after.substr(0, 8) != "<stderr>" &&
         after.substr(0, 8) != "<stddia>")
       return 0;
-    fields_.note_rank(number(line_.substr(begin + digits + 1, close - begin - digits - 1)), false);
+    fields_.note_rank(digits_value(line_.substr(begin + digits + 1, close - begin - digits - 1)), false);
     return close + 9 + (text_.peek(close + 9) == ':');
   }
   return 0;
@@ -138,7 +128,8 @@ size_t HeaderScan::take_bracket_place(size_t pos, size_t close) {
     const std::string_view name = content.substr(0, mark), digits = content.substr(mark + 1);
     if (!all_digits(digits) || !hosts_.is_host(name)) return 0;
     fields_.note_host(name);
-    if (digits.size() < 4 && number(digits) < kDevicesMax) fields_.header.local = number(digits);
+    if (digits.size() < 4 && digits_value(digits) < limits::kDevicesOfHost)
+      fields_.header.local = digits_value(digits);
     return behind;
   }
   if (!digit(content.back()) && !content.starts_with("host")) return 0;
@@ -148,7 +139,7 @@ size_t HeaderScan::take_bracket_place(size_t pos, size_t close) {
   // torchrun's tee prefix: the name of the role and the local rank
   if (colon && letters >= 3 && digits.size() <= 3 && all_digits(digits) &&
       host_form(content) != HostForm::kMachine) {
-    if (fields_.header.local == kNoRank) fields_.header.local = number(digits);
+    if (fields_.header.local == kNoRank) fields_.header.local = digits_value(digits);
     fields_.place = true;
     return behind;
   }
@@ -167,7 +158,8 @@ size_t HeaderScan::take_bracket_address(size_t pos, size_t close) {
   const bool device = all_digits(digits) && address(content.substr(0, mark));
   if (!device && !address(content)) return 0;
   fields_.note_host(device ? content.substr(0, mark) : content);
-  if (device && digits.size() < 4 && number(digits) < kDevicesMax) fields_.header.local = number(digits);
+  if (device && digits.size() < 4 && digits_value(digits) < limits::kDevicesOfHost)
+    fields_.header.local = digits_value(digits);
   return close + 1 + (text_.peek(close + 1) == ':');
 }
 
@@ -317,9 +309,9 @@ size_t HeaderScan::take_paren_words(size_t pos) {
       } else if (key == "Device" || key == "RankID" || key == "rank" || key == "local_rank") {
         if (all_digits(value) && value.size() < 7) {
           if (key == "RankID" || key == "rank")
-            fields_.note_rank(number(value), false);
+            fields_.note_rank(digits_value(value), false);
           else
-            fields_.header.local = number(value);
+            fields_.header.local = digits_value(value);
         }
       } else {
         return 0;

@@ -1,7 +1,7 @@
 // Fields that begin with a digit, and headers of kernels and supercomputers that do.
 #include <algorithm>
 
-#include "core/logs/ascii.h"
+#include "base/ascii.h"
 #include "core/logs/header_scan.h"
 #include "core/logs/host_name.h"
 
@@ -11,12 +11,6 @@ namespace {
 // srun pads its labels to the width of the largest task number: at most five digits. Lists that programs
 // print are indented further.
 constexpr size_t kTaskWidthMax = 5;
-
-uint64_t number(std::string_view line, size_t pos, size_t digits) {
-  uint64_t n = 0;
-  for (size_t i = 0; i < digits; ++i) n = n * 10 + static_cast<uint64_t>(line[pos + i] - '0');
-  return n;
-}
 
 // The eight levels of syslog and the kernel.
 Level kernel_level(uint64_t priority) {
@@ -88,7 +82,7 @@ size_t HeaderScan::take_task(size_t pos, size_t digits) {
   if (end < line_.size() && next != ' ' && next != '[') return 0;
   if (fields_.header.rank != kNoRank) return 0;
   if (pos == lead_ && pos + digits > kTaskWidthMax && pos > 0) return 0;
-  fields_.note_rank(static_cast<uint32_t>(number(line_, pos, digits)), true);
+  fields_.note_rank(static_cast<uint32_t>(digits_value(line_, pos, digits)), true);
   return end;
 }
 
@@ -103,7 +97,7 @@ size_t HeaderScan::take_pid(size_t pos, size_t digits) {
       const size_t device = text_.digits_at(end + 2);
       if (text_.peek(end + 2 + device) == ']' && device <= 3) {
         if (fields_.header.local == kNoRank)
-          fields_.header.local = static_cast<uint32_t>(number(line_, end + 2, device));
+          fields_.header.local = static_cast<uint32_t>(digits_value(line_, end + 2, device));
         return end + 3 + device;
       }
     }
@@ -152,8 +146,8 @@ size_t HeaderScan::take_kmsg(size_t pos) {
   size_t end = third + micros + 1;
   while (end < line_.size() && line_[end] != ';' && end < third + micros + 40) ++end;
   if (text_.peek(end) != ';') return 0;
-  fields_.note_level(kernel_level(number(line_, pos, priority)));
-  fields_.header.time_ns = static_cast<TimeNs>(number(line_, third, micros)) * kNsPerUs;
+  fields_.note_level(kernel_level(digits_value(line_, pos, priority)));
+  fields_.header.time_ns = static_cast<TimeNs>(digits_value(line_, third, micros)) * kNsPerUs;
   fields_.header.kernel = fields_.header.kernel_time = fields_.has_time = true;
   return end + 1;
 }
@@ -162,7 +156,7 @@ size_t HeaderScan::take_kmsg(size_t pos) {
 size_t HeaderScan::take_priority(size_t pos) {
   const size_t digits = text_.digits_at(pos + 1);
   if (pos != lead_ || digits == 0 || digits > 3 || text_.peek(pos + 1 + digits) != '>') return 0;
-  fields_.note_level(kernel_level(number(line_, pos + 1, digits)));
+  fields_.note_level(kernel_level(digits_value(line_, pos + 1, digits)));
   size_t end = pos + digits + 2;
   if (digit(text_.peek(end)) && text_.peek(end + 1) == ' ' && text_.digits_at(end + 2) == 4) end += 2;
   return end;

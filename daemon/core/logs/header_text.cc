@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "core/logs/ascii.h"
+#include "base/ascii.h"
 #include "core/logs/host_name.h"
 
 namespace culprit::logs {

@@ -2,18 +2,12 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/logs/ascii.h"
+#include "base/ascii.h"
 #include "core/logs/header_scan.h"
 #include "core/logs/host_name.h"
 
 namespace culprit::logs {
 namespace {
-
-uint32_t digits_value(std::string_view digits) {
-  uint32_t n = 0;
-  for (char c : digits.substr(0, 9)) n = n * 10 + static_cast<uint32_t>(c - '0');
-  return n;
-}
 
 // "a.b.OutOfMemoryError" names a failure, not a logger.
 bool names_a_failure(std::string_view name) {

@@ -1,9 +1,9 @@
 #include "core/logs/host_name.h"
 
-#include "core/logs/ascii.h"
-
 #include <algorithm>
 #include <array>
+
+#include "base/ascii.h"
 
 namespace culprit::logs {
 namespace {
@@ -121,10 +121,6 @@ struct Parts {
   std::string_view back() const { return part[n - 1]; }
 };
 
-bool all_digits(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), digit);
-}
-
 bool all_hex(std::string_view text) {
   return std::all_of(text.begin(), text.end(),
                      [](char c) { return digit(c) || ((c | 0x20) >= 'a' && (c | 0x20) <= 'f'); });
@@ -138,7 +134,7 @@ std::string_view word_of(std::string_view part) {
 }
 
 // Five random characters of Kubernetes: without vowels and similar digits.
-bool is_drawn(std::string_view part) {
+bool is_pod_suffix(std::string_view part) {
   constexpr std::string_view kDrawn = "bcdfghjklmnpqrstvwxz2456789";
   return part.size() == 5 && part.find_first_not_of(kDrawn) == std::string_view::npos;
 }
@@ -150,7 +146,7 @@ bool is_pod_name(const Parts& name) {
   for (size_t i = 0; i < name.n; ++i)  // the id of a job ends before the name of the pod
     if (name.part[i].size() > 4 && all_digits(name.part[i])) return false;
   const std::string_view before = name.part[name.n - 2];
-  if (is_drawn(name.back()) && (holds(kRoles, before) || (all_digits(before) && before.size() <= 4)))
+  if (is_pod_suffix(name.back()) && (holds(kRoles, before) || (all_digits(before) && before.size() <= 4)))
     return true;
   if (before.size() < 6 || before.size() > 10) return false;
   bool digits = false;

@@ -15,8 +15,6 @@ namespace {
 constexpr size_t kShapeCache = 1 << 16;
 // Cached keys of messages with known forms. The cache is useful only if it fits the core's own cache.
 constexpr size_t kKnownForms = 1 << 13;
-// Concurrent look-ups: as many as a core supports.
-constexpr size_t kAhead = 8;
 
 bool is_blank(std::string_view text) { return text.find_first_not_of(" \t\r") == std::string_view::npos; }
 
@@ -135,7 +133,7 @@ struct LineParser::Impl {
   void group_lines() {
     std::vector<LineRecord>& lines = batch->lines;
     for (size_t i = 0; i < lines.size(); ++i) {
-      if (i + kAhead < lines.size()) group_ids.prefetch(group_key(lines[i + kAhead]));
+      if (i + kPrefetchAhead < lines.size()) group_ids.prefetch(group_key(lines[i + kPrefetchAhead]));
       LineRecord& line = lines[i];
       if (line.form == kNoForm) continue;
       const auto next = static_cast<uint32_t>(batch->groups.size());

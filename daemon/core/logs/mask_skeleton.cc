@@ -1,6 +1,7 @@
 // Copies the message once, classifies its bytes 64 at a time, and parses only runs with digits. Proofs of the
 // rules refer to Masker in mask_token.cc.
 #include "core/logs/mask_skeleton.h"
+#include "base/ascii.h"
 
 #include <algorithm>
 #include <bit>
@@ -9,14 +10,14 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "core/logs/ascii.h"
 #include "core/logs/mask_bytes.h"
 
 namespace culprit::logs {
 namespace {
 
-constexpr size_t kMost = 1024;  // bytes of a message; longer ones are rare and are masked without a key
-constexpr size_t kStep = 16;    // size of a copy; buffers have space for a whole step after the text
+constexpr size_t kMaskedBytes =
+    1024;                     // bytes of a message; longer ones are rare and are masked without a key
+constexpr size_t kStep = 16;  // size of a copy; buffers have space for a whole step after the text
 
 bool is_hex_letter(char c) { return (c | 0x20) >= 'a' && (c | 0x20) <= 'f'; }
 
@@ -193,15 +194,15 @@ class Skeleton {
   size_t at_ = 0;   // end of the text that is already in the key
   size_t put_ = 0;  // at most at_
   size_t exact_from_ = 0, exact_to_ = 0;
-  Kinds kinds_[kMost / 64 + 1];
-  char text_[kMost + 64];
-  char out_[kMost + 64];
+  Kinds kinds_[kMaskedBytes / 64 + 1];
+  char text_[kMaskedBytes + 64];
+  char out_[kMaskedBytes + 64];
 };
 
 }  // namespace
 
 uint64_t form_key(std::string_view message) {
-  if (message.size() > kMost) return 0;
+  if (message.size() > kMaskedBytes) return 0;
   return Skeleton(message).key();
 }
 

@@ -8,8 +8,8 @@
 #include <set>
 #include <vector>
 
+#include "base/ascii.h"
 #include "base/text.h"
-#include "core/logs/ascii.h"
 #include "core/logs/file_name.h"
 
 namespace culprit::logs {

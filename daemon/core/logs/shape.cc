@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/hash.h"
-#include "core/logs/ascii.h"
 #include "core/logs/tracebacks.h"
 
 namespace culprit::logs {
@@ -16,8 +16,6 @@ namespace {
 bool is_word(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
-
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
 
 std::string lowered(std::string_view text) {
   std::string out(text);
@@ -93,10 +91,10 @@ constexpr std::array<std::string_view, 9> kLimits = {"max_steps",     "max_epoch
                                                      "max steps",     "max epochs",     "max iterations",
                                                      "maximum steps", "maximum epochs", "max_train_steps"};
 // Phrases before a text of the data or the model.
-constexpr std::array<std::string_view, 8> kQuoted = {
+constexpr std::array<std::string_view, 8> kQuotingKeys = {
     "prompt:",    "completion:",     "answer:",     "generation:",
     "generated:", "generated text:", "prediction:", "assistant:"};
-constexpr std::array<std::string_view, 4> kSamples = {"sample", "generat", "completion", "prompt"};
+constexpr std::array<std::string_view, 4> kSampleWords = {"sample", "generat", "completion", "prompt"};
 constexpr std::array<std::string_view, 8> kTeardown = {
     "destroy_process_group", "ncclcommdestroy", "comm destroy", "shutting down",
     "destroying process",    "cleaning up",     "teardown",     "exiting"};
@@ -274,8 +272,8 @@ FormShape shape_of(std::string_view form) {
     shape.words = 1;
   // Other headings ("=== job finished with exit code 1 ===") do not end samples.
   const bool ends = has_word(text, "end", true);
-  shape.heading = is_heading(text) && shape.words < 2 && (ends || any_of(text, kSamples));
-  shape.quotes = starts_with_any(text, kQuoted) || (shape.heading && !ends);
+  shape.heading = is_heading(text) && shape.words < 2 && (ends || any_of(text, kSampleWords));
+  shape.quotes = starts_with_any(text, kQuotingKeys) || (shape.heading && !ends);
   const bool exception = is_exception_line(form);
   shape.handled = any_of(text, kRetried) || (!exception && any_of(text, kOverlooked));
   if (shape.handled && shape.words == 2) shape.words = 1;

@@ -1,12 +1,12 @@
 #include "core/logs/timestamp.h"
 
-#include "core/logs/ascii.h"
-
 #include <algorithm>
 #include <cstring>
 
 #if defined(__SSE2__)
 #include <emmintrin.h>
+
+#include "base/ascii.h"
 #endif
 
 namespace culprit::logs {
@@ -38,12 +38,6 @@ size_t count_digits(std::string_view line, size_t pos, size_t most) {
   return at - pos;
 }
 
-uint64_t number(std::string_view line, size_t pos, size_t digits) {
-  uint64_t n = 0;
-  for (size_t i = 0; i < digits; ++i) n = n * 10 + value(line[pos + i]);
-  return n;
-}
-
 unsigned days_in(int64_t year, unsigned month) {
   constexpr unsigned kDays[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
   const bool leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
@@ -58,7 +52,7 @@ bool is_day(int64_t year, unsigned month, unsigned day) {
 int64_t fraction_ns(std::string_view line, size_t pos, size_t digits) {
   constexpr int64_t kScale[] = {1000000000, 100000000, 10000000, 1000000, 100000, 10000, 1000, 100, 10, 1};
   const size_t used = std::min<size_t>(digits, 9);
-  return static_cast<int64_t>(number(line, pos, used)) * kScale[used];
+  return static_cast<int64_t>(digits_value(line, pos, used)) * kScale[used];
 }
 
 bool is_weekday(std::string_view line, size_t pos) {
@@ -139,7 +133,7 @@ TimestampReader::Clock TimestampReader::clock_at(std::string_view line, size_t p
       clock.end = static_cast<uint32_t>(pos + 9 + digits);
       // ".166.988": milliseconds and microseconds
       if (digits == 3 && mark == '.' && peek(line, pos + 12) == '.' && count_digits(line, pos + 13, 4) == 3) {
-        clock.ns += static_cast<int64_t>(number(line, pos + 13, 3)) * kNsPerUs;
+        clock.ns += static_cast<int64_t>(digits_value(line, pos + 13, 3)) * kNsPerUs;
         clock.end += 4;
       }
     }
@@ -182,7 +176,7 @@ TimestampReader::Date TimestampReader::date_at(std::string_view line, size_t pos
   if (pos + 10 > line.size() || count_digits(line, pos, 5) != 4) return {};
   const char separator = line[pos + 4];
   if (separator != '-' && separator != '/' && separator != '.') return {};
-  const auto year = static_cast<int64_t>(number(line, pos, 4));
+  const auto year = static_cast<int64_t>(digits_value(line, pos, 4));
   unsigned month = two(line, pos + 5);
   size_t day_at = pos + 8;
   if (month == 100) {
@@ -203,14 +197,14 @@ TimestampReader::Date TimestampReader::short_date_at(std::string_view line, size
   if (b == 100) {
     const unsigned month = month_at(line, pos + 3);
     if (month == 0 || peek(line, pos + 6) != separator || count_digits(line, pos + 7, 5) != 4) return {};
-    const auto year = static_cast<int64_t>(number(line, pos + 7, 4));
+    const auto year = static_cast<int64_t>(digits_value(line, pos + 7, 4));
     return is_day(year, month, a) ? Date{year, month, a, static_cast<uint32_t>(pos + 11)} : Date{};
   }
   if (peek(line, pos + 5) != separator || separator == '.')
     return is_day(-1, a, b) ? Date{-1, a, b, static_cast<uint32_t>(pos + 5)} : Date{};
   const size_t digits = count_digits(line, pos + 6, 5);
   if (digits == 4) {
-    const auto year = static_cast<int64_t>(number(line, pos + 6, 4));
+    const auto year = static_cast<int64_t>(digits_value(line, pos + 6, 4));
     const auto end = static_cast<uint32_t>(pos + 10);
     if (is_day(year, a, b)) return {year, a, b, end};
     return is_day(year, b, a) ? Date{year, b, a, end} : Date{};
@@ -227,7 +221,7 @@ TimestampReader::Date TimestampReader::compact_date_at(std::string_view line, si
   const size_t digits = count_digits(line, pos, 9);
   if (digits != 8 && digits != 6) return {};
   const size_t rest = pos + digits - 4;
-  const auto year = static_cast<int64_t>(digits == 8 ? number(line, pos, 4) : 2000 + two(line, pos));
+  const auto year = static_cast<int64_t>(digits == 8 ? digits_value(line, pos, 4) : 2000 + two(line, pos));
   const unsigned month = two(line, rest), day = two(line, rest + 2);
   return is_day(year, month, day) ? Date{year, month, day, static_cast<uint32_t>(pos + digits)} : Date{};
 }
@@ -253,7 +247,7 @@ Stamp TimestampReader::compact_at(std::string_view line, size_t pos) const {
   for (size_t i = 0; i < 4; ++i) {
     const size_t digits = count_digits(line, next, 4);
     if (digits == 0 || digits > (i == 3 ? 3u : 2u)) return {};
-    parts[i] = number(line, next, digits);
+    parts[i] = digits_value(line, next, digits);
     next += digits;
     if (i < 3 && peek(line, next++) != ':') return {};
   }
@@ -274,19 +268,19 @@ Stamp TimestampReader::named_at(std::string_view line, size_t pos) const {
   if (peek(line, at) == ' ') ++at;
   const size_t day_digits = count_digits(line, at, 3);
   if (day_digits == 0 || day_digits > 2) return {};
-  date.day = static_cast<unsigned>(number(line, at, day_digits));
+  date.day = static_cast<unsigned>(digits_value(line, at, day_digits));
   at += day_digits;
   if (peek(line, at) == ',') ++at;
   if (peek(line, at) != ' ' || !is_day(-1, date.month, date.day)) return {};
   ++at;
   if (count_digits(line, at, 5) == 4 && peek(line, at + 4) == ' ') {
-    date.year = static_cast<int64_t>(number(line, at, 4));
+    date.year = static_cast<int64_t>(digits_value(line, at, 4));
     at += 5;
   }
   Clock clock = clock_at(line, at);
   if (clock.end == 0) return {};
   if (weekday && date.year < 0 && peek(line, clock.end) == ' ' && count_digits(line, clock.end + 1, 5) == 4) {
-    date.year = static_cast<int64_t>(number(line, clock.end + 1, 4));
+    date.year = static_cast<int64_t>(digits_value(line, clock.end + 1, 4));
     clock.end += 5;
   }
   if (date.year >= 0 && !is_day(date.year, date.month, date.day)) return {};
@@ -324,7 +318,7 @@ Stamp TimestampReader::at(std::string_view line, size_t pos) {
 Stamp TimestampReader::epoch_at(std::string_view line, size_t pos) const {
   const size_t digits = count_digits(line, pos, 20);
   if (digits != 10 && digits != 13 && digits != 16 && digits != 19) return {};
-  uint64_t n = number(line, pos, digits);
+  uint64_t n = digits_value(line, pos, digits);
   uint64_t unit = 1;
   for (size_t d = digits; d > 10; d -= 3) unit *= 1000;
   if (!is_epoch_seconds(n / unit)) return {};

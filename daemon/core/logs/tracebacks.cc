@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "core/logs/ascii.h"
+#include "base/ascii.h"
 #include "core/logs/shape.h"
 
 namespace culprit::logs {
@@ -22,7 +22,7 @@ size_t box_sign(std::string_view text, size_t at) {
   return box ? 3 : 0;
 }
 
-bool is_drawn(std::string_view text) {
+bool is_box_line(std::string_view text) {
   for (size_t at = 0; at < text.size();) {
     const size_t size = box_sign(text, at);
     if (size == 0) return false;
@@ -59,9 +59,9 @@ std::optional<TracebackHead> traceback_head(std::string_view bare) {
     head.style = TracebackStyle::kGroup;
     return head;
   }
-  if (is_drawn(before)) {
+  if (is_box_line(before)) {
     head.style = TracebackStyle::kBox;
-    return is_drawn(after) && !after.empty() ? std::optional(head) : std::nullopt;
+    return is_box_line(after) && !after.empty() ? std::optional(head) : std::nullopt;
   }
   if (!after.empty() || before.find(':') != npos || !names_exception(before)) return std::nullopt;
   const size_t dot = before.rfind('.');
@@ -100,7 +100,7 @@ TracebackLine traceback_line(TracebackStyle style, std::string_view bare) {
     line.indented = line.framed && bare.substr(0, at).ends_with("  ");
   } else if (style == TracebackStyle::kBox) {
     line.framed = !bare.empty() && bare[0] != ' ' && bare[0] != '-' && box_sign(bare, 0) > 0;
-    line.rule = line.framed && is_drawn(bare);
+    line.rule = line.framed && is_box_line(bare);
     size_t at = 0;
     while (line.framed && at < bare.size() && box_sign(bare, at) > 0) at += box_sign(bare, at);
     line.text = bare.substr(at);

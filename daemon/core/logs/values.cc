@@ -1,21 +1,21 @@
 #include "core/logs/values.h"
 
-#include "core/logs/ascii.h"
-
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
 #include <limits>
 
+#include "base/ascii.h"
+
 namespace culprit::logs {
 namespace {
 
-constexpr size_t kMost = 2048;     // bytes of a line that are read: no progress line is longer
-constexpr size_t kBetween = 24;    // separators between a key and its value
-constexpr size_t kQualifiers = 4;  // words before a key that may qualify it
+constexpr size_t kLineBytesRead = 2048;  // bytes of a line that are read: no progress line is longer
+constexpr size_t kBetween = 24;          // separators between a key and its value
+constexpr size_t kQualifiers = 4;        // words before a key that may qualify it
 
-bool is_letter(char c) { return c >= 'a' && c <= 'z'; }
+bool is_lower_letter(char c) { return c >= 'a' && c <= 'z'; }
 // Characters allowed inside a key: "train_loss", "train/loss", "lm loss", "grad-norm".
 bool joins(char c) { return c == ' ' || c == '_' || c == '-' || c == '/' || c == '.'; }
 
@@ -51,7 +51,8 @@ std::optional<double> word_number(std::string_view text, size_t at, size_t& end)
     break;
   }
   if (value && text.substr(end).starts_with(".0")) end += 2;  // format of Lightning's bars
-  if (value && end < text.size() && (is_letter(text[end]) || digit(text[end]) || text[end] == '_')) return {};
+  if (value && end < text.size() && (is_lower_letter(text[end]) || digit(text[end]) || text[end] == '_'))
+    return {};
   return value;
 }
 
@@ -67,7 +68,7 @@ std::optional<double> value_at(std::string_view text, size_t at) {
   // "3d" is a name, and "12/100" a count.
   const char next = stop < text.data() + text.size() ? *stop : ' ';
   const bool is_whole = std::find(first, stop, '.') == stop;
-  if (is_letter(next) || next == '_' || (next == '/' && is_whole)) return {};
+  if (is_lower_letter(next) || next == '_' || (next == '/' && is_whole)) return {};
   return value;
 }
 
@@ -81,7 +82,7 @@ std::optional<double> value_after(std::string_view text, size_t at) {
     if (at == begin && at < text.size() && (text[at] == '_' || text[at] == '/' || text[at] == '.')) ++at;
     if (const auto value = value_at(text, at)) return value;
     size_t end = at;
-    while (end < text.size() && (is_letter(text[end]) || digit(text[end]))) ++end;
+    while (end < text.size() && (is_lower_letter(text[end]) || digit(text[end]))) ++end;
     if (end == at || !is_one_of(text.substr(at, end - at), kFillers)) return {};
     at = end;
   }
@@ -99,7 +100,7 @@ Qualifiers qualifiers(std::string_view text, size_t at) {
     size_t end = at;
     while (end > 0 && joins(text[end - 1])) --end;
     size_t begin = end;
-    while (begin > 0 && (is_letter(text[begin - 1]) || digit(text[begin - 1]))) --begin;
+    while (begin > 0 && (is_lower_letter(text[begin - 1]) || digit(text[begin - 1]))) --begin;
     if (begin == end || end + 2 < at || digit(text[begin])) break;
     out.words[out.size++] = text.substr(begin, end - begin);
     at = begin;
@@ -113,7 +114,7 @@ Loss kind_of_loss(std::string_view text, size_t at, size_t end) {
   // "loss_val", "loss/train"
   if (end < text.size() && (text[end] == '_' || text[end] == '/')) {
     size_t stop = end + 1;
-    while (stop < text.size() && is_letter(text[stop])) ++stop;
+    while (stop < text.size() && is_lower_letter(text[stop])) ++stop;
     const std::string_view suffix = text.substr(end + 1, stop - end - 1);
     if (is_one_of(suffix, kEvaluation)) return Loss::kOther;
     if (!suffix.empty() && !is_one_of(suffix, kWholeWords)) return Loss::kPart;
@@ -131,8 +132,8 @@ Loss kind_of_loss(std::string_view text, size_t at, size_t end) {
 }
 
 bool is_bounded(std::string_view text, size_t at, size_t size) {
-  const bool before = at == 0 || !(is_letter(text[at - 1]) || digit(text[at - 1]));
-  const bool after = at + size >= text.size() || !is_letter(text[at + size]);
+  const bool before = at == 0 || !(is_lower_letter(text[at - 1]) || digit(text[at - 1]));
+  const bool after = at + size >= text.size() || !is_lower_letter(text[at + size]);
   return before && after;
 }
 
@@ -147,7 +148,7 @@ void each(std::string_view text, std::string_view word, const Found& found) {
 size_t suffix_end(std::string_view text, size_t end) {
   if (end >= text.size() || (text[end] != '_' && text[end] != '/')) return end;
   ++end;
-  while (end < text.size() && is_letter(text[end])) ++end;
+  while (end < text.size() && is_lower_letter(text[end])) ++end;
   return end;
 }
 
@@ -246,8 +247,8 @@ std::string_view lowered(std::string_view text, char* room) {
 
 LineValues values_of(std::string_view message) {
   LineValues out;
-  std::array<char, kMost> room;
-  const std::string_view low = lowered(message.substr(0, kMost), room.data());
+  std::array<char, kLineBytesRead> room;
+  const std::string_view low = lowered(message.substr(0, kLineBytesRead), room.data());
   const bool has_loss = low.find("loss") != npos, has_norm = low.find("norm") != npos;
   const bool overflows = low.find("overflow") != npos;
   if (!has_loss && !has_norm && !overflows) return out;

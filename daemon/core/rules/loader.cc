@@ -16,7 +16,7 @@ namespace {
 constexpr size_t kFileBytes = 4 << 20;
 constexpr size_t kRules = 20'000;
 // Units of LoadWork, measured: see tests/unit/core/rules/work_test.cc.
-constexpr uint64_t kAByte = 20;         // of a file, to parse it
+constexpr uint64_t kParseAByte = 20;    // of a file, to parse it
 constexpr uint64_t kARule = 20'000;     // to take its table apart
 constexpr uint64_t kALiteral = 50'000;  // to compile what looks for it
 constexpr uint64_t kAnOverride = 2'000;
@@ -123,7 +123,7 @@ class Loader {
         take(from, table, line);
       return work_.ended() ? std::string(work_.why()) : "";
     };
-    work_.spend(file.text.size() * kAByte);
+    work_.spend(file.text.size() * kParseAByte);
     const auto done = sandbox->run(without_mark(file.text), declare);
     if (work_.ended()) return add_end(file, done ? 0 : done.error().line);
     if (errors_.full(file.file)) return;

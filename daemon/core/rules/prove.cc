@@ -14,7 +14,7 @@ namespace culprit::rules {
 namespace {
 
 // Units of LoadWork, measured: see tests/unit/core/rules/work_test.cc.
-constexpr uint64_t kExample = 2'000, kAByte = 5;
+constexpr uint64_t kExample = 2'000, kMatchAByte = 5;
 constexpr uint64_t kALine = 500;
 constexpr uint64_t kAHit = 2'000;  // a function's call among it
 constexpr uint64_t kAnEntry = 30;  // of a window, with each hit
@@ -34,7 +34,7 @@ class Prover {
 
   // Not to be believed once the work has ended.
   bool fires(std::string_view text) {
-    if (!work_.spend(kExample + text.size() * kAByte)) return false;
+    if (!work_.spend(kExample + text.size() * kMatchAByte)) return false;
     run_.clear();
     shadow_.clear();
     matched_ = false;

@@ -11,9 +11,9 @@ namespace {
 constexpr size_t kPatterns = 64;       // per file
 constexpr size_t kPatternBytes = 500;  // longer ones belong in `match`
 constexpr int kGroups = 16;
-constexpr uint64_t kBytesAnInstruction = 16;   // RE2 reads some 10 bytes in the time of one Lua instruction
-constexpr uint64_t kStatesAnInstruction = 64;  // states of a regex's program; usual ones have fewer
-constexpr uint64_t kCompiling = 10'000;        // instructions: some 50 us
+constexpr uint64_t kMatchedAnInstruction = 16;   // RE2 reads some 10 bytes in the time of one Lua instruction
+constexpr uint64_t kStatesAnInstruction = 64;    // states of a regex's program; usual ones have fewer
+constexpr uint64_t kCompilingAPattern = 10'000;  // instructions: some 50 us
 
 struct State {
   Meter* meter;
@@ -31,7 +31,7 @@ re2::StringPiece subject(lua_State* lua) {
 // Charges the worst case of a search: RE2 falls back to all states of its program on each byte.
 void charge(lua_State* lua, re2::StringPiece text, const re2::RE2& regex) {
   const auto states = static_cast<uint64_t>(std::max(regex.ProgramSize(), 1));
-  of(lua).meter->charge(lua, (text.size() / kBytesAnInstruction + 1) * (states / kStatesAnInstruction + 1));
+  of(lua).meter->charge(lua, (text.size() / kMatchedAnInstruction + 1) * (states / kStatesAnInstruction + 1));
 }
 
 const re2::RE2& pattern(lua_State* lua) {
@@ -44,7 +44,7 @@ const re2::RE2& pattern(lua_State* lua) {
     luaL_error(lua, "a pattern of more than %d bytes", static_cast<int>(kPatternBytes));
   if (state.cache->size() >= kPatterns)
     luaL_error(lua, "more than %d different patterns in one file", static_cast<int>(kPatterns));
-  state.meter->charge(lua, kCompiling);
+  state.meter->charge(lua, kCompilingAPattern);
   re2::RE2::Options options(re2::RE2::Latin1);
   options.set_log_errors(false);
   options.set_max_mem(256 << 10);  // per pattern; times kPatterns: the limit of one file

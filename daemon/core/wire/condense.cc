@@ -31,7 +31,7 @@ constexpr size_t kFullLines = limits::kWireLines / 4, kFullText = limits::kWireB
 
 uint64_t pair_key(uint32_t a, uint32_t b) { return (uint64_t{a} << 32) | b; }
 
-struct Form {
+struct SentForm {
   FormMemory memory;
   logs::FormShape shape;
   logs::Level level = logs::Level::kNone;
@@ -95,7 +95,7 @@ struct Pace {
 
 struct LineCondenser::Impl {
   CondenseCounts counts;
-  std::vector<Form> forms;
+  std::vector<SentForm> forms;
   FlatMap<uint32_t> form_ids{256};
   size_t forms_reported = 0;
   std::vector<Count> number_memory;
@@ -128,7 +128,7 @@ struct LineCondenser::Impl {
     const auto next = static_cast<uint32_t>(forms.size());
     if (next == limits::kForms) return next - 1;  // the shared overflow form
     if (next + 1 < limits::kForms) form_ids.try_emplace(seen.hash, next);
-    Form& form = forms.emplace_back();
+    SentForm& form = forms.emplace_back();
     if (next + 1 < limits::kForms) form.shape = seen.shape;
     form.block = block;
     return next;
@@ -197,7 +197,7 @@ struct LineCondenser::Impl {
 
   uint32_t open_form(const logs::LogBatch& batch, uint32_t local) {
     if (local_forms[local] == logs::kNoForm) local_forms[local] = form_of(batch.forms[local]);
-    Form& form = forms[local_forms[local]];
+    SentForm& form = forms[local_forms[local]];
     form.level = std::max(form.level, batch.forms[local].level);
     return local_forms[local];
   }
@@ -227,7 +227,7 @@ struct LineCondenser::Impl {
     const logs::LineRecord& line = batch.lines[i];
     out.form = open_form(batch, batch.groups[line.group].form);
     out.writer = local_writers[batch.groups[line.group].writer];
-    Form& form = forms[out.form];
+    SentForm& form = forms[out.form];
     counts.folded += out.form + 1 == limits::kForms || out.writer + 1 == limits::kWriters;
     bool text = form.block == block && form.source != batch.source;
     form.source = batch.source;
@@ -267,7 +267,7 @@ struct LineCondenser::Impl {
     return role == logs::LineRole::kEvent;
   }
 
-  static bool is_sample(Form& form, uint32_t writer) {
+  static bool is_sample(SentForm& form, uint32_t writer) {
     if (form.sampled >= kSamples) return false;
     if (std::find(form.samples, form.samples + form.sampled, writer) != form.samples + form.sampled)
       return false;
@@ -285,7 +285,7 @@ struct LineCondenser::Impl {
   }
 
   void take_number(const logs::LogBatch& batch, uint32_t i, CondensedSource& source, Line& out) {
-    Form& form = forms[out.form];
+    SentForm& form = forms[out.form];
     while (next_number < batch.numbers.size() && batch.numbers[next_number].line < i) ++next_number;
     logs::LineNumber number{static_cast<uint32_t>(source.pending.lines.size()), false, {}};
     if (next_number < batch.numbers.size() && batch.numbers[next_number].line == i) {

@@ -15,7 +15,7 @@ using namespace condensed;
 
 constexpr size_t kUnknownReported = 8;  // ids of rules
 
-struct Form {
+struct ReceivedForm {
   FormMemory memory;
   logs::FormShape shape;
   bool reported = false;
@@ -51,7 +51,7 @@ struct Section {
 struct LineExpander::Impl {
   FindRule find;
   bool broken = false;
-  std::vector<Form> forms;
+  std::vector<ReceivedForm> forms;
   std::vector<Count> number_memory;
   std::vector<logs::WriterKey> writers;
   std::vector<WriterMemory> writer_memory;
@@ -264,7 +264,7 @@ struct LineExpander::Impl {
   }
 
   bool add_form(uint32_t id, uint32_t writer, logs::LogBatch& batch) {
-    Form& form = forms[id];
+    ReceivedForm& form = forms[id];
     logs::LineRecord& line = batch.lines.back();
     if (!form.reported) {
       if (line.size == 0) return false;

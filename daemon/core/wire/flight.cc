@@ -3,23 +3,17 @@
 #include <algorithm>
 
 #include "base/limits.h"
+#include "core/wire/packed_time.h"
 
 namespace culprit::wire {
 namespace {
 
-constexpr size_t kPathBytes = 4096;       // Linux's PATH_MAX
 constexpr size_t kWordBytes = 2048;       // a file name of 1,024 bytes, a function name and a line number
 constexpr size_t kPackedBytes = 1 << 20;  // of a dump: the eight dumps of a host fit a block of 8 MiB
 constexpr size_t kWords = 1 << 18, kStacks = 1 << 13;
 
 constexpr uint8_t kHasHost = 1, kGuessed = 2;        // flags of a dump
 constexpr uint8_t kP2p = 4, kDone = 8, kDated = 16;  // flags of an operation, next to the state
-
-void put_time(PackedWriter& out, TimeNs time) { out.number(time < 0 ? 0 : static_cast<uint64_t>(time) + 1); }
-TimeNs get_time(PackedReader& in) {
-  const uint64_t value = in.number(uint64_t{1} << 62);
-  return value == 0 ? kNoTime : static_cast<TimeNs>(value - 1);
-}
 
 void put_counter(PackedWriter& out, const std::optional<int64_t>& value) {
   out.byte(value.has_value());
@@ -99,7 +93,7 @@ std::optional<std::string> pack_flight(const FlightDump& dump) {
   out.number(dump.rank);
   out.byte(static_cast<uint8_t>((dump.host ? kHasHost : 0) | (dump.host_guessed ? kGuessed : 0)));
   if (dump.host) out.text(std::string_view(*dump.host).substr(0, limits::kNameBytes));
-  out.text(std::string_view(dump.file).substr(0, kPathBytes));
+  out.text(std::string_view(dump.file).substr(0, limits::kPathBytes));
   out.text(std::string_view(dump.version).substr(0, limits::kNameBytes));
   put_time(out, dump.written_ns);
   out.number(dump.words.size());
@@ -135,7 +129,7 @@ FlightDump unpack_flight(PackedReader& in, size_t& room) {
   const uint8_t bits = in.byte();
   if (bits & kHasHost) dump.host = std::string(in.text(limits::kNameBytes));
   dump.host_guessed = (bits & kGuessed) != 0;
-  dump.file = in.text(kPathBytes);
+  dump.file = in.text(limits::kPathBytes);
   dump.version = in.text(limits::kNameBytes);
   dump.written_ns = get_time(in);
   const uint64_t words = in.number(kWords);

@@ -10,12 +10,12 @@
 #include "base/limits.h"
 #include "base/text.h"
 #include "core/wire/flight.h"
+#include "core/wire/packed_time.h"
 
 namespace culprit::wire {
 namespace {
 
 constexpr uint8_t kVersion = 1;
-constexpr size_t kPathBytes = 4096;                // Linux's PATH_MAX
 constexpr uint64_t kMostRead = uint64_t{1} << 48;  // between two flushes; avoids overflow of sums
 // Notes of a block before or after its lines. Heartbeats and similar notes use at most half, which leaves
 // space for all sources.
@@ -33,7 +33,8 @@ enum Kind : uint8_t {
   kMetrics,
   kEvent,
   kNonLog,
-  kExited
+  kExited,
+  kHeard
 };
 
 template <class... F>
@@ -50,16 +51,9 @@ std::optional<uint32_t> get_optional(PackedReader& in) {
   return value == 0 ? std::nullopt : std::optional(static_cast<uint32_t>(value - 1));
 }
 
-// Times are 1970 or later; kNoTime: unknown.
-void put_time(PackedWriter& out, TimeNs time) { out.number(time < 0 ? 0 : static_cast<uint64_t>(time) + 1); }
-TimeNs get_time(PackedReader& in) {
-  const uint64_t value = in.number(uint64_t{1} << 62);
-  return value == 0 ? kNoTime : static_cast<TimeNs>(value - 1);
-}
-
 std::string pack(const SourceInfo& s) {
   PackedWriter out;
-  out.text(std::string_view(s.file).substr(0, kPathBytes));
+  out.text(std::string_view(s.file).substr(0, limits::kPathBytes));
   out.byte(static_cast<uint8_t>(s.kind));
   out.byte(static_cast<uint8_t>((s.host ? 1 : 0) | (s.host_wins ? 2 : 0) | (s.rank_wins ? 4 : 0)));
   if (s.host) out.text(std::string_view(*s.host).substr(0, limits::kNameBytes));
@@ -67,12 +61,13 @@ std::string pack(const SourceInfo& s) {
   put(out, s.local);
   put_time(out, s.modified_ns);
   out.number(s.lines_before);
+  put(out, s.user);  // not sent by versions before 0.2
   return out.finish();
 }
 
 SourceInfo unpack_source(PackedReader& in) {
   SourceInfo s;
-  s.file = in.text(kPathBytes);
+  s.file = in.text(limits::kPathBytes);
   const uint8_t kind = in.byte(), bits = in.byte();
   if (kind > static_cast<uint8_t>(SourceKind::kEvent)) in.fail();
   s.kind = static_cast<SourceKind>(kind);
@@ -83,25 +78,26 @@ SourceInfo unpack_source(PackedReader& in) {
   s.local = get_optional(in);
   s.modified_ns = get_time(in);
   s.lines_before = in.number(uint64_t{1} << 60);
+  if (in.left() > 0) s.user = get_optional(in);
   return s;
 }
 
 std::string pack(const Problem& p) {
   PackedWriter out;
-  out.text(std::string_view(p.file).substr(0, kPathBytes));
+  out.text(std::string_view(p.file).substr(0, limits::kPathBytes));
   out.byte(p.offset.has_value());
   out.number(p.offset.value_or(0));
-  out.text(shorten(p.what, kPathBytes - 4));
+  out.text(shorten(p.what, limits::kPathBytes - 4));
   return out.finish();
 }
 
 Problem unpack_problem(PackedReader& in) {
   Problem p;
-  p.file = in.text(kPathBytes);
+  p.file = in.text(limits::kPathBytes);
   const bool has_offset = in.byte() != 0;
   const uint64_t offset = in.number();
   if (has_offset) p.offset = offset;
-  p.what = in.text(kPathBytes);
+  p.what = in.text(limits::kPathBytes);
   return p;
 }
 
@@ -180,6 +176,12 @@ void InputWriter::add(const core::Input& input, TimeNs now) {
       [&](const core::NonLogRead& i) {
         non_log_.bytes += i.bytes;
         non_log_.lines += i.lines;
+      },
+      [&](const core::TraceHeard& i) {
+        PackedWriter out;
+        out.byte(static_cast<uint8_t>(i.of));
+        put(out, i.user);
+        note(kHeard, now, out.bytes());
       },
       [&](const core::CommCondensed&) {},  // from another host, which sends them itself
   };
@@ -304,7 +306,7 @@ struct InputReader::Note {
   TimeNs now = kNoTime;
   std::variant<core::SourceOpened, core::ProblemSeen, detect::ProgressSeen, detect::PhaseSeen,
                std::pair<Kind, bool>, Comm, core::FlightInput, LoopBatch, core::NonLogRead,
-               detect::RankExited>
+               detect::RankExited, core::TraceHeard>
       what;
 };
 
@@ -358,6 +360,12 @@ bool InputReader::read_notes(PackedReader& in, std::vector<Note>& out) {
       exited.pid = get_optional(body);
       exited.host = std::string(body.text(limits::kNameBytes));
       out.push_back({now, std::move(exited)});
+    } else if (kind == kHeard) {
+      const uint8_t of = body.byte();
+      if (of > static_cast<uint8_t>(core::TraceHeard::Of::kDumps))
+        ++unknown_notes_;
+      else
+        out.push_back({now, core::TraceHeard{static_cast<core::TraceHeard::Of>(of), get_optional(body)}});
     } else
       ++unknown_notes_;
     if (!body.ok()) return false;  // longer than the known fields is allowed

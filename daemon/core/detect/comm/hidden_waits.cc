@@ -8,18 +8,17 @@
 namespace culprit::comm {
 namespace {
 
-constexpr double kMs = 1e-6;  // ms per ns
 // Limits: gaps examined per step, gaps remembered, and candidates per gap. A step has few significant
 // outliers.
-constexpr size_t kLongest = 8, kGapsMax = 256, kCandidates = 64;
-constexpr float kWorth = 0.02f;  // share of a step: the smallest outlier, as in comm/judge.cc
+constexpr size_t kLongestChain = 8, kGapsMax = 256, kWaitCandidates = 64;
+constexpr float kWaitWorth = 0.02f;  // share of a step: the smallest outlier, as in comm/judge.cc
 // Maximum time from the awaited entry to the gap's end; a message between hosts and a kernel launch take
 // less.
 constexpr double kAfterMs = 5;
 // Sightings needed to recognise a wait, sightings kept, and of how many sightings one may lack the entry.
 // Simulated with 10,000 runs: a steadily slow rank and 64 unrelated entries within 5 ms. With eight
 // sightings, no run gave a false match; with four, one run in seventy did.
-constexpr size_t kSightings = 8, kKept = 32, kMissedOf = 10;
+constexpr size_t kSightings = 8, kGapsKept = 32, kMissedOf = 10;
 // The same share as for gaps that end together (comm/peer_groups.cc).
 constexpr float kScatterShare = 0.1f;
 
@@ -32,7 +31,7 @@ void take_out(RankStep& r, float wait_ms, double step_ms) {
   r.excess -= wait_ms, r.closer -= wait_ms, r.self -= wait_ms;
   r.largest = std::min(r.largest, std::max(0.f, r.excess));
   r.path = 0;
-  if (r.excess > kWorth * step_ms) return;
+  if (r.excess > kWaitWorth * step_ms) return;
   r.peers = 1;
   r.excess = r.closer = r.largest = 0;
 }
@@ -46,11 +45,11 @@ HiddenWaits::Place HiddenWaits::place_of(const Step& step, uint32_t op) {
 
 std::vector<uint32_t> HiddenWaits::longest_gaps(const Step& step) {
   std::vector<uint32_t> out;
-  const auto least = static_cast<float>(kWorth * step.result.step_ms);
+  const auto least = static_cast<float>(kWaitWorth * step.result.step_ms);
   for (uint32_t k = 0; k < step.ops.size(); ++k)
     if (step.ops[k].excess_ms > least) out.push_back(k);
   const auto longer = [&](uint32_t a, uint32_t b) { return step.ops[a].excess_ms > step.ops[b].excess_ms; };
-  const size_t n = std::min(kLongest, out.size());
+  const size_t n = std::min(kLongestChain, out.size());
   std::partial_sort(out.begin(), out.begin() + static_cast<ptrdiff_t>(n), out.end(), longer);
   out.resize(n);
   return out;
@@ -66,9 +65,9 @@ std::vector<std::pair<HiddenWaits::Place, float>> HiddenWaits::entries_before_en
   const uint32_t owner = step.owner[op], rank = step.ranks[owner];
   const uint32_t host = cluster.hosts().size() > 1 ? cluster.ranks()[rank].host : kNone;
   const int64_t end = step.aligned(op, step.ops[op].start);
-  const auto gap_ns = static_cast<int64_t>(step.ops[op].gap_ms / kMs);
-  const int64_t begin = std::max(end - static_cast<int64_t>(kAfterMs / kMs), end - gap_ns);
-  const auto latest = end + static_cast<int64_t>(kTogetherMs / kMs);
+  const auto gap_ns = static_cast<int64_t>(step.ops[op].gap_ms / kMsPerNs);
+  const int64_t begin = std::max(end - static_cast<int64_t>(kAfterMs / kMsPerNs), end - gap_ns);
+  const auto latest = end + static_cast<int64_t>(kTogetherMs / kMsPerNs);
   std::vector<uint32_t> own;
   for (uint32_t k = step.begin[owner]; k < step.begin[owner + 1]; ++k) own.push_back(step.ops[k].instance);
   std::sort(own.begin(), own.end());
@@ -82,10 +81,10 @@ std::vector<std::pair<HiddenWaits::Place, float>> HiddenWaits::entries_before_en
     for (; at != last && at->start + offset <= latest; ++at)
       if (!std::binary_search(own.begin(), own.end(), at->instance))
         out.emplace_back(place_of(step, static_cast<uint32_t>(at - &step.ops[0])),
-                         static_cast<float>(kMs * static_cast<double>(end - at->start - offset)));
+                         static_cast<float>(kMsPerNs * static_cast<double>(end - at->start - offset)));
   }
   const auto nearer = [](const auto& a, const auto& b) { return a.second < b.second; };
-  const size_t n = std::min(kCandidates, out.size());
+  const size_t n = std::min(kWaitCandidates, out.size());
   std::partial_sort(out.begin(), out.begin() + static_cast<ptrdiff_t>(n), out.end(), nearer);
   out.resize(n);
   return out;
@@ -117,7 +116,7 @@ void HiddenWaits::note(const Cluster& cluster, const Step& step, uint32_t op,
                        std::deque<StepResult>& earlier) {
   const Place place = place_of(step, op);
   if (const auto known = gaps_.find(place);
-      known != gaps_.end() && (known->second.recognised || known->second.sightings.size() >= kKept))
+      known != gaps_.end() && (known->second.recognised || known->second.sightings.size() >= kGapsKept))
     return;
   const auto entries = entries_before_end(cluster, step, op);
   if (entries.empty() && !gaps_.contains(place)) return;
@@ -172,9 +171,10 @@ void HiddenWaits::mark(Step& step) const {
     const uint32_t waits = find_op(place), entered = find_op(gap.candidates[0].of);
     if (waits == kNone || entered == kNone) continue;
     Op& op = step.ops[waits];
-    const double after = kMs * static_cast<double>(step.aligned(waits, op.start) -
-                                                   step.aligned(entered, step.ops[entered].start));
-    if (!(op.excess_ms > kWorth * step.result.step_ms) || after > kAfterMs || after < -kTogetherMs) continue;
+    const double after = kMsPerNs * static_cast<double>(step.aligned(waits, op.start) -
+                                                        step.aligned(entered, step.ops[entered].start));
+    if (!(op.excess_ms > kWaitWorth * step.result.step_ms) || after > kAfterMs || after < -kTogetherMs)
+      continue;
     op.waited_for = entered;
     take_out(step.result.ranks[step.owner[waits]], op.excess_ms, step.result.step_ms);
   }

@@ -10,7 +10,6 @@
 namespace culprit::comm {
 namespace {
 
-constexpr double kMs = 1e-6;
 constexpr size_t kSteps = 32;  // number of steps whose medians define the usual duration
 // Known kinds of operations: a job has some tens of each size; about 200 bytes each.
 constexpr size_t kKinds = 1 << 20;
@@ -19,7 +18,7 @@ constexpr size_t kKinds = 1 << 20;
 constexpr double kUsual = 0.4;
 // Log ratio below which a slowdown is not actionable: neighbours on a network cause as much.
 constexpr double kSlowLog = 0.25;
-constexpr double kSigmas = 4;
+constexpr double kLinkSigmas = 4;
 // Evidence that a slow or normal channel gives for a part on its way. A faulty part slows nine of ten
 // channels; one of twenty is slow for its own reasons. Of these, one of four is twice as slow again, as on
 // shared networks, up to kSlowMost.
@@ -56,7 +55,7 @@ double transfer_of(const Cluster& cluster, const Step& step, const Instance& ins
     int64_t least = INT64_MAX;
     for (uint32_t k = 0; k < instance.count; ++k)
       least = std::min(least, step.ops[side(k)].end - step.ops[side(k)].start);
-    return kMs * static_cast<double>(least);
+    return kMsPerNs * static_cast<double>(least);
   }
   const bool first_receives = step.ops[side(0)].op == CommOp::kRecv;
   const uint32_t in = side(first_receives ? 0 : 1), out = side(first_receives ? 1 : 0);
@@ -65,7 +64,7 @@ double transfer_of(const Cluster& cluster, const Step& step, const Instance& ins
   // A fused receive ends with its whole launch; its own end is at most the send's.
   if (recv.fused) end = std::min(end, step.aligned(out, send.end));
   const int64_t start = std::max(step.aligned(in, recv.start), step.aligned(out, send.start));
-  return std::max(0.0, kMs * static_cast<double>(end - start));
+  return std::max(0.0, kMsPerNs * static_cast<double>(end - start));
 }
 
 // Marks sends that ended before the other side entered.
@@ -99,8 +98,8 @@ struct Part {
 // Spread of the values: half of the shortest interval with half of them. It equals the median absolute
 // deviation and stays valid if the other half is slow. For few values, the median absolute deviation.
 double spread_of(std::vector<double>& values) {
-  constexpr size_t kFew = 16;
-  if (values.size() < kFew) {
+  constexpr size_t kFewValues = 16;
+  if (values.size() < kFewValues) {
     const double middle = lower_median(values);
     for (double& v : values) v = std::abs(v - middle);
     return lower_median(values);
@@ -123,7 +122,7 @@ class Explain {
     double most = 0;
     std::vector<double> values;
     for (const Circuit& c : circuits_) most = std::max(most, c.usual), values.push_back(c.slow);
-    const double bar = std::max(kSlowLog, kSigmas * kMadToSigma * spread_of(values));
+    const double bar = std::max(kSlowLog, kLinkSigmas * kMadToSigma * spread_of(values));
     bool any = false;
     for (Circuit& c : circuits_) {
       c.is_slow = c.slow > bar;

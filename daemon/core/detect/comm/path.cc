@@ -6,8 +6,6 @@
 namespace culprit::comm {
 namespace {
 
-constexpr double kMs = 1e-6;
-
 class Walk {
  public:
   Walk(const Cluster& cluster, Step& step) : cluster_(cluster), step_(step) {
@@ -46,12 +44,13 @@ class Walk {
   // Time for which side `k` waited for side `other` of its operation.
   double wait_ms(const Instance& instance, uint32_t k, uint32_t other) const {
     const Op &mine = step_.ops[k], &theirs = step_.ops[other];
-    const auto span = static_cast<double>(mine.end - mine.start) * kMs;
+    const auto span = static_cast<double>(mine.end - mine.start) * kMsPerNs;
     // All sides leave together, so the durations give the order of entry without comparing clocks.
-    if (is_synchronising(instance.op)) return span - static_cast<double>(theirs.end - theirs.start) * kMs;
+    if (is_synchronising(instance.op))
+      return span - static_cast<double>(theirs.end - theirs.start) * kMsPerNs;
     const int64_t came = step_.aligned(other, theirs.start);
     if (came > step_.aligned(k, mine.end)) return 0;  // it had left by then
-    return static_cast<double>(came - step_.aligned(k, mine.start)) * kMs;
+    return static_cast<double>(came - step_.aligned(k, mine.start)) * kMsPerNs;
   }
 
   // Of all operations in the launch of `at`: the side that the others waited for.

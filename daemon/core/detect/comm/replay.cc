@@ -11,7 +11,6 @@
 namespace culprit::comm {
 namespace {
 
-constexpr double kMs = 1e-6;  // ms per ns
 // A replay that misses the step's recorded length by more than this share is not used.
 constexpr double kAsObserved = 0.05;
 constexpr double kShare = 0.01;  // share of a step: a smaller cost makes no step irregular
@@ -61,7 +60,7 @@ class Replay {
 
   bool ordered() const { return order_.size() == step_.ops.size(); }
 
-  double observed_ms() const { return kMs * static_cast<double>(last_ns_ - first_ns_); }
+  double observed_ms() const { return kMsPerNs * static_cast<double>(last_ns_ - first_ns_); }
 
   // Whether sequence numbers of a stream have gaps.
   bool has_lost() {
@@ -85,7 +84,7 @@ class Replay {
   int64_t entered_ns(const Op& op) const {
     return step_.aligned(op.waited_for, step_.ops[op.waited_for].start);
   }
-  static double span_ms(const Op& op) { return kMs * static_cast<double>(op.end - op.start); }
+  static double span_ms(const Op& op) { return kMsPerNs * static_cast<double>(op.end - op.start); }
 
   // Durations once all sides had entered. With missing sides: the shortest recorded side, or the shortest
   // duration of the channel. The wait for a missing rank is left out.
@@ -119,7 +118,7 @@ class Replay {
       entry.waited_for = op.waited_for;
       if (op.waited_for != kNone)
         entry.after_ms =
-            static_cast<float>(kMs * static_cast<double>(step_.aligned(k, op.start) - entered_ns(op)));
+            static_cast<float>(kMsPerNs * static_cast<double>(step_.aligned(k, op.start) - entered_ns(op)));
       if (const double span = span_ms(op); op.alone || span < took_[op.instance] - kTogetherMs) {
         entry.end = static_cast<uint32_t>(took_.size());
         took_.push_back(span);
@@ -246,7 +245,7 @@ class Replay {
   double after(uint32_t k, const Entry& entry) const {
     switch (entry.how) {
       case After::kNothing:
-        return kMs * static_cast<double>(step_.aligned(k, step_.ops[k].start) - first_ns_) -
+        return kMsPerNs * static_cast<double>(step_.aligned(k, step_.ops[k].start) - first_ns_) -
                entries_[k].gap_ms;
       case After::kStart:
         return starts_[entry.after];

@@ -9,8 +9,6 @@
 namespace culprit::comm {
 namespace {
 
-constexpr double kMs = 1e-6;  // of a nanosecond
-
 // Kinds of operations that run in the background of a rank's work. If the next operation begins before an
 // operation's end, the operation did not block the rank. If the next one begins just at its end, it did,
 // unless another operation ended there too. Other cases are no evidence. All ranks run one program, so votes
@@ -84,7 +82,7 @@ class Gaps {
       op.before = marker_op_;
       const bool queued = op.background && done_op_ != kNone && op.start - done_at_ < kQueuedNs;
       op.gap_ms = op.start > marker_ && !queued
-                      ? static_cast<float>(kMs * static_cast<double>(op.start - marker_))
+                      ? static_cast<float>(kMsPerNs * static_cast<double>(op.start - marker_))
                       : 0;
       op.awaited = done_op_ != kNone && done_at_ > marker_ && !op.background ? done_op_ : kNone;
       if (k == from_ && began < 0) op.gap_ms = NAN;
@@ -166,7 +164,7 @@ void measure_gaps(Cluster& cluster, Step& step) {
     RankStep out;
     out.rank = step.ranks[i];
     out.span = static_cast<float>(
-        kMs * static_cast<double>(last - (follows ? info.last_end : step.ops[from].start)));
+        kMsPerNs * static_cast<double>(last - (follows ? info.last_end : step.ops[from].start)));
     spans.push_back(out.span);
     step.result.ranks.push_back(out);
     info.last_end = last;

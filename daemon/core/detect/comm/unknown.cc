@@ -16,8 +16,8 @@ constexpr double kBelowBest = 1.05;
 // The first and the last stage also have an embedding or a head, up to half of their work. The other stages
 // are alike.
 constexpr double kEndStage = 1.6, kMiddleStage = 1.2;
-constexpr double kWorth = 0.05;  // share of a step
-constexpr size_t kSteps = 4;     // minimum number of steps for a comparison
+constexpr double kUnknownWorth = 0.05;  // share of a step
+constexpr size_t kStepsLeast = 4;       // minimum number of steps for a comparison
 
 // The ranks of one pipeline stage, over all steps.
 struct Stage {
@@ -62,7 +62,8 @@ std::string slow_stage(const Cluster& cluster, const std::deque<StepResult>& ste
   const auto worst = std::max_element(all.begin(), all.end());
   const auto at = std::next(stages.begin(), worst - all.begin());
   const bool end = at == stages.begin() || std::next(at) == stages.end();
-  if (*worst < (end ? kEndStage : kMiddleStage) * usual || *worst - usual < kWorth * lower_median(times))
+  if (*worst < (end ? kEndStage : kMiddleStage) * usual ||
+      *worst - usual < kUnknownWorth * lower_median(times))
     return "";
   const Stage& stage = at->second;
   const bool alone = stage.hosts.size() == 1 && stage.hosts[0] != kNone && cluster.hosts().size() > 1;
@@ -98,7 +99,7 @@ std::string slow_group(const Cluster& cluster, const std::deque<StepResult>& ste
 
 std::vector<std::string> find_unknowns(const Cluster& cluster, const std::deque<StepResult>& steps) {
   std::vector<std::string> out;
-  if (steps.size() < kSteps) return out;
+  if (steps.size() < kStepsLeast) return out;
   for (const std::string& sentence :
        {slower_than_best(steps), slow_stage(cluster, steps), slow_group(cluster, steps)})
     if (!sentence.empty()) out.push_back(sentence);

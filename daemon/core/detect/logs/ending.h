@@ -6,9 +6,14 @@
 
 #include <string_view>
 
+#include "base/time.h"
 #include "core/logs/job_log.h"
 
 namespace culprit::detect {
+
+// An announced phase excuses silence for this long. The longest checkpoints, evaluations and compilations
+// take about ten minutes. A process that died in a phase never reports its end.
+constexpr TimeNs kPhaseLongest = 3600 * kNsPerSecond;
 
 // Whether the text of a line states that the job as a whole succeeded.
 bool states_success(std::string_view text);

@@ -10,9 +10,7 @@ namespace {
 constexpr TimeNs kHangAfter = 60 * kNsPerSecond;  // DETECTORS.md 3: max(60 s, 5 x the median step)
 constexpr TimeNs kHangSteps = 5;
 
-constexpr size_t kWarmUp = 3;  // progress reports; before them a job compiles and fills its caches
-// As in stall.cc: limit for checkpoints, evaluations and compilations.
-constexpr TimeNs kPhaseLongest = 3600 * kNsPerSecond;
+constexpr size_t kWarmUpReports = 3;  // progress reports; before them a job compiles and fills its caches
 
 // Time of the last line that names a phase: a checkpoint, or other work outside the iterations.
 TimeNs last_phase(const logs::JobLog& log, bool checkpoint) {
@@ -32,7 +30,7 @@ TimeNs last_phase(const logs::JobLog& log, bool checkpoint) {
 TimeNs longest_report(const logs::Iterations& iterations) {
   const std::vector<logs::ProgressPoint>& track = iterations.track();
   TimeNs longest = 0;
-  for (size_t i = kWarmUp; i < track.size(); ++i)
+  for (size_t i = kWarmUpReports; i < track.size(); ++i)
     if (track[i].time_ns != kNoTime && track[i - 1].time_ns != kNoTime)
       longest = std::max(longest, track[i].time_ns - track[i - 1].time_ns);
   return longest;

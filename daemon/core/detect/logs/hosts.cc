@@ -15,7 +15,6 @@
 namespace culprit::detect {
 namespace {
 
-constexpr double kIndicating = 0.5;
 constexpr double kCertain = 0.9;
 constexpr double kStrong = 3;             // log odds of twenty to one
 constexpr double kOfPeers = 0.2;          // a line about another host is weak evidence against its writer
@@ -27,7 +26,6 @@ constexpr double kOrderWeight = 1.0;
 constexpr double kNamedWeight = 2.0;  // if all others name one host, this outweighs one line of its own
 constexpr double kBehindWeight = 1.5;
 constexpr double kAbsentWeight = 1.5;
-constexpr size_t kTemplates = 3;  // reported per host
 
 bool is_name(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
@@ -256,7 +254,7 @@ class HostScorer {
     const bool counts = s.late || s.spatial > 1 || a_.fate.last_progress_ns == kNoTime;
     if (counts && c.first_ns != kNoTime && (tally.onset == kNoTime || c.first_ns < tally.onset))
       tally.onset = c.first_ns;
-    if (tally.templates.size() < kTemplates) tally.templates.push_back(s.id);
+    if (tally.templates.size() < kTemplatesReported) tally.templates.push_back(s.id);
   }
 
   void add_names(const logs::TemplateStats& t) {

@@ -15,11 +15,12 @@ using logs::NumberLine;
 using logs::WriterNumbers;
 
 // Number of consecutive lines that make a spell certain: one may be a skipped step, two may be neighbours.
-constexpr uint64_t kCertain = 3;
+constexpr uint64_t kCertainSigns = 3;
 // A dynamic loss scale begins at 2^16 (PyTorch, DeepSpeed) or 2^32 (Megatron) and is halved at each overflow.
 // So this many consecutive lost norms may still be the search for a scale.
 constexpr uint64_t kUsualSearch = 16, kLongestSearch = 32;
-constexpr double kSpike = 1.5;  // the loss rose before, if the last values exceed this multiple of the best
+constexpr double kLossRose =
+    1.5;                        // the loss rose before, if the last values exceed this multiple of the best
 constexpr int64_t kGoneOn = 3;  // iterations after the last overflow that show a recovery
 constexpr size_t kEvidence = 4;
 
@@ -97,13 +98,13 @@ class Search {
     const bool loss_too = s.of->loss.lost > 0;
     if (s.what == What::kScale) {
       const int64_t at = iteration_of(s.of->last_starved), end = a_.fate.last_iteration;
-      return s.lines >= kCertain && (loss_too || at < 0 || end - at <= kGoneOn);
+      return s.lines >= kCertainSigns && (loss_too || at < 0 || end - at <= kGoneOn);
     }
     if (loss_too) return true;
     // Only norms: they overflow as planned during the search for a loss scale.
     const bool scaled = s.of->scale && *s.of->scale > 1;
     const uint64_t search = scaled ? kLongestSearch : s.finite == 0 && !s.of->scale ? kUsualSearch : 0;
-    return s.lines >= kCertain && s.lines > search;
+    return s.lines >= kCertainSigns && s.lines > search;
   }
 
   // From the length of the longest spell, and from whether finite values preceded it.
@@ -112,10 +113,10 @@ class Search {
     for (const Spell& s : spells_) {
       const uint64_t both = s.what == What::kLoss && s.of->norm.lost > 0 ? 1 : 0;
       const uint64_t n = s.lines + both;
-      double sure = n >= kCertain ? 0.9 : n == 2 ? 0.75 : 0.55;
+      double sure = n >= kCertainSigns ? 0.9 : n == 2 ? 0.75 : 0.55;
       if (n == 1 && a_.fate.ended_well) sure = 0;
       if (s.what != What::kLoss) sure = std::min(sure, 0.85);
-      if (s.finite == 0) sure = n >= kCertain ? std::min(sure, 0.8) : 0.4;
+      if (s.finite == 0) sure = n >= kCertainSigns ? std::min(sure, 0.8) : 0.4;
       best = std::max(best, sure);
     }
     return best;
@@ -160,7 +161,7 @@ class Search {
                                       state(*first.first), first.iteration));
     if (lead.what == What::kScale || course.last.empty()) return;
     const NumberLine& last = course.last.back();
-    if (last.value > kSpike * course.best && course.best > 0)
+    if (last.value > kLossRose * course.best && course.best > 0)
       why.push_back(fmt::format("the {} rose before: from {:.4g} at best to {:.4g}{}", name(lead.what),
                                 course.best, last.value, at(last)));
     else

@@ -8,9 +8,9 @@
 namespace culprit::detect {
 namespace {
 
-constexpr size_t kWarmUp = 3;  // steps in which a job compiles and fills its caches
-constexpr size_t kSteps = 14;  // minimum number of steps
-constexpr size_t kPart = 6;    // minimum number of steps of either part
+constexpr size_t kWarmUpSteps = 3;  // steps in which a job compiles and fills its caches
+constexpr size_t kSteps = 14;       // minimum number of steps
+constexpr size_t kPart = 6;         // minimum number of steps of either part
 // Number of blocks: timestamps in whole seconds hide one step, so several steps are joined.
 constexpr size_t kBlocks = 48;
 constexpr double kSpike = 1.5;     // times the median of its neighbours: an evaluation or a checkpoint
@@ -46,7 +46,7 @@ std::vector<Step> without_spikes(const std::vector<Step>& steps) {
 
 std::vector<Step> steps_of(const std::vector<logs::ProgressPoint>& track) {
   std::vector<Step> steps;
-  for (size_t i = kWarmUp; i < track.size(); ++i) {
+  for (size_t i = kWarmUpSteps; i < track.size(); ++i) {
     const logs::ProgressPoint& a = track[i - 1];
     const logs::ProgressPoint& b = track[i];
     if (a.time_ns == kNoTime || b.time_ns == kNoTime || b.time_ns < a.time_ns) continue;

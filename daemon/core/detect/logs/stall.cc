@@ -12,9 +12,6 @@
 namespace culprit::detect {
 namespace {
 
-// An announced phase excuses silence for this long. The longest checkpoints, evaluations and compilations
-// take about ten minutes. A process that died in a phase never reports its end.
-constexpr TimeNs kPhaseLongest = 3600 * kNsPerSecond;
 constexpr size_t kPhases = 65'536;  // open phases: one per rank
 constexpr size_t kPaces = 64;       // steps used for the median step time
 

@@ -9,8 +9,8 @@ namespace culprit::numerics {
 
 namespace {
 
-constexpr int64_t kFirst = 24;     // learning steps before any judgement from the past
-constexpr size_t kPastSteps = 64;  // steps of the past used for tails and roughness
+constexpr int64_t kLearningSteps = 24;  // learning steps before any judgement from the past
+constexpr size_t kPastSteps = 64;       // steps of the past used for tails and roughness
 // Counted ranks: more ranks are not more independent, as they share the loss curve.
 constexpr size_t kRanks = 8;
 constexpr double kRarest = 1e-4;     // lower limit of one rank's probability
@@ -115,7 +115,7 @@ void GlobalShift::follow(const Frame& frame, const Window& window) {
       at->level = value;
       continue;
     }
-    const double limit = at->steps < kFirst ? std::numeric_limits<double>::infinity() : 4 * at->scale;
+    const double limit = at->steps < kLearningSteps ? std::numeric_limits<double>::infinity() : 4 * at->scale;
     // After a planned change, the usual value stays as before the change.
     if (plan_ && plan_->step <= frame.step && frame.step - plan_->step <= kPlanSteps && !plan_->reported) {
       if (at->scale > 0 && moves_by_plan(role)) {
@@ -266,7 +266,7 @@ void GlobalShift::follow_plan(const Frame& frame, const Window& window, std::vec
 // Growth of norms before this step, relative to a few steps earlier.
 void GlobalShift::see_growth() {
   grown_.reset();
-  if (steps_ < kFirst / 2) return;
+  if (steps_ < kLearningSteps / 2) return;
   for (const Series& series : series_) {
     if (!grows_before_instability(series.role) || series.last.size() < kGrowthSteps + 3) continue;
     const auto middle = [&series](size_t at) {
@@ -276,7 +276,7 @@ void GlobalShift::see_growth() {
     };
     double growth = middle(kGrowthSteps - 1) - middle(0);
     // Updates grow with the learning rate during warm-up, so they do not count there.
-    if (series.role == Role::kUpdateNorm && rate_ && steps_ < 2 * kFirst) continue;
+    if (series.role == Role::kUpdateNorm && rate_ && steps_ < 2 * kLearningSteps) continue;
     if (growth > kGrowth) grown_ = series.column;
   }
 }
@@ -286,7 +286,7 @@ void GlobalShift::see_losses(const Frame& frame, const Window& window, const Mar
                              std::vector<Alarm>& alarms) {
   const auto& cells = frame.values[*loss_];
   usual_loss_.resize(window.slots(), std::numeric_limits<float>::quiet_NaN());
-  const bool is_fit = steps_ >= kFirst && past_.fit(sorted_);
+  const bool is_fit = steps_ >= kLearningSteps && past_.fit(sorted_);
   const size_t stride = std::max<size_t>(1, cells.size() / kRanks);
   double sum = 0;
   size_t n = 0;
@@ -339,7 +339,7 @@ void GlobalShift::see_losses(const Frame& frame, const Window& window, const Mar
 // untrained model should have the highest loss of a training. With few ranks, or a model trained before, up
 // to a tenth more is normal.
 void GlobalShift::see_start(const Frame& frame, const Window& window, std::vector<Alarm>& alarms) {
-  if (first_step_ >= kFirst || steps_ >= kFirst || climb_reported_) return;
+  if (first_step_ >= kLearningSteps || steps_ >= kLearningSteps || climb_reported_) return;
   double least = std::numeric_limits<double>::infinity(), most = -least;
   size_t n = 0;
   for (const double value : frame.values[*loss_]) {

@@ -10,7 +10,7 @@ namespace culprit::numerics {
 namespace {
 
 // Steps of the past: enough for a tail, few enough to follow the training's course.
-constexpr size_t kPastSteps = 64;
+constexpr size_t kRankPastSteps = 64;
 // Ranks that contribute distances, in turn: more ranks do not improve quantiles.
 constexpr size_t kPastRanks = 8;
 // Distances kept over all groups and metrics, 4 bytes each; and the minimum per metric, below which a tail is
@@ -18,7 +18,7 @@ constexpr size_t kPastRanks = 8;
 constexpr size_t kDistances = 16 << 20, kDistancesLeast = 128;
 // Columns refitted per step: 5 us each. A past of 64 steps hardly changes within 8 steps.
 constexpr size_t kFits = 16'384, kRefitMost = 8;
-constexpr uint32_t kFirst = 24;  // learning steps before any bet
+constexpr uint32_t kFirstBets = 24;  // learning steps before any bet
 constexpr double kBiasSteps = 16, kBiasPrior = 8;
 constexpr double kScaleSteps = 64, kScalePrior = 16;
 constexpr double kClip = 3;  // median distances; the influence of a value on the usual is limited to this
@@ -55,7 +55,7 @@ bool OutlierRank::compare(Column& column, const std::vector<double>& cells, std:
     values_.push_back(cells[slot]);
   }
   if (values_.size() < 3) return false;
-  if (!has_positive_only && !column.is_linear && column.steps <= kFirst) {
+  if (!has_positive_only && !column.is_linear && column.steps <= kFirstBets) {
     // Statistics of the logarithm are not valid for the value itself.
     column = {};
     column.is_linear = true;
@@ -158,7 +158,7 @@ void OutlierRank::usual(Column& column) {
 
 // Adds this step to the past. off_ has distances in units of the rank's own variation.
 void OutlierRank::learn(Column& column) {
-  const size_t most = std::min(std::min(off_.size(), kPastRanks) * kPastSteps, room_);
+  const size_t most = std::min(std::min(off_.size(), kPastRanks) * kRankPastSteps, room_);
   const size_t stride = std::max<size_t>(1, off_.size() / kPastRanks);
   for (size_t place = 0; place < off_.size(); ++place) {
     if (std::isnan(off_[place]) || (place + count_) % stride != 0) continue;
@@ -251,7 +251,7 @@ void OutlierRank::see_shifts(const Frame& frame, std::span<const uint32_t> slots
 }
 
 void OutlierRank::set_share(size_t columns) {
-  room_ = std::clamp(kDistances / std::max<size_t>(1, columns), kDistancesLeast, kPastSteps * kPastRanks);
+  room_ = std::clamp(kDistances / std::max<size_t>(1, columns), kDistancesLeast, kRankPastSteps * kPastRanks);
   refit_ = std::clamp<size_t>(columns / kFits, 1, kRefitMost);
 }
 
@@ -286,7 +286,7 @@ std::vector<OutlierRank::Alarm> OutlierRank::step(const Frame& frame, const Wind
     if (loss_ == number) raw_ = off_;
     usual(column);
     const bool is_due = (number + count_) % refit_ == 0;
-    if (++column.steps > kFirst && is_due) column.is_fit = column.tail.fit(sorted_);
+    if (++column.steps > kFirstBets && is_due) column.is_fit = column.tail.fit(sorted_);
     if (column.is_fit) place_bets(number, frame);
     learn(column);
     if (column.is_fit) settle(number, slots, alarms);

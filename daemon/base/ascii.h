@@ -1,0 +1,34 @@
+// Character classes of ASCII, as header fields and names use them: no locale.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace culprit {
+
+constexpr size_t npos = std::string_view::npos;
+constexpr bool digit(char c) { return static_cast<unsigned char>(c - '0') < 10; }
+constexpr bool alpha(char c) { return static_cast<unsigned char>((c | 0x20) - 'a') < 26; }
+constexpr bool upper(char c) { return c >= 'A' && c <= 'Z'; }
+constexpr char lower(char c) { return upper(c) ? static_cast<char>(c + 32) : c; }
+
+constexpr bool all_digits(std::string_view text) {
+  for (const char c : text)
+    if (!digit(c)) return false;
+  return !text.empty();
+}
+
+// The value of the `count` digits at `pos`.
+constexpr uint64_t digits_value(std::string_view line, size_t pos, size_t count) {
+  uint64_t n = 0;
+  for (size_t i = 0; i < count; ++i) n = n * 10 + static_cast<uint64_t>(line[pos + i] - '0');
+  return n;
+}
+
+// The value of a number; of its first nine digits if it has more.
+constexpr uint32_t digits_value(std::string_view digits) {
+  return static_cast<uint32_t>(digits_value(digits, 0, digits.size() < 9 ? digits.size() : 9));
+}
+
+}  // namespace culprit
