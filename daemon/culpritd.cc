@@ -16,6 +16,7 @@
 #include "base/crash_point.h"
 #include "base/text.h"
 #include "cli/command.h"
+#include "io/descriptors.h"
 #include "io/uv/env.h"
 
 namespace culprit {
@@ -67,6 +68,7 @@ int watch(const std::string& config_path) {
   // One malloc arena: one thread reads bytes and another frees them. With an arena for each, every thread
   // would keep spare memory and request pages that another has just freed.
   (void)mallopt(M_ARENA_MAX, 1);
+  io::raise_descriptor_limit();
   app::DaemonOptions options;
   options.config_path = config_path;
   options.service = app::read_service_environment();

@@ -33,6 +33,9 @@ install(DIRECTORY ${CULPRIT_PACKAGING}/systemd/drop-ins/
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples
   FILES_MATCHING PATTERN "*.c" PATTERN "*.cpp" PATTERN "*.toml")
 
+# Made by packaging/sbom, which needs a finished build.
+install(FILES ${CMAKE_BINARY_DIR}/sbom.spdx.json DESTINATION ${CMAKE_INSTALL_DATADIR}/culprit OPTIONAL)
+
 # The programs look in /etc whatever the prefix is.
 install(FILES ${CULPRIT_PACKAGING}/config/culpritd.toml DESTINATION /etc/culprit)
 install(FILES ${CULPRIT_PACKAGING}/config/conf.d/README DESTINATION /etc/culprit/conf.d)

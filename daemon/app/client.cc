@@ -10,6 +10,8 @@
 #include <system_error>
 #include <utility>
 
+#include "app/token_text.h"
+#include "base/limits.h"
 #include "base/text.h"
 
 namespace culprit::app {
@@ -22,7 +24,6 @@ constexpr long kSilentSeconds = 45;
 constexpr size_t kAnswerBytes = 512 << 20;
 // Per event; the daemon limits events to 1 MiB.
 constexpr size_t kEventBytes = 4 << 20;
-constexpr size_t kTokenBytes = 4096;
 
 ErrorCode code_of(long status) {
   switch (status) {
@@ -144,33 +145,38 @@ struct Client::Impl {
   std::string server;
   std::string socket;  // path of "unix:PATH"
   std::string base;    // prefix of paths
-  std::string token_file;
+  std::string token_file, ca_file;
 
   Result<std::string> token() const;
-  void prepare(Easy& easy, Exchange& exchange, const std::string& path) const;
+  Status prepare(Easy& easy, Exchange& exchange, const std::string& path) const;
   Status perform(Easy& easy, Exchange& exchange) const;
   Error unreachable(Exchange& exchange, CURLcode code) const;
 };
 
 Result<std::string> Client::Impl::token() const {
   std::ifstream file(token_file, std::ios::binary);
-  std::string text(kTokenBytes, '\0');
+  std::string text(limits::kTokenFileBytes, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<size_t>(std::max<std::streamsize>(file.gcount(), 0)));
   if (!file.is_open() || file.bad())
     return fail(ErrorCode::kDenied,
                 fmt::format("--token-file {}: {}", token_file, std::generic_category().message(errno)));
-  text = trim(text);
-  if (text.empty() || text.find_first_of("\r\n") != text.npos)
-    return fail(ErrorCode::kInvalid, fmt::format("--token-file {}: it does not hold one token", token_file));
-  return text;
+  std::string token = first_token(text);
+  if (token.empty())
+    return fail(ErrorCode::kInvalid, fmt::format("--token-file {}: it holds no token", token_file));
+  return token;
 }
 
-void Client::Impl::prepare(Easy& easy, Exchange& exchange, const std::string& path) const {
+Status Client::Impl::prepare(Easy& easy, Exchange& exchange, const std::string& path) const {
   CURL* h = exchange.handle = easy.handle;
   if (!socket.empty()) curl_easy_setopt(h, CURLOPT_UNIX_SOCKET_PATH, socket.c_str());
   curl_easy_setopt(h, CURLOPT_URL, (base + path).c_str());
-  curl_easy_setopt(h, CURLOPT_PROTOCOLS_STR, "http");
+  curl_easy_setopt(h, CURLOPT_PROTOCOLS_STR, "http,https");
+  curl_easy_setopt(h, CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
+  if (!ca_file.empty()) {
+    curl_easy_setopt(h, CURLOPT_CAINFO, ca_file.c_str());
+    curl_easy_setopt(h, CURLOPT_CAPATH, nullptr);  // no other authority
+  }
   curl_easy_setopt(h, CURLOPT_NOPROXY, "*");
   curl_easy_setopt(h, CURLOPT_PATH_AS_IS, 1L);  // a job's name may be ".."
   curl_easy_setopt(h, CURLOPT_NOSIGNAL, 1L);
@@ -184,6 +190,11 @@ void Client::Impl::prepare(Easy& easy, Exchange& exchange, const std::string& pa
   curl_easy_setopt(h, CURLOPT_NOPROGRESS, 0L);
   curl_easy_setopt(h, CURLOPT_XFERINFOFUNCTION, Exchange::on_progress);
   curl_easy_setopt(h, CURLOPT_XFERINFODATA, &exchange);
+  if (token_file.empty() || !socket.empty()) return {};
+  const auto secret = token();
+  if (!secret) return tl::unexpected(secret.error());
+  easy.header("Authorization: Bearer " + *secret);
+  return {};
 }
 
 Error Client::Impl::unreachable(Exchange& exchange, CURLcode code) const {
@@ -198,6 +209,10 @@ Error Client::Impl::unreachable(Exchange& exchange, CURLcode code) const {
                                               "status culpritd",
                                               server, why)};
   }
+  if (code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE)
+    return {ErrorCode::kDenied,
+            fmt::format("{}: {}; --ca-file names the authority that signed its certificate", server,
+                        lowercase(curl_easy_strerror(code)))};
   if (code == CURLE_OPERATION_TIMEDOUT)
     return {ErrorCode::kIo, fmt::format("{}: no answer within {} s", server, kSilentSeconds)};
   return {ErrorCode::kIo,
@@ -226,21 +241,26 @@ Result<Client> Client::make(const ClientOptions& options) {
   static const bool once = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
   if (!once) return fail(ErrorCode::kIo, "libcurl cannot be used");
   auto impl = std::make_unique<Impl>();
-  const char* environment = std::getenv("CULPRIT_SERVER");
-  impl->server = !options.server.empty()       ? options.server
-                 : environment && *environment ? environment
-                                               : kLocalServer;
-  impl->token_file = options.token_file;
-  constexpr std::string_view kUnix = "unix:", kHttp = "http://";
-  if (impl->server.starts_with(kUnix) && impl->server.size() > kUnix.size()) {
+  const auto chosen = [](const std::string& option, const char* variable, const char* otherwise) {
+    const char* environment = std::getenv(variable);
+    return !option.empty() ? option : std::string(environment && *environment ? environment : otherwise);
+  };
+  impl->server = chosen(options.server, "CULPRIT_SERVER", kLocalServer);
+  impl->token_file = chosen(options.token_file, "CULPRIT_TOKEN_FILE", "");
+  impl->ca_file = chosen(options.ca_file, "CULPRIT_CA_FILE", "");
+  constexpr std::string_view kUnix = "unix:", kHttp = "http://", kHttps = "https://";
+  const auto begins = [&](std::string_view scheme) {
+    return impl->server.starts_with(scheme) && impl->server.size() > scheme.size();
+  };
+  if (begins(kUnix)) {
     impl->socket = impl->server.substr(kUnix.size());
     impl->base = "http://localhost";
-  } else if (impl->server.starts_with(kHttp) && impl->server.size() > kHttp.size()) {
+  } else if (begins(kHttp) || begins(kHttps)) {
     impl->base = impl->server;
     while (impl->base.ends_with('/')) impl->base.pop_back();
   } else {
     return fail(ErrorCode::kInvalid,
-                fmt::format("--server {}: neither unix:PATH nor http://HOST:PORT", impl->server));
+                fmt::format("--server {}: neither unix:PATH nor http(s)://HOST:PORT", impl->server));
   }
   return Client(std::move(impl));
 }
@@ -266,12 +286,7 @@ Result<std::string> Client::post(const std::string& path, const std::string& jso
     out += part;
     return out.size() <= kAnswerBytes;
   };
-  impl_->prepare(easy, exchange, path);
-  if (!impl_->token_file.empty()) {
-    auto token = impl_->token();
-    if (!token) return tl::unexpected(token.error());
-    easy.header("Authorization: Bearer " + *token);
-  }
+  if (Status status = impl_->prepare(easy, exchange, path); !status) return tl::unexpected(status.error());
   easy.header("Content-Type: application/json");
   curl_easy_setopt(easy.handle, CURLOPT_POSTFIELDSIZE, static_cast<long>(json.size()));
   curl_easy_setopt(easy.handle, CURLOPT_COPYPOSTFIELDS, json.c_str());
@@ -284,7 +299,7 @@ Result<std::vector<std::string>> Client::get_stream(const std::string& path,
   Easy easy;
   Exchange exchange;
   exchange.take = take;
-  impl_->prepare(easy, exchange, path);
+  if (Status status = impl_->prepare(easy, exchange, path); !status) return tl::unexpected(status.error());
   if (Status status = impl_->perform(easy, exchange); !status) return tl::unexpected(status.error());
   return std::move(exchange.gaps);
 }
@@ -296,7 +311,7 @@ Status Client::events(const std::string& path, const std::string& last_id,
   EventParser parser(take);
   exchange.take = [&](std::string_view part) { return parser.feed(part); };
   exchange.idle = [&] { return take({}); };
-  impl_->prepare(easy, exchange, path);
+  if (Status status = impl_->prepare(easy, exchange, path); !status) return status;
   easy.header("Accept: text/event-stream");
   if (!last_id.empty()) easy.header("Last-Event-ID: " + last_id);
   return impl_->perform(easy, exchange);

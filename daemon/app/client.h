@@ -18,8 +18,10 @@ namespace culprit::app {
 constexpr const char* kLocalServer = "unix:/run/culprit/api.sock";
 
 struct ClientOptions {
-  std::string server;      // "unix:PATH" or "http://HOST:PORT"; empty: CULPRIT_SERVER, else kLocalServer
-  std::string token_file;  // required for changes over TCP
+  // "unix:PATH", "http://HOST:PORT" or "https://HOST:PORT"; empty: CULPRIT_SERVER, else kLocalServer.
+  std::string server;
+  std::string token_file;    // for TCP: its first token; empty: CULPRIT_TOKEN_FILE, else none is sent
+  std::string ca_file = {};  // for https; empty: CULPRIT_CA_FILE, else the authorities of the system
 };
 
 struct ServerEvent {

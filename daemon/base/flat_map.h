@@ -10,6 +10,9 @@
 
 namespace culprit {
 
+// Look-ups that run at once: as many as a core supports. A prefetch is made this far ahead.
+constexpr size_t kPrefetchAhead = 8;
+
 template <class Value>
 class FlatMap {
  public:

@@ -42,6 +42,10 @@ constexpr size_t kTailBytes = 64;
 // Bytes of one piece of a source between reader, store and engine. Many sources have a few pieces in flight,
 // and a frame of the store holds a few. Bulk reads of a plain file use four times as much.
 constexpr size_t kPieceBytes = 64 << 10;
+// Bytes of a path: Linux's PATH_MAX.
+constexpr size_t kPathBytes = 4096;
+// Devices of a host; names with a larger number mean something else.
+constexpr uint32_t kDevicesOfHost = 64;
 // Bytes of the name of a job, host or event on the trace socket: the limit of a path component.
 constexpr size_t kNameBytes = 256;
 // Connections to the trace socket: all ranks of a host with their data loaders, some hundreds, for several
@@ -79,6 +83,8 @@ constexpr size_t kLiveSources = 65'536;
 constexpr size_t kKernelBacklogBytes = 1 << 20;
 // Undelivered events of live jobs: a storm of rule matches must not fill the memory.
 constexpr size_t kLiveEvents = 4096;
+// A file of tokens: a token a line, for some thousand users.
+constexpr size_t kTokenFileBytes = 256 << 10;
 // Descriptors and processes read to find the writer of a file: one pass over a host with 20,000 processes.
 constexpr size_t kProcEntries = 200'000;
 

@@ -14,6 +14,7 @@ using TimeNs = int64_t;
 constexpr TimeNs kNoTime = std::numeric_limits<TimeNs>::min();
 constexpr TimeNs kNsPerUs = 1'000;
 constexpr TimeNs kNsPerMs = 1'000'000;
+constexpr double kMsPerNs = 1e-6;
 constexpr TimeNs kNsPerSecond = 1'000'000'000;
 
 // Days from 1970-01-01 of a civil date in the proleptic Gregorian calendar.

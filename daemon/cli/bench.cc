@@ -10,12 +10,12 @@
 namespace culprit::cli {
 namespace {
 
-struct Options {
+struct BenchOptions {
   ReadingOptions reading;
   RuleChoice choice;
 };
 
-int read_alone(Options& o) {
+int read_alone(BenchOptions& o) {
   if (Status status = resolve(o.reading); !status) return complain(status.error().text), kUnable;
   app::ReadProgress progress;
   auto files = app::collect_files(o.reading.diagnose.paths, o.reading.diagnose, progress);
@@ -25,7 +25,7 @@ int read_alone(Options& o) {
 }
 
 // Matches rules only.
-int match_alone(Options& o) {
+int match_alone(BenchOptions& o) {
   if (Status status = resolve(o.reading); !status) return complain(status.error().text), kUnable;
   app::LoadedRules loaded;
   if (!load_rules(o.choice, loaded)) return kUnable;
@@ -40,7 +40,7 @@ int match_alone(Options& o) {
 }
 
 // Reads, parses, masks and mines templates, without detectors and report.
-int mine_alone(Options& o) {
+int mine_alone(BenchOptions& o) {
   if (Status status = resolve(o.reading); !status) return complain(status.error().text), kUnable;
   app::ReadProgress progress;
   auto files = app::collect_files(o.reading.diagnose.paths, o.reading.diagnose, progress);
@@ -57,10 +57,10 @@ void add_bench(Command& app, Run& run) {
   Command* bench = app.add_subcommand("bench", "");
   bench->hide();
   bench->require_subcommand();
-  const std::pair<const char*, int (*)(Options&)> parts[] = {
+  const std::pair<const char*, int (*)(BenchOptions&)> parts[] = {
       {"read", read_alone}, {"mine", mine_alone}, {"rules", match_alone}};
   for (const auto& [name, part] : parts) {
-    auto o = std::make_shared<Options>();
+    auto o = std::make_shared<BenchOptions>();
     Command* verb = bench->add_subcommand(name, "");
     add_reading_options(*verb, o->reading);
     add_rule_options(*verb, o->choice.rules);

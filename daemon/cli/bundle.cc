@@ -22,7 +22,7 @@
 namespace culprit::cli {
 namespace {
 
-constexpr const char* kExamples = R"(
+constexpr const char* kBundleExamples = R"(
 Examples:
   culprit bundle llama-70b-0412 --out case.tar.zst
   culprit bundle llama-70b-0412 --out case.tar.gz --all --redact projectx --keep-ips
@@ -38,7 +38,7 @@ constexpr const char* kKept =
     "what resembles no name, home folder, secret, e-mail, full host name, IP address, address of a network "
     "device or serial number was kept";
 
-struct Options {
+struct BundleOptions {
   RemoteOptions remote;
   std::string job, out;
   std::optional<uint32_t> run;
@@ -100,7 +100,8 @@ void redact(Json& json, Redactor& redactor, bool learn) {
 
 class Bundle {
  public:
-  Bundle(Options& options, app::Client& client) : o_(options), client_(client), redactor_(options.redact) {}
+  Bundle(BundleOptions& options, app::Client& client)
+      : o_(options), client_(client), redactor_(options.redact) {}
   Status run();
   size_t sources() const { return sources_.size(); }
   const Redactor& redactor() const { return redactor_; }
@@ -113,7 +114,7 @@ class Bundle {
   Status write_source(Archive& archive, BundledSource& source);
   std::string manifest();
 
-  Options& o_;
+  BundleOptions& o_;
   app::Client& client_;
   Redactor redactor_;
   std::map<std::string, Json> documents_;  // by name in the archive
@@ -311,7 +312,7 @@ Status Bundle::run() {
   return write();
 }
 
-int bundle(Options& o) {
+int bundle(BundleOptions& o) {
   if (Status status = resolve(o.remote); !status) return complain(status.error().text), kUnable;
   auto client = app::Client::make(o.remote.client);
   if (!client) return complain(client.error().text), kUnable;
@@ -330,11 +331,11 @@ int bundle(Options& o) {
 }  // namespace
 
 void add_bundle(Command& app, Run& run) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<BundleOptions>();
   Command* verb = app.add_subcommand(
       "bundle",
       "Pack report and evidence of a job to hand on; names, secrets and serial numbers are blacked out");
-  verb->footer(kExamples);
+  verb->footer(kBundleExamples);
   verb->add_option("JOB", o->job, "As `culprit jobs` lists it")->required();
   add_run(*verb, o->run);
   verb->add_option("--out,-o", o->out, "The archive: NAME.tar.zst or NAME.tar.gz (default JOB.tar.zst)");
@@ -346,7 +347,7 @@ void add_bundle(Command& app, Run& run) {
   verb->add_flag("--raw", o->redact.keep_all, "Black out nothing");
   verb->add_flag("--keep-ips", o->redact.keep_ips, "Leave IP addresses as they are");
   verb->add_option("--redact", o->redact.names, "A word to black out too; repeat")->one_value();
-  add_server_options(*verb, o->remote, Asks::kReads);
+  add_server_options(*verb, o->remote);
   add_timezone(*verb, o->remote);
   verb->callback([o, &run] {
     if (o->out.empty()) {

@@ -7,16 +7,16 @@
 namespace culprit::cli {
 namespace {
 
-constexpr const char* kExamples = R"(
+constexpr const char* kClearExamples = R"(
 Example:
   culprit clear node-17     # its GPU was replaced: what was held against it counts no more)";
 
-struct Options {
+struct ClearOptions {
   RemoteOptions remote;
   std::string host;
 };
 
-int clear(Options& o) {
+int clear(ClearOptions& o) {
   auto client = app::Client::make(o.remote.client);
   if (!client) return complain(client.error().text), kUnable;
   const auto done = client->post("/v1/hosts/" + app::url_escaped(o.host) + "/clear", by_whom());
@@ -29,11 +29,11 @@ int clear(Options& o) {
 }  // namespace
 
 void add_clear(Command& app, Run& run) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<ClearOptions>();
   Command* verb = app.add_subcommand("clear", "Tell the daemon that a host was mended");
-  verb->footer(kExamples);
+  verb->footer(kClearExamples);
   verb->add_option("HOST", o->host, "As `culprit hosts` lists it")->required();
-  add_server_options(*verb, o->remote, Asks::kChanges);
+  add_server_options(*verb, o->remote);
   add_format(*verb, o->remote, {"text", "json"});
   verb->callback([o, &run] { run = [o] { return clear(*o); }; });
 }

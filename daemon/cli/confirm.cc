@@ -16,7 +16,7 @@
 namespace culprit::cli {
 namespace {
 
-constexpr const char* kExamples = R"(
+constexpr const char* kConfirmExamples = R"(
 Examples:
   culprit confirm llama-70b-0412 df43992e9          # as its report names it; a rule is made where none knew
   culprit confirm llama-70b-0412 df43992e9 --wrong  # it was something else
@@ -26,7 +26,7 @@ Examples:
 // Limit of a report file; the largest reports have some hundred MB.
 constexpr size_t kReportBytes = 512 << 20;
 
-struct Options {
+struct ConfirmOptions {
   RemoteOptions remote;
   std::string what, id, pool, out, rule_id;
   std::optional<uint32_t> run;
@@ -51,7 +51,7 @@ const Diagnosis* find(const Report& report, const std::string& id) {
   return nullptr;
 }
 
-Result<Report> report_of_file(const Options& o) {
+Result<Report> report_of_file(const ConfirmOptions& o) {
   auto text = read_whole(o.what, kReportBytes);
   if (!text) return tl::unexpected(text.error());
   auto report = report_from_json(*text);
@@ -60,7 +60,7 @@ Result<Report> report_of_file(const Options& o) {
 }
 
 // Finds the run of a diagnosis: the id is unique among runs, so the user need not name the run.
-Result<std::optional<uint32_t>> run_of(app::Client& client, const Options& o) {
+Result<std::optional<uint32_t>> run_of(app::Client& client, const ConfirmOptions& o) {
   if (o.run) return o.run;
   const auto items = get_items(client, "/v1/diagnoses?job=" + app::url_escaped(o.what));
   if (!items) return tl::unexpected(items.error());
@@ -71,7 +71,7 @@ Result<std::optional<uint32_t>> run_of(app::Client& client, const Options& o) {
 }
 
 // The daemon's report, fetched after the judgement was recorded.
-Result<Report> judged_report(app::Client& client, const Options& o) {
+Result<Report> judged_report(app::Client& client, const ConfirmOptions& o) {
   const auto run = run_of(client, o);
   if (!run) return tl::unexpected(run.error());
   const auto text = client.get(report_path(o.what, *run));
@@ -87,7 +87,7 @@ Result<Report> judged_report(app::Client& client, const Options& o) {
 }
 
 // Templates of successful jobs: from the named file, else from the daemon; nothing if neither has any.
-Result<std::optional<detect::Pool>> pool_of(app::Client* client, const Options& o) {
+Result<std::optional<detect::Pool>> pool_of(app::Client* client, const ConfirmOptions& o) {
   std::string text, name = o.pool;
   if (!o.pool.empty()) {
     auto read = read_whole(o.pool, limits::kPoolFileBytes);
@@ -106,7 +106,8 @@ Result<std::optional<detect::Pool>> pool_of(app::Client* client, const Options& 
   return std::move(*pool);
 }
 
-int make_rule(const Options& o, const Report& report, const Diagnosis& diagnosis, const detect::Pool* pool) {
+int make_rule(const ConfirmOptions& o, const Report& report, const Diagnosis& diagnosis,
+              const detect::Pool* pool) {
   const auto rule = rule_of(report, diagnosis, o.rule_id, pool);
   if (!rule) return complain(rule.error().text), kUnable;
   for (const std::string& note : rule->notes) complain(note);
@@ -119,7 +120,7 @@ int make_rule(const Options& o, const Report& report, const Diagnosis& diagnosis
   return print(fmt::format("{}: rule {}\n", to_terminal(o.out), rule->id)) ? kDone : kUnable;
 }
 
-int confirm(const Options& o) {
+int confirm(const ConfirmOptions& o) {
   const bool live = !o.what.ends_with(".json");
   if (o.wrong && !live) return complain("--wrong: a daemon keeps it; name a job"), kUnable;
   std::optional<app::Client> client;
@@ -150,10 +151,10 @@ int confirm(const Options& o) {
 }  // namespace
 
 void add_confirm(Command& app, Run& run) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<ConfirmOptions>();
   Command* verb = app.add_subcommand(
       "confirm", "Say that a diagnosis was right or wrong, and make a rule of a right one");
-  verb->footer(kExamples);
+  verb->footer(kConfirmExamples);
   verb->add_option("JOB", o->what, "A job of the daemon, or a report's file, NAME.json")->required();
   verb->add_option("ID", o->id, "The diagnosis, as the report names it")->required();
   verb->add_option("--pool", o->pool,
@@ -162,7 +163,7 @@ void add_confirm(Command& app, Run& run) {
   verb->add_option("--out", o->out, "Write the rule to this file, which must be new; without: print it");
   verb->add_option("--id", o->rule_id, "The rule's name, such as site.fabric.flap");
   add_run(*verb, o->run);
-  add_server_options(*verb, o->remote, Asks::kChanges);
+  add_server_options(*verb, o->remote);
   verb->callback([o, &run] { run = [o] { return confirm(*o); }; });
 }
 

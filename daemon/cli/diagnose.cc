@@ -14,7 +14,7 @@
 namespace culprit::cli {
 namespace {
 
-constexpr const char* kExamples = R"(
+constexpr const char* kDiagnoseExamples = R"(
 Examples:
   culprit diagnose runs/failed
   culprit diagnose runs/failed --healthy runs/ok1 --healthy runs/ok2
@@ -24,7 +24,7 @@ Examples:
   culprit diagnose node-*.log --since 2026-11-21T02:00 --timezone Europe/Berlin
   culprit diagnose --exit-code --format json runs/failed | jq .verdict.title)";
 
-struct Options {
+struct DiagnoseOptions {
   ReadingOptions reading;
   std::string format = "text", job;
   size_t top = 0;
@@ -52,7 +52,7 @@ Status leave_out(const std::vector<std::string>& names, detect::Steps& steps) {
   return {};
 }
 
-std::string render(const Report& report, const Options& o) {
+std::string render(const Report& report, const DiagnoseOptions& o) {
   if (o.format == "json") return to_json(report) + "\n";
   RenderOptions options;
   options.color = wants_color();
@@ -77,7 +77,7 @@ struct DiagnoseRequest {
   bool several = false;
 };
 
-JobOutcome diagnose_job(const Options& o, const DiagnoseRequest& asked) {
+JobOutcome diagnose_job(const DiagnoseOptions& o, const DiagnoseRequest& asked) {
   app::DiagnoseOptions options = o.reading.diagnose;
   options.paths = asked.part.paths;
   options.only = asked.part.files;
@@ -113,7 +113,7 @@ JobOutcome diagnose_job(const Options& o, const DiagnoseRequest& asked) {
   return out;
 }
 
-int diagnose(Options& o) {
+int diagnose(DiagnoseOptions& o) {
   if (Status status = resolve(o.reading); !status) return complain(status.error().text), kUnable;
   if (Status status = leave_out(o.without, o.reading.diagnose.steps); !status)
     return complain(status.error().text), kUnable;
@@ -145,10 +145,10 @@ int diagnose(Options& o) {
 }  // namespace
 
 void add_diagnose(Command& app, Run& run) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<DiagnoseOptions>();
   Command* verb =
       app.add_subcommand("diagnose", "Tell why a job failed, hangs or is slow, from its logs and traces");
-  verb->footer(kExamples);
+  verb->footer(kDiagnoseExamples);
   add_reading_options(*verb, o->reading);
   add_rule_options(*verb, o->reading.diagnose.rules);
   verb->add_option("--healthy", o->reading.diagnose.healthy,

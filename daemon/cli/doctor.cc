@@ -15,7 +15,7 @@
 namespace culprit::cli {
 namespace {
 
-constexpr const char* kExamples = R"(
+constexpr const char* kDoctorExamples = R"(
 Examples:
   culprit doctor
   sudo culprit doctor --exit-code && systemctl start culpritd
@@ -25,7 +25,7 @@ constexpr size_t kWidth = 100;
 constexpr size_t kAnswerBytes = 16 << 20;
 constexpr long kAnswerMs = 3000;  // a working daemon answers in milliseconds
 
-struct Options {
+struct DoctorOptions {
   app::DoctorOptions doctor;
   std::string format = "text";
   bool exit_code = false;
@@ -38,20 +38,32 @@ size_t on_bytes(char* bytes, size_t size, size_t count, void* to) {
   return size * count;
 }
 
-Result<std::string> get(const std::string& address, const std::string& path) {
+Result<std::string> get(const app::DoctorRequest& request) {
+  const auto& [address, path, token, cert] = request;
   const std::unique_ptr<CURL, void (*)(CURL*)> curl(curl_easy_init(), curl_easy_cleanup);
   if (!curl) return fail(ErrorCode::kIo, address + ": no connection can be made");
   const bool is_unix = address.starts_with("unix:");
   const std::string socket = is_unix ? address.substr(5) : std::string();
-  const std::string url = fmt::format("http://{}{}", is_unix ? "localhost" : address, path);
+  const bool tls = !is_unix && !cert.empty();
+  const std::string url =
+      fmt::format("{}://{}{}", tls ? "https" : "http", is_unix ? "localhost" : address, path);
   std::string body;
   curl_easy_setopt(curl.get(), CURLOPT_URL, url.c_str());
   if (is_unix) curl_easy_setopt(curl.get(), CURLOPT_UNIX_SOCKET_PATH, socket.c_str());
+  if (tls) {  // the daemon's own certificate is known, so its names play no part
+    curl_easy_setopt(curl.get(), CURLOPT_CAINFO, cert.c_str());
+    curl_easy_setopt(curl.get(), CURLOPT_CAPATH, nullptr);
+    curl_easy_setopt(curl.get(), CURLOPT_SSL_VERIFYHOST, 0L);
+  }
   curl_easy_setopt(curl.get(), CURLOPT_NOPROXY, "*");
   curl_easy_setopt(curl.get(), CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(curl.get(), CURLOPT_TIMEOUT_MS, kAnswerMs);
   curl_easy_setopt(curl.get(), CURLOPT_WRITEFUNCTION, on_bytes);
   curl_easy_setopt(curl.get(), CURLOPT_WRITEDATA, &body);
+  const std::unique_ptr<curl_slist, void (*)(curl_slist*)> headers(
+      token.empty() ? nullptr : curl_slist_append(nullptr, ("Authorization: Bearer " + token).c_str()),
+      curl_slist_free_all);
+  if (headers) curl_easy_setopt(curl.get(), CURLOPT_HTTPHEADER, headers.get());
   if (const CURLcode code = curl_easy_perform(curl.get()); code != CURLE_OK)
     return fail(ErrorCode::kIo, fmt::format("{}: {}", address, curl_easy_strerror(code)));
   long status = 0;
@@ -108,7 +120,7 @@ std::string render_doctor(const std::vector<app::DoctorRow>& rows, bool color) {
 
 namespace {
 
-int doctor(const Options& o) {
+int doctor(const DoctorOptions& o) {
   const auto rows = app::examine(o.doctor, app::machine_probes(get));
   std::string out;
   if (o.format == "json")
@@ -124,10 +136,10 @@ int doctor(const Options& o) {
 }  // namespace
 
 void add_doctor(Command& app, Run& run) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<DoctorOptions>();
   Command* verb = app.add_subcommand(
       "doctor", "Tell what would stop culpritd from seeing a job, and the command that mends it");
-  verb->footer(kExamples);
+  verb->footer(kDoctorExamples);
   verb->add_option("--config", o->doctor.config,
                    fmt::format("Configuration of the daemon (default: {})", app::kConfigFile));
   verb->add_option("--user", o->doctor.user,

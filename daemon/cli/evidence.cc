@@ -8,20 +8,20 @@
 namespace culprit::cli {
 namespace {
 
-constexpr const char* kExamples = R"(
+constexpr const char* kEvidenceExamples = R"(
 Examples:
   culprit evidence ls --job llama-70b-0412
   culprit evidence cat --job llama-70b-0412 --host node-17 --path /var/log/train/17.log | tail
   culprit evidence cat --job J --host H --path P --from-byte 4096 --to-byte 8192)";
 
-struct Options {
+struct EvidenceOptions {
   RemoteOptions remote;
   std::string job, host, path;
   uint64_t from_byte = 0;
   std::optional<uint64_t> to_byte;
 };
 
-int cat(Options& o) {
+int cat(EvidenceOptions& o) {
   auto client = app::Client::make(o.remote.client);
   if (!client) return complain(client.error().text), kUnable;
   std::string path = fmt::format("/v1/evidence?job={}&host={}&path={}&from_byte={}", app::url_escaped(o.job),
@@ -47,7 +47,7 @@ std::string lost(const Json& source) {
                       : format_bytes(bytes) + ", " + counted(records, "record");
 }
 
-int ls(Options& o) {
+int ls(EvidenceOptions& o) {
   const std::string path = "/v1/sources" + (o.job.empty() ? "" : "?job=" + app::url_escaped(o.job));
   return print_answer(o.remote, path, [&](const Json& json) {
     std::vector<std::vector<std::string>> rows{{"JOB", "HOST", "KIND", "BYTES", "DROPPED", "PATH"}};
@@ -65,24 +65,24 @@ int ls(Options& o) {
 }  // namespace
 
 void add_evidence(Command& app, Run& run) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<EvidenceOptions>();
   Command* evidence = app.add_subcommand("evidence", "The bytes that the daemon has kept of its sources");
   evidence->require_subcommand();
-  evidence->footer(kExamples);
+  evidence->footer(kEvidenceExamples);
   Command* show =
       evidence->add_subcommand("cat", "Write the bytes of one source as they came; gaps are reported");
-  show->footer(kExamples);
+  show->footer(kEvidenceExamples);
   show->add_option("--job", o->job, "The job; - where `culprit evidence ls` shows none")->required();
   show->add_option("--host", o->host, "The host")->required();
   show->add_option("--path", o->path, "The source, as `culprit evidence ls` lists it")->required();
   show->add_option("--from-byte", o->from_byte, "The first byte, from 0");
   show->add_option("--to-byte", o->to_byte, "The byte to end before");
-  add_server_options(*show, o->remote, Asks::kReads);
+  add_server_options(*show, o->remote);
   show->callback([o, &run] { run = [o] { return cat(*o); }; });
   Command* list = evidence->add_subcommand("ls", "List the sources, newest first");
-  list->footer(kExamples);
+  list->footer(kEvidenceExamples);
   list->add_option("--job", o->job, "Of this job only");
-  add_server_options(*list, o->remote, Asks::kReads);
+  add_server_options(*list, o->remote);
   add_format(*list, o->remote, {"text", "json"});
   add_timezone(*list, o->remote);
   list->callback([o, &run] { run = [o] { return ls(*o); }; });

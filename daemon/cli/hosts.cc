@@ -10,7 +10,7 @@
 namespace culprit::cli {
 namespace {
 
-constexpr const char* kExamples = R"(
+constexpr const char* kHostsExamples = R"(
 Examples:
   culprit hosts
   culprit hosts --devices             # which devices were suspected of corrupting data, and in which jobs
@@ -106,8 +106,8 @@ void add_hosts(Command& app, Run& run) {
   auto of_devices = std::make_shared<bool>(false);
   Command* verb = app.add_subcommand(
       "hosts", "Hosts that the daemon knows: seen, late, suspected; the silent ones first");
-  verb->footer(kExamples);
-  add_server_options(*verb, *o, Asks::kReads);
+  verb->footer(kHostsExamples);
+  add_server_options(*verb, *o);
   add_format(*verb, *o, {"text", "json"});
   add_timezone(*verb, *o);
   verb->add_flag(

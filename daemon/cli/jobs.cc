@@ -6,7 +6,7 @@
 namespace culprit::cli {
 namespace {
 
-constexpr const char* kExamples = R"(
+constexpr const char* kJobsExamples = R"(
 Examples:
   culprit jobs                                    # of an earlier run: culprit report JOB --run N
   culprit jobs --format json | jq -r '.items[] | select(.state == "failed") | .id')";
@@ -15,13 +15,18 @@ int jobs(RemoteOptions& o) {
   return print_answer(o, "/v1/jobs", [&](const Json& json) {
     std::vector<std::vector<std::string>> rows{
         {"JOB", "RUN", "STATE", "BEGAN", "LAST SEEN", "HOSTS", "LINES", "VERDICT"}};
+    std::string notes;
     if (const auto items = json.find("items"); items != json.end())
       for (const Json& job : *items)
-        if (job.is_object())
+        if (job.is_object()) {
+          if (const std::string note = text_field(job, "note"); !note.empty() && note != "-")
+            notes +=
+                "\njob " + text_field(job, "id") + ", run " + text_field(job, "run") + ": " + note + "\n";
           rows.push_back({text_field(job, "id"), text_field(job, "run"), text_field(job, "state"),
                           time_field(job, "first_ns", o.zone), time_field(job, "last_ns", o.zone),
                           text_field(job, "hosts"), text_field(job, "lines"), text_field(job, "verdict")});
-    return rows.size() > 1 ? table(rows, wants_color()) : std::string("no job was seen yet\n");
+        }
+    return rows.size() > 1 ? table(rows, wants_color()) + notes : std::string("no job was seen yet\n");
   });
 }
 
@@ -31,8 +36,8 @@ void add_jobs(Command& app, Run& run) {
   auto o = std::make_shared<RemoteOptions>();
   Command* verb = app.add_subcommand(
       "jobs", "Jobs that the daemon follows or followed, each run of them, the newest first");
-  verb->footer(kExamples);
-  add_server_options(*verb, *o, Asks::kReads);
+  verb->footer(kJobsExamples);
+  add_server_options(*verb, *o);
   add_format(*verb, *o, {"text", "json"});
   add_timezone(*verb, *o);
   verb->callback([o, &run] { run = [o] { return jobs(*o); }; });

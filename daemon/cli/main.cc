@@ -17,7 +17,7 @@ constexpr const char* kAbout =
     "Tells why a large training job failed, hangs, slowed down or went numerically wrong,\n"
     "and which host, device or link to take out.";
 
-constexpr const char* kExamples = R"(
+constexpr const char* kMainExamples = R"(
 Examples:
   culprit diagnose runs/failed --healthy runs/ok1 --healthy runs/ok2
   culprit diagnose --format html job.log.zst > report.html
@@ -66,7 +66,7 @@ std::string unknown_verb(const Command& app, int argc, char** argv) {
 int run(int argc, char** argv) {
   Command app(kAbout, "culprit");
   app.set_version(std::string("culprit ") + CULPRIT_VERSION);
-  app.footer(kExamples);
+  app.footer(kMainExamples);
   app.require_subcommand();
   Run verb;
   add_diagnose(app, verb);

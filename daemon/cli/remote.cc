@@ -16,13 +16,15 @@
 
 namespace culprit::cli {
 
-void add_server_options(Command& verb, RemoteOptions& options, Asks asks) {
+void add_server_options(Command& verb, RemoteOptions& options) {
   verb.add_option(
       "--server", options.client.server,
-      fmt::format("unix:PATH or http://HOST:PORT; without: CULPRIT_SERVER, else {}", app::kLocalServer));
-  if (asks == Asks::kChanges)
-    verb.add_option("--token-file", options.client.token_file,
-                    "A file with the daemon's token, for changes over http");
+      fmt::format("unix:PATH or http(s)://HOST:PORT; without: CULPRIT_SERVER, else {}", app::kLocalServer));
+  verb.add_option("--token-file", options.client.token_file,
+                  "A file whose first token the daemon knows, for http(s); without: CULPRIT_TOKEN_FILE");
+  verb.add_option("--ca-file", options.client.ca_file,
+                  "The authority of the daemon's certificate, for https; without: CULPRIT_CA_FILE, else the "
+                  "system's");
 }
 
 void add_format(Command& verb, RemoteOptions& options, const std::vector<std::string>& formats) {

@@ -22,8 +22,7 @@ struct RemoteOptions {
   Zone zone;  // set by resolve
 };
 
-enum class Asks { kReads, kChanges };
-void add_server_options(Command& verb, RemoteOptions& options, Asks asks);
+void add_server_options(Command& verb, RemoteOptions& options);
 void add_format(Command& verb, RemoteOptions& options, const std::vector<std::string>& formats);
 void add_timezone(Command& verb, RemoteOptions& options);
 // --run: selects one of several runs of a job; default: the last.

@@ -114,6 +114,7 @@ class HtmlReport {
     if (e.time_ns != kNoTime) parts.push_back(clock_time(e.time_ns, r_.job.last_ns, o_));
     if (e.host) parts.push_back(*e.host);
     if (e.rank) parts.push_back(fmt::format("rank {}", *e.rank));
+    if (e.uid) parts.push_back(fmt::format("uid {}", *e.uid));
     return fmt::format("{}", fmt::join(parts, ", "));
   }
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kWidthMin = 40, kWidthMax = 160;  // longer lines are hard to read
 constexpr size_t kTextColumnsMin = 20;             // narrower columns of text are hard to read
-constexpr size_t kRecordLines = 6;                 // of a traceback
+constexpr size_t kTextRecordLines = 6;             // of a traceback
 constexpr size_t kQuoteRows = 2;                   // of one line of a log
 constexpr size_t kOtherDiagnoses = 4, kFewLines = 5;
 
@@ -157,9 +157,10 @@ class TextReport {
       head += "  " + time;
     if (e.host) head += "  " + *e.host;
     if (e.rank) head += fmt::format("  rank {}", *e.rank);
+    if (e.uid) head += fmt::format("  uid {}", *e.uid);
     page_.item("  ", head, Ink::kAccent);
     size_t rows = 0;
-    for (const std::string_view line : record_lines(e.text, kRecordLines))
+    for (const std::string_view line : record_lines(e.text, kTextRecordLines))
       rows += page_.quote(4, line, r_.indicating);
     if (!group.others.empty()) {
       page_.item("    ",

@@ -12,21 +12,21 @@
 namespace culprit::cli {
 namespace {
 
-constexpr const char* kExamples = R"(
+constexpr const char* kReportExamples = R"(
 Examples:
   culprit report llama-70b-0412
   culprit report llama-70b-0412 --run 0             # the first of several of this name
   culprit report llama-70b-0412 --format html > report.html
   culprit report llama-70b-0412 --format json | jq .verdict.title)";
 
-struct Options {
+struct ReportOptions {
   RemoteOptions remote;
   std::string job;
   std::optional<uint32_t> run;
   bool exit_code = false;
 };
 
-int report(Options& o) {
+int report(ReportOptions& o) {
   if (Status status = resolve(o.remote); !status) return complain(status.error().text), kUnable;
   auto client = app::Client::make(o.remote.client);
   if (!client) return complain(client.error().text), kUnable;
@@ -52,12 +52,12 @@ int report(Options& o) {
 }  // namespace
 
 void add_report(Command& app, Run& run) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<ReportOptions>();
   Command* verb = app.add_subcommand("report", "What the daemon says of a job, running or ended");
-  verb->footer(kExamples);
+  verb->footer(kReportExamples);
   verb->add_option("JOB", o->job, "As `culprit jobs` lists it")->required();
   add_run(*verb, o->run);
-  add_server_options(*verb, o->remote, Asks::kReads);
+  add_server_options(*verb, o->remote);
   add_format(*verb, o->remote, {"text", "json", "html"});
   add_timezone(*verb, o->remote);
   verb->add_flag("--exit-code", o->exit_code, "Exit with 1 when a diagnosis was made");

@@ -9,7 +9,7 @@
 namespace culprit::cli {
 namespace {
 
-constexpr const char* kExamples = R"(
+constexpr const char* kSimulateExamples = R"(
 Examples:
   culprit simulate logs /tmp/demo --hosts 16 --fault gpu-lost
   culprit diagnose /tmp/demo/job --healthy /tmp/demo/healthy/1
@@ -24,7 +24,7 @@ Examples:
 // Rejects "-1", which is parsed as the largest number.
 constexpr uint64_t kBytesMax = 10'000'000'000'000;
 
-struct Options {
+struct SimulateOptions {
   sim::LogJobOptions job;
   std::string out, format = "text";
   bool list = false;
@@ -45,7 +45,7 @@ void write_choices(JsonWriter& w, const char* name, const std::vector<sim::Named
   });
 }
 
-int list(const Options& o) {
+int list(const SimulateOptions& o) {
   if (o.format == "json") {
     JsonWriter w;
     w.object([&] {
@@ -66,7 +66,7 @@ int list(const Options& o) {
   return print(text) ? kDone : kUnable;
 }
 
-int logs(const Options& o) {
+int logs(const SimulateOptions& o) {
   if (o.list) return list(o);
   if (o.out.empty()) return complain("simulate logs: OUT is missing"), kUnable;
   if (Status status = sim::simulate_logs(o.job, o.out); !status)
@@ -143,12 +143,12 @@ std::vector<Option*> add_job_options(Command& verb, sim::LogJobOptions& job) {
 }
 
 void add_simulate(Command& app, Run& run) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<SimulateOptions>();
   Command* simulate = app.add_subcommand("simulate", "Make a job with a known fault, for trying and testing");
   simulate->require_subcommand();
   add_comm(*simulate, run);
   Command* verb = simulate->add_subcommand("logs", "Logs of a job: OUT/job, OUT/healthy/<n>, OUT/truth.json");
-  verb->footer(kExamples);
+  verb->footer(kSimulateExamples);
   verb->add_option("OUT", o->out, "Folder to make; must be empty or absent");
   add_job_options(*verb, o->job);
   verb->add_option("--healthy", o->job.healthy, "Healthy jobs to write as well")->show_default();

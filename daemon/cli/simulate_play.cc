@@ -13,7 +13,7 @@
 namespace culprit::cli {
 namespace {
 
-constexpr const char* kExamples = R"(
+constexpr const char* kSimulatePlayExamples = R"(
 Examples:
   culprit simulate play --hosts 64 --fault gpu-lost --to localhost:7421 --speed 10
   culprit simulate play /tmp/demo --to collector.example:7421 --tls /etc/culprit/played --speed 0
@@ -24,7 +24,7 @@ collector they are hosts and a job like any others: they stay in its lists, a ho
 stays suspected, and a job that ends well becomes part of what it knows as normal. Play to one that is there
 to be tried.)";
 
-struct Options {
+struct SimulatePlayOptions {
   sim::LogJobOptions job;
   app::PlayRun run;
   std::string format = "text";
@@ -99,7 +99,7 @@ std::string text_of(const app::PlayOutcome& o, double took) {
   return out + "\n";
 }
 
-int play(Options o) {
+int play(SimulatePlayOptions o) {
   if (o.format == "json" || !isatty(2)) o.quiet = true;
   std::optional<MadeJob> made;
   if (o.run.folder.empty()) {
@@ -124,12 +124,12 @@ int play(Options o) {
 }  // namespace
 
 void add_simulate_play(Command& simulate, Run& run) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<SimulatePlayOptions>();
   o->job.layout = "host-dirs";
   o->job.healthy = 0;
   Command* verb =
       simulate.add_subcommand("play", "A job's hosts as agents that send to a collector, for load");
-  verb->footer(kExamples);
+  verb->footer(kSimulatePlayExamples);
   Option* folder =
       verb->add_option("FOLDER", o->run.folder,
                        "Of `culprit simulate logs`, or a job's logs; without: one is made of the options");

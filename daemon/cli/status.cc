@@ -11,7 +11,7 @@
 namespace culprit::cli {
 namespace {
 
-constexpr const char* kExamples = R"(
+constexpr const char* kStatusExamples = R"(
 Examples:
   culprit status
   culprit status --format json | jq .drops
@@ -47,6 +47,13 @@ void flatten(const Json& object, const std::string& before, std::vector<std::vec
   }
 }
 
+// A healthy daemon may still say what is missing.
+Ink ink_of_health(const Json& json, const std::string& health) {
+  const auto healthy = json.find("healthy");
+  const bool well = healthy != json.end() && healthy->is_boolean() && healthy->get<bool>();
+  return health == "ok" ? Ink::kDim : well ? Ink::kCaution : Ink::kAlarm;
+}
+
 // The most important facts as a sentence. A daemon without its collector counts as healthy, but the user must
 // see that no data leaves the host.
 std::string headline(const Json& json, const Zone& zone, bool color) {
@@ -54,7 +61,7 @@ std::string headline(const Json& json, const Zone& zone, bool color) {
   std::string out =
       fmt::format("culpritd {} on {}, {}, since {}: {}", text_field(json, "version"),
                   text_field(json, "host"), text_field(json, "role"), time_field(json, "started_ns", zone),
-                  inked(health, health == "ok" ? Ink::kDim : Ink::kAlarm, color));
+                  inked(health, ink_of_health(json, health), color));
   const auto forward = json.find("forward");
   if (forward == json.end() || !forward->is_object()) return out + "\n\n";
   const std::string sentence = text_field(*forward, "sentence");
@@ -81,8 +88,8 @@ std::string status_text(const Json& status, const Zone& zone, bool color) {
 void add_status(Command& app, Run& run) {
   auto o = std::make_shared<RemoteOptions>();
   Command* verb = app.add_subcommand("status", "How the daemon of this host is doing");
-  verb->footer(kExamples);
-  add_server_options(*verb, *o, Asks::kReads);
+  verb->footer(kStatusExamples);
+  add_server_options(*verb, *o);
   add_format(*verb, *o, {"text", "json"});
   add_timezone(*verb, *o);
   verb->callback([o, &run] { run = [o] { return status(*o); }; });

@@ -16,7 +16,7 @@
 namespace culprit::cli {
 namespace {
 
-constexpr const char* kExamples = R"(
+constexpr const char* kWatchExamples = R"(
 Examples:
   culprit watch
   culprit watch llama-70b-0412
@@ -27,7 +27,7 @@ constexpr size_t kWordColumns = 9;   // "diagnosis", "withdrawn"
 
 volatile std::sig_atomic_t g_stop = 0;
 
-struct Options {
+struct WatchOptions {
   RemoteOptions remote;
   std::string job;
 };
@@ -132,7 +132,7 @@ class Findings {
   std::time_t counted_at_ = 0;
 };
 
-std::string line_of(const Options& o, const app::ServerEvent& event, Findings& findings) {
+std::string line_of(const WatchOptions& o, const app::ServerEvent& event, Findings& findings) {
   // No events at present: prints the counted findings.
   if (event.data.empty())
     return o.remote.format == "json" || findings.still_come() ? "" : findings.summary(o.remote.zone);
@@ -166,7 +166,7 @@ bool is_known(app::Client& client, const std::string& job) {
                      [&](const Json& row) { return row.is_object() && text_field(row, "id") == job; });
 }
 
-int watch(Options& o) {
+int watch(WatchOptions& o) {
   if (Status status = resolve(o.remote); !status) return complain(status.error().text), kUnable;
   auto client = app::Client::make(o.remote.client);
   if (!client) return complain(client.error().text), kUnable;
@@ -202,11 +202,11 @@ int watch(Options& o) {
 }  // namespace
 
 void add_watch(Command& app, Run& run) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<WatchOptions>();
   Command* verb = app.add_subcommand("watch", "Follow findings and diagnoses as they come, until Ctrl-C");
-  verb->footer(kExamples);
+  verb->footer(kWatchExamples);
   verb->add_option("JOB", o->job, "Of this job only");
-  add_server_options(*verb, o->remote, Asks::kReads);
+  add_server_options(*verb, o->remote);
   add_format(*verb, o->remote, {"text", "json"});
   add_timezone(*verb, o->remote);
   verb->callback([o, &run] { run = [o] { return watch(*o); }; });

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "collect/session.h"
+#include "io/address.h"
 
 namespace culprit::collect {
 namespace {
@@ -12,6 +13,8 @@ namespace {
 using peer::Refusal;
 
 constexpr TimeNs kSweepNs = kNsPerSecond;
+// Certificates verified again in a sweep after new ones were loaded: some 50 ms of the loop.
+constexpr size_t kVerifies = 256;
 // At most one line per reason in the log.
 constexpr TimeNs kTellNs = 10 * kNsPerSecond;
 // A smaller credit would cost a round trip per small frame.
@@ -34,9 +37,13 @@ Collector::Collector(io::Env& env, CollectorOptions options, FrameSink& sink)
     : env_(env),
       options_(std::move(options)),
       sink_(sink),
+      swept_ns_(mono()),
+      newcomers_({options_.unknown_connections, options_.unknown_per_address}),
       alive_(std::make_shared<Collector*>(this)),
       sweep_(env.timer([this] { sweep(); })) {
   reported_ns_.fill(kNoTime);
+  for (const auto& [address, seen_ns] : options_.known)
+    newcomers_.prove(io::network_of(address), mono() - std::max<TimeNs>(0, wall() - seen_ns));
 }
 
 Collector::~Collector() { *alive_ = nullptr; }
@@ -44,12 +51,29 @@ Collector::~Collector() { *alive_ = nullptr; }
 void Collector::accept(std::unique_ptr<io::Stream> stream) {
   CULPRIT_CHECK(owner_.here());
   ++stats_.accepted;
-  if (sessions_.size() >= options_.connections || unknown_ >= options_.unknown_connections)
-    return count_refusal(Refusal::kTooMany, stream->address() + ": there are too many connections");
+  if (!make_room(stream->address())) return;
   auto session = std::make_shared<Session>(*this, std::move(stream));
   sessions_[session.get()] = session;
-  ++unknown_;
+  newcomers_.add(*session, session->network(), mono());
   session->begin();
+}
+
+// Room for a new connection, for which another one may have to go; false: it is refused.
+bool Collector::make_room(const std::string& address) {
+  auto [admitted, gives_way] = newcomers_.judge(io::network_of(address), mono());
+  if (admitted && gives_way == nullptr && sessions_.size() >= options_.connections) {
+    gives_way = newcomers_.oldest();
+    admitted = gives_way != nullptr;
+  }
+  if (!admitted) {
+    count_refusal(Refusal::kTooMany, address + ": there are too many connections");
+    return false;
+  }
+  if (gives_way == nullptr) return true;
+  const auto closed = gives_way->shared_from_this();
+  count_refusal(Refusal::kTooMany, closed->who() + ": gives way to newer connections: it said no hello yet");
+  closed->close("gives way to newer connections");
+  return true;
 }
 
 void Collector::sweep() {
@@ -58,7 +82,11 @@ void Collector::sweep() {
   all.reserve(sessions_.size());
   for (const auto& [_, session] : sessions_) all.push_back(session);
   const TimeNs now = mono();
-  for (const auto& session : all) session->sweep(now);
+  // After a stall of the loop no one had its time: the bytes of all of them wait to be read.
+  const bool late = now - std::exchange(swept_ns_, now) > 2 * kSweepNs;
+  size_t verifies = kVerifies;
+  for (const auto& session : all) session->sweep(now, late, verifies);
+  newcomers_.forget(now);
   shed(all);
 }
 
@@ -164,6 +192,7 @@ std::string Collector::address() const { return listener_ ? listener_->address()
 CollectorStats Collector::stats() const {
   CollectorStats stats = stats_;
   stats.connections = sessions_.size();
+  stats.unknown = newcomers_.size();
   for (const auto& [_, session] : by_host_) stats.hosts += session->state() == Session::State::kOpen ? 1 : 0;
   stats.descriptors_missing = listener_ ? listener_->descriptors_missing() : 0;
   return stats;

@@ -2,6 +2,9 @@
 // FrameSink in order. It acknowledges only what committed() reports. A peer that breaks the protocol is
 // refused with a sentence and counted; the others continue.
 //
+// Connections before their Hello are bounded in sum and per address, and have three seconds for it; see
+// collect/newcomers.h.
+//
 // A host has one connection. A newer one replaces it if it is of the same boot (the agent restarted, and its
 // old connection may be half-open) or if the older one is silent; else the newer one is refused.
 //
@@ -17,12 +20,14 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
 #include "base/thread_owner.h"
 #include "base/time.h"
 #include "collect/frame_sink.h"
+#include "collect/newcomers.h"
 #include "io/env.h"
 #include "io/tls.h"
 #include "model/peer.h"
@@ -33,11 +38,16 @@ struct CollectorOptions {
   std::string listen;                             // "HOST:PORT"
   std::shared_ptr<const io::TlsCredentials> tls;  // null: plain, on loopback only; names are not verified
   std::string program;
-  size_t connections = 16'384;         // a job of 8,192 hosts, all reconnecting
-  size_t unknown_connections = 4'096;  // of those before their Welcome: many may reconnect at once
-  uint64_t held_bytes = 256 << 20;     // received and not appended, over all connections
-  uint64_t credit_bytes = 4 << 20;     // per host at most; less if many share held_bytes
-  TimeNs handshake_ns = 20 * kNsPerSecond;
+  size_t connections = 16'384;  // a job of 8,192 hosts, all reconnecting
+  // Before their Hello: many may reconnect at once. Half of them for addresses that had a session within a
+  // day.
+  size_t unknown_connections = 4'096;
+  size_t unknown_per_address = 256;        // many hosts may be behind it
+  uint64_t held_bytes = 256 << 20;         // received and not appended, over all connections
+  uint64_t credit_bytes = 4 << 20;         // per host at most; less if many share held_bytes
+  TimeNs handshake_ns = 3 * kNsPerSecond;  // TLS and Hello
+  // Addresses ("10.0.0.7:40312") of sessions before this process, with the time of the last contact.
+  std::vector<std::pair<std::string, TimeNs>> known = {};
   TimeNs ping_ns = 10 * kNsPerSecond;
   TimeNs silence_ns = 25 * kNsPerSecond;
 };
@@ -45,7 +55,7 @@ struct CollectorOptions {
 // For metrics.
 struct CollectorStats {
   uint64_t accepted = 0;
-  size_t connections = 0, hosts = 0;  // current; with a Welcome
+  size_t connections = 0, unknown = 0, hosts = 0;  // current; before their Hello; with a Welcome
   uint64_t frames = 0, bytes = 0, skipped_frames = 0, duplicates = 0;
   uint64_t held_bytes = 0;                             // received and not appended
   uint64_t holds = 0;                                  // how often reading stopped for the sink
@@ -74,7 +84,7 @@ class Collector {
   void committed(uint64_t epoch, uint64_t sequence);
   // Requests the evidence of a time span from a host. False: it is not connected, or does not read.
   bool want(const std::string& host, const peer::Message& wanted);
-  // For new connections.
+  // For new connections. Open ones end within seconds if their certificate does not hold by these.
   void set_tls(std::shared_ptr<const io::TlsCredentials> tls);
   // Sends Bye to all and accepts no more connections.
   void stop();
@@ -87,6 +97,7 @@ class Collector {
   friend class Session;
   Collector(io::Env& env, CollectorOptions options, FrameSink& sink);
   void accept(std::unique_ptr<io::Stream> stream);
+  bool make_room(const std::string& address);
   void sweep();
   void shed(const std::vector<std::shared_ptr<Session>>& all);
   uint64_t credit() const;
@@ -104,8 +115,9 @@ class Collector {
   FrameSink& sink_;
   CollectorStats stats_;
   std::array<TimeNs, peer::kRefusals> reported_ns_;
-  bool held_ = false;   // no connection is read
-  size_t unknown_ = 0;  // connections before their Welcome
+  bool held_ = false;    // no connection is read
+  TimeNs swept_ns_ = 0;  // monotonic
+  Newcomers newcomers_;
   std::shared_ptr<Collector*> alive_;
   std::unique_ptr<io::Listener> listener_;
   std::unique_ptr<io::Timer> sweep_;

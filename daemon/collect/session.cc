@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "io/address.h"
 
 namespace culprit::collect {
 namespace {
@@ -41,6 +42,7 @@ Session::Session(Collector& owner, std::unique_ptr<io::Stream> stream)
     : owner_(owner),
       stream_(std::move(stream)),
       address_(stream_->address()),
+      network_(io::network_of(address_)),
       begun_ns_(owner.mono()),
       heard_ns_(begun_ns_) {}
 
@@ -52,6 +54,7 @@ void Session::begin() {
                                              io::TlsStream::Options{io::TlsStream::Side::kAccepts, address_},
                                              [this](Status status) { ready(std::move(status)); });
   tls_ = tls.get();
+  verified_by_ = owner_.options_.tls;
   stream_ = std::move(tls);
 }
 
@@ -79,6 +82,11 @@ void Session::start() {
 std::string Session::who() const {
   if (hello_.host.empty()) return address_;
   return hello_.host + " (" + address_ + ")";
+}
+
+bool Session::has_begun() const {
+  if (state_ == State::kTls) return tls_->has_answered();
+  return state_ == State::kHello && (tls_ != nullptr || splitter_.held() > 0);
 }
 
 // Silence counts only while its connection is read.
@@ -144,6 +152,7 @@ void Session::on_hello(peer::Hello hello) {
                                                     hello_.host, joined(names)));
   }
   if (Status status = owner_.admit(*this); !status) return refuse(Refusal::kHostTaken, status.error().text);
+  owner_.newcomers_.remove(*this);
   state_ = State::kAsking;
   clock_ahead_ns_ = hello_.time_ns - owner_.wall();
   owner_.sink_.hello(hello_, [weak = weak_from_this()](Result<std::vector<peer::LogMark>> marks) {
@@ -170,7 +179,7 @@ void Session::answered(Result<std::vector<peer::LogMark>> marks) {
   batch_.host = hello_.host;
   for (size_t i = 0; i < ins_.size(); ++i) batch_.epochs[i] = ins_[i].epoch;
   state_ = State::kOpen;
-  --owner_.unknown_;
+  owner_.newcomers_.prove(network_, owner_.mono());
   since_ns_ = owner_.wall();
   heard_ns_ = pinged_ns_ = owner_.mono();
   splitter_.allow(peer::kMessageBytes);
@@ -299,18 +308,31 @@ bool Session::want(const peer::Message& wanted) {
 
 // ---- time and the end
 
-void Session::sweep(TimeNs now) {
+void Session::sweep(TimeNs now, bool late, size_t& verifies) {
   CULPRIT_CHECK(thread_.here());
   const CollectorOptions& options = owner_.options_;
   if (state_ == State::kClosing && now >= closes_ns_) return close("refused");
-  if ((state_ == State::kTls || state_ == State::kHello) && now - begun_ns_ > options.handshake_ns)
+  if ((state_ == State::kTls || state_ == State::kHello) && !late && now - begun_ns_ > options.handshake_ns)
     return refuse(Refusal::kTimeout, "it did not say hello in time");
   if (state_ != State::kOpen) return;
+  if (const Status holds = certificate_holds(verifies); !holds)
+    return refuse(Refusal::kIdentity, holds.error().text);
   if (!paused_ && now - heard_ns_ > options.silence_ns)
     return refuse(Refusal::kTimeout, fmt::format("it was silent for {} s", (now - heard_ns_) / kNsPerSecond));
   if (now - pinged_ns_ < options.ping_ns || !has_room()) return;
   pinged_ns_ = now;
+  owner_.newcomers_.prove(network_, now);
   write(peer::Ping{static_cast<uint64_t>(now)});
+}
+
+// Whether the peer's certificate is still one that a new connection could have.
+Status Session::certificate_holds(size_t& verifies) {
+  if (tls_ == nullptr) return {};
+  const bool expired = owner_.wall() >= tls_->peer_expires_ns();
+  if (!expired && (verified_by_ == owner_.options_.tls || verifies == 0)) return {};
+  verifies -= verifies > 0 ? 1 : 0;
+  verified_by_ = owner_.options_.tls;
+  return tls_->verify(*verified_by_);
 }
 
 void Session::refuse(Refusal code, const std::string& sentence) {
@@ -330,6 +352,7 @@ void Session::close(const std::string& why) {
   if (state_ == State::kGone) return;
   leave(why);
   state_ = State::kGone;
+  owner_.newcomers_.remove(*this);
   tls_ = nullptr;
   stream_.reset();
   owner_.sessions_.erase(this);
@@ -344,7 +367,6 @@ void Session::leave(const std::string& why) {
   batch_.bytes = 0;
   splitter_ = {};
   if (state_ == State::kClosing) return;
-  if (state_ != State::kOpen) --owner_.unknown_;
   const bool was_open = state_ == State::kOpen;
   state_ = State::kClosing;
   owner_.leave(*this);

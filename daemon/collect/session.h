@@ -19,7 +19,9 @@ class Session : public std::enable_shared_from_this<Session> {
 
   Session(Collector& owner, std::unique_ptr<io::Stream> stream);
   void begin();
-  void sweep(TimeNs now);
+  // `late`: the loop stalled, so no time-out of a handshake holds. `verifies`: how many certificates may
+  // still be verified again in this sweep.
+  void sweep(TimeNs now, bool late, size_t& verifies);
   void refuse(peer::Refusal code, const std::string& sentence);
   void close(const std::string& why);
   void bye(const std::string& sentence);
@@ -31,6 +33,8 @@ class Session : public std::enable_shared_from_this<Session> {
   State state() const { return state_; }
   const peer::Hello& hello() const { return hello_; }
   std::string who() const;
+  const std::string& network() const { return network_; }
+  bool has_begun() const;  // a handshake: a whole first message of TLS, or a byte without TLS
   bool is_silent(TimeNs now) const;
   size_t partial_bytes() const { return splitter_.held(); }
   HostConnection facts() const;
@@ -57,6 +61,7 @@ class Session : public std::enable_shared_from_this<Session> {
   bool fits(peer::Log log, uint64_t first, const char* what);
   void hand_on();
   void acknowledge();
+  Status certificate_holds(size_t& verifies);
   void leave(const std::string& why);
   void write(const peer::Message& message);
   bool has_room() const;
@@ -64,7 +69,8 @@ class Session : public std::enable_shared_from_this<Session> {
   Collector& owner_;
   std::unique_ptr<io::Stream> stream_;
   io::TlsStream* tls_ = nullptr;  // stream_, if it is one
-  std::string address_;
+  std::string address_, network_;
+  std::shared_ptr<const io::TlsCredentials> verified_by_;  // the peer's certificate
   State state_ = State::kHello;
   peer::Splitter splitter_;
   peer::Hello hello_;

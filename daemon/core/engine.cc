@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <optional>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -89,6 +91,11 @@ struct Engine::Impl {
   LoopRanks loop_ranks;
   detect::RankExits exits;
   NonLogRead non_log;
+  struct Speakers {
+    std::set<uint32_t> users;
+    bool others = false;  // root, the daemon's user, or not known
+  };
+  std::map<TraceHeard::Of, Speakers> speakers;  // of data that is not log text
 
   explicit Impl(EngineOptions o)
       : options(std::move(o)),
@@ -103,6 +110,7 @@ struct Engine::Impl {
   void ingest(SourceOpened& input, TimeNs) { log.open_source(input.info); }
   void ingest(LogInput& input, TimeNs now) {
     log.add(*input.batch);
+    if (options.live) mark_alarms(*input.batch);
     progress.lines(log.iterations().moves(), now);
   }
   void ingest(ProblemSeen& input, TimeNs) { problems.push_back(std::move(input.problem)); }
@@ -140,6 +148,23 @@ struct Engine::Impl {
     non_log.lines += input.lines;
   }
   void ingest(detect::RankExited& input, TimeNs now) { exits.add(input, now); }
+  void ingest(TraceHeard& input, TimeNs) {
+    constexpr size_t kUsers = 64;
+    Speakers& of = speakers[input.of];
+    of.others = of.others || !input.user;
+    if (input.user && of.users.size() < kUsers) of.users.insert(*input.user);
+  }
+  // Says of the findings of detectors which users alone gave the data.
+  void name_speakers(std::vector<Finding>& findings) const {
+    for (Finding& f : findings) {
+      const auto from = f.detector == DetectorKind::kComm       ? speakers.find(TraceHeard::Of::kComm)
+                        : f.detector == DetectorKind::kNumerics ? speakers.find(TraceHeard::Of::kLoop)
+                        : f.detector == DetectorKind::kFlight   ? speakers.find(TraceHeard::Of::kDumps)
+                                                                : speakers.end();
+      if (from == speakers.end() || from->second.others) continue;
+      f.said_by.uids.assign(from->second.users.begin(), from->second.users.end());
+    }
+  }
   void ingest(RuleOverran& input, TimeNs) { rule_runs.overrun(input.rule); }
   void ingest(FlightInput& input, TimeNs) { flights.add(std::move(input.dump), problems); }
 
@@ -152,6 +177,32 @@ struct Engine::Impl {
     add_from_log(view, rank, place);
     if (!place.host && dump) place.host = dump->host;
     return place;
+  }
+
+  // Marks the forms of kernel messages and of lines that match a fatal rule.
+  void mark_alarms(const logs::LogBatch& batch) {
+    const std::vector<uint32_t>& forms = log.last_forms();
+    if (log.sources()[batch.source].kind == SourceKind::kKernel)
+      for (const uint32_t form : forms) mark_alarm(form);
+    const rules::Ruleset* const rules = rule_runs.ruleset();
+    for (const logs::LineHit& hit : batch.hits) {
+      const bool fatal = rules && rules->rules()[hit.rule].severity == Severity::kFatal;
+      const uint32_t form = batch.lines[hit.line].form;
+      if ((fatal || hit.kernel) && form != logs::kNoForm) mark_alarm(forms[form]);
+    }
+  }
+  void mark_alarm(uint32_t form) {
+    if (form < log.forms().size()) log.mark_alarm(form);
+  }
+  // A record's form may differ from that of its line with the fatal rule.
+  void mark_alarm_records() {
+    const rules::Ruleset* const rules = rule_runs.ruleset();
+    std::set<logs::ClusterId> alarms;
+    for (const logs::RuleLine& line : log.rule_lines())
+      if (line.kernel || (rules && rules->rules()[line.rule].severity == Severity::kFatal))
+        alarms.insert(log.miner().resolve(line.cluster));
+    for (uint32_t form = 0; form < log.forms().size(); ++form)
+      if (alarms.contains(log.forms()[form].cluster)) log.mark_alarm(form);
   }
 
   // Whether the job progressed after the last operation in its dumps. Then the dumps are from an earlier stop
@@ -306,9 +357,11 @@ Report Engine::report(TimeNs now, const detect::Unheard& unheard) {
   Report report;
   impl_->log.settle();
   const detect::View view = detect::make_view(impl_->log);
-  // A pool that the daemon learned may have other kinds of jobs; a pool that a user named is always used.
+  // A live job may be of another kind than the pool's; a pool that a user named is always used. Of learned
+  // pools the caller chose those of this kind.
   static const detect::Pool kNone;
-  const bool fits = !impl_->options.live || impl_->options.pool.resembles(impl_->log);
+  const bool fits =
+      !impl_->options.live || impl_->options.pool.learned || impl_->options.pool.resembles(impl_->log);
   detect::Analysis analysis = detect::analyse(view, fits ? impl_->options.pool : kNone, impl_->options.steps);
   analysis.fate.trained = analysis.fate.last_iteration >= 0 || impl_->progress.beaten() > 0;
   impl_->fate = analysis.fate;
@@ -336,6 +389,7 @@ Report Engine::report(TimeNs now, const detect::Unheard& unheard) {
   detect::leave_out(unheard, analysis.findings);
   if (report.hang) detect::leave_out(unheard, *report.hang);
   put_slowness_behind(analysis.findings);
+  impl_->name_speakers(analysis.findings);
   diagnose::correlate(view, analysis, report);
   comm::add_summary(impl_->comm, report.job);
   impl_->loop_ranks.add_summary(report.job);
@@ -386,7 +440,13 @@ std::unique_ptr<logs::LineScanner> Engine::make_scanner() const {
 
 void Engine::add_to(detect::Pool& pool) {
   impl_->log.settle();
+  if (pool.learned) impl_->mark_alarm_records();
   pool.add(impl_->log);
+}
+
+void Engine::use_pool(detect::Pool pool) {
+  impl_->options.pool = std::move(pool);
+  for (const detect::PoolForm& f : impl_->options.pool.forms) impl_->log.add_pool_form(f.hash, f.text);
 }
 
 const logs::JobLog& Engine::log() const { return impl_->log; }

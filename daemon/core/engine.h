@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <variant>
@@ -82,9 +83,15 @@ struct EventInput {
 struct NonLogRead {
   uint64_t bytes = 0, lines = 0;
 };
+// Live: the user behind data that is not log text, once for each user; none: root, the daemon's user, or not
+// known.
+struct TraceHeard {
+  enum class Of : uint8_t { kComm, kLoop, kDumps } of = Of::kComm;
+  std::optional<uint32_t> user;
+};
 using Input = std::variant<SourceOpened, LogInput, ProblemSeen, RuleOverran, detect::ProgressSeen,
                            detect::PhaseSeen, CommInput, CommCondensed, FlightInput, MetricInput, EventInput,
-                           NonLogRead, detect::RankExited>;
+                           NonLogRead, detect::RankExited, TraceHeard>;
 
 // Output of a step: a rule of severity error or fatal fired.
 using Effect = std::variant<Finding>;
@@ -144,6 +151,8 @@ class Engine {
 
   // Adds this job to a normal pool; call after a good end.
   void add_to(detect::Pool& pool);
+  // Uses this pool for later reports in place of EngineOptions::pool.
+  void use_pool(detect::Pool pool);
 
   // The kept data of the job's logs; settled_log() settles its templates.
   const logs::JobLog& log() const;

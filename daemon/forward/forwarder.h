@@ -88,7 +88,8 @@ class Forwarder {
   void reopened();
   // A finding at this time: evidence around it is sent at once.
   void finding(TimeNs at_ns);
-  // For new connections.
+  // For new connections. An open one ends within seconds if the collector's certificate does not hold by
+  // these.
   void set_tls(std::shared_ptr<const io::TlsCredentials> tls);
   void set_evidence(EvidenceOptions evidence);
   // Sends Bye and does not reconnect.

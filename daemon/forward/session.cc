@@ -48,10 +48,13 @@ Session::Session(Forwarder& owner, std::unique_ptr<io::Stream> stream)
     return;
   }
   const auto to = io::split_address(owner_.options_.to);
-  stream_ = std::make_unique<io::TlsStream>(
+  auto tls = std::make_unique<io::TlsStream>(
       owner_.env_, std::move(stream), owner_.options_.tls,
       io::TlsStream::Options{io::TlsStream::Side::kConnects, to ? to->host : owner_.options_.to},
       [this](Status status) { ready(std::move(status)); });
+  tls_ = tls.get();
+  verified_by_ = owner_.options_.tls;
+  stream_ = std::move(tls);
 }
 
 Session::~Session() { *alive_ = nullptr; }
@@ -110,10 +113,19 @@ void Session::tick() {
   if (now - heard_ns_ > options.silence_ns)
     return lose(fmt::format("{}: has been silent for {} s", options.to, (now - heard_ns_) / kNsPerSecond));
   if (!open_) return;
+  if (const Status holds = certificate_holds(); !holds) return lose(holds.error().text, true);
   if (now - beaten_ns_ >= options.ping_ns) beat(now);
   note_stall(now);
   for (Out& out : outs_) out.waits = false;
   pump();
+}
+
+// Whether the collector's certificate is still one that a new connection would accept.
+Status Session::certificate_holds() {
+  if (tls_ == nullptr) return {};
+  if (owner_.wall() < tls_->peer_expires_ns() && verified_by_ == owner_.options_.tls) return {};
+  verified_by_ = owner_.options_.tls;
+  return verified_by_ == nullptr ? Status() : tls_->verify(*verified_by_);
 }
 
 void Session::beat(TimeNs now) {

@@ -47,6 +47,7 @@ class Session {
   void on_bytes(std::string_view bytes);
   void on_end(const Error* error);
   void tick();
+  Status certificate_holds();
   void beat(TimeNs now);
   void note_stall(TimeNs now);
 
@@ -73,6 +74,8 @@ class Session {
 
   Forwarder& owner_;
   std::unique_ptr<io::Stream> stream_;
+  io::TlsStream* tls_ = nullptr;                           // stream_, if it is one
+  std::shared_ptr<const io::TlsCredentials> verified_by_;  // the collector's certificate
   std::unique_ptr<io::Timer> tick_;
   std::shared_ptr<Session*> alive_;  // answers of the source check whether the session still exists
   peer::Splitter splitter_;

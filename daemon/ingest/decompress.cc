@@ -210,6 +210,7 @@ struct Decompressor::Impl {
   bool input_ended = false, done = false;
   uint64_t consumed = 0, produced = 0;
   std::optional<Problem> problem;
+  int read_error = 0;
 
   void stop(std::string what) {
     done = true;
@@ -219,7 +220,10 @@ struct Decompressor::Impl {
   ReadOutcome read_file(char* out, size_t size) {
     return file.is_open() ? file.read(out, size) : ReadOutcome{};
   }
-  void stop_reading(int error) { stop("could not be read on: " + std::generic_category().message(error)); }
+  void stop_reading(int error) {
+    read_error = error;
+    stop("could not be read on: " + std::generic_category().message(error));
+  }
 
   size_t copy(char* out, size_t size) {
     size_t given = std::min(size, in.size());
@@ -315,6 +319,7 @@ size_t Decompressor::read(char* out, size_t size) {
 }
 
 const std::optional<Problem>& Decompressor::problem() const { return impl_->problem; }
+int Decompressor::read_error() const { return impl_->read_error; }
 uint64_t Decompressor::consumed() const { return impl_->consumed; }
 
 Result<std::string> read_small_file(const SourceFile& file, size_t limit) {

@@ -30,6 +30,8 @@ class Decompressor {
   // Fills `out`; returns fewer than `size` bytes only at the end.
   size_t read(char* out, size_t size);
   const std::optional<Problem>& problem() const;
+  // errno of the read that ended the bytes; 0: none did.
+  int read_error() const;
   // Bytes of the compressed input decoded so far.
   uint64_t consumed() const;
 

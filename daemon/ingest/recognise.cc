@@ -5,14 +5,13 @@
 #include <optional>
 #include <string>
 
+#include "base/ascii.h"
 #include "ingest/json_head.h"
 
 namespace culprit::ingest {
 namespace {
 
 using namespace std::string_view_literals;
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 // Formats with a beginning that may look like text.
 constexpr std::array kBinaryMagics = {
@@ -95,7 +94,7 @@ StackLine stack_line(std::string_view line) {
   const std::string_view text = trimmed(line);
   const auto has = [text](std::string_view what) { return text.find(what) != text.npos; };
   const auto number_after = [text](std::string_view what) {
-    return text.starts_with(what) && text.size() > what.size() && is_digit(text[what.size()]);
+    return text.starts_with(what) && text.size() > what.size() && digit(text[what.size()]);
   };
   // py-spy: its head, "Thread 1 (active): "MainThread"", "    forward (model.py:120)".
   if (number_after("Process ") && has(": ")) return {true, true};
@@ -111,7 +110,7 @@ StackLine stack_line(std::string_view line) {
   if (number_after("PID ") && has("process")) return {true, true};
   if (number_after("TID ") && has(":")) return {true, true};
   if (text.starts_with("[New LWP ") || text.starts_with("[Thread debugging")) return {true, true};
-  if (text.starts_with("#") && text.size() > 1 && is_digit(text[1])) return {text.starts_with("#0"), true};
+  if (text.starts_with("#") && text.size() > 1 && digit(text[1])) return {text.starts_with("#0"), true};
   const bool frame = line.starts_with("    ") && text.ends_with(')') && has(" (") && !has(" = ");
   return {false, frame};
 }
@@ -141,7 +140,7 @@ bool is_pickle(std::string_view head) {
 bool named_as_flight_recorder(std::string_view name) {
   for (std::string_view mark : {"_dump_"sv, "nccl_trace_rank_"sv}) {
     const size_t at = name.rfind(mark);
-    if (at != name.npos && at + mark.size() < name.size() && is_digit(name[at + mark.size()])) return true;
+    if (at != name.npos && at + mark.size() < name.size() && digit(name[at + mark.size()])) return true;
   }
   return false;
 }

@@ -188,7 +188,10 @@ class Walk {
     if (::lstat(path.c_str(), &status) != 0) return problem(path, system_error(path, errno).text);
     if (S_ISLNK(status.st_mode)) return link(path, below);
     if (S_ISDIR(status.st_mode)) return subfolder(path, below, {status.st_dev, status.st_ino});
-    if (!S_ISREG(status.st_mode)) return;  // pipes, devices and sockets have no content to read
+    if (S_ISFIFO(status.st_mode))
+      return problem(path, "passed over: a pipe (FIFO), which is read only where it is named as an argument");
+    if (!S_ISREG(status.st_mode))
+      return problem(path, S_ISSOCK(status.st_mode) ? "passed over: a socket" : "passed over: a device");
     const auto error = regular_file(path, below, join(root_, below));
     if (error) problem(path, error->text);
   }

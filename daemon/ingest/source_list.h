@@ -60,9 +60,9 @@ struct SourceList {
 };
 
 // Recognition is by content first (formats.md section 1) and reads only the beginning of each file. Pipes,
-// devices and sockets found on a walk are skipped. A pipe named as an argument is a stream like "-". It is
-// read as far as recognition needs, or until `stop` is true (null: never; borrowed, also by listed streams).
-// Devices and sockets as arguments are errors.
+// devices and sockets found on a walk are passed over with a problem. A pipe named as an argument is a stream
+// like "-". It is read as far as recognition needs, or until `stop` is true (null: never; borrowed, also by
+// listed streams). Devices and sockets as arguments are errors.
 SourceList list_sources(const std::vector<std::string>& arguments, const std::atomic<bool>* stop = nullptr);
 
 }  // namespace culprit::ingest

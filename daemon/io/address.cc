@@ -1,6 +1,9 @@
 #include "io/address.h"
 
+#include <arpa/inet.h>
+
 #include <charconv>
+#include <cstring>
 
 namespace culprit::io {
 
@@ -14,6 +17,17 @@ std::optional<HostPort> split_address(std::string_view address) {
   const auto [end, wrong] = std::from_chars(port.data(), port.data() + port.size(), split.port);
   if (host.empty() || wrong != std::errc() || end != port.data() + port.size()) return std::nullopt;
   return split;
+}
+
+std::string network_of(std::string_view address) {
+  const auto split = split_address(address);
+  if (!split) return std::string(address);
+  in6_addr six = {};
+  if (::inet_pton(AF_INET6, split->host.c_str(), &six) != 1) return split->host;
+  char text[INET6_ADDRSTRLEN] = "";
+  if (IN6_IS_ADDR_V4MAPPED(&six)) return ::inet_ntop(AF_INET, &six.s6_addr[12], text, sizeof text);
+  std::memset(&six.s6_addr[8], 0, 8);
+  return std::string(::inet_ntop(AF_INET6, &six, text, sizeof text)) + "/64";
 }
 
 }  // namespace culprit::io

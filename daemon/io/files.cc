@@ -65,8 +65,14 @@ class Handle final : public FileHandle {
   Result<FileStatus> status() override {
     struct stat status;
     if (::fstat(descriptor_, &status) != 0) return system_failure(path_, errno);
+    struct statx more = {};
+    // Old kernels and sandboxes may not have it.
+    if (::statx(descriptor_, "", AT_EMPTY_PATH, STATX_BTIME, &more) != 0 && errno != ENOSYS && errno != EPERM)
+      return system_failure(path_, errno);
+    const bool born = (more.stx_mask & STATX_BTIME) != 0;
     return FileStatus{static_cast<uint64_t>(status.st_size), status.st_dev, status.st_ino,
-                      status.st_mtim.tv_sec * kNsPerSecond + status.st_mtim.tv_nsec};
+                      status.st_mtim.tv_sec * kNsPerSecond + status.st_mtim.tv_nsec,
+                      born ? more.stx_btime.tv_sec * kNsPerSecond + more.stx_btime.tv_nsec : kNoTime};
   }
 
  private:

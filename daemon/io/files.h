@@ -17,6 +17,7 @@ namespace culprit::io {
 struct FileStatus {
   uint64_t size = 0, device = 0, inode = 0;
   TimeNs modified_ns = kNoTime;
+  TimeNs born_ns = kNoTime;  // where the file system has it
 };
 
 class FileHandle {

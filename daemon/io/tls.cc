@@ -4,6 +4,8 @@
 #include <openssl/x509_vfy.h>
 #include <openssl/x509v3.h>
 
+#include <algorithm>
+#include <limits>
 #include <string_view>
 
 #include "io/tls_impl.h"
@@ -57,6 +59,8 @@ struct TlsStream::Impl : std::enable_shared_from_this<TlsStream::Impl> {
   void end(const Error* error);
   void flush();
   void close();
+  void note_peer();
+  Status verify(const TlsCredentials& by) const;
   std::string failure();
 
   Env& env;
@@ -72,16 +76,13 @@ struct TlsStream::Impl : std::enable_shared_from_this<TlsStream::Impl> {
   bool cut = false;  // the stream below has ended
   std::optional<Error> cut_by;
   size_t handshake_bytes = 0;
+  bool answered = false;
+  TimeNs peer_expires_ns = std::numeric_limits<TimeNs>::max();
   std::string refused;  // what is wrong with a certificate
   std::vector<std::string> names;
 };
 
-int note_verification(int holds, X509_STORE_CTX* context) {
-  if (holds == 1) return 1;
-  const auto* ssl =
-      static_cast<SSL*>(X509_STORE_CTX_get_ex_data(context, SSL_get_ex_data_X509_STORE_CTX_idx()));
-  auto& refused = *static_cast<std::string*>(SSL_get_app_data(ssl));
-  if (!refused.empty()) return 0;
+std::string refusal_of(X509_STORE_CTX* context) {
   X509* certificate = X509_STORE_CTX_get_current_cert(context);
   const int error = X509_STORE_CTX_get_error(context);
   const bool dated = error == X509_V_ERR_CERT_HAS_EXPIRED || error == X509_V_ERR_CERT_NOT_YET_VALID;
@@ -90,27 +91,37 @@ int note_verification(int holds, X509_STORE_CTX* context) {
   const std::string name = certificate == nullptr ? "the peer" : name_of(certificate);
   switch (error) {
     case X509_V_ERR_CERT_HAS_EXPIRED:
-      refused = name + ": certificate expired on " + day_of(time_of(X509_get0_notAfter(certificate)));
-      break;
+      return name + ": certificate expired on " + day_of(time_of(X509_get0_notAfter(certificate)));
     case X509_V_ERR_CERT_NOT_YET_VALID:
-      refused =
-          name + ": certificate is valid only from " + day_of(time_of(X509_get0_notBefore(certificate)));
-      break;
+      return name + ": certificate is valid only from " + day_of(time_of(X509_get0_notBefore(certificate)));
+    case X509_V_ERR_CERT_REVOKED:
+      return name + ": certificate is revoked";
+    case X509_V_ERR_UNABLE_TO_GET_CRL:
+    case X509_V_ERR_UNABLE_TO_GET_CRL_ISSUER:
+      return name + ": there is no revocation list here of an authority that signed its certificate";
+    case X509_V_ERR_CRL_HAS_EXPIRED:
+      return name + ": the revocation list of its authority is out of date: it must be renewed here";
     case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
     case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
     case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
     case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
     case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
     case X509_V_ERR_CERT_SIGNATURE_FAILURE:
-      refused = name + ": certificate is not signed by an authority that is known here";
-      break;
+      return name + ": certificate is not signed by an authority that is known here";
     case X509_V_ERR_HOSTNAME_MISMATCH:
     case X509_V_ERR_IP_ADDRESS_MISMATCH:
-      refused = "the peer's certificate is that of " + name;
-      break;
+      return "the peer's certificate is that of " + name;
     default:
-      refused = name + ": certificate is refused: " + X509_verify_cert_error_string(error);
+      return name + ": certificate is refused: " + X509_verify_cert_error_string(error);
   }
+}
+
+int note_verification(int holds, X509_STORE_CTX* context) {
+  if (holds == 1) return 1;
+  const auto* ssl =
+      static_cast<SSL*>(X509_STORE_CTX_get_ex_data(context, SSL_get_ex_data_X509_STORE_CTX_idx()));
+  auto& refused = *static_cast<std::string*>(SSL_get_app_data(ssl));
+  if (refused.empty()) refused = refusal_of(context);
   return 0;
 }
 
@@ -175,11 +186,37 @@ void TlsStream::Impl::shake() {
   const std::string why = done == 1 || error == SSL_ERROR_WANT_READ ? "" : failure();
   flush();  // includes the alert with the reason for the peer
   if (done == 1) {
-    if (X509* peer = SSL_get0_peer_certificate(ssl.get())) names = dns_names(peer);
+    note_peer();
     below->pause();  // until start()
     return shaken({});
   }
   if (!why.empty()) shaken(fail(ErrorCode::kDenied, options.peer + ": " + why));
+}
+
+void TlsStream::Impl::note_peer() {
+  if (X509* peer = SSL_get0_peer_certificate(ssl.get())) names = dns_names(peer);
+  STACK_OF(X509)* chain = SSL_get0_verified_chain(ssl.get());
+  for (int i = 0; chain != nullptr && i < sk_X509_num(chain); ++i)
+    peer_expires_ns = std::min(peer_expires_ns, time_of(X509_get0_notAfter(sk_X509_value(chain, i))));
+}
+
+Status TlsStream::Impl::verify(const TlsCredentials& by) const {
+  X509* peer = SSL_get0_peer_certificate(ssl.get());
+  const std::unique_ptr<X509_STORE_CTX, void (*)(X509_STORE_CTX*)> check(X509_STORE_CTX_new(),
+                                                                         X509_STORE_CTX_free);
+  if (peer == nullptr || !check ||
+      X509_STORE_CTX_init(check.get(), SSL_CTX_get_cert_store(by.impl_->context.get()), peer,
+                          SSL_get_peer_cert_chain(ssl.get())) != 1)
+    return fail(ErrorCode::kIo, options.peer + ": its certificate cannot be verified again");
+  // As in a handshake: the peer's purpose and name.
+  X509_STORE_CTX_set_default(check.get(), options.side == Side::kConnects ? "ssl_server" : "ssl_client");
+  X509_VERIFY_PARAM* verify = X509_STORE_CTX_get0_param(check.get());
+  X509_VERIFY_PARAM_set1(verify, SSL_get0_param(ssl.get()));
+  X509_VERIFY_PARAM_set_time(verify, env.now(Clock::kWall) / kNsPerSecond);
+  const bool holds = X509_verify_cert(check.get()) == 1;
+  ERR_clear_error();
+  if (holds) return {};
+  return fail(ErrorCode::kDenied, options.peer + ": " + refusal_of(check.get()));
 }
 
 std::string TlsStream::Impl::failure() {
@@ -238,6 +275,7 @@ void TlsStream::Impl::flush() {
   std::string bytes(size, '\0');
   const int got = BIO_read(out, bytes.data(), static_cast<int>(size));
   bytes.resize(static_cast<size_t>(std::max(got, 0)));
+  answered = true;
   below->write(std::move(bytes));
 }
 
@@ -263,6 +301,9 @@ TlsStream::TlsStream(Env& env, std::unique_ptr<Stream> below,
 TlsStream::~TlsStream() { impl_->close(); }
 
 const std::vector<std::string>& TlsStream::peer_names() const { return impl_->names; }
+bool TlsStream::has_answered() const { return impl_->answered; }
+TimeNs TlsStream::peer_expires_ns() const { return impl_->peer_expires_ns; }
+Status TlsStream::verify(const TlsCredentials& credentials) const { return impl_->verify(credentials); }
 
 void TlsStream::start(Handlers handlers) {
   impl_->handlers = std::move(handlers);

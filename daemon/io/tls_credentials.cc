@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "base/hash.h"
+#include "io/secret_file.h"
 #include "io/tls_impl.h"
 
 namespace culprit::io {
@@ -45,15 +46,16 @@ std::string lower(std::string name) {
 }
 
 struct Texts {
-  std::string cert, key, ca;
-  uint64_t hash() const { return mix64(mix64(hash64(cert), hash64(key)), hash64(ca)); }
+  std::string cert, key, ca, crl;
+  uint64_t hash() const { return mix64(mix64(hash64(cert), hash64(key)), mix64(hash64(ca), hash64(crl))); }
   ~Texts() { OPENSSL_cleanse(key.data(), key.size()); }
 };
 
 Status read_all(const TlsFiles& files, Texts& texts) {
   for (const auto& [path, text] : {std::pair(&files.cert, &texts.cert), std::pair(&files.key, &texts.key),
-                                   std::pair(&files.ca, &texts.ca)}) {
-    auto read = read_file(*path);
+                                   std::pair(&files.ca, &texts.ca), std::pair(&files.crl, &texts.crl)}) {
+    if (path == &files.crl && path->empty()) continue;
+    auto read = path == &files.key ? read_secret(*path, kPemBytes) : read_file(*path);
     if (!read) return tl::unexpected(read.error());
     *text = std::move(*read);
   }
@@ -116,6 +118,38 @@ Status use_authorities(SSL_CTX* context, const std::string& path, const std::str
   if (count == 0) return wrong(path, "has no certificate");
   ERR_clear_error();
   return {};
+}
+
+// From now on every certificate of a peer's chain must be on no list, and each of its authorities needs one.
+Status use_revocations(SSL_CTX* context, const std::string& path, const std::string& text) {
+  const Bio bio = bio_of(text);
+  X509_STORE* store = SSL_CTX_get_cert_store(context);
+  using List = std::unique_ptr<X509_CRL, void (*)(X509_CRL*)>;
+  size_t count = 0;
+  for (;; ++count) {
+    const List list(PEM_read_bio_X509_CRL(bio.get(), nullptr, nullptr, nullptr), X509_CRL_free);
+    if (!list) break;
+    if (X509_STORE_add_crl(store, list.get()) != 1) return wrong(path, "has an unusable revocation list");
+  }
+  if (count == 0) return wrong(path, "has no revocation list");
+  ERR_clear_error();
+  X509_STORE_set_flags(store, X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL);
+  return {};
+}
+
+// Whether each list holds now: with one that is out of date all of its authority are refused.
+Status fits_time(const std::string& path, const std::string& text, TimeNs now_ns) {
+  const Bio bio = bio_of(text);
+  Status status;
+  while (X509_CRL* list = PEM_read_bio_X509_CRL(bio.get(), nullptr, nullptr, nullptr)) {
+    const ASN1_TIME* next = X509_CRL_get0_nextUpdate(list);
+    if (status && next != nullptr && time_of(next) < now_ns)
+      status = fail(ErrorCode::kInvalid, path + ": is out of date since " + format_time(time_of(next)) +
+                                             ": certificates of its authority are refused");
+    X509_CRL_free(list);
+  }
+  ERR_clear_error();
+  return status;
 }
 
 // What peers verify: validity, names, purpose.
@@ -189,7 +223,8 @@ std::vector<TlsTrouble> examine(const TlsFiles& files, const TlsUse& use) {
   const std::unique_ptr<SSL_CTX, void (*)(SSL_CTX*)> context(new_tls_context(), SSL_CTX_free);
   if (!context) return {{File::kCert, Error{ErrorCode::kIo, "TLS: there is no memory for it"}, false}};
   Texts texts;
-  auto cert = read_file(files.cert), key = read_file(files.key), ca = read_file(files.ca);
+  auto cert = read_file(files.cert), ca = read_file(files.ca);
+  auto key = read_secret(files.key, kPemBytes);
   const bool usable =
       holds(File::kCert, cert) && holds(File::kCert, use_certificate(context.get(), files.cert, *cert));
   const bool fits =
@@ -204,6 +239,12 @@ std::vector<TlsTrouble> examine(const TlsFiles& files, const TlsUse& use) {
   const bool trusts = holds(File::kCa, ca) &&
                       holds(File::kCa, use_authorities(context.get(), files.ca, *ca)) &&
                       holds(File::kCa, fits_authority(files.ca, *ca, use));
+  if (!files.crl.empty()) {
+    const auto crl = read_file(files.crl);
+    const std::unique_ptr<SSL_CTX, void (*)(SSL_CTX*)> apart(new_tls_context(), SSL_CTX_free);
+    if (holds(File::kCrl, crl) && holds(File::kCrl, use_revocations(apart.get(), files.crl, *crl)))
+      holds(File::kCrl, fits_time(files.crl, *crl, use.now_ns));
+  }
   if (!fits || !trusts) return out;
   if (const Status own = fits_own_authority(context.get(), files, use); !own)
     out.push_back({File::kCert, own.error(), true});
@@ -276,6 +317,7 @@ Result<std::shared_ptr<const TlsCredentials>> TlsCredentials::load(const TlsFile
   Status status = use_certificate(context, files.cert, texts.cert);
   if (status) status = use_key(context, files, texts.key);
   if (status) status = use_authorities(context, files.ca, texts.ca);
+  if (status && !files.crl.empty()) status = use_revocations(context, files.crl, texts.crl);
   if (!status) return tl::unexpected(status.error());
   X509* own = SSL_CTX_get0_certificate(context);
   impl->subject = name_of(own);

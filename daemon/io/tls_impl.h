@@ -35,6 +35,8 @@ struct TlsCredentials::Impl {
 
 // Configured except for certificates. Null without memory.
 SSL_CTX* new_tls_context();
+// The sentence for a failed verification: whose certificate, and why.
+std::string refusal_of(X509_STORE_CTX* context);
 // Stores the problem of a certificate for the error of its connection.
 int note_verification(int holds, X509_STORE_CTX* context);
 // First DNS name, else the common name.

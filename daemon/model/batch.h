@@ -29,6 +29,9 @@ struct SourceInfo {
   bool rank_wins = false;
   TimeNs modified_ns = kNoTime;  // of the file: supplies the year for times without one
   uint64_t lines_before = 0;     // lines of the file in earlier runs; numbers continue after them
+  // Live: the user who alone writes it. None: the kernel, root, the daemon's user, or not known.
+  std::optional<uint32_t> user = {};
+  std::string agent = {};  // on a collector: the host whose agent reads it
 };
 
 // Whole lines of one source. `bytes` is borrowed for the call. Only the last line of the source may lack its

@@ -75,6 +75,9 @@ struct Finding {
   Symptom symptom = Symptom::kOther;
   ActionKind action = ActionKind::kNone;
   std::string remedy;
+
+  SaidBy said_by;          // empty: the kernel, root or the accused host said it too, or it is not known
+  bool as_kernel = false;  // every line has the form of a kernel message
 };
 
 }  // namespace culprit

@@ -1,6 +1,7 @@
-// Writes JSON text directly, without a tree in between. The only writer of JSON in the programs; reading is
-// nlohmann's. Texts become UTF-8, controls and line separators are escaped: a value is one line. Numbers that
-// JSON does not have (infinities, NaN) become null.
+// Writes JSON text directly, without a tree in between. Reading is nlohmann's, and so is a document that is
+// read, edited and written again: answers made of stored reports, and bundles. Texts become UTF-8, controls
+// and line separators are escaped: a value is one line. Numbers that JSON does not have (infinities, NaN)
+// become null.
 //
 //     JsonWriter w;
 //     w.object([&] {

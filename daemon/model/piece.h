@@ -44,7 +44,7 @@ struct StreamInfo {
   OriginKind kind = OriginKind::kFile;
   std::string job;                   // empty: of every job on the host (the kernel's messages)
   std::string path;                  // as watched: `path` of evidence in formats.md section 9
-  std::optional<uint32_t> uid, pid;  // of the process that writes the source, as the kernel reports it
+  std::optional<uint32_t> uid, pid;  // of the writing process, as the kernel reports it; a file: its owner
   TimeNs opened_ns = kNoTime;        // wall clock
   TimeNs boot_ns = kNoTime;          // of kKernel: wall time at which the kernel's clock was 0
 };

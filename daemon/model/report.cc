@@ -143,6 +143,30 @@ template std::optional<SlowPart> from_word(std::string_view);
 template std::optional<NumericClass> from_word(std::string_view);
 template std::optional<Severity> from_word(std::string_view);
 
+std::string shown_list(const std::vector<uint32_t>& uids) {
+  std::vector<std::string> names;
+  for (const uint32_t uid : uids) names.push_back(std::to_string(uid));
+  return shown_list(names);
+}
+
+std::string shown_list(const std::vector<std::string>& names) {
+  constexpr size_t kNamed = 3;
+  std::string out;
+  for (size_t i = 0; i < std::min(names.size(), kNamed); ++i) out += (i == 0 ? "" : ", ") + names[i];
+  if (names.size() > kNamed) out += " and " + std::to_string(names.size() - kNamed) + " more";
+  return out;
+}
+
+std::string sentence(const SaidBy& said) {
+  std::string out;
+  if (!said.uids.empty())
+    out = (said.uids.size() > 1 ? "said by uids " : "said by uid ") + shown_list(said.uids) + " alone";
+  if (!said.hosts.empty())
+    out += (out.empty() ? "" : "; ") + std::string("hearsay: said by ") + shown_list(said.hosts) +
+           ", not by the accused host itself";
+  return out;
+}
+
 void keep_top(Report& report, size_t top) {
   const auto reported = [&](const char* list, size_t left_out) {
     if (left_out) report.cut[list] += left_out;

@@ -85,7 +85,21 @@ struct Evidence {
   // For display only, not in the JSON form.
   TimeNs time_ns = kNoTime;
   std::optional<uint32_t> rank;
+  // In the JSON form where known: the user who alone wrote the source. Not of the kernel's, root's or the
+  // daemon's user's sources, and never offline.
+  std::optional<uint32_t> uid;
 };
+
+// Who alone said what an accusation rests on, so that it is no proof. Both empty: others said it too.
+struct SaidBy {
+  std::vector<uint32_t> uids;      // users, ascending
+  std::vector<std::string> hosts;  // hosts whose logs accuse another host
+};
+// "said by uid 12002 alone", "hearsay: said by gpu-1, not by the accused host itself".
+std::string sentence(const SaidBy& said);
+// "1, 2, 3 and 4 more".
+std::string shown_list(const std::vector<uint32_t>& uids);
+std::string shown_list(const std::vector<std::string>& names);
 
 struct Confirmation {
   std::string by;
@@ -117,6 +131,7 @@ struct Diagnosis {
   std::optional<Confirmation> confirmed;
   std::string remedy;
   Action action;
+  std::optional<SaidBy> said_by;  // set where confidence and action are capped for it
 };
 
 struct LinePlace {

@@ -144,6 +144,16 @@ class ReportWriter {
           w_.values("targets", d.action.targets);
         });
       });
+      if (d.said_by) said_by(*d.said_by);
+    });
+  }
+
+  void said_by(const SaidBy& said) {
+    w_.member("said_by", [&] {
+      w_.object([&] {
+        w_.values("uids", said.uids);
+        w_.values("hosts", said.hosts);
+      });
     });
   }
 
@@ -165,6 +175,7 @@ class ReportWriter {
       w_.field("line", e.line);
       w_.field("offset", e.offset);
       w_.field("text", e.text);
+      if (e.uid) w_.field("uid", e.uid);
     });
   }
 

@@ -207,6 +207,11 @@ class ReportReader {
       r_.word_field(*action, "kind", d.action.kind);
       r_.field(*action, "targets", d.action.targets);
     }
+    if (const Json* said = r_.find(x, "said_by")) {
+      SaidBy& by = d.said_by.emplace();
+      r_.field(*said, "uids", by.uids);
+      r_.field(*said, "hosts", by.hosts);
+    }
     return d;
   }
 
@@ -217,6 +222,7 @@ class ReportReader {
     r_.field(x, "line", e.line);
     r_.field(x, "offset", e.offset);
     r_.field(x, "text", e.text);
+    r_.field(x, "uid", e.uid);
     return e;
   }
 

@@ -18,9 +18,9 @@ constexpr int64_t kDegreeMax = 1'000'000;
 constexpr size_t kTextMax = 4'096;
 
 // Reads typed keys from a table and keeps the first error, which names the place and the key.
-class Reader {
+class TopologyReader {
  public:
-  explicit Reader(std::string_view name) : name_(name) {}
+  explicit TopologyReader(std::string_view name) : name_(name) {}
 
   const std::optional<Error>& error() const { return error_; }
 
@@ -77,7 +77,7 @@ class Reader {
   std::optional<Error> error_;
 };
 
-void read_job(Reader& reader, const toml::table& table, JobFile& job) {
+void read_job(TopologyReader& reader, const toml::table& table, JobFile& job) {
   reader.text(table, "id", job.id);
   reader.texts(table, "hosts", job.hosts);
   reader.text(table, "host_pattern", job.host_pattern);
@@ -91,7 +91,7 @@ void read_job(Reader& reader, const toml::table& table, JobFile& job) {
     reader.refuse(*table.get("hosts"), fmt::format("'hosts' names '{}' twice", shorten(*twice, 100)));
 }
 
-void read_parallel(Reader& reader, const toml::table& table, JobFile& job) {
+void read_parallel(TopologyReader& reader, const toml::table& table, JobFile& job) {
   Parallel parallel;
   const std::pair<std::string_view, uint32_t*> degrees[] = {{"tp", &parallel.tp},
                                                             {"pp", &parallel.pp},
@@ -121,7 +121,7 @@ Result<JobFile> parse_job_file(std::string_view text, std::string_view name) {
   }
   const toml::table& root = parsed.table();
   JobFile job;
-  Reader reader(name);
+  TopologyReader reader(name);
   if (const toml::table* table = reader.table(root, "job")) read_job(reader, *table, job);
   if (const toml::table* table = reader.table(root, "parallel")) read_parallel(reader, *table, job);
   if (const toml::table* table = reader.table(root, "code")) {

@@ -58,7 +58,7 @@ ApiSource::Answer json_answer(const Reply& reply) {
 
 // The person who makes a change, from a body that is empty or {"by": "alice"}.
 Result<Actor> actor(const Request& request) {
-  Actor out{"", request.uid};
+  Actor out{"", request.uid, request.token};
   if (trim(request.body).empty()) return out;
   const auto body = nlohmann::json::parse(request.body, nullptr, false);
   if (!body.is_object()) return fail(ErrorCode::kInvalid, "the body: no JSON object");
@@ -148,31 +148,47 @@ class EvidenceCopy : public std::enable_shared_from_this<EvidenceCopy> {
   bool done_ = false;
 };
 
+Reader reader_of(const Request& request) { return {request.uid, request.groups, request.token}; }
+
 void serve_evidence(ApiSource& source, const Request& request, const Reply& reply) {
   const auto query = evidence_query(request);
   if (!query) return reply.send(error_response(query.error()));
-  source.evidence(*query, [reply](Result<std::unique_ptr<EvidenceReader>> reader) {
-    if (!reader) return reply.send(error_response(reader.error()));
-    auto out = reply.stream(
-        {200,
-         "application/octet-stream",
-         "",
-         {{"Content-Disposition", "attachment; filename=\"evidence\""}, {"Trailer", "X-Culprit-Gap"}}});
-    std::make_shared<EvidenceCopy>(std::move(*reader), std::move(out))->start();
-  });
+  const Reader who = reader_of(request);
+  const auto limited = source.limited_to(who);
+  ApiSource& seen = limited ? *limited : source;
+  seen.evidence(
+      *query, [&source, query = *query, who, reply](Result<std::unique_ptr<EvidenceReader>> reader) {
+        if (!reader) return reply.send(error_response(reader.error()));
+        source.on_evidence_read(query, who);
+        auto out = reply.stream(
+            {200,
+             "application/octet-stream",
+             "",
+             {{"Content-Disposition", "attachment; filename=\"evidence\""}, {"Trailer", "X-Culprit-Gap"}}});
+        std::make_shared<EvidenceCopy>(std::move(*reader), std::move(out))->start();
+      });
 }
 
-using Ask = std::function<void(const Request&, ApiSource::Answer)>;
+using Ask = std::function<void(ApiSource&, const Request&, ApiSource::Answer)>;
 
 // A read-only route with a JSON answer; `known`: its parameters.
-Route reading(std::string pattern, std::vector<std::string> known, Ask ask) {
-  return {"GET", std::move(pattern),
-          [known = std::move(known), ask = std::move(ask)](const Request& request, const Reply& reply) {
+struct Reading {
+  std::string pattern;
+  std::vector<std::string> known;
+  Ask ask;
+};
+
+// The reader gets what the reader may see of the source.
+Route route_of(ApiSource& source, Reading reading) {
+  return {"GET", std::move(reading.pattern),
+          [&source, known = std::move(reading.known), ask = std::move(reading.ask)](const Request& request,
+                                                                                    const Reply& reply) {
             if (Status status = only(request, known); !status)
               return reply.send(error_response(status.error()));
-            ask(request, json_answer(reply));
+            const auto limited = source.limited_to(reader_of(request));
+            ask(limited ? *limited : source, request, json_answer(reply));
           },
-          false};
+          Role::kRead};
 }
 
 using Change = std::function<void(const Request&, const Actor&, ApiSource::Answer)>;
@@ -186,7 +202,7 @@ Route changing(std::string pattern, std::vector<std::string> known, Change chang
             if (!by) return reply.send(error_response(by.error()));
             change(request, *by, json_answer(reply));
           },
-          true};
+          Role::kOperate};
 }
 
 void serve_health(ApiSource& source, const Reply& reply) {
@@ -223,51 +239,69 @@ Change judging(ApiSource& source, bool right) {
   };
 }
 
+std::vector<Reading> readings() {
+  using S = ApiSource&;
+  using R = const Request&;
+  using A = ApiSource::Answer;
+  return {
+      {"/v1/status", {}, [](S s, R, A answer) { s.status(std::move(answer)); }},
+      {"/v1/jobs", {}, [](S s, R, A answer) { s.jobs(std::move(answer)); }},
+      {"/v1/jobs/{job}/report",
+       {"run", "charts"},
+       [](S s, R r, A answer) { serve_report(s, r, std::move(answer)); }},
+      {"/v1/diagnoses",
+       {"job", "since_ns", "run"},
+       [](S s, R r, A answer) { serve_diagnoses(s, r, std::move(answer)); }},
+      {"/v1/suspects",
+       {"job"},
+       [](S s, R r, A answer) { s.suspects(parameter(r, "job"), std::move(answer)); }},
+      {"/v1/hosts", {}, [](S s, R, A answer) { s.hosts(std::move(answer)); }},
+      {"/v1/devices", {}, [](S s, R, A answer) { s.devices(std::move(answer)); }},
+      {"/v1/rules", {}, [](S s, R, A answer) { s.rules(std::move(answer)); }},
+      {"/v1/about", {}, [](S s, R, A answer) { s.about(std::move(answer)); }},
+      {"/v1/pool", {}, [](S s, R, A answer) { s.pool(std::move(answer)); }},
+      {"/v1/pool/log", {}, [](S s, R, A answer) { s.pool_log(std::move(answer)); }},
+      {"/v1/sources", {"job"}, [](S s, R r, A answer) { s.sources(parameter(r, "job"), std::move(answer)); }},
+  };
+}
+
 }  // namespace
 
 Api::Api(io::Env& env, ApiSource& source) : source_(source), events_(env) {}
+
+// Events carry all jobs, so they are for readers who see all jobs.
+void Api::serve_events(const Request& request, const Reply& reply) {
+  if (Status status = only(request, {"job"}); !status) return reply.send(error_response(status.error()));
+  if (source_.limited_to(reader_of(request)))
+    return reply.send(error_response(403, "events are for readers who may see all jobs"));
+  events_.subscribe(request, reply);
+}
 
 std::vector<Route> Api::routes() {
   ApiSource& s = source_;
   using R = const Request&;
   using A = ApiSource::Answer;
   std::vector<Route> out = page_routes();
-  out.push_back({"GET", "/healthz", [&s](R, const Reply& reply) { serve_health(s, reply); }, false});
+  out.push_back({"GET", "/healthz", [&s](R, const Reply& reply) { serve_health(s, reply); }, Role::kNone});
   out.push_back({"GET", "/metrics",
                  [&s](R, const Reply& reply) {
                    s.metrics([reply](std::string text) {
                      reply.send({200, kMetricsContentType, std::move(text), {}});
                    });
                  },
-                 false});
-  out.push_back(reading("/v1/status", {}, [&s](R, A answer) { s.status(std::move(answer)); }));
-  out.push_back(reading("/v1/jobs", {}, [&s](R, A answer) { s.jobs(std::move(answer)); }));
-  out.push_back(reading("/v1/jobs/{job}/report", {"run", "charts"},
-                        [&s](R r, A answer) { serve_report(s, r, std::move(answer)); }));
-  out.push_back(reading("/v1/diagnoses", {"job", "since_ns", "run"},
-                        [&s](R r, A answer) { serve_diagnoses(s, r, std::move(answer)); }));
-  out.push_back(reading("/v1/suspects", {"job"},
-                        [&s](R r, A answer) { s.suspects(parameter(r, "job"), std::move(answer)); }));
-  out.push_back(reading("/v1/hosts", {}, [&s](R, A answer) { s.hosts(std::move(answer)); }));
-  out.push_back(reading("/v1/devices", {}, [&s](R, A answer) { s.devices(std::move(answer)); }));
-  out.push_back(reading("/v1/rules", {}, [&s](R, A answer) { s.rules(std::move(answer)); }));
-  out.push_back(reading("/v1/about", {}, [&s](R, A answer) { s.about(std::move(answer)); }));
-  out.push_back(reading("/v1/sources", {"job"},
-                        [&s](R r, A answer) { s.sources(parameter(r, "job"), std::move(answer)); }));
+                 Role::kNone});
+  for (Reading& reading : readings()) out.push_back(route_of(s, std::move(reading)));
   out.push_back(
-      {"GET", "/v1/evidence", [&s](R r, const Reply& reply) { serve_evidence(s, r, reply); }, false});
-  out.push_back({"GET", "/v1/events",
-                 [this](R r, const Reply& reply) {
-                   if (Status status = only(r, {"job"}); !status)
-                     return reply.send(error_response(status.error()));
-                   events_.subscribe(r, reply);
-                 },
-                 false});
-  out.push_back(reading("/v1/pool", {}, [&s](R, A answer) { s.pool(std::move(answer)); }));
+      {"GET", "/v1/evidence", [&s](R r, const Reply& reply) { serve_evidence(s, r, reply); }, Role::kRead});
+  out.push_back(
+      {"GET", "/v1/events", [this](R r, const Reply& reply) { serve_events(r, reply); }, Role::kRead});
   out.push_back(changing("/v1/jobs/{job}/diagnoses/{id}/confirm", {"run"}, judging(s, true)));
   out.push_back(changing("/v1/jobs/{job}/diagnoses/{id}/refute", {"run"}, judging(s, false)));
   out.push_back(changing("/v1/hosts/{host}/clear", {}, [&s](R r, const Actor& by, A answer) {
     s.clear(r.names.at("host"), by, std::move(answer));
+  }));
+  out.push_back(changing("/v1/pool/{job}/forget", {}, [&s](R r, const Actor& by, A answer) {
+    s.forget_taught(r.names.at("job"), by, std::move(answer));
   }));
   return out;
 }

@@ -78,13 +78,27 @@ class EvidenceReader {
 // The author of a change, for the audit log.
 struct Actor {
   std::string name;             // from the client: {"by": "alice"}; empty if absent
-  std::optional<uint32_t> uid;  // from the kernel; none over TCP, where the token counts
+  std::optional<uint32_t> uid;  // from the kernel; none over TCP
+  std::string token = {};       // name of the token over TCP
+};
+
+// Who reads.
+struct Reader {
+  std::optional<uint32_t> uid;        // over the unix socket, from the kernel
+  std::vector<uint32_t> groups = {};  // of that process
+  std::string token = {};             // name of the token over TCP
 };
 
 class ApiSource {
  public:
   virtual ~ApiSource() = default;
   using Answer = std::function<void(Result<std::string>)>;  // a JSON value
+
+  // What the reader may see, if that is not everything; null: everything. It may be destroyed before its
+  // answers come.
+  virtual std::unique_ptr<ApiSource> limited_to(const Reader&) { return nullptr; }
+  // The reader is given this evidence: for the audit log.
+  virtual void on_evidence_read(const EvidenceQuery&, const Reader&) {}
 
   virtual Health health() = 0;
   virtual void metrics(std::function<void(std::string)> answer) = 0;  // written with MetricsText
@@ -112,8 +126,13 @@ class ApiSource {
   // GET /v1/pool: {"pool": "…"}, the pool of jobs that ended well, as `culprit pool` saves it; null if there
   // are none.
   virtual void pool(Answer answer) = 0;
+  // GET /v1/pool/log: which jobs taught the pools, and what was taken back, newest first. "time_ns", "what"
+  // (learned, forgotten), "job", "run", "owner", "why", "forms", "by", "counts".
+  virtual void pool_log(Answer answer) = 0;
   virtual void judge(const Judgement& judgement, const Actor& by, Answer answer) = 0;
   virtual void clear(const std::string& host, const Actor& by, Answer answer) = 0;
+  // POST /v1/pool/JOB/forget: takes back what the runs of the job taught.
+  virtual void forget_taught(const std::string& job, const Actor& by, Answer answer) = 0;
 };
 
 class Api {
@@ -125,6 +144,8 @@ class Api {
   EventHub& events() { return events_; }
 
  private:
+  void serve_events(const Request& request, const Reply& reply);
+
   ApiSource& source_;
   EventHub events_;
 };

@@ -69,6 +69,11 @@ void Body::abort() {
   end();
 }
 
+void Body::cut() {
+  aborted_ = true;
+  wait_->wake();
+}
+
 // Their captures may hold this body.
 void Body::end() {
   on_ready_ = nullptr;

@@ -45,6 +45,8 @@ class Body final : public BodyStream {
   void abort() override;
 
   void set_response(MHD_Response* response) { response_ = response; }
+  // Ends the body as if the client had left: the writer is called.
+  void cut();
   // libmicrohttpd's content reader.
   ssize_t read(char* out, size_t max);
   void connection_gone();

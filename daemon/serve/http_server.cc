@@ -6,9 +6,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <charconv>
 #include <cstdarg>
 
+#include "io/address.h"
+#include "serve/crowd.h"
 #include "serve/exchange.h"
 #include "serve/listen.h"
 #include "serve/routes.h"
@@ -18,6 +21,11 @@ namespace {
 
 // Connections: the daemon of a host has a few clients, such as a scraper, a page, some terminals.
 constexpr unsigned kConnections = 100;
+// Of these, kept free: with none left, a new client waits for the oldest one to leave.
+constexpr size_t kFree = 10;
+// Turns of libmicrohttpd in one of the loop, of 10 new connections each: thousands of idle connections are
+// through within a few, and then the client behind them is served.
+constexpr int kTurns = 32;
 // Memory per connection, for the request headers and the bytes being sent.
 constexpr size_t kConnectionBytes = 64 << 10;
 // A browser sends 2 KB of headers, more with a long path.
@@ -27,30 +35,47 @@ constexpr size_t kBodyBytes = 1 << 20;
 constexpr size_t kWastedBytes = 8 << 20;
 // Time for a whole request; a slower client is disconnected.
 constexpr TimeNs kRequestNs = 30 * kNsPerSecond;
-constexpr TimeNs kSweepNs = 5 * kNsPerSecond;
+// The same for the first one of a connection: it follows the connection at once.
+constexpr TimeNs kFirstRequestNs = 5 * kNsPerSecond;
+constexpr TimeNs kSweepNs = kNsPerSecond;
 // Time without progress of an answer; then the client is disconnected.
 constexpr unsigned kSilentSeconds = 60;
+
+// As for agents: see io/tls.h.
+constexpr const char* kPriorities = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2";
 
 void say_nothing(void*, const char*, va_list) {}
 
 struct Exchange {
-  std::string raw_target;
+  std::string raw_target, authorization;
   bool begun = false, dispatched = false;
   const Route* route = nullptr;
   Request request;
   size_t body_bytes = 0;
+  std::optional<Response> refusal;  // the body is read and dropped first
   std::shared_ptr<Wait> wait;
   std::shared_ptr<Answer> answer;
 };
 
 struct Connection {
   TimeNs waiting_since = 0;  // for a whole request; kNoTime while it is answered
+  std::string who;           // the user of a unix socket, or the network of an address
+  uint64_t number = 0;       // in order of arrival
+  bool is_first = true;      // no request of it was complete yet
+  bool leaving = false;      // it gives way to a newer one
   std::shared_ptr<Exchange> exchange;
 };
 
 const char* header(MHD_Connection* connection, const char* name) {
   const char* value = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
   return value ? value : "";
+}
+
+// Whether a body of this Content-Length is read; "": it has none, or comes in chunks.
+bool fits(std::string_view length) {
+  uint64_t bytes = 0;
+  const auto parsed = std::from_chars(length.data(), length.data() + length.size(), bytes);
+  return length.empty() || (parsed.ec == std::errc() && bytes <= kBodyBytes);
 }
 
 int descriptor_of(MHD_Connection* connection) {
@@ -63,6 +88,33 @@ std::optional<uint32_t> peer_uid(MHD_Connection* connection) {
   socklen_t size = sizeof peer;
   if (getsockopt(descriptor_of(connection), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return std::nullopt;
   return peer.uid;
+}
+
+std::string who_is(MHD_Connection* connection, bool local) {
+  if (local) return fmt::format("uid {}", peer_uid(connection).value_or(~0u));
+  sockaddr_storage at{};
+  socklen_t size = sizeof at;
+  if (getpeername(descriptor_of(connection), reinterpret_cast<sockaddr*>(&at), &size) != 0) return "";
+  return io::network_of(address_text(at, size));
+}
+
+// All groups of the peer; only its own group if the kernel reports no others.
+std::vector<uint32_t> peer_groups(MHD_Connection* connection) {
+  constexpr size_t kGroups = 65'536;  // Linux permits no more
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  const int descriptor = descriptor_of(connection);
+  if (getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return {};
+  std::vector<gid_t> groups(64);
+  for (;;) {
+    size = static_cast<socklen_t>(groups.size() * sizeof(gid_t));
+    if (getsockopt(descriptor, SOL_SOCKET, SO_PEERGROUPS, groups.data(), &size) == 0) break;
+    if (errno != ERANGE || groups.size() >= kGroups) return {peer.gid};
+    groups.resize(kGroups);
+  }
+  groups.resize(size / sizeof(gid_t));
+  groups.push_back(peer.gid);
+  return {groups.begin(), groups.end()};
 }
 
 class MhdServer final : public HttpServer {
@@ -78,7 +130,8 @@ class MhdServer final : public HttpServer {
     out.connections = connections_.size();
     return out;
   }
-  void set_token(std::string token) override { options_.token = std::move(token); }
+  void set_tokens(Tokens tokens) override;
+  void set_names(std::vector<std::string> names) override { options_.names = std::move(names); }
 
  private:
   static void* on_target(void* self, const char* raw, MHD_Connection* connection);
@@ -96,6 +149,7 @@ class MhdServer final : public HttpServer {
   MHD_Result queue(MHD_Connection* connection, const Response& response, const std::shared_ptr<Body>& body);
   static void forget(Connection& connection);
   void run();
+  bool make_room();
   void sweep();
 
   io::Env& env_;
@@ -106,6 +160,7 @@ class MhdServer final : public HttpServer {
   MHD_Daemon* daemon_ = nullptr;
   bool closing_ = false;
   std::map<MHD_Connection*, Connection> connections_;
+  uint64_t arrived_ = 0;
   HttpCounts counts_;
   // Last members: they call back.
   std::unique_ptr<io::Timer> turn_, sweeper_;
@@ -118,16 +173,26 @@ Status MhdServer::open() {
   listening_ = *listening;
   struct stat status;
   if (listening_.local && lstat(listening_.path.c_str(), &status) == 0) socket_inode_ = status.st_ino;
+  const HttpTls& tls = options_.tls;
+  const bool encrypted = !listening_.local && !tls.cert.empty();
+  std::vector<MHD_OptionItem> more;
+  if (encrypted)
+    more = {{MHD_OPTION_HTTPS_MEM_CERT, 0, const_cast<char*>(tls.cert.c_str())},
+            {MHD_OPTION_HTTPS_MEM_KEY, 0, const_cast<char*>(tls.key.c_str())},
+            {MHD_OPTION_HTTPS_PRIORITIES, 0, const_cast<char*>(kPriorities)}};
+  more.push_back({MHD_OPTION_END, 0, nullptr});
+  const unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
   daemon_ = MHD_start_daemon(
-      MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, nullptr, nullptr, on_request, this,
+      encrypted ? flags | MHD_USE_TLS : flags, 0, nullptr, nullptr, on_request, this,
       MHD_OPTION_EXTERNAL_LOGGER, say_nothing, nullptr, MHD_OPTION_LISTEN_SOCKET, listening_.descriptor,
       MHD_OPTION_CONNECTION_LIMIT, kConnections, MHD_OPTION_CONNECTION_MEMORY_LIMIT, kConnectionBytes,
       MHD_OPTION_CONNECTION_TIMEOUT, kSilentSeconds, MHD_OPTION_STRICT_FOR_CLIENT, 1,
       MHD_OPTION_URI_LOG_CALLBACK, on_target, this, MHD_OPTION_NOTIFY_COMPLETED, on_completed, this,
-      MHD_OPTION_NOTIFY_CONNECTION, on_connection, this, MHD_OPTION_END);
+      MHD_OPTION_NOTIFY_CONNECTION, on_connection, this, MHD_OPTION_ARRAY, more.data(), MHD_OPTION_END);
   if (!daemon_) {
     close(listening_.descriptor);
-    return fail(ErrorCode::kIo, fmt::format("{}: the HTTP server cannot start", options_.address));
+    return fail(ErrorCode::kIo, fmt::format("{}: the {} server cannot start", options_.address,
+                                            encrypted ? "HTTPS" : "HTTP"));
   }
   turn_ = env_.timer([this] { run(); });
   sweeper_ = env_.timer([this] { sweep(); });
@@ -160,11 +225,26 @@ MhdServer::~MhdServer() {
     unlink(listening_.path.c_str());
 }
 
+// Ends answers that are under way for a token that is gone or no longer suffices.
+void MhdServer::set_tokens(Tokens tokens) {
+  options_.tokens = std::move(tokens);
+  if (listening_.local) return;
+  for (const auto& [connection, state] : connections_) {
+    const Exchange* e = state.exchange.get();
+    if (!e || !e->route || e->route->needs == Role::kNone) continue;
+    const Token* token = options_.tokens.find(e->authorization);
+    if (!token || token->role < e->route->needs) shutdown(descriptor_of(connection), SHUT_RDWR);
+  }
+}
+
 void MhdServer::run() {
-  const bool full = connections_.size() >= kConnections;
-  MHD_run(daemon_);
-  // libmicrohttpd accepts new clients only in a turn after the one in which a client left.
-  if (full && connections_.size() < kConnections) MHD_run(daemon_);
+  for (int turn = 0; turn < kTurns; ++turn) {
+    const bool full = connections_.size() >= kConnections;
+    MHD_run(daemon_);
+    // libmicrohttpd accepts new clients only in a turn after the one in which a client left.
+    if (full && connections_.size() < kConnections) MHD_run(daemon_);
+    if (!make_room()) break;
+  }
   MHD_UNSIGNED_LONG_LONG wait_ms = 0;
   if (MHD_get_timeout(daemon_, &wait_ms) == MHD_YES)
     turn_->start(static_cast<TimeNs>(wait_ms) * kNsPerMs);
@@ -172,10 +252,38 @@ void MhdServer::run() {
     turn_->stop();
 }
 
+// Closes connections for those to come; false: there is room.
+bool MhdServer::make_room() {
+  if (connections_.size() <= kConnections - kFree) return false;
+  std::vector<CrowdMember> crowd;
+  std::vector<MHD_Connection*> members;
+  for (const auto& [connection, state] : connections_) {
+    if (state.leaving) continue;
+    crowd.push_back({state.who, state.number, state.waiting_since != kNoTime});
+    members.push_back(connection);
+  }
+  bool any = false;
+  for (; crowd.size() > kConnections - kFree; any = true) {
+    const size_t index = gives_way(crowd, kConnections / 4);
+    Connection& state = connections_[members[index]];
+    state.leaving = true;
+    ++counts_.gave_way;
+    if (Answer* answer = state.exchange ? state.exchange->answer.get() : nullptr) {
+      answer->respond(error_response(503, "there are too many clients"));
+      if (answer->body) answer->body->cut();
+    }
+    shutdown(descriptor_of(members[index]), SHUT_RDWR);  // libmicrohttpd sees the end and closes it
+    crowd.erase(crowd.begin() + static_cast<std::ptrdiff_t>(index));
+    members.erase(members.begin() + static_cast<std::ptrdiff_t>(index));
+  }
+  return any;
+}
+
 void MhdServer::sweep() {
   const TimeNs now = env_.now(io::Clock::kMonotonic);
   for (auto& [connection, state] : connections_) {
-    if (state.waiting_since == kNoTime || now - state.waiting_since < kRequestNs) continue;
+    const TimeNs allowed = state.is_first ? kFirstRequestNs : kRequestNs;
+    if (state.waiting_since == kNoTime || now - state.waiting_since < allowed) continue;
     ++counts_.timeouts;
     state.waiting_since = kNoTime;
     shutdown(descriptor_of(connection), SHUT_RDWR);  // libmicrohttpd sees the end and closes it
@@ -187,7 +295,11 @@ void MhdServer::on_connection(void* self, MHD_Connection* connection, void**,
   auto& server = *static_cast<MhdServer*>(self);
   Connection& state = server.connections_[connection];
   state.waiting_since = server.env_.now(io::Clock::kMonotonic);
-  if (code != MHD_CONNECTION_NOTIFY_CLOSED) return;
+  if (code != MHD_CONNECTION_NOTIFY_CLOSED) {
+    state.who = who_is(connection, server.listening_.local);
+    state.number = ++server.arrived_;
+    return;
+  }
   forget(state);
   server.connections_.erase(connection);
 }
@@ -226,6 +338,7 @@ MHD_Result MhdServer::on_request(void* self, MHD_Connection* connection, const c
   if (!e) return MHD_NO;
   if (!e->begun) return server.begin(connection, *e, method);
   if (*size > 0) return server.take_body(*e, bytes, size);
+  if (e->refusal) return server.queue(connection, *e->refusal, nullptr);
   if (server.closing_) return server.queue(connection, error_response(503, "the daemon stops"), nullptr);
   if (!e->dispatched) server.dispatch(connection, *e);
   if (e->answer->given) return server.queue(connection, e->answer->response, e->answer->body);
@@ -235,10 +348,11 @@ MHD_Result MhdServer::on_request(void* self, MHD_Connection* connection, const c
 
 MHD_Result MhdServer::begin(MHD_Connection* connection, Exchange& e, std::string_view method) {
   e.begun = true;
-  const auto refused = refusal(connection, e, method);
-  if (!refused) return MHD_YES;
+  e.refusal = refusal(connection, e, method);
+  if (!e.refusal) return MHD_YES;
   ++counts_.refused;
-  return queue(connection, *refused, nullptr);
+  // A client that still sends its body would lose the answer with the connection: a small one is read first.
+  return fits(header(connection, "Content-Length")) ? MHD_YES : queue(connection, *e.refusal, nullptr);
 }
 
 std::optional<Response> MhdServer::refusal(MHD_Connection* connection, Exchange& e, std::string_view method) {
@@ -258,10 +372,7 @@ std::optional<Response> MhdServer::refusal(MHD_Connection* connection, Exchange&
   if (auto refused = find_route(e, method)) return refused;
   if (auto refused = unauthorized(connection, e)) return refused;
   e.request.last_event_id = header(connection, "Last-Event-ID");
-  const std::string_view length = header(connection, "Content-Length");
-  uint64_t bytes = 0;
-  const auto parsed = std::from_chars(length.data(), length.data() + length.size(), bytes);
-  if (!length.empty() && (parsed.ec != std::errc() || bytes > kBodyBytes))
+  if (!fits(header(connection, "Content-Length")))
     return error_response(413, fmt::format("the body is larger than {} bytes", kBodyBytes));
   return std::nullopt;
 }
@@ -281,20 +392,31 @@ std::optional<Response> MhdServer::find_route(Exchange& e, std::string_view meth
 }
 
 std::optional<Response> MhdServer::unauthorized(MHD_Connection* connection, Exchange& e) const {
+  Request& request = e.request;
   if (listening_.local) {
-    e.request.uid = peer_uid(connection);
-    e.request.authorized = e.request.uid && (*e.request.uid == 0 || *e.request.uid == geteuid());
-    if (e.route->changes && !e.request.authorized)
-      return error_response(403, "only root and the daemon's own user may change something");
-    return std::nullopt;
+    request.uid = peer_uid(connection);
+    request.groups = peer_groups(connection);
+    const bool operates = request.uid && (*request.uid == 0 || *request.uid == geteuid());
+    request.role = operates ? Role::kOperate : Role::kRead;
+    if (request.role >= e.route->needs) return std::nullopt;
+    return error_response(403, "only root and the daemon's own user may change something");
   }
-  e.request.authorized = bearer_matches(header(connection, "Authorization"), options_.token);
-  if (!e.route->changes || e.request.authorized) return std::nullopt;
-  if (options_.token.empty())
+  e.authorization = header(connection, "Authorization");
+  if (const Token* token = options_.tokens.find(e.authorization)) {
+    request.role = token->role;
+    request.token = token->name;
+  }
+  if (request.role >= e.route->needs) return std::nullopt;
+  if (options_.tokens.empty())
     return error_response(403,
-                          "nothing may be changed over TCP: name a token_file below [http] of the daemon's "
-                          "configuration, and the same file with --token-file");
-  Response refused = error_response(401, "this needs the daemon's token: Authorization: Bearer TOKEN");
+                          "over TCP only /healthz and /metrics are served: name a token_file below [http] of "
+                          "the daemon's configuration, and a file with its token with --token-file");
+  if (request.role == Role::kRead)
+    return error_response(403, "this token may only read: a change needs one with the role operate");
+  Response refused = error_response(
+      401, e.authorization.empty()
+               ? "a token is missing: Authorization: Bearer TOKEN, on the command line --token-file FILE"
+               : "the daemon does not know this token: it may have been replaced");
   refused.headers.emplace_back("WWW-Authenticate", "Bearer");
   return refused;
 }
@@ -302,7 +424,7 @@ std::optional<Response> MhdServer::unauthorized(MHD_Connection* connection, Exch
 MHD_Result MhdServer::take_body(Exchange& e, const char* bytes, size_t* size) {
   e.body_bytes += *size;
   if (e.body_bytes > kWastedBytes) return MHD_NO;
-  if (e.body_bytes <= kBodyBytes) e.request.body.append(bytes, *size);
+  if (!e.refusal && e.body_bytes <= kBodyBytes) e.request.body.append(bytes, *size);
   *size = 0;
   return MHD_YES;
 }
@@ -310,6 +432,7 @@ MHD_Result MhdServer::take_body(Exchange& e, const char* bytes, size_t* size) {
 void MhdServer::dispatch(MHD_Connection* connection, Exchange& e) {
   e.dispatched = true;
   connections_[connection].waiting_since = kNoTime;
+  connections_[connection].is_first = false;
   e.wait = std::make_shared<Wait>(connection, [this] { turn_->start(0); });
   e.answer = std::make_shared<Answer>(e.wait);
   if (e.body_bytes > kBodyBytes)

@@ -19,6 +19,7 @@
 #include "base/status.h"
 #include "io/env.h"
 #include "serve/target.h"
+#include "serve/tokens.h"
 
 namespace culprit::serve {
 
@@ -28,9 +29,11 @@ struct Request {
   std::map<std::string, std::string> names;  // values of "{job}" and others in the route's pattern
   std::map<std::string, std::string> query;
   std::string body;
-  std::string last_event_id;    // of a reconnecting browser or watcher
-  std::optional<uint32_t> uid;  // of the peer of a unix socket, from the kernel
-  bool authorized = false;      // may make changes: root, our own uid, or the token
+  std::string last_event_id;     // of a reconnecting browser or watcher
+  std::optional<uint32_t> uid;   // of the peer of a unix socket, from the kernel
+  std::vector<uint32_t> groups;  // of that process when it connected
+  std::string token;             // name of the token over TCP
+  Role role = Role::kNone;       // by the token; on a unix socket root and our own uid operate, others read
 };
 
 struct Response {
@@ -81,15 +84,22 @@ struct Route {
   std::string method;   // GET or POST; GET serves HEAD
   std::string pattern;  // "/v1/jobs/{job}/report"
   Handler handler;
-  bool changes = false;  // requires Request::authorized, else 401 or 403
+  Role needs = Role::kRead;  // of the request, else 401 or 403
+};
+
+// PEM texts for HTTPS; both empty: HTTP.
+struct HttpTls {
+  std::string cert = {}, key = {};  // the certificate with its intermediates
+  bool operator==(const HttpTls&) const = default;
 };
 
 struct HttpOptions {
   std::string address;          // "unix:PATH" or "HOST:PORT", port 0: any
   uint32_t socket_mode = 0660;  // of the unix socket
   std::vector<std::string> names =
-      {};                  // of this host, allowed in a Host header besides addresses and localhost
-  std::string token = {};  // for POST over TCP; empty: no POST is accepted
+      {};              // of this host, allowed in a Host header besides addresses and localhost
+  Tokens tokens = {};  // for TCP; empty: routes that need no role are served, and no other
+  HttpTls tls = {};    // for TCP
 };
 
 // For /metrics.
@@ -98,6 +108,7 @@ struct HttpCounts {
   uint64_t connections = 0;         // current
   uint64_t refused = 0;             // requests that reached no handler
   uint64_t timeouts = 0;            // connections closed for lack of progress
+  uint64_t gave_way = 0;            // connections closed for newer ones (serve/crowd.h)
 };
 
 class HttpServer {
@@ -109,7 +120,9 @@ class HttpServer {
   // As clients write it, with the actual port.
   virtual const std::string& address() const = 0;
   virtual HttpCounts counts() const = 0;
-  virtual void set_token(std::string token) = 0;  // after a reload
+  // After a reload. Answers under way for a token that is gone are cut.
+  virtual void set_tokens(Tokens tokens) = 0;
+  virtual void set_names(std::vector<std::string> names) = 0;  // as in HttpOptions
 };
 
 }  // namespace culprit::serve

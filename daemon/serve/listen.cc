@@ -17,8 +17,9 @@
 namespace culprit::serve {
 namespace {
 
-// More connections wait in the kernel than are served at once: a burst is served late, not refused.
-constexpr int kBacklog = 128;
+// More connections wait in the kernel than are served at once: a burst is served late, not refused. The
+// kernel bounds it by net.core.somaxconn, 4096.
+constexpr int kBacklog = 4096;
 
 std::string reason(int error) { return std::generic_category().message(error); }
 
@@ -82,14 +83,6 @@ Result<Listening> listen_unix(const std::string& address, uint32_t mode) {
   return Listening{socket_of.release(), true, path, address};
 }
 
-std::string shown(const sockaddr_storage& at, socklen_t size) {
-  char host[NI_MAXHOST], port[NI_MAXSERV];
-  if (getnameinfo(reinterpret_cast<const sockaddr*>(&at), size, host, sizeof host, port, sizeof port,
-                  NI_NUMERICHOST | NI_NUMERICSERV) != 0)
-    return "?";
-  return at.ss_family == AF_INET6 ? fmt::format("[{}]:{}", host, port) : fmt::format("{}:{}", host, port);
-}
-
 Result<Listening> listen_tcp(const std::string& address) {
   const size_t colon = address.rfind(':');
   if (colon == address.npos || colon == 0 || colon + 1 == address.size())
@@ -122,10 +115,18 @@ Result<Listening> listen_tcp(const std::string& address) {
   sockaddr_storage at{};
   socklen_t size = sizeof at;
   getsockname(socket_of.get(), reinterpret_cast<sockaddr*>(&at), &size);
-  return Listening{socket_of.release(), false, "", shown(at, size)};
+  return Listening{socket_of.release(), false, "", address_text(at, size)};
 }
 
 }  // namespace
+
+std::string address_text(const sockaddr_storage& at, socklen_t size) {
+  char host[NI_MAXHOST], port[NI_MAXSERV];
+  if (getnameinfo(reinterpret_cast<const sockaddr*>(&at), size, host, sizeof host, port, sizeof port,
+                  NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+    return "?";
+  return at.ss_family == AF_INET6 ? fmt::format("[{}]:{}", host, port) : fmt::format("{}:{}", host, port);
+}
 
 Result<Listening> listen_at(const std::string& address, uint32_t mode) {
   return address.starts_with("unix:") ? listen_unix(address, mode) : listen_tcp(address);

@@ -2,6 +2,8 @@
 // calls do.
 #pragma once
 
+#include <sys/socket.h>
+
 #include <cstdint>
 #include <string>
 
@@ -18,6 +20,9 @@ struct Listening {
 
 // `address`: "unix:PATH": a socket file without a server is replaced; a served socket or another kind of file
 // is an error; `mode`: its permissions from its creation on. Or "HOST:PORT", "[V6]:PORT", port 0: any.
+// "127.0.0.1:7420" or "[::1]:7420"; "?" for other kinds of addresses.
+std::string address_text(const sockaddr_storage& at, socklen_t size);
+
 Result<Listening> listen_at(const std::string& address, uint32_t mode);
 
 }  // namespace culprit::serve

@@ -11,7 +11,7 @@ std::vector<Route> page_routes() {
                  [type, text](const Request&, const Reply& reply) {
                    reply.send({200, type, text, {}});
                  },
-                 false};
+                 Role::kNone};
   };
   return {file("/", "text/html; charset=utf-8", web::k_index_html),
           file("/page.css", "text/css; charset=utf-8", web::k_page_css),

@@ -20,7 +20,7 @@ namespace {
 // Bytes per write; a commit writes the rest.
 constexpr size_t kWriteBytes = 1 << 20;
 // Bytes per kind of log that wait in memory while the disk fails.
-constexpr size_t kPendingBytes = 16 << 20;
+constexpr size_t kArchivePendingBytes = 16 << 20;
 // Bytes of an origin frame before packing: 5,000 sources.
 constexpr size_t kOriginPartBytes = 1 << 20;
 // Bytes of the names of a log's sources: 131,072 of 200 bytes, the most of our spools.
@@ -39,6 +39,7 @@ struct Archive::Impl {
   void put_own_frame(ArchivedLog& log, std::string_view raw, TimeNs now);
   void put_origin_of(ArchivedLog& log, TimeNs now);
   Status write_index();
+  Status hold_size(TimeNs now);
   bool make_room_on_disk(uint64_t needed);
   Status drop(uint64_t number);
   Status note(Status status, TimeNs now);
@@ -219,7 +220,7 @@ Status Archive::Impl::make_ready(ArchivedLog& log, TimeNs now) {
   const LogKind kind = log.origin.kind;
   if (segments.pending_bytes(kind) >= kWriteBytes) {
     const Status written = segments.flush(kind);
-    if (!written && segments.pending_bytes(kind) >= kPendingBytes) return written;
+    if (!written && segments.pending_bytes(kind) >= kArchivePendingBytes) return written;
   }
   if (const Status there = segments.ensure(kind, epoch, now); !there) return there;
   if (const Status loaded = logs.load(log, index); !loaded) return loaded;
@@ -295,6 +296,8 @@ Result<std::vector<CommittedLog>> Archive::commit(TimeNs now) {
   crash_point("store.archive_after_transaction");
   a.hosts.clear();
   a.segments.indexed();
+  // Hosts may send much between two calls of retain(). A failure is noted; the frames are committed.
+  (void)a.hold_size(now);
   return a.logs.committed();
 }
 
@@ -333,14 +336,19 @@ void Archive::set_retention(uint64_t max_bytes, TimeNs max_age_ns) {
   impl_->options.max_age_ns = max_age_ns;
 }
 
+Status Archive::Impl::hold_size(TimeNs now) {
+  for (const SegmentKind kind : {SegmentKind::kEvidence, SegmentKind::kCondensed})
+    while (segments.bytes() > options.max_bytes) {
+      const SegmentRow* const row = segments.oldest(kind);
+      if (row == nullptr) break;
+      if (const Status dropped = drop(row->number); !dropped) return note(dropped, now);
+    }
+  return {};
+}
+
 Status Archive::retain(const std::vector<std::string>& running, TimeNs now) {
   Impl& a = *impl_;
-  for (const SegmentKind kind : {SegmentKind::kEvidence, SegmentKind::kCondensed})
-    while (a.segments.bytes() > a.options.max_bytes) {
-      const SegmentRow* row = a.segments.oldest(kind);
-      if (row == nullptr) break;
-      if (const Status dropped = a.drop(row->number); !dropped) return a.note(dropped, now);
-    }
+  if (const Status held = a.hold_size(now); !held) return held;
   if (a.options.max_age_ns <= 0) return {};
   const TimeNs before = now - a.options.max_age_ns;
   const std::map<uint64_t, SegmentRow> looked_at = a.segments.finished();

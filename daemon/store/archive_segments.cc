@@ -13,11 +13,11 @@ namespace culprit::store {
 namespace {
 
 // A full archive has at least this many segments, so that a deletion removes a small part.
-constexpr uint64_t kSegmentsMin = 16;
-constexpr uint64_t kSegmentBytesMin = 64 << 10;
+constexpr uint64_t kArchiveSegmentsMin = 16;
+constexpr uint64_t kArchiveSegmentBytesMin = 64 << 10;
 // Free space, besides the write itself, below which a disk counts as full: file systems reserve some, and the
 // index needs some.
-constexpr uint64_t kDiskSlackBytes = 4 << 20;
+constexpr uint64_t kArchiveSlackBytes = 4 << 20;
 
 }  // namespace
 
@@ -27,9 +27,10 @@ Status ArchiveSegments::ensure(LogKind kind, uint64_t epoch, TimeNs now) {
   Lane& to = lane(kind);
   if (to.handle) {
     uint64_t room = options_.max_bytes;
-    if (to.end() >= kSegmentBytesMin && to.end() < options_.segment_bytes)
+    if (to.end() >= kArchiveSegmentBytesMin && to.end() < options_.segment_bytes)
       if (const auto disk = files_.space(options_.folder)) room = std::min(room, bytes() + disk->free);
-    if (to.end() < std::min(options_.segment_bytes, std::max(room / kSegmentsMin, kSegmentBytesMin)))
+    if (to.end() <
+        std::min(options_.segment_bytes, std::max(room / kArchiveSegmentsMin, kArchiveSegmentBytesMin)))
       return {};
     if (const Status finished = finish(to); !finished) return finished;
   }
@@ -149,7 +150,7 @@ const SegmentRow* ArchiveSegments::oldest(SegmentKind kind) const {
 // hosts still have their unsent frames.
 const SegmentRow* ArchiveSegments::oldest_on_full_disk(uint64_t needed) const {
   const auto disk = files_.space(options_.folder);
-  if (!disk || disk->free >= needed + kDiskSlackBytes || finished_.size() < 2) return nullptr;
+  if (!disk || disk->free >= needed + kArchiveSlackBytes || finished_.size() < 2) return nullptr;
   if (bytes() < disk->used / 2) return nullptr;
   const SegmentRow* row = oldest(SegmentKind::kEvidence);
   return row == nullptr ? oldest(SegmentKind::kCondensed) : row;
@@ -159,7 +160,7 @@ const SegmentRow* ArchiveSegments::oldest_on_full_disk(uint64_t needed) const {
 Error ArchiveSegments::explained(Error error, uint64_t needed) const {
   const auto disk = files_.space(options_.folder);
   const uint64_t held = bytes();
-  if (!disk || disk->free >= needed + kDiskSlackBytes || held >= disk->used / 2) return error;
+  if (!disk || disk->free >= needed + kArchiveSlackBytes || held >= disk->used / 2) return error;
   error.text += fmt::format(
       "; others fill this disk: the archive holds {} of {} in use, and drops nothing "
       "for them",

@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <map>
+#include <string>
 #include <vector>
 
 #include "base/status.h"
 #include "model/piece.h"
+#include "store/frame_packer.h"
 #include "store/record.h"
 #include "store/segment.h"
 
@@ -17,6 +19,8 @@ class Checkpoint : public RecordSink {
   // Of all streams, or of those in `only` (sorted, borrowed for the object's life).
   explicit Checkpoint(const std::vector<StreamId>* only = nullptr) : only_(only) {}
   std::map<StreamId, Position> positions;
+  // Sizes at the beginning of the segment. In a cleaned segment, removed sources stand behind its end.
+  std::map<StreamId, uint64_t> begins;
   bool complete = false;  // false: damaged, or from another spool
 
   void on_position(StreamId stream, const Position& position) override;
@@ -30,5 +34,24 @@ class Checkpoint : public RecordSink {
 // Reads the beginning of `reader`'s segment. An error if the disk fails.
 Result<Checkpoint> read_checkpoint(SegmentReader& reader, uint64_t epoch,
                                    const std::vector<StreamId>* only = nullptr);
+Status read_checkpoint(SegmentReader& reader, uint64_t epoch, Checkpoint& checkpoint);
+
+// Packs a checkpoint into frames: a large one has several.
+class CheckpointWriter {
+ public:
+  // `header`: epoch, segment, sequence and time of its frames. Borrows the packer.
+  CheckpointWriter(FramePacker& packer, FrameHeader header);
+  void add_acknowledged(uint64_t sequence) { put_acknowledged(raw_, sequence); }
+  Status add(const StreamInfo& info, const Position& position);
+  // `begin`: Checkpoint::begins.
+  Status add(const StreamInfo& info, const Position& position, uint64_t begin);
+  Result<std::string> finish(StreamId next_id);
+
+ private:
+  FramePacker& packer_;
+  FrameHeader header_;
+  uint32_t count_ = 0;
+  std::string raw_, out_;
+};
 
 }  // namespace culprit::store

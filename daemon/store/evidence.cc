@@ -44,8 +44,10 @@ class SpoolFrames {
         static_cast<size_t>(std::lower_bound(numbers_.begin(), numbers_.end(), segment) - numbers_.begin());
     sequence_ = sequence;
     gone_ = segment > 0 && (next_segment_ == numbers_.size() || numbers_[next_segment_] != segment);
+    // What was left of it may have been joined to the one before.
+    if (gone_ && next_segment_ > 0) next_segment_ -= 1;
   }
-  // Whether segments were deleted while reading, since the last call.
+  // Whether evidence was removed before the current frame to make room, since the last call.
   bool went() { return std::exchange(gone_, false); }
   uint64_t segment() const { return numbers_[next_segment_ - 1]; }  // of the current frame
   // The last segment with a complete checkpoint that was created before frame `sequence` + 1.
@@ -63,6 +65,8 @@ class SpoolFrames {
   void rewind(size_t segment) {
     leave_segment();
     next_segment_ = segment;
+    entered_.reset();
+    gone_ = false;
     sequence_ = 0;
   }
   // False after the last.
@@ -102,6 +106,10 @@ class SpoolFrames {
     while (next_segment_ < numbers_.size()) {
       auto reader = SegmentReader::open(files_, folder_, numbers_[next_segment_++]);
       if (reader) {
+        const uint64_t number = numbers_[next_segment_ - 1];
+        const bool cleaned = reader->header() && reader->header()->cleaned;
+        gone_ = gone_ || cleaned || (entered_ && *entered_ + 1 != number);
+        entered_ = number;
         reader_.emplace(std::move(*reader));
         return true;
       }
@@ -130,6 +138,7 @@ class SpoolFrames {
   uint64_t epoch_ = 0, sequence_ = 0;
   std::vector<uint64_t> numbers_;
   size_t next_segment_ = 0;
+  std::optional<uint64_t> entered_;  // the last one's number
   bool gone_ = false;
   std::optional<SegmentReader> reader_;
   ReadDamage damage_;
@@ -144,7 +153,7 @@ class Replayer : public RecordSink {
   void begin_here() { begins_here_ = true; }
   void visit(const ReplayVisitor& visitor) { visitor_ = &visitor; }
   uint64_t bytes() const { return bytes_; }  // returned so far
-  // Segments before the next frame were deleted during the read.
+  // Evidence before the next frame was removed to make room.
   void segments_went() { went_ = true; }
 
   void on_stream(const StreamInfo& info) override {
@@ -213,12 +222,15 @@ class StreamCopy : public RecordSink {
   // A gap may follow the last byte.
   bool done() const { return enough_ || (next_ >= to_ && !whole_); }
   bool enough() const { return enough_; }
+  // Evidence before the next piece was removed to make room.
+  void evidence_went() { went_ = true; }
 
   void on_piece(const Piece& piece, std::string_view bytes) override {
     if (piece.stream != id_ || done() || piece.offset > size_) return;
     const uint64_t end = piece.offset + bytes.size();
     if (end < next_ || (end == next_ && (piece.offset < next_ || !piece.gap))) return;
     if (piece.offset > next_) hole(std::min(piece.offset, to_));
+    went_ = false;
     if (piece.gap && piece.offset == next_ && sink_.gap) sink_.gap({base_ + next_, 0, *piece.gap});
     if (next_ >= to_ || next_ < piece.offset) return;
     const std::string_view part = bytes.substr(next_ - piece.offset, to_ - next_);
@@ -239,7 +251,7 @@ class StreamCopy : public RecordSink {
       part_hole(never.offset, kDamaged);
       part_hole(std::min(until, end), never.reason);
     }
-    part_hole(until, kDamaged);
+    part_hole(until, went_ ? kDropped : kDamaged);
   }
   void part_hole(uint64_t until, std::string_view reason) {
     if (until <= next_) return;
@@ -253,7 +265,7 @@ class StreamCopy : public RecordSink {
   const std::vector<Hole>& holes_;
   const EvidenceSink& sink_;
   uint64_t next_ = 0, to_ = 0;
-  bool whole_ = false, enough_ = false;
+  bool whole_ = false, enough_ = false, went_ = false;
 };
 
 // Positions of all sources at the start of each segment; nothing for a damaged one.
@@ -408,8 +420,11 @@ Result<ReadDamage> EvidenceReader::read(const EvidenceRange& range, const Eviden
       copy_extents(files_, folder_, stream, from, copy, damage);
     } else {
       frames->rewind(segment_before(starts, id, from));
-      while (!copy.done() && frames->next({.streams = stream_bit(id), .checkpoints = false}))
+      while (!copy.done() && frames->next({.streams = stream_bit(id), .checkpoints = false})) {
+        if (frames->went()) copy.evidence_went();
         (void)frames->records(copy);
+      }
+      if (frames->went()) copy.evidence_went();
     }
     copy.finish();
     if (copy.enough()) break;

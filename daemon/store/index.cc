@@ -49,6 +49,7 @@ Status Index::hold_bounds() {
                    "DELETE FROM jobs WHERE rowid IN (SELECT rowid FROM jobs ORDER BY state = 0 DESC, last_ns "
                    "DESC LIMIT -1 OFFSET ?)");
     Statement audit(database_, "DELETE FROM audit WHERE row <= (SELECT max(row) FROM audit) - ?");
+    Statement pool(database_, "DELETE FROM pool_log WHERE row <= (SELECT max(row) FROM pool_log) - ?");
     const auto per_run = [](const char* table) {
       return fmt::format(
           "DELETE FROM {0} WHERE rowid IN (SELECT rowid FROM (SELECT rowid, row_number() OVER (PARTITION BY "
@@ -63,10 +64,11 @@ Status Index::hold_bounds() {
     runs.bind(kRunsPerJobMax);
     jobs.bind(kJobsMax);
     audit.bind(kAuditMax);
+    pool.bind(kPoolLogMax);
     faults.bind(kDeviceFaultsMax);
     findings.bind(kFindingsPerRunMax);
     diagnoses.bind(kDiagnosesPerRunMax);
-    for (Statement* statement : {&runs, &jobs, &audit, &faults, &findings, &diagnoses})
+    for (Statement* statement : {&runs, &jobs, &audit, &pool, &faults, &findings, &diagnoses})
       if (const Status done = statement->run(); !done) return done;
     return {};
   });
@@ -299,19 +301,68 @@ Result<std::vector<DeviceFault>> Index::device_faults(const std::string& job, ui
   });
 }
 
-// ---- pool and meta
+// ---- pools
 
-Status Index::save_pool(const std::string& kind, std::string_view text) {
-  return in_transaction([&] {
-    return Statement(database_, "INSERT OR REPLACE INTO pool (kind, text) VALUES (?, ?)")
-        .bind(kind)
-        .bind(text)
-        .run();
+Status Index::teach(const TaughtRow& row, const std::vector<JobRunId>& gone) {
+  return in_transaction([&]() -> Status {
+    Statement put(database_,
+                  "INSERT OR REPLACE INTO taught (job, run, owner, why, time_ns, forms, text) VALUES (?, ?, "
+                  "?, ?, ?, ?, ?)");
+    put.bind(row.job).bind_number(row.run).bind(row.owner).bind(row.why).bind_time(row.time_ns);
+    if (const Status done = put.bind_number(row.forms).bind(row.text).run(); !done) return done;
+    Statement drop(database_, "DELETE FROM taught WHERE job = ? AND run = ?");
+    for (const auto& [job, run] : gone)
+      if (const Status done = drop.again().bind(job).bind_number(run).run(); !done) return done;
+    Statement log(database_,
+                  "INSERT INTO pool_log (time_ns, what, job, run, owner, why, forms, who) VALUES (?, "
+                  "'learned', ?, ?, ?, ?, ?, '')");
+    log.bind_time(row.time_ns).bind(row.job).bind_number(row.run).bind(row.owner).bind(row.why);
+    return log.bind_number(row.forms).run();
   });
 }
 
-Result<std::optional<std::string>> Index::load_pool(const std::string& kind) {
-  return Statement(database_, "SELECT text FROM pool WHERE kind = ?").bind(kind).one_text();
+Result<std::vector<TaughtRow>> Index::taught() {
+  Statement get(database_,
+                "SELECT job, run, owner, why, time_ns, forms, text FROM taught ORDER BY time_ns, rowid");
+  return get.rows<TaughtRow>([](const auto& row) {
+    return TaughtRow{row.text(0), static_cast<uint32_t>(row.integer(1)),
+                     row.text(2), row.text(3),
+                     row.time(4), row.number(5).value_or(0),
+                     row.text(6)};
+  });
+}
+
+Status Index::forget_taught(const std::string& job, TimeNs time_ns, const std::string& by) {
+  return in_transaction([&]() -> Status {
+    Statement log(database_,
+                  "INSERT INTO pool_log (time_ns, what, job, run, owner, why, forms, who) SELECT ?, "
+                  "'forgotten', job, run, owner, why, forms, ? FROM taught WHERE job = ? ORDER BY run");
+    if (const Status done = log.bind_time(time_ns).bind(by).bind(job).run(); !done) return done;
+    if (database_.changes() == 0)
+      return fail(ErrorCode::kNotFound, fmt::format("job {} taught nothing that counts", job));
+    Statement drop(database_, "DELETE FROM taught WHERE job = ?");
+    if (const Status done = drop.bind(job).run(); !done) return done;
+    return write_audit({time_ns, by, "forget", job, ""});
+  });
+}
+
+Result<std::vector<PoolLogRow>> Index::pool_log(size_t limit) {
+  Statement get(database_,
+                "SELECT time_ns, what, job, run, owner, why, forms, who, what = 'learned' AND EXISTS (SELECT "
+                "1 FROM taught t WHERE t.job = l.job AND t.run = l.run AND t.time_ns IS l.time_ns) FROM "
+                "pool_log l ORDER BY row DESC LIMIT ?");
+  get.bind(limit);
+  return get.rows<PoolLogRow>([](const auto& row) {
+    return PoolLogRow{row.time(0),
+                      row.text(1),
+                      row.text(2),
+                      static_cast<uint32_t>(row.integer(3)),
+                      row.text(4),
+                      row.text(5),
+                      row.number(6).value_or(0),
+                      row.text(7),
+                      row.integer(8) != 0};
+  });
 }
 
 }  // namespace culprit::store

@@ -1,5 +1,5 @@
 // The index of jobs, one SQLite file in the state folder: each run of a job with its last report, diagnoses
-// and findings, people's judgements and clearings, the pool of normal templates. The spool is the primary
+// and findings, people's judgements and clearings, and what healthy jobs taught. The spool is the primary
 // data; the index is derived from it, except for what people entered.
 //
 // One thread owns it (the store's worker). Each call is one transaction, all or nothing. Errors (a full
@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -76,6 +77,28 @@ struct DeviceFault {
   TimeNs time_ns = kNoTime;
 };
 
+// What one run taught the pool of its owner.
+struct TaughtRow {
+  std::string job;
+  uint32_t run = 0;
+  std::string owner, why;
+  TimeNs time_ns = kNoTime;
+  uint64_t forms = 0;
+  std::string text;  // detect::Pool::save()
+};
+
+// A run entered the pool of its owner, or a person took it back.
+struct PoolLogRow {
+  TimeNs time_ns = kNoTime;
+  std::string what;  // "learned", "forgotten"
+  std::string job;
+  uint32_t run = 0;
+  std::string owner, why;
+  uint64_t forms = 0;
+  std::string who;      // took it back; else empty
+  bool counts = false;  // the run is in the pool now
+};
+
 struct DiagnosisQuery {
   std::string job;              // empty: all
   std::optional<uint32_t> run;  // none: all
@@ -90,6 +113,7 @@ constexpr size_t kRunsPerJobMax = 100;         // a job that fails every hour ev
 constexpr size_t kDiagnosesPerRunMax = 1'000;  // further ones add nothing for a job
 constexpr size_t kFindingsPerRunMax = 10'000;  // some 5 MB
 constexpr size_t kAuditMax = 100'000;          // people's actions: enough for years
+constexpr size_t kPoolLogMax = 10'000;         // any user's jobs make rows: apart from people's actions
 constexpr size_t kDeviceFaultsMax = 10'000;    // 100,000 devices, one of ten suspected
 
 class Index {
@@ -148,9 +172,13 @@ class Index {
   // job accuses, or of all if no run is given.
   Result<std::vector<DeviceFault>> device_faults(const std::string& job = "", uint32_t run = 0);
 
-  // By the kind of job ("" for one pool over all).
-  Status save_pool(const std::string& kind, std::string_view text);
-  Result<std::optional<std::string>> load_pool(const std::string& kind);
+  // Adds what a run taught, in place of an earlier row of it, with a row of the log; removes the runs `gone`.
+  using JobRunId = std::pair<std::string, uint32_t>;
+  Status teach(const TaughtRow& row, const std::vector<JobRunId>& gone);
+  Result<std::vector<TaughtRow>> taught();  // oldest first
+  // Removes what the runs of a job taught, with rows of the log and of audit. kNotFound: nothing.
+  Status forget_taught(const std::string& job, TimeNs time_ns, const std::string& by);
+  Result<std::vector<PoolLogRow>> pool_log(size_t limit = 1000);  // newest first
 
  private:
   explicit Index(const std::string& path);

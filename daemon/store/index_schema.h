@@ -8,7 +8,7 @@
 namespace culprit::store {
 
 // Times are nanoseconds since the epoch, or null. Texts are stored as bytes, because ids are untrusted.
-inline constexpr std::array<std::string_view, 3> kSchemaSteps = {R"sql(
+inline constexpr std::array<std::string_view, 4> kSchemaSteps = {R"sql(
 CREATE TABLE jobs (
   id TEXT PRIMARY KEY, state INTEGER NOT NULL, first_ns INTEGER, last_ns INTEGER, ended_ns INTEGER,
   hosts TEXT NOT NULL, verdict TEXT NOT NULL, run INTEGER NOT NULL DEFAULT 0);
@@ -80,6 +80,16 @@ CREATE TABLE device_faults (
   device TEXT NOT NULL, host TEXT NOT NULL, job TEXT NOT NULL, run INTEGER NOT NULL, diagnosis TEXT NOT NULL,
   step INTEGER, time_ns INTEGER, PRIMARY KEY (device, job, run, diagnosis));
 CREATE INDEX device_faults_by_time ON device_faults (time_ns);
+)sql",
+                                                                 R"sql(
+-- 4: what each healthy job taught, by owner. It is unknown who taught the one pool before.
+DROP TABLE pool;
+CREATE TABLE taught (
+  job TEXT NOT NULL, run INTEGER NOT NULL, owner TEXT NOT NULL, why TEXT NOT NULL, time_ns INTEGER,
+  forms INTEGER NOT NULL, text BLOB NOT NULL, PRIMARY KEY (job, run));
+CREATE TABLE pool_log (
+  row INTEGER PRIMARY KEY AUTOINCREMENT, time_ns INTEGER, what TEXT NOT NULL, job TEXT NOT NULL,
+  run INTEGER NOT NULL, owner TEXT NOT NULL, why TEXT NOT NULL, forms INTEGER NOT NULL, who TEXT NOT NULL);
 )sql"};
 
 }  // namespace culprit::store

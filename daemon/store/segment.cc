@@ -33,6 +33,7 @@ std::string encode(const SegmentHeader& header) {
   put(out, header.number);
   put(out, header.created_ns);
   put(out, header.kind);
+  put(out, static_cast<uint8_t>(header.cleaned));
   out.resize(kSegmentHashAt, '\0');
   put(out, hash64(out));
   return out;
@@ -47,6 +48,7 @@ std::optional<SegmentHeader> decode_segment_header(std::string_view bytes) {
   header.number = get_at<uint64_t>(bytes, 24);
   header.created_ns = get_at<TimeNs>(bytes, 32);
   header.kind = get_at<SegmentKind>(bytes, 40);
+  header.cleaned = get_at<uint8_t>(bytes, 41) != 0;
   return header;
 }
 

@@ -37,6 +37,7 @@ struct SegmentHeader {
   uint64_t number = 0;
   TimeNs created_ns = kNoTime;
   SegmentKind kind = SegmentKind::kSpool;
+  bool cleaned = false;  // rewritten without the evidence of some owners (spool_clean.h)
 };
 std::string encode(const SegmentHeader& header);
 // Nothing if it is malformed or damaged. The version may be newer: these 64 bytes never change.

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/crash_point.h"
+#include "store/checkpoint.h"
 
 namespace culprit::store {
 
@@ -14,13 +15,9 @@ namespace {
 // Bytes that wait while the disk fails: a packed frame and the current one.
 constexpr size_t kPendingBytes = kFrameRawMax;
 static_assert(kBatchBytes + kFrameBytes <= kPendingBytes);
-// Bytes of a checkpoint before packing: 5,000 sources.
-constexpr size_t kCheckpointPartBytes = 1 << 20;
 // A full spool has at least this many segments, so that a deletion removes an eighth and not all.
 constexpr uint64_t kSegmentsMin = 8;
 constexpr uint64_t kSegmentBytesMin = 64 << 10;
-// Free space, besides the write itself, below which a disk counts as full: file systems reserve some.
-constexpr uint64_t kDiskSlackBytes = 1 << 20;
 
 }  // namespace
 
@@ -157,7 +154,7 @@ Status Spool::pack_pending(TimeNs now) {
 Status Spool::write_ready(TimeNs now) {
   if (ready_.empty()) return {};
   Status written = try_write_ready(now);
-  while (!written && make_room_on_disk(ready_.size())) written = try_write_ready(now);
+  while (!written && make_room_on_disk(ready_.size(), now)) written = try_write_ready(now);
   if (!written) return note(written, now);
   ready_stands();
   return note({}, now);
@@ -165,7 +162,7 @@ Status Spool::write_ready(TimeNs now) {
 
 Status Spool::try_write_ready(TimeNs now) {
   if (const Status there = ensure_segment(now); !there) return there;
-  if (const Status room = room_for(ready_.size()); !room) return room;
+  if (const Status room = room_for(ready_.size(), now); !room) return room;
   CULPRIT_CHECK(segments_.is_open() && ready_.size() >= kFrameHeaderBytes);
   ready_header_.segment = segments_.all().back().number;
   ready_.replace(0, kFrameHeaderBytes, encode(ready_header_));
@@ -173,6 +170,9 @@ Status Spool::try_write_ready(TimeNs now) {
 }
 
 void Spool::ready_stands() {
+  for (const SpoolStreams::Mark& mark : ready_marks_)
+    if (const StreamInfo* const info = options_.fair ? streams_.info(mark.stream) : nullptr)
+      shares_.add(ready_header_.segment, owner_of(*info), streams_.uncommitted_bytes(mark));
   streams_.commit(ready_marks_);
   ready_marks_.clear();
   CULPRIT_CHECK(ready_header_.sequence > written_sequence_);
@@ -205,7 +205,7 @@ Status Spool::begin_segment(TimeNs now) {
   const uint64_t number = segments_.next_number();
   const auto bytes = checkpoint(number, now);
   if (!bytes) return tl::unexpected(bytes.error());
-  if (const Status room = room_for(bytes->size() + kSegmentHeaderBytes); !room) return room;
+  if (const Status room = room_for(bytes->size() + kSegmentHeaderBytes, now); !room) return room;
   const Status begun = segments_.begin({kSegmentVersion, epoch_, number, now}, *bytes, written_sequence_);
   if (begun) checkpoint_end_ = kSegmentHeaderBytes + bytes->size();
   return begun;
@@ -218,22 +218,12 @@ Result<std::string> Spool::checkpoint(uint64_t number, TimeNs now) {
   header.segment = number;
   header.sequence = written_sequence_;
   header.time_ns = now;
-  header.stream_mask = ~uint64_t{0};
-  header.declares = true;
-  std::string out, raw;
-  if (options_.hold) put_acknowledged(raw, acknowledged_);
-  const auto count = streams_.put_committed(raw, [&]() -> Status {
-    if (raw.size() < kCheckpointPartBytes) return {};
-    header.kind = FrameKind::kCheckpointPart;
-    if (Status packed = packer_.pack(header, raw, out); !packed) return packed;
-    raw.clear();
-    return {};
-  });
-  if (!count) return tl::unexpected(count.error());
-  put_checkpoint(raw, streams_.next_id(), *count);
-  header.kind = FrameKind::kCheckpointEnd;
-  if (const Status packed = packer_.pack(header, raw, out); !packed) return tl::unexpected(packed.error());
-  return out;
+  CheckpointWriter writer(packer_, header);
+  if (options_.hold) writer.add_acknowledged(acknowledged_);
+  const Status added = streams_.for_each_committed(
+      [&](const StreamInfo& info, const Position& position) { return writer.add(info, position); });
+  if (!added) return tl::unexpected(added.error());
+  return writer.finish(streams_.next_id());
 }
 
 Status Spool::sync() {
@@ -246,47 +236,6 @@ Status Spool::sync() {
     stats_.last_error = synced.error().text;
   }
   return synced;
-}
-
-// ---- making room
-
-// Keeps the spool within its limit. If nothing can be deleted, it exceeds the limit by the current write; an
-// error if unacknowledged frames take the space.
-Status Spool::room_for(uint64_t needed) {
-  while (segments_.bytes() + needed > options_.max_bytes && segments_.all().size() > 1)
-    if (!drop_oldest()) break;
-  stats_.full = segments_.bytes() + needed > options_.max_bytes && oldest_is_held();
-  if (!stats_.full) return {};
-  return fail(ErrorCode::kLimit, fmt::format("{}: its {} bytes are full of what the collector has not yet",
-                                             options_.folder, options_.max_bytes));
-}
-
-bool Spool::oldest_is_held() const {
-  return options_.hold && segments_.all().size() > 1 && segments_.all()[1].before > acknowledged_;
-}
-
-// On a full disk the oldest segments are deleted for new evidence, down to one finished segment. Returns
-// whether there is room now.
-bool Spool::make_room_on_disk(uint64_t needed) {
-  if (segments_.all().size() <= 2) return false;
-  const auto disk = files_.space(options_.folder);
-  return disk && disk->free < needed + kDiskSlackBytes && drop_oldest();
-}
-
-bool Spool::drop_oldest() {
-  if (oldest_is_held()) return false;
-  crash_point("store.before_trim");
-  const uint64_t size = segments_.all().front().size;
-  if (const Status removed = segments_.drop_oldest(); !removed) {
-    stats_.failures += 1;
-    stats_.last_error = removed.error().text;
-    return false;
-  }
-  stats_.dropped_segments += 1;
-  stats_.dropped_bytes += size;
-  crash_point("store.after_trim");
-  note_first_offsets();
-  return true;
 }
 
 }  // namespace culprit::store

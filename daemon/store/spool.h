@@ -4,9 +4,10 @@
 //
 // Batches are appended to the current frame. A full frame is written at once; commit() writes the rest.
 // Committed data survives the process, synced data survives the machine. Above max_bytes, and on a full
-// disk, the oldest segments are deleted, never the one being written. Their bytes become a gap with a
-// reason. If a peer keeps a copy, unacknowledged frames are never deleted; if nothing else can make room,
-// append() takes nothing.
+// disk, the oldest segments are deleted, never the one being written; or with `fair`, segments are rewritten
+// without the oldest evidence of the owner that has most. Removed bytes become a gap with a reason. If a peer
+// keeps a copy, unacknowledged frames are never deleted; if nothing else can make room, append() takes
+// nothing.
 //
 // One thread, the store's worker, owns a Spool; allocate() may be called from any thread. It never reads a
 // clock, waits only for the disk, and never deletes data that it cannot read.
@@ -27,7 +28,9 @@
 #include "store/kept.h"
 #include "store/record.h"
 #include "store/segment.h"
+#include "store/spool_pins.h"
 #include "store/spool_segments.h"
+#include "store/spool_shares.h"
 #include "store/spool_streams.h"
 
 namespace culprit::store {
@@ -40,6 +43,8 @@ struct SpoolOptions {
   int level = 1;  // zstd; level 3 costs 1.6 times as much and compresses no better
   // Frames go to a peer: a start keeps those that were unacknowledged when the newest segment began.
   bool hold = false;
+  // Evidence of the last week makes room by owner: first that of the user, and of its job, with most of it.
+  bool fair = false;
   // Epoch of a new spool; 0: random. Simulations set it to be repeatable.
   uint64_t new_epoch = 0;
 };
@@ -53,6 +58,10 @@ struct SpoolStats {
   uint64_t cut_bytes = 0;       // at the start: torn or unreadable bytes after the last sound frame
   uint64_t damaged_frames = 0;  // at the start: skipped in the read segments
   uint64_t dropped_segments = 0, dropped_bytes = 0;
+  uint64_t dropped_for_disk = 0;  // of these bytes: because the disk was full
+  // With `fair`: bytes that were removed since a user had most, and the last such user.
+  uint64_t evicted_bytes = 0;
+  std::string evicted_from;
   uint64_t forgotten_streams = 0;  // ended ones beyond the limit of streams
   // Bytes of frames that a peer has not acknowledged: its unacknowledged segments, and the unacknowledged
   // share of the segment at its position.
@@ -95,10 +104,18 @@ class Spool {
   // Writes the appended data. On an error the data stays appended, and the next call retries. Returns the
   // streams with progress since the last successful commit.
   Result<std::vector<CommittedOffset>> commit(TimeNs now);
+  // Evidence of [from, to] is kept in preference, up to a quarter of max_bytes for all such times: a job was
+  // diagnosed.
+  void pin(const std::string& job, TimeNs from, TimeNs to) { pins_.add(streams_.uid_of(job), from, to); }
   // Syncs the segment and the folder to disk.
   Status sync();
 
   SpoolStats stats() const;
+  // Wall clock: streams() has the sources that an earlier process saw before this time. It is the time of the
+  // last frame at least 10 minutes older than the newest: a process that is killed soon after its start may
+  // have stored a frame of one source and none of another. Without such a frame it is the creation of the
+  // folder. kNoTime: the folder is new.
+  TimeNs stored_until_ns() const { return stored_until_ns_; }
   // Number of the last committed frame: at a start, replay() up to it returns the earlier content.
   uint64_t last_sequence() const { return written_sequence_; }
 
@@ -123,10 +140,22 @@ class Spool {
   Spool(io::Files& files, SpoolOptions options);
   // spool_recover.cc
   Status recover(TimeNs now);
+  Status note_earlier_life();
+  void note_stored_until();
   Status look_at_segments();
   Status read_segment(Recovery& recovery, size_t which);
   Status note_sequences();
   void note_first_offsets();
+  Status note_shares();
+  // spool_room.cc
+  Status room_for(uint64_t needed, TimeNs now);
+  bool make_room_on_disk(uint64_t needed, TimeNs now);
+  bool evict(TimeNs now, bool at_once);
+  bool clean(const Victim& victim, const std::set<uint64_t>& pinned);
+  bool drop_whole(size_t which);
+  bool drop_oldest() { return !is_held(0) && drop_whole(0); }
+  bool is_held(size_t which) const;
+  bool is_stale(size_t which, TimeNs now) const;
   // spool.cc
   void add_to_frame(const PieceBatch& batch, TimeNs now);
   Status write_pending(TimeNs now);
@@ -137,10 +166,6 @@ class Spool {
   Status ensure_segment(TimeNs now);
   Status begin_segment(TimeNs now);
   Result<std::string> checkpoint(uint64_t number, TimeNs now);
-  bool make_room_on_disk(uint64_t needed);
-  Status room_for(uint64_t needed);
-  bool drop_oldest();
-  bool oldest_is_held() const;
   void choose_segment_bytes();
   Status note(Status status, TimeNs now);
 
@@ -149,10 +174,14 @@ class Spool {
   FramePacker packer_;
   SpoolStreams streams_;
   SpoolSegments segments_;
+  SpoolShares shares_;  // with options_.fair
+  SpoolPins pins_;
 
   uint64_t epoch_ = 0;
-  uint64_t segment_bytes_ = 0;   // as in options_, or less on a small disk
-  uint64_t checkpoint_end_ = 0;  // in the segment being written
+  TimeNs stored_until_ns_ = kNoTime;
+  std::vector<TimeNs> frame_times_;  // during the recovery
+  uint64_t segment_bytes_ = 0;       // as in options_, or less on a small disk
+  uint64_t checkpoint_end_ = 0;      // in the segment being written
 
   uint64_t sequence_ = 0, written_sequence_ = 0;  // of the last packed frame, and of the last written one
   uint64_t synced_sequence_ = 0, acknowledged_ = 0;

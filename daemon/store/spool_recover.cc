@@ -3,15 +3,20 @@
 
 #include <algorithm>
 #include <random>
+#include <utility>
 
 #include "base/hash.h"
 #include "store/checkpoint.h"
 #include "store/frames.h"
 #include "store/spool.h"
+#include "store/spool_clean.h"
 
 namespace culprit::store {
 
 namespace {
+
+// A process has stored all sources that it saw this long ago, but while the disk fails.
+constexpr TimeNs kStoredSoonNs = 600 * kNsPerSecond;
 
 // The newest segment that is readable without earlier ones, and can be continued.
 Result<std::optional<size_t>> newest_checkpoint(io::Files& files, const std::string& folder,
@@ -44,7 +49,29 @@ class Spool::Recovery : public RecordSink {
   Spool& spool_;
 };
 
+// Whether a process had this folder before, even if it could store nothing.
+Status Spool::note_earlier_life() {
+  const auto folder = files_.open(options_.folder, io::OpenFor::kRead);
+  if (!folder && folder.error().code == ErrorCode::kNotFound) return {};
+  if (!folder) return tl::unexpected(folder.error());
+  const auto status = (*folder)->status();
+  if (!status) return tl::unexpected(status.error());
+  stored_until_ns_ = status->born_ns != kNoTime ? status->born_ns : status->modified_ns;
+  return {};
+}
+
+void Spool::note_stored_until() {
+  for (const auto& segment : segments_.all()) frame_times_.push_back(segment.created_ns);
+  const std::vector<TimeNs> times = std::exchange(frame_times_, {});
+  if (times.empty()) return;
+  const TimeNs newest = *std::max_element(times.begin(), times.end());
+  for (const TimeNs time : times)
+    if (time != kNoTime && time <= newest - kStoredSoonNs)
+      stored_until_ns_ = std::max(stored_until_ns_, time);
+}
+
 Status Spool::recover(TimeNs) {
+  if (const Status noted = note_earlier_life(); !noted) return noted;
   if (const Status made = files_.make_folder(options_.folder); !made) return made;
   if (const Status seen = look_at_segments(); !seen) return seen;
   choose_segment_bytes();
@@ -58,7 +85,9 @@ Status Spool::recover(TimeNs) {
   // Otherwise, or if this fails, the next frame starts a segment, and the torn part stays in place.
   if (*first == newest) segments_.reopen_newest(segments_.all().back().size - stats_.cut_bytes);
   streams_.end_recovery();
+  note_stored_until();
   written_sequence_ = sequence_;
+  if (const Status noted = note_shares(); !noted) return noted;
   note_first_offsets();
   if (!options_.hold) return {};
   // Data must be synced before it is sent.
@@ -86,6 +115,8 @@ Status Spool::look_at_segments() {
   const auto numbers = list_segments(files_, options_.folder);
   if (!numbers) return tl::unexpected(numbers.error());
   for (const uint64_t number : *numbers) {
+    // If it stays, the next cleaning of this segment deletes it.
+    if (options_.fair) (void)files_.remove(unfinished_name(options_.folder, number));
     auto reader = SegmentReader::open(files_, options_.folder, number);
     if (!reader) return tl::unexpected(reader.error());
     if (reader->header() && reader->header()->version > kSegmentVersion)
@@ -96,7 +127,10 @@ Status Spool::look_at_segments() {
     const auto epoch = reader->epoch();
     if (!epoch) return tl::unexpected(epoch.error());
     if (*epoch) epoch_ = **epoch;
-    segments_.add_found({number, reader->size(), 0});
+    SpoolSegments::Segment segment{number, reader->size(), 0};
+    if (reader->header()) segment.created_ns = reader->header()->created_ns;
+    if (reader->header()) segment.cleaned = reader->header()->cleaned;
+    segments_.add_found(segment);
   }
   if (epoch_ == 0) epoch_ = options_.new_epoch;
   while (epoch_ == 0) {
@@ -116,6 +150,7 @@ Status Spool::read_segment(Recovery& recovery, size_t which) {
     if (!*more) break;
     const FrameHeader& frame = reader->frame();
     if (frame.epoch != epoch_) continue;
+    frame_times_.push_back(frame.time_ns);
     const bool copy = frame.kind == FrameKind::kData && frame.sequence <= sequence_;
     sequence_ = std::max(sequence_, frame.sequence);
     if (frame.kind == FrameKind::kCheckpointEnd) checkpoint_end_ = reader->sound_end();
@@ -126,13 +161,52 @@ Status Spool::read_segment(Recovery& recovery, size_t which) {
   return {};
 }
 
-// After the oldest segment: the bytes before its checkpoint. Streams that ended before it no longer exist.
+// Bytes of each owner in each segment: what the positions grew by, from checkpoint to checkpoint.
+Status Spool::note_shares() {
+  if (!options_.fair) return {};
+  std::map<StreamId, uint64_t> begin;
+  std::optional<uint64_t> segment;  // with these positions at its beginning
+  const auto grew = [&](StreamId id, uint64_t to) {
+    const StreamInfo* const info = streams_.info(id);
+    const uint64_t from = begin[id];
+    if (segment && info != nullptr && to > from) shares_.add(*segment, owner_of(*info), to - from);
+  };
+  for (const auto& one : segments_.all()) {
+    auto reader = SegmentReader::open(files_, options_.folder, one.number);
+    if (!reader) return tl::unexpected(reader.error());
+    const auto checkpoint = read_checkpoint(*reader, epoch_);
+    if (!checkpoint) return tl::unexpected(checkpoint.error());
+    if (!checkpoint->complete) continue;
+    for (const auto& [id, size] : checkpoint->begins) grew(id, size);
+    begin.clear();
+    for (const auto& [id, position] : checkpoint->positions) begin[id] = position.size;
+    segment = one.number;
+  }
+  return streams_.for_each_committed([&](const StreamInfo& info, const Position& position) {
+    grew(info.id, position.size);
+    return Status{};
+  });
+}
+
+// The bytes before the checkpoint of the oldest segment, or with `fair` of the first with evidence of the
+// owner. Streams that ended before it no longer exist.
 void Spool::note_first_offsets() {
-  auto reader = SegmentReader::open(files_, options_.folder, segments_.all().front().number);
-  if (!reader) return;
-  const auto checkpoint = read_checkpoint(*reader, epoch_);
-  if (!checkpoint || !checkpoint->complete) return;
-  for (const auto& [id, position] : checkpoint->positions) streams_.delete_before(id, position);
+  const auto first_of = [&](const StreamInfo& info) {
+    const auto found = options_.fair ? shares_.first_with(owner_of(info)) : std::nullopt;
+    return found.value_or((options_.fair ? segments_.all().back() : segments_.all().front()).number);
+  };
+  std::map<uint64_t, std::vector<StreamId>> by_segment;
+  (void)streams_.for_each_committed([&](const StreamInfo& info, const Position&) {
+    by_segment[first_of(info)].push_back(info.id);
+    return Status{};
+  });
+  for (const auto& [number, ids] : by_segment) {
+    auto reader = SegmentReader::open(files_, options_.folder, number);
+    if (!reader) continue;
+    const auto checkpoint = read_checkpoint(*reader, epoch_, &ids);
+    if (!checkpoint || !checkpoint->complete) continue;
+    for (const auto& [id, position] : checkpoint->positions) streams_.delete_before(id, position);
+  }
 }
 
 }  // namespace culprit::store

@@ -30,18 +30,25 @@ void SpoolSegments::distrust_all() {
 Status SpoolSegments::begin(const SegmentHeader& header, std::string_view checkpoint, uint64_t before) {
   auto file = files_.open(path(header.number), io::OpenFor::kCreate);
   if (!file) return tl::unexpected(file.error());
-  Status written = (*file)->append(encode(header));
-  crash_point("store.segment_begun");
-  if (written) written = (*file)->append(checkpoint);
+  Status written;
+  if (detail::crash_point_armed) {
+    written = (*file)->append(encode(header));
+    crash_point("store.segment_begun");
+    if (written) written = (*file)->append(checkpoint);
+  } else {
+    // One write: it also succeeds on a disk that fails each second one.
+    written = (*file)->append(encode(header).append(checkpoint));
+  }
   if (!written) {
     file->reset();
     // The segment has only a copy of known data. If it cannot be deleted, its number stays used.
-    if (!files_.remove(path(header.number))) segments_.push_back({header.number, 0, before});
+    if (!files_.remove(path(header.number)))
+      segments_.push_back({header.number, 0, before, header.created_ns});
     return written;
   }
   crash_point("store.checkpoint_written");
   handle_ = std::move(*file);
-  add_found({header.number, kSegmentHeaderBytes + checkpoint.size(), before});
+  add_found({header.number, kSegmentHeaderBytes + checkpoint.size(), before, header.created_ns});
   folder_changed_ = true;
   return {};
 }
@@ -84,14 +91,21 @@ Status SpoolSegments::finish() {
   return synced;
 }
 
-Status SpoolSegments::drop_oldest() {
-  const Segment oldest = segments_.front();
-  const Status removed = files_.remove(path(oldest.number));
+Status SpoolSegments::drop(size_t which) {
+  const Segment dropped = segments_[which];
+  const Status removed = files_.remove(path(dropped.number));
   if (!removed && removed.error().code != ErrorCode::kNotFound) return removed;
-  segments_.erase(segments_.begin());
-  bytes_ -= oldest.size;
+  segments_.erase(segments_.begin() + static_cast<std::ptrdiff_t>(which));
+  bytes_ -= dropped.size;
   folder_changed_ = true;
   return {};
+}
+
+void SpoolSegments::replaced(size_t which, uint64_t size) {
+  bytes_ = bytes_ - segments_[which].size + size;
+  segments_[which].size = size;
+  segments_[which].cleaned = true;
+  folder_changed_ = true;
 }
 
 Status SpoolSegments::sync() {

@@ -21,6 +21,8 @@ class SpoolSegments {
   struct Segment {
     uint64_t number = 0, size = 0;
     uint64_t before = 0;  // sequence of the last frame in earlier segments
+    TimeNs created_ns = kNoTime;
+    bool cleaned = false;  // SegmentHeader::cleaned
   };
   SpoolSegments(io::Files& files, std::string folder) : files_(files), folder_(std::move(folder)) {}
 
@@ -45,7 +47,10 @@ class SpoolSegments {
   void mend_tail();
   // Syncs and closes the open segment. If the sync fails, sync() retries.
   Status finish();
-  Status drop_oldest();
+  // Deletes a finished segment.
+  Status drop(size_t which);
+  // The file of a finished segment was replaced.
+  void replaced(size_t which, uint64_t size);
   // All segments and the folder.
   Status sync();
 

@@ -44,6 +44,22 @@ std::vector<KeptStream> SpoolStreams::kept_of(const std::string& job, const std:
   return found;
 }
 
+const StreamInfo* SpoolStreams::info(StreamId id) const {
+  const auto found = streams_.find(id);
+  return found == streams_.end() ? nullptr : &found->second.info;
+}
+
+std::optional<uint32_t> SpoolStreams::uid_of(const std::string& job) const {
+  for (const auto& [id, stream] : streams_)
+    if (stream.info.job == job && stream.info.uid) return stream.info.uid;
+  return std::nullopt;
+}
+
+uint64_t SpoolStreams::uncommitted_bytes(const Mark& mark) const {
+  const auto found = streams_.find(mark.stream);
+  return found == streams_.end() ? 0 : mark.position.size - found->second.committed.size;
+}
+
 // ---- a batch
 
 Status SpoolStreams::declare(const PieceBatch& batch) {

@@ -57,10 +57,15 @@ class SpoolStreams {
 
   // Bytes before `position` were deleted. A stream that ended there no longer exists.
   void delete_before(StreamId id, const Position& position);
-  // Appends to `out` the declaration and the committed position of each committed stream. `full` is called
-  // after each; it may empty `out`. Returns the number of streams.
-  template <class Full>
-  Result<uint32_t> put_committed(std::string& out, Full full) const;
+  // The stream's description; null if it is unknown.
+  const StreamInfo* info(StreamId id) const;
+  // Of the first stream of the job that has one.
+  std::optional<uint32_t> uid_of(const std::string& job) const;
+  // Bytes of a stream after its committed position, before `mark`.
+  uint64_t uncommitted_bytes(const Mark& mark) const;
+  // Calls `with`(info, position) for each committed stream, up to its first error.
+  template <class With>
+  Status for_each_committed(With with) const;
 
   // At a start: stored records in order, and their end.
   void recover(const StreamInfo& info);
@@ -91,17 +96,12 @@ class SpoolStreams {
   std::vector<StreamId> moved_;    // committed, not yet returned by drain_moved()
 };
 
-template <class Full>
-Result<uint32_t> SpoolStreams::put_committed(std::string& out, Full full) const {
-  uint32_t count = 0;
-  for (const auto& [id, stream] : streams_) {
-    if (!stream.declared) continue;
-    put_stream(out, stream.info);
-    put_position(out, id, stream.committed);
-    count += 1;
-    if (const Status done = full(); !done) return tl::unexpected(done.error());
-  }
-  return count;
+template <class With>
+Status SpoolStreams::for_each_committed(With with) const {
+  for (const auto& [id, stream] : streams_)
+    if (stream.declared)
+      if (Status done = with(stream.info, stream.committed); !done) return done;
+  return {};
 }
 
 }  // namespace culprit::store

@@ -110,7 +110,7 @@ def collect_wrong_certificates(context: Context) -> str:
     strange = Authority(context.folder / "pki", "strange")
     theirs = strange.issue("node-7")
     mixed = theirs.replace(str(strange.ca), str(cluster.authority.ca))  # it trusts us, and is not trusted
-    others = [(cluster.agent("node-7", tls=mixed), "certificate"),
+    others = [(cluster.agent("node-7", tls=mixed), "unknown ca"),  # the agent; the collector limits its log
               (cluster.agent("node-8", tls=cluster.authority.issue("node-9")), "node-9"),
               (Agent(context, "node-6", theirs, cluster.port), "certificate")]
     plain = Agent(context, "node-5", None, cluster.port)
@@ -337,7 +337,7 @@ def collect_played_job(context: Context) -> str:
     for name in (one.name for one in (made / "job").iterdir() if one.is_dir()):
         cluster.authority.issue(name)
         for kind, called in (("crt", "pem"), ("key", "key")):  # as examples/collector/make-certificates
-            shutil.copyfile(cluster.authority.folder / f"ca-{name}.{kind}", certificates / f"{name}.{called}")
+            shutil.copy(cluster.authority.folder / f"ca-{name}.{kind}", certificates / f"{name}.{called}")
     done = subprocess.run([culprit, "simulate", "play", made, "--to", f"localhost:{cluster.port}", "--tls",
                            certificates, "--speed", "0", "--evidence", "--format", "json", "--server",
                            f"unix:{cluster.collector.socket}"], stdout=subprocess.PIPE,

@@ -225,10 +225,7 @@ def what_was_learned_stays_over_a_restart(context: Context) -> str:
 
     def learned() -> str:
         """The first line of the pool: its kind, and of how many jobs it is."""
-        with sqlite3.connect(daemon.state / "index.db") as index:
-            row = index.execute("SELECT text FROM pool").fetchone()
-        text = row[0] if row else b""
-        return (text if isinstance(text, str) else text.decode()).split("\n")[0]
+        return (daemon.get("/v1/pool").json()["pool"] or "").split("\n")[0]
     for number, job in enumerate(("one", "two"), 1):
         client = socket.socket(socket.AF_UNIX)
         client.connect(str(daemon.trace))

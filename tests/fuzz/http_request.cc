@@ -85,10 +85,10 @@ struct World {
       reply.send({200, "text/plain", r.body, {}});
     };
     auto started = HttpServer::start(env, {"unix:" + path},
-                                     {{"GET", "/v1/status", echo, false},
-                                      {"GET", "/v1/jobs/{job}/report", echo, false},
-                                      {"POST", "/v1/hosts/{host}/clear", echo, true},
-                                      {"GET", "/v1/never", [](const Request&, const Reply&) {}, false}});
+                                     {{"GET", "/v1/status", echo},
+                                      {"GET", "/v1/jobs/{job}/report", echo},
+                                      {"POST", "/v1/hosts/{host}/clear", echo, Role::kOperate},
+                                      {"GET", "/v1/never", [](const Request&, const Reply&) {}}});
     require(started.has_value());
     server = std::move(*started);
   }

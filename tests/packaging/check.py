@@ -5,6 +5,7 @@ of its own (debootstrap, kept next to BUILD_DIR), starts culpritd as the package
 purges it. A row for each; last line 'N passed, N failed'."""
 import argparse
 import configparser
+import json
 import os
 import re
 import shutil
@@ -232,6 +233,24 @@ def contents(build: Build) -> str:
               if path.suffix == ".py" or path.name == "py.typed"}
     need(installed == wanted, f"Python modules: {sorted(installed ^ wanted)}")
     return f"{out.count(chr(10))} entries"
+
+
+@promise("the bill of materials names what the programs are made of")
+def bill_of_materials(build: Build) -> str:
+    with tempfile.TemporaryDirectory(prefix="sbom-") as folder:
+        for deb in debs(build):
+            ran("dpkg-deb", "-x", deb, folder)
+        bill = json.loads((Path(folder) / "usr/share/culprit/sbom.spdx.json").read_text())
+    need(bill["spdxVersion"] == "SPDX-2.3", bill["spdxVersion"])
+    kinds = {row["relatedSpdxElement"].removeprefix("SPDXRef-"): row["relationshipType"]
+             for row in bill["relationships"]}
+    for part, kind in (("libuv1", "DYNAMIC_LINK"), ("libzstd1", "DYNAMIC_LINK"), ("libssl3", "DYNAMIC_LINK"),
+                       ("libtomlplusplus-dev", "STATIC_LINK"), ("nlohmann-json3-dev", "STATIC_LINK")):
+        need(kinds.get(part) == kind, f"{part} is {kinds.get(part)}, not {kind}")
+    versions = {row["name"]: row["versionInfo"] for row in bill["packages"]}
+    there = ran("dpkg-query", "-W", "-f", "${Version}", "libuv1")
+    need(versions["libuv1"] == there, f"libuv1 is {versions['libuv1']}, not {there}")
+    return f"{len(versions)} components"
 
 
 @promise("a job imports the installed Python package")

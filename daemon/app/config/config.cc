@@ -7,8 +7,10 @@
 #include <filesystem>
 
 #include "app/config/options.h"
+#include "base/limits.h"
 #include "base/text.h"
 #include "ingest/file.h"
+#include "io/secret_file.h"
 #include "io/tls.h"
 
 namespace culprit::app {
@@ -16,8 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kFileBytes = 1 << 20;  // per file: 1,000 [[log]] tables need a tenth
-constexpr size_t kFiles = 1000;         // in conf.d
+constexpr size_t kConfigFileBytes = 1 << 20;  // per file: 1,000 [[log]] tables need a tenth
+constexpr size_t kConfigFiles = 1000;         // in conf.d
 
 Result<std::string> read_whole(const std::string& path) {
   auto file = ingest::File::open(path);
@@ -29,8 +31,8 @@ Result<std::string> read_whole(const std::string& path) {
     if (got.error) return tl::unexpected(ingest::system_error(path, got.error));
     if (got.bytes == 0) return text;
     text.append(block, got.bytes);
-    if (text.size() > kFileBytes)
-      return fail(ErrorCode::kLimit, fmt::format("{}: larger than {}", path, format_bytes(kFileBytes)));
+    if (text.size() > kConfigFileBytes)
+      return fail(ErrorCode::kLimit, fmt::format("{}: larger than {}", path, format_bytes(kConfigFileBytes)));
   }
 }
 
@@ -49,10 +51,10 @@ std::vector<std::string> drop_in_files(const std::string& main, std::vector<Conf
     errors.push_back({folder.string(), 0, 0, why.text.substr(folder.string().size() + 2), why.code});
   }
   std::sort(out.begin(), out.end());
-  if (out.size() > kFiles) {
+  if (out.size() > kConfigFiles) {
     errors.push_back(
-        {folder.string(), 0, 0, fmt::format("holds more than {} files", kFiles), ErrorCode::kLimit});
-    out.resize(kFiles);
+        {folder.string(), 0, 0, fmt::format("holds more than {} files", kConfigFiles), ErrorCode::kLimit});
+    out.resize(kConfigFiles);
   }
   return out;
 }
@@ -148,6 +150,13 @@ std::vector<std::string> without_effect(const Config& config) {
     out.emplace_back("dump: has no effect with role collector: its agents pick dumps up");
   if (config.role != DaemonRole::kAgent && !config.forward.to.empty())
     out.emplace_back("forward: has an effect with role agent only: what is taken stays on this host");
+  const bool tcp = !config.http.listen.starts_with("unix:");
+  if (tcp && config.http.token_file.empty())
+    out.emplace_back("http.listen: only /healthz and /metrics are served over TCP without http.token_file");
+  if (tcp && !config.http.tls.used() && !is_loopback(config.http.listen))
+    out.emplace_back("http.listen: tokens and evidence are readable on the way without http.tls");
+  if (tcp && config.http.acl.users) out.emplace_back("http.acl: has no effect on a TCP address");
+  if (!tcp && config.http.tls.used()) out.emplace_back("http.tls: has no effect on a unix socket");
   if (config.act.mode == ActMode::kAct)
     out.emplace_back("act.mode: has no effect yet: this version observes and never acts");
   return out;
@@ -155,23 +164,53 @@ std::vector<std::string> without_effect(const Config& config) {
 
 namespace {
 
-// Errors of the certificates that the role needs, which would fail at the start or on the other side.
+// At the key of the file, such as "http.tls.cert".
+ConfigError error_at(const LoadedConfig& loaded, const std::string& key, const std::string& what) {
+  ConfigError error{"", 0, 0, fmt::format("'{}': {}", key, what)};
+  if (const auto at = loaded.places.find(key); at != loaded.places.end())
+    error.file = at->second.file, error.line = at->second.line, error.column = at->second.column;
+  return error;
+}
+
+ConfigError certificate_error(const LoadedConfig& loaded, const char* table, const io::TlsTrouble& trouble) {
+  constexpr const char* kKeys[] = {"cert", "key", "ca", "crl"};
+  return error_at(loaded, fmt::format("{}.tls.{}", table, kKeys[static_cast<size_t>(trouble.file)]),
+                  trouble.error.text);
+}
+
+// A token file that cannot be read, or that others may read: the daemon would refuse it.
+std::string trouble_of_tokens(const LoadedConfig& loaded) {
+  const std::string& path = loaded.config.http.token_file;
+  if (path.empty() || loaded.config.http.listen.starts_with("unix:")) return "";
+  const auto text = io::read_secret(path, limits::kTokenFileBytes);
+  return text ? "" : format_error(error_at(loaded, "http.token_file", text.error().text)) + "\n";
+}
+
+// HTTPS checks no certificates of clients, so authorities play no part.
+std::string trouble_of_https(const LoadedConfig& loaded, TimeNs now) {
+  const TlsFiles& files = loaded.config.http.tls;
+  std::string out;
+  if (!files.used() || loaded.config.http.listen.starts_with("unix:")) return out;
+  for (const io::TlsTrouble& trouble :
+       io::examine({files.cert, files.key, files.cert, ""}, {io::TlsStream::Side::kAccepts, "", now}))
+    if (trouble.file != io::TlsTrouble::File::kCa && !trouble.may_be_meant)
+      out += format_error(certificate_error(loaded, "http", trouble)) + "\n";
+  return out;
+}
+
+// Errors of the tokens, and of the certificates that the role needs: they would fail at the start or on the
+// other side.
 // `warnings`: problems that may be intended.
 std::string trouble_of_certificates(const LoadedConfig& loaded, TimeNs now, std::string& warnings) {
   const Config& config = loaded.config;
   const bool agent = config.role == DaemonRole::kAgent;
   const TlsFiles& files = agent ? config.forward.tls : config.collector.tls;
-  if (!files.used()) return "";
+  std::string out = trouble_of_tokens(loaded) + trouble_of_https(loaded, now);
+  if (!files.used()) return out;
   io::TlsUse use{io::TlsStream::Side::kAccepts, "", now};
   if (agent) use = {io::TlsStream::Side::kConnects, config.host.name, now};
-  std::string out;
-  for (const io::TlsTrouble& trouble : io::examine({files.cert, files.key, files.ca}, use)) {
-    constexpr const char* kKeys[] = {"cert", "key", "ca"};
-    const std::string key =
-        fmt::format("{}.tls.{}", agent ? "forward" : "collector", kKeys[static_cast<size_t>(trouble.file)]);
-    ConfigError error{"", 0, 0, fmt::format("'{}': {}", key, trouble.error.text)};
-    if (const auto at = loaded.places.find(key); at != loaded.places.end())
-      error.file = at->second.file, error.line = at->second.line, error.column = at->second.column;
+  for (const io::TlsTrouble& trouble : io::examine({files.cert, files.key, files.ca, files.crl}, use)) {
+    const ConfigError error = certificate_error(loaded, agent ? "forward" : "collector", trouble);
     if (trouble.may_be_meant)
       warnings += fmt::format("{}:{}:{}: warning: {}\n", error.file, error.line, error.column, error.what);
     else

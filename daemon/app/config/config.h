@@ -25,9 +25,10 @@ enum class ActMode : uint8_t { kObserve, kAct };
 enum class EvidencePolicy : uint8_t { kAll, kFindings, kNone };
 enum class LogLevel : uint8_t { kDebug, kInfo, kWarning, kError };
 
-// Files of a certificate: all three are set, or none.
+// Files of a certificate: cert and key are set, or none; ca where certificates of peers are checked; crl may
+// be added.
 struct TlsFiles {
-  std::string cert, key, ca;
+  std::string cert, key, ca, crl;
   bool used() const { return !cert.empty(); }
   bool operator==(const TlsFiles&) const = default;
 };
@@ -58,6 +59,9 @@ struct Config {
   struct Jobs {
     TimeNs ended_after_ns = 600 * kNsPerSecond;
   } jobs;
+  struct Engine {
+    uint64_t memory = 0;  // bytes of all engines; 0: by the limit of the control group
+  } engine;
   struct Trace {
     std::string socket = "trace.sock";
     std::string job;  // job of lines that name none; empty: the writing process's
@@ -87,7 +91,13 @@ struct Config {
   } collector;
   struct Http {
     std::string listen = "unix:api.sock";
-    std::string token_file;  // empty: no POST over TCP
+    std::string token_file;  // empty: over TCP only /healthz and /metrics
+    TlsFiles tls;            // without ca: clients show tokens and no certificates
+    std::vector<std::string> hosts;
+    struct Acl {
+      bool users = false;
+      std::string group = "culprit";
+    } acl;
   } http;
   struct Hang {
     TimeNs after_ns = 60 * kNsPerSecond;

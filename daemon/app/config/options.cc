@@ -35,6 +35,9 @@ constexpr WordType word_type(std::span<const std::string_view> words) {
   TextType { OF(std::string, place), check, name }
 
 constexpr const char* kPath = "absolute path";
+constexpr const char* kRevocations =
+    "Revocation lists (PEM), one of each authority in ca. Read again at a reload; with a list that is out of "
+    "date its authority's certificates are refused.";
 
 const Option kOptions[] = {
     {"role", word_type<OF(DaemonRole, role)>(kRoles), false, nullptr,
@@ -72,6 +75,11 @@ const Option kOptions[] = {
      "A job has ended when nothing came from it for this long and its processes are gone. If its processes "
      "are not visible, it must have failed or reported its end; else silence may be a hang, and it ends "
      "after 6 hours."},
+    {"engine.memory", SizeType{OF(uint64_t, engine.memory), 0, kTiB}, true, "\"256MiB\"",
+     "Memory of all jobs' engines together. Beyond it the largest job of the user who takes the most is kept "
+     "as "
+     "evidence only. \"0B\": half of the control group's limit (MemoryMax), else a sixteenth of the "
+     "machine."},
     {"trace.socket", TEXT(trace.socket, check_socket_name, "name in runtime_dir, or absolute path"), false,
      nullptr, "Stream socket that takes metrics, stacks, events and lines as NDJSON, from any user."},
     {"trace.job", TEXT(trace.job, check_job, "name"), true, "\"llama-70b-0412\"",
@@ -82,15 +90,18 @@ const Option kOptions[] = {
     {"kernel.enabled", FlagType{OF(bool, kernel.enabled)}, false, nullptr,
      "Follow the kernel's messages: the descriptor that systemd hands over, or /dev/kmsg."},
     {"spool.max_size", SizeType{OF(uint64_t, spool.max_size), 16 * kMiB, 64 * kTiB}, false, nullptr,
-     "How much of the disk the evidence may take. Beyond it the oldest goes first and is counted."},
+     "How much of the disk the evidence may take. Beyond it the oldest of the user with most goes first, and "
+     "is counted."},
     {"forward.to", TEXT(forward.to, check_tcp_address, "HOST:PORT"), false, "\"collector.example:7421\"",
      "The collector to send to. Beyond loopback it needs forward.tls."},
     {"forward.tls.cert", TEXT(forward.tls.cert, check_absolute_path, kPath), false,
      "\"/etc/culprit/host.pem\"", "This host's certificate; its name is the host's."},
     {"forward.tls.key", TEXT(forward.tls.key, check_absolute_path, kPath), false, "\"/etc/culprit/host.key\"",
-     "The certificate's key, readable to the daemon's user alone."},
+     "The certificate's key. Refused where others may read it."},
     {"forward.tls.ca", TEXT(forward.tls.ca, check_absolute_path, kPath), false, "\"/etc/culprit/ca.pem\"",
      "Who signs the certificates that are believed."},
+    {"forward.tls.crl", TEXT(forward.tls.crl, check_absolute_path, kPath), true, "\"/etc/culprit/crl.pem\"",
+     kRevocations},
     {"forward.evidence.policy", word_type<OF(EvidencePolicy, forward.evidence.policy)>(kPolicies), true,
      nullptr,
      "Which of the raw bytes follow what analysis needs to the collector: all; findings: what was read "
@@ -106,9 +117,11 @@ const Option kOptions[] = {
     {"collector.tls.cert", TEXT(collector.tls.cert, check_absolute_path, kPath), false,
      "\"/etc/culprit/host.pem\"", "The collector's certificate."},
     {"collector.tls.key", TEXT(collector.tls.key, check_absolute_path, kPath), false,
-     "\"/etc/culprit/host.key\"", "The certificate's key, readable to the daemon's user alone."},
+     "\"/etc/culprit/host.key\"", "The certificate's key. Refused where others may read it."},
     {"collector.tls.ca", TEXT(collector.tls.ca, check_absolute_path, kPath), false, "\"/etc/culprit/ca.pem\"",
      "Who signs the agents' certificates."},
+    {"collector.tls.crl", TEXT(collector.tls.crl, check_absolute_path, kPath), true,
+     "\"/etc/culprit/crl.pem\"", kRevocations},
     {"collector.retention.max_size",
      SizeType{OF(uint64_t, collector.retention_max_size), 16 * kMiB, 1024 * kTiB}, true, nullptr,
      "How much of the disk all that was collected may take; the oldest goes first. Where others fill the "
@@ -124,10 +137,25 @@ const Option kOptions[] = {
      "well and are learned by themselves."},
     {"http.listen", TEXT(http.listen, check_listen_address, "\"unix:NAME\" or HOST:PORT"), false, nullptr,
      "Where `culprit` and the page ask: a socket in runtime_dir, or an address. Beyond loopback it needs "
-     "http.token_file."},
+     "http.token_file; without it an address serves /healthz and /metrics only."},
     {"http.token_file", TEXT(http.token_file, check_absolute_path, kPath), true, "\"/etc/culprit/token\"",
-     "File of the secret that a POST over TCP has to bring. Over the unix socket root and the daemon's user "
-     "need none."},
+     "File of the tokens that requests over TCP need, one a line: TOKEN [read|operate] [NAME]. A bare token "
+     "may operate: read and change. Lines with # in front are comments. A reload reads the file again."},
+    {"http.hosts", TextsType{OF(std::vector<std::string>, http.hosts), check_web_host, "list of host names"},
+     true, "[\"culprit.example\"]",
+     "Names that a Host header over TCP may have besides addresses, localhost and host.name: those of a "
+     "proxy "
+     "in front, or of this host in the DNS. Without a port."},
+    {"http.acl.users", FlagType{OF(bool, http.acl.users)}, false, nullptr,
+     "On the unix socket: every user of the host may connect and sees the jobs and the evidence of that "
+     "user. "
+     "The folder of the socket must let them pass."},
+    {"http.acl.group", TEXT(http.acl.group, check_group, "name"), false, nullptr,
+     "With http.acl.users: members of this group see all jobs, as root and the daemon's user do."},
+    {"http.tls.cert", TEXT(http.tls.cert, check_absolute_path, kPath), true, "\"/etc/culprit/http.pem\"",
+     "Certificate for HTTPS with its intermediates, for an address in http.listen. A reload reads it again."},
+    {"http.tls.key", TEXT(http.tls.key, check_absolute_path, kPath), true, "\"/etc/culprit/http.key\"",
+     "The certificate's key, readable to the daemon's user alone."},
     {"hang.after", DurationType{OF(TimeNs, hang.after_ns), kSecond, 7 * kDay}, true, nullptr,
      "A job hangs when nothing moved for this long, and for hang.steps times its median step."},
     {"hang.steps", IntegerType{OF(int64_t, hang.steps), 1, 1000}, true, nullptr, "See hang.after."},
@@ -147,6 +175,7 @@ const OptionTable kTables[] = {
     {"dump",
      "Flight Recorder dumps of PyTorch, which tell where each rank waits. May stand several times too."},
     {"jobs", ""},
+    {"engine", ""},
     {"trace", "What processes tell of themselves."},
     {"kernel", ""},
     {"spool", ""},

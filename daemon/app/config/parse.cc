@@ -5,6 +5,7 @@
 #include <map>
 
 #include "app/config/options.h"
+#include "app/config/values.h"
 #include "base/text.h"
 #include "core/rules/keys.h"
 
@@ -16,8 +17,6 @@ constexpr size_t kListItems = 1000;       // for example rule folders or healthy
 constexpr size_t kLogTables = 1000;       // more than one for each training user
 constexpr size_t kErrors = 100;           // reported per load; more errors mean that the file is a wrong one
 constexpr size_t kSocketPathBytes = 107;  // of sockaddr_un
-
-std::string quoted(std::string_view text) { return fmt::format("'{}'", shorten(text, 80)); }
 
 std::string_view type_of(const toml::node& node) {
   switch (node.type()) {
@@ -73,6 +72,7 @@ class Reader {
     }
     check_tls("forward.tls", config().forward.tls);
     check_tls("collector.tls", config().collector.tls);
+    check_tls("http.tls", config().http.tls);
     check_reach();
     check_sockets();
     std::stable_sort(errors_.begin(), errors_.end(), [](const auto& a, const auto& b) {
@@ -142,8 +142,8 @@ class Reader {
         if (const toml::table* inner = node.as_table())
           this->table(*inner, name);
         else
-          refuse(at(node.source()),
-                 fmt::format("{} must be a table, written [{}], not {}", quoted(name), name, type_of(node)));
+          refuse(at(node.source()), fmt::format("{} must be a table, written [{}], not {}", in_quotes(name),
+                                                name, type_of(node)));
       } else {
         unknown(place, prefix, quoted_dot ? fmt::format("\"{}\"", name) : name,
                 node.is_table() || node.is_array_of_tables());
@@ -172,7 +172,7 @@ class Reader {
       if (best.empty() && !is_table && option.key.substr(option.key.rfind('.') + 1) == last)
         best = option.key;
     if (best.empty()) best = rules::nearest(name, near);
-    refuse(place, fmt::format("unknown {} {}{}", is_table ? "table" : "key", quoted(name),
+    refuse(place, fmt::format("unknown {} {}{}", is_table ? "table" : "key", in_quotes(name),
                               best.empty() ? "" : fmt::format("; did you mean '{}'?", best)));
   }
 
@@ -272,7 +272,7 @@ class Reader {
     if (!ns)
       return refuse(at(node.source()), fmt::format("'{}' must be a duration such as \"60s\", \"1h30m\" or "
                                                    "\"500ms\", not {}",
-                                                   key, quoted(*given)));
+                                                   key, in_quotes(*given)));
     if (*ns < type.least || *ns > type.most)
       return refuse(at(node.source()),
                     fmt::format("'{}' must be from {} to {}, not {}", key, duration_text(type.least),
@@ -287,7 +287,7 @@ class Reader {
     if (!bytes)
       return refuse(
           at(node.source()),
-          fmt::format("'{}' must be a size such as \"64MiB\" or \"4GiB\", not {}", key, quoted(*given)));
+          fmt::format("'{}' must be a size such as \"64MiB\" or \"4GiB\", not {}", key, in_quotes(*given)));
     if (*bytes < type.least || *bytes > type.most)
       return refuse(at(node.source()), fmt::format("'{}' must be from {} to {}, not {}", key,
                                                    size_text(type.least), size_text(type.most), *given));
@@ -303,7 +303,7 @@ class Reader {
     std::string_view best = rules::nearest(*given, type.words);
     for (std::string_view word : type.words)
       if (best.empty() && given->size() >= 3 && word.starts_with(*given)) best = word;
-    refuse(at(node.source()), fmt::format("'{}' must be {}, not {}{}", key, wanted, quoted(*given),
+    refuse(at(node.source()), fmt::format("'{}' must be {}, not {}{}", key, wanted, in_quotes(*given),
                                           best.empty() ? "" : fmt::format("; did you mean '{}'?", best)));
   }
 
@@ -319,12 +319,15 @@ class Reader {
         {"cert", tls.cert.empty()}, {"key", tls.key.empty()}, {"ca", tls.ca.empty()}};
     const auto set = [&](const auto& f) { return was_set(table + "." + f.first); };
     const auto first = std::find_if(std::begin(files), std::end(files), set);
+    if (first == std::end(files) && was_set(table + ".crl"))
+      refuse(place_of(table + ".crl"), fmt::format("'{}.crl' needs a certificate too", table));
     if (first == std::end(files)) return;
+    const bool peers = find_option(table + ".ca") != nullptr;
     for (const auto& file : files)
-      if (!set(file))
+      if (!set(file) && (peers || std::string_view(file.first) != "ca"))
         refuse(place_of(table + "." + first->first),
-               fmt::format("'{}' needs '{}' too: a connection has a certificate, its key and who signed",
-                           table, file.first));
+               fmt::format("'{}' needs '{}' too: a connection has a certificate{}", table, file.first,
+                           peers ? ", its key and who signed" : " and its key"));
   }
 
   // Requires protection of addresses and data that other hosts can reach.
@@ -332,18 +335,18 @@ class Reader {
     const Config& c = config();
     if (!c.forward.to.empty() && !is_loopback(c.forward.to) && !was_set("forward.tls.cert"))
       refuse(place_of("forward.to"),
-             fmt::format("'forward.to' {} is another host: it needs forward.tls", quoted(c.forward.to)));
+             fmt::format("'forward.to' {} is another host: it needs forward.tls", in_quotes(c.forward.to)));
     if (c.role == DaemonRole::kAgent && !was_set("forward.to") && was_set("role"))
       refuse(place_of("role"), "role agent needs 'forward.to', the collector to send to");
     if (c.role != DaemonRole::kAgent && !is_loopback(c.collector.listen) && !was_set("collector.tls.cert"))
       refuse(place_of("collector.listen"),
              fmt::format("'collector.listen' {} is open to other hosts: it needs collector.tls",
-                         quoted(c.collector.listen)));
+                         in_quotes(c.collector.listen)));
     if (!c.http.listen.starts_with("unix:") && !is_loopback(c.http.listen) && c.http.token_file.empty() &&
         !was_set("http.token_file"))
       refuse(place_of("http.listen"),
              fmt::format("'http.listen' {} is open to other hosts: it needs http.token_file",
-                         quoted(c.http.listen)));
+                         in_quotes(c.http.listen)));
   }
 
   void check_sockets() {
@@ -352,7 +355,7 @@ class Reader {
       if (address->starts_with("unix:") && address->size() - 5 > kSocketPathBytes)
         refuse(place_of(was_set(key) ? key : "runtime_dir"),
                fmt::format("'{}': {} is longer than the {} bytes of a socket's path", key,
-                           quoted(address->substr(5)), kSocketPathBytes));
+                           in_quotes(address->substr(5)), kSocketPathBytes));
     if (trace == http)
       refuse(place_of(was_set("trace.socket") ? "trace.socket" : "http.listen"),
              "'trace.socket' and 'http.listen' are the same socket");

@@ -19,9 +19,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kFiles = 10'000;       // per command: a hundred times the library
-constexpr int kDepth = 16;              // nested folders
-constexpr size_t kFileBytes = 8 << 20;  // above the loader's own limit, whose error is more detailed
+constexpr size_t kRuleFiles = 10'000;       // per command: a hundred times the library
+constexpr int kDepth = 16;                  // nested folders
+constexpr size_t kRuleFileBytes = 8 << 20;  // above the loader's own limit, whose error is more detailed
 
 std::string_view reason(int error) {
   return error == ENOENT ? "no such file or folder" : std::strerror(error);
@@ -81,9 +81,10 @@ class RuleReader {
   }
 
   void read(const std::string& path, bool on_walk) {
-    if (found_ >= kFiles) {
+    if (found_ >= kRuleFiles) {
       if (!full_)
-        out_.errors.push_back({ErrorCode::kLimit, fmt::format("{}: more than {} rule files", path, kFiles)});
+        out_.errors.push_back(
+            {ErrorCode::kLimit, fmt::format("{}: more than {} rule files", path, kRuleFiles)});
       full_ = true;
       return;
     }
@@ -91,7 +92,7 @@ class RuleReader {
     if (!file) return out_.errors.push_back(file.error());
     std::string text;
     char block[64 << 10];
-    while (text.size() <= kFileBytes) {
+    while (text.size() <= kRuleFileBytes) {
       const ingest::ReadOutcome got = file->read(block, sizeof block);
       if (got.error) return fail_with(path, got.error);
       if (got.bytes == 0) break;

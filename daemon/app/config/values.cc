@@ -12,11 +12,11 @@
 namespace culprit::app {
 namespace {
 
-constexpr size_t kJobBytes = 255;  // limit of file names; Slurm's and Kubernetes' names are shorter
-constexpr size_t kHostBytes = 64;  // FORMATS.md section 3
+constexpr size_t kJobBytes = 255;      // limit of file names; Slurm's and Kubernetes' names are shorter
+constexpr size_t kHostBytes = 64;      // FORMATS.md section 3
+constexpr size_t kGroupBytes = 32;     // of useradd
+constexpr size_t kWebHostBytes = 253;  // of the DNS
 constexpr int64_t kRegexBytes = 1 << 20;
-
-std::string quoted(std::string_view text) { return fmt::format("'{}'", shorten(text, 80)); }
 
 // Why one name between slashes matches no file, or files other than it seems.
 std::string check_glob_name(std::string_view name) {
@@ -38,13 +38,15 @@ std::string check_glob_name(std::string_view name) {
 
 }  // namespace
 
+std::string in_quotes(std::string_view text) { return fmt::format("'{}'", shorten(text, 80)); }
+
 std::string check_absolute_path(std::string_view text) {
-  if (!text.starts_with('/')) return fmt::format("must be an absolute path, not {}", quoted(text));
+  if (!text.starts_with('/')) return fmt::format("must be an absolute path, not {}", in_quotes(text));
   return "";
 }
 
 std::string check_glob(std::string_view text) {
-  if (!text.starts_with('/')) return fmt::format("must be an absolute path, not {}", quoted(text));
+  if (!text.starts_with('/')) return fmt::format("must be an absolute path, not {}", in_quotes(text));
   if (text.ends_with('/')) return "names a folder: write what files in it, as in \"/var/log/train/**/*.log\"";
   const std::vector<std::string_view> names = split(text.substr(1), '/');
   for (std::string_view name : names)
@@ -55,9 +57,9 @@ std::string check_glob(std::string_view text) {
 
 std::string check_socket_name(std::string_view text) {
   if (text.empty()) return "must not be empty";
-  if (text.ends_with('/')) return fmt::format("must name a socket, not the folder {}", quoted(text));
+  if (text.ends_with('/')) return fmt::format("must name a socket, not the folder {}", in_quotes(text));
   if (!text.starts_with('/') && text.find('/') != text.npos)
-    return fmt::format("must be a name in runtime_dir or an absolute path, not {}", quoted(text));
+    return fmt::format("must be a name in runtime_dir or an absolute path, not {}", in_quotes(text));
   if (text == "." || text == "..") return "must name a socket";
   return "";
 }
@@ -87,8 +89,26 @@ std::string check_host_name(std::string_view text) {
   return "";
 }
 
+std::string check_group(std::string_view text) {
+  if (text.empty()) return "must not be empty";
+  if (text.size() > kGroupBytes) return fmt::format("is longer than {} bytes", kGroupBytes);
+  if (text.find_first_of(" :,/") != text.npos) return "must not hold spaces, colons, commas or slashes";
+  return "";
+}
+
+std::string check_web_host(std::string_view text) {
+  if (text.empty()) return "must not hold an empty name";
+  if (text.size() > kWebHostBytes) return fmt::format("has a name longer than {} bytes", kWebHostBytes);
+  for (const char c : text) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    if (!plain && c != '-' && c != '.' && c != '_')
+      return fmt::format("must be names of hosts without a scheme or a port, not {}", in_quotes(text));
+  }
+  return "";
+}
+
 std::string check_tcp_address(std::string_view text) {
-  const std::string wanted = fmt::format("must be HOST:PORT, not {}", quoted(text));
+  const std::string wanted = fmt::format("must be HOST:PORT, not {}", in_quotes(text));
   const size_t colon = text.rfind(':');
   if (colon == text.npos || colon == 0) return wanted;
   std::string_view host = text.substr(0, colon), port = text.substr(colon + 1);
@@ -102,14 +122,14 @@ std::string check_tcp_address(std::string_view text) {
   unsigned number = 0;
   const auto [stop, error] = std::from_chars(port.data(), port.data() + port.size(), number);
   if (error != std::errc() || stop != port.data() + port.size() || number > 65'535)
-    return fmt::format("must end in a port from 0 to 65535, not {}", quoted(text));
+    return fmt::format("must end in a port from 0 to 65535, not {}", in_quotes(text));
   return "";
 }
 
 std::string check_listen_address(std::string_view text) {
   if (text.starts_with("unix:")) return check_socket_name(text.substr(5));
   if (text.starts_with('/') || text.find(':') == text.npos)
-    return fmt::format("must be \"unix:NAME\" or HOST:PORT, not {}", quoted(text));
+    return fmt::format("must be \"unix:NAME\" or HOST:PORT, not {}", in_quotes(text));
   return check_tcp_address(text);
 }
 

@@ -7,12 +7,17 @@
 
 namespace culprit::app {
 
+// The text in quotes and of limited length, for an error.
+std::string in_quotes(std::string_view text);
+
 std::string check_absolute_path(std::string_view text);
 std::string check_glob(std::string_view text);
 std::string check_socket_name(std::string_view text);  // a name in runtime_dir, or an absolute path
 std::string check_job(std::string_view text);
 std::string check_job_pattern(std::string_view text);
 std::string check_host_name(std::string_view text);
+std::string check_group(std::string_view text);           // a name as in group(5)
+std::string check_web_host(std::string_view text);        // a host name or address, without a port
 std::string check_tcp_address(std::string_view text);     // "HOST:PORT", "[::1]:PORT"
 std::string check_listen_address(std::string_view text);  // the same, or "unix:NAME"
 

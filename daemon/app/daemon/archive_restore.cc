@@ -9,10 +9,10 @@
 namespace culprit::app {
 namespace {
 
-// Bytes per part, which limits the wait of queries. After kRounds rounds the agents pause.
-constexpr uint64_t kPartBytes = 4 << 20;
-constexpr int kRounds = 12;
-constexpr TimeNs kRetryNs = kNsPerSecond;
+// Bytes per part, which limits the wait of queries. After kArchiveRounds rounds the agents pause.
+constexpr uint64_t kArchivePartBytes = 4 << 20;
+constexpr int kArchiveRounds = 12;
+constexpr TimeNs kRestoreRetryNs = kNsPerSecond;
 
 using Streams = std::set<std::pair<uint64_t, StreamId>>;
 
@@ -54,7 +54,7 @@ void ArchiveRestore::next_round() {
       [this, work, plan, over] {
         if (stopped_) return;
         options_.committed(*work);
-        if (!work->written && last_) return retry_timer_->start(kRetryNs);
+        if (!work->written && last_) return retry_timer_->start(kRestoreRetryNs);
         if (*plan)
           feed_->plan = std::move(**plan);
         else
@@ -83,7 +83,7 @@ void ArchiveRestore::feed_part() {
           feed->bytes += piece.bytes.size();
           return give(log, &PieceBatch::pieces, piece, piece.time_ns);
         };
-        *whole = feed->replay.advance(feed->plan, kPartBytes, visitor);
+        *whole = feed->replay.advance(feed->plan, kArchivePartBytes, visitor);
       },
       [this, whole] {
         if (!stopped_) *whole ? round_done() : feed_part();
@@ -94,7 +94,7 @@ void ArchiveRestore::round_done() {
   ++rounds_;
   if (!last_) {
     // The agents pause for the last round: little is left, or the limit of rounds is reached.
-    last_ = std::exchange(feed_->bytes, 0) < kPartBytes || rounds_ >= kRounds;
+    last_ = std::exchange(feed_->bytes, 0) < kArchivePartBytes || rounds_ >= kArchiveRounds;
     if (last_) options_.pause();
     return next_round();
   }

@@ -13,7 +13,7 @@ namespace {
 // Bytes whose arrival starts a commit earlier.
 constexpr uint64_t kCommitBytes = 8 << 20;
 
-store::LogKind kind_of(peer::Log log) {
+store::LogKind log_kind_of(peer::Log log) {
   return log == peer::Log::kCondensed ? store::LogKind::kCondensed : store::LogKind::kEvidence;
 }
 
@@ -40,7 +40,7 @@ void ArchiveWriter::run(ArchiveWork& work) {
 void ArchiveWriter::greet(ArchiveItem& item, TimeNs now) {
   std::vector<peer::LogMark> marks;
   for (const peer::LogBounds& log : item.hello.logs) {
-    auto known = archive_.begin({log.epoch, item.hello.host, kind_of(log.log)}, now);
+    auto known = archive_.begin({log.epoch, item.hello.host, log_kind_of(log.log)}, now);
     if (!known) {
       item.marks = tl::unexpected(known.error());
       return;

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <utility>
 
 namespace culprit::app {
@@ -33,6 +34,11 @@ struct BlackBox::Page {
   uint64_t text_hash;
   char id[kIdBytes];
   std::atomic<uint32_t> over_time;
+  // Of the run. Older files have zeros here: the last run ended.
+  std::atomic<uint32_t> running, out_of_memory;
+  std::atomic<uint64_t> oom_kills;
+  std::atomic<uint32_t> job_bytes;  // written last and cleared first, like `kind`
+  char job[kIdBytes];
 };
 static_assert(std::atomic<uint32_t>::is_always_lock_free);
 
@@ -92,6 +98,44 @@ void BlackBox::enter(Kind kind, std::string_view id, uint64_t text_hash) noexcep
 
 void BlackBox::leave() noexcept {
   if (page_) page_->kind.store(0, std::memory_order_release);
+}
+
+std::optional<BlackBox::UncleanEnd> BlackBox::begin_run(uint64_t oom_kills) {
+  if (!page_) return std::nullopt;
+  const bool unclean = page_->running.exchange(1) != 0;
+  const bool failed = page_->out_of_memory.exchange(0) != 0;
+  const bool killed = oom_kills > page_->oom_kills.exchange(oom_kills);
+  const size_t size = std::min<size_t>(page_->job_bytes.exchange(0), kIdBytes);
+  if (!unclean) return std::nullopt;
+  return UncleanEnd{failed || killed, std::string(page_->job, size)};
+}
+
+void BlackBox::beat(uint64_t oom_kills) noexcept {
+  if (!page_) return;
+  page_->oom_kills.store(oom_kills, std::memory_order_relaxed);
+  page_->out_of_memory.store(0, std::memory_order_relaxed);
+}
+
+void BlackBox::end_run() noexcept {
+  if (page_) page_->running.store(0, std::memory_order_release);
+}
+
+void BlackBox::enter_job(std::string_view job) noexcept {
+  if (!page_) return;
+  page_->job_bytes.store(0, std::memory_order_release);
+  const size_t size = std::min(job.size(), kIdBytes);
+  std::memcpy(page_->job, job.data(), size);
+  page_->job_bytes.store(static_cast<uint32_t>(size), std::memory_order_release);
+}
+
+// The handler throws as new does without one.
+void BlackBox::record_failed_allocations() noexcept {
+  static Page* recorded = nullptr;
+  recorded = page_;
+  std::set_new_handler([] {
+    if (recorded) recorded->out_of_memory.store(1, std::memory_order_release);
+    throw std::bad_alloc();
+  });
 }
 
 void BlackBox::mark_over_time() noexcept {

@@ -1,10 +1,12 @@
-// Names the rule or plugin that ran when the process died. The record is a page of a file, mapped shared, so
-// it survives any end of the process. It is written before a rule's function or an in-process plugin runs and
-// cleared afterwards; the next start reads it. A write costs some nanoseconds and cannot fail: the page is
-// allocated when the file is created, so a full disk cannot cause SIGBUS.
+// Names the rule or plugin that ran when the process died, and the job that the engine worked on when memory
+// ran out. The record is a page of a file, mapped shared, so it survives any end of the process. It is set
+// before a rule's function, an in-process plugin or an engine runs and cleared afterwards; the next start
+// reads it. A write costs some nanoseconds and cannot fail: the page is allocated when the file is created,
+// so a full disk cannot cause SIGBUS.
 //
-// Threads: the engine's thread calls enter() and leave(). The start calls open() and read_and_reset(). The
-// loop calls mark_over_time() when the engine hangs, and leave() when the process ends for another reason.
+// Threads: the engine's thread calls enter(), leave() and enter_job(). The start calls open(),
+// read_and_reset(), begin_run() and record_failed_allocations(). The loop calls beat(), mark_over_time() when
+// the engine hangs, and leave() and end_run() when the process ends for another reason.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +20,7 @@ namespace culprit::app {
 
 class BlackBox {
  public:
-  enum class Kind : uint32_t { kNone = 0, kRule = 1, kPlugin = 2 };
+  enum class Kind : uint32_t { kNone = 0, kRule = 1, kPlugin = 2, kJob = 3 };
   struct Crashed {
     Kind kind = Kind::kNone;
     std::string id;
@@ -40,6 +42,21 @@ class BlackBox {
   void leave() noexcept;
   // Marks the rule or plugin that runs now, if any, as the cause of the hang.
   void mark_over_time() noexcept;
+
+  // How the previous process ended, if it did not call end_run().
+  struct UncleanEnd {
+    bool out_of_memory = false;  // an allocation failed, or the kernel killed a process for its memory then
+    std::string job;             // that an engine worked on; empty: none
+  };
+  // Begins this process's run. `oom_kills`: kills by the kernel for lack of memory, of the whole host.
+  std::optional<UncleanEnd> begin_run(uint64_t oom_kills);
+  // The process lives: earlier kills were of others.
+  void beat(uint64_t oom_kills) noexcept;
+  void end_run() noexcept;
+  // The job that the engine works on; empty: none.
+  void enter_job(std::string_view job) noexcept;
+  // From now on a failed allocation of new is recorded here. For one box of the process.
+  void record_failed_allocations() noexcept;
 
  private:
   struct Page;

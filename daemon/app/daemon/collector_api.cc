@@ -4,21 +4,22 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <utility>
+
+#include "app/daemon/api_json.h"
 
 namespace culprit::app {
 namespace {
 
-using nlohmann::json;
-
-constexpr size_t kEvidenceReaders = 8;
-
-std::string dump(const json& value) { return value.dump(-1, ' ', false, json::error_handler_t::replace); }
-json time_or_null(TimeNs time) { return time == kNoTime ? json(nullptr) : json(time); }
-double number(uint64_t n) { return static_cast<double>(n); }
+double as_double(uint64_t n) { return static_cast<double>(n); }
 
 constexpr std::string_view kKindWords[] = {"file", "socket", "ring", "kernel", "condensed", "mark", "dump"};
+
+// As on the host itself, but the archive does not know how many files a log had.
+json proven_owner(const StreamInfo& info) {
+  const bool by_peer = info.kind == OriginKind::kSocket || info.kind == OriginKind::kRing;
+  return info.uid && by_peer ? json(*info.uid) : json(nullptr);
+}
 
 // A host that has not connected since the start: its last state in the archive.
 struct Remembered {
@@ -103,72 +104,76 @@ bool stands_before(const json& a, const json& b) {
 }
 
 void about_connections(serve::MetricsText& m, const collect::CollectorStats& s) {
-  m.gauge("culprit_collector_hosts", "Hosts that are connected.").value(number(s.hosts));
+  m.gauge("culprit_collector_hosts", "Hosts that are connected.").value(as_double(s.hosts));
+  m.gauge("culprit_collector_unknown_connections", "Connections that have not said hello.")
+      .value(as_double(s.unknown));
   m.gauge("culprit_collector_connections", "Connections, with those that have not said hello.")
-      .value(number(s.connections));
-  m.counter("culprit_collector_accepted_total", "Connections that came.").value(number(s.accepted));
-  m.counter("culprit_collector_frames_total", "Frames that were received.").value(number(s.frames));
-  m.counter("culprit_collector_frame_bytes_total", "Bytes of these frames.").value(number(s.bytes));
+      .value(as_double(s.connections));
+  m.counter("culprit_collector_accepted_total", "Connections that came.").value(as_double(s.accepted));
+  m.counter("culprit_collector_frames_total", "Frames that were received.").value(as_double(s.frames));
+  m.counter("culprit_collector_frame_bytes_total", "Bytes of these frames.").value(as_double(s.bytes));
   m.counter("culprit_collector_duplicate_frames_total", "Frames that had come before.")
-      .value(number(s.duplicates));
+      .value(as_double(s.duplicates));
   m.counter("culprit_collector_skipped_frames_total", "Frames that agents do not send.")
-      .value(number(s.skipped_frames));
+      .value(as_double(s.skipped_frames));
   m.gauge("culprit_collector_held_bytes", "Received, and not yet taken by the archive.")
-      .value(number(s.held_bytes));
+      .value(as_double(s.held_bytes));
   m.counter("culprit_collector_holds_total", "Times that all agents were paused until the archive caught up.")
-      .value(number(s.holds));
+      .value(as_double(s.holds));
   m.counter("culprit_collector_refused_total", "Connections that were refused, by reason.");
   for (size_t i = 1; i < peer::kRefusals; ++i)
-    m.value(number(s.refused[i]), {{"reason", peer::name_of(static_cast<peer::Refusal>(i))}});
-  m.counter("culprit_collector_tls_failures_total", "Handshakes that failed.").value(number(s.tls_failures));
+    m.value(as_double(s.refused[i]), {{"reason", peer::name_of(static_cast<peer::Refusal>(i))}});
+  m.counter("culprit_collector_tls_failures_total", "Handshakes that failed.")
+      .value(as_double(s.tls_failures));
 }
 
 void about_archive(serve::MetricsText& m, const store::ArchiveStats& s, const CollectorService::Figures& f) {
-  m.gauge("culprit_archive_bytes", "Of all segments on the disk.").value(number(s.bytes));
-  m.gauge("culprit_archive_segments", "Segments on the disk.").value(number(s.segments));
-  m.gauge("culprit_archive_logs", "Logs of hosts that are known.").value(number(s.logs));
-  m.gauge("culprit_archive_pending_bytes", "Taken, and not yet committed.").value(number(s.pending_bytes));
+  m.gauge("culprit_archive_bytes", "Of all segments on the disk.").value(as_double(s.bytes));
+  m.gauge("culprit_archive_segments", "Segments on the disk.").value(as_double(s.segments));
+  m.gauge("culprit_archive_logs", "Logs of hosts that are known.").value(as_double(s.logs));
+  m.gauge("culprit_archive_pending_bytes", "Taken, and not yet committed.").value(as_double(s.pending_bytes));
   m.gauge("culprit_archive_waiting_batches", "Received, and waiting for the archive.")
-      .value(number(f.waiting));
+      .value(as_double(f.waiting));
   m.gauge("culprit_archive_restoring", "1 while engines are given what was there at the start.")
       .value(f.restoring ? 1 : 0);
-  m.counter("culprit_archive_frames_total", "Frames taken.").value(number(s.frames));
-  m.counter("culprit_archive_stored_bytes_total", "Bytes of these frames.").value(number(s.stored_bytes));
+  m.counter("culprit_archive_frames_total", "Frames taken.").value(as_double(s.frames));
+  m.counter("culprit_archive_stored_bytes_total", "Bytes of these frames.").value(as_double(s.stored_bytes));
   m.counter("culprit_archive_commits_total", "Commits, by outcome.")
-      .value(number(f.commits), {{"outcome", "done"}})
-      .value(number(f.failed_commits), {{"outcome", "failed"}});
+      .value(as_double(f.commits), {{"outcome", "done"}})
+      .value(as_double(f.failed_commits), {{"outcome", "failed"}});
   m.counter("culprit_archive_duplicate_frames_total", "Frames that were there already.")
-      .value(number(s.duplicates));
+      .value(as_double(s.duplicates));
   m.counter("culprit_archive_refused_frames_total", "Frames that are none, or do not follow.")
-      .value(number(s.refused));
+      .value(as_double(s.refused));
   m.counter("culprit_archive_holes_total", "Places where bytes of a source never came.")
-      .value(number(s.holes));
-  m.counter("culprit_archive_hole_bytes_total", "Bytes that are missing there.").value(number(s.hole_bytes));
+      .value(as_double(s.holes));
+  m.counter("culprit_archive_hole_bytes_total", "Bytes that are missing there.")
+      .value(as_double(s.hole_bytes));
   m.counter("culprit_archive_dropped_bytes_total", "What made room, or was too old.")
-      .value(number(s.dropped_bytes));
+      .value(as_double(s.dropped_bytes));
   m.counter("culprit_archive_damaged_frames_total", "Frames found damaged at the start.")
-      .value(number(s.damaged_frames));
-  m.counter("culprit_archive_failures_total", "Calls of the disk that failed.").value(number(s.failures));
-  m.gauge("culprit_archive_engine_bytes", "Under way to the engines.").value(number(f.engine_bytes));
+      .value(as_double(s.damaged_frames));
+  m.counter("culprit_archive_failures_total", "Calls of the disk that failed.").value(as_double(s.failures));
+  m.gauge("culprit_archive_engine_bytes", "Under way to the engines.").value(as_double(f.engine_bytes));
   m.counter("culprit_collector_wants_total", "Times of a fault that hosts were asked for their evidence of.")
-      .value(number(f.wants));
+      .value(as_double(f.wants));
   m.counter("culprit_collector_wants_untaken_total",
             "Of these, those not sent at once: the host is away or unknown.")
-      .value(number(f.wants_untaken));
+      .value(as_double(f.wants_untaken));
   m.counter("culprit_collector_steps_wanted_total", "Times that a host was asked for records of steps.")
-      .value(number(f.steps_wanted));
+      .value(as_double(f.steps_wanted));
   m.counter("culprit_collector_steps_untaken_total", "Of these, those not sent: the host is away or unknown.")
-      .value(number(f.steps_untaken));
+      .value(as_double(f.steps_untaken));
   m.counter("culprit_archive_engine_holds_total", "Times that frames waited for the engines.")
-      .value(number(f.engine_holds));
+      .value(as_double(f.engine_holds));
 }
 
 void about_engines(serve::MetricsText& m, const LiveCounts& c) {
   m.counter("culprit_condensed_blocks_total", "Blocks of condensed inputs that engines took.")
-      .value(number(c.remote_blocks));
-  m.counter("culprit_condensed_bytes_total", "Bytes of these blocks.").value(number(c.remote_bytes));
+      .value(as_double(c.remote_blocks));
+  m.counter("culprit_condensed_bytes_total", "Bytes of these blocks.").value(as_double(c.remote_bytes));
   m.counter("culprit_condensed_lost_blocks_total", "Blocks that could not be read.")
-      .value(number(c.remote_blocks_lost));
+      .value(as_double(c.remote_blocks_lost));
 }
 
 }  // namespace
@@ -268,6 +273,7 @@ void CollectorApi::sources(const std::optional<std::string>& job, Answer answer)
                                        {"first_ns", time_or_null(info.opened_ns)},
                                        {"last_ns", nullptr},
                                        {"uid", info.uid ? json(*info.uid) : json(nullptr)},
+                                       {"owner", proven_owner(info)},
                                        {"pid", info.pid ? json(*info.pid) : json(nullptr)},
                                        {"ended", it->kept.state.ended}});
           }

@@ -4,25 +4,27 @@
 
 #include <algorithm>
 #include <iterator>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/check.h"
 #include "base/text.h"
+#include "io/descriptors.h"
 #include "model/json_writer.h"
 
 namespace culprit::app {
 namespace {
 
 // Commits batch the frames of this time in one sync and one transaction: 3 ms of CPU with 300 hosts.
-constexpr TimeNs kCommitAfterNs = 50 * kNsPerMs;
+constexpr TimeNs kArchiveCommitNs = 50 * kNsPerMs;
 // Limit of bytes per work of the worker, which limits the wait of queries.
 constexpr uint64_t kWorkBytes = 8 << 20;
 // The same limit for small frames and gaps, which cost some 20 us each.
 constexpr size_t kWorkItems = 4096;
-constexpr TimeNs kRetryNs = kNsPerSecond;
+constexpr TimeNs kArchiveRetryNs = kNsPerSecond;
 constexpr TimeNs kRetainEveryNs = 60 * kNsPerSecond;
 // A longer work of the archive means that the disk hangs.
-constexpr TimeNs kStuckNs = 30 * kNsPerSecond;
+constexpr TimeNs kArchiveStuckNs = 30 * kNsPerSecond;
 // Limits of queued block bytes for the engine that pause and resume frames. They stand for thirty times as
 // many bytes of logs.
 constexpr size_t kEngineHold = 32 << 20, kEngineRelease = 16 << 20;
@@ -81,6 +83,7 @@ Result<std::unique_ptr<CollectorService>> CollectorService::open(io::Env& env,
                     "agents send again "
                     "what was not acknowledged",
                     c->stats_.cut_bytes, c->stats_.damaged_frames));
+  c->options_.limits.known = c->known_addresses();
   auto worker = env.worker("archive");
   if (!worker) return tl::unexpected(worker.error());
   c->worker_ = std::move(*worker);
@@ -102,12 +105,29 @@ Result<std::unique_ptr<CollectorService>> CollectorService::open(io::Env& env,
   return c;
 }
 
+// Of hosts that were here before a restart: they come back first.
+std::vector<std::pair<std::string, TimeNs>> CollectorService::known_addresses() {
+  std::vector<std::pair<std::string, TimeNs>> out;
+  const auto rows = archive_->hosts();
+  if (!rows) return out;
+  for (const store::HostRow& row : *rows) {
+    const auto about = nlohmann::json::parse(row.about, nullptr, false);
+    if (!about.is_object() || row.seen_ns == kNoTime) continue;
+    const auto address = about.find("address");
+    if (address != about.end() && address->is_string())
+      out.emplace_back(address->get<std::string>(), row.seen_ns);
+  }
+  return out;
+}
+
 void CollectorService::listen() {
   if (collector_ || stopping_) return;
   collect::CollectorOptions options = options_.limits;
   options.listen = options_.listen;
   options.tls = options_.tls;
   options.program = CULPRIT_VERSION;
+  options.connections = std::min(options.connections, io::input_descriptors() / 4 * 3);
+  options.unknown_connections = std::min(options.unknown_connections, options.connections / 4);
   auto started = collect::Collector::start(env_, std::move(options), *this);
   if (started) {
     collector_ = std::move(*started);
@@ -280,9 +300,9 @@ void CollectorService::worked(ArchiveWork& work) {
   if (failed) {
     commit_due_ = commit_due_ || work.commits;
     retry_waits_ = true;
-    retry_timer_->start(kRetryNs);
+    retry_timer_->start(kArchiveRetryNs);
   } else if (work.dirty) {
-    commit_after(kCommitAfterNs);
+    commit_after(kArchiveCommitNs);
   }
   std::vector<RemoteBatch> fresh;
   for (ArchiveItem& item : work.items)
@@ -440,7 +460,7 @@ void CollectorService::abandon() { worker_->abandon(); }
 std::optional<std::string> CollectorService::unhealthy(TimeNs mono) const {
   if (!trouble_.empty()) return "the archive cannot be written: " + trouble_;
   if (!listen_trouble_.empty()) return "agents cannot connect: " + listen_trouble_;
-  if (busy_since_ns_ != kNoTime && mono - busy_since_ns_ > kStuckNs)
+  if (busy_since_ns_ != kNoTime && mono - busy_since_ns_ > kArchiveStuckNs)
     return fmt::format("the archive has not come back for {}", format_duration(mono - busy_since_ns_));
   return std::nullopt;
 }

@@ -109,6 +109,7 @@ class CollectorService : private collect::FrameSink {
   void worked(ArchiveWork& work);
   void acknowledge(const ArchiveWork& work);
   void note(const HostFacts& facts);
+  std::vector<std::pair<std::string, TimeNs>> known_addresses();
   void feed_engine(std::vector<RemoteBatch>&& batches);
   void commit_after(TimeNs after);
   void report_status(const Status& status);

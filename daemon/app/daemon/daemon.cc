@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <grp.h>
 #include <malloc.h>
 #include <signal.h>
 #include <sys/file.h>
@@ -16,14 +17,19 @@
 #include "app/daemon/daemon_api.h"
 #include "app/daemon/early_stop.h"
 #include "app/daemon/forwarding_api.h"
+#include "app/daemon/memory_limit.h"
 #include "app/jobs/job_recognition.h"
+#include "base/limits.h"
 #include "base/text.h"
+#include "io/secret_file.h"
 
 namespace culprit::app {
 namespace {
 
 // SIGTERM: systemd and people expect an end; what hangs by then is left.
 constexpr TimeNs kEndWithinNs = 4 * kNsPerSecond;
+// Every user may connect; what each sees is decided by request.
+constexpr uint32_t kOpenSocket = 0666;
 constexpr TimeNs kHttpRetryNs = 5 * kNsPerSecond;
 
 // Jobs that a collector holds an engine for, over all hosts; ended ones go first.
@@ -44,7 +50,7 @@ std::string deed(const Config& config) {
 // Null where none is configured.
 Result<std::shared_ptr<const io::TlsCredentials>> credentials(const TlsFiles& files) {
   if (!files.used()) return nullptr;
-  return io::TlsCredentials::load({files.cert, files.key, files.ca});
+  return io::TlsCredentials::load({files.cert, files.key, files.ca, files.crl});
 }
 
 std::string first_error(const LoadedRules& loaded) {
@@ -61,18 +67,46 @@ std::string fixed_root(const std::string& glob) {
   return fixed.substr(0, fixed.rfind('/'));
 }
 
-// The token of POST over TCP; empty where none is configured.
-Result<std::string> read_token(const Config& config) {
-  if (config.http.token_file.empty()) return std::string();
-  auto file = io::real_files().open(config.http.token_file, io::OpenFor::kRead);
+constexpr size_t kCertificateBytes = 1 << 20;
+
+// The tokens of TCP; empty where none are configured.
+Result<serve::Tokens> read_tokens(const Config& config) {
+  const std::string& path = config.http.token_file;
+  if (path.empty()) return serve::Tokens();
+  const auto text = io::read_secret(path, limits::kTokenFileBytes);
+  if (!text) return tl::unexpected(text.error());
+  auto tokens = serve::Tokens::parse(*text);
+  if (!tokens) return fail(tokens.error().code, fmt::format("{}: {}", path, tokens.error().text));
+  if (tokens->empty()) return fail(ErrorCode::kInvalid, path + ": it holds no token");
+  return tokens;
+}
+
+Result<std::string> read_file(const std::string& path) {
+  auto file = io::real_files().open(path, io::OpenFor::kRead);
   if (!file) return tl::unexpected(file.error());
-  char text[4096];
-  auto size = (*file)->read_at(text, sizeof text, 0);
+  std::string text(kCertificateBytes, '\0');
+  auto size = (*file)->read_at(text.data(), text.size(), 0);
   if (!size) return tl::unexpected(size.error());
-  std::string token(text, *size);
-  while (!token.empty() && (token.back() == '\n' || token.back() == ' ')) token.pop_back();
-  if (token.empty()) return fail(ErrorCode::kInvalid, config.http.token_file + ": is empty");
-  return token;
+  text.resize(*size);
+  return text;
+}
+
+// The certificate of HTTPS and its key; empty where none are configured. OpenSSL reads the files first:
+// libmicrohttpd gives no reason for a file that it refuses. Certificates of clients are not checked.
+Result<serve::HttpTls> read_https(const Config& config) {
+  const TlsFiles& files = config.http.tls;
+  if (!files.used()) return serve::HttpTls();
+  if (auto sound = io::TlsCredentials::load({files.cert, files.key, files.cert, ""}); !sound)
+    return tl::unexpected(sound.error());
+  auto cert = read_file(files.cert), key = io::read_secret(files.key, kCertificateBytes);
+  if (!cert || !key) return tl::unexpected((cert ? key : cert).error());
+  return serve::HttpTls{std::move(*cert), std::move(*key)};
+}
+
+std::vector<std::string> web_names(const Config& config) {
+  std::vector<std::string> out = config.http.hosts;
+  out.push_back(config.host.name);
+  return out;
 }
 
 }  // namespace
@@ -109,14 +143,7 @@ Status Daemon::begin() {
   auto kept = Quarantine::read(quarantine);
   if (!kept) complain(kept.error().text);
   quarantine_ = std::make_unique<Quarantine>(kept ? std::move(*kept) : Quarantine(quarantine));
-  if (const auto crashed = black_box_.read_and_reset()) {
-    const auto added = quarantine_->add(*crashed, counts_.started_ns);
-    if (!added) complain(added.error().text);
-    const bool stands = added && *added;
-    complain(fmt::format("the process before ended within {}: {}", crashed->id,
-                         stands ? "it is not run again until its text changes"
-                                : "once says little, should it come again it is not run any more"));
-  }
+  learn_from_last_end();
 
   auto rules = load_first_rules();
   if (const Status opened = open_recorder(); !opened) return opened;
@@ -129,6 +156,7 @@ Status Daemon::begin() {
   const Status started = forwards() ? start_uplink(std::move(rules)) : start_engine(std::move(rules));
   if (!started) return started;
   start_intake();
+  make_api();
   start_http();
   if (engine_)
     restore();
@@ -149,12 +177,42 @@ Status Daemon::begin() {
   return {};
 }
 
+// What the process before died in is not run again if it comes again.
+void Daemon::learn_from_last_end() {
+  if (const auto crashed = black_box_.read_and_reset()) {
+    const auto added = quarantine_->add(*crashed, counts_.started_ns);
+    if (!added) complain(added.error().text);
+    const bool stands = added && *added;
+    complain(fmt::format("the process before ended within {}: {}", crashed->id,
+                         stands ? "it is not run again until its text changes"
+                                : "once says little, should it come again it is not run any more"));
+  }
+  const auto unclean = black_box_.begin_run(oom_kills());
+  black_box_.record_failed_allocations();
+  died_of_memory_ = unclean && unclean->out_of_memory;
+  if (!died_of_memory_) return;
+  std::string sentence = "the process before ran out of memory: engines get half of theirs";
+  if (!unclean->job.empty()) {
+    const auto added = quarantine_->add({BlackBox::Kind::kJob, unclean->job, 0, false}, counts_.started_ns);
+    if (!added) complain(added.error().text);
+    sentence += fmt::format("; an engine worked on job {}{}", unclean->job,
+                            added && *added ? ", again: it is kept as evidence only for a week" : "");
+  }
+  complain(sentence);
+}
+
+uint64_t Daemon::memory_of_engines(const Config& config) const {
+  const uint64_t bytes = engine_memory(config.engine.memory, memory_limit());
+  return died_of_memory_ ? bytes / 2 : bytes;
+}
+
 // Nothing is held yet: a signal ends the load and the program at once.
 std::shared_ptr<rules::Ruleset> Daemon::load_first_rules() {
   const EarlyStop early;
   LoadedRules rules = load_rules(rule_options(config_), EarlyStop::asked);
   if (EarlyStop::asked()) {
     log_.info("ended while the rules were loaded");
+    black_box_.end_run();
     _exit(0);
   }
   if (rules.set) return rules.set;
@@ -214,18 +272,27 @@ Status Daemon::start_engine(std::shared_ptr<rules::Ruleset> rules) {
   live.alive = [watch = processes_.get()](const std::string& job) { return watch->alive(job); };
   live.looked_ns = [watch = processes_.get()] { return watch->looked_ns(); };
   live.seen = follower();
+  live.shown = [watch = processes_.get()](const std::string& job) { return watch->shows(job); };
+  live.users_of = [watch = processes_.get()](const std::string& job) { return watch->users_of(job); };
   live.healthy = config_.collector.healthy;
+  live.memory_max = memory_of_engines(config_);
+  for (std::string& job : quarantine_->jobs(counts_.started_ns)) live.evidence_only.insert(std::move(job));
+  live.working = [this](std::string_view job) { black_box_.enter_job(job); };
   if (collects(config_)) live.jobs_max = kCollectorJobs;
-  if (!recorder_->known_pool().empty()) {
-    auto pool = detect::Pool::load(recorder_->known_pool(), "the normal pool");
-    if (pool)
-      live.pool = std::move(*pool);
-    else
+  for (store::TaughtRow& row : recorder_->take_known_taught()) {
+    auto pool = detect::Pool::load(row.text, "the normal pool: job " + row.job);
+    if (!pool) {
       complain(pool.error().text);
+      continue;
+    }
+    live.taught.push_back({std::move(row.job), row.run, std::move(row.owner), std::move(row.why), row.time_ns,
+                           std::move(*pool)});
   }
   options.watch = &watch_;
   options.rule_watch = rule_watch_.get();
   options.take = [this](std::vector<LiveEvent>&& events) { delivery_->deliver(events); };
+  options.complain = [this](const std::string& what) { complain(what); };
+  options.engine_memory = [this](const Config& config) { return memory_of_engines(config); };
   auto started = EngineWorker::start(env_, std::move(options));
   if (!started) return tl::unexpected(started.error());
   engine_ = std::move(*started);
@@ -279,6 +346,7 @@ Status Daemon::start_uplink(std::shared_ptr<rules::Ruleset> rules) {
   options.feed.rules = std::move(rules);
   options.feed.alive = [watch = processes_.get()](const std::string& job) { return watch->alive(job); };
   options.feed.seen = follower();
+  options.feed.users_of = [watch = processes_.get()](const std::string& job) { return watch->users_of(job); };
   options.complain = [this](const std::string& what) { complain(what); };
   options.status = [this] { return peer_status(); };
   auto started = Uplink::start(env_, std::move(options));
@@ -398,6 +466,7 @@ void Daemon::start_sources(std::vector<StreamState> known) {
   SourcesOptions options;
   options.config = &config_;
   options.known = std::move(known);
+  options.stored_until_ns = recorder_->stored_until_ns();
   options.allocate = [this] { return recorder_->allocate(); };
   options.take = [this](PieceBatch&& batch) { intake_->take(std::move(batch)); };
   options.complain = [this](const std::string& what) { complain(what); };
@@ -410,45 +479,83 @@ void Daemon::start_sources(std::vector<StreamState> known) {
 
 // ---- HTTP
 
+// Root and the daemon's user see everything in any case.
+ReadAccess Daemon::read_access() {
+  ReadAccess out;
+  out.users = config_.http.acl.users;
+  if (!out.users) return out;
+  const std::string& name = config_.http.acl.group;
+  errno = 0;
+  if (const ::group* found = getgrnam(name.c_str()))
+    out.group = found->gr_gid;
+  else
+    complain(fmt::format("http.acl.group: no group {}: only root and the daemon's user see all jobs", name));
+  return out;
+}
+
+void Daemon::make_api() {
+  AgentParts parts{&config_, &counts_, &watch_, recorder_.get(), engine_.get(), uplink_.get(), {}, {}};
+  parts.sources = [this] { return sources_.get(); };
+  parts.http = [this] { return http_.get(); };
+  parts.access = read_access();
+  parts.inform = [this](const std::string& what) { log_.info(what); };
+  if (collector_)
+    source_ = std::make_unique<CollectorApi>(env_, std::move(parts), *collector_);
+  else if (uplink_)
+    source_ = std::make_unique<ForwardingApi>(env_, std::move(parts));
+  else
+    source_ = std::make_unique<DaemonApi>(env_, std::move(parts));
+  api_ = std::make_unique<serve::Api>(env_, *source_);
+  if (delivery_) delivery_->publish_to(*api_);
+  http_retry_ = env_.timer([this] { start_http(); });
+}
+
 void Daemon::start_http() {
-  if (!source_) {
-    AgentParts parts{&config_, &counts_, &watch_, recorder_.get(), engine_.get(), uplink_.get(), {}, {}};
-    parts.sources = [this] { return sources_.get(); };
-    parts.http = [this] { return http_.get(); };
-    if (collector_)
-      source_ = std::make_unique<CollectorApi>(env_, std::move(parts), *collector_);
-    else if (uplink_)
-      source_ = std::make_unique<ForwardingApi>(env_, std::move(parts));
-    else
-      source_ = std::make_unique<DaemonApi>(env_, std::move(parts));
-    api_ = std::make_unique<serve::Api>(env_, *source_);
-    if (delivery_) delivery_->publish_to(*api_);
-    http_retry_ = env_.timer([this] { start_http(); });
-  }
+  auto tls = read_https(config_);
+  if (!tls) return http_failed(tls.error());
   serve::HttpOptions options;
   options.address = config_.http_address();
-  options.names = {config_.host.name};
-  if (auto token = read_token(config_)) {
-    options.token = std::move(*token);
+  if (config_.http.acl.users) options.socket_mode = kOpenSocket;
+  options.names = web_names(config_);
+  options.tls = https_ = std::move(*tls);
+  if (auto tokens = read_tokens(config_)) {
+    options.tokens = std::move(*tokens);
   } else {
-    complain(token.error().text + "; over TCP nothing can be changed");
+    complain(tokens.error().text + "; over TCP only /healthz and /metrics are served");
   }
   auto server = serve::HttpServer::start(env_, std::move(options), api_->routes());
-  if (server) {
-    http_ = std::move(*server);
-    if (!http_trouble_.empty()) log_.info("the API answers at " + http_->address());
-    http_trouble_.clear();
-    return;
-  }
-  if (server.error().text != http_trouble_) complain(server.error().text + "; the rest works");
-  http_trouble_ = server.error().text;
+  if (!server) return http_failed(server.error());
+  http_ = std::move(*server);
+  if (!http_trouble_.empty()) log_.info("the API answers at " + http_->address());
+  http_trouble_.clear();
+}
+
+void Daemon::http_failed(const Error& error) {
+  if (error.text != http_trouble_) complain(error.text + "; the rest works");
+  http_trouble_ = error.text;
   http_retry_->start(kHttpRetryNs);
+}
+
+// A new certificate needs a new server: its clients connect again.
+void Daemon::reload_http() {
+  if (!http_) return;
+  auto tls = read_https(config_);
+  if (!tls) complain(tls.error().text + "; the certificate of before holds");
+  if (tls && *tls != https_) {
+    http_.reset();
+    return start_http();
+  }
+  http_->set_names(web_names(config_));
+  auto tokens = read_tokens(config_);
+  if (!tokens) complain(tokens.error().text + "; the tokens of before hold");
+  if (tokens) http_->set_tokens(std::move(*tokens));
 }
 
 // ---- itself
 
 void Daemon::beat() {
   watch_.loop_beat(mono());
+  black_box_.beat(oom_kills());
   if (counts_.holds != trimmed_after_ && counts_.store_bytes + counts_.engine_bytes == 0) {
     trimmed_after_ = counts_.holds;
     malloc_trim(0);  // what a flood took
@@ -518,11 +625,7 @@ void Daemon::swap(LoadedConfig loaded, std::shared_ptr<rules::Ruleset> rules) {
   if (const Status kept = quarantine_->keep_only(rules->rules()); !kept) complain(kept.error().text);
   pipeline_->reload(config_, std::move(rules));
   if (collector_) reload_collecting();
-  if (http_) {
-    auto token = read_token(config_);
-    if (!token) complain(token.error().text + "; the token of before holds");
-    if (token) http_->set_token(std::move(*token));
-  }
+  reload_http();
   if (!sources_) return reloaded();
   sources_->change(
       before, config_,
@@ -532,7 +635,7 @@ void Daemon::swap(LoadedConfig loaded, std::shared_ptr<rules::Ruleset> rules) {
       [this] { reloaded(); });
 }
 
-// Certificates hold for connections from now on.
+// Certificates hold for connections from now on; the collector ends those that they do not cover.
 void Daemon::reload_collecting() {
   collector_->set_retention(config_.collector.retention_max_size, config_.collector.retention_max_age_ns);
   auto tls = credentials(config_.collector.tls);
@@ -579,7 +682,8 @@ void Daemon::save_jobs() {
   auto rows = std::make_shared<std::vector<store::JobRow>>();
   engine_->query(
       [rows](LiveJobs& live, TimeNs) {
-        for (const LiveJobSummary& job : live.jobs()) rows->push_back(job_row(job));
+        for (const LiveJobSummary& job : live.jobs())
+          if (job.has_engine || job.state != JobState::kRunning) rows->push_back(job_row(job));
       },
       [this, rows] {
         recorder_->record([rows](store::Index& index) {
@@ -594,6 +698,7 @@ void Daemon::save_jobs() {
 
 // A thread that was left behind in a dead mount may come back while all that it uses goes: it does not.
 void Daemon::end() {
+  black_box_.end_run();
   if (!sources_ || sources_->tails().left_behind() == 0) return env_.stop();
   log_.info("ended");
   _exit(0);
@@ -603,6 +708,7 @@ void Daemon::end() {
 void Daemon::give_up() {
   log_.error("something did not end in time and is left: what was not stored yet is read again");
   black_box_.leave();  // whichever rule runs just now is not to blame
+  black_box_.end_run();
   _exit(0);
 }
 

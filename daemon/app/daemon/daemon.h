@@ -56,6 +56,8 @@ class Daemon {
  private:
   Daemon(io::Env& env, DaemonOptions options, Log& log);
   Status begin();
+  void learn_from_last_end();
+  uint64_t memory_of_engines(const Config& config) const;
   Status lock_state();
   Status open_recorder();
   std::shared_ptr<rules::Ruleset> load_first_rules();
@@ -68,7 +70,11 @@ class Daemon {
   peer::Status peer_status() const;
   void start_intake();
   void start_sources(std::vector<StreamState> known);
+  ReadAccess read_access();
+  void make_api();
   void start_http();
+  void http_failed(const Error& error);
+  void reload_http();
   void restore();
   void restored(std::vector<SharedBatch>&& rest, const Result<store::ReadDamage>& damage);
   void report_lost();
@@ -94,6 +100,7 @@ class Daemon {
   Notify notify_;
   SelfWatch watch_;
   BlackBox black_box_;
+  bool died_of_memory_ = false;  // the process before
   std::unique_ptr<Quarantine> quarantine_;
   std::unique_ptr<RuleWatch> rule_watch_;
   int lock_ = -1;
@@ -102,6 +109,7 @@ class Daemon {
   const std::shared_ptr<std::atomic<bool>> leaving_ =
       std::make_shared<std::atomic<bool>>(false);  // for workers
   uint64_t trimmed_after_ = 0;                     // holds
+  serve::HttpTls https_;                           // of the running server
   std::string http_trouble_, hung_;
   bool blind_ = false;
   std::unique_ptr<ProcessWatch> processes_;

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 
+#include "app/daemon/api_json.h"
 #include "app/daemon/device_past.h"
 #include "app/jobs/judgement.h"
 #include "base/time.h"
@@ -15,22 +15,12 @@
 namespace culprit::app {
 namespace {
 
-using nlohmann::json;
-
-// Each reader has a thread, of the unit's 64 tasks, for as long as its client reads.
-constexpr size_t kEvidenceReaders = 8;
 // Fields that copy the verdict against a suspected host; null for other hosts.
 constexpr const char* kSuspicion[] = {"score", "reason", "job", "diagnosis"};
 
-json time_or_null(TimeNs time) { return time == kNoTime ? json(nullptr) : json(time); }
-
-// Replaces invalid UTF-8, which texts of logs and names may contain.
-std::string dump(const json& value) { return value.dump(-1, ' ', false, json::error_handler_t::replace); }
-
 std::string who(const serve::Actor& by) {
-  if (!by.name.empty() && by.uid) return fmt::format("{} (uid {})", by.name, *by.uid);
-  if (by.uid) return fmt::format("uid {}", *by.uid);
-  return by.name.empty() ? "a holder of the token" : by.name;
+  const std::string proven = by.uid ? fmt::format("uid {}", *by.uid) : fmt::format("token {}", by.token);
+  return by.name.empty() ? proven : fmt::format("{} ({})", by.name, proven);
 }
 
 json row_json(const store::JobRow& row) {
@@ -44,7 +34,8 @@ json row_json(const store::JobRow& row) {
           {"last_ns", time_or_null(row.last_ns)},
           {"ended_ns", time_or_null(row.ended_ns)},
           {"lines", row.lines ? json(*row.lines) : json(nullptr)},
-          {"verdict", row.verdict.empty() ? json(nullptr) : json(row.verdict)}};
+          {"verdict", row.verdict.empty() ? json(nullptr) : json(row.verdict)},
+          {"note", nullptr}};
 }
 
 std::string_view kind_word(OriginKind kind) {
@@ -52,12 +43,21 @@ std::string_view kind_word(OriginKind kind) {
   return kWords[static_cast<size_t>(kind)];
 }
 
+// The uid that alone gave all bytes of a source; null: unknown. The next file at a path may be another
+// user's, so a log that was rotated or rewritten has no known owner.
+json owner_of(const store::KeptStream& stream) {
+  const StreamInfo& info = stream.state.info;
+  const bool by_peer = info.kind == OriginKind::kSocket || info.kind == OriginKind::kRing;
+  const bool one_file = info.kind == OriginKind::kFile && stream.state.past.empty();
+  return info.uid && (by_peer || one_file) ? json(*info.uid) : json(nullptr);
+}
+
 std::string text_of(const json& object, const char* name) {
   const auto at = object.find(name);
   return at != object.end() && at->is_string() ? at->get<std::string>() : "";
 }
 
-std::string kind_of(const json& diagnosis) {
+std::string kind_text(const json& diagnosis) {
   if (!diagnosis.is_object()) return "";
   if (const std::string rule = text_of(diagnosis, "rule"); !rule.empty()) return "rule:" + rule;
   return text_of(diagnosis, "detector") + ":" + text_of(diagnosis, "symptom");
@@ -95,7 +95,7 @@ struct Said {
   // Fills in the fields of FORMATS.md; "this" is the judgement of this diagnosis: true, false or null.
   void mark(json& diagnosis, const std::string& job) const {
     if (!diagnosis.is_object()) return;
-    const auto kind = judged.find(kind_of(diagnosis));
+    const auto kind = judged.find(kind_text(diagnosis));
     if (kind == judged.end()) return;
     json& out = diagnosis["confirmed"];
     out = {{"by", kind->second.by},
@@ -221,6 +221,19 @@ void add_forward(json& out, const std::string& to, const UplinkFigures& f) {
                     {"logs", std::move(logs)}};
 }
 
+// The daemon is healthy, and a restart would not help.
+std::string sentence_of(const LiveCounts& counts) {
+  if (counts.without_engine == 0) return "ok";
+  std::string names;
+  for (const std::string& job : counts.named_without_engine) names += (names.empty() ? "" : ", ") + job;
+  if (const size_t more = counts.without_engine - counts.named_without_engine.size(); more > 0)
+    names += fmt::format(" and {} more", more);
+  return fmt::format(
+      "ok, but {} no engine and {} kept as evidence only: {}",
+      counts.without_engine == 1 ? "1 job has" : fmt::format("{} jobs have", counts.without_engine),
+      counts.without_engine == 1 ? "is" : "are", names);
+}
+
 // Whether the diagnosis accuses the host.
 bool names_host(const store::DiagnosisRow& row, const std::string& host) {
   const json diagnosis = json::parse(row.json, nullptr, false);
@@ -273,7 +286,17 @@ serve::Health DaemonApi::health() {
   if (const auto why = parts_.watch->unhealthy(now)) return {false, *why};
   if (const Sources* sources = parts_.sources())
     if (const auto why = sources->stuck(now)) return {false, *why};
-  return {true, "ok"};
+  return {true, parts_.engine ? sentence_of(parts_.engine->counts()) : "ok"};
+}
+
+std::unique_ptr<serve::ApiSource> DaemonApi::limited_to(const serve::Reader& reader) {
+  if (parts_.access.sees_all(reader)) return nullptr;
+  return std::make_unique<OwnView>(*this, *reader.uid);
+}
+
+void DaemonApi::on_evidence_read(const serve::EvidenceQuery& query, const serve::Reader& reader) {
+  for (const std::string& sentence : audit_.on_read(query, reader, env_.now(io::Clock::kMonotonic)))
+    parts_.inform(sentence);
 }
 
 void DaemonApi::metrics(std::function<void(std::string)> answer) {
@@ -307,6 +330,9 @@ void DaemonApi::status(Answer answer) {
     out["jobs"] = parts_.engine->jobs();
     out["lines"] = parts_.engine->counts().lines;
     out["bytes"] = parts_.engine->counts().bytes;
+    out["engines"] = {{"memory_bytes", parts_.engine->counts().engine_bytes},
+                      {"memory_max_bytes", parts_.engine->counts().engine_bytes_max},
+                      {"jobs_without_engine", parts_.engine->counts().without_engine}};
   }
   if (parts_.uplink) add_forward(out, parts_.config->forward.to, parts_.uplink->figures());
   json tails = json::array();
@@ -394,6 +420,7 @@ void DaemonApi::report(const serve::ReportQuery& query, Answer answer) {
     std::optional<Report> report;
     std::optional<std::string> text;  // of the report, or stored
     std::optional<uint32_t> run;      // run of the report
+    std::string note;                 // why the job has no engine
     bool settled = true;
     Said said;
   };
@@ -409,6 +436,8 @@ void DaemonApi::report(const serve::ReportQuery& query, Answer answer) {
         } else {
           found->run = of.run;
         }
+        for (const LiveJobSummary& job : live.jobs())
+          if (job.id == of.job && !job.has_engine) found->note = job.note.value_or("");
       },
       [this, found, of, charts, answer = std::move(answer)] {
         parts_.recorder->query(
@@ -426,9 +455,10 @@ void DaemonApi::report(const serve::ReportQuery& query, Answer answer) {
             },
             [found, of, charts, answer] {
               if (!found->text)
-                return answer(
-                    fail(ErrorCode::kNotFound,
-                         of.run ? fmt::format("no run {} of job {}", *of.run, of.job) : "no job " + of.job));
+                return answer(fail(ErrorCode::kNotFound,
+                                   !found->note.empty() ? fmt::format("job {} has {}", of.job, found->note)
+                                   : of.run             ? fmt::format("no run {} of job {}", *of.run, of.job)
+                                                        : "no job " + of.job));
               json report = json::parse(*found->text, nullptr, false);
               if (!report.is_object()) return answer(std::move(*found->text));
               if (charts == Charts::kLeftOut) report.erase("charts");  // stored reports contain charts
@@ -593,6 +623,7 @@ void DaemonApi::sources(const std::optional<std::string>& job, Answer answer) {
                            {"first_ns", time_or_null(info.opened_ns)},
                            {"last_ns", nullptr},
                            {"uid", info.uid ? json(*info.uid) : json(nullptr)},
+                           {"owner", owner_of(*it)},
                            {"pid", info.pid ? json(*info.pid) : json(nullptr)},
                            {"ended", it->state.ended}});
         }
@@ -645,11 +676,50 @@ void DaemonApi::pool(Answer answer) {
   const auto text = std::make_shared<Result<std::string>>();
   parts_.engine->query(
       [text](LiveJobs& live, TimeNs) {
-        if (live.pool().jobs > 0) *text = live.pool().save();
+        if (live.pools().jobs() > 0) *text = live.pools().all().save();
       },
       [text, answer = std::move(answer)] {
         if (!*text) return answer(tl::unexpected(text->error()));
         answer(dump({{"pool", (*text)->empty() ? json(nullptr) : json(**text)}}));
+      });
+}
+
+void DaemonApi::pool_log(Answer answer) {
+  const auto rows = std::make_shared<Result<std::vector<store::PoolLogRow>>>();
+  parts_.recorder->query([rows](store::Spool&, store::Index& index) { *rows = index.pool_log(); },
+                         [rows, answer = std::move(answer)] {
+                           if (!*rows) return answer(tl::unexpected(rows->error()));
+                           json items = json::array();
+                           for (const store::PoolLogRow& row : **rows)
+                             items.push_back({{"time_ns", time_or_null(row.time_ns)},
+                                              {"what", row.what},
+                                              {"job", row.job},
+                                              {"run", row.run},
+                                              {"owner", row.owner},
+                                              {"why", row.why},
+                                              {"forms", row.forms},
+                                              {"by", row.who.empty() ? json(nullptr) : json(row.who)},
+                                              {"counts", row.counts}});
+                           answer(dump({{"items", std::move(items)}}));
+                         });
+}
+
+// The store first: what it still has would come back at the next start.
+void DaemonApi::forget_taught(const std::string& job, const serve::Actor& by, Answer answer) {
+  const auto outcome = std::make_shared<Status>();
+  const std::string person = who(by);
+  const TimeNs now = env_.now(io::Clock::kWall);
+  parts_.recorder->query(
+      [outcome, job, now, person](store::Spool&, store::Index& index) {
+        *outcome = index.forget_taught(job, now, person);
+      },
+      [this, outcome, job, person, answer = std::move(answer)] {
+        if (!*outcome) return answer(tl::unexpected(outcome->error()));
+        const auto runs = std::make_shared<size_t>(0);
+        parts_.engine->query([runs, job](LiveJobs& live, TimeNs) { *runs = live.forget_taught(job); },
+                             [runs, job, person, answer] {
+                               answer(dump({{"job", job}, {"runs", *runs}, {"forgotten", {{"by", person}}}}));
+                             });
       });
 }
 

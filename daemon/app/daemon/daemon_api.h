@@ -11,6 +11,8 @@
 
 #include "app/config/config.h"
 #include "app/daemon/engine_worker.h"
+#include "app/daemon/own_view.h"
+#include "app/daemon/read_audit.h"
 #include "app/daemon/recorder.h"
 #include "app/daemon/self_watch.h"
 #include "app/daemon/sources.h"
@@ -41,12 +43,16 @@ struct AgentParts {
   const Uplink* uplink = nullptr;  // null unless the daemon is an agent
   std::function<const Sources*()> sources;
   std::function<const serve::HttpServer*()> http;
+  ReadAccess access = {};                                        // as at the start
+  std::function<void(const std::string& sentence)> inform = {};  // writes to the daemon's log
 };
 
 class DaemonApi : public serve::ApiSource {
  public:
   DaemonApi(io::Env& env, AgentParts parts) : env_(env), parts_(std::move(parts)) {}
 
+  std::unique_ptr<serve::ApiSource> limited_to(const serve::Reader& reader) override;
+  void on_evidence_read(const serve::EvidenceQuery& query, const serve::Reader& reader) override;
   serve::Health health() override;
   void metrics(std::function<void(std::string)> answer) override;
   void status(Answer answer) override;
@@ -62,8 +68,10 @@ class DaemonApi : public serve::ApiSource {
                 std::function<void(Result<std::unique_ptr<serve::EvidenceReader>>)> answer) override;
   void about(Answer answer) override;
   void pool(Answer answer) override;
+  void pool_log(Answer answer) override;
   void judge(const serve::Judgement& judgement, const serve::Actor& by, Answer answer) override;
   void clear(const std::string& host, const serve::Actor& by, Answer answer) override;
+  void forget_taught(const std::string& job, const serve::Actor& by, Answer answer) override;
 
  protected:
   io::Env& env_;
@@ -71,6 +79,7 @@ class DaemonApi : public serve::ApiSource {
 
  private:
   std::shared_ptr<void> reading_ = std::make_shared<int>();  // each evidence reader holds a reference
+  ReadAudit audit_;
 };
 
 // Key of a diagnosis in JSON that is equal for the same fault in any job: "rule:nvidia.xid.79".

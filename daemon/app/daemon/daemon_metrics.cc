@@ -117,10 +117,20 @@ void about_jobs(serve::MetricsText& m, const EngineWorker& engine) {
   m.gauge("culprit_jobs", "Jobs that are known live.").value(number(engine.jobs()));
   m.counter("culprit_jobs_started_total", "Jobs that began.").value(number(c.jobs_started));
   m.counter("culprit_jobs_ended_total", "Jobs that ended.").value(number(c.jobs_ended));
+  m.gauge("culprit_jobs_without_engine", "Jobs whose data is kept as evidence only.")
+      .value(number(c.without_engine));
+  m.counter("culprit_jobs_gave_way_total", "Runs that lost their engine.")
+      .value(number(c.gave_way_for_slots), {{"for", "slot"}})
+      .value(number(c.gave_way_for_memory), {{"for", "memory"}});
+  m.gauge("culprit_engine_memory_bytes", "Memory of all engines.").value(number(c.engine_bytes));
+  m.gauge("culprit_engine_memory_max_bytes", "Above this the largest job gives way.")
+      .value(number(c.engine_bytes_max));
   m.counter("culprit_lines_total", "Lines that engines took.").value(number(c.lines));
   m.counter("culprit_line_bytes_total", "Bytes of these lines.").value(number(c.bytes));
   m.counter("culprit_refused_bytes_total", "Bytes of jobs and sources beyond a limit: evidence only.")
       .value(number(c.bytes_refused));
+  m.counter("culprit_kept_out_total", "Lines and records of users for jobs of others: evidence only.")
+      .value(number(c.kept_out));
   m.counter("culprit_lost_events_total", "Findings dropped because no reader took them in time.")
       .value(number(c.events_lost));
   m.counter("culprit_reports_total", "Reports that were made.").value(number(c.reports));

@@ -11,6 +11,7 @@ namespace culprit::app {
 struct EngineWorker::Outcome {
   std::vector<LiveEvent> events;
   LiveCounts counts;
+  std::vector<std::string> notices;
   size_t jobs = 0;
   std::optional<TimeNs> tick_after_ns;
 };
@@ -46,6 +47,7 @@ void EngineWorker::submit(std::string what, std::function<void(TimeNs)> work, st
         for (const std::string& rule : options_.rule_watch->drain_overruns()) live_->overran(rule);
         if (const auto next = live_->tick(now)) out->tick_after_ns = *next - now;
         out->events = live_->poll_events();
+        out->notices = live_->drain_notices(now);
         out->counts = live_->counts();
         out->jobs = live_->running();
       },
@@ -59,6 +61,8 @@ void EngineWorker::submit(std::string what, std::function<void(TimeNs)> work, st
           timer_->start(*out->tick_after_ns);
         else
           timer_->stop();
+        for (const std::string& sentence : out->notices)
+          if (options_.complain) options_.complain(sentence);
         if (done) done();
         if (!out->events.empty()) options_.take(std::move(out->events));
       });
@@ -78,11 +82,13 @@ void EngineWorker::query(std::function<void(LiveJobs&, TimeNs)> work, std::funct
 
 void EngineWorker::reload(const Config& config, std::shared_ptr<rules::Ruleset> rules) {
   const detect::StallOptions hang{config.hang.after_ns, config.hang.steps};
+  const uint64_t memory = options_.engine_memory ? options_.engine_memory(config) : options_.live.memory_max;
   query([rules = std::move(rules), hang, healthy = config.collector.healthy,
-         ended = config.jobs.ended_after_ns](LiveJobs& live, TimeNs) {
+         ended = config.jobs.ended_after_ns, memory](LiveJobs& live, TimeNs) {
     live.reload_rules(rules);
     live.change(hang, ended);
     live.set_healthy(healthy);
+    live.set_memory(memory);
   });
 }
 

@@ -101,7 +101,10 @@ void EventDelivery::publish_if_new(const LiveEvent& event) {
 }
 
 void EventDelivery::record(const LiveEvent& event) {
-  if (event.kind == LiveEventKind::kPoolChanged) return record_pool();
+  if (const auto* change = std::get_if<std::shared_ptr<const PoolChange>>(&event.content))
+    return record_pool(*change);
+  if (event.kind == LiveEventKind::kDiagnosis && !event.replayed)
+    parts_.recorder->pin(event.job, event.time_ns);
   parts_.recorder->record([event](store::Index& index) -> Status {
     if (const auto* job = std::get_if<JobChange>(&event.content)) return put_job(index, *job);
     if (const auto* diagnosis = std::get_if<DiagnosisChange>(&event.content))
@@ -110,16 +113,19 @@ void EventDelivery::record(const LiveEvent& event) {
   });
 }
 
-void EventDelivery::record_pool() {
-  auto text = std::make_shared<std::string>();
-  parts_.engine->query(
-      [text](LiveJobs& live, TimeNs) {
-        if (auto saved = live.pool().save()) *text = std::move(*saved);
-      },
-      [recorder = parts_.recorder, text] {
-        if (text->empty()) return;
-        recorder->record([text](store::Index& index) { return index.save_pool("", *text); });
-      });
+void EventDelivery::record_pool(const std::shared_ptr<const PoolChange>& change) {
+  const TaughtJob& taught = change->taught;
+  parts_.log->info(fmt::format("pool: job {}, run {}, of {} taught {} forms: {}", taught.job, taught.run,
+                               taught.owner, taught.pool.forms.size(), taught.why));
+  parts_.recorder->record([change](store::Index& index) -> Status {
+    const TaughtJob& t = change->taught;
+    auto text = t.pool.save();
+    if (!text) return tl::unexpected(text.error());
+    std::vector<store::Index::JobRunId> gone;
+    for (const NormalPools::Run& run : change->gone) gone.emplace_back(run.job, run.run);
+    return index.teach({t.job, t.run, t.owner, t.why, t.time_ns, t.pool.forms.size(), std::move(*text)},
+                       gone);
+  });
 }
 
 }  // namespace culprit::app

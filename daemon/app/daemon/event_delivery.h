@@ -4,6 +4,7 @@
 // Thread: the loop's. Owner: Daemon. Borrows its parts, which outlive it.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -35,7 +36,7 @@ class EventDelivery {
   void publish_if_new(const LiveEvent& event);
   void want_evidence(const LiveEvent& event);
   void record(const LiveEvent& event);
-  void record_pool();
+  void record_pool(const std::shared_ptr<const PoolChange>& change);
 
   EventDeliveryParts parts_;
   serve::Api* api_ = nullptr;

@@ -19,8 +19,10 @@ class ForwardingApi final : public DaemonApi {
   void devices(Answer answer) override { redirect(answer); }
   void rules(Answer answer) override { redirect(answer); }
   void pool(Answer answer) override { redirect(answer); }
+  void pool_log(Answer answer) override { redirect(answer); }
   void judge(const serve::Judgement&, const serve::Actor&, Answer answer) override { redirect(answer); }
   void clear(const std::string&, const serve::Actor&, Answer answer) override { redirect(answer); }
+  void forget_taught(const std::string&, const serve::Actor&, Answer answer) override { redirect(answer); }
 
  private:
   void redirect(const Answer& answer) const;

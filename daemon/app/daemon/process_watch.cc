@@ -38,9 +38,13 @@ void JobAliveness::follow_process(const std::string& job, uint32_t pid) {
 
 void JobAliveness::on_view(const ProcessView& view) {
   now_.clear();
+  shown_.clear();
   cut_ = view.cut;
-  for (const auto& [pid, process] : view.processes)
-    if (!process.job.empty()) now_.insert(process.job);
+  for (const auto& [pid, process] : view.processes) {
+    if (process.job.empty()) continue;
+    now_.insert(process.job);
+    if (!process.by_environment && !process.by_user) shown_[process.job].insert(process.uid);
+  }
   for (auto it = processes_.begin(); it != processes_.end();) {
     const auto there = view.processes.find(it->first);
     Followed& followed = it->second;
@@ -61,6 +65,11 @@ void JobAliveness::on_view(const ProcessView& view) {
     if (const auto followed = files_.find(file); followed != files_.end()) now_.insert(followed->second);
   for (const std::string& job : now_)
     if (ever_.size() < kJobsSeen) ever_.insert(job);
+}
+
+std::set<uint32_t> JobAliveness::users_of(const std::string& job) const {
+  const auto shown = shown_.find(job);
+  return shown == shown_.end() || cut_ ? std::set<uint32_t>() : shown->second;
 }
 
 std::optional<bool> JobAliveness::alive(const std::string& job) const {
@@ -119,6 +128,24 @@ std::optional<bool> ProcessWatch::alive(const std::string& job) {
   const std::lock_guard lock(shared_->mutex);
   if (shared_->seen_ns == kNoTime || now - shared_->seen_ns > kViewCounts) return std::nullopt;
   return shared_->jobs.alive(job);
+}
+
+bool ProcessWatch::shows(const std::string& job) {
+  const std::lock_guard lock(shared_->mutex);
+  return shared_->jobs.shows(job);
+}
+
+std::set<uint32_t> ProcessWatch::users_of(const std::string& job) {
+  const TimeNs now = env_.now(io::Clock::kMonotonic);
+  std::set<uint32_t> users;
+  bool old = false;
+  {
+    const std::lock_guard lock(shared_->mutex);
+    users = shared_->jobs.users_of(job);
+    old = shared_->seen_ns == kNoTime || now - shared_->seen_ns > kViewCounts;
+  }
+  if (old) request_look();  // a trainer may have begun next to a sidecar
+  return users;
 }
 
 TimeNs ProcessWatch::looked_ns() {

@@ -34,6 +34,9 @@ class JobAliveness {
   void on_view(const ProcessView& view);
   // Nothing if no process of the job was ever seen or the scan was incomplete: absence proves nothing then.
   std::optional<bool> alive(const std::string& job) const;
+  // Whether a process is in a control group of the job: its user did not choose the name alone.
+  bool shows(const std::string& job) const { return shown_.contains(job); }
+  std::set<uint32_t> users_of(const std::string& job) const;  // of these processes
 
  private:
   struct Followed {
@@ -43,6 +46,7 @@ class JobAliveness {
   std::map<std::pair<uint64_t, uint64_t>, std::string> files_;  // (device, inode) -> job
   std::map<uint32_t, Followed> processes_;
   std::set<std::string> now_, ever_;
+  std::map<std::string, std::set<uint32_t>> shown_;  // users by job
   bool cut_ = false;
 };
 
@@ -54,6 +58,9 @@ class ProcessWatch {
 
   // As of the last scan; requests another one.
   std::optional<bool> alive(const std::string& job);
+  // See JobAliveness; as of the last scan.
+  bool shows(const std::string& job);
+  std::set<uint32_t> users_of(const std::string& job);
   // Start of the scan behind alive() (wall clock); kNoTime: no scan yet.
   TimeNs looked_ns();
   void follow_file(const std::string& job, uint64_t device, uint64_t inode);

@@ -14,6 +14,7 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "ingest/file.h"
+#include "model/json_writer.h"
 
 namespace culprit::app {
 namespace {
@@ -90,10 +91,10 @@ Result<Quarantine> Quarantine::read(const std::string& path) {
   const ingest::ReadOutcome got = file->read_at(text.data(), text.size(), 0);
   if (got.error) return tl::unexpected(ingest::system_error(path, got.error));
   text.resize(got.bytes);
-  const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
+  const nlohmann::json list = nlohmann::json::parse(text, nullptr, false);
   const auto damaged = fail(ErrorCode::kInvalid, fmt::format("{}: no list of what is quarantined", path));
-  if (text.size() > kFileBytes || !json.is_array() || json.size() > kItems) return damaged;
-  for (const nlohmann::json& row : json) {
+  if (text.size() > kFileBytes || !list.is_array() || list.size() > kItems) return damaged;
+  for (const nlohmann::json& row : list) {
     auto item = item_of(row);
     if (!item) return damaged;
     out.items_.push_back(std::move(*item));
@@ -103,7 +104,8 @@ Result<Quarantine> Quarantine::read(const std::string& path) {
 
 Result<bool> Quarantine::add(const BlackBox::Crashed& crashed, TimeNs now) {
   Quarantined item;
-  item.kind = crashed.kind == BlackBox::Kind::kPlugin ? "plugin" : "rule";
+  const bool job = crashed.kind == BlackBox::Kind::kJob;
+  item.kind = job ? "job" : crashed.kind == BlackBox::Kind::kPlugin ? "plugin" : "rule";
   item.id = to_utf8(crashed.id);
   item.text_hash = crashed.text_hash;
   item.since_ns = now;
@@ -115,6 +117,9 @@ Result<bool> Quarantine::add(const BlackBox::Crashed& crashed, TimeNs now) {
   item.why = crashed.over_time ? "the daemon stood still in it and was ended"
              : item.stands     ? "the daemon died twice while it ran"
                                : "the daemon died once while it ran: it is run on";
+  if (job)
+    item.why = item.stands ? "the daemon ran out of memory twice while it worked on it: it is evidence only"
+                           : "the daemon ran out of memory once while it worked on it";
   std::erase_if(items_, same);
   if (items_.size() >= kItems) items_.erase(items_.begin());
   items_.push_back(item);
@@ -131,6 +136,13 @@ Status Quarantine::keep_only(std::span<const rules::Rule> rules) {
   return gone > 0 ? write() : Status();
 }
 
+std::vector<std::string> Quarantine::jobs(TimeNs now) const {
+  std::vector<std::string> out;
+  for (const Quarantined& q : items_)
+    if (q.kind == "job" && q.stands && now - q.since_ns < kTogetherNs) out.push_back(q.id);
+  return out;
+}
+
 std::vector<std::string> Quarantine::rules() const {
   std::vector<std::string> out;
   for (const Quarantined& q : items_)
@@ -139,17 +151,22 @@ std::vector<std::string> Quarantine::rules() const {
 }
 
 Status Quarantine::write() const {
-  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-  for (const Quarantined& q : items_)
-    rows.push_back({{"kind", q.kind},
-                    {"id", q.id},
-                    {"why", q.why},
-                    {"deaths", q.deaths},
-                    {"stands", q.stands},
-                    {"since", format_time(q.since_ns)},
-                    {"since_ns", q.since_ns},
-                    {"text_hash", hex64(q.text_hash)}});
-  return replace_file(path_, rows.dump(2) + "\n");
+  std::string rows;  // one a line
+  for (const Quarantined& q : items_) {
+    JsonWriter w;
+    w.object([&] {
+      w.field("kind", q.kind);
+      w.field("id", q.id);
+      w.field("why", q.why);
+      w.field("deaths", q.deaths);
+      w.field("stands", q.stands);
+      w.field("since", format_time(q.since_ns));
+      w.field("since_ns", q.since_ns);
+      w.field("text_hash", hex64(q.text_hash));
+    });
+    rows += (rows.empty() ? "\n" : ",\n") + w.finish();
+  }
+  return replace_file(path_, "[" + rows + "\n]\n");
 }
 
 }  // namespace culprit::app

@@ -2,6 +2,7 @@
 // them. A rule is disabled after two deaths within a week, or after one death while it ran longer than the
 // watchdog allows. One death alone proves little: the OOM killer, an operator's kill or another fault may end
 // the process in any rule. Ends that the process chooses itself (SIGTERM, a hanging disk) name no rule.
+// Likewise a job gets no engine for a week after the process ran out of memory twice while it worked on it.
 //
 // Stored in <state_dir>/quarantine.json, which an operator may read, edit and delete. One thread.
 #pragma once
@@ -18,7 +19,7 @@
 namespace culprit::app {
 
 struct Quarantined {
-  std::string kind;  // "rule" or "plugin"
+  std::string kind;  // "rule", "plugin" or "job"
   std::string id, why;
   uint64_t text_hash = 0;
   TimeNs since_ns = kNoTime;  // last death of the process in it
@@ -33,13 +34,14 @@ class Quarantine {
   static Result<Quarantine> read(const std::string& path);
   explicit Quarantine(std::string path) : path_(std::move(path)) {}
 
-  // Adds the rule and writes the file. Returns whether the rule is now disabled.
+  // Adds the rule or job and writes the file. Returns whether it is now disabled.
   Result<bool> add(const BlackBox::Crashed& crashed, TimeNs now);
   // Removes rules that are gone or whose text changed; writes the file if anything changed.
   Status keep_only(std::span<const rules::Rule> rules);
 
   const std::vector<Quarantined>& items() const { return items_; }
-  std::vector<std::string> rules() const;  // ids, for EngineOptions::quarantined
+  std::vector<std::string> rules() const;           // ids, for EngineOptions::quarantined
+  std::vector<std::string> jobs(TimeNs now) const;  // ids, for LiveOptions::evidence_only
 
  private:
   Status write() const;

@@ -19,10 +19,14 @@ constexpr TimeNs kCommitAfterNs = 200 * kNsPerMs;
 constexpr TimeNs kCommitWithNs = 150 * kNsPerMs;
 // Interval of reports on a disk that stays full.
 constexpr TimeNs kTellDroppedNs = 3600 * kNsPerSecond;
+// Evidence around a diagnosis that is kept in preference, before and after it.
+constexpr TimeNs kPinnedNs = 5 * 60 * kNsPerSecond;
+// Diagnoses before the start whose times are pinned again: more than the pinned share has room for.
+constexpr size_t kPinnedAgain = 256;
 // Maximum loss of deleted files after a power loss.
 constexpr TimeNs kSyncEveryNs = 5 * kNsPerSecond;
 // Interval of retries on a full disk.
-constexpr TimeNs kRetryNs = kNsPerSecond;
+constexpr TimeNs kWriteRetryNs = kNsPerSecond;
 // This file exists if the process stopped by itself after storing everything. Deleting it needs no disk
 // space.
 constexpr const char* kEndedWell = "/ended_well";
@@ -55,6 +59,7 @@ Result<std::unique_ptr<Recorder>> Recorder::open(io::Env& env, RecorderOptions o
   store::SpoolOptions spool{.folder = r->spool_folder_};
   if (r->options_.max_bytes > 0) spool.max_bytes = r->options_.max_bytes;
   spool.hold = r->options_.hold;
+  spool.fair = true;
   auto opened = store::Spool::open(r->files_, spool, env.now(io::Clock::kWall));
   if (!opened) return tl::unexpected(opened.error());
   r->spool_ = std::move(*opened);
@@ -68,12 +73,16 @@ Result<std::unique_ptr<Recorder>> Recorder::open(io::Env& env, RecorderOptions o
   if (!r->index_->moved_aside().empty())
     r->options_.complain(fmt::format("{}: the index was damaged; it is kept there and a new one is begun",
                                      r->index_->moved_aside()));
+  if (auto diagnoses = r->index_->diagnoses({.job = "", .run = {}, .limit = kPinnedAgain}))
+    for (auto one = diagnoses->rbegin(); one != diagnoses->rend(); ++one)
+      r->spool_->pin(one->job, one->first_ns - kPinnedNs, one->first_ns + kPinnedNs);
   for (store::KeptStream& kept : r->spool_->streams()) r->known_.push_back(std::move(kept.state));
   r->known_sequence_ = r->spool_->last_sequence();
+  r->stored_until_ns_ = r->spool_->stored_until_ns();
   auto jobs = r->index_->last_runs();
   if (!jobs) return tl::unexpected(jobs.error());
   r->known_jobs_ = std::move(*jobs);
-  if (auto pool = r->index_->load_pool(""); pool && *pool) r->known_pool_ = std::move(**pool);
+  if (auto taught = r->index_->taught()) r->known_taught_ = std::move(*taught);
   if (const Status begun = r->begin_life(); !begun) r->options_.complain(begun.error().text);
   r->stats_ = r->spool_->stats();
   r->frames_ = frames_of(*r->spool_);
@@ -156,7 +165,7 @@ void Recorder::appended(const Status& status, bool with_commit) {
   const bool never = is_refused(status), failed = !status && !never;
   if (failed) report_trouble(write_trouble_, status, kHeldBack);
   options_.watch->done(SelfWatch::Part::kStore, env_.now(io::Clock::kMonotonic), standing());
-  if (failed) return retry_timer_->start(kRetryNs);
+  if (failed) return retry_timer_->start(kWriteRetryNs);
   if (never) {
     ++refused_batches_;
     options_.complain("spool: a batch is left out: " + status.error().text);
@@ -205,6 +214,7 @@ void Recorder::committed(const Outcome& outcome) {
   const auto& offsets = *outcome.committed;
   report_trouble(write_trouble_, offsets ? Status{} : Status(tl::unexpected(offsets.error())), kHeldBack);
   report_dropped(outcome.stats);
+  report_evicted(outcome.stats);
   stats_ = outcome.stats;
   note_frames(outcome.frames);
   unsynced_ = true;
@@ -215,20 +225,30 @@ void Recorder::committed(const Outcome& outcome) {
     dirty_ = true;
   if (!dirty_) return;
   committing_ = true;
-  commit_timer_->start(offsets ? kCommitAfterNs : kRetryNs);
+  commit_timer_->start(offsets ? kCommitAfterNs : kWriteRetryNs);
 }
 
 // Dropping the oldest segments at the configured size is normal; dropping for a full disk needs a report.
 void Recorder::report_dropped(const store::SpoolStats& now) {
-  const bool dropped = now.dropped_segments > stats_.dropped_segments;
   const TimeNs mono = env_.now(io::Clock::kMonotonic);
-  if (!dropped || now.bytes >= options_.max_bytes / 8 * 7) return;
+  if (now.dropped_for_disk == stats_.dropped_for_disk) return;
   if (reported_dropped_ns_ != kNoTime && mono - reported_dropped_ns_ < kTellDroppedNs) return;
   reported_dropped_ns_ = mono;
   options_.complain(fmt::format(
       "spool: its disk is full: the oldest evidence goes ({} since the start), though "
       "it has only {} of the {} that it may have",
-      format_bytes(now.dropped_bytes), format_bytes(now.bytes), format_bytes(options_.max_bytes)));
+      format_bytes(now.dropped_for_disk), format_bytes(now.bytes), format_bytes(options_.max_bytes)));
+}
+
+void Recorder::report_evicted(const store::SpoolStats& now) {
+  const TimeNs mono = env_.now(io::Clock::kMonotonic);
+  if (now.evicted_bytes == stats_.evicted_bytes) return;
+  if (reported_evicted_ns_ != kNoTime && mono - reported_evicted_ns_ < kTellDroppedNs) return;
+  reported_evicted_ns_ = mono;
+  options_.complain(fmt::format(
+      "spool: spool.max_size ({}) is reached and {} has most of it: its oldest evidence is removed; "
+      "evidence of others stays",
+      format_bytes(options_.max_bytes), now.evicted_from));
 }
 
 void Recorder::sync() {
@@ -308,6 +328,11 @@ void Recorder::report_trouble(std::string& trouble, const Status& status, const 
 Status Recorder::standing() const {
   const std::string& trouble = write_trouble_.empty() ? sync_trouble_ : write_trouble_;
   return trouble.empty() ? Status{} : fail(ErrorCode::kIo, trouble);
+}
+
+void Recorder::pin(const std::string& job, TimeNs time_ns) {
+  CULPRIT_CHECK(owner_.here());
+  worker_->submit([this, job, time_ns] { spool_->pin(job, time_ns - kPinnedNs, time_ns + kPinnedNs); }, {});
 }
 
 void Recorder::query(OnStore work, std::function<void()> done) {

@@ -55,6 +55,8 @@ class Recorder {
   void secure(std::function<void(Result<uint64_t> sequence)> done);
   // A collector has the frames up to `sequence`.
   void acknowledged(uint64_t sequence);
+  // The job was diagnosed: evidence of the minutes around `time_ns` is kept in preference.
+  void pin(const std::string& job, TimeNs time_ns);
   // Runs on the store's worker after all earlier batches.
   using OnStore = std::function<void(store::Spool&, store::Index&)>;
   void query(OnStore work, std::function<void()> done = {});
@@ -73,7 +75,10 @@ class Recorder {
   const std::vector<store::JobRow>& known_jobs() const { return known_jobs_; }
   // Whether the previous process stopped by itself after storing all its data.
   bool ended_well() const { return ended_well_; }
-  const std::string& known_pool() const { return known_pool_; }
+  // Spool::stored_until_ns(); kNoTime after a stop that stored everything.
+  TimeNs stored_until_ns() const { return ended_well_ ? kNoTime : stored_until_ns_; }
+  // What jobs taught before the start; empty after the call.
+  std::vector<store::TaughtRow> take_known_taught() { return std::move(known_taught_); }
   const std::string& spool_folder() const { return spool_folder_; }
   io::Files& files() const { return files_; }
 
@@ -103,6 +108,7 @@ class Recorder {
   void appended(const Status& status, bool with_commit);
   void commit();
   void report_dropped(const store::SpoolStats& now);
+  void report_evicted(const store::SpoolStats& now);
   void commit_now(Outcome& outcome, TimeNs now);
   void committed(const Outcome& outcome);
   void sync();
@@ -120,8 +126,9 @@ class Recorder {
   std::unique_ptr<store::Index> index_;  // worker only
   std::vector<StreamState> known_;
   std::vector<store::JobRow> known_jobs_;
-  std::string known_pool_;
+  std::vector<store::TaughtRow> known_taught_;
   bool ended_well_ = false;
+  TimeNs stored_until_ns_ = kNoTime;
   uint64_t known_sequence_ = 0;
   std::deque<Waiting> waiting_;
   // Outcome of the first waiting batch; null: no append is under way
@@ -132,6 +139,7 @@ class Recorder {
   bool index_retrying_ = false;                                 // the timer runs
   std::atomic<uint64_t> index_retries_ = 0, index_lost_ = 0;
   TimeNs reported_dropped_ns_ = kNoTime;                      // monotonic
+  TimeNs reported_evicted_ns_ = kNoTime;                      // monotonic
   TimeNs committed_ns_ = kNoTime;                             // monotonic: start of the last commit
   std::string write_trouble_, sync_trouble_, index_trouble_;  // as last reported
   uint64_t refused_batches_ = 0;

@@ -15,11 +15,8 @@ namespace culprit::app {
 namespace {
 
 // Limits rounds for a storm of kernel messages to seven a second.
-constexpr TimeNs kRoundPauseNs = 150 * kNsPerMs;
+constexpr TimeNs kKernelPauseNs = 150 * kNsPerMs;
 constexpr size_t kRingRoundBytes = 1 << 20;
-constexpr TimeNs kRetryNs = 5 * kNsPerSecond;
-// A round ends after some megabytes and should take less than a second, so a round of this length hangs.
-constexpr TimeNs kStuckNs = 20 * kNsPerSecond;
 // The first lines of a new file wait this long for a scan of processes, once for all new files. A tailer
 // spends at most a fifth of its time on such waits.
 constexpr TimeNs kLookPatienceNs = 3 * kNsPerSecond;
@@ -67,7 +64,7 @@ struct Patience {
 };
 
 TailsOptions tails_options(io::Env& env, const SourcesOptions& options) {
-  TailsOptions out{options.allocate, options.take, options.complain, {}};
+  TailsOptions out{options.allocate, options.take, options.complain, {}, options.stored_until_ns};
   if (!options.processes) return out;
   out.processes = [&env, watch = options.processes, patience = std::make_shared<Patience>()](TimeNs since) {
     auto view = watch->view(since, 0);
@@ -205,7 +202,7 @@ void Sources::read_kernel() {
   auto poll = env_.poll(kernel_->log->descriptor(), [this] {
     // A storm of messages is read in rounds, like files.
     kernel_->poll.reset();
-    kernel_->more->start(kRoundPauseNs);
+    kernel_->more->start(kKernelPauseNs);
   });
   if (poll)
     kernel_->poll = std::move(*poll);

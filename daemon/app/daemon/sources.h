@@ -31,6 +31,7 @@ namespace culprit::app {
 struct SourcesOptions {
   const Config* config = nullptr;  // borrowed during start()
   std::vector<StreamState> known;
+  TimeNs stored_until_ns = kNoTime;    // ingest::TailOptions
   ProcessWatch* processes = nullptr;   // borrowed; null: jobs of processes are unknown
   std::function<StreamId()> allocate;  // called on any thread
   std::function<void(PieceBatch&&)> take;

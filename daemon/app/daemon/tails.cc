@@ -8,20 +8,18 @@
 #include "app/jobs/job_recognition.h"
 #include "base/check.h"
 #include "ingest/live/watch_glob.h"
+#include "io/descriptors.h"
 
 namespace culprit::app {
 namespace {
 
 // Pause between two rounds of a tailer: five rounds a second at most. A round wakes each thread, which costs
 // more than the lines of a quiet log. A line waits for half a pause on average; a diagnosis may take 200 ms.
-constexpr TimeNs kRoundPauseNs = 200 * kNsPerMs;
+constexpr TimeNs kTailPauseNs = 200 * kNsPerMs;
 // Precision of timers and hints: a round due within this time needs no timer.
 constexpr TimeNs kExactNs = 2 * kNsPerMs;
 // Bytes per round: small enough that the store and the engine find them in the CPU cache.
 constexpr size_t kRoundBytes = 1 << 20;
-constexpr TimeNs kRetryNs = 5 * kNsPerSecond;
-// A round ends after some megabytes and should take less than a second, so a round of this length hangs.
-constexpr TimeNs kStuckNs = 20 * kNsPerSecond;
 // Limit of a reload's wait for a running round.
 constexpr TimeNs kStopWithinNs = 3 * kNsPerSecond;
 // Descriptors of all tailers, of the unit's 131,072; a plain shell gives 1,024.
@@ -144,7 +142,10 @@ void Tails::follow(Watched&& one, const std::vector<StreamState>& known, size_t 
   if (follow->watched->dumps) tail.kind = OriginKind::kDump;
   tail.job_of = [watched = follow->watched](const std::string& path) { return watched->job_of(path); };
   tail.allocate = options_.allocate;
-  tail.open_max = std::max<size_t>(16, kTailDescriptors / groups);
+  tail.stored_until_ns = options_.stored_until_ns;
+  // Half of the process's share; the folders of the tailers have the other half.
+  const size_t share = std::max<size_t>(1, io::input_descriptors() / 2 / groups);
+  tail.open_max = std::min(std::max<size_t>(16, kTailDescriptors / groups), share);
   auto tailer = ingest::Tailer::make(std::move(tail), known);
   if (!tailer) return options_.complain(tailer.error().text);
   follow->tailer = std::move(*tailer);
@@ -195,7 +196,7 @@ void Tails::look(Follow& follow) {
   follow.wanted = true;
   if (follow.busy || held_ || stopping_) return;
   const TimeNs now = env_.now(io::Clock::kMonotonic);
-  const TimeNs due = follow.began_ns == kNoTime ? now : follow.began_ns + kRoundPauseNs;
+  const TimeNs due = follow.began_ns == kNoTime ? now : follow.began_ns + kTailPauseNs;
   if (due <= now + kExactNs)
     begin_round(follow);
   else if (follow.next_ns > due) {
@@ -246,7 +247,7 @@ void Tails::end_round(Follow& follow, ingest::TailOutcome&& outcome) {
     return;
   }
   const TimeNs now = env_.now(io::Clock::kMonotonic);
-  const TimeNs soonest = follow.began_ns + kRoundPauseNs;
+  const TimeNs soonest = follow.began_ns + kTailPauseNs;
   follow.next_ns =
       std::max(soonest, follow.wanted || !follow.watching.empty() ? soonest : outcome.next_mono_ns);
   follow.timer->start(std::max<TimeNs>(0, follow.next_ns - now));
@@ -358,6 +359,7 @@ void Tails::leave_hung_behind() {
 void Tails::begin_changed(const std::vector<StreamState>& known) {
   const auto change = std::move(change_);
   if (stopping_) return;
+  options_.stored_until_ns = kNoTime;  // the positions are complete
   for (Watched& one : change->next) follow(std::move(one), known, change->groups);
   change->done();
 }

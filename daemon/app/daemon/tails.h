@@ -22,11 +22,16 @@
 #include "app/jobs/process_view.h"
 #include "base/status.h"
 #include "base/thread_owner.h"
+#include "base/time.h"
 #include "ingest/live/tailer.h"
 #include "io/env.h"
 #include "model/piece.h"
 
 namespace culprit::app {
+
+// A round ends after some megabytes and should take less than a second, so a round of this length hangs.
+constexpr TimeNs kStuckNs = 20 * kNsPerSecond;
+constexpr TimeNs kRetryNs = 5 * kNsPerSecond;  // of a source that could not be opened
 
 struct TailsOptions {
   std::function<StreamId()> allocate;  // called on any thread
@@ -34,6 +39,7 @@ struct TailsOptions {
   std::function<void(const std::string&)> complain;
   // See JobRules; called on any thread.
   std::function<std::shared_ptr<const ProcessView>(TimeNs since_ns)> processes;
+  TimeNs stored_until_ns = kNoTime;  // ingest::TailOptions; for tables known at the start
 };
 
 // Returns the positions of all streams, including every batch handed over before the call.

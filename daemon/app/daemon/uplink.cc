@@ -13,8 +13,6 @@
 namespace culprit::app {
 namespace {
 
-using peer::Log;
-
 // Longer blocks compress better, and their content is not urgent.
 constexpr TimeNs kFlushEvery = 60 * kNsPerSecond;
 // For a job whose processes started or ended.
@@ -60,7 +58,7 @@ forward::EvidenceOptions evidence_options(const Config& config) {
   return out;
 }
 
-peer::FrameKind kind_of(store::FrameKind kind) {
+peer::FrameKind frame_kind_of(store::FrameKind kind) {
   if (kind == store::FrameKind::kCheckpointPart) return peer::FrameKind::kCheckpointPart;
   return kind == store::FrameKind::kCheckpointEnd ? peer::FrameKind::kCheckpointEnd : peer::FrameKind::kData;
 }
@@ -88,7 +86,7 @@ struct Uplink::Reader {
       auto checkpoint = log.checkpoint(request.after);
       if (!checkpoint) return tl::unexpected(checkpoint.error());
       for (store::VerbatimFrame& frame : checkpoint->frames)
-        out.push_back({kind_of(frame.header.kind), frame.header.sequence, frame.header.time_ns,
+        out.push_back({frame_kind_of(frame.header.kind), frame.header.sequence, frame.header.time_ns,
                        std::move(frame.bytes)});
     }
     size_t bytes = 0, frames = 0;
@@ -195,8 +193,8 @@ void Uplink::connect() {
   const auto status = [this] {
     peer::Status out = options_.status();
     const store::SpoolStats evidence = options_.recorder->figures().spool;
-    out.logs = {{Log::kCondensed, reported_.stats.bytes, 0, kNoTime},
-                {Log::kEvidence, evidence.bytes, 0, kNoTime}};
+    out.logs = {{peer::Log::kCondensed, reported_.stats.bytes, 0, kNoTime},
+                {peer::Log::kEvidence, evidence.bytes, 0, kNoTime}};
     out.jobs = reported_.jobs;
     if (out.jobs.size() > peer::kStatusJobs) out.jobs.resize(peer::kStatusJobs);
     return out;
@@ -209,7 +207,7 @@ void Uplink::connect() {
 void Uplink::load_tls() {
   const TlsFiles& files = options_.config->forward.tls;
   if (!files.used()) return;
-  auto loaded = io::TlsCredentials::load({files.cert, files.key, files.ca});
+  auto loaded = io::TlsCredentials::load({files.cert, files.key, files.ca, files.crl});
   tls_trouble_ = loaded ? "" : loaded.error().text;
   complain(of_tls_, tls_trouble_, "the certificates can be read again");
   if (loaded) tls_ = std::move(*loaded);
@@ -220,8 +218,9 @@ void Uplink::complain(Complaint& of, const std::string& trouble, const char* men
   if (words) options_.complain("forward: " + *words);
 }
 
-peer::LogBounds Uplink::bounds(Log log) const {
-  const Recorder::Frames& frames = log == Log::kCondensed ? reported_.frames : options_.recorder->frames();
+peer::LogBounds Uplink::bounds(peer::Log log) const {
+  const Recorder::Frames& frames =
+      log == peer::Log::kCondensed ? reported_.frames : options_.recorder->frames();
   const uint64_t next = std::max(frames.synced, raised_[index(log)]) + 1;
   return {log, frames.epoch, std::min(frames.first, next), next};
 }
@@ -234,17 +233,17 @@ void Uplink::read(forward::ReadRequest request, Done done) {
                    [frames, done = std::move(done)] { done(std::move(*frames)); });
 }
 
-uint64_t Uplink::log_synced(Log log) const {
-  return log == Log::kCondensed ? reported_.frames.synced : options_.recorder->frames().synced;
+uint64_t Uplink::log_synced(peer::Log log) const {
+  return log == peer::Log::kCondensed ? reported_.frames.synced : options_.recorder->frames().synced;
 }
 
-void Uplink::acknowledged(Log log, uint64_t sequence) {
+void Uplink::acknowledged(peer::Log log, uint64_t sequence) {
   CULPRIT_CHECK(owner_.here());
   uint64_t& known = acknowledged_[index(log)];
   if (sequence <= known) return;
   known = sequence;
   look_at_waiting();
-  if (log == Log::kEvidence) return options_.recorder->acknowledged(sequence);
+  if (log == peer::Log::kEvidence) return options_.recorder->acknowledged(sequence);
   auto frames = std::make_shared<Recorder::Frames>();
   auto stats = std::make_shared<store::SpoolStats>();
   worker_->submit(
@@ -259,18 +258,18 @@ void Uplink::acknowledged(Log log, uint64_t sequence) {
       });
 }
 
-uint64_t Uplink::log_written(Log log) const {
-  return log == Log::kCondensed ? reported_.frames.written : options_.recorder->frames().written;
+uint64_t Uplink::log_written(peer::Log log) const {
+  return log == peer::Log::kCondensed ? reported_.frames.written : options_.recorder->frames().written;
 }
 
 void Uplink::look_at_waiting() {
-  for (const Log log : peer::kLogs)
+  for (const peer::Log log : peer::kLogs)
     waits_[index(log)].look(log_written(log), acknowledged_[index(log)], env_.now(io::Clock::kWall));
 }
 
 // The disk lost frames that were synced. Later frames get numbers after the collector's; sessions that lost a
 // block end.
-void Uplink::fell_behind(Log log, uint64_t committed) {
+void Uplink::fell_behind(peer::Log log, uint64_t committed) {
   CULPRIT_CHECK(owner_.here());
   options_.complain(
       fmt::format("forward: the collector has more of the {} log than this host: its disk lost what "
@@ -280,7 +279,7 @@ void Uplink::fell_behind(Log log, uint64_t committed) {
   const auto reopen = [this] {
     if (forwarder_) forwarder_->reopened();
   };
-  if (log == Log::kEvidence) {
+  if (log == peer::Log::kEvidence) {
     options_.recorder->query(
         [committed](store::Spool& spool, store::Index&) { spool.raise_sequence(committed); }, reopen);
     return;
@@ -309,7 +308,7 @@ void Uplink::steps_wanted(const std::string& job, const std::vector<int64_t>& st
 
 void Uplink::evidence_synced() {
   CULPRIT_CHECK(owner_.here());
-  if (forwarder_) forwarder_->appended(Log::kEvidence);
+  if (forwarder_) forwarder_->appended(peer::Log::kEvidence);
 }
 
 // ---- condensing: one work at a time
@@ -387,7 +386,7 @@ void Uplink::worked(const WorkReport& reported) {
     pausing_ = true;
     pause_timer_->start(kRetry);
   }
-  if (more && forwarder_) forwarder_->appended(Log::kCondensed);
+  if (more && forwarder_) forwarder_->appended(peer::Log::kCondensed);
 }
 
 // Replays one frame of evidence that the previous process had not condensed.
@@ -570,10 +569,10 @@ UplinkFigures Uplink::figures() const {
   out.caught_up = replayed_;
   out.trouble = reported_.written ? "" : reported_.written.error().text;
   if (tls_) out.certificate_expires_ns = tls_->expires_ns();
-  for (const Log log : peer::kLogs) {
+  for (const peer::Log log : peer::kLogs) {
     if (log_written(log) <= acknowledged_[index(log)]) continue;
     out.waiting_bytes +=
-        log == Log::kCondensed ? reported_.stats.waiting_bytes : evidence.spool.waiting_bytes;
+        log == peer::Log::kCondensed ? reported_.stats.waiting_bytes : evidence.spool.waiting_bytes;
     const TimeNs since = waits_[index(log)].since_ns();
     if (since == kNoTime) continue;  // set by the next beat
     out.waits_since_ns = out.waits_since_ns == kNoTime ? since : std::min(out.waits_since_ns, since);

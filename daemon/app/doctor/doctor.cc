@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/config/options.h"
+#include "app/token_text.h"
 #include "base/text.h"
 
 namespace culprit::app {
@@ -435,7 +436,9 @@ class Examination {
     const std::string& file = config().http.token_file;
     if (file.empty() && !tcp) return;
     if (file.empty())
-      return warn("token", "http.listen is an address and there is no http.token_file: no POST is taken",
+      return warn("token",
+                  "http.listen is an address and there is no http.token_file: only /healthz and /metrics are "
+                  "served",
                   fmt::format("(umask 077; openssl rand -hex 32 > /etc/culprit/token) && chown {} "
                               "/etc/culprit/token && {}",
                               account_.name, setting("http", "token_file = \"/etc/culprit/token\"", true)));
@@ -482,7 +485,11 @@ class Examination {
     if (!reached)
       return bad("daemon", fmt::format("the daemon does not answer: {}", reached.error().text),
                  "systemctl start culpritd; journalctl -u culpritd -n 50");
-    const auto answer = probes_.get(address, "/v1/status");
+    const bool tcp = !address.starts_with("unix:");
+    const std::string token =
+        tcp ? first_token(probes_.text(config().http.token_file).value_or("")) : std::string();
+    if (tcp && token.empty()) return void(progresses(address, "culpritd answers"));
+    const auto answer = probes_.get({address, "/v1/status", token, config().http.tls.cert});
     if (!answer)
       return bad("daemon", fmt::format("the daemon does not answer: {}", answer.error().text),
                  "systemctl start culpritd; journalctl -u culpritd -n 50");
@@ -495,12 +502,18 @@ class Examination {
     if (theirs != CULPRIT_VERSION)
       return warn("daemon", fmt::format("culpritd {} runs, and this is culprit {}", theirs, CULPRIT_VERSION),
                   "systemctl restart culpritd");
-    const auto health = probes_.get(config().http_address(), "/healthz");
-    if (!health)
-      return bad("daemon", fmt::format("the daemon makes no progress: {}", health.error().text),
-                 "journalctl -u culpritd -n 50");
-    ok("daemon", fmt::format("culpritd {} answers at {}", theirs, config().http_address()));
+    if (!progresses(address, fmt::format("culpritd {} answers", theirs))) return;
     if (config().role == DaemonRole::kAgent && status.contains("forward")) forward(status["forward"]);
+  }
+
+  bool progresses(const std::string& address, const std::string& answers) {
+    const auto health = probes_.get({address, "/healthz", "", config().http.tls.cert});
+    if (health)
+      ok("daemon", fmt::format("{} at {}", answers, address));
+    else
+      bad("daemon", fmt::format("the daemon makes no progress: {}", health.error().text),
+          "journalctl -u culpritd -n 50");
+    return health.has_value();
   }
 
   // Uses the daemon's own status: only the daemon has the certificate and the connection.

@@ -47,6 +47,13 @@ struct DiskFacts {
   uint64_t own_bytes = 0;  // size of the files below the path
 };
 
+struct DoctorRequest {
+  std::string address;  // "unix:PATH" or "HOST:PORT"
+  std::string path;
+  std::string token = {};  // empty: none
+  std::string cert = {};   // file with the server's certificate, for HTTPS; empty: HTTP
+};
+
 struct Probes {
   // By name; "": the caller's account.
   std::function<std::optional<Account>(const std::string& name)> account;
@@ -67,8 +74,8 @@ struct Probes {
   std::function<bool()> has_openat2;
   std::function<ProcessView()> processes;                     // as visible to the caller
   std::function<Status(const std::string& address)> connect;  // "unix:PATH"
-  // The body of an HTTP GET from an address ("unix:PATH" or "HOST:PORT") and a path.
-  std::function<Result<std::string>(const std::string& address, const std::string& path)> get;
+  // The body of an HTTP GET.
+  std::function<Result<std::string>(const DoctorRequest& request)> get;
 };
 // Probes of this machine; `get` is an HTTP client's.
 Probes machine_probes(decltype(Probes::get) get);

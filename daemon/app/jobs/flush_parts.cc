@@ -17,12 +17,13 @@ Piece end_of(StreamId stream, uint64_t offset) {
   return last;
 }
 
-StreamId FlushParts::open(OriginKind kind, std::string job, std::string path) {
+StreamId FlushParts::open(OriginKind kind, std::string job, std::string path, std::optional<uint32_t> uid) {
   StreamInfo info;
   info.id = options_.allocate();
   info.kind = kind;
   info.job = std::move(job);
   info.path = std::move(path);
+  info.uid = uid;
   info.opened_ns = now_;
   weight_ += info.path.size() + info.job.size() + kRecordBytes;
   parts_.back().opened.push_back(std::move(info));

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,7 +33,8 @@ class FlushParts {
 
   TimeNs now() const { return now_; }
   // Opens a stream of the condensed log.
-  StreamId open(OriginKind kind, std::string job, std::string path);
+  // `uid`: the user of all sources of a session, if there is only one.
+  StreamId open(OriginKind kind, std::string job, std::string path, std::optional<uint32_t> uid = {});
   void add(Piece piece);
   void add(ForwardMark mark);
   // Allows a new batch before the next part.

@@ -1,5 +1,7 @@
 #include "app/jobs/forwarded_job.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -9,6 +11,11 @@
 namespace culprit::app {
 
 std::vector<core::Effect> WriterSink::step(core::Input& input, TimeNs now) {
+  if (const auto* heard = std::get_if<core::TraceHeard>(&input)) {
+    heard_.push_back(*heard);
+    return {};
+  }
+  while (heard_sent_ < heard_.size()) writer_->add(heard_[heard_sent_++], now);
   if (const auto* opened = std::get_if<core::SourceOpened>(&input)) {
     sources_.push_back({opened->info, std::nullopt});
     declare(sources_.back(), now);
@@ -21,7 +28,7 @@ std::vector<core::Effect> WriterSink::step(core::Input& input, TimeNs now) {
 }
 
 void WriterSink::begin_session() {
-  next_ = 0;
+  next_ = heard_sent_ = 0;
   dropped_lines_ = 0;  // counted with the session that ended
   for (WrittenSource& source : sources_) source.number.reset();
 }
@@ -79,6 +86,23 @@ ForwardedJob::ForwardedJob(std::string id, const JobForwarderOptions& options, L
 void ForwardedJob::note(const LiveStream& from, const Piece& piece, TimeNs now) {
   if (shows_life(from.info, piece)) last_ns = std::max(last_ns, now);
   streams_.note(from.info, piece);
+  note_owner(from, piece, now);
+}
+
+// A session has one owner. What the next piece brings goes to a session of its own if it is another user's.
+void ForwardedJob::note_owner(const LiveStream& from, const Piece& piece, TimeNs now) {
+  const auto before_it = pool_owner_.uid();
+  pool_owner_.add(from.info, piece, options_.uid);
+  if (pool_owner_.uid() == before_it || stream_ == kNoStream) return;
+  if (!writer_->empty(now)) {
+    Piece& block = before.emplace_back();
+    block.stream = stream_;
+    block.offset = offset_;
+    block.bytes = writer_->flush(now);
+    offset_ += block.bytes.size();
+  }
+  before.push_back(end_of(stream_, offset_));
+  begin_session();
 }
 
 void ForwardedJob::ingest(const LiveStream& from, const Piece& piece, TimeNs now) {
@@ -91,6 +115,15 @@ void ForwardedJob::ingest_trace(const LiveStream& from, TraceBatch& batch, const
   if (piece.gap) sources_.ingest_gap(from, piece, now);
   sources_.ingest_trace(from, batch, now);
   if (batch.ends) writer_->ends(batch.failed, now);
+}
+
+// The collector learns of each user once: the counts are this host's.
+void ForwardedJob::keep_out(uint32_t user, const LiveStream& from, const Piece& piece) {
+  if (piece.bytes.empty()) return;
+  if (!owner.kept_out(user, piece, from.info.kind)) return;
+  std::string what = fmt::format(
+      "lines or records of uid {} for this job are kept as evidence only: the job is another user's", user);
+  writer_->add(core::ProblemSeen{{"", std::nullopt, std::move(what)}}, last_ns);
 }
 
 void ForwardedJob::ingest_kernel(LiveStream& from, const Piece& piece, std::span<const KernelLine> lines,
@@ -126,11 +159,16 @@ void ForwardedJob::begin_session() {
 void ForwardedJob::add_block(FlushParts& out, JobForwarderCounts& totals) {
   const TimeNs now = out.now();
   for (Problem& problem : sources_.drain_broken()) writer_->add(core::ProblemSeen{std::move(problem)}, now);
-  if (over || !writer_->empty(now))
-    for (Piece& last : std::exchange(before, {})) out.add(std::move(last));
+  const bool has_blocks = std::ranges::any_of(before, [](const Piece& p) { return !p.bytes.empty(); });
+  if (over || has_blocks || !writer_->empty(now))
+    for (Piece& last : std::exchange(before, {})) {
+      totals.blocks += last.bytes.empty() ? 0 : 1;
+      totals.block_bytes += last.bytes.size();
+      out.add(std::move(last));
+    }
   if (!writer_->empty(now)) {
     if (stream_ == kNoStream) {
-      stream_ = out.open(OriginKind::kCondensed, id_, "condensed/" + hex64(session_));
+      stream_ = out.open(OriginKind::kCondensed, id_, "condensed/" + hex64(session_), pool_owner_.uid());
       began_ns_ = now;
     }
     Piece piece;
@@ -169,7 +207,10 @@ void ForwardedJob::add_kernel_marks(FlushParts& out, ForwardedStreams& streams) 
 void ForwardedJob::refused(const RefusedPart& part) {
   for (auto& [stream, mark] : kernel)
     if (part.lost(mark.stream)) mark.moved = true;
-  std::erase_if(before, [&](const Piece& last) { return part.undeclared.contains(last.stream); });
+  // A block behind a lost one is of no use.
+  std::erase_if(before, [&](const Piece& last) {
+    return part.undeclared.contains(last.stream) || (!last.bytes.empty() && part.kept.contains(last.stream));
+  });
   for (Piece& last : before)
     if (const auto at = part.kept.find(last.stream); at != part.kept.end()) last.offset = at->second;
   if (stream_ == kNoStream) return;

@@ -16,6 +16,8 @@
 #include "app/jobs/flush_parts.h"
 #include "app/jobs/forwarded_streams.h"
 #include "app/jobs/job_router.h"
+#include "app/jobs/job_shares.h"
+#include "app/jobs/pool_owner.h"
 #include "core/wire/inputs.h"
 #include "model/piece.h"
 
@@ -41,6 +43,8 @@ class WriterSink : public LiveSink {
 
   std::optional<wire::InputWriter>& writer_;
   std::vector<WrittenSource> sources_;  // by their numbers in this class
+  std::vector<core::TraceHeard> heard_;
+  size_t heard_sent_ = 0;  // of these, in this session
   SourceId next_ = 0;
   uint64_t dropped_lines_ = 0;
 };
@@ -67,6 +71,7 @@ class ForwardedJob final : public RoutedJob {
 
   void ingest(const LiveStream& from, const Piece& piece, TimeNs now) override;
   void ingest_trace(const LiveStream& from, TraceBatch& batch, const Piece& piece, TimeNs now) override;
+  void keep_out(uint32_t user, const LiveStream& from, const Piece& piece) override;
   // A piece of the kernel log and its lines: the part that this job did not get before.
   void ingest_kernel(LiveStream& from, const Piece& piece, std::span<const KernelLine> lines, TimeNs now);
 
@@ -90,15 +95,18 @@ class ForwardedJob final : public RoutedJob {
     StreamId stream = kNoStream;
   };
   std::map<StreamId, KernelMark> kernel;
-  std::vector<Piece> before;  // ends of earlier sessions, sent with the first block of this one
-  TimeNs last_ns = kNoTime;   // read time of the last bytes
+  // Last blocks and ends of earlier sessions, sent with the first block of this one.
+  std::vector<Piece> before;
+  TimeNs last_ns = kNoTime;  // read time of the last bytes
   TimeNs asked_ns = kNoTime, reported_ns = kNoTime;
   std::optional<bool> reported;
   bool over = false;  // the session ends with the next flush
+  JobClaim claim;     // of the best known of those that send data
 
  private:
   void note(const LiveStream& from, const Piece& piece, TimeNs now);
   void begin_session();
+  void note_owner(const LiveStream& from, const Piece& piece, TimeNs now);
 
   const std::string id_;
   const JobForwarderOptions& options_;
@@ -107,6 +115,7 @@ class ForwardedJob final : public RoutedJob {
   WriterSink sink_;
   JobInputs sources_;
   JobStreams streams_;
+  PoolOwner pool_owner_;
   StreamId stream_ = kNoStream;  // of the session's blocks
   uint64_t offset_ = 0;
   TimeNs began_ns_ = kNoTime;

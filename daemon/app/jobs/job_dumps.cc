@@ -8,8 +8,6 @@
 namespace culprit::app {
 namespace {
 
-// Five rounds of a tailer: a process writes a dump without pauses.
-constexpr TimeNs kQuiet = kNsPerSecond;
 // After this time a hung file system or a killed process will not complete the dump.
 constexpr TimeNs kPatience = 60 * kNsPerSecond;
 
@@ -32,6 +30,12 @@ bool begins_file(const Piece& piece) {
 
 JobDumps::~JobDumps() {
   for (auto& [id, file] : files_) close(file);
+}
+
+uint64_t JobDumps::bytes() const {
+  uint64_t out = 0;
+  for (const auto& [stream, file] : files_) out += file.bytes.size();
+  return out;
 }
 
 void JobDumps::close(File& file) {

@@ -13,11 +13,16 @@
 #include <utility>
 #include <vector>
 
+#include "base/time.h"
 #include "model/flight.h"
 #include "model/piece.h"
 #include "model/report.h"
 
 namespace culprit::app {
+
+// A file without new bytes for this time is quiet: five rounds of a tailer. A process writes a dump or a line
+// without such pauses.
+constexpr TimeNs kQuiet = kNsPerSecond;
 
 class JobDumps {
  public:
@@ -34,6 +39,8 @@ class JobDumps {
   void end();
   // Whether bytes of the stream are buffered.
   bool pending(StreamId stream) const;
+  // Buffered bytes of this job.
+  uint64_t bytes() const;
 
   // Complete dumps since the last call.
   std::vector<FlightDump> take_whole() { return std::exchange(whole_, {}); }

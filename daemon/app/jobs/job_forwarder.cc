@@ -8,17 +8,15 @@
 #include "app/jobs/forwarded_job.h"
 #include "app/jobs/forwarded_streams.h"
 #include "app/jobs/job_router.h"
+#include "app/jobs/job_shares.h"
 #include "base/check.h"
 #include "base/thread_owner.h"
 
 namespace culprit::app {
 namespace {
 
-constexpr TimeNs kAskEvery = kNsPerSecond;
 // Interval at which the state of processes of a silent job is reported.
 constexpr TimeNs kAliveEvery = 30 * kNsPerSecond;
-// Time after which a job is forgotten if its processes are unknown; as in LiveJobs.
-constexpr TimeNs kForgotten = 6 * 3600 * kNsPerSecond;
 
 }  // namespace
 
@@ -37,8 +35,8 @@ struct JobForwarder::Impl final : JobTable {
 
   explicit Impl(JobForwarderOptions o)
       : options(std::move(o)),
-        parsing(options.host, options.roots),
-        router(*this, options.uid, options.seen) {
+        parsing(options.host, options.roots, options.uid),
+        router(*this, options.uid, options.seen, options.users_of) {
     parsing.use(options.rules.get(), options.zone);
   }
 
@@ -79,15 +77,41 @@ struct JobForwarder::Impl final : JobTable {
   }
 
   void refuse(LiveStream&, const Piece& piece) override { counts.bytes_refused += piece.bytes.size(); }
-  bool runs(const std::string& id) const override { return jobs.contains(id); }
+  ForwardedJob* running(const std::string& id) override {
+    const auto known = jobs.find(id);
+    return known == jobs.end() ? nullptr : known->second.get();
+  }
   std::string only_running() const override { return jobs.size() == 1 ? jobs.begin()->first : ""; }
 
-  ForwardedJob* open(const std::string& id, TimeNs at) override {
+  // Makes room for one more job: a running one gives way, and its session ends.
+  bool make_room(const JobClaim& wants) {
+    std::vector<ForwardedJob*> running;
+    std::vector<EngineHolder> holders;
+    for (auto& [id, job] : jobs) {
+      if (job->over) continue;
+      const bool idle = wants.at - job->last_ns >= options.ended_after_ns && job->reported != true;
+      running.push_back(job.get());
+      holders.push_back({job->claim.owner, job->claim.origin, job->last_ns, idle, 0});
+    }
+    if (running.size() < options.jobs_max) return true;
+    const auto victim = gives_way(holders, wants, options.jobs_max);
+    if (victim) end(*running[*victim], wants.at);
+    return victim.has_value();
+  }
+
+  ForwardedJob* open(const std::string& id, const StreamInfo& from, TimeNs at) override {
+    const JobOrigin origin = origin_of(from, options.uid);
     const auto known = jobs.find(id);
-    if (known != jobs.end()) return known->second.get();
-    if (jobs.size() >= options.jobs_max) return nullptr;
+    if (known != jobs.end()) {
+      JobClaim& claim = known->second->claim;
+      if (origin > claim.origin) claim = {owner_of(from), origin, at};
+      return known->second.get();
+    }
+    const JobClaim claim{owner_of(from), origin, at};
+    if (!make_room(claim)) return nullptr;
     ForwardedJob& job = *jobs.emplace(id, std::make_unique<ForwardedJob>(id, options, parsing)).first->second;
     job.last_ns = at;
+    job.claim = claim;
     for (const auto& [stream, known_stream] : streams.all())
       if (known_stream.live.info.kind == OriginKind::kKernel)
         job.kernel[stream] = {known_stream.end, true, kNoStream};
@@ -191,7 +215,7 @@ void JobForwarder::resume(const std::vector<StreamState>& known, TimeNs now) {
     } else {  // a session of the previous process, or the mark of another spool
       // Opens the session's job at once: it gets kernel messages even if it is silent itself.
       ForwardedJob* job = nullptr;
-      if (state.info.kind == OriginKind::kCondensed) job = s.open(state.info.job, now);
+      if (state.info.kind == OriginKind::kCondensed) job = s.open(state.info.job, state.info, now);
       std::vector<Piece>& ends = job ? job->before : s.ends;
       ends.push_back(end_of(state.info.id, state.size));
     }

@@ -44,6 +44,7 @@ struct JobForwarderOptions {
   // See LiveOptions.
   std::function<std::optional<bool>(const std::string& job)> alive = {};
   std::function<void(const std::string& job, const StreamInfo&, const Piece&)> seen = {};
+  std::function<std::set<uint32_t>(const std::string& job)> users_of = {};
 };
 
 struct JobForwarderCounts {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "app/jobs/job_owner.h"
 #include "app/jobs/job_recognition.h"
 #include "base/limits.h"
 #include "base/text.h"
@@ -21,8 +22,6 @@ constexpr SourceId kRemoteSources = 4 * limits::kLiveSources;
 constexpr size_t kGapsReported = 100;  // per job; the store counts all of them
 constexpr const char* kTooLong = "a line that is too long";
 
-// A file without new bytes for this time counts as quiet.
-constexpr TimeNs kQuiet = kNsPerSecond;
 // The C library and Python flush full buffers in the middle of a line. A line cut at such a boundary
 // continues later.
 constexpr uint64_t kBufferBytes = 4096;
@@ -90,9 +89,11 @@ const std::string& job_of(const LiveStream& stream) {
   return stream.dump_job.empty() ? kDefault : stream.dump_job;
 }
 
-LiveParsing::LiveParsing(std::string host_name, std::vector<std::string> log_roots)
+LiveParsing::LiveParsing(std::string host_name, std::vector<std::string> log_roots,
+                         std::optional<uint32_t> daemon_uid)
     : host(std::move(host_name)),
       roots(std::move(log_roots)),
+      uid(daemon_uid),
       placement(std::move(*logs::Placement::create({}))) {}
 
 void LiveParsing::use(const rules::Ruleset* rules, const Zone& zone) {
@@ -112,6 +113,12 @@ bool JobInputs::ingest(const LiveStream& stream, const Piece& piece, TimeNs now)
 void JobInputs::step(core::Input input, TimeNs now) {
   for (core::Effect& effect : sink_.step(input, now))
     findings_.push_back(std::move(std::get<Finding>(effect)));
+}
+
+// Passes on who gives data that is not log text.
+void JobInputs::hear(core::TraceHeard::Of of, const LiveStream& stream, TimeNs now) {
+  const auto user = user_behind(stream.info, parsing_.uid);
+  if (heard_.emplace(of, user).second) step(core::TraceHeard{of, user}, now);
 }
 
 // The path relative to the watched folder: folders above it say nothing about this job's hosts.
@@ -154,6 +161,7 @@ JobInputs::JobSource* JobInputs::open(const LiveStream& stream, Part part, TimeN
   source.info.host = parsing_.host;
   source.info.modified_ns = now + kClocksApart;
   source.info.lines_before = stream.lines_before;
+  source.info.user = user_behind(stream.info, parsing_.uid);
   if (stream.info.kind == OriginKind::kKernel) source.info.kind = SourceKind::kKernel;
   if (part == Part::kEvents) source.info.kind = SourceKind::kEvent;
   if (stream.info.kind == OriginKind::kFile) place(stream.info.path, source);
@@ -180,9 +188,11 @@ void JobInputs::ingest_file(const LiveStream& stream, const Piece& piece, TimeNs
     return;
   }
   const auto take = taker(*source, now);
+  const size_t before = source->feed.rest().size();
   if (piece.gap) source->feed.break_line(take);
   source->feed.feed(piece.bytes, take);
   if (piece.ends) source->feed.end(take);
+  unfinished_bytes_ += source->feed.rest().size() - before;
   source->last_ns = now;
   source->end = piece.offset + piece.bytes.size();
   source->unsettled = !piece.bytes.empty() && !piece.ends;
@@ -207,7 +217,9 @@ JobInputs::SettledFiles JobInputs::settle_files(TimeNs now) {
     source.unsettled = false;
     const bool cut = ends_in_trouble(source);
     if (!cut && !source.trouble) continue;
+    const size_t before = source.feed.rest().size();
     source.feed.pause(cut, taker(source, now));
+    unfinished_bytes_ += source.feed.rest().size() - before;
     source.trouble = false;
     out.news = true;
     if (cut) out.cut.push_back(key.first);
@@ -216,6 +228,7 @@ JobInputs::SettledFiles JobInputs::settle_files(TimeNs now) {
 }
 
 bool JobInputs::ingest_dump(const LiveStream& stream, const Piece& piece, TimeNs now) {
+  hear(core::TraceHeard::Of::kDumps, stream, now);
   dumps_.ingest(stream.info, piece, now);
   return feed_dumps(now);
 }
@@ -274,6 +287,7 @@ void JobInputs::ingest_trace(const LiveStream& stream, TraceBatch& batch, TimeNs
   for (detect::PhaseSeen& seen : batch.phases) step(std::move(seen), now);
   for (const detect::ProgressSeen& seen : batch.beats) step(seen, now);
   batch.loop.set_host(parsing_.host);
+  if (!batch.loop.empty()) hear(core::TraceHeard::Of::kLoop, stream, now);
   batch.loop.each([&](std::span<const MetricRow> rows) { step(core::MetricInput{rows}, now); },
                   [&](const LoopEvent& event) { step(core::EventInput{event}, now); });
   if (batch.loop_lines > 0) step(core::NonLogRead{batch.loop_bytes, batch.loop_lines}, now);
@@ -297,6 +311,7 @@ void JobInputs::ingest_ring(const LiveStream& stream, const Piece& piece, TimeNs
     ring_ranks_.erase(rank);
   }
   if (records.empty()) return;
+  hear(core::TraceHeard::Of::kComm, stream, now);
   std::memcpy(records.data(), piece.bytes.data(), records.size() * kCommRecordBytes);
   const bool sound = comm_record_fault(records.back()).empty();
   if (sound && !piece.ends && ring_ranks_.size() < limits::kLiveSources)

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "app/jobs/job_dumps.h"
+#include "app/jobs/metered_engine.h"
 #include "app/jobs/trace_batch.h"
 #include "core/engine.h"
 #include "core/logs/line_feed.h"
@@ -49,12 +50,15 @@ std::vector<KernelLine> read_kernel(LiveStream& stream, std::string_view bytes);
 
 // The parser that all jobs share; it matches rules.
 struct LiveParsing {
-  LiveParsing(std::string host_name, std::vector<std::string> log_roots);
+  // `daemon_uid`: sources of this user and of root are not a user's.
+  LiveParsing(std::string host_name, std::vector<std::string> log_roots,
+              std::optional<uint32_t> daemon_uid = {});
   // Sets the rules (null: none) and the zone for later lines.
   void use(const rules::Ruleset* rules, const Zone& zone);
 
   std::string host;
   std::vector<std::string> roots;
+  std::optional<uint32_t> uid;
   logs::Placement placement;
   std::unique_ptr<logs::LineParser> parser;
   logs::LogBatch batch;
@@ -71,13 +75,11 @@ class LiveSink {
 
 class EngineSink : public LiveSink {
  public:
-  explicit EngineSink(core::Engine& engine) : engine_(engine) {}
-  std::vector<core::Effect> step(core::Input& input, TimeNs now) override {
-    return engine_.step({&input, 1}, now);
-  }
+  explicit EngineSink(MeteredEngine& engine) : engine_(engine) {}
+  std::vector<core::Effect> step(core::Input& input, TimeNs now) override { return engine_.step(input, now); }
 
  private:
-  core::Engine& engine_;
+  MeteredEngine& engine_;
 };
 
 // The sources of one job and their engine.
@@ -118,6 +120,8 @@ class JobInputs {
 
   size_t size() const { return next_; }
   uint64_t refused() const { return refused_; }  // bytes beyond limits::kLiveSources
+  // Bytes of incomplete lines and of incomplete dumps.
+  uint64_t unread_bytes() const { return unfinished_bytes_ + dumps_.bytes(); }
   std::vector<Finding> take_findings() { return std::exchange(findings_, {}); }
 
  private:
@@ -141,6 +145,7 @@ class JobInputs {
   void place(const std::string& path, JobSource& source);
   void prove_guess(const std::string& guessed);
   void step(core::Input input, TimeNs now);
+  void hear(core::TraceHeard::Of of, const LiveStream& stream, TimeNs now);
   bool ends_in_trouble(const JobSource& source);
   logs::LineFeed::Take taker(JobSource& source, TimeNs now);
 
@@ -154,7 +159,9 @@ class JobInputs {
   std::vector<Finding> findings_;
   std::map<std::string, BrokenLines> broken_;                      // by the source's path
   std::set<std::pair<std::string, std::string>> broken_reported_;  // by drain_broken(): path, reason
+  std::set<std::pair<core::TraceHeard::Of, std::optional<uint32_t>>> heard_;  // users, by their data
   size_t gaps_ = 0;
+  uint64_t unfinished_bytes_ = 0;  // of the feeds' incomplete lines
   uint64_t refused_ = 0;
 };
 

@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "app/jobs/job_dumps.h"
+#include "app/jobs/job_recognition.h"
+#include "app/jobs/job_shares.h"
 #include "base/limits.h"
 
 namespace culprit::app {
@@ -43,22 +45,38 @@ RoutedJob* JobRouter::route(LiveStream& stream, const Piece& piece, TimeNs now) 
   const OriginKind kind = stream.info.kind;
   if (kind == OriginKind::kDump && begins_file(piece)) stream.dump_job = jobs_.only_running();
   const std::string& id = job_of(stream);
-  const bool runs = jobs_.runs(id);
+  RoutedJob* const known = jobs_.running(id);
+  const bool runs = known != nullptr;
   // The end of a file begins no run of a job that is over.
   if (piece.bytes.empty() && !runs) return nullptr;
+  if (keeps_out(known, stream, piece)) return nullptr;
   TraceBatch trace;
   if (kind == OriginKind::kSocket && !read(stream, piece, runs, trace)) return nullptr;
-  RoutedJob* job = jobs_.open(id, now);
+  RoutedJob* job = jobs_.open(id, stream.info, now);
   if (!job) {
     jobs_.refuse(stream, piece);
     return nullptr;
   }
+  job->owner.ingested(stream.info, user_behind(stream.info, uid_));
   if (on_piece_) on_piece_(id, stream.info, piece);
   if (kind == OriginKind::kSocket)
     job->ingest_trace(stream, trace, piece, now);
   else
     job->ingest(stream, piece, now);
   return job;
+}
+
+// Whether the piece is a user's line or ring for a job of another user.
+bool JobRouter::keeps_out(RoutedJob* job, const LiveStream& stream, const Piece& piece) {
+  const auto user = user_behind(stream.info, uid_);
+  // All data without a name is of one job: it has no owner.
+  if (!user || !names_itself(stream.info.kind) || job_of(stream) == kDefaultJob) return false;
+  static const JobOwner kNone;
+  const ShownUsers shown = users_of_ ? users_of_(job_of(stream)) : ShownUsers();
+  if ((job ? job->owner : kNone).admits(*user, shown)) return false;
+  kept_out_ += units_of(piece, stream.info.kind);
+  if (job) job->keep_out(*user, stream, piece);
+  return true;
 }
 
 // False where no line of it is understood and the job does not run: such lines begin none.

@@ -14,10 +14,15 @@
 #include <vector>
 
 #include "app/jobs/job_inputs.h"
+#include "app/jobs/job_owner.h"
 #include "base/time.h"
 #include "model/piece.h"
 
 namespace culprit::app {
+
+// A silent job whose processes are unknown may hang; it is forgotten after this time anyway.
+constexpr TimeNs kForgotten = 6 * 3600 * kNsPerSecond;
+constexpr TimeNs kAskEvery = kNsPerSecond;  // interval of checks of a silent job's processes
 
 // The streams of one running job, and which of them ended.
 class JobStreams {
@@ -43,17 +48,23 @@ class RoutedJob {
   virtual void ingest(const LiveStream& stream, const Piece& piece, TimeNs now) = 0;
   // A piece of a trace socket; `batch`: what its lines say.
   virtual void ingest_trace(const LiveStream& stream, TraceBatch& batch, const Piece& piece, TimeNs now) = 0;
+  // A piece of a user who does not own the job stays evidence: the job only reports it.
+  virtual void keep_out(uint32_t user, const LiveStream& stream, const Piece& piece) = 0;
+
+  JobOwner owner;
 };
 
 // The jobs of one host.
 class JobTable {
  public:
   virtual ~JobTable() = default;
-  virtual bool runs(const std::string& id) const = 0;
+  // The running job; null: it does not run.
+  virtual RoutedJob* running(const std::string& id) = 0;
   // The id of the only running job; empty if no job or several run.
   virtual std::string only_running() const = 0;
-  // Returns the running job and starts it if necessary. Null: there is no room, or the job has ended.
-  virtual RoutedJob* open(const std::string& id, TimeNs now) = 0;
+  // Returns the running job and starts it if necessary, for data of a stream. Null: it gets no engine, or it
+  // has ended.
+  virtual RoutedJob* open(const std::string& id, const StreamInfo& from, TimeNs now) = 0;
   // No job gets the piece; it stays evidence. Called once per refused piece.
   virtual void refuse(LiveStream& stream, const Piece& piece) = 0;
 };
@@ -84,23 +95,30 @@ class JobRouter {
  public:
   // Called for each piece that a job gets; the caller watches the job's files and processes.
   using OnPiece = std::function<void(const std::string& job, const StreamInfo&, const Piece&)>;
+  // The users with processes in the job's control group.
+  using UsersOf = std::function<ShownUsers(const std::string& job)>;
 
-  // `jobs` is borrowed. `uid`: this daemon's; only lines from this uid may name hosts.
-  JobRouter(JobTable& jobs, std::optional<uint32_t> uid, OnPiece on_piece)
-      : jobs_(jobs), uid_(uid), on_piece_(std::move(on_piece)) {}
+  // `jobs` is borrowed. `uid`: this daemon's; only lines from this uid may name hosts. The functions may be
+  // empty.
+  JobRouter(JobTable& jobs, std::optional<uint32_t> uid, OnPiece on_piece, UsersOf users_of)
+      : jobs_(jobs), uid_(uid), on_piece_(std::move(on_piece)), users_of_(std::move(users_of)) {}
 
   // Routes a piece of any stream except the kernel's. `now`: when the piece was read. Returns the job that
   // got it, or null.
   RoutedJob* route(LiveStream& stream, const Piece& piece, TimeNs now);
   uint64_t broken_trace_lines() const { return broken_trace_lines_; }
+  // Lines and records of users into jobs of others.
+  uint64_t kept_out() const { return kept_out_; }
 
  private:
+  bool keeps_out(RoutedJob* job, const LiveStream& stream, const Piece& piece);
   bool read(LiveStream& stream, const Piece& piece, bool runs, TraceBatch& out);
 
   JobTable& jobs_;
   std::optional<uint32_t> uid_;
   OnPiece on_piece_;
-  uint64_t broken_trace_lines_ = 0;
+  UsersOf users_of_;
+  uint64_t broken_trace_lines_ = 0, kept_out_ = 0;
 };
 
 }  // namespace culprit::app

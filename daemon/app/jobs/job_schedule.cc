@@ -8,11 +8,8 @@ namespace {
 // A report may use a tenth of the thread's time if urgent, else a hundredth.
 constexpr int64_t kUrgentShare = 10, kSlowShare = 100;
 constexpr TimeNs kSlowest = 300 * kNsPerSecond;  // longest interval of reports, at any cost
-// A silent job whose processes are unknown may hang; its engine is freed after this time anyway.
-constexpr TimeNs kForgotten = 6 * 3600 * kNsPerSecond;
 // The same for a job on hosts that are disconnected: networks are cut for days, and hosts are lost.
 constexpr TimeNs kForgottenUnheard = 7 * 24 * 3600 * kNsPerSecond;
-constexpr TimeNs kAskEvery = kNsPerSecond;
 // Interval of process checks of running jobs.
 constexpr TimeNs kAskRunning = 30 * kNsPerSecond;
 // A longer scan of processes hangs: then the result of the previous scan counts.
@@ -34,6 +31,7 @@ std::optional<bool> JobSchedule::alive(LiveJob& job, TimeNs now) {
       (due.asked_alive_ns == kNoTime || stepped_back || now - due.asked_alive_ns >= kAskEvery)) {
     due.looked_ns = options_.looked_ns ? options_.looked_ns() : now;  // read first: another scan may end now
     due.alive = options_.alive(job.id());
+    due.lived = due.lived || due.alive == true;
     due.asked_alive_ns = now;
   }
   if (job.hosts().empty()) return due.alive;

@@ -78,6 +78,7 @@ std::string to_json(const LiveEvent& event, const DiagnosisChange& change) {
 std::string to_json(const LiveEvent&, const JobChange& change) { return to_json(change.summary); }
 
 std::string to_json(const LiveEvent&, const std::monostate&) { return {}; }
+std::string to_json(const LiveEvent&, const std::shared_ptr<const PoolChange>&) { return {}; }
 
 }  // namespace
 
@@ -101,6 +102,7 @@ std::string to_json(const LiveJobSummary& job) {
     w.time("last_ns", job.last_ns);
     w.field("iteration", job.iteration);
     w.field("verdict", job.verdict);
+    w.field("note", job.note);
   });
   return w.finish();
 }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "app/jobs/announcer.h"
+#include "app/jobs/normal_pools.h"
 #include "base/time.h"
 #include "model/finding.h"
 #include "model/report.h"
@@ -25,7 +26,7 @@ enum class LiveEventKind : uint8_t {
   kDiagnosis,      // content: DiagnosisChange
   kDiagnosisGone,  // the same, as last emitted
   kJobEnded,       // content: JobChange with the final report
-  kPoolChanged,    // pool() has a new job and should be saved
+  kPoolChanged,    // content: PoolChange
   kStepsWanted,    // request for records of `steps` to the agents of `hosts`; never replayed
 };
 // As in /v1/events: "job_started", "finding", "diagnosis", "diagnosis_gone", "job_ended", "pool_changed". The
@@ -46,6 +47,8 @@ struct LiveJobSummary {
   TimeNs first_ns = kNoTime, last_ns = kNoTime;  // when its first and last bytes were read
   std::optional<int64_t> iteration;
   std::optional<std::string> verdict;  // its title
+  bool has_engine = true;              // false: its data is evidence only, and the rest is not known
+  std::optional<std::string> note;     // why it has no engine, or lost it
 };
 std::string to_json(const LiveJobSummary& job);
 
@@ -65,13 +68,20 @@ struct DiagnosisChange {
   AccusedTimes accused_ns;
 };
 
+// A healthy job taught its owner's pool, and these runs gave way to it.
+struct PoolChange {
+  TaughtJob taught;
+  std::vector<NormalPools::Run> gone;
+};
+
 struct LiveEvent {
   LiveEventKind kind = LiveEventKind::kFinding;
   TimeNs time_ns = kNoTime;  // time of the call that made the event
   std::string job;
   uint32_t run = 0;
   std::string id;  // of a diagnosis or finding: constant for the run, also over restarts
-  std::variant<std::monostate, JobChange, FindingChange, DiagnosisChange> content;
+  std::variant<std::monostate, JobChange, FindingChange, DiagnosisChange, std::shared_ptr<const PoolChange>>
+      content;
   bool publish = true;              // of a diagnosis: false while it is only stored
   std::string sentence;             // of a diagnosis that is the verdict: for readers
   TimeNs last_ns = kNoTime;         // of kJobEnded: later data belongs to another run; see RunEnd

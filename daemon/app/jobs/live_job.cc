@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <set>
 
@@ -15,7 +16,6 @@ namespace {
 core::EngineOptions engine_options(const std::string& id, const LiveOptions& options) {
   core::EngineOptions out;
   out.job.id = id;
-  out.pool = options.pool;
   out.rules = options.rules;
   out.live = true;
   out.hang = options.hang;
@@ -51,11 +51,12 @@ std::optional<std::string> announced_verdict(const Announcer& announcer) {
 
 }  // namespace
 
-LiveJob::LiveJob(std::string id, uint32_t run, const LiveOptions& options, LiveParsing& parsing)
-    : options_(options),
-      engine_(std::make_unique<core::Engine>(engine_options(id, options))),
+LiveJob::LiveJob(std::string id, uint32_t run, const Parts& parts)
+    : options_(parts.options),
+      pools_(parts.pools),
+      engine_(std::make_unique<MeteredEngine>([&] { return engine_options(id, parts.options); })),
       sink_(*engine_),
-      sources_(sink_, parsing),
+      sources_(sink_, parts.parsing),
       events_(summary_, agents_) {
   summary_.id = std::move(id);
   summary_.run = run;
@@ -68,6 +69,33 @@ void LiveJob::note(const LiveStream& stream, const Piece& piece, TimeNs now) {
   summary_.bytes += piece.bytes.size();
   dirty_ = true;
   streams_.note(stream.info, piece);
+  const auto before = pool_owner_.name();
+  pool_owner_.add(stream.info, piece, options_.uid);
+  on_owner(before);
+}
+
+void LiveJob::add_remote_owner(std::optional<uint32_t> uid) {
+  const auto before = pool_owner_.name();
+  pool_owner_.add_remote(uid);
+  on_owner(before);
+}
+
+// The forms of the owner's pools go into the engine before the first lines of the owner.
+void LiveJob::on_owner(const std::optional<std::string>& before) {
+  const auto now = pool_owner_.name();
+  if (now != before && engine_) use_kinds(pools_.kinds(now.value_or("")));
+}
+
+void LiveJob::use_kinds(std::vector<uint64_t> kinds) {
+  if (kinds == kinds_ && pools_version_ == pools_.version()) return;
+  kinds_ = std::move(kinds);
+  pools_version_ = pools_.version();
+  engine_->use_pool(pools_.merged(kinds_));
+  dirty_ = true;
+}
+
+void LiveJob::choose_pool() {
+  if (engine_) use_kinds(pools_.kinds(pool_owner_.name().value_or(""), &engine_->read().log()));
 }
 
 void LiveJob::ingest(const LiveStream& stream, const Piece& piece, TimeNs now) {
@@ -89,7 +117,14 @@ void LiveJob::ingest_trace(const LiveStream& stream, TraceBatch& batch, const Pi
   said_end_ = said_end_ || batch.ends;
   said_failed_ = said_failed_ || batch.failed;
   said_success_ = said_success_ || batch.succeeded;
+  vouched_ = vouched_ || (batch.succeeded && is_trusted(stream.info, options_.uid));
   if (batch.ends) due.end_ns = now + kLastWords;
+}
+
+void LiveJob::keep_out(uint32_t user, const LiveStream& stream, const Piece& piece) {
+  if (piece.bytes.empty()) return;
+  owner.kept_out(user, piece, stream.info.kind);
+  dirty_ = true;
 }
 
 void LiveJob::ingest_kernel(const LiveStream& stream, std::span<const KernelLine> lines, TimeNs now) {
@@ -113,9 +148,9 @@ void LiveJob::ingest_remote(const std::string& host, core::Input input, TimeNs a
   dirty_ = true;
   if (std::holds_alternative<core::FlightInput>(input) || std::holds_alternative<detect::RankExited>(input))
     due.urgent = true;
-  const TimeNs before = engine_ ? engine_->progressed_ns() : kNoTime;
+  const TimeNs before = engine_ ? engine_->read().progressed_ns() : kNoTime;
   sources_.feed(std::move(input), at);
-  if (engine_ && engine_->progressed_ns() != before) agents_.note_progress(host);
+  if (engine_ && engine_->read().progressed_ns() != before) agents_.note_progress(host);
 }
 
 void LiveJob::agent_away(const std::string& host, TimeNs since) {
@@ -148,16 +183,21 @@ bool LiveJob::emit_findings(TimeNs now, std::vector<LiveEvent>& out) {
 
 void LiveJob::make_report(TimeNs now, bool hangs, bool at_once, std::vector<LiveEvent>& out) {
   if (!engine_) return;
+  choose_pool();
   const JobAgents::Away away = agents_.hosts().away(now);
   const bool may_hang = hangs && (is_local() || agents_.hears_progress(away));
   report_ = engine_->report(may_hang ? agents_.known_until(now) : kNoTime, agents_.unheard(away));
   report_away(away, report_);
   report_.activity = {};  // only shown by offline readers of files
   sources_.report_broken(report_);
+  std::vector<Problem> of_others;
+  for (const auto& [user, kept] : owner.all_kept_out())
+    of_others.push_back({"", std::nullopt, owner.sentence(user)});
+  report_.problems.insert(report_.problems.begin(), of_others.begin(), of_others.end());
   dirty_ = false;
   name_diagnoses(summary_.run, report_);
   apply_judgements(judgements_, report_);
-  events_.add_diagnoses(report_, engine_.get(), {now, at_once}, out);
+  events_.add_diagnoses(report_, &engine_->read(), {now, at_once}, out);
   for (comm::StepsWanted& wanted : engine_->drain_requests()) {
     LiveEvent e = events_.event(LiveEventKind::kStepsWanted, now);
     e.hosts = std::move(wanted.hosts);
@@ -170,35 +210,76 @@ void LiveJob::make_report(TimeNs now, bool hangs, bool at_once, std::vector<Live
 void LiveJob::judge(const Judgements& judgements, TimeNs now, std::vector<LiveEvent>& out) {
   judgements_ = judgements;
   apply_judgements(judgements_, report_);
-  events_.add_diagnoses(report_, engine_.get(), {now, true}, out);
+  events_.add_diagnoses(report_, engine_ ? &engine_->read() : nullptr, {now, true}, out);
   if (!running()) summary_.verdict = announced_verdict(announcer());
 }
 
-bool LiveJob::end(TimeNs now, detect::Pool& pool, std::vector<LiveEvent>& out) {
+// The end is a job's own word in most cases, so a job never teaches more than its owner's pool.
+std::string LiveJob::why_healthy(bool named) const {
+  if (named) return "the configuration names it";
+  if (vouched_) return "root or the daemon's user reports a good end";
+  if (due.lived && due.alive == false) return "its processes ended under watch, and nothing was found";
+  return agents_.hosts().empty() ? "its own word alone, and nothing was found"
+                                 : "the word of its agents, and nothing was found";
+}
+
+void LiveJob::teach(bool named, TimeNs now, std::vector<LiveEvent>& out) {
+  const auto of = pool_owner_.name();
+  if (!of) return;
+  auto change = std::make_shared<PoolChange>();
+  TaughtJob& taught = change->taught;
+  taught.pool.learned = true;
+  engine_->add_to(taught.pool);
+  if (taught.pool.forms.empty()) return;
+  taught.job = summary_.id;
+  taught.run = summary_.run;
+  taught.owner = *of;
+  taught.why = why_healthy(named);
+  taught.time_ns = now;
+  change->gone = pools_.add(taught);
+  out.push_back(events_.event(LiveEventKind::kPoolChanged, now));
+  out.back().content = std::shared_ptr<const PoolChange>(std::move(change));
+}
+
+void LiveJob::end(TimeNs now, std::vector<LiveEvent>& out) {
   sources_.end(now);
   emit_findings(now, out);
   engine_->settle_loop(std::numeric_limits<TimeNs>::max());
   // Stopping a job that hangs does not clear the hang.
   make_report(now, report_.hang.has_value(), true, out);
-  const bool reached = engine_->ended_well() || said_end_;
+  const bool reached = engine_->read().ended_well() || said_end_;
   const bool nothing = report_.diagnoses.empty() && report_.suspects.empty() && report_.missing.empty();
-  const bool well = reached && nothing && !said_failed_ && engine_->log().events() > 0;
+  const bool well = reached && nothing && !said_failed_ && engine_->read().log().events() > 0;
   const auto& healthy = options_.healthy;
-  const bool learned = (well || std::find(healthy.begin(), healthy.end(), summary_.id) != healthy.end()) &&
-                       engine_->log().events() > 0;
-  if (learned) engine_->add_to(pool);
+  const bool named = std::find(healthy.begin(), healthy.end(), summary_.id) != healthy.end();
+  std::vector<LiveEvent> taught;
+  if ((well || named) && engine_->read().log().events() > 0) teach(named, now, taught);
   summary_ = summary();
   summary_.well = well;
   // A job did not fail if all its processes exited with 0, even with diagnoses.
   const bool failed = said_failed_ || (!said_success_ && !report_.diagnoses.empty());
   summary_.state = failed ? JobState::kFailed : JobState::kEnded;
+  close(now, out);
+  std::move(taught.begin(), taught.end(), std::back_inserter(out));
+}
+
+void LiveJob::close(TimeNs now, std::vector<LiveEvent>& out) {
   engine_.reset();
   LiveEvent e = events_.event(LiveEventKind::kJobEnded, now);
   e.content = JobChange{summary_, std::make_shared<const Report>(report_)};
   e.last_ns = summary_.last_ns;
   out.push_back(std::move(e));
-  if (learned) out.push_back(events_.event(LiveEventKind::kPoolChanged, now));
-  return learned;
+}
+
+// No new report is made: it would take memory and time that others wait for.
+void LiveJob::give_way(TimeNs now, const std::string& why, std::vector<LiveEvent>& out) {
+  emit_findings(now, out);
+  summary_ = summary();
+  summary_.state = JobState::kEnded;
+  summary_.note = why;
+  report_.job.id = summary_.id;
+  report_.problems.insert(report_.problems.begin(), {"", std::nullopt, why});
+  close(now, out);
 }
 
 void LiveJob::replace_rules(const std::shared_ptr<rules::Ruleset>& rules) {
@@ -213,8 +294,7 @@ void LiveJob::set_hang(const detect::StallOptions& hang) {
 
 void LiveJob::overran(const std::string& rule) {
   if (!engine_) return;
-  core::Input input = core::RuleOverran{rule};
-  engine_->step({&input, 1}, kNoTime);
+  engine_->step(core::RuleOverran{rule}, kNoTime);
 }
 
 LiveJobSummary LiveJob::summary() const {
@@ -224,8 +304,8 @@ LiveJobSummary LiveJob::summary() const {
   out.hosts = std::max<uint64_t>(report_.job.hosts, agents_.hosts().size());
   out.ranks = report_.job.ranks;
   out.sources = sources_.size();
-  out.lines = engine_->log().lines();
-  out.iteration = engine_->iteration();
+  out.lines = engine_->read().log().lines();
+  out.iteration = engine_->read().iteration();
   out.verdict = announced_verdict(announcer());
   return out;
 }
@@ -234,7 +314,7 @@ std::map<StreamId, uint64_t> LiveJob::lines_of_streams() const {
   std::map<StreamId, uint64_t> out;
   for (const StreamId stream : streams_.ids())
     if (const auto source = sources_.source_of(stream))
-      if (const uint64_t lines = engine_->log().lines_of(*source); lines > 0) out[stream] = lines;
+      if (const uint64_t lines = engine_->read().log().lines_of(*source); lines > 0) out[stream] = lines;
   return out;
 }
 

@@ -9,8 +9,12 @@
 #include "app/jobs/job_agents.h"
 #include "app/jobs/job_inputs.h"
 #include "app/jobs/job_router.h"
+#include "app/jobs/job_shares.h"
 #include "app/jobs/judgement.h"
 #include "app/jobs/live_jobs.h"
+#include "app/jobs/metered_engine.h"
+#include "app/jobs/normal_pools.h"
+#include "app/jobs/pool_owner.h"
 #include "app/jobs/run_events.h"
 #include "core/engine.h"
 #include "model/report_json.h"
@@ -19,7 +23,13 @@ namespace culprit::app {
 
 class LiveJob final : public RoutedJob {
  public:
-  LiveJob(std::string id, uint32_t run, const LiveOptions& options, LiveParsing& parsing);
+  // What a LiveJob borrows; it outlives the job.
+  struct Parts {
+    const LiveOptions& options;
+    LiveParsing& parsing;
+    NormalPools& pools;
+  };
+  LiveJob(std::string id, uint32_t run, const Parts& parts);
 
   // `now` is the time at which the piece was read.
   void ingest(const LiveStream& stream, const Piece& piece, TimeNs now) override;
@@ -27,11 +37,14 @@ class LiveJob final : public RoutedJob {
   // settles quiet files that end in an error. A complete dump and such an error urge a report.
   void settle(TimeNs now);
   void ingest_trace(const LiveStream& stream, TraceBatch& batch, const Piece& piece, TimeNs now) override;
+  void keep_out(uint32_t user, const LiveStream& stream, const Piece& piece) override;
   void ingest_kernel(const LiveStream& stream, std::span<const KernelLine> lines, TimeNs now);
   // Inputs from agents of other hosts. Their sources have the numbers of open_remote(), which returns nothing
   // beyond the limit of sources. Inputs use the agent's clock; `now` is the collector's.
   std::optional<SourceId> open_remote(const std::string& host, SourceInfo info, TimeNs at);
   void ingest_remote(const std::string& host, core::Input input, TimeNs at);
+  // An agent reports sources of this user; nothing: of several or unknown users.
+  void add_remote_owner(std::optional<uint32_t> uid);
   void add_remote_bytes(uint64_t bytes) { summary_.bytes += bytes; }
   void remote_ends(bool failed, TimeNs at, TimeNs now);
   void on_agent_report(const std::string& host, TimeNs until, TimeNs now, bool active);
@@ -51,8 +64,12 @@ class LiveJob final : public RoutedJob {
   void make_report(TimeNs now, bool hangs, bool at_once, std::vector<LiveEvent>& out);
   void judge(const Judgements& judgements, TimeNs now, std::vector<LiveEvent>& out);
   const Announcer& announcer() const { return events_.announcer(); }
-  // Makes the last report and frees the engine. Adds the job to `pool` if it ended well; returns whether.
-  bool end(TimeNs now, detect::Pool& pool, std::vector<LiveEvent>& out);
+  // Makes the last report and frees the engine. A job that ended well teaches the pool of its owner.
+  void end(TimeNs now, std::vector<LiveEvent>& out);
+  // Chooses the normal pools again: the owner's and the trusted ones, of jobs that resemble this one.
+  void choose_pool();
+  // Ends the run with its last report and frees the engine. `why`: a sentence for the report.
+  void give_way(TimeNs now, const std::string& why, std::vector<LiveEvent>& out);
   void replace_rules(const std::shared_ptr<rules::Ruleset>& rules);
   void set_hang(const detect::StallOptions& hang);
   void overran(const std::string& rule);
@@ -61,16 +78,22 @@ class LiveJob final : public RoutedJob {
   uint32_t run() const { return summary_.run; }
   bool running() const { return engine_ != nullptr; }
   bool dirty() const { return dirty_; }
-  bool may_stall(TimeNs now) const { return engine_ && engine_->may_stall(agents_.known_until(now)); }
-  bool ended_well() const { return engine_ && engine_->ended_well(); }
+  bool may_stall(TimeNs now) const { return engine_ && engine_->read().may_stall(agents_.known_until(now)); }
+  bool ended_well() const { return engine_ && engine_->read().ended_well(); }
   bool said_end() const { return said_end_; }
   const JobStreams& streams() const { return streams_; }
   const Report& report() const { return report_; }
   LiveJobSummary summary() const;
-  uint64_t lines() const { return running() ? engine_->log().lines() : summary_.lines; }
+  uint64_t lines() const { return running() ? engine_->read().log().lines() : summary_.lines; }
   uint64_t refused() const { return sources_.refused(); }
   TimeNs last_ns() const { return summary_.last_ns; }
   std::map<StreamId, uint64_t> lines_of_streams() const;
+  // Memory of the engine, and of data that it has not got yet.
+  uint64_t memory_bytes() const { return engine_ ? engine_->bytes() + sources_.unread_bytes() : 0; }
+  uint64_t report_bytes() const { return engine_ ? engine_->report_bytes() : 0; }
+
+  // Who wants the engine: the best known of those that send data.
+  JobClaim claim;
 
   // Time between the end event and the end: processes still write while they exit.
   static constexpr TimeNs kLastWords = 5 * kNsPerSecond;
@@ -81,16 +104,27 @@ class LiveJob final : public RoutedJob {
     TimeNs asked_alive_ns = kNoTime, asked_stall_ns = kNoTime;
     TimeNs stalled_ns = kNoTime;  // first sight of the stall
     std::optional<bool> alive;
+    bool lived = false;          // its processes were seen
     TimeNs looked_ns = kNoTime;  // start of the scan behind `alive`
     TimeNs end_ns = kNoTime;     // announced time of the end
   } due;
 
  private:
   void note(const LiveStream& stream, const Piece& piece, TimeNs now);
+  void close(TimeNs now, std::vector<LiveEvent>& out);
+  void on_owner(const std::optional<std::string>& before);
+  void use_kinds(std::vector<uint64_t> kinds);
+  std::string why_healthy(bool named) const;
+  void teach(bool named, TimeNs now, std::vector<LiveEvent>& out);
 
   LiveJobSummary summary_;
   const LiveOptions& options_;
-  std::unique_ptr<core::Engine> engine_;
+  NormalPools& pools_;
+  PoolOwner pool_owner_;
+  std::vector<uint64_t> kinds_;  // of the engine's pool
+  uint64_t pools_version_ = 0;   // NormalPools::version() at that time
+  bool vouched_ = false;         // root or the daemon's user reported a good end
+  std::unique_ptr<MeteredEngine> engine_;
   EngineSink sink_;
   JobInputs sources_;
   Report report_;

@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "app/config/rule_json.h"
 #include "app/jobs/job_router.h"
 #include "app/jobs/job_schedule.h"
+#include "app/jobs/job_shares.h"
+#include "app/jobs/jobs_without_engine.h"
 #include "app/jobs/live_events.h"
 #include "app/jobs/live_job.h"
 #include "app/jobs/remote_sessions.h"
@@ -26,6 +29,21 @@ uint64_t count_lines(std::string_view text) {
   return static_cast<uint64_t>(std::count(text.begin(), text.end(), '\n'));
 }
 
+// Within its life an engine works on the job.
+class Working {
+ public:
+  Working(const LiveOptions& options, std::string_view job) : options_(options) {
+    if (options_.working) options_.working(job);
+  }
+  ~Working() {
+    if (options_.working) options_.working({});
+  }
+  Working(const Working&) = delete;
+
+ private:
+  const LiveOptions& options_;
+};
+
 }  // namespace
 
 struct LiveJobs::Impl final : JobTable {
@@ -33,6 +51,7 @@ struct LiveJobs::Impl final : JobTable {
   LiveOptions options;
   JobSchedule schedule;
   LiveParsing parsing;
+  NormalPools pools;
   JobRouter router;
   LiveCounts counts;
   std::unordered_map<StreamId, LiveStream> streams;
@@ -42,6 +61,7 @@ struct LiveJobs::Impl final : JobTable {
   LiveEvents events;
   KernelBacklog backlog;
   RemoteSessions remote;
+  JobsWithoutEngine without_engine;
   bool restoring = false;                // batches from before the restart are ingested
   bool behind = false;                   // until caught_up(): input is late
   std::map<std::string, TimeNs> over;    // while restoring: end of each job's last ended run
@@ -51,9 +71,10 @@ struct LiveJobs::Impl final : JobTable {
   explicit Impl(LiveOptions o)
       : options(std::move(o)),
         schedule(options),
-        parsing(options.host, options.roots),
-        router(*this, options.uid, options.seen) {
+        parsing(options.host, options.roots, options.uid),
+        router(*this, options.uid, options.seen, options.users_of) {
     parsing.use(options.rules.get(), options.zone);
+    for (TaughtJob& taught : std::exchange(options.taught, {})) pools.add(std::move(taught));
   }
 
   void push(std::vector<LiveEvent>& out) {
@@ -61,36 +82,132 @@ struct LiveJobs::Impl final : JobTable {
     counts.events_lost = events.lost();
   }
 
-  // Makes room for one more job by dropping the job that ended first.
-  bool make_room() {
+  // Drops the job that ended first. False: all run.
+  bool forget_ended() {
+    auto oldest = jobs.end();
+    for (auto it = jobs.begin(); it != jobs.end(); ++it)
+      if (!it->second->running() &&
+          (oldest == jobs.end() || it->second->last_ns() < oldest->second->last_ns()))
+        oldest = it;
+    if (oldest == jobs.end()) return false;
+    jobs.erase(oldest);
+    ++counts.jobs_forgotten;
+    return true;
+  }
+
+  struct Holders {
+    std::vector<LiveJob*> jobs;
+    std::vector<EngineHolder> all;
+  };
+  Holders holders(TimeNs at) {
+    Holders out;
+    for (auto& [id, job] : jobs) {
+      if (!job->running()) continue;
+      const TimeNs silent = at - job->last_ns();
+      const bool idle = silent >= options.ended_after_ns && !(options.alive && options.alive(id) == true);
+      const bool shown = options.shown && options.shown(id);
+      out.jobs.push_back(job.get());
+      out.all.push_back({job->claim.owner, shown ? JobOrigin::kShown : job->claim.origin, job->last_ns(),
+                         idle, job->memory_bytes()});
+    }
+    return out;
+  }
+
+  // Makes room for one more job: an ended one is dropped, or a running one gives way.
+  bool make_room(const std::string& id, const JobClaim& wants) {
     while (jobs.size() >= options.jobs_max) {
-      auto oldest = jobs.end();
-      for (auto it = jobs.begin(); it != jobs.end(); ++it)
-        if (!it->second->running() &&
-            (oldest == jobs.end() || it->second->last_ns() < oldest->second->last_ns()))
-          oldest = it;
-      if (oldest == jobs.end()) return false;
-      jobs.erase(oldest);
-      ++counts.jobs_forgotten;
+      if (forget_ended()) continue;
+      const Holders held = holders(wants.at);
+      const auto victim = gives_way(held.all, wants, options.jobs_max);
+      if (!victim) return false;
+      const EngineHolder& holder = held.all[*victim];
+      const auto of_owner = std::count_if(held.all.begin(), held.all.end(),
+                                          [&](const EngineHolder& h) { return h.owner == holder.owner; });
+      give_way(*held.jobs[*victim], EngineLack::kSlot, wants.at,
+               fmt::format("{} held {} of {} engines, and job {} of {} needed one", holder.owner, of_owner,
+                           options.jobs_max, id, wants.owner));
+      ++counts.gave_way_for_slots;
     }
     return true;
   }
 
-  bool runs(const std::string& id) const override {
+  void give_way(LiveJob& job, EngineLack lack, TimeNs at, const std::string& why) {
+    without_engine.add(job.id(), lack, why, at);
+    std::vector<LiveEvent> out;
+    note_lines(job);
+    job.give_way(at, fmt::format("this run lost its engine: {}; what came later is evidence only", why), out);
+    ++counts.jobs_ended;
+    push(out);
+    for (const StreamId id : job.streams().ids()) forget(id);
+  }
+
+  // Lets the largest jobs give way until the engines fit into their memory.
+  void balance_memory(TimeNs at) {
+    while (engine_bytes() > options.memory_max) {
+      const Holders held = holders(at);
+      const auto victim = largest_holder(held.all);
+      if (!victim) return;
+      const EngineHolder& holder = held.all[*victim];
+      give_way(*held.jobs[*victim], EngineLack::kMemory, at,
+               fmt::format("all engines took more than {}, and this one took {}, the most of {}",
+                           format_bytes(options.memory_max), format_bytes(holder.bytes), holder.owner));
+      ++counts.gave_way_for_memory;
+      release_free_memory();
+    }
+  }
+
+  // With room for one report: it needs memory for a while.
+  uint64_t engine_bytes() const {
+    uint64_t out = 0, report = 0;
+    for (const auto& [id, job] : jobs) {
+      out += job->memory_bytes();
+      report = std::max(report, job->report_bytes());
+    }
+    return out + report;
+  }
+
+  LiveJob* running(const std::string& id) override {
     const auto known = jobs.find(id);
-    return known != jobs.end() && known->second->running();
+    return known != jobs.end() && known->second->running() ? known->second.get() : nullptr;
   }
 
   // Null: no engine ingests the data.
-  LiveJob* open(const std::string& id, TimeNs at) override {
+  LiveJob* open(const std::string& id, const StreamInfo& from, TimeNs at) override {
     const auto known = jobs.find(id);
-    if (known != jobs.end() && known->second->running()) return known->second.get();
+    const JobOrigin origin = origin_of(from, options.uid);
+    if (known == jobs.end() || !known->second->running()) return begin(id, {owner_of(from), origin, at});
+    LiveJob& job = *known->second;
+    if (origin > job.claim.origin) job.claim = {owner_of(from), origin, at};
+    return &job;
+  }
+
+  // Whether the job may have an engine: the limits, and a slot.
+  bool gets_engine(const std::string& id, const JobClaim& claim) {
+    if (options.evidence_only.contains(id))
+      without_engine.add(id, EngineLack::kDeaths,
+                         "the daemon ran out of memory twice while it worked on this job", claim.at);
+    if (!without_engine.may_ask(id, claim.at)) return false;
+    const bool shown = options.shown && options.shown(id);
+    if (make_room(id, {claim.owner, shown ? JobOrigin::kShown : claim.origin, claim.at})) return true;
+    without_engine.add(
+        id, EngineLack::kSlot,
+        fmt::format("other jobs hold all {} engines, and {} has its share or is less well known",
+                    options.jobs_max, claim.owner),
+        claim.at);
+    return false;
+  }
+
+  // Begins a run of a job that does not run.
+  LiveJob* begin(const std::string& id, const JobClaim& claim) {
+    const TimeNs at = claim.at;
     if (restoring)
       if (const auto end = over.find(id); end != over.end() && at <= end->second) return nullptr;
-    if (known != jobs.end()) jobs.erase(known);
-    if (!make_room()) return nullptr;
-    auto job = std::make_unique<LiveJob>(id, next_run[id]++, options, parsing);
+    if (!gets_engine(id, claim)) return nullptr;
+    without_engine.remove(id);
+    jobs.erase(id);
+    auto job = std::make_unique<LiveJob>(id, next_run[id]++, LiveJob::Parts{options, parsing, pools});
     LiveJob& out = *jobs.emplace(id, std::move(job)).first->second;
+    out.claim = claim;
     out.due.report_ns = at + options.report_every_ns;
     std::vector<LiveEvent> started;
     if (const auto said = judgements.find({id, out.run()}); said != judgements.end())
@@ -131,13 +248,17 @@ struct LiveJobs::Impl final : JobTable {
     LiveStream& stream = known->second;
     const TimeNs at = piece.time_ns == kNoTime ? now : piece.time_ns;
     if (stream.info.kind == OriginKind::kKernel) return ingest_kernel(stream, piece, at);
+    const Working working(options, job_of(stream));
     RoutedJob* job = router.route(stream, piece, at);
     counts.broken_trace_lines = router.broken_trace_lines();
+    counts.kept_out = router.kept_out();
     if (job) after(static_cast<LiveJob&>(*job), at);
+    balance_memory(at);
   }
 
   void refuse(LiveStream& stream, const Piece& piece) override {
     if (!restoring) counts.bytes_refused += piece.bytes.size();
+    without_engine.count(job_of(stream), piece.bytes.size(), piece.time_ns);
     if (stream.info.kind == OriginKind::kFile) stream.lines_before += count_lines(piece.bytes);
   }
 
@@ -164,20 +285,22 @@ struct LiveJobs::Impl final : JobTable {
     std::vector<KernelLine> lines = read_kernel(stream, piece.bytes);
     for (auto& [id, job] : jobs) {
       if (!job->running()) continue;
+      const Working working(options, id);
       job->ingest_kernel(stream, lines, at);
       after(*job, at);
     }
+    balance_memory(at);
     backlog.keep(stream.info.id, std::move(lines));
   }
 
   // ---- other hosts
 
   // As job_for. Data of a host that is older than the job's end on other hosts is late and begins no run.
-  LiveJob* remote_job(const std::string& id, TimeNs at, bool begins) {
+  LiveJob* remote_job(const std::string& id, const std::string& host, TimeNs at, bool begins) {
     const auto known = jobs.find(id);
     if (known != jobs.end() && known->second->running()) return known->second.get();
     if (!begins || (known != jobs.end() && at <= known->second->last_ns())) return nullptr;
-    return open(id, at);
+    return begin(id, {"host " + host, JobOrigin::kWatched, at});
   }
 
   void ingest_remote(const RemoteBatch& batch, const Piece& piece, TimeNs now) {
@@ -192,16 +315,19 @@ struct LiveJobs::Impl final : JobTable {
       const bool reported = piece.time_ns >= 0 && piece.time_ns < kTimesEnd;
       const TimeNs at = reported ? piece.time_ns : now;
       const auto job_of = [&](const auto& id, TimeNs when, bool begins) {
-        return remote_job(id, when, begins);
+        return remote_job(id, batch.host, when, begins);
       };
+      const Working working(options, stream ? stream->job() : "");
       LiveJob* job = stream ? stream->ingest(piece, {at, restoring ? at : now}, job_of) : nullptr;
       if (!stream || stream->blocks_lost() > lost) {
         ++counts.remote_blocks_lost;
         counts.remote_lost_of = batch.host;
       }
       if (job) after(*job, at);
+      if (!job && stream) without_engine.count(stream->job(), piece.bytes.size(), at);
       const auto agent = agents.find(batch.host);
       if (job && agent != agents.end()) job->agent_away(batch.host, agent->second);
+      balance_memory(at);
     }
     if (piece.ends) remote.end(key);
   }
@@ -219,6 +345,7 @@ struct LiveJobs::Impl final : JobTable {
 
   void report(LiveJob& job, TimeNs now, bool hangs, bool at_once = false) {
     const TimeNs began = options.timer ? options.timer() : 0;
+    const Working working(options, job.id());
     std::vector<LiveEvent> out;
     job.make_report(now, hangs, at_once || restoring, out);
     push(out);
@@ -228,13 +355,18 @@ struct LiveJobs::Impl final : JobTable {
     schedule.reported(job, now, cost);
   }
 
-  void end(LiveJob& job, TimeNs now) {
+  void note_lines(const LiveJob& job) {
     for (const auto& [id, lines] : job.lines_of_streams())
       if (const auto known = streams.find(id); known != streams.end()) known->second.lines_before = lines;
     lines_of_ended += job.lines();
     refused_of_ended += job.refused();
+  }
+
+  void end(LiveJob& job, TimeNs now) {
+    note_lines(job);
+    const Working working(options, job.id());
     std::vector<LiveEvent> out;
-    job.end(now, options.pool, out);
+    job.end(now, out);
     ++counts.jobs_ended;
     push(out);
     for (const StreamId id : job.streams().ids()) forget(id);
@@ -253,6 +385,18 @@ struct LiveJobs::Impl final : JobTable {
     for (const auto& [id, job] : jobs)
       if (job->running()) counts.lines += job->lines();
   }
+
+  void count_engines() {
+    constexpr size_t kNamed = 5;
+    counts.engine_bytes = engine_bytes();
+    counts.engine_bytes_max = options.memory_max;
+    counts.without_engine = without_engine.all().size();
+    counts.named_without_engine.clear();
+    for (const auto& [id, job] : without_engine.all()) {
+      if (counts.named_without_engine.size() == kNamed) break;
+      counts.named_without_engine.push_back(id);
+    }
+  }
 };
 
 LiveJobs::LiveJobs(LiveOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {}
@@ -266,12 +410,19 @@ void LiveJobs::ingest(const PieceBatch& batch, TimeNs now) {
 }
 
 void LiveJobs::ingest(const RemoteBatch& batch, TimeNs now) {
-  for (const StreamInfo& info : batch.batch.opened) {
-    if (info.kind != OriginKind::kCondensed) continue;  // a mark: the agent's own position
+  // A session ends the job's earlier one, whose last block may be in the same batch.
+  std::map<StreamId, const StreamInfo*> opened;
+  for (const StreamInfo& info : batch.batch.opened)
+    if (info.kind == OriginKind::kCondensed) opened.emplace(info.id, &info);  // others are marks
+  const auto open = [&](const StreamInfo& info) {
     impl_->remote.open({batch.epoch, info.id}, batch.host, info,
                        wire::rule_finder(impl_->options.rules.get()));
+  };
+  for (const Piece& piece : batch.batch.pieces) {
+    if (const auto known = opened.extract(piece.stream)) open(*known.mapped());
+    impl_->ingest_remote(batch, piece, now);
   }
-  for (const Piece& piece : batch.batch.pieces) impl_->ingest_remote(batch, piece, now);
+  for (const auto& [id, info] : opened) open(*info);
   impl_->count_lines_taken();
 }
 
@@ -285,6 +436,8 @@ void LiveJobs::agent_away(const std::string& host, TimeNs since) {
 
 std::optional<TimeNs> LiveJobs::tick(TimeNs now) {
   CULPRIT_CHECK(impl_->owner.here());
+  if (!impl_->behind) impl_->without_engine.forget(now, impl_->options.ended_after_ns);
+  impl_->count_engines();
   if (impl_->behind) return std::nullopt;
   std::optional<TimeNs> next;
   for (auto& [id, job] : impl_->jobs) {
@@ -293,6 +446,7 @@ std::optional<TimeNs> LiveJobs::tick(TimeNs now) {
     const TimeNs at = impl_->schedule.next_check(*job, now);
     next = std::min(next.value_or(at), at);
   }
+  impl_->balance_memory(now);
   return next;
 }
 
@@ -349,6 +503,17 @@ std::optional<uint32_t> LiveJobs::run_of(const std::string& job) const {
 std::vector<LiveJobSummary> LiveJobs::jobs() const {
   std::vector<LiveJobSummary> out;
   for (const auto& [id, job] : impl_->jobs) out.push_back(job->summary());
+  for (const auto& [id, job] : impl_->without_engine.all()) {
+    LiveJobSummary& summary = out.emplace_back();
+    summary.id = id;
+    const auto next = impl_->next_run.find(id);
+    summary.run = next == impl_->next_run.end() ? 0 : next->second;
+    summary.first_ns = job.since_ns;
+    summary.last_ns = job.last_ns;
+    summary.bytes = job.bytes;
+    summary.has_engine = false;
+    summary.note = job.note;
+  }
   std::stable_sort(out.begin(), out.end(),
                    [](const LiveJobSummary& a, const LiveJobSummary& b) { return a.first_ns > b.first_ns; });
   return out;
@@ -399,6 +564,14 @@ void LiveJobs::change(const detect::StallOptions& hang, TimeNs ended_after_ns) {
 
 void LiveJobs::set_healthy(std::vector<std::string> jobs) { impl_->options.healthy = std::move(jobs); }
 
+void LiveJobs::set_memory(uint64_t bytes_max) { impl_->options.memory_max = bytes_max; }
+
+std::vector<std::string> LiveJobs::drain_notices(TimeNs now) {
+  std::vector<std::string> out;
+  if (auto sentence = impl_->without_engine.drain_sentence(now)) out.push_back(std::move(*sentence));
+  return out;
+}
+
 void LiveJobs::overran(const std::string& rule) {
   CULPRIT_CHECK(impl_->owner.here());
   for (auto& [id, job] : impl_->jobs) job->overran(rule);
@@ -412,7 +585,16 @@ size_t LiveJobs::running() const {
                                            [](const auto& j) { return j.second->running(); }));
 }
 
-const detect::Pool& LiveJobs::pool() const { return impl_->options.pool; }
+const NormalPools& LiveJobs::pools() const { return impl_->pools; }
+
+size_t LiveJobs::forget_taught(const std::string& job) {
+  CULPRIT_CHECK(impl_->owner.here());
+  const size_t out = impl_->pools.forget(job);
+  for (auto& [id, running] : impl_->jobs)
+    if (out > 0) running->choose_pool();
+  return out;
+}
+
 const LiveCounts& LiveJobs::counts() const { return impl_->counts; }
 
 }  // namespace culprit::app

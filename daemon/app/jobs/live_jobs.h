@@ -12,15 +12,16 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "app/jobs/live_event.h"
+#include "app/jobs/normal_pools.h"
 #include "base/limits.h"
 #include "base/time.h"
-#include "core/detect/logs/pool.h"
 #include "core/detect/logs/stall.h"
 #include "core/rules/run.h"
 #include "model/piece.h"
@@ -35,13 +36,21 @@ struct LiveOptions {
   std::shared_ptr<rules::Ruleset> rules;  // null: none
   rules::FunctionWatch* watch = nullptr;  // borrowed: called around each call of a rule's function
   std::vector<std::string> quarantined;   // ids of rules that do not run
-  detect::Pool pool;                      // healthy jobs; grows with jobs that end well
+  std::vector<TaughtJob> taught;          // of healthy jobs that ended before; taken by LiveJobs
   std::vector<std::string> healthy;       // jobs that count as healthy even with findings
   Zone zone;                              // for times without a zone
   detect::StallOptions hang;              // FORMATS.md section 8 [hang]
   TimeNs ended_after_ns = 120 * kNsPerSecond;  // end of a job without processes after this silence
   TimeNs report_every_ns = 10 * kNsPerSecond;  // interval of reports that are not urgent
   size_t jobs_max = limits::kLiveJobs;
+  uint64_t memory_max = UINT64_MAX;     // of all engines: beyond it the largest job gives way
+  std::set<std::string> evidence_only;  // jobs that get no engine
+  // Called with the job that an engine works on next, and with "" after it. May be empty.
+  std::function<void(std::string_view job)> working = {};
+  // Whether the kernel shows processes of the job, by their control group. Empty: of no job.
+  std::function<bool(const std::string& job)> shown = {};
+  // The users of these processes. Empty: none is seen.
+  std::function<std::set<uint32_t>(const std::string& job)> users_of = {};
   // Whether the job has processes on this host; nothing if unknown. Called at most once a second for a silent
   // job, less often for a running one. Empty: always unknown.
   std::function<std::optional<bool>(const std::string& job)> alive = {};
@@ -63,9 +72,15 @@ struct RunEnd {
 struct LiveCounts {
   uint64_t lines = 0, bytes = 0;  // lines ingested by engines; bytes of all pieces
   uint64_t jobs_started = 0, jobs_ended = 0;
-  uint64_t jobs_forgotten = 0;      // ended jobs dropped to make room
+  uint64_t jobs_forgotten = 0;                      // ended jobs dropped to make room
+  uint64_t gave_way_for_slots = 0;                  // running jobs whose engine another job got
+  uint64_t gave_way_for_memory = 0;                 // running jobs whose engine took too much memory
+  uint64_t engine_bytes = 0, engine_bytes_max = 0;  // memory of all engines now, and its limit
+  size_t without_engine = 0;                        // jobs whose data is evidence only
+  std::vector<std::string> named_without_engine;    // a few of them
   uint64_t bytes_refused = 0;       // beyond the limits of jobs and sources: kept as evidence only
   uint64_t broken_trace_lines = 0;  // kept as evidence only
+  uint64_t kept_out = 0;            // lines and records for jobs of another user: kept as evidence only
   uint64_t remote_blocks = 0, remote_blocks_lost = 0;  // from agents of other hosts; unreadable ones
   uint64_t remote_bytes = 0;                           // of these blocks
   std::string remote_lost_of;                          // host of the last lost block
@@ -94,6 +109,8 @@ class LiveJobs {
   void ingest(const RemoteBatch& batch, TimeNs now);
   // The host's agent is disconnected since then (wall clock), or back (kNoTime). Its silence proves nothing.
   void agent_away(const std::string& host, TimeNs since);
+  // Sentences for the log.
+  std::vector<std::string> drain_notices(TimeNs now);
   // Does what depends on time alone: hangs, ends, due reports; nothing before caught_up(). Returns the time
   // of the next call, if any. Call it after ingest() and at that time; cheap if nothing is due.
   std::optional<TimeNs> tick(TimeNs now);
@@ -113,7 +130,8 @@ class LiveJobs {
   // last report and reports have not used up their share of the time.
   std::optional<Report> report(const std::string& job, TimeNs now);
   std::optional<uint32_t> run_of(const std::string& job) const;  // run of report()
-  std::vector<LiveJobSummary> jobs() const;                      // newest first
+  // Newest first. A job without an engine is a run of its own with a note, also if an earlier run had one.
+  std::vector<LiveJobSummary> jobs() const;
   // Whether the last report of the job is fully announced.
   bool settled(const std::string& job) const;
   // A person's judgement of a diagnosis. Its run may not be restored yet.
@@ -132,12 +150,15 @@ class LiveJobs {
   void change(const detect::StallOptions& hang, TimeNs ended_after_ns);
   // Ids of healthy jobs, for jobs that end from now on.
   void set_healthy(std::vector<std::string> jobs);
+  void set_memory(uint64_t bytes_max);  // see LiveOptions::memory_max
   // A rule's function took too long: given to all engines (core::RuleOverran).
   void overran(const std::string& rule);
   size_t running() const;
   size_t remote_streams() const;
   size_t streams() const;  // streams in memory: growing ones, and ended ones of running jobs
-  const detect::Pool& pool() const;
+  const NormalPools& pools() const;
+  // Takes back what the runs of a job taught, also from running jobs. Returns the number of runs.
+  size_t forget_taught(const std::string& job);
   const LiveCounts& counts() const;
 
  private:

@@ -129,9 +129,10 @@ std::optional<std::string> container_of(std::string_view above, std::string_view
 
 // Job of a process by its control group. `certain`: a job manager created the group for one job. Otherwise a
 // container or a unit of one run, where other facts (Slurm in a container) may override it.
+// `delegated`: below a user's own manager (user@1000.service), where that user creates groups of any name.
 struct GroupJob {
   std::string job;
-  bool certain = false;
+  bool certain = false, delegated = false;
 };
 
 // From lines such as "0::/system.slice/slurmstepd.scope/job_123/step_0/user".
@@ -142,24 +143,26 @@ std::optional<GroupJob> job_of_cgroup(std::string_view text) {
     const size_t second = colon == line.npos ? colon : line.find(':', colon + 1);
     if (second == line.npos) continue;
     const auto parts = split(line.substr(second + 1), '/');
-    bool slurm = false, pods = false;
+    bool slurm = false, pods = false, delegated = false;
     std::string_view above;
     for (const std::string_view part : parts) {
-      slurm = slurm || part.starts_with("slurm");
-      pods = pods || part.starts_with("kubepods");
+      delegated = delegated || part.starts_with("user@");
+      slurm = !delegated && (slurm || part.starts_with("slurm"));
+      pods = !delegated && (pods || part.starts_with("kubepods"));
       if (slurm && part.starts_with("job_") && number<uint32_t>(part.substr(4)))
         return GroupJob{std::string(part.substr(4)), true};
       if (pods)
         if (auto pod = pod_of(part)) return GroupJob{std::move(*pod), true};
       if (!out)
-        if (auto container = container_of(above, part)) out = GroupJob{std::move(*container), false};
+        if (auto container = container_of(above, part))
+          out = GroupJob{std::move(*container), false, delegated};
       above = part;
     }
     // systemd-run: a unit created for one run.
     const std::string_view last = parts.empty() ? std::string_view() : parts.back();
     const bool unit = last.ends_with(".service") || last.ends_with(".scope");
     if (!out && last.starts_with("run-") && unit && is_name(last))
-      out = GroupJob{std::string(last.substr(0, last.rfind('.'))), false};
+      out = GroupJob{std::string(last.substr(0, last.rfind('.'))), false, delegated};
   }
   return out;
 }
@@ -169,6 +172,7 @@ struct ProcessClaim {
   std::optional<std::string> certain;  // from a job manager's group, or from the environment
   std::optional<std::string> group;    // from a container or a unit
   bool barred = false, by_environment = false;
+  bool by_user = false;  // the group is below the user's own manager
 };
 
 ProcessClaim reported_by(const std::string& folder) {
@@ -178,6 +182,7 @@ ProcessClaim reported_by(const std::string& folder) {
     out.certain = std::move(group->job);
     return out;
   }
+  out.by_user = group && group->delegated;
   if (group) out.group = std::move(group->job);
   out.certain = job_of_environment(read_some(folder + "/environ", &out.barred));
   out.by_environment = out.certain.has_value();
@@ -261,6 +266,7 @@ bool holds_word(std::string_view text, std::string_view word) {
 void inherit_jobs(ProcessView& view, const std::unordered_map<uint32_t, ProcessClaim>& reported) {
   for (auto& [pid, process] : view.processes) {
     std::optional<std::string> group;
+    bool by_user = false;
     uint32_t at = pid;
     for (int i = 0; i < kParents && at > 1 && process.job.empty(); ++i) {
       const auto known = reported.find(at);
@@ -270,10 +276,13 @@ void inherit_jobs(ProcessView& view, const std::unordered_map<uint32_t, ProcessC
         process.job = *known->second.certain;
         process.by_environment = known->second.by_environment;
       }
-      if (!group) group = known->second.group;
+      if (!group && known->second.group) group = known->second.group, by_user = known->second.by_user;
       at = there->second.parent;
     }
-    if (process.job.empty() && group) process.job = *group;
+    if (process.job.empty() && group) {
+      process.job = *group;
+      process.by_user = by_user;
+    }
   }
 }
 

@@ -31,6 +31,7 @@ struct ProcessView {
     bool barred = false;          // its environment and its files are not readable
     std::string job;              // of itself or an ancestor; empty: none
     bool by_environment = false;  // known only from SLURM_JOB_ID
+    bool by_user = false;         // known only from a group below the user's own manager
   };
   std::unordered_map<uint32_t, Process> processes;            // by pid, without zombies
   std::map<std::pair<uint64_t, uint64_t>, uint32_t> writers;  // (device, inode) -> pid of a writer

@@ -8,6 +8,11 @@
 #include "base/hash.h"
 
 namespace culprit::app {
+namespace {
+
+constexpr size_t kHeard = 256;  // users of a session, by their data
+
+}  // namespace
 
 RemoteStream::RemoteStream(std::string host, StreamInfo info, wire::LineExpander::FindRule find)
     : host_(std::move(host)),
@@ -28,6 +33,8 @@ LiveJob* RemoteStream::ingest(const Piece& piece, At at, const JobOf& job_of) {
   if (id && id->number == 0) {
     reader_ = std::make_unique<wire::InputReader>(find_);
     sources_.clear();
+    heard_.clear();
+    heard_by_ = {};
     reported_troubles_ = false;
   }
   const bool goes_on = reader_ && id && (id->number == 0 || id->session == reader_->session());
@@ -74,7 +81,23 @@ void RemoteStream::report_troubles() {
   }
 }
 
+// Each run learns it with its first data.
+void RemoteStream::feed_heard(LiveJob& job, TimeNs now) {
+  if (heard_by_ != std::pair<const LiveJob*, uint32_t>(&job, job.run())) heard_fed_ = 0;
+  heard_by_ = {&job, job.run()};
+  while (heard_fed_ < heard_.size()) job.ingest_remote(host_, heard_[heard_fed_++], now);
+}
+
+// Before the inputs, so that the run knows of a further user no later than of that user's lines.
+void RemoteStream::note_owner(LiveJob& job) {
+  if (owner_of_ == &job && owner_run_ == job.run()) return;
+  owner_of_ = &job;
+  owner_run_ = job.run();
+  job.add_remote_owner(info_.uid);
+}
+
 SourceId RemoteStream::open(SourceInfo info, TimeNs) {
+  info.agent = host_;
   sources_.push_back({std::move(info), 0, nullptr, 0, {}});
   return static_cast<SourceId>(sources_.size() - 1);
 }
@@ -90,6 +113,10 @@ std::optional<SourceId> RemoteStream::source_here(LiveJob& job, RemoteSource& so
 }
 
 void RemoteStream::on_input(core::Input input, TimeNs now) {
+  if (const auto* heard = std::get_if<core::TraceHeard>(&input)) {
+    if (heard_.size() < kHeard) heard_.push_back(*heard);
+    return;
+  }
   auto* lines = std::get_if<core::LogInput>(&input);
   // Reading problems alone may arrive after an end and begin no run.
   const bool begins = lines ? !lines->batch->lines.empty()
@@ -97,6 +124,7 @@ void RemoteStream::on_input(core::Input input, TimeNs now) {
                                   !std::holds_alternative<detect::RankExited>(input) &&
                                   !std::holds_alternative<core::NonLogRead>(input);
   LiveJob* job = job_for(begins);
+  if (job) note_owner(*job);
   if (job && begins) took_ = job;
   if (lines) {
     RemoteSource& source = sources_[lines->batch->source];
@@ -108,6 +136,7 @@ void RemoteStream::on_input(core::Input input, TimeNs now) {
     job->add_remote_bytes(lines->batch->range_bytes);
   }
   if (!job) return;
+  feed_heard(*job, now);
   if (!unreported_.empty()) report(std::exchange(unreported_, {}));
   if (auto* problem = std::get_if<core::ProblemSeen>(&input))
     problem->problem.what = host_ + ": " + problem->problem.what;

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "core/diagnose/causes.h"
 #include "core/diagnose/confidence.h"
+#include "core/diagnose/speakers.h"
 #include "core/diagnose/suspects.h"
 #include "core/diagnose/words.h"
 
@@ -244,6 +245,7 @@ class Correlator {
       for (const Suspect& s : d.hosts)
         if (s.host && std::ranges::find(d.action.targets, *s.host) == d.action.targets.end())
           d.action.targets.push_back(*s.host);  // once per host, for any number of its ranks
+    cap_claim(f, d);
     report_.diagnoses.push_back(std::move(d));
   }
 

@@ -12,6 +12,7 @@
 #include "core/detect/logs/ending.h"
 #include "core/diagnose/confidence.h"
 #include "core/diagnose/quiet_rank.h"
+#include "core/diagnose/speakers.h"
 #include "core/diagnose/subject.h"
 #include "core/diagnose/uncaught.h"
 #include "core/diagnose/whose.h"
@@ -243,9 +244,15 @@ void name_by_launcher(const logs::JobLog& log, const Whose& whose, Sign& sign) {
   sign.ranks.emplace(detect::kNowhere, *rank);
 }
 
+// Whether no learned pool excuses the sign, whatever healthy jobs wrote.
+bool is_alarm(const Sign& sign) {
+  return sign.finding.fatal ||
+         std::ranges::any_of(sign.lines, [](const logs::RuleLine* line) { return line->kernel; });
+}
+
 bool is_harmless(const detect::View& view, const detect::Analysis& a, const Sign& sign, bool reported) {
   if (a.fate.ended_well) return true;
-  if (a.has_pool && !sign.novel && sign.known) return true;
+  if (a.has_pool && !sign.novel && sign.known && !(a.learned_pool && is_alarm(sign))) return true;
   return survived(view, a, sign, reported);
 }
 
@@ -287,12 +294,24 @@ int64_t iteration_of(const logs::JobLog& log, const logs::RuleLine& line) {
 }
 
 // Completes the finding from all lines of the rule: writers, times, novelty.
+// Says who wrote the lines, where that makes them no proof. A scheduler's own log may state that a host is
+// out of service.
+void name_speakers(const detect::View& view, Sign& sign) {
+  Finding& f = sign.finding;
+  f.said_by.uids = users_of(*view.log, sign.lines);
+  f.as_kernel = std::ranges::all_of(sign.lines, [](const logs::RuleLine* line) { return line->kernel; });
+  if (f.said_by.uids.empty() && f.category == Category::kPlatform) return;
+  const std::vector<uint32_t> accused(sign.hosts.begin(), sign.hosts.end());
+  f.said_by.hosts = hearsay_of(view, sign.lines, accused);
+}
+
 Finding complete(const detect::View& view, Sign sign) {
   const logs::JobLog& log = *view.log;
   Finding& f = sign.finding;
   for (const logs::RuleLine* line : sign.lines)
     if (f.evidence.size() < kEvidence) f.evidence.push_back(detect::evidence_of(log, *line));
   f.lines = sign.count;
+  name_speakers(view, sign);
   const logs::LogPlace& first = sign.lines.front()->place;
   f.first_ns = first.time_ns;
   f.last_ns = sign.last->place.time_ns;
@@ -362,6 +381,10 @@ Finding finding_of(const logs::JobLog& log, const logs::RuleLine& line, const ru
   f.first_ns = f.last_ns = line.place.time_ns;
   f.lines = 1;
   f.evidence.push_back(detect::evidence_of(log, line));
+  f.as_kernel = line.kernel;
+  const logs::RuleLine* const lines[] = {&line};
+  f.said_by.uids = users_of(log, lines);
+  cap_claim(f);
   return f;
 }
 

@@ -9,7 +9,7 @@
 namespace culprit::diagnose {
 namespace {
 
-constexpr size_t kTitle = 160;  // bytes
+constexpr size_t kUncaughtTitle = 160;  // bytes
 
 }  // namespace
 
@@ -21,7 +21,7 @@ bool is_planned_exit(std::string_view text) { return text == "SystemExit" || tex
 
 void describe_uncaught(std::string_view text, Finding& f) {
   f.detector = DetectorKind::kTraceback;
-  f.title = shorten(fmt::format("Program ended with an exception: {}", text), kTitle);
+  f.title = shorten(fmt::format("Program ended with an exception: {}", text), kUncaughtTitle);
   if (!logs::traceback_head(logs::without_colours(text))) return;
   f.title = "Program ended in a traceback whose exception is cut off";
   f.category = Category::kUnknown;

@@ -38,6 +38,8 @@ void JobLog::add(LogBatch& batch) {
   impl_->bytes += batch.range_bytes;
 }
 
+void JobLog::mark_alarm(uint32_t form) { impl_->templates.mark_alarm(form); }
+
 void JobLog::renumber_rules(const std::vector<uint32_t>& to) { impl_->events.renumber_rules(to); }
 
 void JobLog::settle() {

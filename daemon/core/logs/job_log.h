@@ -112,6 +112,8 @@ class JobLog {
   // event. An event that a later batch may continue is counted when complete, at the latest with the source's
   // last batch.
   void add(LogBatch& batch);
+  // A form of forms() that is never normal, however many healthy jobs have it.
+  void mark_alarm(uint32_t form);
   // The rules changed: index `rule` becomes `to[rule]`, or kNoRule, which discards the results of that rule.
   static constexpr uint32_t kNoRule = 0xffffffff;
   void renumber_rules(const std::vector<uint32_t>& to);
@@ -133,6 +135,7 @@ class JobLog {
     uint64_t count = 0;     // events of the job; 0: only in the pool
     uint64_t reported = 0;  // part of `count` that the miner has
     uint64_t hash = 0;      // form_hash of its messages
+    bool alarm = false;     // see mark_alarm()
   };
   const std::vector<FormStats>& forms() const;
   // The forms of the last batch, as indexes into forms(): last_forms()[line.form]. Lines of a record that

@@ -30,6 +30,7 @@ class JobTemplates {
   uint32_t form_id(uint64_t hash, std::string_view message);
   // See JobLog::add_pool_form.
   void add_pool_form(uint64_t hash, std::string_view form);
+  void mark_alarm(uint32_t form) { forms_[form].alarm = true; }
   // Notes the level and shape of a form's lines in a batch.
   void add_shape(uint32_t form, const FormSeen& seen);
   // Whether `form` stands for all forms beyond the limit.

@@ -28,6 +28,7 @@ ssize_t read_at(int descriptor, char* out, size_t size, uint64_t offset) {
   while (done < size) {
     const ssize_t n = ::pread(descriptor, out + done, size - done, static_cast<off_t>(offset + done));
     if (n < 0 && errno == EINTR) continue;
+    if (n < 0) note_call(errno);
     if (n < 0) return done > 0 ? static_cast<ssize_t>(done) : -1;
     if (n == 0) break;
     done += static_cast<size_t>(n);
@@ -118,8 +119,14 @@ Reading read_plain(Generation& generation, size_t max) {
   reading.error = n < 0 ? errno : 0;
   reading.bytes.resize(n < 0 ? 0 : static_cast<size_t>(n));
   // After the read: a rewrite before the read is now visible in the beginning.
+  const CallWatch calls;
   const bool as_seen =
       place.offset > 0 || begins_as(beginning_of(generation.file, Compression::kNone), generation.peek);
+  if (calls.failed()) {
+    reading.error = CallWatch::error();
+    reading.bytes.clear();
+    return is(ReadResult::kFailed);
+  }
   const auto other = as_seen ? unless_stands() : ReadResult::kChanged;
   if (other) {
     reading.bytes.clear();
@@ -161,6 +168,14 @@ Reading read_compressed(Generation& generation, size_t max) {
   if (!bytes.empty()) {
     taken(generation, bytes, 0);
     reading.result = ReadResult::kBytes;
+    return reading;
+  }
+  if (generation.decoder->read_error() != 0) {
+    // Decoded again from the beginning.
+    reading.error = generation.decoder->read_error();
+    reading.result = ReadResult::kFailed;
+    generation.decoder.reset();
+    generation.tail.clear();
     return reading;
   }
   generation.ended = true;
@@ -207,6 +222,7 @@ std::string beginning_of(const Descriptor& file, Compression compression) {
   }
   const auto decoder = decoder_over(file, compression, "");
   head.resize(decoder ? decoder->read(head.data(), head.size()) : 0);
+  note_call(decoder ? decoder->read_error() : ENOMEM);
   return head;
 }
 
@@ -226,11 +242,15 @@ Reach reaches(const Descriptor& file, Compression compression, const FilePlace& 
   }
   if (place.offset > kSkipBytes) return Reach::kWhole;
   const auto decoder = decoder_over(file, compression, "");
-  if (!decoder) return Reach::kOther;
+  if (!decoder) {
+    note_call(ENOMEM);
+    return Reach::kOther;
+  }
   std::string bytes, tail;
   for (uint64_t left = place.offset; left > 0; left -= bytes.size()) {
     bytes.resize(std::min<uint64_t>(limits::kPieceBytes, left));
     bytes.resize(decoder->read(bytes.data(), bytes.size()));
+    note_call(decoder->read_error());
     if (bytes.empty()) return Reach::kShorter;
     tail.append(bytes);
     tail.erase(0, tail.size() - std::min<size_t>(tail.size(), place.tail_bytes));

@@ -25,8 +25,9 @@ struct Generation {
   std::string tail;   // the bytes behind the hash `place.tail`, as far as they are in memory
   uint64_t seen = 0;  // size at the last check
   TimeNs modified_ns = kNoTime;
-  bool verified = false;  // since it was opened or restored, its beginning was found to match
-  bool ended = false;     // of a compressed file: completely decoded
+  std::optional<TimeNs> failing_since;  // monotonic: its reads fail
+  bool verified = false;                // since it was opened or restored, its beginning was found to match
+  bool ended = false;                   // of a compressed file: completely decoded
   std::optional<Gap> gap_before;
   FilePlace peek;       // fingerprint at the last check, before any byte was read
   bool copied = false;  // a copy: bytes written between the copy and the truncation are lost

@@ -17,6 +17,7 @@
 #include "base/limits.h"
 #include "base/text.h"
 #include "ingest/file.h"
+#include "io/descriptors.h"
 
 namespace culprit::ingest {
 namespace {
@@ -64,7 +65,7 @@ bool take_number(std::string_view* rest, T* out) {
   return true;
 }
 
-bool take_char(std::string_view* rest, char c) {
+bool skip_char(std::string_view* rest, char c) {
   if (rest->empty() || rest->front() != c) return false;
   rest->remove_prefix(1);
   return true;
@@ -134,8 +135,8 @@ RingRange ring_range(const RingCounts& counts, uint64_t capacity, uint64_t next)
 std::optional<RingName> parse_ring_name(std::string_view name) {
   RingName out;
   std::string_view rest = name;
-  if (!take_number(&rest, &out.pid) || !take_char(&rest, '-') || !take_number(&rest, &out.tid) ||
-      !take_char(&rest, '-') || !take_number(&rest, &out.start))
+  if (!take_number(&rest, &out.pid) || !skip_char(&rest, '-') || !take_number(&rest, &out.tid) ||
+      !skip_char(&rest, '-') || !take_number(&rest, &out.start))
     return std::nullopt;
   out.making = rest == ".ring.tmp";
   if (!out.making && rest != ".ring") return std::nullopt;
@@ -145,7 +146,7 @@ std::optional<RingName> parse_ring_name(std::string_view name) {
 std::optional<RingName> parse_stacks_name(std::string_view name) {
   RingName out;
   std::string_view rest = name;
-  if (!take_number(&rest, &out.pid) || !take_char(&rest, '-') || !take_number(&rest, &out.start) ||
+  if (!take_number(&rest, &out.pid) || !skip_char(&rest, '-') || !take_number(&rest, &out.start) ||
       rest != ".stacks")
     return std::nullopt;
   return out;
@@ -181,7 +182,8 @@ Result<RingFile> RingFile::open(int folder, const std::string& name) {
   if (!S_ISREG(status.st_mode)) return no_ring(name + ": not a regular file");
   RingFile file;
   file.descriptor_ = openat(folder, name.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-  if (file.descriptor_ < 0 && (errno == EMFILE || errno == ENFILE))
+  const bool missing = file.descriptor_ < 0 && (errno == EMFILE || errno == ENFILE);
+  if (missing || io::is_reserved(file.descriptor_))
     return fail(ErrorCode::kLimit, name + ": too many open files: raise LimitNOFILE of the unit");
   if (file.descriptor_ < 0 || fstat(file.descriptor_, &status) != 0)
     return tl::unexpected(system_error(name, errno));

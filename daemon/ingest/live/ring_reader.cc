@@ -18,6 +18,7 @@
 
 #include "ingest/file.h"
 #include "ingest/live/ring_file.h"
+#include "ingest/live/trusted_path.h"
 #include "model/comm.h"
 
 namespace culprit::ingest {
@@ -54,14 +55,14 @@ struct EarlierPosition {
 // Fills in unknown fields of records from the ring's header. Done before storing: the ring may be deleted
 // before the records are read again.
 void name_writer(const RingHeader& header, std::string& records) {
-  constexpr size_t kRankAt = offsetof(CommRecord, rank), kDeviceAt = offsetof(CommRecord, device);
+  constexpr size_t kRecordRankAt = offsetof(CommRecord, rank), kRecordDeviceAt = offsetof(CommRecord, device);
   const auto fill = [&records](size_t at, uint32_t value) {
     if (std::memcmp(&records[at], &kCommUnknown, sizeof value) == 0)
       std::memcpy(&records[at], &value, sizeof value);
   };
   for (size_t at = 0; at + kRingRecordBytes <= records.size(); at += kRingRecordBytes) {
-    fill(at + kRankAt, header.rank);
-    fill(at + kDeviceAt, header.device);
+    fill(at + kRecordRankAt, header.rank);
+    fill(at + kRecordDeviceAt, header.device);
   }
 }
 
@@ -188,8 +189,13 @@ void RingReader::Impl::report(bool* reported, Error error, RingRead* out) {
 
 void RingReader::Impl::look_at_folder(const Round& round, RingRead* out) {
   Opened folder;
-  folder.descriptor = open(options_.folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder.descriptor < 0 || fstat(folder.descriptor, &folder.status) != 0) {
+  const Result<int> opened = open_trusted_folder(options_.folder, geteuid());
+  if (!opened) {
+    report(&reported_folder_, {opened.error().code, options_.folder + ": " + opened.error().text}, out);
+    return;
+  }
+  folder.descriptor = *opened;
+  if (fstat(folder.descriptor, &folder.status) != 0) {
     report(&reported_folder_, system_error(options_.folder, errno), out);
     return;
   }
@@ -539,7 +545,7 @@ void RingReader::Impl::end(Ring* ring, const Round& round, RingRead* out) {
 
 void RingReader::Impl::remove(Ring* ring) {
   Opened folder;
-  folder.descriptor = open(options_.folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  folder.descriptor = open_trusted_folder(options_.folder, geteuid()).value_or(-1);
   const char* name = ring->name.c_str();
   const bool named =
       folder.descriptor >= 0 && fstatat(folder.descriptor, name, &folder.status, AT_SYMLINK_NOFOLLOW) == 0 &&

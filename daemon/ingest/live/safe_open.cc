@@ -15,6 +15,8 @@
 #include <utility>
 
 #include "ingest/file.h"
+#include "ingest/live/trusted_path.h"
+#include "io/descriptors.h"
 
 namespace culprit::ingest {
 namespace {
@@ -43,6 +45,8 @@ Look look_of(const struct stat& status) {
   look.size = static_cast<uint64_t>(std::max<off_t>(status.st_size, 0));
   look.allocated = static_cast<uint64_t>(status.st_blocks) * 512;
   look.modified_ns = status.st_mtim.tv_sec * kNsPerSecond + status.st_mtim.tv_nsec;
+  look.changed_ns = status.st_ctim.tv_sec * kNsPerSecond + status.st_ctim.tv_nsec;
+  look.uid = status.st_uid;
   look.regular = S_ISREG(status.st_mode);
   look.linked = status.st_nlink > 0;
   return look;
@@ -71,7 +75,41 @@ Entry::Type type_of(int folder, const dirent& entry) {
   return S_ISLNK(status.st_mode) ? Entry::Type::kLink : Entry::Type::kOther;
 }
 
+// CallWatch: uncertain failures, and the errno of the last one.
+thread_local uint64_t uncertain_calls = 0;
+thread_local int uncertain_error = 0;
+
 }  // namespace
+
+CallWatch::CallWatch() : before_(uncertain_calls) {}
+bool CallWatch::failed() const { return uncertain_calls != before_; }
+int CallWatch::error() { return uncertain_error; }
+
+bool is_uncertain(int error) {
+  switch (error) {
+    case 0:
+    case ENOENT:
+    case ENOTDIR:
+    case ELOOP:
+    case EACCES:
+    case EPERM:
+    case EINVAL:
+    case EXDEV:
+    case ENXIO:
+    case ESTALE:
+    case ENAMETOOLONG:
+    case EOVERFLOW:
+      return false;
+    default:
+      return true;
+  }
+}
+
+int note_call(int error) {
+  if (!is_uncertain(error)) return error;
+  ++uncertain_calls;
+  return uncertain_error = error;
+}
 
 Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
   if (this != &other) {
@@ -87,7 +125,7 @@ int Descriptor::release() { return std::exchange(number_, -1); }
 
 int look_at(int descriptor, Look& out) {
   struct stat status;
-  if (::fstat(descriptor, &status) != 0) return errno;
+  if (::fstat(descriptor, &status) != 0) return note_call(errno);
   out = look_of(status);
   return 0;
 }
@@ -98,17 +136,25 @@ std::string reason_of(int error) {
   return system_error("x", error).text.substr(3);
 }
 
-int SafeFolder::open(const std::string& path) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) return errno;
-  root_ = Descriptor(descriptor);
-  return 0;
+Status SafeFolder::open(const std::string& path) {
+  const auto opened = open_trusted_folder(path, ::geteuid());
+  if (!opened) return tl::unexpected(opened.error());
+  root_ = Descriptor(*opened);
+  if (io::is_reserved(root_.get())) {
+    close();
+    return fail(ErrorCode::kIo, reason_of(EMFILE));
+  }
+  return {};
 }
 
 bool SafeFolder::still_at(const std::string& path) const {
+  if (!root_.is_open()) return false;
+  const auto opened = open_trusted_folder(path, ::geteuid());
+  if (!opened) return false;
+  const Descriptor there(*opened);
   struct stat now, ours;
-  return root_.is_open() && ::stat(path.c_str(), &now) == 0 && ::fstat(root_.get(), &ours) == 0 &&
-         now.st_dev == ours.st_dev && now.st_ino == ours.st_ino;
+  return ::fstat(there.get(), &now) == 0 && ::fstat(root_.get(), &ours) == 0 && now.st_dev == ours.st_dev &&
+         now.st_ino == ours.st_ino;
 }
 
 bool SafeFolder::is_local(const std::string& below) const {
@@ -123,7 +169,7 @@ int SafeFolder::look(const std::string& below, Look& out) const {
   // A link on the way is checked here by its target; open_file() refuses it.
   before_call();
   struct stat status;
-  if (::fstatat(root_.get(), name_for(below), &status, AT_SYMLINK_NOFOLLOW) != 0) return errno;
+  if (::fstatat(root_.get(), name_for(below), &status, AT_SYMLINK_NOFOLLOW) != 0) return note_call(errno);
   out = look_of(status);
   return 0;
 }
@@ -131,7 +177,7 @@ int SafeFolder::look(const std::string& below, Look& out) const {
 int SafeFolder::open_file(const std::string& below, Descriptor& out) const {
   Descriptor file;
   before_call();
-  if (const int error = open_below(below, kFileFlags, file)) return error;
+  if (const int error = open_below(below, kFileFlags, file)) return note_call(error);
   Look look;
   if (const int error = look_at(file.get(), look)) return error;
   if (!look.regular) return EINVAL;
@@ -173,12 +219,25 @@ int SafeFolder::list(const std::string& below, size_t max, std::vector<Entry>& o
 TimeNs SafeFolder::born_ns(const std::string& below) const {
   before_call();
   struct statx status;
-  if (::statx(root_.get(), name_for(below), AT_SYMLINK_NOFOLLOW, STATX_BTIME, &status) != 0) return kNoTime;
+  if (::statx(root_.get(), name_for(below), AT_SYMLINK_NOFOLLOW, STATX_BTIME, &status) != 0) {
+    note_call(errno == ENOSYS ? 0 : errno);
+    return kNoTime;
+  }
   if ((status.stx_mask & STATX_BTIME) == 0) return kNoTime;
   return status.stx_btime.tv_sec * kNsPerSecond + status.stx_btime.tv_nsec;
 }
 
 int SafeFolder::open_below(const std::string& below, int flags, Descriptor& out) const {
+  int error = open_any(below, flags, out);
+  if (error == 0 && io::is_reserved(out.get())) {
+    out = Descriptor();
+    error = EMFILE;
+  }
+  shortage_ |= error == EMFILE || error == ENFILE;
+  return error;
+}
+
+int SafeFolder::open_any(const std::string& below, int flags, Descriptor& out) const {
   if (!openat2_refused_) {
     open_how how = {};
     how.flags = static_cast<uint64_t>(flags);

@@ -1,6 +1,7 @@
 // Opens files of untrusted users below one configured folder. Links below the folder are refused, files
-// outside are never reached, and a FIFO or device does not block. The path of the folder itself is
-// configured and may contain links. Owns the folder's descriptor; one thread.
+// outside are never reached, and a FIFO or device does not block. The path of the folder itself may contain
+// links of root and of the daemon's user (trusted_path.h). Leaves the reserve of descriptors
+// (io/descriptors.h): EMFILE. Owns the folder's descriptor; one thread.
 #pragma once
 
 #include <sys/stat.h>
@@ -43,8 +44,9 @@ struct Entry {
 struct Look {
   uint64_t device = 0, inode = 0, size = 0;
   uint64_t allocated = 0;  // bytes on disk: fewer than `size` where there are holes
-  TimeNs modified_ns = kNoTime;
-  bool regular = false, linked = false;  // linked: it has a name
+  TimeNs modified_ns = kNoTime, changed_ns = kNoTime;  // a new name changes the latter alone
+  uint32_t uid = 0;                                    // of its owner
+  bool regular = false, linked = false;                // linked: it has a name
 };
 
 class SafeFolder {
@@ -57,11 +59,11 @@ class SafeFolder {
   explicit SafeFolder(Options options)
       : before_ask_(std::move(options.before_ask)), openat2_refused_(!options.openat2) {}
 
-  // errno, 0 on success.
-  int open(const std::string& path);
+  // An error is one sentence without the path, and names who could have changed where it leads.
+  Status open(const std::string& path);
   void close() { root_ = Descriptor(); }
   bool is_open() const { return root_.is_open(); }
-  // Whether `path` still leads to the open folder.
+  // Whether `path` still leads to the open folder, and no untrusted user decides it.
   bool still_at(const std::string& path) const;
   // Whether watches report all changes in it: not on network file systems.
   bool is_local(const std::string& below) const;
@@ -72,11 +74,14 @@ class SafeFolder {
   int open_file(const std::string& below, Descriptor& out) const;
   // Its names except "." and "..", sorted; at most `max`, EOVERFLOW if there are more.
   int list(const std::string& below, size_t max, std::vector<Entry>& out) const;
+  // Whether a descriptor was missing since the last call.
+  bool take_shortage() { return std::exchange(shortage_, false); }
   // Creation time of the file; kNoTime if the file system has none.
   TimeNs born_ns(const std::string& below) const;
 
  private:
   int open_below(const std::string& below, int flags, Descriptor& out) const;
+  int open_any(const std::string& below, int flags, Descriptor& out) const;
   int walk_below(const std::string& below, int flags, Descriptor& out) const;
   void before_call() const {
     if (before_ask_) before_ask_();
@@ -84,10 +89,24 @@ class SafeFolder {
 
   Descriptor root_;
   std::function<void()> before_ask_;
+  mutable bool shortage_ = false;
   mutable bool openat2_refused_ = false;  // an old kernel, or a filter of system calls
 };
 
 int look_at(int descriptor, Look& out);  // errno or 0
-std::string reason_of(int error);        // "permission denied"
+
+// Whether a call of this thread on a log failed for a reason that tells nothing of the file (EIO, EMFILE; not
+// ENOENT or EACCES) since the object was made. What was concluded meanwhile is uncertain.
+class CallWatch {
+ public:
+  CallWatch();
+  bool failed() const;
+  static int error();  // of the last such call
+ private:
+  uint64_t before_;
+};
+bool is_uncertain(int error);
+int note_call(int error);          // returns it
+std::string reason_of(int error);  // "permission denied"
 
 }  // namespace culprit::ingest

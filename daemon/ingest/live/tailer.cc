@@ -31,7 +31,7 @@ class Tailer::Impl {
   LateFiles late_{tail_};
   SourceFollower follower_{tail_, late_};
   FolderScan folders_{tail_, follower_, late_};
-  bool root_missing_ = false;
+  std::string root_trouble_;  // why the root cannot be opened; reported
   TimeNs next_root_ = 0;
 };
 
@@ -77,6 +77,8 @@ void Tailer::Impl::restore_source(const StreamState& state, const std::string& n
   made->size = state.size;
   made->past = state.past;
   made->ended = state.ended;
+  made->searches = made->declared = true;
+  made->placed = state.place.has_value();
   made->folder = &folders_.folder_above(name);
   if (state.place && state.ended) made->past.push_back(*state.place);
   if (state.place && !state.ended) {
@@ -84,6 +86,10 @@ void Tailer::Impl::restore_source(const StreamState& state, const std::string& n
     last.place = *state.place;
     last.name = name;
     last.seen = last.place.offset;
+    if (last.place.offset == 0) {
+      last.peek = last.place;
+      last.seen = last.place.fingerprint_bytes;
+    }
     made->chain.push_back(std::move(last));
   }
   TailSource& source = tail_.sources.add(std::move(made));
@@ -102,6 +108,7 @@ TailOutcome Tailer::Impl::round(const TailRound& round) {
   tail_.time = {round.now, round.now_mono};
   tail_.output.begin(outcome);
   folders_.take_hints(round);
+  tail_.open.adapt(tail_.root.take_shortage());
   if (stand_on_root()) {
     look_ahead();
     folders_.list_due();
@@ -124,16 +131,16 @@ bool Tailer::Impl::stand_on_root() {
   next_root_ = mono + kPolledLookNs;
   if (tail_.root.still_at(tail_.glob.root())) return true;
   tail_.root.close();
-  const int error = tail_.root.open(tail_.glob.root());
-  if (error == 0) {
-    root_missing_ = false;
+  const Status opened = tail_.root.open(tail_.glob.root());
+  if (opened) {
+    root_trouble_.clear();
     folders_.add_root();
     for (const auto& source : tail_.sources.all())
       if (source && !source->ended) tail_.queue.schedule(*source, mono);
     return true;
   }
-  if (!root_missing_) tail_.output.problem("", reason_of(error));
-  root_missing_ = true;
+  if (root_trouble_ != opened.error().text) tail_.output.problem("", opened.error().text);
+  root_trouble_ = opened.error().text;
   return false;
 }
 

@@ -7,7 +7,11 @@
 // is recognised by its inode and by the bytes already read: the same beginning, and the same bytes before the
 // position. Parts are checked from the youngest on, until one is recognised. Younger parts were never seen
 // and are read whole; older parts are not read. If bytes may be missing (a copy and its truncation, a deleted
-// part), a gap is reported.
+// part), a gap is reported. A failed call (EIO, EMFILE) proves nothing: the check is repeated for a minute.
+//
+// A source is declared with its first piece, which names its file, before any byte is read. So a restart
+// finds the file under any name. After a kill, the parts that left a path since the last stored frame are
+// parts of a log without stored bytes.
 //
 // Late bytes are written to a file after another file took its path. In the evidence they follow the bytes
 // read by then. They are found at once while the file is kept open (seconds). Later they are found within a
@@ -42,9 +46,12 @@ struct TailOptions {
   OriginKind kind = OriginKind::kFile;                         // or kDump: of its sources
   std::function<std::string(const std::string& path)> job_of;  // job of a new source, from its path
   std::function<StreamId()> allocate;  // a number for a new source; must be thread safe
-  size_t files_max = 100'000;          // sources followed at once; further ones are reported and counted
-  size_t open_max = 512;               // descriptors kept: share RLIMIT_NOFILE among the tailers
-  std::function<void()> before_ask;    // called before each file system access; tests change files there
+  // Wall clock. An earlier process may have read files that left their path after this time, and stored no
+  // byte of them. kNoTime: there was none.
+  TimeNs stored_until_ns = kNoTime;
+  size_t files_max = 100'000;        // sources followed at once; further ones are reported and counted
+  size_t open_max = 512;             // descriptors kept: share RLIMIT_NOFILE among the tailers
+  std::function<void()> before_ask;  // called before each file system access; tests change files there
 };
 
 struct TailRound {

@@ -25,6 +25,13 @@ void SourceFollower::look(TailSource& source) {
   if (late_.have_grown(source)) tail_.queue.make_ready(source);
   Look at;
   const int error = tail_.root.look(source.name, at);
+  if (is_uncertain(error)) {
+    source.searches = true;
+    if (!source.unseen_since) source.unseen_since = tail_.time.mono;
+    if (tail_.time.mono - *source.unseen_since >= kUncertainNs) return failed(source, error);
+    return tail_.queue.retry(source);
+  }
+  source.unseen_since.reset();
   if (error != 0 || !at.regular) {
     look_absent(source);
   } else if (!source.chain.empty() && same_file(source.chain.back().place, at) &&
@@ -66,9 +73,11 @@ void SourceFollower::look_same(TailSource& source, const Look& at) {
   if (last.place.offset == 0 && (at.size > 0 || last.modified_ns != kNoTime)) {
     // A rotation may have copied and truncated it before any byte was read or the growth was seen.
     if (!ensure_open(source, last)) return;
+    const CallWatch calls;
+    const std::string beginning = beginning_of(last.file, Compression::kNone);
+    if (calls.failed()) return failed(source, CallWatch::error());
     const bool unseen = last.peek.fingerprint_bytes == 0 && (!source.past.empty() || source.chain.size() > 1);
-    if (unseen || !begins_as(beginning_of(last.file, Compression::kNone), last.peek))
-      return resolve(source, true);
+    if (unseen || !begins_as(beginning, last.peek)) return resolve(source, true);
     last.peek = peek_of(last);
   }
   if (at.size != last.seen) source.changed_at = tail_.time.mono;
@@ -93,6 +102,7 @@ void SourceFollower::look_absent(TailSource& source) {
     source.interval = kFirstLookNs;
   }
   bool linked = false;
+  const CallWatch calls;
   if (!source.chain.empty()) {
     Generation& last = source.chain.back();
     Look at;
@@ -114,7 +124,8 @@ void SourceFollower::look_absent(TailSource& source) {
     source.searched_ns = folder.modified_ns;
     resolve(source, false);
   }
-  if (!linked && !has_work(source) && tail_.time.mono - *source.absent_since >= kGoneNs) end(source);
+  if (!linked && !calls.failed() && !has_work(source) && tail_.time.mono - *source.absent_since >= kGoneNs)
+    end(source);
 }
 
 // Whether the last generation still has its last known name, away from the path.
@@ -141,12 +152,14 @@ void SourceFollower::end(TailSource& source) {
 
 AtPath SourceFollower::at_path(const TailSource& source) {
   AtPath at;
+  const CallWatch calls;
   at.asked = tail_.lister.mark();
   if (tail_.root.open_file(source.name, at.file) == 0) {
     at.there = look_at(at.file.get(), at.look) == 0;
   } else {
     at.there = tail_.root.look(source.name, at.look) == 0 && at.look.regular;
   }
+  at.uncertain = calls.failed();
   return at;
 }
 
@@ -159,25 +172,41 @@ bool SourceFollower::stands_at_path(const TailSource& source, const RotationPlan
 // `rewritten`: the content of the last file differs from the bytes that were read.
 void SourceFollower::resolve(TailSource& source, bool rewritten) {
   // A new source has no earlier file to find.
-  const bool first = source.chain.empty() && source.past.empty();
+  const bool first = source.chain.empty() && source.past.empty() && !source.searches;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    const CallWatch calls;
     AtPath at = source.ahead ? std::move(*std::exchange(source.ahead, std::nullopt)) : at_path(source);
+    const bool was_uncertain = at.uncertain;
     auto entries = std::make_shared<const std::vector<Entry>>();
     if (!first) entries = tail_.lister.names(*source.folder, at.asked);
     if (!entries) break;
     RotationPlan plan =
         RotationSearch(tail_.root, tail_.sources, source).plan(std::move(at), *entries, rewritten);
+    // A failed call is no proof that a file is gone, or another one.
+    const bool uncertain = was_uncertain || calls.failed();
+    if (uncertain && may_wait(source)) {
+      source.searches = true;
+      break;
+    }
+    if (uncertain) plan.may_lack = true;
     // The file that was opened at first sight is the first one, whatever replaced it.
     if (!first && !stands_at_path(source, plan)) continue;
     if (plan.torn) {
       const auto again = tail_.lister.names(*source.folder, tail_.lister.mark());
       if (!again || *again != *entries) continue;
     }
+    source.uncertain_since.reset();
     return carry_out(source, std::move(plan));
   }
   // Names change too fast, or the limit of lists is reached: retried first in the next round.
   source.changed_at = tail_.time.mono;
   tail_.queue.retry(source);
+}
+
+// Whether a file that cannot be read is waited for.
+bool SourceFollower::may_wait(TailSource& source) {
+  if (!source.uncertain_since) source.uncertain_since = tail_.time.mono;
+  return tail_.time.mono - *source.uncertain_since < kUncertainNs;
 }
 
 void SourceFollower::carry_out(TailSource& source, RotationPlan plan) {
@@ -209,6 +238,7 @@ void SourceFollower::carry_out(TailSource& source, RotationPlan plan) {
   source.foreign_device = plan.foreign ? plan.path.device : 0;
   source.foreign_inode = plan.foreign ? plan.path.inode : 0;
   if (plan.at_path && !plan.foreign) source.absent_since.reset();
+  if (!source.placed && !source.chain.empty()) tail_.output.add_piece(source, "");
   tail_.open.update(source);
 }
 

@@ -38,6 +38,7 @@ class SourceFollower {
   int find_again(TailSource& source, Generation& generation);
   bool ensure_open(TailSource& source, Generation& generation);
   void failed(TailSource& source, int error);
+  bool may_wait(TailSource& source);
 
   TailContext& tail_;
   LateFiles& late_;

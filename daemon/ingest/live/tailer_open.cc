@@ -1,5 +1,6 @@
 #include "ingest/live/tailer_open.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace culprit::ingest {
@@ -15,6 +16,11 @@ void OpenFiles::update(TailSource& source) {
   source.held.reset();
   if (count > 0) source.held = order_.insert(order_.end(), source.number);
   while (count_ > max_ && order_.front() != source.number) close_all(sources_[order_.front()]);
+}
+
+void OpenFiles::adapt(bool shortage) {
+  max_ = shortage ? std::max<size_t>(1, std::min(max_, count_) / 2) : std::min(most_, max_ + 1);
+  while (count_ > max_) close_all(sources_[order_.front()]);
 }
 
 void OpenFiles::close_all(TailSource& source) {

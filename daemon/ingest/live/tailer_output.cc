@@ -26,6 +26,7 @@ void TailOutput::count_gap(uint64_t bytes) {
 }
 
 Piece& TailOutput::add_bare_piece(TailSource& source, std::string content) {
+  if (!std::exchange(source.declared, true)) out_->batch.opened.push_back(source.info);
   Piece piece;
   piece.stream = source.info.id;
   piece.offset = source.size;
@@ -41,7 +42,10 @@ Piece& TailOutput::add_piece(TailSource& source, std::string content) {
   piece.gap = std::exchange(source.gap, std::nullopt);
   // Also before the first byte is read: the gap before it must not be reported again after a restart.
   if (!source.chain.empty()) {
-    piece.place = source.chain.front().place;
+    const Generation& first = source.chain.front();
+    // Before any byte is read, the beginning identifies the file.
+    piece.place = first.place.offset == 0 && first.peek.fingerprint_bytes > 0 ? first.peek : first.place;
+    source.placed = true;
   } else if (!source.past.empty()) {
     piece.place = source.past.back();
   }

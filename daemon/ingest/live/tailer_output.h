@@ -30,7 +30,6 @@ class TailOutput {
 
   std::string path_of(const std::string& below) const;
   void problem(const std::string& below, std::string what);
-  void add_opened(const StreamInfo& info) { out_->batch.opened.push_back(info); }
   void watch(const std::string& below) { out_->watch.push_back(path_of(below)); }
   void unwatch(const std::string& below) { out_->unwatch.push_back(path_of(below)); }
 
@@ -39,7 +38,7 @@ class TailOutput {
   void count_gap(uint64_t bytes);
   // With the source's gap and the position in the file that is being read.
   Piece& add_piece(TailSource& source, std::string bytes);
-  // Without both.
+  // Without both. The first piece of a source declares it.
   Piece& add_bare_piece(TailSource& source, std::string bytes);
   void note_lag(TailSource& source);
 

@@ -13,8 +13,6 @@ namespace {
 constexpr size_t kNewer = 4096;
 // Open descriptors among them; the others are opened again later.
 constexpr size_t kNewerOpen = 64;
-// Files get the time of the kernel's last tick: at most 10 ms ago, at 100 ticks a second.
-constexpr TimeNs kFileClockNs = 10 * kNsPerMs;
 
 bool is_plain(const Sibling& sibling) { return sibling.compression == Compression::kNone; }
 
@@ -51,6 +49,10 @@ bool is_copied(const SafeFolder& root, const RotationPlan& plan, const TailSourc
   return born != kNoTime && born > path;
 }
 
+TimeNs left_path_ns(const Look& part, TimeNs born, TimeNs next_born) {
+  return std::max({part.modified_ns, born, std::min(part.changed_ns, next_born)});
+}
+
 bool is_copy_of(const SafeFolder& root, const TailSource& base, const std::string& name, const Look& look) {
   Descriptor file;
   if (base.chain.empty() || root.open_file(name, file) != 0) return false;
@@ -78,13 +80,15 @@ bool RotationSearch::see(Sibling& sibling) {
 }
 
 // Whether numbers grow with time. logrotate counts from the youngest, others (log4j2) from the oldest. The
-// times of the two parts with the most distant numbers decide. Compression may have changed a time.
+// times of the two parts with the most distant numbers decide: of plain ones if there are two, since a
+// compressor may change a time; most keep it.
 bool RotationSearch::counts_up(const std::vector<Sibling*>& row) {
+  const bool two_plain = std::ranges::count_if(row, [](const Sibling* s) { return is_plain(*s); }) > 1;
   Sibling *youngest = nullptr, *oldest = nullptr;
   for (Sibling* sibling : row) {
     const RotatedName::Style style = sibling->form.style;
     if (style != RotatedName::Style::kNumber && style != RotatedName::Style::kInnerNumber) return false;
-    if (!is_plain(*sibling)) continue;
+    if (two_plain && !is_plain(*sibling)) continue;
     if (youngest == nullptr || older_mark(youngest->form, sibling->form)) youngest = sibling;
     if (oldest == nullptr || older_mark(sibling->form, oldest->form)) oldest = sibling;
   }
@@ -174,14 +178,26 @@ void RotationSearch::find_by_inode() {
   for (Sibling& sibling : plan_.found) {
     if (sibling.inode != plan_.place.inode || !see(sibling) || !same_file(plan_.place, sibling.look))
       continue;
-    // No byte was read, so there is nothing to compare: the name decides.
-    const bool is = plan_.held || (plan_.place.offset == 0 ? sibling.rotated() && is_plain(sibling)
-                                                           : what_is(sibling) == Part::kPosition);
+    // If its beginning was never seen, there is nothing to compare: the name decides.
+    const bool unseen = plan_.place.offset == 0 && plan_.place.fingerprint_bytes == 0;
+    const bool is =
+        plan_.held || (unseen ? sibling.rotated() && is_plain(sibling) : what_is(sibling) == Part::kPosition);
     if (!is) continue;
     if (!plan_.held && !plan_.file.is_open() && root_.open_file(sibling.name, plan_.file) != 0) continue;
     plan_.position = sibling;
     return;
   }
+}
+
+// Whether the part was at the path after the source was first seen.
+bool RotationSearch::left_while_followed(const Row& row, const Sibling& sibling) {
+  const TimeNs since = source_.info.opened_ns - kFileClockNs;
+  if (sibling.look.modified_ns > since) return true;
+  const auto at = std::find(row.parts.begin(), row.parts.end(), &sibling);
+  const bool youngest = at == row.parts.begin();
+  if (at == row.parts.end() || (youngest ? !plan_.at_path : !is_plain(**(at - 1)))) return false;
+  const TimeNs next_born = root_.born_ns(youngest ? source_.name : (*(at - 1))->name);
+  return left_path_ns(sibling.look, kNoTime, next_born) > since;
 }
 
 // Walks from the youngest part to the first known one; younger parts were never seen. True if a known part
@@ -224,9 +240,8 @@ bool RotationSearch::walk(Row& row) {
   // Keeps parts written after the log was first seen or after the known part: parts that existed at first
   // sight may be unread after a kill. Others only have a similar name.
   const auto other = [&](Sibling* sibling) {
-    const TimeNs written = sibling->look.modified_ns;
-    return written <= source_.info.opened_ns - kFileClockNs &&
-           (end == nullptr || !see(*end) || written < end->look.modified_ns);
+    return !left_while_followed(row, *sibling) &&
+           (end == nullptr || !see(*end) || sibling->look.modified_ns < end->look.modified_ns);
   };
   std::erase_if(row.unknown, other);
   row.cut = row.cut && !row.unknown.empty();

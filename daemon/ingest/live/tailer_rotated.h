@@ -60,6 +60,10 @@ std::vector<Sibling> siblings_of(const TailSource& source, const std::vector<Ent
 bool is_copied(const SafeFolder& root, const RotationPlan& plan, const TailSource& source,
                const Sibling& sibling);
 
+// When a part left the path: it was written or copied no later, and renamed when the next file was created.
+// Creation times: kNoTime if unknown; `next_born` not if the part is a copy.
+TimeNs left_path_ns(const Look& part, TimeNs born, TimeNs next_born);
+
 // copytruncate: whether the file is a copy of the file at the path, or of its content before a truncation.
 // For a log that is rotated by renaming, each part has its own inode, and no copies are searched.
 bool is_copy_of(const SafeFolder& root, const TailSource& base, const std::string& name, const Look& look);
@@ -92,6 +96,7 @@ class RotationSearch {
   void find_by_inode();
   void find_parts();
   bool walk(Row& row);
+  bool left_while_followed(const Row& row, const Sibling& sibling);
   void open_newer(const Row& row);
   const TailSource* base_copied() const;
   void find_at_path();

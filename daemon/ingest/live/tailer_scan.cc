@@ -32,6 +32,17 @@ bool older_part(const Sibling& a, const Sibling& b) {
   return older_mark(a.form, b.form);
 }
 
+// 0 if the name is not there.
+uint64_t inode_of(const std::vector<Entry>& entries, const std::string& name) {
+  const auto at = std::lower_bound(entries.begin(), entries.end(), name,
+                                   [](const Entry& entry, const std::string& n) { return entry.name < n; });
+  return at == entries.end() || at->name != name ? 0 : at->inode;
+}
+
+bool older_sibling(const Sibling& a, const Sibling& b) {
+  return a.form.style == b.form.style ? older_part(a, b) : a.form.style < b.form.style;
+}
+
 }  // namespace
 
 TailFolder& FolderScan::folder(const std::string& name, WatchGlob::State state) {
@@ -182,6 +193,7 @@ void FolderScan::list(TailFolder& folder) {
   if (folder.names.lists == 0) tail_.lister.read(folder);
   // A copy: checks of sources may read the names again.
   const auto kept = folder.names.entries;
+  if (began_ns_ == kNoTime) began_ns_ = tail_.time.now;
   const std::vector<Entry>& entries = *kept;
   const int error = folder.names.error;
   const TimeNs modified_ns = folder.names.modified_ns;
@@ -191,6 +203,7 @@ void FolderScan::list(TailFolder& folder) {
   folder.modified_ns = modified_ns;
   folder.settled = tail_.time.now - modified_ns > kSettledNs;
   folder.waiting.clear();
+  folder.uncertain.clear();
   if (!folder.ended.empty())
     if (const auto all = tail_.lister.names(folder, 0)) forget_ended(folder, *all);
 
@@ -250,6 +263,22 @@ bool FolderScan::has_grown(TailFolder& folder, const std::string& name) {
   return grown;
 }
 
+// Calls failed, so that a name could not be judged.
+void FolderScan::look_again(TailFolder& folder, const std::string& name) {
+  folder.uncertain.insert(name);
+  const TimeNs soon = tail_.time.mono + kPolledLookNs;
+  folder.next_full = std::min(folder.next_full, soon);
+  folder.next_list = std::min(folder.next_list, soon);
+}
+
+// Whether the name got another file since the names were read. Of a mounted file, and in some FUSE file
+// systems, the number in the folder never is the file's: the same difference again proves no change.
+bool FolderScan::is_torn(TailFolder& folder, const std::string& name, uint64_t listed, uint64_t found) {
+  if (listed == found) return folder.differing.erase(name), false;
+  const std::pair now(listed, found);
+  return std::exchange(folder.differing[name], now) != now;
+}
+
 void FolderScan::consider(TailFolder& folder, const Entry& entry, const std::set<std::string>& fresh) {
   const std::string name = join_below(folder.name, entry.name);
   const auto ignore = [&] { folder.ignored[entry.name] = {.inode = entry.inode}; };
@@ -260,7 +289,13 @@ void FolderScan::consider(TailFolder& folder, const Entry& entry, const std::set
         name, entry.type == Entry::Type::kLink ? "is a link, which is not followed" : "is no regular file");
     return;
   }
+  const CallWatch calls;
   const auto forms = rotated_forms(entry.name);
+  // Its parts must not become sources before it.
+  const auto is_uncertain_base = [&](const RotatedName& form) {
+    return folder.uncertain.contains(form.base);
+  };
+  if (std::any_of(forms.begin(), forms.end(), is_uncertain_base)) return look_again(folder, entry.name);
   std::vector<TailSource*> bases;
   for (const RotatedName& form : forms) {
     TailSource* base = tail_.sources.at(join_below(folder.name, form.base));
@@ -270,7 +305,9 @@ void FolderScan::consider(TailFolder& folder, const Entry& entry, const std::set
     bases.push_back(base);
   }
   Look at;
-  if (tail_.root.look(name, at) != 0 || !at.regular) return;
+  if (tail_.root.look(name, at) != 0 || !at.regular) {
+    return calls.failed() ? look_again(folder, entry.name) : void();
+  }
   if (tail_.sources.owner_of(name, at) != nullptr) return ignore();
   if (compression_of_name(entry.name) != Compression::kNone) {
     ignore();
@@ -280,6 +317,7 @@ void FolderScan::consider(TailFolder& folder, const Entry& entry, const std::set
   }
   for (TailSource* base : bases)
     if (is_copy_of(tail_.root, *base, name, at)) return ignore();
+  if (calls.failed()) return look_again(folder, entry.name);
   const auto seen = folder.ignored.find(entry.name);
   const bool grown = seen != folder.ignored.end() && seen->second.inode == entry.inode;
   if (grown) folder.ignored.erase(seen);
@@ -301,7 +339,13 @@ void FolderScan::consider(TailFolder& folder, const Entry& entry, const std::set
     return;
   }
   full_ = false;
-  create(folder, name, older_at_first_sight(folder, name, fresh));
+  const std::vector<Sibling> older = older_at_first_sight(folder, name, fresh);
+  // Rotated since the names were read: the parts would not be in order, or not all of them.
+  bool torn = is_torn(folder, entry.name, entry.inode, at.inode);
+  for (const Sibling& part : older)
+    torn = is_torn(folder, name_in(part.name), part.inode, part.look.inode) || torn;
+  if (torn || calls.failed()) return look_again(folder, entry.name);
+  create(folder, name, at.uid, older);
 }
 
 // Parts rotated before the daemon first saw the log are the beginning of the log, if the glob matches them. A
@@ -310,29 +354,69 @@ std::vector<Sibling> FolderScan::older_at_first_sight(TailFolder& folder, const 
                                                       const std::set<std::string>& fresh) {
   std::vector<Sibling> older;
   const TimeNs born = tail_.root.born_ns(name);
-  if (born == kNoTime) return older;
   const std::string base = folder.name.empty() ? name : name.substr(folder.name.size() + 1);
   for (const std::string& other : fresh) {
-    if (compression_of_name(other) != Compression::kNone) continue;
+    if (born == kNoTime || compression_of_name(other) != Compression::kNone) continue;
     for (const RotatedName& form : rotated_forms(other)) {
       if (form.base != base) continue;
       Sibling sibling;
       sibling.name = join_below(folder.name, other);
       sibling.form = form;
       if (tail_.root.look(sibling.name, sibling.look) != 0 || !sibling.look.regular) continue;
+      sibling.inode = inode_of(*folder.names.entries, other);
       if (sibling.look.size == 0 || sibling.look.modified_ns > born) continue;
       if (tail_.sources.owner_of(sibling.name, sibling.look) == nullptr) older.push_back(std::move(sibling));
       break;
     }
   }
-  std::sort(older.begin(), older.end(), [](const Sibling& a, const Sibling& b) {
-    if (a.form.style == b.form.style) return older_part(a, b);
-    return a.form.style < b.form.style;
-  });
+  add_unstored(folder, name, older);
+  std::sort(older.begin(), older.end(), older_sibling);
   return older;
 }
 
-void FolderScan::create(TailFolder& folder, const std::string& name, const std::vector<Sibling>& older) {
+// The files with rotated names of a log that no source follows, oldest first.
+std::vector<Sibling> FolderScan::rotated_parts(TailFolder& folder, const std::string& name) {
+  std::vector<Sibling> parts;
+  TailSource path;
+  path.name = name;
+  path.folder = &folder;
+  // An ended source of the path may have read what is compressed now.
+  const bool again = tail_.sources.at(name) != nullptr;
+  for (Sibling& sibling : siblings_of(path, *folder.names.entries)) {
+    const bool plain = sibling.compression == Compression::kNone;
+    if (plain ? tail_.glob.takes(folder.state, name_in(sibling.name)) : again) continue;
+    if (tail_.root.look(sibling.name, sibling.look) != 0 || !sibling.look.regular) continue;
+    if (sibling.look.size == 0 || tail_.sources.owner_of(sibling.name, sibling.look) != nullptr) continue;
+    parts.push_back(std::move(sibling));
+  }
+  std::sort(parts.begin(), parts.end(), older_sibling);
+  return parts;
+}
+
+// Parts that left the path after the last frame of an earlier process, which may have followed them and
+// stored nothing. A part left its path when it was copied, or when the file after it was created.
+void FolderScan::add_unstored(TailFolder& folder, const std::string& name, std::vector<Sibling>& older) {
+  const TimeNs since = tail_.options.stored_until_ns;
+  if (since == kNoTime || !folder.names.entries) return;
+  const TimeNs path_born = tail_.root.born_ns(name);
+  const std::vector<Sibling> parts = rotated_parts(folder, name);
+  TimeNs next_born = path_born;  // of the file after the part; kNoTime: unknown
+  for (size_t i = parts.size(); i-- > 0;) {
+    const Sibling& part = parts[i];
+    const bool plain = part.compression == Compression::kNone;
+    // While it is compressed, both are there.
+    if (!plain && i + 1 < parts.size() && parts[i + 1].form.mark == part.form.mark) continue;
+    const TimeNs born = plain ? tail_.root.born_ns(part.name) : kNoTime;
+    const bool copied = born != kNoTime && path_born != kNoTime && born > path_born;
+    const TimeNs left = left_path_ns(part.look, born, copied ? kNoTime : next_born);
+    if (left < since - kFileClockNs) break;
+    if (left <= began_ns_ + kOwnNs) older.push_back(part);
+    next_born = copied ? path_born : born;
+  }
+}
+
+void FolderScan::create(TailFolder& folder, const std::string& name, uint32_t uid,
+                        const std::vector<Sibling>& older) {
   auto made = std::make_unique<TailSource>();
   made->name = name;
   made->folder = &folder;
@@ -340,16 +424,17 @@ void FolderScan::create(TailFolder& folder, const std::string& name, const std::
   made->info.kind = tail_.options.kind;
   made->info.path = tail_.output.path_of(name);
   made->info.job = tail_.options.job_of ? tail_.options.job_of(made->info.path) : "";
+  made->info.uid = uid;
   made->info.opened_ns = tail_.time.now;
   made->queued_at = std::numeric_limits<TimeNs>::max();
   made->changed_at = tail_.time.mono;
-  tail_.output.add_opened(made->info);
   TailSource& source = tail_.sources.add(std::move(made));
   folder.sources.push_back(source.number);
   ++tail_.counts.files;
   for (const Sibling& sibling : older) {
     Generation generation;
     generation.name = sibling.name;
+    generation.compression = sibling.compression;
     generation.place.device = sibling.look.device;
     generation.place.inode = sibling.look.inode;
     generation.seen = sibling.look.size;

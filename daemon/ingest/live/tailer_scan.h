@@ -41,10 +41,14 @@ class FolderScan {
   void forget_ended(TailFolder& folder, const std::vector<Entry>& entries);
   bool is_known(TailFolder& folder, const Entry& entry);
   bool has_grown(TailFolder& folder, const std::string& name);
+  void look_again(TailFolder& folder, const std::string& name);
+  static bool is_torn(TailFolder& folder, const std::string& name, uint64_t listed, uint64_t found);
   void consider(TailFolder& folder, const Entry& entry, const std::set<std::string>& fresh);
-  void create(TailFolder& folder, const std::string& name, const std::vector<Sibling>& older);
+  void create(TailFolder& folder, const std::string& name, uint32_t uid, const std::vector<Sibling>& older);
   std::vector<Sibling> older_at_first_sight(TailFolder& folder, const std::string& name,
                                             const std::set<std::string>& fresh);
+  void add_unstored(TailFolder& folder, const std::string& name, std::vector<Sibling>& older);
+  std::vector<Sibling> rotated_parts(TailFolder& folder, const std::string& name);
 
   TailContext& tail_;
   SourceFollower& follower_;
@@ -52,6 +56,7 @@ class FolderScan {
   std::map<std::string, std::unique_ptr<TailFolder>> folders_;
   std::set<TailFolder*> hot_;  // with a hint, or with waiting names
   TimeNs next_folder_ = 0;     // time of the next list of a folder without a hint
+  TimeNs began_ns_ = kNoTime;  // wall clock: first list
   bool full_ = false;          // files_max is reached and reported
 };
 

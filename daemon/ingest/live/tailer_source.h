@@ -2,11 +2,13 @@
 #pragma once
 
 #include <list>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "ingest/live/generation.h"
@@ -17,14 +19,18 @@
 
 namespace culprit::ingest {
 
+// If calls fail for this long, the files that can be read are read, and a gap is reported.
+constexpr TimeNs kUncertainNs = 60 * kNsPerSecond;
+
 struct TailFolder;
 
 // The file at a path, independent of its name.
 struct AtPath {
   bool there = false;  // a regular file
   Look look;
-  Descriptor file;     // closed if it may not be read
-  uint64_t asked = 0;  // FolderLister::mark() before the open
+  Descriptor file;         // closed if it may not be read
+  bool uncertain = false;  // a call failed
+  uint64_t asked = 0;      // FolderLister::mark() before the open
 };
 
 // The names of a folder, valid for one round.
@@ -71,6 +77,11 @@ struct TailSource {
   std::optional<Gap> gap;  // not reported yet: precedes the next piece, or is reported alone at a later check
   TimeNs gap_at = 0;
   bool ended = false, ready = false, failing = false;
+  bool declared = false;  // a piece was returned
+  bool placed = false;    // a piece has named its file
+  bool searches = false;  // earlier files may exist: known at the start, or not opened at first sight
+  std::optional<TimeNs> unseen_since;     // calls fail that look at the file at the path
+  std::optional<TimeNs> uncertain_since;  // calls fail for which its files cannot be identified
   size_t descriptors = 0;
   std::optional<std::list<uint32_t>::iterator> held;  // in OpenFiles
 };
@@ -93,7 +104,10 @@ struct TailFolder {
     TimeNs since = 0;
   };
   std::unordered_map<std::string, Ignored> ignored;
-  std::set<std::string> waiting;  // matched names, not identified yet
+  std::set<std::string> waiting;    // matched names, not identified yet
+  std::set<std::string> uncertain;  // matched names that could not be judged, since calls failed
+  // Names whose inode in the folder is another than the file's, with both.
+  std::map<std::string, std::pair<uint64_t, uint64_t>> differing;
 };
 
 // Delay of the check of an idle file; without hints only checks find new bytes.
@@ -106,6 +120,9 @@ constexpr int64_t kIdleShare = 10;
 constexpr TimeNs kSweepNs = 10 * kNsPerSecond;
 // Modification times advance in steps of the kernel's clock, some milliseconds; on network mounts, a second.
 constexpr TimeNs kSettledNs = 2 * kNsPerSecond;
+
+// Files get the time of the kernel's last tick: at most 10 ms ago, at 100 ticks a second.
+constexpr TimeNs kFileClockNs = 10 * kNsPerMs;
 
 // Time of the current round.
 struct RoundTime {

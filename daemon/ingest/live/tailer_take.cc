@@ -47,6 +47,7 @@ bool SourceFollower::read_piece(TailSource& source, uint64_t max, uint64_t& take
   switch (reading.result) {
     case ReadResult::kBytes:
       if (std::exchange(source.failing, false)) --tail_.counts.refused;
+      first.failing_since.reset();
       taken += reading.bytes.size();
       tail_.output.add_piece(source, std::move(reading.bytes));
       return true;
@@ -67,8 +68,15 @@ bool SourceFollower::read_piece(TailSource& source, uint64_t max, uint64_t& take
       begin_again(source, first);
       return true;
     case ReadResult::kFailed:
-      failed(source, reading.error);
-      return false;
+      if (!first.failing_since) first.failing_since = tail_.time.mono;
+      if (last || tail_.time.mono - *first.failing_since < kUncertainNs) {
+        failed(source, reading.error);
+        return false;
+      }
+      // Younger files wait behind it.
+      tail_.output.note_gap(source,
+                            {0, 0, "the rest of the file cannot be read: " + reason_of(reading.error)});
+      break;
     case ReadResult::kDamaged:
       tail_.output.note_gap(source, {0, 0, "the rest of the file was compressed and is damaged"});
       break;
@@ -101,6 +109,7 @@ int SourceFollower::find_again(TailSource& source, Generation& generation) {
   generation.file = Descriptor();
   generation.decoder.reset();
   const FilePlace& place = known_of(generation);
+  const CallWatch calls;
   // The second attempt reads names again, after the first.
   for (const uint64_t since : {uint64_t{0}, tail_.lister.mark()}) {
     const auto entries = tail_.lister.names(*source.folder, since);
@@ -122,7 +131,7 @@ int SourceFollower::find_again(TailSource& source, Generation& generation) {
       return 0;
     }
   }
-  return ENOENT;
+  return calls.failed() ? CallWatch::error() : ENOENT;
 }
 
 bool SourceFollower::ensure_open(TailSource& source, Generation& generation) {
@@ -141,8 +150,10 @@ bool SourceFollower::ensure_open(TailSource& source, Generation& generation) {
     if (!generation.decoder) error = ENOMEM;
   }
   tail_.open.update(source);
+  if (error == 0) source.uncertain_since.reset();
   if (error == 0) return true;
-  const bool ours = error == EMFILE || error == ENFILE || error == ENOMEM;
+  const bool ours = error == EMFILE || error == ENFILE || error == ENOMEM ||
+                    (error != EAGAIN && is_uncertain(error) && may_wait(source));
   if (error == EAGAIN) {
     // Names change: retried in the next round.
     source.not_before = tail_.time.mono + kNsPerMs;

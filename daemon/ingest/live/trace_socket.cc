@@ -22,7 +22,7 @@ constexpr TimeNs kHoldNs = 20 * kNsPerMs;
 // time.
 constexpr size_t kDrainBytes = 16 << 20;
 // Interval of checks whether a stream without writers ends.
-constexpr TimeNs kIdleNs = kTraceLingers / 6;
+constexpr TimeNs kIdleCheckNs = kTraceLingers / 6;
 // A client that reconnects for each broken line must not fill the log.
 constexpr TimeNs kTellEveryNs = 10 * kNsPerSecond;
 constexpr TimeNs kJobEveryNs = limits::kTraceJobEverySeconds * kNsPerSecond;
@@ -101,7 +101,7 @@ class Socket final : public TraceSocket {
       source.idle_ns = now;
     }
     idle_running_ = !sources_.empty();
-    if (idle_running_) idle_->start(kIdleNs, kIdleNs);
+    if (idle_running_) idle_->start(kIdleCheckNs, kIdleCheckNs);
     options_.known.clear();
   }
 
@@ -210,7 +210,7 @@ class Socket final : public TraceSocket {
 
   void leave(UserSource* source) {
     if (--source->writers > 0) return;
-    if (!idle_running_) idle_->start(kIdleNs, kIdleNs);
+    if (!idle_running_) idle_->start(kIdleCheckNs, kIdleCheckNs);
     idle_running_ = true;
     source->idle_ns = env_.now(io::Clock::kMonotonic);
   }

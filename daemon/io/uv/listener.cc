@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "io/address.h"
+#include "io/descriptors.h"
 #include "io/system_error.h"
 #include "io/uv/loop.h"
 
@@ -20,7 +21,9 @@ namespace {
 constexpr TimeNs kDescriptorWaitNs = 100 * kNsPerMs;
 // Connections accepted per turn, so that a storm of them leaves time for existing ones.
 constexpr int kAcceptsInTurn = 64;
-constexpr int kBacklog = 512;
+// A flood must not fill the kernel's queue before the next turn: SYNs beyond it are repeated after a second.
+// The kernel bounds it by net.core.somaxconn, 4096.
+constexpr int kBacklog = 4096;
 
 // Closes its socket unless it was released.
 class Socket {
@@ -164,6 +167,10 @@ class PollListener final : public Listener {
         if (errno == EINTR || errno == ECONNABORTED) continue;
         if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) wait();
         return;
+      }
+      if (is_reserved(descriptor)) {
+        ::close(descriptor);
+        return wait();
       }
       auto stream = make_stream(loop_, descriptor);
       if (!stream) continue;

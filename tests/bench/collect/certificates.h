@@ -4,6 +4,7 @@
 #include <openssl/evp.h>
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
+#include <sys/stat.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -63,6 +64,7 @@ class Authority {
     FILE* file = std::fopen((folder_ + "/" + name).c_str(), "w");
     if (file == nullptr) std::perror(name.c_str()), std::exit(1);
     write_to(file);
+    fchmod(fileno(file), 0600);  // as private keys must be
     std::fclose(file);
   }
 

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <thread>
 
+#include "../io/certificates.h"
 #include "../serve/fake_source.h"
 #include "../serve/fixtures.h"
 
@@ -15,6 +16,11 @@ using serve::test::FakeSource;
 using serve::test::Folder;
 using serve::test::ManualEnv;
 
+std::string text_of(const std::string& path) {
+  std::ifstream in(path);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
 // A server on a thread of its own, since the client blocks.
 struct Served {
   ManualEnv env;
@@ -24,8 +30,9 @@ struct Served {
   std::unique_ptr<serve::HttpServer> server;
   std::thread thread;
 
-  void open(const std::string& address, const std::string& token = "") {
-    auto started = serve::HttpServer::start(env, {address, 0660, {}, token}, api.routes());
+  void open(const std::string& address, const std::string& token = "", serve::HttpTls tls = {}) {
+    auto started = serve::HttpServer::start(
+        env, {address, 0660, {}, serve::Tokens::parse(token).value(), std::move(tls)}, api.routes());
     BOOST_REQUIRE(started);
     server = std::move(*started);
     thread = std::thread([this] { env.run(); });
@@ -60,13 +67,51 @@ BOOST_AUTO_TEST_CASE(a_refusal_is_the_daemons_own_sentence) {
   BOOST_CHECK_EQUAL(report.error().text, "no job 'other' is known");
 }
 
-BOOST_AUTO_TEST_CASE(a_change_over_tcp_takes_the_token_of_its_file) {
-  open("127.0.0.1:0", "secret");
-  std::ofstream(folder / "token") << "secret\n";
+BOOST_AUTO_TEST_CASE(a_request_over_tcp_takes_the_token_of_its_file) {
+  open("127.0.0.1:0", "secret\nother read\n");
+  std::ofstream(folder / "token") << "# of the page\nsecret operate ops\nother read\n";
+  std::ofstream(folder / "empty") << "# none\n";
   BOOST_CHECK(!client().post("/v1/hosts/h/clear", "{}"));
+  const auto read = client().get("/v1/status");
+  BOOST_REQUIRE(!read);
+  BOOST_CHECK(read.error().code == ErrorCode::kDenied);
+  BOOST_CHECK(client(folder / "token").get("/v1/status"));
+  BOOST_CHECK(client(folder / "token").events("/v1/events", "", [](const ServerEvent&) { return false; }));
+  BOOST_CHECK(!client(folder / "empty").get("/v1/status"));
+  BOOST_CHECK(!client(folder / "none").get("/v1/status"));
   BOOST_CHECK(client(folder / "token").post("/v1/hosts/h%20x/clear", R"({"by":"alice"})"));
   BOOST_CHECK_EQUAL(source.asked, "clear h x by alice");
   BOOST_CHECK(!client(folder / "none").post("/v1/hosts/h/clear", "{}"));
+  setenv("CULPRIT_TOKEN_FILE", (folder / "token").c_str(), 1);
+  BOOST_CHECK(client().get("/v1/status"));
+  unsetenv("CULPRIT_TOKEN_FILE");
+}
+
+BOOST_AUTO_TEST_CASE(over_https_the_certificate_is_checked_before_a_token_is_sent) {
+  const io::testing::Folder certificates;
+  const io::testing::Authority site(certificates, "site"), foreign(certificates, "foreign");
+  const io::TlsFiles files = site.issue("daemon", {"DNS:localhost"});
+  open("127.0.0.1:0", "secret", {text_of(files.cert), text_of(files.key)});
+  std::ofstream(folder / "token") << "secret\n";
+  const std::string port = server->address().substr(server->address().rfind(':'));
+  const auto asks = [&](const std::string& base, const std::string& ca) {
+    return Client::make({base + port, folder / "token", ca})->get("/v1/jobs/j%2F1/report");
+  };
+  source.report_json = std::string(3 << 20, ' ') + "{}";
+  BOOST_CHECK_EQUAL(asks("https://localhost", files.ca).value().size(), source.report_json.size() + 1);
+  BOOST_CHECK(!asks("http://localhost", files.ca));
+  source.asked.clear();
+  const std::tuple<const char*, std::string, const char*> refused[] = {
+      {"https://localhost", foreign.ca(), "--ca-file names the authority"},
+      {"https://localhost", "", "--ca-file names the authority"},  // of the system
+      {"https://127.0.0.1", files.ca, "--ca-file"},                // not a name of the certificate
+      {"https://localhost", files.key, "--ca-file"}};
+  for (const auto& [base, ca, says] : refused) {
+    const auto answer = asks(base, ca);
+    BOOST_REQUIRE_MESSAGE(!answer, base << " " << ca);
+    BOOST_CHECK_NE(answer.error().text.find(says), std::string::npos);
+  }
+  BOOST_CHECK_EQUAL(source.asked, "");
 }
 
 BOOST_AUTO_TEST_CASE(evidence_comes_byte_for_byte_with_its_gaps) {
@@ -123,7 +168,7 @@ BOOST_AUTO_TEST_CASE(a_daemon_that_does_not_answer_is_reported_with_what_to_do) 
 }
 
 BOOST_AUTO_TEST_CASE(a_server_that_is_none_is_refused) {
-  for (const char* server : {"ftp://x", "/run/x.sock", "unix:", "http://", "localhost:7420"})
+  for (const char* server : {"ftp://x", "/run/x.sock", "unix:", "http://", "https://", "localhost:7420"})
     BOOST_CHECK_MESSAGE(!Client::make({server, ""}), server);
 }
 

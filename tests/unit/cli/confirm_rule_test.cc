@@ -22,7 +22,7 @@ struct Fixture {
     quote("2026-11-21 02:12:09 node-3 fabricd[311]: port hsn3 flapped 4 times within 12 s");
   }
   void quote(const std::string& text) {
-    d.evidence.push_back({"node-3", "a.log", 1, std::nullopt, text, kNoTime, std::nullopt});
+    d.evidence.push_back({"node-3", "a.log", 1, std::nullopt, text, kNoTime, {}, {}});
   }
   Result<ConfirmedRule> make(const detect::Pool* pool = nullptr, const std::string& id = "") {
     return rule_of(report, d, id, pool);

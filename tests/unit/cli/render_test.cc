@@ -45,7 +45,7 @@ Report failed(const std::string& text = "NVRM: Xid (PCI:0000:9b:00): 79, GPU has
   d.confidence = 0.95;
   d.hosts = {suspect("node-17", 0.9, {139})};
   d.why = {"no successful job has such a line"};
-  d.evidence.push_back({"node-17", "runs/node-17.log", 4711, std::nullopt, text, d.time_ns, 139});
+  d.evidence.push_back({"node-17", "runs/node-17.log", 4711, std::nullopt, text, d.time_ns, 139, {}});
   d.remedy = "Replace the GPU.";
   d.action = {ActionKind::kIsolate, {"node-17"}};
   r.diagnoses = {d};

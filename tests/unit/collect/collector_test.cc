@@ -1,10 +1,12 @@
 #include "collect/collector.h"
 
 #include "../forward/fixtures.h"
+#include "../io/certificates.h"
 
 using namespace culprit;
 using namespace culprit::collect;
 using culprit::forward::testing::MemorySink;
+using culprit::io::testing::Link;
 using culprit::io::testing::NetEnv;
 using peer::FrameKind;
 using peer::Log;
@@ -150,7 +152,7 @@ BOOST_AUTO_TEST_CASE(a_peer_that_says_nothing_or_falls_silent_is_refused_in_time
   Agent mute(receiver.env), silent(receiver.env), slow(receiver.env);
   silent.hello("node-1", 1);
   const std::string hello = peer::encode(peer::Hello{{1, 0}, {1, 0}, "", "node-2", "", 0, {}});
-  for (size_t i = 0; i < 19; ++i) {  // a byte per second is no Hello in time
+  for (size_t i = 0; i < 3; ++i) {  // a byte per second is no Hello in time
     slow.say_bytes(hello.substr(i, 1));
     receiver.env.advance(kNsPerSecond);
   }
@@ -158,7 +160,7 @@ BOOST_AUTO_TEST_CASE(a_peer_that_says_nothing_or_falls_silent_is_refused_in_time
   receiver.env.advance(2 * kNsPerSecond);
   BOOST_TEST(mute.heard() == "refused: it did not say hello in time");
   BOOST_TEST(slow.heard() == "refused: it did not say hello in time");
-  receiver.env.advance(6 * kNsPerSecond);
+  receiver.env.advance(21 * kNsPerSecond);
   BOOST_TEST(silent.heard() == "welcome; refused: it was silent for 26 s");
   receiver.env.advance(3 * kNsPerSecond);
   BOOST_TEST(receiver.collector->stats().connections == 0u);
@@ -297,17 +299,153 @@ BOOST_AUTO_TEST_CASE(frames_that_the_sink_refuses_end_the_connection) {
 BOOST_AUTO_TEST_CASE(too_many_connections_are_closed_and_counted) {
   Receiver receiver;
   receiver.options.connections = 3;
-  receiver.options.unknown_connections = 2;
   receiver.start();
-  Agent one(receiver.env), two(receiver.env), three(receiver.env);
+  Agent one(receiver.env), two(receiver.env), idle(receiver.env);
+  one.hello("node-1", 1), two.hello("node-2", 11);
+  Agent three(receiver.env);  // in place of the idle one
+  receiver.env.read();
+  BOOST_TEST(idle.ended);
+  three.hello("node-3", 21);
+  BOOST_TEST(three.heard() == "welcome");
+  Agent four(receiver.env);
+  receiver.env.read();
+  BOOST_TEST(four.ended);
+  BOOST_TEST(receiver.refused(Refusal::kTooMany) == 2u);
+}
+
+BOOST_AUTO_TEST_CASE(idle_connections_of_an_address_leave_room_for_an_agent_of_the_same_address) {
+  Receiver receiver;
+  receiver.env.on_link = [](Link& link) { link.address = "10.0.0.9:" + link.address.substr(7, 1); };
+  receiver.start();
+  std::vector<std::unique_ptr<Agent>> idle;
+  for (int i = 0; i < 4300; ++i) idle.push_back(std::make_unique<Agent>(receiver.env));
+  BOOST_TEST(receiver.collector->stats().unknown == receiver.options.unknown_per_address);
+  Agent agent(receiver.env);
+  agent.say_bytes("C");  // it has begun: the idle ones go before it
+  for (int i = 0; i < 200; ++i) idle.push_back(std::make_unique<Agent>(receiver.env));
+  receiver.env.advance(kNsPerSecond);
+  peer::Hello hello;
+  hello.host = "node-1", hello.boot_id = "boot";
+  agent.say_bytes(peer::encode(hello).substr(1));
+  BOOST_TEST(agent.heard() == "welcome");
+  receiver.env.advance(6 * kNsPerSecond);  // refused, and given time to read it
+  BOOST_TEST(receiver.collector->stats().unknown == 0u);
+  BOOST_TEST(receiver.collector->stats().connections == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(handshakes_under_way_do_not_give_way_at_once) {
+  Receiver receiver;
+  receiver.options.unknown_connections = 4;  // two strangers
+  receiver.start();
+  Agent one(receiver.env), two(receiver.env);
+  one.say_bytes("C"), two.say_bytes("C");
+  Agent three(receiver.env);
   receiver.env.read();
   BOOST_TEST(three.ended);
-  one.hello("node-1", 1), two.hello("node-2", 11);
-  Agent four(receiver.env), five(receiver.env);
+  receiver.env.advance(600 * kNsPerMs);  // enough for a handshake
+  Agent four(receiver.env);
   receiver.env.read();
+  BOOST_TEST(one.ended);
+  BOOST_TEST(!two.ended);
   BOOST_TEST(!four.ended);
-  BOOST_TEST(five.ended);
-  BOOST_TEST(receiver.refused(Refusal::kTooMany) == 2u);
+}
+
+BOOST_AUTO_TEST_CASE(strangers_do_not_take_the_places_of_addresses_that_had_a_session) {
+  Receiver receiver;
+  receiver.options.unknown_connections = 8;  // four strangers, four known
+  receiver.options.known = {{"10.0.0.7:4000", receiver.env.wall_ns}};
+  receiver.start();
+  const auto from = [&](const char* address) {
+    receiver.env.on_link = [address](Link& link) { link.address = address; };
+    return std::make_unique<Agent>(receiver.env);
+  };
+  auto agent = from("10.0.0.1:4000");
+  agent->hello("node-1", 1);
+  BOOST_TEST(agent->heard() == "welcome");
+  agent.reset();
+  receiver.env.advance(23 * 3600 * kNsPerSecond);
+  std::vector<std::unique_ptr<Agent>> strangers;
+  for (const char* address : {"10.0.0.2:1", "10.0.0.3:1", "10.0.0.4:1", "10.0.0.5:1"}) {
+    strangers.push_back(from(address));
+    strangers.back()->say_bytes("C");
+  }
+  auto before_restart = from("10.0.0.7:1");
+  before_restart->hello("node-7", 71);
+  BOOST_TEST(before_restart->heard() == "welcome");
+  auto refused = from("10.0.0.6:1");
+  agent = from("10.0.0.1:4001");
+  agent->hello("node-1", 1);
+  BOOST_TEST(refused->ended);
+  BOOST_TEST(agent->heard() == "welcome");
+}
+
+BOOST_AUTO_TEST_CASE(after_a_stall_of_the_loop_no_handshake_is_too_late) {
+  Receiver receiver;
+  receiver.start();
+  Agent agent(receiver.env), mute(receiver.env);
+  receiver.env.monotonic_ns += 10 * kNsPerSecond;
+  receiver.env.advance(0);
+  agent.hello("node-1", 1);
+  BOOST_TEST(agent.heard() == "welcome");
+  receiver.env.advance(2 * kNsPerSecond);
+  BOOST_TEST(mute.heard() == "refused: it did not say hello in time");
+}
+
+namespace {
+
+// An agent with TLS that says hello.
+struct TlsAgent {
+  TlsAgent(NetEnv& env_in, const std::string& host, std::shared_ptr<const io::TlsCredentials> tls)
+      : env(env_in) {
+    stream = std::make_unique<io::TlsStream>(
+        env, env.dial(kAddress), std::move(tls),
+        io::TlsStream::Options{io::TlsStream::Side::kConnects, "collector.example"},
+        [this, host](Status status) {
+          BOOST_REQUIRE(status);
+          stream->start({[](std::string_view) {}, [](const Error*) {}});
+          peer::Hello hello;
+          hello.host = host, hello.boot_id = "boot";
+          stream->write(peer::encode(hello));
+        });
+    env.read();
+  }
+  void say(const peer::Message& message) {
+    stream->write(peer::encode(message));
+    env.read();
+  }
+  NetEnv& env;
+  std::unique_ptr<io::TlsStream> stream;
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(a_session_ends_when_its_certificate_expires_or_is_revoked) {
+  const io::testing::Folder folder;
+  const io::testing::Authority authority(folder, "site");
+  io::TlsFiles files = authority.issue("c", {"DNS:collector.example"});
+  const io::TlsFiles good = authority.issue("a", {"DNS:node-1"}), bad = authority.issue("b", {"DNS:node-2"});
+  const io::TlsFiles brief = authority.issue("s", {"DNS:node-3", 1'700'000'000, 1'763'700'100});
+  Receiver receiver;
+  receiver.options.tls = *io::TlsCredentials::load(files);
+  receiver.start();
+  std::vector<std::unique_ptr<TlsAgent>> agents;
+  for (const auto& [host, of] :
+       {std::pair("node-1", good), std::pair("node-2", bad), std::pair("node-3", brief)})
+    agents.push_back(std::make_unique<TlsAgent>(receiver.env, host, *io::TlsCredentials::load(of)));
+  BOOST_TEST(receiver.collector->hosts().size() == 3u);
+  files.crl = authority.revoke("site.crl", {bad.cert});
+  receiver.collector->set_tls(*io::TlsCredentials::load(files));
+  receiver.env.advance(2 * kNsPerSecond);
+  BOOST_TEST(receiver.collector->hosts().size() == 2u);
+  BOOST_TEST(receiver.collector->stats().last_refusal.ends_with("node-2: certificate is revoked"));
+  for (int i = 0; i < 20; ++i) {
+    receiver.env.advance(5 * kNsPerSecond);
+    for (auto& agent : agents) agent->say(peer::Pong{1});
+  }
+  BOOST_REQUIRE(receiver.collector->hosts().size() == 1u);
+  BOOST_TEST(receiver.collector->hosts()[0].host == "node-1");
+  BOOST_TEST(receiver.collector->stats().last_refusal.ends_with(
+      "node-3: certificate expired on 2025-11-21 04:41:40 UTC"));
 }
 
 BOOST_AUTO_TEST_CASE(an_agent_that_reads_nothing_gets_no_queue) {

@@ -145,7 +145,7 @@ BOOST_AUTO_TEST_CASE(a_file_that_two_arguments_lead_to_is_listed_once) {
   check_names(list_sources({d, d + "/a.log", d + "/../d", folder.path()}), {"a.log"});
 }
 
-BOOST_AUTO_TEST_CASE(special_files_are_passed_over_and_fail_as_arguments) {
+BOOST_AUTO_TEST_CASE(special_files_are_skipped_with_a_problem_and_fail_as_arguments) {
   TempFolder folder;
   folder.write("a.log", "x\n");
   BOOST_REQUIRE(::mkfifo(folder.path("fifo").c_str(), 0600) == 0);
@@ -157,7 +157,11 @@ BOOST_AUTO_TEST_CASE(special_files_are_passed_over_and_fail_as_arguments) {
   ::close(socket);
   const SourceList list = list_sources({folder.path()});
   check_names(list, {"a.log"});
-  BOOST_TEST(list.problems.empty());
+  BOOST_REQUIRE_EQUAL(list.problems.size(), 2u);
+  BOOST_TEST(list.problems[0].file == folder.path("fifo"));
+  BOOST_TEST(list.problems[0].what ==
+             "passed over: a pipe (FIFO), which is read only where it is named as an argument");
+  BOOST_TEST(list.problems[1].what == "passed over: a socket");
   const SourceList named = list_sources({folder.path("socket"), "/dev/null"});
   BOOST_REQUIRE_EQUAL(named.failed_arguments.size(), 2u);
   BOOST_TEST(named.failed_arguments[0].text.starts_with(folder.path("socket") + ": "));

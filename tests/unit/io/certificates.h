@@ -5,6 +5,8 @@
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
 
+#include <sys/stat.h>
+
 #include <boost/test/unit_test.hpp>
 #include <cstdio>
 #include <memory>
@@ -38,6 +40,29 @@ class Authority {
           [&](FILE* out) { PEM_write_PrivateKey(out, key.get(), nullptr, nullptr, 0, nullptr, nullptr); });
     return {folder_ / (file + ".crt"), folder_ / (file + ".key"), ca()};
   }
+  // A revocation list of these certificates (of issue()), in a file of this name.
+  std::string revoke(const std::string& name, const std::vector<std::string>& certificates,
+                     int64_t to_s = 1'900'000'000) const {
+    const std::unique_ptr<X509_CRL, void (*)(X509_CRL*)> list(X509_CRL_new(), X509_CRL_free);
+    X509_CRL_set_version(list.get(), 1);
+    const std::unique_ptr<X509, void (*)(X509*)> own(read(ca()), X509_free);
+    X509_CRL_set_issuer_name(list.get(), X509_get_subject_name(own.get()));
+    const std::unique_ptr<ASN1_TIME, void (*)(ASN1_TIME*)> from(ASN1_TIME_set(nullptr, 1'700'000'000),
+                                                                ASN1_TIME_free),
+        to(ASN1_TIME_set(nullptr, to_s), ASN1_TIME_free);
+    X509_CRL_set1_lastUpdate(list.get(), from.get());
+    X509_CRL_set1_nextUpdate(list.get(), to.get());
+    for (const std::string& path : certificates) {
+      const std::unique_ptr<X509, void (*)(X509*)> one(read(path), X509_free);
+      X509_REVOKED* entry = X509_REVOKED_new();
+      X509_REVOKED_set_serialNumber(entry, X509_get_serialNumber(one.get()));
+      X509_REVOKED_set_revocationDate(entry, from.get());
+      X509_CRL_add0_revoked(list.get(), entry);
+    }
+    X509_CRL_sign(list.get(), key_.get(), EVP_sha256());
+    write(name, [&](FILE* out) { PEM_write_X509_CRL(out, list.get()); });
+    return folder_ / name;
+  }
   std::shared_ptr<const TlsCredentials> load(const std::string& file, const Issued& what) const {
     auto loaded = TlsCredentials::load(issue(file, what));
     BOOST_REQUIRE_MESSAGE(loaded, (loaded ? "" : loaded.error().text));
@@ -47,6 +72,14 @@ class Authority {
  private:
   using Key = std::unique_ptr<EVP_PKEY, void (*)(EVP_PKEY*)>;
   using Certificate = std::unique_ptr<X509, void (*)(X509*)>;
+  static X509* read(const std::string& path) {
+    FILE* file = std::fopen(path.c_str(), "r");
+    BOOST_REQUIRE(file != nullptr);
+    X509* certificate = PEM_read_X509(file, nullptr, nullptr, nullptr);
+    std::fclose(file);
+    BOOST_REQUIRE(certificate != nullptr);
+    return certificate;
+  }
   static Key new_key() { return {EVP_EC_gen("P-256"), EVP_PKEY_free}; }
 
   Certificate sign(const Issued& what, EVP_PKEY* key, bool authority) const {
@@ -78,6 +111,7 @@ class Authority {
     FILE* file = std::fopen((folder_ / name).c_str(), "w");
     BOOST_REQUIRE(file != nullptr);
     write_to(file);
+    fchmod(fileno(file), 0600);  // as private keys must be
     std::fclose(file);
   }
 

@@ -153,4 +153,16 @@ BOOST_AUTO_TEST_CASE(a_connection_on_its_way_may_be_given_up_and_destroyed_in_it
   BOOST_TEST(calls == 100);
 }
 
+BOOST_AUTO_TEST_CASE(addresses_of_one_network_are_counted_as_one) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"10.0.0.7:40312", "10.0.0.7"},
+      {"[2001:db8:1:2:3:4:5:6]:80", "2001:db8:1:2::/64"},
+      {"[2001:db8:1:2::9]:81", "2001:db8:1:2::/64"},
+      {"[::ffff:10.0.0.7]:80", "10.0.0.7"},
+      {"[::1]:80", "::/64"},
+      {"", ""},
+  };
+  for (const auto& [address, network] : cases) BOOST_TEST(network_of(address) == network);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

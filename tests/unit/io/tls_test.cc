@@ -56,6 +56,7 @@ BOOST_AUTO_TEST_CASE(bytes_go_both_ways_and_the_peers_names_are_known) {
   ends.connect(authority.load("c", {"DNS:collector.example,IP:10.1.2.3"}),
                authority.load("n", {"DNS:Node-3,DNS:node-3.cluster"}));
   BOOST_TEST(ends.server.said == "ok");
+  BOOST_TEST(ends.server.stream->has_answered());
   BOOST_TEST(ends.client.said == "ok");
   const std::vector<std::string> names = {"node-3", "node-3.cluster"};
   BOOST_TEST(ends.server.stream->peer_names() == names, boost::test_tools::per_element());
@@ -147,6 +148,7 @@ BOOST_AUTO_TEST_CASE(what_is_no_handshake_is_refused_with_a_sentence) {
     ends.connect(collector, nullptr);
     ends.plain->write(row.bytes);
     ends.env.read();
+    if (ends.server.said.empty()) BOOST_TEST(!ends.server.stream->has_answered());
     ends.plain.reset();
     ends.env.read();
     BOOST_TEST(ends.server.said == row.says);
@@ -261,6 +263,67 @@ BOOST_AUTO_TEST_CASE(files_that_do_not_fit_are_found_when_they_are_loaded) {
     const auto loaded = TlsCredentials::load(row.files);
     BOOST_TEST((loaded ? "" : loaded.error().text) == row.says);
   }
+}
+
+// The list is one of all authorities above the peer; our own certificate is not looked up.
+BOOST_AUTO_TEST_CASE(a_revoked_certificate_is_refused_and_a_list_that_is_out_of_date_refuses_all) {
+  Folder folder;
+  Authority authority(folder, "site"), other(folder, "other");
+  const Credentials node = authority.load("n", {"DNS:node-3"});
+  const TlsFiles files = authority.issue("c", {"DNS:collector.example"});
+  const struct {
+    std::string crl, at_server;
+  } cases[] = {
+      {authority.revoke("none.crl", {}), "ok"},
+      {authority.revoke("other.crl", {files.cert}), "ok"},
+      {authority.revoke("node.crl", {files.cert, folder / "n.crt"}),
+       "10.0.0.1:4000: node-3: certificate is revoked"},
+      {authority.revoke("old.crl", {}, 1'700'000'001),
+       "10.0.0.1:4000: node-3: the revocation list of its authority is out of date: it must be renewed here"},
+      {other.revoke("foreign.crl", {}),
+       "10.0.0.1:4000: node-3: there is no revocation list here of an authority that signed its certificate"},
+  };
+  for (const auto& row : cases) {
+    TlsFiles with = files;
+    with.crl = row.crl;
+    const auto collector = TlsCredentials::load(with);
+    BOOST_REQUIRE_MESSAGE(collector, (collector ? "" : collector.error().text));
+    Ends ends;
+    ends.connect(*collector, node);
+    BOOST_TEST(ends.server.said == row.at_server);
+  }
+  TlsFiles with = files;
+  with.crl = files.cert;
+  const auto loaded = TlsCredentials::load(with);
+  BOOST_REQUIRE(!loaded);
+  BOOST_TEST(loaded.error().text.starts_with(files.cert + ": has no revocation list"));
+}
+
+BOOST_AUTO_TEST_CASE(the_certificate_of_a_connection_can_be_verified_again) {
+  Folder folder;
+  Authority authority(folder, "site"), other(folder, "other");
+  const TlsFiles collector = authority.issue("c", {"DNS:collector.example"});
+  const TlsFiles files = authority.issue("n", {"DNS:node-3", 1'700'000'000, 1'800'000'000});
+  Ends ends;
+  ends.connect(*TlsCredentials::load(collector), *TlsCredentials::load(files));
+  const auto server = [&](auto change) {
+    TlsFiles with = collector;
+    change(with);
+    const Status status = ends.server.stream->verify(**TlsCredentials::load(with));
+    return status ? "ok" : status.error().text;
+  };
+  BOOST_TEST(server([](TlsFiles&) {}) == "ok");
+  BOOST_TEST(server([&](TlsFiles& f) { f.crl = authority.revoke("a.crl", {}); }) == "ok");
+  BOOST_TEST(server([&](TlsFiles& f) { f.crl = authority.revoke("b.crl", {files.cert}); }) ==
+             "10.0.0.1:4000: node-3: certificate is revoked");
+  BOOST_TEST(server([&](TlsFiles& f) { f.ca = other.ca(); }) ==
+             "10.0.0.1:4000: node-3: certificate is not signed by an authority that is known here");
+  BOOST_TEST(ends.client.stream->verify(**TlsCredentials::load(files)).has_value());
+  BOOST_TEST(ends.server.stream->peer_expires_ns() == 1'800'000'000 * kNsPerSecond);
+  BOOST_TEST(ends.client.stream->peer_expires_ns() == 1'900'000'000 * kNsPerSecond);
+  ends.env.wall_ns = 1'800'000'001 * kNsPerSecond;
+  BOOST_TEST(server([](TlsFiles&) {}) ==
+             "10.0.0.1:4000: node-3: certificate expired on 2027-01-15 08:00:00 UTC");
 }
 
 BOOST_AUTO_TEST_CASE(renewed_files_are_noticed_and_a_renewal_under_way_is_not) {

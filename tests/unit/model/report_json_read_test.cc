@@ -32,11 +32,13 @@ Report full() {
   d.hosts = {suspect("node-3", 0.5)};
   d.links = {{"a", "b", 0.5}};
   d.why = {"one reason"};
-  d.evidence.push_back({"node-3", "a.log", 120, std::nullopt, "line\n\x01 two", kNoTime, std::nullopt});
-  d.evidence.push_back({std::nullopt, "a.comm", std::nullopt, 4096, "", kNoTime, std::nullopt});
+  d.evidence.push_back(
+      {"node-3", "a.log", 120, std::nullopt, "line\n\x01 two", kNoTime, std::nullopt, 12'002});
+  d.evidence.push_back({std::nullopt, "a.comm", std::nullopt, 4096, "", kNoTime, {}, {}});
   d.confirmed = Confirmation{"alice", 3, 2};
   d.remedy = "Reset it.";
   d.action = {ActionKind::kIsolate, {"node-3"}};
+  d.said_by = SaidBy{{12'002, 12'003}, {"node-4"}};
   Diagnosis other;
   other.id = "d1";
   r.diagnoses = {other, d};

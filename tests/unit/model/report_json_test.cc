@@ -55,7 +55,7 @@ Report full() {
   d.hosts = {suspect("node-3", 0.8)};
   d.links = {{"a", "b", 0.5}};
   d.why = {"one reason"};
-  d.evidence.push_back({"node-3", "runs/a.log", 120, std::nullopt, "text", 9, 131});
+  d.evidence.push_back({"node-3", "runs/a.log", 120, std::nullopt, "text", 9, 131, {}});
   d.confirmed = Confirmation{"alice", 3, 2};
   d.action = {ActionKind::kIsolate, {"node-3"}};
   r.diagnoses = {d};

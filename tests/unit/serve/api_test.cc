@@ -37,6 +37,8 @@ BOOST_AUTO_TEST_CASE(each_route_asks_for_what_it_names) {
       {request("GET", "/v1/diagnoses"), "diagnoses - -1"},
       {request("GET", "/v1/diagnoses?job=j&run=0"), "diagnoses j run 0 -1"},
       {request("GET", "/v1/pool"), "pool"},
+      {request("GET", "/v1/pool/log"), "pool log"},
+      {request("POST", "/v1/pool/j%2F1/forget", "", R"({"by":"alice"})"), "forget j/1 by alice"},
       {request("GET", "/v1/diagnoses?job=j%2F1&since_ns=12"), "diagnoses j/1 12"},
       {request("GET", "/v1/suspects?job=j"), "suspects j"},
       {request("GET", "/v1/hosts"), "hosts"},
@@ -184,9 +186,76 @@ BOOST_AUTO_TEST_CASE(the_page_runs_its_own_files_alone) {
   for (const char* markup : {"innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("})
     BOOST_CHECK_EQUAL(script.body.find(markup), std::string::npos);
   BOOST_CHECK_EQUAL(get("/page.css").status, 200);
+  // It sends the token as a header only.
+  BOOST_CHECK_EQUAL(script.body.find("EventSource("), std::string::npos);
+  BOOST_CHECK_EQUAL(script.body.find("localStorage"), std::string::npos);
+  BOOST_CHECK_NE(script.body.find("Authorization: \"Bearer \""), std::string::npos);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
+
+// Sees no job of the whole source.
+class LimitedSource final : public FakeSource {
+ public:
+  std::unique_ptr<ApiSource> limited_to(const Reader& reader) override {
+    return reader.uid == getuid() ? std::make_unique<FakeSource>() : nullptr;
+  }
+  void on_evidence_read(const EvidenceQuery& query, const Reader& reader) override {
+    read.push_back(query.path + " by " + std::to_string(reader.uid.value_or(0)) + reader.token);
+  }
+  std::vector<std::string> read;
+};
+
+BOOST_AUTO_TEST_CASE(a_limited_reader_never_reaches_the_whole_source) {
+  ManualEnv env;
+  Folder folder;
+  LimitedSource source;
+  source.chunks = {{0, "all", std::nullopt, true}};
+  Api api{env, source};
+  const auto server = HttpServer::start(env, {"unix:" + folder / "api.sock"}, api.routes()).value();
+  for (const Route& route : api.routes()) {
+    if (route.method != "GET" || route.needs == Role::kNone) continue;
+    const std::string query = route.pattern == "/v1/evidence" ? "?job=j&host=h&path=%2Fnone" : "";
+    ask(env, server->address(), request("GET", route.pattern + query));
+    BOOST_CHECK_EQUAL(source.asked, "");
+  }
+  BOOST_CHECK_EQUAL(ask(env, server->address(), request("GET", "/v1/events")).status, 403);
+  BOOST_CHECK(source.read.empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_reader_of_evidence_is_passed_on_for_the_audit) {
+  ManualEnv env;
+  LimitedSource source;
+  source.chunks = {{0, "all", std::nullopt, true}};
+  Api api{env, source};
+  const auto server =
+      HttpServer::start(env, {"127.0.0.1:0", 0660, {}, Tokens::parse("s read grafana").value()}, api.routes())
+          .value();
+  const std::string token = "Authorization: Bearer s\r\n";
+  ask(env, server->address(), request("GET", "/v1/evidence?job=j&host=h&path=%2Fa", token));
+  ask(env, server->address(), request("GET", "/v1/evidence?job=j&host=h&path=%2Fnone", token));
+  BOOST_REQUIRE_EQUAL(source.read.size(), 1u);
+  BOOST_CHECK_EQUAL(source.read[0], "/a by 0grafana");
+}
+
+BOOST_AUTO_TEST_CASE(over_tcp_only_health_metrics_and_the_empty_page_need_no_token) {
+  ManualEnv env;
+  FakeSource source;
+  Api api{env, source};
+  const auto server =
+      HttpServer::start(env, {"127.0.0.1:0", 0660, {}, Tokens::parse("s read").value()}, api.routes())
+          .value();
+  const std::set<std::string> open = {"/healthz", "/metrics", "/", "/page.css", "/page.js"};
+  size_t refused = 0;
+  for (const Route& route : api.routes()) {
+    const std::string bytes = request(route.method, route.pattern);
+    const int status = ask(env, server->address(), bytes).status;
+    BOOST_TEST_CONTEXT(route.pattern) BOOST_CHECK_EQUAL(status, open.contains(route.pattern) ? 200 : 401);
+    refused += status == 401;
+  }
+  BOOST_CHECK_EQUAL(refused, api.routes().size() - open.size());
+  BOOST_CHECK_EQUAL(source.asked, "");
+}
 
 }  // namespace
 }  // namespace culprit::serve

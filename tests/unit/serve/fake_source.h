@@ -24,7 +24,7 @@ class FakeReader final : public EvidenceReader {
   size_t at_ = 0;
 };
 
-class FakeSource final : public ApiSource {
+class FakeSource : public ApiSource {
  public:
   bool healthy = true;
   std::string asked;  // the last query
@@ -72,11 +72,15 @@ class FakeSource final : public ApiSource {
     give("about", answer, R"({"config":"role = \"both\"\n","versions":{"culpritd":"0.1.0"}})");
   }
   void pool(Answer answer) override { give("pool", answer, R"({"pool":null})"); }
+  void pool_log(Answer answer) override { give("pool log", answer, R"({"items":[]})"); }
   void judge(const Judgement& j, const Actor& by, Answer answer) override {
     give((j.right ? "confirm " : "refute ") + named(j.of) + " " + j.id + " by " + by.name, answer, "{}");
   }
   void clear(const std::string& host, const Actor& by, Answer answer) override {
     give("clear " + host + " by " + by.name, answer, "{}");
+  }
+  void forget_taught(const std::string& job, const Actor& by, Answer answer) override {
+    give("forget " + job + " by " + by.name, answer, "{}");
   }
 
  private:

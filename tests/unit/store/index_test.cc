@@ -225,22 +225,55 @@ BOOST_AUTO_TEST_CASE(what_people_said_of_a_kind_is_counted_over_all_jobs) {
   BOOST_TEST((judged->at("silence:hang").hits == 1));
 }
 
-BOOST_AUTO_TEST_CASE(cleared_hosts_and_pools_are_kept) {
+BOOST_AUTO_TEST_CASE(what_jobs_taught_is_kept_logged_and_taken_back_by_job) {
+  Folder folder;
+  const auto jobs = [](Index& index) {
+    std::string out;
+    const auto rows = index.taught();
+    for (const TaughtRow& row : *rows) out += row.job + "/" + std::to_string(row.run) + "=" + row.text + " ";
+    return out;
+  };
+  const auto log = [](Index& index) {
+    std::string out;
+    const auto rows = index.pool_log();
+    for (const PoolLogRow& row : *rows)
+      out += row.what + " " + row.job + "/" + std::to_string(row.run) + row.who + (row.counts ? "+ " : " ");
+    return out;
+  };
+  {
+    auto index = open_index(folder);
+    must(index->teach({"a", 0, "user 1", "its word", 5, 2, std::string("two\0three", 9)}, {}));
+    must(index->teach({"a", 1, "user 1", "its word", 6, 2, "y"}, {}));
+    must(index->teach({"b", 0, "trusted", "its word", 7, 1, "z"}, {}));
+    must(index->teach({"c", 0, "user 2", "its word", 8, 1, "u"}, {{"b", 0}}));
+  }
+  auto index = open_index(folder);
+  BOOST_TEST(jobs(*index) == "a/0=" + std::string("two\0three", 9) + " a/1=y c/0=u ");
+  BOOST_TEST(log(*index) == "learned c/0+ learned b/0 learned a/1+ learned a/0+ ");
+  must(index->forget_taught("a", 9, "root"));
+  BOOST_TEST(jobs(*index) == "c/0=u ");
+  BOOST_TEST(log(*index) ==
+             "forgotten a/1root forgotten a/0root learned c/0+ learned b/0 learned a/1 "
+             "learned a/0 ");
+  BOOST_TEST((index->audits(1)->front().what == "forget" && index->audits(1)->front().subject == "a"));
+  const Status again = index->forget_taught("a", 10, "root");
+  BOOST_REQUIRE(!again.has_value());
+  BOOST_TEST((again.error().code == ErrorCode::kNotFound));
+  BOOST_TEST(index->pool_log()->size() == 6u);
+}
+
+BOOST_AUTO_TEST_CASE(cleared_hosts_are_kept) {
   Folder folder;
   {
     auto index = open_index(folder);
     must(index->clear_host("node-1", 5, "root"));
     must(index->clear_host("node-1", 9, "root"));
     must(index->add_audit({7, "root", "reload", "", "ok"}));
-    must(index->save_pool("", "one"));
-    must(index->save_pool("", std::string("two\0three", 9)));
   }
   auto index = open_index(folder);
   BOOST_TEST((index->cleared()->at("node-1") == 9));
   BOOST_TEST(index->audits()->size() == 3u);
   BOOST_TEST(index->audits(1)->front().what == "reload");
-  BOOST_TEST(index->load_pool("")->value() == std::string("two\0three", 9));
-  BOOST_TEST(!index->load_pool("other")->has_value());
 }
 
 BOOST_AUTO_TEST_CASE(texts_of_strangers_are_values_and_nothing_else) {
@@ -372,7 +405,15 @@ BOOST_AUTO_TEST_CASE(each_earlier_version_is_brought_up_to_date) {
          INSERT INTO diagnoses VALUES ('a', 3, 'd3', '', 1, 2, 'no json', 'open', '', NULL);
          INSERT INTO findings VALUES ('a', 3, 'f1', 5, '{}'), ('a', 3, 'f2', 6, '{}');
          INSERT INTO audit VALUES (NULL, 9, 'alice', 'confirm', 'a/d1', 'rule:x');
-         INSERT INTO device_faults VALUES ('GPU-1', 'node-1', 'a', 3, 'd1', 120, 9);)",
+         INSERT INTO device_faults VALUES ('GPU-1', 'node-1', 'a', 3, 'd1', 120, 9);
+         INSERT INTO pool VALUES ('', 'who taught this?');)",
+      R"(INSERT INTO jobs VALUES ('a', 3, 1, 10, 15, 20, 2, 7, 'lost');
+         INSERT INTO reports VALUES ('a', 3, '{}');
+         INSERT INTO diagnoses VALUES ('a', 3, 'd1', 'rule:x', 1, 2, '{}', 'confirmed', 'alice', 9);
+         INSERT INTO diagnoses VALUES ('a', 3, 'd2', 'silence:hang', 1, 2, '{}', 'open', '', NULL);
+         INSERT INTO diagnoses VALUES ('a', 3, 'd3', '', 1, 2, 'no json', 'open', '', NULL);
+         INSERT INTO findings VALUES ('a', 3, 'f1', 5, '{}'), ('a', 3, 'f2', 6, '{}');
+         INSERT INTO audit VALUES (NULL, 9, 'alice', 'confirm', 'a/d1', 'rule:x');)",
   };
   BOOST_REQUIRE(rows.size() == kSchemaSteps.size() + 1);
   for (size_t version = 0; version < rows.size(); ++version) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstring>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -22,6 +23,7 @@ class MemoryFiles : public io::Files {
   bool fail_for_good = false;    // this call and all later ones
   bool fail_after_all = false;   // a failing append writes all bytes; else the first half
   std::set<std::string> broken;  // these operations always fail
+  std::function<bool(const std::string& operation)> intercept;  // whether this call fails
 
   std::string& bytes(const std::string& path) { return *files_.at(path); }
   void put(const std::string& path, std::string content) {
@@ -118,7 +120,7 @@ class MemoryFiles : public io::Files {
   }
   bool fails(const char* operation) {
     calls += 1;
-    return broken.count(operation) > 0 ||
+    return (intercept && intercept(operation)) || broken.count(operation) > 0 ||
            (fail_at != 0 && (calls == fail_at || (fail_for_good && calls > fail_at)));
   }
 

@@ -342,3 +342,40 @@ BOOST_AUTO_TEST_CASE(streams_of_a_job_are_its_own_and_those_of_all) {
   BOOST_TEST(ids("j2", "dump") == "5");
   BOOST_TEST(ids("j3", "a") == "");
 }
+
+BOOST_AUTO_TEST_CASE(a_start_reports_until_when_all_seen_sources_were_stored) {
+  constexpr TimeNs kMinute = 60 * kNsPerSecond;
+  MemoryFiles files;
+  {
+    auto spool = open_spool(files);
+    BOOST_TEST(spool->stored_until_ns() == kNoTime);
+    PieceBatch batch;
+    batch.opened = {stream_info(0, "/a")};
+    for (const TimeNs minute : {100, 120, 135, 139}) {
+      batch.pieces = {piece_of(0, 0, 0)};
+      must(spool->append(batch, minute * kMinute));
+      BOOST_REQUIRE(spool->commit(minute * kMinute).has_value());
+      batch.opened.clear();
+    }
+  }
+  // The newest is of minute 139: others of its last 10 minutes may lack sources.
+  BOOST_TEST(open_spool(files)->stored_until_ns() == 120 * kMinute);
+}
+
+BOOST_AUTO_TEST_CASE(a_disk_that_fails_each_second_write_takes_evidence) {
+  MemoryFiles files;
+  auto spool = open_spool(files);
+  uint64_t writes = 0;
+  files.intercept = [&](const std::string& operation) { return operation == "append" && ++writes % 2 == 1; };
+  PieceBatch batch;
+  batch.opened = {stream_info(0, "/a")};
+  batch.pieces = {piece_of(0, 0, 100)};
+  must(spool->append(batch, 1));
+  for (int i = 0; i < 4 && spool->last_sequence() == 0; ++i) (void)spool->commit(1);
+  BOOST_TEST(spool->last_sequence() == 1u);
+  files.intercept = {};
+  spool.reset();
+  spool = open_spool(files);
+  BOOST_REQUIRE_EQUAL(spool->streams().size(), 1u);
+  BOOST_TEST(spool->streams().front().state.size == 100u);
+}

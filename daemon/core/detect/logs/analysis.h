@@ -13,6 +13,7 @@
 // Results about hosts, ranks and iterations become findings, as with any other detector. Pure functions.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -25,6 +26,11 @@
 #include "model/report.h"
 
 namespace culprit::detect {
+
+// A template indicates the failure from this posterior probability on.
+constexpr double kIndicating = 0.5;
+// Templates reported per host or rank.
+constexpr size_t kTemplatesReported = 3;
 
 // Parts of the method. Evaluations switch off one part at a time to measure its value.
 struct Steps {
@@ -69,6 +75,7 @@ struct TemplateScore {
 struct Analysis {
   Fate fate;
   bool has_pool = false;
+  bool learned_pool = false;  // see Pool
   double novel_expected = 0;  // number of new templates expected in a healthy job
   uint32_t novel_seen = 0;
   double birth_surprise = 0;  // -log p that so many templates begin at the end, given the job's own past

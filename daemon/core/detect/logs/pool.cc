@@ -7,6 +7,7 @@
 #include <cmath>
 #include <iterator>
 #include <map>
+#include <set>
 
 #include "base/hash.h"
 #include "base/text.h"
@@ -31,6 +32,20 @@ bool parse(std::string_view text, Number& value, int base = 10) {
   }
 }
 
+bool has_form(const std::vector<PoolForm>& forms, uint64_t hash) {
+  const auto at = std::lower_bound(forms.begin(), forms.end(), hash,
+                                   [](const PoolForm& f, uint64_t h) { return f.hash < h; });
+  return at != forms.end() && at->hash == hash;
+}
+
+// Templates with the form of an alarm.
+std::set<logs::ClusterId> alarms_of(const logs::JobLog& log) {
+  std::set<logs::ClusterId> out;
+  for (const logs::JobLog::FormStats& form : log.forms())
+    if (form.alarm) out.insert(form.cluster);
+  return out;
+}
+
 // from_chars accepts "nan" and "inf" as numbers.
 bool is_amount(double value) { return std::isfinite(value) && value >= 0; }
 
@@ -41,11 +56,15 @@ bool Pool::resembles(const logs::JobLog& log) const {
   for (const auto& form : log.forms()) {
     if (form.count == 0) continue;
     ++of_job;
-    const auto at = std::lower_bound(forms.begin(), forms.end(), form.hash,
-                                     [](const PoolForm& f, uint64_t hash) { return f.hash < hash; });
-    of_both += at != forms.end() && at->hash == form.hash;
+    of_both += has_form(forms, form.hash);
   }
   return of_both * 5 >= std::min(of_job, forms.size());
+}
+
+bool Pool::resembles(const Pool& other) const {
+  size_t of_both = 0;
+  for (const PoolForm& form : other.forms) of_both += has_form(forms, form.hash);
+  return of_both * 5 >= std::min(other.forms.size(), forms.size());
 }
 
 void Pool::add(const logs::JobLog& log) {
@@ -68,8 +87,9 @@ void Pool::add(const logs::JobLog& log) {
     k.most = static_cast<double>(most);
     k.share = counts.empty() ? 1.0 : static_cast<double>(counts.size()) / hosts;
   }
+  const std::set<logs::ClusterId> alarms = learned ? alarms_of(log) : std::set<logs::ClusterId>();
   for (const logs::JobLog::FormStats& form : log.forms()) {
-    if (form.count == 0) continue;
+    if (form.count == 0 || alarms.contains(form.cluster)) continue;
     const FormCounts& k = known[form.cluster];
     const double most = k.most * static_cast<double>(form.count) / k.events;
     const uint32_t words = words_class(log.templates()[form.cluster]);

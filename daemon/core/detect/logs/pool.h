@@ -1,5 +1,6 @@
-// The normal pool: message forms of successful jobs of one kind, with their counts and their share of hosts.
-// Built from settled JobLogs, saved as text, and used in the diagnosis of a failed job. A plain value; pure.
+// The normal pool: message forms of successful jobs, with counts and their share of hosts. Built from settled
+// JobLogs, saved as text, used to diagnose a failed job. One that a daemon learned by itself never has, and
+// never excuses, kernel messages and lines of fatal rules (JobLog::mark_alarm). A plain value; pure.
 #pragma once
 
 #include <cstdint>
@@ -25,12 +26,14 @@ struct PoolForm {
 struct Pool {
   uint32_t jobs = 0;
   std::vector<PoolForm> forms;  // by hash
+  bool learned = false;         // not saved
 
   // Whether the job is of the same kind as the pool's jobs: at least a fifth of the smaller set of forms is
   // in both (overlap coefficient of Szymkiewicz and Simpson). Jobs of one trainer share most forms. Jobs of
   // two trainers share only forms of common libraries, so every other form would look new.
   bool resembles(const logs::JobLog& log) const;
-  // Adds a successful job.
+  bool resembles(const Pool& other) const;
+  // Adds a successful job; to a learned pool without its alarms.
   void add(const logs::JobLog& log);
   // Adds the jobs of another pool.
   void merge(const Pool& other);

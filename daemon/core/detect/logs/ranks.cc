@@ -12,10 +12,8 @@
 namespace culprit::detect {
 namespace {
 
-constexpr size_t kRanks = 4;  // with fewer ranks no outlier can be identified
-constexpr double kIndicating = 0.5;
+constexpr size_t kRanks = 4;         // with fewer ranks no outlier can be identified
 constexpr double kRankWeight = 0.5;  // the host's own finding already counts these lines
-constexpr size_t kTemplates = 3;     // reported per rank
 
 struct OddRank {
   double score = 0;  // score of its best template
@@ -85,7 +83,7 @@ void find_odd_ranks(const View& view, Analysis& a) {
     if (!proven && (plain || is_speaker(view, rank))) continue;
     OddRank& odd = found[rank];
     odd.score = std::max(odd.score, s.score);
-    if (odd.templates.size() < kTemplates) odd.templates.push_back(s.id);
+    if (odd.templates.size() < kTemplatesReported) odd.templates.push_back(s.id);
   }
   for (const auto& [rank, odd] : found) a.findings.push_back(finding_about_rank(view, rank, odd));
 }

@@ -21,8 +21,8 @@
 namespace culprit::detect {
 namespace {
 
-constexpr double kExpected = 10, kTemplatesMin = 30, kTemplatesMax = 330;  // of the prior
-constexpr std::array<double, 3> kIndicating = {0.221, 0.231, 0.548};       // LOGS.md, by words class
+constexpr double kExpected = 10, kTemplatesMin = 30, kTemplatesMax = 330;    // of the prior
+constexpr std::array<double, 3> kIndicatingByWords = {0.221, 0.231, 0.548};  // LOGS.md, by words class
 // Of ten templates of a healthy run (tests with real logs).
 constexpr std::array<double, 3> kHarmless = {8.7, 1.0, 0.3};
 constexpr double kNovelSure = 0.95;  // 5 % of real faults repeat a line that healthy jobs also have
@@ -113,8 +113,10 @@ class Scorer {
   void find_known() {
     known_.resize(log_.templates().size());
     known_forms_.resize(log_.templates().size());
+    alarms_.resize(log_.templates().size());
     for (const logs::JobLog::FormStats& form : log_.forms()) {
       known_forms_[form.cluster].job_forms += form.count > 0;
+      if (form.alarm && pool_.learned) alarms_[form.cluster] = true;
       const auto at = std::lower_bound(pool_.forms.begin(), pool_.forms.end(), form.hash,
                                        [](const PoolForm& f, uint64_t h) { return f.hash < h; });
       if (at == pool_.forms.end() || at->hash != form.hash) continue;
@@ -124,6 +126,7 @@ class Scorer {
       known_forms_[form.cluster].forms += form.count > 0;
     }
     for (size_t id = 0; id < known_.size(); ++id) {
+      if (alarms_[id]) known_[id] = nullptr;
       const PoolForm* f = known_[id];
       if (!f) continue;
       const bool rare = known_forms_[id].most <= kRare;
@@ -152,7 +155,7 @@ class Scorer {
     const logs::LogPlace& place = t.places.front();
     s.iteration = log_.iterations().iteration_at(s.first_ns, place.source, place.line);
     s.known = steps_.cross_job ? known_[id] : nullptr;
-    s.novel = pool_.jobs > 0 && !known_[id];
+    s.novel = pool_.jobs > 0 && !known_[id] && !alarms_[id];
     s.widespread = is_widespread(t, s);
     s.with_slowdown = begins_with_slowdown(t, s);
     if (s.first_ns != kNoTime) timed_sources_.insert(place.source);
@@ -255,10 +258,11 @@ class Scorer {
   double words_term(const logs::TemplateStats& t, uint32_t words) const {
     const auto& shares = shares_[t.count <= kRare];
     const double all = shares[0] + shares[1] + shares[2];
-    return std::log(kIndicating[words] * all / shares[words]);
+    return std::log(kIndicatingByWords[words] * all / shares[words]);
   }
 
   void cross_job(const logs::TemplateStats& t, TemplateScore& s, uint32_t words) const {
+    if (alarms_[s.id]) return;  // the pool cannot have it, so it speaks neither for it nor against it
     const uint64_t most = most_of(t, s.hosts);
     if (!s.known) {
       s.cross_job = clamp(std::log(kNovelSure / novelty(t.count <= kRare, words)), 0, kTermMax);
@@ -441,6 +445,7 @@ class Scorer {
     double all = 0, novel = 0;
   };
   std::vector<PoolForms> known_forms_;  // by cluster
+  std::vector<bool> alarms_;            // by cluster: a learned pool never has them
   std::vector<double> excesses_;        // of templates that the pool knows, ascending
   std::array<std::array<double, 3>, 2> pool_all_{}, pool_single_{};  // [rare][words]
   std::array<std::array<Class, 3>, 2> classes_{};                    // of this job, before its end
@@ -463,6 +468,7 @@ const TemplateScore* Analysis::of(logs::ClusterId id) const {
 
 void score_templates(const View& view, const Pool& pool, const Steps& steps, Analysis& a) {
   a.has_pool = pool.jobs > 0 && steps.cross_job;
+  a.learned_pool = pool.learned;
   Scorer(view, pool, steps, a).run();
 }
 

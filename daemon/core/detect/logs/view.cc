@@ -159,6 +159,7 @@ Evidence evidence_at(const logs::JobLog& log, const logs::LogPlace& place, std::
   e.line = place.line;
   e.text = std::string(text);
   e.time_ns = place.time_ns;
+  e.uid = log.sources()[place.source].user;
   e.rank = writer.rank;
   if (!e.rank && !writer.key.task && writer.key.rank != logs::kNoRank) e.rank = writer.key.rank;
   return e;

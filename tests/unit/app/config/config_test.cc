@@ -240,6 +240,9 @@ BOOST_AUTO_TEST_CASE(a_check_reports_errors_of_certificates_at_their_keys) {
   const io::TlsFiles ambiguous = issue("unnamed", {""});
   const Folder texts;
   const std::string rubbish = texts.write("rubbish.pem", "no certificate\n");
+  fs::permissions(rubbish, fs::perms::owner_read);
+  const std::string open = texts.write("open.key", read(good.key));
+  fs::permissions(open, fs::perms(0644));
   const struct {
     std::string cert, key, ca;
     const char* says;  // after the file name; "": no error
@@ -250,6 +253,7 @@ BOOST_AUTO_TEST_CASE(a_check_reports_errors_of_certificates_at_their_keys) {
       {rubbish, good.key, good.ca, "rubbish.pem: has no usable certificate"},
       {good.cert, good.key + "x", good.ca, ":5:"},
       {good.cert, rubbish, good.ca, "rubbish.pem: has no usable private key"},
+      {good.cert, open, good.ca, "open.key: any user may read it: run chmod 600 "},
       {good.cert, other.key, good.ca, "other.key: is not the key of "},
       {good.cert, good.key, rubbish, "'forward.tls.ca': "},
       {old.cert, old.key, old.ca, "old.crt: has expired at 2023-11-14"},
@@ -275,6 +279,56 @@ BOOST_AUTO_TEST_CASE(a_check_reports_errors_of_certificates_at_their_keys) {
         BOOST_TEST((check.status == 0 ? check.errors.empty() : check.errors.find(says) != std::string::npos));
       }
     }
+}
+
+BOOST_AUTO_TEST_CASE(a_check_reports_token_files_that_the_daemon_would_refuse) {
+  const Folder folder;
+  const std::string good = folder.write("good", "secret read grafana\n");
+  fs::permissions(good, fs::perms(0600));
+  const std::string open = folder.write("open", "secret\n");
+  fs::permissions(open, fs::perms(0644));
+  const std::tuple<std::string, std::string, const char*> cases[] = {
+      {"127.0.0.1:7420", good, ""},
+      {"127.0.0.1:7420", open, ":4:1: error: 'http.token_file': "},
+      {"127.0.0.1:7420", good + "x", ":4:1: error: 'http.token_file': "},
+      {"unix:api.sock", open, ""},  // not read there
+  };
+  for (const auto& [listen, tokens, says] : cases) {
+    const ConfigCheck check = check_config(
+        folder.write("a.toml", fmt::format("rules = []\n[http]\nlisten = \"{}\"\ntoken_file = \"{}\"\n",
+                                           listen, tokens)),
+        kNow);
+    BOOST_TEST_CONTEXT(listen << " " << tokens << ": " << check.errors) {
+      BOOST_TEST(check.status == (*says ? 1 : 0));
+      BOOST_TEST(check.errors.find(says) != std::string::npos);
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_check_reports_errors_of_revocation_lists) {
+  const io::testing::Folder folder;
+  const io::testing::Authority authority(folder, "site");
+  const io::TlsFiles good = authority.issue("good", {"DNS:node-3"});
+  const std::pair<std::string, const char*> cases[] = {
+      {authority.revoke("list.pem", {}), ""},
+      {authority.revoke("old.pem", {}, 1'700'000'001), "old.pem: is out of date since 2023-11-14"},
+      {good.ca, "site.pem: has no revocation list"},
+      {folder / "none.pem", "none.pem: no such file or directory"},
+  };
+  const Folder texts;
+  for (const auto& [crl, says] : cases) {
+    const ConfigCheck check = check_config(
+        texts.write("a.toml", fmt::format("role = \"collector\"\nrules = []\n[collector.tls]\ncert = \"{}\"\n"
+                                          "key = \"{}\"\nca = \"{}\"\ncrl = \"{}\"\n",
+                                          good.cert, good.key, good.ca, crl)),
+        kNow);
+    BOOST_TEST_CONTEXT(check.errors) {
+      BOOST_TEST(check.status == (*says ? 1 : 0));
+      BOOST_TEST(check.errors.find(says) != std::string::npos);
+      BOOST_TEST(
+          (*says == '\0' || check.errors.find(":7:1: error: 'collector.tls.crl': ") != std::string::npos));
+    }
+  }
 }
 
 // An authority that this host does not trust may be intended; other problems of authorities are errors.
@@ -322,6 +376,8 @@ BOOST_AUTO_TEST_CASE(what_has_no_effect_yet_is_reported_and_is_no_error) {
   const std::pair<const char*, const char*> cases[] = {
       {"role = \"collector\"\n[[log]]\npath = \"/a/*.log\"\n", "log: has no effect with role collector"},
       {"[act]\nmode = \"act\"\n", "act.mode: has no effect yet"},
+      {"[http]\nlisten = \"127.0.0.1:7420\"\n",
+       "http.listen: only /healthz and /metrics are served over TCP"},
       {"[forward]\nto = \"127.0.0.1:7421\"\n", "forward: has an effect with role agent only"}};
   for (const auto& [text, reported] : cases) {
     const ConfigCheck check = check_config(folder.write("a.toml", text), kNow);

@@ -8,6 +8,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <new>
 
 #include "app/daemon/quarantine.h"
 #include "app/daemon/rule_watch.h"
@@ -208,6 +209,58 @@ BOOST_AUTO_TEST_CASE(a_rule_that_stands_still_is_marked_and_only_while_it_runs) 
   box.enter(BlackBox::Kind::kRule, "a.b", 7);
   box.mark_over_time();
   BOOST_TEST(need(path).read_and_reset()->over_time);
+}
+
+BOOST_AUTO_TEST_CASE(a_run_that_did_not_end_names_its_job_if_memory_ended_it) {
+  struct End {
+    uint64_t kills;      // of the kernel since the last beat
+    bool failed, clean;  // an allocation failed; end_run() was called
+    bool unclean, out_of_memory;
+  };
+  for (const End& end : {End{0, false, true, false, false}, End{1, false, true, false, false},
+                         End{0, false, false, true, false}, End{1, false, false, true, true},
+                         End{0, true, false, true, true}}) {
+    const Folder folder;
+    const std::string path = folder.at("black_box");
+    {
+      BlackBox box = need(path);
+      BOOST_TEST(!box.begin_run(4).has_value());
+      box.enter_job("other");
+      box.enter_job("");
+      box.enter_job("train-7");
+      box.beat(5);
+      const pid_t child = end.failed ? ::fork() : -1;
+      if (child == 0) {
+        box.record_failed_allocations();
+        try {
+          std::get_new_handler()();
+        } catch (const std::bad_alloc&) {
+        }
+        ::_exit(0);
+      }
+      if (child > 0) BOOST_REQUIRE(::waitpid(child, nullptr, 0) == child);
+      if (end.clean) box.end_run();
+    }
+    const auto found = need(path).begin_run(5 + end.kills);
+    BOOST_REQUIRE(found.has_value() == end.unclean);
+    if (!found) continue;
+    BOOST_TEST(found->out_of_memory == end.out_of_memory);
+    BOOST_TEST(found->job == "train-7");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_job_in_which_memory_ran_out_twice_within_a_week_is_evidence_only_for_a_week) {
+  const Folder folder;
+  const TimeNs day = 24 * 3600 * kNsPerSecond;
+  Quarantine list(folder.at("quarantine.json"));
+  BOOST_TEST(!*list.add({BlackBox::Kind::kJob, "train-7", 0, false}, 10 * day));
+  BOOST_TEST(list.jobs(10 * day).empty());
+  BOOST_TEST(*list.add({BlackBox::Kind::kJob, "train-7", 0, false}, 12 * day));
+  const auto read = Quarantine::read(folder.at("quarantine.json"));
+  BOOST_REQUIRE(read.has_value());
+  BOOST_TEST(read->jobs(13 * day) == std::vector<std::string>{"train-7"}, boost::test_tools::per_element());
+  BOOST_TEST(read->rules().empty());
+  BOOST_TEST(read->jobs(20 * day).empty());
 }
 
 BOOST_AUTO_TEST_CASE(a_damaged_list_is_an_error_and_a_full_disk_too) {

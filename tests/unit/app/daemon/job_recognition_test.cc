@@ -93,6 +93,20 @@ BOOST_AUTO_TEST_CASE(the_job_of_a_process_is_recognised) {
   }
 }
 
+// A user may create groups of any name below the own manager.
+BOOST_AUTO_TEST_CASE(a_group_that_a_user_made_is_no_jobs) {
+  const std::string made = "0::/user.slice/user-1001.slice/user@1001.service/";
+  const std::string container = made + "libpod-" + std::string(64, 'c') + ".scope\n";
+  Proc proc;
+  proc.write(50, "cgroup", made + "slurm/job_123\n");
+  proc.write(60, "cgroup", container);
+  for (const uint32_t pid : {50u, 60u}) proc.write(pid, "stat", std::to_string(pid) + " (a) S 1 1 1 0\n");
+  const ProcessView view = proc.look();
+  BOOST_TEST(view.processes.at(50).job == "");
+  BOOST_TEST(view.processes.at(60).job == "libpod-cccccccccccc");
+  BOOST_TEST(view.processes.at(60).by_user);
+}
+
 BOOST_AUTO_TEST_CASE(parents_are_checked_if_a_process_has_no_job) {
   Proc proc;
   proc.write(10, "environ", environment("SLURM_JOB_ID=77"));
@@ -238,6 +252,22 @@ BOOST_AUTO_TEST_CASE(a_look_is_bounded_and_says_nothing_of_those_it_did_not_see)
   nothing.cut = true;
   jobs.on_view(nothing);
   BOOST_TEST(!jobs.alive("j").has_value());
+}
+
+BOOST_AUTO_TEST_CASE(a_control_group_shows_a_job_and_an_environment_does_not) {
+  ProcessView view;
+  view.processes[60].job = "grouped";
+  view.processes[70].job = "named";
+  view.processes[70].by_environment = true;
+  view.processes[80].job = "made";
+  view.processes[80].by_user = true;
+  JobAliveness jobs;
+  jobs.on_view(view);
+  BOOST_TEST(jobs.shows("grouped"));
+  BOOST_TEST(!jobs.shows("named"));
+  BOOST_TEST(!jobs.shows("made"));
+  jobs.on_view({});
+  BOOST_TEST(!jobs.shows("grouped"));
 }
 
 BOOST_AUTO_TEST_CASE(looks_take_no_more_than_their_share_and_what_is_old_says_nothing) {

@@ -86,8 +86,8 @@ struct Machine {
       const auto error = look_up(unreachable, address);
       return error ? Status(tl::unexpected(*error)) : Status();
     };
-    out.get = [=, this](const std::string&, const std::string& path) -> Result<std::string> {
-      if (auto answer = look_up(answers, path)) return *answer;
+    out.get = [=, this](const DoctorRequest& request) -> Result<std::string> {
+      if (auto answer = look_up(answers, request.path)) return *answer;
       return fail(ErrorCode::kIo, "unix:/run/culprit/api.sock: connection refused");
     };
     return out;
@@ -205,7 +205,7 @@ const Case kCases[] = {
      "install",
      [](Machine& m) { m.processes.processes[60] = {0, 1, 1000, false, "4711", true}; }},
     {"warn openat2: this kernel has no openat2", [](Machine& m) { m.openat2 = false; }},
-    {"warn token: http.listen is an address and there is no http.token_file", [](Machine&) {},
+    {"warn token: http.listen is an address and there is no http.token_file: only /healthz", [](Machine&) {},
      std::string(kLogs) + "[http]\nlisten = \"127.0.0.1:7420\"\n"},
     {"fail token: /etc/culprit/token is not there", [](Machine&) {},
      std::string(kLogs) + "[http]\ntoken_file = \"/etc/culprit/token\"\n"},
@@ -306,7 +306,7 @@ BOOST_AUTO_TEST_CASE(the_machine_itself_can_be_asked) {
   folder.write("c/3.txt", "x");
   fs::create_symlink(folder.path / "a/1.log", folder.path / "a/link.log");
   fs::create_directory_symlink(folder.path / "a", folder.path / "c/linked");
-  const Probes probes = machine_probes([](const std::string&, const std::string&) { return std::string(); });
+  const Probes probes = machine_probes([](const auto&...) { return std::string(); });
   const std::string root = folder.path.string();
   const auto below = probes.glob(root + "/**/*.log");
   const std::vector<std::string> files = {root + "/a/1.log", root + "/a/b/2.log", root + "/a/link.log"};

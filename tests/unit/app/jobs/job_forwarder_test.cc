@@ -533,6 +533,80 @@ BOOST_AUTO_TEST_CASE(what_lives_is_reported_when_it_changes_and_now_and_then) {
              }) == 1);
 }
 
+BOOST_AUTO_TEST_CASE(names_of_one_user_do_not_keep_another_users_job_from_the_collector) {
+  Remote remote;
+  JobForwarderOptions options = feed_options(remote);
+  options.jobs_max = 4;
+  JobForwarder forwarder(options);
+  StreamId next = 0;
+  const auto write = [&](const std::string& job, uint32_t uid, TimeNs now) {
+    PieceBatch batch;
+    StreamInfo& info = batch.opened.emplace_back();
+    info.id = next++;
+    info.kind = OriginKind::kSocket;
+    info.job = job;
+    info.path = "/run/trace.sock";
+    info.uid = uid;
+    Piece& piece = batch.pieces.emplace_back();
+    piece.stream = info.id;
+    piece.bytes = "{\"kind\":\"step\",\"step\":1}\n";
+    piece.time_ns = now;
+    forwarder.ingest(batch, {0, 1}, now);
+  };
+  for (int i = 0; i < 5; ++i) write(fmt::format("m{}", i), 2000, kStart + i);
+  BOOST_TEST(forwarder.jobs().size() == 4u);
+  write("alice", 1000, kStart + 10);
+  forwarder.flush(1, kStart + 10);
+  const std::vector<std::string> kept = {"alice", "m1", "m2", "m3"};
+  BOOST_TEST(forwarder.jobs() == kept, boost::test_tools::per_element());
+  BOOST_TEST(forwarder.counts().bytes_refused > 0u);
+}
+
+BOOST_AUTO_TEST_CASE(a_session_has_one_owner_and_another_users_file_begins_one_without) {
+  Remote remote;
+  JobForwarder forwarder(feed_options(remote));
+  LiveOptions options = live_options();
+  options.host = "collector";
+  LiveJobs collector(std::move(options));
+  std::vector<PieceBatch> sent;
+  StreamId next = 0;
+  const auto write = [&](uint32_t uid, int64_t second, OriginKind kind = OriginKind::kSocket) {
+    PieceBatch batch;
+    StreamInfo& info = batch.opened.emplace_back();
+    info.id = next++;
+    info.kind = kind;
+    info.job = "j";
+    info.path = kind == OriginKind::kFile ? "/logs/j.log" : "/run/trace.sock";
+    info.uid = uid;
+    Piece& piece = batch.pieces.emplace_back();
+    piece.stream = info.id;
+    piece.bytes = fmt::format("{{\"kind\":\"log\",\"line\":\"hello {}\"}}\n", second);
+    piece.time_ns = kStart + second * kNsPerSecond;
+    forwarder.ingest(batch, {0, 1}, piece.time_ns);
+  };
+  const auto flush = [&](int64_t second) {
+    for (PieceBatch& part : forwarder.flush(1, kStart + second * kNsPerSecond)) {
+      sent.push_back(part);
+      collector.ingest(RemoteBatch{"node-0", kEpoch, std::move(part)}, kStart + second * kNsPerSecond);
+    }
+  };
+  write(1000, 1);
+  flush(2);
+  write(0, 3);
+  write(1000, 4);
+  write(2000, 5, OriginKind::kFile);
+  flush(6);
+  std::vector<std::optional<uint32_t>> owners;
+  for (const PieceBatch& part : sent)
+    for (const StreamInfo& info : part.opened)
+      if (info.kind == OriginKind::kCondensed) owners.push_back(info.uid);
+  BOOST_REQUIRE(owners.size() == 2u);
+  BOOST_TEST((owners[0] == 1000u && !owners[1]));
+  BOOST_TEST(collector.counts().remote_blocks == 3u);
+  BOOST_TEST(collector.counts().remote_blocks_lost == 0u);
+  BOOST_TEST(collector.counts().lines == 4u, "every line of both users");
+}
+
 BOOST_AUTO_TEST_CASE(marks_of_sources_that_are_gone_end) {
   Remote remote;
   const auto batches = evidence(1 << 20);

@@ -39,7 +39,7 @@ class Feed {
  public:
   explicit Feed(LiveJobs& live) : live_(live) {}
 
-  StreamId open(OriginKind kind, const std::string& job, const std::string& path, uint32_t uid = 1000) {
+  StreamId open(OriginKind kind, const std::string& job, const std::string& path, uint32_t uid = 0) {
     StreamInfo info;
     info.id = next_++;
     info.kind = kind;

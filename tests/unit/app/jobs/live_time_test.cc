@@ -177,7 +177,7 @@ BOOST_AUTO_TEST_CASE(what_ended_well_is_learned_and_what_died_is_not) {
     BOOST_TEST((std::get<JobChange>(ended->content).report != nullptr));
     BOOST_TEST(jobs.jobs().at(0).well == well);
     BOOST_TEST(count(events, LiveEventKind::kPoolChanged) == (well ? 1u : 0u));
-    BOOST_TEST(jobs.pool().jobs == (well ? 1u : 0u));
+    BOOST_TEST(jobs.pools().jobs() == (well ? 1u : 0u));
     BOOST_TEST((jobs.jobs().at(0).state == (well ? JobState::kEnded : JobState::kFailed)));
     BOOST_TEST((report_of(jobs, "j", s(300)).find("nvidia.xid.79") != std::string::npos) == !well);
   }
@@ -355,7 +355,7 @@ BOOST_AUTO_TEST_CASE(an_exit_code_says_that_it_did_not_end_well) {
   feed.write(socket, "{\"kind\":\"event\",\"name\":\"job_end\",\"exit_code\":1}\n", s(61));
   tick(jobs, 61, 70);
   BOOST_TEST((jobs.jobs().at(0).state == JobState::kFailed));
-  BOOST_TEST(jobs.pool().jobs == 0u);
+  BOOST_TEST(jobs.pools().jobs() == 0u);
 }
 
 BOOST_AUTO_TEST_CASE(all_streams_gone_is_an_end) {
@@ -453,7 +453,9 @@ BOOST_AUTO_TEST_CASE(a_restart_gives_the_same_reports_and_runs) {
   const LiveEvent* ended = first(events, LiveEventKind::kJobEnded);
   BOOST_REQUIRE(ended);
   LiveOptions options = live_options();
-  options.pool = before.pool();
+  for (const LiveEvent& e : events)
+    if (const auto* change = std::get_if<std::shared_ptr<const PoolChange>>(&e.content))
+      options.taught.push_back((*change)->taught);
   LiveJobs after(std::move(options));
   const RunEnd ends[] = {{ended->job, ended->run, ended->last_ns}};
   after.restoring(ends);
@@ -462,7 +464,7 @@ BOOST_AUTO_TEST_CASE(a_restart_gives_the_same_reports_and_runs) {
   after.caught_up(s(121));
   BOOST_TEST(report_of(after, "j", s(121)) == report_of(before, "j", s(121)));
   BOOST_TEST(after.jobs().at(0).run == 1u);
-  BOOST_TEST(after.pool().jobs == before.pool().jobs, "nothing is learned twice");
+  BOOST_TEST(after.pools().jobs() == before.pools().jobs(), "nothing is learned twice");
   for (const LiveEvent& e : after.poll_events()) BOOST_TEST(e.replayed);
   feed.write(log, step_line(0), s(122));  // belongs to `before`; there is one stream
   after.tick(s(123));

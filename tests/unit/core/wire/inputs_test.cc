@@ -32,6 +32,7 @@ struct Collector final : InputSink {
       : engine({{}, {}, {}, rules}), reader(rule_finder(rules.get())) {}
   SourceId open(SourceInfo info, TimeNs now) override {
     reported.push_back(fmt::format("open {} {} {}", info.file, info.host.value_or("-"), now));
+    if (info.user) reported.back() += fmt::format(" of uid {}", *info.user);
     Input input = SourceOpened{std::move(info)};
     engine.step({&input, 1}, now);
     return next++;
@@ -45,6 +46,8 @@ struct Collector final : InputSink {
       reported.push_back("phase " + std::get<detect::PhaseSeen>(input).name);
     if (const auto* exited = std::get_if<detect::RankExited>(&input))
       reported.push_back(fmt::format("exited {} {} {}", exited->rank, exited->host, exited->pid.value_or(0)));
+    if (const auto* heard = std::get_if<TraceHeard>(&input))
+      reported.push_back(fmt::format("heard {} {}", static_cast<int>(heard->of), heard->user.value_or(0)));
     engine.step({&input, 1}, now);
   }
   void ends(bool failed, TimeNs) override { reported.push_back(failed ? "failed" : "ended"); }
@@ -166,6 +169,21 @@ BOOST_AUTO_TEST_CASE(all_other_inputs_arrive_with_their_times_in_order) {
                                              "failed"};
   BOOST_TEST(collector.reported == expected, boost::test_tools::per_element());
   BOOST_TEST(agent.writer.empty(kNsPerSecond));
+}
+
+BOOST_AUTO_TEST_CASE(the_users_behind_sources_and_data_arrive) {
+  Agent agent;
+  SourceInfo of_user = agent.info;
+  of_user.user = 12'002;
+  agent.give(SourceOpened{of_user});
+  agent.give(TraceHeard{TraceHeard::Of::kLoop, 12'003});
+  agent.give(TraceHeard{TraceHeard::Of::kDumps, std::nullopt});
+  Collector collector;
+  BOOST_TEST(read(collector, agent.writer.flush(kNsPerSecond)) == "");
+  const std::vector<std::string> expected = {"open node-1.log node-1 1000000000",
+                                             "open node-1.log node-1 1000000000 of uid 12002",
+                                             "heard 1 12003", "heard 2 0"};
+  BOOST_TEST(collector.reported == expected, boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_CASE(a_block_out_of_order_or_of_another_session_is_refused_and_changes_nothing) {

@@ -1,3 +1,4 @@
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -454,6 +455,31 @@ BOOST_AUTO_TEST_CASE(a_round_ends_although_names_move_while_a_file_is_written_ag
   moving = false;
   f.settle();
   BOOST_CHECK_EQUAL(f.evidence("a.log"), "one\nother\n");
+}
+
+// With 1,000 logs and 63 descriptors for inputs; half of these are in use.
+BOOST_AUTO_TEST_CASE(many_files_leave_descriptors_to_the_rest_of_the_process) {
+  TailFolderFixture f;
+  for (int i = 0; i < 1000; ++i) f.append(std::to_string(i) + ".log", "one\n");
+  rlimit before{};
+  BOOST_REQUIRE_EQUAL(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit few{84, before.rlim_max};
+  BOOST_REQUIRE_EQUAL(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  std::vector<int> others;
+  while (others.empty() || others.back() < 32) others.push_back(::dup(0));
+  for (int i = 0; i < 30; ++i) {
+    f.round();
+    const int spare = ::dup(0);
+    BOOST_CHECK_GE(spare, 0);
+    BOOST_CHECK_LT(spare, 64);  // the reserve is untouched
+    ::close(spare);
+  }
+  f.settle();
+  size_t whole = 0;
+  for (int i = 0; i < 1000; ++i) whole += f.evidence(std::to_string(i) + ".log") == "one\n";
+  BOOST_CHECK_EQUAL(whole, 1000u);
+  for (const int other : others) ::close(other);
+  ::setrlimit(RLIMIT_NOFILE, &before);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,23 @@
+// JSON that the APIs of the daemon and the collector edit: stored documents with members added. Pure.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "base/time.h"
+
+namespace culprit::app {
+
+using nlohmann::json;
+
+// Each reader of evidence has a thread, of the unit's 64 tasks, for as long as its client reads.
+constexpr size_t kEvidenceReaders = 8;
+
+inline json time_or_null(TimeNs time) { return time == kNoTime ? json(nullptr) : json(time); }
+
+// Replaces invalid UTF-8, which texts of logs and names may contain.
+inline std::string dump(const json& value) {
+  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+}  // namespace culprit::app

@@ -1,0 +1,59 @@
+// What one user of the host sees of the API on the unix socket ([http.acl]): jobs and evidence of that user.
+// A source is the user's if its "owner" is, a job if all its sources are. Everything
+// else is answered as if it did not exist, and what is not about one job is refused.
+//
+// Thread: the loop's. Borrows the whole API, which outlives it; it may be destroyed before its answers come.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "serve/api.h"
+
+namespace culprit::app {
+
+// Who sees everything over the unix socket.
+struct ReadAccess {
+  bool users = false;             // false: everyone who may connect
+  std::optional<uint32_t> group;  // its members, besides root and the daemon's user
+  bool sees_all(const serve::Reader& reader) const;
+};
+
+// The jobs whose sources are all of the user. `sources`: the items of GET /v1/sources.
+std::set<std::string> jobs_of_user(const nlohmann::json& sources, uint32_t uid);
+
+class OwnView final : public serve::ApiSource {
+ public:
+  OwnView(serve::ApiSource& all, uint32_t uid) : all_(all), uid_(uid) {}
+
+  serve::Health health() override { return all_.health(); }
+  void metrics(std::function<void(std::string)> answer) override { all_.metrics(std::move(answer)); }
+  void status(Answer answer) override { all_.status(std::move(answer)); }
+  void rules(Answer answer) override { all_.rules(std::move(answer)); }
+  void jobs(Answer answer) override;
+  void report(const serve::ReportQuery& query, Answer answer) override;
+  void diagnoses(const serve::DiagnosisQuery& query, Answer answer) override;
+  void suspects(const std::optional<std::string>& job, Answer answer) override;
+  void sources(const std::optional<std::string>& job, Answer answer) override;
+  void evidence(const serve::EvidenceQuery& query,
+                std::function<void(Result<std::unique_ptr<serve::EvidenceReader>>)> answer) override;
+  void hosts(Answer answer) override { refuse(answer); }
+  void devices(Answer answer) override { refuse(answer); }
+  void about(Answer answer) override { refuse(answer); }
+  void pool(Answer answer) override { refuse(answer); }
+  void pool_log(Answer answer) override { refuse(answer); }
+  void judge(const serve::Judgement&, const serve::Actor&, Answer answer) override { refuse(answer); }
+  void clear(const std::string&, const serve::Actor&, Answer answer) override { refuse(answer); }
+  void forget_taught(const std::string&, const serve::Actor&, Answer answer) override { refuse(answer); }
+
+ private:
+  static void refuse(const Answer& answer);
+
+  serve::ApiSource& all_;
+  const uint32_t uid_;
+};
+
+}  // namespace culprit::app

@@ -1,0 +1,69 @@
+#include "app/jobs/job_owner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "app/jobs/job_shares.h"
+#include "base/text.h"
+#include "model/comm.h"
+
+namespace culprit::app {
+namespace {
+
+// Users of services own no job by a file or process: syslog's, a log collector's, a sidecar's. UID_MIN of
+// login.defs. Nor does 65534, for owners that this host does not know, and 65535 of Kubernetes' pause.
+bool is_person(uint32_t uid) { return uid >= 1000 && uid != 65534 && uid != 65535; }
+
+}  // namespace
+
+std::optional<uint32_t> user_behind(const StreamInfo& from, std::optional<uint32_t> daemon_uid) {
+  if (from.kind == OriginKind::kKernel || !from.uid || *from.uid == 0 || from.uid == daemon_uid)
+    return std::nullopt;
+  return from.uid;
+}
+
+bool JobOwner::admits(uint32_t user, const ShownUsers& shown) const {
+  if (shown.contains(user)) return true;
+  if (std::ranges::any_of(shown, is_person)) return false;
+  // All processes are root's, such as those of a container. A launcher's are too, before it starts the job.
+  if (!shown.empty() && root_writes_) return false;
+  if (!watched_.empty()) return watched_.contains(user);
+  return !first_ || *first_ == user;
+}
+
+void JobOwner::ingested(const StreamInfo& from, std::optional<uint32_t> user) {
+  if (!names_itself(from.kind)) {
+    if (user && is_person(*user) && watched_.size() < kUsers) watched_.insert(*user);
+  } else if (!user) {
+    root_writes_ = root_writes_ || from.uid.has_value();
+  } else if (!first_) {
+    first_ = user;
+  }
+}
+
+bool JobOwner::kept_out(uint32_t user, const Piece& piece, OriginKind kind) {
+  if (kept_out_.size() >= kUsers && !kept_out_.contains(user)) user = kept_out_.rbegin()->first;
+  const auto [at, is_new] = kept_out_.try_emplace(user);
+  (kind == OriginKind::kRing ? at->second.records : at->second.lines) += units_of(piece, kind);
+  return is_new;
+}
+
+std::string JobOwner::sentence(uint32_t user) const {
+  const auto known = kept_out_.find(user);
+  if (known == kept_out_.end()) return {};
+  std::string what;
+  if (known->second.lines + known->second.records == 0) what = "data";  // less than a line
+  if (known->second.lines > 0) what = counted(known->second.lines, "line");
+  if (known->second.records > 0)
+    what += (what.empty() ? "" : " and ") + counted(known->second.records, "communication record");
+  return fmt::format("{} of uid {} for this job {} kept as evidence only: the job is another user's", what,
+                     user, known->second.lines + known->second.records == 1 ? "was" : "were");
+}
+
+uint64_t units_of(const Piece& piece, OriginKind kind) {
+  if (kind == OriginKind::kRing) return piece.bytes.size() / kCommRecordBytes;
+  return static_cast<uint64_t>(std::ranges::count(piece.bytes, '\n'));
+}
+
+}  // namespace culprit::app

@@ -1,0 +1,55 @@
+// Who owns a running job, and whose lines and rings it therefore ingests. Lines of a trace socket and rings
+// carry a job name that their writer chose. The kernel reports the writer's uid. Root and the daemon's user
+// always count. Another user counts if it owns the job: by processes in the job's control group, else by
+// watched files, else because it was the first user to write for the job. Data of other users stays evidence.
+//
+// Owner: the job (RoutedJob). One thread: that of its table. No clock, no file.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "model/piece.h"
+
+namespace culprit::app {
+
+// Users with processes in the job's control group; empty: none is seen.
+using ShownUsers = std::set<uint32_t>;
+
+// The user behind a source, where this user alone writes it; nothing: the kernel, root, the daemon's user
+// (`daemon_uid`), or unknown.
+std::optional<uint32_t> user_behind(const StreamInfo& from, std::optional<uint32_t> daemon_uid);
+
+class JobOwner {
+ public:
+  // Whether a socket's or ring's data of this user counts. `shown`: as of the last scan.
+  bool admits(uint32_t user, const ShownUsers& shown) const;
+  // Data of the source is ingested; `user` as user_behind().
+  void ingested(const StreamInfo& from, std::optional<uint32_t> user);
+  // Data that is not ingested: its lines, or the records of a ring. True for the first of the user; users
+  // beyond kUsers are counted with another one.
+  bool kept_out(uint32_t user, const Piece& piece, OriginKind kind);
+
+  struct KeptOut {
+    uint64_t lines = 0, records = 0;
+  };
+  const std::map<uint32_t, KeptOut>& all_kept_out() const { return kept_out_; }  // by uid; at most kUsers
+  // "3 lines of uid 12002 for this job were kept as evidence only: the job is another user's".
+  std::string sentence(uint32_t user) const;
+
+ private:
+  static constexpr size_t kUsers = 64;  // of the report: the others count with the last one
+
+  std::set<uint32_t> watched_;     // unprivileged owners of watched files
+  std::optional<uint32_t> first_;  // the first unprivileged user that wrote for the job
+  bool root_writes_ = false;       // root or the daemon's user writes lines or rings
+  std::map<uint32_t, KeptOut> kept_out_;
+};
+
+// Lines, or records of a ring, of a piece.
+uint64_t units_of(const Piece& piece, OriginKind kind);
+
+}  // namespace culprit::app

@@ -1,0 +1,47 @@
+// An engine whose memory is counted: all that it allocates and keeps. Calls that change the engine go through
+// here; results are copies, so that their memory is not the engine's.
+//
+// Owner: LiveJob. One thread: the engine's worker.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "app/jobs/heap_account.h"
+#include "core/engine.h"
+
+namespace culprit::app {
+
+class MeteredEngine {
+ public:
+  // `make_options` is called within the engine's account: the engine keeps what it returns.
+  template <class MakeOptions>
+  explicit MeteredEngine(const MakeOptions& make_options) {
+    const HeapScope counted(&account_);
+    engine_ = std::make_unique<core::Engine>(make_options());
+  }
+  ~MeteredEngine();
+
+  // See core::Engine.
+  std::vector<core::Effect> step(const core::Input& input, TimeNs now);
+  Report report(TimeNs now, const detect::Unheard& unheard);
+  std::vector<comm::StepsWanted> drain_requests();
+  bool settle_loop(TimeNs until);
+  void set_hang(const detect::StallOptions& hang);
+  void replace_rules(const std::shared_ptr<rules::Ruleset>& rules);
+  void add_to(detect::Pool& pool) { engine_->add_to(pool); }
+  void use_pool(const detect::Pool& pool);
+
+  const core::Engine& read() const { return *engine_; }
+
+  uint64_t bytes() const { return account_.bytes(); }
+  // What the last report needed for a while, besides what the engine keeps.
+  uint64_t report_bytes() const { return report_bytes_; }
+
+ private:
+  HeapAccount account_;
+  uint64_t report_bytes_ = 0;
+  std::unique_ptr<core::Engine> engine_;
+};
+
+}  // namespace culprit::app

@@ -1,0 +1,43 @@
+#include "app/jobs/pool_owner.h"
+
+#include <fmt/format.h>
+
+namespace culprit::app {
+
+bool is_trusted(const StreamInfo& info, std::optional<uint32_t> daemon_uid) {
+  return info.uid && (*info.uid == 0 || info.uid == daemon_uid);
+}
+
+void PoolOwner::add(const StreamInfo& info, const Piece& piece, std::optional<uint32_t> daemon_uid) {
+  if (info.kind == OriginKind::kFile && piece.place) {
+    const std::pair file(piece.place->device, piece.place->inode);
+    if (files_.try_emplace(info.id, file).first->second != file) unknown_ = true;
+  }
+  if (is_trusted(info, daemon_uid))
+    trusted_ = trusted_ ? trusted_ : info.uid;
+  else
+    add_user(info.uid);
+}
+
+void PoolOwner::add_remote(std::optional<uint32_t> uid) { add_user(uid); }
+
+void PoolOwner::add_user(std::optional<uint32_t> uid) {
+  constexpr uint32_t kNobody = 65534;  // for owners that this host does not know
+  if (!uid || *uid == kNobody)
+    unknown_ = true;
+  else if (users_.size() < 2)
+    users_.insert(*uid);
+}
+
+std::optional<std::string> PoolOwner::name() const {
+  if (unknown_ || users_.size() > 1) return std::nullopt;
+  if (users_.size() == 1) return fmt::format("user {}", *users_.begin());
+  return trusted_ ? std::optional(std::string(kTrustedOwner)) : std::nullopt;
+}
+
+std::optional<uint32_t> PoolOwner::uid() const {
+  if (unknown_ || users_.size() > 1) return std::nullopt;
+  return users_.empty() ? trusted_ : std::optional(*users_.begin());
+}
+
+}  // namespace culprit::app

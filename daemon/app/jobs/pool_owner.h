@@ -1,0 +1,48 @@
+// The owner of the normal pool that a job teaches, by the users that the kernel reports for its sources: the
+// owner of a file, peer of the trace socket, owner of a ring. Root and the daemon's user run launchers
+// and log daemons for everybody: only a job without sources of another user is theirs.
+//
+// Plain values. One thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "model/piece.h"
+
+namespace culprit::app {
+
+// The owner of jobs that only root, the daemon's user or the operator speak for.
+constexpr std::string_view kTrustedOwner = "trusted";
+
+bool is_trusted(const StreamInfo& info, std::optional<uint32_t> daemon_uid);
+
+class PoolOwner {
+ public:
+  // A piece of a source of this host. A file that took another one's place may be another user's.
+  void add(const StreamInfo& info, const Piece& piece, std::optional<uint32_t> daemon_uid);
+  // An agent of another host reports a source of this user; nothing: of several or unknown users. Root of
+  // another host counts as a user: it speaks for its host alone.
+  void add_remote(std::optional<uint32_t> uid);
+
+  // kTrustedOwner or "user 1000"; nothing: several users, an unknown one, or no source yet.
+  std::optional<std::string> name() const;
+  // The user for a collector. Nothing as for name().
+  std::optional<uint32_t> uid() const;
+
+ private:
+  // Users beyond the second change nothing.
+  void add_user(std::optional<uint32_t> uid);
+
+  std::set<uint32_t> users_;
+  std::optional<uint32_t> trusted_;  // one of the trusted users
+  bool unknown_ = false;
+  std::map<StreamId, std::pair<uint64_t, uint64_t>> files_;  // device and inode
+};
+
+}  // namespace culprit::app

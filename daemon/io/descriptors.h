@@ -1,0 +1,19 @@
+// The descriptors of the process, which have one limit (RLIMIT_NOFILE). Inputs that others can multiply, such
+// as log files, rings and connections, leave a reserve for the spool, the index and the API. Any thread.
+#pragma once
+
+#include <cstddef>
+
+namespace culprit::io {
+
+// Raises the soft limit to the hard one, at most 131,072: a shell gives 1,024. At the start of the process.
+void raise_descriptor_limit();
+
+// How many descriptors inputs may use.
+size_t input_descriptors();
+
+// Whether the number of a descriptor that was just opened for an input belongs to the reserve: the kernel
+// gives the lowest free number, so all below are in use. The caller closes it, as with EMFILE.
+bool is_reserved(int descriptor);
+
+}  // namespace culprit::io

@@ -1,0 +1,92 @@
+#include "io/secret_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "io/system_error.h"
+
+namespace culprit::io {
+namespace {
+
+class Open {
+ public:
+  explicit Open(const std::string& path)
+      : number_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)) {}
+  Open(const Open&) = delete;
+  Open& operator=(const Open&) = delete;
+  ~Open() {
+    if (number_ >= 0) ::close(number_);
+  }
+  int get() const { return number_; }
+
+ private:
+  const int number_;
+};
+
+// The command after which the daemon, and no one else, can read the file.
+std::string mend(const std::string& path, const FileRights& file, const ProcessRights& process) {
+  if (file.uid == process.uid || process.uid == 0) return "chmod 600 " + path;
+  const auto in = [&](gid_t gid) {
+    return gid == process.gid ||
+           std::find(process.groups.begin(), process.groups.end(), gid) != process.groups.end();
+  };
+  if (file.uid == 0 && in(file.gid)) return "chmod 640 " + path;
+  return fmt::format("chown {} {} && chmod 600 {}", process.uid, path, path);
+}
+
+}  // namespace
+
+ProcessRights own_rights() {
+  ProcessRights out{::geteuid(), ::getegid(), {}};
+  out.groups.resize(static_cast<size_t>(std::max(0, ::getgroups(0, nullptr))));
+  const int count = ::getgroups(static_cast<int>(out.groups.size()), out.groups.data());
+  out.groups.resize(static_cast<size_t>(std::max(0, count)));
+  return out;
+}
+
+Status check_secret(const std::string& path, const FileRights& file, const ProcessRights& process) {
+  const auto refused = [&](const std::string& what) {
+    return fail(ErrorCode::kDenied, path + ": " + what + ": run " + mend(path, file, process));
+  };
+  const bool root = process.uid == 0;
+  if (!root && file.uid != 0 && file.uid != process.uid)
+    return refused(fmt::format("belongs to user {}, who is neither root nor the daemon's user", file.uid));
+  if ((file.mode & S_IROTH) != 0) return refused("any user may read it");
+  if ((file.mode & (S_IWOTH | S_IWGRP)) != 0) return refused("others may change it");
+  // A file of root that this process reads can only be read by its group.
+  const bool by_group = file.uid != process.uid && std::find(process.groups.begin(), process.groups.end(),
+                                                             file.gid) != process.groups.end();
+  if (!root && (file.mode & S_IRGRP) != 0 && file.gid != 0 && file.gid != process.gid && !by_group)
+    return refused(fmt::format("group {} may read it", file.gid));
+  return {};
+}
+
+Result<std::string> read_secret(const std::string& path, size_t bytes_max) {
+  const Open file(path);
+  struct stat status;
+  if (file.get() < 0 || ::fstat(file.get(), &status) != 0) return system_failure(path, errno);
+  if (!S_ISREG(status.st_mode)) return fail(ErrorCode::kInvalid, path + ": is no regular file");
+  const Status private_to_us =
+      check_secret(path, {status.st_uid, status.st_gid, status.st_mode}, own_rights());
+  if (!private_to_us) return tl::unexpected(private_to_us.error());
+  std::string text(bytes_max + 1, '\0');
+  size_t size = 0;
+  while (size < text.size()) {
+    const ssize_t got = ::read(file.get(), text.data() + size, text.size() - size);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return system_failure(path, errno);
+    if (got == 0) break;
+    size += static_cast<size_t>(got);
+  }
+  if (size > bytes_max) return fail(ErrorCode::kLimit, path + ": is too large for a key or token");
+  text.resize(size);
+  text.shrink_to_fit();
+  return text;
+}
+
+}  // namespace culprit::io

@@ -1,0 +1,63 @@
+// Who has how much of a spool: bytes of each owner in each segment. Chooses whose evidence makes room.
+// Pure; owned by a Spool; its thread.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/piece.h"
+#include "store/spool_segments.h"
+
+namespace culprit::store {
+
+// Owner of evidence. Without a uid: files and the kernel, of the host itself.
+struct Owner {
+  std::optional<uint32_t> uid;
+  std::string job;
+  auto operator<=>(const Owner&) const = default;
+};
+inline Owner owner_of(const StreamInfo& stream) { return {stream.uid, stream.job}; }
+std::string to_string(const std::optional<uint32_t>& uid);  // "uid 1000", "the host"
+
+// The evidence that makes room next.
+struct Victim {
+  size_t segment = 0;                   // index
+  bool everyone = false;                // all evidence of the segment; otherwise:
+  std::optional<uint32_t> uid = {};     // of this owner
+  std::optional<std::string> job = {};  // nothing: of all its jobs
+  bool takes(const Owner& owner) const {
+    return everyone || (owner.uid == uid && (!job || owner.job == *job));
+  }
+};
+
+class SpoolShares {
+ public:
+  using Segments = std::vector<SpoolSegments::Segment>;
+
+  void add(uint64_t segment, const Owner& owner, uint64_t bytes);
+  // The victim's evidence was removed from the segment.
+  void evict(uint64_t segment, const Victim& victim);
+  // The evidence of segment `from` is in `into` now.
+  void join(uint64_t from, uint64_t into);
+  void forget(uint64_t segment) { bytes_.erase(segment); }
+
+  bool is_empty(uint64_t segment) const { return !bytes_.contains(segment); }
+  bool has(uint64_t segment, const Victim& victim) const;
+  // Whether the segment has evidence of the victim alone.
+  bool is_only_of(uint64_t segment, const Victim& victim) const;
+  // Number of the first segment with bytes of the owner.
+  std::optional<uint64_t> first_with(const Owner& owner) const;
+
+  // The largest user gives way, and of its jobs the largest: the oldest candidate that has enough of it.
+  // Nothing: one owner has everything, or no candidate has enough of the largest.
+  std::optional<Victim> choose(const Segments& segments, const std::vector<size_t>& candidates) const;
+
+ private:
+  std::map<uint64_t, std::map<Owner, uint64_t>> bytes_;  // before compression, by segment
+};
+
+}  // namespace culprit::store

@@ -1,0 +1,157 @@
+// What a user sees of the API, and what is logged of readers.
+#include "app/daemon/own_view.h"
+
+#include <unistd.h>
+
+#include <boost/test/unit_test.hpp>
+
+#include "../../serve/fake_source.h"
+#include "app/daemon/read_audit.h"
+
+namespace culprit::app {
+namespace {
+
+using nlohmann::json;
+
+constexpr uint32_t kAlice = 12'003, kBob = 12'004;
+
+json source(const char* job, const char* path, json uid, const char* kind = "file") {
+  return {{"job", job}, {"host", "h"}, {"path", path}, {"kind", kind}, {"owner", std::move(uid)}};
+}
+
+class Stored final : public serve::test::FakeSource {
+ public:
+  json all = json::array({source("a", "/a1", kAlice),
+                          source("a", "/a2", kAlice, "socket"),
+                          source("b", "/b", kBob),
+                          source("mixed", "/m1", kAlice),
+                          source("mixed", "/m2", kBob),
+                          source("rotated", "/r", kAlice),
+                          source("rotated", "/r", nullptr),
+                          source("unknown", "/u", nullptr),
+                          source("a", "x", nullptr, "condensed"),
+                          {{"job", nullptr}, {"host", "h"}, {"path", "/dev/kmsg"}, {"kind", "kernel"}}});
+  void jobs(Answer answer) override {
+    json items = json::array();
+    for (const char* id : {"a", "b", "mixed", "rotated", "unknown", "unseen"}) items.push_back({{"id", id}});
+    answer(json{{"items", items}}.dump());
+  }
+  void report(const serve::ReportQuery& query, Answer answer) override {
+    answer("report of " + query.of.job);
+  }
+  void diagnoses(const serve::DiagnosisQuery&, Answer answer) override { answer(by_job()); }
+  void suspects(const std::optional<std::string>&, Answer answer) override { answer(by_job()); }
+  void sources(const std::optional<std::string>& job, Answer answer) override {
+    json items = json::array();
+    for (const json& one : all)
+      if (!job || one["job"].is_null() || one["job"] == *job) items.push_back(one);
+    answer(json{{"items", items}}.dump());
+  }
+
+ private:
+  static std::string by_job() { return R"({"items":[{"job":"a"},{"job":"b"},{"job":"mixed"},{}]})"; }
+};
+
+struct Fixture {
+  Stored stored;
+  OwnView alice{stored, kAlice};
+  std::string got;
+  serve::ApiSource::Answer answer = [this](Result<std::string> text) {
+    got = text ? *text : "error: " + text.error().text;
+  };
+};
+
+BOOST_FIXTURE_TEST_SUITE(own_view, Fixture)
+
+BOOST_AUTO_TEST_CASE(a_user_sees_the_jobs_whose_sources_are_all_of_that_user) {
+  alice.jobs(answer);
+  BOOST_TEST(got == R"({"items":[{"id":"a"}]})");
+  alice.diagnoses({}, answer);
+  BOOST_TEST(got == R"({"items":[{"job":"a"}]})");
+  alice.suspects(std::nullopt, answer);
+  BOOST_TEST(got == R"({"items":[{"job":"a"}]})");
+  alice.suspects("b", answer);
+  BOOST_TEST(got == R"({"items":[]})");
+  alice.report({{"a", std::nullopt}}, answer);
+  BOOST_TEST(got == "report of a");
+  for (const char* job : {"b", "mixed", "rotated", "unknown", "unseen", ""}) {
+    alice.report({{job, std::nullopt}}, answer);
+    BOOST_TEST(got == std::string("error: no job ") + job + " of uid 12003");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_user_sees_the_evidence_of_that_user) {
+  alice.sources(std::nullopt, answer);
+  const json items = json::parse(got)["items"];
+  BOOST_TEST(items.size() == 4u);
+  for (const json& item : items) BOOST_TEST(item["owner"] == kAlice);
+  const std::tuple<const char*, const char*, const char*, bool> reads[] = {
+      {"a", "h", "/a1", true},      {"a", "h", "/a2", true},       {"mixed", "h", "/m1", true},
+      {"mixed", "h", "/m2", false}, {"b", "h", "/b", false},       {"rotated", "h", "/r", false},
+      {"a", "other", "/a1", false}, {"unknown", "h", "/u", false}, {"a", "h", "/dev/kmsg", false}};
+  for (const auto& [job, host, path, allowed] : reads) {
+    bool given = false;
+    alice.evidence({job, host, path}, [&](auto reader) { given = reader.has_value(); });
+    BOOST_TEST(given == allowed, job << " " << host << " " << path);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(what_is_about_all_jobs_and_every_change_is_refused_to_a_user) {
+  const std::function<void()> asks[] = {
+      [&] { alice.hosts(answer); },         [&] { alice.devices(answer); },
+      [&] { alice.about(answer); },         [&] { alice.pool(answer); },
+      [&] { alice.judge({}, {}, answer); }, [&] { alice.clear("h", {}, answer); },
+      [&] { alice.pool_log(answer); },      [&] { alice.forget_taught("j", {}, answer); }};
+  for (const auto& ask : asks) {
+    got.clear();
+    ask();
+    BOOST_TEST(got.starts_with("error: this is for readers who may see all jobs"));
+  }
+  BOOST_TEST(stored.asked == "");
+}
+
+BOOST_AUTO_TEST_CASE(a_list_of_sources_that_fails_shows_nothing) {
+  stored.all = "no list";
+  alice.jobs(answer);
+  BOOST_TEST(got == R"({"items":[]})");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_CASE(root_the_daemon_the_group_and_holders_of_tokens_see_everything) {
+  const ReadAccess open{}, acl{true, 77}, no_group{true, std::nullopt};
+  const serve::Reader root{0u}, daemon{geteuid()}, token{std::nullopt, {}, "t"}, user{kAlice, {12'003, 100}},
+      member{kAlice, {100, 77}};
+  for (const serve::Reader& reader : {root, daemon, token, user, member}) BOOST_TEST(open.sees_all(reader));
+  for (const serve::Reader& reader : {root, daemon, token, member}) BOOST_TEST(acl.sees_all(reader));
+  BOOST_TEST(!acl.sees_all(user));
+  BOOST_TEST(!no_group.sees_all(member));
+}
+
+BOOST_AUTO_TEST_CASE(a_reader_of_evidence_is_logged_once_a_minute_and_source) {
+  ReadAudit audit;
+  const serve::Reader alice{kAlice}, grafana{std::nullopt, {}, "grafana"};
+  const auto lines = [&](const char* path, const serve::Reader& who, TimeNs at) {
+    return audit.on_read({"j", "h", path}, who, at);
+  };
+  BOOST_TEST(lines("/a", alice, 0).at(0) == "evidence: uid 12003 reads /a of host h, job j");
+  BOOST_TEST(lines("/a", alice, 59 * kNsPerSecond).empty());
+  BOOST_TEST(lines("/b", alice, 59 * kNsPerSecond).size() == 1u);
+  BOOST_TEST(lines("/a", grafana, 59 * kNsPerSecond).at(0) ==
+             "evidence: token grafana reads /a of host h, job j");
+  BOOST_TEST(lines("/a", alice, 60 * kNsPerSecond).size() == 1u);
+  BOOST_TEST(lines("/evil\x1b[2J\n", alice, 61 * kNsPerSecond).at(0).find('\n') == std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(a_reader_of_many_sources_fills_no_log) {
+  ReadAudit audit;
+  size_t logged = 0;
+  for (int i = 0; i < 10'000; ++i) logged += audit.on_read({"j", "h", std::to_string(i)}, {kAlice}, 0).size();
+  BOOST_TEST(logged == ReadAudit::kSourcesPerMinute);
+  const auto next = audit.on_read({"j", "h", "/a"}, {kBob}, 60 * kNsPerSecond);
+  BOOST_REQUIRE(next.size() == 2u);
+  BOOST_TEST(next[0] == "evidence: uid 12003 read 9900 sources more within a minute");
+}
+
+}  // namespace
+}  // namespace culprit::app

@@ -1,0 +1,249 @@
+// Engines under limits: slots and memory that several users want.
+#include <boost/test/unit_test.hpp>
+#include <random>
+#include <set>
+
+#include "app/jobs/heap_account.h"
+#include "app/jobs/live_jobs.h"
+#include "live_feed.h"
+
+using namespace culprit;
+using namespace culprit::app;
+
+namespace {
+
+constexpr uint32_t kMalloryUid = 2000, kAliceUid = 1000;
+
+// Lines of no common form, as a user may write to make an engine keep all of them.
+std::string random_lines(std::mt19937& random, size_t count) {
+  std::string out;
+  for (size_t i = 0; i < count; ++i) {
+    out += R"({"kind":"log","line":")";
+    for (int word = 0; word < 6; ++word) {
+      for (int letter = 0; letter < 6; ++letter) out += static_cast<char>('a' + random() % 26);
+      out += ' ';
+    }
+    out += "\"}\n";
+  }
+  return out;
+}
+
+std::string step(int64_t n) { return fmt::format("{{\"kind\":\"step\",\"step\":{}}}\n", n); }
+
+std::set<std::string> with_engine(const LiveJobs& jobs) {
+  std::set<std::string> out;
+  for (const LiveJobSummary& job : jobs.jobs())
+    if (job.state == JobState::kRunning && job.has_engine) out.insert(job.id);
+  return out;
+}
+
+std::string note_of(const LiveJobs& jobs, const std::string& id) {
+  for (const LiveJobSummary& job : jobs.jobs())
+    if (job.id == id && !job.has_engine) return job.note.value_or("");
+  return "";
+}
+
+struct Flood {
+  LiveJobs& jobs;
+  Feed& feed;
+  std::mt19937 random{7};
+  std::vector<StreamId> streams = {};
+
+  void open(size_t names) {
+    for (size_t i = 0; i < names; ++i)
+      streams.push_back(
+          feed.open(OriginKind::kSocket, fmt::format("m{}", i), "/run/trace.sock", kMalloryUid));
+  }
+  void write(size_t lines, TimeNs now) {
+    for (const StreamId stream : streams) feed.write(stream, random_lines(random, lines), now);
+  }
+};
+
+constexpr uint64_t kMiB = 1 << 20;
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(engine_budget)
+
+BOOST_AUTO_TEST_CASE(an_account_has_what_its_scopes_keep) {
+  HeapAccount account;
+  std::vector<std::string> kept;
+  {
+    const HeapScope counted(&account);
+    for (int i = 0; i < 100; ++i) kept.emplace_back(1000, 'x');
+  }
+  BOOST_TEST(account.bytes() > 100u * 1000u);
+  BOOST_TEST(account.bytes() < 120u * 1000u);
+  std::string other(100'000, 'x');  // outside
+  BOOST_TEST(account.bytes() < 120u * 1000u);
+  {
+    const HeapScope counted(&account);
+    std::vector<std::string>().swap(kept);
+  }
+  BOOST_TEST(account.bytes() == 0u);
+  BOOST_TEST(account.drain_peak() > 100u * 1000u);
+  BOOST_TEST(account.drain_peak() == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(engines_of_many_names_stay_within_one_memory) {
+  LiveOptions options = live_options();
+  options.memory_max = 40 * kMiB;
+  LiveJobs jobs(options);
+  Feed feed(jobs);
+  const StreamId honest = feed.open(OriginKind::kFile, "honest", "/logs/a.log", kAliceUid);
+  for (int64_t s = 0; s < 30; ++s) feed.write(honest, step_line(s), kStart + s * kNsPerSecond);
+  Flood flood{jobs, feed};
+  flood.open(14);
+  for (int round = 0; round < 8; ++round) {
+    const TimeNs now = kStart + (30 + round) * kNsPerSecond;
+    flood.write(1000, now);
+    jobs.tick(now);
+    BOOST_TEST(jobs.counts().engine_bytes <= options.memory_max);
+  }
+  BOOST_TEST_MESSAGE(fmt::format("{} MiB of engines, {} gave way", jobs.counts().engine_bytes / kMiB,
+                                 jobs.counts().gave_way_for_memory));
+  BOOST_TEST(jobs.counts().gave_way_for_memory > 0u);
+  BOOST_TEST(jobs.counts().without_engine == jobs.counts().gave_way_for_memory);
+  const TimeNs late = kStart + 40 * kNsPerSecond;
+  feed.write(honest, xid_line(late), late);
+  BOOST_TEST(with_engine(jobs).contains("honest"));
+  BOOST_TEST(report_of(jobs, "honest", late + kNsPerSecond).find("nvidia.xid.79") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(a_job_that_gave_way_says_why_and_stays_evidence_until_it_is_silent) {
+  LiveOptions options = live_options();
+  options.memory_max = 8 * kMiB;
+  LiveJobs jobs(options);
+  Feed feed(jobs);
+  Flood flood{jobs, feed};
+  flood.open(1);
+  TimeNs now = kStart;
+  while (jobs.counts().gave_way_for_memory == 0 && now < kStart + 100 * kNsPerSecond)
+    flood.write(1000, now += kNsPerSecond);
+  jobs.tick(now);
+  BOOST_REQUIRE(jobs.counts().gave_way_for_memory == 1u);
+  BOOST_TEST(note_of(jobs, "m0").find("all engines took more than 8.4 MB") != std::string::npos,
+             note_of(jobs, "m0"));
+  BOOST_TEST(note_of(jobs, "m0").find("the most of user 2000") != std::string::npos);
+  BOOST_TEST(report_of(jobs, "m0", now).find("this run lost its engine") != std::string::npos);
+  BOOST_TEST(jobs.drain_notices(now).size() == 1u);
+  BOOST_TEST(jobs.drain_notices(now).empty());
+  const auto events = jobs.poll_events();
+  const LiveEvent* ended = first(events, LiveEventKind::kJobEnded);
+  BOOST_REQUIRE(ended);
+  BOOST_TEST(to_json(*ended).find("lost its engine") != std::string::npos);
+  flood.write(10, now += kNsPerSecond);
+  BOOST_TEST(with_engine(jobs).empty());
+  now += options.ended_after_ns + kNsPerSecond;
+  jobs.tick(now);
+  BOOST_TEST(jobs.counts().without_engine == 0u);
+  flood.write(10, now);
+  BOOST_TEST(with_engine(jobs).contains("m0"));
+}
+
+BOOST_AUTO_TEST_CASE(a_replay_stays_within_the_memory_and_skips_what_gave_way) {
+  LiveOptions options = live_options();
+  options.memory_max = 8 * kMiB;
+  LiveJobs before(options);
+  Feed feed(before);
+  Flood flood{before, feed};
+  flood.open(4);
+  for (int64_t i = 0; i < 6; ++i) flood.write(700, kStart + i * kNsPerSecond);
+  std::vector<RunEnd> ends;
+  for (const LiveEvent& e : before.poll_events())
+    if (e.kind == LiveEventKind::kJobEnded) ends.push_back({e.job, e.run, e.last_ns});
+  BOOST_REQUIRE(!ends.empty());
+  LiveJobs after(options);
+  after.restoring(ends);
+  feed.replay(after);
+  after.replayed(kStart + 10 * kNsPerSecond);
+  after.caught_up(kStart + 10 * kNsPerSecond);
+  after.tick(kStart + 10 * kNsPerSecond);
+  BOOST_TEST(after.counts().engine_bytes <= options.memory_max);
+  BOOST_TEST(after.counts().jobs_started <= 2 * flood.streams.size());
+}
+
+BOOST_AUTO_TEST_CASE(sixty_four_names_of_one_user_do_not_blind_another_user) {
+  LiveJobs jobs(live_options());
+  Feed feed(jobs);
+  Flood flood{jobs, feed};
+  flood.open(limits::kLiveJobs + 1);
+  for (const StreamId stream : flood.streams) feed.write(stream, step(1), kStart);
+  jobs.tick(kStart);
+  BOOST_TEST(with_engine(jobs).size() == limits::kLiveJobs);
+  BOOST_TEST(jobs.counts().without_engine == 1u);
+  const StreamId alice = feed.open(OriginKind::kSocket, "alice", "/run/trace.sock", kAliceUid);
+  const TimeNs now = kStart + kNsPerSecond;
+  feed.write(alice, step(1), now);
+  jobs.tick(now);
+  BOOST_TEST(with_engine(jobs).contains("alice"));
+  BOOST_TEST(with_engine(jobs).size() == limits::kLiveJobs);
+  BOOST_TEST(jobs.counts().gave_way_for_slots == 1u);
+  BOOST_TEST(jobs.counts().without_engine == 2u);
+  // The flood goes on, and Alice keeps her engine.
+  for (const StreamId stream : flood.streams) feed.write(stream, step(2), now + 5 * kNsPerSecond);
+  BOOST_TEST(with_engine(jobs).contains("alice"));
+}
+
+BOOST_AUTO_TEST_CASE(a_job_that_the_kernel_shows_goes_before_names_of_its_user) {
+  LiveOptions options = live_options();
+  options.jobs_max = 2;
+  options.shown = [](const std::string& job) { return job == "real"; };
+  LiveJobs jobs(options);
+  Feed feed(jobs);
+  for (const char* name : {"a", "b", "c", "real"})
+    feed.write(feed.open(OriginKind::kSocket, name, "/run/trace.sock", kAliceUid), step(1), kStart);
+  jobs.tick(kStart);
+  BOOST_TEST(with_engine(jobs).contains("real"));
+  BOOST_TEST(with_engine(jobs).size() == 2u);
+  BOOST_TEST(!note_of(jobs, "c").empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_job_without_an_engine_is_listed_with_the_reason_and_gets_one_later) {
+  LiveOptions options = live_options();
+  options.jobs_max = 2;
+  LiveJobs jobs(options);
+  Feed feed(jobs);
+  std::vector<StreamId> streams;
+  for (const char* name : {"a", "b", "c"})
+    streams.push_back(feed.open(OriginKind::kSocket, name, "/run/trace.sock", kAliceUid));
+  for (const StreamId stream : streams) feed.write(stream, step(1), kStart);
+  jobs.tick(kStart);
+  BOOST_TEST(note_of(jobs, "c").find("no engine: other jobs hold all 2 engines") == 0u, note_of(jobs, "c"));
+  BOOST_TEST(jobs.counts().named_without_engine == std::vector<std::string>{"c"});
+  const auto notices = jobs.drain_notices(kStart);
+  BOOST_REQUIRE(notices.size() == 1u);
+  BOOST_TEST(notices[0].find("job c has no engine") == 0u, notices[0]);
+  feed.write(streams[0], "{\"kind\":\"event\",\"name\":\"job_end\",\"exit_code\":0}\n", kStart);
+  const TimeNs later = kStart + 10 * kNsPerSecond;
+  jobs.tick(later);
+  feed.write(streams[2], step(2), later);
+  jobs.tick(later);
+  BOOST_TEST(with_engine(jobs).contains("c"));
+  BOOST_TEST(note_of(jobs, "c").empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_job_in_which_the_daemon_died_twice_is_evidence_only) {
+  LiveOptions options = live_options();
+  options.evidence_only = {"deadly"};
+  LiveJobs jobs(options);
+  Feed feed(jobs);
+  const StreamId stream = feed.open(OriginKind::kFile, "deadly", "/logs/a.log");
+  feed.write(stream, step_line(1), kStart);
+  BOOST_TEST(with_engine(jobs).empty());
+  BOOST_TEST(note_of(jobs, "deadly").find("ran out of memory twice") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(the_job_that_an_engine_works_on_is_announced) {
+  LiveOptions options = live_options();
+  std::vector<std::string> said;
+  options.working = [&](std::string_view job) { said.emplace_back(job); };
+  LiveJobs jobs(options);
+  Feed feed(jobs);
+  feed.write(feed.open(OriginKind::kFile, "j", "/logs/a.log"), step_line(1), kStart);
+  BOOST_REQUIRE(said.size() >= 2u);
+  BOOST_TEST(said[0] == "j");
+  BOOST_TEST(said.back().empty());
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,109 @@
+#include "app/jobs/job_owner.h"
+
+#include <boost/test/unit_test.hpp>
+
+using namespace culprit;
+using namespace culprit::app;
+
+namespace {
+
+constexpr uint32_t kAlice = 12'003, kMallory = 12'002, kDaemon = 500;
+
+StreamInfo source(OriginKind kind, std::optional<uint32_t> uid) {
+  StreamInfo out;
+  out.kind = kind;
+  out.uid = uid;
+  return out;
+}
+
+void ingest(JobOwner& owner, OriginKind kind, uint32_t uid) {
+  const StreamInfo info = source(kind, uid);
+  owner.ingested(info, user_behind(info, kDaemon));
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(job_owner)
+
+BOOST_AUTO_TEST_CASE(only_unprivileged_writers_are_users) {
+  BOOST_TEST(user_behind(source(OriginKind::kSocket, kAlice), kDaemon).value() == kAlice);
+  BOOST_TEST(user_behind(source(OriginKind::kFile, kAlice), kDaemon).value() == kAlice);
+  BOOST_TEST(!user_behind(source(OriginKind::kSocket, 0), kDaemon));
+  BOOST_TEST(!user_behind(source(OriginKind::kSocket, kDaemon), kDaemon));
+  BOOST_TEST(!user_behind(source(OriginKind::kFile, std::nullopt), kDaemon));
+  BOOST_TEST(!user_behind(source(OriginKind::kKernel, kAlice), kDaemon));
+}
+
+BOOST_AUTO_TEST_CASE(a_job_that_only_lines_name_is_of_its_first_user) {
+  JobOwner owner;
+  BOOST_TEST(owner.admits(kAlice, {}));
+  ingest(owner, OriginKind::kSocket, 0);
+  ingest(owner, OriginKind::kRing, kAlice);
+  BOOST_TEST(owner.admits(kAlice, {}));
+  BOOST_TEST(!owner.admits(kMallory, {}));
+}
+
+BOOST_AUTO_TEST_CASE(the_owner_of_a_watched_file_precedes_the_first_user) {
+  JobOwner owner;
+  ingest(owner, OriginKind::kSocket, kMallory);
+  ingest(owner, OriginKind::kFile, kAlice);
+  BOOST_TEST(owner.admits(kAlice, {}));
+  BOOST_TEST(!owner.admits(kMallory, {}));
+}
+
+BOOST_AUTO_TEST_CASE(files_of_root_and_nobody_say_nothing_about_the_owner) {
+  JobOwner owner;
+  ingest(owner, OriginKind::kFile, 0);
+  ingest(owner, OriginKind::kFile, 65'534);
+  BOOST_TEST(owner.admits(kAlice, {}));
+}
+
+BOOST_AUTO_TEST_CASE(users_of_services_own_no_job) {
+  for (const uint32_t service : {104u, 999u, 65'534u, 65'535u}) {
+    JobOwner owner;
+    ingest(owner, OriginKind::kFile, service);             // a log collector's copy
+    BOOST_TEST(owner.admits(kAlice, {service}), service);  // a sidecar, or the pause of a pod
+    BOOST_TEST(owner.admits(service, {service}), service);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(processes_in_the_control_group_precede_everything) {
+  JobOwner owner;
+  ingest(owner, OriginKind::kSocket, kMallory);
+  ingest(owner, OriginKind::kFile, kMallory);
+  BOOST_TEST(owner.admits(kAlice, {0, kAlice}));
+  BOOST_TEST(!owner.admits(kMallory, {0, kAlice}));
+}
+
+BOOST_AUTO_TEST_CASE(a_job_of_root_that_writes_is_no_users) {
+  JobOwner owner;
+  BOOST_TEST(owner.admits(kAlice, {0}));  // a launcher, before the job's processes are seen
+  ingest(owner, OriginKind::kRing, 0);
+  BOOST_TEST(!owner.admits(kMallory, {0}));
+}
+
+BOOST_AUTO_TEST_CASE(what_is_kept_out_is_counted_by_user) {
+  JobOwner owner;
+  Piece lines;
+  lines.bytes = "a\nb\n";
+  owner.kept_out(kMallory, lines, OriginKind::kSocket);
+  BOOST_TEST(owner.sentence(kMallory) ==
+             "2 lines of uid 12002 for this job were kept as evidence only: the job is another user's");
+  Piece records;
+  records.bytes.assign(64, '\0');
+  owner.kept_out(kMallory, records, OriginKind::kRing);
+  BOOST_TEST(owner.sentence(kMallory).starts_with("2 lines and 1 communication record of uid 12002"));
+}
+
+BOOST_AUTO_TEST_CASE(a_crowd_of_users_is_counted_within_a_limit) {
+  JobOwner owner;
+  Piece line;
+  line.bytes = "a\n";
+  for (uint32_t uid = 1; uid <= 1000; ++uid) owner.kept_out(uid, line, OriginKind::kSocket);
+  BOOST_TEST(owner.all_kept_out().size() == 64u);
+  uint64_t lines = 0;
+  for (const auto& [uid, kept] : owner.all_kept_out()) lines += kept.lines;
+  BOOST_TEST(lines == 1000u);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
