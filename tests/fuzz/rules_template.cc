@@ -44,7 +44,7 @@ void check(const std::string& wording, std::string_view lines) {
                         [&](const std::string& l) { return low.find(l) != low.npos; }));
   }
   Rule rule;
-  rule.any.push_back({wording, false, wording, literals});
+  rule.any.push_back({wording, false, wording, literals, known->also});
   require(Matcher::create({&rule, 1}).has_value());
 }
 

@@ -292,17 +292,15 @@ FormShape shape_of(std::string_view form) {
 
 size_t text_behind_bar(std::string_view line) {
   constexpr size_t kTailBytes = 256;  // of the brackets of a bar
-  size_t open = npos;                 // the last unclosed bracket
-  for (size_t at = line.find_first_of("[]"); at != npos && at + 1 < line.size();
-       at = line.find_first_of("[]", at + 1)) {
-    if (line[at] == '[') {
-      open = at;
-      continue;
-    }
-    const size_t begin = std::exchange(open, npos);
-    const char next = line[at + 1];
-    if (begin == npos || at - begin > kTailBytes || (!is_word(next) && next != '[' && next != '(')) continue;
-    if (is_bar_tail(line.substr(begin + 1, at - begin - 1))) return at + 1;
+  size_t rest = 0;                    // behind the last bracket that was closed
+  for (size_t at = line.find(']'); at != npos && at + 1 < line.size(); at = line.find(']', at + 1)) {
+    const std::string_view before = line.substr(rest, at - rest);
+    rest = at + 1;
+    const char next = line[rest];
+    if (!is_word(next) && next != '[' && next != '(') continue;
+    const size_t open = before.rfind('[');
+    if (open == npos || before.size() - open > kTailBytes) continue;
+    if (is_bar_tail(before.substr(open + 1))) return rest;
   }
   return 0;
 }

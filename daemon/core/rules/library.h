@@ -13,4 +13,7 @@ struct LibraryFile {
 
 std::span<const LibraryFile> library();
 
+// See core/rules/library_tables.h.
+std::string_view library_tables();
+
 }  // namespace culprit::rules

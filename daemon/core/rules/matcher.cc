@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdlib>
 #include <limits>
 #include <map>
 #include <new>
@@ -13,7 +14,11 @@
 #include <unordered_set>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/check.h"
+#include "base/hash.h"
+#include "core/rules/library_tables.h"
+#include "core/rules/line_share.h"
 #include "core/rules/pattern.h"
 
 namespace culprit::rules {
@@ -28,7 +33,8 @@ std::unique_ptr<re2::RE2> compile_regex(const std::string& regex) {
 // Units of LoadWork, measured: see tests/unit/core/rules/work_test.cc.
 constexpr uint64_t kCompiling = 10'000, kCompilingAnInstruction = 200;
 constexpr uint64_t kMatching = 500, kMatchingAByte = 4;
-constexpr uint64_t kLookingUp = 4;  // a literal or a pattern
+constexpr uint64_t kLookingUp = 4;           // a literal or a pattern
+constexpr uint64_t kBytesLookedThrough = 2;  // for a literal, in a unit
 // RE2 marks the places that it has been to up to this many bits, beyond them it runs its slowest engine.
 constexpr uint64_t kMarkedBits = 256 * 1024, kMarkedInstructions = 500;
 constexpr uint64_t kSlowest = 40, kMarked = 2;  // a byte and an instruction
@@ -37,7 +43,7 @@ constexpr size_t kProgramSizeKept = 1 << 20;    // instructions of all regexes t
 // The searched text of each literal: the literal, or a shorter one that it contains. Each searched text costs
 // time in the pass over all bytes. Codes occur with and without "0x", words with several endings.
 std::vector<std::string_view> without_longer(const std::vector<std::string>& literals) {
-  constexpr size_t kRare = 8;  // a shorter one would find too many lines that the longer does not
+  constexpr size_t kRare = 8;  // what Vectorscan looks at first
   static_assert(kLiteralMax <= 64);
   std::vector<std::string_view> order(literals.begin(), literals.end());
   std::sort(order.begin(), order.end(), [](std::string_view a, std::string_view b) {
@@ -57,7 +63,7 @@ std::vector<std::string_view> without_longer(const std::vector<std::string>& lit
         if (const auto it = kept.find(text.substr(i, length)); it != kept.end()) held = *it;
       }
     }
-    if (!fresh || held != text || text.size() < kRare) continue;
+    if (!fresh || held != text || text.size() < kRare || line_share(text) > kRareShare) continue;
     kept.insert(text);
     lengths[text.substr(0, kRare)] |= uint64_t{1} << (text.size() - 1);
   }
@@ -92,7 +98,7 @@ void Matcher::add(const Rule& rule, uint32_t index, std::vector<std::string>& li
   for (const Pattern& p : rule.except) rules_[index].except.push_back(p.regex);
   for (const Pattern& p : rule.any) {
     const auto id = static_cast<uint32_t>(patterns_.size());
-    patterns_.push_back({index, p.regex});
+    patterns_.push_back({index, p.regex, p.also});
     if (p.literals.empty()) always_.push_back(id);
     for (const std::string& literal : p.literals) {
       literals.push_back(literal);
@@ -114,17 +120,25 @@ Status Matcher::compile(const std::vector<std::string>& literals) {
   std::vector<unsigned> flags, ids;
   std::vector<size_t> sizes;
   for (const auto& [text, patterns] : merged) {
+    literal_hash_ = hash64(text, literal_hash_);
     texts.push_back(text.data());
     sizes.push_back(text.size());
     flags.push_back(HS_FLAG_CASELESS);
     ids.push_back(static_cast<unsigned>(by_literal_.size()));
     by_literal_.push_back(patterns);
   }
-  hs_compile_error_t* error = nullptr;
   hs_database_t* database = nullptr;
-  const hs_error_t status =
-      hs_compile_lit_multi(texts.data(), flags.data(), ids.data(), sizes.data(),
-                           static_cast<unsigned>(texts.size()), HS_MODE_BLOCK, nullptr, &database, &error);
+  // Made at build time, unless Vectorscan is of another version or the machine cannot run it.
+  if (const std::string_view made = library_database(literal_hash_);
+      !made.empty() && hs_deserialize_database(made.data(), made.size(), &database) == HS_SUCCESS) {
+    database_ = database;
+    return {};
+  }
+  constexpr hs_platform_info_t kAnyMachine{};  // of the architecture
+  hs_compile_error_t* error = nullptr;
+  const hs_error_t status = hs_compile_lit_multi(texts.data(), flags.data(), ids.data(), sizes.data(),
+                                                 static_cast<unsigned>(texts.size()), HS_MODE_BLOCK,
+                                                 &kAnyMachine, &database, &error);
   if (status != HS_SUCCESS) {
     const std::string what = error ? error->message : "not compiled";
     hs_free_compile_error(error);
@@ -132,6 +146,17 @@ Status Matcher::compile(const std::vector<std::string>& literals) {
   }
   database_ = database;
   return {};
+}
+
+Result<std::string> Matcher::serialise() const {
+  if (database_ == nullptr) return std::string();
+  char* bytes = nullptr;
+  size_t size = 0;
+  if (hs_serialize_database(database_, &bytes, &size) != HS_SUCCESS)
+    return fail(ErrorCode::kIo, "the compiled literals cannot be serialised");
+  std::string out(bytes, size);
+  std::free(bytes);
+  return out;
 }
 
 Matcher::~Matcher() {
@@ -265,10 +290,26 @@ bool Scanner::is_excepted(uint32_t rule, const re2::StringPiece& text) {
   });
 }
 
+// Whether the message contains all that the pattern requires.
+bool Scanner::may_match(uint32_t pattern, std::string_view message) {
+  const auto& also = matcher_->patterns_[pattern].also;
+  if (also.empty()) return true;
+  if (lower_.empty() && !message.empty()) {
+    lower_.resize(message.size());
+    std::transform(message.begin(), message.end(), lower_.begin(), lower);
+  }
+  return std::all_of(also.begin(), also.end(), [&](const auto& set) {
+    return std::any_of(set.begin(), set.end(), [&](const std::string& text) {
+      work_ += kLookingUp + lower_.size() / kBytesLookedThrough;
+      return lower_.find(text) != npos;
+    });
+  });
+}
+
 void Scanner::verify(uint32_t pattern, std::string_view message, TextSource source) {
   const uint32_t index = matcher_->patterns_[pattern].rule;
   const Matcher::Of& rule = matcher_->rules_[index];
-  if (!(rule.sources & bit(source)) || found_[index] == stamp_) return;
+  if (!(rule.sources & bit(source)) || found_[index] == stamp_ || !may_match(pattern, message)) return;
   const re2::StringPiece text(message.data(), message.size());
   const Compiled& compiled = compile(pattern);
   count_match(*compiled.regex, text.size(), !compiled.groups.empty());
@@ -357,6 +398,7 @@ std::span<const RuleMatch> Scanner::match(size_t begin, size_t end, std::string_
                                           TextSource source) {
   matches_.clear();
   candidates_.clear();
+  lower_.clear();
   if (++stamp_ == 0) {  // the counter overflowed after 2^32 lines
     std::fill(stamps_.begin(), stamps_.end(), 0);
     std::fill(found_.begin(), found_.end(), 0);

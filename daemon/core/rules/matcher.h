@@ -1,6 +1,7 @@
-// Finds the rules whose wordings match a line. Vectorscan looks for the required literals of all patterns in
-// one pass over a block of text. RE2 verifies the lines with a literal and captures their holes. A Matcher is
-// immutable and shared by all threads; a Scanner belongs to one thread.
+// Finds the rules whose wordings match a line. Vectorscan looks for the rarest required literals of all
+// patterns in one pass over a block of text. RE2 verifies the lines that contain all that a pattern requires,
+// and captures their holes. A Matcher is immutable and shared by all threads; a Scanner belongs to one
+// thread.
 #pragma once
 
 #include <re2/re2.h>
@@ -42,11 +43,17 @@ class Matcher {
   size_t literals() const { return by_literal_.size(); }
   size_t patterns() const { return patterns_.size(); }
 
+  // The compiled form of the literals, for another process of this architecture; and what tells whether it is
+  // theirs (core/rules/library_tables.h).
+  Result<std::string> serialise() const;
+  uint64_t literal_hash() const { return literal_hash_; }
+
  private:
   friend class Scanner;
   struct Wording {
     uint32_t rule = 0;
     std::string regex;
+    std::vector<std::vector<std::string>> also;  // see Pattern
   };
   struct Of {  // the properties of a rule
     SourceSet sources = 0;
@@ -64,6 +71,7 @@ class Matcher {
   std::vector<Wording> patterns_;
   std::vector<std::vector<uint32_t>> by_literal_;  // patterns
   std::vector<uint32_t> always_;                   // patterns without literals
+  uint64_t literal_hash_ = 0;
   hs_database* database_ = nullptr;
 };
 
@@ -111,6 +119,7 @@ class Scanner {
   bool is_excepted(uint32_t rule, const re2::StringPiece& text);
   static int on_hit(unsigned id, unsigned long long from, unsigned long long to, unsigned flags, void* self);
   void consider(uint32_t pattern);
+  bool may_match(uint32_t pattern, std::string_view message);
   void verify(uint32_t pattern, std::string_view message, TextSource source);
 
   std::shared_ptr<const Matcher> matcher_;
@@ -124,6 +133,7 @@ class Scanner {
   std::vector<uint32_t> found_;   // by rule: the last line that matched it
   uint32_t stamp_ = 0;
   std::vector<uint32_t> candidates_;  // patterns of the line
+  std::string lower_;                 // its message in lower case; empty: not made yet
   std::vector<RuleMatch> matches_;
   std::vector<re2::StringPiece> groups_;
   // Compiled for the first line that needs it: most patterns never meet one.

@@ -8,6 +8,8 @@
 #include <numeric>
 
 #include "base/text.h"
+#include "core/rules/library_tables.h"
+#include "core/rules/line_share.h"
 #include "core/rules/matcher.h"
 
 namespace culprit::rules {
@@ -22,6 +24,7 @@ bool is_name(std::string_view text) {
 }
 
 // Units of LoadWork, measured: see tests/unit/core/rules/work_test.cc.
+constexpr uint64_t kLookedUp = 1'000;        // a wording of the library
 constexpr uint64_t kAnalysis = 20'000;       // of the shortest regex
 constexpr uint64_t kAnInstruction = 500;     // of its program
 constexpr uint64_t kTooLarge = 100'000'000;  // a regex that RE2 gives up
@@ -87,10 +90,10 @@ std::string_view common(std::string_view a, std::string_view b) {
   return best;
 }
 
-// Texts that share a long part are looked for by that part: wordings in which each word may stand in several
-// forms would else fill the pass over the text.
+// Texts that share a long part are looked for by that part, if it is as rare as they are: wordings in which
+// each word may stand in several forms would else fill the pass over the text.
 void merge(std::vector<std::string>& literals, LoadWork& work) {
-  constexpr size_t kShared = 8;   // rare still, and all that a literal matcher looks at first
+  constexpr size_t kShared = 8;   // what a literal matcher looks at first
   constexpr size_t kMerged = 64;  // of one regex; each round compares all pairs
   while (literals.size() <= kMerged && work.spend(literals.size() * literals.size() / 2 * kAPair)) {
     std::string best;
@@ -98,39 +101,88 @@ void merge(std::vector<std::string>& literals, LoadWork& work) {
       for (size_t j = i + 1; j < literals.size(); ++j)
         if (const std::string_view shared = common(literals[i], literals[j]); shared.size() > best.size())
           best = shared;
-    if (best.size() < kShared) return;
+    if (best.size() < kShared || line_share(best) > kRareShare) return;
     std::erase_if(literals, [&](const std::string& l) { return l.find(best) != l.npos; });
     literals.push_back(best);
   }
 }
 
-// Fixed texts; every match contains at least one of them. See Wording.
-std::vector<std::string> required_literals(re2::FilteredRE2& filter, LoadWork& work) {
-  std::vector<std::string> out, atoms;
-  filter.Compile(&atoms);
-  std::vector<int> seen, possible;
-  // Whether a line with exactly these atoms may match.
-  const auto might = [&] {
-    possible.clear();
-    filter.AllPotentials(seen, &possible);
-    return !possible.empty();
-  };
-  if (atoms.empty() || might()) return out;
-  // Drops atoms, shortest first, while no line without the kept atoms can match.
-  std::vector<int> order(atoms.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](int x, int y) { return atoms[x].size() < atoms[y].size(); });
-  for (int atom : order) {
-    if (!work.spend(atoms.size() * kAnAtom)) return {};
-    seen.push_back(atom);
-    if (!might()) continue;
-    seen.pop_back();
-    out.push_back(usable_piece(atoms[atom]));
-    if (out.back().size() < kLiteralMin) return {};
-  }
+double share_of(const std::vector<std::string>& texts) {
+  double out = 0;
+  for (const std::string& text : texts) out += line_share(text);
   return out;
 }
+
+// The sets of texts; every match contains at least one text of each set. RE2 answers only whether a line with
+// certain texts may match. So a set is what remains if texts are dropped while no line without the rest can
+// match.
+class Required {
+ public:
+  Required(re2::FilteredRE2& filter, LoadWork& work) : filter_(filter), work_(work) {
+    filter_.Compile(&atoms_);
+    used_.resize(atoms_.size());
+    std::vector<double> shares;
+    for (const std::string& atom : atoms_) shares.push_back(line_share(atom));
+    order_.resize(atoms_.size());
+    std::iota(order_.begin(), order_.end(), 0);
+    std::stable_sort(order_.begin(), order_.end(), [&](int x, int y) {
+      const auto at = [&](int i) {
+        return std::pair(-shares[static_cast<size_t>(i)], atoms_[static_cast<size_t>(i)].size());
+      };
+      return at(x) < at(y);
+    });
+  }
+
+  // The rarest set first. None: every line may match, or the work is spent.
+  std::vector<std::vector<std::string>> sets() {
+    std::vector<std::vector<std::string>> out;
+    if (atoms_.empty()) return out;
+    for (size_t i = 0; i < kSets && !might_match(); ++i) {
+      auto set = next_set();
+      if (work_.ended()) return {};
+      if (!set.empty()) out.push_back(std::move(set));
+    }
+    std::stable_sort(out.begin(), out.end(),
+                     [](const auto& a, const auto& b) { return share_of(a) < share_of(b); });
+    return out;
+  }
+
+ private:
+  static constexpr size_t kSets = 6;
+
+  // Whether a line with exactly the texts of `seen_` may match.
+  bool might_match() {
+    possible_.clear();
+    filter_.AllPotentials(seen_, &possible_);
+    return !possible_.empty();
+  }
+
+  // Drops texts, the most common and shortest first. Empty: a text of the set is too short to be looked for.
+  std::vector<std::string> next_set() {
+    std::vector<std::string> out;
+    bool usable = true;
+    for (const int atom : order_) {
+      if (used_[static_cast<size_t>(atom)]) continue;
+      if (!work_.spend(atoms_.size() * kAnAtom)) return {};
+      seen_.push_back(atom);
+      if (!might_match()) continue;
+      seen_.pop_back();
+      kept_.push_back(atom);
+      used_[static_cast<size_t>(atom)] = true;
+      out.push_back(usable_piece(atoms_[static_cast<size_t>(atom)]));
+      usable = usable && out.back().size() >= kLiteralMin;
+    }
+    seen_ = kept_;  // the next set is one of other texts
+    return usable ? out : std::vector<std::string>();
+  }
+
+  re2::FilteredRE2& filter_;
+  LoadWork& work_;
+  std::vector<std::string> atoms_;
+  std::vector<int> order_, seen_, possible_;
+  std::vector<int> kept_;  // of all sets before
+  std::vector<bool> used_;
+};
 
 }  // namespace
 
@@ -140,6 +192,10 @@ Result<Wording> analyse(const std::string& regex) {
 }
 
 Result<Wording> analyse(const std::string& regex, LoadWork& work) {
+  if (auto known = library_wording(regex)) {
+    work.spend(kLookedUp);
+    return std::move(*known);
+  }
   re2::FilteredRE2 filter(static_cast<int>(kLiteralMin));
   int id = 0;
   const re2::RE2::ErrorCode error = filter.Add(regex, regex_options(), &id);
@@ -152,7 +208,11 @@ Result<Wording> analyse(const std::string& regex, LoadWork& work) {
       return fail(ErrorCode::kInvalid, fmt::format("the hole '{}' stands twice", name));
     out.holes.push_back(name);
   }
-  out.literals = required_literals(filter, work);
+  out.also = Required(filter, work).sets();
+  if (!out.also.empty()) {
+    out.literals = std::move(out.also.front());
+    out.also.erase(out.also.begin());
+  }
   merge(out.literals, work);
   return out;
 }

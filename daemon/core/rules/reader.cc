@@ -239,6 +239,7 @@ void Reader::add_pattern(const std::string& pattern, std::string_view path, Rule
   for (const std::string& name : wording->holes)
     if (std::find(out.holes.begin(), out.holes.end(), name) == out.holes.end()) out.holes.push_back(name);
   p.literals = std::move(wording->literals);
+  p.also = std::move(wording->also);
   if (p.literals.empty() && !out.scan_all)
     error(
         path, true, "no-literal",
@@ -246,7 +247,7 @@ void Reader::add_pattern(const std::string& pattern, std::string_view path, Rule
             "'{}' has no {} fixed characters in a row that every match holds, so every line would be tried; "
             "add some, or say scan = \"all\"",
             shorten(pattern, 80), kLiteralMin));
-  if (out.scan_all) p.literals.clear();
+  if (out.scan_all) p.literals.clear(), p.also.clear();
   out.any.push_back(std::move(p));
 }
 

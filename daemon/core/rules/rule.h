@@ -32,6 +32,7 @@ struct Pattern {
   bool is_template = false;
   std::string regex;
   std::vector<std::string> literals;  // lower case; each match contains one. Empty: every line is checked
+  std::vector<std::vector<std::string>> also;  // likewise one of each; see Wording
 };
 
 struct Window {

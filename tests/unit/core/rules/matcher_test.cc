@@ -12,12 +12,16 @@
 namespace culprit::rules {
 namespace {
 
-Pattern regex_pattern(const std::string& regex) { return {regex, false, regex, analyse(regex)->literals}; }
+Pattern regex_pattern(const std::string& regex) {
+  const auto wording = analyse(regex);
+  return {regex, false, regex, wording->literals, wording->also};
+}
 
 Pattern template_pattern(const std::string& text) {
   const auto regex = template_to_regex(text);
   BOOST_REQUIRE_MESSAGE(regex.has_value(), text);
-  return {text, true, *regex, analyse(*regex)->literals};
+  const auto wording = analyse(*regex);
+  return {text, true, *regex, wording->literals, wording->also};
 }
 
 Rule rule_of(std::vector<Pattern> any) {
