@@ -33,7 +33,7 @@ void release_free_memory() { ::malloc_trim(0); }
 
 }  // namespace culprit::app
 
-// The other forms of new and delete call these.
+// The other forms of new and delete call these; but those of the address sanitizer do not.
 [[gnu::noinline]] void* operator new(size_t size) {
   for (;;) {
     if (void* block = std::malloc(std::max<size_t>(size, 1))) {
@@ -43,6 +43,14 @@ void release_free_memory() { ::malloc_trim(0); }
     const std::new_handler handler = std::get_new_handler();
     if (!handler) throw std::bad_alloc();
     handler();
+  }
+}
+
+[[gnu::noinline]] void* operator new(size_t size, const std::nothrow_t&) noexcept {
+  try {
+    return operator new(size);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
   }
 }
 

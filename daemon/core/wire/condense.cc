@@ -484,7 +484,8 @@ struct LineCondenser::Impl {
     write_texts(p);
     const uint64_t rest[] = {p.range_bytes, p.cut_lines, changes, p.texts.size(), p.hits.size()};
     unsigned bits = p.last | static_cast<unsigned>(unit) << 1;
-    for (size_t i = 0; i < std::size(rest); ++i) bits |= (rest[i] > 0 ? 1u : 0u) << (4 + i);
+    // Not `(… ? 1u : 0u) <<`: GCC 12 shifts a 1 in either case with -fsanitize=undefined.
+    for (size_t i = 0; i < std::size(rest); ++i) bits |= unsigned{rest[i] > 0} << (4 + i);
     PackedWriter& meta = columns[kMeta];
     meta.signed_number(int64_t{p.source} - std::exchange(last_source, p.source));
     meta.signed_number(start(p.now) - std::exchange(last_now, start(p.now)));
