@@ -212,8 +212,7 @@ bool JobInputs::ends_in_trouble(const JobSource& source) {
 JobInputs::SettledFiles JobInputs::settle_files(TimeNs now) {
   SettledFiles out;
   for (auto& [key, source] : sources_) {
-    const bool waits = now >= source.last_ns && now - source.last_ns < kQuiet;
-    if (!source.unsettled || waits) continue;
+    if (!source.unsettled || (now >= source.last_ns && now - source.last_ns < kQuiet)) continue;
     source.unsettled = false;
     const bool cut = ends_in_trouble(source);
     if (!cut && !source.trouble) continue;

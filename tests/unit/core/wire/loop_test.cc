@@ -70,7 +70,8 @@ struct Sent {
 MetricRow row_of(uint32_t rank, int64_t step, std::span<const MetricValue> values) {
   MetricRow row;
   row.host = "node-1", row.rank = rank, row.step = step, row.values = values;
-  row.time_ns = 1'763'690'000'000'000'000 + step * 700'000'000 + rank;
+  row.time_ns =
+      static_cast<TimeNs>(1'763'690'000'000'000'000u + static_cast<uint64_t>(step) * 700'000'000u + rank);
   return row;
 }
 
