@@ -273,10 +273,11 @@ BOOST_AUTO_TEST_CASE(a_restart_gives_the_same_jobs_again_and_ends_none_twice) {
   before.tick(kStart + 80 * kSecond);
   const LiveEvent* ended = first(before.events, LiveEventKind::kJobEnded);
   BOOST_REQUIRE(ended);
+  const TimeNs ended_ns = ended->last_ns;  // the events grow
   // Late records of a finished run start no new run; newer ones do.
   Agent c(2);
   c.write(step_line(59), kStart + 59 * kSecond);
-  before.take(c.block(ended->last_ns), kStart + 90 * kSecond);
+  before.take(c.block(ended_ns), kStart + 90 * kSecond);
   BOOST_TEST(before.jobs.running() == 0u);
   run_for(before, a, {100, 130});
   run_for(before, b, {100, 140});
@@ -284,7 +285,7 @@ BOOST_AUTO_TEST_CASE(a_restart_gives_the_same_jobs_again_and_ends_none_twice) {
   const std::string expected = before.report(kStart + 140 * kSecond);
 
   LiveJobs after(Collector::collector_options());
-  const RunEnd end{"j", 0, ended->last_ns};
+  const RunEnd end{"j", 0, ended_ns};
   after.restoring({&end, 1});
   for (const RemoteBatch& batch : before.archive) after.ingest(batch, batch.batch.pieces[0].time_ns);
   after.replayed(kStart + 140 * kSecond);
