@@ -1,8 +1,8 @@
 #include <signal.h>
 
 #include <sys/resource.h>
-#include <atomic>
 
+#include <atomic>
 #include <boost/test/unit_test.hpp>
 #include <latch>
 #include <thread>
@@ -101,7 +101,7 @@ BOOST_AUTO_TEST_CASE(a_worker_works_in_order_on_its_thread_and_calls_back_on_the
   RealLoop loop;
   const auto loop_thread = std::this_thread::get_id();
   std::vector<int> worked, reported;
-  int wrong = 0;
+  std::atomic<int> wrong = 0;  // of both threads
   auto worker = *loop.env->worker("a name longer than the kernel keeps");
   for (int i = 0; i < 100; ++i)
     worker->submit(
