@@ -31,6 +31,10 @@ constexpr size_t kSampleBytes = 24 << 20;
 constexpr size_t kPlaces = 1000;
 // Places kept over all templates: 24 bytes each.
 constexpr size_t kPlacesTotal = 1'500'000;
+// Lines of a job that match rules: 30,000 of the usual length. A storm of them must not fill the memory. And
+// exceptions that ended a process and match no rule.
+constexpr size_t kRuleLineBytes = 12 << 20;
+constexpr size_t kUncaughtBytes = 2 << 20;
 // Bytes of a quoted line in a report.
 constexpr size_t kEvidenceText = 2000;
 // Writers (host and rank pairs) of one job: 65,536 ranks and their hosts.

@@ -402,6 +402,10 @@ Report Engine::report(TimeNs now, const detect::Unheard& unheard) {
   report.problems.insert(report.problems.end(), impl_->problems.begin(), impl_->problems.end());
   report_drops(impl_->log, impl_->comm, report.problems);
   report_several_jobs(impl_->log, report);
+  // Without a fault, the dropped lines decide.
+  if (const uint64_t dropped = impl_->rule_runs.dropped_faults(impl_->log); dropped > 0 && !found)
+    report.missing.push_back(
+        fmt::format("whether one of {} lines of errors that are not kept ended the job", dropped));
   impl_->rule_runs.add_troubles(report.problems);
   const bool traces = !impl_->comm.empty() || !impl_->numbers.empty() || !impl_->flights.all().empty();
   if (now == kNoTime || report.job.lines > 0)  // a job that just began has no data yet

@@ -34,10 +34,6 @@ void RuleRuns::replace(std::shared_ptr<rules::Ruleset> rules, logs::JobLog& log)
     const auto index = rules ? rules->find(old.id) : std::nullopt;
     if (index && rules->rules()[*index].text_hash == old.text_hash) to[i] = *index;
   }
-  const auto& lines = log.rule_lines();
-  looked_at_ = static_cast<size_t>(
-      std::count_if(lines.begin(), lines.begin() + static_cast<ptrdiff_t>(looked_at_),
-                    [&](const logs::RuleLine& line) { return to[line.rule] != logs::JobLog::kNoRule; }));
   log.renumber_rules(to);
   for (auto* run : {&on_arrival_, &in_time_}) {
     if (run == &on_arrival_ && !live_) continue;
@@ -54,15 +50,21 @@ void RuleRuns::replace(std::shared_ptr<rules::Ruleset> rules, logs::JobLog& log)
 std::vector<Finding> RuleRuns::find_new(const logs::JobLog& log) {
   std::vector<Finding> out;
   if (!on_arrival_) return out;
-  const auto& lines = log.rule_lines();
-  for (; looked_at_ < lines.size(); ++looked_at_) {
-    const logs::RuleLine& line = lines[looked_at_];
+  const uint64_t from = std::exchange(looked_at_, log.rule_lines_added());
+  for (const logs::RuleLine& line : log.rule_lines_since(from)) {
     const rules::Rule& rule = on_arrival_->ruleset().rules()[line.rule];
     if (!on_arrival_->add(diagnose::hit_of(log, line)) || rule.severity < Severity::kError || line.handled)
       continue;
     out.push_back(diagnose::finding_of(log, line, rule));
   }
   return out;
+}
+
+uint64_t RuleRuns::dropped_faults(const logs::JobLog& log) const {
+  uint64_t dropped = log.dropped_of_rule(logs::JobLog::kNoRule);
+  for (uint32_t rule = 0; rules_ && rule < rules_->rules().size(); ++rule)
+    if (rules_->rules()[rule].severity >= Severity::kError) dropped += log.dropped_of_rule(rule);
+  return dropped;
 }
 
 void RuleRuns::add_troubles(std::vector<Problem>& out) const {

@@ -29,6 +29,9 @@ class RuleRuns {
   std::vector<Finding> find_new(const logs::JobLog& log);
   const rules::Ruleset* ruleset() const { return rules_.get(); }
   rules::RuleRun* in_time() { return in_time_ ? &*in_time_ : nullptr; }  // null: no rules
+  // The log's dropped lines that may have been failures: of rules of severity error or fatal, or uncaught
+  // exceptions.
+  uint64_t dropped_faults(const logs::JobLog& log) const;
   // Adds a problem for each rule that could not run, and for hits that no window kept.
   void add_troubles(std::vector<Problem>& out) const;
 
@@ -36,7 +39,7 @@ class RuleRuns {
   std::shared_ptr<rules::Ruleset> rules_;
   const bool live_;
   std::optional<rules::RuleRun> on_arrival_, in_time_;  // on_arrival_: live only
-  size_t looked_at_ = 0;                                // rule lines of the log, by find_new()
+  uint64_t looked_at_ = 0;                              // rule lines added to the log, by find_new()
 };
 
 }  // namespace culprit::core

@@ -15,7 +15,9 @@ constexpr std::string_view kSentences[] = {
     "{} lines are counted for the job, but not for who wrote them: their templates are not compared between "
     "hosts",
     "{} lines are of writers beyond the limit: they belong to no host",
-    "{} lines in which rules were found are counted, but not kept: windows of rules may miss them",
+    "{} lines that match rules are counted, but not kept: of these rules the first and last lines are, and "
+    "those "
+    "of each writer",
     "{} lines count something beyond what is followed",
     "{} lines count for a writer whose progress is not followed",
     "the iterations of {} writers are not compared: there is too much of them",

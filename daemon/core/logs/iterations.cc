@@ -12,8 +12,12 @@
 namespace culprit::logs {
 namespace {
 
-constexpr size_t kTracks = 256;   // tracks; a job has a handful
+constexpr size_t kTracks = 256;  // tracks; a job has a handful
+// Of these, tracks without words for an iteration: any number that rises. They must leave room for the loop.
+constexpr size_t kCountsTracks = 192;
 constexpr size_t kPoints = 8192;  // points of a track; beyond, every other point is removed
+// Newest points, never removed: a fault shortly before the end must not look like an earlier one.
+constexpr size_t kRecent = 512;
 // Points of all sources without times: the more sources, the fewer points for each.
 constexpr size_t kUntimedPoints = 1 << 18;
 constexpr size_t kUntimedFew = 16;         // minimum points of such a source
@@ -38,7 +42,8 @@ struct Track {
   uint64_t lines = 0, rises = 0, falls = 0;
   int64_t max = -1;
   uint64_t stride = 1, skipped = 0;
-  std::vector<ProgressPoint> points;                       // new maxima, earliest time of each
+  std::vector<ProgressPoint> points;                       // new maxima, earliest time of each; thinned
+  std::vector<ProgressPoint> recent;                       // the newest of them, once points were thinned
   ProgressPoint last;                                      // the first line with the highest iteration
   std::map<uint32_t, std::vector<ProgressPoint>> untimed;  // by source, for lines without a time
   FlatMap<int64_t> of_writer{16};
@@ -47,6 +52,7 @@ struct Track {
   static void thin(std::vector<ProgressPoint>& list) {
     size_t kept = 0;
     for (size_t i = 0; i < list.size(); i += 2) list[kept++] = list[i];
+    if (list.size() % 2 == 0) list[kept++] = list.back();
     list.resize(kept);
   }
 
@@ -66,14 +72,28 @@ struct Track {
       max = point.iteration;
       last = point;
       if (skipped++ % stride == 0) points.push_back(point);
-      if (points.size() > kPoints) thin(points), stride *= 2;
+      if (stride > 1) add_recent(point);
+      if (points.size() > kPoints) {
+        if (stride == 1) recent.assign(points.end() - kRecent, points.end());
+        thin(points), stride *= 2;
+      }
     } else if (point.time_ns != kNoTime) {
-      const auto at = std::lower_bound(points.begin(), points.end(), point.iteration,
-                                       [](const ProgressPoint& p, int64_t i) { return p.iteration < i; });
-      if (at != points.end() && at->iteration == point.iteration &&
-          (at->time_ns == kNoTime || point.time_ns < at->time_ns))
-        at->time_ns = point.time_ns;
+      keep_earliest(points, point);
+      keep_earliest(recent, point);
     }
+  }
+
+  void add_recent(const ProgressPoint& point) {
+    if (recent.size() >= 2 * kRecent) recent.erase(recent.begin(), recent.end() - kRecent);
+    recent.push_back(point);
+  }
+
+  static void keep_earliest(std::vector<ProgressPoint>& list, const ProgressPoint& point) {
+    const auto at = std::lower_bound(list.begin(), list.end(), point.iteration,
+                                     [](const ProgressPoint& p, int64_t i) { return p.iteration < i; });
+    if (at != list.end() && at->iteration == point.iteration &&
+        (at->time_ns == kNoTime || point.time_ns < at->time_ns))
+      at->time_ns = point.time_ns;
   }
 
   TimeNs duration() const {
@@ -130,6 +150,7 @@ struct Iterations::Impl {
   Drops drops;
   size_t symbols = 0;        // in the windows of all writers
   size_t track_writers = 0;  // in all tracks
+  size_t counts_tracks = 0;  // tracks of kind kCounts
   size_t untimed = 0;        // number of lists of untimed points, in all tracks
   uint64_t moves = 0;
   const Track* chosen = nullptr;
@@ -144,10 +165,11 @@ struct Iterations::Impl {
 
   Track* track(uint32_t key, CounterKind kind) {
     if (const uint32_t* known = track_of.find(key)) return &tracks[*known];
-    if (tracks.size() == kTracks) {
+    if (tracks.size() == kTracks || (kind == CounterKind::kCounts && counts_tracks == kCountsTracks)) {
       drops.add(Drop::kTracks);
       return nullptr;
     }
+    counts_tracks += kind == CounterKind::kCounts;
     track_of.try_emplace(key, static_cast<uint32_t>(tracks.size()));
     tracks.emplace_back();
     tracks.back().key = key;
@@ -230,8 +252,9 @@ struct Iterations::Impl {
   void order_by_time() {
     by_time.clear();
     if (!chosen) return;
-    for (const ProgressPoint& p : chosen->points)
-      if (p.time_ns != kNoTime) by_time.push_back(p);
+    for (const auto* points : {&chosen->points, &chosen->recent})
+      for (const ProgressPoint& p : *points)
+        if (p.time_ns != kNoTime) by_time.push_back(p);
     std::stable_sort(by_time.begin(), by_time.end(),
                      [](const ProgressPoint& a, const ProgressPoint& b) { return a.time_ns < b.time_ns; });
     for (size_t i = 1; i < by_time.size(); ++i)

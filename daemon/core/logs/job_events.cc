@@ -13,8 +13,9 @@
 namespace culprit::logs {
 namespace {
 
-constexpr size_t kListLines = 1000;  // lines of a launcher's list that match rules
-constexpr size_t kQuoted = 65'536;   // samples of data that the job prints
+// Lines of a launcher's list that match rules: the first and the last ones stay, where the root cause is.
+constexpr size_t kListEnds = 500;
+constexpr size_t kQuoted = 65'536;  // samples of data that the job prints
 
 // Gives the first lines of a batch the source's last time. Returns whether this excluded lines by their time.
 bool fill_times(LogBatch& batch, TimeNs last) {
@@ -130,7 +131,8 @@ bool JobEvents::walk_record(LogBatch& batch, Source& source, uint32_t i, std::ve
   if (role != LineRole::kEvent && record.list() && !found.empty()) {
     std::vector<RuleLine>& held = open.held[group.record];
     if (!list) held.clear();
-    if (held.size() < kListLines) held.insert(held.end(), found.begin(), found.end());
+    held.insert(held.end(), found.begin(), found.end());
+    if (held.size() > 4 * kListEnds) keep_ends(held);
   }
   return role == LineRole::kEvent;
 }
@@ -207,7 +209,7 @@ void JobEvents::add_rules(std::vector<RuleLine>& found, uint32_t form, const Log
     line.own_step = progress_.iterations().own_step(place.writer, place.source);
     TemplateStats& stats = templates_.of_form(form);
     stats.known = std::max(stats.known, line.known);
-    if (!rule_lines_.add(std::move(line))) drops_.add(Drop::kRules);
+    rule_lines_.add(std::move(line), templates_.form(form).hash);
   }
   found.clear();
 }
@@ -215,6 +217,7 @@ void JobEvents::add_rules(std::vector<RuleLine>& found, uint32_t form, const Log
 // `at_end`: no more lines follow in its source.
 void JobEvents::close_held(const RecordEvent& event, std::vector<RuleLine>& found, bool at_end) {
   add_held(event);
+  keep_ends(found);
   const bool handled = was_handled(event);
   for (RuleLine& r : found) {
     r.handled = r.handled || handled;
@@ -267,6 +270,18 @@ void JobEvents::end(Source& source) {
     if (done) close_held(*std::exchange(done, std::nullopt), open.held[i], true);
   }
   open = {};
+}
+
+void JobEvents::keep_ends(std::vector<RuleLine>& found) {
+  if (found.size() <= 2 * kListEnds) return;
+  drops_.add(Drop::kRules, found.size() - 2 * kListEnds);
+  found.erase(found.begin() + kListEnds, found.end() - kListEnds);
+}
+
+Drops JobEvents::drops() const {
+  Drops all = drops_;
+  all.add(Drop::kRules, rule_lines_.of_rules().dropped() + rule_lines_.uncaught().dropped());
+  return all;
 }
 
 void JobEvents::renumber_rules(const std::vector<uint32_t>& to) {

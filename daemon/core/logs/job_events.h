@@ -46,7 +46,9 @@ class JobEvents {
   const std::vector<QuotedLines>& quoted() const { return quoted_; }
   TimeNs first_ns() const { return first_ns_; }
   TimeNs last_ns() const { return last_ns_; }
-  const Drops& drops() const { return drops_; }
+  // Drops rule lines that do not fit: call before rule_lines().
+  void trim() { rule_lines_.trim(); }
+  Drops drops() const;
 
  private:
   // The last source line in a traceback. It explains an exception without a message ("AssertionError").
@@ -78,6 +80,7 @@ class JobEvents {
   void add_event(const LogBatch& batch, uint32_t i, const LogPlace& place);
   void add_rules(std::vector<RuleLine>& found, uint32_t form, const LogPlace& place);
   void close_held(const RecordEvent& event, std::vector<RuleLine>& found, bool at_end = false);
+  void keep_ends(std::vector<RuleLine>& found);
   void add_held(const RecordEvent& event);
   bool was_handled(const RecordEvent& event) const;
   void end(Source& source);

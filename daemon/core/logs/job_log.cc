@@ -43,6 +43,7 @@ void JobLog::mark_alarm(uint32_t form) { impl_->templates.mark_alarm(form); }
 void JobLog::renumber_rules(const std::vector<uint32_t>& to) { impl_->events.renumber_rules(to); }
 
 void JobLog::settle() {
+  impl_->events.trim();
   impl_->templates.settle(impl_->events.quoted());
   impl_->writers.resolve(impl_->job);
   impl_->progress.settle();
@@ -60,8 +61,20 @@ const std::vector<uint32_t>& JobLog::last_forms() const { return impl_->events.l
 const Iterations& JobLog::iterations() const { return impl_->progress.iterations(); }
 const Numbers& JobLog::numbers() const { return impl_->progress.numbers(); }
 const std::vector<LogSample>& JobLog::last_progress() const { return impl_->progress.last_lines(); }
-const std::vector<RuleLine>& JobLog::rule_lines() const { return impl_->events.rule_lines().lines(); }
-const std::vector<RuleLine>& JobLog::uncaught() const { return impl_->events.rule_lines().uncaught(); }
+const std::vector<RuleLine>& JobLog::rule_lines() const {
+  return impl_->events.rule_lines().of_rules().lines();
+}
+const std::vector<RuleLine>& JobLog::uncaught() const {
+  return impl_->events.rule_lines().uncaught().lines();
+}
+uint64_t JobLog::rule_lines_added() const { return impl_->events.rule_lines().of_rules().added(); }
+std::span<const RuleLine> JobLog::rule_lines_since(uint64_t added) const {
+  return impl_->events.rule_lines().of_rules().since(added);
+}
+uint64_t JobLog::dropped_of_rule(uint32_t rule) const {
+  const RuleLines& lines = impl_->events.rule_lines();
+  return rule == kNoRule ? lines.uncaught().dropped() : lines.of_rules().dropped_of(rule);
+}
 const std::vector<ActivityBins>& JobLog::activity() const { return impl_->writers.activity(); }
 uint64_t JobLog::lines() const { return impl_->lines; }
 uint64_t JobLog::bytes() const { return impl_->bytes; }

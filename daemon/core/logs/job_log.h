@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -147,8 +148,15 @@ class JobLog {
   const Numbers& numbers() const;
   // A few of the last progress lines, oldest first.
   const std::vector<LogSample>& last_progress() const;
-  const std::vector<RuleLine>& rule_lines() const;    // in order of arrival
-  const std::vector<RuleLine>& uncaught() const;      // exceptions that ended a process and match no rule
+  // Both in order of arrival, without those dropped because of limits (see KeptLines).
+  const std::vector<RuleLine>& rule_lines() const;
+  const std::vector<RuleLine>& uncaught() const;  // exceptions that ended a process and match no rule
+  uint64_t rule_lines_added() const;              // with the dropped ones
+  // Of the lines that match rules beyond the first `added`, those that are kept.
+  std::span<const RuleLine> rule_lines_since(uint64_t added) const;
+  // Lines of a rule, or for kNoRule uncaught exceptions, dropped because of limits; without those that say
+  // that their fault was handled.
+  uint64_t dropped_of_rule(uint32_t rule) const;
   const std::vector<ActivityBins>& activity() const;  // by writer
   uint64_t lines() const;
   uint64_t bytes() const;

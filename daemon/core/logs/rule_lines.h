@@ -4,35 +4,34 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/flat_map.h"
 #include "core/logs/job_log.h"
+#include "core/logs/kept_lines.h"
 
 namespace culprit::logs {
 
 class RuleLines {
  public:
-  // False if there is no room for it. A line whose rule is kNoRule is an uncaught exception.
-  bool add(RuleLine line);
+  RuleLines();
+
+  // A line whose rule is kNoRule is an uncaught exception. `form`: hash of its form.
+  void add(RuleLine line, uint64_t form);
+  // Drops what does not fit. Call before reading the lines; repeatable.
+  void trim();
   // See JobLog::renumber_rules.
-  void renumber(const std::vector<uint32_t>& to);
+  void renumber(const std::vector<uint32_t>& to) { lines_.renumber(to); }
   // The last exception of a chain was not caught: the process ends with the first one too. Returns whether a
   // line is kept there.
   bool mark_death(const LogPlace& place);
   // Discards the lines at a place: their exception only passes on the exception that follows.
-  void drop(const LogPlace& place);
+  void drop(const LogPlace& place) { drop_quoted(place, place.line); }
   // Discards the writer's lines in the source of `end`, from line `begin` on: they are quoted from data.
   void drop_quoted(const LogPlace& end, uint64_t begin);
 
-  const std::vector<RuleLine>& lines() const { return lines_; }  // in order of arrival
-  const std::vector<RuleLine>& uncaught() const { return uncaught_; }
+  const KeptLines& of_rules() const { return lines_; }
+  const KeptLines& uncaught() const { return uncaught_; }
 
  private:
-  void count(const RuleLine& line);
-
-  std::vector<RuleLine> lines_, uncaught_;
-  std::vector<uint32_t> of_rule_;
-  FlatMap<uint32_t> of_writer_{256};  // (writer, rule) -> kept
-  size_t bytes_ = 0;
+  KeptLines lines_, uncaught_;
 };
 
 // Changes the rule numbers of lines, as JobLog::renumber_rules.

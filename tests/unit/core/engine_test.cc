@@ -195,14 +195,65 @@ BOOST_AUTO_TEST_CASE(a_traceback_at_the_end_of_a_long_log_is_the_verdict) {
 BOOST_AUTO_TEST_CASE(what_was_read_and_not_kept_is_a_problem_of_the_report) {
   std::string text(limits::kLineBytes + 1, 'x');
   text += "\n";
-  for (int i = 0; i < 20'001; ++i) text += "ValueError: bad shape\n";
+  for (int i = 0; i < 50'001; ++i) text += "ValueError: bad shape\n";
   const Report r = feed({text}).report;
   BOOST_REQUIRE(r.problems.size() == 2u);
   BOOST_TEST(r.problems[0].file == "");
-  BOOST_TEST(r.problems[0].what ==
-             "19001 lines in which rules were found are counted, but not kept: windows of rules "
-             "may miss them");
+  BOOST_TEST(r.problems[0].what.ends_with(
+      " lines that match rules are counted, but not kept: of these rules the first and last lines are, and "
+      "those of each writer"));
   BOOST_TEST(r.problems[1].file == "node-0.log");
+}
+
+namespace {
+
+// Tracebacks without times: more than a job keeps.
+std::string tracebacks(size_t n) {
+  std::string text;
+  for (size_t i = 0; i < n; ++i)
+    text += fmt::format(
+        "Traceback (most recent call last):\n  File \"a.py\", line 1, in f\nValueError: bad shape {}\n", i);
+  return text;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(a_fault_before_in_or_after_a_storm_of_tracebacks_is_the_verdict) {
+  const std::string storm = tracebacks(35'000);
+  for (const std::string& end :
+       {std::string(kXid) + storm, storm + std::string(kXid) + storm, storm + std::string(kXid)}) {
+    const Report r = feed(job(4, 100, 2, end)).report;
+    BOOST_REQUIRE(r.verdict.has_value());
+    BOOST_TEST(r.diagnoses[*r.verdict].rule.value_or("") == "nvidia.xid.79");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_storm_of_tracebacks_at_the_end_of_a_log_is_a_fault) {
+  const Report r = feed(job(1, 3000, 0, tracebacks(40'000))).report;
+  BOOST_REQUIRE(r.verdict.has_value());
+  BOOST_TEST(r.diagnoses[*r.verdict].rule.value_or("") == "python.mistake.valueerror");
+}
+
+BOOST_AUTO_TEST_CASE(errors_that_are_not_kept_leave_open_whether_a_job_is_well) {
+  std::vector<std::string> files = job(1, 100, 0, tracebacks(40'000));
+  for (int s = 100; s < 2000; ++s)
+    files[0] += fmt::format("2026-11-21 03:{:02}:{:02},000 INFO step={} loss=2.1\n", s / 60, s % 60, s);
+  const Report r = feed(files).report;
+  BOOST_TEST(r.diagnoses.empty());
+  BOOST_REQUIRE(r.missing.size() == 1u);
+  BOOST_TEST(r.missing[0].starts_with("whether one of "));
+}
+
+BOOST_AUTO_TEST_CASE(a_fault_at_the_end_of_a_long_training_is_not_taken_for_survived) {
+  std::string text;
+  for (int s = 0; s < 50'000; ++s)
+    text += fmt::format("2026-11-21 {:02}:{:02}:{:02},000 INFO step={} loss=2.1\n", s / 3600, s / 60 % 60,
+                        s % 60, s);
+  text +=
+      "2026-11-21 13:53:20,500 kernel: NVRM: Xid (PCI:0000:9b:00): 79, pid=1, GPU has fallen off the bus.\n";
+  const Report r = feed({text}).report;
+  BOOST_REQUIRE(r.verdict.has_value());
+  BOOST_TEST(r.diagnoses[*r.verdict].iteration.value_or(-1) == 49'999);
 }
 
 BOOST_AUTO_TEST_CASE(what_ends_a_job_from_outside_accuses_no_host) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/test/unit_test.hpp>
 
 #include "base/limits.h"
@@ -72,12 +73,55 @@ BOOST_AUTO_TEST_CASE(writers_beyond_the_bound_share_a_bucket_that_belongs_to_no_
 BOOST_AUTO_TEST_CASE(hits_of_rules_beyond_the_bound_are_counted_and_reported) {
   Feeder f;
   std::string text;
-  for (int i = 0; i < 1005; ++i) text += "ValueError: bad shape\n";
+  for (int i = 0; i < 100'000; ++i) text += "ValueError: bad shape\n";
   f.add(text, true);
   f.log.settle();
-  BOOST_TEST(f.log.rule_lines().size() == 1000u);
-  BOOST_TEST(f.log.drops()[Drop::kRules] == 5u);
-  BOOST_TEST(f.log.events() == 1005u);
+  BOOST_TEST(f.log.rule_lines().size() > 10'000u);
+  BOOST_TEST(f.log.rule_lines().size() + f.log.drops()[Drop::kRules] == 100'000u);
+  BOOST_TEST(f.log.events() == 100'000u);
+  BOOST_TEST(f.log.rule_lines_added() == 100'000u);
+  BOOST_TEST(f.log.dropped_of_rule(0) == f.log.drops()[Drop::kRules]);
+}
+
+BOOST_AUTO_TEST_CASE(the_kept_lines_do_not_depend_on_the_batches) {
+  std::string text;
+  for (int i = 0; i < 60'000; ++i) text += i % 12'345 == 99 ? "exitcode 3\n" : "ValueError: bad shape\n";
+  const auto kept = [&](size_t size) {
+    Feeder f;
+    for (size_t at = 0; at < text.size();) {
+      const size_t end = at + size < text.size() ? text.find('\n', at + size) + 1 : text.size();
+      f.add(std::string_view(text).substr(at, end - at), end == text.size());
+      at = end;
+      if (size == 10'000) f.log.settle();
+    }
+    f.log.settle();
+    std::vector<uint64_t> lines;
+    for (const RuleLine& line : f.log.rule_lines()) lines.push_back(line.place.line);
+    return lines;
+  };
+  const std::vector<uint64_t> whole = kept(text.size());
+  BOOST_TEST(whole.size() < 60'000u);
+  for (const size_t size : {10'000, 65'536, 1 << 20}) BOOST_TEST((kept(size) == whole));
+}
+
+// The last exceptions decide whether a process ended with one.
+BOOST_AUTO_TEST_CASE(the_last_of_many_uncaught_exceptions_stays) {
+  Feeder f;
+  std::string text;
+  for (int i = 0; i < 20'000; ++i)
+    text += fmt::format(
+        "Traceback (most recent call last):\n  File \"a.py\", line 1, in <module>\n    f()\n"
+        "{}\n",
+        i == 10'000 ? "MyRareException" : "MyException");
+  f.add(text, true);
+  f.log.settle();
+  const auto& lines = f.log.uncaught();
+  BOOST_REQUIRE(!lines.empty());
+  BOOST_TEST(lines.size() < 20'000u);
+  BOOST_TEST(lines.front().text_line == 4u);
+  BOOST_TEST(lines.back().text_line == 80'000u);
+  BOOST_TEST(std::ranges::count(lines, "MyRareException", &RuleLine::text) == 1);
+  BOOST_TEST(f.log.dropped_of_rule(JobLog::kNoRule) + lines.size() == 20'000u);
 }
 
 BOOST_AUTO_TEST_CASE(a_small_job_drops_nothing) {

@@ -1,0 +1,236 @@
+#include "core/logs/kept_lines.h"
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+#include <utility>
+
+#include "base/hash.h"
+#include "base/text.h"
+
+namespace culprit::logs {
+namespace {
+
+// Parts of writers: 65,536 ranks with a rule and a half each. Parts of forms, of all rules and of one: a
+// program that prints ever new messages must not fill the memory. Lines of further parts are kept only among
+// the earliest and latest ones of their rule.
+constexpr size_t kWriterParts = 100'000;
+constexpr size_t kFormParts = 32'768;
+constexpr uint32_t kFormPartsOfRule = 1024;
+// The sources of a job are read in parallel, so a line may have lines of other sources behind it.
+constexpr size_t kLookBack = 1000;
+// A longer line that stays only as the first or last one of its part is cut. Bytes of the line, and of its
+// text after the cut.
+constexpr uint32_t kCutLine = 512;
+constexpr size_t kCutText = 100;
+constexpr uint64_t kAllFit = std::numeric_limits<uint64_t>::max();
+
+// Memory of a line with its slot. A short string is part of its object.
+uint32_t bytes_of(const RuleLine& line) {
+  const auto heap = [](const std::string& text) { return text.size() > 15 ? text.size() + 16 : 0; };
+  size_t size = sizeof(RuleLine) + 64 + heap(line.text) + heap(line.about);
+  for (const std::string& hole : line.holes) size += sizeof(hole) + heap(hole);
+  return static_cast<uint32_t>(size);
+}
+
+// The largest level at which the needs, each cut at the level, fit into `room`.
+uint64_t fill_level(std::vector<uint64_t> needs, uint64_t room) {
+  std::sort(needs.begin(), needs.end());
+  for (size_t i = 0; i < needs.size(); ++i) {
+    const uint64_t level = room / (needs.size() - i);
+    if (needs[i] > level) return level;
+    room -= needs[i];
+  }
+  return kAllFit;
+}
+
+bool kept_at(const RuleLine& line, const LogPlace& place) {
+  return line.place.source == place.source && line.place.line == place.line;
+}
+
+}  // namespace
+
+void KeptLines::add(RuleLine line, uint64_t form) {
+  const uint32_t rule = rule_of(line);
+  if (rule >= rules_.size()) rules_.resize(rule + 1);
+  OfRule& of_rule = rules_[rule];
+  Slot slot;
+  slot.number = added_++;
+  slot.bytes = bytes_of(line);
+  const uint64_t source = line.place.source;
+  slot.by_writer =
+      place_in(writers_, mix64((source << 32) | line.place.writer, 0), line, writers_.size() < kWriterParts);
+  const size_t forms = forms_.size();
+  slot.by_form =
+      place_in(forms_, mix64(form, source + 1), line, forms < kFormParts && of_rule.forms < kFormPartsOfRule);
+  of_rule.forms += forms_.size() > forms;
+  for (const auto& [parts, place] : {std::pair(&writers_, slot.by_writer), std::pair(&forms_, slot.by_form)})
+    if (place.part != kNone) (*parts)[place.part].bytes += slot.bytes;
+  of_rule.bytes += slot.bytes;
+  bytes_added_ += slot.bytes;
+  bytes_ += slot.bytes;
+  lines_.push_back(std::move(line));
+  slots_.push_back(slot);
+  if (bytes_ > next_trim_) trim();
+}
+
+KeptLines::Place KeptLines::place_in(Parts& parts, uint64_t of, const RuleLine& line, bool room) {
+  const uint64_t key = mix64(of, rule_of(line));
+  if (const uint32_t* known = part_ids_.find(key)) return {*known, parts[*known].bytes};
+  if (!room) return {kNone, 0};
+  const auto id = static_cast<uint32_t>(parts.size());
+  part_ids_.try_emplace(key, id);
+  parts.push_back({of, rule_of(line), 0});
+  return {id, 0};
+}
+
+void KeptLines::trim() {
+  if (bytes_added_ <= bytes_max_ || trimmed_at_ == added_) return;
+  trimmed_at_ = added_;
+  const std::vector<Quota> quotas = this->quotas();
+  std::vector<Fate> fates(lines_.size(), Fate::kWhole);
+  judge_ends(quotas, fates);
+  for (size_t i = 0; i < lines_.size(); ++i) {
+    if (fates[i] == Fate::kWhole) continue;
+    const Quota& quota = quotas[rule_of(lines_[i])];
+    const Slot& slot = slots_[i];
+    fates[i] = std::max(fate_in(writers_, slot.by_writer, quota.writer, slot.bytes),
+                        fate_in(forms_, slot.by_form, quota.form, slot.bytes));
+  }
+  keep(fates);
+  next_trim_ = std::max<uint64_t>(bytes_, bytes_max_) * 3 / 2;
+}
+
+// A rule beyond its share has a quarter each for its earliest lines, its latest, its writers and its forms.
+std::vector<KeptLines::Quota> KeptLines::quotas() const {
+  std::vector<uint64_t> needs(rules_.size());
+  for (size_t rule = 0; rule < needs.size(); ++rule) needs[rule] = rules_[rule].bytes;
+  const uint64_t share = fill_level(needs, bytes_max_);
+  std::vector<Quota> out(needs.size(), {kAllFit, kAllFit, kAllFit});
+  std::vector<std::vector<uint64_t>> of_writers(needs.size()), of_forms(needs.size());
+  for (const Part& part : writers_)
+    if (part.rule != kNone) of_writers[part.rule].push_back(part.bytes);
+  for (const Part& part : forms_)
+    if (part.rule != kNone) of_forms[part.rule].push_back(part.bytes);
+  for (size_t rule = 0; rule < needs.size(); ++rule)
+    if (needs[rule] > share)
+      out[rule] = {share / 4, fill_level(std::move(of_writers[rule]), share / 4) / 2,
+                   fill_level(std::move(of_forms[rule]), share / 4) / 2};
+  return out;
+}
+
+// Which lines stay as the earliest or latest of their rule, or because all of the rule fit. A line belongs to
+// the ends if the lines beyond it leave some of the quota: so a dropped line never changes the fate of
+// another.
+void KeptLines::judge_ends(const std::vector<Quota>& quotas, std::vector<Fate>& fates) const {
+  std::vector<uint32_t> order;
+  for (uint32_t i = 0; i < lines_.size(); ++i) {
+    if (quotas[rule_of(lines_[i])].ends == kAllFit) continue;
+    fates[i] = Fate::kDropped;
+    order.push_back(i);
+  }
+  const auto key = [&](uint32_t i) {
+    const LogPlace& place = lines_[i].place;
+    return std::tuple(rule_of(lines_[i]), place.time_ns, place.source, place.line, i);
+  };
+  std::ranges::sort(order, {}, key);
+  const auto walk = [&](auto begin, auto end) {
+    uint32_t rule = kNone;
+    uint64_t used = 0;
+    for (; begin != end; ++begin) {
+      if (const uint32_t of = rule_of(lines_[*begin]); of != rule) rule = of, used = 0;
+      if (used >= quotas[rule].ends) continue;
+      used += slots_[*begin].bytes;
+      fates[*begin] = Fate::kWhole;
+    }
+  };
+  walk(order.begin(), order.end());
+  walk(order.rbegin(), order.rend());
+}
+
+KeptLines::Fate KeptLines::fate_in(const Parts& parts, const Place& place, uint64_t quota, uint32_t bytes) {
+  if (place.part == kNone) return Fate::kDropped;
+  const uint64_t behind = parts[place.part].bytes - place.before - bytes;
+  const bool stays = std::min(place.before, behind) < std::max<uint64_t>(quota, 1);
+  if (!stays) return Fate::kDropped;
+  return bytes <= std::max<uint64_t>(quota, kCutLine) ? Fate::kWhole : Fate::kCut;
+}
+
+void KeptLines::keep(const std::vector<Fate>& fates) {
+  size_t kept = 0;
+  bytes_ = 0;
+  for (size_t i = 0; i < fates.size(); ++i) {
+    RuleLine& line = lines_[i];
+    if (fates[i] == Fate::kDropped) {
+      ++dropped_;
+      rules_[rule_of(line)].dropped += !line.handled;
+      continue;
+    }
+    if (fates[i] == Fate::kCut) {
+      line.text = shorten(line.text, kCutText);
+      line.holes = {};
+    }
+    bytes_ += bytes_of(line);
+    if (kept < i) lines_[kept] = std::move(line), slots_[kept] = slots_[i];
+    ++kept;
+  }
+  lines_.resize(kept);
+  slots_.resize(kept);
+}
+
+void KeptLines::renumber(const std::vector<uint32_t>& to) {
+  const auto changed = [&](uint32_t rule) { return rule < to.size() ? to[rule] : JobLog::kNoRule; };
+  std::vector<OfRule> rules;
+  for (uint32_t rule = 0; rule < rules_.size(); ++rule) {
+    const uint32_t now = changed(rule);
+    if (now == JobLog::kNoRule) continue;
+    if (now >= rules.size()) rules.resize(now + 1);
+    rules[now] = rules_[rule];
+  }
+  rules_ = std::move(rules);
+  bytes_added_ = 0;
+  for (const OfRule& rule : rules_) bytes_added_ += rule.bytes;
+  part_ids_ = FlatMap<uint32_t>(256);
+  for (Parts* parts : {&writers_, &forms_})
+    for (uint32_t id = 0; id < parts->size(); ++id) {
+      Part& part = (*parts)[id];
+      part.rule = part.rule == kNone ? kNone : changed(part.rule);
+      if (part.rule != kNone) part_ids_.try_emplace(mix64(part.of, part.rule), id);
+    }
+  static_assert(kNone == JobLog::kNoRule);
+  std::vector<bool> gone(lines_.size());
+  for (size_t i = 0; i < lines_.size(); ++i) {
+    lines_[i].rule = changed(lines_[i].rule);
+    gone[i] = lines_[i].rule == JobLog::kNoRule;
+  }
+  size_t i = 0;
+  std::erase_if(slots_, [&](const Slot&) { return gone[i++]; });
+  std::erase_if(lines_, [](const RuleLine& line) { return line.rule == JobLog::kNoRule; });
+}
+
+void KeptLines::discard(const std::function<bool(const RuleLine&)>& gone) {
+  const size_t first = lines_.size() - std::min(lines_.size(), kLookBack);
+  size_t kept = first;
+  for (size_t i = first; i < lines_.size(); ++i) {
+    if (gone(lines_[i])) continue;
+    if (kept < i) lines_[kept] = std::move(lines_[i]), slots_[kept] = slots_[i];
+    ++kept;
+  }
+  for (size_t i = kept; i < slots_.size(); ++i) bytes_ -= std::min<uint64_t>(bytes_, slots_[i].bytes);
+  lines_.resize(kept);
+  slots_.resize(kept);
+}
+
+bool KeptLines::mark_death(const LogPlace& place) {
+  bool marked = false;
+  for (size_t i = lines_.size(), n = 0; i-- > 0 && n < kLookBack; ++n)
+    if (kept_at(lines_[i], place)) marked = lines_[i].death = true;
+  return marked;
+}
+
+std::span<const RuleLine> KeptLines::since(uint64_t added) const {
+  const auto first = std::ranges::lower_bound(slots_, added, {}, &Slot::number);
+  return std::span(lines_).subspan(static_cast<size_t>(first - slots_.begin()));
+}
+
+}  // namespace culprit::logs
