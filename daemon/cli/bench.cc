@@ -2,10 +2,12 @@
 // use to users.
 #include <fmt/format.h>
 
+#include "app/offline/stages.h"
 #include "base/text.h"
 #include "cli/reading.h"
 #include "cli/rules.h"
 #include "cli/verbs.h"
+#include "model/json_writer.h"
 
 namespace culprit::cli {
 namespace {
@@ -13,6 +15,7 @@ namespace {
 struct BenchOptions {
   ReadingOptions reading;
   RuleChoice choice;
+  unsigned repetitions = 5;
 };
 
 int read_alone(BenchOptions& o) {
@@ -51,6 +54,49 @@ int mine_alone(BenchOptions& o) {
   return print(fmt::format("{} lines, {} templates\n", log.lines(), log.clusters().size())) ? kDone : kUnable;
 }
 
+std::string stages_text(const app::StageCosts& costs) {
+  std::string out =
+      fmt::format("{}, {}; CPU as a multiple of the split's\n{:<18}{:>8}{:>8}{:>8}{:>12}{:>8}\n",
+                  format_bytes(costs.bytes), counted(costs.lines, "line"), "", "median", "least", "most",
+                  "ns a line", "MB/cs");
+  for (const app::StageCost& stage : costs.stages)
+    out += fmt::format("{:<18}{:>8.2f}{:>8.2f}{:>8.2f}{:>12.1f}{:>8.0f}  {}\n", stage.name, stage.ratio,
+                       stage.least, stage.most, stage.ns_per_line, stage.mb_per_cpu_s, stage.what);
+  return out;
+}
+
+std::string stages_json(const app::StageCosts& costs) {
+  JsonWriter w;
+  w.object([&] {
+    w.field("bytes", costs.bytes);
+    w.field("lines", costs.lines);
+    w.list("stages", costs.stages, [&](const app::StageCost& stage) {
+      w.object([&] {
+        w.field("name", stage.name);
+        w.field("ratio", stage.ratio);
+        w.field("least", stage.least);
+        w.field("most", stage.most);
+        w.field("ns_per_line", stage.ns_per_line);
+        w.field("mb_per_cpu_s", stage.mb_per_cpu_s);
+      });
+    });
+  });
+  return w.finish() + "\n";
+}
+
+// Each stage of a line by itself, compared with memchr.
+int stages(BenchOptions& o) {
+  if (Status status = resolve(o.reading); !status) return complain(status.error().text), kUnable;
+  app::LoadedRules loaded;
+  if (!load_rules(o.choice, loaded)) return kUnable;
+  app::ReadProgress progress;
+  auto files = app::collect_files(o.reading.diagnose.paths, o.reading.diagnose, progress);
+  if (!files) return complain(files.error().text), kUnable;
+  const app::StageCosts costs =
+      app::measure_stages(*files, o.reading.diagnose.parse, loaded.set, o.repetitions);
+  return print(o.choice.format == "json" ? stages_json(costs) : stages_text(costs)) ? kDone : kUnable;
+}
+
 }  // namespace
 
 void add_bench(Command& app, Run& run) {
@@ -58,12 +104,18 @@ void add_bench(Command& app, Run& run) {
   bench->hide();
   bench->require_subcommand();
   const std::pair<const char*, int (*)(BenchOptions&)> parts[] = {
-      {"read", read_alone}, {"mine", mine_alone}, {"rules", match_alone}};
+      {"read", read_alone}, {"mine", mine_alone}, {"rules", match_alone}, {"stages", stages}};
   for (const auto& [name, part] : parts) {
     auto o = std::make_shared<BenchOptions>();
     Command* verb = bench->add_subcommand(name, "");
     add_reading_options(*verb, o->reading);
     add_rule_options(*verb, o->choice.rules);
+    if (part == stages) {
+      add_rule_format(*verb, o->choice);
+      verb->add_option("--repetitions", o->repetitions, "The median of so many counts")
+          ->between(1u, 1000u)
+          ->show_default();
+    }
     verb->callback([o, part = part, &run] { run = [o, part] { return part(*o); }; });
   }
 }

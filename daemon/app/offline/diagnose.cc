@@ -231,9 +231,6 @@ Result<unsigned> thread_count(const char* setting) {
   return std::min(threads, kMost);
 }
 
-namespace {
-
-// Calls back for every piece of the files, in order, on this thread.
 void for_each_piece(const std::vector<LogFile>& files,
                     const std::function<void(const LogFile&, const ingest::ChunkBuffer&)>& take) {
   ingest::ChunkBuffer buffer;
@@ -250,8 +247,6 @@ void for_each_piece(const std::vector<LogFile>& files,
     }
   }
 }
-
-}  // namespace
 
 TextSize read_text(const std::vector<LogFile>& files) {
   TextSize size;

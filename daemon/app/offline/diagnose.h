@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <set>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "app/offline/pipeline.h"
 #include "base/status.h"
 #include "core/detect/logs/analysis.h"
+#include "ingest/text_reader.h"
 #include "model/report.h"
 
 namespace culprit::app {
@@ -75,6 +77,10 @@ struct RuleMatches {
 };
 RuleMatches match_rules(const JobFiles& files, const PipelineOptions& options,
                         std::shared_ptr<rules::Ruleset> set, ReadProgress& progress);
+
+// Calls back for every piece of the files, in order, on this thread.
+void for_each_piece(const std::vector<LogFile>& files,
+                    const std::function<void(const LogFile&, const ingest::ChunkBuffer&)>& take);
 
 // Only matches the rules in the files, on this thread: the cost of matching alone.
 struct RuleScan {
