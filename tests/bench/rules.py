@@ -3,7 +3,7 @@ written as an operator writes them."""
 import random
 import re
 from pathlib import Path
-from typing import List, Set
+from typing import List, Set, Tuple
 
 SHARE = 0.05  # of the lines in which a literal stands
 HOT = 40      # rules that share those lines, at most
@@ -26,8 +26,9 @@ def sample(log: Path) -> List[bytes]:
     return lines
 
 
-def hot_words(log: Path, rng: random.Random) -> List[str]:
-    """Words of 8 letters and more that stand in SHARE of the lines, all together."""
+def hot_words(log: Path, rng: random.Random) -> Tuple[List[str], float]:
+    """Words of 8 letters and more that stand in SHARE of the lines, all together; and the share in which they
+    do."""
     lines = sample(log)
     where = {}
     for i, line in enumerate(lines):
@@ -42,9 +43,7 @@ def hot_words(log: Path, rng: random.Random) -> List[str]:
         if len(chosen) < HOT and len(grown) <= SHARE * len(lines):
             covered = grown
             chosen.append(word.decode())
-    share = len(covered) / max(1, len(lines))
-    print(f"rules with hits: {len(chosen)}, literals in {share:.1%} of the lines")
-    return chosen
+    return chosen, len(covered) / max(1, len(lines))
 
 
 def quoted(text: str) -> str:
@@ -56,13 +55,21 @@ def rule(name: str, word: str) -> str:
     return RULE.format(name=name, pattern=quoted(f"{word}<_>"), hit=quoted(f"{word} and more"))
 
 
-def write(folder: Path, log: Path, count: int, seed: int) -> List[str]:
-    """`count` rules into a folder; returns their literals."""
+def literals(log: Path, count: int, seed: int) -> Tuple[List[str], float]:
+    """Words that stand in SHARE of the lines, and others that stand in none; and the share of lines with
+    one."""
     rng = random.Random(seed)
-    folder.mkdir(parents=True)
-    words = hot_words(log, rng)
+    words, share = hot_words(log, rng)
     while len(words) < count:
         words.append("".join(rng.choice("bcdfghjklmnpqrstvwxz") for _ in range(rng.randrange(8, 24))))
-    for i, word in enumerate(words[:count]):
+    return words[:count], share
+
+
+def write(folder: Path, log: Path, count: int, seed: int) -> List[str]:
+    """`count` rules into a folder; returns their literals."""
+    folder.mkdir(parents=True)
+    words, share = literals(log, count, seed)
+    print(f"rules: {count}, literals in {share:.1%} of the lines")
+    for i, word in enumerate(words):
         (folder / f"r{i}.lua").write_text(rule(f"r{i}", word))
-    return words[:count]
+    return words
