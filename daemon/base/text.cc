@@ -2,6 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <bit>
+#include <cstring>
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 namespace culprit {
 namespace {
 
@@ -135,6 +142,26 @@ std::string_view trim(std::string_view text) {
   while (!text.empty() && blank(text.front())) text.remove_prefix(1);
   while (!text.empty() && blank(text.back())) text.remove_suffix(1);
   return text;
+}
+
+size_t find_text(std::string_view text, std::string_view part, size_t from) {
+#if defined(__SSE2__)
+  if (part.size() >= 2) {
+    // Places where the first and the last byte fit, 16 at a time.
+    const __m128i first = _mm_set1_epi8(part.front()), last = _mm_set1_epi8(part.back());
+    for (; from + part.size() + 15 <= text.size(); from += 16) {
+      const char* const at = text.data() + from;
+      const auto load = [&](size_t to) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at + to)); };
+      const __m128i fits =
+          _mm_and_si128(_mm_cmpeq_epi8(load(0), first), _mm_cmpeq_epi8(load(part.size() - 1), last));
+      for (auto bits = static_cast<unsigned>(_mm_movemask_epi8(fits)); bits != 0; bits &= bits - 1) {
+        const auto bit = static_cast<size_t>(std::countr_zero(bits));
+        if (std::memcmp(at + bit + 1, part.data() + 1, part.size() - 1) == 0) return from + bit;
+      }
+    }
+  }
+#endif
+  return text.find(part, from);
 }
 
 std::vector<std::string_view> split(std::string_view text, char separator) {

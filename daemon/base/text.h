@@ -25,6 +25,9 @@ bool natural_less(std::string_view a, std::string_view b);
 
 std::string_view trim(std::string_view text);
 std::vector<std::string_view> split(std::string_view text, char separator);
+// As text.find(part, from), for words in lines: libstdc++ stops at each occurrence of the first byte, and
+// libc's memmem prepares a table.
+size_t find_text(std::string_view text, std::string_view part, size_t from = 0);
 // "3 hosts", "1 host".
 std::string counted(uint64_t n, std::string_view noun);
 // "1.2 GB", decimal.

@@ -19,8 +19,8 @@ constexpr std::array<std::string_view, 12> kOtherNumbers = {
 bool counts_others(std::string_view text, size_t at) {
   const auto is_letter = [](char c) { return lower(c) >= 'a' && lower(c) <= 'z'; };
   size_t end = at;
-  while (end > 0 && at - end < 3 && std::string_view(" =:#_").find(text[end - 1]) != std::string_view::npos)
-    --end;
+  const auto is_between = [](char c) { return c == ' ' || c == '=' || c == ':' || c == '#' || c == '_'; };
+  while (end > 0 && at - end < 3 && is_between(text[end - 1])) --end;
   size_t begin = end;
   while (begin > 0 && is_letter(text[begin - 1])) --begin;
   const std::string_view word = text.substr(begin, end - begin);

@@ -22,14 +22,14 @@ constexpr size_t kStep = 16;  // size of a copy; buffers have space for a whole 
 bool is_hex_letter(char c) { return (c | 0x20) >= 'a' && (c | 0x20) <= 'f'; }
 
 struct Kinds {
-  uint64_t digit, run;  // run: digits and letters, with all bytes beyond ASCII
-  uint64_t mark;        // '/' and ':'
-  uint64_t rare;        // backslash, escape, '|'
+  uint64_t digit = 0, run = 0;  // run: digits and letters, with all bytes beyond ASCII
+  uint64_t space = 0, slash = 0, colon = 0, dot = 0;
+  uint64_t rare = 0;  // backslash, escape, '|'
 };
 
 #if defined(__SSE2__)
 Kinds kinds64(const char* p) {
-  Kinds out{0, 0, 0, 0};
+  Kinds out;
   for (int i = 0; i < 4; ++i) {
     const __m128i v = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p) + i);
     const __m128i low = _mm_or_si128(v, _mm_set1_epi8(0x20));  // '\\' as '|'
@@ -39,20 +39,26 @@ Kinds kinds64(const char* p) {
     const __m128i run = _mm_or_si128(_mm_or_si128(in_range(low, 'a', 25), digit), v);
     out.digit |= mask_of(digit) << (16 * i);
     out.run |= mask_of(run) << (16 * i);
-    out.mark |= mask_of(_mm_or_si128(eq(v, '/'), eq(v, ':'))) << (16 * i);
+    out.space |= mask_of(_mm_or_si128(eq(v, ' '), in_range(v, '\t', 4))) << (16 * i);
+    out.slash |= mask_of(eq(v, '/')) << (16 * i);
+    out.colon |= mask_of(eq(v, ':')) << (16 * i);
+    out.dot |= mask_of(eq(v, '.')) << (16 * i);
     out.rare |= mask_of(_mm_or_si128(eq(low, '|'), eq(v, '\x1b'))) << (16 * i);
   }
   return out;
 }
 #else
 Kinds kinds64(const char* p) {
-  Kinds out{0, 0, 0, 0};
+  Kinds out;
   for (int i = 0; i < 64; ++i) {
     const char c = p[i];
     const uint64_t bit = uint64_t{1} << i;
     if (digit(c)) out.digit |= bit;
     if (digit(c) || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || (c & 0x80)) out.run |= bit;
-    if (c == '/' || c == ':') out.mark |= bit;
+    if (is_space(c)) out.space |= bit;
+    if (c == '/') out.slash |= bit;
+    if (c == ':') out.colon |= bit;
+    if (c == '.') out.dot |= bit;
     if (c == '\\' || c == '|' || c == '\x1b') out.rare |= bit;
   }
   return out;
@@ -65,7 +71,8 @@ class Skeleton {
     std::memcpy(text_, message.data(), size_);
     std::memset(text_ + size_, ' ', 64);
     for (size_t w = 0; w < words_; ++w) kinds_[w] = kinds64(text_ + 64 * w);
-    kinds_[words_] = {0, 0, 0, 0};  // ends every run
+    kinds_[words_] = {};  // ends every run
+    kinds_[words_].space = 1;
   }
 
   uint64_t key() {
@@ -102,34 +109,55 @@ class Skeleton {
     size_t from = exact_to_;
     exact_from_ = exact_to_ = ~size_t{0};
     for (size_t w = from / 64; w < words_; ++w) {
-      for (uint64_t marks = kinds_[w].mark; marks != 0; marks &= marks - 1) {
+      uint64_t marks = kinds_[w].slash | kinds_[w].colon;
+      if (from > 64 * w) marks &= ~uint64_t{0} << (from - 64 * w);
+      while (marks != 0) {
         const size_t at = 64 * w + static_cast<size_t>(std::countr_zero(marks));
-        if (at < from) continue;
         const size_t end = token_end(at);
-        if (text_[at] == ':' && end == at + 1) continue;  // usual case "sampler:": the token's only mark
-        const size_t begin = token_begin(at);
-        if (exact({text_ + begin, end - begin})) {
+        const bool alone = text_[at] == ':' && end == at + 1;  // usual case "sampler:": the token's only mark
+        if (const size_t begin = alone ? 0 : token_begin(at); !alone && exact(begin, end)) {
           exact_from_ = begin;
           exact_to_ = end;
           return;
         }
         from = end;
+        if (end >= 64 * (w + 1)) break;
+        marks &= ~uint64_t{0} << (end - 64 * w);
       }
     }
   }
 
-  static bool exact(std::string_view token) {
-    if (token.find('/') == std::string_view::npos) return std::count(token.begin(), token.end(), ':') >= 3;
-    return token.find_first_of(".:") != std::string_view::npos;
+  bool exact(size_t begin, size_t end) const {
+    if (count(begin, end, &Kinds::slash) == 0) return count(begin, end, &Kinds::colon) >= 3;
+    return count(begin, end, &Kinds::dot) > 0 || count(begin, end, &Kinds::colon) > 0;
+  }
+
+  // The number of bytes of a kind in [begin, end).
+  int count(size_t begin, size_t end, uint64_t Kinds::*kind) const {
+    int out = 0;
+    for (size_t w = begin / 64; 64 * w < end; ++w) {
+      uint64_t bits = kinds_[w].*kind;
+      if (begin > 64 * w) bits &= ~uint64_t{0} << (begin - 64 * w);
+      if (end < 64 * (w + 1)) bits &= ~(~uint64_t{0} << (end - 64 * w));
+      out += std::popcount(bits);
+    }
+    return out;
   }
 
   size_t token_begin(size_t at) const {
-    while (at > 0 && !is_space(text_[at - 1])) --at;
-    return at;
+    size_t w = at / 64;
+    uint64_t spaces = kinds_[w].space & ~(~uint64_t{0} << at % 64);
+    while (spaces == 0) {
+      if (w == 0) return 0;
+      spaces = kinds_[--w].space;
+    }
+    return 64 * w + 64 - static_cast<size_t>(std::countl_zero(spaces));
   }
   size_t token_end(size_t at) const {
-    while (at < size_ && !is_space(text_[at])) ++at;
-    return at;
+    size_t w = at / 64;
+    uint64_t spaces = kinds_[w].space & (~uint64_t{0} << at % 64);
+    while (spaces == 0) spaces = kinds_[++w].space;
+    return std::min(size_, 64 * w + static_cast<size_t>(std::countr_zero(spaces)));
   }
 
   // Adds the run of letters and digits with its first digit at `first`, or the whole token if its lengths

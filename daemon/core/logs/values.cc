@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "base/ascii.h"
+#include "base/text.h"
 
 namespace culprit::logs {
 namespace {
@@ -140,7 +141,7 @@ bool is_bounded(std::string_view text, size_t at, size_t size) {
 // Calls `found(at)` for each occurrence of the whole word.
 template <class Found>
 void each(std::string_view text, std::string_view word, const Found& found) {
-  for (size_t at = text.find(word); at != npos; at = text.find(word, at + 1))
+  for (size_t at = find_text(text, word); at != npos; at = find_text(text, word, at + 1))
     if (is_bounded(text, at, word.size())) found(at);
 }
 
@@ -215,7 +216,7 @@ void read_scale(std::string_view text, LineValues& out) {
   });
   if (!out.scale) return;
   for (const std::string_view words : {"reducing to ", "reducing scale to "}) {
-    const size_t at = text.find(words);
+    const size_t at = find_text(text, words);
     if (at == npos) continue;
     if (const auto value = value_at(text, at + words.size())) out.scale = std::min(*out.scale, *value);
   }
@@ -223,7 +224,7 @@ void read_scale(std::string_view text, LineValues& out) {
 
 // "number of nan iterations:   3 |"
 bool counts(std::string_view text, std::string_view key) {
-  const size_t at = text.find(key);
+  const size_t at = find_text(text, key);
   if (at == npos) return false;
   const auto value = value_after(text, at + key.size());
   return value && *value > 0;
@@ -249,8 +250,8 @@ LineValues values_of(std::string_view message) {
   LineValues out;
   std::array<char, kLineBytesRead> room;
   const std::string_view low = lowered(message.substr(0, kLineBytesRead), room.data());
-  const bool has_loss = low.find("loss") != npos, has_norm = low.find("norm") != npos;
-  const bool overflows = low.find("overflow") != npos;
+  const bool has_loss = find_text(low, "loss") != npos, has_norm = find_text(low, "norm") != npos;
+  const bool overflows = find_text(low, "overflow") != npos;
   if (!has_loss && !has_norm && !overflows) return out;
   if (has_loss) read_losses(low, out);
   if (has_norm) read_norm(low, out);

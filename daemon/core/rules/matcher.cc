@@ -17,6 +17,7 @@
 #include "base/ascii.h"
 #include "base/check.h"
 #include "base/hash.h"
+#include "base/text.h"
 #include "core/rules/library_tables.h"
 #include "core/rules/line_share.h"
 #include "core/rules/pattern.h"
@@ -107,8 +108,23 @@ void Matcher::add(const Rule& rule, uint32_t index, std::vector<std::string>& li
   }
 }
 
+// A line with less than the literals from which a pattern is looked for need not be tried.
+void Matcher::require_whole(std::span<const std::string> literals,
+                            std::span<const std::string_view> looked_for) {
+  std::map<uint32_t, std::vector<std::string>> whole;  // by pattern
+  for (size_t i = 0; i < literals.size(); ++i)
+    if (looked_for[i] != literals[i]) whole[by_literal_[i][0]];
+  for (size_t i = 0; i < literals.size(); ++i)
+    if (const auto it = whole.find(by_literal_[i][0]); it != whole.end()) it->second.push_back(literals[i]);
+  for (auto& [pattern, set] : whole) {
+    auto& also = patterns_[pattern].also;
+    also.insert(also.begin(), std::move(set));
+  }
+}
+
 Status Matcher::compile(const std::vector<std::string>& literals) {
   const std::vector<std::string_view> looked_for = without_longer(literals);
+  require_whole(literals, looked_for);
   std::map<std::string_view, std::vector<uint32_t>> merged;
   for (size_t i = 0; i < literals.size(); ++i) {
     std::vector<uint32_t>& patterns = merged[looked_for[i]];
@@ -301,7 +317,7 @@ bool Scanner::may_match(uint32_t pattern, std::string_view message) {
   return std::all_of(also.begin(), also.end(), [&](const auto& set) {
     return std::any_of(set.begin(), set.end(), [&](const std::string& text) {
       work_ += kLookingUp + lower_.size() / kBytesLookedThrough;
-      return lower_.find(text) != npos;
+      return find_text(lower_, text) != npos;
     });
   });
 }

@@ -65,6 +65,7 @@ class Matcher {
 
   Matcher() = default;
   void add(const Rule& rule, uint32_t index, std::vector<std::string>& literals);
+  void require_whole(std::span<const std::string> literals, std::span<const std::string_view> looked_for);
   Status compile(const std::vector<std::string>& literals);
 
   std::vector<Of> rules_;
