@@ -35,8 +35,9 @@ template <class Work>
 Status Index::in_transaction(const Work& work) {
   CULPRIT_CHECK(owner_.here());
   const Status done = database_.in_transaction(work);
-  if (done && ++writes_ % kBoundsEvery == 0) return hold_bounds();
-  return done;
+  if (!done || ++writes_ < kBoundsEvery) return done;
+  writes_ = 0;
+  return hold_bounds();
 }
 
 Status Index::hold_bounds() {
@@ -209,14 +210,26 @@ Result<std::map<std::string, Judged>> Index::judged() {
   return out;
 }
 
-Status Index::add_finding(const FindingRow& finding) {
-  return in_transaction([&] {
-    Statement put(database_,
-                  "INSERT INTO findings (job, run, id, time_ns, json) VALUES (?, ?, ?, ?, ?) ON CONFLICT "
-                  "(job, run, id) DO NOTHING");
-    put.bind(finding.job).bind_number(finding.run).bind(finding.id).bind_time(finding.time_ns);
-    return put.bind(finding.json).run();
+Status Index::add_findings(std::span<const FindingRow> findings) {
+  Status refused;
+  const Status done = in_transaction([&]() -> Status {
+    std::optional<Statement> put;
+    for (const FindingRow& f : findings) {
+      if (!put)
+        put.emplace(database_,
+                    "INSERT INTO findings (job, run, id, time_ns, json) VALUES (?, ?, ?, ?, ?) ON CONFLICT "
+                    "(job, run, id) DO NOTHING");
+      put->again().bind(f.job).bind_number(f.run).bind(f.id).bind_time(f.time_ns);
+      const Status one = put->bind(f.json).run();
+      writes_ += one ? 1 : 0;
+      if (one) continue;
+      if (one.error().code != ErrorCode::kInvalid) return one;
+      refused = one;
+      put.reset();  // a statement keeps its first error
+    }
+    return {};
   });
+  return done ? refused : done;
 }
 
 Result<std::vector<FindingRow>> Index::findings(const std::string& job, size_t limit) {

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -154,7 +155,8 @@ class Index {
   // By kind, over all judgements that the audit still has.
   Result<std::map<std::string, Judged>> judged();
 
-  Status add_finding(const FindingRow& finding);
+  // A refused row does not keep the others out.
+  Status add_findings(std::span<const FindingRow> findings);
   Result<std::vector<FindingRow>> findings(const std::string& job, size_t limit = 1000);  // newest first
 
   Status add_audit(const AuditRow& row);

@@ -59,17 +59,24 @@ store::JobRow job_row(const LiveJobSummary& job) {
 }
 
 void EventDelivery::deliver(const std::vector<LiveEvent>& events) {
+  std::vector<LiveEvent> findings;  // a fault on all hosts brings one or more for each
   for (const LiveEvent& event : events) {
     if (event.kind == LiveEventKind::kStepsWanted) {
       if (parts_.collector) parts_.collector->want_steps(event.hosts, {event.job, event.steps});
       continue;
     }
-    if (event.replayed && event.publish && event.kind == LiveEventKind::kDiagnosis) publish_if_new(event);
-    record(event);
+    if (event.kind == LiveEventKind::kDiagnosis && event.replayed && event.publish) publish_if_new(event);
+    if (event.kind == LiveEventKind::kFinding) {
+      findings.push_back(event);
+    } else {
+      record_findings(std::exchange(findings, {}));
+      record(event);
+    }
     if (event.replayed || event.kind == LiveEventKind::kPoolChanged) continue;
     want_evidence(event);
     if (event.publish) publish(event);
   }
+  record_findings(std::move(findings));
 }
 
 // Also for diagnoses that may still change: hosts keep evidence only for a while.
@@ -109,7 +116,18 @@ void EventDelivery::record(const LiveEvent& event) {
     if (const auto* job = std::get_if<JobChange>(&event.content)) return put_job(index, *job);
     if (const auto* diagnosis = std::get_if<DiagnosisChange>(&event.content))
       return put_diagnosis(index, event, *diagnosis);
-    return index.add_finding({event.job, event.run, event.id, event.time_ns, to_json(event)});
+    return {};
+  });
+}
+
+// In one transaction: each costs more than its rows.
+void EventDelivery::record_findings(std::vector<LiveEvent> findings) {
+  if (findings.empty()) return;
+  parts_.recorder->record([findings = std::move(findings)](store::Index& index) {
+    std::vector<store::FindingRow> rows;
+    for (const LiveEvent& event : findings)
+      rows.push_back({event.job, event.run, event.id, event.time_ns, to_json(event)});
+    return index.add_findings(rows);
   });
 }
 

@@ -36,6 +36,7 @@ class EventDelivery {
   void publish_if_new(const LiveEvent& event);
   void want_evidence(const LiveEvent& event);
   void record(const LiveEvent& event);
+  void record_findings(std::vector<LiveEvent> findings);
   void record_pool(const std::shared_ptr<const PoolChange>& change);
 
   EventDeliveryParts parts_;

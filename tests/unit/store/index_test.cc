@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <vector>
 
 #include "store/index_schema.h"
 
@@ -115,7 +116,7 @@ BOOST_AUTO_TEST_CASE(each_run_of_a_job_keeps_what_is_its_own) {
     DiagnosisRow row = diagnosis_row("a", "d" + std::to_string(run), 10 * (run + 1));
     row.run = run;
     must(index->put_diagnosis(row));
-    must(index->add_finding({"a", run, "f", 1, "{}"}));
+    must(index->add_findings(std::vector<FindingRow>{{"a", run, "f", 1, "{}"}}));
   }
   must(index->upsert_job(job_row("b", 15)));
   const auto reported = [](const std::vector<JobRow>& rows) {
@@ -138,7 +139,18 @@ BOOST_AUTO_TEST_CASE(a_finding_that_is_reported_again_is_kept_once) {
   Folder folder;
   auto index = open_index(folder);
   must(index->upsert_job(job_row("a")));
-  for (const char* id : {"f1", "f2", "f1"}) must(index->add_finding({"a", 0, id, 1, "{}"}));
+  for (const char* id : {"f1", "f2", "f1"})
+    must(index->add_findings(std::vector<FindingRow>{{"a", 0, id, 1, "{}"}}));
+  BOOST_TEST(index->findings("a")->size() == 2u);
+}
+
+BOOST_AUTO_TEST_CASE(a_refused_finding_does_not_keep_the_others_out) {
+  Folder folder;
+  auto index = open_index(folder);
+  must(index->upsert_job(job_row("a")));
+  const std::vector<FindingRow> rows = {
+      {"a", 0, "f1", 1, "{}"}, {"none", 0, "f2", 1, "{}"}, {"a", 0, "f3", 1, "{}"}};
+  BOOST_TEST(!index->add_findings(rows).has_value());
   BOOST_TEST(index->findings("a")->size() == 2u);
 }
 
@@ -147,7 +159,7 @@ BOOST_AUTO_TEST_CASE(what_is_of_a_job_needs_its_job) {
   auto index = open_index(folder);
   BOOST_TEST(!index->put_report("none", 0, "{}").has_value());
   BOOST_TEST(!index->put_diagnosis(diagnosis_row("none", "d1", 1)).has_value());
-  BOOST_TEST(!index->add_finding({"none", 0, "f", 1, "{}"}).has_value());
+  BOOST_TEST(!index->add_findings(std::vector<FindingRow>{{"none", 0, "f", 1, "{}"}}).has_value());
   must(index->upsert_job(job_row("none")));
   must(index->put_report("none", 0, "{}"));
 }
@@ -305,7 +317,8 @@ BOOST_AUTO_TEST_CASE(rows_are_bounded_and_the_oldest_go) {
       up_to(kJobsMax) + "INSERT INTO jobs SELECT 'j' || i, 0, min(i, 3), i, i, i, 1, 1, '' FROM n");
   auto index = open_index(folder);
   for (TimeNs t = 1; t <= 300; ++t)
-    must(index->add_finding({"a", 0, "new " + std::to_string(t), 1'000'000 + t, "{}"}));
+    must(index->add_findings(
+        std::vector<FindingRow>{{"a", 0, "new " + std::to_string(t), 1'000'000 + t, "{}"}}));
   const auto findings = index->findings("a", SIZE_MAX);
   BOOST_TEST(findings->size() < kFindingsPerRunMax + 256);
   BOOST_TEST(findings->size() >= kFindingsPerRunMax);
