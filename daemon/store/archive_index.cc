@@ -18,7 +18,7 @@ uint64_t number(const Statement& row, int column) { return static_cast<uint64_t>
 
 }  // namespace
 
-// Statements, prepared once for all logs of a commit.
+// Statements of a commit, prepared once for all commits up to one that fails.
 struct ArchiveIndex::Writers {
   explicit Writers(Database& db)
       : log(db,
@@ -40,8 +40,12 @@ struct ArchiveIndex::Writers {
         longer_skip(db,
                     "UPDATE skips SET last = ?1 WHERE log = ?2 AND last = ?3 AND reason = ?4 AND "
                     "first = (SELECT max(first) FROM skips WHERE log = ?2)"),
-        skip(db, "INSERT OR REPLACE INTO skips (log, first, last, time_ns, reason) VALUES (?, ?, ?, ?, ?)") {}
-  Statement log, part, new_stream, stream, extent, gap, longer_skip, skip;
+        skip(db, "INSERT OR REPLACE INTO skips (log, first, last, time_ns, reason) VALUES (?, ?, ?, ?, ?)"),
+        segment(db, "INSERT OR REPLACE INTO segments (segment, size, kind, newest_ns) VALUES (?, ?, ?, ?)"),
+        host(db,
+             "INSERT INTO hosts (host, first_ns, seen_ns, about) VALUES (?1, ?2, ?2, ?3) ON CONFLICT (host) "
+             "DO UPDATE SET seen_ns = excluded.seen_ns, about = CASE WHEN ?4 THEN ?3 ELSE about END") {}
+  Statement log, part, new_stream, stream, extent, gap, longer_skip, skip, segment, host;
 };
 
 ArchiveIndex::ArchiveIndex(std::string path)
@@ -131,19 +135,17 @@ Status ArchiveIndex::load_streams(ArchivedLog& log) {
 
 Status ArchiveIndex::write(const Changes& changes) {
   const Status done = database_.in_transaction([&]() -> Status {
-    writers_ = std::make_unique<Writers>(database_);
-    Statement segment(database_,
-                      "INSERT OR REPLACE INTO segments (segment, size, kind, newest_ns) VALUES (?, ?, ?, ?)");
+    if (!writers_) writers_ = std::make_unique<Writers>(database_);
+    Statement& segment = writers_->segment;
     for (const SegmentRow& row : changes.segments) {
       segment.again().bind(as_row(row.number)).bind(as_row(row.size)).bind(static_cast<int64_t>(row.kind));
       if (const Status put = segment.bind_time(row.newest_ns).run(); !put) return put;
     }
     for (const ArchivedLog* log : changes.logs)
       if (const Status put = write_log(*log); !put) return put;
-    writers_.reset();
     return write_hosts(changes);
   });
-  writers_.reset();
+  if (!done) writers_.reset();  // a statement keeps its first error
   return done;
 }
 
@@ -194,10 +196,7 @@ Status ArchiveIndex::write_log(const ArchivedLog& log) {
 
 Status ArchiveIndex::write_hosts(const Changes& changes) {
   if (changes.hosts == nullptr) return {};
-  Statement seen(
-      database_,
-      "INSERT INTO hosts (host, first_ns, seen_ns, about) VALUES (?1, ?2, ?2, ?3) ON CONFLICT (host) "
-      "DO UPDATE SET seen_ns = excluded.seen_ns, about = CASE WHEN ?4 THEN ?3 ELSE about END");
+  Statement& seen = writers_->host;
   for (const auto& [host, note] : *changes.hosts) {
     seen.again().bind(host).bind_time(note.seen_ns).bind(note.about).bind(int64_t{note.reported});
     if (const Status put = seen.run(); !put) return put;

@@ -72,7 +72,7 @@ class ArchiveIndex {
 
   struct Writers;
   Database database_;
-  std::unique_ptr<Writers> writers_;  // statements of the current transaction
+  std::unique_ptr<Writers> writers_;  // statements of write(), kept between commits
 };
 
 }  // namespace culprit::store
