@@ -7,6 +7,9 @@ namespace {
 
 // A report may use a tenth of the thread's time if urgent, else a hundredth.
 constexpr int64_t kUrgentShare = 10, kSlowShare = 100;
+// Least interval of urgent reports of a job: a fault that reaches all hosts brings findings for seconds, and
+// no reader follows reports faster.
+constexpr TimeNs kUrgentEvery = kNsPerSecond;
 constexpr TimeNs kSlowest = 300 * kNsPerSecond;  // longest interval of reports, at any cost
 // The same for a job on hosts that are disconnected: networks are cut for days, and hosts are lost.
 constexpr TimeNs kForgottenUnheard = 7 * 24 * 3600 * kNsPerSecond;
@@ -55,11 +58,17 @@ bool JobSchedule::report_is_due(LiveJob& job, TimeNs now) {
   const bool set_back = job.due.report_ns > now + kSlowest;  // the clock was set back
   const bool slow = job.dirty() && (set_back || now >= job.due.report_ns);
   const bool settled = announces && now >= *announces;
-  return may_report(now) && (job.due.urgent || slow || settled || stall_changed(job, now));
+  return may_report(now) && (urgent_is_due(job, now) || slow || settled || stall_changed(job, now));
+}
+
+bool JobSchedule::urgent_is_due(const LiveJob& job, TimeNs now) {
+  const TimeNs last = job.due.hurried_ns;
+  return job.due.urgent && (last == kNoTime || now < last || now - last >= kUrgentEvery);
 }
 
 void JobSchedule::reported(LiveJob& job, TimeNs now, TimeNs cost) {
   last_ns_ = now;
+  if (job.due.urgent) job.due.hurried_ns = now;
   allowed_ns_ = now + kUrgentShare * cost;
   job.due.urgent = false;
   job.due.report_ns = now + std::min(kSlowest, std::max(options_.report_every_ns, kSlowShare * cost));
@@ -104,7 +113,10 @@ bool JobSchedule::is_over(LiveJob& job, TimeNs now) {
 
 TimeNs JobSchedule::next_check(const LiveJob& job, TimeNs now) const {
   const TimeNs latest = now + kTickEvery;
-  return job.due.urgent ? std::min(latest, std::max(allowed_ns_, now + kNsPerMs)) : latest;
+  if (!job.due.urgent) return latest;
+  const TimeNs last = job.due.hurried_ns;
+  const TimeNs own = last == kNoTime ? kNoTime : last + kUrgentEvery;
+  return std::min(latest, std::max({allowed_ns_, own, now + kNsPerMs}));
 }
 
 }  // namespace culprit::app

@@ -34,6 +34,7 @@ class JobSchedule {
  private:
   std::optional<bool> alive(LiveJob& job, TimeNs now);
   bool stall_changed(LiveJob& job, TimeNs now);
+  static bool urgent_is_due(const LiveJob& job, TimeNs now);
 
   const LiveOptions& options_;
   TimeNs allowed_ns_ = kNoTime;  // the next report of any job

@@ -99,8 +99,9 @@ class LiveJob final : public RoutedJob {
   static constexpr TimeNs kLastWords = 5 * kNsPerSecond;
   // Schedule of LiveJobs for this run, kept between calls.
   struct Due {
-    TimeNs report_ns = kNoTime;  // next regular report
-    bool urgent = false;         // an error was found
+    TimeNs report_ns = kNoTime;   // next regular report
+    TimeNs hurried_ns = kNoTime;  // last urgent report
+    bool urgent = false;          // an error was found
     TimeNs asked_alive_ns = kNoTime, asked_stall_ns = kNoTime;
     TimeNs stalled_ns = kNoTime;  // first sight of the stall
     std::optional<bool> alive;
