@@ -10,8 +10,9 @@
 namespace culprit::app {
 namespace {
 
-// Bytes whose arrival starts a commit earlier.
-constexpr uint64_t kCommitBytes = 8 << 20;
+// Bytes whose arrival starts a commit earlier: half of what one host may send without an acknowledgement
+// (CollectorOptions::credit_bytes).
+constexpr uint64_t kCommitBytes = 2 << 20;
 
 store::LogKind log_kind_of(peer::Log log) {
   return log == peer::Log::kCondensed ? store::LogKind::kCondensed : store::LogKind::kEvidence;

@@ -15,8 +15,12 @@
 namespace culprit::app {
 namespace {
 
-// Commits batch the frames of this time in one sync and one transaction: 3 ms of CPU with 300 hosts.
-constexpr TimeNs kArchiveCommitNs = 50 * kNsPerMs;
+// The first frame after a calm spell goes to the engine at once. Those of this time behind it are appended,
+// given to the engine and committed together: each work costs wake-ups of three threads, a sync, a transaction
+// and a look at all jobs.
+constexpr TimeNs kGatherNs = 200 * kNsPerMs;
+// Bytes of frames that do not wait.
+constexpr uint64_t kGatherBytes = 1 << 20;
 // Limit of bytes per work of the worker, which limits the wait of queries.
 constexpr uint64_t kWorkBytes = 8 << 20;
 // The same limit for small frames and gaps, which cost some 20 us each.
@@ -149,7 +153,7 @@ void CollectorService::hello(const peer::Hello& hello, HelloDone done) {
   item.hello = hello;
   item.answer = std::move(done);
   queue_.push_back(std::move(item));
-  pump();
+  begin_work();
 }
 
 void CollectorService::on_batch(Batch batch, std::function<void(Status)> done) {
@@ -157,8 +161,10 @@ void CollectorService::on_batch(Batch batch, std::function<void(Status)> done) {
   ArchiveItem item;
   item.batch = std::move(batch);
   item.done = std::move(done);
+  gathered_bytes_ += item.batch.bytes;
+  gathered_items_ += item.batch.items.size();
   queue_.push_back(std::move(item));
-  pump();
+  if (!commit_waits_ || gathered_bytes_ >= kGatherBytes || gathered_items_ >= kWorkItems) begin_work();
 }
 
 void CollectorService::query(std::function<void(store::Archive&)> work, std::function<void()> done) {
@@ -171,7 +177,7 @@ void CollectorService::query(std::function<void(store::Archive&)> work, std::fun
     worker_->submit([this, work = std::move(item.work)] { work(*archive_); }, std::move(item.worked));
   else
     queue_.push_back(std::move(item));
-  pump();
+  begin_work();
 }
 
 void CollectorService::status(const std::string& host, const peer::Status& status) {
@@ -265,10 +271,15 @@ void CollectorService::want_steps(const std::vector<std::string>& hosts, const p
 
 // ---- the archive's worker
 
+void CollectorService::begin_work() {
+  work_due_ = true;
+  pump();
+}
+
 // The worker does one work at a time for the archive, in the order of arrival.
 void CollectorService::pump() {
   CULPRIT_CHECK(owner_.here());
-  if (busy_since_ns_ != kNoTime || retry_waits_) return;
+  if (busy_since_ns_ != kNoTime || retry_waits_ || (!work_due_ && !commit_due_)) return;
   auto work = std::make_shared<ArchiveWork>();
   uint64_t bytes = 0;
   size_t items = 0;
@@ -279,6 +290,8 @@ void CollectorService::pump() {
     work->items.push_back(std::move(queue_.front()));
     queue_.pop_front();
   }
+  if (queue_.empty()) gathered_bytes_ = gathered_items_ = 0;
+  work_due_ = !queue_.empty();
   work->commits = std::exchange(commit_due_, false);
   if (work->items.empty() && !work->commits) return;
   work->now = env_.now(io::Clock::kWall);
@@ -299,10 +312,10 @@ void CollectorService::worked(ArchiveWork& work) {
     if (!item->finished) queue_.push_front(std::move(*item));
   if (failed) {
     commit_due_ = commit_due_ || work.commits;
-    retry_waits_ = true;
+    work_due_ = retry_waits_ = true;
     retry_timer_->start(kArchiveRetryNs);
   } else if (work.dirty) {
-    commit_after(kArchiveCommitNs);
+    commit_after(kGatherNs);
   }
   std::vector<RemoteBatch> fresh;
   for (ArchiveItem& item : work.items)

@@ -105,6 +105,7 @@ class CollectorService : private collect::FrameSink {
   void refused(peer::Refusal code, const std::string& sentence) override;
 
   void report_agent(const std::string& host, TimeNs away_since);
+  void begin_work();
   void pump();
   void worked(ArchiveWork& work);
   void acknowledge(const ArchiveWork& work);
@@ -123,6 +124,9 @@ class CollectorService : private collect::FrameSink {
   std::unique_ptr<store::Archive> archive_;  // used by the worker only
   std::unique_ptr<ArchiveWriter> writer_;    // used by the worker only
   std::deque<ArchiveItem> queue_;
+  uint64_t gathered_bytes_ = 0;  // of frames in the queue
+  size_t gathered_items_ = 0;
+  bool work_due_ = false;  // what is in the queue does not wait for more
   std::unique_ptr<ArchiveRestore> restore_;  // until the engine has the archive's content
   std::map<std::string, HostFacts> hosts_;
   std::map<std::string, std::deque<peer::Wanted>> wanted_;  // by host

@@ -143,7 +143,7 @@ struct Life {
     });
   }
   // At least the time for which a commit waits for further frames.
-  void commit() { env.advance(100 * kNsPerMs); }
+  void commit() { env.advance(250 * kNsPerMs); }
   std::string report() {
     std::string out;
     engine->query([&](LiveJobs& live, TimeNs) { out = without_ids(report_of(live, "j", kStart)); });
