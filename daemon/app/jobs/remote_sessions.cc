@@ -41,7 +41,7 @@ void RemoteSessions::open(Key key, const std::string& host, const StreamInfo& in
     if (const auto before = of->second.find(info.job); before != of->second.end()) end(before->second);
   end(key);
   make_room(host);
-  sessions_.emplace(key, Session{RemoteStream(host, info, std::move(find)), ++turns_});
+  sessions_.emplace(key, Session{RemoteStream(host, info, std::move(find), shapes_), ++turns_});
   OfHost& of = hosts_[host];
   of[info.job] = key;
   count(host, of.size() - 1, of.size());

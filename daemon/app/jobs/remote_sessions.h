@@ -51,6 +51,7 @@ class RemoteSessions {
   void make_room(const std::string& host);
 
   const size_t all_;
+  wire::FormShapes shapes_;  // of all hosts
   Sessions sessions_;
   std::map<std::string, OfHost> hosts_;
   std::set<std::pair<size_t, std::string>> by_count_;  // number of sessions, host

@@ -14,11 +14,13 @@ constexpr size_t kHeard = 256;  // users of a session, by their data
 
 }  // namespace
 
-RemoteStream::RemoteStream(std::string host, StreamInfo info, wire::LineExpander::FindRule find)
+RemoteStream::RemoteStream(std::string host, StreamInfo info, wire::LineExpander::FindRule find,
+                           wire::FormShapes& shapes)
     : host_(std::move(host)),
       info_(std::move(info)),
       job_(info_.job.empty() ? kDefaultJob : info_.job),
-      find_(std::move(find)) {}
+      find_(std::move(find)),
+      shapes_(&shapes) {}
 
 void RemoteStream::set_rules(wire::LineExpander::FindRule find) {
   find_ = find;
@@ -31,7 +33,7 @@ LiveJob* RemoteStream::ingest(const Piece& piece, At at, const JobOf& job_of) {
   took_ = nullptr;
   const auto id = wire::InputReader::id_of(piece.bytes);
   if (id && id->number == 0) {
-    reader_ = std::make_unique<wire::InputReader>(find_);
+    reader_ = std::make_unique<wire::InputReader>(find_, shapes_);
     sources_.clear();
     heard_.clear();
     heard_by_ = {};

@@ -19,7 +19,9 @@ namespace culprit::app {
 
 class RemoteStream : private wire::InputSink {
  public:
-  RemoteStream(std::string host, StreamInfo info, wire::LineExpander::FindRule find);
+  // `shapes` is borrowed and outlives this.
+  RemoteStream(std::string host, StreamInfo info, wire::LineExpander::FindRule find,
+               wire::FormShapes& shapes);
 
   // The run that ingests data of that time; null: none. `begins`: the data may begin a run.
   using JobOf = std::function<LiveJob*(const std::string& job, TimeNs at, bool begins)>;
@@ -59,6 +61,7 @@ class RemoteStream : private wire::InputSink {
   const StreamInfo info_;
   const std::string job_;
   wire::LineExpander::FindRule find_;
+  wire::FormShapes* shapes_;
   std::unique_ptr<wire::InputReader> reader_;
   std::vector<RemoteSource> sources_;
   std::vector<core::TraceHeard> heard_;  // of this session

@@ -21,6 +21,7 @@
 #include "base/status.h"
 #include "core/logs/batch.h"
 #include "core/logs/packed.h"
+#include "core/wire/form_shapes.h"
 
 namespace culprit::wire {
 
@@ -72,7 +73,8 @@ class LineExpander {
  public:
   using FindRule = std::function<std::optional<uint32_t>(const RuleName&)>;  // the rule's index on this side
 
-  explicit LineExpander(FindRule find);
+  // `shapes` is borrowed; null: it has its own.
+  explicit LineExpander(FindRule find, FormShapes* shapes = nullptr);
   ~LineExpander();
 
   // Applies to later blocks.

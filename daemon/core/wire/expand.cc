@@ -50,6 +50,8 @@ struct Section {
 
 struct LineExpander::Impl {
   FindRule find;
+  FormShapes own_shapes;
+  FormShapes* shapes = &own_shapes;
   bool broken = false;
   std::vector<ReceivedForm> forms;
   std::vector<Count> number_memory;
@@ -270,7 +272,7 @@ struct LineExpander::Impl {
       if (line.size == 0) return false;
       const std::string_view message = batch.message(line);
       form.hash = logs::form_hash(message);
-      form.shape = logs::shape_of(logs::form_text(message));
+      form.shape = shapes->of(logs::form_text(message));
       form.reported = true;
     }
     uint32_t& local = local_form[id];
@@ -368,7 +370,10 @@ struct LineExpander::Impl {
   }
 };
 
-LineExpander::LineExpander(FindRule find) : impl_(std::make_unique<Impl>()) { impl_->find = std::move(find); }
+LineExpander::LineExpander(FindRule find, FormShapes* shapes) : impl_(std::make_unique<Impl>()) {
+  impl_->find = std::move(find);
+  if (shapes) impl_->shapes = shapes;
+}
 LineExpander::~LineExpander() = default;
 
 void LineExpander::set_rules(FindRule find) {

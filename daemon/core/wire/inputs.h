@@ -106,7 +106,9 @@ LineExpander::FindRule rule_finder(const rules::Ruleset* rules);
 
 class InputReader {
  public:
-  explicit InputReader(LineExpander::FindRule find) : expander_(std::move(find)) {}
+  // `shapes`: see LineExpander.
+  explicit InputReader(LineExpander::FindRule find, FormShapes* shapes = nullptr)
+      : expander_(std::move(find), shapes) {}
 
   // Applies to later blocks.
   void set_rules(LineExpander::FindRule find) { expander_.set_rules(std::move(find)); }

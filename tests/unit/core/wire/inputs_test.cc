@@ -149,6 +149,19 @@ BOOST_AUTO_TEST_CASE(an_engine_fed_with_blocks_reports_what_one_fed_with_lines_d
   }
 }
 
+BOOST_AUTO_TEST_CASE(remembered_shapes_are_those_of_their_forms_and_bounded) {
+  FormShapes shapes;
+  for (int round = 0; round < 2; ++round)
+    for (const std::string form : {"ValueError: <*>", "iteration <*>/<*>", "CUDA error: out of memory"}) {
+      const logs::FormShape expected = logs::shape_of(form), given = shapes.of(form);
+      BOOST_TEST((given.kind == expected.kind && given.progress == expected.progress));
+      BOOST_TEST((given.words == expected.words && given.stage == expected.stage));
+    }
+  BOOST_TEST(shapes.size() == 3u);
+  for (int i = 0; i < 100'000; ++i) shapes.of(fmt::format("form {}", i));
+  BOOST_TEST(shapes.size() < FormShapes::kBytes / 96);
+}
+
 BOOST_AUTO_TEST_CASE(all_other_inputs_arrive_with_their_times_in_order) {
   Agent agent;
   agent.give(ProblemSeen{{"a.log", 7, "10 bytes of it are missing here"}});
