@@ -26,9 +26,12 @@ constexpr uint64_t kArchiveSlackBytes = 4 << 20;
 Status ArchiveSegments::ensure(LogKind kind, uint64_t epoch, TimeNs now) {
   Lane& to = lane(kind);
   if (to.handle) {
-    uint64_t room = options_.max_bytes;
-    if (to.end() >= kArchiveSegmentBytesMin && to.end() < options_.segment_bytes)
-      if (const auto disk = files_.space(options_.folder)) room = std::min(room, bytes() + disk->free);
+    if (to.end() >= std::max(to.look_at, kArchiveSegmentBytesMin) && to.end() < options_.segment_bytes) {
+      to.look_at = to.end() + kArchiveSegmentBytesMin;
+      const auto disk = files_.space(options_.folder);
+      to.disk_room = disk ? bytes() + disk->free : UINT64_MAX;
+    }
+    const uint64_t room = std::min(options_.max_bytes, to.disk_room);
     if (to.end() <
         std::min(options_.segment_bytes, std::max(room / kArchiveSegmentsMin, kArchiveSegmentBytesMin)))
       return {};

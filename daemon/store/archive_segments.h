@@ -74,6 +74,8 @@ class ArchiveSegments {
     std::string buffer;                      // bytes after that size
     bool tail_unknown = false;               // a write failed: the file's content after `size` is unknown
     bool unsynced = false, unindexed = false;
+    uint64_t look_at = 0;             // size at which the disk's free space is read again
+    uint64_t disk_room = UINT64_MAX;  // what all segments may take of the disk, as of then
     uint64_t end() const { return row.size + buffer.size(); }
   };
   Lane& lane(LogKind kind) { return lanes_[static_cast<size_t>(kind)]; }
