@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <set>
@@ -34,7 +35,7 @@ struct ArchiveItem {
 };
 
 struct ArchiveWork {
-  std::vector<ArchiveItem> items;
+  std::deque<ArchiveItem> items;
   TimeNs now = 0;
   bool commits = false;
   bool direct = true;  // the engine gets new blocks of condensed logs

@@ -16,8 +16,8 @@ namespace culprit::app {
 namespace {
 
 // The first frame after a calm spell goes to the engine at once. Those of this time behind it are appended,
-// given to the engine and committed together: each work costs wake-ups of three threads, a sync, a transaction
-// and a look at all jobs.
+// given to the engine and committed together: each work costs wake-ups of three threads, a sync, a
+// transaction and a look at all jobs.
 constexpr TimeNs kGatherNs = 200 * kNsPerMs;
 // Bytes of frames that do not wait.
 constexpr uint64_t kGatherBytes = 1 << 20;
@@ -169,6 +169,11 @@ void CollectorService::on_batch(Batch batch, std::function<void(Status)> done) {
 
 void CollectorService::query(std::function<void(store::Archive&)> work, std::function<void()> done) {
   CULPRIT_CHECK(owner_.here());
+  enqueue(std::move(work), std::move(done));
+  begin_work();
+}
+
+void CollectorService::enqueue(std::function<void(store::Archive&)> work, std::function<void()> done) {
   ArchiveItem item;
   item.work = std::move(work);
   item.worked = std::move(done);
@@ -177,7 +182,6 @@ void CollectorService::query(std::function<void(store::Archive&)> work, std::fun
     worker_->submit([this, work = std::move(item.work)] { work(*archive_); }, std::move(item.worked));
   else
     queue_.push_back(std::move(item));
-  begin_work();
 }
 
 void CollectorService::status(const std::string& host, const peer::Status& status) {
@@ -191,11 +195,12 @@ void CollectorService::status(const std::string& host, const peer::Status& statu
   note(facts);
 }
 
-// Stores the state of a host that may stay disconnected after a restart.
+// Stores the state of a host that may stay disconnected after a restart. It waits for the next work, at the
+// latest retain(): only a commit makes it durable.
 void CollectorService::note(const HostFacts& facts) {
-  query([host = facts.host, now = facts.seen_ns,
-         about = about_of(facts)](store::Archive& archive) { archive.note_host(host, now, about); },
-        {});
+  enqueue([host = facts.host, now = facts.seen_ns,
+           about = about_of(facts)](store::Archive& archive) { archive.note_host(host, now, about); },
+          {});
 }
 
 void CollectorService::connected(const std::string& host, const peer::Hello& hello,
@@ -458,6 +463,10 @@ void CollectorService::stop(std::function<void()> done) {
   const TimeNs now = env_.now(io::Clock::kWall);
   auto status = std::make_shared<Status>();
   // Frames in memory were not acknowledged: their agents send them again.
+  for (ArchiveItem& item : queue_)
+    if (item.work)
+      worker_->submit([this, work = std::move(item.work)] { work(*archive_); }, std::move(item.worked));
+  std::erase_if(queue_, [](const ArchiveItem& item) { return !item.answer && item.batch.items.empty(); });
   worker_->submit(
       [this, now, status] {
         if (auto moved = archive_->commit(now); !moved) *status = tl::unexpected(moved.error());

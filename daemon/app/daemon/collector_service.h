@@ -105,6 +105,7 @@ class CollectorService : private collect::FrameSink {
   void refused(peer::Refusal code, const std::string& sentence) override;
 
   void report_agent(const std::string& host, TimeNs away_since);
+  void enqueue(std::function<void(store::Archive&)> work, std::function<void()> done);
   void begin_work();
   void pump();
   void worked(ArchiveWork& work);
@@ -126,7 +127,7 @@ class CollectorService : private collect::FrameSink {
   std::deque<ArchiveItem> queue_;
   uint64_t gathered_bytes_ = 0;  // of frames in the queue
   size_t gathered_items_ = 0;
-  bool work_due_ = false;  // what is in the queue does not wait for more
+  bool work_due_ = false;                    // what is in the queue does not wait for more
   std::unique_ptr<ArchiveRestore> restore_;  // until the engine has the archive's content
   std::map<std::string, HostFacts> hosts_;
   std::map<std::string, std::deque<peer::Wanted>> wanted_;  // by host
