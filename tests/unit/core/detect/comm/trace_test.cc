@@ -140,7 +140,7 @@ std::string words_of(const comm::TraceFindings& reported) {
 BOOST_DATA_TEST_CASE(memory_is_bounded_whatever_records_say, boost::unit_test::data::make(hostile()), c) {
   constexpr uint64_t kRecords = 300'000;
   const JobFile job;
-  const long before = peak_mb();
+  [[maybe_unused]] const long before = peak_mb();
   comm::CommTrace trace(&job, false);
   std::vector<CommRecord> block;
   for (uint64_t i = 0; i < kRecords; ++i) {
@@ -155,7 +155,11 @@ BOOST_DATA_TEST_CASE(memory_is_bounded_whatever_records_say, boost::unit_test::d
   BOOST_TEST(reported.steps.rows.size() <= 64u);
   BOOST_TEST(joined(trace.drop_sentences()).find(c.reported) != std::string::npos);
   // A kilobyte per record would allocate a table for each; memory of a row adds to that of earlier rows.
+#ifdef __SANITIZE_THREAD__
+  BOOST_TEST_MESSAGE("the memory is not compared: the sanitizer keeps a shadow of it");
+#else
   BOOST_TEST(peak_mb() - before < 600);
+#endif
 }
 
 // Communicators with equal keys in the look-up of a rank's streams.
