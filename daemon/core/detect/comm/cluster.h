@@ -76,12 +76,12 @@ class Cluster {
   // Like slot_of(), for known slots only; `from`: start of the search. kNone: the slot was over the limit.
   // Any thread, while no thread adds records.
   uint32_t find_slot(uint32_t rank, const CommRecord& record, uint32_t from) const;
-  // Notes that the rank entered an operation, and left it if the record has an end.
-  void note(uint32_t rank, uint32_t slot, const CommRecord& record) {
+  // Notes that the rank entered an operation, and left it if it has ended.
+  void note(uint32_t rank, uint32_t slot, uint64_t seq, bool ended) {
     CULPRIT_DCHECK(rank < ranks_.size() && slot < ranks_[rank].slots.size());
     Slot& s = ranks_[rank].slots[slot];
-    s.entered = std::max(s.entered, record.seq + 1);
-    if (record.end_ns != 0) s.left = std::max(s.left, record.seq + 1);
+    s.entered = std::max(s.entered, seq + 1);
+    if (ended) s.left = std::max(s.left, seq + 1);
   }
   // False: over the limit.
   bool join(uint32_t rank, const CommRecord& record);

@@ -37,7 +37,7 @@ void FinishedSteps::add_records(std::vector<PendingSteps::Steps::node_type> step
   for (size_t i = 0; i < n; ++i) keep(std::move(work_[i]->result));
 }
 
-const Step& FinishedSteps::build(int64_t number, const RecordList& records, Cluster& cluster) {
+const Step& FinishedSteps::build(int64_t number, const SortedRecords& records, Cluster& cluster) {
   if (work_.empty()) work_.push_back(std::make_unique<Step>());
   Step& step = *work_[0];
   build_step(cluster, number, records, step);
@@ -102,10 +102,11 @@ void FinishedSteps::correct_by_answers(Cluster& cluster, int64_t now_ns) {
 // operation.
 bool FinishedSteps::analyse_answer(const RecordRequests::Answer& answer, Cluster& cluster, Step& step) {
   cluster.settle();
-  std::vector<const CommRecord*> records;
+  SortedRecords records;
   std::map<uint32_t, int64_t> first;  // by rank: first entry
   for (const CommRecord& r : answer.records) {
-    records.push_back(&r);
+    const uint32_t rank = cluster.find_rank(r.rank);
+    if (const uint32_t slot = cluster.find_slot(rank, r, 0); slot != kNone) records.add({rank, slot, r});
     const auto start = static_cast<int64_t>(r.start_ns);
     if (const auto [at, fresh] = first.try_emplace(r.rank, start); !fresh)
       at->second = std::min(at->second, start);

@@ -32,7 +32,7 @@ class FinishedSteps {
   // Analyses a step of summaries; its records are ignored.
   void add_summaries(int64_t number, PendingStep step, Cluster& cluster);
   // A step of this host's records for a summary, without a result. Valid until the next call.
-  const Step& build(int64_t number, const RecordList& records, Cluster& cluster);
+  const Step& build(int64_t number, const SortedRecords& records, Cluster& cluster);
   // Releases tables that only the next step needs.
   void release_tables() { work_.clear(); }
   // The job was restarted. Usual network durations are kept: the hosts are mostly the same.

@@ -1,6 +1,7 @@
 // Peers: ranks with the same operations in a step. Compares their self time place by place.
 #include <cmath>
 #include <map>
+#include <span>
 
 #include "core/detect/comm/robust.h"
 #include "core/detect/comm/step.h"
@@ -11,6 +12,10 @@ namespace {
 // Limit for the places of a role: kPlaces times the operations of the median member, plus kPlacesMore. It
 // bounds tables of places times members. A place of fewer than half of the members is not compared.
 constexpr size_t kPlaces = 4, kPlacesMore = 64;
+
+// Values in a line of the processor's cache. Rows of an odd number of lines: a column of rows whose length is
+// a power of two would fall into one set of the cache.
+constexpr size_t kLine = 16;
 
 // Share of the step by which each rank of a group must be slower than all ranks of a usual group.
 constexpr float kDiffers = 0.02f;
@@ -26,31 +31,39 @@ class Role {
   void compare(uint32_t number) {
     make_places();
     const size_t n = members_.size();
-    gaps_.assign(places_.size() * n, NAN);
-    ops_.assign(places_.size() * n, kNone);
-    lost_.assign(places_.size() * n, false);
+    row_ = ((n + kLine - 1) / kLine | 1) * kLine;
+    gaps_.assign(places_.size() * row_, NAN);
+    ops_.assign(places_.size() * row_, kNone);
+    lost_.assign(places_.size() * row_, false);
+    awaits_.assign(places_.size(), false);
     for (uint32_t m = 0; m < n; ++m) place(m);
+    usual_.assign(places_.size(), 0);
+    compared_.assign(places_.size(), false);
+    for (uint32_t p = 0; p < places_.size(); ++p) compare_place(p);
     for (uint32_t m = 0; m < n; ++m) {
       RankStep& out = step_.result.ranks[members_[m]];
       out.role = number;
       out.peers = static_cast<uint32_t>(n);
+      write_excess(m);
+      add_up(m, out);
     }
-    usual_.assign(places_.size(), 0);
-    for (uint32_t p = 0; p < places_.size(); ++p) compare_place(p);
-    for (uint32_t m = 0; m < n; ++m) add_up(m);
   }
 
  private:
+  size_t at(uint32_t place, uint32_t member) const { return place * row_ + member; }
+
   void keys_of(uint32_t member, std::vector<uint64_t>& keys) {
     const uint32_t i = members_[member];
     const RankInfo& info = cluster_.ranks()[step_.ranks[i]];
     keys.clear();
-    std::vector<uint64_t> kinds(info.slots.size() * kCommOps, 0);  // few slots, many operations
+    streams_.assign(info.slots.size() * kCommOps, {});  // few slots, many operations
     for (uint32_t k = step_.begin[i]; k < step_.begin[i + 1]; ++k) {
       const Op& op = step_.ops[k];
-      uint64_t& kind = kinds[op.slot * kCommOps + static_cast<size_t>(op.op)];
-      if (kind == 0) kind = side_kind(cluster_, step_.ranks[i], op);
-      keys.push_back(mix64(kind, op.seq - step_.base[step_.instances[op.instance].local]));
+      OpStream& stream = streams_[op.slot * kCommOps + static_cast<size_t>(op.op)];
+      if (stream.kind == 0)
+        stream = {side_kind(cluster_, step_.ranks[i], op),
+                  step_.base[step_.local(info.slots[op.slot].channel)]};
+      keys.push_back(mix64(stream.kind, op.seq - stream.base));
     }
   }
 
@@ -83,8 +96,8 @@ class Role {
 
   void place(uint32_t member) {
     keys_of(member, keys_);
-    const size_t n = members_.size();
     const uint32_t from = step_.begin[members_[member]];
+    placed_.assign(places_.size(), kNone);
     uint32_t next = 0;
     for (uint32_t k = 0; k < keys_.size(); ++k) {
       uint32_t p = next;
@@ -94,35 +107,41 @@ class Role {
         p = *found;
       }
       next = p + 1;
-      if (ops_[p * n + member] != kNone) continue;
-      ops_[p * n + member] = from + k;
-      gaps_[p * n + member] = step_.ops[from + k].gap_ms;
+      if (placed_[p] != kNone) continue;
+      placed_[p] = from + k;
+      const Op& op = step_.ops[from + k];
+      ops_[at(p, member)] = from + k;
+      gaps_[at(p, member)] = op.gap_ms;
+      if (op.awaited != kNone) awaits_[p] = true;
     }
     // After a lost record, the next gap includes the lost operation. This is the next place, or for a
     // background operation the place after its end.
     for (uint32_t p = 0; p < places_.size(); ++p) {
-      if (ops_[p * n + member] != kNone) continue;
+      if (placed_[p] != kNone) continue;
       for (const uint32_t q : {p + 1, behind_[p]})
-        if (q < places_.size()) gaps_[q * n + member] = NAN, lost_[q * n + member] = true;
+        if (q < places_.size()) gaps_[at(q, member)] = NAN, lost_[at(q, member)] = true;
     }
   }
 
   // Whether gaps that began apart end together. Then they end with an awaited operation that was not
   // recorded. Each rank's own work there is unknown; it is at most the shortest gap.
   bool ends_together(uint32_t p) {
-    const size_t n = members_.size();
-    std::vector<double> begins, ends;
-    for (uint32_t m = 0; m < n; ++m) {
-      const uint32_t k = ops_[p * n + m];
-      if (k == kNone || std::isnan(gaps_[p * n + m])) continue;
-      const auto end = static_cast<double>(step_.aligned(k, step_.ops[k].start)) * 1e-6;
-      ends.push_back(end);
-      begins.push_back(end - gaps_[p * n + m]);
+    begins_.clear(), ends_.clear();
+    double first = INFINITY, last = -INFINITY;
+    for (uint32_t m = 0; m < members_.size(); ++m) {
+      const uint32_t k = ops_[at(p, m)];
+      if (k == kNone || std::isnan(gaps_[at(p, m)])) continue;
+      const auto end = static_cast<double>(step_.ops[k].start + step_.clock_ns[members_[m]]) * 1e-6;
+      ends_.push_back(end);
+      begins_.push_back(end - gaps_[at(p, m)]);
+      first = std::min(first, begins_.back());
+      last = std::max(last, begins_.back());
     }
-    if (ends.size() < 3) return false;
+    if (ends_.size() < 3) return false;
     // Spread without the outermost values, which may belong to the culprit.
     const auto spread = [](std::vector<double>& v) { return quantile(v, 0.9) - quantile(v, 0.1); };
-    return spread(ends) < 0.1 * spread(begins);
+    const double apart = spread(ends_);
+    return apart < 0.1 * (last - first) && apart < 0.1 * spread(begins_);
   }
 
   float after_awaited(uint32_t k) const {
@@ -140,57 +159,61 @@ class Role {
   // Decides whether ranks waited for a background operation at a place. If they did, peers agree in the time
   // since its end; else in the time since the operation before.
   void choose_awaited(uint32_t p) {
-    const size_t n = members_.size();
+    if (!awaits_[p]) return;
     std::vector<float> with, without;
     bool any = false;
-    for (uint32_t m = 0; m < n; ++m) {
-      const uint32_t k = ops_[p * n + m];
-      if (k == kNone || std::isnan(gaps_[p * n + m])) continue;
+    for (uint32_t m = 0; m < members_.size(); ++m) {
+      const uint32_t k = ops_[at(p, m)];
+      if (k == kNone || std::isnan(gaps_[at(p, m)])) continue;
       any = any || step_.ops[k].awaited != kNone;
       with.push_back(after_awaited(k));
       without.push_back(step_.ops[k].gap_ms);
     }
     if (!any || (with.size() > 1 && spread(with) > spread(without))) return;
-    for (uint32_t m = 0; m < n; ++m) {
-      const uint32_t k = ops_[p * n + m];
+    for (uint32_t m = 0; m < members_.size(); ++m) {
+      const uint32_t k = ops_[at(p, m)];
       if (k == kNone || step_.ops[k].awaited == kNone || std::isnan(step_.ops[k].gap_ms)) continue;
       Op& op = step_.ops[k];
       op.gap_ms = after_awaited(k);
       op.before = op.awaited;
-      if (!std::isnan(gaps_[p * n + m])) gaps_[p * n + m] = op.gap_ms;
+      if (!std::isnan(gaps_[at(p, m)])) gaps_[at(p, m)] = op.gap_ms;
     }
   }
 
   void compare_place(uint32_t p) {
     const size_t n = members_.size();
     choose_awaited(p);
+    const std::span<float> gaps{gaps_.data() + at(p, 0), n};
     values_.clear();
-    for (uint32_t m = 0; m < n; ++m)
-      if (const float gap = gaps_[p * n + m]; !std::isnan(gap)) values_.push_back(gap);
-    const bool compared = 2 * values_.size() >= n && values_.size() > 1;
-    if (!compared) {
-      for (uint32_t m = 0; m < n; ++m) gaps_[p * n + m] = NAN;
-    } else {
-      usual_[p] = lower_median(values_);
-      const float most = *std::max_element(values_.begin(), values_.end());
-      if (most - usual_[p] > 0.002 * step_.result.step_ms && ends_together(p))
-        for (uint32_t m = 0; m < n; ++m) gaps_[p * n + m] = usual_[p];
+    for (const float gap : gaps)
+      if (!std::isnan(gap)) values_.push_back(gap);
+    compared_[p] = 2 * values_.size() >= n && values_.size() > 1;
+    if (!compared_[p]) {
+      std::fill(gaps.begin(), gaps.end(), NAN);
+      return;
     }
-    for (uint32_t m = 0; m < n; ++m)
-      if (const uint32_t k = ops_[p * n + m]; k != kNone) {
-        Op& op = step_.ops[k];
-        op.excess_ms = gaps_[p * n + m] - usual_[p];
-        // A wait whose record was lost is no work.
-        if (compared && lost_[p * n + m] && op.gap_ms > usual_[p]) op.gap_ms = usual_[p];
-      }
+    usual_[p] = lower_median(values_);
+    const float most = *std::max_element(values_.begin(), values_.end());
+    if (most - usual_[p] > 0.002 * step_.result.step_ms && ends_together(p))
+      std::fill(gaps.begin(), gaps.end(), usual_[p]);
   }
 
-  void add_up(uint32_t m) {
-    const size_t n = members_.size();
-    RankStep& out = step_.result.ranks[members_[m]];
+  // Operations lie by rank, so this pass over them is one by member and not by place.
+  void write_excess(uint32_t m) {
+    for (uint32_t p = 0; p < places_.size(); ++p) {
+      const uint32_t k = ops_[at(p, m)];
+      if (k == kNone) continue;
+      Op& op = step_.ops[k];
+      op.excess_ms = gaps_[at(p, m)] - usual_[p];
+      // A wait whose record was lost is no work.
+      if (compared_[p] && lost_[at(p, m)] && op.gap_ms > usual_[p]) op.gap_ms = usual_[p];
+    }
+  }
+
+  void add_up(uint32_t m, RankStep& out) const {
     double excess = 0, usual = 0;
     for (uint32_t p = 0; p < places_.size(); ++p) {
-      const float gap = gaps_[p * n + m];
+      const float gap = gaps_[at(p, m)];
       if (std::isnan(gap)) continue;
       const float e = gap - usual_[p];
       excess += e;
@@ -204,21 +227,32 @@ class Role {
     const double half = 0.5 * excess / usual;
     double even = 0;
     for (uint32_t p = 0; p < places_.size(); ++p) {
-      const float gap = gaps_[p * n + m];
+      const float gap = gaps_[at(p, m)];
       if (!std::isnan(gap) && gap - usual_[p] >= half * usual_[p]) even += usual_[p];
     }
     out.even = static_cast<float>(even / usual);
   }
 
+  // Kind and first number of a rank's operations of one kind in one slot; kind 0: not looked up.
+  struct OpStream {
+    uint64_t kind = 0, base = 0;
+  };
+
   const Cluster& cluster_;
   Step& step_;
   std::vector<uint32_t> members_;  // indices into Step::ranks
   std::vector<uint64_t> places_, keys_;
+  std::vector<OpStream> streams_;  // of one member, by slot and operation
+  std::vector<uint32_t> placed_;   // of one member, by place: its operation
   FlatMap<uint32_t> place_of_;
-  std::vector<uint32_t> behind_;              // by place
-  std::vector<float> gaps_, usual_, values_;  // gaps_ and ops_ by place, then member
+  std::vector<uint32_t> behind_;            // by place
+  std::vector<bool> awaits_, compared_;     // by place: some operation has `awaited`; enough members have a gap
+  std::vector<float> usual_, values_;       // by place; of one place
+  std::vector<double> begins_, ends_;       // of one place
+  size_t row_ = 0;                          // length of a row in the tables by place, then member:
+  std::vector<float> gaps_;
   std::vector<uint32_t> ops_;
-  std::vector<bool> lost_;  // like gaps_: the record before it was lost
+  std::vector<bool> lost_;  // the record before it was lost
 };
 
 // Data that differs between replicas is the same for all ranks of a pipeline. An excess of most of a
@@ -364,16 +398,17 @@ uint64_t side_kind(const Cluster& cluster, uint32_t rank, const Op& op) {
 void compare_peers(const Cluster& cluster, Step& step) {
   FlatMap<uint32_t> roles;
   std::vector<std::vector<uint32_t>> members;
-  for (Op& op : step.ops) op.excess_ms = NAN;
+  std::vector<bool> seen;
+  std::vector<uint64_t> kinds;
   for (uint32_t i = 0; i < step.ranks.size(); ++i) {
     const uint32_t rank = step.ranks[i];
     // The set of its kinds of operations. A lost record changes their number and not the set.
     uint64_t role = mix64(cluster.stage(rank), 0);
-    const RankInfo& info = cluster.ranks()[rank];
-    std::vector<bool> seen(info.slots.size() * kCommOps, false);
-    std::vector<uint64_t> kinds;
+    seen.assign(cluster.ranks()[rank].slots.size() * kCommOps, false);
+    kinds.clear();
     for (uint32_t k = step.begin[i]; k < step.begin[i + 1]; ++k) {
-      const Op& op = step.ops[k];
+      Op& op = step.ops[k];
+      op.excess_ms = NAN;
       const size_t at = op.slot * kCommOps + static_cast<size_t>(op.op);
       if (!seen[at]) kinds.push_back(side_kind(cluster, rank, op));
       seen[at] = true;

@@ -78,11 +78,4 @@ uint64_t add_sides(const RankVector& vector, const RankStreams& streams, Cluster
   return over;
 }
 
-void build_step(const Cluster& cluster, int64_t number, const RecordList& list, Step& step) {
-  std::vector<const CommRecord*> records;
-  records.reserve(list.size());
-  list.for_each([&](const CommRecord& r) { records.push_back(&r); });
-  build_step(cluster, number, records, step);
-}
-
 }  // namespace culprit::comm

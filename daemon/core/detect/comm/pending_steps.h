@@ -13,31 +13,8 @@
 
 namespace culprit::comm {
 
-// A growing list that never moves its records; short lists need little memory.
-class RecordList {
- public:
-  void add(const CommRecord& record) {
-    if (blocks_.empty() || blocks_.back().size() == blocks_.back().capacity()) {
-      blocks_.emplace_back();
-      blocks_.back().reserve(std::clamp<size_t>(size_, 1, 1 << 14));
-    }
-    blocks_.back().push_back(record);
-    ++size_;
-  }
-  size_t size() const { return size_; }
-  template <class Take>
-  void for_each(Take take) const {
-    for (const auto& block : blocks_)
-      for (const CommRecord& record : block) take(record);
-  }
-
- private:
-  std::vector<std::vector<CommRecord>> blocks_;
-  size_t size_ = 0;
-};
-
 struct PendingStep {
-  RecordList records;
+  SortedRecords records;
   std::vector<RankSides> ranks;  // from summaries
   std::vector<VectorSide> sides;
   int64_t last_ns = 0;  // of its records
@@ -55,10 +32,10 @@ class PendingSteps {
     }
     return *recent_;
   }
-  void add(int64_t number, const CommRecord& record, int64_t end_ns) {
+  void add(int64_t number, const SortedRecord& record) {
     PendingStep& to = step(number);
     to.records.add(record);
-    to.last_ns = std::max(to.last_ns, end_ns);
+    to.last_ns = std::max({to.last_ns, record.start, record.end});
     ++records_;
   }
   // Returns the number of streams that exceed the limits of the cluster.
@@ -87,7 +64,5 @@ class PendingSteps {
 // Adds the summary of a rank, with its streams mapped to slots of the cluster. Returns the number of streams
 // that exceed the limits of the cluster.
 uint64_t add_sides(const RankVector& vector, const RankStreams& streams, Cluster& cluster, PendingStep& step);
-
-void build_step(const Cluster& cluster, int64_t number, const RecordList& list, Step& step);
 
 }  // namespace culprit::comm

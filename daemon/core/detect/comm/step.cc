@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <tuple>
 
 #include "core/detect/comm/robust.h"
@@ -16,8 +17,8 @@ class Builder {
  public:
   Builder(const Cluster& cluster, Step& step) : cluster_(cluster), step_(step) {}
 
-  void add_ops(std::span<const CommRecord* const> records) {
-    std::vector<const CommRecord*> sorted = sort_by_rank(records);
+  void add_ops(const SortedRecords& records) {
+    std::vector<const SortedRecord*> sorted = sort_by_rank(records);
     step_.ops.reserve(records.size());
     step_.owner.reserve(records.size());
     step_.begin.push_back(0);
@@ -51,19 +52,18 @@ class Builder {
 
  private:
   // Sorts records by rank; step_.ranks becomes ascending.
-  std::vector<const CommRecord*> sort_by_rank(std::span<const CommRecord* const> records) {
+  std::vector<const SortedRecord*> sort_by_rank(const SortedRecords& records) {
     std::vector<uint32_t>& at = step_.rank_at;
     at.resize(cluster_.ranks().size(), kNone);
     std::vector<uint32_t> count;
-    for (const CommRecord* r : records) {
-      const uint32_t rank = cluster_.find_rank(r->rank);
-      if (at[rank] == kNone) {
-        at[rank] = static_cast<uint32_t>(count.size());
+    records.for_each([&](const SortedRecord& r) {
+      if (at[r.rank] == kNone) {
+        at[r.rank] = static_cast<uint32_t>(count.size());
         count.push_back(0);
-        step_.ranks.push_back(rank);
+        step_.ranks.push_back(r.rank);
       }
-      ++count[at[rank]];
-    }
+      ++count[at[r.rank]];
+    });
     std::sort(step_.ranks.begin(), step_.ranks.end(),
               [&](uint32_t a, uint32_t b) { return cluster_.ranks()[a].rank < cluster_.ranks()[b].rank; });
     first_.assign(1, 0);
@@ -73,44 +73,39 @@ class Builder {
       place = i;
     }
     std::vector<uint32_t> fill(first_.begin(), first_.end() - 1);
-    std::vector<const CommRecord*> sorted(records.size());
-    for (const CommRecord* r : records) sorted[fill[at[cluster_.find_rank(r->rank)]]++] = r;
+    std::vector<const SortedRecord*> sorted(records.size());
+    records.for_each([&](const SortedRecord& r) { sorted[fill[at[r.rank]]++] = &r; });
     for (const uint32_t rank : step_.ranks) at[rank] = kNone;
     return sorted;
   }
 
-  void add_rank(std::span<const CommRecord*> mine, uint32_t owner) {
-    const auto earlier = [](const CommRecord* a, const CommRecord* b) {
-      return std::tie(a->start_ns, a->end_ns, a->comm, a->seq) <
-             std::tie(b->start_ns, b->end_ns, b->comm, b->seq);
+  void add_rank(std::span<const SortedRecord*> mine, uint32_t owner) {
+    const RankInfo& info = cluster_.ranks()[step_.ranks[owner]];
+    const auto earlier = [&info](const SortedRecord* a, const SortedRecord* b) {
+      return std::tie(a->start, a->end, info.slots[a->slot].comm, a->seq) <
+             std::tie(b->start, b->end, info.slots[b->slot].comm, b->seq);
     };
     if (!std::is_sorted(mine.begin(), mine.end(), earlier)) std::sort(mine.begin(), mine.end(), earlier);
-    const RankInfo& info = cluster_.ranks()[step_.ranks[owner]];
     const size_t first = step_.ops.size();
     size_t tied = first;  // first of the operations with the current start time
-    uint32_t slot = 0;
-    for (const CommRecord* r : mine) {
-      const uint32_t found = cluster_.find_slot(step_.ranks[owner], *r, slot);
-      if (found == kNone) continue;
-      slot = found;
-      if (tied < step_.ops.size() && step_.ops[tied].start != static_cast<int64_t>(r->start_ns))
-        tied = step_.ops.size();
+    for (const SortedRecord* r : mine) {
+      if (tied < step_.ops.size() && step_.ops[tied].start != r->start) tied = step_.ops.size();
       // An operation is recorded at entry and again at exit, or twice. Unfinished records come first; the
       // longer span wins.
-      if (Op* said = twin(tied, slot, *r)) {
-        step_.duplicates += said->finished && r->end_ns != 0;
-        said->end = std::max(said->end, static_cast<int64_t>(r->end_ns));
-        said->finished = said->finished || r->end_ns != 0;
+      if (Op* said = twin(tied, *r)) {
+        step_.duplicates += said->finished && r->end != 0;
+        said->end = std::max(said->end, r->end);
+        said->finished = said->finished || r->end != 0;
         continue;
       }
       Op op;
-      op.start = static_cast<int64_t>(r->start_ns);
-      op.finished = r->end_ns != 0;
-      op.end = op.finished ? static_cast<int64_t>(r->end_ns) : op.start;
+      op.start = r->start;
+      op.finished = r->end != 0;
+      op.end = op.finished ? r->end : op.start;
       op.seq = r->seq;
       op.bytes = r->bytes;
-      op.slot = slot;
-      op.instance = local_channel(info.slots[slot].channel);  // index of its channel until matched
+      op.slot = r->slot;
+      op.instance = local_channel(info.slots[r->slot].channel);  // index of its channel until matched
       op.op = r->op;
       spans_[op.instance].add(op.seq);
       step_.ops.push_back(op);
@@ -128,14 +123,14 @@ class Builder {
   }
 
   // The operation from `tied` on that the record repeats; null: none.
-  Op* twin(size_t tied, uint32_t slot, const CommRecord& r) {
+  Op* twin(size_t tied, const SortedRecord& r) {
     std::vector<Op>& ops = step_.ops;
     const auto key = [](uint32_t s, uint64_t seq, CommOp op) {
       return mix64(seq, uint64_t{s} << 8 | static_cast<uint64_t>(op));
     };
     if (ops.size() - tied <= kTies) {
       for (size_t k = ops.size(); k > tied; --k)
-        if (Op& op = ops[k - 1]; op.slot == slot && op.seq == r.seq && op.op == r.op) return &op;
+        if (Op& op = ops[k - 1]; op.slot == r.slot && op.seq == r.seq && op.op == r.op) return &op;
       return nullptr;
     }
     if (looked_up_ != tied) {
@@ -145,7 +140,7 @@ class Builder {
     for (; next_tie_ < ops.size(); ++next_tie_)
       ties_.try_emplace(key(ops[next_tie_].slot, ops[next_tie_].seq, ops[next_tie_].op),
                         static_cast<uint32_t>(next_tie_));
-    const uint32_t* at = ties_.find(key(slot, r.seq, r.op));
+    const uint32_t* at = ties_.find(key(r.slot, r.seq, r.op));
     return at ? &ops[*at] : nullptr;
   }
 
@@ -300,8 +295,7 @@ class HostComparison {
 
 }  // namespace
 
-void build_step(const Cluster& cluster, int64_t number, std::span<const CommRecord* const> records,
-                Step& step) {
+void build_step(const Cluster& cluster, int64_t number, const SortedRecords& records, Step& step) {
   step.number = number;
   for (const uint32_t channel : step.channels) step.channel_at[channel] = kNone;
   step.channel_at.resize(cluster.channels().size(), kNone);

@@ -3,8 +3,8 @@
 // hosts that wrote them. Plain values; one thread; pure.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "core/detect/comm/cluster.h"
@@ -20,6 +20,51 @@ constexpr int64_t kQueuedNs = 50'000;
 // Milliseconds: ranks that enter within this time entered together. Clock alignment between hosts and
 // timestamp overhead allow no finer limit.
 constexpr double kTogetherMs = 0.05;
+
+// A record that is sorted into a step: what the analysis needs of it, its rank and stream looked up.
+struct SortedRecord {
+  int64_t start = 0, end = 0;  // end: 0 while unfinished
+  uint64_t seq = 0, bytes = 0;
+  uint32_t rank = 0;  // index
+  uint16_t slot = 0;  // of the rank
+  CommOp op = CommOp::kJoin;
+
+  SortedRecord() = default;
+  SortedRecord(uint32_t rank_index, uint32_t rank_slot, const CommRecord& r)
+      : start(static_cast<int64_t>(r.start_ns)),
+        end(static_cast<int64_t>(r.end_ns)),
+        seq(r.seq),
+        bytes(r.bytes),
+        rank(rank_index),
+        slot(static_cast<uint16_t>(rank_slot)),
+        op(r.op) {}
+};
+static_assert(kRankSlots <= UINT16_MAX && sizeof(SortedRecord) == 40);
+
+// A growing list that never moves its records; short lists need little memory.
+template <class Record>
+class RecordList {
+ public:
+  void add(const Record& record) {
+    if (blocks_.empty() || blocks_.back().size() == blocks_.back().capacity()) {
+      blocks_.emplace_back();
+      blocks_.back().reserve(std::clamp<size_t>(size_, 1, 1 << 14));
+    }
+    blocks_.back().push_back(record);
+    ++size_;
+  }
+  size_t size() const { return size_; }
+  template <class Take>
+  void for_each(Take take) const {
+    for (const auto& block : blocks_)
+      for (const Record& record : block) take(record);
+  }
+
+ private:
+  std::vector<std::vector<Record>> blocks_;
+  size_t size_ = 0;
+};
+using SortedRecords = RecordList<SortedRecord>;
 
 // One rank's side of an operation.
 struct Op {
@@ -91,10 +136,9 @@ struct Step {
 // send.
 uint64_t side_kind(const Cluster& cluster, uint32_t rank, const Op& op);
 
-// Groups and matches operations. `records`: any order, all known to the settled cluster. Any thread, while no
-// thread adds to the cluster.
-void build_step(const Cluster& cluster, int64_t number, std::span<const CommRecord* const> records,
-                Step& step);
+// Groups and matches operations. `records`: in any order of ranks; the cluster is settled. Any thread, while
+// no thread adds to the cluster.
+void build_step(const Cluster& cluster, int64_t number, const SortedRecords& records, Step& step);
 
 // The parts of the analysis, in this order. measure_gaps() needs steps in order, because gaps start at the
 // ranks' last exits. The other parts may run for several steps in parallel.

@@ -42,29 +42,26 @@ void CommTrace::keep(uint32_t host, const CommRecord& record) {
     return;
   }
   // Applies to late records too: the end of an operation ends the waits for it.
-  cluster_.note(rank, slot, record);
+  cluster_.note(rank, slot, record.seq, record.end_ns != 0);
   if (!open_.add(record)) ++beyond_;
-  if (record.step != kCommUnknown) return buffer(rank, record);
+  if (record.step != kCommUnknown) return buffer(record.step, {rank, slot, record});
   unnumbered_.add(record);
   // Number the steps early enough for timely results, with enough records to find repetition.
   if (live_ && unnumbered_.size() >= kRecordsHeldLive / 4) number_steps();
 }
 
 // Holds a record until its step is over.
-void CommTrace::buffer(uint32_t rank, const CommRecord& record) {
-  const auto step = static_cast<int64_t>(record.step);
-  const auto start = static_cast<int64_t>(record.start_ns);
-  const int64_t last = std::max(start, static_cast<int64_t>(record.end_ns));
+void CommTrace::buffer(int64_t step, const SortedRecord& record) {
   if (step <= closed_to_) {
-    if (!goes_back(rank, step, start)) {
+    if (!goes_back(record.rank, step, record.start)) {
       ++late_;
       return;
     }
-    again_.add(step, record, last);
-    return note_back(rank, step, start);
+    again_.add(step, record);
+    return note_back(record.rank, step, record.start);
   }
-  held_.add(step, record, last);
-  if (live_) note_progress(rank, step, start);
+  held_.add(step, record);
+  if (live_) note_progress(record.rank, step, record.start);
 }
 
 void CommTrace::note_progress(uint32_t rank, int64_t step, int64_t begin_ns) {
@@ -106,10 +103,8 @@ void CommTrace::start_again() {
   finished_.restart();
   for (const int64_t step : progress_.restart()) (void)held_.step(step);  // its input may have been dropped
   for (const auto& [number, held] : held_.steps())
-    held.records.for_each([this](const CommRecord& r) {
-      const uint32_t rank = cluster_.find_rank(r.rank);
-      if (const uint32_t slot = cluster_.slot_of(rank, r); slot != kNone) cluster_.note(rank, slot, r);
-    });
+    held.records.for_each(
+        [this](const SortedRecord& r) { cluster_.note(r.rank, r.slot, r.seq, r.end != 0); });
 }
 
 // ---- finished steps
@@ -222,7 +217,7 @@ void CommTrace::add_standing(uint32_t host, const CommRecord& record) {
     return;
   }
   if (joins || static_cast<int64_t>(record.start_ns) < started_ns_) return;
-  cluster_.note(rank, slot, record);
+  cluster_.note(rank, slot, record.seq, record.end_ns != 0);
   if (!open_.add(record)) ++beyond_;
 }
 
@@ -296,7 +291,9 @@ void CommTrace::number_steps() {
   unnumbered_ = {};
   unplaced_steps_ += find_steps(records, step_count_);
   for (const CommRecord& record : records) {
-    if (record.step != kCommUnknown) buffer(cluster_.find_rank(record.rank), record);
+    if (record.step == kCommUnknown) continue;
+    const uint32_t rank = cluster_.find_rank(record.rank);
+    buffer(record.step, {rank, cluster_.slot_of(rank, record), record});
   }
 }
 

@@ -75,7 +75,7 @@ class CommTrace {
 
  private:
   void keep(uint32_t host, const CommRecord& record);
-  void buffer(uint32_t rank, const CommRecord& record);
+  void buffer(int64_t step, const SortedRecord& record);
   void note_progress(uint32_t rank, int64_t step, int64_t begin_ns);
   bool goes_back(uint32_t rank, int64_t step, int64_t begin_ns) const {
     return live_ && progress_.goes_back(rank, step, begin_ns);
@@ -106,7 +106,7 @@ class CommTrace {
   RankProgress progress_;
   int64_t started_ns_ = 0;               // entries before this time belong to the run before the restart
   StepSummarizer* condenser_ = nullptr;  // borrowed
-  RecordList unnumbered_;
+  RecordList<CommRecord> unnumbered_;
   StepCount step_count_;  // of records numbered so far
   FinishedSteps finished_;
   int64_t closed_to_ = -1;

@@ -143,13 +143,15 @@ class Analysis {
     for (const CommRecord& r : trace.records()) {
       const uint32_t host = cluster_.host_index("node-" + std::to_string(trace.host(r.rank)));
       const uint32_t rank = cluster_.rank_index(r, host);
-      cluster_.note(rank, cluster_.slot_of(rank, r), r);
+      cluster_.note(rank, cluster_.slot_of(rank, r), r.seq, r.end_ns != 0);
     }
     cluster_.settle();
     for (uint32_t number = 0; number < trace.steps(); ++number) {
-      std::vector<const CommRecord*> records;
-      for (const CommRecord& r : trace.records())
-        if (r.step == number) records.push_back(&r);
+      SortedRecords records;
+      for (const CommRecord& r : trace.records()) {
+        const uint32_t rank = cluster_.find_rank(r.rank);
+        if (r.step == number) records.add({rank, cluster_.slot_of(rank, r), r});
+      }
       analyse(number, records, before_replay);
     }
   }
@@ -179,7 +181,7 @@ class Analysis {
  private:
   uint32_t rank_number(uint32_t index) const { return cluster_.ranks()[index].rank; }
 
-  void analyse(int64_t number, const std::vector<const CommRecord*>& records,
+  void analyse(int64_t number, const SortedRecords& records,
                const std::function<void(Step&)>& before_replay) {
     build_step(cluster_, number, records, step_);
     measure_gaps(cluster_, step_);

@@ -92,7 +92,7 @@ class Job {
   }
   void take(const CommRecord& record) {
     const uint32_t rank = index_of(record);
-    cluster_.note(rank, cluster_.slot_of(rank, record), record);
+    cluster_.note(rank, cluster_.slot_of(rank, record), record.seq, record.end_ns != 0);
     open_.add(record);
   }
 
