@@ -123,6 +123,17 @@ struct Engine::Impl {
     comm.add_records(input.host, input.records);
     if (options.live) beat(input.records, now);
   }
+  // Records at the head of the inputs, all at once. Returns the number of these inputs.
+  size_t ingest_comm(std::span<const Input> inputs) {
+    std::vector<comm::HostRecords> blocks;
+    for (const Input& input : inputs) {
+      const auto* records = std::get_if<CommInput>(&input);
+      if (!records) break;
+      blocks.push_back({&records->host, records->records});
+    }
+    if (!blocks.empty()) comm.add_records(blocks);
+    return blocks.size();
+  }
   void ingest(CommCondensed& input, TimeNs now) {
     comm.add_summaries(input.host, *input.reported, *input.streams);
     for (const comm::RankVector& v : input.reported->vectors)
@@ -321,7 +332,11 @@ Engine::~Engine() = default;
 Engine::Engine(Engine&&) noexcept = default;
 
 std::vector<Effect> Engine::step(std::span<Input> inputs, TimeNs now) {
-  for (Input& input : inputs) std::visit([this, now](auto& i) { impl_->ingest(i, now); }, input);
+  while (!inputs.empty()) {
+    const size_t comm = impl_->options.live ? 0 : impl_->ingest_comm(inputs);
+    if (comm == 0) std::visit([this, now](auto& i) { impl_->ingest(i, now); }, inputs[0]);
+    inputs = inputs.subspan(std::max<size_t>(1, comm));
+  }
   std::vector<Effect> effects;
   for (Finding& finding : impl_->rule_runs.find_new(impl_->log)) effects.emplace_back(std::move(finding));
   return effects;

@@ -68,6 +68,10 @@ class Cluster {
   explicit Cluster(const JobFile* job) : job_(job) {}
 
   uint32_t host_index(const std::string& name);
+  uint32_t find_host(const std::string& name) const {
+    const auto at = host_by_name_.find(name);
+    return at == host_by_name_.end() ? kNone : at->second;
+  }
   // Index of the rank in a record from `host` (kNone: unknown). The first record of a rank sets its host.
   uint32_t rank_index(const CommRecord& record, uint32_t host);
   // Slot of a record that is no join, on the side of the rank that wrote it. Also registers members. kNone:

@@ -9,18 +9,24 @@ namespace culprit::comm {
 void FinishedSteps::add_records(std::vector<PendingSteps::Steps::node_type> steps, Cluster& cluster) {
   const size_t n = steps.size();
   while (work_.size() < n) work_.push_back(std::make_unique<Step>());
-  parallel_.run(n,
-                [&](size_t i) { build_step(cluster, steps[i].key(), steps[i].mapped().records, *work_[i]); });
+  std::vector<std::vector<Mismatch>> mismatches(n);
+  parallel_.run(n, [&](size_t i) {
+    build_step(cluster, steps[i].key(), steps[i].mapped().records, *work_[i]);
+    steps[i].mapped().records = {};
+    find_mismatches(cluster, *work_[i], mismatches[i]);
+    find_background(cluster, *work_[i]);
+  });
   for (size_t i = 0; i < n; ++i) {
     duplicates_ += work_[i]->duplicates;
-    find_mismatches(cluster, *work_[i], mismatches_);
+    for (Mismatch& one : mismatches[i]) keep_mismatch(std::move(one), mismatches_);
     left_out_.add(cluster, *work_[i]);
-    measure_gaps(cluster, *work_[i]);
+    follow_ranks(cluster, *work_[i]);
   }
-  steps.clear();
   parallel_.run(n, [&](size_t i) {
+    fill_gaps(*work_[i]);
     align_clocks(cluster, *work_[i]);
     compare_peers(cluster, *work_[i]);
+    HiddenWaits::find_longest(*work_[i]);
     Network::measure(cluster, *work_[i]);
   });
   for (size_t i = 0; i < n; ++i) {
@@ -47,7 +53,10 @@ const Step& FinishedSteps::build(int64_t number, const SortedRecords& records, C
 }
 
 void FinishedSteps::add_summaries(int64_t number, PendingStep held, Cluster& cluster) {
-  Step step = vector_step(cluster, number, std::move(held.ranks), held.sides);
+  if (work_.empty()) work_.push_back(std::make_unique<Step>());
+  Step& step = *work_[0];
+  clear_step(cluster, number, step);
+  vector_step(cluster, std::move(held.ranks), held.sides, step);
   duplicates_ += step.duplicates;
   compare_peers(cluster, step);
   Network::measure(cluster, step);

@@ -25,6 +25,7 @@ namespace culprit::comm {
 class FinishedSteps {
  public:
   explicit FinishedSteps(Parallel parallel) : parallel_(std::move(parallel)) {}
+  const Parallel& parallel() const { return parallel_; }
   size_t width() const { return std::max<size_t>(1, parallel_.width); }  // useful number of steps at a time
 
   // Analyses steps that have only records, and drops the records. The cluster is settled.

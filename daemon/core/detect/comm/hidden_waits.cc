@@ -43,8 +43,9 @@ HiddenWaits::Place HiddenWaits::place_of(const Step& step, uint32_t op) {
   return {step.ranks[step.owner[op]], instance.channel, step.ops[op].seq - step.base[instance.local]};
 }
 
-std::vector<uint32_t> HiddenWaits::longest_gaps(const Step& step) {
-  std::vector<uint32_t> out;
+void HiddenWaits::find_longest(Step& step) {
+  std::vector<uint32_t>& out = step.longest;
+  out.clear();
   const auto least = static_cast<float>(kWaitWorth * step.result.step_ms);
   for (uint32_t k = 0; k < step.ops.size(); ++k)
     if (step.ops[k].excess_ms > least) out.push_back(k);
@@ -52,7 +53,6 @@ std::vector<uint32_t> HiddenWaits::longest_gaps(const Step& step) {
   const size_t n = std::min(kLongestChain, out.size());
   std::partial_sort(out.begin(), out.begin() + static_cast<ptrdiff_t>(n), out.end(), longer);
   out.resize(n);
-  return out;
 }
 
 // Entries of other ranks in the last milliseconds of the gap before `op`, latest first. Skips operations in
@@ -151,7 +151,7 @@ void HiddenWaits::note(const Cluster& cluster, const Step& step, uint32_t op,
 
 void HiddenWaits::learn(const Cluster& cluster, const Step& step, std::deque<StepResult>& earlier) {
   if (step.clock_ns.size() != step.ranks.size()) return;
-  for (const uint32_t op : longest_gaps(step)) note(cluster, step, op, earlier);
+  for (const uint32_t op : step.longest) note(cluster, step, op, earlier);
 }
 
 void HiddenWaits::mark(Step& step) const {

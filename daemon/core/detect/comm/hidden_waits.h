@@ -1,7 +1,7 @@
 // Waits that no record shows. A rank that waits for another stage in an unrecorded operation looks slow,
 // because its gap is long. Such a gap ends within milliseconds of another rank's entry into some other
 // operation, in every step. The distance between the two scatters far less than the gap. A gap from the
-// rank's own work has no such pattern. Pure; one thread calls learn(), any thread calls mark().
+// rank's own work has no such pattern. Pure; one thread calls learn(), any thread calls the others.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,10 @@ namespace culprit::comm {
 
 class HiddenWaits {
  public:
-  // Call for steps in order, after the comparison of roles. Corrects results in `earlier` if a wait is
-  // recognised only now.
+  // Sets Step::longest, after the comparison of roles.
+  static void find_longest(Step& step);
+  // Call for steps in order, after find_longest(). Corrects results in `earlier` if a wait is recognised only
+  // now.
   void learn(const Cluster& cluster, const Step& step, std::deque<StepResult>& earlier);
   // Removes recognised waits from the step's excess and notes what each wait was for.
   void mark(Step& step) const;
@@ -47,7 +49,6 @@ class HiddenWaits {
   };
 
   static Place place_of(const Step& step, uint32_t op);
-  static std::vector<uint32_t> longest_gaps(const Step& step);
   static std::vector<std::pair<Place, float>> entries_before_end(const Cluster& cluster, const Step& step,
                                                                  uint32_t op);
   static float gap_scatter(const Gap& gap);

@@ -25,7 +25,7 @@ Call call_of(const Op& op) { return {op.op, same_size_for_all(op.op) ? op.bytes 
 void find_mismatches(const Cluster& cluster, const Step& step, std::vector<Mismatch>& out) {
   for (const Instance& instance : step.instances) {
     const Channel& channel = cluster.channels()[instance.channel];
-    if (channel.sender != kNone || instance.count < 2) continue;
+    if (channel.sender != kNone || instance.count < 2 || !instance.differs) continue;
     const Call first = call_of(step.ops[step.sides[instance.first]]);
     bool same = true;
     for (uint32_t k = 1; k < instance.count && same; ++k)
@@ -60,9 +60,13 @@ void find_mismatches(const Cluster& cluster, const Step& step, std::vector<Misma
       for (const uint32_t side : most->second) found.ranks.push_back(step.ranks[step.owner[side]]);
     std::sort(found.ranks.begin(), found.ranks.end(),
               [&](uint32_t a, uint32_t b) { return cluster.ranks()[a].rank < cluster.ranks()[b].rank; });
-    if (out.size() == kKept) out.erase(out.begin());  // the last one may have stopped the job
-    out.push_back(std::move(found));
+    keep_mismatch(std::move(found), out);
   }
+}
+
+void keep_mismatch(Mismatch found, std::vector<Mismatch>& out) {
+  if (out.size() == kKept) out.erase(out.begin());  // the last one may have stopped the job
+  out.push_back(std::move(found));
 }
 
 const Mismatch* last_mismatch(const Cluster& cluster, const std::vector<Mismatch>& all) {

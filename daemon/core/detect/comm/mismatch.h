@@ -19,7 +19,10 @@ struct Mismatch {
 };
 
 // Adds the mismatches of a step, up to a fixed number.
+// Appends what differs in a step. Any thread.
 void find_mismatches(const Cluster& cluster, const Step& step, std::vector<Mismatch>& out);
+// Appends one; the oldest gives way.
+void keep_mismatch(Mismatch found, std::vector<Mismatch>& out);
 // The mismatch that stopped the job: its communicator did nothing afterwards. If ranks continued, one rank
 // only counts differently, and the mismatch is no fault. nullptr: none.
 const Mismatch* last_mismatch(const Cluster& cluster, const std::vector<Mismatch>& all);

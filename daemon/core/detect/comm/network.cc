@@ -30,13 +30,10 @@ constexpr size_t kOneAbsentOf = 8;
 // In groups of more hosts, single pairs are not distinguishable.
 constexpr size_t kPairs = 4;
 
-uint64_t kind_of(const Cluster& cluster, const Step& step, const Instance& instance) {
+uint64_t kind_of(const Cluster& cluster, const Instance& instance) {
   const CommInfo& comm = cluster.comms()[cluster.channels()[instance.channel].comm];
-  uint64_t bytes = 0;
-  for (uint32_t k = 0; k < instance.count; ++k)
-    bytes = std::max(bytes, step.ops[step.sides[instance.first + k]].bytes);
   const auto size_class =
-      bytes == 0 ? 0 : static_cast<uint64_t>(4 * std::log2(static_cast<double>(bytes)) + 1);
+      instance.bytes == 0 ? 0 : static_cast<uint64_t>(4 * std::log2(static_cast<double>(instance.bytes)) + 1);
   const Channel& channel = cluster.channels()[instance.channel];
   bool crosses = comm.hosts > 1;
   if (channel.sender != kNone)
@@ -52,10 +49,7 @@ double transfer_of(const Cluster& cluster, const Step& step, const Instance& ins
   const auto side = [&](uint32_t k) { return step.sides[instance.first + k]; };
   if (cluster.channels()[instance.channel].sender == kNone) {
     if (!is_synchronising(instance.op)) return -1;
-    int64_t least = INT64_MAX;
-    for (uint32_t k = 0; k < instance.count; ++k)
-      least = std::min(least, step.ops[side(k)].end - step.ops[side(k)].start);
-    return kMsPerNs * static_cast<double>(least);
+    return kMsPerNs * static_cast<double>(instance.least_ns);
   }
   const bool first_receives = step.ops[side(0)].op == CommOp::kRecv;
   const uint32_t in = side(first_receives ? 0 : 1), out = side(first_receives ? 1 : 0);
@@ -301,6 +295,7 @@ class Explain {
 void Network::measure(const Cluster& cluster, Step& step) {
   FlatMap<uint32_t> by_key;
   std::vector<std::vector<float>> times;
+  const Instance* before = nullptr;  // the last one with a kind
   for (Instance& instance : step.instances) {
     // All recorded members may have waited for a member without records. This is frequent in small groups. In
     // large groups it is rare, and the median of the operations shows it.
@@ -311,14 +306,22 @@ void Network::measure(const Cluster& cluster, Step& step) {
     instance.transfer_ms = absent ? -1 : transfer_of(cluster, step, instance);
     if (instance.count == 2 && is_p2p(instance.op)) mark_alone(step, instance);
     if (instance.transfer_ms < 0) continue;
-    const uint64_t key = kind_of(cluster, step, instance);
-    const auto [at, fresh] = by_key.try_emplace(key, static_cast<uint32_t>(step.kinds.size()));
-    if (fresh) {
-      step.kinds.push_back({key, 0, 0});
-      times.emplace_back();
+    // The operations of a channel follow one another, and most are of one kind.
+    const bool same = before && before->channel == instance.channel && before->op == instance.op &&
+                      before->bytes == instance.bytes;
+    if (!same) {
+      const uint64_t key = kind_of(cluster, instance);
+      const auto [at, fresh] = by_key.try_emplace(key, static_cast<uint32_t>(step.kinds.size()));
+      if (fresh) {
+        step.kinds.push_back({key, 0, 0});
+        times.emplace_back();
+      }
+      instance.kind = *at;
+    } else {
+      instance.kind = before->kind;
     }
-    instance.kind = *at;
-    times[*at].push_back(static_cast<float>(instance.transfer_ms));
+    before = &instance;
+    times[instance.kind].push_back(static_cast<float>(instance.transfer_ms));
   }
   for (size_t k = 0; k < times.size(); ++k) step.kinds[k].here = quantile(times[k], kUsual);
 }

@@ -245,11 +245,11 @@ class Role {
   std::vector<OpStream> streams_;  // of one member, by slot and operation
   std::vector<uint32_t> placed_;   // of one member, by place: its operation
   FlatMap<uint32_t> place_of_;
-  std::vector<uint32_t> behind_;            // by place
-  std::vector<bool> awaits_, compared_;     // by place: some operation has `awaited`; enough members have a gap
-  std::vector<float> usual_, values_;       // by place; of one place
-  std::vector<double> begins_, ends_;       // of one place
-  size_t row_ = 0;                          // length of a row in the tables by place, then member:
+  std::vector<uint32_t> behind_;         // by place
+  std::vector<bool> awaits_, compared_;  // by place: some operation has `awaited`; enough members have a gap
+  std::vector<float> usual_, values_;    // by place; of one place
+  std::vector<double> begins_, ends_;    // of one place
+  size_t row_ = 0;                       // length of a row in the tables by place, then member:
   std::vector<float> gaps_;
   std::vector<uint32_t> ops_;
   std::vector<bool> lost_;  // the record before it was lost

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "core/detect/comm/step.h"
@@ -37,6 +38,11 @@ class PendingSteps {
     to.records.add(record);
     to.last_ns = std::max({to.last_ns, record.start, record.end});
     ++records_;
+  }
+  // At least one record; of files, whose last_ns nothing reads.
+  void add(int64_t number, std::vector<SortedRecord> records) {
+    records_ += records.size();
+    step(number).records.add(std::move(records));
   }
   // Returns the number of streams that exceed the limits of the cluster.
   uint64_t add(const RankVector& vector, const RankStreams& streams, int64_t end_ns, Cluster& cluster);

@@ -1,9 +1,12 @@
 // Replay: the length of a step without some excess. Operations run again in the order of their dependencies,
 // each with its recorded duration, without the given excess.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <optional>
+#include <span>
+#include <unordered_map>
 #include <utility>
 
 #include "core/detect/comm/step.h"
@@ -15,23 +18,42 @@ namespace {
 constexpr double kAsObserved = 0.05;
 constexpr double kShare = 0.01;  // share of a step: a smaller cost makes no step irregular
 
+// What a replay removes from a step.
+struct Excess {
+  uint32_t host = kNone;       // remove the excess of this host's ranks
+  std::vector<bool> channels;  // by Instance::local: remove the slowdown of these operations
+};
+// Number of hosts examined; an entry has a bit for each.
+constexpr size_t kHosts = 3;
+
+// Several replays run side by side, since the order of the operations is the same: most of the time is the
+// wait for memory.
 class Replay {
  public:
-  Replay(const Cluster& cluster, const Step& step) : cluster_(cluster), step_(step) {
+  // At most kHosts hosts are among the excesses.
+  Replay(const Cluster& cluster, const Step& step, const std::vector<Excess>& excesses)
+      : cluster_(cluster), step_(step) {
+    list_hosts(excesses);
     find_transfers();
     list_entries();
     find_order();
     if (!ordered()) return;
-    whole_ = run({});
-    holds_ = std::abs(whole_ - observed_ms()) < kAsObserved * observed_ms();
+    constexpr size_t kLanes = 4;  // two lines of the processor's cache for an operation's entry and its end
+    std::vector<const Excess*> all{nullptr};
+    for (const Excess& excess : excesses) all.push_back(&excess);
+    for (size_t i = 0; i < all.size() && (i == 0 || holds_); i += kLanes) {
+      const std::span<const Excess* const> some{&all[i], std::min(kLanes, all.size() - i)};
+      some.size() <= 2 ? Run<2>(*this, some).run(lengths_) : Run<kLanes>(*this, some).run(lengths_);
+      holds_ = std::abs(lengths_[0] - observed_ms()) < kAsObserved * observed_ms();
+    }
   }
 
-  // Milliseconds that the step would be shorter; negative: unknown.
-  double without(const Excess& excess) {
+  // Milliseconds that the step would be shorter without the i-th excess; negative: unknown.
+  double without(size_t i) {
     if (!holds_) return -1;
-    const double ms = std::max(0.0, whole_ - run(excess));
+    const double whole = lengths_[0], ms = std::max(0.0, whole - lengths_[i + 1]);
     // A wait with a lost record looks like work here, and the rank behind it delays all that follow.
-    return ms < kShare * whole_ && has_lost() ? -1 : ms;
+    return ms < kShare * whole && has_lost() ? -1 : ms;
   }
 
  private:
@@ -39,24 +61,40 @@ class Replay {
 
   // An operation: its entry, and what determines its end.
   struct Entry {
-    uint32_t after = kNone;  // an operation; for kEnds: an index into launches_
+    uint32_t after = kNone;  // an operation; for kStart: an index of starts; for kEnds: an index of launches_
     uint32_t instance = kNone;
-    uint32_t end = kNone;         // index of its end: its instance, or an additional end of its own
-    uint32_t waited_for = kNone;  // as Op::waited_for; after_ms counts from there
-    float gap_ms = 0, excess_ms = 0, after_ms = 0;
+    uint32_t end = kNone;    // index of its end: its instance, or an additional end of its own
+    uint32_t start = kNone;  // index of its start, if another operation begins after it
+    float gap_ms = 0, excess_ms = 0;
     After how = After::kNothing;
-    bool alone = false;  // as Op::alone
-  };
-
-  // Last entry of the sides that leave together (or of one that does not wait), and the time from there.
-  // Milliseconds.
-  struct End {
-    double entry = 0, took = 0;
+    uint8_t hosts = 0;    // bits of hosts_ whose excess includes it
+    bool alone = false;   // as Op::alone
+    bool waited = false;  // waits_ has it
   };
 
   struct Launch {
     uint32_t from = 0, to = 0;  // operations
   };
+  // As Op::waited_for; after_ms counts from there.
+  struct Wait {
+    uint32_t op = kNone, start = kNone;
+    float after_ms = 0;
+  };
+
+  void list_hosts(const std::vector<Excess>& excesses) {
+    for (const Excess& excess : excesses)
+      if (excess.host != kNone) hosts_.push_back(excess.host);
+    CULPRIT_DCHECK(hosts_.size() <= kHosts);
+  }
+
+  // Bit of the rank's host, if the rank's excess is worth removing.
+  uint8_t host_bits(uint32_t i) const {
+    const uint32_t host = cluster_.ranks()[step_.ranks[i]].host;
+    if (host == kNone || !(step_.result.ranks[i].excess > kShare * step_.result.step_ms)) return 0;
+    uint8_t bits = 0;
+    for (size_t h = 0; h < hosts_.size(); ++h) bits |= static_cast<uint8_t>((hosts_[h] == host) << h);
+    return bits;
+  }
 
   bool ordered() const { return order_.size() == step_.ops.size(); }
 
@@ -81,9 +119,6 @@ class Replay {
     return false;
   }
 
-  int64_t entered_ns(const Op& op) const {
-    return step_.aligned(op.waited_for, step_.ops[op.waited_for].start);
-  }
   static double span_ms(const Op& op) { return kMsPerNs * static_cast<double>(op.end - op.start); }
 
   // Durations once all sides had entered. With missing sides: the shortest recorded side, or the shortest
@@ -105,47 +140,67 @@ class Replay {
   }
 
   void list_entries() {
-    entries_.resize(step_.ops.size());
-    for (uint32_t k = 0; k < entries_.size(); ++k) {
-      const Op& op = step_.ops[k];
-      first_ns_ = std::min(first_ns_, step_.aligned(k, op.start));
-      last_ns_ = std::max(last_ns_, step_.aligned(k, op.end));
-      Entry& entry = entries_[k];
-      if (!std::isnan(op.gap_ms)) entry.gap_ms = op.gap_ms;
-      if (op.excess_ms > 0) entry.excess_ms = std::min(op.excess_ms, op.gap_ms);
-      entry.end = entry.instance = op.instance;
-      entry.alone = op.alone;
-      entry.waited_for = op.waited_for;
-      if (op.waited_for != kNone)
-        entry.after_ms =
-            static_cast<float>(kMsPerNs * static_cast<double>(step_.aligned(k, op.start) - entered_ns(op)));
-      if (const double span = span_ms(op); op.alone || span < took_[op.instance] - kTogetherMs) {
-        entry.end = static_cast<uint32_t>(took_.size());
-        took_.push_back(span);
-        counts_.push_back(false);
-      }
-      if (op.finished) counts_[entry.end] = true;
-      find_after(k);
+    entries_.reserve(step_.ops.size());
+    for (uint32_t i = 0; i < step_.ranks.size(); ++i) {
+      const uint8_t hosts = host_bits(i);
+      for (uint32_t k = step_.begin[i]; k < step_.begin[i + 1]; ++k) add_entry(k, step_.clock_ns[i], hosts);
     }
+    for (auto& [k, wait] : waits_) wait.start = start_of(wait.op);
   }
 
-  void find_after(uint32_t k) {
+  void add_entry(uint32_t k, int64_t clock_ns, uint8_t hosts) {
     const Op& op = step_.ops[k];
-    Entry& entry = entries_[k];
+    first_ns_ = std::min(first_ns_, op.start + clock_ns);
+    last_ns_ = std::max(last_ns_, op.end + clock_ns);
+    Entry entry;
+    if (!std::isnan(op.gap_ms)) entry.gap_ms = op.gap_ms;
+    if (op.excess_ms > 0) entry.excess_ms = std::min(op.excess_ms, op.gap_ms);
+    entry.end = entry.instance = op.instance;
+    entry.alone = op.alone;
+    entry.hosts = hosts;
+    if (op.waited_for != kNone) {
+      const int64_t entered = step_.aligned(op.waited_for, step_.ops[op.waited_for].start);
+      const auto after_ns = static_cast<double>(op.start + clock_ns - entered);
+      waits_[k] = {op.waited_for, kNone, static_cast<float>(kMsPerNs * after_ns)};
+      entry.waited = true;
+    }
+    if (const double span = span_ms(op); op.alone || span < took_[op.instance] - kTogetherMs) {
+      entry.end = static_cast<uint32_t>(took_.size());
+      took_.push_back(span);
+      counts_.push_back(false);
+    }
+    if (op.finished) counts_[entry.end] = true;
+    find_after(k, entry);
+    entries_.push_back(entry);
+  }
+
+  // Index of an operation's start, which is kept from now on.
+  uint32_t start_of(uint32_t k) {
+    uint32_t& start = entries_[k].start;
+    if (start == kNone) start = starts_++;
+    return start;
+  }
+
+  void find_after(uint32_t k, Entry& entry) {
+    const Op& op = step_.ops[k];
     if (op.launch != k) {
-      entry.after = op.launch;
+      entry.after = start_of(op.launch);
       entry.how = After::kStart;
       return;
     }
     entry.after = op.before;
     if (op.before == kNone) return;
     const Op& before = step_.ops[op.before];
-    entry.how = before.background && op.before != op.awaited ? After::kStart
-                : before.fused                               ? After::kEnds
-                                                             : After::kEnd;
-    if (entry.how != After::kEnds) return;
-    entry.after = static_cast<uint32_t>(launches_.size());
-    launches_.push_back(launch_of(op.before));
+    if (before.background && op.before != op.awaited) {
+      entry.how = After::kStart;
+      entry.after = start_of(op.before);
+    } else if (before.fused) {
+      entry.how = After::kEnds;
+      entry.after = static_cast<uint32_t>(launches_.size());
+      launches_.push_back(launch_of(op.before));
+    } else {
+      entry.how = After::kEnd;
+    }
   }
 
   // The launch of an operation: its operations begin together, and end with the last of them.
@@ -186,14 +241,19 @@ class Replay {
           earlier[rank] = std::exchange(waiting[on], rank);
           break;
         }
-        if (const uint32_t e = entries_[k].waited_for; e != kNone && next[step_.owner[e]] <= e) {
-          hidden.emplace_back(e, rank);
-          break;
+        if (entries_[k].waited) {
+          const uint32_t e = waits_.at(k).op;
+          if (next[step_.owner[e]] <= e) {
+            hidden.emplace_back(e, rank);
+            break;
+          }
         }
         order_.push_back(k);
-        for (const auto& [entered, waits] : hidden)
-          if (entered == k) ready.push_back(waits);
-        std::erase_if(hidden, [k](const auto& h) { return h.first == k; });
+        if (!hidden.empty()) {
+          for (const auto& [entered, waits] : hidden)
+            if (entered == k) ready.push_back(waits);
+          std::erase_if(hidden, [k](const auto& h) { return h.first == k; });
+        }
         const uint32_t instance = entries_[k].instance;
         if (--missing[instance] > 0) continue;
         for (uint32_t r = std::exchange(waiting[instance], kNone); r != kNone; r = earlier[r])
@@ -202,85 +262,126 @@ class Replay {
     }
   }
 
-  // Length of the step; times are milliseconds from the first entry.
-  double run(const Excess& excess) {
-    begin(excess);
-    for (const uint32_t k : order_) {
-      const Entry& entry = entries_[k];
-      double at = after(k, entry) + entry.gap_ms;
-      const bool waited = entry.waited_for != kNone;
-      if (waited || (excess.host != kNone && left_out_[step_.owner[k]])) at -= entry.excess_ms;
-      if (waited) at = std::max(at, starts_[entry.waited_for] + entry.after_ms);
-      starts_[k] = at;
-      ends_[entry.instance].entry = std::max(ends_[entry.instance].entry, at);
-      if (entry.end != entry.instance) ends_[entry.end].entry = at;
+  // Replays of one pass, one per lane; times are milliseconds from the first entry.
+  template <size_t kLanes>
+  class Run {
+   public:
+    Run(const Replay& r, std::span<const Excess* const> excesses) : r_(r), excesses_(excesses) {
+      starts_.resize(r_.starts_);
+      ends_.reserve(r_.took_.size());
+      for (size_t n = 0; n < r_.took_.size(); ++n) {
+        End& end = ends_.emplace_back();
+        end.entry.fill(n < r_.step_.instances.size() ? -INFINITY : 0);
+        end.took.fill(r_.took_[n]);
+      }
+      for (size_t lane = 0; lane < excesses_.size(); ++lane)
+        if (excesses_[lane]) leave_out(*excesses_[lane], lane);
     }
-    double last = 0;
-    for (size_t n = 0; n < ends_.size(); ++n)
-      if (counts_[n]) last = std::max(last, ends_[n].entry + ends_[n].took);
-    return last;
-  }
 
-  void begin(const Excess& excess) {
-    starts_.resize(entries_.size());
-    ends_.resize(took_.size());
-    for (size_t n = 0; n < ends_.size(); ++n)
-      ends_[n] = {n < step_.instances.size() ? -INFINITY : 0, took_[n]};
-    for (uint32_t n = 0; n < step_.instances.size() && !excess.channels.empty(); ++n) {
-      const Instance& i = step_.instances[n];
-      if (!excess.channels[i.local] || i.slower_ms == 0) continue;
-      ends_[n].took -= i.slower_ms;
-      for (uint32_t s = 0; s < i.count; ++s)
-        if (const Entry& entry = entries_[step_.sides[i.first + s]];
-            entry.alone && took_[entry.end] >= took_[n] - kTogetherMs)
-          ends_[entry.end].took -= i.slower_ms;
+    // Appends the lengths of the step.
+    void run(std::vector<double>& lengths) {
+      for (const uint32_t k : r_.order_) {
+        const Entry& entry = r_.entries_[k];
+        Times at = after(k, entry);
+        for (double& t : at) t += entry.gap_ms;
+        if (entry.waited || (entry.hosts & hosts_) != 0) shorten(k, entry, at);
+        if (entry.start != kNone) starts_[entry.start] = at;
+        Times& last = ends_[entry.instance].entry;
+        for (size_t lane = 0; lane < kLanes; ++lane) last[lane] = std::max(last[lane], at[lane]);
+        if (entry.end != entry.instance) ends_[entry.end].entry = at;
+      }
+      Times last{};
+      for (size_t n = 0; n < ends_.size(); ++n) {
+        if (!r_.counts_[n]) continue;
+        const Times at = ends_[n].at();
+        for (size_t lane = 0; lane < kLanes; ++lane) last[lane] = std::max(last[lane], at[lane]);
+      }
+      lengths.insert(lengths.end(), last.begin(), last.begin() + static_cast<ptrdiff_t>(excesses_.size()));
     }
-    if (excess.host == kNone) return;
-    left_out_.resize(step_.ranks.size());
-    for (uint32_t i = 0; i < left_out_.size(); ++i)
-      left_out_[i] = cluster_.ranks()[step_.ranks[i]].host == excess.host &&
-                     step_.result.ranks[i].excess > kShare * step_.result.step_ms;
-  }
 
-  double after(uint32_t k, const Entry& entry) const {
-    switch (entry.how) {
-      case After::kNothing:
-        return kMsPerNs * static_cast<double>(step_.aligned(k, step_.ops[k].start) - first_ns_) -
-               entries_[k].gap_ms;
-      case After::kStart:
-        return starts_[entry.after];
-      case After::kEnd:
-        return at_end(entry.after);
-      case After::kEnds:
-        break;
+   private:
+    using Times = std::array<double, kLanes>;
+    // Last entry of the sides that leave together (or of one that does not wait), and the time from there.
+    struct End {
+      Times entry, took;
+      Times at() const {
+        Times out;
+        for (size_t lane = 0; lane < kLanes; ++lane) out[lane] = entry[lane] + took[lane];
+        return out;
+      }
+    };
+
+    void leave_out(const Excess& excess, size_t lane) {
+      for (size_t h = 0; h < r_.hosts_.size(); ++h)
+        if (r_.hosts_[h] == excess.host) lane_of_[h] = lane, hosts_ |= static_cast<uint8_t>(1u << h);
+      for (uint32_t n = 0; n < r_.step_.instances.size() && !excess.channels.empty(); ++n) {
+        const Instance& i = r_.step_.instances[n];
+        if (!excess.channels[i.local] || i.slower_ms == 0) continue;
+        ends_[n].took[lane] -= i.slower_ms;
+        for (uint32_t s = 0; s < i.count; ++s)
+          if (const Entry& entry = r_.entries_[r_.step_.sides[i.first + s]];
+              entry.alone && r_.took_[entry.end] >= r_.took_[n] - kTogetherMs)
+            ends_[entry.end].took[lane] -= i.slower_ms;
+      }
     }
-    double last = -INFINITY;
-    for (uint32_t m = launches_[entry.after].from; m < launches_[entry.after].to; ++m)
-      last = std::max(last, at_end(m));
-    return last;
-  }
 
-  double at_end(uint32_t k) const {
-    const End& end = ends_[entries_[k].end];
-    return end.entry + end.took;
-  }
+    // An entry without its excess, in all lanes if it waited, else in those of its host.
+    void shorten(uint32_t k, const Entry& entry, Times& at) const {
+      if (!entry.waited) {
+        for (size_t h = 0; h < r_.hosts_.size(); ++h)
+          if ((entry.hosts & hosts_) >> h & 1) at[lane_of_[h]] -= entry.excess_ms;
+        return;
+      }
+      const Wait& wait = r_.waits_.at(k);
+      for (size_t lane = 0; lane < kLanes; ++lane)
+        at[lane] = std::max(at[lane] - entry.excess_ms, starts_[wait.start][lane] + wait.after_ms);
+    }
+
+    Times after(uint32_t k, const Entry& entry) const {
+      Times out;
+      switch (entry.how) {
+        case After::kNothing:
+          out.fill(kMsPerNs * static_cast<double>(r_.step_.aligned(k, r_.step_.ops[k].start) - r_.first_ns_) -
+                   entry.gap_ms);
+          return out;
+        case After::kStart:
+          return starts_[entry.after];
+        case After::kEnd:
+          return ends_[r_.entries_[entry.after].end].at();
+        case After::kEnds:
+          break;
+      }
+      out.fill(-INFINITY);
+      for (uint32_t m = r_.launches_[entry.after].from; m < r_.launches_[entry.after].to; ++m) {
+        const Times one = ends_[r_.entries_[m].end].at();
+        for (size_t lane = 0; lane < kLanes; ++lane) out[lane] = std::max(out[lane], one[lane]);
+      }
+      return out;
+    }
+
+    const Replay& r_;
+    const std::span<const Excess* const> excesses_;  // by lane; null: nothing is removed
+    uint8_t hosts_ = 0;                              // bits of Replay::hosts_ that have a lane
+    std::array<size_t, kHosts> lane_of_{};
+    std::vector<Times> starts_;
+    std::vector<End> ends_;
+  };
 
   const Cluster& cluster_;
   const Step& step_;
-  std::vector<Entry> entries_;  // by operation
+  std::vector<uint32_t> hosts_;               // of the excesses
+  std::vector<Entry> entries_;                // by operation
+  std::unordered_map<uint32_t, Wait> waits_;  // by operation; few
   std::vector<Launch> launches_;
   std::vector<uint32_t> order_;
+  uint32_t starts_ = 0;  // number of starts that are kept
   // By end, instances first: duration, and whether any side finished.
   std::vector<double> took_;
   std::vector<bool> counts_;
   int64_t first_ns_ = INT64_MAX, last_ns_ = INT64_MIN;  // of all entries and exits
   std::optional<bool> lost_;
-  double whole_ = 0;
-  bool holds_ = false;  // the replay without changes reproduces the recorded length
-  // State of the current run:
-  std::vector<double> starts_;  // by operation
-  std::vector<End> ends_;
-  std::vector<bool> left_out_;  // by rank: its excess is left out
+  std::vector<double> lengths_;  // of the step, and of the step without each excess
+  bool holds_ = false;           // the replay without changes reproduces the recorded length
 };
 
 // Estimate without a valid replay: the path's share, or the largest excess if the path led elsewhere. Delays
@@ -302,8 +403,6 @@ void take_excess(const std::vector<uint32_t>& ranks, StepResult& step) {
 }  // namespace
 
 void replay_costs(const Cluster& cluster, Step& step) {
-  // Number of hosts examined, by excess and path. Both count, because a lost record may mislead the path.
-  constexpr size_t kHosts = 3;
   struct Account {
     double most = 0, excess = 0;
     std::vector<uint32_t> ranks;
@@ -322,13 +421,20 @@ void replay_costs(const Cluster& cluster, Step& step) {
   for (const auto& [host, account] : accounts)
     if (account.most > 2 * kShare * step.result.step_ms) order.emplace_back(-account.most, host);
   std::sort(order.begin(), order.end());
+  // By excess and path: a lost record may mislead the path.
   if (order.size() > kHosts) order.resize(kHosts);
   if (order.empty() && step.result.network.empty()) return;
-  Replay replay(cluster, step);
+  std::vector<Excess> excesses;
+  for (const auto& [most, host] : order) excesses.push_back({host, {}});
+  for (const NetEffect& effect : step.result.network) {
+    Excess& excess = excesses.emplace_back();
+    excess.channels.assign(step.channels.size(), false);
+    for (const uint32_t c : effect.channels) excess.channels[c] = true;
+  }
+  Replay replay(cluster, step, excesses);
+  size_t at = 0;
   for (const auto& [most, host] : order) {
-    Excess excess;
-    excess.host = host;
-    const double ms = replay.without(excess);
+    const double ms = replay.without(at++);
     if (ms < 0) {
       if (host == order[0].second) take_excess(accounts[host].ranks, step.result);
       continue;
@@ -338,12 +444,8 @@ void replay_costs(const Cluster& cluster, Step& step) {
       r.path = static_cast<float>(ms * r.excess / accounts[host].excess);
     }
   }
-  for (NetEffect& effect : step.result.network) {
-    Excess excess;
-    excess.channels.assign(step.channels.size(), false);
-    for (const uint32_t c : effect.channels) excess.channels[c] = true;
-    if (const double ms = replay.without(excess); ms >= 0) effect.cost = ms;
-  }
+  for (NetEffect& effect : step.result.network)
+    if (const double ms = replay.without(at++); ms >= 0) effect.cost = ms;
 }
 
 }  // namespace culprit::comm

@@ -16,14 +16,16 @@ namespace {
 // network. Receives never count: work needs the received data.
 class Background {
  public:
-  Background(const Cluster& cluster, Step& step) : cluster_(cluster), step_(step) {
-    kinds_.reserve(step.ops.size());
-    for (uint32_t i = 0; i < step.ranks.size(); ++i) count(i);
-  }
-  void mark() {
-    for (uint32_t k = 0; k < step_.ops.size() && any_; ++k)
-      step_.ops[k].background =
-          step_.ops[k].op != CommOp::kRecv && votes_[kinds_[k]].queued > votes_[kinds_[k]].held;
+  Background(const Cluster& cluster, Step& step) : cluster_(cluster), step_(step) {}
+
+  void find() {
+    step_.side_kinds.clear();
+    step_.side_kinds.reserve(step_.ops.size());
+    step_.ended.clear();
+    for (uint32_t i = 0; i < step_.ranks.size(); ++i) count(i);
+    step_.in_background.clear();
+    if (!any_) return;
+    for (const Votes& votes : votes_) step_.in_background.push_back(votes.queued > votes.held);
   }
 
  private:
@@ -43,9 +45,11 @@ class Background {
   void count(uint32_t i) {
     const uint32_t rank = step_.ranks[i], from = step_.begin[i], to = step_.begin[i + 1];
     of_slot_.assign(cluster_.ranks()[rank].slots.size() * kCommOps, kNone);
+    int64_t ended = INT64_MIN;
     for (uint32_t k = from; k < to; ++k) {
       const Op& op = step_.ops[k];
-      Votes& votes = votes_[kinds_.emplace_back(kind_of(rank, op))];
+      ended = std::max(ended, op.end);
+      Votes& votes = votes_[step_.side_kinds.emplace_back(kind_of(rank, op))];
       uint32_t next = k + 1;
       while (next < to && step_.ops[next].start <= op.start + kTogetherNs) ++next;
       if (next == to) continue;
@@ -55,12 +59,13 @@ class Background {
       votes.held += alone && std::abs(after) <= kQueuedNs;
       any_ = any_ || after < -kQueuedNs;
     }
+    step_.ended.push_back(ended);
   }
 
   const Cluster& cluster_;
   Step& step_;
-  std::vector<uint32_t> kinds_, of_slot_;  // by operation; by slot and operation, of one rank
-  std::vector<Votes> votes_;
+  std::vector<uint32_t> of_slot_;  // by slot and operation, of one rank
+  std::vector<Votes> votes_;       // by kind
   FlatMap<uint32_t> by_key_;
   bool any_ = false;
 };
@@ -72,12 +77,13 @@ class Gaps {
  public:
   Gaps(Step& step, uint32_t from, uint32_t to) : step_(step), from_(from), to_(to) {}
 
-  // `began`: end of what preceded the first operation; negative: unknown. Returns the last exit.
-  int64_t measure(int64_t began) {
+  // `began`: end of what preceded the first operation; negative: unknown.
+  void measure(int64_t began) {
     marker_ = began >= 0 ? began : step_.ops[from_].start;
-    int64_t last = marker_;
+    const bool any = !step_.in_background.empty();
     for (uint32_t k = from_; k < to_; ++k) {
       Op& op = step_.ops[k];
+      op.background = any && op.op != CommOp::kRecv && step_.in_background[step_.side_kinds[k]];
       settle_background(op.start);
       op.before = marker_op_;
       const bool queued = op.background && done_op_ != kNone && op.start - done_at_ < kQueuedNs;
@@ -92,9 +98,7 @@ class Gaps {
       } else {
         set_marker(op.end, k);
       }
-      last = std::max(last, op.end);
     }
-    return last;
   }
 
  private:
@@ -123,53 +127,60 @@ class Gaps {
   std::vector<uint32_t> running_;  // in the background, not yet ended
 };
 
-// By rank index: ranks without the last operation of a stream that most members have. The end of their step
-// is unknown.
-std::vector<bool> without_end(const Cluster& cluster, const Step& step) {
+// Sets Step::cut_off: ranks without the last operation of a stream that most members have.
+void find_cut_off(const Cluster& cluster, Step& step) {
+  step.cut_off.assign(step.ranks.size(), false);
   std::vector<bool> out(cluster.ranks().size(), false), here(out.size(), false);
-  const auto seq_of = [&](const Instance& i) { return step.ops[step.sides[i.first]].seq; };
-  std::vector<const Instance*> last(step.channels.size(), nullptr);
-  for (const Instance& i : step.instances)
-    if (i.count > 0 && (!last[i.local] || seq_of(i) > seq_of(*last[i.local]))) last[i.local] = &i;
-  for (const Instance* i : last) {
-    const Channel& channel = cluster.channels()[i->channel];
+  for (const uint32_t at : step.last) {
+    const Instance& i = step.instances[at];
+    const Channel& channel = cluster.channels()[i.channel];
     const bool sent = channel.sender != kNone;
     const auto& group = cluster.comms()[channel.comm].members;
-    if (i->count == (sent ? 2 : group.size()) || (!sent && 2 * i->count <= group.size())) continue;
+    if (i.count == (sent ? 2 : group.size()) || (!sent && 2 * i.count <= group.size())) continue;
     const uint32_t ends[] = {channel.sender, channel.receiver};
     const std::span<const uint32_t> members = sent ? std::span<const uint32_t>(ends) : group;
     const auto mark = [&](bool value) {
-      for (uint32_t k = 0; k < i->count; ++k) here[step.ranks[step.owner[step.sides[i->first + k]]]] = value;
+      for (uint32_t k = 0; k < i.count; ++k) here[step.ranks[step.owner[step.sides[i.first + k]]]] = value;
     };
     mark(true);
     for (const uint32_t m : members) out[m] = out[m] || !here[m];
     mark(false);
   }
-  return out;
+  for (uint32_t i = 0; i < step.ranks.size(); ++i) step.cut_off[i] = out[step.ranks[i]];
 }
 
 }  // namespace
 
-void measure_gaps(Cluster& cluster, Step& step) {
-  Background(cluster, step).mark();
-  const std::vector<bool> lost = without_end(cluster, step);
-  std::vector<double> spans;
+void find_background(const Cluster& cluster, Step& step) {
+  Background(cluster, step).find();
+  find_cut_off(cluster, step);
+}
+
+void follow_ranks(Cluster& cluster, Step& step) {
+  step.began.clear();
   for (uint32_t i = 0; i < step.ranks.size(); ++i) {
     RankInfo& info = cluster.ranks()[step.ranks[i]];
-    const uint32_t from = step.begin[i], to = step.begin[i + 1];
+    const int64_t first = step.ops[step.begin[i]].start;
     // The gap before the first operation is known if the step before was seen.
     const bool follows = info.last_step + 1 == step.number && info.last_step >= 0;
-    const int64_t last = Gaps(step, from, to).measure(follows ? info.last_end : -1);
+    step.began.push_back(follows ? info.last_end : -1);
+    const int64_t last = std::max(step.began[i] >= 0 ? step.began[i] : first, step.ended[i]);
     // The step time of a rank is the time between its last exits.
     RankStep out;
     out.rank = step.ranks[i];
-    out.span = static_cast<float>(
-        kMsPerNs * static_cast<double>(last - (follows ? info.last_end : step.ops[from].start)));
-    spans.push_back(out.span);
+    out.span = static_cast<float>(kMsPerNs * static_cast<double>(last - (follows ? info.last_end : first)));
     step.result.ranks.push_back(out);
     info.last_end = last;
     step.result.last_ns = std::max(step.result.last_ns, last);
-    info.last_step = lost[step.ranks[i]] ? -1 : step.number;
+    info.last_step = step.cut_off[i] ? -1 : step.number;
+  }
+}
+
+void fill_gaps(Step& step) {
+  std::vector<double> spans;
+  for (uint32_t i = 0; i < step.ranks.size(); ++i) {
+    Gaps(step, step.begin[i], step.begin[i + 1]).measure(step.began[i]);
+    spans.push_back(step.result.ranks[i].span);
   }
   step.result.step_ms = spans.empty() ? 0 : quantile(spans, 0.9);
 }

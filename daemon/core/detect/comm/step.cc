@@ -44,10 +44,16 @@ class Builder {
     }
     step_.sides.resize(first);
     for (uint32_t i = 0; i < step_.ops.size(); ++i) {
-      Instance& instance = step_.instances[step_.ops[i].instance];
+      const Op& op = step_.ops[i];
+      Instance& instance = step_.instances[op.instance];
+      instance.complete = instance.complete && op.finished;
+      instance.differs =
+          instance.differs || op.op != instance.op || (instance.count > 0 && op.bytes != instance.bytes);
+      instance.bytes = std::max(instance.bytes, op.bytes);
+      instance.least_ns = std::min(instance.least_ns, op.end - op.start);
       step_.sides[instance.first + instance.count++] = i;
-      instance.complete = instance.complete && step_.ops[i].finished;
     }
+    find_last();
   }
 
  private:
@@ -203,6 +209,14 @@ class Builder {
     return index;
   }
 
+  void find_last() {
+    for (uint32_t c = 0; c < spans_.size(); ++c) {
+      const Span& span = spans_[c];
+      step_.last.push_back(span.numbered() ? span.first + static_cast<uint32_t>(span.high - span.low)
+                                           : *sparse_.find(mix64(c, span.high)));
+    }
+  }
+
   bool has_all(const Instance& instance) const {
     const Channel& channel = cluster_.channels()[instance.channel];
     const bool p2p = channel.sender != kNone;
@@ -295,11 +309,12 @@ class HostComparison {
 
 }  // namespace
 
-void build_step(const Cluster& cluster, int64_t number, const SortedRecords& records, Step& step) {
+void clear_step(const Cluster& cluster, int64_t number, Step& step) {
   step.number = number;
   for (const uint32_t channel : step.channels) step.channel_at[channel] = kNone;
   step.channel_at.resize(cluster.channels().size(), kNone);
-  for (auto* list : {&step.ranks, &step.begin, &step.owner, &step.sides, &step.channels}) list->clear();
+  for (auto* list : {&step.ranks, &step.begin, &step.owner, &step.sides, &step.channels, &step.last})
+    list->clear();
   step.ops.clear();
   step.instances.clear();
   step.base.clear();
@@ -307,6 +322,10 @@ void build_step(const Cluster& cluster, int64_t number, const SortedRecords& rec
   step.duplicates = 0;
   step.result = {};
   step.result.number = number;
+}
+
+void build_step(const Cluster& cluster, int64_t number, const SortedRecords& records, Step& step) {
+  clear_step(cluster, number, step);
   Builder builder(cluster, step);
   builder.add_ops(records);
   builder.match();

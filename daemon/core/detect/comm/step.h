@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "core/detect/comm/cluster.h"
@@ -53,6 +54,10 @@ class RecordList {
     blocks_.back().push_back(record);
     ++size_;
   }
+  void add(std::vector<Record> records) {
+    size_ += records.size();
+    blocks_.push_back(std::move(records));
+  }
   size_t size() const { return size_; }
   template <class Take>
   void for_each(Take take) const {
@@ -66,12 +71,12 @@ class RecordList {
 };
 using SortedRecords = RecordList<SortedRecord>;
 
-// One rank's side of an operation.
-struct Op {
+// One rank's side of an operation. It fills a line of the processor's cache: most of the analysis waits for
+// memory.
+struct alignas(64) Op {
   int64_t start = 0, end = 0;  // end: equals start if unfinished
   uint64_t seq = 0;
   uint64_t bytes = 0;
-  uint32_t slot = 0;
   uint32_t instance = kNone;
   // The operation after which the rank's own work before this one began: one that ended, or one begun in the
   // background that the rank does not wait for.
@@ -81,12 +86,14 @@ struct Op {
   uint32_t waited_for = kNone;  // operation of another rank whose entry ended this gap (HiddenWaits)
   float gap_ms = 0;             // own work before it; NaN: unknown
   float excess_ms = 0;          // gap beyond its peers; NaN: not comparable
-  CommOp op = CommOp::kJoin;
-  bool finished = true;
-  bool background = false;  // the rank continues while it runs
-  bool fused = false;       // shares its timestamps with its neighbour: launched as one
-  bool alone = false;       // a send that ended before its receiver entered: it did not wait
+  uint16_t slot = 0;
+  CommOp op : 8 = CommOp::kJoin;
+  bool finished : 1 = true;
+  bool background : 1 = false;  // the rank continues while it runs
+  bool fused : 1 = false;       // shares its timestamps with its neighbour: launched as one
+  bool alone : 1 = false;       // a send that ended before its receiver entered: it did not wait
 };
+static_assert(sizeof(Op) == 64);
 
 // All sides of one operation.
 struct Instance {
@@ -94,10 +101,13 @@ struct Instance {
   uint32_t channel = kNone, local = kNone;  // index in the cluster; index in Step::channels
   uint32_t kind = kNone;                    // index in Step::kinds; set if the transfer is known
   CommOp op = CommOp::kJoin;
-  bool complete = false;   // every known member took part and finished
-  double transfer_ms = 0;  // duration once all members had entered; negative: unknown
-  double usual_ms = 0;     // usual duration of its kind
-  double slower_ms = 0;    // transfer_ms beyond usual_ms
+  bool complete = false;         // every known member took part and finished
+  bool differs = false;          // the sides differ in operation or bytes
+  uint64_t bytes = 0;            // most of a side
+  int64_t least_ns = INT64_MAX;  // shortest side
+  double transfer_ms = 0;        // duration once all members had entered; negative: unknown
+  double usual_ms = 0;           // usual duration of its kind
+  double slower_ms = 0;          // transfer_ms beyond usual_ms
 };
 
 // Operations with equal durations on a healthy network: same kind of group, operation and size.
@@ -125,6 +135,15 @@ struct Step {
   uint64_t duplicates = 0;
   StepResult result;
 
+  // From find_background() to fill_gaps(). By index into ranks: last end of an operation; start of the gap
+  // before the first operation, negative if unknown; whether the end of the rank's step is unknown.
+  std::vector<int64_t> ended, began;
+  std::vector<bool> cut_off;
+  std::vector<uint32_t> side_kinds;  // by op: kind of its side
+  std::vector<bool> in_background;   // by kind; empty: none is
+  std::vector<uint32_t> last;        // by Instance::local: the instance with the highest number
+  std::vector<uint32_t> longest;     // ops with the longest gaps beyond their peers (HiddenWaits)
+
   std::vector<uint32_t> rank_at, channel_at;  // by index in the cluster: index here, or kNone
 
   int64_t aligned(uint32_t op, int64_t time) const { return time + clock_ns[owner[op]]; }
@@ -139,18 +158,22 @@ uint64_t side_kind(const Cluster& cluster, uint32_t rank, const Op& op);
 // Groups and matches operations. `records`: in any order of ranks; the cluster is settled. Any thread, while
 // no thread adds to the cluster.
 void build_step(const Cluster& cluster, int64_t number, const SortedRecords& records, Step& step);
+// Empties a step and keeps its memory.
+void clear_step(const Cluster& cluster, int64_t number, Step& step);
 
-// The parts of the analysis, in this order. measure_gaps() needs steps in order, because gaps start at the
+// The parts of the analysis, in this order. follow_ranks() needs steps in order, because gaps start at the
 // ranks' last exits. The other parts may run for several steps in parallel.
-void measure_gaps(Cluster& cluster, Step& step);
+void find_background(const Cluster& cluster, Step& step);
+void follow_ranks(Cluster& cluster, Step& step);
+void fill_gaps(Step& step);
+inline void measure_gaps(Cluster& cluster, Step& step) {
+  find_background(cluster, step);
+  follow_ranks(cluster, step);
+  fill_gaps(step);
+}
 void align_clocks(const Cluster& cluster, Step& step);
 void compare_peers(const Cluster& cluster, Step& step);
 
-// What a replay removes from a step.
-struct Excess {
-  uint32_t host = kNone;       // remove the excess of this host's ranks
-  std::vector<bool> channels;  // by Instance::local: remove the slowdown of these operations
-};
 // Call after the path is known. Sets RankStep::path and NetEffect::cost of the main contributors to the time
 // that the step would be shorter without them. Waiting that would then move to other ranks no longer counts.
 void replay_costs(const Cluster& cluster, Step& step);

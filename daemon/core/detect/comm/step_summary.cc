@@ -447,7 +447,7 @@ namespace {
 class VectorBuilder {
  public:
   VectorBuilder(Cluster& cluster, Step& step, const std::vector<VectorSide>& sides)
-      : cluster_(cluster), step_(step), sides_(sides) {}
+      : cluster_(cluster), step_(step), sides_(sides), instances_(sides.size() / 4) {}
 
   void add(const RankSides& rank) {
     const auto owner = static_cast<uint32_t>(step_.ranks.size());
@@ -569,6 +569,11 @@ class VectorBuilder {
 
   void check(Instance& instance) const {
     if (instance.op == CommOp::kJoin) return;  // a phase
+    for (uint32_t k = 0; k < instance.count; ++k) {
+      const Op& op = step_.ops[step_.sides[instance.first + k]];
+      instance.bytes = std::max(instance.bytes, op.bytes);
+      instance.least_ns = std::min(instance.least_ns, op.end - op.start);
+    }
     const Channel& channel = cluster_.channels()[instance.channel];
     const size_t expected = channel.sender != kNone ? 2 : cluster_.comms()[channel.comm].members.size();
     instance.complete = instance.count == expected && instance.count > 1;
@@ -585,15 +590,12 @@ class VectorBuilder {
 
 }  // namespace
 
-Step vector_step(Cluster& cluster, int64_t number, std::vector<RankSides> ranks,
-                 const std::vector<VectorSide>& sides) {
-  Step step;
-  step.number = step.result.number = number;
+void vector_step(Cluster& cluster, std::vector<RankSides> ranks, const std::vector<VectorSide>& sides,
+                 Step& step) {
   cluster.settle();
   std::stable_sort(ranks.begin(), ranks.end(), [&](const RankSides& a, const RankSides& b) {
     return cluster.ranks()[a.rank].rank < cluster.ranks()[b.rank].rank;
   });
-  step.channel_at.assign(cluster.channels().size(), kNone);
   VectorBuilder builder(cluster, step, sides);
   for (size_t i = 0; i < ranks.size(); ++i) {
     const bool twice = i > 0 && ranks[i].rank == ranks[i - 1].rank;
@@ -605,7 +607,6 @@ Step vector_step(Cluster& cluster, int64_t number, std::vector<RankSides> ranks,
   std::vector<float> spans;
   for (const RankStep& r : step.result.ranks) spans.push_back(r.span);
   step.result.step_ms = double{spans.empty() ? 0 : quantile(spans, 0.9)};
-  return step;
 }
 
 std::vector<double> estimate_path(const Cluster& cluster, Step& step) {

@@ -132,9 +132,9 @@ struct RankSides {
 };
 
 // Builds a step from summaries, to be compared like a step of records. A rank's phases are the places of its
-// step; each stream is one operation of all its members.
-Step vector_step(Cluster& cluster, int64_t number, std::vector<RankSides> ranks,
-                 const std::vector<VectorSide>& sides);
+// step; each stream is one operation of all its members. `step` is clear.
+void vector_step(Cluster& cluster, std::vector<RankSides> ranks, const std::vector<VectorSide>& sides,
+                 Step& step);
 // Call after the comparison of roles and the measurement of the network. Estimates how long others waited for
 // each rank, instead of the critical path. Returns `on_path` like walk_path().
 std::vector<double> estimate_path(const Cluster& cluster, Step& step);

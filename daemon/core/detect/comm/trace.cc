@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <unordered_map>
 #include <utility>
 
 #include "base/text.h"
@@ -18,6 +19,51 @@ void CommTrace::add_records(const std::string& host, std::span<const CommRecord>
       keep(from, record);
   }
   if (live_ || full()) close_ready();
+}
+
+void CommTrace::add_records(std::span<const HostRecords> blocks) {
+  // A live job goes on by single records: ranks go back, and steps close.
+  std::vector<SortedBlock> sorted(blocks.size());
+  if (!live_ && !condenser_ && open_.empty()) sorted = sort(blocks);
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    // A block before it may have begun operations, which its records may end.
+    if (!sorted[i].sorted || !open_.empty())
+      add_records(*blocks[i].host, blocks[i].records);
+    else
+      keep(std::move(sorted[i]));
+  }
+}
+
+std::vector<SortedBlock> CommTrace::sort(std::span<const HostRecords> blocks) {
+  std::unordered_map<std::string_view, uint32_t> index;
+  std::vector<std::vector<uint32_t>> hosts;  // in order of appearance: blocks
+  for (uint32_t i = 0; i < blocks.size(); ++i) {
+    if (blocks[i].host->empty()) continue;
+    const auto [at, fresh] = index.try_emplace(*blocks[i].host, static_cast<uint32_t>(hosts.size()));
+    if (fresh) hosts.emplace_back();
+    hosts[at->second].push_back(i);
+  }
+  std::vector<SortedBlock> out(blocks.size());
+  // Neighbours go to one thread: their ranks share lines of the processor's cache.
+  const size_t parts = std::min(hosts.size(), 4 * finished_.width());
+  finished_.parallel().run(parts, [&](size_t part) {
+    for (size_t h = part * hosts.size() / parts; h < (part + 1) * hosts.size() / parts; ++h)
+      sort_blocks(blocks, hosts[h], cluster_, open_, out);
+  });
+  return out;
+}
+
+void CommTrace::keep(SortedBlock block) {
+  taken_ += block.records;
+  first_ns_ = std::min(first_ns_, block.first_ns);
+  last_ns_ = std::max(last_ns_, block.last_ns);
+  for (SortedBlock::Run& run : block.runs) {
+    if (run.step <= closed_to_)
+      late_ += run.records.size();
+    else
+      held_.add(run.step, std::move(run.records));
+  }
+  if (full()) close_ready();
 }
 
 void CommTrace::keep(uint32_t host, const CommRecord& record) {

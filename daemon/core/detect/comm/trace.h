@@ -25,6 +25,7 @@
 #include "core/detect/comm/rank_progress.h"
 #include "core/detect/comm/record_requests.h"
 #include "core/detect/comm/result.h"
+#include "core/detect/comm/sorted_block.h"
 #include "core/detect/comm/step_summary.h"
 #include "core/detect/comm/steps.h"
 #include "model/comm.h"
@@ -41,6 +42,8 @@ class CommTrace {
 
   // `host` wrote the records; empty: unknown.
   void add_records(const std::string& host, std::span<const CommRecord> records);
+  // The same as one block after the other; sorts blocks of files in parallel.
+  void add_records(std::span<const HostRecords> blocks);
 
   // Adds summaries from another host. `streams`: all stream tables sent in its session.
   void add_summaries(const std::string& host, const HostVectors& reported,
@@ -75,6 +78,8 @@ class CommTrace {
 
  private:
   void keep(uint32_t host, const CommRecord& record);
+  std::vector<SortedBlock> sort(std::span<const HostRecords> blocks);
+  void keep(SortedBlock block);
   void buffer(int64_t step, const SortedRecord& record);
   void note_progress(uint32_t rank, int64_t step, int64_t begin_ns);
   bool goes_back(uint32_t rank, int64_t step, int64_t begin_ns) const {

@@ -207,6 +207,50 @@ BOOST_AUTO_TEST_CASE(the_answer_does_not_depend_on_how_many_steps_are_analysed_a
   BOOST_TEST(say(100) == one);
 }
 
+// Blocks of all hosts at once, as files give them, with what makes a block special.
+BOOST_AUTO_TEST_CASE(blocks_of_several_hosts_give_the_same_as_one_after_the_other) {
+  const plain::Layout layout{4, 4, 2, 4, 2, 8};
+  using Change = std::function<void(CommRecord&, uint32_t step, uint32_t host)>;
+  const std::map<std::string, Change> changes{
+      {"none", [](CommRecord&, uint32_t, uint32_t) {}},
+      {"an operation does not end",
+       [](CommRecord& r, uint32_t step, uint32_t host) {
+         if (step == 6 && host == 1 && r.seq % 5 == 0) r.end_ns = 0;
+       }},
+      {"a new communicator",
+       [](CommRecord& r, uint32_t step, uint32_t host) { r.comm += step >= 5 && host == 2 ? 7 : 0; }},
+      {"a rank of another host", [](CommRecord& r, uint32_t step, uint32_t) { r.rank ^= step == 4 ? 8 : 0; }},
+      {"unknown steps", [](CommRecord& r, uint32_t, uint32_t) { r.step = kCommUnknown; }},
+      {"steps that alternate", [](CommRecord& r, uint32_t step, uint32_t) { r.step = step + r.seq % 2; }},
+      {"a damaged record",
+       [](CommRecord& r, uint32_t, uint32_t) { r.end_ns -= r.seq == 3 ? r.end_ns / 2 : 0; }}};
+  for (const auto& [name, change] : changes) {
+    plain::Faults faults;
+    faults.work = [](uint32_t rank, uint32_t) { return rank == 9 ? 1.4 : 1.0; };
+    plain::Job plain(layout, {}, faults);
+    const JobFile job;
+    comm::CommTrace one(&job, false), all(&job, false);
+    for (uint32_t s = 0; s < 10; ++s) {
+      auto step = plain.step();
+      std::vector<std::string> hosts;
+      for (uint32_t h = 0; h < plain.hosts(); ++h) hosts.push_back("node-" + std::to_string(h));
+      std::vector<comm::HostRecords> blocks;
+      for (uint32_t h = 0; h < plain.hosts(); ++h) {
+        for (CommRecord& r : step[h]) change(r, s, h);
+        blocks.push_back({&hosts[h], step[h]});
+        one.add_records(hosts[h], step[h]);
+      }
+      all.add_records(blocks);
+    }
+    BOOST_TEST_CONTEXT(name) {
+      BOOST_TEST(words_of(comm::report_findings(all)) == words_of(comm::report_findings(one)));
+      BOOST_TEST(joined(all.drop_sentences()) == joined(one.drop_sentences()));
+      BOOST_TEST(all.records() == one.records());
+      BOOST_TEST(all.last_ns() == one.last_ns());
+    }
+  }
+}
+
 // A live job that runs some steps, and is restarted at an earlier step.
 struct StartedAgain {
   static constexpr plain::Layout kLayout{2, 4, 2, 4, 2, 4};

@@ -1,0 +1,40 @@
+// Sorts a block of one host's records into steps, ahead of the trace that takes them over. Blocks of several
+// hosts are sorted in parallel, because a host's ranks are its own. Only blocks with nothing new in them:
+// finished operations of known ranks and streams, in steps with a number. Pure.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/detect/comm/cluster.h"
+#include "core/detect/comm/hang.h"
+#include "core/detect/comm/step.h"
+
+namespace culprit::comm {
+
+// Records of a host; borrowed.
+struct HostRecords {
+  const std::string* host = nullptr;
+  std::span<const CommRecord> records;
+};
+
+struct SortedBlock {
+  struct Run {  // consecutive records of a step
+    int64_t step = 0;
+    std::vector<SortedRecord> records;
+  };
+  bool sorted = false;  // false: the block has something new, and the trace takes its records one by one
+  std::vector<Run> runs;
+  uint64_t records = 0;
+  int64_t first_ns = INT64_MAX, last_ns = 0;
+};
+
+// Sorts blocks of one host, `of` by index, up to the first one with something new. Notes the operations in
+// `cluster` and `open`; taking the records again changes nothing there. One thread per host, while no thread
+// adds to either.
+void sort_blocks(std::span<const HostRecords> blocks, std::span<const uint32_t> of, Cluster& cluster,
+                 OpenOperations& open, std::vector<SortedBlock>& out);
+
+}  // namespace culprit::comm
