@@ -1,15 +1,14 @@
 #include "app/offline/comm_reading.h"
 
 #include <algorithm>
-#include <atomic>
-#include <future>
+#include <memory>
 #include <new>
 #include <set>
-#include <system_error>
 #include <tuple>
 #include <utility>
 
 #include "app/offline/open_files.h"
+#include "app/offline/thread_pool.h"
 #include "ingest/comm_file.h"
 
 namespace culprit::app {
@@ -17,8 +16,9 @@ namespace {
 
 // Records read from a file at a time: 128 KB, a step of some of a host's ranks.
 constexpr size_t kBlock = 2048;
-// Blocks per round: one thread reads them while another feeds the previous round to the engine; 32 MB.
-constexpr size_t kBlocks = 256;
+// Blocks per round: one thread reads them while another feeds the previous round to the engine; 4 MB, which
+// stay in the processor's cache.
+constexpr size_t kBlocks = 32;
 
 struct CommInput {
   const ingest::SourceFile* file = nullptr;
@@ -129,57 +129,32 @@ class CommReader {
 
 }  // namespace
 
-comm::Parallel threads_of(unsigned threads) {
-  comm::Parallel out;
-  if (threads <= 1) return out;
-  out.width = threads;
-  out.run = [threads](size_t n, const comm::Parallel::Work& work) {
-    std::atomic<size_t> next{0};
-    const auto some = [&] {
-      for (size_t i = next++; i < n; i = next++) work(i);
-    };
-    std::vector<std::future<void>> others;
-    try {
-      for (size_t i = 1; i < std::min<size_t>(n, threads); ++i)
-        others.push_back(std::async(std::launch::async, some));
-    } catch (const std::system_error&) {  // no more threads available: the existing ones do the work
-    }
-    some();
-    for (std::future<void>& other : others) other.get();  // rethrows an exception of the thread
-  };
-  return out;
-}
-
 std::vector<Problem> read_comm(const std::vector<ingest::SourceFile>& files, core::Engine& engine,
                                ReadProgress& progress, unsigned threads) {
   std::vector<Problem> problems;
   if (files.empty()) return problems;
   CommReader reader(files, progress);
-  auto policy = threads > 1 ? std::launch::async : std::launch::deferred;
   Round rounds[2];
-  size_t turn = 0;
-  const auto read = [&](size_t i) {
-    const auto next = [&, i] { reader.next(rounds[i]); };
-    try {
-      return std::async(policy, next);
-    } catch (const std::system_error&) {  // no thread available: this one reads
-      policy = std::launch::deferred;
-      return std::async(policy, next);
-    }
+  TaskThread ahead;
+  const auto read = [&](Round& round) {
+    if (threads > 1)
+      ahead.start([&] { reader.next(round); });
+    else
+      reader.next(round);
   };
-  auto coming = read(0);
+  size_t turn = 0;
+  read(rounds[0]);
   for (bool ended = false; !ended; turn = 1 - turn) {
-    coming.get();
+    ahead.wait();
     Round& round = rounds[turn];
     ended = round.ended;
-    if (!ended) coming = read(1 - turn);
+    if (!ended) read(rounds[1 - turn]);
     std::move(round.problems.begin(), round.problems.end(), std::back_inserter(problems));
-    for (size_t i = 0; i < round.used; ++i) {
-      core::Input input = core::CommInput{round.blocks[i].host, round.blocks[i].records};
-      engine.step({&input, 1}, kNoTime);
-    }
-    core::Input read_so_far = core::NonLogRead{std::exchange(round.bytes, 0), 0};
-    engine.step({&read_so_far, 1}, kNoTime);
+    std::vector<core::Input> inputs;
+    for (size_t i = 0; i < round.used; ++i)
+      inputs.emplace_back(core::CommInput{round.blocks[i].host, round.blocks[i].records});
+    inputs.emplace_back(core::NonLogRead{std::exchange(round.bytes, 0), 0});
+    engine.step(inputs, kNoTime);
   }
   return problems;
 }

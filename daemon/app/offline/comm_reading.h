@@ -10,9 +10,6 @@
 
 namespace culprit::app {
 
-// Runs an engine's analysis on threads that are created for each call.
-comm::Parallel threads_of(unsigned threads);
-
 // Reads all files or until progress.stop. Returns reading problems.
 std::vector<Problem> read_comm(const std::vector<ingest::SourceFile>& files, core::Engine& engine,
                                ReadProgress& progress, unsigned threads);

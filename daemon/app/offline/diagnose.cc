@@ -16,6 +16,7 @@
 #include "app/offline/flights.h"
 #include "app/offline/job_split.h"
 #include "app/offline/metric_reading.h"
+#include "app/offline/thread_pool.h"
 #include "base/limits.h"
 #include "base/text.h"
 #include "core/logs/placement.h"
@@ -433,7 +434,8 @@ Result<Diagnosed> diagnose(const DiagnoseOptions& options, ReadProgress& progres
   auto built = gather_pool(options, rules, progress);
   if (!built) return tl::unexpected(built.error());
   core::EngineOptions engine_options{files->job, std::move(built->pool), options.steps, rules};
-  engine_options.parallel = threads_of(options.threads);
+  ThreadPool pool(options.threads);
+  engine_options.parallel = pool.parallel();
   core::Engine engine(std::move(engine_options));
   std::vector<Problem> problems = read_logs(files->logs, {options.parse, options.threads}, engine, progress);
   append(problems, read_flights(files->flights, options.threads, engine, progress));
