@@ -342,14 +342,9 @@ struct GroupTimes {
   float least = 0, middle = 0, most = 0;
 };
 
-GroupTimes times_of(const Step& step, uint32_t comm, const std::vector<uint32_t>& ranks) {
+GroupTimes times_of(const std::vector<float>& self_ms, uint32_t comm, const std::vector<uint32_t>& ranks) {
   std::vector<float> self;
-  for (const uint32_t i : ranks) {
-    float ms = 0;
-    for (uint32_t k = step.begin[i]; k < step.begin[i + 1]; ++k)
-      if (!std::isnan(step.ops[k].gap_ms)) ms += step.ops[k].gap_ms;
-    self.push_back(ms);
-  }
+  for (const uint32_t i : ranks) self.push_back(self_ms[i]);
   const auto [least, most] = std::minmax_element(self.begin(), self.end());
   GroupTimes out{comm, *least, 0, *most};
   out.middle = lower_median(self);
@@ -357,11 +352,12 @@ GroupTimes times_of(const Step& step, uint32_t comm, const std::vector<uint32_t>
 }
 
 // Whether some group differs from the others as a whole. Notes the slowest such group in the result.
-bool groups_differ(Step& step, const Groups& groups) {
+// `self_ms`: by index into Step::ranks.
+bool groups_differ(Step& step, const std::vector<float>& self_ms, const Groups& groups) {
   std::vector<GroupTimes> times;
   for (const auto& [comm, list] : groups) {
     if (list.size() < 2) return false;
-    times.push_back(times_of(step, comm, list));
+    times.push_back(times_of(self_ms, comm, list));
   }
   std::ranges::sort(times, {}, &GroupTimes::middle);
   const GroupTimes &usual = times[(times.size() - 1) / 2], &slowest = times.back();
@@ -373,19 +369,17 @@ bool groups_differ(Step& step, const Groups& groups) {
 
 // Stages whose sends are not recorded have the same operations. Their reductions distinguish them: if all
 // ranks of one group, on several hosts, are slower than those of another, their work differs. Then only ranks
-// of one group are peers.
-void split_by_group(const Cluster& cluster, Step& step, size_t role,
-                    std::vector<std::vector<uint32_t>>& members) {
-  for (const auto& [shape, groups] : groups_of(cluster, step, members[role])) {
-    if (!groups_differ(step, groups)) continue;
-    members[role].clear();
-    for (const auto& [comm, list] : groups)
-      if (members[role].empty())
-        members[role] = list;
-      else
-        members.push_back(list);
-    return;
+// of one group are peers. Returns the parts of the role: one or more.
+std::vector<std::vector<uint32_t>> split_by_group(const Cluster& cluster, Step& step,
+                                                  const std::vector<float>& self_ms,
+                                                  std::vector<uint32_t> role) {
+  for (const auto& [shape, groups] : groups_of(cluster, step, role)) {
+    if (!groups_differ(step, self_ms, groups)) continue;
+    std::vector<std::vector<uint32_t>> out;
+    for (const auto& [comm, list] : groups) out.push_back(list);
+    return out;
   }
+  return {std::move(role)};
 }
 
 }  // namespace
@@ -400,6 +394,7 @@ void compare_peers(const Cluster& cluster, Step& step) {
   std::vector<std::vector<uint32_t>> members;
   std::vector<bool> seen;
   std::vector<uint64_t> kinds;
+  std::vector<float> self_ms(step.ranks.size(), 0);
   for (uint32_t i = 0; i < step.ranks.size(); ++i) {
     const uint32_t rank = step.ranks[i];
     // The set of its kinds of operations. A lost record changes their number and not the set.
@@ -412,6 +407,7 @@ void compare_peers(const Cluster& cluster, Step& step) {
       const size_t at = op.slot * kCommOps + static_cast<size_t>(op.op);
       if (!seen[at]) kinds.push_back(side_kind(cluster, rank, op));
       seen[at] = true;
+      if (!std::isnan(op.gap_ms)) self_ms[i] += op.gap_ms;
     }
     std::sort(kinds.begin(), kinds.end());
     kinds.erase(std::unique(kinds.begin(), kinds.end()), kinds.end());
@@ -420,7 +416,12 @@ void compare_peers(const Cluster& cluster, Step& step) {
     if (fresh) members.emplace_back();
     members[*at].push_back(i);
   }
-  for (size_t r = 0; r < members.size(); ++r) split_by_group(cluster, step, r, members);
+  for (size_t r = 0; r < members.size(); ++r) {
+    auto parts = split_by_group(cluster, step, self_ms, std::move(members[r]));
+    members[r] = std::move(parts[0]);
+    members.insert(members.end(), std::make_move_iterator(parts.begin() + 1),
+                   std::make_move_iterator(parts.end()));
+  }
   for (uint32_t r = 0; r < members.size(); ++r) {
     Role role(cluster, step, std::move(members[r]));
     role.compare(r);
