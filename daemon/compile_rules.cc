@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <fstream>
 #include <iterator>
+#include <string>
 
 #include "core/rules/library.h"
 #include "core/rules/library_tables.h"
@@ -35,7 +36,9 @@ std::string source_of(std::span<const RuleText> files, const std::string& tables
          "std::string_view library_tables() { return {culprit_rule_tables, culprit_rule_tables_end}; }\n\n"
          "std::span<const LibraryFile> library() {\n  static constexpr LibraryFile kFiles[] = {\n";
   for (const RuleText& file : files)
-    out += "    {\"" + file.file + "\",\n     R\"lua(" + file.text + ")lua\"},\n";
+    out += "    {\"" + file.file + "\",\n     {R\"lua(" + file.text +
+           ")lua\", " +  // clang counts no long text
+           std::to_string(file.text.size()) + "}},\n";
   return out + "  };\n  return kFiles;\n}\n\n}  // namespace culprit::rules\n";
 }
 
