@@ -31,14 +31,14 @@ namespace culprit::core {
 
 struct EngineOptions {
   JobFile job;
-  detect::Pool pool;                                // jobs == 0: no history
-  detect::Steps steps;                              // all, except in experiments
+  detect::Pool pool = {};                           // jobs == 0: no history
+  detect::Steps steps = {};                         // all, except in experiments
   std::shared_ptr<rules::Ruleset> rules = nullptr;  // null: none
   rules::FunctionWatch* watch = nullptr;            // borrowed; called around each call of a rule's function
-  std::vector<std::string> quarantined;  // ids of rules that are not evaluated, and reported as problems
-  bool live = false;                     // step() emits findings at once; otherwise only report() has them
-  detect::StallOptions hang = {};        // for reports with a time
-  comm::Parallel parallel = {};          // for parallel work; the report does not depend on it
+  std::vector<std::string> quarantined = {};  // ids of rules that are not evaluated, reported as problems
+  bool live = false;               // step() emits findings at once; otherwise only report() has them
+  detect::StallOptions hang = {};  // for reports with a time
+  comm::Parallel parallel = {};    // for parallel work; the report does not depend on it
 };
 
 // Sources are numbered from 0 in the order of their SourceOpened.

@@ -41,6 +41,8 @@ template <class... F>
 struct Overloaded : F... {
   using F::operator()...;
 };
+template <class... F>
+Overloaded(F...) -> Overloaded<F...>;  // clang 16 deduces no aggregates
 
 // An optional number.
 void put(PackedWriter& out, const std::optional<uint32_t>& value) {
