@@ -1,26 +1,47 @@
-// ActivityBins (job_log.h): lines of one writer over time.
-#include <algorithm>
+#include "core/logs/activity.h"
 
-#include "core/logs/job_log.h"
+#include <algorithm>
+#include <utility>
 
 namespace culprit::logs {
 
+void BinCounts::put(size_t bin, uint32_t count) {
+  for (size_t i = 0; i < width_; ++i) bytes_[bin * width_ + i] = static_cast<uint8_t>(count >> (8 * i));
+}
+
+void BinCounts::add(size_t bin, uint32_t n) {
+  if (n == 0) return;
+  if (width_ == 1 && bin < bytes_.size() && n <= 255u - bytes_[bin]) {
+    bytes_[bin] = static_cast<uint8_t>(bytes_[bin] + n);
+    return;
+  }
+  const uint32_t count = n + (bin < size() ? (*this)[bin] : 0);
+  uint8_t width = width_;
+  while (width < sizeof count && (count >> (8 * width)) != 0) width *= 2;
+  if (width > width_) {
+    const BinCounts before = *this;
+    width_ = width;
+    bytes_.assign(before.size() * width, 0);
+    for (size_t i = 0; i < before.size(); ++i) put(i, before[i]);
+  }
+  if (bin >= size()) bytes_.resize((bin + 1) * width_);
+  put(bin, count);
+}
+
 void ActivityBins::add(TimeNs time, uint32_t n) {
   if (time == kNoTime) return;
-  if (counts.empty()) counts.assign(bins, 0), origin_ns = time, width_ns = kNsPerSecond;
+  if (origin_ns == kNoTime) origin_ns = time, width_ns = kNsPerSecond;
   while (time < origin_ns || time >= origin_ns + width_ns * static_cast<TimeNs>(bins)) {
-    const bool left = time < origin_ns;  // extends the range towards the time
-    if (left) {
-      origin_ns -= width_ns * static_cast<TimeNs>(bins);
-      for (size_t i = bins; i-- > bins / 2;) counts[i] = counts[2 * i - bins] + counts[2 * i + 1 - bins];
-      std::fill(counts.begin(), counts.begin() + bins / 2, 0);
-    } else {
-      for (size_t i = 0; i < bins / 2; ++i) counts[i] = counts[2 * i] + counts[2 * i + 1];
-      std::fill(counts.begin() + bins / 2, counts.end(), 0);
-    }
+    // Extends the range towards the time.
+    const bool left = time < origin_ns;
+    if (left) origin_ns -= width_ns * static_cast<TimeNs>(bins);
+    const size_t first = left ? bins / 2 : 0;
+    BinCounts joined;
+    for (size_t i = 0; i < counts.size(); ++i) joined.add(first + i / 2, counts[i]);
+    counts = std::move(joined);
     width_ns *= 2;
   }
-  counts[static_cast<size_t>((time - origin_ns) / width_ns)] += n;
+  counts.add(static_cast<size_t>((time - origin_ns) / width_ns), n);
 }
 
 double ActivityBins::between(TimeNs from, TimeNs to) const {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/flat_map.h"
+#include "core/logs/activity.h"
 #include "core/logs/batch.h"
 #include "core/logs/drops.h"
 #include "core/logs/iterations.h"
@@ -89,15 +90,6 @@ struct RuleLine {
   std::vector<std::string> holes;      // in the order of the rule's holes
   std::string about;                   // the host in a launcher's list; empty: the writer's host
   std::optional<uint32_t> about_rank;  // the rank of this entry in a launcher's list
-};
-
-// Lines of one writer over time, in bins that double in width as the job grows.
-struct ActivityBins {
-  size_t bins = 256;  // a power of two
-  TimeNs origin_ns = kNoTime, width_ns = 0;
-  std::vector<uint32_t> counts;
-  void add(TimeNs time, uint32_t n);
-  double between(TimeNs from, TimeNs to) const;  // lines, if evenly distributed within bins
 };
 
 class JobLog {

@@ -36,7 +36,7 @@ void Course::add(double value, const NumberLine& line) {
   ++finite;
   best = std::min(best, value);
   if (last.size() == kLast) last.erase(last.begin());
-  last.push_back({line.place, line.iteration, value, std::string()});
+  last.push_back({line.place, line.iteration, value});
 }
 
 bool Numbers::read_values(uint32_t form, std::string_view message, LineValues& values) {
@@ -82,7 +82,7 @@ bool Numbers::follow(WriterNumbers& w, const LineValues& values, const NumberLin
     notable |= w.starved > 0;
     w.starved = 0;
   }
-  w.newest = {line.place, line.iteration, 0, {}};
+  w.newest = {line.place, line.iteration, 0};
   return notable;
 }
 

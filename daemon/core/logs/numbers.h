@@ -19,10 +19,12 @@
 namespace culprit::logs {
 
 // A line with a number, and its iteration; -1: the line has none.
-struct NumberLine {
+struct NumberPlace {
   LogPlace place;
   int64_t iteration = -1;
   double value = 0;
+};
+struct NumberLine : NumberPlace {
   std::string text;  // for lines that are evidence
 };
 
@@ -32,8 +34,8 @@ struct Course {
 
   uint64_t finite = 0;  // number of values before the current run of NaN or infinity
   double best = std::numeric_limits<double>::infinity();  // the lowest of these values
-  std::vector<NumberLine> last;  // the latest of these values, newest last; at most kLast
-  uint64_t lost = 0;             // consecutive values, up to the last one, that are not finite
+  std::vector<NumberPlace> last;  // the latest of these values, newest last; at most kLast
+  uint64_t lost = 0;              // consecutive values, up to the last one, that are not finite
   NumberLine first_lost;
 
   void add(double value, const NumberLine& line);
@@ -54,7 +56,7 @@ struct WriterNumbers {
   std::optional<double> rate;               // the last one
   uint32_t rates = 0;
   std::optional<RateJump> jump;  // the last one before values stopped being finite
-  NumberLine newest;             // the last line with a number
+  NumberPlace newest;            // the last line with a number
 };
 
 class Numbers {

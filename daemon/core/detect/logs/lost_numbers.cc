@@ -12,6 +12,7 @@ namespace {
 
 using logs::Course;
 using logs::NumberLine;
+using logs::NumberPlace;
 using logs::WriterNumbers;
 
 // Number of consecutive lines that make a spell certain: one may be a skipped step, two may be neighbours.
@@ -60,7 +61,7 @@ class Search {
   }
 
  private:
-  int64_t iteration_of(const NumberLine& line) const {
+  int64_t iteration_of(const NumberPlace& line) const {
     if (line.iteration >= 0) return line.iteration;
     return log_.iterations().iteration_at(line.place.time_ns, line.place.source, line.place.line);
   }
@@ -79,12 +80,12 @@ class Search {
   // Whether another writer has finite values after this writer's last line: then the job recovered, or the
   // number does not belong to the job.
   bool is_contradicted(const Spell& s) const {
-    const NumberLine& end = s.of->newest;
+    const NumberPlace& end = s.of->newest;
     for (const WriterNumbers& w : log_.numbers().writers()) {
       const Course& other = s.what == What::kNorm ? w.norm : w.loss;
       if (&w == s.of || other.lost > 0 || other.last.empty()) continue;
       if (s.finite == 0) return true;
-      const NumberLine& last = other.last.back();
+      const NumberPlace& last = other.last.back();
       const bool timed = last.place.time_ns != kNoTime && end.place.time_ns != kNoTime;
       if (timed ? last.place.time_ns > end.place.time_ns : iteration_of(last) > iteration_of(end))
         return true;
@@ -123,10 +124,10 @@ class Search {
   }
 
   static std::string_view name(What what) { return what == What::kNorm ? "gradient norm" : "loss"; }
-  static std::string_view state(const NumberLine& line) {
+  static std::string_view state(const NumberPlace& line) {
     return std::isnan(line.value) ? "NaN" : "infinite";
   }
-  std::string at(const NumberLine& line) const {
+  std::string at(const NumberPlace& line) const {
     const int64_t iteration = iteration_of(line);
     return iteration < 0 ? "" : fmt::format(" at iteration {}", iteration);
   }
@@ -160,7 +161,7 @@ class Search {
                         : fmt::format("the {} was {} first, at iteration {}", name(first.what),
                                       state(*first.first), first.iteration));
     if (lead.what == What::kScale || course.last.empty()) return;
-    const NumberLine& last = course.last.back();
+    const NumberPlace& last = course.last.back();
     if (last.value > kLossRose * course.best && course.best > 0)
       why.push_back(fmt::format("the {} rose before: from {:.4g} at best to {:.4g}{}", name(lead.what),
                                 course.best, last.value, at(last)));
