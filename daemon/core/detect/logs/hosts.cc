@@ -9,6 +9,8 @@
 #include <map>
 #include <set>
 
+#include "base/flat_map.h"
+#include "base/hash.h"
 #include "base/text.h"
 #include "core/detect/logs/analysis.h"
 
@@ -29,25 +31,6 @@ constexpr double kAbsentWeight = 1.5;
 
 bool is_name(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
-}
-
-// The hosts that a text names by a known name.
-std::set<uint32_t> named_in(const View& view, std::string_view text) {
-  std::set<uint32_t> out;
-  for (size_t i = 0; i < text.size();) {
-    if (!is_name(text[i])) {
-      ++i;
-      continue;
-    }
-    size_t end = i;
-    while (end < text.size() && (is_name(text[end]) || text[end] == '.')) ++end;
-    std::string_view token = text.substr(i, end - i);
-    while (!token.empty() && token.back() == '.') token.remove_suffix(1);
-    const uint32_t host = view.host_named(token);
-    if (host != kNowhere) out.insert(host);
-    i = end;
-  }
-  return out;
 }
 
 std::set<uint32_t> ranks_in(std::string_view text) {
@@ -232,8 +215,34 @@ class HostScorer {
     return false;
   }
 
+  // View::host_named. The lines of a job repeat their words.
+  uint32_t host_named(std::string_view word) const {
+    const auto [host, fresh] = host_of_word_.try_emplace(hash64(word), kNowhere);
+    if (fresh) *host = view_.host_named(word);
+    return *host;
+  }
+
+  // The hosts that a text names by a known name.
+  std::set<uint32_t> named_in(std::string_view text) const {
+    std::set<uint32_t> out;
+    for (size_t i = 0; i < text.size();) {
+      if (!is_name(text[i])) {
+        ++i;
+        continue;
+      }
+      size_t end = i;
+      while (end < text.size() && (is_name(text[end]) || text[end] == '.')) ++end;
+      std::string_view token = text.substr(i, end - i);
+      while (!token.empty() && token.back() == '.') token.remove_suffix(1);
+      const uint32_t host = host_named(token);
+      if (host != kNowhere) out.insert(host);
+      i = end;
+    }
+    return out;
+  }
+
   std::set<uint32_t> all_named(std::string_view text) const {
-    std::set<uint32_t> named = named_in(view_, text);
+    std::set<uint32_t> named = named_in(text);
     for (uint32_t rank : ranks_in(text))
       if (const auto at = host_of_rank_.find(rank); at != host_of_rank_.end()) named.insert(at->second);
     return named;
@@ -329,6 +338,7 @@ class HostScorer {
   std::vector<Tally> tally_;
   double harmless_ = 0;  // templates that indicate no failure
   std::map<uint32_t, uint32_t> host_of_rank_;
+  mutable FlatMap<uint32_t> host_of_word_{1024};
 };
 
 }  // namespace
