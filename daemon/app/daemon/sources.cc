@@ -37,7 +37,9 @@ struct Sources::TraceJob {
 struct Sources::Rings {
   std::unique_ptr<ingest::RingReader> reader;
   std::unique_ptr<io::Timer> timer;
-  bool busy = false;
+  std::unique_ptr<io::FolderWatch> watch;  // null: the folder is polled
+  std::string folder;
+  bool busy = false, watched = false, changed = false;
   TimeNs began_ns = kNoTime;           // monotonic
   std::unique_ptr<io::Worker> worker;  // destroyed first
 };
@@ -116,7 +118,7 @@ void Sources::start_rings() {
   rings_ = std::make_unique<Rings>();
   rings_->worker = std::move(*worker);
   ingest::RingOptions options;
-  options.folder = options_.config->trace.rings;
+  options.folder = rings_->folder = options_.config->trace.rings;
   options.allocate = options_.allocate;
   const std::string proc = options_.processes ? options_.processes->proc() : "/proc";
   options.job_of = [configured = trace_job_, proc](const ingest::RingOwner& owner) {
@@ -126,7 +128,22 @@ void Sources::start_rings() {
   };
   rings_->reader = std::make_unique<ingest::RingReader>(std::move(options), options_.known);
   rings_->timer = env_.timer([this] { ring_round(); });
+  if (auto watch = env_.folder_watch([this](const std::string&) { rings_changed(); }))
+    rings_->watch = std::move(*watch);
   ring_round();
+}
+
+// Open rings are read too often to need it.
+void Sources::rings_changed() {
+  CULPRIT_CHECK(owner_.here());
+  if (rings_->reader->stats().rings > 0) return;
+  rings_->changed = rings_->busy;
+  ring_round();
+}
+
+// After each round: another folder may have the path now.
+void Sources::watch_rings(bool local) {
+  rings_->watched = local && rings_->watch && rings_->watch->add(rings_->folder);
 }
 
 void Sources::ring_round() {
@@ -134,7 +151,7 @@ void Sources::ring_round() {
   if (rings_->busy || held_ || stopping_) return;
   rings_->busy = true;
   const ingest::RingReader::Round round{env_.now(io::Clock::kWall), env_.now(io::Clock::kMonotonic),
-                                        kRingRoundBytes};
+                                        kRingRoundBytes, rings_->watched};
   rings_->began_ns = round.now_mono;
   auto outcome = std::make_shared<ingest::RingReader::RingRead>();
   rings_->worker->submit(
@@ -146,8 +163,10 @@ void Sources::ring_round() {
           options_.take(std::move(outcome->batch));
         if (stopping_) return became_idle();
         if (held_) return;
+        watch_rings(outcome->local);
         const TimeNs now = env_.now(io::Clock::kMonotonic);
-        rings_->timer->start(outcome->more ? 0 : std::max<TimeNs>(kNsPerMs, outcome->next_ns - now));
+        const bool at_once = std::exchange(rings_->changed, false) || outcome->more;
+        rings_->timer->start(at_once ? 0 : std::max<TimeNs>(kNsPerMs, outcome->next_ns - now));
       });
 }
 

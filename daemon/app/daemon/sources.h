@@ -75,6 +75,8 @@ class Sources {
   void kernel_failed(const Error& error);
   void start_trace();
   void ring_round();
+  void rings_changed();
+  void watch_rings(bool local);
   void read_kernel();
   void became_idle();
   bool busy() const;

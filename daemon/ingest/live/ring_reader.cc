@@ -18,6 +18,7 @@
 
 #include "ingest/file.h"
 #include "ingest/live/ring_file.h"
+#include "ingest/live/safe_open.h"
 #include "ingest/live/trusted_path.h"
 #include "model/comm.h"
 
@@ -28,7 +29,7 @@ namespace {
 // writes some hundred records in as many ms. Idle rings are read five times a second. With many rings, which
 // one user may create, each is read less often: a read costs 3 us.
 constexpr TimeNs kBusyNs = 10 * kNsPerMs, kIdleNs = 200 * kNsPerMs, kIdleOneNs = 500 * kNsPerUs;
-// Interval without any ring: the start of a training process takes longer.
+// Interval without any ring and without a watch: the start of a training process takes longer.
 constexpr TimeNs kNoRingsNs = 500 * kNsPerMs;
 // Interval of checks of processes, and of the folder even without a hint.
 constexpr TimeNs kAliveNs = kNsPerSecond, kListNs = 5 * kNsPerSecond;
@@ -200,6 +201,7 @@ void RingReader::Impl::look_at_folder(const Round& round, RingRead* out) {
     return;
   }
   reported_folder_ = false;
+  out->local = rings_.empty() && is_local_file_system(folder.descriptor);
   // The time has the resolution of a kernel tick: a second listing follows a change.
   const timespec& changed = folder.status.st_mtim;
   if (changed.tv_sec != changed_.tv_sec || changed.tv_nsec != changed_.tv_nsec) listings_due_ = 2;
@@ -611,8 +613,9 @@ void RingReader::Impl::rest(Ring* ring, TimeNs now) {
 }
 
 void RingReader::Impl::finish(const Round& round, bool more, RingRead* out) {
-  // The folder is checked as often as an idle ring.
-  out->next_ns = round.now_mono + (rings_.empty() ? kNoRingsNs : kIdleNs);
+  // The folder is checked as often as an idle ring; without rings, a watch reports its changes.
+  const TimeNs without_rings = round.watched && listings_due_ == 0 ? kListNs : kNoRingsNs;
+  out->next_ns = round.now_mono + (rings_.empty() ? without_rings : kIdleNs);
   for (const auto& ring : rings_) {
     if (ring->broken && !ring->ended())
       discard(ring.get(), round, out);

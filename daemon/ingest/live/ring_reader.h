@@ -71,11 +71,13 @@ class RingReader {
   struct Round {
     TimeNs now = 0, now_mono = 0;  // wall clock for the pieces, monotonic for intervals
     size_t budget_bytes = 1 << 20;
+    bool watched = false;  // a change of the folder calls for a round at once
   };
   struct RingRead {
     PieceBatch batch;
     bool more = false;            // the budget is used up: call another round at once
     TimeNs next_ns = 0;           // monotonic: time of the next round
+    bool local = false;           // no ring, and the folder may be watched: no call for it can hang
     std::vector<Error> problems;  // each reported once, when it appears
   };
   RingRead round(const Round& round);

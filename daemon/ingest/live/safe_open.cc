@@ -157,12 +157,16 @@ bool SafeFolder::still_at(const std::string& path) const {
          now.st_ino == ours.st_ino;
 }
 
-bool SafeFolder::is_local(const std::string& below) const {
-  Descriptor folder;
+bool is_local_file_system(int descriptor) {
   struct statfs status;
-  if (open_below(below, kFolderFlags, folder) != 0 || ::fstatfs(folder.get(), &status) != 0) return false;
+  if (::fstatfs(descriptor, &status) != 0) return false;
   const auto type = static_cast<uint64_t>(status.f_type) & 0xffffffff;
   return std::find(kLocal.begin(), kLocal.end(), type) != kLocal.end();
+}
+
+bool SafeFolder::is_local(const std::string& below) const {
+  Descriptor folder;
+  return open_below(below, kFolderFlags, folder) == 0 && is_local_file_system(folder.get());
 }
 
 int SafeFolder::look(const std::string& below, Look& out) const {

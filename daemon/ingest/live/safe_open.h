@@ -49,6 +49,9 @@ struct Look {
   bool regular = false, linked = false;                // linked: it has a name
 };
 
+// Whether inotify reports all changes in an open folder: not on network file systems.
+bool is_local_file_system(int descriptor);
+
 class SafeFolder {
  public:
   struct Options {
@@ -65,7 +68,6 @@ class SafeFolder {
   bool is_open() const { return root_.is_open(); }
   // Whether `path` still leads to the open folder, and no untrusted user decides it.
   bool still_at(const std::string& path) const;
-  // Whether watches report all changes in it: not on network file systems.
   bool is_local(const std::string& below) const;
 
   // Paths are '/'-separated below the folder; "" is the folder itself. errno or 0.

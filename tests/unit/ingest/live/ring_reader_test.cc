@@ -505,6 +505,24 @@ BOOST_AUTO_TEST_CASE(a_folder_without_rings_is_looked_at_twice_a_second) {
   BOOST_TEST(host.round().next_ns - host.now == 500 * kNsPerMs);
 }
 
+BOOST_AUTO_TEST_CASE(a_watched_folder_without_rings_is_looked_at_when_it_changes) {
+  RingFolder folder;
+  RingHost host(folder.path());
+  BOOST_TEST(host.round().local);
+  RingReader::Round round{host.now, host.now, 1 << 20, true};
+  const auto wait = [&] { return host.reader->round(round).next_ns - round.now_mono; };
+  // The change may have the time of the first listing.
+  round.now_mono += kNsPerSecond;
+  (void)wait();
+  round.now_mono += kNsPerSecond;
+  BOOST_TEST(wait() == 5 * kNsPerSecond);
+  culprit_ring* ring = make_ring(folder.path(), 16);
+  round.now_mono += kNsPerSecond;
+  BOOST_TEST(wait() < kNsPerSecond);
+  BOOST_TEST(host.reader->stats().rings == 1u);
+  culprit_ring_close(ring);
+}
+
 BOOST_AUTO_TEST_CASE(idle_rings_are_looked_at_more_and_more_rarely) {
   RingFolder folder;
   RingHost host(folder.path());
