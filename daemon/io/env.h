@@ -35,6 +35,10 @@ class Worker {
   virtual ~Worker() = default;
   // `work` runs on the thread, in order; then `done` runs on the loop (may be empty).
   virtual void submit(std::function<void()> work, std::function<void()> done = {}) = 0;
+  // The same, but `done` waits until something else wakes the loop: a wake-up costs more than a short `done`.
+  virtual void submit_calmly(std::function<void()> work, std::function<void()> done) {
+    submit(std::move(work), std::move(done));
+  }
   virtual size_t queued() const = 0;  // not finished yet; any thread
   // Detaches the thread, so that a hung disk does not block the loop. Queued tasks are dropped, and no `done`
   // is called. Objects that the current task uses must outlive it: share them with its closure.

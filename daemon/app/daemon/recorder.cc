@@ -14,9 +14,12 @@ namespace {
 
 // Maximum loss of socket data after a kill. Five commits a second of a quiet host still compress well.
 constexpr TimeNs kCommitAfterNs = 200 * kNsPerMs;
-// If the last commit is this old, a batch is committed at once. A quiet log is read in rounds of 200 ms, and
-// a separate commit would wake both threads again. Slightly shorter than a round, since rounds vary.
+// If the last commit is this old, a batch is committed at once: a separate commit would wake both threads
+// again. Shorter than a round of a log, since rounds vary.
 constexpr TimeNs kCommitWithNs = 150 * kNsPerMs;
+// The credit of such a batch of a quiet host, committed at once, may return with the loop's next turn,
+// at the latest with the daemon's beat.
+constexpr uint64_t kCalmBytes = 256 << 10;
 // Interval of reports on a disk that stays full.
 constexpr TimeNs kTellDroppedNs = 3600 * kNsPerSecond;
 // Evidence around a diagnosis that is kept in preference, before and after it.
@@ -141,22 +144,24 @@ void Recorder::append_next() {
     committed_ns_ = mono;
   }
   options_.watch->started(SelfWatch::Part::kStore, mono, "a batch");
-  worker_->submit(
-      [this, batch = waiting_.front().batch, now, outcome, commits] {
-        outcome->appended = spool_->append(*batch, now);
-        // After a failed append no commit: it would fail too, and the problem is reported once.
-        if (commits && (outcome->appended || is_refused(outcome->appended))) commit_now(*outcome, now);
-      },
-      [this, outcome, commits] {
-        appending_ = nullptr;
-        if (finishing_) return;
-        // The batch is reported before its commit: callers count uncommitted batches.
-        appended(outcome->appended, outcome->committed.has_value());
-        if (outcome->committed)
-          committed(*outcome);
-        else if (commits)
-          committing_ = false;
-      });
+  const bool calm = commits && waiting_.front().batch->bytes() <= kCalmBytes;
+  auto work = [this, batch = waiting_.front().batch, now, outcome, commits] {
+    outcome->appended = spool_->append(*batch, now);
+    // After a failed append no commit: it would fail too, and the problem is reported once.
+    if (commits && (outcome->appended || is_refused(outcome->appended))) commit_now(*outcome, now);
+  };
+  auto done = [this, outcome, commits] {
+    appending_ = nullptr;
+    if (finishing_) return;
+    // The batch is reported before its commit: callers count uncommitted batches.
+    appended(outcome->appended, outcome->committed.has_value());
+    if (outcome->committed)
+      committed(*outcome);
+    else if (commits)
+      committing_ = false;
+  };
+  if (calm) return worker_->submit_calmly(std::move(work), std::move(done));
+  worker_->submit(std::move(work), std::move(done));
 }
 
 void Recorder::appended(const Status& status, bool with_commit) {

@@ -10,11 +10,13 @@
 
 namespace culprit::io {
 
-void Mailbox::post(std::function<void()> call) {
+void Mailbox::post(std::function<void()> call, Wake wake) {
   const std::lock_guard lock(mutex_);
   if (wake_ == nullptr) return;
   calls_.push_back(std::move(call));
-  if (calls_.size() == 1) uv_async_send(wake_);  // the same wake-up serves later calls
+  if (wake == Wake::kLater || woken_) return;  // a wake-up serves all calls
+  woken_ = true;
+  uv_async_send(wake_);
 }
 
 void Mailbox::open(uv_async_t* wake) {
@@ -31,6 +33,7 @@ void Mailbox::close() {
 
 std::vector<std::function<void()>> Mailbox::drain() {
   const std::lock_guard lock(mutex_);
+  woken_ = false;
   return std::exchange(calls_, {});
 }
 
@@ -44,15 +47,21 @@ class UvEnv final : public Env {
     std::signal(SIGPIPE, SIG_IGN);
     CULPRIT_CHECK(uv_loop_init(&loop_.uv) == 0);
     CULPRIT_CHECK(uv_async_init(&loop_.uv, &wake_, [](uv_async_t* handle) {
-                    for (auto& call : static_cast<Loop*>(handle->data)->mailbox->drain()) call();
+                    call_all(*static_cast<Loop*>(handle->data));
                   }) == 0);
     wake_.data = &loop_;
+    // Before each wait: calls that need no wake-up of their own.
+    CULPRIT_CHECK(uv_prepare_init(&loop_.uv, &turn_) == 0);
+    turn_.data = &loop_;
+    uv_prepare_start(&turn_, [](uv_prepare_t* handle) { call_all(*static_cast<Loop*>(handle->data)); });
+    uv_unref(reinterpret_cast<uv_handle_t*>(&turn_));
     loop_.mailbox->open(&wake_);
   }
 
   ~UvEnv() override {
     loop_.mailbox->close();
     uv_close(reinterpret_cast<uv_handle_t*>(&wake_), nullptr);
+    uv_close(reinterpret_cast<uv_handle_t*>(&turn_), nullptr);
     // Only close callbacks are left; a write in progress needs a second turn.
     for (int turn = 0; turn < 3; ++turn) uv_run(&loop_.uv, UV_RUN_NOWAIT);
     CULPRIT_CHECK(uv_loop_close(&loop_.uv) == 0);  // else an object of this Env still exists
@@ -95,8 +104,13 @@ class UvEnv final : public Env {
   }
 
  private:
+  static void call_all(Loop& loop) {
+    for (auto& call : loop.mailbox->drain()) call();
+  }
+
   Loop loop_;
   uv_async_t wake_;
+  uv_prepare_t turn_;
 };
 
 }  // namespace

@@ -19,8 +19,9 @@ namespace culprit::io {
 // Calls queued for the loop. Shared with the threads, so that a thread that outlives the Env finds it closed.
 class Mailbox {
  public:
-  // Any thread. Dropped once the mailbox is closed.
-  void post(std::function<void()> call);
+  // Any thread. Dropped once the mailbox is closed. kLater: the call waits for the loop's next turn.
+  enum class Wake : uint8_t { kNow, kLater };
+  void post(std::function<void()> call, Wake wake = Wake::kNow);
   void open(uv_async_t* wake);
   void close();
   std::vector<std::function<void()>> drain();
@@ -28,6 +29,7 @@ class Mailbox {
  private:
   std::mutex mutex_;
   std::vector<std::function<void()>> calls_;
+  bool woken_ = false;          // since the last drain()
   uv_async_t* wake_ = nullptr;  // null: closed
 };
 

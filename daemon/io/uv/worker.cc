@@ -15,6 +15,7 @@ namespace {
 
 struct Task {
   std::function<void()> work, done;
+  Mailbox::Wake wake = Mailbox::Wake::kNow;
 };
 
 // Shared by the owner and the thread: either may end first.
@@ -48,12 +49,14 @@ void run(const std::shared_ptr<Queue>& queue, const std::string& name) {
     lock.lock();
     if (queue->tasks.empty()) continue;  // abandoned
     std::function<void()> done = std::move(queue->tasks.front().done);
+    const Mailbox::Wake wake = queue->tasks.front().wake;
     queue->tasks.pop_front();
     if (!done) continue;
     lock.unlock();
-    queue->mailbox->post([queue, done = std::move(done)] {
+    auto call = [queue, done = std::move(done)] {
       if (queue->listening) done();
-    });
+    };
+    queue->mailbox->post(std::move(call), wake);
     lock.lock();
   }
 }
@@ -76,12 +79,10 @@ class ThreadWorker final : public Worker {
   }
 
   void submit(std::function<void()> work, std::function<void()> done) override {
-    {
-      const std::lock_guard lock(queue_->mutex);
-      if (queue_->ends) return;
-      queue_->tasks.push_back({std::move(work), std::move(done)});
-    }
-    queue_->wake.notify_one();  // the thread finds the mutex free
+    add({std::move(work), std::move(done), Mailbox::Wake::kNow});
+  }
+  void submit_calmly(std::function<void()> work, std::function<void()> done) override {
+    add({std::move(work), std::move(done), Mailbox::Wake::kLater});
   }
   size_t queued() const override {
     const std::lock_guard lock(queue_->mutex);
@@ -93,6 +94,14 @@ class ThreadWorker final : public Worker {
   }
 
  private:
+  void add(Task task) {
+    {
+      const std::lock_guard lock(queue_->mutex);
+      if (queue_->ends) return;
+      queue_->tasks.push_back(std::move(task));
+    }
+    queue_->wake.notify_one();  // the thread finds the mutex free
+  }
   void end() {
     std::deque<Task> dropped;  // destroyed without the lock, on the loop
     const std::lock_guard lock(queue_->mutex);

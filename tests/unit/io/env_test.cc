@@ -121,6 +121,30 @@ BOOST_AUTO_TEST_CASE(a_worker_works_in_order_on_its_thread_and_calls_back_on_the
   BOOST_TEST(worked == reported);
 }
 
+BOOST_AUTO_TEST_CASE(a_calm_call_waits_for_the_next_turn_of_the_loop_and_keeps_its_order) {
+  RealLoop loop;
+  auto worker = *loop.env->worker("w");
+  std::vector<int> order;
+  std::atomic<int> worked = 0;
+  worker->submit_calmly([&] { ++worked; }, [&] { order.push_back(1); });
+  worker->submit_calmly([&] { ++worked; }, [&] { order.push_back(2); });
+  auto turn = loop.env->timer([&] {
+    if (worked < 2) return;
+    if (order.size() == 2) loop.env->stop();
+  });
+  turn->start(kNsPerMs, kNsPerMs);
+  loop.run();
+  worker->submit_calmly([] {}, [&] { order.push_back(3); });
+  worker->submit([] {},
+                 [&] {
+                   order.push_back(4);
+                   loop.env->stop();
+                 });
+  turn->stop();
+  loop.run();  // the last call wakes the loop for both
+  BOOST_TEST(order == (std::vector<int>{1, 2, 3, 4}), boost::test_tools::per_element());
+}
+
 BOOST_AUTO_TEST_CASE(workers_do_not_wait_for_one_another) {
   RealLoop loop;
   std::latch gate(1);
