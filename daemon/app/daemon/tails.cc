@@ -13,9 +13,10 @@
 namespace culprit::app {
 namespace {
 
-// Pause between two rounds of a tailer: five rounds a second at most. A round wakes each thread, which costs
-// more than the lines of a quiet log. A line waits for half a pause on average; a diagnosis may take 200 ms.
-constexpr TimeNs kTailPauseNs = 200 * kNsPerMs;
+// Pause between two rounds of a tailer. A round wakes each thread, which costs more than a few hundred lines.
+// A line of a busy log waits for half a pause on average, and a diagnosis may take 200 ms. The first line
+// after a pause does not wait.
+constexpr TimeNs kTailPauseNs = 300 * kNsPerMs;
 // Precision of timers and hints: a round due within this time needs no timer.
 constexpr TimeNs kExactNs = 2 * kNsPerMs;
 // Bytes per round: small enough that the store and the engine find them in the CPU cache.

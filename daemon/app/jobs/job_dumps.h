@@ -20,8 +20,8 @@
 
 namespace culprit::app {
 
-// A file without new bytes for this time is quiet: five rounds of a tailer. A process writes a dump or a line
-// without such pauses.
+// A file without new bytes for this time is quiet: three rounds of a tailer. A process writes a dump or a
+// line without such pauses.
 constexpr TimeNs kQuiet = kNsPerSecond;
 
 class JobDumps {

@@ -15,8 +15,8 @@ namespace culprit::io {
 namespace {
 
 // After a report, further changes are collected for this long. A log with 1,000 lines a second then wakes the
-// loop five times a second, as often as it is read.
-constexpr TimeNs kGatherNs = 200 * kNsPerMs;
+// loop as often as it is read.
+constexpr TimeNs kGatherNs = 300 * kNsPerMs;
 // Reads per turn: enough for the kernel's queue of 16,384 events of 48 bytes.
 constexpr int kReadsInTurn = 16;
 
