@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <toml++/toml.h>
 #include <algorithm>
 
 #include "base/limits.h"
 #include "base/text.h"
+#include "model/toml.h"
 
 namespace culprit {
 namespace {

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <toml++/toml.h>
 #include <algorithm>
 #include <map>
 
@@ -8,6 +7,7 @@
 #include "app/config/values.h"
 #include "base/text.h"
 #include "core/rules/keys.h"
+#include "model/toml.h"
 
 namespace culprit::app {
 namespace {

@@ -109,6 +109,7 @@ class Skeleton {
     size_t from = exact_to_;
     exact_from_ = exact_to_ = ~size_t{0};
     for (size_t w = from / 64; w < words_; ++w) {
+      if (from >= 64 * (w + 1)) continue;
       uint64_t marks = kinds_[w].slash | kinds_[w].colon;
       if (from > 64 * w) marks &= ~uint64_t{0} << (from - 64 * w);
       while (marks != 0) {
