@@ -191,19 +191,18 @@ void Tails::hint(const std::string& folder) {
   }
 }
 
-// Starts a round as soon as the pause since the last one is over.
+// Starts a round as soon as the pause since the last one is over. By the timer: one notification reports
+// many folders, and one that missed the round would wait for the next.
 void Tails::look(Follow& follow) {
   CULPRIT_CHECK(owner_.here());
   follow.wanted = true;
   if (follow.busy || held_ || stopping_) return;
   const TimeNs now = env_.now(io::Clock::kMonotonic);
-  const TimeNs due = follow.began_ns == kNoTime ? now : follow.began_ns + kTailPauseNs;
-  if (due <= now + kExactNs)
-    begin_round(follow);
-  else if (follow.next_ns > due) {
-    follow.next_ns = due;
-    follow.timer->start(due - now);
-  }
+  TimeNs due = follow.began_ns == kNoTime ? now : follow.began_ns + kTailPauseNs;
+  if (due <= now + kExactNs) due = now;
+  if (follow.next_ns <= due && due > now) return;
+  follow.next_ns = due;
+  follow.timer->start(due - now);
 }
 
 void Tails::begin_round(Follow& follow) {

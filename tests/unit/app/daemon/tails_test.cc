@@ -37,6 +37,18 @@ struct HangingEnv : io::testing::FakeEnv {
     if (!real) return tl::unexpected(real.error());
     return std::make_unique<HungWorker>(*this, std::move(*real));
   }
+  struct Watch : io::FolderWatch {
+    Status add(const std::string&) override { return {}; }
+    void remove(const std::string&) override {}
+  };
+  Result<std::unique_ptr<io::FolderWatch>> folder_watch(
+      std::function<void(const std::string&)> call) override {
+    if (!watches) return FakeEnv::folder_watch(std::move(call));
+    changed = std::move(call);
+    return std::make_unique<Watch>();
+  }
+  bool watches = false;
+  std::function<void(const std::string&)> changed;
   bool hangs = false;
   int abandoned = 0;
   std::vector<std::function<void()>> stuck;
@@ -153,6 +165,19 @@ BOOST_AUTO_TEST_CASE(a_tailer_that_hangs_is_left_behind_and_what_it_had_is_read_
   BOOST_TEST(bench.tails->left_behind() == 0u);
   bench.pass(2 * kNsPerSecond);
   BOOST_TEST(bench.of("a") == "1 first\n2 more\n");
+}
+
+BOOST_AUTO_TEST_CASE(all_folders_of_a_notification_are_read_in_one_round) {
+  Bench bench;
+  bench.env.watches = true;
+  LogWatch all = bench.table("*");
+  bench.tails->start({all}, {});
+  bench.pass(3500 * kNsPerMs);  // the pause since the last round is over
+  for (const char* const folder : {"a", "b", "c"}) bench.write(folder, "2 second\n");
+  for (const char* const folder : {"a", "b", "c"}) bench.env.changed((bench.root / folder).string());
+  bench.env.advance(kNsPerMs);  // no second round is due by then
+  bench.env.run();
+  for (const char* const folder : {"a", "b", "c"}) BOOST_TEST(bench.of(folder) == "1 first\n2 second\n");
 }
 
 BOOST_AUTO_TEST_CASE(without_a_thread_it_is_reported_and_tried_again) {
