@@ -1,6 +1,6 @@
-// toml++ without undefined behaviour: job.toml is written by users. Version 3.3 takes for granted that a key
-// follows "[", also over a line's end, and reaches "unreachable" code for characters such as U+011B outside of
-// strings. Behind each such place stands code that reports an error.
+// toml++ without undefined behaviour, since users write job.toml. Version 3.3 takes for granted that a key
+// follows "[", also over a line's end, and has "unreachable" code that characters such as U+011B reach
+// outside of strings. Behind each such place stands code that reports an error.
 #pragma once
 
 #define TOML_ASSERT(condition) static_assert(true)

@@ -108,7 +108,8 @@ class HostScorer {
       if (h.last_iteration >= 0) ++telling, most = std::max(most, h.last_iteration);
     for (const Unit& h : view_.hosts) behind += h.last_iteration >= 0 && h.last_iteration < most;
     // At a cut or a kill, some hosts have merely not printed their last iteration yet.
-    const bool time_to_finish = a_.fate.last_ns - a_.fate.last_progress_ns > 2 * a_.fate.step_ns;
+    const bool timed = a_.fate.last_ns != kNoTime && a_.fate.last_progress_ns != kNoTime;
+    const bool time_to_finish = timed && a_.fate.last_ns - a_.fate.last_progress_ns > 2 * a_.fate.step_ns;
     if (telling < 3 || behind * 3 > telling || !time_to_finish) return;
     for (size_t h = 0; h < tally_.size(); ++h)
       if (view_.hosts[h].last_iteration >= 0 && view_.hosts[h].last_iteration < most)
