@@ -2,6 +2,8 @@
 // use to users.
 #include <fmt/format.h>
 
+#include <optional>
+
 #include "app/offline/stages.h"
 #include "base/text.h"
 #include "cli/reading.h"
@@ -18,23 +20,28 @@ struct BenchOptions {
   unsigned repetitions = 5;
 };
 
-int read_alone(BenchOptions& o) {
-  if (Status status = resolve(o.reading); !status) return complain(status.error().text), kUnable;
-  app::ReadProgress progress;
+// Nothing: the reason is on standard error.
+std::optional<app::JobFiles> files_of(BenchOptions& o, app::ReadProgress& progress) {
+  if (Status status = resolve(o.reading); !status) return complain(status.error().text), std::nullopt;
   auto files = app::collect_files(o.reading.diagnose.paths, o.reading.diagnose, progress);
-  if (!files) return complain(files.error().text), kUnable;
+  if (!files) return complain(files.error().text), std::nullopt;
+  return std::move(*files);
+}
+
+int read_alone(BenchOptions& o) {
+  app::ReadProgress progress;
+  const auto files = files_of(o, progress);
+  if (!files) return kUnable;
   const app::TextSize text = app::read_text(files->logs);
   return print(fmt::format("{} bytes, {} lines\n", text.bytes, text.lines)) ? kDone : kUnable;
 }
 
 // Matches rules only.
 int match_alone(BenchOptions& o) {
-  if (Status status = resolve(o.reading); !status) return complain(status.error().text), kUnable;
-  app::LoadedRules loaded;
-  if (!load_rules(o.choice, loaded)) return kUnable;
   app::ReadProgress progress;
-  auto files = app::collect_files(o.reading.diagnose.paths, o.reading.diagnose, progress);
-  if (!files) return complain(files.error().text), kUnable;
+  const auto files = files_of(o, progress);
+  app::LoadedRules loaded;
+  if (!files || !load_rules(o.choice, loaded)) return kUnable;
   const app::RuleScan scan = app::scan_rules(files->logs, *loaded.set);
   const bool reported =
       print(fmt::format("{} rules, {} bytes, {} lines looked at, {} matches\n", loaded.set->rules().size(),
@@ -44,10 +51,9 @@ int match_alone(BenchOptions& o) {
 
 // Reads, parses, masks and mines templates, without detectors and report.
 int mine_alone(BenchOptions& o) {
-  if (Status status = resolve(o.reading); !status) return complain(status.error().text), kUnable;
   app::ReadProgress progress;
-  auto files = app::collect_files(o.reading.diagnose.paths, o.reading.diagnose, progress);
-  if (!files) return complain(files.error().text), kUnable;
+  const auto files = files_of(o, progress);
+  if (!files) return kUnable;
   core::Engine engine({files->job, {}, {}});
   app::read_logs(files->logs, {o.reading.diagnose.parse, o.reading.diagnose.threads}, engine, progress);
   const logs::JobLog& log = engine.settled_log();
@@ -86,12 +92,10 @@ std::string stages_json(const app::StageCosts& costs) {
 
 // Each stage of a line by itself, compared with memchr.
 int stages(BenchOptions& o) {
-  if (Status status = resolve(o.reading); !status) return complain(status.error().text), kUnable;
-  app::LoadedRules loaded;
-  if (!load_rules(o.choice, loaded)) return kUnable;
   app::ReadProgress progress;
-  auto files = app::collect_files(o.reading.diagnose.paths, o.reading.diagnose, progress);
-  if (!files) return complain(files.error().text), kUnable;
+  const auto files = files_of(o, progress);
+  app::LoadedRules loaded;
+  if (!files || !load_rules(o.choice, loaded)) return kUnable;
   const app::StageCosts costs =
       app::measure_stages(*files, o.reading.diagnose.parse, loaded.set, o.repetitions);
   return print(o.choice.format == "json" ? stages_json(costs) : stages_text(costs)) ? kDone : kUnable;
