@@ -25,6 +25,8 @@ std::optional<app::JobFiles> files_of(BenchOptions& o, app::ReadProgress& progre
   if (Status status = resolve(o.reading); !status) return complain(status.error().text), std::nullopt;
   auto files = app::collect_files(o.reading.diagnose.paths, o.reading.diagnose, progress);
   if (!files) return complain(files.error().text), std::nullopt;
+  for (const Error& error : files->errors) complain(error.text);
+  if (!files->errors.empty()) return std::nullopt;
   return std::move(*files);
 }
 

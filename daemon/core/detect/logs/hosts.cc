@@ -6,11 +6,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <set>
+#include <string>
 
-#include "base/flat_map.h"
-#include "base/hash.h"
 #include "base/text.h"
 #include "core/detect/logs/analysis.h"
 
@@ -216,11 +216,11 @@ class HostScorer {
     return false;
   }
 
-  // View::host_named. The lines of a job repeat their words.
+  // View::host_named. The lines of a job repeat their words. Compared by text: a hash can be forged, and then
+  // an innocent host would be named.
   uint32_t host_named(std::string_view word) const {
-    const auto [host, fresh] = host_of_word_.try_emplace(hash64(word), kNowhere);
-    if (fresh) *host = view_.host_named(word);
-    return *host;
+    if (const auto known = host_of_word_.find(word); known != host_of_word_.end()) return known->second;
+    return host_of_word_.emplace(word, view_.host_named(word)).first->second;
   }
 
   // The hosts that a text names by a known name.
@@ -339,7 +339,7 @@ class HostScorer {
   std::vector<Tally> tally_;
   double harmless_ = 0;  // templates that indicate no failure
   std::map<uint32_t, uint32_t> host_of_rank_;
-  mutable FlatMap<uint32_t> host_of_word_{1024};
+  mutable std::map<std::string, uint32_t, std::less<>> host_of_word_;
 };
 
 }  // namespace
