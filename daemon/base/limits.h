@@ -85,6 +85,9 @@ constexpr size_t kLiveJobs = 64;
 constexpr size_t kLiveSources = 65'536;
 // Bytes of kernel messages kept for jobs that start later: driver messages minutes before a launch matter.
 constexpr size_t kKernelBacklogBytes = 1 << 20;
+// Faults and subjects of plugins' findings in one job: ten for each device of a thousand hosts. And bytes of
+// standing states kept for jobs that start later.
+constexpr size_t kPluginSubjects = 65'536;
 // Undelivered events of live jobs: a storm of rule matches must not fill the memory.
 constexpr size_t kLiveEvents = 4096;
 // A file of tokens: a token a line, for some thousand users.

@@ -90,6 +90,8 @@ struct Engine::Impl {
                    [this](const LoopEvent& event) { numbers.add(event); }}};
   LoopRanks loop_ranks;
   detect::RankExits exits;
+  PluginFindings plugins;
+  std::vector<Finding> urgent;  // findings of plugins for the effects of this step
   NonLogRead non_log;
   struct Speakers {
     std::set<uint32_t> users;
@@ -175,6 +177,10 @@ struct Engine::Impl {
       if (from == speakers.end() || from->second.others) continue;
       f.said_by.uids.assign(from->second.users.begin(), from->second.users.end());
     }
+  }
+  void ingest(FindingInput& input, TimeNs) {
+    auto found = plugins.add(std::move(input));
+    if (found && options.live) urgent.push_back(std::move(*found));
   }
   void ingest(RuleOverran& input, TimeNs) { rule_runs.overrun(input.rule); }
   void ingest(FlightInput& input, TimeNs) { flights.add(std::move(input.dump), problems); }
@@ -338,6 +344,7 @@ std::vector<Effect> Engine::step(std::span<Input> inputs, TimeNs now) {
     inputs = inputs.subspan(std::max<size_t>(1, comm));
   }
   std::vector<Effect> effects;
+  for (Finding& finding : std::exchange(impl_->urgent, {})) effects.emplace_back(std::move(finding));
   for (Finding& finding : impl_->rule_runs.find_new(impl_->log)) effects.emplace_back(std::move(finding));
   return effects;
 }
@@ -387,6 +394,9 @@ Report Engine::report(TimeNs now, const detect::Unheard& unheard) {
     }
   }
   std::vector<std::string> pending;
+  if (!impl_->plugins.empty())
+    std::ranges::move(impl_->plugins.findings(view, impl_->options.job),
+                      std::back_inserter(analysis.findings));
   if (rules::RuleRun* const run = impl_->rule_runs.in_time(); run && impl_->options.steps.shapes) {
     diagnose::Signs signs = diagnose::find_signs(view, analysis, *run);
     std::move(signs.findings.begin(), signs.findings.end(), std::back_inserter(analysis.findings));
@@ -400,6 +410,7 @@ Report Engine::report(TimeNs now, const detect::Unheard& unheard) {
   if (!impl_->flights.all().empty())
     std::ranges::move(impl_->add_flights(view, analysis, report), std::back_inserter(missing));
   join_stall(analysis.findings);
+  join_plugins(analysis.findings);
   impl_->judge_exits(view, analysis);
   detect::leave_out(unheard, analysis.findings);
   if (report.hang) detect::leave_out(unheard, *report.hang);

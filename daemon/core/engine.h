@@ -19,6 +19,7 @@
 #include "core/detect/logs/unheard.h"
 #include "core/logs/batch.h"
 #include "core/logs/line_parser.h"
+#include "core/plugin_findings.h"
 #include "core/rules/run.h"
 #include "model/comm.h"
 #include "model/finding.h"
@@ -91,7 +92,7 @@ struct TraceHeard {
 };
 using Input = std::variant<SourceOpened, LogInput, ProblemSeen, RuleOverran, detect::ProgressSeen,
                            detect::PhaseSeen, CommInput, CommCondensed, FlightInput, MetricInput, EventInput,
-                           NonLogRead, detect::RankExited, TraceHeard>;
+                           NonLogRead, detect::RankExited, TraceHeard, FindingInput>;
 
 // Output of a step: a rule of severity error or fatal fired.
 using Effect = std::variant<Finding>;

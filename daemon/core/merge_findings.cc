@@ -87,8 +87,8 @@ void put_slowness_behind(std::vector<Finding>& findings) {
     if (is_worse(f)) worst = std::max(worst, f.confidence);
   if (worst <= 0) return;
   for (Finding& f : findings) {
-    if (f.kind != FindingKind::kFault || f.detector != DetectorKind::kComm || f.symptom != Symptom::kSlowdown)
-      continue;
+    const bool measured = f.detector == DetectorKind::kComm || f.detector == DetectorKind::kPlugin;
+    if (f.kind != FindingKind::kFault || !measured || f.symptom != Symptom::kSlowdown) continue;
     f.general = true;
     f.confidence = std::min(f.confidence, worst);
   }

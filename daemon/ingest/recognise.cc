@@ -77,7 +77,7 @@ JsonLines count_json_lines(std::string_view head) {
     if (!trimmed(line).starts_with('{')) return;
     ++count.objects;
     const JsonHead object = read_json_head(line);
-    if (object.kind == "metric")
+    if (object.kind == "metric" || object.kind == "finding")
       ++count.metrics;
     else if (object.complete)
       ++count.other_kinds;

@@ -35,7 +35,8 @@ enum class DetectorKind : uint8_t {
   kComm,
   kFlight,
   kNumerics,
-  kStacks
+  kStacks,
+  kPlugin
 };
 std::string_view to_string(DetectorKind);  // "spatial", "cross-job", …; kNone: empty
 
@@ -52,7 +53,8 @@ struct FindingSubject {
 
 struct Finding {
   DetectorKind detector = DetectorKind::kNone;
-  std::string rule;  // id of its rule; empty: none
+  std::string plugin;  // kPlugin: its name
+  std::string rule;    // id of its rule; empty: none
   FindingKind kind = FindingKind::kSupport;
   FindingRole role = FindingRole::kRoot;
   std::vector<FindingSubject> subjects;  // empty: unknown

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/time.h"
@@ -21,7 +22,7 @@ namespace culprit {
 // (core/wire/inputs.h); a piece with bytes is one whole block; path "condensed/SESSION", in hex. kMark: how
 // far a source's evidence is condensed; without bytes, its place has the position; engines ignore marks.
 // kDump is a file that a process writes as a whole (a Flight Recorder dump) and that is parsed when it is
-// complete.
+// complete. kPlugin: findings of a plugin, lines of model/plugin_finding.h; path "plugin/NAME".
 enum class OriginKind : uint8_t {
   kFile = 0,
   kSocket = 1,
@@ -29,10 +30,21 @@ enum class OriginKind : uint8_t {
   kKernel = 3,
   kCondensed = 4,
   kMark = 5,
-  kDump = 6
+  kDump = 6,
+  kPlugin = 7
 };
-constexpr OriginKind kLastOriginKind = OriginKind::kDump;
+constexpr OriginKind kLastOriginKind = OriginKind::kPlugin;
 constexpr bool is_file(OriginKind kind) { return kind == OriginKind::kFile || kind == OriginKind::kDump; }
+constexpr std::string_view to_string(OriginKind kind) {
+  constexpr std::string_view kWords[] = {"file",      "socket", "ring", "kernel",
+                                         "condensed", "mark",   "dump", "plugin"};
+  return kWords[static_cast<size_t>(kind)];
+}
+
+// Lines about the host: every job on it gets them.
+constexpr bool is_of_host(OriginKind kind) {
+  return kind == OriginKind::kKernel || kind == OriginKind::kPlugin;
+}
 
 // A number that is unique in a state folder and never reused.
 using StreamId = uint32_t;
@@ -42,7 +54,7 @@ constexpr StreamId kNoStream = 0xffffffff;
 struct StreamInfo {
   StreamId id = kNoStream;
   OriginKind kind = OriginKind::kFile;
-  std::string job;                   // empty: of every job on the host (the kernel's messages)
+  std::string job;                   // empty: of every job on the host (is_of_host)
   std::string path;                  // as watched: `path` of evidence in formats.md section 9
   std::optional<uint32_t> uid, pid;  // of the writing process, as the kernel reports it; a file: its owner
   TimeNs opened_ns = kNoTime;        // wall clock

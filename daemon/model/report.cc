@@ -56,8 +56,9 @@ struct Words<NumericClass> {
 };
 template <>
 struct Words<DetectorKind> {
-  static constexpr std::array<std::string_view, 10> kTable{
-      "", "spatial", "temporal", "cross-job", "silence", "traceback", "comm", "flight", "numerics", "stacks"};
+  static constexpr std::array<std::string_view, 11> kTable{"",         "spatial",   "temporal", "cross-job",
+                                                           "silence",  "traceback", "comm",     "flight",
+                                                           "numerics", "stacks",    "plugin"};
 };
 template <>
 struct Words<Severity> {

@@ -94,7 +94,7 @@ Result<std::map<uint64_t, ArchivedLog>> ArchiveIndex::logs() {
 static StreamInfo stream_of(const Statement& row) {
   StreamInfo info;
   info.id = static_cast<StreamId>(row.integer(0));
-  info.kind = static_cast<OriginKind>(row.integer(1) & 3);
+  info.kind = static_cast<OriginKind>(row.integer(1) & 7);
   info.job = row.text(2);
   info.path = row.text(3);
   if (!row.null(4)) info.uid = static_cast<uint32_t>(row.integer(4));
@@ -310,11 +310,11 @@ Result<std::vector<HostStream>> ArchiveIndex::kept(const KeptQuery& query) {
       database_,
       "SELECT stream, streams.kind, job, path, uid, pid, opened_ns, boot_ns, size, first, ended, host, "
       "epoch, log FROM streams JOIN logs USING (log) WHERE logs.kind = ?1 AND (?2 = '' OR host = ?2) "
-      "AND (?3 = '' OR job = ?3 OR (job = '' AND streams.kind IN (?4, ?5))) AND (?6 = '' OR path = ?6) ORDER "
-      "BY host, log, stream");
+      "AND (?3 = '' OR job = ?3 OR (job = '' AND streams.kind IN (?4, ?5, ?7))) AND (?6 = '' OR path = ?6) "
+      "ORDER BY host, log, stream");
   get.bind(static_cast<int64_t>(query.kind)).bind(query.host).bind(query.job);
   get.bind(static_cast<int64_t>(OriginKind::kKernel)).bind(static_cast<int64_t>(OriginKind::kDump));
-  get.bind(query.path);
+  get.bind(query.path).bind(static_cast<int64_t>(OriginKind::kPlugin));
   while (get.row()) {
     HostStream& stream = found.emplace_back();
     StreamState& state = stream.kept.state;

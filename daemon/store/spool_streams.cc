@@ -37,7 +37,7 @@ std::vector<StreamState> SpoolStreams::appended() const {
 std::vector<KeptStream> SpoolStreams::kept_of(const std::string& job, const std::string& path) const {
   std::vector<KeptStream> found;
   for (const auto& [id, s] : streams_) {
-    const bool of_host = s.info.kind == OriginKind::kKernel || s.info.kind == OriginKind::kDump;
+    const bool of_host = is_of_host(s.info.kind) || s.info.kind == OriginKind::kDump;
     const bool of_job = s.info.job == job || (s.info.job.empty() && of_host);
     if (s.declared && of_job && (path.empty() || s.info.path == path)) found.push_back(kept(s));
   }

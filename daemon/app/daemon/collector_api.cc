@@ -13,8 +13,6 @@ namespace {
 
 double as_double(uint64_t n) { return static_cast<double>(n); }
 
-constexpr std::string_view kKindWords[] = {"file", "socket", "ring", "kernel", "condensed", "mark", "dump"};
-
 // As on the host itself, but the archive does not know how many files a log had.
 json proven_owner(const StreamInfo& info) {
   const bool by_peer = info.kind == OriginKind::kSocket || info.kind == OriginKind::kRing;
@@ -266,7 +264,7 @@ void CollectorApi::sources(const std::optional<std::string>& job, Answer answer)
             (*own)["items"].push_back({{"job", info.job.empty() ? json(nullptr) : json(info.job)},
                                        {"host", it->host},
                                        {"path", info.path},
-                                       {"kind", kKindWords[static_cast<size_t>(info.kind)]},
+                                       {"kind", to_string(info.kind)},
                                        {"bytes", it->kept.state.size},
                                        {"lost_bytes", it->kept.first_offset},
                                        {"lost_records", nullptr},

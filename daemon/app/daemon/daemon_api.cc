@@ -38,11 +38,6 @@ json row_json(const store::JobRow& row) {
           {"note", nullptr}};
 }
 
-std::string_view kind_word(OriginKind kind) {
-  constexpr std::string_view kWords[] = {"file", "socket", "ring", "kernel", "condensed", "mark", "dump"};
-  return kWords[static_cast<size_t>(kind)];
-}
-
 // The uid that alone gave all bytes of a source; null: unknown. The next file at a path may be another
 // user's, so a log that was rotated or rewritten has no known owner.
 json owner_of(const store::KeptStream& stream) {
@@ -616,7 +611,7 @@ void DaemonApi::sources(const std::optional<std::string>& job, Answer answer) {
           items.push_back({{"job", info.job.empty() ? json(nullptr) : json(info.job)},
                            {"host", parts_.config->host.name},
                            {"path", info.path},
-                           {"kind", kind_word(info.kind)},
+                           {"kind", to_string(info.kind)},
                            {"bytes", it->state.size},
                            {"lost_bytes", it->first_offset},
                            {"lost_records", nullptr},

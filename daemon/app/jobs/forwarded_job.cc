@@ -79,7 +79,7 @@ ForwardedJob::ForwardedJob(std::string id, const JobForwarderOptions& options, L
       session_(options.draw_session()),
       writer_(session_),
       sink_(writer_),
-      sources_(sink_, parsing) {
+      sources_(id_, sink_, parsing) {
   writer_->set_rules(options.rules.get());
 }
 
@@ -126,16 +126,16 @@ void ForwardedJob::keep_out(uint32_t user, const LiveStream& from, const Piece& 
   writer_->add(core::ProblemSeen{{"", std::nullopt, std::move(what)}}, last_ns);
 }
 
-void ForwardedJob::ingest_kernel(LiveStream& from, const Piece& piece, std::span<const KernelLine> lines,
-                                 TimeNs now) {
+void ForwardedJob::ingest_host_lines(LiveStream& from, const Piece& piece, std::span<const HostLine> lines,
+                                     TimeNs now) {
   KernelMark& mark = kernel[from.info.id];
   const uint64_t end = piece.offset + piece.bytes.size();
   if (end <= mark.reported) return;
   if (mark.reported <= piece.offset) {
-    sources_.ingest_kernel(from, lines, now);
+    sources_.ingest_host_lines(from, lines, now);
   } else {
     const std::string_view rest = std::string_view(piece.bytes).substr(mark.reported - piece.offset);
-    sources_.ingest_kernel(from, read_kernel(from, rest), now);
+    sources_.ingest_host_lines(from, read_host_lines(from, rest, mark.reported), now);
   }
   CULPRIT_CHECK(end >= mark.reported);
   mark.reported = end;

@@ -73,7 +73,7 @@ class ForwardedJob final : public RoutedJob {
   void ingest_trace(const LiveStream& from, TraceBatch& batch, const Piece& piece, TimeNs now) override;
   void keep_out(uint32_t user, const LiveStream& from, const Piece& piece) override;
   // A piece of the kernel log and its lines: the part that this job did not get before.
-  void ingest_kernel(LiveStream& from, const Piece& piece, std::span<const KernelLine> lines, TimeNs now);
+  void ingest_host_lines(LiveStream& from, const Piece& piece, std::span<const HostLine> lines, TimeNs now);
 
   // Adds the session's next block and, once the session is over, its end.
   void add_block(FlushParts& out, JobForwarderCounts& totals);

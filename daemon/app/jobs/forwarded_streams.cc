@@ -136,7 +136,7 @@ bool ForwardedStreams::full() const { return mark_bytes_ >= kMarkBytes; }
 std::map<std::string_view, std::vector<ForwardedStream*>> ForwardedStreams::moved() {
   std::map<std::string_view, std::vector<ForwardedStream*>> out;
   for (auto& [id, stream] : streams_) {
-    if (stream.live.info.kind == OriginKind::kKernel)
+    if (is_of_host(stream.live.info.kind))
       stream.moved = false;
     else if (stream.moved)
       out[job_of(stream.live)].push_back(&stream);

@@ -28,7 +28,7 @@ struct JobForwarder::Impl final : JobTable {
   JobForwarderCounts counts;
   ForwardedStreams streams;
   std::map<std::string, std::unique_ptr<ForwardedJob>> jobs;
-  KernelBacklog backlog;
+  HostBacklog backlog;
   std::vector<Piece> ends;  // of condensed streams, for the next flush
   SessionCounts of_ended;   // jobs
   bool hurry = false;
@@ -54,8 +54,8 @@ struct JobForwarder::Impl final : JobTable {
 
   void ingest_new(ForwardedStream& stream, const Piece& piece, uint64_t sequence, TimeNs at) {
     const OriginKind kind = stream.live.info.kind;
-    if (kind == OriginKind::kKernel) {
-      ingest_kernel(stream, piece, at);
+    if (is_of_host(kind)) {
+      ingest_host_lines(stream, piece, at);
     } else {
       stream.live.lines_before = stream.lines;
       router.route(stream.live, piece, at);
@@ -113,18 +113,17 @@ struct JobForwarder::Impl final : JobTable {
     job.last_ns = at;
     job.claim = claim;
     for (const auto& [stream, known_stream] : streams.all())
-      if (known_stream.live.info.kind == OriginKind::kKernel)
-        job.kernel[stream] = {known_stream.end, true, kNoStream};
-    backlog.replay(at, [&](StreamId stream, const KernelLine& line) {
+      if (is_of_host(known_stream.live.info.kind)) job.kernel[stream] = {known_stream.end, true, kNoStream};
+    backlog.replay(at, [&](StreamId stream, const HostLine& line) {
       if (const ForwardedStream* kernel = streams.find(stream))
-        job.sources().ingest_kernel(kernel->live, {&line, 1}, at);
+        job.sources().ingest_host_lines(kernel->live, {&line, 1}, at);
     });
     return &job;
   }
 
-  void ingest_kernel(ForwardedStream& stream, const Piece& piece, TimeNs at) {
-    std::vector<KernelLine> lines = read_kernel(stream.live, piece.bytes);
-    for (auto& [id, job] : jobs) job->ingest_kernel(stream.live, piece, lines, at);
+  void ingest_host_lines(ForwardedStream& stream, const Piece& piece, TimeNs at) {
+    std::vector<HostLine> lines = read_host_lines(stream.live, piece.bytes, piece.offset);
+    for (auto& [id, job] : jobs) job->ingest_host_lines(stream.live, piece, lines, at);
     backlog.keep(stream.live.info.id, std::move(lines));
   }
 

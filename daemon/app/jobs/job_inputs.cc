@@ -67,8 +67,38 @@ TraceBatch read_trace(LiveStream& stream, std::string_view bytes, uint64_t offse
   return out;
 }
 
-std::vector<KernelLine> read_kernel(LiveStream& stream, std::string_view bytes) {
-  std::vector<KernelLine> out;
+namespace {
+
+// Identifies the state that a finding raises or clears; empty: none.
+std::string state_of(const PluginFinding& f) {
+  if (f.state == PluginState::kHappened) return {};
+  return fmt::format("{} {} {} {} {}", f.plugin, f.id, f.host,
+                     f.device ? static_cast<int64_t>(*f.device) : -1, f.peer);
+}
+
+std::vector<HostLine> read_findings(std::string_view bytes, uint64_t offset) {
+  std::vector<HostLine> out;
+  // Pieces contain complete lines.
+  while (!bytes.empty()) {
+    const std::string_view line = bytes.substr(0, std::min(bytes.find('\n'), bytes.size() - 1) + 1);
+    HostLine& read = out.emplace_back(kNoTime, std::string(line), offset);
+    const auto parsed = ingest::parse_trace_line(trim(line));
+    if (parsed && parsed->finding) {
+      read.time_ns = parsed->time_ns;
+      read.state = state_of(*parsed->finding);
+      read.clears = parsed->finding->state == PluginState::kCleared;
+    }
+    offset += line.size();
+    bytes.remove_prefix(line.size());
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<HostLine> read_host_lines(LiveStream& stream, std::string_view bytes, uint64_t offset) {
+  if (stream.info.kind == OriginKind::kPlugin) return read_findings(bytes, offset);
+  std::vector<HostLine> out;
   // Pieces contain complete records.
   while (!bytes.empty()) {
     const std::string_view record = ingest::first_kernel_record(bytes);
@@ -289,16 +319,36 @@ void JobInputs::ingest_trace(const LiveStream& stream, TraceBatch& batch, TimeNs
   if (!batch.loop.empty()) hear(core::TraceHeard::Of::kLoop, stream, now);
   batch.loop.each([&](std::span<const MetricRow> rows) { step(core::MetricInput{rows}, now); },
                   [&](const LoopEvent& event) { step(core::EventInput{event}, now); });
+  feed_findings(stream, batch, now);
   if (batch.loop_lines > 0) step(core::NonLogRead{batch.loop_bytes, batch.loop_lines}, now);
 }
 
-void JobInputs::ingest_kernel(const LiveStream& stream, std::span<const KernelLine> lines, TimeNs now) {
+void JobInputs::ingest_host_lines(const LiveStream& stream, std::span<const HostLine> lines, TimeNs now) {
   if (lines.empty()) return;
+  if (stream.info.kind == OriginKind::kPlugin) return ingest_findings(stream, lines, now);
   JobSource* source = open(stream, Part::kLines, now);
   if (!source) return;
   std::string text;
-  for (const KernelLine& line : lines) text += line.text;
+  for (const HostLine& line : lines) text += line.text;
   source->feed.feed(text, taker(*source, now));
+}
+
+void JobInputs::ingest_findings(const LiveStream& stream, std::span<const HostLine> lines, TimeNs now) {
+  TraceBatch batch;
+  for (const HostLine& line : lines) read_trace_line(batch, trim(line.text), {line.offset, true});
+  feed_findings(stream, batch, now);
+}
+
+// A finding without a host is about this one; one with a job is not about others.
+void JobInputs::feed_findings(const LiveStream& stream, TraceBatch& batch, TimeNs now) {
+  for (core::FindingInput& input : batch.findings) {
+    if (!input.finding.job.empty() && input.finding.job != job_) continue;
+    if (input.finding.host.empty()) input.finding.host = parsing_.host;
+    if (input.finding.time_ns == kNoTime) input.finding.time_ns = now;
+    input.file = stream.info.path;
+    input.user = user_behind(stream.info, parsing_.uid);
+    step(std::move(input), now);
+  }
 }
 
 void JobInputs::ingest_ring(const LiveStream& stream, const Piece& piece, TimeNs now) {

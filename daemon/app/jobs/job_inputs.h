@@ -41,12 +41,17 @@ const std::string& job_of(const LiveStream& stream);
 // source's evidence. `trusted`: the peer may name hosts.
 TraceBatch read_trace(LiveStream& stream, std::string_view bytes, uint64_t offset, bool trusted);
 
-struct KernelLine {
+// A line about the whole host: a message of the kernel, or a finding of a plugin.
+struct HostLine {
   TimeNs time_ns = kNoTime;
   std::string text;  // with its newline
+  // Of a finding: its place in the source's evidence, and the state that it raises or clears.
+  uint64_t offset = 0;
+  std::string state = {};  // empty: none
+  bool clears = false;
 };
-// The same for records of the kernel log.
-std::vector<KernelLine> read_kernel(LiveStream& stream, std::string_view bytes);
+// The same for records of the kernel log, and for findings.
+std::vector<HostLine> read_host_lines(LiveStream& stream, std::string_view bytes, uint64_t offset);
 
 // The parser that all jobs share; it matches rules.
 struct LiveParsing {
@@ -85,8 +90,8 @@ class EngineSink : public LiveSink {
 // The sources of one job and their engine.
 class JobInputs {
  public:
-  JobInputs(LiveSink& sink, LiveParsing& parsing)
-      : sink_(sink), parsing_(parsing), dumps_(parsing.dump_bytes) {}
+  JobInputs(std::string job, LiveSink& sink, LiveParsing& parsing)
+      : job_(std::move(job)), sink_(sink), parsing_(parsing), dumps_(parsing.dump_bytes) {}
 
   // Ingests a piece of a file, a ring (whole records; it ends with its process) or a dump. Returns whether a
   // dump became complete or was given up.
@@ -102,7 +107,7 @@ class JobInputs {
   bool settle_dumps(TimeNs now);
   bool dump_pending(StreamId stream) const { return dumps_.pending(stream); }
   void ingest_trace(const LiveStream& stream, TraceBatch& batch, TimeNs now);
-  void ingest_kernel(const LiveStream& stream, std::span<const KernelLine> lines, TimeNs now);
+  void ingest_host_lines(const LiveStream& stream, std::span<const HostLine> lines, TimeNs now);
   // A gap of a source.
   void ingest_gap(const LiveStream& stream, const Piece& piece, TimeNs now);
   // Adds broken lines to the report as problems with their position.
@@ -139,6 +144,8 @@ class JobInputs {
   void ingest_file(const LiveStream& stream, const Piece& piece, TimeNs now);
   bool ingest_dump(const LiveStream& stream, const Piece& piece, TimeNs now);
   void ingest_ring(const LiveStream& stream, const Piece& piece, TimeNs now);
+  void ingest_findings(const LiveStream& stream, std::span<const HostLine> lines, TimeNs now);
+  void feed_findings(const LiveStream& stream, TraceBatch& batch, TimeNs now);
   JobSource* open(const LiveStream& stream, Part part, TimeNs now);
   std::string_view below_root(const std::string& path) const;
   bool feed_dumps(TimeNs now);
@@ -149,6 +156,7 @@ class JobInputs {
   bool ends_in_trouble(const JobSource& source);
   logs::LineFeed::Take taker(JobSource& source, TimeNs now);
 
+  const std::string job_;
   LiveSink& sink_;
   LiveParsing& parsing_;
   JobDumps dumps_;

@@ -18,8 +18,7 @@ bool is_person(uint32_t uid) { return uid >= 1000 && uid != 65534 && uid != 6553
 }  // namespace
 
 std::optional<uint32_t> user_behind(const StreamInfo& from, std::optional<uint32_t> daemon_uid) {
-  if (from.kind == OriginKind::kKernel || !from.uid || *from.uid == 0 || from.uid == daemon_uid)
-    return std::nullopt;
+  if (is_of_host(from.kind) || !from.uid || *from.uid == 0 || from.uid == daemon_uid) return std::nullopt;
   return from.uid;
 }
 

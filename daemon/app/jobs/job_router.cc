@@ -30,8 +30,13 @@ bool shows_life(const StreamInfo& info, const Piece& piece) {
   return info.kind != OriginKind::kSocket || !piece.ends || !piece.bytes.empty();
 }
 
-void KernelBacklog::keep(StreamId stream, std::vector<KernelLine> lines) {
-  for (KernelLine& line : lines) {
+void HostBacklog::keep(StreamId stream, std::vector<HostLine> lines) {
+  for (HostLine& line : lines) {
+    if (!line.state.empty()) {
+      std::erase_if(standing_, [&](const Line& kept) { return kept.line.state == line.state; });
+      if (!line.clears) standing_.push_back({stream, line});
+      if (standing_.size() > kStanding) standing_.pop_front();
+    }
     bytes_ += line.text.size() + sizeof(Line);
     lines_.push_back({stream, std::move(line)});
   }

@@ -69,25 +69,33 @@ class JobTable {
   virtual void refuse(LiveStream& stream, const Piece& piece) = 0;
 };
 
-// The kernel's last lines. A line before a job's first one may report a fault that hit this job.
-class KernelBacklog {
+// The last lines about the host. A line before a job's first one may report a fault that hit this job, and a
+// raised state still stands.
+class HostBacklog {
  public:
-  void keep(StreamId stream, std::vector<KernelLine> lines);
-  // Calls `take` for lines that may concern a job that starts at `at`, oldest first.
-  template <class Take>  // (StreamId, const KernelLine&)
+  void keep(StreamId stream, std::vector<HostLine> lines);
+  // Calls `take` for lines that may concern a job that starts at `at`: standing states, then lines, each
+  // oldest first.
+  template <class Take>  // (StreamId, const HostLine&)
   void replay(TimeNs at, const Take& take) const {
-    for (const auto& [stream, line] : lines_)
-      if (line.time_ns == kNoTime || line.time_ns >= at - kMargin) take(stream, line);
+    const auto is_recent = [at](const HostLine& line) {
+      return line.time_ns == kNoTime || line.time_ns >= at - kMargin;
+    };
+    for (const Line& kept : standing_)
+      if (!is_recent(kept.line)) take(kept.stream, kept.line);
+    for (const Line& kept : lines_)
+      if (is_recent(kept.line)) take(kept.stream, kept.line);
   }
 
  private:
   // Processes may take this long until their first line.
   static constexpr TimeNs kMargin = 60 * kNsPerSecond;
+  static constexpr size_t kStanding = 1024;  // some ten for each device of a host
   struct Line {
     StreamId stream;
-    KernelLine line;
+    HostLine line;
   };
-  std::deque<Line> lines_;
+  std::deque<Line> lines_, standing_;
   size_t bytes_ = 0;
 };
 

@@ -31,6 +31,7 @@ std::string key_of(const Diagnosis& d) {
   // Numeric faults that begin at different steps are separate faults.
   if (d.detector == to_string(DetectorKind::kNumerics) && d.iteration)
     out += fmt::format(":{}", *d.iteration);
+  if (out.starts_with("plugin:")) out += ":" + d.title;  // a plugin knows several faults
   return out;
 }
 
@@ -56,7 +57,7 @@ LiveJob::LiveJob(std::string id, uint32_t run, const Parts& parts)
       pools_(parts.pools),
       engine_(std::make_unique<MeteredEngine>([&] { return engine_options(id, parts.options); })),
       sink_(*engine_),
-      sources_(sink_, parts.parsing),
+      sources_(id, sink_, parts.parsing),
       events_(summary_, agents_) {
   summary_.id = std::move(id);
   summary_.run = run;
@@ -127,10 +128,10 @@ void LiveJob::keep_out(uint32_t user, const LiveStream& stream, const Piece& pie
   dirty_ = true;
 }
 
-void LiveJob::ingest_kernel(const LiveStream& stream, std::span<const KernelLine> lines, TimeNs now) {
+void LiveJob::ingest_host_lines(const LiveStream& stream, std::span<const HostLine> lines, TimeNs now) {
   if (lines.empty()) return;
   dirty_ = true;
-  sources_.ingest_kernel(stream, lines, now);
+  sources_.ingest_host_lines(stream, lines, now);
 }
 
 std::optional<SourceId> LiveJob::open_remote(const std::string& host, SourceInfo info, TimeNs at) {

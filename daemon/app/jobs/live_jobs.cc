@@ -59,7 +59,7 @@ struct LiveJobs::Impl final : JobTable {
   std::map<std::string, uint32_t> next_run;
   uint64_t lines_of_ended = 0, refused_of_ended = 0;
   LiveEvents events;
-  KernelBacklog backlog;
+  HostBacklog backlog;
   RemoteSessions remote;
   JobsWithoutEngine without_engine;
   bool restoring = false;                // batches from before the restart are ingested
@@ -223,9 +223,9 @@ struct LiveJobs::Impl final : JobTable {
     e.content = JobChange{std::move(summary), nullptr};
     started.push_back(std::move(e));
     push(started);
-    backlog.replay(at, [&](StreamId stream, const KernelLine& line) {
+    backlog.replay(at, [&](StreamId stream, const HostLine& line) {
       if (const auto kernel = streams.find(stream); kernel != streams.end())
-        out.ingest_kernel(kernel->second, {&line, 1}, at);
+        out.ingest_host_lines(kernel->second, {&line, 1}, at);
     });
     return &out;
   }
@@ -247,7 +247,7 @@ struct LiveJobs::Impl final : JobTable {
     }
     LiveStream& stream = known->second;
     const TimeNs at = piece.time_ns == kNoTime ? now : piece.time_ns;
-    if (stream.info.kind == OriginKind::kKernel) return ingest_kernel(stream, piece, at);
+    if (is_of_host(stream.info.kind)) return ingest_host_lines(stream, piece, at);
     const Working working(options, job_of(stream));
     RoutedJob* job = router.route(stream, piece, at);
     counts.broken_trace_lines = router.broken_trace_lines();
@@ -281,12 +281,12 @@ struct LiveJobs::Impl final : JobTable {
         known->second.info.kind != OriginKind::kSocket && job != jobs.end() && job->second->running();
     if (!needed) streams.erase(known);
   }
-  void ingest_kernel(LiveStream& stream, const Piece& piece, TimeNs at) {
-    std::vector<KernelLine> lines = read_kernel(stream, piece.bytes);
+  void ingest_host_lines(LiveStream& stream, const Piece& piece, TimeNs at) {
+    std::vector<HostLine> lines = read_host_lines(stream, piece.bytes, piece.offset);
     for (auto& [id, job] : jobs) {
       if (!job->running()) continue;
       const Working working(options, id);
-      job->ingest_kernel(stream, lines, at);
+      job->ingest_host_lines(stream, lines, at);
       after(*job, at);
     }
     balance_memory(at);

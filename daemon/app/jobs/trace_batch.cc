@@ -109,7 +109,7 @@ std::vector<Problem> BrokenLines::problems(const std::string& path) const {
 
 void read_trace_line(TraceBatch& batch, std::string_view text, const TraceReading& reading) {
   if (trim(text).empty()) return;
-  const auto line = ingest::parse_trace_line(text);
+  auto line = ingest::parse_trace_line(text);
   if (!line) return batch.broken.add_line(line.error().text, reading.offset, text);
   if (reading.takes && !reading.takes(*line)) return;
   ++batch.understood;
@@ -133,6 +133,9 @@ void read_trace_line(TraceBatch& batch, std::string_view text, const TraceReadin
       return;
     case ingest::TraceKind::kPhase:
       batch.phases.push_back({std::string(line->name), line->state == "begin", rank});
+      return;
+    case ingest::TraceKind::kFinding:
+      batch.findings.push_back({ingest::plugin_finding(std::move(*line), host), {}, reading.offset, {}});
       return;
     case ingest::TraceKind::kStack:
     case ingest::TraceKind::kUnknown:

@@ -17,6 +17,7 @@
 #include "core/logs/line_parser.h"
 #include "ingest/live/trace_lines.h"
 #include "model/loop_batch.h"
+#include "model/plugin_finding.h"
 #include "model/report.h"
 
 namespace culprit::app {
@@ -50,10 +51,11 @@ struct TraceLog {
 };
 
 struct TraceBatch {
-  std::vector<TraceLog> logs;               // in order of their first lines
-  TraceLog events;                          // one line each: "name=ecc count=3"
-  LoopBatch loop;                           // metrics, and the events again for detectors of the loop
-  uint64_t loop_bytes = 0, loop_lines = 0;  // of metric records
+  std::vector<TraceLog> logs;                // in order of their first lines
+  TraceLog events;                           // one line each: "name=ecc count=3"
+  LoopBatch loop;                            // metrics, and the events again for detectors of the loop
+  uint64_t loop_bytes = 0, loop_lines = 0;   // of metric records
+  std::vector<core::FindingInput> findings;  // of plugins; without file and user
   std::vector<detect::ProgressSeen> beats;
   std::vector<detect::PhaseSeen> phases;
   // From the event {"kind":"event","name":"job_end"}: `failed` with a nonzero exit_code, `succeeded` with 0.

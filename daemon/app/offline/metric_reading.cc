@@ -194,6 +194,11 @@ class MetricReader {
     for (TraceLog& log : batch.logs) take(r.log_feed, SourceKind::kLog, log);
     take(r.event_feed, SourceKind::kEvent, batch.events);
     for (detect::PhaseSeen& seen : batch.phases) step(std::move(seen));
+    for (core::FindingInput& input : batch.findings) {
+      if (input.finding.host.empty() && info.host) input.finding.host = *info.host;
+      input.file = info.file;
+      step(std::move(input));
+    }
     if (info.host) batch.loop.set_host(*info.host);
     batch.loop.each([&](std::span<const MetricRow> rows) { step(core::MetricInput{rows}); },
                     [&](const LoopEvent& event) { step(core::EventInput{event}); });

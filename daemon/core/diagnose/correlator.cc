@@ -221,7 +221,10 @@ class Correlator {
   void add_fault(const Finding& f, bool best) {
     Diagnosis d;
     if (!f.rule.empty()) d.rule = f.rule;
-    if (f.detector != DetectorKind::kNone) d.detector = to_string(f.detector);
+    if (f.detector == DetectorKind::kPlugin)
+      d.detector = "plugin:" + f.plugin;
+    else if (f.detector != DetectorKind::kNone)
+      d.detector = to_string(f.detector);
     d.title = f.title;
     d.category = f.category;
     d.component = f.component;

@@ -396,7 +396,9 @@ void read_findings(const detect::Analysis& a, rules::RuleRun& run, std::vector<F
   rules::Scanner scanner(run.ruleset().matcher());
   for (const Finding& f : a.findings) {
     const std::string what = !f.title.empty() ? f.title : f.why.empty() ? std::string() : f.why[0];
-    const std::string text = fmt::format("{}: {}", to_string(f.detector), what);
+    const std::string text = f.detector == DetectorKind::kPlugin
+                                 ? fmt::format("{}: {}", f.plugin, f.why[0])
+                                 : fmt::format("{}: {}", to_string(f.detector), what);
     scanner.begin(text);
     for (const rules::RuleMatch& m : scanner.match(0, text.size(), text, rules::TextSource::kFinding)) {
       logs::RuleLine line;
@@ -414,6 +416,7 @@ void read_findings(const detect::Analysis& a, rules::RuleRun& run, std::vector<F
       if (!run.add(hit) || rule.severity < Severity::kError) continue;
       Finding fault = describe(rule, line);
       fault.detector = f.detector;
+      fault.plugin = f.plugin;
       if (!fault.by_no_device) fault.subjects = f.subjects;
       fault.first_ns = f.first_ns;
       fault.last_ns = f.last_ns;

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <bit>
 #include <iterator>
 #include <utility>
 #include <variant>
@@ -34,7 +36,8 @@ enum Kind : uint8_t {
   kEvent,
   kNonLog,
   kExited,
-  kHeard
+  kHeard,
+  kFinding
 };
 
 template <class... F>
@@ -82,6 +85,60 @@ SourceInfo unpack_source(PackedReader& in) {
   s.lines_before = in.number(uint64_t{1} << 60);
   if (in.left() > 0) s.user = get_optional(in);
   return s;
+}
+
+// The texts of a finding, in the order of their transfer.
+constexpr std::string PluginFinding::*kFindingTexts[] = {
+    &PluginFinding::plugin,   &PluginFinding::id,        &PluginFinding::title,   &PluginFinding::text,
+    &PluginFinding::category, &PluginFinding::component, &PluginFinding::symptom, &PluginFinding::action,
+    &PluginFinding::remedy,   &PluginFinding::host,      &PluginFinding::peer};
+constexpr uint64_t kFindingValues = 64;
+
+std::string pack(const core::FindingInput& i) {
+  PackedWriter out;
+  for (const auto text : kFindingTexts)
+    out.text(std::string_view(i.finding.*text).substr(0, limits::kEvidenceText));
+  put(out, i.finding.rank);
+  put(out, i.finding.device);
+  put_time(out, i.finding.time_ns);
+  out.put_word(std::bit_cast<uint64_t>(i.finding.confidence));
+  out.byte(static_cast<uint8_t>(i.finding.severity));
+  out.byte(static_cast<uint8_t>(i.finding.state));
+  const size_t values = std::min<size_t>(i.finding.values.size(), kFindingValues);
+  out.number(values);
+  for (size_t v = 0; v < values; ++v) {
+    out.text(std::string_view(i.finding.values[v].first).substr(0, limits::kNameBytes));
+    out.put_word(std::bit_cast<uint64_t>(i.finding.values[v].second));
+  }
+  out.text(std::string_view(i.file).substr(0, limits::kPathBytes));
+  out.number(i.offset);
+  put(out, i.user);
+  return out.finish();
+}
+
+core::FindingInput unpack_finding(PackedReader& in) {
+  core::FindingInput i;
+  for (const auto text : kFindingTexts) i.finding.*text = std::string(in.text(limits::kEvidenceText));
+  i.finding.rank = get_optional(in);
+  i.finding.device = get_optional(in);
+  i.finding.time_ns = get_time(in);
+  i.finding.confidence = std::bit_cast<double>(in.get_word());
+  const uint8_t severity = in.byte(), state = in.byte();
+  const bool sound = severity <= static_cast<uint8_t>(PluginSeverity::kFatal) &&
+                     state <= static_cast<uint8_t>(PluginState::kCleared) && i.finding.confidence >= 0 &&
+                     i.finding.confidence <= 1;
+  if (!sound) return in.fail(), i;
+  i.finding.severity = static_cast<PluginSeverity>(severity);
+  i.finding.state = static_cast<PluginState>(state);
+  const uint64_t values = in.number(kFindingValues);
+  for (uint64_t v = 0; v < values && in.ok(); ++v) {
+    std::string name(in.text(limits::kNameBytes));
+    i.finding.values.emplace_back(std::move(name), std::bit_cast<double>(in.get_word()));
+  }
+  i.file = in.text(limits::kPathBytes);
+  i.offset = in.number(uint64_t{1} << 60);
+  i.user = get_optional(in);
+  return i;
 }
 
 std::string pack(const Problem& p) {
@@ -168,6 +225,10 @@ void InputWriter::add(const core::Input& input, TimeNs now) {
         out.text(std::string_view(i.host).substr(0, limits::kNameBytes));
         note(kExited, now, out.bytes());
         hurries_ = true;
+      },
+      [&](const core::FindingInput& i) {
+        note(kFinding, now, pack(i));
+        hurries_ = hurries_ || i.finding.severity >= PluginSeverity::kError;
       },
       [&](const core::CommInput& i) { add_comm(i, now); },
       [&](const core::MetricInput& i) { add_rows(i.rows, now); },
@@ -308,7 +369,7 @@ struct InputReader::Note {
   TimeNs now = kNoTime;
   std::variant<core::SourceOpened, core::ProblemSeen, detect::ProgressSeen, detect::PhaseSeen,
                std::pair<Kind, bool>, Comm, core::FlightInput, LoopBatch, core::NonLogRead,
-               detect::RankExited, core::TraceHeard>
+               detect::RankExited, core::TraceHeard, core::FindingInput>
       what;
 };
 
@@ -362,6 +423,8 @@ bool InputReader::read_notes(PackedReader& in, std::vector<Note>& out) {
       exited.pid = get_optional(body);
       exited.host = std::string(body.text(limits::kNameBytes));
       out.push_back({now, std::move(exited)});
+    } else if (kind == kFinding) {
+      out.push_back({now, unpack_finding(body)});
     } else if (kind == kHeard) {
       const uint8_t of = body.byte();
       if (of > static_cast<uint8_t>(core::TraceHeard::Of::kDumps))

@@ -17,8 +17,8 @@ namespace {
 
 namespace dom = simdjson::dom;
 
-constexpr std::string_view kKindNames[kTraceKinds] = {"metric", "log",   "stack",  "step",
-                                                      "phase",  "event", "unknown"};
+constexpr std::string_view kKindNames[kTraceKinds] = {"metric", "log",   "stack",   "step",
+                                                      "phase",  "event", "finding", "unknown"};
 // Ranks are u32 in every format; the largest value means "none" in section 3.
 constexpr uint64_t kRankMax = 0xfffffffe;
 // Known keys are nested at most four deep; other content of a line is skipped.
@@ -208,6 +208,82 @@ constexpr Key kStackKeys[] = {{"threads", read_threads}};
 constexpr Key kPhaseKeys[] = {
     {"state", [](dom::element v, TraceLine& line) { return read_text("state", v, line.state); }}};
 
+// ---- a finding
+
+constexpr size_t kFindingText = 2000;  // bytes of a text; the rest is cut
+constexpr size_t kFindingValues = 64;
+
+PluginFinding& finding_of(TraceLine& line) { return line.finding ? *line.finding : line.finding.emplace(); }
+
+template <std::string PluginFinding::*kMember>
+Status read_finding_text(dom::element value, TraceLine& line) {
+  std::string_view text;
+  if (value.get_string().get(text) != simdjson::SUCCESS)
+    return fail(ErrorCode::kInvalid, "a text of the finding must be a string");
+  finding_of(line).*kMember = shorten(text, kFindingText);
+  return {};
+}
+
+Status read_severity(dom::element value, TraceLine& line) {
+  std::string_view word;
+  const bool text = value.get_string().get(word) == simdjson::SUCCESS;
+  const auto known = text ? plugin_severity(word) : std::nullopt;
+  if (!known) return wrong("severity", "info, warning, error or fatal");
+  finding_of(line).severity = *known;
+  return {};
+}
+
+Status read_finding_state(dom::element value, TraceLine& line) {
+  std::string_view word;
+  const bool text = value.get_string().get(word) == simdjson::SUCCESS;
+  const auto known = text ? plugin_state(word) : std::nullopt;
+  if (!known) return wrong("state", "happened, raised or cleared");
+  finding_of(line).state = *known;
+  return {};
+}
+
+Status read_device(dom::element value, TraceLine& line) {
+  uint64_t number = 0;
+  if (value.get_uint64().get(number) != simdjson::SUCCESS || number >= limits::kDevicesOfHost)
+    return wrong("device", "a whole number below " + std::to_string(limits::kDevicesOfHost));
+  finding_of(line).device = static_cast<uint32_t>(number);
+  return {};
+}
+
+Status read_confidence(dom::element value, TraceLine& line) {
+  double number = 0;
+  if (value.get_double().get(number) != simdjson::SUCCESS || !(number >= 0 && number <= 1))
+    return wrong("confidence", "a number from 0 to 1");
+  finding_of(line).confidence = number;
+  return {};
+}
+
+Status read_finding_values(dom::element value, TraceLine& line) {
+  if (Status status = read_values(value, line); !status) return status;
+  if (line.values.size() > kFindingValues) return wrong("values", "at most 64 numbers");
+  for (const MetricValue& v : line.values)
+    finding_of(line).values.emplace_back(shorten(v.name, limits::kNameBytes), v.value);
+  return {};
+}
+
+constexpr Key kFindingKeys[] = {
+    {"plugin", read_finding_text<&PluginFinding::plugin>},
+    {"id", read_finding_text<&PluginFinding::id>},
+    {"title", read_finding_text<&PluginFinding::title>},
+    {"text", read_finding_text<&PluginFinding::text>},
+    {"category", read_finding_text<&PluginFinding::category>},
+    {"component", read_finding_text<&PluginFinding::component>},
+    {"symptom", read_finding_text<&PluginFinding::symptom>},
+    {"action", read_finding_text<&PluginFinding::action>},
+    {"remedy", read_finding_text<&PluginFinding::remedy>},
+    {"peer", read_finding_text<&PluginFinding::peer>},
+    {"severity", read_severity},
+    {"state", read_finding_state},
+    {"device", read_device},
+    {"confidence", read_confidence},
+    {"values", read_finding_values},
+};
+
 std::span<const Key> keys_of(TraceKind kind) {
   switch (kind) {
     case TraceKind::kMetric:
@@ -218,6 +294,8 @@ std::span<const Key> keys_of(TraceKind kind) {
       return kStackKeys;
     case TraceKind::kPhase:
       return kPhaseKeys;
+    case TraceKind::kFinding:
+      return kFindingKeys;
     default:
       return {};
   }
@@ -264,6 +342,12 @@ Status check(const TraceLine& line) {
       return {};
     case TraceKind::kEvent:
       return line.name.empty() ? missing("name") : check_once(line.fields);
+    case TraceKind::kFinding: {
+      const PluginFinding none, &f = line.finding ? *line.finding : none;
+      if (f.plugin.empty()) return missing("plugin");
+      if (f.id.empty()) return missing("id");
+      return f.title.empty() ? missing("title") : check_once(line.values);
+    }
     default:
       return check_once(line.fields);
   }
@@ -273,7 +357,7 @@ Status read_fields(dom::object object, TraceLine& line) {
   const std::span<const Key> own = keys_of(line.kind);
   const bool free_form = line.kind == TraceKind::kEvent || line.kind == TraceKind::kUnknown;
   uint32_t seen = 0, needed = 0;
-  for (const Key& key : own)
+  for (const Key& key : line.kind == TraceKind::kFinding ? std::span<const Key>() : own)
     needed |= 1u << (std::size(kCommonKeys) + static_cast<size_t>(&key - own.data()));
   for (const dom::key_value_pair field : object) {
     const auto named = [&](const Key& key) { return key.name == field.key; };
@@ -320,6 +404,15 @@ MetricRow metric_row(const TraceLine& line, std::string_view host) {
   row.values = line.values;
   row.digests = line.digests;
   return row;
+}
+
+PluginFinding plugin_finding(TraceLine&& line, std::string_view host) {
+  PluginFinding out = std::move(*line.finding);
+  out.job = line.job;
+  out.host = host;
+  out.rank = line.rank;
+  out.time_ns = line.time_ns;
+  return out;
 }
 
 LoopEvent loop_event(const TraceLine& line, std::string_view host, std::vector<EventField>& fields) {

@@ -14,11 +14,12 @@
 #include "base/status.h"
 #include "base/time.h"
 #include "model/metric.h"
+#include "model/plugin_finding.h"
 
 namespace culprit::ingest {
 
-enum class TraceKind : uint8_t { kMetric, kLog, kStack, kStep, kPhase, kEvent, kUnknown };
-constexpr size_t kTraceKinds = 7;
+enum class TraceKind : uint8_t { kMetric, kLog, kStack, kStep, kPhase, kEvent, kFinding, kUnknown };
+constexpr size_t kTraceKinds = 8;
 std::string_view name_of(TraceKind kind);  // "metric", …, "unknown"
 
 struct TraceThread {
@@ -38,13 +39,14 @@ struct TraceLine {
   std::optional<uint32_t> rank;
   std::optional<int64_t> step;  // at least 0
   TimeNs time_ns = kNoTime;
-  std::string_view name;              // of a phase and of an event
-  std::string_view state;             // of a phase: "begin" or "end"
-  std::string_view text;              // of a log: its `line`
-  std::vector<MetricValue> values;    // of a metric
-  std::vector<MetricDigest> digests;  // of a metric
-  std::vector<TraceThread> threads;   // of a stack
-  std::vector<TraceField> fields;     // of an event and of an unknown kind: its other keys
+  std::string_view name;                 // of a phase and of an event
+  std::string_view state;                // of a phase: "begin" or "end"
+  std::string_view text;                 // of a log: its `line`
+  std::vector<MetricValue> values;       // of a metric
+  std::vector<MetricDigest> digests;     // of a metric
+  std::vector<TraceThread> threads;      // of a stack
+  std::optional<PluginFinding> finding;  // of a finding: all but its job, host, rank and time
+  std::vector<TraceField> fields;        // of an event and of an unknown kind: its other keys
 };
 
 // `line` has no newline and at most limits::kLineBytes. Returned views are valid until the next call on the
@@ -53,6 +55,8 @@ Result<TraceLine> parse_trace_line(std::string_view line);
 
 // A metric or event line for analysis: views into the line, with `host` instead of the line's own host.
 MetricRow metric_row(const TraceLine& line, std::string_view host);
+// A finding line: with job, rank and time of the line, and `host` instead of the line's own host.
+PluginFinding plugin_finding(TraceLine&& line, std::string_view host);
 // Fills `fields`, which the event borrows.
 LoopEvent loop_event(const TraceLine& line, std::string_view host, std::vector<EventField>& fields);
 

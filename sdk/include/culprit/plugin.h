@@ -12,8 +12,8 @@
  * CULPRIT_HAS. Arrays are arrays of pointers, so that their structs can grow. Ignore unknown kinds of events.
  *
  * Ownership. Every pointer that crosses the border is borrowed: valid for the duration of the call, unless
- * its comment names a longer life. Who needs a text later copies it. Texts are UTF-8 and end with NUL; a NULL
- * text is an empty one. Nobody frees what the other side allocated.
+ * its comment names a longer life. Copy a text that is needed later. Texts are UTF-8 and end with NUL; a NULL
+ * text is an empty one. Neither side frees what the other one allocated.
  *
  * Threads. [detector]: calls of one detector come one at a time, from one thread. [any]: from any thread,
  * between the begin of create and the end of destroy. A detector may have threads of its own.
@@ -75,7 +75,7 @@ typedef struct culprit_line {
   uint64_t size;
   const char* text;              /* without its newline; bytes as written, perhaps not UTF-8 */
   uint64_t text_bytes;           /* without the NUL at the end; the text may contain others */
-  const char* message_template;  /* the message without header, "<_>" for each variable part */
+  const char* message_template;  /* the message without header, "<*>" for each variable part */
   const char* const* parameters; /* the variable parts, in order */
   uint64_t parameter_count;
   uint64_t line; /* of the source, from 1; 0: unknown */

@@ -386,6 +386,35 @@ BOOST_AUTO_TEST_CASE(kernel_messages_reach_all_jobs_and_not_those_that_come_long
     BOOST_TEST((report_of(jobs, job, s(301)).find("nvidia.xid.79") != std::string::npos) == has, job);
 }
 
+BOOST_AUTO_TEST_CASE(findings_of_plugins_reach_all_jobs_while_their_state_stands) {
+  LiveJobs jobs(live_options());
+  Feed feed(jobs);
+  const StreamId a = feed.open(OriginKind::kFile, "a", "/logs/a.log");
+  const StreamId later = feed.open(OriginKind::kFile, "later", "/logs/b.log");
+  const StreamId last = feed.open(OriginKind::kFile, "last", "/logs/c.log");
+  const StreamId plugin = feed.open(OriginKind::kPlugin, "", "plugin/gpu_health");
+  PluginFinding f;
+  f.plugin = "gpu_health";
+  f.id = "gpu.rows_remap_failed";
+  f.title = "A GPU cannot replace a faulty row of its memory";
+  f.device = 2;
+  f.confidence = 0.9;
+  f.severity = PluginSeverity::kError;
+  const auto write = [&](int64_t at, PluginState state) {
+    f.time_ns = s(at);
+    f.state = state;
+    feed.write(plugin, finding_line(f) + "\n", s(at));
+  };
+  feed.write(a, step_line(0), s(0));
+  write(10, PluginState::kRaised);
+  feed.write(later, step_line(3000), s(3000));
+  write(3100, PluginState::kCleared);
+  feed.write(last, step_line(6000), s(6000));
+  jobs.tick(s(6000));
+  for (const auto& [job, has] : {std::pair("a", true), {"later", true}, {"last", false}})
+    BOOST_TEST((report_of(jobs, job, s(6001)).find("plugin:gpu_health") != std::string::npos) == has, job);
+}
+
 BOOST_AUTO_TEST_CASE(a_reload_counts_for_the_lines_that_come_after) {
   LiveOptions options = live_options();
   options.rules = own_rules("own.b", "beta");

@@ -20,7 +20,7 @@ class RemoteAgent : public LiveSink {
   explicit RemoteAgent(size_t number, uint64_t session = 1)
       : name_(fmt::format("node-{}", number)),
         parsing_(name_, {"/logs/"}),
-        sources_(*this, parsing_),
+        sources_("j", *this, parsing_),
         writer_(session),
         epoch_(number + 1),
         session_(session) {

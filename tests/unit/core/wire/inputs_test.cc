@@ -48,6 +48,9 @@ struct Collector final : InputSink {
       reported.push_back(fmt::format("exited {} {} {}", exited->rank, exited->host, exited->pid.value_or(0)));
     if (const auto* heard = std::get_if<TraceHeard>(&input))
       reported.push_back(fmt::format("heard {} {}", static_cast<int>(heard->of), heard->user.value_or(0)));
+    if (const auto* said = std::get_if<FindingInput>(&input))
+      reported.push_back(fmt::format("{} of {} at {}:{} by {}", finding_line(said->finding),
+                                     said->finding.host, said->file, said->offset, said->user.value_or(0)));
     engine.step({&input, 1}, now);
   }
   void ends(bool failed, TimeNs) override { reported.push_back(failed ? "failed" : "ended"); }
@@ -182,6 +185,34 @@ BOOST_AUTO_TEST_CASE(all_other_inputs_arrive_with_their_times_in_order) {
                                              "failed"};
   BOOST_TEST(collector.reported == expected, boost::test_tools::per_element());
   BOOST_TEST(agent.writer.empty(kNsPerSecond));
+}
+
+BOOST_AUTO_TEST_CASE(findings_of_plugins_arrive_whole) {
+  PluginFinding f;
+  f.plugin = "net_health";
+  f.id = "net.link_flap";
+  f.title = "A link goes down again and again";
+  f.text = "mlx5_0 was down for 14 s in 3 flaps";
+  f.category = "hardware";
+  f.component = "network";
+  f.symptom = "hang";
+  f.action = "check";
+  f.remedy = "Change the cable.";
+  f.host = "node-1";
+  f.peer = "node-2";
+  f.rank = 9;
+  f.device = 1;
+  f.time_ns = kNsPerSecond;
+  f.confidence = 0.8;
+  f.severity = PluginSeverity::kError;
+  f.state = PluginState::kRaised;
+  f.values = {{"flaps", 3}, {"down_s", 14.5}};
+  Agent agent;
+  agent.give(FindingInput{f, "plugin/net_health", 70, 12'003});
+  BOOST_TEST(agent.writer.urgent());
+  Collector collector;
+  BOOST_TEST(read(collector, agent.writer.flush(kNsPerSecond)) == "");
+  BOOST_TEST(collector.reported.at(1) == finding_line(f) + " of node-1 at plugin/net_health:70 by 12003");
 }
 
 BOOST_AUTO_TEST_CASE(the_users_behind_sources_and_data_arrive) {

@@ -54,6 +54,45 @@ BOOST_AUTO_TEST_CASE(the_metric_of_the_formats_is_read_whole) {
   BOOST_TEST(line.digests[0].value == 0x9f86d081884c7d65u);
 }
 
+BOOST_AUTO_TEST_CASE(a_finding_is_read_as_it_is_written) {
+  PluginFinding f;
+  f.plugin = "gpu_health";
+  f.id = "gpu.thermal_throttle";
+  f.title = "A GPU is slowed by heat";
+  f.text = "GPU 2: \"92\" C\n";
+  f.category = "hardware";
+  f.component = "gpu";
+  f.symptom = "slowdown";
+  f.action = "check";
+  f.remedy = "Check the fans.";
+  f.peer = "node-4";
+  f.rank = 13;
+  f.device = 2;
+  f.time_ns = 1763690000000000000;
+  f.confidence = 0.75;
+  f.severity = PluginSeverity::kError;
+  f.state = PluginState::kRaised;
+  f.values = {{"temperature_c", 92.5}};
+  TraceLine line = parsed(finding_line(f));
+  BOOST_TEST((line.kind == TraceKind::kFinding));
+  const PluginFinding read = plugin_finding(std::move(line), "node-3");
+  BOOST_TEST(read.host == "node-3");
+  PluginFinding without_host = read;
+  without_host.host.clear();
+  BOOST_TEST(finding_line(without_host) == finding_line(f));
+}
+
+BOOST_AUTO_TEST_CASE(a_finding_without_a_fault_or_with_a_wrong_word_is_refused) {
+  const std::string head = R"({"kind":"finding","plugin":"p","id":"a.b","title":"t")";
+  BOOST_TEST(refusal(head + "}") == "");
+  BOOST_TEST(refusal(R"({"kind":"finding","id":"a","title":"t"})") == "'plugin' is missing");
+  BOOST_TEST(refusal(R"({"kind":"finding","plugin":"p","title":"t"})") == "'id' is missing");
+  BOOST_TEST(refusal(head + R"(,"severity":"bad"})") == "'severity' must be info, warning, error or fatal");
+  BOOST_TEST(refusal(head + R"(,"state":3})") == "'state' must be happened, raised or cleared");
+  BOOST_TEST(refusal(head + R"(,"confidence":1.5})") == "'confidence' must be a number from 0 to 1");
+  BOOST_TEST(refusal(head + R"(,"device":-1})") == "'device' must be a whole number below 64");
+}
+
 BOOST_AUTO_TEST_CASE(numbers_that_json_has_not_are_read_with_and_without_quotes) {
   const struct {
     std::string_view written;

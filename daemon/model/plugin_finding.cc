@@ -1,0 +1,67 @@
+#include "model/plugin_finding.h"
+
+#include <array>
+#include <string_view>
+
+#include "model/json_writer.h"
+
+namespace culprit {
+namespace {
+
+constexpr std::array<std::string_view, 4> kSeverities = {"info", "warning", "error", "fatal"};
+constexpr std::array<std::string_view, 3> kStates = {"happened", "raised", "cleared"};
+
+template <class Enum, size_t kSize>
+std::optional<Enum> value_of(const std::array<std::string_view, kSize>& words, std::string_view word) {
+  for (size_t i = 0; i < kSize; ++i)
+    if (words[i] == word) return static_cast<Enum>(i);
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string_view to_string(PluginSeverity severity) { return kSeverities[static_cast<size_t>(severity)]; }
+std::string_view to_string(PluginState state) { return kStates[static_cast<size_t>(state)]; }
+std::optional<PluginSeverity> plugin_severity(std::string_view word) {
+  return value_of<PluginSeverity>(kSeverities, word);
+}
+std::optional<PluginState> plugin_state(std::string_view word) {
+  return value_of<PluginState>(kStates, word);
+}
+
+std::string finding_line(const PluginFinding& f) {
+  JsonWriter w;
+  w.object([&] {
+    const auto text = [&](std::string_view name, const std::string& value) {
+      if (!value.empty()) w.field(name, value);
+    };
+    w.field("kind", "finding");
+    text("job", f.job);
+    text("host", f.host);
+    if (f.rank) w.field("rank", *f.rank);
+    if (f.device) w.field("device", *f.device);
+    if (f.time_ns != kNoTime) w.field("time_ns", f.time_ns);
+    w.field("plugin", f.plugin);
+    w.field("id", f.id);
+    w.field("severity", to_string(f.severity));
+    w.field("state", to_string(f.state));
+    w.field("confidence", f.confidence);
+    w.field("title", f.title);
+    text("text", f.text);
+    text("category", f.category);
+    text("component", f.component);
+    text("symptom", f.symptom);
+    text("action", f.action);
+    text("remedy", f.remedy);
+    text("peer", f.peer);
+    if (!f.values.empty())
+      w.member("values", [&] {
+        w.object([&] {
+          for (const auto& [name, value] : f.values) w.field(name, value);
+        });
+      });
+  });
+  return w.finish();
+}
+
+}  // namespace culprit

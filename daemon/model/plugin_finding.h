@@ -1,0 +1,45 @@
+// A finding of a plugin's detector (culprit/plugin.h), and its form as a line of JSON: {"kind":"finding",…},
+// formats.md section 4. A plain value that owns its data; any thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/time.h"
+
+namespace culprit {
+
+enum class PluginSeverity : uint8_t { kInfo, kWarning, kError, kFatal };
+// A fault that happened, or a state that began or ended.
+enum class PluginState : uint8_t { kHappened, kRaised, kCleared };
+std::string_view to_string(PluginSeverity severity);  // "info", "warning", "error", "fatal"
+std::string_view to_string(PluginState state);        // "happened", "raised", "cleared"
+std::optional<PluginSeverity> plugin_severity(std::string_view word);
+std::optional<PluginState> plugin_state(std::string_view word);
+
+struct PluginFinding {
+  std::string plugin;                                // name of the plugin, "gpu_health"
+  std::string id;                                    // the fault: "gpu.thermal_throttle"
+  std::string title;                                 // the fault in a few words, without names and numbers
+  std::string text;                                  // what was observed, with names and numbers
+  std::string category, component, symptom, action;  // words of formats.md section 7; empty: unknown
+  std::string remedy;
+  std::string host;  // empty: that of the daemon
+  std::string job;   // empty: every job on the host
+  std::string peer;  // of a link: the host at its other end; empty: no link
+  std::optional<uint32_t> rank, device;
+  TimeNs time_ns = kNoTime;
+  double confidence = 0;  // probability that the fault is there, 0..1
+  PluginSeverity severity = PluginSeverity::kInfo;
+  PluginState state = PluginState::kHappened;
+  std::vector<std::pair<std::string, double>> values;
+};
+
+// The line, without a newline.
+std::string finding_line(const PluginFinding& finding);
+
+}  // namespace culprit
