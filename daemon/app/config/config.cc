@@ -108,6 +108,7 @@ std::vector<std::string> changed_keys(const Config& before, const Config& after)
       out.emplace_back(option.key);
   if (before.logs != after.logs) out.emplace_back(kLogTable);
   if (before.dumps != after.dumps) out.emplace_back(kDumpTable);
+  if (before.plugin != after.plugin) out.emplace_back(kPluginTable);
   return out;
 }
 
@@ -148,6 +149,8 @@ std::vector<std::string> without_effect(const Config& config) {
     out.emplace_back("log: has no effect with role collector: it reads no logs, its agents do");
   if (config.role == DaemonRole::kCollector && !config.dumps.empty())
     out.emplace_back("dump: has no effect with role collector: its agents pick dumps up");
+  if (config.role == DaemonRole::kCollector && !config.plugin.empty())
+    out.emplace_back("plugin: has no effect with role collector: its agents run plugins");
   if (config.role != DaemonRole::kAgent && !config.forward.to.empty())
     out.emplace_back("forward: has an effect with role agent only: what is taken stays on this host");
   const bool tcp = !config.http.listen.starts_with("unix:");

@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "app/config/rule_files.h"
@@ -23,6 +24,7 @@ constexpr const char* kConfigFile = "/etc/culprit/culpritd.toml";
 enum class DaemonRole : uint8_t { kAgent, kCollector, kBoth };
 enum class ActMode : uint8_t { kObserve, kAct };
 enum class EvidencePolicy : uint8_t { kAll, kFindings, kNone };
+enum class PluginProcess : uint8_t { kOwn, kDaemon };
 enum class LogLevel : uint8_t { kDebug, kInfo, kWarning, kError };
 
 // Files of a certificate: cert and key are set, or none; ca where certificates of peers are checked; crl may
@@ -43,6 +45,19 @@ struct LogWatch {
   bool operator==(const LogWatch&) const = default;
 };
 
+// One [[plugin]] table: how a plugin runs. Plugins without a table have these defaults.
+struct PluginConfig {
+  std::string name;  // of the plugin: the file is NAME.so
+  bool enabled = true;
+  PluginProcess process = PluginProcess::kOwn;
+  uint64_t memory = 256 << 20;  // bytes of its process; 0: no limit
+  int64_t cpu_percent = 10;     // of a core, averaged over a minute
+  int64_t findings_per_minute = 60;
+  TimeNs call_timeout_ns = 10 * kNsPerSecond;                // of one call
+  std::vector<std::pair<std::string, std::string>> options;  // the plugin's own; values as text
+  bool operator==(const PluginConfig&) const = default;
+};
+
 struct Config {
   DaemonRole role = DaemonRole::kBoth;
   std::string state_dir = "/var/lib/culprit";
@@ -56,6 +71,7 @@ struct Config {
     std::string name;  // load_config fills in the machine's name
   } host;
   std::vector<LogWatch> logs, dumps;
+  std::vector<PluginConfig> plugin;
   struct Jobs {
     TimeNs ended_after_ns = 600 * kNsPerSecond;
   } jobs;
@@ -137,7 +153,7 @@ struct LoadedConfig {
 };
 
 // `path` empty: kConfigFile if it exists. Then reads conf.d/*.toml in the same folder, sorted by name. A
-// later file overrides keys of earlier ones; [[log]] and [[dump]] tables add up.
+// later file overrides keys of earlier ones; [[log]], [[dump]] and [[plugin]] tables add up.
 LoadedConfig load_config(const std::string& path);
 
 struct ConfigText {
@@ -145,7 +161,7 @@ struct ConfigText {
 };
 LoadedConfig parse_config(std::span<const ConfigText> texts);
 
-// Keys whose values differ ("hang.after"; [[log]] and [[dump]] tables: "log", "dump"), and those among them
+// Keys whose values differ ("hang.after"; of listed tables "log", "dump", "plugin"), and those among them
 // that need a restart.
 std::vector<std::string> changed_keys(const Config& before, const Config& after);
 std::vector<std::string> keys_for_restart(const Config& before, const Config& after);

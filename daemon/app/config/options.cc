@@ -17,6 +17,7 @@ constexpr uint64_t kMiB = 1 << 20, kTiB = uint64_t{1} << 40;
 constexpr std::string_view kRoles[] = {"agent", "collector", "both"};
 constexpr std::string_view kModes[] = {"observe", "act"};
 constexpr std::string_view kPolicies[] = {"all", "findings", "none"};
+constexpr std::string_view kProcesses[] = {"own", "daemon"};
 constexpr std::string_view kLevels[] = {"debug", "info", "warning", "error"};
 
 template <auto Of>
@@ -50,8 +51,10 @@ const Option kOptions[] = {
      "Rule files and folders of them, besides the built-in library. The default folders may be "
      "missing."},
     {"plugins",
-     TextsType{OF(std::vector<std::string>, plugins), check_absolute_path, "list of absolute paths"}, false,
-     nullptr, "Folders of plugins."},
+     TextsType{OF(std::vector<std::string>, plugins), check_absolute_path, "list of absolute paths"}, true,
+     nullptr,
+     "Folders of plugins: each NAME.so in them runs. They and all folders above them belong to root or the "
+     "daemon's user, and others cannot write to them."},
     {"host.name", TEXT(host.name, check_host_name, "name"), false, "\"node-17\"",
      "The name under which this host is reported. Default: the host's own."},
     {"log.path", TEXT(logs.back().path, check_glob, "absolute glob"), true, "\"/var/log/train/**/*.log\"",
@@ -71,6 +74,25 @@ const Option kOptions[] = {
      "The job that leaves them. Without it and job_pattern: the only one that runs."},
     {"dump.job_pattern", TEXT(dumps.back().job_pattern, check_job_pattern, "regular expression"), true,
      "'/train/(?P<job>[^/]+)/'", "Instead of job: as log.job_pattern."},
+    {"plugin.name", TEXT(plugin.back().name, check_plugin_name, "name"), true, "\"gpu_health\"",
+     "The plugin: its file is NAME.so."},
+    {"plugin.enabled", FlagType{OF(bool, plugin.back().enabled)}, true, nullptr, "false: it does not run."},
+    {"plugin.process", word_type<OF(PluginProcess, plugin.back().process)>(kProcesses), true, nullptr,
+     "own: a process of its own, whose crash or hang harms nothing else. daemon: within culpritd; a crash of "
+     "the plugin then ends the daemon, and its limits of memory and time do not hold."},
+    {"plugin.memory", SizeType{OF(uint64_t, plugin.back().memory), 0, kTiB}, true, nullptr,
+     "Memory of its process; beyond it the process is ended. \"0B\": no limit."},
+    {"plugin.cpu_percent", IntegerType{OF(int64_t, plugin.back().cpu_percent), 1, 100}, true, nullptr,
+     "Share of a core, averaged over a minute. Beyond it events are left out and counted."},
+    {"plugin.findings_per_minute", IntegerType{OF(int64_t, plugin.back().findings_per_minute), 1, 6000}, true,
+     nullptr, "Further ones are left out and counted."},
+    {"plugin.call_timeout", DurationType{OF(TimeNs, plugin.back().call_timeout_ns), kSecond / 10, kDay}, true,
+     nullptr, "Longest time of one call of the plugin; after that its process is ended and started again."},
+    {"plugin.options",
+     PairsType{[](Config& c) -> std::vector<std::pair<std::string, std::string>>& {
+       return c.plugin.back().options;
+     }},
+     true, "{ temperature_c = 85 }", "The plugin's own options, as `culprit plugin list` names them."},
     {"jobs.ended_after", DurationType{OF(TimeNs, jobs.ended_after_ns), kSecond, 7 * kDay}, true, nullptr,
      "A job has ended when nothing came from it for this long and its processes are gone. If its processes "
      "are not visible, it must have failed or reported its end; else silence may be a hang, and it ends "
@@ -174,6 +196,7 @@ const OptionTable kTables[] = {
     {"log", "Log files. The table may stand several times, here and in conf.d: all of them count."},
     {"dump",
      "Flight Recorder dumps of PyTorch, which tell where each rank waits. May stand several times too."},
+    {"plugin", "How a plugin runs; without a table these are the defaults. May stand several times too."},
     {"jobs", ""},
     {"engine", ""},
     {"trace", "What processes tell of themselves."},
@@ -241,6 +264,14 @@ std::string toml_text(std::string_view text) {
 std::span<const Option> config_options() { return kOptions; }
 std::span<const OptionTable> option_tables() { return kTables; }
 
+Config config_with_tables() {
+  Config config;
+  config.logs.emplace_back();
+  config.dumps.emplace_back();
+  config.plugin.emplace_back();
+  return config;
+}
+
 const Option* find_option(std::string_view key) {
   const auto it = std::find_if(std::begin(kOptions), std::end(kOptions),
                                [&](const Option& option) { return option.key == key; });
@@ -293,6 +324,12 @@ std::string value_text(const Option& option, Config& config) {
     std::string operator()(const DurationType& t) const { return toml_text(duration_text(t.of(config))); }
     std::string operator()(const SizeType& t) const { return toml_text(size_text(t.of(config))); }
     std::string operator()(const WordType& t) const { return toml_text(t.words[t.get(config)]); }
+    std::string operator()(const PairsType& t) const {
+      std::string out;
+      for (const auto& [name, value] : t.of(config))
+        out += fmt::format("{}{} = {}", out.empty() ? "" : ", ", name, toml_text(value));
+      return "{ " + out + " }";
+    }
   };
   return std::visit(Text{config}, option.type);
 }
@@ -300,6 +337,7 @@ std::string value_text(const Option& option, Config& config) {
 bool is_empty(const Option& option, Config& config) {
   if (const auto* text = std::get_if<TextType>(&option.type)) return text->of(config).empty();
   if (const auto* texts = std::get_if<TextsType>(&option.type)) return texts->of(config).empty();
+  if (const auto* pairs = std::get_if<PairsType>(&option.type)) return pairs->of(config).empty();
   return false;
 }
 
@@ -323,6 +361,7 @@ std::string type_text(const Option& option) {
         out += (i == 0 ? "" : i + 1 == t.words.size() ? " or " : ", ") + std::string(t.words[i]);
       return out;
     }
+    std::string operator()(const PairsType&) const { return "table"; }
   };
   return std::visit(Text(), option.type);
 }

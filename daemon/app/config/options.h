@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -17,7 +18,7 @@ namespace culprit::app {
 // Returns why a text is invalid, to follow "'key' "; empty: it is valid.
 using Check = std::string (*)(std::string_view text);
 
-// Types of values. `of` returns the field in a Config; for [[log]] and [[dump]] the field of the last table.
+// Types of values. `of` returns the field in a Config; for listed tables the field of the last one.
 struct TextType {
   std::string& (*of)(Config&);
   Check check;
@@ -48,7 +49,12 @@ struct WordType {
   size_t (*get)(const Config&);
   std::span<const std::string_view> words;
 };
-using OptionType = std::variant<TextType, TextsType, FlagType, IntegerType, DurationType, SizeType, WordType>;
+// A table of any keys with texts, numbers, true or false; values are kept as text.
+struct PairsType {
+  std::vector<std::pair<std::string, std::string>>& (*of)(Config&);
+};
+using OptionType = std::variant<TextType, TextsType, FlagType, IntegerType, DurationType, SizeType, WordType,
+                                PairsType>;
 
 struct Option {
   std::string_view key;  // "collector.retention.max_size"
@@ -69,8 +75,12 @@ struct OptionTable {
 std::span<const OptionTable> option_tables();
 
 // Tables that may appear several times.
-constexpr std::string_view kLogTable = "log", kDumpTable = "dump";
-constexpr bool is_listed(std::string_view table) { return table == kLogTable || table == kDumpTable; }
+constexpr std::string_view kLogTable = "log", kDumpTable = "dump", kPluginTable = "plugin";
+constexpr bool is_listed(std::string_view table) {
+  return table == kLogTable || table == kDumpTable || table == kPluginTable;
+}
+// A Config in which the options of listed tables have a place.
+Config config_with_tables();
 
 // The value of an option in TOML.
 std::string value_text(const Option& option, Config& config);

@@ -15,6 +15,8 @@ namespace {
 constexpr size_t kTextBytes = 4096;       // per value: the longest path of Linux
 constexpr size_t kListItems = 1000;       // for example rule folders or healthy jobs
 constexpr size_t kLogTables = 1000;       // more than one for each training user
+constexpr size_t kPluginTables = 100;
+constexpr size_t kPluginOptions = 100;    // of one plugin
 constexpr size_t kErrors = 100;           // reported per load; more errors mean that the file is a wrong one
 constexpr size_t kSocketPathBytes = 107;  // of sockaddr_un
 
@@ -181,6 +183,7 @@ class Reader {
     if (!tables ||
         !std::all_of(tables->begin(), tables->end(), [](const toml::node& n) { return n.is_table(); }))
       return refuse(place, fmt::format("'{0}' must be an array of tables, written [[{0}]]", name));
+    if (name == kPluginTable) return plugin_tables(*tables);
     std::vector<LogWatch>& list = name == kDumpTable ? config().dumps : config().logs;
     for (const toml::node& entry : *tables) {
       if (list.size() >= kLogTables)
@@ -191,6 +194,24 @@ class Reader {
       const size_t before = errors_.size();
       table(*entry.as_table(), name);
       if (errors_.size() == before) check_files(at(entry.source()), name, list.back());
+    }
+  }
+
+  void plugin_tables(const toml::array& tables) {
+    std::vector<PluginConfig>& list = config().plugin;
+    for (const toml::node& entry : tables) {
+      const Place place = at(entry.source());
+      if (list.size() >= kPluginTables)
+        return refuse(place, fmt::format("there are more than {} [[plugin]] tables", kPluginTables));
+      list.emplace_back();
+      const size_t before = errors_.size();
+      table(*entry.as_table(), std::string(kPluginTable));
+      if (errors_.size() != before) continue;
+      const std::string& name = list.back().name;
+      if (name.empty()) refuse(place, "a [[plugin]] table needs 'name'");
+      const auto same = [&](const PluginConfig& other) { return other.name == name; };
+      if (std::count_if(list.begin(), list.end(), same) > 1)
+        refuse(place, fmt::format("there is a [[plugin]] table of {} already", in_quotes(name)));
     }
   }
 
@@ -292,6 +313,26 @@ class Reader {
       return refuse(at(node.source()), fmt::format("'{}' must be from {} to {}, not {}", key,
                                                    size_text(type.least), size_text(type.most), *given));
     type.of(config()) = *bytes;
+  }
+
+  void value(const PairsType& type, const std::string& key, const toml::node& node) {
+    const toml::table* pairs = node.as_table();
+    if (!pairs) return wrong_type(key, "a table", node);
+    if (pairs->size() > kPluginOptions)
+      return refuse(at(node.source()), fmt::format("'{}' has more than {} entries", key, kPluginOptions));
+    std::vector<std::pair<std::string, std::string>> out;
+    for (const auto& [name, item] : *pairs) {
+      const std::string full = fmt::format("{}.{}", key, name.str());
+      if (const auto* flag = item.as_boolean())
+        out.emplace_back(name.str(), flag->get() ? "true" : "false");
+      else if (const auto* integer = item.as_integer())
+        out.emplace_back(name.str(), fmt::format("{}", integer->get()));
+      else if (const auto* number = item.as_floating_point())
+        out.emplace_back(name.str(), fmt::format("{}", number->get()));
+      else if (const std::string* given = text(full, item, "a string, a number, true or false"))
+        out.emplace_back(name.str(), *given);
+    }
+    type.of(config()) = std::move(out);
   }
 
   void value(const WordType& type, const std::string& key, const toml::node& node) {

@@ -25,15 +25,13 @@ std::string comment(std::string_view text) {
 constexpr std::string_view kPreface =
     "/etc/culprit/culpritd.toml: the configuration of culpritd, with every key. The values are the defaults; "
     "a key after a # has no default and shows an example. The files conf.d/*.toml in the same folder are "
-    "read after this one, in order of name. If several files set a key, the last one counts; [[log]] and "
-    "[[dump]] tables add up. `culpritd --check` reports errors; `systemctl reload culpritd` applies changes.";
+    "read after this one, in order of name. If several files set a key, the last one counts; [[log]], "
+    "[[dump]] and [[plugin]] tables add up. `culpritd --check` reports errors; `systemctl reload culpritd` applies changes.";
 
 }  // namespace
 
 std::string config_defaults() {
-  Config config;
-  config.logs.emplace_back();  // tables whose options can be listed
-  config.dumps.emplace_back();
+  Config config = config_with_tables();
   std::string out = comment(kPreface);
   for (const OptionTable& table : option_tables()) {
     const bool many = is_listed(table.name);
@@ -49,16 +47,14 @@ std::string config_defaults() {
       if (is_empty(option, config))
         out += fmt::format("#{} = {}\n", key, option.example);
       else
-        out += fmt::format("{} = {}\n", key, value_text(option, config));
+        out += fmt::format("{}{} = {}\n", many ? "#" : "", key, value_text(option, config));
     }
   }
   return out;
 }
 
 std::string config_reference() {
-  Config config;
-  config.logs.emplace_back();
-  config.dumps.emplace_back();
+  Config config = config_with_tables();
   std::string out =
       "# Keys of culpritd.toml\n\n"
       "Made from the table of options (`daemon/app/config/options.cc`); a test compares. `culpritd "

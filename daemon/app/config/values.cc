@@ -89,6 +89,16 @@ std::string check_host_name(std::string_view text) {
   return "";
 }
 
+std::string check_plugin_name(std::string_view text) {
+  constexpr size_t kBytes = 64;
+  if (text.empty()) return "must not be empty";
+  if (text.size() > kBytes) return fmt::format("is longer than {} bytes", kBytes);
+  for (const char c : text)
+    if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'))
+      return "must hold only a to z, digits and _";
+  return "";
+}
+
 std::string check_group(std::string_view text) {
   if (text.empty()) return "must not be empty";
   if (text.size() > kGroupBytes) return fmt::format("is longer than {} bytes", kGroupBytes);
