@@ -123,6 +123,7 @@ static void host(void) {
   MEMBER(culprit_detector_finding, host);
   MEMBER(culprit_detector_finding, job);
   MEMBER(culprit_detector_finding, peer);
+  MEMBER(culprit_detector_finding, part);
   MEMBER(culprit_detector_finding, rank);
   MEMBER(culprit_detector_finding, device);
   MEMBER(culprit_detector_finding, time_ns);

@@ -162,7 +162,7 @@ enum {
 enum {
   CULPRIT_HAPPENED = 0, /* an event: it does not end */
   CULPRIT_RAISED = 1,   /* a state that began; emit it once, not at each tick */
-  CULPRIT_CLEARED = 2   /* the state of this id and subject ended */
+  CULPRIT_CLEARED = 2   /* the state ended: the one with the same id, host, job, peer, part, rank, device */
 };
 
 /* A number that belongs to a finding. */
@@ -188,6 +188,7 @@ typedef struct culprit_detector_finding {
   const char* host;      /* "": this host */
   const char* job;       /* "": every job on this host */
   const char* peer;      /* of a link: the host at its other end; "": no link */
+  const char* part;      /* of the host or device: "mlx5_0/1", "/mnt/data", "nvlink 3"; "": the whole */
   int64_t rank;          /* global */
   int64_t device;        /* local to the host */
   int64_t time_ns;       /* CULPRIT_NO_TIME: now */
@@ -322,7 +323,7 @@ CULPRIT_ASSERT_SIZE(culprit_stack, 24);
 CULPRIT_ASSERT_SIZE(culprit_counter, 24);
 CULPRIT_ASSERT_SIZE(culprit_event, 72);
 CULPRIT_ASSERT_SIZE(culprit_value, 24);
-CULPRIT_ASSERT_SIZE(culprit_detector_finding, 152);
+CULPRIT_ASSERT_SIZE(culprit_detector_finding, 160);
 CULPRIT_ASSERT_SIZE(culprit_budget, 56);
 CULPRIT_ASSERT_SIZE(culprit_host, 72);
 CULPRIT_ASSERT_SIZE(culprit_detector, 72);

@@ -29,7 +29,7 @@ namespace culprit {
 
 /* culprit_detector_finding with texts of its own; the meaning of each member is there. */
 struct Finding {
-  std::string id, title, text, category, component, symptom, action, remedy, host, job, peer;
+  std::string id, title, text, category, component, symptom, action, remedy, host, job, peer, part;
   int64_t rank = CULPRIT_NONE, device = CULPRIT_NONE, time_ns = CULPRIT_NO_TIME;
   double confidence = 0.5;
   uint32_t severity = CULPRIT_WARNING, state = CULPRIT_HAPPENED;
@@ -87,6 +87,7 @@ class Host {
     out.host = finding.host.c_str();
     out.job = finding.job.c_str();
     out.peer = finding.peer.c_str();
+    out.part = finding.part.c_str();
     out.rank = finding.rank;
     out.device = finding.device;
     out.time_ns = finding.time_ns;

@@ -114,7 +114,7 @@ CULPRIT_TEST_FN int32_t culprit_test_emit(const culprit_host* host, const culpri
   culprit_detector_finding* to = &entry->finding;
   memcpy(to, from, sizeof *to < from->size ? sizeof *to : from->size);
   const char** texts[] = {&to->id,     &to->title,  &to->text, &to->category, &to->component, &to->symptom,
-                          &to->action, &to->remedy, &to->host, &to->job,      &to->peer};
+                          &to->action, &to->remedy, &to->host, &to->job,      &to->peer,      &to->part};
   for (size_t i = 0; i < sizeof texts / sizeof *texts; ++i) *texts[i] = culprit_test_copy(*texts[i]);
   const culprit_value** values =
       (const culprit_value**)culprit_test_memory(from->value_count * sizeof(culprit_value*));
@@ -233,7 +233,7 @@ CULPRIT_TEST_FN void culprit_test_close(culprit_test* test) {
     culprit_test_entry* next = entry->next;
     const culprit_detector_finding* f = &entry->finding;
     const char* texts[] = {f->id,     f->title,  f->text, f->category, f->component, f->symptom,
-                           f->action, f->remedy, f->host, f->job,      f->peer};
+                           f->action, f->remedy, f->host, f->job,      f->peer,      f->part};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; ++i) free((void*)texts[i]);
     for (uint64_t i = 0; i < f->value_count; ++i) {
       free((void*)f->values[i]->name);
