@@ -158,4 +158,19 @@ constexpr size_t kFlightRanks = 4 << 20;
 // frames they take 320 MB, which does not fit the service's 512 MB.
 constexpr size_t kLiveDumpBytes = 128 << 20;
 
+// Plugins. A batch of events: some thousand, so that its cost per batch vanishes; at most as many bytes as
+// its record of the longest line and parameters. Events that wait for a plugin: some 30,000 lines.
+constexpr size_t kPluginBatchBytes = 256 << 10;
+constexpr size_t kPluginQueueBytes = 4 << 20;
+// A saved state, as culprit/plugin.h promises; and any message between daemon and plugin.
+constexpr size_t kPluginStateBytes = 1 << 20;
+constexpr size_t kPluginMessageBytes = 2 << 20;
+// Values of a finding, and options of a plugin.
+constexpr size_t kPluginValues = 64;
+constexpr size_t kPluginOptions = 256;
+// Plugins of a host: a process each.
+constexpr size_t kPluginsOnHost = 64;
+// Lines of a plugin in the daemon's log, by host->log and on standard output, per minute.
+constexpr uint64_t kPluginLinesPerMinute = 120;
+
 }  // namespace culprit::limits

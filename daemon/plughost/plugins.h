@@ -1,0 +1,105 @@
+// The plugins of this host: the libraries of some folders, each with a process of its own (or in this process,
+// where so configured), restarted when it fails, replaced when its file changes. A failing plugin costs its own
+// events, never those of others.
+//
+// One thread calls everything but wanted(), which any thread may call. No call waits longer than its argument
+// says, but for calls of plugins in this process.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "base/time.h"
+#include "model/plugin_finding.h"
+
+namespace culprit::plughost {
+
+// A plugin's table of culpritd.toml. Limits of 0: none.
+struct PluginTable {
+  std::string name;
+  bool enabled = true;
+  bool own_process = true;  // false: in this process, where a crash of it ends the daemon
+  uint64_t memory_bytes = 256 << 20;
+  uint64_t cpu_ppm = 100'000;  // millionths of a core, averaged over a minute
+  uint64_t findings_per_minute = 60;
+  TimeNs call_ns = 10 * kNsPerSecond;
+  std::vector<std::pair<std::string, std::string>> options;  // of the plugin; checked when it starts
+  bool operator==(const PluginTable&) const = default;
+};
+
+struct PluginsOptions {
+  std::vector<std::string> folders;  // of a name that is in several, the first one counts
+  std::vector<PluginTable> tables;   // a plugin without one has the defaults
+  std::string host, version;         // of this host, and of Culprit
+  std::string host_program = {};     // empty: default_host_program()
+  std::string state_folder = {};     // for states over a stop of the daemon; empty: they are not kept
+  uid_t trusted_uid = 0;             // who may own libraries besides root: the daemon's user
+  // A plugin in this process is entered, and left ("").
+  std::function<void(std::string_view name)> entering = {};
+};
+
+// One plugin, for `culprit plugin list`, HTTP and metrics.
+struct PluginRow {
+  std::string name, version, vendor, about, path;
+  // starting, running, waiting (to start again), quarantined, refused, ending, disabled, missing
+  std::string state;
+  std::string reason;  // of the last failure or refusal; empty: none
+  bool own_process = true;
+  int pid = 0;  // 0: none
+  uint64_t kinds = 0;
+  uint64_t starts = 0, failures = 0;
+  uint64_t events = 0, dropped = 0;  // dropped: while it did not run, was slow or over its processor time
+  uint64_t findings = 0, findings_dropped = 0, lines_dropped = 0;
+  uint64_t cpu_ns = 0;  // over all its processes
+  uint64_t memory_bytes = 0;
+};
+
+// As host->log has them: CULPRIT_INFO to CULPRIT_FATAL.
+using PluginLog = std::function<void(uint32_t severity, std::string)>;
+
+class Supervisor;
+
+class Plugins {
+ public:
+  Plugins(PluginsOptions options, std::function<void(PluginFinding&&)> found, PluginLog log);
+  ~Plugins();  // without stop(), plugins are killed
+
+  // Reads the folders: starts new plugins, ends those whose file is gone, replaces those whose file changed.
+  void scan(TimeNs mono);
+  // Other folders and tables; plugins whose table changed start again with it. Then scans.
+  void reload(std::vector<std::string> folders, std::vector<PluginTable> tables, TimeNs mono);
+  // Kinds of events (CULPRIT_BIT) that a running plugin wants.
+  uint64_t wanted() const { return wanted_.load(std::memory_order_relaxed); }
+  // A batch of an EventWriter, for all plugins that want events of it. Copies it.
+  void observe(std::string_view events);
+  // Sends and receives for at most `wait_ms`. Returns when it is due again at the latest, in terms of `mono`.
+  TimeNs round(TimeNs wall, TimeNs mono, int wait_ms);
+  std::vector<PluginRow> rows() const;
+  // Lets all plugins save their state and end, for at most `wait_ms`; then kills the rest.
+  void stop(TimeNs mono, int wait_ms = 2000);
+
+ private:
+  void start(const std::string& name, const std::string& path, TimeNs mono);
+  void complain_once(const std::string& sentence);
+
+  PluginsOptions options_;
+  const std::function<void(PluginFinding&&)> found_;
+  const PluginLog log_;
+  std::vector<std::unique_ptr<Supervisor>> plugins_;  // by name
+  std::vector<std::string> complaints_;               // told already
+  std::atomic<uint64_t> wanted_{0};
+};
+
+// The program culprit-plugin-host: beside this program, or where it is installed.
+std::string default_host_program();
+
+}  // namespace culprit::plughost
