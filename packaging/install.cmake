@@ -13,6 +13,8 @@ install(TARGETS culprit culprit_shared
 if(TARGET culpritd)
   install(TARGETS culpritd RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
+# Started by the daemon alone, by this path.
+install(TARGETS culprit_plugin_host RUNTIME DESTINATION lib/culprit)
 # Loaded by its path into others' processes, never linked: not among the libraries of the system.
 install(TARGETS culprit_nccl LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/culprit)
 # As source, for each MPI has a binary interface of its own, and a package must not ask for one.

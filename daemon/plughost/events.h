@@ -1,6 +1,7 @@
-// Events for plugins as bytes: what the daemon writes is what the host process of a plugin reads. Little-endian,
-// between processes of one release. Records stand one after the other and each is complete in itself, so that
-// batches can be joined, and filtered by kind. Texts end with NUL there: culprit_event borrows them as they are.
+// Events for plugins as bytes: what the daemon writes is what the host process of a plugin reads.
+// Little-endian, between processes of one release. Records stand one after the other, and each is complete in
+// itself, so that batches can be joined, and filtered by kind. Texts end with NUL in them: culprit_event
+// borrows them as they are.
 //
 // Values; one thread at a time. The reader survives any bytes.
 #pragma once
@@ -65,7 +66,7 @@ size_t select_events(std::string_view bytes, uint64_t kinds, std::string* out);
 
 class EventReader {
  public:
-  // Decodes a batch, of which events() borrow the texts. False: the bytes are malformed, and there are no events.
+  // Decodes a batch; events() borrow its texts. False: the bytes are malformed, and there are no events.
   bool read(std::string_view bytes);
   const culprit_event* const* events() const { return events_.data(); }
   size_t count() const { return events_.size(); }

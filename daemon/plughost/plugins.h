@@ -1,6 +1,6 @@
-// The plugins of this host: the libraries of some folders, each with a process of its own (or in this process,
-// where so configured), restarted when it fails, replaced when its file changes. A failing plugin costs its own
-// events, never those of others.
+// The plugins of this host: the libraries of some folders, each with a process of its own, or in this process
+// where so configured. They are restarted when they fail, and replaced when their file changes. A failing
+// plugin costs its own events, never those of others.
 //
 // One thread calls everything but wanted(), which any thread may call. No call waits longer than its argument
 // says, but for calls of plugins in this process.
@@ -11,7 +11,9 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -37,17 +39,21 @@ struct PluginTable {
 };
 
 struct PluginsOptions {
-  std::vector<std::string> folders;  // of a name that is in several, the first one counts
-  std::vector<PluginTable> tables;   // a plugin without one has the defaults
-  std::string host, version;         // of this host, and of Culprit
-  std::string host_program = {};     // empty: default_host_program()
-  std::string state_folder = {};     // for states over a stop of the daemon; empty: they are not kept
-  uid_t trusted_uid = 0;             // who may own libraries besides root: the daemon's user
+  std::vector<std::string> folders;                // of a name that is in several, the first one counts
+  std::vector<PluginTable> tables;                 // a plugin without one has the defaults
+  std::string host, version;                       // of this host, and of Culprit
+  std::string host_program = {};                   // empty: default_host_program()
+  std::vector<std::string> host_environment = {};  // "NAME=value", for the processes of plugins
+  std::string state_folder = {};  // for states over a stop of the daemon; empty: they are not kept
+  uid_t trusted_uid = 0;          // who may own libraries besides root: the daemon's user
   // A plugin in this process is entered, and left ("").
   std::function<void(std::string_view name)> entering = {};
 };
 
 // One plugin, for `culprit plugin list`, HTTP and metrics.
+//
+// Findings about a plugin itself have ids that no plugin may emit (culprit.plugin.crashed, hung, memory, cpu,
+// flood, garbage, failed, refused, quarantined), and its name in PluginFinding::plugin.
 struct PluginRow {
   std::string name, version, vendor, about, path;
   // starting, running, waiting (to start again), quarantined, refused, ending, disabled, missing
@@ -74,8 +80,10 @@ class Plugins {
   ~Plugins();  // without stop(), plugins are killed
 
   // Reads the folders: starts new plugins, ends those whose file is gone, replaces those whose file changed.
+  // After the first scan, a file counts when two scans see it the same: it may still be written.
   void scan(TimeNs mono);
-  // Other folders and tables; plugins whose table changed start again with it. Then scans.
+  // Other folders and tables: plugins whose table changed start again with it, and refused and quarantined
+  // ones are tried again.
   void reload(std::vector<std::string> folders, std::vector<PluginTable> tables, TimeNs mono);
   // Kinds of events (CULPRIT_BIT) that a running plugin wants.
   uint64_t wanted() const { return wanted_.load(std::memory_order_relaxed); }
@@ -88,18 +96,30 @@ class Plugins {
   void stop(TimeNs mono, int wait_ms = 2000);
 
  private:
-  void start(const std::string& name, const std::string& path, TimeNs mono);
+  // A library in a folder: another identity is another version.
+  struct Seen {
+    std::string path;
+    uint64_t device = 0, inode = 0, size = 0;
+    int64_t changed_ns = 0;
+    bool operator==(const Seen&) const = default;
+  };
+  std::map<std::string, Seen> read_folders();
+  PluginTable table_of(const std::string& name) const;
+  void compare(bool at_once, TimeNs mono);
   void complain_once(const std::string& sentence);
+  TimeNs round_all(TimeNs wall, TimeNs mono);
 
   PluginsOptions options_;
   const std::function<void(PluginFinding&&)> found_;
   const PluginLog log_;
-  std::vector<std::unique_ptr<Supervisor>> plugins_;  // by name
-  std::vector<std::string> complaints_;               // told already
+  std::map<std::string, std::unique_ptr<Supervisor>> plugins_;
+  std::map<std::string, Seen> seen_, in_use_;  // at the last scan; as it was started
+  std::set<std::string> complaints_;           // logged already
+  bool scanned_ = false;
   std::atomic<uint64_t> wanted_{0};
 };
 
-// The program culprit-plugin-host: beside this program, or where it is installed.
+// The program culprit-plugin-host: in the folder of this program, or where it is installed.
 std::string default_host_program();
 
 }  // namespace culprit::plughost

@@ -1,0 +1,10 @@
+// Makes an allocation of the plugin fail, for `culprit plugin check`. In the host program alone, whose malloc
+// the plugin's calls reach first.
+#pragma once
+
+namespace culprit::plughost {
+
+// `number`: which allocation of the plugin's code fails, from 1, and all after it; null: none.
+void arm_failing_allocations(const char* number);
+
+}  // namespace culprit::plughost

@@ -1,0 +1,197 @@
+#include "plughost/plugins.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <ctime>
+
+#include "base/limits.h"
+#include "io/files.h"
+#include "plughost/description.h"
+#include "plughost/supervisor.h"
+
+namespace culprit::plughost {
+namespace {
+
+constexpr std::string_view kSuffix = ".so";
+
+TimeNs steady_ns() {
+  timespec now;
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * kNsPerSecond + now.tv_nsec;
+}
+
+}  // namespace
+
+Plugins::Plugins(PluginsOptions options, std::function<void(PluginFinding&&)> found, PluginLog log)
+    : options_(std::move(options)), found_(std::move(found)), log_(std::move(log)) {
+  if (options_.host_program.empty()) options_.host_program = default_host_program();
+}
+
+Plugins::~Plugins() = default;
+
+void Plugins::complain_once(const std::string& sentence) {
+  if (complaints_.insert(sentence).second) log_(2, sentence);
+}
+
+PluginTable Plugins::table_of(const std::string& name) const {
+  for (const PluginTable& table : options_.tables)
+    if (table.name == name) return table;
+  PluginTable table;
+  table.name = name;
+  return table;
+}
+
+// By name.
+std::map<std::string, Plugins::Seen> Plugins::read_folders() {
+  std::map<std::string, Seen> out;
+  for (const std::string& folder : options_.folders) {
+    const auto names = io::real_files().list(folder);
+    if (!names) {
+      complain_once("plugins: " + names.error().text);
+      continue;
+    }
+    for (const std::string& file : *names) {
+      if (!file.ends_with(kSuffix)) continue;
+      const std::string path = folder + "/" + file, name = file.substr(0, file.size() - kSuffix.size());
+      if (!is_plain_name(name)) {
+        complain_once(fmt::format("{}: the name of a plugin has only [a-z0-9_]", path));
+        continue;
+      }
+      if (const auto at = out.find(name); at != out.end()) {
+        complain_once(fmt::format("{}: not used, as {} has the same name", path, at->second.path));
+        continue;
+      }
+      if (out.size() >= limits::kPluginsOnHost) {
+        complain_once(fmt::format("{}: not used, as there are {} plugins already", path, out.size()));
+        continue;
+      }
+      struct stat status;
+      if (::stat(path.c_str(), &status) != 0) continue;  // gone again
+      out[name] = {path, status.st_dev, status.st_ino, static_cast<uint64_t>(status.st_size),
+                   status.st_ctim.tv_sec * kNsPerSecond + status.st_ctim.tv_nsec};
+    }
+  }
+  return out;
+}
+
+void Plugins::scan(TimeNs mono) { compare(!std::exchange(scanned_, true), mono); }
+
+void Plugins::reload(std::vector<std::string> folders, std::vector<PluginTable> tables, TimeNs mono) {
+  options_.folders = std::move(folders);
+  options_.tables = std::move(tables);
+  complaints_.clear();
+  for (const auto& [name, plugin] : plugins_)
+    if (!plugin->is_hopeful()) in_use_.erase(name);
+  scanned_ = true;
+  compare(true, mono);
+}
+
+// What is there with what runs. `at_once`: also files that were not there at the last scan.
+void Plugins::compare(bool at_once, TimeNs mono) {
+  std::map<std::string, Seen> found = read_folders();
+  for (const auto& [name, seen] : found) {
+    PluginTable table = table_of(name);
+    if (!table.enabled) continue;
+    const auto before = seen_.find(name);
+    if (!at_once && (before == seen_.end() || before->second != seen)) continue;
+    const auto running = plugins_.find(name);
+    if (running == plugins_.end()) {
+      Supervisor::Setup setup{std::move(table), seen.path, &options_, found_, log_};
+      const auto& made = plugins_[name] = std::make_unique<Supervisor>(std::move(setup));
+      made->start(mono);
+    } else if (in_use_[name] != seen || running->second->table() != table) {
+      running->second->replace(seen.path, std::move(table), mono);
+    } else {
+      continue;
+    }
+    in_use_[name] = seen;
+  }
+  for (const auto& [name, plugin] : plugins_)
+    if (!found.contains(name) || !table_of(name).enabled) plugin->stop(mono);
+  seen_ = std::move(found);
+  for (const PluginTable& table : options_.tables)
+    if (table.enabled && !seen_.contains(table.name))
+      complain_once(fmt::format("plugin {}: no folder of plugins has a file {}.so", table.name, table.name));
+}
+
+void Plugins::observe(std::string_view events) {
+  for (const auto& [name, plugin] : plugins_) plugin->observe(events);
+}
+
+TimeNs Plugins::round_all(TimeNs wall, TimeNs mono) {
+  TimeNs due = std::numeric_limits<TimeNs>::max();
+  uint64_t wanted = 0;
+  for (auto at = plugins_.begin(); at != plugins_.end();) {
+    due = std::min(due, at->second->round(wall, mono));
+    wanted |= at->second->wanted();
+    at = at->second->is_over() ? plugins_.erase(at) : std::next(at);
+  }
+  wanted_.store(wanted, std::memory_order_relaxed);
+  return due;
+}
+
+TimeNs Plugins::round(TimeNs wall, TimeNs mono, int wait_ms) {
+  const TimeNs due = round_all(wall, mono);
+  if (wait_ms <= 0) return due;
+  std::vector<pollfd> descriptors;
+  for (const auto& [name, plugin] : plugins_) plugin->add_descriptors(descriptors);
+  const TimeNs until_due = due > mono ? (due - mono + kNsPerMs - 1) / kNsPerMs : 0;
+  const int wait = static_cast<int>(std::min<TimeNs>(wait_ms, until_due));
+  if (::poll(descriptors.data(), descriptors.size(), wait) <= 0) return due;
+  return round_all(wall, mono);
+}
+
+std::vector<PluginRow> Plugins::rows() const {
+  std::vector<PluginRow> out;
+  for (const auto& [name, plugin] : plugins_) out.push_back(plugin->row());
+  const auto add = [&](const std::string& name, const std::string& path, const char* state) {
+    if (plugins_.contains(name)) return;
+    PluginRow& row = out.emplace_back();
+    row.name = name;
+    row.path = path;
+    row.state = state;
+    row.own_process = table_of(name).own_process;
+  };
+  for (const auto& [name, seen] : seen_)
+    if (!table_of(name).enabled) add(name, seen.path, "disabled");
+  for (const PluginTable& table : options_.tables)
+    if (!seen_.contains(table.name)) add(table.name, "", table.enabled ? "missing" : "disabled");
+  std::sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+  return out;
+}
+
+void Plugins::stop(TimeNs mono, int wait_ms) {
+  for (const auto& [name, plugin] : plugins_) plugin->stop(mono);
+  const TimeNs began = steady_ns();
+  for (;;) {
+    const TimeNs spent = steady_ns() - began;
+    round_all(kNoTime, mono + spent);
+    const TimeNs left_ms = wait_ms - spent / kNsPerMs;
+    if (plugins_.empty() || left_ms <= 0) break;
+    std::vector<pollfd> descriptors;
+    for (const auto& [name, plugin] : plugins_) plugin->add_descriptors(descriptors);
+    // A process that closed its channel is gone a moment later.
+    ::poll(descriptors.data(), descriptors.size(), static_cast<int>(std::min<TimeNs>(left_ms, 10)));
+  }
+  plugins_.clear();
+  wanted_.store(0, std::memory_order_relaxed);
+}
+
+std::string default_host_program() {
+  char path[PATH_MAX + 1];
+  const ssize_t size = ::readlink("/proc/self/exe", path, PATH_MAX);
+  std::string folder(path, size > 0 ? static_cast<size_t>(size) : 0);
+  folder.resize(std::min(folder.size(), folder.rfind('/')));
+  for (const char* place : {"", "/../lib/culprit", "/../libexec/culprit"}) {
+    const std::string program = folder + place + "/culprit-plugin-host";
+    if (::access(program.c_str(), X_OK) == 0) return program;
+  }
+  return "/usr/lib/culprit/culprit-plugin-host";
+}
+
+}  // namespace culprit::plughost

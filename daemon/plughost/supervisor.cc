@@ -1,0 +1,602 @@
+#include "plughost/supervisor.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/bytes.h"
+#include "base/hash.h"
+#include "base/limits.h"
+#include "base/text.h"
+#include "io/files.h"
+#include "plughost/events.h"
+#include "plughost/local_link.h"
+#include "plughost/process_link.h"
+
+namespace culprit::plughost {
+namespace {
+
+constexpr TimeNs kSampleNs = kNsPerSecond;
+constexpr TimeNs kDyingLookNs = 10 * kNsPerMs;
+constexpr TimeNs kNever = std::numeric_limits<TimeNs>::max();
+// A flood is reported again after this long.
+constexpr TimeNs kFloodNs = 600 * kNsPerSecond;
+// Over its processor time a plugin gets no events; what it uses above that is its own doing.
+constexpr double kCpuKill = 1.5;
+constexpr uint64_t kStateMagic = 0x3154535453505543;  // "CUPSTST1"
+
+struct Title {
+  std::string_view kind, title;
+};
+constexpr Title kTitles[] = {
+    {"crashed", "A plugin crashed"},
+    {"hung", "A plugin did not return from a call"},
+    {"memory", "A plugin used more memory than it may"},
+    {"cpu", "A plugin used more processor time than it may"},
+    {"garbage", "A plugin damaged its channel to the daemon"},
+    {"failed", "A plugin reported an error"},
+    {"refused", "A plugin was refused"},
+};
+
+std::string_view title_of(std::string_view kind) {
+  for (const Title& row : kTitles)
+    if (row.kind == kind) return row.title;
+  return "A plugin failed";
+}
+
+}  // namespace
+
+Supervisor::Supervisor(Setup setup)
+    : table_(std::move(setup.table)),
+      path_(std::move(setup.path)),
+      options_(*setup.options),
+      found_(std::move(setup.found)),
+      log_(std::move(setup.log)) {}
+
+Supervisor::~Supervisor() = default;
+
+// ---- start
+
+Result<Supervisor::Instance> Supervisor::launch(TimeNs mono) {
+  auto library = open_trusted_library(path_, options_.trusted_uid);
+  if (!library) return tl::unexpected(library.error());
+  Instance out;
+  ++starts_;
+  if (table_.own_process) {
+    ProcessOptions process;
+    process.host_program = options_.host_program;
+    process.name = table_.name;
+    process.library = *library;
+    process.memory_bytes = table_.memory_bytes;
+    process.environment = options_.host_environment;
+    auto link = ProcessLink::start(process);
+    ::close(*library);
+    if (!link) return tl::unexpected(link.error());
+    out.link = std::move(*link);
+  } else {
+    out.link = std::make_unique<LocalLink>(table_.name, *library, options_.entering);
+    ::close(*library);
+  }
+  out.waiting_since = mono;
+  return out;
+}
+
+void Supervisor::start(TimeNs mono) {
+  mono_ = mono;
+  auto launched = launch(mono);
+  if (!launched) return refuse(launched.error().text);
+  now_ = std::move(*launched);
+  samples_.clear();
+  next_sample_ = mono;
+  withheld_ = false;
+  state_ = State::kStarting;
+}
+
+// A reason that only a person can remove: there is no use in another try.
+void Supervisor::refuse(const std::string& why) {
+  state_ = State::kRefused;
+  reason_ = why;
+  log_(CULPRIT_ERR, fmt::format("plugin {} is refused: {}", table_.name, why));
+  report("refused", title_of("refused"), fmt::format("plugin {}: {}", table_.name, why),
+         PluginState::kRaised);
+  raised_ = "refused";
+  discard(now_);
+}
+
+void Supervisor::discard(Instance& instance) {
+  if (instance.link) {
+    instance.link->kill();
+    discarded_.push_back(std::move(instance.link));
+  }
+  instance = {};
+}
+
+void Supervisor::replace(std::string path, PluginTable table, TimeNs mono) {
+  mono_ = mono;
+  path_ = std::move(path);
+  if (!table_.own_process && table == table_ && state_ == State::kRunning) {
+    // The file may be loaded still, and loading it again gives what is loaded.
+    log_(CULPRIT_WARNING,
+         fmt::format("plugin {} changed; it runs in this process, so the change takes effect "
+                     "at the next start of culpritd",
+                     table_.name));
+    return;
+  }
+  table_ = std::move(table);
+  failures_.clear();
+  if (state_ == State::kDying || state_ == State::kEnding) return;  // it starts again after its end
+  if (state_ != State::kRunning) {
+    discard(now_);
+    return start(mono);
+  }
+  if (candidate_) drop_candidate("");
+  auto launched = launch(mono);
+  if (!launched) {
+    reason_ = "the new version is refused: " + launched.error().text;
+    log_(CULPRIT_ERR, fmt::format("plugin {}: {}; the earlier one runs on", table_.name, reason_));
+    return;
+  }
+  candidate_ = std::move(*launched);
+}
+
+// The earlier one goes on. `why` empty: something newer takes its place.
+void Supervisor::drop_candidate(const std::string& why) {
+  discard(*candidate_);
+  candidate_.reset();
+  if (why.empty()) return;
+  reason_ = "the new version is refused: " + why;
+  log_(CULPRIT_ERR, fmt::format("plugin {}: {}; the earlier one runs on", table_.name, reason_));
+  report("refused", title_of("refused"), fmt::format("plugin {}: {}", table_.name, reason_));
+}
+
+void Supervisor::candidate_round() {
+  std::string refused;
+  HostLink::Handlers handlers;
+  handlers.output = [&](std::string_view line) { log_line(CULPRIT_INFO, line); };
+  handlers.message = [&](MessageKind kind, std::string_view payload) {
+    if (kind == MessageKind::kRefused) refused = shorten(payload, limits::kEvidenceText);
+    if (kind != MessageKind::kHello || candidate_->description) return;
+    candidate_options_.clear();
+    if (const Status sound = check_hello(payload, *candidate_, candidate_options_); !sound)
+      refused = sound.error().text;
+  };
+  const HostLink::State state = candidate_->link->exchange(handlers);
+  if (!refused.empty()) return drop_candidate(refused);
+  if (state != HostLink::State::kOpen) return drop_candidate("it ended while it was loaded");
+  if (!candidate_->description) {
+    if (table_.call_ns > 0 && mono_ - candidate_->waiting_since >= table_.call_ns)
+      drop_candidate("it does not finish loading");
+    return;
+  }
+  if (state_ != State::kRunning) return;
+  // Between two batches: those that wait in the queue come first.
+  now_.link->send(MessageKind::kStop, {});
+  state_ = State::kEnding;
+}
+
+// ---- messages
+
+Status Supervisor::check_hello(std::string_view payload, Instance& of, OptionValues& options) const {
+  Description description;
+  if (!decode(payload, description)) return fail(ErrorCode::kInvalid, "its description is malformed");
+  if (const Status sound = check_description(description, table_.name); !sound) return sound;
+  auto resolved = resolve_options(description, table_.options);
+  if (!resolved) return tl::unexpected(resolved.error());
+  options = std::move(*resolved);
+  of.description = std::move(description);
+  return {};
+}
+
+void Supervisor::hello(std::string_view payload) {
+  OptionValues options;
+  if (state_ != State::kStarting || now_.description)
+    return fail_with({"garbage", "it introduced itself twice"});
+  if (const Status sound = check_hello(payload, now_, options); !sound) return refuse(sound.error().text);
+  saved_ = load_state_file();
+  now_.waiting_since = kNoTime;
+  create(options);
+}
+
+void Supervisor::create(const OptionValues& options) {
+  CreateRequest request;
+  request.host = options_.host;
+  request.version = options_.version;
+  request.limits = {table_.memory_bytes, table_.cpu_ppm, table_.findings_per_minute, table_.call_ns};
+  request.options = options;
+  request.state = std::exchange(saved_, {});
+  now_.link->send(MessageKind::kCreate, encode(request));
+}
+
+void Supervisor::receive(MessageKind kind, std::string_view payload) {
+  if (failure_ || state_ == State::kRefused) return;  // what follows a failure is not looked at
+  switch (kind) {
+    case MessageKind::kHello:
+      return hello(payload);
+    case MessageKind::kRefused: {
+      const std::string why = shorten(to_utf8(payload), limits::kEvidenceText);
+      // Before it introduced itself, the file is wrong. Later, whatever it needs may come yet.
+      return now_.description ? fail_with({"failed", why}) : refuse(why);
+    }
+    case MessageKind::kReady:
+      if (state_ != State::kStarting || !now_.description || now_.ready)
+        return fail_with({"garbage", "it answered what it was not asked"});
+      now_.ready = true;
+      known_ = *now_.description;
+      ++now_.answered;
+      now_.next_tick = mono_;
+      state_ = State::kRunning;
+      reason_.clear();
+      if (!raised_.empty())
+        report(std::exchange(raised_, {}), "A plugin runs again",
+               fmt::format("plugin {} runs again", table_.name), PluginState::kCleared);
+      return;
+    case MessageKind::kFinding:
+      return finding(payload);
+    case MessageKind::kLog: {
+      LogLine line;
+      if (!decode(payload, line)) return fail_with({"garbage", "a line for the log is malformed"});
+      return log_line(line.severity, line.text);
+    }
+    case MessageKind::kDone:
+      return done(payload);
+    case MessageKind::kState:
+      if (state_ != State::kEnding || payload.size() > limits::kPluginStateBytes)
+        return fail_with({"garbage", "it sent a state that was not asked for"});
+      ++now_.answered;
+      now_.gave_state = true;
+      saved_ = payload;
+      return;
+    default:
+      return fail_with({"garbage", "it sent an unknown message"});
+  }
+}
+
+void Supervisor::done(std::string_view payload) {
+  Done done;
+  if (!decode(payload, done) || now_.answered >= now_.link->begun())
+    return fail_with({"garbage", "it answered what it was not asked"});
+  ++now_.answered;
+  now_.waiting_since = kNoTime;
+  if (done.kind == MessageKind::kTick) now_.tick_pending = false;
+  if (done.findings_dropped > now_.findings_dropped) {
+    findings_dropped_ += done.findings_dropped - now_.findings_dropped;
+    now_.findings_dropped = done.findings_dropped;
+    if (flood_reported_ == kNoTime || mono_ - flood_reported_ >= kFloodNs) {
+      flood_reported_ = mono_;
+      report("flood", "A plugin reported more findings than it may, or invalid ones",
+             fmt::format("plugin {}: {} were dropped; at most {} per minute are let through", table_.name,
+                         counted(findings_dropped_, "finding"), table_.findings_per_minute));
+    }
+  }
+  if (done.result < 0)
+    fail_with({"failed", fmt::format("{} returned {}", done.kind == MessageKind::kTick ? "tick" : "observe",
+                                     done.result)});
+}
+
+void Supervisor::finding(std::string_view payload) {
+  PluginFinding out;
+  // Its host program lets no such finding through: somebody else wrote to the channel.
+  if (!decode(payload, out) || !finding_fault(out).empty())
+    return fail_with({"garbage", "a finding is malformed"});
+  new_minute();
+  // Twice, as minutes begin at different times on both sides.
+  if (table_.findings_per_minute > 0 && ++findings_of_minute_ > 2 * table_.findings_per_minute)
+    return fail_with({"garbage", "findings came past their limit"});
+  ++findings_;
+  out.plugin = table_.name;
+  if (out.time_ns == kNoTime) out.time_ns = wall_;
+  found_(std::move(out));
+}
+
+void Supervisor::log_line(uint32_t severity, std::string_view text) {
+  new_minute();
+  if (++lines_of_minute_ > limits::kPluginLinesPerMinute) {
+    ++lines_dropped_;
+    if (lines_of_minute_ > limits::kPluginLinesPerMinute + 1) return;
+    return log_(CULPRIT_WARNING,
+                fmt::format("plugin {}: further lines of this minute are dropped", table_.name));
+  }
+  log_(severity, fmt::format("plugin {}: {}", table_.name, shorten(to_utf8(text), limits::kEvidenceText)));
+}
+
+void Supervisor::new_minute() {
+  if (mono_ - minute_ < kMinuteNs) return;
+  minute_ = mono_;
+  findings_of_minute_ = lines_of_minute_ = 0;
+}
+
+// ---- failures
+
+void Supervisor::report(std::string_view id, std::string_view title, std::string text, PluginState state) {
+  PluginFinding out;
+  out.plugin = table_.name;
+  out.id = fmt::format("culprit.plugin.{}", id);
+  out.title = title;
+  out.text = shorten(to_utf8(text), limits::kEvidenceText);
+  out.category = "platform";
+  out.action = "none";
+  out.time_ns = wall_;
+  out.confidence = 1;
+  out.severity = PluginSeverity::kWarning;
+  out.state = state;
+  found_(std::move(out));
+}
+
+void Supervisor::fail_with(Failure failure) {
+  if (failure_ || !now_.link) return;
+  failure_ = std::move(failure);
+  now_.link->kill();
+  state_ = State::kDying;
+}
+
+// Its process is gone.
+void Supervisor::buried(const std::string& how) {
+  const uint64_t lost = now_.link->queued_events();
+  events_ -= std::min(events_, lost);
+  dropped_ += lost;
+  cpu_before_ns_ += now_.link->use().cpu_ns;
+  use_ = {};
+  const bool ended_well = state_ == State::kEnding && now_.gave_state && !failure_;
+  const bool replaced = ended_well && candidate_ && candidate_->description;
+  if (stopping_) {
+    if (now_.gave_state) save_state_file();
+    state_ = State::kOver;
+  }
+  now_ = {};
+  if (stopping_) return failure_.reset();
+  if (ended_well) {
+    if (!replaced) return start(mono_);
+    now_ = std::move(*candidate_);
+    candidate_.reset();
+    now_.waiting_since = kNoTime;
+    samples_.clear();
+    state_ = State::kStarting;
+    return create(candidate_options_);
+  }
+  if (candidate_) drop_candidate("");  // the next start takes the new file anyway
+  if (!failure_) failure_ = Failure{"crashed", how};
+  count_failure(std::move(*failure_));
+}
+
+void Supervisor::count_failure(Failure failure) {
+  failure_.reset();
+  saved_.clear();
+  reason_ = failure.why;
+  ++failures_total_;
+  failures_.push_back(mono_);
+  while (mono_ - failures_.front() > kFailuresNs) failures_.pop_front();
+  const std::string text = fmt::format("plugin {}: {}", table_.name, failure.why);
+  log_(CULPRIT_ERR, fmt::format("{}; failure {} of {} within {}", text, failures_.size(), kFailuresMax,
+                                format_duration(kFailuresNs)));
+  report(failure.kind, title_of(failure.kind), text);
+  if (failures_.size() >= kFailuresMax) {
+    state_ = State::kQuarantined;
+    raised_ = "quarantined";
+    report(
+        "quarantined", "A plugin is quarantined",
+        fmt::format("plugin {} failed {} times within {}, at last: {}; it starts again when its file or its "
+                    "table changes",
+                    table_.name, failures_.size(), format_duration(kFailuresNs), failure.why),
+        PluginState::kRaised);
+    return;
+  }
+  state_ = State::kWaiting;
+  resume_at_ = mono_ + std::min(kMostWaitNs, kFirstWaitNs << (failures_.size() - 1));
+}
+
+void Supervisor::check_deadline() {
+  if (!now_.link || failure_) return;
+  const bool waits = !now_.description || state_ == State::kEnding || now_.link->begun() > now_.answered;
+  if (!waits)
+    now_.waiting_since = kNoTime;
+  else if (now_.waiting_since == kNoTime)
+    now_.waiting_since = mono_;
+  if (table_.call_ns == 0) return;
+  TimeNs took = now_.link->longest_call_ns();
+  if (waits) took = std::max(took, mono_ - now_.waiting_since);
+  if (took >= table_.call_ns)
+    fail_with({"hung", fmt::format("a call did not return within {}", format_duration(table_.call_ns))});
+}
+
+void Supervisor::sample() {
+  if (!now_.link || failure_ || mono_ < next_sample_) return;
+  next_sample_ = mono_ + kSampleNs;
+  use_ = now_.link->use();
+  if (table_.memory_bytes > 0 && use_.memory_bytes > table_.memory_bytes)
+    return fail_with(
+        {"memory", fmt::format("it used {} of memory, {} are allowed", format_bytes(use_.memory_bytes),
+                               format_bytes(table_.memory_bytes))});
+  samples_.push_back({mono_, use_.cpu_ns});
+  while (mono_ - samples_.front().mono > kMinuteNs) samples_.pop_front();
+  if (table_.cpu_ppm == 0) return;
+  const auto used = static_cast<double>(use_.cpu_ns - std::min(use_.cpu_ns, samples_.front().cpu_ns));
+  const double allowed = static_cast<double>(table_.cpu_ppm) * 1e-6 * static_cast<double>(kMinuteNs);
+  const bool over = used > allowed;
+  if (over && !withheld_)
+    log_(CULPRIT_WARNING,
+         fmt::format("plugin {} used {} of processor time within a minute, {} are allowed: it "
+                     "gets no events until it is below",
+                     table_.name, format_duration(static_cast<TimeNs>(used)),
+                     format_duration(static_cast<TimeNs>(allowed))));
+  withheld_ = over;
+  if (used > kCpuKill * allowed)
+    fail_with({"cpu", fmt::format("it used {} of processor time within a minute, {} are allowed",
+                                  format_duration(static_cast<TimeNs>(used)),
+                                  format_duration(static_cast<TimeNs>(allowed)))});
+}
+
+// ---- rounds
+
+void Supervisor::exchange() {
+  HostLink::Handlers handlers;
+  handlers.message = [this](MessageKind kind, std::string_view payload) { receive(kind, payload); };
+  handlers.output = [this](std::string_view line) { log_line(CULPRIT_INFO, line); };
+  const HostLink::State state = now_.link->exchange(handlers);
+  if (!now_.link || failure_) return;
+  if (state == HostLink::State::kMalformed)
+    return fail_with({"garbage", "it wrote to its channel to the daemon"});
+  if (state == HostLink::State::kClosed) {
+    now_.link->kill();  // an exit status from before stays
+    if (state_ != State::kEnding) state_ = State::kDying;
+  }
+}
+
+void Supervisor::tick_if_due() {
+  if (state_ != State::kRunning || now_.description->tick_ms == 0 || now_.tick_pending) return;
+  if (mono_ < now_.next_tick) return;
+  now_.next_tick = mono_ + static_cast<TimeNs>(now_.description->tick_ms) * kNsPerMs;
+  std::string payload;
+  put(payload, wall_);
+  now_.tick_pending = true;
+  now_.link->send_first(MessageKind::kTick, payload);
+}
+
+// A child of the plugin may hold the channel open after its end.
+void Supervisor::bury_if_ended() {
+  std::string how;
+  if (!now_.link || !now_.link->ended(how)) return;
+  exchange();  // what it sent before
+  if (!now_.link) return;
+  if (how.empty()) how = "it exited";
+  // The kill that follows a closed channel is ours.
+  if (how == "SIGKILL ended it" || how == fmt::format("it exited with status {}", kExitChannel))
+    how = "it closed its channel to the daemon, or was killed";
+  buried(how);
+}
+
+TimeNs Supervisor::round(TimeNs wall, TimeNs mono) {
+  wall_ = wall;
+  mono_ = mono;
+  std::string how;
+  std::erase_if(discarded_, [&](auto& link) { return link->ended(how); });
+  if (state_ == State::kWaiting && resume_at_ != kNoTime && mono >= resume_at_) start(mono);
+  if (now_.link) {
+    tick_if_due();
+    exchange();
+  }
+  if (candidate_) candidate_round();
+  check_deadline();
+  sample();
+  bury_if_ended();
+  if (state_ == State::kDying || state_ == State::kEnding || !discarded_.empty()) return mono + kDyingLookNs;
+  if (state_ == State::kWaiting) return resume_at_ == kNoTime ? kNever : resume_at_;
+  if (!now_.link) return kNever;
+  TimeNs due = next_sample_;
+  if (state_ == State::kRunning && now_.description->tick_ms != 0 && !now_.tick_pending)
+    due = std::min(due, now_.next_tick);
+  if (table_.call_ns > 0 && now_.waiting_since != kNoTime)
+    due = std::min(due, now_.waiting_since + table_.call_ns);
+  return due;
+}
+
+void Supervisor::observe(std::string_view events) {
+  const uint64_t kinds = wanted();
+  if (kinds == 0) return;
+  std::string selected;
+  const size_t all = select_events(events, ~uint64_t{0}, nullptr);
+  const size_t count = select_events(events, kinds, nullptr);
+  if (count == 0) return;
+  if (count != all) {
+    select_events(events, kinds, &selected);
+    events = selected;
+  }
+  const bool runs = state_ == State::kRunning && !withheld_;
+  (runs && now_.link->send_events(events, count) ? events_ : dropped_) += count;
+}
+
+// Also while it is about to run again, so that what it misses is counted.
+uint64_t Supervisor::wanted() const {
+  const bool idle = state_ == State::kQuarantined || state_ == State::kRefused || state_ == State::kOver;
+  return idle ? 0 : known_.events;
+}
+
+void Supervisor::add_descriptors(std::vector<pollfd>& out) const {
+  if (now_.link) now_.link->add_descriptors(out);
+  if (candidate_) candidate_->link->add_descriptors(out);
+}
+
+void Supervisor::stop(TimeNs mono) {
+  mono_ = mono;
+  stopping_ = true;
+  if (candidate_) drop_candidate("");
+  if (!now_.link) {
+    state_ = State::kOver;
+  } else if (state_ == State::kRunning) {
+    now_.link->send(MessageKind::kStop, {});
+    state_ = State::kEnding;
+  } else if (state_ != State::kEnding) {
+    now_.link->kill();
+    state_ = State::kDying;
+  }
+}
+
+// ---- the state over a stop of the daemon
+
+std::string Supervisor::state_file() const {
+  return options_.state_folder.empty() ? "" : fmt::format("{}/{}.state", options_.state_folder, table_.name);
+}
+
+// Loaded once: after a crash it would be of another time, and perhaps the cause.
+std::string Supervisor::load_state_file() const {
+  const std::string path = state_file();
+  if (path.empty() || !saved_.empty()) return saved_;
+  auto file = io::real_files().open(path, io::OpenFor::kRead);
+  if (!file) return "";
+  std::string bytes(limits::kPluginStateBytes + 2 * sizeof(uint64_t), '\0');
+  const auto size = (*file)->read_at(bytes.data(), bytes.size(), 0);
+  (void)io::real_files().remove(path);
+  if (!size || *size < 2 * sizeof(uint64_t)) return "";
+  bytes.resize(*size);
+  const std::string_view state = std::string_view(bytes).substr(2 * sizeof(uint64_t));
+  if (get_at<uint64_t>(bytes, 0) != kStateMagic || get_at<uint64_t>(bytes, 8) != hash64(state)) return "";
+  return std::string(state);
+}
+
+void Supervisor::save_state_file() const {
+  const std::string path = state_file();
+  if (path.empty() || saved_.empty()) return;
+  std::string bytes;
+  put(bytes, kStateMagic);
+  put(bytes, hash64(saved_));
+  bytes += saved_;
+  io::Files& files = io::real_files();
+  const std::string fresh = path + ".new";
+  (void)files.make_folder(options_.state_folder);
+  (void)files.remove(fresh);
+  auto file = files.open(fresh, io::OpenFor::kCreate);
+  Status kept = file ? (*file)->append(bytes) : Status(tl::unexpected(file.error()));
+  if (kept) kept = files.rename(fresh, path);
+  if (!kept)
+    log_(CULPRIT_WARNING, fmt::format("plugin {}: its state is lost: {}", table_.name, kept.error().text));
+}
+
+// ---- what is known
+
+PluginRow Supervisor::row() const {
+  static constexpr std::string_view kStates[] = {"starting", "running",     "ending",  "ending",
+                                                 "waiting",  "quarantined", "refused", "ended"};
+  PluginRow out;
+  out.name = table_.name;
+  out.version = known_.version;
+  out.vendor = known_.vendor;
+  out.about = known_.about;
+  out.kinds = known_.events;
+  out.path = path_;
+  out.state = kStates[static_cast<size_t>(state_)];
+  out.reason = reason_;
+  out.own_process = table_.own_process;
+  out.pid = now_.link ? now_.link->pid() : 0;
+  out.starts = starts_;
+  out.failures = failures_total_;
+  out.events = events_;
+  out.dropped = dropped_;
+  out.findings = findings_;
+  out.findings_dropped = findings_dropped_;
+  out.lines_dropped = lines_dropped_;
+  out.cpu_ns = cpu_before_ns_ + use_.cpu_ns;
+  out.memory_bytes = use_.memory_bytes;
+  return out;
+}
+
+}  // namespace culprit::plughost

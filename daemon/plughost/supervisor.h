@@ -1,0 +1,148 @@
+// One plugin as a state machine: its process starts, runs, is replaced, ends. There is one answer to all its
+// failures (a crash, a hang, too much memory or processor time, rubbish on the channel, an error): its
+// process group is killed, the failure is counted and reported as a finding about the plugin, and it starts
+// again after a wait that doubles; after some failures within a while it is quarantined until its file or
+// table changes.
+//
+// One thread. Time is an argument; `mono` never goes back.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plughost/host_link.h"
+#include "plughost/plugins.h"
+#include "plughost/trusted_library.h"
+
+namespace culprit::plughost {
+
+class Supervisor {
+ public:
+  static constexpr size_t kFailuresMax = 5;  // within kFailuresNs: then it is quarantined
+  static constexpr TimeNs kFailuresNs = 600 * kNsPerSecond;
+  static constexpr TimeNs kFirstWaitNs = kNsPerSecond, kMostWaitNs = 60 * kNsPerSecond;
+
+  struct Setup {
+    PluginTable table;
+    std::string path;
+    const PluginsOptions* options = nullptr;  // borrowed
+    std::function<void(PluginFinding&&)> found;
+    PluginLog log;
+  };
+  explicit Supervisor(Setup setup);
+  ~Supervisor();
+
+  const std::string& name() const { return table_.name; }
+  const std::string& path() const { return path_; }
+  const PluginTable& table() const { return table_; }
+  // Whether it runs, or will without anybody's help.
+  bool is_hopeful() const { return state_ != State::kQuarantined && state_ != State::kRefused; }
+
+  // Starts it; or the other file or table takes over, with the state, once it has proved that it loads.
+  void start(TimeNs mono);
+  void replace(std::string path, PluginTable table, TimeNs mono);
+  // Lets it save its state and end.
+  void stop(TimeNs mono);
+  bool is_over() const { return state_ == State::kOver; }
+
+  // Kinds of events it wants now; 0: none is sent.
+  uint64_t wanted() const;
+  void observe(std::string_view events);
+  // Sends and receives what is possible, and does what is due. Returns when it is due again.
+  TimeNs round(TimeNs wall, TimeNs mono);
+  void add_descriptors(std::vector<pollfd>& out) const;
+  PluginRow row() const;
+
+ private:
+  enum class State : uint8_t {
+    kStarting,  // no detector yet
+    kRunning,
+    kEnding,   // asked for its state
+    kDying,    // killed, and not gone yet
+    kWaiting,  // for the next start
+    kQuarantined,
+    kRefused,  // the library or its options are wrong
+    kOver,
+  };
+  struct Failure {
+    std::string kind;  // "crashed": the finding's id is culprit.plugin.crashed
+    std::string why;
+  };
+  // A process and what is known of it.
+  struct Instance {
+    std::unique_ptr<HostLink> link;
+    std::optional<Description> description;
+    uint64_t answered = 0;  // messages
+    TimeNs waiting_since = kNoTime;
+    TimeNs next_tick = kNoTime;
+    bool tick_pending = false, ready = false, gave_state = false;
+    uint64_t findings_dropped = 0;
+  };
+  struct Sample {
+    TimeNs mono = 0;
+    uint64_t cpu_ns = 0;
+  };
+
+  Result<Instance> launch(TimeNs mono);
+  void refuse(const std::string& why);
+  void discard(Instance& instance);
+  void receive(MessageKind kind, std::string_view payload);
+  Status check_hello(std::string_view payload, Instance& of, OptionValues& options) const;
+  void hello(std::string_view payload);
+  void create(const OptionValues& options);
+  void finding(std::string_view payload);
+  void done(std::string_view payload);
+  void log_line(uint32_t severity, std::string_view text);
+  void candidate_round();
+  void drop_candidate(const std::string& why);
+
+  void exchange();
+  void check_deadline();
+  void sample();
+  void tick_if_due();
+  void fail_with(Failure failure);
+  void bury_if_ended();
+  void buried(const std::string& how);
+  void count_failure(Failure failure);
+  void report(std::string_view id, std::string_view title, std::string text,
+              PluginState state = PluginState::kHappened);
+  void new_minute();
+  std::string state_file() const;
+  std::string load_state_file() const;
+  void save_state_file() const;
+
+  PluginTable table_;
+  std::string path_;
+  const PluginsOptions& options_;
+  const std::function<void(PluginFinding&&)> found_;
+  const PluginLog log_;
+
+  State state_ = State::kWaiting;
+  std::string reason_;
+  TimeNs wall_ = kNoTime, mono_ = 0;  // of this round
+  Instance now_;
+  std::optional<Instance> candidate_;  // of a changed file
+  OptionValues candidate_options_;
+  std::vector<std::unique_ptr<HostLink>> discarded_;  // killed, and not gone yet
+  Description known_;                                 // of the instance that ran last
+  std::string saved_;                                 // state of the instance that ended
+  bool stopping_ = false;
+  std::optional<Failure> failure_;  // while dying
+  std::deque<TimeNs> failures_;
+  std::string raised_;  // the finding that ends when it runs: "refused", "quarantined"
+  TimeNs resume_at_ = kNoTime;
+
+  std::deque<Sample> samples_;
+  TimeNs next_sample_ = 0;
+  bool withheld_ = false;  // over its processor time
+  TimeNs minute_ = 0, flood_reported_ = kNoTime;
+  uint64_t findings_of_minute_ = 0, lines_of_minute_ = 0;
+  uint64_t starts_ = 0, failures_total_ = 0, events_ = 0, dropped_ = 0, findings_ = 0, findings_dropped_ = 0,
+           lines_dropped_ = 0, cpu_before_ns_ = 0;
+  HostLink::Use use_;
+};
+
+}  // namespace culprit::plughost
