@@ -63,7 +63,7 @@ std::optional<uint32_t> rank_of(const detect::View& view, const JobFile& job, co
 
 std::optional<Finding> PluginFindings::add(FindingInput input) {
   PluginFinding& f = input.finding;
-  const Key key(f.plugin, f.id, f.host, f.peer, f.rank, f.device);
+  const Key key(f.plugin, f.id, f.host, f.peer, f.part, f.rank, f.device);
   const auto known = kept_.find(key);
   if (f.state == PluginState::kCleared) {
     if (known == kept_.end()) return std::nullopt;

@@ -44,9 +44,9 @@ class PluginFindings {
     bool stands = false;
     std::vector<Evidence> evidence;  // the first ones
   };
-  // Plugin, id, host, peer, rank, device.
-  using Key = std::tuple<std::string, std::string, std::string, std::string, std::optional<uint32_t>,
-                         std::optional<uint32_t>>;
+  // Plugin, id, host, peer, part, rank, device.
+  using Key = std::tuple<std::string, std::string, std::string, std::string, std::string,
+                         std::optional<uint32_t>, std::optional<uint32_t>>;
   static Finding finding_of(const Kept& kept);
 
   std::map<Key, Kept> kept_;

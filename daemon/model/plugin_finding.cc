@@ -54,6 +54,7 @@ std::string finding_line(const PluginFinding& f) {
     text("action", f.action);
     text("remedy", f.remedy);
     text("peer", f.peer);
+    text("part", f.part);
     if (!f.values.empty())
       w.member("values", [&] {
         w.object([&] {

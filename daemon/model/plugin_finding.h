@@ -31,6 +31,7 @@ struct PluginFinding {
   std::string host;  // empty: that of the daemon
   std::string job;   // empty: every job on the host
   std::string peer;  // of a link: the host at its other end; empty: no link
+  std::string part;  // of the host or device: "mlx5_0/1"; empty: the whole
   std::optional<uint32_t> rank, device;
   TimeNs time_ns = kNoTime;
   double confidence = 0;  // probability that the fault is there, 0..1

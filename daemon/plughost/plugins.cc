@@ -140,9 +140,12 @@ TimeNs Plugins::round(TimeNs wall, TimeNs mono, int wait_ms) {
   if (wait_ms <= 0) return due;
   std::vector<pollfd> descriptors;
   for (const auto& [name, plugin] : plugins_) plugin->add_descriptors(descriptors);
+  if (options_.wake >= 0) descriptors.push_back({options_.wake, POLLIN, 0});
   const TimeNs until_due = due > mono ? (due - mono + kNsPerMs - 1) / kNsPerMs : 0;
   const int wait = static_cast<int>(std::min<TimeNs>(wait_ms, until_due));
   if (::poll(descriptors.data(), descriptors.size(), wait) <= 0) return due;
+  uint64_t rings = 0;
+  if (options_.wake >= 0) (void)!::read(options_.wake, &rings, sizeof rings);
   return round_all(wall, mono);
 }
 

@@ -35,6 +35,7 @@ struct PluginTable {
   uint64_t findings_per_minute = 60;
   TimeNs call_ns = 10 * kNsPerSecond;
   std::vector<std::pair<std::string, std::string>> options;  // of the plugin; checked when it starts
+  std::vector<std::string> environment;                      // of its own process: "NAME=value"
   bool operator==(const PluginTable&) const = default;
 };
 
@@ -43,9 +44,9 @@ struct PluginsOptions {
   std::vector<PluginTable> tables;                 // a plugin without one has the defaults
   std::string host, version;                       // of this host, and of Culprit
   std::string host_program = {};                   // empty: default_host_program()
-  std::vector<std::string> host_environment = {};  // "NAME=value", for the processes of plugins
   std::string state_folder = {};  // for states over a stop of the daemon; empty: they are not kept
   uid_t trusted_uid = 0;          // who may own libraries besides root: the daemon's user
+  int wake = -1;                  // an eventfd, borrowed: while it is readable, round() does not wait; drained there
   // A plugin in this process is entered, and left ("").
   std::function<void(std::string_view name)> entering = {};
 };

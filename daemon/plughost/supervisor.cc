@@ -69,7 +69,7 @@ Result<Supervisor::Instance> Supervisor::launch(TimeNs mono) {
     process.name = table_.name;
     process.library = *library;
     process.memory_bytes = table_.memory_bytes;
-    process.environment = options_.host_environment;
+    process.environment = table_.environment;
     auto link = ProcessLink::start(process);
     ::close(*library);
     if (!link) return tl::unexpected(link.error());

@@ -92,7 +92,13 @@ const Option kOptions[] = {
      PairsType{[](Config& c) -> std::vector<std::pair<std::string, std::string>>& {
        return c.plugin.back().options;
      }},
-     true, "{ temperature_c = 85 }", "The plugin's own options, as `culprit plugin list` names them."},
+     true, "{ temperature_c = 85 }", "The plugin's own options; its document lists them."},
+    {"plugin.environment",
+     PairsType{[](Config& c) -> std::vector<std::pair<std::string, std::string>>& {
+       return c.plugin.back().environment;
+     }},
+     true, "{ LD_LIBRARY_PATH = \"/opt/vendor/lib\" }",
+     "Variables of its own process. It gets PATH, LANG, LC_ALL and TZ besides, and no others."},
     {"jobs.ended_after", DurationType{OF(TimeNs, jobs.ended_after_ns), kSecond, 7 * kDay}, true, nullptr,
      "A job has ended when nothing came from it for this long and its processes are gone. If its processes "
      "are not visible, it must have failed or reported its end; else silence may be a hang, and it ends "

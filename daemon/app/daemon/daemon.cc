@@ -139,6 +139,11 @@ Status Daemon::begin() {
     black_box_ = std::move(*box);
   else
     complain(box.error().text);
+  auto plugin_box = BlackBox::open(config_.state_dir + "/black_box_of_plugins");
+  if (plugin_box)
+    plugin_box_ = std::move(*plugin_box);
+  else
+    complain(plugin_box.error().text);
   const std::string quarantine = config_.state_dir + "/quarantine.json";
   auto kept = Quarantine::read(quarantine);
   if (!kept) complain(kept.error().text);
@@ -163,6 +168,7 @@ Status Daemon::begin() {
   else
     counts_.restored = true;
   if (!recorder_->ended_well()) report_lost();
+  start_plugins();
   start_sources(recorder_->known());
   malloc_trim(0);  // what loading the rules took is not needed again
 
@@ -179,6 +185,11 @@ Status Daemon::begin() {
 
 // What the process before died in is not run again if it comes again.
 void Daemon::learn_from_last_end() {
+  if (const auto crashed = plugin_box_.read_and_reset()) {
+    if (const auto added = quarantine_->add(*crashed, counts_.started_ns); !added)
+      complain(added.error().text);
+    complain(fmt::format("the process before ended within plugin {}", crashed->id));
+  }
   if (const auto crashed = black_box_.read_and_reset()) {
     const auto added = quarantine_->add(*crashed, counts_.started_ns);
     if (!added) complain(added.error().text);
@@ -458,7 +469,27 @@ void Daemon::start_intake() {
   parts.resume = [this] {
     if (sources_ && !stopping_) sources_->resume();
   };
+  parts.observe = [this](const SharedBatch& batch) {
+    if (plugins_) plugins_->append(batch);
+  };
   intake_ = std::make_unique<Intake>(std::move(parts));
+}
+
+void Daemon::start_plugins() {
+  if (!config_.watches()) return;
+  PluginServiceOptions options;
+  options.config = &config_;
+  options.recorder = recorder_.get();
+  options.take = [this](PieceBatch&& batch) { intake_->take(std::move(batch)); };
+  options.log = [this](LogLevel level, const std::string& what) {
+    if (level >= LogLevel::kWarning) return complain(what);
+    log_.info(what);
+  };
+  options.entering = [this](std::string_view plugin) {
+    plugin.empty() ? plugin_box_.leave() : plugin_box_.enter(BlackBox::Kind::kPlugin, plugin, 0);
+  };
+  options.crashed = quarantine_->plugins();
+  plugins_ = std::make_unique<PluginService>(env_, std::move(options));
 }
 
 void Daemon::start_sources(std::vector<StreamState> known) {
@@ -494,9 +525,10 @@ ReadAccess Daemon::read_access() {
 }
 
 void Daemon::make_api() {
-  AgentParts parts{&config_, &counts_, &watch_, recorder_.get(), engine_.get(), uplink_.get(), {}, {}};
+  AgentParts parts{&config_, &counts_, &watch_, recorder_.get(), engine_.get(), uplink_.get(), {}, {}, {}, {}, {}};
   parts.sources = [this] { return sources_.get(); };
   parts.http = [this] { return http_.get(); };
+  parts.plugins = [this] { return plugins_.get(); };
   parts.access = read_access();
   parts.inform = [this](const std::string& what) { log_.info(what); };
   if (collector_)
@@ -624,6 +656,7 @@ void Daemon::swap(LoadedConfig loaded, std::shared_ptr<rules::Ruleset> rules) {
   log_.set_level(config_.daemon.log_level);
   if (const Status kept = quarantine_->keep_only(rules->rules()); !kept) complain(kept.error().text);
   pipeline_->reload(config_, std::move(rules));
+  if (plugins_) plugins_->reload();
   if (collector_) reload_collecting();
   reload_http();
   if (!sources_) return reloaded();
@@ -664,7 +697,8 @@ void Daemon::stop() {
   beat_timer_->stop();
   http_.reset();
   // The store first: the engine may have much before it, and gets at the next start what it does not take.
-  const auto finish_all = [this] { collector_ ? collector_->stop([this] { finish(); }) : finish(); };
+  const auto finish_rest = [this] { collector_ ? collector_->stop([this] { finish(); }) : finish(); };
+  const auto finish_all = [this, finish_rest] { plugins_ ? plugins_->stop(finish_rest) : finish_rest(); };
   if (sources_)
     sources_->stop(finish_all);
   else
@@ -707,7 +741,8 @@ void Daemon::end() {
 // Something hangs: a mount, a disk. What is in the store is in the store; the rest is read again.
 void Daemon::give_up() {
   log_.error("something did not end in time and is left: what was not stored yet is read again");
-  black_box_.leave();  // whichever rule runs just now is not to blame
+  black_box_.leave();  // whichever rule or plugin runs just now is not to blame
+  plugin_box_.leave();
   black_box_.end_run();
   _exit(0);
 }

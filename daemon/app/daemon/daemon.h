@@ -22,6 +22,7 @@
 #include "app/daemon/intake.h"
 #include "app/daemon/log.h"
 #include "app/daemon/notify.h"
+#include "app/daemon/plugin_service.h"
 #include "app/daemon/process_watch.h"
 #include "app/daemon/quarantine.h"
 #include "app/daemon/recorder.h"
@@ -70,6 +71,7 @@ class Daemon {
   peer::Status peer_status() const;
   void start_intake();
   void start_sources(std::vector<StreamState> known);
+  void start_plugins();
   ReadAccess read_access();
   void make_api();
   void start_http();
@@ -100,6 +102,7 @@ class Daemon {
   Notify notify_;
   SelfWatch watch_;
   BlackBox black_box_;
+  BlackBox plugin_box_;          // of plugins within this process
   bool died_of_memory_ = false;  // the process before
   std::unique_ptr<Quarantine> quarantine_;
   std::unique_ptr<RuleWatch> rule_watch_;
@@ -122,6 +125,7 @@ class Daemon {
   std::unique_ptr<Intake> intake_;
   std::unique_ptr<Restore> restore_;
   std::unique_ptr<Sources> sources_;
+  std::unique_ptr<PluginService> plugins_;  // null: the role watches no host
   std::unique_ptr<DaemonApi> source_;
   std::unique_ptr<serve::Api> api_;
   std::unique_ptr<serve::HttpServer> http_;

@@ -598,6 +598,32 @@ void DaemonApi::rules(Answer answer) {
                        [text, answer = std::move(answer)] { answer(*text); });
 }
 
+void DaemonApi::plugins(Answer answer) {
+  json items = json::array();
+  const PluginService* service = parts_.plugins ? parts_.plugins() : nullptr;
+  const auto rows = service ? service->rows() : std::vector<plughost::PluginRow>();
+  for (const plughost::PluginRow& row : rows)
+    items.push_back({{"name", row.name},
+                     {"version", row.version},
+                     {"vendor", row.vendor},
+                     {"about", row.about},
+                     {"path", row.path},
+                     {"state", row.state},
+                     {"reason", row.reason.empty() ? json(nullptr) : json(row.reason)},
+                     {"process", row.own_process ? "own" : "daemon"},
+                     {"pid", row.pid > 0 ? json(row.pid) : json(nullptr)},
+                     {"starts", row.starts},
+                     {"failures", row.failures},
+                     {"events", row.events},
+                     {"dropped_events", row.dropped},
+                     {"findings", row.findings},
+                     {"dropped_findings", row.findings_dropped},
+                     {"dropped_lines", row.lines_dropped},
+                     {"cpu_ns", row.cpu_ns},
+                     {"memory_bytes", row.memory_bytes}});
+  answer(dump({{"items", items}}));
+}
+
 void DaemonApi::sources(const std::optional<std::string>& job, Answer answer) {
   auto kept = std::make_shared<std::vector<store::KeptStream>>();
   parts_.recorder->query(

@@ -12,6 +12,7 @@
 #include "app/config/config.h"
 #include "app/daemon/engine_worker.h"
 #include "app/daemon/own_view.h"
+#include "app/daemon/plugin_service.h"
 #include "app/daemon/read_audit.h"
 #include "app/daemon/recorder.h"
 #include "app/daemon/self_watch.h"
@@ -43,6 +44,7 @@ struct AgentParts {
   const Uplink* uplink = nullptr;  // null unless the daemon is an agent
   std::function<const Sources*()> sources;
   std::function<const serve::HttpServer*()> http;
+  std::function<const PluginService*()> plugins = {};  // may return null
   ReadAccess access = {};                                        // as at the start
   std::function<void(const std::string& sentence)> inform = {};  // writes to the daemon's log
 };
@@ -63,6 +65,7 @@ class DaemonApi : public serve::ApiSource {
   void hosts(Answer answer) override;
   void devices(Answer answer) override;
   void rules(Answer answer) override;
+  void plugins(Answer answer) override;
   void sources(const std::optional<std::string>& job, Answer answer) override;
   void evidence(const serve::EvidenceQuery& query,
                 std::function<void(Result<std::unique_ptr<serve::EvidenceReader>>)> answer) override;

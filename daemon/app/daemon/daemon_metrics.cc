@@ -37,6 +37,31 @@ void about_itself(serve::MetricsText& m, const AgentParts& p, TimeNs mono, const
       .value(number(p.counts->reloads_refused), {{"outcome", "refused"}});
 }
 
+void about_plugins(serve::MetricsText& m, const PluginService& service) {
+  const auto rows = service.rows();
+  if (rows.empty()) return;
+  const auto all = [&](serve::MetricsText& family, auto value) {
+    for (const plughost::PluginRow& row : rows) family.value(value(row), {{"plugin", row.name}});
+  };
+  using Row = plughost::PluginRow;
+  all(m.gauge("culprit_plugin_running", "1 while the plugin runs, else 0."),
+      [](const Row& r) { return r.state == "running" ? 1.0 : 0.0; });
+  all(m.counter("culprit_plugin_events_total", "Events that the plugin took."),
+      [](const Row& r) { return number(r.events); });
+  all(m.counter("culprit_plugin_dropped_events_total", "Events that it did not get: it was too slow."),
+      [](const Row& r) { return number(r.dropped); });
+  all(m.counter("culprit_plugin_findings_total", "Findings of the plugin."),
+      [](const Row& r) { return number(r.findings); });
+  all(m.counter("culprit_plugin_dropped_findings_total", "Findings over its limit."),
+      [](const Row& r) { return number(r.findings_dropped); });
+  all(m.counter("culprit_plugin_failures_total", "Times that it crashed, hung or broke a limit."),
+      [](const Row& r) { return number(r.failures); });
+  all(m.counter("culprit_plugin_cpu_seconds_total", "Processor time of its processes."),
+      [](const Row& r) { return seconds(static_cast<TimeNs>(r.cpu_ns)); });
+  all(m.gauge("culprit_plugin_memory_bytes", "Memory of its process."),
+      [](const Row& r) { return number(r.memory_bytes); });
+}
+
 void about_spool(serve::MetricsText& m, const AgentParts& p) {
   const Recorder::Figures f = p.recorder->figures();
   m.gauge("culprit_spool_bytes", "Evidence on the disk.").value(number(f.spool.bytes));
@@ -194,6 +219,7 @@ std::string metrics_text(const AgentParts& parts, TimeNs mono, const SelfUsage& 
     about_files(m, *sources);
     about_others(m, *sources);
   }
+  if (const PluginService* plugins = parts.plugins ? parts.plugins() : nullptr) about_plugins(m, *plugins);
   if (parts.engine) about_jobs(m, *parts.engine);
   if (parts.uplink) about_uplink(m, parts.uplink->figures());
   if (const serve::HttpServer* http = parts.http()) {

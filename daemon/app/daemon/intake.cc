@@ -29,6 +29,7 @@ void Intake::append(PieceBatch&& part) {
   AgentCounts& counts = *parts_.counts;
   counts.store_bytes += bytes;
   if (Restore* restore = parts_.restore()) restore->add_uncommitted(shared);
+  if (parts_.observe) parts_.observe(shared);
   const bool first = parts_.pipeline->precedes_store();
   if (first) process(shared);
   parts_.recorder->append(shared, [this, bytes] {

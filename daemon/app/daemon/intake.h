@@ -22,6 +22,7 @@ struct IntakeParts {
   Pipeline* pipeline = nullptr;
   std::function<Restore*()> restore;    // null: the pipeline gets batches directly
   std::function<void()> pause, resume;  // sources
+  std::function<void(const SharedBatch&)> observe = {};  // gets every batch too; may be empty
 };
 
 class Intake {

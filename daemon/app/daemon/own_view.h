@@ -42,6 +42,7 @@ class OwnView final : public serve::ApiSource {
                 std::function<void(Result<std::unique_ptr<serve::EvidenceReader>>)> answer) override;
   void hosts(Answer answer) override { refuse(answer); }
   void devices(Answer answer) override { refuse(answer); }
+  void plugins(Answer answer) override { refuse(answer); }
   void about(Answer answer) override { refuse(answer); }
   void pool(Answer answer) override { refuse(answer); }
   void pool_log(Answer answer) override { refuse(answer); }

@@ -136,6 +136,13 @@ Status Quarantine::keep_only(std::span<const rules::Rule> rules) {
   return gone > 0 ? write() : Status();
 }
 
+std::vector<std::string> Quarantine::plugins() const {
+  std::vector<std::string> out;
+  for (const Quarantined& q : items_)
+    if (q.kind == "plugin") out.push_back(q.id);
+  return out;
+}
+
 std::vector<std::string> Quarantine::jobs(TimeNs now) const {
   std::vector<std::string> out;
   for (const Quarantined& q : items_)

@@ -42,6 +42,7 @@ class Quarantine {
   const std::vector<Quarantined>& items() const { return items_; }
   std::vector<std::string> rules() const;           // ids, for EngineOptions::quarantined
   std::vector<std::string> jobs(TimeNs now) const;  // ids, for LiveOptions::evidence_only
+  std::vector<std::string> plugins() const;         // names: they are not run within the daemon
 
  private:
   Status write() const;

@@ -72,8 +72,9 @@ namespace {
 // Identifies the state that a finding raises or clears; empty: none.
 std::string state_of(const PluginFinding& f) {
   if (f.state == PluginState::kHappened) return {};
-  return fmt::format("{} {} {} {} {}", f.plugin, f.id, f.host,
-                     f.device ? static_cast<int64_t>(*f.device) : -1, f.peer);
+  const auto number = [](const std::optional<uint32_t>& n) { return n ? static_cast<int64_t>(*n) : -1; };
+  return fmt::format("{} {} {} {} {} {} {} {}", f.plugin, f.id, f.host, f.job, f.peer, f.part, number(f.rank),
+                     number(f.device));
 }
 
 std::vector<HostLine> read_findings(std::string_view bytes, uint64_t offset) {

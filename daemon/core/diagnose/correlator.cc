@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <set>
 
 #include "base/limits.h"
 #include "base/text.h"
@@ -240,7 +241,7 @@ class Correlator {
     for (const Blame& h : hosts_)
       if (std::any_of(f.subjects.begin(), f.subjects.end(),
                       [&](const FindingSubject& s) { return is_of(s, h); }))
-        d.hosts.push_back(h.suspect);
+        d.hosts.push_back(accused_of(f, h));
     for (const FindingSubject& s : f.subjects)
       if (s.host && s.peer) d.links.push_back({*s.host, *s.peer, f.confidence});
     d.action.kind = f.action;
@@ -250,6 +251,19 @@ class Correlator {
           d.action.targets.push_back(*s.host);  // once per host, for any number of its ranks
     cap_claim(f, d);
     report_.diagnoses.push_back(std::move(d));
+  }
+
+  // The suspect without devices that only other findings accuse.
+  Suspect accused_of(const Finding& f, const Blame& host) const {
+    Suspect out = host.suspect;
+    std::set<uint32_t> devices;
+    for (const FindingSubject& s : f.subjects) {
+      if (!is_of(s, host)) continue;
+      if (!s.device) return out;
+      devices.insert(*s.device);
+    }
+    std::erase_if(out.devices, [&](uint32_t device) { return !devices.contains(device); });
+    return out;
   }
 
   // If units are ranks, the ranks of one host are separate units.

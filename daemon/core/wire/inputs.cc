@@ -91,7 +91,7 @@ SourceInfo unpack_source(PackedReader& in) {
 constexpr std::string PluginFinding::*kFindingTexts[] = {
     &PluginFinding::plugin,   &PluginFinding::id,        &PluginFinding::title,   &PluginFinding::text,
     &PluginFinding::category, &PluginFinding::component, &PluginFinding::symptom, &PluginFinding::action,
-    &PluginFinding::remedy,   &PluginFinding::host,      &PluginFinding::peer};
+    &PluginFinding::remedy,   &PluginFinding::host,      &PluginFinding::peer,    &PluginFinding::part};
 constexpr uint64_t kFindingValues = 64;
 
 std::string pack(const core::FindingInput& i) {

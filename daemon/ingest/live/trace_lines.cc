@@ -277,6 +277,7 @@ constexpr Key kFindingKeys[] = {
     {"action", read_finding_text<&PluginFinding::action>},
     {"remedy", read_finding_text<&PluginFinding::remedy>},
     {"peer", read_finding_text<&PluginFinding::peer>},
+    {"part", read_finding_text<&PluginFinding::part>},
     {"severity", read_severity},
     {"state", read_finding_state},
     {"device", read_device},

@@ -54,6 +54,7 @@ class FakeSource : public ApiSource {
   void hosts(Answer answer) override {
     give("hosts", answer, R"({"items":[{"host":"node-1","state":"suspected","last_ns":null}]})");
   }
+  void plugins(Answer answer) override { give("plugins", answer, R"({"items":[]})"); }
   void devices(Answer answer) override { give("devices", answer, R"({"items":[]})"); }
   void rules(Answer answer) override { give("rules", answer, R"({"items":[]})"); }
   void sources(const std::optional<std::string>& job, Answer answer) override {

@@ -200,6 +200,7 @@ BOOST_AUTO_TEST_CASE(findings_of_plugins_arrive_whole) {
   f.remedy = "Change the cable.";
   f.host = "node-1";
   f.peer = "node-2";
+  f.part = "mlx5_0/1";
   f.rank = 9;
   f.device = 1;
   f.time_ns = kNsPerSecond;

@@ -66,6 +66,7 @@ BOOST_AUTO_TEST_CASE(a_finding_is_read_as_it_is_written) {
   f.action = "check";
   f.remedy = "Check the fans.";
   f.peer = "node-4";
+  f.part = "nvlink 3";
   f.rank = 13;
   f.device = 2;
   f.time_ns = 1763690000000000000;

@@ -1,0 +1,69 @@
+// The plugins of this host within the daemon: a thread of their own runs them, gets what the sources give, and
+// returns findings, which become evidence and input of the engine like lines of the kernel. Without a plugin in
+// the folders there is no thread. A slow plugin costs its own events; the loop never waits for one.
+//
+// Thread: the loop's, also for callbacks. Owns its worker.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "app/config/config.h"
+#include "app/daemon/recorder.h"
+#include "io/env.h"
+#include "model/piece.h"
+#include "plughost/plugins.h"
+
+namespace culprit::app {
+
+struct PluginServiceOptions {
+  const Config* config = nullptr;  // borrowed
+  Recorder* recorder = nullptr;    // borrowed: streams that are known, and new numbers
+  std::function<void(PieceBatch&&)> take;
+  std::function<void(LogLevel, const std::string&)> log;
+  // Any thread: a plugin within this process is entered, and left (""). May be empty.
+  std::function<void(std::string_view plugin)> entering;
+  std::vector<std::string> crashed;  // plugins that ended the daemon: they get a process of their own
+};
+
+class PluginService {
+ public:
+  PluginService(io::Env& env, PluginServiceOptions options);
+  ~PluginService();
+
+  // What the sources gave, in order.
+  void append(const SharedBatch& batch);
+  // Folders and tables of the configuration may have changed.
+  void reload();
+  // Plugins save their state and end, for at most two seconds; then calls `done`.
+  void stop(std::function<void()> done);
+
+  // As of the last second.
+  std::vector<plughost::PluginRow> rows() const;
+  uint64_t dropped_batches() const;  // plugins were too slow to take them
+
+ private:
+  struct Thread;
+  void start();
+  void look();
+  void found(PluginFinding&& finding);
+  std::vector<plughost::PluginTable> tables() const;
+
+  io::Env& env_;
+  const PluginServiceOptions options_;
+  std::shared_ptr<Thread> thread_;  // null: no plugin
+  std::unique_ptr<io::Worker> worker_;
+  std::unique_ptr<io::Timer> look_timer_;
+  struct Stream {
+    StreamId id = kNoStream;
+    uint64_t offset = 0;
+    bool open = false;  // declared in this run
+  };
+  std::map<std::string, Stream> streams_;  // of findings, by plugin
+  bool stopping_ = false;
+};
+
+}  // namespace culprit::app
