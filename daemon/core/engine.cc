@@ -29,6 +29,8 @@ namespace culprit::core {
 
 namespace {
 
+constexpr size_t kPluginTroubles = 100;  // reported as problems of a job
+
 void add_from_log(const detect::View& view, uint32_t rank, flight::RankPlace& place) {
   const uint32_t unit = view.rank_numbered(rank);
   if (unit == detect::kNowhere) return;
@@ -91,6 +93,7 @@ struct Engine::Impl {
   LoopRanks loop_ranks;
   detect::RankExits exits;
   PluginFindings plugins;
+  size_t plugin_troubles = 0;  // of plugins themselves
   std::vector<Finding> urgent;  // findings of plugins for the effects of this step
   NonLogRead non_log;
   struct Speakers {
@@ -179,6 +182,11 @@ struct Engine::Impl {
     }
   }
   void ingest(FindingInput& input, TimeNs) {
+    if (is_about_culprit(input.finding)) {
+      if (++plugin_troubles <= kPluginTroubles)
+        problems.push_back({std::move(input.file), input.offset, std::move(input.finding.text)});
+      return;
+    }
     auto found = plugins.add(std::move(input));
     if (found && options.live) urgent.push_back(std::move(*found));
   }

@@ -61,6 +61,8 @@ std::optional<uint32_t> rank_of(const detect::View& view, const JobFile& job, co
 
 }  // namespace
 
+bool is_about_culprit(const PluginFinding& finding) { return finding.id.starts_with("culprit."); }
+
 std::optional<Finding> PluginFindings::add(FindingInput input) {
   PluginFinding& f = input.finding;
   const Key key(f.plugin, f.id, f.host, f.peer, f.part, f.rank, f.device);

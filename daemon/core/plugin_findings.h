@@ -26,6 +26,9 @@ struct FindingInput {
   std::optional<uint32_t> user;  // who alone wrote it; none: the daemon or root
 };
 
+// Whether the finding is about Culprit itself: a plugin that crashed, hung or was refused.
+bool is_about_culprit(const PluginFinding& finding);
+
 class PluginFindings {
  public:
   // Returns the finding if it is worth a report at once: of severity error or fatal, and not known yet.

@@ -154,4 +154,19 @@ BOOST_AUTO_TEST_CASE(the_report_names_the_plugin) {
   BOOST_TEST(report.diagnoses[0].hosts.at(0).host.value_or("") == "node-1");
 }
 
+BOOST_AUTO_TEST_CASE(the_trouble_of_a_plugin_itself_is_a_problem_and_accuses_no_host) {
+  Engine engine{EngineOptions{}};
+  PluginFinding f = throttle("node-1", 2);
+  f.id = "culprit.plugin.crashed";
+  f.text = "plugin gpu_health: ended by signal 11";
+  f.severity = PluginSeverity::kError;
+  Input input = FindingInput{f, "plugin/gpu_health", 12, {}};
+  engine.step({&input, 1}, kNoTime);
+  const Report report = engine.report();
+  BOOST_TEST(report.diagnoses.empty());
+  BOOST_TEST(report.suspects.empty());
+  BOOST_REQUIRE(report.problems.size() == 1u);
+  BOOST_TEST(report.problems[0].what == f.text);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
