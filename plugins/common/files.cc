@@ -15,7 +15,7 @@
 namespace health {
 
 std::optional<std::string> read_text(const std::string& path, size_t bytes_max) {
-  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) return std::nullopt;
   std::string text;
   char buffer[4096];
