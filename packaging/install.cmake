@@ -24,7 +24,22 @@ install(DIRECTORY sdk/python/culprit DESTINATION ${CMAKE_INSTALL_DATADIR}/culpri
   FILES_MATCHING PATTERN "*.py" PATTERN "py.typed" PATTERN "__pycache__" EXCLUDE)
 install(FILES sdk/python/README.md sdk/python/pyproject.toml
   DESTINATION ${CMAKE_INSTALL_DATADIR}/culprit/python)
-install(DIRECTORY sdk/include/culprit DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+# Detectors of our own, next to those that an operator drops into /etc/culprit/plugins.d.
+install(TARGETS culprit_plugin_gpu_health culprit_plugin_net_health culprit_plugin_host_health
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/culprit/plugins.d)
+# The SDK needs nothing else of an installation, and no build: cmake --install BUILD --component sdk.
+install(DIRECTORY sdk/include/culprit DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT sdk)
+include(CMakePackageConfigHelpers)
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/culprit-config-version.cmake
+  COMPATIBILITY SameMajorVersion ARCH_INDEPENDENT)
+install(FILES ${CULPRIT_PACKAGING}/culprit-config.cmake ${CMAKE_BINARY_DIR}/culprit-config-version.cmake
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/cmake/culprit COMPONENT sdk)
+configure_file(${CULPRIT_PACKAGING}/culprit-plugin.pc.in ${CMAKE_BINARY_DIR}/culprit-plugin.pc @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/culprit-plugin.pc
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/pkgconfig COMPONENT sdk)
+install(DIRECTORY examples/plugin_c examples/plugin_cpp
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/culprit-dev/examples COMPONENT sdk)
+install(FILES sdk/README.md DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/culprit-dev/examples COMPONENT sdk)
 configure_file(${CULPRIT_PACKAGING}/culprit.pc.in ${CMAKE_BINARY_DIR}/culprit.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/culprit.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 install(DIRECTORY rules DESTINATION ${CMAKE_INSTALL_DATADIR}/culprit
@@ -33,7 +48,7 @@ install(FILES rules/culprit.lua DESTINATION ${CMAKE_INSTALL_DATADIR}/culprit)  #
 install(DIRECTORY ${CULPRIT_PACKAGING}/systemd/drop-ins/
   DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples FILES_MATCHING PATTERN "*.conf")
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples
-  FILES_MATCHING PATTERN "*.c" PATTERN "*.cpp" PATTERN "*.toml")
+  FILES_MATCHING PATTERN "*.c" PATTERN "*.cpp" PATTERN "*.toml" PATTERN "plugin_c*" EXCLUDE)
 
 # Made by packaging/sbom, which needs a finished build.
 install(FILES ${CMAKE_BINARY_DIR}/sbom.spdx.json DESTINATION ${CMAKE_INSTALL_DATADIR}/culprit OPTIONAL)

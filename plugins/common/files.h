@@ -27,8 +27,11 @@ bool exists(const std::string& path);
 // The last part of what a link points to; empty: no link.
 std::string link_name(const std::string& path);
 
+// Parts of the text, which must outlive them.
 std::vector<std::string_view> split(std::string_view text, char separator);
 std::vector<std::string_view> words(std::string_view text);
+std::vector<std::string_view> split(std::string&& text, char separator) = delete;
+std::vector<std::string_view> words(std::string&& text) = delete;
 
 // As printf.
 [[gnu::format(printf, 1, 2)]] std::string format(const char* format, ...);

@@ -109,8 +109,8 @@ class Run {
   // Whether a descendant has work to do.
   static bool runs(pid_t pid) {
     const std::string folder = "/proc/" + std::to_string(pid);
-    const auto children = read_text(folder + "/task/" + std::to_string(pid) + "/children");
-    for (const std::string_view child : words(children.value_or(""))) {
+    const auto children = read_text(folder + "/task/" + std::to_string(pid) + "/children").value_or("");
+    for (const std::string_view child : words(children)) {
       const auto stat = read_text("/proc/" + std::string(child) + "/stat");
       const size_t at = stat ? stat->rfind(')') : std::string::npos;
       const char state = at == std::string::npos ? 'Z' : (*stat)[at + 2];

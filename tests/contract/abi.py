@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The interface of plugins keeps its promise: tests/contract/abi.py [CC [CXX]]. The layout is that of
+"""The interface of plugins keeps its promise: tests/contract/abi.py [CC [CXX [BUILD]]]. The layout is that of
 sdk/abi/v1.txt, in C and in C++; the examples build against every released header and pass their tests with
 today's; today's interface has all that was released. A row for each; last line 'N passed, N failed'."""
 import re
@@ -15,6 +15,7 @@ INCLUDE = SDK / "include"
 FLAGS = ["-O1", "-Wall", "-Wextra", "-Wshadow", "-Wpedantic", "-Werror"]
 SHARED = ["-fPIC", "-shared", "-fvisibility=hidden"]
 CC, CXX = (sys.argv[1:] + ["cc", "c++"][len(sys.argv) - 1:])[:2]
+BUILD = Path(sys.argv[3]) if len(sys.argv) > 3 else None
 EXAMPLES = (([CC, "-std=c11"], "plugin_c/link_watch", ".c"),
             ([CXX, "-std=c++11"], "plugin_cpp/slow_rank", ".cpp"))
 
@@ -123,6 +124,27 @@ def examples(work: Path) -> str:
     return f"{len(EXAMPLES)} examples, {len(released())} headers"
 
 
+def installed(work: Path) -> str:
+    """What is installed of the SDK, and nothing else: both examples by CMake, one by pkg-config."""
+    prefix = work / "prefix"
+    ran("cmake", "--install", BUILD, "--component", "sdk", "--prefix", prefix)
+    examples_folder = prefix / "share/doc/culprit-dev/examples"
+    for name in ("plugin_c", "plugin_cpp"):
+        out = work / f"build-{name}"
+        ran("cmake", "-S", examples_folder / name, "-B", out, f"-DCMAKE_PREFIX_PATH={prefix}",
+            f"-DCMAKE_C_COMPILER={CC}", f"-DCMAKE_CXX_COMPILER={CXX}")
+        ran("cmake", "--build", out)
+        ran("ctest", "--test-dir", out)
+    pc = (prefix / "share/pkgconfig/culprit-plugin.pc").read_text()
+    moved = work / "culprit-plugin.pc"
+    moved.write_text(re.sub(r"^prefix=.*", f"prefix={prefix}", pc, flags=re.MULTILINE))
+    query = ("pkg-config", "--cflags", "--libs", "culprit-plugin")
+    flags = ran("env", f"PKG_CONFIG_PATH={work}", *query).split()
+    source = examples_folder / "plugin_c/link_watch.c"
+    ran(CC, "-std=c11", *FLAGS, *SHARED, *flags, source, "-o", work / "by_pkg_config.so")
+    return " ".join(flags).replace(str(prefix), "PREFIX")
+
+
 def main() -> int:
     failed = 0
     with tempfile.TemporaryDirectory(prefix="abi-") as folder:
@@ -132,7 +154,9 @@ def main() -> int:
                 ("v1.txt has every struct, member and constant", nothing_missing),
                 ("structs only grew at their end since each release", grown_only),
                 ("the header is the one kept for its version", newest_is_kept),
-                ("the examples build against each released header, and pass", lambda: examples(work)))
+                ("the examples build against each released header, and pass", lambda: examples(work)),
+                ("the installed SDK alone builds the examples", lambda: installed(work)))
+        rows = rows if BUILD else rows[:-1]
         for what, test in rows:
             try:
                 print(f"ok   {what}: {test()}", flush=True)

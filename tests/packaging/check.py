@@ -225,7 +225,11 @@ def contents(build: Build) -> str:
                  "usr/share/doc/culprit/examples/read-all-logs.conf",
                  "usr/share/doc/culprit/examples/job-environment.conf",
                  "culprit/libnccl-profiler-culprit.so", "usr/share/culprit/tracers/mpi/calls.c",
-                 "usr/share/culprit/tracers/tracer/tracer.h", "usr/share/culprit/python/README.md"):
+                 "usr/share/culprit/tracers/tracer/tracer.h", "usr/share/culprit/python/README.md",
+                 "culprit/plugins.d/gpu_health.so", "culprit/plugins.d/net_health.so",
+                 "culprit/plugins.d/host_health.so", "usr/include/culprit/plugin.h",
+                 "usr/share/cmake/culprit/culprit-config.cmake", "usr/share/pkgconfig/culprit-plugin.pc",
+                 "usr/share/doc/culprit-dev/examples/plugin_c/link_watch.c"):
         need(re.search(rf" \./\S*{re.escape(path)}(\s|$)", out), f"{path} is in no package")
     source = ROOT / "sdk/python"
     installed = set(re.findall(r" \./usr/share/culprit/python/(culprit/\S+[^/])\s", out))
@@ -262,6 +266,21 @@ def python_package(build: Build) -> str:
                "CULPRIT_DISABLE": "1"}
         program = "import culprit; culprit.step(1); print(culprit.__file__)"
         return ran("python3", "-B", "-c", program, cwd=folder, env=env).strip().removeprefix(folder)
+
+
+@promise("culprit-dev alone builds and tests both examples")
+def sdk_alone(build: Build) -> str:
+    deb = [deb for deb in debs(build) if deb.name.startswith("culprit-dev_")]
+    need(len(deb) == 1, f"packages: {[deb.name for deb in debs(build)]}")
+    with tempfile.TemporaryDirectory(prefix="sdk-") as folder:
+        ran("dpkg-deb", "-x", deb[0], folder)
+        for name in ("plugin_c", "plugin_cpp"):
+            out = f"{folder}/build-{name}"
+            ran("cmake", "-S", f"{folder}/usr/share/doc/culprit-dev/examples/{name}", "-B", out,
+                f"-DCMAKE_PREFIX_PATH={folder}/usr")
+            ran("cmake", "--build", out)
+            ran("ctest", "--test-dir", out)
+    return deb[0].name
 
 
 @promise("lintian has nothing to say")
@@ -338,7 +357,7 @@ def installed(build: Build) -> str:
         inside(merged, "apt-get", "remove", "-qy", "culprit")
         need(not (merged / "usr/bin/culpritd").exists(), "culpritd is there after it was removed")
         need((merged / "var/lib/culprit").exists(), "its evidence went with the program")
-        inside(merged, "apt-get", "purge", "-qy", "culprit", "libculprit0", "libculprit-dev")
+        inside(merged, "apt-get", "purge", "-qy", "culprit", "libculprit0", "libculprit-dev", "culprit-dev")
         for path in ("var/lib/culprit", "etc/culprit", "run/culprit"):
             need(not (merged / path).exists(), f"/{path} is there after the purge")
         need(run("chroot", merged, "id", "culprit").returncode, "the user is there after the purge")

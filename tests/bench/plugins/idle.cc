@@ -70,8 +70,9 @@ void add(pid_t pid, Cost& cost) {
   const size_t at = status.find("RssAnon:");
   if (at != std::string::npos) cost.anonymous_bytes += health::real(status.substr(at + 8)).value_or(0) * 1024;
   ++cost.processes;
-  const auto children = health::read_text(folder + "/task/" + std::to_string(pid) + "/children");
-  for (const auto child : health::words(children.value_or(""))) add(pid_t(*health::number(child)), cost);
+  const std::string children =
+      health::read_text(folder + "/task/" + std::to_string(pid) + "/children").value_or("");
+  for (const auto child : health::words(children)) add(pid_t(*health::number(child)), cost);
 }
 
 [[noreturn]] void run(const std::string& library, const std::vector<std::string>& options) {
