@@ -79,7 +79,7 @@ def plugin_finding_is_a_diagnosis(context: Context) -> str:
     plugins = Plugins(context, daemon.folder)
     daemon.configure(top=plugins.top(), more=plugins.add_gpus("count 8\n"))
     daemon.start()
-    producer = context.writes(daemon.logs / "a.log", "--rate", "50")
+    producer = context.writes(daemon.logs / "a.log", "--rate", "0.02")
     runs(daemon, "gpu_health")
     began = time.monotonic()
     plugins.play(LOST)
@@ -128,7 +128,7 @@ def plugin_finding_reaches_the_collector(context: Context) -> str:
     agent.config.write_text(plugins.top() + agent.config.read_text())
     cluster.start()
     for one in cluster.agents:
-        one.writes("--rate", "50")
+        one.writes("--rate", "0.02")
     runs(agent, "gpu_health")
     plugins.play(LOST)
     report = waits_for(cluster.collector, lambda r: accused(r.get("verdict")) == [(agent.host, [3])], 40,
@@ -151,7 +151,7 @@ def plugin_failures_are_contained(context: Context) -> str:
                      more=f'[[plugin]]\nname = "{name}"\ncall_timeout = "1s"\nmemory = "64MiB"\n')
     daemon.start()
     runs(daemon, name)
-    producer = context.writes(daemon.logs / "a.log", "--rate", "500")
+    producer = context.writes(daemon.logs / "a.log", "--rate", "0.1")
     commands = daemon.logs / "commands.log"
     slowest, failures = 0.0, 0
     for command, expected in FAILURES.items():
