@@ -170,6 +170,8 @@ constexpr size_t kPluginValues = 64;
 constexpr size_t kPluginOptions = 256;
 // Plugins of a host: a process each.
 constexpr size_t kPluginsOnHost = 64;
+// Of a library whose symbols are checked.
+constexpr uint64_t kPluginCheckBytes = 256 << 20;
 // Lines of a plugin in the daemon's log, by host->log and on standard output, per minute.
 constexpr uint64_t kPluginLinesPerMinute = 120;
 

@@ -74,6 +74,7 @@ int run(int argc, char** argv) {
   add_pool(app, verb);
   add_simulate(app, verb);
   add_rules(app, verb);
+  add_plugin(app, verb);
   add_bench(app, verb);
   add_doctor(app, verb);
   add_status(app, verb);

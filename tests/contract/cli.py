@@ -15,7 +15,8 @@ import time
 from pathlib import Path
 from typing import Dict, List, Tuple
 
-import cli_rules  # noqa: F401  its promises are among those tried
+import cli_plugins  # noqa: F401  its promises are among those tried
+import cli_rules  # noqa: F401
 from promises import (Broken, CULPRIT, LETTERS, LINES, LOG, MEMORY_MB_MAX, OTHER_UID, PassOver, STEPS,
                       TIMEOUT_S, XID, diagnose, measure, need, problem_of, promise, refused, report_of,
                       run, text_of, try_all, write, xid_found, zstd)
@@ -81,7 +82,8 @@ def misspelt_verb(folder: Path) -> None:
 def help_texts(_: Path) -> None:
     rules = [["rules", verb] for verb in ("check", "test", "match", "list", "explain", "why", "new", "keys")]
     simulators = [["simulate", kind] for kind in ("logs", "comm", "play")]
-    for verb in [["diagnose"], ["templates"], *simulators, ["pool", "build"], *rules]:
+    plugins = [["plugin", verb] for verb in ("new", "check", "list")]
+    for verb in [["diagnose"], ["templates"], *simulators, ["pool", "build"], *rules, *plugins]:
         done = run(*verb, "--help")
         need(done.returncode == 0, f"{verb}: {text_of(done)}")
         need(b"xample" in done.stdout, f"{verb}: no example")

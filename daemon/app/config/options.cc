@@ -88,8 +88,7 @@ const Option kOptions[] = {
      nullptr, "Further ones are left out and counted."},
     {"plugin.call_timeout", DurationType{OF(TimeNs, plugin.back().call_timeout_ns), kSecond / 10, kDay}, true,
      nullptr, "Longest time of one call of the plugin; after that its process is ended and started again."},
-    {"plugin.options",
-     PairsType{[](Config& c) -> std::vector<std::pair<std::string, std::string>>& {
+    {"plugin.options", PairsType{[](Config& c) -> std::vector<std::pair<std::string, std::string>>& {
        return c.plugin.back().options;
      }},
      true, "{ temperature_c = 85 }", "The plugin's own options; its document lists them."},

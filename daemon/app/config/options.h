@@ -53,8 +53,8 @@ struct WordType {
 struct PairsType {
   std::vector<std::pair<std::string, std::string>>& (*of)(Config&);
 };
-using OptionType = std::variant<TextType, TextsType, FlagType, IntegerType, DurationType, SizeType, WordType,
-                                PairsType>;
+using OptionType =
+    std::variant<TextType, TextsType, FlagType, IntegerType, DurationType, SizeType, WordType, PairsType>;
 
 struct Option {
   std::string_view key;  // "collector.retention.max_size"

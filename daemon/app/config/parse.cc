@@ -12,9 +12,9 @@
 namespace culprit::app {
 namespace {
 
-constexpr size_t kTextBytes = 4096;       // per value: the longest path of Linux
-constexpr size_t kListItems = 1000;       // for example rule folders or healthy jobs
-constexpr size_t kLogTables = 1000;       // more than one for each training user
+constexpr size_t kTextBytes = 4096;  // per value: the longest path of Linux
+constexpr size_t kListItems = 1000;  // for example rule folders or healthy jobs
+constexpr size_t kLogTables = 1000;  // more than one for each training user
 constexpr size_t kPluginTables = 100;
 constexpr size_t kPluginOptions = 100;    // of one plugin
 constexpr size_t kErrors = 100;           // reported per load; more errors mean that the file is a wrong one

@@ -1,0 +1,114 @@
+#include <fmt/format.h>
+
+#include <fstream>
+
+#include "app/plugins/check.h"
+#include "base/limits.h"
+#include "base/text.h"
+#include "cli/layout.h"
+#include "cli/plugin_verbs.h"
+#include "cli/rules.h"
+#include "model/json_writer.h"
+
+namespace culprit::cli {
+namespace {
+
+constexpr const char* kPluginCheckExamples = R"(
+Runs the plugin in its host program as the daemon does, with built-in events of each kind and those of --log:
+what it exports, its description, whether two runs give the same findings, time, memory, saved state, and what
+it does when allocations fail. The exit status is 1 if a check fails.
+
+Examples:
+  culprit plugin check build/fan_watch.so
+  culprit plugin check --option limit=3 --log node-3.log build/fan_watch.so
+  culprit plugin check --format json fan_watch.so | jq -r '.checks[] | select(.outcome == "wrong") | .text')";
+
+constexpr size_t kLogLines = 100'000;
+
+struct PluginCheckVerb {
+  std::string library, format = "text";
+  std::vector<std::string> values, logs;
+  std::string host_program;
+};
+
+std::string_view word(app::PluginCheckRow::Outcome outcome) {
+  using Outcome = app::PluginCheckRow::Outcome;
+  return outcome == Outcome::kOk ? "ok" : outcome == Outcome::kNote ? "note" : "wrong";
+}
+
+std::string to_text(const app::PluginCheckRow& row, bool color) {
+  using Outcome = app::PluginCheckRow::Outcome;
+  const Ink ink = row.outcome == Outcome::kOk     ? Ink::kDim
+                  : row.outcome == Outcome::kNote ? Ink::kCaution
+                                                  : Ink::kAlarm;
+  return fmt::format("{}  {}  {}\n", inked(padded(word(row.outcome), 5), ink, color), padded(row.check, 11),
+                     to_terminal(row.text));
+}
+
+// False: a sentence was printed.
+bool prepare(const PluginCheckVerb& o, app::PluginCheckOptions& out) {
+  out.library = o.library;
+  out.host_program = o.host_program;
+  for (const std::string& value : o.values) {
+    const size_t at = value.find('=');
+    if (at == value.npos) return complain(value + ": an option is NAME=VALUE"), false;
+    out.values.emplace_back(value.substr(0, at), value.substr(at + 1));
+  }
+  for (const std::string& path : o.logs) {
+    std::ifstream file(path);
+    if (!file) return complain(path + ": it cannot be read"), false;
+    for (std::string line; out.lines.size() < kLogLines && std::getline(file, line);)
+      out.lines.push_back(line.substr(0, limits::kLineBytes));
+  }
+  return true;
+}
+
+std::string to_json(const std::vector<app::PluginCheckRow>& rows) {
+  JsonWriter w;
+  w.object([&] {
+    w.list("checks", rows, [&](const app::PluginCheckRow& row) {
+      w.object([&] {
+        w.field("check", row.check);
+        w.field("outcome", word(row.outcome));
+        w.field("text", row.text);
+      });
+    });
+  });
+  return w.finish() + "\n";
+}
+
+int check(const PluginCheckVerb& o) {
+  app::PluginCheckOptions options;
+  if (!prepare(o, options)) return kUnable;
+  std::vector<app::PluginCheckRow> rows;
+  bool printed = true;
+  const bool text = o.format == "text", color = wants_color();
+  const Status done = app::check_plugin(options, [&](app::PluginCheckRow row) {
+    if (text && printed) printed = print(to_text(row, color));
+    rows.push_back(std::move(row));
+  });
+  if (!done) return complain(done.error().text), kUnable;
+  if (!text) printed = print(to_json(rows));
+  if (!printed) return kUnable;
+  for (const app::PluginCheckRow& row : rows)
+    if (row.outcome == app::PluginCheckRow::Outcome::kWrong) return kFound;
+  return kDone;
+}
+
+}  // namespace
+
+void add_plugin_check(Command& plugin, Run& run) {
+  auto o = std::make_shared<PluginCheckVerb>();
+  Command* verb =
+      plugin.add_subcommand("check", "Try a plugin as the daemon will run it, before it is installed");
+  verb->footer(kPluginCheckExamples);
+  verb->add_option("LIBRARY", o->library, "The library, NAME.so")->required();
+  verb->add_option("--option", o->values, "NAME=VALUE: a value of an option; repeat")->one_value();
+  verb->add_option("--log", o->logs, "A plain log whose lines become events too; repeat")->one_value();
+  verb->add_option("--host-program", o->host_program,
+                   "culprit-plugin-host, if it is not the one that belongs to this program");
+  verb->add_option("--format,-f", o->format, "text or json")->one_of({"text", "json"})->show_default();
+  verb->callback([o, &run] { run = [o] { return check(*o); }; });
+}
+
+}  // namespace culprit::cli
