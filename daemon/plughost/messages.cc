@@ -34,7 +34,7 @@ bool whole(const Cursor& in) { return !in.bad() && in.at_end(); }
 template <class Finding>
 auto texts_of(Finding& f) {
   return std::array{&f.id,     &f.title,  &f.text, &f.category, &f.component, &f.symptom,
-                    &f.action, &f.remedy, &f.host, &f.job,      &f.peer, &f.part};
+                    &f.action, &f.remedy, &f.host, &f.job,      &f.peer,      &f.part};
 }
 
 }  // namespace

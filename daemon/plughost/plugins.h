@@ -40,13 +40,13 @@ struct PluginTable {
 };
 
 struct PluginsOptions {
-  std::vector<std::string> folders;                // of a name that is in several, the first one counts
-  std::vector<PluginTable> tables;                 // a plugin without one has the defaults
-  std::string host, version;                       // of this host, and of Culprit
-  std::string host_program = {};                   // empty: default_host_program()
-  std::string state_folder = {};  // for states over a stop of the daemon; empty: they are not kept
-  uid_t trusted_uid = 0;          // who may own libraries besides root: the daemon's user
-  int wake = -1;                  // an eventfd, borrowed: while it is readable, round() does not wait; drained there
+  std::vector<std::string> folders;  // of a name that is in several, the first one counts
+  std::vector<PluginTable> tables;   // a plugin without one has the defaults
+  std::string host, version;         // of this host, and of Culprit
+  std::string host_program = {};     // empty: default_host_program()
+  std::string state_folder = {};     // for states over a stop of the daemon; empty: they are not kept
+  uid_t trusted_uid = 0;             // who may own libraries besides root: the daemon's user
+  int wake = -1;  // an eventfd, borrowed: while it is readable, round() does not wait; drained there
   // A plugin in this process is entered, and left ("").
   std::function<void(std::string_view name)> entering = {};
 };

@@ -53,7 +53,7 @@ struct PluginConfig {
   uint64_t memory = 256 << 20;  // bytes of its process; 0: no limit
   int64_t cpu_percent = 10;     // of a core, averaged over a minute
   int64_t findings_per_minute = 60;
-  TimeNs call_timeout_ns = 10 * kNsPerSecond;                // of one call
+  TimeNs call_timeout_ns = 10 * kNsPerSecond;                    // of one call
   std::vector<std::pair<std::string, std::string>> options;      // the plugin's own; values as text
   std::vector<std::pair<std::string, std::string>> environment;  // variables of its own process
   bool operator==(const PluginConfig&) const = default;

@@ -92,8 +92,7 @@ const Option kOptions[] = {
        return c.plugin.back().options;
      }},
      true, "{ temperature_c = 85 }", "The plugin's own options; its document lists them."},
-    {"plugin.environment",
-     PairsType{[](Config& c) -> std::vector<std::pair<std::string, std::string>>& {
+    {"plugin.environment", PairsType{[](Config& c) -> std::vector<std::pair<std::string, std::string>>& {
        return c.plugin.back().environment;
      }},
      true, "{ LD_LIBRARY_PATH = \"/opt/vendor/lib\" }",

@@ -525,7 +525,8 @@ ReadAccess Daemon::read_access() {
 }
 
 void Daemon::make_api() {
-  AgentParts parts{&config_, &counts_, &watch_, recorder_.get(), engine_.get(), uplink_.get(), {}, {}, {}, {}, {}};
+  AgentParts parts{&config_, &counts_, &watch_, recorder_.get(), engine_.get(), uplink_.get(), {}, {},
+                   {},       {},       {}};
   parts.sources = [this] { return sources_.get(); };
   parts.http = [this] { return http_.get(); };
   parts.plugins = [this] { return plugins_.get(); };

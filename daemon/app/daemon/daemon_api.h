@@ -44,7 +44,7 @@ struct AgentParts {
   const Uplink* uplink = nullptr;  // null unless the daemon is an agent
   std::function<const Sources*()> sources;
   std::function<const serve::HttpServer*()> http;
-  std::function<const PluginService*()> plugins = {};  // may return null
+  std::function<const PluginService*()> plugins = {};            // may return null
   ReadAccess access = {};                                        // as at the start
   std::function<void(const std::string& sentence)> inform = {};  // writes to the daemon's log
 };

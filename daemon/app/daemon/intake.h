@@ -20,8 +20,8 @@ struct IntakeParts {
   AgentCounts* counts = nullptr;
   Recorder* recorder = nullptr;
   Pipeline* pipeline = nullptr;
-  std::function<Restore*()> restore;    // null: the pipeline gets batches directly
-  std::function<void()> pause, resume;  // sources
+  std::function<Restore*()> restore;                     // null: the pipeline gets batches directly
+  std::function<void()> pause, resume;                   // sources
   std::function<void(const SharedBatch&)> observe = {};  // gets every batch too; may be empty
 };
 

@@ -18,10 +18,10 @@
 namespace culprit::app {
 namespace {
 
-constexpr TimeNs kLookNs = 10 * kNsPerSecond;    // for the first plugin
-constexpr TimeNs kScanNs = 2 * kNsPerSecond;     // for new ones
-constexpr int kRoundMs = 1000;                   // longest wait without an event
-constexpr size_t kQueueBytes = 8 << 20;          // of batches that plugins have not taken
+constexpr TimeNs kLookNs = 10 * kNsPerSecond;  // for the first plugin
+constexpr TimeNs kScanNs = 2 * kNsPerSecond;   // for new ones
+constexpr int kRoundMs = 1000;                 // longest wait without an event
+constexpr size_t kQueueBytes = 8 << 20;        // of batches that plugins have not taken
 constexpr uint64_t kPpmOfPercent = 10'000;
 constexpr std::string_view kSuffix = ".so";
 
@@ -62,10 +62,7 @@ struct PluginService::Thread {
 
   Thread(io::Env& e, plughost::PluginsOptions options, std::function<void(PluginFinding&&)> found,
          plughost::PluginLog log)
-      : env(e),
-        feed(options.host),
-        plugins(options, std::move(found), std::move(log)),
-        wake(options.wake) {}
+      : env(e), feed(options.host), plugins(options, std::move(found), std::move(log)), wake(options.wake) {}
   ~Thread() { ::close(wake); }
 
   void ring() const {

@@ -58,7 +58,7 @@ struct World {
   std::vector<PluginFinding> found;
   std::vector<std::string> lines;
   TimeNs wall = 1'000'000 * kNsPerSecond, mono = 1'000 * kNsPerSecond;
-  std::string state_folder;
+  std::string state_folder, host_program = CULPRIT_TEST_PLUGIN_HOST;
   std::unique_ptr<Plugins> plugins;
 
   World() {
@@ -83,7 +83,7 @@ struct World {
     options.tables.push_back(table);
     options.host = "node-1";
     options.version = "0.1.0";
-    options.host_program = CULPRIT_TEST_PLUGIN_HOST;
+    options.host_program = host_program;
     options.trusted_uid = geteuid();
     options.state_folder = state_folder;
     plugins = std::make_unique<Plugins>(
