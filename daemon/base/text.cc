@@ -2,12 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
 #if defined(__SSE2__)
 #include <emmintrin.h>
 #endif
+
+#include "base/ascii.h"
 
 namespace culprit {
 namespace {
@@ -146,22 +149,40 @@ std::string_view trim(std::string_view text) {
 
 size_t find_text(std::string_view text, std::string_view part, size_t from) {
 #if defined(__SSE2__)
-  if (part.size() >= 2) {
-    // Places where the first and the last byte fit, 16 at a time.
+  if (part.size() >= 2 && text.size() >= part.size() + 15) {
+    // Places where the first and the last byte fit, 16 at a time; the last block overlaps the one before.
     const __m128i first = _mm_set1_epi8(part.front()), last = _mm_set1_epi8(part.back());
-    for (; from + part.size() + 15 <= text.size(); from += 16) {
-      const char* const at = text.data() + from;
+    const size_t last_block = text.size() - part.size() - 15;
+    for (; from < last_block + 16; from += 16) {
+      const size_t block = std::min(from, last_block);
+      const char* const at = text.data() + block;
       const auto load = [&](size_t to) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at + to)); };
       const __m128i fits =
           _mm_and_si128(_mm_cmpeq_epi8(load(0), first), _mm_cmpeq_epi8(load(part.size() - 1), last));
-      for (auto bits = static_cast<unsigned>(_mm_movemask_epi8(fits)); bits != 0; bits &= bits - 1) {
+      auto bits = static_cast<unsigned>(_mm_movemask_epi8(fits)) & (~0u << (from - block));
+      for (; bits != 0; bits &= bits - 1) {
         const auto bit = static_cast<size_t>(std::countr_zero(bits));
-        if (std::memcmp(at + bit + 1, part.data() + 1, part.size() - 1) == 0) return from + bit;
+        if (std::memcmp(at + bit + 1, part.data() + 1, part.size() - 1) == 0) return block + bit;
       }
     }
+    return std::string_view::npos;
   }
 #endif
   return text.find(part, from);
+}
+
+void lower_ascii(std::string_view text, char* to) {
+  size_t at = 0;
+#if defined(__SSE2__)
+  for (; at + 16 <= text.size(); at += 16) {
+    const __m128i v = _mm_loadu_si128(reinterpret_cast<const __m128i*>(text.data() + at));
+    const __m128i letter = _mm_sub_epi8(v, _mm_set1_epi8('A'));
+    const __m128i upper = _mm_cmpeq_epi8(_mm_min_epu8(letter, _mm_set1_epi8(25)), letter);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + at),
+                     _mm_add_epi8(v, _mm_and_si128(upper, _mm_set1_epi8('a' - 'A'))));
+  }
+#endif
+  for (; at < text.size(); ++at) to[at] = lower(text[at]);
 }
 
 std::vector<std::string_view> split(std::string_view text, char separator) {

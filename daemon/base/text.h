@@ -28,6 +28,8 @@ std::vector<std::string_view> split(std::string_view text, char separator);
 // As text.find(part, from), for words in lines: libstdc++ stops at each occurrence of the first byte, and
 // libc's memmem prepares a table.
 size_t find_text(std::string_view text, std::string_view part, size_t from = 0);
+// Writes the text to `to` with ASCII letters in lower case.
+void lower_ascii(std::string_view text, char* to);
 // "3 hosts", "1 host".
 std::string counted(uint64_t n, std::string_view noun);
 // "1.2 GB", decimal.

@@ -5,9 +5,12 @@
 #include <charconv>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/ascii.h"
+#include "base/check.h"
 #include "base/hash.h"
+#include "base/text.h"
 #include "core/logs/tracebacks.h"
 
 namespace culprit::logs {
@@ -18,14 +21,14 @@ bool is_word(char c) {
 }
 
 std::string lowered(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = lower(c);
+  std::string out(text.size(), '\0');
+  lower_ascii(text, out.data());
   return out;
 }
 
 // Whether `text` contains `word` with no word character before it; `whole`: and none after it.
 bool has_word(std::string_view text, std::string_view word, bool whole = false) {
-  for (size_t at = text.find(word); at != npos; at = text.find(word, at + 1)) {
+  for (size_t at = find_text(text, word); at != npos; at = find_text(text, word, at + 1)) {
     if (at > 0 && is_word(text[at - 1]) && is_word(word[0])) continue;
     const size_t end = at + word.size();
     if (whole && end < text.size() && is_word(text[end])) continue;
@@ -106,15 +109,82 @@ constexpr std::array<std::string_view, 10> kInit = {
 constexpr std::array<std::string_view, 6> kParts = {"epoch <", "epoch #", "stage <",
                                                     "phase <", "round <", "fold <"};
 
+// The lists above, one bit each.
+enum Said : uint32_t {
+  kFails = 1,
+  kTroubles = 2,
+  kAdvises = 4,
+  kRetries = 8,
+  kOverlooks = 16,
+  kNamesOthers = 32,
+  kEnds = 64,
+  kNamesLimit = 128,
+  kSamples = 256,
+  kTearsDown = 512,
+  kStarts = 1024,
+};
+
+// All these words by their first two letters: one pass over the words of a text finds the lists it uses.
+class WordLists {
+ public:
+  WordLists() {
+    add(kFailureWords, kFails);
+    add(kTroubleWords, kTroubles);
+    add(kAdvice, kAdvises);
+    add(kRetried, kRetries);
+    add(kOverlooked, kOverlooks);
+    add(kOfOthers, kNamesOthers);
+    add(kEndedWell, kEnds);
+    add(kLimits, kNamesLimit);
+    add(kSampleWords, kSamples);
+    add(kTeardown, kTearsDown);
+    add(kInit, kStarts);
+  }
+
+  // The lists with a word in the text, at the beginning of a word there.
+  uint32_t used_in(std::string_view text) const {
+    uint32_t used = 0;
+    for (size_t at = 0; at + 1 < text.size(); ++at) {
+      if (!is_lower(text[at]) || !is_lower(text[at + 1]) || (at > 0 && is_word(text[at - 1]))) continue;
+      for (const Entry& entry : entries_[slot(text[at], text[at + 1])])
+        if (!(used & entry.list) && text.substr(at).starts_with(entry.word)) used |= entry.list;
+    }
+    return used;
+  }
+
+ private:
+  struct Entry {
+    std::string_view word;
+    Said list;
+  };
+
+  static bool is_lower(char c) { return c >= 'a' && c <= 'z'; }
+  static size_t slot(char a, char b) {
+    return static_cast<size_t>(a - 'a') * 26 + static_cast<size_t>(b - 'a');
+  }
+
+  void add(const auto& words, Said list) {
+    for (const std::string_view word : words) {
+      CULPRIT_CHECK(word.size() >= 2 && is_lower(word[0]) && is_lower(word[1]));
+      entries_[slot(word[0], word[1])].push_back({word, list});
+    }
+  }
+
+  std::array<std::vector<Entry>, 26 * 26> entries_;
+};
+
+uint32_t lists_used_in(std::string_view text) {
+  static const WordLists lists;
+  return lists.used_in(text);
+}
+
 bool names_good_end(std::string_view t) {
   constexpr size_t kNear = 24;  // bytes after the words, for "of " and "for "
   return std::ranges::any_of(kEndedWell, [&](std::string_view words) {
-    const size_t at = t.find(words);
+    const size_t at = find_text(t, words);
     return at != npos && !any_of(t.substr(at + words.size(), kNear), kParts);
   });
 }
-
-bool reaches_limit(std::string_view t) { return any_of(t, kLimits) && has_word(t, "reached"); }
 
 bool starts_with_any(std::string_view t, const auto& words) {
   return std::ranges::any_of(words, [&](std::string_view w) { return t.starts_with(w); });
@@ -129,14 +199,14 @@ bool is_heading(std::string_view t) {
 }
 
 bool mentions_checkpoint(std::string_view t) {
-  return (t.find("checkpoint") != npos || t.find("ckpt") != npos) &&
-         (t.find("sav") != npos || t.find("writ") != npos || t.find("stor") != npos);
+  const auto has = [t](std::string_view part) { return find_text(t, part) != npos; };
+  return (has("checkpoint") || has("ckpt")) && (has("sav") || has("writ") || has("stor"));
 }
 
-std::optional<Stage> stage_of(std::string_view t) {
+std::optional<Stage> stage_of(std::string_view t, uint32_t used) {
   if (mentions_checkpoint(t)) return Stage::kCheckpoint;
-  if (any_of(t, kTeardown) || any_of(t, kEndedWell)) return Stage::kTeardown;
-  if (any_of(t, kInit)) return Stage::kInit;
+  if (used & (kTearsDown | kEnds)) return Stage::kTeardown;
+  if (used & kStarts) return Stage::kInit;
   return std::nullopt;
 }
 
@@ -187,8 +257,10 @@ constexpr std::array<std::string_view, 6> kCounters = {"iteration", "iter",     
 
 // A counter's name with only separators before the number: "step=120", "'iteration': 7".
 size_t counter_at(std::string_view t, std::string_view hole) {
+  const bool iterations = find_text(t, "iter") != npos, steps = find_text(t, "step") != npos;
   for (std::string_view name : kCounters) {
-    for (size_t at = t.find(name); at != npos; at = t.find(name, at + 1)) {
+    if (!(name.starts_with("iter") ? iterations : steps)) continue;
+    for (size_t at = find_text(t, name); at != npos; at = find_text(t, name, at + 1)) {
       if (at > 0 && is_word(t[at - 1]) && t[at - 1] != '_') continue;
       size_t i = at + name.size();
       const size_t start = i;
@@ -261,28 +333,27 @@ FormShape shape_of(std::string_view form) {
     return shape;
   }
   shape.progress = is_bar(form) || counter_at(text, "<*>") != npos;
-  shape.advice = any_of(text, kAdvice);
-  shape.of_others = any_of(text, kOfOthers);
+  const uint32_t used = lists_used_in(text);
+  shape.advice = used & kAdvises;
+  shape.of_others = used & kNamesOthers;
   shape.ignored = text.starts_with("exception ignored in");
-  shape.well = names_good_end(text) || reaches_limit(text);
-  shape.stage = stage_of(text);
-  if (any_of(text, kFailureWords))
-    shape.words = 2;
-  else if (any_of(text, kTroubleWords))
-    shape.words = 1;
+  shape.well = names_good_end(text) || ((used & kNamesLimit) && has_word(text, "reached"));
+  shape.stage = stage_of(text, used);
+  shape.words = used & kFails ? 2 : used & kTroubles ? 1 : 0;
   // Other headings ("=== job finished with exit code 1 ===") do not end samples.
   const bool ends = has_word(text, "end", true);
-  shape.heading = is_heading(text) && shape.words < 2 && (ends || any_of(text, kSampleWords));
+  shape.heading = is_heading(text) && shape.words < 2 && (ends || (used & kSamples));
   shape.quotes = starts_with_any(text, kQuotingKeys) || (shape.heading && !ends);
   const bool exception = is_exception_line(form);
-  shape.handled = any_of(text, kRetried) || (!exception && any_of(text, kOverlooked));
+  shape.handled = used & (exception ? kRetries : kRetries | kOverlooks);
   if (shape.handled && shape.words == 2) shape.words = 1;
-  if (traceback_head(without_colours(form))) {
+  const bool coloured = form.find('\x1b') != npos;
+  if (traceback_head(coloured ? without_colours(form) : form)) {
     shape.kind = ShapeKind::kTraceback;
   } else if (text.starts_with("during handling of the above exc") ||
              text.starts_with("the above exception was") || introduces_cause(form)) {
     shape.kind = ShapeKind::kChained;
-  } else if (text.find("root cause (first observed failure)") != npos || text == "failures:") {
+  } else if (find_text(text, "root cause (first observed failure)") != npos || text == "failures:") {
     shape.kind = ShapeKind::kRootCause;
   } else if (exception && !shape.advice && !shape.handled) {
     shape.kind = ShapeKind::kException;
@@ -323,7 +394,7 @@ std::optional<Progress> progress_of(std::string_view message) {
   std::array<char, 400> low;  // a counter is at the beginning of its line
   const std::string_view begin = message.substr(0, low.size());
   const std::string_view text(low.data(), begin.size());
-  std::transform(begin.begin(), begin.end(), low.begin(), lower);
+  lower_ascii(begin, low.data());
   const size_t at = counter_at(text, "");
   if (at == npos) return std::nullopt;
   size_t end = 0;

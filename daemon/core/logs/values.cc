@@ -156,6 +156,8 @@ size_t suffix_end(std::string_view text, size_t end) {
 // A line reports an evaluation if a word before its first key says so.
 bool is_evaluation(std::string_view text, size_t first_key) {
   const std::string_view before = text.substr(0, first_key);
+  const auto has = [before](std::string_view part) { return find_text(before, part) != npos; };
+  if (!has("val") && !has("test") && !has("dev")) return false;  // a part of each word
   bool found = false;
   for (const std::string_view word : kEvaluation) each(before, word, [&](size_t) { found = true; });
   return found;
@@ -187,7 +189,11 @@ void read_losses(std::string_view text, LineValues& out) {
 }
 
 void read_norm(std::string_view text, LineValues& out) {
+  bool glued = false;
+  for (size_t at = find_text(text, "norm"); at != npos; at = find_text(text, "norm", at + 1))
+    glued = glued || (at > 0 && is_lower_letter(text[at - 1]));
   for (const std::string_view word : {"norm", "gnorm", "gradnorm"}) {
+    if (word != "norm" && !glued) break;
     each(text, word, [&](size_t at) {
       if (out.norm) return;
       const Qualifiers before = qualifiers(text, at);
@@ -198,7 +204,9 @@ void read_norm(std::string_view text, LineValues& out) {
 }
 
 void read_rate(std::string_view text, LineValues& out) {
+  const bool learning = find_text(text, "learning") != npos;
   for (const std::string_view word : {"lr", "learning rate", "learning_rate"}) {
+    if (word != "lr" && !learning) break;
     each(text, word, [&](size_t at) {
       const bool is_part = at + word.size() < text.size() && text[at + word.size()] == '_';
       if (!out.rate && !is_part) out.rate = value_after(text, at + word.size());
@@ -232,6 +240,7 @@ bool counts(std::string_view text, std::string_view key) {
 
 // Converts to lower case, with one blank per colour sequence.
 std::string_view lowered(std::string_view text, char* room) {
+  if (text.find('\x1b') == npos) return lower_ascii(text, room), std::string_view(room, text.size());
   size_t size = 0;
   for (size_t at = 0; at < text.size(); ++at) {
     char c = text[at];
@@ -257,9 +266,10 @@ LineValues values_of(std::string_view message) {
   if (has_norm) read_norm(low, out);
   read_rate(low, out);
   read_scale(low, out);
+  const bool iterations = find_text(low, "iterations") != npos;
   out.skipped = (overflows && low.find("skip") != npos) || (out.scale && low.find("reducing") != npos) ||
-                counts(low, "skipped iterations");
-  if (counts(low, "nan iterations")) out.loss = std::numeric_limits<double>::quiet_NaN();
+                (iterations && counts(low, "skipped iterations"));
+  if (iterations && counts(low, "nan iterations")) out.loss = std::numeric_limits<double>::quiet_NaN();
   return out;
 }
 

@@ -312,7 +312,7 @@ bool Scanner::may_match(uint32_t pattern, std::string_view message) {
   if (also.empty()) return true;
   if (lower_.empty() && !message.empty()) {
     lower_.resize(message.size());
-    std::transform(message.begin(), message.end(), lower_.begin(), lower);
+    lower_ascii(message, lower_.data());
   }
   return std::all_of(also.begin(), also.end(), [&](const auto& set) {
     return std::any_of(set.begin(), set.end(), [&](const std::string& text) {

@@ -104,3 +104,25 @@ BOOST_AUTO_TEST_CASE(a_zone_has_the_offset_of_each_date_and_reads_clocks_that_we
               {kSpring + 9000 * kHour, kSpring + 8999 * kHour}};
   for (const auto& row : rows) BOOST_TEST(berlin.from_clock(row.shown) == row.time);
 }
+
+BOOST_AUTO_TEST_CASE(a_part_is_found_where_string_view_finds_it) {
+  const std::string text = "abcabcaab, abcab: abbcaabcabacbbabcacabca abacabab";
+  for (size_t begin = 0; begin < text.size(); ++begin)
+    for (size_t size = 0; begin + size <= text.size(); ++size) {
+      const std::string_view within = std::string_view(text).substr(begin, size);
+      for (const std::string_view part : {"a", "ab", "bca", "abacabab", "cab: abbcaabcabacbbabc", "z", "bz"})
+        for (size_t from = 0; from <= size + 1; from += 3)
+          BOOST_REQUIRE(find_text(within, part, from) == within.find(part, from));
+    }
+}
+
+BOOST_AUTO_TEST_CASE(only_letters_of_ascii_become_lower_case) {
+  std::string text;
+  for (int c = 0; c < 256; ++c) text += static_cast<char>(c);
+  for (size_t size = 0; size <= text.size(); ++size) {
+    std::string lower(size, '?');
+    lower_ascii(std::string_view(text).substr(0, size), lower.data());
+    for (size_t i = 0; i < size; ++i)
+      BOOST_REQUIRE(lower[i] == (i >= 'A' && i <= 'Z' ? text[i] + 32 : text[i]));
+  }
+}
