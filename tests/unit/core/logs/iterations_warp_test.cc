@@ -73,4 +73,8 @@ BOOST_AUTO_TEST_CASE(long_sequences_and_large_symbols_are_measured_too) {
   // Their lower 16 bits are equal.
   const Sequence low = random.sequence(100, 9), high = random.sequence(90, 9, 0x10000);
   check(low, {high, low});
+  // More large symbols in one call than fit in 16 bits with the small ones.
+  const Sequence many = random.sequence(250, 0x10000, 0xff00), more = random.sequence(256, 0x10000, 0xff00);
+  check(low, {many, more, high});
+  check(many, {more, low, many, high});
 }
