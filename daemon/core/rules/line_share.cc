@@ -30,6 +30,13 @@ uint32_t gram_at(std::string_view text, size_t at) {
   return out;
 }
 
+// The counts are of digits of any value. One in ten has the value of the text's digit.
+double of_these_digits(double share, std::string_view gram) {
+  for (const char c : gram)
+    if (digit(c)) share /= 10;
+  return share;
+}
+
 using Shares = std::vector<std::pair<uint32_t, double>>;  // ascending
 
 Shares read_shares() {
@@ -50,7 +57,7 @@ double line_share(std::string_view text) {
     const uint32_t gram = gram_at(text, at);
     const auto found = std::lower_bound(shares.begin(), shares.end(), std::pair(gram, 0.0));
     if (found != shares.end() && found->first == gram)
-      common = std::min(common, found->second);
+      common = std::min(common, of_these_digits(found->second, text.substr(at, kGram)));
     else
       rare /= 2;
   }
