@@ -15,6 +15,8 @@ namespace {
 constexpr size_t kShapeCache = 1 << 16;
 // Cached keys of messages with known forms. The cache is useful only if it fits the core's own cache.
 constexpr size_t kKnownForms = 1 << 13;
+// Messages that are scanned at once: as many as fit in the core's own cache.
+constexpr size_t kScannedBytes = 1 << 16;
 
 bool is_blank(std::string_view text) { return text.find_first_not_of(" \t\r") == std::string_view::npos; }
 
@@ -40,8 +42,18 @@ struct LineParser::Impl {
     uint32_t form = 0;
   };
 
+  // A message in `messages`; it ends at `end` there.
+  struct Unscanned {
+    size_t end;
+    uint32_t line;
+    Level level;
+    bool kernel;
+  };
+
   ParseOptions options;
   std::unique_ptr<LineScanner> scanner;
+  std::string messages;  // to scan for rules: headers take up to half of a line
+  std::vector<Unscanned> unscanned;
   std::vector<KnownForm> known_forms{kKnownForms};
   uint64_t batches = 0;
   FlatMap<FormShape> shapes{256};
@@ -194,17 +206,31 @@ struct LineParser::Impl {
         batch->numbers.push_back({index, false, *number});
     }
     batch->lines.push_back(record);
-    if (scanner && record.form != kNoForm) scan(index, line, message, header);
+    if (scanner && record.form != kNoForm) add_unscanned(index, message, header);
   }
 
-  void scan(uint32_t index, std::string_view line, std::string_view message, const Header& header) {
-    const auto begin = static_cast<size_t>(line.data() - text.data());
-    if (!scanner->wants(begin + line.size())) return;
+  void add_unscanned(uint32_t index, std::string_view message, const Header& header) {
     const bool kernel =
         header.kernel || source->kind == SourceKind::kKernel || message.starts_with("kernel: ");
-    scanner->on_line({index, begin, begin + line.size(), message, header.level, kernel,
-                      source->kind == SourceKind::kEvent},
-                     *batch);
+    messages.append(message);
+    unscanned.push_back({messages.size(), index, header.level, kernel});
+    messages += '\n';
+    if (messages.size() >= kScannedBytes) scan();
+  }
+
+  void scan() {
+    if (unscanned.empty()) return;
+    scanner->begin(messages);
+    size_t begin = 0;
+    for (const Unscanned& one : unscanned) {
+      if (scanner->wants(one.end))
+        scanner->on_line({one.line, begin, one.end, batch->message(batch->lines[one.line]), one.level,
+                          one.kernel, source->kind == SourceKind::kEvent},
+                         *batch);
+      begin = one.end + 1;
+    }
+    messages.clear();
+    unscanned.clear();
   }
 };
 
@@ -218,7 +244,6 @@ LineParser::LineParser(LineParser&&) noexcept = default;
 
 void LineParser::parse(const TextChunk& chunk, const SourceInfo& source, LogBatch& batch) {
   impl_->begin(chunk, source, batch);
-  if (impl_->scanner) impl_->scanner->begin(chunk.bytes);
   HeaderParser headers({impl_->options.zone, source.modified_ns});
   const char* at = chunk.bytes.data();
   const char* const end = at + chunk.bytes.size();
@@ -228,6 +253,7 @@ void LineParser::parse(const TextChunk& chunk, const SourceInfo& source, LogBatc
     impl_->parse_line(std::string_view(at, static_cast<size_t>(stop - at)), headers);
     at = stop + 1;
   }
+  impl_->scan();
   impl_->group_lines();
 }
 

@@ -10,8 +10,8 @@ namespace culprit::logs {
 
 struct ScannedText {
   uint32_t index = 0;          // of the line in its batch
-  size_t begin = 0, end = 0;   // of the line in the block
-  std::string_view message;    // within it
+  size_t begin = 0, end = 0;   // of its message in the block
+  std::string_view message;    // in the batch
   Level level = Level::kNone;  // from the line's header
   bool kernel = false;         // a kernel message
   bool event = false;          // a trace event
@@ -20,15 +20,15 @@ struct ScannedText {
 class LineScanner {
  public:
   virtual ~LineScanner() = default;
-  // Starts a block of whole lines, borrowed until the next call.
+  // Starts a block of whole messages, one a line, borrowed until the last of them was asked for.
   virtual void begin(std::string_view block) = 0;
-  // Whether on_line() needs a line that ends at `end`.
+  // Whether on_line() needs a message that ends at `end`.
   bool wants(size_t end) const { return next_ <= end; }
   // Call for lines in order; appends matches to the batch's hits.
   virtual void on_line(const ScannedText& line, LogBatch& batch) = 0;
 
  protected:
-  size_t next_ = 0;  // lines that end before it match nothing
+  size_t next_ = 0;  // messages that end before it match nothing
 };
 
 }  // namespace culprit::logs
