@@ -12,6 +12,10 @@
 
 #include "core/logs/mask_bytes.h"
 
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
 namespace culprit::logs {
 namespace {
 
@@ -21,47 +25,98 @@ constexpr size_t kStep = 16;  // size of a copy; buffers have space for a whole 
 
 bool is_hex_letter(char c) { return (c | 0x20) >= 'a' && (c | 0x20) <= 'f'; }
 
+// Without initial values: a message uses few of them.
 struct Kinds {
-  uint64_t digit = 0, run = 0;  // run: digits and letters, with all bytes beyond ASCII
-  uint64_t space = 0, slash = 0, colon = 0, dot = 0;
-  uint64_t rare = 0;  // backslash, escape, '|'
+  uint64_t digit, run;  // run: digits and letters, with all bytes beyond ASCII
+  uint64_t space, slash, colon, dot;
+  uint64_t rare;  // backslash, escape, '|'
 };
 
 #if defined(__SSE2__)
-Kinds kinds64(const char* p) {
-  Kinds out;
-  for (int i = 0; i < 4; ++i) {
-    const __m128i v = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p) + i);
-    const __m128i low = _mm_or_si128(v, _mm_set1_epi8(0x20));  // '\\' as '|'
-    const auto eq = [](__m128i bytes, char c) { return _mm_cmpeq_epi8(bytes, _mm_set1_epi8(c)); };
-    const __m128i digit = in_range(v, '0', 9);
-    // Only the sign bit matters: it is set beyond ASCII.
-    const __m128i run = _mm_or_si128(_mm_or_si128(in_range(low, 'a', 25), digit), v);
-    out.digit |= mask_of(digit) << (16 * i);
-    out.run |= mask_of(run) << (16 * i);
-    out.space |= mask_of(_mm_or_si128(eq(v, ' '), in_range(v, '\t', 4))) << (16 * i);
-    out.slash |= mask_of(eq(v, '/')) << (16 * i);
-    out.colon |= mask_of(eq(v, ':')) << (16 * i);
-    out.dot |= mask_of(eq(v, '.')) << (16 * i);
-    out.rare |= mask_of(_mm_or_si128(eq(low, '|'), eq(v, '\x1b'))) << (16 * i);
+void classify_sse2(const char* text, size_t words, Kinds* out) {
+  for (size_t w = 0; w < words; ++w) {
+    Kinds kinds{};
+    for (int i = 0; i < 4; ++i) {
+      const __m128i v = _mm_loadu_si128(reinterpret_cast<const __m128i*>(text + 64 * w) + i);
+      const __m128i low = _mm_or_si128(v, _mm_set1_epi8(0x20));  // '\\' as '|'
+      const auto eq = [](__m128i bytes, char c) { return _mm_cmpeq_epi8(bytes, _mm_set1_epi8(c)); };
+      const __m128i digit = in_range(v, '0', 9);
+      // Only the sign bit matters: it is set beyond ASCII.
+      const __m128i run = _mm_or_si128(_mm_or_si128(in_range(low, 'a', 25), digit), v);
+      kinds.digit |= mask_of(digit) << (16 * i);
+      kinds.run |= mask_of(run) << (16 * i);
+      kinds.space |= mask_of(_mm_or_si128(eq(v, ' '), in_range(v, '\t', 4))) << (16 * i);
+      kinds.slash |= mask_of(eq(v, '/')) << (16 * i);
+      kinds.colon |= mask_of(eq(v, ':')) << (16 * i);
+      kinds.dot |= mask_of(eq(v, '.')) << (16 * i);
+      kinds.rare |= mask_of(_mm_or_si128(eq(low, '|'), eq(v, '\x1b'))) << (16 * i);
+    }
+    out[w] = kinds;
   }
-  return out;
+}
+
+#define CULPRIT_AVX2 __attribute__((target("avx2")))
+CULPRIT_AVX2 uint64_t wide_mask(__m256i v) { return static_cast<uint32_t>(_mm256_movemask_epi8(v)); }
+CULPRIT_AVX2 __m256i wide_equal(__m256i v, char c) { return _mm256_cmpeq_epi8(v, _mm256_set1_epi8(c)); }
+CULPRIT_AVX2 __m256i wide_range(__m256i v, char low, char span) {
+  const __m256i moved = _mm256_sub_epi8(v, _mm256_set1_epi8(low));
+  return _mm256_cmpeq_epi8(_mm256_min_epu8(moved, _mm256_set1_epi8(span)), moved);
+}
+
+CULPRIT_AVX2 void classify_avx2(const char* text, size_t words, Kinds* out) {
+  for (size_t w = 0; w < words; ++w) {
+    Kinds kinds{};
+    for (int i = 0; i < 2; ++i) {
+      const __m256i v = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(text + 64 * w) + i);
+      const __m256i low = _mm256_or_si256(v, _mm256_set1_epi8(0x20));
+      const __m256i digit = wide_range(v, '0', 9);
+      const __m256i run = _mm256_or_si256(_mm256_or_si256(wide_range(low, 'a', 25), digit), v);
+      kinds.digit |= wide_mask(digit) << (32 * i);
+      kinds.run |= wide_mask(run) << (32 * i);
+      kinds.space |= wide_mask(_mm256_or_si256(wide_equal(v, ' '), wide_range(v, '\t', 4))) << (32 * i);
+      kinds.slash |= wide_mask(wide_equal(v, '/')) << (32 * i);
+      kinds.colon |= wide_mask(wide_equal(v, ':')) << (32 * i);
+      kinds.dot |= wide_mask(wide_equal(v, '.')) << (32 * i);
+      kinds.rare |= wide_mask(_mm256_or_si256(wide_equal(low, '|'), wide_equal(v, '\x1b'))) << (32 * i);
+    }
+    out[w] = kinds;
+  }
+}
+#undef CULPRIT_AVX2
+
+// Classifies `words` times 64 bytes.
+void classify(const char* text, size_t words, Kinds* out) {
+  static const auto chosen = __builtin_cpu_supports("avx2") ? classify_avx2 : classify_sse2;
+  chosen(text, words, out);
+}
+
+// Writes kStep bytes with each digit as '0'.
+void fold_digits(const char* from, char* to) {
+  const __m128i v = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+  const __m128i digit = in_range(v, '0', 9), zero = _mm_and_si128(digit, _mm_set1_epi8('0'));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm_or_si128(_mm_andnot_si128(digit, v), zero));
 }
 #else
-Kinds kinds64(const char* p) {
-  Kinds out;
-  for (int i = 0; i < 64; ++i) {
-    const char c = p[i];
-    const uint64_t bit = uint64_t{1} << i;
-    if (digit(c)) out.digit |= bit;
-    if (digit(c) || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || (c & 0x80)) out.run |= bit;
-    if (is_space(c)) out.space |= bit;
-    if (c == '/') out.slash |= bit;
-    if (c == ':') out.colon |= bit;
-    if (c == '.') out.dot |= bit;
-    if (c == '\\' || c == '|' || c == '\x1b') out.rare |= bit;
+void classify(const char* text, size_t words, Kinds* out) {
+  for (size_t w = 0; w < words; ++w) {
+    Kinds kinds{};
+    for (int i = 0; i < 64; ++i) {
+      const char c = text[64 * w + static_cast<size_t>(i)];
+      const uint64_t bit = uint64_t{1} << i;
+      if (digit(c)) kinds.digit |= bit;
+      if (digit(c) || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || (c & 0x80)) kinds.run |= bit;
+      if (is_space(c)) kinds.space |= bit;
+      if (c == '/') kinds.slash |= bit;
+      if (c == ':') kinds.colon |= bit;
+      if (c == '.') kinds.dot |= bit;
+      if (c == '\\' || c == '|' || c == '\x1b') kinds.rare |= bit;
+    }
+    out[w] = kinds;
   }
-  return out;
+}
+
+void fold_digits(const char* from, char* to) {
+  for (size_t i = 0; i < kStep; ++i) to[i] = digit(from[i]) ? '0' : from[i];
 }
 #endif
 
@@ -70,7 +125,7 @@ class Skeleton {
   explicit Skeleton(std::string_view message) : size_(message.size()), words_((size_ + 63) / 64) {
     std::memcpy(text_, message.data(), size_);
     std::memset(text_ + size_, ' ', 64);
-    for (size_t w = 0; w < words_; ++w) kinds_[w] = kinds64(text_ + 64 * w);
+    classify(text_, words_, kinds_);
     kinds_[words_] = {};  // ends every run
     kinds_[words_].space = 1;
   }
@@ -167,7 +222,10 @@ class Skeleton {
     while (first >= exact_to_) next_exact();
     if (first >= exact_from_) {
       copy(exact_from_);
-      for (; at_ < exact_to_; ++at_) out_[put_++] = digit(text_[at_]) ? '0' : text_[at_];
+      for (size_t done = 0; at_ + done < exact_to_; done += kStep)
+        fold_digits(text_ + at_ + done, out_ + put_ + done);
+      put_ += exact_to_ - at_;
+      at_ = exact_to_;
       return;
     }
     const size_t end = run_end(first), w = first / 64, bit = first % 64;
