@@ -19,8 +19,9 @@ class BatchGroups {
   // Lines of one form and writer.
   struct Group {
     FormLines lines;
-    uint32_t record = 0;  // of the writer, in its source
-    uint32_t room = 0;    // places that the template still accepts
+    uint32_t record = 0;   // of the writer, in its source
+    uint32_t room = 0;     // places that the template still accepts
+    bool sampled = false;  // it needs no text of this writer
   };
 
   BatchGroups(JobWriters& writers, JobTemplates& templates) : writers_(writers), templates_(templates) {}

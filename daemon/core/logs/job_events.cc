@@ -185,7 +185,11 @@ void JobEvents::add_event(const LogBatch& batch, uint32_t i, const LogPlace& pla
   WriterStats& writer = writers_[place.writer];
   ++writer.events;
   ++sources_[place.source].counts.events;
-  if (group.room > 0) --group.room, templates_.add_place(form, place, batch.message(line), place.line);
+  if (group.room > 0) {
+    --group.room;
+    templates_.add_place(form, place);
+    if (!group.sampled) group.sampled = templates_.add_sample(form, place, batch.message(line), place.line);
+  }
   const bool counts_up =
       progress_.add_line(batch, {i, form, templates_.form(form).key, templates_.is_folded(form), place});
   if (counts_up) ++templates_.of_form(form).rises;
@@ -249,7 +253,8 @@ void JobEvents::add_held(const RecordEvent& event) {
   templates_.count({place.writer, event.form, 1, place.time_ns, place.time_ns, false});
   if (place.time_ns == kNoTime) templates_.of_form(event.form).untimed = true;
   if (event.again) return;
-  templates_.add_place(event.form, place, event.text, event.text_line);
+  templates_.add_place(event.form, place);
+  templates_.add_sample(event.form, place, event.text, event.text_line);
   progress_.add_event(place.writer, templates_.form(event.form).key);
   if (event.shape.stage) writer.stage = event.shape.stage;
 }

@@ -138,8 +138,7 @@ void JobTemplates::prefetch_counts(const FormLines& lines) const {
     __builtin_prefetch(&templates_[cluster].groups[*known]);
 }
 
-void JobTemplates::add_place(uint32_t form, const LogPlace& place, std::string_view text,
-                             uint64_t text_line) {
+void JobTemplates::add_place(uint32_t form, const LogPlace& place) {
   TemplateStats& stats = of_form(form);
   if (stats.placed < limits::kPlaces) {
     ++stats.placed;
@@ -148,14 +147,24 @@ void JobTemplates::add_place(uint32_t form, const LogPlace& place, std::string_v
     else
       drops_.add(Drop::kPlaces);
   }
-  if (stats.samples.size() >= kSamples || text.empty()) return;
+}
+
+bool JobTemplates::add_sample(uint32_t form, const LogPlace& place, std::string_view text,
+                              uint64_t text_line) {
+  TemplateStats& stats = of_form(form);
+  if (stats.samples.size() >= kSamples) return true;
+  if (text.empty()) return false;
   for (const LogSample& s : stats.samples)
-    if (s.place.writer == place.writer) return;
+    if (s.place.writer == place.writer) return true;
   const size_t size = std::min(text.size(), limits::kEvidenceText);
-  if (sample_bytes_ + size > limits::kSampleBytes) return drops_.add(Drop::kSamples);
+  if (sample_bytes_ + size > limits::kSampleBytes) {
+    drops_.add(Drop::kSamples);
+    return false;
+  }
   sample_bytes_ += size;
   stats.samples.push_back({place, shorten(text, limits::kEvidenceText)});
   stats.samples.back().place.line = text_line;
+  return true;
 }
 
 uint32_t JobTemplates::room(uint32_t form) const {

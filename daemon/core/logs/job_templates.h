@@ -41,9 +41,11 @@ class JobTemplates {
   // location of the counts, then the counts.
   void prefetch_slot(const FormLines& lines) const;
   void prefetch_counts(const FormLines& lines) const;
-  // The place and text of an event, kept within limits. `text_line`: line of the text; the place of a
-  // traceback is its first line.
-  void add_place(uint32_t form, const LogPlace& place, std::string_view text, uint64_t text_line);
+  // The place of an event, kept within limits.
+  void add_place(uint32_t form, const LogPlace& place);
+  // Its text, kept within limits. `text_line`: line of the text; the place of a traceback is its first line.
+  // Returns whether the form needs no further text of this writer.
+  bool add_sample(uint32_t form, const LogPlace& place, std::string_view text, uint64_t text_line);
   // Number of places that the template of `form` still accepts.
   uint32_t room(uint32_t form) const;
   // Settles the templates. `quoted`: texts that are no evidence. Repeatable.
