@@ -32,6 +32,7 @@ struct SourceInfo {
   // Live: the user who alone writes it. None: the kernel, root, the daemon's user, or not known.
   std::optional<uint32_t> user = {};
   std::string agent = {};  // on a collector: the host whose agent reads it
+  bool operator==(const SourceInfo&) const = default;
 };
 
 // Whole lines of one source. `bytes` is borrowed for the call. Only the last line of the source may lack its

@@ -8,8 +8,10 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "app/config/rule_files.h"
@@ -60,6 +62,9 @@ std::string first_error(const LoadedRules& loaded) {
   return fmt::format("{}:{}: {}{}", e.file, e.line, e.what,
                      more > 0 ? fmt::format(" ({} more: culpritd --check tells all)", more) : "");
 }
+
+// Of the processors that the service may use.
+unsigned parsing_threads() { return std::min(2u, std::thread::hardware_concurrency()); }
 
 // The folder above the first wildcard: paths count below it.
 std::string fixed_root(const std::string& glob) {
@@ -275,6 +280,7 @@ Status Daemon::start_engine(std::shared_ptr<rules::Ruleset> rules) {
   live.host = config_.host.name;
   live.roots = roots();
   live.rules = std::move(rules);
+  live.threads = parsing_threads();
   live.watch = rule_watch_.get();
   live.quarantined = quarantine_->rules();
   live.hang = {config_.hang.after_ns, config_.hang.steps};
@@ -355,6 +361,7 @@ Status Daemon::start_uplink(std::shared_ptr<rules::Ruleset> rules) {
   options.feed.uid = getuid();
   options.feed.roots = roots();
   options.feed.rules = std::move(rules);
+  options.feed.threads = parsing_threads();
   options.feed.alive = [watch = processes_.get()](const std::string& job) { return watch->alive(job); };
   options.feed.seen = follower();
   options.feed.users_of = [watch = processes_.get()](const std::string& job) { return watch->users_of(job); };

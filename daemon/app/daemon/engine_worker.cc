@@ -70,9 +70,22 @@ void EngineWorker::submit(std::string what, std::function<void(TimeNs)> work, st
 
 void EngineWorker::append(SharedBatch batch, std::function<void()> done) {
   std::string what = fmt::format("a batch of {} bytes", batch->bytes());
+  {
+    const std::lock_guard lock(coming_mutex_);
+    coming_.push_back(batch);
+  }
   submit(
-      std::move(what), [this, batch = std::move(batch)](TimeNs now) { live_->ingest(*batch, now); },
+      std::move(what),
+      [this, batch = std::move(batch)](TimeNs now) { live_->ingest(*batch, now, next_behind(*batch)); },
       std::move(done));
+}
+
+// Runs on the worker.
+SharedBatch EngineWorker::next_behind(const PieceBatch& batch) {
+  const std::lock_guard lock(coming_mutex_);
+  CULPRIT_CHECK(!coming_.empty() && coming_.front().get() == &batch);
+  coming_.pop_front();
+  return coming_.empty() ? nullptr : coming_.front();
 }
 
 void EngineWorker::query(std::function<void(LiveJobs&, TimeNs)> work, std::function<void()> done) {

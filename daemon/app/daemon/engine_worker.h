@@ -6,8 +6,10 @@
 #pragma once
 
 #include <atomic>
+#include <deque>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -51,10 +53,14 @@ class EngineWorker final : public Pipeline {
   struct Outcome;
   EngineWorker(io::Env& env, EngineWorkerOptions options);
   void submit(std::string what, std::function<void(TimeNs)> work, std::function<void()> done);
+  SharedBatch next_behind(const PieceBatch& batch);
 
   io::Env& env_;
   EngineWorkerOptions options_;
   std::unique_ptr<LiveJobs> live_;  // worker only
+  // Batches that the worker has not begun. It parses the next one while it analyses the one before.
+  std::mutex coming_mutex_;
+  std::deque<SharedBatch> coming_;
   LiveCounts counts_;
   size_t jobs_ = 0, under_way_ = 0;
   std::unique_ptr<io::Timer> timer_;

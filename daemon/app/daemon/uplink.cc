@@ -428,8 +428,8 @@ void Uplink::replay_part() {
 void Uplink::ingest_current() {
   work(
       fmt::format("a batch of {} bytes", current_->batch->bytes()),
-      [this, current = current_](TimeNs now) {
-        current->taken = feed_->ingest(*current->batch, {current->taken, current->before}, now);
+      [this, current = current_, next = waiting_.empty() ? nullptr : waiting_.front().batch](TimeNs now) {
+        current->taken = feed_->ingest(*current->batch, {current->taken, current->before, next}, now);
       },
       [this] {
         if (current_->taken < current_->batch->pieces.size()) return;

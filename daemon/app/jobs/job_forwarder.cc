@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "app/jobs/batch_ahead.h"
 #include "app/jobs/flush_parts.h"
 #include "app/jobs/forwarded_job.h"
 #include "app/jobs/forwarded_streams.h"
@@ -37,6 +38,7 @@ struct JobForwarder::Impl final : JobTable {
       : options(std::move(o)),
         parsing(options.host, options.roots, options.uid),
         router(*this, options.uid, options.seen, options.users_of) {
+    parsing.threads = options.threads;
     parsing.use(options.rules.get(), options.zone);
   }
 
@@ -235,6 +237,11 @@ size_t JobForwarder::ingest(const PieceBatch& batch, const Progress& taking, Tim
   CULPRIT_CHECK(impl_->owner.here());
   if (taking.first == 0)
     for (const StreamInfo& info : batch.opened) impl_->streams.open(info, taking.sequence);
+  const auto stream_of = [this](StreamId id) -> const LiveStream* {
+    const ForwardedStream* known = impl_->streams.find(id);
+    return !known || known->resumes ? nullptr : &known->live;
+  };
+  const BatchAhead ahead({*impl_, impl_->parsing, stream_of}, {batch, taking.first, taking.next}, now);
   size_t next = taking.first;
   while (next < batch.pieces.size() && !full()) impl_->ingest(batch.pieces[next++], taking.sequence, now);
   return next;
@@ -242,6 +249,7 @@ size_t JobForwarder::ingest(const PieceBatch& batch, const Progress& taking, Tim
 
 void JobForwarder::tick(TimeNs now) {
   CULPRIT_CHECK(impl_->owner.here());
+  impl_->parsing.settle(now);
   for (auto& [id, job] : impl_->jobs) impl_->tick(id, *job, now);
 }
 

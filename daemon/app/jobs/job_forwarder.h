@@ -31,6 +31,8 @@ struct JobForwarderOptions {
   std::vector<std::string> roots;         // fixed folders of the [[log]] globs
   std::shared_ptr<rules::Ruleset> rules;  // null: none
   Zone zone;                              // for times without a zone
+  // Threads that parse: with 2, long texts of a queue are parsed on a second one.
+  unsigned threads = 1;
   TimeNs ended_after_ns = 600 * kNsPerSecond;
   size_t jobs_max = limits::kLiveJobs;
   size_t part_bytes = 1 << 20;  // size of blocks in a frame before the next frame begins
@@ -71,6 +73,7 @@ class JobForwarder {
   struct Progress {
     size_t first = 0;
     uint64_t sequence = 0;
+    std::shared_ptr<const PieceBatch> next = nullptr;  // see LiveJobs::ingest
   };
   size_t ingest(const PieceBatch& batch, const Progress& taking, TimeNs now);
   // Does what depends on time alone: checks processes, forgets old jobs.

@@ -26,6 +26,9 @@ constexpr const char* kTooLong = "a line that is too long";
 // continues later.
 constexpr uint64_t kBufferBytes = 4096;
 
+// The second parser and its thread are kept for the next batch of a queue.
+constexpr TimeNs kAheadKeptNs = 5 * kNsPerSecond;
+
 // A growing file has times up to now; its clock may be ahead of the daemon's.
 constexpr TimeNs kClocksApart = 24 * 3600 * kNsPerSecond;
 
@@ -128,10 +131,26 @@ LiveParsing::LiveParsing(std::string host_name, std::vector<std::string> log_roo
       placement(std::move(*logs::Placement::create({}))) {}
 
 void LiveParsing::use(const rules::Ruleset* rules, const Zone& zone) {
-  logs::ParseOptions parse;
-  parse.zone = zone;
-  auto scanner = rules ? std::make_unique<rules::BlockScanner>(*rules) : nullptr;
-  parser = std::make_unique<logs::LineParser>(parse, std::move(scanner));
+  logs::ParseOptions options;
+  options.zone = zone;
+  make_parser = [rules, options] {
+    auto scanner = rules ? std::make_unique<rules::BlockScanner>(*rules) : nullptr;
+    return std::make_unique<logs::LineParser>(options, std::move(scanner));
+  };
+  ahead.release();
+  ahead_of = nullptr;
+  parser = make_parser();
+}
+
+void LiveParsing::parse(const TextChunk& chunk, const SourceInfo& source) {
+  if (!ahead.take(chunk, source, *parser, batch)) parser->parse(chunk, source, batch);
+}
+
+void LiveParsing::settle(TimeNs now) {
+  if (ahead_ns == kNoTime || (now >= ahead_ns && now - ahead_ns < kAheadKeptNs)) return;
+  ahead_ns = kNoTime;
+  ahead.release();
+  ahead_of = nullptr;
 }
 
 bool JobInputs::ingest(const LiveStream& stream, const Piece& piece, TimeNs now) {
@@ -206,7 +225,7 @@ JobInputs::JobSource* JobInputs::open(const LiveStream& stream, Part part, TimeN
 
 logs::LineFeed::Take JobInputs::taker(JobSource& source, TimeNs now) {
   return [this, &source, now](const TextChunk& chunk) {
-    parsing_.parser->parse(chunk, source.info, parsing_.batch);
+    parsing_.parse(chunk, source.info);
     source.trouble = source.trouble || tells_failure(parsing_.batch);
     step(core::LogInput{&parsing_.batch}, now);
   };
@@ -389,6 +408,14 @@ std::vector<Problem> JobInputs::drain_broken() {
       if (broken_reported_.emplace(path, reason).second)
         out.push_back({path, kind.offset,
                        fmt::format("lines are not understood: {}", BrokenLines::shown(reason, kind))});
+  return out;
+}
+
+std::optional<SourceInfo> JobInputs::source_for(StreamId stream, TimeNs at, bool joins) const {
+  const auto source = sources_.find({stream, Part::kLines});
+  if (source == sources_.end() || (joins && !source->second.feed.rest().empty())) return std::nullopt;
+  SourceInfo out = source->second.info;
+  out.modified_ns = at + kClocksApart;
   return out;
 }
 

@@ -16,6 +16,7 @@
 
 #include "app/jobs/job_dumps.h"
 #include "app/jobs/metered_engine.h"
+#include "app/jobs/parse_ahead.h"
 #include "app/jobs/trace_batch.h"
 #include "core/engine.h"
 #include "core/logs/line_feed.h"
@@ -58,15 +59,25 @@ struct LiveParsing {
   // `daemon_uid`: sources of this user and of root are not a user's.
   LiveParsing(std::string host_name, std::vector<std::string> log_roots,
               std::optional<uint32_t> daemon_uid = {});
-  // Sets the rules (null: none) and the zone for later lines.
+  // Sets the rules (null: none) and the zone for later lines. The rules outlive the next call.
   void use(const rules::Ruleset* rules, const Zone& zone);
+  // Parses the chunk to `batch`, or takes what was parsed ahead.
+  void parse(const TextChunk& chunk, const SourceInfo& source);
+  // Frees what parsing ahead needs if there was no queue for some seconds.
+  void settle(TimeNs now);
 
   std::string host;
   std::vector<std::string> roots;
   std::optional<uint32_t> uid;
   logs::Placement placement;
+  std::function<std::unique_ptr<logs::LineParser>()> make_parser;
   std::unique_ptr<logs::LineParser> parser;
   logs::LogBatch batch;
+  unsigned threads = 1;  // 2: texts of a queue are parsed ahead
+  // Of BatchAhead: the batch that the last texts belong to, and the time of the last use.
+  std::shared_ptr<const PieceBatch> ahead_of;
+  TimeNs ahead_ns = kNoTime;
+  ParseAhead ahead;       // destroyed first
   size_t dump_bytes = 0;  // buffered bytes of incomplete dumps
 };
 
@@ -120,6 +131,9 @@ class JobInputs {
   void end(TimeNs now);
   // Kinds of broken lines since the last call, each once as a problem.
   std::vector<Problem> drain_broken();
+  // The stream's source as its next piece, read at `at`, will find it. Nothing: the source is not open, or,
+  // with `joins`, the piece continues an incomplete line.
+  std::optional<SourceInfo> source_for(StreamId stream, TimeNs at, bool joins) const;
   // Number of the stream's source in the engine.
   std::optional<SourceId> source_of(StreamId stream) const;
 

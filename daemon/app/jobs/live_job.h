@@ -38,6 +38,7 @@ class LiveJob final : public RoutedJob {
   void settle(TimeNs now);
   void ingest_trace(const LiveStream& stream, TraceBatch& batch, const Piece& piece, TimeNs now) override;
   void keep_out(uint32_t user, const LiveStream& stream, const Piece& piece) override;
+  const JobInputs& inputs() const override { return sources_; }
   void ingest_host_lines(const LiveStream& stream, std::span<const HostLine> lines, TimeNs now);
   // Inputs from agents of other hosts. Their sources have the numbers of open_remote(), which returns nothing
   // beyond the limit of sources. Inputs use the agent's clock; `now` is the collector's.

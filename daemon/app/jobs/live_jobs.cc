@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "app/config/rule_json.h"
+#include "app/jobs/batch_ahead.h"
 #include "app/jobs/job_router.h"
 #include "app/jobs/job_schedule.h"
 #include "app/jobs/job_shares.h"
@@ -73,6 +74,7 @@ struct LiveJobs::Impl final : JobTable {
         schedule(options),
         parsing(options.host, options.roots, options.uid),
         router(*this, options.uid, options.seen, options.users_of) {
+    parsing.threads = options.threads;
     parsing.use(options.rules.get(), options.zone);
     for (TaughtJob& taught : std::exchange(options.taught, {})) pools.add(std::move(taught));
   }
@@ -402,9 +404,14 @@ struct LiveJobs::Impl final : JobTable {
 LiveJobs::LiveJobs(LiveOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {}
 LiveJobs::~LiveJobs() = default;
 
-void LiveJobs::ingest(const PieceBatch& batch, TimeNs now) {
+void LiveJobs::ingest(const PieceBatch& batch, TimeNs now, std::shared_ptr<const PieceBatch> next) {
   CULPRIT_CHECK(impl_->owner.here());
   for (const StreamInfo& info : batch.opened) impl_->streams[info.id].info = info;
+  const auto stream_of = [this](StreamId id) -> const LiveStream* {
+    const auto known = impl_->streams.find(id);
+    return known == impl_->streams.end() ? nullptr : &known->second;
+  };
+  const BatchAhead ahead({*impl_, impl_->parsing, stream_of}, {batch, 0, std::move(next)}, now);
   for (const Piece& piece : batch.pieces) impl_->ingest(piece, now);
   impl_->count_lines_taken();
 }
@@ -436,6 +443,7 @@ void LiveJobs::agent_away(const std::string& host, TimeNs since) {
 
 std::optional<TimeNs> LiveJobs::tick(TimeNs now) {
   CULPRIT_CHECK(impl_->owner.here());
+  impl_->parsing.settle(now);
   if (!impl_->behind) impl_->without_engine.forget(now, impl_->options.ended_after_ns);
   impl_->count_engines();
   if (impl_->behind) return std::nullopt;

@@ -39,7 +39,9 @@ struct LiveOptions {
   std::vector<TaughtJob> taught;          // of healthy jobs that ended before; taken by LiveJobs
   std::vector<std::string> healthy;       // jobs that count as healthy even with findings
   Zone zone;                              // for times without a zone
-  detect::StallOptions hang;              // FORMATS.md section 8 [hang]
+  // Threads that parse: with 2, long texts of a queue are parsed on a second one.
+  unsigned threads = 1;
+  detect::StallOptions hang;                   // FORMATS.md section 8 [hang]
   TimeNs ended_after_ns = 120 * kNsPerSecond;  // end of a job without processes after this silence
   TimeNs report_every_ns = 10 * kNsPerSecond;  // interval of reports that are not urgent
   size_t jobs_max = limits::kLiveJobs;
@@ -102,8 +104,9 @@ class LiveJobs {
   explicit LiveJobs(LiveOptions options);
   ~LiveJobs();
 
-  // `now`: time of the call. Data of a piece has the time at which the piece was read.
-  void ingest(const PieceBatch& batch, TimeNs now);
+  // `now`: time of the call. Data of a piece has the time at which the piece was read. `next`: the batch of
+  // the next call, if it is there already; with two threads it is parsed while this one is analysed.
+  void ingest(const PieceBatch& batch, TimeNs now, std::shared_ptr<const PieceBatch> next = nullptr);
   // The same for an agent of another host: each piece with bytes is a block of inputs. A job spans all hosts
   // that report it. It ends when all of them report that its processes are gone, or by silence.
   void ingest(const RemoteBatch& batch, TimeNs now);

@@ -7,8 +7,8 @@
 #include <tuple>
 #include <utility>
 
+#include "app/jobs/task_thread.h"
 #include "app/offline/open_files.h"
-#include "app/offline/thread_pool.h"
 #include "ingest/comm_file.h"
 
 namespace culprit::app {
