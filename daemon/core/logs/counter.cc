@@ -11,26 +11,39 @@ namespace {
 // Seven equal steps in a row: random numbers show this once in some thousand forms.
 constexpr uint32_t kProof = 7;
 
+// The letters of a word in one integer: this runs for each number of each form's first lines.
+constexpr uint64_t letters_of(std::string_view word) {
+  uint64_t out = 0;
+  for (const char c : word) out = out << 8 | static_cast<unsigned char>(lower(c));
+  return out;
+}
+
 // Words before numbers of messages, processes and places, which may count up as regularly as iterations.
-constexpr std::array<std::string_view, 12> kOtherNumbers = {
-    "seq", "seqno", "sequence", "opcount", "id", "pid", "tid", "port", "slot", "uid", "offset", "nonce"};
+constexpr size_t kShortest = 2, kLongest = 8;  // letters of them
+constexpr std::array<uint64_t, 12> kOtherNumbers = {
+    letters_of("seq"),  letters_of("seqno"), letters_of("sequence"), letters_of("opcount"),
+    letters_of("id"),   letters_of("pid"),   letters_of("tid"),      letters_of("port"),
+    letters_of("slot"), letters_of("uid"),   letters_of("offset"),   letters_of("nonce")};
+
+bool is_other_number(std::string_view word) {
+  return word.size() >= kShortest && word.size() <= kLongest &&
+         std::ranges::find(kOtherNumbers, letters_of(word)) != kOtherNumbers.end();
+}
 
 // Whether the word before the number at `at` names another kind of number.
 bool counts_others(std::string_view text, size_t at) {
-  const auto is_letter = [](char c) { return lower(c) >= 'a' && lower(c) <= 'z'; };
   size_t end = at;
   const auto is_between = [](char c) { return c == ' ' || c == '=' || c == ':' || c == '#' || c == '_'; };
   while (end > 0 && at - end < 3 && is_between(text[end - 1])) --end;
   size_t begin = end;
-  while (begin > 0 && is_letter(text[begin - 1])) --begin;
-  const std::string_view word = text.substr(begin, end - begin);
+  while (begin > 0 && alpha(text[begin - 1])) --begin;
+  if (!is_other_number(text.substr(begin, end - begin))) return false;
   // "batch_id=12", "step id: 5"
-  for (const std::string_view own : {"step", "iter", "iteration", "batch"})
-    if (begin > own.size() &&
-        std::ranges::equal(text.substr(begin - 1 - own.size(), own.size()), own, {}, lower))
-      return false;
-  return std::ranges::any_of(
-      kOtherNumbers, [&](std::string_view other) { return std::ranges::equal(word, other, {}, lower); });
+  return std::ranges::none_of(
+      std::array<std::string_view, 4>{"step", "iter", "iteration", "batch"}, [&](std::string_view own) {
+        return begin > own.size() &&
+               std::ranges::equal(text.substr(begin - 1 - own.size(), own.size()), own, {}, lower);
+      });
 }
 
 // Writes the first numbers of a text to `out`, as many as fit; returns how many.
