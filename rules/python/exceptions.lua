@@ -86,8 +86,8 @@ exception {
 rule {
   id = "python.peer", engine = 1, title = "A peer's process is gone: <what>", category = "unknown",
   component = "unknown", severity = "error", role = "cascade", general = true,
-  match = { regex = [[\b(?:Dist(?:Backend|Network|Store)?Error|ConnectionResetError|BrokenPipeError|]] ..
-      [[EOFError)]] ..
+  match = { regex = [[\b(?:DistError|DistBackendError|DistNetworkError|DistStoreError|]] ..
+      [[ConnectionResetError|BrokenPipeError|EOFError)]] ..
     [[(?:: (?P<what>\S.*)|\s*$)]], except = handled },
   remedy = "Look for the process that failed first.", action = "check",
   examples = { hit = { "torch.distributed.DistBackendError: the backend of rank 4 went away" },

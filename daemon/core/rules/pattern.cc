@@ -213,7 +213,9 @@ Result<Wording> analyse(const std::string& regex, LoadWork& work) {
     out.literals = std::move(out.also.front());
     out.also.erase(out.also.begin());
   }
+  std::vector<std::string> whole = out.literals;
   merge(out.literals, work);
+  if (out.literals != whole) out.also.insert(out.also.begin(), std::move(whole));
   return out;
 }
 

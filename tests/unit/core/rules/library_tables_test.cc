@@ -43,6 +43,7 @@ BOOST_AUTO_TEST_CASE(a_text_is_as_common_as_its_rarest_piece) {
   BOOST_TEST(line_share("out of memory") < kRareShare);
   BOOST_TEST(line_share("fallen off the bus") < line_share("fallen off"));
   BOOST_TEST(line_share("2024-11-23") == line_share("1987-01-30"));  // digits are alike
+  BOOST_TEST(line_share("81978002") < line_share("fault"));          // one number of a hundred million
 }
 
 // Each of these texts alone stands in many lines.
@@ -55,6 +56,8 @@ BOOST_AUTO_TEST_CASE(of_all_texts_that_a_match_needs_the_rarest_is_looked_for) {
       {"error: .* fallen off the bus", {" fallen off the bus"}, 1},
       {"(?:error|failed): .* fallen off", {" fallen off"}, 1},
       {"error", {"error"}, 0},
+      // The texts that share the one looked for must stand in the line whole.
+      {"NOT_SUPPORTED_BY_A|NOT_SUPPORTED_BY_B", {"not_supported_by_"}, 1},
   };
   for (const auto& row : cases) {
     const auto wording = analyse(row.regex);
