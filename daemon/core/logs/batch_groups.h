@@ -20,7 +20,7 @@ class BatchGroups {
   struct Group {
     FormLines lines;
     uint32_t record = 0;   // of the writer, in its source
-    uint32_t room = 0;     // places that the template still accepts
+    uint16_t room = 0;     // places that the template still accepts
     bool sampled = false;  // it needs no text of this writer
   };
 

@@ -167,8 +167,9 @@ bool JobTemplates::add_sample(uint32_t form, const LogPlace& place, std::string_
   return true;
 }
 
-uint32_t JobTemplates::room(uint32_t form) const {
-  return static_cast<uint32_t>(limits::kPlaces - templates_[forms_[form].cluster].placed);
+uint16_t JobTemplates::room(uint32_t form) const {
+  static_assert(limits::kPlaces <= 0xffff);
+  return static_cast<uint16_t>(limits::kPlaces - templates_[forms_[form].cluster].placed);
 }
 
 void JobTemplates::settle(const std::vector<QuotedLines>& quoted) {

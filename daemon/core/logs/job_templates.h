@@ -47,7 +47,7 @@ class JobTemplates {
   // Returns whether the form needs no further text of this writer.
   bool add_sample(uint32_t form, const LogPlace& place, std::string_view text, uint64_t text_line);
   // Number of places that the template of `form` still accepts.
-  uint32_t room(uint32_t form) const;
+  uint16_t room(uint32_t form) const;
   // Settles the templates. `quoted`: texts that are no evidence. Repeatable.
   void settle(const std::vector<QuotedLines>& quoted);
 
