@@ -4,6 +4,8 @@
 
 #include <map>
 
+#include "word_scanner.h"
+
 using namespace culprit;
 using namespace culprit::logs;
 
@@ -85,4 +87,23 @@ BOOST_AUTO_TEST_CASE(a_parser_gives_the_same_whatever_it_saw_before) {
   first = parse(kTraceback);
   BOOST_REQUIRE(first.lines.size() == again.lines.size());
   for (size_t i = 0; i < first.lines.size(); ++i) BOOST_TEST(first.lines[i].form == again.lines[i].form);
+}
+
+BOOST_AUTO_TEST_CASE(a_rule_is_found_in_messages_of_every_block_that_is_scanned) {
+  std::string text;
+  std::vector<uint32_t> expected;
+  for (uint32_t line = 0; line < 5'000; ++line) {
+    const bool hit = line % 700 == 0 || line == 4'999;
+    text +=
+        hit ? "2026-11-21 02:12:09,123 the exitcode is 1\n" : "2026-11-21 02:12:09,123 all is well here\n";
+    if (line % 3 == 0) text += "\n";  // blank lines are not scanned
+    if (hit) expected.push_back(line + (line + 2) / 3);
+  }
+  LineParser parser(ParseOptions{}, WordScanner::make());
+  LogBatch batch;
+  parser.parse({0, 0, 0, text, text.size(), true}, {}, batch);
+  std::vector<uint32_t> found;
+  for (const LineHit& hit : batch.hits)
+    if (hit.rule == 1) found.push_back(hit.line);
+  BOOST_TEST(found == expected, boost::test_tools::per_element());
 }
