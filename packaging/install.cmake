@@ -26,7 +26,7 @@ install(FILES sdk/python/README.md sdk/python/pyproject.toml
   DESTINATION ${CMAKE_INSTALL_DATADIR}/culprit/python)
 # Detectors of our own, next to those that an operator drops into /etc/culprit/plugins.d.
 install(TARGETS culprit_plugin_gpu_health culprit_plugin_net_health culprit_plugin_host_health
-  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/culprit/plugins.d)
+  LIBRARY DESTINATION lib/culprit/plugins.d)
 # The SDK needs nothing else of an installation, and no build: cmake --install BUILD --component sdk.
 install(DIRECTORY sdk/include/culprit DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT sdk)
 include(CMakePackageConfigHelpers)

@@ -26,7 +26,7 @@
 ---@field component "gpu"|"gpu_memory"|"nvlink"|"pcie"|"network"|"nccl_comm"|"host_memory"|"host_kernel"|"storage"|"cpu"|"cuda_runtime"|"driver"|"framework"|"user_code"|"user_config"|"user_data"|"dependency"|"platform"|"numeric"|"unknown" what broke
 ---@field severity "info"|"warning"|"error"|"fatal" `fatal`: no process goes on after it; `error`: some do; `warning` and `info` make no diagnosis by themselves, they serve the windows of other rules and add evidence to a diagnosis
 ---@field symptom? "launch_failure"|"crash"|"hang"|"slowdown"|"numeric"|"other" how the job shows it
----@field source? "log"|"kernel"|"finding"|"event"|"metric"|("log"|"kernel"|"finding"|"event"|"metric")[] what the text is: a line of a log, a kernel's message, a detector's finding (`silence: ...`, `spatial: ...`), an event or a metric of a trace (its fields as `name=value`)
+---@field source? "log"|"kernel"|"finding"|"event"|"metric"|("log"|"kernel"|"finding"|"event"|"metric")[] what the text is: a line of a log, a kernel's message, a detector's finding (`silence: ...`, `spatial: ...`, a plugin's `gpu_health gpu.thermal_throttle: ...`), an event or a metric of a trace (its fields as `name=value`)
 ---@field match culprit.rule.match the wordings; a line that has one of them is a hit
 ---@field role? "root"|"cascade" `cascade`: says only that something else failed; never outranks a root elsewhere in the job
 ---@field general? boolean gives way to every rule without it that hits the same line

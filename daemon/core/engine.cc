@@ -93,7 +93,7 @@ struct Engine::Impl {
   LoopRanks loop_ranks;
   detect::RankExits exits;
   PluginFindings plugins;
-  size_t plugin_troubles = 0;  // of plugins themselves
+  size_t plugin_troubles = 0;   // of plugins themselves
   std::vector<Finding> urgent;  // findings of plugins for the effects of this step
   NonLogRead non_log;
   struct Speakers {

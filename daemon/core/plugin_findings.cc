@@ -14,6 +14,7 @@ namespace culprit::core {
 namespace {
 
 constexpr size_t kEvidence = 4;
+constexpr size_t kTimes = 64;  // rules count a few occurrences
 // Weight against a subject. A warning alone makes no job suspect (kSuspicious in the correlator is .4): most
 // throttled devices and busy hosts finish their jobs.
 constexpr double kFatal = 3, kError = 2, kWarning = 0.3;
@@ -81,6 +82,8 @@ std::optional<Finding> PluginFindings::add(FindingInput input) {
   ++kept.count;
   kept.stands = f.state == PluginState::kRaised;
   kept.last_ns = std::max(kept.last_ns, f.time_ns);
+  if (kept.times.size() == kTimes) kept.times.erase(kept.times.begin());
+  kept.times.push_back(f.time_ns);
   if (kept.evidence.size() < kEvidence) {
     Evidence e;
     if (!f.host.empty()) e.host = f.host;
@@ -105,6 +108,8 @@ Finding PluginFindings::finding_of(const Kept& kept) {
   Finding f;
   f.detector = DetectorKind::kPlugin;
   f.plugin = said.plugin;
+  f.id = said.id;
+  f.times = kept.times;
   f.kind = said.severity >= PluginSeverity::kError ? FindingKind::kFault : FindingKind::kSupport;
   f.fatal = said.severity == PluginSeverity::kFatal;
   f.confidence = said.confidence;

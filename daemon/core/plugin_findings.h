@@ -43,6 +43,7 @@ class PluginFindings {
     PluginFinding first;
     std::optional<uint32_t> user;
     TimeNs first_ns = kNoTime, last_ns = kNoTime;
+    std::vector<TimeNs> times;  // of the last occurrences
     uint64_t count = 0;
     bool stands = false;
     std::vector<Evidence> evidence;  // the first ones

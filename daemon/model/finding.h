@@ -53,8 +53,9 @@ struct FindingSubject {
 
 struct Finding {
   DetectorKind detector = DetectorKind::kNone;
-  std::string plugin;  // kPlugin: its name
-  std::string rule;    // id of its rule; empty: none
+  std::string plugin, id;     // kPlugin: its name, and the fault that it states
+  std::vector<TimeNs> times;  // kPlugin: each occurrence, the latest ones
+  std::string rule;           // id of its rule; empty: none
   FindingKind kind = FindingKind::kSupport;
   FindingRole role = FindingRole::kRoot;
   std::vector<FindingSubject> subjects;  // empty: unknown

@@ -14,8 +14,9 @@ FAKE = "libnvidia-ml.so.1"
 LOST = "count 8\ngpu 3 lost 1\n"
 HOT = "count 8\ngpu 5 temperature 92\ngpu 5 reasons 64\ngpu 5 sm 600\n"
 # What the plugin of the tests does when a line of the log says it, and the name that the daemon has for it.
-FAILURES = {"crash": "crashed", "exit 3": "crashed", "hang": "hung", "leak 200": "memory", "flood 100000": "flood",
-            "garbage": "garbage", "close": "", "fork": "", "print 10000": "", "error": "failed"}
+FAILURES = {"crash": "crashed", "exit 3": "crashed", "hang": "hung", "leak 200": "memory",
+            "flood 100000": "flood", "garbage": "garbage", "close": "", "fork": "", "print 10000": "",
+            "error": "failed"}
 
 
 def library(context: Context, name: str) -> Path:
@@ -90,7 +91,7 @@ def plugin_finding_is_a_diagnosis(context: Context) -> str:
     daemon.kill()
     plugins.play("count 8\n")
     daemon.start()
-    waits_for(daemon, lambda r: accused(r.get("verdict")) == [(HOST, [3])], 30, "it is the verdict after a kill")
+    waits_for(daemon, lambda r: accused(r.get("verdict")) == [(HOST, [3])], 30, "it stays after a kill")
     producer.stop()
     must_be_exact(settled(daemon, producer.path, producer.bytes()[-64:]), producer.bytes())
     return f"named after {seconds:.1f} s, kept over a kill, no line lost"
@@ -98,7 +99,7 @@ def plugin_finding_is_a_diagnosis(context: Context) -> str:
 
 @case
 def plugin_throttle_explains_a_slow_rank(context: Context) -> str:
-    """A hot GPU that is also the slow rank of the communication is one diagnosis with the evidence of both."""
+    """A hot GPU that is also the slow rank of the job is one diagnosis with the evidence of both."""
     daemon = context.daemon()
     plugins = Plugins(context, daemon.folder)
     daemon.configure(top=plugins.top(), more=plugins.add_gpus(HOT))
@@ -107,9 +108,10 @@ def plugin_throttle_explains_a_slow_rank(context: Context) -> str:
     trace = context.folder / "slow.comm"
     comm_job.write(trace, steps=60, slow_rank=5)
     replays(context, trace, daemon, range(comm_job.WORLD))
-    report = waits_for(daemon, lambda r: accused(r.get("verdict")) == [(HOST, [5])], 60, "GPU 5 is the verdict")
+    report = waits_for(daemon, lambda r: accused(r.get("verdict")) == [(HOST, [5])], 60, "GPU 5 is named")
     verdict = report["verdict"]
-    need(verdict["detector"] == "plugin:gpu_health" and verdict["symptom"] == "slowdown", f"verdict: {verdict}")
+    said = (verdict["detector"], verdict["symptom"])
+    need(said == ("plugin:gpu_health", "slowdown"), f"verdict: {verdict}")
     need(len(report["diagnoses"]) == 1, f"one diagnosis, not {len(report['diagnoses'])}")
     why = " ".join(verdict["why"])
     need("92" in why and "times as long" in why, f"reasons of both: {verdict['why']}")

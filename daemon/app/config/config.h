@@ -64,7 +64,7 @@ struct Config {
   std::string state_dir = "/var/lib/culprit";
   std::string runtime_dir = "/run/culprit";
   std::vector<std::string> rules = {"/usr/share/culprit/rules", "/etc/culprit/rules.d"};
-  std::vector<std::string> plugins = {"/etc/culprit/plugins.d"};
+  std::vector<std::string> plugins = {"/usr/lib/culprit/plugins.d", "/etc/culprit/plugins.d"};
   struct Daemon {
     LogLevel log_level = LogLevel::kInfo;
   } daemon;

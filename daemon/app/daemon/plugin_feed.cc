@@ -35,8 +35,8 @@ uint64_t kinds_of(OriginKind kind) {
   }
 }
 
-// The end of `word` in `text` from `at` on, where one blank of the word stands for any blanks; npos: it is not
-// there. `begin`: where it begins.
+// The end of `words` in `text` from `at` on, where one blank stands for any blanks; npos: they are not there.
+// `begin`: where they begin.
 size_t find_words(std::string_view text, std::string_view words, size_t at, size_t& begin) {
   for (; at <= text.size(); ++at) {
     size_t end = at;

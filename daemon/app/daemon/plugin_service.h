@@ -1,6 +1,6 @@
-// The plugins of this host within the daemon: a thread of their own runs them, gets what the sources give, and
-// returns findings, which become evidence and input of the engine like lines of the kernel. Without a plugin in
-// the folders there is no thread. A slow plugin costs its own events; the loop never waits for one.
+// The plugins of this host within the daemon. A thread of their own runs them, gets what the sources give,
+// and returns findings, which become evidence and input of the engine like lines of the kernel. Without a
+// plugin in the folders there is no thread. A slow plugin costs its own events; the loop never waits for one.
 //
 // Thread: the loop's, also for callbacks. Owns its worker.
 #pragma once

@@ -390,15 +390,36 @@ Finding finding_of(const logs::JobLog& log, const logs::RuleLine& line, const ru
 
 namespace {
 
-// Runs the rules with source `finding` on the findings of detectors, as "detector: text". The text is the
-// title of a fault, or the first reason of another finding.
+// The text of a finding for rules: "detector: text" with the title of a fault or the first reason of another
+// finding; of a plugin "NAME ID: text" with what it observed.
+std::string text_for_rules(const Finding& f) {
+  if (f.detector == DetectorKind::kPlugin)
+    return fmt::format("{} {}: {}", f.plugin, f.id, f.evidence.empty() ? f.title : f.evidence[0].text);
+  const std::string& what = f.title.empty() && !f.why.empty() ? f.why[0] : f.title;
+  return fmt::format("{}: {}", to_string(f.detector), what);
+}
+
+Finding fault_of(const rules::Rule& rule, const logs::RuleLine& line, const Finding& f) {
+  Finding fault = describe(rule, line);
+  fault.detector = f.detector;
+  fault.plugin = f.plugin;
+  fault.said_by = f.said_by;
+  if (!fault.by_no_device) fault.subjects = f.subjects;
+  fault.first_ns = f.first_ns;
+  fault.last_ns = f.last_ns;
+  fault.iteration = f.iteration;
+  fault.evidence = f.evidence;
+  fault.lines = f.lines;
+  fault.why.push_back(fmt::format("rule {}: {}", rule.id, line.text));
+  return fault;
+}
+
+// Runs the rules with source `finding` on the findings of detectors. What a plugin finds again and again is a
+// hit each time.
 void read_findings(const detect::Analysis& a, rules::RuleRun& run, std::vector<Finding>& out) {
   rules::Scanner scanner(run.ruleset().matcher());
   for (const Finding& f : a.findings) {
-    const std::string what = !f.title.empty() ? f.title : f.why.empty() ? std::string() : f.why[0];
-    const std::string text = f.detector == DetectorKind::kPlugin
-                                 ? fmt::format("{}: {}", f.plugin, f.why[0])
-                                 : fmt::format("{}: {}", to_string(f.detector), what);
+    const std::string text = text_for_rules(f);
     scanner.begin(text);
     for (const rules::RuleMatch& m : scanner.match(0, text.size(), text, rules::TextSource::kFinding)) {
       logs::RuleLine line;
@@ -413,18 +434,12 @@ void read_findings(const detect::Analysis& a, rules::RuleRun& run, std::vector<F
       }
       if (f.iteration) hit.step = *f.iteration;
       const rules::Rule& rule = run.ruleset().rules()[m.rule];
-      if (!run.add(hit) || rule.severity < Severity::kError) continue;
-      Finding fault = describe(rule, line);
-      fault.detector = f.detector;
-      fault.plugin = f.plugin;
-      if (!fault.by_no_device) fault.subjects = f.subjects;
-      fault.first_ns = f.first_ns;
-      fault.last_ns = f.last_ns;
-      fault.iteration = f.iteration;
-      fault.evidence = f.evidence;
-      fault.lines = f.lines;
-      fault.why.push_back(fmt::format("rule {}: {}", rule.id, text));
-      out.push_back(std::move(fault));
+      bool fires = f.times.empty() && run.add(hit);
+      for (const TimeNs time : f.times) {
+        hit.time_ns = time;
+        fires = run.add(hit).has_value() || fires;
+      }
+      if (fires && rule.severity >= Severity::kError) out.push_back(fault_of(rule, line, f));
     }
   }
 }

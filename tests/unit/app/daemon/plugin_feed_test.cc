@@ -92,7 +92,8 @@ BOOST_AUTO_TEST_CASE(lines_come_whole_with_their_template_and_parameters) {
   Fed fed;
   BOOST_TEST(fed.add(OriginKind::kFile, "2026-11-21 02:12:09,000 [rank3]: took 12 ms, lo") == Texts());
   const Texts expected = {
-      "j1 /logs/a.log rank 3: 2026-11-21 02:12:09,000 [rank3]: took 12 ms, loss 2.5 [took <*> ms, loss <*>] 12 "
+      "j1 /logs/a.log rank 3: 2026-11-21 02:12:09,000 [rank3]: took 12 ms, loss 2.5 [took <*> ms, loss <*>] "
+      "12 "
       "2.5"};
   BOOST_TEST(fed.add(OriginKind::kFile, "ss 2.5\n") == expected);
 }
@@ -110,12 +111,9 @@ BOOST_AUTO_TEST_CASE(lines_of_the_trace_socket_become_events_of_their_kind) {
       "\n"
       R"({"kind":"log","rank":2,"line":"hello 5"})"
       "\nrubbish\n";
-  const Texts expected = {"j1 trace rank 2: loss 2.5 at 7",
-                          "j1 trace rank 2: counter runnable_per_core 3",
-                          "j1 trace rank 2: step 8 '' 0",
-                          "j1 trace rank -1: step -1 'checkpoint' 1",
-                          "j1 trace rank 2: main in a.py:f:3",
-                          "j1 trace rank 2: hello 5 [hello <*>] 5"};
+  const Texts expected = {"j1 trace rank 2: loss 2.5 at 7",    "j1 trace rank 2: counter runnable_per_core 3",
+                          "j1 trace rank 2: step 8 '' 0",      "j1 trace rank -1: step -1 'checkpoint' 1",
+                          "j1 trace rank 2: main in a.py:f:3", "j1 trace rank 2: hello 5 [hello <*>] 5"};
   BOOST_TEST(fed.add(OriginKind::kSocket, lines) == expected, boost::test_tools::per_element());
 }
 
