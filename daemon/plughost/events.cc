@@ -24,100 +24,132 @@ constexpr uint16_t kKinds = CULPRIT_EVENT_COUNTER;
 
 // ---- writing
 
-size_t EventWriter::begin(const EventHead& head) {
-  const size_t at = bytes_.size();
-  RecordHead record;
-  record.kind = static_cast<uint16_t>(head.kind);
-  record.time_ns = head.time_ns;
-  record.rank = head.rank;
-  record.device = head.device;
-  put(bytes_, record);
-  text(head.job.substr(0, limits::kNameBytes));
-  text(head.host.substr(0, limits::kNameBytes));
-  text(head.source.substr(0, limits::kPathBytes));
-  return at;
+// Fills in a record whose size is known: a growing string costs more than what is written.
+class EventWriter::Record {
+ public:
+  // `body_bytes`: after the texts of the head.
+  Record(EventWriter& writer, const EventHead& head, size_t body_bytes) {
+    const std::string_view job = head.job.substr(0, limits::kNameBytes);
+    const std::string_view host = head.host.substr(0, limits::kNameBytes);
+    const std::string_view source = head.source.substr(0, limits::kPathBytes);
+    const size_t size =
+        sizeof(RecordHead) + text_bytes(job) + text_bytes(host) + text_bytes(source) + body_bytes;
+    const size_t at = writer.bytes_.size();
+    writer.bytes_.resize(at + size);
+    ++writer.count_;
+    at_ = writer.bytes_.data() + at;
+    RecordHead record;
+    record.bytes = static_cast<uint32_t>(size);
+    record.kind = static_cast<uint16_t>(head.kind);
+    record.time_ns = head.time_ns;
+    record.rank = head.rank;
+    record.device = head.device;
+    number(record);
+    text(job);
+    text(host);
+    text(source);
+  }
+
+  static size_t text_bytes(std::string_view text) { return sizeof(uint32_t) + text.size() + 1; }
+
+  template <class T>
+  void number(T value) {
+    std::memcpy(at_, &value, sizeof value);
+    at_ += sizeof value;
+  }
+  void text(std::string_view text) {
+    number(static_cast<uint32_t>(text.size()));
+    text.copy(at_, text.size());
+    at_ += text.size();
+    *at_++ = '\0';
+  }
+  void texts(std::span<const std::string_view> texts, size_t bytes_max) {
+    number(static_cast<uint32_t>(texts.size()));
+    for (const std::string_view one : texts) text(one.substr(0, bytes_max));
+  }
+
+ private:
+  char* at_;
+};
+
+namespace {
+
+size_t texts_bytes(std::span<const std::string_view> texts, size_t bytes_max) {
+  size_t bytes = sizeof(uint32_t);
+  for (const std::string_view one : texts) bytes += sizeof(uint32_t) + std::min(one.size(), bytes_max) + 1;
+  return bytes;
 }
 
-void EventWriter::text(std::string_view text) {
-  put(bytes_, static_cast<uint32_t>(text.size()));
-  bytes_.append(text);
-  bytes_.push_back('\0');
+std::span<const std::string_view> first_of(std::span<const std::string_view> texts) {
+  return texts.first(std::min(texts.size(), limits::kMessageTokens));
 }
 
-void EventWriter::end(size_t at) {
-  const auto size = static_cast<uint32_t>(bytes_.size() - at);
-  std::memcpy(bytes_.data() + at, &size, sizeof size);
-  ++count_;
-}
+}  // namespace
 
-void EventWriter::line(const EventHead& head, std::string_view line, std::string_view message_template,
-                       std::span<const std::string_view> parameters, uint64_t number) {
-  const size_t at = begin(head);
-  put(bytes_, number);
-  text(line.substr(0, limits::kLineBytes));
-  text(message_template.substr(0, limits::kLineBytes));
-  const size_t count = std::min(parameters.size(), limits::kMessageTokens);
-  put(bytes_, static_cast<uint32_t>(count));
-  for (const std::string_view parameter : parameters.first(count))
-    text(parameter.substr(0, limits::kMessageBytes));
-  end(at);
+void EventWriter::line(const EventHead& head, std::string_view text, std::string_view message_template,
+                       std::span<const std::string_view> parameters, uint64_t line) {
+  text = text.substr(0, limits::kLineBytes);
+  message_template = message_template.substr(0, limits::kLineBytes);
+  parameters = first_of(parameters);
+  Record record(*this, head,
+                sizeof line + Record::text_bytes(text) + Record::text_bytes(message_template) +
+                    texts_bytes(parameters, limits::kMessageBytes));
+  record.number(line);
+  record.text(text);
+  record.text(message_template);
+  record.texts(parameters, limits::kMessageBytes);
 }
 
 void EventWriter::metric(const EventHead& head, std::string_view name, double value, int64_t step) {
-  const size_t at = begin(head);
-  put(bytes_, value);
-  put(bytes_, step);
-  text(name.substr(0, limits::kMessageBytes));
-  end(at);
+  name = name.substr(0, limits::kMessageBytes);
+  Record record(*this, head, sizeof value + sizeof step + Record::text_bytes(name));
+  record.number(value);
+  record.number(step);
+  record.text(name);
 }
 
-void EventWriter::comm(const EventHead& head, const CommRecord& record) {
+void EventWriter::comm(const EventHead& head, const CommRecord& comm) {
   EventHead own = head;
-  own.rank = record.rank;
-  own.device = record.device == kCommUnknown ? CULPRIT_NONE : static_cast<int64_t>(record.device);
-  const size_t at = begin(own);
-  put(bytes_, record);
-  end(at);
+  own.rank = comm.rank;
+  own.device = comm.device == kCommUnknown ? CULPRIT_NONE : static_cast<int64_t>(comm.device);
+  Record(*this, own, sizeof comm).number(comm);
 }
 
 void EventWriter::step(const EventHead& head, std::string_view phase, int64_t step, uint32_t state) {
-  const size_t at = begin(head);
-  put(bytes_, step);
-  put(bytes_, state);
-  text(phase.substr(0, limits::kNameBytes));
-  end(at);
+  phase = phase.substr(0, limits::kNameBytes);
+  Record record(*this, head, sizeof step + sizeof state + Record::text_bytes(phase));
+  record.number(step);
+  record.number(state);
+  record.text(phase);
 }
 
 void EventWriter::stack(const EventHead& head, std::span<const StackThread> threads) {
-  const size_t at = begin(head);
-  const size_t count_at = bytes_.size();
-  put(bytes_, uint32_t{0});
-  uint32_t count = 0;
-  for (const StackThread& thread : threads) {
-    if (bytes_.size() - at > limits::kPluginBatchBytes) break;
-    text(thread.name.substr(0, limits::kNameBytes));
-    const size_t frames = std::min(thread.frames.size(), limits::kMessageTokens);
-    put(bytes_, static_cast<uint32_t>(frames));
-    for (const std::string_view frame : thread.frames.first(frames))
-      text(frame.substr(0, limits::kNameBytes));
-    ++count;
+  size_t bytes = sizeof(uint32_t), count = 0;
+  for (; count < threads.size() && bytes <= limits::kPluginBatchBytes; ++count)
+    bytes += Record::text_bytes(threads[count].name.substr(0, limits::kNameBytes)) +
+             texts_bytes(first_of(threads[count].frames), limits::kNameBytes);
+  Record record(*this, head, bytes);
+  record.number(static_cast<uint32_t>(count));
+  for (const StackThread& thread : threads.first(count)) {
+    record.text(thread.name.substr(0, limits::kNameBytes));
+    record.texts(first_of(thread.frames), limits::kNameBytes);
   }
-  std::memcpy(bytes_.data() + count_at, &count, sizeof count);
-  end(at);
 }
 
 void EventWriter::counter(const EventHead& head, std::string_view name, double value) {
-  const size_t at = begin(head);
-  put(bytes_, value);
-  text(name.substr(0, limits::kMessageBytes));
-  end(at);
+  name = name.substr(0, limits::kMessageBytes);
+  Record record(*this, head, sizeof value + Record::text_bytes(name));
+  record.number(value);
+  record.text(name);
 }
 
 bool EventWriter::is_full() const { return bytes_.size() >= limits::kPluginBatchBytes; }
 
 std::string EventWriter::take() {
   count_ = 0;
-  return std::exchange(bytes_, {});
+  std::string out = std::exchange(bytes_, {});
+  bytes_.reserve(out.size());  // the next batch is about as large
+  return out;
 }
 
 size_t select_events(std::string_view bytes, uint64_t kinds, std::string* out) {

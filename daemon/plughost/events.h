@@ -52,9 +52,7 @@ class EventWriter {
   std::string take();
 
  private:
-  size_t begin(const EventHead& head);
-  void text(std::string_view text);
-  void end(size_t at);
+  class Record;
 
   std::string bytes_;
   size_t count_ = 0;

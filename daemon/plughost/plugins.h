@@ -64,6 +64,7 @@ struct PluginRow {
   int pid = 0;  // 0: none
   uint64_t kinds = 0;
   uint64_t starts = 0, failures = 0;
+  uint64_t queued = 0;               // events that wait for it
   uint64_t events = 0, dropped = 0;  // dropped: while it did not run, was slow or over its processor time
   uint64_t findings = 0, findings_dropped = 0, lines_dropped = 0;
   uint64_t cpu_ns = 0;  // over all its processes

@@ -590,6 +590,7 @@ PluginRow Supervisor::row() const {
   out.starts = starts_;
   out.failures = failures_total_;
   out.events = events_;
+  out.queued = now_.link ? now_.link->queued_events() : 0;
   out.dropped = dropped_;
   out.findings = findings_;
   out.findings_dropped = findings_dropped_;

@@ -55,6 +55,7 @@ BOOST_AUTO_TEST_CASE(a_call_that_does_not_return_is_ended_after_its_time) {
 BOOST_AUTO_TEST_CASE(memory_over_the_limit_ends_it) {
   World world;
   world.table.memory_bytes = 64 << 20;
+  world.table.call_ns = 0;  // the clock runs faster here than the plugin
   world.run();
   world.plugins->observe(command("leak 100"));
   world.until(
@@ -80,12 +81,12 @@ BOOST_AUTO_TEST_CASE(the_kernel_refuses_memory_far_over_the_limit) {
 BOOST_AUTO_TEST_CASE(processor_time_over_the_limit_withholds_events_and_then_ends_it) {
   World world;
   world.table.cpu_ppm = 2'000;  // 120 ms of a minute
+  world.table.call_ns = 0;
   world.run();
   world.plugins->observe(command("burn 2000"));
   world.until(
       [&] {
-        world.mono += kNsPerSecond / 2;
-        world.mono = std::min<TimeNs>(world.mono, 1'009 * kNsPerSecond);  // no hang
+        world.mono += kNsPerSecond / 10;
         return world.count("culprit.plugin.cpu") == 1;
       },
       "cpu");
