@@ -97,6 +97,7 @@ void Supervisor::start(TimeNs mono) {
 void Supervisor::refuse(const std::string& why) {
   state_ = State::kRefused;
   reason_ = why;
+  release_held();
   log_(CULPRIT_ERR, fmt::format("plugin {} is refused: {}", table_.name, why));
   report("refused", title_of("refused"), fmt::format("plugin {}: {}", table_.name, why),
          PluginState::kRaised);
@@ -173,6 +174,7 @@ void Supervisor::candidate_round() {
   // Between two batches: those that wait in the queue come first.
   now_.link->send(MessageKind::kStop, {});
   state_ = State::kEnding;
+  replacing_ = true;
 }
 
 // ---- messages
@@ -227,6 +229,7 @@ void Supervisor::receive(MessageKind kind, std::string_view payload) {
       now_.next_tick = mono_;
       state_ = State::kRunning;
       reason_.clear();
+      release_held();
       if (!raised_.empty())
         report(std::exchange(raised_, {}), "A plugin runs again",
                fmt::format("plugin {} runs again", table_.name), PluginState::kCleared);
@@ -362,6 +365,7 @@ void Supervisor::buried(const std::string& how) {
 void Supervisor::count_failure(Failure failure) {
   failure_.reset();
   saved_.clear();
+  release_held();
   reason_ = failure.why;
   ++failures_total_;
   failures_.push_back(mono_);
@@ -383,6 +387,18 @@ void Supervisor::count_failure(Failure failure) {
   }
   state_ = State::kWaiting;
   resume_at_ = mono_ + std::min(kMostWaitNs, kFirstWaitNs << (failures_.size() - 1));
+}
+
+// To the new version, if it runs.
+void Supervisor::release_held() {
+  const std::string records = std::exchange(held_, {});
+  const size_t count = std::exchange(held_count_, 0);
+  replacing_ = false;
+  if (count == 0) return;
+  std::string selected;
+  const size_t wanted = select_events(records, known_.events, &selected);
+  const bool runs = state_ == State::kRunning && now_.link->send_events(selected, wanted);
+  (runs ? events_ : dropped_) += runs ? wanted : count;
 }
 
 void Supervisor::check_deadline() {
@@ -500,6 +516,11 @@ void Supervisor::observe(std::string_view events) {
   if (count != all) {
     select_events(events, kinds, &selected);
     events = selected;
+  }
+  if (replacing_ && held_.size() + events.size() <= limits::kPluginMessageBytes) {
+    held_ += events;
+    held_count_ += count;
+    return;
   }
   const bool runs = state_ == State::kRunning && !withheld_;
   (runs && now_.link->send_events(events, count) ? events_ : dropped_) += count;

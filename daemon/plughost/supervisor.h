@@ -107,6 +107,7 @@ class Supervisor {
   void bury_if_ended();
   void buried(const std::string& how);
   void count_failure(Failure failure);
+  void release_held();
   void report(std::string_view id, std::string_view title, std::string text,
               PluginState state = PluginState::kHappened);
   void new_minute();
@@ -132,6 +133,9 @@ class Supervisor {
   bool stopping_ = false;
   std::optional<Failure> failure_;  // while dying
   std::deque<TimeNs> failures_;
+  bool replacing_ = false;  // the old one ends, and what comes meanwhile is held for the new one
+  std::string held_;
+  size_t held_count_ = 0;
   std::string raised_;  // the finding that ends when it runs: "refused", "quarantined"
   TimeNs resume_at_ = kNoTime;
 

@@ -176,9 +176,12 @@ class Check {
     const double each = trial.events() == 0
                             ? 0
                             : static_cast<double>(trial.observing_ns()) / static_cast<double>(trial.events());
+    const std::string of_events =
+        trial.events() == 0 ? "" : fmt::format("{:.2f} us an event in its process, ", each * 1e-3);
     judge(true, "time",
-          fmt::format("{:.2f} us an event in its process, the longest call {}; {} are allowed", each * 1e-3,
-                      format_duration(trial.longest_ns()), format_duration(trial_.limits.call_ns)));
+          fmt::format("{}the longest call {:.2f} ms; {} are allowed", of_events,
+                      static_cast<double>(trial.longest_ns()) * kMsPerNs,
+                      format_duration(trial_.limits.call_ns)));
     if (memory > trial_.limits.memory_bytes)
       return report(
           Outcome::kWrong, "memory",
