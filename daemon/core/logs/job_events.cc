@@ -79,14 +79,13 @@ void JobEvents::walk_lines(LogBatch& batch, Source& source) {
     const BatchGroups::Group& group = groups_[line.group];
     const LogPlace place{batch.source, group.lines.writer, source.counts.lines + i + 1, line.time_ns};
     writers_.count_line(place);
-    Record& record = source.open.records[group.record];
     const FormShape& shape = batch.forms[line.form].shape;
     if (next_hit_ < batch.hits.size() && batch.hits[next_hit_].line <= i) take_hits(batch, i, found);
     if (const auto begin = source.open.quotes.add_line(group.record, shape, line.own_time, place.line))
       drop_quoted(place, *begin);
-    if (shape.kind == ShapeKind::kPlain && !shape.ignored && !record.open()) {
-      record.plain(group.lines.form);
-    } else if (!walk_record(batch, source, i, found)) {
+    const bool plain = shape.kind == ShapeKind::kPlain && !shape.ignored &&
+                       source.open.records.add_plain(group.record, group.lines.form);
+    if (!plain && !walk_record(batch, source, i, found)) {
       found.clear();
       continue;
     }
@@ -98,7 +97,7 @@ void JobEvents::walk_lines(LogBatch& batch, Source& source) {
   if (batch.last) end(source);
   groups_.relabel(batch, relabels_);
   for (const uint32_t record : touched_)
-    if (!batch.last) source.open.records[record].leave_batch();
+    if (!batch.last) source.open.records.leave_batch(record);
   touched_.clear();
 }
 
@@ -270,10 +269,10 @@ bool JobEvents::was_handled(const RecordEvent& event) const {
 void JobEvents::end(Source& source) {
   OpenEvents& open = source.open;
   std::optional<RecordEvent> done;
-  for (uint32_t i = 0; i < open.records.size(); ++i) {
-    open.records[i].finish(done, relabels_);
+  open.records.each([&](uint32_t i, Record& record) {
+    record.finish(done, relabels_);
     if (done) close_held(*std::exchange(done, std::nullopt), open.held[i], true);
-  }
+  });
   open = {};
 }
 

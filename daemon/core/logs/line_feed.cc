@@ -30,7 +30,7 @@ void LineFeed::emit(std::string_view lines, bool last, const Take& take) {
 void LineFeed::emit_rest(bool last, const Take& take) {
   emit(rest_, last, take);
   rest_.clear();
-  if (rest_.capacity() > kKeptBuffer) rest_ = {};
+  if (rest_.capacity() > kKeptBuffer) rest_.shrink_to_fit();
 }
 
 void LineFeed::feed(std::string_view bytes, const Take& take) {

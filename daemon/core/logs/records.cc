@@ -130,6 +130,7 @@ bool Record::continues(const RecordLine& line, std::optional<RecordEvent>& done,
   if (block_) close(held_.form, done, relabels);
   if (ignored_ && kind == ShapeKind::kTraceback && begins_traceback(line)) {
     open_ = true;
+    held_.own_time = line.own_time;
     lines_.push_back(line.index);
     return true;
   }

@@ -68,15 +68,12 @@ std::optional<uint32_t> listed_rank(std::string_view list, std::string_view line
 
 class Record {
  public:
+  // `form`: of the writer's last event, a plain line; kNoForm: none.
+  explicit Record(uint32_t form = kNoForm) : form_(form) {}
   // Whether a plain line may be part of a record.
   bool open() const { return open_ || block_ || framed_; }
   // Whether a launcher's list is pending.
   bool list() const { return block_; }
-  // A line that is its own event: later lines may continue it.
-  void plain(uint32_t form) {
-    form_ = form;
-    traceback_ = chained_ = ignored_ = cause_ = framed_ = false;
-  }
   // `done` receives the event that ended with or before this line; `relabels` receives lines of this batch
   // that are part of an event.
   LineRole add(const RecordLine& line, std::optional<RecordEvent>& done, std::vector<Relabel>& relabels);
@@ -99,6 +96,11 @@ class Record {
   Part notebook_part(const RecordLine& line, std::string_view bare);
   bool begins_traceback(const RecordLine& line);
   LineRole begin(const RecordLine& line);
+  // A line that is its own event: later lines may continue it.
+  void plain(uint32_t form) {
+    form_ = form;
+    traceback_ = chained_ = ignored_ = cause_ = framed_ = false;
+  }
   void buffer(const RecordLine& line);
   void close(uint32_t form, std::optional<RecordEvent>& done, std::vector<Relabel>& relabels);
 

@@ -1,29 +1,72 @@
-// The records of one source, one for each of its writers, until its last batch. One thread; pure.
+// The records of one source, one for each of its writers, until its last batch. Almost all lines are plain,
+// and a writer of plain lines has only the form of its last one here. One thread; pure.
 #pragma once
 
 #include <cstdint>
-#include <unordered_map>
+#include <memory>
 #include <vector>
 
+#include "base/flat_map.h"
 #include "core/logs/records.h"
 
 namespace culprit::logs {
 
 class WriterRecords {
  public:
-  // The record of a writer: an index for operator[].
+  // The number of a writer's record.
   uint32_t open(uint32_t writer) {
-    const auto next = static_cast<uint32_t>(records_.size());
-    const auto [record, fresh] = record_of_.try_emplace(writer, next);
-    if (fresh) records_.emplace_back();
-    return record->second;
+    const auto next = static_cast<uint32_t>(slots_.size());
+    if (record_of_) {
+      const auto [record, fresh] = record_of_->try_emplace(writer, next);
+      if (fresh) slots_.push_back({writer, kNoForm, nullptr});
+      return *record;
+    }
+    for (uint32_t i = 0; i < next; ++i)
+      if (slots_[i].writer == writer) return i;
+    slots_.push_back({writer, kNoForm, nullptr});
+    if (slots_.size() > kFew) {
+      record_of_ = std::make_unique<FlatMap<uint32_t>>(2 * kFew);
+      for (uint32_t i = 0; i <= next; ++i) record_of_->try_emplace(slots_[i].writer, i);
+    }
+    return next;
   }
-  Record& operator[](uint32_t record) { return records_[record]; }
-  uint32_t size() const { return static_cast<uint32_t>(records_.size()); }
+  // Adds a plain line, which is its own event. False: it may be part of the record.
+  bool add_plain(uint32_t record, uint32_t form) {
+    Slot& slot = slots_[record];
+    if (slot.record) {
+      if (slot.record->open()) return false;
+      slot.record.reset();
+    }
+    slot.form = form;
+    return true;
+  }
+  Record& operator[](uint32_t record) {
+    Slot& slot = slots_[record];
+    if (!slot.record) slot.record = std::make_unique<Record>(slot.form);
+    return *slot.record;
+  }
+  // The batch ends.
+  void leave_batch(uint32_t record) {
+    if (slots_[record].record) slots_[record].record->leave_batch();
+  }
+  // Calls `with`(number, record) for those that more than a plain line began.
+  template <class With>
+  void each(With with) {
+    for (uint32_t i = 0; i < slots_.size(); ++i)
+      if (slots_[i].record) with(i, *slots_[i].record);
+  }
 
  private:
-  std::unordered_map<uint32_t, uint32_t> record_of_;  // by writer
-  std::vector<Record> records_;
+  // Most files have one writer: few need no map.
+  static constexpr size_t kFew = 8;
+
+  struct Slot {
+    uint32_t writer = 0;
+    uint32_t form = kNoForm;         // of the last line, without a record
+    std::unique_ptr<Record> record;  // until the next plain line that is no part of it
+  };
+  std::vector<Slot> slots_;
+  std::unique_ptr<FlatMap<uint32_t>> record_of_;  // by writer; null: few
 };
 
 }  // namespace culprit::logs

@@ -8,7 +8,7 @@
 #include "base/limits.h"
 #include "core/logs/counter.h"
 #include "core/logs/numbers.h"
-#include "core/logs/records.h"
+#include "core/logs/writer_records.h"
 #include "core/wire/condense_format.h"
 
 namespace culprit::wire {
@@ -76,9 +76,8 @@ struct CondensedSource {
   SourceMemory memory;
   TimeNs time = kNoTime;  // time of its last line
   uint64_t lines = 0;
-  bool open = false;               // it is in Impl::open
-  FlatMap<uint32_t> record_of{4};  // by writer
-  std::vector<logs::Record> records;
+  bool open = false;  // it is in Impl::open
+  logs::WriterRecords records;
   Pending pending;
 };
 
@@ -160,14 +159,6 @@ struct LineCondenser::Impl {
     return number;
   }
 
-  logs::Record& record_of(CondensedSource& source, uint32_t writer) {
-    const auto next = static_cast<uint32_t>(source.records.size());
-    const auto [index, fresh] = source.record_of.try_emplace(writer, next);
-    if (fresh) source.records.emplace_back();
-    touched.push_back(*index);
-    return source.records[*index];
-  }
-
   void add(const logs::LogBatch& batch, TimeNs now) {
     if (batch.source >= limits::kLiveSources || pending_lines + batch.lines.size() > limits::kWireLines) {
       counts.dropped += batch.lines.size();
@@ -218,8 +209,8 @@ struct LineCondenser::Impl {
       source.pending.lines.push_back(out);
     }
     relabels.clear();
-    for (const uint32_t record : touched) source.records[record].leave_batch();
-    if (batch.last) source.records = {}, source.record_of = FlatMap<uint32_t>(4);
+    for (const uint32_t record : touched) source.records.leave_batch(record);
+    if (batch.last) source.records = {};
     pending_text += source.pending.text.size() - text_before;
   }
 
@@ -249,11 +240,11 @@ struct LineCondenser::Impl {
   bool read_record(const logs::LogBatch& batch, const logs::LineRecord& line, CondensedSource& source,
                    const Line& out, bool& text) {
     const logs::FormShape& shape = forms[out.form].shape;
-    logs::Record& record = record_of(source, out.writer);
-    if (shape.kind == logs::ShapeKind::kPlain && !shape.ignored && !record.open()) {
-      record.plain(out.form);
+    const uint32_t number = source.records.open(out.writer);
+    if (shape.kind == logs::ShapeKind::kPlain && !shape.ignored && source.records.add_plain(number, out.form))
       return true;
-    }
+    logs::Record& record = source.records[number];
+    touched.push_back(number);
     const bool list = record.list();
     const bool frame = shape.kind == logs::ShapeKind::kFrame || line.indented;
     text = text || list || (record.open() && !frame) || shape.kind == logs::ShapeKind::kTraceback ||
@@ -569,7 +560,7 @@ void LineCondenser::flush(TimeNs now, PackedWriter& out) {
   s.columns[kMeta].number(s.open.size());
   for (const uint32_t id : s.open) {
     s.write_section(s.sources[id]);
-    s.sources[id].pending = {};
+    std::exchange(s.sources[id].pending, {});  // assigned to, a string would keep its memory
     s.sources[id].open = false;
   }
   s.open.clear();

@@ -5,6 +5,7 @@
 
 #include "app/jobs/heap_account.h"
 #include "app/jobs/live_jobs.h"
+#include "core/logs/line_feed.h"
 #include "live_feed.h"
 
 using namespace culprit;
@@ -83,6 +84,18 @@ BOOST_AUTO_TEST_CASE(an_account_has_what_its_scopes_keep) {
   BOOST_TEST(account.bytes() == 0u);
   BOOST_TEST(account.drain_peak() > 100u * 1000u);
   BOOST_TEST(account.drain_peak() == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(a_long_line_leaves_no_buffer_once_it_is_complete) {
+  HeapAccount account;
+  logs::LineFeed feed;
+  const logs::LineFeed::Take take = [](const TextChunk&) {};
+  const std::string line(50'000, 'x');
+  const HeapScope counted(&account);
+  feed.feed(line, take);
+  BOOST_TEST(account.bytes() >= line.size());
+  feed.feed("\n", take);
+  BOOST_TEST(account.bytes() < 1000u);
 }
 
 BOOST_AUTO_TEST_CASE(engines_of_many_names_stay_within_one_memory) {
