@@ -123,7 +123,7 @@ std::string finding_fault(const PluginFinding& finding) {
   if (finding.values.size() > limits::kPluginValues) return fmt::format("{} values", finding.values.size());
   for (const std::string* text :
        {&finding.title, &finding.text, &finding.category, &finding.component, &finding.symptom,
-        &finding.action, &finding.remedy, &finding.host, &finding.job, &finding.peer})
+        &finding.action, &finding.remedy, &finding.host, &finding.job, &finding.peer, &finding.part})
     if (text->size() > kTextMax) return "a text is too long";
   for (const auto& [name, value] : finding.values)
     if (name.empty() || name.size() > kTextMax) return "the name of a value is empty or too long";

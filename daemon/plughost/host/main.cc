@@ -40,7 +40,7 @@ void close_inherited() {
   for (int descriptor = kLibraryDescriptor + 1; descriptor < 1024; ++descriptor) ::close(descriptor);
 }
 
-bool confine(uint64_t memory_bytes, pid_t parent) {
+bool confine([[maybe_unused]] uint64_t memory_bytes, pid_t parent) {
   close_inherited();
   ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   // The process that started it may be gone already.

@@ -173,6 +173,7 @@ BOOST_AUTO_TEST_CASE(a_finding_and_a_description_survive_the_channel) {
   finding.id = "gpu.ecc";
   finding.title = "title";
   finding.peer = "node-2";
+  finding.part = "nvlink 3";
   finding.rank = 3;
   finding.time_ns = 99;
   finding.confidence = .5;
@@ -183,6 +184,7 @@ BOOST_AUTO_TEST_CASE(a_finding_and_a_description_survive_the_channel) {
   BOOST_REQUIRE(decode(encode(finding), out));
   BOOST_TEST(out.id == finding.id);
   BOOST_TEST(out.peer == finding.peer);
+  BOOST_TEST(out.part == finding.part);
   BOOST_TEST(out.rank.value() == 3u);
   BOOST_TEST(!out.device.has_value());
   BOOST_TEST((out.values == finding.values));

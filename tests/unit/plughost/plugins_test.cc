@@ -241,8 +241,8 @@ BOOST_AUTO_TEST_CASE(in_this_process_it_answers_the_same) {
 }
 
 BOOST_AUTO_TEST_CASE(a_plugin_in_this_process_is_named_while_it_runs) {
+  std::vector<std::string> entered;  // also when the plugin is destroyed
   World world;
-  std::vector<std::string> entered;
   PluginsOptions options;
   options.folders = {world.plugin_folder()};
   world.table.own_process = false;
