@@ -97,6 +97,7 @@ CULPRIT_TEST_FN const char* culprit_test_why_invalid(const culprit_detector_find
   if (id < 1 || id > 64 || strspn(f->id, "abcdefghijklmnopqrstuvwxyz0123456789._-") != id) {
     return "its id is not 1 to 64 of [a-z0-9._-]";
   }
+  if (strncmp(f->id, "culprit.", 8) == 0) return "its id begins with culprit.";
   if (!f->title || !*f->title) return "it has no title";
   if (f->severity > CULPRIT_FATAL) return "its severity is out of range";
   if (f->state > CULPRIT_CLEARED) return "its state is out of range";

@@ -172,9 +172,9 @@ typedef struct culprit_value {
   double value;
 } culprit_value;
 
-/* Invalid (nothing is reported, emit returns CULPRIT_ERROR_INVALID): an id that is not 1 to 64 characters of
- * [a-z0-9._-]; an empty title; a severity, state or confidence out of range; a rank or device below -1; more
- * than 64 values. Texts over 2,000 bytes are cut. */
+/* Invalid (nothing is reported, emit returns CULPRIT_ERROR_INVALID): an id that is not 1 to 64 characters
+ * of [a-z0-9._-], or begins with "culprit."; an empty title; a severity, state or confidence out of range;
+ * a rank or device below -1; more than 64 values. Texts over 2,000 bytes are cut. */
 typedef struct culprit_detector_finding {
   uint64_t size;
   const char* id;        /* the fault, stable over versions: "gpu.thermal_throttle" */
@@ -269,8 +269,8 @@ enum {
   CULPRIT_OPTION_BOOLEAN = 3
 };
 
-/* An option in the plugin's table of culpritd.toml, `[plugin.NAME]`. The daemon checks name, type and range
- * before create. */
+/* An option of the plugin: `options = { NAME = value }` in its `[[plugin]]` table of culpritd.toml. The
+ * daemon checks name, type and range before create. */
 typedef struct culprit_option {
   uint64_t size;
   const char* name;          /* [a-z0-9_], at most 64 */

@@ -92,9 +92,8 @@ BOOST_AUTO_TEST_CASE(lines_come_whole_with_their_template_and_parameters) {
   Fed fed;
   BOOST_TEST(fed.add(OriginKind::kFile, "2026-11-21 02:12:09,000 [rank3]: took 12 ms, lo") == Texts());
   const Texts expected = {
-      "j1 /logs/a.log rank 3: 2026-11-21 02:12:09,000 [rank3]: took 12 ms, loss 2.5 [took <*> ms, loss <*>] "
-      "12 "
-      "2.5"};
+      "j1 /logs/a.log rank 3: 2026-11-21 02:12:09,000 [rank3]: took 12 ms, loss 2.5 [took <*>, loss <*>] "
+      "12 ms 2.5"};
   BOOST_TEST(fed.add(OriginKind::kFile, "ss 2.5\n") == expected, boost::test_tools::per_element());
 }
 
