@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "app/daemon/plugin_feed.h"
+#include "core/plugin_findings.h"
 #include "culprit/plugin.h"
 
 namespace culprit::app {
@@ -248,9 +249,10 @@ void PluginService::found(PluginFinding&& finding) {
   piece.bytes = finding_line(finding) + "\n";
   piece.time_ns = now;
   stream.offset += piece.bytes.size();
-  options_.log(finding.severity >= PluginSeverity::kWarning ? LogLevel::kWarning : LogLevel::kInfo,
-               fmt::format("plugin {}: {} ({}, {}): {}", finding.plugin, finding.title,
-                           to_string(finding.severity), to_string(finding.state), finding.text));
+  if (!core::is_about_culprit(finding))  // the plugins' thread logged those
+    options_.log(finding.severity >= PluginSeverity::kWarning ? LogLevel::kWarning : LogLevel::kInfo,
+                 fmt::format("plugin {}: {} ({}, {}): {}", finding.plugin, finding.title,
+                             to_string(finding.severity), to_string(finding.state), finding.text));
   options_.take(std::move(batch));
 }
 
