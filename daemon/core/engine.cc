@@ -183,7 +183,7 @@ struct Engine::Impl {
   }
   void ingest(FindingInput& input, TimeNs) {
     if (is_about_culprit(input.finding)) {
-      if (++plugin_troubles <= kPluginTroubles)
+      if (!input.user && ++plugin_troubles <= kPluginTroubles)
         problems.push_back({std::move(input.file), input.offset, std::move(input.finding.text)});
       return;
     }

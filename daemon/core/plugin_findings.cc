@@ -66,7 +66,7 @@ bool is_about_culprit(const PluginFinding& finding) { return finding.id.starts_w
 
 std::optional<Finding> PluginFindings::add(FindingInput input) {
   PluginFinding& f = input.finding;
-  const Key key(f.plugin, f.id, f.host, f.peer, f.part, f.rank, f.device);
+  const Key key(f.plugin, f.id, f.host, f.peer, f.part, f.rank, f.device, input.user);
   const auto known = kept_.find(key);
   if (f.state == PluginState::kCleared) {
     if (known == kept_.end()) return std::nullopt;
@@ -178,6 +178,7 @@ bool same_time(const Finding& cause, const Finding& effect) {
 
 bool explains(const Finding& cause, const Finding& effect) {
   if (cause.detector != DetectorKind::kPlugin || effect.detector == DetectorKind::kPlugin) return false;
+  if (!cause.said_by.uids.empty()) return false;  // a claim proves no cause
   if (effect.kind != FindingKind::kFault || !effect.rule.empty() || effect.by_no_device) return false;
   const bool measured = effect.symptom == Symptom::kSlowdown || effect.symptom == Symptom::kHang ||
                         effect.symptom == Symptom::kNumeric;
@@ -202,8 +203,7 @@ void join(Finding&& cause, Finding& effect) {
   effect.fatal = effect.fatal || cause.fatal;
   effect.lines += cause.lines;
   std::ranges::move(cause.evidence, std::back_inserter(effect.evidence));
-  if (!cause.said_by.uids.empty()) return;
-  effect.said_by = {};
+  effect.said_by = {};  // the plugin said it too
 }
 
 }  // namespace

@@ -48,9 +48,10 @@ class PluginFindings {
     bool stands = false;
     std::vector<Evidence> evidence;  // the first ones
   };
-  // Plugin, id, host, peer, part, rank, device.
+  // Plugin, id, host, peer, part, rank, device, and the user: no user changes what the daemon or another user
+  // said.
   using Key = std::tuple<std::string, std::string, std::string, std::string, std::string,
-                         std::optional<uint32_t>, std::optional<uint32_t>>;
+                         std::optional<uint32_t>, std::optional<uint32_t>, std::optional<uint32_t>>;
   static Finding finding_of(const Kept& kept);
 
   std::map<Key, Kept> kept_;

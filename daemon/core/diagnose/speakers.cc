@@ -47,7 +47,8 @@ std::vector<std::string> hearsay_of(const detect::View& view, std::span<const lo
 
 bool is_claim(const Finding& f) {
   if (f.said_by.uids.empty() && f.said_by.hosts.empty()) return false;
-  return f.action == ActionKind::kIsolate || (f.as_kernel && !f.said_by.uids.empty());
+  const bool official = f.as_kernel || f.detector == DetectorKind::kPlugin;  // not a user's own words
+  return f.action == ActionKind::kIsolate || (official && !f.said_by.uids.empty());
 }
 
 void cap_claim(const Finding& f, Diagnosis& d) {

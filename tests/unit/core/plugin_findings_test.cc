@@ -142,6 +142,42 @@ BOOST_AUTO_TEST_CASE(a_user_who_claims_a_finding_is_named) {
   BOOST_TEST(urgent->said_by.uids == std::vector<uint32_t>{12002});
 }
 
+BOOST_AUTO_TEST_CASE(a_user_neither_clears_nor_takes_over_what_the_daemon_found) {
+  PluginFindings plugins;
+  PluginFinding f = throttle("node-1", 2);
+  f.severity = PluginSeverity::kError;
+  plugins.add({f, "trace.sock", 0, 12002});
+  BOOST_TEST(plugins.add({f, "plugin/gpu_health", 0, {}}).has_value());
+  f.state = PluginState::kCleared;
+  plugins.add({f, "trace.sock", 0, 12002});
+  logs::JobLog log{JobFile{}};
+  log.settle();
+  const auto all = plugins.findings(detect::make_view(log), JobFile{});
+  BOOST_REQUIRE(all.size() == 2u);
+  for (const Finding& one : all) BOOST_TEST((one.last_ns == kNoTime) == one.said_by.uids.empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_claim_of_a_user_joins_nothing_and_is_capped) {
+  PluginFindings plugins;
+  PluginFinding f = throttle("node-1", 2);
+  f.severity = PluginSeverity::kFatal;
+  f.action = "check";
+  Engine engine{EngineOptions{}};
+  Input input = FindingInput{f, "trace.sock", 0, 12002};
+  engine.step({&input, 1}, kNoTime);
+  const Report report = engine.report();
+  BOOST_REQUIRE(report.diagnoses.size() == 1u);
+  BOOST_TEST(report.diagnoses[0].said_by.has_value());
+  BOOST_TEST(report.diagnoses[0].confidence < 0.9);
+  plugins.add({f, "trace.sock", 0, 12002});
+  logs::JobLog log{JobFile{}};
+  log.settle();
+  std::vector<Finding> all = plugins.findings(detect::make_view(log), JobFile{});
+  all.push_back(slow_rank("node-1", 2, kAt));
+  join_plugins(all);
+  BOOST_TEST(all.back().title == "Rank 5 is slow");
+}
+
 BOOST_AUTO_TEST_CASE(the_report_names_the_plugin) {
   Engine engine{EngineOptions{}};
   PluginFinding f = throttle("node-1", 2);
