@@ -8,8 +8,10 @@
 #include <algorithm>
 #include <climits>
 #include <ctime>
+#include <limits>
 
 #include "base/limits.h"
+#include "culprit/plugin.h"
 #include "io/files.h"
 #include "plughost/description.h"
 #include "plughost/supervisor.h"
@@ -35,7 +37,7 @@ Plugins::Plugins(PluginsOptions options, std::function<void(PluginFinding&&)> fo
 Plugins::~Plugins() = default;
 
 void Plugins::complain_once(const std::string& sentence) {
-  if (complaints_.insert(sentence).second) log_(2, sentence);
+  if (complaints_.insert(sentence).second) log_(CULPRIT_ERR, sentence);
 }
 
 PluginTable Plugins::table_of(const std::string& name) const {
@@ -86,12 +88,13 @@ void Plugins::reload(std::vector<std::string> folders, std::vector<PluginTable> 
   options_.tables = std::move(tables);
   complaints_.clear();
   for (const auto& [name, plugin] : plugins_)
-    if (!plugin->is_hopeful()) in_use_.erase(name);
+    if (plugin->gave_up()) in_use_.erase(name);
   scanned_ = true;
   compare(true, mono);
 }
 
-// What is there with what runs. `at_once`: also files that were not there at the last scan.
+// Compares the files of the folders with the plugins that run. `at_once`: also takes files that the last scan
+// did not see.
 void Plugins::compare(bool at_once, TimeNs mono) {
   std::map<std::string, Seen> found = read_folders();
   for (const auto& [name, seen] : found) {

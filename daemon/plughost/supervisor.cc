@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "base/bytes.h"
 #include "base/hash.h"
@@ -86,7 +87,7 @@ void Supervisor::start(TimeNs mono) {
   mono_ = mono;
   auto launched = launch(mono);
   if (!launched) return refuse(launched.error().text);
-  now_ = std::move(*launched);
+  current_ = std::move(*launched);
   samples_.clear();
   next_sample_ = mono;
   withheld_ = false;
@@ -97,12 +98,12 @@ void Supervisor::start(TimeNs mono) {
 void Supervisor::refuse(const std::string& why) {
   state_ = State::kRefused;
   reason_ = why;
-  release_held();
+  release_pending();
   log_(CULPRIT_ERR, fmt::format("plugin {} is refused: {}", table_.name, why));
   report("refused", title_of("refused"), fmt::format("plugin {}: {}", table_.name, why),
          PluginState::kRaised);
   raised_ = "refused";
-  discard(now_);
+  discard(current_);
 }
 
 void Supervisor::discard(Instance& instance) {
@@ -128,7 +129,7 @@ void Supervisor::replace(std::string path, PluginTable table, TimeNs mono) {
   failures_.clear();
   if (state_ == State::kDying || state_ == State::kEnding) return;  // it starts again after its end
   if (state_ != State::kRunning) {
-    discard(now_);
+    discard(current_);
     return start(mono);
   }
   if (candidate_) drop_candidate("");
@@ -172,7 +173,7 @@ void Supervisor::candidate_round() {
   }
   if (state_ != State::kRunning) return;
   // Between two batches: those that wait in the queue come first.
-  now_.link->send(MessageKind::kStop, {});
+  current_.link->send(MessageKind::kStop, {});
   state_ = State::kEnding;
   replacing_ = true;
 }
@@ -192,11 +193,11 @@ Status Supervisor::check_hello(std::string_view payload, Instance& of, OptionVal
 
 void Supervisor::hello(std::string_view payload) {
   OptionValues options;
-  if (state_ != State::kStarting || now_.description)
+  if (state_ != State::kStarting || current_.description)
     return fail_with({"garbage", "it introduced itself twice"});
-  if (const Status sound = check_hello(payload, now_, options); !sound) return refuse(sound.error().text);
+  if (const Status sound = check_hello(payload, current_, options); !sound) return refuse(sound.error().text);
   saved_ = load_state_file();
-  now_.waiting_since = kNoTime;
+  current_.waiting_since = kNoTime;
   create(options);
 }
 
@@ -207,7 +208,7 @@ void Supervisor::create(const OptionValues& options) {
   request.limits = {table_.memory_bytes, table_.cpu_ppm, table_.findings_per_minute, table_.call_ns};
   request.options = options;
   request.state = std::exchange(saved_, {});
-  now_.link->send(MessageKind::kCreate, encode(request));
+  current_.link->send(MessageKind::kCreate, encode(request));
 }
 
 void Supervisor::receive(MessageKind kind, std::string_view payload) {
@@ -218,18 +219,18 @@ void Supervisor::receive(MessageKind kind, std::string_view payload) {
     case MessageKind::kRefused: {
       const std::string why = shorten(to_utf8(payload), limits::kEvidenceText);
       // Before it introduced itself, the file is wrong. Later, whatever it needs may come yet.
-      return now_.description ? fail_with({"failed", why}) : refuse(why);
+      return current_.description ? fail_with({"failed", why}) : refuse(why);
     }
     case MessageKind::kReady:
-      if (state_ != State::kStarting || !now_.description || now_.ready)
+      if (state_ != State::kStarting || !current_.description || current_.ready)
         return fail_with({"garbage", "it answered what it was not asked"});
-      now_.ready = true;
-      known_ = *now_.description;
-      ++now_.answered;
-      now_.next_tick = mono_;
+      current_.ready = true;
+      description_ = *current_.description;
+      ++current_.answered;
+      current_.next_tick = mono_;
       state_ = State::kRunning;
       reason_.clear();
-      release_held();
+      release_pending();
       if (!raised_.empty())
         report(std::exchange(raised_, {}), "A plugin runs again",
                fmt::format("plugin {} runs again", table_.name), PluginState::kCleared);
@@ -246,8 +247,8 @@ void Supervisor::receive(MessageKind kind, std::string_view payload) {
     case MessageKind::kState:
       if (state_ != State::kEnding || payload.size() > limits::kPluginStateBytes)
         return fail_with({"garbage", "it sent a state that was not asked for"});
-      ++now_.answered;
-      now_.gave_state = true;
+      ++current_.answered;
+      current_.gave_state = true;
       saved_ = payload;
       return;
     default:
@@ -257,14 +258,14 @@ void Supervisor::receive(MessageKind kind, std::string_view payload) {
 
 void Supervisor::done(std::string_view payload) {
   Done done;
-  if (!decode(payload, done) || now_.answered >= now_.link->begun())
+  if (!decode(payload, done) || current_.answered >= current_.link->begun())
     return fail_with({"garbage", "it answered what it was not asked"});
-  ++now_.answered;
-  now_.waiting_since = kNoTime;
-  if (done.kind == MessageKind::kTick) now_.tick_pending = false;
-  if (done.findings_dropped > now_.findings_dropped) {
-    findings_dropped_ += done.findings_dropped - now_.findings_dropped;
-    now_.findings_dropped = done.findings_dropped;
+  ++current_.answered;
+  current_.waiting_since = kNoTime;
+  if (done.kind == MessageKind::kTick) current_.tick_pending = false;
+  if (done.findings_dropped > current_.findings_dropped) {
+    findings_dropped_ += done.findings_dropped - current_.findings_dropped;
+    current_.findings_dropped = done.findings_dropped;
     if (flood_reported_ == kNoTime || mono_ - flood_reported_ >= kFloodNs) {
       flood_reported_ = mono_;
       report("flood", "A plugin reported more findings than it may, or invalid ones",
@@ -279,7 +280,7 @@ void Supervisor::done(std::string_view payload) {
 
 void Supervisor::finding(std::string_view payload) {
   PluginFinding out;
-  // Its host program lets no such finding through: somebody else wrote to the channel.
+  // The host program drops such findings: the plugin wrote to the channel itself.
   if (!decode(payload, out) || !finding_fault(out).empty())
     return fail_with({"garbage", "a finding is malformed"});
   new_minute();
@@ -327,32 +328,32 @@ void Supervisor::report(std::string_view id, std::string_view title, std::string
 }
 
 void Supervisor::fail_with(Failure failure) {
-  if (failure_ || !now_.link) return;
+  if (failure_ || !current_.link) return;
   failure_ = std::move(failure);
-  now_.link->kill();
+  current_.link->kill();
   state_ = State::kDying;
 }
 
-// Its process is gone.
-void Supervisor::buried(const std::string& how) {
-  const uint64_t lost = now_.link->queued_events();
+// The process has ended: starts the next instance, waits, or is over.
+void Supervisor::reaped(const std::string& how) {
+  const uint64_t lost = current_.link->queued_events();
   events_ -= std::min(events_, lost);
   dropped_ += lost;
-  cpu_before_ns_ += now_.link->use().cpu_ns;
+  cpu_before_ns_ += current_.link->use().cpu_ns;
   use_ = {};
-  const bool ended_well = state_ == State::kEnding && now_.gave_state && !failure_;
+  const bool ended_well = state_ == State::kEnding && current_.gave_state && !failure_;
   const bool replaced = ended_well && candidate_ && candidate_->description;
   if (stopping_) {
-    if (now_.gave_state) save_state_file();
+    if (current_.gave_state) save_state_file();
     state_ = State::kOver;
   }
-  now_ = {};
+  current_ = {};
   if (stopping_) return failure_.reset();
   if (ended_well) {
     if (!replaced) return start(mono_);
-    now_ = std::move(*candidate_);
+    current_ = std::move(*candidate_);
     candidate_.reset();
-    now_.waiting_since = kNoTime;
+    current_.waiting_since = kNoTime;
     samples_.clear();
     state_ = State::kStarting;
     return create(candidate_options_);
@@ -365,7 +366,7 @@ void Supervisor::buried(const std::string& how) {
 void Supervisor::count_failure(Failure failure) {
   failure_.reset();
   saved_.clear();
-  release_held();
+  release_pending();
   reason_ = failure.why;
   ++failures_total_;
   failures_.push_back(mono_);
@@ -390,35 +391,36 @@ void Supervisor::count_failure(Failure failure) {
 }
 
 // To the new version, if it runs.
-void Supervisor::release_held() {
-  const std::string records = std::exchange(held_, {});
-  const size_t count = std::exchange(held_count_, 0);
+void Supervisor::release_pending() {
+  const std::string records = std::exchange(pending_, {});
+  const size_t count = std::exchange(pending_count_, 0);
   replacing_ = false;
   if (count == 0) return;
   std::string selected;
-  const size_t wanted = select_events(records, known_.events, &selected);
-  const bool runs = state_ == State::kRunning && now_.link->send_events(selected, wanted);
+  const size_t wanted = select_events(records, description_.events, &selected);
+  const bool runs = state_ == State::kRunning && current_.link->send_events(selected, wanted);
   (runs ? events_ : dropped_) += runs ? wanted : count;
 }
 
 void Supervisor::check_deadline() {
-  if (!now_.link || failure_) return;
-  const bool waits = !now_.description || state_ == State::kEnding || now_.link->begun() > now_.answered;
+  if (!current_.link || failure_) return;
+  const bool waits =
+      !current_.description || state_ == State::kEnding || current_.link->begun() > current_.answered;
   if (!waits)
-    now_.waiting_since = kNoTime;
-  else if (now_.waiting_since == kNoTime)
-    now_.waiting_since = mono_;
+    current_.waiting_since = kNoTime;
+  else if (current_.waiting_since == kNoTime)
+    current_.waiting_since = mono_;
   if (table_.call_ns == 0) return;
-  TimeNs took = now_.link->longest_call_ns();
-  if (waits) took = std::max(took, mono_ - now_.waiting_since);
+  TimeNs took = current_.link->longest_call_ns();
+  if (waits) took = std::max(took, mono_ - current_.waiting_since);
   if (took >= table_.call_ns)
     fail_with({"hung", fmt::format("a call did not return within {}", format_duration(table_.call_ns))});
 }
 
 void Supervisor::sample() {
-  if (!now_.link || failure_ || mono_ < next_sample_) return;
+  if (!current_.link || failure_ || mono_ < next_sample_) return;
   next_sample_ = mono_ + kSampleNs;
-  use_ = now_.link->use();
+  use_ = current_.link->use();
   if (table_.memory_bytes > 0 && use_.memory_bytes > table_.memory_bytes)
     return fail_with(
         {"memory", fmt::format("it used {} of memory, {} are allowed", format_bytes(use_.memory_bytes),
@@ -448,37 +450,37 @@ void Supervisor::exchange() {
   HostLink::Handlers handlers;
   handlers.message = [this](MessageKind kind, std::string_view payload) { receive(kind, payload); };
   handlers.output = [this](std::string_view line) { log_line(CULPRIT_INFO, line); };
-  const HostLink::State state = now_.link->exchange(handlers);
-  if (!now_.link || failure_) return;
+  const HostLink::State state = current_.link->exchange(handlers);
+  if (!current_.link || failure_) return;
   if (state == HostLink::State::kMalformed)
     return fail_with({"garbage", "it wrote to its channel to the daemon"});
   if (state == HostLink::State::kClosed) {
-    now_.link->kill();  // an exit status from before stays
+    current_.link->kill();  // an exit status from before stays
     if (state_ != State::kEnding) state_ = State::kDying;
   }
 }
 
 void Supervisor::tick_if_due() {
-  if (state_ != State::kRunning || now_.description->tick_ms == 0 || now_.tick_pending) return;
-  if (mono_ < now_.next_tick) return;
-  now_.next_tick = mono_ + static_cast<TimeNs>(now_.description->tick_ms) * kNsPerMs;
+  if (state_ != State::kRunning || current_.description->tick_ms == 0 || current_.tick_pending) return;
+  if (mono_ < current_.next_tick) return;
+  current_.next_tick = mono_ + static_cast<TimeNs>(current_.description->tick_ms) * kNsPerMs;
   std::string payload;
   put(payload, wall_);
-  now_.tick_pending = true;
-  now_.link->send_first(MessageKind::kTick, payload);
+  current_.tick_pending = true;
+  current_.link->send_first(MessageKind::kTick, payload);
 }
 
 // A child of the plugin may hold the channel open after its end.
-void Supervisor::bury_if_ended() {
+void Supervisor::reap_if_ended() {
   std::string how;
-  if (!now_.link || !now_.link->ended(how)) return;
+  if (!current_.link || !current_.link->ended(how)) return;
   exchange();  // what it sent before
-  if (!now_.link) return;
+  if (!current_.link) return;
   if (how.empty()) how = "it exited";
   // The kill that follows a closed channel is ours.
   if (how == "SIGKILL ended it" || how == fmt::format("it exited with status {}", kExitChannel))
     how = "it closed its channel to the daemon, or was killed";
-  buried(how);
+  reaped(how);
 }
 
 TimeNs Supervisor::round(TimeNs wall, TimeNs mono) {
@@ -487,22 +489,22 @@ TimeNs Supervisor::round(TimeNs wall, TimeNs mono) {
   std::string how;
   std::erase_if(discarded_, [&](auto& link) { return link->ended(how); });
   if (state_ == State::kWaiting && resume_at_ != kNoTime && mono >= resume_at_) start(mono);
-  if (now_.link) {
+  if (current_.link) {
     tick_if_due();
     exchange();
   }
   if (candidate_) candidate_round();
   check_deadline();
   sample();
-  bury_if_ended();
+  reap_if_ended();
   if (state_ == State::kDying || state_ == State::kEnding || !discarded_.empty()) return mono + kDyingLookNs;
   if (state_ == State::kWaiting) return resume_at_ == kNoTime ? kNever : resume_at_;
-  if (!now_.link) return kNever;
+  if (!current_.link) return kNever;
   TimeNs due = next_sample_;
-  if (state_ == State::kRunning && now_.description->tick_ms != 0 && !now_.tick_pending)
-    due = std::min(due, now_.next_tick);
-  if (table_.call_ns > 0 && now_.waiting_since != kNoTime)
-    due = std::min(due, now_.waiting_since + table_.call_ns);
+  if (state_ == State::kRunning && current_.description->tick_ms != 0 && !current_.tick_pending)
+    due = std::min(due, current_.next_tick);
+  if (table_.call_ns > 0 && current_.waiting_since != kNoTime)
+    due = std::min(due, current_.waiting_since + table_.call_ns);
   return due;
 }
 
@@ -517,23 +519,23 @@ void Supervisor::observe(std::string_view events) {
     select_events(events, kinds, &selected);
     events = selected;
   }
-  if (replacing_ && held_.size() + events.size() <= limits::kPluginMessageBytes) {
-    held_ += events;
-    held_count_ += count;
+  if (replacing_ && pending_.size() + events.size() <= limits::kPluginMessageBytes) {
+    pending_ += events;
+    pending_count_ += count;
     return;
   }
   const bool runs = state_ == State::kRunning && !withheld_;
-  (runs && now_.link->send_events(events, count) ? events_ : dropped_) += count;
+  (runs && current_.link->send_events(events, count) ? events_ : dropped_) += count;
 }
 
 // Also while it is about to run again, so that what it misses is counted.
 uint64_t Supervisor::wanted() const {
   const bool idle = state_ == State::kQuarantined || state_ == State::kRefused || state_ == State::kOver;
-  return idle ? 0 : known_.events;
+  return idle ? 0 : description_.events;
 }
 
 void Supervisor::add_descriptors(std::vector<pollfd>& out) const {
-  if (now_.link) now_.link->add_descriptors(out);
+  if (current_.link) current_.link->add_descriptors(out);
   if (candidate_) candidate_->link->add_descriptors(out);
 }
 
@@ -541,13 +543,13 @@ void Supervisor::stop(TimeNs mono) {
   mono_ = mono;
   stopping_ = true;
   if (candidate_) drop_candidate("");
-  if (!now_.link) {
+  if (!current_.link) {
     state_ = State::kOver;
   } else if (state_ == State::kRunning) {
-    now_.link->send(MessageKind::kStop, {});
+    current_.link->send(MessageKind::kStop, {});
     state_ = State::kEnding;
   } else if (state_ != State::kEnding) {
-    now_.link->kill();
+    current_.link->kill();
     state_ = State::kDying;
   }
 }
@@ -599,19 +601,19 @@ PluginRow Supervisor::row() const {
                                                  "waiting",  "quarantined", "refused", "ended"};
   PluginRow out;
   out.name = table_.name;
-  out.version = known_.version;
-  out.vendor = known_.vendor;
-  out.about = known_.about;
-  out.kinds = known_.events;
+  out.version = description_.version;
+  out.vendor = description_.vendor;
+  out.about = description_.about;
+  out.kinds = description_.events;
   out.path = path_;
   out.state = kStates[static_cast<size_t>(state_)];
   out.reason = reason_;
   out.own_process = table_.own_process;
-  out.pid = now_.link ? now_.link->pid() : 0;
+  out.pid = current_.link ? current_.link->pid() : 0;
   out.starts = starts_;
   out.failures = failures_total_;
   out.events = events_;
-  out.queued = now_.link ? now_.link->queued_events() : 0;
+  out.queued = current_.link ? current_.link->queued_events() : 0;
   out.dropped = dropped_;
   out.findings = findings_;
   out.findings_dropped = findings_dropped_;

@@ -1,8 +1,8 @@
-// One plugin as a state machine: its process starts, runs, is replaced, ends. There is one answer to all its
-// failures (a crash, a hang, too much memory or processor time, rubbish on the channel, an error): its
-// process group is killed, the failure is counted and reported as a finding about the plugin, and it starts
-// again after a wait that doubles; after some failures within a while it is quarantined until its file or
-// table changes.
+// One plugin as a state machine: its process starts, runs, is replaced, ends. All failures (a crash, a hang,
+// too much memory or processor time, malformed messages, an error) have one answer. The process group is
+// killed, and the failure is counted and reported as a finding about the plugin. The plugin starts again
+// after a wait that doubles. After kFailuresMax failures within kFailuresNs it is quarantined: until its file
+// or table changes, or a reload.
 //
 // One thread. Time is an argument; `mono` never goes back.
 #pragma once
@@ -38,8 +38,8 @@ class Supervisor {
   const std::string& name() const { return table_.name; }
   const std::string& path() const { return path_; }
   const PluginTable& table() const { return table_; }
-  // Whether it runs, or will without anybody's help.
-  bool is_hopeful() const { return state_ != State::kQuarantined && state_ != State::kRefused; }
+  // Quarantined or refused: only a changed file or table, or a reload, starts it again.
+  bool gave_up() const { return state_ == State::kQuarantined || state_ == State::kRefused; }
 
   // Starts it; or the other file or table takes over, with the state, once it has proved that it loads.
   void start(TimeNs mono);
@@ -104,10 +104,10 @@ class Supervisor {
   void sample();
   void tick_if_due();
   void fail_with(Failure failure);
-  void bury_if_ended();
-  void buried(const std::string& how);
+  void reap_if_ended();
+  void reaped(const std::string& how);
   void count_failure(Failure failure);
-  void release_held();
+  void release_pending();
   void report(std::string_view id, std::string_view title, std::string text,
               PluginState state = PluginState::kHappened);
   void new_minute();
@@ -123,19 +123,19 @@ class Supervisor {
 
   State state_ = State::kWaiting;
   std::string reason_;
-  TimeNs wall_ = kNoTime, mono_ = 0;  // of this round
-  Instance now_;
+  TimeNs wall_ = kNoTime, mono_ = 0;   // of this round
+  Instance current_;                   // its link is null while no process runs
   std::optional<Instance> candidate_;  // of a changed file
   OptionValues candidate_options_;
   std::vector<std::unique_ptr<HostLink>> discarded_;  // killed, and not gone yet
-  Description known_;                                 // of the instance that ran last
+  Description description_;                           // of the instance that ran last
   std::string saved_;                                 // state of the instance that ended
   bool stopping_ = false;
   std::optional<Failure> failure_;  // while dying
   std::deque<TimeNs> failures_;
-  bool replacing_ = false;  // the old one ends, and what comes meanwhile is held for the new one
-  std::string held_;
-  size_t held_count_ = 0;
+  bool replacing_ = false;  // the old instance ends; pending_ holds events for the new one until then
+  std::string pending_;
+  size_t pending_count_ = 0;
   std::string raised_;  // the finding that ends when it runs: "refused", "quarantined"
   TimeNs resume_at_ = kNoTime;
 
