@@ -198,12 +198,6 @@ int32_t Detector::tick(TimeNs wall) noexcept {
   return detector_->tick(detector_, wall);
 }
 
-int32_t Detector::reset() noexcept {
-  if (!detector_->reset) return CULPRIT_ERROR;
-  const InPlugin in;
-  return detector_->reset(detector_);
-}
-
 std::string Detector::save_state() {
   if (!detector_->save_state) return "";
   const auto save = [&](void* buffer, uint64_t capacity) noexcept {

@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "base/status.h"
 #include "base/time.h"
@@ -49,7 +50,6 @@ class Detector {
   // CULPRIT_OK or the detector's error.
   int32_t observe(const culprit_event* const* events, uint64_t count) noexcept;
   int32_t tick(TimeNs wall) noexcept;
-  int32_t reset() noexcept;
   // Empty: it has none, or none that is allowed.
   std::string save_state();
   bool load_state(std::string_view state) noexcept;

@@ -39,7 +39,7 @@ class HostLink {
   // False: the queue is full, and nothing is sent.
   virtual bool send_events(std::string_view records, size_t count) = 0;
   virtual size_t queued_events() const = 0;
-  // Messages that the host program has received at least in part.
+  // Messages that are sent at least in part. The plugin may work on the last one.
   virtual uint64_t begun() const = 0;
 
   // Writes and reads what is possible now.

@@ -1,6 +1,9 @@
 #include "plughost/messages.h"
 
+#include <algorithm>
+#include <array>
 #include <cstring>
+#include <optional>
 
 #include "base/bytes.h"
 #include "base/limits.h"

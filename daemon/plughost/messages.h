@@ -21,7 +21,7 @@ enum class MessageKind : uint16_t {
   kStop = 4,    // saves the state and ends
   // From it.
   kHello = 16,    // Description
-  kRefused = 17,  // a reason: the library is none, or has created no detector
+  kRefused = 17,  // a reason: the library is no plugin, or created no detector
   kReady = 18,    // uint8: whether the state was loaded
   kFinding = 19,  // PluginFinding, without the plugin's name
   kLog = 20,      // uint32 severity, and a text
@@ -62,14 +62,14 @@ bool decode(std::string_view bytes, Done& out);
 // The message as it goes over the channel; appended.
 void append_message(std::string& out, MessageKind kind, std::string_view payload);
 constexpr size_t kMessageHeadBytes = 8;
-// For a message that is filled in later: `at` is where append_message() put it.
+// Corrects the head of the message at `at`, the last one, after bytes were appended to its payload.
 void set_message_size(std::string& out, size_t at);
 
 class MessageReader {
  public:
   struct Message {
     MessageKind kind{};
-    std::string_view payload;  // valid until append()
+    std::string_view payload;  // valid until room()
   };
   enum class Next : uint8_t { kNone, kMessage, kMalformed };
 

@@ -13,7 +13,7 @@ struct ProcessOptions {
   std::string host_program, name;
   int library = -1;  // its descriptor, borrowed
   uint64_t memory_bytes = 0;
-  std::vector<std::string> environment = {};  // "NAME=value", besides PATH and the language
+  std::vector<std::string> environment = {};  // "NAME=value", besides PATH, LANG, LC_ALL and TZ
 };
 
 class ProcessLink final : public HostLink {
