@@ -83,10 +83,10 @@ constexpr size_t kPoolFileBytes = 256 << 20;
 constexpr size_t kLiveJobs = 64;
 // Sources of one live job: a file per rank and stream, over many restarts.
 constexpr size_t kLiveSources = 65'536;
-// Bytes of kernel messages kept for jobs that start later: driver messages minutes before a launch matter.
-constexpr size_t kKernelBacklogBytes = 1 << 20;
-// Faults and subjects of plugins' findings in one job: ten for each device of a thousand hosts. And bytes of
-// standing states kept for jobs that start later.
+// Bytes of lines about the host (kernel messages, findings of plugins) kept for jobs that start later: driver
+// messages minutes before a launch matter.
+constexpr size_t kHostBacklogBytes = 1 << 20;
+// Faults and subjects of plugins' findings in one job: some ten for each device of a thousand hosts.
 constexpr size_t kPluginSubjects = 65'536;
 // Undelivered events of live jobs: a storm of rule matches must not fill the memory.
 constexpr size_t kLiveEvents = 4096;
@@ -158,8 +158,8 @@ constexpr size_t kFlightRanks = 4 << 20;
 // frames they take 320 MB, which does not fit the service's 512 MB.
 constexpr size_t kLiveDumpBytes = 128 << 20;
 
-// Plugins. A batch of events: some thousand, so that its cost per batch vanishes; at most as many bytes as
-// its record of the longest line and parameters. Events that wait for a plugin: some 30,000 lines.
+// Plugins. A batch of events is sent once it has so many bytes: some thousand events, so that the cost per
+// batch vanishes. Its last record may exceed this. Events that wait for a plugin: some 30,000 lines.
 constexpr size_t kPluginBatchBytes = 256 << 10;
 constexpr size_t kPluginQueueBytes = 4 << 20;
 // A saved state, as culprit/plugin.h promises; and any message between daemon and plugin.

@@ -28,7 +28,7 @@ std::string_view whole_lines(const Piece& piece) {
 struct Walk {
   const BatchAhead::Parts& parts;
   TimeNs now;
-  std::unordered_map<StreamId, bool> cut = {};  // whether the stream's last piece ends in a line
+  std::unordered_map<StreamId, bool> cut = {};  // whether the stream's last piece ends within a line
 
   std::vector<ParseAhead::Text> texts(std::span<const Piece> pieces) {
     std::vector<ParseAhead::Text> out;

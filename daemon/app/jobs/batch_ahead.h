@@ -2,7 +2,7 @@
 // sources are open, of the batch and of the next one. Only a queue has so many bytes: a host without a
 // backlog uses one thread.
 //
-// Within its life the batch is ingested. Thread: that of the jobs.
+// An object lives while its batch is ingested. Thread: that of the jobs.
 #pragma once
 
 #include <functional>

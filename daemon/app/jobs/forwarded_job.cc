@@ -128,7 +128,7 @@ void ForwardedJob::keep_out(uint32_t user, const LiveStream& from, const Piece& 
 
 void ForwardedJob::ingest_host_lines(LiveStream& from, const Piece& piece, std::span<const HostLine> lines,
                                      TimeNs now) {
-  KernelMark& mark = kernel[from.info.id];
+  HostMark& mark = host_marks[from.info.id];
   const uint64_t end = piece.offset + piece.bytes.size();
   if (end <= mark.reported) return;
   if (mark.reported <= piece.offset) {
@@ -190,8 +190,8 @@ void ForwardedJob::add_block(FlushParts& out, JobForwarderCounts& totals) {
   }
 }
 
-void ForwardedJob::add_kernel_marks(FlushParts& out, ForwardedStreams& streams) {
-  for (auto& [stream, mark] : kernel) {
+void ForwardedJob::add_host_marks(FlushParts& out, ForwardedStreams& streams) {
+  for (auto& [stream, mark] : host_marks) {
     if (over && mark.stream != kNoStream) out.add(end_of(mark.stream));
     const bool has_block = stream_ != kNoStream || !before.empty();
     if (over || !has_block || !std::exchange(mark.moved, false)) continue;
@@ -205,7 +205,7 @@ void ForwardedJob::add_kernel_marks(FlushParts& out, ForwardedStreams& streams) 
 }
 
 void ForwardedJob::refused(const RefusedPart& part) {
-  for (auto& [stream, mark] : kernel)
+  for (auto& [stream, mark] : host_marks)
     if (part.lost(mark.stream)) mark.moved = true;
   // A block behind a lost one is of no use.
   std::erase_if(before, [&](const Piece& last) {

@@ -73,13 +73,13 @@ class ForwardedJob final : public RoutedJob {
   void ingest_trace(const LiveStream& from, TraceBatch& batch, const Piece& piece, TimeNs now) override;
   void keep_out(uint32_t user, const LiveStream& from, const Piece& piece) override;
   const JobInputs& inputs() const override { return sources_; }
-  // A piece of the kernel log and its lines: the part that this job did not get before.
+  // A piece of a source about the host (is_of_host) and its lines: the part that this job did not get before.
   void ingest_host_lines(LiveStream& from, const Piece& piece, std::span<const HostLine> lines, TimeNs now);
 
   // Adds the session's next block and, once the session is over, its end.
   void add_block(FlushParts& out, JobForwarderCounts& totals);
-  // Adds marks of the kernel log if the session has any block.
-  void add_kernel_marks(FlushParts& out, ForwardedStreams& streams);
+  // Adds marks of the sources about the host if the session has any block.
+  void add_host_marks(FlushParts& out, ForwardedStreams& streams);
   // Writes the rejected marks again, and begins a new session if a block was rejected.
   void refused(const RefusedPart& part);
   SessionCounts counts() const;
@@ -90,12 +90,12 @@ class ForwardedJob final : public RoutedJob {
   const JobStreams& streams() const { return streams_; }
 
   // State of the job for JobForwarder, kept between calls.
-  struct KernelMark {
-    uint64_t reported = 0;  // position in the kernel log up to which the job was fed
+  struct HostMark {
+    uint64_t reported = 0;  // position in the source up to which the job was fed
     bool moved = false;     // since the last flush
     StreamId stream = kNoStream;
   };
-  std::map<StreamId, KernelMark> kernel;
+  std::map<StreamId, HostMark> host_marks;
   // Last blocks and ends of earlier sessions, sent with the first block of this one.
   std::vector<Piece> before;
   TimeNs last_ns = kNoTime;  // read time of the last bytes

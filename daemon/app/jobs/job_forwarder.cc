@@ -115,10 +115,11 @@ struct JobForwarder::Impl final : JobTable {
     job.last_ns = at;
     job.claim = claim;
     for (const auto& [stream, known_stream] : streams.all())
-      if (is_of_host(known_stream.live.info.kind)) job.kernel[stream] = {known_stream.end, true, kNoStream};
+      if (is_of_host(known_stream.live.info.kind))
+        job.host_marks[stream] = {known_stream.end, true, kNoStream};
     backlog.replay(at, [&](StreamId stream, const HostLine& line) {
-      if (const ForwardedStream* kernel = streams.find(stream))
-        job.sources().ingest_host_lines(kernel->live, {&line, 1}, at);
+      if (const ForwardedStream* source = streams.find(stream))
+        job.sources().ingest_host_lines(source->live, {&line, 1}, at);
     });
     return &job;
   }
@@ -175,7 +176,7 @@ struct JobForwarder::Impl final : JobTable {
     for (auto& [id, job] : jobs) {
       out.may_part();
       job->add_block(out, counts);
-      job->add_kernel_marks(out, streams);
+      job->add_host_marks(out, streams);
       // Marks without room here belong only to incomplete lines that the end of a job completed.
       for (ForwardedStream* stream : moved[id])
         if (out.has_room()) streams.write(*stream, out);
@@ -214,7 +215,7 @@ void JobForwarder::resume(const std::vector<StreamState>& known, TimeNs now) {
     if (ours && state.place->fingerprint == kOfOneJob) {
       of_one_job.push_back(&state);
     } else {  // a session of the previous process, or the mark of another spool
-      // Opens the session's job at once: it gets kernel messages even if it is silent itself.
+      // Opens the session's job at once: it gets lines about the host even if it is silent itself.
       ForwardedJob* job = nullptr;
       if (state.info.kind == OriginKind::kCondensed) job = s.open(state.info.job, state.info, now);
       std::vector<Piece>& ends = job ? job->before : s.ends;
@@ -227,7 +228,7 @@ void JobForwarder::resume(const std::vector<StreamState>& known, TimeNs now) {
     if (job == s.jobs.end())
       s.ends.push_back(end_of(state->info.id));
     else
-      job->second->kernel[static_cast<StreamId>(mark.stream)] = {mark.offset, false, state->info.id};
+      job->second->host_marks[static_cast<StreamId>(mark.stream)] = {mark.offset, false, state->info.id};
   }
 }
 
@@ -294,7 +295,7 @@ void JobForwarder::keep_only(const std::set<StreamId>& known) {
   };
   s.streams.keep_only(known, end_mark);
   for (auto& [id, job] : s.jobs)
-    std::erase_if(job->kernel, [&](const auto& mark) {
+    std::erase_if(job->host_marks, [&](const auto& mark) {
       if (known.contains(mark.first) || s.streams.contains(mark.first)) return false;
       end_mark(mark.second.stream);
       return true;

@@ -40,7 +40,7 @@ void HostBacklog::keep(StreamId stream, std::vector<HostLine> lines) {
     bytes_ += line.text.size() + sizeof(Line);
     lines_.push_back({stream, std::move(line)});
   }
-  while (bytes_ > limits::kKernelBacklogBytes) {
+  while (bytes_ > limits::kHostBacklogBytes) {
     bytes_ -= lines_.front().line.text.size() + sizeof(Line);
     lines_.pop_front();
   }

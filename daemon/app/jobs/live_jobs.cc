@@ -226,8 +226,8 @@ struct LiveJobs::Impl final : JobTable {
     started.push_back(std::move(e));
     push(started);
     backlog.replay(at, [&](StreamId stream, const HostLine& line) {
-      if (const auto kernel = streams.find(stream); kernel != streams.end())
-        out.ingest_host_lines(kernel->second, {&line, 1}, at);
+      if (const auto source = streams.find(stream); source != streams.end())
+        out.ingest_host_lines(source->second, {&line, 1}, at);
     });
     return &out;
   }

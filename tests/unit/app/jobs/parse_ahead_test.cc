@@ -146,7 +146,7 @@ BOOST_AUTO_TEST_CASE(a_text_is_taken_for_no_other_source) {
   BOOST_TEST(!ahead.take(chunk_of(text, 0), source_of("a"), *own, out), "it is dropped");
 }
 
-BOOST_AUTO_TEST_CASE(texts_that_nobody_takes_are_dropped) {
+BOOST_AUTO_TEST_CASE(texts_that_are_not_taken_are_dropped) {
   auto text = std::make_unique<std::string>(steps(0, 1000));
   const std::string later = steps(0, 10);
   ParseAhead ahead;
