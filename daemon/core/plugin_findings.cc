@@ -203,7 +203,8 @@ void join(Finding&& cause, Finding& effect) {
   effect.fatal = effect.fatal || cause.fatal;
   effect.lines += cause.lines;
   std::ranges::move(cause.evidence, std::back_inserter(effect.evidence));
-  effect.said_by = {};  // the plugin said it too
+  // The daemon's own plugin confirms the fault: it no longer rests on a user's word.
+  effect.said_by = {};
 }
 
 }  // namespace

@@ -92,7 +92,6 @@ constexpr std::string PluginFinding::*kFindingTexts[] = {
     &PluginFinding::plugin,   &PluginFinding::id,        &PluginFinding::title,   &PluginFinding::text,
     &PluginFinding::category, &PluginFinding::component, &PluginFinding::symptom, &PluginFinding::action,
     &PluginFinding::remedy,   &PluginFinding::host,      &PluginFinding::peer,    &PluginFinding::part};
-constexpr uint64_t kFindingValues = 64;
 
 std::string pack(const core::FindingInput& i) {
   PackedWriter out;
@@ -104,7 +103,7 @@ std::string pack(const core::FindingInput& i) {
   out.put_word(std::bit_cast<uint64_t>(i.finding.confidence));
   out.byte(static_cast<uint8_t>(i.finding.severity));
   out.byte(static_cast<uint8_t>(i.finding.state));
-  const size_t values = std::min<size_t>(i.finding.values.size(), kFindingValues);
+  const size_t values = std::min(i.finding.values.size(), limits::kPluginValues);
   out.number(values);
   for (size_t v = 0; v < values; ++v) {
     out.text(std::string_view(i.finding.values[v].first).substr(0, limits::kNameBytes));
@@ -130,7 +129,7 @@ core::FindingInput unpack_finding(PackedReader& in) {
   if (!sound) return in.fail(), i;
   i.finding.severity = static_cast<PluginSeverity>(severity);
   i.finding.state = static_cast<PluginState>(state);
-  const uint64_t values = in.number(kFindingValues);
+  const uint64_t values = in.number(limits::kPluginValues);
   for (uint64_t v = 0; v < values && in.ok(); ++v) {
     std::string name(in.text(limits::kNameBytes));
     i.finding.values.emplace_back(std::move(name), std::bit_cast<double>(in.get_word()));

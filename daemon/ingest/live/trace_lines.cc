@@ -210,9 +210,6 @@ constexpr Key kPhaseKeys[] = {
 
 // ---- a finding
 
-constexpr size_t kFindingText = 2000;  // bytes of a text; the rest is cut
-constexpr size_t kFindingValues = 64;
-
 PluginFinding& finding_of(TraceLine& line) { return line.finding ? *line.finding : line.finding.emplace(); }
 
 template <std::string PluginFinding::*kMember>
@@ -220,7 +217,7 @@ Status read_finding_text(dom::element value, TraceLine& line) {
   std::string_view text;
   if (value.get_string().get(text) != simdjson::SUCCESS)
     return fail(ErrorCode::kInvalid, "a text of the finding must be a string");
-  finding_of(line).*kMember = shorten(text, kFindingText);
+  finding_of(line).*kMember = shorten(text, limits::kEvidenceText);
   return {};
 }
 
@@ -260,7 +257,8 @@ Status read_confidence(dom::element value, TraceLine& line) {
 
 Status read_finding_values(dom::element value, TraceLine& line) {
   if (Status status = read_values(value, line); !status) return status;
-  if (line.values.size() > kFindingValues) return wrong("values", "at most 64 numbers");
+  if (line.values.size() > limits::kPluginValues)
+    return wrong("values", "at most " + std::to_string(limits::kPluginValues) + " numbers");
   for (const MetricValue& v : line.values)
     finding_of(line).values.emplace_back(shorten(v.name, limits::kNameBytes), v.value);
   return {};
