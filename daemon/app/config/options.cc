@@ -83,7 +83,9 @@ const Option kOptions[] = {
     {"plugin.memory", SizeType{OF(uint64_t, plugin.back().memory), 0, kTiB}, true, nullptr,
      "Memory of its process; beyond it the process is ended. \"0B\": no limit."},
     {"plugin.cpu_percent", IntegerType{OF(int64_t, plugin.back().cpu_percent), 1, 100}, true, nullptr,
-     "Share of a core, averaged over a minute. Beyond it events are left out and counted."},
+     "Share of a core, averaged over a minute. Beyond it events are left out and counted; beyond 1.5 times "
+     "as "
+     "much its process is ended."},
     {"plugin.findings_per_minute", IntegerType{OF(int64_t, plugin.back().findings_per_minute), 1, 6000}, true,
      nullptr, "Further ones are left out and counted."},
     {"plugin.call_timeout", DurationType{OF(TimeNs, plugin.back().call_timeout_ns), kSecond / 10, kDay}, true,

@@ -48,11 +48,12 @@ void about_plugins(serve::MetricsText& m, const PluginService& service) {
       [](const Row& r) { return r.state == "running" ? 1.0 : 0.0; });
   all(m.counter("culprit_plugin_events_total", "Events that the plugin took."),
       [](const Row& r) { return number(r.events); });
-  all(m.counter("culprit_plugin_dropped_events_total", "Events that it did not get: it was too slow."),
+  all(m.counter("culprit_plugin_dropped_events_total",
+                "Events that it did not get: it did not run, was too slow, or was over its processor time."),
       [](const Row& r) { return number(r.dropped); });
   all(m.counter("culprit_plugin_findings_total", "Findings of the plugin."),
       [](const Row& r) { return number(r.findings); });
-  all(m.counter("culprit_plugin_dropped_findings_total", "Findings over its limit."),
+  all(m.counter("culprit_plugin_dropped_findings_total", "Findings over its limit, and invalid ones."),
       [](const Row& r) { return number(r.findings_dropped); });
   all(m.counter("culprit_plugin_failures_total", "Times that it crashed, hung or broke a limit."),
       [](const Row& r) { return number(r.failures); });

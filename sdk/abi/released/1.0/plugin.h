@@ -291,7 +291,7 @@ typedef struct culprit_description {
   const char* vendor;
   const char* about; /* one sentence */
   uint64_t events;   /* CULPRIT_BIT of each wanted kind; others are not delivered */
-  uint64_t tick_ms;  /* interval of tick, at least 100; 0: no ticks */
+  uint64_t tick_ms;  /* interval of tick, 100 to 86,400,000 (a day); 0: no ticks */
   const culprit_option* const* options;
   uint64_t option_count;
 } culprit_description;
