@@ -44,7 +44,7 @@ class PluginFeed {
 };
 
 // The variable parts of a message, in order: what stands in the place of each "<*>" of its form. Views into
-// the message; empty ones where the form does not tell.
+// the message; empty ones where the form does not say.
 std::vector<std::string_view> parameters_of(std::string_view form, std::string_view message);
 
 }  // namespace culprit::app

@@ -97,8 +97,7 @@ struct PluginService::Thread {
         scan_ns = mono + kScanNs;
       }
       take_batches();
-      const TimeNs due = plugins.round(env.now(io::Clock::kWall), mono, kRoundMs);
-      (void)due;
+      plugins.round(env.now(io::Clock::kWall), mono, kRoundMs);
       if (mono >= rows_ns) {
         auto now = plugins.rows();
         const std::lock_guard lock(mutex);

@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
+#include <cerrno>
 #include <filesystem>
 
 #include "app/plugins/corpus.h"
@@ -99,12 +101,12 @@ class Check {
       return false;
     }
     known_ = trial.description();
-    judge(true, "interface",
-          fmt::format("{} {} for version {}.{}: {} of events, {}, {}", known_.name, known_.version,
-                      known_.abi_major, known_.abi_minor,
-                      counted(static_cast<uint64_t>(std::popcount(known_.events)), "kind"),
-                      known_.tick_ms ? fmt::format("a tick every {} ms", known_.tick_ms) : "no ticks",
-                      counted(known_.options.size(), "option")));
+    report(Outcome::kOk, "interface",
+           fmt::format("{} {} for version {}.{}: {} of events, {}, {}", known_.name, known_.version,
+                       known_.abi_major, known_.abi_minor,
+                       counted(static_cast<uint64_t>(std::popcount(known_.events)), "kind"),
+                       known_.tick_ms ? fmt::format("a tick every {} ms", known_.tick_ms) : "no ticks",
+                       counted(known_.options.size(), "option")));
     return true;
   }
 
@@ -130,18 +132,18 @@ class Check {
     events_work_ = trial.load() && trial.create() && pass(trial, first_) && trial.stop();
     if (!events_work_) return report(Outcome::kWrong, "events", trial.problem());
     findings_ = trial.findings();
-    judge(true, "events",
-          fmt::format("{} and {}: {}", counted(trial.events(), "event"),
-                      counted(known_.tick_ms ? first_.size() : 0, "tick"),
-                      counted(findings_.size(), "finding")));
+    report(Outcome::kOk, "events",
+           fmt::format("{} and {}: {}", counted(trial.events(), "event"),
+                       counted(known_.tick_ms ? first_.size() : 0, "tick"),
+                       counted(findings_.size(), "finding")));
     if (trial.findings_dropped() > 0)
       report(Outcome::kWrong, "findings",
              fmt::format("{} of one minute were dropped: invalid, or over the limit of {} per minute{}",
                          counted(trial.findings_dropped(), "finding"), trial_.limits.findings_per_minute,
                          trial.lines().empty() ? "" : "; it logged: " + trial.lines().back()));
     else
-      judge(true, "findings",
-            fmt::format("all are valid, and within {} per minute", trial_.limits.findings_per_minute));
+      report(Outcome::kOk, "findings",
+             fmt::format("all are valid, and within {} per minute", trial_.limits.findings_per_minute));
   }
 
   void repeat() {
@@ -178,10 +180,10 @@ class Check {
                             : static_cast<double>(trial.observing_ns()) / static_cast<double>(trial.events());
     const std::string of_events =
         trial.events() == 0 ? "" : fmt::format("{:.2f} us an event in its process, ", each * 1e-3);
-    judge(true, "time",
-          fmt::format("{}the longest call {:.2f} ms; {} are allowed", of_events,
-                      static_cast<double>(trial.longest_ns()) * kMsPerNs,
-                      format_duration(trial_.limits.call_ns)));
+    report(Outcome::kOk, "time",
+           fmt::format("{}the longest call {:.2f} ms; {} are allowed", of_events,
+                       static_cast<double>(trial.longest_ns()) * kMsPerNs,
+                       format_duration(trial_.limits.call_ns)));
     if (memory > trial_.limits.memory_bytes)
       return report(
           Outcome::kWrong, "memory",
@@ -223,7 +225,8 @@ class Check {
                       fmt::format("from its allocation {} on none succeeds: {}", n, trial.problem()));
       ++tried;
     }
-    judge(true, "allocations", fmt::format("it survives that they fail, from {} different ones on", tried));
+    report(Outcome::kOk, "allocations",
+           fmt::format("it survives that they fail, from {} different ones on", tried));
   }
 
   const PluginCheckOptions& options_;
