@@ -18,7 +18,7 @@ using health::Queries;
 
 constexpr const char* kNpuSmiPlaces[] = {"/usr/local/sbin/npu-smi", "/usr/local/bin/npu-smi",
                                          "/usr/bin/npu-smi"};
-constexpr int64_t kListAgain_ns = 5 * health::kMinute;  // a driver or a GPU that comes later
+constexpr int64_t kListAgainNs = 5 * health::kMinute;  // a driver or a GPU that comes later
 constexpr uint32_t kDevicesMax = 64;
 
 // In the child: answers "nvml", "xid", "nv INDEX BUS", "amd CARD" and "npu".
@@ -71,7 +71,7 @@ class GpuHealth : public culprit::Detector {
     const int64_t now_ns = clock_.advance(wall_ns);
     for (const Queries::Result& result : queries_.poll(now_ns)) take(result, now_ns);
     if (now_ns >= list_ns_) {
-      list_ns_ = now_ns + kListAgain_ns;
+      list_ns_ = now_ns + kListAgainNs;
       queries_.ask("nvml", now_ns);
       for (const std::string& card : amd_cards(root_)) {  // one that is gone stays, and is found missing
         if (std::find(amd_.begin(), amd_.end(), card) == amd_.end()) amd_.push_back(card);

@@ -19,8 +19,8 @@ namespace {
 
 using health::Queries;
 
-constexpr int64_t kOften_ns = 10 * health::kSecond, kSeldom_ns = health::kMinute;
-constexpr int64_t kRetry_ns = 5 * health::kMinute;
+constexpr int64_t kOftenNs = 10 * health::kSecond, kSeldomNs = health::kMinute;
+constexpr int64_t kRetryNs = 5 * health::kMinute;
 
 std::string answer(const std::string& folder) {
   struct statvfs found = {};
@@ -50,18 +50,18 @@ class HostHealth : public culprit::Detector {
         report_(host),
         watch_(report_, root_),
         // The mounts of a test's root are below it.
-        queries_({host.integer("timeout_s") * health::kSecond, kRetry_ns},
+        queries_({host.integer("timeout_s") * health::kSecond, kRetryNs},
                  [this](const std::string& folder) { return answer(root_ + folder); }) {}
 
   void tick(int64_t wall_ns) override {
     const int64_t now_ns = clock_.advance(wall_ns);
     for (const Queries::Result& result : queries_.poll(now_ns)) take(result);
-    if (due(often_at_ns_, kOften_ns, now_ns)) {
+    if (due(often_at_ns_, kOftenNs, now_ns)) {
       watch_.pressure();
       watch_.out_of_memory();
       clocks();
     }
-    if (!due(seldom_at_ns_, kSeldom_ns, now_ns)) return;
+    if (!due(seldom_at_ns_, kSeldomNs, now_ns)) return;
     watch_.edac(now_ns);
     watch_.throttle(now_ns);
     watch_.nfs(now_ns);

@@ -12,9 +12,9 @@ namespace {
 
 using health::Queries;
 
-constexpr int64_t kCounters_ns = 10 * health::kSecond;  // counters are judged per minute and hour
-constexpr int64_t kPci_ns = health::kMinute;
-constexpr int64_t kRetry_ns = 5 * health::kMinute;
+constexpr int64_t kCountersNs = 10 * health::kSecond;  // counters are judged per minute and hour
+constexpr int64_t kPciNs = health::kMinute;
+constexpr int64_t kRetryNs = 5 * health::kMinute;
 
 // In the child: "link DEVICE", "counters DEVICE", "net INTERFACE" and "pci".
 std::string answer(const std::string& root, const std::string& subject) {
@@ -34,19 +34,19 @@ class NetHealth : public culprit::Detector {
         links_ns_(host.integer("interval_s") * health::kSecond),
         report_(host),
         watch_(report_, int(host.integer("nccl_ib_timeout")), int(host.integer("nccl_ib_retry_cnt"))),
-        queries_({host.integer("timeout_s") * health::kSecond, kRetry_ns},
+        queries_({host.integer("timeout_s") * health::kSecond, kRetryNs},
                  [this](const std::string& subject) { return answer(root_, subject); }) {}
 
   void tick(int64_t wall_ns) override {
     const int64_t now_ns = clock_.advance(wall_ns);
     for (const Queries::Result& result : queries_.poll(now_ns)) take(result, now_ns);
-    if (due(list_at_ns_, kPci_ns, now_ns)) {
+    if (due(list_at_ns_, kPciNs, now_ns)) {
       // What was there is still asked for: that is how it is found missing.
       keep(devices_, rdma_devices(root_));
       keep(interfaces_, interfaces(root_, chosen_));
       queries_.ask("pci", now_ns);
     }
-    const bool counters = due(counters_at_ns_, kCounters_ns, now_ns);
+    const bool counters = due(counters_at_ns_, kCountersNs, now_ns);
     if (!due(links_at_ns_, links_ns_, now_ns) && !counters) return;
     watch_.compare();
     for (const std::string& device : devices_) {

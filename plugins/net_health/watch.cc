@@ -13,7 +13,7 @@ using health::format;
 using health::Seen;
 using health::Subject;
 
-constexpr int64_t kFlapWindow_ns = 10 * health::kMinute;
+constexpr int64_t kFlapWindowNs = 10 * health::kMinute;
 constexpr size_t kOutagesMax = 256;
 
 const std::string* find(const Reading& reading, const std::string& name) {
@@ -102,7 +102,7 @@ void Watch::link(const std::string& name, Port& port, bool up, int64_t now_ns) {
   }
   if (up) port.seen_up = true;
   if (!up && port.seen_up && port.down_ns == 0) port.down_ns = now_ns;
-  while (!port.outages.empty() && port.outages.front().second < now_ns - kFlapWindow_ns) {
+  while (!port.outages.empty() && port.outages.front().second < now_ns - kFlapWindowNs) {
     port.outages.pop_front();
   }
   // A port that was never up is one without a cable.
@@ -113,7 +113,7 @@ void Watch::link(const std::string& name, Port& port, bool up, int64_t now_ns) {
 
 double Watch::down_s(const Port& port, int64_t now_ns) const {
   int64_t sum_ns = port.down_ns != 0 ? now_ns - port.down_ns : 0;
-  for (const auto& [begin, end] : port.outages) sum_ns += end - std::max(begin, now_ns - kFlapWindow_ns);
+  for (const auto& [begin, end] : port.outages) sum_ns += end - std::max(begin, now_ns - kFlapWindowNs);
   return double(sum_ns) * 1e-9;
 }
 
