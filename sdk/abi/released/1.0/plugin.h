@@ -174,7 +174,7 @@ typedef struct culprit_value {
 
 /* Invalid (nothing is reported, emit returns CULPRIT_ERROR_INVALID): an id that is not 1 to 64 characters
  * of [a-z0-9._-], or begins with "culprit."; an empty title; a severity, state or confidence out of range;
- * a rank or device below -1; more than 64 values. Texts over 2,000 bytes are cut. */
+ * a rank or device below -1; more than 64 values, or one without a name. Texts over 2,000 bytes are cut. */
 typedef struct culprit_detector_finding {
   uint64_t size;
   const char* id;        /* the fault, stable over versions: "gpu.thermal_throttle" */
