@@ -1,19 +1,9 @@
 #include "plughost/host_session.h"
 
-#include <ctime>
-
 #include "base/bytes.h"
+#include "plughost/clock.h"
 
 namespace culprit::plughost {
-namespace {
-
-TimeNs monotonic_ns() {
-  timespec now;
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * kNsPerSecond + now.tv_nsec;
-}
-
-}  // namespace
 
 void HostSession::send(MessageKind kind, std::string_view payload) {
   const std::lock_guard lock(mutex_);

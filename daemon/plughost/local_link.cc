@@ -1,21 +1,15 @@
 #include "plughost/local_link.h"
 
 #include <algorithm>
-#include <ctime>
 
 #include "base/limits.h"
+#include "plughost/clock.h"
 
 namespace culprit::plughost {
 namespace {
 
 // Of a thread of the plugin that logs without end; exchange() empties it.
 constexpr size_t kAnswersMax = 4096;
-
-TimeNs clock_ns(clockid_t clock) {
-  timespec now;
-  ::clock_gettime(clock, &now);
-  return now.tv_sec * kNsPerSecond + now.tv_nsec;
-}
 
 }  // namespace
 

@@ -7,12 +7,12 @@
 
 #include <algorithm>
 #include <climits>
-#include <ctime>
 #include <limits>
 
 #include "base/limits.h"
 #include "culprit/plugin.h"
 #include "io/files.h"
+#include "plughost/clock.h"
 #include "plughost/description.h"
 #include "plughost/supervisor.h"
 
@@ -20,12 +20,6 @@ namespace culprit::plughost {
 namespace {
 
 constexpr std::string_view kSuffix = ".so";
-
-TimeNs steady_ns() {
-  timespec now;
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * kNsPerSecond + now.tv_nsec;
-}
 
 }  // namespace
 
@@ -173,9 +167,9 @@ std::vector<PluginRow> Plugins::rows() const {
 
 void Plugins::stop(TimeNs mono, int wait_ms) {
   for (const auto& [name, plugin] : plugins_) plugin->stop(mono);
-  const TimeNs began = steady_ns();
+  const TimeNs began = monotonic_ns();
   for (;;) {
-    const TimeNs spent = steady_ns() - began;
+    const TimeNs spent = monotonic_ns() - began;
     round_all(kNoTime, mono + spent);
     const TimeNs left_ms = wait_ms - spent / kNsPerMs;
     if (plugins_.empty() || left_ms <= 0) break;

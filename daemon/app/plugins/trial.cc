@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 
 #include "base/bytes.h"
 #include "base/text.h"
+#include "plughost/clock.h"
 #include "plughost/events.h"
 #include "plughost/process_link.h"
 
@@ -17,12 +17,6 @@ using plughost::HostLink;
 using plughost::MessageKind;
 
 constexpr size_t kLinesMax = 1000;
-
-TimeNs steady_now() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 }  // namespace
 
@@ -70,16 +64,16 @@ bool Trial::wait(MessageKind answer) {
   handlers.output = [this](std::string_view line) {
     if (lines_.size() < kLinesMax) lines_.emplace_back(line);
   };
-  const TimeNs begun = steady_now();
+  const TimeNs begun = plughost::monotonic_ns();
   answered_ = {};
   std::vector<pollfd> descriptors;
   for (;;) {
     const HostLink::State state = link_->exchange(handlers);
-    longest_ns_ = std::max(longest_ns_, steady_now() - begun);
+    longest_ns_ = std::max(longest_ns_, plughost::monotonic_ns() - begun);
     if (!problem_.empty()) return false;
     if (answered_ == answer) return true;
     if (state == HostLink::State::kMalformed) return give_up("it wrote to its channel to the daemon");
-    if (steady_now() - begun >= options_.limits.call_ns)
+    if (plughost::monotonic_ns() - begun >= options_.limits.call_ns)
       return give_up(
           fmt::format("a call did not return within {}", format_duration(options_.limits.call_ns)));
     std::string how;
@@ -123,9 +117,9 @@ bool Trial::observe(std::string_view records, uint64_t kinds) {
   const size_t count = plughost::select_events(records, kinds, &selected);
   if (count == 0) return true;
   link_->send_events(selected, count);
-  const TimeNs begun = steady_now();
+  const TimeNs begun = plughost::monotonic_ns();
   const bool done = wait(MessageKind::kDone);
-  observing_ns_ += steady_now() - begun;
+  observing_ns_ += plughost::monotonic_ns() - begun;
   events_ += count;
   return done;
 }
@@ -140,10 +134,10 @@ bool Trial::tick(TimeNs wall) {
 bool Trial::stop() {
   link_->send(MessageKind::kStop, {});
   if (!wait(MessageKind::kState)) return false;
-  const TimeNs begun = steady_now();
+  const TimeNs begun = plughost::monotonic_ns();
   std::string how;
   while (!link_->ended(how)) {
-    if (steady_now() - begun >= options_.limits.call_ns) return give_up("destroy did not return");
+    if (plughost::monotonic_ns() - begun >= options_.limits.call_ns) return give_up("destroy did not return");
     ::poll(nullptr, 0, 1);
   }
   return how.empty() || give_up(how);
