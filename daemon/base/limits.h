@@ -86,6 +86,9 @@ constexpr size_t kLiveSources = 65'536;
 // Bytes of lines about the host (kernel messages, findings of plugins) kept for jobs that start later: driver
 // messages minutes before a launch matter.
 constexpr size_t kHostBacklogBytes = 1 << 20;
+// Raised states of plugins that are kept for jobs that start later: some ten for each device of a host. The
+// oldest gives way.
+constexpr size_t kStandingStates = 1024;
 // Faults and subjects of plugins' findings in one job: some ten for each device of a thousand hosts.
 constexpr size_t kPluginSubjects = 65'536;
 // Undelivered events of live jobs: a storm of rule matches must not fill the memory.

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/limits.h"
+#include "base/text.h"
 #include "core/detect/comm/findings.h"
 #include "core/detect/flight/flight.h"
 #include "core/detect/logs/lost_numbers.h"
@@ -189,6 +190,16 @@ struct Engine::Impl {
     }
     auto found = plugins.add(std::move(input));
     if (found && options.live) urgent.push_back(std::move(*found));
+  }
+  void report_plugin_drops(std::vector<Problem>& out) const {
+    if (plugin_troubles > kPluginTroubles)
+      out.push_back({"", std::nullopt,
+                     fmt::format("{} of plugins are not listed",
+                                 counted(plugin_troubles - kPluginTroubles, "further failure"))});
+    if (plugins.dropped() > 0)
+      out.push_back({"", std::nullopt,
+                     fmt::format("{} of plugins about further subjects are not kept",
+                                 counted(plugins.dropped(), "finding"))});
   }
   void ingest(RuleOverran& input, TimeNs) { rule_runs.overrun(input.rule); }
   void ingest(FlightInput& input, TimeNs) { flights.add(std::move(input.dump), problems); }
@@ -435,6 +446,7 @@ Report Engine::report(TimeNs now, const detect::Unheard& unheard) {
   std::move(missing.begin(), missing.end(), std::back_inserter(report.missing));
   report.problems.insert(report.problems.end(), impl_->problems.begin(), impl_->problems.end());
   report_drops(impl_->log, impl_->comm, report.problems);
+  impl_->report_plugin_drops(report.problems);
   report_several_jobs(impl_->log, report);
   // Without a fault, the dropped lines decide.
   if (const uint64_t dropped = impl_->rule_runs.dropped_faults(impl_->log); dropped > 0 && !found)

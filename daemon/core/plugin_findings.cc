@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <utility>
 
@@ -210,22 +211,21 @@ void join(Finding&& cause, Finding& effect) {
 }  // namespace
 
 void join_plugins(std::vector<Finding>& findings) {
+  std::vector<size_t> joined;
   for (Finding& effect : findings) {
     // The most certain cause explains it; others remain.
-    Finding* best = nullptr;
-    for (Finding& cause : findings)
-      if (explains(cause, effect) && (!best || cause.confidence > best->confidence)) best = &cause;
+    std::optional<size_t> best;
+    for (size_t i = 0; i < findings.size(); ++i) {
+      const bool spent = std::ranges::find(joined, i) != joined.end();
+      if (spent || !explains(findings[i], effect)) continue;
+      if (!best || findings[i].confidence > findings[*best].confidence) best = i;
+    }
     if (!best) continue;
-    join(std::move(*best), effect);
-    best->detector = DetectorKind::kNone;
-    best->subjects.clear();
-    best->kind = FindingKind::kSupport;
-    best->lines = 0;
+    join(std::move(findings[*best]), effect);
+    joined.push_back(*best);
   }
-  std::erase_if(findings, [](const Finding& f) {
-    return f.detector == DetectorKind::kNone && f.rule.empty() && f.kind == FindingKind::kSupport &&
-           f.subjects.empty() && f.lines == 0;
-  });
+  std::ranges::sort(joined, std::greater());
+  for (const size_t i : joined) findings.erase(findings.begin() + static_cast<std::ptrdiff_t>(i));
 }
 
 }  // namespace culprit::core

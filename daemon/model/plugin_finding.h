@@ -40,6 +40,13 @@ struct PluginFinding {
   std::vector<std::pair<std::string, double>> values;
 };
 
+// All texts of a finding.
+inline constexpr std::string PluginFinding::*kPluginFindingTexts[] = {
+    &PluginFinding::plugin,   &PluginFinding::id,        &PluginFinding::title,   &PluginFinding::text,
+    &PluginFinding::category, &PluginFinding::component, &PluginFinding::symptom, &PluginFinding::action,
+    &PluginFinding::remedy,   &PluginFinding::host,      &PluginFinding::job,     &PluginFinding::peer,
+    &PluginFinding::part};
+
 // The line, without a newline.
 std::string finding_line(const PluginFinding& finding);
 

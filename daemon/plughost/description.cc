@@ -118,6 +118,9 @@ Status check_description(const Description& of, std::string_view name) {
   if (of.name != name)
     return fail(ErrorCode::kInvalid,
                 fmt::format("its name is {}, so the file must be {}.so", of.name, of.name));
+  for (const std::string* text : {&of.version, &of.vendor, &of.about})
+    if (text->size() > limits::kEvidenceText)
+      return fail(ErrorCode::kInvalid, "its version, vendor or about is too long");
   if (of.tick_ms != 0 && (of.tick_ms < kTickLeastMs || of.tick_ms > kTickMostMs))
     return fail(ErrorCode::kInvalid,
                 fmt::format("tick_ms is {}, neither 0 nor {} to {}", of.tick_ms, kTickLeastMs, kTickMostMs));

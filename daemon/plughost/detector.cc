@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
+#include <set>
 
 #include "base/limits.h"
 #include "base/text.h"
@@ -121,12 +122,14 @@ std::string finding_fault(const PluginFinding& finding) {
   if (!(finding.confidence >= 0 && finding.confidence <= 1))
     return fmt::format("the confidence {} is not between 0 and 1", finding.confidence);
   if (finding.values.size() > limits::kPluginValues) return fmt::format("{} values", finding.values.size());
-  for (const std::string* text :
-       {&finding.title, &finding.text, &finding.category, &finding.component, &finding.symptom,
-        &finding.action, &finding.remedy, &finding.host, &finding.job, &finding.peer, &finding.part})
-    if (text->size() > kTextMax) return "a text is too long";
+  for (const auto text : kPluginFindingTexts)
+    if ((finding.*text).size() > kTextMax) return "a text is too long";
+  if (finding.device >= limits::kDevicesOfHost) return fmt::format("device {}", *finding.device);
   for (const auto& [name, value] : finding.values)
-    if (name.empty() || name.size() > kTextMax) return "the name of a value is empty or too long";
+    if (name.empty() || name.size() > limits::kNameBytes) return "the name of a value is empty or too long";
+  std::set<std::string_view> names;
+  for (const auto& [name, value] : finding.values)
+    if (!names.insert(name).second) return fmt::format("the value {} is there twice", name);
   return "";
 }
 
@@ -256,14 +259,14 @@ int32_t Detector::emit(const culprit_detector_finding* from) {
 int32_t Detector::fill_budget(culprit_budget* budget) {
   if (!budget || budget->size < sizeof budget->size) return CULPRIT_ERROR_INVALID;
   const DetectorLimits& limits = setup_.limits;
-  const uint64_t limit = limits.findings_per_minute, used = findings_of_minute_;
+  const uint64_t limit = limits.findings_per_minute, left = findings_left();
   const culprit_budget full{budget->size,
                             limits.memory_bytes,
                             resident_bytes(),
                             limits.cpu_ppm,
                             static_cast<uint64_t>(limits.call_ns),
                             limit,
-                            limit == 0 ? 0 : limit - std::min(limit, used)};
+                            limit == 0 ? 0 : left};
   std::memcpy(budget, &full, std::min<uint64_t>(budget->size, sizeof full));
   return CULPRIT_OK;
 }

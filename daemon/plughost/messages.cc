@@ -13,7 +13,6 @@ namespace {
 
 constexpr uint16_t kMagic = 0x43c7;
 constexpr size_t kReadBytes = 64 << 10;
-constexpr size_t kOptionsMax = 1024;
 
 void put_text(std::string& out, std::string_view text) {
   put(out, static_cast<uint32_t>(text.size()));
@@ -32,13 +31,6 @@ std::optional<uint32_t> get_optional(Cursor& in) {
 }
 
 bool whole(const Cursor& in) { return !in.bad() && in.at_end(); }
-
-// The texts of a finding, in the order of the message.
-template <class Finding>
-auto texts_of(Finding& f) {
-  return std::array{&f.id,     &f.title,  &f.text, &f.category, &f.component, &f.symptom,
-                    &f.action, &f.remedy, &f.host, &f.job,      &f.peer,      &f.part};
-}
 
 }  // namespace
 
@@ -68,7 +60,7 @@ bool decode(std::string_view bytes, CreateRequest& out) {
   out.limits.findings_per_minute = in.get<uint64_t>();
   out.limits.call_ns = in.get<TimeNs>();
   const auto count = in.get<uint32_t>();
-  if (count > kOptionsMax) return false;
+  if (count > limits::kPluginOptions) return false;
   for (uint32_t i = 0; i < count && !in.bad(); ++i) {
     std::string name = get_text(in);
     out.options.emplace_back(std::move(name), get_text(in));
@@ -106,7 +98,7 @@ bool decode(std::string_view bytes, Description& out) {
   out.events = in.get<uint64_t>();
   out.tick_ms = in.get<uint64_t>();
   const auto count = in.get<uint32_t>();
-  if (count > kOptionsMax) return false;
+  if (count > limits::kPluginOptions) return false;
   for (uint32_t i = 0; i < count && !in.bad(); ++i) {
     OptionSpec& option = out.options.emplace_back();
     for (std::string* text : {&option.name, &option.default_value, &option.about}) *text = get_text(in);
@@ -119,7 +111,7 @@ bool decode(std::string_view bytes, Description& out) {
 
 std::string encode(const PluginFinding& finding) {
   std::string out;
-  for (const std::string* text : texts_of(finding)) put_text(out, *text);
+  for (const auto text : kPluginFindingTexts) put_text(out, finding.*text);
   put_optional(out, finding.rank);
   put_optional(out, finding.device);
   put(out, finding.time_ns);
@@ -136,7 +128,7 @@ std::string encode(const PluginFinding& finding) {
 
 bool decode(std::string_view bytes, PluginFinding& out) {
   Cursor in(bytes);
-  for (std::string* text : texts_of(out)) *text = get_text(in);
+  for (const auto text : kPluginFindingTexts) out.*text = get_text(in);
   out.rank = get_optional(in);
   out.device = get_optional(in);
   out.time_ns = in.get<TimeNs>();

@@ -99,7 +99,6 @@ void Supervisor::refuse(const std::string& why) {
   state_ = State::kRefused;
   reason_ = why;
   release_pending();
-  log_(CULPRIT_ERR, fmt::format("plugin {} is refused: {}", table_.name, why));
   report("refused", title_of("refused"), fmt::format("plugin {}: {}", table_.name, why),
          PluginState::kRaised);
   raised_ = "refused";
@@ -148,8 +147,8 @@ void Supervisor::drop_candidate(const std::string& why) {
   candidate_.reset();
   if (why.empty()) return;
   reason_ = "the new version is refused: " + why;
-  log_(CULPRIT_ERR, fmt::format("plugin {}: {}; the earlier one runs on", table_.name, reason_));
-  report("refused", title_of("refused"), fmt::format("plugin {}: {}", table_.name, reason_));
+  report("refused", title_of("refused"),
+         fmt::format("plugin {}: {}; the earlier one runs on", table_.name, reason_));
 }
 
 void Supervisor::candidate_round() {
@@ -324,6 +323,7 @@ void Supervisor::report(std::string_view id, std::string_view title, std::string
   out.confidence = 1;
   out.severity = PluginSeverity::kWarning;
   out.state = state;
+  log_(CULPRIT_WARNING, fmt::format("{}: {}", out.title, out.text));
   found_(std::move(out));
 }
 
@@ -371,19 +371,17 @@ void Supervisor::count_failure(Failure failure) {
   ++failures_total_;
   failures_.push_back(mono_);
   while (mono_ - failures_.front() > kFailuresNs) failures_.pop_front();
-  const std::string text = fmt::format("plugin {}: {}", table_.name, failure.why);
-  log_(CULPRIT_ERR, fmt::format("{}; failure {} of {} within {}", text, failures_.size(), kFailuresMax,
-                                format_duration(kFailuresNs)));
-  report(failure.kind, title_of(failure.kind), text);
+  report(failure.kind, title_of(failure.kind),
+         fmt::format("plugin {}: {}; failure {} of {} within {}", table_.name, failure.why, failures_.size(),
+                     kFailuresMax, format_duration(kFailuresNs)));
   if (failures_.size() >= kFailuresMax) {
     state_ = State::kQuarantined;
     raised_ = "quarantined";
-    report(
-        "quarantined", "A plugin is quarantined",
-        fmt::format("plugin {} failed {} times within {}, at last: {}; it starts again when its file or its "
-                    "table changes",
-                    table_.name, failures_.size(), format_duration(kFailuresNs), failure.why),
-        PluginState::kRaised);
+    report("quarantined", "A plugin is quarantined",
+           fmt::format("plugin {} failed {} times within {}, at last: {}; it starts again when its file or "
+                       "table changes, or at a reload",
+                       table_.name, failures_.size(), format_duration(kFailuresNs), failure.why),
+           PluginState::kRaised);
     return;
   }
   state_ = State::kWaiting;

@@ -43,6 +43,9 @@ void about_plugins(serve::MetricsText& m, const PluginService& service) {
   const auto all = [&](serve::MetricsText& family, auto value) {
     for (const plughost::PluginRow& row : rows) family.value(value(row), {{"plugin", row.name}});
   };
+  m.counter("culprit_plugin_dropped_batches_total",
+            "Batches of input that no plugin got: their thread was late.")
+      .value(number(service.dropped_batches()));
   using Row = plughost::PluginRow;
   all(m.gauge("culprit_plugin_running", "1 while the plugin runs, else 0."),
       [](const Row& r) { return r.state == "running" ? 1.0 : 0.0; });

@@ -35,7 +35,7 @@ void HostBacklog::keep(StreamId stream, std::vector<HostLine> lines) {
     if (!line.state.empty()) {
       std::erase_if(standing_, [&](const Line& kept) { return kept.line.state == line.state; });
       if (!line.clears) standing_.push_back({stream, line});
-      if (standing_.size() > kStanding) standing_.pop_front();
+      if (standing_.size() > limits::kStandingStates) standing_.pop_front();
     }
     bytes_ += line.text.size() + sizeof(Line);
     lines_.push_back({stream, std::move(line)});

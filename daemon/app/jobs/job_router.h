@@ -91,7 +91,6 @@ class HostBacklog {
  private:
   // Processes may take this long until their first line.
   static constexpr TimeNs kMargin = 60 * kNsPerSecond;
-  static constexpr size_t kStanding = 1024;  // some ten for each device of a host
   struct Line {
     StreamId stream;
     HostLine line;

@@ -87,15 +87,9 @@ SourceInfo unpack_source(PackedReader& in) {
   return s;
 }
 
-// The texts of a finding, in the order of their transfer.
-constexpr std::string PluginFinding::*kFindingTexts[] = {
-    &PluginFinding::plugin,   &PluginFinding::id,        &PluginFinding::title,   &PluginFinding::text,
-    &PluginFinding::category, &PluginFinding::component, &PluginFinding::symptom, &PluginFinding::action,
-    &PluginFinding::remedy,   &PluginFinding::host,      &PluginFinding::peer,    &PluginFinding::part};
-
 std::string pack(const core::FindingInput& i) {
   PackedWriter out;
-  for (const auto text : kFindingTexts)
+  for (const auto text : kPluginFindingTexts)
     out.text(std::string_view(i.finding.*text).substr(0, limits::kEvidenceText));
   put(out, i.finding.rank);
   put(out, i.finding.device);
@@ -117,7 +111,7 @@ std::string pack(const core::FindingInput& i) {
 
 core::FindingInput unpack_finding(PackedReader& in) {
   core::FindingInput i;
-  for (const auto text : kFindingTexts) i.finding.*text = std::string(in.text(limits::kEvidenceText));
+  for (const auto text : kPluginFindingTexts) i.finding.*text = std::string(in.text(limits::kEvidenceText));
   i.finding.rank = get_optional(in);
   i.finding.device = get_optional(in);
   i.finding.time_ns = get_time(in);

@@ -103,7 +103,14 @@ CULPRIT_TEST_FN const char* culprit_test_why_invalid(const culprit_detector_find
   if (f->state > CULPRIT_CLEARED) return "its state is out of range";
   if (!(f->confidence >= 0 && f->confidence <= 1)) return "its confidence is not 0 to 1";
   if (f->rank < CULPRIT_NONE || f->device < CULPRIT_NONE) return "its rank or device is below -1";
+  if (f->device > 63) return "its device is above 63";
   if (f->value_count > 64) return "it has more than 64 values";
+  for (uint64_t i = 0; i < f->value_count; ++i) {
+    if (!f->values[i] || !f->values[i]->name || !*f->values[i]->name) return "a value has no name";
+    for (uint64_t j = 0; j < i; ++j) {
+      if (strcmp(f->values[i]->name, f->values[j]->name) == 0) return "two values have one name";
+    }
+  }
   return NULL;
 }
 

@@ -11,7 +11,7 @@ namespace {
 void check_restart(World& world, const std::string& id, const std::string& reason) {
   const PluginFinding found = world.finding("culprit.plugin." + id);
   BOOST_TEST(found.plugin == "actor");
-  BOOST_TEST(found.text == "plugin actor: " + reason);
+  BOOST_TEST(found.text == "plugin actor: " + reason + "; failure 1 of 5 within 10m 00s");
   world.until_state("waiting");
   BOOST_TEST(world.row().failures == 1);
   world.plugins->observe(counters(4));  // lost for this plugin, and counted
@@ -175,7 +175,7 @@ BOOST_AUTO_TEST_CASE(a_thrown_exception_counts_as_a_crash) {
   world.run();
   world.until_state("running", "thrower");
   world.plugins->observe(command("anything"));
-  BOOST_TEST(world.finding("culprit.plugin.crashed").text == "plugin thrower: SIGABRT ended it");
+  BOOST_TEST(world.finding("culprit.plugin.crashed").text.starts_with("plugin thrower: SIGABRT ended it"));
   BOOST_TEST(world.logged("thrown by the plugin"));
   BOOST_TEST(world.number("report") == 0);  // the other plugin lives
 }
@@ -184,7 +184,8 @@ BOOST_AUTO_TEST_CASE(a_plugin_that_creates_no_detector_is_tried_again_later) {
   World world;
   world.table.options = {{"text", "refuse"}};
   world.begin();
-  BOOST_TEST(world.finding("culprit.plugin.failed").text == "plugin actor: create returns no detector");
+  BOOST_TEST(
+      world.finding("culprit.plugin.failed").text.starts_with("plugin actor: create returns no detector"));
   BOOST_TEST(world.logged("plugin actor: the device is missing"));
   BOOST_TEST(world.row().state == "waiting");
 }

@@ -237,7 +237,7 @@ BOOST_AUTO_TEST_CASE(in_this_process_it_answers_the_same) {
   BOOST_TEST(world.number("report") == 3);
   BOOST_TEST(world.row().pid == 0);
   world.plugins->observe(command("error"));
-  BOOST_TEST(world.finding("culprit.plugin.failed").text == "plugin actor: observe returned -1");
+  BOOST_TEST(world.finding("culprit.plugin.failed").text.starts_with("plugin actor: observe returned -1"));
 }
 
 BOOST_AUTO_TEST_CASE(a_plugin_in_this_process_is_named_while_it_runs) {
