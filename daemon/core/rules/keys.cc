@@ -34,7 +34,7 @@ constexpr Key kRuleKeys[] = {
      "how the job shows it"},
     {"source", T::kWords, false, "log kernel finding event metric", "{ \"log\", \"kernel\" }",
      "what the text is: a line of a log, a kernel's message, a detector's finding (`silence: ...`, `spatial: "
-     "...`), an event or "
+     "...`, a plugin's `gpu_health gpu.thermal_throttle: ...`), an event or "
      "a "
      "metric of a trace (its fields as `name=value`)"},
     {"match", T::kTable, true, "", "", "the wordings; a line that has one of them is a hit"},
