@@ -195,8 +195,9 @@ char* MessageReader::room(size_t& size) {
     begin_ = 0;
   }
   size_t needed = filled_ + kReadBytes;
-  if (filled_ >= kMessageHeadBytes)  // at most limits::kPluginMessageBytes: next() has seen it
-    needed = std::max(needed, kMessageHeadBytes + get_at<uint32_t>(bytes_, 0));
+  if (filled_ >= kMessageHeadBytes)
+    needed = std::max(needed, kMessageHeadBytes +
+                                  std::min<size_t>(get_at<uint32_t>(bytes_, 0), limits::kPluginMessageBytes));
   if (bytes_.size() < needed) bytes_.resize(needed);
   size = bytes_.size() - filled_;
   return bytes_.data() + filled_;

@@ -197,6 +197,7 @@ bool ProcessLink::flush() {
 }
 
 HostLink::State ProcessLink::receive(const Handlers& handlers) {
+  if (malformed_) return State::kMalformed;  // what follows has no beginning
   for (int i = 0; i < kReadsAtOnce; ++i) {
     size_t size = 0;
     char* room = reader_.room(size);
@@ -209,7 +210,10 @@ HostLink::State ProcessLink::receive(const Handlers& handlers) {
     MessageReader::Next next;
     while ((next = reader_.next(message)) == MessageReader::Next::kMessage)
       handlers.message(message.kind, message.payload);
-    if (next == MessageReader::Next::kMalformed) return State::kMalformed;
+    if (next == MessageReader::Next::kMalformed) {
+      malformed_ = true;
+      return State::kMalformed;
+    }
   }
   return State::kOpen;
 }

@@ -54,8 +54,9 @@ class ProcessLink final : public HostLink {
   size_t queued_bytes_ = 0, queued_events_ = 0;
   uint64_t begun_ = 0;
   MessageReader reader_;
-  std::string line_;     // of the output, not complete
-  bool closed_ = false;  // the peer closed the channel
+  bool malformed_ = false;  // nothing is read any more
+  std::string line_;        // of the output, not complete
+  bool closed_ = false;     // the peer closed the channel
   bool reaped_ = false;
   std::string how_;
   Use use_;

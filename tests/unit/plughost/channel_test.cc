@@ -1,6 +1,7 @@
 // The bytes between daemon and plugin.
 #include <culprit/plugin.h>
 
+#include "base/limits.h"
 #include "fixture.h"
 #include "plughost/messages.h"
 
@@ -170,6 +171,8 @@ BOOST_AUTO_TEST_CASE(a_message_over_the_limit_is_malformed) {
   reader.added(stream.size());
   MessageReader::Message message;
   BOOST_TEST((reader.next(message) == MessageReader::Next::kMalformed));
+  reader.room(room);
+  BOOST_TEST(room < 2 * limits::kPluginMessageBytes, "a size that it claims takes no memory");
 }
 
 BOOST_AUTO_TEST_CASE(a_finding_and_a_description_survive_the_channel) {
