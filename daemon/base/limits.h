@@ -91,6 +91,8 @@ constexpr size_t kHostBacklogBytes = 1 << 20;
 constexpr size_t kStandingStates = 1024;
 // Faults and subjects of plugins' findings in one job: some ten for each device of a thousand hosts.
 constexpr size_t kPluginSubjects = 65'536;
+// Of them, those that one user claims.
+constexpr size_t kPluginSubjectsOfUser = 256;
 // Undelivered events of live jobs: a storm of rule matches must not fill the memory.
 constexpr size_t kLiveEvents = 4096;
 // A file of tokens: a token a line, for some thousand users.

@@ -136,8 +136,9 @@ bool is_suspicious(const Report& r) {
 // Whether part of a log is missing, which may contain the fault. Skipped inputs that are no logs do not
 // count.
 bool is_partly_read(const Report& report) {
-  return std::any_of(report.problems.begin(), report.problems.end(),
-                     [](const Problem& p) { return !p.what.starts_with("passed over: "); });
+  return std::any_of(report.problems.begin(), report.problems.end(), [](const Problem& p) {
+    return p.about == About::kJob && !p.what.starts_with("passed over: ");
+  });
 }
 
 std::string unknown(const Report& report, const RenderOptions& options) {
@@ -153,7 +154,7 @@ std::string nothing_read(const Report& report) {
   std::vector<std::string> reasons;
   size_t files = 0;
   for (const Problem& p : report.problems) {
-    if (p.file.empty()) continue;
+    if (p.file.empty() || p.about != About::kJob) continue;
     ++files;
     constexpr std::string_view kPassed = "passed over: ";
     const std::string what = p.what.starts_with(kPassed) ? p.what.substr(kPassed.size()) : p.what;

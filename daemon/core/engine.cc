@@ -22,6 +22,7 @@
 #include "core/loop_order.h"
 #include "core/loop_ranks.h"
 #include "core/merge_findings.h"
+#include "core/plugin_causes.h"
 #include "core/rule_runs.h"
 #include "core/rules/block_scanner.h"
 #include "core/rules/run.h"
@@ -94,8 +95,9 @@ struct Engine::Impl {
   LoopRanks loop_ranks;
   detect::RankExits exits;
   PluginFindings plugins;
-  size_t plugin_troubles = 0;   // of plugins themselves
-  std::vector<Finding> urgent;  // findings of plugins for the effects of this step
+  std::vector<FindingInput> troubles;  // of plugins themselves, the first ones
+  size_t plugin_troubles = 0;          // all of them
+  std::vector<Finding> urgent;         // findings of plugins for the effects of this step
   NonLogRead non_log;
   struct Speakers {
     std::set<uint32_t> users;
@@ -183,23 +185,42 @@ struct Engine::Impl {
     }
   }
   void ingest(FindingInput& input, TimeNs) {
+    if (forgets(input.finding)) return plugins.forget(input);
     if (is_about_culprit(input.finding)) {
-      if (!input.user && ++plugin_troubles <= kPluginTroubles)
-        problems.push_back({std::move(input.file), input.offset, std::move(input.finding.text)});
+      if (!input.user && ++plugin_troubles <= kPluginTroubles) troubles.push_back(std::move(input));
       return;
     }
     auto found = plugins.add(std::move(input));
     if (found && options.live) urgent.push_back(std::move(*found));
   }
-  void report_plugin_drops(std::vector<Problem>& out) const {
+  // The troubles of plugins while the job ran. They hide none of the job's data.
+  void report_troubles(const JobScope& scope, std::vector<Problem>& out) const {
+    for (const FindingInput& input : troubles) {
+      const TimeNs at = input.finding.time_ns;
+      const bool within = scope.first_ns() == kNoTime || at == kNoTime ||
+                          (at >= scope.first_ns() && at <= scope.last_ns() + options.hang.after_ns);
+      if (within) out.push_back({input.file, input.offset, input.finding.text, About::kCulprit});
+    }
     if (plugin_troubles > kPluginTroubles)
       out.push_back({"", std::nullopt,
                      fmt::format("{} of plugins are not listed",
-                                 counted(plugin_troubles - kPluginTroubles, "further failure"))});
+                                 counted(plugin_troubles - kPluginTroubles, "further failure")),
+                     About::kCulprit});
     if (plugins.dropped() > 0)
       out.push_back({"", std::nullopt,
                      fmt::format("{} of plugins about further subjects are not kept",
                                  counted(plugins.dropped(), "finding"))});
+  }
+  // By all that was read.
+  JobScope scope_of(const detect::View& view) const {
+    JobScope scope(view, options.job);
+    for (const std::string& host : comm.cluster().hosts()) scope.add_host(host);
+    for (const std::string* host : loop_ranks.hosts()) scope.add_host(*host);
+    JobSummary other;
+    comm::add_summary(comm, other);
+    loop_ranks.add_summary(other);
+    scope.add_times(other);
+    return scope;
   }
   void ingest(RuleOverran& input, TimeNs) { rule_runs.overrun(input.rule); }
   void ingest(FlightInput& input, TimeNs) { flights.add(std::move(input.dump), problems); }
@@ -413,9 +434,9 @@ Report Engine::report(TimeNs now, const detect::Unheard& unheard) {
     }
   }
   std::vector<std::string> pending;
-  if (!impl_->plugins.empty())
-    std::ranges::move(impl_->plugins.findings(view, impl_->options.job),
-                      std::back_inserter(analysis.findings));
+  const JobScope scope = impl_->scope_of(view);
+  std::ranges::move(impl_->plugins.findings(view, impl_->options.job, scope),
+                    std::back_inserter(analysis.findings));
   if (rules::RuleRun* const run = impl_->rule_runs.in_time(); run && impl_->options.steps.shapes) {
     diagnose::Signs signs = diagnose::find_signs(view, analysis, *run);
     std::move(signs.findings.begin(), signs.findings.end(), std::back_inserter(analysis.findings));
@@ -446,7 +467,7 @@ Report Engine::report(TimeNs now, const detect::Unheard& unheard) {
   std::move(missing.begin(), missing.end(), std::back_inserter(report.missing));
   report.problems.insert(report.problems.end(), impl_->problems.begin(), impl_->problems.end());
   report_drops(impl_->log, impl_->comm, report.problems);
-  impl_->report_plugin_drops(report.problems);
+  impl_->report_troubles(scope, report.problems);
   report_several_jobs(impl_->log, report);
   // Without a fault, the dropped lines decide.
   if (const uint64_t dropped = impl_->rule_runs.dropped_faults(impl_->log); dropped > 0 && !found)

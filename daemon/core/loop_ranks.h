@@ -24,6 +24,7 @@ class LoopRanks {
   std::optional<std::string> device_of(uint32_t rank) const;
   // The host of the rank's last row.
   std::optional<std::string> host_of(uint32_t rank) const;
+  const std::vector<const std::string*>& hosts() const { return names_; }
   // Adds ranks, hosts and times that the job's logs do not show.
   void add_summary(JobSummary& job) const;
 

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
-#include <iterator>
 #include <utility>
 
 #include "base/limits.h"
@@ -16,6 +14,12 @@ namespace {
 
 constexpr size_t kEvidence = 4;
 constexpr size_t kTimes = 64;  // rules count a few occurrences
+constexpr size_t kTitleBytes = 200, kRemedyBytes = 1000;
+// A plugin that calls a fault less likely than not accuses nothing.
+constexpr double kLikely = 0.5;
+// A cause is seen some time before or after the job's first and last words: plugins look every few seconds to
+// a minute. A job that stopped is silent until NCCL's time-out, 10 minutes by default.
+constexpr TimeNs kBeforeJob = 120 * kNsPerSecond, kAfterJob = 600 * kNsPerSecond;
 // Weight against a subject. A warning alone makes no job suspect (kSuspicious in the correlator is .4): most
 // throttled devices and busy hosts finish their jobs.
 constexpr double kFatal = 3, kError = 2, kWarning = 0.3;
@@ -34,54 +38,98 @@ double weight_of(PluginSeverity severity) {
   return 0;
 }
 
-std::string quoted(const PluginFinding& f) {
+// What was observed, with the part of the host or device.
+std::string observed(const PluginFinding& f) {
   std::string text = f.text.empty() ? f.title : f.text;
-  for (const auto& [name, value] : f.values) text += fmt::format(" {}={}", name, value);
+  if (!f.part.empty() && text.find(f.part) == std::string::npos) text = fmt::format("{}: {}", f.part, text);
+  return text;
+}
+
+std::string quoted(const PluginFinding& f) {
+  std::string text = observed(f);
+  for (size_t i = 0; i < f.values.size(); ++i)
+    text += fmt::format("{}{}={}", i == 0 ? " (" : ", ", f.values[i].first, f.values[i].second);
+  if (!f.values.empty()) text += ")";
   return shorten(text, limits::kEvidenceText);
 }
 
 std::string sentence(const PluginFinding& f, uint64_t count) {
-  std::string out = fmt::format("plugin {}: {}", f.plugin, f.text.empty() ? f.title : f.text);
+  std::string out = fmt::format("plugin {}: {}", f.plugin, observed(f));
   if (count > 1) out += fmt::format(" ({} times)", count);
   return out;
 }
 
-// The rank of this device of the host, by job.toml or else by the only log with this device.
-std::optional<uint32_t> rank_of(const detect::View& view, const JobFile& job, const std::string& host,
-                                uint32_t device) {
-  if (const auto known = rank_of_local(job, host, device)) return known;
-  std::optional<uint32_t> found;
-  for (const detect::Unit& rank : view.ranks) {
-    const bool its = rank.host != detect::kNowhere && view.hosts[rank.host].name == host &&
-                     rank.ranks.size() == 1 && rank.devices.size() == 1 && rank.devices[0] == device;
-    if (!its) continue;
-    if (found) return std::nullopt;
-    found = rank.ranks[0];
+// The rank of each device of a host, where one log alone has the device.
+class RanksOfDevices {
+ public:
+  RanksOfDevices(const detect::View& view, const JobFile& job) : job_(job) {
+    for (const detect::Unit& rank : view.ranks) {
+      if (rank.host == detect::kNowhere || rank.ranks.size() != 1 || rank.devices.size() != 1) continue;
+      const auto [at, fresh] =
+          ranks_.try_emplace({view.hosts[rank.host].name, rank.devices[0]}, rank.ranks[0]);
+      if (!fresh) at->second.reset();
+    }
   }
-  return found;
+  // By job.toml, else by the logs.
+  std::optional<uint32_t> of(const std::string& host, uint32_t device) const {
+    if (const auto known = rank_of_local(job_, host, device)) return known;
+    const auto at = ranks_.find({host, device});
+    return at == ranks_.end() ? std::nullopt : at->second;
+  }
+
+ private:
+  const JobFile& job_;
+  std::map<std::pair<std::string, uint32_t>, std::optional<uint32_t>> ranks_;
+};
+
+bool in_time(const Finding& f, const JobScope& scope) {
+  if (f.first_ns == kNoTime || scope.first_ns() == kNoTime) return true;
+  if (f.last_ns != kNoTime && f.last_ns + kBeforeJob < scope.first_ns()) return false;
+  return f.first_ns <= scope.last_ns() + kAfterJob;
 }
 
 }  // namespace
 
 bool is_about_culprit(const PluginFinding& finding) { return finding.id.starts_with("culprit."); }
 
+bool forgets(const PluginFinding& finding) { return finding.id == "culprit.plugin.forgot"; }
+
+// A user may fill neither the place of others nor the memory.
+bool PluginFindings::may_keep(std::optional<uint32_t> user) {
+  if (kept_.size() < limits::kPluginSubjects && (!user || of_user_[*user] < limits::kPluginSubjectsOfUser)) {
+    if (user) ++of_user_[*user];
+    return true;
+  }
+  ++dropped_;
+  return false;
+}
+
+void PluginFindings::forget(const FindingInput& input) {
+  for (auto& [key, kept] : kept_) {
+    const bool its = kept.first.plugin == input.finding.plugin && kept.first.host == input.finding.host &&
+                     kept.user == input.user && kept.agent == input.agent;
+    if (!its || !kept.stands) continue;
+    kept.stands = false;
+    kept.last_ns = std::max(kept.last_ns, input.finding.time_ns);
+  }
+}
+
 std::optional<Finding> PluginFindings::add(FindingInput input) {
   PluginFinding& f = input.finding;
-  const Key key(f.plugin, f.id, f.host, f.peer, f.part, f.rank, f.device, input.user);
+  const Key key(f.plugin, f.id, f.host, f.peer, f.part, f.rank, f.device, input.user, input.agent);
   const auto known = kept_.find(key);
   if (f.state == PluginState::kCleared) {
     if (known == kept_.end()) return std::nullopt;
     known->second.stands = false;
+    known->second.cleared = true;
     known->second.last_ns = std::max(known->second.last_ns, f.time_ns);
     return std::nullopt;
   }
-  if (known == kept_.end() && kept_.size() >= limits::kPluginSubjects) {
-    ++dropped_;
-    return std::nullopt;
-  }
+  if (known == kept_.end() && !may_keep(input.user)) return std::nullopt;
   Kept& kept = known == kept_.end() ? kept_[key] : known->second;
   ++kept.count;
   kept.stands = f.state == PluginState::kRaised;
+  kept.cleared = false;
   kept.last_ns = std::max(kept.last_ns, f.time_ns);
   if (kept.times.size() == kTimes) kept.times.erase(kept.times.begin());
   kept.times.push_back(f.time_ns);
@@ -99,20 +147,27 @@ std::optional<Finding> PluginFindings::add(FindingInput input) {
   if (kept.count > 1) return std::nullopt;
   kept.first_ns = f.time_ns;
   kept.user = input.user;
+  kept.agent = std::move(input.agent);
   kept.first = std::move(f);
-  if (kept.first.severity < PluginSeverity::kError) return std::nullopt;
-  return finding_of(kept);
+  kept.first.title = shorten(kept.first.title, kTitleBytes);
+  kept.first.remedy = shorten(kept.first.remedy, kRemedyBytes);
+  Finding found = finding_of(kept, false);
+  return found.kind == FindingKind::kFault ? std::optional(std::move(found)) : std::nullopt;
 }
 
-Finding PluginFindings::finding_of(const Kept& kept) {
+Finding PluginFindings::finding_of(const Kept& kept, bool over) {
   const PluginFinding& said = kept.first;
   Finding f;
   f.detector = DetectorKind::kPlugin;
   f.plugin = said.plugin;
   f.id = said.id;
   f.times = kept.times;
-  f.kind = said.severity >= PluginSeverity::kError ? FindingKind::kFault : FindingKind::kSupport;
-  f.fatal = said.severity == PluginSeverity::kFatal;
+  // What is over was no reason to stop; it may explain what was measured at that time.
+  const bool fault = said.severity >= PluginSeverity::kError && said.confidence >= kLikely && !over;
+  f.kind = fault ? FindingKind::kFault : FindingKind::kSupport;
+  f.fatal = fault && said.severity == PluginSeverity::kFatal;
+  // A job may run on with such a fault: it gives way to what stopped or slowed the job by measure.
+  f.general = fault && !f.fatal;
   f.confidence = said.confidence;
   f.title = said.title;
   f.category = from_word<Category>(said.category).value_or(Category::kUnknown);
@@ -125,107 +180,43 @@ Finding PluginFindings::finding_of(const Kept& kept) {
   f.lines = kept.count;
   f.evidence = kept.evidence;
   f.why.push_back(sentence(said, kept.count));
+  if (over && kept.last_ns > kept.first_ns)
+    f.why.back() += fmt::format("; it was over after {}", format_duration(kept.last_ns - kept.first_ns));
   if (kept.user) f.said_by.uids.push_back(*kept.user);
+  const bool hearsay = !kept.agent.empty() && !said.host.empty() && said.host != kept.agent;
+  if (hearsay) f.said_by.hosts.push_back(kept.agent);
   if (!said.host.empty() || said.rank) {
     FindingSubject subject;
     if (!said.host.empty()) subject.host = said.host;
-    if (!said.peer.empty()) subject.peer = said.peer;
+    if (!said.peer.empty() && !kept.user) subject.peer = said.peer;
     subject.rank = said.rank;
     subject.device = said.device;
-    subject.strength = weight_of(said.severity) * said.confidence;
+    const double weight = fault ? weight_of(said.severity) : std::min(kWarning, weight_of(said.severity));
+    const bool claim = kept.user || hearsay;  // a claim below a fault has no weight
+    subject.strength = claim && !fault ? 0 : weight * said.confidence;
     f.subjects.push_back(std::move(subject));
   }
   return f;
 }
 
-std::vector<Finding> PluginFindings::findings(const detect::View& view, const JobFile& job) const {
+std::vector<Finding> PluginFindings::findings(const detect::View& view, const JobFile& job,
+                                              const JobScope& scope) const {
+  const RanksOfDevices ranks(view, job);
   std::vector<Finding> out;
   for (const auto& [key, kept] : kept_) {
-    Finding f = finding_of(kept);
+    const bool of_job = scope.has(kept.first.host) || kept.first.host == kept.agent;
+    if (!of_job) continue;
+    // A state that ended after the job stood until the job's end.
+    const bool after = scope.last_ns() != kNoTime && kept.last_ns > scope.last_ns();
+    Finding f = finding_of(kept, kept.cleared && !after);
+    if (!in_time(f, scope)) continue;
     for (FindingSubject& s : f.subjects)
-      if (s.host && s.device && !s.rank) s.rank = rank_of(view, job, *s.host, *s.device);
+      if (s.host && s.device && !s.rank) s.rank = ranks.of(*s.host, *s.device);
+    if (f.first_ns != kNoTime)
+      if (const int64_t at = view.log->iterations().iteration_at(f.first_ns, 0, 0); at >= 0) f.iteration = at;
     out.push_back(std::move(f));
   }
   return out;
-}
-
-namespace {
-
-// A cause is seen some time before or after its effect: plugins look every few seconds to a minute.
-constexpr TimeNs kNear = 120 * kNsPerSecond;
-constexpr double kMost = 0.97;  // two witnesses may share an error
-
-bool is_of_network(Component c) { return c == Component::kNetwork || c == Component::kNvlink; }
-
-bool fits(Component cause, Component effect) {
-  if (cause == Component::kPcie || effect == Component::kUnknown) return true;
-  return is_of_network(cause) == is_of_network(effect);
-}
-
-bool same_place(const FindingSubject& cause, const FindingSubject& effect) {
-  const bool host = cause.host && (effect.host == cause.host || effect.peer == cause.host);
-  if (cause.rank && effect.rank && !cause.device) return cause.rank == effect.rank;
-  if (!host) return false;
-  if (cause.device && effect.device) return cause.device == effect.device;
-  return !cause.device || !effect.rank || cause.rank == effect.rank;
-}
-
-bool same_time(const Finding& cause, const Finding& effect) {
-  if (cause.first_ns == kNoTime || effect.first_ns == kNoTime) return true;
-  const TimeNs end = std::max(effect.first_ns, effect.last_ns);
-  if (cause.last_ns != kNoTime && cause.last_ns + kNear < effect.first_ns) return false;
-  return cause.first_ns <= end + kNear;
-}
-
-bool explains(const Finding& cause, const Finding& effect) {
-  if (cause.detector != DetectorKind::kPlugin || effect.detector == DetectorKind::kPlugin) return false;
-  if (!cause.said_by.uids.empty()) return false;  // a claim proves no cause
-  if (effect.kind != FindingKind::kFault || !effect.rule.empty() || effect.by_no_device) return false;
-  const bool measured = effect.symptom == Symptom::kSlowdown || effect.symptom == Symptom::kHang ||
-                        effect.symptom == Symptom::kNumeric;
-  if (!measured || cause.symptom != effect.symptom || !fits(cause.component, effect.component)) return false;
-  if (cause.subjects.empty() || cause.confidence <= 0 || cause.subjects[0].strength <= 0) return false;
-  const auto of_it = [&](const FindingSubject& s) { return same_place(cause.subjects[0], s); };
-  return std::ranges::any_of(effect.subjects, of_it) && same_time(cause, effect);
-}
-
-void join(Finding&& cause, Finding& effect) {
-  effect.why.insert(effect.why.begin(), std::make_move_iterator(cause.why.begin()),
-                    std::make_move_iterator(cause.why.end()));
-  effect.why.insert(effect.why.begin() + static_cast<std::ptrdiff_t>(cause.why.size()), effect.title);
-  effect.title = std::move(cause.title);
-  effect.detector = DetectorKind::kPlugin;
-  effect.plugin = std::move(cause.plugin);
-  effect.category = cause.category;
-  effect.component = cause.component;
-  if (!cause.remedy.empty()) effect.remedy = std::move(cause.remedy);
-  if (cause.action != ActionKind::kNone) effect.action = cause.action;
-  effect.confidence = std::min(kMost, 1 - (1 - effect.confidence) * (1 - cause.confidence));
-  effect.fatal = effect.fatal || cause.fatal;
-  effect.lines += cause.lines;
-  std::ranges::move(cause.evidence, std::back_inserter(effect.evidence));
-  // The daemon's own plugin confirms the fault: it no longer rests on a user's word.
-  effect.said_by = {};
-}
-
-}  // namespace
-
-void join_plugins(std::vector<Finding>& findings) {
-  std::vector<size_t> joined;
-  for (Finding& effect : findings) {
-    // The most certain cause explains it; others remain.
-    std::optional<size_t> best;
-    for (size_t i = 0; i < findings.size(); ++i) {
-      const bool spent = std::ranges::find(joined, i) != joined.end();
-      if (spent || !explains(findings[i], effect)) continue;
-      if (!best || findings[i].confidence > findings[*best].confidence) best = i;
-    }
-    if (!best) continue;
-    join(std::move(findings[*best]), effect);
-    joined.push_back(*best);
-  }
-  std::ranges::sort(joined, std::greater());
-  for (const size_t i : joined) findings.erase(findings.begin() + static_cast<std::ptrdiff_t>(i));
 }
 
 }  // namespace culprit::core

@@ -1,5 +1,5 @@
 // Findings of plugins about one job: kept by fault and subject, and given to the correlator as findings of
-// detectors. A state that was raised stands until it is cleared.
+// detectors. A state that was raised stands until it is cleared, or until its plugin forgets it.
 //
 // Pure; one thread.
 #pragma once
@@ -8,10 +8,12 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
 #include "core/detect/logs/view.h"
+#include "core/job_scope.h"
 #include "model/finding.h"
 #include "model/plugin_finding.h"
 #include "model/topology.h"
@@ -23,43 +25,48 @@ struct FindingInput {
   PluginFinding finding;
   std::string file;
   uint64_t offset = 0;
-  std::optional<uint32_t> user;  // who alone wrote it; none: the daemon or root
+  std::optional<uint32_t> user = {};  // who alone wrote it; none: the daemon or root
+  std::string agent = {};             // the host whose daemon had it; empty: it was read from a file
 };
 
 // Whether the finding is about Culprit itself: a plugin that crashed, hung or was refused.
 bool is_about_culprit(const PluginFinding& finding);
+// Whether the plugin lost its state: it will not clear what it raised.
+bool forgets(const PluginFinding& finding);
 
 class PluginFindings {
  public:
-  // Returns the finding if it is worth a report at once: of severity error or fatal, and not known yet.
+  // Returns the finding if it is worth a report at once: a fault that is not known yet.
   std::optional<Finding> add(FindingInput input);
+  // Ends the states that this plugin of this host raised.
+  void forget(const FindingInput& input);
   bool empty() const { return kept_.empty(); }
-  // One finding for each fault and subject. Ranks of devices come from `job` and from the logs.
-  std::vector<Finding> findings(const detect::View& view, const JobFile& job) const;
+  // One finding for each fault and subject of this job. Ranks of devices come from `job` and from the logs.
+  std::vector<Finding> findings(const detect::View& view, const JobFile& job, const JobScope& scope) const;
   uint64_t dropped() const { return dropped_; }
 
  private:
   struct Kept {
     PluginFinding first;
     std::optional<uint32_t> user;
+    std::string agent;
     TimeNs first_ns = kNoTime, last_ns = kNoTime;
     std::vector<TimeNs> times;  // of the last occurrences
     uint64_t count = 0;
-    bool stands = false;
+    bool stands = false, cleared = false;
     std::vector<Evidence> evidence;  // the first ones
   };
-  // Plugin, id, host, peer, part, rank, device, and the user: no user changes what the daemon or another user
-  // said.
-  using Key = std::tuple<std::string, std::string, std::string, std::string, std::string,
-                         std::optional<uint32_t>, std::optional<uint32_t>, std::optional<uint32_t>>;
-  static Finding finding_of(const Kept& kept);
+  // Plugin, id, host, peer, part, rank, device, and who said it: no user or host changes what another said.
+  using MaybeNumber = std::optional<uint32_t>;
+  using Key = std::tuple<std::string, std::string, std::string, std::string, std::string, MaybeNumber,
+                         MaybeNumber, MaybeNumber, std::string>;
+  // `over`: its state ended while the job ran.
+  static Finding finding_of(const Kept& kept, bool over);
+  bool may_keep(std::optional<uint32_t> user);
 
   std::map<Key, Kept> kept_;
-  uint64_t dropped_ = 0;  // beyond the limit of subjects
+  std::map<uint32_t, size_t> of_user_;
+  uint64_t dropped_ = 0;  // beyond the limits of subjects
 };
-
-// Joins what a detector measured (slowness, a hang, wrong numbers) with the finding of a plugin that explains
-// it: the same symptom at the same place and time. One fault with the evidence of both.
-void join_plugins(std::vector<Finding>& findings);
 
 }  // namespace culprit::core

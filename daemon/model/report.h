@@ -199,6 +199,7 @@ struct Problem {
   std::string file;  // empty: of the job's logs together
   std::optional<uint64_t> offset;
   std::string what;
+  About about = About::kJob;  // kCulprit: it hides none of the job's data
 };
 
 struct JobSummary {

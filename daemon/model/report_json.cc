@@ -286,6 +286,7 @@ class ReportWriter {
       w_.field("file", x.file);
       w_.field("offset", x.offset);
       w_.field("what", x.what);
+      if (x.about != About::kJob) w_.field("about", to_string(x.about));
     });
   }
 

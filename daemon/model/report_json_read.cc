@@ -141,6 +141,7 @@ class ReportReader {
       r_.field(x, "file", p.file);
       r_.field(x, "offset", p.offset);
       r_.field(x, "what", p.what);
+      if (r_.find(x, "about")) r_.word_field(x, "about", p.about);
     });
     if (const Json* charts = r_.find(json, "charts")) read_charts(*charts);
     if (const Json* cut = r_.find(json, "cut"); cut && cut->is_object())

@@ -367,6 +367,7 @@ void JobInputs::feed_findings(const LiveStream& stream, TraceBatch& batch, TimeN
     if (input.finding.time_ns == kNoTime) input.finding.time_ns = now;
     input.file = stream.info.path;
     input.user = user_behind(stream.info, parsing_.uid);
+    input.agent = parsing_.host;
     step(std::move(input), now);
   }
 }

@@ -146,6 +146,7 @@ std::optional<SourceId> LiveJob::open_remote(const std::string& host, SourceInfo
 void LiveJob::ingest_remote(const std::string& host, core::Input input, TimeNs at) {
   if (const auto* lines = std::get_if<core::LogInput>(&input))
     for (const logs::WriterKey& writer : lines->batch->writers) agents_.note_host(host, writer.host);
+  if (auto* finding = std::get_if<core::FindingInput>(&input)) finding->agent = host;
   dirty_ = true;
   if (std::holds_alternative<core::FlightInput>(input) || std::holds_alternative<detect::RankExited>(input))
     due.urgent = true;

@@ -35,7 +35,9 @@ bool supports(const Finding& best, const Finding& other) {
   return later && (other.role == FindingRole::kCascade || other.component == best.component);
 }
 
+// A claim of a user or about another host lowers no other finding.
 bool contradicts(const Finding& best, const Finding& other) {
+  if (!other.said_by.uids.empty() || !other.said_by.hosts.empty()) return false;
   return other.role == FindingRole::kRoot && !other.general && other.component != best.component &&
          !same_place(best, other);
 }

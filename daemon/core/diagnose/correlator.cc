@@ -207,7 +207,9 @@ class Correlator {
     if (a_.fate.trained && a_.fate.last_iteration < 0) return Stage::kIterative;
     const int64_t iteration = f ? f->iteration.value_or(-1) : a_.fate.last_iteration;
     if (iteration >= 0) return a_.fate.stage == Stage::kCheckpoint ? Stage::kCheckpoint : Stage::kIterative;
-    const bool timed = f && f->first_ns != kNoTime;
+    // A state that stands since before the job began was there at each of its stages.
+    const bool stands = f && f->detector == DetectorKind::kPlugin && f->last_ns == kNoTime;
+    const bool timed = f && f->first_ns != kNoTime && !stands;
     // A fatal fault of a job that trained is not from its start-up: an untimed line has the time of an
     // earlier line.
     if (a_.fate.last_iteration >= 0 && (!timed || f->fatal)) return a_.fate.stage;
@@ -275,6 +277,7 @@ class Correlator {
 
   Symptom symptom(const Finding& f) const {
     if (f.symptom == Symptom::kNumeric || f.symptom == Symptom::kHang) return f.symptom;
+    if (f.detector == DetectorKind::kPlugin && f.symptom != Symptom::kOther) return f.symptom;
     if (stage_at(&f) == Stage::kLaunch) return Symptom::kLaunchFailure;
     // A job that trained has started, whatever fault ended it.
     const bool started = (f.iteration || stage_at(&f) == Stage::kIterative);

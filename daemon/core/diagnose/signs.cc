@@ -419,6 +419,8 @@ Finding fault_of(const rules::Rule& rule, const logs::RuleLine& line, const Find
 void read_findings(const detect::Analysis& a, rules::RuleRun& run, std::vector<Finding>& out) {
   rules::Scanner scanner(run.ruleset().matcher());
   for (const Finding& f : a.findings) {
+    // Rules count what the machine said; a user may say it any number of times.
+    if (!f.said_by.uids.empty() || !f.said_by.hosts.empty()) continue;
     const std::string text = text_for_rules(f);
     scanner.begin(text);
     for (const rules::RuleMatch& m : scanner.match(0, text.size(), text, rules::TextSource::kFinding)) {

@@ -47,8 +47,8 @@ std::vector<std::string> hearsay_of(const detect::View& view, std::span<const lo
 
 bool is_claim(const Finding& f) {
   if (f.said_by.uids.empty() && f.said_by.hosts.empty()) return false;
-  const bool official = f.as_kernel || f.detector == DetectorKind::kPlugin;  // not a user's own words
-  return f.action == ActionKind::kIsolate || (official && !f.said_by.uids.empty());
+  if (f.action == ActionKind::kIsolate || f.detector == DetectorKind::kPlugin) return true;
+  return f.as_kernel && !f.said_by.uids.empty();  // not a user's own words
 }
 
 void cap_claim(const Finding& f, Diagnosis& d) {

@@ -12,6 +12,7 @@ using detect::View;
 
 constexpr double kLeast = 0.05;  // a smaller weight accuses no host
 constexpr double kHalf = 1.0;    // weight at which the score is one half
+constexpr size_t kReasons = 32;  // for a suspect
 
 void insert_sorted(std::vector<uint32_t>& list, uint32_t value) {
   const auto at = std::lower_bound(list.begin(), list.end(), value);
@@ -29,8 +30,7 @@ class Court {
       const double strength =
           s.peer ? s.strength / 2 : s.strength;  // either end of a link may have the fault
       accuse(b, finding, s, strength);
-      if (&b != reported && strength > 0)
-        b.suspect.why.insert(b.suspect.why.end(), finding.why.begin(), finding.why.end());
+      if (&b != reported && strength > 0) add_reasons(finding, b);
       reported = &b;
       if (s.peer) accuse(of(s, s.peer), finding, {s.peer, {}, {}, {}, 0}, strength);
     }
@@ -47,6 +47,11 @@ class Court {
   }
 
  private:
+  static void add_reasons(const Finding& finding, Blame& b) {
+    for (const std::string& why : finding.why)
+      if (b.suspect.why.size() < kReasons) b.suspect.why.push_back(why);
+  }
+
   Blame& of(const FindingSubject& subject, const std::optional<std::string>& host) {
     const uint32_t unit = unit_of(subject, host);
     const std::string name = unit != kNowhere ? view_.hosts[unit].name
