@@ -1,14 +1,20 @@
 #include "model/plugin_finding.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <string_view>
 
+#include "base/limits.h"
+#include "base/text.h"
 #include "model/json_writer.h"
 
 namespace culprit {
 namespace {
 
 constexpr std::array<std::string_view, 4> kSeverities = {"info", "warning", "error", "fatal"};
+// JSON takes up to six bytes for one: the line then has room for all texts and places.
+constexpr size_t kShortText = 256;
 constexpr std::array<std::string_view, 3> kStates = {"happened", "raised", "cleared"};
 
 template <class Enum, size_t kSize>
@@ -63,6 +69,30 @@ std::string finding_line(const PluginFinding& f) {
       });
   });
   return w.finish();
+}
+
+bool fit_line(PluginFinding& f) {
+  const auto fits = [&f] { return finding_line(f).size() < limits::kLineBytes; };
+  if (fits()) return false;
+  for (const auto text :
+       {&PluginFinding::title, &PluginFinding::text, &PluginFinding::category, &PluginFinding::component,
+        &PluginFinding::symptom, &PluginFinding::action, &PluginFinding::remedy})
+    f.*text = shorten(f.*text, kShortText);
+  while (!f.values.empty() && !fits()) f.values.resize(f.values.size() / 2);
+  return true;
+}
+
+PluginFinding plugin_forgot(const std::string& plugin, TimeNs time) {
+  PluginFinding out;
+  out.plugin = plugin;
+  out.id = kPluginForgot;
+  out.title = "A plugin forgot its states";
+  out.text = fmt::format("plugin {}: it knows nothing of what it raised before", plugin);
+  out.category = "platform";
+  out.action = "none";
+  out.time_ns = time;
+  out.confidence = 1;
+  return out;
 }
 
 }  // namespace culprit

@@ -49,5 +49,12 @@ inline constexpr std::string PluginFinding::*kPluginFindingTexts[] = {
 
 // The line, without a newline.
 std::string finding_line(const PluginFinding& finding);
+// Shortens what a person reads, and leaves out values, until the line and its newline have at most
+// limits::kLineBytes. What identifies the fault and its place stays. Returns whether anything was too long.
+bool fit_line(PluginFinding& finding);
+
+// From the daemon: no instance of the plugin knows what earlier ones raised, so all of its states have ended.
+inline constexpr std::string_view kPluginForgot = "culprit.plugin.forgot";
+PluginFinding plugin_forgot(const std::string& plugin, TimeNs time);
 
 }  // namespace culprit

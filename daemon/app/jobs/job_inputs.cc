@@ -91,6 +91,7 @@ std::vector<HostLine> read_findings(std::string_view bytes, uint64_t offset) {
       read.time_ns = parsed->time_ns;
       read.state = state_of(*parsed->finding);
       read.clears = parsed->finding->state == PluginState::kCleared;
+      if (parsed->finding->id == kPluginForgot) read.forgets = parsed->finding->plugin;
     }
     offset += line.size();
     bytes.remove_prefix(line.size());

@@ -50,6 +50,7 @@ struct HostLine {
   uint64_t offset = 0;
   std::string state = {};  // empty: none
   bool clears = false;
+  std::string forgets = {};  // the plugin whose states all end with it; empty: none
 };
 // The same for records of the kernel log, and for findings.
 std::vector<HostLine> read_host_lines(LiveStream& stream, std::string_view bytes, uint64_t offset);

@@ -32,6 +32,9 @@ bool shows_life(const StreamInfo& info, const Piece& piece) {
 
 void HostBacklog::keep(StreamId stream, std::vector<HostLine> lines) {
   for (HostLine& line : lines) {
+    if (!line.forgets.empty())
+      std::erase_if(standing_,
+                    [of = line.forgets + ' '](const Line& kept) { return kept.line.state.starts_with(of); });
     if (!line.state.empty()) {
       std::erase_if(standing_, [&](const Line& kept) { return kept.line.state == line.state; });
       if (!line.clears) standing_.push_back({stream, line});

@@ -71,7 +71,7 @@ class JobTable {
 };
 
 // The last lines about the host. A line before a job's first one may report a fault that hit this job, and a
-// raised state still stands.
+// raised state still stands, until it is cleared or its plugin forgets it.
 class HostBacklog {
  public:
   void keep(StreamId stream, std::vector<HostLine> lines);

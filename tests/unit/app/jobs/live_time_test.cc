@@ -415,6 +415,36 @@ BOOST_AUTO_TEST_CASE(findings_of_plugins_reach_all_jobs_while_their_state_stands
     BOOST_TEST((report_of(jobs, job, s(6001)).find("plugin:gpu_health") != std::string::npos) == has, job);
 }
 
+BOOST_AUTO_TEST_CASE(states_that_a_plugin_forgot_accuse_no_later_job) {
+  LiveJobs jobs(live_options());
+  Feed feed(jobs);
+  const StreamId later = feed.open(OriginKind::kFile, "later", "/logs/b.log");
+  std::map<std::string, StreamId> plugins;
+  for (const char* name : {"gpu", "gpu_health"})
+    plugins[name] = feed.open(OriginKind::kPlugin, "", std::string("plugin/") + name);
+  const auto write = [&](const PluginFinding& f) {
+    feed.write(plugins[f.plugin], finding_line(f) + "\n", f.time_ns);
+  };
+  for (const auto& [name, stream] : plugins) {
+    PluginFinding f;
+    f.plugin = name;
+    f.id = "gpu.rows_remap_failed";
+    f.title = "A GPU cannot replace a faulty row of its memory";
+    f.device = 2;
+    f.confidence = 0.9;
+    f.severity = PluginSeverity::kError;
+    f.state = PluginState::kRaised;
+    f.time_ns = s(10);
+    write(f);
+  }
+  write(plugin_forgot("gpu", s(20)));  // only its own
+  feed.write(later, step_line(3000), s(3000));
+  jobs.tick(s(3000));
+  const std::string report = report_of(jobs, "later", s(3001));
+  BOOST_TEST(report.find("plugin:gpu_health") != std::string::npos);
+  BOOST_TEST(report.find("plugin:gpu\"") == std::string::npos);
+}
+
 BOOST_AUTO_TEST_CASE(a_reload_counts_for_the_lines_that_come_after) {
   LiveOptions options = live_options();
   options.rules = own_rules("own.b", "beta");
