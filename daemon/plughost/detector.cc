@@ -30,23 +30,31 @@ constexpr size_t kValueSize = CULPRIT_UP_TO(culprit_value, value);
 // While code of the daemon runs that a plugin called.
 class BackInDaemon {
  public:
-  BackInDaemon() : before_(Detector::code_of_plugin && Detector::code_of_plugin(false)) {}
+  explicit BackInDaemon(CodeOfPlugin code) : code_(code), before_(code && code(false)) {}
   ~BackInDaemon() {
-    if (Detector::code_of_plugin) Detector::code_of_plugin(before_);
+    if (code_) code_(before_);
   }
+  BackInDaemon(const BackInDaemon&) = delete;
+  BackInDaemon& operator=(const BackInDaemon&) = delete;
 
  private:
+  const CodeOfPlugin code_;
   const bool before_;
 };
 
 class InPlugin {
  public:
-  InPlugin() {
-    if (Detector::code_of_plugin) Detector::code_of_plugin(true);
+  explicit InPlugin(CodeOfPlugin code) : code_(code) {
+    if (code_) code_(true);
   }
   ~InPlugin() {
-    if (Detector::code_of_plugin) Detector::code_of_plugin(false);
+    if (code_) code_(false);
   }
+  InPlugin(const InPlugin&) = delete;
+  InPlugin& operator=(const InPlugin&) = delete;
+
+ private:
+  const CodeOfPlugin code_;
 };
 
 std::string text_of(const char* text) {
@@ -113,12 +121,16 @@ uint64_t resident_bytes() {
 
 }  // namespace
 
-bool (*Detector::code_of_plugin)(bool runs) = nullptr;
-
 std::string finding_fault(const PluginFinding& finding) {
   if (!is_id(finding.id)) return fmt::format("the id '{}' is not 1 to 64 of [a-z0-9._-]", finding.id);
   if (finding.id.starts_with("culprit.")) return fmt::format("the id '{}' is of Culprit itself", finding.id);
   if (finding.title.empty()) return "the title is empty";
+  if (finding.time_ns < 0 && finding.time_ns != kNoTime)
+    return fmt::format("the time {} is before 1970", finding.time_ns);
+  for (const auto& [what, name] :
+       {std::pair{"host", &finding.host}, {"job", &finding.job}, {"peer", &finding.peer}})
+    if (name->size() > limits::kNameBytes)
+      return fmt::format("the {} has {} bytes; {} are allowed", what, name->size(), limits::kNameBytes);
   if (!(finding.confidence >= 0 && finding.confidence <= 1))
     return fmt::format("the confidence {} is not between 0 and 1", finding.confidence);
   if (finding.values.size() > limits::kPluginValues) return fmt::format("{} values", finding.values.size());
@@ -139,11 +151,11 @@ Detector::Detector(Setup setup) : setup_(std::move(setup)) {
   host_.version = setup_.version.c_str();
   host_.name = setup_.host.c_str();
   host_.log = [](const culprit_host* host, uint32_t severity, const char* text) {
-    const BackInDaemon back;
+    const BackInDaemon back(of(host).setup_.code_of_plugin);
     of(host).setup_.log(std::min<uint32_t>(severity, CULPRIT_FATAL), text_of(text));
   };
   host_.emit = [](const culprit_host* host, const culprit_detector_finding* finding) -> int32_t {
-    const BackInDaemon back;
+    const BackInDaemon back(of(host).setup_.code_of_plugin);
     return of(host).emit(finding);
   };
   host_.option = [](const culprit_host* host, const char* name) -> const char* {
@@ -153,7 +165,7 @@ Detector::Detector(Setup setup) : setup_(std::move(setup)) {
     return nullptr;
   };
   host_.budget = [](const culprit_host* host, culprit_budget* budget) -> int32_t {
-    const BackInDaemon back;
+    const BackInDaemon back(of(host).setup_.code_of_plugin);
     return of(host).fill_budget(budget);
   };
   host_.extension = [](const culprit_host*, const char*) -> const void* { return nullptr; };
@@ -169,7 +181,7 @@ Status Detector::begin(const Library& library) {
   name_ = library.description.name;
   minute_ = setup_.mono();
   {
-    const InPlugin in;
+    const InPlugin in(setup_.code_of_plugin);
     detector_ = library.plugin->create(&host_);
   }
   if (!detector_) return fail(ErrorCode::kInvalid, "create returns no detector");
@@ -185,26 +197,26 @@ Status Detector::begin(const Library& library) {
 }
 
 Detector::~Detector() {
-  const InPlugin in;
+  const InPlugin in(setup_.code_of_plugin);
   if (detector_) detector_->destroy(detector_);
 }
 
 int32_t Detector::observe(const culprit_event* const* events, uint64_t count) noexcept {
   if (count == 0 || !detector_->observe) return CULPRIT_OK;
-  const InPlugin in;
+  const InPlugin in(setup_.code_of_plugin);
   return detector_->observe(detector_, events, count);
 }
 
 int32_t Detector::tick(TimeNs wall) noexcept {
   if (!detector_->tick) return CULPRIT_OK;
-  const InPlugin in;
+  const InPlugin in(setup_.code_of_plugin);
   return detector_->tick(detector_, wall);
 }
 
 std::string Detector::save_state() {
   if (!detector_->save_state) return "";
   const auto save = [&](void* buffer, uint64_t capacity) noexcept {
-    const InPlugin in;
+    const InPlugin in(setup_.code_of_plugin);
     return detector_->save_state(detector_, buffer, capacity);
   };
   const int64_t size = save(nullptr, 0);
@@ -220,7 +232,7 @@ std::string Detector::save_state() {
 
 bool Detector::load_state(std::string_view state) noexcept {
   if (!detector_->load_state) return false;
-  const InPlugin in;
+  const InPlugin in(setup_.code_of_plugin);
   return detector_->load_state(detector_, state.data(), state.size()) >= 0;
 }
 

@@ -31,6 +31,10 @@ struct DetectorLimits {
 // Why a finding is invalid; empty: it is sound.
 std::string finding_fault(const PluginFinding& finding);
 
+// Called with true where a plugin's code begins to run in this thread, with false where it ends; returns the
+// value before. May be null. The host program makes allocations of plugins fail with it.
+using CodeOfPlugin = bool (*)(bool runs);
+
 class Detector {
  public:
   struct Setup {
@@ -38,6 +42,7 @@ class Detector {
     OptionValues options;
     DetectorLimits limits;
     std::function<TimeNs()> mono;
+    CodeOfPlugin code_of_plugin = nullptr;
     std::function<void(PluginFinding&&)> found;
     std::function<void(uint32_t severity, std::string)> log;  // any thread
   };
@@ -55,10 +60,6 @@ class Detector {
   bool load_state(std::string_view state) noexcept;
   // Findings over the limit, and invalid ones.
   uint64_t findings_dropped() const { return findings_dropped_; }
-
-  // Called with true where a plugin's code begins to run in this thread, with false where it ends; returns
-  // the value before. The host program makes allocations of plugins fail with it.
-  static bool (*code_of_plugin)(bool runs);
 
  private:
   explicit Detector(Setup setup);

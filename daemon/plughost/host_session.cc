@@ -41,6 +41,7 @@ bool HostSession::create(std::string_view payload) {
   setup.options = std::move(request.options);
   setup.limits = request.limits;
   setup.mono = monotonic_ns;
+  setup.code_of_plugin = code_of_plugin_;
   setup.found = [this](PluginFinding&& finding) { send(MessageKind::kFinding, encode(finding)); };
   setup.log = [this](uint32_t severity, std::string text) {
     send(MessageKind::kLog, encode(LogLine{severity, std::move(text)}));

@@ -20,7 +20,8 @@ class HostSession {
  public:
   using Send = std::function<void(MessageKind kind, std::string_view payload)>;
 
-  HostSession(std::string name, Send send) : name_(std::move(name)), send_(std::move(send)) {}
+  HostSession(std::string name, Send send, CodeOfPlugin code_of_plugin = nullptr)
+      : name_(std::move(name)), send_(std::move(send)), code_of_plugin_(code_of_plugin) {}
 
   // Opens the library: sends kHello or kRefused. The descriptor is borrowed.
   void open(int descriptor);
@@ -39,6 +40,7 @@ class HostSession {
   const std::string name_;
   std::mutex mutex_;
   const Send send_;
+  const CodeOfPlugin code_of_plugin_;
   std::optional<Library> library_;
   std::unique_ptr<Detector> detector_;
   EventReader events_;

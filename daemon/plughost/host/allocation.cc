@@ -4,8 +4,6 @@
 #include <cstddef>
 #include <cstdlib>
 
-#include "plughost/detector.h"
-
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define CULPRIT_OWN_MALLOC
 #endif
@@ -25,10 +23,10 @@ long allocations = 0;    // of the plugin's code, in the main thread
 
 }  // namespace
 
-void arm_failing_allocations(const char* number) {
-  if (!number) return;
+CodeOfPlugin arm_failing_allocations(const char* number) {
+  if (!number) return nullptr;
   first_failing = std::strtol(number, nullptr, 10);
-  Detector::code_of_plugin = [](bool runs) {
+  return [](bool runs) {
     const bool before = in_plugin;
     in_plugin = runs;
     return before;

@@ -64,13 +64,14 @@ void write_all(std::string_view bytes) {
   }
 }
 
-int serve(std::string name) {
+int serve(std::string name, CodeOfPlugin code_of_plugin) {
   std::string message;
-  HostSession session(std::move(name), [&message](MessageKind kind, std::string_view payload) {
+  const auto send = [&message](MessageKind kind, std::string_view payload) {
     message.clear();
     append_message(message, kind, payload);
     write_all(message);
-  });
+  };
+  HostSession session(std::move(name), send, code_of_plugin);
   session.open(kLibraryDescriptor);
   MessageReader reader;
   for (;;) {
@@ -100,6 +101,5 @@ int main(int argc, char** argv) {
     return 2;
   }
   if (!confine(std::strtoull(argv[2], nullptr, 10), static_cast<pid_t>(std::atoi(argv[3])))) return 1;
-  arm_failing_allocations(std::getenv("CULPRIT_FAIL_ALLOCATION"));
-  return serve(argv[1]);
+  return serve(argv[1], arm_failing_allocations(std::getenv("CULPRIT_FAIL_ALLOCATION")));
 }

@@ -174,8 +174,9 @@ typedef struct culprit_value {
 
 /* Invalid (nothing is reported, emit returns CULPRIT_ERROR_INVALID): an id that is not 1 to 64 characters
  * of [a-z0-9._-], or begins with "culprit."; an empty title; a severity, state or confidence out of range;
- * a rank or device below -1, or a device above 63; more than 64 values, one without a name, or two of one
- * name. Texts over 2,000 bytes are cut. */
+ * a rank or device below -1, or a device above 63; a time before 1970; a host, job or peer over 256 bytes;
+ * more than 64 values, one without a name, or two of one name. Texts over 2,000 bytes are cut, and shorter if
+ * all of the finding takes over 64 KiB. */
 typedef struct culprit_detector_finding {
   uint64_t size;
   const char* id;        /* the fault, stable over versions: "gpu.thermal_throttle" */
@@ -248,7 +249,8 @@ struct culprit_detector {
 
   /* Optional from here: NULL if absent. */
 
-  /* [detector] Forgets what was observed, as if just created. Version 0.1 of the daemon never calls it. */
+  /* [detector] Forgets what was observed, as if just created. For later versions: those of the daemon up to
+   * 0.1 never call it. They destroy the detector and create another. */
   int32_t (*reset)(culprit_detector* detector);
   /* [detector] Writes the state for a later load_state into buffer[0..capacity) if it fits. Returns its size
    * in bytes, or a negative error. Called with NULL and 0 to learn the size. Used when a new version of the
