@@ -52,6 +52,8 @@ class HostLink {
   virtual Use use() = 0;
   virtual TimeNs longest_call_ns() const { return 0; }  // 0: unknown here
   virtual int pid() const { return 0; }
+  // Lines for the log that found no room since the last call: far more than are logged in a minute.
+  virtual uint64_t take_lost_lines() { return 0; }
 };
 
 // Descriptors of the host program, and exit statuses that its own code chooses.

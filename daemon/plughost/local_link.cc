@@ -17,8 +17,10 @@ LocalLink::LocalLink(std::string name, int library, std::function<void(std::stri
     : name_(std::move(name)), entering_(std::move(entering)) {
   session_.emplace(name_, [this](MessageKind kind, std::string_view payload) {
     const std::lock_guard lock(mutex_);
-    if (kind == MessageKind::kLog && answers_.size() >= kAnswersMax) return;
-    answers_.emplace_back(kind, payload);
+    if (kind == MessageKind::kLog && answers_.size() >= kAnswersMax)
+      ++lost_lines_;
+    else
+      answers_.emplace_back(kind, payload);
   });
   enter([&] { session_->open(library); });
 }
@@ -66,6 +68,11 @@ HostLink::State LocalLink::exchange(const Handlers& handlers) {
   }
   if (failed_) return State::kMalformed;
   return over_ ? State::kClosed : State::kOpen;
+}
+
+uint64_t LocalLink::take_lost_lines() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(lost_lines_, 0);
 }
 
 bool LocalLink::ended(std::string& how) {

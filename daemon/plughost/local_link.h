@@ -29,6 +29,7 @@ class LocalLink final : public HostLink {
   bool ended(std::string& how) override;
   Use use() override { return {cpu_ns_, 0}; }
   TimeNs longest_call_ns() const override { return longest_call_ns_; }
+  uint64_t take_lost_lines() override;
 
  private:
   template <class Call>
@@ -36,8 +37,9 @@ class LocalLink final : public HostLink {
 
   const std::string name_;
   const std::function<void(std::string_view)> entering_;
-  std::mutex mutex_;  // of answers_: the plugin's threads may log
+  std::mutex mutex_;  // of the next two: the plugin's threads may log
   std::deque<std::pair<MessageKind, std::string>> answers_;
+  uint64_t lost_lines_ = 0;
   std::optional<HostSession> session_;
   uint64_t begun_ = 0, cpu_ns_ = 0;
   TimeNs longest_call_ns_ = 0;

@@ -2,24 +2,21 @@
 
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <climits>
 #include <limits>
 
-#include "base/limits.h"
 #include "culprit/plugin.h"
-#include "io/files.h"
 #include "plughost/clock.h"
-#include "plughost/description.h"
 #include "plughost/supervisor.h"
 
 namespace culprit::plughost {
 namespace {
 
-constexpr std::string_view kSuffix = ".so";
+// Sentences that are not logged twice. Who may write to a folder must not fill memory and log.
+constexpr size_t kComplaintsMax = 256;
 
 }  // namespace
 
@@ -31,6 +28,7 @@ Plugins::Plugins(PluginsOptions options, std::function<void(PluginFinding&&)> fo
 Plugins::~Plugins() = default;
 
 void Plugins::complain_once(const std::string& sentence) {
+  if (complaints_.size() >= kComplaintsMax) return;
   if (complaints_.insert(sentence).second) log_(CULPRIT_ERR, sentence);
 }
 
@@ -42,42 +40,10 @@ PluginTable Plugins::table_of(const std::string& name) const {
   return table;
 }
 
-// By name.
-std::map<std::string, Plugins::Seen> Plugins::read_folders() {
-  std::map<std::string, Seen> out;
-  for (const std::string& folder : options_.folders) {
-    const auto names = io::real_files().list(folder);
-    if (!names) {
-      complain_once("plugins: " + names.error().text);
-      continue;
-    }
-    for (const std::string& file : *names) {
-      if (!file.ends_with(kSuffix)) continue;
-      const std::string path = folder + "/" + file, name = file.substr(0, file.size() - kSuffix.size());
-      if (!is_plain_name(name)) {
-        complain_once(fmt::format("{}: the name of a plugin has only [a-z0-9_]", path));
-        continue;
-      }
-      if (const auto at = out.find(name); at != out.end()) {
-        complain_once(fmt::format("{}: not used, as {} has the same name", path, at->second.path));
-        continue;
-      }
-      if (out.size() >= limits::kPluginsOnHost) {
-        complain_once(fmt::format("{}: not used, as there are {} plugins already", path, out.size()));
-        continue;
-      }
-      struct stat status;
-      if (::stat(path.c_str(), &status) != 0) continue;  // gone again
-      out[name] = {path, status.st_dev, status.st_ino, static_cast<uint64_t>(status.st_size),
-                   status.st_ctim.tv_sec * kNsPerSecond + status.st_ctim.tv_nsec};
-    }
-  }
-  return out;
-}
-
 void Plugins::scan(TimeNs mono) { compare(!std::exchange(scanned_, true), mono); }
 
-void Plugins::reload(std::vector<std::string> folders, std::vector<PluginTable> tables, TimeNs mono) {
+std::vector<std::string> Plugins::reload(std::vector<std::string> folders, std::vector<PluginTable> tables,
+                                         TimeNs mono) {
   options_.folders = std::move(folders);
   options_.tables = std::move(tables);
   complaints_.clear();
@@ -85,12 +51,18 @@ void Plugins::reload(std::vector<std::string> folders, std::vector<PluginTable> 
     if (plugin->gave_up()) in_use_.erase(name);
   scanned_ = true;
   compare(true, mono);
+  std::vector<std::string> out;
+  for (const auto& [name, plugin] : plugins_)
+    if (!plugin->keeps().empty()) out.push_back(fmt::format("plugin {} {}", name, plugin->keeps()));
+  return out;
 }
 
 // Compares the files of the folders with the plugins that run. `at_once`: also takes files that the last scan
 // did not see.
 void Plugins::compare(bool at_once, TimeNs mono) {
-  std::map<std::string, Seen> found = read_folders();
+  PluginFiles files = find_plugins(options_.folders, options_.trusted_uid);
+  for (const std::string& complaint : files.complaints) complain_once(complaint);
+  std::map<std::string, PluginFile>& found = files.by_name;
   for (const auto& [name, seen] : found) {
     PluginTable table = table_of(name);
     if (!table.enabled) continue;
@@ -101,15 +73,17 @@ void Plugins::compare(bool at_once, TimeNs mono) {
       Supervisor::Setup setup{std::move(table), seen.path, &options_, found_, log_};
       const auto& made = plugins_[name] = std::make_unique<Supervisor>(std::move(setup));
       made->start(mono);
-    } else if (in_use_[name] != seen || running->second->table() != table) {
-      running->second->replace(seen.path, std::move(table), mono);
+    } else if (const bool other_file = in_use_[name] != seen;
+               other_file || running->second->table() != table) {
+      running->second->replace(seen.path, std::move(table), other_file, mono);
     } else {
       continue;
     }
     in_use_[name] = seen;
   }
   for (const auto& [name, plugin] : plugins_)
-    if (!found.contains(name) || !table_of(name).enabled) plugin->stop(mono);
+    if (!found.contains(name) || !table_of(name).enabled)
+      plugin->stop(found.contains(name) ? Supervisor::End::kDisabled : Supervisor::End::kRemoved, mono);
   seen_ = std::move(found);
   for (const PluginTable& table : options_.tables)
     if (table.enabled && !seen_.contains(table.name))
@@ -166,7 +140,7 @@ std::vector<PluginRow> Plugins::rows() const {
 }
 
 void Plugins::stop(TimeNs mono, int wait_ms) {
-  for (const auto& [name, plugin] : plugins_) plugin->stop(mono);
+  for (const auto& [name, plugin] : plugins_) plugin->stop(Supervisor::End::kOfDaemon, mono);
   const TimeNs began = monotonic_ns();
   for (;;) {
     const TimeNs spent = monotonic_ns() - began;

@@ -22,6 +22,7 @@
 #include "base/status.h"
 #include "base/time.h"
 #include "model/plugin_finding.h"
+#include "plughost/folders.h"
 
 namespace culprit::plughost {
 
@@ -40,7 +41,7 @@ struct PluginTable {
 };
 
 struct PluginsOptions {
-  std::vector<std::string> folders;  // of a name that is in several, the first one counts
+  std::vector<std::string> folders;  // folders.h says which files count
   std::vector<PluginTable> tables;   // a plugin without one has the defaults
   std::string host, version;         // of this host, and of Culprit
   std::string host_program = {};     // empty: default_host_program()
@@ -54,7 +55,9 @@ struct PluginsOptions {
 // One plugin, for `culprit plugin list`, HTTP and metrics.
 //
 // Findings about a plugin itself have ids that no plugin may emit (culprit.plugin.crashed, hung, memory, cpu,
-// flood, garbage, failed, refused, quarantined), and its name in PluginFinding::plugin.
+// flood, malformed, failed, refused, quarantined, forgot), and its name in PluginFinding::plugin. With
+// forgot, all states end that the plugin raised: its process failed or ended, or began without the state of
+// the one before. A stop of the daemon keeps the state, and they stand.
 struct PluginRow {
   std::string name, version, vendor, about, path;
   // starting, running, waiting (to start again), quarantined, refused, ending, disabled, missing
@@ -85,8 +88,10 @@ class Plugins {
   // After the first scan, a file counts when two scans see it the same: it may still be written.
   void scan(TimeNs mono);
   // Other folders and tables: plugins whose table changed start again with it, and refused and quarantined
-  // ones are tried again.
-  void reload(std::vector<std::string> folders, std::vector<PluginTable> tables, TimeNs mono);
+  // ones are tried again. Returns a sentence for each plugin that runs on with its earlier table, as it
+  // refuses the options of the new one.
+  std::vector<std::string> reload(std::vector<std::string> folders, std::vector<PluginTable> tables,
+                                  TimeNs mono);
   // Kinds of events (CULPRIT_BIT) that a running plugin wants.
   uint64_t wanted() const { return wanted_.load(std::memory_order_relaxed); }
   // A batch of an EventWriter, for all plugins that want events of it. Copies it.
@@ -98,14 +103,6 @@ class Plugins {
   void stop(TimeNs mono, int wait_ms = 2000);
 
  private:
-  // A library in a folder: another identity is another version.
-  struct Seen {
-    std::string path;
-    uint64_t device = 0, inode = 0, size = 0;
-    int64_t changed_ns = 0;
-    bool operator==(const Seen&) const = default;
-  };
-  std::map<std::string, Seen> read_folders();
   PluginTable table_of(const std::string& name) const;
   void compare(bool at_once, TimeNs mono);
   void complain_once(const std::string& sentence);
@@ -115,8 +112,8 @@ class Plugins {
   const std::function<void(PluginFinding&&)> found_;
   const PluginLog log_;
   std::map<std::string, std::unique_ptr<Supervisor>> plugins_;
-  std::map<std::string, Seen> seen_, in_use_;  // at the last scan; as it was started
-  std::set<std::string> complaints_;           // logged already
+  std::map<std::string, PluginFile> seen_, in_use_;  // at the last scan; as it was started
+  std::set<std::string> complaints_;                 // logged already
   bool scanned_ = false;
   std::atomic<uint64_t> wanted_{0};
 };

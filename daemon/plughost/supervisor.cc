@@ -7,10 +7,8 @@
 #include <limits>
 
 #include "base/bytes.h"
-#include "base/hash.h"
 #include "base/limits.h"
 #include "base/text.h"
-#include "io/files.h"
 #include "plughost/events.h"
 #include "plughost/local_link.h"
 #include "plughost/process_link.h"
@@ -25,7 +23,8 @@ constexpr TimeNs kNever = std::numeric_limits<TimeNs>::max();
 constexpr TimeNs kFloodNs = 600 * kNsPerSecond;
 // Over its processor time a plugin gets no events; what it uses above that is its own doing.
 constexpr double kCpuKill = 1.5;
-constexpr uint64_t kStateMagic = 0x3154535453505543;  // "CUPSTST1"
+// Findings of an instance that is not ready.
+constexpr size_t kEarlyMax = 1024;
 
 struct Title {
   std::string_view kind, title;
@@ -35,7 +34,7 @@ constexpr Title kTitles[] = {
     {"hung", "A plugin did not return from a call"},
     {"memory", "A plugin used more memory than it may"},
     {"cpu", "A plugin used more processor time than it may"},
-    {"garbage", "A plugin damaged its channel to the daemon"},
+    {"malformed", "A plugin damaged its channel to the daemon"},
     {"failed", "A plugin reported an error"},
     {"refused", "A plugin was refused"},
 };
@@ -50,10 +49,12 @@ std::string_view title_of(std::string_view kind) {
 
 Supervisor::Supervisor(Setup setup)
     : table_(std::move(setup.table)),
+      asked_(table_),
       path_(std::move(setup.path)),
       options_(*setup.options),
       found_(std::move(setup.found)),
-      log_(std::move(setup.log)) {}
+      log_(std::move(setup.log)),
+      state_file_(options_.state_folder, table_.name) {}
 
 Supervisor::~Supervisor() = default;
 
@@ -99,6 +100,9 @@ void Supervisor::refuse(const std::string& why) {
   state_ = State::kRefused;
   reason_ = why;
   release_pending();
+  release_early(current_);
+  replaced_.clear();
+  forget();
   report("refused", title_of("refused"), fmt::format("plugin {}: {}", table_.name, why),
          PluginState::kRaised);
   raised_ = "refused";
@@ -106,6 +110,7 @@ void Supervisor::refuse(const std::string& why) {
 }
 
 void Supervisor::discard(Instance& instance) {
+  release_early(instance);
   if (instance.link) {
     instance.link->kill();
     discarded_.push_back(std::move(instance.link));
@@ -113,10 +118,17 @@ void Supervisor::discard(Instance& instance) {
   instance = {};
 }
 
-void Supervisor::replace(std::string path, PluginTable table, TimeNs mono) {
+// What it found so far is evidence, whatever becomes of the instance.
+void Supervisor::release_early(Instance& of) {
+  for (PluginFinding& finding : std::exchange(of.early, {})) found_(std::move(finding));
+}
+
+void Supervisor::replace(std::string path, PluginTable table, bool other_file, TimeNs mono) {
   mono_ = mono;
   path_ = std::move(path);
-  if (!table_.own_process && table == table_ && state_ == State::kRunning) {
+  const bool same_table = table == asked_;
+  asked_ = std::move(table);
+  if (!table_.own_process && same_table && state_ == State::kRunning) {
     // The file may be loaded still, and loading it again gives what is loaded.
     log_(CULPRIT_WARNING,
          fmt::format("plugin {} changed; it runs in this process, so the change takes effect "
@@ -124,7 +136,14 @@ void Supervisor::replace(std::string path, PluginTable table, TimeNs mono) {
                      table_.name));
     return;
   }
-  table_ = std::move(table);
+  if (!other_file && state_ == State::kRunning) {
+    const auto fit = resolve_options(*current_.description, asked_.options);
+    if (!fit) return keep_options(fit.error().text);
+    if (!std::exchange(keeps_, {}).empty()) reason_.clear();
+    if (asked_ == table_) return;  // back to what is in effect
+  }
+  keeps_.clear();
+  table_ = asked_;
   failures_.clear();
   if (state_ == State::kDying || state_ == State::kEnding) return;  // it starts again after its end
   if (state_ != State::kRunning) {
@@ -139,6 +158,11 @@ void Supervisor::replace(std::string path, PluginTable table, TimeNs mono) {
     return;
   }
   candidate_ = std::move(*launched);
+}
+
+void Supervisor::keep_options(const std::string& why) {
+  reason_ = keeps_ = "keeps its earlier options: " + why;
+  report("refused", "A plugin refused its new options", fmt::format("plugin {} {}", table_.name, keeps_));
 }
 
 // The earlier one goes on. `why` empty: something newer takes its place.
@@ -193,9 +217,9 @@ Status Supervisor::check_hello(std::string_view payload, Instance& of, OptionVal
 void Supervisor::hello(std::string_view payload) {
   OptionValues options;
   if (state_ != State::kStarting || current_.description)
-    return fail_with({"garbage", "it introduced itself twice"});
+    return fail_with({"malformed", "it introduced itself twice"});
   if (const Status sound = check_hello(payload, current_, options); !sound) return refuse(sound.error().text);
-  saved_ = load_state_file();
+  if (saved_.empty()) saved_ = state_file_.take();
   current_.waiting_since = kNoTime;
   create(options);
 }
@@ -221,44 +245,57 @@ void Supervisor::receive(MessageKind kind, std::string_view payload) {
       return current_.description ? fail_with({"failed", why}) : refuse(why);
     }
     case MessageKind::kReady:
-      if (state_ != State::kStarting || !current_.description || current_.ready)
-        return fail_with({"garbage", "it answered what it was not asked"});
-      current_.ready = true;
-      description_ = *current_.description;
-      ++current_.answered;
-      current_.next_tick = mono_;
-      state_ = State::kRunning;
-      reason_.clear();
-      release_pending();
-      if (!raised_.empty())
-        report(std::exchange(raised_, {}), "A plugin runs again",
-               fmt::format("plugin {} runs again", table_.name), PluginState::kCleared);
-      return;
+      return ready(payload);
     case MessageKind::kFinding:
       return finding(payload);
     case MessageKind::kLog: {
       LogLine line;
-      if (!decode(payload, line)) return fail_with({"garbage", "a line for the log is malformed"});
+      if (!decode(payload, line)) return fail_with({"malformed", "a line for the log is malformed"});
       return log_line(line.severity, line.text);
     }
     case MessageKind::kDone:
       return done(payload);
     case MessageKind::kState:
       if (state_ != State::kEnding || payload.size() > limits::kPluginStateBytes)
-        return fail_with({"garbage", "it sent a state that was not asked for"});
+        return fail_with({"malformed", "it sent a state that was not asked for"});
       ++current_.answered;
       current_.gave_state = true;
       saved_ = payload;
       return;
     default:
-      return fail_with({"garbage", "it sent an unknown message"});
+      return fail_with({"malformed", "it sent an unknown message"});
   }
+}
+
+void Supervisor::ready(std::string_view payload) {
+  if (state_ != State::kStarting || !current_.description || current_.ready || payload.size() != 1)
+    return fail_with({"malformed", "it answered what it was not asked"});
+  current_.ready = true;
+  description_ = *current_.description;
+  ++current_.answered;
+  current_.next_tick = mono_;
+  state_ = State::kRunning;
+  reason_ = keeps_;
+  const bool loaded = payload[0] != 0;
+  if (!loaded) forget();
+  release_early(current_);
+  release_pending();
+  const int pid = current_.link->pid();
+  const std::string place = pid == 0 ? "in this process" : fmt::format("as process {}", pid);
+  std::string earlier = std::exchange(replaced_, {});
+  if (!earlier.empty())
+    earlier = fmt::format(", in place of version {} and {} its state", earlier, loaded ? "with" : "without");
+  log_(CULPRIT_INFO,
+       fmt::format("plugin {}: version {} runs {}{}", table_.name, description_.version, place, earlier));
+  if (!raised_.empty())
+    report(std::exchange(raised_, {}), "A plugin runs again",
+           fmt::format("plugin {} runs again", table_.name), PluginState::kCleared);
 }
 
 void Supervisor::done(std::string_view payload) {
   Done done;
   if (!decode(payload, done) || current_.answered >= current_.link->begun())
-    return fail_with({"garbage", "it answered what it was not asked"});
+    return fail_with({"malformed", "it answered what it was not asked"});
   ++current_.answered;
   current_.waiting_since = kNoTime;
   if (done.kind == MessageKind::kTick) current_.tick_pending = false;
@@ -281,14 +318,19 @@ void Supervisor::finding(std::string_view payload) {
   PluginFinding out;
   // The host program drops such findings: the plugin wrote to the channel itself.
   if (!decode(payload, out) || !finding_fault(out).empty())
-    return fail_with({"garbage", "a finding is malformed"});
+    return fail_with({"malformed", "a finding is malformed"});
   new_minute();
   // Twice, as minutes begin at different times on both sides.
   if (table_.findings_per_minute > 0 && ++findings_of_minute_ > 2 * table_.findings_per_minute)
-    return fail_with({"garbage", "findings came past their limit"});
-  ++findings_;
+    return fail_with({"malformed", "findings came past their limit"});
   out.plugin = table_.name;
   if (out.time_ns == kNoTime) out.time_ns = wall_;
+  if (!current_.ready && current_.early.size() >= kEarlyMax) {
+    ++findings_dropped_;
+    return;
+  }
+  ++findings_;
+  if (!current_.ready) return current_.early.push_back(std::move(out));
   found_(std::move(out));
 }
 
@@ -323,8 +365,24 @@ void Supervisor::report(std::string_view id, std::string_view title, std::string
   out.confidence = 1;
   out.severity = PluginSeverity::kWarning;
   out.state = state;
-  log_(CULPRIT_WARNING, fmt::format("{}: {}", out.title, out.text));
+  log_(state == PluginState::kCleared ? CULPRIT_INFO : CULPRIT_WARNING,
+       fmt::format("{}: {}", out.title, out.text));
   found_(std::move(out));
+}
+
+// No instance knows of what was raised, and none will: neither from memory nor from the file.
+void Supervisor::forget() {
+  saved_.clear();
+  state_file_.remove();
+  found_(plugin_forgot(table_.name, wall_));
+}
+
+void Supervisor::say_end(int pid) const {
+  if (stopping_ == End::kOfDaemon) return;
+  const std::string process = pid == 0 ? "" : fmt::format(" (process {})", pid);
+  const std::string version = description_.version.empty() ? "" : ": version " + description_.version;
+  log_(CULPRIT_INFO, fmt::format("plugin {}{}{} ended, as {}", table_.name, version, process,
+                                 stopping_ == End::kRemoved ? "its file is gone" : "it is disabled"));
 }
 
 void Supervisor::fail_with(Failure failure) {
@@ -343,13 +401,11 @@ void Supervisor::reaped(const std::string& how) {
   use_ = {};
   const bool ended_well = state_ == State::kEnding && current_.gave_state && !failure_;
   const bool replaced = ended_well && candidate_ && candidate_->description;
-  if (stopping_) {
-    if (current_.gave_state) save_state_file();
-    state_ = State::kOver;
-  }
+  release_early(current_);
+  if (stopping_) return end();
   current_ = {};
-  if (stopping_) return failure_.reset();
   if (ended_well) {
+    replaced_ = description_.version;
     if (!replaced) return start(mono_);
     current_ = std::move(*candidate_);
     candidate_.reset();
@@ -363,9 +419,23 @@ void Supervisor::reaped(const std::string& how) {
   count_failure(std::move(*failure_));
 }
 
+// Its process is gone, if it had one.
+void Supervisor::end() {
+  state_ = State::kOver;
+  say_end(current_.link ? current_.link->pid() : 0);
+  if (stopping_ != End::kOfDaemon) {
+    forget();
+  } else if (current_.gave_state) {
+    if (const Status kept = state_file_.keep(saved_); !kept)
+      log_(CULPRIT_WARNING, fmt::format("plugin {}: its state is lost: {}", table_.name, kept.error().text));
+  }
+  current_ = {};
+  failure_.reset();
+}
+
 void Supervisor::count_failure(Failure failure) {
   failure_.reset();
-  saved_.clear();
+  replaced_.clear();
   release_pending();
   reason_ = failure.why;
   ++failures_total_;
@@ -374,9 +444,12 @@ void Supervisor::count_failure(Failure failure) {
   report(failure.kind, title_of(failure.kind),
          fmt::format("plugin {}: {}; failure {} of {} within {}", table_.name, failure.why, failures_.size(),
                      kFailuresMax, format_duration(kFailuresNs)));
+  forget();
   if (failures_.size() >= kFailuresMax) {
     state_ = State::kQuarantined;
     raised_ = "quarantined";
+    reason_ = fmt::format("{}; {} failures within {} min; a reload tries again", failure.why,
+                          failures_.size(), kFailuresNs / kMinuteNs);
     report("quarantined", "A plugin is quarantined",
            fmt::format("plugin {} failed {} times within {}, at last: {}; it starts again when its file or "
                        "table changes, or at a reload",
@@ -449,9 +522,11 @@ void Supervisor::exchange() {
   handlers.message = [this](MessageKind kind, std::string_view payload) { receive(kind, payload); };
   handlers.output = [this](std::string_view line) { log_line(CULPRIT_INFO, line); };
   const HostLink::State state = current_.link->exchange(handlers);
-  if (!current_.link || failure_) return;
+  if (!current_.link) return;
+  lines_dropped_ += current_.link->take_lost_lines();  // beyond those of a minute
+  if (failure_) return;
   if (state == HostLink::State::kMalformed)
-    return fail_with({"garbage", "it wrote to its channel to the daemon"});
+    return fail_with({"malformed", "it wrote to its channel to the daemon"});
   if (state == HostLink::State::kClosed) {
     current_.link->kill();  // an exit status from before stays
     if (state_ != State::kEnding) state_ = State::kDying;
@@ -537,12 +612,13 @@ void Supervisor::add_descriptors(std::vector<pollfd>& out) const {
   if (candidate_) candidate_->link->add_descriptors(out);
 }
 
-void Supervisor::stop(TimeNs mono) {
+void Supervisor::stop(End why, TimeNs mono) {
   mono_ = mono;
-  stopping_ = true;
+  if (state_ == State::kOver) return;
+  if (!stopping_) stopping_ = why;
   if (candidate_) drop_candidate("");
   if (!current_.link) {
-    state_ = State::kOver;
+    end();
   } else if (state_ == State::kRunning) {
     current_.link->send(MessageKind::kStop, {});
     state_ = State::kEnding;
@@ -550,46 +626,6 @@ void Supervisor::stop(TimeNs mono) {
     current_.link->kill();
     state_ = State::kDying;
   }
-}
-
-// ---- the state over a stop of the daemon
-
-std::string Supervisor::state_file() const {
-  return options_.state_folder.empty() ? "" : fmt::format("{}/{}.state", options_.state_folder, table_.name);
-}
-
-// Loaded once: after a crash it would be of another time, and perhaps the cause.
-std::string Supervisor::load_state_file() const {
-  const std::string path = state_file();
-  if (path.empty() || !saved_.empty()) return saved_;
-  auto file = io::real_files().open(path, io::OpenFor::kRead);
-  if (!file) return "";
-  std::string bytes(limits::kPluginStateBytes + 2 * sizeof(uint64_t), '\0');
-  const auto size = (*file)->read_at(bytes.data(), bytes.size(), 0);
-  (void)io::real_files().remove(path);
-  if (!size || *size < 2 * sizeof(uint64_t)) return "";
-  bytes.resize(*size);
-  const std::string_view state = std::string_view(bytes).substr(2 * sizeof(uint64_t));
-  if (get_at<uint64_t>(bytes, 0) != kStateMagic || get_at<uint64_t>(bytes, 8) != hash64(state)) return "";
-  return std::string(state);
-}
-
-void Supervisor::save_state_file() const {
-  const std::string path = state_file();
-  if (path.empty() || saved_.empty()) return;
-  std::string bytes;
-  put(bytes, kStateMagic);
-  put(bytes, hash64(saved_));
-  bytes += saved_;
-  io::Files& files = io::real_files();
-  const std::string fresh = path + ".new";
-  (void)files.make_folder(options_.state_folder);
-  (void)files.remove(fresh);
-  auto file = files.open(fresh, io::OpenFor::kCreate);
-  Status kept = file ? (*file)->append(bytes) : Status(tl::unexpected(file.error()));
-  if (kept) kept = files.rename(fresh, path);
-  if (!kept)
-    log_(CULPRIT_WARNING, fmt::format("plugin {}: its state is lost: {}", table_.name, kept.error().text));
 }
 
 // ---- what is known

@@ -4,6 +4,9 @@
 // after a wait that doubles. After kFailuresMax failures within kFailuresNs it is quarantined: until its file
 // or table changes, or a reload.
 //
+// What a plugin raised ends where no instance knows of it any more: kPluginForgot says so. Its findings from
+// before it is ready wait until then, as they are of the new instance.
+//
 // One thread. Time is an argument; `mono` never goes back.
 #pragma once
 
@@ -15,6 +18,7 @@
 
 #include "plughost/host_link.h"
 #include "plughost/plugins.h"
+#include "plughost/state_file.h"
 #include "plughost/trusted_library.h"
 
 namespace culprit::plughost {
@@ -37,15 +41,19 @@ class Supervisor {
 
   const std::string& name() const { return table_.name; }
   const std::string& path() const { return path_; }
-  const PluginTable& table() const { return table_; }
+  // As configured last.
+  const PluginTable& table() const { return asked_; }
+  // Why an earlier table is in effect: "keeps its earlier options: …". Empty: the one that was asked for is.
+  const std::string& keeps() const { return keeps_; }
   // Quarantined or refused: only a changed file or table, or a reload, starts it again.
   bool gave_up() const { return state_ == State::kQuarantined || state_ == State::kRefused; }
 
   // Starts it; or the other file or table takes over, with the state, once it has proved that it loads.
   void start(TimeNs mono);
-  void replace(std::string path, PluginTable table, TimeNs mono);
-  // Lets it save its state and end.
-  void stop(TimeNs mono);
+  void replace(std::string path, PluginTable table, bool other_file, TimeNs mono);
+  // Lets it save its state and end. The state is kept if the daemon ends.
+  enum class End : uint8_t { kOfDaemon, kRemoved, kDisabled };
+  void stop(End why, TimeNs mono);
   bool is_over() const { return state_ == State::kOver; }
 
   // Kinds of events it wants now; 0: none is sent.
@@ -80,6 +88,7 @@ class Supervisor {
     TimeNs next_tick = kNoTime;
     bool tick_pending = false, ready = false, gave_state = false;
     uint64_t findings_dropped = 0;
+    std::vector<PluginFinding> early;  // before it was ready
   };
   struct Sample {
     TimeNs mono = 0;
@@ -93,6 +102,8 @@ class Supervisor {
   Status check_hello(std::string_view payload, Instance& of, OptionValues& options) const;
   void hello(std::string_view payload);
   void create(const OptionValues& options);
+  void ready(std::string_view payload);
+  void keep_options(const std::string& why);
   void finding(std::string_view payload);
   void done(std::string_view payload);
   void log_line(uint32_t severity, std::string_view text);
@@ -106,20 +117,23 @@ class Supervisor {
   void fail_with(Failure failure);
   void reap_if_ended();
   void reaped(const std::string& how);
+  void end();
   void count_failure(Failure failure);
   void release_pending();
+  void release_early(Instance& of);
+  void forget();
+  void say_end(int pid) const;
   void report(std::string_view id, std::string_view title, std::string text,
               PluginState state = PluginState::kHappened);
   void new_minute();
-  std::string state_file() const;
-  std::string load_state_file() const;
-  void save_state_file() const;
 
-  PluginTable table_;
+  PluginTable table_, asked_;  // in effect, and as configured last
+  std::string keeps_;
   std::string path_;
   const PluginsOptions& options_;
   const std::function<void(PluginFinding&&)> found_;
   const PluginLog log_;
+  const StateFile state_file_;
 
   State state_ = State::kWaiting;
   std::string reason_;
@@ -130,7 +144,8 @@ class Supervisor {
   std::vector<std::unique_ptr<HostLink>> discarded_;  // killed, and not gone yet
   Description description_;                           // of the instance that ran last
   std::string saved_;                                 // state of the instance that ended
-  bool stopping_ = false;
+  std::optional<End> stopping_;
+  std::string replaced_;  // version of the instance that the next one replaces; empty: it replaces none
   std::optional<Failure> failure_;  // while dying
   std::deque<TimeNs> failures_;
   bool replacing_ = false;  // the old instance ends; pending_ holds events for the new one until then

@@ -664,16 +664,23 @@ void Daemon::swap(LoadedConfig loaded, std::shared_ptr<rules::Ruleset> rules) {
   log_.set_level(config_.daemon.log_level);
   if (const Status kept = quarantine_->keep_only(rules->rules()); !kept) complain(kept.error().text);
   pipeline_->reload(config_, std::move(rules));
-  if (plugins_) plugins_->reload();
   if (collector_) reload_collecting();
   reload_http();
-  if (!sources_) return reloaded();
+  if (!plugins_) return change_sources(before, {});
+  plugins_->reload([this, before](std::vector<std::string> kept) {
+    if (!stopping_) change_sources(before, std::move(kept));
+  });
+}
+
+// `kept`: what the reload did not change, and why.
+void Daemon::change_sources(const Config& before, std::vector<std::string> kept) {
+  if (!sources_) return reloaded(kept);
   sources_->change(
       before, config_,
       [this](std::function<void(std::vector<StreamState>)> answer) {
         recorder_->positions(std::move(answer));
       },
-      [this] { reloaded(); });
+      [this, kept = std::move(kept)] { reloaded(kept); });
 }
 
 // Certificates hold for connections from now on; the collector ends those that they do not cover.
@@ -686,11 +693,12 @@ void Daemon::reload_collecting() {
     complain(tls.error().text + "; the certificate of before holds");
 }
 
-void Daemon::reloaded() {
+void Daemon::reloaded(const std::vector<std::string>& kept) {
   ++counts_.reloads;
   reloading_ = false;
-  log_.info("reloaded");
-  (void)notify_.ready("running");
+  for (const std::string& sentence : kept) complain("reload: " + sentence);
+  log_.info(kept.empty() ? "reloaded" : "reloaded in part: the lines before say what is not");
+  (void)notify_.ready(kept.empty() ? "running" : "running; reload: " + kept.front());
 }
 
 void Daemon::stop() {

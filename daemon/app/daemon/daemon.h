@@ -82,7 +82,8 @@ class Daemon {
   void report_lost();
   void load_judgements();
   void refuse_reload(const std::string& why);
-  void reloaded();
+  void change_sources(const Config& before, std::vector<std::string> kept);
+  void reloaded(const std::vector<std::string>& kept);
   void swap(LoadedConfig loaded, std::shared_ptr<rules::Ruleset> rules);
   void beat();
   void report_hang();

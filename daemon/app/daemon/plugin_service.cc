@@ -6,7 +6,6 @@
 
 #include <atomic>
 #include <deque>
-#include <filesystem>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -15,6 +14,8 @@
 #include "app/daemon/plugin_feed.h"
 #include "core/plugin_findings.h"
 #include "culprit/plugin.h"
+#include "plughost/folders.h"
+#include "plughost/state_file.h"
 
 namespace culprit::app {
 namespace {
@@ -24,15 +25,12 @@ constexpr TimeNs kScanNs = 2 * kNsPerSecond;   // for new ones
 constexpr int kRoundMs = 1000;                 // longest wait without an event
 constexpr size_t kQueueBytes = 8 << 20;        // of batches that plugins have not taken
 constexpr uint64_t kPpmOfPercent = 10'000;
-constexpr std::string_view kSuffix = ".so";
+constexpr TimeNs kReloadNs = 2 * kNsPerSecond;     // longest wait for the thread's answer
+constexpr std::string_view kPathHead = "plugin/";  // of the source of a plugin's findings
 
-bool has_plugin(const std::vector<std::string>& folders) {
-  for (const std::string& folder : folders) {
-    std::error_code error;
-    for (std::filesystem::directory_iterator it(folder, error), end; !error && it != end; it.increment(error))
-      if (it->path().native().ends_with(kSuffix)) return true;
-  }
-  return false;
+LogLevel level_of(const PluginFinding& finding) {
+  if (finding.state == PluginState::kCleared) return LogLevel::kInfo;
+  return finding.severity >= PluginSeverity::kWarning ? LogLevel::kWarning : LogLevel::kInfo;
 }
 
 LogLevel level_of(uint32_t severity) {
@@ -57,6 +55,7 @@ struct PluginService::Thread {
   struct Change {
     std::vector<std::string> folders;
     std::vector<plughost::PluginTable> tables;
+    std::function<void(std::vector<std::string>)> done;  // on this thread
   };
   std::optional<Change> change;
   std::vector<plughost::PluginRow> rows;
@@ -114,7 +113,7 @@ struct PluginService::Thread {
       const std::lock_guard lock(mutex);
       next = std::exchange(change, std::nullopt);
     }
-    if (next) plugins.reload(std::move(next->folders), std::move(next->tables), mono);
+    if (next) next->done(plugins.reload(std::move(next->folders), std::move(next->tables), mono));
   }
 
   void take_batches() {
@@ -134,10 +133,14 @@ struct PluginService::Thread {
 };
 
 PluginService::PluginService(io::Env& env, PluginServiceOptions options)
-    : env_(env), options_(std::move(options)), look_timer_(env.timer([this] { look(); })) {
+    : env_(env),
+      options_(std::move(options)),
+      look_timer_(env.timer([this] { look(); })),
+      reload_timer_(env.timer([this] { answer({"the plugins did not take their tables yet"}); })) {
   for (const StreamState& state : options_.recorder->known())
     if (state.info.kind == OriginKind::kPlugin && !state.ended)
       streams_[state.info.path] = {state.info.id, state.size, true};
+  forget_absent();
   look();
 }
 
@@ -149,9 +152,25 @@ PluginService::~PluginService() {
 
 void PluginService::look() {
   if (stopping_ || thread_) return;
-  if (has_plugin(options_.config->plugins)) return start();
+  if (plughost::find_plugins(options_.config->plugins, ::getuid()).any) return start();
   look_timer_->start(kLookNs);
 }
+
+// What was taken away while no daemon ran cannot say that its states ended.
+void PluginService::forget_absent() {
+  const plughost::PluginFiles files = plughost::find_plugins(options_.config->plugins, ::getuid());
+  for (const auto& [path, stream] : streams_) {
+    const std::string name = path.substr(kPathHead.size());
+    const bool disabled = std::ranges::any_of(options_.config->plugin, [&](const PluginConfig& table) {
+      return table.name == name && !table.enabled;
+    });
+    if (files.by_name.contains(name) && !disabled) continue;
+    plughost::StateFile(state_folder(), name).remove();
+    env_.post([this, name] { found(plugin_forgot(name, kNoTime)); });
+  }
+}
+
+std::string PluginService::state_folder() const { return options_.config->state_dir + "/plugins"; }
 
 std::vector<plughost::PluginTable> PluginService::tables() const {
   std::vector<plughost::PluginTable> out;
@@ -190,7 +209,7 @@ void PluginService::start() {
   options.tables = tables();
   options.host = options_.config->host.name;
   options.version = CULPRIT_VERSION;
-  options.state_folder = options_.config->state_dir + "/plugins";
+  options.state_folder = state_folder();
   options.trusted_uid = ::getuid();
   options.entering = options_.entering;
   options.wake = wake;
@@ -218,19 +237,38 @@ void PluginService::append(const SharedBatch& batch) {
   if (thread_ && !stopping_) thread_->push(batch);
 }
 
-void PluginService::reload() {
-  if (!thread_) return look();
+void PluginService::reload(std::function<void(std::vector<std::string>)> done) {
+  if (!thread_) {
+    look();
+    return done({});
+  }
+  reload_done_ = std::move(done);
+  reload_timer_->start(kReloadNs);
+  const auto answered = [this, number = ++reloads_](std::vector<std::string> kept) {
+    env_.post([this, number, kept = std::move(kept)]() mutable {
+      if (number == reloads_) answer(std::move(kept));
+    });
+  };
   {
     const std::lock_guard lock(thread_->mutex);
-    thread_->change = Thread::Change{options_.config->plugins, tables()};
+    thread_->change = Thread::Change{options_.config->plugins, tables(), answered};
   }
   thread_->ring();
+}
+
+void PluginService::answer(std::vector<std::string> kept) {
+  reload_timer_->stop();
+  if (const auto done = std::exchange(reload_done_, nullptr)) done(std::move(kept));
 }
 
 void PluginService::found(PluginFinding&& finding) {
   const TimeNs now = env_.now(io::Clock::kWall);
   if (finding.time_ns == kNoTime) finding.time_ns = now;
-  const std::string path = "plugin/" + finding.plugin;
+  if (fit_line(finding))
+    options_.log(LogLevel::kWarning,
+                 fmt::format("plugin {}: finding {} is shortened: it is too long for a line", finding.plugin,
+                             finding.id));
+  const std::string path = std::string(kPathHead) + finding.plugin;
   Stream& stream = streams_[path];
   PieceBatch batch;
   if (!std::exchange(stream.open, true)) {
@@ -249,7 +287,7 @@ void PluginService::found(PluginFinding&& finding) {
   piece.time_ns = now;
   stream.offset += piece.bytes.size();
   if (!core::is_about_culprit(finding))  // the plugins' thread logged those
-    options_.log(finding.severity >= PluginSeverity::kWarning ? LogLevel::kWarning : LogLevel::kInfo,
+    options_.log(level_of(finding),
                  fmt::format("plugin {}: {} ({}, {}): {}", finding.plugin, finding.title,
                              to_string(finding.severity), to_string(finding.state), finding.text));
   options_.take(std::move(batch));
@@ -258,6 +296,7 @@ void PluginService::found(PluginFinding&& finding) {
 void PluginService::stop(std::function<void()> done) {
   stopping_ = true;
   look_timer_->stop();
+  reload_timer_->stop();
   if (!thread_) return done();
   thread_->stopping = true;
   thread_->ring();

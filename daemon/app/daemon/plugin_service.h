@@ -36,8 +36,9 @@ class PluginService {
 
   // What the sources gave, in order.
   void append(const SharedBatch& batch);
-  // Folders and tables of the configuration may have changed.
-  void reload();
+  // Folders and tables of the configuration may have changed. Calls `done` when they are in effect, or after
+  // two seconds, with a sentence for each plugin whose earlier table is. One at a time.
+  void reload(std::function<void(std::vector<std::string>)> done);
   // Plugins save their state and end, for at most two seconds; then calls `done`.
   void stop(std::function<void()> done);
 
@@ -49,6 +50,9 @@ class PluginService {
   struct Thread;
   void start();
   void look();
+  void forget_absent();
+  std::string state_folder() const;
+  void answer(std::vector<std::string> kept);
   void found(PluginFinding&& finding);
   std::vector<plughost::PluginTable> tables() const;
 
@@ -56,7 +60,9 @@ class PluginService {
   const PluginServiceOptions options_;
   std::shared_ptr<Thread> thread_;  // null: no plugin
   std::unique_ptr<io::Worker> worker_;
-  std::unique_ptr<io::Timer> look_timer_;
+  std::unique_ptr<io::Timer> look_timer_, reload_timer_;
+  std::function<void(std::vector<std::string>)> reload_done_;  // empty: no reload is under way
+  uint64_t reloads_ = 0;
   struct Stream {
     StreamId id = kNoStream;
     uint64_t offset = 0;

@@ -2,6 +2,7 @@
 #include <csignal>
 
 #include "fixture.h"
+#include "plughost/detector.h"
 #include "plughost/supervisor.h"
 
 namespace culprit::plughost::testing {
@@ -117,11 +118,11 @@ BOOST_AUTO_TEST_CASE(an_invalid_finding_is_dropped_and_logged) {
   world.until([&] { return world.row().findings_dropped == 2; }, "both are counted");
 }
 
-BOOST_AUTO_TEST_CASE(garbage_on_the_channel_ends_it) {
+BOOST_AUTO_TEST_CASE(malformed_bytes_on_the_channel_end_it) {
   World world;
   world.run();
-  world.plugins->observe(command("garbage"));
-  check_restart(world, "garbage", "it wrote to its channel to the daemon");
+  world.plugins->observe(command("malformed"));
+  check_restart(world, "malformed", "it wrote to its channel to the daemon");
 }
 
 BOOST_AUTO_TEST_CASE(closed_descriptors_end_it) {
@@ -139,7 +140,7 @@ BOOST_AUTO_TEST_CASE(standard_output_goes_to_the_log_and_a_flood_of_it_is_cut) {
   world.until([&] { return world.row().lines_dropped == 100'000 - 120; }, "all lines are counted");
   BOOST_TEST(world.logged("plugin actor: line 100000"));
   BOOST_TEST(world.logged("further lines of this minute are dropped"));
-  BOOST_TEST(world.lines.size() == 121u);
+  BOOST_TEST(world.lines.size() == 1 + 121u);
 }
 
 BOOST_AUTO_TEST_CASE(children_of_a_plugin_end_with_it) {
@@ -201,6 +202,7 @@ BOOST_AUTO_TEST_CASE(after_some_failures_it_is_quarantined_until_its_file_change
     world.until_state("running");
   }
   BOOST_TEST(world.row().state == "quarantined");
+  BOOST_TEST(world.row().reason == "SIGSEGV ended it; 5 failures within 10 min; a reload tries again");
   BOOST_TEST(world.plugins->wanted() == 0);
   BOOST_TEST(static_cast<int>(world.finding("culprit.plugin.quarantined").state) ==
              static_cast<int>(PluginState::kRaised));
@@ -212,6 +214,46 @@ BOOST_AUTO_TEST_CASE(after_some_failures_it_is_quarantined_until_its_file_change
   world.plugins->scan(world.mono);
   world.until_state("running");
   BOOST_TEST(static_cast<int>(world.found.back().state) == static_cast<int>(PluginState::kCleared));
+}
+
+BOOST_AUTO_TEST_CASE(lines_that_find_no_room_are_counted_and_reported) {
+  World world;
+  world.table.own_process = false;
+  world.run();
+  world.plugins->observe(command("say 10000"));
+  world.number("report");
+  BOOST_TEST(world.row().lines_dropped == 10'000 - 120);
+  BOOST_TEST(world.logged("further lines of this minute are dropped"));
+}
+
+BOOST_AUTO_TEST_CASE(findings_that_cannot_be_read_again_are_faults) {
+  const std::string long_name(257, 'n');
+  const struct {
+    std::function<void(PluginFinding&)> change;
+    std::string fault;
+  } cases[] = {
+      {[](PluginFinding&) {}, ""},
+      {[](PluginFinding& f) { f.time_ns = kNoTime; }, ""},
+      {[](PluginFinding& f) { f.time_ns = -1; }, "the time -1 is before 1970"},
+      {[&](PluginFinding& f) { f.host = long_name; }, "the host has 257 bytes; 256 are allowed"},
+      {[&](PluginFinding& f) { f.job = long_name; }, "the job has 257 bytes; 256 are allowed"},
+      {[&](PluginFinding& f) { f.peer = long_name; }, "the peer has 257 bytes; 256 are allowed"},
+      {[&](PluginFinding& f) { f.job = long_name.substr(1); }, ""},
+      {[](PluginFinding& f) { f.title.clear(); }, "the title is empty"},
+      {[](PluginFinding& f) { f.device = 64; }, "device 64"},
+      {[](PluginFinding& f) {
+         f.values = {{"a", 1}, {"a", 2}};
+       },
+       "the value a is there twice"},
+  };
+  for (const auto& c : cases) {
+    PluginFinding finding;
+    finding.id = "a.b";
+    finding.title = "A fault";
+    finding.time_ns = 1;
+    c.change(finding);
+    BOOST_TEST(finding_fault(finding) == c.fault);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(a_slow_plugin_loses_only_its_own_events) {

@@ -57,6 +57,7 @@ struct World {
   std::vector<PluginTable> others;
   std::vector<PluginFinding> found;
   std::vector<std::string> lines;
+  std::vector<uint32_t> severities;  // of the lines
   TimeNs wall = 1'000'000 * kNsPerSecond, mono = 1'000 * kNsPerSecond;
   std::string state_folder, host_program = CULPRIT_TEST_PLUGIN_HOST;
   std::unique_ptr<Plugins> plugins;
@@ -90,7 +91,10 @@ struct World {
     options.state_folder = state_folder;
     plugins = std::make_unique<Plugins>(
         std::move(options), [this](PluginFinding&& finding) { found.push_back(std::move(finding)); },
-        [this](uint32_t, std::string line) { lines.push_back(std::move(line)); });
+        [this](uint32_t severity, std::string line) {
+          lines.push_back(std::move(line));
+          severities.push_back(severity);
+        });
     plugins->scan(mono);
   }
   void run() {
@@ -138,11 +142,14 @@ struct World {
     for (const PluginFinding& finding : found) n += finding.id == id;
     return n;
   }
-  bool logged(const std::string& part) const {
-    for (const std::string& line : lines)
-      if (line.find(part) != line.npos) return true;
-    return false;
+  bool logged(const std::string& part) const { return severity_of(part) >= 0; }
+  // Of the first line with this part; -1: there is none.
+  int severity_of(const std::string& part) const {
+    for (size_t i = 0; i < lines.size(); ++i)
+      if (lines[i].find(part) != std::string::npos) return static_cast<int>(severities[i]);
+    return -1;
   }
+  size_t forgotten() const { return count(std::string(kPluginForgot)); }
 };
 
 }  // namespace culprit::plughost::testing

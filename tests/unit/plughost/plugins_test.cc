@@ -133,6 +133,8 @@ BOOST_AUTO_TEST_CASE(a_refused_plugin_is_tried_again_after_a_reload) {
   world.until_state("running");
   BOOST_TEST(static_cast<int>(world.found.back().state) == static_cast<int>(PluginState::kCleared));
   BOOST_TEST(world.found.back().id == "culprit.plugin.refused");
+  BOOST_TEST(world.severity_of("A plugin was refused: ") == static_cast<int>(CULPRIT_WARNING));
+  BOOST_TEST(world.severity_of("A plugin runs again: ") == static_cast<int>(CULPRIT_INFO));
 }
 
 BOOST_AUTO_TEST_CASE(a_disabled_plugin_and_a_missing_one_are_listed) {
@@ -194,6 +196,128 @@ BOOST_AUTO_TEST_CASE(a_changed_table_starts_it_again_with_the_state) {
   world.until([&] { return world.row().pid != pid && world.row().state == "running"; }, "another process");
   BOOST_TEST(world.ask("option", "actor.option").text == "other");
   BOOST_TEST(world.number("report") == 5);
+}
+
+BOOST_AUTO_TEST_CASE(refused_options_leave_the_earlier_ones_and_the_reload_says_so) {
+  World world;
+  world.run();
+  const PluginTable before = world.table;
+  const int pid = world.row().pid;
+  const auto reload = [&] {
+    return world.plugins->reload({world.plugin_folder()}, {world.table}, world.mono);
+  };
+  const std::string why = "keeps its earlier options: option limit: 11 is not between 1 and 10";
+  world.table.options = {{"limit", "11"}};
+  for (int i = 0; i < 2; ++i)  // each reload
+    BOOST_TEST(reload() == std::vector<std::string>{"plugin actor " + why}, boost::test_tools::per_element());
+  BOOST_TEST(world.row().reason == why);
+  BOOST_TEST(world.ask("option", "actor.option").text == "by default");
+  world.plugins->observe(command("crash"));
+  world.until_state("waiting");
+  world.mono += 10 * kNsPerSecond;
+  world.until_state("running");  // also with them
+  world.table = before;
+  BOOST_TEST(reload().empty());
+  BOOST_TEST(world.row().reason == "");
+  BOOST_TEST(world.row().starts == 2);
+  BOOST_TEST(world.row().pid != pid);
+}
+
+BOOST_AUTO_TEST_CASE(start_replacement_and_end_are_logged) {
+  World world;
+  world.run();
+  const auto logged = [&](const std::string& line) {
+    return world.severity_of(line) == static_cast<int>(CULPRIT_INFO);
+  };
+  const int first = world.row().pid;
+  BOOST_TEST(logged(fmt::format("plugin actor: version 1 runs as process {}", first)));
+  world.install(CULPRIT_TEST_ACTOR2);
+  world.plugins->scan(world.mono);
+  world.plugins->scan(world.mono);
+  world.until([&] { return world.row().version == "2"; }, "version 2");
+  const int second = world.row().pid;
+  BOOST_TEST(
+      logged(fmt::format("version 2 runs as process {}, in place of version 1 and with its state", second)));
+  PluginTable off = world.table;
+  off.enabled = false;
+  world.plugins->reload({world.plugin_folder()}, {off}, world.mono);
+  world.until_state("disabled");
+  BOOST_TEST(logged(fmt::format("plugin actor: version 2 (process {}) ended, as it is disabled", second)));
+  world.plugins->reload({world.plugin_folder()}, {world.table}, world.mono);
+  world.until_state("running");
+  std::filesystem::remove(world.plugin_folder() + "/actor.so");
+  world.plugins->scan(world.mono);
+  world.until_state("missing");
+  BOOST_TEST(logged("ended, as its file is gone"));
+}
+
+BOOST_AUTO_TEST_CASE(states_end_with_the_instance_that_knows_them) {
+  World world;
+  world.state_folder = world.folder.path() + "/state";
+  world.run();
+  BOOST_TEST(world.forgotten() == 1u);  // an earlier daemon may have been killed
+  const PluginFinding said = world.finding(std::string(kPluginForgot));
+  BOOST_TEST(said.plugin == "actor");
+  BOOST_TEST((said.severity == PluginSeverity::kInfo && said.state == PluginState::kHappened));
+  BOOST_TEST(said.confidence == 1);
+  world.plugins->observe(command("crash"));
+  world.until_state("waiting");
+  BOOST_TEST(world.forgotten() == 2u);
+  world.mono += 10 * kNsPerSecond;
+  world.until_state("running");
+  BOOST_TEST(world.forgotten() == 3u);
+
+  world.install(CULPRIT_TEST_ACTOR2);  // with the state
+  world.plugins->scan(world.mono);
+  world.plugins->scan(world.mono);
+  world.until([&] { return world.row().version == "2"; }, "version 2");
+  world.plugins->stop(world.mono, 30'000);
+  world.run();
+  BOOST_TEST(world.forgotten() == 3u);
+
+  world.plugins.reset();  // as by a kill of the daemon
+  world.run();
+  BOOST_TEST(world.forgotten() == 4u);
+
+  PluginTable off = world.table;
+  off.enabled = false;
+  world.plugins->reload({world.plugin_folder()}, {off}, world.mono);
+  world.until_state("disabled");
+  BOOST_TEST(world.forgotten() == 5u);
+  BOOST_TEST(!std::filesystem::exists(world.state_folder + "/actor.state"));
+  world.plugins->reload({world.plugin_folder()}, {world.table}, world.mono);
+  world.until_state("running");
+  BOOST_TEST(world.forgotten() == 6u);
+  BOOST_TEST(world.number("loaded") == 0);
+
+  std::filesystem::remove(world.plugin_folder() + "/actor.so");
+  world.plugins->scan(world.mono);
+  world.until_state("missing");
+  BOOST_TEST(world.forgotten() == 7u);
+}
+
+BOOST_AUTO_TEST_CASE(a_refused_plugin_forgets_its_states_and_its_file) {
+  World world;
+  world.state_folder = world.folder.path() + "/state";
+  world.run();
+  world.plugins->stop(world.mono, 30'000);
+  BOOST_REQUIRE(std::filesystem::exists(world.state_folder + "/actor.state"));
+  world.table.options = {{"limit", "11"}};
+  world.begin();
+  world.until_state("refused");
+  BOOST_TEST(world.forgotten() == 2u);
+  BOOST_TEST(world.found.back().id == "culprit.plugin.refused");  // its own state stands
+  BOOST_TEST(!std::filesystem::exists(world.state_folder + "/actor.state"));
+}
+
+BOOST_AUTO_TEST_CASE(findings_of_a_plugin_that_is_not_ready_are_of_the_new_instance) {
+  World world;
+  world.table.options = {{"text", "early"}};
+  world.run();
+  BOOST_REQUIRE(world.found.size() == 2u);
+  BOOST_TEST(world.found[0].id == kPluginForgot);
+  BOOST_TEST(world.found[1].id == "actor.early");
+  BOOST_TEST(world.row().findings == 1);
 }
 
 BOOST_AUTO_TEST_CASE(a_plugin_whose_file_is_removed_ends) {

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #ifndef ACTOR_VERSION
@@ -34,6 +35,25 @@ static int32_t emit(actor* self, const char* id, const char* text, double number
   finding.confidence = 1;
   finding.values = values;
   finding.value_count = 1;
+  return self->host->emit(self->host, &finding);
+}
+
+/* A state that began an hour ago. */
+static int32_t raise_state(actor* self) {
+  culprit_detector_finding finding;
+  memset(&finding, 0, sizeof finding);
+  finding.size = sizeof finding;
+  finding.id = "actor.raised";
+  finding.title = "The actor is in a bad state";
+  finding.category = "hardware";
+  finding.component = "gpu";
+  finding.symptom = "crash";
+  finding.rank = CULPRIT_NONE;
+  finding.device = 3;
+  finding.time_ns = (int64_t)(time(NULL) - 3600) * 1000000000;
+  finding.confidence = 1;
+  finding.severity = CULPRIT_FATAL;
+  finding.state = CULPRIT_RAISED;
   return self->host->emit(self->host, &finding);
 }
 
@@ -71,6 +91,9 @@ static int32_t act(actor* self, const char* command) {
   if (!strcmp(word, "leak")) leak((size_t)number);
   if (!strcmp(word, "burn"))
     for (volatile long i = 0; i < number * 1000000; ++i) continue;
+  if (!strcmp(word, "say"))
+    for (; number > 0; --number) self->host->log(self->host, CULPRIT_INFO, "said");
+  if (!strcmp(word, "raise")) return raise_state(self);
   if (!strcmp(word, "fork")) fork_and_stay(self);
   if (!strcmp(word, "error")) return CULPRIT_ERROR;
   if (!strcmp(word, "invalid")) emit(self, "Not an id", "", 0);
@@ -80,7 +103,7 @@ static int32_t act(actor* self, const char* command) {
   if (!strcmp(word, "print"))
     for (; number > 0; --number) printf("line %ld\n", number);
   if (!strcmp(word, "print")) fflush(stdout);
-  if (!strcmp(word, "garbage") && write(3, "this is no message of ours", 26) != 26) abort();
+  if (!strcmp(word, "malformed") && write(3, "this is no message of ours", 26) != 26) abort();
   if (!strcmp(word, "close"))
     for (int i = 0; i < 64; ++i) close(i);
   if (!strcmp(word, "environment")) return emit(self, "actor.environment", getenv("SECRET"), 0);
@@ -140,6 +163,7 @@ static culprit_detector* create(const culprit_host* host) {
   self->base.save_state = save_state;
   self->base.load_state = load_state;
   self->host = host;
+  if (!strcmp(host->option(host, "text"), "early")) emit(self, "actor.early", "", 0);
   return &self->base;
 }
 
