@@ -1,4 +1,5 @@
 """Plugins within a real daemon: what they find is diagnosed, and what they break harms nothing else."""
+import os
 import shutil
 import signal
 import time
@@ -16,7 +17,7 @@ LOST = "count 8\ngpu 3 lost 1\n"
 HOT = "count 8\ngpu 5 temperature 92\ngpu 5 reasons 64\ngpu 5 sm 600\n"
 # What the plugin of the tests does when a line of the log says it, and the name that the daemon has for it.
 FAILURES = {"crash": "crashed", "exit 3": "crashed", "hang": "hung", "leak 200": "memory",
-            "flood 100000": "", "garbage": "garbage", "close": "", "fork": "", "print 10000": "",
+            "flood 100000": "", "malformed": "malformed", "close": "", "fork": "", "print 10000": "",
             "error": "failed"}
 
 
@@ -140,6 +141,41 @@ def plugin_finding_reaches_the_collector(context: Context) -> str:
     wait_until(lambda: cluster.collector.has(agent.host, path, b"gpu."), 30, "its line is at the collector")
     cluster.settle_all()
     return report["verdict"]["title"]
+
+
+@case
+def plugin_killed_while_its_state_stands(context: Context) -> str:
+    """A job that begins while the state stands is accused; one that begins after the plugin's end is not."""
+    daemon = context.daemon()
+    plugins = Plugins(context, daemon.folder)
+    name = "actor"
+    plugins.add(library(context, "tests/plugins/plugin_actor.so"), name)
+    jobs = ("before", "later")
+    tables = "".join(f'[[log]]\npath = "{daemon.logs}/{job}.txt"\njob = "{job}"\n' for job in jobs)
+    daemon.configure(top=plugins.top(), more=tables)
+    daemon.start()
+    runs(daemon, name)
+
+    def begins(job: str, line: str) -> None:
+        with (daemon.logs / f"{job}.txt").open("a", encoding="utf-8") as to:
+            to.write(line + "\n")
+        wait_until(lambda: any(one["id"] == job for one in daemon.items("/v1/jobs")), 20, f"job {job}")
+
+    before = row_of(daemon, name)
+    with (daemon.logs / "commands.log").open("a", encoding="utf-8") as to:
+        to.write("raise\n")  # an hour ago
+    waits_for(daemon, lambda r: accused(r.get("verdict")) == [(HOST, [3])], 20, "the state is a verdict")
+    begins("before", "step=1 loss=2.3")
+    waits_for(daemon, lambda r: accused(r.get("verdict")) == [(HOST, [3])], 20, "it stands",
+              job="before")
+    os.kill(before["pid"], signal.SIGKILL)
+    wait_until(lambda: row_of(daemon, name)["starts"] > before["starts"], 20, "it starts again")
+    runs(daemon, name)
+    begins("later", "step=1 loss=2.3")
+    verdict = report_of(daemon, "later").get("verdict")
+    need(not accused(verdict), f"verdict of the later job: {verdict}")
+    daemon.stores_text(f"plugin/{name}", b"culprit.plugin.forgot")
+    return "accused while it stands, and not after"
 
 
 @case
