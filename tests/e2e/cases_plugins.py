@@ -179,6 +179,40 @@ def plugin_killed_while_its_state_stands(context: Context) -> str:
 
 
 @case
+def plugin_changes_are_told(context: Context) -> str:
+    """A reload names the plugin that refuses its new options; one that is disabled before a start has
+    no standing state."""
+    daemon = context.daemon()
+    plugins = Plugins(context, daemon.folder)
+    name = "actor"
+    plugins.add(library(context, "tests/plugins/plugin_actor.so"), name)
+    daemon.configure(top=plugins.top())
+    daemon.start()
+    runs(daemon, name)
+    pid = row_of(daemon, name)["pid"]
+
+    def said(words: str) -> None:
+        wait_until(lambda: words in daemon.errors.read_text(), 20, f"log: {words}; {daemon.last_words()}")
+
+    said(f"plugin {name}: version 1 runs as process {pid}")
+    table = f'[[plugin]]\nname = "{name}"\n'
+    daemon.configure(top=plugins.top(), more=table + "options = { limit = 11 }\n")
+    daemon.signal(signal.SIGHUP)
+    said(f"reload: plugin {name} keeps its earlier options: option limit: 11 is not between 1 and 10")
+    said("reloaded in part")
+    need(row_of(daemon, name)["pid"] == pid, "the same process runs on")
+    daemon.stop()
+    kept = daemon.folder / "state" / "plugins" / f"{name}.state"
+    need(kept.exists(), "its state is kept over a stop")
+    daemon.configure(top=plugins.top(), more=table + "enabled = false\n")
+    daemon.start()
+    wait_until(lambda: daemon.evidence(f"plugin/{name}").count(b"culprit.plugin.forgot") == 2, 20,
+               "the start without the plugin says that its states ended")
+    need(not kept.exists(), "its state is gone")
+    return "a reload says what it did not change"
+
+
+@case
 def plugin_failures_are_contained(context: Context) -> str:
     """One plugin crashes, hangs, leaks, floods, writes rubbish, closes descriptors, forks: the daemon
     answers meanwhile, loses no line, says what happened, and runs it again."""
