@@ -13,6 +13,7 @@
 #include "app/daemon/daemon.h"
 #include "app/daemon/log.h"
 #include "app/daemon/notify.h"
+#include "app/plugins/configured.h"
 #include "base/crash_point.h"
 #include "base/text.h"
 #include "cli/command.h"
@@ -38,6 +39,7 @@ Examples:
   culprit status          asks the running one)";
 
 constexpr int kDone = 0;
+constexpr int kWrong = 1;  // of --check
 constexpr int kUnable = 2;
 
 void complain(const std::string& sentence) {
@@ -53,8 +55,14 @@ int check(const std::string& config) {
   timespec now = {};
   ::clock_gettime(CLOCK_REALTIME, &now);
   const app::ConfigCheck checked = app::check_config(config, now.tv_sec * kNsPerSecond);
-  std::fputs(checked.output.c_str(), stdout);
+  app::ConfiguredPlugins plugins;
+  if (checked.status == kDone) plugins = app::check_configured_plugins(app::load_config(config).config);
   std::fputs(checked.errors.c_str(), stderr);
+  for (const auto* sentences : {&plugins.errors, &plugins.notes})
+    for (const std::string& sentence : *sentences)
+      std::fprintf(stderr, "%s\n", to_terminal(sentence).c_str());
+  if (!plugins.errors.empty()) return kWrong;
+  std::fputs(checked.output.c_str(), stdout);
   return checked.status;
 }
 
@@ -100,7 +108,7 @@ int run(int argc, char** argv) {
                       app::kConfigFile + ", where it is there)")
       ->type_name("FILE");
   line.add_flag("--check", arguments.check,
-                "Check the configuration and its rules, and exit: 1 where it is wrong");
+                "Check the configuration, its rules and its plugins, and exit: 1 where it is wrong");
   line.add_flag("--print-defaults", arguments.print_defaults,
                 "Print a configuration with every key, its default and what it means, and exit");
   const cli::Parsed parsed = line.parse(argc, argv);

@@ -28,7 +28,7 @@ CORE_PARTS = ("logs", "rules", "detect", "diagnose", "recover")
 # The parts of app and what each may include of the others.
 APP_PARTS = {
     "config": (), "jobs": ("config",), "offline": ("config", "jobs"), "doctor": ("config", "jobs"),
-    "plugins": (),
+    "plugins": ("config",),
     "daemon": ("config", "jobs"), "play": ("config", "jobs", "offline", "daemon"),
 }
 # What asks the world: clock, descriptors, threads, environment. core and model are replayed without it.
