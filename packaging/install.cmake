@@ -32,14 +32,22 @@ install(DIRECTORY sdk/include/culprit DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} CO
 include(CMakePackageConfigHelpers)
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/culprit-config-version.cmake
   COMPATIBILITY SameMajorVersion ARCH_INDEPENDENT)
-install(FILES ${CULPRIT_PACKAGING}/culprit-config.cmake ${CMAKE_BINARY_DIR}/culprit-config-version.cmake
+install(FILES sdk/cmake/culprit-config.cmake ${CMAKE_BINARY_DIR}/culprit-config-version.cmake
   DESTINATION ${CMAKE_INSTALL_DATADIR}/cmake/culprit COMPONENT sdk)
+# From the folder of a .pc file up to the prefix: an installation may lie anywhere, and be moved.
+file(RELATIVE_PATH culprit_sdk_up /${CMAKE_INSTALL_DATADIR}/pkgconfig /)
+file(RELATIVE_PATH culprit_library_up /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+string(REGEX REPLACE "/$" "" culprit_sdk_up ${culprit_sdk_up})
+string(REGEX REPLACE "/$" "" culprit_library_up ${culprit_library_up})
 configure_file(${CULPRIT_PACKAGING}/culprit-plugin.pc.in ${CMAKE_BINARY_DIR}/culprit-plugin.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/culprit-plugin.pc
   DESTINATION ${CMAKE_INSTALL_DATADIR}/pkgconfig COMPONENT sdk)
-install(DIRECTORY examples/plugin_c examples/plugin_cpp
-  DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/culprit-dev/examples COMPONENT sdk)
-install(FILES sdk/README.md DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/culprit-dev/examples COMPONENT sdk)
+set(sdk_documents ${CMAKE_INSTALL_DATADIR}/doc/culprit-dev/examples)
+install(DIRECTORY examples/plugin_c examples/plugin_cpp DESTINATION ${sdk_documents} COMPONENT sdk)
+include(${CULPRIT_PACKAGING}/installed-links.cmake)
+culprit_installed_readme(${PROJECT_SOURCE_DIR}/sdk/README.md ${CMAKE_BINARY_DIR}/sdk-readme/README.md
+  ${sdk_documents})
+install(FILES ${CMAKE_BINARY_DIR}/sdk-readme/README.md DESTINATION ${sdk_documents} COMPONENT sdk)
 configure_file(${CULPRIT_PACKAGING}/culprit.pc.in ${CMAKE_BINARY_DIR}/culprit.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/culprit.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 install(DIRECTORY rules DESTINATION ${CMAKE_INSTALL_DATADIR}/culprit

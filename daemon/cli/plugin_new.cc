@@ -10,7 +10,7 @@ namespace {
 
 constexpr const char* kPluginNewExamples = R"(
 The folder has a detector in C, its test, a CMakeLists.txt and a README.md. It needs the SDK (culprit/plugin.h)
-and no daemon: installed, or -DCULPRIT_SDK=FOLDER.
+and no daemon. The SDK is the package culprit-dev, or -DCULPRIT_SDK=FOLDER: its prefix, or sdk/ of a clone.
 
 Examples:
   culprit plugin new fan_watch
@@ -18,22 +18,22 @@ Examples:
 
 constexpr size_t kPluginNameMax = 64;
 
-constexpr const char* kCMake = R"(cmake_minimum_required(VERSION 3.18)
+constexpr const char* kCMake = R"(cmake_minimum_required(VERSION 3.16)
 project(@NAME@ C)
 
-# The SDK: installed, or -DCULPRIT_SDK=FOLDER, which has include/culprit/plugin.h.
-set(CULPRIT_SDK "" CACHE PATH "Folder of the SDK, if it is not installed")
-find_path(CULPRIT_INCLUDE culprit/plugin.h HINTS "${CULPRIT_SDK}/include" REQUIRED)
+# The SDK is found where it is installed, else by -DCULPRIT_SDK=PREFIX or -DCULPRIT_SDK=CLONE/sdk.
+set(CULPRIT_SDK "" CACHE PATH "Prefix of an installed SDK, or sdk/ of a clone")
+find_package(culprit QUIET HINTS ${CULPRIT_SDK})
+if(NOT culprit_FOUND)
+  message(FATAL_ERROR "The SDK of Culprit is not found: install culprit-dev, or give -DCULPRIT_SDK=FOLDER")
+endif()
 
 # @NAME@.so: the file has the name of the plugin, and exports culprit_plugin_entry_v1 alone.
-add_library(@NAME@ MODULE src/@NAME@.c)
-target_include_directories(@NAME@ PRIVATE ${CULPRIT_INCLUDE})
-set_target_properties(@NAME@ PROPERTIES PREFIX "" C_VISIBILITY_PRESET hidden)
+culprit_add_plugin(@NAME@ src/@NAME@.c)
 
 enable_testing()
 add_executable(@NAME@_test test/@NAME@_test.c)
-target_include_directories(@NAME@_test PRIVATE ${CULPRIT_INCLUDE})
-target_link_libraries(@NAME@_test PRIVATE ${CMAKE_DL_LIBS})
+target_link_libraries(@NAME@_test PRIVATE culprit::plugin ${CMAKE_DL_LIBS})
 add_test(NAME @NAME@ COMMAND @NAME@_test $<TARGET_FILE:@NAME@>)
 
 # The program `culprit` tries the plugin as the daemon will run it.
@@ -151,13 +151,31 @@ constexpr const char* kReadme = R"(# @NAME@
 What it finds, in a sentence; which events it reads; which options it has.
 
 ```
-cmake -S . -B build                         # -DCULPRIT_SDK=FOLDER if the SDK is not installed
+cmake -B build                              # -DCULPRIT_SDK=FOLDER if the SDK is not installed
 cmake --build build
 ctest --test-dir build --output-on-failure
 culprit plugin check build/@NAME@.so        # as the daemon will run it
 sudo install -m 644 build/@NAME@.so /etc/culprit/plugins.d/
-culprit plugin list
+culprit plugin list                         # within seconds: running
 ```
+
+FOLDER is the prefix of an installed SDK, or `sdk/` of a clone of Culprit. Options stand in a file of
+`/etc/culprit/conf.d`; `culpritd --check` tries them, `systemctl reload culpritd` applies them:
+
+```
+[[plugin]]
+name = "@NAME@"
+options = { phrase = "fan failed" }
+```
+
+What to change:
+
+| what | where |
+| --- | --- |
+| kinds of events, interval of ticks | `events` and `tick_ms` of the description |
+| options | `options` of the description; `host->option` reads one |
+| what you look for | `observe`, and `tick` if there are ticks |
+| what you report | `report`: a stable `id`, a `title` without numbers, a `text` with them, words of the table in `plugin.h` |
 
 The interface is described in `culprit/plugin.h`. Replace the library by `install` or `mv`, never by writing
 into the file: a running process has it mapped.
@@ -195,10 +213,12 @@ int make(const std::string& name) {
   for (const auto& [path, text] : files)
     if (const Status written = write_file(name + "/" + path, filled(text, name)); !written)
       return complain(written.error().text), kUnable;
-  return print(fmt::format("{0}/: a detector and its test; build and try it:\n"
-                           "  cmake -S {0} -B {0}/build && cmake --build {0}/build\n"
-                           "  ctest --test-dir {0}/build --output-on-failure\n",
-                           name))
+  return print(fmt::format(
+             "{0}/: a detector and its test; build and try it, {0}/README.md goes on from there:\n"
+             "  cmake -S {0} -B {0}/build && cmake --build {0}/build\n"
+             "  ctest --test-dir {0}/build --output-on-failure\n"
+             "If the SDK is not installed: cmake -DCULPRIT_SDK=FOLDER, its prefix or sdk/ of a clone.\n",
+             name))
              ? kDone
              : kUnable;
 }
