@@ -134,6 +134,15 @@ std::optional<Enum> from_word(std::string_view word) {
   return static_cast<Enum>(at - table.begin());
 }
 
+template <class Enum>
+std::span<const std::string_view> words_of() {
+  return Words<Enum>::kTable;
+}
+
+template std::span<const std::string_view> words_of<Category>();
+template std::span<const std::string_view> words_of<Component>();
+template std::span<const std::string_view> words_of<Symptom>();
+template std::span<const std::string_view> words_of<ActionKind>();
 template std::optional<Category> from_word(std::string_view);
 template std::optional<Component> from_word(std::string_view);
 template std::optional<Symptom> from_word(std::string_view);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -57,6 +58,9 @@ std::string_view to_string(NumericClass);
 std::string_view to_string(Severity);
 template <class Enum>
 std::optional<Enum> from_word(std::string_view word);
+// All words of Category, Component, Symptom or ActionKind, in the order of the enum.
+template <class Enum>
+std::span<const std::string_view> words_of();
 
 // A host, or devices or ranks on it, with the strength of the suspicion.
 struct Suspect {

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """The interface of plugins keeps its promise: tests/contract/abi.py [CC [CXX [BUILD]]]. The layout is that of
 sdk/abi/v1.txt, in C and in C++; the examples build against every released header and pass their tests with
-today's; today's interface has all that was released. A row for each; last line 'N passed, N failed'."""
+today's; today's interface has all that was released. The SDK works as installed, and in a clone. A row for
+each; last line 'N passed, N failed'."""
 import re
 import subprocess
 import sys
@@ -107,6 +108,32 @@ def newest_is_kept() -> str:
     return version
 
 
+def words_agree() -> str:
+    """The words of findings: those of reports, in the header's comment, in the test driver, in the README."""
+    tables = (ROOT / "daemon/model/report.cc").read_text()
+    header = (INCLUDE / "culprit/plugin.h").read_text()
+    driver = (INCLUDE / "culprit/plugin_test.h").read_text()
+    readme = (SDK / "README.md").read_text()
+    comment = re.search(r"/\* Words of a finding.*?\*/", header, re.DOTALL)[0].replace("\n *", " ")
+    plain = re.sub(r"\([^)]*\)", "", comment)
+    count = 0
+    for enum, member, array in (
+            ("Category", "category", "categories"), ("Component", "component", "components"),
+            ("Symptom", "symptom", "symptoms"), ("ActionKind", "action", "actions")):
+        table = re.search(rf"struct Words<{enum}> .*?kTable\{{(.*?)\}};", tables, re.DOTALL)[1]
+        known = re.findall(r'"(\w+)"', table)
+        told = re.search(rf"\b{member}:(.*?)(?=\w+:|\*/)", plain)[1]
+        tested = re.search(rf"culprit_test_{array}\[\] = \{{(.*?)NULL", driver, re.DOTALL)[1]
+        row = re.search(rf"^\| {member} \|(.*)\|$", readme, re.MULTILINE)[1]
+        for where, found in (("plugin.h", re.findall(r"\w+", told)),
+                             ("plugin_test.h", re.findall(r'"(\w+)"', tested)),
+                             ("sdk/README.md", re.findall(r"`(\w+)`", row))):
+            differs = sorted(set(found) ^ set(known)) or "another order"
+            assert found == known, f"{member} in {where}: {differs}"
+        count += len(known)
+    return f"{count} words"
+
+
 def examples(work: Path) -> str:
     """Each example against each released header; its test has today's header, as the daemon would."""
     for folder in released():
@@ -124,25 +151,58 @@ def examples(work: Path) -> str:
     return f"{len(EXAMPLES)} examples, {len(released())} headers"
 
 
-def installed(work: Path) -> str:
-    """What is installed of the SDK, and nothing else: both examples by CMake, one by pkg-config."""
-    prefix = work / "prefix"
-    ran("cmake", "--install", BUILD, "--component", "sdk", "--prefix", prefix)
-    examples_folder = prefix / "share/doc/culprit-dev/examples"
-    for name in ("plugin_c", "plugin_cpp"):
-        out = work / f"build-{name}"
-        ran("cmake", "-S", examples_folder / name, "-B", out, f"-DCMAKE_PREFIX_PATH={prefix}",
-            f"-DCMAKE_C_COMPILER={CC}", f"-DCMAKE_CXX_COMPILER={CXX}")
-        ran("cmake", "--build", out)
-        ran("ctest", "--test-dir", out)
-    pc = (prefix / "share/pkgconfig/culprit-plugin.pc").read_text()
-    moved = work / "culprit-plugin.pc"
-    moved.write_text(re.sub(r"^prefix=.*", f"prefix={prefix}", pc, flags=re.MULTILINE))
-    query = ("pkg-config", "--cflags", "--libs", "culprit-plugin")
-    flags = ran("env", f"PKG_CONFIG_PATH={work}", *query).split()
-    source = examples_folder / "plugin_c/link_watch.c"
-    ran(CC, "-std=c11", *FLAGS, *SHARED, *flags, source, "-o", work / "by_pkg_config.so")
+def by_cmake(source: Path, out: Path, where: str) -> None:
+    ran("cmake", "-S", source, "-B", out, where, f"-DCMAKE_C_COMPILER={CC}", f"-DCMAKE_CXX_COMPILER={CXX}")
+    ran("cmake", "--build", out)
+    ran("ctest", "--test-dir", out)
+    used = re.findall(r"^culprit_DIR:PATH=(.*)$", (out / "CMakeCache.txt").read_text(), re.MULTILINE)
+    assert used and used[0].startswith(where.partition("=")[2]), f"{used} is in use, not that of {where}"
+
+
+def by_pkg_config(examples_folder: Path, prefix: Path, work: Path) -> str:
+    # Only what is below the prefix: not the machine's own .pc files.
+    environment = ("env", f"PKG_CONFIG_LIBDIR={prefix}/share/pkgconfig", "PKG_CONFIG_PATH=")
+    flags = ran(*environment, "pkg-config", "--cflags", "--libs", "culprit-plugin").split()
+    for compiler, name, suffix in EXAMPLES:
+        source = examples_folder / name
+        library, test = work / f"{source.name}_pc.so", work / f"{source.name}_pc_test"
+        ran(*compiler, *FLAGS, *SHARED, *flags, f"{source}{suffix}", "-o", library)
+        ran(*compiler, *FLAGS, *flags, f"{source}_test{suffix}", "-o", test, "-ldl")
+        ran(test, library)
     return " ".join(flags).replace(str(prefix), "PREFIX")
+
+
+def installed(work: Path) -> str:
+    """What is installed of the SDK, and nothing else, at a prefix that is then moved."""
+    first, prefix = work / "first", work / "moved/there"
+    ran("cmake", "--install", BUILD, "--component", "sdk", "--prefix", first)
+    prefix.parent.mkdir()
+    first.rename(prefix)
+    examples_folder = prefix / "share/doc/culprit-dev/examples"
+    for number, option in enumerate(("CMAKE_PREFIX_PATH", "CULPRIT_SDK")):
+        for name in ("plugin_c", "plugin_cpp"):
+            by_cmake(examples_folder / name, work / f"build-{name}-{number}", f"-D{option}={prefix}")
+    ran(ROOT / "tests/tidy/links", examples_folder / "README.md")
+    assert "](" in (examples_folder / "README.md").read_text(), "the installed README has no link"
+    return by_pkg_config(examples_folder, prefix, work)
+
+
+def from_clone(work: Path) -> str:
+    """A clone's sdk/ needs no installation."""
+    for name in ("plugin_c", "plugin_cpp"):
+        by_cmake(ROOT / "examples" / name, work / f"clone-{name}", f"-DCULPRIT_SDK={SDK}")
+    return "both examples"
+
+
+def engine_is_found(work: Path) -> str:
+    """culprit.pc leads to its own prefix, wherever that is."""
+    text = (BUILD / "culprit.pc").read_text()
+    folder = work / "engine" / re.search(r"^libdir=\$\{prefix\}/(.*)$", text, re.MULTILINE)[1] / "pkgconfig"
+    folder.mkdir(parents=True)
+    (folder / "culprit.pc").write_text(text)
+    prefix = ran("env", f"PKG_CONFIG_LIBDIR={folder}", "pkg-config", "--variable=prefix", "culprit").strip()
+    assert Path(prefix).resolve() == (work / "engine").resolve(), prefix
+    return "culprit.pc"
 
 
 def main() -> int:
@@ -155,8 +215,11 @@ def main() -> int:
                 ("structs only grew at their end since each release", grown_only),
                 ("the header is the one kept for its version", newest_is_kept),
                 ("the examples build against each released header, and pass", lambda: examples(work)),
-                ("the installed SDK alone builds the examples", lambda: installed(work)))
-        rows = rows if BUILD else rows[:-1]
+                ("the words of findings are the same everywhere", words_agree),
+                ("the SDK of a clone builds the examples", lambda: from_clone(work)),
+                ("the SDK alone, installed and moved, builds the examples", lambda: installed(work)),
+                ("pkg-config finds the engine at any prefix", lambda: engine_is_found(work)))
+        rows = rows if BUILD else rows[:-2]
         for what, test in rows:
             try:
                 print(f"ok   {what}: {test()}", flush=True)

@@ -1,6 +1,8 @@
 """Promises of `culprit plugin`; see cli.py."""
 import http.server
 import json
+import os
+import re
 import shutil
 import socketserver
 import subprocess
@@ -40,6 +42,50 @@ def plugin_new(folder: Path) -> None:
     log.write_bytes(b"node-3: fan failed: 2\n")
     found = run("plugin", "check", "--log", log, "--option", "phrase=fan failed", library)
     need(b"1 finding" in found.stdout, f"the log's line is not found: {found.stdout!r}")
+    last = found.stdout.decode().splitlines()[-1]
+    verdict = r"passed: \d+ checks(, \d+ notes?)?; [\d.]+ us an event, [\d.]+ MB"
+    need(re.fullmatch(verdict, last), last)
+
+
+@promise("a word that reports do not know fails the plugin's test and its check; both name the one meant")
+def plugin_words(folder: Path) -> None:
+    made_plugin(folder, "fan_watch")
+    source, build = folder / "fan_watch/src/fan_watch.c", folder / "fan_watch/build"
+    source.write_text(source.read_text().replace('component = "unknown"', 'component = "nvlnk"'))
+    subprocess.run(["cmake", "--build", build], capture_output=True, timeout=TIMEOUT_S, check=True)
+    tested = subprocess.run([build / "fan_watch_test", build / "fan_watch.so"], capture_output=True,
+                            text=True, timeout=TIMEOUT_S, check=False)
+    meant = "component 'nvlnk' is no word of culprit/plugin.h; did you mean 'nvlink'?"
+    need(tested.returncode == 1 and meant in tested.stderr, tested.stderr)
+    log = folder / "x.log"
+    log.write_bytes(b"node-3: fan failed: 2\n")
+    done = run("plugin", "check", "--log", log, build / "fan_watch.so")
+    rows = done.stdout.decode().splitlines()
+    need(done.returncode == 1 and rows[-1].startswith("failed: 1 of "), f"{text_of(done)} {rows}")
+    need(any("did you mean 'nvlink'?" in row for row in rows if row.startswith("wrong  words")), f"{rows}")
+
+
+@promise("culpritd --check: a plugin's missing file or wrong option is exit 1 and a sentence")
+def daemon_check(folder: Path) -> None:
+    library = made_plugin(folder, "fan_watch")
+    plugins = folder / "plugins.d"
+    plugins.mkdir()
+    os.chmod(folder, 0o755)
+    shutil.copy(library, plugins)
+    os.chmod(plugins / "fan_watch.so", 0o644)
+    config = folder / "culpritd.toml"
+    for table, status, said in (
+            ('name = "fan_watch"\noptions = { phrase = "fan" }', 0, ""),
+            ('name = "fan_watch"\noptions = { phrse = "fan" }', 1, "no option 'phrse'; it has phrase"),
+            ('name = "fan_wach"', 1, f"fan_wach: no folder of plugins has a file fan_wach.so: {plugins}"),
+            ('name = "fan_wach"\nenabled = false', 0, "")):
+        config.write_text(f'rules = []\nplugins = ["{plugins}"]\nstate_dir = "{folder}"\n'
+                          f"[[plugin]]\n{table}\n")
+        done = subprocess.run([Path(CULPRIT).parent / "culpritd", "--check", "--config", config],
+                              capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+        need(done.returncode == status, f"{table}: exit {done.returncode}: {done.stderr}")
+        need(said in done.stderr and bool(done.stderr) == bool(status), f"{table}: {done.stderr!r}")
+        need(bool(done.stdout) == (status == 0), f"{table}: {done.stdout!r}")
 
 
 @promise("plugin new: a name that is none, or a folder that is there: exit 2, and nothing is written")
@@ -63,7 +109,8 @@ def plugin_check(folder: Path) -> None:
     done = run("plugin", "check", library)
     need(done.returncode == 1, text_of(done))
     lines = done.stdout.decode().splitlines()
-    need(all(line.split()[0] in ("ok", "note", "wrong") for line in lines), f"{lines}")
+    need(all(line.split()[0] in ("ok", "note", "wrong") for line in lines[:-1]), f"{lines}")
+    need(re.match(r"failed: 2 of \d+ checks", lines[-1]), f"{lines}")
     need("culprit_plugin_entry_v1" in lines[0] and lines[0].startswith("wrong"), f"{lines}")
     refused(run("plugin", "check", folder / "no-such.so"), "no-such.so")
     refused(run("plugin", "check", "--option", "limit", library), "NAME=VALUE")

@@ -9,14 +9,17 @@
 #include <bit>
 #include <cerrno>
 #include <filesystem>
+#include <set>
 
 #include "app/plugins/corpus.h"
 #include "app/plugins/exports.h"
 #include "app/plugins/trial.h"
+#include "app/plugins/words.h"
 #include "base/limits.h"
 #include "base/text.h"
 #include "io/files.h"
 #include "io/system_error.h"
+#include "plughost/messages.h"
 #include "plughost/plugins.h"
 #include "plughost/trusted_library.h"
 
@@ -47,17 +50,19 @@ class Check {
     first_ = corpus(0, options.lines);
   }
 
-  void run(std::string_view bytes) {
+  PluginCost run(std::string_view bytes) {
     symbols(bytes);
     rights();
-    if (!description() || !create()) return;
+    if (!description() || !create()) return cost_;
     events();
     if (events_work_) {
+      words();
       repeat();
       budget();
       state();
     }
     allocations();
+    return cost_;
   }
 
  private:
@@ -141,9 +146,26 @@ class Check {
              fmt::format("{} of one minute were dropped: invalid, or over the limit of {} per minute{}",
                          counted(trial.findings_dropped(), "finding"), trial_.limits.findings_per_minute,
                          trial.lines().empty() ? "" : "; it logged: " + trial.lines().back()));
+    else if (findings_.empty())
+      report(Outcome::kNote, "findings",
+             "it found nothing: what it reports is not tried; --log gives it lines that it looks for");
     else
       report(Outcome::kOk, "findings",
              fmt::format("all are valid, and within {} per minute", trial_.limits.findings_per_minute));
+  }
+
+  // The daemon takes a word that it does not know as unknown.
+  void words() {
+    std::set<std::string> faults;
+    for (const std::string& bytes : findings_) {
+      PluginFinding finding;
+      if (!plughost::decode(bytes, finding)) continue;
+      for (std::string& fault : faults_of_words(finding)) faults.insert(std::move(fault));
+    }
+    if (!faults.empty())
+      report(Outcome::kWrong, "words", fmt::format("{}", fmt::join(faults, "; ")));
+    else if (!findings_.empty())
+      report(Outcome::kOk, "words", "category, component, symptom and action are words of plugin.h");
   }
 
   void repeat() {
@@ -178,6 +200,7 @@ class Check {
     const double each = trial.events() == 0
                             ? 0
                             : static_cast<double>(trial.observing_ns()) / static_cast<double>(trial.events());
+    cost_ = {each, memory};
     const std::string of_events =
         trial.events() == 0 ? "" : fmt::format("{:.2f} us an event in its process, ", each * 1e-3);
     report(Outcome::kOk, "time",
@@ -234,13 +257,15 @@ class Check {
   Trial::Options trial_;
   std::vector<CorpusBatch> first_;
   plughost::Description known_;
+  PluginCost cost_;
   bool events_work_ = false;
   std::vector<std::string> findings_;
 };
 
 }  // namespace
 
-Status check_plugin(const PluginCheckOptions& options, const std::function<void(PluginCheckRow)>& row) {
+Result<PluginCost> check_plugin(const PluginCheckOptions& options,
+                                const std::function<void(PluginCheckRow)>& row) {
   auto file = io::real_files().open(options.library, io::OpenFor::kRead);
   if (!file) return tl::unexpected(file.error());
   const auto status = (*file)->status();
@@ -251,9 +276,9 @@ Status check_plugin(const PluginCheckOptions& options, const std::function<void(
   bytes.resize(*size);
   const int library = ::open(options.library.c_str(), O_RDONLY | O_CLOEXEC);
   if (library < 0) return io::system_failure(options.library, errno);
-  Check(options, row, library).run(bytes);
+  const PluginCost cost = Check(options, row, library).run(bytes);
   ::close(library);
-  return {};
+  return cost;
 }
 
 }  // namespace culprit::app

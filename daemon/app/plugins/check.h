@@ -2,6 +2,7 @@
 // Blocking; one thread.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <utility>
@@ -24,7 +25,14 @@ struct PluginCheckRow {
   std::string text;
 };
 
+// What was measured; 0: nothing, as a check before failed or the plugin takes no events.
+struct PluginCost {
+  double event_ns = 0;  // of a core, in the plugin's own process, with the way there and back
+  uint64_t memory_bytes = 0;
+};
+
 // Calls `row` for each check as it is done. An error: the file cannot be read.
-Status check_plugin(const PluginCheckOptions& options, const std::function<void(PluginCheckRow)>& row);
+Result<PluginCost> check_plugin(const PluginCheckOptions& options,
+                                const std::function<void(PluginCheckRow)>& row);
 
 }  // namespace culprit::app

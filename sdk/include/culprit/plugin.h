@@ -152,6 +152,16 @@ typedef struct culprit_event {
 
 /* ---- Findings: what a detector reports ---- */
 
+/* Words of a finding; culprit/plugin_test.h and `culprit plugin check` refuse others. New ones may come with
+ * a minor version.
+ *   category:  hardware, user (the job's own code, configuration or data), framework, platform, unknown
+ *   component: gpu, gpu_memory, nvlink, pcie, network, nccl_comm, host_memory, host_kernel, storage, cpu,
+ *              cuda_runtime, driver, framework, user_code, user_config, user_data, dependency, platform,
+ *              numeric, unknown
+ *   symptom:   launch_failure, crash, hang, slowdown, numeric (wrong numbers), other
+ *   action:    isolate (take the host out of service), check, restart, rollback (to an earlier checkpoint),
+ *              retry, mitigate, fix, none */
+
 enum {
   CULPRIT_INFO = 0,
   CULPRIT_WARNING = 1, /* degrades the job, or may */
@@ -182,10 +192,10 @@ typedef struct culprit_detector_finding {
   const char* id;        /* the fault, stable over versions: "gpu.thermal_throttle" */
   const char* title;     /* the fault in a few words, without names and numbers */
   const char* text;      /* what was observed, with names and numbers: the line of evidence */
-  const char* category;  /* hardware, user, framework, platform; "": unknown */
-  const char* component; /* gpu, gpu_memory, nvlink, pcie, network, …: formats.md section 7 */
-  const char* symptom;   /* launch_failure, crash, hang, slowdown, numeric, other */
-  const char* action;    /* isolate, check, restart, rollback, retry, mitigate, fix, none */
+  const char* category;  /* a word of the table above; "": unknown, as is a word that is not in it */
+  const char* component; /* the same */
+  const char* symptom;   /* the same; "": other */
+  const char* action;    /* the same; "": none */
   const char* remedy;    /* what to do, for a person */
   const char* host;      /* "": this host */
   const char* job;       /* "": every job on this host */

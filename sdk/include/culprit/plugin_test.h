@@ -9,9 +9,10 @@
  *   CULPRIT_TEST_CHECK(strcmp(culprit_test_finding(test, 0)->id, "fan.stopped") == 0);
  *   culprit_test_close(test);
  *
- * It refuses what the daemon refuses: options that are not described, findings that are invalid. A mistake of
- * the plugin or the test ends the program with a sentence on standard error: a test has nothing to save. One
- * thread. Findings and texts belong to the test, until culprit_test_close. */
+ * It refuses what the daemon refuses: options that are not described, findings that are invalid; and words
+ * that plugin.h does not list, which the daemon takes as unknown. A mistake of the plugin or the test ends
+ * the program with a sentence on standard error: a test has nothing to save. One thread. Findings and texts
+ * belong to the test, until culprit_test_close. */
 #ifndef CULPRIT_PLUGIN_TEST_H
 #define CULPRIT_PLUGIN_TEST_H
 
@@ -114,10 +115,63 @@ CULPRIT_TEST_FN const char* culprit_test_why_invalid(const culprit_detector_find
   return NULL;
 }
 
+/* ---- Words: those of the table in plugin.h ---- */
+
+CULPRIT_TEST_FN const char* const culprit_test_categories[] = {"hardware", "user",    "framework",
+                                                               "platform", "unknown", NULL};
+CULPRIT_TEST_FN const char* const culprit_test_components[] = {
+    "gpu",         "gpu_memory", "nvlink",     "pcie",         "network", "nccl_comm", "host_memory",
+    "host_kernel", "storage",    "cpu",        "cuda_runtime", "driver",  "framework", "user_code",
+    "user_config", "user_data",  "dependency", "platform",     "numeric", "unknown",   NULL};
+CULPRIT_TEST_FN const char* const culprit_test_symptoms[] = {"launch_failure", "crash", "hang", "slowdown",
+                                                             "numeric",        "other", NULL};
+CULPRIT_TEST_FN const char* const culprit_test_actions[] = {
+    "isolate", "check", "restart", "rollback", "retry", "mitigate", "fix", "none", NULL};
+
+/* How many bytes of a text must change to make the other one of it; texts of at most 63 bytes. */
+CULPRIT_TEST_FN size_t culprit_test_distance(const char* a, const char* b) {
+  size_t row[64], length = strlen(b);
+  if (length > 63) return length;
+  for (size_t j = 0; j <= length; ++j) row[j] = j;
+  for (size_t i = 0; a[i]; ++i) {
+    size_t diagonal = row[0];
+    row[0] = i + 1;
+    for (size_t j = 0; j < length; ++j) {
+      size_t changed = diagonal + (a[i] != b[j]);
+      diagonal = row[j + 1];
+      if (row[j] + 1 < changed) changed = row[j] + 1;
+      if (diagonal + 1 < changed) changed = diagonal + 1;
+      row[j + 1] = changed;
+    }
+  }
+  return row[length];
+}
+
+CULPRIT_TEST_FN void culprit_test_check_word(const char* id, const char* member, const char* word,
+                                             const char* const* words) {
+  const char* nearest = NULL;
+  size_t least = 0;
+  if (!word || !*word) return;
+  for (; *words; ++words) {
+    size_t distance = culprit_test_distance(word, *words);
+    if (distance == 0) return;
+    if (!nearest || distance < least) nearest = *words, least = distance;
+  }
+  if (nearest && least <= (strlen(word) + 2) / 3) {
+    culprit_test_fail("finding %s: %s '%s' is no word of culprit/plugin.h; did you mean '%s'?", id, member,
+                      word, nearest);
+  }
+  culprit_test_fail("finding %s: %s '%s' is no word of culprit/plugin.h", id, member, word);
+}
+
 CULPRIT_TEST_FN int32_t culprit_test_emit(const culprit_host* host, const culprit_detector_finding* from) {
   culprit_test* test = culprit_test_of(host);
   const char* why = culprit_test_why_invalid(from);
   if (why) culprit_test_fail("finding %s is invalid: %s", from->id ? from->id : "(null)", why);
+  culprit_test_check_word(from->id, "category", from->category, culprit_test_categories);
+  culprit_test_check_word(from->id, "component", from->component, culprit_test_components);
+  culprit_test_check_word(from->id, "symptom", from->symptom, culprit_test_symptoms);
+  culprit_test_check_word(from->id, "action", from->action, culprit_test_actions);
   culprit_test_entry* entry = (culprit_test_entry*)culprit_test_memory(sizeof *entry);
   culprit_detector_finding* to = &entry->finding;
   memcpy(to, from, sizeof *to < from->size ? sizeof *to : from->size);

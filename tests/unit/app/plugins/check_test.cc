@@ -8,6 +8,7 @@
 
 #include "app/plugins/corpus.h"
 #include "app/plugins/exports.h"
+#include "app/plugins/words.h"
 #include "plughost/events.h"
 
 namespace culprit::app {
@@ -19,7 +20,7 @@ std::vector<PluginCheckRow> rows_of(const std::string& library, const std::strin
   options.host_program = CULPRIT_TEST_PLUGIN_HOST;
   if (!mode.empty()) options.values = {{"mode", mode}};
   std::vector<PluginCheckRow> rows;
-  const Status done = check_plugin(options, [&](PluginCheckRow row) { rows.push_back(std::move(row)); });
+  const auto done = check_plugin(options, [&](PluginCheckRow row) { rows.push_back(std::move(row)); });
   BOOST_REQUIRE(done);
   return rows;
 }
@@ -41,7 +42,37 @@ BOOST_AUTO_TEST_CASE(a_sound_plugin_passes_every_check) {
     checks += row.check + " ";
   }
   BOOST_TEST(checks ==
-             "symbols rights interface create events findings repeat time memory state allocations ");
+             "symbols rights interface create events findings words repeat time memory state allocations ");
+}
+
+BOOST_AUTO_TEST_CASE(a_plugin_that_works_has_a_cost) {
+  PluginCheckOptions options;
+  options.library = CULPRIT_TEST_SHAKY;
+  options.host_program = CULPRIT_TEST_PLUGIN_HOST;
+  const auto cost = check_plugin(options, [](PluginCheckRow) {});
+  BOOST_REQUIRE(cost);
+  BOOST_TEST(cost->event_ns > 0);
+  BOOST_TEST(cost->memory_bytes > 0u);
+}
+
+BOOST_AUTO_TEST_CASE(a_word_that_reports_do_not_know_is_wrong_and_the_nearest_is_named) {
+  PluginFinding finding;
+  finding.id = "fan.stopped";
+  BOOST_TEST(faults_of_words(finding).empty());  // absent words are no mistake
+  finding.category = "hardware", finding.component = "nvlink", finding.symptom = "hang",
+  finding.action = "fix";
+  BOOST_TEST(faults_of_words(finding).empty());
+  finding.component = "nvlnk", finding.action = "reboot the host";
+  const std::vector<std::string> wanted = {
+      "finding fan.stopped: component 'nvlnk' is no word of plugin.h; did you mean 'nvlink'?",
+      "finding fan.stopped: action 'reboot the host' is no word of plugin.h"};
+  BOOST_TEST(faults_of_words(finding) == wanted, boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(a_word_that_reports_do_not_know_fails_the_check) {
+  BOOST_TEST(wrong("word") ==
+             "words: finding shaky.finding: component 'gpux' is no word of plugin.h; did you "
+             "mean 'gpu'?; ");
 }
 
 BOOST_AUTO_TEST_CASE(an_exported_symbol_besides_the_entry_is_wrong) {

@@ -21,6 +21,7 @@ static int32_t emit(shaky* self, double number) {
   finding.size = sizeof finding;
   finding.id = "shaky.finding";
   finding.title = "A finding";
+  if (!strcmp(self->mode, "word")) finding.component = "gpux";
   finding.rank = finding.device = CULPRIT_NONE;
   finding.time_ns = CULPRIT_NO_TIME;
   finding.confidence = 1;

@@ -1,0 +1,15 @@
+// The words of a plugin's finding that formats.md section 7 does not list, each with what was probably meant.
+// Pure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "model/plugin_finding.h"
+
+namespace culprit::app {
+
+// "finding fan.stopped: component 'fann' is no word of plugin.h; did you mean 'fan'?"
+std::vector<std::string> faults_of_words(const PluginFinding& finding);
+
+}  // namespace culprit::app
