@@ -602,6 +602,10 @@ void DaemonApi::plugins(Answer answer) {
   json items = json::array();
   const PluginService* service = parts_.plugins ? parts_.plugins() : nullptr;
   const auto rows = service ? service->rows() : std::vector<plughost::PluginRow>();
+  const auto reason_of = [](const plughost::PluginRow& row) -> json {
+    if (row.state == "missing") return fmt::format("no folder of plugins has a file {}.so", row.name);
+    return row.reason.empty() ? json(nullptr) : json(row.reason);
+  };
   for (const plughost::PluginRow& row : rows)
     items.push_back({{"name", row.name},
                      {"version", row.version},
@@ -609,7 +613,7 @@ void DaemonApi::plugins(Answer answer) {
                      {"about", row.about},
                      {"path", row.path},
                      {"state", row.state},
-                     {"reason", row.reason.empty() ? json(nullptr) : json(row.reason)},
+                     {"reason", reason_of(row)},
                      {"process", row.own_process ? "own" : "daemon"},
                      {"pid", row.pid > 0 ? json(row.pid) : json(nullptr)},
                      {"starts", row.starts},
