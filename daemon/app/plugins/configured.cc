@@ -38,6 +38,7 @@ class Checker {
       : config_(config), host_program_(std::move(host_program)) {}
 
   ConfiguredPlugins run() {
+    if (!config_.watches()) return {};
     for (const PluginConfig& table : config_.plugin)
       if (table.enabled) check(table);
     return std::move(out_);
