@@ -92,7 +92,7 @@ bool in_time(const Finding& f, const JobScope& scope) {
 
 bool is_about_culprit(const PluginFinding& finding) { return finding.id.starts_with("culprit."); }
 
-bool forgets(const PluginFinding& finding) { return finding.id == "culprit.plugin.forgot"; }
+bool forgets(const PluginFinding& finding) { return finding.id == kPluginForgot; }
 
 // A user may fill neither the place of others nor the memory.
 bool PluginFindings::may_keep(std::optional<uint32_t> user) {
