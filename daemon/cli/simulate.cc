@@ -4,6 +4,7 @@
 #include "cli/verbs.h"
 #include "model/json_writer.h"
 #include "sim/comm_job.h"
+#include "sim/hang_job.h"
 #include "sim/log_job.h"
 
 namespace culprit::cli {
@@ -21,6 +22,13 @@ Examples:
   culprit diagnose /tmp/demo/job
   culprit simulate comm --list)";
 
+constexpr const char* kHangExamples = R"(
+Examples:
+  culprit simulate hang /tmp/demo --ranks 256 --kind loader
+  culprit diagnose /tmp/demo/job
+  culprit simulate hang /tmp/part --kind killed --sources watchdog,stacks --capture 0.9
+  culprit simulate hang --list)";
+
 // Rejects "-1", which is parsed as the largest number.
 constexpr uint64_t kBytesMax = 10'000'000'000'000;
 
@@ -33,6 +41,12 @@ struct SimulateOptions {
 struct CommOptions {
   sim::CommJobOptions job;
   std::string out;
+  bool list = false;
+};
+
+struct HangOptions {
+  sim::HangJobOptions job;
+  std::string out, sources;
   bool list = false;
 };
 
@@ -86,6 +100,28 @@ int comm(const CommOptions& o) {
   return kDone;
 }
 
+int hang(HangOptions& o) {
+  if (o.list) {
+    std::string text = "kinds\n";
+    const auto add = [&text](const sim::NamedChoice& c) {
+      text += fmt::format("  {:<28} {}\n", c.name, c.help);
+    };
+    for (const sim::NamedChoice& c : sim::hang_kinds()) add(c);
+    text += "sources\n";
+    for (const sim::NamedChoice& c : sim::hang_sources()) add(c);
+    return print(text) ? kDone : kUnable;
+  }
+  if (o.out.empty()) return complain("simulate hang: OUT is missing"), kUnable;
+  for (size_t at = 0; !o.sources.empty() && at <= o.sources.size();) {
+    const size_t comma = std::min(o.sources.find(',', at), o.sources.size());
+    o.job.sources.push_back(o.sources.substr(at, comma - at));
+    at = comma + 1;
+  }
+  if (Status status = sim::simulate_hang(o.job, o.out); !status)
+    return complain(status.error().text), kUnable;
+  return kDone;
+}
+
 void add_comm_parallel(Command& verb, sim::CommJobOptions& job) {
   verb.add_option("--world", job.world, "Ranks")->show_default();
   verb.add_option("--tp", job.tp, "Tensor parallel; default: by the seed");
@@ -123,6 +159,29 @@ void add_comm(Command& simulate, Run& run) {
   verb->callback([o, &run] { run = [o] { return comm(*o); }; });
 }
 
+void add_hang(Command& simulate, Run& run) {
+  auto o = std::make_shared<HangOptions>();
+  Command* verb = simulate.add_subcommand(
+      "hang", "A job that hangs: OUT/job with logs, dumps, RAS answers, stacks; OUT/truth.json");
+  verb->footer(kHangExamples);
+  verb->add_option("OUT", o->out, "Folder to make; must be empty or absent");
+  verb->add_option("--ranks", o->job.ranks, "Ranks")->between(8u, 65536u)->show_default();
+  verb->add_option("--tp", o->job.tp, "Tensor parallel; default: by the seed");
+  verb->add_option("--pp", o->job.pp, "Pipeline stages; default: by the seed");
+  verb->add_option("--ranks-per-host", o->job.ranks_per_host, "Ranks on each host")
+      ->between(1u, 64u)
+      ->show_default();
+  verb->add_option("--kind", o->job.kind, "Kind of hang")->show_default();
+  verb->add_option("--sources", o->sources, "Sources, separated by commas; default: all");
+  verb->add_option("--capture", o->job.capture,
+                   "Share of ranks with a dump, a stack and the end of their log")
+      ->between(0.0, 1.0)
+      ->show_default();
+  verb->add_option("--seed", o->job.seed, "The same seed gives the same bytes")->show_default();
+  verb->add_flag("--list", o->list, "Print the kinds and sources");
+  verb->callback([o, &run] { run = [o] { return hang(*o); }; });
+}
+
 }  // namespace
 
 std::vector<Option*> add_job_options(Command& verb, sim::LogJobOptions& job) {
@@ -147,6 +206,7 @@ void add_simulate(Command& app, Run& run) {
   Command* simulate = app.add_subcommand("simulate", "Make a job with a known fault, for trying and testing");
   simulate->require_subcommand();
   add_comm(*simulate, run);
+  add_hang(*simulate, run);
   Command* verb = simulate->add_subcommand("logs", "Logs of a job: OUT/job, OUT/healthy/<n>, OUT/truth.json");
   verb->footer(kSimulateExamples);
   verb->add_option("OUT", o->out, "Folder to make; must be empty or absent");
