@@ -1,5 +1,5 @@
 """Simulated hangs, judged by each source alone and by all together: is the rank at fault named first, is the
-class right, are innocent hosts isolated. What a source cannot see is scored too: then nobody may be named."""
+class right, are innocent hosts isolated. Where a source is blind, no rank may be named."""
 import json
 import random
 import shutil
@@ -27,6 +27,8 @@ HOST, KILLED, EXCEPTION = "rank stuck: host code", "rank missing: killed", "rank
 MISMATCH, DEVICE, STORAGE, UNKNOWN = "program mismatch", "device or network", "storage", "unknown"
 LEFT = "rank missing"  # its process is gone, why is not known
 GONE = frozenset((KILLED, EXCEPTION, LEFT, UNKNOWN))
+AT_BEST = ("in how many jobs a source can name the rank, and the classes it may give (H host code, K killed, "
+           "X exception, L left, M mismatch, D device or network, S storage, U unknown)")
 Ceiling = Tuple[str, FrozenSet[str]]  # whether the rank is to be named: yes, may, no; classes that are right
 
 
@@ -192,7 +194,8 @@ def class_of(report: dict) -> str:
 
 
 def left_by(hang: dict, report: dict) -> str:
-    said = " ".join([hang.get("sentence") or "", *(row.get("doing") or "" for row in hang.get("scene") or ())])
+    said = hang.get("sentence") or ""
+    said += " ".join(row.get("doing") or "" for row in hang.get("scene") or ())
     said += json.dumps([[one["title"], one["why"]] for one in report["diagnoses"]])
     said = said.lower()
     if any(word in said for word in ("signal 9", "killed", "out of memory: ", "sigkill")):
@@ -251,14 +254,12 @@ def judge(report: dict, truth: dict, best: Ceiling) -> Dict[str, object]:
             "answer": (report["hang"] or {}).get("answer"), "hang": report["hang"] is not None}
 
 
-def alone(job: Path, source: str) -> Optional[dict]:
-    """The report of one source: its files are moved beside the job and back."""
+def alone(job: Path, source: str) -> dict:
+    """The report of one source: its files are moved out of the job and back."""
     folder = job.parent / "alone" / source
     folder.mkdir(parents=True)
     shutil.copyfile(job / "job.toml", folder / "job.toml")
     parts = [part for part in SOURCES[source] if (job / part).exists()]
-    if not parts:
-        return None
     for part in parts:
         (job / part).rename(folder / part)
     try:
@@ -274,13 +275,15 @@ def run_case(one: Case, folder: Path, keep: bool) -> List[Dict[str, object]]:
     try:
         culprit.call(one.arguments(out))
         truth = json.loads((out / "truth.json").read_text())
-        there = [name for name, parts in SOURCES.items() if any((out / "job" / part).exists() for part in parts)]
+        there = [name for name, parts in SOURCES.items()
+                 if any((out / "job" / part).exists() for part in parts)]
         for source in (*there, JOINED):
             started = time.monotonic()
             best = ceiling(truth, source, one.capture, there)
             row = {**asdict(one), "source": source, "torch": truth["torch"], "classes": sorted(best[1])}
             try:
-                report = alone(out / "job", source) if source != JOINED else culprit.diagnose(["job"], cwd=out)
+                joined = source == JOINED
+                report = culprit.diagnose(["job"], cwd=out) if joined else alone(out / "job", source)
                 row.update(judge(report, truth, best))
             except culprit.Crash as crash:
                 row["crash"] = f"{' '.join(one.arguments(Path('OUT')))}, {source}: {crash}"
@@ -302,8 +305,8 @@ def share(rows: Sequence[dict], key: str) -> Optional[float]:
 def summary(name: str, rows: Sequence[dict]) -> Dict[str, object]:
     able = [row for row in rows if row["names"] == "yes"]
     isolated, innocent = sum(row["isolated"] for row in rows), sum(row["innocent"] for row in rows)
-    return {"row": name, "jobs": len(rows), "right": share(rows, "right"), "class": share(rows, "class right"),
-            "can name": len(able), "named": share(able, "first"),
+    return {"row": name, "jobs": len(rows), "right": share(rows, "right"),
+            "class": share(rows, "class right"), "can name": len(able), "named": share(able, "first"),
             "wrong": sum(row["wrong"] for row in rows), "isolated": isolated, "innocent": innocent,
             "innocent share": ratio(innocent, isolated), "diagnose s": share(rows, "diagnose_s")}
 
@@ -352,13 +355,11 @@ def run(rows: Rows, seed: int, folder: Path, options) -> None:
     if not done:
         return
     done.sort(key=lambda row: (row["kind"], row["seed"]))
-    rows.table("hang at best", "Hangs: in how many jobs a source can name the rank, and the classes it may give "
-               "(H host code, K killed, X exception, L left, M mismatch, D device or network, S storage, "
-               "U unknown)", at_best(done))
+    rows.table("hang at best", f"Hangs: {AT_BEST}", at_best(done))
     for key in ("kind", "ranks", "capture", "torch"):
         rows.table(f"hang {key}", f"Hangs by {key}: right suspects / right classes", by_source(done, key))
-    totals = [summary(source, [row for row in done if row["source"] == source]) for source in (*SOURCES, JOINED)
-              if any(row["source"] == source for row in done)]
+    parts = {source: [row for row in done if row["source"] == source] for source in (*SOURCES, JOINED)}
+    totals = [summary(source, part) for source, part in parts.items() if part]
     low, high = BYTEROBUST_INNOCENT
     totals.append({"row": "ByteRobust", "innocent share": f"{low:.2f}-{high:.2f}"})
     rows.table("hang", "Hangs by source", totals)
