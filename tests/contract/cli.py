@@ -81,7 +81,7 @@ def misspelt_verb(folder: Path) -> None:
 @promise("every verb has help with examples")
 def help_texts(_: Path) -> None:
     rules = [["rules", verb] for verb in ("check", "test", "match", "list", "explain", "why", "new", "keys")]
-    simulators = [["simulate", kind] for kind in ("logs", "comm", "play")]
+    simulators = [["simulate", kind] for kind in ("logs", "comm", "hang", "play")]
     plugins = [["plugin", verb] for verb in ("new", "check", "list")]
     for verb in [["diagnose"], ["templates"], *simulators, ["pool", "build"], *rules, *plugins]:
         done = run(*verb, "--help")

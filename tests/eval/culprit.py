@@ -18,6 +18,11 @@ def binary() -> Path:
     return Path(os.environ.get("CULPRIT_BIN", ROOT / "build/release/bin/culprit"))
 
 
+def simulator() -> Path:
+    """The program that makes the jobs: CULPRIT_SIMULATOR, to measure an older one on new kinds of job."""
+    return Path(os.environ.get("CULPRIT_SIMULATOR", binary()))
+
+
 def data_folder() -> Optional[Path]:
     """The real data: CULPRIT_DATA, else shared/data next to the repository; None where there is none."""
     given = os.environ.get("CULPRIT_DATA")
@@ -27,7 +32,8 @@ def data_folder() -> Optional[Path]:
 
 def call(arguments: Sequence[str], cwd: Optional[Path] = None) -> bytes:
     """Standard output of `culprit arguments`; one thread each, because the jobs run side by side."""
-    command = [str(binary()), *map(str, arguments)]
+    program = simulator() if arguments[0] == "simulate" else binary()
+    command = [str(program), *map(str, arguments)]
     environment = dict(os.environ, CULPRIT_THREADS="1")
     try:
         done = subprocess.run(command, capture_output=True, timeout=TIMEOUT_S, cwd=cwd, env=environment)

@@ -139,7 +139,7 @@ def of_ras(truth: dict, whole: bool, seen: bool) -> Ceiling:
         return "yes", some(MISMATCH, UNKNOWN, HOST)
     if kind == "storage":
         return "no", some(STORAGE, UNKNOWN)
-    return "no", some(UNKNOWN)
+    return "no", some(MISMATCH, UNKNOWN)  # sizes and orders
 
 
 def of_stacks(truth: dict, whole: bool, seen: bool) -> Ceiling:
