@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Dict, FrozenSet, List, Optional, Sequence, Tuple
 
+import byterobust
 import culprit
 from table import Rows, mean, ratio
 
@@ -22,6 +23,7 @@ SOURCES: Dict[str, Tuple[str, ...]] = {
     "ras": ("ras_1.json", "ras_2.json", "ras_1.txt", "ras_2.txt"), "stacks": ("stacks",)}
 JOINED = "joined"
 BYTEROBUST_INNOCENT = (6 / 8, 7 / 8)  # of 8 hosts isolated, 6 or 7 are innocent: its own figure
+COMPARED_RANKS_MAX = 4096  # for its rule on the same stacks
 
 HOST, KILLED, EXCEPTION = "rank stuck: host code", "rank missing: killed", "rank missing: exception"
 MISMATCH, DEVICE, STORAGE, UNKNOWN = "program mismatch", "device or network", "storage", "unknown"
@@ -248,9 +250,10 @@ def judge(report: dict, truth: dict, best: Ceiling) -> Dict[str, object]:
     targets = {host for one in report["diagnoses"] if one["action"]["kind"] == "isolate"
                for host in one["action"]["targets"]}
     said = class_of(report)
+    of_program = truth["class"] in (MISMATCH, EXCEPTION, STORAGE)
     return {"names": names, "right": first if names == "yes" else not wrong, "first": first, "wrong": wrong,
             "class": said, "class right": said in classes, "isolated": len(targets),
-            "innocent": len(targets - set(truth["hosts"])),
+            "innocent": len(targets - set(truth["hosts"])), "needless": len(targets) if of_program else 0,
             "answer": (report["hang"] or {}).get("answer"), "hang": report["hang"] is not None}
 
 
@@ -267,6 +270,13 @@ def alone(job: Path, source: str) -> dict:
     finally:
         for part in parts:
             (folder / part).rename(job / part)
+
+
+def compared(job: Path, truth: dict) -> Dict[str, int]:
+    """What ByteRobust's rule isolates of the same stacks."""
+    isolated = byterobust.isolated(job, truth)
+    at_fault = {rank // truth["ranks_per_host"] for rank in truth["ranks"]}
+    return {"rule isolated": len(isolated), "rule innocent": len(isolated - at_fault)}
 
 
 def run_case(one: Case, folder: Path, keep: bool) -> List[Dict[str, object]]:
@@ -288,6 +298,8 @@ def run_case(one: Case, folder: Path, keep: bool) -> List[Dict[str, object]]:
             except culprit.Crash as crash:
                 row["crash"] = f"{' '.join(one.arguments(Path('OUT')))}, {source}: {crash}"
             rows.append({**row, "diagnose_s": round(time.monotonic() - started, 2)})
+        if (out / "job/stacks").exists() and one.ranks <= COMPARED_RANKS_MAX:
+            rows[-1].update(compared(out / "job", truth))
     except Exception as error:  # a malformed truth or report is a crash of this case, not of the run
         rows.append({**asdict(one), "source": JOINED, "crash": f"{type(error).__name__}: {error}: {one}"})
     finally:
@@ -308,7 +320,8 @@ def summary(name: str, rows: Sequence[dict]) -> Dict[str, object]:
     return {"row": name, "jobs": len(rows), "right": share(rows, "right"),
             "class": share(rows, "class right"), "can name": len(able), "named": share(able, "first"),
             "wrong": sum(row["wrong"] for row in rows), "isolated": isolated, "innocent": innocent,
-            "innocent share": ratio(innocent, isolated), "diagnose s": share(rows, "diagnose_s")}
+            "innocent share": ratio(innocent, isolated), "needless": sum(row["needless"] for row in rows),
+            "diagnose s": share(rows, "diagnose_s")}
 
 
 def at_best(rows: Sequence[dict]) -> List[Dict[str, object]]:
@@ -361,6 +374,10 @@ def run(rows: Rows, seed: int, folder: Path, options) -> None:
     parts = {source: [row for row in done if row["source"] == source] for source in (*SOURCES, JOINED)}
     totals = [summary(source, part) for source, part in parts.items() if part]
     low, high = BYTEROBUST_INNOCENT
+    ruled = [row for row in done if "rule isolated" in row]
+    isolated, innocent = (sum(row[f"rule {name}"] for row in ruled) for name in ("isolated", "innocent"))
+    totals.append({"row": "its rule here", "jobs": len(ruled), "isolated": isolated, "innocent": innocent,
+                   "innocent share": ratio(innocent, isolated)})
     totals.append({"row": "ByteRobust", "innocent share": f"{low:.2f}-{high:.2f}"})
     rows.table("hang", "Hangs by source", totals)
     joined = next((one for one in totals if one["row"] == JOINED), None)
