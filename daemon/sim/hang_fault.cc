@@ -18,6 +18,8 @@ class HangFaultMaker {
   }
 
   Result<HangFault> make() {
+    if (f_.kind == "network" && s_.hosts < 2)
+      return fail(ErrorCode::kInvalid, "kind: network: the job has one host");
     if (!(stuck_host() || phase() || departed() || device() || mismatch()))
       return fail(ErrorCode::kInvalid, fmt::format("kind: {}: unknown; see --list", f_.kind));
     std::sort(f_.ranks.begin(), f_.ranks.end());
@@ -168,18 +170,19 @@ class HangFaultMaker {
   bool network() {
     f_.class_name = kHangDevice;
     train();
-    const HangGroup kind = s_.pp > 1 && random_.chance(30) ? HangGroup::kPipeline : HangGroup::kData;
+    // Two neighbours on different hosts; the world's groups have them in every job of several hosts.
+    const HangGroup first = random_.chance(30) ? HangGroup::kPipeline : HangGroup::kData;
     uint32_t a = 0, b = 0, rank = 0;
-    for (int attempt = 0; attempt < 100 && a == b; ++attempt) {
-      rank = any_rank();
-      const uint32_t group = s_.group_of(kind, rank), size = s_.group_size(kind);
-      a = s_.host_of(rank);
-      b = s_.host_of(s_.member(kind, group, (s_.index_in(kind, rank) + 1) % size));
+    for (HangGroup kind : {first, HangGroup::kData, HangGroup::kPipeline, HangGroup::kWorld}) {
+      for (int attempt = 0; attempt < 50 && a == b; ++attempt) {
+        rank = any_rank();
+        a = s_.host_of(rank);
+        b = s_.host_of(next_in(kind, rank));
+      }
     }
     for (HangGroup each : kAllHangGroups)
       for (uint32_t group = 0; group < s_.group_count(each); ++group)
-        if (a != b && crosses(each, group, a, b)) f_.cut.insert({each, group});
-    if (a == b) f_.cut.insert({HangGroup::kWorld, 0});  // all groups but the world's are within hosts
+        if (crosses(each, group, a, b)) f_.cut.insert({each, group});
     f_.hosts = {a, b};
     for (uint32_t act : calls(rank, 2, true)) {
       const HangGroup group = (*f_.program_of[rank])[act].group;
@@ -188,6 +191,10 @@ class HangFaultMaker {
       break;
     }
     return true;
+  }
+  uint32_t next_in(HangGroup kind, uint32_t rank) const {
+    const uint32_t index = (s_.index_in(kind, rank) + 1) % s_.group_size(kind);
+    return s_.member(kind, s_.group_of(kind, rank), index);
   }
   bool crosses(HangGroup kind, uint32_t group, uint32_t a, uint32_t b) const {
     const uint32_t size = s_.group_size(kind);

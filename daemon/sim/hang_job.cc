@@ -55,6 +55,7 @@ class HangTruth {
       job();
       w_.values("ranks", c_.fault.ranks);
       w_.list("hosts", c_.fault.hosts, [&](uint32_t host) { w_.write(s_.host_names[host]); });
+      w_.values("gone", c_.fault.gone);
       operation();
       evidence();
     });

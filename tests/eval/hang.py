@@ -233,19 +233,20 @@ def accused(report: dict) -> List[dict]:
     return hang.get("suspects") or report["suspects"]
 
 
-def is_at_fault(place: dict, truth: dict) -> bool:
+def is_at_fault(place: dict, truth: dict, exact: bool) -> bool:
+    """Where no log says which process ended first, each that its launcher ended with it is as right."""
     rank = place.get("rank")
     if rank is None and len(place.get("ranks") or ()) == 1:
         rank = place["ranks"][0]
     if rank is not None and truth["ranks"]:
-        return rank in truth["ranks"]
+        return rank in (truth["ranks"] if exact else truth["ranks"] + truth["gone"])
     return place["host"] in truth["hosts"]
 
 
 def judge(report: dict, truth: dict, best: Ceiling) -> Dict[str, object]:
     names, classes = best
     named = accused(report)
-    first = bool(named) and is_at_fault(named[0], truth)
+    first = bool(named) and is_at_fault(named[0], truth, len(classes) == 1)
     wrong = bool(named) and not first
     targets = {host for one in report["diagnoses"] if one["action"]["kind"] == "isolate"
                for host in one["action"]["targets"]}

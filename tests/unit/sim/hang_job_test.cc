@@ -264,6 +264,7 @@ BOOST_AUTO_TEST_CASE(a_hang_that_cannot_be_is_refused_with_its_reason) {
   refused([](HangJobOptions& o) { o.kind = "gremlin"; }, "gremlin");
   refused([](HangJobOptions& o) { o.sources = {"crystal"}; }, "crystal");
   refused([](HangJobOptions& o) { o.capture = 2; }, "capture");
+  refused([](HangJobOptions& o) { o.kind = "network", o.ranks = 8; }, "one host");
   refused([](HangJobOptions& o) { o.ranks = 70'000; }, "70000");
   refused([](HangJobOptions& o) { o.ranks = 60; }, "ranks-per-host");
   refused([](HangJobOptions& o) { o.tp = 7; }, "tp x pp x dp");
