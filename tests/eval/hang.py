@@ -73,7 +73,7 @@ def of_watchdog(truth: dict, whole: bool, seen: bool) -> Ceiling:
     if kind in ("loader", "lock", "gc"):
         return silent, some(HOST, UNKNOWN)
     if kind in ("tokenize", "save"):
-        return silent, some(HOST, UNKNOWN, STORAGE) if kind == "save" else some(HOST, UNKNOWN)
+        return silent, some(HOST, UNKNOWN)
     if kind == "killed":
         known = bool(logged)
         return ("yes", some(KILLED)) if known else (silent if whole else "may", GONE | some(HOST))
@@ -163,13 +163,18 @@ def of_stacks(truth: dict, whole: bool, seen: bool) -> Ceiling:
 CEILINGS = {"watchdog": of_watchdog, "flight": of_flight, "ras": of_ras, "stacks": of_stacks}
 
 
+def widened(truth: dict, best: Ceiling) -> Ceiling:
+    """A rank that writes a file is stuck in host code, or its storage is."""
+    return (best[0], best[1] | some(STORAGE)) if truth["kind"] == "save" else best
+
+
 def ceiling(truth: dict, source: str, capture: float, there: Sequence[str]) -> Ceiling:
     """Joined: named where one source can name; the class is that of the sources that know it."""
     whole = capture == 1
     seen = 2 * truth["captured_at_fault"] > len(truth["ranks"])
     if source != JOINED:
-        return CEILINGS[source](truth, whole, seen)
-    each = [CEILINGS[name](truth, whole, seen) for name in there]
+        return widened(truth, CEILINGS[source](truth, whole, seen))
+    each = [widened(truth, CEILINGS[name](truth, whole, seen)) for name in there]
     names = next((name for name in ("yes", "may", "no") if any(one[0] == name for one in each)), "no")
     sure = [one[1] for one in each if UNKNOWN not in one[1]]
     common = frozenset.intersection(*(sure or [one[1] for one in each]))
@@ -189,7 +194,8 @@ def class_of(report: dict) -> str:
     if answer == "rank_left":
         return left_by(hang, report)
     if answer == "rank_missing":
-        return HOST if verdict.get("category") in ("user", "framework") else by_words(verdict, UNKNOWN)
+        of_program = verdict.get("category") in ("user", "framework")
+        return HOST if of_program else by_words(verdict, UNKNOWN)
     if answer == "no_single_rank":
         return STORAGE if "storage" in (verdict.get("component"), hang.get("cause")) else UNKNOWN
     return by_words(verdict, UNKNOWN)
@@ -207,30 +213,39 @@ def left_by(hang: dict, report: dict) -> str:
     return LEFT
 
 
+MISMATCH_WORDS = ("another collective", "another operation", "other operation", "different operations",
+                  "different sizes", "another size", "mismatch")
+
+
 def by_words(verdict: dict, otherwise: str) -> str:
-    """Of a report that does not say the answer: the class that its category and component stand for."""
+    """Of a report that does not say the answer: the class of its title, category and component."""
     if not verdict:
         return UNKNOWN
-    category, component = verdict["category"], verdict["component"]
+    category, component, title = verdict["category"], verdict["component"], verdict["title"].lower()
+    if any(words in title for words in MISMATCH_WORDS):
+        return MISMATCH
     if component == "storage":
         return STORAGE
-    if category == "hardware" or component in ("gpu", "network", "nic", "nvlink"):
+    if "left the job" in title or "no longer answer" in title:
+        return LEFT
+    if " stopped" in title:
+        return HOST
+    if category == "hardware" or component in ("gpu", "network", "nvlink"):
         return DEVICE
-    title = verdict["title"].lower()
     if "killed" in title or component == "host_memory":
         return KILLED
-    if component == "framework":
-        return MISMATCH
-    if verdict["symptom"] == "crash" or component == "user_data":
+    if verdict["symptom"] == "crash":
         return EXCEPTION
-    if component in ("user_code", "cpu", "host_kernel"):
+    if component in ("user_code", "user_config", "user_data", "cpu", "host_kernel"):
         return HOST
     return otherwise
 
 
 def accused(report: dict) -> List[dict]:
+    """Best first. A rank that is at fault in the program may be no suspect, but only waited for."""
     hang = report["hang"] or {}
-    return hang.get("suspects") or report["suspects"]
+    waited_for = [{"rank": rank} for rank in hang.get("waited_for") or ()]
+    return hang.get("suspects") or waited_for or report["suspects"]
 
 
 def is_at_fault(place: dict, truth: dict, exact: bool) -> bool:
@@ -240,13 +255,16 @@ def is_at_fault(place: dict, truth: dict, exact: bool) -> bool:
         rank = place["ranks"][0]
     if rank is not None and truth["ranks"]:
         return rank in (truth["ranks"] if exact else truth["ranks"] + truth["gone"])
-    return place["host"] in truth["hosts"]
+    return place.get("host") in truth["hosts"]
 
 
 def judge(report: dict, truth: dict, best: Ceiling) -> Dict[str, object]:
     names, classes = best
     named = accused(report)
-    first = bool(named) and is_at_fault(named[0], truth, len(classes) == 1)
+    exact = len(classes) == 1
+    first = bool(named) and is_at_fault(named[0], truth, exact)
+    if named and "score" not in named[0]:  # ranks by number: most of them
+        first = 2 * sum(is_at_fault(one, truth, exact) for one in named) > len(named)
     wrong = bool(named) and not first
     targets = {host for one in report["diagnoses"] if one["action"]["kind"] == "isolate"
                for host in one["action"]["targets"]}
