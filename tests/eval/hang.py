@@ -258,6 +258,12 @@ def is_at_fault(place: dict, truth: dict, exact: bool) -> bool:
     return place.get("host") in truth["hosts"]
 
 
+def points_at(verdict: Optional[dict], truth: dict) -> bool:
+    """A fault of the program has no suspects: the evidence of its verdict says where it was."""
+    evidence = verdict["evidence"][:1] if verdict else []
+    return any(one["host"] in truth["hosts"] for one in evidence)
+
+
 def judge(report: dict, truth: dict, best: Ceiling) -> Dict[str, object]:
     names, classes = best
     named = accused(report)
@@ -266,6 +272,8 @@ def judge(report: dict, truth: dict, best: Ceiling) -> Dict[str, object]:
     if named and "score" not in named[0]:  # ranks by number: most of them
         first = 2 * sum(is_at_fault(one, truth, exact) for one in named) > len(named)
     wrong = bool(named) and not first
+    if not named and truth["gone"]:
+        first = points_at(report["verdict"], truth)
     targets = {host for one in report["diagnoses"] if one["action"]["kind"] == "isolate"
                for host in one["action"]["targets"]}
     said = class_of(report)
