@@ -61,6 +61,16 @@ struct Words<DetectorKind> {
                                                            "numerics", "stacks",    "plugin"};
 };
 template <>
+struct Words<HangAnswer> {
+  static constexpr std::array<std::string_view, 6> kTable{"unknown",    "rank_missing", "mismatch",
+                                                          "unfinished", "rank_left",    "no_single_rank"};
+};
+template <>
+struct Words<ScenePlace> {
+  static constexpr std::array<std::string_view, 5> kTable{"unknown", "waits", "finished", "elsewhere",
+                                                          "left"};
+};
+template <>
 struct Words<Severity> {
   static constexpr std::array<std::string_view, 4> kTable{"info", "warning", "error", "fatal"};
 };
@@ -124,6 +134,8 @@ std::string_view to_string(About value) { return word_of(value); }
 std::string_view to_string(DetectorKind value) { return word_of(value); }
 std::string_view to_string(SlowPart value) { return word_of(value); }
 std::string_view to_string(NumericClass value) { return word_of(value); }
+std::string_view to_string(HangAnswer value) { return word_of(value); }
+std::string_view to_string(ScenePlace value) { return word_of(value); }
 std::string_view to_string(Severity value) { return word_of(value); }
 
 template <class Enum>
@@ -151,6 +163,8 @@ template std::optional<ActionKind> from_word(std::string_view);
 template std::optional<About> from_word(std::string_view);
 template std::optional<SlowPart> from_word(std::string_view);
 template std::optional<NumericClass> from_word(std::string_view);
+template std::optional<HangAnswer> from_word(std::string_view);
+template std::optional<ScenePlace> from_word(std::string_view);
 template std::optional<Severity> from_word(std::string_view);
 
 std::string shown_list(const std::vector<uint32_t>& uids) {

@@ -44,6 +44,16 @@ enum class About : uint8_t { kJob, kCulprit };
 // What slows a job's steps: a part of the machine, or the job as a whole.
 enum class SlowPart : uint8_t { kGpu, kHost, kNic, kLink, kNvlink, kSwitch, kJob };
 enum class NumericClass : uint8_t { kSdc, kData, kOptimizer, kSchedule, kUnknown };
+// Why the ranks of a hang wait (docs/detectors.md).
+enum class HangAnswer : uint8_t {
+  kUnknown,
+  kMissing,     // a rank did not come: stuck in host code, or dead
+  kMismatch,    // ranks called different operations or sizes: the program
+  kUnfinished,  // all came, and it did not finish: device or network
+  kLeft,        // a rank was killed, raised an exception or exited
+  kNoSingle,    // no single rank: all are late
+};
+enum class ScenePlace : uint8_t { kUnknown, kWaits, kFinished, kElsewhere, kLeft };
 enum class Severity : uint8_t { kInfo, kWarning, kError, kFatal };
 
 // The words of formats.md; from_word returns nothing for other words.
@@ -55,6 +65,8 @@ std::string_view to_string(ActionKind);
 std::string_view to_string(About);
 std::string_view to_string(SlowPart);
 std::string_view to_string(NumericClass);
+std::string_view to_string(HangAnswer);
+std::string_view to_string(ScenePlace);
 std::string_view to_string(Severity);
 template <class Enum>
 std::optional<Enum> from_word(std::string_view word);
@@ -193,10 +205,26 @@ struct StackCluster {
   bool healthy = false;
 };
 
+// What the last operation of ranks was, or where they are instead. Together the rows are the scene of a hang.
+struct SceneRow {
+  std::string group, op;
+  int64_t seq = -1;  // -1: unknown
+  ScenePlace place = ScenePlace::kUnknown;
+  std::string doing;            // a phrase, where more is known: "in dataloader.py:1122", "signal 9"
+  std::vector<uint32_t> ranks;  // ascending
+};
+
 struct Hang {
   TimeNs since_ns = kNoTime;
   std::vector<StackCluster> clusters;
   std::vector<Suspect> suspects;
+  HangAnswer answer = HangAnswer::kUnknown;
+  std::string sentence = {};              // who waits in what for whom; empty: not known
+  std::string op = {}, group = {};        // the operation in which the ranks wait
+  int64_t seq = -1;                       // its number within the group; -1: unknown
+  std::vector<uint32_t> waiting = {};     // ranks that wait in it, ascending
+  std::vector<uint32_t> waited_for = {};  // ascending; the ranks at fault in a mismatch
+  std::vector<SceneRow> scene = {};       // most ranks first
 };
 
 struct Problem {

@@ -277,9 +277,29 @@ class ReportWriter {
           });
         });
         places("suspects", hang.suspects, true);
+        w_.field("answer", to_string(hang.answer));
+        w_.field("sentence", hang.sentence);
+        w_.field("op", hang.op);
+        w_.field("group", hang.group);
+        number("seq", hang.seq);
+        w_.values("waiting", hang.waiting);
+        w_.values("waited_for", hang.waited_for);
+        w_.list("scene", hang.scene, [&](const SceneRow& row) { scene_row(row); });
       });
     });
   }
+  void scene_row(const SceneRow& row) {
+    w_.object([&] {
+      w_.field("group", row.group);
+      w_.field("op", row.op);
+      number("seq", row.seq);
+      w_.field("place", to_string(row.place));
+      w_.field("doing", row.doing);
+      w_.values("ranks", row.ranks);
+    });
+  }
+  // Null for an unknown number of an operation.
+  void number(const char* name, int64_t seq) { seq < 0 ? w_.null(name) : w_.field(name, seq); }
 
   void problem(const Problem& x) {
     w_.object([&] {

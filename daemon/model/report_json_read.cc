@@ -319,6 +319,22 @@ class ReportReader {
       r_.field(c, "healthy", cluster.healthy);
     });
     places(x, "suspects", hang.suspects);
+    r_.word_field(x, "answer", hang.answer);
+    r_.field(x, "sentence", hang.sentence);
+    r_.field(x, "op", hang.op);
+    r_.field(x, "group", hang.group);
+    r_.field(x, "seq", hang.seq);
+    r_.field(x, "waiting", hang.waiting);
+    r_.field(x, "waited_for", hang.waited_for);
+    r_.list(x, "scene", [&](const Json& one) {
+      SceneRow& row = hang.scene.emplace_back();
+      r_.field(one, "group", row.group);
+      r_.field(one, "op", row.op);
+      r_.field(one, "seq", row.seq);
+      r_.word_field(one, "place", row.place);
+      r_.field(one, "doing", row.doing);
+      r_.field(one, "ranks", row.ranks);
+    });
   }
 
   void read_charts(const Json& x) {

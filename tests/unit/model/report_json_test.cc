@@ -109,7 +109,8 @@ BOOST_AUTO_TEST_CASE(every_field_stands_in_the_order_of_the_format) {
   check_keys(spell["chain"][0], {"rank", "op", "comm", "seq", "wait_ms"});
   check_keys(json["numerics"][0],
              {"step", "detected_at", "class", "ranks", "metrics", "confidence", "mitigation"});
-  check_keys(json["hang"], {"since_ns", "clusters", "suspects"});
+  check_keys(json["hang"], {"since_ns", "clusters", "suspects", "answer", "sentence", "op", "group", "seq",
+                            "waiting", "waited_for", "scene"});
   check_keys(json["hang"]["clusters"][0], {"frames", "ranks", "healthy"});
   check_keys(json["problems"][0], {"file", "offset", "what"});
 }
