@@ -19,6 +19,7 @@
 #include "core/diagnose/proof.h"
 #include "core/diagnose/signs.h"
 #include "core/flight_dumps.h"
+#include "core/hang_scene.h"
 #include "core/loop_order.h"
 #include "core/loop_ranks.h"
 #include "core/merge_findings.h"
@@ -289,6 +290,14 @@ struct Engine::Impl {
     return std::move(answer.missing);
   }
 
+  // Adds what the lines of watchdogs say of a hang.
+  std::vector<std::string> add_scene(const detect::View& view, const rules::Ruleset& rules,
+                                     detect::Analysis& analysis, Report& report) const {
+    if (analysis.fate.ended_well) return {};
+    const flight::PlaceOfRank place = [&](uint32_t rank) { return place_of(view, rank); };
+    return add_hang_scene({view, rules, place}, analysis, report);
+  }
+
   // Counts communication records as progress, as lines are. Records without step numbers prove progress by
   // their arrival.
   void beat(std::span<const CommRecord> records, TimeNs now) {
@@ -449,6 +458,8 @@ Report Engine::report(TimeNs now, const detect::Unheard& unheard) {
   if (left_out) join_left_out(std::move(*left_out), analysis.findings);
   if (!impl_->flights.all().empty())
     std::ranges::move(impl_->add_flights(view, analysis, report), std::back_inserter(missing));
+  if (const rules::Ruleset* ruleset = impl_->rule_runs.ruleset(); ruleset && impl_->options.steps.shapes)
+    std::ranges::move(impl_->add_scene(view, *ruleset, analysis, report), std::back_inserter(missing));
   join_stall(analysis.findings);
   join_plugins(analysis.findings);
   impl_->judge_exits(view, analysis);

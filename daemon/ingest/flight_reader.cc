@@ -256,6 +256,18 @@ std::string_view without_suffixes(std::string_view name) {
 
 }  // namespace
 
+std::string host_in_name(std::string_view path) {
+  constexpr std::string_view kMark = "trace_rank_";
+  std::string_view name = without_suffixes(path.substr(path.rfind('/') + 1));
+  const size_t at = name.rfind(kMark);
+  if (at == name.npos) return {};
+  name.remove_prefix(at + kMark.size());
+  const size_t last = name.rfind('_');
+  const bool numbered = last != name.npos && last > 0 && last + 1 < name.size() &&
+                        name.find_first_not_of("0123456789", last + 1) == name.npos;
+  return numbered && last <= limits::kNameBytes ? std::string(name.substr(0, last)) : std::string();
+}
+
 std::optional<uint32_t> rank_in_name(std::string_view path) {
   const std::string_view name = without_suffixes(path.substr(path.rfind('/') + 1));
   const auto number_at = [&](size_t at) -> std::optional<uint32_t> {
@@ -263,6 +275,12 @@ std::optional<uint32_t> rank_in_name(std::string_view path) {
     const auto [stop, error] = std::from_chars(name.data() + at, name.data() + name.size(), rank);
     return error == std::errc() && rank < limits::kCommRanks ? std::optional(rank) : std::nullopt;
   };
+  // "nccl_trace_rank_10-0-0-5_3": a host may stand before the rank.
+  if (const size_t at = name.rfind("trace_rank_"); at != name.npos) {
+    const size_t last = name.rfind('_');
+    if (last + 1 < name.size() && name.find_first_not_of("0123456789", last + 1) == name.npos)
+      return number_at(last + 1);
+  }
   for (const std::string_view mark : {"_dump_", "trace_rank_", "rank_", "rank"}) {
     const size_t at = name.rfind(mark);
     if (at == name.npos || at + mark.size() >= name.size() || !digit(name[at + mark.size()])) continue;
@@ -292,7 +310,10 @@ Result<ReadFlight> parse_flight(std::string_view bytes, const std::string& path)
     return fail(
         ErrorCode::kInvalid,
         fmt::format("{}: {}", path, read.problem.empty() ? "is no Flight Recorder dump" : read.problem));
-  const bool known = read.tree.find(*read.root, "entries") || read.tree.find(*read.root, "pg_status");
+  // `entries` is absent when it is empty.
+  bool known = false;
+  for (const char* name : {"entries", "pg_status", "pg_config"})
+    known = known || read.tree.find(*read.root, name);
   if (!known && read.problem.empty())
     return fail(ErrorCode::kInvalid, path + ": is no Flight Recorder dump: it has no entries");
   auto rank = rank_in_name(path);
@@ -301,6 +322,7 @@ Result<ReadFlight> parse_flight(std::string_view bytes, const std::string& path)
       rank = static_cast<uint32_t>(*n);
   if (!rank) return fail(ErrorCode::kInvalid, path + ": tells no rank, in its name or in itself");
   out.dump.rank = *rank;
+  if (std::string host = host_in_name(path); !host.empty()) out.dump.host = std::move(host);
   const std::string left_out = Reader(read.tree, out.dump).run(*read.root);
   if (!left_out.empty() && !out.problem) out.problem = Problem{path, std::nullopt, left_out};
   return out;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/ascii.h"
+#include "ingest/flight_reader.h"
 #include "ingest/json_head.h"
 
 namespace culprit::ingest {
@@ -136,13 +137,13 @@ bool is_pickle(std::string_view head) {
   return head.size() > 2 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5;
 }
 
-// "_dump_7", "nccl_trace_rank_7", "run_dump_7.pickle".
+// "_dump_7", "nccl_trace_rank_7", "comm_lib_trace_rank_7", "hccl_trace_rank_7", "run_dump_7.pickle",
+// "nccl_trace_rank_<host>_7".
 bool named_as_flight_recorder(std::string_view name) {
-  for (std::string_view mark : {"_dump_"sv, "nccl_trace_rank_"sv}) {
-    const size_t at = name.rfind(mark);
-    if (at != name.npos && at + mark.size() < name.size() && digit(name[at + mark.size()])) return true;
-  }
-  return false;
+  if (name.find("_trace_rank_") != name.npos) return rank_in_name(name).has_value();
+  constexpr std::string_view kMark = "_dump_";
+  const size_t at = name.rfind(kMark);
+  return at != name.npos && at + kMark.size() < name.size() && digit(name[at + kMark.size()]);
 }
 
 // For JSON, judged by content only.

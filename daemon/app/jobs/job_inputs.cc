@@ -293,8 +293,10 @@ bool JobInputs::feed_dumps(TimeNs now) {
   std::vector<Problem> problems = dumps_.take_problems();
   for (FlightDump& dump : whole) {
     logs::PathOwner owner = parsing_.placement.owner(below_root(dump.file));
-    dump.host_guessed = !owner.host || owner.guessed;
-    dump.host = dump.host_guessed ? std::optional(parsing_.host) : std::move(owner.host);
+    if (!dump.host) {
+      dump.host_guessed = !owner.host || owner.guessed;
+      dump.host = dump.host_guessed ? std::optional(parsing_.host) : std::move(owner.host);
+    }
     // Condensed as for a collector, so that results are the same on an agent and on a collector.
     step(core::FlightInput{flight::condense(dump)}, now);
   }

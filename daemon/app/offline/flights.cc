@@ -29,7 +29,7 @@ void read_one(const LogFile& file, Slot& slot) {
       slot.problem = Problem{file.file.path, std::nullopt, std::move(what)};
       return;
     }
-    if (file.info.host) read->dump.host = file.info.host;
+    if (file.info.host && !read->dump.host) read->dump.host = file.info.host;
     slot.problem = std::move(read->problem);
     slot.dump = std::move(read->dump);
   } catch (const std::bad_alloc&) {

@@ -21,7 +21,7 @@ namespace culprit::scene {
 enum class SightSource : uint8_t { kWatchdog, kFlight, kRecords, kRas, kStack };
 
 // A communicator. `key` is equal on all members: the name of the process group, the hash of the communicator.
-// Empty: the source does not say. Groups with one key and different members are different groups.
+// Empty: the source does not say. Groups with one key and other members are different groups.
 struct SightGroup {
   std::string key;
   std::string description;  // "default_pg", "tensor_parallel"

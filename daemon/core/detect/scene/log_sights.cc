@@ -1,0 +1,177 @@
+#include "core/detect/scene/log_sights.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "core/detect/scene/watchdog_lines.h"
+
+namespace culprit::scene {
+namespace {
+
+struct Read {
+  WatchdogLine line;
+  const logs::RuleLine* from = nullptr;
+  std::optional<uint32_t> rank;
+};
+
+Sight sight_of(const logs::JobLog& log, const Read& read) {
+  const logs::WriterStats& writer = log.writers()[read.from->place.writer];
+  Sight sight;
+  sight.source = SightSource::kWatchdog;
+  sight.rank = read.rank;
+  sight.group_rank = read.line.group_rank;
+  sight.host = writer.host;
+  sight.device = writer.device;
+  sight.group = read.line.group;
+  sight.enqueued = read.line.enqueued;
+  sight.completed = read.line.completed;
+  sight.at_ns = read.from->place.time_ns;
+  sight.waited_ns = read.line.waited_ns;
+  sight.evidence = detect::evidence_of(log, *read.from);
+  return sight;
+}
+
+Statement statement_of(const logs::JobLog& log, const Read& read, HangAnswer answer) {
+  return {answer,          read.line.group, read.line.call,
+          read.line.ranks, read.line.calls, detect::evidence_of(log, *read.from)};
+}
+
+class Reader {
+ public:
+  Reader(const logs::JobLog& log, SceneInput& out) : log_(log), out_(out) {}
+
+  void add(const logs::RuleLine& line) {
+    auto known = read_watchdog_line(line.text);
+    if (!known || !seen_.emplace(line.place.source, line.text_line).second) return;
+    Read read{std::move(*known), &line, {}};
+    read.rank = read.line.rank ? read.line.rank : log_.writers()[line.place.writer].rank;
+    std::vector<Read>& own = by_writer_[{line.place.source, line.place.writer}];
+    if (read.line.kind == WatchdogKind::kFrame) return add_frame(read, own);
+    own.push_back(std::move(read));
+  }
+
+  void finish() {
+    for (auto& [writer, lines] : by_writer_) {
+      join_groups(lines);
+      for (const Read& read : lines) emit(read);
+    }
+  }
+
+ private:
+  // The innermost frame that is not of torch itself.
+  static void add_frame(const Read& frame, std::vector<Read>& own) {
+    if (own.empty()) return;
+    std::string& site = own.back().line.call.site;
+    if (site.empty() || site.find("/torch/") != site.npos) site = frame.line.call.site;
+  }
+
+  // The first line of an operation that times out has no group; a later one with its number has.
+  static void join_groups(std::vector<Read>& lines) {
+    std::map<std::pair<std::optional<uint32_t>, int64_t>, const WatchdogLine*> known;
+    for (const Read& read : lines)
+      if (read.line.call.seq >= 0 && !read.line.group.key.empty())
+        known.try_emplace({read.rank, read.line.call.seq}, &read.line);
+    for (Read& read : lines) {
+      const auto at = known.find({read.rank, read.line.call.seq});
+      if (at == known.end() || !read.line.group.key.empty()) continue;
+      read.line.group = at->second->group;
+      // A rank in the group; before, it may have been the rank in another group of the process.
+      read.line.group_rank = at->second->group_rank;
+    }
+  }
+
+  void emit(const Read& read) {
+    Sight sight = sight_of(log_, read);
+    const WatchdogLine& line = read.line;
+    switch (line.kind) {
+      case WatchdogKind::kTimeout:
+        sight.timed_out = true;
+        sight.call = line.call;
+        break;
+      case WatchdogKind::kStatus:
+        if (line.call.seq >= 0) sight.call = line.call;
+        break;
+      case WatchdogKind::kDump:
+        sight.group = {"0", "default_pg", {}, 0};
+        break;
+      case WatchdogKind::kAsync:
+      case WatchdogKind::kStore:
+      case WatchdogKind::kGloo:
+        sight.call = line.call;
+        break;
+      case WatchdogKind::kJoined:
+        for (const uint32_t rank : line.ranks) {
+          sight.rank = rank;
+          sight.call = line.call;
+          out_.sights.push_back(sight);
+        }
+        return;
+      case WatchdogKind::kBehind:
+        out_.statements.push_back(statement_of(log_, read, HangAnswer::kMissing));
+        return;
+      case WatchdogKind::kMismatch:
+        out_.statements.push_back(statement_of(log_, read, HangAnswer::kMismatch));
+        return;
+      case WatchdogKind::kClosed:
+        return add_departure(read, std::move(sight));
+      case WatchdogKind::kHeartbeat:
+      case WatchdogKind::kFrame:
+        return;
+    }
+    out_.sights.push_back(std::move(sight));
+  }
+
+  void add_departure(const Read& read, Sight sight) {
+    Departure gone;
+    gone.kind = DepartureKind::kExited;
+    if (!read.line.peer.empty()) gone.host = read.line.peer;
+    gone.reason = "its peers saw it close the connection";
+    gone.at_ns = sight.at_ns;
+    gone.evidence = std::move(sight.evidence);
+    out_.departures.push_back(std::move(gone));
+  }
+
+  const logs::JobLog& log_;
+  SceneInput& out_;
+  std::map<std::pair<uint32_t, uint32_t>, std::vector<Read>> by_writer_;
+  std::set<std::pair<uint32_t, uint64_t>> seen_;  // a line of several rules is read once
+};
+
+}  // namespace
+
+bool names_preparation(std::string_view text) {
+  static constexpr std::array<std::string_view, 14> kWords = {
+      "tokeniz", "tokenis",   "preprocess", "num_proc", "packing",  "clustering", "indexing",
+      "caching", "filtering", "converting", "encoding", "sharding", "extracting", "generating train split"};
+  std::string lower;
+  for (const char c : text.substr(0, 400)) lower += c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c;
+  return std::ranges::any_of(kWords, [&](std::string_view word) { return lower.find(word) != lower.npos; });
+}
+
+SceneInput sights_of(const logs::JobLog& log, const std::function<bool(uint32_t rule)>& wanted,
+                     TimeNs after) {
+  SceneInput out;
+  Reader reader(log, out);
+  for (const logs::RuleLine& line : log.rule_lines())
+    if (wanted(line.rule) &&
+        (after == kNoTime || line.place.time_ns == kNoTime || line.place.time_ns >= after))
+      reader.add(line);
+  reader.finish();
+  std::pair<TimeNs, uint64_t> last{kNoTime, 0};
+  for (const logs::ClusterId id : log.clusters()) {
+    const logs::TemplateStats& t = log.templates()[id];
+    if (t.samples.empty() || !names_preparation(t.samples[0].text)) continue;
+    if (t.shape.kind == logs::ShapeKind::kException || t.known == logs::Meaning::kFault) continue;
+    const std::pair<TimeNs, uint64_t> at{t.last_ns, t.samples[0].place.line};
+    if (!out.preparing.empty() && at < last) continue;
+    last = at;
+    out.preparing = t.samples[0].text;
+  }
+  return out;
+}
+
+}  // namespace culprit::scene

@@ -1,0 +1,597 @@
+#include "core/detect/scene/scene.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "base/text.h"
+#include "core/detect/scene/watchdog_lines.h"
+
+namespace culprit::scene {
+namespace {
+
+// Operations of a group that are its start: its first barriers stand round preparation.
+constexpr int64_t kEarly = 50;
+constexpr size_t kQuotes = 16;
+constexpr size_t kSceneRows = 200;
+
+// One rank in one group, from all sights of it. Ranks that no source names have places of their own.
+struct Stand {
+  std::optional<uint32_t> rank;
+  int64_t enqueued = -1, completed = -1;
+  std::optional<SightCall> call;  // the earliest in which it waits
+  bool counted = false;           // `enqueued` is known from the rank itself
+  SightState state = SightState::kUnknown;
+  std::string doing;
+  TimeNs since_ns = kNoTime;
+  const Evidence* evidence = nullptr;
+
+  bool waits_at(int64_t seq) const { return call && call->entered && call->seq == seq; }
+};
+
+struct Group {
+  SightGroup of;
+  std::vector<Stand> stands;
+  std::string title() const {
+    if (!of.description.empty()) return "group " + of.description;
+    return of.key.empty() ? std::string("their group") : "group " + of.key;
+  }
+};
+
+// Operations whose sizes may differ between ranks by right.
+bool sizes_may_differ(const std::string& op) {
+  return op.find("alltoall") != op.npos || op.find("coalesced") != op.npos || op == "send" || op == "recv" ||
+         op == "unknown";
+}
+// Of these only the root has all the elements.
+bool one_sided(const std::string& op) { return op == "gather" || op == "scatter"; }
+
+// The call without what may differ by right; empty: nothing to compare.
+std::string call_key(const SightCall& call) {
+  const std::string op = plain_op(call.op);
+  std::string out = op;
+  if (sizes_may_differ(op)) return out;
+  if (!one_sided(op)) {
+    if (call.in) out += fmt::format(" in {}", *call.in);
+    if (call.out) out += fmt::format(" out {}", *call.out);
+    if (!call.sizes.empty()) out += " " + call.sizes;
+  }
+  return out;
+}
+
+bool differ(const SightCall& a, const SightCall& b) {
+  const std::string op = plain_op(a.op), other = plain_op(b.op);
+  if (op.empty() || other.empty()) return false;
+  if (op != other) return true;
+  if (sizes_may_differ(op)) return false;
+  if (!a.sizes.empty() && !b.sizes.empty() && a.sizes != b.sizes) return true;
+  if (one_sided(op)) return false;
+  return (a.in && b.in && *a.in != *b.in) || (a.out && b.out && *a.out != *b.out);
+}
+
+std::string shown_call(const SightCall& call) {
+  std::string out = call.op.empty() ? "an operation" : call.op;
+  if (call.in && call.out && *call.in != *call.out)
+    out += fmt::format(" of {} and {} elements", *call.in, *call.out);
+  else if (call.in)
+    out += fmt::format(" of {} elements", *call.in);
+  else if (!call.sizes.empty())
+    out += fmt::format(" of [{}]", call.sizes);
+  if (!call.site.empty()) out += fmt::format(" at {}", call.site);
+  return out;
+}
+
+std::string shown_op(const SightCall& call) {
+  std::string out = call.op.empty() ? "an operation" : call.op;
+  if (call.seq >= 0) out += fmt::format(" #{}", call.seq);
+  return out;
+}
+
+class Inquiry {
+ public:
+  Inquiry(const SceneInput& input, const NameOfRank& name) : in_(input), name_(name) { gather(); }
+
+  SceneAnswer run() {
+    out_.hang.since_ns = since();
+    const bool found = by_statement() || by_departure(true) || by_mismatch() || by_numbers() ||
+                       by_distance() || by_all_members() || by_silence() || by_barrier() ||
+                       by_departure(false);
+    if (!found) unknown();
+    finish();
+    return std::move(out_);
+  }
+
+ private:
+  // --- gathering ---
+
+  size_t group_of(const SightGroup& of) {
+    for (size_t i = 0; i < groups_.size(); ++i) {
+      SightGroup& known = groups_[i].of;
+      const bool same = known.members == of.members || known.members.empty() || of.members.empty();
+      if (known.key != of.key || !same) continue;
+      if (known.description.empty()) known.description = of.description;
+      if (known.members.empty()) known.members = of.members;
+      known.size = std::max(known.size, of.size);
+      return i;
+    }
+    groups_.push_back({of, {}});
+    return groups_.size() - 1;
+  }
+
+  // Ranks that a source names by their number in the group alone have one place each, without a rank.
+  void gather() {
+    constexpr uint64_t kOfGroup = uint64_t{1} << 32;
+    std::map<std::pair<size_t, uint64_t>, size_t> places;
+    for (const Sight& sight : in_.sights) {
+      const size_t of = group_of(sight.group);
+      Group& group = groups_[of];
+      const auto rank = sight.rank ? sight.rank : global_rank(group.of, sight.group_rank);
+      size_t at = group.stands.size();
+      if (rank || sight.group_rank) {
+        const uint64_t id = rank ? *rank : kOfGroup | *sight.group_rank;
+        at = places.try_emplace({of, id}, at).first->second;
+      }
+      if (at == group.stands.size()) {
+        group.stands.emplace_back();
+        group.stands[at].rank = rank;
+      }
+      add(sight, group.stands[at]);
+    }
+  }
+  // The rank in the default group is the global one; older wordings name no other group.
+  static std::optional<uint32_t> global_rank(const SightGroup& group, std::optional<uint32_t> in_group) {
+    if (!in_group) return std::nullopt;
+    if (!group.members.empty()) return group.members.at(*in_group);
+    return group.key.empty() || group.key == "0" ? in_group : std::nullopt;
+  }
+  static void add(const Sight& sight, Stand& stand) {
+    if (sight.enqueued) stand.enqueued = std::max(stand.enqueued, *sight.enqueued), stand.counted = true;
+    if (sight.completed) stand.completed = std::max(stand.completed, *sight.completed);
+    if (sight.call && sight.call->entered) {
+      const bool earlier =
+          !stand.call || stand.call->seq < 0 || (sight.call->seq >= 0 && sight.call->seq < stand.call->seq);
+      if (earlier)
+        stand.call = sight.call;
+      else if (sight.call->seq == stand.call->seq)
+        join(*sight.call, *stand.call);
+      stand.enqueued = std::max(stand.enqueued, sight.call->seq);
+      if (sight.at_ns != kNoTime && sight.waited_ns > 0 &&
+          (stand.since_ns == kNoTime || sight.at_ns - sight.waited_ns < stand.since_ns))
+        stand.since_ns = sight.at_ns - sight.waited_ns;
+    }
+    if (sight.state != SightState::kUnknown) stand.state = sight.state, stand.doing = sight.doing;
+    if (!stand.evidence && !sight.evidence.text.empty()) stand.evidence = &sight.evidence;
+  }
+  static void join(const SightCall& more, SightCall& call) {
+    if (call.op.empty()) call.op = more.op;
+    if (!call.in) call.in = more.in;
+    if (!call.out) call.out = more.out;
+    if (call.sizes.empty()) call.sizes = more.sizes;
+    if (call.site.empty()) call.site = more.site;
+  }
+
+  TimeNs since() const {
+    TimeNs first = kNoTime;
+    for (const Group& group : groups_)
+      for (const Stand& stand : group.stands)
+        if (stand.since_ns != kNoTime && (first == kNoTime || stand.since_ns < first)) first = stand.since_ns;
+    return first;
+  }
+
+  // --- the answers ---
+
+  bool by_statement() {
+    for (const Statement& said : in_.statements) {
+      if (said.answer != HangAnswer::kMismatch) continue;
+      out_.hang.answer = HangAnswer::kMismatch;
+      out_.hang.waited_for = said.ranks;
+      set_call(said.call, said.group.description);
+      std::string calls;
+      for (size_t i = 0; i < said.calls.size() && i < said.ranks.size(); ++i)
+        calls += fmt::format("{}rank {} calls {}", i ? ", " : "", said.ranks[i], shown_call(said.calls[i]));
+      out_.title = "Ranks call different collectives: " + calls;
+      out_.why.push_back("a check of the program's own library compared the calls of the ranks");
+      prove(said.evidence, 0.9);
+      return true;
+    }
+    std::set<uint32_t> behind, waiting;
+    const Statement* first = nullptr;
+    SightCall call;
+    for (const Statement& said : in_.statements) {
+      if (said.answer != HangAnswer::kMissing) continue;
+      if (!first) first = &said;
+      behind.insert(said.ranks.begin(), said.ranks.end());
+      if (call.seq < 0) call = said.call;
+      out_.evidence.push_back(said.evidence);
+    }
+    if (!first) return false;
+    for (const Group& group : groups_)
+      for (const Stand& stand : group.stands)
+        if (stand.rank && stand.call && !behind.contains(*stand.rank)) {
+          waiting.insert(*stand.rank);
+          if (call.op.empty()) call = *stand.call;
+        }
+    out_.hang.waiting.assign(waiting.begin(), waiting.end());
+    missing_ranks({behind.begin(), behind.end()}, call, first->group.description);
+    out_.why.push_back("a report of the program's own library compared the ranks");
+    prove(first->evidence, 0.85);
+    return true;
+  }
+
+  // Ranks of one group that wait under one number, in different calls.
+  bool by_mismatch() {
+    for (const Group& group : groups_) {
+      if (!comparable(group)) continue;
+      for (const int64_t seq : awaited(group)) {
+        std::map<std::string, std::vector<const Stand*>> calls;
+        const Stand* first = nullptr;
+        bool found = false;
+        for (const Stand& stand : group.stands) {
+          if (!stand.waits_at(seq) || stand.call->op.empty()) continue;
+          if (!first) first = &stand;
+          found = found || differ(*first->call, *stand.call);
+          calls[call_key(*stand.call)].push_back(&stand);
+        }
+        if (found) return mismatch(group, calls), true;
+      }
+    }
+    return false;
+  }
+  // Without the name of the group, equal numbers may be of different groups: then all waiting ranks have to
+  // be at one number.
+  static bool comparable(const Group& group) { return !group.of.key.empty() || awaited(group).size() == 1; }
+  static std::set<int64_t> awaited(const Group& group) {
+    std::set<int64_t> out;
+    for (const Stand& stand : group.stands)
+      if (stand.call && stand.call->seq >= 0) out.insert(stand.call->seq);
+    return out;
+  }
+
+  void mismatch(const Group& group, const std::map<std::string, std::vector<const Stand*>>& calls) {
+    const auto most =
+        std::ranges::max_element(calls, {}, [](const auto& entry) { return entry.second.size(); });
+    size_t all = 0;
+    for (const auto& [key, stands] : calls) all += stands.size();
+    const bool majority = 2 * most->second.size() > all;
+    std::string others;
+    for (const auto& [key, stands] : calls) {
+      const std::vector<uint32_t> ranks = ranks_of(stands);
+      const SightCall& call = *stands[0]->call;
+      out_.why.push_back(
+          fmt::format("{} called {}", ranks.empty() ? "a rank" : shown_ranks(ranks), shown_call(call)));
+      for (const Stand* stand : stands) quote(*stand);
+      if (majority && key == most->first) {
+        out_.hang.waiting = ranks;
+        continue;
+      }
+      out_.hang.waited_for.insert(out_.hang.waited_for.end(), ranks.begin(), ranks.end());
+    }
+    const SightCall& call = *most->second[0]->call;
+    out_.hang.answer = HangAnswer::kMismatch;
+    set_call(call, group.of.description);
+    const std::vector<uint32_t>& odd = out_.hang.waited_for;
+    const std::string who = odd.empty() ? std::string("Ranks") : capital(shown_ranks(odd));
+    out_.title = majority ? fmt::format("{} called another operation or size than {} as #{} of {}", who,
+                                        counted(most->second.size(), "peer"), call.seq, group.title())
+                          : fmt::format("{} called different operations or sizes as #{} of {}", who, call.seq,
+                                        group.title());
+    out_.certain = true;
+    out_.confidence = majority || all > 2 ? 0.9 : 0.85;
+  }
+
+  // Ranks whose own numbers show that they are not in what others of the group wait in.
+  bool by_numbers() {
+    for (const Group& group : groups_) {
+      const std::set<int64_t> seqs = awaited(group);
+      if (seqs.empty() || !comparable(group)) continue;
+      const int64_t first = *seqs.begin();
+      std::vector<const Stand*> behind, waiting;
+      for (const Stand& stand : group.stands) {
+        if (stand.call && stand.call->seq == first) waiting.push_back(&stand);
+        const bool out_of_it = stand.state != SightState::kUnknown && stand.state != SightState::kInCall;
+        if ((stand.counted && !stand.call && stand.enqueued < first) || (out_of_it && stand.enqueued < first))
+          behind.push_back(&stand);
+      }
+      if (behind.empty() || waiting.empty() || behind.size() > waiting.size()) continue;
+      out_.hang.waiting = ranks_of(waiting);
+      missing_ranks(ranks_of(behind), *waiting[0]->call, group.of.description);
+      for (const Stand* stand : behind) {
+        quote(*stand);
+        if (!stand->doing.empty()) out_.why.push_back(fmt::format("{} is {}", named(*stand), stand->doing));
+      }
+      for (const Stand* stand : waiting) quote(*stand);
+      out_.why.push_back(fmt::format("the last operation that {} handed over is #{}",
+                                     behind.size() == 1 ? named(*behind[0]) : "they", behind[0]->enqueued));
+      // It still prints or answers, so it lives.
+      out_.by_host_code = true;
+      out_.certain = true;
+      out_.confidence = 0.75;
+      return true;
+    }
+    return false;
+  }
+
+  bool by_distance() {
+    for (const Group& group : groups_) {
+      const std::set<int64_t> seqs = awaited(group);
+      if (group.of.key.empty() || seqs.size() < 2) continue;
+      const bool apart = std::ranges::all_of(group.stands, [](const Stand& s) { return !s.call || s.rank; });
+      if (!apart) continue;
+      std::vector<const Stand*> low, high;
+      for (const Stand& stand : group.stands)
+        if (stand.call && stand.call->seq >= 0)
+          (stand.call->seq == *seqs.begin() ? low : high).push_back(&stand);
+      if (low.empty() || high.empty()) continue;
+      out_.hang.answer = HangAnswer::kMismatch;
+      set_call(*low[0]->call, group.of.description);
+      out_.hang.waiting = ranks_of(high);
+      out_.hang.waited_for = ranks_of(low);
+      out_.title = fmt::format("Ranks of {} wait in different operations: {} in {}, {} in {}", group.title(),
+                               shown_ranks(ranks_of(low)), shown_op(*low[0]->call),
+                               shown_ranks(ranks_of(high)), shown_op(*high[0]->call));
+      out_.why.push_back(
+          "ranks that call the same operations cannot be that far apart: their calls differ "
+          "earlier than what is seen here");
+      for (const auto* side : {&low, &high})
+        for (const Stand* stand : *side) quote(*stand);
+      out_.confidence = 0.6;
+      return true;
+    }
+    return false;
+  }
+
+  // Ranks of the group; 0: unknown.
+  size_t size_of(const Group& group) const {
+    if (!group.of.members.empty()) return group.of.members.size();
+    if (group.of.size > 0) return group.of.size;
+    const bool whole = group.of.key == "0" || group.of.description == "default_pg";
+    return whole ? in_.world : 0;
+  }
+  std::vector<uint32_t> members_of(const Group& group) const {
+    std::vector<uint32_t> out = group.of.members.all();
+    if (out.empty() && size_of(group) == in_.world)
+      for (uint32_t rank = 0; rank < in_.world; ++rank) out.push_back(rank);
+    return out;
+  }
+
+  bool by_all_members() {
+    for (const Group& group : groups_) {
+      const std::set<int64_t> seqs = awaited(group);
+      if (seqs.size() != 1) continue;
+      std::vector<const Stand*> in;
+      for (const Stand& stand : group.stands)
+        if (stand.waits_at(*seqs.begin()) && stand.rank) in.push_back(&stand);
+      if (in.size() < 2 || in.size() != size_of(group)) continue;
+      out_.hang.answer = HangAnswer::kUnfinished;
+      out_.hang.waiting = ranks_of(in);
+      set_call(*in[0]->call, group.of.description);
+      out_.title = fmt::format("All {} of {} entered {}, and none finished it: a device or the network",
+                               counted(in.size(), "rank"), group.title(), shown_op(*in[0]->call));
+      for (const Stand* stand : in) quote(*stand);
+      out_.missing.push_back(
+          "which device or link stands still: the kernel's logs of the hosts, the counters "
+          "of their network adapters, stacks of the ranks");
+      out_.confidence = 0.5;
+      return true;
+    }
+    return false;
+  }
+
+  bool by_silence() {
+    for (const Group& group : groups_) {
+      const std::set<int64_t> seqs = awaited(group);
+      const std::vector<uint32_t> members = members_of(group);
+      if (seqs.size() != 1 || members.size() < 3) continue;
+      std::set<uint32_t> absent(members.begin(), members.end());
+      std::vector<const Stand*> in;
+      for (const Stand& stand : group.stands)
+        if (stand.waits_at(*seqs.begin()) && stand.rank && absent.erase(*stand.rank) > 0)
+          in.push_back(&stand);
+      if (absent.empty() || 3 * absent.size() > members.size() || in.size() < 2) continue;
+      out_.hang.waiting = ranks_of(in);
+      missing_ranks({absent.begin(), absent.end()}, *in[0]->call, group.of.description);
+      for (const Stand* stand : in) quote(*stand);
+      out_.why.push_back(fmt::format("all other members of {} wait in it; {} nothing", group.title(),
+                                     absent.size() == 1 ? "this rank prints" : "these ranks print"));
+      out_.missing.push_back(fmt::format("why {} did not come: stacks, the state of the process, its log",
+                                         shown_ranks(out_.hang.waited_for)));
+      out_.confidence = absent.size() == 1 ? 0.6 : 0.5;
+      return true;
+    }
+    return false;
+  }
+
+  // A barrier, or the all-reduce of one element that stands for one, among the first operations of a group.
+  bool by_barrier() {
+    if (in_.iterated || !in_.departures.empty()) return false;
+    for (const Group& group : groups_)
+      for (const Stand& stand : group.stands) {
+        if (!stand.call || !stand.call->entered) continue;
+        const std::string op = plain_op(stand.call->op);
+        const bool one = op == "allreduce" && stand.call->in == 1u && stand.call->out.value_or(1) == 1;
+        const bool early = stand.call->seq >= 0 && stand.call->seq <= kEarly;
+        const bool store = op == "store" && !in_.preparing.empty();
+        if (!store && !((one || op.find("barrier") != op.npos) && early)) continue;
+        std::vector<const Stand*> in;
+        for (const Stand& other : group.stands)
+          if (other.waits_at(stand.call->seq)) in.push_back(&other);
+        out_.hang.waiting = ranks_of(in);
+        missing_ranks({}, *stand.call, group.of.description);
+        out_.title = store ? fmt::format("{} wait for a rank that still prepares", who(in))
+                           : fmt::format("{} wait in a barrier, {}, for a rank that still works", who(in),
+                                         shown_op(*stand.call));
+        if (!in_.preparing.empty()) {
+          out_.title += ": " + shorten(in_.preparing, 60);
+          out_.why.push_back("the last work before it: " + shorten(in_.preparing, 120));
+        } else {
+          out_.why.push_back(
+              "one element among the first operations of a group is a barrier: ranks meet after "
+              "one of them prepared something on the host");
+          out_.missing.push_back("what the late rank did: its stack, or its own lines");
+        }
+        for (const Stand* other : in) quote(*other);
+        out_.by_host_code = true;
+        out_.confidence = in_.preparing.empty() ? 0.55 : 0.7;
+        return true;
+      }
+    return false;
+  }
+
+  // `known`: only a rank that is known to have gone and waits nowhere.
+  bool by_departure(bool known) {
+    const Departure* gone = nullptr;
+    for (const Departure& one : in_.departures) {
+      if (known && (!one.rank || waits(*one.rank))) continue;
+      if (!gone || (one.at_ns != kNoTime && one.at_ns < gone->at_ns)) gone = &one;
+    }
+    if (!gone) return false;
+    out_.hang.answer = HangAnswer::kLeft;
+    if (gone->rank) out_.hang.waited_for = {*gone->rank};
+    const std::string subject = gone->rank   ? name_of(*gone->rank)
+                                : gone->host ? "A rank on " + *gone->host
+                                             : "A rank";
+    out_.title =
+        fmt::format("{} left: {}", subject, gone->reason.empty() ? "its process is gone" : gone->reason);
+    waiting_anywhere();
+    prove(gone->evidence, 0.5);
+    out_.certain = known;
+    return true;
+  }
+
+  bool waits(uint32_t rank) const {
+    return std::ranges::any_of(groups_, [&](const Group& group) {
+      return std::ranges::any_of(group.stands, [&](const Stand& s) { return s.rank == rank && s.call; });
+    });
+  }
+
+  void unknown() {
+    waiting_anywhere();
+    if (groups_.empty()) return;
+    const std::string late =
+        out_.hang.waiting.empty()
+            ? std::string("stacks of all ranks")
+            : fmt::format("stacks or dumps of the ranks other than {}", shown_ranks(out_.hang.waiting));
+    out_.missing.push_back("who did not come, and why: only ranks that wait print; needed are " + late);
+    out_.confidence = 0.5;
+  }
+  void waiting_anywhere() {
+    std::vector<const Stand*> in;
+    const Stand* first = nullptr;
+    for (const Group& group : groups_)
+      for (const Stand& stand : group.stands) {
+        if (!stand.call) continue;
+        if (!first) first = &stand, set_call(*stand.call, group.of.description);
+        in.push_back(&stand);
+        quote(stand);
+      }
+    if (!first) return;
+    out_.hang.waiting = ranks_of(in);
+    if (out_.title.empty())
+      out_.title =
+          fmt::format("{} wait in {}, and the lines do not say for whom", who(in), shown_op(*first->call));
+  }
+
+  // --- words ---
+
+  void missing_ranks(std::vector<uint32_t> ranks, const SightCall& call, const std::string& group) {
+    out_.hang.answer = HangAnswer::kMissing;
+    set_call(call, group);
+    const std::string of = group.empty() ? std::string() : " of group " + group;
+    const std::string subject = ranks.size() == 1 ? name_of(ranks[0])
+                                : ranks.empty()   ? std::string("A rank")
+                                                  : capital(shown_ranks(ranks));
+    out_.title = fmt::format("{} never joined {}{}", subject, shown_op(call), of);
+    out_.hang.waited_for = std::move(ranks);
+  }
+  void set_call(const SightCall& call, const std::string& group) {
+    out_.hang.op = call.op;
+    out_.hang.seq = call.seq;
+    out_.hang.group = group;
+  }
+  std::string name_of(uint32_t rank) const { return name_ ? name_(rank) : fmt::format("Rank {}", rank); }
+  std::string named(const Stand& stand) const {
+    return stand.rank ? fmt::format("rank {}", *stand.rank) : std::string("it");
+  }
+  std::string who(const std::vector<const Stand*>& in) const {
+    const std::vector<uint32_t> ranks = ranks_of(in);
+    if (ranks.empty()) return "Ranks";
+    return ranks.size() == 1 ? fmt::format("Rank {} and others", ranks[0]) : counted(ranks.size(), "rank");
+  }
+  static std::string capital(std::string text) {
+    if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 0x20);
+    return text;
+  }
+  static std::vector<uint32_t> ranks_of(const std::vector<const Stand*>& stands) {
+    std::set<uint32_t> out;
+    for (const Stand* stand : stands)
+      if (stand->rank) out.insert(*stand->rank);
+    return {out.begin(), out.end()};
+  }
+  void quote(const Stand& stand) {
+    if (stand.evidence && out_.evidence.size() < kQuotes) out_.evidence.push_back(*stand.evidence);
+  }
+  void prove(const Evidence& evidence, double confidence) {
+    if (out_.evidence.empty() && !evidence.text.empty()) out_.evidence.push_back(evidence);
+    out_.certain = true;
+    out_.confidence = confidence;
+  }
+
+  // --- the table and the sentence ---
+
+  void finish() {
+    std::ranges::sort(out_.hang.waited_for);
+    std::map<std::tuple<std::string, std::string, int64_t, ScenePlace, std::string>, std::set<uint32_t>> rows;
+    for (const Group& group : groups_)
+      for (const Stand& stand : group.stands) {
+        if (!stand.rank) continue;
+        const std::string title = group.of.description.empty() ? group.of.key : group.of.description;
+        const bool elsewhere = stand.state != SightState::kUnknown && stand.state != SightState::kInCall;
+        const ScenePlace place = elsewhere    ? ScenePlace::kElsewhere
+                                 : stand.call ? ScenePlace::kWaits
+                                 : stand.enqueued >= 0 && stand.completed >= stand.enqueued
+                                     ? ScenePlace::kFinished
+                                     : ScenePlace::kUnknown;
+        const int64_t seq = stand.call ? stand.call->seq : stand.enqueued;
+        rows[{title, stand.call ? stand.call->op : "", seq, place, stand.doing}].insert(*stand.rank);
+      }
+    for (const Departure& gone : in_.departures)
+      if (gone.rank)
+        rows[{gone.group.description, "", -1, ScenePlace::kLeft, gone.reason}].insert(*gone.rank);
+    for (const auto& [key, ranks] : rows) {
+      const auto& [group, op, seq, place, doing] = key;
+      out_.hang.scene.push_back({group, op, seq, place, doing, {ranks.begin(), ranks.end()}});
+    }
+    std::ranges::stable_sort(out_.hang.scene, std::ranges::greater{},
+                             [](const SceneRow& row) { return row.ranks.size(); });
+    if (out_.hang.scene.size() > kSceneRows) out_.hang.scene.resize(kSceneRows);
+    out_.hang.sentence = out_.title;
+    if (out_.title.empty() || out_.hang.waiting.empty() || out_.hang.answer == HangAnswer::kUnknown) return;
+    out_.hang.sentence += fmt::format("; {} {}", counted(out_.hang.waiting.size(), "rank"),
+                                      out_.hang.waiting.size() == 1 ? "waits" : "wait");
+    if (out_.hang.since_ns != kNoTime)
+      out_.hang.sentence += " since " + format_time(out_.hang.since_ns).substr(11, 8) + " UTC";
+  }
+
+  const SceneInput& in_;
+  const NameOfRank& name_;
+  std::vector<Group> groups_;
+  SceneAnswer out_;
+};
+
+}  // namespace
+
+SceneAnswer answer(const SceneInput& input, const NameOfRank& name) { return Inquiry(input, name).run(); }
+
+std::string shown_ranks(std::span<const uint32_t> ranks) {
+  constexpr size_t kShown = 8;
+  std::string out = ranks.size() == 1 ? "rank " : "ranks ";
+  for (size_t i = 0; i < std::min(ranks.size(), kShown); ++i)
+    out += fmt::format("{}{}", i > 0 ? ", " : "", ranks[i]);
+  if (ranks.size() > kShown) out += fmt::format(" and {} more", ranks.size() - kShown);
+  return out;
+}
+
+}  // namespace culprit::scene

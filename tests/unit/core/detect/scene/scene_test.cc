@@ -1,0 +1,167 @@
+// The one answer that follows from who entered what.
+#include "core/detect/scene/scene.h"
+
+#include <boost/test/unit_test.hpp>
+
+using namespace culprit;
+using namespace culprit::scene;
+
+BOOST_AUTO_TEST_SUITE(scene)
+
+namespace {
+
+using Ranks = std::vector<uint32_t>;
+
+Sight waiting(uint32_t rank, int64_t seq, const char* op = "ALLREDUCE", uint64_t elements = 100) {
+  Sight s;
+  s.rank = rank;
+  s.group = {"0", "default_pg", {}, 0};
+  s.call = SightCall{op, seq, elements, elements, {}, {}, true};
+  s.at_ns = 1000 * kNsPerSecond;
+  s.waited_ns = 600 * kNsPerSecond;
+  s.evidence.text = "line";
+  return s;
+}
+
+// A rank that says its numbers, and waits in nothing.
+Sight at(uint32_t rank, int64_t enqueued) {
+  Sight s = waiting(rank, -1);
+  s.call.reset();
+  s.enqueued = s.completed = enqueued;
+  return s;
+}
+
+SceneInput of(std::vector<Sight> sights, uint32_t world = 0) {
+  SceneInput in;
+  in.sights = std::move(sights);
+  in.world = world;
+  in.iterated = true;
+  return in;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(no_sight_is_no_answer) {
+  const SceneAnswer a = answer({});
+  BOOST_TEST((a.hang.answer == HangAnswer::kUnknown && a.title.empty() && a.missing.empty()));
+}
+
+BOOST_AUTO_TEST_CASE(a_minority_in_another_operation_is_the_mismatch) {
+  const SceneAnswer a = answer(of({waiting(1, 7), waiting(0, 7, "BROADCAST"), waiting(5, 7)}));
+  BOOST_TEST((a.hang.answer == HangAnswer::kMismatch && a.certain));
+  BOOST_TEST((a.hang.waited_for == Ranks{0} && a.hang.waiting == Ranks{1, 5}));
+  BOOST_TEST(a.hang.seq == 7);
+}
+
+BOOST_AUTO_TEST_CASE(a_minority_of_another_size_is_the_mismatch) {
+  const SceneAnswer a = answer(of({waiting(1, 7), waiting(2, 7, "ALLREDUCE", 64), waiting(5, 7)}));
+  BOOST_TEST((a.hang.answer == HangAnswer::kMismatch && a.hang.waited_for == Ranks{2}));
+}
+
+BOOST_AUTO_TEST_CASE(sizes_may_differ_where_the_operation_allows_it) {
+  for (const char* op : {"ALLTOALL_BASE", "alltoallv", "COALESCED", "GATHER", "SCATTER"}) {
+    const SceneAnswer a = answer(of({waiting(1, 7, op, 10), waiting(2, 7, op, 20)}));
+    BOOST_TEST((a.hang.answer == HangAnswer::kUnknown), op);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_size_that_was_not_read_differs_from_nothing) {
+  Sight cut = waiting(2, 7);
+  cut.call->in.reset(), cut.call->out.reset();
+  BOOST_TEST((answer(of({waiting(1, 7), cut})).hang.answer == HangAnswer::kUnknown));
+}
+
+BOOST_AUTO_TEST_CASE(a_rank_whose_own_numbers_are_behind_never_joined) {
+  const SceneAnswer a = answer(of({waiting(0, 13), waiting(1, 13), at(11, 12)}), [](uint32_t rank) {
+    return "Rank " + std::to_string(rank) + " (node-7, GPU 3)";
+  });
+  BOOST_TEST((a.hang.answer == HangAnswer::kMissing && a.by_host_code));
+  BOOST_TEST((a.hang.waited_for == Ranks{11} && a.hang.waiting == Ranks{0, 1}));
+  BOOST_TEST(
+      a.hang.sentence ==
+      "Rank 11 (node-7, GPU 3) never joined ALLREDUCE #13 of group default_pg; 2 ranks wait since 00:06:40 "
+      "UTC");
+}
+
+BOOST_AUTO_TEST_CASE(equal_numbers_of_the_default_group_say_nothing_of_another_group) {
+  const SceneAnswer a = answer(of({at(0, 233'659), at(1, 233'659)}));
+  BOOST_TEST((a.hang.answer == HangAnswer::kUnknown && !a.missing.empty()));
+}
+
+BOOST_AUTO_TEST_CASE(numbers_of_unknown_groups_are_not_compared) {
+  Sight a = waiting(0, 7), b = waiting(1, 9, "BROADCAST");
+  a.group = b.group = {};
+  BOOST_TEST((answer(of({a, b})).hang.answer == HangAnswer::kUnknown));
+  b.call->seq = 7;
+  BOOST_TEST((answer(of({a, b})).hang.answer == HangAnswer::kMismatch));
+}
+
+BOOST_AUTO_TEST_CASE(groups_of_equal_numbers_stay_apart) {
+  Sight a = waiting(0, 7), b = waiting(1, 7, "BROADCAST");
+  a.group = {"4", "dp", {}, 0}, b.group = {"5", "tp", {}, 0};
+  BOOST_TEST((answer(of({a, b})).hang.answer == HangAnswer::kUnknown));
+}
+
+BOOST_AUTO_TEST_CASE(ranks_of_a_group_at_different_numbers_ran_apart) {
+  const SceneAnswer a = answer(of({waiting(0, 7), waiting(1, 9, "BROADCAST")}));
+  BOOST_TEST((a.hang.answer == HangAnswer::kMismatch && !a.certain));
+}
+
+BOOST_AUTO_TEST_CASE(all_members_in_one_operation_are_device_or_network) {
+  std::vector<Sight> all;
+  for (uint32_t rank = 0; rank < 4; ++rank) all.push_back(waiting(rank, 70));
+  BOOST_TEST((answer(of(all, 4)).hang.answer == HangAnswer::kUnfinished));
+  // The size of the group is unknown.
+  BOOST_TEST((answer(of(all)).hang.answer == HangAnswer::kUnknown));
+}
+
+BOOST_AUTO_TEST_CASE(the_one_that_says_nothing_is_missing_and_nothing_accuses_its_hardware) {
+  const SceneAnswer a = answer(of({waiting(0, 70), waiting(1, 70), waiting(3, 70)}, 4));
+  BOOST_TEST((a.hang.answer == HangAnswer::kMissing && !a.by_host_code && !a.certain));
+  BOOST_TEST((a.hang.waited_for == Ranks{2} && !a.missing.empty()));
+}
+
+BOOST_AUTO_TEST_CASE(half_of_the_ranks_without_a_word_are_unknown) {
+  BOOST_TEST((answer(of({waiting(0, 70), waiting(1, 70)}, 4)).hang.answer == HangAnswer::kUnknown));
+}
+
+BOOST_AUTO_TEST_CASE(an_early_barrier_waits_for_a_rank_that_prepares) {
+  SceneInput in = of({waiting(1, 5, "ALLREDUCE", 1)});
+  BOOST_TEST((answer(in).hang.answer == HangAnswer::kUnknown));  // in the middle of the training
+  in.iterated = false;
+  BOOST_TEST((answer(in).hang.answer == HangAnswer::kMissing && answer(in).by_host_code));
+  in.sights[0].call->seq = 5000;
+  BOOST_TEST((answer(in).hang.answer == HangAnswer::kUnknown));
+}
+
+BOOST_AUTO_TEST_CASE(a_rank_that_left_is_the_cause) {
+  SceneInput in = of({waiting(0, 70), waiting(1, 70), waiting(3, 70)}, 4);
+  Departure gone;
+  gone.kind = DepartureKind::kException;
+  gone.rank = 2;
+  gone.reason = "CUDA out of memory";
+  in.departures.push_back(gone);
+  const SceneAnswer a = answer(in);
+  BOOST_TEST((a.hang.answer == HangAnswer::kLeft && a.hang.waited_for == Ranks{2}));
+  BOOST_TEST(a.title == "Rank 2 left: CUDA out of memory");
+}
+
+BOOST_AUTO_TEST_CASE(what_a_desync_report_states_counts) {
+  SceneInput in = of({waiting(0, 70), waiting(1, 70)});
+  Statement said;
+  said.ranks = {5};
+  said.call.seq = 70;
+  in.statements.push_back(said);
+  const SceneAnswer a = answer(in);
+  BOOST_TEST((a.hang.answer == HangAnswer::kMissing && a.hang.waited_for == Ranks{5}));
+  BOOST_TEST(a.title == "Rank 5 never joined ALLREDUCE #70");
+}
+
+BOOST_AUTO_TEST_CASE(the_table_has_each_rank_with_its_last_operation) {
+  const SceneAnswer a = answer(of({waiting(0, 13), waiting(1, 13), at(11, 12)}));
+  BOOST_REQUIRE(a.hang.scene.size() == 2u);
+  BOOST_TEST((a.hang.scene[0].ranks == Ranks{0, 1} && a.hang.scene[0].place == ScenePlace::kWaits));
+  BOOST_TEST((a.hang.scene[1].ranks == Ranks{11} && a.hang.scene[1].place == ScenePlace::kFinished));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
