@@ -34,8 +34,31 @@ BOOST_AUTO_TEST_CASE(the_number_in_the_name_is_the_rank) {
       {"runs/2/_dump_7", 7},           {"nccl_trace_rank_131", 131},
       {"nccl_trace_rank_12.json", 12}, {"x/rank3_dump.pickle.zst", 3},
       {"node-4/flight_5", 5},          {"rank_9_20260101.pkl", 9},
+      {"comm_lib_trace_rank_4", 4},    {"tmp/hccl_trace_rank_5.json", 5},
+      {"nccl_trace_rank_gpu-7_3", 3},  {"nccl_trace_rank_10-0-0-5_13.pickle", 13},
       {"dump", std::nullopt},          {"_dump_99999999999", std::nullopt}};
   for (const auto& [name, rank] : cases) BOOST_TEST((rank_in_name(name) == rank), name);
+}
+
+BOOST_AUTO_TEST_CASE(a_name_may_have_the_host_before_the_rank) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"runs/nccl_trace_rank_gpu-7_3", "gpu-7"},
+      {"nccl_trace_rank_10-0-0-5_13.json", "10-0-0-5"},
+      {"comm_lib_trace_rank_a_b_0", "a_b"},
+      {"nccl_trace_rank_3", ""},
+      {"nccl_trace_rank_gpu_", ""},
+      {"node-4/_dump_3", ""}};
+  for (const auto& [name, host] : cases) BOOST_TEST(host_in_name(name) == host, name);
+  const auto read = parse_flight(kDump, "nccl_trace_rank_gpu-7_3");
+  BOOST_REQUIRE(read);
+  BOOST_TEST((read->dump.rank == 3u && read->dump.host == "gpu-7"));
+}
+
+BOOST_AUTO_TEST_CASE(a_dump_without_entries_is_a_dump) {
+  const auto read =
+      parse_flight(R"({"version":"2.10","pg_config":{"0":{"name":"0","ranks":"[0, 1]"}}})", "_dump_1");
+  BOOST_REQUIRE(read);
+  BOOST_TEST((!read->problem && read->dump.ops.empty() && read->dump.groups.size() == 1u));
 }
 
 BOOST_AUTO_TEST_CASE(a_dump_becomes_a_plain_value) {

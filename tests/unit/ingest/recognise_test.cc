@@ -118,6 +118,9 @@ BOOST_AUTO_TEST_CASE(names_decide_where_content_does_not) {
   BOOST_TEST(kind("fr/_dump_12", pickled) == FileKind::kFlightRecorder);
   BOOST_TEST(kind("nccl_trace_rank_3", pickled) == FileKind::kFlightRecorder);
   BOOST_TEST(kind("nccl_trace_rank_3", R"({"version":"2.9")") == FileKind::kFlightRecorder);
+  BOOST_TEST(kind("nccl_trace_rank_gpu-7_3", pickled) == FileKind::kFlightRecorder);
+  BOOST_TEST(kind("comm_lib_trace_rank_3", pickled) == FileKind::kFlightRecorder);
+  BOOST_TEST(kind("hccl_trace_rank_3", R"({"version":"2.10")") == FileKind::kFlightRecorder);
   BOOST_TEST(kind("answer_3.json", R"({"version":"2.9")") == FileKind::kLog);
   BOOST_TEST(kind("weights.pkl", pickled) == FileKind::kUnread);
   BOOST_TEST(kind("my_dump_1", kText) == FileKind::kLog);
