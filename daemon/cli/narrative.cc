@@ -320,6 +320,7 @@ std::string sentence(const Hang& hang, const RenderOptions& options) {
   if (hang.since_ns != kNoTime) {
     out += fmt::format(" since {} {}", format_time(hang.since_ns, options.zone), options.zone_name);
   }
+  if (!hang.sentence.empty()) return out + ": " + hang.sentence;
   if (!hang.suspects.empty()) out += "; " + places(hang.suspects, kHostsInHeadline);
   return out;
 }

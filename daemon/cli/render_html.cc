@@ -180,6 +180,11 @@ class HtmlReport {
   void hang() {
     if (!r_.hang) return;
     h_.open("section").element("h2", "", "Hang").element("p", "", sentence(*r_.hang, o_));
+    scene(r_.hang->scene);
+    if (r_.hang->clusters.empty()) {
+      h_.close("section");
+      return;
+    }
     table({"Ranks", "Innermost frames", ""});
     for (size_t i = 0; i < std::min(r_.hang->clusters.size(), kRowsMax); ++i) {
       const StackCluster& c = r_.hang->clusters[i];
@@ -190,6 +195,23 @@ class HtmlReport {
     end_table();
     more(r_.hang->clusters.size(), kRowsMax);
     h_.close("section");
+  }
+
+  // The last operation of each rank: a row for all ranks at one place.
+  void scene(const std::vector<SceneRow>& rows) {
+    if (rows.empty()) return;
+    table({"Ranks", "Group", "Last operation", ""});
+    for (size_t i = 0; i < std::min(rows.size(), kRowsMax); ++i) {
+      const SceneRow& row = rows[i];
+      std::string op = row.op;
+      if (row.seq >= 0) op += fmt::format("{}#{}", op.empty() ? "" : " ", row.seq);
+      std::string place(to_string(row.place));
+      if (!row.doing.empty()) place += ": " + row.doing;
+      h_.raw("<tr>").element("td", "", ranks(row.ranks)).element("td", "", row.group);
+      h_.element("td", "mono", op).element("td", "", place).raw("</tr>\n");
+    }
+    end_table();
+    more(rows.size(), kRowsMax);
   }
 
   void numerics() {

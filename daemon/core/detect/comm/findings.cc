@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "core/detect/comm/judge.h"
 #include "core/detect/comm/unknown.h"
+#include "core/detect/scene/sentence.h"
 
 namespace culprit::comm {
 namespace {
@@ -398,8 +399,26 @@ class Teller {
       s.strength = kStrength * score;
       f.subjects.push_back(std::move(s));
     }
+    describe(stuck, hang);
     out_.hang = std::move(hang);
     out_.findings.push_back(std::move(f));
+  }
+  void describe(const Stuck& stuck, Hang& hang) const {
+    hang.answer = stuck.ranks.empty() ? HangAnswer::kUnknown
+                  : stuck.on_device   ? HangAnswer::kUnfinished
+                                      : HangAnswer::kMissing;
+    hang.op = to_string(stuck.op);
+    hang.group = fmt::format("{:x}", stuck.comm);
+    hang.seq = static_cast<int64_t>(std::min<uint64_t>(stuck.seq, INT64_MAX));
+    for (const uint32_t r : stuck.ranks) hang.waited_for.push_back(cluster_.ranks()[r].rank);
+    std::ranges::sort(hang.waited_for);
+    for (const uint32_t r : stuck.in) hang.waiting.push_back(cluster_.ranks()[r].rank);
+    std::ranges::sort(hang.waiting);
+    if (!hang.waiting.empty())
+      hang.scene.push_back({hang.group, hang.op, hang.seq, ScenePlace::kWaits, {}, hang.waiting});
+    if (!hang.waited_for.empty())
+      hang.scene.push_back({hang.group, {}, -1, ScenePlace::kUnknown, {}, hang.waited_for});
+    hang.sentence = scene::sentence_of(hang, {});
   }
 
   // Base of findings on ranks whose program made different calls in a step.

@@ -78,6 +78,10 @@ class Search {
     out.comm = in->comm;
     out.seq = in->seq;
     out.op = in->op;
+    for (const Wait& w : waits_)
+      if (w.record->comm == out.comm && w.record->seq == out.seq && w.record->op == out.op &&
+          !accused.contains(w.rank))
+        out.in.push_back(w.rank);
     return out;
   }
 

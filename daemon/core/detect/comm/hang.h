@@ -32,6 +32,7 @@ struct Stuck {
   bool on_device = false;       // the stuck ranks entered it and did not leave, and their peers left
   bool absent = false;          // no record of the stuck ranks exists
   std::vector<uint32_t> ranks;  // indices of the stuck ranks; empty: unknown
+  std::vector<uint32_t> in;     // indices of the ranks that wait in the operation
 };
 
 // Operations that have begun and not ended.

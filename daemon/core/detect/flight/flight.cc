@@ -8,6 +8,7 @@
 
 #include "core/detect/flight/cycle.h"
 #include "core/detect/flight/rules.h"
+#include "core/detect/flight/scene_rows.h"
 
 namespace culprit::flight {
 namespace {
@@ -24,9 +25,8 @@ class Inquiry {
     FlightAccusations hosts = find_stuck_hosts(scene_, false, many_);
     if (hosts.empty() && devices.empty()) hosts = find_stuck_hosts(scene_, true, many_);
     if (hosts.empty() && devices.empty()) hosts = find_silent_sources(scene_);
-    FlightAccusations absent;
-    if (hosts.empty() && devices.empty()) absent = find_absent(scene_);
-    report_absent(absent);
+    const FlightAccusations absent = find_absent(scene_);
+    report_absent(hosts.empty() && devices.empty() ? absent : FlightAccusations());
     report(odd, devices, hosts, absent);
     return std::move(out_);
   }
@@ -254,7 +254,8 @@ class Inquiry {
     report_odd(odd);
     report_devices(devices);
     report_hosts(hosts, !odd.empty());
-    if (!absent.empty()) {
+    const bool alone = hosts.empty() && devices.empty();
+    if (!absent.empty() && alone) {
       Finding f = fault(absent, "left no dump while all the others wait");
       if (!odd.empty()) f.role = FindingRole::kCascade;
       f.action = ActionKind::kCheck;
@@ -267,9 +268,35 @@ class Inquiry {
     add_suspects(devices, Component::kGpu);
     // If calls differ, ranks that wait elsewhere are not separate suspects.
     if (odd.empty()) add_suspects(hosts, Component::kUnknown);
-    if (odd.empty()) add_suspects(absent, Component::kUnknown);
+    if (odd.empty()) add_suspects(alone ? absent : second(absent), Component::kUnknown);
+    describe(odd, devices, hosts, alone ? absent : FlightAccusations());
     std::stable_sort(out_.hang->suspects.begin(), out_.hang->suspects.end(),
                      [](const Suspect& a, const Suspect& b) { return a.score > b.score; });
+  }
+
+  // A rank without a dump comes behind ranks whose dumps prove that they are late.
+  static FlightAccusations second(FlightAccusations absent) {
+    for (auto& [rank, a] : absent) a.score = std::min(a.score, 0.4);
+    return absent;
+  }
+
+  void describe(const FlightAccusations& odd, const FlightAccusations& devices,
+                const FlightAccusations& hosts, const FlightAccusations& absent) {
+    Hang& hang = *out_.hang;
+    const FlightAccusations& late = !hosts.empty() ? hosts : absent;
+    const FlightAccusations& accused = !odd.empty() ? odd : !devices.empty() ? devices : late;
+    hang.answer = !odd.empty()       ? HangAnswer::kMismatch
+                  : !devices.empty() ? HangAnswer::kUnfinished
+                  : !late.empty()    ? HangAnswer::kMissing
+                                     : HangAnswer::kUnknown;
+    for (const auto& [rank, a] : accused) hang.waited_for.push_back(rank);
+    add_scene(scene_, hang);
+    hang.sentence = scene::sentence_of(hang, [&](uint32_t rank) {
+      const RankPlace at = place_of(rank);
+      if (!at.host) return fmt::format("rank {}", rank);
+      return at.device ? fmt::format("rank {} ({}, GPU {})", rank, *at.host, *at.device)
+                       : fmt::format("rank {} ({})", rank, *at.host);
+    });
   }
 
   std::span<const FlightDump> dumps_;

@@ -210,6 +210,8 @@ std::set<uint32_t> absent_of(const FlightScene& scene, const FlightTeam& team) {
 
 FlightAccusations find_absent(const FlightScene& scene) {
   const std::span<const FlightDump> dumps = scene.dumps();
+  std::set<uint32_t> dumped;
+  for (const FlightDump& dump : dumps) dumped.insert(dump.rank);
   FlightAccusations out;
   for (const FlightTeam& team : scene.teams()) {
     const std::set<uint32_t> absent = absent_of(scene, team);
@@ -220,9 +222,11 @@ FlightAccusations find_absent(const FlightScene& scene) {
     if (!all) continue;
     for (const uint32_t rank : absent)
       out.try_emplace(
-          rank, FlightAccused{fmt::format("rank {} left no dump, and all the others wait in {} {} of {}",
-                                          rank, op_name(dumps, team, seq), seq, team.title()),
-                              absent.size() == 1 ? 0.7 : 0.5});
+          rank,
+          FlightAccused{fmt::format("rank {} {}, and all the others wait in {} {} of {}", rank,
+                                    dumped.contains(rank) ? "has no operation in its dump" : "left no dump",
+                                    op_name(dumps, team, seq), seq, team.title()),
+                        absent.size() == 1 ? 0.7 : 0.5});
   }
   return out;
 }

@@ -15,6 +15,8 @@ namespace {
 
 // Operations of a group that are its start: its first barriers stand round preparation.
 constexpr int64_t kEarly = 50;
+// No device takes part in a wait for a key of the store, and a start needs seconds.
+constexpr TimeNs kLongForAKey = 600 * kNsPerSecond;
 constexpr size_t kQuotes = 16;
 constexpr size_t kSceneRows = 200;
 
@@ -26,7 +28,7 @@ struct Stand {
   bool counted = false;           // `enqueued` is known from the rank itself
   SightState state = SightState::kUnknown;
   std::string doing;
-  TimeNs since_ns = kNoTime;
+  TimeNs since_ns = kNoTime, waited_ns = 0;
   const Evidence* evidence = nullptr;
 
   bool waits_at(int64_t seq) const { return call && call->entered && call->seq == seq; }
@@ -158,6 +160,7 @@ class Inquiry {
       else if (sight.call->seq == stand.call->seq)
         join(*sight.call, *stand.call);
       stand.enqueued = std::max(stand.enqueued, sight.call->seq);
+      stand.waited_ns = std::max(stand.waited_ns, sight.waited_ns);
       if (sight.at_ns != kNoTime && sight.waited_ns > 0 &&
           (stand.since_ns == kNoTime || sight.at_ns - sight.waited_ns < stand.since_ns))
         stand.since_ns = sight.at_ns - sight.waited_ns;
@@ -413,7 +416,7 @@ class Inquiry {
         const std::string op = plain_op(stand.call->op);
         const bool one = op == "allreduce" && stand.call->in == 1u && stand.call->out.value_or(1) == 1;
         const bool early = stand.call->seq >= 0 && stand.call->seq <= kEarly;
-        const bool store = op == "store" && !in_.preparing.empty();
+        const bool store = op == "store" && (!in_.preparing.empty() || stand.waited_ns >= kLongForAKey);
         if (!store && !((one || op.find("barrier") != op.npos) && early)) continue;
         std::vector<const Stand*> in;
         for (const Stand& other : group.stands)
@@ -427,9 +430,11 @@ class Inquiry {
           out_.title += ": " + shorten(in_.preparing, 60);
           out_.why.push_back("the last work before it: " + shorten(in_.preparing, 120));
         } else {
-          out_.why.push_back(
-              "one element among the first operations of a group is a barrier: ranks meet after "
-              "one of them prepared something on the host");
+          out_.why.emplace_back(
+              store
+                  ? "a key of the store is set by the program of a rank: no device takes part"
+                  : "one element among the first operations of a group is a barrier: ranks meet after one of "
+                    "them prepared something on the host");
           out_.missing.push_back("what the late rank did: its stack, or its own lines");
         }
         for (const Stand* other : in) quote(*other);
@@ -569,10 +574,7 @@ class Inquiry {
     if (out_.hang.scene.size() > kSceneRows) out_.hang.scene.resize(kSceneRows);
     out_.hang.sentence = out_.title;
     if (out_.title.empty() || out_.hang.waiting.empty() || out_.hang.answer == HangAnswer::kUnknown) return;
-    out_.hang.sentence += fmt::format("; {} {}", counted(out_.hang.waiting.size(), "rank"),
-                                      out_.hang.waiting.size() == 1 ? "waits" : "wait");
-    if (out_.hang.since_ns != kNoTime)
-      out_.hang.sentence += " since " + format_time(out_.hang.since_ns).substr(11, 8) + " UTC";
+    out_.hang.sentence += waiting_words(out_.hang);
   }
 
   const SceneInput& in_;
@@ -584,14 +586,5 @@ class Inquiry {
 }  // namespace
 
 SceneAnswer answer(const SceneInput& input, const NameOfRank& name) { return Inquiry(input, name).run(); }
-
-std::string shown_ranks(std::span<const uint32_t> ranks) {
-  constexpr size_t kShown = 8;
-  std::string out = ranks.size() == 1 ? "rank " : "ranks ";
-  for (size_t i = 0; i < std::min(ranks.size(), kShown); ++i)
-    out += fmt::format("{}{}", i > 0 ? ", " : "", ranks[i]);
-  if (ranks.size() > kShown) out += fmt::format(" and {} more", ranks.size() - kShown);
-  return out;
-}
 
 }  // namespace culprit::scene

@@ -14,11 +14,10 @@
 // fault of the hardware, and the first to print is not the culprit. Pure; accepts any sights.
 #pragma once
 
-#include <functional>
-#include <span>
 #include <string>
 #include <vector>
 
+#include "core/detect/scene/sentence.h"
 #include "core/detect/scene/sight.h"
 #include "model/finding.h"
 #include "model/report.h"
@@ -45,9 +44,6 @@ struct SceneInput {
   bool iterated = false;  // the job had finished iterations
 };
 
-// "Rank 11 (node-7, GPU 3)".
-using NameOfRank = std::function<std::string(uint32_t rank)>;
-
 struct SceneAnswer {
   Hang hang;                  // without clusters and suspects
   std::string title;          // the sentence without times
@@ -60,8 +56,5 @@ struct SceneAnswer {
 
 // `name` may be empty.
 SceneAnswer answer(const SceneInput& input, const NameOfRank& name = {});
-
-// "ranks 3, 5 and 2 more".
-std::string shown_ranks(std::span<const uint32_t> ranks);
 
 }  // namespace culprit::scene

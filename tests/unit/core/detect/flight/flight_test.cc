@@ -189,6 +189,38 @@ BOOST_AUTO_TEST_CASE(a_rank_that_left_no_dump_is_suspected_where_all_others_wait
   BOOST_TEST(alone.missing[0] == "the Flight Recorder dumps of ranks 1, 2, 3, 4, 5, 6, 7");
 }
 
+BOOST_AUTO_TEST_CASE(a_missing_dump_is_the_second_suspect_where_its_group_waits) {
+  auto dumps = job(8);
+  add(dumps[0], {1, 11, false});  // waits for rank 1 of its pair
+  add(dumps[6], {1, 11, false});  // and rank 6 for rank 7, which left no dump
+  dumps.pop_back();
+  const FlightAnswer answer = analyse_flight(dumps, {});
+  BOOST_REQUIRE(answer.hang && answer.hang->suspects.size() == 1u);
+  BOOST_TEST((answer.hang->suspects[0].rank == 1u));
+  for (FlightDump& d : dumps)
+    if (d.rank != 1 && d.rank != 0) d.groups[1].ranks = {4, 5, 6, 7};
+  for (const uint32_t rank : {4u, 5u}) add(dumps[rank], {1, 11, false});
+  const FlightAnswer both = analyse_flight(dumps, {});
+  BOOST_TEST((suspects(both) == std::set<uint32_t>{1, 7}));
+  BOOST_TEST((both.hang->suspects[0].rank == 1u && both.hang->suspects[1].score < 0.5));
+  BOOST_TEST((both.hang->waited_for == std::vector<uint32_t>{1}));
+}
+
+BOOST_AUTO_TEST_CASE(the_hang_says_who_waits_in_what_for_whom) {
+  auto dumps = job(4);
+  for (FlightDump& d : dumps)
+    if (d.rank != 3) add(d, {0, 11, false});
+  const Hang hang = *analyse_flight(dumps, [](uint32_t) { return RankPlace{"node-7", 3}; }).hang;
+  BOOST_TEST((hang.answer == HangAnswer::kMissing && hang.op == "all_reduce" && hang.seq == 11));
+  BOOST_TEST((hang.group == "default_pg" && hang.waiting == std::vector<uint32_t>{0, 1, 2}));
+  BOOST_TEST(hang.sentence ==
+             "Rank 3 (node-7, GPU 3) never joined all_reduce #11 of group default_pg; 3 ranks wait since "
+             "01:53:20 UTC");
+  BOOST_REQUIRE(hang.scene.size() == 2u);
+  BOOST_TEST((hang.scene[0].place == ScenePlace::kWaits && hang.scene[0].ranks.size() == 3u));
+  BOOST_TEST((hang.scene[1].place == ScenePlace::kFinished && hang.scene[1].ranks[0] == 3u));
+}
+
 BOOST_AUTO_TEST_CASE(a_dump_of_another_time_says_nothing) {
   auto dumps = job(8);
   for (FlightDump& d : dumps) {

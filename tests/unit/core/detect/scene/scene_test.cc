@@ -134,6 +134,15 @@ BOOST_AUTO_TEST_CASE(an_early_barrier_waits_for_a_rank_that_prepares) {
   BOOST_TEST((answer(in).hang.answer == HangAnswer::kUnknown));
 }
 
+BOOST_AUTO_TEST_CASE(a_long_wait_for_a_key_of_the_store_is_for_host_code) {
+  SceneInput in = of({waiting(1, -1, "store")});
+  in.iterated = false;
+  const SceneAnswer a = answer(in);
+  BOOST_TEST((a.hang.answer == HangAnswer::kMissing && a.by_host_code && a.hang.waited_for.empty()));
+  in.sights[0].waited_ns = kNsPerSecond;
+  BOOST_TEST((answer(in).hang.answer == HangAnswer::kUnknown));
+}
+
 BOOST_AUTO_TEST_CASE(a_rank_that_left_is_the_cause) {
   SceneInput in = of({waiting(0, 70), waiting(1, 70), waiting(3, 70)}, 4);
   Departure gone;
