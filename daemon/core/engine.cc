@@ -295,6 +295,7 @@ struct Engine::Impl {
                                      detect::Analysis& analysis, Report& report) const {
     if (analysis.fate.ended_well) return {};
     const flight::PlaceOfRank place = [&](uint32_t rank) { return place_of(view, rank); };
+    blame_loopback({view, rules, place}, analysis);
     return add_hang_scene({view, rules, place}, analysis, report);
   }
 
@@ -323,7 +324,8 @@ struct Engine::Impl {
   CommBeside add_comm(detect::Analysis& analysis, Report& report, TimeNs now) {
     if (comm.empty()) return {};
     // Records that only end prove no hang in a live job: some ranks are always inside an operation.
-    const bool by_clock = now != kNoTime && progress.may_stall(options.hang, now);
+    const bool by_clock =
+        now != kNoTime && progress.may_stall(options.hang, now) && !progress.excused(log, options.hang, now);
     const comm::Stopped stopped = by_clock        ? comm::Stopped::kByClock
                                   : !options.live ? comm::Stopped::kRecordsEnd
                                                   : comm::Stopped::kNo;

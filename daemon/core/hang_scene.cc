@@ -95,14 +95,11 @@ class Asking {
 
   // Progress that only counts preparation is none.
   void read_course() {
-    input_.iterated = analysis_.fate.last_iteration >= 0;
     const auto& last = context_.view.log->last_progress();
-    if (!input_.iterated || last.empty() || !scene::names_preparation(last.back().text)) {
-      if (input_.iterated) input_.preparing.clear();
-      return;
-    }
-    input_.iterated = false;
-    input_.preparing = last.back().text;
+    const bool prepares = last.empty() || scene::names_preparation(last.back().text);
+    input_.iterated = analysis_.fate.last_iteration >= 0 && !prepares;
+    if (input_.iterated) input_.preparing.clear();
+    if (prepares && !last.empty()) input_.preparing = last.back().text;
   }
 
   // The finding of the first of them; null: none.
@@ -227,6 +224,29 @@ class Asking {
 };
 
 }  // namespace
+
+void blame_loopback(const HangContext& context, detect::Analysis& analysis) {
+  const auto refused = std::ranges::find(analysis.findings, "nccl.bootstrap.refused", &Finding::rule);
+  if (refused == analysis.findings.end() || context.view.known_hosts < 2) return;
+  const auto rules = context.rules.rules();
+  const logs::JobLog& log = *context.view.log;
+  const auto line = std::ranges::find_if(log.rule_lines(), [&](const logs::RuleLine& l) {
+    return l.rule < rules.size() && rules[l.rule].id == "nccl.bootstrap.loopback";
+  });
+  if (line == log.rule_lines().end()) return;
+  const rules::Rule& rule = rules[line->rule];
+  refused->rule = rule.id;
+  refused->title = rule.title;
+  refused->category = rule.category;
+  refused->component = rule.component;
+  refused->remedy = rule.remedy;
+  refused->action = rule.action;
+  refused->by_no_device = true;
+  refused->subjects.clear();
+  refused->why.emplace_back("peers refuse the connection to an address that only their own host has");
+  refused->evidence.insert(refused->evidence.begin(), detect::evidence_of(log, *line));
+  ++refused->lines;
+}
 
 std::vector<std::string> add_hang_scene(const HangContext& context, detect::Analysis& analysis,
                                         Report& report) {

@@ -20,6 +20,10 @@ struct HangContext {
   const flight::PlaceOfRank& place;
 };
 
+// Peers refuse each other because NCCL offers them its loopback address: the settings, not the network. Such
+// a line is at level info and is no fault by itself.
+void blame_loopback(const HangContext& context, detect::Analysis& analysis);
+
 // Adds the scene's answer to `analysis` and `report`. Rules that only repeat what the answer says give way to
 // it. Returns what is missing for a better answer.
 std::vector<std::string> add_hang_scene(const HangContext& context, detect::Analysis& analysis,

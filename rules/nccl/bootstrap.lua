@@ -45,6 +45,17 @@ start {
   miss = { "NCCL INFO Call to connect returned Connection refused, retrying" },
 }
 start {
+  id = "bootstrap.loopback", title = "NCCL uses the loopback interface among those between hosts",
+  category = "user", severity = "info", symptom = "launch_failure", action = "fix",
+  regex = { [[NET ?: Using interface lo:127\.]], [=[NET/Socket ?: Using \[0\]lo:127\.\S+ \[1\]]=],
+    [=[NET/Socket ?: Using .*\[[1-9]\d*\]lo:127\.]=] },
+  remedy = "Name the interfaces between the hosts in NCCL_SOCKET_IFNAME, without lo (\"^lo,docker\").",
+  hit = { "n2:4152:4206 [0] NCCL INFO NET : Using interface lo:127.0.0.1<0>",
+    "n2:41:42 [0] NCCL INFO NET/Socket : Using [0]lo:127.0.0.1<0> [1]eth0:10.151.40.240<0>" },
+  miss = { "NCCL INFO NET/Socket : Using [0]lo:127.0.0.1<0>",
+    "NCCL INFO Could not find real path of /sys/class/net/lo/device" },
+}
+start {
   id = "bootstrap.unreachable", title = "Peer cannot be reached over the network", category = "platform",
   severity = "error",
   symptom = "crash", action = "check",

@@ -13,7 +13,9 @@ namespace culprit::detect {
 namespace {
 
 constexpr size_t kPhases = 65'536;  // open phases: one per rank
-constexpr size_t kPaces = 64;       // steps used for the median step time
+// The first step of a job compiles kernels and graphs, reads the first data and allocates memory.
+constexpr TimeNs kFirstStepLongest = 900 * kNsPerSecond;
+constexpr size_t kPaces = 64;  // steps used for the median step time
 
 TimeNs median(std::vector<TimeNs> values) {
   if (values.empty()) return 0;
@@ -27,7 +29,8 @@ TimeNs median(std::vector<TimeNs> values) {
 void ProgressWatch::lines(uint64_t moves, TimeNs now) {
   if (moves == moves_) return;
   moves_ = moves;
-  moved_ns_ = lines_ns_ = now;
+  move(now);
+  lines_ns_ = now;
   if (began_ns_ == kNoTime) began_ns_ = now;
 }
 
@@ -38,7 +41,8 @@ void ProgressWatch::beat(const ProgressSeen& seen, TimeNs now) {
   // A smaller step is a restart from a checkpoint.
   if (seen.step == step) return;
   step = seen.step;
-  moved_ns_ = beaten_ns_ = now;
+  move(now);
+  beaten_ns_ = now;
   furthest_ = std::max(furthest_, seen.step);
   if (paced_step_ < 0) pacer_ = seen.rank;
   if (seen.rank != pacer_) return;
@@ -62,6 +66,13 @@ void ProgressWatch::phase(const PhaseSeen& seen, TimeNs now) {
 
 bool ProgressWatch::may_stall(const StallOptions& options, TimeNs now) const {
   return moved_ns_ != kNoTime && now - moved_ns_ > std::max(options.after_ns, options.steps * step_ns_);
+}
+
+bool ProgressWatch::excused(const logs::JobLog& log, const StallOptions& options, TimeNs now) const {
+  if (announced(log, now)) return true;
+  const bool paced = step_ns_ > 0 || !paces_.empty() || log.iterations().median_step_ns() > 0;
+  return !paced && moved_ns_ != kNoTime && moved_ns_ - started_ns_ <= options.after_ns &&
+         now - moved_ns_ < kFirstStepLongest;
 }
 
 TimeNs ProgressWatch::beat_step() const { return median(paces_); }

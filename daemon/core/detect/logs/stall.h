@@ -41,7 +41,10 @@ class ProgressWatch {
   void beat(const ProgressSeen& seen, TimeNs now);
   void phase(const PhaseSeen& seen, TimeNs now);
   // Reports activity in a job that numbers no steps.
-  void moves(TimeNs now) { moved_ns_ = std::max(moved_ns_, now); }
+  void moves(TimeNs now) { move(now); }
+  // Whether a stop may be no hang: a phase is announced, or the job is in its first step, which may compile
+  // for minutes. `log` is settled.
+  bool excused(const logs::JobLog& log, const StallOptions& options, TimeNs now) const;
   // Cheap pre-check: whether to call find_stall(), by the median step of its last call.
   bool may_stall(const StallOptions& options, TimeNs now) const;
   // `log` is settled. Returns a fault with symptom hang; nothing if the job progresses, may progress or never
@@ -53,11 +56,16 @@ class ProgressWatch {
   int64_t beaten() const { return furthest_; }       // highest step of any heartbeat; -1: none
 
  private:
+  void move(TimeNs now) {
+    moved_ns_ = std::max(moved_ns_, now);
+    if (started_ns_ == kNoTime) started_ns_ = now;
+  }
   bool announced(const logs::JobLog& log, TimeNs now) const;
   TimeNs beat_step() const;
 
   uint64_t moves_ = 0;
-  TimeNs moved_ns_ = kNoTime;  // last progress of any kind
+  TimeNs moved_ns_ = kNoTime;    // last progress of any kind
+  TimeNs started_ns_ = kNoTime;  // first progress of any kind
   // `beaten_ns_`: last heartbeat. `lines_ns_`: arrival of the last line with progress.
   TimeNs beaten_ns_ = kNoTime, lines_ns_ = kNoTime;
   TimeNs began_ns_ = kNoTime;  // first progress in lines
