@@ -1,0 +1,58 @@
+// Any changes and cuts of a watchdog's lines, through the parser and the scene: an answer that names a class has
+// a title, and a rank is not both waiting and waited for.
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include "core/detect/scene/scene.h"
+#include "core/detect/scene/watchdog_lines.h"
+
+namespace {
+
+using namespace culprit::scene;
+
+void add(std::string_view text, SceneInput& input) {
+  const auto line = read_watchdog_line(text);
+  if (!line) return;
+  if (line->kind == WatchdogKind::kBehind || line->kind == WatchdogKind::kMismatch) {
+    const bool mismatch = line->kind == WatchdogKind::kMismatch;
+    input.statements.push_back({mismatch ? culprit::HangAnswer::kMismatch : culprit::HangAnswer::kMissing,
+                                line->group,
+                                line->call,
+                                line->ranks,
+                                line->calls,
+                                {}});
+    return;
+  }
+  Sight sight;
+  sight.rank = line->rank;
+  sight.group_rank = line->group_rank;
+  sight.group = line->group;
+  sight.enqueued = line->enqueued;
+  sight.completed = line->completed;
+  sight.waited_ns = line->waited_ns;
+  sight.evidence.text = text;
+  if (line->call.seq >= 0 || !line->call.op.empty()) sight.call = line->call;
+  input.sights.push_back(std::move(sight));
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  std::string_view text(reinterpret_cast<const char*>(data), size);
+  SceneInput input;
+  input.world = 4;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    add(text.substr(0, end), input);
+    text.remove_prefix(std::min(text.size(), end + 1));
+  }
+  const SceneAnswer said = answer(input);
+  if (said.hang.answer != culprit::HangAnswer::kUnknown && said.title.empty()) std::abort();
+  for (const uint32_t rank : said.hang.waited_for)
+    if (std::ranges::binary_search(said.hang.waiting, rank) &&
+        said.hang.answer == culprit::HangAnswer::kMissing)
+      std::abort();
+  return 0;
+}
