@@ -163,6 +163,20 @@ constexpr size_t kFlightRanks = 4 << 20;
 // frames they take 320 MB, which does not fit the service's 512 MB.
 constexpr size_t kLiveDumpBytes = 128 << 20;
 
+// Answers of NCCL's RAS. 16,384 ranks in a dozen communicators each take 120 MB as JSON; larger answers are
+// refused. Ranks over all communicators, and communicators: of such an answer.
+constexpr size_t kRasBytes = 64 << 20;
+constexpr size_t kRasRanks = 1 << 18;
+constexpr size_t kRasComms = 65'536;
+// Processes without an answer that are named: beyond so many the network or a switch is gone.
+constexpr size_t kRasGone = 256;
+// Members that are named of one group of ranks, and communicators with a fault, in what is kept of an answer:
+// a line of the trace socket holds them.
+constexpr size_t kRasListed = 16;
+constexpr size_t kRasCommsKept = 32;
+// Hosts whose answers about a job are kept apart: the newest counts.
+constexpr size_t kRasHosts = 64;
+
 // Plugins. A batch of events is sent once it has so many bytes: some thousand events, so that the cost per
 // batch vanishes. Its last record may exceed this. Events that wait for a plugin: some 30,000 lines.
 constexpr size_t kPluginBatchBytes = 256 << 10;

@@ -28,6 +28,7 @@ void note(JsonHead& head, std::string_view key, std::string_view value) {
   head.has_thread |= key == "thread_id" || key == "thread_name" || key == "os_thread_id";
   head.has_entries |= key == "entries";
   head.has_pg_config |= key == "pg_config" || key == "pg_status";
+  head.has_communicators |= key == "communicators" || key == "communicators_count";
   head.has_version |= key == "version" || key == "nccl_version" || key == "comm_lib_version";
 }
 

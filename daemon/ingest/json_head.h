@@ -11,6 +11,7 @@ struct JsonHead {
   std::string_view kind;                        // the value of "kind", if it is a string
   bool has_frames = false, has_thread = false;  // of a stack dump
   bool has_entries = false, has_pg_config = false, has_version = false;  // of a Flight Recorder dump
+  bool has_communicators = false;                                        // of an answer of NCCL's RAS
   bool complete = false;                                                 // the end of the object was seen
 };
 JsonHead read_json_head(std::string_view text);

@@ -8,6 +8,7 @@
 #include "base/ascii.h"
 #include "ingest/flight_reader.h"
 #include "ingest/json_head.h"
+#include "ingest/ras_reader.h"
 
 namespace culprit::ingest {
 namespace {
@@ -157,6 +158,7 @@ std::optional<FileKind> kind_of_json(const NamedHead& file, std::string_view nam
   if (first.kind == "stack") return FileKind::kStacksJson;
   if (first.has_frames && first.has_thread) return FileKind::kStacksJson;  // py-spy dump --json
   if (first.has_pg_config || (first.has_entries && first.has_version)) return FileKind::kFlightRecorder;
+  if (first.has_communicators && first.has_version) return FileKind::kRas;
   // The reader reports a dump that is cut off early.
   if ((first.has_entries || first.has_version) && named_as_flight_recorder(name))
     return FileKind::kFlightRecorder;
@@ -223,6 +225,7 @@ FileKind kind_of(const NamedHead& file) {
   if (file.head.starts_with("CULPCOMM")) return FileKind::kComm;
   if (const auto kind = kind_of_binary(file.head, name)) return *kind;
   if (const auto kind = kind_of_json(file, name)) return *kind;
+  if (is_ras_text(file.head)) return FileKind::kRas;
   if (is_stack_text(file.head)) return FileKind::kStacks;
   if (below_stacks(file) && is_stacks_name(name))
     return trimmed(file.head).starts_with('{') ? FileKind::kStacksJson : FileKind::kStacks;

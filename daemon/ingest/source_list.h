@@ -30,6 +30,7 @@ enum class FileKind : uint8_t {
   kStacks,  // as text
   kStacksJson,
   kFlightRecorder,
+  kRas,  // an answer of NCCL's RAS
   kJob,
   kEmpty,
   kUnread  // no text, or a binary or machine format without a reader: `unread` names it

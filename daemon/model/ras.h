@@ -1,0 +1,145 @@
+// An answer of NCCL's RAS service (docs/formats.md section 1): what the processes of a job say of their
+// communicators. And what consecutive answers say together: RasState. Plain values that own all their data;
+// any thread. Untrusted: every number and name is the claim of the process that answered.
+//
+// Counts are operations that the host launched, per function. RAS does not see send, recv and all-to-all, nor
+// whether a launched operation finished.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/time.h"
+
+namespace culprit {
+
+constexpr uint32_t kRasUnknown = UINT32_MAX;  // of ranks, processes and devices
+constexpr size_t kRasFunctions = 8;           // of an answer; NCCL counts five
+
+// kNoComm: the process answers and is no member of the communicator (any more).
+enum class RasPhase : uint8_t { kNoComm, kInit, kRunning, kFinalize, kAbort };
+constexpr size_t kRasPhases = 5;
+std::string_view to_string(RasPhase phase);  // as NCCL spells it: "NOCOMM", …
+std::optional<RasPhase> ras_phase(std::string_view word);
+
+struct RasProcess {
+  std::string host;  // address of its host, as NCCL prints it
+  uint32_t pid = 0;
+  auto operator<=>(const RasProcess&) const = default;
+};
+
+// A rank of a communicator: its number there, its process (index into the table of processes) and its device.
+struct RasMember {
+  uint32_t rank = 0;
+  uint32_t process = kRasUnknown;
+  uint32_t device = kRasUnknown;
+  uint32_t world = kRasUnknown;  // global rank; only in a RasState
+  auto operator<=>(const RasMember&) const = default;
+};
+
+struct RasRank {
+  RasMember member;
+  RasPhase phase = RasPhase::kRunning;
+  int32_t error = 0;                             // result code of NCCL; 0: none
+  std::array<uint64_t, kRasFunctions> counts{};  // by RasAnswer::functions
+};
+
+// A member without data. Neither flag: its process answers, without this communicator.
+struct RasMissing {
+  RasMember member;
+  bool unresponsive = false, dead = false;
+  bool operator==(const RasMissing&) const = default;
+};
+
+// Ranks at the same count of a function, or in the same phase. The text form lists minorities alone.
+struct RasGroup {
+  uint64_t value = 0;  // a count, or a RasPhase
+  uint32_t ranks = 0;
+  std::vector<RasMember> listed;
+  bool operator==(const RasGroup&) const = default;
+};
+struct RasSpread {
+  std::string function;  // "AllReduce"; empty: several functions together
+  std::vector<RasGroup> groups;
+  bool operator==(const RasSpread&) const = default;
+};
+
+struct RasComm {
+  uint64_t hash = 0;
+  std::string secondary;               // tells communicators of one hash apart; the text form has none
+  uint32_t size = 0;                   // 0: not said
+  uint32_t heard = 0;                  // ranks with data
+  std::vector<RasRank> ranks;          // of JSON: all with data
+  std::vector<RasMissing> missing;     // as far as listed
+  uint32_t missing_ranks = 0;          // their number
+  std::vector<RasSpread> spreads;      // of the text form: functions with different counts
+  std::vector<RasGroup> phases;        // of the text form: where phases differ
+  std::optional<RasPhase> phase = {};  // of the text form: the one phase, or the latest of several
+  uint32_t errors = 0;                 // ranks that report an error
+};
+
+// A process of the job without an answer; dead: for at least a minute.
+struct RasGone {
+  uint32_t process = kRasUnknown, device = kRasUnknown;
+  uint32_t world = kRasUnknown;  // global rank; only in a RasState
+  bool dead = false;
+  bool operator==(const RasGone&) const = default;
+};
+
+struct RasAnswer {
+  bool json = false;
+  std::string version;        // of NCCL
+  TimeNs local_ns = kNoTime;  // the answer's own time, read as UTC; JSON only
+  std::vector<RasProcess> processes;
+  std::vector<std::string> functions;
+  std::vector<RasComm> comms;  // the text form: only those with an error or a warning
+  uint64_t comms_seen = 0;     // their number, as the answer says
+  uint32_t largest = 0;        // size of the largest communicator
+  uint64_t largest_comms = 0;  // communicators of that size
+  std::vector<RasGone> gone;
+  uint32_t gone_processes = 0, dead_processes = 0;  // their numbers, also where none is listed
+  uint32_t timeouts = 0;
+  uint64_t dropped = 0;  // beyond limits, or not understood: communicators, ranks, lines
+  bool cut = false;      // the text ends early
+};
+
+// ---- what consecutive answers of one job say together
+
+struct RasCommState {
+  uint64_t hash = 0;
+  std::string secondary;
+  uint32_t size = 0, heard = 0, missing_ranks = 0;
+  std::vector<RasMissing> missing;  // at most limits::kRasListed, as all lists here
+  std::vector<RasSpread> spreads;   // only functions with different counts
+  std::vector<RasGroup> phases;     // only where phases differ; or one group: all are in init
+  uint32_t errors = 0;
+  uint32_t answers = 1;       // consecutive answers with the same content; the first included
+  TimeNs since_ns = kNoTime;  // of the first of these
+  bool operator==(const RasCommState&) const = default;
+};
+
+struct RasState {
+  std::string host;     // the one that asked; empty: offline
+  std::string address;  // of that host, as NCCL prints it; empty: unknown
+  std::string version;
+  TimeNs at_ns = kNoTime;  // of the last answer
+  bool json = false;
+  uint32_t answers = 1;  // of this job so far
+  uint32_t still = 1;    // consecutive answers in which no count of any communicator moved
+  TimeNs still_since_ns = kNoTime;
+  uint64_t comms_seen = 0;            // communicators of the last answer
+  uint32_t ranks = 0;                 // of the largest communicator
+  std::vector<RasProcess> processes;  // of the members below
+  std::vector<RasCommState> comms;    // those with a fault
+  std::vector<RasGone> gone;
+  uint32_t gone_processes = 0, dead_processes = 0;
+  uint64_t dropped = 0;  // not kept: beyond limits
+  bool operator==(const RasState&) const = default;
+};
+
+}  // namespace culprit
