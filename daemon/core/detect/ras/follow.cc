@@ -1,0 +1,186 @@
+#include "core/detect/ras/follow.h"
+
+#include <algorithm>
+
+#include "base/limits.h"
+#include "core/detect/ras/spread.h"
+
+namespace culprit::ras {
+namespace {
+
+uint64_t place_key(const RasMember& member) { return uint64_t{member.process} << 32 | member.device; }
+
+// The global ranks of devices: the numbers within the largest communicator, if it has all its ranks and no
+// other communicator of its size numbers them otherwise.
+class WorldRanks {
+ public:
+  explicit WorldRanks(const RasAnswer& answer) {
+    for (const RasComm& comm : answer.comms) {
+      if (comm.size != answer.largest || comm.size == 0) continue;
+      if (comm.ranks.empty() ? answer.largest_comms > 1
+                             : comm.ranks.size() + comm.missing.size() != comm.size)
+        sound_ = false;
+      for (const RasRank& rank : comm.ranks) add(rank.member);
+      for (const RasMissing& missing : comm.missing) add(missing.member);
+      for (const RasSpread& spread : comm.spreads)
+        for (const RasGroup& group : spread.groups)
+          for (const RasMember& member : group.listed) add(member);
+    }
+    if (!sound_) ranks_.clear();
+  }
+  uint32_t of(const RasMember& member) const {
+    const auto known = ranks_.find(place_key(member));
+    return known == ranks_.end() ? kRasUnknown : known->second;
+  }
+  // Of a process with one device.
+  uint32_t of_process(uint32_t process, uint32_t device) const {
+    RasMember member;
+    member.process = process;
+    member.device = device;
+    return of(member);
+  }
+
+ private:
+  void add(const RasMember& member) {
+    if (member.process == kRasUnknown) return;
+    const auto [at, fresh] = ranks_.try_emplace(place_key(member), member.rank);
+    if (!fresh && at->second != member.rank) sound_ = false;
+  }
+
+  std::unordered_map<uint64_t, uint32_t> ranks_;
+  bool sound_ = true;
+};
+
+// Moves the processes of the named members into the state's own table, and gives the members their ranks.
+class Naming {
+ public:
+  Naming(const RasAnswer& answer, const WorldRanks& world, RasState& state)
+      : answer_(answer), world_(world), state_(state) {}
+
+  void name(RasMember& member) {
+    member.world = world_.of(member);
+    member.process = process(member.process);
+  }
+  uint32_t process(uint32_t from) {
+    if (from >= answer_.processes.size()) return kRasUnknown;
+    const auto [at, fresh] = moved_.try_emplace(from, static_cast<uint32_t>(state_.processes.size()));
+    if (fresh) state_.processes.push_back(answer_.processes[from]);
+    return at->second;
+  }
+  void name(RasCommState& comm) {
+    for (RasMissing& missing : comm.missing) name(missing.member);
+    for (RasSpread& spread : comm.spreads) name(spread.groups);
+    name(comm.phases);
+  }
+
+ private:
+  void name(std::vector<RasGroup>& groups) {
+    for (RasGroup& group : groups)
+      for (RasMember& member : group.listed) name(member);
+  }
+
+  const RasAnswer& answer_;
+  const WorldRanks& world_;
+  RasState& state_;
+  std::map<uint32_t, uint32_t> moved_;
+};
+
+// Largest communicators first: a state has room for some.
+std::vector<RasCommState> faulty_comms(const RasAnswer& answer, uint64_t& dropped) {
+  std::vector<RasCommState> out;
+  for (const RasComm& comm : answer.comms) {
+    RasCommState one = condense(comm, answer.functions);
+    if (shows_fault(one)) out.push_back(std::move(one));
+  }
+  std::stable_sort(out.begin(), out.end(),
+                   [](const RasCommState& a, const RasCommState& b) { return a.size > b.size; });
+  if (out.size() > limits::kRasCommsKept) {
+    dropped += out.size() - limits::kRasCommsKept;
+    out.resize(limits::kRasCommsKept);
+  }
+  return out;
+}
+
+}  // namespace
+
+// Which processes launched operations since the last answer. The text form does not say.
+std::vector<bool> Follower::moved_processes(const RasAnswer& answer) {
+  std::vector<uint64_t> launched(answer.processes.size());
+  for (const RasComm& comm : answer.comms)
+    for (const RasRank& rank : comm.ranks)
+      if (rank.member.process < launched.size())
+        for (const uint64_t count : rank.counts) launched[rank.member.process] += count;
+  std::vector<bool> moved(launched.size());
+  decltype(launched_) next;
+  for (size_t i = 0; i < launched.size() && answer.json; ++i) {
+    const auto key = std::pair(answer.processes[i].host, answer.processes[i].pid);
+    const auto known = launched_.find(key);
+    moved[i] = known != launched_.end() && known->second != launched[i];
+    next.emplace(key, launched[i]);
+  }
+  launched_ = std::move(next);
+  return moved;
+}
+
+void Follower::note_counts(const RasAnswer& answer, TimeNs at) {
+  uint64_t all = answer.comms_seen;
+  for (const RasComm& comm : answer.comms) all += digest_counts(comm);
+  // Of communicators in order the text form gives no counts: only a fault that stays proves a stop.
+  const bool proves = answer.json || !answer.comms.empty();
+  const bool same = answers_ > 0 && proves && all == all_;
+  still_ = same ? Stand{all, still_.answers + 1, still_.since_ns} : Stand{all, 1, at};
+  all_ = all;
+  ++answers_;
+}
+
+void Follower::follow_comms(const RasAnswer& answer, RasState& state) {
+  const std::vector<bool> moved = moved_processes(answer);
+  std::map<CommKey, Stand> next;
+  for (const RasComm& comm : answer.comms) {
+    const CommKey key(comm.hash, comm.secondary);
+    const uint64_t digest = digest_of(comm);
+    const bool moves = std::any_of(comm.ranks.begin(), comm.ranks.end(), [&](const RasRank& rank) {
+      return rank.member.process < moved.size() && moved[rank.member.process];
+    });
+    const auto known = comms_.find(key);
+    const bool same = known != comms_.end() && known->second.digest == digest && !moves;
+    next[key] = same ? Stand{digest, known->second.answers + 1, known->second.since_ns}
+                     : Stand{digest, 1, state.at_ns};
+  }
+  for (RasCommState& comm : state.comms) {
+    const Stand& stand = next[{comm.hash, comm.secondary}];
+    comm.answers = stand.answers;
+    comm.since_ns = stand.since_ns;
+  }
+  comms_ = std::move(next);
+}
+
+RasState Follower::add(const RasAnswer& answer, TimeNs at) {
+  note_counts(answer, at);
+  RasState state;
+  state.version = answer.version;
+  state.at_ns = at;
+  state.json = answer.json;
+  state.answers = answers_;
+  state.still = still_.answers;
+  state.still_since_ns = still_.since_ns;
+  state.comms_seen = answer.comms_seen;
+  state.ranks = answer.largest;
+  state.gone_processes = answer.gone_processes;
+  state.dead_processes = answer.dead_processes;
+  state.dropped = answer.dropped;
+  state.comms = faulty_comms(answer, state.dropped);
+  follow_comms(answer, state);
+  const WorldRanks world(answer);
+  Naming naming(answer, world, state);
+  for (RasCommState& comm : state.comms) naming.name(comm);
+  for (const RasGone& gone : answer.gone) {
+    if (state.gone.size() >= limits::kRasListed) break;
+    RasGone& named = state.gone.emplace_back(gone);
+    named.world = world.of_process(gone.process, gone.device);
+    named.process = naming.process(gone.process);
+  }
+  return state;
+}
+
+}  // namespace culprit::ras

@@ -1,0 +1,432 @@
+#include "core/detect/ras/judge.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <set>
+#include <utility>
+
+#include "base/hash.h"
+#include "base/limits.h"
+#include "base/text.h"
+
+namespace culprit::ras {
+namespace {
+
+// Probability that the ranks are the right ones. One answer alone does not show that anything stands.
+constexpr double kDeadConfidence = 0.85, kStandsConfidence = 0.75, kOnceConfidence = 0.4;
+constexpr double kUnresponsiveConfidence = 0.65;
+// A larger share of a communicator without an answer: the network or the service, not these processes.
+constexpr double kManyGone = 0.25;
+constexpr size_t kNamed = 16;
+
+// A rank in a sentence and as a subject: identified by its process and device.
+struct Named {
+  RasMember member;
+  bool operator<(const Named& other) const {
+    return std::pair(member.process, member.device) < std::pair(other.member.process, other.member.device);
+  }
+};
+using Ranks = std::set<Named>;
+
+class Judge {
+ public:
+  Judge(const RasState& state, const RasContext& context) : state_(state), context_(context) {}
+
+  RasVerdict run() {
+    judge_gone();
+    for (const RasCommState& comm : state_.comms)
+      if (!judge_making(comm)) judge_phases(comm);
+    judge_counts();
+    if (out_.findings.empty()) report_blind();
+    return std::move(out_);
+  }
+
+ private:
+  // ---- names
+
+  std::string comm_name(const RasCommState& comm) const {
+    return fmt::format("communicator {} of {}", hex64(comm.hash), counted(comm.size, "rank"));
+  }
+
+  std::string process_name(uint32_t process) const {
+    if (process >= state_.processes.size()) return "an unknown process";
+    const RasProcess& p = state_.processes[process];
+    return fmt::format("process {} on {}", p.pid, host_of(process).value_or(p.host));
+  }
+
+  std::optional<std::string> host_of(uint32_t process) const {
+    if (process >= state_.processes.size()) return std::nullopt;
+    const std::string& address = state_.processes[process].host;
+    auto name = context_.host ? context_.host(address) : std::nullopt;
+    return name ? name : std::optional(address);
+  }
+
+  // "rank 7 (process 12 on node-3)"; with a number of the communicator where the global one is unknown.
+  std::string rank_name(const RasMember& member) const {
+    const std::string process = process_name(member.process);
+    if (member.world != kRasUnknown) return fmt::format("rank {} ({})", member.world, process);
+    return fmt::format("{} (rank {} of its communicator)", process, member.rank);
+  }
+
+  template <class List, class Name>
+  std::string names(const List& list, size_t all, const Name& name) const {
+    std::string out;
+    size_t shown = 0;
+    for (const auto& one : list) {
+      if (shown == kShown) break;
+      out += (shown++ > 0 ? ", " : "") + name(one);
+    }
+    if (all > shown) out += fmt::format("{}{} more", shown > 0 ? " and " : "", all - shown);
+    return out;
+  }
+  std::string names(const Ranks& ranks, size_t all) const {
+    return names(ranks, all, [&](const Named& one) { return rank_name(one.member); });
+  }
+
+  // ---- findings
+
+  FindingSubject subject(const RasMember& member, double strength) const {
+    FindingSubject s;
+    if (member.world != kRasUnknown) s.rank = member.world;
+    if (s.rank && context_.place) {
+      RasPlace place = context_.place(*s.rank);
+      s.host = std::move(place.host);
+      s.device = place.device;
+    }
+    if (!s.host) s.host = host_of(member.process);
+    if (!s.device && member.device != kRasUnknown && member.device < limits::kDevicesOfHost)
+      s.device = member.device;
+    s.strength = strength;
+    return s;
+  }
+
+  Finding fault(TimeNs since) const {
+    Finding f;
+    f.detector = DetectorKind::kComm;
+    f.kind = FindingKind::kFault;
+    f.symptom = Symptom::kHang;
+    f.fatal = true;
+    f.first_ns = since;
+    f.last_ns = state_.at_ns;
+    f.action = ActionKind::kCheck;
+    if (context_.user) f.said_by.uids = {*context_.user};
+    return f;
+  }
+
+  void add(Finding f, const std::string& text) {
+    Evidence e;
+    e.file = context_.file;
+    e.text = shorten(text, limits::kEvidenceText);
+    e.time_ns = f.last_ns;
+    e.uid = context_.user;
+    f.why.insert(f.why.begin(), text);
+    f.evidence.push_back(std::move(e));
+    f.lines = 1;
+    out_.findings.push_back(std::move(f));
+  }
+
+  std::string stands_for(const RasCommState& comm) const {
+    if (comm.answers < 2) return "one answer alone: a running job shows this for moments too";
+    return fmt::format("the same in {} answers over {}", comm.answers,
+                       format_duration(comm.since_ns == kNoTime ? 0 : state_.at_ns - comm.since_ns));
+  }
+  static double stands(const RasCommState& comm) {
+    return comm.answers >= 2 ? kStandsConfidence : kOnceConfidence;
+  }
+
+  // ---- ranks that left
+
+  void judge_gone() {
+    Ranks dead, silent;
+    TimeNs since = state_.at_ns;
+    uint32_t answers = 0;
+    for (const RasGone& gone : state_.gone) {
+      if (gone.process == kRasUnknown) continue;
+      RasMember member;
+      member.process = gone.process;
+      member.device = gone.device;
+      member.world = gone.world;
+      (gone.dead ? dead : silent).insert({member});
+    }
+    for (const RasCommState& comm : state_.comms)
+      for (const RasMissing& missing : comm.missing) {
+        if (missing.member.process == kRasUnknown) continue;
+        Ranks& ranks = missing.dead || knows(dead, missing.member) ? dead : silent;
+        ranks.insert({missing.member});
+        answers = std::max(answers, comm.answers);
+        if (comm.since_ns != kNoTime) since = std::min(since, comm.since_ns);
+      }
+    for (const Named& one : dead) gone_.insert(one.member.process);
+    for (const Named& one : silent) gone_.insert(one.member.process);
+    report_gone(dead, std::max<size_t>(dead.size(), state_.dead_processes), {true, answers, since});
+    report_gone(silent, std::max<size_t>(silent.size(), state_.gone_processes), {false, answers, since});
+  }
+
+  static bool knows(const Ranks& ranks, const RasMember& member) {
+    return std::any_of(ranks.begin(), ranks.end(),
+                       [&](const Named& one) { return one.member.process == member.process; });
+  }
+
+  struct GoneFacts {
+    bool dead;
+    uint32_t answers;
+    TimeNs since_ns;
+  };
+  void report_gone(const Ranks& ranks, size_t all, const GoneFacts& facts) {
+    if (all == 0) return;
+    Finding f = fault(facts.since_ns);
+    const bool many = all > 1 && static_cast<double>(all) > kManyGone * std::max<double>(state_.ranks, 1);
+    const bool proven = facts.dead || std::max(facts.answers, state_.still) >= 2;
+    f.confidence = facts.dead ? kDeadConfidence : proven ? kUnresponsiveConfidence : kOnceConfidence;
+    f.by_no_device = many || ranks.empty();
+    if (many) f.confidence = std::min(f.confidence, kOnceConfidence);
+    if (!f.by_no_device)
+      for (const Named& one : ranks)
+        if (f.subjects.size() < kNamed) f.subjects.push_back(subject(one.member, facts.dead ? 2 : 1));
+    const std::string who = ranks.empty() ? counted(all, "process") : names(ranks, all);
+    f.title = fmt::format("{} {}", capital(many || ranks.empty() ? fmt::format("{} processes", all) : who),
+                          facts.dead ? "left the job" : "no longer answers: stopped, or its host is gone");
+    if (!many && all > 1 && !facts.dead)
+      f.title = fmt::format("{} no longer answer: stopped, or their hosts are gone", capital(who));
+    f.remedy =
+        "Look for the end of the process: its log, the kernel's log of its host (out of memory, a signal), "
+        "the "
+        "scheduler. A process that is stopped shows state T in ps. The other ranks are victims.";
+    add(std::move(f),
+        fmt::format("NCCL RAS: {} {}", who,
+                    facts.dead ? "unreachable for a minute or more (considered dead)" : "did not answer"));
+  }
+
+  static std::string capital(std::string text) {
+    if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 'a' + 'A');
+    return text;
+  }
+
+  // ---- communicators that are made, or left
+
+  static const RasGroup* group_in(const RasCommState& comm, RasPhase phase) {
+    for (const RasGroup& group : comm.phases)
+      if (group.value == static_cast<uint64_t>(phase)) return &group;
+    return nullptr;
+  }
+
+  // Ranks that wait in the making of a communicator for others.
+  bool judge_making(const RasCommState& comm) {
+    const RasGroup* const init = group_in(comm, RasPhase::kInit);
+    if (!init) return false;
+    Ranks absent;
+    size_t all = comm.size > init->ranks ? comm.size - init->ranks : 0;
+    for (const RasGroup& group : comm.phases)
+      if (&group != init)
+        for (const RasMember& member : group.listed) absent.insert({member});
+    for (const RasMissing& missing : comm.missing) absent.insert({missing.member});
+    Finding f = fault(comm.since_ns);
+    f.confidence = all > 0 ? stands(comm) : kOnceConfidence;
+    const bool few = !absent.empty() && all * 2 <= comm.size && absent.size() == all;
+    f.by_no_device = !few;
+    if (few)
+      for (const Named& one : absent) f.subjects.push_back(subject(one.member, 1));
+    f.title = all == 0 ? fmt::format("All {} still make a communicator", counted(init->ranks, "rank"))
+              : few ? fmt::format("{} did not join a communicator that {} make", capital(names(absent, all)),
+                                  counted(init->ranks, "rank"))
+                    : fmt::format("{} wait in the making of a communicator for {} others",
+                                  counted(init->ranks, "rank"), all);
+    f.remedy =
+        "Take stacks of the ranks that did not come (py-spy dump): they do not create this group, or are "
+        "late. "
+        "Where all came, check the network between the hosts.";
+    add(std::move(f), fmt::format("NCCL RAS: {}: {} in INIT, {} elsewhere; {}", comm_name(comm), init->ranks,
+                                  all, stands_for(comm)));
+    return true;
+  }
+
+  // Ranks that finalised, aborted or never had a communicator that others use.
+  void judge_phases(const RasCommState& comm) {
+    const RasGroup* const running = group_in(comm, RasPhase::kRunning);
+    if (!running || comm.phases.size() < 2) return;
+    Ranks left;
+    size_t all = 0;
+    std::string how;
+    for (const RasGroup& group : comm.phases) {
+      if (&group == running) continue;
+      all += group.ranks;
+      for (const RasMember& member : group.listed) left.insert({member});
+      how += fmt::format("{}{} {}", how.empty() ? "" : ", ", group.ranks,
+                         to_string(static_cast<RasPhase>(std::min<uint64_t>(group.value, kRasPhases - 1))));
+    }
+    const bool few = all < running->ranks && left.size() == all;
+    Finding f = fault(comm.since_ns);
+    f.confidence = few ? stands(comm) : kOnceConfidence;
+    f.by_no_device = true;  // a program's order of ends, or an abort after an error of another rank
+    f.category = Category::kUser;
+    f.component = Component::kUserCode;
+    for (const Named& one : left)
+      if (few && f.subjects.size() < kNamed) f.subjects.push_back(subject(one.member, 0));
+    f.title = few ? fmt::format("{} left a communicator that {} still use", capital(names(left, all)),
+                                counted(running->ranks, "rank"))
+                  : "Some ranks left a communicator that others still use";
+    f.action = ActionKind::kFix;
+    f.remedy =
+        "Find why these ranks ended their loop earlier or aborted: their logs, an exception, an uneven "
+        "number of "
+        "batches.";
+    add(std::move(f), fmt::format("NCCL RAS: {}: {} RUNNING, {}; {}", comm_name(comm), running->ranks, how,
+                                  stands_for(comm)));
+  }
+
+  // ---- counts
+
+  struct Difference {
+    const RasCommState* comm;
+    const RasSpread* spread;
+    uint64_t most = 0, least = 0;
+    uint32_t ahead = 0, behind = 0;  // ranks
+    Ranks ahead_named, behind_named;
+  };
+
+  static Difference difference(const RasCommState& comm, const RasSpread& spread) {
+    Difference d{&comm, &spread, 0, UINT64_MAX, 0, 0, {}, {}};
+    for (const RasGroup& group : spread.groups) {
+      d.most = std::max(d.most, group.value);
+      d.least = std::min(d.least, group.value);
+    }
+    for (const RasGroup& group : spread.groups) {
+      const bool ahead = group.value == d.most;
+      (ahead ? d.ahead : d.behind) += group.ranks;
+      for (const RasMember& member : group.listed) (ahead ? d.ahead_named : d.behind_named).insert({member});
+    }
+    return d;
+  }
+
+  void judge_counts() {
+    std::vector<Difference> all;
+    for (const RasCommState& comm : state_.comms)
+      for (const RasSpread& spread : comm.spreads)
+        if (spread.groups.size() > 1) all.push_back(difference(comm, spread));
+    if (all.empty()) return;
+    if (report_other_calls(all)) return;
+    // A rank that is behind in one communicator and ahead in another waits there itself.
+    Ranks waits;
+    for (const Difference& d : all) waits.insert(d.ahead_named.begin(), d.ahead_named.end());
+    std::stable_sort(all.begin(), all.end(), [](const Difference& a, const Difference& b) {
+      return a.comm->answers > b.comm->answers;
+    });
+    std::set<uint32_t> told;
+    bool chain = false;
+    for (const Difference& d : all) {
+      Ranks roots;
+      std::set_difference(d.behind_named.begin(), d.behind_named.end(), waits.begin(), waits.end(),
+                          std::inserter(roots, roots.end()));
+      chain = chain || roots.size() < d.behind_named.size();
+      if (d.behind_named.size() < d.behind || d.behind * 2 > d.behind + d.ahead) {
+        if (told.empty()) report_many_behind(d);
+        if (told.empty()) return;
+        continue;
+      }
+      std::erase_if(roots, [&](const Named& one) {
+        return gone_.contains(one.member.process) || !told.insert(one.member.process).second;
+      });
+      if (!roots.empty()) report_behind(d, roots, chain);
+    }
+  }
+
+  // The same ranks ahead in one function and behind in another of a communicator: a program's fault.
+  bool report_other_calls(const std::vector<Difference>& all) {
+    for (const Difference& a : all)
+      for (const Difference& b : all) {
+        if (a.comm != b.comm || a.spread == b.spread) continue;
+        const bool minority = !a.ahead_named.empty() && a.ahead_named.size() == a.ahead;
+        if (!minority || !(same(a.ahead_named, b.behind_named) && b.behind_named.size() == b.behind))
+          continue;
+        Finding f = fault(a.comm->since_ns);
+        f.confidence = stands(*a.comm);
+        f.by_no_device = true;
+        f.category = Category::kUser;
+        f.component = Component::kUserCode;
+        for (const Named& one : a.ahead_named)
+          if (f.subjects.size() < kNamed) f.subjects.push_back(subject(one.member, 0));
+        f.title = fmt::format("{} called {} where the peers called {}",
+                              capital(names(a.ahead_named, a.ahead)), a.spread->function, b.spread->function);
+        f.action = ActionKind::kFix;
+        f.remedy =
+            "Make all ranks of a group call the same collectives in the same order: look for conditions on "
+            "the "
+            "rank, on data or on time round them.";
+        add(std::move(f), counts_of(a) + "; " + counts_of(b) + "; " + stands_for(*a.comm));
+        return true;
+      }
+    return false;
+  }
+  static bool same(const Ranks& a, const Ranks& b) {
+    return a.size() == b.size() &&
+           std::equal(a.begin(), a.end(), b.begin(),
+                      [](const Named& x, const Named& y) { return !(x < y) && !(y < x); });
+  }
+
+  std::string counts_of(const Difference& d) const {
+    const std::string& function = d.spread->function;
+    return fmt::format("NCCL RAS: {}: {} launched {} #{}, {} only up to #{}", comm_name(*d.comm),
+                       counted(d.ahead, "rank"), function.empty() ? "operation" : function, d.most,
+                       counted(d.behind, "rank"), d.least);
+  }
+
+  void report_behind(const Difference& d, const Ranks& roots, bool chain) {
+    const std::string& function = d.spread->function;
+    Finding f = fault(d.comm->since_ns);
+    f.confidence = stands(*d.comm);
+    for (const Named& one : roots)
+      if (f.subjects.size() < kNamed) f.subjects.push_back(subject(one.member, 2 * f.confidence));
+    f.title = fmt::format("{} never joined {} #{}; {} wait", capital(names(roots, roots.size())),
+                          function.empty() ? "operation" : function, d.most, counted(d.ahead, "rank"));
+    if (chain) f.why.push_back("other ranks are behind too, but wait themselves in another communicator");
+    f.remedy =
+        "Take stacks of the process (py-spy dump, and gdb where it does not answer): a lock, a data loader, "
+        "a "
+        "file system or a device call that does not return.";
+    add(std::move(f), counts_of(d) + "; " + stands_for(*d.comm));
+  }
+
+  // Most ranks behind a few: storage, a phase of the program, or the few made a call of their own.
+  void report_many_behind(const Difference& d) {
+    Finding f = fault(d.comm->since_ns);
+    f.confidence = std::min(stands(*d.comm), 0.5);
+    f.by_no_device = true;
+    for (const Named& one : d.ahead_named)
+      if (f.subjects.size() < kNamed) f.subjects.push_back(subject(one.member, 0));
+    const std::string few =
+        d.ahead_named.size() == d.ahead ? names(d.ahead_named, d.ahead) : counted(d.ahead, "rank");
+    f.title =
+        fmt::format("{} launched an operation that {} did not", capital(few), counted(d.behind, "rank"));
+    f.why.push_back(
+        "either these made a call of their own, or all others are late together: storage or a phase of the "
+        "program");
+    f.remedy = "Compare stacks of one rank of each side (py-spy dump).";
+    add(std::move(f), counts_of(d) + "; " + stands_for(*d.comm));
+  }
+
+  // ---- nothing distinguishes the ranks
+
+  void report_blind() {
+    if (state_.still < 2 || !state_.json) return;
+    out_.missing.push_back(fmt::format(
+        "who is late: by NCCL RAS all ranks of {} launched the same operations, and nothing moved for {}; it "
+        "sees neither send, recv and all-to-all nor whether a device finishes",
+        counted(state_.comms_seen, "communicator"),
+        format_duration(state_.still_since_ns == kNoTime ? 0 : state_.at_ns - state_.still_since_ns)));
+  }
+
+  static constexpr size_t kShown = 4;
+
+  const RasState& state_;
+  const RasContext& context_;
+  RasVerdict out_;
+  std::set<uint32_t> gone_;  // processes
+};
+
+}  // namespace
+
+RasVerdict judge(const RasState& state, const RasContext& context) { return Judge(state, context).run(); }
+
+}  // namespace culprit::ras
