@@ -174,6 +174,7 @@ constexpr size_t kRasGone = 256;
 // a line of the trace socket holds them.
 constexpr size_t kRasListed = 16;
 constexpr size_t kRasCommsKept = 32;
+constexpr size_t kRasRuns = 64;  // of the members of such a communicator
 // Hosts whose answers about a job are kept apart: the newest counts.
 constexpr size_t kRasHosts = 64;
 

@@ -96,6 +96,7 @@ struct Engine::Impl {
   LoopRanks loop_ranks;
   detect::RankExits exits;
   PluginFindings plugins;
+  RasStates ras;
   std::vector<FindingInput> troubles;  // of plugins themselves, the first ones
   size_t plugin_troubles = 0;          // all of them
   std::vector<Finding> urgent;         // findings of plugins for the effects of this step
@@ -181,7 +182,7 @@ struct Engine::Impl {
                         : f.detector == DetectorKind::kNumerics ? speakers.find(TraceHeard::Of::kLoop)
                         : f.detector == DetectorKind::kFlight   ? speakers.find(TraceHeard::Of::kDumps)
                                                                 : speakers.end();
-      if (from == speakers.end() || from->second.others) continue;
+      if (from == speakers.end() || from->second.others || !f.said_by.uids.empty()) continue;
       f.said_by.uids.assign(from->second.users.begin(), from->second.users.end());
     }
   }
@@ -223,6 +224,7 @@ struct Engine::Impl {
     scope.add_times(other);
     return scope;
   }
+  void ingest(RasInput& input, TimeNs) { ras.add(std::move(input)); }
   void ingest(RuleOverran& input, TimeNs) { rule_runs.overrun(input.rule); }
   void ingest(FlightInput& input, TimeNs) { flights.add(std::move(input.dump), problems); }
 
@@ -297,6 +299,19 @@ struct Engine::Impl {
     const flight::PlaceOfRank place = [&](uint32_t rank) { return place_of(view, rank); };
     blame_loopback({view, rules, place}, analysis);
     return add_hang_scene({view, rules, place}, analysis, report);
+  }
+
+  // Adds what RAS says of a job that stands: by its clock, or offline.
+  std::vector<std::string> add_ras(const detect::View& view, detect::Analysis& analysis, Report& report,
+                                   TimeNs now) {
+    if (ras.empty() || analysis.fate.ended_well) return {};
+    if (now != kNoTime && progress.goes_on(log, options.hang, now)) return {};
+    RasStates::Moment moment{progress.last_move_ns(), now, options.hang.after_ns, {}};
+    moment.place = [&](uint32_t rank) {
+      flight::RankPlace place = place_of(view, rank);
+      return ras::RasPlace{std::move(place.host), place.device};
+    };
+    return ras.report(moment, analysis, report);
   }
 
   // Counts communication records as progress, as lines are. Records without step numbers prove progress by
@@ -462,6 +477,7 @@ Report Engine::report(TimeNs now, const detect::Unheard& unheard) {
     std::ranges::move(impl_->add_flights(view, analysis, report), std::back_inserter(missing));
   if (const rules::Ruleset* ruleset = impl_->rule_runs.ruleset(); ruleset && impl_->options.steps.shapes)
     std::ranges::move(impl_->add_scene(view, *ruleset, analysis, report), std::back_inserter(missing));
+  std::ranges::move(impl_->add_ras(view, analysis, report, now), std::back_inserter(missing));
   join_stall(analysis.findings);
   join_plugins(analysis.findings);
   impl_->judge_exits(view, analysis);
@@ -472,7 +488,7 @@ Report Engine::report(TimeNs now, const detect::Unheard& unheard) {
   diagnose::correlate(view, analysis, report);
   comm::add_summary(impl_->comm, report.job);
   impl_->loop_ranks.add_summary(report.job);
-  report.job.ranks = std::max<uint64_t>(report.job.ranks, impl_->flights.all().size());
+  report.job.ranks = std::max<uint64_t>({report.job.ranks, impl_->flights.all().size(), impl_->ras.ranks()});
   report.job.bytes += impl_->non_log.bytes;
   report.job.lines += impl_->non_log.lines;
   const bool found = report.hang || !report.suspects.empty() || !report.diagnoses.empty();
@@ -487,7 +503,8 @@ Report Engine::report(TimeNs now, const detect::Unheard& unheard) {
     report.missing.push_back(
         fmt::format("whether one of {} lines of errors that are not kept ended the job", dropped));
   impl_->rule_runs.add_troubles(report.problems);
-  const bool traces = !impl_->comm.empty() || !impl_->numbers.empty() || !impl_->flights.all().empty();
+  const bool traces =
+      !impl_->comm.empty() || !impl_->numbers.empty() || !impl_->flights.all().empty() || !impl_->ras.empty();
   if (now == kNoTime || report.job.lines > 0)  // a job that just began has no data yet
     diagnose::request_proof({analysis.fate.ended_well, impl_->log.iterations().moves() > 0, traces}, report);
   // Problems arrive in any order, from several threads.

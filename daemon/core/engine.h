@@ -20,6 +20,7 @@
 #include "core/logs/batch.h"
 #include "core/logs/line_parser.h"
 #include "core/plugin_findings.h"
+#include "core/ras_states.h"
 #include "core/rules/run.h"
 #include "model/comm.h"
 #include "model/finding.h"
@@ -92,7 +93,7 @@ struct TraceHeard {
 };
 using Input = std::variant<SourceOpened, LogInput, ProblemSeen, RuleOverran, detect::ProgressSeen,
                            detect::PhaseSeen, CommInput, CommCondensed, FlightInput, MetricInput, EventInput,
-                           NonLogRead, detect::RankExited, TraceHeard, FindingInput>;
+                           NonLogRead, detect::RankExited, TraceHeard, FindingInput, RasInput>;
 
 // Output of a step: a rule of severity error or fatal fired.
 using Effect = std::variant<Finding>;

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/time.h"
+#include "model/rank_list.h"
 
 namespace culprit {
 
@@ -114,6 +115,7 @@ struct RasCommState {
   uint64_t hash = 0;
   std::string secondary;
   uint32_t size = 0, heard = 0, missing_ranks = 0;
+  RankList members;  // global ranks of all members; empty: unknown, or more than limits::kRasRuns runs
   std::vector<RasMissing> missing;  // at most limits::kRasListed, as all lists here
   std::vector<RasSpread> spreads;   // only functions with different counts
   std::vector<RasGroup> phases;     // only where phases differ; or one group: all are in init
@@ -139,6 +141,8 @@ struct RasState {
   std::vector<RasGone> gone;
   uint32_t gone_processes = 0, dead_processes = 0;
   uint64_t dropped = 0;  // not kept: beyond limits
+  // Live: the user whose process answered; none: root, the daemon's user, or not known.
+  std::optional<uint32_t> user;
   bool operator==(const RasState&) const = default;
 };
 

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "core/wire/flight.h"
 #include "core/wire/packed_time.h"
+#include "core/wire/ras.h"
 
 namespace culprit::wire {
 namespace {
@@ -37,7 +38,8 @@ enum Kind : uint8_t {
   kNonLog,
   kExited,
   kHeard,
-  kFinding
+  kFinding,
+  kRas
 };
 
 template <class... F>
@@ -223,6 +225,10 @@ void InputWriter::add(const core::Input& input, TimeNs now) {
         note(kFinding, now, pack(i));
         hurries_ = hurries_ || i.finding.severity >= PluginSeverity::kError;
       },
+      [&](const core::RasInput& i) {
+        note(kRas, now, pack_ras(i));
+        hurries_ = hurries_ || !i.state.comms.empty() || !i.state.gone.empty();
+      },
       [&](const core::CommInput& i) { add_comm(i, now); },
       [&](const core::MetricInput& i) { add_rows(i.rows, now); },
       [&](const core::EventInput& i) {
@@ -362,7 +368,7 @@ struct InputReader::Note {
   TimeNs now = kNoTime;
   std::variant<core::SourceOpened, core::ProblemSeen, detect::ProgressSeen, detect::PhaseSeen,
                std::pair<Kind, bool>, Comm, core::FlightInput, LoopBatch, core::NonLogRead,
-               detect::RankExited, core::TraceHeard, core::FindingInput>
+               detect::RankExited, core::TraceHeard, core::FindingInput, core::RasInput>
       what;
 };
 
@@ -418,6 +424,8 @@ bool InputReader::read_notes(PackedReader& in, std::vector<Note>& out) {
       out.push_back({now, std::move(exited)});
     } else if (kind == kFinding) {
       out.push_back({now, unpack_finding(body)});
+    } else if (kind == kRas) {
+      out.push_back({now, unpack_ras(body)});
     } else if (kind == kHeard) {
       const uint8_t of = body.byte();
       if (of > static_cast<uint8_t>(core::TraceHeard::Of::kDumps))

@@ -75,6 +75,12 @@ bool ProgressWatch::excused(const logs::JobLog& log, const StallOptions& options
          now - moved_ns_ < kFirstStepLongest;
 }
 
+bool ProgressWatch::goes_on(const logs::JobLog& log, const StallOptions& options, TimeNs now) const {
+  if (moved_ns_ != kNoTime) return !may_stall(options, now) || excused(log, options, now);
+  return std::any_of(open_.begin(), open_.end(),
+                     [now](const auto& phase) { return now - phase.second < kPhaseLongest; });
+}
+
 TimeNs ProgressWatch::beat_step() const { return median(paces_); }
 
 TimeNs ProgressWatch::moved_ns(const logs::JobLog& log) const {

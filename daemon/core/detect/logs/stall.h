@@ -47,6 +47,8 @@ class ProgressWatch {
   bool excused(const logs::JobLog& log, const StallOptions& options, TimeNs now) const;
   // Cheap pre-check: whether to call find_stall(), by the median step of its last call.
   bool may_stall(const StallOptions& options, TimeNs now) const;
+  // Whether the job progresses, or announced a phase without steps.
+  bool goes_on(const logs::JobLog& log, const StallOptions& options, TimeNs now) const;
   // `log` is settled. Returns a fault with symptom hang; nothing if the job progresses, may progress or never
   // iterated.
   std::optional<Finding> find_stall(const logs::JobLog& log, const StallOptions& options, TimeNs now);

@@ -85,12 +85,27 @@ class Naming {
   std::map<uint32_t, uint32_t> moved_;
 };
 
+// The members' global ranks; empty if one is unknown.
+RankList members_of(const RasComm& comm, const WorldRanks& world) {
+  std::vector<uint32_t> ranks;
+  for (const RasRank& rank : comm.ranks) ranks.push_back(world.of(rank.member));
+  for (const RasMissing& missing : comm.missing) ranks.push_back(world.of(missing.member));
+  std::sort(ranks.begin(), ranks.end());
+  const bool whole = ranks.size() == comm.size && !ranks.empty() && ranks.back() != kRasUnknown &&
+                     std::adjacent_find(ranks.begin(), ranks.end()) == ranks.end();
+  if (!whole) return {};
+  RankList out(ranks);
+  return out.runs().size() <= limits::kRasRuns ? out : RankList();
+}
+
 // Largest communicators first: a state has room for some.
-std::vector<RasCommState> faulty_comms(const RasAnswer& answer, uint64_t& dropped) {
+std::vector<RasCommState> faulty_comms(const RasAnswer& answer, const WorldRanks& world, uint64_t& dropped) {
   std::vector<RasCommState> out;
   for (const RasComm& comm : answer.comms) {
     RasCommState one = condense(comm, answer.functions);
-    if (shows_fault(one)) out.push_back(std::move(one));
+    if (!shows_fault(one)) continue;
+    one.members = members_of(comm, world);
+    out.push_back(std::move(one));
   }
   std::stable_sort(out.begin(), out.end(),
                    [](const RasCommState& a, const RasCommState& b) { return a.size > b.size; });
@@ -169,9 +184,9 @@ RasState Follower::add(const RasAnswer& answer, TimeNs at) {
   state.gone_processes = answer.gone_processes;
   state.dead_processes = answer.dead_processes;
   state.dropped = answer.dropped;
-  state.comms = faulty_comms(answer, state.dropped);
-  follow_comms(answer, state);
   const WorldRanks world(answer);
+  state.comms = faulty_comms(answer, world, state.dropped);
+  follow_comms(answer, state);
   Naming naming(answer, world, state);
   for (RasCommState& comm : state.comms) naming.name(comm);
   for (const RasGone& gone : answer.gone) {

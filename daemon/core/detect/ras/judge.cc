@@ -111,16 +111,18 @@ class Judge {
     f.first_ns = since;
     f.last_ns = state_.at_ns;
     f.action = ActionKind::kCheck;
-    if (context_.user) f.said_by.uids = {*context_.user};
+    if (state_.user) f.said_by.uids = {*state_.user};
     return f;
   }
 
   void add(Finding f, const std::string& text) {
+    if (!context_.once && f.confidence <= kOnceConfidence) return;
     Evidence e;
     e.file = context_.file;
     e.text = shorten(text, limits::kEvidenceText);
     e.time_ns = f.last_ns;
-    e.uid = context_.user;
+    e.uid = state_.user;
+    e.offset = context_.offset;
     f.why.insert(f.why.begin(), text);
     f.evidence.push_back(std::move(e));
     f.lines = 1;

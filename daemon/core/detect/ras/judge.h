@@ -25,8 +25,9 @@ struct RasContext {
   std::function<RasPlace(uint32_t rank)> place = {};  // of a global rank; may be empty
   // The name of a host by its address; may be empty.
   std::function<std::optional<std::string>(const std::string& address)> host = {};
-  std::string file;                   // for evidence: where the answers are from
-  std::optional<uint32_t> user = {};  // who alone gave them; none: root, the daemon's user, or not known
+  std::string file = {};                // for evidence: where the answers are from
+  std::optional<uint64_t> offset = {};  // of the last answer there
+  bool once = true;                     // false: what one answer alone shows is no finding
 };
 
 struct RasVerdict {
@@ -34,6 +35,7 @@ struct RasVerdict {
   std::vector<std::string> missing;  // what RAS cannot tell
 };
 
+// Findings that rest on a user's word (RasState::user) say so.
 RasVerdict judge(const RasState& state, const RasContext& context);
 
 }  // namespace culprit::ras

@@ -27,6 +27,7 @@ struct Collector final : InputSink {
   InputReader reader;
   SourceId next = 0;
   std::vector<std::string> reported;
+  std::optional<RasInput> ras;
 
   explicit Collector(const std::shared_ptr<rules::Ruleset>& rules = shipped())
       : engine({{}, {}, {}, rules}), reader(rule_finder(rules.get())) {}
@@ -51,6 +52,7 @@ struct Collector final : InputSink {
     if (const auto* said = std::get_if<FindingInput>(&input))
       reported.push_back(fmt::format("{} of {} at {}:{} by {}", finding_line(said->finding),
                                      said->finding.host, said->file, said->offset, said->user.value_or(0)));
+    if (const auto* said = std::get_if<RasInput>(&input)) ras = *said;
     engine.step({&input, 1}, now);
   }
   void ends(bool failed, TimeNs) override { reported.push_back(failed ? "failed" : "ended"); }
@@ -214,6 +216,46 @@ BOOST_AUTO_TEST_CASE(findings_of_plugins_arrive_whole) {
   Collector collector;
   BOOST_TEST(read(collector, agent.writer.flush(kNsPerSecond)) == "");
   BOOST_TEST(collector.reported.at(1) == finding_line(f) + " of node-1 at plugin/net_health:70 by 12003");
+}
+
+BOOST_AUTO_TEST_CASE(states_of_ras_arrive_whole) {
+  RasState s;
+  s.host = "node-1";
+  s.address = "10.0.0.5";
+  s.version = "2.28.9";
+  s.at_ns = kNsPerSecond;
+  s.json = true;
+  s.answers = 7;
+  s.still = 3;
+  s.still_since_ns = 500;
+  s.comms_seen = 9;
+  s.ranks = 8192;
+  s.processes = {{"10.0.0.5", 11}, {"10.0.0.6", 12}};
+  s.gone = {{1, 5, 9, true}};
+  s.gone_processes = s.dead_processes = 1;
+  s.dropped = 2;
+  s.user = 12'003;
+  RasCommState& comm = s.comms.emplace_back();
+  comm.hash = 0xfedcba9876543210u;
+  comm.secondary = "0x1:0x2";
+  comm.size = 8;
+  comm.heard = 7;
+  comm.missing_ranks = 1;
+  comm.errors = 2;
+  comm.members = {0, 2, 4, 6, 9, 10, 11, 12};
+  comm.answers = 3;
+  comm.missing.push_back({{3, 1, kRasUnknown, 9}, true, false});
+  comm.spreads.push_back({"AllReduce", {{6650, 6, {}}, {6649, 1, {{2, 0, 1, kRasUnknown}}}}});
+  comm.phases.push_back({static_cast<uint64_t>(RasPhase::kInit), 7, {}});
+  Agent agent;
+  agent.give(RasInput{s, "ras", 70});
+  BOOST_TEST(agent.writer.urgent());
+  Collector collector;
+  BOOST_TEST(read(collector, agent.writer.flush(kNsPerSecond)) == "");
+  BOOST_REQUIRE(collector.ras);
+  BOOST_TEST((collector.ras->state == s));
+  BOOST_TEST(collector.ras->file == "ras");
+  BOOST_TEST(collector.ras->offset.value() == 70u);
 }
 
 BOOST_AUTO_TEST_CASE(the_users_behind_sources_and_data_arrive) {

@@ -120,6 +120,10 @@ BOOST_AUTO_TEST_CASE(one_answer_alone_is_not_conclusive) {
   const RasVerdict verdict = judge(follow({a}), {});
   BOOST_REQUIRE(verdict.findings.size() == 1u);
   BOOST_TEST(verdict.findings[0].confidence < 0.5);
+  RasContext live;
+  live.once = false;
+  BOOST_TEST(judge(follow({a}), live).findings.empty());
+  BOOST_TEST(judge(follow({a, a}), live).findings.size() == 1u);
 }
 
 BOOST_AUTO_TEST_CASE(counts_that_differ_and_move_do_not_stand) {
@@ -265,12 +269,20 @@ BOOST_AUTO_TEST_CASE(communicators_that_number_the_same_ranks_otherwise_give_no_
   BOOST_TEST(!verdict.findings[0].subjects[0].rank);
 }
 
+BOOST_AUTO_TEST_CASE(a_communicator_with_a_fault_names_all_of_its_members_by_global_ranks) {
+  RasAnswer a = world(8);
+  add_comm(a, 0xdef, {6, 4, 2}).ranks[0].counts[1] = 1;
+  const RasState state = follow({a});
+  BOOST_REQUIRE(state.comms.size() == 1u);
+  BOOST_TEST((state.comms[0].members == RankList{2, 4, 6}));
+}
+
 BOOST_AUTO_TEST_CASE(the_word_of_a_user_is_told_as_such) {
   RasAnswer a = world(8);
   a.comms[0].ranks[5].counts[1] = 99;
-  RasContext context;
-  context.user = 12'003;
-  const RasVerdict verdict = judge(follow({a, a}), context);
+  RasState state = follow({a, a});
+  state.user = 12'003;
+  const RasVerdict verdict = judge(state, {});
   BOOST_REQUIRE(verdict.findings.size() == 1u);
   BOOST_TEST((verdict.findings[0].said_by.uids == std::vector<uint32_t>{12'003}));
 }
