@@ -16,6 +16,7 @@
 #include "app/offline/flights.h"
 #include "app/offline/job_split.h"
 #include "app/offline/metric_reading.h"
+#include "app/offline/ras_answers.h"
 #include "app/offline/thread_pool.h"
 #include "base/limits.h"
 #include "base/text.h"
@@ -314,6 +315,11 @@ Result<JobFiles> collect_files(const std::vector<std::string>& paths, const Diag
       if (!unread.instead.empty()) out.instead.emplace(unread.instead);
       continue;
     }
+    if (file.kind == ingest::FileKind::kRas) {
+      out.ras.push_back(file);
+      out.bytes += file.size;
+      continue;
+    }
     if (file.kind == ingest::FileKind::kStacks)
       out.problems.push_back({file.path, std::nullopt, "a stack dump: read as text, line by line"});
     auto& list_of_kind = file.kind == ingest::FileKind::kFlightRecorder ? out.flights
@@ -379,13 +385,14 @@ PickedJob pick_job(JobFiles& files, const std::string& wanted) {
   });
   if (out.nameless) return out;
   files.job.id = out.job;
-  if (!files.logs.empty() || !files.flights.empty())
+  const size_t left_out = files.logs.size() + files.flights.size() + files.ras.size();
+  if (left_out > 0)
     files.problems.push_back(
         {"", std::nullopt,
-         fmt::format("{} of no known job left out next to those of {}",
-                     counted(files.logs.size() + files.flights.size(), "file"), out.job)});
+         fmt::format("{} of no known job left out next to those of {}", counted(left_out, "file"), out.job)});
   files.logs.clear();
   files.flights.clear();
+  files.ras.clear();
   return out;
 }
 
@@ -439,6 +446,7 @@ Result<Diagnosed> diagnose(const DiagnoseOptions& options, ReadProgress& progres
   core::Engine engine(std::move(engine_options));
   std::vector<Problem> problems = read_logs(files->logs, {options.parse, options.threads}, engine, progress);
   append(problems, read_flights(files->flights, options.threads, engine, progress));
+  append(problems, read_ras_answers(files->ras, engine, progress));
   const MetricReading metrics{options.parse, picked.job, picked.nameless,
                               static_cast<SourceId>(files->logs.size())};
   append(problems, read_metrics_of(*files, metrics, picked, engine, progress));

@@ -44,8 +44,9 @@ struct JobFiles {
   JobFile job;
   std::vector<LogFile> logs;
   std::vector<ingest::SourceFile> comm;
-  std::vector<LogFile> metrics;  // and other files of trace lines
-  std::vector<LogFile> flights;  // Flight Recorder dumps; only the host of their paths counts
+  std::vector<ingest::SourceFile> ras;  // answers of NCCL's RAS
+  std::vector<LogFile> metrics;         // and other files of trace lines
+  std::vector<LogFile> flights;         // Flight Recorder dumps; only the host of their paths counts
   std::vector<Problem> problems;
   std::vector<Error> errors;
   std::vector<Error> unreadable;  // arguments without any readable file
