@@ -87,6 +87,7 @@ std::vector<HostLine> read_findings(std::string_view bytes, uint64_t offset) {
     const std::string_view line = bytes.substr(0, std::min(bytes.find('\n'), bytes.size() - 1) + 1);
     HostLine& read = out.emplace_back(kNoTime, std::string(line), offset);
     const auto parsed = ingest::parse_trace_line(trim(line));
+    read.passing = parsed && parsed->kind == ingest::TraceKind::kRas;
     if (parsed && parsed->finding) {
       read.time_ns = parsed->time_ns;
       read.state = state_of(*parsed->finding);
@@ -360,6 +361,17 @@ void JobInputs::ingest_findings(const LiveStream& stream, std::span<const HostLi
   TraceBatch batch;
   for (const HostLine& line : lines) read_trace_line(batch, trim(line.text), {line.offset, true});
   feed_findings(stream, batch, now);
+  feed_ras(stream, batch, now);
+}
+
+void JobInputs::feed_ras(const LiveStream& stream, TraceBatch& batch, TimeNs now) {
+  for (TraceBatch::RasLine& line : batch.ras) {
+    if (line.job != job_) continue;
+    if (line.input.state.host.empty()) line.input.state.host = parsing_.host;
+    if (line.input.state.at_ns == kNoTime) line.input.state.at_ns = now;
+    line.input.file = stream.info.path;
+    step(std::move(line.input), now);
+  }
 }
 
 // A finding without a host is about this one; one with a job is not about others.

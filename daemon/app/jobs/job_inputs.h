@@ -51,6 +51,7 @@ struct HostLine {
   std::string state = {};  // empty: none
   bool clears = false;
   std::string forgets = {};  // the plugin whose states all end with it; empty: none
+  bool passing = false;  // not for jobs that start later
 };
 // The same for records of the kernel log, and for findings.
 std::vector<HostLine> read_host_lines(LiveStream& stream, std::string_view bytes, uint64_t offset);
@@ -161,6 +162,7 @@ class JobInputs {
   void ingest_ring(const LiveStream& stream, const Piece& piece, TimeNs now);
   void ingest_findings(const LiveStream& stream, std::span<const HostLine> lines, TimeNs now);
   void feed_findings(const LiveStream& stream, TraceBatch& batch, TimeNs now);
+  void feed_ras(const LiveStream& stream, TraceBatch& batch, TimeNs now);
   JobSource* open(const LiveStream& stream, Part part, TimeNs now);
   std::string_view below_root(const std::string& path) const;
   bool feed_dumps(TimeNs now);

@@ -32,6 +32,7 @@ bool shows_life(const StreamInfo& info, const Piece& piece) {
 
 void HostBacklog::keep(StreamId stream, std::vector<HostLine> lines) {
   for (HostLine& line : lines) {
+    if (line.passing) continue;
     if (!line.forgets.empty())
       std::erase_if(standing_,
                     [of = line.forgets + ' '](const Line& kept) { return kept.line.state.starts_with(of); });

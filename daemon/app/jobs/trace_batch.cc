@@ -137,6 +137,13 @@ void read_trace_line(TraceBatch& batch, std::string_view text, const TraceReadin
     case ingest::TraceKind::kFinding:
       batch.findings.push_back({ingest::plugin_finding(std::move(*line), host), {}, reading.offset, {}});
       return;
+    case ingest::TraceKind::kRas:
+      // The daemon writes them; a user's word about other ranks is none.
+      if (!reading.trusted) return;
+      line->ras->host = line->host;
+      line->ras->at_ns = line->time_ns;
+      batch.ras.push_back({std::string(line->job), {std::move(*line->ras), {}, reading.offset}});
+      return;
     case ingest::TraceKind::kStack:
     case ingest::TraceKind::kUnknown:
       return;  // kept as evidence only

@@ -56,6 +56,11 @@ struct TraceBatch {
   LoopBatch loop;                            // metrics, and the events again for detectors of the loop
   uint64_t loop_bytes = 0, loop_lines = 0;   // of metric records
   std::vector<core::FindingInput> findings;  // of plugins; without file and user
+  struct RasLine {
+    std::string job;
+    core::RasInput input;  // without file; its host is the line's
+  };
+  std::vector<RasLine> ras;  // states of NCCL's RAS, from the daemon itself or from files
   std::vector<detect::ProgressSeen> beats;
   std::vector<detect::PhaseSeen> phases;
   // From the event {"kind":"event","name":"job_end"}: `failed` with a nonzero exit_code, `succeeded` with 0.

@@ -199,6 +199,10 @@ class MetricReader {
       input.file = info.file;
       step(std::move(input));
     }
+    for (TraceBatch::RasLine& line : batch.ras) {
+      line.input.file = info.file;
+      step(std::move(line.input));
+    }
     if (info.host) batch.loop.set_host(*info.host);
     batch.loop.each([&](std::span<const MetricRow> rows) { step(core::MetricInput{rows}); },
                     [&](const LoopEvent& event) { step(core::EventInput{event}); });

@@ -11,14 +11,15 @@
 
 #include "base/limits.h"
 #include "base/text.h"
+#include "ingest/live/ras_lines.h"
 
 namespace culprit::ingest {
 namespace {
 
 namespace dom = simdjson::dom;
 
-constexpr std::string_view kKindNames[kTraceKinds] = {"metric", "log",   "stack",   "step",
-                                                      "phase",  "event", "finding", "unknown"};
+constexpr std::string_view kKindNames[kTraceKinds] = {"metric", "log",     "stack", "step",   "phase",
+                                                      "event",  "finding", "ras",   "unknown"};
 // Ranks are u32 in every format; the largest value means "none" in section 3.
 constexpr uint64_t kRankMax = 0xfffffffe;
 // Known keys are nested at most four deep; other content of a line is skipped.
@@ -395,6 +396,11 @@ Result<TraceLine> parse_trace_line(std::string_view text) {
   line.kind = *kind;
   if (Status status = read_fields(*object, line); !status) return tl::unexpected(status.error());
   if (Status status = check(line); !status) return tl::unexpected(status.error());
+  if (line.kind == TraceKind::kRas) {
+    auto state = read_ras_line(*object);
+    if (!state) return tl::unexpected(state.error());
+    line.ras = std::move(*state);
+  }
   return line;
 }
 

@@ -15,11 +15,12 @@
 #include "base/time.h"
 #include "model/metric.h"
 #include "model/plugin_finding.h"
+#include "model/ras.h"
 
 namespace culprit::ingest {
 
-enum class TraceKind : uint8_t { kMetric, kLog, kStack, kStep, kPhase, kEvent, kFinding, kUnknown };
-constexpr size_t kTraceKinds = 8;
+enum class TraceKind : uint8_t { kMetric, kLog, kStack, kStep, kPhase, kEvent, kFinding, kRas, kUnknown };
+constexpr size_t kTraceKinds = 9;
 std::string_view name_of(TraceKind kind);  // "metric", …, "unknown"
 
 struct TraceThread {
@@ -46,6 +47,7 @@ struct TraceLine {
   std::vector<MetricDigest> digests;     // of a metric
   std::vector<TraceThread> threads;      // of a stack
   std::optional<PluginFinding> finding;  // of a finding: all but its job, host, rank and time
+  std::optional<RasState> ras;           // of a state of NCCL's RAS: all but its host and time
   std::vector<TraceField> fields;        // of an event and of an unknown kind: its other keys
 };
 
