@@ -87,6 +87,11 @@ struct Config {
   struct Kernel {
     bool enabled = true;
   } kernel;
+  struct Ras {
+    bool enabled = true;
+    std::vector<std::string> addresses = {"127.0.0.1:28028"};
+    TimeNs interval_ns = 60 * kNsPerSecond;
+  } ras;
   struct Spool {
     uint64_t max_size = uint64_t{4} << 30;
   } spool;

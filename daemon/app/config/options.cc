@@ -117,6 +117,14 @@ const Option kOptions[] = {
      "the daemon's group."},
     {"kernel.enabled", FlagType{OF(bool, kernel.enabled)}, false, nullptr,
      "Follow the kernel's messages: the descriptor that systemd hands over, or /dev/kmsg."},
+    {"ras.enabled", FlagType{OF(bool, ras.enabled)}, true, nullptr,
+     "Ask NCCL's RAS service of the jobs on this host which ranks are behind, stopped or gone."},
+    {"ras.addresses",
+     TextsType{OF(std::vector<std::string>, ras.addresses), check_tcp_address, "list of HOST:PORT"}, true,
+     nullptr, "Where it listens: NCCL_RAS_ADDR of the jobs."},
+    {"ras.interval", DurationType{OF(TimeNs, ras.interval_ns), kSecond, 3600 * kSecond}, true, nullptr,
+     "How often it is asked; every 10 s while operations stand still. Hosts further back in a job ask less "
+     "often."},
     {"spool.max_size", SizeType{OF(uint64_t, spool.max_size), 16 * kMiB, 64 * kTiB}, false, nullptr,
      "How much of the disk the evidence may take. Beyond it the oldest of the user with most goes first, and "
      "is counted."},
@@ -207,6 +215,7 @@ const OptionTable kTables[] = {
     {"engine", ""},
     {"trace", "What processes tell of themselves."},
     {"kernel", ""},
+    {"ras", "NCCL's RAS service, from NCCL 2.24 on."},
     {"spool", ""},
     {"forward", "Role agent."},
     {"collector", "Roles collector and both."},

@@ -175,6 +175,7 @@ Status Daemon::begin() {
   if (!recorder_->ended_well()) report_lost();
   start_plugins();
   start_sources(recorder_->known());
+  start_ras();
   malloc_trim(0);  // what loading the rules took is not needed again
 
   for (const int number : {SIGTERM, SIGINT})
@@ -499,6 +500,17 @@ void Daemon::start_plugins() {
   plugins_ = std::make_unique<PluginService>(env_, std::move(options));
 }
 
+void Daemon::start_ras() {
+  if (!config_.watches()) return;
+  RasServiceOptions options;
+  options.config = &config_;
+  options.recorder = recorder_.get();
+  options.processes = processes_.get();
+  options.take = [this](PieceBatch&& batch) { intake_->take(std::move(batch)); };
+  options.inform = [this](const std::string& what) { log_.info(what); };
+  ras_ = std::make_unique<RasService>(env_, std::move(options));
+}
+
 void Daemon::start_sources(std::vector<StreamState> known) {
   if (!config_.watches()) return;
   SourcesOptions options;
@@ -537,6 +549,7 @@ void Daemon::make_api() {
   parts.sources = [this] { return sources_.get(); };
   parts.http = [this] { return http_.get(); };
   parts.plugins = [this] { return plugins_.get(); };
+  parts.ras = [this] { return ras_.get(); };
   parts.access = read_access();
   parts.inform = [this](const std::string& what) { log_.info(what); };
   if (collector_)
@@ -664,6 +677,7 @@ void Daemon::swap(LoadedConfig loaded, std::shared_ptr<rules::Ruleset> rules) {
   log_.set_level(config_.daemon.log_level);
   if (const Status kept = quarantine_->keep_only(rules->rules()); !kept) complain(kept.error().text);
   pipeline_->reload(config_, std::move(rules));
+  if (ras_) ras_->reload();
   if (collector_) reload_collecting();
   reload_http();
   if (!plugins_) return change_sources(before, {});
@@ -711,6 +725,7 @@ void Daemon::stop() {
   deadline_ = env_.timer([this] { give_up(); });
   deadline_->start(kEndWithinNs);
   beat_timer_->stop();
+  if (ras_) ras_->stop();
   http_.reset();
   // The store first: the engine may have much before it, and gets at the next start what it does not take.
   const auto finish_rest = [this] { collector_ ? collector_->stop([this] { finish(); }) : finish(); };

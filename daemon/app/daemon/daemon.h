@@ -25,6 +25,7 @@
 #include "app/daemon/plugin_service.h"
 #include "app/daemon/process_watch.h"
 #include "app/daemon/quarantine.h"
+#include "app/daemon/ras_service.h"
 #include "app/daemon/recorder.h"
 #include "app/daemon/restore.h"
 #include "app/daemon/rule_watch.h"
@@ -72,6 +73,7 @@ class Daemon {
   void start_intake();
   void start_sources(std::vector<StreamState> known);
   void start_plugins();
+  void start_ras();
   ReadAccess read_access();
   void make_api();
   void start_http();
@@ -127,6 +129,7 @@ class Daemon {
   std::unique_ptr<Restore> restore_;
   std::unique_ptr<Sources> sources_;
   std::unique_ptr<PluginService> plugins_;  // null: the role watches no host
+  std::unique_ptr<RasService> ras_;         // the same
   std::unique_ptr<DaemonApi> source_;
   std::unique_ptr<serve::Api> api_;
   std::unique_ptr<serve::HttpServer> http_;

@@ -13,6 +13,7 @@
 #include "app/daemon/engine_worker.h"
 #include "app/daemon/own_view.h"
 #include "app/daemon/plugin_service.h"
+#include "app/daemon/ras_service.h"
 #include "app/daemon/read_audit.h"
 #include "app/daemon/recorder.h"
 #include "app/daemon/self_watch.h"
@@ -47,6 +48,7 @@ struct AgentParts {
   std::function<const PluginService*()> plugins = {};            // may return null
   ReadAccess access = {};                                        // as at the start
   std::function<void(const std::string& sentence)> inform = {};  // writes to the daemon's log
+  std::function<const RasService*()> ras = {};                   // may return null
 };
 
 class DaemonApi : public serve::ApiSource {

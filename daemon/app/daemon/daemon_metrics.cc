@@ -66,6 +66,13 @@ void about_plugins(serve::MetricsText& m, const PluginService& service) {
       [](const Row& r) { return number(r.memory_bytes); });
 }
 
+void about_ras(serve::MetricsText& m, const RasService::Figures& f) {
+  m.counter("culprit_ras_answers_total", "Answers of NCCL's RAS service, by what became of them.")
+      .value(number(f.answers), {{"outcome", "used"}})
+      .value(number(f.failures), {{"outcome", "failed"}})
+      .value(number(f.foreign), {{"outcome", "foreign"}});
+}
+
 void about_spool(serve::MetricsText& m, const AgentParts& p) {
   const Recorder::Figures f = p.recorder->figures();
   m.gauge("culprit_spool_bytes", "Evidence on the disk.").value(number(f.spool.bytes));
@@ -224,6 +231,7 @@ std::string metrics_text(const AgentParts& parts, TimeNs mono, const SelfUsage& 
     about_others(m, *sources);
   }
   if (const PluginService* plugins = parts.plugins ? parts.plugins() : nullptr) about_plugins(m, *plugins);
+  if (const RasService* ras = parts.ras ? parts.ras() : nullptr) about_ras(m, ras->figures());
   if (parts.engine) about_jobs(m, *parts.engine);
   if (parts.uplink) about_uplink(m, parts.uplink->figures());
   if (const serve::HttpServer* http = parts.http()) {

@@ -39,6 +39,7 @@ void JobAliveness::follow_process(const std::string& job, uint32_t pid) {
 void JobAliveness::on_view(const ProcessView& view) {
   now_.clear();
   shown_.clear();
+  writers_.clear();
   cut_ = view.cut;
   for (const auto& [pid, process] : view.processes) {
     if (process.job.empty()) continue;
@@ -62,7 +63,10 @@ void JobAliveness::on_view(const ProcessView& view) {
     ++it;
   }
   for (const auto& [file, pid] : view.writers)
-    if (const auto followed = files_.find(file); followed != files_.end()) now_.insert(followed->second);
+    if (const auto followed = files_.find(file); followed != files_.end()) {
+      now_.insert(followed->second);
+      writers_[pid] = followed->second;
+    }
   for (const std::string& job : now_)
     if (ever_.size() < kJobsSeen) ever_.insert(job);
 }
@@ -70,6 +74,17 @@ void JobAliveness::on_view(const ProcessView& view) {
 std::set<uint32_t> JobAliveness::users_of(const std::string& job) const {
   const auto shown = shown_.find(job);
   return shown == shown_.end() || cut_ ? std::set<uint32_t>() : shown->second;
+}
+
+std::string JobAliveness::job_of(uint32_t pid, const ProcessView& view) const {
+  const auto process = view.processes.find(pid);
+  if (process == view.processes.end()) return {};
+  if (!process->second.job.empty()) return process->second.job;
+  const auto followed = processes_.find(pid);
+  if (followed != processes_.end() && followed->second.start_ticks == process->second.start_ticks)
+    return followed->second.job;
+  const auto writer = writers_.find(pid);
+  return writer == writers_.end() ? std::string() : writer->second;
 }
 
 std::optional<bool> JobAliveness::alive(const std::string& job) const {
@@ -185,6 +200,19 @@ std::shared_ptr<const ProcessView> ProcessWatch::view(TimeNs since_ns, TimeNs pa
   std::unique_lock lock(shared_->mutex);
   shared_->fresh.wait_for(lock, std::chrono::nanoseconds(patience_ns), is_fresh);
   return shared_->view;
+}
+
+std::map<uint32_t, ProcessWatch::Belongs> ProcessWatch::jobs_of(const std::set<uint32_t>& pids,
+                                                                TimeNs since_ns, TimeNs patience_ns) {
+  std::map<uint32_t, Belongs> out;
+  const auto seen = view(since_ns, patience_ns);
+  if (!seen) return out;
+  const std::lock_guard lock(shared_->mutex);
+  for (const uint32_t pid : pids) {
+    const auto process = seen->processes.find(pid);
+    if (process != seen->processes.end()) out[pid] = {shared_->jobs.job_of(pid, *seen), process->second.uid};
+  }
+  return out;
 }
 
 // ---- the loop

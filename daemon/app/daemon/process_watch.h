@@ -4,8 +4,8 @@
 // One scan serves all jobs. The next scan starts a second later at the earliest; scans take at most a
 // twentieth of the time. If a scan hangs for a minute, all answers become unknown and a process has no job.
 //
-// Any thread: alive(), looked_ns(), follow_*() and view(). Loop only: the rest. Owns two threads: one scans,
-// the other answers queries about one process, which must not wait for a scan.
+// Any thread: alive(), looked_ns(), follow_*(), jobs_of() and view(). Loop only: the rest. Owns two threads:
+// one scans, the other answers queries about one process, which must not wait for a scan.
 #pragma once
 
 #include <condition_variable>
@@ -37,6 +37,8 @@ class JobAliveness {
   // Whether a process is in a control group of the job: its user did not choose the name alone.
   bool shows(const std::string& job) const { return shown_.contains(job); }
   std::set<uint32_t> users_of(const std::string& job) const;  // of these processes
+  // The job of a process of the last scan: its own, or that of its data or of a file that it writes.
+  std::string job_of(uint32_t pid, const ProcessView& view) const;
 
  private:
   struct Followed {
@@ -47,6 +49,7 @@ class JobAliveness {
   std::map<uint32_t, Followed> processes_;
   std::set<std::string> now_, ever_;
   std::map<std::string, std::set<uint32_t>> shown_;  // users by job
+  std::map<uint32_t, std::string> writers_;          // of followed files -> job
   bool cut_ = false;
 };
 
@@ -61,6 +64,13 @@ class ProcessWatch {
   // See JobAliveness; as of the last scan.
   bool shows(const std::string& job);
   std::set<uint32_t> users_of(const std::string& job);
+  // The job and the user of each of these processes in a scan since `since_ns` (wall clock); waits for
+  // it as view() does.
+  struct Belongs {
+    std::string job;  // empty: none
+    uint32_t uid = 0;
+  };
+  std::map<uint32_t, Belongs> jobs_of(const std::set<uint32_t>& pids, TimeNs since_ns, TimeNs patience_ns);
   // Start of the scan behind alive() (wall clock); kNoTime: no scan yet.
   TimeNs looked_ns();
   void follow_file(const std::string& job, uint64_t device, uint64_t inode);

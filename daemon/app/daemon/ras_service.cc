@@ -1,0 +1,304 @@
+#include "app/daemon/ras_service.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "core/detect/ras/follow.h"
+#include "ingest/live/ras_client.h"
+#include "ingest/ras_reader.h"
+#include "model/ras_line.h"
+
+namespace culprit::app {
+namespace {
+
+constexpr const char* kRasPath = "ras";
+constexpr TimeNs kRasFastNs = 10 * kNsPerSecond;    // while a job stands
+constexpr uint32_t kRasFastRounds = 60;             // without news: a watchdog ends the job within 10 minutes
+constexpr uint32_t kRasSlowest = 30;                // factor for hosts far back in a job
+constexpr size_t kRasAsksOfJob = 3, kRasAsks = 12;  // connections of a round, if several jobs share the port
+constexpr TimeNs kRasViewNs = 30 * kNsPerSecond;    // age of a scan of the processes
+constexpr size_t kRasJobs = 64;                     // followed at a time
+constexpr TimeNs kRasForgottenNs = 3600 * kNsPerSecond;
+
+struct FollowedJob {
+  ras::Follower follower;
+  RasState last;
+  TimeNs at_ns = kNoTime;
+  uint32_t place = 0;  // of this host among the hosts of the job
+  bool shown = false;  // the last state that was handed on shows something
+};
+
+bool shows_anything(const RasState& state) {
+  return !state.comms.empty() || !state.gone.empty() || state.dead_processes + state.gone_processes > 0 ||
+         state.still >= 2;
+}
+
+// How many hosts have a lower rank in the largest communicator. The text form does not say: then the number
+// of ranks decides, so that a large job is not asked by all hosts at once.
+uint32_t place_in_job(const RasAnswer& answer, const std::set<std::string>& own) {
+  if (!answer.json) return answer.largest / 64;
+  const RasComm* largest = nullptr;
+  for (const RasComm& comm : answer.comms)
+    if (!largest || comm.size > largest->size) largest = &comm;
+  if (!largest) return 0;
+  std::map<std::string, uint32_t> first;  // the lowest rank of a host
+  for (const RasRank& rank : largest->ranks) {
+    if (rank.member.process >= answer.processes.size()) continue;
+    uint32_t& lowest =
+        first.try_emplace(answer.processes[rank.member.process].host, UINT32_MAX).first->second;
+    lowest = std::min(lowest, rank.member.rank);
+  }
+  uint32_t mine = UINT32_MAX, before = 0;
+  for (const auto& [host, rank] : first)
+    if (own.contains(host)) mine = std::min(mine, rank);
+  for (const auto& [host, rank] : first) before += rank < mine;
+  return before;
+}
+
+}  // namespace
+
+// Of the thread, but for `stop`.
+struct RasService::Shared {
+  std::atomic<bool> stop{false};
+  std::map<std::string, FollowedJob> jobs;
+};
+
+struct RasService::Round {
+  std::vector<std::string> lines;
+  Figures figures;
+  std::string trouble;
+  bool stands = false, news = false;
+  uint32_t place = kRasSlowest;
+};
+
+namespace {
+
+// One round of questions, on the thread.
+class RasAsker {
+ public:
+  struct Parts {
+    const std::vector<std::string>& addresses;
+    const std::string& host;
+    io::Env& env;
+    ProcessWatch& processes;
+    const std::atomic<bool>& stop;
+    std::map<std::string, FollowedJob>& jobs;
+  };
+  RasAsker(Parts parts, std::vector<std::string>& lines, RasService::Figures& figures)
+      : p_(parts), lines_(lines), figures_(figures), own_(ingest::own_addresses()) {}
+
+  void run() {
+    forget();
+    for (const std::string& address : p_.addresses) ask_all(address);
+  }
+  const std::string& trouble() const { return trouble_; }
+  bool stands() const { return stands_; }
+  bool news() const { return news_; }
+  uint32_t place() const { return place_; }
+
+ private:
+  TimeNs wall() const { return p_.env.now(io::Clock::kWall); }
+
+  void forget() {
+    std::erase_if(p_.jobs, [&](const auto& job) { return wall() - job.second.at_ns > kRasForgottenNs; });
+  }
+
+  // A connection lands in any job of the user: further ones reach the others.
+  void ask_all(const std::string& address) {
+    std::set<std::string> answered, local;
+    size_t most = 1;
+    for (size_t n = 0; n < most && !p_.stop; ++n) {
+      ingest::RasQuestion question;
+      question.address = address;
+      question.stop = &p_.stop;
+      question.proc = p_.processes.proc();
+      std::string job;
+      question.on_socket = [&](const ingest::RasSocket& socket) { job = job_of(socket, local); };
+      auto reply = ingest::ask_ras(question);
+      if (!reply) return failed(reply.error());
+      auto answer = ingest::parse_ras(reply->text);
+      if (!answer) return failed({answer.error().code, address + ": the answer " + answer.error().text});
+      if (job.empty() && reply->socket) job = job_named(*answer, reply->socket->uid);
+      if (job.empty())
+        ++figures_.foreign;
+      else if (answered.insert(job).second)
+        follow(job, *answer, reply->socket->uid);
+      most = std::min(kRasAsks, local.size() < 2 ? 1 : kRasAsksOfJob * local.size());
+      if (answered.size() >= std::max<size_t>(local.size(), 1)) return;
+    }
+  }
+
+  void failed(const Error& error) {
+    if (error.code == ErrorCode::kNotFound || p_.stop) return;  // no listener: no job with NCCL
+    ++figures_.failures;
+    trouble_ = error.text;
+  }
+
+  // The job of the process that has the socket; empty: none, or its descriptors are not readable. Adds all
+  // jobs of its user on this host to `local`.
+  std::string job_of(const ingest::RasSocket& socket, std::set<std::string>& local) {
+    const auto view = p_.processes.view(wall() - kRasViewNs, kNsPerSecond);
+    if (!view) return {};
+    std::set<uint32_t> pids;
+    for (const auto& [pid, process] : view->processes)
+      if (process.uid == socket.uid) pids.insert(pid);
+    std::string job;
+    for (const auto& [pid, belongs] : p_.processes.jobs_of(pids, wall() - kRasViewNs, 0)) {
+      if (belongs.job.empty()) continue;
+      local.insert(belongs.job);
+      if (job.empty() && ingest::has_socket(p_.processes.proc(), pid, socket.inode)) job = belongs.job;
+    }
+    return job;
+  }
+
+  // The job of the user's processes on this host that the answer names; empty: none, or several.
+  std::string job_named(const RasAnswer& answer, uint32_t uid) {
+    std::set<uint32_t> pids;
+    for (const RasProcess& process : answer.processes)
+      if (own_.contains(process.host)) pids.insert(process.pid);
+    std::string job;
+    for (const auto& [pid, belongs] : p_.processes.jobs_of(pids, wall() - kRasViewNs, 0)) {
+      if (belongs.job.empty() || belongs.uid != uid) continue;
+      if (!job.empty() && job != belongs.job) return {};
+      job = belongs.job;
+    }
+    return job;
+  }
+
+  void follow(const std::string& job, const RasAnswer& answer, uint32_t uid) {
+    ++figures_.answers;
+    if (!p_.jobs.contains(job) && p_.jobs.size() >= kRasJobs) return;
+    FollowedJob& followed = p_.jobs[job];
+    const RasState before = std::exchange(followed.last, followed.follower.add(answer, wall()));
+    RasState& state = followed.last;
+    const bool first = followed.at_ns == kNoTime;
+    followed.at_ns = state.at_ns;
+    followed.place = place_in_job(answer, own_);
+    state.host = p_.host;
+    for (const RasProcess& process : answer.processes)
+      if (own_.contains(process.host)) state.address = process.host;
+    if (uid != 0 && uid != ::getuid()) state.user = uid;
+    place_ = std::min(place_, followed.place);
+    const bool shows = shows_anything(state);
+    stands_ = stands_ || shows;
+    news_ = news_ || before.comms.size() != state.comms.size() || before.gone != state.gone;
+    // A healthy state is handed on once, and after one that was not.
+    if (shows || followed.shown || first) lines_.push_back(ras_line(state, job));
+    followed.shown = shows;
+  }
+
+  Parts p_;
+  std::vector<std::string>& lines_;
+  RasService::Figures& figures_;
+  const std::set<std::string> own_;
+  std::string trouble_;
+  bool stands_ = false, news_ = false;
+  uint32_t place_ = kRasSlowest;
+};
+
+}  // namespace
+
+RasService::RasService(io::Env& env, RasServiceOptions options)
+    : env_(env),
+      options_(std::move(options)),
+      shared_(std::make_shared<Shared>()),
+      timer_(env.timer([this] { ask(); })) {
+  for (const StreamState& state : options_.recorder->known())
+    if (state.info.kind == OriginKind::kPlugin && !state.ended && state.info.path == kRasPath) {
+      stream_ = state.info.id;
+      offset_ = state.size;
+      open_ = true;
+    }
+  start();
+}
+
+RasService::~RasService() { shared_->stop = true; }
+
+void RasService::start() {
+  if (options_.config->ras.enabled) timer_->start(std::min(kRasFastNs, options_.config->ras.interval_ns));
+}
+
+void RasService::reload() {
+  timer_->stop();
+  if (!asking_) start();
+}
+
+void RasService::stop() {
+  stopping_ = true;
+  shared_->stop = true;
+  timer_->stop();
+}
+
+void RasService::ask() {
+  if (asking_ || stopping_ || !options_.config->ras.enabled) return;
+  if (!worker_) {
+    auto worker = env_.worker("ras");
+    if (!worker) return timer_->start(options_.config->ras.interval_ns);
+    worker_ = std::move(*worker);
+  }
+  asking_ = true;
+  auto round = std::make_shared<Round>();
+  worker_->submit(
+      [round, shared = shared_, addresses = options_.config->ras.addresses, host = options_.config->host.name,
+       env = &env_, processes = options_.processes] {
+        if (shared->stop) return;
+        RasAsker asker({addresses, host, *env, *processes, shared->stop, shared->jobs}, round->lines,
+                       round->figures);
+        asker.run();
+        round->trouble = asker.trouble();
+        round->stands = asker.stands();
+        round->news = asker.news();
+        round->place = asker.place();
+      },
+      [this, round] { answered(std::move(*round)); });
+}
+
+void RasService::answered(Round&& round) {
+  asking_ = false;
+  if (stopping_) return;
+  figures_.answers += round.figures.answers;
+  figures_.failures += round.figures.failures;
+  figures_.foreign += round.figures.foreign;
+  if (round.trouble != trouble_ && !round.trouble.empty()) options_.inform("RAS: " + round.trouble);
+  trouble_ = round.trouble;
+  for (std::string& line : round.lines) give(std::move(line));
+  const TimeNs interval = options_.config->ras.interval_ns;
+  fast_rounds_ = round.stands && !round.news ? fast_rounds_ + 1 : 0;
+  const bool fast = round.stands && fast_rounds_ < kRasFastRounds;
+  const bool asked = round.figures.answers > 0;
+  const TimeNs base = fast ? std::min(kRasFastNs, interval) : interval;
+  if (options_.config->ras.enabled)
+    timer_->start(base * (asked ? std::min(round.place, kRasSlowest - 1) + 1 : 1));
+}
+
+// Findings about the host are lines too: each goes to the job that it names.
+void RasService::give(std::string line) {
+  const TimeNs now = env_.now(io::Clock::kWall);
+  PieceBatch batch;
+  if (!std::exchange(open_, true)) {
+    stream_ = options_.recorder->allocate();
+    StreamInfo info;
+    info.id = stream_;
+    info.kind = OriginKind::kPlugin;
+    info.path = kRasPath;
+    info.opened_ns = now;
+    batch.opened.push_back(std::move(info));
+  }
+  Piece& piece = batch.pieces.emplace_back();
+  piece.stream = stream_;
+  piece.offset = offset_;
+  piece.bytes = std::move(line) + "\n";
+  piece.time_ns = now;
+  offset_ += piece.bytes.size();
+  options_.take(std::move(batch));
+}
+
+}  // namespace culprit::app
