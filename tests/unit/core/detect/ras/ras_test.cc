@@ -7,6 +7,7 @@
 #include "base/limits.h"
 #include "core/detect/ras/follow.h"
 #include "core/detect/ras/judge.h"
+#include "core/detect/ras/sights.h"
 
 using namespace culprit;
 using namespace culprit::ras;
@@ -275,6 +276,33 @@ BOOST_AUTO_TEST_CASE(a_communicator_with_a_fault_names_all_of_its_members_by_glo
   const RasState state = follow({a});
   BOOST_REQUIRE(state.comms.size() == 1u);
   BOOST_TEST((state.comms[0].members == RankList{2, 4, 6}));
+}
+
+BOOST_AUTO_TEST_CASE(sights_tell_who_waits_in_which_operation_and_who_did_not_come) {
+  RasAnswer a = world(8);
+  a.comms[0].ranks[5].counts[1] = 99;
+  BOOST_TEST(sights_of(follow({a}), {}).sights.empty());  // nothing stands yet
+  const RasSights all = sights_of(follow({a, a}), {});
+  BOOST_REQUIRE(all.sights.size() == 8u);
+  for (const scene::Sight& s : all.sights) {
+    BOOST_TEST(s.counted == "AllReduce");
+    BOOST_TEST(s.group.size == 8u);
+    BOOST_TEST(s.call.has_value() == (s.rank.value() != 5u));
+    BOOST_TEST(s.enqueued.value() == (s.rank.value() == 5u ? 99 : 100));
+  }
+  BOOST_TEST(all.departures.empty());
+}
+
+BOOST_AUTO_TEST_CASE(processes_without_an_answer_are_departures) {
+  RasAnswer a = world(8);
+  remove(a, 6, true);
+  remove(a, 2, false);
+  const RasSights all = sights_of(follow({a}), {});
+  BOOST_REQUIRE(all.departures.size() == 2u);
+  BOOST_TEST((all.departures[0].kind == scene::DepartureKind::kExited));
+  BOOST_TEST(all.departures[0].rank.value() == 6u);
+  BOOST_TEST((all.departures[1].kind == scene::DepartureKind::kUnresponsive));
+  BOOST_TEST(all.departures[1].host.value() == "10.0.0.0");
 }
 
 BOOST_AUTO_TEST_CASE(the_word_of_a_user_is_told_as_such) {
