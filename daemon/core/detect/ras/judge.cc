@@ -67,6 +67,7 @@ class Judge {
   std::string rank_name(const RasMember& member) const {
     const std::string process = process_name(member.process);
     if (member.world != kRasUnknown) return fmt::format("rank {} ({})", member.world, process);
+    if (member.rank == kRasUnknown) return process;
     return fmt::format("{} (rank {} of its communicator)", process, member.rank);
   }
 
@@ -144,22 +145,27 @@ class Judge {
     Ranks dead, silent;
     TimeNs since = state_.at_ns;
     uint32_t answers = 0;
-    for (const RasGone& gone : state_.gone) {
-      if (gone.process == kRasUnknown) continue;
-      RasMember member;
-      member.process = gone.process;
-      member.device = gone.device;
-      member.world = gone.world;
-      (gone.dead ? dead : silent).insert({member});
-    }
+    std::set<uint32_t> dead_processes;  // the text form has them apart from the ranks
+    for (const RasGone& gone : state_.gone)
+      if (gone.dead) dead_processes.insert(gone.process);
     for (const RasCommState& comm : state_.comms)
       for (const RasMissing& missing : comm.missing) {
-        if (missing.member.process == kRasUnknown) continue;
-        Ranks& ranks = missing.dead || knows(dead, missing.member) ? dead : silent;
-        ranks.insert({missing.member});
+        const uint32_t process = missing.member.process;
+        if (process == kRasUnknown) continue;
+        const bool is_dead = missing.dead || dead_processes.contains(process);
+        (is_dead ? dead : silent).insert({missing.member});
         answers = std::max(answers, comm.answers);
         if (comm.since_ns != kNoTime) since = std::min(since, comm.since_ns);
       }
+    for (const RasGone& gone : state_.gone) {
+      RasMember member;
+      member.rank = kRasUnknown;
+      member.process = gone.process;
+      member.device = gone.device;
+      member.world = gone.world;
+      Ranks& ranks = gone.dead ? dead : silent;
+      if (gone.process != kRasUnknown && !knows(ranks, member)) ranks.insert({member});
+    }
     for (const Named& one : dead) gone_.insert(one.member.process);
     for (const Named& one : silent) gone_.insert(one.member.process);
     report_gone(dead, std::max<size_t>(dead.size(), state_.dead_processes), {true, answers, since});
@@ -380,8 +386,9 @@ class Judge {
     f.confidence = stands(*d.comm);
     for (const Named& one : roots)
       if (f.subjects.size() < kNamed) f.subjects.push_back(subject(one.member, 2 * f.confidence));
-    f.title = fmt::format("{} never joined {} #{}; {} wait", capital(names(roots, roots.size())),
-                          function.empty() ? "operation" : function, d.most, counted(d.ahead, "rank"));
+    f.title = fmt::format("{} never joined {} #{}; {} {}", capital(names(roots, roots.size())),
+                          function.empty() ? "operation" : function, d.most, counted(d.ahead, "rank"),
+                          d.ahead == 1 ? "waits" : "wait");
     if (chain) f.why.push_back("other ranks are behind too, but wait themselves in another communicator");
     f.remedy =
         "Take stacks of the process (py-spy dump, and gdb where it does not answer): a lock, a data loader, "
