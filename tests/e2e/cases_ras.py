@@ -32,8 +32,9 @@ class Play:
         self.scenario = {"form": "json", "ranks": RANKS, "moves": True, **scenario}
         self.write()
         options = {} if user is None else {"user": user, "group": user, "extra_groups": []}
+        python = sys.executable if user is None else "/usr/bin/python3"
         self.process = subprocess.Popen(
-            [sys.executable, str(HERE / "ras_server.py"), "--port", str(port), "--scenario", str(self.path),
+            [python, str(HERE / "ras_server.py"), "--port", str(port), "--scenario", str(self.path),
              *(["--log", str(log)] if log else [])], stdout=subprocess.PIPE, **options)
         context.undo.append(self.process.kill)
         need(self.process.stdout.readline() == b"ready\n", "the RAS service of the test listens")
