@@ -159,6 +159,21 @@ constexpr size_t kFlightOps = 8 << 20;
 constexpr size_t kFlightOpsSent = 4096;
 constexpr size_t kFlightRanks = 4 << 20;
 
+// Stacks. A process with 2,000 threads writes 4 MB, and a debug server one file for all ranks. Dumps of one
+// file: 16,384 ranks with four samples. Threads of a dump, and frames of a thread: Python allows a depth of
+// 1,000. A function is a C++ name with its templates.
+constexpr size_t kStackBytes = 256 << 20;
+constexpr size_t kStackDumps = 65'536;
+constexpr size_t kStackThreads = 8192;
+constexpr size_t kStackFrames = 1024;
+constexpr size_t kStackName = 1024;
+// Of a job: processes, dumps of one process and tool (five tell slow from stuck), threads and different frames
+// over all dumps, at some 32 bytes each.
+constexpr size_t kStackUnits = 131'072;
+constexpr size_t kStackSamples = 8;
+constexpr size_t kStackThreadsKept = 4 << 20;
+constexpr size_t kStackFramesKept = 1 << 20;
+
 // Bytes of dumps being written, over all jobs of a host. Eight ranks of the usual size take 8 MB; with C++
 // frames they take 320 MB, which does not fit the service's 512 MB.
 constexpr size_t kLiveDumpBytes = 128 << 20;

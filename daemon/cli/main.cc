@@ -23,6 +23,7 @@ Examples:
   culprit diagnose --format html job.log.zst > report.html
   srun ... 2>&1 | culprit diagnose -
   culprit templates --format json runs/failed
+  culprit stacks runs/failed/stacks
   culprit rules match runs/failed
   culprit jobs
   culprit report JOB
@@ -71,6 +72,7 @@ int run(int argc, char** argv) {
   Run verb;
   add_diagnose(app, verb);
   add_templates(app, verb);
+  add_stacks(app, verb);
   add_pool(app, verb);
   add_simulate(app, verb);
   add_rules(app, verb);

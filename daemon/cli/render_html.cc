@@ -12,6 +12,7 @@
 #include "cli/html_style.h"
 #include "cli/narrative.h"
 #include "cli/render.h"
+#include "cli/stack_view.h"
 
 namespace culprit::cli {
 namespace {
@@ -185,6 +186,7 @@ class HtmlReport {
       h_.close("section");
       return;
     }
+    draw_stacks(h_, r_.hang->clusters);
     table({"Ranks", "Innermost frames", ""});
     for (size_t i = 0; i < std::min(r_.hang->clusters.size(), kRowsMax); ++i) {
       const StackCluster& c = r_.hang->clusters[i];

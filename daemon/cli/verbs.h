@@ -20,6 +20,7 @@ using Run = std::function<int()>;
 
 void add_diagnose(Command& app, Run& run);
 void add_templates(Command& app, Run& run);
+void add_stacks(Command& app, Run& run);
 void add_pool(Command& app, Run& run);
 void add_simulate(Command& app, Run& run);
 void add_bench(Command& app, Run& run);

@@ -15,6 +15,7 @@
 #include "core/detect/comm/findings.h"
 #include "core/detect/flight/flight.h"
 #include "core/detect/logs/lost_numbers.h"
+#include "core/detect/stacks/stacks.h"
 #include "core/diagnose/correlator.h"
 #include "core/diagnose/proof.h"
 #include "core/diagnose/signs.h"
@@ -90,6 +91,7 @@ struct Engine::Impl {
   comm::Announced announced;
   std::vector<comm::StepsWanted> wanted;  // since the last drain_requests()
   FlightDumps flights;
+  stacks::Samples stacks;
   numerics::Detector numbers;
   LoopOrder order{{[this](const MetricRow& row) { numbers.add(row); },
                    [this](const LoopEvent& event) { numbers.add(event); }}};
@@ -181,6 +183,7 @@ struct Engine::Impl {
       const auto from = f.detector == DetectorKind::kComm       ? speakers.find(TraceHeard::Of::kComm)
                         : f.detector == DetectorKind::kNumerics ? speakers.find(TraceHeard::Of::kLoop)
                         : f.detector == DetectorKind::kFlight   ? speakers.find(TraceHeard::Of::kDumps)
+                        : f.detector == DetectorKind::kStacks   ? speakers.find(TraceHeard::Of::kStacks)
                                                                 : speakers.end();
       if (from == speakers.end() || from->second.others || !f.said_by.uids.empty()) continue;
       f.said_by.uids.assign(from->second.users.begin(), from->second.users.end());
@@ -227,6 +230,12 @@ struct Engine::Impl {
   void ingest(RasInput& input, TimeNs) { ras.add(std::move(input)); }
   void ingest(RuleOverran& input, TimeNs) { rule_runs.overrun(input.rule); }
   void ingest(FlightInput& input, TimeNs) { flights.add(std::move(input.dump), problems); }
+
+  void ingest(StackInput& input, TimeNs now) {
+    if (input.dump.time_ns == kNoTime) input.dump.time_ns = now;
+    stacks.add(input.dump);
+  }
+  void ingest(StackRefusal& input, TimeNs) { stacks.add_silent(input.rank, std::move(input.reason)); }
 
   // The location of a rank, from its dump's path, job.toml or its log.
   flight::RankPlace place_of(const detect::View& view, uint32_t rank) const {
@@ -312,6 +321,23 @@ struct Engine::Impl {
       return ras::RasPlace{std::move(place.host), place.device};
     };
     return ras.report(moment, analysis, report);
+  }
+
+  // Adds what stacks say of a hang. A live job is judged only when the clock or other evidence found one, and
+  // by stacks since its last progress.
+  std::vector<std::string> add_stacks(const detect::View& view, detect::Analysis& analysis, Report& report) {
+    if (stacks.empty()) return {};
+    if (options.live && !report.hang) return {};
+    if (options.live) stacks.forget_before(progress.moved_ns(log));
+    const stacks::GroupLayout layout(options.job);
+    const stacks::PlaceOfRank place = [&](uint32_t rank) {
+      flight::RankPlace at = place_of(view, rank);
+      return stacks::RankPlace{std::move(at.host), at.device};
+    };
+    stacks::StackAnswer answer = stacks::analyse_stacks({stacks, layout, place, report.hang.has_value()});
+    for (std::string& what : stacks.drop_sentences()) report.problems.push_back({"", std::nullopt, what});
+    join_stacks(std::move(answer), analysis.findings, report);
+    return std::move(answer.missing);
   }
 
   // Counts communication records as progress, as lines are. Records without step numbers prove progress by
@@ -478,6 +504,7 @@ Report Engine::report(TimeNs now, const detect::Unheard& unheard) {
   if (const rules::Ruleset* ruleset = impl_->rule_runs.ruleset(); ruleset && impl_->options.steps.shapes)
     std::ranges::move(impl_->add_scene(view, *ruleset, analysis, report), std::back_inserter(missing));
   std::ranges::move(impl_->add_ras(view, analysis, report, now), std::back_inserter(missing));
+  std::ranges::move(impl_->add_stacks(view, analysis, report), std::back_inserter(missing));
   join_stall(analysis.findings);
   join_plugins(analysis.findings);
   impl_->judge_exits(view, analysis);
@@ -488,7 +515,8 @@ Report Engine::report(TimeNs now, const detect::Unheard& unheard) {
   diagnose::correlate(view, analysis, report);
   comm::add_summary(impl_->comm, report.job);
   impl_->loop_ranks.add_summary(report.job);
-  report.job.ranks = std::max<uint64_t>({report.job.ranks, impl_->flights.all().size(), impl_->ras.ranks()});
+  report.job.ranks = std::max<uint64_t>({report.job.ranks, impl_->flights.all().size(), impl_->ras.ranks(),
+                                         impl_->stacks.processes().size()});
   report.job.bytes += impl_->non_log.bytes;
   report.job.lines += impl_->non_log.lines;
   const bool found = report.hang || !report.suspects.empty() || !report.diagnoses.empty();

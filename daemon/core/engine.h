@@ -27,6 +27,7 @@
 #include "model/flight.h"
 #include "model/metric.h"
 #include "model/report.h"
+#include "model/stack.h"
 #include "model/topology.h"
 
 namespace culprit::core {
@@ -61,6 +62,10 @@ struct RuleOverran {
 struct FlightInput {
   FlightDump dump;
 };
+// The stacks of one process. The newest ones of a process count.
+struct StackInput {
+  StackDump dump;
+};
 // Communication records, in any order.
 struct CommInput {
   std::string host;                     // the writer's host; empty: unknown
@@ -88,12 +93,13 @@ struct NonLogRead {
 // Live: the user behind data that is not log text, once for each user; none: root, the daemon's user, or not
 // known.
 struct TraceHeard {
-  enum class Of : uint8_t { kComm, kLoop, kDumps } of = Of::kComm;
+  enum class Of : uint8_t { kComm, kLoop, kDumps, kStacks } of = Of::kComm;
   std::optional<uint32_t> user;
 };
 using Input = std::variant<SourceOpened, LogInput, ProblemSeen, RuleOverran, detect::ProgressSeen,
                            detect::PhaseSeen, CommInput, CommCondensed, FlightInput, MetricInput, EventInput,
-                           NonLogRead, detect::RankExited, TraceHeard, FindingInput, RasInput>;
+                           NonLogRead, detect::RankExited, TraceHeard, FindingInput, RasInput, StackInput,
+                           StackRefusal>;
 
 // Output of a step: a rule of severity error or fatal fired.
 using Effect = std::variant<Finding>;

@@ -105,6 +105,9 @@ StackLine stack_line(std::string_view line) {
   // in f".
   if (has("(most recent call first)")) return {true, true};
   if (text.starts_with("Timeout (") && has(")!")) return {true, true};
+  // torch's debug server: "=== Rank 3: http://node-1:4321 ===", "Error: 503".
+  if (number_after("=== Rank ") && text.ends_with("===")) return {true, true};
+  if (number_after("Error: ")) return {false, true};
   if (text.starts_with("File \"") && has(", line ")) return {false, true};
   // gdb, pstack, eu-stack: "Thread 2 (Thread 0x7f (LWP 12)):", "PID 12 - process", "TID 12:", "#0  0x0 in
   // read ()".
@@ -112,9 +115,13 @@ StackLine stack_line(std::string_view line) {
   if (number_after("PID ") && has("process")) return {true, true};
   if (number_after("TID ") && has(":")) return {true, true};
   if (text.starts_with("[New LWP ") || text.starts_with("[Thread debugging")) return {true, true};
+  if (text.starts_with("Using host libthread_db")) return {false, true};
+  if (text.starts_with("0x") && has(" in ") && has(" (")) return {false, true};
   if (text.starts_with("#") && text.size() > 1 && digit(text[1])) return {text.starts_with("#0"), true};
   const bool frame = line.starts_with("    ") && text.ends_with(')') && has(" (") && !has(" = ");
-  return {false, frame};
+  // eu-stack -s: "    nptl/futex-internal.c:57:12".
+  const bool source = line.starts_with("    ") && !has(" ") && has(":") && digit(text[text.size() - 1]);
+  return {false, frame || source};
 }
 
 // Whether the text begins as a dump and most of it is one: a log that contains a dump is a log.
@@ -224,7 +231,9 @@ FileKind kind_of(const NamedHead& file) {
   if (name == "job.toml") return FileKind::kJob;
   if (file.head.starts_with("CULPCOMM")) return FileKind::kComm;
   if (const auto kind = kind_of_binary(file.head, name)) return *kind;
+  if (name.ends_with(".stacks")) return FileKind::kStacks;  // written by culprit.watch_stacks()
   if (const auto kind = kind_of_json(file, name)) return *kind;
+  if (is_java_dump(file.head)) return FileKind::kUnread;
   if (is_ras_text(file.head)) return FileKind::kRas;
   if (is_stack_text(file.head)) return FileKind::kStacks;
   if (below_stacks(file) && is_stacks_name(name))

@@ -85,7 +85,15 @@ UnreadKind unread_kind(std::string_view head) {
   if (first != head.npos && (head[first] == '{' || head[first] == '['))
     return is_profile(head) ? kProfile
                             : UnreadKind{"JSON without a message or a step in it", "the job's own logs"};
+  if (is_java_dump(head))
+    return {"the threads of a Java program", "stacks of the training processes: py-spy dump, or gdb"};
   return {"no text", ""};
+}
+
+bool is_java_dump(std::string_view head) {
+  constexpr size_t kBegin = 256;  // after the time, where jstack writes one
+  return head.substr(0, kBegin).find("Full thread dump") != head.npos &&
+         (head.find("tid=0x") != head.npos || head.find("java.lang.Thread.State") != head.npos);
 }
 
 bool is_machine_json(std::string_view head) {

@@ -14,4 +14,7 @@ UnreadKind unread_kind(std::string_view head);
 // JSON for machines: a profiler's trace, or lines of objects with neither a sentence nor a step.
 bool is_machine_json(std::string_view head);
 
+// Thread dumps of a Java program (jstack, SIGQUIT): no process of a training job.
+bool is_java_dump(std::string_view head);
+
 }  // namespace culprit::ingest

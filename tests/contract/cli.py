@@ -387,10 +387,31 @@ def proof_of_health(folder: Path) -> None:
         need((report["missing"] == []) == proven, f"{name}: missing is {report['missing']}")
         page = run("diagnose", log).stdout.decode()
         need(("Nothing wrong found" in page) == proven, f"{name}: {page[:120]}")
-    problem_of(diagnose(folder / "py.txt"), "py.txt")
-    need("stack dump" in run("diagnose", folder / "py.txt").stdout.decode(), "a dump is not called one")
     (folder / "none").mkdir()
     need(b"Nothing was read" in run("diagnose", folder / "none").stdout, "an empty folder")
+
+
+@promise("`stacks` prints one tree with the sets of ranks, the odd ones first, and the same as JSON")
+def stacks_of_ranks(folder: Path) -> None:
+    head = "Process 47: python train.py\nPython v3.10.12\n\nThread 47 (idle): \"MainThread\"\n"
+    tail = "    train_step (train.py:120)\n    <module> (train.py:40)\n"
+    waits = "    all_reduce (torch/distributed/distributed_c10d.py:2805)\n"
+    loads = "    wait (threading.py:320)\n    __next__ (torch/utils/data/dataloader.py:633)\n"
+    for rank in range(8):
+        write(folder / f"stacks/node-{rank // 4}/rank_{rank}.txt",
+              (head + (loads if rank == 5 else waits) + tail).encode())
+    tree = run("stacks", folder).stdout.decode()
+    need("Rank 5 is stuck in the data loader" in tree, tree)
+    need(0 < tree.find("[5] 1 rank  << differs") < tree.find("[0-4,6-7] 7 ranks"), tree)
+    answer = json.loads(run("stacks", "--format", "json", folder / "stacks").stdout)
+    need([s["ranks"] for s in answer["suspects"]] == [[5]], str(answer["suspects"]))
+    need(answer["tree"][0]["ranks"] == "0-7" and answer["processes"] == 8, str(answer["tree"]))
+    report = diagnose(folder)
+    need(report["verdict"] and report["verdict"]["detector"] == "stacks", str(report["verdict"]))
+    need(report["hang"]["suspects"][0]["rank"] == 5, str(report["hang"]))
+    need(report["hang"]["suspects"][0]["host"] == "node-1", str(report["hang"]))
+    done = run("stacks", write(folder / "other/train.log", STEPS))
+    need(done.returncode == 2 and b"no stacks" in done.stderr, done.stderr.decode())
 
 
 @promise("hosts of ordinary names are counted and distinguished in Slurm's file names")

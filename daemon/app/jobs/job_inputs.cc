@@ -344,7 +344,22 @@ void JobInputs::ingest_trace(const LiveStream& stream, TraceBatch& batch, TimeNs
   batch.loop.each([&](std::span<const MetricRow> rows) { step(core::MetricInput{rows}, now); },
                   [&](const LoopEvent& event) { step(core::EventInput{event}, now); });
   feed_findings(stream, batch, now);
+  feed_stacks(stream, batch, now);
   if (batch.loop_lines > 0) step(core::NonLogRead{batch.loop_bytes, batch.loop_lines}, now);
+}
+
+// The same stacks for this engine and a collector's: a dump without a host is of this one.
+void JobInputs::feed_stacks(const LiveStream& stream, TraceBatch& batch, TimeNs now) {
+  if (batch.stack_lines == 0) return;
+  hear(core::TraceHeard::Of::kStacks, stream, now);
+  for (StackDump& dump : batch.stacks) {
+    if (!dump.host) dump.host = parsing_.host;
+    if (dump.time_ns == kNoTime) dump.time_ns = now;
+    dump.file = stream.info.path;
+    step(core::StackInput{std::move(dump)}, now);
+  }
+  for (StackRefusal& refusal : batch.no_stacks) step(std::move(refusal), now);
+  step(core::NonLogRead{batch.stack_bytes, batch.stack_lines}, now);
 }
 
 void JobInputs::ingest_host_lines(const LiveStream& stream, std::span<const HostLine> lines, TimeNs now) {

@@ -163,6 +163,7 @@ class JobInputs {
   void ingest_findings(const LiveStream& stream, std::span<const HostLine> lines, TimeNs now);
   void feed_findings(const LiveStream& stream, TraceBatch& batch, TimeNs now);
   void feed_ras(const LiveStream& stream, TraceBatch& batch, TimeNs now);
+  void feed_stacks(const LiveStream& stream, TraceBatch& batch, TimeNs now);
   JobSource* open(const LiveStream& stream, Part part, TimeNs now);
   std::string_view below_root(const std::string& path) const;
   bool feed_dumps(TimeNs now);

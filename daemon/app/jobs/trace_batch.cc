@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <iterator>
+
 #include "base/limits.h"
 #include "base/text.h"
+#include "ingest/stack_json.h"
 
 namespace culprit::app {
 namespace {
@@ -65,6 +68,17 @@ void add_event(TraceBatch& batch, const ingest::TraceLine& line, std::string_vie
 void add_metric(TraceBatch& batch, const ingest::TraceLine& line, std::string_view host) {
   batch.loop.add(ingest::metric_row(line, host));
   batch.beats.push_back({*line.step, line.rank.value_or(logs::kNoRank)});
+}
+
+void add_stack(TraceBatch& batch, std::string_view text, std::string_view host) {
+  ingest::StackJson read = ingest::parse_stack_json(text);
+  batch.stack_bytes += text.size() + 1;
+  ++batch.stack_lines;
+  for (StackDump& dump : read.dumps) {
+    dump.host = host.empty() ? std::nullopt : std::optional(std::string(host));
+    batch.stacks.push_back(std::move(dump));
+  }
+  std::move(read.refusals.begin(), read.refusals.end(), std::back_inserter(batch.no_stacks));
 }
 
 }  // namespace
@@ -145,6 +159,7 @@ void read_trace_line(TraceBatch& batch, std::string_view text, const TraceReadin
       batch.ras.push_back({std::string(line->job), {std::move(*line->ras), {}, reading.offset}});
       return;
     case ingest::TraceKind::kStack:
+      return add_stack(batch, text, host);
     case ingest::TraceKind::kUnknown:
       return;  // kept as evidence only
   }

@@ -19,6 +19,7 @@
 #include "model/loop_batch.h"
 #include "model/plugin_finding.h"
 #include "model/report.h"
+#include "model/stack.h"
 
 namespace culprit::app {
 
@@ -61,6 +62,9 @@ struct TraceBatch {
     core::RasInput input;  // without file; its host is the line's
   };
   std::vector<RasLine> ras;  // states of NCCL's RAS, from the daemon itself or from files
+  std::vector<StackDump> stacks;             // a host only where the line may name one
+  std::vector<StackRefusal> no_stacks;
+  uint64_t stack_bytes = 0, stack_lines = 0;  // of stack records
   std::vector<detect::ProgressSeen> beats;
   std::vector<detect::PhaseSeen> phases;
   // From the event {"kind":"event","name":"job_end"}: `failed` with a nonzero exit_code, `succeeded` with 0.

@@ -17,6 +17,7 @@
 #include "app/offline/job_split.h"
 #include "app/offline/metric_reading.h"
 #include "app/offline/ras_answers.h"
+#include "app/offline/stack_reading.h"
 #include "app/offline/thread_pool.h"
 #include "base/limits.h"
 #include "base/text.h"
@@ -42,8 +43,6 @@ void append(std::vector<Entry>& to, std::vector<Entry>&& from) {
 // The kind of a file that is recognised but not analysed.
 ingest::UnreadKind unread_kind(const ingest::SourceFile& file) {
   if (file.kind == ingest::FileKind::kUnread) return file.unread;
-  if (file.kind == ingest::FileKind::kStacksJson)
-    return {"a stack dump in JSON", "the dump as text: py-spy dump without --json"};
   return {};
 }
 
@@ -320,11 +319,11 @@ Result<JobFiles> collect_files(const std::vector<std::string>& paths, const Diag
       out.bytes += file.size;
       continue;
     }
-    if (file.kind == ingest::FileKind::kStacks)
-      out.problems.push_back({file.path, std::nullopt, "a stack dump: read as text, line by line"});
-    auto& list_of_kind = file.kind == ingest::FileKind::kFlightRecorder ? out.flights
-                         : file.kind == ingest::FileKind::kMetrics      ? out.metrics
-                                                                        : out.logs;
+    const bool stacks = file.kind == ingest::FileKind::kStacks || file.kind == ingest::FileKind::kStacksJson;
+    auto& list_of_kind = stacks                                           ? out.stacks
+                         : file.kind == ingest::FileKind::kFlightRecorder ? out.flights
+                         : file.kind == ingest::FileKind::kMetrics        ? out.metrics
+                                                                          : out.logs;
     list_of_kind.push_back({file, source_info(file, std::move(owners[i]), *placement)});
     out.bytes += file.size;
   }
@@ -385,7 +384,8 @@ PickedJob pick_job(JobFiles& files, const std::string& wanted) {
   });
   if (out.nameless) return out;
   files.job.id = out.job;
-  const size_t left_out = files.logs.size() + files.flights.size() + files.ras.size();
+  const size_t left_out =
+      files.logs.size() + files.flights.size() + files.ras.size() + files.stacks.size();
   if (left_out > 0)
     files.problems.push_back(
         {"", std::nullopt,
@@ -393,6 +393,7 @@ PickedJob pick_job(JobFiles& files, const std::string& wanted) {
   files.logs.clear();
   files.flights.clear();
   files.ras.clear();
+  files.stacks.clear();
   return out;
 }
 
@@ -447,6 +448,8 @@ Result<Diagnosed> diagnose(const DiagnoseOptions& options, ReadProgress& progres
   std::vector<Problem> problems = read_logs(files->logs, {options.parse, options.threads}, engine, progress);
   append(problems, read_flights(files->flights, options.threads, engine, progress));
   append(problems, read_ras_answers(files->ras, engine, progress));
+  const TakeStacks to_engine = [&](core::Input input) { engine.step({&input, 1}, kNoTime); };
+  append(problems, read_stack_files(files->stacks, files->job, options.threads, to_engine, progress));
   const MetricReading metrics{options.parse, picked.job, picked.nameless,
                               static_cast<SourceId>(files->logs.size())};
   append(problems, read_metrics_of(*files, metrics, picked, engine, progress));

@@ -14,6 +14,7 @@
 #include "core/wire/flight.h"
 #include "core/wire/packed_time.h"
 #include "core/wire/ras.h"
+#include "core/wire/stacks.h"
 
 namespace culprit::wire {
 namespace {
@@ -39,7 +40,9 @@ enum Kind : uint8_t {
   kExited,
   kHeard,
   kFinding,
-  kRas
+  kRas,
+  kStackNote,
+  kNoStackNote
 };
 
 template <class... F>
@@ -229,6 +232,17 @@ void InputWriter::add(const core::Input& input, TimeNs now) {
         note(kRas, now, pack_ras(i));
         hurries_ = hurries_ || !i.state.comms.empty() || !i.state.gone.empty();
       },
+      [&](const core::StackInput& i) {
+        note(kStackNote, now, pack_stacks(i.dump));
+        hurries_ = true;
+      },
+      [&](const StackRefusal& i) {
+        PackedWriter out;
+        out.number(i.rank);
+        out.text(std::string_view(i.reason).substr(0, limits::kNameBytes));
+        note(kNoStackNote, now, out.bytes());
+        hurries_ = true;
+      },
       [&](const core::CommInput& i) { add_comm(i, now); },
       [&](const core::MetricInput& i) { add_rows(i.rows, now); },
       [&](const core::EventInput& i) {
@@ -368,7 +382,8 @@ struct InputReader::Note {
   TimeNs now = kNoTime;
   std::variant<core::SourceOpened, core::ProblemSeen, detect::ProgressSeen, detect::PhaseSeen,
                std::pair<Kind, bool>, Comm, core::FlightInput, LoopBatch, core::NonLogRead,
-               detect::RankExited, core::TraceHeard, core::FindingInput, core::RasInput>
+               detect::RankExited, core::TraceHeard, core::FindingInput, core::RasInput, core::StackInput,
+               StackRefusal>
       what;
 };
 
@@ -422,13 +437,19 @@ bool InputReader::read_notes(PackedReader& in, std::vector<Note>& out) {
       exited.pid = get_optional(body);
       exited.host = std::string(body.text(limits::kNameBytes));
       out.push_back({now, std::move(exited)});
+    } else if (kind == kStackNote) {
+      out.push_back({now, core::StackInput{unpack_stacks(body)}});
+    } else if (kind == kNoStackNote) {
+      StackRefusal refusal{static_cast<uint32_t>(body.number(limits::kCommRanks - 1)), {}};
+      refusal.reason = std::string(body.text(limits::kNameBytes));
+      out.push_back({now, std::move(refusal)});
     } else if (kind == kFinding) {
       out.push_back({now, unpack_finding(body)});
     } else if (kind == kRas) {
       out.push_back({now, unpack_ras(body)});
     } else if (kind == kHeard) {
       const uint8_t of = body.byte();
-      if (of > static_cast<uint8_t>(core::TraceHeard::Of::kDumps))
+      if (of > static_cast<uint8_t>(core::TraceHeard::Of::kStacks))
         ++unknown_notes_;
       else
         out.push_back({now, core::TraceHeard{static_cast<core::TraceHeard::Of>(of), get_optional(body)}});

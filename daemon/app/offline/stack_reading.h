@@ -1,0 +1,21 @@
+// Reads dumps of stacks. Several threads read; the caller gets the dumps in the order of the list. Blocks.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "app/offline/pipeline.h"
+#include "core/engine.h"
+#include "model/topology.h"
+
+namespace culprit::app {
+
+// Takes core::StackInput, StackRefusal and core::NonLogRead, on the caller's thread.
+using TakeStacks = std::function<void(core::Input)>;
+
+// `job` gives the rank of a host's local rank. Returns reading problems. Files skipped because of
+// progress.stop are not reported.
+std::vector<Problem> read_stack_files(const std::vector<LogFile>& files, const JobFile& job, unsigned threads,
+                                      const TakeStacks& take, ReadProgress& progress);
+
+}  // namespace culprit::app

@@ -1,0 +1,175 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <iterator>
+#include <utility>
+
+#include "app/offline/stack_reading.h"
+#include "base/text.h"
+#include "cli/reading.h"
+#include "cli/remote.h"
+#include "cli/stack_view.h"
+#include "cli/verbs.h"
+#include "core/detect/stacks/stacks.h"
+#include "model/report_json_read.h"
+
+namespace culprit::cli {
+namespace {
+
+constexpr const char* kStacksExamples = R"(
+Examples:
+  culprit stacks runs/failed/stacks                 # dumps of py-spy, faulthandler, gdb or eu-stack
+  for i in 1 2 3; do py-spy dump --pid $PID >> stacks/$HOSTNAME/rank_$RANK.txt; sleep 10; done
+  culprit stacks llama-70b-0412                     # of a job that hangs under culpritd
+  culprit stacks --format json runs/failed | jq '.suspects')";
+
+struct StacksOptions {
+  std::vector<std::string> what;
+  std::string format = "text";
+  bool quiet = false;
+  std::optional<uint32_t> run;
+  RemoteOptions remote;
+};
+
+// What both kinds of targets give.
+struct StackPicture {
+  std::vector<StackCluster> clusters;
+  std::vector<Suspect> suspects;
+  std::vector<std::string> sentences, missing;
+  size_t processes = 0;
+};
+
+int print_picture(const StackPicture& picture, bool json) {
+  if (json) {
+    JsonWriter w;
+    w.object([&] {
+      w.field("processes", static_cast<uint64_t>(picture.processes));
+      write_stack_tree(w, picture.clusters);
+      w.list("suspects", picture.suspects, [&](const Suspect& s) {
+        w.object([&] {
+          w.text_or_null("host", s.host.value_or(""));
+          w.field("score", s.score);
+          w.values("ranks", s.ranks);
+          w.values("why", s.why);
+        });
+      });
+      w.values("why", picture.sentences);
+      w.values("missing", picture.missing);
+    });
+    return print(w.finish() + "\n") ? kDone : kUnable;
+  }
+  std::string out = fmt::format("{}, {}\n", counted(picture.processes, "process"),
+                                counted(picture.clusters.size(), "different stack"));
+  for (const std::string& why : picture.sentences) out += to_terminal(why) + "\n";
+  for (const std::string& what : picture.missing) out += "missing: " + to_terminal(what) + "\n";
+  out += "\n" + stack_tree_text(picture.clusters);
+  return print(out) ? kDone : kUnable;
+}
+
+// Ranks without a known rank get numbers, so that the tree can show them. Returns what was numbered.
+std::vector<std::string> number_unranked(std::vector<StackDump>& dumps) {
+  std::vector<std::string> out;
+  for (const StackDump& dump : dumps)
+    if (dump.rank) return out;
+  std::map<std::pair<std::string, uint32_t>, uint32_t> known;
+  for (StackDump& dump : dumps) {
+    const auto [at, fresh] =
+        known.try_emplace({dump.host.value_or(dump.pid == 0 ? dump.file : ""), dump.pid}, known.size());
+    dump.rank = at->second;
+    constexpr size_t kShown = 64;
+    if (fresh && out.size() < kShown)
+      out.push_back(
+          fmt::format("no dump tells a rank: [{}] is {}", *dump.rank,
+                      dump.pid == 0 ? dump.file : fmt::format("process {} of {}", dump.pid, dump.file)));
+  }
+  return out;
+}
+
+int stacks_of_files(const StacksOptions& o) {
+  app::DiagnoseOptions options;
+  options.paths = o.what;
+  const auto threads = app::thread_count(getenv("CULPRIT_THREADS"));
+  if (!threads) return complain(threads.error().text), kUnable;
+  app::ReadProgress progress;
+  auto watch = std::make_unique<Watch>(progress, !o.quiet);
+  auto files = app::collect_files(options.paths, options, progress);
+  if (!files) return complain(files.error().text), kUnable;
+  for (const Error& error : files->errors) complain(error.text);
+  progress.bytes_total = files->bytes;
+  std::vector<StackDump> dumps;
+  stacks::Samples samples;
+  const auto take = [&](core::Input input) {
+    if (auto* stack = std::get_if<core::StackInput>(&input)) dumps.push_back(std::move(stack->dump));
+    if (auto* refusal = std::get_if<StackRefusal>(&input)) samples.add_silent(refusal->rank, refusal->reason);
+  };
+  const auto problems = app::read_stack_files(files->stacks, files->job, *threads, take, progress);
+  watch.reset();
+  for (const Problem& p : problems) complain(p.file + ": " + p.what);
+  StackPicture picture;
+  picture.missing = number_unranked(dumps);
+  for (const StackDump& dump : dumps) samples.add(dump);
+  for (const std::string& what : samples.drop_sentences()) complain(what);
+  if (samples.empty()) return complain(o.what[0] + ": there are no stacks in it"), kUnable;
+  const JobFile& job = files->job;
+  const stacks::GroupLayout layout(job);
+  const auto place = [&](uint32_t rank) {
+    return stacks::RankPlace{host_of_rank(job, rank), device_of_rank(job, rank)};
+  };
+  stacks::StackAnswer answer = stacks::analyse_stacks({samples, layout, place, true});
+  picture.processes = samples.processes().size();
+  picture.clusters = std::move(answer.clusters);
+  picture.suspects = std::move(answer.suspects);
+  for (const Finding& f : answer.findings) {
+    if (f.kind != FindingKind::kFault) continue;
+    picture.sentences.push_back(f.title);
+    picture.sentences.insert(picture.sentences.end(), f.why.begin(), f.why.end());
+  }
+  std::move(answer.missing.begin(), answer.missing.end(), std::back_inserter(picture.missing));
+  const int shown = print_picture(picture, o.format == "json");
+  return files->errors.empty() ? shown : kUnable;
+}
+
+int stacks_of_job(StacksOptions& o) {
+  if (Status status = resolve(o.remote); !status) return complain(status.error().text), kUnable;
+  auto client = app::Client::make(o.remote.client);
+  if (!client) return complain(client.error().text), kUnable;
+  const auto text = client->get(report_path(o.what[0], o.run));
+  if (!text) return complain(text.error().text), kUnable;
+  const auto read = report_from_json(*text);
+  if (!read) return complain(client->server() + ": " + read.error().text), kUnable;
+  if (!read->hang || read->hang->clusters.empty())
+    return complain(o.what[0] + ": the daemon has no stacks of it: they are taken when a job stands still"),
+           kUnable;
+  StackPicture picture;
+  picture.clusters = read->hang->clusters;
+  picture.suspects = read->hang->suspects;
+  for (const StackCluster& c : picture.clusters) picture.processes += c.ranks.size();
+  for (const Suspect& s : picture.suspects)
+    picture.sentences.insert(picture.sentences.end(), s.why.begin(), s.why.end());
+  return print_picture(picture, o.format == "json");
+}
+
+int show_stacks(StacksOptions& o) {
+  // A path that exists is one; other words are jobs of the daemon.
+  const bool path = o.what.size() > 1 || o.what[0] == "-" || o.what[0].find('/') != std::string::npos ||
+                    access(o.what[0].c_str(), F_OK) == 0;
+  return path ? stacks_of_files(o) : stacks_of_job(o);
+}
+
+}  // namespace
+
+void add_stacks(Command& app, Run& run) {
+  auto o = std::make_shared<StacksOptions>();
+  Command* verb = app.add_subcommand(
+      "stacks", "Print the stacks of all ranks as one tree: who stands where, the odd ones first");
+  verb->footer(kStacksExamples);
+  verb->add_option("PATH|JOB", o->what, "Files or folders of dumps, or a job as `culprit jobs` lists it")
+      ->required();
+  verb->add_option("--format,-f", o->format, "text, or json")->one_of({"text", "json"})->show_default();
+  verb->add_flag("--quiet,-q", o->quiet, "Draw no progress bar");
+  add_run(*verb, o->run);
+  add_server_options(*verb, o->remote);
+  verb->callback([o, &run] { run = [o] { return show_stacks(*o); }; });
+}
+
+}  // namespace culprit::cli

@@ -1,0 +1,217 @@
+#include "core/detect/stacks/judge.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "core/detect/stacks/tree.h"
+
+namespace culprit::stacks {
+namespace {
+
+// With more accused than this share of the processes, none is named.
+constexpr double kMostAccused = 0.25;
+constexpr size_t kFewAccused = 2;
+// Processes with one stack that is the program's own code: so many are no outliers, and probably wait for
+// their device in a call that Python's stack does not show.
+constexpr double kCommonPlace = 0.125;
+// Of all processes, in the file system, the loader or a checkpoint: the cause is common to them.
+constexpr double kMostLate = 0.5;
+// Confidence, from how much the stack proves. No labelled real set measures these; they order the answers.
+constexpr double kProven = 0.8, kHostCode = 0.65, kDriver = 0.6, kByGroup = 0.45, kByNone = 0.35;
+constexpr double kRepeated = 0.1, kMoved = -0.2, kFewWait = -0.15;
+
+class Judge {
+ public:
+  Judge(const Crowd& crowd, const GroupLayout& layout, const std::map<uint32_t, std::string>& silent)
+      : crowd_(crowd), layout_(layout), silent_(silent), n_(crowd.members.size()) {}
+
+  Judgement run() {
+    if (n_ < 2) return std::move(out_);
+    sort_out();
+    if (moving_ * 2 > n_) {
+      out_.answer = Answer::kMoving;
+      return std::move(out_);
+    }
+    if (late_ > n_ * kMostLate && late_ > 2) return all_late();
+    const size_t held = waiting_.size() + open_.size();
+    const bool held_most = held * 2 >= n_ && !waiting_.empty();
+    if (held_most && !elsewhere_.empty()) return accuse_elsewhere(waiting_.size() * 2 >= n_ ? 0 : kFewWait);
+    if (held_most && open_.size() < waiting_.size()) return all_wait();
+    if (waiting_.empty()) return one_place();
+    return std::move(out_);
+  }
+
+ private:
+  // Sorts the members into those that wait for others, those that prove nothing, and the rest.
+  void sort_out() {
+    std::map<std::string, size_t> ops;
+    for (uint32_t m = 0; m < n_; ++m) {
+      const Member& member = crowd_.members[m];
+      moving_ += member.moves ? 1 : 0;
+      const Where where = member.found.where;
+      if (member.found.stopped) {
+        elsewhere_.push_back(m);
+      } else if (waits(where)) {
+        waiting_.push_back(m);
+        ++ops[op_of(member)];
+      } else if (is_open(where)) {
+        open_.push_back(m);
+      } else {
+        late_ += where == Where::kFile || where == Where::kLoader || where == Where::kSave ? 1 : 0;
+        elsewhere_.push_back(m);
+      }
+    }
+    const auto most = std::max_element(ops.begin(), ops.end(),
+                                       [](const auto& a, const auto& b) { return a.second < b.second; });
+    if (most != ops.end()) out_.waits_in = most->first;
+    out_.waiting = waiting_.size();
+    // Many at one place of the program, which proves nothing: they are as the others are.
+    std::vector<uint32_t> rest, common;
+    for (const uint32_t m : elsewhere_) (is_common(m) ? common : rest).push_back(m);
+    if (!rest.empty() || common.size() * 2 > n_) {
+      open_.insert(open_.end(), common.begin(), common.end());
+      elsewhere_ = std::move(rest);
+    }
+  }
+
+  bool is_common(uint32_t m) const {
+    const Member& member = crowd_.members[m];
+    if (member.found.proven || member.found.stopped) return false;
+    const size_t same = crowd_.groups[member.group].members.size();
+    return same > kFewAccused && static_cast<double>(same) > kCommonPlace * static_cast<double>(n_);
+  }
+
+  static std::string op_of(const Member& member) {
+    if (!member.found.op.empty()) return member.found.op;
+    return member.found.where == Where::kStore ? "a rendezvous" : "communication";
+  }
+
+  size_t most_accused() const {
+    return std::max(kFewAccused, static_cast<size_t>(kMostAccused * static_cast<double>(n_)));
+  }
+
+  double certainty(uint32_t m) const {
+    const Member& member = crowd_.members[m];
+    if (member.found.stopped) return kProven;
+    double out = member.found.where == Where::kDeviceCall ? kDriver
+                 : member.found.proven                    ? kProven
+                                                          : kHostCode;
+    if (member.samples > 1) out += member.moves ? kMoved : kRepeated;
+    return out;
+  }
+
+  void describe_accused() {
+    std::map<Where, size_t> count;
+    for (const uint32_t m : out_.accused) ++count[crowd_.members[m].found.where];
+    out_.where = std::max_element(count.begin(), count.end(), [](const auto& a, const auto& b) {
+                   return a.second < b.second;
+                 })->first;
+    if (out_.accused.size() > 1) out_.group = layout_.shared(ranks_of(out_.accused));
+  }
+
+  std::vector<uint32_t> ranks_of(const std::vector<uint32_t>& members) const {
+    std::vector<uint32_t> out;
+    for (const uint32_t m : members)
+      if (crowd_.members[m].process->rank) out.push_back(*crowd_.members[m].process->rank);
+    std::sort(out.begin(), out.end());
+    return out;
+  }
+
+  Judgement accuse_elsewhere(double change) {
+    if (elsewhere_.size() > most_accused()) {
+      out_.why_none =
+          fmt::format("which rank the others wait for: {} of {} stacks are outside of any collective",
+                      elsewhere_.size(), n_);
+      return std::move(out_);
+    }
+    out_.answer = Answer::kElsewhere;
+    out_.accused = elsewhere_;
+    for (const uint32_t m : elsewhere_) out_.confidence = std::max(out_.confidence, certainty(m) + change);
+    // Several at once: some of them are victims of another one, or the cause is common.
+    if (elsewhere_.size() > kFewAccused) out_.confidence = std::min(out_.confidence, kDriver);
+    describe_accused();
+    return std::move(out_);
+  }
+
+  // No stack shows a wait in a collective: the program's own place that most share stands for it.
+  Judgement one_place() {
+    const Group& first = crowd_.groups[0];
+    const bool most = first.members.size() * 5 >= n_ * 3 && n_ >= 4;
+    const bool waits_there = is_open(first.where) || !crowd_.members[first.members[0]].found.proven;
+    std::vector<uint32_t> others;
+    for (uint32_t m = 0; m < n_; ++m)
+      if (crowd_.members[m].group != 0 && !is_open(crowd_.members[m].found.where)) others.push_back(m);
+    if (!most || !waits_there || others.empty() || others.size() > most_accused()) return std::move(out_);
+    elsewhere_ = std::move(others);
+    return accuse_elsewhere(2 * kFewWait);
+  }
+
+  Judgement all_late() {
+    std::map<Where, size_t> count;
+    for (const uint32_t m : elsewhere_) ++count[crowd_.members[m].found.where];
+    out_.where = std::max_element(count.begin(), count.end(), [](const auto& a, const auto& b) {
+                   return a.second < b.second;
+                 })->first;
+    out_.answer = Answer::kAllLate;
+    const bool repeated = std::all_of(elsewhere_.begin(), elsewhere_.end(),
+                                      [&](uint32_t m) { return crowd_.members[m].samples > 1; });
+    out_.confidence = repeated || !waiting_.empty() ? kDriver : kByGroup;
+    return std::move(out_);
+  }
+
+  // All wait for others: some of them perhaps in another operation than their peers.
+  Judgement all_wait() {
+    std::vector<uint32_t> odd;
+    for (const uint32_t m : waiting_)
+      if (crowd_.members[m].found.where == Where::kCollective && op_of(crowd_.members[m]) != out_.waits_in)
+        odd.push_back(m);
+    if (odd.empty() && silence()) return std::move(out_);
+    if (odd.empty() || odd.size() > most_accused()) {
+      out_.answer = Answer::kNoneLate;
+      out_.confidence = kByNone;
+      return std::move(out_);
+    }
+    out_.accused = odd;
+    const std::vector<uint32_t> ranks = ranks_of(odd);
+    describe_accused();
+    // The ranks of a tensor or pipeline group wait for each other, whatever the others do.
+    const bool among_themselves = odd.size() > 1 && (layout_.world() == 0 || layout_.whole_groups(ranks));
+    if (among_themselves) {
+      out_.answer = Answer::kSharedGroup;
+      out_.confidence = kByGroup;
+      if (!out_.group) out_.group = SharedGroup{"group", ranks};
+      return std::move(out_);
+    }
+    out_.answer = Answer::kOtherCall;
+    out_.confidence = odd.size() == 1 ? kHostCode : kByGroup;
+    return std::move(out_);
+  }
+
+  bool silence() {
+    for (const auto& [rank, reason] : silent_) out_.absent.push_back(rank);
+    if (out_.absent.empty() || out_.absent.size() > most_accused()) return false;
+    out_.answer = Answer::kSilent;
+    out_.confidence = kByGroup;
+    return true;
+  }
+
+  const Crowd& crowd_;
+  const GroupLayout& layout_;
+  const std::map<uint32_t, std::string>& silent_;
+  const size_t n_;
+  std::vector<uint32_t> waiting_, open_, elsewhere_;
+  size_t moving_ = 0, late_ = 0;
+  Judgement out_;
+};
+
+}  // namespace
+
+Judgement judge(const Crowd& crowd, const GroupLayout& layout,
+                const std::map<uint32_t, std::string>& silent) {
+  return Judge(crowd, layout, silent).run();
+}
+
+}  // namespace culprit::stacks

@@ -1,0 +1,110 @@
+// The stacks of a job's processes, normalised and with equal frames and stacks kept once. Of each process the
+// newest samples stay. Owned by the engine or a command; one thread; pure. Dumps are untrusted.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/flat_map.h"
+#include "core/detect/stacks/frames.h"
+#include "model/stack.h"
+
+namespace culprit::stacks {
+
+using FrameId = uint32_t;
+using PathId = uint32_t;
+
+struct Frame {
+  std::string function, file;
+  bool native = false;
+  FrameMeaning meaning;
+};
+// A frame of a stack: what, and at which line.
+struct Standing {
+  FrameId frame = 0;
+  uint32_t line = 0;
+  auto operator<=>(const Standing&) const = default;
+};
+struct Thread {
+  std::string name;
+  bool main = false;   // as the tool says
+  bool child = false;  // of a worker process
+  ThreadState state = ThreadState::kUnknown;
+  PathId path = 0;
+};
+struct Sample {
+  StackTool tool = StackTool::kUnknown;
+  TimeNs time_ns = kNoTime;
+  uint64_t number = 0;  // in order of arrival
+  std::string file;
+  uint64_t line = 0;
+  std::string process_state, waits_in;
+  std::vector<Thread> threads;
+};
+
+// A process: a rank, or where no rank is known, a process of a host.
+struct Process {
+  std::optional<uint32_t> rank;
+  std::optional<std::string> host;
+  uint32_t pid = 0;
+  std::vector<Sample> samples;  // by time, then by arrival; at most limits::kStackSamples of each tool
+};
+
+class Samples {
+ public:
+  void add(const StackDump& dump);
+  // The process was asked for its stacks and did not answer.
+  void add_silent(uint32_t rank, std::string reason);
+
+  // Leaves out samples with an earlier time: the process went on since.
+  void forget_before(TimeNs time);
+
+  // Ranks first, ascending.
+  const std::vector<const Process*>& processes() const;
+  const std::map<uint32_t, std::string>& silent() const { return silent_; }
+  bool empty() const { return by_place_.empty() && silent_.empty(); }
+
+  const Frame& frame(FrameId id) const { return frames_[id]; }
+  std::span<const Standing> path(PathId id) const;  // innermost first
+
+  // A sentence for each kind of data that was not kept.
+  std::vector<std::string> drop_sentences() const;
+
+ private:
+  using Place = std::tuple<uint32_t, std::string, uint32_t>;  // rank or a number above all, host, pid
+  PathId path_of(const StackDump& dump, const StackThread& thread);
+  FrameId frame_of(const StackDump& dump, const StackFrame& frame);
+  FrameId intern(std::string_view function, std::string_view file, bool native);
+
+  std::vector<Frame> frames_;
+  std::map<std::tuple<std::string, std::string, bool>, FrameId> frame_ids_;
+  // Frames by their texts in dumps, which costs less than to normalise them. Hashes are compared with texts.
+  struct Raw {
+    std::string function, file;
+    bool native = false;
+    FrameId id = 0;
+  };
+  std::vector<Raw> raws_;
+  FlatMap<uint32_t> raw_ids_;     // index into raws_
+  std::vector<uint64_t> hashes_;  // of the words of the dump that is added
+  std::vector<Standing> standings_;
+  std::vector<std::pair<uint32_t, uint32_t>> paths_;  // begin and length in standings_
+  std::unordered_multimap<uint64_t, PathId> path_ids_;
+  std::map<Place, Process> by_place_;
+  mutable std::vector<const Process*> order_;
+  std::map<uint32_t, std::string> silent_;
+  uint64_t arrivals_ = 0;
+  size_t threads_ = 0;
+  uint64_t dropped_processes_ = 0, dropped_samples_ = 0, dropped_threads_ = 0, dropped_frames_ = 0;
+};
+
+}  // namespace culprit::stacks

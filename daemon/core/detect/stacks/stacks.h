@@ -1,0 +1,42 @@
+// Names the processes that others wait for, from their stacks (docs/detectors.md). A process that waits in a
+// collective is healthy; one that is elsewhere while its peers wait is the suspect. A process that waits for
+// its device proves nothing. Silence alone accuses no hardware. If nothing distinguishes the processes, none
+// is named. Pure; accepts any stacks.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/detect/stacks/layout.h"
+#include "core/detect/stacks/samples.h"
+#include "model/finding.h"
+#include "model/report.h"
+
+namespace culprit::stacks {
+
+// Place of a rank, as far as known.
+struct RankPlace {
+  std::optional<std::string> host;
+  std::optional<uint32_t> device;
+};
+using PlaceOfRank = std::function<RankPlace(uint32_t rank)>;
+
+struct StackAnswer {
+  std::vector<Finding> findings;
+  std::vector<Suspect> suspects;       // of the hang, best first
+  std::vector<StackCluster> clusters;  // of all processes, largest first
+  bool hangs = false;                  // the stacks alone show that the job stands still
+  std::vector<std::string> missing;
+};
+
+struct StackQuestion {
+  const Samples& samples;
+  const GroupLayout& layout;
+  PlaceOfRank place;        // empty: the dumps' own hosts
+  bool known_hang = false;  // other evidence says that the job stands still
+};
+StackAnswer analyse_stacks(const StackQuestion& question);
+
+}  // namespace culprit::stacks

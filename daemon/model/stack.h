@@ -1,0 +1,57 @@
+// The stacks of one process at one time, as a debugger or the process itself wrote them (formats.md section
+// 5). A plain value that owns all its data; any thread. Untrusted: ranks, names and numbers are the file's
+// claims. Times are nanoseconds since the epoch.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/time.h"
+
+namespace culprit {
+
+enum class StackTool : uint8_t { kUnknown, kPySpy, kFaultHandler, kGdb, kEuStack };
+// py-spy alone tells it. kGil: active, and it holds Python's interpreter lock.
+enum class ThreadState : uint8_t { kUnknown, kIdle, kActive, kGil };
+
+// Texts are indices into StackDump::words; 0 is the empty text.
+struct StackFrame {
+  uint32_t function = 0;
+  uint32_t file = 0;  // of the source, else the library that contains the function
+  uint32_t line = 0;  // 0: unknown
+  bool native = false;
+};
+
+struct StackThread {
+  uint32_t name = 0;  // index into StackDump::words
+  uint64_t id = 0;    // as the tool numbers it, equal over the dumps of one process
+  uint32_t pid = 0;   // of its process: workers may be listed with it; 0: the dump's
+  bool main = false;  // the tool says that it is the process's first thread
+  ThreadState state = ThreadState::kUnknown;
+  std::vector<StackFrame> frames;  // innermost first
+};
+
+struct StackDump {
+  std::optional<uint32_t> rank;
+  std::optional<std::string> host;
+  std::string file;   // as reports name it
+  uint64_t line = 0;  // of its beginning, from 1; 0: not text
+  StackTool tool = StackTool::kUnknown;
+  uint32_t pid = 0;  // 0: unknown
+  TimeNs time_ns = kNoTime;
+  uint32_t sample = 0;        // counts the dumps of one process within the file
+  std::string process_state;  // the kernel's letter, where the writer gives it: "D", "T", "Z"; else empty
+  std::string waits_in;       // the kernel's function in which it sleeps (wchan), where the writer gives it
+  std::vector<std::string> words;
+  std::vector<StackThread> threads;
+};
+
+// A rank that was asked for its stacks in vain.
+struct StackRefusal {
+  uint32_t rank = 0;
+  std::string reason;  // "Error: 503", "its process is gone"
+};
+
+}  // namespace culprit
