@@ -42,7 +42,7 @@ std::string_view between(std::string_view text, char open, char close) {
   return end == text.npos ? std::string_view() : text.substr(first + 1, end - first - 1);
 }
 
-// Where the last balanced parenthesis of the text opens; npos: it does not end with one.
+// Where the last balanced parenthesis of the text opens; npos: there is none.
 size_t arguments_of(std::string_view text) {
   if (!text.ends_with(')')) return text.npos;
   size_t depth = 0;
@@ -50,7 +50,7 @@ size_t arguments_of(std::string_view text) {
     if (text[i] == ')') ++depth;
     if (text[i] == '(' && --depth == 0) return i;
   }
-  return text.npos;
+  return text.find(" (");  // a text among the arguments has a parenthesis
 }
 
 // "path/file.cc:120", "file.c:48:7".
@@ -137,12 +137,15 @@ std::optional<NativeFrame> parse_native_frame(std::string_view text) {
     return out;
   }
   // gdb: "fn (args) at file:line", "fn (args) from module". Arguments may contain both words.
-  for (const std::string_view mark : {") at ", ") from "}) {
-    const size_t at = text.rfind(mark);
-    if (at == text.npos) continue;
-    split_place(trim(text.substr(at + mark.size())), out.file, out.line);
-    text = text.substr(0, at + 1);
-    break;
+  size_t place = text.npos, end = 0;
+  for (const std::string_view mark : {") at ", ") from "})
+    if (const size_t at = text.rfind(mark); at != text.npos && (place == text.npos || at > place)) {
+      place = at;
+      end = at + mark.size();
+    }
+  if (place != text.npos) {
+    split_place(trim(text.substr(end)), out.file, out.line);
+    text = text.substr(0, place + 1);
   }
   if (const size_t open = arguments_of(text); open != text.npos && open > 0) text = text.substr(0, open);
   out.function = trim(text);

@@ -77,7 +77,8 @@ BOOST_AUTO_TEST_CASE(content_tells_the_kind_whatever_the_name) {
       {gdb, FileKind::kStacks},
       {eu_stack, FileKind::kStacks},
       {"=== Rank 0: http://node-0:41235 ===\nError: 503\n" + faulthandler, FileKind::kStacks},
-      {"2026-11-26 10:00:00\nFull thread dump OpenJDK 64-Bit Server VM:\n\n\"main\" #1 prio=5 tid=0x00007f nid=0x1\n",
+      {"2026-11-26 10:00:00\nFull thread dump OpenJDK 64-Bit Server VM:\n\n\"main\" #1 prio=5 tid=0x00007f "
+       "nid=0x1\n",
        FileKind::kUnread},
       {recorder, FileKind::kFlightRecorder},
       {pickled, FileKind::kFlightRecorder},

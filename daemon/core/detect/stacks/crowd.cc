@@ -155,6 +155,15 @@ std::vector<StackCluster> clusters_of(const Samples& samples, const Crowd& crowd
   return out;
 }
 
+bool is_common_place(const Crowd& crowd, const Member& member) {
+  // The least number of processes, and their share of all.
+  constexpr size_t kFew = 2;
+  constexpr double kShare = 0.125;
+  if (member.found.proven || member.found.stopped) return false;
+  const size_t same = crowd.groups[member.group].members.size();
+  return same > kFew && static_cast<double>(same) > kShare * static_cast<double>(crowd.members.size());
+}
+
 std::string name_of(const Process& process) {
   if (process.rank) return fmt::format("rank {}", *process.rank);
   if (process.host) return fmt::format("process {} of {}", process.pid, *process.host);

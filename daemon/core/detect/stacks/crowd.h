@@ -37,6 +37,10 @@ struct Crowd {
 
 Crowd make_crowd(const Samples& samples);
 
+// Whether so many processes are at this place of the program that it tells none of them apart: they probably
+// wait in a call that Python's stack does not show.
+bool is_common_place(const Crowd& crowd, const Member& member);
+
 // A cluster for each group, frames innermost first; with lines that all members share.
 std::vector<StackCluster> clusters_of(const Samples& samples, const Crowd& crowd,
                                       const std::vector<bool>& healthy);

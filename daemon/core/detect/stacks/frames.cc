@@ -88,13 +88,17 @@ bool is_distributed_file(std::string_view file, std::string_view base) {
 
 FrameMeaning distributed_python(std::string_view function) {
   if (has_part(function, "object_to_tensor") || has_part(function, "tensor_to_object")) return {};
-  if (function == "_communicate") return strong(Where::kP2p, "send_recv");
   if (has_part(function, "_store_based_barrier")) return strong(Where::kStore);
   if (has_part(function, "init_process_group") || function == "_new_process_group_helper" ||
       has_part(function, "new_group"))
     return strong(Where::kStore);
   if (has_part(function, "destroy_process_group")) return strong(Where::kCollective, "destroy_process_group");
   return communication(function);
+}
+
+bool is_pipeline_transfer(std::string_view function) {
+  return function.starts_with("send_forward") || function.starts_with("recv_forward") ||
+         function.starts_with("send_backward") || function.starts_with("recv_backward");
 }
 
 // A program's own wrapper of one operation, whose innermost frame it then is.
@@ -105,13 +109,16 @@ bool is_named_as_collective(std::string_view function) {
 }
 
 bool is_loader(std::string_view function, std::string_view file, std::string_view base) {
-  static constexpr std::array<std::string_view, 5> kFolders = {
-      "torch/utils/data/", "webdataset/", "datasets/", "nvidia/dali/", "streaming/base/"};
-  static constexpr std::array<std::string_view, 4> kBases = {"dataloader", "data_loader", "dataset",
-                                                             "data_sampler"};
+  static constexpr std::array<std::string_view, 4> kFolders = {"torch/utils/data/", "webdataset/",
+                                                               "nvidia/dali/", "streaming/base/"};
+  static constexpr std::array<std::string_view, 3> kBases = {"dataloader", "data_loader", "data_sampler"};
   static constexpr std::array<std::string_view, 6> kFunctions = {
       "next_batch", "get_batch", "load_batch", "_next_data", "_try_get_data", "get_next_batch"};
-  return has_one(file, kFolders) || has_one(base, kBases) || is_one_of(function, kFunctions);
+  // Of a data set only access to samples: its preparation is work of the program.
+  static constexpr std::array<std::string_view, 4> kAccess = {"__getitem__", "__iter__", "__next__",
+                                                              "__getitems__"};
+  return has_one(file, kFolders) || has_one(base, kBases) || is_one_of(function, kFunctions) ||
+         (has_part(base, "dataset") && is_one_of(function, kAccess));
 }
 
 bool is_checkpoint(std::string_view function, std::string_view file, std::string_view base) {
@@ -137,6 +144,7 @@ FrameMeaning synchronisation(std::string_view function, std::string_view file, s
   if ((base == "threading.py" || base == "synchronize.py" || base == "locks.py") &&
       is_one_of(function, kWaits))
     return weak(Where::kLock);
+  if (function == "acquire") return weak(Where::kLock);
   if (base == "queue.py" || base == "queues.py") return weak(Where::kLock);
   static constexpr std::array<std::string_view, 8> kFiles = {
       "connection.py", "selectors.py", "popen_fork.py", "process.py",
@@ -158,6 +166,8 @@ FrameMeaning python_meaning(std::string_view function, std::string_view file) {
   if (base == "threading.py" && (has_part(function, "_bootstrap") || function == "run"))
     return of_role(FrameRole::kHidden);
   if (base.starts_with("<frozen") || base == "runpy.py") return of_role(FrameRole::kHidden);
+  // Transfers between pipeline stages, as trainers call them.
+  if (function == "_communicate" || is_pipeline_transfer(function)) return strong(Where::kP2p, "send_recv");
   if (is_distributed_file(file, base)) return distributed_python(function);
   if (base == "rendezvous.py" || (has_part(file, "torch/distributed/") && has_part(base, "store")))
     return strong(Where::kStore);
@@ -172,7 +182,8 @@ FrameMeaning python_meaning(std::string_view function, std::string_view file) {
   if (is_loader(function, file, base)) return strong(Where::kLoader);
   if (is_checkpoint(function, file, base)) return strong(Where::kSave);
   if (is_compiler(file, base)) return strong(Where::kCompile);
-  if (function == "collect" && has_part(base, "gc")) return strong(Where::kGarbage);
+  if (has_part(function, "collect") && (base.starts_with("gc") || has_part(base, "_gc")))
+    return strong(Where::kGarbage);
   if (is_named_as_collective(function)) return communication(function);
   return of_role(is_library_python(file, base) ? FrameRole::kLibrary : FrameRole::kPlain);
 }
@@ -347,6 +358,9 @@ std::string normal_file(std::string_view file, bool native) {
     if (const size_t at = file.rfind(std::string("/") + std::string(package)); at != file.npos)
       return std::string(file.substr(at + 1));
   }
+  // The standard library.
+  if (const size_t at = file.rfind("/python3."); at != file.npos)
+    if (const size_t end = file.find('/', at + 1); end != file.npos) return std::string(file.substr(end + 1));
   return std::string(base_name_of(file));
 }
 

@@ -14,9 +14,6 @@ namespace {
 // With more accused than this share of the processes, none is named.
 constexpr double kMostAccused = 0.25;
 constexpr size_t kFewAccused = 2;
-// Processes with one stack that is the program's own code: so many are no outliers, and probably wait for
-// their device in a call that Python's stack does not show.
-constexpr double kCommonPlace = 0.125;
 // Of all processes, in the file system, the loader or a checkpoint: the cause is common to them.
 constexpr double kMostLate = 0.5;
 // Confidence, from how much the stack proves. No labelled real set measures these; they order the answers.
@@ -25,8 +22,8 @@ constexpr double kRepeated = 0.1, kMoved = -0.2, kFewWait = -0.15;
 
 class Judge {
  public:
-  Judge(const Crowd& crowd, const GroupLayout& layout, const std::map<uint32_t, std::string>& silent)
-      : crowd_(crowd), layout_(layout), silent_(silent), n_(crowd.members.size()) {}
+  Judge(const Crowd& crowd, const GroupLayout& layout, const Circumstances& known)
+      : crowd_(crowd), layout_(layout), known_(known), n_(crowd.members.size()) {}
 
   Judgement run() {
     if (n_ < 2) return std::move(out_);
@@ -36,11 +33,9 @@ class Judge {
       return std::move(out_);
     }
     if (late_ > n_ * kMostLate && late_ > 2) return all_late();
-    const size_t held = waiting_.size() + open_.size();
-    const bool held_most = held * 2 >= n_ && !waiting_.empty();
-    if (held_most && !elsewhere_.empty()) return accuse_elsewhere(waiting_.size() * 2 >= n_ ? 0 : kFewWait);
+    const bool held_most = (waiting_.size() + open_.size()) * 2 >= n_;
+    if (held_most && !elsewhere_.empty()) return waiting_.size() * 2 >= n_ ? accuse_elsewhere(0) : few_wait();
     if (held_most && open_.size() < waiting_.size()) return all_wait();
-    if (waiting_.empty()) return one_place();
     return std::move(out_);
   }
 
@@ -77,12 +72,7 @@ class Judge {
     }
   }
 
-  bool is_common(uint32_t m) const {
-    const Member& member = crowd_.members[m];
-    if (member.found.proven || member.found.stopped) return false;
-    const size_t same = crowd_.groups[member.group].members.size();
-    return same > kFewAccused && static_cast<double>(same) > kCommonPlace * static_cast<double>(n_);
-  }
+  bool is_common(uint32_t m) const { return is_common_place(crowd_, crowd_.members[m]); }
 
   static std::string op_of(const Member& member) {
     if (!member.found.op.empty()) return member.found.op;
@@ -136,17 +126,21 @@ class Judge {
     return std::move(out_);
   }
 
-  // No stack shows a wait in a collective: the program's own place that most share stands for it.
-  Judgement one_place() {
-    const Group& first = crowd_.groups[0];
-    const bool most = first.members.size() * 5 >= n_ * 3 && n_ >= 4;
-    const bool waits_there = is_open(first.where) || !crowd_.members[first.members[0]].found.proven;
-    std::vector<uint32_t> others;
-    for (uint32_t m = 0; m < n_; ++m)
-      if (crowd_.members[m].group != 0 && !is_open(crowd_.members[m].found.where)) others.push_back(m);
-    if (!most || !waits_there || others.empty() || others.size() > most_accused()) return std::move(out_);
-    elsewhere_ = std::move(others);
-    return accuse_elsewhere(2 * kFewWait);
+  // Most processes wait for their device, or are at places of the program that many share. Then only a place
+  // that is known counts against a process, or that most others are known to wait.
+  Judgement few_wait() {
+    std::vector<uint32_t> known;
+    size_t device = 0;
+    for (const uint32_t m : open_) device += is_open(crowd_.members[m].found.where) ? 1 : 0;
+    for (const uint32_t m : elsewhere_)
+      if (crowd_.members[m].found.proven || crowd_.members[m].found.stopped) known.push_back(m);
+    const bool most_held = (device + waiting_.size()) * 5 >= n_ * 3;
+    const bool one_place = n_ >= 4 && crowd_.groups[0].members.size() * 5 >= n_ * 3;
+    if (!known.empty())
+      elsewhere_ = std::move(known);
+    else if (!most_held && !one_place)
+      return std::move(out_);
+    return accuse_elsewhere(known_.hangs || !waiting_.empty() ? kFewWait : 2 * kFewWait);
   }
 
   Judgement all_late() {
@@ -191,7 +185,7 @@ class Judge {
   }
 
   bool silence() {
-    for (const auto& [rank, reason] : silent_) out_.absent.push_back(rank);
+    for (const auto& [rank, reason] : known_.silent) out_.absent.push_back(rank);
     if (out_.absent.empty() || out_.absent.size() > most_accused()) return false;
     out_.answer = Answer::kSilent;
     out_.confidence = kByGroup;
@@ -200,7 +194,7 @@ class Judge {
 
   const Crowd& crowd_;
   const GroupLayout& layout_;
-  const std::map<uint32_t, std::string>& silent_;
+  const Circumstances& known_;
   const size_t n_;
   std::vector<uint32_t> waiting_, open_, elsewhere_;
   size_t moving_ = 0, late_ = 0;
@@ -209,9 +203,8 @@ class Judge {
 
 }  // namespace
 
-Judgement judge(const Crowd& crowd, const GroupLayout& layout,
-                const std::map<uint32_t, std::string>& silent) {
-  return Judge(crowd, layout, silent).run();
+Judgement judge(const Crowd& crowd, const GroupLayout& layout, const Circumstances& known) {
+  return Judge(crowd, layout, known).run();
 }
 
 }  // namespace culprit::stacks

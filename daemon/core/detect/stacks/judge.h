@@ -35,6 +35,11 @@ struct Judgement {
   std::string why_none;  // if no rank can be named: the reason
 };
 
-Judgement judge(const Crowd& crowd, const GroupLayout& layout, const std::map<uint32_t, std::string>& silent);
+// What is known beside the stacks.
+struct Circumstances {
+  const std::map<uint32_t, std::string>& silent;  // ranks that gave no stack, and why
+  bool hangs = false;                             // other evidence says that the job stands still
+};
+Judgement judge(const Crowd& crowd, const GroupLayout& layout, const Circumstances& known);
 
 }  // namespace culprit::stacks

@@ -62,7 +62,7 @@ class Answering {
   explicit Answering(const StackQuestion& question)
       : q_(question),
         crowd_(make_crowd(question.samples)),
-        judgement_(judge(crowd_, question.layout, question.samples.silent())) {}
+        judgement_(judge(crowd_, question.layout, {question.samples.silent(), question.known_hang})) {}
 
   StackAnswer run() {
     if (crowd_.members.empty()) return std::move(out_);
@@ -143,9 +143,14 @@ class Answering {
   }
 
   std::string waiters() const {
-    if (judgement_.waiting == 0)
+    if (judgement_.waiting == 0) {
+      size_t device = 0;
+      for (const Member& m : crowd_.members) device += is_open(m.found.where) ? 1 : 0;
+      if (device > 0)
+        return fmt::format("{} of {} processes wait for their devices", device, crowd_.members.size());
       return fmt::format("{} of {} processes are at one place", crowd_.groups[0].members.size(),
                          crowd_.members.size());
+    }
     return fmt::format("{} of {} processes wait in {}", judgement_.waiting, crowd_.members.size(),
                        judgement_.waits_in);
   }

@@ -6,6 +6,7 @@
 
 #include "base/limits.h"
 #include "core/detect/stacks/crowd.h"
+#include "core/detect/stacks/sights.h"
 #include "core/detect/stacks/tree.h"
 #include "ingest/stack_json.h"
 
@@ -128,6 +129,21 @@ BOOST_AUTO_TEST_CASE(a_wait_for_the_device_accuses_nobody) {
         Stack{"libcudart.so.12:cudaMemcpyAsync", "torch/utils/data/dataloader.py:__next__:633"}}) {
     const StackAnswer answer = one_elsewhere(16, 3, on_program(inner));
     BOOST_TEST(accused(answer).empty(), inner[0]);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_known_place_accuses_where_the_others_wait_for_their_devices) {
+  for (const Stack& inner :
+       {Stack{"/usr/lib/python3.11/logging/__init__.py:acquire:918"},
+        Stack{"gc_control.py:collect_cycles:29"},
+        Stack{"selectors.py:poll:415", "torch/utils/data/dataloader.py:_try_get_data:1133"},
+        Stack{"torch/serialization.py:write_record:1021", "torch/serialization.py:save:943"}}) {
+    Job job;
+    for (uint32_t r = 0; r < 16; ++r) {
+      const std::string line = r % 2 ? "clip.py:get_norm:97" : "pipeline.py:send_forward:377";
+      job.add(r, r == 9 ? on_program(inner) : on_program({"torch/cuda/__init__.py:synchronize:1040", line}));
+    }
+    BOOST_TEST(accused(job.answer()) == std::set<uint32_t>{9}, boost::test_tools::per_element());
   }
 }
 
@@ -261,6 +277,24 @@ BOOST_AUTO_TEST_CASE(a_single_process_or_no_common_place_accuses_nobody) {
     BOOST_TEST((accused(answer).empty() && !fault(answer) && !answer.hangs));
     BOOST_TEST(!answer.clusters.empty());
   }
+}
+
+BOOST_AUTO_TEST_CASE(a_sight_says_in_which_collective_a_rank_is_or_that_it_is_in_none) {
+  Job job;
+  job.add(0, kAllReduce);
+  job.add(1, kLoading);
+  job.add(2, kDeviceWait);
+  job.add(3, kAllReduce, 0, ",\"state\":\"T\"");
+  job.samples.add_silent(4, "Error: 503");
+  const StackSights got = sights_of(job.samples);
+  BOOST_REQUIRE(got.sights.size() == 4u);
+  using State = scene::SightState;
+  const State expected[] = {State::kInCall, State::kElsewhere, State::kUnknown, State::kStopped};
+  for (size_t r = 0; r < 4; ++r) BOOST_TEST((got.sights[r].state == expected[r] && got.sights[r].rank == r));
+  BOOST_TEST(
+      (got.sights[0].call->op == "all_reduce" && got.sights[0].call->site == "train.py:train_step:120"));
+  BOOST_TEST(!got.sights[1].call);
+  BOOST_TEST((got.departures.size() == 1u && got.departures[0].rank == 4u));
 }
 
 BOOST_AUTO_TEST_CASE(frames_of_other_installations_compare_as_equal) {

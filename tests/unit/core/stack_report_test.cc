@@ -1,0 +1,61 @@
+#include <boost/test/unit_test.hpp>
+
+#include "core/engine.h"
+
+using namespace culprit;
+using namespace culprit::core;
+
+namespace {
+
+StackDump standing(uint32_t rank, const std::string& file, const std::string& function) {
+  StackDump dump;
+  dump.rank = rank;
+  dump.host = "node-" + std::to_string(rank / 4);
+  dump.file = "stacks/rank_" + std::to_string(rank) + ".txt";
+  dump.words = {"", "MainThread", file, function, "train.py", "train_step"};
+  StackThread& thread = dump.threads.emplace_back();
+  thread.name = 1;
+  thread.main = true;
+  thread.frames = {{3, 2, 7, false}, {5, 4, 120, false}};
+  return dump;
+}
+
+// Eight ranks of two hosts; rank 6 is in the data loader.
+std::vector<Input> one_in_the_loader() {
+  std::vector<Input> out;
+  for (uint32_t r = 0; r < 8; ++r)
+    out.emplace_back(StackInput{r == 6 ? standing(r, "torch/utils/data/dataloader.py", "__next__")
+                                       : standing(r, "torch/distributed/distributed_c10d.py", "all_reduce")});
+  return out;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(stack_report)
+
+BOOST_AUTO_TEST_CASE(stacks_alone_name_the_rank_that_the_others_wait_for) {
+  Engine engine({JobFile{}});
+  std::vector<Input> inputs = one_in_the_loader();
+  engine.step(inputs, kNoTime);
+  const Report report = engine.report();
+  BOOST_REQUIRE(report.hang);
+  BOOST_REQUIRE(report.hang->suspects.size() == 1u);
+  BOOST_TEST((report.hang->suspects[0].rank == 6u && report.hang->suspects[0].host == "node-1"));
+  BOOST_REQUIRE(report.verdict);
+  BOOST_TEST(report.diagnoses[*report.verdict].detector.value_or("") == "stacks");
+  BOOST_TEST((report.diagnoses[*report.verdict].symptom == Symptom::kHang));
+  BOOST_TEST(report.job.ranks == 8u);
+}
+
+BOOST_AUTO_TEST_CASE(a_live_job_that_does_not_stand_still_is_not_judged_by_stacks) {
+  EngineOptions options{JobFile{}};
+  options.live = true;
+  Engine engine(std::move(options));
+  std::vector<Input> inputs = one_in_the_loader();
+  const TimeNs now = 1'790'000'000 * kNsPerSecond;
+  engine.step(inputs, now);
+  const Report report = engine.report(now + kNsPerSecond);
+  BOOST_TEST((!report.hang && report.diagnoses.empty()));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
