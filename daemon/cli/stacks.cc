@@ -23,6 +23,8 @@ Examples:
   culprit stacks llama-70b-0412                     # of a job that hangs under culpritd
   culprit stacks --format json runs/failed | jq '.suspects')";
 
+constexpr size_t kNumberedShown = 64;  // processes without a rank that are listed
+
 struct StacksOptions {
   std::vector<std::string> what;
   std::string format = "text";
@@ -58,7 +60,7 @@ int print_picture(const StackPicture& picture, bool json) {
     });
     return print(w.finish() + "\n") ? kDone : kUnable;
   }
-  std::string out = fmt::format("{}, {}\n", counted(picture.processes, "process"),
+  std::string out = fmt::format("{} process{}, {}\n", picture.processes, picture.processes == 1 ? "" : "es",
                                 counted(picture.clusters.size(), "different stack"));
   for (const std::string& why : picture.sentences) out += to_terminal(why) + "\n";
   for (const std::string& what : picture.missing) out += "missing: " + to_terminal(what) + "\n";
@@ -66,7 +68,7 @@ int print_picture(const StackPicture& picture, bool json) {
   return print(out) ? kDone : kUnable;
 }
 
-// Ranks without a known rank get numbers, so that the tree can show them. Returns what was numbered.
+// Where no dump tells a rank, the processes get numbers, so that the tree can show them. Returns what was numbered.
 std::vector<std::string> number_unranked(std::vector<StackDump>& dumps) {
   std::vector<std::string> out;
   for (const StackDump& dump : dumps)
@@ -76,8 +78,7 @@ std::vector<std::string> number_unranked(std::vector<StackDump>& dumps) {
     const auto [at, fresh] =
         known.try_emplace({dump.host.value_or(dump.pid == 0 ? dump.file : ""), dump.pid}, known.size());
     dump.rank = at->second;
-    constexpr size_t kShown = 64;
-    if (fresh && out.size() < kShown)
+    if (fresh && out.size() < kNumberedShown)
       out.push_back(
           fmt::format("no dump tells a rank: [{}] is {}", *dump.rank,
                       dump.pid == 0 ? dump.file : fmt::format("process {} of {}", dump.pid, dump.file)));

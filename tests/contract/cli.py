@@ -401,7 +401,7 @@ def stacks_of_ranks(folder: Path) -> None:
         write(folder / f"stacks/node-{rank // 4}/rank_{rank}.txt",
               (head + (loads if rank == 5 else waits) + tail).encode())
     tree = run("stacks", folder).stdout.decode()
-    need("Rank 5 is stuck in the data loader" in tree, tree)
+    need("Rank 5 is in the data loader, and 7 of 8 processes wait in all_reduce" in tree, tree)
     need(0 < tree.find("[5] 1 rank  << differs") < tree.find("[0-4,6-7] 7 ranks"), tree)
     answer = json.loads(run("stacks", "--format", "json", folder / "stacks").stdout)
     need([s["ranks"] for s in answer["suspects"]] == [[5]], str(answer["suspects"]))

@@ -265,6 +265,8 @@ class Answering {
 
   void accuse_elsewhere() {
     const Member& first = member(judgement_.accused[0]);
+    const bool stuck = std::all_of(judgement_.accused.begin(), judgement_.accused.end(),
+                                   [&](uint32_t m) { return member(m).samples > 1 && !member(m).moves; });
     const bool moves = std::all_of(judgement_.accused.begin(), judgement_.accused.end(),
                                    [&](uint32_t m) { return member(m).moves; });
     Found typical = first.found;
@@ -282,7 +284,7 @@ class Answering {
     const std::string_view verb = judgement_.accused.size() == 1 ? "is" : "are";
     const std::string what = typical.stopped ? "stopped" : std::string(phrase(typical.where));
     f.title = titled(fmt::format("{} {} {}{}, and {}", accused_names(), verb,
-                                 moves || typical.stopped ? "" : "stuck ", what, waiters()));
+                                 stuck && !typical.stopped ? "stuck " : "", what, waiters()));
     finish(std::move(f), !moves);
   }
 
