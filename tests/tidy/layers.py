@@ -20,7 +20,8 @@ MAY_INCLUDE = {
     **{room: ("base", "model", "io") for room in SHELL_ROOMS},
     "plughost": ("base", "model", "io", "culprit", *SHELL_ROOMS),
     "sim": ("base", "model", "core", "io"),
-    "app": ("base", "model", "core", "io", "plughost", "sim", "culprit", *SHELL_ROOMS),
+    "capture": ("base", "model", "io"),
+    "app": ("base", "model", "core", "io", "plughost", "capture", "sim", "culprit", *SHELL_ROOMS),
     "cli": ("base", "model", "core", "sim", "app"),
 }
 # The parts of core: each may include those before it.

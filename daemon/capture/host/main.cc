@@ -1,0 +1,183 @@
+// culprit-capture: looks at processes of a job that does not go on. It reads one request (capture/request.h)
+// from standard input and prints a line for each process. culpritd starts it, or systemd does for each
+// connection to its socket (culprit-capture@.service), with the right to trace and none else.
+//
+// Each process is looked at by a child of its own: the kernel may block a look for as long as the process's
+// memory is locked. Such a child is ended, and the state alone is reported.
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "capture/capture.h"
+#include "capture/clock.h"
+#include "capture/tool.h"
+
+namespace culprit::capture {
+namespace {
+
+constexpr TimeNs kRequestWithin = 5 * kNsPerSecond;
+constexpr TimeNs kOneWithin = 12 * kNsPerSecond;  // a look, two tools and a signal
+constexpr TimeNs kToEnd = kNsPerSecond;           // between the end of a tool's time and the child's
+constexpr int kNice = 10;
+
+// A job must not notice it.
+void make_humble() {
+  ::setpriority(PRIO_PROCESS, 0, kNice);
+  constexpr int kWho = 1, kIdle = 3 << 13;
+  ::syscall(SYS_ioprio_set, kWho, 0, kIdle);
+  const rlimit none{0, 0};
+  ::setrlimit(RLIMIT_CORE, &none);
+  ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+  ::umask(077);
+  ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGCHLD, SIG_DFL);
+}
+
+void write_all(int to, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(to, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return;
+    bytes.remove_prefix(static_cast<size_t>(n));
+  }
+}
+
+// Up to a newline or the end.
+std::string read_request() {
+  std::string out;
+  std::array<char, 65536> buffer;
+  const TimeNs until = mono() + kRequestWithin;
+  while (out.find('\n') == out.npos && out.size() <= kRequestBytes) {
+    pollfd wait{STDIN_FILENO, POLLIN, 0};
+    const TimeNs left = until - mono();
+    if (left <= 0 || ::poll(&wait, 1, static_cast<int>(left / kNsPerMs) + 1) < 0) break;
+    const ssize_t n = ::read(STDIN_FILENO, buffer.data(), buffer.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) break;
+    out.append(buffer.data(), static_cast<size_t>(n));
+  }
+  return out.substr(0, out.find('\n'));
+}
+
+struct Child {
+  Target target;
+  pid_t pid = 0;
+  int output = -1;
+  TimeNs until_ns = 0;
+  std::string text;
+};
+
+class Captures {
+ public:
+  explicit Captures(const Request& request) : request_(request), until_ns_(mono() + request.budget_ns) {}
+
+  void run() {
+    for (;;) {
+      while (next_ < request_.targets.size() && children_.size() < request_.at_once && mono() < until_ns_)
+        begin(request_.targets[next_++]);
+      if (children_.empty()) break;
+      wait();
+      const TimeNs now = mono();
+      std::erase_if(children_, [&](Child& child) { return is_over(child, now); });
+    }
+    for (; next_ < request_.targets.size(); ++next_)
+      print(look_briefly(request_.targets[next_], "no time was left for its stacks"));
+  }
+
+ private:
+  void begin(const Target& target) {
+    int pipe[2];
+    if (::pipe2(pipe, O_CLOEXEC) != 0) return print(look_briefly(target, "no pipe for its look"));
+    const TimeNs within = std::min(kOneWithin, until_ns_ - mono());
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      const Answer answer = capture_process(request_, target, within);
+      // An empty line: it is no rank.
+      write_all(pipe[1], (answer.is_rank ? answer_line(request_, answer) : std::string()) + "\n");
+      ::_exit(0);
+    }
+    ::close(pipe[1]);
+    if (pid > 0) return children_.push_back({target, pid, pipe[0], mono() + within + kToEnd, {}});
+    ::close(pipe[0]);
+    print(look_briefly(target, "no process for its look"));
+  }
+
+  void wait() {
+    std::vector<pollfd> polled;
+    TimeNs first = children_.front().until_ns;
+    for (const Child& child : children_) {
+      polled.push_back({child.output, POLLIN, 0});
+      first = std::min(first, child.until_ns);
+    }
+    const TimeNs left = std::max<TimeNs>(0, first - mono());
+    ::poll(polled.data(), polled.size(), static_cast<int>(left / kNsPerMs) + 1);
+    for (size_t i = 0; i < polled.size(); ++i)
+      if (polled[i].revents != 0) read_from(children_[i]);
+  }
+
+  static void read_from(Child& child) {
+    std::array<char, 65536> buffer;
+    const ssize_t n = ::read(child.output, buffer.data(), buffer.size());
+    if (n < 0 && errno == EINTR) return;
+    if (n > 0 && child.text.size() <= 2 * kAnswerBytes)
+      return void(child.text.append(buffer.data(), static_cast<size_t>(n)));
+    ::close(child.output);
+    child.output = -1;
+  }
+
+  bool is_over(Child& child, TimeNs now) {
+    if (child.output >= 0 && now < child.until_ns) return false;
+    if (child.output >= 0) ::close(child.output);
+    ::kill(child.pid, SIGKILL);
+    ::waitpid(child.pid, nullptr, WNOHANG);  // one that the kernel blocks stays behind; init collects it
+    if (child.text.ends_with('\n'))
+      write_all(STDOUT_FILENO, child.text.size() > 1 ? child.text : std::string());
+    else
+      print(look_briefly(child.target, "a look into it took too long and was ended: the kernel blocks it"));
+    return true;
+  }
+
+  void print(const Answer& answer) { write_all(STDOUT_FILENO, answer_line(request_, answer) + "\n"); }
+
+  const Request& request_;
+  const TimeNs until_ns_;
+  size_t next_ = 0;
+  std::vector<Child> children_;
+};
+
+int serve() {
+  make_humble();
+  const auto request = parse_request(read_request());
+  if (!request) {
+    std::fprintf(stderr, "culprit-capture: %s\n", request.error().text.c_str());
+    return 2;
+  }
+  Captures(*request).run();
+  return 0;
+}
+
+}  // namespace
+}  // namespace culprit::capture
+
+int main(int argc, char**) {
+  if (argc != 1) {
+    std::fputs("culprit-capture: culpritd starts it and gives it a request; it has no options\n", stderr);
+    return 2;
+  }
+  return culprit::capture::serve();
+}

@@ -1,0 +1,54 @@
+// Runs a program that looks into a process: py-spy, eu-stack or gdb, with a time limit, and ends it with all
+// that it started. The program gets a fixed environment, no descriptor of ours, and the rights of the process
+// that it looks into, never more: what it reads is a user's. Blocking; one thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "base/time.h"
+
+namespace culprit::capture {
+
+enum class Tool : uint8_t { kPySpy, kEuStack, kGdb };
+std::string_view to_string(Tool tool);  // "py-spy", "eu-stack", "gdb"
+std::optional<Tool> tool_of(std::string_view name);
+
+// The program in a fixed list of folders, or at an absolute path, if root or our user alone can change it.
+Result<std::string> find_tool(const std::string& name_or_path);
+// Its command line.
+std::vector<std::string> arguments_of(Tool tool, const std::string& program, uint32_t pid);
+
+// Whose rights the tool gets.
+enum class ToolRights : uint8_t {
+  kOwn,     // ours: the process is of our own user
+  kUser,    // the process's user and group, without any capability
+  kTracer,  // the same, with CAP_SYS_PTRACE
+};
+struct ToolRun {
+  std::vector<std::string> arguments;
+  ToolRights rights = ToolRights::kOwn;
+  uint32_t uid = 0, gid = 0;
+  TimeNs within_ns = 5 * kNsPerSecond;
+  size_t output_most = 8 << 20;
+};
+// Its standard output. An error says why there is none: "it took longer than 5 s".
+Result<std::string> run_tool(const ToolRun& run);
+
+// How a tool may look into a process of that user. An error says why it may not.
+struct TraceRules {
+  uint32_t own_uid = 0;
+  bool may_change_user = false;  // CAP_SETUID
+  int yama = 0;                  // /proc/sys/kernel/yama/ptrace_scope; 0: none
+  bool same_mounts = true;       // the process is in our mount namespace
+};
+Result<ToolRights> rights_for(Tool tool, uint32_t uid, const TraceRules& rules);
+TraceRules trace_rules(uint32_t pid);
+
+// Gives up all capabilities and other users for good.
+void drop_rights();
+
+}  // namespace culprit::capture

@@ -1,0 +1,276 @@
+// The program itself on real processes, which this test starts.
+#include "capture/capture.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <boost/test/unit_test.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "capture/tool.h"
+
+using namespace culprit;
+using namespace culprit::capture;
+using Json = nlohmann::json;
+
+namespace {
+
+// A process that catches no signal but ends with the test.
+class Process {
+ public:
+  template <class Body>
+  explicit Process(Body body) {
+    int ready[2];
+    BOOST_REQUIRE(::pipe(ready) == 0);
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      body();
+      (void)!::write(ready[1], "x", 1);
+      for (;;) ::pause();
+    }
+    char byte = 0;
+    BOOST_REQUIRE(::read(ready[0], &byte, 1) == 1);
+    ::close(ready[0]);
+    ::close(ready[1]);
+  }
+  ~Process() {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  uint32_t pid() const { return static_cast<uint32_t>(pid_); }
+  ProcStat stat() const { return *ProcessReader().stat(pid()); }
+
+ private:
+  pid_t pid_ = 0;
+};
+
+Target target_of(const Process& process) { return {process.pid(), process.stat().start_ticks}; }
+
+// What the program prints for a request.
+std::vector<Json> captured(Request request) {
+  int in[2], out[2];
+  BOOST_REQUIRE(::pipe(in) == 0 && ::pipe(out) == 0);
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    ::dup2(in[0], 0);
+    ::dup2(out[1], 1);
+    ::close(in[1]);
+    ::execl(CULPRIT_TEST_CAPTURE, "culprit-capture", nullptr);
+    ::_exit(1);
+  }
+  ::close(in[0]);
+  ::close(out[1]);
+  const std::string line = request_line(request) + "\n";
+  BOOST_REQUIRE(::write(in[1], line.data(), line.size()) == static_cast<ssize_t>(line.size()));
+  ::close(in[1]);
+  std::string text;
+  char buffer[4096];
+  for (ssize_t n = 0; (n = ::read(out[0], buffer, sizeof buffer)) > 0;)
+    text.append(buffer, static_cast<size_t>(n));
+  ::close(out[0]);
+  ::waitpid(pid, nullptr, 0);
+  std::vector<Json> lines;
+  std::istringstream in_lines(text);
+  for (std::string one; std::getline(in_lines, one);) lines.push_back(Json::parse(one));
+  return lines;
+}
+
+Json captured_one(const Target& target, std::vector<std::string> tools = {}) {
+  Request request;
+  request.job = "j";
+  request.all = true;
+  request.tools = std::move(tools);
+  request.targets = {target};
+  const auto lines = captured(request);
+  BOOST_REQUIRE(lines.size() == 1u);
+  return lines[0];
+}
+
+// A program that does this instead of py-spy, in a folder that others cannot change.
+class FakeTool {
+ public:
+  explicit FakeTool(const std::string& script) {
+    char name[] = "/tmp/capture-XXXXXX";
+    BOOST_REQUIRE(::mkdtemp(name));
+    folder_ = name;
+    std::ofstream(path()) << "#!/bin/sh\n" << script;
+    ::chmod(path().c_str(), 0755);
+  }
+  ~FakeTool() { std::filesystem::remove_all(folder_); }
+  std::string path() const { return folder_ + "/py-spy"; }
+
+ private:
+  std::string folder_;
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(captures)
+
+BOOST_AUTO_TEST_CASE(a_process_that_calls_itself_something_else_is_reported_as_it_is) {
+  const Process process([] { ::prctl(PR_SET_NAME, "x) Z 1 1 1"); });
+  const Json line = captured_one(target_of(process));
+  BOOST_TEST(line["state"] == "S");
+  BOOST_TEST(line["name"] == "x) Z 1 1 1");
+  BOOST_TEST(line["pid"] == process.pid());
+}
+
+BOOST_AUTO_TEST_CASE(a_stopped_process_is_reported_and_stays_stopped) {
+  const Process process([] {});
+  ::kill(static_cast<pid_t>(process.pid()), SIGSTOP);
+  siginfo_t info{};
+  ::waitid(P_PID, process.pid(), &info, WSTOPPED | WNOWAIT);
+  const Json line = captured_one(target_of(process), {"eu-stack", "gdb"});
+  BOOST_TEST(line["state"] == "T");
+  BOOST_TEST(line["threads"].empty());
+  BOOST_TEST(line["why"].get<std::string>().find("it is stopped") != std::string::npos);
+  BOOST_TEST(process.stat().state == 'T');
+}
+
+BOOST_AUTO_TEST_CASE(a_process_that_ignores_every_signal_is_captured_and_runs_on) {
+  const Process process([] {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::sigprocmask(SIG_BLOCK, &all, nullptr);
+    for (int number = 1; number < 65; ++number) ::signal(number, SIG_IGN);
+  });
+  const Json line = captured_one(target_of(process), {"eu-stack", "gdb"});
+  BOOST_TEST(line["state"] == "S");
+  BOOST_TEST((!line["threads"].empty() || line.contains("why")), line.dump());
+  BOOST_TEST(process.stat().state == 'S');
+}
+
+BOOST_AUTO_TEST_CASE(a_later_process_with_the_same_number_is_not_looked_at) {
+  const Process process([] {});
+  Target target = target_of(process);
+  ++target.start_ticks;
+  const Json line = captured_one(target);
+  BOOST_TEST(line["state"] == "gone");
+  BOOST_TEST(!line.contains("uid"));
+  BOOST_TEST(line["threads"].empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_process_that_ended_is_a_zombie_until_its_parent_collects_it) {
+  const pid_t pid = ::fork();
+  if (pid == 0) ::_exit(0);
+  siginfo_t info{};
+  ::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT);
+  const Json line = captured_one({static_cast<uint32_t>(pid), 0});
+  ::waitpid(pid, nullptr, 0);
+  BOOST_TEST(line["state"] == "Z");
+  BOOST_TEST(line["why"].get<std::string>().find("has ended") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(a_tool_that_hangs_is_ended_and_named) {
+  const FakeTool tool("exec sleep 1000\n");
+  const Process process([] {});
+  Request request;
+  request.all = true;
+  request.tools = {tool.path()};
+  request.budget_ns = kNsPerSecond;
+  request.targets = {target_of(process)};
+  const auto lines = captured(request);
+  BOOST_REQUIRE(lines.size() == 1u);
+  BOOST_TEST(lines[0]["why"].get<std::string>().find("py-spy: it took longer") != std::string::npos);
+  BOOST_TEST(lines[0]["state"] == "S");
+}
+
+BOOST_AUTO_TEST_CASE(a_tool_sees_no_environment_and_no_descriptor_of_ours) {
+  const FakeTool tool(
+      "n=$(ls /proc/$$/fd | wc -l); e=$(tr '\\0' ' ' </proc/$$/environ | sed 's/LC_ALL=C//')\n"
+      "echo "
+      "\"[{\\\"frames\\\":[{\\\"name\\\":\\\"$e\\\",\\\"filename\\\":\\\"$PWD\\\",\\\"line\\\":$n}]}]\"\n");
+  ::setenv("SECRET", "s3", 1);
+  const Process process([] {});
+  const Json line = captured_one(target_of(process), {tool.path()});
+  BOOST_REQUIRE_MESSAGE(line["tool"] == "py-spy", line.dump());
+  const std::string frame = line["threads"][0]["frames"][0];
+  BOOST_TEST(frame.find("s3") == frame.npos, frame);
+  BOOST_TEST(frame.find("PATH=/usr/sbin") != frame.npos, frame);
+  BOOST_TEST(frame.starts_with("/:"), frame);
+}
+
+BOOST_AUTO_TEST_CASE(a_tool_that_others_can_change_is_not_run) {
+  const FakeTool tool("echo '[{\"frames\":[{\"name\":\"f\",\"filename\":\"x\"}]}]'\n");
+  ::chmod(tool.path().c_str(), 0777);
+  const Process process([] {});
+  const Json line = captured_one(target_of(process), {tool.path()});
+  BOOST_TEST(line["threads"].empty());
+  BOOST_TEST(line["why"].get<std::string>().find("may change it") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(a_process_that_a_tool_left_stopped_goes_on) {
+  const Process process([] {});
+  const FakeTool tool("kill -STOP " + std::to_string(process.pid()) + "\nexit 1\n");
+  const Json line = captured_one(target_of(process), {tool.path()});
+  BOOST_TEST(line["why"].get<std::string>().find("was continued") != std::string::npos, line.dump());
+  BOOST_TEST(process.stat().state != 'T');
+}
+
+BOOST_AUTO_TEST_CASE(a_process_without_a_rank_is_not_reported) {
+  const Process process([] {});
+  Request request;
+  request.targets = {target_of(process)};
+  BOOST_TEST(captured(request).empty());
+}
+
+BOOST_AUTO_TEST_CASE(the_rank_is_that_of_the_environment) {
+  ::setenv("RANK", "6", 1);
+  // The environment that counts is that of the start.
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    ::execl("/bin/sleep", "sleep", "1000", nullptr);
+    ::_exit(1);
+  }
+  // Until the program is the new one.
+  while (ProcessReader().stat(static_cast<uint32_t>(pid))->name != "sleep") ::sched_yield();
+  const Json line = captured_one({static_cast<uint32_t>(pid), 0});
+  ::kill(pid, SIGKILL);
+  ::waitpid(pid, nullptr, 0);
+  ::unsetenv("RANK");
+  BOOST_TEST(line["rank"] == 6);
+}
+
+BOOST_AUTO_TEST_CASE(a_traced_or_stopped_or_blocked_process_is_not_traced) {
+  ProcessLook look;
+  look.threads = {{7, 7, "m", 'S', "", {}, {}, {}}};
+  BOOST_TEST(why_not_traced(look).empty());
+  look.threads[0].state = 'D';
+  BOOST_TEST(why_not_traced(look).find("uninterruptible") != std::string::npos);
+  look.threads[0].state = 'T';
+  BOOST_TEST(why_not_traced(look).find("stopped") != std::string::npos);
+  look.frozen = true;
+  BOOST_TEST(why_not_traced(look).find("frozen") != std::string::npos);
+  look.status.tracer = 5;
+  BOOST_TEST(why_not_traced(look).find("process 5") != std::string::npos);
+  // A child that is blocked does not keep its parent from being traced.
+  ProcessLook parent;
+  parent.threads = {{7, 7, "m", 'S', "", {}, {}, {}}, {8, 8, "worker", 'D', "", {}, {}, {}}};
+  BOOST_TEST(why_not_traced(parent).empty());
+}
+
+BOOST_AUTO_TEST_CASE(only_a_thread_that_does_not_run_between_two_looks_is_stuck) {
+  ProcessLook before, after;
+  before.threads = {{7, 7, "a", 'D', "", {}, {}, {}, 5},
+                    {7, 8, "b", 'D', "", {}, {}, {}, 5},
+                    {7, 9, "c", 'S', "", {}, {}, {}, 5}};
+  after.threads = {{7, 7, "a", 'D', "", {}, {}, {}, 5},
+                   {7, 8, "b", 'D', "", {}, {}, {}, 6},
+                   {7, 9, "c", 'D', "", {}, {}, {}, 5}};
+  ProcessReader::mark_stuck(before, after);
+  BOOST_TEST(after.threads[0].stuck);
+  BOOST_TEST(!after.threads[1].stuck);
+  BOOST_TEST(!after.threads[2].stuck);
+  BOOST_TEST(after.stuck() == &after.threads[0]);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
