@@ -68,6 +68,9 @@ class FrameSource {
   // The collector requests records of these steps of a job; they are sent in the condensed log, if available.
   virtual void steps_wanted(const std::string& job, const std::vector<int64_t>& steps) = 0;
 
+  // The collector requests the stacks of a job's processes on this host.
+  virtual void stacks_wanted(const std::string& job, uint32_t sample) = 0;
+
   // The collector has frames of this epoch beyond our end: the disk lost synced frames. The log is not sent
   // until it has another epoch (and reopened() was called).
   virtual void fell_behind(peer::Log log, uint64_t committed) = 0;

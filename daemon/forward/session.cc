@@ -188,6 +188,10 @@ bool Session::handle(const peer::Message& message) {
     owner_.source_.steps_wanted(wanted->job, wanted->steps);
     return true;
   }
+  if (const auto* wanted = std::get_if<peer::StacksWanted>(&message)) {
+    owner_.source_.stacks_wanted(wanted->job, wanted->sample);
+    return true;
+  }
   return std::holds_alternative<peer::Unknown>(message);
 }
 

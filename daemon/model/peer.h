@@ -142,6 +142,14 @@ struct StepsWanted {
   bool operator==(const StepsWanted&) const = default;
 };
 
+// From the collector: capture the processes of this job on the host, which does not go on. Version 1.0 of an
+// agent before this message skips it.
+struct StacksWanted {
+  std::string job;
+  uint32_t sample = 0;  // from 1: counts the captures of one stop
+  bool operator==(const StacksWanted&) const = default;
+};
+
 // From either peer if it sent nothing else for a while; a Pong returns it.
 struct Ping {
   uint64_t stamp = 0;
@@ -184,7 +192,7 @@ struct Unknown {
 };
 
 using Message = std::variant<Unknown, Hello, Welcome, Frame, Skipped, Ack, Status, Wanted, Ping, Pong,
-                             Refused, Bye, StepsWanted>;
+                             Refused, Bye, StepsWanted, StacksWanted>;
 const char* name_of(const Message& message);
 
 constexpr size_t kHeaderBytes = 8;

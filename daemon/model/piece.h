@@ -22,7 +22,8 @@ namespace culprit {
 // (core/wire/inputs.h); a piece with bytes is one whole block; path "condensed/SESSION", in hex. kMark: how
 // far a source's evidence is condensed; without bytes, its place has the position; engines ignore marks.
 // kDump is a file that a process writes as a whole (a Flight Recorder dump) and that is parsed when it is
-// complete. kPlugin: findings of a plugin, lines of model/plugin_finding.h; path "plugin/NAME".
+// complete. kPlugin: findings of a plugin, lines of model/plugin_finding.h; path "plugin/NAME",
+// and what culprit-capture saw of processes.
 enum class OriginKind : uint8_t {
   kFile = 0,
   kSocket = 1,

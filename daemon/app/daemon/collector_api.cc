@@ -158,6 +158,8 @@ void about_archive(serve::MetricsText& m, const store::ArchiveStats& s, const Co
   m.counter("culprit_collector_wants_untaken_total",
             "Of these, those not sent at once: the host is away or unknown.")
       .value(as_double(f.wants_untaken));
+  m.counter("culprit_collector_stacks_wanted_total", "Times that a host was asked for stacks of a job.")
+      .value(as_double(f.stacks_wanted));
   m.counter("culprit_collector_steps_wanted_total", "Times that a host was asked for records of steps.")
       .value(as_double(f.steps_wanted));
   m.counter("culprit_collector_steps_untaken_total", "Of these, those not sent: the host is away or unknown.")

@@ -274,6 +274,14 @@ void CollectorService::want_steps(const std::vector<std::string>& hosts, const p
   }
 }
 
+void CollectorService::want_stacks(const std::vector<std::string>& hosts, const peer::StacksWanted& wanted) {
+  CULPRIT_CHECK(owner_.here());
+  for (const std::string& host : hosts) {
+    ++figures_.stacks_wanted;
+    if (!collector_ || !collector_->want(host, wanted)) ++figures_.stacks_untaken;
+  }
+}
+
 // ---- the archive's worker
 
 void CollectorService::begin_work() {

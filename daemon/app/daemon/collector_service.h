@@ -68,6 +68,8 @@ class CollectorService : private collect::FrameSink {
   void want(const std::vector<std::string>& hosts, TimeNs at, const std::string& reason);
   // Requests records of these steps from connected hosts. The caller repeats the request for the others.
   void want_steps(const std::vector<std::string>& hosts, const peer::StepsWanted& wanted);
+  // Asks these hosts' agents for the stacks of a job; a host that is away is not asked later.
+  void want_stacks(const std::vector<std::string>& hosts, const peer::StacksWanted& wanted);
   void set_tls(std::shared_ptr<const io::TlsCredentials> tls);
   void set_retention(uint64_t max_bytes, TimeNs max_age_ns);
   // Sends Bye and commits received frames, then calls `done`.
@@ -87,8 +89,9 @@ class CollectorService : private collect::FrameSink {
   std::string address() const;
   struct Figures {
     uint64_t commits = 0, failed_commits = 0, engine_holds = 0;
-    uint64_t steps_wanted = 0, steps_untaken = 0;  // requests for records of steps; those not sent
-    uint64_t wants = 0, wants_untaken = 0;         // requests for evidence; those not sent at once
+    uint64_t steps_wanted = 0, steps_untaken = 0;    // requests for records of steps; those not sent
+    uint64_t stacks_wanted = 0, stacks_untaken = 0;  // the same for stacks
+    uint64_t wants = 0, wants_untaken = 0;           // requests for evidence; those not sent at once
     size_t waiting = 0, engine_bytes = 0;
     bool restoring = false;
   };

@@ -306,6 +306,11 @@ void Uplink::steps_wanted(const std::string& job, const std::vector<int64_t>& st
       });
 }
 
+void Uplink::stacks_wanted(const std::string& job, uint32_t sample) {
+  CULPRIT_CHECK(owner_.here());
+  if (options_.stacks_wanted) options_.stacks_wanted(job, sample);
+}
+
 void Uplink::evidence_synced() {
   CULPRIT_CHECK(owner_.here());
   if (forwarder_) forwarder_->appended(peer::Log::kEvidence);

@@ -40,6 +40,8 @@ struct UplinkOptions {
   JobForwarderOptions feed;                          // the uplink sets the fields of the spools
   std::function<void(const std::string&)> complain;  // one sentence for each change
   std::function<peer::Status()> status;              // of the host; the uplink adds the part on logs
+  // The collector requests the stacks of a job on this host; may be empty.
+  std::function<void(const std::string& job, uint32_t sample)> stacks_wanted = {};
 };
 
 // For status, metrics and health.
@@ -82,6 +84,7 @@ class Uplink final : public Pipeline, public forward::FrameSource {
   void acknowledged(peer::Log log, uint64_t sequence) override;
   void fell_behind(peer::Log log, uint64_t committed) override;
   void steps_wanted(const std::string& job, const std::vector<int64_t>& steps) override;
+  void stacks_wanted(const std::string& job, uint32_t sample) override;
 
  private:
   struct Waiting {

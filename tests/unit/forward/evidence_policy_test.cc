@@ -51,6 +51,15 @@ BOOST_AUTO_TEST_CASE(records_of_steps_are_asked_of_who_has_them_whatever_the_pol
   BOOST_TEST((run.source.asked_steps.second == std::vector<int64_t>{118, 119}));
 }
 
+BOOST_AUTO_TEST_CASE(stacks_are_asked_of_the_host_that_runs_the_job) {
+  Minutes run({EvidenceMode::kNone, 0, 60 * kS});
+  run.run(0, 10);
+  run.collector->want("node-3", peer::StacksWanted{"llama", 2});
+  run.env.read();
+  BOOST_TEST(run.source.asked_stacks.first == "llama");
+  BOOST_TEST(run.source.asked_stacks.second == 2u);
+}
+
 BOOST_AUTO_TEST_CASE(what_the_collector_wants_is_sent_like_a_finding) {
   Minutes run({EvidenceMode::kFindings, 0, 60 * kS});
   run.run(0, 100);

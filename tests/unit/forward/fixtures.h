@@ -59,12 +59,14 @@ class MemorySource final : public FrameSource {
     env.post([done = std::move(done), answer = std::move(answer)] { done(answer); });
   }
   std::pair<std::string, std::vector<int64_t>> asked_steps;  // the last
+  std::pair<std::string, uint32_t> asked_stacks;             // the last
   void acknowledged(Log log, uint64_t sequence) override {
     of(log).acknowledged = std::max(sequence, of(log).acknowledged);
   }
   void steps_wanted(const std::string& job, const std::vector<int64_t>& steps) override {
     asked_steps = {job, steps};
   }
+  void stacks_wanted(const std::string& job, uint32_t sample) override { asked_stacks = {job, sample}; }
   void fell_behind(Log log, uint64_t committed) override { of(log).fell_behind = committed; }
 
  private:

@@ -30,7 +30,8 @@ const std::vector<Message>& samples() {
       Pong{2},
       Refused{Refusal::kIdentity, "it calls itself node-4"},
       Bye{"the agent stops"},
-      StepsWanted{"llama", {118, 119}}};
+      StepsWanted{"llama", {118, 119}},
+      StacksWanted{"llama", 2}};
   return all;
 }
 
