@@ -125,6 +125,14 @@ struct Config {
     TimeNs after_ns = 60 * kNsPerSecond;
     int64_t steps = 5;
   } hang;
+  struct Capture {
+    bool enabled = true;
+    std::vector<std::string> tools = {"py-spy", "eu-stack", "gdb"};
+    int64_t samples = 5;
+    TimeNs every_ns = 10 * kNsPerSecond;
+    TimeNs budget_ns = 15 * kNsPerSecond;
+    int64_t at_once = 4;
+  } capture;
   struct Act {
     ActMode mode = ActMode::kObserve;
   } act;

@@ -99,6 +99,14 @@ std::string check_plugin_name(std::string_view text) {
   return "";
 }
 
+std::string check_tool(std::string_view text) {
+  const std::string_view name = text.substr(text.rfind('/') + 1);
+  const bool known = name == "py-spy" || name == "eu-stack" || name == "gdb";
+  if (!known) return fmt::format("must be py-spy, eu-stack or gdb, not {}", in_quotes(text));
+  if (name != text && !text.starts_with('/')) return "must be a name or an absolute path";
+  return "";
+}
+
 std::string check_group(std::string_view text) {
   if (text.empty()) return "must not be empty";
   if (text.size() > kGroupBytes) return fmt::format("is longer than {} bytes", kGroupBytes);

@@ -17,6 +17,7 @@ std::string check_job(std::string_view text);
 std::string check_job_pattern(std::string_view text);
 std::string check_host_name(std::string_view text);
 std::string check_plugin_name(std::string_view text);     // as in culprit/plugin.h
+std::string check_tool(std::string_view text);            // py-spy, eu-stack or gdb, or a path to one
 std::string check_group(std::string_view text);           // a name as in group(5)
 std::string check_web_host(std::string_view text);        // a host name or address, without a port
 std::string check_tcp_address(std::string_view text);     // "HOST:PORT", "[::1]:PORT"

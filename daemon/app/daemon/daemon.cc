@@ -174,6 +174,7 @@ Status Daemon::begin() {
     counts_.restored = true;
   if (!recorder_->ended_well()) report_lost();
   start_plugins();
+  start_capture();
   start_sources(recorder_->known());
   start_ras();
   malloc_trim(0);  // what loading the rules took is not needed again
@@ -285,6 +286,7 @@ Status Daemon::start_engine(std::shared_ptr<rules::Ruleset> rules) {
   live.watch = rule_watch_.get();
   live.quarantined = quarantine_->rules();
   live.hang = {config_.hang.after_ns, config_.hang.steps};
+  live.capture = capture_plan(config_);
   live.ended_after_ns = config_.jobs.ended_after_ns;
   live.uid = getuid();
   live.alive = [watch = processes_.get()](const std::string& job) { return watch->alive(job); };
@@ -318,7 +320,10 @@ Status Daemon::start_engine(std::shared_ptr<rules::Ruleset> rules) {
   if (collects(config_))
     if (const Status collecting = start_collecting(); !collecting) return collecting;
   delivery_ = std::make_unique<EventDelivery>(
-      EventDeliveryParts{recorder_.get(), engine_.get(), collector_.get(), &log_});
+      EventDeliveryParts{recorder_.get(), engine_.get(), collector_.get(), &log_,
+                         [this](const std::string& job, uint32_t sample) {
+                           if (capture_) capture_->capture(job, sample);
+                         }});
   return {};
 }
 
@@ -368,6 +373,9 @@ Status Daemon::start_uplink(std::shared_ptr<rules::Ruleset> rules) {
   options.feed.users_of = [watch = processes_.get()](const std::string& job) { return watch->users_of(job); };
   options.complain = [this](const std::string& what) { complain(what); };
   options.status = [this] { return peer_status(); };
+  options.stacks_wanted = [this](const std::string& job, uint32_t sample) {
+    if (capture_) capture_->capture(job, sample);
+  };
   auto started = Uplink::start(env_, std::move(options));
   if (!started) return tl::unexpected(started.error());
   uplink_ = std::move(*started);
@@ -511,6 +519,20 @@ void Daemon::start_ras() {
   ras_ = std::make_unique<RasService>(env_, std::move(options));
 }
 
+void Daemon::start_capture() {
+  if (!config_.watches()) return;
+  CaptureServiceOptions options;
+  options.config = &config_;
+  options.recorder = recorder_.get();
+  options.processes = processes_.get();
+  options.take = [this](PieceBatch&& batch) { intake_->take(std::move(batch)); };
+  options.log = [this](LogLevel level, const std::string& what) {
+    if (level >= LogLevel::kWarning) return complain(what);
+    log_.info(what);
+  };
+  capture_ = std::make_unique<CaptureService>(env_, std::move(options));
+}
+
 void Daemon::start_sources(std::vector<StreamState> known) {
   if (!config_.watches()) return;
   SourcesOptions options;
@@ -550,6 +572,7 @@ void Daemon::make_api() {
   parts.http = [this] { return http_.get(); };
   parts.plugins = [this] { return plugins_.get(); };
   parts.ras = [this] { return ras_.get(); };
+  parts.capture = [this] { return capture_.get(); };
   parts.access = read_access();
   parts.inform = [this](const std::string& what) { log_.info(what); };
   if (collector_)
@@ -727,6 +750,7 @@ void Daemon::stop() {
   beat_timer_->stop();
   if (ras_) ras_->stop();
   http_.reset();
+  if (capture_) capture_->stop();
   // The store first: the engine may have much before it, and gets at the next start what it does not take.
   const auto finish_rest = [this] { collector_ ? collector_->stop([this] { finish(); }) : finish(); };
   const auto finish_all = [this, finish_rest] { plugins_ ? plugins_->stop(finish_rest) : finish_rest(); };

@@ -15,6 +15,7 @@
 
 #include "app/config/config.h"
 #include "app/daemon/black_box.h"
+#include "app/daemon/capture_service.h"
 #include "app/daemon/collector_service.h"
 #include "app/daemon/daemon_api.h"
 #include "app/daemon/engine_worker.h"
@@ -74,6 +75,7 @@ class Daemon {
   void start_sources(std::vector<StreamState> known);
   void start_plugins();
   void start_ras();
+  void start_capture();
   ReadAccess read_access();
   void make_api();
   void start_http();
@@ -128,8 +130,9 @@ class Daemon {
   std::unique_ptr<Intake> intake_;
   std::unique_ptr<Restore> restore_;
   std::unique_ptr<Sources> sources_;
-  std::unique_ptr<PluginService> plugins_;  // null: the role watches no host
-  std::unique_ptr<RasService> ras_;         // the same
+  std::unique_ptr<PluginService> plugins_;   // null: the role watches no host
+  std::unique_ptr<RasService> ras_;          // the same
+  std::unique_ptr<CaptureService> capture_;  // the same
   std::unique_ptr<DaemonApi> source_;
   std::unique_ptr<serve::Api> api_;
   std::unique_ptr<serve::HttpServer> http_;

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "app/config/config.h"
+#include "app/daemon/capture_service.h"
 #include "app/daemon/engine_worker.h"
 #include "app/daemon/own_view.h"
 #include "app/daemon/plugin_service.h"
@@ -46,6 +47,7 @@ struct AgentParts {
   std::function<const Sources*()> sources;
   std::function<const serve::HttpServer*()> http;
   std::function<const PluginService*()> plugins = {};            // may return null
+  std::function<const CaptureService*()> capture = {};           // may return null
   ReadAccess access = {};                                        // as at the start
   std::function<void(const std::string& sentence)> inform = {};  // writes to the daemon's log
   std::function<const RasService*()> ras = {};                   // may return null

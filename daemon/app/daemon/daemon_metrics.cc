@@ -37,6 +37,17 @@ void about_itself(serve::MetricsText& m, const AgentParts& p, TimeNs mono, const
       .value(number(p.counts->reloads_refused), {{"outcome", "refused"}});
 }
 
+void about_capture(serve::MetricsText& m, const CaptureService& service) {
+  const CaptureService::Figures& f = service.figures();
+  m.counter("culprit_capture_total", "Captures of processes of jobs that hang.")
+      .value(number(f.captures - f.failed), {{"outcome", "taken"}})
+      .value(number(f.failed), {{"outcome", "failed"}})
+      .value(number(f.refused), {{"outcome", "refused"}});
+  m.counter("culprit_capture_processes_total", "Ranks that were captured.").value(number(f.processes));
+  m.counter("culprit_capture_stacks_total", "Those whose stacks were read.").value(number(f.with_stacks));
+  m.counter("culprit_capture_dropped_total", "Lines of captures beyond a limit.").value(number(f.dropped));
+}
+
 void about_plugins(serve::MetricsText& m, const PluginService& service) {
   const auto rows = service.rows();
   if (rows.empty()) return;
@@ -232,6 +243,7 @@ std::string metrics_text(const AgentParts& parts, TimeNs mono, const SelfUsage& 
   }
   if (const PluginService* plugins = parts.plugins ? parts.plugins() : nullptr) about_plugins(m, *plugins);
   if (const RasService* ras = parts.ras ? parts.ras() : nullptr) about_ras(m, ras->figures());
+  if (const CaptureService* capture = parts.capture ? parts.capture() : nullptr) about_capture(m, *capture);
   if (parts.engine) about_jobs(m, *parts.engine);
   if (parts.uplink) about_uplink(m, parts.uplink->figures());
   if (const serve::HttpServer* http = parts.http()) {

@@ -93,13 +93,19 @@ void EngineWorker::query(std::function<void(LiveJobs&, TimeNs)> work, std::funct
       "a question", [this, work = std::move(work)](TimeNs now) { work(*live_, now); }, std::move(done));
 }
 
+CapturePlan capture_plan(const Config& config) {
+  const auto& capture = config.capture;
+  return {capture.enabled ? static_cast<uint32_t>(capture.samples) : 0, capture.every_ns};
+}
+
 void EngineWorker::reload(const Config& config, std::shared_ptr<rules::Ruleset> rules) {
   const detect::StallOptions hang{config.hang.after_ns, config.hang.steps};
   const uint64_t memory = options_.engine_memory ? options_.engine_memory(config) : options_.live.memory_max;
   query([rules = std::move(rules), hang, healthy = config.collector.healthy,
-         ended = config.jobs.ended_after_ns, memory](LiveJobs& live, TimeNs) {
+         ended = config.jobs.ended_after_ns, capture = capture_plan(config), memory](LiveJobs& live, TimeNs) {
     live.reload_rules(rules);
     live.change(hang, ended);
+    live.set_capture(capture);
     live.set_healthy(healthy);
     live.set_memory(memory);
   });

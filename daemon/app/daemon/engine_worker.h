@@ -22,6 +22,9 @@
 
 namespace culprit::app {
 
+// When the processes of a job that hangs are captured.
+CapturePlan capture_plan(const Config& config);
+
 struct EngineWorkerOptions {
   LiveOptions live;
   SelfWatch* watch = nullptr;       // borrowed

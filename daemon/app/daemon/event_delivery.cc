@@ -65,6 +65,11 @@ void EventDelivery::deliver(const std::vector<LiveEvent>& events) {
       if (parts_.collector) parts_.collector->want_steps(event.hosts, {event.job, event.steps});
       continue;
     }
+    if (event.kind == LiveEventKind::kStacksWanted) {
+      if (parts_.collector) parts_.collector->want_stacks(event.hosts, {event.job, event.sample});
+      if (event.here && parts_.capture) parts_.capture(event.job, event.sample);
+      continue;
+    }
     if (event.kind == LiveEventKind::kDiagnosis && event.replayed && event.publish) publish_if_new(event);
     if (event.kind == LiveEventKind::kFinding) {
       findings.push_back(event);

@@ -21,11 +21,13 @@ struct EventDeliveryParts {
   EngineWorker* engine = nullptr;
   CollectorService* collector = nullptr;  // null: no agents
   Log* log = nullptr;
+  // Captures the processes of a job on this host; may be empty.
+  std::function<void(const std::string& job, uint32_t sample)> capture = {};
 };
 
 class EventDelivery {
  public:
-  explicit EventDelivery(EventDeliveryParts parts) : parts_(parts) {}
+  explicit EventDelivery(EventDeliveryParts parts) : parts_(std::move(parts)) {}
 
   // Later events go to its subscribers too.
   void publish_to(serve::Api& api) { api_ = &api; }

@@ -21,6 +21,7 @@ constexpr TimeNs kViewCounts = 60 * kNsPerSecond;
 constexpr TimeNs kStuck = 20 * kNsPerSecond;
 // Limit of the wait for the job of a trace socket's client.
 constexpr TimeNs kAnswerWithin = kNsPerSecond;
+constexpr int kGenerations = 16;     // from a process of the job to its descendants
 constexpr size_t kQuestions = 4096;  // limit of clients of the trace socket
 
 }  // namespace
@@ -90,6 +91,39 @@ std::string JobAliveness::job_of(uint32_t pid, const ProcessView& view) const {
 std::optional<bool> JobAliveness::alive(const std::string& job) const {
   if (now_.contains(job)) return true;
   return ever_.contains(job) && !cut_ ? std::optional(false) : std::nullopt;
+}
+
+std::vector<JobAliveness::JobProcess> JobAliveness::processes_of(const std::string& job,
+                                                                 const ProcessView& view) const {
+  std::set<uint32_t> shown, claimed;  // pids
+  for (const auto& [pid, process] : view.processes)
+    if (process.job == job) (process.by_environment || process.by_user ? claimed : shown).insert(pid);
+  for (const auto& [pid, followed] : processes_) {
+    const auto there = view.processes.find(pid);
+    const bool same = there != view.processes.end() &&
+                      (followed.start_ticks == 0 || followed.start_ticks == there->second.start_ticks);
+    if (followed.job == job && same) shown.insert(pid);
+  }
+  for (const auto& [file, pid] : view.writers)
+    if (const auto followed = files_.find(file); followed != files_.end() && followed->second == job)
+      shown.insert(pid);
+  std::set<uint32_t> users;
+  for (const uint32_t pid : shown) users.insert(view.processes.at(pid).uid);
+  for (const uint32_t pid : claimed)
+    if (shown.empty() || users.contains(view.processes.at(pid).uid)) shown.insert(pid);
+  std::vector<JobProcess> out;
+  for (const auto& [pid, process] : view.processes) {
+    uint32_t at = pid;
+    for (int i = 0; i < kGenerations && at > 1 && !shown.contains(at); ++i) {
+      const auto there = view.processes.find(at);
+      at = there == view.processes.end() ? 0 : there->second.parent;
+    }
+    // A descendant that belongs to another job is that job's.
+    const bool other = !process.job.empty() && process.job != job && !shown.contains(pid);
+    if (at > 1 && shown.contains(at) && !other) out.push_back({pid, process.uid, process.start_ticks});
+  }
+  std::sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.pid < b.pid; });
+  return out;
 }
 
 struct ProcessWatch::Shared {
@@ -213,6 +247,13 @@ std::map<uint32_t, ProcessWatch::Belongs> ProcessWatch::jobs_of(const std::set<u
     if (process != seen->processes.end()) out[pid] = {shared_->jobs.job_of(pid, *seen), process->second.uid};
   }
   return out;
+}
+
+std::vector<JobAliveness::JobProcess> ProcessWatch::processes_of(const std::string& job, TimeNs since_ns,
+                                                                 TimeNs patience_ns) {
+  const auto now = view(since_ns, patience_ns);
+  const std::lock_guard lock(shared_->mutex);
+  return now ? shared_->jobs.processes_of(job, *now) : std::vector<JobAliveness::JobProcess>();
 }
 
 // ---- the loop

@@ -17,6 +17,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "app/jobs/process_view.h"
 #include "base/status.h"
@@ -39,6 +40,13 @@ class JobAliveness {
   std::set<uint32_t> users_of(const std::string& job) const;  // of these processes
   // The job of a process of the last scan: its own, or that of its data or of a file that it writes.
   std::string job_of(uint32_t pid, const ProcessView& view) const;
+  // The processes of the job in this scan, and their descendants. Where its control group, its rings or its
+  // files show processes, others that merely claim the job are no part of it unless a user is the same.
+  struct JobProcess {
+    uint32_t pid = 0, uid = 0;
+    uint64_t start_ticks = 0;
+  };
+  std::vector<JobProcess> processes_of(const std::string& job, const ProcessView& view) const;
 
  private:
   struct Followed {
@@ -79,6 +87,9 @@ class ProcessWatch {
   // last scan; null before the first scan. Not for the loop's thread, which starts the scans.
   std::shared_ptr<const ProcessView> view(TimeNs since_ns, TimeNs patience_ns);
   void request_look();
+  // See JobAliveness::processes_of, by view(); empty before the first scan.
+  std::vector<JobAliveness::JobProcess> processes_of(const std::string& job, TimeNs since_ns,
+                                                     TimeNs patience_ns);
 
   // The job of a process; "" if it has none or the answer takes too long.
   void job_of(uint32_t pid, std::function<void(std::string)> answer);

@@ -32,6 +32,13 @@ class JobHosts {
 
   bool contains(const std::string& host) const { return hosts_.contains(host); }
   bool empty() const { return hosts_.empty(); }
+  // Hosts whose processes are not known to be gone.
+  std::vector<std::string> present() const {
+    std::vector<std::string> out;
+    for (const auto& [name, host] : hosts_)
+      if (!host.gone()) out.push_back(name);
+    return out;
+  }
   size_t size() const { return hosts_.size(); }
   TimeNs active_ns() const { return active_ns_; }  // the collector's clock
   // Whether any host has processes of the job; false if all hosts reported theirs gone.

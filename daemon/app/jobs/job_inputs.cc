@@ -374,7 +374,8 @@ void JobInputs::ingest_host_lines(const LiveStream& stream, std::span<const Host
 
 void JobInputs::ingest_findings(const LiveStream& stream, std::span<const HostLine> lines, TimeNs now) {
   TraceBatch batch;
-  for (const HostLine& line : lines) read_trace_line(batch, trim(line.text), {line.offset, true});
+  const auto takes = [&](const ingest::TraceLine& line) { return line.job.empty() || line.job == job_; };
+  for (const HostLine& line : lines) read_trace_line(batch, trim(line.text), {line.offset, true, takes});
   feed_findings(stream, batch, now);
   feed_ras(stream, batch, now);
 }

@@ -8,8 +8,8 @@
 namespace culprit::app {
 namespace {
 
-constexpr std::string_view kEventWords[] = {"job_started", "finding",      "diagnosis",   "diagnosis_gone",
-                                            "job_ended",   "pool_changed", "steps_wanted"};
+constexpr std::string_view kEventWords[] = {"job_started", "finding",      "diagnosis",    "diagnosis_gone",
+                                            "job_ended",   "pool_changed", "steps_wanted", "stacks_wanted"};
 constexpr std::string_view kStateWords[] = {"running", "ended", "failed"};
 
 std::string to_json(const LiveEvent& event, const FindingChange& change) {

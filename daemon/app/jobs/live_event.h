@@ -28,9 +28,10 @@ enum class LiveEventKind : uint8_t {
   kJobEnded,       // content: JobChange with the final report
   kPoolChanged,    // content: PoolChange
   kStepsWanted,    // request for records of `steps` to the agents of `hosts`; never replayed
+  kStacksWanted,   // request for stacks to the agents of `hosts`, and of this host if `here`; never replayed
 };
 // As in /v1/events: "job_started", "finding", "diagnosis", "diagnosis_gone", "job_ended", "pool_changed". The
-// last one is not for subscribers.
+// last three are not for subscribers.
 std::string_view to_string(LiveEventKind kind);
 
 enum class JobState : uint8_t { kRunning, kEnded, kFailed };
@@ -87,6 +88,8 @@ struct LiveEvent {
   TimeNs last_ns = kNoTime;         // of kJobEnded: later data belongs to another run; see RunEnd
   std::vector<std::string> hosts;   // of a finding or a diagnosis: hosts whose agents reported it
   std::vector<int64_t> steps = {};  // of kStepsWanted
+  uint32_t sample = 0;              // of kStacksWanted: from 1
+  bool here = false;                // of kStacksWanted: the job runs on this host too
   // Devices that the diagnosis accuses of data corruption: UUID or serial number if known, and location.
   struct Device {
     std::string name, host;

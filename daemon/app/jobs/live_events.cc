@@ -10,7 +10,8 @@ namespace culprit::app {
 void LiveEvents::add(std::vector<LiveEvent>& out, bool restoring) {
   for (LiveEvent& e : out) {
     e.replayed = restoring;
-    if (e.kind == LiveEventKind::kStepsWanted && restoring) continue;  // the stored answer is ingested too
+    const bool asks = e.kind == LiveEventKind::kStepsWanted || e.kind == LiveEventKind::kStacksWanted;
+    if (asks && restoring) continue;  // the stored answer is ingested too
     if (e.kind == LiveEventKind::kFinding && restoring) {
       if (replayed_.size() >= limits::kLiveEvents) replayed_.pop_front();
       replayed_.push_back(std::move(e));

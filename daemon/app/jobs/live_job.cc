@@ -208,6 +208,17 @@ void LiveJob::make_report(TimeNs now, bool hangs, bool at_once, std::vector<Live
   }
 }
 
+void LiveJob::ask_for_stacks(TimeNs now, std::vector<LiveEvent>& out) {
+  const bool stalled = running() && report_.hang && may_stall(now);
+  const auto sample = captures_.due(stalled, options_.capture, now);
+  if (!sample) return;
+  LiveEvent e = events_.event(LiveEventKind::kStacksWanted, now);
+  e.hosts = agents_.hosts().present();
+  e.here = is_local();
+  e.sample = *sample;
+  out.push_back(std::move(e));
+}
+
 // Applies to ended runs too: the API still serves the report.
 void LiveJob::judge(const Judgements& judgements, TimeNs now, std::vector<LiveEvent>& out) {
   judgements_ = judgements;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "app/jobs/capture_times.h"
 #include "app/jobs/job_agents.h"
 #include "app/jobs/job_inputs.h"
 #include "app/jobs/job_router.h"
@@ -63,6 +64,8 @@ class LiveJob final : public RoutedJob {
 
   // Makes a report and emits its changes. `hangs`: silence may be a hang; `at_once`: see Announcer::update.
   void make_report(TimeNs now, bool hangs, bool at_once, std::vector<LiveEvent>& out);
+  // Appends a request for stacks if the job does not go on and one is due.
+  void ask_for_stacks(TimeNs now, std::vector<LiveEvent>& out);
   void judge(const Judgements& judgements, TimeNs now, std::vector<LiveEvent>& out);
   const Announcer& announcer() const { return events_.announcer(); }
   // Makes the last report and frees the engine. A job that ended well teaches the pool of its owner.
@@ -136,6 +139,7 @@ class LiveJob final : public RoutedJob {
   TimeNs end_reported_ns_ = kNoTime;  // when an agent reported the end, on its clock
   bool dirty_ = false, said_end_ = false, said_failed_ = false, said_success_ = false;
   JobStreams streams_;
+  CaptureTimes captures_;
   Judgements judgements_;
 };
 

@@ -379,7 +379,10 @@ struct LiveJobs::Impl final : JobTable {
     job.settle(now);
     after(job, now);
     if (schedule.report_is_due(job, now)) report(job, now, schedule.may_hang(job, now));
-    if (schedule.is_over(job, now)) end(job, now);
+    if (schedule.is_over(job, now)) return end(job, now);
+    std::vector<LiveEvent> asked;
+    job.ask_for_stacks(now, asked);
+    push(asked);
   }
 
   void count_lines_taken() {
@@ -568,6 +571,11 @@ void LiveJobs::change(const detect::StallOptions& hang, TimeNs ended_after_ns) {
   impl_->options.hang = hang;
   impl_->options.ended_after_ns = ended_after_ns;
   for (auto& [id, job] : impl_->jobs) job->set_hang(hang);
+}
+
+void LiveJobs::set_capture(const CapturePlan& plan) {
+  CULPRIT_CHECK(impl_->owner.here());
+  impl_->options.capture = plan;
 }
 
 void LiveJobs::set_healthy(std::vector<std::string> jobs) { impl_->options.healthy = std::move(jobs); }

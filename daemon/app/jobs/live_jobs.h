@@ -18,6 +18,7 @@
 #include <string_view>
 #include <vector>
 
+#include "app/jobs/capture_times.h"
 #include "app/jobs/live_event.h"
 #include "app/jobs/normal_pools.h"
 #include "base/limits.h"
@@ -42,6 +43,7 @@ struct LiveOptions {
   // Threads that parse: with 2, long texts of a queue are parsed on a second one.
   unsigned threads = 1;
   detect::StallOptions hang;                   // FORMATS.md section 8 [hang]
+  CapturePlan capture;                         // of processes of a job that hangs
   TimeNs ended_after_ns = 120 * kNsPerSecond;  // end of a job without processes after this silence
   TimeNs report_every_ns = 10 * kNsPerSecond;  // interval of reports that are not urgent
   size_t jobs_max = limits::kLiveJobs;
@@ -151,6 +153,7 @@ class LiveJobs {
   void reload_rules(std::shared_ptr<rules::Ruleset> rules);
   // Other options that a reload may change, also for running jobs.
   void change(const detect::StallOptions& hang, TimeNs ended_after_ns);
+  void set_capture(const CapturePlan& plan);
   // Ids of healthy jobs, for jobs that end from now on.
   void set_healthy(std::vector<std::string> jobs);
   void set_memory(uint64_t bytes_max);  // see LiveOptions::memory_max

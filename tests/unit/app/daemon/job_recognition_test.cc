@@ -254,6 +254,38 @@ BOOST_AUTO_TEST_CASE(a_look_is_bounded_and_says_nothing_of_those_it_did_not_see)
   BOOST_TEST(!jobs.alive("j").has_value());
 }
 
+// The processes that a capture may look into.
+BOOST_AUTO_TEST_CASE(the_processes_of_a_job_are_those_that_it_shows_and_their_descendants) {
+  ProcessView view;
+  const auto add = [&](uint32_t pid, uint32_t parent, uint32_t uid,
+                       const char* job) -> ProcessView::Process& {
+    return view.processes[pid] = {pid * 10, parent, uid, false, job, false, false};
+  };
+  add(10, 1, 1000, "j");  // in the control group
+  add(11, 10, 1000, "j");
+  add(20, 1, 1000, "");                         // its ring
+  add(21, 20, 1000, "");                        // a worker of it
+  add(30, 1, 1000, "");                         // writes its log
+  add(40, 1, 1000, "j").by_environment = true;  // the same user says so
+  add(50, 1, 2000, "j").by_environment = true;  // another user claims the job
+  add(60, 10, 1000, "other");                   // started by the job, of another one
+  add(70, 1, 1000, "");
+  view.writers[{8, 1}] = 30;
+  JobAliveness jobs;
+  jobs.follow_process("j", 20);
+  jobs.follow_file("j", 8, 1);
+  jobs.on_view(view);
+  std::vector<uint32_t> pids;
+  for (const auto& process : jobs.processes_of("j", view)) {
+    pids.push_back(process.pid);
+    BOOST_TEST(process.start_ticks == process.pid * 10);
+  }
+  BOOST_TEST(pids == (std::vector<uint32_t>{10, 11, 20, 21, 30, 40}), boost::test_tools::per_element());
+  // A later process with the number of a ring's is not the job's.
+  view.processes[20].start_ticks = 7;
+  BOOST_TEST(jobs.processes_of("j", view).size() == 4u);
+}
+
 BOOST_AUTO_TEST_CASE(a_control_group_shows_a_job_and_an_environment_does_not) {
   ProcessView view;
   view.processes[60].job = "grouped";

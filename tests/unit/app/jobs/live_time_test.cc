@@ -76,6 +76,60 @@ BOOST_AUTO_TEST_CASE(a_hang_is_reported_after_a_minute_and_taken_back_with_progr
   BOOST_TEST(!hangs(jobs));
 }
 
+BOOST_AUTO_TEST_CASE(a_hang_asks_for_stacks_while_it_lasts) {
+  LiveOptions options = live_options();
+  options.capture = {3, 10 * kNsPerSecond};
+  LiveJobs jobs(std::move(options));
+  Feed feed(jobs);
+  const StreamId log = run_a_minute(jobs, feed);
+  std::vector<uint32_t> samples;
+  const auto pass = [&](int64_t from, int64_t to) {
+    tick(jobs, from, to);
+    for (const LiveEvent& event : jobs.poll_events()) {
+      if (event.kind != LiveEventKind::kStacksWanted) continue;
+      samples.push_back(event.sample);
+      BOOST_TEST(event.here);
+      BOOST_TEST(event.job == "j");
+    }
+  };
+  pass(60, 118);
+  BOOST_TEST(samples.empty(), "it does not hang yet");
+  pass(118, 130);
+  BOOST_TEST(samples.size() == 1u, "at once");
+  pass(130, 200);
+  BOOST_TEST(samples == (std::vector<uint32_t>{1, 2, 3}), boost::test_tools::per_element());
+  feed.write(log, step_line(60), s(200));
+  pass(200, 250);
+  BOOST_TEST(samples.size() == 3u, "it goes on");
+}
+
+BOOST_AUTO_TEST_CASE(a_captured_line_of_another_job_is_not_this_ones) {
+  LiveJobs jobs(live_options());
+  Feed feed(jobs);
+  const StreamId a = feed.open(OriginKind::kFile, "a", "/logs/a.log");
+  const StreamId b = feed.open(OriginKind::kFile, "b", "/logs/b.log");
+  const StreamId captured = feed.open(OriginKind::kPlugin, "", "plugin/culprit-capture");
+  feed.write(a, step_line(0), s(0));
+  feed.write(b, step_line(0), s(0));
+  PluginFinding f;
+  f.plugin = "culprit-capture";
+  f.id = "process.stopped";
+  f.title = "A rank was stopped by a signal";
+  f.job = "a";
+  f.rank = 2;
+  f.time_ns = s(10);
+  f.confidence = 0.9;
+  f.severity = PluginSeverity::kError;
+  feed.write(captured,
+             R"({"kind":"stack","job":"a","rank":2,"pid":7,"state":"T","threads":[]})"
+             "\n" +
+                 finding_line(f) + "\n",
+             s(10));
+  jobs.tick(s(20));
+  for (const auto& [job, has] : {std::pair("a", true), {"b", false}})
+    BOOST_TEST((report_of(jobs, job, s(21)).find("stopped by a signal") != std::string::npos) == has, job);
+}
+
 BOOST_AUTO_TEST_CASE(slow_iterations_are_given_five_of_their_own) {
   LiveJobs jobs(live_options());
   Feed feed(jobs);

@@ -1,0 +1,26 @@
+// Gives a request to culprit-capture and returns the lines of its answer: over the socket of its systemd unit
+// where that is there, else from a process of our own rights. Blocking; any thread but the loop's.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "capture/request.h"
+
+namespace culprit::app {
+
+// The socket of the unit culprit-capture.socket.
+inline constexpr const char* kCaptureSocket = "/run/culprit-capture/socket";
+
+struct CaptureWay {
+  std::string socket = kCaptureSocket;
+  std::string program;  // empty: in the folder of the running program, or the installed one
+};
+struct CaptureLines {
+  std::vector<std::string> lines;
+  uint64_t dropped = 0;  // lines that are too long, or beyond the limit of bytes
+};
+Result<CaptureLines> run_capture(const CaptureWay& way, const capture::Request& request);
+
+}  // namespace culprit::app

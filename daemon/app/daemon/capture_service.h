@@ -1,0 +1,74 @@
+// Captures the processes of a job on this host that does not go on, before they are ended: by the program
+// culprit-capture, on a thread of its own. What it prints becomes evidence and input of the engine, like a
+// plugin's findings, and so do findings of states (capture_findings.h). One capture at a time.
+//
+// Thread: the loop's, also for callbacks. Owns its worker.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "app/config/config.h"
+#include "app/daemon/capture_link.h"
+#include "app/daemon/process_watch.h"
+#include "app/daemon/recorder.h"
+#include "io/env.h"
+#include "model/piece.h"
+
+namespace culprit::app {
+
+struct CaptureServiceOptions {
+  const Config* config = nullptr;     // borrowed
+  Recorder* recorder = nullptr;       // borrowed: streams that are known, and new numbers
+  ProcessWatch* processes = nullptr;  // borrowed
+  std::function<void(PieceBatch&&)> take;
+  std::function<void(LogLevel, const std::string&)> log;
+  CaptureWay way = {};
+};
+
+class CaptureService {
+ public:
+  CaptureService(io::Env& env, CaptureServiceOptions options);
+  // Does not wait for a capture.
+  ~CaptureService();
+
+  // `sample`: from 1, counts the captures of one stop of the job.
+  void capture(const std::string& job, uint32_t sample);
+  void stop() { stopping_ = true; }
+
+  struct Figures {
+    uint64_t captures = 0, processes = 0, with_stacks = 0;
+    uint64_t failed = 0;   // captures that gave nothing
+    uint64_t refused = 0;  // requests while too many waited
+    uint64_t dropped = 0;  // lines that are no stacks, or beyond the limits
+  };
+  const Figures& figures() const { return figures_; }
+
+ private:
+  struct Asked {
+    std::string job;
+    uint32_t sample = 0;
+  };
+  struct Done;
+  void begin();
+  void ended(const Asked& asked, Done& done);
+  void add_line(const std::string& line, std::string& bytes);
+  void store(std::string bytes, TimeNs now);
+
+  io::Env& env_;
+  const CaptureServiceOptions options_;
+  std::unique_ptr<io::Worker> worker_;  // made for the first capture
+  std::deque<Asked> waiting_;
+  bool busy_ = false, stopping_ = false;
+  StreamId stream_ = kNoStream;
+  uint64_t offset_ = 0;
+  bool open_ = false;  // declared in this run
+  std::set<std::string> complaints_;
+  Figures figures_;
+};
+
+}  // namespace culprit::app
