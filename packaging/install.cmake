@@ -14,7 +14,7 @@ if(TARGET culpritd)
   install(TARGETS culpritd RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 # Started by the daemon alone, by this path.
-install(TARGETS culprit_plugin_host RUNTIME DESTINATION lib/culprit)
+install(TARGETS culprit_plugin_host culprit_capture_program RUNTIME DESTINATION lib/culprit)
 # Loaded by its path into others' processes, never linked: not among the libraries of the system.
 install(TARGETS culprit_nccl LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/culprit)
 # As source, for each MPI has a binary interface of its own, and a package must not ask for one.
@@ -68,7 +68,8 @@ install(DIRECTORY DESTINATION /etc/culprit/rules.d)
 install(DIRECTORY DESTINATION /etc/culprit/plugins.d)
 
 install(FILES ${CULPRIT_PACKAGING}/systemd/culpritd.service
-  ${CULPRIT_PACKAGING}/systemd/culpritd-kmsg.socket DESTINATION lib/systemd/system)
+  ${CULPRIT_PACKAGING}/systemd/culpritd-kmsg.socket ${CULPRIT_PACKAGING}/systemd/culprit-capture.socket
+  ${CULPRIT_PACKAGING}/systemd/culprit-capture@.service DESTINATION lib/systemd/system)
 install(FILES ${CULPRIT_PACKAGING}/sysusers/culprit.conf DESTINATION lib/sysusers.d)
 install(FILES ${CULPRIT_PACKAGING}/tmpfiles/culprit.conf DESTINATION lib/tmpfiles.d)
 

@@ -19,7 +19,8 @@ from typing import Callable, List, Tuple
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGING = ROOT / "packaging"
 EXPOSURE_MAX = 2.0
-UNITS = ("culpritd.service", "culpritd-kmsg.socket")
+CAPTURE_EXPOSURE_MAX = 2.5  # it may trace, and be another user
+UNITS = ("culpritd.service", "culpritd-kmsg.socket", "culprit-capture.socket", "culprit-capture@.service")
 Test = Callable[["Build"], str]
 TESTS: List[Tuple[str, Test]] = []
 
@@ -72,7 +73,7 @@ def unit_root(folder: Path) -> Path:
     units.mkdir(parents=True)
     for unit in UNITS:
         shutil.copy(PACKAGING / "systemd" / unit, units)
-    for name in ("usr/bin/culpritd", "bin/kill"):
+    for name in ("usr/bin/culpritd", "usr/lib/culprit/culprit-capture", "bin/kill"):
         program = folder / name
         program.parent.mkdir(parents=True, exist_ok=True)
         program.write_text("#!/bin/sh\n")
@@ -100,6 +101,20 @@ def exposure(_: Build) -> str:
     found = re.search(r"exposure level for \S+: ([\d.]+)", out)
     need(found, out[-300:])
     need(float(found[1]) <= EXPOSURE_MAX, f"{found[1]}")
+    return found[1]
+
+
+@promise(f"exposure of the capture is at most {CAPTURE_EXPOSURE_MAX}, with four capabilities")
+def capture_exposure(_: Build) -> str:
+    unit = PACKAGING / "systemd/culprit-capture@.service"
+    out = run("systemd-analyze", "security", "--offline=true", "--no-pager", unit).stdout
+    found = re.search(r"exposure level for \S+: ([\d.]+)", out)
+    need(found, out[-300:])
+    need(float(found[1]) <= CAPTURE_EXPOSURE_MAX, f"{found[1]}")
+    held = "CAP_SYS_PTRACE CAP_SETUID CAP_SETGID CAP_KILL"
+    need(f"CapabilityBoundingSet={held}\n" in unit.read_text(), "other capabilities")
+    socket = (PACKAGING / "systemd/culprit-capture.socket").read_text()
+    need("SocketMode=0600\n" in socket, "its socket is open")
     return found[1]
 
 
@@ -215,6 +230,8 @@ def contents(build: Build) -> str:
     out = "".join(ran("dpkg-deb", "-c", deb) for deb in debs(build))
     for path in ("usr/bin/culprit", "usr/bin/culpritd", "usr/share/culprit/rules/nvidia/xid.lua",
                  "lib/systemd/system/culpritd.service", "lib/systemd/system/culpritd-kmsg.socket",
+                 "lib/systemd/system/culprit-capture.socket", "lib/systemd/system/culprit-capture@.service",
+                 "lib/culprit/culprit-capture",
                  "usr/lib/sysusers.d/culprit.conf", "usr/lib/tmpfiles.d/culprit.conf",
                  "etc/culprit/culpritd.toml", "etc/culprit/conf.d/", "etc/culprit/rules.d/",
                  "usr/share/man/man1/culprit.1.gz", "usr/share/man/man5/culpritd.toml.5.gz",
