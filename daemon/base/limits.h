@@ -167,8 +167,8 @@ constexpr size_t kStackDumps = 65'536;
 constexpr size_t kStackThreads = 8192;
 constexpr size_t kStackFrames = 1024;
 constexpr size_t kStackName = 1024;
-// Of a job: processes, dumps of one process and tool (five tell slow from stuck), threads and different frames
-// over all dumps, at some 32 bytes each.
+// Of a job: processes, dumps of one process and tool (five tell slow from stuck), threads and different
+// frames over all dumps, at some 32 bytes each.
 constexpr size_t kStackUnits = 131'072;
 constexpr size_t kStackSamples = 8;
 constexpr size_t kStackThreadsKept = 4 << 20;

@@ -14,8 +14,8 @@ namespace culprit::cli {
 // A block for each chain of frames that the same ranks share, from the outermost frame inwards.
 std::string stack_tree_text(std::span<const StackCluster> clusters);
 
-// {"clusters": [...], "tree": [{"ranks": "0-10,12-63", "count", "outliers", "frames", "children"}]}, as fields of
-// the open object.
+// {"clusters": [...], "tree": [{"ranks": "0-10,12-63", "count", "outliers", "frames", "children"}]}, as
+// fields of the open object.
 void write_stack_tree(JsonWriter& json, std::span<const StackCluster> clusters);
 
 // Inline SVG: a box for each chain, as wide as its ranks are many. Appends nothing without clusters.

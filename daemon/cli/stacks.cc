@@ -68,7 +68,8 @@ int print_picture(const StackPicture& picture, bool json) {
   return print(out) ? kDone : kUnable;
 }
 
-// Where no dump tells a rank, the processes get numbers, so that the tree can show them. Returns what was numbered.
+// Where no dump tells a rank, the processes get numbers, so that the tree can show them. Returns a
+// sentence for each.
 std::vector<std::string> number_unranked(std::vector<StackDump>& dumps) {
   std::vector<std::string> out;
   for (const StackDump& dump : dumps)

@@ -51,8 +51,8 @@ void read_json_form(std::string_view bytes, const std::string& path, ReadStacks&
   out.refusals = std::move(json.refusals);
 }
 
-// The first line of a file of culprit.watch_stacks(): JSON about the process, before dumps as text. Empty: the
-// text has no such line.
+// The first line of a file of culprit.watch_stacks(): JSON about the process, before dumps as text. Empty:
+// the text has no such line.
 std::string_view head_line(std::string_view bytes) {
   const size_t end = bytes.find('\n');
   if (!bytes.starts_with('{') || end == bytes.npos) return {};

@@ -209,8 +209,6 @@ class MetricReader {
       step(core::StackInput{std::move(dump)});
     }
     for (StackRefusal& refusal : batch.no_stacks) step(std::move(refusal));
-    r.given_bytes += batch.stack_bytes;
-    r.given_lines += batch.stack_lines;
     if (info.host) batch.loop.set_host(*info.host);
     batch.loop.each([&](std::span<const MetricRow> rows) { step(core::MetricInput{rows}); },
                     [&](const LoopEvent& event) { step(core::EventInput{event}); });

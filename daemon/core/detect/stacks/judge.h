@@ -35,7 +35,7 @@ struct Judgement {
   std::string why_none;  // if no rank can be named: the reason
 };
 
-// What is known beside the stacks.
+// What other sources know.
 struct Circumstances {
   const std::map<uint32_t, std::string>& silent;  // ranks that gave no stack, and why
   bool hangs = false;                             // other evidence says that the job stands still

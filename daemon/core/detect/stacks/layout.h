@@ -24,8 +24,8 @@ class GroupLayout {
 
   // The smallest group with all of these ranks and at least one more; ranks are ascending.
   std::optional<SharedGroup> shared(std::span<const uint32_t> ranks) const;
-  // Whether the ranks are one whole tensor, context or pipeline group, or several of one kind: such ranks wait
-  // for each other.
+  // Whether the ranks are one whole tensor, context or pipeline group, or several of one kind: such ranks
+  // wait for each other.
   bool whole_groups(std::span<const uint32_t> ranks) const;
   // 0: unknown.
   uint32_t world() const { return world_; }

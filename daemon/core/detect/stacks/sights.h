@@ -1,5 +1,5 @@
-// What stacks say of each rank, for the scene of a hang (core/detect/scene): in which collective it is, that it
-// is in none, or that it is stopped. A wait for the device says neither. Pure.
+// What stacks say of each rank, for the scene of a hang (core/detect/scene): in which collective it is, that
+// it is in none, or that it is stopped. A wait for the device says neither. Pure.
 #pragma once
 
 #include <vector>
