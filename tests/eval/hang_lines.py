@@ -1,6 +1,6 @@
-"""Lines of watchdogs as people post them (watchdog, and the hangs of failure-logs): is the class right? The class
-is the answer in the report's `hang`, or follows from the verdict where a report has no hang. `unknown` is right
-where the source does not say more: any other class there is a false accusation."""
+"""Lines of watchdogs as people post them (watchdog, and the hangs of failure-logs): is the class right? The
+class is the answer in the report's `hang`, or follows from the verdict where a report has no hang. `unknown` is
+right where the source does not say more: any other class there is a false accusation."""
 import json
 import re
 from collections import defaultdict
@@ -23,11 +23,12 @@ RIGHT = {
     "init: network config": ("network config",),
     "unknown": ("unknown",),
 }
-HANG = re.compile(r"Watchdog caught|Work[NH]CCL\(|last enqueued|monitoredBarrier|CollectiveFingerPrint|EI0002")
+HANG = re.compile(r"Watchdog caught|Work[NH]CCL\(|last enqueued|monitoredBarrier|CollectiveFingerPrint|"
+                  r"EI0002")
 
 
 def answer_of(report: dict) -> str:
-    """The class that a report gives: its hang's answer, else what the verdict says of a fault without a hang."""
+    """The class that a report gives: its hang's answer, else what the verdict says of another fault."""
     hang = report.get("hang")
     if hang:
         return hang.get("answer", "unknown")
@@ -67,7 +68,7 @@ def load(data: Path) -> List[dict]:
 
 
 def run_failures(rows: Rows, data: Path, folder: Path) -> List[dict]:
-    """The hang excerpts of failure-logs have no class; what counts is that none becomes hardware by silence."""
+    """The hang excerpts of failure-logs have no class: none may become hardware by silence."""
     out = []
     for line in (data / "failure-logs/cases.jsonl").read_text().splitlines():
         case = json.loads(line)
@@ -109,7 +110,8 @@ def run(rows: Rows, data: Path, folder: Path, processes: int) -> None:
         print(f"  {one['row']:<38} {one['category']:<10} {one['got']:<15} {one['sentence'][:90]}")
     rows.goal("class right where stated or from message", ratio(sum(x["right"] for x in proven), len(proven)),
               0.95)
-    rows.goal("unknown where the lines do not tell", ratio(sum(x["right"] for x in unknown), len(unknown)), 0.95)
+    rows.goal("unknown where the lines do not tell", ratio(sum(x["right"] for x in unknown), len(unknown)),
+              0.95)
     wrong = [x for x in rest if not x["right"] and x["got"] != "unknown"]
     rows.goal("other wrong classes", len(wrong), 0, at_least=False)
     rows.goal("hangs called hardware by silence", sum(x["false hardware"] for x in others), 0, at_least=False)

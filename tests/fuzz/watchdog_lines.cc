@@ -1,5 +1,5 @@
-// Any changes and cuts of a watchdog's lines, through the parser and the scene: an answer that names a class has
-// a title, and a rank is not both waiting and waited for.
+// Any changes and cuts of a watchdog's lines, through the parser and the scene: an answer that names a class
+// has a title, and a rank is not both waiting and waited for.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>

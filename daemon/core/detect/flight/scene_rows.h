@@ -1,5 +1,5 @@
-// The scene of a hang from dumps: the operation in which most ranks wait, and the last operation of each rank.
-// Pure.
+// The scene of a hang from dumps: the operation in which most ranks wait, and the last operation of each
+// rank. Pure.
 #pragma once
 
 #include "core/detect/flight/scene.h"
