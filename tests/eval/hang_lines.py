@@ -1,6 +1,6 @@
 """Lines of watchdogs as people post them (watchdog, and the hangs of failure-logs): is the class right? The
-class is the answer in the report's `hang`, or follows from the verdict where a report has no hang. `unknown` is
-right where the source does not say more: any other class there is a false accusation."""
+class is the answer in the report's `hang`, or follows from the verdict where a report has no hang. `unknown`
+is right where the source does not say more: any other class there is a false accusation."""
 import json
 import re
 from collections import defaultdict
