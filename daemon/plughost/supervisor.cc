@@ -285,8 +285,9 @@ void Supervisor::ready(std::string_view payload) {
   std::string earlier = std::exchange(replaced_, {});
   if (!earlier.empty())
     earlier = fmt::format(", in place of version {} and {} its state", earlier, loaded ? "with" : "without");
-  log_(CULPRIT_INFO,
-       fmt::format("plugin {}: version {} runs {}{}", table_.name, description_.version, place, earlier));
+  const std::string& version = description_.version;
+  log_(CULPRIT_INFO, fmt::format("plugin {}{} runs {}{}", table_.name,
+                                 version.empty() ? "" : ": version " + version, place, earlier));
   if (!raised_.empty())
     report(std::exchange(raised_, {}), "A plugin runs again",
            fmt::format("plugin {} runs again", table_.name), PluginState::kCleared);

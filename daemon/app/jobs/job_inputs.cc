@@ -87,7 +87,9 @@ std::vector<HostLine> read_findings(std::string_view bytes, uint64_t offset) {
     const std::string_view line = bytes.substr(0, std::min(bytes.find('\n'), bytes.size() - 1) + 1);
     HostLine& read = out.emplace_back(kNoTime, std::string(line), offset);
     const auto parsed = ingest::parse_trace_line(trim(line));
-    read.passing = parsed && parsed->kind == ingest::TraceKind::kRas;
+    const bool of_moment = parsed && (parsed->kind == ingest::TraceKind::kRas ||
+                                      parsed->kind == ingest::TraceKind::kStack);
+    read.passing = of_moment;
     if (parsed && parsed->finding) {
       read.time_ns = parsed->time_ns;
       read.state = state_of(*parsed->finding);
@@ -378,6 +380,7 @@ void JobInputs::ingest_findings(const LiveStream& stream, std::span<const HostLi
   for (const HostLine& line : lines) read_trace_line(batch, trim(line.text), {line.offset, true, takes});
   feed_findings(stream, batch, now);
   feed_ras(stream, batch, now);
+  feed_stacks(stream, batch, now);
 }
 
 void JobInputs::feed_ras(const LiveStream& stream, TraceBatch& batch, TimeNs now) {
