@@ -238,10 +238,22 @@ class Inquiry {
           found = found || differ(*first->call, *stand.call);
           calls[call_key(*stand.call)].push_back(&stand);
         }
-        if (found) return mismatch(group, calls), true;
+        if (found && proves(group, calls)) return mismatch(group, calls), true;
       }
     }
     return false;
+  }
+  // Sizes that differ under one number of an unnamed group may be of several groups, unless most ranks agree.
+  static bool proves(const Group& group, const std::map<std::string, std::vector<const Stand*>>& calls) {
+    if (!group.of.key.empty()) return true;
+    size_t all = 0, most = 0;
+    std::set<std::string> ops;
+    for (const auto& [key, stands] : calls) {
+      all += stands.size();
+      most = std::max(most, stands.size());
+      ops.insert(plain_op(stands[0]->call->op));
+    }
+    return ops.size() > 1 || 2 * most > all;
   }
   // Without the name of the group, equal numbers may be of different groups: then all waiting ranks have to
   // be at one number.

@@ -96,6 +96,16 @@ BOOST_AUTO_TEST_CASE(numbers_of_unknown_groups_are_not_compared) {
   BOOST_TEST((answer(of({a, b})).hang.answer == HangAnswer::kMismatch));
 }
 
+BOOST_AUTO_TEST_CASE(sizes_of_an_unnamed_group_differ_only_from_what_most_ranks_have) {
+  std::vector<Sight> sights = {waiting(0, 7, "ALLREDUCE", 10), waiting(1, 7, "ALLREDUCE", 20),
+                               waiting(2, 7, "ALLREDUCE", 30)};
+  BOOST_TEST((answer(of(sights)).hang.answer == HangAnswer::kMismatch));
+  for (Sight& sight : sights) sight.group = {};
+  BOOST_TEST((answer(of(sights)).hang.answer == HangAnswer::kUnknown));
+  sights[2].call->in = sights[2].call->out = 10;
+  BOOST_TEST((answer(of(sights)).hang.answer == HangAnswer::kMismatch));
+}
+
 BOOST_AUTO_TEST_CASE(groups_of_equal_numbers_stay_apart) {
   Sight a = waiting(0, 7), b = waiting(1, 7, "BROADCAST");
   a.group = {"4", "dp", {}, 0}, b.group = {"5", "tp", {}, 0};
