@@ -497,10 +497,7 @@ void Daemon::start_plugins() {
   options.config = &config_;
   options.recorder = recorder_.get();
   options.take = [this](PieceBatch&& batch) { intake_->take(std::move(batch)); };
-  options.log = [this](LogLevel level, const std::string& what) {
-    if (level >= LogLevel::kWarning) return complain(what);
-    log_.info(what);
-  };
+  options.log = [this](LogLevel level, const std::string& what) { say(level, what); };
   options.entering = [this](std::string_view plugin) {
     plugin.empty() ? plugin_box_.leave() : plugin_box_.enter(BlackBox::Kind::kPlugin, plugin, 0);
   };
@@ -526,10 +523,7 @@ void Daemon::start_capture() {
   options.recorder = recorder_.get();
   options.processes = processes_.get();
   options.take = [this](PieceBatch&& batch) { intake_->take(std::move(batch)); };
-  options.log = [this](LogLevel level, const std::string& what) {
-    if (level >= LogLevel::kWarning) return complain(what);
-    log_.info(what);
-  };
+  options.log = [this](LogLevel level, const std::string& what) { say(level, what); };
   capture_ = std::make_unique<CaptureService>(env_, std::move(options));
 }
 

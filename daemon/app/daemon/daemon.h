@@ -74,6 +74,9 @@ class Daemon {
   void start_intake();
   void start_sources(std::vector<StreamState> known);
   void start_plugins();
+  void say(LogLevel level, const std::string& what) {
+    level >= LogLevel::kWarning ? complain(what) : log_.info(what);
+  }
   void start_ras();
   void start_capture();
   ReadAccess read_access();

@@ -87,8 +87,8 @@ std::vector<HostLine> read_findings(std::string_view bytes, uint64_t offset) {
     const std::string_view line = bytes.substr(0, std::min(bytes.find('\n'), bytes.size() - 1) + 1);
     HostLine& read = out.emplace_back(kNoTime, std::string(line), offset);
     const auto parsed = ingest::parse_trace_line(trim(line));
-    const bool of_moment = parsed && (parsed->kind == ingest::TraceKind::kRas ||
-                                      parsed->kind == ingest::TraceKind::kStack);
+    const bool of_moment =
+        parsed && (parsed->kind == ingest::TraceKind::kRas || parsed->kind == ingest::TraceKind::kStack);
     read.passing = of_moment;
     if (parsed && parsed->finding) {
       read.time_ns = parsed->time_ns;

@@ -51,7 +51,7 @@ struct HostLine {
   std::string state = {};  // empty: none
   bool clears = false;
   std::string forgets = {};  // the plugin whose states all end with it; empty: none
-  bool passing = false;  // not for jobs that start later
+  bool passing = false;      // not for jobs that start later
 };
 // The same for records of the kernel log, and for findings.
 std::vector<HostLine> read_host_lines(LiveStream& stream, std::string_view bytes, uint64_t offset);

@@ -61,8 +61,8 @@ struct TraceBatch {
     std::string job;
     core::RasInput input;  // without file; its host is the line's
   };
-  std::vector<RasLine> ras;  // states of NCCL's RAS, from the daemon itself or from files
-  std::vector<StackDump> stacks;             // a host only where the line may name one
+  std::vector<RasLine> ras;       // states of NCCL's RAS, from the daemon itself or from files
+  std::vector<StackDump> stacks;  // a host only where the line may name one
   std::vector<StackRefusal> no_stacks;
   uint64_t stack_bytes = 0, stack_lines = 0;  // of stack records
   std::vector<detect::ProgressSeen> beats;

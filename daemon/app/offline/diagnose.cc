@@ -384,8 +384,7 @@ PickedJob pick_job(JobFiles& files, const std::string& wanted) {
   });
   if (out.nameless) return out;
   files.job.id = out.job;
-  const size_t left_out =
-      files.logs.size() + files.flights.size() + files.ras.size() + files.stacks.size();
+  const size_t left_out = files.logs.size() + files.flights.size() + files.ras.size() + files.stacks.size();
   if (left_out > 0)
     files.problems.push_back(
         {"", std::nullopt,

@@ -46,8 +46,8 @@ struct JobFiles {
   std::vector<ingest::SourceFile> comm;
   std::vector<ingest::SourceFile> ras;  // answers of NCCL's RAS
   std::vector<LogFile> metrics;         // and other files of trace lines
-  std::vector<LogFile> stacks;          // dumps of stacks; their paths give host and rank where they lack them
-  std::vector<LogFile> flights;         // Flight Recorder dumps; only the host of their paths counts
+  std::vector<LogFile> stacks;   // dumps of stacks; their paths give host and rank where they lack them
+  std::vector<LogFile> flights;  // Flight Recorder dumps; only the host of their paths counts
   std::vector<Problem> problems;
   std::vector<Error> errors;
   std::vector<Error> unreadable;  // arguments without any readable file

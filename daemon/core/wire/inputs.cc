@@ -139,6 +139,21 @@ core::FindingInput unpack_finding(PackedReader& in) {
   return i;
 }
 
+std::string pack(const detect::RankExited& exited) {
+  PackedWriter out;
+  out.number(exited.rank);
+  put(out, exited.pid);
+  out.text(std::string_view(exited.host).substr(0, limits::kNameBytes));
+  return out.finish();
+}
+
+std::string pack(const StackRefusal& refusal) {
+  PackedWriter out;
+  out.number(refusal.rank);
+  out.text(std::string_view(refusal.reason).substr(0, limits::kNameBytes));
+  return out.finish();
+}
+
 std::string pack(const Problem& p) {
   PackedWriter out;
   out.text(std::string_view(p.file).substr(0, limits::kPathBytes));
@@ -217,11 +232,7 @@ void InputWriter::add(const core::Input& input, TimeNs now) {
         note(kPhase, now, out.bytes());
       },
       [&](const detect::RankExited& i) {
-        PackedWriter out;
-        out.number(i.rank);
-        put(out, i.pid);
-        out.text(std::string_view(i.host).substr(0, limits::kNameBytes));
-        note(kExited, now, out.bytes());
+        note(kExited, now, pack(i));
         hurries_ = true;
       },
       [&](const core::FindingInput& i) {
@@ -237,10 +248,7 @@ void InputWriter::add(const core::Input& input, TimeNs now) {
         hurries_ = true;
       },
       [&](const StackRefusal& i) {
-        PackedWriter out;
-        out.number(i.rank);
-        out.text(std::string_view(i.reason).substr(0, limits::kNameBytes));
-        note(kNoStackNote, now, out.bytes());
+        note(kNoStackNote, now, pack(i));
         hurries_ = true;
       },
       [&](const core::CommInput& i) { add_comm(i, now); },
