@@ -61,6 +61,7 @@ white-space:nowrap;text-align:right;color:var(--soft)}
 .plot{height:150px}
 .axis{height:20px}
 .axis text,.plot text{font-size:11px;fill:var(--soft)}
+.axis text.out{fill:#fff;font-weight:600}
 .plot text.alarm{fill:var(--alarm);font-weight:700}
 .plot rect{fill:var(--gap)}
 .progress{fill:none;stroke:var(--h4);stroke-width:2;vector-effect:non-scaling-stroke}
@@ -84,6 +85,6 @@ td{display:block;border:0;padding:1px 0}td.n{display:inline;text-align:left;marg
 td[data-is]:before{content:attr(data-is) " ";color:var(--soft);font-size:.8rem}})";
 
 // SHA-256 of kStyle in base64, for Content-Security-Policy.
-constexpr std::string_view kStyleHash = "sha256-7dAvxyXTo2r/K41seGfTkmk5K45bgTsvEcMWGen3f8M=";
+constexpr std::string_view kStyleHash = "sha256-O794vrT0lUl/ewtz9fAxvdhg50EjtvDc4+SEtqd7UtY=";
 
 }  // namespace culprit::cli

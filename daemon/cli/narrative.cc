@@ -320,7 +320,8 @@ std::string sentence(const Hang& hang, const RenderOptions& options) {
   if (hang.since_ns != kNoTime) {
     out += fmt::format(" since {} {}", format_time(hang.since_ns, options.zone), options.zone_name);
   }
-  if (!hang.sentence.empty()) return out + ": " + hang.sentence;
+  // Its own time has neither date nor zone.
+  if (!hang.sentence.empty()) return out + ": " + hang.sentence.substr(0, hang.sentence.rfind(" since "));
   if (!hang.suspects.empty()) out += "; " + places(hang.suspects, kHostsInHeadline);
   return out;
 }

@@ -34,10 +34,10 @@ class HtmlReport {
       evidence(*d);
       h_.close("section");
     }
+    hang();
     draw_charts(h_, r_, o_);
     suspects();
     other_diagnoses();
-    hang();
     numerics();
     draw_numerics(h_, r_);
     draw_steps(h_, r_);

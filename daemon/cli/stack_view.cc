@@ -19,7 +19,7 @@ constexpr size_t kTreeDepthMax = 64;  // chains within chains; deeper ones are c
 constexpr size_t kBoxesMax = 400;     // of the picture: more are too narrow to see
 constexpr double kBoxHeight = 20, kPictureWidth = 1000;
 // Share of the picture's width for ranks that differ, however few they are.
-constexpr double kOutlierShare = 0.06;
+constexpr double kOutlierShare = 0.25;
 
 std::string rank_count(const TreeNode& node) { return counted(node.ranks.size(), "rank"); }
 
@@ -125,7 +125,9 @@ class Icicle {
     for (const std::string& frame : node.frames) html_.text("\n" + frame);
     html_.raw(fmt::format("</title><rect class=\"{}\" width=\"100%\" height=\"100%\"/>",
                           differs(node) ? "x1" : "l0"));
-    html_.raw("<text x=\"4\" y=\"13\">").text(label(node)).raw("</text></svg>\n");
+    html_.raw(differs(node) ? "<text class=\"out\" x=\"4\" y=\"13\">" : "<text x=\"4\" y=\"13\">")
+        .text(label(node))
+        .raw("</text></svg>\n");
   }
 
   static std::string label(const TreeNode& node) {
