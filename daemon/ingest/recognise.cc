@@ -188,6 +188,13 @@ std::optional<FileKind> kind_of_binary(std::string_view head, std::string_view n
 
 bool is_stacks_name(std::string_view name) { return name.ends_with(".json") || name.ends_with(".txt"); }
 
+// Whether lines of a log follow an answer of RAS, whose own lines never begin with a bracket or a digit.
+bool has_log_lines(std::string_view head) {
+  for (size_t at = head.find('\n'); at != npos && at + 1 < head.size(); at = head.find('\n', at + 1))
+    if (head[at + 1] == '[' || (head[at + 1] >= '0' && head[at + 1] <= '9')) return true;
+  return false;
+}
+
 }  // namespace
 
 Compression compression_of(std::string_view head) {
@@ -234,7 +241,7 @@ FileKind kind_of(const NamedHead& file) {
   if (name.ends_with(".stacks")) return FileKind::kStacks;  // written by culprit.watch_stacks()
   if (const auto kind = kind_of_json(file, name)) return *kind;
   if (is_java_dump(file.head)) return FileKind::kUnread;
-  if (is_ras_text(file.head)) return FileKind::kRas;
+  if (is_ras_text(file.head) && !has_log_lines(file.head)) return FileKind::kRas;
   if (is_stack_text(file.head)) return FileKind::kStacks;
   if (below_stacks(file) && is_stacks_name(name))
     return trimmed(file.head).starts_with('{') ? FileKind::kStacksJson : FileKind::kStacks;

@@ -247,7 +247,9 @@ class Correlator {
     for (const FindingSubject& s : f.subjects)
       if (s.host && s.peer) d.links.push_back({*s.host, *s.peer, f.confidence});
     d.action.kind = f.action;
-    if (f.action == ActionKind::kIsolate || f.action == ActionKind::kCheck)
+    // A fault of the program stays when its host is gone.
+    const bool of_host = f.category != Category::kUser && f.category != Category::kFramework;
+    if (of_host && (f.action == ActionKind::kIsolate || f.action == ActionKind::kCheck))
       for (const Suspect& s : d.hosts)
         if (s.host && std::ranges::find(d.action.targets, *s.host) == d.action.targets.end())
           d.action.targets.push_back(*s.host);  // once per host, for any number of its ranks

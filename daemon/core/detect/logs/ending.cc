@@ -11,6 +11,8 @@ namespace {
 constexpr auto npos = std::string_view::npos;
 constexpr size_t kText = 1024;  // bytes of a line that are examined
 constexpr TimeNs kMoment = kNsPerSecond;
+// A job that ended as planned reports lost peers for some seconds while its ranks end, but not later.
+constexpr TimeNs kTeardown = 60 * kNsPerSecond;
 constexpr std::array<std::string_view, 7> kSubjects = {"run",   "job",     "training",  "trainer",
                                                        "train", "program", "experiment"};
 constexpr std::array<std::string_view, 9> kEnds = {"stop",    "end",  "finish", "complete", "done",
@@ -130,6 +132,16 @@ Statements read_statements(const logs::JobLog& log) {
   return out;
 }
 
+// Whether other files report failures long after this statement of an end: it was of one rank alone.
+bool others_fail_after(const logs::JobLog& log, const logs::LogPlace& stated) {
+  if (stated.time_ns == kNoTime) return false;
+  return std::ranges::any_of(log.rule_lines(), [&](const logs::RuleLine& line) {
+    const bool fails = line.known >= logs::Meaning::kEcho && !line.handled;
+    return fails && line.place.source != stated.source && line.place.time_ns != kNoTime &&
+           line.place.time_ns - stated.time_ns > kTeardown;
+  });
+}
+
 // Whether a line comes after the job's last progress.
 class AfterProgress {
  public:
@@ -173,11 +185,14 @@ bool names_phase(std::string_view text) {
 }
 
 bool ended_well(const logs::JobLog& log) {
-  const Statements said = read_statements(log);
+  Statements said = read_statements(log);
+  // One rank may end as planned while others die.
+  for (const logs::RuleLine& line : log.rule_lines())
+    if (line.death && !line.handled) said.failed.push_back(line.place);
   const AfterProgress after_progress(log);
   if (std::ranges::any_of(said.succeeded, after_progress)) return true;
   return std::ranges::any_of(said.planned, [&](const logs::LogPlace& place) {
-    if (!after_progress(place)) return false;
+    if (!after_progress(place) || others_fail_after(log, place)) return false;
     return std::ranges::none_of(
         said.failed, [&](const logs::LogPlace& failure) { return order(failure, place) != Order::kBefore; });
   });
@@ -186,6 +201,7 @@ bool ended_well(const logs::JobLog& log) {
 bool states_end(const logs::JobLog& log, const logs::LogPlace* before) {
   const AfterProgress after_progress(log);
   return std::ranges::any_of(read_statements(log).planned, [&](const logs::LogPlace& place) {
+    if (!before && others_fail_after(log, place)) return false;
     return after_progress(place) && (!before || order(place, *before) != Order::kAfter);
   });
 }
