@@ -282,62 +282,60 @@ struct Engine::Impl {
     return last != kNoTime && progress.moved_ns(log) > last + options.hang.after_ns;
   }
 
-  // Adds the findings of dumps, merged with a hang that the clock detected.
-  std::vector<std::string> add_flights(const detect::View& view, detect::Analysis& analysis, Report& report) {
+  std::optional<flight::FlightAnswer> ask_flights(const detect::View& view, Report& report) const {
+    if (flights.all().empty()) return std::nullopt;
     if (went_on()) {
       report.problems.push_back({"", std::nullopt,
                                  "the Flight Recorder's dumps are of a stop that is over: the job went on "
                                  "after them"});
-      return {};
+      return std::nullopt;
     }
-    const flight::PlaceOfRank place = [&](uint32_t rank) { return place_of(view, rank); };
-    flight::FlightAnswer answer = flight::analyse_flight(flights.all(), place);
-    std::move(answer.findings.begin(), answer.findings.end(), std::back_inserter(analysis.findings));
-    std::move(answer.problems.begin(), answer.problems.end(), std::back_inserter(report.problems));
-    if (answer.hang) {
-      if (report.hang && report.hang->since_ns != kNoTime) answer.hang->since_ns = report.hang->since_ns;
-      report.hang = std::move(answer.hang);
-    }
-    return std::move(answer.missing);
+    return flight::analyse_flight(flights.all(), [&](uint32_t rank) { return place_of(view, rank); });
   }
 
-  // Adds what the lines of watchdogs say of a hang.
-  std::vector<std::string> add_scene(const detect::View& view, const rules::Ruleset& rules,
-                                     detect::Analysis& analysis, Report& report) const {
-    if (analysis.fate.ended_well) return {};
+  // Adds why the job stands, by all sources together.
+  std::vector<std::string> add_scene(const detect::View& view, detect::Analysis& analysis, Report& report,
+                                     TimeNs now) {
+    const rules::Ruleset* ruleset = rule_runs.ruleset();
+    if (!options.steps.shapes || analysis.fate.ended_well) ruleset = nullptr;
     const flight::PlaceOfRank place = [&](uint32_t rank) { return place_of(view, rank); };
-    blame_loopback({view, rules, place}, analysis);
-    return add_hang_scene({view, rules, place}, analysis, report);
+    const HangContext context{view, ruleset, place};
+    if (ruleset) blame_loopback(context, analysis);
+    HangSources sources;
+    sources.flight = ask_flights(view, report);
+    sources.ras = ask_ras(view, analysis, now);
+    const bool hangs = report.hang || (sources.flight && sources.flight->hang) ||
+                       (sources.ras && !sources.ras->verdict.findings.empty());
+    sources.stacks = ask_stacks(view, hangs, report);
+    if (sources.stacks) sources.stack_sights = stacks::sights_of(stacks);
+    return add_hang_scene(context, std::move(sources), analysis, report);
   }
 
-  // Adds what RAS says of a job that stands: by its clock, or offline.
-  std::vector<std::string> add_ras(const detect::View& view, detect::Analysis& analysis, Report& report,
-                                   TimeNs now) {
-    if (ras.empty() || analysis.fate.ended_well) return {};
-    if (now != kNoTime && progress.goes_on(log, options.hang, now)) return {};
+  // What RAS says of a job that stands: by its clock, or offline.
+  std::optional<RasStates::Said> ask_ras(const detect::View& view, const detect::Analysis& analysis,
+                                         TimeNs now) const {
+    if (ras.empty() || analysis.fate.ended_well) return std::nullopt;
+    if (now != kNoTime && progress.goes_on(log, options.hang, now)) return std::nullopt;
     RasStates::Moment moment{progress.last_move_ns(), now, options.hang.after_ns, {}};
     moment.place = [&](uint32_t rank) {
       flight::RankPlace place = place_of(view, rank);
       return ras::RasPlace{std::move(place.host), place.device};
     };
-    return ras.report(moment, analysis, report);
+    return ras.judge(moment);
   }
 
-  // Adds what stacks say of a hang. A live job is judged only when the clock or other evidence found one, and
-  // by stacks since its last progress.
-  std::vector<std::string> add_stacks(const detect::View& view, detect::Analysis& analysis, Report& report) {
-    if (stacks.empty()) return {};
-    if (options.live && !report.hang) return {};
+  // What stacks say of a hang. A live job is judged only when the clock or other evidence found one, and by
+  // stacks since its last progress.
+  std::optional<stacks::StackAnswer> ask_stacks(const detect::View& view, bool hangs, Report& report) {
+    if (stacks.empty() || (options.live && !hangs)) return std::nullopt;
     if (options.live) stacks.forget_before(progress.moved_ns(log));
     const stacks::GroupLayout layout(options.job);
     const stacks::PlaceOfRank place = [&](uint32_t rank) {
       flight::RankPlace at = place_of(view, rank);
       return stacks::RankPlace{std::move(at.host), at.device};
     };
-    stacks::StackAnswer answer = stacks::analyse_stacks({stacks, layout, place, report.hang.has_value()});
     for (std::string& what : stacks.drop_sentences()) report.problems.push_back({"", std::nullopt, what});
-    join_stacks(std::move(answer), analysis.findings, report);
-    return std::move(answer.missing);
+    return stacks::analyse_stacks({stacks, layout, place, hangs});
   }
 
   // Counts communication records as progress, as lines are. Records without step numbers prove progress by
@@ -478,6 +476,8 @@ Report Engine::report(TimeNs now, const detect::Unheard& unheard) {
       !impl_->options.live || impl_->options.pool.learned || impl_->options.pool.resembles(impl_->log);
   detect::Analysis analysis = detect::analyse(view, fits ? impl_->options.pool : kNone, impl_->options.steps);
   analysis.fate.trained = analysis.fate.last_iteration >= 0 || impl_->progress.beaten() > 0;
+  if (const rules::Ruleset* rules = impl_->rule_runs.ruleset(); rules && analysis.fate.ended_well)
+    analysis.fate.ended_well = !timed_out_at_end(view, *rules, analysis.fate);
   impl_->fate = analysis.fate;
   if (now != kNoTime) {
     if (auto stall = impl_->progress.find_stall(impl_->log, impl_->options.hang, now)) {
@@ -499,12 +499,7 @@ Report Engine::report(TimeNs now, const detect::Unheard& unheard) {
   std::ranges::move(pending, std::back_inserter(missing));
   impl_->add_numerics(view, analysis, report);
   if (left_out) join_left_out(std::move(*left_out), analysis.findings);
-  if (!impl_->flights.all().empty())
-    std::ranges::move(impl_->add_flights(view, analysis, report), std::back_inserter(missing));
-  if (const rules::Ruleset* ruleset = impl_->rule_runs.ruleset(); ruleset && impl_->options.steps.shapes)
-    std::ranges::move(impl_->add_scene(view, *ruleset, analysis, report), std::back_inserter(missing));
-  std::ranges::move(impl_->add_ras(view, analysis, report, now), std::back_inserter(missing));
-  std::ranges::move(impl_->add_stacks(view, analysis, report), std::back_inserter(missing));
+  std::ranges::move(impl_->add_scene(view, analysis, report, now), std::back_inserter(missing));
   join_stall(analysis.findings);
   join_plugins(analysis.findings);
   impl_->judge_exits(view, analysis);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <iterator>
 #include <optional>
 #include <string_view>
@@ -10,7 +11,9 @@
 
 #include "base/limits.h"
 #include "core/detect/scene/log_sights.h"
+#include "core/detect/scene/parallel_groups.h"
 #include "core/detect/scene/scene.h"
+#include "core/detect/scene/watchdog_lines.h"
 
 namespace culprit::core {
 namespace {
@@ -39,19 +42,44 @@ uint32_t world_of(const JobFile& job) {
 // A fault that another rule or detector proves, no later than the first wait began to be reported.
 bool came_first(const Finding& f, TimeNs reported) {
   if (f.kind != FindingKind::kFault || f.role != FindingRole::kRoot || is_of_scene(f)) return false;
-  if (f.symptom == Symptom::kSlowdown || f.symptom == Symptom::kNumeric) return false;
+  if (f.symptom == Symptom::kSlowdown || f.symptom == Symptom::kNumeric || f.symptom == Symptom::kHang) return false;
   return f.first_ns == kNoTime || reported == kNoTime || f.first_ns <= reported;
 }
 
-scene::Departure departure_of(const Finding& f) {
+// "srun: error: node-3: task 30: Killed", "local_rank: 2": the number behind `word`.
+std::optional<uint32_t> number_behind(std::string_view text, std::string_view word) {
+  const size_t at = text.find(word);
+  if (at == text.npos) return std::nullopt;
+  uint32_t out = 0;
+  const auto [end, error] = std::from_chars(text.data() + at + word.size(), text.data() + text.size(), out);
+  return error == std::errc() ? std::optional(out) : std::nullopt;
+}
+
+bool says_killed(const Finding& f) {
+  return f.rule.find("kill") != f.rule.npos || f.rule.find("oom") != f.rule.npos ||
+         f.title.find("killed") != f.title.npos;
+}
+
+scene::Departure departure_of(const Finding& f, const JobFile& job) {
   scene::Departure gone;
-  gone.kind = scene::DepartureKind::kException;
-  for (const FindingSubject& subject : f.subjects) {
-    if (!gone.rank) gone.rank = subject.rank;
+  gone.kind = says_killed(f) ? scene::DepartureKind::kKilled : scene::DepartureKind::kException;
+  for (const FindingSubject& subject : f.subjects)
     if (!gone.host) gone.host = subject.host;
-  }
   if (!f.evidence.empty()) gone.evidence = f.evidence[0];
-  if (!gone.rank) gone.rank = gone.evidence.rank;
+  if (!gone.host) gone.host = gone.evidence.host;
+  // A launcher names the rank in its words; it is not the rank that writes them.
+  for (const Evidence& e : f.evidence) {
+    if (gone.rank) break;
+    if (e.text.find("srun") != e.text.npos) gone.rank = number_behind(e.text, " task ");
+    auto local = number_behind(e.text, "local_rank: ");
+    if (!local) local = number_behind(e.text, "local rank ");
+    if (!gone.rank && local && gone.host) gone.rank = rank_of_local(job, *gone.host, *local);
+  }
+  if (!gone.rank && gone.kind != scene::DepartureKind::kKilled) {
+    for (const FindingSubject& subject : f.subjects)
+      if (!gone.rank) gone.rank = subject.rank;
+    if (!gone.rank) gone.rank = gone.evidence.rank;
+  }
   gone.reason = f.title;
   gone.at_ns = f.first_ns;
   return gone;
@@ -59,33 +87,43 @@ scene::Departure departure_of(const Finding& f) {
 
 class Asking {
  public:
-  Asking(const HangContext& context, detect::Analysis& analysis, Report& report)
-      : context_(context), analysis_(analysis), report_(report) {}
+  Asking(const HangContext& context, HangSources sources, detect::Analysis& analysis, Report& report)
+      : context_(context), sources_(std::move(sources)), analysis_(analysis), report_(report) {}
 
   std::vector<std::string> run() {
-    const auto rules = context_.rules.rules();
+    gather_lines();
+    if (!failed()) input_ = {};
+    const bool others = sources_.flight || sources_.ras || sources_.stacks;
+    if (input_.sights.empty() && input_.statements.empty() && !others) return {};
+    input_.world = world_of(context_.view.log->job());
+    input_.ranks_per_host = context_.view.log->job().ranks_per_host.value_or(0);
+    if (context_.rules) read_course();
+    gather_records();
+    gather_flight();
+    gather_stacks();
+    gather_ras();
+    gather_silence();
+    scene::complete_groups(context_.view.log->job(), input_.sights);
+    add_departures();
+    scene::SceneAnswer said =
+        scene::answer(input_, [&](uint32_t rank) { return name_of(context_.place, rank); });
+    if (input_.sights.empty() && input_.statements.empty() && input_.departures.empty() && rest_.empty())
+      return std::move(missing_);
+    return conclude(std::move(said));
+  }
+
+ private:
+  // --- sources ---
+
+  void gather_lines() {
+    if (!context_.rules) return;
+    const auto rules = context_.rules->rules();
     std::vector<bool> wanted(rules.size());
     for (size_t i = 0; i < rules.size(); ++i) wanted[i] = is_wanted(rules[i].id);
     const auto is = [&](uint32_t rule) { return rule < wanted.size() && wanted[rule]; };
     input_ = scene::sights_of(*context_.view.log, is, analysis_.fate.last_progress_ns);
-    if ((input_.sights.empty() && input_.statements.empty()) || !failed()) return {};
-    input_.world = world_of(context_.view.log->job());
-    read_course();
-    const Finding* other = add_departures();
-    scene::SceneAnswer said =
-        scene::answer(input_, [&](uint32_t rank) { return name_of(context_.place, rank); });
-    if (other && said.hang.answer == HangAnswer::kLeft && other->category == Category::kHardware)
-      said.hang.answer = HangAnswer::kUnfinished;
-    if (auto finding = finding_of(said)) {
-      give_way(*finding);
-      analysis_.findings.push_back(std::move(*finding));
-    }
-    std::vector<std::string> missing = std::move(said.missing);
-    put(std::move(said.hang));
-    return missing;
   }
 
- private:
   // A job that recovered keeps no fault of its watchdogs.
   bool failed() const {
     return std::ranges::any_of(analysis_.findings, [](const Finding& f) {
@@ -102,28 +140,220 @@ class Asking {
     if (prepares && !last.empty()) input_.preparing = last.back().text;
   }
 
-  // The finding of the first of them; null: none.
-  const Finding* add_departures() {
+  // A hang of the records is one of several sources: its finding comes back as the answer's.
+  void gather_records() {
+    if (!report_.hang || report_.hang->answer == HangAnswer::kUnknown) return;
+    const auto own = std::ranges::find_if(analysis_.findings, [](const Finding& f) {
+      return f.kind == FindingKind::kFault && f.symptom == Symptom::kHang && f.role == FindingRole::kRoot &&
+             f.detector == DetectorKind::kComm && f.rule.empty();
+    });
+    if (own == analysis_.findings.end()) return;
+    scene::Statement said = scene::stated_by(scene::SightSource::kRecords, report_.hang->answer, std::move(*own));
+    if (said.ranks.empty()) said.ranks = report_.hang->waited_for;
+    said.call.op = report_.hang->op;
+    said.call.seq = report_.hang->seq;
+    said.group.description = report_.hang->group;
+    analysis_.findings.erase(own);
+    input_.statements.push_back(std::move(said));
+  }
+
+  void gather_flight() {
+    if (!sources_.flight) return;
+    flight::FlightAnswer& said = *sources_.flight;
+    std::ranges::move(said.problems, std::back_inserter(report_.problems));
+    std::ranges::move(said.missing, std::back_inserter(missing_));
+    if (!said.hang) return;
+    const bool proven = !said.statements.empty();
+    for (scene::Statement& one : said.statements) {
+      one.call.op = said.hang->op;
+      one.call.seq = said.hang->seq;
+      one.group.description = said.hang->group;
+      input_.statements.push_back(std::move(one));
+    }
+    std::ranges::move(said.sights, std::back_inserter(input_.sights));
+    for (Finding& f : said.findings)
+      if (!proven && f.kind == FindingKind::kFault && f.role == FindingRole::kCascade) rest_.push_back(std::move(f));
+    if (!report_.hang) report_.hang = Hang{said.hang->since_ns, {}, {}};
+    if (report_.hang->since_ns == kNoTime) report_.hang->since_ns = said.hang->since_ns;
+    report_.hang->clusters = std::move(said.hang->clusters);
+  }
+
+  void gather_stacks() {
+    if (!sources_.stacks) return;
+    stacks::StackAnswer& said = *sources_.stacks;
+    std::ranges::move(said.missing, std::back_inserter(missing_));
+    // Stacks alone that do not show a standstill.
+    const bool hangs = report_.hang || said.hangs || !input_.sights.empty() || sources_.ras;
+    if (!hangs && said.answer != HangAnswer::kNoSingle) {
+      std::ranges::move(said.findings, std::back_inserter(rest_));
+      return;
+    }
+    if (!report_.hang) report_.hang.emplace();
+    size_t known = 0, seen = 0;
+    for (const StackCluster& c : report_.hang->clusters) known += c.ranks.size();
+    for (const StackCluster& c : said.clusters) seen += c.ranks.size();
+    if (seen >= known) report_.hang->clusters = std::move(said.clusters);
+    std::ranges::move(sources_.stack_sights.sights, std::back_inserter(input_.sights));
+    std::ranges::move(sources_.stack_sights.departures, std::back_inserter(weak_departures_));
+    for (Finding& f : said.findings) {
+      if (f.kind != FindingKind::kFault) continue;
+      if (said.answer == HangAnswer::kUnknown)
+        rest_.push_back(std::move(f));
+      else
+        input_.statements.push_back(scene::stated_by(scene::SightSource::kStack, said.answer, std::move(f)));
+    }
+  }
+
+  void gather_ras() {
+    if (!sources_.ras) return;
+    RasStates::Said& said = *sources_.ras;
+    std::ranges::move(said.problems, std::back_inserter(report_.problems));
+    std::ranges::move(said.verdict.missing, std::back_inserter(missing_));
+    if (said.all_answer)
+      for (uint32_t rank = 0; rank < input_.world; ++rank) input_.alive.insert(rank);
+    for (size_t i = 0; i < said.verdict.findings.size(); ++i) {
+      Finding& f = said.verdict.findings[i];
+      if (!report_.hang) report_.hang = Hang{f.first_ns, {}, {}};
+      const HangAnswer answer = said.verdict.answers[i];
+      if (answer == HangAnswer::kUnknown) {
+        rest_.push_back(std::move(f));
+        continue;
+      }
+      if (answer == HangAnswer::kLeft) {
+        gone_.push_back(std::move(f));
+        continue;
+      }
+      for (FindingSubject& s : f.subjects)
+        if (!s.rank && s.host && s.device)
+          s.rank = rank_of_local(context_.view.log->job(), *s.host, *s.device);
+      scene::Statement one = scene::stated_by(scene::SightSource::kRas, answer, std::move(f));
+      one.weak = answer == HangAnswer::kMissing;
+      if (one.ranks.empty() && one.as->subjects.empty())
+        rest_.push_back(std::move(*one.as));
+      else
+        input_.statements.push_back(std::move(one));
+    }
+    for (scene::Departure& gone : said.departures)
+      if (!gone_.empty()) weak_departures_.push_back(std::move(gone));
+  }
+
+  // A rank without a word while its peers print: the weakest of all.
+  void gather_silence() {
+    for (auto f = analysis_.findings.begin(); f != analysis_.findings.end();) {
+      const bool silent = f->rule.empty() && f->detector == DetectorKind::kSilence &&
+                          f->kind == FindingKind::kFault && f->general && f->subjects.size() == 1 &&
+                          f->subjects[0].rank;
+      if (!silent || (input_.sights.empty() && !sources_.flight)) {
+        ++f;
+        continue;
+      }
+      scene::Statement one =
+          scene::stated_by(scene::SightSource::kWatchdog, HangAnswer::kMissing, std::move(*f));
+      one.weak = true;
+      input_.statements.push_back(std::move(one));
+      f = analysis_.findings.erase(f);
+    }
+  }
+
+  void keep(std::vector<Finding> findings) {
+    std::ranges::move(findings, std::back_inserter(analysis_.findings));
+  }
+
+  // Faults of rules first: they say why a rank left. Then processes that answer no more.
+  void add_departures() {
     TimeNs reported = kNoTime;
     for (const scene::Sight& sight : input_.sights)
-      if (sight.at_ns != kNoTime && (reported == kNoTime || sight.at_ns < reported)) reported = sight.at_ns;
-    const Finding* first = nullptr;
-    for (const Finding& f : analysis_.findings) {
+      if (sight.source == scene::SightSource::kWatchdog && sight.at_ns != kNoTime &&
+          (reported == kNoTime || sight.at_ns < reported))
+        reported = sight.at_ns;
+    for (size_t i = 0; i < analysis_.findings.size(); ++i) {
+      const Finding& f = analysis_.findings[i];
       if (!came_first(f, reported)) continue;
-      scene::Departure gone = departure_of(f);
+      scene::Departure gone = departure_of(f, context_.view.log->job());
       // A catch-all of a rank that waits is the end of its waiting.
       if (f.general && (!gone.rank || waits(*gone.rank))) continue;
-      if (!first) first = &f;
+      if (!first_) first_ = i;
       input_.departures.push_back(std::move(gone));
     }
-    return first;
+    std::ranges::move(weak_departures_, std::back_inserter(input_.departures));
   }
   bool waits(uint32_t rank) const {
     return std::ranges::any_of(input_.sights,
                                [&](const scene::Sight& sight) { return sight.rank == rank && sight.call; });
   }
 
-  std::optional<Finding> finding_of(const scene::SceneAnswer& said) const {
+  // --- the answer ---
+
+  std::vector<std::string> conclude(scene::SceneAnswer said) {
+    const Finding* other = first_ ? &analysis_.findings[*first_] : nullptr;
+    if (other && said.hang.answer == HangAnswer::kLeft && other->category == Category::kHardware)
+      said.hang.answer = HangAnswer::kUnfinished;
+    fault_of_host(said);
+    drop_silence();
+    if (auto finding = finding_of(said)) {
+      give_way(*finding);
+      suspect(*finding, said.hang);
+      analysis_.findings.push_back(std::move(*finding));
+    } else if (said.hang.answer == HangAnswer::kUnknown) {
+      keep(std::move(rest_));
+      keep(std::move(gone_));
+    }
+    std::ranges::move(said.missing, std::back_inserter(missing_));
+    put(std::move(said.hang));
+    return std::move(missing_);
+  }
+
+  // A rule found a fault of the host of the rank that did not come: that is why.
+  void fault_of_host(scene::SceneAnswer& said) const {
+    const bool unexplained = said.hang.answer == HangAnswer::kMissing ||
+                             (said.hang.answer == HangAnswer::kLeft && said.by_process);
+    if (!unexplained || !first_ || said.hang.waited_for.empty()) return;
+    for (const scene::Departure& gone : input_.departures) {
+      if (gone.source != scene::SightSource::kWatchdog || gone.rank || !gone.host) continue;
+      const bool same = std::ranges::all_of(said.hang.waited_for, [&](uint32_t rank) {
+        return context_.place(rank).host == gone.host;
+      });
+      if (!same) continue;
+      said.hang.answer = HangAnswer::kLeft;
+      said.why.push_back(gone.reason);
+      said.title = name_of(context_.place, said.hang.waited_for[0]) + " left: " + gone.reason;
+      return;
+    }
+  }
+
+  std::optional<Finding> finding_of(const scene::SceneAnswer& said) {
+    if (said.hang.answer == HangAnswer::kUnknown) return std::nullopt;
+    if (said.hang.answer == HangAnswer::kLeft) return left(said);
+    Finding f = said.led && input_.statements[*said.led].as ? of_source(said) : of_scene(said);
+    for (const size_t i : said.agree) join(input_.statements[i], f);
+    if (!said.led || input_.statements[*said.led].source != scene::SightSource::kFlight)
+      for (const std::string& why : said.why)
+        if (std::ranges::find(f.why, why) == f.why.end()) f.why.push_back(why);
+    f.confidence = said.confidence;
+    return f;
+  }
+
+  // A process that answers no more; a fault that a rule found is the finding itself.
+  std::optional<Finding> left(const scene::SceneAnswer& said) {
+    const auto own = std::ranges::find_if(gone_, [&](const Finding& f) {
+      return std::ranges::any_of(f.subjects, [&](const FindingSubject& s) {
+        return s.rank && std::ranges::binary_search(said.hang.waited_for, *s.rank);
+      });
+    });
+    if (first_ || own == gone_.end()) return std::nullopt;
+    return std::move(*own);
+  }
+
+  Finding of_source(const scene::SceneAnswer& said) {
+    Finding f = *input_.statements[*said.led].as;
+    if (said.hang.answer == HangAnswer::kMissing && said.by_host_code && f.category == Category::kUnknown) {
+      f.category = Category::kUser;
+      f.why.emplace_back("the process lives: it is stuck in its own code, not gone");
+    }
+    return f;
+  }
+
+  Finding of_scene(const scene::SceneAnswer& said) const {
     Finding f;
     f.detector = DetectorKind::kComm;
     f.kind = FindingKind::kFault;
@@ -132,7 +362,6 @@ class Asking {
     f.by_no_device = true;
     f.title = said.title;
     f.why = said.why;
-    f.confidence = said.confidence;
     f.evidence = said.evidence;
     f.lines = f.evidence.size();
     for (const Evidence& e : f.evidence) {
@@ -140,34 +369,32 @@ class Asking {
       f.first_ns = f.first_ns == kNoTime ? e.time_ns : std::min(f.first_ns, e.time_ns);
       f.last_ns = std::max(f.last_ns, e.time_ns);
     }
-    switch (said.hang.answer) {
-      case HangAnswer::kMismatch:
-        f.category = Category::kUser;
-        f.component = Component::kUserCode;
-        f.action = ActionKind::kFix;
-        f.remedy =
-            "Make all ranks of a group call the same collectives in the same order with the same sizes: look "
-            "for conditions on the rank, on data or on time round the calls named.";
-        return f;
-      case HangAnswer::kUnfinished:
-        if (!input_.departures.empty()) return std::nullopt;
-        f.category = Category::kHardware;
-        f.component = Component::kNetwork;
-        f.general = true;
-        f.action = ActionKind::kCheck;
-        f.remedy =
-            "Read the kernel's logs of the hosts for errors of devices and adapters; test the links between "
-            "them. Stacks tell whether a rank waits in another group.";
-        return f;
-      case HangAnswer::kMissing:
-        missing(said, f);
-        return f;
-      case HangAnswer::kLeft:
-      case HangAnswer::kNoSingle:
-      case HangAnswer::kUnknown:
-        break;
+    if (said.hang.answer == HangAnswer::kMismatch) {
+      f.category = Category::kUser;
+      f.component = Component::kUserCode;
+      f.action = ActionKind::kFix;
+      f.remedy =
+          "Make all ranks of a group call the same collectives in the same order with the same sizes: look "
+          "for conditions on the rank, on data or on time round the calls named.";
+    } else if (said.hang.answer == HangAnswer::kUnfinished) {
+      unfinished(said, f);
+    } else {
+      missing(said, f);
     }
-    return std::nullopt;
+    return f;
+  }
+
+  void unfinished(const scene::SceneAnswer& said, Finding& f) const {
+    const bool named = !said.hang.waited_for.empty();
+    f.category = Category::kHardware;
+    f.component = named ? Component::kGpu : Component::kNetwork;
+    f.general = !named;
+    f.by_no_device = !named;
+    f.action = ActionKind::kCheck;
+    f.remedy =
+        "Read the kernel's logs of the hosts for errors of devices and adapters; test the links between "
+        "them. Stacks tell whether a rank waits in another group.";
+    if (named) add_places(said.hang.waited_for, f);
   }
 
   void missing(const scene::SceneAnswer& said, Finding& f) const {
@@ -175,52 +402,103 @@ class Asking {
     f.action = ActionKind::kCheck;
     f.remedy =
         "Take the stack of this rank (py-spy dump), and read its log: a data loader, a lock, a file system, "
-        "or "
-        "work that only this rank does.";
-    if (said.by_host_code) {
-      f.category = Category::kUser;
-      f.component = said.certain ? Component::kUnknown : Component::kUserConfig;
-      if (!said.certain)
-        f.remedy =
-            "Raise the timeout of the process group above the time of the preparation, or prepare before the "
-            "group exists, on every host once.";
-      return;
-    }
-    f.by_no_device = false;
-    for (const uint32_t rank : said.hang.waited_for) {
+        "or work that only this rank does.";
+    f.by_no_device = said.hang.waited_for.empty();
+    add_places(said.hang.waited_for, f);
+    if (!said.by_host_code) return;
+    f.category = Category::kUser;
+    f.component = said.certain || !said.hang.waited_for.empty() ? Component::kUnknown : Component::kUserConfig;
+    if (said.hang.waited_for.empty())
+      f.remedy =
+          "Raise the timeout of the process group above the time of the preparation, or prepare before the "
+          "group exists, on every host once.";
+  }
+
+  void add_places(const std::vector<uint32_t>& ranks, Finding& f) const {
+    for (const uint32_t rank : ranks) {
       const flight::RankPlace at = context_.place(rank);
       f.subjects.push_back({at.host, rank, at.device, {}, 0});
     }
   }
 
-  // The rules that match the same lines would repeat the answer, and a silent rank is named once.
+  // What another source says of the same ranks: where they are tells more than that they did not come.
+  static void join(const scene::Statement& said, Finding& f) {
+    if (!said.as) return;
+    std::ranges::copy(said.why, std::back_inserter(f.why));
+    std::ranges::copy(said.as->evidence, std::back_inserter(f.evidence));
+    f.lines += said.as->lines;
+    const bool vague = f.category == Category::kUnknown || f.component == Component::kUnknown;
+    if (!vague || said.as->category == Category::kUnknown || said.answer != HangAnswer::kMissing) return;
+    f.category = said.as->category;
+    f.component = said.as->component;
+    f.remedy = said.as->remedy;
+    f.title = said.title;
+  }
+
+  // A fault of the program has no suspects: its ranks are in `waited_for`.
+  void suspect(Finding& f, const Hang& hang) {
+    if (!report_.hang) report_.hang.emplace();
+    report_.hang->suspects.clear();
+    if (f.by_no_device || hang.answer == HangAnswer::kMismatch) return;
+    for (FindingSubject& s : f.subjects) {
+      s.strength = std::max(s.strength, 2 * f.confidence);
+      Suspect one;
+      one.host = s.host;
+      one.score = f.confidence;
+      one.single = true;
+      one.rank = s.rank;
+      one.device = s.device;
+      if (s.rank) one.ranks = {*s.rank};
+      if (s.device) one.devices = {*s.device};
+      one.why = f.why;
+      report_.hang->suspects.push_back(std::move(one));
+    }
+  }
+
+  // The rules that match the same lines would repeat the answer.
   void give_way(const Finding& answer) {
-    const auto repeats = [&](const Finding& f) {
+    std::erase_if(analysis_.findings, [&](const Finding& f) {
       if (f.rule == "pytorch.collective.lagging" || f.rule == "pytorch.collective.mismatch") return true;
       return f.rule.empty() && f.detector == DetectorKind::kSilence && f.kind == FindingKind::kFault &&
              f.general && !answer.subjects.empty() && f.subjects.size() == 1 &&
              f.subjects[0].rank == answer.subjects[0].rank;
-    };
-    std::erase_if(analysis_.findings, repeats);
+    });
   }
 
-  // Dumps and records know more than lines: they only lack what they do not say.
+  // Only ranks that wait print: that others say nothing accuses no host.
+  void drop_silence() {
+    const bool waits = std::ranges::any_of(input_.sights, [](const scene::Sight& sight) { return sight.timed_out; });
+    if (!waits) return;
+    std::erase_if(analysis_.findings, [](const Finding& f) {
+      const bool silence = f.detector == DetectorKind::kSilence && f.rule.empty();
+      return silence && (f.kind == FindingKind::kSupport || f.general);
+    });
+  }
+
   void put(Hang hang) {
-    if (!report_.hang) {
-      report_.hang = std::move(hang);
-      return;
+    if (report_.hang) {
+      hang.clusters = std::move(report_.hang->clusters);
+      hang.suspects = std::move(report_.hang->suspects);
+      if (report_.hang->since_ns != kNoTime) hang.since_ns = report_.hang->since_ns;
+      if (hang.answer == HangAnswer::kUnknown && report_.hang->answer != HangAnswer::kUnknown) {
+        report_.hang->suspects = std::move(hang.suspects);
+        report_.hang->clusters = std::move(hang.clusters);
+        return;
+      }
     }
-    if (report_.hang->answer != HangAnswer::kUnknown || hang.answer == HangAnswer::kUnknown) return;
-    hang.clusters = std::move(report_.hang->clusters);
-    hang.suspects = std::move(report_.hang->suspects);
-    if (report_.hang->since_ns != kNoTime) hang.since_ns = report_.hang->since_ns;
     report_.hang = std::move(hang);
   }
 
   const HangContext& context_;
+  HangSources sources_;
   detect::Analysis& analysis_;
   Report& report_;
   scene::SceneInput input_;
+  std::vector<scene::Departure> weak_departures_;
+  std::vector<Finding> rest_;   // of detectors that distinguish no rank: for an answer that is unknown
+  std::vector<Finding> gone_;   // of RAS: processes that left
+  std::optional<size_t> first_;  // the finding of the first departure
+  std::vector<std::string> missing_;
 };
 
 }  // namespace
@@ -228,7 +506,7 @@ class Asking {
 void blame_loopback(const HangContext& context, detect::Analysis& analysis) {
   const auto refused = std::ranges::find(analysis.findings, "nccl.bootstrap.refused", &Finding::rule);
   if (refused == analysis.findings.end() || context.view.known_hosts < 2) return;
-  const auto rules = context.rules.rules();
+  const auto rules = context.rules->rules();
   const logs::JobLog& log = *context.view.log;
   const auto line = std::ranges::find_if(log.rule_lines(), [&](const logs::RuleLine& l) {
     return l.rule < rules.size() && rules[l.rule].id == "nccl.bootstrap.loopback";
@@ -248,9 +526,20 @@ void blame_loopback(const HangContext& context, detect::Analysis& analysis) {
   ++refused->lines;
 }
 
-std::vector<std::string> add_hang_scene(const HangContext& context, detect::Analysis& analysis,
-                                        Report& report) {
-  return Asking(context, analysis, report).run();
+bool timed_out_at_end(const detect::View& view, const rules::Ruleset& ruleset, const detect::Fate& fate) {
+  constexpr TimeNs kLong = 60 * kNsPerSecond;
+  const auto rules = ruleset.rules();
+  return std::ranges::any_of(view.log->rule_lines(), [&](const logs::RuleLine& line) {
+    if (line.rule >= rules.size() || !rules[line.rule].id.starts_with(kCollective)) return false;
+    if (line.place.time_ns == kNoTime || line.place.time_ns < fate.last_progress_ns + kLong) return false;
+    const auto read = scene::read_watchdog_line(line.text);
+    return read && read->kind == scene::WatchdogKind::kTimeout && read->waited_ns >= kLong;
+  });
+}
+
+std::vector<std::string> add_hang_scene(const HangContext& context, HangSources sources,
+                                        detect::Analysis& analysis, Report& report) {
+  return Asking(context, std::move(sources), analysis, report).run();
 }
 
 }  // namespace culprit::core

@@ -1,14 +1,19 @@
-// Asks the scene (core/detect/scene) what the lines of watchdogs say of a hang, and puts its answer into the
-// findings and the report. Pure.
+// Asks the scene (core/detect/scene) why a job stands, with what all sources say of it: watchdogs' lines, dumps
+// of the Flight Recorder, records, NCCL RAS, stacks, and the faults that rules found. One answer, one finding.
+// Pure.
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/detect/flight/flight.h"
 #include "core/detect/logs/analysis.h"
 #include "core/detect/logs/view.h"
+#include "core/detect/stacks/sights.h"
+#include "core/detect/stacks/stacks.h"
+#include "core/ras_states.h"
 #include "core/rules/ruleset.h"
 #include "model/report.h"
 
@@ -16,17 +21,28 @@ namespace culprit::core {
 
 struct HangContext {
   const detect::View& view;
-  const rules::Ruleset& rules;
+  const rules::Ruleset* rules;  // null: the lines of watchdogs are not known
   const flight::PlaceOfRank& place;
+};
+
+// What the detectors of the other sources say. Each may be empty.
+struct HangSources {
+  std::optional<flight::FlightAnswer> flight;
+  std::optional<RasStates::Said> ras;
+  std::optional<stacks::StackAnswer> stacks;
+  stacks::StackSights stack_sights;
 };
 
 // Peers refuse each other because NCCL offers them its loopback address: the settings, not the network. Such
 // a line is at level info and is no fault by itself.
 void blame_loopback(const HangContext& context, detect::Analysis& analysis);
 
-// Adds the scene's answer to `analysis` and `report`. Rules that only repeat what the answer says give way to
-// it. Returns what is missing for a better answer.
-std::vector<std::string> add_hang_scene(const HangContext& context, detect::Analysis& analysis,
-                                        Report& report);
+// Whether a watchdog gave up waiting after the last progress: such a job did not end well, whatever it says.
+bool timed_out_at_end(const detect::View& view, const rules::Ruleset& rules, const detect::Fate& fate);
+
+// Adds the scene's answer to `analysis` and `report`, whose hang is what the records say of it. Findings that
+// only repeat what the answer says give way to it. Returns what is missing for a better answer.
+std::vector<std::string> add_hang_scene(const HangContext& context, HangSources sources,
+                                        detect::Analysis& analysis, Report& report);
 
 }  // namespace culprit::core

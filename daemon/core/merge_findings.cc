@@ -76,67 +76,6 @@ void join_lost(detect::LostNumbers lost, detect::Analysis& analysis, Report& rep
   all.push_back(std::move(finding));
 }
 
-namespace {
-
-bool accuses_same(const Finding& a, const Finding& b) {
-  return std::any_of(a.subjects.begin(), a.subjects.end(), [&](const FindingSubject& s) {
-    return s.rank && std::any_of(b.subjects.begin(), b.subjects.end(),
-                                 [&](const FindingSubject& other) { return other.rank == s.rank; });
-  });
-}
-
-void add_to_hang(stacks::StackAnswer& said, Report& report) {
-  if (!report.hang && !said.hangs) return;
-  if (!report.hang) report.hang.emplace();
-  size_t known = 0, seen = 0;
-  for (const StackCluster& c : report.hang->clusters) known += c.ranks.size();
-  for (const StackCluster& c : said.clusters) seen += c.ranks.size();
-  if (seen >= known) report.hang->clusters = std::move(said.clusters);
-  for (Suspect& s : said.suspects) {
-    const auto same = std::find_if(report.hang->suspects.begin(), report.hang->suspects.end(),
-                                   [&](const Suspect& other) { return s.rank && other.rank == s.rank; });
-    if (same == report.hang->suspects.end())
-      report.hang->suspects.push_back(std::move(s));
-    else
-      std::move(s.why.begin(), s.why.end(), std::back_inserter(same->why));
-  }
-  std::stable_sort(report.hang->suspects.begin(), report.hang->suspects.end(),
-                   [](const Suspect& a, const Suspect& b) { return a.score > b.score; });
-}
-
-}  // namespace
-
-void join_stacks(stacks::StackAnswer&& said, std::vector<Finding>& findings, Report& report) {
-  constexpr double kOtherRank = 0.6;  // factor where another detector accuses others
-  add_to_hang(said, report);
-  for (Finding& f : said.findings) {
-    if (f.kind != FindingKind::kFault) {
-      findings.push_back(std::move(f));
-      continue;
-    }
-    const auto hang = std::find_if(findings.begin(), findings.end(), [](const Finding& other) {
-      return other.kind == FindingKind::kFault && other.symptom == Symptom::kHang &&
-             other.role == FindingRole::kRoot &&
-             (other.detector == DetectorKind::kComm || other.detector == DetectorKind::kFlight) &&
-             !other.subjects.empty();
-    });
-    if (hang != findings.end() && accuses_same(*hang, f)) {
-      std::move(f.why.begin(), f.why.end(), std::back_inserter(hang->why));
-      std::move(f.evidence.begin(), f.evidence.end(), std::back_inserter(hang->evidence));
-      hang->lines += f.lines;
-      if (hang->category == Category::kUnknown) hang->category = f.category;
-      if (hang->component == Component::kUnknown) hang->component = f.component;
-      hang->confidence = std::max(hang->confidence, f.confidence);
-      continue;
-    }
-    if (hang != findings.end()) {
-      f.confidence *= kOtherRank;
-      f.role = FindingRole::kCascade;
-    }
-    findings.push_back(std::move(f));
-  }
-}
-
 void put_slowness_behind(std::vector<Finding>& findings) {
   const auto is_worse = [](const Finding& f) {
     const bool fault = f.kind == FindingKind::kFault && f.role == FindingRole::kRoot;

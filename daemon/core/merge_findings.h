@@ -6,7 +6,6 @@
 #include "core/detect/comm/findings.h"
 #include "core/detect/logs/analysis.h"
 #include "core/detect/logs/lost_numbers.h"
-#include "core/detect/stacks/stacks.h"
 #include "model/finding.h"
 #include "model/report.h"
 
@@ -20,9 +19,6 @@ void join_stall(std::vector<Finding>& findings);
 void join_left_out(comm::RankLeftOut said, std::vector<Finding>& findings);
 // Adds lost numbers of the logs. If metrics or a rule report them too, it is one fault.
 void join_lost(detect::LostNumbers lost, detect::Analysis& analysis, Report& report);
-// Adds what stacks say of a hang. A rank that another detector accuses gets the reason from its stack, and
-// the class of the place where it stands.
-void join_stacks(stacks::StackAnswer&& said, std::vector<Finding>& findings, Report& report);
 // A crash, a hang or wrong numbers outrank a slow rank, whatever its confidence.
 void put_slowness_behind(std::vector<Finding>& findings);
 

@@ -6,56 +6,13 @@
 
 #include "base/limits.h"
 #include "base/text.h"
+#include "core/detect/ras/sights.h"
 
 namespace culprit::core {
 namespace {
 
 // Hosts whose addresses are known by name.
 constexpr size_t kRasNames = 16'384;
-
-bool is_hang(const Finding& f) {
-  return f.kind == FindingKind::kFault && f.detector == DetectorKind::kComm && f.symptom == Symptom::kHang;
-}
-
-bool share_subject(const Finding& a, const Finding& b) {
-  return std::any_of(a.subjects.begin(), a.subjects.end(), [&](const FindingSubject& s) {
-    return s.rank && std::any_of(b.subjects.begin(), b.subjects.end(),
-                                 [&](const FindingSubject& other) { return other.rank == s.rank; });
-  });
-}
-
-// Another source named the same ranks: one fault with the evidence of both.
-bool join(const Finding& f, std::vector<Finding>& findings) {
-  for (Finding& known : findings) {
-    if (!is_hang(known) || !share_subject(known, f)) continue;
-    known.why.insert(known.why.end(), f.why.begin(), f.why.end());
-    known.evidence.insert(known.evidence.end(), f.evidence.begin(), f.evidence.end());
-    known.lines += f.lines;
-    return true;
-  }
-  return false;
-}
-
-void add_suspects(const Finding& f, Report& report) {
-  if (!report.hang) report.hang = Hang{f.first_ns, {}, {}};
-  if (f.by_no_device) return;
-  for (const FindingSubject& s : f.subjects) {
-    const bool known =
-        std::any_of(report.hang->suspects.begin(), report.hang->suspects.end(),
-                    [&](const Suspect& old) { return old.rank == s.rank && old.host == s.host; });
-    if (known || s.strength <= 0) continue;
-    Suspect suspect;
-    suspect.host = s.host;
-    suspect.score = f.confidence;
-    suspect.single = true;
-    suspect.rank = s.rank;
-    suspect.device = s.device;
-    if (s.rank) suspect.ranks = {*s.rank};
-    if (s.device) suspect.devices = {*s.device};
-    suspect.why = f.why;
-    report.hang->suspects.push_back(std::move(suspect));
-  }
-}
 
 }  // namespace
 
@@ -92,10 +49,9 @@ bool RasStates::counts(const RasState& state, const Moment& moment) {
   return state.at_ns - since >= moment.after_ns;
 }
 
-std::vector<std::string> RasStates::report(const Moment& moment, detect::Analysis& analysis,
-                                           Report& report) const {
+std::optional<RasStates::Said> RasStates::judge(const Moment& moment) const {
   const RasInput* const input = newest();
-  if (!input || !counts(input->state, moment)) return {};
+  if (!input || !counts(input->state, moment)) return std::nullopt;
   ras::RasContext context;
   context.place = moment.place;
   context.file = input->file;
@@ -105,15 +61,14 @@ std::vector<std::string> RasStates::report(const Moment& moment, detect::Analysi
     const auto known = hosts_.find(address);
     return known == hosts_.end() ? std::optional<std::string>() : known->second;
   };
-  ras::RasVerdict said = ras::judge(input->state, context);
-  for (Finding& f : said.findings) {
-    add_suspects(f, report);
-    if (!join(f, analysis.findings)) analysis.findings.push_back(std::move(f));
-  }
+  Said out;
+  out.verdict = ras::judge(input->state, context);
+  out.departures = ras::sights_of(input->state, context).departures;
+  out.all_answer = out.departures.empty() && input->state.gone_processes == 0 && input->state.dead_processes == 0;
   if (const uint64_t dropped = input->state.dropped; dropped > 0)
-    report.problems.push_back({input->file, input->offset,
-                               counted(dropped, "part") + " of RAS's answer not understood or not kept"});
-  return std::move(said.missing);
+    out.problems.push_back({input->file, input->offset,
+                            counted(dropped, "part") + " of RAS's answer not understood or not kept"});
+  return out;
 }
 
 }  // namespace culprit::core

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/time.h"
-#include "core/detect/logs/analysis.h"
 #include "core/detect/ras/judge.h"
+#include "core/detect/scene/sight.h"
 #include "model/ras.h"
 #include "model/report.h"
 
@@ -37,8 +37,14 @@ class RasStates {
     TimeNs after_ns = 0;   // of the standstill until it counts
     std::function<ras::RasPlace(uint32_t rank)> place = {};
   };
-  // Adds findings to `analysis` and suspects to the hang. Returns what RAS cannot tell.
-  std::vector<std::string> report(const Moment& moment, detect::Analysis& analysis, Report& report) const;
+  // What RAS says of a job that stands; empty: nothing, or it does not stand.
+  struct Said {
+    ras::RasVerdict verdict;
+    std::vector<scene::Departure> departures;
+    bool all_answer = false;  // no process of the job is known to be gone
+    std::vector<Problem> problems;
+  };
+  std::optional<Said> judge(const Moment& moment) const;
   uint64_t dropped() const { return dropped_; }
 
  private:

@@ -75,7 +75,7 @@ def of_watchdog(truth: dict, whole: bool, seen: bool) -> Ceiling:
     if kind in ("tokenize", "save"):
         return silent, some(HOST, UNKNOWN)
     if kind == "killed":
-        known = bool(logged)
+        known = bool({"launcher", "kernel"} & set(logged))
         return ("yes", some(KILLED)) if known else (silent if whole else "may", GONE | some(HOST))
     if kind == "exception":
         known = "traceback" in logged

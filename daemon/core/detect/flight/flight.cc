@@ -9,6 +9,7 @@
 #include "core/detect/flight/cycle.h"
 #include "core/detect/flight/rules.h"
 #include "core/detect/flight/scene_rows.h"
+#include "core/detect/flight/sights.h"
 
 namespace culprit::flight {
 namespace {
@@ -28,6 +29,7 @@ class Inquiry {
     const FlightAccusations absent = find_absent(scene_);
     report_absent(hosts.empty() && devices.empty() ? absent : FlightAccusations());
     report(odd, devices, hosts, absent);
+    out_.sights = sights_of(scene_, place_);
     return std::move(out_);
   }
 
@@ -163,6 +165,13 @@ class Inquiry {
     f.remedy =
         "Make all ranks of a group call the same collectives in the same order with the same sizes and "
         "types: look for conditions on the rank, on data or on time round them.";
+    state(HangAnswer::kMismatch, std::move(f));
+  }
+
+  // The rules prove it: the scene of all sources counts with it.
+  void state(HangAnswer answer, Finding f) {
+    if (f.role == FindingRole::kRoot)
+      out_.statements.push_back(scene::stated_by(scene::SightSource::kFlight, answer, f));
     out_.findings.push_back(std::move(f));
   }
 
@@ -175,7 +184,7 @@ class Inquiry {
     f.remedy =
         "Read the kernel's log of the host for Xid errors and run the vendor's diagnostics on the device; "
         "restart the job without it.";
-    out_.findings.push_back(std::move(f));
+    state(HangAnswer::kUnfinished, std::move(f));
   }
 
   void report_hosts(const FlightAccusations& hosts, bool odd) {
@@ -188,7 +197,7 @@ class Inquiry {
         "Take stacks of the process (py-spy dump, and gdb where it does not answer): a lock, a data "
         "loader, a file system or a device call that does not return. Restart the job without the host "
         "where nothing of the program explains it.";
-    out_.findings.push_back(std::move(f));
+    state(HangAnswer::kMissing, std::move(f));
   }
 
   // Each rank waits for the next, in different groups: the fault is in the program, not in a rank.

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "core/detect/scene/scene.h"
 #include "model/finding.h"
 #include "model/flight.h"
 #include "model/report.h"
@@ -27,6 +28,8 @@ struct FlightAnswer {
   std::optional<Hang> hang;  // empty if no operation is open
   std::vector<std::string> missing;
   std::vector<Problem> problems;
+  std::vector<scene::Statement> statements;  // what the rules prove
+  std::vector<scene::Sight> sights;          // where each rank stands in each group; empty if none waits
 };
 
 // Place of a rank, as far as known.

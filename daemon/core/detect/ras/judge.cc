@@ -116,7 +116,7 @@ class Judge {
     return f;
   }
 
-  void add(Finding f, const std::string& text) {
+  void add(HangAnswer answer, Finding f, const std::string& text) {
     if (!context_.once && f.confidence <= kOnceConfidence) return;
     Evidence e;
     e.file = context_.file;
@@ -128,6 +128,7 @@ class Judge {
     f.evidence.push_back(std::move(e));
     f.lines = 1;
     out_.findings.push_back(std::move(f));
+    out_.answers.push_back(answer);
   }
 
   std::string stands_for(const RasCommState& comm) const {
@@ -202,7 +203,7 @@ class Judge {
         "Look for the end of the process: its log, the kernel's log of its host (out of memory, a signal), "
         "the "
         "scheduler. A process that is stopped shows state T in ps. The other ranks are victims.";
-    add(std::move(f),
+    add(HangAnswer::kLeft, std::move(f),
         fmt::format("NCCL RAS: {} {}", who,
                     facts.dead ? "unreachable for a minute or more (considered dead)" : "did not answer"));
   }
@@ -245,7 +246,7 @@ class Judge {
         "Take stacks of the ranks that did not come (py-spy dump): they do not create this group, or are "
         "late. "
         "Where all came, check the network between the hosts.";
-    add(std::move(f), fmt::format("NCCL RAS: {}: {} in INIT, {} elsewhere; {}", comm_name(comm), init->ranks,
+    add(few ? HangAnswer::kMissing : HangAnswer::kUnknown, std::move(f), fmt::format("NCCL RAS: {}: {} in INIT, {} elsewhere; {}", comm_name(comm), init->ranks,
                                   all, stands_for(comm)));
     return true;
   }
@@ -280,7 +281,7 @@ class Judge {
         "Find why these ranks ended their loop earlier or aborted: their logs, an exception, an uneven "
         "number of "
         "batches.";
-    add(std::move(f), fmt::format("NCCL RAS: {}: {} RUNNING, {}; {}", comm_name(comm), running->ranks, how,
+    add(few ? HangAnswer::kMismatch : HangAnswer::kUnknown, std::move(f), fmt::format("NCCL RAS: {}: {} RUNNING, {}; {}", comm_name(comm), running->ranks, how,
                                   stands_for(comm)));
   }
 
@@ -362,7 +363,7 @@ class Judge {
             "Make all ranks of a group call the same collectives in the same order: look for conditions on "
             "the "
             "rank, on data or on time round them.";
-        add(std::move(f), counts_of(a) + "; " + counts_of(b) + "; " + stands_for(*a.comm));
+        add(HangAnswer::kMismatch, std::move(f), counts_of(a) + "; " + counts_of(b) + "; " + stands_for(*a.comm));
         return true;
       }
     return false;
@@ -394,7 +395,7 @@ class Judge {
         "Take stacks of the process (py-spy dump, and gdb where it does not answer): a lock, a data loader, "
         "a "
         "file system or a device call that does not return.";
-    add(std::move(f), counts_of(d) + "; " + stands_for(*d.comm));
+    add(HangAnswer::kMissing, std::move(f), counts_of(d) + "; " + stands_for(*d.comm));
   }
 
   // Most ranks behind a few: storage, a phase of the program, or the few made a call of their own.
@@ -412,7 +413,7 @@ class Judge {
         "either these made a call of their own, or all others are late together: storage or a phase of the "
         "program");
     f.remedy = "Compare stacks of one rank of each side (py-spy dump).";
-    add(std::move(f), counts_of(d) + "; " + stands_for(*d.comm));
+    add(HangAnswer::kUnknown, std::move(f), counts_of(d) + "; " + stands_for(*d.comm));
   }
 
   // ---- nothing distinguishes the ranks

@@ -73,11 +73,11 @@ class Reader {
   static void join_groups(std::vector<Read>& lines) {
     std::map<std::pair<std::optional<uint32_t>, int64_t>, const WatchdogLine*> known;
     for (const Read& read : lines)
-      if (read.line.call.seq >= 0 && !read.line.group.key.empty())
+      if (read.line.call.seq >= 0 && (!read.line.group.key.empty() || !read.line.group.local.empty()))
         known.try_emplace({read.rank, read.line.call.seq}, &read.line);
     for (Read& read : lines) {
       const auto at = known.find({read.rank, read.line.call.seq});
-      if (at == known.end() || !read.line.group.key.empty()) continue;
+      if (at == known.end() || !read.line.group.key.empty() || !read.line.group.local.empty()) continue;
       read.line.group = at->second->group;
       // A rank in the group; before, it may have been the rank in another group of the process.
       read.line.group_rank = at->second->group_rank;
@@ -96,7 +96,7 @@ class Reader {
         if (line.call.seq >= 0) sight.call = line.call;
         break;
       case WatchdogKind::kDump:
-        sight.group = {"0", "default_pg", {}, 0};
+        sight.group = {"0", "default_pg", {}, 0, "0"};
         break;
       case WatchdogKind::kAsync:
       case WatchdogKind::kStore:

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "core/detect/scene/wait_graph.h"
 #include "core/detect/scene/watchdog_lines.h"
 
 namespace culprit::scene {
@@ -19,6 +20,9 @@ constexpr int64_t kEarly = 50;
 constexpr TimeNs kLongForAKey = 600 * kNsPerSecond;
 constexpr size_t kQuotes = 16;
 constexpr size_t kSceneRows = 200;
+constexpr const char* kWhichDevice =
+    "which device or link stands still: the kernel's logs of the hosts, the counters of their network adapters, "
+    "stacks of the ranks";
 
 // One rank in one group, from all sights of it. Ranks that no source names have places of their own.
 struct Stand {
@@ -30,11 +34,14 @@ struct Stand {
   std::string doing;
   TimeNs since_ns = kNoTime, waited_ns = 0;
   const Evidence* evidence = nullptr;
+  uint32_t order = 0;  // of the sight of `call`
+  bool speaks = false;  // its own process tells of it, and not only where it is
 
   bool waits_at(int64_t seq) const { return call && call->entered && call->seq == seq; }
 };
 
 struct Group {
+  SightSource source = SightSource::kWatchdog;
   SightGroup of;
   std::vector<Stand> stands;
   std::string title() const {
@@ -50,6 +57,8 @@ bool sizes_may_differ(const std::string& op) {
 }
 // Of these only the root has all the elements.
 bool one_sided(const std::string& op) { return op == "gather" || op == "scatter"; }
+
+bool is_pair(const std::string& op) { return op == "send" || op == "recv" || op == "coalesced"; }
 
 // The call without what may differ by right; empty: nothing to compare.
 std::string call_key(const SightCall& call) {
@@ -67,6 +76,7 @@ std::string call_key(const SightCall& call) {
 bool differ(const SightCall& a, const SightCall& b) {
   const std::string op = plain_op(a.op), other = plain_op(b.op);
   if (op.empty() || other.empty()) return false;
+  if (is_pair(op) || is_pair(other)) return false;  // the ends of a pair call different ones by right
   if (op != other) return true;
   if (sizes_may_differ(op)) return false;
   if (!a.sizes.empty() && !b.sizes.empty() && a.sizes != b.sizes) return true;
@@ -98,8 +108,12 @@ class Inquiry {
 
   SceneAnswer run() {
     out_.hang.since_ns = since();
-    const bool found = by_statement() || by_departure(true) || by_mismatch() || by_numbers() ||
-                       by_distance() || by_all_members() || by_silence() || by_barrier() ||
+    follow();
+    const bool found = stated(HangAnswer::kMismatch) || by_mismatch() || stated(HangAnswer::kUnfinished) ||
+                       by_waits(WaitEnd::kDevice) || by_departure(true) || stated(HangAnswer::kNoSingle) ||
+                       stated(HangAnswer::kMissing) || by_waits(WaitEnd::kIdle) ||
+                       by_waits(WaitEnd::kCircle) || by_waits(WaitEnd::kAllIn) || by_distance() ||
+                       stated(HangAnswer::kMissing, true) || by_waits(WaitEnd::kAbsent) || by_barrier() ||
                        by_departure(false);
     if (!found) unknown();
     finish();
@@ -109,8 +123,9 @@ class Inquiry {
  private:
   // --- gathering ---
 
-  size_t group_of(const SightGroup& of) {
+  size_t group_of(const SightGroup& of, SightSource source) {
     for (size_t i = 0; i < groups_.size(); ++i) {
+      if (groups_[i].source != source) continue;
       SightGroup& known = groups_[i].of;
       const bool same = known.members == of.members || known.members.empty() || of.members.empty();
       if (known.key != of.key || !same) continue;
@@ -119,7 +134,7 @@ class Inquiry {
       known.size = std::max(known.size, of.size);
       return i;
     }
-    groups_.push_back({of, {}});
+    groups_.push_back({source, of, {}});
     return groups_.size() - 1;
   }
 
@@ -128,7 +143,7 @@ class Inquiry {
     constexpr uint64_t kOfGroup = uint64_t{1} << 32;
     std::map<std::pair<size_t, uint64_t>, size_t> places;
     for (const Sight& sight : in_.sights) {
-      const size_t of = group_of(sight.group);
+      const size_t of = group_of(sight.group, sight.source);
       Group& group = groups_[of];
       const auto rank = sight.rank ? sight.rank : global_rank(group.of, sight.group_rank);
       size_t at = group.stands.size();
@@ -140,7 +155,7 @@ class Inquiry {
         group.stands.emplace_back();
         group.stands[at].rank = rank;
       }
-      add(sight, group.stands[at]);
+      add(sight, group.stands[at], static_cast<uint32_t>(&sight - in_.sights.data()));
     }
   }
   // The rank in the default group is the global one; older wordings name no other group.
@@ -149,12 +164,13 @@ class Inquiry {
     if (!group.members.empty()) return group.members.at(*in_group);
     return group.key.empty() || group.key == "0" ? in_group : std::nullopt;
   }
-  static void add(const Sight& sight, Stand& stand) {
+  static void add(const Sight& sight, Stand& stand, uint32_t order) {
     if (sight.enqueued) stand.enqueued = std::max(stand.enqueued, *sight.enqueued), stand.counted = true;
     if (sight.completed) stand.completed = std::max(stand.completed, *sight.completed);
     if (sight.call && sight.call->entered) {
       const bool earlier =
           !stand.call || stand.call->seq < 0 || (sight.call->seq >= 0 && sight.call->seq < stand.call->seq);
+      if (earlier) stand.order = order;
       if (earlier)
         stand.call = sight.call;
       else if (sight.call->seq == stand.call->seq)
@@ -186,42 +202,257 @@ class Inquiry {
 
   // --- the answers ---
 
-  bool by_statement() {
-    for (const Statement& said : in_.statements) {
-      if (said.answer != HangAnswer::kMismatch) continue;
-      out_.hang.answer = HangAnswer::kMismatch;
-      out_.hang.waited_for = said.ranks;
-      set_call(said.call, said.group.description);
-      std::string calls;
-      for (size_t i = 0; i < said.calls.size() && i < said.ranks.size(); ++i)
-        calls += fmt::format("{}rank {} calls {}", i ? ", " : "", said.ranks[i], shown_call(said.calls[i]));
-      out_.title = "Ranks call different collectives: " + calls;
-      out_.why.push_back("a check of the program's own library compared the calls of the ranks");
-      prove(said.evidence, 0.9);
-      return true;
+  bool stated(HangAnswer answer, bool weak = false) {
+    std::optional<size_t> lead;
+    for (size_t i = 0; i < in_.statements.size(); ++i) {
+      const Statement& said = in_.statements[i];
+      if (said.answer != answer || said.weak != weak) continue;
+      if (!lead || rank_of(said.source) < rank_of(in_.statements[*lead].source)) lead = i;
     }
+    if (!lead) return false;
+    const Statement& said = in_.statements[*lead];
+    out_.led = lead;
+    if (answer == HangAnswer::kMismatch)
+      mismatch_by(said);
+    else if (answer == HangAnswer::kMissing)
+      missing_by(said);
+    else
+      waiting_anywhere();
+    out_.hang.answer = answer;
+    if (answer == HangAnswer::kUnfinished || answer == HangAnswer::kNoSingle) out_.hang.waited_for = said.ranks;
+    if (!said.title.empty()) out_.title = said.title;
+    out_.why.insert(out_.why.end(), said.why.begin(), said.why.end());
+    prove(said.evidence, said.confidence > 0 ? said.confidence : answer == HangAnswer::kMismatch ? 0.9 : 0.85);
+    weigh(*lead);
+    return true;
+  }
+  // Dumps number each operation of each rank; reports of the library compare ranks; a stack is one moment.
+  static int rank_of(SightSource source) {
+    switch (source) {
+      case SightSource::kFlight:
+        return 0;
+      case SightSource::kWatchdog:
+        return 1;
+      case SightSource::kRecords:
+        return 2;
+      case SightSource::kStack:
+        return 3;
+      case SightSource::kRas:
+        return 4;
+    }
+    return 5;
+  }
+
+  // Other statements of the same ranks raise the confidence, those of other ranks lower it.
+  void weigh(std::optional<size_t> lead) {
+    constexpr double kAgree = 0.05, kDisagree = 0.1, kMost = 0.97;
+    for (size_t i = 0; i < in_.statements.size(); ++i) {
+      const Statement& said = in_.statements[i];
+      if (lead == i || said.ranks.empty() || out_.hang.waited_for.empty()) continue;
+      const bool same = std::ranges::any_of(said.ranks, [&](uint32_t rank) {
+        return std::ranges::find(out_.hang.waited_for, rank) != out_.hang.waited_for.end();
+      });
+      if (same) out_.agree.push_back(i);
+      if (lead && in_.statements[*lead].source == said.source) continue;
+      out_.confidence += same ? kAgree : said.weak ? 0 : -kDisagree;
+    }
+    // Where most are in the file system, other sources show that they do not just save.
+    if (out_.hang.answer == HangAnswer::kNoSingle)
+      out_.confidence = std::max(out_.confidence, facts_.lives.empty() ? 0.5 : 0.7);
+    out_.confidence = std::clamp(out_.confidence, 0.1, kMost);
+  }
+
+  void mismatch_by(const Statement& said) {
+    waiting_anywhere();
+    out_.hang.waited_for = said.ranks;
+    if (said.call.seq >= 0 || !said.call.op.empty()) set_call(said.call, said.group.description);
+    if (!said.title.empty()) return;
+    std::string calls;
+    for (size_t i = 0; i < said.calls.size() && i < said.ranks.size(); ++i)
+      calls += fmt::format("{}rank {} calls {}", i ? ", " : "", said.ranks[i], shown_call(said.calls[i]));
+    out_.title = "Ranks call different collectives: " + calls;
+    out_.why.push_back("a check of the program's own library compared the calls of the ranks");
+  }
+
+  void missing_by(const Statement& lead) {
     std::set<uint32_t> behind, waiting;
-    const Statement* first = nullptr;
-    SightCall call;
+    SightCall call = lead.call;
     for (const Statement& said : in_.statements) {
-      if (said.answer != HangAnswer::kMissing) continue;
-      if (!first) first = &said;
+      if (said.answer != HangAnswer::kMissing || said.weak != lead.weak || said.source != lead.source) continue;
       behind.insert(said.ranks.begin(), said.ranks.end());
       if (call.seq < 0) call = said.call;
-      out_.evidence.push_back(said.evidence);
+      if (lead.title.empty()) out_.evidence.push_back(said.evidence);
     }
-    if (!first) return false;
-    for (const Group& group : groups_)
-      for (const Stand& stand : group.stands)
+    for (const Group& of : groups_)
+      for (const Stand& stand : of.stands)
         if (stand.rank && stand.call && !behind.contains(*stand.rank)) {
           waiting.insert(*stand.rank);
           if (call.op.empty()) call = *stand.call;
         }
     out_.hang.waiting.assign(waiting.begin(), waiting.end());
-    missing_ranks({behind.begin(), behind.end()}, call, first->group.description);
-    out_.why.push_back("a report of the program's own library compared the ranks");
-    prove(first->evidence, 0.85);
-    return true;
+    missing_ranks({behind.begin(), behind.end()}, call, lead.group.description);
+    out_.by_host_code = std::ranges::all_of(behind, [&](uint32_t rank) { return alive_.contains(rank); });
+    if (lead.title.empty()) out_.why.push_back("a report of the program's own library compared the ranks");
+  }
+
+  // --- waits across groups ---
+
+  // Of a rank that a source sees, what it says of its life: a stack or counts of another process do not.
+  void follow() {
+    alive_ = in_.alive;
+    facts_.ranks_per_host = in_.ranks_per_host;
+    for (const Group& group : groups_)
+      for (const Stand& stand : group.stands) {
+        if (!stand.rank) continue;
+        const bool out = stand.state != SightState::kUnknown && stand.state != SightState::kInCall;
+        if (out && stand.state != SightState::kDeviceCall) facts_.elsewhere.insert(*stand.rank);
+        if (stand.state == SightState::kInCall || waits(stand)) facts_.waits.insert(*stand.rank);
+        if (group.source != SightSource::kStack) facts_.lives.insert(*stand.rank);
+        alive_.insert(*stand.rank);
+      }
+    for (const Departure& gone : in_.departures)
+      if (gone.rank && !facts_.waits.contains(*gone.rank)) {
+        facts_.lives.erase(*gone.rank);
+        alive_.erase(*gone.rank);
+      }
+    for (const SightSource source : {SightSource::kFlight, SightSource::kWatchdog}) {
+      std::vector<WaitGroup> graph;
+      std::vector<const Group*> of;
+      for (const Group& group : groups_)
+        if (group.source == source && !group.of.key.empty()) {
+          graph.push_back(wait_group(group));
+          graph.back().exact = source == SightSource::kFlight;
+          of.push_back(&group);
+        }
+      WaitAnswer said = follow_waits(graph, facts_);
+      if (said.end == WaitEnd::kNothing) continue;
+      ends_.push_back({std::move(said), nullptr});
+      ends_.back().group = of[ends_.back().said.group];
+    }
+  }
+  static bool waits(const Stand& stand) {
+    return (stand.call && stand.call->entered) || (stand.counted && stand.completed < stand.enqueued);
+  }
+  WaitGroup wait_group(const Group& group) const {
+    WaitGroup out;
+    out.members = members_of(group);
+    for (const Stand& stand : group.stands) {
+      if (!stand.rank) continue;
+      WaitPlace at;
+      at.rank = *stand.rank;
+      at.enqueued = stand.enqueued;
+      at.completed = stand.completed;
+      at.since_ns = stand.since_ns;
+      at.order = stand.order;
+      if (stand.call) at.started = stand.call->started;
+      if (stand.call && stand.call->entered) {
+        const std::string op = plain_op(stand.call->op);
+        at.waits_at = stand.call->seq;
+        at.synchronises = synchronises(op);
+        out.pairs = out.pairs || op == "send" || op == "recv" || op == "coalesced";
+      } else if (stand.counted && stand.completed < stand.enqueued) {
+        at.waits_at = stand.completed + 1;
+      }
+      out.places.push_back(at);
+    }
+    return out;
+  }
+  static bool synchronises(std::string_view op) {
+    while (op.starts_with('_')) op.remove_prefix(1);
+    for (const std::string_view one : {"broadcast", "gather", "scatter", "send", "recv", "reduceoop"})
+      if (op.starts_with(one)) return false;
+    return op != "reduce";
+  }
+
+  struct End {
+    WaitAnswer said;
+    const Group* group;
+  };
+
+  bool by_waits(WaitEnd end) {
+    for (const End& one : ends_)
+      if (one.said.end == end) return tell(one), true;
+    return false;
+  }
+  void tell(const End& end) {
+    const WaitAnswer& said = end.said;
+    const Group& group = *end.group;
+    SightCall call;
+    call.seq = said.seq;
+    for (const Stand& stand : group.stands)
+      if (stand.waits_at(said.seq)) {
+        call = *stand.call;
+        quote(stand);
+      }
+    out_.hang.waiting = said.waiting;
+    set_call(call, group.of.description);
+    const std::string where = shown_op(call) + " of " + group.title();
+    for (const Group& of : groups_)
+      for (const Stand& stand : of.stands)
+        if (stand.rank && std::ranges::binary_search(said.ranks, *stand.rank)) {
+          quote(stand);
+          if (!stand.doing.empty()) out_.why.push_back(fmt::format("{} is {}", named(stand), stand.doing));
+        }
+    switch (said.end) {
+      case WaitEnd::kDevice:
+        out_.hang.answer = HangAnswer::kUnfinished;
+        out_.hang.waited_for = said.ranks;
+        out_.title = fmt::format("{} did not finish {}, which {} peers finished: a device is stuck",
+                                 capital(shown_ranks(said.ranks)), where, said.ranks.size() == 1 ? "its" : "their");
+        out_.why.emplace_back("the last numbers that the ranks print: the peers are beyond it");
+        out_.certain = true;
+        out_.confidence = 0.8;
+        break;
+      case WaitEnd::kIdle:
+        missing_ranks(said.ranks, call, group.of.description);
+        out_.why.push_back(said.by_members
+                               ? "they live, and wait for no other rank"
+                               : "of all ranks that tell something, only they wait for no other rank");
+        out_.by_host_code = true;
+        out_.certain = said.by_members;
+        out_.confidence = said.by_members ? 0.75 : 0.6;
+        break;
+      case WaitEnd::kCircle:
+        out_.hang.answer = HangAnswer::kMismatch;
+        out_.hang.waited_for = said.ranks;
+        out_.title = said.ranks.empty()
+                         ? "Ranks wait for each other, each in another group"
+                         : fmt::format("{} called {} while {} peers wait for them in another group",
+                                       capital(shown_ranks(said.ranks)), where,
+                                       said.ranks.size() == 1 ? "its" : "their");
+        out_.why.emplace_back(
+            "each side waits in a group for ranks that wait in another group: they call their groups in "
+            "another order, or one side left a loop earlier");
+        out_.certain = true;
+        out_.confidence = 0.75;
+        break;
+      case WaitEnd::kAllIn:
+        out_.hang.answer = HangAnswer::kUnfinished;
+        out_.hang.waited_for = said.ranks;
+        out_.title = fmt::format("All {} of {} entered {}, and none finished it: a device or the network",
+                                 counted(said.waiting.size() + said.ranks.size(), "rank"), group.title(),
+                                 shown_op(call));
+        if (!said.ranks.empty())
+          out_.title = fmt::format("The device of {} did not begin {}, which its peers began",
+                                   shown_ranks(said.ranks), where);
+        out_.certain = !said.ranks.empty();
+        if (said.ranks.empty()) out_.missing.push_back(kWhichDevice);
+        out_.confidence = said.ranks.empty() ? 0.5 : 0.7;
+        break;
+      case WaitEnd::kAbsent:
+        missing_ranks(said.ranks, call, group.of.description);
+        out_.why.push_back(fmt::format("all other members of {} wait in it; {} nothing", group.title(),
+                                       said.ranks.size() == 1 ? "this rank tells" : "these ranks tell"));
+        out_.missing.push_back(fmt::format("why {} did not come: stacks, the state of the process, its log",
+                                           shown_ranks(said.ranks)));
+        out_.by_host_code =
+            std::ranges::all_of(said.ranks, [&](uint32_t rank) { return alive_.contains(rank); });
+        out_.confidence = said.ranks.size() == 1 ? 0.6 : 0.5;
+        break;
+      case WaitEnd::kNothing:
+        break;
+    }
+    weigh(std::nullopt);
   }
 
   // Ranks of one group that wait under one number, in different calls.
@@ -297,42 +528,10 @@ class Inquiry {
     out_.confidence = majority || all > 2 ? 0.9 : 0.85;
   }
 
-  // Ranks whose own numbers show that they are not in what others of the group wait in.
-  bool by_numbers() {
-    for (const Group& group : groups_) {
-      const std::set<int64_t> seqs = awaited(group);
-      if (seqs.empty() || !comparable(group)) continue;
-      const int64_t first = *seqs.begin();
-      std::vector<const Stand*> behind, waiting;
-      for (const Stand& stand : group.stands) {
-        if (stand.call && stand.call->seq == first) waiting.push_back(&stand);
-        const bool out_of_it = stand.state != SightState::kUnknown && stand.state != SightState::kInCall;
-        if ((stand.counted && !stand.call && stand.enqueued < first) || (out_of_it && stand.enqueued < first))
-          behind.push_back(&stand);
-      }
-      if (behind.empty() || waiting.empty() || behind.size() > waiting.size()) continue;
-      out_.hang.waiting = ranks_of(waiting);
-      missing_ranks(ranks_of(behind), *waiting[0]->call, group.of.description);
-      for (const Stand* stand : behind) {
-        quote(*stand);
-        if (!stand->doing.empty()) out_.why.push_back(fmt::format("{} is {}", named(*stand), stand->doing));
-      }
-      for (const Stand* stand : waiting) quote(*stand);
-      out_.why.push_back(fmt::format("the last operation that {} handed over is #{}",
-                                     behind.size() == 1 ? named(*behind[0]) : "they", behind[0]->enqueued));
-      // It still prints or answers, so it lives.
-      out_.by_host_code = true;
-      out_.certain = true;
-      out_.confidence = 0.75;
-      return true;
-    }
-    return false;
-  }
-
   bool by_distance() {
     for (const Group& group : groups_) {
       const std::set<int64_t> seqs = awaited(group);
-      if (group.of.key.empty() || seqs.size() < 2) continue;
+      if (group.of.key.empty() || seqs.size() < 2 || wait_group(group).pairs) continue;
       const bool apart = std::ranges::all_of(group.stands, [](const Stand& s) { return !s.call || s.rank; });
       if (!apart) continue;
       std::vector<const Stand*> low, high;
@@ -370,53 +569,6 @@ class Inquiry {
     if (out.empty() && size_of(group) == in_.world)
       for (uint32_t rank = 0; rank < in_.world; ++rank) out.push_back(rank);
     return out;
-  }
-
-  bool by_all_members() {
-    for (const Group& group : groups_) {
-      const std::set<int64_t> seqs = awaited(group);
-      if (seqs.size() != 1) continue;
-      std::vector<const Stand*> in;
-      for (const Stand& stand : group.stands)
-        if (stand.waits_at(*seqs.begin()) && stand.rank) in.push_back(&stand);
-      if (in.size() < 2 || in.size() != size_of(group)) continue;
-      out_.hang.answer = HangAnswer::kUnfinished;
-      out_.hang.waiting = ranks_of(in);
-      set_call(*in[0]->call, group.of.description);
-      out_.title = fmt::format("All {} of {} entered {}, and none finished it: a device or the network",
-                               counted(in.size(), "rank"), group.title(), shown_op(*in[0]->call));
-      for (const Stand* stand : in) quote(*stand);
-      out_.missing.push_back(
-          "which device or link stands still: the kernel's logs of the hosts, the counters "
-          "of their network adapters, stacks of the ranks");
-      out_.confidence = 0.5;
-      return true;
-    }
-    return false;
-  }
-
-  bool by_silence() {
-    for (const Group& group : groups_) {
-      const std::set<int64_t> seqs = awaited(group);
-      const std::vector<uint32_t> members = members_of(group);
-      if (seqs.size() != 1 || members.size() < 3) continue;
-      std::set<uint32_t> absent(members.begin(), members.end());
-      std::vector<const Stand*> in;
-      for (const Stand& stand : group.stands)
-        if (stand.waits_at(*seqs.begin()) && stand.rank && absent.erase(*stand.rank) > 0)
-          in.push_back(&stand);
-      if (absent.empty() || 3 * absent.size() > members.size() || in.size() < 2) continue;
-      out_.hang.waiting = ranks_of(in);
-      missing_ranks({absent.begin(), absent.end()}, *in[0]->call, group.of.description);
-      for (const Stand* stand : in) quote(*stand);
-      out_.why.push_back(fmt::format("all other members of {} wait in it; {} nothing", group.title(),
-                                     absent.size() == 1 ? "this rank prints" : "these ranks print"));
-      out_.missing.push_back(fmt::format("why {} did not come: stacks, the state of the process, its log",
-                                         shown_ranks(out_.hang.waited_for)));
-      out_.confidence = absent.size() == 1 ? 0.6 : 0.5;
-      return true;
-    }
-    return false;
   }
 
   // A barrier, or the all-reduce of one element that stands for one, among the first operations of a group.
@@ -470,11 +622,14 @@ class Inquiry {
     const std::string subject = gone->rank   ? name_of(*gone->rank)
                                 : gone->host ? "A rank on " + *gone->host
                                              : "A rank";
-    out_.title =
-        fmt::format("{} left: {}", subject, gone->reason.empty() ? "its process is gone" : gone->reason);
+    out_.title = gone->kind == DepartureKind::kException
+                     ? fmt::format("{} raised an exception: {}", subject, gone->reason)
+                     : fmt::format("{} left: {}", subject,
+                                   gone->reason.empty() ? "its process is gone" : gone->reason);
     waiting_anywhere();
     prove(gone->evidence, 0.5);
     out_.certain = known;
+    out_.by_process = gone->source != SightSource::kWatchdog;
     return true;
   }
 
@@ -592,10 +747,29 @@ class Inquiry {
   const SceneInput& in_;
   const NameOfRank& name_;
   std::vector<Group> groups_;
+  RankFacts facts_;
+  std::set<uint32_t> alive_;
+  std::vector<End> ends_;
   SceneAnswer out_;
 };
 
 }  // namespace
+
+Statement stated_by(SightSource source, HangAnswer answer, Finding finding) {
+  Statement out;
+  out.answer = answer;
+  out.source = source;
+  out.title = finding.title;
+  out.why = finding.why;
+  out.confidence = finding.confidence;
+  if (!finding.evidence.empty()) out.evidence = finding.evidence[0];
+  std::set<uint32_t> ranks;
+  for (const FindingSubject& subject : finding.subjects)
+    if (subject.rank) ranks.insert(*subject.rank);
+  out.ranks.assign(ranks.begin(), ranks.end());
+  out.as = std::move(finding);
+  return out;
+}
 
 SceneAnswer answer(const SceneInput& input, const NameOfRank& name) { return Inquiry(input, name).run(); }
 

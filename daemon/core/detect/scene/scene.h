@@ -1,19 +1,24 @@
 // Who entered which operation in which communicator, and who did not: the sights of all sources joined, and
 // the one answer that follows from them. In order:
 //
-//   1. a source states it: a desync report, a fingerprint, a barrier that knows who is missing
-//   2. ranks called different operations or sizes under one number of a group: the program
-//   3. a rank's own numbers show that it never entered what others of the group wait in: it is missing
-//   4. ranks of one group wait at different numbers: the program, earlier than what is seen
-//   5. all members are accounted for, in one operation that none finished: device or network
-//   6. few members say nothing while all others wait: they are missing; why is unknown
-//   7. a barrier in the first operations of a group: some rank still prepares, on the host
-//   8. a rank left before the others began to wait
+//   1. a source states a mismatch: a fingerprint, dumps; or ranks called different operations or sizes under
+//      one number of a group: the program
+//   2. ranks did not finish what their peers finished: their devices
+//   3. a rank left, and waits nowhere
+//   4. most ranks are in the file system: no single rank
+//   5. a rank lives, and is not in what others wait in: by a report, a dump, a stack, or its own numbers
+//   6. ranks of several groups wait for each other: the program calls its groups in another order
+//   7. all members are in one operation that none finished: device or network
+//   8. counts of launches say who is behind
+//   9. nothing is known of few members while all others wait: they are missing; why is unknown
+//  10. a barrier in the first operations of a group: some rank still prepares, on the host
 //
 // Otherwise the answer is unknown, with what is missing. Only ranks that wait print: silence alone is never a
 // fault of the hardware, and the first to print is not the culprit. Pure; accepts any sights.
 #pragma once
 
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,6 +31,7 @@ namespace culprit::scene {
 
 // What a source states of ranks by itself. kMissing: they did not come to `call`. kMismatch: they called
 // different operations, `ranks` by `calls`.
+// `weak`: by counts of launches alone, which lag behind pipelines.
 struct Statement {
   HangAnswer answer = HangAnswer::kMissing;
   SightGroup group;
@@ -33,13 +39,23 @@ struct Statement {
   std::vector<uint32_t> ranks;
   std::vector<SightCall> calls;
   Evidence evidence;
+  SightSource source = SightSource::kWatchdog;
+  bool weak = false;
+  std::string title = {};  // empty: the scene makes one
+  std::vector<std::string> why = {};
+  double confidence = 0;   // 0: that of a report of the program's own library
+  std::optional<Finding> as = {};  // how its source reports it: category, action, remedy, places
 };
+// What a detector of `source` found, as a statement: its ranks, words and confidence.
+Statement stated_by(SightSource source, HangAnswer answer, Finding finding);
 
 struct SceneInput {
   std::vector<Sight> sights;
   std::vector<Departure> departures;
   std::vector<Statement> statements;
   uint32_t world = 0;     // ranks of the job; 0: unknown
+  uint32_t ranks_per_host = 0;   // 0: unknown
+  std::set<uint32_t> alive;      // ranks that another source saw alive
   std::string preparing;  // the last line of work before the training: "Tokenizing Prompts: 92%"; empty: none
   bool iterated = false;  // the job had finished iterations
 };
@@ -49,9 +65,12 @@ struct SceneAnswer {
   std::string title;          // the sentence without times
   bool by_host_code = false;  // kMissing: the rank runs host code
   bool certain = false;       // the lines themselves prove it
+  bool by_process = false;    // kLeft: its process does not answer, why is unknown
   double confidence = 0;
   std::vector<std::string> why, missing;
   std::vector<Evidence> evidence;
+  std::optional<size_t> led;      // index of the statement that gave the answer
+  std::vector<size_t> agree;      // indices of other statements of the same
 };
 
 // `name` may be empty.

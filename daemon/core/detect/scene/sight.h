@@ -27,6 +27,7 @@ struct SightGroup {
   std::string description;  // "default_pg", "tensor_parallel"
   RankList members;         // empty: unknown
   uint32_t size = 0;        // of the group; 0: unknown
+  std::string local = {};   // its number within the process: says nothing to other ranks
 };
 
 // The operation in which the rank waits, or which timed out.
@@ -37,6 +38,7 @@ struct SightCall {
   std::string sizes;                // shapes and types, where the source has them: "[[2,4]] float"
   std::string site;                 // line of the program: "train.py:120 in forward"
   bool entered = true;              // false: the rank is known not to be in it
+  std::optional<bool> started = {};  // the device began it
 };
 
 // Where the process is, if the source sees it. kElsewhere: running or waiting outside of any collective.

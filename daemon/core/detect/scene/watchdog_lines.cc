@@ -111,6 +111,9 @@ void read_group(std::string_view text, WatchdogLine& line) {
   }
   while (name.ends_with(' ')) name.remove_suffix(1);
   const std::string_view guid = after(name, "PG GUID ");
+  std::string_view local = name.starts_with("ID ") ? name.substr(3) : name;
+  local = local.substr(0, static_cast<size_t>(std::ranges::find_if_not(local, digit) - local.begin()));
+  line.group.local = local.substr(0, kWordBytes);
   if (has(name, "PG GUID")) {
     line.group.key = guid.substr(0, kWordBytes);
   } else if (name == "0") {

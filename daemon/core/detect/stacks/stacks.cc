@@ -69,15 +69,18 @@ class Answering {
     out_.clusters = clusters_of(q_.samples, crowd_, healthy());
     switch (judgement_.answer) {
       case Answer::kElsewhere:
+        out_.answer = HangAnswer::kMissing;
         accuse_elsewhere();
         break;
       case Answer::kOtherCall:
+        out_.answer = HangAnswer::kMismatch;
         accuse_other_call();
         break;
       case Answer::kSharedGroup:
         accuse_group();
         break;
       case Answer::kAllLate:
+        out_.answer = HangAnswer::kNoSingle;
         blame_nobody("most processes are {}: no single rank is late",
                      judgement_.where == Where::kLoader ? Component::kUserData : Component::kStorage);
         break;

@@ -28,6 +28,7 @@ struct StackAnswer {
   std::vector<Suspect> suspects;       // of the hang, best first
   std::vector<StackCluster> clusters;  // of all processes, largest first
   bool hangs = false;                  // the stacks alone show that the job stands still
+  HangAnswer answer = HangAnswer::kUnknown;  // what the fault among `findings` says
   std::vector<std::string> missing;
 };
 

@@ -162,7 +162,7 @@ BOOST_AUTO_TEST_CASE(a_rank_that_left_is_the_cause) {
   in.departures.push_back(gone);
   const SceneAnswer a = answer(in);
   BOOST_TEST((a.hang.answer == HangAnswer::kLeft && a.hang.waited_for == Ranks{2}));
-  BOOST_TEST(a.title == "Rank 2 left: CUDA out of memory");
+  BOOST_TEST(a.title == "Rank 2 raised an exception: CUDA out of memory");
 }
 
 BOOST_AUTO_TEST_CASE(what_a_desync_report_states_counts) {
