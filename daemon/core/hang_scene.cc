@@ -21,6 +21,8 @@ namespace {
 constexpr std::string_view kLines = "pytorch.watchdog.";         // rules that keep lines for the scene alone
 constexpr std::string_view kCollective = "pytorch.collective.";  // what the same lines say to a reader
 
+constexpr double kHearsay = 0.3;  // strength of what a few lines of peers say of a host
+
 bool is_of_scene(const Finding& f) { return f.rule.starts_with(kCollective) || f.rule.starts_with(kLines); }
 
 bool is_wanted(std::string_view rule) {
@@ -39,11 +41,19 @@ uint32_t world_of(const JobFile& job) {
   return ranks <= limits::kCommRanks ? static_cast<uint32_t>(ranks) : 0;
 }
 
+bool says_killed(const Finding& f) {
+  return f.rule.find("kill") != f.rule.npos || f.rule.find("oom") != f.rule.npos ||
+         f.title.find("killed") != f.title.npos;
+}
+
 // A fault that another rule or detector proves, no later than the first wait began to be reported.
 bool came_first(const Finding& f, TimeNs reported) {
   if (f.kind != FindingKind::kFault || f.role != FindingRole::kRoot || is_of_scene(f)) return false;
   if (f.symptom == Symptom::kSlowdown || f.symptom == Symptom::kNumeric || f.symptom == Symptom::kHang) return false;
-  return f.first_ns == kNoTime || reported == kNoTime || f.first_ns <= reported;
+  // A kill is no end that a watchdog gives: the times of lines without one are only near.
+  constexpr TimeNs kNear = 300 * kNsPerSecond;
+  const TimeNs slack = says_killed(f) ? kNear : 0;
+  return f.first_ns == kNoTime || reported == kNoTime || f.first_ns <= reported + slack;
 }
 
 // "srun: error: node-3: task 30: Killed", "local_rank: 2": the number behind `word`.
@@ -53,11 +63,6 @@ std::optional<uint32_t> number_behind(std::string_view text, std::string_view wo
   uint32_t out = 0;
   const auto [end, error] = std::from_chars(text.data() + at + word.size(), text.data() + text.size(), out);
   return error == std::errc() ? std::optional(out) : std::nullopt;
-}
-
-bool says_killed(const Finding& f) {
-  return f.rule.find("kill") != f.rule.npos || f.rule.find("oom") != f.rule.npos ||
-         f.title.find("killed") != f.title.npos;
 }
 
 scene::Departure departure_of(const Finding& f, const JobFile& job) {
@@ -465,13 +470,16 @@ class Asking {
     });
   }
 
-  // Only ranks that wait print: that others say nothing accuses no host.
+  // Only ranks that wait print: that others say nothing accuses no host, nor that a waiting rank names a peer.
   void drop_silence() {
     const bool waits = std::ranges::any_of(input_.sights, [](const scene::Sight& sight) { return sight.timed_out; });
     if (!waits) return;
     std::erase_if(analysis_.findings, [](const Finding& f) {
       const bool silence = f.detector == DetectorKind::kSilence && f.rule.empty();
-      return silence && (f.kind == FindingKind::kSupport || f.general);
+      const bool hearsay = f.kind == FindingKind::kSupport && f.rule.empty() &&
+                           (f.detector == DetectorKind::kSpatial || f.detector == DetectorKind::kTemporal) &&
+                           std::ranges::all_of(f.subjects, [](const auto& s) { return s.strength < kHearsay; });
+      return hearsay || (silence && (f.kind == FindingKind::kSupport || f.general));
     });
   }
 

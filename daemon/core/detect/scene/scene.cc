@@ -614,6 +614,9 @@ class Inquiry {
     const Departure* gone = nullptr;
     for (const Departure& one : in_.departures) {
       if (known && (!one.rank || waits(*one.rank))) continue;
+      // A line says why it left; that it does not answer is the same for all that its launcher ended.
+      const bool said = gone && gone->source == SightSource::kWatchdog;
+      if (said && one.source != SightSource::kWatchdog) continue;
       if (!gone || (one.at_ns != kNoTime && one.at_ns < gone->at_ns)) gone = &one;
     }
     if (!gone) return false;

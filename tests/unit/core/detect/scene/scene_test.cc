@@ -183,4 +183,83 @@ BOOST_AUTO_TEST_CASE(the_table_has_each_rank_with_its_last_operation) {
   BOOST_TEST((a.hang.scene[1].ranks == Ranks{11} && a.hang.scene[1].place == ScenePlace::kFinished));
 }
 
+namespace {
+
+// A dump of a rank: its numbers in a group, and the operation in which it waits; -1: in none.
+Sight dumped(uint32_t rank, SightGroup group, int64_t enqueued, int64_t waits) {
+  Sight s;
+  s.source = SightSource::kFlight;
+  s.rank = rank;
+  s.group = std::move(group);
+  s.enqueued = enqueued;
+  s.completed = waits < 0 ? enqueued : waits - 1;
+  if (waits >= 0) s.call = SightCall{"all_reduce", waits, {}, {}, {}, {}, true};
+  return s;
+}
+const SightGroup kAll{"0", "default_pg", RankList({0, 1, 2, 3, 4, 5}), 6};
+const SightGroup kLeftHalf{"1", "dp", RankList({0, 1, 2}), 3}, kRightHalf{"2", "dp", RankList({3, 4, 5}), 3};
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(who_has_not_finished_what_its_peers_finished_has_a_stuck_device) {
+  const SceneAnswer a =
+      answer(of({dumped(0, kLeftHalf, 9, 8), dumped(1, kLeftHalf, 9, 9), dumped(2, kLeftHalf, 9, 9)}));
+  BOOST_TEST((a.hang.answer == HangAnswer::kUnfinished && a.hang.waited_for == Ranks{0}));
+}
+
+BOOST_AUTO_TEST_CASE(sides_that_wait_for_each_other_are_the_programs_fault_and_the_smaller_is_named) {
+  std::vector<Sight> sights;
+  for (const uint32_t rank : {0u, 1u}) sights.push_back(dumped(rank, kLeftHalf, 9, 9));
+  for (const uint32_t rank : {3u, 4u}) sights.push_back(dumped(rank, kRightHalf, 9, 9));
+  for (const uint32_t rank : {0u, 1u, 3u, 4u}) sights.push_back(dumped(rank, kAll, 4, -1));
+  for (const uint32_t rank : {2u, 5u}) {
+    sights.push_back(dumped(rank, rank == 2 ? kLeftHalf : kRightHalf, 8, -1));
+    sights.push_back(dumped(rank, kAll, 5, 5));
+  }
+  const SceneAnswer a = answer(of(sights, 6));
+  BOOST_TEST((a.hang.answer == HangAnswer::kMismatch));
+  BOOST_TEST((a.hang.waited_for == Ranks{2, 5}));
+}
+
+BOOST_AUTO_TEST_CASE(who_is_late_because_it_waits_itself_is_not_named) {
+  std::vector<Sight> sights;
+  for (const uint32_t rank : {0u, 1u, 2u}) sights.push_back(dumped(rank, kLeftHalf, 9, 9));
+  for (const uint32_t rank : {3u, 4u, 5u}) sights.push_back(dumped(rank, kAll, 5, 5));
+  for (const uint32_t rank : {0u, 1u, 2u}) sights.push_back(dumped(rank, kAll, 4, -1));
+  const SceneAnswer a = answer(of(sights, 6));
+  BOOST_TEST((a.hang.answer == HangAnswer::kUnfinished && a.hang.waited_for.empty()));
+  BOOST_TEST(a.hang.group == "dp");
+}
+
+BOOST_AUTO_TEST_CASE(several_ranks_without_a_word_are_named_only_if_they_share_their_host) {
+  std::vector<Sight> sights;
+  for (const uint32_t rank : {0u, 1u, 2u, 3u}) sights.push_back(dumped(rank, kAll, 5, 5));
+  SceneInput in = of(sights, 6);
+  BOOST_TEST((answer(in).hang.answer == HangAnswer::kUnknown));
+  in.ranks_per_host = 2;
+  BOOST_TEST((answer(in).hang.waited_for == Ranks{4, 5}));
+  in.ranks_per_host = 5;
+  BOOST_TEST((answer(in).hang.answer == HangAnswer::kUnknown));
+}
+
+BOOST_AUTO_TEST_CASE(numbers_of_one_source_are_not_compared_with_those_of_another) {
+  SceneInput in = of({waiting(0, 70), waiting(1, 70)});
+  Sight other = dumped(2, {"0", "default_pg", {}, 0}, 7, -1);
+  in.sights.push_back(other);
+  BOOST_TEST((answer(in).hang.answer == HangAnswer::kUnknown || !answer(in).certain));
+}
+
+BOOST_AUTO_TEST_CASE(sources_that_agree_raise_the_confidence_and_others_lower_it) {
+  SceneInput in = of({waiting(0, 70), waiting(1, 70)});
+  Statement dump{HangAnswer::kMissing, {}, {}, {5}, {}, {}, SightSource::kFlight, false, "Rank 5", {}, 0.8, {}};
+  in.statements = {dump};
+  BOOST_TEST(answer(in).confidence == 0.8);
+  Statement stack = dump;
+  stack.source = SightSource::kStack;
+  in.statements = {stack, dump};
+  BOOST_TEST((answer(in).confidence > 0.8 && answer(in).led == 1u));
+  in.statements[0].ranks = {6};
+  BOOST_TEST((answer(in).confidence < 0.8 && answer(in).hang.waited_for == Ranks{5}));
+}
+
 BOOST_AUTO_TEST_SUITE_END()
