@@ -11,7 +11,11 @@
 
 namespace culprit::ingest {
 
-// Whether the beginning of a text is that of an answer.
+// What follows the replies to the commands before the question, which a saved session keeps:
+// "SERVER PROTOCOL 2", "OK".
+std::string_view after_ras_replies(std::string_view session);
+
+// Whether the beginning of a text is that of an answer, or of a session.
 bool is_ras_text(std::string_view head);
 
 // The error says what is wrong, without a subject: "is cut off or damaged".

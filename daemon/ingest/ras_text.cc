@@ -341,6 +341,7 @@ class RasText {
 }  // namespace
 
 bool is_ras_text(std::string_view head) {
+  head = after_ras_replies(head);
   const size_t summary = head.find("Job summary");
   if (summary == npos) return false;
   const std::string_view before = head.substr(0, summary);

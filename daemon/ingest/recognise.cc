@@ -186,6 +186,14 @@ std::optional<FileKind> kind_of_binary(std::string_view head, std::string_view n
   return name.ends_with(".comm") ? FileKind::kComm : FileKind::kUnread;
 }
 
+// A session whose answer is JSON.
+bool is_ras_session(std::string_view head) {
+  const std::string_view answer = after_ras_replies(head);
+  if (answer.size() == head.size() || !answer.starts_with('{')) return false;
+  const JsonHead first = read_json_head(answer);
+  return first.has_communicators && first.has_version;
+}
+
 bool is_stacks_name(std::string_view name) { return name.ends_with(".json") || name.ends_with(".txt"); }
 
 // Whether lines of a log follow an answer of RAS, whose own lines never begin with a bracket or a digit.
@@ -241,6 +249,7 @@ FileKind kind_of(const NamedHead& file) {
   if (name.ends_with(".stacks")) return FileKind::kStacks;  // written by culprit.watch_stacks()
   if (const auto kind = kind_of_json(file, name)) return *kind;
   if (is_java_dump(file.head)) return FileKind::kUnread;
+  if (is_ras_session(file.head)) return FileKind::kRas;
   if (is_ras_text(file.head) && !has_log_lines(file.head)) return FileKind::kRas;
   if (is_stack_text(file.head)) return FileKind::kStacks;
   if (below_stacks(file) && is_stacks_name(name))

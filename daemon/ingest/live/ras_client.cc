@@ -258,8 +258,7 @@ Result<RasReply> ask_ras(const RasQuestion& question) {
   RasReply out;
   out.socket = peer.server_socket();
   if (out.socket && question.on_socket) question.on_socket(*out.socket);
-  if (const Status sent = peer.send(json ? "STATUS\n" : "VERBOSE STATUS\n"); !sent)
-    return tl::unexpected(sent.error());
+  if (const Status sent = peer.send("VERBOSE STATUS\n"); !sent) return tl::unexpected(sent.error());
   auto text = peer.rest();
   if (!text) return tl::unexpected(text.error());
   out.text = std::move(*text);

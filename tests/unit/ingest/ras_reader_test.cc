@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <boost/test/unit_test.hpp>
+#include <fstream>
+#include <iterator>
 #include <string>
 
 #include "base/limits.h"
@@ -279,6 +281,35 @@ BOOST_AUTO_TEST_CASE(answers_are_recognised_by_their_content) {
   BOOST_TEST((kind(kTextHead, "ras.txt") == FileKind::kRas));
   BOOST_TEST((kind("2026-11-21 02:12:09 NCCL version 2.28.3\n" + kTextHead, "a.log") == FileKind::kLog));
   BOOST_TEST((kind("NCCL version 2.28.3+cuda13.0\niteration 4\n", "a.log") == FileKind::kLog));
+}
+
+// What NCCL 2.28.9 answered one process: "VERBOSE STATUS", "STATUS", and as JSON with the reply to SET FORMAT.
+BOOST_AUTO_TEST_CASE(real_answers_are_recognised_and_read_whole) {
+  for (const char* name : {"real_verbose", "real_status", "real_json"}) {
+    BOOST_TEST_CONTEXT(name) {
+      std::ifstream file(std::string(CULPRIT_SOURCE_DIR "/tests/fuzz/corpus/ras/") + name);
+      const std::string text{std::istreambuf_iterator<char>(file), {}};
+      BOOST_TEST((kind_of({text, true, "answer", "folder"}) == FileKind::kRas));
+      const RasAnswer a = read(text);
+      BOOST_TEST(a.version == "2.28.9");
+      BOOST_TEST(a.comms_seen == 1u);
+      BOOST_TEST(a.largest == 1u);
+      BOOST_TEST(a.dropped == 0u);
+      BOOST_TEST(!a.cut);
+      BOOST_TEST(a.gone.empty());
+      if (!a.json) continue;
+      BOOST_REQUIRE(a.comms.size() == 1u);
+      const RasComm& comm = a.comms[0];
+      BOOST_TEST(comm.hash == 0x512f33e22127ffd6u);
+      BOOST_REQUIRE(comm.ranks.size() == 1u);
+      BOOST_TEST((comm.ranks[0].phase == RasPhase::kRunning));
+      BOOST_TEST(comm.errors == 0u);
+      BOOST_TEST(a.processes[comm.ranks[0].member.process].host == "192.0.2.2");
+      BOOST_TEST(a.processes[comm.ranks[0].member.process].pid == 789u);
+      BOOST_TEST(a.functions.size() == 5u);
+      BOOST_TEST(a.local_ns != kNoTime);
+    }
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()
