@@ -510,8 +510,8 @@ Report Engine::report(TimeNs now, const detect::Unheard& unheard) {
   diagnose::correlate(view, analysis, report);
   comm::add_summary(impl_->comm, report.job);
   impl_->loop_ranks.add_summary(report.job);
-  report.job.ranks = std::max<uint64_t>({report.job.ranks, impl_->flights.all().size(), impl_->ras.ranks(),
-                                         impl_->stacks.processes().size()});
+  report.job.ranks = std::max<uint64_t>(
+      {report.job.ranks, impl_->flights.all().size(), impl_->ras.ranks(), impl_->stacks.processes().size()});
   report.job.bytes += impl_->non_log.bytes;
   report.job.lines += impl_->non_log.lines;
   const bool found = report.hang || !report.suspects.empty() || !report.diagnoses.empty();

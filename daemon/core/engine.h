@@ -96,10 +96,10 @@ struct TraceHeard {
   enum class Of : uint8_t { kComm, kLoop, kDumps, kStacks } of = Of::kComm;
   std::optional<uint32_t> user;
 };
-using Input = std::variant<SourceOpened, LogInput, ProblemSeen, RuleOverran, detect::ProgressSeen,
-                           detect::PhaseSeen, CommInput, CommCondensed, FlightInput, MetricInput, EventInput,
-                           NonLogRead, detect::RankExited, TraceHeard, FindingInput, RasInput, StackInput,
-                           StackRefusal>;
+using Input =
+    std::variant<SourceOpened, LogInput, ProblemSeen, RuleOverran, detect::ProgressSeen, detect::PhaseSeen,
+                 CommInput, CommCondensed, FlightInput, MetricInput, EventInput, NonLogRead,
+                 detect::RankExited, TraceHeard, FindingInput, RasInput, StackInput, StackRefusal>;
 
 // Output of a step: a rule of severity error or fatal fired.
 using Effect = std::variant<Finding>;

@@ -321,9 +321,7 @@ Status Daemon::start_engine(std::shared_ptr<rules::Ruleset> rules) {
     if (const Status collecting = start_collecting(); !collecting) return collecting;
   delivery_ = std::make_unique<EventDelivery>(
       EventDeliveryParts{recorder_.get(), engine_.get(), collector_.get(), &log_,
-                         [this](const std::string& job, uint32_t sample) {
-                           if (capture_) capture_->capture(job, sample);
-                         }});
+                         [this](const std::string& job, uint32_t sample) { look_into(job, sample); }});
   return {};
 }
 
@@ -373,9 +371,7 @@ Status Daemon::start_uplink(std::shared_ptr<rules::Ruleset> rules) {
   options.feed.users_of = [watch = processes_.get()](const std::string& job) { return watch->users_of(job); };
   options.complain = [this](const std::string& what) { complain(what); };
   options.status = [this] { return peer_status(); };
-  options.stacks_wanted = [this](const std::string& job, uint32_t sample) {
-    if (capture_) capture_->capture(job, sample);
-  };
+  options.stacks_wanted = [this](const std::string& job, uint32_t sample) { look_into(job, sample); };
   auto started = Uplink::start(env_, std::move(options));
   if (!started) return tl::unexpected(started.error());
   uplink_ = std::move(*started);
@@ -514,6 +510,12 @@ void Daemon::start_ras() {
   options.take = [this](PieceBatch&& batch) { intake_->take(std::move(batch)); };
   options.inform = [this](const std::string& what) { log_.info(what); };
   ras_ = std::make_unique<RasService>(env_, std::move(options));
+}
+
+// A job does not go on.
+void Daemon::look_into(const std::string& job, uint32_t sample) {
+  if (ras_) ras_->hurry();
+  if (capture_) capture_->capture(job, sample);
 }
 
 void Daemon::start_capture() {

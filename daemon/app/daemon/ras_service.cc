@@ -21,6 +21,7 @@ namespace {
 
 constexpr const char* kRasPath = "ras";
 constexpr TimeNs kRasFastNs = 10 * kNsPerSecond;    // while a job stands
+constexpr TimeNs kRasSoonestNs = 3 * kNsPerSecond;  // between questions, whoever hurries
 constexpr uint32_t kRasFastRounds = 60;             // without news: a watchdog ends the job within 10 minutes
 constexpr uint32_t kRasSlowest = 30;                // factor for hosts far back in a job
 constexpr size_t kRasAsksOfJob = 3, kRasAsks = 12;  // connections of a round, if several jobs share the port
@@ -237,6 +238,14 @@ void RasService::stop() {
   timer_->stop();
 }
 
+void RasService::hurry() {
+  if (asking_ || stopping_) return;
+  const TimeNs passed = env_.now(io::Clock::kMonotonic) - asked_ns_;
+  if (asked_ns_ != kNoTime && passed < kRasSoonestNs) return;
+  timer_->stop();
+  ask();
+}
+
 void RasService::ask() {
   if (asking_ || stopping_ || !options_.config->ras.enabled) return;
   if (!worker_) {
@@ -245,6 +254,7 @@ void RasService::ask() {
     worker_ = std::move(*worker);
   }
   asking_ = true;
+  asked_ns_ = env_.now(io::Clock::kMonotonic);
   auto round = std::make_shared<Round>();
   worker_->submit(
       [round, shared = shared_, addresses = options_.config->ras.addresses, host = options_.config->host.name,

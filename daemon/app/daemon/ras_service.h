@@ -38,6 +38,8 @@ class RasService {
 
   void reload();
   void stop();
+  // A job does not go on: asks now, unless it asked a few seconds ago.
+  void hurry();
 
   struct Figures {
     uint64_t answers = 0;   // understood, and of a job on this host
@@ -63,7 +65,8 @@ class RasService {
   std::string trouble_;  // the last one that was logged
   StreamId stream_ = kNoStream;
   uint64_t offset_ = 0;
-  uint32_t fast_rounds_ = 0;  // in a row, without news
+  TimeNs asked_ns_ = kNoTime;  // the last question
+  uint32_t fast_rounds_ = 0;   // in a row, without news
   bool asking_ = false, stopping_ = false, open_ = false;
 };
 
