@@ -365,9 +365,10 @@ struct Engine::Impl {
     // Records that only end prove no hang in a live job: some ranks are always inside an operation.
     const bool by_clock =
         now != kNoTime && progress.may_stall(options.hang, now) && !progress.excused(log, options.hang, now);
-    const comm::Stopped stopped = by_clock        ? comm::Stopped::kByClock
-                                  : !options.live ? comm::Stopped::kRecordsEnd
-                                                  : comm::Stopped::kNo;
+    const comm::Stopped stopped = by_clock         ? comm::Stopped::kByClock
+                                  : !options.live  ? comm::Stopped::kRecordsEnd
+                                  : !exits.empty() ? comm::Stopped::kRanksEnded
+                                                   : comm::Stopped::kNo;
     comm::TraceFindings said = comm::report_findings(comm, stopped, {&load, &announced});
     std::move(said.wanted.begin(), said.wanted.end(), std::back_inserter(wanted));
     std::move(said.findings.begin(), said.findings.end(), std::back_inserter(analysis.findings));
@@ -497,6 +498,7 @@ Report Engine::report(TimeNs now, const detect::Unheard& unheard) {
   }
   auto [missing, left_out] = impl_->add_comm(analysis, report, now);
   std::ranges::move(pending, std::back_inserter(missing));
+  join_mismatch(analysis.findings);
   impl_->add_numerics(view, analysis, report);
   if (left_out) join_left_out(std::move(*left_out), analysis.findings);
   std::ranges::move(impl_->add_scene(view, analysis, report, now), std::back_inserter(missing));

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <iterator>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 namespace culprit::core {
@@ -44,6 +45,23 @@ void join_left_out(comm::RankLeftOut said, std::vector<Finding>& findings) {
   }
   const bool agreed = std::erase_if(findings, follows) > 0;
   if (agreed || said.stopped) findings.push_back(std::move(fault));
+}
+
+void join_mismatch(std::vector<Finding>& findings) {
+  constexpr std::string_view kSaid = "pytorch.rendezvous.gloo_size";
+  const auto known = std::find_if(findings.begin(), findings.end(), [](const Finding& f) {
+    return f.kind == FindingKind::kFault && f.detector == DetectorKind::kComm &&
+           f.category == Category::kUser;
+  });
+  if (known == findings.end()) return;
+  for (Finding& f : findings) {
+    if (f.rule != kSaid) continue;
+    known->confidence = std::max(known->confidence, f.confidence);
+    known->why.push_back(f.title);
+    std::move(f.evidence.begin(), f.evidence.end(), std::back_inserter(known->evidence));
+    known->lines += f.lines;
+  }
+  std::erase_if(findings, [&](const Finding& f) { return f.rule == kSaid; });
 }
 
 void join_lost(detect::LostNumbers lost, detect::Analysis& analysis, Report& report) {

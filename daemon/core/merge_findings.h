@@ -17,6 +17,8 @@ void join_stall(std::vector<Finding>& findings);
 // Joins two findings: replicas that differ since a rank left out a reduction. The program is at fault, not
 // a device.
 void join_left_out(comm::RankLeftOut said, std::vector<Finding>& findings);
+// Ranks that entered another call than their peers, by the trace, and what a library's message says of that.
+void join_mismatch(std::vector<Finding>& findings);
 // Adds lost numbers of the logs. If metrics or a rule report them too, it is one fault.
 void join_lost(detect::LostNumbers lost, detect::Analysis& analysis, Report& report);
 // A crash, a hang or wrong numbers outrank a slow rank, whatever its confidence.

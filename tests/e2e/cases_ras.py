@@ -217,6 +217,21 @@ def ras_of_another_user_accuses_nobody(context: Context) -> str:
 
 
 @case
+def ras_is_asked_at_once_when_a_job_stands(context: Context) -> str:
+    """The next question would come a minute later; the engine knows of the standstill before."""
+    port = free_port()
+    daemon = context.daemon()
+    daemon.configure(more=table(port, "60s"))
+    daemon.start()
+    play = Play(context, port, daemon.logs / "a.log")
+    wait_until(lambda: answers(daemon) >= 1, 30, f"RAS is asked: {daemon.last_words()}")
+    began = time.monotonic()
+    play.now(moves=False, missing={"5": "dead"})
+    report = waits_for(daemon, lambda r: named(r) == [5], 20, "rank 5 is named")
+    return f"{time.monotonic() - began:.1f} s: {report['diagnoses'][0]['title']}"
+
+
+@case
 def ras_reaches_the_collector(context: Context) -> str:
     """An agent asks; the collector names the rank and has the line."""
     port = free_port()
@@ -226,7 +241,7 @@ def ras_reaches_the_collector(context: Context) -> str:
     cluster.collector.config.write_text(cluster.collector.config.read_text() + HANG)
     cluster.start()
     play = Play(context, port, agent.logs / "ras.log")
-    wait_until(lambda: answers(agent) >= 1, 30, f"RAS is asked: {agent.last_words()}")
+    is_followed(agent, 5)  # before some steps no job is known to stand
     play.now(moves=False, behind={"3": 1})
     report = waits_for(cluster.collector, lambda r: named(r) == [3], 60, "rank 3 is the collector's suspect")
     return report["diagnoses"][0]["title"]

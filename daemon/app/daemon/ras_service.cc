@@ -243,6 +243,7 @@ void RasService::hurry() {
   const TimeNs passed = env_.now(io::Clock::kMonotonic) - asked_ns_;
   if (asked_ns_ != kNoTime && passed < kRasSoonestNs) return;
   timer_->stop();
+  again_ = true;
   ask();
 }
 
@@ -284,7 +285,9 @@ void RasService::answered(Round&& round) {
   fast_rounds_ = round.stands && !round.news ? fast_rounds_ + 1 : 0;
   const bool fast = round.stands && fast_rounds_ < kRasFastRounds;
   const bool asked = round.figures.answers > 0;
-  const TimeNs base = fast ? std::min(kRasFastNs, interval) : interval;
+  // A state counts when a second answer repeats it.
+  const TimeNs soon = std::exchange(again_, false) && round.stands ? kRasSoonestNs : kRasFastNs;
+  const TimeNs base = fast ? std::min(soon, interval) : interval;
   if (options_.config->ras.enabled)
     timer_->start(base * (asked ? std::min(round.place, kRasSlowest - 1) + 1 : 1));
 }

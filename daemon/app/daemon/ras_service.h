@@ -68,6 +68,7 @@ class RasService {
   TimeNs asked_ns_ = kNoTime;  // the last question
   uint32_t fast_rounds_ = 0;   // in a row, without news
   bool asking_ = false, stopping_ = false, open_ = false;
+  bool again_ = false;  // after the answer that somebody hurried for
 };
 
 }  // namespace culprit::app

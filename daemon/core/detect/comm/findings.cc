@@ -464,8 +464,8 @@ class Teller {
     const bool sizes = m.most == m.other;
     const std::string most =
         sizes ? fmt::format("{} of {} bytes", to_string(m.most), m.bytes) : std::string(to_string(m.most));
-    const std::string other =
-        sizes ? fmt::format("{} bytes", m.other_bytes) : std::string(to_string(m.other));
+    const std::string other = sizes ? fmt::format("{} of {} bytes", to_string(m.other), m.other_bytes)
+                                    : std::string(to_string(m.other));
     f.title = tie ? fmt::format("{} entered different operations: {} and {}", who(m.ranks), most, other)
                   : fmt::format("{} entered {} where {} entered {}", who(m.ranks), other,
                                 counted(m.members, "peer"), most);

@@ -20,6 +20,7 @@ namespace culprit::comm {
 // Whether open operations can still end.
 enum class Stopped : uint8_t {
   kNo,
+  kRanksEnded,  // a rank's process ended: what it was inside of does not end, others may still
   kRecordsEnd,  // the records end; they may be cut off in the middle of a run
   kByClock,     // no progress for longer than the hang limit
 };

@@ -356,7 +356,7 @@ void CommTrace::settle() {
 
 std::vector<Mismatch> CommTrace::mismatches(Stopped stopped) const {
   std::vector<Mismatch> out = finished_.mismatches();
-  if (stopped != Stopped::kByClock) return out;
+  if (stopped != Stopped::kByClock && stopped != Stopped::kRanksEnded) return out;
   for (const auto& [number, held] : held_.steps()) {
     if (!held.ranks.empty()) continue;
     Step step;
@@ -367,7 +367,8 @@ std::vector<Mismatch> CommTrace::mismatches(Stopped stopped) const {
 }
 
 std::optional<Stuck> CommTrace::stuck(Stopped stopped) const {
-  return open_.empty() || stopped == Stopped::kNo ? std::nullopt : open_.find(cluster_, stopped);
+  const bool may_end = stopped == Stopped::kNo || stopped == Stopped::kRanksEnded;
+  return open_.empty() || may_end ? std::nullopt : open_.find(cluster_, stopped);
 }
 
 std::vector<std::string> CommTrace::drop_sentences() const {

@@ -646,6 +646,29 @@ BOOST_AUTO_TEST_CASE(sizes_that_differ_are_a_fault_only_where_they_must_be_alike
   BOOST_TEST(sizes(kAllGather, 2048) == 0u);
 }
 
+// A library that ends its processes at once: the operation stays open, and no clock is over.
+BOOST_AUTO_TEST_CASE(open_calls_that_differ_count_once_the_process_of_a_rank_ended) {
+  const JobFile job;
+  comm::CommTrace trace(&job, true);
+  for (uint32_t rank = 0; rank < 4; ++rank)
+    for (uint64_t seq = 0; seq <= 5; ++seq) {
+      CommRecord one;
+      one.rank = rank, one.seq = seq, one.step = static_cast<uint32_t>(seq), one.comm = 7, one.comm_size = 4;
+      one.op = CommOp::kAllReduce;
+      one.bytes = seq == 5 && rank == 2 ? 4096 : 256;
+      one.start_ns = (1000 + 100 * seq + rank) * 1'000'000;
+      one.end_ns = seq == 5 ? 0 : (1010 + 100 * seq) * 1'000'000;
+      trace.add_records("node-" + std::to_string(rank), {&one, 1});
+    }
+  BOOST_TEST(comm::report_findings(trace, comm::Stopped::kNo).findings.empty());
+  const comm::TraceFindings said = comm::report_findings(trace, comm::Stopped::kRanksEnded);
+  BOOST_REQUIRE(said.findings.size() == 1u);
+  BOOST_TEST(
+      said.findings[0].title ==
+      "Rank 2 (node-2) entered all_reduce of 4096 bytes where 3 peers entered all_reduce of 256 bytes");
+  BOOST_TEST(!said.hang);
+}
+
 BOOST_AUTO_TEST_CASE(ranks_that_go_on_after_a_mismatch_only_count_differently) {
   using enum CommOp;
   BOOST_TEST(
