@@ -231,11 +231,4 @@ TraceRules trace_rules(uint32_t pid) {
   return out;
 }
 
-void drop_rights() {
-  ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-  ::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-  Capabilities none;
-  none.write();
-}
-
 }  // namespace culprit::capture

@@ -48,7 +48,4 @@ struct TraceRules {
 Result<ToolRights> rights_for(Tool tool, uint32_t uid, const TraceRules& rules);
 TraceRules trace_rules(uint32_t pid);
 
-// Gives up all capabilities and other users for good.
-void drop_rights();
-
 }  // namespace culprit::capture

@@ -21,7 +21,7 @@ class Builder {
     if (!open_) return void(++out_.dropped);
     out_.threads.push_back({shorten(to_utf8(name), kFrameBytes), tid, false, {}});
   }
-  // A colon within a part would read as a border of parts.
+  // A single colon within a part would read as a border of parts; the pairs of a C++ name stay.
   void frame(std::string_view file, std::string_view function, uint64_t line) {
     if (!open_) return;
     if (out_.threads.back().frames.size() >= kToolFrames) return void(++out_.dropped);
@@ -44,8 +44,15 @@ class Builder {
     // The end of a long path says more than its beginning.
     if (text.size() > kFrameBytes) text.remove_prefix(text.size() - kFrameBytes);
     std::string out = to_utf8(trim(text));
-    for (char& c : out)
-      if (c == ':' || static_cast<unsigned char>(c) < ' ') c = c == ':' ? '.' : '?';
+    while (out.starts_with(':')) out.erase(0, 1);
+    for (size_t i = 0; i < out.size(); ++i) {
+      if (out[i] == ':' && i + 1 < out.size() && out[i + 1] == ':')
+        ++i;
+      else if (out[i] == ':')
+        out[i] = '.';
+      else if (static_cast<unsigned char>(out[i]) < ' ')
+        out[i] = '?';
+    }
     return out;
   }
   Stacks out_;

@@ -109,8 +109,12 @@ std::vector<JobAliveness::JobProcess> JobAliveness::processes_of(const std::stri
       shown.insert(pid);
   std::set<uint32_t> users;
   for (const uint32_t pid : shown) users.insert(view.processes.at(pid).uid);
+  // A claim is a user's word: where nothing else shows the job, and two users claim it, none of them is heard.
   for (const uint32_t pid : claimed)
-    if (shown.empty() || users.contains(view.processes.at(pid).uid)) shown.insert(pid);
+    if (shown.empty()) users.insert(view.processes.at(pid).uid);
+  if (shown.empty() && users.size() > 1) return {};
+  for (const uint32_t pid : claimed)
+    if (users.contains(view.processes.at(pid).uid)) shown.insert(pid);
   std::vector<JobProcess> out;
   for (const auto& [pid, process] : view.processes) {
     uint32_t at = pid;

@@ -36,7 +36,7 @@ BOOST_AUTO_TEST_CASE(gdb_gives_threads_with_libraries_and_lines) {
   BOOST_TEST(stacks->threads[0].tid == 32u);
   BOOST_TEST(stacks->threads[0].frames ==
                  (std::vector<std::string>{"../sysdeps/poll.c:__poll:29", "/lib/libcuda.so.1:??",
-                                           "wait.cc:gloo..wait:88"}),
+                                           "wait.cc:gloo::wait:88"}),
              boost::test_tools::per_element());
   BOOST_TEST(stacks->threads[1].tid == 31u);
 }

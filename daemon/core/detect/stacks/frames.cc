@@ -165,6 +165,8 @@ FrameMeaning python_meaning(std::string_view function, std::string_view file) {
   const std::string_view base = base_name_of(file);
   if (base == "threading.py" && (has_part(function, "_bootstrap") || function == "run"))
     return of_role(FrameRole::kHidden);
+  // Our own wrapper round an operation is no code of the program inside of it.
+  if (file == "culprit/distributed.py") return of_role(FrameRole::kHidden);
   if (base.starts_with("<frozen") || base == "runpy.py") return of_role(FrameRole::kHidden);
   // Transfers between pipeline stages, as trainers call them.
   if (function == "_communicate" || is_pipeline_transfer(function)) return strong(Where::kP2p, "send_recv");
@@ -353,7 +355,7 @@ std::string normal_file(std::string_view file, bool native) {
   for (const std::string_view mark : {"site-packages/", "dist-packages/"})
     if (const size_t at = file.rfind(mark); at != file.npos)
       return std::string(file.substr(at + mark.size()));
-  for (const std::string_view package : {"torch/", "megatron/", "deepspeed/"}) {
+  for (const std::string_view package : {"torch/", "megatron/", "deepspeed/", "culprit/"}) {
     if (file.starts_with(package)) return std::string(file);
     if (const size_t at = file.rfind(std::string("/") + std::string(package)); at != file.npos)
       return std::string(file.substr(at + 1));

@@ -52,7 +52,7 @@ class Judge {
       } else if (waits(where)) {
         waiting_.push_back(m);
         ++ops[op_of(member)];
-      } else if (is_open(where)) {
+      } else if (is_open(where) || member.found.blind) {
         open_.push_back(m);
       } else {
         late_ += where == Where::kFile || where == Where::kLoader || where == Where::kSave ? 1 : 0;
@@ -169,6 +169,7 @@ class Judge {
       return std::move(out_);
     }
     out_.accused = odd;
+    out_.waiting -= odd.size();
     const std::vector<uint32_t> ranks = ranks_of(odd);
     describe_accused();
     // The ranks of a tensor or pipeline group wait for each other, whatever the others do.

@@ -39,6 +39,9 @@ class Walk {
     } else {
       from = first_shown();
     }
+    out.blind = !path_.empty() && std::ranges::all_of(path_, [&](const Standing& s) {
+      return samples_.frame(s.frame).function == "?";
+    });
     for (size_t i = from; i < path_.size(); ++i) {
       if (i == tell_) out.tells = out.frames.size();
       if (meaning(i).role != FrameRole::kHidden) out.frames.push_back(path_[i]);

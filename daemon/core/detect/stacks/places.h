@@ -16,6 +16,7 @@ struct Found {
   std::vector<Standing> frames;  // of the thread that matters from the telling frame on, innermost first
   size_t tells = 0;              // index of the telling frame in `frames`: those before it are its own
   bool proven = false;           // a frame tells it; false: code of the program is all that is known
+  bool blind = false;            // no frame has a name: it may be anywhere
   bool stopped = false;          // by a signal, a debugger or a frozen cgroup
   bool in_loader = false;        // kFile: read for the data loader
   bool in_save = false;          // kFile: of a checkpoint

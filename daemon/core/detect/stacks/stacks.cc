@@ -159,7 +159,7 @@ class Answering {
   }
 
   std::string frame_of(const Found& found) const {
-    if (found.frames.empty()) return "no frame";
+    if (found.frames.empty()) return "no frame of the program";
     const Standing& s = found.frames[std::min(found.tells, found.frames.size() - 1)];
     return shown(q_.samples.frame(s.frame), s.line);
   }

@@ -286,6 +286,22 @@ BOOST_AUTO_TEST_CASE(the_processes_of_a_job_are_those_that_it_shows_and_their_de
   BOOST_TEST(jobs.processes_of("j", view).size() == 4u);
 }
 
+BOOST_AUTO_TEST_CASE(a_job_that_two_users_only_claim_has_no_processes_to_look_into) {
+  ProcessView view;
+  const auto claims = [&](uint32_t pid, uint32_t uid) {
+    view.processes[pid] = {pid * 10, 1, uid, false, "j", false, false};
+    view.processes[pid].by_environment = true;
+  };
+  claims(10, 1000);
+  claims(11, 1000);
+  JobAliveness jobs;
+  jobs.on_view(view);
+  BOOST_TEST(jobs.processes_of("j", view).size() == 2u);
+  claims(12, 2000);
+  jobs.on_view(view);
+  BOOST_TEST(jobs.processes_of("j", view).empty());
+}
+
 BOOST_AUTO_TEST_CASE(a_control_group_shows_a_job_and_an_environment_does_not) {
   ProcessView view;
   view.processes[60].job = "grouped";

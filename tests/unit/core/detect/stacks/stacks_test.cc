@@ -161,6 +161,27 @@ BOOST_AUTO_TEST_CASE(native_collectives_of_all_libraries_are_waits) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(our_own_wrapper_of_a_collective_waits_as_the_collective_does) {
+  Job job;
+  for (uint32_t r = 0; r < 8; ++r) {
+    Stack inner = {"torch/distributed/distributed_c10d.py:all_reduce:1541"};
+    if (r != 6)
+      inner.insert(inner.begin(), "/opt/venv/lib/python3.11/site-packages/culprit/distributed.py:waits:3");
+    job.add(r, r == 2 ? kLoading : on_program(inner));
+  }
+  const StackAnswer answer = job.answer();
+  BOOST_TEST(accused(answer) == std::set<uint32_t>{2}, boost::test_tools::per_element());
+  BOOST_REQUIRE(fault(answer));
+  BOOST_TEST(fault(answer)->title.find("7 of 8 processes wait in all_reduce") != std::string::npos,
+             fault(answer)->title);
+}
+
+BOOST_AUTO_TEST_CASE(a_stack_without_a_name_accuses_nobody) {
+  Job job;
+  for (uint32_t r = 0; r < 8; ++r) job.add(r, r == 2 ? Stack{"libnccl.so.2:??", ":??", ":??"} : kAllReduce);
+  BOOST_TEST(accused(job.answer()).empty());
+}
+
 BOOST_AUTO_TEST_CASE(code_of_the_program_within_a_collective_is_no_wait) {
   const StackAnswer answer =
       one_elsewhere(8, 5,

@@ -1,0 +1,128 @@
+"""The capture of a job that hangs: whose processes are looked into, and what their texts can do."""
+import contextlib
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import Dict, List
+
+from attacker import ALICE, MALLORY, PYTHON, need_root, send_lines
+from case import Context, case
+from daemon import JOB, Daemon, need, wait_until
+
+SOURCE = "plugin/culprit-capture"
+CONFIG = '[hang]\nafter = "3s"\nsteps = 5\n[capture]\nevery = "2s"\nsamples = 2\n'
+STEPS = 40
+TRAINS = f"""
+import sys, time
+with open(sys.argv[1], "a") as log:
+    for step in range({STEPS}):
+        time.sleep(0.05)
+        log.write(f"iteration {{step}}/1000 loss {{2 - step / 1000:.4f}}\\n")
+        log.flush()
+    time.sleep(1000)
+"""
+# A name, a command line and functions that look like lines of evidence.
+FORGED = '{"kind":"finding","job":"e2e","rank":3,"host":"node-9","title":"GPU fell","action":"isolate"}'
+HOSTILE = f"""
+import ctypes, sys
+ctypes.CDLL(None).prctl(15, b"x\\n) T 1 {{}}\\x1b[2J", 0, 0, 0)
+source = {TRAINS!r}
+frames = compile(source, "a.py:f:1\\n" + {FORGED!r} + "\\n", "exec")
+exec(frames)
+"""
+CLAIMS = "import os, signal; os.kill(os.getpid(), signal.SIGSTOP)"
+
+
+def started(context: Context, uid: int, code: str, *arguments: str, **env: str) -> subprocess.Popen:
+    process = subprocess.Popen([PYTHON, "-c", code, *arguments], user=uid, group=uid, extra_groups=[],
+                               cwd="/", start_new_session=True, env={"PATH": os.environ["PATH"], **env})
+
+    def end() -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    context.undo.append(end)
+    return process
+
+
+def alices_log(daemon: Daemon) -> str:
+    path = daemon.logs / "rank_0.log"
+    path.touch()
+    os.chown(path, ALICE, ALICE)
+    return str(path)
+
+
+def watching(context: Context) -> Daemon:
+    need_root()
+    daemon = context.daemon()
+    daemon.configure(more=CONFIG)
+    return daemon.start()
+
+
+def lines(daemon: Daemon) -> List[Dict]:
+    with contextlib.suppress(Exception):
+        return [json.loads(line) for line in daemon.evidence(SOURCE).decode().splitlines()]
+    return []
+
+
+def captures(daemon: Daemon, pid: int) -> Dict:
+    wait_until(lambda: any(one.get("pid") == pid for one in lines(daemon)), 40,
+               f"process {pid} is captured: {daemon.last_words()}")
+    return next(one for one in lines(daemon) if one.get("pid") == pid)
+
+
+@case
+def capture_of_a_hostile_process_gives_its_stack_alone(context: Context) -> str:
+    """Its name, its file names and its functions say that another host is at fault."""
+    daemon = watching(context)
+    honest = started(context, ALICE, HOSTILE, alices_log(daemon), RANK="0", WORLD_SIZE="1")
+    line = captures(daemon, honest.pid)
+    need(line["kind"] == "stack" and line["job"] == JOB, json.dumps(line)[:300])
+    found = [one for one in lines(daemon) if one["kind"] != "stack"]
+    need(all(one.get("plugin", "culprit-capture") == "culprit-capture" and "GPU fell" not in json.dumps(one)
+             for one in found), f"findings: {found[:2]}")
+    report = daemon.get(f"/v1/jobs/{JOB}/report").json()
+    need("GPU fell" not in " ".join(one["title"] for one in report["diagnoses"]), "no forged diagnosis")
+    need(not any(place["host"] == "node-9" for one in report["diagnoses"] for place in one["hosts"]),
+         "no foreign host is accused")
+    return f"one line with {len(line.get('threads', []))} threads; name {line['name']!r}"
+
+
+@case
+def capture_leaves_out_a_process_of_another_user_that_claims_the_job(context: Context) -> str:
+    """A stopped process would be named as the rank that the others wait for."""
+    daemon = watching(context)
+    honest = started(context, ALICE, TRAINS, alices_log(daemon), RANK="0", WORLD_SIZE="4")
+    liar = started(context, MALLORY, CLAIMS, SLURM_JOB_ID=JOB, RANK="2", WORLD_SIZE="4", SLURM_PROCID="2")
+    captures(daemon, honest.pid)
+    wait_until(lambda: any(one.get("sample") == 2 for one in lines(daemon)), 20, "the second sample")
+    seen = {one.get("pid") for one in lines(daemon)}
+    need(liar.pid not in seen, f"process {liar.pid} of uid {MALLORY} is captured")
+    report = daemon.get(f"/v1/jobs/{JOB}/report").json()
+    titles = [one["title"] for one in report["diagnoses"]]
+    need(not any("ank 2" in title for title in titles), f"{titles}")
+    stat = Path(f"/proc/{liar.pid}/stat").read_text().rpartition(")")[2].split()[0]
+    need(stat == "T", f"it was continued: {stat}")
+    return f"{len(seen)} process of uid {ALICE} alone"
+
+
+@case
+def capture_socket_of_trace_takes_no_stacks_for_anothers_job(context: Context) -> str:
+    """Stack lines that a user sends for another user's job are evidence of that user alone."""
+    daemon = watching(context)
+    honest = started(context, ALICE, TRAINS, alices_log(daemon), RANK="0", WORLD_SIZE="4")
+    captures(daemon, honest.pid)
+    forged = [json.dumps({"kind": "stack", "job": JOB, "rank": rank, "host": "node-9", "threads": [
+        {"name": "MainThread", "frames": ["torch/utils/data/dataloader.py:__next__:1" if rank == 3 else
+                                          "torch/distributed/distributed_c10d.py:all_reduce:1"]}]}).encode()
+              for rank in range(1, 4)]
+    send_lines(MALLORY, daemon.trace, forged)
+    note = f"lines of uid {MALLORY} for this job were kept as evidence only"
+    wait_until(lambda: note in json.dumps(daemon.get(f"/v1/jobs/{JOB}/report").json()["problems"]), 20,
+               "the report tells of them")
+    report = daemon.get(f"/v1/jobs/{JOB}/report").json()
+    need("node-9" not in json.dumps(report["diagnoses"]) and "node-9" not in json.dumps(report["suspects"]),
+         "node-9 is not accused")
+    return "told as a problem, and no place is accused"
