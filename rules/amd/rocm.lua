@@ -9,24 +9,58 @@ local function rocm(row)
   }
 end
 
+-- Soft recovery ends one submission; a reset of the GPU ends the job. A program's endless kernel or wild
+-- write
+-- does it as well as a broken card.
 rocm {
   id = "ring_timeout", title = "AMD GPU stopped processing its queue", symptom = "hang", severity = "error",
-  action = "check",
+  category = "unknown", action = "check",
   regex = { [[amdgpu\b.*\bring (?P<ring>\S+) timeout, signaled seq=]],
-    [[amdgpu \S+: amdgpu: GPU reset begin!]] },
+    [[amdgpu (?P<pci>[0-9a-f:.]+): amdgpu: GPU reset begin!]] },
+  except = { [[soft recovered]] },
   remedy = "Read the process named below it; if other programs show it on this card too, have it checked.",
   hit = { "[drm:amdgpu_job_timedout [amdgpu]] *ERROR* ring gfx_0.0.0 timeout, signaled seq=81, emitted " ..
-      "seq=83" },
-  miss = { "amdgpu 0000:83:00.0: amdgpu: ring gfx uses VM inv eng 0 on hub 0" },
+      "seq=83", "amdgpu 0000:83:00.0: amdgpu: GPU reset begin!" },
+  miss = { "amdgpu 0000:83:00.0: amdgpu: ring gfx uses VM inv eng 0 on hub 0",
+    "[drm:amdgpu_job_timedout [amdgpu]] *ERROR* ring gfx_0.0.0 timeout, but soft recovered" },
 }
 rocm {
-  id = "ras", title = "AMD GPU reports an uncorrectable hardware error", component = "gpu_memory",
-  regex = { [[amdgpu\b.*\b(?P<n>[1-9]\d*) (?:new )?uncorrectable hardware errors detected in ]] ..
-      [[(?P<block>\w+) block]],
-    [[amdgpu\b.*ERREVENT_ATHUB_INTERRUPT]], [[amdgpu\b.*socket: \d+.*uncorrectable hardware errors]] },
+  id = "hw_exception", title = "AMD GPU hangs, the runtime ended the program", category = "unknown",
+  action = "check",
+  regex = { [[HW Exception by GPU node-(?P<node>\d+) \(Agent handle: \S+\) reason ?: ?GPU Hang]] },
+  remedy = "Read amdgpu's lines in the kernel log: a reset of one card alone in job after job is the " ..
+    "card, " ..
+    "anything else the program.",
+  hit = { "HW Exception by GPU node-9 (Agent handle: 0x5581d0c0) reason :GPU Hang" },
+  miss = { "GPU node-9 (Agent handle: 0x5581d0c0) is ready" },
+}
+-- umc is the memory's controller. Newer drivers name the socket, count new errors apart from all so far, and
+-- log 0 or "no" where none was found.
+rocm {
+  id = "ras", title = "AMD GPU reports an uncorrectable memory error", component = "gpu_memory",
+  regex = { [[amdgpu\b.*\b(?P<count>[1-9]\d*) (?:new )?uncorrectable hardware errors detected in ]] ..
+      [[(?P<block>[Uu][Mm][Cc]) block]] },
   remedy = "Take the host out, reset the GPU; replace it if it happens again.",
-  hit = { "amdgpu 0000:83:00.0: amdgpu: 2 uncorrectable hardware errors detected in umc block" },
-  miss = { "amdgpu 0000:83:00.0: amdgpu: 0 uncorrectable hardware errors detected in umc block" },
+  hit = { "amdgpu 0000:83:00.0: amdgpu: 2 uncorrectable hardware errors detected in umc block",
+    "amdgpu 0000:83:00.0: amdgpu: socket: 0 2 uncorrectable hardware errors detected in umc block",
+    "amdgpu 0000:83:00.0: amdgpu: {3} socket: 0, die: 1, 4 new uncorrectable hardware errors detected " ..
+      "in umc " ..
+      "block" },
+  miss = { "amdgpu 0000:83:00.0: amdgpu: 0 uncorrectable hardware errors detected in umc block",
+    "amdgpu 0000:83:00.0: amdgpu: socket: 0 0 uncorrectable hardware errors detected in umc block",
+    "amdgpu 0000:83:00.0: amdgpu: no uncorrectable hardware errors detected in umc block",
+    "amdgpu 0000:83:00.0: amdgpu: 7 correctable hardware errors detected in umc block",
+    "amdgpu 0000:83:00.0: amdgpu: 2 uncorrectable hardware errors detected in gfx block" },
+}
+rocm {
+  id = "ras_block", title = "AMD GPU reports an uncorrectable error in one of its blocks",
+  regex = { [[amdgpu\b.*\b(?P<count>[1-9]\d*) (?:new )?uncorrectable hardware errors detected in ]] ..
+      [[(?P<block>\w+) block]], [[amdgpu\b.*ERREVENT_ATHUB_INTERRUPT]] },
+  except = { [[(?i)\bumc block]] },
+  remedy = "Take the host out, reset the GPU; replace it if it happens again.",
+  hit = { "amdgpu 0000:83:00.0: amdgpu: socket: 0 2 uncorrectable hardware errors detected in gfx block" },
+  miss = { "amdgpu 0000:83:00.0: amdgpu: 2 uncorrectable hardware errors detected in umc block",
+    "amdgpu 0000:83:00.0: amdgpu: socket: 0 0 uncorrectable hardware errors detected in gfx block" },
 }
 rocm {
   id = "reset_failed", title = "AMD GPU could not be reset or started",

@@ -57,11 +57,11 @@ local rows = {
   { 66, driver, "Driver made an illegal access" },
   { 67, driver, "Driver access failed verification" },
   { 69, app, "Graphics engine class error" },
-  -- A CRC over what the host sent: the PCIe path is as likely as the program.
-  { 74, link, "NVLink error" },
+  -- (74: rules/nvidia/xid74.lua.)
   { 78, driver, "Virtual GPU did not start" },
   { 79, reset, "GPU has fallen off the bus",
     remedy = "Isolate the host; power-cycle it, reseat or replace the GPU if it happens again." },
+  -- A CRC over what the host sent: the PCIe path is as likely as the program.
   { 80, app, "Corrupted data sent to the GPU", category = "hardware", component = "pcie", action = "check" },
   { 92, note, "Many single-bit errors in GPU memory", component = "gpu_memory" },
   { 93, note, "GPU InfoROM wear limit reached" },
