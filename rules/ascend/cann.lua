@@ -111,8 +111,8 @@ cann {
 }
 cann {
   id = "library", title = "CANN's libraries are not found", category = "user", component = "dependency",
-  regex = { [[lib(?:hccl|ascendcl|ge_runner|acl_\w+|runtime|opapi|nnopbase)\.so\S*: cannot open shared ]] ..
-    [[object file]],
+  regex = { [[(?P<library>lib(?:hccl|ascendcl|ge_runner|acl_\w+|runtime|opapi|nnopbase)\.so[\w.]*): ]] ..
+    [[cannot open shared object file]],
     [[libtorch_npu\.so: (?:cannot open|undefined symbol)]] },
   remedy = "Install CANN and source its set_env.sh; take the torch_npu that fits torch and CANN.",
   hit = { "ImportError: libhccl.so: cannot open shared object file: No such file or directory" },

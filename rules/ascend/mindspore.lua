@@ -15,7 +15,7 @@ end
 
 ms {
   id = "card_taken", title = "Another process holds the NPU's memory", component = "gpu_memory",
-  regex = { [[may be other processes occupying this card]],
+  regex = { [[(?:Device (?P<device>\d+) )?may be other processes occupying this card]],
     [[free memory size is less than half of total memory size]] },
   remedy = "End the other process (npu-smi info) or take another NPU.",
   hit = { "Malloc device memory failed, size[32212254720], ret[207001], Device 6 may be other processes " ..

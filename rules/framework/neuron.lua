@@ -22,7 +22,7 @@ neuron {
 neuron {
   id = "device_missing", title = "Neuron device does not open: it is missing", category = "hardware",
   symptom = "launch_failure", action = "isolate",
-  regex = { [[Could not open the nd\d+]],
+  regex = { [[Could not open the (?P<card>nd\d+)]],
     [[(?:NRT|TDRV):\S+\s+.*(?:[Nn]o neuron device available|device nd\d+ (?:not found|is missing))]] },
   remedy = "Count the devices (neuron-ls); if some lack, replace the machine.",
   hit = { "ERROR  TDRV:tdrv_init_mla_phase1                    Could not open the nd0" },

@@ -15,8 +15,9 @@ end
 
 pcie {
   id = "aer_fatal", title = "Fatal PCIe error",
-  regex = { [[PCIe Bus Error: severity=Uncorrect(?:ed|able) \(Fatal\)]],
-    [[AER: .*Uncorrect(?:ed|able) \(Fatal\) error (?:message )?received]],
+  regex = { [[(?:(?P<pci>[0-9a-f]{4}:[0-9a-f:.]+): (?:AER: )?)?PCIe Bus Error: ]] ..
+      [[severity=Uncorrect(?:ed|able) \(Fatal\)]],
+    [[AER: .*Uncorrect(?:ed|able) \(Fatal\) error (?:message )?received(?: from|:)? ?(?P<pci2>[0-9a-f:.]*)]],
     [[\[Hardware Error\]: +aer_uncor_severity.*fatal]] },
   remedy = "Drain the host; reseat or replace the device at this address, its riser or cable.",
   hit = { "nvidia 0000:3b:00.0: AER: PCIe Bus Error: severity=Uncorrected (Fatal), type=Transaction " ..
@@ -26,8 +27,10 @@ pcie {
 }
 pcie {
   id = "aer_nonfatal", title = "Uncorrected PCIe error", severity = "error", action = "check",
-  regex = { [[PCIe Bus Error: severity=Uncorrect(?:ed|able) \(Non-Fatal\)]],
-    [[AER: .*Uncorrect(?:ed|able) \(Non-Fatal\) error (?:message )?received]],
+  regex = { [[(?:(?P<pci>[0-9a-f]{4}:[0-9a-f:.]+): (?:AER: )?)?PCIe Bus Error: ]] ..
+      [[severity=Uncorrect(?:ed|able) \(Non-Fatal\)]],
+    [[AER: .*Uncorrect(?:ed|able) \(Non-Fatal\) error (?:message )?received(?: from|:)? ?]] ..
+      [[(?P<pci2>[0-9a-f:.]*)]],
     [[AER: +\[ ?\d+\] (?:CmpltTO|MalfTLP|PoisonTLPBlocked|DLP|SDES|FCP|RxOF|CmpltAbrt|ECRC)\b]] },
   remedy = "Drain the host at the next chance; a power cycle, not the driver's recovery, is what clears it.",
   hit = { "pcieport 0000:00:01.0: AER: Uncorrected (Non-Fatal) error received: 0000:01:00.0",

@@ -56,10 +56,12 @@ path {
 }
 path {
   id = "async_event", title = "InfiniBand adapter reported a fatal event", severity = "error",
-  regex = { [[Got async (?:error )?event ?: (?:local catastrophic|port error|device fatal|local access ]] ..
-      [[violation|QP fatal|CQ error|GID table change.*fatal)]],
+  regex = { [[(?:NET/IB : (?P<adapter>\w+:\d+) )?Got async (?:error )?event ?: ]] ..
+    [[(?:local catastrophic|port error|device fatal|local access violation|QP fatal|CQ error|]] ..
+      [[GID table change.*fatal)]],
     W .. [[Got async event : local (?:QP operation|access violation work queue) err]],
-    W .. [[NET/IB : \S+ Got async (?:fatal )?event : (?:port error|device fatal|local catastrophic error)]] },
+    W .. [[NET/IB : (?P<adapter>\S+) Got async (?:fatal )?event : (?:port error|device fatal|]] ..
+      [[local catastrophic error)]] },
   remedy = "Check port, cable and adapter named.", action = "isolate",
   hit = { "NCCL WARN NET/IB : mlx5_3:1 Got async event : port error",
     "NCCL WARN NET/IB : mlx5_0:1 Got async event : local catastrophic error" },

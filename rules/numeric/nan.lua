@@ -17,7 +17,7 @@ number {
   regex = { [[(?i)(?:Error|Exception|assert)\w*: .{0,120}\b(?:loss|grad(?:ient)?s?|norm|output|]] ..
       [[activation)\w*\b.{0,60}\b(?:is |are |returned |contains? |has |became )?(?:nan|inf|non-?finite|]] ..
       [[not finite)\b]],
-    [[(?i)\bfound (?:nan|inf) in (?:local )?(?:forward loss|grad norm|param)]],
+    [[(?i)(?P<place>\brank \d+: )?\bfound (?:nan|inf) in (?:local )?(?:forward loss|grad norm|param)]],
     [[Unexpected result (?:nan|inf|-inf) ?\(message=]], [[FloatingPointError: (?P<what>\S.*)]],
     [[Function '\w+' returned nan values in its \d+th output]],
     [[\bNanLossDuringTrainingError\b]], [[(?i)\bmodel diverged with loss ?= ?(?:nan|inf)]],

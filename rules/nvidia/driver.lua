@@ -15,11 +15,11 @@ end
 -- The card is gone.
 device {
   id = "gpu_lost", title = "GPU is lost to the driver", general = true,  -- its Xid says the same
-  regex = { [[(?i)Unable to determine the device handle for GPU ?\S*: (?:Unknown Error|GPU is lost|Not ]] ..
-    [[Found)]],
+  regex = { [[(?i)Unable to determine the device handle for GPU ?(?P<pci>\S*): ]] ..
+    [[(?:Unknown Error|GPU is lost|Not Found)]],
     [[GPU is lost\.?(?: +Reboot|"|'|$)]],
     [[NVML_ERROR_GPU_IS_LOST|nvmlErrorGpuIsLost]],
-      [[NVRM: GPU (?:at )?\S+ (?:is lost|has fallen off the bus)]],
+      [[NVRM: GPU (?:at )?(?P<pci2>[0-9A-Fa-f:.]+)\S* (?:is lost|has fallen off the bus)]],
     [[GPU \S* ?has fallen off the bus]], [[(?i)Failed to get (?:device )?handle .{0,40}GPU is lost]] },
   remedy = "Isolate the host; power-cycle it, reseat or replace the GPU if it is lost again.",
   hit = { "Unable to determine the device handle for GPU0000:3B:00.0: Unknown Error",

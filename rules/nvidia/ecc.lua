@@ -18,7 +18,7 @@ gpu_memory {
   id = "dbe", title = "Double-bit ECC error in GPU memory",
   regex = { [[Detected [1-9]\d* volatile double-bit ECC error]],
     [[double-bit ECC error has occ?ur+ed on GPU]],
-    [[(?i)NVRM:.*uncorrectable (?:double bit|ECC|DRAM|SRAM) error]],
+    [[(?i)NVRM:(?: Xid \((?:PCI:)?(?P<pci>[0-9a-f:.]+))?.*uncorrectable (?:double bit|ECC|DRAM|SRAM) error]],
     [[CUDA APIs have indicated that a double-bit ECC]], [[together with a DBE were detected on GPU]] },
   remedy = "Drain the host, reset the GPU; replace it if the error comes back.",
   hit = { "Detected 3 volatile double-bit ECC error(s) in GPU 5.",

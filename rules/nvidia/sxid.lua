@@ -84,7 +84,7 @@ for _, class in ipairs(classes) do
         remedy = class.remedy,
       match = { regex = {
         [[SXid \(PCI:(?P<pci>[0-9A-Fa-f:.]+)\): ]] .. number .. [[\b]],
-        [[NVSwitch (?:non-)?fatal error ]] .. number .. [[ on]],
+        [[NVSwitch (?:non-)?fatal error ]] .. number .. [[ on(?:.* pci bus id (?P<pci2>[0-9A-Fa-f:.]+))?]],
         [[fatal NvSwitch SXID ]] .. number .. [[\b]],
       } },
       examples = {

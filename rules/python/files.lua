@@ -95,15 +95,27 @@ given {
 given {
   id = "address.inuse", title = "Port for the job's meeting point is taken", symptom = "launch_failure",
   -- A server's bind that failed on one address is tried on the next; only the summary of all is an end.
-  regex = { [[The server socket has failed to listen on any local network address]],
+  regex = { [[The server socket has failed to listen on any local network address\.? ]] ..
+      [[(?:port: |The server socket has failed to bind to \S*:)(?P<port>\d+)]],
     [[(?:RuntimeError|OSError|DistNetworkError|DistStoreError): .*(?:\[Errno 98\] |EADDRINUSE|]] ..
-        [[[Aa]ddress already in use)]] },
+        [[[Aa]ddress already in use)(?:.*\bport:? (?P<port2>\d+))?]] },
   remedy = "End what is left of the earlier run, or choose another port (MASTER_PORT, --rdzv-endpoint).",
   hit = { "RuntimeError: The server socket has failed to listen on any local network address. port: 29500",
+    "torch.distributed.DistNetworkError: The server socket has failed to listen on any local network " ..
+      "address. The server socket has failed to bind to [::]:29500 (errno: 98 - Address already in use).",
     "OSError: [Errno 98] Address already in use" },
   miss = { "[W socket.cpp:436] [c10d] The server socket has failed to bind to [::]:29500 (errno: 98 - " ..
       "Address already in use).",
     "WARN Call to bind failed: Address already in use" },
+}
+-- c10d logs it without the port before it raises it.
+given {
+  id = "address.listen", title = "Port for the job's meeting point cannot be opened", general = true,
+  symptom = "launch_failure",
+  regex = { [[The server socket has failed to listen on any local network address]] },
+  remedy = "End what is left of the earlier run, or choose another port (MASTER_PORT, --rdzv-endpoint).",
+  hit = { "[E socket.cpp:472] [c10d] The server socket has failed to listen on any local network address." },
+  miss = { "[I socket.cpp:480] [c10d] The server socket has started to listen on [::]:29500." },
 }
 given {
   id = "environment", title = "Environment variable is missing", symptom = "launch_failure",

@@ -11,7 +11,8 @@ end
 
 checkpoint {
   id = "write", title = "Checkpoint could not be written", component = "storage", category = "platform",
-  regex = { [[PytorchStreamWriter failed writing file]], [[\bunexpected pos \d+ vs \d+]],
+  regex = { [[PytorchStreamWriter failed writing file(?: (?P<file>[^\s:]+))?]],
+    [[\bunexpected pos \d+ vs \d+]],
     [[RuntimeError: \[enforce fail at inline_container\.cc:\d+\] \. PytorchStreamWriter]],
     [[basic_ios::clear: iostream error]] },
   remedy = "Check space, quota and health of the file system on that host; the file is not usable.",

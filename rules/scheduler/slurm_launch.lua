@@ -35,8 +35,9 @@ launch {
 launch {
   id = "plugin", title = "srun could not load its plugins (often: started inside of a container)",
   category = "user",
-  regex = { [[(?:srun|sbatch|slurmstepd): (?:error|fatal): .*plugin_load_from_file]],
-    [[(?:srun|sbatch): fatal: Can't find plugin for]],
+  regex = { [[(?:srun|sbatch|slurmstepd): (?:error|fatal): .*plugin_load_from_file]] ..
+      [[(?:: dlopen\([^)]*\): (?P<library>\S+\.so[\d.]*): )?]],
+    [[(?:srun|sbatch): fatal: Can't find plugin for(?: (?P<plugin>\S+))?]],
     [[srun: (?:error|fatal): .*(?:cannot create|Couldn't load) \S* ?(?:context|plugin)]] },
   remedy = "Start srun on the host, and give the container options to srun, not to sbatch.", action = "fix",
   hit = { "srun: fatal: Can't find plugin for switch/hpe_slingshot" },
@@ -70,7 +71,7 @@ launch {
 }
 launch {
   id = "user", title = "Host does not know the job's user", blames = "host",
-  regex = { [[cannot find name for (?:user|group) ID \d+]],
+  regex = { [[cannot find name for (?P<name>(?:user|group) ID \d+)]],
     [[slurm\w*: error: .*(?:uid|user id) \d+ .*(?:not found|unknown|invalid)]],
     [[getpwuid\w*\(\S*\)?:? .*(?:failed|not found)]],
     [[KeyError: 'getpwuid\(\): uid not found: \d+']] },

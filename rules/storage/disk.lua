@@ -36,7 +36,7 @@ disk {
   id = "shm", title = "Shared memory (/dev/shm) is full", component = "host_memory",
   regex = { [[(?:/dev/shm|shm_open|shared memory).{0,120}No space left on device]],
     [[No space left on device.{0,80}(?:/dev/shm|shared memory)]],
-    [[failed to extend /dev/shm/\S+]],
+    [[failed to extend (?P<file>/dev/shm/\S+)]],
     [[unable to (?:write to file|mmap \d+ bytes from file) </torch_]] },
   remedy = "Give the container more shared memory (--shm-size, an emptyDir of medium Memory, --ipc=host) " ..
     "and clear files of dead jobs.",
