@@ -277,13 +277,13 @@ struct Engine::Impl {
   // Whether the job progressed after the last operation in its dumps. Then the dumps are from an earlier stop
   // or another run, and prove no hang.
   bool went_on() const {
-    if (!options.live) return false;
     const TimeNs last = flights.last_ns();
-    return last != kNoTime && progress.moved_ns(log) > last + options.hang.after_ns;
+    const TimeNs moved = options.live ? progress.moved_ns(log) : fate.last_progress_ns;
+    return last != kNoTime && moved != kNoTime && moved > last + options.hang.after_ns;
   }
 
   std::optional<flight::FlightAnswer> ask_flights(const detect::View& view, Report& report) const {
-    if (flights.all().empty()) return std::nullopt;
+    if (flights.all().empty() || fate.ended_well) return std::nullopt;
     if (went_on()) {
       report.problems.push_back({"", std::nullopt,
                                  "the Flight Recorder's dumps are of a stop that is over: the job went on "
@@ -324,11 +324,15 @@ struct Engine::Impl {
     return ras.judge(moment);
   }
 
-  // What stacks say of a hang. A live job is judged only when the clock or other evidence found one, and by
-  // stacks since its last progress.
+  // What stacks since the last progress say of a hang. A live job is judged only when the clock or other
+  // evidence found one.
   std::optional<stacks::StackAnswer> ask_stacks(const detect::View& view, bool hangs, Report& report) {
-    if (stacks.empty() || (options.live && !hangs)) return std::nullopt;
-    if (options.live) stacks.forget_before(progress.moved_ns(log));
+    if (stacks.empty() || fate.ended_well || (options.live && !hangs)) return std::nullopt;
+    stacks.forget_before(options.live ? progress.moved_ns(log) : fate.last_progress_ns);
+    if (stacks.empty()) {
+      report.problems.push_back({"", std::nullopt, "the stacks are older than the job's last progress"});
+      return std::nullopt;
+    }
     const stacks::GroupLayout layout(options.job);
     const stacks::PlaceOfRank place = [&](uint32_t rank) {
       flight::RankPlace at = place_of(view, rank);
@@ -399,6 +403,16 @@ struct Engine::Impl {
                           });
     judged.judge({view, analysis.fate, known.ranks, progress.last_move_ns(), one_host, iteration()},
                  analysis.findings);
+  }
+
+  // Adds what the logs do not show.
+  void add_summary(JobSummary& job) {
+    comm::add_summary(comm, job);
+    loop_ranks.add_summary(job);
+    job.ranks =
+        std::max<uint64_t>({job.ranks, flights.all().size(), ras.ranks(), stacks.processes().size()});
+    job.bytes += non_log.bytes;
+    job.lines += non_log.lines;
   }
 
   void add_numerics(const detect::View& view, detect::Analysis& analysis, Report& report) {
@@ -510,12 +524,7 @@ Report Engine::report(TimeNs now, const detect::Unheard& unheard) {
   put_slowness_behind(analysis.findings);
   impl_->name_speakers(analysis.findings);
   diagnose::correlate(view, analysis, report);
-  comm::add_summary(impl_->comm, report.job);
-  impl_->loop_ranks.add_summary(report.job);
-  report.job.ranks = std::max<uint64_t>(
-      {report.job.ranks, impl_->flights.all().size(), impl_->ras.ranks(), impl_->stacks.processes().size()});
-  report.job.bytes += impl_->non_log.bytes;
-  report.job.lines += impl_->non_log.lines;
+  impl_->add_summary(report.job);
   const bool found = report.hang || !report.suspects.empty() || !report.diagnoses.empty();
   if (auto ranks = impl_->comm.missing(); ranks && found) missing.push_back(std::move(*ranks));
   std::move(missing.begin(), missing.end(), std::back_inserter(report.missing));
@@ -528,8 +537,8 @@ Report Engine::report(TimeNs now, const detect::Unheard& unheard) {
     report.missing.push_back(
         fmt::format("whether one of {} lines of errors that are not kept ended the job", dropped));
   impl_->rule_runs.add_troubles(report.problems);
-  const bool traces =
-      !impl_->comm.empty() || !impl_->numbers.empty() || !impl_->flights.all().empty() || !impl_->ras.empty();
+  // Dumps without an open operation and a quiet RAS prove no health.
+  const bool traces = !impl_->comm.empty() || !impl_->numbers.empty();
   if (now == kNoTime || report.job.lines > 0)  // a job that just began has no data yet
     diagnose::request_proof({analysis.fate.ended_well, impl_->log.iterations().moves() > 0, traces}, report);
   // Problems arrive in any order, from several threads.

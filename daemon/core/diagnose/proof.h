@@ -11,7 +11,7 @@ namespace culprit::diagnose {
 struct Proof {
   bool ended_well = false;
   bool progress = false;
-  // Records of communication, metrics of the loop, dumps: their own detectors judged them.
+  // Records of communication, metrics of the loop: their own detectors judged them.
   bool traces = false;
 };
 
