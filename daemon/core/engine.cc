@@ -293,6 +293,12 @@ struct Engine::Impl {
     return flight::analyse_flight(flights.all(), [&](uint32_t rank) { return place_of(view, rank); });
   }
 
+  // A job whose watchdogs gave up after its end was stated did not end well.
+  void judge_end(const detect::View& view, detect::Fate& end) const {
+    const rules::Ruleset* const rules = rule_runs.ruleset();
+    if (rules && end.ended_well) end.ended_well = !timed_out_at_end(view, *rules, end);
+  }
+
   // Adds why the job stands, by all sources together.
   std::vector<std::string> add_scene(const detect::View& view, detect::Analysis& analysis, Report& report,
                                      TimeNs now) {
@@ -491,8 +497,7 @@ Report Engine::report(TimeNs now, const detect::Unheard& unheard) {
       !impl_->options.live || impl_->options.pool.learned || impl_->options.pool.resembles(impl_->log);
   detect::Analysis analysis = detect::analyse(view, fits ? impl_->options.pool : kNone, impl_->options.steps);
   analysis.fate.trained = analysis.fate.last_iteration >= 0 || impl_->progress.beaten() > 0;
-  if (const rules::Ruleset* rules = impl_->rule_runs.ruleset(); rules && analysis.fate.ended_well)
-    analysis.fate.ended_well = !timed_out_at_end(view, *rules, analysis.fate);
+  impl_->judge_end(view, analysis.fate);
   impl_->fate = analysis.fate;
   if (now != kNoTime) {
     if (auto stall = impl_->progress.find_stall(impl_->log, impl_->options.hang, now)) {

@@ -49,7 +49,8 @@ bool says_killed(const Finding& f) {
 // A fault that another rule or detector proves, no later than the first wait began to be reported.
 bool came_first(const Finding& f, TimeNs reported) {
   if (f.kind != FindingKind::kFault || f.role != FindingRole::kRoot || is_of_scene(f)) return false;
-  if (f.symptom == Symptom::kSlowdown || f.symptom == Symptom::kNumeric || f.symptom == Symptom::kHang) return false;
+  if (f.symptom == Symptom::kSlowdown || f.symptom == Symptom::kNumeric || f.symptom == Symptom::kHang)
+    return false;
   // A kill is no end that a watchdog gives: the times of lines without one are only near.
   constexpr TimeNs kNear = 300 * kNsPerSecond;
   const TimeNs slack = says_killed(f) ? kNear : 0;
@@ -153,7 +154,8 @@ class Asking {
              f.detector == DetectorKind::kComm && f.rule.empty();
     });
     if (own == analysis_.findings.end()) return;
-    scene::Statement said = scene::stated_by(scene::SightSource::kRecords, report_.hang->answer, std::move(*own));
+    scene::Statement said =
+        scene::stated_by(scene::SightSource::kRecords, report_.hang->answer, std::move(*own));
     if (said.ranks.empty()) said.ranks = report_.hang->waited_for;
     said.call.op = report_.hang->op;
     said.call.seq = report_.hang->seq;
@@ -177,7 +179,8 @@ class Asking {
     }
     std::ranges::move(said.sights, std::back_inserter(input_.sights));
     for (Finding& f : said.findings)
-      if (!proven && f.kind == FindingKind::kFault && f.role == FindingRole::kCascade) rest_.push_back(std::move(f));
+      if (!proven && f.kind == FindingKind::kFault && f.role == FindingRole::kCascade)
+        rest_.push_back(std::move(f));
     if (!report_.hang) report_.hang = Hang{said.hang->since_ns, {}, {}};
     if (report_.hang->since_ns == kNoTime) report_.hang->since_ns = said.hang->since_ns;
     report_.hang->clusters = std::move(said.hang->clusters);
@@ -294,7 +297,8 @@ class Asking {
     if (other && said.hang.answer == HangAnswer::kLeft && other->category == Category::kHardware)
       said.hang.answer = HangAnswer::kUnfinished;
     fault_of_host(said);
-    drop_silence();
+    if (said.hang.answer != HangAnswer::kUnknown || sources_.flight || sources_.ras || sources_.stacks)
+      drop_silence();
     if (auto finding = finding_of(said)) {
       give_way(*finding);
       suspect(*finding, said.hang);
@@ -315,9 +319,8 @@ class Asking {
     if (!unexplained || !first_ || said.hang.waited_for.empty()) return;
     for (const scene::Departure& gone : input_.departures) {
       if (gone.source != scene::SightSource::kWatchdog || gone.rank || !gone.host) continue;
-      const bool same = std::ranges::all_of(said.hang.waited_for, [&](uint32_t rank) {
-        return context_.place(rank).host == gone.host;
-      });
+      const bool same = std::ranges::all_of(
+          said.hang.waited_for, [&](uint32_t rank) { return context_.place(rank).host == gone.host; });
       if (!same) continue;
       said.hang.answer = HangAnswer::kLeft;
       said.why.push_back(gone.reason);
@@ -412,7 +415,8 @@ class Asking {
     add_places(said.hang.waited_for, f);
     if (!said.by_host_code) return;
     f.category = Category::kUser;
-    f.component = said.certain || !said.hang.waited_for.empty() ? Component::kUnknown : Component::kUserConfig;
+    f.component =
+        said.certain || !said.hang.waited_for.empty() ? Component::kUnknown : Component::kUserConfig;
     if (said.hang.waited_for.empty())
       f.remedy =
           "Raise the timeout of the process group above the time of the preparation, or prepare before the "
@@ -470,15 +474,17 @@ class Asking {
     });
   }
 
-  // Only ranks that wait print: that others say nothing accuses no host, nor that a waiting rank names a peer.
+  // Only ranks that wait print: others that say nothing accuse no host, nor does a peer that these name.
   void drop_silence() {
-    const bool waits = std::ranges::any_of(input_.sights, [](const scene::Sight& sight) { return sight.timed_out; });
+    const bool waits =
+        std::ranges::any_of(input_.sights, [](const scene::Sight& sight) { return sight.timed_out; });
     if (!waits) return;
     std::erase_if(analysis_.findings, [](const Finding& f) {
       const bool silence = f.detector == DetectorKind::kSilence && f.rule.empty();
-      const bool hearsay = f.kind == FindingKind::kSupport && f.rule.empty() &&
-                           (f.detector == DetectorKind::kSpatial || f.detector == DetectorKind::kTemporal) &&
-                           std::ranges::all_of(f.subjects, [](const auto& s) { return s.strength < kHearsay; });
+      const bool hearsay =
+          f.kind == FindingKind::kSupport && f.rule.empty() &&
+          (f.detector == DetectorKind::kSpatial || f.detector == DetectorKind::kTemporal) &&
+          std::ranges::all_of(f.subjects, [](const auto& s) { return s.strength < kHearsay; });
       return hearsay || (silence && (f.kind == FindingKind::kSupport || f.general));
     });
   }
@@ -503,8 +509,8 @@ class Asking {
   Report& report_;
   scene::SceneInput input_;
   std::vector<scene::Departure> weak_departures_;
-  std::vector<Finding> rest_;   // of detectors that distinguish no rank: for an answer that is unknown
-  std::vector<Finding> gone_;   // of RAS: processes that left
+  std::vector<Finding> rest_;    // of detectors that distinguish no rank: for an answer that is unknown
+  std::vector<Finding> gone_;    // of RAS: processes that left
   std::optional<size_t> first_;  // the finding of the first departure
   std::vector<std::string> missing_;
 };

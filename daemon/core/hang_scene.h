@@ -1,6 +1,6 @@
-// Asks the scene (core/detect/scene) why a job stands, with what all sources say of it: watchdogs' lines, dumps
-// of the Flight Recorder, records, NCCL RAS, stacks, and the faults that rules found. One answer, one finding.
-// Pure.
+// Asks the scene (core/detect/scene) why a job stands, with what all sources say of it: watchdogs' lines,
+// dumps of the Flight Recorder, records, NCCL RAS, stacks, and the faults that rules found. One answer, one
+// finding. Pure.
 #pragma once
 
 #include <functional>

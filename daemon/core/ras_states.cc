@@ -64,7 +64,8 @@ std::optional<RasStates::Said> RasStates::judge(const Moment& moment) const {
   Said out;
   out.verdict = ras::judge(input->state, context);
   out.departures = ras::sights_of(input->state, context).departures;
-  out.all_answer = out.departures.empty() && input->state.gone_processes == 0 && input->state.dead_processes == 0;
+  out.all_answer =
+      out.departures.empty() && input->state.gone_processes == 0 && input->state.dead_processes == 0;
   if (const uint64_t dropped = input->state.dropped; dropped > 0)
     out.problems.push_back({input->file, input->offset,
                             counted(dropped, "part") + " of RAS's answer not understood or not kept"});

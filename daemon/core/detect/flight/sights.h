@@ -1,5 +1,5 @@
-// Where each rank of the dumps stands, as sights of the scene of all sources (core/detect/scene): in each group
-// the last numbers and the operation that is open. Pure.
+// Where each rank of the dumps stands, as sights of the scene of all sources (core/detect/scene): in each
+// group the last numbers and the operation that is open. Pure.
 #pragma once
 
 #include <vector>

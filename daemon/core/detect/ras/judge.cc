@@ -246,8 +246,9 @@ class Judge {
         "Take stacks of the ranks that did not come (py-spy dump): they do not create this group, or are "
         "late. "
         "Where all came, check the network between the hosts.";
-    add(few ? HangAnswer::kMissing : HangAnswer::kUnknown, std::move(f), fmt::format("NCCL RAS: {}: {} in INIT, {} elsewhere; {}", comm_name(comm), init->ranks,
-                                  all, stands_for(comm)));
+    add(few ? HangAnswer::kMissing : HangAnswer::kUnknown, std::move(f),
+        fmt::format("NCCL RAS: {}: {} in INIT, {} elsewhere; {}", comm_name(comm), init->ranks, all,
+                    stands_for(comm)));
     return true;
   }
 
@@ -281,8 +282,9 @@ class Judge {
         "Find why these ranks ended their loop earlier or aborted: their logs, an exception, an uneven "
         "number of "
         "batches.";
-    add(few ? HangAnswer::kMismatch : HangAnswer::kUnknown, std::move(f), fmt::format("NCCL RAS: {}: {} RUNNING, {}; {}", comm_name(comm), running->ranks, how,
-                                  stands_for(comm)));
+    add(few ? HangAnswer::kMismatch : HangAnswer::kUnknown, std::move(f),
+        fmt::format("NCCL RAS: {}: {} RUNNING, {}; {}", comm_name(comm), running->ranks, how,
+                    stands_for(comm)));
   }
 
   // ---- counts
@@ -363,7 +365,8 @@ class Judge {
             "Make all ranks of a group call the same collectives in the same order: look for conditions on "
             "the "
             "rank, on data or on time round them.";
-        add(HangAnswer::kMismatch, std::move(f), counts_of(a) + "; " + counts_of(b) + "; " + stands_for(*a.comm));
+        add(HangAnswer::kMismatch, std::move(f),
+            counts_of(a) + "; " + counts_of(b) + "; " + stands_for(*a.comm));
         return true;
       }
     return false;

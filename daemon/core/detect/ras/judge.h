@@ -32,7 +32,7 @@ struct RasContext {
 
 struct RasVerdict {
   std::vector<Finding> findings;
-  std::vector<HangAnswer> answers;  // what each finding says of the hang
+  std::vector<HangAnswer> answers;   // what each finding says of the hang
   std::vector<std::string> missing;  // what RAS cannot tell
 };
 

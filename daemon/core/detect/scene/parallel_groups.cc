@@ -62,7 +62,8 @@ class Completer {
     for (size_t i = 0; i < sights_.size(); ++i) {
       const Sight& s = sights_[i];
       const bool named = !s.group.local.empty() || !s.group.key.empty();
-      if (!s.rank || !s.group_rank || *s.rank >= layout_.world() || !named || !s.group.members.empty()) continue;
+      if (!s.rank || !s.group_rank || *s.rank >= layout_.world() || !named || !s.group.members.empty())
+        continue;
       if (s.group.key == "0") continue;
       kinds[s.group.local.empty() ? "of " + s.group.description : s.group.local].push_back(i);
     }

@@ -21,7 +21,8 @@ constexpr TimeNs kLongForAKey = 600 * kNsPerSecond;
 constexpr size_t kQuotes = 16;
 constexpr size_t kSceneRows = 200;
 constexpr const char* kWhichDevice =
-    "which device or link stands still: the kernel's logs of the hosts, the counters of their network adapters, "
+    "which device or link stands still: the kernel's logs of the hosts, the counters of their network "
+    "adapters, "
     "stacks of the ranks";
 
 // One rank in one group, from all sights of it. Ranks that no source names have places of their own.
@@ -34,7 +35,7 @@ struct Stand {
   std::string doing;
   TimeNs since_ns = kNoTime, waited_ns = 0;
   const Evidence* evidence = nullptr;
-  uint32_t order = 0;  // of the sight of `call`
+  uint32_t order = 0;   // of the sight of `call`
   bool speaks = false;  // its own process tells of it, and not only where it is
 
   bool waits_at(int64_t seq) const { return call && call->entered && call->seq == seq; }
@@ -219,10 +220,13 @@ class Inquiry {
     else
       waiting_anywhere();
     out_.hang.answer = answer;
-    if (answer == HangAnswer::kUnfinished || answer == HangAnswer::kNoSingle) out_.hang.waited_for = said.ranks;
+    if (answer == HangAnswer::kUnfinished || answer == HangAnswer::kNoSingle)
+      out_.hang.waited_for = said.ranks;
     if (!said.title.empty()) out_.title = said.title;
     out_.why.insert(out_.why.end(), said.why.begin(), said.why.end());
-    prove(said.evidence, said.confidence > 0 ? said.confidence : answer == HangAnswer::kMismatch ? 0.9 : 0.85);
+    prove(said.evidence, said.confidence > 0               ? said.confidence
+                         : answer == HangAnswer::kMismatch ? 0.9
+                                                           : 0.85);
     weigh(*lead);
     return true;
   }
@@ -278,7 +282,8 @@ class Inquiry {
     std::set<uint32_t> behind, waiting;
     SightCall call = lead.call;
     for (const Statement& said : in_.statements) {
-      if (said.answer != HangAnswer::kMissing || said.weak != lead.weak || said.source != lead.source) continue;
+      if (said.answer != HangAnswer::kMissing || said.weak != lead.weak || said.source != lead.source)
+        continue;
       behind.insert(said.ranks.begin(), said.ranks.end());
       if (call.seq < 0) call = said.call;
       if (lead.title.empty()) out_.evidence.push_back(said.evidence);
@@ -386,19 +391,25 @@ class Inquiry {
       }
     out_.hang.waiting = said.waiting;
     set_call(call, group.of.description);
-    const std::string where = shown_op(call) + " of " + group.title();
     for (const Group& of : groups_)
       for (const Stand& stand : of.stands)
         if (stand.rank && std::ranges::binary_search(said.ranks, *stand.rank)) {
           quote(stand);
           if (!stand.doing.empty()) out_.why.push_back(fmt::format("{} is {}", named(stand), stand.doing));
         }
+    conclude(said, group, call);
+    weigh(std::nullopt);
+  }
+
+  void conclude(const WaitAnswer& said, const Group& group, const SightCall& call) {
+    const std::string where = shown_op(call) + " of " + group.title();
     switch (said.end) {
       case WaitEnd::kDevice:
         out_.hang.answer = HangAnswer::kUnfinished;
         out_.hang.waited_for = said.ranks;
-        out_.title = fmt::format("{} did not finish {}, which {} peers finished: a device is stuck",
-                                 capital(shown_ranks(said.ranks)), where, said.ranks.size() == 1 ? "its" : "their");
+        out_.title =
+            fmt::format("{} did not finish {}, which {} peers finished: a device is stuck",
+                        capital(shown_ranks(said.ranks)), where, said.ranks.size() == 1 ? "its" : "their");
         out_.why.emplace_back("the last numbers that the ranks print: the peers are beyond it");
         out_.certain = true;
         out_.confidence = 0.8;
@@ -452,7 +463,6 @@ class Inquiry {
       case WaitEnd::kNothing:
         break;
     }
-    weigh(std::nullopt);
   }
 
   // Ranks of one group that wait under one number, in different calls.

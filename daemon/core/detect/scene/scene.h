@@ -43,7 +43,7 @@ struct Statement {
   bool weak = false;
   std::string title = {};  // empty: the scene makes one
   std::vector<std::string> why = {};
-  double confidence = 0;   // 0: that of a report of the program's own library
+  double confidence = 0;           // 0: that of a report of the program's own library
   std::optional<Finding> as = {};  // how its source reports it: category, action, remedy, places
 };
 // What a detector of `source` found, as a statement: its ranks, words and confidence.
@@ -53,9 +53,9 @@ struct SceneInput {
   std::vector<Sight> sights;
   std::vector<Departure> departures;
   std::vector<Statement> statements;
-  uint32_t world = 0;     // ranks of the job; 0: unknown
-  uint32_t ranks_per_host = 0;   // 0: unknown
-  std::set<uint32_t> alive;      // ranks that another source saw alive
+  uint32_t world = 0;           // ranks of the job; 0: unknown
+  uint32_t ranks_per_host = 0;  // 0: unknown
+  std::set<uint32_t> alive;     // ranks that another source saw alive
   std::string preparing;  // the last line of work before the training: "Tokenizing Prompts: 92%"; empty: none
   bool iterated = false;  // the job had finished iterations
 };
@@ -69,8 +69,8 @@ struct SceneAnswer {
   double confidence = 0;
   std::vector<std::string> why, missing;
   std::vector<Evidence> evidence;
-  std::optional<size_t> led;      // index of the statement that gave the answer
-  std::vector<size_t> agree;      // indices of other statements of the same
+  std::optional<size_t> led;  // index of the statement that gave the answer
+  std::vector<size_t> agree;  // indices of other statements of the same
 };
 
 // `name` may be empty.

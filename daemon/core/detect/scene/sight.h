@@ -32,12 +32,12 @@ struct SightGroup {
 
 // The operation in which the rank waits, or which timed out.
 struct SightCall {
-  std::string op;                   // as the source spells it: "ALLREDUCE", "nccl:all_reduce"
-  int64_t seq = -1;                 // within the group
-  std::optional<uint64_t> in, out;  // elements, or bytes where the source has no elements
-  std::string sizes;                // shapes and types, where the source has them: "[[2,4]] float"
-  std::string site;                 // line of the program: "train.py:120 in forward"
-  bool entered = true;              // false: the rank is known not to be in it
+  std::string op;                    // as the source spells it: "ALLREDUCE", "nccl:all_reduce"
+  int64_t seq = -1;                  // within the group
+  std::optional<uint64_t> in, out;   // elements, or bytes where the source has no elements
+  std::string sizes;                 // shapes and types, where the source has them: "[[2,4]] float"
+  std::string site;                  // line of the program: "train.py:120 in forward"
+  bool entered = true;               // false: the rank is known not to be in it
   std::optional<bool> started = {};  // the device began it
 };
 

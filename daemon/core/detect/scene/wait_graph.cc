@@ -16,12 +16,12 @@ using OpKey = std::pair<size_t, int64_t>;  // group, number
 
 // An operation that holds ranks.
 struct HeldOp {
-  std::set<uint32_t> held;            // it is the first open operation of these
-  std::set<uint32_t> idle, absent;    // waited for
-  std::set<OpKey> next;               // what holds those that are waited for
-  std::set<uint32_t> unsaid;          // wait elsewhere, and do not say whether they entered this
-  bool open = false;                  // waits for ranks whose waits are not understood
-  uint32_t mark = 0, low = 0;         // of the search for circles
+  std::set<uint32_t> held;          // it is the first open operation of these
+  std::set<uint32_t> idle, absent;  // waited for
+  std::set<OpKey> next;             // what holds those that are waited for
+  std::set<uint32_t> unsaid;        // wait elsewhere, and do not say whether they entered this
+  bool open = false;                // waits for ranks whose waits are not understood
+  uint32_t mark = 0, low = 0;       // of the search for circles
   bool on_path = false;
 };
 
@@ -33,7 +33,8 @@ class Graph {
   }
 
   WaitAnswer run() {
-    if (device() || idle() || circle() || apart() || absent() || all_in() || idle_anywhere()) return std::move(out_);
+    if (device() || idle() || circle() || apart() || absent() || all_in() || idle_anywhere())
+      return std::move(out_);
     return {};
   }
 
@@ -263,7 +264,8 @@ class Graph {
       }
     if (odd.empty() || of_group.size() < 2 || 2 * odd.size() >= first_.size()) return false;
     for (const auto& [key, op] : ops_) {
-      if (groups_[key.first].pairs || groups_[key.first].members.size() != groups_[narrow.first].members.size())
+      if (groups_[key.first].pairs ||
+          groups_[key.first].members.size() != groups_[narrow.first].members.size())
         continue;
       for (const uint32_t rank : op.held)
         if (places.contains(place_of(key.first, rank))) return false;
@@ -296,7 +298,7 @@ class Graph {
     return true;
   }
 
-  // One rank alone of which nothing is known, or that all ends of the waits lack.
+  // One rank alone without a word, or that all ends of the waits lack.
   bool absent() {
     std::optional<std::set<uint32_t>> common;
     std::set<uint32_t> any;
@@ -316,15 +318,14 @@ class Graph {
       common = std::move(both);
     }
     lacks_ = !any.empty();
-    if (!most || ops_[*most].held.size() < 2 || 3 * any.size() > any.size() + first_.size())
-      return false;
+    if (!most || ops_[*most].held.size() < 2 || 3 * any.size() > any.size() + first_.size()) return false;
     const bool one = sinks > 1 && common->size() == 1;
     if (!one && !ranks_.may_name(any)) return false;
     take(WaitEnd::kAbsent, one ? std::move(*common) : std::move(any), *most);
     return true;
   }
 
-  // The members of the groups are unknown: of all that live, few wait for nobody.
+  // The members of the groups are unknown: of all that live, few do not wait.
   bool idle_anywhere() {
     std::set<uint32_t> few;
     for (const uint32_t rank : ranks_.lives)

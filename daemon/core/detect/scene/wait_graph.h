@@ -1,5 +1,5 @@
-// Who waits for whom over all groups of a source, and where the waits end: at a rank that waits for nobody, in
-// a circle, in an operation that all its members entered, or at ranks of which nothing is known.
+// Who waits for whom over all groups of a source, and where the waits end: at a rank that does not wait, in
+// a circle, in an operation that all its members entered, or at ranks without a word.
 //
 // A rank is held by the earliest of its open operations: what it enqueued behind that one has not begun. So a
 // rank counts as missing in each operation but the first. Pure; accepts any groups.
@@ -19,10 +19,10 @@ namespace culprit::scene {
 struct WaitPlace {
   uint32_t rank = 0;
   int64_t enqueued = -1, completed = -1;
-  int64_t waits_at = -1;          // the first operation that is open
-  bool synchronises = true;       // that operation ends on no rank before all entered it
-  TimeNs since_ns = kNoTime;      // when it entered that
-  uint32_t order = 0;             // in which the source tells of it
+  int64_t waits_at = -1;             // the first operation that is open
+  bool synchronises = true;          // that operation ends on no rank before all entered it
+  TimeNs since_ns = kNoTime;         // when it entered that
+  uint32_t order = 0;                // in which the source tells of it
   std::optional<bool> started = {};  // the device began it
 };
 
@@ -50,7 +50,7 @@ struct RankFacts {
 enum class WaitEnd : uint8_t {
   kNothing,  // not known where the waits end
   kDevice,   // `ranks` have not finished what their peers finished
-  kIdle,     // `ranks` live, wait for nobody, and others wait for them
+  kIdle,     // `ranks` live and do not wait, and others wait for them
   kCircle,   // ranks wait for each other; `ranks`: the smaller side, empty if both are equal
   kAllIn,    // all members entered the operation; `ranks`: the few whose devices have not begun it
   kAbsent,   // nothing is known of `ranks`, and others wait for them
@@ -62,7 +62,7 @@ struct WaitAnswer {
   std::vector<uint32_t> waiting;  // in the operation, ascending
   size_t group = 0;               // index of its group
   int64_t seq = -1;
-  bool by_members = true;         // kIdle: the members of the group say that they are waited for
+  bool by_members = true;  // kIdle: the members of the group say that they are waited for
 };
 
 WaitAnswer follow_waits(std::span<const WaitGroup> groups, const RankFacts& ranks);

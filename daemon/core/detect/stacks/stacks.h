@@ -25,9 +25,9 @@ using PlaceOfRank = std::function<RankPlace(uint32_t rank)>;
 
 struct StackAnswer {
   std::vector<Finding> findings;
-  std::vector<Suspect> suspects;       // of the hang, best first
-  std::vector<StackCluster> clusters;  // of all processes, largest first
-  bool hangs = false;                  // the stacks alone show that the job stands still
+  std::vector<Suspect> suspects;             // of the hang, best first
+  std::vector<StackCluster> clusters;        // of all processes, largest first
+  bool hangs = false;                        // the stacks alone show that the job stands still
   HangAnswer answer = HangAnswer::kUnknown;  // what the fault among `findings` says
   std::vector<std::string> missing;
 };

@@ -251,7 +251,8 @@ BOOST_AUTO_TEST_CASE(numbers_of_one_source_are_not_compared_with_those_of_anothe
 
 BOOST_AUTO_TEST_CASE(sources_that_agree_raise_the_confidence_and_others_lower_it) {
   SceneInput in = of({waiting(0, 70), waiting(1, 70)});
-  Statement dump{HangAnswer::kMissing, {}, {}, {5}, {}, {}, SightSource::kFlight, false, "Rank 5", {}, 0.8, {}};
+  Statement dump{HangAnswer::kMissing, {},    {},       {5}, {},  {},
+                 SightSource::kFlight, false, "Rank 5", {},  0.8, {}};
   in.statements = {dump};
   BOOST_TEST(answer(in).confidence == 0.8);
   Statement stack = dump;
