@@ -12,7 +12,8 @@ local function again(row)
   rule {
     id = "plugins." .. row.id, engine = 1, title = row.title, category = "hardware",
     component = row.component, severity = "error", symptom = row.symptom or "slowdown", general = row.general,
-    source = "finding", match = { regex = row.regex }, window = row.window, remedy = row.remedy,
+    source = "finding", match = { regex = row.regex }, window = row.window, when = row.when,
+    blames = row.blames, remedy = row.remedy,
     action = row.action or "isolate", examples = { hit = row.hit, miss = row.miss },
   }
 end
@@ -79,4 +80,32 @@ again {
   remedy = "Replace the memory module that the finding names.",
   hit = { times(3, "host_health host.memory_corrected: mc0: 14 corrected errors within a day") },
   miss = { "host_health host.memory_pressure: 12 % of the last minute stood still" },
+}
+
+-- On several hosts at once: what they share.
+local function on_hosts(line)
+  local text = ""
+  for host = 3, 5 do
+    text = text .. (host == 3 and "" or "\n") .. "Nov 21 02:12:0" .. host .. " node-" .. host .. " " .. line
+  end
+  return text
+end
+local function shared(row)
+  row.window = { by = "job", span = row.span, at_least = 3 }
+  row.when = function(_, window) return window.hosts >= 3 end
+  row.hit, row.miss = { on_hosts(row.line) }, { times(3, row.line) }
+  again(row)
+end
+shared {
+  id = "net.several_hosts", title = "Ports of several hosts go down at once", component = "network",
+  symptom = "hang", span = "60s", action = "check", blames = "job",
+  regex = { [[\bnet_health net\.link_(?:flap|down): ]] }, line = "net_health net.link_down: mlx5_3/1 is down",
+  remedy = "Look at the switch that these hosts share, its power and its planned work, before any cable.",
+}
+shared {
+  id = "gpu.several_hosts_hot", title = "GPUs of several hosts are slowed by heat at once", component = "gpu",
+  span = "30m", action = "check", blames = "job",
+  regex = { [[\bgpu_health gpu\.thermal_throttle: ]] },
+  line = "gpu_health gpu.thermal_throttle: GPU 5 (00000000:15:00.0), 92 C (slows down at 90 C)",
+  remedy = "Look at the cooling of the rack or the room, not at single GPUs.",
 }

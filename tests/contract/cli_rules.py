@@ -177,3 +177,21 @@ def rules_readme(folder: Path) -> None:
             commands += 1
             need(done.stdout == output and not done.stderr, f"{line}: {done.stdout!r} {done.stderr!r}")
     need(commands >= 7, f"only {commands} commands were found")
+
+
+@promise("coverage.md: each rule and finding that it names exists, and each cause has one")
+def documented_coverage(_folder: Path) -> None:
+    root = Path(__file__).resolve().parents[2]
+    known = {json.loads(line)["id"] for line in run("rules", "list", "--format", "json").stdout.splitlines()}
+    sources = "".join(path.read_text(encoding="utf-8") for path in (root / "plugins").glob("*/*.[ch]*"))
+    known |= set(re.findall(r'"((?:gpu|net|host)\.\w+)"', sources))
+    lines = (root / "daemon/docs/coverage.md").read_text(encoding="utf-8").splitlines()
+    rows = [[cell.strip() for cell in line.strip("| \n").split(" | ")] for line in lines
+            if line.startswith("| ")]
+    need(len(rows) == 20, f"{len(rows)} rows instead of a head, a rule and 18 causes")
+    for cause, _number, rules, *others in rows[2:]:
+        named = re.findall(r"`([a-z0-9_.-]+\*?)`", rules)
+        need(named, f"{cause}: no rule")
+        for one in named + re.findall(r"`([a-z0-9_.-]+\*?)`", " ".join(others[:1])):
+            found = one in known or (one.endswith("*") and any(i.startswith(one[:-1]) for i in known))
+            need(found, f"{cause}: there is no {one}")
