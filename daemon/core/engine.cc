@@ -382,6 +382,7 @@ struct Engine::Impl {
     comm::TraceFindings said = comm::report_findings(comm, stopped, {&load, &announced});
     std::move(said.wanted.begin(), said.wanted.end(), std::back_inserter(wanted));
     std::move(said.findings.begin(), said.findings.end(), std::back_inserter(analysis.findings));
+    join_mismatch(analysis.findings);
     report.irregularities = std::move(said.irregularities);
     report.comm = std::move(said.steps);
     if (said.hang) report.hang = std::move(said.hang);
@@ -517,7 +518,6 @@ Report Engine::report(TimeNs now, const detect::Unheard& unheard) {
   }
   auto [missing, left_out] = impl_->add_comm(analysis, report, now);
   std::ranges::move(pending, std::back_inserter(missing));
-  join_mismatch(analysis.findings);
   impl_->add_numerics(view, analysis, report);
   if (left_out) join_left_out(std::move(*left_out), analysis.findings);
   std::ranges::move(impl_->add_scene(view, analysis, report, now), std::back_inserter(missing));

@@ -121,8 +121,8 @@ def capture_socket_of_trace_takes_no_stacks_for_anothers_job(context: Context) -
     send_lines(MALLORY, daemon.trace, forged)
     note = f"lines of uid {MALLORY} for this job were kept as evidence only"
     wait_until(lambda: note in json.dumps(daemon.get(f"/v1/jobs/{JOB}/report").json()["problems"]), 20,
-               "the report tells of them")
+               "the report says so")
     report = daemon.get(f"/v1/jobs/{JOB}/report").json()
     need("node-9" not in json.dumps(report["diagnoses"]) and "node-9" not in json.dumps(report["suspects"]),
          "node-9 is not accused")
-    return "told as a problem, and no place is accused"
+    return "a problem says so, and no place is accused"

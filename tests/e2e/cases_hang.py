@@ -121,6 +121,22 @@ def frames(line: dict) -> str:
     return " ".join(frame for thread in line["threads"] for frame in thread["frames"])
 
 
+def tree(daemon: Daemon) -> str:
+    """What `culprit stacks JOB` prints."""
+    done = subprocess.run([str(daemon.bin_dir / "culprit"), "stacks", JOB, "--server",
+                           f"unix:{daemon.socket}"], capture_output=True, text=True, check=False, timeout=30)
+    need(done.returncode == 0, f"culprit stacks: exit {done.returncode}: {done.stderr[-300:]}")
+    return done.stdout
+
+
+def must_differ(daemon: Daemon, ranks: int = RANKS) -> str:
+    """The tree tells the guilty rank from the others, and the report gives the reason from its stack."""
+    wait_until(lambda: f"{ranks} processes" in tree(daemon), 20, f"{ranks} ranks are in the tree")
+    shown = tree(daemon)
+    need(f"[{GUILTY}] 1 rank  << differs" in shown, shown[:500])
+    return shown
+
+
 def verdict(found: dict) -> Tuple[str, str]:
     best = found["diagnoses"][0]
     return best["title"], best["category"]
@@ -146,6 +162,12 @@ def hang_in_a_data_loader_is_named_with_its_stack(context: Context) -> str:
     need(all("all_reduce" in frames(lines[rank]) for rank in range(RANKS) if rank != GUILTY),
          f"rank 0 stands at {frames(lines[0])[:300]}")
     found, seconds = must_be_named(daemon, job, since)
+    need("dataloader.py" in must_differ(daemon), "the tree shows the loader")
+    best = report(daemon)["diagnoses"][0]
+    need(any("dataloader.py" in why and "3 of 4 processes wait in all_reduce" in why for why in best["why"]),
+         f"{best['why']}")
+    need(any(one["file"] == SOURCE for one in best["evidence"]), f"{best['evidence']}")
+    need((best["category"], best["component"]) == ("user", "user_data"), f"{best['category']}")
     return f"{verdict(found)} {seconds:.0f} s after the threshold; stack by {lines[GUILTY]['tool']}"
 
 
@@ -155,6 +177,7 @@ def hang_in_a_lock_is_named_with_its_stack(context: Context) -> str:
     lines = captured(daemon)
     need("wait_in_lock" in frames(lines[GUILTY]), f"rank {GUILTY} stands at {frames(lines[GUILTY])[:300]}")
     found, seconds = must_be_named(daemon, job, since)
+    need(verdict(found)[1] == "user" and "wait_in_lock" in must_differ(daemon), f"{verdict(found)}")
     return f"{verdict(found)} {seconds:.0f} s after the threshold; stack by {lines[GUILTY]['tool']}"
 
 
@@ -212,6 +235,18 @@ def hang_of_a_stopped_rank_is_not_hardware(context: Context) -> str:
 
 
 @case
+def hang_in_a_lock_is_named_without_the_package(context: Context) -> str:
+    """By the native stack that a debugger prints."""
+    daemon, job, since = begin(context, "--fault", "lock")
+    line = captured(daemon)[GUILTY]
+    if line.get("tool") not in ("eu-stack", "gdb"):
+        raise PassOver(f"no debugger may look into it: {line.get('why')}")
+    found, seconds = must_be_named(daemon, job, since)
+    need(verdict(found)[1] == "user", f"{verdict(found)}")
+    return f"{verdict(found)} {seconds:.0f} s after the threshold; stack by {line['tool']}"
+
+
+@case
 def hang_on_an_agents_host_is_captured_for_its_collector(context: Context) -> str:
     """Two hosts with two ranks each: the collector asks both, and names the rank and its host. An agent that
     has nothing urgent reports about once a minute, so the collector knows later than a host by itself."""
@@ -230,6 +265,7 @@ def hang_on_an_agents_host_is_captured_for_its_collector(context: Context) -> st
         for rank in ranks:
             wait_until(lambda at=host, of=rank: collector.has(at, Path(SOURCE), b'"rank":%d' % of), 20,
                        f"rank {rank} of {host} is captured")
+    must_differ(collector)
     return f"{title!r} on {hosts[0]} {seconds:.0f} s after the threshold; both hosts were asked"
 
 

@@ -512,7 +512,6 @@ void Daemon::start_ras() {
   ras_ = std::make_unique<RasService>(env_, std::move(options));
 }
 
-// A job does not go on.
 void Daemon::look_into(const std::string& job, uint32_t sample) {
   if (ras_) ras_->hurry();
   if (capture_) capture_->capture(job, sample);

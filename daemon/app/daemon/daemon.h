@@ -79,7 +79,7 @@ class Daemon {
   }
   void start_ras();
   void start_capture();
-  void look_into(const std::string& job, uint32_t sample);
+  void look_into(const std::string& job, uint32_t sample);  // it does not go on
   ReadAccess read_access();
   void make_api();
   void start_http();

@@ -109,7 +109,7 @@ std::vector<JobAliveness::JobProcess> JobAliveness::processes_of(const std::stri
       shown.insert(pid);
   std::set<uint32_t> users;
   for (const uint32_t pid : shown) users.insert(view.processes.at(pid).uid);
-  // A claim is a user's word: where nothing else shows the job, and two users claim it, none of them is heard.
+  // A claim is a user's word: where nothing else shows the job, and two users claim it, none counts.
   for (const uint32_t pid : claimed)
     if (shown.empty()) users.insert(view.processes.at(pid).uid);
   if (shown.empty() && users.size() > 1) return {};

@@ -21,7 +21,7 @@ namespace {
 
 constexpr const char* kRasPath = "ras";
 constexpr TimeNs kRasFastNs = 10 * kNsPerSecond;    // while a job stands
-constexpr TimeNs kRasSoonestNs = 3 * kNsPerSecond;  // between questions, whoever hurries
+constexpr TimeNs kRasSoonestNs = 3 * kNsPerSecond;  // between two questions
 constexpr uint32_t kRasFastRounds = 60;             // without news: a watchdog ends the job within 10 minutes
 constexpr uint32_t kRasSlowest = 30;                // factor for hosts far back in a job
 constexpr size_t kRasAsksOfJob = 3, kRasAsks = 12;  // connections of a round, if several jobs share the port

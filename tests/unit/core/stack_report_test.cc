@@ -58,4 +58,28 @@ BOOST_AUTO_TEST_CASE(a_live_job_that_does_not_stand_still_is_not_judged_by_stack
   BOOST_TEST((!report.hang && report.diagnoses.empty()));
 }
 
+// A capture of a stop that ended, or of an earlier run with this name.
+BOOST_AUTO_TEST_CASE(a_live_job_is_judged_by_stacks_since_its_last_progress_alone) {
+  for (const bool fresh : {false, true}) {
+    EngineOptions options{JobFile{}};
+    options.live = true;
+    options.hang = {10 * kNsPerSecond, 5};
+    Engine engine(std::move(options));
+    const TimeNs begin = 1'790'000'000 * kNsPerSecond;
+    TimeNs now = begin;
+    for (int64_t step = 0; step < 20; ++step) {
+      std::vector<Input> beat = {detect::ProgressSeen{step, 0}};
+      engine.step(beat, now += kNsPerSecond);
+    }
+    std::vector<Input> inputs = one_in_the_loader();
+    for (Input& input : inputs)
+      std::get<StackInput>(input).dump.time_ns = fresh ? now + 15 * kNsPerSecond : begin;
+    engine.step(inputs, now + 15 * kNsPerSecond);
+    const Report report = engine.report(now + 30 * kNsPerSecond);
+    BOOST_REQUIRE(report.hang);
+    BOOST_TEST(report.hang->suspects.size() == (fresh ? 1u : 0u));
+    BOOST_TEST(report.hang->clusters.empty() == !fresh);
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()

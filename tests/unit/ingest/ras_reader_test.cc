@@ -283,7 +283,7 @@ BOOST_AUTO_TEST_CASE(answers_are_recognised_by_their_content) {
   BOOST_TEST((kind("NCCL version 2.28.3+cuda13.0\niteration 4\n", "a.log") == FileKind::kLog));
 }
 
-// What NCCL 2.28.9 answered one process: "VERBOSE STATUS", "STATUS", and as JSON with the reply to SET FORMAT.
+// What NCCL 2.28.9 answered one process: verbose, plain, and as JSON with the reply to SET FORMAT.
 BOOST_AUTO_TEST_CASE(real_answers_are_recognised_and_read_whole) {
   for (const char* name : {"real_verbose", "real_status", "real_json"}) {
     BOOST_TEST_CONTEXT(name) {

@@ -13,6 +13,7 @@ namespace {
 
 // With more accused than this share of the processes, none is named.
 constexpr double kMostAccused = 0.25;
+constexpr const char* kSomeCall = "an operation";  // that a wait does not name
 constexpr size_t kFewAccused = 2;
 // Of all processes, in the file system, the loader or a checkpoint: the cause is common to them.
 constexpr double kMostLate = 0.5;
@@ -75,6 +76,7 @@ class Judge {
   bool is_common(uint32_t m) const { return is_common_place(crowd_, crowd_.members[m]); }
 
   static std::string op_of(const Member& member) {
+    if (member.found.op == "wait") return kSomeCall;
     if (!member.found.op.empty()) return member.found.op;
     return member.found.where == Where::kStore ? "a rendezvous" : "communication";
   }
@@ -160,7 +162,8 @@ class Judge {
   Judgement all_wait() {
     std::vector<uint32_t> odd;
     for (const uint32_t m : waiting_)
-      if (crowd_.members[m].found.where == Where::kCollective && op_of(crowd_.members[m]) != out_.waits_in)
+      if (out_.waits_in != kSomeCall && op_of(crowd_.members[m]) != kSomeCall &&
+          crowd_.members[m].found.where == Where::kCollective && op_of(crowd_.members[m]) != out_.waits_in)
         odd.push_back(m);
     if (odd.empty() && silence()) return std::move(out_);
     if (odd.empty() || odd.size() > most_accused()) {

@@ -176,6 +176,13 @@ BOOST_AUTO_TEST_CASE(our_own_wrapper_of_a_collective_waits_as_the_collective_doe
              fault(answer)->title);
 }
 
+BOOST_AUTO_TEST_CASE(a_wait_that_does_not_name_its_operation_is_no_other_collective) {
+  Job job;
+  for (uint32_t r = 0; r < 8; ++r)
+    job.add(r, r == 2 ? Stack{"libc.so.6:poll", "libtorch_cpu.so:c10d::Work::wait(long)"} : kAllReduce);
+  BOOST_TEST(accused(job.answer()).empty());
+}
+
 BOOST_AUTO_TEST_CASE(a_stack_without_a_name_accuses_nobody) {
   Job job;
   for (uint32_t r = 0; r < 8; ++r) job.add(r, r == 2 ? Stack{"libnccl.so.2:??", ":??", ":??"} : kAllReduce);
