@@ -22,18 +22,28 @@ std::optional<uint32_t> user_behind(const StreamInfo& from, std::optional<uint32
   return from.uid;
 }
 
-bool JobOwner::admits(uint32_t user, const ShownUsers& shown) const {
-  if (shown.contains(user)) return true;
-  if (std::ranges::any_of(shown, is_person)) return false;
+void JobOwner::saw(const ShownUsers& users) {
+  for (const uint32_t user : users)
+    if (shown_.size() < kUsers) shown_.insert(user);
+}
+
+bool JobOwner::admits(uint32_t user, OriginKind kind, const ShownUsers& shown) const {
+  // A log collector's copy.
+  if (is_file(kind) && !is_person(user)) return true;
+  if (shown.contains(user) || shown_.contains(user)) return true;
+  if (std::ranges::any_of(shown, is_person) || std::ranges::any_of(shown_, is_person)) return false;
   // All processes are root's, such as those of a container. A launcher's are too, before it starts the job.
   if (!shown.empty() && root_writes_) return false;
-  if (!watched_.empty()) return watched_.contains(user);
-  return !first_ || *first_ == user;
+  // Later files of other users prove nothing: all users may write to some folders.
+  if (filed_) return *filed_ == user;
+  return kind == OriginKind::kFile || !first_ || *first_ == user;
 }
 
 void JobOwner::ingested(const StreamInfo& from, std::optional<uint32_t> user) {
-  if (!names_itself(from.kind)) {
-    if (user && is_person(*user) && watched_.size() < kUsers) watched_.insert(*user);
+  if (from.kind == OriginKind::kFile) {
+    if (user && is_person(*user) && !filed_) filed_ = user;
+  } else if (!names_itself(from.kind)) {
+    return;
   } else if (!user) {
     root_writes_ = root_writes_ || from.uid.has_value();
   } else if (!first_) {
@@ -62,6 +72,7 @@ std::string JobOwner::sentence(uint32_t user) const {
 
 uint64_t units_of(const Piece& piece, OriginKind kind) {
   if (kind == OriginKind::kRing) return piece.bytes.size() / kCommRecordBytes;
+  if (kind == OriginKind::kDump) return 0;
   return static_cast<uint64_t>(std::ranges::count(piece.bytes, '\n'));
 }
 

@@ -1,7 +1,8 @@
-// Who owns a running job, and whose lines and rings it therefore ingests. Lines of a trace socket and rings
-// carry a job name that their writer chose. The kernel reports the writer's uid. Root and the daemon's user
-// always count. Another user counts if it owns the job: by processes in the job's control group, else by
-// watched files, else because it was the first user to write for the job. Data of other users stays evidence.
+// Who owns a running job, and whose data it therefore ingests. Lines of a trace socket and rings carry a job
+// name that their writer chose, and in a folder for all users anyone can add a file that a glob matches. The
+// kernel reports the uid behind each. Root and the daemon's user always count. Another user counts if it owns
+// the job: by processes in the job's control group, else because its file was the job's first one, else
+// because it was the first user to write for the job. Data of other users stays evidence.
 //
 // Owner: the job (RoutedJob). One thread: that of its table. No clock, no file.
 #pragma once
@@ -25,8 +26,10 @@ std::optional<uint32_t> user_behind(const StreamInfo& from, std::optional<uint32
 
 class JobOwner {
  public:
-  // Whether a socket's or ring's data of this user counts. `shown`: as of the last scan.
-  bool admits(uint32_t user, const ShownUsers& shown) const;
+  // Users with processes in the job's control group, as of the last scan. They own the job until it ends.
+  void saw(const ShownUsers& users);
+  // Whether data of this user from a source of this kind counts. `shown`: as of the last scan.
+  bool admits(uint32_t user, OriginKind kind, const ShownUsers& shown) const;
   // Data of the source is ingested; `user` as user_behind().
   void ingested(const StreamInfo& from, std::optional<uint32_t> user);
   // Data that is not ingested: its lines, or the records of a ring. True for the first of the user; users
@@ -43,13 +46,14 @@ class JobOwner {
  private:
   static constexpr size_t kUsers = 64;  // of the report: the others count with the last one
 
-  std::set<uint32_t> watched_;     // unprivileged owners of watched files
+  std::set<uint32_t> shown_;       // of all scans of the run; at most kUsers
+  std::optional<uint32_t> filed_;  // the unprivileged owner of the first watched file
   std::optional<uint32_t> first_;  // the first unprivileged user that wrote for the job
   bool root_writes_ = false;       // root or the daemon's user writes lines or rings
   std::map<uint32_t, KeptOut> kept_out_;
 };
 
-// Lines, or records of a ring, of a piece.
+// Lines, or records of a ring, of a piece; a dump has neither.
 uint64_t units_of(const Piece& piece, OriginKind kind);
 
 }  // namespace culprit::app

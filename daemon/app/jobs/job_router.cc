@@ -75,15 +75,18 @@ RoutedJob* JobRouter::route(LiveStream& stream, const Piece& piece, TimeNs now) 
   return job;
 }
 
-// Whether the piece is a user's line or ring for a job of another user.
-bool JobRouter::keeps_out(RoutedJob* job, const LiveStream& stream, const Piece& piece) {
+// Whether the piece is a user's line, ring or file for a job of another user.
+bool JobRouter::keeps_out(RoutedJob* job, LiveStream& stream, const Piece& piece) {
+  const OriginKind kind = stream.info.kind;
   const auto user = user_behind(stream.info, uid_);
   // All data without a name is of one job: it has no owner.
-  if (!user || !names_itself(stream.info.kind) || job_of(stream) == kDefaultJob) return false;
+  if (!user || job_of(stream) == kDefaultJob) return false;
   static const JobOwner kNone;
   const ShownUsers shown = users_of_ ? users_of_(job_of(stream)) : ShownUsers();
-  if ((job ? job->owner : kNone).admits(*user, shown)) return false;
-  kept_out_ += units_of(piece, stream.info.kind);
+  if (job) job->owner.saw(shown);
+  if ((job ? job->owner : kNone).admits(*user, kind, shown)) return false;
+  if (kind == OriginKind::kFile) stream.lines_before += units_of(piece, kind);
+  kept_out_ += units_of(piece, kind);
   if (job) job->keep_out(*user, stream, piece);
   return true;
 }

@@ -31,6 +31,7 @@ class JobStreams {
   void note(const StreamInfo& info, const Piece& piece);
   bool all_ended() const { return !ended_.empty() && ended_count_ == ended_.size(); }
   std::vector<StreamId> ids() const;
+  bool has(StreamId stream) const { return ended_.contains(stream); }
 
  private:
   std::map<StreamId, bool> ended_;
@@ -115,11 +116,11 @@ class JobRouter {
   // got it, or null.
   RoutedJob* route(LiveStream& stream, const Piece& piece, TimeNs now);
   uint64_t broken_trace_lines() const { return broken_trace_lines_; }
-  // Lines and records of users into jobs of others.
+  // Lines and records of users for jobs of others.
   uint64_t kept_out() const { return kept_out_; }
 
  private:
-  bool keeps_out(RoutedJob* job, const LiveStream& stream, const Piece& piece);
+  bool keeps_out(RoutedJob* job, LiveStream& stream, const Piece& piece);
   bool read(LiveStream& stream, const Piece& piece, bool runs, TraceBatch& out);
 
   JobTable& jobs_;

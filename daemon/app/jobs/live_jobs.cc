@@ -279,8 +279,7 @@ struct LiveJobs::Impl final : JobTable {
     const auto known = streams.find(id);
     if (known == streams.end() || !known->second.ended) return;
     const auto job = jobs.find(job_of(known->second));
-    const bool needed =
-        known->second.info.kind != OriginKind::kSocket && job != jobs.end() && job->second->running();
+    const bool needed = job != jobs.end() && job->second->running() && job->second->streams().has(id);
     if (!needed) streams.erase(known);
   }
   void ingest_host_lines(LiveStream& stream, const Piece& piece, TimeNs at) {

@@ -25,6 +25,8 @@ void ingest(JobOwner& owner, OriginKind kind, uint32_t uid) {
 
 BOOST_AUTO_TEST_SUITE(job_owner)
 
+constexpr OriginKind kLines = OriginKind::kSocket, kLog = OriginKind::kFile, kDump = OriginKind::kDump;
+
 BOOST_AUTO_TEST_CASE(only_unprivileged_writers_are_users) {
   BOOST_TEST(user_behind(source(OriginKind::kSocket, kAlice), kDaemon).value() == kAlice);
   BOOST_TEST(user_behind(source(OriginKind::kFile, kAlice), kDaemon).value() == kAlice);
@@ -36,50 +38,78 @@ BOOST_AUTO_TEST_CASE(only_unprivileged_writers_are_users) {
 
 BOOST_AUTO_TEST_CASE(a_job_that_only_lines_name_is_of_its_first_user) {
   JobOwner owner;
-  BOOST_TEST(owner.admits(kAlice, {}));
-  ingest(owner, OriginKind::kSocket, 0);
+  BOOST_TEST(owner.admits(kAlice, kLines, {}));
+  ingest(owner, kLines, 0);
   ingest(owner, OriginKind::kRing, kAlice);
-  BOOST_TEST(owner.admits(kAlice, {}));
-  BOOST_TEST(!owner.admits(kMallory, {}));
+  BOOST_TEST(owner.admits(kAlice, kLines, {}));
+  BOOST_TEST(!owner.admits(kMallory, kLines, {}));
+  BOOST_TEST(!owner.admits(kMallory, kDump, {}));
 }
 
 BOOST_AUTO_TEST_CASE(the_owner_of_a_watched_file_precedes_the_first_user) {
   JobOwner owner;
-  ingest(owner, OriginKind::kSocket, kMallory);
-  ingest(owner, OriginKind::kFile, kAlice);
-  BOOST_TEST(owner.admits(kAlice, {}));
-  BOOST_TEST(!owner.admits(kMallory, {}));
+  ingest(owner, kLines, kMallory);
+  BOOST_TEST(owner.admits(kAlice, kLog, {}));
+  ingest(owner, kLog, kAlice);
+  BOOST_TEST(owner.admits(kAlice, kLines, {}));
+  BOOST_TEST(!owner.admits(kMallory, kLines, {}));
+}
+
+BOOST_AUTO_TEST_CASE(a_later_file_of_another_user_makes_no_owner) {
+  JobOwner owner;
+  ingest(owner, kLog, kAlice);
+  for (const OriginKind kind : {kLog, kDump, kLines, OriginKind::kRing})
+    BOOST_TEST(!owner.admits(kMallory, kind, {}), to_string(kind));
+  BOOST_TEST(owner.admits(kAlice, kLog, {}));
+  BOOST_TEST(owner.admits(kMallory, kLog, {kAlice, kMallory}));  // a job of two users, by their processes
 }
 
 BOOST_AUTO_TEST_CASE(files_of_root_and_nobody_say_nothing_about_the_owner) {
   JobOwner owner;
-  ingest(owner, OriginKind::kFile, 0);
-  ingest(owner, OriginKind::kFile, 65'534);
-  BOOST_TEST(owner.admits(kAlice, {}));
+  ingest(owner, kLog, 0);
+  ingest(owner, kLog, 65'534);
+  BOOST_TEST(owner.admits(kAlice, kLines, {}));
+  BOOST_TEST(owner.admits(kAlice, kLog, {}));
 }
 
-BOOST_AUTO_TEST_CASE(users_of_services_own_no_job) {
+BOOST_AUTO_TEST_CASE(users_of_services_own_no_job_and_copy_logs_of_all) {
   for (const uint32_t service : {104u, 999u, 65'534u, 65'535u}) {
     JobOwner owner;
-    ingest(owner, OriginKind::kFile, service);             // a log collector's copy
-    BOOST_TEST(owner.admits(kAlice, {service}), service);  // a sidecar, or the pause of a pod
-    BOOST_TEST(owner.admits(service, {service}), service);
+    ingest(owner, kLog, service);                                  // a log collector's copy
+    BOOST_TEST(owner.admits(kAlice, kLines, {service}), service);  // a sidecar, or the pause of a pod
+    BOOST_TEST(owner.admits(service, kLines, {service}), service);
+    ingest(owner, kLog, kAlice);
+    BOOST_TEST(owner.admits(service, kLog, {kAlice}), service);
+    BOOST_TEST(!owner.admits(service, kLines, {kAlice}), service);
   }
 }
 
 BOOST_AUTO_TEST_CASE(processes_in_the_control_group_precede_everything) {
   JobOwner owner;
-  ingest(owner, OriginKind::kSocket, kMallory);
-  ingest(owner, OriginKind::kFile, kMallory);
-  BOOST_TEST(owner.admits(kAlice, {0, kAlice}));
-  BOOST_TEST(!owner.admits(kMallory, {0, kAlice}));
+  ingest(owner, kLines, kMallory);
+  ingest(owner, kLog, kMallory);
+  for (const OriginKind kind : {kLog, kDump, kLines}) {
+    BOOST_TEST(owner.admits(kAlice, kind, {0, kAlice}));
+    BOOST_TEST(!owner.admits(kMallory, kind, {0, kAlice}));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(users_whose_processes_were_seen_own_the_job_to_its_end) {
+  JobOwner owner;
+  ingest(owner, kLog, kMallory);
+  owner.saw({0, kAlice});
+  for (const ShownUsers& now : {ShownUsers{}, ShownUsers{0}, ShownUsers{kAlice + 1}}) {
+    BOOST_TEST(owner.admits(kAlice, kLog, now));
+    BOOST_TEST(!owner.admits(kMallory, kLog, now));
+  }
 }
 
 BOOST_AUTO_TEST_CASE(a_job_of_root_that_writes_is_no_users) {
   JobOwner owner;
-  BOOST_TEST(owner.admits(kAlice, {0}));  // a launcher, before the job's processes are seen
+  BOOST_TEST(owner.admits(kAlice, kLines, {0}));  // a launcher, before the job's processes are seen
   ingest(owner, OriginKind::kRing, 0);
-  BOOST_TEST(!owner.admits(kMallory, {0}));
+  BOOST_TEST(!owner.admits(kMallory, kLines, {0}));
+  BOOST_TEST(!owner.admits(kMallory, kLog, {0}));
 }
 
 BOOST_AUTO_TEST_CASE(what_is_kept_out_is_counted_by_user) {

@@ -79,6 +79,22 @@ BOOST_AUTO_TEST_CASE(lines_of_another_user_are_no_input_and_are_reported) {
   BOOST_TEST(jobs.running() == 1u);
 }
 
+BOOST_AUTO_TEST_CASE(a_file_that_another_user_adds_is_no_input_and_is_reported) {
+  LiveJobs jobs(live_options());
+  Feed feed(jobs);
+  const StreamId own = feed.open(OriginKind::kFile, "j", "/logs/a.log", kAlice);
+  const StreamId planted = feed.open(OriginKind::kFile, "j", "/logs/b.log", kMallory);
+  for (int64_t i = 0; i < 50; ++i) feed.write(own, step_line(i), kStart + i * kNsPerSecond);
+  feed.write(planted, xid_text() + "\n" + step_line(50), kStart + 50 * kNsPerSecond, true);
+  const Report report = jobs.report("j", kStart + 55 * kNsPerSecond).value();
+  BOOST_TEST(report.diagnoses.empty());
+  BOOST_TEST(report.job.lines == 50u);
+  BOOST_TEST_REQUIRE(!report.problems.empty());
+  BOOST_TEST(report.problems[0].what ==
+             "2 lines of uid 12002 for this job were kept as evidence only: the job is another user's");
+  BOOST_TEST(jobs.running() == 1u);
+}
+
 BOOST_AUTO_TEST_CASE(a_host_that_speaks_of_another_host_isolates_neither) {
   LiveJobs jobs(live_options());
   RemoteAgent one(1), two(2);
