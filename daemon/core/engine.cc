@@ -416,8 +416,7 @@ struct Engine::Impl {
   void add_summary(JobSummary& job) {
     comm::add_summary(comm, job);
     loop_ranks.add_summary(job);
-    job.ranks =
-        std::max<uint64_t>({job.ranks, flights.all().size(), ras.ranks(), stacks.processes().size()});
+    job.ranks = std::max<uint64_t>({job.ranks, flights.all().size(), ras.ranks(), stacks.processes().size()});
     job.bytes += non_log.bytes;
     job.lines += non_log.lines;
   }
