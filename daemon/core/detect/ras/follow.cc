@@ -8,6 +8,9 @@
 namespace culprit::ras {
 namespace {
 
+// Answers less far apart are of one moment.
+constexpr TimeNs kApartNs = 5 * kNsPerSecond;
+
 uint64_t place_key(const RasMember& member) { return uint64_t{member.process} << 32 | member.device; }
 
 // The global ranks of devices: the numbers within the largest communicator, if it has all its ranks and no
@@ -137,13 +140,23 @@ std::vector<bool> Follower::moved_processes(const RasAnswer& answer) {
   return moved;
 }
 
+// With one more answer of the same content.
+Follower::Stand Follower::repeated(const Stand& known, TimeNs at) {
+  Stand out = known;
+  if (known.last_ns != kNoTime && at != kNoTime && at - known.last_ns < kApartNs) return out;
+  if (at == kNoTime) return out;
+  ++out.answers;
+  out.last_ns = at;
+  return out;
+}
+
 void Follower::note_counts(const RasAnswer& answer, TimeNs at) {
   uint64_t all = answer.comms_seen;
   for (const RasComm& comm : answer.comms) all += digest_counts(comm);
   // Of communicators in order the text form gives no counts: only a fault that stays proves a stop.
   const bool proves = answer.json || !answer.comms.empty();
   const bool same = answers_ > 0 && proves && all == all_;
-  still_ = same ? Stand{all, still_.answers + 1, still_.since_ns} : Stand{all, 1, at};
+  still_ = same ? repeated(still_, at) : Stand{all, 1, at, at};
   all_ = all;
   ++answers_;
 }
@@ -159,8 +172,7 @@ void Follower::follow_comms(const RasAnswer& answer, RasState& state) {
     });
     const auto known = comms_.find(key);
     const bool same = known != comms_.end() && known->second.digest == digest && !moves;
-    next[key] = same ? Stand{digest, known->second.answers + 1, known->second.since_ns}
-                     : Stand{digest, 1, state.at_ns};
+    next[key] = same ? repeated(known->second, state.at_ns) : Stand{digest, 1, state.at_ns, state.at_ns};
   }
   for (RasCommState& comm : state.comms) {
     const Stand& stand = next[{comm.hash, comm.secondary}];

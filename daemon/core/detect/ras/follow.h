@@ -25,9 +25,11 @@ class Follower {
  private:
   struct Stand {
     uint64_t digest = 0;
-    uint32_t answers = 0;
+    uint32_t answers = 0;  // some seconds apart: one that is saved twice counts once
     TimeNs since_ns = kNoTime;
+    TimeNs last_ns = kNoTime;  // of the last one that counts
   };
+  static Stand repeated(const Stand& known, TimeNs at);
   using CommKey = std::pair<uint64_t, std::string>;
 
   void note_counts(const RasAnswer& answer, TimeNs at);

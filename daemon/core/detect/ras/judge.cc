@@ -259,8 +259,10 @@ class Judge {
     Ranks left;
     size_t all = 0;
     std::string how;
+    bool ends = true;  // in order, as at the end of every job
     for (const RasGroup& group : comm.phases) {
       if (&group == running) continue;
+      ends = ends && group.value == static_cast<uint64_t>(RasPhase::kFinalize);
       all += group.ranks;
       for (const RasMember& member : group.listed) left.insert({member});
       how += fmt::format("{}{} {}", how.empty() ? "" : ", ", group.ranks,
@@ -268,7 +270,7 @@ class Judge {
     }
     const bool few = all < running->ranks && left.size() == all;
     Finding f = fault(comm.since_ns);
-    f.confidence = few ? stands(comm) : kOnceConfidence;
+    f.confidence = few && !ends ? stands(comm) : kOnceConfidence;
     f.by_no_device = true;  // a program's order of ends, or an abort after an error of another rank
     f.category = Category::kUser;
     f.component = Component::kUserCode;

@@ -98,6 +98,31 @@ BOOST_AUTO_TEST_CASE(a_healthy_job_shows_nothing) {
   BOOST_TEST(verdict.missing.empty());
 }
 
+BOOST_AUTO_TEST_CASE(an_answer_saved_twice_is_one) {
+  RasAnswer a = world(8);
+  a.comms[0].ranks[3].counts = {3, 99};
+  Follower follower;
+  follower.add(a, kStart);
+  const RasState copy = follower.add(a, kStart + kNsPerSecond);
+  BOOST_TEST((copy.comms.at(0).answers == 1u && copy.still == 1u));
+  const RasState later = follower.add(a, kStart + kEvery);
+  BOOST_TEST((later.comms.at(0).answers == 2u && later.still == 2u));
+}
+
+BOOST_AUTO_TEST_CASE(a_rank_that_finalises_before_the_others_proves_nothing) {
+  const auto confidence = [](RasPhase phase) {
+    RasAnswer a = world(8);
+    for (RasRank& rank : a.comms[0].ranks) rank.phase = RasPhase::kRunning;
+    a.comms[0].ranks[0].phase = phase;
+    RasContext once;
+    once.once = true;
+    const RasVerdict said = judge(follow({a, a}), once);
+    return said.findings.empty() ? 0.0 : said.findings[0].confidence;
+  };
+  BOOST_TEST(confidence(RasPhase::kFinalize) < 0.5);
+  BOOST_TEST(confidence(RasPhase::kAbort) > 0.5);
+}
+
 BOOST_AUTO_TEST_CASE(a_rank_behind_that_stands_still_is_named_with_its_host) {
   RasAnswer a = world(8);
   a.comms[0].ranks[5].counts[1] = 99;
