@@ -55,13 +55,14 @@ class PlaceTable {
   const Found& of(const Sample& sample) {
     key_.clear();
     for (const Thread& t : sample.threads)
-      key_.push_back((static_cast<uint64_t>(t.path) << 2) | (t.child ? 2u : 0u) |
-                     (t.main || t.name == "MainThread" ? 1u : 0u));
-    uint64_t hash = sample.process_state.empty() ? 0 : static_cast<uint64_t>(sample.process_state[0]);
+      key_.push_back((static_cast<uint64_t>(t.path) << 3) | (t.state == ThreadState::kGil ? 4u : 0u) |
+                     (t.child ? 2u : 0u) | (t.main || t.name == "MainThread" ? 1u : 0u));
+    const std::string state = sample.process_state + " " + sample.waits_in;
+    uint64_t hash = static_cast<uint64_t>(state[0]);
     for (const uint64_t part : key_) hash = mix(hash, part);
     for (auto [at, last] = known_.equal_range(hash); at != last; ++at)
-      if (at->second.key == key_ && at->second.state == sample.process_state) return at->second.found;
-    return known_.emplace(hash, Entry{key_, sample.process_state, place_of(samples_, sample)})->second.found;
+      if (at->second.key == key_ && at->second.state == state) return at->second.found;
+    return known_.emplace(hash, Entry{key_, state, place_of(samples_, sample)})->second.found;
   }
 
  private:
@@ -75,25 +76,71 @@ class PlaceTable {
   std::unordered_multimap<uint64_t, Entry> known_;
 };
 
-Member member_of(const Process& process, StackTool preferred, PlaceTable& places) {
+using Usable = std::vector<const Sample*>;
+
+// "node-3" of "node-3.cluster.example".
+std::string_view short_name(std::string_view host) { return host.substr(0, host.find('.')); }
+
+bool of_other_host(const Sample& a, const Sample& b) {
+  return !a.host.empty() && !b.host.empty() && short_name(a.host) != short_name(b.host);
+}
+
+// Whether a host gave the rank's stacks while another one did: not one that took the rank over.
+bool is_doubled(const Usable& usable) {
+  constexpr TimeNs kTakeover = 60 * kNsPerSecond;
+  const Sample& newest = *usable.back();
+  TimeNs first = newest.time_ns, last_of_other = kNoTime;
+  bool other = false;
+  for (const Sample* s : usable) {
+    if (of_other_host(*s, newest)) {
+      other = true;
+      last_of_other = s->time_ns;
+    } else if (s->time_ns != kNoTime) {
+      first = std::min(first, s->time_ns);
+    }
+  }
+  if (!other) return false;
+  return first == kNoTime || last_of_other == kNoTime || first - last_of_other < kTakeover;
+}
+
+// The samples that say something of the process itself, as it is now.
+Usable usable_of(const Process& process, PlaceTable& places, bool& helper) {
+  Usable out;
+  for (const Sample& s : process.samples) {
+    const Found& found = places.of(s);
+    helper = helper || found.helper;
+    if (is_usable(found) && !found.helper) out.push_back(&s);
+  }
+  return out;
+}
+
+void keep_newest_process(Usable& usable) {
+  const Sample& newest = *usable.back();
+  std::erase_if(usable, [&](const Sample* s) {
+    return of_other_host(*s, newest) || (s->pid != 0 && newest.pid != 0 && s->pid != newest.pid);
+  });
+}
+
+Member member_of(const Process& process, const Usable& usable, StackTool preferred, PlaceTable& places) {
   Member out;
   out.process = &process;
-  const auto has = [&](StackTool tool) {
-    return std::any_of(process.samples.begin(), process.samples.end(),
-                       [&](const Sample& s) { return s.tool == tool; });
-  };
-  const StackTool tool = has(preferred) ? preferred : process.samples.back().tool;
+  const bool has =
+      std::any_of(usable.begin(), usable.end(), [&](const Sample* s) { return s->tool == preferred; });
+  const StackTool tool = has ? preferred : usable.back()->tool;
   std::optional<uint64_t> standing;
   TimeNs first = kNoTime;
   size_t compared = 0;
-  for (const Sample& s : process.samples) {
+  for (const Sample* sample : usable) {
+    const Sample& s = *sample;
     if (s.tool != tool) continue;
     const Found& found = places.of(s);
     const uint64_t hash = standing_hash(found);
     out.moves = out.moves || (standing && *standing != hash);
     standing = hash;
     if (first == kNoTime) first = s.time_ns;
-    ++compared;
+    // One file may have several of unknown times.
+    const bool new_one = !out.sample || s.time_ns != out.sample->time_ns || s.file == out.sample->file;
+    compared += new_one ? 1 : 0;
     out.sample = &s;
   }
   out.samples = compared;
@@ -101,9 +148,10 @@ Member member_of(const Process& process, StackTool preferred, PlaceTable& places
   out.found = places.of(*out.sample);
   if (out.found.proven) return out;
   // A debugger sees the call into which Python's innermost function went.
-  for (const Sample& s : process.samples) {
-    if (s.tool == tool) continue;
-    const Found& other = places.of(s);
+  for (const Sample* sample : usable) {
+    if (sample->tool == tool) continue;
+    const Found& other = places.of(*sample);
+    out.found.whole = out.found.whole || other.whole;
     if (!other.proven) continue;
     out.found.where = other.where;
     out.found.op = other.op;
@@ -117,9 +165,24 @@ Member member_of(const Process& process, StackTool preferred, PlaceTable& places
 Crowd make_crowd(const Samples& samples) {
   Crowd out;
   PlaceTable places(samples);
-  const StackTool tool = most_used(samples);
-  for (const Process* process : samples.processes())
-    if (!process->samples.empty()) out.members.push_back(member_of(*process, tool, places));
+  out.tool = most_used(samples);
+  const auto& all = samples.processes();
+  const bool ranked =
+      std::any_of(all.begin(), all.end(), [](const Process* p) { return p->rank.has_value(); });
+  for (const Process* process : all) {
+    bool helper = false;
+    Usable usable = usable_of(*process, places, helper);
+    if (ranked && !process->rank) {
+      out.strangers.push_back(process);
+    } else if (usable.empty()) {
+      if (!process->samples.empty()) (helper ? out.strangers : out.silent).push_back(process);
+    } else if (is_doubled(usable)) {
+      out.doubled.push_back(process);
+    } else {
+      keep_newest_process(usable);
+      out.members.push_back(member_of(*process, usable, out.tool, places));
+    }
+  }
   std::unordered_map<uint64_t, uint32_t> known;
   for (uint32_t m = 0; m < out.members.size(); ++m) {
     Member& member = out.members[m];

@@ -18,7 +18,7 @@ struct Member {
   const Sample* sample = nullptr;  // the newest of the tool that most processes have
   Found found;
   uint32_t group = 0;  // index into Crowd::groups
-  size_t samples = 1;  // compared ones
+  size_t samples = 1;  // compared ones, with equal times counted once
   bool moves = false;  // the place changed between samples
   TimeNs span_ns = 0;  // between the first and the last compared sample; 0: unknown
 };
@@ -30,10 +30,20 @@ struct Group {
   std::string op;
 };
 
+// Samples less far apart are of one moment: they do not show that a process stands still.
+constexpr TimeNs kApartNs = 5 * kNsPerSecond;
+
 struct Crowd {
-  std::vector<Member> members;  // by rank; those without one last
-  std::vector<Group> groups;    // largest first
+  std::vector<Member> members;           // by rank, or without one if no process of the dumps has one
+  std::vector<Group> groups;             // largest first
+  StackTool tool = StackTool::kUnknown;  // of most members
+  // Processes that count for no rank: without a rank where others have one, workers and launchers, without a
+  // stack, and ranks whose dumps are of several hosts at a time, as of two jobs.
+  std::vector<const Process*> strangers, silent, doubled;
 };
+
+// Whether at least two samples some seconds apart show the process at one place.
+inline bool stands(const Member& m) { return m.samples > 1 && m.span_ns >= kApartNs && !m.moves; }
 
 Crowd make_crowd(const Samples& samples);
 

@@ -67,6 +67,8 @@ FrameMeaning strong(Where where, std::string_view op = {}) {
 }
 FrameMeaning weak(Where where) { return {FrameRole::kWeak, where, {}}; }
 FrameMeaning of_role(FrameRole role) { return {role, Where::kHost, {}}; }
+// Of a library that talks through pipes and sockets.
+FrameMeaning of_stream() { return {FrameRole::kLibrary, Where::kStream, {}}; }
 
 // An operation between ranks by the function's name alone, for libraries whose every such name is one.
 FrameMeaning communication(std::string_view name) {
@@ -149,8 +151,14 @@ FrameMeaning synchronisation(std::string_view function, std::string_view file, s
   static constexpr std::array<std::string_view, 8> kFiles = {
       "connection.py", "selectors.py", "popen_fork.py", "process.py",
       "subprocess.py", "socket.py",    "ssl.py",        "client.py"};
-  if (is_one_of(base, kFiles) && !has_part(file, "/site-packages/")) return of_role(FrameRole::kLibrary);
-  return {};
+  if (!is_one_of(base, kFiles) || has_part(file, "/site-packages/")) return {};
+  // Python's own files are not within a package.
+  static constexpr std::array<std::string_view, 3> kBlocking = {"subprocess.py", "socket.py", "ssl.py"};
+  const bool waits_for = has_part(function, "wait") || has_part(function, "communicate") ||
+                         has_part(function, "read") || has_part(function, "recv") ||
+                         has_part(function, "connect") || has_part(function, "accept");
+  if (is_one_of(file, kBlocking) && waits_for) return weak(Where::kStream);
+  return of_stream();
 }
 
 bool is_library_python(std::string_view file, std::string_view base) {
@@ -168,8 +176,11 @@ FrameMeaning python_meaning(std::string_view function, std::string_view file) {
   // Our own wrapper round an operation is no code of the program inside of it.
   if (file == "culprit/distributed.py") return of_role(FrameRole::kHidden);
   if (base.starts_with("<frozen") || base == "runpy.py") return of_role(FrameRole::kHidden);
+  static constexpr std::array<std::string_view, 3> kPrompts = {"pdb.py", "cmd.py", "bdb.py"};
+  if (is_one_of(file, kPrompts) || file.starts_with("IPython/terminal/")) return strong(Where::kInput);
   // Transfers between pipeline stages, as trainers call them.
-  if (function == "_communicate" || is_pipeline_transfer(function)) return strong(Where::kP2p, "send_recv");
+  if ((function == "_communicate" && base != "subprocess.py") || is_pipeline_transfer(function))
+    return strong(Where::kP2p, "send_recv");
   if (is_distributed_file(file, base)) return distributed_python(function);
   if (base == "rendezvous.py" || (has_part(file, "torch/distributed/") && has_part(base, "store")))
     return strong(Where::kStore);
@@ -188,6 +199,15 @@ FrameMeaning python_meaning(std::string_view function, std::string_view file) {
     return strong(Where::kGarbage);
   if (is_named_as_collective(function)) return communication(function);
   return of_role(is_library_python(file, base) ? FrameRole::kLibrary : FrameRole::kPlain);
+}
+
+// Processes next to a rank's own: they may have its variables and its place in a list of dumps.
+bool is_of_helper(std::string_view function, std::string_view file) {
+  static constexpr std::array<std::string_view, 5> kFiles = {
+      "torch/distributed/elastic/agent/", "torch/distributed/launcher/", "torch/distributed/run.py",
+      "multiprocessing/resource_tracker.py", "multiprocessing/forkserver.py"};
+  return (function == "_worker_loop" && file.ends_with("torch/utils/data/_utils/worker.py")) ||
+         begins_with_one(file, kFiles);
 }
 
 // ---- native
@@ -212,12 +232,21 @@ bool is_neutral_wait(std::string_view bare) {
   return begins_with_one(bare, kBegins) || has_part(bare, "condition_variable");
 }
 
-// Of the file system. A read may be of a pipe: weak.
+// Of a file, a pipe, a socket or a terminal.
+bool is_stream_call(std::string_view bare) {
+  return bare == "read" || bare == "readv" || bare == "write" || bare == "writev" || bare == "close";
+}
+
+bool is_prompt(std::string_view bare) {
+  return bare.starts_with("builtin_input") || bare.starts_with("PyOS_Readline") ||
+         bare.starts_with("PyOS_StdioReadline") || bare == "rl_getc" || bare == "rl_read_key" ||
+         bare == "readline_until_enter_or_signal";
+}
+
 bool is_file_call(std::string_view bare) {
-  static constexpr std::array<std::string_view, 20> kNames = {
-      "read",   "pread",   "pread64", "readv",  "write",      "pwrite",    "pwrite64",
-      "writev", "open",    "open64",  "openat", "fsync",      "fdatasync", "sync_file_range",
-      "stat",   "fstatat", "lstat",   "close",  "getdents64", "unlink"};
+  static constexpr std::array<std::string_view, 15> kNames = {
+      "pread",     "pread64",         "pwrite", "pwrite64", "open",  "open64",     "openat", "fsync",
+      "fdatasync", "sync_file_range", "stat",   "fstatat",  "lstat", "getdents64", "unlink"};
   return is_one_of(bare, kNames) || bare.starts_with("openat") || bare.starts_with("fstatat");
 }
 
@@ -276,6 +305,8 @@ FrameMeaning native_meaning(std::string_view function, std::string_view file) {
     return weak(Where::kLock);
   if (bare == "nanosleep" || bare == "clock_nanosleep" || bare == "usleep" || bare == "sleep")
     return weak(Where::kSleep);
+  if (is_prompt(bare)) return weak(Where::kInput);
+  if (is_stream_call(bare)) return weak(Where::kStream);
   if (is_file_call(bare)) return weak(Where::kFile);
   if (bare == "ioctl") return weak(Where::kDeviceCall);
   if (bare.starts_with("gc_collect") || bare.starts_with("PyGC")) return strong(Where::kGarbage);
@@ -323,7 +354,9 @@ std::string_view phrase(Where where) {
                                                   "in the garbage collector",
                                                   "compiling",
                                                   "sleeping",
-                                                  "at the end of its program"};
+                                                  "at the end of its program",
+                                                  "waiting for input",
+                                                  "in a read or write of a file, pipe or socket"};
   return kPhrases[static_cast<size_t>(where)];
 }
 
@@ -367,7 +400,10 @@ std::string normal_file(std::string_view file, bool native) {
 }
 
 FrameMeaning meaning_of(std::string_view function, std::string_view file, bool native) {
-  return native ? native_meaning(function, file) : python_meaning(function, file);
+  if (native) return native_meaning(function, file);
+  FrameMeaning out = python_meaning(function, file);
+  out.helper = is_of_helper(function, file);
+  return out;
 }
 
 }  // namespace culprit::stacks

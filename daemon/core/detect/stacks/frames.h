@@ -27,8 +27,10 @@ enum class Where : uint8_t {
   kCompile,
   kSleep,
   kExit,
+  kInput,   // of a person: a debugger's prompt, input()
+  kStream,  // reads or writes a file, a pipe, a socket or a terminal: which one is not known
 };
-constexpr size_t kWheres = 15;
+constexpr size_t kWheres = 17;
 // "in a collective", "in the data loader", ...
 std::string_view phrase(Where where);
 // Waits for other ranks.
@@ -48,7 +50,8 @@ enum class FrameRole : uint8_t {
 struct FrameMeaning {
   FrameRole role = FrameRole::kPlain;
   Where where = Where::kHost;
-  std::string op;  // of a collective: "all_reduce"
+  std::string op;       // of a collective: "all_reduce"
+  bool helper = false;  // of a process that trains nothing: a loader's worker, a launcher
 };
 
 // Without addresses, versions of symbols, template arguments and parameters; "?" if nothing is left.

@@ -13,12 +13,14 @@ namespace {
 
 // With more accused than this share of the processes, none is named.
 constexpr double kMostAccused = 0.25;
-constexpr const char* kSomeCall = "an operation";  // that a wait does not name
+constexpr const char* kSomeCall = "a collective";  // that no frame names
 constexpr size_t kFewAccused = 2;
 // Of all processes, in the file system, the loader or a checkpoint: the cause is common to them.
 constexpr double kMostLate = 0.5;
 // Confidence, from how much the stack proves. No labelled real set measures these; they order the answers.
 constexpr double kProven = 0.8, kHostCode = 0.65, kDriver = 0.6, kByGroup = 0.45, kByNone = 0.35;
+// Of one moment, and of a place in code of the program from which a call may wait for the device.
+constexpr double kUnproven = 0.45;
 constexpr double kRepeated = 0.1, kMoved = -0.2, kFewWait = -0.15;
 
 class Judge {
@@ -27,6 +29,14 @@ class Judge {
       : crowd_(crowd), layout_(layout), known_(known), n_(crowd.members.size()) {}
 
   Judgement run() {
+    Judgement out = decide();
+    out.stands = known_.hangs || all_stand(out);
+    if (!out.stands) out.confidence = std::min(out.confidence, kUnproven);
+    return out;
+  }
+
+ private:
+  Judgement decide() {
     if (n_ < 2) return std::move(out_);
     sort_out();
     if (moving_ * 2 > n_) {
@@ -40,7 +50,18 @@ class Judge {
     return std::move(out_);
   }
 
- private:
+  // Whether the accused, and those that wait, are where they were some seconds before.
+  bool all_stand(const Judgement& out) const {
+    const auto still = [&](uint32_t m) { return stands(crowd_.members[m]); };
+    const auto moves = [&](uint32_t m) { return crowd_.members[m].moves; };
+    std::vector<uint32_t> held = waiting_;
+    held.insert(held.end(), open_.begin(), open_.end());
+    if (out.answer == Answer::kAllLate) held.insert(held.end(), elsewhere_.begin(), elsewhere_.end());
+    const auto n = static_cast<size_t>(std::count_if(held.begin(), held.end(), still));
+    return n * 2 > held.size() && std::none_of(held.begin(), held.end(), moves) &&
+           std::all_of(out.accused.begin(), out.accused.end(), still);
+  }
+
   // Sorts the members into those that wait for others, those that prove nothing, and the rest.
   void sort_out() {
     std::map<std::string, size_t> ops;
@@ -52,7 +73,7 @@ class Judge {
         elsewhere_.push_back(m);
       } else if (waits(where)) {
         waiting_.push_back(m);
-        ++ops[op_of(member)];
+        ops[op_of(member)] += is_named(member) ? crowd_.members.size() : 1;
       } else if (is_open(where) || member.found.blind) {
         open_.push_back(m);
       } else {
@@ -71,13 +92,28 @@ class Judge {
       open_.insert(open_.end(), common.begin(), common.end());
       elsewhere_ = std::move(rest);
     }
+    keep_sure();
+  }
+
+  // Where some are known to be elsewhere, those that may wait for their devices are no suspects then.
+  void keep_sure() {
+    const auto unsure = std::stable_partition(elsewhere_.begin(), elsewhere_.end(),
+                                              [&](uint32_t m) { return is_sure(crowd_.members[m].found); });
+    if (unsure == elsewhere_.begin()) return;
+    open_.insert(open_.end(), unsure, elsewhere_.end());
+    elsewhere_.erase(unsure, elsewhere_.end());
   }
 
   bool is_common(uint32_t m) const { return is_common_place(crowd_, crowd_.members[m]); }
 
+  // Whether the frame names the operation: a wait for the work that it returned does not.
+  static bool is_named(const Member& member) {
+    const std::string& op = member.found.op;
+    return !op.empty() && op != "wait" && op != "group call";
+  }
   static std::string op_of(const Member& member) {
-    if (member.found.op == "wait") return kSomeCall;
-    if (!member.found.op.empty()) return member.found.op;
+    if (is_named(member)) return member.found.op;
+    if (member.found.where == Where::kCollective) return kSomeCall;
     return member.found.where == Where::kStore ? "a rendezvous" : "communication";
   }
 
@@ -91,8 +127,11 @@ class Judge {
     double out = member.found.where == Where::kDeviceCall ? kDriver
                  : member.found.proven                    ? kProven
                                                           : kHostCode;
-    if (member.samples > 1) out += member.moves ? kMoved : kRepeated;
-    return out;
+    if (member.moves)
+      out += kMoved;
+    else if (stands(member))
+      out += kRepeated;
+    return is_sure(member.found) ? out : std::min(out, kUnproven);
   }
 
   void describe_accused() {
@@ -153,7 +192,7 @@ class Judge {
                  })->first;
     out_.answer = Answer::kAllLate;
     const bool repeated = std::all_of(elsewhere_.begin(), elsewhere_.end(),
-                                      [&](uint32_t m) { return crowd_.members[m].samples > 1; });
+                                      [&](uint32_t m) { return stands(crowd_.members[m]); });
     out_.confidence = repeated || !waiting_.empty() ? kDriver : kByGroup;
     return std::move(out_);
   }
@@ -162,13 +201,12 @@ class Judge {
   Judgement all_wait() {
     std::vector<uint32_t> odd;
     for (const uint32_t m : waiting_)
-      if (out_.waits_in != kSomeCall && op_of(crowd_.members[m]) != kSomeCall &&
-          crowd_.members[m].found.where == Where::kCollective && op_of(crowd_.members[m]) != out_.waits_in)
-        odd.push_back(m);
+      if (is_odd(crowd_.members[m])) odd.push_back(m);
     if (odd.empty() && silence()) return std::move(out_);
     if (odd.empty() || odd.size() > most_accused()) {
-      out_.answer = Answer::kNoneLate;
+      out_.answer = odd.empty() ? Answer::kNoneLate : Answer::kSplit;
       out_.confidence = kByNone;
+      if (!odd.empty()) split(odd);
       return std::move(out_);
     }
     out_.accused = odd;
@@ -186,6 +224,22 @@ class Judge {
     out_.answer = Answer::kOtherCall;
     out_.confidence = odd.size() == 1 ? kHostCode : kByGroup;
     return std::move(out_);
+  }
+
+  // Tools name an operation at different depths: one that another tool names is not compared.
+  bool is_odd(const Member& member) const {
+    return member.found.where == Where::kCollective && is_named(member) &&
+           member.sample->tool == crowd_.tool && out_.waits_in != kSomeCall &&
+           member.found.op != out_.waits_in;
+  }
+
+  void split(const std::vector<uint32_t>& odd) {
+    std::map<std::string, size_t> count;
+    for (const uint32_t m : odd) ++count[crowd_.members[m].found.op];
+    for (const auto& [op, n] : count)
+      out_.other += fmt::format("{}{} in {}", out_.other.empty() ? "" : ", ", n, op);
+    out_.waiting -= odd.size();
+    out_.confidence = kByGroup;
   }
 
   bool silence() {

@@ -20,6 +20,7 @@ enum class Answer : uint8_t {
   kSharedGroup,  // some wait elsewhere, and which rank of their group is to blame is open
   kAllLate,      // most are in the file system, the loader or a checkpoint: no single rank
   kNoneLate,     // all wait, in communication
+  kSplit,        // all wait, many of them in another collective than the rest
   kSilent,       // all wait but some that gave no stack
 };
 
@@ -32,7 +33,9 @@ struct Judgement {
   double confidence = 0;
   size_t waiting = 0;    // processes that wait for others
   std::string waits_in;  // "all_reduce", of most of these
+  std::string other;     // kSplit: "4 in all_reduce", those that are not in it
   std::string why_none;  // if no rank can be named: the reason
+  bool stands = false;   // samples some seconds apart show that the job stands still, or it is known
 };
 
 // What other sources know.

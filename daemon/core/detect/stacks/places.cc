@@ -19,7 +19,7 @@ class Walk {
     size_t from = 0;
     if (strong_ != kNone) {
       const FrameMeaning& m = meaning(strong_);
-      const bool file = weak_ != kNone && meaning(weak_).where == Where::kFile;
+      const bool file = weak_ != kNone && is_of_file(weak_);
       // A wait for the device there is for work that was enqueued before.
       const bool device = weak_ != kNone && is_open(meaning(weak_).where) && !waits(m.where);
       const bool disk = file && (m.where == Where::kLoader || m.where == Where::kSave);
@@ -33,7 +33,7 @@ class Walk {
       tell_ = disk || device ? weak_ : strong_;
       if (waits(m.where)) out.site = site_of(strong_);
     } else if (weak_ != kNone) {
-      out.where = meaning(weak_).where;
+      out.where = asks_for_input(weak_) ? Where::kInput : meaning(weak_).where;
       out.proven = true;
       from = tell_ = weak_;
     } else {
@@ -46,6 +46,8 @@ class Walk {
       if (i == tell_) out.tells = out.frames.size();
       if (meaning(i).role != FrameRole::kHidden) out.frames.push_back(path_[i]);
     }
+    out.whole = is_whole();
+    for (size_t i = 0; i < path_.size(); ++i) out.helper = out.helper || meaning(i).helper;
     return out;
   }
 
@@ -53,6 +55,31 @@ class Walk {
   static constexpr size_t kNone = SIZE_MAX;
 
   const FrameMeaning& meaning(size_t i) const { return samples_.frame(path_[i].frame).meaning; }
+
+  // The innermost call is native and no wait of an unknown kind.
+  bool is_whole() const {
+    for (size_t i = 0; i < path_.size(); ++i) {
+      if (meaning(i).role == FrameRole::kHidden) continue;
+      return samples_.frame(path_[i].frame).native && meaning(i).role != FrameRole::kNeutral;
+    }
+    return false;
+  }
+
+  // A read in the loader or of a checkpoint is of a file unless a library of pipes and sockets made it.
+  bool is_of_file(size_t call) const {
+    if (meaning(call).where != Where::kStream) return meaning(call).where == Where::kFile;
+    if (!samples_.frame(path_[call].frame).native) return false;
+    for (size_t i = call + 1; i < path_.size() && i < strong_; ++i)
+      if (meaning(i).where == Where::kStream || meaning(i).where == Where::kLock) return false;
+    return true;
+  }
+
+  bool asks_for_input(size_t call) const {
+    if (meaning(call).where != Where::kStream) return false;
+    for (size_t i = call + 1; i < path_.size() && meaning(i).role != FrameRole::kPlain; ++i)
+      if (meaning(i).where == Where::kInput) return true;
+    return false;
+  }
 
   void note(size_t i, const FrameMeaning& m) {
     if (m.role == FrameRole::kPlain) program_ = true;
@@ -135,6 +162,15 @@ int explains_backward(const Samples& samples, const Thread& t, const Found& foun
   return autograd && found.where != Where::kBackward ? 2 : 1;
 }
 
+// The kernel's function in which a read sleeps, for a file and for a terminal.
+bool sleeps_for_file(std::string_view waits_in) {
+  static constexpr std::array<std::string_view, 10> kParts = {
+      "folio", "page", "io_schedule", "nfs", "rpc_wait", "fuse", "ceph", "lustre", "xfs", "ext4"};
+  return std::any_of(kParts.begin(), kParts.end(),
+                     [&](std::string_view part) { return waits_in.find(part) != waits_in.npos; });
+}
+bool sleeps_for_terminal(std::string_view waits_in) { return waits_in.find("tty_read") != waits_in.npos; }
+
 bool is_stopped(const std::string& state) { return state.starts_with('T') || state.starts_with('t'); }
 
 }  // namespace
@@ -165,6 +201,10 @@ Found place_of(const Samples& samples, const Sample& sample) {
   if (out.where == Where::kLoader)
     for (const Thread& t : sample.threads)
       if (t.child && place_of(samples, t.path).where == Where::kFile) out.in_loader = true;
+  // A thread that holds the interpreter's lock runs Python code.
+  if (main && main->state == ThreadState::kGil) out.whole = true;
+  if (out.where == Where::kStream && sleeps_for_file(sample.waits_in)) out.where = Where::kFile;
+  if (out.where == Where::kStream && sleeps_for_terminal(sample.waits_in)) out.where = Where::kInput;
   out.stopped = is_stopped(sample.process_state);
   if (sample.process_state.starts_with('D') && !waits(out.where) && !is_open(out.where) &&
       out.where != Where::kDeviceCall) {

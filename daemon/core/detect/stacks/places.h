@@ -17,11 +17,20 @@ struct Found {
   size_t tells = 0;              // index of the telling frame in `frames`: those before it are its own
   bool proven = false;           // a frame tells it; false: code of the program is all that is known
   bool blind = false;            // no frame has a name: it may be anywhere
+  bool whole = false;            // the innermost call is seen: no hidden one can be a wait for the device
+  bool helper = false;           // the process is no rank's own: a loader's worker, a launcher
   bool stopped = false;          // by a signal, a debugger or a frozen cgroup
   bool in_loader = false;        // kFile: read for the data loader
   bool in_save = false;          // kFile: of a checkpoint
   std::string site;              // of a collective: the program's line that called it
 };
+
+// Whether it says anything: without a frame only the kernel's state does.
+inline bool is_usable(const Found& found) {
+  return !found.frames.empty() || found.stopped || (found.where == Where::kFile && found.proven);
+}
+// Whether the process is known to be there, and not in a call that Python's stack does not show.
+inline bool is_sure(const Found& found) { return found.proven || found.stopped || found.whole; }
 
 // Where the thread with this path stands.
 Found place_of(const Samples& samples, PathId path);

@@ -23,6 +23,15 @@ uint64_t hash_of(std::span<const Standing> path) {
   return hash;
 }
 
+bool is_copy(const Sample& a, const Sample& b) {
+  const bool other_host = !a.host.empty() && !b.host.empty() && a.host != b.host;
+  return !other_host && a.tool == b.tool && a.file != b.file && a.time_ns == b.time_ns && a.pid == b.pid &&
+         a.process_state == b.process_state &&
+         std::ranges::equal(a.threads, b.threads, [](const Thread& x, const Thread& y) {
+           return x.path == y.path && x.name == y.name && x.child == y.child;
+         });
+}
+
 }  // namespace
 
 FrameId Samples::intern(std::string_view function_text, std::string_view file_text, bool native) {
@@ -97,8 +106,9 @@ void Samples::add(const StackDump& dump) {
   process.rank = dump.rank;
   if (dump.host) process.host = dump.host;
   if (dump.pid != 0) process.pid = dump.pid;
-  Sample sample{dump.tool, dump.time_ns,       arrivals_++,   dump.file,
-                dump.line, dump.process_state, dump.waits_in, {}};
+  Sample sample{
+      dump.tool,          dump.host.value_or(""), dump.pid, dump.time_ns, arrivals_++, dump.file, dump.line,
+      dump.process_state, dump.waits_in,          {}};
   for (const StackThread& t : dump.threads) {
     if (threads_ >= limits::kStackThreadsKept || standings_.size() >= UINT32_MAX / 2) {
       ++dropped_threads_;
@@ -114,6 +124,10 @@ void Samples::add(const StackDump& dump) {
                                                                                   : a.number < b.number;
   };
   auto& all = process.samples;
+  if (std::any_of(all.begin(), all.end(), [&](const Sample& s) { return is_copy(s, sample); })) {
+    threads_ -= sample.threads.size();
+    return;
+  }
   all.insert(std::upper_bound(all.begin(), all.end(), sample, later), std::move(sample));
   const auto same = [&](const Sample& s) { return s.tool == dump.tool; };
   if (static_cast<size_t>(std::count_if(all.begin(), all.end(), same)) > limits::kStackSamples) {

@@ -43,6 +43,8 @@ struct Thread {
 };
 struct Sample {
   StackTool tool = StackTool::kUnknown;
+  std::string host;  // empty: unknown
+  uint32_t pid = 0;
   TimeNs time_ns = kNoTime;
   uint64_t number = 0;  // in order of arrival
   std::string file;
@@ -61,6 +63,7 @@ struct Process {
 
 class Samples {
  public:
+  // A copy of a dump that is known, in another file with the same time, is one observation with it.
   void add(const StackDump& dump);
   // The process was asked for its stacks and did not answer.
   void add_silent(uint32_t rank, std::string reason);

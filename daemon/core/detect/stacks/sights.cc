@@ -17,8 +17,8 @@ scene::SightState state_of(const Crowd& crowd, const Member& member) {
   if (is_open(found.where)) return scene::SightState::kUnknown;
   if (found.where == Where::kFile) return scene::SightState::kStorage;
   if (found.where == Where::kDeviceCall) return scene::SightState::kDeviceCall;
-  return found.proven || !is_common_place(crowd, member) ? scene::SightState::kElsewhere
-                                                         : scene::SightState::kUnknown;
+  return found.proven || (found.whole && !is_common_place(crowd, member)) ? scene::SightState::kElsewhere
+                                                                          : scene::SightState::kUnknown;
 }
 
 }  // namespace

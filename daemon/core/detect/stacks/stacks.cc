@@ -85,7 +85,10 @@ class Answering {
                      judgement_.where == Where::kLoader ? Component::kUserData : Component::kStorage);
         break;
       case Answer::kNoneLate:
-        if (q_.known_hang || repeated()) state_none_late();
+        if (judgement_.stands) state_none_late();
+        break;
+      case Answer::kSplit:
+        if (judgement_.stands) state_split();
         break;
       case Answer::kSilent:
         accuse_silent();
@@ -95,6 +98,8 @@ class Answering {
         break;
     }
     if (!judgement_.why_none.empty()) out_.missing.push_back(judgement_.why_none);
+    report_unproven();
+    report_others();
     report_absent();
     return std::move(out_);
   }
@@ -110,11 +115,6 @@ class Answering {
     for (size_t g = 0; g < accused.size(); ++g)
       out.push_back(accused[g] * 2 <= crowd_.groups[g].members.size());
     return out;
-  }
-
-  bool repeated() const {
-    return std::any_of(crowd_.members.begin(), crowd_.members.end(),
-                       [](const Member& m) { return m.samples > 1; });
   }
 
   RankPlace place(const Process& process) const {
@@ -164,7 +164,11 @@ class Answering {
     return shown(q_.samples.frame(s.frame), s.line);
   }
 
+  static std::string what_of(const Found& found) {
+    return found.stopped ? "stopped" : found.where == Where::kFile ? "blocked in the kernel" : "elsewhere";
+  }
   std::string where_of(const Found& found) const {
+    if (found.frames.empty()) return fmt::format("{}; its stack is not known", what_of(found));
     if (found.stopped) return fmt::format("stopped ({})", frame_of(found));
     if (found.in_loader && found.where == Where::kFile)
       return fmt::format("in a call of the file system for the data loader ({})", frame_of(found));
@@ -173,9 +177,14 @@ class Answering {
 
   static std::string over_time(const Member& m) {
     if (m.samples < 2) return "one sample of its stack: whether it is stuck or slow is not known";
-    const std::string span = m.span_ns > 0 ? fmt::format(" over {} s", m.span_ns / kNsPerSecond) : "";
+    const std::string span =
+        m.span_ns > 0 ? fmt::format(" over {}", format_duration(m.span_ns)) : " at unknown times";
     if (m.moves)
       return fmt::format("its stack changes between {} samples{}: it is slow or working, not stuck",
+                         m.samples, span);
+    if (m.found.frames.empty()) return fmt::format("its state is the same in {} samples{}", m.samples, span);
+    if (!stands(m))
+      return fmt::format("its stack is the same in {} samples{}: too close to tell stuck from slow",
                          m.samples, span);
     return fmt::format("its stack is the same in {} samples{}: it is stuck, not slow", m.samples, span);
   }
@@ -269,7 +278,7 @@ class Answering {
   void accuse_elsewhere() {
     const Member& first = member(judgement_.accused[0]);
     const bool stuck = std::all_of(judgement_.accused.begin(), judgement_.accused.end(),
-                                   [&](uint32_t m) { return member(m).samples > 1 && !member(m).moves; });
+                                   [&](uint32_t m) { return stands(member(m)); });
     const bool moves = std::all_of(judgement_.accused.begin(), judgement_.accused.end(),
                                    [&](uint32_t m) { return member(m).moves; });
     Found typical = first.found;
@@ -370,7 +379,7 @@ class Answering {
     f.why.push_back(
         fmt::format("{} of {} processes are {}", n, crowd_.members.size(), phrase(judgement_.where)));
     f.title = titled(fmt::format(title, phrase(judgement_.where)));
-    finish(std::move(f), judgement_.waiting > 0 || repeated());
+    finish(std::move(f), true);
   }
 
   void state_none_late() {
@@ -384,6 +393,24 @@ class Answering {
     f.action = ActionKind::kCheck;
     f.remedy = "Read Flight Recorder dumps or ask NCCL RAS which operation is open, and look at the network.";
     f.title = titled(fmt::format("{}, and none is late", waiters()));
+    finish(std::move(f), true);
+  }
+
+  void state_split() {
+    Finding f = begin();
+    f.category = Category::kUser;
+    f.component = Component::kUserCode;
+    f.by_no_device = true;
+    f.why.push_back(
+        "ranks of one group that call different collectives at one time wait for each other: the program; "
+        "ranks of different groups may");
+    f.evidence.push_back(evidence(0, waiters()));
+    f.lines = crowd_.members.size();
+    f.remedy =
+        "Compare the calls of both sides: if they are of one group, look for conditions on the rank, on data "
+        "or on time round them; else take Flight Recorder dumps.";
+    f.title = titled(fmt::format("{}, and {}: a mismatch of the program, or different groups", waiters(),
+                                 judgement_.other));
     finish(std::move(f), true);
   }
 
@@ -412,9 +439,40 @@ class Answering {
   }
 
   void finish(Finding f, bool hangs) {
+    hangs = hangs && judgement_.stands;
     out_.hangs = hangs;
     if (!hangs) f.fatal = false;
     out_.findings.push_back(std::move(f));
+  }
+
+  void report_unproven() {
+    if (judgement_.stands || out_.findings.empty()) return;
+    out_.missing.push_back(
+        "whether the job stands still: a second dump of all ranks some seconds later, for the stacks are of "
+        "one moment or changed");
+  }
+
+  static std::string some_names(const std::vector<const Process*>& processes) {
+    constexpr size_t kShown = 3;
+    std::string out;
+    for (size_t i = 0; i < processes.size() && i < kShown; ++i)
+      out += (i == 0 ? "" : ", ") + name_of(*processes[i]);
+    if (processes.size() > kShown) out += fmt::format(" and {} more", processes.size() - kShown);
+    return out;
+  }
+
+  // Processes whose stacks count for no rank.
+  void report_others() {
+    if (!crowd_.strangers.empty())
+      out_.missing.push_back(
+          fmt::format("the ranks of {}: their stacks are left out, as of no rank of the job",
+                      some_names(crowd_.strangers)));
+    if (!crowd_.doubled.empty())
+      out_.missing.push_back(fmt::format("which dumps are of this job: those of {} are of several hosts",
+                                         some_names(crowd_.doubled)));
+    if (!crowd_.silent.empty() && (out_.hangs || q_.known_hang))
+      out_.missing.push_back(
+          fmt::format("stacks with a frame of {}: their dumps have none", some_names(crowd_.silent)));
   }
 
   // Ranks of the job without a stack, if that leaves something open.

@@ -44,13 +44,26 @@ struct Job {
   JobFile job;
   std::vector<std::string> beside;  // stacks of other threads
 
-  void add(uint32_t rank, const Stack& stack, TimeNs second = 0, const std::string& more = "") {
+  // A process without a rank, where others have one.
+  void add_stranger(uint32_t pid, const Stack& stack) {
+    add_line("{\"kind\":\"stack\",\"host\":\"node-0\",\"pid\":" + std::to_string(pid) +
+                 ",\"threads\":[{\"name\":\"MainThread\",\"frames\":[" + quoted(stack) + "]}]}",
+             "");
+  }
+  void add_line(const std::string& line, const std::string& file) {
+    for (StackDump& dump : ingest::parse_stack_json(line).dumps) {
+      dump.file = file;
+      samples.add(dump);
+    }
+  }
+  void add(uint32_t rank, const Stack& stack, TimeNs second = 0, const std::string& more = "",
+           const std::string& file = "") {
     std::string line = "{\"kind\":\"stack\",\"rank\":" + std::to_string(rank) + ",\"host\":\"node-" +
                        std::to_string(rank / 8) +
                        "\",\"time_ns\":" + std::to_string((1'790'000'000 + second) * kNsPerSecond) + more +
                        ",\"threads\":[{\"name\":\"MainThread\",\"frames\":[" + quoted(stack) + "]}";
     for (const std::string& other : beside) line += "," + other;
-    for (const StackDump& dump : ingest::parse_stack_json(line + "]}").dumps) samples.add(dump);
+    add_line(line + "]}", file);
   }
   StackAnswer answer(bool known_hang = true) {
     const GroupLayout layout(job);
@@ -215,7 +228,7 @@ BOOST_AUTO_TEST_CASE(samples_tell_slow_from_stuck) {
   Job stuck, slow;
   for (TimeNs s = 0; s < 5; ++s)
     for (uint32_t r = 0; r < 8; ++r) {
-      stuck.add(r, r == 2 ? on_program({"tokenizer.py:encode:99"}) : kAllReduce, 10 * s);
+      stuck.add(r, r == 2 ? on_program({"libtokens.so:encode"}) : kAllReduce, 10 * s);
       slow.add(r, r == 2 ? on_program({"tokenizer.py:encode:" + std::to_string(90 + s)}) : kAllReduce,
                10 * s);
     }
@@ -223,10 +236,126 @@ BOOST_AUTO_TEST_CASE(samples_tell_slow_from_stuck) {
   BOOST_TEST(accused(is_stuck) == std::set<uint32_t>{2}, boost::test_tools::per_element());
   BOOST_TEST(accused(is_slow) == std::set<uint32_t>{2}, boost::test_tools::per_element());
   BOOST_TEST(fault(is_stuck)->why[1] ==
-             "its stack is the same in 5 samples over 40 s: it is stuck, not slow");
+             "its stack is the same in 5 samples over 40.0s: it is stuck, not slow");
   BOOST_TEST(fault(is_slow)->why[1].find("slow or working") != std::string::npos);
   BOOST_TEST(fault(is_stuck)->confidence > fault(is_slow)->confidence);
   BOOST_TEST((is_stuck.hangs && !is_slow.hangs));
+}
+
+BOOST_AUTO_TEST_CASE(a_process_that_is_no_rank_counts_for_nobody) {
+  for (const Stack& inner : {Stack{"torch/utils/data/dataloader.py:__next__:633"},
+                             Stack{"torch/distributed/elastic/agent/server/api.py:_invoke_run:700"},
+                             Stack{"exporter.py:serve:3"}}) {
+    Job job;
+    for (uint32_t r = 0; r < 8; ++r) job.add(r, kAllReduce);
+    job.add_stranger(999, on_program(inner));
+    const StackAnswer answer = job.answer();
+    BOOST_TEST(accused(answer).empty(), inner[0]);
+    BOOST_REQUIRE(fault(answer));
+    BOOST_TEST(fault(answer)->title == "8 of 8 processes wait in all_reduce, and none is late");
+    BOOST_TEST(answer.missing.at(0).find("process 999 of node-0") != std::string::npos);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_worker_or_launcher_with_a_ranks_number_does_not_stand_for_the_rank) {
+  Job job;
+  for (uint32_t r = 0; r < 8; ++r) job.add(r, kAllReduce);
+  job.add(3, {"multiprocessing/connection.py:recv:250", "torch/utils/data/_utils/worker.py:_worker_loop:275"},
+          1);
+  BOOST_TEST(accused(job.answer()).empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_rank_of_two_hosts_at_a_time_accuses_nobody) {
+  Job job;
+  for (uint32_t r = 0; r < 8; ++r) job.add(r, kAllReduce);
+  job.add_line(
+      "{\"kind\":\"stack\",\"rank\":0,\"host\":\"other-9\",\"threads\":[{\"name\":\"MainThread\","
+      "\"frames\":[" +
+          quoted(kLoading) + "]}]}",
+      "");
+  const StackAnswer answer = job.answer();
+  BOOST_TEST(accused(answer).empty());
+  BOOST_TEST(answer.missing.at(0).find("rank 0 are of several hosts") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(stacks_of_one_moment_prove_no_hang) {
+  Job once, copied, close, apart;
+  for (uint32_t r = 0; r < 8; ++r) {
+    const Stack& stack = r == 5 ? kLoading : kAllReduce;
+    for (Job* job : {&once, &copied, &close, &apart}) job->add(r, stack, 0, "", "a");
+    copied.add(r, stack, 0, "", "copy of a");
+    close.add(r, stack, 1, "", "b");
+    apart.add(r, stack, 20, "", "b");
+  }
+  for (Job* job : {&once, &copied, &close}) {
+    const StackAnswer answer = job->answer(false);
+    BOOST_REQUIRE(fault(answer));
+    BOOST_TEST((fault(answer)->confidence < 0.5 && !answer.hangs && !fault(answer)->fatal));
+    BOOST_TEST(answer.missing.at(0).find("a second dump") != std::string::npos);
+  }
+  BOOST_TEST(copied.samples.processes()[0]->samples.size() == 1u);
+  const StackAnswer answer = apart.answer(false);
+  BOOST_TEST((answer.hangs && fault(answer)->confidence > 0.5 && answer.missing.empty()));
+}
+
+BOOST_AUTO_TEST_CASE(a_rank_in_python_code_that_may_wait_for_its_device_is_not_proven_to_be_late) {
+  Job job;
+  const Stack plain = {"train.py:loss_value:91"};
+  for (TimeNs s = 0; s < 3; ++s)
+    for (uint32_t r = 0; r < 8; ++r) job.add(r, r == 3 ? on_program(plain) : kAllReduce, 10 * s);
+  BOOST_TEST(fault(job.answer())->confidence < 0.5);
+  using State = scene::SightState;
+  BOOST_TEST((sights_of(job.samples).sights[3].state == State::kUnknown));
+  // A known place next to it is the suspect.
+  for (TimeNs s = 0; s < 3; ++s) job.add(6, kLoading, 10 * s);
+  BOOST_TEST(accused(job.answer()) == std::set<uint32_t>{6}, boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(halves_in_two_collectives_are_a_question_to_the_program) {
+  Job job;
+  for (uint32_t r = 0; r < 8; ++r)
+    job.add(r, r < 4 ? kAllReduce : on_program({"torch/distributed/distributed_c10d.py:all_gather:3"}));
+  const StackAnswer answer = job.answer();
+  BOOST_REQUIRE(fault(answer));
+  BOOST_TEST(fault(answer)->title ==
+             "4 of 8 processes wait in all_gather, and 4 in all_reduce: a mismatch of the program, or "
+             "different groups");
+  BOOST_TEST((fault(answer)->category == Category::kUser && fault(answer)->confidence < 0.5));
+}
+
+BOOST_AUTO_TEST_CASE(a_read_is_of_the_file_system_only_where_that_is_known) {
+  const Stack read = {"libc.so.6:__read", "python3.11:_Py_read"};
+  Stack input = read, piped = read;
+  input.push_back("python3.11:builtin_input.lto_priv.0");
+  piped.insert(piped.end(), {"multiprocessing/connection.py:_recv:383",
+                             "torch/utils/data/dataloader.py:_try_get_data:1133"});
+  const struct {
+    Stack inner;
+    const char* more;
+    Component component;
+    const char* phrase;
+  } cases[] = {
+      {read, "", Component::kUserCode, "in a read or write of a file, pipe or socket"},
+      {read, ",\"state\":\"S\",\"wchan\":\"folio_wait_bit_common\"", Component::kStorage, "file system"},
+      {read, ",\"state\":\"S\",\"wchan\":\"n_tty_read\"", Component::kUserCode, "waiting for input"},
+      {input, "", Component::kUserCode, "waiting for input"},
+      {{"/usr/lib/python3.11/pdb.py:interaction:3"}, "", Component::kUserCode, "waiting for input"},
+      {piped, "", Component::kUserData, "in the data loader"}};
+  for (const auto& c : cases) {
+    const StackAnswer answer = one_elsewhere(8, 2, on_program(c.inner), c.more);
+    BOOST_REQUIRE(fault(answer));
+    BOOST_TEST((fault(answer)->component == c.component), fault(answer)->title);
+    BOOST_TEST(fault(answer)->title.find(c.phrase) != std::string::npos, fault(answer)->title);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_dump_without_a_frame_is_no_stack) {
+  const StackAnswer answer = one_elsewhere(8, 2, {}, ",\"state\":\"S\"");
+  BOOST_TEST(accused(answer).empty());
+  BOOST_TEST(answer.missing.at(0).find("rank 2") != std::string::npos);
+  // The kernel's state says more.
+  BOOST_TEST(accused(one_elsewhere(8, 2, {}, ",\"state\":\"D\"")) == std::set<uint32_t>{2},
+             boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_CASE(a_job_that_moves_has_no_hang_and_no_suspect) {
