@@ -21,11 +21,14 @@ StackDump standing(uint32_t rank, const std::string& file, const std::string& fu
 }
 
 // Eight ranks of two hosts; rank 6 is in the data loader.
-std::vector<Input> one_in_the_loader() {
+std::vector<Input> one_in_the_loader(TimeNs at = kNoTime) {
   std::vector<Input> out;
-  for (uint32_t r = 0; r < 8; ++r)
-    out.emplace_back(StackInput{r == 6 ? standing(r, "torch/utils/data/dataloader.py", "__next__")
-                                       : standing(r, "torch/distributed/distributed_c10d.py", "all_reduce")});
+  for (uint32_t r = 0; r < 8; ++r) {
+    StackDump dump = r == 6 ? standing(r, "torch/utils/data/dataloader.py", "__next__")
+                            : standing(r, "torch/distributed/distributed_c10d.py", "all_reduce");
+    dump.time_ns = at;
+    out.emplace_back(StackInput{std::move(dump)});
+  }
   return out;
 }
 
@@ -33,10 +36,20 @@ std::vector<Input> one_in_the_loader() {
 
 BOOST_AUTO_TEST_SUITE(stack_report)
 
+BOOST_AUTO_TEST_CASE(one_look_at_a_job_proves_no_hang) {
+  Engine engine({JobFile{}});
+  std::vector<Input> inputs = one_in_the_loader(1'790'000'000 * kNsPerSecond);
+  engine.step(inputs, kNoTime);
+  const Report report = engine.report();
+  BOOST_TEST((!report.verdict && !report.missing.empty()));
+}
+
 BOOST_AUTO_TEST_CASE(stacks_alone_name_the_rank_that_the_others_wait_for) {
   Engine engine({JobFile{}});
-  std::vector<Input> inputs = one_in_the_loader();
-  engine.step(inputs, kNoTime);
+  for (const int64_t second : {1'790'000'000, 1'790'000'010}) {
+    std::vector<Input> inputs = one_in_the_loader(second * kNsPerSecond);
+    engine.step(inputs, kNoTime);
+  }
   const Report report = engine.report();
   BOOST_REQUIRE(report.hang);
   BOOST_REQUIRE(report.hang->suspects.size() == 1u);
