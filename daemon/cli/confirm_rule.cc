@@ -1,111 +1,75 @@
 #include "cli/confirm_rule.h"
 
 #include <fmt/format.h>
-#include <re2/re2.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/hash.h"
 #include "base/text.h"
+#include "cli/confirm_cause.h"
+#include "cli/confirm_pattern.h"
 #include "cli/rule_text.h"
-#include "core/logs/header.h"
-#include "core/logs/mask.h"
-#include "core/rules/matcher.h"
-#include "core/rules/pattern.h"
-#include "core/rules/ruleset.h"
 
 namespace culprit::cli {
 namespace {
 
-// A diagnosis quotes the same few lines of many hosts; further templates add nothing.
-constexpr size_t kWordings = 5;
-constexpr size_t kExampleBytes = 1000;
+constexpr size_t kHits = 3;
+constexpr size_t kMisses = 3;
+constexpr double kSame = 0.75;  // of words: a wording of the same message
 
-struct Wording {
-  std::string pattern, example;
-};
-
-bool fires(const std::string& pattern, std::string_view message) {
-  const auto regex = rules::template_to_regex(pattern);
-  return regex && re2::RE2::PartialMatch(re2::StringPiece(message.data(), message.size()),
-                                         re2::RE2(*regex, rules::regex_options()));
-}
-
-// Digits and punctuation alone are too general for a rule.
-bool has_words(const std::string& pattern) {
-  return std::count_if(pattern.begin(), pattern.end(),
-                       [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }) >= 3;
-}
-
-// The line of a record that a rule matches: for a traceback its exception, the last line.
-std::string message_of(const std::string& record) {
-  std::string_view line;
-  for (std::string_view one : split(record, '\n'))
-    if (!trim(one).empty()) line = one;
-  line = line.substr(0, kExampleBytes);
-  logs::HeaderParser headers({});
-  return std::string(trim(line.substr(headers.parse(line).message)));
-}
-
-// Converts a mined template: each "<*>" becomes a hole for any text.
-Wording of_template(std::string_view text) {
-  Wording out;
-  for (size_t at = 0;;) {
-    const size_t hole = text.find(kMask, at);
-    const std::string_view fixed = text.substr(at, hole == text.npos ? hole : hole - at);
-    for (const char c : fixed) out.pattern.append(c == '<' ? 2 : 1, c);
-    out.example += fixed;
-    if (hole == text.npos) return out;
-    out.pattern += "<_>";
-    out.example += "0";
-    at = hole + kMask.size();
-  }
-}
-
-std::vector<Wording> wordings_of(const Report& report, const Diagnosis& diagnosis) {
-  std::vector<Wording> out;
-  const auto add = [&](Wording w) {
-    const bool known = std::any_of(out.begin(), out.end(), [&](const Wording& o) {
-      return o.pattern == w.pattern || fires(o.pattern, w.example);
-    });
-    if (!w.pattern.empty() && !known && out.size() < kWordings && has_words(w.pattern) &&
-        fires(w.pattern, w.example))
-      out.push_back(std::move(w));
-  };
-  for (const Evidence& e : diagnosis.evidence) {
-    const std::string message = message_of(e.text);
-    add({template_of(message), message});
-  }
-  // A detector may have quoted no line.
-  if (out.empty())
-    for (const Indicating& i : report.indicating)
-      if (i.score >= 0.5) add(of_template(i.template_text));
-  return out;
-}
-
-bool stands_in(const detect::Pool& pool, const Wording& wording) {
-  const std::string form = logs::form_text(wording.example);
-  return std::any_of(pool.forms.begin(), pool.forms.end(), [&](const detect::PoolForm& f) {
-    return f.text == form || fires(wording.pattern, f.text);
-  });
-}
-
-std::string listed(const std::vector<Wording>& wordings, std::string Wording::*what, const char* indent) {
-  std::string out;
-  for (const Wording& w : wordings) out += fmt::format("{}{},\n", indent, lua_text(w.*what));
-  return out;
-}
-
-std::string harmless(const std::vector<Wording>& wordings) {
+// The hit with its rarest words taken out: what a careless pattern would still match.
+std::string near_miss(const std::string& pattern, const Fires& fires) {
+  const std::string words = spoken(pattern);
+  for (size_t cut = words.rfind(' '); cut != words.npos && cut > 0; cut = words.rfind(' ', cut - 1))
+    if (const std::string line = words.substr(0, cut); !fires.in(line)) return line;
   for (const char* line : {"all is well", "step 120 of 5000 is done", "-"})
-    if (std::none_of(wordings.begin(), wordings.end(),
-                     [&](const Wording& w) { return fires(w.pattern, line); }))
-      return line;
+    if (!fires.in(line)) return line;
   return "";
 }
 
-std::string comment(const Diagnosis& d) {
-  std::string out = "-- Confirmed from a diagnosis";
+std::vector<std::string> hits_of(const Cause& cause, const Fires& fires) {
+  std::vector<std::string> out;
+  std::set<std::string> wordings;
+  for (const Occurrence& o : cause.seen.lines)
+    if (out.size() < kHits && fires.in(o.message) && wordings.insert(o.message).second)
+      out.push_back(o.message);
+  return out;
+}
+
+// The lines nearest to the hits that must not fire: a cascade of the same failure, and what the pool and the
+// job write in good order.
+std::vector<std::string> misses_of(const Cause& cause, const ConfirmContext& context, const Fires& fires) {
+  std::vector<std::pair<double, std::string>> near;
+  const std::set<std::string> own = words_of_text(cause.pattern);
+  const auto offer = [&](const std::string& line, double more) {
+    if (line.empty() || fires.in(line)) return;
+    near.emplace_back(alike(own, words_of_text(line)) + more, line);
+  };
+  for (const std::string& line : cause.left_out)
+    if (alike(own, words_of_text(line)) < kSame) offer(line, 0.2);
+  if (context.pool)
+    for (const detect::PoolForm& form : context.pool->forms) offer(sample_line(form.text), 0);
+  for (const std::string& text : context.job_templates)
+    if (alike(own, words_of_text(text)) < kSame) offer(sample_line(text), 0);
+  std::stable_sort(near.begin(), near.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::vector<std::string> out;
+  for (const auto& [score, line] : near)
+    if (out.size() < kMisses && std::find(out.begin(), out.end(), line) == out.end()) out.push_back(line);
+  if (out.empty()) out.push_back(near_miss(cause.pattern, fires));
+  return out;
+}
+
+std::string lua_list(const std::vector<std::string>& lines) {
+  std::string out;
+  for (const std::string& line : lines) out += fmt::format("      {},\n", lua_text(line));
+  return out;
+}
+
+std::string comment(const Diagnosis& d, const RuleWords& words) {
+  std::string out = "-- Confirmed";
+  if (!words.by.empty()) out += " by " + words.by;
+  out += " from a diagnosis";
   if (!d.hosts.empty() && d.hosts[0].host) {
     out += " on " + *d.hosts[0].host;
     if (!d.hosts[0].ranks.empty()) out += fmt::format(" (rank {})", d.hosts[0].ranks[0]);
@@ -116,69 +80,136 @@ std::string comment(const Diagnosis& d) {
   return safe + "\n";
 }
 
-std::string rule_text(const Diagnosis& d, const std::string& id, const std::vector<Wording>& wordings) {
-  const std::string title = d.title.empty() ? "A confirmed fault" : d.title;
-  const std::string remedy = d.remedy.empty() ? "Look at the lines that are quoted." : d.remedy;
-  std::string plain_title;  // without "<name>", which would be a hole
-  for (const char c : title)
-    if (c != '<' && c != '>') plain_title += c;
+struct Texts {
+  std::string title, remedy, category, component, action;
+  bool open = false;
+};
+
+// A "<name>" in a title would be a hole.
+std::string plain(std::string text) {
+  std::erase_if(text, [](char c) { return c == '<' || c == '>'; });
+  return text;
+}
+
+std::string sentence_of(std::string text) {
+  text = trim(text);
+  if (!text.empty() && text.back() != '.') text += '.';
+  return text;
+}
+
+Texts texts_of(const Diagnosis& d, const RuleWords& words, const std::string& proposal) {
+  Texts out;
+  std::vector<std::string> missing;
+  out.title = words.title.empty() ? fmt::format("{} a title: {}", kFillIn, proposal) : plain(words.title);
+  if (words.title.empty()) missing.emplace_back("the title");
+  if (words.category.empty()) missing.emplace_back("category");
+  if (words.component.empty()) missing.emplace_back("component");
+  out.category = words.category.empty() ? "unknown" : words.category;
+  out.component = words.component.empty() ? "unknown" : words.component;
+  // Nobody said that a controller may act on it.
+  const bool mild = d.action.kind == ActionKind::kCheck && !d.hosts.empty();
+  out.action = !words.action.empty() ? words.action : mild ? "check" : "none";
+  std::string open;
+  if (words.category.empty() || words.component.empty())
+    open += fmt::format("{} who has to act (category) and what broke (component). ", kFillIn);
+  if (words.cause.empty()) open += fmt::format("{} the cause. ", kFillIn);
+  if (words.remedy.empty()) open += fmt::format("{} what to do. ", kFillIn);
+  if (!words.cause.empty()) out.remedy = sentence_of("Cause: " + words.cause) + " ";
+  if (!words.remedy.empty()) out.remedy += sentence_of(words.remedy) + " ";
+  out.remedy += open;
+  out.remedy = trim(out.remedy);
+  out.open = !open.empty() || words.title.empty();
+  return out;
+}
+
+struct Parts {
+  std::string id;
+  Texts texts;
+  std::vector<std::string> hits, misses;
+};
+
+std::string rule_text(const Diagnosis& d, const RuleWords& words, const Cause& cause, const Parts& parts) {
+  const bool of_host = !d.hosts.empty() && !cause.hosts.empty();
   return fmt::format(R"({}rule {{
   id = {}, engine = 1,
   title = {},
   category = "{}", component = "{}", severity = "error", symptom = "{}",
   blames = "{}",
-  match = {{
-    template = {{
-{}    }},
-  }},
+  match = {{ template = {} }},
   remedy = {},
   action = "{}",
   examples = {{
     hit = {{
 {}    }},
-    miss = {{ {} }},
+    miss = {{
+{}    }},
   }},
 }}
 )",
-                     comment(d), lua_text(id), lua_text(plain_title), to_string(d.category),
-                     to_string(d.component), to_string(d.symptom), d.hosts.empty() ? "job" : "host",
-                     listed(wordings, &Wording::pattern, "      "), lua_text(remedy),
-                     to_string(d.action.kind), listed(wordings, &Wording::example, "      "),
-                     lua_text(harmless(wordings)));
+                     comment(d, words), lua_text(parts.id), lua_text(parts.texts.title), parts.texts.category,
+                     parts.texts.component, to_string(d.symptom), of_host ? "host" : "job",
+                     lua_text(cause.pattern), lua_text(parts.texts.remedy), parts.texts.action,
+                     lua_list(parts.hits), lua_list(parts.misses));
+}
+
+std::string shown_hosts(const std::set<std::string>& hosts) {
+  return hosts.empty() ? "" : " on " + shown_list(std::vector<std::string>(hosts.begin(), hosts.end()));
+}
+
+// What the finished pattern says of each job.
+void prove_on(const Cause& cause, const ConfirmContext& context, ConfirmedRule& out) {
+  out.proof.push_back(
+      fmt::format("of this job it hits {}{}", counted(cause.seen.count, "line"), shown_hosts(cause.hosts)));
+  if (context.pool)
+    out.proof.push_back(fmt::format("it fires in none of {} ({} tried)",
+                                    counted(context.pool->jobs, "successful job"),
+                                    counted(cause.pool_forms, "form")));
+  if (context.known)
+    out.proof.push_back(
+        fmt::format("it fires on none of {} of the rules in use", counted(cause.examples, "example")));
+  size_t healthy = 0;
+  for (const TriedJob& job : context.others) {
+    healthy += job.healthy;
+    if (job.healthy) continue;
+    const std::vector<Occurrences> found = job.search({cause.pattern});
+    const uint64_t n = found.empty() ? 0 : found[0].count;
+    out.proof.push_back(fmt::format("of the failed job {} it hits {}{}", job.name,
+                                    n ? counted(n, "line") : "nothing",
+                                    job.said.empty() ? "" : "; its verdict was: " + job.said));
+  }
+  if (healthy > 0)
+    out.proof.push_back(
+        fmt::format("it fires in none of the kept logs of {}", counted(healthy, "successful job")));
 }
 
 }  // namespace
 
-Result<ConfirmedRule> rule_of(const Report& report, const Diagnosis& diagnosis, const std::string& id,
-                              const detect::Pool* pool) {
+Result<ConfirmedRule> rule_of(const Report& report, const Diagnosis& diagnosis, const RuleWords& words,
+                              const ConfirmContext& context) {
   if (diagnosis.rule)
     return fail(ErrorCode::kInvalid, fmt::format("{}: the rule {} knows it already; no new one is needed",
                                                  diagnosis.id, *diagnosis.rule));
-  std::vector<Wording> wordings = wordings_of(report, diagnosis);
-  if (wordings.empty())
-    return fail(ErrorCode::kInvalid, fmt::format("{}: no line of it is fit for a rule", diagnosis.id));
+  const auto cause = cause_of(report, diagnosis, context);
+  if (!cause) return tl::unexpected(cause.error());
   ConfirmedRule out;
-  if (pool) {
-    std::erase_if(wordings, [&](const Wording& w) {
-      const bool normal = stands_in(*pool, w);
-      if (normal)
-        out.notes.push_back(fmt::format("left out: successful jobs write '{}' too", shorten(w.pattern, 120)));
-      return normal;
-    });
-    if (wordings.empty())
-      return fail(ErrorCode::kInvalid,
-                  fmt::format("{}: refused: it would fire in successful jobs, which write "
-                              "all of its lines too",
-                              diagnosis.id));
-  }
-  uint64_t hash = 0;
-  for (const Wording& w : wordings) hash = hash64(w.pattern, hash);
-  out.id =
-      id.empty() ? fmt::format("site.{}.{}", to_string(diagnosis.component), hex64(hash).substr(0, 8)) : id;
-  out.text = rule_text(diagnosis, out.id, wordings);
+  const Fires fires(cause->pattern);
+  Parts parts;
+  out.title = spoken(cause->pattern);
+  parts.texts = texts_of(diagnosis, words, out.title);
+  parts.hits = hits_of(*cause, fires);
+  parts.misses = misses_of(*cause, context, fires);
+  parts.id = words.id.empty() ? fmt::format("site.{}.{}", parts.texts.component,
+                                            hex64(hash64(cause->pattern, 0)).substr(0, 8))
+                              : words.id;
+  out.id = parts.id;
+  out.pattern = cause->pattern;
+  out.notes = cause->notes;
+  out.open = parts.texts.open;
+  out.text = rule_text(diagnosis, words, *cause, parts);
   const rules::RuleText file{out.id + ".lua", out.text};
   if (const auto set = rules::Ruleset::load({&file, 1}); !set)
     return fail(ErrorCode::kInvalid, fmt::format("{}: {}", out.id, set.error()[0].what));
+  prove_on(*cause, context, out);
   return out;
 }
 

@@ -1,24 +1,67 @@
-// Makes a rule from a diagnosis that a person confirmed, so its lines name the cause next time. Pure.
+// Makes a rule from a diagnosis that a person confirmed, so its lines name the cause next time: the pattern
+// of the cause alone, generalised and proven. Pure; logs are searched through callbacks.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/status.h"
 #include "core/detect/logs/pool.h"
+#include "core/rules/ruleset.h"
 #include "model/report.h"
 
 namespace culprit::cli {
 
-struct ConfirmedRule {
-  std::string id, text;            // a rule file that loads
-  std::vector<std::string> notes;  // one sentence for each part left out, with the reason
+// Marks a text that a person has to write; `rules check` refuses a rule with one.
+constexpr std::string_view kFillIn = "FILL IN";
+
+// Where one pattern is met in the logs of a job: all lines count, and some are kept.
+struct Occurrence {
+  std::string message, host;  // host empty: unknown
+  TimeNs time_ns = kNoTime;
+};
+struct Occurrences {
+  uint64_t count = 0;
+  std::vector<Occurrence> lines;  // the first ones
+};
+// The lines of a job that match each of the templates.
+using SearchLogs = std::function<std::vector<Occurrences>(const std::vector<std::string>& patterns)>;
+
+// Logs of another job, to try the rule on.
+struct TriedJob {
+  std::string name;
+  bool healthy = true;
+  std::string said;  // of a failed one: its verdict; empty: unknown
+  SearchLogs search;
 };
 
-// `id` empty: built from the component and a hash of the templates. With a pool (null: none), templates of
-// successful jobs are left out. Errors: an existing rule matches; no line is suitable; all templates occur in
-// successful jobs; the id is invalid.
-Result<ConfirmedRule> rule_of(const Report& report, const Diagnosis& diagnosis, const std::string& id,
-                              const detect::Pool* pool);
+// What the operator says; empty: left open.
+struct RuleWords {
+  std::string id, title, cause, remedy, category, component, action;
+  std::string by;  // who confirmed it
+};
+
+struct ConfirmContext {
+  const detect::Pool* pool = nullptr;           // of successful jobs; null: none
+  const rules::Ruleset* known = nullptr;        // rules in use: cascades, and what is known already
+  SearchLogs job = {};                          // the failed job's own logs; empty: only the quoted lines
+  std::vector<std::string> job_templates = {};  // mined from them, with holes "<*>"
+  std::vector<TriedJob> others = {};
+};
+
+struct ConfirmedRule {
+  std::string id, text;            // a rule file that loads
+  std::string pattern, title;      // title: the proposal, where the operator gave none
+  std::vector<std::string> notes;  // one sentence for each part left out, with the reason
+  std::vector<std::string> proof;  // one sentence for each trial
+  bool open = false;               // some text is left to fill in
+};
+
+// The id is built from the component and a hash of the pattern where `words.id` is empty. Errors: a rule
+// knows the diagnosis; no line is suitable; all are too general, with counts; the id is invalid.
+Result<ConfirmedRule> rule_of(const Report& report, const Diagnosis& diagnosis, const RuleWords& words,
+                              const ConfirmContext& context);
 
 }  // namespace culprit::cli

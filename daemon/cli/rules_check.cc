@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "cli/confirm_rule.h"
 #include "cli/rules.h"
 #include "model/json_writer.h"
 
@@ -113,9 +114,29 @@ std::string to_text(const app::LoadedRules& loaded, const Checked& checked) {
   return out;
 }
 
+// A rule that `confirm` made has marked texts until a person fills them in.
+void find_open(app::LoadedRules& loaded) {
+  if (!loaded.set) return;
+  std::set<std::string_view> given;
+  for (size_t i = loaded.files.given; i < loaded.files.texts.size(); ++i)
+    given.insert(loaded.files.texts[i].file);
+  for (const rules::Rule& rule : loaded.set->rules()) {
+    if (!given.contains(rule.place.file)) continue;
+    for (const auto& [key, text] : {std::pair("title", &rule.title), std::pair("remedy", &rule.remedy)}) {
+      if (text->find(kFillIn) == text->npos) continue;
+      rules::RuleError error = rules::error_at(loaded.files.texts, rule, key, true);
+      error.code = "left-open";
+      error.what = fmt::format("rule {}: its {} has a text that is left to fill in: '{}'", rule.id, key,
+                               shorten(std::string_view(*text).substr(text->find(kFillIn)), 60));
+      loaded.errors.push_back(std::move(error));
+    }
+  }
+}
+
 int check(RuleChoice& o) {
   o.rules.site = false;  // the result must be the same on every machine
-  const app::LoadedRules loaded = app::load_rules(o.rules);
+  app::LoadedRules loaded = app::load_rules(o.rules);
+  find_open(loaded);
   for (const Error& error : loaded.files.errors) complain(error.text);
   const Checked checked = count(loaded);
   // No output if none of the rule files could be read.

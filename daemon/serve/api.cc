@@ -235,7 +235,11 @@ Change judging(ApiSource& source, bool right) {
   return [&source, right](const Request& request, const Actor& by, ApiSource::Answer answer) {
     const auto run = number<uint32_t>(request, "run");
     if (!run) return answer(tl::unexpected(run.error()));
-    source.judge({{request.names.at("job"), *run}, request.names.at("id"), right}, by, std::move(answer));
+    source.judge({{request.names.at("job"), *run},
+                  request.names.at("id"),
+                  right,
+                  parameter(request, "rule").value_or("")},
+                 by, std::move(answer));
   };
 }
 
@@ -296,11 +300,13 @@ std::vector<Route> Api::routes() {
       {"GET", "/v1/evidence", [&s](R r, const Reply& reply) { serve_evidence(s, r, reply); }, Role::kRead});
   out.push_back(
       {"GET", "/v1/events", [this](R r, const Reply& reply) { serve_events(r, reply); }, Role::kRead});
-  out.push_back(changing("/v1/jobs/{job}/diagnoses/{id}/confirm", {"run"}, judging(s, true)));
+  out.push_back(changing("/v1/jobs/{job}/diagnoses/{id}/confirm", {"run", "rule"}, judging(s, true)));
   out.push_back(changing("/v1/jobs/{job}/diagnoses/{id}/refute", {"run"}, judging(s, false)));
   out.push_back(changing("/v1/hosts/{host}/clear", {}, [&s](R r, const Actor& by, A answer) {
     s.clear(r.names.at("host"), by, std::move(answer));
   }));
+  out.push_back(
+      changing("/v1/reload", {}, [&s](R, const Actor& by, A answer) { s.reload(by, std::move(answer)); }));
   out.push_back(changing("/v1/pool/{job}/forget", {}, [&s](R r, const Actor& by, A answer) {
     s.forget_taught(r.names.at("job"), by, std::move(answer));
   }));

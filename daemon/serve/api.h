@@ -42,6 +42,7 @@ struct Judgement {
   JobRun of;
   std::string id;
   bool right = true;
+  std::string rule = {};  // the rule that was made of it
 };
 
 struct DiagnosisQuery {
@@ -134,6 +135,8 @@ class ApiSource {
   virtual void pool_log(Answer answer) = 0;
   virtual void judge(const Judgement& judgement, const Actor& by, Answer answer) = 0;
   virtual void clear(const std::string& host, const Actor& by, Answer answer) = 0;
+  // POST /v1/reload: as SIGHUP; answers once the new rules hold, or why nothing changed.
+  virtual void reload(const Actor& by, Answer answer) = 0;
   // POST /v1/pool/JOB/forget: takes back what the runs of the job taught.
   virtual void forget_taught(const std::string& job, const Actor& by, Answer answer) = 0;
 };

@@ -190,7 +190,13 @@ Status Index::judge(const Judgement& j) {
     put.bind(j.right ? "confirmed" : "refuted").bind(j.by).bind_time(j.time_ns).bind(get.integer(0));
     if (const Status done = put.run(); !done) return done;
     // Each id belongs to one run.
-    return write_audit({j.time_ns, j.by, j.right ? "confirm" : "refute", j.job + "/" + j.id, get.text(1)});
+    const std::string what = j.right ? "confirm" : "refute";
+    if (!j.rule.empty()) {
+      const AuditRow as_rule{j.time_ns, j.by, what, fmt::format("{}/{}/{}", j.job, j.id, j.rule),
+                             "rule:" + j.rule};
+      if (const Status done = write_audit(as_rule); !done) return done;
+    }
+    return write_audit({j.time_ns, j.by, what, j.job + "/" + j.id, get.text(1)});
   });
 }
 

@@ -150,6 +150,7 @@ class Index {
     bool right = true;
     std::string by;
     TimeNs time_ns = kNoTime;
+    std::string rule = {};  // made of the diagnosis: the judgement counts for the rule's kind too
   };
   Status judge(const Judgement& judgement);
   // By kind, over all judgements that the audit still has.

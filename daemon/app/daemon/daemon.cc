@@ -569,6 +569,7 @@ void Daemon::make_api() {
   parts.ras = [this] { return ras_.get(); };
   parts.capture = [this] { return capture_.get(); };
   parts.access = read_access();
+  parts.reload = [this](std::function<void(Status)> done) { reload(std::move(done)); };
   parts.inform = [this](const std::string& what) { log_.info(what); };
   if (collector_)
     source_ = std::make_unique<CollectorApi>(env_, std::move(parts), *collector_);
@@ -656,10 +657,15 @@ void Daemon::complain(const std::string& sentence) {
 // ---- reload and end
 
 // Prepared and proven apart, then swapped between two batches.
-void Daemon::reload() {
+void Daemon::reload(std::function<void(Status)> done) {
   if (stopping_) return;
-  if (reloading_) return log_.warning("a reload is under way: ask again when it is done");
+  if (reloading_) {
+    const std::string why = "a reload is under way: ask again when it is done";
+    log_.warning(why);
+    return done ? done(fail(ErrorCode::kInvalid, why)) : void();
+  }
   reloading_ = true;
+  reload_done_ = std::move(done);
   (void)notify_.reloading(mono());
   LoadedConfig loaded = load_config(options_.config_path);
   for (const ConfigError& e : loaded.errors) log_.error(format_error(e));
@@ -683,6 +689,8 @@ void Daemon::refuse_reload(const std::string& why) {
   ++counts_.reloads_refused;
   reloading_ = false;
   (void)notify_.ready("running; the last reload was refused");
+  if (const auto done = std::exchange(reload_done_, {}); done)
+    done(fail(ErrorCode::kInvalid, "nothing is reloaded: " + why));
 }
 
 void Daemon::swap(LoadedConfig loaded, std::shared_ptr<rules::Ruleset> rules) {
@@ -731,6 +739,7 @@ void Daemon::reloaded(const std::vector<std::string>& kept) {
   for (const std::string& sentence : kept) complain("reload: " + sentence);
   log_.info(kept.empty() ? "reloaded" : "reloaded in part: the lines before say what is not");
   (void)notify_.ready(kept.empty() ? "running" : "running; reload: " + kept.front());
+  if (const auto done = std::exchange(reload_done_, {}); done) done({});
 }
 
 void Daemon::stop() {

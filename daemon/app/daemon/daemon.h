@@ -52,7 +52,8 @@ class Daemon {
   ~Daemon();
 
   // SIGHUP: all of the new configuration, or nothing of it.
-  void reload();
+  // `done`: what became of it; not called once the daemon ends.
+  void reload(std::function<void(Status)> done = {});
   // SIGTERM: what is held is finished; then the loop ends. Within five seconds, whatever hangs.
   void stop();
 
@@ -118,6 +119,7 @@ class Daemon {
   int lock_ = -1;
   AgentCounts counts_;
   bool stopping_ = false, reloading_ = false;
+  std::function<void(Status)> reload_done_;  // of the reload under way; may be empty
   const std::shared_ptr<std::atomic<bool>> leaving_ =
       std::make_shared<std::atomic<bool>>(false);  // for workers
   uint64_t trimmed_after_ = 0;                     // holds

@@ -748,11 +748,21 @@ void DaemonApi::forget_taught(const std::string& job, const serve::Actor& by, An
       });
 }
 
+void DaemonApi::reload(const serve::Actor& by, Answer answer) {
+  if (!parts_.reload) return answer(fail(ErrorCode::kInvalid, "it cannot reload"));
+  if (parts_.inform) parts_.inform("a reload is asked for by " + who(by));
+  parts_.reload([answer = std::move(answer)](Status done) {
+    if (!done) return answer(tl::unexpected(done.error()));
+    answer(dump({{"reloaded", true}}));
+  });
+}
+
 void DaemonApi::judge(const serve::Judgement& judgement, const serve::Actor& by, Answer answer) {
   auto outcome = std::make_shared<Status>();
   const auto run = std::make_shared<std::optional<uint32_t>>();  // last run that has the diagnosis
   store::Index::Judgement j{judgement.of.job, judgement.id, judgement.of.run,
-                            judgement.right,  who(by),      env_.now(io::Clock::kWall)};
+                            judgement.right,  who(by),      env_.now(io::Clock::kWall),
+                            judgement.rule};
   parts_.recorder->query(
       [outcome, run, j](store::Spool&, store::Index& index) {
         *outcome = index.judge(j);

@@ -51,6 +51,8 @@ struct AgentParts {
   ReadAccess access = {};                                        // as at the start
   std::function<void(const std::string& sentence)> inform = {};  // writes to the daemon's log
   std::function<const RasService*()> ras = {};                   // may return null
+  // All of the new configuration and rules, or nothing of it; answers when that is done.
+  std::function<void(std::function<void(Status)>)> reload = {};
 };
 
 class DaemonApi : public serve::ApiSource {
@@ -76,6 +78,7 @@ class DaemonApi : public serve::ApiSource {
   void about(Answer answer) override;
   void pool(Answer answer) override;
   void pool_log(Answer answer) override;
+  void reload(const serve::Actor& by, Answer answer) override;
   void judge(const serve::Judgement& judgement, const serve::Actor& by, Answer answer) override;
   void clear(const std::string& host, const serve::Actor& by, Answer answer) override;
   void forget_taught(const std::string& job, const serve::Actor& by, Answer answer) override;

@@ -47,6 +47,7 @@ class OwnView final : public serve::ApiSource {
   void pool(Answer answer) override { refuse(answer); }
   void pool_log(Answer answer) override { refuse(answer); }
   void judge(const serve::Judgement&, const serve::Actor&, Answer answer) override { refuse(answer); }
+  void reload(const serve::Actor&, Answer answer) override { refuse(answer); }
   void clear(const std::string&, const serve::Actor&, Answer answer) override { refuse(answer); }
   void forget_taught(const std::string&, const serve::Actor&, Answer answer) override { refuse(answer); }
 

@@ -49,6 +49,9 @@ BOOST_AUTO_TEST_CASE(each_route_asks_for_what_it_names) {
       {request("POST", "/v1/jobs/j%2F1/diagnoses/d1/confirm"), "confirm j/1 d1 by "},
       {request("POST", "/v1/jobs/j/diagnoses/d1/confirm", "", R"({"by":"alice"})"), "confirm j d1 by alice"},
       {request("POST", "/v1/jobs/j/diagnoses/d1/confirm?run=1"), "confirm j run 1 d1 by "},
+      {request("POST", "/v1/jobs/j/diagnoses/d1/confirm?run=1&rule=site.x"),
+       "confirm j run 1 d1 as site.x by "},
+      {request("POST", "/v1/reload"), "reload by "},
       {request("POST", "/v1/jobs/j/diagnoses/d1/refute?run=1"), "refute j run 1 d1 by "},
       {request("POST", "/v1/hosts/node-1/clear", "", "{}"), "clear node-1 by "}};
   for (const auto& [bytes, asked] : cases) {

@@ -75,8 +75,11 @@ class FakeSource : public ApiSource {
   void pool(Answer answer) override { give("pool", answer, R"({"pool":null})"); }
   void pool_log(Answer answer) override { give("pool log", answer, R"({"items":[]})"); }
   void judge(const Judgement& j, const Actor& by, Answer answer) override {
-    give((j.right ? "confirm " : "refute ") + named(j.of) + " " + j.id + " by " + by.name, answer, "{}");
+    give((j.right ? "confirm " : "refute ") + named(j.of) + " " + j.id +
+             (j.rule.empty() ? "" : " as " + j.rule) + " by " + by.name,
+         answer, "{}");
   }
+  void reload(const Actor& by, Answer answer) override { give("reload by " + by.name, answer, "{}"); }
   void clear(const std::string& host, const Actor& by, Answer answer) override {
     give("clear " + host + " by " + by.name, answer, "{}");
   }

@@ -208,6 +208,11 @@ BOOST_AUTO_TEST_CASE(a_judgement_stays_and_is_audited) {
   BOOST_REQUIRE((audit && audit->size() == 1u));  // a failed change has no row
   BOOST_TEST(((*audit)[0].what == "confirm" && (*audit)[0].subject == "a/d1" && (*audit)[0].time_ns == 50));
   BOOST_TEST((*audit)[0].detail == "rule:x");
+  must(index->judge({"a", "d1", {}, true, "uid 1000", 52, "site.y"}));
+  const auto judged = index->judged();
+  BOOST_REQUIRE((judged && judged->contains("rule:site.y")));  // also of the rule that was made of it
+  BOOST_TEST(judged->at("rule:site.y").right == 1u);
+  BOOST_TEST(judged->at("rule:x").hits == 1u);
 }
 
 // Each diagnosis counts once, with its last judgement; also of jobs that are no longer in the index.

@@ -212,7 +212,7 @@ namespace {
 std::string flight_dump(bool stuck) {
   const std::string entry =
       R"({"pg_id":0,"process_group":["0","default_pg"],"collective_seq_id":12,"profiling_name":"nccl:all_reduce",)"
-      R"("time_created_ns":1763690400000000000,"state":"scheduled","retired":false,"is_p2p":false})";
+      R"("time_created_ns":1795219320000000000,"state":"scheduled","retired":false,"is_p2p":false})";
   return fmt::format(
       R"({{"version":"2.9","pg_config":{{"0":{{"name":"0","desc":"default_pg","ranks":"[0, 1, 2, 3]"}}}},)"
       R"("pg_status":{{"0":{{"last_enqueued_collective":"{}","last_completed_collective":"11"}}}},"entries":[{}]}})",

@@ -1,0 +1,24 @@
+// Chooses, among the lines of a confirmed diagnosis, the one that tells the cause. Pure.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "cli/confirm_rule.h"
+
+namespace culprit::cli {
+
+struct Cause {
+  std::string pattern;
+  Occurrences seen;
+  std::set<std::string> hosts;        // that print it in the job
+  std::vector<std::string> left_out;  // lines of the same failure that are not the cause
+  std::vector<std::string> notes;
+  uint64_t pool_forms = 0;  // tried
+  uint64_t examples = 0;
+};
+Result<Cause> cause_of(const Report& report, const Diagnosis& diagnosis, const ConfirmContext& context);
+
+}  // namespace culprit::cli

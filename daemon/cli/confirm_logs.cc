@@ -1,0 +1,163 @@
+#include "cli/confirm_logs.h"
+
+#include <fmt/format.h>
+#include <stdlib.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <system_error>
+
+#include "base/text.h"
+#include "cli/confirm_pattern.h"
+#include "cli/remote.h"
+#include "cli/rule_text.h"
+#include "core/rules/pattern.h"
+
+namespace culprit::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kKeptLines = 500;          // of each pattern
+constexpr uint64_t kJobBytes = 256u << 20;  // of evidence
+constexpr size_t kSources = 2000;
+constexpr std::string_view kSearch = "confirm.search";
+
+// The template's regex, with any white space for a space: mined templates have single ones.
+std::string lenient(const std::string& pattern) {
+  std::string out = rules::template_to_regex(pattern).value_or("");
+  for (size_t at = 0; (at = out.find("\\ ", at)) != out.npos; at += 3) out.replace(at, 2, "\\s+");
+  return out;
+}
+
+std::shared_ptr<rules::Ruleset> set_of(const std::vector<std::string>& patterns) {
+  std::string text;
+  for (size_t i = 0; i < patterns.size(); ++i)
+    text += fmt::format(R"(rule {{ id = "{}.p{}", engine = 1, title = "-", category = "unknown",
+  component = "unknown", severity = "info", match = {{ regex = {} }}, remedy = "-",
+  examples = {{ hit = {{ {} }}, miss = {{ "-" }} }} }}
+)",
+                        kSearch, i, lua_text(lenient(patterns[i])), lua_text(patterns[i]));
+  const rules::RuleText file{"search.lua", text};
+  // The patterns are tried on logs here; their examples prove nothing.
+  auto set = rules::Ruleset::load({&file, 1}, {.proven_files = 1});
+  return set ? *set : nullptr;
+}
+
+// A name for a folder or file: a host or path as others wrote it may be anything.
+std::string safe_name(std::string_view text) {
+  std::string out;
+  for (const char c : text.substr(text.size() - std::min<size_t>(text.size(), 150)))
+    out += std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.' ? c : '_';
+  return out.empty() || out[0] == '.' ? "_" + out : out;
+}
+
+Result<std::string> new_folder() {
+  std::error_code error;
+  std::string name = (fs::temp_directory_path(error) / "culprit-evidence-XXXXXX").string();
+  if (error || !mkdtemp(name.data()))
+    return fail(ErrorCode::kIo, fmt::format("{}: {}", name, std::generic_category().message(errno)));
+  return name;
+}
+
+}  // namespace
+
+JobLogs::~JobLogs() {
+  std::error_code ignored;
+  if (!folder_.empty()) fs::remove_all(folder_, ignored);
+}
+
+Status JobLogs::collect(const std::vector<std::string>& paths) {
+  app::ReadProgress progress;
+  auto files = app::collect_files(paths, reading_.diagnose, progress);
+  if (!files) return tl::unexpected(files.error());
+  if (!files->errors.empty()) return tl::unexpected(files->errors[0]);
+  files_ = std::move(*files);
+  if (files_.logs.empty()) return fail(ErrorCode::kNotFound, fmt::format("{}: there is no log", paths[0]));
+  return {};
+}
+
+Result<std::shared_ptr<JobLogs>> JobLogs::open(const std::vector<std::string>& paths,
+                                               const ReadingOptions& reading) {
+  std::shared_ptr<JobLogs> out(new JobLogs());
+  out->reading_ = reading;
+  if (const Status done = out->collect(paths); !done) return tl::unexpected(done.error());
+  return out;
+}
+
+Result<std::shared_ptr<JobLogs>> JobLogs::fetch(app::Client& client, const std::string& job,
+                                                const ReadingOptions& reading) {
+  const auto sources = get_items(client, "/v1/sources?job=" + app::url_escaped(job));
+  if (!sources) return tl::unexpected(sources.error());
+  auto folder = new_folder();
+  if (!folder) return tl::unexpected(folder.error());
+  std::shared_ptr<JobLogs> out(new JobLogs());
+  out->folder_ = *folder;
+  out->reading_ = reading;
+  out->reading_.diagnose.host_pattern = "culprit-evidence-[^/]*/([^/]+)/";
+  uint64_t bytes = 0;
+  size_t number = 0;
+  std::set<std::pair<std::string, std::string>> seen;  // one path may have had several files
+  for (const Json& s : *sources) {
+    const auto text = [&](const char* name) {
+      return s.contains(name) && s[name].is_string() ? s[name].get<std::string>() : std::string();
+    };
+    const std::string kind = text("kind"), host = text("host"), path = text("path");
+    if ((kind != "file" && kind != "kernel" && kind != "journal") || !seen.emplace(host, path).second)
+      continue;
+    if (bytes >= kJobBytes || number >= kSources) break;
+    std::error_code error;
+    const fs::path at = fs::path(*folder) / safe_name(host);
+    fs::create_directories(at, error);
+    std::ofstream file(at / fmt::format("{}-{}", number++, safe_name(path)), std::ios::binary);
+    const auto gaps =
+        client.get_stream(fmt::format("/v1/evidence?job={}&host={}&path={}&from_byte=0",
+                                      app::url_escaped(job), app::url_escaped(host), app::url_escaped(path)),
+                          [&](std::string_view part) {
+                            bytes += part.size();
+                            file << part;
+                            return file.good() && bytes < kJobBytes;
+                          });
+    if (!gaps && bytes < kJobBytes) return tl::unexpected(gaps.error());
+  }
+  if (number == 0)
+    return fail(ErrorCode::kNotFound, fmt::format("{}: no lines of job {} are kept", client.server(), job));
+  if (const Status done = out->collect({*folder}); !done) return tl::unexpected(done.error());
+  return out;
+}
+
+app::RuleMatches JobLogs::match(std::shared_ptr<rules::Ruleset> set) const {
+  app::ReadProgress progress;
+  return app::match_rules(files_, {reading_.diagnose.parse, reading_.diagnose.threads}, std::move(set),
+                          progress);
+}
+
+std::vector<Occurrences> JobLogs::search(const std::vector<std::string>& patterns) const {
+  std::vector<Occurrences> out(patterns.size());
+  auto set = set_of(patterns);
+  if (!set) return out;
+  std::vector<size_t> pattern_of_rule;
+  for (const rules::Rule& rule : set->rules())
+    pattern_of_rule.push_back(std::stoul(rule.id.substr(kSearch.size() + 2)));
+  for (const core::RuleFired& fired : match(set).fired) {
+    Occurrences& one = out[pattern_of_rule[fired.hit.rule]];
+    ++one.count;
+    if (one.lines.size() < kKeptLines)
+      one.lines.push_back({fired.hit.text, fired.hit.host, fired.hit.time_ns});
+  }
+  return out;
+}
+
+std::vector<std::string> JobLogs::templates() const {
+  core::Engine engine({files_.job, {}, {}});
+  app::ReadProgress progress;
+  app::read_logs(files_.logs, {reading_.diagnose.parse, reading_.diagnose.threads}, engine, progress);
+  const logs::JobLog& log = engine.settled_log();
+  std::vector<std::string> out;
+  for (const logs::ClusterId id : log.clusters()) out.push_back(log.miner().text(id));
+  return out;
+}
+
+}  // namespace culprit::cli
