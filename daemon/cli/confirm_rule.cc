@@ -106,7 +106,7 @@ Texts texts_of(const Diagnosis& d, const RuleWords& words, const std::string& pr
   if (words.component.empty()) missing.emplace_back("component");
   out.category = words.category.empty() ? "unknown" : words.category;
   out.component = words.component.empty() ? "unknown" : words.component;
-  // Nobody said that a controller may act on it.
+  // A controller acts on it only where the operator says so.
   const bool mild = d.action.kind == ActionKind::kCheck && !d.hosts.empty();
   out.action = !words.action.empty() ? words.action : mild ? "check" : "none";
   std::string open;

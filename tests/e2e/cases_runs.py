@@ -111,33 +111,48 @@ def what_people_say_counts_for_the_kind(context: Context) -> str:
 NOVEL = "{} {} ERROR quasar-link: retimer bank {} lost phase lock after {} us, lane {} quiesced\n"
 
 
+def write_novel(daemon: Daemon, bad: str) -> None:
+    """Six hosts make steps; one speaks of a fault, and the others end with it."""
+    with open(daemon.logs / "a.log", "a", encoding="ascii") as log:
+        for step in range(40):
+            for host in range(6):
+                log.write(f"{stamp()} node-{host} INFO step={step} loss=2.3\n")
+        for bank in (3, 11, 7):
+            log.write(NOVEL.format(stamp(), bad, bank, bank * 731, bank % 8))
+
+
+def fail_novel(daemon: Daemon, bad: str, run: int) -> None:
+    write_novel(daemon, bad)
+    time.sleep(2)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as to:
+        to.connect(str(daemon.trace))
+        to.sendall(b'{"kind":"event","name":"job_end","exit_code":1}\n')
+    wait_until(lambda: state(daemon, run) == "failed", 30, f"run {run} ends")
+
+
 @case
 def a_novel_fault_is_named_once_it_was_confirmed(context: Context) -> str:
-    """Run 0 is diagnosed without a rule and confirmed; run 1 is named by the rule within a second of its line,
-    with who confirmed it, and nothing was reloaded by hand."""
+    """Run 0 is diagnosed without a rule and confirmed; run 1 is named by the rule within a second of its
+    line, with who confirmed it, and nothing was reloaded by hand."""
     rules = context.folder / "rules.d"
     daemon = context.daemon()
     daemon.configure(top=f'rules = ["{rules}"]\n')
     daemon.start()
-    novel = "".join(NOVEL.format("{}", "{}", bank, bank * 731, bank % 8) for bank in (3, 11))
-    fail_once(daemon, novel + "Traceback (most recent call last):\n  File \"train.py\", line 3, in step\n"
-              "QuasarError: retimer gave up\n", 0)
+    fail_novel(daemon, "node-2", 0)
     found = next(one for one in report_of(daemon)["diagnoses"] if not one["rule"])
     done = culprit(daemon, "confirm", JOB, found["id"], "--yes", "--id", "site.retimer", "--title",
                    "Retimer loses its lock", "--cause", "The retimer's firmware", "--remedy", "Update it",
                    "--category", "hardware", "--component", "nvlink")
     need(done.returncode == 0 and "is loaded" in done.stdout, f"confirm: {done}")
     made = (rules / "site.retimer.lua").read_text(encoding="utf-8")
-    need(HOST not in made.split("title")[1].split("examples")[0], f"the rule is not general: {made}")
-    with open(daemon.logs / "a.log", "a", encoding="ascii") as log:
-        for step in range(30):
-            log.write(f"{stamp()} {HOST} INFO step={step} loss=2.3\n")
-        log.write(novel.format(*[stamp(), HOST] * 2) + f"{stamp()} {HOST} ERROR QuasarError: retimer gave up\n")
+    need("node-2" not in made.split("title")[1].split("examples")[0], f"the rule is not general: {made}")
+    write_novel(daemon, "node-4")
     began = time.monotonic()
     wait_until(lambda: any(one["rule"] == "site.retimer" and one["run"] == 1
                            for one in daemon.items(f"/v1/diagnoses?job={JOB}")), 20, "the rule names it")
     took = time.monotonic() - began
     need(took < 1, f"it took {took:.1f} s")
     named = next(one for one in report_of(daemon)["diagnoses"] if one["rule"] == "site.retimer")
-    need((named["confirmed"]["hits"], named["confirmed"]["right"]) == (1, 1), f"who said so: {named['confirmed']}")
+    said = named["confirmed"]
+    need((said["hits"], said["right"]) == (1, 1), f"who said so: {said}")
     return f"{found['detector']} on run 0, site.retimer {took:.2f} s after its line on run 1"

@@ -1,5 +1,5 @@
-"""`culprit confirm --yes`: a diagnosis that no rule knows is confirmed, and the rule that is made must fire on
-a second occurrence of the fault on other hosts, and neither on another fault's job nor on a healthy one.
+"""`culprit confirm --yes`: a diagnosis that no rule knows is confirmed, and the rule that is made must fire
+on a second occurrence of the fault on other hosts, and neither on another fault's job nor on a healthy one.
 The rules that know a fault are switched off one after another until a detector alone diagnoses it."""
 import json
 import random
@@ -44,7 +44,7 @@ def unknown_fault(job: Path, folder: Path, healthy: List[Path]) -> Tuple[Optiona
         if first is None:
             return None, off
         if not first["rule"] and wrong_hosts(first, job):
-            return None, off  # nobody would confirm it
+            return None, off  # it is not right, so not to be confirmed
         if not first["rule"]:
             return report, off
         off.append(first["rule"])
@@ -95,7 +95,7 @@ def simulated(rng: random.Random, count: int, folder: Path) -> List[dict]:
         fault, framework = faults[i % len(faults)], rng.choice(frameworks)
         case = {"id": f"{fault} {framework} {i}", "group": fault, "jobs": [], "healthy": []}
         wordings: List[FrozenSet[str]] = []
-        for _ in range(SEEDS_MAX):  # the simulator varies a fault's messages: the second has those of the first
+        for _ in range(SEEDS_MAX):  # messages vary; the second job has those of the first
             at = folder / f"sim{i}-{len(wordings)}"
             culprit.call(["simulate", "logs", at, "--fault", fault, "--framework", framework, "--hosts",
                           HOSTS, "--ranks-per-host", RANKS, "--iterations", ITERATIONS, "--healthy", HEALTHY,
@@ -218,11 +218,13 @@ def run(rows: Rows, seed: int, data: Optional[Path], folder: Path, options) -> N
         by_group[one["group"]].append(one)
     rows.table("confirm", "Rules made by confirm --yes",
                [summary(name, results) for name, results in parts.items()])
-    rows.table("confirm faults", "Of the simulated ones", [summary(n, g) for n, g in sorted(by_group.items())])
+    rows.table("confirm faults", "Of the simulated ones",
+               [summary(name, group) for name, group in sorted(by_group.items())])
     for name, results in parts.items():
         for one in results:
             rows.write("confirm case", one)
-            bad = one["outcome"] == "refused" or not one.get("second", True) or one.get("wrong") or one.get("alarms")
+            bad = (one["outcome"] == "refused" or not one.get("second", True) or one.get("wrong")
+                   or one.get("alarms"))
             if bad:
                 print(f"  {one['row']:<50} {one['outcome']} again={one.get('second')} "
                       f"wrong={one.get('wrong')} alarms={len(one.get('alarms', []))} {one['what'][:200]}")
