@@ -111,19 +111,28 @@ def what_people_say_counts_for_the_kind(context: Context) -> str:
 NOVEL = "{} {} ERROR quasar-link: retimer bank {} lost phase lock after {} us, lane {} quiesced\n"
 
 
-def write_novel(daemon: Daemon, bad: str) -> None:
-    """Six hosts make steps; one speaks of a fault, and the others end with it."""
-    with open(daemon.logs / "a.log", "a", encoding="ascii") as log:
-        for step in range(40):
-            for host in range(6):
-                log.write(f"{stamp()} node-{host} INFO step={step} loss=2.3\n")
-        for bank in (3, 11, 7):
-            log.write(NOVEL.format(stamp(), bad, bank, bank * 731, bank % 8))
+def write_novel(daemon: Daemon, bad: str, ago_s: float) -> None:
+    """Eight hosts make steps; one speaks of a fault, and ten minutes later the others time out."""
+    began = time.time() - ago_s
+
+    def at(seconds: float) -> str:
+        return datetime.fromtimestamp(began + seconds, timezone.utc).strftime("%Y-%m-%d %H:%M:%S,%f")[:-3]
+    for host in range(8):
+        with open(daemon.logs / f"node-{host}.log", "a", encoding="ascii") as log:
+            for step in range(120):
+                log.write(f"{at(step)} node-{host} INFO step={step} loss=2.3\n")
+            if f"node-{host}" == bad:
+                for bank in (3, 11, 7):
+                    log.write(NOVEL.format(at(121), bad, bank, bank * 731, bank % 8))
+            else:
+                log.write(f"{at(721)} node-{host} ERROR [Rank {host}] Watchdog caught collective operation "
+                          "timeout: WorkNCCL(SeqNum=40, OpType=ALLREDUCE, NumelIn=8, NumelOut=8, "
+                          "Timeout(ms)=600000) ran for 600001 milliseconds before timing out.\n")
 
 
 def fail_novel(daemon: Daemon, bad: str, run: int) -> None:
-    write_novel(daemon, bad)
-    time.sleep(2)
+    write_novel(daemon, bad, 2000)
+    time.sleep(3)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as to:
         to.connect(str(daemon.trace))
         to.sendall(b'{"kind":"event","name":"job_end","exit_code":1}\n')
@@ -139,14 +148,16 @@ def a_novel_fault_is_named_once_it_was_confirmed(context: Context) -> str:
     daemon.configure(top=f'rules = ["{rules}"]\n')
     daemon.start()
     fail_novel(daemon, "node-2", 0)
-    found = next(one for one in report_of(daemon)["diagnoses"] if not one["rule"])
+    shown = report_of(daemon)["diagnoses"]
+    found = next((one for one in shown if not one["rule"]), None)
+    need(found, f"no detector diagnosed it: {titles({'diagnoses': shown})}")
     done = culprit(daemon, "confirm", JOB, found["id"], "--yes", "--id", "site.retimer", "--title",
                    "Retimer loses its lock", "--cause", "The retimer's firmware", "--remedy", "Update it",
                    "--category", "hardware", "--component", "nvlink")
     need(done.returncode == 0 and "is loaded" in done.stdout, f"confirm: {done}")
     made = (rules / "site.retimer.lua").read_text(encoding="utf-8")
     need("node-2" not in made.split("title")[1].split("examples")[0], f"the rule is not general: {made}")
-    write_novel(daemon, "node-4")
+    write_novel(daemon, "node-4", 900)
     began = time.monotonic()
     wait_until(lambda: any(one["rule"] == "site.retimer" and one["run"] == 1
                            for one in daemon.items(f"/v1/diagnoses?job={JOB}")), 20, "the rule names it")
