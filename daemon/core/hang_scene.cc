@@ -377,6 +377,10 @@ class Asking {
       f.first_ns = f.first_ns == kNoTime ? e.time_ns : std::min(f.first_ns, e.time_ns);
       f.last_ns = std::max(f.last_ns, e.time_ns);
     }
+    // Stacks in files have the time of the file, which may be that of a copy.
+    const TimeNs ended = context_.view.log->last_ns();
+    if (ended != kNoTime && f.first_ns > ended && said.hang.since_ns != kNoTime)
+      f.first_ns = said.hang.since_ns;
     if (said.hang.answer == HangAnswer::kMismatch) {
       f.category = Category::kUser;
       f.component = Component::kUserCode;

@@ -157,4 +157,12 @@ std::shared_ptr<rules::Ruleset> rules_or_library(const RuleOptions& options, std
   return load_rules({{}, options.library, false}).set;
 }
 
+std::string first_error(const LoadedRules& loaded) {
+  if (!loaded.files.errors.empty()) return loaded.files.errors[0].text;
+  const rules::RuleError& e = loaded.errors[0];
+  const size_t more = loaded.errors.size() - 1;
+  return fmt::format("{}:{}: {}{}", e.file, e.line, e.what,
+                     more > 0 ? fmt::format(" ({} more: culpritd --check tells all)", more) : "");
+}
+
 }  // namespace culprit::app

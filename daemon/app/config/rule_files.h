@@ -58,4 +58,7 @@ struct LineOfFile {
 };
 Result<LineOfFile> read_line(const std::string& place);
 
+// Why `loaded` has no rules: the first error, and the number of the others.
+std::string first_error(const LoadedRules& loaded);
+
 }  // namespace culprit::app

@@ -55,14 +55,6 @@ Result<std::shared_ptr<const io::TlsCredentials>> credentials(const TlsFiles& fi
   return io::TlsCredentials::load({files.cert, files.key, files.ca, files.crl});
 }
 
-std::string first_error(const LoadedRules& loaded) {
-  if (!loaded.files.errors.empty()) return loaded.files.errors[0].text;
-  const rules::RuleError& e = loaded.errors[0];
-  const size_t more = loaded.errors.size() - 1;
-  return fmt::format("{}:{}: {}{}", e.file, e.line, e.what,
-                     more > 0 ? fmt::format(" ({} more: culpritd --check tells all)", more) : "");
-}
-
 // Of the processors that the service may use.
 unsigned parsing_threads() { return std::min(2u, std::thread::hardware_concurrency()); }
 
@@ -654,75 +646,6 @@ void Daemon::complain(const std::string& sentence) {
   log_.warning(sentence);
 }
 
-// ---- reload and end
-
-// Prepared and proven apart, then swapped between two batches.
-void Daemon::reload(std::function<void(Status)> done) {
-  if (stopping_) return;
-  if (reloading_) {
-    const std::string why = "a reload is under way: ask again when it is done";
-    log_.warning(why);
-    return done ? done(fail(ErrorCode::kInvalid, why)) : void();
-  }
-  reloading_ = true;
-  reload_done_ = std::move(done);
-  (void)notify_.reloading(mono());
-  LoadedConfig loaded = load_config(options_.config_path);
-  for (const ConfigError& e : loaded.errors) log_.error(format_error(e));
-  if (!loaded.errors.empty()) return refuse_reload("the configuration has errors");
-  const auto shared = std::make_shared<LoadedConfig>(std::move(loaded));
-  const auto rules = std::make_shared<LoadedRules>();
-  auto worker = env_.worker("reload");
-  if (!worker) return refuse_reload(worker.error().text);
-  reloader_ = std::move(*worker);
-  const auto stop = [leaving = leaving_] { return leaving->load(); };
-  reloader_->submit([shared, rules, stop] { *rules = load_rules(rule_options(shared->config), stop); },
-                    [this, shared, rules] {
-                      if (stopping_) return;
-                      if (!rules->set) return refuse_reload(first_error(*rules));
-                      swap(std::move(*shared), std::move(rules->set));
-                    });
-}
-
-void Daemon::refuse_reload(const std::string& why) {
-  log_.error("nothing is reloaded: " + why);
-  ++counts_.reloads_refused;
-  reloading_ = false;
-  (void)notify_.ready("running; the last reload was refused");
-  if (const auto done = std::exchange(reload_done_, {}); done)
-    done(fail(ErrorCode::kInvalid, "nothing is reloaded: " + why));
-}
-
-void Daemon::swap(LoadedConfig loaded, std::shared_ptr<rules::Ruleset> rules) {
-  if (stopping_) return;
-  const std::vector<std::string> later = keys_for_restart(config_, loaded.config);
-  for (const std::string& key : later) log_.warning(key + ": changes with the next restart");
-  Config next = with_reloadable(config_, loaded.config);
-  const Config before = std::exchange(config_, std::move(next));
-  options_.loaded = std::move(loaded);
-  log_.set_level(config_.daemon.log_level);
-  if (const Status kept = quarantine_->keep_only(rules->rules()); !kept) complain(kept.error().text);
-  pipeline_->reload(config_, std::move(rules));
-  if (ras_) ras_->reload();
-  if (collector_) reload_collecting();
-  reload_http();
-  if (!plugins_) return change_sources(before, {});
-  plugins_->reload([this, before](std::vector<std::string> kept) {
-    if (!stopping_) change_sources(before, std::move(kept));
-  });
-}
-
-// `kept`: what the reload did not change, and why.
-void Daemon::change_sources(const Config& before, std::vector<std::string> kept) {
-  if (!sources_) return reloaded(kept);
-  sources_->change(
-      before, config_,
-      [this](std::function<void(std::vector<StreamState>)> answer) {
-        recorder_->positions(std::move(answer));
-      },
-      [this, kept = std::move(kept)] { reloaded(kept); });
-}
-
 // Certificates hold for connections from now on; the collector ends those that they do not cover.
 void Daemon::reload_collecting() {
   collector_->set_retention(config_.collector.retention_max_size, config_.collector.retention_max_age_ns);
@@ -733,14 +656,7 @@ void Daemon::reload_collecting() {
     complain(tls.error().text + "; the certificate of before holds");
 }
 
-void Daemon::reloaded(const std::vector<std::string>& kept) {
-  ++counts_.reloads;
-  reloading_ = false;
-  for (const std::string& sentence : kept) complain("reload: " + sentence);
-  log_.info(kept.empty() ? "reloaded" : "reloaded in part: the lines before say what is not");
-  (void)notify_.ready(kept.empty() ? "running" : "running; reload: " + kept.front());
-  if (const auto done = std::exchange(reload_done_, {}); done) done({});
-}
+// ---- end
 
 void Daemon::stop() {
   if (stopping_) return;

@@ -733,9 +733,8 @@ void DaemonApi::pool_log(Answer answer) {
 void DaemonApi::forget_taught(const std::string& job, const serve::Actor& by, Answer answer) {
   const auto outcome = std::make_shared<Status>();
   const std::string person = who(by);
-  const TimeNs now = env_.now(io::Clock::kWall);
   parts_.recorder->query(
-      [outcome, job, now, person](store::Spool&, store::Index& index) {
+      [outcome, job, now = env_.now(io::Clock::kWall), person](store::Spool&, store::Index& index) {
         *outcome = index.forget_taught(job, now, person);
       },
       [this, outcome, job, person, answer = std::move(answer)] {
@@ -749,11 +748,9 @@ void DaemonApi::forget_taught(const std::string& job, const serve::Actor& by, An
 }
 
 void DaemonApi::reload(const serve::Actor& by, Answer answer) {
-  if (!parts_.reload) return answer(fail(ErrorCode::kInvalid, "it cannot reload"));
   if (parts_.inform) parts_.inform("a reload is asked for by " + who(by));
   parts_.reload([answer = std::move(answer)](Status done) {
-    if (!done) return answer(tl::unexpected(done.error()));
-    answer(dump({{"reloaded", true}}));
+    done ? answer(dump({{"reloaded", true}})) : answer(tl::unexpected(done.error()));
   });
 }
 
@@ -787,10 +784,9 @@ void DaemonApi::clear(const std::string& host, const serve::Actor& by, Answer an
   parts_.recorder->query(
       [known, outcome, host, now, by](store::Spool&, store::Index& index) {
         if (const auto cleared = index.cleared()) *known = *known || cleared->contains(host);
-        if (!*known)
-          if (const auto rows = index.diagnoses({}))
-            *known = std::any_of(rows->begin(), rows->end(),
-                                 [&](const auto& row) { return names_host(row, host); });
+        const auto names = [&](const auto& row) { return names_host(row, host); };
+        if (const auto rows = index.diagnoses({}); !*known && rows)
+          *known = std::ranges::any_of(*rows, names);
         *outcome = *known ? index.clear_host(host, now, who(by))
                           : fail(ErrorCode::kNotFound,
                                  fmt::format("no host {} here: nothing was ever held against it", host));

@@ -381,9 +381,10 @@ class Judge {
 
   std::string counts_of(const Difference& d) const {
     const std::string& function = d.spread->function;
-    return fmt::format("NCCL RAS: {}: {} launched {} #{}, {} only up to #{}", comm_name(*d.comm),
+    const std::string up_to = d.least == 0 ? std::string("none") : fmt::format("only up to #{}", d.least);
+    return fmt::format("NCCL RAS: {}: {} launched {} #{}, {} {}", comm_name(*d.comm),
                        counted(d.ahead, "rank"), function.empty() ? "operation" : function, d.most,
-                       counted(d.behind, "rank"), d.least);
+                       counted(d.behind, "rank"), up_to);
   }
 
   void report_behind(const Difference& d, const Ranks& roots, bool chain) {

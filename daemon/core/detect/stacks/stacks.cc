@@ -24,9 +24,10 @@ struct Class {
   const char* remedy = "";
 };
 
-constexpr Class kStorage = {Category::kPlatform, Component::kStorage, ActionKind::kCheck,
-                            "Look at the file system from this host: mounts, servers, quota, `cat "
-                            "/proc/PID/stack` of the process. Restart the job once a read returns."};
+constexpr Class kStorage = {
+    Category::kPlatform, Component::kStorage, ActionKind::kCheck,
+    "Look at the file system from the hosts of these ranks: mounts, servers, quota, `cat "
+    "/proc/PID/stack` of the process. Restart the job once a read returns."};
 constexpr Class kProgram = {
     Category::kUser, Component::kUserCode, ActionKind::kCheck,
     "Read the stack: the process runs or waits in code of the program while its peers "
