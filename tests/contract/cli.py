@@ -406,10 +406,9 @@ def stacks_of_ranks(folder: Path) -> None:
     answer = json.loads(run("stacks", "--format", "json", folder / "stacks").stdout)
     need([s["ranks"] for s in answer["suspects"]] == [[5]], str(answer["suspects"]))
     need(answer["tree"][0]["ranks"] == "0-7" and answer["processes"] == 8, str(answer["tree"]))
-    report = diagnose(folder)
-    need(report["verdict"] and report["verdict"]["detector"] == "stacks", str(report["verdict"]))
-    need(report["hang"]["suspects"][0]["rank"] == 5, str(report["hang"]))
-    need(report["hang"]["suspects"][0]["host"] == "node-1", str(report["hang"]))
+    report = diagnose(folder)  # one look at a job that may run proves no hang
+    need(report["verdict"] is None and any("second dump" in one for one in report["missing"]),
+         f"{report['verdict']} {report['missing']}")
     done = run("stacks", write(folder / "other/train.log", STEPS))
     need(done.returncode == 2 and b"no stacks" in done.stderr, done.stderr.decode())
 
