@@ -69,9 +69,22 @@ std::string logged_by(const Diagnosis& d, const JobSummary& job) {
   return out.empty() ? "" : ", logged" + out;
 }
 
+// "Rank 11 (node-7, device 3) is in the data loader": the place stands with the rank that the title begins
+// with. Empty: the title begins with something else.
+std::string with_place_of_rank(std::string_view title, const std::vector<Suspect>& hosts) {
+  if (hosts.size() != 1 || hosts[0].ranks.size() != 1 || !hosts[0].host) return {};
+  const std::string rank = fmt::format("Rank {} ", hosts[0].ranks[0]);
+  if (!title.starts_with(rank)) return {};
+  std::string at = *hosts[0].host;
+  if (hosts[0].devices.size() == 1) at += fmt::format(", device {}", hosts[0].devices[0]);
+  return fmt::format("{}({}) {}", rank, at, title.substr(rank.size()));
+}
+
 std::string as_sentence(const Diagnosis& d, const JobSummary& job) {
   std::string out = title_of(d);
-  if (d.hosts.empty()) {
+  if (std::string with_place = with_place_of_rank(out, d.hosts); !with_place.empty() && !names_host(d)) {
+    out = std::move(with_place);
+  } else if (d.hosts.empty()) {
     out += logged_by(d, job);
   } else {
     const bool named = names_host(d);
@@ -283,7 +296,8 @@ Advice advice(const Diagnosis& d) {
   if (d.action.kind == ActionKind::kNone) return {"", d.remedy};
   std::string verb(to_string(d.action.kind));
   verb[0] = static_cast<char>(verb[0] - 'a' + 'A');
-  if (targets.empty()) return d.remedy.empty() ? Advice{verb, ""} : Advice{"", verb + ": " + d.remedy};
+  if (targets.empty() && d.remedy.empty()) return {verb, ""};
+  if (targets.empty()) return {"", d.action.kind == ActionKind::kCheck ? d.remedy : verb + ": " + d.remedy};
   const std::span<const std::string> shown(targets.data(), std::min(targets.size(), kTargets));
   std::string action = fmt::format("{} {}", verb, fmt::join(shown, ", "));
   if (targets.size() > kTargets) action += fmt::format(" and {} more", targets.size() - kTargets);

@@ -310,7 +310,11 @@ struct Engine::Impl {
     HangSources sources;
     sources.flight = ask_flights(view, report);
     sources.ras = ask_ras(view, analysis, now);
-    const bool hangs = report.hang || (sources.flight && sources.flight->hang) ||
+    // Time-outs in the logs show a hang as well.
+    const bool timed_out = std::ranges::any_of(analysis.findings, [](const Finding& f) {
+      return f.kind == FindingKind::kFault && f.symptom == Symptom::kHang;
+    });
+    const bool hangs = report.hang || timed_out || (sources.flight && sources.flight->hang) ||
                        (sources.ras && !sources.ras->verdict.findings.empty());
     sources.stacks = ask_stacks(view, hangs, report);
     if (sources.stacks) sources.stack_sights = stacks::sights_of(stacks);
