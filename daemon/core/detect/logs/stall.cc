@@ -24,6 +24,8 @@ TimeNs median(std::vector<TimeNs> values) {
   return *middle;
 }
 
+constexpr int64_t kFirstSteps = 2;
+
 }  // namespace
 
 void ProgressWatch::lines(uint64_t moves, TimeNs now) {
@@ -70,7 +72,8 @@ bool ProgressWatch::may_stall(const StallOptions& options, TimeNs now) const {
 
 bool ProgressWatch::excused(const logs::JobLog& log, const StallOptions& options, TimeNs now) const {
   if (announced(log, now)) return true;
-  const bool paced = step_ns_ > 0 || !paces_.empty() || log.iterations().median_step_ns() > 0;
+  const bool stepped = log.iterations().span() > kFirstSteps;  // also where their lines have equal times
+  const bool paced = step_ns_ > 0 || !paces_.empty() || log.iterations().median_step_ns() > 0 || stepped;
   return !paced && moved_ns_ != kNoTime && moved_ns_ - started_ns_ <= options.after_ns &&
          now - moved_ns_ < kFirstStepLongest;
 }
@@ -107,9 +110,9 @@ std::optional<Finding> ProgressWatch::find_stall(const logs::JobLog& log, const 
   const logs::Iterations& iterations = log.iterations();
   const bool counts = !iterations.track().empty();
   step_ns_ = std::max(counts ? iterations.median_step_ns() : 0, beat_step());
-  // Lines without times: use their arrival.
+  // Lines without times, or with equal ones: use their arrival, which is that of a block on a collector.
   if (step_ns_ == 0 && counts && iterations.span() > 0)
-    step_ns_ = (moved_ns_ - began_ns_) / iterations.span();
+    step_ns_ = std::max<TimeNs>(1, (moved_ns_ - began_ns_) / iterations.span());
   const logs::ProgressPoint last = iterations.last();
   if (step_ns_ == 0 || !may_stall(options, now)) return std::nullopt;
   if ((counts && ended_well(log)) || announced(log, now)) return std::nullopt;
@@ -126,9 +129,9 @@ std::optional<Finding> ProgressWatch::find_stall(const logs::JobLog& log, const 
   const int64_t iteration = std::max(counts ? last.iteration : -1, furthest_);
   if (iteration >= 0) f.iteration = iteration;
   f.title = fmt::format("The job makes no progress after iteration {}", iteration);
-  f.why.push_back(fmt::format("no iteration was finished for {}, one takes {}",
-                              format_duration(std::max(options.after_ns, options.steps * step_ns_)),
-                              format_duration(step_ns_)));
+  const std::string pace = step_ns_ > 1 ? ", one takes " + format_duration(step_ns_) : "";
+  f.why.push_back(fmt::format("no iteration was finished for {}{}",
+                              format_duration(std::max(options.after_ns, options.steps * step_ns_)), pace));
   for (const logs::LogSample& s : log.last_progress())
     f.evidence.push_back(evidence_at(log, s.place, s.text));
   f.lines = f.evidence.size();
