@@ -50,6 +50,17 @@ std::string said(const std::string& word, int64_t at) { return clock(s(at)) + " 
 
 BOOST_AUTO_TEST_SUITE(live_time)
 
+BOOST_AUTO_TEST_CASE(a_stop_shows_where_all_steps_came_at_once_with_one_time) {
+  LiveJobs jobs(live_options());
+  Feed feed(jobs);
+  const StreamId log = feed.open(OriginKind::kFile, "j", "/logs/a.log");
+  std::string block;
+  for (int step = 0; step < 10; ++step) block += fmt::format("{} INFO step={} loss=2.5\n", clock(s(9)), step);
+  feed.write(log, block, s(10));
+  jobs.tick(s(200));
+  BOOST_TEST(report_of(jobs, "j", s(200)).find("makes no progress") != std::string::npos);
+}
+
 BOOST_AUTO_TEST_CASE(a_hang_is_reported_after_a_minute_and_taken_back_with_progress) {
   LiveJobs jobs(live_options());
   Feed feed(jobs);
