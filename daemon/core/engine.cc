@@ -535,6 +535,9 @@ Report Engine::report(TimeNs now, const detect::Unheard& unheard) {
   impl_->add_summary(report.job);
   const bool found = report.hang || !report.suspects.empty() || !report.diagnoses.empty();
   if (auto ranks = impl_->comm.missing(); ranks && found) missing.push_back(std::move(*ranks));
+  // People take stacks of a job that seems to stand.
+  if (!found && !impl_->stacks.empty() && !analysis.fate.ended_well && missing.empty())
+    missing.emplace_back("whether the job goes on: its stacks are from after its last progress");
   std::move(missing.begin(), missing.end(), std::back_inserter(report.missing));
   report.problems.insert(report.problems.end(), impl_->problems.begin(), impl_->problems.end());
   report_drops(impl_->log, impl_->comm, report.problems);
