@@ -177,13 +177,14 @@ class Inquiry {
 
   void report_devices(const FlightAccusations& devices) {
     if (devices.empty()) return;
-    Finding f = fault(devices, "did not complete what the peers completed: the device is stuck");
+    Finding f = fault(devices, "did not complete what the peers completed: its device or link stands still");
     f.category = Category::kHardware;
     f.component = Component::kGpu;
-    f.action = ActionKind::kIsolate;
+    // A link that went down looks the same in the dumps.
+    f.action = ActionKind::kCheck;
     f.remedy =
-        "Read the kernel's log of the host for Xid errors and run the vendor's diagnostics on the device; "
-        "restart the job without it.";
+        "Read the kernel's log of the host for Xid errors and for links that went down, and run the vendor's "
+        "diagnostics on the device; restart the job without the host if one of them shows a fault.";
     state(HangAnswer::kUnfinished, std::move(f));
   }
 

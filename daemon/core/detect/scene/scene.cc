@@ -408,7 +408,7 @@ class Inquiry {
         out_.hang.answer = HangAnswer::kUnfinished;
         out_.hang.waited_for = said.ranks;
         out_.title =
-            fmt::format("{} did not finish {}, which {} peers finished: a device is stuck",
+            fmt::format("{} did not finish {}, which {} peers finished: a device or link stands still",
                         capital(shown_ranks(said.ranks)), where, said.ranks.size() == 1 ? "its" : "their");
         out_.why.emplace_back("the last numbers that the ranks print: the peers are beyond it");
         out_.certain = true;
