@@ -318,6 +318,18 @@ size_t Decompressor::read(char* out, size_t size) {
   return impl_->codec ? impl_->decode(out, size) : impl_->copy(out, size);
 }
 
+bool Decompressor::read_up_to(size_t limit, std::string& out) {
+  constexpr size_t kStep = 1 << 20;
+  size_t got = kStep;
+  while (got == kStep && out.size() < limit) {
+    const size_t had = out.size();
+    out.resize(had + kStep);
+    got = read(out.data() + had, kStep);
+    out.resize(had + got);
+  }
+  return got == kStep;
+}
+
 const std::optional<Problem>& Decompressor::problem() const { return impl_->problem; }
 int Decompressor::read_error() const { return impl_->read_error; }
 uint64_t Decompressor::consumed() const { return impl_->consumed; }

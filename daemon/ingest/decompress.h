@@ -29,6 +29,8 @@ class Decompressor {
 
   // Fills `out`; returns fewer than `size` bytes only at the end.
   size_t read(char* out, size_t size);
+  // Appends to `out` until it has at least `limit` bytes or the input ends. Returns whether more may follow.
+  bool read_up_to(size_t limit, std::string& out);
   const std::optional<Problem>& problem() const;
   // errno of the read that ended the bytes; 0: none did.
   int read_error() const;

@@ -331,17 +331,11 @@ Result<ReadFlight> parse_flight(std::string_view bytes, const std::string& path)
 Result<ReadFlight> read_flight(const SourceFile& file) {
   auto reader = Decompressor::open(file);
   if (!reader) return tl::unexpected(reader.error());
-  constexpr size_t kStep = 1 << 20;
   std::string bytes;
-  size_t got = 0;
-  do {
-    bytes.resize(bytes.size() + kStep);
-    got = reader->read(bytes.data() + bytes.size() - kStep, kStep);
-    bytes.resize(bytes.size() - kStep + got);
-  } while (got == kStep && bytes.size() < limits::kDumpBytes);
+  const bool cut = reader->read_up_to(limits::kDumpBytes, bytes);
   auto out = parse_flight(bytes, file.path);
   if (!out) return out;
-  if (got == kStep) out->problem = Problem{file.path, bytes.size(), "is larger than what is read of a dump"};
+  if (cut) out->problem = Problem{file.path, bytes.size(), "is larger than what is read of a dump"};
   if (reader->problem()) out->problem = *reader->problem();
   out->dump.written_ns = file.modified_ns;
   return out;

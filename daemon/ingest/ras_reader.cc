@@ -33,14 +33,8 @@ Result<RasAnswer> parse_ras(std::string_view answer) {
 Result<RasAnswer> read_ras(const SourceFile& file) {
   auto reader = Decompressor::open(file);
   if (!reader) return tl::unexpected(reader.error());
-  constexpr size_t kStep = 1 << 20;
   std::string bytes;
-  size_t got = 0;
-  do {
-    bytes.resize(bytes.size() + kStep);
-    got = reader->read(bytes.data() + bytes.size() - kStep, kStep);
-    bytes.resize(bytes.size() - kStep + got);
-  } while (got == kStep && bytes.size() <= limits::kRasBytes);
+  (void)reader->read_up_to(limits::kRasBytes + 1, bytes);  // the parser refuses what is larger
   if (reader->problem()) return fail(ErrorCode::kInvalid, file.path + ": " + reader->problem()->what);
   auto out = parse_ras(bytes);
   if (!out) return fail(out.error().code, fmt::format("{}: {}", file.path, out.error().text));

@@ -138,18 +138,11 @@ Result<ReadStacks> parse_stacks(std::string_view bytes, const std::string& path)
 Result<ReadStacks> read_stacks(const SourceFile& file) {
   auto reader = Decompressor::open(file);
   if (!reader) return tl::unexpected(reader.error());
-  constexpr size_t kStep = 1 << 20;
   std::string bytes;
-  size_t got = 0;
-  do {
-    bytes.resize(bytes.size() + kStep);
-    got = reader->read(bytes.data() + bytes.size() - kStep, kStep);
-    bytes.resize(bytes.size() - kStep + got);
-  } while (got == kStep && bytes.size() < limits::kStackBytes);
+  const bool cut = reader->read_up_to(limits::kStackBytes, bytes);
   auto out = parse_stacks(bytes, file.path);
   if (!out) return out;
-  if (got == kStep)
-    out->problems.push_back({file.path, bytes.size(), "is larger than what is read of stacks"});
+  if (cut) out->problems.push_back({file.path, bytes.size(), "is larger than what is read of stacks"});
   if (reader->problem()) out->problems.push_back(*reader->problem());
   for (StackDump& dump : out->dumps)
     if (dump.time_ns == kNoTime) dump.time_ns = file.modified_ns;
