@@ -115,7 +115,7 @@ int stacks_of_files(const StacksOptions& o) {
   const JobFile& job = files->job;
   const stacks::GroupLayout layout(job);
   const auto place = [&](uint32_t rank) {
-    return stacks::RankPlace{host_of_rank(job, rank), device_of_rank(job, rank)};
+    return RankPlace{host_of_rank(job, rank), device_of_rank(job, rank)};
   };
   stacks::StackAnswer answer = stacks::analyse_stacks({samples, layout, place, true});
   picture.processes = samples.processes().size();

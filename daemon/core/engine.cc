@@ -35,7 +35,7 @@ namespace {
 
 constexpr size_t kPluginTroubles = 100;  // reported as problems of a job
 
-void add_from_log(const detect::View& view, uint32_t rank, flight::RankPlace& place) {
+void add_from_log(const detect::View& view, uint32_t rank, RankPlace& place) {
   const uint32_t unit = view.rank_numbered(rank);
   if (unit == detect::kNowhere) return;
   const detect::Unit& known = view.ranks[unit];
@@ -238,8 +238,8 @@ struct Engine::Impl {
   void ingest(StackRefusal& input, TimeNs) { stacks.add_silent(input.rank, std::move(input.reason)); }
 
   // The location of a rank, from its dump's path, job.toml or its log.
-  flight::RankPlace place_of(const detect::View& view, uint32_t rank) const {
-    flight::RankPlace place{host_of_rank(options.job, rank), device_of_rank(options.job, rank)};
+  RankPlace place_of(const detect::View& view, uint32_t rank) const {
+    RankPlace place{host_of_rank(options.job, rank), device_of_rank(options.job, rank)};
     const FlightDump* dump = flights.of(rank);
     if (dump && dump->host && !dump->host_guessed) place.host = dump->host;
     if (!place.host) place.host = loop_ranks.host_of(rank);
@@ -304,7 +304,7 @@ struct Engine::Impl {
                                      TimeNs now) {
     const rules::Ruleset* ruleset = rule_runs.ruleset();
     if (!options.steps.shapes || analysis.fate.ended_well) ruleset = nullptr;
-    const flight::PlaceOfRank place = [&](uint32_t rank) { return place_of(view, rank); };
+    const PlaceOfRank place = [&](uint32_t rank) { return place_of(view, rank); };
     const HangContext context{view, ruleset, place};
     if (ruleset) blame_loopback(context, analysis);
     HangSources sources;
@@ -314,7 +314,7 @@ struct Engine::Impl {
     const bool timed_out = std::ranges::any_of(analysis.findings, [](const Finding& f) {
       return f.kind == FindingKind::kFault && f.symptom == Symptom::kHang;
     });
-    const bool hangs = report.hang || timed_out || (sources.flight && sources.flight->hang) ||
+    const bool hangs = report.hang || timed_out || (sources.flight && sources.flight->waits) ||
                        (sources.ras && !sources.ras->verdict.findings.empty());
     sources.stacks = ask_stacks(view, hangs, report);
     if (sources.stacks) sources.stack_sights = stacks::sights_of(stacks);
@@ -327,10 +327,7 @@ struct Engine::Impl {
     if (ras.empty() || analysis.fate.ended_well) return std::nullopt;
     if (now != kNoTime && progress.goes_on(log, options.hang, now)) return std::nullopt;
     RasStates::Moment moment{progress.last_move_ns(), now, options.hang.after_ns, {}};
-    moment.place = [&](uint32_t rank) {
-      flight::RankPlace place = place_of(view, rank);
-      return ras::RasPlace{std::move(place.host), place.device};
-    };
+    moment.place = [&](uint32_t rank) { return place_of(view, rank); };
     return ras.judge(moment);
   }
 
@@ -344,10 +341,7 @@ struct Engine::Impl {
       return std::nullopt;
     }
     const stacks::GroupLayout layout(options.job);
-    const stacks::PlaceOfRank place = [&](uint32_t rank) {
-      flight::RankPlace at = place_of(view, rank);
-      return stacks::RankPlace{std::move(at.host), at.device};
-    };
+    const PlaceOfRank place = [&](uint32_t rank) { return place_of(view, rank); };
     for (std::string& what : stacks.drop_sentences()) report.problems.push_back({"", std::nullopt, what});
     return stacks::analyse_stacks({stacks, layout, place, hangs});
   }
@@ -435,7 +429,7 @@ struct Engine::Impl {
     for (Finding& finding : said.findings) {
       for (FindingSubject& subject : finding.subjects) {
         if (!subject.rank) continue;
-        flight::RankPlace place = place_of(view, *subject.rank);
+        RankPlace place = place_of(view, *subject.rank);
         if (!subject.host) subject.host = std::move(place.host);
         if (!subject.device) subject.device = place.device;
       }

@@ -29,8 +29,8 @@ bool is_wanted(std::string_view rule) {
   return rule.starts_with(kCollective) || rule.starts_with(kLines) || rule == "nccl.bootstrap.peer_closed";
 }
 
-std::string name_of(const flight::PlaceOfRank& place, uint32_t rank) {
-  const flight::RankPlace at = place(rank);
+std::string name_of(const PlaceOfRank& place, uint32_t rank) {
+  const RankPlace at = place(rank);
   if (!at.host) return fmt::format("Rank {}", rank);
   return at.device ? fmt::format("Rank {} ({}, GPU {})", rank, *at.host, *at.device)
                    : fmt::format("Rank {} ({})", rank, *at.host);
@@ -91,9 +91,9 @@ scene::Departure departure_of(const Finding& f, const JobFile& job) {
   return gone;
 }
 
-class Asking {
+class HangJudge {
  public:
-  Asking(const HangContext& context, HangSources sources, detect::Analysis& analysis, Report& report)
+  HangJudge(const HangContext& context, HangSources sources, detect::Analysis& analysis, Report& report)
       : context_(context), sources_(std::move(sources)), analysis_(analysis), report_(report) {}
 
   std::vector<std::string> run() {
@@ -169,21 +169,13 @@ class Asking {
     flight::FlightAnswer& said = *sources_.flight;
     std::ranges::move(said.problems, std::back_inserter(report_.problems));
     std::ranges::move(said.missing, std::back_inserter(missing_));
-    if (!said.hang) return;
-    const bool proven = !said.statements.empty();
-    for (scene::Statement& one : said.statements) {
-      one.call.op = said.hang->op;
-      one.call.seq = said.hang->seq;
-      one.group.description = said.hang->group;
-      input_.statements.push_back(std::move(one));
-    }
+    if (!said.waits) return;
+    std::ranges::move(said.statements, std::back_inserter(input_.statements));
     std::ranges::move(said.sights, std::back_inserter(input_.sights));
-    for (Finding& f : said.findings)
-      if (!proven && f.kind == FindingKind::kFault && f.role == FindingRole::kCascade)
-        rest_.push_back(std::move(f));
-    if (!report_.hang) report_.hang = Hang{said.hang->since_ns, {}, {}};
-    if (report_.hang->since_ns == kNoTime) report_.hang->since_ns = said.hang->since_ns;
-    report_.hang->clusters = std::move(said.hang->clusters);
+    if (said.no_rank) rest_.push_back(std::move(*said.no_rank));
+    if (!report_.hang) report_.hang.emplace();
+    if (report_.hang->since_ns == kNoTime) report_.hang->since_ns = said.since_ns;
+    report_.hang->clusters = std::move(said.clusters);
   }
 
   void gather_stacks() {
@@ -429,7 +421,7 @@ class Asking {
 
   void add_places(const std::vector<uint32_t>& ranks, Finding& f) const {
     for (const uint32_t rank : ranks) {
-      const flight::RankPlace at = context_.place(rank);
+      const RankPlace at = context_.place(rank);
       f.subjects.push_back({at.host, rank, at.device, {}, 0});
     }
   }
@@ -557,7 +549,7 @@ bool timed_out_at_end(const detect::View& view, const rules::Ruleset& ruleset, c
 
 std::vector<std::string> add_hang_scene(const HangContext& context, HangSources sources,
                                         detect::Analysis& analysis, Report& report) {
-  return Asking(context, std::move(sources), analysis, report).run();
+  return HangJudge(context, std::move(sources), analysis, report).run();
 }
 
 }  // namespace culprit::core

@@ -15,6 +15,7 @@
 #include "core/detect/stacks/stacks.h"
 #include "core/ras_states.h"
 #include "core/rules/ruleset.h"
+#include "model/rank_place.h"
 #include "model/report.h"
 
 namespace culprit::core {
@@ -22,7 +23,7 @@ namespace culprit::core {
 struct HangContext {
   const detect::View& view;
   const rules::Ruleset* rules;  // null: the lines of watchdogs are not known
-  const flight::PlaceOfRank& place;
+  const PlaceOfRank& place;
 };
 
 // What the detectors of the other sources say. Each may be empty.

@@ -35,7 +35,7 @@ class RasStates {
     TimeNs moved_ns = kNoTime;
     TimeNs now = kNoTime;  // kNoTime: offline
     TimeNs after_ns = 0;   // of the standstill until it counts
-    std::function<ras::RasPlace(uint32_t rank)> place = {};
+    PlaceOfRank place = {};
   };
   // What RAS says of a job that stands; empty: nothing, or it does not stand.
   struct Said {

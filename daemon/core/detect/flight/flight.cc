@@ -3,20 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 
-#include "core/detect/flight/cycle.h"
+#include "core/detect/flight/awaited_call.h"
 #include "core/detect/flight/rules.h"
-#include "core/detect/flight/scene_rows.h"
 #include "core/detect/flight/sights.h"
 
 namespace culprit::flight {
 namespace {
 
-class Inquiry {
+class FlightAnalysis {
  public:
-  Inquiry(std::span<const FlightDump> dumps, const PlaceOfRank& place)
+  FlightAnalysis(std::span<const FlightDump> dumps, const PlaceOfRank& place)
       : dumps_(dumps), place_(place), scene_(dumps, out_.problems) {}
 
   FlightAnswer run() {
@@ -26,25 +26,27 @@ class Inquiry {
     FlightAccusations hosts = find_stuck_hosts(scene_, false, many_);
     if (hosts.empty() && devices.empty()) hosts = find_stuck_hosts(scene_, true, many_);
     if (hosts.empty() && devices.empty()) hosts = find_silent_sources(scene_);
-    const FlightAccusations absent = find_absent(scene_);
-    report_absent(hosts.empty() && devices.empty() ? absent : FlightAccusations());
-    report(odd, devices, hosts, absent);
+    out_.waits = true;
+    out_.since_ns = since();
+    report_absent();
+    report_odd(odd);
+    report_devices(devices);
+    // Ranks that call other operations do not enter the common one either.
+    if (odd.empty()) report_hosts(hosts);
+    if (out_.statements.empty()) report_no_rank();
+    add_clusters(odd, devices, hosts);
     out_.sights = sights_of(scene_, place_);
     return std::move(out_);
   }
 
  private:
-  void report_absent(const FlightAccusations& accused) {
+  void report_absent() {
     std::set<uint32_t> absent;
-    for (const FlightTeam& team : scene_.teams())
-      for (const uint32_t rank : absent_of(scene_, team))
-        if (!accused.contains(rank)) absent.insert(rank);
+    for (const FlightTeam& team : scene_.teams()) absent.merge(absent_of(scene_, team));
     for (const FlightDump& dump : dumps_) absent.erase(dump.rank);
     if (!absent.empty())
       out_.missing.push_back(fmt::format("the Flight Recorder dumps of {}", rank_list(absent)));
   }
-
-  // --- report ---
 
   TimeNs since() const {
     TimeNs first = kNoTime;
@@ -72,43 +74,21 @@ class Inquiry {
                         group.description.empty() ? "group " + group.name : group.description)};
   }
 
-  void add_clusters(const std::set<uint32_t>& accused) {
+  void add_clusters(const FlightAccusations& odd, const FlightAccusations& devices,
+                    const FlightAccusations& hosts) {
     std::map<std::pair<bool, std::vector<std::string>>, std::vector<uint32_t>> clusters;
     for (uint32_t d = 0; d < dumps_.size(); ++d) {
       if (scene_.older(d)) continue;
-      const bool healthy = !scene_.under(d).none() && !accused.contains(dumps_[d].rank);
-      clusters[{healthy, frames_of(d)}].push_back(dumps_[d].rank);
+      const uint32_t rank = dumps_[d].rank;
+      const bool accused = odd.contains(rank) || devices.contains(rank) || hosts.contains(rank);
+      clusters[{!scene_.under(d).none() && !accused, frames_of(d)}].push_back(rank);
     }
     for (auto& [key, ranks] : clusters) {
-      std::sort(ranks.begin(), ranks.end());
-      out_.hang->clusters.push_back({key.second, std::move(ranks), key.first});
+      std::ranges::sort(ranks);
+      out_.clusters.push_back({key.second, std::move(ranks), key.first});
     }
-    std::stable_sort(
-        out_.hang->clusters.begin(), out_.hang->clusters.end(),
-        [](const StackCluster& a, const StackCluster& b) { return a.ranks.size() > b.ranks.size(); });
-  }
-
-  void add_suspects(const FlightAccusations& accused, Component component) {
-    for (const auto& [rank, a] : accused) {
-      if (!reported_.insert(rank).second) continue;
-      const RankPlace place = place_of(rank);
-      Suspect s;
-      s.host = place.host;
-      s.score = a.score;
-      s.ranks = {rank};
-      if (place.device) s.devices = {*place.device};
-      s.why = {a.why};
-      s.single = true;
-      s.rank = rank;
-      s.device = place.device;
-      out_.hang->suspects.push_back(std::move(s));
-      if (component == Component::kUserCode) continue;  // a program fault belongs to no host
-      Finding support = about(rank);
-      support.why = {a.why};
-      support.subjects[0].strength =
-          2 * a.score;  // at most 2 on a scale to 3: stronger than a log line, weaker than a driver's report
-      out_.findings.push_back(std::move(support));
-    }
+    std::ranges::stable_sort(out_.clusters, std::ranges::greater{},
+                             [](const StackCluster& c) { return c.ranks.size(); });
   }
 
   RankPlace place_of(uint32_t rank) const { return place_ ? place_(rank) : RankPlace{}; }
@@ -117,7 +97,7 @@ class Inquiry {
     const RankPlace place = place_of(rank);
     Finding f;
     f.detector = DetectorKind::kComm;
-    f.first_ns = f.last_ns = out_.hang->since_ns;
+    f.first_ns = f.last_ns = out_.since_ns;
     f.subjects.push_back({place.host, rank, place.device, {}, 0});
     return f;
   }
@@ -127,7 +107,7 @@ class Inquiry {
     e.host = place_of(rank).host;
     e.rank = rank;
     e.text = why;
-    e.time_ns = out_.hang->since_ns;
+    e.time_ns = out_.since_ns;
     const auto own =
         std::find_if(dumps_.begin(), dumps_.end(), [&](const FlightDump& d) { return d.rank == rank; });
     e.file = (own == dumps_.end() ? dumps_[0] : *own).file;
@@ -165,14 +145,17 @@ class Inquiry {
     f.remedy =
         "Make all ranks of a group call the same collectives in the same order with the same sizes and "
         "types: look for conditions on the rank, on data or on time round them.";
-    state(HangAnswer::kMismatch, std::move(f));
+    state(HangAnswer::kMismatch, odd, std::move(f));
   }
 
-  // The rules prove it: the scene of all sources counts with it.
-  void state(HangAnswer answer, Finding f) {
-    if (f.role == FindingRole::kRoot)
-      out_.statements.push_back(scene::stated_by(scene::SightSource::kFlight, answer, f));
-    out_.findings.push_back(std::move(f));
+  void state(HangAnswer answer, const FlightAccusations& accused, Finding f) {
+    scene::Statement said = scene::stated_by(scene::SightSource::kFlight, answer, std::move(f));
+    if (const auto call = awaited_call(scene_, accused)) {
+      said.call.op = call->op;
+      said.call.seq = call->seq;
+      said.group.description = call->team;
+    }
+    out_.statements.push_back(std::move(said));
   }
 
   void report_devices(const FlightAccusations& devices) {
@@ -185,53 +168,18 @@ class Inquiry {
     f.remedy =
         "Read the kernel's log of the host for Xid errors and for links that went down, and run the vendor's "
         "diagnostics on the device; restart the job without the host if one of them shows a fault.";
-    state(HangAnswer::kUnfinished, std::move(f));
+    state(HangAnswer::kUnfinished, devices, std::move(f));
   }
 
-  void report_hosts(const FlightAccusations& hosts, bool odd) {
+  void report_hosts(const FlightAccusations& hosts) {
     if (hosts.empty()) return;
     Finding f = fault(hosts, "did not come to the operation in which the others wait: the process is stuck");
-    // Ranks that call other operations do not enter the common one either.
-    if (odd) f.role = FindingRole::kCascade;
     f.action = ActionKind::kCheck;
     f.remedy =
         "Take stacks of the process (py-spy dump, and gdb where it does not answer): a lock, a data "
         "loader, a file system or a device call that does not return. Restart the job without the host "
         "where nothing of the program explains it.";
-    state(HangAnswer::kMissing, std::move(f));
-  }
-
-  // Each rank waits for the next, in different groups: the fault is in the program, not in a rank.
-  bool report_cycle() {
-    const std::vector<FlightWait> cycle =
-        many_.empty() ? find_cycle(dumps_, scene_.teams()) : std::vector<FlightWait>();
-    if (cycle.empty()) return false;
-    constexpr size_t kShown = 8;
-    Finding f = about(0);
-    f.subjects.clear();
-    f.kind = FindingKind::kFault;
-    f.symptom = Symptom::kHang;
-    f.fatal = f.by_no_device = true;
-    f.confidence = 0.7;
-    f.category = Category::kUser;
-    f.component = Component::kUserCode;
-    f.action = ActionKind::kFix;
-    std::set<uint32_t> ranks;
-    for (const FlightWait& wait : cycle) {
-      ranks.insert(wait.rank);
-      if (f.why.size() >= kShown) continue;
-      f.why.push_back(fmt::format("rank {} waits in {} {} of {} for rank {}, which has not enqueued it",
-                                  wait.rank, wait.op, wait.seq, wait.group, wait.for_rank));
-      f.evidence.push_back(evidence_of(wait.rank, f.why.back()));
-    }
-    f.lines = cycle.size();
-    f.title = rank_list(ranks) + " wait for each other, each in another group";
-    f.title[0] = 'R';
-    f.remedy =
-        "Make all ranks enter the collectives of their groups in the same order: look for groups that some "
-        "ranks use before and others after the same point of the step.";
-    out_.findings.push_back(std::move(f));
-    return true;
+    state(HangAnswer::kMissing, hosts, std::move(f));
   }
 
   void report_no_rank() {
@@ -251,77 +199,21 @@ class Inquiry {
                                   : many_);
     f.action = ActionKind::kCheck;
     f.remedy = "Take stacks of the ranks (py-spy dump) and look at the network between them.";
-    out_.findings.push_back(std::move(f));
-  }
-
-  void report(const FlightAccusations& odd, const FlightAccusations& devices, const FlightAccusations& hosts,
-              const FlightAccusations& absent) {
-    out_.hang.emplace();
-    out_.hang->since_ns = since();
-    std::set<uint32_t> accused;
-    for (const FlightAccusations* list : {&odd, &devices, &hosts, &absent})
-      for (const auto& [rank, a] : *list) accused.insert(rank);
-    report_odd(odd);
-    report_devices(devices);
-    report_hosts(hosts, !odd.empty());
-    const bool alone = hosts.empty() && devices.empty();
-    if (!absent.empty() && alone) {
-      Finding f = fault(absent, "left no dump while all the others wait");
-      if (!odd.empty()) f.role = FindingRole::kCascade;
-      f.action = ActionKind::kCheck;
-      f.remedy = "See whether the process is alive and the host answers; read its logs.";
-      out_.findings.push_back(std::move(f));
-    }
-    if (accused.empty() && !report_cycle()) report_no_rank();
-    add_clusters(accused);
-    add_suspects(odd, Component::kUserCode);
-    add_suspects(devices, Component::kGpu);
-    // If calls differ, ranks that wait elsewhere are not separate suspects.
-    if (odd.empty()) add_suspects(hosts, Component::kUnknown);
-    if (odd.empty()) add_suspects(alone ? absent : second(absent), Component::kUnknown);
-    describe(odd, devices, hosts, alone ? absent : FlightAccusations());
-    std::stable_sort(out_.hang->suspects.begin(), out_.hang->suspects.end(),
-                     [](const Suspect& a, const Suspect& b) { return a.score > b.score; });
-  }
-
-  // A rank without a dump comes behind ranks whose dumps prove that they are late.
-  static FlightAccusations second(FlightAccusations absent) {
-    for (auto& [rank, a] : absent) a.score = std::min(a.score, 0.4);
-    return absent;
-  }
-
-  void describe(const FlightAccusations& odd, const FlightAccusations& devices,
-                const FlightAccusations& hosts, const FlightAccusations& absent) {
-    Hang& hang = *out_.hang;
-    const FlightAccusations& late = !hosts.empty() ? hosts : absent;
-    const FlightAccusations& accused = !odd.empty() ? odd : !devices.empty() ? devices : late;
-    hang.answer = !odd.empty()       ? HangAnswer::kMismatch
-                  : !devices.empty() ? HangAnswer::kUnfinished
-                  : !late.empty()    ? HangAnswer::kMissing
-                                     : HangAnswer::kUnknown;
-    for (const auto& [rank, a] : accused) hang.waited_for.push_back(rank);
-    add_scene(scene_, hang);
-    hang.sentence = scene::sentence_of(hang, [&](uint32_t rank) {
-      const RankPlace at = place_of(rank);
-      if (!at.host) return fmt::format("rank {}", rank);
-      return at.device ? fmt::format("rank {} ({}, GPU {})", rank, *at.host, *at.device)
-                       : fmt::format("rank {} ({})", rank, *at.host);
-    });
+    out_.no_rank = std::move(f);
   }
 
   std::span<const FlightDump> dumps_;
   const PlaceOfRank& place_;
   FlightAnswer out_;
-  FlightScene scene_;            // after out_: its constructor appends to out_.problems
-  std::set<uint32_t> reported_;  // suspects
-  std::string many_;             // set if too many ranks qualify: why none is named
+  FlightScene scene_;  // after out_: its constructor appends to out_.problems
+  std::string many_;   // set if too many ranks qualify: why none is named
 };
 
 }  // namespace
 
 FlightAnswer analyse_flight(std::span<const FlightDump> dumps, const PlaceOfRank& place) {
   if (dumps.empty()) return {};
-  return Inquiry(dumps, place).run();
+  return FlightAnalysis(dumps, place).run();
 }
 
 }  // namespace culprit::flight

@@ -1,16 +1,15 @@
-// Names the ranks that cause a hang, from Flight Recorder dumps (DETECTORS.md section 1). A rank is named if
+// States which ranks cause a hang, from Flight Recorder dumps (docs/detectors.md). A rank is named if
 //
 //   R1  its peers wait in an operation that the rank has not enqueued, while the rank waits for no other
 //       rank: its process is stuck on the host
 //   R2  it has not completed an operation that its peers completed: its device is stuck
 //
-// or if it called another operation than its peers under the same sequence number. A rank without a dump is
-// also named if all other ranks of its group wait. The rules skip pipeline groups, whose ranks are never at
-// the same place. If nothing distinguishes the ranks, none is named. Pure; accepts any dumps, also corrupt
-// ones.
+// or if it called another operation than its peers under the same sequence number. The rules skip pipeline
+// groups, whose ranks are never at the same place. If nothing distinguishes the ranks, none is named; ranks
+// without a dump and ranks that wait for each other in a circle are left to the scene of all sources
+// (core/detect/scene). Pure; accepts any dumps, also corrupt ones.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -19,25 +18,21 @@
 #include "core/detect/scene/scene.h"
 #include "model/finding.h"
 #include "model/flight.h"
+#include "model/rank_place.h"
 #include "model/report.h"
 
 namespace culprit::flight {
 
 struct FlightAnswer {
-  std::vector<Finding> findings;
-  std::optional<Hang> hang;  // empty if no operation is open
+  bool waits = false;                        // an operation is open; if not, only problems are set
+  TimeNs since_ns = kNoTime;                 // when the first open operation was created
+  std::vector<scene::Statement> statements;  // what the rules prove
+  std::vector<scene::Sight> sights;          // where each rank stands in each group
+  std::optional<Finding> no_rank;            // set if the rules prove nothing: ranks wait, and none is late
+  std::vector<StackCluster> clusters;        // of all ranks by their call, largest first
   std::vector<std::string> missing;
   std::vector<Problem> problems;
-  std::vector<scene::Statement> statements;  // what the rules prove
-  std::vector<scene::Sight> sights;          // where each rank stands in each group; empty if none waits
 };
-
-// Place of a rank, as far as known.
-struct RankPlace {
-  std::optional<std::string> host;
-  std::optional<uint32_t> device;
-};
-using PlaceOfRank = std::function<RankPlace(uint32_t rank)>;
 
 // `dumps`: at most one per rank.
 FlightAnswer analyse_flight(std::span<const FlightDump> dumps, const PlaceOfRank& place);

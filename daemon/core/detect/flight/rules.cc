@@ -208,27 +208,4 @@ std::set<uint32_t> absent_of(const FlightScene& scene, const FlightTeam& team) {
   return out;
 }
 
-FlightAccusations find_absent(const FlightScene& scene) {
-  const std::span<const FlightDump> dumps = scene.dumps();
-  std::set<uint32_t> dumped;
-  for (const FlightDump& dump : dumps) dumped.insert(dump.rank);
-  FlightAccusations out;
-  for (const FlightTeam& team : scene.teams()) {
-    const std::set<uint32_t> absent = absent_of(scene, team);
-    if (absent.empty() || absent.size() >= team.standings.size()) continue;
-    const int64_t seq = team.standings[0].awaited();
-    const bool all = std::all_of(team.standings.begin(), team.standings.end(),
-                                 [&](const Standing& at) { return at.waits() && at.awaited() == seq; });
-    if (!all) continue;
-    for (const uint32_t rank : absent)
-      out.try_emplace(
-          rank,
-          FlightAccused{fmt::format("rank {} {}, and all the others wait in {} {} of {}", rank,
-                                    dumped.contains(rank) ? "has no operation in its dump" : "left no dump",
-                                    op_name(dumps, team, seq), seq, team.title()),
-                        absent.size() == 1 ? 0.7 : 0.5});
-  }
-  return out;
-}
-
 }  // namespace culprit::flight

@@ -30,8 +30,6 @@ FlightAccusations find_stuck_hosts(const FlightScene& scene, bool sends, std::st
 // In a pipeline, all open operations may be receives. Names the rank that should send and has no open
 // operation.
 FlightAccusations find_silent_sources(const FlightScene& scene);
-// If all ranks with a dump wait in the same operation, names the ranks without a dump.
-FlightAccusations find_absent(const FlightScene& scene);
 // Members of the team without a dump.
 std::set<uint32_t> absent_of(const FlightScene& scene, const FlightTeam& team);
 

@@ -7,7 +7,7 @@
 namespace culprit::detect {
 namespace {
 
-constexpr TimeNs kHangAfter = 60 * kNsPerSecond;  // DETECTORS.md 3: max(60 s, 5 x the median step)
+constexpr TimeNs kHangAfter = 60 * kNsPerSecond;  // docs/detectors.md: max(60 s, 5 x the median step)
 constexpr TimeNs kHangSteps = 5;
 
 constexpr size_t kWarmUpReports = 3;  // progress reports; before them a job compiles and fills its caches

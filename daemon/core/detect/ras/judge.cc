@@ -92,7 +92,7 @@ class Judge {
     FindingSubject s;
     if (member.world != kRasUnknown) s.rank = member.world;
     if (s.rank && context_.place) {
-      RasPlace place = context_.place(*s.rank);
+      RankPlace place = context_.place(*s.rank);
       s.host = std::move(place.host);
       s.device = place.device;
     }

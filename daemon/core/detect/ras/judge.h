@@ -12,17 +12,13 @@
 #include <vector>
 
 #include "model/finding.h"
+#include "model/rank_place.h"
 #include "model/ras.h"
 
 namespace culprit::ras {
 
-struct RasPlace {
-  std::optional<std::string> host;
-  std::optional<uint32_t> device;
-};
-
 struct RasContext {
-  std::function<RasPlace(uint32_t rank)> place = {};  // of a global rank; may be empty
+  PlaceOfRank place = {};  // of a global rank; may be empty
   // The name of a host by its address; may be empty.
   std::function<std::optional<std::string>(const std::string& address)> host = {};
   std::string file = {};                // for evidence: where the answers are from

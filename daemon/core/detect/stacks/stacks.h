@@ -4,24 +4,16 @@
 // is named. Pure; accepts any stacks.
 #pragma once
 
-#include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/detect/stacks/layout.h"
 #include "core/detect/stacks/samples.h"
 #include "model/finding.h"
+#include "model/rank_place.h"
 #include "model/report.h"
 
 namespace culprit::stacks {
-
-// Place of a rank, as far as known.
-struct RankPlace {
-  std::optional<std::string> host;
-  std::optional<uint32_t> device;
-};
-using PlaceOfRank = std::function<RankPlace(uint32_t rank)>;
 
 struct StackAnswer {
   std::vector<Finding> findings;

@@ -1,0 +1,22 @@
+// The operation in which the ranks of the dumps wait for the ranks that the rules accuse. Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "core/detect/flight/rules.h"
+
+namespace culprit::flight {
+
+struct AwaitedCall {
+  std::string op;
+  int64_t seq = -1;
+  std::string team;  // its description, else its name
+};
+
+// Prefers an operation that the accused ranks have not entered, then the one in which most ranks wait.
+// Empty: no rank waits in a collective.
+std::optional<AwaitedCall> awaited_call(const FlightScene& scene, const FlightAccusations& accused);
+
+}  // namespace culprit::flight
