@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <string_view>
 
 #include "core/detect/logs/view.h"
 #include "core/detect/scene/scene.h"
