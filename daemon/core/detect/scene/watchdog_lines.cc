@@ -93,6 +93,12 @@ bool read_work(std::string_view text, SightCall& call) {
   return true;
 }
 
+// These operations have as many elements out as in: other sizes are those of a garbled line.
+void drop_impossible_sizes(SightCall& call) {
+  const bool alike = call.op == "ALLREDUCE" || call.op == "BROADCAST" || call.op == "REDUCE";
+  if (alike && call.in && call.out && *call.in != *call.out) call.in = call.out = {};
+}
+
 // "[PG 0 Rank 1]", "[PG 0 (default_pg) Rank 1]", "[PG ID 2 PG GUID 5(mesh_dp) Rank 1]". The number behind PG
 // and PG ID counts the groups of the process: only 0, the default group, means the same on all ranks.
 void read_group(std::string_view text, WatchdogLine& line) {
@@ -261,6 +267,7 @@ std::optional<WatchdogKind> read_peer(std::string_view text, WatchdogLine& line)
 
 std::optional<WatchdogKind> read_work_line(std::string_view text, WatchdogLine& line) {
   const bool work = read_work(text, line.call);
+  if (work) drop_impossible_sizes(line.call);
   if (has(text, "raised the following async exception")) return WatchdogKind::kAsync;
   if (has(text, " milliseconds before timing out")) {
     const std::string_view ran = after(text, "ran for ");

@@ -96,6 +96,15 @@ BOOST_AUTO_TEST_CASE(a_number_that_is_cut_off_is_unknown) {
   BOOST_TEST(!read_watchdog_line("WorkNCCL(SeqNum=72"));
 }
 
+BOOST_AUTO_TEST_CASE(sizes_that_the_operation_cannot_have_are_unknown) {
+  const auto odd = read_watchdog_line("WorkNCCL(SeqNum=7, OpType=ALLREDUCE, NumelIn=64, NumelOut=32)");
+  BOOST_REQUIRE(odd);
+  BOOST_TEST((!odd->call.in && !odd->call.out));
+  const auto gather = read_watchdog_line("WorkNCCL(SeqNum=7, OpType=ALLGATHER, NumelIn=64, NumelOut=512)");
+  BOOST_REQUIRE(gather);
+  BOOST_TEST((gather->call.in == 64u && gather->call.out == 512u));
+}
+
 BOOST_AUTO_TEST_CASE(the_global_rank_and_the_rank_in_the_group_are_kept_apart) {
   const auto line = read_watchdog_line(
       "[rank11]:[E321 02:07:08.408271257 ProcessGroupNCCL.cpp:1587] [PG ID 2 PG GUID 5(mesh_dp) Rank 3]  "
