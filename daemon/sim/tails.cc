@@ -10,11 +10,11 @@ using namespace spell;
 constexpr ScriptLine kWatchdogNvidia[] = {
     {kAllButVictim, kTorchCpp, E, 0, 3000,
      "ProcessGroupNCCL.cpp:563] [Rank <r>] Watchdog caught collective operation timeout: "
-     "WorkNCCL(SeqNum=<seq>, OpType=ALLREDUCE, NumelIn=<i:1024:99999999>, NumelOut=<i:1024:99999999>, "
+     "WorkNCCL(SeqNum=<seq>, OpType=ALLREDUCE, NumelIn=52428800, NumelOut=52428800, "
      "Timeout(ms)=600000) ran for <i:600001:601900> milliseconds before timing out."},
     {kSomeOthers, kTorchCpp, E, 200, 3200,
      "ProcessGroupNCCL.cpp:1537] [PG 0 Rank <r>] Timeout at NCCL work: <seq>, last enqueued NCCL work: "
-     "<seq>, last completed NCCL work: <i:100:9000>."},
+     "<seq>, last completed NCCL work: <seq-1>."},
     {kAllButVictim, kTorchCpp, E, 3200, 4500,
      "ProcessGroupNCCL.cpp:577] Some NCCL operations have failed or timed out. Due to the asynchronous "
      "nature of CUDA kernels, subsequent GPU operations might run on corrupted/incomplete data.",

@@ -32,10 +32,10 @@ constexpr std::array kHoles = {
     NamedHole{"its", H::kTotal},     NamedHole{"pct", H::kPercent},   NamedHole{"loss", H::kLoss},
     NamedHole{"gn", H::kGrad},       NamedHole{"lr", H::kRate},       NamedHole{"ms", H::kMs},
     NamedHole{"s", H::kSeconds},     NamedHole{"scale", H::kScale},   NamedHole{"samples", H::kSamples},
-    NamedHole{"tokens", H::kTokens}, NamedHole{"seq", H::kSeq},       NamedHole{"epoch", H::kEpoch},
-    NamedHole{"bar", H::kBar},       NamedHole{"tp", H::kTp},         NamedHole{"pp", H::kPp},
-    NamedHole{"dp", H::kDp},         NamedHole{"layers", H::kLayers}, NamedHole{"now", H::kNow},
-    NamedHole{"nowT", H::kNowIso},   NamedHole{"ago", H::kAgo},
+    NamedHole{"tokens", H::kTokens}, NamedHole{"seq", H::kSeq},       NamedHole{"seq-1", H::kSeqBefore},
+    NamedHole{"epoch", H::kEpoch},   NamedHole{"bar", H::kBar},       NamedHole{"tp", H::kTp},
+    NamedHole{"pp", H::kPp},         NamedHole{"dp", H::kDp},         NamedHole{"layers", H::kLayers},
+    NamedHole{"now", H::kNow},       NamedHole{"nowT", H::kNowIso},   NamedHole{"ago", H::kAgo},
 };
 
 // "12.5" with 3 digits is 12500.
@@ -351,6 +351,9 @@ void Template::fill_progress(const Op& op, const Context& context, std::string& 
       break;
     case Hole::kSeq:
       append_int(out, static_cast<int64_t>(moment.seq));
+      break;
+    case Hole::kSeqBefore:
+      append_int(out, static_cast<int64_t>(moment.seq) - 1);
       break;
     case Hole::kEpoch:
       append_decimal(out, moment.iteration * 100 / 1733, 2);

@@ -94,6 +94,7 @@ class Template {
     kSamples,
     kTokens,
     kSeq,
+    kSeqBefore,
     kEpoch,
     kBar,
     kTp,
