@@ -32,11 +32,14 @@ FindingSubject subject_of(const View& view, const Unit& rank) {
 std::optional<Finding> find_quiet_rank(const View& view, const RankReports& reports) {
   const logs::JobLog& log = *view.log;
   std::set<uint32_t> peers;
-  TimeNs last = kNoTime;
+  TimeNs first = kNoTime, last = kNoTime;
   for (const logs::RuleLine* line : reports.of_peers) {
     const logs::WriterStats& writer = log.writers()[line->place.writer];
     if (writer.rank) peers.insert(*writer.rank);
-    last = std::max(last, line->place.time_ns);
+    const TimeNs at = line->place.time_ns;
+    if (at == kNoTime) continue;
+    first = first == kNoTime ? at : std::min(first, at);
+    last = std::max(last, at);
   }
   std::vector<const Unit*> quiet;
   for (const Unit& rank : view.ranks)
@@ -45,6 +48,7 @@ std::optional<Finding> find_quiet_rank(const View& view, const RankReports& repo
   if (quiet.size() != 1 || peers.size() < kLeastPeers || peers.size() + 1 < view.ranks.size()) return {};
   if (quiet[0]->last_ns != kNoTime && last != kNoTime && quiet[0]->last_ns > last)
     return {};  // the rank still writes
+  if (first != kNoTime && reports.first_cause_ns != kNoTime && reports.first_cause_ns < first) return {};
   Finding f;
   f.kind = FindingKind::kFault;
   f.detector = DetectorKind::kSilence;

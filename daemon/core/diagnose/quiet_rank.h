@@ -16,8 +16,10 @@ struct RankReports {
   std::set<uint32_t> any;                       // ranks with a line of any fault
   std::vector<const logs::RuleLine*> of_peers;  // that a peer is gone or late
   Symptom symptom = Symptom::kCrash;            // that these lines report
+  TimeNs first_cause_ns = kNoTime;              // the first line of a fault that is no effect of another
 };
 
+// Empty as well if a cause was reported before the first peer lost the rank: its end is an effect.
 std::optional<Finding> find_quiet_rank(const detect::View& view, const RankReports& reports);
 
 }  // namespace culprit::diagnose

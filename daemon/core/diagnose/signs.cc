@@ -503,6 +503,9 @@ RankReports reports_by_rank(const logs::JobLog& log, const std::vector<Sign>& si
   for (const Sign& sign : signs) {
     const Finding& f = sign.finding;
     const bool of_peer = f.role == FindingRole::kCascade && f.category == Category::kUnknown;
+    const TimeNs at = sign.lines.front()->place.time_ns;
+    if (f.role == FindingRole::kRoot && at != kNoTime)
+      out.first_cause_ns = out.first_cause_ns == kNoTime ? at : std::min(out.first_cause_ns, at);
     for (const logs::RuleLine* line : sign.lines) {
       if (const auto rank = log.writers()[line->place.writer].rank) out.any.insert(*rank);
       if (!of_peer) continue;

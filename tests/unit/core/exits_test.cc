@@ -1,17 +1,27 @@
 // Launchers' messages about ended processes: the cause if there is one, and its host.
 #include <boost/test/unit_test.hpp>
 #include <string>
+#include <vector>
 
 #include "culprit/embed.h"
 
 namespace {
 
-std::string verdict_on(const std::string& log) {
+struct Log {
+  std::string host, text;
+  int rank = -1;
+};
+
+std::string verdict_on(const std::vector<Log>& logs) {
   culprit_job* job = culprit_create(nullptr, nullptr, 0);
-  const culprit_source info{sizeof info, "job.log", nullptr, -1, -1};
-  const int source = culprit_open(job, &info);
-  culprit_feed(job, source, log.data(), log.size());
-  culprit_close(job, source);
+  for (const Log& log : logs) {
+    const std::string name = log.host + "_" + std::to_string(log.rank) + ".log";
+    const culprit_source info{sizeof info, name.c_str(), log.host.empty() ? nullptr : log.host.c_str(),
+                              log.rank, -1};
+    const int source = culprit_open(job, &info);
+    culprit_feed(job, source, log.text.data(), log.text.size());
+    culprit_close(job, source);
+  }
   char* text = culprit_report(job);
   std::string report = text;
   culprit_free(text);
@@ -19,6 +29,8 @@ std::string verdict_on(const std::string& log) {
   const size_t title = report.find("\"title\":");
   return title == report.npos ? std::string() : report.substr(title, 200);
 }
+
+std::string verdict_on(const std::string& log) { return verdict_on(std::vector<Log>{{"", log}}); }
 
 struct Row {
   const char* log;
@@ -53,6 +65,26 @@ BOOST_AUTO_TEST_CASE(the_first_task_that_srun_sees_fail_owns_the_exception_above
   const std::string several = "srun: error: n1: tasks 0-3: Exited with exit code 1\n";
   BOOST_TEST(verdict_on(exception + several).find("rank") == std::string::npos);
   BOOST_TEST(verdict_on(exception + exception + first).find(", rank 1") == std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(a_silent_rank_is_the_cause_unless_a_kill_elsewhere_came_before_its_peers_lost_it) {
+  std::vector<Log> logs;
+  for (int rank = 0; rank < 4; ++rank) {
+    Log log{"node-" + std::to_string(rank), "", rank};
+    for (int s = 10; s < 40; ++s)
+      log.text += "2026-11-21 02:00:" + std::to_string(s) + " INFO step=" + std::to_string(s) + " loss=2.1\n";
+    if (rank > 0) log.text += "2026-11-21 02:00:52 " + kLost;
+    logs.push_back(log);
+  }
+  BOOST_TEST(verdict_on(logs).find("Rank 0 stopped without a message") != std::string::npos);
+  const auto with_kill_at = [&](const char* second) {
+    std::vector<Log> out = logs;
+    out.push_back({"node-2", std::string("2026-11-21 02:00:") + second +
+                                 " ERROR worker local_rank 0 (pid 375) was sent SIGKILL (exitcode -9)\n"});
+    return verdict_on(out);
+  };
+  BOOST_TEST(with_kill_at("45").find("Process was killed (SIGKILL)") != std::string::npos);
+  BOOST_TEST(with_kill_at("55").find("Rank 0 stopped without a message") != std::string::npos);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
