@@ -148,9 +148,7 @@ class Graph {
       int64_t most = -1;
       for (const WaitPlace& at : group.places) most = std::max(most, at.completed);
       std::set<uint32_t> behind;
-      size_t held = 0;
       for (const WaitPlace& at : group.places) {
-        held += at.waits_at >= 0 ? 1 : 0;
         if (at.waits_at < 0 || at.waits_at > most || !at.synchronises || at.enqueued < at.waits_at) continue;
         behind.insert(at.rank);
         if (where.second < 0) where = {g, at.waits_at};
