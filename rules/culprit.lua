@@ -10,9 +10,15 @@
 ---@field by? "host"|"rank"|"device"|"job" whose hits count together
 ---@field span string how long: "500ms", "60s", "10m", "2h"
 ---@field at_least? integer how many hits, or different values of `distinct`
+---@field same? string a hole: only hits with the same value of it count together
 ---@field distinct? string a hole: its different values count instead of hits
 ---@field unless? string id of a rule that must not have fired for the same in the span before
 ---@field after? string id of a rule that must have fired for the same in the span before
+
+---@class culprit.rule.recovery
+---@field rule string id of a rule: its hit on the same host ends the state
+---@field same? string a hole of both rules that must have the same value
+---@field within? string a state that ends that soon is no cause of a failure: its hit makes no diagnosis, but still counts in windows
 
 ---@class culprit.rule.examples
 ---@field hit string|string[] texts that make it fire; lines of one text come one after another
@@ -32,6 +38,7 @@
 ---@field general? boolean gives way to every rule without it that hits the same line
 ---@field blames? "host"|"job"|"few" where the fault sits; `few`: on the host where few hosts tell of it. By default on the host for `hardware`; on the job for programs, their settings, data, numbers and frameworks, the platform, and a program's use of GPU memory; else `few`
 ---@field window? culprit.rule.window hits in a span of time that must come together
+---@field recovery? culprit.rule.recovery what says that the state is over
 ---@field when? fun(event: culprit.event, window: culprit.window): boolean `function(event, window)`: called when all else holds; returns true or false. Both tables are read-only
 ---@field remedy string what to do, in a sentence
 ---@field action? "isolate"|"check"|"restart"|"rollback"|"retry"|"mitigate"|"fix"|"none" what the controller may do by itself
@@ -61,6 +68,7 @@
 ---@field ranks integer
 ---@field first_ns? integer
 ---@field last_ns? integer
+---@field down_ns integer how long the states of the hits lasted together, by `recovery`
 
 ---@param fields culprit.rule
 function rule(fields) end

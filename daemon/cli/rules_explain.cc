@@ -53,6 +53,7 @@ void write_window(JsonWriter& w, const rules::Window& window) {
     w.field("by", rules::to_string(window.by));
     w.field("span_ns", window.span_ns);
     w.field("at_least", window.at_least);
+    w.text_or_null("same", window.same);
     w.text_or_null("distinct", window.distinct);
     w.text_or_null("after", window.after);
     w.text_or_null("unless", window.unless);
@@ -111,6 +112,16 @@ std::string to_json(const rules::Rule& rule) {
       w.member("window", [&] { write_window(w, *rule.window); });
     else
       w.null("window");
+    if (const auto& recovery = rule.recovery)
+      w.member("recovery", [&] {
+        w.object([&] {
+          w.field("rule", recovery->rule);
+          w.text_or_null("same", recovery->same);
+          if (recovery->within_ns >= 0) w.field("within_ns", recovery->within_ns);
+        });
+      });
+    else
+      w.null("recovery");
     w.field("when", rule.when != 0);
     w.field("remedy", rule.remedy);
     w.field("action", to_string(rule.action));
@@ -150,9 +161,16 @@ std::string window_sentence(const rules::Rule& rule) {
                                 w.distinct.empty() ? counted(w.at_least, "hit")
                                                    : fmt::format("{} values of <{}>", w.at_least, w.distinct),
                                 format_duration(w.span_ns), rules::to_string(w.by));
+  if (!w.same.empty()) out += fmt::format(" with the same <{}>", w.same);
   if (!w.after.empty()) out += fmt::format(", after {}", w.after);
   if (!w.unless.empty()) out += fmt::format(", unless {} fired before", w.unless);
   return out;
+}
+
+std::string recovery_sentence(const rules::Recovery& r) {
+  std::string out = fmt::format("over after {} on the same host", r.rule);
+  if (!r.same.empty()) out += fmt::format(" with the same <{}>", r.same);
+  return r.within_ns < 0 ? out : out + fmt::format("; no cause if within {}", format_duration(r.within_ns));
 }
 
 // Only fields that the override changes are shown.
@@ -187,6 +205,7 @@ std::string to_text(const rules::Rule& rule) {
   if (!rule.holes.empty()) page.row("holes", joined(rule.holes));
   page.row("looked for", rule.scan_all ? "every line is tried (scan = \"all\")" : joined(literals(rule)));
   if (rule.window) page.row("window", window_sentence(rule));
+  if (rule.recovery) page.row("recovery", recovery_sentence(*rule.recovery));
   if (rule.when) page.row("when", "a function has to agree");
   page.row("remedy", rule.remedy);
   page.row("action", to_string(rule.action));

@@ -87,6 +87,7 @@ constexpr std::string_view kLuaRest = R"(---@class culprit.event
 ---@field ranks integer
 ---@field first_ns? integer
 ---@field last_ns? integer
+---@field down_ns integer how long the states of the hits lasted together, by `recovery`
 
 ---@param fields culprit.rule
 function rule(fields) end

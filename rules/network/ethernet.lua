@@ -4,28 +4,49 @@
 -- Names of real interfaces and bonds; veth, cali, docker, br-, tap, lo are not among them.
 local nic = [[(?P<nic>\b(?:eth|en[opsxP]|em|bond|team|hsn|ens|rdma|p\d+p|slot|roce|np)\w*)]]
 
+-- A line of the kernel at a second, for examples.
+local function at(second, text)
+  return string.format("Nov 21 02:12:%02d node-3 kernel: %s\n", second, text)
+end
+local down, up = "mlx5_core 0000:5c:00.0 eth2: Link down", "mlx5_core 0000:5c:00.0 eth2: Link up"
+
 local function ethernet(row)
   rule {
     id = "network.ethernet." .. row.id, engine = 1, title = row.title, category = row.category or "hardware",
       component = "network",
     severity = row.severity or "error", action = row.action or "check", general = row.general,
       role = row.role, symptom = row.symptom,
-    window = row.window, source = { "kernel", "log" }, remedy = row.remedy, match = { regex = row.regex,
-      except = row.except },
+    window = row.window, recovery = row.recovery, when = row.when, source = { "kernel", "log" },
+      remedy = row.remedy, match = { regex = row.regex, except = row.except },
     examples = { hit = row.hit, miss = row.miss },
   }
 end
 
+-- RDMA retries 7 times: for 7.5 s with NCCL_IB_TIMEOUT=18 (the default until NCCL 2.22), for 30 s with 20.
+local retries = "7s"
+
+ethernet {
+  id = "link_up", title = "A network interface has its link again", severity = "info", action = "none",
+  regex = { nic .. [[(?: \S+)?: (?:NIC )?[Ll]ink (?:is )?[Uu]p\b]],
+    [[(?P<nic>\bib\w+): [Ll]ink (?:is )?[Uu]p\b]], nic .. [[: [Gg]ained carrier]] },
+  remedy = "None.",
+  hit = { "ixgbe 0000:81:00.0 eth4: NIC Link is Up 10 Gbps, Flow Control: RX/TX",
+    "mlx5_core 0000:5c:00.0 eth2: Link up", "systemd-networkd[911]: ens5f0: Gained carrier" },
+  miss = { "mlx5_core 0000:5c:00.0 eth2: Link down", "veth9a1: Gained carrier" },
+}
 ethernet {
   id = "link_down", title = "Network interface lost its link",
+  recovery = { rule = "network.ethernet.link_up", same = "nic", within = retries },
   regex = { nic .. [[(?: \S+)?: (?:NIC )?[Ll]ink (?:is )?[Dd]own]],
     nic .. [[: (?:[Ll]ost carrier|carrier lost)]],
     nic .. [[\): state change: activated -> unavailable \(reason 'carrier-changed']] },
   remedy = "Check cable, transceiver and switch port of this interface.",
   hit = { "ixgbe 0000:81:00.0 eth4: NIC Link is Down", "systemd-networkd[911]: ens5f0: Lost carrier",
     "bnxt_en 0000:19:00.0 enp25s0f0np0: NIC Link is Down",
-    "cxi_core 0000:21:00.0 hsn0: Link is down" },
-  miss = { "ixgbe 0000:81:00.0 eth4: NIC Link is Up 10 Gbps, Flow Control: RX/TX",
+    "cxi_core 0000:21:00.0 hsn0: Link is down",
+    at(0, "eth4: NIC Link is Down") .. at(4, "eth5: NIC Link is Up") },
+  miss = { at(0, "eth4: NIC Link is Down") .. at(4, "eth4: NIC Link is Up"),
+    "ixgbe 0000:81:00.0 eth4: NIC Link is Up 10 Gbps, Flow Control: RX/TX",
     "br-1f: port 2(veth9a1) entered disabled state", "veth9a1: Lost carrier" },
 }
 ethernet {
@@ -85,13 +106,16 @@ ethernet {
     "NIC link speed 100Gb/s is lower than expected 400Gb/s" },
   miss = { "eno1: NIC Link is Up 1000 Mbps Full Duplex" },
 }
--- Three losses in ten minutes are a flapping link, whatever takes them back up.
+-- Three losses of one port in ten minutes are a flapping link, and two that last longer than NCCL waits.
 ethernet {
-  id = "flap", title = "A network link flaps", action = "isolate", window = { by = "host", span = "600s",
-    at_least = 3 },
+  id = "flap", title = "A network link flaps", action = "isolate",
+  window = { by = "host", same = "nic", span = "600s", at_least = 2 },
+  recovery = { rule = "network.ethernet.link_up", same = "nic" },
+  when = function(_, window) return window.count >= 3 or window.down_ns >= 30000000000 end,
   regex = { nic .. [[(?: \S+)?: (?:NIC )?[Ll]ink (?:is )?[Dd]own]], [[(?P<nic>\bib\w+): [Ll]ink down]] },
   remedy = "Isolate the host; replace cable or transceiver, then look at the switch port.",
-  hit = { "[ 100.0] mlx5_core 0000:5c:00.0 eth2: Link down\n[ 130.0] mlx5_core 0000:5c:00.0 eth2: Link " ..
-    "down\n[ 190.0] mlx5_core 0000:5c:00.0 eth2: Link down" },
-  miss = { "[ 100.0] mlx5_core 0000:5c:00.0 eth2: Link up" },
+  hit = { at(0, down) .. at(30, down) .. at(50, down), at(0, down) .. at(40, up) .. at(50, down) },
+  miss = { up, at(0, down) .. at(3, up) .. at(50, down),
+    at(0, down) .. at(1, "mlx5_core 0000:5d:00.0 eth3: Link down") ..
+      at(2, "mlx5_core 0000:5e:00.0 eth4: Link down") },
 }

@@ -5,7 +5,7 @@ local function adapter(row)
     id = "network.mlx5." .. row.id, engine = 1, title = row.title, category = row.category or "hardware",
       component = row.component or "network",
     severity = row.severity or "fatal", action = row.action or "isolate", general = row.general,
-      role = row.role, symptom = row.symptom,
+      role = row.role, symptom = row.symptom, recovery = row.recovery,
     source = { "kernel", "log" }, remedy = row.remedy, match = { regex = row.regex, except = row.except },
     examples = { hit = row.hit, miss = row.miss },
   }
@@ -75,6 +75,8 @@ adapter {
 }
 adapter {
   id = "link_down", title = "Port of an adapter lost its link", severity = "error", action = "check",
+  -- NCCL's retries last longer: see network.ethernet.link_down.
+  recovery = { rule = "network.ethernet.link_up", same = "nic", within = "7s" },
   regex = { [[mlx5_core (?P<pci>\S+):? (?P<nic>[\w.]+): (?:Port: \d+ )?Link (?:down|DOWN)]],
     [[mlx5_core (?P<pci>\S+):? .*mlx5_query_port\w* .*\bdown\b]], [[mlx4_en: (?P<nic>\w+): Link Down]] },
   remedy = "Check cable, transceiver and switch port; isolate the host if the link flaps.",

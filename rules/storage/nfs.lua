@@ -1,11 +1,16 @@
 -- NFS and other network mounts seen from the client: server silent, handle stale, mount lost.
 
+-- A line of the kernel at a second, for examples.
+local function at(second, text)
+  return string.format("Nov 21 02:12:%02d node-3 kernel: %s\n", second, text)
+end
+
 local function nfs(row)
   rule {
     id = "storage." .. row.id, engine = 1, title = row.title, category = row.category or "platform",
       component = "storage",
     severity = row.severity or "error", action = row.action or "check", general = row.general,
-      role = row.role, symptom = row.symptom,
+      role = row.role, symptom = row.symptom, recovery = row.recovery,
     source = { "kernel", "log" }, remedy = row.remedy, match = { regex = row.regex, except = row.except },
     examples = { hit = row.hit, miss = row.miss },
   }
@@ -13,13 +18,18 @@ end
 
 nfs {
   id = "nfs.no_answer", title = "NFS server does not answer", symptom = "hang",
+  recovery = { rule = "storage.nfs.ok", same = "server", within = "30s" },
   regex = { [[nfs: server (?P<server>\S+) not responding, (?:still trying|timed out)]],
     [[NFS server (?P<server>\S+) not responding]],
     [[lockd: server (?P<server>\S+) not responding]], [[rpcbind: server (?P<server>\S+) not responding]] },
   remedy = "Check the file server and the network to it; tasks that touch the mount stand still until it " ..
     "answers.",
   hit = { "nfs: server 10.1.0.5 not responding, still trying",
-    "nfs: server filer3 not responding, timed out" }, miss = { "nfs: server 10.1.0.5 OK" },
+    "nfs: server filer3 not responding, timed out",
+    at(0, "nfs: server filer3 not responding, still trying") .. at(50, "nfs: server filer3 OK"),
+    at(0, "nfs: server filer3 not responding, still trying") .. at(9, "nfs: server filer4 OK") },
+  miss = { "nfs: server 10.1.0.5 OK",
+    at(0, "nfs: server filer3 not responding, still trying") .. at(9, "nfs: server filer3 OK") },
 }
 nfs {
   id = "nfs.ok", title = "NFS server answers again", severity = "info", action = "none",

@@ -215,6 +215,13 @@ bool survived(const detect::View& view, const detect::Analysis& a, const Sign& s
   return events_after(log, last) > (few ? kLastOfRank : kLastEvents);
 }
 
+void recount(const detect::View& view, Sign& sign) {
+  sign.count = sign.lines.size();
+  sign.hosts.clear();
+  sign.ranks.clear();
+  for (const logs::RuleLine* line : sign.lines) sign.add_subject(subject_of(view, *sign.rule, *line));
+}
+
 // Removes the lines of a rule after which the job continued: they have another cause.
 void drop_survived(const detect::View& view, const detect::Analysis& a, Sign& sign) {
   const auto gone_on = [&](const logs::RuleLine* line) {
@@ -225,11 +232,15 @@ void drop_survived(const detect::View& view, const detect::Analysis& a, Sign& si
   if (sign.finding.symptom == Symptom::kNumeric) return;
   const size_t before = sign.lines.size();
   std::erase_if(sign.lines, gone_on);
-  if (sign.lines.empty() || sign.lines.size() == before) return;
-  sign.count = sign.lines.size();
-  sign.hosts.clear();
-  sign.ranks.clear();
-  for (const logs::RuleLine* line : sign.lines) sign.add_subject(subject_of(view, *sign.rule, *line));
+  if (!sign.lines.empty() && sign.lines.size() != before) recount(view, sign);
+}
+
+// Removes the lines of a state that was over so soon that it caused nothing.
+void drop_recovered(const detect::View& view, const rules::RuleRun& run, Sign& sign) {
+  if (!sign.rule->recovery) return;
+  const size_t before = sign.lines.size();
+  std::erase_if(sign.lines, [&](const auto* line) { return run.recovered(hit_of(*view.log, *line)); });
+  if (sign.lines.size() != before) recount(view, sign);
 }
 
 // If ranks share a file, the launcher's list below the only exception names its rank.
@@ -536,6 +547,8 @@ Signs find_signs(const detect::View& view, const detect::Analysis& a, rules::Rul
   for (const logs::RuleLine& line : log.uncaught())
     if (is_at_end(log, line) && !is_planned_exit(line.text))
       add_line(view, a, {rule_of_uncaught(), line}, by_rule[{line.rule, exception_kind(line.text)}]);
+  for (auto& [key, sign] : by_rule) drop_recovered(view, run, sign);
+  std::erase_if(by_rule, [](const auto& entry) { return entry.second.lines.empty(); });
   bool reported = false, alone = false;
   for (auto& [key, sign] : by_rule)
     reported = reported || (sign.finding.role == FindingRole::kCascade && sign.alone &&

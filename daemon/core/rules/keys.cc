@@ -57,11 +57,18 @@ constexpr Key kRuleKeys[] = {
     {"window.by", T::kWord, false, "host rank device job", "host", "whose hits count together"},
     {"window.span", T::kDuration, true, "", "", "how long: \"500ms\", \"60s\", \"10m\", \"2h\""},
     {"window.at_least", T::kCount, false, "", "1", "how many hits, or different values of `distinct`"},
+    {"window.same", T::kText, false, "", "", "a hole: only hits with the same value of it count together"},
     {"window.distinct", T::kText, false, "", "", "a hole: its different values count instead of hits"},
     {"window.unless", T::kText, false, "", "",
      "id of a rule that must not have fired for the same in the span before"},
     {"window.after", T::kText, false, "", "",
      "id of a rule that must have fired for the same in the span before"},
+    {"recovery", T::kTable, false, "", "", "what says that the state is over"},
+    {"recovery.rule", T::kText, true, "", "", "id of a rule: its hit on the same host ends the state"},
+    {"recovery.same", T::kText, false, "", "", "a hole of both rules that must have the same value"},
+    {"recovery.within", T::kDuration, false, "", "",
+     "a state that ends that soon is no cause of a failure: its hit makes no diagnosis, but still counts in "
+     "windows"},
     {"when", T::kFunction, false, "", "",
      "`function(event, window)`: called when all else holds; returns true or false. Both tables are "
      "read-only"},

@@ -30,9 +30,10 @@ uint64_t hash_of(const Rule& rule, uint64_t text_hash) {
   all += "end\n";
   if (rule.window) {
     const Window& w = *rule.window;
-    all += fmt::format("{} {} {} {} {} {}\n", to_string(w.by), w.span_ns, w.at_least, w.distinct, w.after,
-                       w.unless);
+    all += fmt::format("{} {} {} {} {} {} {}\n", to_string(w.by), w.span_ns, w.at_least, w.distinct, w.after,
+                       w.unless, w.same);
   }
+  if (const auto& r = rule.recovery) all += fmt::format("over {} {} {}\n", r->rule, r->same, r->within_ns);
   if (rule.when) all += fmt::format("{:016x}", text_hash);  // a function's text is part of its file
   return hash64(all);
 }
@@ -167,17 +168,19 @@ class Loader {
 
   void check_references() {
     for (const Rule& rule : set_->rules_) {
-      if (!rule.window) continue;
-      for (const auto& [key, other] :
-           {std::pair{"window.after", &rule.window->after}, {"window.unless", &rule.window->unless}})
-        if (!other->empty() && !places_.contains(*other)) {
-          if (!errors_.wants(rule.place.file, rule.place.line)) continue;
-          RuleError e = error_at(files_, rule, key, true);
-          e.code = "unknown-rule";
-          e.what = fmt::format("{} names '{}', which is no rule", key, *other);
-          errors_.add(std::move(e));
-        }
+      if (rule.window) {
+        check_reference(rule, "window.after", rule.window->after);
+        check_reference(rule, "window.unless", rule.window->unless);
+      }
+      if (rule.recovery) check_reference(rule, "recovery.rule", rule.recovery->rule);
     }
+  }
+  void check_reference(const Rule& rule, std::string_view key, const std::string& other) {
+    if (other.empty() || places_.contains(other) || !errors_.wants(rule.place.file, rule.place.line)) return;
+    RuleError e = error_at(files_, rule, key, true);
+    e.code = "unknown-rule";
+    e.what = fmt::format("{} names '{}', which is no rule", key, other);
+    errors_.add(std::move(e));
   }
 
   void apply_overrides() {

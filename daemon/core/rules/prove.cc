@@ -20,6 +20,15 @@ constexpr uint64_t kAHit = 2'000;  // a function's call among it
 constexpr uint64_t kAnEntry = 30;  // of a window, with each hit
 constexpr uint64_t kARelated = 300;
 
+// The ids of other rules on which its firing depends.
+std::vector<const std::string*> named_by(const Rule& rule) {
+  std::vector<const std::string*> out;
+  if (rule.window) out = {&rule.window->after, &rule.window->unless};
+  if (rule.recovery) out.push_back(&rule.recovery->rule);
+  std::erase_if(out, [](const std::string* id) { return id->empty(); });
+  return out;
+}
+
 // Whether the text's lines make the rule fire, and otherwise what came nearest.
 class Prover {
  public:
@@ -42,6 +51,7 @@ class Prover {
     bool fired = false;
     scanner_.begin(text);
     TimeNs time = 0;
+    hits_.clear();
     for (size_t begin = 0; begin < text.size() && work_.spend(kALine);) {
       const size_t end = std::min(text.find('\n', begin), text.size());
       const std::string_view line = text.substr(begin, end - begin);
@@ -50,7 +60,9 @@ class Prover {
       fired = take(begin, end, line.substr(header.message), header, time) || fired;
       begin = end + 1;
     }
-    return fired;
+    // As in a job's report: a state that was over soon makes no diagnosis.
+    std::erase_if(hits_, [&](const RuleHit& hit) { return run_.recovered(hit); });
+    return fired && !hits_.empty();
   }
 
   bool matched() const { return matched_; }
@@ -60,14 +72,13 @@ class Prover {
  private:
   static std::shared_ptr<Ruleset> borrow(Ruleset& set) { return {std::shared_ptr<void>(), &set}; }
 
-  // The rule, those that its window names, those that theirs name, and so on; in order.
+  // The rule, those that it names, those that theirs name, and so on; in order.
   void find_related() {
     related_ = {rule_};
     std::set<uint32_t> seen{rule_};
     for (size_t i = 0; i < related_.size() && work_.spend(kARelated); ++i) {
-      const auto& window = set_.rules()[related_[i]].window;
-      if (!window) continue;
-      for (const std::string* id : {&window->after, &window->unless})
+      const Rule& rule = set_.rules()[related_[i]];
+      for (const std::string* id : named_by(rule))
         if (const auto other = set_.find(*id); other && seen.insert(*other).second)
           related_.push_back(*other);
     }
@@ -105,7 +116,9 @@ class Prover {
       hit.host = std::string(header.host);
       if (header.rank != logs::kNoRank) hit.rank = header.rank;
       if (header.local != logs::kNoRank) hit.device = header.local;
-      if (run_.add(hit) && m.rule == rule_) fired = true;
+      if (!run_.add(hit) || m.rule != rule_) continue;
+      fired = true;
+      hits_.push_back(std::move(hit));
     }
     return fired;
   }
@@ -117,6 +130,7 @@ class Prover {
   uint64_t scanned_ = 0;  // of its work
   RuleRun run_;
   std::vector<uint32_t> related_;
+  std::vector<RuleHit> hits_;  // at which the rule fired
   std::string shadow_;
   bool matched_ = false;
 };
@@ -156,11 +170,10 @@ void prove_one(Prover& prover, const Rule& rule, const Proof& proof) {
   }
 }
 
-// A rule whose window names an invalid rule cannot be tested; the error is reported for the invalid rule.
+// A rule that names an invalid rule cannot be tested; the error is reported for the invalid rule.
 bool is_whole(const Ruleset& set, const Rule& rule) {
-  if (!rule.window) return true;
-  const auto known = [&](const std::string& id) { return id.empty() || set.find(id); };
-  return known(rule.window->after) && known(rule.window->unless);
+  return std::ranges::all_of(named_by(rule),
+                             [&](const std::string* id) { return set.find(*id).has_value(); });
 }
 
 }  // namespace

@@ -270,6 +270,7 @@ void Reader::read_window(const Value& table, Rule& out) {
   for (Scope s : {Scope::kRank, Scope::kDevice, Scope::kJob})
     if (by == to_string(s)) w.by = s;
   w.span_ns = duration_of(text(table, "window.span")).value_or(kNsPerSecond);
+  w.same = text(table, "window.same");
   w.distinct = text(table, "window.distinct");
   w.after = text(table, "window.after");
   w.unless = text(table, "window.unless");
@@ -278,10 +279,25 @@ void Reader::read_window(const Value& table, Rule& out) {
       error("window.at_least", true, "bad-value", fmt::format("window.at_least is at most {}", kAtLeastMax));
     w.at_least = static_cast<uint32_t>(std::clamp(n->number, 1.0, double{kAtLeastMax}));
   }
-  if (!w.distinct.empty() && std::find(out.holes.begin(), out.holes.end(), w.distinct) == out.holes.end())
-    error("window.distinct", true, "bad-value",
-          fmt::format("'{}' is no hole of the rule's match", w.distinct));
+  check_hole("window.same", w.same, out);
+  check_hole("window.distinct", w.distinct, out);
   out.window = std::move(w);
+}
+
+void Reader::read_recovery(const Value& table, Rule& out) {
+  const Value* recovery = table.find("recovery");
+  if (!recovery || recovery->kind != Value::Kind::kTable) return;
+  Recovery r;
+  r.rule = text(table, "recovery.rule");
+  r.same = text(table, "recovery.same");
+  r.within_ns = duration_of(text(table, "recovery.within")).value_or(-1);
+  check_hole("recovery.same", r.same, out);
+  out.recovery = std::move(r);
+}
+
+void Reader::check_hole(std::string_view path, const std::string& hole, const Rule& rule) {
+  if (hole.empty() || std::ranges::find(rule.holes, hole) != rule.holes.end()) return;
+  error(path, true, "bad-value", fmt::format("'{}' is no hole of the rule's match", hole));
 }
 
 Rule Reader::rule(const Value& table, uint32_t line) {
@@ -322,6 +338,7 @@ Rule Reader::rule(const Value& table, uint32_t line) {
   if (const Value* general = table.find("general")) out.general = general->boolean;
   read_match(table, out);
   read_window(table, out);
+  read_recovery(table, out);
   if (const Value* when = table.find("when")) out.when = when->function;
   out.hit = texts(table, "examples.hit");
   out.miss = texts(table, "examples.miss");

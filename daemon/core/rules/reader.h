@@ -45,6 +45,8 @@ class Reader {
   void read_match(const Value& table, Rule& out);
   void add_pattern(const std::string& text, std::string_view path, Rule& out);
   void read_window(const Value& table, Rule& out);
+  void read_recovery(const Value& table, Rule& out);
+  void check_hole(std::string_view path, const std::string& hole, const Rule& rule);
   void check_id(const Rule& rule);
 
   const RuleText& file_;

@@ -39,8 +39,16 @@ struct Window {
   Scope by = Scope::kHost;
   TimeNs span_ns = 0;
   uint32_t at_least = 1;
+  std::string same;           // a hole: only hits with the same value of it count together
   std::string distinct;       // a hole whose different values are counted; empty: lines are counted
   std::string after, unless;  // ids of other rules
+};
+
+// The state that a hit reports may end by itself.
+struct Recovery {
+  std::string rule;       // its hit on the same host says that the state is over
+  std::string same;       // a hole of both rules that must have the same value; empty: none
+  TimeNs within_ns = -1;  // a state that ends that soon is no cause of a failure; -1: any may be one
 };
 
 struct RulePlace {
@@ -72,6 +80,7 @@ struct Rule {
   std::vector<Pattern> any, except;
   std::vector<std::string> holes;  // names, in the order of captures
   std::optional<Window> window;
+  std::optional<Recovery> recovery;
   int when = 0;          // function in its file's Sandbox; 0: none
   uint32_t sandbox = 0;  // index of that Sandbox
   std::vector<std::string> hit, miss;

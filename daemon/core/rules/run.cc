@@ -16,7 +16,9 @@ constexpr size_t kEntriesTotal = 131'072;  // capacity of all windows: some 16 M
 // 65,536 ranks.
 constexpr size_t kEntriesNew = kEntriesTotal / 2;
 constexpr size_t kFiredTotal = 262'144;  // by host, rank, device and job, for a job of 65,536 ranks
-constexpr size_t kSweepEvery = 4096;     // in refused hits: a search for stale windows costs some ms
+constexpr size_t kOverOfUnit = 256;      // newest ends of one unit's states
+constexpr size_t kOverTotal = 65'536;
+constexpr size_t kSweepEvery = 4096;  // in refused hits: a search for stale windows costs some ms
 constexpr int kOverrunsMax = 3;
 constexpr Scope kScopes[] = {Scope::kHost, Scope::kRank, Scope::kDevice, Scope::kJob};
 
@@ -25,6 +27,26 @@ TimeNs minus(TimeNs time, TimeNs span) { return time < kNoTime + span ? kNoTime 
 // A rule gets only the beginning of a very long line: texts in Lua have a limit, and no line may make a rule
 // fail.
 Value text_of(const std::string& text) { return Value::of(text.substr(0, limits::kMessageBytes)); }
+
+// The hash of a named hole's value; 0: the rule has no such hole, or it is empty.
+uint64_t value_of(const Rule& rule, const RuleHit& hit, const std::string& name) {
+  const auto hole = std::ranges::find(rule.holes, name);
+  const auto index = static_cast<size_t>(hole - rule.holes.begin());
+  return index < hit.holes.size() && !hit.holes[index].empty() ? hash64(hit.holes[index]) : 0;
+}
+
+// What a recovery is about: the host, and the value of a hole.
+uint64_t unit_of(const Rule& rule, const RuleHit& hit, const std::string& same) {
+  return mix64(hash64(hit.host), same.empty() ? 1 : value_of(rule, hit, same));
+}
+
+// When the state of a unit that began then was over; kNoTime: it is not.
+TimeNs over_at(const std::unordered_map<uint64_t, std::vector<TimeNs>>& over, uint64_t unit, TimeNs began) {
+  const auto known = over.find(unit);
+  if (known == over.end()) return kNoTime;
+  const auto end = std::ranges::lower_bound(known->second, began);
+  return end == known->second.end() ? kNoTime : *end;
+}
 
 // The number of different values.
 template <class Get>
@@ -57,6 +79,7 @@ Value window_of(const Firing& firing) {
   out.fields["ranks"] = Value::of(static_cast<int64_t>(firing.ranks));
   if (firing.first_ns != kNoTime) out.fields["first_ns"] = Value::of(firing.first_ns);
   if (firing.last_ns != kNoTime) out.fields["last_ns"] = Value::of(firing.last_ns);
+  out.fields["down_ns"] = Value::of(firing.down_ns);
   return out;
 }
 
@@ -73,18 +96,22 @@ void RuleRun::replace(std::shared_ptr<Ruleset> ruleset) {
   std::vector<RuleTrouble> troubles;
   std::vector<bool> asked(ruleset->rules().size());
   longest_span_ns_ = 0;
-  entries_ = fired_ = 0;
+  entries_ = fired_ = over_ = 0;
+  ends_.clear();
   for (uint32_t i = 0; i < asked.size(); ++i) {
     const Rule& rule = ruleset->rules()[i];
     if (const auto it = before.find(rule.text_hash); it != before.end()) {
       State& state = states.emplace(i, std::move(*it->second)).first->second;
       for (const auto& [key, entries] : state.windows) entries_ += entries.size();
       for (const auto& fired : state.fired) fired_ += fired.size();
+      for (const auto& [unit, times] : state.over) over_ += times.size();
       if (state.trouble >= 0) {
         troubles.push_back(std::move(troubles_[static_cast<size_t>(state.trouble)]));
         state.trouble = static_cast<int>(troubles.size()) - 1;
       }
     }
+    if (rule.recovery)
+      if (const auto index = ruleset->find(rule.recovery->rule)) ends_[*index].push_back(i);
     if (!rule.window) continue;
     longest_span_ns_ = std::max(longest_span_ns_, rule.window->span_ns);
     for (const std::string* other : {&rule.window->after, &rule.window->unless})
@@ -108,7 +135,7 @@ void RuleRun::clear() {
   now_ = 0;
   timed_ = false;
   waited_ = 0;
-  entries_ = fired_ = 0;
+  entries_ = fired_ = over_ = 0;
   dropped_ = 0;
   for (const std::string& id : barred_) bar(*ruleset_->find(id));
   for (const std::string& id : overran_) report_overrun(*ruleset_->find(id));
@@ -162,19 +189,18 @@ void RuleRun::sweep(TimeNs now) {
 // The window after adding the hit; null if the hit was dropped.
 RuleRun::Entries* RuleRun::keep(const Rule& rule, State& state, const RuleHit& hit, TimeNs now) {
   const Window& window = *rule.window;
-  const uint64_t where = key(window.by, hit);
+  const uint64_t where = window.same.empty() ? key(window.by, hit)
+                                             : mix64(key(window.by, hit), value_of(rule, hit, window.same));
   if (entries_ >= kEntriesNew && !state.windows.contains(where)) sweep(now);
   const auto known = state.windows.find(where);
   if (known == state.windows.end() && entries_ >= kEntriesNew) return nullptr;
   Entries& entries = known == state.windows.end() ? state.windows[where] : known->second;
   if (!entries.empty() && now < minus(entries.back().time, window.span_ns)) return nullptr;
-  uint64_t value = 0;
-  const auto hole = std::find(rule.holes.begin(), rule.holes.end(), window.distinct);
-  const auto index = static_cast<size_t>(hole - rule.holes.begin());
-  if (index < hit.holes.size() && !hit.holes[index].empty()) value = hash64(hit.holes[index]);
+  const uint64_t value = window.distinct.empty() ? 0 : value_of(rule, hit, window.distinct);
+  const uint64_t unit = rule.recovery ? unit_of(rule, hit, rule.recovery->same) : 0;
   const auto at = std::upper_bound(entries.begin(), entries.end(), now,
                                    [](TimeNs time, const Entry& e) { return time < e.time; });
-  entries.insert(at, {now, value, hash64(hit.host), hit.rank ? int64_t{*hit.rank} : -1});
+  entries.insert(at, {now, value, hash64(hit.host), hit.rank ? int64_t{*hit.rank} : -1, unit});
   ++entries_;
   const TimeNs since = minus(entries.back().time, window.span_ns);
   auto first = std::find_if(entries.begin(), entries.end(), [&](const Entry& e) { return e.time >= since; });
@@ -187,7 +213,50 @@ RuleRun::Entries* RuleRun::keep(const Rule& rule, State& state, const RuleHit& h
   return &entries;
 }
 
-Firing RuleRun::count(const Rule& rule, const Entries& entries) const {
+// A later hit of the same unit does not make its time count twice.
+TimeNs RuleRun::down(const State& state, const Entries& entries) const {
+  TimeNs sum = 0;
+  std::unordered_map<uint64_t, TimeNs> counted;  // by unit: until when
+  for (const Entry& e : entries) {
+    const TimeNs over = over_at(state.over, e.unit, e.time);
+    const TimeNs until = over == kNoTime ? entries.back().time : over;
+    TimeNs& from = counted.try_emplace(e.unit, e.time).first->second;
+    from = std::max(from, e.time);
+    if (until <= from) continue;
+    sum += until - from;
+    from = until;
+  }
+  return sum;
+}
+
+void RuleRun::end_states(const RuleHit& hit, TimeNs now) {
+  const auto rules = ends_.find(hit.rule);
+  if (rules == ends_.end()) return;
+  const Rule& by = ruleset_->rules()[hit.rule];
+  for (const uint32_t rule : rules->second) {
+    const Rule& of = ruleset_->rules()[rule];
+    if (over_ >= kOverTotal) {
+      ++dropped_;
+      continue;
+    }
+    std::vector<TimeNs>& times = states_[rule].over[unit_of(by, hit, of.recovery->same)];
+    times.insert(std::ranges::upper_bound(times, now), now);
+    if (times.size() > kOverOfUnit)
+      times.erase(times.begin());
+    else
+      ++over_;
+  }
+}
+
+bool RuleRun::recovered(const RuleHit& hit) const {
+  const Rule& rule = ruleset_->rules()[hit.rule];
+  const auto state = states_.find(hit.rule);
+  if (!rule.recovery || hit.time_ns == kNoTime || state == states_.end()) return false;
+  const TimeNs over = over_at(state->second.over, unit_of(rule, hit, rule.recovery->same), hit.time_ns);
+  return over != kNoTime && over - hit.time_ns <= rule.recovery->within_ns;
+}
+
+Firing RuleRun::count(const Rule& rule, const State& state, const Entries& entries) const {
   Firing out;
   out.count = out.distinct = entries.size();
   if (!rule.window->distinct.empty()) {
@@ -204,6 +273,7 @@ Firing RuleRun::count(const Rule& rule, const Entries& entries) const {
   if (timed_) {
     out.first_ns = entries.front().time;
     out.last_ns = entries.back().time;
+    if (rule.recovery) out.down_ns = down(state, entries);
   }
   return out;
 }
@@ -296,13 +366,14 @@ std::optional<Firing> RuleRun::add(const RuleHit& hit) {
     timed_ = true;
   }
   const TimeNs now = now_;
+  end_states(hit, now);
   Firing firing;
   firing.first_ns = firing.last_ns = timed_ ? now : kNoTime;
   firing.ranks = hit.rank ? 1 : 0;
   if (rule.window) {
     const Window& w = *rule.window;
     if (const Entries* entries = keep(rule, state, hit, now))
-      firing = count(rule, *entries);
+      firing = count(rule, state, *entries);
     else
       ++dropped_;
     if (firing.distinct < w.at_least) return std::nullopt;

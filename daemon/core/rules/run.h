@@ -32,6 +32,8 @@ struct Firing {
   uint64_t distinct = 1;  // values of its hole in the window; without a hole: hits
   uint64_t hosts = 1, ranks = 0;
   TimeNs first_ns = kNoTime, last_ns = kNoTime;
+  // How long the states of the window's hits lasted together; one that is not over lasts to the last hit.
+  TimeNs down_ns = 0;
 };
 
 // A rule that could not be evaluated.
@@ -56,6 +58,8 @@ class RuleRun {
   explicit RuleRun(std::shared_ptr<Ruleset> ruleset, FunctionWatch* watch = nullptr);
 
   std::optional<Firing> add(const RuleHit& hit);
+  // Whether the state that the hit reports was over within the time that its rule allows, by the hits so far.
+  bool recovered(const RuleHit& hit) const;
   // The shell's watchdog measured an overrun of this rule. An input, so that a replay repeats it.
   void overrun(const std::string& rule);
   // Excludes a rule until its text changes: the process died in it.
@@ -77,21 +81,25 @@ class RuleRun {
     TimeNs time;
     uint64_t value, host;
     int64_t rank;
+    uint64_t unit;  // of the recovery
   };
   using Entries = std::vector<Entry>;  // by time, never empty
   struct State {
     std::unordered_map<uint64_t, Entries> windows;  // by key
     // For each Scope, by key: the last time it fired; for `after` and `unless` of other rules.
     std::unordered_map<uint64_t, TimeNs> fired[4];
+    std::unordered_map<uint64_t, std::vector<TimeNs>> over;  // by unit: when its states ended, ascending
     int overruns = 0;
     bool quarantined = false;
     int trouble = -1;  // index into troubles_
   };
 
   static uint64_t key(Scope scope, const RuleHit& hit);
+  void end_states(const RuleHit& hit, TimeNs now);
+  TimeNs down(const State& state, const Entries& entries) const;
   bool fired_before(const std::string& rule, Scope scope, const RuleHit& hit, TimeNs since) const;
   Entries* keep(const Rule& rule, State& state, const RuleHit& hit, TimeNs now);
-  Firing count(const Rule& rule, const Entries& entries) const;
+  Firing count(const Rule& rule, const State& state, const Entries& entries) const;
   void sweep(TimeNs now);
   void remember(State& state, const RuleHit& hit, TimeNs now);
   bool agrees(const Rule& rule, State& state, const RuleHit& hit, const Firing& firing);
@@ -102,15 +110,16 @@ class RuleRun {
 
   std::shared_ptr<Ruleset> ruleset_;
   FunctionWatch* watch_;
-  std::vector<std::string> overran_, barred_;   // ids, as the shell reported
-  std::unordered_map<uint32_t, State> states_;  // of rules with hits
-  std::vector<bool> asked_;                     // rules that another rule's window names
+  std::vector<std::string> overran_, barred_;                 // ids, as the shell reported
+  std::unordered_map<uint32_t, State> states_;                // of rules with hits
+  std::vector<bool> asked_;                                   // rules that another rule's window names
+  std::unordered_map<uint32_t, std::vector<uint32_t>> ends_;  // rules whose states a rule's hit ends
   std::vector<RuleTrouble> troubles_;
   TimeNs now_ = 0;
-  bool timed_ = false;              // some hit had a time
-  size_t waited_ = 0;               // hits until the next sweep
-  TimeNs longest_span_ns_ = 0;      // of all windows
-  size_t entries_ = 0, fired_ = 0;  // held in all states
+  bool timed_ = false;                         // some hit had a time
+  size_t waited_ = 0;                          // hits until the next sweep
+  TimeNs longest_span_ns_ = 0;                 // of all windows
+  size_t entries_ = 0, fired_ = 0, over_ = 0;  // held in all states
   uint64_t dropped_ = 0;
 };
 

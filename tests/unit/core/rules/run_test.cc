@@ -65,6 +65,41 @@ BOOST_AUTO_TEST_CASE(a_rule_without_a_window_fires_with_every_hit) {
   BOOST_TEST(firing->first_ns == kStart + kNsPerSecond);
 }
 
+BOOST_AUTO_TEST_CASE(hits_with_another_value_of_the_hole_that_must_be_the_same_count_apart) {
+  Fed fed(rule_text("a.b",
+                    "window = { by = 'job', span = '10s', at_least = 2, same = 'n' }, examples = { "
+                    "hit = { \"fault 1\\nfault 1\" }, miss = { \"fault 1\\nfault 2\" } }"));
+  BOOST_TEST(!fed.hit("a.b", 0, saying("1")).has_value());
+  BOOST_TEST(!fed.hit("a.b", 1, saying("2")).has_value());
+  const auto firing = fed.hit("a.b", 2, saying("1", "other"));
+  BOOST_REQUIRE(firing);
+  BOOST_TEST(firing->count == 2u);
+}
+
+BOOST_AUTO_TEST_CASE(a_state_is_over_after_the_hit_of_its_recovery_on_the_same_host_and_unit) {
+  const std::string of = "recovery = { rule = 'a.up', same = 'n', within = '5s' }";
+  Fed fed(windowed("a.b", "by = 'host', span = '60s', at_least = 1", of) +
+          rule_text("a.up",
+                    "match = { template = 'up <n>' }, examples = { hit = { 'up 1' }, miss = { 'fine' } }"));
+  const auto down = [](const char* unit, const char* host, TimeNs second) {
+    RuleHit out = saying(unit, host);
+    out.time_ns = kStart + second * kNsPerSecond;
+    return out;
+  };
+  fed.hit("a.b", 0, saying("1"));
+  fed.hit("a.up", 4, saying("1", "other"));
+  fed.hit("a.up", 4, saying("2"));
+  BOOST_TEST(!fed.run.recovered(down("1", "h", 0)));
+  fed.hit("a.up", 4, saying("1"));
+  BOOST_TEST(fed.run.recovered(down("1", "h", 0)));
+  fed.hit("a.b", 10, saying("1"));
+  fed.hit("a.up", 16, saying("1"));
+  BOOST_TEST(!fed.run.recovered(down("1", "h", 10)));  // later than within
+  const auto firing = fed.hit("a.b", 20, saying("1"));
+  BOOST_REQUIRE(firing);
+  BOOST_TEST(firing->down_ns == 10 * kNsPerSecond);  // 4 s and 6 s; the last one is open
+}
+
 BOOST_AUTO_TEST_CASE(hits_count_together_by_what_the_window_says) {
   const struct {
     const char* by;
