@@ -55,15 +55,18 @@ uint64_t ras_hash(dom::element value) {
   return hash;
 }
 
-// "2026-11-21 02:12:09", as if it were UTC.
+// "2026-11-21 02:12:09", as if it were UTC. kNoTime for a year that no answer is from: its nanoseconds may not
+// fit.
 TimeNs ras_time(std::string_view text) {
   constexpr std::string_view kForm = "0000-00-00 00:00:00";
   if (text.size() < kForm.size()) return kNoTime;
   for (size_t i = 0; i < kForm.size(); ++i)
     if (kForm[i] == '0' ? !digit(text[i]) : text[i] != kForm[i]) return kNoTime;
   const auto part = [&](size_t at, size_t n) { return digits_value(text, at, n); };
-  const int64_t days = days_from_civil(static_cast<int64_t>(part(0, 4)), static_cast<unsigned>(part(5, 2)),
-                                       static_cast<unsigned>(part(8, 2)));
+  const auto year = static_cast<int64_t>(part(0, 4));
+  if (year < 1970 || year > 2200) return kNoTime;
+  const int64_t days =
+      days_from_civil(year, static_cast<unsigned>(part(5, 2)), static_cast<unsigned>(part(8, 2)));
   const auto seconds = static_cast<int64_t>(part(11, 2) * 3600 + part(14, 2) * 60 + part(17, 2));
   return (days * 86'400 + seconds) * kNsPerSecond;
 }
