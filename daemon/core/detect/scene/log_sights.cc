@@ -29,7 +29,7 @@ Sight sight_of(const logs::JobLog& log, const Read& read) {
   sight.group = read.line.group;
   sight.enqueued = read.line.enqueued;
   sight.completed = read.line.completed;
-  sight.at_ns = read.from->place.time_ns;
+  if (read.from->own_time) sight.at_ns = read.from->place.time_ns;
   sight.waited_ns = read.line.waited_ns;
   sight.evidence = detect::evidence_of(log, *read.from);
   return sight;
@@ -141,6 +141,16 @@ class Reader {
   std::set<std::pair<uint32_t, uint64_t>> seen_;  // a line of several rules is read once
 };
 
+// The last line of progress of each source: what is above it, the job survived.
+std::map<uint32_t, uint64_t> last_progress_of(const logs::JobLog& log) {
+  std::map<uint32_t, uint64_t> out;
+  for (const logs::ProgressPoint& point : log.iterations().track()) {
+    uint64_t& line = out[point.source];
+    line = std::max<uint64_t>(line, point.line);
+  }
+  return out;
+}
+
 }  // namespace
 
 bool names_preparation(std::string_view text) {
@@ -156,10 +166,16 @@ SceneInput sights_of(const logs::JobLog& log, const std::function<bool(uint32_t 
                      TimeNs after) {
   SceneInput out;
   Reader reader(log, out);
+  const std::map<uint32_t, uint64_t> progress = last_progress_of(log);
+  // A line without a time has that of an earlier line: only its place in the file says what came first.
+  const auto is_since = [&](const logs::RuleLine& line) {
+    if (after == kNoTime || line.place.time_ns == kNoTime || line.place.time_ns >= after) return true;
+    if (line.own_time) return false;
+    const auto last = progress.find(line.place.source);
+    return last == progress.end() || line.place.line > last->second;
+  };
   for (const logs::RuleLine& line : log.rule_lines())
-    if (wanted(line.rule) &&
-        (after == kNoTime || line.place.time_ns == kNoTime || line.place.time_ns >= after))
-      reader.add(line);
+    if (wanted(line.rule) && is_since(line)) reader.add(line);
   reader.finish();
   std::pair<TimeNs, uint64_t> last{kNoTime, 0};
   for (const logs::ClusterId id : log.clusters()) {

@@ -8,6 +8,8 @@
 #include <set>
 
 #include "base/text.h"
+#include "core/detect/scene/calls.h"
+#include "core/detect/scene/stands.h"
 #include "core/detect/scene/wait_graph.h"
 #include "core/detect/scene/watchdog_lines.h"
 
@@ -24,84 +26,6 @@ constexpr const char* kWhichDevice =
     "which device or link stands still: the kernel's logs of the hosts, the counters of their network "
     "adapters, "
     "stacks of the ranks";
-
-// One rank in one group, from all sights of it. Ranks that no source names have places of their own.
-struct Stand {
-  std::optional<uint32_t> rank;
-  int64_t enqueued = -1, completed = -1;
-  std::optional<SightCall> call;  // the earliest in which it waits
-  bool counted = false;           // `enqueued` is known from the rank itself
-  SightState state = SightState::kUnknown;
-  std::string doing;
-  TimeNs since_ns = kNoTime, waited_ns = 0;
-  const Evidence* evidence = nullptr;
-  uint32_t order = 0;   // of the sight of `call`
-  bool speaks = false;  // its own process tells of it, and not only where it is
-
-  bool waits_at(int64_t seq) const { return call && call->entered && call->seq == seq; }
-};
-
-struct Group {
-  SightSource source = SightSource::kWatchdog;
-  SightGroup of;
-  std::vector<Stand> stands;
-  std::string title() const {
-    if (!of.description.empty()) return "group " + of.description;
-    return of.key.empty() ? std::string("their group") : "group " + of.key;
-  }
-};
-
-// Operations whose sizes may differ between ranks by right.
-bool sizes_may_differ(const std::string& op) {
-  return op.find("alltoall") != op.npos || op.find("coalesced") != op.npos || op == "send" || op == "recv" ||
-         op == "unknown";
-}
-// Of these only the root has all the elements.
-bool one_sided(const std::string& op) { return op == "gather" || op == "scatter"; }
-
-bool is_pair(const std::string& op) { return op == "send" || op == "recv" || op == "coalesced"; }
-
-// The call without what may differ by right; empty: nothing to compare.
-std::string call_key(const SightCall& call) {
-  const std::string op = plain_op(call.op);
-  std::string out = op;
-  if (sizes_may_differ(op)) return out;
-  if (!one_sided(op)) {
-    if (call.in) out += fmt::format(" in {}", *call.in);
-    if (call.out) out += fmt::format(" out {}", *call.out);
-    if (!call.sizes.empty()) out += " " + call.sizes;
-  }
-  return out;
-}
-
-bool differ(const SightCall& a, const SightCall& b) {
-  const std::string op = plain_op(a.op), other = plain_op(b.op);
-  if (op.empty() || other.empty()) return false;
-  if (is_pair(op) || is_pair(other)) return false;  // the ends of a pair call different ones by right
-  if (op != other) return true;
-  if (sizes_may_differ(op)) return false;
-  if (!a.sizes.empty() && !b.sizes.empty() && a.sizes != b.sizes) return true;
-  if (one_sided(op)) return false;
-  return (a.in && b.in && *a.in != *b.in) || (a.out && b.out && *a.out != *b.out);
-}
-
-std::string shown_call(const SightCall& call) {
-  std::string out = call.op.empty() ? "an operation" : call.op;
-  if (call.in && call.out && *call.in != *call.out)
-    out += fmt::format(" of {} and {} elements", *call.in, *call.out);
-  else if (call.in)
-    out += fmt::format(" of {} elements", *call.in);
-  else if (!call.sizes.empty())
-    out += fmt::format(" of [{}]", call.sizes);
-  if (!call.site.empty()) out += fmt::format(" at {}", call.site);
-  return out;
-}
-
-std::string shown_op(const SightCall& call) {
-  std::string out = call.op.empty() ? "an operation" : call.op;
-  if (call.seq >= 0) out += fmt::format(" #{}", call.seq);
-  return out;
-}
 
 class Inquiry {
  public:
@@ -156,7 +80,7 @@ class Inquiry {
         group.stands.emplace_back();
         group.stands[at].rank = rank;
       }
-      add(sight, group.stands[at], static_cast<uint32_t>(&sight - in_.sights.data()));
+      group.stands[at].add(sight, static_cast<uint32_t>(&sight - in_.sights.data()));
     }
   }
   // The rank in the default group is the global one; older wordings name no other group.
@@ -165,34 +89,6 @@ class Inquiry {
     if (!group.members.empty()) return group.members.at(*in_group);
     return group.key.empty() || group.key == "0" ? in_group : std::nullopt;
   }
-  static void add(const Sight& sight, Stand& stand, uint32_t order) {
-    if (sight.enqueued) stand.enqueued = std::max(stand.enqueued, *sight.enqueued), stand.counted = true;
-    if (sight.completed) stand.completed = std::max(stand.completed, *sight.completed);
-    if (sight.call && sight.call->entered) {
-      const bool earlier =
-          !stand.call || stand.call->seq < 0 || (sight.call->seq >= 0 && sight.call->seq < stand.call->seq);
-      if (earlier) stand.order = order;
-      if (earlier)
-        stand.call = sight.call;
-      else if (sight.call->seq == stand.call->seq)
-        join(*sight.call, *stand.call);
-      stand.enqueued = std::max(stand.enqueued, sight.call->seq);
-      stand.waited_ns = std::max(stand.waited_ns, sight.waited_ns);
-      if (sight.at_ns != kNoTime && sight.waited_ns > 0 &&
-          (stand.since_ns == kNoTime || sight.at_ns - sight.waited_ns < stand.since_ns))
-        stand.since_ns = sight.at_ns - sight.waited_ns;
-    }
-    if (sight.state != SightState::kUnknown) stand.state = sight.state, stand.doing = sight.doing;
-    if (!stand.evidence && !sight.evidence.text.empty()) stand.evidence = &sight.evidence;
-  }
-  static void join(const SightCall& more, SightCall& call) {
-    if (call.op.empty()) call.op = more.op;
-    if (!call.in) call.in = more.in;
-    if (!call.out) call.out = more.out;
-    if (call.sizes.empty()) call.sizes = more.sizes;
-    if (call.site.empty()) call.site = more.site;
-  }
-
   TimeNs since() const {
     TimeNs first = kNoTime;
     for (const Group& group : groups_)
@@ -207,7 +103,7 @@ class Inquiry {
     std::optional<size_t> lead;
     for (size_t i = 0; i < in_.statements.size(); ++i) {
       const Statement& said = in_.statements[i];
-      if (said.answer != answer || said.weak != weak) continue;
+      if (said.answer != answer || said.weak != weak || contradicted(said)) continue;
       if (!lead || rank_of(said.source) < rank_of(in_.statements[*lead].source)) lead = i;
     }
     if (!lead) return false;
@@ -229,6 +125,21 @@ class Inquiry {
                                                            : 0.85);
     weigh(*lead);
     return true;
+  }
+  // A rank whose own watchdog reports the wait that most ranks report has entered it: where its program is by
+  // now is not what they wait for.
+  bool contradicted(const Statement& said) const {
+    if (said.source != SightSource::kStack || said.answer != HangAnswer::kMissing || said.ranks.empty())
+      return false;
+    std::map<std::pair<const Group*, int64_t>, std::set<uint32_t>> waits;
+    for (const Group& group : groups_)
+      for (const Stand& stand : group.stands)
+        if (group.source == SightSource::kWatchdog && stand.rank && stand.call && stand.call->entered)
+          waits[{&group, stand.call->seq}].insert(*stand.rank);
+    const auto most =
+        std::ranges::max_element(waits, {}, [](const auto& entry) { return entry.second.size(); });
+    return most != waits.end() && most->second.size() > 2 * said.ranks.size() &&
+           std::ranges::all_of(said.ranks, [&](uint32_t rank) { return most->second.contains(rank); });
   }
   // Dumps number each operation of each rank; reports of the library compare ranks; a stack is one moment.
   static int rank_of(SightSource source) {
@@ -331,8 +242,8 @@ class Inquiry {
         }
       WaitAnswer said = follow_waits(graph, facts_);
       if (said.end == WaitEnd::kNothing) continue;
-      ends_.push_back({std::move(said), nullptr});
-      ends_.back().group = of[ends_.back().said.group];
+      const Group* const group = of[said.group];
+      ends_.push_back({std::move(said), group, of});
     }
   }
   static bool waits(const Stand& stand) {
@@ -372,6 +283,7 @@ class Inquiry {
   struct End {
     WaitAnswer said;
     const Group* group;
+    std::vector<const Group*> of = {};  // by the indices of `said`
   };
 
   bool by_waits(WaitEnd end) {
@@ -382,14 +294,11 @@ class Inquiry {
   void tell(const End& end) {
     const WaitAnswer& said = end.said;
     const Group& group = *end.group;
-    SightCall call;
-    call.seq = said.seq;
-    for (const Stand& stand : group.stands)
-      if (stand.waits_at(said.seq)) {
-        call = *stand.call;
-        quote(stand);
-      }
+    const SightCall call = call_at(group, said.seq);
     out_.hang.waiting = said.waiting;
+    if (!said.circle.empty()) return tell_circle(end, call);
+    for (const Stand& stand : group.stands)
+      if (stand.waits_at(said.seq)) quote(stand);
     set_call(call, group.of.description);
     for (const Group& of : groups_)
       for (const Stand& stand : of.stands)
@@ -401,6 +310,46 @@ class Inquiry {
     weigh(std::nullopt);
   }
 
+  static SightCall call_at(const Group& group, int64_t seq) {
+    SightCall call;
+    call.seq = seq;
+    for (const Stand& stand : group.stands)
+      if (stand.waits_at(seq)) call = *stand.call;
+    return call;
+  }
+
+  // Two sides of a circle tell it: who waits where, with the lines of two ranks of each.
+  void tell_circle(const End& end, const SightCall& call) {
+    constexpr size_t kSides = 2, kOfSide = 2;
+    const WaitAnswer& said = end.said;
+    set_call(call, end.group->of.description);
+    out_.hang.answer = HangAnswer::kMismatch;
+    out_.hang.waited_for = said.ranks;
+    std::string sides;
+    for (size_t i = 0; i < std::min(said.circle.size(), kSides); ++i) {
+      const WaitAnswer::Held& side = said.circle[i];
+      const Group& of = *end.of[side.group];
+      const std::string in = fmt::format("{} of {}", shown_op(call_at(of, side.seq)), of.title());
+      sides += fmt::format("{}{} in {}", i ? ", " : "", shown_ranks(side.ranks), in);
+      size_t quoted = 0;
+      for (const Stand& stand : of.stands)
+        if (quoted < kOfSide && stand.waits_at(side.seq) && stand.evidence && stand.rank &&
+            std::ranges::binary_search(side.ranks, *stand.rank))
+          quote(stand), ++quoted;
+    }
+    if (said.circle.size() > kSides)
+      sides += fmt::format(", and others in {} more operations", said.circle.size() - kSides);
+    out_.title = "Ranks wait for each other, each in another group: " + sides;
+    if (!said.ranks.empty())
+      out_.why.push_back(fmt::format("{} {} the smaller side", shown_ranks(said.ranks),
+                                     said.ranks.size() == 1 ? "is" : "are"));
+    out_.why.emplace_back(
+        "each side waits in a group for ranks that wait in another group: they call their groups in "
+        "another order, or one side left a loop earlier");
+    out_.certain = true;
+    out_.confidence = 0.75;
+    weigh(std::nullopt);
+  }
   void conclude(const WaitAnswer& said, const Group& group, const SightCall& call) {
     const std::string where = shown_op(call) + " of " + group.title();
     switch (said.end) {
@@ -410,9 +359,12 @@ class Inquiry {
         out_.title =
             fmt::format("{} did not finish {}, which {} peers finished: a device or link stands still",
                         capital(shown_ranks(said.ranks)), where, said.ranks.size() == 1 ? "its" : "their");
-        out_.why.emplace_back("the last numbers that the ranks print: the peers are beyond it");
+        out_.why.emplace_back(
+            said.by_members ? "the last numbers that the ranks print: the peers are beyond it"
+                            : "its peers in this group print no wait in it, but in a later operation that "
+                              "all ranks entered");
         out_.certain = true;
-        out_.confidence = 0.8;
+        out_.confidence = said.by_members ? 0.8 : 0.65;
         break;
       case WaitEnd::kIdle:
         missing_ranks(said.ranks, call, group.of.description);
@@ -422,20 +374,6 @@ class Inquiry {
         out_.by_host_code = true;
         out_.certain = said.by_members;
         out_.confidence = said.by_members ? 0.75 : 0.6;
-        break;
-      case WaitEnd::kCircle:
-        out_.hang.answer = HangAnswer::kMismatch;
-        out_.hang.waited_for = said.ranks;
-        out_.title = said.ranks.empty()
-                         ? "Ranks wait for each other, each in another group"
-                         : fmt::format("{} called {} while {} peers wait for them in another group",
-                                       capital(shown_ranks(said.ranks)), where,
-                                       said.ranks.size() == 1 ? "its" : "their");
-        out_.why.emplace_back(
-            "each side waits in a group for ranks that wait in another group: they call their groups in "
-            "another order, or one side left a loop earlier");
-        out_.certain = true;
-        out_.confidence = 0.75;
         break;
       case WaitEnd::kAllIn:
         out_.hang.answer = HangAnswer::kUnfinished;
@@ -460,6 +398,7 @@ class Inquiry {
             std::ranges::all_of(said.ranks, [&](uint32_t rank) { return alive_.contains(rank); });
         out_.confidence = said.ranks.size() == 1 ? 0.6 : 0.5;
         break;
+      case WaitEnd::kCircle:
       case WaitEnd::kNothing:
         break;
     }
@@ -551,22 +490,49 @@ class Inquiry {
         if (stand.call && stand.call->seq >= 0)
           (stand.call->seq == *seqs.begin() ? low : high).push_back(&stand);
       if (low.empty() || high.empty()) continue;
-      out_.hang.answer = HangAnswer::kMismatch;
       set_call(*low[0]->call, group.of.description);
       out_.hang.waiting = ranks_of(high);
-      out_.hang.waited_for = ranks_of(low);
-      out_.title = fmt::format("Ranks of {} wait in different operations: {} in {}, {} in {}", group.title(),
-                               shown_ranks(ranks_of(low)), shown_op(*low[0]->call),
-                               shown_ranks(ranks_of(high)), shown_op(*high[0]->call));
-      out_.why.push_back(
-          "ranks that call the same operations cannot be that far apart: their calls differ "
-          "earlier than what is seen here");
       for (const auto* side : {&low, &high})
         for (const Stand* stand : *side) quote(*stand);
-      out_.confidence = 0.6;
+      const int64_t ahead = *std::next(seqs.begin());
+      // A rank can finish one operation before its peers, and not the next without them.
+      const bool by_calls = ahead > *seqs.begin() + 1 || std::ranges::any_of(low, [&](const Stand* s) {
+                              return s->counted && s->enqueued < ahead;
+                            });
+      by_calls ? called_apart(group, low, high) : finished_apart(group, low, high);
       return true;
     }
     return false;
+  }
+  using Side = std::vector<const Stand*>;
+
+  void called_apart(const Group& group, const Side& low, const Side& high) {
+    out_.hang.answer = HangAnswer::kMismatch;
+    out_.hang.waited_for = ranks_of(low);
+    out_.title = fmt::format("Ranks of {} wait in different operations: {} in {}, {} in {}", group.title(),
+                             shown_ranks(ranks_of(low)), shown_op(*low[0]->call), shown_ranks(ranks_of(high)),
+                             shown_op(*high[0]->call));
+    out_.why.emplace_back(
+        "ranks that call the same operations cannot be that far apart: their calls differ "
+        "earlier than what is seen here");
+    out_.confidence = 0.6;
+  }
+  // The ranks that are behind have enqueued the later operation too, or nothing shows that they have not:
+  // their program is not behind, and data did not arrive. More than half are not at fault together.
+  void finished_apart(const Group& group, const Side& low, const Side& high) {
+    out_.hang.answer = HangAnswer::kUnfinished;
+    if (low.size() <= high.size()) out_.hang.waited_for = ranks_of(low);
+    out_.title =
+        fmt::format("{} did not finish {} of {}, which {} finished: the network, or devices, stand still",
+                    capital(shown_ranks(ranks_of(low))), shown_op(*low[0]->call), group.title(),
+                    shown_ranks(ranks_of(high)));
+    const bool said = std::ranges::all_of(low, [](const Stand* s) { return s->counted; });
+    out_.why.emplace_back(
+        said ? "the ranks that are behind have enqueued the later operation too"
+             : "nothing shows that the ranks that are behind did not enqueue the later operation");
+    out_.missing.emplace_back(kWhichDevice);
+    out_.certain = said;
+    out_.confidence = said ? 0.65 : 0.5;
   }
 
   // Ranks of the group; 0: unknown.
@@ -731,6 +697,7 @@ class Inquiry {
   void finish() {
     std::ranges::sort(out_.hang.waited_for);
     std::map<std::tuple<std::string, std::string, int64_t, ScenePlace, std::string>, std::set<uint32_t>> rows;
+    std::map<std::string, std::string> spelled;  // sources spell one operation differently
     for (const Group& group : groups_)
       for (const Stand& stand : group.stands) {
         if (!stand.rank) continue;
@@ -742,14 +709,16 @@ class Inquiry {
                                      ? ScenePlace::kFinished
                                      : ScenePlace::kUnknown;
         const int64_t seq = stand.call ? stand.call->seq : stand.enqueued;
-        rows[{title, stand.call ? stand.call->op : "", seq, place, stand.doing}].insert(*stand.rank);
+        const std::string op = stand.call ? plain_op(stand.call->op) : std::string();
+        if (stand.call) spelled.try_emplace(op, stand.call->op);
+        rows[{title, op, seq, place, stand.doing}].insert(*stand.rank);
       }
     for (const Departure& gone : in_.departures)
       if (gone.rank)
         rows[{gone.group.description, "", -1, ScenePlace::kLeft, gone.reason}].insert(*gone.rank);
     for (const auto& [key, ranks] : rows) {
       const auto& [group, op, seq, place, doing] = key;
-      out_.hang.scene.push_back({group, op, seq, place, doing, {ranks.begin(), ranks.end()}});
+      out_.hang.scene.push_back({group, spelled[op], seq, place, doing, {ranks.begin(), ranks.end()}});
     }
     std::ranges::stable_sort(out_.hang.scene, std::ranges::greater{},
                              [](const SceneRow& row) { return row.ranks.size(); });

@@ -239,6 +239,13 @@ class Graph {
     std::set<uint32_t> odd = wide.size() < rest.size() ? wide : rest;
     if (wide.size() == rest.size()) odd.clear();
     take(WaitEnd::kCircle, std::move(odd), where);
+    for (const OpKey& key : circle_) {
+      const std::set<uint32_t>& held = ops_[key].held;
+      out_.circle.push_back({key.first, key.second, {held.begin(), held.end()}});
+    }
+    std::ranges::stable_sort(out_.circle, [&](const WaitAnswer::Held& a, const WaitAnswer::Held& b) {
+      return width({a.group, a.seq}) > width({b.group, b.seq});
+    });
     return true;
   }
 
@@ -268,7 +275,9 @@ class Graph {
       for (const uint32_t rank : op.held)
         if (places.contains(place_of(key.first, rank))) return false;
     }
+    const std::vector<uint32_t> apart(odd.begin(), odd.end());
     take(WaitEnd::kCircle, std::move(odd), narrow);
+    out_.circle = {{wide.first, wide.second, apart}, {narrow.first, narrow.second, out_.waiting}};
     return true;
   }
   size_t place_of(size_t group, uint32_t rank) const {
@@ -290,10 +299,39 @@ class Graph {
     for (const WaitPlace& at : groups_[most->first].places)
       if (at.waits_at == most->second && at.started == false) behind.insert(at.rank);
     if (4 * behind.size() > ops_[*most].held.size()) behind.clear();
+    if (behind.empty()) {
+      OpKey narrow{0, -1};
+      std::set<uint32_t> stuck = stuck_before(*most, narrow);
+      if (!stuck.empty()) {
+        take(WaitEnd::kDevice, std::move(stuck), narrow);
+        out_.by_members = false;
+        return true;
+      }
+    }
     // What the others wait in may hold these too.
     if (behind.empty() && lacks_) return false;
     take(WaitEnd::kAllIn, std::move(behind), *most);
     return true;
+  }
+
+  // Few ranks print a wait in groups whose other members print only the one in `all`: those have finished it.
+  // If several members print such a wait, the process of each printed what it saw first, and none is named.
+  std::set<uint32_t> stuck_before(const OpKey& all, OpKey& where) {
+    constexpr size_t kShare = 8;  // of the ranks in `all`, one in so many
+    const HeldOp& whole = ops_[all];
+    std::set<uint32_t> out;
+    for (const auto& [key, op] : ops_) {
+      const WaitGroup& group = groups_[key.first];
+      if (key.first == all.first || op.held.empty()) continue;
+      if (group.exact || group.pairs || group.members.empty()) return {};
+      size_t beyond = 0;
+      for (const uint32_t rank : group.members)
+        beyond += !op.held.contains(rank) && whole.held.contains(rank);
+      if (beyond + op.held.size() < group.members.size() || beyond < op.held.size()) return {};
+      out.insert(op.held.begin(), op.held.end());
+      if (where.second < 0 || group.members.size() < groups_[where.first].members.size()) where = key;
+    }
+    return kShare * out.size() <= whole.held.size() ? out : std::set<uint32_t>();
   }
 
   // One rank alone without a word, or that all ends of the waits lack.

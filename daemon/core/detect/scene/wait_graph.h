@@ -62,7 +62,16 @@ struct WaitAnswer {
   std::vector<uint32_t> waiting;  // in the operation, ascending
   size_t group = 0;               // index of its group
   int64_t seq = -1;
-  bool by_members = true;  // kIdle: the members of the group say that they are waited for
+  // kIdle: the members of the group say that they are waited for. kDevice: the ranks' numbers say that peers
+  // finished the operation; else the peers wait in another one.
+  bool by_members = true;
+  // kCircle: the operations that hold ranks, widest group first.
+  struct Held {
+    size_t group = 0;
+    int64_t seq = -1;
+    std::vector<uint32_t> ranks;  // ascending
+  };
+  std::vector<Held> circle = {};
 };
 
 WaitAnswer follow_waits(std::span<const WaitGroup> groups, const RankFacts& ranks);

@@ -7,8 +7,9 @@
 namespace culprit::scene {
 namespace {
 
-constexpr size_t kRanksOfLine = 1 << 16;  // a list of more ranks is damage
-constexpr size_t kWordBytes = 200;        // of a name, a size, a call site
+constexpr size_t kRanksOfLine = 1 << 16;           // a list of more ranks is damage
+constexpr size_t kWordBytes = 200;                 // of a name, a size, a call site
+constexpr std::string_view kNoName = "undefined";  // torch's description of a group that has none
 
 bool digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -113,6 +114,7 @@ void read_group(std::string_view text, WatchdogLine& line) {
     const size_t close = name.rfind(')');
     if (close != name.npos && close > open)
       line.group.description = name.substr(open + 1, std::min(close - open - 1, kWordBytes));
+    if (line.group.description == kNoName) line.group.description.clear();
     name = name.substr(0, open);
   }
   while (name.ends_with(' ')) name.remove_suffix(1);

@@ -112,9 +112,41 @@ BOOST_AUTO_TEST_CASE(groups_of_equal_numbers_stay_apart) {
   BOOST_TEST((answer(of({a, b})).hang.answer == HangAnswer::kUnknown));
 }
 
-BOOST_AUTO_TEST_CASE(ranks_of_a_group_at_different_numbers_ran_apart) {
+BOOST_AUTO_TEST_CASE(ranks_of_a_group_at_distant_numbers_ran_apart) {
   const SceneAnswer a = answer(of({waiting(0, 7), waiting(1, 9, "BROADCAST")}));
   BOOST_TEST((a.hang.answer == HangAnswer::kMismatch && !a.certain));
+}
+
+BOOST_AUTO_TEST_CASE(ranks_one_operation_behind_are_a_mismatch_only_if_they_have_not_enqueued_the_next) {
+  struct Case {
+    const char* what;
+    std::optional<int64_t> enqueued;  // by the ranks that are behind
+    int64_t ahead;
+    HangAnswer answer;
+    Ranks named;
+  };
+  const Case kCases[] = {
+      {"enqueued", 9, 8, HangAnswer::kUnfinished, {2, 3}},
+      {"not known", {}, 8, HangAnswer::kUnfinished, {2, 3}},
+      {"not enqueued", 7, 8, HangAnswer::kMismatch, {2, 3}},
+      {"two ahead", 12, 9, HangAnswer::kMismatch, {2, 3}},
+  };
+  for (const Case& c : kCases) {
+    std::vector<Sight> sights;
+    for (const uint32_t rank : {0u, 1u, 2u, 3u}) {
+      sights.push_back(waiting(rank, rank < 2 ? c.ahead : 7));
+      if (rank >= 2) sights.back().enqueued = c.enqueued;
+    }
+    const SceneAnswer a = answer(of(sights));
+    BOOST_TEST((a.hang.answer == c.answer), c.what);
+    BOOST_TEST((a.hang.waited_for == c.named), c.what);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(most_ranks_behind_few_are_not_at_fault_together) {
+  const SceneAnswer a =
+      answer(of({waiting(0, 8), waiting(1, 7), waiting(2, 7), waiting(3, 7), waiting(4, 7)}));
+  BOOST_TEST((a.hang.answer == HangAnswer::kUnfinished && a.hang.waited_for.empty()));
 }
 
 BOOST_AUTO_TEST_CASE(all_members_in_one_operation_are_device_or_network) {
@@ -219,6 +251,63 @@ BOOST_AUTO_TEST_CASE(sides_that_wait_for_each_other_are_the_programs_fault_and_t
   const SceneAnswer a = answer(of(sights, 6));
   BOOST_TEST((a.hang.answer == HangAnswer::kMismatch));
   BOOST_TEST((a.hang.waited_for == Ranks{2, 5}));
+}
+
+BOOST_AUTO_TEST_CASE(a_circle_names_both_its_groups_and_quotes_four_ranks) {
+  std::vector<Sight> sights;
+  const SightGroup all{"0", "default_pg", RankList({0, 1, 2, 3, 4, 5, 6, 7}), 8};
+  const SightGroup left{"1", "dp", RankList({0, 1, 2, 3}), 4};
+  for (uint32_t rank = 0; rank < 8; ++rank) {
+    const bool in_left = rank < 3;
+    if (rank < 4) sights.push_back(dumped(rank, left, in_left ? 9 : 8, in_left ? 9 : -1));
+    sights.push_back(dumped(rank, all, in_left ? 4 : 5, in_left ? -1 : 5));
+  }
+  for (Sight& sight : sights)
+    if (sight.call) sight.evidence.text = "rank " + std::to_string(*sight.rank);
+  const SceneAnswer a = answer(of(sights, 8));
+  BOOST_TEST((a.hang.answer == HangAnswer::kMismatch));
+  BOOST_TEST(
+      a.title ==
+      "Ranks wait for each other, each in another group: ranks 3, 4, 5, 6, 7 in all_reduce #5 of group "
+      "default_pg, ranks 0, 1, 2 in all_reduce #9 of group dp");
+  BOOST_TEST(a.evidence.size() == 4u);
+}
+
+// The processes print what they saw first.
+BOOST_AUTO_TEST_CASE(who_alone_waits_in_a_group_while_all_wait_in_a_later_operation_has_a_stuck_device) {
+  for (const uint32_t others : {0u, 1u}) {
+    std::vector<Sight> sights;
+    const SightGroup pair{"7", "tp", RankList({4, 5, 6, 7}), 4};
+    for (uint32_t rank = 0; rank < 16; ++rank) sights.push_back(waiting(rank, 70));
+    for (uint32_t rank = 4; rank < 5 + 2 * others; ++rank) {
+      sights.push_back(waiting(rank, 300));
+      sights.back().group = pair;
+    }
+    const SceneAnswer a = answer(of(sights, 16));
+    BOOST_TEST((a.hang.answer == HangAnswer::kUnfinished));
+    BOOST_TEST((a.hang.waited_for == (others ? Ranks{} : Ranks{4})));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_stack_does_not_accuse_a_rank_whose_watchdog_reports_the_wait_of_all) {
+  Statement stack;
+  stack.source = SightSource::kStack;
+  stack.ranks = {3};
+  stack.title = "Rank 3 is in host code";
+  for (const bool entered : {false, true}) {
+    SceneInput in = of({waiting(0, 70), waiting(1, 70), waiting(2, 70)});
+    if (entered) in.sights.push_back(waiting(3, 70));
+    in.statements = {stack};
+    BOOST_TEST((answer(in).hang.answer == (entered ? HangAnswer::kUnknown : HangAnswer::kMissing)));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(one_operation_has_one_row_however_its_sources_spell_it) {
+  Sight dump = dumped(0, {"0", "default_pg", {}, 0}, 70, 70);
+  dump.call->op = "_reduce_scatter_base";
+  const SceneAnswer a = answer(of({waiting(0, 70, "_REDUCE_SCATTER_BASE"), dump}));
+  BOOST_REQUIRE(a.hang.scene.size() == 1u);
+  BOOST_TEST((a.hang.scene[0].ranks == Ranks{0}));
 }
 
 BOOST_AUTO_TEST_CASE(who_is_late_because_it_waits_itself_is_not_named) {

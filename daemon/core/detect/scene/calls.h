@@ -1,0 +1,21 @@
+// Calls of collectives: whether two of them are the same on all ranks, and their words. Pure.
+#pragma once
+
+#include <string>
+
+#include "core/detect/scene/sight.h"
+
+namespace culprit::scene {
+
+// Whether a plain name is of an operation between two ranks, whose ends call different ones by right.
+bool is_pair(const std::string& plain);
+// The call without what may differ by right between ranks; empty: nothing to compare.
+std::string call_key(const SightCall& call);
+// Whether two ranks of a group may not call these under one number.
+bool differ(const SightCall& a, const SightCall& b);
+// "ALLREDUCE of 4096 elements at train.py:120 in step".
+std::string shown_call(const SightCall& call);
+// "ALLREDUCE #13".
+std::string shown_op(const SightCall& call);
+
+}  // namespace culprit::scene
