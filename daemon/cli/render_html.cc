@@ -192,7 +192,7 @@ class HtmlReport {
       const StackCluster& c = r_.hang->clusters[i];
       h_.raw("<tr>").element("td", "", ranks(c.ranks)).raw("<td class=\"mono\">");
       for (size_t k = 0; k < std::min(c.frames.size(), kWhyMax); ++k) h_.element("div", "", c.frames[k]);
-      h_.raw("</td>").element("td", "", c.healthy ? "as expected" : "differs").raw("</tr>\n");
+      h_.raw("</td>").element("td", "", c.healthy ? "like its peers" : "differs").raw("</tr>\n");
     }
     end_table();
     more(r_.hang->clusters.size(), kRowsMax);

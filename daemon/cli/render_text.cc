@@ -219,7 +219,7 @@ class TextReport {
       hang_suspects();
       for (size_t i = 0; i < std::min(r_.hang->clusters.size(), kFewLines); ++i) {
         const StackCluster& c = r_.hang->clusters[i];
-        page_.item("  - ", fmt::format("{}{}: {}", ranks(c.ranks), c.healthy ? " (as expected)" : "",
+        page_.item("  - ", fmt::format("{}{}: {}", ranks(c.ranks), c.healthy ? "" : " (differs)",
                                        c.frames.empty() ? "no frames" : c.frames[0]));
       }
       more(r_.hang->clusters.size() - std::min(r_.hang->clusters.size(), kFewLines), "stack");

@@ -301,13 +301,14 @@ struct Engine::Impl {
 
   // Adds why the job stands, by all sources together.
   std::vector<std::string> add_scene(const detect::View& view, detect::Analysis& analysis, Report& report,
-                                     TimeNs now) {
+                                     TimeNs now, std::vector<diagnose::UnprovenSign> unproven) {
     const rules::Ruleset* ruleset = rule_runs.ruleset();
     if (!options.steps.shapes || analysis.fate.ended_well) ruleset = nullptr;
     const PlaceOfRank place = [&](uint32_t rank) { return place_of(view, rank); };
     const HangContext context{view, ruleset, place};
     if (ruleset) blame_loopback(context, analysis);
     HangSources sources;
+    sources.unproven = std::move(unproven);
     sources.flight = ask_flights(view, report);
     sources.ras = ask_ras(view, analysis, now);
     // Time-outs in the logs show a hang as well.
@@ -503,21 +504,21 @@ Report Engine::report(TimeNs now, const detect::Unheard& unheard) {
       analysis.findings.push_back(std::move(*stall));
     }
   }
-  std::vector<std::string> pending;
+  diagnose::Signs signs;
   const JobScope scope = impl_->scope_of(view);
   std::ranges::move(impl_->plugins.findings(view, impl_->options.job, scope),
                     std::back_inserter(analysis.findings));
   if (rules::RuleRun* const run = impl_->rule_runs.in_time(); run && impl_->options.steps.shapes) {
-    diagnose::Signs signs = diagnose::find_signs(view, analysis, *run);
+    signs = diagnose::find_signs(view, analysis, *run);
     std::move(signs.findings.begin(), signs.findings.end(), std::back_inserter(analysis.findings));
     analysis.rules = std::move(signs.rules);
-    pending = std::move(signs.missing);
   }
   auto [missing, left_out] = impl_->add_comm(analysis, report, now);
-  std::ranges::move(pending, std::back_inserter(missing));
+  std::ranges::move(signs.missing, std::back_inserter(missing));
   impl_->add_numerics(view, analysis, report);
   if (left_out) join_left_out(std::move(*left_out), analysis.findings);
-  std::ranges::move(impl_->add_scene(view, analysis, report, now), std::back_inserter(missing));
+  std::ranges::move(impl_->add_scene(view, analysis, report, now, std::move(signs.unproven)),
+                    std::back_inserter(missing));
   join_stall(analysis.findings);
   join_plugins(analysis.findings);
   impl_->judge_exits(view, analysis);

@@ -14,6 +14,7 @@
 #include "core/detect/scene/parallel_groups.h"
 #include "core/detect/scene/scene.h"
 #include "core/detect/scene/watchdog_lines.h"
+#include "core/scene_cause.h"
 
 namespace culprit::core {
 namespace {
@@ -100,7 +101,7 @@ class HangJudge {
     gather_lines();
     if (!failed()) input_ = {};
     const bool others = sources_.flight || sources_.ras || sources_.stacks;
-    if (input_.sights.empty() && input_.statements.empty() && !others) return {};
+    if (input_.sights.empty() && input_.statements.empty() && !others) return still_open();
     input_.world = world_of(context_.view.log->job());
     input_.ranks_per_host = context_.view.log->job().ranks_per_host.value_or(0);
     if (context_.rules) read_course();
@@ -114,11 +115,18 @@ class HangJudge {
     scene::SceneAnswer said =
         scene::answer(input_, [&](uint32_t rank) { return name_of(context_.place, rank); });
     if (input_.sights.empty() && input_.statements.empty() && input_.departures.empty() && rest_.empty())
-      return std::move(missing_);
+      return still_open();
     return conclude(std::move(said));
   }
 
  private:
+  // What is missing, with the questions of lines that explain nothing here.
+  std::vector<std::string> still_open() {
+    for (diagnose::UnprovenSign& sign : sources_.unproven)
+      if (!sign.missing.empty()) missing_.push_back(std::move(sign.missing));
+    return std::move(missing_);
+  }
+
   // --- sources ---
 
   void gather_lines() {
@@ -285,13 +293,15 @@ class HangJudge {
   // --- the answer ---
 
   std::vector<std::string> conclude(scene::SceneAnswer said) {
-    const Finding* other = first_ ? &analysis_.findings[*first_] : nullptr;
-    if (other && said.hang.answer == HangAnswer::kLeft && other->category == Category::kHardware)
-      said.hang.answer = HangAnswer::kUnfinished;
+    const bool by_fault = blame_fault(said);
     fault_of_host(said);
-    if (said.hang.answer != HangAnswer::kUnknown || sources_.flight || sources_.ras || sources_.stacks)
-      drop_silence();
-    if (auto finding = finding_of(said)) {
+    drop_echoes(said.hang.answer != HangAnswer::kUnknown);
+    auto finding = by_fault ? std::nullopt : finding_of(said);
+    if (auto joined = join_cause(finding, said))
+      finding = std::move(joined);
+    else if (first_ && said.hang.answer == HangAnswer::kLeft)
+      finding.reset();  // the rule that says why it left
+    if (finding) {
       give_way(*finding);
       suspect(*finding, said.hang);
       analysis_.findings.push_back(std::move(*finding));
@@ -301,7 +311,56 @@ class HangJudge {
     }
     std::ranges::move(said.missing, std::back_inserter(missing_));
     put(std::move(said.hang));
-    return std::move(missing_);
+    return still_open();
+  }
+
+  // A fault of the machine, and no rank that left: the finding of its rule is the answer.
+  bool blame_fault(scene::SceneAnswer& said) {
+    Finding* const other = first_ ? &analysis_.findings[*first_] : nullptr;
+    if (!other || said.hang.answer != HangAnswer::kLeft || other->category != Category::kHardware)
+      return false;
+    said.hang.answer = HangAnswer::kUnfinished;
+    if (said.by_process || !said.hang.waited_for.empty()) return false;
+    const auto host = other->subjects.empty() ? std::optional<std::string>() : other->subjects[0].host;
+    said.title = host ? fmt::format("{} on {}", other->title, *host) : other->title;
+    said.hang.sentence = said.title + scene::waiting_words(said.hang);
+    if (!input_.sights.empty()) other->symptom = Symptom::kHang;
+    return true;
+  }
+
+  // A line of the machine that explains the answer, and the answer: one diagnosis.
+  std::optional<Finding> join_cause(const std::optional<Finding>& answer, scene::SceneAnswer& said) {
+    const bool unknown = said.hang.answer == HangAnswer::kUnknown;
+    if (unknown ? input_.sights.empty() && rest_.empty() : !answer) return std::nullopt;
+    const size_t proven = analysis_.findings.size();
+    std::vector<Finding> lines = analysis_.findings;
+    for (const diagnose::UnprovenSign& sign : sources_.unproven) lines.push_back(sign.finding);
+    const auto at = cause_of(standstill(said), lines);
+    if (!at) return std::nullopt;
+    Finding joined = unknown ? lines[*at] : with_cause(*answer, lines[*at]);
+    if (*at < proven)
+      analysis_.findings.erase(analysis_.findings.begin() + static_cast<long>(*at));
+    else
+      sources_.unproven.erase(sources_.unproven.begin() + static_cast<long>(*at - proven));
+    first_.reset();
+    said.missing.clear();
+    if (unknown) {
+      said.hang.answer = HangAnswer::kNoSingle;
+      joined.by_no_device = true;
+      joined.subjects.clear();
+    }
+    said.hang.sentence = joined.title + scene::waiting_words(said.hang);
+    return joined;
+  }
+  Standstill standstill(const scene::SceneAnswer& said) const {
+    Standstill out{said.hang.answer, {}, {}, said.hang.since_ns};
+    if (out.since_ns == kNoTime && report_.hang) out.since_ns = report_.hang->since_ns;
+    for (const uint32_t rank : said.hang.waited_for)
+      if (auto host = context_.place(rank).host) out.hosts.insert(std::move(*host));
+    for (const scene::Departure& gone : input_.departures)
+      if (gone.pid && gone.rank && std::ranges::binary_search(said.hang.waited_for, *gone.rank))
+        out.processes.insert(*gone.pid);
+    return out;
   }
 
   // A rule found a fault of the host of the rank that did not come: that is why.
@@ -340,7 +399,9 @@ class HangJudge {
         return s.rank && std::ranges::binary_search(said.hang.waited_for, *s.rank);
       });
     });
-    if (first_ || own == gone_.end()) return std::nullopt;
+    if (own == gone_.end()) return std::nullopt;
+    // A rule that says why it left is the finding; a kill of its process is joined with it (join_cause).
+    if (first_ && !says_killed(analysis_.findings[*first_])) return std::nullopt;
     return std::move(*own);
   }
 
@@ -391,7 +452,8 @@ class HangJudge {
   void unfinished(const scene::SceneAnswer& said, Finding& f) const {
     const bool named = !said.hang.waited_for.empty();
     f.category = Category::kHardware;
-    f.component = named ? Component::kGpu : Component::kNetwork;
+    // Of several devices none is at fault alone.
+    f.component = said.hang.waited_for.size() == 1 ? Component::kGpu : Component::kNetwork;
     f.general = !named;
     f.by_no_device = !named;
     f.action = ActionKind::kCheck;
@@ -470,19 +532,36 @@ class HangJudge {
     });
   }
 
-  // Only ranks that wait print: others that say nothing accuse no host, nor does a peer that these name.
-  void drop_silence() {
-    const bool waits =
-        std::ranges::any_of(input_.sights, [](const scene::Sight& sight) { return sight.timed_out; });
-    if (!waits) return;
-    std::erase_if(analysis_.findings, [](const Finding& f) {
-      const bool silence = f.detector == DetectorKind::kSilence && f.rule.empty();
-      const bool hearsay =
-          f.kind == FindingKind::kSupport && f.rule.empty() &&
-          (f.detector == DetectorKind::kSpatial || f.detector == DetectorKind::kTemporal) &&
-          std::ranges::all_of(f.subjects, [](const auto& s) { return s.strength < kHearsay; });
-      return hearsay || (silence && (f.kind == FindingKind::kSupport || f.general));
+  // Only ranks that wait print: what began when watchdogs gave up is the end of those that waited, and
+  // accuses no host. Others that say nothing accuse none either, where the scene has judged who is missing.
+  void drop_echoes(bool answered) {
+    const auto is_wait = [](const scene::Sight& sight) { return sight.timed_out; };
+    if (std::ranges::none_of(input_.sights, is_wait)) return;
+    const bool grouped = std::ranges::any_of(input_.sights, [&](const scene::Sight& sight) {
+      return is_wait(sight) && !sight.group.key.empty() && (!sight.group.members.empty() || input_.world > 0);
     });
+    const bool judged = answered || grouped || sources_.flight || sources_.ras || sources_.stacks;
+    const TimeNs gave_up = gave_up_at();
+    std::erase_if(analysis_.findings, [&](const Finding& f) {
+      const bool silence = f.detector == DetectorKind::kSilence && f.rule.empty();
+      if (silence) return judged && (f.kind == FindingKind::kSupport || f.general);
+      const bool statistical =
+          f.kind == FindingKind::kSupport && f.rule.empty() &&
+          (f.detector == DetectorKind::kSpatial || f.detector == DetectorKind::kTemporal);
+      if (!statistical) return false;
+      const bool hearsay =
+          std::ranges::all_of(f.subjects, [](const auto& s) { return s.strength < kHearsay; });
+      return (judged && hearsay) || (gave_up != kNoTime && (f.first_ns == kNoTime || f.first_ns >= gave_up));
+    });
+  }
+  // When the first watchdog gave up, less what clocks differ.
+  TimeNs gave_up_at() const {
+    constexpr TimeNs kClocks = 5 * kNsPerSecond;
+    TimeNs first = kNoTime;
+    for (const scene::Sight& sight : input_.sights)
+      if (sight.timed_out && sight.at_ns != kNoTime && (first == kNoTime || sight.at_ns < first))
+        first = sight.at_ns;
+    return first == kNoTime ? kNoTime : first - kClocks;
   }
 
   void put(Hang hang) {

@@ -13,6 +13,7 @@
 #include "core/detect/logs/view.h"
 #include "core/detect/stacks/sights.h"
 #include "core/detect/stacks/stacks.h"
+#include "core/diagnose/signs.h"
 #include "core/ras_states.h"
 #include "core/rules/ruleset.h"
 #include "model/rank_place.h"
@@ -32,6 +33,7 @@ struct HangSources {
   std::optional<RasStates::Said> ras;
   std::optional<stacks::StackAnswer> stacks;
   stacks::StackSights stack_sights;
+  std::vector<diagnose::UnprovenSign> unproven;  // lines that prove nothing by themselves
 };
 
 // Peers refuse each other because NCCL offers them its loopback address: the settings, not the network. Such

@@ -121,6 +121,7 @@ class Reader {
   }
 
   uint32_t group_named(std::string_view name, std::string_view description) {
+    if (description == "undefined") description = {};  // torch's description of a group that has none
     const auto [at, fresh] =
         groups_.try_emplace(std::string(name), static_cast<uint32_t>(out_.groups.size()));
     if (fresh) out_.groups.push_back({std::string(name), std::string(description), {}, {}, {}});

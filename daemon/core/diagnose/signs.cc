@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "base/text.h"
 #include "core/detect/logs/ending.h"
@@ -171,6 +172,12 @@ bool is_death(const logs::JobLog& log, const logs::RuleLine& line) {
   return line.death && !line.own_time && is_at_end(log, line);
 }
 
+// Whether a watchdog gave up waiting in the last words of a process, in a line without a time. It has the
+// time of an earlier line, and is not before the progress that other files report.
+bool is_undated_end(const logs::JobLog& log, const Finding& f, const logs::RuleLine& line) {
+  return f.symptom == Symptom::kHang && !line.own_time && !line.kernel && is_at_end(log, line);
+}
+
 // Whether a sign of the kernel is undecided. Such trouble does not stop a job by itself, and the job still
 // makes progress at the end of its log. Only later lines can show whether the trouble matters. A job that
 // ended has a later line of failure, or a silent host.
@@ -199,6 +206,7 @@ bool survived(const detect::View& view, const detect::Analysis& a, const Sign& s
   const logs::RuleLine& last = *sign.last;
   if (std::ranges::any_of(sign.lines, [&](const logs::RuleLine* line) { return is_death(log, *line); }))
     return false;
+  if (is_undated_end(log, f, last)) return false;
   const int64_t at = log.iterations().iteration_at(last.place.time_ns, last.place.source, last.place.line);
   // A line without a time has the time of the line before, which may be old. If other lines report a failure
   // and no successful job has such a line, that time proves nothing.
@@ -562,7 +570,8 @@ Signs find_signs(const detect::View& view, const detect::Analysis& a, rules::Rul
       continue;
     }
     if (!reported && is_pending(view, a, sign)) {
-      out.missing.push_back(fmt::format("whether the job goes on: {}", sign.finding.title));
+      std::string open = fmt::format("whether the job goes on: {}", sign.finding.title);
+      out.unproven.push_back({complete(view, std::move(sign)), std::move(open)});
       continue;
     }
     drop_survived(view, a, sign);
@@ -576,7 +585,10 @@ Signs find_signs(const detect::View& view, const detect::Analysis& a, rules::Rul
     const logs::LogPlace& place = sign.lines.front()->place;
     return std::tuple(place.time_ns, place.source, place.line);
   });
-  if (!alone) kept.clear();
+  if (!alone)
+    for (Sign& sign : std::exchange(kept, {}))
+      if (sign.finding.role == FindingRole::kRoot)
+        out.unproven.push_back({complete(view, std::move(sign)), {}});
   std::optional<Finding> quiet = find_quiet_rank(view, reports_by_rank(log, kept));
   for (Sign& sign : kept) out.findings.push_back(complete(view, std::move(sign)));
   if (quiet) out.findings.push_back(std::move(*quiet));

@@ -22,8 +22,15 @@ rules::RuleHit hit_of(const logs::JobLog& log, const logs::RuleLine& line);
 // The finding of a single hit while the job runs, without knowledge of its peers.
 Finding finding_of(const logs::JobLog& log, const logs::RuleLine& line, const rules::Rule& rule);
 
+// A sign that proves no failure by itself: the job may go on, or a kernel also speaks of other processes.
+struct UnprovenSign {
+  Finding finding;
+  std::string missing;  // the question that stays open; empty: none
+};
+
 struct Signs {
   std::vector<Finding> findings;
+  std::vector<UnprovenSign> unproven;
   std::vector<std::string> missing;  // as in the report: questions that are still open
   // Ids of the rules that fired on lines of a template, by cluster (resolved).
   std::map<logs::ClusterId, std::vector<std::string>> rules;

@@ -20,6 +20,7 @@ constexpr double kUnresponsiveConfidence = 0.65;
 // A larger share of a communicator without an answer: the network or the service, not these processes.
 constexpr double kManyGone = 0.25;
 constexpr size_t kNamed = 16;
+const std::string kSaid = "NCCL RAS: ";
 
 // A rank in a sentence and as a subject: identified by its process and device.
 struct Named {
@@ -368,7 +369,7 @@ class Judge {
             "the "
             "rank, on data or on time round them.";
         add(HangAnswer::kMismatch, std::move(f),
-            counts_of(a) + "; " + counts_of(b) + "; " + stands_for(*a.comm));
+            kSaid + counts_of(a) + "; " + counts_of(b) + "; " + stands_for(*a.comm));
         return true;
       }
     return false;
@@ -382,9 +383,8 @@ class Judge {
   std::string counts_of(const Difference& d) const {
     const std::string& function = d.spread->function;
     const std::string up_to = d.least == 0 ? std::string("none") : fmt::format("only up to #{}", d.least);
-    return fmt::format("NCCL RAS: {}: {} launched {} #{}, {} {}", comm_name(*d.comm),
-                       counted(d.ahead, "rank"), function.empty() ? "operation" : function, d.most,
-                       counted(d.behind, "rank"), up_to);
+    return fmt::format("{}: {} launched {} #{}, {} {}", comm_name(*d.comm), counted(d.ahead, "rank"),
+                       function.empty() ? "operation" : function, d.most, counted(d.behind, "rank"), up_to);
   }
 
   void report_behind(const Difference& d, const Ranks& roots, bool chain) {
@@ -401,7 +401,7 @@ class Judge {
         "Take stacks of the process (py-spy dump, and gdb where it does not answer): a lock, a data loader, "
         "a "
         "file system or a device call that does not return.";
-    add(HangAnswer::kMissing, std::move(f), counts_of(d) + "; " + stands_for(*d.comm));
+    add(HangAnswer::kMissing, std::move(f), kSaid + counts_of(d) + "; " + stands_for(*d.comm));
   }
 
   // Most ranks behind a few: storage, a phase of the program, or the few made a call of their own.
@@ -419,7 +419,7 @@ class Judge {
         "either these made a call of their own, or all others are late together: storage or a phase of the "
         "program");
     f.remedy = "Compare stacks of one rank of each side (py-spy dump).";
-    add(HangAnswer::kUnknown, std::move(f), counts_of(d) + "; " + stands_for(*d.comm));
+    add(HangAnswer::kUnknown, std::move(f), kSaid + counts_of(d) + "; " + stands_for(*d.comm));
   }
 
   // ---- nothing distinguishes the ranks

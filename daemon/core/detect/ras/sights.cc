@@ -132,9 +132,10 @@ class SightMaker {
     d.kind = dead ? scene::DepartureKind::kExited : scene::DepartureKind::kUnresponsive;
     place(member, d);
     if (comm) d.group = group_of(*comm);
-    d.reason = dead ? "unreachable for a minute or more" : "no answer to NCCL RAS";
+    const std::string said = dead ? "unreachable for a minute or more" : "no answer";
+    d.reason = dead ? said : said + " to NCCL RAS";
     d.at_ns = state_.at_ns;
-    d.evidence = evidence("NCCL RAS: " + d.reason);
+    d.evidence = evidence("NCCL RAS: " + said);
     out_.departures.push_back(std::move(d));
   }
 
