@@ -27,9 +27,9 @@ constexpr const char* kWhichDevice =
     "adapters, "
     "stacks of the ranks";
 
-class Inquiry {
+class SceneJudge {
  public:
-  Inquiry(const SceneInput& input, const NameOfRank& name) : in_(input), name_(name) { gather(); }
+  SceneJudge(const SceneInput& input, const NameOfRank& name) : in_(input), name_(name) { gather(); }
 
   SceneAnswer run() {
     out_.hang.since_ns = since();
@@ -755,6 +755,6 @@ Statement stated_by(SightSource source, HangAnswer answer, Finding finding) {
   return out;
 }
 
-SceneAnswer answer(const SceneInput& input, const NameOfRank& name) { return Inquiry(input, name).run(); }
+SceneAnswer answer(const SceneInput& input, const NameOfRank& name) { return SceneJudge(input, name).run(); }
 
 }  // namespace culprit::scene
