@@ -6,6 +6,7 @@
 #include <charconv>
 #include <iterator>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -618,12 +619,22 @@ void blame_loopback(const HangContext& context, detect::Analysis& analysis) {
 bool timed_out_at_end(const detect::View& view, const rules::Ruleset& ruleset, const detect::Fate& fate) {
   constexpr TimeNs kLong = 60 * kNsPerSecond;
   const auto rules = ruleset.rules();
-  return std::ranges::any_of(view.log->rule_lines(), [&](const logs::RuleLine& line) {
-    if (line.rule >= rules.size() || !rules[line.rule].id.starts_with(kCollective)) return false;
-    if (line.place.time_ns == kNoTime || line.place.time_ns < fate.last_progress_ns + kLong) return false;
+  const logs::JobLog& log = *view.log;
+  // Writers that end with a time-out without a time: no later line of their file has one.
+  std::set<uint32_t> undated;
+  for (const logs::RuleLine& line : log.rule_lines()) {
+    if (line.rule >= rules.size() || !rules[line.rule].id.starts_with(kCollective)) continue;
+    if (line.place.time_ns == kNoTime) continue;
+    const bool late = line.own_time && line.place.time_ns >= fate.last_progress_ns + kLong;
+    const bool last = !line.own_time && log.span_of(line.place.source).second <= line.place.time_ns;
+    if (!late && !last) continue;
     const auto read = scene::read_watchdog_line(line.text);
-    return read && read->kind == scene::WatchdogKind::kTimeout && read->waited_ns >= kLong;
-  });
+    if (!read || read->kind != scene::WatchdogKind::kTimeout || read->waited_ns < kLong) continue;
+    if (late) return true;
+    undated.insert(line.place.writer);
+  }
+  // What one process says without a time may be of an earlier attempt.
+  return undated.size() > 1 && 2 * undated.size() >= view.ranks.size();
 }
 
 std::vector<std::string> add_hang_scene(const HangContext& context, HangSources sources,

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "core/diagnose/causes.h"
 #include "core/diagnose/confidence.h"
+#include "core/diagnose/slower_pace.h"
 #include "core/diagnose/speakers.h"
 #include "core/diagnose/suspects.h"
 #include "core/diagnose/words.h"
@@ -53,7 +54,7 @@ class Correlator {
     failed_ = !faults_.empty() || stands_out();
     activity();
     if (!failed_ && !uneasy()) {
-      if (slows_down()) state_slower_pace();
+      tell_slower_pace();
       return;
     }
     for (size_t i = 0; i < faults_.size() && i < kDiagnoses; ++i) add_fault(*faults_[i], i == 0);
@@ -131,10 +132,15 @@ class Correlator {
     return !a_.fate.ended_well && std::ranges::any_of(a_.templates, with_it);
   }
 
-  // Lists the templates and the slower pace, without a suspect: all hosts are slower, and the logs may not
-  // show the cause.
-  void state_slower_pace() {
-    list_indicating();
+  // Without a suspect: all hosts are slower, and the logs may not show the cause.
+  void tell_slower_pace() {
+    auto slow = slowdown_of(view_, a_.fate);
+    if (!slow && !slows_down()) return;
+    if (slows_down()) list_indicating();
+    if (slow) {
+      report_.diagnoses.push_back(std::move(*slow));
+      finish();
+    }
     const detect::SlowerPace& pace = *a_.fate.slower;
     report_.missing.push_back(fmt::format(
         "why an iteration takes {} since iteration {} and took {} before (metrics of the hosts at that time)",

@@ -28,11 +28,12 @@ JobFile job_of() {
   return job;
 }
 
-// Eight ranks, of which the first host's print steps; then watchdogs give up, but those of `silent`.
+// Eight ranks. Those of the first host print steps; then watchdogs give up, but those of `silent`.
 struct Logs {
   bool timed = true;  // lines of watchdogs have times
   std::set<uint32_t> silent = {};
   std::map<uint32_t, std::string> kernel = {};  // lines of the kernel, by host
+  std::string end = {};                         // what the first host says after its last step
 };
 
 std::string watchdog(uint32_t rank, bool timed) {
@@ -71,6 +72,7 @@ Report judge(const Logs& logs, std::vector<Input> others = {}) {
     std::string text;
     for (uint32_t s = 0; s < 300 && h == 0; s += 2)
       text += at(s) + fmt::format(" INFO step={} loss=2.5\n", s / 2);
+    if (h == 0 && !logs.end.empty()) text += at(300) + " INFO " + logs.end + "\n";
     if (h > 0) text += at(0) + " INFO ready\n";
     for (uint32_t r = h * kPerHost; r < (h + 1) * kPerHost; ++r)
       if (!logs.silent.contains(r)) text += watchdog(r, logs.timed);
@@ -103,6 +105,13 @@ BOOST_AUTO_TEST_CASE(watchdogs_whose_lines_have_no_times_are_heard) {
     BOOST_REQUIRE(report.hang);
     BOOST_TEST((report.hang->answer == HangAnswer::kMissing), timed);
     BOOST_TEST((report.hang->waited_for == std::vector<uint32_t>{5}), timed);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_job_whose_watchdogs_gave_up_did_not_end_well_whatever_one_rank_says) {
+  for (const bool timed : {true, false}) {
+    const Report report = judge({timed, {0, 1}, {}, "Training finished successfully"});
+    BOOST_TEST((report.hang && report.hang->answer == HangAnswer::kMissing), timed);
   }
 }
 
@@ -152,6 +161,43 @@ BOOST_AUTO_TEST_CASE(a_process_that_ras_misses_and_the_kernels_line_of_its_end_a
   BOOST_TEST((d.component == Component::kHostMemory && d.rule == "kernel.oom.host"));
   BOOST_TEST(d.evidence.at(0).text.find("4955") != std::string::npos);
   BOOST_TEST(d.title.find("Rank 3") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(a_job_of_much_slower_steps_is_a_slowdown_without_a_host_unless_a_line_announces_it) {
+  struct Case {
+    const char* what;
+    uint32_t slow_ms;
+    std::string line, end;
+    bool told;
+  };
+  const Case kCases[] = {{"fifty times", 5000, "", "", true},
+                         {"twice", 200, "", "", false},
+                         {"an evaluation", 5000, "Running evaluation on the validation set", "", false},
+                         {"another batch size", 5000, "Global batch size is now 4096", "", false},
+                         {"it ended well", 5000, "", "Training finished successfully", false}};
+  for (const Case& c : kCases) {
+    Engine engine({job_of()});
+    std::string text;
+    uint64_t ms = 0;
+    const auto stamp = [&] {
+      return at(static_cast<uint32_t>(ms / 1000)).substr(0, 20) + fmt::format("{:03}", ms % 1000);
+    };
+    for (int step = 0; step < 200; ++step) {
+      if (step == 150 && !c.line.empty()) text += stamp() + " INFO " + c.line + "\n";
+      ms += step < 150 ? 100 : c.slow_ms;
+      text += stamp() + fmt::format(" INFO step={} loss=2.5\n", step);
+    }
+    if (!c.end.empty()) text += stamp() + " INFO " + c.end + "\n";
+    SourceInfo info;
+    info.file = "node-0.log";
+    info.host = "node-0";
+    feed(engine, 0, info, text);
+    const Report report = engine.report();
+    BOOST_TEST((verdict(report) != nullptr) == c.told, c.what);
+    if (!verdict(report)) continue;
+    BOOST_TEST(verdict(report)->title.starts_with("Steps take 50 times as long since 02:00:15"));
+    BOOST_TEST((verdict(report)->symptom == Symptom::kSlowdown && verdict(report)->hosts.empty()));
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,17 @@
+// A job that goes on at a much slower pace, by the times of its progress alone: a finding without a host, for all
+// ranks slow down together. Pure.
+#pragma once
+
+#include <optional>
+
+#include "core/detect/logs/analysis.h"
+#include "core/detect/logs/view.h"
+#include "model/report.h"
+
+namespace culprit::diagnose {
+
+// Nothing if the pace is not much slower, or if lines at that time announce other work: an evaluation, a
+// checkpoint, another batch size or stage.
+std::optional<Diagnosis> slowdown_of(const detect::View& view, const detect::Fate& fate);
+
+}  // namespace culprit::diagnose
