@@ -401,7 +401,23 @@ class Judge {
         "Take stacks of the process (py-spy dump, and gdb where it does not answer): a lock, a data loader, "
         "a "
         "file system or a device call that does not return.";
-    add(HangAnswer::kMissing, std::move(f), kSaid + counts_of(d) + "; " + stands_for(*d.comm));
+    HangAnswer answer = HangAnswer::kMissing;
+    if (on_several_hosts(roots)) {
+      answer = HangAnswer::kUnknown;
+      f.by_no_device = true;
+      f.confidence = std::min(f.confidence, 0.5);
+      for (FindingSubject& s : f.subjects) s.strength = 0;
+      f.why.emplace_back(
+          "ranks of several hosts are late together: they may wait in send or receive, which RAS does not "
+          "see");
+    }
+    add(answer, std::move(f), kSaid + counts_of(d) + "; " + stands_for(*d.comm));
+  }
+
+  bool on_several_hosts(const Ranks& ranks) const {
+    std::set<std::optional<std::string>> hosts;
+    for (const Named& one : ranks) hosts.insert(host_of(one.member.process));
+    return hosts.size() > 1;
   }
 
   // Most ranks behind a few: storage, a phase of the program, or the few made a call of their own.

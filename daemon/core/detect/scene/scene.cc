@@ -126,20 +126,19 @@ class SceneJudge {
     weigh(*lead);
     return true;
   }
-  // A rank whose own watchdog reports the wait that most ranks report has entered it: where its program is by
-  // now is not what they wait for.
+  // A rank whose own watchdog gave up waits itself: where its program is by now is not what peers wait for.
   bool contradicted(const Statement& said) const {
     if (said.source != SightSource::kStack || said.answer != HangAnswer::kMissing || said.ranks.empty())
       return false;
-    std::map<std::pair<const Group*, int64_t>, std::set<uint32_t>> waits;
-    for (const Group& group : groups_)
-      for (const Stand& stand : group.stands)
-        if (group.source == SightSource::kWatchdog && stand.rank && stand.call && stand.call->entered)
-          waits[{&group, stand.call->seq}].insert(*stand.rank);
-    const auto most =
-        std::ranges::max_element(waits, {}, [](const auto& entry) { return entry.second.size(); });
-    return most != waits.end() && most->second.size() > 2 * said.ranks.size() &&
-           std::ranges::all_of(said.ranks, [&](uint32_t rank) { return most->second.contains(rank); });
+    return std::ranges::all_of(said.ranks, [&](uint32_t rank) { return waits_by_own_words(rank); });
+  }
+  bool waits_by_own_words(uint32_t rank) const {
+    return std::ranges::any_of(groups_, [&](const Group& group) {
+      return group.source == SightSource::kWatchdog &&
+             std::ranges::any_of(group.stands, [&](const Stand& stand) {
+               return stand.rank == rank && stand.call && stand.call->entered;
+             });
+    });
   }
   // Dumps number each operation of each rank; reports of the library compare ranks; a stack is one moment.
   static int rank_of(SightSource source) {
@@ -207,7 +206,8 @@ class SceneJudge {
         }
     out_.hang.waiting.assign(waiting.begin(), waiting.end());
     missing_ranks({behind.begin(), behind.end()}, call, lead.group.description);
-    out_.by_host_code = std::ranges::all_of(behind, [&](uint32_t rank) { return alive_.contains(rank); });
+    out_.by_host_code = std::ranges::all_of(
+        behind, [&](uint32_t rank) { return alive_.contains(rank) && !facts_.waits.contains(rank); });
     if (lead.title.empty()) out_.why.push_back("a report of the program's own library compared the ranks");
   }
 
@@ -227,7 +227,8 @@ class SceneJudge {
         alive_.insert(*stand.rank);
       }
     for (const Departure& gone : in_.departures)
-      if (gone.rank && !facts_.waits.contains(*gone.rank)) {
+      if (gone.rank && !waits(*gone.rank)) {
+        facts_.waits.erase(*gone.rank);
         facts_.lives.erase(*gone.rank);
         alive_.erase(*gone.rank);
       }
@@ -614,9 +615,11 @@ class SceneJudge {
     return true;
   }
 
+  // A stack of a process that left, or that was stopped, shows where it was.
   bool waits(uint32_t rank) const {
     return std::ranges::any_of(groups_, [&](const Group& group) {
-      return std::ranges::any_of(group.stands, [&](const Stand& s) { return s.rank == rank && s.call; });
+      return group.source != SightSource::kStack &&
+             std::ranges::any_of(group.stands, [&](const Stand& s) { return s.rank == rank && s.call; });
     });
   }
 

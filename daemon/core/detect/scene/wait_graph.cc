@@ -289,16 +289,19 @@ class Graph {
 
   bool all_in() {
     const OpKey* most = nullptr;
+    std::set<uint32_t> behind;
     for (const auto& [key, op] : ops_) {
       const bool whole = !groups_[key.first].members.empty() && op.absent.empty() && op.held.size() > 1;
       if (!ends(op) || !whole) continue;
-      if (!most || op.held.size() > ops_[*most].held.size()) most = &key;
+      std::set<uint32_t> few = not_begun(key);
+      // An operation that most devices have begun tells more than a larger one that waits as a whole.
+      const bool better =
+          !most || (few.empty() == behind.empty() ? op.held.size() > ops_[*most].held.size() : !few.empty());
+      if (!better) continue;
+      most = &key;
+      behind = std::move(few);
     }
     if (!most) return false;
-    std::set<uint32_t> behind;
-    for (const WaitPlace& at : groups_[most->first].places)
-      if (at.waits_at == most->second && at.started == false) behind.insert(at.rank);
-    if (4 * behind.size() > ops_[*most].held.size()) behind.clear();
     if (behind.empty()) {
       OpKey narrow{0, -1};
       std::set<uint32_t> stuck = stuck_before(*most, narrow);
@@ -312,6 +315,15 @@ class Graph {
     if (behind.empty() && lacks_) return false;
     take(WaitEnd::kAllIn, std::move(behind), *most);
     return true;
+  }
+
+  // The few ranks whose devices have not begun an operation that the others have.
+  std::set<uint32_t> not_begun(const OpKey& key) const {
+    std::set<uint32_t> out;
+    for (const WaitPlace& at : groups_[key.first].places)
+      if (at.waits_at == key.second && at.started == false) out.insert(at.rank);
+    if (4 * out.size() > ops_.at(key).held.size()) out.clear();
+    return out;
   }
 
   // Few ranks print a wait in groups whose other members print only the one in `all`: those have finished it.

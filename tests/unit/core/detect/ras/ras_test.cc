@@ -140,6 +140,18 @@ BOOST_AUTO_TEST_CASE(a_rank_behind_that_stands_still_is_named_with_its_host) {
   BOOST_TEST(f.first_ns == kStart + kEvery);
 }
 
+BOOST_AUTO_TEST_CASE(ranks_of_several_hosts_that_are_behind_together_are_not_named) {
+  for (const uint32_t other : {6u, 9u}) {  // on the host of rank 5, and on another
+    RasAnswer a = world(16);
+    for (const uint32_t rank : {5u, other}) a.comms[0].ranks[rank].counts[1] = 99;
+    const RasVerdict verdict = judge(follow({a, a}), {});
+    BOOST_REQUIRE(verdict.findings.size() == 1u);
+    const bool one_host = other == 6;
+    BOOST_TEST((verdict.answers[0] == (one_host ? HangAnswer::kMissing : HangAnswer::kUnknown)));
+    BOOST_TEST(verdict.findings[0].by_no_device == !one_host);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(one_answer_alone_is_not_conclusive) {
   RasAnswer a = world(8);
   a.comms[0].ranks[5].counts[1] = 99;
@@ -207,6 +219,15 @@ BOOST_AUTO_TEST_CASE(ranks_in_another_function_than_their_peers_are_a_fault_of_t
              "Rank 3 (process 1003 on 10.0.0.0) called Broadcast where the peers called AllReduce");
   BOOST_TEST((f.category == Category::kUser));
   BOOST_TEST(f.by_no_device);
+}
+
+BOOST_AUTO_TEST_CASE(a_reason_names_its_source_once) {
+  RasAnswer a = world(8);
+  a.comms[0].ranks[5].counts = {4, 99};
+  const RasVerdict verdict = judge(follow({a, a}), {});
+  BOOST_REQUIRE(!verdict.findings.empty());
+  const std::string& why = verdict.findings[0].why[0];
+  BOOST_TEST((why.starts_with("NCCL RAS: ") && why.find("NCCL RAS", 1) == std::string::npos));
 }
 
 BOOST_AUTO_TEST_CASE(a_dead_process_left_and_its_peers_are_no_suspects) {

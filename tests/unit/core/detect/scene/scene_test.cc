@@ -302,6 +302,34 @@ BOOST_AUTO_TEST_CASE(a_stack_does_not_accuse_a_rank_whose_watchdog_reports_the_w
   }
 }
 
+BOOST_AUTO_TEST_CASE(a_rank_that_left_did_not_wait_where_its_stack_was) {
+  SceneInput in = of({waiting(0, 70), waiting(1, 70), waiting(3, 70)}, 4);
+  Sight stack = waiting(2, -1);
+  stack.source = SightSource::kStack;
+  stack.state = SightState::kInCall;
+  in.sights.push_back(stack);
+  Departure gone;
+  gone.source = SightSource::kRas;
+  gone.kind = DepartureKind::kUnresponsive;
+  gone.rank = 2;
+  in.departures.push_back(gone);
+  const SceneAnswer a = answer(in);
+  BOOST_TEST((a.hang.answer == HangAnswer::kLeft && a.hang.waited_for == Ranks{2}));
+}
+
+BOOST_AUTO_TEST_CASE(
+    of_two_operations_that_all_members_entered_the_one_that_few_devices_have_not_begun_tells) {
+  std::vector<Sight> sights;
+  const SightGroup wide{"1", "dp", RankList({0, 1, 2, 3, 4, 5}), 6};
+  const SightGroup narrow{"2", "dp", RankList({6, 7, 8, 9}), 4};
+  for (uint32_t rank = 0; rank < 10; ++rank) {
+    sights.push_back(dumped(rank, rank < 6 ? wide : narrow, 9, 9));
+    sights.back().call->started = rank != 8;
+  }
+  const SceneAnswer a = answer(of(sights, 10));
+  BOOST_TEST((a.hang.answer == HangAnswer::kUnfinished && a.hang.waited_for == Ranks{8}));
+}
+
 BOOST_AUTO_TEST_CASE(one_operation_has_one_row_however_its_sources_spell_it) {
   Sight dump = dumped(0, {"0", "default_pg", {}, 0}, 70, 70);
   dump.call->op = "_reduce_scatter_base";
