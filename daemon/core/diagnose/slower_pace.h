@@ -1,5 +1,5 @@
-// A job that goes on at a much slower pace, by the times of its progress alone: a finding without a host, for all
-// ranks slow down together. Pure.
+// A job that goes on at a much slower pace, by the times of its progress alone. The finding has no host, for
+// all ranks slow down together. Pure.
 #pragma once
 
 #include <optional>

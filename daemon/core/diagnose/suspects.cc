@@ -80,6 +80,8 @@ class Court {
 
   void accuse(Blame& b, const Finding& finding, const FindingSubject& subject, double strength) {
     b.weight += strength;
+    // A victim that only tells of a failure is not what is suspect on its host.
+    if (finding.role == FindingRole::kCascade && strength <= 0) return;
     if (subject.rank) insert_sorted(b.suspect.ranks, *subject.rank);
     if (subject.device) insert_sorted(b.suspect.devices, *subject.device);
     if (subject.rank) add_devices_of(*subject.rank, b);

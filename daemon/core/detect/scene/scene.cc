@@ -408,7 +408,7 @@ class SceneJudge {
   // Ranks of one group that wait under one number, in different calls.
   bool by_mismatch() {
     for (const Group& group : groups_) {
-      if (!comparable(group)) continue;
+      const bool apart = !comparable(group);
       for (const int64_t seq : awaited(group)) {
         std::map<std::string, std::vector<const Stand*>> calls;
         const Stand* first = nullptr;
@@ -419,7 +419,7 @@ class SceneJudge {
           found = found || differ(*first->call, *stand.call);
           calls[call_key(*stand.call)].push_back(&stand);
         }
-        if (found && proves(group, calls)) return mismatch(group, calls), true;
+        if (found && (apart ? one_data(calls) : proves(group, calls))) return mismatch(group, calls), true;
       }
     }
     return false;
@@ -437,6 +437,21 @@ class SceneJudge {
       ops.insert(plain_op(stands[0]->call->op));
     }
     return ops.size() > 1 || 2 * most > all;
+  }
+  // Of an unnamed group, nearly all ranks with one number called one operation, and the others another one
+  // with data of the same size.
+  static bool one_data(const std::map<std::string, std::vector<const Stand*>>& calls) {
+    constexpr size_t kMost = 8;  // to one
+    const auto most =
+        std::ranges::max_element(calls, {}, [](const auto& entry) { return entry.second.size(); });
+    const std::optional<uint64_t> in = most->second[0]->call->in;
+    size_t others = 0;
+    for (const auto& [key, stands] : calls) {
+      if (key == most->first) continue;
+      others += stands.size();
+      if (!in || *in < kMost || stands[0]->call->in != in) return false;
+    }
+    return most->second.size() >= kMost * others;
   }
   // Without the name of the group, equal numbers may be of different groups: then all waiting ranks have to
   // be at one number.

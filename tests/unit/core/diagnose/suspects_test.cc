@@ -49,6 +49,16 @@ BOOST_AUTO_TEST_CASE(a_finding_about_a_rank_is_one_about_its_host) {
   BOOST_TEST(out[0].suspect.devices == std::vector<uint32_t>{1}, boost::test_tools::per_element());
 }
 
+BOOST_AUTO_TEST_CASE(a_victim_that_tells_of_a_failure_is_not_the_suspect_of_its_host) {
+  Finding victim = against({"node-3", 3, {}, {}, 0}, "timed out");
+  for (const FindingRole role : {FindingRole::kRoot, FindingRole::kCascade}) {
+    victim.role = role;
+    const auto out = blame(hosts(4), {against({"node-3", {}, {}, {}, 1.0}, "killed"), victim});
+    BOOST_REQUIRE(out.size() == 1u);
+    BOOST_TEST(out[0].suspect.ranks.empty() == (role == FindingRole::kCascade));
+  }
+}
+
 BOOST_AUTO_TEST_CASE(a_link_is_held_against_both_of_its_ends_by_half) {
   const auto out = blame(hosts(4), {against({"node-0", {}, {}, "node-2", 1.0}, "lossy")});
   BOOST_REQUIRE(out.size() == 2u);

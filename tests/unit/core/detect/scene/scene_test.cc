@@ -106,6 +106,19 @@ BOOST_AUTO_TEST_CASE(sizes_of_an_unnamed_group_differ_only_from_what_most_ranks_
   BOOST_TEST((answer(of(sights)).hang.answer == HangAnswer::kMismatch));
 }
 
+BOOST_AUTO_TEST_CASE(of_unnamed_groups_one_rank_with_the_data_of_most_called_another_operation) {
+  for (const uint64_t elements : {uint64_t{4096}, uint64_t{512}}) {
+    std::vector<Sight> sights;
+    for (uint32_t rank = 0; rank < 10; ++rank) sights.push_back(waiting(rank, 70, "REDUCE_SCATTER", 4096));
+    sights[3] = waiting(3, 70, "ALLREDUCE", elements);
+    sights.push_back(waiting(20, 9));  // in another group
+    for (Sight& sight : sights) sight.group = {};
+    const SceneAnswer a = answer(of(sights));
+    BOOST_TEST((a.hang.answer == (elements == 4096 ? HangAnswer::kMismatch : HangAnswer::kUnknown)));
+    if (elements == 4096) BOOST_TEST((a.hang.waited_for == Ranks{3}));
+  }
+}
+
 BOOST_AUTO_TEST_CASE(groups_of_equal_numbers_stay_apart) {
   Sight a = waiting(0, 7), b = waiting(1, 7, "BROADCAST");
   a.group = {"4", "dp", {}, 0}, b.group = {"5", "tp", {}, 0};
