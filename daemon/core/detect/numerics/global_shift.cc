@@ -290,6 +290,8 @@ void GlobalShift::see_losses(const Frame& frame, const Window& window, const Mar
   const size_t stride = std::max<size_t>(1, cells.size() / kRanks);
   double sum = 0;
   size_t n = 0;
+  std::vector<double>& distinct = distinct_losses_;
+  distinct.clear();
   for (uint32_t slot = 0; slot < cells.size(); ++slot) {
     if (astray[slot] || !std::isfinite(cells[slot]) || cells[slot] <= 0) continue;
     const auto value = static_cast<float>(std::log(cells[slot]));
@@ -301,13 +303,17 @@ void GlobalShift::see_losses(const Frame& frame, const Window& window, const Mar
     const float off = value - usual;
     if (is_fit) {
       ++n;
+      distinct.push_back(cells[slot]);
       if (off > 0) sum -= std::log(std::max(past_.rarity(off) / 2, kRarest));
     }
     if ((slot + static_cast<uint64_t>(steps_)) % stride == 0) past_.add(std::abs(off), kPastSteps * kRanks);
     usual += static_cast<float>(capped(off) * std::max(kLevel, 1.0 / static_cast<double>(steps_ + 1)));
   }
   if (n < 2) return;
-  const size_t counted = std::min(n, kRanks);
+  // Ranks of one sample, or of a reduced loss, report one number: they are one witness.
+  std::sort(distinct.begin(), distinct.end());
+  const auto ranks = static_cast<size_t>(std::unique(distinct.begin(), distinct.end()) - distinct.begin());
+  const size_t counted = std::min(ranks, kRanks);
   keep(oddness_, sum * static_cast<double>(counted) / static_cast<double>(n), kWindows.back());
   // All ranks in one step, or in a few consecutive steps.
   double rarest = 1, within = 0;

@@ -100,7 +100,8 @@ class GlobalShift {
   TimeNs last_ns_ = kNoTime;
 
   // Losses of all ranks.
-  std::vector<float> usual_loss_;  // by slot, logarithm; NaN: not seen
+  std::vector<float> usual_loss_;        // by slot, logarithm; NaN: not seen
+  std::vector<double> distinct_losses_;  // of this step
   Tail past_;
   std::deque<double> oddness_;  // of the last steps, over all ranks
   bool reported_ = false;
