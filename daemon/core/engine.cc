@@ -12,6 +12,7 @@
 
 #include "base/limits.h"
 #include "base/text.h"
+#include "core/correlate.h"
 #include "core/detect/comm/findings.h"
 #include "core/detect/flight/flight.h"
 #include "core/detect/logs/lost_numbers.h"
@@ -24,7 +25,6 @@
 #include "core/loop_order.h"
 #include "core/loop_ranks.h"
 #include "core/merge_findings.h"
-#include "core/plugin_causes.h"
 #include "core/rule_runs.h"
 #include "core/rules/block_scanner.h"
 #include "core/rules/run.h"
@@ -103,6 +103,8 @@ struct Engine::Impl {
   size_t plugin_troubles = 0;          // all of them
   std::vector<Finding> urgent;         // findings of plugins for the effects of this step
   NonLogRead non_log;
+  int64_t first_step = -1, last_step = -1;  // of traces and numbers
+  TimeNs rows_ns = kNoTime;                 // of the first numbers
   struct Speakers {
     std::set<uint32_t> users;
     bool others = false;  // root, the daemon's user, or not known
@@ -135,12 +137,22 @@ struct Engine::Impl {
     comm.add_records(input.host, input.records);
     if (options.live) beat(input.records, now);
   }
+  void note_step(int64_t step) {
+    first_step = first_step < 0 ? step : std::min(first_step, step);
+    last_step = std::max(last_step, step);
+  }
+  void note_steps(std::span<const CommRecord> records) {
+    if (records.empty()) return;
+    for (const CommRecord* one : {&records.front(), &records.back()})
+      if (one->step != kCommUnknown) note_step(one->step);
+  }
   // Records at the head of the inputs, all at once. Returns the number of these inputs.
   size_t ingest_comm(std::span<const Input> inputs) {
     std::vector<comm::HostRecords> blocks;
     for (const Input& input : inputs) {
       const auto* records = std::get_if<CommInput>(&input);
       if (!records) break;
+      note_steps(records->records);
       blocks.push_back({&records->host, records->records});
     }
     if (!blocks.empty()) comm.add_records(blocks);
@@ -157,6 +169,8 @@ struct Engine::Impl {
       std::optional<std::string> placed;
       if (row.host.empty() && (placed = host_of_rank(options.job, row.rank))) row.host = *placed;
       loop_ranks.add(row);
+      note_step(row.step);
+      if (row.time_ns != kNoTime) rows_ns = rows_ns == kNoTime ? row.time_ns : std::min(rows_ns, row.time_ns);
       load.add(row);
       if (!options.live) numbers.add(row);  // rows of files are in the order of steps
     }
@@ -322,6 +336,12 @@ struct Engine::Impl {
     return add_hang_scene(context, std::move(sources), analysis, report);
   }
 
+  static void join(std::vector<Finding> witnesses, detect::Analysis& analysis, const Report& report) {
+    // Lines without a time make a hang seem older than the last progress.
+    const TimeNs waits = report.hang ? report.hang->since_ns : kNoTime;
+    join_causes(analysis.findings, std::move(witnesses), std::max(waits, analysis.fate.last_progress_ns));
+  }
+
   // What RAS says of a job that stands: by its clock, or offline.
   std::optional<RasStates::Said> ask_ras(const detect::View& view, const detect::Analysis& analysis,
                                          TimeNs now) const {
@@ -386,6 +406,28 @@ struct Engine::Impl {
     report.comm = std::move(said.steps);
     if (said.hang) report.hang = std::move(said.hang);
     return {std::move(said.missing), std::move(said.left_out)};
+  }
+
+  // Whether a trace or the numbers of a file show that the job trained.
+  bool shows_steps() const {
+    if (options.live) return false;  // heartbeats tell it
+    return last_step > first_step;
+  }
+
+  void judge_steps(const detect::View& view, detect::Fate& of) const {
+    of.trained = of.last_iteration >= 0 || progress.beaten() > 0 || shows_steps();
+    of.first_step_ns = first_step_ns(view);
+  }
+
+  // When the first step was seen, in lines, a trace or numbers.
+  TimeNs first_step_ns(const detect::View& view) const {
+    TimeNs first = rows_ns;
+    const auto add = [&first](TimeNs at) {
+      if (at != kNoTime) first = first == kNoTime ? at : std::min(first, at);
+    };
+    for (const logs::ProgressPoint& p : view.log->iterations().track()) add(p.time_ns);
+    if (!comm.empty()) add(comm.first_ns());
+    return first;
   }
 
   // The last iteration in lines or heartbeats.
@@ -495,7 +537,7 @@ Report Engine::report(TimeNs now, const detect::Unheard& unheard) {
   const bool fits =
       !impl_->options.live || impl_->options.pool.learned || impl_->options.pool.resembles(impl_->log);
   detect::Analysis analysis = detect::analyse(view, fits ? impl_->options.pool : kNone, impl_->options.steps);
-  analysis.fate.trained = analysis.fate.last_iteration >= 0 || impl_->progress.beaten() > 0;
+  impl_->judge_steps(view, analysis.fate);
   impl_->judge_end(view, analysis.fate);
   impl_->fate = analysis.fate;
   if (now != kNoTime) {
@@ -520,8 +562,8 @@ Report Engine::report(TimeNs now, const detect::Unheard& unheard) {
   std::ranges::move(impl_->add_scene(view, analysis, report, now, std::move(signs.unproven)),
                     std::back_inserter(missing));
   join_stall(analysis.findings);
-  join_plugins(analysis.findings);
   impl_->judge_exits(view, analysis);
+  impl_->join(std::move(signs.witnesses), analysis, report);
   detect::leave_out(unheard, analysis.findings);
   if (report.hang) detect::leave_out(unheard, *report.hang);
   put_slowness_behind(analysis.findings);

@@ -105,7 +105,8 @@ void put_slowness_behind(std::vector<Finding>& findings) {
     if (is_worse(f)) worst = std::max(worst, f.confidence);
   if (worst <= 0) return;
   for (Finding& f : findings) {
-    const bool measured = f.detector == DetectorKind::kComm || f.detector == DetectorKind::kPlugin;
+    const bool measured =
+        f.detector == DetectorKind::kComm || f.detector == DetectorKind::kPlugin || !f.found_by.empty();
     if (f.kind != FindingKind::kFault || !measured || f.symptom != Symptom::kSlowdown) continue;
     f.general = true;
     f.confidence = std::min(f.confidence, worst);

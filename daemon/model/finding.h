@@ -56,6 +56,8 @@ struct Finding {
   std::string plugin, id;     // kPlugin: its name, and the fault that it states
   std::vector<TimeNs> times;  // kPlugin: each occurrence, the latest ones
   std::string rule;           // id of its rule; empty: none
+  // Of a fault that several found: each of them, "comm", "plugin:gpu_health", "rule:nvidia.xid.94".
+  std::vector<std::string> found_by;
   FindingKind kind = FindingKind::kSupport;
   FindingRole role = FindingRole::kRoot;
   std::vector<FindingSubject> subjects;  // empty: unknown

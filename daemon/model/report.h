@@ -131,6 +131,8 @@ struct Diagnosis {
   std::string id;
   std::optional<std::string> rule;
   std::optional<std::string> detector;
+  std::vector<std::string>
+      found_by;  // detectors, plugins and rules that agree; empty: `rule` or `detector` alone
   About about = About::kJob;
   std::string title;
   Category category = Category::kUnknown;

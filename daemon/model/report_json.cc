@@ -123,6 +123,7 @@ class ReportWriter {
       w_.field("id", d.id);
       w_.field("rule", d.rule);
       w_.field("detector", d.detector);
+      w_.values("found_by", d.found_by);
       w_.field("about", to_string(d.about));
       w_.field("title", d.title);
       w_.field("category", to_string(d.category));

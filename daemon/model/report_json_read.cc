@@ -182,6 +182,7 @@ class ReportReader {
     r_.field(x, "id", d.id);
     r_.field(x, "rule", d.rule);
     r_.field(x, "detector", d.detector);
+    r_.field(x, "found_by", d.found_by);
     r_.word_field(x, "about", d.about);
     r_.field(x, "title", d.title);
     r_.word_field(x, "category", d.category);

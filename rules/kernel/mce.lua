@@ -7,7 +7,7 @@ local function hardware(row)
     id = "kernel.mce." .. row.id, engine = 1, title = row.title, category = "hardware",
       component = row.component or "cpu",
     severity = row.severity or "fatal", action = row.action or "isolate", general = row.general,
-      role = row.role,
+      role = row.role, symptom = row.symptom,
     source = { "kernel", "log" }, remedy = row.remedy, match = { regex = row.regex, except = row.except },
     examples = { hit = row.hit, miss = row.miss },
   }
@@ -117,6 +117,7 @@ hardware {
 }
 hardware {
   id = "throttled", title = "CPU slows down because it is too hot", severity = "warning", action = "check",
+    symptom = "slowdown",
   regex = { [[(?:Core|Package) temperature(?:/speed)? (?:is )?above threshold, cpu clock (?:is )?]] ..
     [[throttled]] },
   remedy = "Check cooling if steps of this host are slow.",

@@ -234,6 +234,7 @@ class Correlator {
       d.detector = "plugin:" + f.plugin;
     else if (f.detector != DetectorKind::kNone)
       d.detector = to_string(f.detector);
+    d.found_by = f.found_by;
     d.title = f.title;
     d.category = f.category;
     d.component = f.component;

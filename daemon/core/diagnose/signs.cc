@@ -26,9 +26,10 @@ constexpr double kFatalWeight = 1.0;  // against its host: as much as a certain 
 // A dying process with its launcher and peers writes no more events after the line.
 constexpr uint64_t kLastEvents = 400;
 constexpr uint64_t kLastOfRank =
-    60;                           // the same for a single process: its other threads and its exit handlers
-constexpr TimeNs kRunning = 2;    // steps after the last progress in which a job may still be running
-constexpr int64_t kTrained = 50;  // iterations; progress bars of loading shards count fewer
+    60;                         // the same for a single process: its other threads and its exit handlers
+constexpr TimeNs kRunning = 2;  // steps after the last progress in which a job may still be running
+constexpr TimeNs kStartUp = 600 * kNsPerSecond;  // a job starts up within minutes
+constexpr int64_t kTrained = 50;                 // iterations; progress bars of loading shards count fewer
 // Iterations after the line: all ranks meet in each, so at most one was already running.
 constexpr int64_t kSurvived = 2;
 
@@ -197,6 +198,12 @@ bool is_pending(const detect::View& view, const detect::Analysis& a, const Sign&
   });
 }
 
+// Whether a kernel wrote the line long before the first step of a job that then trained.
+bool precedes_job(const detect::Fate& fate, const logs::RuleLine& line) {
+  if (!line.kernel || !line.own_time || !fate.trained || fate.first_step_ns == kNoTime) return false;
+  return line.place.time_ns != kNoTime && line.place.time_ns + kStartUp < fate.first_step_ns;
+}
+
 // Whether the job continued normally after the sign's last line. `reported`: other lines report that a
 // process of the job failed.
 bool survived(const detect::View& view, const detect::Analysis& a, const Sign& sign, bool reported) {
@@ -217,7 +224,7 @@ bool survived(const detect::View& view, const detect::Analysis& a, const Sign& s
   const bool to_the_end = a.fate.last_progress_ns != kNoTime && a.fate.step_ns > 0 &&
                           a.fate.last_ns - a.fate.last_progress_ns < kRunning * a.fate.step_ns;
   if (at < 0 && to_the_end && !reported && !(f.fatal && f.category == Category::kHardware)) return true;
-  if (precedes_training(view, last)) return true;
+  if (precedes_training(view, last) || precedes_job(a.fate, last)) return true;
   if (!outlived(f, last, reported)) return false;
   const bool few = view.log->writers()[last.place.writer].rank || (!last.exception && !f.fatal);
   return events_after(log, last) > (few ? kLastOfRank : kLastEvents);
@@ -491,6 +498,23 @@ void add_line(const detect::View& view, const detect::Analysis& a, const Hit& hi
   }
 }
 
+// Whether a line of the rule may explain what others measured: it tells of a part of the machine, or of a
+// planned change.
+bool may_witness(const rules::Rule& rule) {
+  if (rule.role == rules::Role::kCascade) return false;
+  if (rule.severity == Severity::kInfo)
+    return rule.component == Component::kUserConfig && rule.action == ActionKind::kNone;
+  return rule.category == Category::kHardware || rule.category == Category::kPlatform;
+}
+
+Finding witness(const detect::View& view, Sign sign) {
+  Finding f = complete(view, std::move(sign));
+  f.kind = FindingKind::kSupport;
+  f.fatal = false;
+  for (FindingSubject& s : f.subjects) s.strength = 0;
+  return f;
+}
+
 // Whether the sign is an exception of the program that no specific rule knows.
 bool is_catch_all(const Sign& sign) { return sign.finding.general && sign.lines[0]->exception; }
 
@@ -543,11 +567,14 @@ Signs find_signs(const detect::View& view, const detect::Analysis& a, rules::Rul
   const Whose whose(log, run.ruleset());
   Signs out;
   std::map<std::pair<uint32_t, std::string_view>, Sign> by_rule;  // by rule and kind of exception
+  std::map<uint32_t, Sign> weak;                                  // of rules below an error
   for (const logs::RuleLine* line : in_time(log)) {
     if (!run.add(hit_of(log, *line))) continue;
     const rules::Rule& rule = run.ruleset().rules()[line->rule];
     std::vector<std::string>& ids = out.rules[log.miner().resolve(line->cluster)];
     if (std::find(ids.begin(), ids.end(), rule.id) == ids.end()) ids.push_back(rule.id);
+    if (rule.severity < Severity::kError && may_witness(rule))
+      add_line(view, a, {rule, *line}, weak[line->rule]);
     if (rule.severity < Severity::kError || line->handled) continue;
     const bool by_kind = rule.general && line->exception;
     add_line(view, a, {rule, *line}, by_rule[{line->rule, by_kind ? exception_kind(line->text) : ""}]);
@@ -562,14 +589,20 @@ Signs find_signs(const detect::View& view, const detect::Analysis& a, rules::Rul
     reported = reported || (sign.finding.role == FindingRole::kCascade && sign.alone &&
                             !is_harmless(view, a, sign, false));
   std::vector<Sign> kept;
+  const auto add_witness = [&](Sign sign) { out.witnesses.push_back(witness(view, std::move(sign))); };
+  for (auto& [rule, sign] : weak) add_witness(std::move(sign));
   for (auto& [key, sign] : by_rule) {
-    if (is_harmless(view, a, sign, reported)) continue;
+    if (is_harmless(view, a, sign, reported)) {
+      if (may_witness(*sign.rule)) add_witness(std::move(sign));
+      continue;
+    }
     if (!reported && a.fate.end_stated && is_catch_all(sign) &&
         detect::states_end(log, &sign.lines.front()->place)) {
       out.missing.push_back(fmt::format("whether it matters after the planned end: {}", sign.finding.title));
       continue;
     }
     if (!reported && is_pending(view, a, sign)) {
+      if (may_witness(*sign.rule)) add_witness(sign);
       std::string open = fmt::format("whether the job goes on: {}", sign.finding.title);
       out.unproven.push_back({complete(view, std::move(sign)), std::move(open)});
       continue;

@@ -31,6 +31,9 @@ struct UnprovenSign {
 struct Signs {
   std::vector<Finding> findings;
   std::vector<UnprovenSign> unproven;
+  // What is no sign: warnings, planned changes, and trouble that the job survived. Without weight; it may
+  // explain what others measured.
+  std::vector<Finding> witnesses;
   std::vector<std::string> missing;  // as in the report: questions that are still open
   // Ids of the rules that fired on lines of a template, by cluster (resolved).
   std::map<logs::ClusterId, std::vector<std::string>> rules;

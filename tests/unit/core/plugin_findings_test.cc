@@ -4,8 +4,8 @@
 
 #include "base/limits.h"
 #include "base/text.h"
+#include "core/correlate.h"
 #include "core/engine.h"
-#include "core/plugin_causes.h"
 
 using namespace culprit;
 using namespace culprit::core;
@@ -85,7 +85,7 @@ PluginFinding error_at(const std::string& host, TimeNs at, PluginState state) {
 std::string joined(const std::vector<PluginFinding>& causes, Finding effect) {
   std::vector<Finding> all = given(causes);
   all.push_back(std::move(effect));
-  join_plugins(all);
+  join_causes(all);
   return all.back().detector == DetectorKind::kPlugin ? all.back().title : "";
 }
 
@@ -152,7 +152,7 @@ BOOST_AUTO_TEST_CASE(a_cause_counts_from_its_begin_to_its_end) {
 BOOST_AUTO_TEST_CASE(a_joined_fault_has_both_reasons_and_more_confidence) {
   std::vector<Finding> all = given({throttle("node-1", 2)});
   all.push_back(slow_rank("node-1", 2, kAt));
-  join_plugins(all);
+  join_causes(all);
   BOOST_REQUIRE(all.size() == 1u);
   BOOST_TEST(all[0].plugin == "gpu_health");
   BOOST_TEST(all[0].confidence > 0.9);
@@ -197,7 +197,7 @@ BOOST_AUTO_TEST_CASE(a_claim_of_a_user_joins_nothing_and_is_capped) {
   plugins.add({f, "trace.sock", 0, 12002});
   std::vector<Finding> all = findings_of(plugins);
   all.push_back(slow_rank("node-1", 2, kAt));
-  join_plugins(all);
+  join_causes(all);
   BOOST_TEST(all.back().title == "Rank 5 is slow");
 }
 
@@ -288,7 +288,7 @@ BOOST_AUTO_TEST_CASE(only_the_strongest_warning_of_a_host_has_weight) {
   }
   warnings.push_back(throttle("node-2", 2));
   std::vector<Finding> all = given(warnings);
-  join_plugins(all);
+  join_causes(all);
   std::vector<std::string> weighty;
   for (const Finding& f : all)
     if (f.subjects[0].strength > 0) weighty.push_back(f.id + " " + *f.subjects[0].host);
@@ -307,7 +307,7 @@ BOOST_AUTO_TEST_CASE(a_fault_of_a_rule_keeps_its_title_and_gains_the_plugins_evi
   f.symptom = "crash";
   std::vector<Finding> all = given({f});
   all.push_back(xid);
-  join_plugins(all);
+  join_causes(all);
   BOOST_REQUIRE(all.size() == 1u);
   BOOST_TEST(all[0].rule == "gpu.xid");
   BOOST_TEST(all[0].title == xid.title);

@@ -23,6 +23,8 @@ std::string amount(double ms) {
 
 // Confidence from which a slow host is isolated on timing alone; below it, the action is a check.
 constexpr double kSure = 0.9;
+// Ratio to the peers beyond the differences of sound parts.
+constexpr double kClear = 1.5;
 // Strength of a finding against its subject (model/finding.h), by confidence.
 constexpr double kStrength = 3;
 // Records of ranks may count operations differently, though rarely.
@@ -63,6 +65,8 @@ class Teller {
                         "as much from day to day",
                         why(c).front(), amount(c.cost_ms)));
     }
+    for (const Culprit& c : judgement_.cheap)
+      if (!c.ambiguous && c.ratio >= kClear) out_.findings.push_back(weak_finding_of(c));
     return std::move(out_);
   }
 
@@ -226,6 +230,15 @@ class Teller {
       }
       f.subjects.push_back(std::move(s));
     }
+    return f;
+  }
+
+  // Slow beyond doubt, and without a cost that matters: a fault only where another finding says why.
+  Finding weak_finding_of(const Culprit& c) const {
+    Finding f = finding_of(c);
+    f.kind = FindingKind::kSupport;
+    f.action = ActionKind::kCheck;
+    for (FindingSubject& s : f.subjects) s.strength = 0;
     return f;
   }
 

@@ -47,6 +47,7 @@ struct Fate {
   TimeNs last_ns = kNoTime;
   int64_t last_iteration = -1;
   bool trained = false;              // lines or heartbeats show completed steps
+  TimeNs first_step_ns = kNoTime;    // when a trained job's first step was seen
   std::optional<Stage> stage;        // stage at the end of the logs
   TimeNs step_ns = 0;                // median
   std::optional<SlowerPace> slower;  // set if late steps are slower than early ones

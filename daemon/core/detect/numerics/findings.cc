@@ -218,13 +218,16 @@ Finding finding_of(const Case& known, const Window& window) {
   finding.detector = DetectorKind::kNumerics;
   finding.kind = known.cause == Cause::kPlanned ? FindingKind::kSupport : FindingKind::kFault;
   act(finding, known);
-  if (is_corruption(known.cause)) {
+  // The rank whose numbers were lost first is a place, and no accusation.
+  const bool accuses = is_corruption(known.cause);
+  if (accuses || known.cause == Cause::kSpoilt) {
     for (const uint32_t slot : known.slots) {
       FindingSubject subject;
       if (!window.host(slot).empty()) subject.host = window.host(slot);
       subject.rank = window.rank(slot);
       // Certain evidence against a device counts 1; on a tie, the slots share it.
-      subject.strength = known.confidence / (known.shared ? static_cast<double>(known.slots.size()) : 1.0);
+      if (accuses)
+        subject.strength = known.confidence / (known.shared ? static_cast<double>(known.slots.size()) : 1.0);
       finding.subjects.push_back(std::move(subject));
     }
   }
