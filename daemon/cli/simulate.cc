@@ -6,6 +6,7 @@
 #include "sim/comm_job.h"
 #include "sim/hang_job.h"
 #include "sim/log_job.h"
+#include "sim/mixed_job.h"
 
 namespace culprit::cli {
 namespace {
@@ -29,6 +30,13 @@ Examples:
   culprit simulate hang /tmp/part --kind killed --sources watchdog,stacks --capture 0.9
   culprit simulate hang --list)";
 
+constexpr const char* kMixedExamples = R"(
+Examples:
+  culprit simulate mixed /tmp/demo --fault thermal --seed 7
+  culprit diagnose /tmp/demo/job
+  culprit simulate mixed /tmp/part --fault memory --without counters,comm
+  culprit simulate mixed --list)";
+
 // Rejects "-1", which is parsed as the largest number.
 constexpr uint64_t kBytesMax = 10'000'000'000'000;
 
@@ -49,6 +57,34 @@ struct HangOptions {
   std::string out, sources;
   bool list = false;
 };
+
+struct MixedOptions {
+  sim::MixedJobOptions job;
+  std::string out, without;
+  bool list = false;
+};
+
+std::vector<std::string> split_list(const std::string& text) {
+  std::vector<std::string> out;
+  for (size_t at = 0; !text.empty() && at <= text.size();) {
+    const size_t comma = std::min(text.find(',', at), text.size());
+    out.push_back(text.substr(at, comma - at));
+    at = comma + 1;
+  }
+  return out;
+}
+
+int print_two_lists(const char* first, const std::vector<sim::NamedChoice>& kinds, const char* second,
+                    const std::vector<sim::NamedChoice>& others) {
+  std::string text;
+  const auto add = [&](const char* title, const std::vector<sim::NamedChoice>& list) {
+    text += fmt::format("{}\n", title);
+    for (const sim::NamedChoice& c : list) text += fmt::format("  {:<28} {}\n", c.name, c.help);
+  };
+  add(first, kinds);
+  add(second, others);
+  return print(text) ? kDone : kUnable;
+}
 
 void write_choices(JsonWriter& w, const char* name, const std::vector<sim::NamedChoice>& list) {
   w.list(name, list, [&](const sim::NamedChoice& c) {
@@ -101,23 +137,19 @@ int comm(const CommOptions& o) {
 }
 
 int hang(HangOptions& o) {
-  if (o.list) {
-    std::string text = "kinds\n";
-    const auto add = [&text](const sim::NamedChoice& c) {
-      text += fmt::format("  {:<28} {}\n", c.name, c.help);
-    };
-    for (const sim::NamedChoice& c : sim::hang_kinds()) add(c);
-    text += "sources\n";
-    for (const sim::NamedChoice& c : sim::hang_sources()) add(c);
-    return print(text) ? kDone : kUnable;
-  }
+  if (o.list) return print_two_lists("kinds", sim::hang_kinds(), "sources", sim::hang_sources());
   if (o.out.empty()) return complain("simulate hang: OUT is missing"), kUnable;
-  for (size_t at = 0; !o.sources.empty() && at <= o.sources.size();) {
-    const size_t comma = std::min(o.sources.find(',', at), o.sources.size());
-    o.job.sources.push_back(o.sources.substr(at, comma - at));
-    at = comma + 1;
-  }
+  o.job.sources = split_list(o.sources);
   if (Status status = sim::simulate_hang(o.job, o.out); !status)
+    return complain(status.error().text), kUnable;
+  return kDone;
+}
+
+int mixed(MixedOptions& o) {
+  if (o.list) return print_two_lists("faults", sim::mixed_faults(), "inputs", sim::mixed_inputs());
+  if (o.out.empty()) return complain("simulate mixed: OUT is missing"), kUnable;
+  o.job.without = split_list(o.without);
+  if (Status status = sim::simulate_mixed(o.job, o.out); !status)
     return complain(status.error().text), kUnable;
   return kDone;
 }
@@ -182,6 +214,24 @@ void add_hang(Command& simulate, Run& run) {
   verb->callback([o, &run] { run = [o] { return hang(*o); }; });
 }
 
+void add_mixed(Command& simulate, Run& run) {
+  auto o = std::make_shared<MixedOptions>();
+  Command* verb = simulate.add_subcommand(
+      "mixed",
+      "A job with every input at once: OUT/job with logs, traces, numbers, counters; OUT/truth.json");
+  verb->footer(kMixedExamples);
+  verb->add_option("OUT", o->out, "Folder to make; must be empty or absent");
+  verb->add_option("--fault", o->job.fault, "Kind of fault")->show_default();
+  verb->add_option("--ranks", o->job.ranks, "Ranks")->between(16u, 4096u)->show_default();
+  verb->add_option("--ranks-per-host", o->job.ranks_per_host, "Ranks on each host")
+      ->between(1u, 64u)
+      ->show_default();
+  verb->add_option("--without", o->without, "Inputs that are not there, separated by commas");
+  verb->add_option("--seed", o->job.seed, "The same seed gives the same bytes")->show_default();
+  verb->add_flag("--list", o->list, "Print the kinds of fault and the inputs");
+  verb->callback([o, &run] { run = [o] { return mixed(*o); }; });
+}
+
 }  // namespace
 
 std::vector<Option*> add_job_options(Command& verb, sim::LogJobOptions& job) {
@@ -207,6 +257,7 @@ void add_simulate(Command& app, Run& run) {
   simulate->require_subcommand();
   add_comm(*simulate, run);
   add_hang(*simulate, run);
+  add_mixed(*simulate, run);
   Command* verb = simulate->add_subcommand("logs", "Logs of a job: OUT/job, OUT/healthy/<n>, OUT/truth.json");
   verb->footer(kSimulateExamples);
   verb->add_option("OUT", o->out, "Folder to make; must be empty or absent");

@@ -1,133 +1,16 @@
 #include "sim/comm_job.h"
 
 #include <filesystem>
-#include <fstream>
-#include <map>
 
 #include <fmt/format.h>
 
 #include "sim/comm_fault.h"
 #include "sim/comm_file.h"
+#include "sim/comm_play.h"
 #include "sim/files.h"
 
 namespace culprit::sim {
 namespace {
-
-// Several variants of the same job, step by step: with all faults, with none, and without each fault in turn.
-struct Programs {
-  std::vector<CommProgram> train, evaluation, checkpoint;
-};
-
-Programs make_programs(const CommSite& site) {
-  Programs out;
-  for (uint32_t stage = 0; stage < site.pp; ++stage) {
-    out.train.push_back(train_program(site, stage));
-    out.evaluation.push_back(evaluation_program(site, stage));
-    out.checkpoint.push_back(checkpoint_program(site));
-  }
-  return out;
-}
-
-std::vector<CommPhase> phases_of(const CommSite& site, const Programs& programs, uint32_t step) {
-  std::vector<CommPhase> out = {{step, 0, programs.train}};
-  const auto every = [step](uint32_t n) { return n != 0 && (step + 1) % n == 0; };
-  if (every(site.checkpoint_every)) out.push_back({step, 1, programs.checkpoint});
-  if (every(site.evaluation_every)) out.push_back({step, 2, programs.evaluation});
-  return out;
-}
-
-class Variant {
- public:
-  Variant(const CommSite& site, std::vector<const CommFault*> faults, bool keep)
-      : site_(site), faults_(std::move(faults)), world_(site, keep) {}
-
-  // Duration of the step over all ranks in milliseconds; `each` sees the world after every phase.
-  template <class Each>
-  double step(const Programs& programs, uint32_t number, Each each) {
-    CommEffects effects;
-    for (const CommFault* fault : faults_) add_effects(*fault, site_, number, effects);
-    uint64_t end = last_;
-    for (const CommPhase& phase : phases_of(site_, programs, number)) {
-      end = world_.run(phase, effects);
-      if (Status status = each(world_); !status) failed_ = status;
-      if (world_.stuck()) break;
-    }
-    const double ms = static_cast<double>(end - last_) / 1e6;
-    last_ = end;
-    return ms;
-  }
-  const Status& failed() const { return failed_; }
-  bool stuck() const { return world_.stuck(); }
-
- private:
-  const CommSite& site_;
-  const std::vector<const CommFault*> faults_;
-  CommWorld world_;
-  uint64_t last_ = 0;
-  Status failed_;
-};
-
-constexpr auto kNothing = [](const CommWorld&) -> Status { return {}; };
-
-double time_of(const CommSite& site, const Programs& programs, std::vector<const CommFault*> faults) {
-  Variant variant(site, std::move(faults), false);
-  variant.step(programs, 0, kNothing);
-  return variant.step(programs, 1, kNothing);
-}
-
-// Chooses a severity that makes the step 1.08 to 2.5 times as long, if the faulty part is on the critical
-// path. A weaker fault has no effect, and a stronger one is obvious.
-void choose_severity(const CommSite& site, const Programs& programs, CommFault& fault, Random random) {
-  CommSite calm = site;
-  calm.gc_every = calm.checkpoint_every = calm.evaluation_every = 0;
-  CommFault trial = fault;
-  trial.active.assign(2, 1);
-  const double without = time_of(calm, programs, {});
-  const double goal = without * (1.08 + 1.42 * random.real() * random.real());
-  double low = 1, high = fault.slow_channels.empty() && fault.kind != "nic" ? 64 : 256;
-  for (int i = 0; i < 9; ++i) {
-    // Bisects on a logarithmic scale approximately: no library function, so the result is equal on every
-    // machine.
-    trial.severity = i == 0 ? 4 : (low + high > 16 ? low + (high - low) / 4 : (low + high) / 2);
-    const double ms = time_of(calm, programs, {&trial});
-    (ms < goal ? low : high) = trial.severity;
-    if (ms > goal * 0.97 && ms < goal * 1.05) break;
-  }
-  fault.severity = trial.severity;
-}
-
-struct CommRun {
-  std::vector<double> with_ms, without_ms;
-  std::vector<std::vector<double>> without_each;  // by fault
-  bool stuck = false;
-};
-
-Result<CommRun> run(const CommSite& site, const std::vector<CommFault>& faults, CommFiles& files) {
-  const Programs programs = make_programs(site);
-  std::vector<const CommFault*> all;
-  for (const CommFault& fault : faults) all.push_back(&fault);
-  Variant real(site, all, true), none(site, {}, false);
-  std::vector<std::unique_ptr<Variant>> each;
-  for (size_t i = 0; i < faults.size() && faults.size() > 1; ++i) {
-    auto others = all;
-    others.erase(others.begin() + static_cast<int64_t>(i));
-    each.push_back(std::make_unique<Variant>(site, others, false));
-  }
-  CommRun out;
-  out.without_each.resize(faults.size());
-  for (uint32_t step = 0; step < site.steps && !real.stuck(); ++step) {
-    out.with_ms.push_back(
-        real.step(programs, step, [&](const CommWorld& world) { return files.add(world); }));
-    if (!real.failed()) return tl::unexpected(real.failed().error());
-    out.without_ms.push_back(none.step(programs, step, kNothing));
-    for (size_t i = 0; i < faults.size(); ++i)
-      out.without_each[i].push_back(each.empty()       ? out.without_ms.back()
-                                    : each[i]->stuck() ? 0
-                                                       : each[i]->step(programs, step, kNothing));
-  }
-  out.stuck = real.stuck();
-  return out;
-}
 
 std::string list_of(size_t n, auto item) {
   std::string out = "[";
@@ -139,7 +22,7 @@ std::string numbers(const std::vector<double>& list) {
   return list_of(list.size(), [&](size_t i) { return fmt::format("{:.3f}", list[i]); });
 }
 
-std::string fault_json(const CommSite& site, const CommFault& fault, const CommRun& run, size_t index) {
+std::string fault_json(const CommSite& site, const CommFault& fault, const CommPlay& run, size_t index) {
   std::vector<uint32_t> steps;
   std::vector<double> cost;
   double most = 0;
@@ -168,7 +51,7 @@ std::string fault_json(const CommSite& site, const CommFault& fault, const CommR
 }
 
 std::string truth(const CommJobOptions& o, const CommSite& s, const std::vector<CommFault>& faults,
-                  const CommRun& run) {
+                  const CommPlay& run) {
   std::string out = fmt::format(
       "{{\n  \"seed\": {}, \"world\": {}, \"hosts\": {}, \"ranks_per_host\": {},\n"
       "  \"parallel\": {{\"tp\": {}, \"cp\": {}, \"dp\": {}, \"pp\": {}, \"ep\": {}}},\n"
@@ -198,15 +81,13 @@ Status simulate_comm(const CommJobOptions& options, const std::string& out) {
     if (!fault) return tl::unexpected(fault.error());
     faults.push_back(std::move(*fault));
   }
-  const Programs programs = make_programs(*site);
   for (size_t i = 0; i < faults.size() && options.severity == 0; ++i)
-    if (!is_of_job(faults[i]) && !is_hang(faults[i]))
-      choose_severity(*site, programs, faults[i], random.fork(100 + i));
+    if (!is_of_job(faults[i]) && !is_hang(faults[i])) choose_severity(*site, faults[i], random.fork(100 + i));
   std::vector<uint32_t> kept;
   for (const CommFault& fault : faults) kept.insert(kept.end(), fault.hosts.begin(), fault.hosts.end());
   CommFiles files(options, *site, kept, out + "/job");
   if (Status status = files.begin(); !status) return status;
-  Result<CommRun> done = run(*site, faults, files);
+  Result<CommPlay> done = play_comm(*site, faults, &files);
   if (!done) return tl::unexpected(done.error());
   return write_text(out + "/truth.json", truth(options, *site, faults, *done));
 }

@@ -24,7 +24,8 @@ struct CommJobOptions {
   uint64_t seed = 1;
   uint32_t missing_hosts = 0;  // number of hosts with lost files; never a host with a fault
   bool unknown_steps = false, unknown_groups = false, unknown_bytes = false, no_joins = false;
-  bool plain = false;  // without pauses, checkpoints, evaluation, clock skew and lost records
+  uint64_t epoch_ns = 0;  // when the first step begins; 0: by the seed
+  bool plain = false;     // without pauses, checkpoints, evaluation, clock skew and lost records
 };
 
 const std::vector<NamedChoice>& comm_faults();

@@ -343,6 +343,8 @@ std::vector<HangLine> kernel_lines(const HangScene& c, uint32_t host) {
   const auto add = [&](uint64_t at, std::string_view text) {
     out.push_back({at, syslog_line(s, host, at, text)});
   };
+  for (const HangKernelLine& one : c.kernel)
+    if (one.host == host) add(one.at_ns, one.text);
   if (c.kernel_line && c.fault.hosts.front() == host) {
     const uint32_t pid = s.pid_of(c.fault.ranks.front());
     add(c.gone_ns(), fmt::format("Out of memory: Killed process {} (python3) total-vm:284310416kB, "
@@ -394,6 +396,16 @@ Status write_host(const HangScene& c, const std::string& folder, uint32_t host) 
 }
 
 }  // namespace
+
+Status write_hang_kernel_logs(const HangScene& c, const std::string& folder) {
+  for (uint32_t host = 0; host < c.site.hosts; ++host) {
+    std::vector<HangLine> lines = kernel_lines(c, host);
+    const std::string own = folder + "/logs/" + c.site.host_names[host];
+    if (!lines.empty()) std::filesystem::create_directories(own);
+    if (Status status = write_log(own + "/kern.log", std::move(lines)); !status) return status;
+  }
+  return {};
+}
 
 Status write_hang_logs(const HangScene& c, const std::string& folder) {
   std::filesystem::create_directories(folder + "/logs");

@@ -13,16 +13,24 @@
 
 namespace culprit::sim {
 
+// A line of a host's kernel, without its header.
+struct HangKernelLine {
+  uint32_t host = 0;
+  uint64_t at_ns = 0;
+  std::string text;
+};
+
 struct HangScene {
   const HangSite& site;
   const HangFault& fault;
   const HangWorld& world;
-  std::vector<uint8_t> captured;  // by rank
-  uint64_t fault_ns = 0;          // when the first rank at fault stopped; 0: none did
-  uint64_t since_ns = 0;          // when the first rank began to wait; 0: none waits
-  uint64_t first_timeout_ns = 0;  // 0: none
-  std::string traceback_error;    // of an exception
-  bool kernel_line = false;       // the kernel logs that it killed the process
+  std::vector<uint8_t> captured;       // by rank
+  uint64_t fault_ns = 0;               // when the first rank at fault stopped; 0: none did
+  uint64_t since_ns = 0;               // when the first rank began to wait; 0: none waits
+  uint64_t first_timeout_ns = 0;       // 0: none
+  std::string traceback_error;         // of an exception
+  bool kernel_line = false;            // the kernel logs that it killed the process
+  std::vector<HangKernelLine> kernel;  // further lines
 
   HangScene(const HangSite& site, const HangFault& fault, const HangWorld& world, double capture);
   // Of a host's clock against the common one.
@@ -53,6 +61,8 @@ std::vector<HangFrame> hang_frames(const HangSite& site, HangPlace place, bool w
 std::vector<HangFrame> hang_call_site(const HangSite& site, const HangAct& act);
 
 Status write_hang_logs(const HangScene& scene, const std::string& folder);
+// Those of the kernels alone.
+Status write_hang_kernel_logs(const HangScene& scene, const std::string& folder);
 Status write_hang_dumps(const HangScene& scene, const std::string& folder);
 Status write_hang_ras(const HangScene& scene, const std::string& folder);
 Status write_hang_stacks(const HangScene& scene, const std::string& folder);

@@ -10,6 +10,7 @@ namespace {
 constexpr uint64_t kLineBytes = 140;
 // Debug lines of one host per iteration; for more padding, further iterations are run.
 constexpr uint64_t kChatterMax = 400;
+constexpr uint32_t kHarmlessBefore = 4;  // iterations
 
 }  // namespace
 
@@ -26,6 +27,7 @@ Result<FaultOutcome> JobWriter::write(const FaultKind* fault, uint64_t bytes) {
     return fault_ && fault_->course == Course::kStop && fault_->stage == stage;
   };
   set_moment(0);
+  play_planned(now_);
   if (at(Stage::kLaunch)) set_in(random_.range(1, 4) * kNsPerSecond);
   if (Status status = play_stage(tables_.launch, 5 * kNsPerSecond); !status)
     return tl::unexpected(status.error());
@@ -36,6 +38,7 @@ Result<FaultOutcome> JobWriter::write(const FaultKind* fault, uint64_t bytes) {
     monitor_next_.resize(site_.hosts);
     for (TimeNs& next : monitor_next_)
       next = now_ + random_.range(0, static_cast<int64_t>(site_.monitor_s) * kNsPerSecond);
+    now_ = std::max(now_, run_.first_iteration_ns);
     if (!at(Stage::kInit)) {
       for (uint32_t i = 1; i <= iterations_; ++i) {
         if (Status status = play_iteration(i, bytes); !status) return tl::unexpected(status.error());
@@ -46,15 +49,18 @@ Result<FaultOutcome> JobWriter::write(const FaultKind* fault, uint64_t bytes) {
   Status status;
   if (fault_) {
     status = play_stop();
-  } else {
+  } else if (run_.ends) {
     status = play_stage(tables_.teardown, 6 * kNsPerSecond);
   }
+  play_planned(INT64_MAX);
+  if (status) status = sink_.write(batch_);
   if (!status) return tl::unexpected(status.error());
   return outcome_;
 }
 
 void JobWriter::plan(uint64_t bytes) {
   iterations_ = site_.iterations;
+  if (!run_.steps_us.empty()) iterations_ = static_cast<uint32_t>(run_.steps_us.size());
   chatter_ = site_.chatter_per_host;
   if (bytes == 0) return;
   const uint64_t room = bytes / kLineBytes / site_.hosts;
@@ -76,9 +82,12 @@ void JobWriter::plan_noise() {
       const auto host = static_cast<uint32_t>(random_.below(site_.hosts));
       const auto local = static_cast<uint32_t>(random_.below(site_.ranks_per_host));
       auto iteration = static_cast<uint32_t>(random_.range(1, iterations_));
+      // Of a job that goes on nothing follows that would show how harmless its last lines are.
+      if (!run_.ends && iteration + kHarmlessBefore > iterations_) continue;
       for (uint64_t n = 1 + random_.below(spec.burst_max); n > 0; --n) {
         noise_.push_back({std::min(iteration, iterations_), host, local, index});
         iteration += static_cast<uint32_t>(random_.below(std::max(2u, iterations_ / 8)));
+        if (!run_.ends && iteration + kHarmlessBefore > iterations_) break;
       }
     }
   }
@@ -113,6 +122,7 @@ void JobWriter::set_moment(uint32_t index) {
   moment_.scale = 65536u >> (i % 97 == 0 ? 1 : 0);
   const auto usual = static_cast<int64_t>(site_.iteration_us);
   moment_.iteration_us = usual + random_.range(-usual / 40, usual / 40);
+  if (index > 0 && index <= run_.steps_us.size()) moment_.iteration_us = run_.steps_us[index - 1];
   if (drifting_) moment_.iteration_us = moment_.iteration_us * fault_->stretch_percent / 100;
   if (fault_ && fault_->component == Component::kNumeric && index >= onset_) moment_.loss_e6 = -1;
 }
@@ -178,6 +188,7 @@ Status JobWriter::play_iteration(uint32_t index, uint64_t bytes) {
   now_ += length;
   if (checkpoint) play_block(tables_.checkpoint, random_.range(2, 9) * kNsPerSecond);
   if (index % site_.evaluate_every == 0) play_block(tables_.evaluation, random_.range(3, 12) * kNsPerSecond);
+  play_planned(now_);
   return sink_.write(batch_);
 }
 
@@ -272,6 +283,14 @@ void JobWriter::play_drift(TimeNs length) {
       const Role role = victim(writer.host, writer.slot) ? Role::kRoot : Role::kEcho;
       emit({line.shape, line.tone, &drift_[i]}, writer, at, role);
     }
+  }
+}
+
+void JobWriter::play_planned(TimeNs until_ns) {
+  for (; planned_at_ < run_.planned.size() && run_.planned[planned_at_].time_ns < until_ns; ++planned_at_) {
+    const PlannedLine& one = run_.planned[planned_at_];
+    const Template text(one.text);
+    emit({one.shape, one.tone, &text}, {one.host, one.slot}, one.time_ns, Role::kNone);
   }
 }
 

@@ -42,6 +42,7 @@ class JobWriter {
   void play_monitor(TimeNs until_ns, bool stalled);
   void play_block(const std::vector<CompiledLine>& lines, TimeNs length_ns);
   void play_drift(TimeNs length_ns);
+  void play_planned(TimeNs until_ns);
   void set_moment(uint32_t index);
   // The fault starts at now_ + `after`: later lines are cut off.
   void set_in(TimeNs after);
@@ -72,7 +73,7 @@ class JobWriter {
   uint64_t chatter_ = 0;  // per host and iteration
   std::vector<TimeNs> monitor_next_;
   std::vector<NoiseEvent> noise_;
-  size_t noise_at_ = 0;
+  size_t noise_at_ = 0, planned_at_ = 0;
   std::vector<Writer> writers_;
   std::vector<Template> drift_;
 };

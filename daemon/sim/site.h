@@ -45,6 +45,15 @@ struct RunHost {
   int64_t boot_ns = 0;    // when its kernel started
 };
 
+// A line that is written at its time, whatever the job does.
+struct PlannedLine {
+  TimeNs time_ns = 0;  // true time
+  uint32_t host = 0, slot = 0;
+  Shape shape = Shape::kRaw;
+  Tone tone = Tone::kInfo;
+  std::string text;  // a template
+};
+
 struct Run {
   std::vector<RunHost> hosts;
   TimeNs start_ns = 0;
@@ -53,6 +62,12 @@ struct Run {
   int64_t first_iteration = 0;  // resumed from a checkpoint
   uint32_t fault_host = 0, fault_local = 0;
   uint8_t exit_code = 1;  // of the first process that ends; 128 + signal
+  // Set where other data of the job has the same times: when its first iteration begins, 0: after the
+  // start-up; how long each takes, empty: by the site; further lines by time; whether it ends.
+  TimeNs first_iteration_ns = 0;
+  std::vector<int64_t> steps_us;
+  std::vector<PlannedLine> planned;
+  bool ends = true;
   Random random{0};
 };
 
