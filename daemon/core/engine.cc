@@ -92,6 +92,8 @@ struct Engine::Impl {
   std::vector<comm::StepsWanted> wanted;  // since the last drain_requests()
   FlightDumps flights;
   stacks::Samples stacks;
+  std::optional<stacks::SlowAnswer> slow;  // of the stacks, when so many dumps had arrived
+  uint64_t rounds_of = 0;
   numerics::Detector numbers;
   LoopOrder order{{[this](const MetricRow& row) { numbers.add(row); },
                    [this](const LoopEvent& event) { numbers.add(event); }}};
@@ -318,7 +320,7 @@ struct Engine::Impl {
                                      TimeNs now, std::vector<diagnose::UnprovenSign> unproven) {
     const rules::Ruleset* ruleset = rule_runs.ruleset();
     if (!options.steps.shapes || analysis.fate.ended_well) ruleset = nullptr;
-    const PlaceOfRank place = [&](uint32_t rank) { return place_of(view, rank); };
+    const PlaceOfRank place = places(view);
     const HangContext context{view, ruleset, place};
     if (ruleset) blame_loopback(context, analysis);
     HangSources sources;
@@ -348,8 +350,12 @@ struct Engine::Impl {
     if (ras.empty() || analysis.fate.ended_well) return std::nullopt;
     if (now != kNoTime && progress.goes_on(log, options.hang, now)) return std::nullopt;
     RasStates::Moment moment{progress.last_move_ns(), now, options.hang.after_ns, {}};
-    moment.place = [&](uint32_t rank) { return place_of(view, rank); };
+    moment.place = places(view);
     return ras.judge(moment);
+  }
+
+  PlaceOfRank places(const detect::View& view) const {
+    return [this, &view](uint32_t rank) { return place_of(view, rank); };
   }
 
   // What stacks since the last progress say of a hang. A live job is judged only when the clock or other
@@ -362,9 +368,37 @@ struct Engine::Impl {
       return std::nullopt;
     }
     const stacks::GroupLayout layout(options.job);
-    const PlaceOfRank place = [&](uint32_t rank) { return place_of(view, rank); };
+    const PlaceOfRank place = places(view);
     for (std::string& what : stacks.drop_sentences()) report.problems.push_back({"", std::nullopt, what});
-    return stacks::analyse_stacks({stacks, layout, place, hangs});
+    stacks::StackAnswer answer = stacks::analyse_stacks({stacks, layout, place, hangs});
+    // Rounds tell a slow rank; one moment of them says less.
+    if (!hangs && !answer.hangs && judge_rounds(view).finding) answer.findings.clear();
+    return answer;
+  }
+
+  // What several rounds of stacks say of a job that goes on. Of a live job they accuse no rank alone: another
+  // source must say that its steps became slower.
+  void add_rounds(const detect::View& view, detect::Analysis& analysis, Report& report) {
+    if (stacks.empty() || fate.ended_well) return;
+    const stacks::SlowAnswer& said = judge_rounds(view);
+    if (options.live) report.stacks = said.picture;
+    if (!said.finding || report.hang) return;
+    const auto is = [&](Symptom symptom) {
+      return std::ranges::any_of(analysis.findings, [&](const Finding& f) {
+        return f.kind == FindingKind::kFault && f.symptom == symptom;
+      });
+    };
+    if (options.live ? is(Symptom::kSlowdown) : !is(Symptom::kHang))
+      analysis.findings.push_back(*said.finding);
+  }
+
+  const stacks::SlowAnswer& judge_rounds(const detect::View& view) {
+    if (rounds_of != stacks.arrivals() || !slow) {
+      rounds_of = stacks.arrivals();
+      const stacks::GroupLayout layout(options.job);
+      slow = stacks::analyse_rounds({stacks, layout, places(view), false});
+    }
+    return *slow;
   }
 
   // Counts communication records as progress, as lines are. Records without step numbers prove progress by
@@ -561,6 +595,7 @@ Report Engine::report(TimeNs now, const detect::Unheard& unheard) {
   if (left_out) join_left_out(std::move(*left_out), analysis.findings);
   std::ranges::move(impl_->add_scene(view, analysis, report, now, std::move(signs.unproven)),
                     std::back_inserter(missing));
+  impl_->add_rounds(view, analysis, report);
   join_stall(analysis.findings);
   impl_->judge_exits(view, analysis);
   impl_->join(std::move(signs.witnesses), analysis, report);
@@ -597,6 +632,7 @@ Report Engine::report(TimeNs now, const detect::Unheard& unheard) {
 }
 
 bool Engine::may_stall(TimeNs now) const { return impl_->progress.may_stall(impl_->options.hang, now); }
+uint32_t Engine::last_capture() const { return impl_->stacks.last_capture(); }
 TimeNs Engine::progressed_ns() const { return impl_->progress.last_move_ns(); }
 bool Engine::ended_well() const { return impl_->fate.ended_well; }
 

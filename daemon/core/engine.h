@@ -138,6 +138,8 @@ class Engine {
   // Cheap: whether a report at this time may contain a stop of progress.
   bool may_stall(TimeNs now) const;
   // Time of the last sign of progress, on step()'s clock; kNoTime: none yet.
+  // The highest number among captures that gave stacks; 0: none.
+  uint32_t last_capture() const;
   TimeNs progressed_ns() const;
   // Whether the job reached its planned end, according to the last report.
   bool ended_well() const;

@@ -133,6 +133,7 @@ class ValueReader {
     const uint64_t time = number_at(table, "time_ns", static_cast<uint64_t>(limits::kCommTimeMax));
     if (time > 0) dump.time_ns = static_cast<TimeNs>(time);
     dump.pid = static_cast<uint32_t>(number_at(table, "pid", UINT32_MAX));
+    dump.sample = static_cast<uint32_t>(number_at(table, "sample", INT32_MAX));
     const std::string_view state = text_at(table, "state");
     if (state == "gone" || state == "Z" || state == "X") {
       const char* why = state == "Z" ? "its process ended and is a zombie" : "its process is gone";
@@ -197,7 +198,8 @@ StackJson parse_stack_json(std::string_view text) {
     at = end;
   }
   std::map<std::tuple<std::optional<uint32_t>, uint32_t>, uint32_t> samples;
-  for (StackDump& dump : out.dumps) dump.sample = samples[{dump.rank, dump.pid}]++;
+  for (StackDump& dump : out.dumps)
+    if (dump.sample == 0) dump.sample = samples[{dump.rank, dump.pid}]++;
   return out;
 }
 

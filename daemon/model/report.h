@@ -207,6 +207,16 @@ struct StackCluster {
   bool healthy = false;
 };
 
+// The stacks that the daemon has of a job, whether or not it stands: of the newest capture, or of rounds.
+struct StackPicture {
+  uint32_t sample = 0;     // number of the newest capture; 0: unknown
+  uint64_t processes = 0;  // with stacks in it
+  uint32_t rounds = 0;     // captures that were compared
+  TimeNs first_ns = kNoTime, last_ns = kNoTime;
+  std::vector<StackCluster> clusters;  // of the newest capture, most ranks first
+  std::vector<std::string> why;        // who was waited for in the rounds, in sentences
+};
+
 // What the last operation of ranks was, or where they are instead. Together the rows are the scene of a hang.
 struct SceneRow {
   std::string group, op;
@@ -303,6 +313,7 @@ struct Report {
   std::vector<Irregularity> irregularities;
   std::vector<NumericFault> numerics;
   std::optional<Hang> hang;
+  std::optional<StackPicture> stacks;  // of a live job
   std::vector<Problem> problems;
   std::map<std::string, uint64_t> cut;
   // For display; `comm` and `curves` are in the JSON form as "charts".

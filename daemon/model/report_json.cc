@@ -84,6 +84,7 @@ class ReportWriter {
       w_.list("irregularities", report_.irregularities, [&](const Irregularity& x) { irregularity(x); });
       w_.list("numerics", report_.numerics, [&](const NumericFault& x) { numeric(x); });
       hang();
+      if (report_.stacks) stacks(*report_.stacks);
       w_.list("problems", report_.problems, [&](const Problem& x) { problem(x); });
       w_.member("cut", [&] {
         w_.object([&] {
@@ -270,13 +271,7 @@ class ReportWriter {
     w_.member("hang", [&] {
       w_.object([&] {
         w_.time("since_ns", hang.since_ns);
-        w_.list("clusters", hang.clusters, [&](const StackCluster& c) {
-          w_.object([&] {
-            w_.values("frames", c.frames);
-            w_.values("ranks", c.ranks);
-            w_.field("healthy", c.healthy);
-          });
-        });
+        clusters(hang.clusters);
         places("suspects", hang.suspects, true);
         w_.field("answer", to_string(hang.answer));
         w_.field("sentence", hang.sentence);
@@ -286,6 +281,28 @@ class ReportWriter {
         w_.values("waiting", hang.waiting);
         w_.values("waited_for", hang.waited_for);
         w_.list("scene", hang.scene, [&](const SceneRow& row) { scene_row(row); });
+      });
+    });
+  }
+  void clusters(const std::vector<StackCluster>& all) {
+    w_.list("clusters", all, [&](const StackCluster& c) {
+      w_.object([&] {
+        w_.values("frames", c.frames);
+        w_.values("ranks", c.ranks);
+        w_.field("healthy", c.healthy);
+      });
+    });
+  }
+  void stacks(const StackPicture& x) {
+    w_.member("stacks", [&] {
+      w_.object([&] {
+        w_.field("sample", x.sample);
+        w_.field("processes", x.processes);
+        w_.field("rounds", x.rounds);
+        w_.time("first_ns", x.first_ns);
+        w_.time("last_ns", x.last_ns);
+        clusters(x.clusters);
+        w_.values("why", x.why);
       });
     });
   }

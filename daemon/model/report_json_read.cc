@@ -136,6 +136,7 @@ class ReportReader {
     r_.list(json, "indicating", [&](const Json& x) { out_.indicating.push_back(indicating(x)); });
     read_steps(json);
     if (const Json* hang = r_.find(json, "hang")) read_hang(*hang);
+    if (const Json* stacks = r_.find(json, "stacks")) read_stacks(*stacks);
     r_.list(json, "problems", [&](const Json& x) {
       Problem& p = out_.problems.emplace_back();
       r_.field(x, "file", p.file);
@@ -310,15 +311,30 @@ class ReportReader {
     return out;
   }
 
-  void read_hang(const Json& x) {
-    Hang& hang = out_.hang.emplace();
-    r_.field(x, "since_ns", hang.since_ns);
+  void clusters(const Json& x, std::vector<StackCluster>& out) {
     r_.list(x, "clusters", [&](const Json& c) {
-      StackCluster& cluster = hang.clusters.emplace_back();
+      StackCluster& cluster = out.emplace_back();
       r_.field(c, "frames", cluster.frames);
       r_.field(c, "ranks", cluster.ranks);
       r_.field(c, "healthy", cluster.healthy);
     });
+  }
+
+  void read_stacks(const Json& x) {
+    StackPicture& out = out_.stacks.emplace();
+    r_.field(x, "sample", out.sample);
+    r_.field(x, "processes", out.processes);
+    r_.field(x, "rounds", out.rounds);
+    r_.field(x, "first_ns", out.first_ns);
+    r_.field(x, "last_ns", out.last_ns);
+    clusters(x, out.clusters);
+    r_.field(x, "why", out.why);
+  }
+
+  void read_hang(const Json& x) {
+    Hang& hang = out_.hang.emplace();
+    r_.field(x, "since_ns", hang.since_ns);
+    clusters(x, hang.clusters);
     places(x, "suspects", hang.suspects);
     r_.word_field(x, "answer", hang.answer);
     r_.field(x, "sentence", hang.sentence);

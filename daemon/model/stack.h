@@ -41,7 +41,8 @@ struct StackDump {
   StackTool tool = StackTool::kUnknown;
   uint32_t pid = 0;  // 0: unknown
   TimeNs time_ns = kNoTime;
-  uint32_t sample = 0;        // counts the dumps of one process within the file
+  // The number of the capture, where a line names it; else counts the dumps of one process within the file.
+  uint32_t sample = 0;
   std::string process_state;  // the kernel's letter, where the writer gives it: "D", "T", "Z"; else empty
   std::string waits_in;       // the kernel's function in which it sleeps (wchan), where the writer gives it
   std::vector<std::string> words;

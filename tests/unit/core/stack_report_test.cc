@@ -71,6 +71,50 @@ BOOST_AUTO_TEST_CASE(a_live_job_that_does_not_stand_still_is_not_judged_by_stack
   BOOST_TEST((!report.hang && report.diagnoses.empty()));
 }
 
+// Five captures, in each of which the others wait for rank 6, which is somewhere else each time.
+std::vector<Input> five_rounds() {
+  std::vector<Input> out;
+  for (uint32_t round = 0; round < 5; ++round)
+    for (uint32_t r = 0; r < 8; ++r) {
+      StackDump dump = r == 6 ? standing(r, "tokenizer.py", "encode_" + std::to_string(round))
+                              : standing(r, "torch/distributed/distributed_c10d.py", "all_reduce");
+      dump.time_ns = (1'790'000'000 + 10 * int64_t{round}) * kNsPerSecond;
+      dump.sample = round + 1;
+      out.emplace_back(StackInput{std::move(dump)});
+    }
+  return out;
+}
+
+BOOST_AUTO_TEST_CASE(rounds_of_a_job_in_files_name_the_rank_that_keeps_it_waiting) {
+  Engine engine({JobFile{}});
+  std::vector<Input> inputs = five_rounds();
+  engine.step(inputs, kNoTime);
+  const Report report = engine.report();
+  BOOST_TEST(!report.hang);
+  BOOST_REQUIRE(report.diagnoses.size() == 1u);
+  BOOST_TEST((report.diagnoses[0].symptom == Symptom::kSlowdown));
+  BOOST_TEST(report.diagnoses[0].title.find("Rank 6 keeps the others waiting") == 0u,
+             report.diagnoses[0].title);
+}
+
+BOOST_AUTO_TEST_CASE(rounds_of_a_live_job_that_nothing_else_calls_slow_accuse_no_rank) {
+  EngineOptions options{JobFile{}};
+  options.live = true;
+  Engine engine(std::move(options));
+  std::vector<Input> inputs = five_rounds();
+  const TimeNs now = 1'790'000'045 * kNsPerSecond;
+  engine.step(inputs, now);
+  const Report report = engine.report(now);
+  BOOST_TEST(report.diagnoses.empty());
+  BOOST_REQUIRE(report.stacks);
+  BOOST_TEST(report.stacks->rounds == 5u);
+  BOOST_TEST(report.stacks->sample == 5u);
+  BOOST_TEST(report.stacks->processes == 8u);
+  BOOST_REQUIRE(report.stacks->why.size() == 1u);
+  BOOST_TEST(report.stacks->why[0].find("rank 6") == 0u, report.stacks->why[0]);
+  BOOST_TEST(engine.last_capture() == 5u);
+}
+
 // A capture of a stop that ended, or of an earlier run with this name.
 BOOST_AUTO_TEST_CASE(a_live_job_is_judged_by_stacks_since_its_last_progress_alone) {
   for (const bool fresh : {false, true}) {

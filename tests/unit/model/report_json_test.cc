@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/limits.h"
+#include "model/report_json_read.h"
 
 namespace culprit {
 namespace {
@@ -113,6 +114,18 @@ BOOST_AUTO_TEST_CASE(every_field_stands_in_the_order_of_the_format) {
                             "waiting", "waited_for", "scene"});
   check_keys(json["hang"]["clusters"][0], {"frames", "ranks", "healthy"});
   check_keys(json["problems"][0], {"file", "offset", "what"});
+}
+
+BOOST_AUTO_TEST_CASE(stacks_of_a_live_job_follow_its_hang) {
+  Report r = full();
+  r.stacks = StackPicture{7, 4, 5, 10, 50, {{{"train.py:forward:120"}, {0, 1, 3}, true}}, {"rank 2 is late"}};
+  const Json json = parsed(r);
+  check_keys(json, {"schema", "job", "verdict", "missing", "diagnoses", "suspects", "indicating",
+                    "iterations", "irregularities", "numerics", "hang", "stacks", "problems", "cut"});
+  check_keys(json["stacks"], {"sample", "processes", "rounds", "first_ns", "last_ns", "clusters", "why"});
+  const auto back = report_from_json(to_json(r, Charts::kLeftOut));
+  BOOST_REQUIRE((back && back->stacks));
+  BOOST_TEST(to_json(*back, Charts::kLeftOut) == to_json(r, Charts::kLeftOut));
 }
 
 BOOST_AUTO_TEST_CASE(what_is_unknown_is_null_or_an_empty_list) {

@@ -104,9 +104,11 @@ bool is_doubled(const Usable& usable) {
 }
 
 // The samples that say something of the process itself, as it is now.
-Usable usable_of(const Process& process, PlaceTable& places, bool& helper) {
+Usable usable_of(const Process& process, const std::function<bool(const Sample&)>& keep, PlaceTable& places,
+                 bool& helper) {
   Usable out;
   for (const Sample& s : process.samples) {
+    if (keep && !keep(s)) continue;
     const Found& found = places.of(s);
     helper = helper || found.helper;
     if (is_usable(found) && !found.helper) out.push_back(&s);
@@ -162,7 +164,7 @@ Member member_of(const Process& process, const Usable& usable, StackTool preferr
 
 }  // namespace
 
-Crowd make_crowd(const Samples& samples) {
+Crowd make_crowd(const Samples& samples, const std::function<bool(const Sample&)>& keep) {
   Crowd out;
   PlaceTable places(samples);
   out.tool = most_used(samples);
@@ -171,7 +173,7 @@ Crowd make_crowd(const Samples& samples) {
       std::any_of(all.begin(), all.end(), [](const Process* p) { return p->rank.has_value(); });
   for (const Process* process : all) {
     bool helper = false;
-    Usable usable = usable_of(*process, places, helper);
+    Usable usable = usable_of(*process, keep, places, helper);
     if (ranked && !process->rank) {
       out.strangers.push_back(process);
     } else if (usable.empty()) {

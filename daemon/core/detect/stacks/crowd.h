@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -45,7 +46,8 @@ struct Crowd {
 // Whether at least two samples some seconds apart show the process at one place.
 inline bool stands(const Member& m) { return m.samples > 1 && m.span_ns >= kApartNs && !m.moves; }
 
-Crowd make_crowd(const Samples& samples);
+// `keep`: which samples count; empty: all.
+Crowd make_crowd(const Samples& samples, const std::function<bool(const Sample&)>& keep = {});
 
 // Whether so many processes are at this place of the program that it tells none of them apart: they probably
 // wait in a call that Python's stack does not show.

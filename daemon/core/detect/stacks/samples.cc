@@ -102,13 +102,13 @@ void Samples::add(const StackDump& dump) {
     return;
   }
   order_.clear();
+  last_capture_ = std::max(last_capture_, dump.sample);
   Process& process = by_place_[place];
   process.rank = dump.rank;
   if (dump.host) process.host = dump.host;
   if (dump.pid != 0) process.pid = dump.pid;
-  Sample sample{
-      dump.tool,          dump.host.value_or(""), dump.pid, dump.time_ns, arrivals_++, dump.file, dump.line,
-      dump.process_state, dump.waits_in,          {}};
+  Sample sample{dump.tool, dump.host.value_or(""), dump.pid,      dump.time_ns, arrivals_++, dump.file,
+                dump.line, dump.process_state,     dump.waits_in, {},           dump.sample};
   for (const StackThread& t : dump.threads) {
     if (threads_ >= limits::kStackThreadsKept || standings_.size() >= UINT32_MAX / 2) {
       ++dropped_threads_;

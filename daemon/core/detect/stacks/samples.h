@@ -51,6 +51,7 @@ struct Sample {
   uint64_t line = 0;
   std::string process_state, waits_in;
   std::vector<Thread> threads;
+  uint32_t capture = 0;  // its number, equal for all processes of the job; 0: unknown
 };
 
 // A process: a rank, or where no rank is known, a process of a host.
@@ -74,6 +75,8 @@ class Samples {
   // Ranks first, ascending.
   const std::vector<const Process*>& processes() const;
   const std::map<uint32_t, std::string>& silent() const { return silent_; }
+  uint32_t last_capture() const { return last_capture_; }  // the highest number
+  uint64_t arrivals() const { return arrivals_; }          // dumps so far: what is derived changes with it
   bool empty() const { return by_place_.empty() && silent_.empty(); }
 
   const Frame& frame(FrameId id) const { return frames_[id]; }
@@ -106,6 +109,7 @@ class Samples {
   mutable std::vector<const Process*> order_;
   std::map<uint32_t, std::string> silent_;
   uint64_t arrivals_ = 0;
+  uint32_t last_capture_ = 0;
   size_t threads_ = 0;
   uint64_t dropped_processes_ = 0, dropped_samples_ = 0, dropped_threads_ = 0, dropped_frames_ = 0;
 };

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "core/detect/stacks/crowd.h"
 #include "core/detect/stacks/judge.h"
+#include "core/detect/stacks/rounds.h"
 #include "core/detect/stacks/tree.h"
 
 namespace culprit::stacks {
@@ -64,6 +65,28 @@ class Answering {
       : q_(question),
         crowd_(make_crowd(question.samples)),
         judgement_(judge(crowd_, question.layout, {question.samples.silent(), question.known_hang})) {}
+
+  // Of a job that goes on.
+  SlowAnswer slow() {
+    const Rounds rounds = judge_rounds(q_.samples, q_.layout, q_.place);
+    SlowAnswer out;
+    StackPicture& picture = out.picture;
+    picture.sample = rounds.capture;
+    picture.processes = rounds.newest.members.size();
+    picture.rounds = static_cast<uint32_t>(rounds.count);
+    picture.first_ns = rounds.first_ns;
+    picture.last_ns = rounds.last_ns;
+    picture.why = round_sentences(rounds, q_.samples);
+    std::set<const Process*> named;
+    for (const RoundSuspect& s : rounds.suspects) named.insert(s.process);
+    std::vector<bool> healthy;
+    for (const Group& group : rounds.newest.groups)
+      healthy.push_back(std::ranges::none_of(
+          group.members, [&](uint32_t m) { return named.contains(rounds.newest.members[m].process); }));
+    picture.clusters = clusters_of(q_.samples, rounds.newest, healthy);
+    if (!rounds.suspects.empty()) out.finding = accuse_slow(rounds, picture.why);
+    return out;
+  }
 
   StackAnswer run() {
     if (crowd_.members.empty()) return std::move(out_);
@@ -301,6 +324,44 @@ class Answering {
     finish(std::move(f), !moves);
   }
 
+  Finding accuse_slow(const Rounds& rounds, const std::vector<std::string>& why) const {
+    const RoundSuspect& first = rounds.suspects[0];
+    const Class c = class_of(first.found);
+    Finding f;
+    f.detector = DetectorKind::kStacks;
+    f.kind = FindingKind::kFault;
+    f.symptom = Symptom::kSlowdown;
+    f.category = c.category;
+    f.component = c.component;
+    f.action = ActionKind::kCheck;
+    f.remedy = c.remedy;
+    f.confidence = first.confidence;
+    f.first_ns = rounds.first_ns;
+    f.last_ns = rounds.last_ns;
+    f.why = why;
+    f.lines = first.votes;
+    std::string names;
+    for (const RoundSuspect& s : rounds.suspects) {
+      f.subjects.push_back(subject(*s.process));
+      if (!s.host.empty()) {
+        f.subjects.back() = {};
+        f.subjects.back().host = s.host;
+      }
+      names += (names.empty() ? "" : ", ") + (s.host.empty() ? name_of(*s.process) : "host " + s.host);
+      Evidence e;
+      e.host = f.subjects.back().host;
+      e.rank = f.subjects.back().rank;
+      e.text = why[std::min(f.evidence.size(), why.size() - 1)];
+      e.time_ns = rounds.last_ns;
+      f.evidence.push_back(std::move(e));
+    }
+    f.title = titled(fmt::format("{} {} the others waiting: {} in {} of {} rounds of stacks", names,
+                                 rounds.suspects.size() == 1 ? "keeps" : "keep",
+                                 first.found.stopped ? "stopped" : phrase(first.found.where), first.votes,
+                                 rounds.count));
+    return f;
+  }
+
   void accuse_other_call() {
     Finding f = begin();
     f.category = Category::kUser;
@@ -498,5 +559,7 @@ class Answering {
 }  // namespace
 
 StackAnswer analyse_stacks(const StackQuestion& question) { return Answering(question).run(); }
+
+SlowAnswer analyse_rounds(const StackQuestion& question) { return Answering(question).slow(); }
 
 }  // namespace culprit::stacks

@@ -32,4 +32,13 @@ struct StackQuestion {
 };
 StackAnswer analyse_stacks(const StackQuestion& question);
 
+// The same of a job that is slow but goes on, from rounds of stacks (rounds.h): a finding with symptom
+// slowdown on the process that the others wait for in most of them, or none. `picture`: the newest round, and
+// what the rounds say, in sentences.
+struct SlowAnswer {
+  std::optional<Finding> finding;
+  StackPicture picture;
+};
+SlowAnswer analyse_rounds(const StackQuestion& question);
+
 }  // namespace culprit::stacks
