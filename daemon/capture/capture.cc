@@ -10,6 +10,7 @@
 
 #include "capture/announced.h"
 #include "capture/clock.h"
+#include "capture/debug_server.h"
 #include "capture/tool.h"
 
 namespace culprit::capture {
@@ -129,6 +130,7 @@ class Capture {
     }
     use_py_spy();
     if (answer_.stacks.threads.empty() && file) use_signal(*file);
+    if (answer_.stacks.threads.empty() && has_debug_server(look, answer_.target.pid)) use_debug_server();
     RankEnvironment environment = look.environment;
     environment.rank = answer_.rank;
     if (environment.recorder_pipe.empty()) return;
@@ -146,6 +148,14 @@ class Capture {
     auto text = ask_for_stacks(file, answer_.target.pid, look.stat, within);
     auto stacks = text ? read_faulthandler(*text) : Result<Stacks>(tl::unexpected(text.error()));
     if (!stacks) return add_reason(answer_.why, "faulthandler", stacks.error().text);
+    take("faulthandler", std::move(*stacks));
+  }
+
+  void use_debug_server() {
+    const TimeNs within = std::min(kAnswerWithin, left());
+    const auto text = ask_debug_server(*answer_.look, answer_.target.pid, within);
+    auto stacks = text ? read_faulthandler(*text) : Result<Stacks>(tl::unexpected(text.error()));
+    if (!stacks) return add_reason(answer_.why, "debug server", stacks.error().text);
     take("faulthandler", std::move(*stacks));
   }
 
