@@ -306,7 +306,7 @@ struct Engine::Impl {
                                  "after them"});
       return std::nullopt;
     }
-    return flight::analyse_flight(flights.all(), [&](uint32_t rank) { return place_of(view, rank); });
+    return flight::analyse_flight(flights.all(), places(view));
   }
 
   // A job whose watchdogs gave up after its end was stated did not end well.
