@@ -14,6 +14,8 @@ enum class ErrorCode {
   kDenied,    // it exists and may not be read or written
   kLimit,     // a limit of base/limits.h was reached
   kIo,        // the system failed
+  kBusy,      // the same work is under way
+  kTooSoon,   // the same was asked for a moment ago
 };
 
 struct [[nodiscard]] Error {

@@ -69,7 +69,7 @@ class FrameSource {
   virtual void steps_wanted(const std::string& job, const std::vector<int64_t>& steps) = 0;
 
   // The collector requests the stacks of a job's processes on this host.
-  virtual void stacks_wanted(const std::string& job, uint32_t sample) = 0;
+  virtual void stacks_wanted(const peer::StacksWanted& wanted) = 0;
 
   // The collector has frames of this epoch beyond our end: the disk lost synced frames. The log is not sent
   // until it has another epoch (and reopened() was called).

@@ -189,7 +189,7 @@ bool Session::handle(const peer::Message& message) {
     return true;
   }
   if (const auto* wanted = std::get_if<peer::StacksWanted>(&message)) {
-    owner_.source_.stacks_wanted(wanted->job, wanted->sample);
+    owner_.source_.stacks_wanted(*wanted);
     return true;
   }
   return std::holds_alternative<peer::Unknown>(message);

@@ -239,8 +239,15 @@ void fields(Io& io, M& m) {
 template <class Io, class M>
 requires std::is_same_v<std::remove_const_t<M>, StacksWanted>
 void fields(Io& io, M& m) {
+  constexpr uint32_t kMoves = 1u << 31, kRasOnly = 1u << 30;
   io.text(m.job, kJobBytes, "the job's name is too long");
-  io.number(m.sample);
+  uint32_t word = (m.sample & (kRasOnly - 1)) | (m.moves ? kMoves : 0) | (m.ras_only ? kRasOnly : 0);
+  io.number(word);
+  if constexpr (!std::is_const_v<M>) {
+    m.sample = word & (kRasOnly - 1);
+    m.moves = (word & kMoves) != 0;
+    m.ras_only = (word & kRasOnly) != 0;
+  }
 }
 
 template <class Io, class M>

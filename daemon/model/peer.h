@@ -142,11 +142,14 @@ struct StepsWanted {
   bool operator==(const StepsWanted&) const = default;
 };
 
-// From the collector: capture the processes of this job on the host, which does not go on. Version 1.0 of an
-// agent before this message skips it.
+// From the collector: capture the processes of this job on the host. Version 1.0 of an agent before this
+// message skips it. The flags travel in the highest bits of the sample: an agent that does not know them
+// captures.
 struct StacksWanted {
   std::string job;
-  uint32_t sample = 0;  // from 1: counts the captures of one stop
+  uint32_t sample = 0;    // from 1: counts the captures of one run
+  bool moves = false;     // the job goes on: the state of a process at one moment proves nothing
+  bool ras_only = false;  // ask NCCL RAS alone: the collector captures nothing
   bool operator==(const StacksWanted&) const = default;
 };
 

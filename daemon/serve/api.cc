@@ -6,6 +6,7 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "base/limits.h"
 #include "base/text.h"
 #include "model/json_writer.h"
 #include "serve/metrics.h"
@@ -48,11 +49,11 @@ Result<std::optional<Number>> number(const Request& request, const std::string& 
   return std::optional(out);
 }
 
-ApiSource::Answer json_answer(const Reply& reply) {
-  return [reply](Result<std::string> body) {
+ApiSource::Answer json_answer(const Reply& reply, int status = 200) {
+  return [reply, status](Result<std::string> body) {
     if (!body) return reply.send(error_response(body.error()));
     if (!body->ends_with('\n')) *body += '\n';
-    reply.send({200, "application/json", std::move(*body), {}});
+    reply.send({status, "application/json", std::move(*body), {}});
   };
 }
 
@@ -193,14 +194,15 @@ Route route_of(ApiSource& source, Reading reading) {
 
 using Change = std::function<void(const Request&, const Actor&, ApiSource::Answer)>;
 
-Route changing(std::string pattern, std::vector<std::string> known, Change change) {
+Route changing(std::string pattern, std::vector<std::string> known, Change change, int status = 200) {
   return {"POST", std::move(pattern),
-          [known = std::move(known), change = std::move(change)](const Request& request, const Reply& reply) {
-            if (Status status = only(request, known); !status)
-              return reply.send(error_response(status.error()));
+          [known = std::move(known), change = std::move(change), status](const Request& request,
+                                                                         const Reply& reply) {
+            if (const Status sound = only(request, known); !sound)
+              return reply.send(error_response(sound.error()));
             const auto by = actor(request);
             if (!by) return reply.send(error_response(by.error()));
-            change(request, *by, json_answer(reply));
+            change(request, *by, json_answer(reply, status));
           },
           Role::kOperate};
 }
@@ -240,6 +242,18 @@ Change judging(ApiSource& source, bool right) {
                   right,
                   parameter(request, "rule").value_or("")},
                  by, std::move(answer));
+  };
+}
+
+Change capturing(ApiSource& source) {
+  return [&source](const Request& request, const Actor& by, ApiSource::Answer answer) {
+    const auto rounds = number<uint32_t>(request, "rounds");
+    if (!rounds) return answer(tl::unexpected(rounds.error()));
+    const uint32_t n = rounds->value_or(1);
+    if (n < 1 || n > limits::kStackSamples)
+      return answer(
+          fail(ErrorCode::kInvalid, fmt::format("'rounds': {} is not 1 to {}", n, limits::kStackSamples)));
+    source.capture(request.names.at("job"), n, by, std::move(answer));
   };
 }
 
@@ -302,6 +316,7 @@ std::vector<Route> Api::routes() {
       {"GET", "/v1/events", [this](R r, const Reply& reply) { serve_events(r, reply); }, Role::kRead});
   out.push_back(changing("/v1/jobs/{job}/diagnoses/{id}/confirm", {"run", "rule"}, judging(s, true)));
   out.push_back(changing("/v1/jobs/{job}/diagnoses/{id}/refute", {"run"}, judging(s, false)));
+  out.push_back(changing("/v1/jobs/{job}/capture", {"rounds"}, capturing(s), 202));
   out.push_back(changing("/v1/hosts/{host}/clear", {}, [&s](R r, const Actor& by, A answer) {
     s.clear(r.names.at("host"), by, std::move(answer));
   }));

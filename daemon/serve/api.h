@@ -137,6 +137,9 @@ class ApiSource {
   virtual void clear(const std::string& host, const Actor& by, Answer answer) = 0;
   // POST /v1/reload: as SIGHUP; answers once the new rules hold, or why nothing changed.
   virtual void reload(const Actor& by, Answer answer) = 0;
+  // POST /v1/jobs/JOB/capture: takes the stacks of all ranks now, `rounds` times. Answers 202 with what was
+  // asked; kNotFound: no such job; kBusy: it is captured already; kTooSoon.
+  virtual void capture(const std::string& job, uint32_t rounds, const Actor& by, Answer answer) = 0;
   // POST /v1/pool/JOB/forget: takes back what the runs of the job taught.
   virtual void forget_taught(const std::string& job, const Actor& by, Answer answer) = 0;
 };

@@ -156,6 +156,10 @@ Response error_response(const Error& error) {
         return 403;
       case ErrorCode::kLimit:
         return 503;
+      case ErrorCode::kBusy:
+        return 409;
+      case ErrorCode::kTooSoon:
+        return 429;
       case ErrorCode::kIo:
         return 500;
     }

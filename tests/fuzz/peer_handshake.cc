@@ -75,7 +75,7 @@ class Source final : public forward::FrameSource {
     acknowledged_to[static_cast<size_t>(log)] = sequence;
   }
   void steps_wanted(const std::string&, const std::vector<int64_t>&) override {}
-  void stacks_wanted(const std::string&, uint32_t) override {}
+  void stacks_wanted(const peer::StacksWanted&) override {}
   void fell_behind(peer::Log, uint64_t committed) override { require(committed > kFrames); }
 };
 

@@ -34,7 +34,7 @@ class SpoolSource final : public forward::FrameSource {
   void read(forward::ReadRequest request, Done done) override;
   void acknowledged(peer::Log log, uint64_t sequence) override;
   void steps_wanted(const std::string&, const std::vector<int64_t>&) override {}
-  void stacks_wanted(const std::string&, uint32_t) override {}
+  void stacks_wanted(const peer::StacksWanted&) override {}
   void fell_behind(peer::Log, uint64_t) override { ++fell_behind_count; }
 
  private:

@@ -132,6 +132,7 @@ struct Config {
     TimeNs every_ns = 10 * kNsPerSecond;
     TimeNs budget_ns = 15 * kNsPerSecond;
     int64_t at_once = 4;
+    int64_t rounds = 5;
   } capture;
   struct Act {
     ActMode mode = ActMode::kObserve;

@@ -196,8 +196,8 @@ const Option kOptions[] = {
      "A job hangs when nothing moved for this long, and for hang.steps times its median step."},
     {"hang.steps", IntegerType{OF(int64_t, hang.steps), 1, 1000}, true, nullptr, "See hang.after."},
     {"capture.enabled", FlagType{OF(bool, capture.enabled)}, true, nullptr,
-     "Capture the processes of a job that hangs: their states, their stacks, and what blocked ones wait "
-     "for."},
+     "Capture the processes of a job that hangs, became slower, or is asked about: their states, their "
+     "stacks, and what blocked ones wait for. NCCL RAS is asked in any case."},
     {"capture.tools", TextsType{OF(std::vector<std::string>, capture.tools), check_tool, "list of tools"},
      true, nullptr,
      "Programs that print stacks, best first: py-spy, eu-stack, gdb, from /usr/local/bin and /usr/bin, or an "
@@ -210,6 +210,9 @@ const Option kOptions[] = {
      "Longest time of one capture of all ranks on a host."},
     {"capture.at_once", IntegerType{OF(int64_t, capture.at_once), 1, 64}, true, nullptr,
      "Processes that are looked into at the same time."},
+    {"capture.rounds", IntegerType{OF(int64_t, capture.rounds), 0, 8}, true, nullptr,
+     "Captures of a job that goes on but whose steps became slower, capture.every apart: a rank that the "
+     "others wait for in most of them is named. 0: none."},
     {"act.mode", word_type<OF(ActMode, act.mode)>(kModes), true, nullptr,
      "observe tells what would be done, act does it."},
     {"daemon.log_level", word_type<OF(LogLevel, daemon.log_level)>(kLevels), true, nullptr,

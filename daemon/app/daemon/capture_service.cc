@@ -36,13 +36,13 @@ CaptureService::~CaptureService() {
   if (worker_) worker_->abandon();
 }
 
-void CaptureService::capture(const std::string& job, uint32_t sample) {
+void CaptureService::capture(const peer::StacksWanted& wanted) {
   if (stopping_ || !options_.config->capture.enabled) return;
   const auto same =
-      std::find_if(waiting_.begin(), waiting_.end(), [&](const Asked& a) { return a.job == job; });
-  if (same != waiting_.end()) return void(same->sample = sample);
+      std::find_if(waiting_.begin(), waiting_.end(), [&](const Asked& a) { return a.job == wanted.job; });
+  if (same != waiting_.end()) return void(*same = wanted);
   if (waiting_.size() >= kWaitingJobs) return void(++figures_.refused);
-  waiting_.push_back({job, sample});
+  waiting_.push_back(wanted);
   begin();
 }
 
@@ -105,19 +105,21 @@ void CaptureService::ended(const Asked& asked, Done& done) {
   figures_.dropped += done.lines->dropped;
   const uint64_t before = figures_.with_stacks;
   std::string bytes;
-  for (const std::string& line : done.lines->lines) add_line(line, bytes);
-  options_.log(LogLevel::kInfo,
-               fmt::format("job {} does not go on: {} captured, {} with stacks (sample {})", asked.job,
-                           done.lines->lines.size(), figures_.with_stacks - before, asked.sample));
+  for (const std::string& line : done.lines->lines) add_line(asked, line, bytes);
+  options_.log(LogLevel::kInfo, fmt::format("job {}{}: {} captured, {} with stacks (sample {})", asked.job,
+                                            asked.moves ? "" : " does not go on", done.lines->lines.size(),
+                                            figures_.with_stacks - before, asked.sample));
   if (!bytes.empty()) store(std::move(bytes), env_.now(io::Clock::kWall));
 }
 
-void CaptureService::add_line(const std::string& line, std::string& bytes) {
+// A process of a job that goes on waits for a disk, or is stopped, for a moment: that is no fault.
+void CaptureService::add_line(const Asked& asked, const std::string& line, std::string& bytes) {
   const auto parsed = ingest::parse_trace_line(line);
   if (!parsed || parsed->kind != ingest::TraceKind::kStack) return void(++figures_.dropped);
   ++figures_.processes;
   figures_.with_stacks += !parsed->threads.empty();
   bytes += line + "\n";
+  if (asked.moves) return;
   if (const auto finding = finding_of_state(line)) bytes += finding_line(*finding) + "\n";
 }
 

@@ -1,4 +1,4 @@
-// Captures the processes of a job on this host that does not go on, before they are ended: by the program
+// Captures the processes of a job on this host, above all of one that does not go on: by the program
 // culprit-capture, on a thread of its own. What it prints becomes evidence and input of the engine, like a
 // plugin's findings, and so do findings of states (capture_findings.h). One capture at a time.
 //
@@ -17,6 +17,7 @@
 #include "app/daemon/process_watch.h"
 #include "app/daemon/recorder.h"
 #include "io/env.h"
+#include "model/peer.h"
 #include "model/piece.h"
 
 namespace culprit::app {
@@ -36,8 +37,8 @@ class CaptureService {
   // Does not wait for a capture.
   ~CaptureService();
 
-  // `sample`: from 1, counts the captures of one stop of the job.
-  void capture(const std::string& job, uint32_t sample);
+  // Does nothing where `[capture] enabled` is false.
+  void capture(const peer::StacksWanted& wanted);
   void stop() { stopping_ = true; }
 
   struct Figures {
@@ -49,14 +50,11 @@ class CaptureService {
   const Figures& figures() const { return figures_; }
 
  private:
-  struct Asked {
-    std::string job;
-    uint32_t sample = 0;
-  };
+  using Asked = peer::StacksWanted;
   struct Done;
   void begin();
   void ended(const Asked& asked, Done& done);
-  void add_line(const std::string& line, std::string& bytes);
+  void add_line(const Asked& asked, const std::string& line, std::string& bytes);
   void store(std::string bytes, TimeNs now);
 
   io::Env& env_;

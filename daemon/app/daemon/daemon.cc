@@ -313,7 +313,7 @@ Status Daemon::start_engine(std::shared_ptr<rules::Ruleset> rules) {
     if (const Status collecting = start_collecting(); !collecting) return collecting;
   delivery_ = std::make_unique<EventDelivery>(
       EventDeliveryParts{recorder_.get(), engine_.get(), collector_.get(), &log_,
-                         [this](const std::string& job, uint32_t sample) { look_into(job, sample); }});
+                         [this](const peer::StacksWanted& wanted) { look_into(wanted); }});
   return {};
 }
 
@@ -363,7 +363,7 @@ Status Daemon::start_uplink(std::shared_ptr<rules::Ruleset> rules) {
   options.feed.users_of = [watch = processes_.get()](const std::string& job) { return watch->users_of(job); };
   options.complain = [this](const std::string& what) { complain(what); };
   options.status = [this] { return peer_status(); };
-  options.stacks_wanted = [this](const std::string& job, uint32_t sample) { look_into(job, sample); };
+  options.stacks_wanted = [this](const peer::StacksWanted& wanted) { look_into(wanted); };
   auto started = Uplink::start(env_, std::move(options));
   if (!started) return tl::unexpected(started.error());
   uplink_ = std::move(*started);
@@ -504,9 +504,10 @@ void Daemon::start_ras() {
   ras_ = std::make_unique<RasService>(env_, std::move(options));
 }
 
-void Daemon::look_into(const std::string& job, uint32_t sample) {
+// RAS answers whether or not stacks may be taken.
+void Daemon::look_into(const peer::StacksWanted& wanted) {
   if (ras_) ras_->hurry();
-  if (capture_) capture_->capture(job, sample);
+  if (capture_ && !wanted.ras_only) capture_->capture(wanted);
 }
 
 void Daemon::start_capture() {

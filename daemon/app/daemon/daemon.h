@@ -80,7 +80,7 @@ class Daemon {
   }
   void start_ras();
   void start_capture();
-  void look_into(const std::string& job, uint32_t sample);  // it does not go on
+  void look_into(const peer::StacksWanted& wanted);
   ReadAccess read_access();
   void make_api();
   void start_http();

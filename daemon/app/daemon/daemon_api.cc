@@ -18,11 +18,6 @@ namespace {
 // Fields that copy the verdict against a suspected host; null for other hosts.
 constexpr const char* kSuspicion[] = {"score", "reason", "job", "diagnosis"};
 
-std::string who(const serve::Actor& by) {
-  const std::string proven = by.uid ? fmt::format("uid {}", *by.uid) : fmt::format("token {}", by.token);
-  return by.name.empty() ? proven : fmt::format("{} ({})", by.name, proven);
-}
-
 json row_json(const store::JobRow& row) {
   const bool well = row.state == store::JobState::kEndedWell;
   return {{"id", row.id},

@@ -81,6 +81,7 @@ class DaemonApi : public serve::ApiSource {
   void reload(const serve::Actor& by, Answer answer) override;
   void judge(const serve::Judgement& judgement, const serve::Actor& by, Answer answer) override;
   void clear(const std::string& host, const serve::Actor& by, Answer answer) override;
+  void capture(const std::string& job, uint32_t rounds, const serve::Actor& by, Answer answer) override;
   void forget_taught(const std::string& job, const serve::Actor& by, Answer answer) override;
 
  protected:
@@ -94,6 +95,9 @@ class DaemonApi : public serve::ApiSource {
 
 // Key of a diagnosis in JSON that is equal for the same fault in any job: "rule:nvidia.xid.79".
 std::string kind_of(const Diagnosis& diagnosis);
+
+// "alice (uid 0)": for the log and the store.
+std::string who(const serve::Actor& by);
 
 // Whether the stored version of the diagnosis was announced; false while it may still change.
 bool was_announced(std::string_view json);

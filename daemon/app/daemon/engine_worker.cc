@@ -95,7 +95,8 @@ void EngineWorker::query(std::function<void(LiveJobs&, TimeNs)> work, std::funct
 
 CapturePlan capture_plan(const Config& config) {
   const auto& capture = config.capture;
-  return {capture.enabled ? static_cast<uint32_t>(capture.samples) : 0, capture.every_ns};
+  return {static_cast<uint32_t>(capture.samples), capture.every_ns, static_cast<uint32_t>(capture.rounds),
+          capture.enabled};
 }
 
 void EngineWorker::reload(const Config& config, std::shared_ptr<rules::Ruleset> rules) {

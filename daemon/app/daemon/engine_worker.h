@@ -22,7 +22,7 @@
 
 namespace culprit::app {
 
-// When the processes of a job that hangs are captured.
+// When the processes of a job are captured.
 CapturePlan capture_plan(const Config& config);
 
 struct EngineWorkerOptions {

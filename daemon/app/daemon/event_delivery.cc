@@ -66,8 +66,8 @@ void EventDelivery::deliver(const std::vector<LiveEvent>& events) {
       continue;
     }
     if (event.kind == LiveEventKind::kStacksWanted) {
-      if (parts_.collector) parts_.collector->want_stacks(event.hosts, {event.job, event.sample});
-      if (event.here && parts_.capture) parts_.capture(event.job, event.sample);
+      if (parts_.collector) parts_.collector->want_stacks(event.hosts, event.stacks);
+      if (event.here && parts_.capture) parts_.capture(event.stacks);
       continue;
     }
     if (event.kind == LiveEventKind::kDiagnosis && event.replayed && event.publish) publish_if_new(event);

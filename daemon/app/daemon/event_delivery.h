@@ -22,7 +22,7 @@ struct EventDeliveryParts {
   CollectorService* collector = nullptr;  // null: no agents
   Log* log = nullptr;
   // Captures the processes of a job on this host; may be empty.
-  std::function<void(const std::string& job, uint32_t sample)> capture = {};
+  std::function<void(const peer::StacksWanted& wanted)> capture = {};
 };
 
 class EventDelivery {

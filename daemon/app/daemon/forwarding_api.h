@@ -22,6 +22,9 @@ class ForwardingApi final : public DaemonApi {
   void pool_log(Answer answer) override { redirect(answer); }
   void judge(const serve::Judgement&, const serve::Actor&, Answer answer) override { redirect(answer); }
   void clear(const std::string&, const serve::Actor&, Answer answer) override { redirect(answer); }
+  void capture(const std::string&, uint32_t, const serve::Actor&, Answer answer) override {
+    redirect(answer);
+  }
   void forget_taught(const std::string&, const serve::Actor&, Answer answer) override { redirect(answer); }
 
  private:

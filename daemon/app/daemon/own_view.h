@@ -49,6 +49,7 @@ class OwnView final : public serve::ApiSource {
   void judge(const serve::Judgement&, const serve::Actor&, Answer answer) override { refuse(answer); }
   void reload(const serve::Actor&, Answer answer) override { refuse(answer); }
   void clear(const std::string&, const serve::Actor&, Answer answer) override { refuse(answer); }
+  void capture(const std::string&, uint32_t, const serve::Actor&, Answer answer) override { refuse(answer); }
   void forget_taught(const std::string&, const serve::Actor&, Answer answer) override { refuse(answer); }
 
  private:

@@ -306,9 +306,9 @@ void Uplink::steps_wanted(const std::string& job, const std::vector<int64_t>& st
       });
 }
 
-void Uplink::stacks_wanted(const std::string& job, uint32_t sample) {
+void Uplink::stacks_wanted(const peer::StacksWanted& wanted) {
   CULPRIT_CHECK(owner_.here());
-  if (options_.stacks_wanted) options_.stacks_wanted(job, sample);
+  if (options_.stacks_wanted) options_.stacks_wanted(wanted);
 }
 
 void Uplink::evidence_synced() {

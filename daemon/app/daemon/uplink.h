@@ -41,7 +41,7 @@ struct UplinkOptions {
   std::function<void(const std::string&)> complain;  // one sentence for each change
   std::function<peer::Status()> status;              // of the host; the uplink adds the part on logs
   // The collector requests the stacks of a job on this host; may be empty.
-  std::function<void(const std::string& job, uint32_t sample)> stacks_wanted = {};
+  std::function<void(const peer::StacksWanted& wanted)> stacks_wanted = {};
 };
 
 // For status, metrics and health.
@@ -84,7 +84,7 @@ class Uplink final : public Pipeline, public forward::FrameSource {
   void acknowledged(peer::Log log, uint64_t sequence) override;
   void fell_behind(peer::Log log, uint64_t committed) override;
   void steps_wanted(const std::string& job, const std::vector<int64_t>& steps) override;
-  void stacks_wanted(const std::string& job, uint32_t sample) override;
+  void stacks_wanted(const peer::StacksWanted& wanted) override;
 
  private:
   struct Waiting {

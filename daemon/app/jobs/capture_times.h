@@ -1,7 +1,9 @@
-// When the processes of a job that does not go on are captured: at once, and again at intervals while it does
-// not, since several samples tell slow from stuck. A value of one run; one thread. Time is an argument.
+// When the processes of a job are captured: of one that does not go on at once, and again at intervals while
+// it does not, since several samples tell slow from stuck; of one whose steps became slower, and where a
+// person asks for it, in rounds. A value of one run; one thread. Time is an argument.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 
@@ -12,25 +14,76 @@ namespace culprit::app {
 struct CapturePlan {
   uint32_t samples = 0;  // of one stop; 0: none
   TimeNs every_ns = 10 * kNsPerSecond;
+  uint32_t rounds = 0;  // of a job that became slower; 0: none
+  bool stacks = true;   // false: NCCL RAS alone is asked
 };
 
 class CaptureTimes {
  public:
-  // The number of the capture that is due now, from 1.
-  std::optional<uint32_t> due(bool stalled, const CapturePlan& plan, TimeNs now) {
-    if (!stalled) {
-      taken_ = 0;
-      return std::nullopt;
-    }
-    const bool early = taken_ > 0 && now >= last_ns_ && now - last_ns_ < plan.every_ns;
-    if (taken_ >= plan.samples || early) return std::nullopt;
-    last_ns_ = now;
-    return ++taken_;
+  // How the job is: it does not go on, or a standing diagnosis says that its steps became slower.
+  struct JobPace {
+    bool stalled = false, slow = false;
+  };
+  enum class Request : uint8_t { kTaken, kUnderWay, kTooSoon };
+
+  // A person asks for so many captures. `answer_ns`: how long hosts may take for one.
+  Request request(uint32_t rounds, const CapturePlan& plan, TimeNs answer_ns, TimeNs now) {
+    if (wanted_ > 0 || (stalled_ && taken_ > 0 && taken_ < plan.samples)) return Request::kUnderWay;
+    const TimeNs passed = since_last(now);
+    if (passed < std::min(answer_ns, plan.every_ns)) return Request::kUnderWay;
+    if (asked_ns_ != kNoTime && now >= asked_ns_ && now - asked_ns_ < std::max(kFloorNs, plan.every_ns))
+      return Request::kTooSoon;
+    asked_ns_ = now;
+    wanted_ = rounds;
+    at_once_ = true;
+    return Request::kTaken;
   }
 
+  // The number of the capture that is due now. Numbers grow over the run; `known`: the highest one whose
+  // stacks were seen, as before a restart.
+  std::optional<uint32_t> due(const JobPace& pace, const CapturePlan& plan, TimeNs now, uint32_t known = 0) {
+    if (!pace.stalled) taken_ = 0;
+    stalled_ = pace.stalled;
+    notice_slow(pace, plan, now);
+    const bool stop = pace.stalled && taken_ < plan.samples;
+    if (!stop && wanted_ == 0) return std::nullopt;
+    const bool first = at_once_ || (wanted_ == 0 && taken_ == 0);
+    if (!first && since_last(now) < plan.every_ns) return std::nullopt;
+    at_once_ = false;
+    last_ns_ = now;
+    if (stop) ++taken_;
+    if (wanted_ > 0) --wanted_;
+    number_ = std::max(number_, std::min(known, kNumberMax)) + 1;
+    return number_;
+  }
+
+  uint32_t number() const { return number_; }  // of the last capture; 0: none yet
+
  private:
-  uint32_t taken_ = 0;  // of the present stop
-  TimeNs last_ns_ = kNoTime;
+  static constexpr TimeNs kFloorNs = 10 * kNsPerSecond;        // between two requests
+  static constexpr TimeNs kSlowAgainNs = 1800 * kNsPerSecond;  // between two series of a slow job
+  static constexpr uint32_t kNumberMax = 1 << 24;              // a user's line may name any number
+
+  // Infinite without a capture, and after a clock was set back.
+  TimeNs since_last(TimeNs now) const {
+    return last_ns_ == kNoTime || now < last_ns_ ? INT64_MAX : now - last_ns_;
+  }
+
+  void notice_slow(const JobPace& pace, const CapturePlan& plan, TimeNs now) {
+    const bool became = pace.slow && !slow_;
+    slow_ = pace.slow;
+    const bool again = slow_ns_ == kNoTime || now < slow_ns_ || now - slow_ns_ >= kSlowAgainNs;
+    if (!became || !again || pace.stalled || !plan.stacks || plan.rounds == 0) return;
+    slow_ns_ = now;
+    at_once_ = at_once_ || wanted_ == 0;
+    wanted_ = std::max(wanted_, plan.rounds);
+  }
+
+  uint32_t taken_ = 0;   // of the present stop
+  uint32_t wanted_ = 0;  // further captures of a series
+  uint32_t number_ = 0;
+  bool at_once_ = false, stalled_ = false, slow_ = false;
+  TimeNs last_ns_ = kNoTime, asked_ns_ = kNoTime, slow_ns_ = kNoTime;
 };
 
 }  // namespace culprit::app

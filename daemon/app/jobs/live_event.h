@@ -16,6 +16,7 @@
 #include "app/jobs/normal_pools.h"
 #include "base/time.h"
 #include "model/finding.h"
+#include "model/peer.h"
 #include "model/report.h"
 
 namespace culprit::app {
@@ -53,6 +54,17 @@ struct LiveJobSummary {
 };
 std::string to_json(const LiveJobSummary& job);
 
+// What a person's request for stacks leads to.
+struct CaptureOrder {
+  uint32_t run = 0;
+  uint32_t sample = 0;  // number of the first capture; the others follow it
+  uint32_t rounds = 0;
+  TimeNs every_ns = 0;  // between two
+  TimeNs asked_ns = kNoTime;
+  std::vector<std::string> hosts;  // of other agents
+  bool here = false;               // this host too
+};
+
 struct JobChange {
   LiveJobSummary summary;
   std::shared_ptr<const Report> report;  // null while the job runs
@@ -88,7 +100,7 @@ struct LiveEvent {
   TimeNs last_ns = kNoTime;         // of kJobEnded: later data belongs to another run; see RunEnd
   std::vector<std::string> hosts;   // of a finding or a diagnosis: hosts whose agents reported it
   std::vector<int64_t> steps = {};  // of kStepsWanted
-  uint32_t sample = 0;              // of kStacksWanted: from 1
+  peer::StacksWanted stacks = {};   // of kStacksWanted
   bool here = false;                // of kStacksWanted: the job runs on this host too
   // Devices that the diagnosis accuses of data corruption: UUID or serial number if known, and location.
   struct Device {

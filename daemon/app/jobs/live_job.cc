@@ -209,14 +209,39 @@ void LiveJob::make_report(TimeNs now, bool hangs, bool at_once, std::vector<Live
 }
 
 void LiveJob::ask_for_stacks(TimeNs now, std::vector<LiveEvent>& out) {
-  const bool stalled = running() && report_.hang && may_stall(now);
-  const auto sample = captures_.due(stalled, options_.capture, now);
+  if (!running()) return;
+  CaptureTimes::JobPace pace;
+  pace.stalled = report_.hang && may_stall(now);
+  pace.slow = std::ranges::any_of(report_.diagnoses,
+                                  [](const Diagnosis& d) { return d.symptom == Symptom::kSlowdown; });
+  const auto sample = captures_.due(pace, options_.capture, now, engine_->read().last_capture());
   if (!sample) return;
   LiveEvent e = events_.event(LiveEventKind::kStacksWanted, now);
   e.hosts = agents_.hosts().present();
   e.here = is_local();
-  e.sample = *sample;
+  e.stacks = {id(), *sample, !pace.stalled, !options_.capture.stacks};
   out.push_back(std::move(e));
+}
+
+Result<CaptureOrder> LiveJob::order_capture(uint32_t rounds, TimeNs now, std::vector<LiveEvent>& out) {
+  const CapturePlan& plan = options_.capture;
+  if (!running()) return fail(ErrorCode::kNotFound, fmt::format("job {} does not run", id()));
+  if (!plan.stacks) return fail(ErrorCode::kDenied, "[capture] enabled is false: no stacks are taken");
+  const std::vector<std::string> hosts = agents_.hosts().present();
+  if (!is_local() && hosts.empty())
+    return fail(ErrorCode::kNotFound, fmt::format("no host of job {} is known to run it", id()));
+  switch (captures_.request(rounds, plan, kCaptureAnswer, now)) {
+    case CaptureTimes::Request::kTaken:
+      break;
+    case CaptureTimes::Request::kUnderWay:
+      return fail(ErrorCode::kBusy, fmt::format("job {} is captured just now", id()));
+    case CaptureTimes::Request::kTooSoon:
+      return fail(ErrorCode::kTooSoon,
+                  fmt::format("job {} was captured a moment ago: ask again in {} or less", id(),
+                              format_duration(std::max(10 * kNsPerSecond, plan.every_ns))));
+  }
+  ask_for_stacks(now, out);
+  return CaptureOrder{run(), captures_.number(), rounds, plan.every_ns, now, hosts, is_local()};
 }
 
 // Applies to ended runs too: the API still serves the report.

@@ -64,8 +64,10 @@ class LiveJob final : public RoutedJob {
 
   // Makes a report and emits its changes. `hangs`: silence may be a hang; `at_once`: see Announcer::update.
   void make_report(TimeNs now, bool hangs, bool at_once, std::vector<LiveEvent>& out);
-  // Appends a request for stacks if the job does not go on and one is due.
+  // Appends a request for stacks if one is due: the job does not go on, became slower, or a person asked.
   void ask_for_stacks(TimeNs now, std::vector<LiveEvent>& out);
+  // A person asks for stacks: appends the first request. kNotFound, kDenied, kBusy, kTooSoon.
+  Result<CaptureOrder> order_capture(uint32_t rounds, TimeNs now, std::vector<LiveEvent>& out);
   void judge(const Judgements& judgements, TimeNs now, std::vector<LiveEvent>& out);
   const Announcer& announcer() const { return events_.announcer(); }
   // Makes the last report and frees the engine. A job that ended well teaches the pool of its owner.
@@ -101,6 +103,8 @@ class LiveJob final : public RoutedJob {
 
   // Time between the end event and the end: processes still write while they exit.
   static constexpr TimeNs kLastWords = 5 * kNsPerSecond;
+  // Within this time of a capture another one is refused as under way.
+  static constexpr TimeNs kCaptureAnswer = 5 * kNsPerSecond;
   // Schedule of LiveJobs for this run, kept between calls.
   struct Due {
     TimeNs report_ns = kNoTime;   // next regular report

@@ -548,6 +548,17 @@ void LiveJobs::judge(const Judgement& judgement, TimeNs now) {
   impl_->push(out);
 }
 
+Result<CaptureOrder> LiveJobs::order_capture(const std::string& job, uint32_t rounds, TimeNs now) {
+  CULPRIT_CHECK(impl_->owner.here());
+  if (impl_->behind) return fail(ErrorCode::kLimit, "the daemon still reads what it stored before its start");
+  const auto known = impl_->jobs.find(job);
+  if (known == impl_->jobs.end()) return fail(ErrorCode::kNotFound, "no running job " + job);
+  std::vector<LiveEvent> asked;
+  auto order = known->second->order_capture(rounds, now, asked);
+  impl_->push(asked);
+  return order;
+}
+
 std::string LiveJobs::rules_json() const {
   static const std::vector<rules::Rule> kNone;
   JsonWriter w;

@@ -146,6 +146,8 @@ class LiveJobs {
     bool right = true;
   };
   void judge(const Judgement& judgement, TimeNs now);
+  // A person asks for the stacks of a running job: see LiveJob::order_capture.
+  Result<CaptureOrder> order_capture(const std::string& job, uint32_t rounds, TimeNs now);
   std::string rules_json() const;
 
   // Applies to later data. Earlier findings stay if a rule of the same id and text exists; the next report

@@ -55,7 +55,7 @@ class PlayAgent final : public forward::FrameSource {
   void acknowledged(peer::Log log, uint64_t sequence) override;
   // Played jobs send no records of steps, only summaries.
   void steps_wanted(const std::string&, const std::vector<int64_t>&) override {}
-  void stacks_wanted(const std::string&, uint32_t) override {}
+  void stacks_wanted(const peer::StacksWanted&) override {}
   void fell_behind(peer::Log, uint64_t) override {}
 
  private:

@@ -71,7 +71,7 @@ BOOST_AUTO_TEST_CASE(a_live_job_that_does_not_stand_still_is_not_judged_by_stack
   BOOST_TEST((!report.hang && report.diagnoses.empty()));
 }
 
-// Five captures, in each of which the others wait for rank 6, which is somewhere else each time.
+// Five captures, and in each the others wait for rank 6, which is somewhere else each time.
 std::vector<Input> five_rounds() {
   std::vector<Input> out;
   for (uint32_t round = 0; round < 5; ++round)

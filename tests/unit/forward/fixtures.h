@@ -66,7 +66,7 @@ class MemorySource final : public FrameSource {
   void steps_wanted(const std::string& job, const std::vector<int64_t>& steps) override {
     asked_steps = {job, steps};
   }
-  void stacks_wanted(const std::string& job, uint32_t sample) override { asked_stacks = {job, sample}; }
+  void stacks_wanted(const peer::StacksWanted& w) override { asked_stacks = {w.job, w.sample}; }
   void fell_behind(Log log, uint64_t committed) override { of(log).fell_behind = committed; }
 
  private:

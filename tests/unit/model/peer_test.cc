@@ -31,7 +31,8 @@ const std::vector<Message>& samples() {
       Refused{Refusal::kIdentity, "it calls itself node-4"},
       Bye{"the agent stops"},
       StepsWanted{"llama", {118, 119}},
-      StacksWanted{"llama", 2}};
+      StacksWanted{"llama", 2},
+      StacksWanted{"llama", 3, true, true}};
   return all;
 }
 

@@ -62,6 +62,25 @@ BOOST_AUTO_TEST_CASE(each_route_asks_for_what_it_names) {
   BOOST_CHECK(get("/metrics").has("text/plain; version=0.0.4"));
 }
 
+BOOST_AUTO_TEST_CASE(a_capture_is_accepted_or_refused_with_its_reason) {
+  const Answered accepted = ask(request("POST", "/v1/jobs/j%2F1/capture", "", R"({"by":"alice"})"));
+  BOOST_CHECK_EQUAL(accepted.status, 202);
+  BOOST_CHECK_EQUAL(source.asked, "capture j/1 1 by alice");
+  BOOST_CHECK_EQUAL(ask(request("POST", "/v1/jobs/j/capture?rounds=5")).status, 202);
+  BOOST_CHECK_EQUAL(source.asked, "capture j 5 by ");
+  const std::pair<ErrorCode, int> refusals[] = {{ErrorCode::kNotFound, 404},
+                                                {ErrorCode::kBusy, 409},
+                                                {ErrorCode::kTooSoon, 429},
+                                                {ErrorCode::kDenied, 403}};
+  for (const auto& [code, status] : refusals) {
+    source.capture_refusal = code;
+    const Answered refused = ask(request("POST", "/v1/jobs/j/capture"));
+    BOOST_CHECK_EQUAL(refused.status, status);
+    BOOST_CHECK_NE(refused.body.find("captured already"), std::string::npos);
+  }
+  BOOST_CHECK_EQUAL(get("/v1/jobs/j/capture").status, 405);
+}
+
 BOOST_AUTO_TEST_CASE(wrong_parameters_are_reported_in_a_sentence) {
   const std::pair<std::string, const char*> cases[] = {
       {request("GET", "/v1/diagnoses?since_ns=yesterday"), "'yesterday' is not a whole number"},
@@ -72,6 +91,8 @@ BOOST_AUTO_TEST_CASE(wrong_parameters_are_reported_in_a_sentence) {
       {request("GET", "/v1/jobs/j%2F1/report?charts=yes"), "'charts': 'yes' is not a whole number"},
       {request("POST", "/v1/jobs/j/diagnoses/d1/confirm?run=last"), "'run': 'last'"},
       {request("POST", "/v1/hosts/h/clear?run=1"), "'run': no such parameter"},
+      {request("POST", "/v1/jobs/j/capture?rounds=0"), "'rounds': 0 is not 1 to 8"},
+      {request("POST", "/v1/jobs/j/capture?rounds=9"), "'rounds': 9 is not 1 to 8"},
       {request("GET", "/v1/status?x=1"), "'x': no such parameter"},
       {request("GET", "/v1/suspects?job=" + std::string(5000, 'x')), "longer than 4096 bytes"},
       {request("GET", "/v1/evidence?job=a&host=b"), "'path' is missing"},

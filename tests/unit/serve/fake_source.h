@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,7 @@ class FakeSource : public ApiSource {
   std::string report_json = R"({"schema":"culprit.report/1","job":{"id":"j/1"},"verdict":null})";
   std::vector<EvidenceChunk> chunks;
   bool evidence_fails = false;
+  std::optional<ErrorCode> capture_refusal;
 
   Health health() override { return {healthy, healthy ? "ok" : "the engine stands still since 40 s"}; }
   void metrics(std::function<void(std::string)> answer) override { answer("culprit_up 1\n"); }
@@ -82,6 +84,10 @@ class FakeSource : public ApiSource {
   void reload(const Actor& by, Answer answer) override { give("reload by " + by.name, answer, "{}"); }
   void clear(const std::string& host, const Actor& by, Answer answer) override {
     give("clear " + host + " by " + by.name, answer, "{}");
+  }
+  void capture(const std::string& job, uint32_t rounds, const Actor& by, Answer answer) override {
+    if (capture_refusal) return answer(fail(*capture_refusal, "the job is captured already"));
+    give("capture " + job + " " + std::to_string(rounds) + " by " + by.name, answer, R"({"sample":1})");
   }
   void forget_taught(const std::string& job, const Actor& by, Answer answer) override {
     give("forget " + job + " by " + by.name, answer, "{}");

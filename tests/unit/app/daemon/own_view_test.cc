@@ -97,11 +97,15 @@ BOOST_AUTO_TEST_CASE(a_user_sees_the_evidence_of_that_user) {
 }
 
 BOOST_AUTO_TEST_CASE(what_is_about_all_jobs_and_every_change_is_refused_to_a_user) {
-  const std::function<void()> asks[] = {
-      [&] { alice.hosts(answer); },         [&] { alice.devices(answer); },
-      [&] { alice.about(answer); },         [&] { alice.pool(answer); },
-      [&] { alice.judge({}, {}, answer); }, [&] { alice.clear("h", {}, answer); },
-      [&] { alice.pool_log(answer); },      [&] { alice.forget_taught("j", {}, answer); }};
+  const std::function<void()> asks[] = {[&] { alice.hosts(answer); },
+                                        [&] { alice.devices(answer); },
+                                        [&] { alice.about(answer); },
+                                        [&] { alice.pool(answer); },
+                                        [&] { alice.judge({}, {}, answer); },
+                                        [&] { alice.clear("h", {}, answer); },
+                                        [&] { alice.pool_log(answer); },
+                                        [&] { alice.forget_taught("j", {}, answer); },
+                                        [&] { alice.capture("j", 1, {}, answer); }};
   for (const auto& ask : asks) {
     got.clear();
     ask();

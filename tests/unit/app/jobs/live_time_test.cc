@@ -98,7 +98,7 @@ BOOST_AUTO_TEST_CASE(a_hang_asks_for_stacks_while_it_lasts) {
     tick(jobs, from, to);
     for (const LiveEvent& event : jobs.poll_events()) {
       if (event.kind != LiveEventKind::kStacksWanted) continue;
-      samples.push_back(event.sample);
+      samples.push_back(event.stacks.sample);
       BOOST_TEST(event.here);
       BOOST_TEST(event.job == "j");
     }
@@ -112,6 +112,46 @@ BOOST_AUTO_TEST_CASE(a_hang_asks_for_stacks_while_it_lasts) {
   feed.write(log, step_line(60), s(200));
   pass(200, 250);
   BOOST_TEST(samples.size() == 3u, "it goes on");
+}
+
+BOOST_AUTO_TEST_CASE(a_hang_is_told_to_ras_where_no_stacks_may_be_taken) {
+  LiveOptions options = live_options();
+  options.capture = {3, 10 * kNsPerSecond};
+  options.capture.stacks = false;
+  LiveJobs jobs(std::move(options));
+  Feed feed(jobs);
+  run_a_minute(jobs, feed);
+  tick(jobs, 60, 130);
+  const auto events = jobs.poll_events();
+  const LiveEvent* asked = first(events, LiveEventKind::kStacksWanted);
+  BOOST_REQUIRE(asked);
+  BOOST_TEST(asked->stacks.ras_only);
+  BOOST_TEST(!asked->stacks.moves);
+  const auto order = jobs.order_capture("j", 1, s(131));
+  BOOST_REQUIRE(!order);
+  BOOST_TEST((order.error().code == ErrorCode::kDenied));
+}
+
+BOOST_AUTO_TEST_CASE(a_person_has_a_running_job_captured) {
+  LiveOptions options = live_options();
+  options.capture = {3, 10 * kNsPerSecond};
+  LiveJobs jobs(std::move(options));
+  Feed feed(jobs);
+  run_a_minute(jobs, feed);
+  jobs.poll_events();
+  BOOST_TEST((jobs.order_capture("other", 1, s(60)).error().code == ErrorCode::kNotFound));
+  const auto order = jobs.order_capture("j", 2, s(60));
+  BOOST_REQUIRE(order);
+  BOOST_TEST((order->sample == 1u && order->rounds == 2u && order->here));
+  const auto at_once = jobs.poll_events();
+  const LiveEvent* asked = first(at_once, LiveEventKind::kStacksWanted);
+  BOOST_REQUIRE(asked);
+  BOOST_TEST(asked->stacks.moves, "its states prove nothing");
+  BOOST_TEST((jobs.order_capture("j", 1, s(62)).error().code == ErrorCode::kBusy));
+  tick(jobs, 60, 75);
+  const auto later = jobs.poll_events();
+  BOOST_REQUIRE(first(later, LiveEventKind::kStacksWanted));
+  BOOST_TEST(first(later, LiveEventKind::kStacksWanted)->stacks.sample == 2u);
 }
 
 BOOST_AUTO_TEST_CASE(a_captured_line_of_another_job_is_not_this_ones) {
