@@ -1,10 +1,15 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
 #include <iterator>
+#include <thread>
 #include <utility>
 
 #include "app/offline/stack_reading.h"
+#include "base/limits.h"
 #include "base/text.h"
 #include "cli/reading.h"
 #include "cli/remote.h"
@@ -21,6 +26,8 @@ Examples:
   culprit stacks runs/failed/stacks                 # dumps of py-spy, faulthandler, gdb or eu-stack
   for i in 1 2 3; do py-spy dump --pid $PID >> stacks/$HOSTNAME/rank_$RANK.txt; sleep 10; done
   culprit stacks llama-70b-0412                     # of a job that hangs under culpritd
+  culprit stacks llama-70b-0412 --capture           # take them now, also of a job that goes on
+  culprit stacks llama-70b-0412 --capture --rounds 5   # of a slow job: who keeps the others waiting
   culprit stacks --format json runs/failed | jq '.suspects')";
 
 constexpr size_t kNumberedShown = 64;  // processes without a rank that are listed
@@ -29,19 +36,21 @@ struct StacksOptions {
   std::vector<std::string> what;
   std::string format = "text";
   bool quiet = false;
+  bool capture = false;
+  uint32_t rounds = 1;
   std::optional<uint32_t> run;
   RemoteOptions remote;
 };
 
 // What both kinds of targets give.
-struct StackPicture {
+struct ShownStacks {
   std::vector<StackCluster> clusters;
   std::vector<Suspect> suspects;
   std::vector<std::string> sentences, missing;
   size_t processes = 0;
 };
 
-int print_picture(const StackPicture& picture, bool json) {
+int print_picture(const ShownStacks& picture, bool json) {
   if (json) {
     JsonWriter w;
     w.object([&] {
@@ -107,7 +116,7 @@ int stacks_of_files(const StacksOptions& o) {
   const auto problems = app::read_stack_files(files->stacks, files->job, *threads, take, progress);
   watch.reset();
   for (const Problem& p : problems) complain(p.file + ": " + p.what);
-  StackPicture picture;
+  ShownStacks picture;
   picture.missing = number_unranked(dumps);
   for (const StackDump& dump : dumps) samples.add(dump);
   for (const std::string& what : samples.drop_sentences()) complain(what);
@@ -127,22 +136,104 @@ int stacks_of_files(const StacksOptions& o) {
     picture.sentences.insert(picture.sentences.end(), f.why.begin(), f.why.end());
   }
   std::move(answer.missing.begin(), answer.missing.end(), std::back_inserter(picture.missing));
+  const stacks::SlowAnswer slow = stacks::analyse_rounds({samples, layout, place, false});
+  if (slow.finding && !answer.hangs)
+    picture.sentences.insert(picture.sentences.end(), slow.picture.why.begin(), slow.picture.why.end());
   const int shown = print_picture(picture, o.format == "json");
   return files->errors.empty() ? shown : kUnable;
 }
+
+// Asks the daemon for stacks and waits until those of the last round are there.
+class Capturing {
+ public:
+  Capturing(app::Client& client, const StacksOptions& o) : client_(client), o_(o) {}
+
+  Status run() {
+    const std::string path =
+        fmt::format("/v1/jobs/{}/capture?rounds={}", app::url_escaped(o_.what[0]), o_.rounds);
+    const auto said = client_.post(path, by_whom());
+    if (!said) return tl::unexpected(said.error());
+    const Json order = Json::parse(*said, nullptr, false);
+    if (!order.is_object() || !order.contains("sample") || !order["sample"].is_number_unsigned())
+      return fail(ErrorCode::kInvalid, client_.server() + ": the answer does not say what was asked for");
+    first_ = order["sample"].get<uint32_t>();
+    const Json every = order.value("every_ns", Json(0));
+    const TimeNs every_ns =
+        every.is_number_integer() ? std::clamp<TimeNs>(every.get<TimeNs>(), 0, kMostApart) : 0;
+    until_ = Clock::now() + std::chrono::nanoseconds(every_ns * (o_.rounds - 1) + kAnswerWithin);
+    const Status done = wait();
+    if (draws_ && drawn_) std::fputs("\r\x1b[K", stderr);
+    return done;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr TimeNs kAnswerWithin = 45 * kNsPerSecond, kMostApart = 3600 * kNsPerSecond;
+  static constexpr std::chrono::milliseconds kPollEvery{500}, kQuiet{4000};
+
+  Status wait() {
+    const uint32_t last = first_ + o_.rounds - 1;
+    uint64_t processes = 0;
+    auto grew = Clock::now();
+    for (; Clock::now() < until_; std::this_thread::sleep_for(kPollEvery)) {
+      const auto text = client_.get(report_path(o_.what[0], std::nullopt));
+      if (!text) return tl::unexpected(text.error());
+      const auto read = report_from_json(*text);
+      const StackPicture* stacks = read && read->stacks ? &*read->stacks : nullptr;
+      const bool began = stacks && stacks->sample >= first_;
+      draw(began ? stacks->sample - first_ + 1 : 0, began ? stacks->processes : 0);
+      if (!began || stacks->sample < last) continue;
+      if (stacks->processes > processes) grew = Clock::now();
+      processes = std::max(processes, stacks->processes);
+      if (processes >= std::max<uint64_t>(1, read->job.ranks) || Clock::now() - grew >= kQuiet) return {};
+    }
+    if (processes > 0) return {};
+    return fail(ErrorCode::kLimit, o_.what[0] +
+                                       ": no stacks came: see the log of culpritd on the hosts of the job, "
+                                       "and `culprit doctor` there");
+  }
+
+  void draw(uint32_t round, uint64_t processes) {
+    if (!draws_) return;
+    drawn_ = true;
+    std::fputs(fmt::format("\r\x1b[Kround {} of {}: {}", std::min(round, o_.rounds), o_.rounds,
+                           counted(processes, "process"))
+                   .c_str(),
+               stderr);
+  }
+
+  app::Client& client_;
+  const StacksOptions& o_;
+  const bool draws_ = !o_.quiet && isatty(2);
+  uint32_t first_ = 0;
+  bool drawn_ = false;
+  Clock::time_point until_;
+};
 
 int stacks_of_job(StacksOptions& o) {
   if (Status status = resolve(o.remote); !status) return complain(status.error().text), kUnable;
   auto client = app::Client::make(o.remote.client);
   if (!client) return complain(client.error().text), kUnable;
+  if (o.capture)
+    if (const Status taken = Capturing(*client, o).run(); !taken)
+      return complain(taken.error().text), kUnable;
   const auto text = client->get(report_path(o.what[0], o.run));
   if (!text) return complain(text.error().text), kUnable;
   const auto read = report_from_json(*text);
   if (!read) return complain(client->server() + ": " + read.error().text), kUnable;
-  if (!read->hang || read->hang->clusters.empty())
-    return complain(o.what[0] + ": the daemon has no stacks of it: they are taken when a job stands still"),
-           kUnable;
-  StackPicture picture;
+  if (!read->hang || read->hang->clusters.empty()) {
+    if (!read->stacks || read->stacks->clusters.empty())
+      return complain(o.what[0] +
+                      ": the daemon has no stacks of it: they are taken when a job stands still, and "
+                      "with --capture"),
+             kUnable;
+    ShownStacks picture;
+    picture.clusters = read->stacks->clusters;
+    picture.processes = read->stacks->processes;
+    picture.sentences = read->stacks->why;
+    return print_picture(picture, o.format == "json");
+  }
+  ShownStacks picture;
   picture.clusters = read->hang->clusters;
   picture.suspects = read->hang->suspects;
   for (const StackCluster& c : picture.clusters) picture.processes += c.ranks.size();
@@ -152,9 +243,12 @@ int stacks_of_job(StacksOptions& o) {
 }
 
 int show_stacks(StacksOptions& o) {
+  if (o.capture && o.run) return complain("--capture: only a running job, so without --run"), kUnable;
+  if (o.rounds > 1 && !o.capture) return complain("--rounds needs --capture"), kUnable;
   // A path that exists is one; other words are jobs of the daemon.
   const bool path = o.what.size() > 1 || o.what[0] == "-" || o.what[0].find('/') != std::string::npos ||
                     access(o.what[0].c_str(), F_OK) == 0;
+  if (path && o.capture) return complain(o.what[0] + ": --capture takes a job of the daemon"), kUnable;
   return path ? stacks_of_files(o) : stacks_of_job(o);
 }
 
@@ -169,6 +263,9 @@ void add_stacks(Command& app, Run& run) {
       ->required();
   verb->add_option("--format,-f", o->format, "text, or json")->one_of({"text", "json"})->show_default();
   verb->add_flag("--quiet,-q", o->quiet, "Draw no progress bar");
+  verb->add_flag("--capture", o->capture, "Take the stacks of all ranks of the job now, and wait for them");
+  verb->add_option("--rounds", o->rounds, "With --capture: how often, to find who keeps a slow job waiting")
+      ->between(1u, static_cast<unsigned>(limits::kStackSamples));
   add_run(*verb, o->run);
   add_server_options(*verb, o->remote);
   verb->callback([o, &run] { run = [o] { return show_stacks(*o); }; });

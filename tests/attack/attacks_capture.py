@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 from typing import Dict, List
 
-from attacker import ALICE, MALLORY, PYTHON, need_root, send_lines
+from attacker import ALICE, MALLORY, PYTHON, need_root, run_as, send_lines
 from case import Context, case
 from daemon import JOB, Daemon, need, wait_until
 
@@ -126,3 +126,67 @@ def capture_socket_of_trace_takes_no_stacks_for_anothers_job(context: Context) -
     need("node-9" not in json.dumps(report["diagnoses"]) and "node-9" not in json.dumps(report["suspects"]),
          "node-9 is not accused")
     return "a problem says so, and no place is accused"
+
+
+# As torch's debug server: a thread of this name that waits in accept(). It tells whether anybody came.
+SERVES = """
+import ctypes, os, signal, socket, sys, threading, time
+listener = socket.create_server(("127.0.0.1", 0))
+def serve():
+    ctypes.CDLL(None).prctl(15, b"pt_workerserver", 0, 0, 0)
+    while True:
+        client, _ = listener.accept()
+        open(sys.argv[1], "a").write("came\\n")
+        client.recv(4096)
+        client.sendall(b"HTTP/1.1 200 OK\\r\\nContent-Length: 0\\r\\n\\r\\n")
+        client.close()
+threading.Thread(target=serve, daemon=True).start()
+time.sleep(1000)
+"""
+
+
+@case
+def capture_is_not_triggered_by_another_user(context: Context) -> str:
+    """The unix socket takes changes of root and the daemon's user alone, also where all may read."""
+    need_root()
+    daemon = context.daemon()
+    daemon.configure(more=CONFIG + "[http.acl]\nusers = true\n")
+    daemon.start()
+    started(context, ALICE, TRAINS, alices_log(daemon), RANK="0", WORLD_SIZE="1")
+    wait_until(lambda: daemon.get(f"/v1/jobs/{JOB}/report").status == 200, 20, "the job is known")
+    for folder in (daemon.run, *daemon.run.parents):
+        if folder != Path("/"):
+            os.chmod(folder, 0o755)
+    asks = f"""
+import socket
+s = socket.socket(socket.AF_UNIX)
+s.connect({str(daemon.socket)!r})
+s.sendall(b"POST /v1/jobs/{JOB}/capture HTTP/1.1\\r\\nHost: localhost\\r\\nContent-Length: 0\\r\\n\\r\\n")
+print(s.recv(4096).decode().split()[1])
+"""
+    said = {}
+    for uid in (MALLORY, ALICE):
+        said[uid] = run_as(uid, asks).strip()
+        need(said[uid] in ("401", "403"), f"uid {uid}: {said[uid]}")
+    need(not any(one.get("sample") for one in lines(daemon)), "nothing was captured")
+    return f"refused: {said}"
+
+
+@case
+def capture_asks_no_debug_server_of_another_user(context: Context) -> str:
+    """A process that claims the job, with a thread and a port as torch's debug server has them."""
+    daemon = watching(context)
+    came = context.folder / "came"
+    came.touch()
+    os.chmod(came, 0o666)
+    for folder in came.parents:
+        if folder != Path("/"):
+            os.chmod(folder, 0o755)
+    honest = started(context, ALICE, TRAINS, alices_log(daemon), RANK="0", WORLD_SIZE="4")
+    liar = started(context, MALLORY, SERVES, str(came), SLURM_JOB_ID=JOB, RANK="2", WORLD_SIZE="4",
+                   SLURM_PROCID="2")
+    captures(daemon, honest.pid)
+    wait_until(lambda: any(one.get("sample") == 2 for one in lines(daemon)), 20, "the second sample")
+    need(came.read_text() == "", "its port was asked")
+    need(liar.poll() is None, "it ran")
+    return "no connection came"

@@ -66,6 +66,10 @@ def strike(kind: str, path: str) -> None:
         act[kind]()
 
 
+def tokenize_slowly() -> None:
+    time.sleep(2)
+
+
 def long_phase(kind: str, culprit: Any) -> None:
     """What may last: each tells of itself."""
     if kind in ("evaluation", "checkpoint"):
@@ -105,6 +109,8 @@ def main() -> None:
             long_phase(options.fault, culprit)
             if mine:
                 strike(options.fault, options.file)
+        if mine and options.fault == "slow" and step >= options.at:
+            tokenize_slowly()
         dist.all_reduce(batch)
         time.sleep(STEP_S)
         print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} [rank {rank}] iteration {step}/{options.steps} "
