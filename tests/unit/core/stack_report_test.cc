@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <boost/test/unit_test.hpp>
 
 #include "core/engine.h"
@@ -113,6 +114,33 @@ BOOST_AUTO_TEST_CASE(rounds_of_a_live_job_that_nothing_else_calls_slow_accuse_no
   BOOST_REQUIRE(report.stacks->why.size() == 1u);
   BOOST_TEST(report.stacks->why[0].find("rank 6") == 0u, report.stacks->why[0]);
   BOOST_TEST(engine.last_capture() == 5u);
+}
+
+BOOST_AUTO_TEST_CASE(rounds_name_the_rank_of_a_live_job_that_something_else_calls_slow) {
+  EngineOptions options{JobFile{}};
+  options.live = true;
+  Engine engine(std::move(options));
+  std::vector<Input> inputs = five_rounds();
+  const TimeNs now = 1'790'000'045 * kNsPerSecond;
+  PluginFinding slow;
+  slow.plugin = "pace_watch";
+  slow.id = "pace.slow";
+  slow.title = "Steps take twice as long";
+  slow.category = "unknown";
+  slow.component = "unknown";
+  slow.action = "check";
+  slow.symptom = "slowdown";
+  slow.severity = PluginSeverity::kError;
+  slow.confidence = 0.6;
+  slow.time_ns = now;
+  FindingInput& said = std::get<FindingInput>(inputs.emplace_back(FindingInput{}));
+  said.finding = slow;
+  engine.step(inputs, now);
+  const Report report = engine.report(now);
+  const auto is_slow = [](const Diagnosis& d) {
+    return d.title.starts_with("Rank 6 keeps the others waiting");
+  };
+  BOOST_TEST(std::ranges::any_of(report.diagnoses, is_slow));
 }
 
 // A capture of a stop that ended, or of an earlier run with this name.
