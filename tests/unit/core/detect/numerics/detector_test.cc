@@ -448,6 +448,23 @@ BOOST_AUTO_TEST_CASE(asking_changes_nothing) {
   BOOST_TEST(often.faults[0].detected_at == once.faults[0].detected_at);
 }
 
+// Ranks that report one reduced loss are one witness, however many they are.
+BOOST_AUTO_TEST_CASE(noise_of_a_loss_that_all_ranks_share_is_no_alarm) {
+  size_t alarms = 0;
+  for (unsigned seed = 1; seed <= 30; ++seed) {
+    std::minstd_rand random(seed);
+    std::normal_distribution<double> normal;
+    std::map<int64_t, double> noise;
+    const Rows all = rows({.ranks = 8, .steps = 60, .seed = seed}, [&](Row& row) {
+      const auto [at, fresh] = noise.try_emplace(row.step, 0.0);
+      if (fresh) at->second = normal(random);
+      row.values["loss"] = 2.3 * std::exp(0.012 * at->second);
+    });
+    alarms += findings_of(all).faults.size();
+  }
+  BOOST_TEST(alarms <= 1u);
+}
+
 BOOST_AUTO_TEST_CASE(a_missing_rank_holds_nothing_up) {
   Detector detector;
   Rows all = rows({.ranks = 8}, [](Row& r) {
