@@ -392,3 +392,14 @@ BOOST_AUTO_TEST_CASE(the_launchers_line_names_the_rank_that_crashed) {
   BOOST_TEST(d.title.find("local rank 1") != std::string::npos);
   BOOST_TEST(!d.stage.has_value());
 }
+
+// A link that was down an hour before the job is not why it is quiet now; one within its time may be.
+BOOST_AUTO_TEST_CASE(what_a_kernel_wrote_long_before_a_job_that_trained_is_not_about_it) {
+  const auto diagnosed = [](const char* time) {
+    const std::string line = fmt::format(
+        "2026-03-01T{}.000000+00:00 node-1 kernel: mlx5_core 0000:9a:00.0 ens9np0: Link down\n", time);
+    return report_of({{"node-1/train.log", steps(30), {}}, {"node-1/messages", line, {}}}).diagnoses.size();
+  };
+  BOOST_TEST(diagnosed("08:00:05") == 0u);
+  BOOST_TEST(diagnosed("09:10:31") > 0u);
+}
