@@ -55,8 +55,7 @@ uint64_t ras_hash(dom::element value) {
   return hash;
 }
 
-// "2026-11-21 02:12:09", as if it were UTC. kNoTime for a year that no answer is from: its nanoseconds may not
-// fit.
+// "2026-11-21 02:12:09", as if it were UTC. kNoTime for a year far from ours: its nanoseconds may not fit.
 TimeNs ras_time(std::string_view text) {
   constexpr std::string_view kForm = "0000-00-00 00:00:00";
   if (text.size() < kForm.size()) return kNoTime;
