@@ -14,6 +14,7 @@
 ---@field distinct? string a hole: its different values count instead of hits
 ---@field unless? string id of a rule that must not have fired for the same in the span before
 ---@field after? string id of a rule that must have fired for the same in the span before
+---@field with? string id of a rule, on findings or on lines, that must have fired for the same while the finding held, or in the span before or after it; only where `source` is `finding`
 
 ---@class culprit.rule.recovery
 ---@field rule string id of a rule: its hit on the same host ends the state
@@ -32,7 +33,7 @@
 ---@field component "gpu"|"gpu_memory"|"nvlink"|"pcie"|"network"|"nccl_comm"|"host_memory"|"host_kernel"|"storage"|"cpu"|"cuda_runtime"|"driver"|"framework"|"user_code"|"user_config"|"user_data"|"dependency"|"platform"|"numeric"|"unknown" what broke
 ---@field severity "info"|"warning"|"error"|"fatal" `fatal`: no process goes on after it; `error`: some do; `warning` and `info` make no diagnosis by themselves, they serve the windows of other rules and add evidence to a diagnosis
 ---@field symptom? "launch_failure"|"crash"|"hang"|"slowdown"|"numeric"|"other" how the job shows it
----@field source? "log"|"kernel"|"finding"|"event"|"metric"|("log"|"kernel"|"finding"|"event"|"metric")[] what the text is: a line of a log, a kernel's message, a detector's finding (`silence: ...`, `spatial: ...`, a plugin's `gpu_health gpu.thermal_throttle: ...`), an event or a metric of a trace (its fields as `name=value`)
+---@field source? "log"|"kernel"|"finding"|"event"|"metric"|("log"|"kernel"|"finding"|"event"|"metric")[] what the text is: a line of a log, a kernel's message, a detector's finding (`comm: ...`, `numerics: ...`, `stacks: ...`, a plugin's `gpu_health gpu.thermal_throttle: ...`; `findings` of a report in JSON has them), an event or a metric of a trace (its fields as `name=value`)
 ---@field match culprit.rule.match the wordings; a line that has one of them is a hit
 ---@field role? "root"|"cascade" `cascade`: says only that something else failed; never outranks a root elsewhere in the job
 ---@field general? boolean gives way to every rule without it that hits the same line

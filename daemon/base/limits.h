@@ -37,6 +37,8 @@ constexpr size_t kRuleLineBytes = 12 << 20;
 constexpr size_t kUncaughtBytes = 2 << 20;
 // Bytes of a quoted line in a report.
 constexpr size_t kEvidenceText = 2000;
+// Findings of detectors in a report, for people who write rules on them.
+constexpr size_t kSeenFindings = 64;
 // Writers (host and rank pairs) of one job: 65,536 ranks and their hosts.
 constexpr size_t kWriters = 131'072;
 // Bytes at the beginning of a watched file that identify it when an inode is reused: a log line fits.

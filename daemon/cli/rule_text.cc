@@ -85,6 +85,8 @@ std::string lua_text(std::string_view text) {
     const auto byte = static_cast<unsigned char>(c);
     if (c == '"' || c == '\\')
       out += fmt::format("\\{}", c);
+    else if (c == '\n')
+      out += "\\n";
     else if (byte < ' ' || byte == 0x7f || (byte >= 0x80 && !utf8))
       out += fmt::format("\\{:03}", byte);
     else

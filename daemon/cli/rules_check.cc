@@ -114,7 +114,7 @@ std::string to_text(const app::LoadedRules& loaded, const Checked& checked) {
   return out;
 }
 
-// A rule that `confirm` made has marked texts until a person fills them in.
+// A rule that `confirm` or `new` made has marked texts until a person fills them in.
 void find_open(app::LoadedRules& loaded) {
   if (!loaded.set) return;
   std::set<std::string_view> given;
@@ -122,14 +122,21 @@ void find_open(app::LoadedRules& loaded) {
     given.insert(loaded.files.texts[i].file);
   for (const rules::Rule& rule : loaded.set->rules()) {
     if (!given.contains(rule.place.file)) continue;
-    for (const auto& [key, text] : {std::pair("title", &rule.title), std::pair("remedy", &rule.remedy)}) {
-      if (text->find(kFillIn) == text->npos) continue;
+    const auto look_at = [&](std::string_view key, const std::string& text) {
+      const size_t at = text.find(kFillIn);
+      if (at == text.npos) return;
       rules::RuleError error = rules::error_at(loaded.files.texts, rule, key, true);
       error.code = "left-open";
-      error.what = fmt::format("rule {}: its {} has a text that is left to fill in: '{}'", rule.id, key,
-                               shorten(std::string_view(*text).substr(text->find(kFillIn)), 60));
+      const std::string_view wanted = trim(std::string_view(text).substr(at + kFillIn.size()));
+      error.what =
+          fmt::format("rule {}: its {} is left open: write {} in place of the text from {} on", rule.id, key,
+                      shorten(wanted.substr(0, wanted.find_first_of(".")), 80), kFillIn);
       loaded.errors.push_back(std::move(error));
-    }
+    };
+    look_at("title", rule.title);
+    look_at("remedy", rule.remedy);
+    for (const std::string& text : rule.hit) look_at("examples.hit", text);
+    for (const std::string& text : rule.miss) look_at("examples.miss", text);
   }
 }
 

@@ -57,6 +57,7 @@ void write_window(JsonWriter& w, const rules::Window& window) {
     w.text_or_null("distinct", window.distinct);
     w.text_or_null("after", window.after);
     w.text_or_null("unless", window.unless);
+    w.text_or_null("with", window.with);
   });
 }
 
@@ -163,6 +164,7 @@ std::string window_sentence(const rules::Rule& rule) {
                                 format_duration(w.span_ns), rules::to_string(w.by));
   if (!w.same.empty()) out += fmt::format(" with the same <{}>", w.same);
   if (!w.after.empty()) out += fmt::format(", after {}", w.after);
+  if (!w.with.empty()) out += fmt::format(", with {}", w.with);
   if (!w.unless.empty()) out += fmt::format(", unless {} fired before", w.unless);
   return out;
 }

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "cli/confirm_rule.h"
 #include "cli/rule_text.h"
 #include "cli/rules.h"
 #include "core/logs/header.h"
@@ -22,21 +23,21 @@ struct RulesNewOptions {
 
 std::string skeleton(const std::string& id, const std::string& pattern, std::string_view hit) {
   return fmt::format(R"(rule {{
-  id = "{}", engine = 1,
-  title = "What happened, in a few words",
+  id = "{0}", engine = 1,
+  title = "{1} a title: what happened, in a few words",
   category = "unknown",    -- hardware user framework platform unknown: who has to act
   component = "unknown",   -- what broke; `culprit rules keys` lists the words
   severity = "error",      -- info warning error fatal
-  match = {{ template = {} }},
-  remedy = "What to do, in a sentence.",
+  match = {{ template = {2} }},
+  remedy = "{1} what to do, in a sentence.",
   action = "none",         -- isolate check restart rollback retry mitigate fix none
   examples = {{
-    hit = {{ {} }},
-    miss = {{ "A harmless line that looks like it" }},
+    hit = {{ {3} }},
+    miss = {{ "{1} a harmless line that looks like it" }},
   }},
 }}
 )",
-                     id, lua_text(pattern), lua_text(hit));
+                     id, kFillIn, lua_text(pattern), lua_text(hit));
 }
 
 int make(RulesNewOptions& o) {
@@ -75,7 +76,8 @@ int make(RulesNewOptions& o) {
 
 void add_rules_new(Command& rules, Run& run) {
   auto o = std::make_shared<RulesNewOptions>();
-  Command* verb = rules.add_subcommand("new", "Print a rule to begin with, which loads as it is");
+  Command* verb =
+      rules.add_subcommand("new", "Print a rule to begin with; `rules check` tells what is left to fill in");
   verb->footer(kRulesNewExamples);
   verb->add_option("ID", o->id, "Its name, such as site.fabric.flap")->required();
   verb->add_option("--from", o->from, "FILE:LINE: make its template of this line");

@@ -205,6 +205,14 @@ struct Engine::Impl {
       f.said_by.uids.assign(from->second.users.begin(), from->second.users.end());
     }
   }
+  // What the detectors found, for rules on findings.
+  void read_findings(detect::Analysis& analysis, Report& report) {
+    name_speakers(analysis.findings);
+    const bool well = analysis.fate.ended_well;
+    report.findings = diagnose::seen_findings(analysis.findings, well);
+    if (rules::RuleRun* const run = rule_runs.in_time(); run && options.steps.shapes)
+      diagnose::apply_rules_to_findings(*run, well, analysis.findings);
+  }
   void ingest(FindingInput& input, TimeNs) {
     if (forgets(input.finding)) return plugins.forget(input);
     if (is_about_culprit(input.finding)) {
@@ -596,6 +604,7 @@ Report Engine::report(TimeNs now, const detect::Unheard& unheard) {
   std::ranges::move(impl_->add_scene(view, analysis, report, now, std::move(signs.unproven)),
                     std::back_inserter(missing));
   impl_->add_rounds(view, analysis, report);
+  impl_->read_findings(analysis, report);
   join_stall(analysis.findings);
   impl_->judge_exits(view, analysis);
   impl_->join(std::move(signs.witnesses), analysis, report);

@@ -118,8 +118,10 @@ std::string shown_list(const std::vector<uint32_t>& uids);
 std::string shown_list(const std::vector<std::string>& names);
 
 struct Confirmation {
-  std::string by;
+  std::string by;  // who judged last
   uint64_t hits = 0, right = 0;
+  std::string first_by = {};  // who confirmed first, for a rule of `confirm` who made it; empty: none
+  TimeNs first_ns = kNoTime;
 };
 
 struct Action {
@@ -149,6 +151,7 @@ struct Diagnosis {
   std::optional<Confirmation> confirmed;
   std::string remedy;
   Action action;
+  bool refuted = false;           // as a daemon's report says: a person called it wrong
   std::optional<SaidBy> said_by;  // set where confidence and action are capped for it
 };
 
@@ -167,6 +170,14 @@ struct Indicating {
   // For display only, not in the JSON form.
   std::string sample;
   TimeNs first_ns = kNoTime;
+};
+
+// A detector's finding as rules with source "finding" read it.
+struct SeenFinding {
+  std::string text;  // "comm: A host is slow as a whole"
+  std::optional<std::string> host;
+  std::optional<uint32_t> rank, device;
+  TimeNs first_ns = kNoTime, last_ns = kNoTime;
 };
 
 struct IterationScore {
@@ -312,6 +323,7 @@ struct Report {
   std::vector<IterationScore> iterations;
   std::vector<Irregularity> irregularities;
   std::vector<NumericFault> numerics;
+  std::vector<SeenFinding> findings;  // at most limits::kSeenFindings; in the JSON form if there are any
   std::optional<Hang> hang;
   std::optional<StackPicture> stacks;  // of a live job
   std::vector<Problem> problems;

@@ -83,6 +83,8 @@ class ReportWriter {
       w_.list("iterations", report_.iterations, [&](const IterationScore& x) { iteration(x); });
       w_.list("irregularities", report_.irregularities, [&](const Irregularity& x) { irregularity(x); });
       w_.list("numerics", report_.numerics, [&](const NumericFault& x) { numeric(x); });
+      if (!report_.findings.empty())
+        w_.list("findings", report_.findings, [&](const SeenFinding& x) { seen(x); });
       hang();
       if (report_.stacks) stacks(*report_.stacks);
       w_.list("problems", report_.problems, [&](const Problem& x) { problem(x); });
@@ -116,6 +118,17 @@ class ReportWriter {
         w_.time("first_ns", x.first_ns);
         w_.time("last_ns", x.last_ns);
       });
+    });
+  }
+
+  void seen(const SeenFinding& x) {
+    w_.object([&] {
+      w_.field("text", x.text);
+      w_.field("host", x.host);
+      w_.field("rank", x.rank);
+      w_.field("device", x.device);
+      w_.time("first_ns", x.first_ns);
+      w_.time("last_ns", x.last_ns);
     });
   }
 

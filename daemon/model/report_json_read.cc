@@ -204,7 +204,12 @@ class ReportReader {
       r_.field(*by, "by", c.by);
       r_.field(*by, "hits", c.hits);
       r_.field(*by, "right", c.right);
+      r_.field(*by, "first_by", c.first_by);
+      r_.field(*by, "first_ns", c.first_ns);
     }
+    std::string state;
+    r_.field(x, "state", state);
+    d.refuted = state == "refuted";
     r_.field(x, "remedy", d.remedy);
     if (const Json* action = r_.find(x, "action")) {
       r_.word_field(*action, "kind", d.action.kind);
@@ -284,6 +289,15 @@ class ReportReader {
       r_.field(x, "metrics", n.metrics);
       r_.field(x, "confidence", n.confidence);
       r_.field(x, "mitigation", n.mitigation);
+    });
+    r_.list(json, "findings", [&](const Json& x) {
+      SeenFinding& f = out_.findings.emplace_back();
+      r_.field(x, "text", f.text);
+      r_.field(x, "host", f.host);
+      r_.field(x, "rank", f.rank);
+      r_.field(x, "device", f.device);
+      r_.field(x, "first_ns", f.first_ns);
+      r_.field(x, "last_ns", f.last_ns);
     });
   }
 

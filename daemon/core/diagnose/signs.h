@@ -39,6 +39,14 @@ struct Signs {
   std::map<logs::ClusterId, std::vector<std::string>> rules;
 };
 
+// Runs the rules with source `finding` on the findings of all detectors, after find_signs() with the same
+// run. What a plugin finds again and again is a hit each time. A rule that fires adds its fault; the
+// detector's finding then supports it. Of a job that ended well only measurements count: what was slow, or
+// not a number.
+void apply_rules_to_findings(rules::RuleRun& run, bool ended_well, std::vector<Finding>& findings);
+// The findings of detectors as these rules read them.
+std::vector<SeenFinding> seen_findings(const std::vector<Finding>& findings, bool ended_well);
+
 // Clears `run`, and feeds it with the log's hits in order of their times.
 Signs find_signs(const detect::View& view, const detect::Analysis& analysis, rules::RuleRun& run);
 

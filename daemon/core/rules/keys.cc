@@ -33,8 +33,10 @@ constexpr Key kRuleKeys[] = {
     {"symptom", T::kWord, false, "launch_failure crash hang slowdown numeric other", "crash",
      "how the job shows it"},
     {"source", T::kWords, false, "log kernel finding event metric", "{ \"log\", \"kernel\" }",
-     "what the text is: a line of a log, a kernel's message, a detector's finding (`silence: ...`, `spatial: "
-     "...`, a plugin's `gpu_health gpu.thermal_throttle: ...`), an event or "
+     "what the text is: a line of a log, a kernel's message, a detector's finding (`comm: ...`, `numerics: "
+     "...`, `stacks: ...`, a plugin's `gpu_health gpu.thermal_throttle: ...`; `findings` of a report in JSON "
+     "has "
+     "them), an event or "
      "a "
      "metric of a trace (its fields as `name=value`)"},
     {"match", T::kTable, true, "", "", "the wordings; a line that has one of them is a hit"},
@@ -63,6 +65,10 @@ constexpr Key kRuleKeys[] = {
      "id of a rule that must not have fired for the same in the span before"},
     {"window.after", T::kText, false, "", "",
      "id of a rule that must have fired for the same in the span before"},
+    {"window.with", T::kText, false, "", "",
+     "id of a rule, on findings or on lines, that must have fired for the same while the finding held, or in "
+     "the "
+     "span before or after it; only where `source` is `finding`"},
     {"recovery", T::kTable, false, "", "", "what says that the state is over"},
     {"recovery.rule", T::kText, true, "", "", "id of a rule: its hit on the same host ends the state"},
     {"recovery.same", T::kText, false, "", "", "a hole of both rules that must have the same value"},

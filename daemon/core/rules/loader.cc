@@ -32,6 +32,7 @@ uint64_t hash_of(const Rule& rule, uint64_t text_hash) {
     const Window& w = *rule.window;
     all += fmt::format("{} {} {} {} {} {} {}\n", to_string(w.by), w.span_ns, w.at_least, w.distinct, w.after,
                        w.unless, w.same);
+    if (!w.with.empty()) all += fmt::format("with {}\n", w.with);
   }
   if (const auto& r = rule.recovery) all += fmt::format("over {} {} {}\n", r->rule, r->same, r->within_ns);
   if (rule.when) all += fmt::format("{:016x}", text_hash);  // a function's text is part of its file
@@ -171,6 +172,7 @@ class Loader {
       if (rule.window) {
         check_reference(rule, "window.after", rule.window->after);
         check_reference(rule, "window.unless", rule.window->unless);
+        check_reference(rule, "window.with", rule.window->with);
       }
       if (rule.recovery) check_reference(rule, "recovery.rule", rule.recovery->rule);
     }
@@ -240,6 +242,16 @@ RuleError error_at(std::span<const RuleText> files, const Rule& rule, std::strin
       e.line = place->line, e.column = place->column, e.width = place->width;
     e.source = line_at(file.text, e.line);
   }
+  return e;
+}
+
+RuleError error_on(std::span<const RuleText> files, const Rule& rule, uint32_t line) {
+  RuleError e;
+  e.file = rule.place.file;
+  e.line = line;
+  e.column = 1;
+  for (const RuleText& file : files)
+    if (file.file == e.file) e.source = line_at(file.text, line);
   return e;
 }
 

@@ -23,7 +23,7 @@ constexpr uint64_t kARelated = 300;
 // The ids of other rules on which its firing depends.
 std::vector<const std::string*> named_by(const Rule& rule) {
   std::vector<const std::string*> out;
-  if (rule.window) out = {&rule.window->after, &rule.window->unless};
+  if (rule.window) out = {&rule.window->after, &rule.window->unless, &rule.window->with};
   if (rule.recovery) out.push_back(&rule.recovery->rule);
   std::erase_if(out, [](const std::string* id) { return id->empty(); });
   return out;
@@ -48,7 +48,6 @@ class Prover {
     shadow_.clear();
     matched_ = false;
     logs::HeaderParser headers({});
-    bool fired = false;
     scanner_.begin(text);
     TimeNs time = 0;
     hits_.clear();
@@ -57,12 +56,14 @@ class Prover {
       const std::string_view line = text.substr(begin, end - begin);
       const logs::Header header = headers.parse(line);
       if (header.time_ns != kNoTime) time = header.time_ns;
-      fired = take(begin, end, line.substr(header.message), header, time) || fired;
+      take(begin, end, line.substr(header.message), header, time);
       begin = end + 1;
     }
+    // A rule that asks for another one waits for all of its lines, whatever their order.
+    for (RuleHit& hit : std::exchange(waiting_, {})) add(std::move(hit));
     // As in a job's report: a state that was over soon makes no diagnosis.
     std::erase_if(hits_, [&](const RuleHit& hit) { return run_.recovered(hit); });
-    return fired && !hits_.empty();
+    return !hits_.empty();
   }
 
   bool matched() const { return matched_; }
@@ -96,10 +97,21 @@ class Prover {
     return TextSource::kLog;
   }
 
-  bool take(size_t begin, size_t end, std::string_view message, const logs::Header& header, TimeNs time) {
-    bool fired = false;
+  // Where a rule asks for a rule on lines, a line of its examples may be either's.
+  TextSource source_with(TextSource source) const {
+    const auto& window = set_.rules()[rule_].window;
+    if (!window || window->with.empty()) return source;
+    return static_cast<TextSource>(bit(TextSource::kFinding) | bit(TextSource::kLog) |
+                                   bit(TextSource::kKernel));
+  }
+
+  void add(RuleHit hit) {
+    if (run_.add(hit) && hit.rule == rule_) hits_.push_back(std::move(hit));
+  }
+
+  void take(size_t begin, size_t end, std::string_view message, const logs::Header& header, TimeNs time) {
     const TextSource source = source_of(header);
-    const std::span<const RuleMatch> matches = scanner_.match(begin, end, message, source);
+    const std::span<const RuleMatch> matches = scanner_.match(begin, end, message, source_with(source));
     count_scanning();
     for (const RuleMatch& m : matches) {
       const Rule& rule = set_.rules()[m.rule];
@@ -116,11 +128,11 @@ class Prover {
       hit.host = std::string(header.host);
       if (header.rank != logs::kNoRank) hit.rank = header.rank;
       if (header.local != logs::kNoRank) hit.device = header.local;
-      if (!run_.add(hit) || m.rule != rule_) continue;
-      fired = true;
-      hits_.push_back(std::move(hit));
+      if (rule.window && !rule.window->with.empty())
+        waiting_.push_back(std::move(hit));
+      else
+        add(std::move(hit));
     }
-    return fired;
   }
 
   Ruleset& set_;
@@ -133,6 +145,7 @@ class Prover {
   std::vector<RuleHit> hits_;  // at which the rule fired
   std::string shadow_;
   bool matched_ = false;
+  std::vector<RuleHit> waiting_;  // of rules that ask for others
 };
 
 // The means of a proof, without the rules themselves.
@@ -145,7 +158,9 @@ struct Proof {
 void prove_one(Prover& prover, const Rule& rule, const Proof& proof) {
   const auto add = [&](std::string_view key, std::string_view code, std::string what) {
     if (!proof.errors.wants(rule.place.file, rule.place.line)) return;
-    RuleError e = error_at(proof.files, rule, key, false);
+    const std::vector<RuleTrouble>& troubles = prover.troubles();
+    const uint32_t line = troubles.empty() ? 0 : troubles[0].line;
+    RuleError e = line ? error_on(proof.files, rule, line) : error_at(proof.files, rule, key, false);
     e.code = std::string(code);
     e.what = fmt::format("rule {}: {}", rule.id, what);
     proof.errors.add(std::move(e));

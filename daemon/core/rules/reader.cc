@@ -65,6 +65,12 @@ Enum word_or(const std::string& text, Enum fallback) {
   return from_word<Enum>(text).value_or(fallback);
 }
 
+std::string suggested(const std::vector<std::string>& holes, std::string_view name) {
+  const std::vector<std::string_view> names(holes.begin(), holes.end());
+  const std::string_view best = nearest(name, names);
+  return best.empty() ? "" : fmt::format("; did you mean '{}'?", best);
+}
+
 bool is_id(std::string_view id) {
   if (id.empty() || id.size() > 100 || id.find('.') == id.npos) return false;
   for (std::string_view part : split(id, '.')) {
@@ -262,6 +268,25 @@ void Reader::read_match(const Value& table, Rule& out) {
     error("match", false, "bad-pattern", fmt::format("a rule has at most {} named holes", kHoles));
 }
 
+// "<name>" in a title is a hole of the match, or the line: anything else is a misspelt one.
+void Reader::check_title(const Rule& rule) {
+  const auto is_name = [](std::string_view text) {
+    return !text.empty() && !std::isdigit(static_cast<unsigned char>(text[0])) &&
+           std::ranges::all_of(text, [](unsigned char c) { return std::isalnum(c) || c == '_'; });
+  };
+  for (size_t at = rule.title.find('<'); at != rule.title.npos; at = rule.title.find('<', at + 1)) {
+    const size_t end = rule.title.find('>', at);
+    if (end == rule.title.npos) return;
+    const std::string_view name = std::string_view(rule.title).substr(at + 1, end - at - 1);
+    std::vector<std::string> holes = rule.holes;
+    holes.emplace_back("text");
+    if (!is_name(name) || std::find(holes.begin(), holes.end(), name) != holes.end()) continue;
+    error("title", true, "unknown-hole",
+          fmt::format("<{}> in the title is no hole of the rule's match{}", shorten(name, 60),
+                      suggested(holes, name)));
+  }
+}
+
 void Reader::read_window(const Value& table, Rule& out) {
   const Value* window = table.find("window");
   if (!window || window->kind != Value::Kind::kTable) return;
@@ -274,6 +299,9 @@ void Reader::read_window(const Value& table, Rule& out) {
   w.distinct = text(table, "window.distinct");
   w.after = text(table, "window.after");
   w.unless = text(table, "window.unless");
+  w.with = text(table, "window.with");
+  if (!w.with.empty() && out.sources != bit(TextSource::kFinding))
+    error("window.with", false, "bad-value", "window.with is only for rules whose source is \"finding\"");
   if (const Value* n = window->find("at_least"); n && n->kind == Value::Kind::kNumber) {
     if (n->number > kAtLeastMax)
       error("window.at_least", true, "bad-value", fmt::format("window.at_least is at most {}", kAtLeastMax));
@@ -297,7 +325,8 @@ void Reader::read_recovery(const Value& table, Rule& out) {
 
 void Reader::check_hole(std::string_view path, const std::string& hole, const Rule& rule) {
   if (hole.empty() || std::ranges::find(rule.holes, hole) != rule.holes.end()) return;
-  error(path, true, "bad-value", fmt::format("'{}' is no hole of the rule's match", hole));
+  error(path, true, "bad-value",
+        fmt::format("'{}' is no hole of the rule's match{}", hole, suggested(rule.holes, hole)));
 }
 
 Rule Reader::rule(const Value& table, uint32_t line) {
@@ -337,6 +366,7 @@ Rule Reader::rule(const Value& table, uint32_t line) {
   }
   if (const Value* general = table.find("general")) out.general = general->boolean;
   read_match(table, out);
+  check_title(out);
   read_window(table, out);
   read_recovery(table, out);
   if (const Value* when = table.find("when")) out.when = when->function;

@@ -48,6 +48,7 @@ class Reader {
   void read_recovery(const Value& table, Rule& out);
   void check_hole(std::string_view path, const std::string& hole, const Rule& rule);
   void check_id(const Rule& rule);
+  void check_title(const Rule& rule);
 
   const RuleText& file_;
   LoadWork& work_;

@@ -42,6 +42,7 @@ struct Window {
   std::string same;           // a hole: only hits with the same value of it count together
   std::string distinct;       // a hole whose different values are counted; empty: lines are counted
   std::string after, unless;  // ids of other rules
+  std::string with;           // likewise; of rules on findings alone
 };
 
 // The state that a hit reports may end by itself.

@@ -59,5 +59,7 @@ void prove(Ruleset& ruleset, std::span<const RuleText> files, LoadWork& work, Er
 
 // An error at this key of the rule.
 RuleError error_at(std::span<const RuleText> files, const Rule& rule, std::string_view path, bool value);
+// An error on this line of the rule's file.
+RuleError error_on(std::span<const RuleText> files, const Rule& rule, uint32_t line);
 
 }  // namespace culprit::rules

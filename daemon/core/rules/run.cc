@@ -68,6 +68,8 @@ Value event_of(const Rule& rule, const RuleHit& hit) {
   if (hit.time_ns != kNoTime) out.fields["time_ns"] = Value::of(hit.time_ns);
   for (size_t i = 0; i < rule.holes.size() && i < hit.holes.size(); ++i)
     if (!hit.holes[i].empty()) out.fields[rule.holes[i]] = text_of(hit.holes[i]);
+  out.names = "text source host rank device step time_ns ";
+  for (const std::string& hole : rule.holes) out.names += hole + " ";
   return out;
 }
 
@@ -80,6 +82,7 @@ Value window_of(const Firing& firing) {
   if (firing.first_ns != kNoTime) out.fields["first_ns"] = Value::of(firing.first_ns);
   if (firing.last_ns != kNoTime) out.fields["last_ns"] = Value::of(firing.last_ns);
   out.fields["down_ns"] = Value::of(firing.down_ns);
+  out.names = "count distinct hosts ranks first_ns last_ns down_ns ";
   return out;
 }
 
@@ -114,7 +117,7 @@ void RuleRun::replace(std::shared_ptr<Ruleset> ruleset) {
       if (const auto index = ruleset->find(rule.recovery->rule)) ends_[*index].push_back(i);
     if (!rule.window) continue;
     longest_span_ns_ = std::max(longest_span_ns_, rule.window->span_ns);
-    for (const std::string* other : {&rule.window->after, &rule.window->unless})
+    for (const std::string* other : {&rule.window->after, &rule.window->unless, &rule.window->with})
       if (const auto index = ruleset->find(*other)) asked[*index] = true;
   }
   const auto changed = [&](const std::string& id) {
@@ -162,7 +165,21 @@ bool RuleRun::fired_before(const std::string& rule, Scope scope, const RuleHit& 
   if (state == states_.end()) return false;
   const auto& fired = state->second.fired[static_cast<size_t>(scope)];
   const auto it = fired.find(key(scope, hit));
-  return it != fired.end() && it->second >= since;
+  return it != fired.end() && it->second.last >= since;
+}
+
+// Whether the finding held within the span of the other rule's firings. An unknown time fits.
+bool RuleRun::fired_with(const Rule& rule, const RuleHit& hit) const {
+  const Window& w = *rule.window;
+  const auto index = ruleset_->find(w.with);
+  const auto state = index ? states_.find(*index) : states_.end();
+  if (state == states_.end()) return false;
+  const auto& fired = state->second.fired[static_cast<size_t>(w.by)];
+  const auto it = fired.find(key(w.by, hit));
+  if (it == fired.end()) return false;
+  if (hit.time_ns == kNoTime || it->second.last == kNoTime) return true;
+  const TimeNs until = std::max(hit.time_ns, hit.until_ns);
+  return hit.time_ns <= it->second.last + w.span_ns && until >= minus(it->second.first, w.span_ns);
 }
 
 // If all windows together are full, removes those that no later hit can join.
@@ -180,7 +197,7 @@ void RuleRun::sweep(TimeNs now) {
                     [&](const auto& w) { return w.second.back().time < minus(now, window->span_ns); });
     for (const auto& [key, entries] : state.windows) entries_ += entries.size();
     for (auto& fired : state.fired) {
-      std::erase_if(fired, [&](const auto& f) { return f.second < minus(now, longest_span_ns_); });
+      std::erase_if(fired, [&](const auto& f) { return f.second.last < minus(now, longest_span_ns_); });
       fired_ += fired.size();
     }
   }
@@ -279,14 +296,18 @@ Firing RuleRun::count(const Rule& rule, const State& state, const Entries& entri
 }
 
 void RuleRun::remember(State& state, const RuleHit& hit, TimeNs now) {
+  // A finding without a time is not of the time of the hit before it.
+  const bool untimed = hit.source == TextSource::kFinding && hit.time_ns == kNoTime;
+  const TimeNs at = untimed ? kNoTime : now;
   for (Scope scope : kScopes) {
     if (fired_ >= kFiredTotal) sweep(now);
     auto& fired = state.fired[static_cast<size_t>(scope)];
     const auto it = fired.find(key(scope, hit));
     if (it != fired.end()) {
-      it->second = std::max(it->second, now);
+      it->second.first = std::min(it->second.first, at);
+      it->second.last = std::max({it->second.last, at, hit.until_ns});
     } else if (fired_ < kFiredTotal) {
-      fired.emplace(key(scope, hit), now);
+      fired.emplace(key(scope, hit), FiredSpan{at, std::max(at, hit.until_ns)});
       ++fired_;
     } else {
       ++dropped_;
@@ -297,7 +318,7 @@ void RuleRun::remember(State& state, const RuleHit& hit, TimeNs now) {
 RuleTrouble& RuleRun::trouble_of(State& state, const Rule& rule) {
   if (state.trouble < 0) {
     state.trouble = static_cast<int>(troubles_.size());
-    troubles_.push_back({rule.id, {}, 0, 0, false});
+    troubles_.push_back({rule.id, {}, 0, 0, false, 0});
   }
   return troubles_[static_cast<size_t>(state.trouble)];
 }
@@ -340,6 +361,7 @@ bool RuleRun::agrees(const Rule& rule, State& state, const RuleHit& hit, const F
          fmt::format("{}:{}: rule {}: when: {}", rule.place.file, e.line ? e.line : rule.place.line, rule.id,
                      e.text),
          e.overrun != Overrun::kNone);
+  trouble_of(state, rule).line = e.line;
   return false;
 }
 
@@ -378,6 +400,7 @@ std::optional<Firing> RuleRun::add(const RuleHit& hit) {
       ++dropped_;
     if (firing.distinct < w.at_least) return std::nullopt;
     if (!w.after.empty() && !fired_before(w.after, w.by, hit, minus(now, w.span_ns))) return std::nullopt;
+    if (!w.with.empty() && !fired_with(rule, hit)) return std::nullopt;
     if (!w.unless.empty() && fired_before(w.unless, w.by, hit, minus(now, w.span_ns))) return std::nullopt;
   }
   if (!agrees(rule, state, hit, firing)) return std::nullopt;

@@ -23,7 +23,8 @@ struct RuleHit {
   std::vector<std::string> holes;  // in the order of Rule::holes
   std::string host;                // empty: unknown
   std::optional<uint32_t> rank, device;
-  int64_t step = -1;  // iteration; -1: unknown
+  int64_t step = -1;          // iteration; -1: unknown
+  TimeNs until_ns = kNoTime;  // of a finding: when it last held
 };
 
 // A rule whose conditions hold at this hit. A rule without a window fires at every hit.
@@ -42,6 +43,7 @@ struct RuleTrouble {
   std::string what;  // one sentence
   uint64_t errors = 0, overruns = 0;
   bool quarantined = false;  // after the third overrun: it is no longer evaluated
+  uint32_t line = 0;         // in the rule's file, where its function failed; 0: unknown
 };
 
 // Callbacks around every call of a rule's function, so that the shell knows the running rule after a crash.
@@ -84,10 +86,13 @@ class RuleRun {
     uint64_t unit;  // of the recovery
   };
   using Entries = std::vector<Entry>;  // by time, never empty
+  struct FiredSpan {
+    TimeNs first, last;
+  };
   struct State {
     std::unordered_map<uint64_t, Entries> windows;  // by key
-    // For each Scope, by key: the last time it fired; for `after` and `unless` of other rules.
-    std::unordered_map<uint64_t, TimeNs> fired[4];
+    // For each Scope, by key: when it fired; for `after`, `unless` and `with` of other rules.
+    std::unordered_map<uint64_t, FiredSpan> fired[4];
     std::unordered_map<uint64_t, std::vector<TimeNs>> over;  // by unit: when its states ended, ascending
     int overruns = 0;
     bool quarantined = false;
@@ -98,6 +103,7 @@ class RuleRun {
   void end_states(const RuleHit& hit, TimeNs now);
   TimeNs down(const State& state, const Entries& entries) const;
   bool fired_before(const std::string& rule, Scope scope, const RuleHit& hit, TimeNs since) const;
+  bool fired_with(const Rule& rule, const RuleHit& hit) const;
   Entries* keep(const Rule& rule, State& state, const RuleHit& hit, TimeNs now);
   Firing count(const Rule& rule, const State& state, const Entries& entries) const;
   void sweep(TimeNs now);

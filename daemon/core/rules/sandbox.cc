@@ -7,7 +7,9 @@
 #include <cstdlib>
 #include <lua.hpp>
 
+#include "base/text.h"
 #include "core/rules/kept_functions.h"
+#include "core/rules/keys.h"
 
 namespace culprit::rules {
 namespace {
@@ -16,6 +18,7 @@ constexpr int kHookEvery = 1000;            // instructions between two checks o
 constexpr int kDepth = 8;                   // nesting of a rule's table
 constexpr size_t kValues = 20000;           // in a rule's table
 constexpr size_t kBytesAnInstruction = 16;  // bytes copied in about the time of one instruction
+constexpr size_t kNameBytes = 60;           // of a name in an error
 constexpr size_t kTextHeader = 32;          // size of Lua's own header of a text
 // If an allocation fails, Lua collects all garbage and tries again. A nearly full state could cause a
 // collection for each small text: after this number of failures, all allocations fail.
@@ -156,6 +159,26 @@ int refuse_write(lua_State* state) {
   const char* name = lua_type(state, 2) == LUA_TSTRING ? lua_tostring(state, 2) : "a value without a name";
   return luaL_error(state, "'%s' cannot be set: what a rule is given is read-only, and its own is 'local'",
                     name);
+}
+
+// Index of a name that a table of known names lacks: nil if the name is one of them.
+int refuse_unknown(lua_State* state) {
+  size_t size = 0;
+  const char* names = lua_tolstring(state, lua_upvalueindex(1), &size);
+  const std::string_view name = lua_type(state, 2) == LUA_TSTRING ? lua_tostring(state, 2) : "";
+  SandboxState::of(state).charge(state, size / kBytesAnInstruction + 1);
+  {
+    // Nothing here needs a destructor when the error below leaves the function.
+    const std::vector<std::string_view> all = split({names, size}, ' ');
+    if (std::find(all.begin(), all.end(), name) != all.end()) return 0;
+    const std::string_view best = nearest(name.substr(0, kNameBytes), all);
+    const std::string what = fmt::format("there is no '{}' here{}", shorten(name, kNameBytes),
+                                         best.empty() ? "" : fmt::format("; did you mean '{}'?", best));
+    luaL_where(state, 1);
+    lua_pushlstring(state, what.data(), what.size());
+    lua_concat(state, 2);
+  }
+  return lua_error(state);
 }
 
 constexpr const char* kNoMath[] = {"random", "randomseed"};
@@ -317,6 +340,13 @@ void SandboxState::push(const Value& value) {
       for (const auto& [name, field] : value.fields) {
         push(field);
         lua_setfield(lua, -2, name.c_str());
+      }
+      if (!value.names.empty()) {
+        lua_createtable(lua, 0, 1);
+        lua_pushlstring(lua, value.names.data(), value.names.size());
+        lua_pushcclosure(lua, refuse_unknown, 1);
+        lua_setfield(lua, -2, "__index");
+        lua_setmetatable(lua, -2);
       }
       push_read_only();
       break;

@@ -110,9 +110,27 @@ BOOST_AUTO_TEST_CASE(each_fault_has_its_code) {
       {"remedy", "source = { \"log\", \"lug\" }, remedy", "5:12: error[bad-value]: source 'lug' is none of"},
       {"remedy", "\"x\", remedy", "1:1: error[unknown-key]: the rule holds a value without a key"},
       {"remedy", "when = function() return error('why') end, remedy",
-       "6:16: error[example-not-hit]: rule a.b: the example 'fault 1' has to hit: a.lua:5: rule a.b: when: "
+       "5:1: error[example-not-hit]: rule a.b: the example 'fault 1' has to hit: a.lua:5: rule a.b: when: "
        "why"},
-      {"remedy", "when = function(e) return e.n.x.y end, remedy", "6:16: error[example-not-hit]: "},
+      {"remedy", "when = function(e) return e.n.x.y end, remedy", "5:1: error[example-not-hit]: "},
+      {"remedy", "when = function(e)\n return e.num == '1' end, remedy",
+       "6:1: error[example-not-hit]: rule a.b: the example 'fault 1' has to hit: a.lua:6: rule a.b: when: "
+       "there "
+       "is no 'num' here"},
+      {"template = \"fault <n>\" }",
+       "template = \"fault <port>\" }, when = function(e) return e.prot == '1' end",
+       "4:1: error[example-not-hit]: rule a.b: the example 'fault 1' has to hit: a.lua:4: rule a.b: when: "
+       "there "
+       "is no 'prot' here; did you mean 'port'?"},
+      {"remedy", "when = function(e, w) return e.rank == nil and w.cuont == 1 end, remedy",
+       "5:1: error[example-not-hit]: rule a.b: the example 'fault 1' has to hit: a.lua:5: rule a.b: when: "
+       "there "
+       "is no 'cuont' here; did you mean 'count'?"},
+      {"title = \"t\"", "title = \"t <texd> <n> <text> < 5\"",
+       "2:35: error[unknown-hole]: <texd> in the title is no hole of the rule's match; did you mean "
+       "'text'?\n"},
+      {"remedy", "window = { span = \"1s\", distinct = \"m\" }, remedy",
+       "5:38: error[bad-value]: 'm' is no hole of the rule's match; did you mean 'n'?"},
       {"remedy", "when = function(e) return false end, remedy",
        "6:16: error[example-not-hit]: rule a.b: the example 'fault 1' has to hit: it matches, but its window "
        "or"},
@@ -121,6 +139,30 @@ BOOST_AUTO_TEST_CASE(each_fault_has_its_code) {
        "1:1: error[script]: attempt to perform arithmetic on a nil value"},
       {"rule {", "while true do end\nrule {", "1:1: error[over-budget]: used more than 1000000 instructions"},
   });
+}
+
+// A finding counts with another rule's hit within the span, whichever comes first.
+BOOST_AUTO_TEST_CASE(a_rule_on_findings_may_ask_for_another_rule) {
+  const std::string other =
+      "rule { id = \"a.cause\", engine = 1, title = \"t\", category = \"unknown\", component = \"unknown\", "
+      "severity = \"info\", source = { \"log\", \"finding\" }, match = { template = \"cause <n>\" }, remedy "
+      "= \"r\", "
+      "examples = { hit = { \"cause 1\" }, miss = { \"-\" } } }\n";
+  const auto with = [&](const std::string& source, const std::string& hit, const std::string& miss) {
+    return errors_of(other + rule_text("a.b", source +
+                                                  " window = { span = \"10m\", with = \"a.cause\" }, "
+                                                  "examples = { hit = { " +
+                                                  hit + " }, miss = { " + miss + " } },"));
+  };
+  const std::string finding = "source = \"finding\",";
+  BOOST_TEST(with(finding, R"("cause 1\nfault 1", "fault 1\ncause 1")", R"("fault 1", "cause 1")") == "");
+  BOOST_TEST(with(finding, R"("fault 1")", R"("-")").find("[example-not-hit]") != std::string::npos);
+  BOOST_TEST(with(finding, R"("Nov 21 02:12:01 node-3 fault 1\nNov 21 02:12:01 node-4 cause 1")", R"("-")")
+                 .find("[example-not-hit]") != std::string::npos);  // of another host
+  BOOST_TEST(with("", R"("cause 1\nfault 1")", R"("-")").find("only for rules whose source is") !=
+             std::string::npos);
+  BOOST_TEST(errors_of(rule_text("a.b", finding + " window = { span = \"1m\", with = \"x.y\" },"))
+                 .find("[unknown-rule]: window.with names 'x.y'") != std::string::npos);
 }
 
 BOOST_AUTO_TEST_CASE(a_miss_example_at_which_the_function_fails_proves_nothing) {
