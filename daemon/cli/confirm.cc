@@ -38,6 +38,9 @@ constexpr size_t kReportBytes = 512 << 20;
 // Other jobs of each kind, failed and successful, whose kept evidence a rule is tried on.
 constexpr size_t kKeptJobs = 10;
 
+// Lines of rules in use that may come with a finding.
+constexpr size_t kFiredRules = 1000;
+
 struct ConfirmOptions {
   RemoteOptions remote;
   std::string what, id, pool, out, by;
@@ -178,7 +181,15 @@ class Confirming {
     context_.known = known_.get();
     if (!job_) return {};
     context_.job = [this](const std::vector<std::string>& patterns) { return job_->search(patterns); };
-    context_.job_templates = job_->templates();
+    JobLogs::Facts facts = job_->facts();
+    context_.job_templates = std::move(facts.templates);
+    context_.job_hosts = std::move(facts.hosts);
+    for (const core::RuleFired& fired : job_->match(known_).fired) {
+      const rules::Rule& rule = known_->rules()[fired.hit.rule];
+      if (rule.severity < Severity::kWarning || rule.role == rules::Role::kCascade || rule.general) continue;
+      if (context_.fired.size() >= kFiredRules) break;
+      context_.fired.push_back({rule.id, fired.hit.text, fired.hit.host, fired.hit.time_ns});
+    }
     return {};
   }
 

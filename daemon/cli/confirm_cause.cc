@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "base/text.h"
+#include "cli/confirm_line.h"
 #include "cli/confirm_pattern.h"
 #include "core/logs/mask.h"
 #include "core/logs/shape.h"
@@ -30,28 +31,36 @@ struct Candidate {
   Occurrences seen;
   std::set<std::string> hosts;
   TimeNs first_ns = kNoTime;
-  bool accused = true;  // an accused host prints it, or none is accused
-  std::string why_not;  // empty: it may be the cause
-  bool later = false;   // came after signs on other hosts
-  uint64_t failed = 0;  // lines in other failed jobs
+  bool accused = true;   // an accused host prints it, or none is accused
+  std::string why_not;   // empty: it may be the cause
+  bool follows = false;  // the library knows that it follows from another fault
+  bool later = false;    // came after signs on other hosts
+  uint64_t failed = 0;   // lines in other failed jobs
   double worth = 0;
 };
 
 class Chooser {
  public:
   Chooser(const Report& report, const Diagnosis& diagnosis, const ConfirmContext& context)
-      : report_(report), d_(diagnosis), context_(context) {
+      : report_(report), d_(diagnosis), context_(context), consequences_(context.known) {
     for (const Suspect& s : d_.hosts)
       if (s.host) accused_.insert(*s.host);
     for (const Evidence& e : d_.evidence)
-      if (e.host) hosts_.insert(*e.host);
+      if (e.host) names_.insert(*e.host);
     for (const Suspect& s : report.suspects)
-      if (s.host) hosts_.insert(*s.host);
+      if (s.host) names_.insert(*s.host);
     for (const Indicating& i : report.indicating)
       for (const LinePlace& place : i.where)
-        if (place.host) hosts_.insert(*place.host);
-    hosts_.insert(accused_.begin(), accused_.end());
+        if (place.host) names_.insert(*place.host);
+    names_.insert(accused_.begin(), accused_.end());
+    names_.insert(context.job_hosts.begin(), context.job_hosts.end());
     count_words();
+    // A job's name stands in paths and messages; a name of usual words, as "train", stays.
+    if (const std::string name = report.job.id.value_or(""); !name.empty()) {
+      const std::set<std::string> words = words_of_text(name);
+      if (std::ranges::any_of(words, [&](const std::string& word) { return !usual_.contains(word); }))
+        names_.insert(name);
+    }
   }
 
   Result<Cause> choose() {
@@ -93,10 +102,11 @@ class Chooser {
     for (const Evidence& e : d_.evidence) {
       const std::string message = message_of(e.text);
       const std::string lines[] = {message};
-      add(message, pattern_of(lines, hosts_), kQuoted);
+      add(message, pattern_of(lines, names_), kQuoted);
       quoted_.push_back({message, e.host.value_or(""), e.time_ns});
     }
     for (const Indicating& i : report_.indicating) {
+      if (!of_logs() && accused_.empty()) break;  // nothing ties these lines to the diagnosis
       if (i.score < kIndicates) {
         rate_quoted(i);
         continue;
@@ -110,6 +120,13 @@ class Chooser {
       if (!context_.job)
         for (const LinePlace& p : i.where) quoted_.push_back({line, p.host.value_or(""), kNoTime});
     }
+  }
+
+  // Whether the diagnosis rests on lines; that of a detector of traces or dumps only quotes them.
+  bool of_logs() const {
+    constexpr std::string_view kOthers[] = {"comm", "flight", "numerics", "stacks"};
+    const std::string by = d_.detector.value_or("");
+    return std::ranges::find(kOthers, by) == std::end(kOthers) && !by.starts_with("plugin:");
   }
 
   // A quoted line of a template that hardly indicates the failure counts as little.
@@ -140,7 +157,7 @@ class Chooser {
         if (o.time_ns != kNoTime && (c.first_ns == kNoTime || o.time_ns < c.first_ns)) c.first_ns = o.time_ns;
         texts.push_back(o.message);
       }
-      c.pattern = pattern_of(texts, hosts_);
+      c.pattern = pattern_of(texts, names_);
       c.accused = accused_.empty() || c.hosts.empty() ||
                   std::any_of(c.hosts.begin(), c.hosts.end(),
                               [&](const std::string& host) { return accused_.contains(host); });
@@ -156,7 +173,7 @@ class Chooser {
         std::vector<std::string> texts;
         for (const Candidate* c : {&a, &b})
           for (const Occurrence& o : c->seen.lines) texts.push_back(o.message);
-        const std::string both = pattern_of(texts, hosts_);
+        const std::string both = pattern_of(texts, names_);
         const Fires fires(both);
         const bool all =
             std::all_of(texts.begin(), texts.end(), [&](const auto& text) { return fires.in(text); });
@@ -184,15 +201,16 @@ class Chooser {
       c.why_not = "its fixed part has too few words";
     else if (c.score < kIndicates)
       c.why_not = "it hardly indicates the failure";
-    else if (const std::string known = known_as(fires, c); !known.empty())
-      c.why_not = known;
-    else if (speaks_of_others(c))
-      c.why_not = "it tells what other processes met";
+    else if (std::string known = known_as(fires, c); !known.empty())
+      c.why_not = std::move(known);
+    else if (std::string no = why_no_mark(c.seen.lines[0].message, c.pattern, c.seen.count, consequences_);
+             !no.empty())
+      c.why_not = std::move(no);
     else if (const uint64_t n = in_pool(fires, c); n > 0)
       c.why_not = fmt::format("successful jobs write it too ({} of the pool)", counted(n, "form"));
     else if (!c.accused)
       c.why_not = "only hosts that are not accused write it";
-    else if (!accused_.empty() && elsewhere > accused_.size())
+    else if (!accused_.empty() && elsewhere > accused_.size() && !speaks_of_failure(c.seen.lines[0].message))
       c.why_not = fmt::format("{} that are not accused write it too", counted(elsewhere, "host"));
   }
 
@@ -201,25 +219,20 @@ class Chooser {
     return shape.kind == logs::ShapeKind::kException ? kExceptionWords : kFewWords;
   }
 
-  static bool speaks_of_others(const Candidate& c) {
-    const logs::FormShape shape = logs::shape_of(logs::form_text(c.seen.lines[0].message));
-    return shape.of_others || shape.kind == logs::ShapeKind::kRootCause ||
-           shape.kind == logs::ShapeKind::kTraceback || shape.kind == logs::ShapeKind::kChained ||
-           shape.advice || shape.handled || shape.well;
-  }
-
   // What the library says of such lines: its rules' examples, and its rules on this line.
-  std::string known_as(const Fires& fires, const Candidate& c) const {
+  std::string known_as(const Fires& fires, Candidate& c) const {
     if (!context_.known) return "";
     size_t examples = 0;
     std::string of;
     for (const rules::Rule& rule : context_.known->rules()) {
       if (!rule.enabled) continue;
       for (const Occurrence& o : c.seen.lines)
-        if (matches(rule, o.message))
+        if (matches(rule, o.message)) {
+          c.follows = rule.role == rules::Role::kCascade;
           return rule.role == rules::Role::kCascade
                      ? fmt::format("it follows from another fault, as the rule {} knows", rule.id)
                      : fmt::format("the rule {} knows it", rule.id);
+        }
       for (const auto* texts : {&rule.hit, &rule.miss})
         for (const std::string& text : *texts)
           for (std::string_view line : split(text, '\n'))
@@ -271,7 +284,7 @@ class Chooser {
       if (accused_.empty()) continue;
       for (const Occurrence& o : c.seen.lines)
         if (!accused_.contains(o.host) && !o.host.empty() && o.time_ns != kNoTime &&
-            c.why_not.find("successful") == c.why_not.npos)
+            (c.why_not.empty() || c.follows))
           elsewhere = elsewhere == kNoTime ? o.time_ns : std::min(elsewhere, o.time_ns);
     }
     const auto follows = [&](const Candidate& c) {
@@ -378,7 +391,8 @@ class Chooser {
   const Report& report_;
   const Diagnosis& d_;
   const ConfirmContext& context_;
-  std::set<std::string> accused_, hosts_;
+  const ConsequenceWords consequences_;
+  std::set<std::string> accused_, names_;
   std::vector<Occurrence> quoted_;
   std::vector<Candidate> candidates_;
   std::unordered_map<std::string, size_t> usual_;  // texts with each word

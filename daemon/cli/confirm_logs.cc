@@ -150,13 +150,17 @@ std::vector<Occurrences> JobLogs::search(const std::vector<std::string>& pattern
   return out;
 }
 
-std::vector<std::string> JobLogs::templates() const {
+JobLogs::Facts JobLogs::facts() const {
   core::Engine engine({files_.job, {}, {}});
   app::ReadProgress progress;
   app::read_logs(files_.logs, {reading_.diagnose.parse, reading_.diagnose.threads}, engine, progress);
   const logs::JobLog& log = engine.settled_log();
-  std::vector<std::string> out;
-  for (const logs::ClusterId id : log.clusters()) out.push_back(log.miner().text(id));
+  Facts out;
+  for (const logs::ClusterId id : log.clusters()) out.templates.push_back(log.miner().text(id));
+  std::set<std::string> hosts;
+  for (const logs::WriterStats& writer : log.writers())
+    if (writer.host) hosts.insert(*writer.host);
+  out.hosts.assign(hosts.begin(), hosts.end());
   return out;
 }
 

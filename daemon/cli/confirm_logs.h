@@ -27,8 +27,12 @@ class JobLogs {
   JobLogs& operator=(const JobLogs&) = delete;
 
   std::vector<Occurrences> search(const std::vector<std::string>& patterns) const;
-  // Mined templates, with holes "<*>".
-  std::vector<std::string> templates() const;
+  // What the job wrote, of any host.
+  struct Facts {
+    std::vector<std::string> templates;  // mined, with holes "<*>"
+    std::vector<std::string> hosts;
+  };
+  Facts facts() const;
   app::RuleMatches match(std::shared_ptr<rules::Ruleset> set) const;
 
  private:

@@ -17,6 +17,7 @@ namespace culprit::cli {
 namespace {
 
 constexpr std::string_view kAnyHole = "<_>";
+constexpr std::string_view kNameless = "000";  // stands for a name
 constexpr size_t kMessageBytes = 1000;
 constexpr size_t kOccurrences = 200;  // further ones hardly vary more
 constexpr size_t kWordLetters = 3;
@@ -65,9 +66,9 @@ std::string escaped_token(std::string_view text) {
   return out;
 }
 
-// Each name of a host becomes a hole, longest first.
-std::string without_hosts(std::string text, const std::set<std::string>& hosts) {
-  std::vector<std::string> names(hosts.begin(), hosts.end());
+// Each of the names becomes a number, longest first: what a template has a hole for.
+std::string without_names(std::string text, const std::set<std::string>& all) {
+  std::vector<std::string> names(all.begin(), all.end());
   std::sort(names.begin(), names.end(),
             [](const std::string& a, const std::string& b) { return a.size() > b.size(); });
   const auto in_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; };
@@ -75,14 +76,15 @@ std::string without_hosts(std::string text, const std::set<std::string>& hosts) 
     for (size_t at = 0; name.size() >= kWordLetters && (at = text.find(name, at)) != text.npos;) {
       const size_t end = at + name.size();
       const bool whole = (at == 0 || !in_word(text[at - 1])) && (end == text.size() || !in_word(text[end]));
-      if (whole) text.replace(at, name.size(), kAnyHole);
-      at += whole ? kAnyHole.size() : name.size();
+      if (whole) text.replace(at, name.size(), kNameless);
+      at += whole ? kNameless.size() : name.size();
     }
   return text;
 }
 
 // The tokens of a line as a template's. Codes keep their numbers.
-std::vector<Token> open_tokens(const std::string& line, const std::set<std::string>& hosts) {
+std::vector<Token> open_tokens(const std::string& raw, const std::set<std::string>& names) {
+  const std::string line = without_names(raw, names);
   const std::vector<std::string_view> given = tokens_of(line);
   const std::string whole = template_of(line);
   const std::vector<std::string_view> open = tokens_of(whole);
@@ -91,8 +93,7 @@ std::vector<Token> open_tokens(const std::string& line, const std::set<std::stri
   for (size_t i = 0; i < open.size(); ++i) {
     const bool keep = i < given.size() && open[i].find(kAnyHole) != open[i].npos &&
                       is_code(i > 0 ? given[i - 1] : std::string_view(), given[i]);
-    out.push_back({std::string(end, open[i].data()),
-                   without_hosts(keep ? escaped_token(given[i]) : std::string(open[i]), hosts)});
+    out.push_back({std::string(end, open[i].data()), keep ? escaped_token(given[i]) : std::string(open[i])});
     end = open[i].data() + open[i].size();
   }
   return out;
@@ -145,10 +146,10 @@ bool Fires::in(std::string_view message) const {
          re2::RE2::PartialMatch(re2::StringPiece(message.data(), message.size()), *impl_->regex);
 }
 
-std::string pattern_of(std::span<const std::string> occurrences, const std::set<std::string>& hosts) {
+std::string pattern_of(std::span<const std::string> occurrences, const std::set<std::string>& names) {
   std::vector<Token> all;
   for (const std::string& line : occurrences.first(std::min(occurrences.size(), kOccurrences))) {
-    const std::vector<Token> tokens = open_tokens(line, hosts);
+    const std::vector<Token> tokens = open_tokens(line, names);
     if (all.empty()) all = tokens;
     if (tokens.size() != all.size()) continue;  // another wording; its share is judged by the proof
     for (size_t i = 0; i < all.size(); ++i) all[i].text = merged(all[i].text, tokens[i].text);

@@ -12,8 +12,9 @@ namespace culprit::cli {
 
 // A template that matches every occurrence: parts that differ, and parts that vary by nature (numbers, paths,
 // addresses), are holes. A number behind a word such as "code" or "errno" stays where all agree, since it
-// tells faults apart. Names of `hosts` are holes. Holes at both ends are left out. Empty: nothing is fixed.
-std::string pattern_of(std::span<const std::string> occurrences, const std::set<std::string>& hosts);
+// tells faults apart. `names`, of hosts and of the job, are holes. Holes at both ends are left out. Empty:
+// nothing is fixed.
+std::string pattern_of(std::span<const std::string> occurrences, const std::set<std::string>& names);
 
 // The line of a record that a rule matches: for a traceback its exception, the last line.
 std::string message_of(const std::string& record);

@@ -8,8 +8,11 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "cli/confirm_cause.h"
+#include "cli/confirm_finding.h"
 #include "cli/confirm_pattern.h"
+#include "cli/confirm_scope.h"
 #include "cli/rule_text.h"
+#include "core/rules/library.h"
 
 namespace culprit::cli {
 namespace {
@@ -123,20 +126,40 @@ Texts texts_of(const Diagnosis& d, const RuleWords& words, const std::string& pr
 }
 
 struct Parts {
-  std::string id;
+  std::string id, pattern;
   Texts texts;
+  std::optional<RuleWindow> window;
   std::vector<std::string> hits, misses;
 };
 
+// A window asks for several lines, so an example has several, and too few of them make a miss.
+void put_in_window(Parts& parts) {
+  const RuleWindow& w = *parts.window;
+  const std::vector<std::string> lines = parts.hits;
+  parts.hits = {example_of(w, lines, w.at_least, false)};
+  parts.misses.insert(parts.misses.begin(), w.hosts ? example_of(w, lines, w.at_least, true)
+                                                    : example_of(w, lines, w.at_least - 1, true));
+}
+
+std::string window_text(const std::optional<RuleWindow>& window) {
+  if (!window) return "";
+  std::string out = "  window = " + lua_window(*window) + ",\n";
+  if (window->hosts)
+    out += fmt::format("  when = function(_, window) return window.hosts >= {} end,\n", window->hosts);
+  return out;
+}
+
 std::string rule_text(const Diagnosis& d, const RuleWords& words, const Cause& cause, const Parts& parts) {
-  const bool of_host = !d.hosts.empty() && !cause.hosts.empty();
+  const bool several = parts.window && parts.window->hosts;
+  const bool of_host = !several && !d.hosts.empty() && !cause.hosts.empty() &&
+                       cause.hosts.size() <= std::max<size_t>(1, d.hosts.size());
   return fmt::format(R"({}rule {{
   id = {}, engine = 1,
   title = {},
   category = "{}", component = "{}", severity = "error", symptom = "{}",
   blames = "{}",
   match = {{ template = {} }},
-  remedy = {},
+{}  remedy = {},
   action = "{}",
   examples = {{
     hit = {{
@@ -148,8 +171,8 @@ std::string rule_text(const Diagnosis& d, const RuleWords& words, const Cause& c
 )",
                      comment(d, words), lua_text(parts.id), lua_text(parts.texts.title), parts.texts.category,
                      parts.texts.component, to_string(d.symptom), of_host ? "host" : "job",
-                     lua_text(cause.pattern), lua_text(parts.texts.remedy), parts.texts.action,
-                     lua_list(parts.hits), lua_list(parts.misses));
+                     lua_text(parts.pattern), window_text(parts.window), lua_text(parts.texts.remedy),
+                     parts.texts.action, lua_list(parts.hits), lua_list(parts.misses));
 }
 
 std::string shown_hosts(const std::set<std::string>& hosts) {
@@ -182,6 +205,89 @@ void prove_on(const Cause& cause, const ConfirmContext& context, ConfirmedRule& 
         fmt::format("it fires in none of the kept logs of {}", counted(healthy, "successful job")));
 }
 
+void set_id(const RuleWords& words, const Texts& texts, const std::string& pattern, ConfirmedRule& out) {
+  out.pattern = pattern;
+  out.id = words.id.empty()
+               ? fmt::format("site.{}.{}", texts.component, hex64(hash64(pattern, 0)).substr(0, 8))
+               : words.id;
+}
+
+Status loads(const ConfirmedRule& rule, const rules::Ruleset* known) {
+  // A rule may name one of the library; those are proven.
+  std::vector<rules::RuleText> files;
+  for (const rules::LibraryFile& f : rules::library())
+    if (known) files.push_back({fmt::format("library:{}", f.name), std::string(f.text)});
+  files.push_back({rule.id + ".lua", rule.text});
+  const auto set = rules::Ruleset::load(files, {.proven_files = files.size() - 1});
+  return set ? Status() : fail(ErrorCode::kInvalid, fmt::format("{}: {}", rule.id, set.error()[0].what));
+}
+
+Result<ConfirmedRule> line_rule(const Diagnosis& d, const RuleWords& words, const Cause& cause,
+                                const ConfirmContext& context) {
+  ConfirmedRule out;
+  const Fires fires(cause.pattern);
+  Parts parts;
+  out.title = spoken(cause.pattern);
+  parts.texts = texts_of(d, words, out.title);
+  parts.hits = hits_of(cause, fires);
+  parts.misses = misses_of(cause, context, fires);
+  set_id(words, parts.texts, cause.pattern, out);
+  parts.id = out.id;
+  out.notes = cause.notes;
+  out.open = parts.texts.open;
+  parts.pattern = with_subjects(cause.pattern, d, cause);
+  const Parts plain = parts;
+  parts.window = window_of(cause, context.job_hosts.size());
+  if (parts.window) put_in_window(parts);
+  const auto proven = [&](const Parts& of) {
+    out.text = rule_text(d, words, cause, of);
+    return loads(out, nullptr);
+  };
+  Status proof = proven(parts);
+  if (!proof && parts.window) proof = proven(plain);  // a header that hides a part of the line
+  if (!proof) return tl::unexpected(proof.error());
+  prove_on(cause, context, out);
+  return out;
+}
+
+std::set<std::string> names_of(const Report& report, const ConfirmContext& context) {
+  std::set<std::string> out(context.job_hosts.begin(), context.job_hosts.end());
+  for (const SeenFinding& f : report.findings)
+    if (f.host) out.insert(*f.host);
+  return out;
+}
+
+Result<ConfirmedRule> finding_rule(const Report& report, const Diagnosis& d, const RuleWords& words,
+                                   const ConfirmContext& context) {
+  const auto cause = finding_of(report, d, context, names_of(report, context));
+  if (!cause) return tl::unexpected(cause.error());
+  ConfirmedRule out;
+  out.title = spoken(cause->found.pattern);
+  const Texts texts = texts_of(d, words, out.title);
+  set_id(words, texts,
+         cause->found.pattern + (cause->company ? cause->company->pattern + cause->company->rule : ""), out);
+  out.open = texts.open;
+  const FindingRuleText parts{
+      out.id,
+      fmt::format("  title = {},\n  category = \"{}\", component = \"{}\", severity = \"error\", symptom = "
+                  "\"{}\",\n  blames = \"{}\",\n",
+                  lua_text(texts.title), texts.category, texts.component, to_string(d.symptom),
+                  d.hosts.empty() ? "job" : "host"),
+      fmt::format("  remedy = {},\n  action = \"{}\",\n", lua_text(texts.remedy), texts.action)};
+  out.text = comment(d, words) + lua_of(*cause, parts);
+  if (Status proof = loads(out, context.known); !proof) return tl::unexpected(proof.error());
+  out.notes.push_back("no line of it is the mark of one fault, so the rule is one on findings");
+  out.proof.push_back(
+      fmt::format("of this job it hits the finding '{}'{}", shorten(cause->found.sample, 90),
+                  !cause->company ? "" : fmt::format(" with '{}'", shorten(cause->company->sample, 90))));
+  for (const TriedJob& job : context.others)
+    if (!job.healthy)
+      out.proof.push_back(fmt::format("of the failed job {} it hits {}{}", job.name,
+                                      has_cause(job.findings, *cause) ? "a finding" : "nothing",
+                                      job.said.empty() ? "" : "; its verdict was: " + job.said));
+  return out;
+}
+
 }  // namespace
 
 Result<ConfirmedRule> rule_of(const Report& report, const Diagnosis& diagnosis, const RuleWords& words,
@@ -190,27 +296,11 @@ Result<ConfirmedRule> rule_of(const Report& report, const Diagnosis& diagnosis, 
     return fail(ErrorCode::kInvalid, fmt::format("{}: the rule {} knows it already; no new one is needed",
                                                  diagnosis.id, *diagnosis.rule));
   const auto cause = cause_of(report, diagnosis, context);
-  if (!cause) return tl::unexpected(cause.error());
-  ConfirmedRule out;
-  const Fires fires(cause->pattern);
-  Parts parts;
-  out.title = spoken(cause->pattern);
-  parts.texts = texts_of(diagnosis, words, out.title);
-  parts.hits = hits_of(*cause, fires);
-  parts.misses = misses_of(*cause, context, fires);
-  parts.id = words.id.empty() ? fmt::format("site.{}.{}", parts.texts.component,
-                                            hex64(hash64(cause->pattern, 0)).substr(0, 8))
-                              : words.id;
-  out.id = parts.id;
-  out.pattern = cause->pattern;
-  out.notes = cause->notes;
-  out.open = parts.texts.open;
-  out.text = rule_text(diagnosis, words, *cause, parts);
-  const rules::RuleText file{out.id + ".lua", out.text};
-  if (const auto set = rules::Ruleset::load({&file, 1}); !set)
-    return fail(ErrorCode::kInvalid, fmt::format("{}: {}", out.id, set.error()[0].what));
-  prove_on(*cause, context, out);
-  return out;
+  if (cause) return line_rule(diagnosis, words, *cause, context);
+  auto of_findings = finding_rule(report, diagnosis, words, context);
+  if (of_findings) return of_findings;
+  if (of_findings.error().code == ErrorCode::kNotFound) return tl::unexpected(cause.error());
+  return fail(ErrorCode::kInvalid, cause.error().text + "; " + of_findings.error().text);
 }
 
 }  // namespace culprit::cli

@@ -35,6 +35,13 @@ struct TriedJob {
   bool healthy = true;
   std::string said;  // of a failed one: its verdict; empty: unknown
   SearchLogs search;
+  std::vector<SeenFinding> findings = {};  // of its report
+};
+
+// A rule of the library that fired on a line of the job.
+struct FiredRule {
+  std::string rule, line, host;
+  TimeNs time_ns = kNoTime;
 };
 
 // What the operator says; empty: left open.
@@ -48,6 +55,8 @@ struct ConfirmContext {
   const rules::Ruleset* known = nullptr;        // rules in use: cascades, and what is known already
   SearchLogs job = {};                          // the failed job's own logs; empty: only the quoted lines
   std::vector<std::string> job_templates = {};  // mined from them, with holes "<*>"
+  std::vector<std::string> job_hosts = {};      // that wrote them
+  std::vector<FiredRule> fired = {};            // warnings and errors among them, not cascades
   std::vector<TriedJob> others = {};
 };
 
@@ -59,8 +68,9 @@ struct ConfirmedRule {
   bool open = false;               // some text is left to fill in
 };
 
-// The id is built from the component and a hash of the pattern where `words.id` is empty. Errors: a rule
-// knows the diagnosis; no line is suitable; all are too general, with counts; the id is invalid.
+// A diagnosis without a line of its own becomes a rule on findings. The id is built from the component and
+// a hash of the pattern where `words.id` is empty. Errors: a rule knows the diagnosis; no line and no
+// finding is suitable; all are too general, with counts; the id is invalid.
 Result<ConfirmedRule> rule_of(const Report& report, const Diagnosis& diagnosis, const RuleWords& words,
                               const ConfirmContext& context);
 

@@ -90,8 +90,10 @@ def simulated(rng: random.Random, count: int, folder: Path) -> List[dict]:
     faults = [one["name"] for one in culprit.choices()["faults"] if one["name"] != "none"]
     frameworks = [one["name"] for one in culprit.choices()["frameworks"]]
     rng.shuffle(faults)
-    out = []
-    for i in range(count):
+    out: List[dict] = []
+    for i in range(2 * count):  # some failures never come twice in the same words
+        if len(out) == count:
+            break
         fault, framework = faults[i % len(faults)], rng.choice(frameworks)
         case = {"id": f"{fault} {framework} {i}", "group": fault, "jobs": [], "healthy": []}
         wordings: List[FrozenSet[str]] = []
@@ -232,4 +234,5 @@ def run(rows: Rows, seed: int, data: Optional[Path], folder: Path, options) -> N
         rows.goal(f"confirm, {name}: fires on the second occurrence", made["fires again"], 0.95)
         rows.goal(f"confirm, {name}: fires on another fault's job", made["other fault"], 0.01, at_least=False)
         rows.goal(f"confirm, {name}: fires on healthy jobs", made["healthy"], 0, at_least=False)
-    shutil.rmtree(folder / "confirm", ignore_errors=True)
+    if not options.keep:
+        shutil.rmtree(folder / "confirm", ignore_errors=True)

@@ -3,6 +3,7 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include "cli/confirm_line.h"
 #include "cli/confirm_pattern.h"
 #include "core/logs/mask.h"
 #include "core/rules/ruleset.h"
@@ -133,7 +134,7 @@ BOOST_AUTO_TEST_CASE(what_successful_jobs_write_never_enters) {
 }
 
 BOOST_AUTO_TEST_CASE(what_came_after_the_first_sign_on_other_hosts_never_enters) {
-  say("node-2", 900, "quarantine of tenant scratch volume is pending");
+  say("node-2", 900, "quarantine of tenant scratch volume is stuck");
   const ConfirmedRule rule = made();
   BOOST_TEST(has(rule.pattern, "retimer"));
   bool told = false;
@@ -144,7 +145,7 @@ BOOST_AUTO_TEST_CASE(what_came_after_the_first_sign_on_other_hosts_never_enters)
 BOOST_AUTO_TEST_CASE(wordings_of_one_message_become_one_pattern) {
   const std::string a[] = {"WARNING link 3 of node-1 retrained 4 times, code 17",
                            "ERROR link 5 of node-2 retrained 9 times, code 17"};
-  BOOST_TEST(pattern_of(a, {"node-1", "node-2"}) == "link <_> of node-<_> retrained <_> times, code 17");
+  BOOST_TEST(pattern_of(a, {"node-1", "node-2"}) == "link <_> of <_> retrained <_> times, code 17");
 }
 
 BOOST_AUTO_TEST_CASE(a_number_that_names_the_error_stays_unless_it_varies) {
@@ -152,6 +153,72 @@ BOOST_AUTO_TEST_CASE(a_number_that_names_the_error_stays_unless_it_varies) {
   BOOST_TEST(pattern_of(one, {}) == "OSError: [Errno 116] Stale handle of shard");
   const std::string two[] = {one[0], "OSError: [Errno 5] Stale handle of shard 2"};
   BOOST_TEST(pattern_of(two, {}) == "OSError: [Errno <_>] Stale handle of shard");
+}
+
+BOOST_AUTO_TEST_CASE(names_of_hosts_and_of_the_job_are_holes_however_they_are_spelt) {
+  const std::string one[] = {"evicting worker pod=alpha-prod of vega: no lease from bravo"};
+  BOOST_TEST(pattern_of(one, {"alpha-prod", "bravo", "vega"}) ==
+             "evicting worker pod=<_> of <_>: no lease from");
+}
+
+struct NoMark {
+  const char* line;
+  uint64_t count;
+  const char* why;
+};
+const NoMark kNoMarks[] = {
+    {"host stats: rss=1067.8GiB page_cache=9.2GiB load1=29.42 fds=1622", 40, "measurements"},
+    {"cache pool: enqueue tag 4 for slot of shard", 1, "no word of trouble"},
+    {"cache pool: enqueue tag 4 for slot of shard", 9, ""},
+    {"Exception raised from checkPeers at a.cpp:12 (most recent call first):", 1, "head of what follows"},
+    {"container trainer terminated, exitCode=137 reason=Error", 1, "was ended, not why"},
+    {"slurmstepd: error: JOB 7 cancelled: licence server of the site is unreachable", 1, ""},
+    {"retimer bank 3 lost phase lock", 1, ""},
+};
+BOOST_AUTO_TEST_CASE(a_line_that_tells_no_cause_is_no_mark) {
+  const ConsequenceWords of_cascades(library.get());
+  for (const NoMark& one : kNoMarks) {
+    const std::string written[] = {one.line};
+    const std::string why = why_no_mark(one.line, pattern_of(written, {}), one.count, of_cascades);
+    BOOST_TEST((*one.why ? has(why, one.why) : why.empty()), one.line << ": " << why);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_line_of_several_hosts_at_once_asks_for_several) {
+  lines.clear();
+  d.evidence.clear();
+  d.hosts.clear();
+  for (int i = 1; i <= 5; ++i)
+    say("node-" + std::to_string(i), 10 + i, "uplink of leaf 4 is down, error budget spent");
+  context.job_hosts = {"node-1", "node-2", "node-3", "node-4", "node-5", "node-6", "node-7"};
+  const ConfirmedRule rule = made();
+  const rules::Rule one = loaded(rule);
+  BOOST_REQUIRE(one.window);
+  BOOST_TEST((one.window->by == rules::Scope::kJob && one.window->at_least == 3u && one.when != 0));
+  BOOST_TEST((one.blame == rules::Blame::kJob));
+  context.job_hosts.resize(5);  // all of them: a fault of the job
+  BOOST_TEST(!loaded(made()).window);
+}
+
+BOOST_AUTO_TEST_CASE(a_line_that_comes_again_and_again_without_a_word_of_failure_must_come_so_again) {
+  lines.clear();
+  d.evidence.clear();
+  for (int i = 0; i < 9; ++i)
+    say("node-2", 100 + 4 * i, "loader waited " + std::to_string(i + 3) + " s for its next shard, stalled");
+  const rules::Rule one = loaded(made());
+  BOOST_REQUIRE(one.window);
+  BOOST_TEST((one.window->by == rules::Scope::kHost && one.window->at_least == 3u));
+  BOOST_TEST(one.window->span_ns == 30 * kNsPerSecond);
+}
+
+BOOST_AUTO_TEST_CASE(a_hole_that_names_the_accused_gets_its_name) {
+  d.hosts[0].ranks = {9};
+  say("node-2", 12, "retimer of rank 9 lost phase lock for good");
+  lines.erase(lines.begin(), lines.begin() + 2);
+  d.evidence.erase(d.evidence.begin(), d.evidence.begin() + 2);
+  BOOST_TEST(loaded(made()).any[0].text == "retimer of rank <rank> lost phase lock for good");
+  d.hosts[0].ranks = {8};  // another one is accused
+  BOOST_TEST(loaded(made()).any[0].text == "retimer of rank <_> lost phase lock for good");
 }
 
 BOOST_AUTO_TEST_CASE(a_traceback_counts_for_its_exception) {
@@ -178,6 +245,66 @@ BOOST_AUTO_TEST_CASE(what_makes_no_rule_is_refused_in_a_sentence) {
   BOOST_TEST(has(refused(), "no line of it is fit"));
   d.rule = "nvidia.xid.79";
   BOOST_TEST(has(refused(), "nvidia.xid.79 knows it already"));
+}
+
+// A slow host without a line of its own.
+struct SlowHost : Fixture {
+  SlowHost() {
+    lines.clear();
+    d.evidence.clear();
+    d.detector = "comm";
+    d.title = "A host is slow as a whole";
+    d.symptom = Symptom::kSlowdown;
+    see("comm: A host is slow as a whole", "node-2", 100);
+  }
+  void see(const std::string& text, const std::string& host, int64_t seconds) {
+    const TimeNs time = seconds * 1'000'000'000;
+    report.findings.push_back({text, host, {}, {}, time, time});
+  }
+};
+
+BOOST_FIXTURE_TEST_CASE(a_finding_and_what_was_seen_with_it_make_a_rule_on_findings, SlowHost) {
+  see("gpu_health gpu.thermal_throttle: GPU 5, 92 C", "node-3", 100);  // another host
+  see("host_health host.cpu_stolen: 31 % of the last minute", "node-2", 160);
+  see("gpu_health gpu.power_brake: GPU 5, 70 C", "node-2", 90'000);  // much later
+  const ConfirmedRule rule = made();
+  const rules::RuleText file{"x.lua", rule.text};
+  const auto set = rules::Ruleset::load({&file, 1});
+  BOOST_REQUIRE(set);
+  BOOST_REQUIRE((*set)->rules().size() == 2u);
+  const rules::Rule &main = (*set)->rules()[0], &helper = (*set)->rules()[1];
+  BOOST_TEST(helper.any[0].text == "host_health host.cpu_stolen:");
+  BOOST_TEST((helper.severity == Severity::kInfo && main.severity == Severity::kError));
+  BOOST_TEST((main.sources == rules::bit(rules::TextSource::kFinding)));
+  BOOST_TEST(main.any[0].text == "comm: A host is slow as a whole");
+  BOOST_TEST(main.window->with == helper.id);
+  BOOST_TEST(main.window->span_ns == 600 * kNsPerSecond);
+  BOOST_TEST((main.symptom == Symptom::kSlowdown && main.blame == rules::Blame::kHost));
+}
+
+BOOST_FIXTURE_TEST_CASE(a_rule_of_the_library_may_come_with_a_finding, SlowHost) {
+  context.fired.push_back(
+      {"nvidia.xid.63", "NVRM: Xid (PCI:0000:3b:00): 63, pid=1, Row remap", "node-2", 90'000'000'000});
+  const ConfirmedRule rule = made();
+  BOOST_TEST(has(rule.text, "with = \"nvidia.xid.63\""));
+  BOOST_TEST(!has(rule.text, ".seen\","));
+}
+
+BOOST_FIXTURE_TEST_CASE(a_finding_that_tells_no_fault_from_another_is_refused, SlowHost) {
+  BOOST_TEST(has(refused(), "is found for many faults, and nothing else was seen of node-2"));
+  see("host_health host.cpu_stolen: 31 % of the last minute", "node-2", 160);
+  context.others.push_back({"jobs/ok", true, "", searching(lines), report.findings});
+  BOOST_TEST(has(refused(), "the successful job jobs/ok has the finding too"));
+}
+
+BOOST_FIXTURE_TEST_CASE(a_place_in_a_program_tells_enough, SlowHost) {
+  report.findings.clear();
+  d.detector = "stacks";
+  d.title = "Rank 19 is in the data loader (torch/utils/data/dataloader.py:_try_get_data:1133)";
+  see("stacks: " + d.title, "node-2", 100);
+  BOOST_TEST(loaded(made()).any[0].text == "stacks: Rank <_> is in the data loader (<_>:_try_get_data:<_>)");
+  report.findings[0].text = "stacks: Rank 19 never joined all_reduce #13 of default_pg";
+  BOOST_TEST(has(refused(), "is found for many faults"));
 }
 
 BOOST_AUTO_TEST_SUITE_END()
