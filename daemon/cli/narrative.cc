@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "base/time.h"
 #include "model/finding.h"
 
 namespace culprit::cli {
@@ -17,6 +18,7 @@ bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 constexpr size_t kHostsInHeadline = 3;
 constexpr size_t kTitleBytes = 240;   // titles may contain an exception's message of any length
+constexpr size_t kDate = 10;          // of a written time
 constexpr size_t kRunsOfNumbers = 6;  // longer lists are counted instead
 
 std::string spaced(std::string_view word) {
@@ -283,8 +285,12 @@ std::string reported_by(const Diagnosis& d) {
   if (d.rule) parts.push_back("rule " + *d.rule);
   if (d.detector) parts.push_back("detector " + *d.detector);
   if (d.confirmed) {
-    parts.push_back(fmt::format("{} of {} of its kind confirmed, last judged by {}", d.confirmed->right,
-                                d.confirmed->hits, d.confirmed->by));
+    const Confirmation& c = *d.confirmed;
+    parts.push_back(c.first_by.empty()
+                        ? fmt::format("right {} of {}, last judged by {}", c.right, c.hits, c.by)
+                        : fmt::format("confirmed by {} {}, right {} of {}", c.first_by,
+                                      c.first_ns == kNoTime ? "" : format_time(c.first_ns).substr(0, kDate),
+                                      c.right, c.hits));
   }
   if (!d.id.empty()) parts.push_back("diagnosis " + d.id);
   return fmt::format("{}", fmt::join(parts, ", "));

@@ -33,8 +33,9 @@ int report(ReportOptions& o) {
   const std::string& format = o.remote.format;
   const auto text = client->get(report_path(o.job, o.run, format != "json"));
   if (!text) return complain(text.error().text), kUnable;
-  const auto read = report_from_json(*text);
+  auto read = report_from_json(*text);
   if (!read) return complain(client->server() + ": " + read.error().text), kUnable;
+  std::erase_if(read->diagnoses, [](const Diagnosis& d) { return d.refuted; });  // they stand last
   RenderOptions options;
   options.color = wants_color();
   options.width = page_width();

@@ -213,6 +213,14 @@ Result<std::map<std::string, Judged>> Index::judged() {
     one.by = get.text(2);
   }
   if (!get.good()) return tl::unexpected(get.status().error());
+  Statement first(database_,
+                  "SELECT detail, who, time_ns, min(row) FROM audit WHERE what = 'confirm' AND detail <> '' "
+                  "GROUP BY detail");
+  while (first.row()) {
+    const auto one = out.find(first.text(0));
+    if (one != out.end()) one->second.first_by = first.text(1), one->second.first_ns = first.time(2);
+  }
+  if (!first.good()) return tl::unexpected(first.status().error());
   return out;
 }
 

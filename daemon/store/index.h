@@ -51,7 +51,9 @@ struct DiagnosisRow {
 // People's judgements of one kind of diagnosis; the last judgement of each diagnosis counts.
 struct Judged {
   uint64_t hits = 0, right = 0;
-  std::string by;  // author of the last judgement
+  std::string by;        // author of the last judgement
+  std::string first_by;  // who confirmed one of this kind first; empty: none
+  TimeNs first_ns = kNoTime;
 };
 
 struct FindingRow {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/time.h"
+#include "store/index.h"
 
 namespace culprit::app {
 
@@ -14,6 +15,16 @@ using nlohmann::json;
 constexpr size_t kEvidenceReaders = 8;
 
 inline json time_or_null(TimeNs time) { return time == kNoTime ? json(nullptr) : json(time); }
+
+// `confirmed` of a diagnosis of this kind (formats.md section 7), without a judgement of its own.
+inline json judged_json(const store::Judged& said) {
+  return {{"by", said.by},
+          {"hits", said.hits},
+          {"right", said.right},
+          {"first_by", said.first_by.empty() ? json(nullptr) : json(said.first_by)},
+          {"first_ns", time_or_null(said.first_ns)},
+          {"this", nullptr}};
+}
 
 // Replaces invalid UTF-8, which texts of logs and names may contain.
 inline std::string dump(const json& value) {

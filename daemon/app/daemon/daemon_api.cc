@@ -88,10 +88,7 @@ struct Said {
     const auto kind = judged.find(kind_text(diagnosis));
     if (kind == judged.end()) return;
     json& out = diagnosis["confirmed"];
-    out = {{"by", kind->second.by},
-           {"hits", kind->second.hits},
-           {"right", kind->second.right},
-           {"this", nullptr}};
+    out = judged_json(kind->second);
     for (const store::DiagnosisRow& row : rows)
       if (!row.judged_by.empty() && row.job == job && text_of(diagnosis, "id") == row.id)
         out["by"] = row.judged_by, out["this"] = row.state == "confirmed";

@@ -180,6 +180,8 @@ void about_jobs(serve::MetricsText& m, const EngineWorker& engine) {
       .value(number(c.kept_out));
   m.counter("culprit_lost_events_total", "Findings dropped because no reader took them in time.")
       .value(number(c.events_lost));
+  m.gauge("culprit_jobs_with_verdict", "Jobs whose report has a verdict; a refuted one is none.")
+      .value(number(c.with_verdict));
   m.counter("culprit_reports_total", "Reports that were made.").value(number(c.reports));
   m.counter("culprit_report_seconds_total", "Time spent on them.").value(seconds(c.report_ns));
 }

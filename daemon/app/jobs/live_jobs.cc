@@ -392,6 +392,8 @@ struct LiveJobs::Impl final : JobTable {
 
   void count_engines() {
     constexpr size_t kNamed = 5;
+    counts.with_verdict = static_cast<size_t>(std::ranges::count_if(
+        jobs, [](const auto& job) { return job.second->report().verdict.has_value(); }));
     counts.engine_bytes = engine_bytes();
     counts.engine_bytes_max = options.memory_max;
     counts.without_engine = without_engine.all().size();

@@ -88,7 +88,8 @@ struct LiveCounts {
   uint64_t remote_blocks = 0, remote_blocks_lost = 0;  // from agents of other hosts; unreadable ones
   uint64_t remote_bytes = 0;                           // of these blocks
   std::string remote_lost_of;                          // host of the last lost block
-  uint64_t events_lost = 0;                            // findings dropped from the full queue
+  size_t with_verdict = 0;   // live jobs whose report has a verdict that no person refuted
+  uint64_t events_lost = 0;  // findings dropped from the full queue
   uint64_t reports = 0;
   TimeNs report_ns = 0;  // cost of all reports
 };

@@ -87,17 +87,13 @@ function nameOf(type, x) {
 }
 
 function diagnosisRow(x) {
-  const refuted = x.state === "refuted";
-  const said = x.state === "confirmed" || refuted ? " · " + x.state : "";
-  const out = line(x.time_ns, summaryOf(x) + said);
-  if (refuted) out.className = "empty";
-  return out;
+  return line(x.time_ns, summaryOf(x) + (x.state === "confirmed" ? " · confirmed" : ""));
 }
 
-// Unsettled diagnoses are not shown yet; a confirmed one comes first, a refuted one last.
+// Unsettled diagnoses are not shown yet, refuted ones no more; a confirmed one comes first.
 function diagnosisRows(list) {
-  const place = { confirmed: 0, open: 1, withdrawn: 2, refuted: 2 };
-  const shown = list.filter((x) => x.settled !== false && x.state !== "withdrawn");
+  const place = { confirmed: 0, open: 1 };
+  const shown = list.filter((x) => x.settled !== false && x.state in place);
   return shown.sort((a, b) => place[a.state] - place[b.state]).map(diagnosisRow);
 }
 
