@@ -107,6 +107,8 @@ void add_rules(Command& app, Run& run) {
   add_rules_explain(*rules, run);
   add_rules_why(*rules, run);
   add_rules_new(*rules, run);
+  add_rules_review(*rules, run);
+  add_rules_replay(*rules, run);
   add_rules_keys(*rules, run);
 }
 

@@ -48,6 +48,8 @@ void add_rules_list(Command& rules, Run& run);
 void add_rules_explain(Command& rules, Run& run);
 void add_rules_why(Command& rules, Run& run);
 void add_rules_new(Command& rules, Run& run);
+void add_rules_review(Command& rules, Run& run);
+void add_rules_replay(Command& rules, Run& run);
 void add_rules_keys(Command& rules, Run& run);
 
 // The reference of all keys: as markdown, and as annotations for the Lua language server.

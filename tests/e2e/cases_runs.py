@@ -165,5 +165,13 @@ def a_novel_fault_is_named_once_it_was_confirmed(context: Context) -> str:
     need(took < 1, f"it took {took:.1f} s")
     named = next(one for one in report_of(daemon)["diagnoses"] if one["rule"] == "site.retimer")
     said = named["confirmed"]
-    need((said["hits"], said["right"]) == (1, 1), f"who said so: {said}")
+    need((said["hits"], said["right"]) == (1, 1) and said["first_by"] == said["by"] and said["first_ns"],
+         f"who said so: {said}")
+    need("right 1 of 1" in culprit(daemon, "report", JOB).stdout, "the report lacks its record")
+    shown = culprit(daemon, "rules", "replay", str(rules / "site.retimer.lua"), "--format", "json")
+    jobs = json.loads(shown.stdout)["jobs"]
+    need(any(rule["rule"] == "site.retimer" for one in jobs for rule in one["rules"]), f"replay: {shown}")
+    review = json.loads(culprit(daemon, "rules", "review", "--rules", str(rules), "--format", "json").stdout)
+    record = next(one for one in review["rules"] if one["id"] == "site.retimer")
+    need(record["fired"] >= 1 and record["refuted"] == 0 and record["lines"] > 0, f"review: {record}")
     return f"{found['detector']} on run 0, site.retimer {took:.2f} s after its line on run 1"
