@@ -1,4 +1,4 @@
-// Any changes and cuts of a JSON dump, through the reader and the rules: each suspect is a rank with a score.
+// Any changes and cuts of a JSON dump, through the reader and the rules: each statement accuses ranks.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
@@ -16,9 +16,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (read) dumps.push_back(std::move(read->dump));
   }
   const auto answer = culprit::flight::analyse_flight(dumps, {});
-  if (!answer.hang && !answer.findings.empty()) std::abort();
-  if (answer.hang)
-    for (const culprit::Suspect& s : answer.hang->suspects)
-      if (!s.rank || s.score <= 0 || s.score > 1) std::abort();
+  if (!answer.waits && !answer.statements.empty()) std::abort();
+  for (const culprit::scene::Statement& said : answer.statements)
+    if (said.ranks.empty() || said.confidence <= 0 || said.confidence > 1) std::abort();
   return 0;
 }

@@ -78,10 +78,10 @@ Report full() {
   return r;
 }
 
-const Names kDiagnosisKeys{"id",       "rule",       "detector", "about", "title",
-                           "category", "component",  "symptom",  "stage", "iteration",
-                           "time_ns",  "confidence", "hosts",    "links", "why",
-                           "evidence", "confirmed",  "remedy",   "action"};
+const Names kDiagnosisKeys{"id",        "rule",     "detector",   "found_by", "about",
+                           "title",     "category", "component",  "symptom",  "stage",
+                           "iteration", "time_ns",  "confidence", "hosts",    "links",
+                           "why",       "evidence", "confirmed",  "remedy",   "action"};
 const Names kPlaceKeys{"host", "score", "ranks", "devices", "why"};
 const Names kSinglePlaceKeys{"host", "score", "ranks", "devices", "why", "rank", "device"};
 
@@ -142,7 +142,7 @@ BOOST_AUTO_TEST_CASE(what_is_unknown_is_null_or_an_empty_list) {
   check_keys(d, kDiagnosisKeys);
   for (const char* key : {"rule", "detector", "stage", "iteration", "time_ns", "confirmed"})
     BOOST_TEST(d[key].is_null(), key);
-  for (const char* key : {"hosts", "links", "why"}) BOOST_TEST(d[key] == Json::array(), key);
+  for (const char* key : {"found_by", "hosts", "links", "why"}) BOOST_TEST(d[key] == Json::array(), key);
   for (const char* key : {"host", "line", "offset"}) BOOST_TEST(d["evidence"][0][key].is_null(), key);
   BOOST_TEST(json["suspects"][0]["host"].is_null());
   BOOST_TEST(json["hang"]["since_ns"].is_null());

@@ -143,7 +143,8 @@ BOOST_AUTO_TEST_CASE(a_host_is_accused_when_something_new_speaks_against_it) {
   const auto accused = [&] {
     for (const LiveEvent& e : jobs.poll_events())
       if (const auto* change = std::get_if<DiagnosisChange>(&e.content))
-        if (const auto at = change->accused_ns.find("node-0"); at != change->accused_ns.end())
+        if (const auto at = change->accused_ns.find("node-0");
+            at != change->accused_ns.end() && change->diagnosis && change->diagnosis->rule == "nvidia.xid.79")
           last = at->second;
     return last;
   };

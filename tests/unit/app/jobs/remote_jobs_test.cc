@@ -100,7 +100,7 @@ BOOST_AUTO_TEST_CASE(evidence_is_requested_from_agents_whose_logs_name_the_host)
   std::string text;
   for (const char* host : {"dgx086", "dgx087"})
     text += fmt::format(
-        "Jun  1 12:00:00 {} kernel: NVRM: Xid (PCI:0000:5d:00): 79, pid=4242, GPU has fallen "
+        "Nov 21 02:00:12 {} kernel: NVRM: Xid (PCI:0000:5d:00): 79, pid=4242, GPU has fallen "
         "off the bus.\n",
         host);
   a.write(text, kStart);
