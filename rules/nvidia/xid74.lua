@@ -5,30 +5,32 @@ local pci = [[NVRM: Xid \((?:PCI:)?(?P<pci>[0-9A-Fa-f:.]+)[^)]*\): 74\b]]
 local head = pci .. [[.* on (?P<link>link \d+)]]
 local any = [[0x[0-9A-Fa-f]+]]
 
--- Characters of the hex digit `at`, from the right: those that have one of the bits; or only such bits.
-local function digits(bits, at, only)
-  local out = ""
-  for value = 0, 15 do
-    local inside, outside = false, false
-    for bit = 0, 3 do
-      if value // (2 ^ bit) % 2 == 1 then
-        local listed = false
-        for _, number in ipairs(bits) do listed = listed or number == at * 4 + bit end
-        if listed then inside = true else outside = true end
-      end
-    end
-    if (only and not outside) or (not only and inside) then
-      out = out .. string.format("%x%X", value, value)
-    end
+-- The bits of the hex digit `at`, from the right, that the list has.
+local function mask(bits, at)
+  local out = 0
+  for _, number in ipairs(bits) do
+    if number // 4 == at then out = out | 1 << number % 4 end
   end
   return out
+end
+
+-- By mask: the characters of digits that have one of its bits, and of those that have no others.
+local some_of, only_of = {}, {}
+for bits = 0, 15 do
+  local some, only = "", ""
+  for value = 0, 15 do
+    local character = string.format("%x%X", value, value)
+    if value & bits ~= 0 then some = some .. character end
+    if value & ~bits == 0 then only = only .. character end
+  end
+  some_of[bits], only_of[bits] = some, only
 end
 
 -- A register that has one of the bits.
 local function with(bits)
   local out = ""
   for at = 0, 7 do
-    local class = digits(bits, at, false)
+    local class = some_of[mask(bits, at)]
     if class ~= "" then
       out = out .. (out == "" and "" or "|") .. string.format("[%s][0-9A-Fa-f]{%d}", class, at)
     end
@@ -38,13 +40,12 @@ end
 
 -- A register that is not empty and has no other bits; and one that may be empty. No zeros lead.
 local function some(bits)
-  local out = ""
+  local out, below = "", ""
   for top = 0, 7 do
-    local first = text.match(digits(bits, top, true), "^00(.+)$")
-    if first then
-      out = out .. (out == "" and "" or "|") .. "[" .. first .. "]"
-      for at = top - 1, 0, -1 do out = out .. "[" .. digits(bits, at, true) .. "]" end
-    end
+    local class = only_of[mask(bits, top)]
+    local first = text.match(class, "^00(.+)$")
+    if first then out = out .. (out == "" and "" or "|") .. "[" .. first .. "]" .. below end
+    below = "[" .. class .. "]" .. below
   end
   return "0x(?:" .. out .. ")"
 end
