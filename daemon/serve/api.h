@@ -57,6 +57,13 @@ struct EvidenceQuery {
   uint64_t to_byte = UINT64_MAX;  // exclusive
 };
 
+// A part of the list of jobs.
+struct NowQuery {
+  uint32_t limit = 0, from = 0;
+  std::string words;  // separated by blanks; a job must have each; empty: all
+  std::string state;  // "running", "ended", "failed", "verdict" (jobs that have one); empty: all
+};
+
 // A part of a source's evidence, in order. `gap` precedes the bytes. It begins at their offset, or earlier if
 // stored bytes were lost.
 struct EvidenceChunk {
@@ -98,6 +105,8 @@ class ApiSource {
   // What the reader may see, if that is not everything; null: everything. It may be destroyed before its
   // answers come.
   virtual std::unique_ptr<ApiSource> limited_to(const Reader&) { return nullptr; }
+  // GET /v1/now: the jobs for a page, those that need a person first (docs/formats.md section 9).
+  virtual void now(const NowQuery& query, Answer answer) = 0;
   // The reader is given this evidence: for the audit log.
   virtual void on_evidence_read(const EvidenceQuery&, const Reader&) {}
 

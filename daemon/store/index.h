@@ -144,6 +144,9 @@ class Index {
   // Keeps the first time and the judgement of an earlier row with this run and id.
   Status put_diagnosis(const DiagnosisRow& diagnosis);
   Result<std::vector<DiagnosisRow>> diagnoses(const DiagnosisQuery& query);  // newest first
+  // Those that may be a run's verdict: announced as one and neither withdrawn nor refuted, or confirmed. May
+  // contain a few others.
+  Result<std::vector<DiagnosisRow>> verdicts(size_t limit);
   // Stores a judgement, with a row of audit. kNotFound if there is no such diagnosis. Without a run: the last
   // run with it.
   struct Judgement {

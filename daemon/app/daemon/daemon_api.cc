@@ -584,12 +584,6 @@ void DaemonApi::devices(Answer answer) {
                          });
 }
 
-void DaemonApi::rules(Answer answer) {
-  auto text = std::make_shared<std::string>();
-  parts_.engine->query([text](LiveJobs& live, TimeNs) { *text = live.rules_json(); },
-                       [text, answer = std::move(answer)] { answer(*text); });
-}
-
 void DaemonApi::plugins(Answer answer) {
   json items = json::array();
   const PluginService* service = parts_.plugins ? parts_.plugins() : nullptr;

@@ -65,6 +65,7 @@ class DaemonApi : public serve::ApiSource {
   void metrics(std::function<void(std::string)> answer) override;
   void status(Answer answer) override;
   void jobs(Answer answer) override;
+  void now(const serve::NowQuery& query, Answer answer) override;
   void report(const serve::ReportQuery& query, Answer answer) override;
   void diagnoses(const serve::DiagnosisQuery& query, Answer answer) override;
   void suspects(const std::optional<std::string>& job, Answer answer) override;

@@ -34,6 +34,7 @@ class OwnView final : public serve::ApiSource {
   void status(Answer answer) override { all_.status(std::move(answer)); }
   void rules(Answer answer) override { all_.rules(std::move(answer)); }
   void jobs(Answer answer) override;
+  void now(const serve::NowQuery&, Answer answer) override { refuse(answer); }
   void report(const serve::ReportQuery& query, Answer answer) override;
   void diagnoses(const serve::DiagnosisQuery& query, Answer answer) override;
   void suspects(const std::optional<std::string>& job, Answer answer) override;

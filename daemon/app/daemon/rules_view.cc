@@ -1,0 +1,34 @@
+#include <map>
+#include <memory>
+#include <string>
+
+#include "app/daemon/api_json.h"
+#include "app/daemon/daemon_api.h"
+
+namespace culprit::app {
+
+// The engine's list, each rule with its record. Who judged is for the readers of diagnoses.
+void DaemonApi::rules(Answer answer) {
+  const auto text = std::make_shared<std::string>();
+  const auto judged = std::make_shared<std::map<std::string, store::Judged>>();
+  parts_.engine->query(
+      [text](LiveJobs& live, TimeNs) { *text = live.rules_json(); },
+      [this, text, judged, answer = std::move(answer)] {
+        parts_.recorder->query(
+            [judged](store::Spool&, store::Index& index) {
+              if (auto found = index.judged()) *judged = std::move(*found);
+            },
+            [text, judged, answer] {
+              json rules = json::parse(*text, nullptr, false);
+              if (judged->empty() || !rules.is_object()) return answer(std::move(*text));
+              for (json& rule : rules["items"]) {
+                const auto said = judged->find("rule:" + rule.value("id", ""));
+                if (said != judged->end())
+                  rule["record"] = {{"hits", said->second.hits}, {"right", said->second.right}};
+              }
+              answer(dump(rules));
+            });
+      });
+}
+
+}  // namespace culprit::app
