@@ -9,6 +9,7 @@
 #include "base/limits.h"
 #include "base/text.h"
 #include "model/json_writer.h"
+#include "serve/line_window.h"
 #include "serve/metrics.h"
 #include "serve/page.h"
 
@@ -17,6 +18,11 @@ namespace {
 
 // One trailer per gap; a last one counts the rest.
 constexpr size_t kGapTrailers = 100;
+// Read to find a line by its number: a second of a disk. Farther in, `culprit evidence cat` reads it.
+constexpr uint64_t kLineSearchBytes = 256 << 20;
+constexpr uint64_t kAround = 5;     // lines before and after
+constexpr uint32_t kNowRows = 100;  // of /v1/now, unless the reader asks for another number
+constexpr uint32_t kNowRowsMax = 500;
 constexpr size_t kNameBytes = 4096;  // of a job, host or path: the limit of file systems
 
 std::optional<std::string> parameter(const Request& request, const std::string& name) {
@@ -70,9 +76,7 @@ Result<Actor> actor(const Request& request) {
   return out;
 }
 
-Result<EvidenceQuery> evidence_query(const Request& request) {
-  if (Status status = only(request, {"job", "host", "path", "from_byte", "to_byte"}); !status)
-    return tl::unexpected(status.error());
+Result<EvidenceQuery> evidence_source(const Request& request) {
   EvidenceQuery out;
   const std::pair<const char*, std::string*> needed[] = {
       {"job", &out.job}, {"host", &out.host}, {"path", &out.path}};
@@ -81,6 +85,15 @@ Result<EvidenceQuery> evidence_query(const Request& request) {
     if (!given) return fail(ErrorCode::kInvalid, fmt::format("'{}' is missing", name));
     *value = *given;
   }
+  return out;
+}
+
+Result<EvidenceQuery> evidence_query(const Request& request) {
+  if (Status status = only(request, {"job", "host", "path", "from_byte", "to_byte"}); !status)
+    return tl::unexpected(status.error());
+  auto source = evidence_source(request);
+  if (!source) return source;
+  EvidenceQuery out = std::move(*source);
   const auto from = number<uint64_t>(request, "from_byte"), to = number<uint64_t>(request, "to_byte");
   if (!from || !to) return tl::unexpected((from ? to : from).error());
   out.from_byte = from->value_or(0);
@@ -168,6 +181,76 @@ void serve_evidence(ApiSource& source, const Request& request, const Reply& repl
              {{"Content-Disposition", "attachment; filename=\"evidence\""}, {"Trailer", "X-Culprit-Gap"}}});
         std::make_shared<EvidenceCopy>(std::move(*reader), std::move(out))->start();
       });
+}
+
+// Reads a source from its beginning until the lines around one line are there. Pending calls keep it alive.
+class LineSearch : public std::enable_shared_from_this<LineSearch> {
+ public:
+  LineSearch(std::unique_ptr<EvidenceReader> reader, LineWindow window, Reply reply)
+      : reader_(std::move(reader)), window_(std::move(window)), reply_(std::move(reply)) {}
+
+  // A reader may answer within the call: a loop, for a long source.
+  void next() {
+    again_ = true;
+    if (asking_) return;
+    asking_ = true;
+    while (again_ && !done_) {
+      again_ = false;
+      reader_->next([self = shared_from_this()](Result<EvidenceChunk> chunk) {
+        if (!self->done_) self->on_chunk(std::move(chunk));
+      });
+    }
+    asking_ = false;
+  }
+
+ private:
+  void on_chunk(Result<EvidenceChunk> chunk) {
+    if (!chunk) return finish(error_response(chunk.error()));
+    window_.add(chunk->bytes, chunk->gap.has_value());
+    if (chunk->last || window_.done()) return finish({200, "application/json", window_.finish() + "\n", {}});
+    if (window_.read_bytes() > kLineSearchBytes)
+      return finish(error_response(503, "the line is too far into the source to look for it here"));
+    next();
+  }
+
+  // The reader ends with its last reference, which the caller may hold.
+  void finish(Response response) {
+    done_ = true;
+    reply_.send(std::move(response));
+  }
+
+  std::unique_ptr<EvidenceReader> reader_;
+  LineWindow window_;
+  Reply reply_;
+  bool done_ = false, asking_ = false, again_ = false;
+};
+
+void serve_lines(ApiSource& source, const Request& request, const Reply& reply) {
+  if (Status status = only(request, {"job", "host", "path", "line", "around"}); !status)
+    return reply.send(error_response(status.error()));
+  const auto query = evidence_source(request);
+  if (!query) return reply.send(error_response(query.error()));
+  const auto line = number<uint64_t>(request, "line"), around = number<uint64_t>(request, "around");
+  if (!line || !around) return reply.send(error_response((line ? around : line).error()));
+  if (line->value_or(0) == 0) return reply.send(error_response(400, "'line' is missing; lines count from 1"));
+  const Reader who = reader_of(request);
+  const auto limited = source.limited_to(who);
+  (limited ? *limited : source)
+      .evidence(*query,
+                [&source, query = *query, who, reply, window = LineWindow(**line, around->value_or(kAround))](
+                    Result<std::unique_ptr<EvidenceReader>> reader) {
+                  if (!reader) return reply.send(error_response(reader.error()));
+                  source.on_evidence_read(query, who);
+                  std::make_shared<LineSearch>(std::move(*reader), window, reply)->next();
+                });
+}
+
+void serve_now(ApiSource& source, const Request& request, ApiSource::Answer answer) {
+  const auto limit = number<uint32_t>(request, "limit"), from = number<uint32_t>(request, "from");
+  if (!limit || !from) return answer(tl::unexpected((limit ? from : limit).error()));
+  source.now({std::min(limit->value_or(kNowRows), kNowRowsMax), from->value_or(0),
+              parameter(request, "q").value_or(""), parameter(request, "state").value_or("")},
+             std::move(answer));
 }
 
 using Ask = std::function<void(ApiSource&, const Request&, ApiSource::Answer)>;
@@ -263,6 +346,9 @@ std::vector<Reading> readings() {
   using A = ApiSource::Answer;
   return {
       {"/v1/status", {}, [](S s, R, A answer) { s.status(std::move(answer)); }},
+      {"/v1/now",
+       {"limit", "from", "q", "state"},
+       [](S s, R r, A answer) { serve_now(s, r, std::move(answer)); }},
       {"/v1/jobs", {}, [](S s, R, A answer) { s.jobs(std::move(answer)); }},
       {"/v1/jobs/{job}/report",
        {"run", "charts"},
@@ -312,6 +398,8 @@ std::vector<Route> Api::routes() {
   for (Reading& reading : readings()) out.push_back(route_of(s, std::move(reading)));
   out.push_back(
       {"GET", "/v1/evidence", [&s](R r, const Reply& reply) { serve_evidence(s, r, reply); }, Role::kRead});
+  out.push_back({"GET", "/v1/evidence/lines", [&s](R r, const Reply& reply) { serve_lines(s, r, reply); },
+                 Role::kRead});
   out.push_back(
       {"GET", "/v1/events", [this](R r, const Reply& reply) { serve_events(r, reply); }, Role::kRead});
   out.push_back(changing("/v1/jobs/{job}/diagnoses/{id}/confirm", {"run", "rule"}, judging(s, true)));

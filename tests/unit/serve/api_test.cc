@@ -3,6 +3,7 @@
 
 #include "fake_source.h"
 #include "fixtures.h"
+#include "serve/page.h"
 
 namespace culprit::serve {
 namespace {
@@ -30,6 +31,8 @@ BOOST_AUTO_TEST_CASE(each_route_asks_for_what_it_names) {
   const std::pair<std::string, std::string> cases[] = {
       {request("GET", "/v1/status"), "status"},
       {request("GET", "/v1/jobs"), "jobs"},
+      {request("GET", "/v1/now"), "now 100 0  "},
+      {request("GET", "/v1/now?limit=9999&from=7&q=node-1&state=failed"), "now 500 7 node-1 failed"},
       {request("GET", "/v1/jobs/j%2F1/report"), "report j/1"},
       {request("GET", "/v1/jobs/j%2F1/report?run=2"), "report j/1 run 2"},
       {request("GET", "/v1/jobs/j%2F1/report?run=2&charts=1"), "report j/1 run 2 with charts"},
@@ -98,6 +101,10 @@ BOOST_AUTO_TEST_CASE(wrong_parameters_are_reported_in_a_sentence) {
       {request("GET", "/v1/evidence?job=a&host=b"), "'path' is missing"},
       {request("GET", "/v1/evidence?job=a&host=b&path=c&from_byte=-1"), "'from_byte'"},
       {request("GET", "/v1/evidence?job=a&host=b&path=c&from_byte=5&to_byte=4"), "behind to_byte"},
+      {request("GET", "/v1/evidence/lines?job=a&host=b&path=c"), "'line' is missing"},
+      {request("GET", "/v1/evidence/lines?job=a&host=b&path=c&line=0"), "lines count from 1"},
+      {request("GET", "/v1/evidence/lines?job=a&host=b&line=1"), "'path' is missing"},
+      {request("GET", "/v1/now?limit=all"), "'limit': 'all' is not a whole number"},
       {request("POST", "/v1/hosts/h/clear", "", "[1]"), "no JSON object"},
       {request("POST", "/v1/hosts/h/clear", "", "{"), "no JSON object"},
       {request("POST", "/v1/hosts/h/clear", "", R"({"by":3})"), "'by' is no string"}};
@@ -133,6 +140,17 @@ BOOST_AUTO_TEST_CASE(evidence_is_the_raw_bytes_and_its_gaps_come_behind) {
   BOOST_CHECK_NE(a.body.find("X-Culprit-Gap: at byte 3: 2 records lost: the ring was full"),
                  std::string::npos);
   BOOST_CHECK_EQUAL(get("/v1/evidence?job=j&host=h&path=%2Fnone").status, 404);
+}
+
+BOOST_AUTO_TEST_CASE(lines_of_evidence_come_with_those_around) {
+  source.chunks = {{0, "one\ntw", std::nullopt, false}, {6, "o\nthree\nfour\n", std::nullopt, true}};
+  const Answered a = get("/v1/evidence/lines?job=j&host=h&path=%2Fa&line=3&around=1");
+  BOOST_CHECK_EQUAL(a.status, 200);
+  BOOST_CHECK_NE(a.body.find(R"("lines":["two","three","four"])"), std::string::npos);
+  BOOST_CHECK_EQUAL(get("/v1/evidence/lines?job=j&host=h&path=%2Fnone&line=1").status, 404);
+  source.chunks = {{0, "one", std::nullopt, false}};
+  source.evidence_fails = true;
+  BOOST_CHECK_EQUAL(get("/v1/evidence/lines?job=j&host=h&path=%2Fa&line=3").status, 500);
 }
 
 BOOST_AUTO_TEST_CASE(evidence_that_cannot_be_read_on_breaks_off) {
@@ -205,15 +223,21 @@ BOOST_AUTO_TEST_CASE(the_page_runs_its_own_files_alone) {
   BOOST_CHECK(page.has("text/html") && page.has("default-src 'none'; script-src 'self'"));
   BOOST_CHECK_EQUAL(page.body.find("http://"), std::string::npos);
   BOOST_CHECK_EQUAL(page.body.find("https://"), std::string::npos);
-  const Answered script = get("/page.js");
-  BOOST_CHECK(script.has("text/javascript"));
+  std::string scripts;
+  for (const PageFile& file : page_files()) {
+    if (!file.name.ends_with(".js")) continue;
+    const Answered script = get("/" + std::string(file.name));
+    BOOST_CHECK(script.has("text/javascript"));
+    BOOST_CHECK_EQUAL(script.body, file.text);
+    scripts += script.body;
+  }
   for (const char* markup : {"innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("})
-    BOOST_CHECK_EQUAL(script.body.find(markup), std::string::npos);
+    BOOST_CHECK_EQUAL(scripts.find(markup), std::string::npos);
   BOOST_CHECK_EQUAL(get("/page.css").status, 200);
   // It sends the token as a header only.
-  BOOST_CHECK_EQUAL(script.body.find("EventSource("), std::string::npos);
-  BOOST_CHECK_EQUAL(script.body.find("localStorage"), std::string::npos);
-  BOOST_CHECK_NE(script.body.find("Authorization: \"Bearer \""), std::string::npos);
+  BOOST_CHECK_EQUAL(scripts.find("EventSource("), std::string::npos);
+  BOOST_CHECK_EQUAL(scripts.find("localStorage"), std::string::npos);
+  BOOST_CHECK_NE(scripts.find("Authorization: \"Bearer \""), std::string::npos);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
@@ -269,7 +293,8 @@ BOOST_AUTO_TEST_CASE(over_tcp_only_health_metrics_and_the_empty_page_need_no_tok
   const auto server =
       HttpServer::start(env, {"127.0.0.1:0", 0660, {}, Tokens::parse("s read").value()}, api.routes())
           .value();
-  const std::set<std::string> open = {"/healthz", "/metrics", "/", "/page.css", "/page.js"};
+  std::set<std::string> open = {"/healthz", "/metrics"};
+  for (const Route& route : page_routes()) open.insert(route.pattern);
   size_t refused = 0;
   for (const Route& route : api.routes()) {
     const std::string bytes = request(route.method, route.pattern);

@@ -42,6 +42,10 @@ class FakeSource : public ApiSource {
          R"({"items":[{"id":"j/1","state":"failed","first_ns":1763690000000000000,)"
          R"("last_ns":1763690060000000000,"hosts":2,"lines":1200,"verdict":"GPU \u001b[31m gone"}]})");
   }
+  void now(const NowQuery& q, Answer answer) override {
+    give("now " + std::to_string(q.limit) + " " + std::to_string(q.from) + " " + q.words + " " + q.state,
+         answer, R"({"items":[]})");
+  }
   void report(const ReportQuery& q, Answer answer) override {
     if (q.of.job != "j/1") return answer(fail(ErrorCode::kNotFound, "no job '" + q.of.job + "' is known"));
     give("report " + named(q.of) + (q.charts ? " with charts" : ""), answer, report_json);
