@@ -37,6 +37,9 @@ class Writer : public JsonWriter {
   void score(const char* name, double value) { field(name, value > 0 ? std::min(value, 1.0) : 0.0); }
 };
 
+// Hosts whose activity is drawn: more rows are no use on a page.
+constexpr size_t kActivityHosts = 4096;
+
 // Digits of a point of a curve, and of a shade.
 constexpr int kCurveDigits = 7, kShadeDigits = 3;
 
@@ -98,6 +101,7 @@ class ReportWriter {
         w_.object([&] {
           numeric_chart(report_.curves);
           comm_chart(report_.comm);
+          activity_chart(report_.activity);
         });
       });
     });
@@ -388,6 +392,43 @@ class ReportWriter {
           });
         });
         w_.field("ranks", c.ranks);
+      });
+    });
+  }
+
+  // A count as one character: 0 is '0', and each further one is half a doubling.
+  static std::string levels(const std::vector<uint32_t>& counts) {
+    constexpr std::string_view kLevels = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_";
+    std::string out;
+    for (const uint32_t n : counts) {
+      const auto level = n == 0 ? size_t{0} : static_cast<size_t>(1 + std::lround(2 * std::log2(n)));
+      out += kLevels[std::min(level, kLevels.size() - 1)];
+    }
+    return out;
+  }
+
+  void activity_chart(const Activity& a) {
+    if (a.hosts.empty() && a.progress.empty()) return w_.null("activity");
+    w_.member("activity", [&] {
+      w_.object([&] {
+        w_.time("first_ns", a.first_ns);
+        w_.field("bin_ns", a.bin_ns);
+        const std::span hosts(a.hosts.data(), std::min(a.hosts.size(), kActivityHosts));
+        w_.list("hosts", hosts, [&](const HostActivity& h) {
+          w_.object([&] {
+            w_.field("host", h.host);
+            w_.field("lines", levels(h.lines));
+            if (std::ranges::any_of(h.indicating, [](uint32_t n) { return n > 0; }))
+              w_.field("indicating", levels(h.indicating));
+          });
+        });
+        w_.field("hosts_all", a.hosts.size());
+        w_.list("progress", a.progress, [&](const std::pair<TimeNs, int64_t>& point) {
+          w_.array(std::array{point.first, point.second}, [&](int64_t n) { w_.write(n); });
+        });
+        w_.list("indicating_ns", report_.indicating, [&](const Indicating& x) {
+          x.first_ns == kNoTime ? w_.write(std::optional<int64_t>()) : w_.write(x.first_ns);
+        });
       });
     });
   }

@@ -190,7 +190,6 @@ void LiveJob::make_report(TimeNs now, bool hangs, bool at_once, std::vector<Live
   const bool may_hang = hangs && (is_local() || agents_.hears_progress(away));
   report_ = engine_->report(may_hang ? agents_.known_until(now) : kNoTime, agents_.unheard(away));
   report_away(away, report_);
-  report_.activity = {};  // only shown by offline readers of files
   sources_.report_broken(report_);
   std::vector<Problem> of_others;
   for (const auto& [user, kept] : owner.all_kept_out())
