@@ -1,14 +1,21 @@
-// The page at `/`: three files for a browser, which use the API. They hold no data and need no role: the
-// browser gets the script that sends the token. Text from logs is shown as text, never as markup. Pure; any
-// thread.
+// The page at `/`: files for a browser, which use the API. They hold no data and need no role: the browser
+// gets the scripts that send the token. Text from logs is shown as text, never as markup. Pure; any thread.
 #pragma once
 
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include "serve/http_server.h"
 
 namespace culprit::serve {
 
+struct PageFile {
+  std::string_view name, text;  // "page.js"
+};
+// The files of serve/web.
+std::span<const PageFile> page_files();
+// A route for each file; index.html is `/`.
 std::vector<Route> page_routes();
 
 }  // namespace culprit::serve

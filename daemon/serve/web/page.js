@@ -1,183 +1,150 @@
-"use strict";
-// Texts come from logs that strangers wrote: they become text nodes and nothing else.
-const EVENTS_SHOWN = 200;
-const REFRESH_MS = 10000;
-const RETRY_MS = 2000;
-const TOKEN = "culprit-token";
+// Which view is shown, the connection, the keys. A view is a function (main, place) => { refresh, event, search,
+// rows, close }, each of these optional.
+import { Events, token, whenDenied } from "./api.js";
+import { h, plain, replace } from "./dom.js";
+import { nowView } from "./now.js";
+
 const byId = (id) => document.getElementById(id);
+const main = byId("main");
+const REFRESH_MS = 15000;
+const BURST_MS = 300;  // events that come together cause one refresh
+const LATER = {
+  jobs: async () => (await import("./job.js")).jobView,
+  lines: async () => (await import("./lines.js")).linesView,
+  hosts: async () => (await import("./hosts.js")).hostsView,
+  rules: async () => (await import("./rules.js")).rulesView,
+};
 
-function element(tag, text, className) {
-  const out = document.createElement(tag);
-  out.textContent = text === null || text === undefined ? "" : String(text);
-  if (className) out.className = className;
-  return out;
-}
-
-function clock(ns) {
-  return typeof ns === "number" ? new Date(ns / 1e6).toLocaleString() : "";
-}
+let view = {}, events = null, followed = null, due = null, key = "", shown = 0;
 
 function say(sentence, bad) {
-  byId("state").textContent = sentence;
-  byId("state").className = bad ? "bad" : "";
+  byId("state").textContent = plain(sentence);
+  byId("state").className = bad ? "bad" : "good";
 }
 
-// The token comes from the form or from #token=, which browsers never send, and is removed from the address.
-function readTokenOfAddress() {
+// "#/jobs/ID?run=2" is { view: "jobs", name: "ID", query }.
+function readPlace() {
   const given = new URLSearchParams(location.hash.slice(1)).get("token");
-  if (!given) return;
-  sessionStorage.setItem(TOKEN, given);
-  history.replaceState(null, "", location.pathname + location.search);
-}
-
-async function ask(path, headers) {
-  const token = sessionStorage.getItem(TOKEN);
-  const sent = token ? { ...headers, Authorization: "Bearer " + token } : headers;
-  const answer = await fetch(path, { headers: sent, cache: "no-store" });
-  if (answer.status === 401) byId("login").hidden = false;
-  if (!answer.ok) throw new Error((await answer.json()).error);
-  byId("login").hidden = true;
-  return answer;
-}
-
-async function items(path) {
-  return (await (await ask(path)).json()).items;
-}
-
-// A link sends no token.
-async function openReport(event) {
-  event.preventDefault();
-  const path = event.currentTarget.getAttribute("href");
-  try {
-    location.href = URL.createObjectURL(await (await ask(path)).blob());
-  } catch (error) {
-    say(error.message, true);
+  if (given) {
+    token.set(given);
+    history.replaceState(null, "", location.pathname + location.search);
   }
+  const [path, query] = location.hash.replace(/^#\/?/, "").split("?", 2);
+  const parts = path.split("/");
+  let name = "";
+  try {
+    name = decodeURIComponent(parts.slice(1).join("/"));
+  } catch { /* no name */ }
+  return { view: parts[0] in LATER ? parts[0] : "now", name, query: new URLSearchParams(query || "") };
 }
 
-function jobRow(job) {
-  const row = document.createElement("tr");
-  const name = document.createElement("td");
-  const link = element("a", job.run ? job.id + " (run " + job.run + ")" : job.id);
-  link.href = "v1/jobs/" + encodeURIComponent(job.id) + "/report?run=" + encodeURIComponent(job.run);
-  name.append(link);
-  link.addEventListener("click", openReport);
-  row.append(name, element("td", job.state, job.state === "failed" ? "bad" : ""), element("td", job.hosts),
-             element("td", clock(job.last_ns)),
-             element("td", job.verdict || job.note, job.verdict ? "bad" : ""));
-  return row;
+// On a job's view the events of the job, with those that the daemon keeps; else those of all jobs from now on, until
+// a view asks for those before.
+function follow(job, backlog = Boolean(job)) {
+  if (events && followed === job && !(backlog && !job)) return;
+  events?.stop();
+  followed = job;
+  events = new Events({
+    job, backlog,
+    onState: (live, why) => {
+      say(why, !live);
+      if (live) refreshSoon();
+    },
+    onEvent: (type, x) => {
+      view.event?.(type, x);
+      if (type !== "finding") refreshSoon();
+    },
+  });
 }
 
-function line(time, text) {
-  const out = document.createElement("li");
-  out.append(element("span", clock(time), "time"), document.createTextNode(" " + text));
-  return out;
+function refreshSoon() {
+  due ??= setTimeout(refresh, BURST_MS);
 }
 
-function summaryOf(x) {
-  const hosts = (x.hosts || []).map((place) => place.host).filter(Boolean).join(", ");
-  return [x.job || x.id, x.title || x.verdict, hosts].filter(Boolean).join(" · ");
-}
-
-// The name of an event: verdicts, revisions and withdrawals have names of their own.
-function nameOf(type, x) {
-  if (type === "diagnosis_gone" || x.change === "withdrawn") return "withdrawn";
-  if (type === "diagnosis" && x.verdict) return x.change === "revised" ? "revised" : "verdict";
-  return type.replace("_", " ");
-}
-
-function diagnosisRow(x) {
-  return line(x.time_ns, summaryOf(x) + (x.state === "confirmed" ? " · confirmed" : ""));
-}
-
-// Unsettled diagnoses are not shown yet, refuted ones no more; a confirmed one comes first.
-function diagnosisRows(list) {
-  const place = { confirmed: 0, open: 1 };
-  const shown = list.filter((x) => x.settled !== false && x.state in place);
-  return shown.sort((a, b) => place[a.state] - place[b.state]).map(diagnosisRow);
-}
-
-function fill(id, rows) {
-  byId(id).replaceChildren(...(rows.length ? rows : [element("li", "none", "empty")]));
-}
-
-let refreshing = false;
 async function refresh() {
-  if (refreshing) return;
-  refreshing = true;
+  clearTimeout(due);
+  due = null;
+  if (document.hidden) return;
   try {
-    byId("jobs").replaceChildren(...(await items("v1/jobs")).map(jobRow));
-    fill("diagnoses", diagnosisRows(await items("v1/diagnoses")));
-    fill("suspects", (await items("v1/suspects")).map((x) => line(x.last_ns, [x.host, x.reason, x.job].join(" · "))));
+    await view.refresh?.();
+    if (view.refresh) byId("login").hidden = true;
   } catch (error) {
     say(error.message, true);
-  } finally {
-    refreshing = false;
   }
 }
 
-function show(event) {
-  const x = JSON.parse(event.data);
-  byId("events").prepend(line(x.time_ns || x.last_ns, nameOf(event.type, x) + ": " + summaryOf(x)));
-  while (byId("events").childElementCount > EVENTS_SHOWN) byId("events").lastElementChild.remove();
-  if (event.type !== "finding") refresh();
-}
-function showDropped(event) {
-  byId("events").prepend(element("li", JSON.parse(event.data).events + " events were left out", "bad"));
-}
-
-const SHOWN = { finding: show, diagnosis: show, diagnosis_gone: show, job_started: show, job_ended: show,
-                dropped: showDropped };
-let lastId = "";
-
-// One server-sent event: lines of "field: value".
-function receive(text) {
-  const event = { type: "message", data: "" };
-  for (const part of text.split("\n")) {
-    const [, field, value] = /^([^:]*):? ?(.*)$/.exec(part);
-    if (field === "event") event.type = value;
-    if (field === "id") lastId = value;
-    if (field === "data") event.data += value;
+async function show() {
+  const place = readPlace(), turn = ++shown;
+  for (const link of document.querySelectorAll("nav a")) {
+    const here = link.dataset.view === (place.view === "now" ? "now" : place.view);
+    here ? link.setAttribute("aria-current", "page") : link.removeAttribute("aria-current");
   }
-  if (event.data && SHOWN[event.type]) SHOWN[event.type](event);
-}
-
-// EventSource sends no Authorization header, so the stream is read here.
-async function follow() {
-  const answer = await ask("v1/events", lastId ? { "Last-Event-ID": lastId } : {});
-  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
-  say("live", false);
-  let rest = "";
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done) return;
-    const parts = (rest + value).split("\n\n");
-    rest = parts.pop();
-    parts.forEach(receive);
+  view.close?.();
+  view = {};
+  document.title = "Culprit";
+  try {
+    const open = place.view === "now" ? nowView : await LATER[place.view]();
+    if (turn !== shown) return;
+    replace(main);
+    window.scrollTo(0, 0);
+    view = open(main, { ...place, backlog: () => follow(null, true) });
+    follow(place.view === "jobs" ? place.name : null);
+    await refresh();
+  } catch (error) {
+    if (turn === shown) replace(main, h("p", { class: "bad" }, error.message));
   }
 }
 
-async function watch() {
-  for (;;) {
-    let why = "not connected; trying again";
-    try {
-      await follow();
-    } catch (error) {
-      if (!(error instanceof TypeError)) why = error.message;
-    }
-    say(why, true);
-    await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+// ---- keys
+
+function rows() {
+  return [...main.querySelectorAll("[data-row]")].filter((row) => row.checkVisibility?.() ?? true);
+}
+
+function step(by) {
+  const all = rows();
+  if (!all.length) return;
+  const at = all.findIndex((row) => row.contains(document.activeElement));
+  const next = all[Math.max(0, Math.min(all.length - 1, at < 0 ? 0 : at + by))];
+  (next.matches("a, button") ? next : next.querySelector("a, button") || next).focus();
+  next.scrollIntoView({ block: "nearest" });
+}
+
+const GO = { n: "#/", h: "#/hosts", r: "#/rules" };
+
+function onKey(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey || byId("help").open) return;
+  const typing = event.target.matches("input, textarea, select");
+  if (event.key === "Escape") {
+    if (typing) return event.target.blur();
+    if (!document.querySelector("dialog[open]") && location.hash.startsWith("#/jobs")) location.hash = "#/";
+    return;
   }
+  if (typing || document.querySelector("dialog[open]")) return;
+  const before = key;
+  key = event.key;
+  if (before === "g" && GO[event.key]) location.hash = GO[event.key];
+  else if (event.key === "j" || event.key === "k") step(event.key === "j" ? 1 : -1);
+  else if (event.key === "/") main.querySelector("input[type=search]")?.focus();
+  else if (event.key === "?") byId("help").showModal();
+  else return;
+  event.preventDefault();
 }
 
 byId("login").addEventListener("submit", (event) => {
   event.preventDefault();
-  sessionStorage.setItem(TOKEN, byId("token").value.trim());
+  token.set(byId("token").value.trim());
   byId("token").value = "";
-  refresh();
+  followed = undefined;
+  show();
 });
-window.addEventListener("hashchange", readTokenOfAddress);
-readTokenOfAddress();
-watch();
-refresh();
+byId("help-open").addEventListener("click", () => byId("help").showModal());
+whenDenied((why) => {
+  byId("login").hidden = false;
+  say(why, true);
+});
+document.addEventListener("keydown", onKey);
+document.addEventListener("visibilitychange", refreshSoon);
+window.addEventListener("hashchange", show);
 setInterval(refresh, REFRESH_MS);
+show();

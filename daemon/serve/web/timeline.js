@@ -1,0 +1,254 @@
+// The charts of a job: progress, findings and verdicts, hosts over time, ranks over steps, curves of numbers.
+import { Group, Heat, Plot, legend, short } from "./charts.js";
+import { bdi, counted, h, name, number, plain, section, stamp } from "./dom.js";
+
+const LEVELS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_";
+const DEPTH = new Map([...LEVELS].map((mark, i) => [mark, i === 0 ? 0 : 2 ** ((i - 1) / 2)]));
+const STORY_SHOWN = 300;
+const GONE = ["withdrawn", "refuted"];
+
+function decoded(text) {
+  return Float64Array.from(text || "", (mark) => DEPTH.get(mark) ?? 0);
+}
+
+// The median of what a host wrote when it wrote, so that a storm does not become the norm.
+function usual(lines) {
+  const some = lines.filter((n) => n > 0).sort();
+  return some.length ? some[some.length >> 1] : 1;
+}
+
+function hotHosts(report) {
+  const out = new Map();
+  const take = (list) => (list || []).forEach((p) => p.host && !out.has(p.host) && out.set(p.host, p.score));
+  take(report.verdict?.hosts);
+  take(report.suspects);
+  return out;
+}
+
+function hostRow(x, hot) {
+  const lines = decoded(x.lines), marked = decoded(x.indicating), own = usual(lines);
+  return {
+    name: plain(x.host), hot, lines, marked,
+    at: (i) => {
+      const n = lines[i] || 0, m = marked[i] || 0;
+      if (m) return m * 10 >= n ? 7 : 6;
+      if (!n) return 0;
+      const share = n / own;
+      return share < .25 ? 1 : share < .75 ? 2 : share < 1.5 ? 3 : share < 4 ? 4 : 5;
+    },
+  };
+}
+
+function figure(title, chart, ...more) {
+  return h("figure", {}, h("figcaption", {}, title, more), chart);
+}
+
+function logSwitch(plot) {
+  const box = h("input", { type: "checkbox" });
+  box.checked = plot.log;
+  box.addEventListener("change", () => plot.setLog(box.checked));
+  return h("label", { class: "switch" }, box, " log");
+}
+
+// Values over three decades are read on a logarithmic scale.
+function spansDecades(list) {
+  const some = list.flat().filter((y) => typeof y === "number" && Number.isFinite(y));
+  return some.length > 0 && Math.min(...some) > 0 && Math.max(...some) / Math.min(...some) > 1000;
+}
+
+function rankName(row) {
+  return "rank " + row.rank + (row.host ? " " + row.host : "");
+}
+
+export class Charts {
+  constructor(report, story) {
+    this.report = report;
+    this.story = story;
+    this.group = new Group();
+    this.rows = [];
+    const parts = [this.overTime(), this.overSteps()].filter(Boolean);
+    this.log = h("ol", { class: "log" });
+    this.logBox = h("details", { class: "history" }, h("summary", {}, "What was found and said"), this.log);
+    this.element = h("div", { class: "charts" }, parts, this.logBox);
+    story.forEach(({ type, x }) => this.addLine(type, x));
+    this.count();
+  }
+
+  close() {
+    this.group.close();
+  }
+
+  // ---- over time
+
+  overTime() {
+    const a = this.report.charts?.activity, job = this.report.job;
+    if (!a) return null;
+    const progress = [...a.progress].sort((x, y) => x[0] - y[0]);
+    const bins = Math.max(0, ...a.hosts.map((x) => x.lines.length));
+    const from = a.first_ns ?? progress[0]?.[0] ?? job.first_ns;
+    const to = a.first_ns !== null && bins ? a.first_ns + bins * a.bin_ns : progress.at(-1)?.[0] ?? job.last_ns;
+    if (typeof from !== "number" || typeof to !== "number" || to <= from) return null;
+    this.range = [from, to];
+    this.group.link = progress.filter((p, i) => i === 0 || p[1] > progress[i - 1][1]);
+    this.rug = (a.indicating_ns || []).filter((t) => t !== null);
+    const xs = progress.length ? progress.map((p) => p[0]) : [from, to];
+    this.progress = new Plot(this.group, "time", {
+      label: "Progress over time, with the times of the diagnoses", xs, whole: true, rug: this.rug,
+      series: progress.length ? [{ name: "iteration", ys: progress.map((p) => p[1]), colour: "series1" }] : [],
+      marks: this.marks(), height: progress.length ? 170 : 90 });
+    this.group.full.time = [Math.min(from, xs[0]), Math.max(to, xs.at(-1))];
+    this.group.seen.time = [...this.group.full.time];
+    const out = section("Over time", figure(progress.length ? "Progress" : "Diagnoses", this.progress.box),
+      legend([["series1", "iteration", "stroke"], ["alarm", "the verdict's fault", "bar"], ["soft", "other diagnoses", "dash"],
+              ["soft", "messages that indicate it begin", "rug"]]));
+    if (a.hosts.length && bins) out.append(this.hosts(a, bins));
+    return out;
+  }
+
+  hosts(a, bins) {
+    const hot = hotHosts(this.report);
+    const rows = a.hosts.map((x) => hostRow(x, hot.has(x.host)));
+    const sorted = [...rows.filter((x) => x.hot), ...rows.filter((x) => !x.hot)];
+    const edges = Array.from({ length: bins + 1 }, (_, i) => a.first_ns + i * a.bin_ns);
+    const heat = new Heat(this.group, "time", {
+      label: `Lines of ${counted(sorted.length, "host")} over time, suspects first`, rows: sorted, edges,
+      tell: (r, i) => {
+        const n = sorted[r].lines[i] || 0, m = sorted[r].marked[i] || 0;
+        return (n ? "about " + counted(Math.round(n), "line") : "silent") + (m ? `, about ${Math.round(m)} indicate the failure` : "");
+      } });
+    const left = a.hosts_all - a.hosts.length;
+    return h("div", {}, figure("What each host wrote", heat.element, left > 0 ? h("span", { class: "soft" }, ` ${number(left)} more hosts are left out`) : ""),
+      legend([["heat0", "silent"], ["heat1", "far below its usual"], ["heat3", "its usual"], ["heat5", "far above"],
+              ["heat6", "some indicating lines"], ["heat7", "many"]]));
+  }
+
+  // Faults by the clock of the logs; a withdrawn one is thin.
+  marks() {
+    const [from, to] = this.range, verdict = this.report.verdict?.id;
+    const all = [...this.report.diagnoses, ...this.rows.filter((d) => GONE.includes(d.state))];
+    return all.filter((d) => typeof d.time_ns === "number" && d.time_ns >= from && d.time_ns <= to).slice(0, 12).map((d) => ({
+      x: d.time_ns, kind: d.id === verdict ? "alarm" : GONE.includes(d.state) ? "gone" : "plain",
+      text: d.id === verdict ? "verdict" : name(d.title).slice(0, 24) }));
+  }
+
+  // Diagnoses of the index.
+  said(rows) {
+    this.rows = rows;
+    if (!this.progress) return;
+    this.progress.marks = this.marks();
+    this.group.draw(true);
+  }
+
+  happened(type, x) {
+    this.addLine(type, x);
+    this.count();
+    if (type !== "finding" || !this.progress || typeof x.time_ns !== "number") return;
+    this.progress.rug.push(x.time_ns);
+    this.group.draw(true);
+  }
+
+  addLine(type, x) {
+    if (type === "dropped") return this.log.append(h("li", { class: "bad" }, counted(x.events, "event") + " left out"));
+    const gone = type === "diagnosis_gone" || x.change === "withdrawn";
+    const word = gone ? "withdrawn" : type === "diagnosis" ? (x.verdict ? "verdict" : "diagnosis") + (x.change === "revised" ? " revised" : "")
+      : { finding: "finding", job_started: "began", job_ended: "ended" }[type] || type;
+    const line = h("li", { class: gone ? "gone" : "" }, h("span", { class: "soft" }, stamp(x.time_ns || x.last_ns) + " "),
+      h("span", { class: "kind" }, word), " ", bdi(x.title || x.verdict || x.id || ""), x.host ? [" on ", bdi(x.host)] : "",
+      x.repeated ? ` (${number(x.repeated)} more)` : "", x.replaces ? [", in place of ", bdi(x.replaces.title)] : "");
+    if (typeof x.time_ns === "number" && this.range && x.time_ns >= this.range[0] && x.time_ns <= this.range[1]) {
+      line.addEventListener("pointerenter", () => this.group.point("time", x.time_ns));
+      line.addEventListener("pointerleave", () => this.group.point("time", null));
+    }
+    this.log.append(line);
+    while (this.log.childElementCount > STORY_SHOWN) this.log.firstElementChild.remove();
+  }
+
+  count() {
+    this.logBox.hidden = !this.log.childElementCount;
+    this.logBox.firstChild.textContent = `What was found and said (${this.log.childElementCount})`;
+  }
+
+  // ---- over steps
+
+  overSteps() {
+    const { numerics, comm } = this.report.charts || {};
+    const parts = [...(numerics ? this.curves(numerics) : []), ...(comm ? this.steps(comm) : [])];
+    return parts.length ? section("Over steps", parts) : null;
+  }
+
+  // Whose number it is that deviates: of a fault that was found in this metric. Without one it is another rank's at
+  // each step, and nobody is named.
+  deviating(numerics, metric) {
+    const ranks = this.report.numerics.filter((x) => x.metrics.includes(metric)).flatMap((x) => x.ranks);
+    if (!ranks.length) return "farthest from it, of any rank";
+    const row = numerics.rows.find((r) => r.rank === ranks[0]);
+    const more = new Set(ranks).size - 1;
+    return "deviates: " + (row ? rankName(row) : "rank " + ranks[0]) + (more ? ` and ${counted(more, "other rank")}` : "");
+  }
+
+  curves(numerics) {
+    const steps = numerics.steps, marks = this.report.numerics.map((x) => ({ x: x.step, kind: "alarm", text: x.class }));
+    const out = numerics.curves.map((curve) => {
+      const worst = this.deviating(numerics, curve.metric);
+      const plot = new Plot(this.group, "step", {
+        label: `${curve.metric} over steps`, xs: steps, marks, log: spansDecades([curve.median, curve.worst]), series: [
+          { name: worst, ys: curve.worst, colour: "series2", notFinite: curve.not_finite },
+          { name: "median", ys: curve.median, colour: "series1" }] });
+      const broken = curve.not_finite.length;
+      return h("div", {}, figure(curve.metric, plot.box, logSwitch(plot)),
+        legend([["series1", `median of ${counted(numerics.ranks, "rank")}`, "stroke"], ["series2", name(worst), "stroke"],
+                ...(broken ? [["alarm", `not finite (${counted(broken, "step")})`, "triangle"]] : [])]));
+    });
+    if (numerics.rows.length) out.push(this.odd(numerics));
+    return out;
+  }
+
+  odd(numerics) {
+    const rows = numerics.rows.map((r) => ({
+      name: rankName(r), values: r.odd,
+      at: (i) => typeof r.odd[i] === "number" ? Math.min(7, Math.floor(r.odd[i] * 7.99)) : r.odd[i] === null ? null : 7,
+      hot: r.odd.some((x) => x > .9) }));
+    const heat = new Heat(this.group, "step", {
+      label: "Distance of ranks from their peers over steps", rows, edges: edgesOf(numerics.steps), colours: "slow",
+      tell: (r, i) => typeof rows[r].values[i] === "number" ? "distance from its peers " + short(rows[r].values[i]) : "not seen" });
+    return h("div", {}, figure("Ranks that differ from their peers", heat.element, leftOut(numerics.ranks - rows.length)),
+             legend([["slow0", "as its peers"], ["slow4", "differs"], ["slow7", "surely differs"]]));
+  }
+
+  steps(comm) {
+    const plot = new Plot(this.group, "step", {
+      label: "Duration of steps", xs: comm.steps, log: spansDecades([comm.step_ms]), series: [
+        { name: "step (ms)", ys: comm.step_ms, colour: "series2" },
+        { name: "without the delays (ms)", ys: comm.without_ms, colour: "series1" }] });
+    const out = [h("div", {}, figure("Duration of steps, ms", plot.box, logSwitch(plot)),
+      legend([["series2", "step", "stroke"], ["series1", "without the delays", "stroke"]]))];
+    if (comm.rows.length) out.push(this.late(comm));
+    return out;
+  }
+
+  late(comm) {
+    const SHARES = [.01, .02, .05, .1, .2, .4, .8];
+    const rows = comm.rows.map((r) => ({
+      name: rankName(r) + (r.device !== null ? " GPU " + r.device : ""), values: r.excess_ms,
+      at: (i) => {
+        const own = r.excess_ms[i], whole = comm.without_ms[i] || comm.step_ms[i];
+        return typeof own !== "number" ? null : SHARES.filter((share) => own > share * whole).length;
+      } }));
+    for (const row of rows) row.hot = row.values.filter((_, i) => row.at(i) >= 4).length > row.values.length / 10;
+    const heat = new Heat(this.group, "step", {
+      label: "Delay of ranks over steps", rows, edges: edgesOf(comm.steps), colours: "slow",
+      tell: (r, i) => typeof rows[r].values[i] === "number" ? short(rows[r].values[i]) + " ms more than its peers" : "not seen" });
+    return h("div", {}, figure("Ranks that are late", heat.element, leftOut(comm.ranks - rows.length)),
+             legend([["slow0", "as its peers"], ["slow4", "a tenth of the step more"], ["slow7", "nearly the whole step"]]));
+  }
+}
+
+function leftOut(n) {
+  return n > 0 ? h("span", { class: "soft" }, ` the ${number(n)} others are left out`) : "";
+}
+
+// Each step's cell begins at it; the last one is as wide as the one before.
+function edgesOf(steps) {
+  const last = steps.at(-1);
+  return [...steps, last + (steps.length > 1 ? last - steps.at(-2) : 1)];
+}
