@@ -1,0 +1,438 @@
+// The promises of the page, in headless Chromium.
+import { execFileSync } from "node:child_process";
+import fs from "node:fs";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+import puppeteer from "puppeteer-core";
+import { Daemon, EVIL, READ, TOKEN, until } from "./daemon.mjs";
+
+const HERE = path.dirname(fileURLToPath(import.meta.url)), ROOT = path.resolve(HERE, "../..");
+const SHOTS = path.join(ROOT, "build/web");
+const AXE = fs.readFileSync(path.join(HERE, "node_modules/axe-core/axe.min.js"), "utf8");
+const PHONE = { width: 390, height: 844, deviceScaleFactor: 2, isMobile: true, hasTouch: true };
+const DESK = { width: 1280, height: 900 };
+const FIRST_VIEW_MS = 200, FIRST_VIEW_BYTES = 150 * 1024, BIG_JOB_MS = 1000, FRAME_MS = 50;
+
+const options = process.argv.slice(2), at = options.indexOf("--only");
+const only = at >= 0 ? options.splice(at, 2)[1] : null;
+const daemon = new Daemon(path.resolve(options[0] || path.join(ROOT, "build/release/bin")));
+const promises = [], troubles = [];
+const promise = (name, call) => promises.push([name, call]);
+let browser, page;
+
+function need(holds, what) {
+  if (!holds) throw new Error(what);
+}
+
+function sorted(list) {
+  return [...list].sort((a, b) => a - b);
+}
+
+async function newPage(view = DESK) {
+  const made = await browser.newPage();
+  await made.setViewport(view);
+  // What Chromium itself complains of: a refused script or style, an error that nothing catches.
+  made.on("console", (m) => m.type() === "error" && !/status of 40[134]|ERR_/.test(m.text()) && troubles.push(m.text()));
+  made.on("pageerror", (error) => troubles.push(String(error)));
+  made.on("dialog", (dialog) => troubles.push("a dialog: " + dialog.message()));
+  await made.evaluateOnNewDocument((token) => sessionStorage.setItem("culprit-token", token), TOKEN);
+  return made;
+}
+
+async function open(hash, ready = "h1", of = page) {
+  await of.goto(daemon.url("/") + hash);
+  await of.waitForSelector(ready, { timeout: 30000 });
+  await of.waitForFunction(() => !document.body.textContent.includes("reading the report"), { timeout: 30000 });
+}
+
+const job = (id) => "#/jobs/" + encodeURIComponent(id);
+const text = (selector, of = page) => of.$eval(selector, (e) => e.innerText);
+const count = (selector) => page.$$eval(selector, (list) => list.length);
+const VIEWS = { now: ["#/", ".row"], job: [job("hang-64"), ".card"], numbers: [job("numbers"), ".card"], played: [job("gpu-lost"), ".card"],
+                hosts: ["#/hosts", "table"], rules: ["#/rules", "table"], evil: [job(EVIL), ".card"] };
+
+async function shot(name, of = page) {
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  await of.screenshot({ path: path.join(SHOTS, name + ".png"), fullPage: true });
+}
+
+promise("the first line of Now says how many jobs need a person, and these come first", async () => {
+  await open("#/", ".row.alarm");
+  need(/running jobs? needs? you/.test(await text("h1")), `h1: ${await text("h1")}`);
+  const rows = await page.$$eval(".row", (list) => list.map((e) => e.className));
+  need(rows.findLastIndex((c) => c.includes("alarm")) < rows.filter((c) => c.includes("alarm")).length, `order: ${rows}`);
+  const first = await page.$$eval(".row", (list) => list.map((e) => e.innerText).find((t) => t.includes("hang-64")));
+  for (const part of ["Rank 19", "%", "rank 19", "ago", "Check"]) need(first?.includes(part), `no ${part} in ${first}`);
+  await shot("now");
+  return `${rows.length} rows`;
+});
+
+promise("the list is filtered and searched", async () => {
+  await open("#/", ".row");
+  const all = await count(".row");
+  await page.type("input[type=search]", "gpu-lost");
+  await page.waitForFunction((n) => document.querySelectorAll(".row").length < n, {}, all);
+  need((await text(".rows")).includes("gpu-lost") && !(await text(".rows")).includes("numbers"), await text(".rows"));
+  await page.$eval("input[type=search]", (e) => { e.value = "no such thing"; e.dispatchEvent(new Event("input")); });
+  await page.waitForSelector(".empty");
+  await open("#/", ".row");
+  const chip = (await page.$$(".chips button"))[1];
+  await chip.click();
+  await page.waitForFunction((n) => document.querySelectorAll(".row").length < n, {}, all).catch(() => {});
+  need((await page.$$eval(".row", (list) => list.every((e) => e.querySelector(".pill")))), "a row without a verdict");
+});
+
+promise("keys: j, k, Enter, /, ?, Escape, g h", async () => {
+  await open("#/", ".row");
+  const here = () => page.evaluate(() => document.activeElement.closest("[data-job]")?.dataset.job);
+  await page.keyboard.press("j");
+  const first = await here();
+  await page.keyboard.press("j");
+  const second = await here();
+  await page.keyboard.press("k");
+  need(first && second && first !== second && first === await here(), `${first}, ${second}, ${await here()}`);
+  await page.keyboard.press("Enter");
+  await page.waitForSelector(".card");
+  await page.keyboard.press("Escape");
+  await page.waitForSelector(".row");
+  await page.keyboard.press("/");
+  need(await page.evaluate(() => document.activeElement.type === "search"), "/ does not search");
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("?");
+  need(await page.$eval("#help", (e) => e.open), "? shows no help");
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("g");
+  await page.keyboard.press("h");
+  await page.waitForSelector("table");
+  need(page.url().endsWith("#/hosts"), page.url());
+});
+
+promise("a job that begins appears without a reload", async () => {
+  await open("#/", ".row");
+  await page.waitForFunction(() => document.querySelector("#state").textContent === "live");
+  const began = Date.now();
+  await daemon.tell([{ kind: "log", job: "fresh", line: "step 1 loss 2.0" }]);
+  await page.waitForFunction(() => document.querySelector(".rows").innerText.includes("fresh"), { timeout: 10000 });
+  const took = Date.now() - began;
+  need((await page.$eval(".log", (e) => e.textContent)).includes("fresh"), "it is not in the list of events");
+  return `${took} ms`;
+});
+
+promise("a job's card says what, where and what to do", async () => {
+  await open(job("hang-64"), ".card");
+  const card = await text(".card");
+  for (const part of ["Rank 19", "r2n8", "rank 19", "95 %", "Check", "py-spy", "It was this"])
+    need(card.includes(part), `no ${part} in ${card}`);
+  need(await page.title().then((t) => t.includes("Rank 19")), await page.title());
+  await shot("job");
+});
+
+promise("evidence opens with the lines around it, and the command gives the same", async () => {
+  await open(job("hang-64"), ".evidence");
+  const item = await page.waitForSelector(".evidence li:has([aria-expanded])");
+  const quote = await item.$eval("pre", (e) => e.textContent);
+  await (await item.$("[aria-expanded]")).click();
+  await page.waitForSelector(".lines .here");
+  need((await text(".lines .here code")).includes(quote.slice(0, 60)), `another line: ${await text(".lines .here")}`);
+  const shown = await page.$$eval(".lines code", (list) => list.map((e) => e.textContent));
+  need(shown.length > 3, `${shown.length} lines`);
+  const command = await page.$eval(".evidence .command code", (e) => e.textContent);
+  const env = { ...process.env, PATH: daemon.bin + ":" + process.env.PATH, CULPRIT_SERVER: daemon.url(""),
+                CULPRIT_TOKEN_FILE: daemon.in("token") };
+  const got = execFileSync("bash", ["-c", command], { env }).toString().split("\n").slice(0, -1);
+  need(got.join("\n") === shown.join("\n"), `${command} gives ${got.length} lines, the page ${shown.length}`);
+  await (await item.$(".at a")).click();
+  await page.waitForSelector("h1.path");
+  await page.waitForSelector(".lines .here");
+  need((await text(".lines .here code")).includes(quote.slice(0, 60)), "the link goes to another line");
+  await shot("lines");
+  return `${shown.length} lines`;
+});
+
+promise("a hang's scene is a table of who is where", async () => {
+  await open(job("hang-64"), ".card");
+  const scene = await page.$$eval("section", (list) => list.map((e) => e.innerText).find((t) => t.startsWith("Hang")));
+  for (const part of ["Ranks", "Last operation", "19", "waits", "default_pg"]) need(scene?.includes(part), `no ${part} in ${scene}`);
+});
+
+async function drawn(index) {
+  return page.$$eval(".plot canvas:first-child", (list, i) => {
+    const c = list[i], data = c.getContext("2d").getImageData(0, 0, c.width, c.height).data;
+    let hash = 0, some = 0;
+    for (let k = 0; k < data.length; k += 4) if (data[k + 3]) hash = (hash * 31 + data[k] + k) | 0, ++some;
+    return { hash, some };
+  }, index);
+}
+
+promise("curves name the deviating rank, draw what is not finite, and zoom together", async () => {
+  await open(job("numbers"), ".plot");
+  const legends = await page.$$eval(".legend", (list) => list.map((e) => e.innerText).join("\n"));
+  need(legends.includes("rank 2"), `no rank 2: ${legends}`);
+  need(legends.includes("not finite (1 step)"), `nothing is not finite: ${legends}`);
+  await shot("numbers");
+  const plots = await page.$$("section .plot");
+  const steps = [];
+  for (let i = 0; i < plots.length; ++i)
+    if (/over steps/.test(await plots[i].evaluate((e) => e.getAttribute("aria-label")))) steps.push(i);
+  need(steps.length >= 3, `${steps.length} charts over steps`);
+  const before = await Promise.all(steps.map(drawn));
+  need(before.every((x) => x.some > 500), "a chart is empty");
+  await plots[steps[0]].evaluate((e) => e.scrollIntoView({ block: "center" }));
+  const box = await plots[steps[0]].boundingBox();
+  await page.mouse.move(box.x + 200, box.y + 60);
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  const cursors = await page.$$eval(".plot canvas:last-child", (list) => list.map((c) =>
+    c.getContext("2d").getImageData(0, 0, c.width, c.height).data.some((x) => x)));
+  need(steps.every((i) => cursors[i]), `the cursor is in ${cursors}`);
+  await page.mouse.down();
+  await page.mouse.move(box.x + 500, box.y + 60, { steps: 4 });
+  await page.mouse.up();
+  await new Promise((resolve) => setTimeout(resolve, 150));
+  const after = await Promise.all(steps.map(drawn));
+  need(after.every((x, i) => x.hash !== before[i].hash), "a chart did not zoom");
+  await page.mouse.click(box.x + 300, box.y + 60, { count: 2 });
+  await new Promise((resolve) => setTimeout(resolve, 150));
+  need((await drawn(steps[0])).hash === before[0].hash, "a double click does not show all again");
+  await (await page.$(".switch input")).click();
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  need((await drawn(steps[0])).hash !== before[0].hash, "the logarithmic scale is the same");
+  return `${steps.length} charts over steps`;
+});
+
+promise("hosts over time are a heat map, suspects first", async () => {
+  await open(job("gpu-lost"), ".plot");
+  const labels = await page.$$eval(".plot", (list) => list.map((e) => e.getAttribute("aria-label")));
+  const i = labels.findIndex((label) => /Lines of 16 hosts/.test(label));
+  need(i >= 0, `charts: ${labels}`);
+  need((await drawn(i)).some > 5000, "it is empty");
+  await shot("played");
+});
+
+promise("refuted diagnoses are folded away and are no verdict; a token that reads cannot refute", async () => {
+  const d = await daemon.verdict("gpu-lost");
+  await open(job("gpu-lost"), ".card");
+  await page.evaluate((token) => sessionStorage.setItem("culprit-token", token), READ);
+  const word = async () => {
+    const buttons = await page.$$(".card .actions button");
+    for (const one of buttons) if ((await one.evaluate((e) => e.innerText)).includes("not this")) await one.click();
+    await page.waitForSelector("dialog[open] .main");
+    await page.click("dialog[open] .main");
+  };
+  await word();
+  await page.waitForFunction(() => document.querySelector("dialog[open] .bad")?.textContent.length > 5);
+  await page.keyboard.press("Escape");
+  await page.evaluate((token) => sessionStorage.setItem("culprit-token", token), TOKEN);
+  await word();
+  await page.waitForFunction((title) => !document.querySelector(".card h1")?.innerText.includes(title), {}, d.title);
+  const fold = await page.waitForSelector("details.past .pill.bad");
+  need(!(await fold.evaluate((e) => e.checkVisibility())), "it is not folded");
+  await open("#/", ".row");
+  need(!(await text(".rows")).includes(d.title), "Now still says it");
+  await daemon.culprit("confirm", "gpu-lost", d.id, "--yes", "--server", daemon.url(""), "--token-file", daemon.in("token"));
+});
+
+promise("hosts and rules are listed with their suspicion and record", async () => {
+  await open("#/hosts", "table");
+  need(/hosts? suspected/.test(await text("h1")), await text("h1"));
+  await shot("hosts");
+  await (await page.$("tbody button.link")).click();
+  await page.waitForFunction(() => document.body.innerText.includes("History of"));
+  await open("#/rules", "table");
+  need(await count("tbody tr") > 50, `${await count("tbody tr")} rules`);
+  const record = await page.$$eval(".score", (list) => list.map((e) => e.innerText)[0]);
+  need(/of \d/.test(record || ""), `no record: ${record}`);
+  await shot("rules");
+  return `record ${record}`;
+});
+
+promise("names and lines of strangers are text", async () => {
+  for (const [name, [hash, ready]] of Object.entries(VIEWS)) {
+    await open(hash, ready);
+    const found = await page.evaluate(() => ({
+      images: document.querySelectorAll("img, main script").length, title: document.title,
+      turned: /[\u202a-\u202e\u2066-\u2069\u0007]/.test(document.documentElement.textContent + document.title) }));
+    need(!found.images && found.title !== "owned" && !found.turned, `${name}: ${JSON.stringify(found)}`);
+  }
+  await open(job(EVIL), ".card");
+  need((await text("main")).includes("<script>") && (await text("main")).includes("\\u{202e}"), await text("main"));
+  await shot("evil");
+});
+
+promise("no view scrolls sideways at 390 px", async () => {
+  const phone = await newPage(PHONE);
+  try {
+    for (const [name, [hash, ready]] of Object.entries(VIEWS)) {
+      await open(hash, ready, phone);
+      await shot("phone-" + name, phone);
+      const wide = await phone.evaluate(() => document.scrollingElement.scrollWidth);
+      const who = await phone.evaluate(() => [...document.querySelectorAll("main *")].filter((e) =>
+        e.getBoundingClientRect().right > 391 && !e.closest(".wide, .log")).slice(0, 3).map((e) => e.outerHTML.slice(0, 120)));
+      need(wide <= 390, `${name}: ${wide} px; ${who}`);
+    }
+  } finally {
+    await phone.close();
+  }
+});
+
+promise("axe finds nothing, light and dark", async () => {
+  let checks = 0;
+  for (const scheme of ["light", "dark"]) {
+    await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
+    for (const [name, [hash, ready]] of Object.entries(VIEWS)) {
+      await open(hash, ready);
+      if (scheme === "dark") await shot("dark-" + name);
+      const session = await page.createCDPSession();
+      await session.send("Runtime.evaluate", { expression: AXE });
+      const found = await page.evaluate(async () => {
+        const out = await axe.run(document, { resultTypes: ["violations"] });
+        return { passes: out.passes.length, bad: out.violations.map((v) => v.id + ": " + v.nodes.slice(0, 2).map((n) => n.html.slice(0, 140))) };
+      });
+      need(!found.bad.length, `${scheme} ${name}: ${found.bad.join("; ")}`);
+      checks += found.passes;
+    }
+  }
+  await page.emulateMediaFeatures([]);
+  return `${checks} checks passed`;
+});
+
+promise("it prints", async () => {
+  await open(job("hang-64"), ".card");
+  const pdf = await page.pdf({ path: path.join(SHOTS, "job.pdf"), format: "A4" });
+  need(pdf.length > 10000, `${pdf.length} bytes`);
+});
+
+promise("the token stays in the tab", async () => {
+  const fresh = await browser.newPage();
+  try {
+    await fresh.goto(daemon.url("/"));
+    await fresh.waitForSelector("#login:not([hidden])");
+    await fresh.type("#token", TOKEN);
+    await fresh.keyboard.press("Enter");
+    await fresh.waitForSelector(".row");
+    const kept = await fresh.evaluate(() => ({ local: localStorage.length, cookie: document.cookie, url: location.href }));
+    need(!kept.local && !kept.cookie && !kept.url.includes(TOKEN), JSON.stringify(kept));
+    await fresh.goto("about:blank");
+    await fresh.goto(daemon.url("/#token=" + TOKEN));
+    await fresh.waitForSelector(".row");
+    need(!(await fresh.url()).includes(TOKEN), "the address keeps it");
+  } finally {
+    await fresh.close();
+  }
+});
+
+promise("a job of 8,192 ranks opens in 1 s and scrolls without jank", async () => {
+  await daemon.verdict("hang-8192", 240);
+  await page.bringToFront();
+  const times = [];
+  for (let i = 0; i < 4; ++i) {
+    await open("#/", ".row");
+    times.push(await page.evaluate(async (hash) => {
+      const began = performance.now();
+      location.hash = hash;
+      for (;;) {
+        await new Promise(requestAnimationFrame);
+        if (document.querySelector(".card h1")) return performance.now() - began;
+      }
+    }, job("hang-8192")));
+  }
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  await shot("job-8192");
+  const frames = await page.evaluate(async () => {
+    const out = [], end = document.scrollingElement.scrollHeight;
+    let last = await new Promise(requestAnimationFrame);
+    for (let y = 0; y < end && out.length < 240; y += 40) {
+      window.scrollTo(0, y);
+      const now = await new Promise(requestAnimationFrame);
+      out.push(now - last);
+      last = now;
+    }
+    return out;
+  });
+  const open_ms = sorted(times)[0], order = sorted(frames), p95 = order[Math.floor(order.length * .95)];
+  const figures = `opens in ${times.map(Math.round).join(", ")} ms; ${frames.length} frames: median ${order[order.length >> 1].toFixed(1)}, ` +
+    `95 % ${p95.toFixed(1)}, longest ${order.at(-1).toFixed(1)} ms`;
+  need(open_ms <= BIG_JOB_MS && p95 <= FRAME_MS, figures);
+  return figures;
+});
+
+// The last one: the daemon starts anew with many past jobs, which is also what a broken connection is.
+promise("1,000 jobs: first view in 200 ms and 150 KB, and the page finds the daemon again after a restart", async () => {
+  await open("#/", ".row");
+  await page.waitForFunction(() => document.querySelector("#state").textContent === "live");
+  await daemon.stop();
+  await page.waitForFunction(() => document.querySelector("#state").textContent.includes("trying again"), { timeout: 10000 });
+  await daemon.seed(1000);
+  await page.waitForFunction(() => document.querySelector("#state").textContent === "live", { timeout: 20000 });
+  await page.waitForFunction(() => document.querySelectorAll(".row").length >= 100, { timeout: 20000 });
+  const times = [];
+  let size = 0;
+  for (let i = 0; i < 7; ++i) {
+    const fresh = await newPage();
+    await fresh.evaluateOnNewDocument(() => {
+      new MutationObserver((_, seen) => {
+        if (!document.querySelector(".row")) return;
+        seen.disconnect();
+        requestAnimationFrame(() => window.firstView = performance.now());
+      }).observe(document, { childList: true, subtree: true });
+    });
+    await fresh.goto(daemon.url("/"));
+    await fresh.waitForFunction(() => window.firstView);
+    times.push(await fresh.evaluate(() => window.firstView));
+    size = await fresh.evaluate(() => [...performance.getEntriesByType("resource"), ...performance.getEntriesByType("navigation")]
+      .reduce((sum, x) => sum + (x.name.includes("/v1/events") ? 0 : x.transferSize), 0));
+    await fresh.close();
+  }
+  await shot("now-1000");
+  const figures = `${times.map(Math.round).join(", ")} ms, ${(size / 1024).toFixed(1)} KB`;
+  need(sorted(times)[times.length >> 1] <= FIRST_VIEW_MS && size <= FIRST_VIEW_BYTES, figures);
+  return figures;
+});
+
+async function prepare() {
+  fs.mkdirSync(SHOTS, { recursive: true });
+  await daemon.configure();
+  daemon.hang("hang-64", 64);
+  daemon.hang("hang-8192", 8192);
+  await daemon.start();
+  daemon.play("gpu-lost", 16, "--fault", "gpu-lost");
+  await daemon.numbers("numbers");
+  await daemon.evil();
+  for (const one of ["hang-64", "gpu-lost", "numbers", EVIL]) await daemon.verdict(one);
+  browser = await puppeteer.launch({
+    executablePath: process.env.CHROMIUM || "/usr/bin/chromium", headless: true, protocolTimeout: 120000,
+    args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+           "--disable-component-update", "--disable-sync"] });
+  page = await newPage();
+}
+
+async function main() {
+  let passed = 0, failed = 0;
+  try {
+    await prepare();
+    for (const [name, call] of promises) {
+      if (only && !name.includes(only)) continue;
+      const began = Date.now();
+      try {
+        const words = await call();
+        ++passed;
+        console.log(`ok ${name}${words ? ": " + words : ""} [${((Date.now() - began) / 1000).toFixed(1)} s]`);
+      } catch (error) {
+        ++failed;
+        await shot("failed-" + failed).catch(() => {});
+        console.log(`FAIL ${name}: ${String(error.message).replaceAll("\n", " ").slice(0, 900)}`);
+      }
+    }
+    const name = "Chromium has nothing to complain of: no refused script or style, no error";
+    if (troubles.length) ++failed, console.log(`FAIL ${name}: ${[...new Set(troubles)].slice(0, 4).join("; ")}`);
+    else ++passed, console.log(`ok ${name}`);
+  } catch (error) {
+    ++failed;
+    console.log(`FAIL the tests of the page did not begin: ${error.message}`);
+  }
+  await browser?.close();
+  await daemon.close();
+  console.log(`${passed} passed, ${failed} failed`);
+  process.exit(failed ? 1 : 0);
+}
+
+main();
