@@ -48,6 +48,8 @@ export class Daemon {
     this.http = await freePort();
     this.collector = await freePort();
     fs.writeFileSync(this.in("token"), `${TOKEN} operate alice\n${READ} read board\n`, { mode: 0o600 });
+    for (const name of ["hang-64", "hang-8192"])
+      for (const folder of ["logs", "flight"]) fs.mkdirSync(this.in(name, "job", folder), { recursive: true });
     const hang = (name) => `[[log]]\npath = "${this.in(name)}/job/logs/**/*"\njob = "${name}"\n` +
       `[[dump]]\npath = "${this.in(name)}/job/flight/nccl_trace_rank_*"\njob = "${name}"\n`;
     fs.writeFileSync(this.in("culpritd.toml"), `role = "both"
@@ -105,9 +107,13 @@ token_file = "${this.in("token")}"
                  `a verdict of ${job}`);
   }
 
+  // Its logs and dumps appear where the daemon looks for them.
   hang(name, ranks) {
-    this.culprit("simulate", "hang", this.in(name), "--ranks", String(ranks), "--kind", "loader", "--sources",
+    this.culprit("simulate", "hang", this.in(name + "-made"), "--ranks", String(ranks), "--kind", "loader", "--sources",
                  "watchdog,flight");
+    for (const folder of ["logs", "flight"])
+      for (const file of fs.readdirSync(this.in(name + "-made", "job", folder)))
+        fs.renameSync(this.in(name + "-made", "job", folder, file), this.in(name, "job", folder, file));
   }
 
   play(job, hosts, ...more) {

@@ -365,6 +365,12 @@ JudgedVerdicts judged_verdicts(store::Index& index) {
 
 // Running jobs first, then jobs of the index.
 void DaemonApi::jobs(Answer answer) {
+  live_jobs([this, answer = std::move(answer)](const std::shared_ptr<json>& items) {
+    add_stored_jobs(items, answer);
+  });
+}
+
+void DaemonApi::live_jobs(std::function<void(std::shared_ptr<json>)> done) {
   auto items = std::make_shared<json>(json::array());
   parts_.engine->query(
       [items](LiveJobs& live, TimeNs) {
@@ -374,31 +380,33 @@ void DaemonApi::jobs(Answer answer) {
           items->push_back(std::move(item));
         }
       },
-      [this, items, answer = std::move(answer)] {
-        auto rows = std::make_shared<std::vector<store::JobRow>>();
-        auto verdicts = std::make_shared<JudgedVerdicts>();
-        parts_.recorder->query(
-            [rows, verdicts](store::Spool&, store::Index& index) {
-              if (auto found = index.jobs()) *rows = std::move(*found);
-              *verdicts = judged_verdicts(index);
-            },
-            [items, rows, verdicts, answer] {
-              std::set<std::pair<std::string, uint32_t>> live;
-              for (const json& item : *items) live.emplace(text_of(item, "id"), item.value("run", 0u));
-              for (const store::JobRow& row : *rows)
-                if (!live.contains({row.id, row.run})) items->push_back(row_json(row));
-              for (json& item : *items)
-                if (const auto at = verdicts->find({text_of(item, "id"), item.value("run", 0u)});
-                    at != verdicts->end())
-                  item["verdict"] = at->second;
-              const auto began = [](const json& item) {
-                const json at = item.value("first_ns", json());
-                return at.is_number() ? at.get<TimeNs>() : kNoTime;
-              };
-              std::stable_sort(items->begin(), items->end(),
-                               [&](const json& a, const json& b) { return began(a) > began(b); });
-              answer(dump({{"items", *items}}));
-            });
+      [items, done = std::move(done)] { done(items); });
+}
+
+void DaemonApi::add_stored_jobs(std::shared_ptr<json> items, Answer answer) {
+  auto rows = std::make_shared<std::vector<store::JobRow>>();
+  auto verdicts = std::make_shared<JudgedVerdicts>();
+  parts_.recorder->query(
+      [rows, verdicts](store::Spool&, store::Index& index) {
+        if (auto found = index.jobs()) *rows = std::move(*found);
+        *verdicts = judged_verdicts(index);
+      },
+      [items = std::move(items), rows, verdicts, answer = std::move(answer)] {
+        std::set<std::pair<std::string, uint32_t>> live;
+        for (const json& item : *items) live.emplace(text_of(item, "id"), item.value("run", 0u));
+        for (const store::JobRow& row : *rows)
+          if (!live.contains({row.id, row.run})) items->push_back(row_json(row));
+        for (json& item : *items)
+          if (const auto at = verdicts->find({text_of(item, "id"), item.value("run", 0u)});
+              at != verdicts->end())
+            item["verdict"] = at->second;
+        const auto began = [](const json& item) {
+          const json at = item.value("first_ns", json());
+          return at.is_number() ? at.get<TimeNs>() : kNoTime;
+        };
+        std::stable_sort(items->begin(), items->end(),
+                         [&](const json& a, const json& b) { return began(a) > began(b); });
+        answer(dump({{"items", *items}}));
       });
 }
 

@@ -90,6 +90,17 @@ class DaemonApi : public serve::ApiSource {
   AgentParts parts_;
 
  private:
+  // The jobs of the engine, as the items of GET /v1/jobs, after all batches that it has.
+  void live_jobs(std::function<void(std::shared_ptr<nlohmann::json>)> done);
+  // Adds the runs of the index, and answers as GET /v1/jobs.
+  void add_stored_jobs(std::shared_ptr<nlohmann::json> items, Answer answer);
+  void answer_now(bool late);
+
+  // Readers of GET /v1/now that wait for the engine, and the jobs that it reported last.
+  std::vector<std::function<void(bool late)>> now_waits_;
+  std::shared_ptr<nlohmann::json> last_live_;
+  bool engine_asked_ = false;
+  std::unique_ptr<io::Timer> patience_;
   std::shared_ptr<void> reading_ = std::make_shared<int>();  // each evidence reader holds a reference
   ReadAudit audit_;
 };

@@ -12,6 +12,7 @@ class ForwardingApi final : public DaemonApi {
  public:
   using DaemonApi::DaemonApi;
   void jobs(Answer answer) override { redirect(answer); }
+  void now(const serve::NowQuery&, Answer answer) override { redirect(answer); }
   void report(const serve::ReportQuery&, Answer answer) override { redirect(answer); }
   void diagnoses(const serve::DiagnosisQuery&, Answer answer) override { redirect(answer); }
   void suspects(const std::optional<std::string>&, Answer answer) override { redirect(answer); }

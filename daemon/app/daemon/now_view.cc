@@ -12,6 +12,8 @@
 namespace culprit::app {
 namespace {
 
+// A reader waits so long for the engine.
+constexpr TimeNs kPatience = 100 * kNsPerMs;
 constexpr TimeNs kRecent = 24 * 3600 * kNsPerSecond;
 constexpr size_t kPlaces = 3, kRanks = 8;  // named in a row; the rest is counted
 
@@ -173,20 +175,41 @@ json now_page(const json& jobs, const std::vector<store::DiagnosisRow>& verdicts
   return {{"items", std::move(items)}, {"total", rows.size()}, {"counts", counts}};
 }
 
+void DaemonApi::answer_now(bool late) {
+  for (const auto& call : std::exchange(now_waits_, {})) call(late);
+}
+
+// A page must not wait until an engine has read a large batch: then it gets what the engine answered last, and that
+// it is late.
 void DaemonApi::now(const serve::NowQuery& query, Answer answer) {
-  jobs([this, query, answer = std::move(answer)](Result<std::string> text) {
-    if (!text) return answer(tl::unexpected(text.error()));
-    const auto out = std::make_shared<std::string>();
-    parts_.recorder->query(
-        [out, query, text = std::move(*text), now = env_.now(io::Clock::kWall)](store::Spool&,
-                                                                                store::Index& index) {
-          const auto verdicts = index.verdicts(kNowVerdicts);
-          const json jobs = json::parse(text, nullptr, false);
-          *out = dump(now_page(jobs.value("items", json::array()),
-                               verdicts ? *verdicts : std::vector<store::DiagnosisRow>(), query, now));
-        },
-        [out, answer] { answer(std::move(*out)); });
+  now_waits_.push_back([this, query, answer = std::move(answer)](bool late) {
+    auto items = std::make_shared<json>(last_live_ ? *last_live_ : json::array());
+    add_stored_jobs(std::move(items), [this, query, late, answer](Result<std::string> text) {
+      if (!text) return answer(tl::unexpected(text.error()));
+      const auto out = std::make_shared<std::string>();
+      const TimeNs now = env_.now(io::Clock::kWall);
+      parts_.recorder->query(
+          [out, query, text = std::move(*text), now, late](store::Spool&, store::Index& index) {
+            const auto verdicts = index.verdicts(kNowVerdicts);
+            const json jobs = json::parse(text, nullptr, false);
+            json page = now_page(jobs.value("items", json::array()),
+                                 verdicts ? *verdicts : std::vector<store::DiagnosisRow>(), query, now);
+            page["late"] = late;
+            *out = dump(page);
+          },
+          [out, answer] { answer(std::move(*out)); });
+    });
   });
+  if (!engine_asked_) {
+    engine_asked_ = true;
+    live_jobs([this](std::shared_ptr<json> items) {
+      engine_asked_ = false;
+      last_live_ = std::move(items);
+      answer_now(false);
+    });
+  }
+  if (!patience_) patience_ = env_.timer([this] { answer_now(true); });
+  if (now_waits_.size() == 1) patience_->start(kPatience);
 }
 
 }  // namespace culprit::app

@@ -129,9 +129,11 @@ function timeTicks(from, to, count) {
   return out;
 }
 
+const DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
+const TIME = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" });
 function clock(ns, range) {
-  const at = new Date(ns / 1e6), whole = at.toLocaleTimeString("en-GB");
-  if (range > 2 * 86400e9) return at.toLocaleDateString("en-GB", { day: "numeric", month: "short" }) + " " + whole.slice(0, 5);
+  const at = new Date(ns / 1e6), whole = TIME.format(at);
+  if (range > 2 * 86400e9) return DAY.format(at) + " " + whole.slice(0, 5);
   if (range > 1200e9) return whole.slice(0, 5);
   return range < 10e9 ? whole + "." + String(at.getMilliseconds()).padStart(3, "0") : whole;
 }
@@ -305,7 +307,7 @@ function line(c, x1, y1, x2, y2) {
 const isNumber = (y) => typeof y === "number" && Number.isFinite(y);
 
 // Curves. `xs` ascending; `series`: { name, ys, colour, notFinite }; `marks`: { x, text, kind } drawn over the full
-// height, kind "alarm", "plain" or "gone"; `rug`: xs of small ticks at the bottom.
+// height, kind "alarm" or "plain"; `rug`: xs of small ticks at the bottom.
 export class Plot extends Chart {
   constructor(group, kind, { label, xs, series, marks = [], rug = [], log = false, height = 170, whole = false }) {
     super(group, kind, height, label);
@@ -354,7 +356,7 @@ export class Plot extends Chart {
     this.yAxis(c, scale);
     c.save();
     c.beginPath();
-    c.rect(this.left, 0, this.width - this.left - RIGHT, bottom + 1);
+    c.rect(this.left, 0, this.width - this.left - RIGHT + 2, bottom + 1);
     c.clip();
     for (const one of this.series) this.curve(c, one);
     for (const one of this.series) this.broken(c, one);
@@ -423,19 +425,36 @@ export class Plot extends Chart {
     for (const x of this.rug) line(c, this.toX(x), bottom - 6, this.toX(x), bottom);
     c.font = FONT;
     c.textBaseline = "top";
-    let last = -100, down = 0;
-    for (const mark of [...this.marks].sort((a, b) => a.x - b.x)) {
-      const at = this.toX(mark.x), alarm = mark.kind === "alarm";
+    const ends = [];  // of the labels of each row
+    for (const mark of this.bundled()) {
+      const { at } = mark, alarm = mark.kind === "alarm";
       c.strokeStyle = c.fillStyle = colour(alarm ? "alarm" : "soft");
-      c.setLineDash(alarm ? [] : mark.kind === "gone" ? [1, 4] : [4, 3]);
+      c.setLineDash(alarm ? [] : [4, 3]);
       line(c, at, 0, at, bottom);
       c.setLineDash([]);
-      down = at - last < 110 ? (down + 1) % 5 : 0;
-      last = at;
-      const right = at + 8 + c.measureText(mark.text).width > this.width;
-      c.textAlign = right ? "right" : "left";
-      c.fillText(mark.text, at + (right ? -4 : 4), 2 + 13 * down);
+      const width = c.measureText(mark.text).width, right = at + 8 + width > this.width;
+      const from = right ? at - 4 - width : at + 4;
+      let row = 0;
+      while (row < 4 && ends[row] > from) ++row;
+      ends[row] = from + width + 8;
+      c.textAlign = "left";
+      c.fillText(mark.text, from, 2 + 13 * row);
     }
+  }
+
+  // Marks that lie on each other have one line and one label.
+  bundled() {
+    const out = [];
+    for (const mark of [...this.marks].sort((a, b) => a.x - b.x)) {
+      const at = this.toX(mark.x), last = out.at(-1);
+      if (!last || at - last.at > 14) {
+        out.push({ ...mark, at, first: mark.text, all: 1 });
+        continue;
+      }
+      if (mark.kind === "alarm") Object.assign(last, { at, kind: "alarm", first: mark.text });
+      last.text = `${last.first} and ${last.all++} more`;
+    }
+    return out;
   }
 
   tell(c, x, at) {

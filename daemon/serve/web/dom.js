@@ -55,7 +55,7 @@ export function section(title, ...children) {
 export function table(columns, rows, className) {
   const head = h("tr", {}, columns.map((one) => h("th", { scope: "col" }, one)));
   const body = rows.map((cells) =>
-    h("tr", {}, cells.map((cell, i) => h("td", { "data-is": columns[i] }, cell === "" ? "–" : cell))));
+    h("tr", {}, cells.map((cell, i) => h("td", { "data-is": columns[i], class: cell === "" && "none" }, cell === "" ? "–" : cell))));
   return h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": columns.filter(Boolean).join(", ") },
            h("table", { class: className }, h("thead", {}, head), h("tbody", {}, body)));
 }
@@ -71,7 +71,7 @@ export function firstOf(list, most, draw) {
 }
 
 export function number(n) {
-  return typeof n === "number" && Number.isFinite(n) ? n.toLocaleString("en-US") : "";
+  return typeof n === "number" && Number.isFinite(n) ? NUMBER.format(n) : "";
 }
 
 export function counted(n, noun) {
@@ -90,12 +90,15 @@ export function percent(share) {
   return typeof share === "number" ? Math.round(100 * share) + " %" : "";
 }
 
+const DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric" });
+const TIME = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" });
+const NUMBER = new Intl.NumberFormat("en-US");
+
 export function stamp(ns) {
   if (typeof ns !== "number") return "";
   const at = new Date(ns / 1e6);
-  const day = at.toDateString() === new Date().toDateString()
-    ? "" : at.toLocaleDateString("en-GB", { day: "numeric", month: "short", year: "numeric" }) + " ";
-  return day + at.toLocaleTimeString("en-GB");
+  const today = at.toDateString() === new Date().toDateString();
+  return (today ? "" : DAY.format(at) + " ") + TIME.format(at);
 }
 
 export function span(seconds) {

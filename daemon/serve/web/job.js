@@ -3,7 +3,7 @@ import { ask, items } from "./api.js";
 import { bdi, bytes, command, counted, firstOf, h, name, number, percent, place, plain, quoted, ranges, replace, section,
          since, span, stamp, table } from "./dom.js";
 import { judge } from "./judge.js";
-import { linesLink, readCommand, showLines } from "./lines.js";
+import { linesLink, readCommand, readerOf, showLines } from "./lines.js";
 import { Charts } from "./timeline.js";
 
 const FIRST = 8;  // of a list; the others on demand
@@ -55,6 +55,17 @@ function actions(job, run, d, again) {
 
 // ---- evidence
 
+// Of evidence that is no text.
+function sourceOf(job, e) {
+  const out = h("details", {}, h("summary", {}, "Command"));
+  out.addEventListener("toggle", async () => {
+    if (!out.open || out.childElementCount > 1) return;
+    const host = await readerOf(job, e.host || "", e.file).catch(() => e.host || "");
+    if (out.childElementCount === 1) out.append(command(readCommand(job, host, e.file)));
+  });
+  return out;
+}
+
 function evidenceItem(job, e) {
   const text = plain(e.text), at = e.line ? `${e.file}:${e.line}` : e.file;
   const head = h("div", { class: "at" },
@@ -71,7 +82,7 @@ function evidenceItem(job, e) {
       context.append(command(readCommand(job, got?.host ?? e.host ?? "", e.file, e.line))));
   });
   if (e.line) out.append(open, context);
-  else if (e.file) out.append(h("details", {}, h("summary", {}, "Command"), command(readCommand(job, e.host || "", e.file))));
+  else if (e.file) out.append(sourceOf(job, e));
   return out;
 }
 
@@ -201,7 +212,8 @@ function numerics(list) {
 
 function facts(report) {
   const j = report.job, took = j.first_ns && j.last_ns ? (j.last_ns - j.first_ns) / 1e9 : 0;
-  return h("p", { class: "soft" }, [counted(j.hosts, "host"), counted(j.ranks, "rank"), counted(j.lines, "line"), bytes(j.bytes),
+  const some = (n, noun) => n ? counted(n, noun) : "";
+  return h("p", { class: "soft" }, [some(j.hosts, "host"), some(j.ranks, "rank"), counted(j.lines, "line"), bytes(j.bytes),
     took ? `${stamp(j.first_ns)} to ${stamp(j.last_ns)} (${span(took)})` : ""].filter(Boolean).join(" · "));
 }
 

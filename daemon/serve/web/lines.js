@@ -13,16 +13,21 @@ export function readCommand(job, host, path, line, around = AROUND) {
   return line ? `${read} | sed -n '${Math.max(1, line - around)},${line + around}p'` : read;
 }
 
-// The source's host is the daemon that read it; evidence may name the host that it is about.
+// The host whose daemon read the source; evidence may name the host that it is about.
+export async function readerOf(job, host, path) {
+  const found = (await items("v1/sources?" + new URLSearchParams({ job }))).filter((x) => x.path === path);
+  return (found.find((x) => x.host === host) || found[0])?.host ?? host;
+}
+
 async function fetchLines(job, host, path, line, around) {
   const query = (of) => "v1/evidence/lines?" + new URLSearchParams({ job, host: of, path, line, around });
   try {
     return { host, ...(await json(query(host))) };
   } catch (error) {
     if (error.status !== 404) throw error;
-    const source = (await items("v1/sources?" + new URLSearchParams({ job }))).find((x) => x.path === path);
-    if (!source || source.host === host) throw error;
-    return { host: source.host, ...(await json(query(source.host))) };
+    const reader = await readerOf(job, host, path);
+    if (reader === host) throw error;
+    return { host: reader, ...(await json(query(reader))) };
   }
 }
 

@@ -88,7 +88,7 @@ function eventLine(type, x) {
 
 export function nowView(main, at) {
   let from = 0, state = at.query.get("state") || "", words = at.query.get("q") || "", asked = 0, last = "";
-  const title = h("h1", {}, "Now");
+  const title = h("h1", {}, "Now"), late = h("p", { class: "soft", role: "status" });
   const search = h("input", { type: "search", placeholder: "Search jobs, verdicts, hosts, messages", "aria-label": "Search",
                               value: words });
   const chips = h("div", { class: "chips", role: "group", "aria-label": "State" });
@@ -103,7 +103,7 @@ export function nowView(main, at) {
     replace(log);
     at.backlog();
   });
-  replace(main, title, h("div", { class: "tools" }, search, chips), list, more, history);
+  replace(main, title, late, h("div", { class: "tools" }, search, chips), list, more, history);
 
   function drawChips(counts) {
     replace(chips, Object.entries(STATES).map(([key, label]) => {
@@ -142,6 +142,7 @@ export function nowView(main, at) {
     title.textContent = words || state ? `${counted(got.total, "job")} of this kind` : sentence;
     title.className = words || state ? "" : kind;
     document.title = (kind === "alarm" ? "● " : "") + name(sentence) + " – Culprit";
+    late.textContent = got.late ? "The engine reads a large batch: running jobs are as it reported them last." : "";
     drawChips(got.counts);
     drawRows(got.items);
     if (!got.items.length)

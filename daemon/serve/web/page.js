@@ -90,6 +90,7 @@ async function show() {
     view = open(main, { ...place, backlog: () => follow(null, true) });
     follow(place.view === "jobs" ? place.name : null);
     await refresh();
+    if (place.view === "now") setTimeout(() => LATER.jobs().catch(() => {}), 1000);  // what is opened next
   } catch (error) {
     if (turn === shown) replace(main, h("p", { class: "bad" }, error.message));
   }

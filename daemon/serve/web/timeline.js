@@ -3,12 +3,15 @@ import { Group, Heat, Plot, legend, short } from "./charts.js";
 import { bdi, counted, h, name, number, plain, section, stamp } from "./dom.js";
 
 const LEVELS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_";
-const DEPTH = new Map([...LEVELS].map((mark, i) => [mark, i === 0 ? 0 : 2 ** ((i - 1) / 2)]));
+const DEPTH = new Float64Array(128);
+[...LEVELS].forEach((mark, i) => DEPTH[mark.charCodeAt(0)] = i === 0 ? 0 : 2 ** ((i - 1) / 2));
 const STORY_SHOWN = 300;
 const GONE = ["withdrawn", "refuted"];
 
-function decoded(text) {
-  return Float64Array.from(text || "", (mark) => DEPTH.get(mark) ?? 0);
+function decoded(text = "") {
+  const out = new Float64Array(text.length);
+  for (let i = 0; i < text.length; ++i) out[i] = DEPTH[text.charCodeAt(i)] || 0;
+  return out;
 }
 
 // The median of what a host wrote when it wrote, so that a storm does not become the norm.
@@ -25,11 +28,19 @@ function hotHosts(report) {
   return out;
 }
 
+// Read when it is drawn: of thousands few are seen.
 function hostRow(x, hot) {
-  const lines = decoded(x.lines), marked = decoded(x.indicating), own = usual(lines);
+  let lines, marked, own;
+  function read() {
+    lines = decoded(x.lines);
+    marked = decoded(x.indicating);
+    own = usual(lines);
+  }
   return {
-    name: plain(x.host), hot, lines, marked,
+    name: plain(x.host), raw: x.host, hot,
+    lines: () => (lines || read(), lines), marked: () => (lines || read(), marked),
     at: (i) => {
+      if (!lines) read();
       const n = lines[i] || 0, m = marked[i] || 0;
       if (m) return m * 10 >= n ? 7 : 6;
       if (!n) return 0;
@@ -70,7 +81,7 @@ export class Charts {
     this.log = h("ol", { class: "log" });
     this.logBox = h("details", { class: "history" }, h("summary", {}, "What was found and said"), this.log);
     this.element = h("div", { class: "charts" }, parts, this.logBox);
-    story.forEach(({ type, x }) => this.addLine(type, x));
+    this.logBox.addEventListener("toggle", () => this.fill());
     this.count();
   }
 
@@ -108,12 +119,12 @@ export class Charts {
   hosts(a, bins) {
     const hot = hotHosts(this.report);
     const rows = a.hosts.map((x) => hostRow(x, hot.has(x.host)));
-    const sorted = [...rows.filter((x) => x.hot), ...rows.filter((x) => !x.hot)];
+    const sorted = [...rows.filter((x) => x.hot).sort((x, y) => hot.get(y.raw) - hot.get(x.raw)), ...rows.filter((x) => !x.hot)];
     const edges = Array.from({ length: bins + 1 }, (_, i) => a.first_ns + i * a.bin_ns);
     const heat = new Heat(this.group, "time", {
       label: `Lines of ${counted(sorted.length, "host")} over time, suspects first`, rows: sorted, edges,
       tell: (r, i) => {
-        const n = sorted[r].lines[i] || 0, m = sorted[r].marked[i] || 0;
+        const n = sorted[r].lines()[i] || 0, m = sorted[r].marked()[i] || 0;
         return (n ? "about " + counted(Math.round(n), "line") : "silent") + (m ? `, about ${Math.round(m)} indicate the failure` : "");
       } });
     const left = a.hosts_all - a.hosts.length;
@@ -122,12 +133,13 @@ export class Charts {
               ["heat6", "some indicating lines"], ["heat7", "many"]]));
   }
 
-  // Faults by the clock of the logs; a withdrawn one is thin.
+  // Faults by the clock of the logs. Withdrawn and refuted ones are not drawn.
   marks() {
     const [from, to] = this.range, verdict = this.report.verdict?.id;
-    const all = [...this.report.diagnoses, ...this.rows.filter((d) => GONE.includes(d.state))];
-    return all.filter((d) => typeof d.time_ns === "number" && d.time_ns >= from && d.time_ns <= to).slice(0, 12).map((d) => ({
-      x: d.time_ns, kind: d.id === verdict ? "alarm" : GONE.includes(d.state) ? "gone" : "plain",
+    const state = new Map(this.rows.map((d) => [d.id, d.state]));
+    const stands = (d) => !GONE.includes(state.get(d.id) ?? d.state);
+    return this.report.diagnoses.filter((d) => stands(d) && typeof d.time_ns === "number" && d.time_ns >= from && d.time_ns <= to).slice(0, 12).map((d) => ({
+      x: d.time_ns, kind: d.id === verdict ? "alarm" : "plain",
       text: d.id === verdict ? "verdict" : name(d.title).slice(0, 24) }));
   }
 
@@ -139,8 +151,14 @@ export class Charts {
     this.group.draw(true);
   }
 
+  // The lines of the log are made when it is opened.
+  fill() {
+    if (!this.logBox.open || this.log.childElementCount) return;
+    this.story.slice(-STORY_SHOWN).forEach(({ type, x }) => this.addLine(type, x));
+  }
+
   happened(type, x) {
-    this.addLine(type, x);
+    if (this.logBox.open) this.addLine(type, x);
     this.count();
     if (type !== "finding" || !this.progress || typeof x.time_ns !== "number") return;
     this.progress.rug.push(x.time_ns);
@@ -164,8 +182,8 @@ export class Charts {
   }
 
   count() {
-    this.logBox.hidden = !this.log.childElementCount;
-    this.logBox.firstChild.textContent = `What was found and said (${this.log.childElementCount})`;
+    this.logBox.hidden = !this.story.length;
+    this.logBox.firstChild.textContent = `What was found and said (${number(this.story.length)})`;
   }
 
   // ---- over steps
@@ -177,7 +195,7 @@ export class Charts {
   }
 
   // Whose number it is that deviates: of a fault that was found in this metric. Without one it is another rank's at
-  // each step, and nobody is named.
+  // each step, and no rank is named.
   deviating(numerics, metric) {
     const ranks = this.report.numerics.filter((x) => x.metrics.includes(metric)).flatMap((x) => x.ranks);
     if (!ranks.length) return "farthest from it, of any rank";
@@ -208,6 +226,7 @@ export class Charts {
       name: rankName(r), values: r.odd,
       at: (i) => typeof r.odd[i] === "number" ? Math.min(7, Math.floor(r.odd[i] * 7.99)) : r.odd[i] === null ? null : 7,
       hot: r.odd.some((x) => x > .9) }));
+    hotFirst(rows);
     const heat = new Heat(this.group, "step", {
       label: "Distance of ranks from their peers over steps", rows, edges: edgesOf(numerics.steps), colours: "slow",
       tell: (r, i) => typeof rows[r].values[i] === "number" ? "distance from its peers " + short(rows[r].values[i]) : "not seen" });
@@ -234,13 +253,20 @@ export class Charts {
         const own = r.excess_ms[i], whole = comm.without_ms[i] || comm.step_ms[i];
         return typeof own !== "number" ? null : SHARES.filter((share) => own > share * whole).length;
       } }));
+    // Hot: late in every tenth step and more.
     for (const row of rows) row.hot = row.values.filter((_, i) => row.at(i) >= 4).length > row.values.length / 10;
+    hotFirst(rows);
     const heat = new Heat(this.group, "step", {
       label: "Delay of ranks over steps", rows, edges: edgesOf(comm.steps), colours: "slow",
       tell: (r, i) => typeof rows[r].values[i] === "number" ? short(rows[r].values[i]) + " ms more than its peers" : "not seen" });
     return h("div", {}, figure("Ranks that are late", heat.element, leftOut(comm.ranks - rows.length)),
              legend([["slow0", "as its peers"], ["slow4", "a tenth of the step more"], ["slow7", "nearly the whole step"]]));
   }
+}
+
+// The sort is stable.
+function hotFirst(rows) {
+  rows.sort((a, b) => Number(b.hot) - Number(a.hot));
 }
 
 function leftOut(n) {
