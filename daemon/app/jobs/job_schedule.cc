@@ -88,12 +88,13 @@ bool JobSchedule::may_hang(LiveJob& job, TimeNs now) {
 
 // Whether the job's hang began or ended since its last report; checked at intervals.
 bool JobSchedule::stall_changed(LiveJob& job, TimeNs now) {
-  const bool hangs = job.report().hang.has_value();
-  if (!job.may_stall(now)) return hangs;
-  if (hangs) return false;
+  const bool hangs = job.report().hang.has_value(), stalls = job.may_stall(now);
+  if (hangs == stalls) return false;
+  // A report may show the scene of a job that has failed and does not stall: at each tick it would take the
+  // time of the reports of other jobs.
   const TimeNs asked = job.due.asked_stall_ns;
   if (asked != kNoTime && now >= asked && now - asked < kLookAgain) return false;
-  if (!may_hang(job, now)) return false;
+  if (stalls && !may_hang(job, now)) return false;
   job.due.asked_stall_ns = now;
   return true;
 }
