@@ -94,13 +94,15 @@ Report with_steps(size_t steps, size_t slow) {
 
 BOOST_AUTO_TEST_CASE(activity_is_a_character_for_each_bin) {
   Report r;
-  r.activity = {1000, 10, {{"a", {0, 1, 2, 4, 1024, UINT32_MAX}, {0, 0, 0, 0, 1, 0}}, {"b", {1}, {0}}}, {{1005, 7}}};
+  r.activity = {
+      1000, 10, {{"a", {0, 1, 2, 4, 1024, UINT32_MAX}, {0, 0, 0, 0, 1, 0}}, {"b", {1}, {0}}}, {{1005, 7}}};
   r.indicating.resize(2);
   r.indicating[1].first_ns = 1042;
   const std::string text = to_json(r, Charts::kIncluded);
-  for (const char* part :
-       {R"("activity":{"first_ns":1000,"bin_ns":10,"hosts":[{"host":"a","lines":"0135L_","indicating":"000010"},)",
-        R"({"host":"b","lines":"1"}],"hosts_all":2,"progress":[[1005,7]],"indicating_ns":[null,1042]})"})
+  for (
+      const char* part :
+      {R"("activity":{"first_ns":1000,"bin_ns":10,"hosts":[{"host":"a","lines":"0135L_","indicating":"000010"},)",
+       R"({"host":"b","lines":"1"}],"hosts_all":2,"progress":[[1005,7]],"indicating_ns":[null,1042]})"})
     BOOST_CHECK_NE(text.find(part), std::string::npos);
   BOOST_CHECK_NE(to_json(Report(), Charts::kIncluded).find(R"("activity":null)"), std::string::npos);
 }
