@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Fills a stopped daemon's index with past jobs: seed.py INDEX COUNT. Each is a copy of a run that the index has,
-with an id, a time and, for a third of them, a verdict of its own."""
+"""Fills a stopped daemon's index with past jobs: seed.py INDEX COUNT. A third of them have a verdict, copied
+from one that the index has."""
 import json
 import sqlite3
 import sys
@@ -21,7 +21,8 @@ for i in range(count):
         text = json.loads(known[6])
         text.update(job=name, title=title)
         ordered = {"job": name, "run": 0, "verdict": True, **text}
+        packed = json.dumps(ordered, separators=(",", ":"))
         db.execute("INSERT INTO diagnoses (job, run, id, kind, first_ns, last_ns, json, state) VALUES "
                    "(?, 0, ?, ?, ?, ?, ?, 'open')",
-                   (name, known[2], known[3], end - 60_000_000_000, end, json.dumps(ordered, separators=(",", ":"))))
+                   (name, known[2], known[3], end - 60_000_000_000, end, packed))
 db.commit()

@@ -366,24 +366,11 @@ JudgedVerdicts judged_verdicts(store::Index& index) {
 // Running jobs first, then jobs of the index.
 void DaemonApi::jobs(Answer answer) {
   live_jobs([this, answer = std::move(answer)](const std::shared_ptr<json>& items) {
-    add_stored_jobs(items, answer);
+    add_stored_jobs(items, [items, answer] { answer(dump({{"items", *items}})); });
   });
 }
 
-void DaemonApi::live_jobs(std::function<void(std::shared_ptr<json>)> done) {
-  auto items = std::make_shared<json>(json::array());
-  parts_.engine->query(
-      [items](LiveJobs& live, TimeNs) {
-        for (const LiveJobSummary& job : live.jobs()) {
-          json item = json::parse(to_json(job), nullptr, false);
-          item["ended_ns"] = job.state == JobState::kRunning ? json(nullptr) : time_or_null(job.last_ns);
-          items->push_back(std::move(item));
-        }
-      },
-      [items, done = std::move(done)] { done(items); });
-}
-
-void DaemonApi::add_stored_jobs(std::shared_ptr<json> items, Answer answer) {
+void DaemonApi::add_stored_jobs(std::shared_ptr<json> items, std::function<void()> done) {
   auto rows = std::make_shared<std::vector<store::JobRow>>();
   auto verdicts = std::make_shared<JudgedVerdicts>();
   parts_.recorder->query(
@@ -391,7 +378,7 @@ void DaemonApi::add_stored_jobs(std::shared_ptr<json> items, Answer answer) {
         if (auto found = index.jobs()) *rows = std::move(*found);
         *verdicts = judged_verdicts(index);
       },
-      [items = std::move(items), rows, verdicts, answer = std::move(answer)] {
+      [items = std::move(items), rows, verdicts, done = std::move(done)] {
         std::set<std::pair<std::string, uint32_t>> live;
         for (const json& item : *items) live.emplace(text_of(item, "id"), item.value("run", 0u));
         for (const store::JobRow& row : *rows)
@@ -406,7 +393,7 @@ void DaemonApi::add_stored_jobs(std::shared_ptr<json> items, Answer answer) {
         };
         std::stable_sort(items->begin(), items->end(),
                          [&](const json& a, const json& b) { return began(a) > began(b); });
-        answer(dump({{"items", *items}}));
+        done();
       });
 }
 

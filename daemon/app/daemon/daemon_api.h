@@ -92,8 +92,8 @@ class DaemonApi : public serve::ApiSource {
  private:
   // The jobs of the engine, as the items of GET /v1/jobs, after all batches that it has.
   void live_jobs(std::function<void(std::shared_ptr<nlohmann::json>)> done);
-  // Adds the runs of the index, and answers as GET /v1/jobs.
-  void add_stored_jobs(std::shared_ptr<nlohmann::json> items, Answer answer);
+  // Adds the runs of the index, in the order of GET /v1/jobs.
+  void add_stored_jobs(std::shared_ptr<nlohmann::json> items, std::function<void()> done);
   void answer_now(bool late);
 
   // Readers of GET /v1/now that wait for the engine, and the jobs that it reported last.

@@ -175,25 +175,34 @@ json now_page(const json& jobs, const std::vector<store::DiagnosisRow>& verdicts
   return {{"items", std::move(items)}, {"total", rows.size()}, {"counts", counts}};
 }
 
+void DaemonApi::live_jobs(std::function<void(std::shared_ptr<json>)> done) {
+  auto items = std::make_shared<json>(json::array());
+  parts_.engine->query(
+      [items](LiveJobs& live, TimeNs) {
+        for (const LiveJobSummary& job : live.jobs()) {
+          json item = json::parse(to_json(job), nullptr, false);
+          item["ended_ns"] = job.state == JobState::kRunning ? json(nullptr) : time_or_null(job.last_ns);
+          items->push_back(std::move(item));
+        }
+      },
+      [items, done = std::move(done)] { done(items); });
+}
+
 void DaemonApi::answer_now(bool late) {
   for (const auto& call : std::exchange(now_waits_, {})) call(late);
 }
 
-// A page must not wait until an engine has read a large batch: then it gets what the engine answered last, and that
-// it is late.
+// A page must not wait until an engine has read a large batch: then it gets what the engine answered last.
 void DaemonApi::now(const serve::NowQuery& query, Answer answer) {
   now_waits_.push_back([this, query, answer = std::move(answer)](bool late) {
-    auto items = std::make_shared<json>(last_live_ ? *last_live_ : json::array());
-    add_stored_jobs(std::move(items), [this, query, late, answer](Result<std::string> text) {
-      if (!text) return answer(tl::unexpected(text.error()));
+    const auto items = std::make_shared<json>(last_live_ ? *last_live_ : json::array());
+    add_stored_jobs(items, [this, items, query, late, answer] {
       const auto out = std::make_shared<std::string>();
-      const TimeNs now = env_.now(io::Clock::kWall);
       parts_.recorder->query(
-          [out, query, text = std::move(*text), now, late](store::Spool&, store::Index& index) {
-            const auto verdicts = index.verdicts(kNowVerdicts);
-            const json jobs = json::parse(text, nullptr, false);
-            json page = now_page(jobs.value("items", json::array()),
-                                 verdicts ? *verdicts : std::vector<store::DiagnosisRow>(), query, now);
+          [out, items, query, now = env_.now(io::Clock::kWall), late](store::Spool&, store::Index& index) {
+            const auto found = index.verdicts(kNowVerdicts);
+            const auto verdicts = found ? *found : std::vector<store::DiagnosisRow>();
+            json page = now_page(*items, verdicts, query, now);
             page["late"] = late;
             *out = dump(page);
           },

@@ -134,7 +134,7 @@ export function nowView(main, at) {
     const turn = ++asked;
     const got = await page(0, Math.min(500, Math.max(ROWS, from)));
     if (turn !== asked) return;
-    const text = JSON.stringify(got);
+    const text = JSON.stringify([state, words, got]);
     if (text === last) return;
     last = text;
     from = got.items.length;

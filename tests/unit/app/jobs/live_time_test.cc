@@ -212,6 +212,30 @@ BOOST_AUTO_TEST_CASE(a_hang_is_reported_for_lines_without_a_time) {
   }
 }
 
+// The report of a job that failed may show who waits for whom, which is no stall.
+BOOST_AUTO_TEST_CASE(a_failed_job_with_a_scene_is_not_reported_at_each_tick) {
+  LiveOptions options = live_options();
+  options.alive = [](const std::string&) { return std::optional(true); };
+  LiveJobs jobs(std::move(options));
+  Feed feed(jobs);
+  std::vector<std::string> files = failing_files();
+  for (const size_t i : {0u, 1u, 3u})
+    files[i] += fmt::format(
+        "{0} ERROR [Rank {1}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=59, "
+        "OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600013 milliseconds before "
+        "timing out.\n{0} ERROR [PG 0 Rank {1}] Timeout at NCCL work: 59, last enqueued NCCL work: 59, last "
+        "completed NCCL work: 58.\n",
+        clock(s(60)), i);
+  for (size_t i = 0; i < files.size(); ++i)
+    feed.write(feed.open(OriginKind::kFile, "j", fmt::format("/logs/node-{}/rank_{}.log", i, i)), files[i],
+               s(61));
+  tick(jobs, 61, 70);
+  BOOST_REQUIRE(report_of(jobs, "j", s(70)).find("\"hang\":{") != std::string::npos);
+  const uint64_t before = jobs.counts().reports;
+  tick(jobs, 71, 111);  // silent for less than a minute
+  BOOST_TEST(jobs.counts().reports - before <= 15u);
+}
+
 BOOST_AUTO_TEST_CASE(no_hang_in_what_was_announced_nor_after_the_end_nor_without_iterations) {
   const struct {
     const char* name;
