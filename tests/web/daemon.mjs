@@ -101,6 +101,21 @@ token_file = "${this.in("token")}"
     return answer.json();
   }
 
+  // Milliseconds of the processor since its start.
+  used() {
+    const stat = fs.readFileSync(`/proc/${this.process.pid}/stat`, "utf8").split(") ")[1].split(" ");
+    return 10 * (Number(stat[11]) + Number(stat[12]));
+  }
+
+  // After a start it reads what is stored.
+  idles() {
+    return until(async () => {
+      const before = this.used();
+      await new Promise((resolve) => setTimeout(resolve, 1000));
+      return this.used() - before < 100;
+    }, 120, "the daemon has nothing to do");
+  }
+
   // A job's verdict, once the daemon has one.
   verdict(job, seconds = 120) {
     return until(async () => (await this.get(`/v1/jobs/${encodeURIComponent(job)}/report`)).verdict, seconds,

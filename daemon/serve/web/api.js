@@ -47,30 +47,44 @@ export function post(path, by) {
 
 // The events of the daemon, or of a job; a link that breaks is made again and gets what it missed. EventSource
 // sends no Authorization header, so the stream is read here. `backlog`: begin with the events that are kept.
+// `pauses`: not while the tab is hidden, for a browser has six connections to a host over all tabs.
 export class Events {
-  constructor({ job, backlog, onEvent, onState }) {
+  constructor({ job, backlog, pauses, onEvent, onState }) {
     this.path = "v1/events" + (job ? "?job=" + encodeURIComponent(job) : "");
     this.last = backlog ? "0" : "";
     this.onEvent = onEvent;
     this.onState = onState;
+    this.pauses = pauses;
     this.stopper = new AbortController();
+    this.onHidden = () => document.hidden && pauses && this.link?.abort();
+    document.addEventListener("visibilitychange", this.onHidden);
     this.run();
   }
 
   stop() {
     this.stopper.abort();
+    this.link?.abort();
+    document.removeEventListener("visibilitychange", this.onHidden);
+  }
+
+  async seen() {
+    while (this.pauses && document.hidden && !this.stopper.signal.aborted)
+      await new Promise((resolve) => document.addEventListener("visibilitychange", resolve, { once: true }));
   }
 
   async run() {
     while (!this.stopper.signal.aborted) {
       let why = "not connected, trying again";
+      await this.seen();
+      if (this.stopper.signal.aborted) return;
+      this.link = new AbortController();
       try {
         await this.follow();
       } catch (error) {
-        if (this.stopper.signal.aborted) return;
-        if (!(error instanceof TypeError)) why = error.message;
+        if (error.name !== "AbortError" && !(error instanceof TypeError)) why = error.message;
       }
       if (this.stopper.signal.aborted) return;
+      if (this.link.signal.aborted) continue;
       this.onState(false, why);
       await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
     }
@@ -78,7 +92,7 @@ export class Events {
 
   async follow() {
     const answer = await ask(this.path, {
-      headers: this.last ? { "Last-Event-ID": this.last } : {}, signal: this.stopper.signal });
+      headers: this.last ? { "Last-Event-ID": this.last } : {}, signal: this.link.signal });
     const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
     this.onState(true, "live");
     let rest = "";

@@ -45,7 +45,7 @@ function follow(job, backlog = Boolean(job)) {
   events?.stop();
   followed = job;
   events = new Events({
-    job, backlog,
+    job, backlog, pauses: Boolean(job),
     onState: (live, why) => {
       say(why, !live);
       if (live) refreshSoon();
@@ -64,7 +64,7 @@ function refreshSoon() {
 async function refresh() {
   clearTimeout(due);
   due = null;
-  if (document.hidden) return;
+  if (document.hidden && followed) return;  // but Now says in its tab's title what it finds
   try {
     await view.refresh?.();
     if (view.refresh) byId("login").hidden = true;
