@@ -161,6 +161,7 @@ promise("a job's card says what, where and what to do", async () => {
   for (const part of ["Rank 19", "r2n8", "rank 19", "95 %", "Check", "py-spy", "It was this"])
     need(card.includes(part), `no ${part} in ${card}`);
   need(await page.title().then((t) => t.includes("Rank 19")), await page.title());
+  await page.waitForFunction(() => document.querySelector(".card").innerText.includes("Said since"));
   await shot("job");
 });
 

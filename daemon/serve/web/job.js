@@ -93,7 +93,17 @@ function evidence(job, d) {
 
 // ---- the parts
 
-function card(report, job, run, again) {
+// Since when it is said, and what was said before it. `rows`: of the index; `story`: the job's events.
+function revisions(d, rows, story) {
+  const row = rows.find((x) => x.id === d.id);
+  const said = story.filter(({ type, x }) => type === "diagnosis" && x.verdict && x.id === d.id);
+  const revised = said.filter(({ x }) => x.change === "revised").length;
+  const before = said.map(({ x }) => x.replaces?.title).filter(Boolean).at(-1);
+  return [row?.first_ns ? ["Said since ", since(row.first_ns), row.last_ns > row.first_ns ? [", last seen ", since(row.last_ns)] : ""] : "",
+          revised ? `, revised ${revised === 1 ? "once" : revised + " times"}` : "", before ? [", in place of “", bdi(before), "”"] : ""];
+}
+
+function card(report, job, run, again, history) {
   const d = report.verdict;
   if (d)
     return h("section", { class: "card alarm", "aria-label": "Verdict" },
@@ -101,7 +111,7 @@ function card(report, job, run, again) {
       h("div", { class: "pills" }, pills(d), report.settled === false && h("span", { class: "pill" }, "may still change"),
         d.said_by && h("span", { class: "pill" }, "unproven: said by " + name([...(d.said_by.uids || []).map((u) => "uid " + u),
           ...(d.said_by.hosts || [])].slice(0, 4).join(", ")) + " alone")),
-      where(d), todo(d), h("p", { class: "soft" }, kindOf(d)), why(d), actions(job, run, d, again));
+      where(d), todo(d), h("p", { class: "soft" }, kindOf(d)), why(d), history, actions(job, run, d, again));
   const open = report.diagnoses.filter((x) => !GONE.includes(x.state));
   if (open.length || report.missing.length)
     return h("section", { class: "card caution", "aria-label": "Verdict" },
@@ -246,8 +256,8 @@ export function jobView(main, at) {
     const d = report.verdict;
     document.title = (d ? "● " + name(d.title) + " – " : "") + name(job) + " – Culprit";
     replace(head, h("a", { href: "#/" }, "← All jobs"), " ", h("b", {}, bdi(job)), run ? ` run ${run}` : "");
-    const rest = h("div", {}), gone = h("div", {});
-    replace(body, card(report, job, run, again), d && section("Evidence", evidence(job, d)), hang(report.hang), charts.element, rest);
+    const rest = h("div", {}), gone = h("div", {}), history = h("p", { class: "soft" });
+    replace(body, card(report, job, run, again, history), d && section("Evidence", evidence(job, d)), hang(report.hang), charts.element, rest);
     const fold = () => replace(gone, past(report, rows, job, run, again));
     // What is below the first screen comes after it.
     requestAnimationFrame(() => setTimeout(() => {
@@ -265,6 +275,7 @@ export function jobView(main, at) {
       rows = found;
       charts.said(rows);
       fold();
+      if (d) replace(history, revisions(d, rows, story));
     }, () => {});
   }
 

@@ -44,11 +44,13 @@ function follow(job, backlog = Boolean(job)) {
   if (events && followed === job && !(backlog && !job)) return;
   events?.stop();
   followed = job;
+  let linked = true;
   events = new Events({
     job, backlog, pauses: Boolean(job),
     onState: (live, why) => {
       say(why, !live);
-      if (live) refreshSoon();
+      if (live && !linked) refreshSoon();  // it may have missed more than the daemon keeps
+      linked = live;
     },
     onEvent: (type, x) => {
       view.event?.(type, x);
@@ -61,16 +63,23 @@ function refreshSoon() {
   due ??= setTimeout(refresh, BURST_MS);
 }
 
+// One at a time for a view: what comes meanwhile causes one more.
 async function refresh() {
   clearTimeout(due);
   due = null;
   if (document.hidden && followed) return;  // but Now says in its tab's title what it finds
+  const asking = view;
+  if (asking.asked) return asking.again = true;
+  asking.asked = true;
   try {
-    await view.refresh?.();
-    if (view.refresh) byId("login").hidden = true;
+    await asking.refresh?.();
+    if (asking.refresh) byId("login").hidden = true;
   } catch (error) {
     say(error.message, true);
   }
+  asking.asked = false;
+  if (asking.again) refreshSoon();
+  asking.again = false;
 }
 
 async function show() {
