@@ -285,7 +285,7 @@ def user_on_the_socket_sees_only_own_jobs(context: Context) -> str:
         need("a.log" not in body or status == 404, f"GET {path} shows the path of alice's log")
         need("alice-job" not in body or status == 404 or path == "/metrics", f"GET {path} shows alice's job")
     need(seen[report][0] == 404 and seen[alices][0] == 404, f"{seen[report]} {seen[alices]}")
-    for path in ("/v1/hosts", "/v1/devices", "/v1/about", "/v1/pool", "/v1/events"):
+    for path in ("/v1/now", "/v1/hosts", "/v1/devices", "/v1/about", "/v1/pool", "/v1/events"):
         need(seen[path][0] == 403, f"GET {path}: {seen[path]}")
     for path, (status, body) in ask(daemon, MALLORY, paths_of("POST"), "POST").items():
         need(status == 403, f"POST {path}: {status} {body[:200]!r}")
