@@ -144,6 +144,7 @@ std::string request_line(const Request& request) {
     w.field("budget_ns", request.budget_ns);
     w.field("at_once", request.at_once);
     if (request.all) w.field("all", true);
+    if (request.ras_port != 0) w.field("ras_port", request.ras_port);
     w.list("targets", request.targets, [&](const Target& target) {
       w.object([&] {
         w.field("pid", target.pid);
@@ -170,6 +171,12 @@ Result<Request> parse_request(std::string_view line) {
       std::clamp<int64_t>(value_of<int64_t>(object, "budget_ns"), kNsPerSecond, 120 * kNsPerSecond);
   out.at_once = static_cast<uint32_t>(std::clamp<uint64_t>(value_of<uint64_t>(object, "at_once"), 1, 64));
   out.all = value_of<bool>(object, "all");
+  if (object.at_key("ras_port").error() == simdjson::SUCCESS) {
+    const auto port = value_of<uint64_t>(object, "ras_port");
+    if (port == 0 || port > UINT16_MAX) return fail(ErrorCode::kInvalid, "the port of RAS is not valid");
+    out.ras_port = static_cast<uint16_t>(port);
+  }
+  const size_t most = out.ras_port != 0 ? kRasTargets : kTargets;
   dom::array tools, targets;
   out.tools.clear();
   if (object.at_key("tools").get(tools) == simdjson::SUCCESS)
@@ -183,7 +190,7 @@ Result<Request> parse_request(std::string_view line) {
     if (element.get(target) != simdjson::SUCCESS) return fail(ErrorCode::kInvalid, "a process is no object");
     const auto pid = value_of<uint64_t>(target, "pid");
     if (pid < 2 || pid > INT32_MAX) return fail(ErrorCode::kInvalid, "a process has no valid number");
-    if (out.targets.size() == kTargets) return fail(ErrorCode::kLimit, "there are too many processes");
+    if (out.targets.size() == most) return fail(ErrorCode::kLimit, "there are too many processes");
     out.targets.push_back({static_cast<uint32_t>(pid), value_of<uint64_t>(target, "start")});
   }
   return out;

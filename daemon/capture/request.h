@@ -1,5 +1,6 @@
 // What the daemon asks culprit-capture for, as one line of JSON, and what it answers: a {"kind":"stack"} line
-// (formats.md section 5) for each process. Values and pure functions, any thread.
+// (formats.md section 5) for each process, or the lines of capture/pod_ras.h. Values and pure functions, any
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -30,10 +31,14 @@ struct Request {
   TimeNs budget_ns = 15 * kNsPerSecond;                            // of the whole request
   uint32_t at_once = 4;                                            // processes
   bool all = false;  // also launchers and workers, which are no ranks
+  // Not 0: no stacks, but the answer of NCCL's RAS service at this port of the loopback address, in the
+  // network namespace of each process.
+  uint16_t ras_port = 0;
   std::vector<Target> targets;
   bool operator==(const Request&) const = default;
 };
-constexpr size_t kTargets = 1024;  // ranks of a host and their workers, several times over
+constexpr size_t kTargets = 1024;   // ranks of a host and their workers, several times over
+constexpr size_t kRasTargets = 16;  // with a port of RAS
 constexpr size_t kRequestBytes = 1 << 20;
 constexpr size_t kAnswerBytes = 60 << 10;  // of a line; the trace socket takes 64 KiB
 

@@ -205,6 +205,20 @@ Result<std::string> run_tool(const ToolRun& run) {
   return std::move(*output);
 }
 
+bool give_up_capability(int capability) {
+  Capabilities next;
+  if (!next.read()) return false;
+  const uint32_t rest = ~(1U << (capability % 32));
+  auto& of = next.data[capability / 32];
+  of = {of.effective & rest, of.permitted & rest, of.inheritable & rest};
+  return next.write();
+}
+
+bool give_up_capabilities() {
+  Capabilities none;
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && none.write();
+}
+
 Result<ToolRights> rights_for(Tool tool, uint32_t uid, const TraceRules& rules) {
   if (uid == rules.own_uid && rules.same_mounts) return ToolRights::kOwn;
   const bool root = uid == 0;

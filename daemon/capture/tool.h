@@ -39,6 +39,10 @@ struct ToolRun {
 // Its standard output. An error says why there is none: "it took longer than 5 s".
 Result<std::string> run_tool(const ToolRun& run);
 
+// Gives up capabilities of the calling process for good: this one, or all of them. False: the kernel refused.
+bool give_up_capability(int capability);
+bool give_up_capabilities();
+
 // How a tool may look into a process of that user. An error says why it may not.
 struct TraceRules {
   uint32_t own_uid = 0;

@@ -2,14 +2,16 @@
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
+import time
 from pathlib import Path
 from typing import Dict, List
 
 from attacker import ALICE, MALLORY, PYTHON, need_root, run_as, send_lines
 from case import Context, case
-from daemon import JOB, Daemon, need, wait_until
+from daemon import JOB, Daemon, PassOver, need, wait_until
 
 SOURCE = "plugin/culprit-capture"
 CONFIG = '[hang]\nafter = "3s"\nsteps = 5\n[capture]\nevery = "2s"\nsamples = 2\n'
@@ -190,3 +192,96 @@ def capture_asks_no_debug_server_of_another_user(context: Context) -> str:
     need(came.read_text() == "", "its port was asked")
     need(liar.poll() is None, "it ran")
     return "no connection came"
+
+
+# As NCCL's RAS service; writes down each connection and each byte of it.
+LISTENS = """
+import socket, sys
+listener = socket.create_server(("127.0.0.1", 28028))
+print("ready", flush=True)
+while True:
+    client, _ = listener.accept()
+    open(sys.argv[1], "a").write("came\\n")
+    while data := client.recv(4096):
+        open(sys.argv[1], "a").write(f"heard {data!r}\\n")
+        client.sendall(b"OK\\n")
+    client.close()
+"""
+# Two processes of two users in one network namespace: arguments are two uids, codes and files.
+POD = """
+import os, subprocess, sys
+subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+uids, codes, files = [int(uid) for uid in sys.argv[1:3]], sys.argv[3:5], sys.argv[5:7]
+first, second = (subprocess.Popen([sys.executable, "-c", code, file], user=uid, group=uid, extra_groups=[])
+                 for uid, code, file in zip(uids, codes, files))
+print(second.pid, flush=True)
+first.wait()
+"""
+
+
+def pod(context: Context, listener: int, log: str, came: Path) -> int:
+    """A trainer of ALICE, and a listener of another user in its network; returns the trainer's pid."""
+    if not shutil.which("unshare") or not shutil.which("ip"):
+        raise PassOver("needs unshare and ip")
+    made = subprocess.Popen(
+        ["unshare", "--net", PYTHON, "-c", POD, str(listener), str(ALICE), LISTENS, TRAINS, str(came), log],
+        stdout=subprocess.PIPE, text=True, start_new_session=True,
+        env={"PATH": os.environ["PATH"], "RANK": "0", "WORLD_SIZE": "1"})
+
+    def end() -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(made.pid, signal.SIGKILL)
+        made.wait()
+    context.undo.append(end)
+    said = sorted(made.stdout.readline().strip() for _ in range(2))
+    need(said[1] == "ready", f"{said}")
+    return int(said[0])
+
+
+def ask_pod(daemon: Daemon, pid: int) -> List[Dict]:
+    """What culprit-capture gives for NCCL's RAS of this process."""
+    request = {"targets": [{"pid": pid}], "ras_port": 28028, "budget_ns": 10 ** 10, "at_once": 1}
+    done = subprocess.run([str(daemon.bin_dir / "culprit-capture")], input=json.dumps(request) + "\n",
+                          capture_output=True, text=True, timeout=30, check=False)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def open_file(path: Path) -> Path:
+    path.touch()
+    path.chmod(0o666)
+    for folder in path.parents:
+        if folder != Path("/"):
+            folder.chmod(0o755)
+    return path
+
+
+@case
+def capture_sends_nothing_to_a_ras_listener_of_another_user(context: Context) -> str:
+    """It listens in the network namespace of a job's process, where only that process's user is asked."""
+    need_root()
+    daemon = context.daemon()
+    daemon.configure(more=CONFIG + '[ras]\ninterval = "1s"\n')
+    daemon.start()
+    came = open_file(context.folder / "came")
+    pid = pod(context, MALLORY, alices_log(daemon), came)
+    captures(daemon, pid)
+    time.sleep(3)
+    need(came.read_text() == "", f"the daemon had it asked: {came.read_text()[:200]}")
+    said = ask_pod(daemon, pid)
+    need(len(said) == 1 and f"uid {MALLORY} listens" in said[0].get("why", ""), f"{said}")
+    need(came.read_text() == "came\n", f"it heard: {came.read_text()[:200]}")
+    return said[0]["why"]
+
+
+@case
+def capture_answers_of_ras_stay_the_users(context: Context) -> str:
+    """The same, where the listener is the user's own: the row above can fail."""
+    need_root()
+    daemon = context.daemon()
+    daemon.configure(more=CONFIG)
+    daemon.start()
+    came = open_file(context.folder / "came")
+    pid = pod(context, ALICE, alices_log(daemon), came)
+    ask_pod(daemon, pid)
+    need("SET FORMAT" in came.read_text(), f"it is asked: {came.read_text()[:200]}")
+    return "it is asked"

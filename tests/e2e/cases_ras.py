@@ -1,10 +1,12 @@
 """NCCL's RAS service and a real daemon: which ranks of a job that stands are named, and whose word counts."""
 import json
+import os
+import shutil
 import socket
 import subprocess
 import sys
 import time
-from typing import Dict, List, Optional
+from typing import Dict, List, Optional, Sequence
 
 from case import Context, HERE, case
 from cases_comm import report_of, waits_for
@@ -14,6 +16,8 @@ from daemon import JOB, Daemon, PassOver, need, wait_until
 RANKS = 8
 OTHER = 65534
 OTHER_JOB = "other"
+# A network of its own, as a pod has it.
+POD = ("unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh")
 HANG = '[hang]\nafter = "2s"\n'
 
 
@@ -27,14 +31,14 @@ class Play:
     """A process of a job with a RAS service, that plays a scenario."""
 
     def __init__(self, context: Context, port: int, log: Optional[object] = None, name: str = "play",
-                 user: Optional[int] = None, **scenario):
+                 user: Optional[int] = None, within: Sequence[str] = (), **scenario):
         self.path = context.folder / f"{name}.json"
         self.scenario = {"form": "json", "ranks": RANKS, "moves": True, **scenario}
         self.write()
         options = {} if user is None else {"user": user, "group": user, "extra_groups": []}
         python = sys.executable if user is None else "/usr/bin/python3"
         self.process = subprocess.Popen(
-            [python, str(HERE / "ras_server.py"), "--port", str(port), "--scenario", str(self.path),
+            [*within, python, str(HERE / "ras_server.py"), "--port", str(port), "--scenario", str(self.path),
              *(["--log", str(log)] if log else [])], stdout=subprocess.PIPE, **options)
         context.undo.append(self.process.kill)
         need(self.process.stdout.readline() == b"ready\n", "the RAS service of the test listens")
@@ -229,6 +233,46 @@ def ras_is_asked_at_once_when_a_job_stands(context: Context) -> str:
     play.now(moves=False, missing={"5": "dead"})
     report = waits_for(daemon, lambda r: named(r) == [5], 20, "rank 5 is named")
     return f"{time.monotonic() - began:.1f} s: {report['diagnoses'][0]['title']}"
+
+
+def need_pods() -> None:
+    if os.geteuid() != 0 or not shutil.which("unshare") or not shutil.which("ip"):
+        raise PassOver("needs root, unshare and ip, for a network namespace")
+    tried = subprocess.run([*POD, "true"], capture_output=True, text=True, check=False)
+    if tried.returncode != 0:
+        raise PassOver(f"no network namespace can be made here: {tried.stderr.strip()}")
+
+
+@case
+def ras_in_another_network_namespace(context: Context) -> str:
+    """The job is in a pod. In the daemon's own network no process listens."""
+    need_pods()
+    port = free_port()
+    daemon = context.daemon()
+    daemon.configure(more=table(port))
+    daemon.start()
+    play = Play(context, port, daemon.logs / "a.log", within=POD)
+    is_followed(daemon)
+    began = time.monotonic()
+    play.now(moves=False, behind={"3": 1})
+    report = waits_for(daemon, lambda r: named(r) == [3], 40, "rank 3 is named")
+    need(answers(daemon, "failed") == 0, f"{answers(daemon, 'failed'):.0f} answers failed")
+    return f"{time.monotonic() - began:.1f} s: {report['diagnoses'][0]['title']}"
+
+
+@case
+def ras_in_a_pod_is_asked_only_where_captures_are_on(context: Context) -> str:
+    """`[capture] enabled = false` starts no program that may enter a namespace."""
+    need_pods()
+    port = free_port()
+    daemon = context.daemon()
+    daemon.configure(more=table(port) + "[capture]\nenabled = false\n")
+    daemon.start()
+    Play(context, port, daemon.logs / "a.log", within=POD)
+    wait_until(lambda: daemon.items("/v1/jobs"), 30, "the job runs")
+    time.sleep(4)
+    need(answers(daemon) == 0 and answers(daemon, "failed") == 0, "no pod is asked")
+    return "no answer in 4 s"
 
 
 @case

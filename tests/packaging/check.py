@@ -123,12 +123,13 @@ def drop_ins(_: Build) -> str:
     names = sorted((PACKAGING / "systemd/drop-ins").glob("*.conf"))
     with tempfile.TemporaryDirectory(prefix="units-") as folder:
         root = unit_root(Path(folder))
-        drop_in = root / "etc/systemd/system/culpritd.service.d"
-        drop_in.mkdir()
         for name in names:
+            unit = "culprit-capture@" if name.stem.startswith("capture-") else "culpritd"
+            drop_in = root / f"etc/systemd/system/{unit}.service.d"
+            drop_in.mkdir(exist_ok=True)
             shutil.copy(name, drop_in)
         done = run("systemd-analyze", "verify", f"--root={root}", "--man=no",
-                   "/etc/systemd/system/culpritd.service")
+                   *[f"/etc/systemd/system/{unit}.service" for unit in ("culpritd", "culprit-capture@")])
         ours = [line for line in done.stdout.splitlines() if "culprit" in line]
         need(not ours, " ".join(ours)[:400])
     return ", ".join(name.stem for name in names)

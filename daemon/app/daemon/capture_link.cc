@@ -23,7 +23,7 @@
 namespace culprit::app {
 namespace {
 
-constexpr size_t kAllBytes = 16 << 20;              // of one answer
+constexpr TimeNs kStopEvery = 100 * kNsPerMs;       // until `stop` is read again
 constexpr TimeNs kBeyondBudget = 5 * kNsPerSecond;  // it keeps to its budget, but the machine may be loaded
 
 TimeNs steady_ns() {
@@ -110,7 +110,7 @@ bool send_all(int channel, std::string_view bytes) {
 // Cuts received bytes into lines.
 class LineCutter {
  public:
-  explicit LineCutter(CaptureLines& out) : out_(out) {}
+  LineCutter(CaptureLines& out, size_t most) : out_(out), most_(most) {}
   void add(std::string_view bytes) {
     for (const char c : bytes) {
       if (c != '\n') {
@@ -118,7 +118,7 @@ class LineCutter {
         continue;
       }
       all_ += line_.size();
-      if (line_.size() > limits::kLineBytes || all_ > kAllBytes)
+      if (line_.size() > limits::kLineBytes || all_ > most_)
         ++out_.dropped;
       else if (!line_.empty())
         out_.lines.push_back(line_);
@@ -128,13 +128,15 @@ class LineCutter {
 
  private:
   CaptureLines& out_;
+  const size_t most_;
   std::string line_;
   size_t all_ = 0;
 };
 
 }  // namespace
 
-Result<CaptureLines> run_capture(const CaptureWay& way, const capture::Request& request) {
+Result<CaptureLines> run_capture(const CaptureWay& way, const capture::Request& request,
+                                 const CaptureLimits& bounds) {
   Peer peer;
   if (!connect_to(way.socket, peer)) {
     const std::string program = way.program.empty() ? installed_program() : way.program;
@@ -143,14 +145,15 @@ Result<CaptureLines> run_capture(const CaptureWay& way, const capture::Request& 
   if (!send_all(peer.channel, capture::request_line(request) + "\n"))
     return io::system_failure("culprit-capture takes no request", errno);
   CaptureLines out;
-  LineCutter cutter(out);
+  LineCutter cutter(out, bounds.bytes);
   const TimeNs until = steady_ns() + request.budget_ns + kBeyondBudget;
   std::array<char, 65536> buffer;
   for (;;) {
     const TimeNs left = until - steady_ns();
-    if (left <= 0) break;
+    if (left <= 0 || (bounds.stop && *bounds.stop)) break;
     pollfd wait{peer.channel, POLLIN, 0};
-    if (::poll(&wait, 1, static_cast<int>(left / kNsPerMs) + 1) <= 0) continue;
+    const TimeNs step = bounds.stop ? std::min(left, kStopEvery) : left;
+    if (::poll(&wait, 1, static_cast<int>(step / kNsPerMs) + 1) <= 0) continue;
     const ssize_t n = ::read(peer.channel, buffer.data(), buffer.size());
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) break;

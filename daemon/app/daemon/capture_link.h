@@ -2,6 +2,7 @@
 // where that is there, else from a process of our own rights. Blocking; any thread but the loop's.
 #pragma once
 
+#include <atomic>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,11 @@ struct CaptureLines {
   std::vector<std::string> lines;
   uint64_t dropped = 0;  // lines that are too long, or beyond the limit of bytes
 };
-Result<CaptureLines> run_capture(const CaptureWay& way, const capture::Request& request);
+struct CaptureLimits {
+  size_t bytes = 16 << 20;                  // of all lines
+  const std::atomic<bool>* stop = nullptr;  // ends the wait early; borrowed
+};
+Result<CaptureLines> run_capture(const CaptureWay& way, const capture::Request& request,
+                                 const CaptureLimits& bounds = {});
 
 }  // namespace culprit::app

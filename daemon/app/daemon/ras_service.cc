@@ -11,9 +11,10 @@
 #include <utility>
 #include <vector>
 
+#include "app/daemon/ras_pods.h"
 #include "core/detect/ras/follow.h"
-#include "ingest/live/ras_client.h"
 #include "ingest/ras_reader.h"
+#include "io/ras_client.h"
 #include "model/ras_line.h"
 
 namespace culprit::app {
@@ -25,6 +26,7 @@ constexpr TimeNs kRasSoonestNs = 3 * kNsPerSecond;  // between two questions
 constexpr uint32_t kRasFastRounds = 60;             // without news: a watchdog ends the job within 10 minutes
 constexpr uint32_t kRasSlowest = 30;                // factor for hosts far back in a job
 constexpr size_t kRasAsksOfJob = 3, kRasAsks = 12;  // connections of a round, if several jobs share the port
+constexpr size_t kRasPodsOfJob = 2, kRasPods = 16;  // network namespaces that a round enters
 constexpr TimeNs kRasViewNs = 30 * kNsPerSecond;    // age of a scan of the processes
 constexpr size_t kRasJobs = 64;                     // followed at a time
 constexpr TimeNs kRasForgottenNs = 3600 * kNsPerSecond;
@@ -69,6 +71,7 @@ uint32_t place_in_job(const RasAnswer& answer, const std::set<std::string>& own)
 // Of the thread, but for `stop`.
 struct RasService::Shared {
   std::atomic<bool> stop{false};
+  std::atomic<bool> barred{false};  // culprit-capture may not enter network namespaces; until a reload
   std::map<std::string, FollowedJob> jobs;
 };
 
@@ -91,14 +94,18 @@ class RasAsker {
     io::Env& env;
     ProcessWatch& processes;
     const std::atomic<bool>& stop;
+    std::atomic<bool>& barred;
+    bool pods;  // whether culprit-capture may be used
+    const CaptureWay& way;
     std::map<std::string, FollowedJob>& jobs;
   };
   RasAsker(Parts parts, std::vector<std::string>& lines, RasService::Figures& figures)
-      : p_(parts), lines_(lines), figures_(figures), own_(ingest::own_addresses()) {}
+      : p_(parts), lines_(lines), figures_(figures), own_(io::own_addresses()) {}
 
   void run() {
     forget();
     for (const std::string& address : p_.addresses) ask_all(address);
+    if (p_.pods) ask_pods();
   }
   const std::string& trouble() const { return trouble_; }
   bool stands() const { return stands_; }
@@ -117,13 +124,13 @@ class RasAsker {
     std::set<std::string> answered, local;
     size_t most = 1;
     for (size_t n = 0; n < most && !p_.stop; ++n) {
-      ingest::RasQuestion question;
+      io::RasQuestion question;
       question.address = address;
       question.stop = &p_.stop;
       question.proc = p_.processes.proc();
       std::string job;
-      question.on_socket = [&](const ingest::RasSocket& socket) { job = job_of(socket, local); };
-      auto reply = ingest::ask_ras(question);
+      question.on_socket = [&](const io::RasSocket& socket) { job = job_of(socket, local); };
+      auto reply = io::ask_ras(question);
       if (!reply) return failed(reply.error());
       auto answer = ingest::parse_ras(reply->text);
       if (!answer) return failed({answer.error().code, address + ": the answer " + answer.error().text});
@@ -131,10 +138,41 @@ class RasAsker {
       if (job.empty())
         ++figures_.foreign;
       else if (answered.insert(job).second)
-        follow(job, *answer, reply->socket->uid);
+        follow(job, *answer, reply->socket->uid, own_);
       most = std::min(kRasAsks, local.size() < 2 ? 1 : kRasAsksOfJob * local.size());
       if (answered.size() >= std::max<size_t>(local.size(), 1)) return;
     }
+  }
+
+  // Jobs in network namespaces of their own. One answer has the whole job.
+  void ask_pods() {
+    size_t asked = 0;
+    if (p_.barred) return;
+    for (const auto& [job, pods] :
+         find_ras_pods(p_.processes, loopback_ports(p_.addresses), wall() - kRasViewNs)) {
+      size_t most = std::min(pods.size(), kRasPodsOfJob);
+      for (size_t i = 0; i < most && asked < kRasPods && !answered_.contains(job) && !p_.barred; ++i, ++asked)
+        ask_pod(job, pods[i]);
+    }
+  }
+
+  void ask_pod(const std::string& job, const RasPod& pod) {
+    if (p_.stop) return;
+    const auto reply = ask_ras_pod(p_.way, pod, p_.stop);
+    if (!reply && reply.error().code == ErrorCode::kDenied) {
+      p_.barred = true;
+      trouble_ = fmt::format(
+          "job {} is in a network namespace of its own, which culprit-capture may not enter ({}): the "
+          "drop-in "
+          "capture-pods.conf allows it",
+          job, reply.error().text);
+      return;
+    }
+    const std::string where = fmt::format("job {}, network namespace of process {}: ", job, pod.target.pid);
+    if (!reply) return failed({reply.error().code, where + reply.error().text});
+    const auto answer = ingest::parse_ras(reply->text);
+    if (!answer) return failed({answer.error().code, where + "the answer " + answer.error().text});
+    follow(job, *answer, reply->uid, {reply->addresses.begin(), reply->addresses.end()});
   }
 
   void failed(const Error& error) {
@@ -145,7 +183,7 @@ class RasAsker {
 
   // The job of the process that has the socket; empty: none, or its descriptors are not readable. Adds all
   // jobs of its user on this host to `local`.
-  std::string job_of(const ingest::RasSocket& socket, std::set<std::string>& local) {
+  std::string job_of(const io::RasSocket& socket, std::set<std::string>& local) {
     const auto view = p_.processes.view(wall() - kRasViewNs, kNsPerSecond);
     if (!view) return {};
     std::set<uint32_t> pids;
@@ -155,7 +193,7 @@ class RasAsker {
     for (const auto& [pid, belongs] : p_.processes.jobs_of(pids, wall() - kRasViewNs, 0)) {
       if (belongs.job.empty()) continue;
       local.insert(belongs.job);
-      if (job.empty() && ingest::has_socket(p_.processes.proc(), pid, socket.inode)) job = belongs.job;
+      if (job.empty() && io::has_socket(p_.processes.proc(), pid, socket.inode)) job = belongs.job;
     }
     return job;
   }
@@ -174,18 +212,21 @@ class RasAsker {
     return job;
   }
 
-  void follow(const std::string& job, const RasAnswer& answer, uint32_t uid) {
+  // `own`: addresses of the processes of this host, as the answer has them.
+  void follow(const std::string& job, const RasAnswer& answer, uint32_t uid,
+              const std::set<std::string>& own) {
     ++figures_.answers;
+    answered_.insert(job);
     if (!p_.jobs.contains(job) && p_.jobs.size() >= kRasJobs) return;
     FollowedJob& followed = p_.jobs[job];
     const RasState before = std::exchange(followed.last, followed.follower.add(answer, wall()));
     RasState& state = followed.last;
     const bool first = followed.at_ns == kNoTime;
     followed.at_ns = state.at_ns;
-    followed.place = place_in_job(answer, own_);
+    followed.place = place_in_job(answer, own);
     state.host = p_.host;
     for (const RasProcess& process : answer.processes)
-      if (own_.contains(process.host)) state.address = process.host;
+      if (own.contains(process.host)) state.address = process.host;
     if (uid != 0 && uid != ::getuid()) state.user = uid;
     place_ = std::min(place_, followed.place);
     const bool shows = shows_anything(state);
@@ -200,6 +241,7 @@ class RasAsker {
   std::vector<std::string>& lines_;
   RasService::Figures& figures_;
   const std::set<std::string> own_;
+  std::set<std::string> answered_;  // jobs
   std::string trouble_;
   bool stands_ = false, news_ = false;
   uint32_t place_ = kRasSlowest;
@@ -228,6 +270,7 @@ void RasService::start() {
 }
 
 void RasService::reload() {
+  shared_->barred = false;
   timer_->stop();
   if (!asking_) start();
 }
@@ -259,10 +302,12 @@ void RasService::ask() {
   auto round = std::make_shared<Round>();
   worker_->submit(
       [round, shared = shared_, addresses = options_.config->ras.addresses, host = options_.config->host.name,
-       env = &env_, processes = options_.processes] {
+       env = &env_, processes = options_.processes, pods = options_.config->capture.enabled,
+       way = options_.way] {
         if (shared->stop) return;
-        RasAsker asker({addresses, host, *env, *processes, shared->stop, shared->jobs}, round->lines,
-                       round->figures);
+        RasAsker asker(
+            {addresses, host, *env, *processes, shared->stop, shared->barred, pods, way, shared->jobs},
+            round->lines, round->figures);
         asker.run();
         round->trouble = asker.trouble();
         round->stands = asker.stands();

@@ -1,6 +1,6 @@
 // Asks NCCL's RAS service of the jobs on this host, and hands what it says of each job on as a line of
-// evidence. A thread of its own asks, so the loop never waits. Without a listener a question costs a refused
-// connection.
+// evidence: in the daemon's network namespace itself, in those of pods through culprit-capture. A thread of
+// its own asks, so the loop never waits. Without a listener a question costs a refused connection.
 //
 // An answer is about the job of the process whose socket gave it, or else of the processes on this host that
 // it names; these belong to the user who answered. One host of a job asks at the full rate, the others less
@@ -15,6 +15,7 @@
 #include <string>
 
 #include "app/config/config.h"
+#include "app/daemon/capture_link.h"
 #include "app/daemon/process_watch.h"
 #include "app/daemon/recorder.h"
 #include "io/env.h"
@@ -28,6 +29,7 @@ struct RasServiceOptions {
   ProcessWatch* processes = nullptr;  // borrowed; outlives the service
   std::function<void(PieceBatch&&)> take;
   std::function<void(const std::string&)> inform;
+  CaptureWay way = {};  // into network namespaces of pods
 };
 
 class RasService {

@@ -329,6 +329,13 @@ ProcessView look_at_processes(const ProcessLook& look) {
   return out;
 }
 
+// Each namespace has files of its own below /proc/PID/net.
+std::optional<uint64_t> network_namespace(const std::string& proc, const std::string& pid) {
+  struct stat info {};
+  if (::stat((proc + "/" + pid + "/net/tcp").c_str(), &info) != 0) return std::nullopt;
+  return info.st_ino;
+}
+
 std::optional<std::string> job_of_process(const std::string& proc, uint32_t pid) {
   std::optional<std::string> group;
   for (int i = 0; i < kParents && pid > 1; ++i) {

@@ -59,6 +59,10 @@ ProcessView look_at_processes(const ProcessLook& look);
 // The job of one process from its own files, without its ancestors; for callers with a pid and no view.
 std::optional<std::string> job_of_process(const std::string& proc, uint32_t pid);
 
+// A number of the process's network namespace, the same for all in it; "self": ours. It needs no right on the
+// process, unlike /proc/PID/ns/net. Nothing: unknown.
+std::optional<uint64_t> network_namespace(const std::string& proc, const std::string& pid);
+
 // Whether a process of that job writes the file or is assumed to write it. If open files are not readable,
 // the owner decides: the owner's one job whose name is in the path, or the owner's only job at the last
 // write.

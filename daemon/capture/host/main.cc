@@ -1,10 +1,12 @@
-// culprit-capture: looks at processes of a job that does not go on. It reads one request (capture/request.h)
-// from standard input and prints a line for each process. culpritd starts it, or systemd does for each
+// culprit-capture: looks at processes of a job that does not go on, or asks NCCL's RAS service in the network
+// namespaces of some. It reads one request (capture/request.h) from standard input and prints the lines of
+// each process. culpritd starts it, or systemd does for each
 // connection to its socket (culprit-capture@.service), with the right to trace and none else.
 //
 // Each process is looked at by a child of its own: the kernel may block a look for as long as the process's
 // memory is locked. Such a child is ended, and the state alone is reported.
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -24,6 +26,7 @@
 
 #include "capture/capture.h"
 #include "capture/clock.h"
+#include "capture/pod_ras.h"
 #include "capture/tool.h"
 
 namespace culprit::capture {
@@ -95,26 +98,34 @@ class Captures {
       std::erase_if(children_, [&](Child& child) { return is_over(child, now); });
     }
     for (; next_ < request_.targets.size(); ++next_)
-      print(look_briefly(request_.targets[next_], "no time was left for its stacks"));
+      give_up(request_.targets[next_], "no time was left for it");
   }
 
  private:
   void begin(const Target& target) {
     int pipe[2];
-    if (::pipe2(pipe, O_CLOEXEC) != 0) return print(look_briefly(target, "no pipe for its look"));
-    const TimeNs within = std::min(kOneWithin, until_ns_ - mono());
+    if (::pipe2(pipe, O_CLOEXEC) != 0) return give_up(target, "no pipe for it");
+    const TimeNs within = std::min(asks_ras() ? kPodRasWithin : kOneWithin, until_ns_ - mono());
     const pid_t pid = ::fork();
     if (pid == 0) {
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-      const Answer answer = capture_process(request_, target, within);
-      // An empty line: it is no rank.
-      write_all(pipe[1], (answer.is_rank ? answer_line(request_, answer) : std::string()) + "\n");
+      write_all(pipe[1], answer_of(target, within));
       ::_exit(0);
     }
     ::close(pipe[1]);
     if (pid > 0) return children_.push_back({target, pid, pipe[0], mono() + within + kToEnd, {}});
     ::close(pipe[0]);
-    print(look_briefly(target, "no process for its look"));
+    give_up(target, "no process for it");
+  }
+
+  bool asks_ras() const { return request_.ras_port != 0; }
+
+  // In the child.
+  std::string answer_of(const Target& target, TimeNs within) const {
+    if (asks_ras()) return ras_lines(target, ask_pod_ras(target, request_.ras_port, within));
+    const Answer answer = capture_process(request_, target, within);
+    // An empty line: it is no rank.
+    return (answer.is_rank ? answer_line(request_, answer) : std::string()) + "\n";
   }
 
   void wait() {
@@ -130,11 +141,11 @@ class Captures {
       if (polled[i].revents != 0) read_from(children_[i]);
   }
 
-  static void read_from(Child& child) {
+  void read_from(Child& child) const {
     std::array<char, 65536> buffer;
     const ssize_t n = ::read(child.output, buffer.data(), buffer.size());
     if (n < 0 && errno == EINTR) return;
-    if (n > 0 && child.text.size() <= 2 * kAnswerBytes)
+    if (n > 0 && child.text.size() <= (asks_ras() ? 3 * kPodRasBytes : 2 * kAnswerBytes))
       return void(child.text.append(buffer.data(), static_cast<size_t>(n)));
     ::close(child.output);
     child.output = -1;
@@ -148,11 +159,14 @@ class Captures {
     if (child.text.ends_with('\n'))
       write_all(STDOUT_FILENO, child.text.size() > 1 ? child.text : std::string());
     else
-      print(look_briefly(child.target, "a look into it took too long and was ended: the kernel blocks it"));
+      give_up(child.target, "a look into it took too long and was ended: the kernel blocks it");
     return true;
   }
 
-  void print(const Answer& answer) { write_all(STDOUT_FILENO, answer_line(request_, answer) + "\n"); }
+  void give_up(const Target& target, const char* why) const {
+    write_all(STDOUT_FILENO, asks_ras() ? ras_lines(target, fail(ErrorCode::kIo, why))
+                                        : answer_line(request_, look_briefly(target, why)) + "\n");
+  }
 
   const Request& request_;
   const TimeNs until_ns_;
@@ -167,6 +181,8 @@ int serve() {
     std::fprintf(stderr, "culprit-capture: %s\n", request.error().text.c_str());
     return 2;
   }
+  // Of a drop-in that lets it enter network namespaces. Where root starts it, stacks of the kernel need it.
+  if (request->ras_port == 0 && ::geteuid() != 0) give_up_capability(CAP_SYS_ADMIN);
   Captures(*request).run();
   return 0;
 }

@@ -21,6 +21,7 @@ BOOST_AUTO_TEST_CASE(what_is_asked_is_what_is_read) {
   request.budget_ns = 20 * kNsPerSecond;
   request.at_once = 3;
   request.all = true;
+  request.ras_port = 28'028;
   request.targets = {{17, 9000}, {18, 9001}};
   const auto read = parse_request(request_line(request));
   BOOST_REQUIRE(read);
@@ -32,6 +33,17 @@ BOOST_AUTO_TEST_CASE(a_request_without_valid_processes_is_refused) {
        {"", "[]", "{}", R"({"targets":[{"pid":1,"start":5}]})", R"({"targets":[{"pid":-4}]})",
         R"({"targets":[{"pid":4294967296}]})", R"({"targets":[7]})"})
     BOOST_TEST(!parse_request(line));
+}
+
+BOOST_AUTO_TEST_CASE(a_request_for_ras_names_a_port_and_few_processes) {
+  for (const char* port : {"0", "-1", "65536", "\"28028\"", "null"})
+    BOOST_TEST(!parse_request(std::string(R"({"targets":[{"pid":17}],"ras_port":)") + port + "}"), port);
+  Request request;
+  request.ras_port = 28'028;
+  request.targets.assign(kRasTargets, {17, 1});
+  BOOST_TEST(parse_request(request_line(request)).has_value());
+  request.targets.push_back({18, 1});
+  BOOST_TEST(!parse_request(request_line(request)));
 }
 
 BOOST_AUTO_TEST_CASE(an_answer_is_one_line_with_all_that_was_seen) {
@@ -51,7 +63,7 @@ BOOST_AUTO_TEST_CASE(an_answer_is_one_line_with_all_that_was_seen) {
   answer.look->threads = {{17, 17, "main", 'S', "futex_wait", {}, {}, {}}, thread};
   answer.tool = "py-spy";
   answer.stacks.threads = {{"MainThread", 17, true, {"a.py:f:1"}}};
-  const std::string line = answer_line({"j", "h", 1, "", {}, 0, 1, false, {}}, answer);
+  const std::string line = answer_line({"j", "h", 1, "", {}, 0, 1, false, 0, {}}, answer);
   BOOST_TEST(line.find('\n') == line.npos);
   const auto json = nlohmann::json::parse(line);
   BOOST_TEST(json["kind"] == "stack");

@@ -1,4 +1,4 @@
-#include "ingest/live/ras_client.h"
+#include "io/ras_client.h"
 
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -24,23 +24,25 @@
 #include "base/text.h"
 #include "io/address.h"
 
-namespace culprit::ingest {
+namespace culprit::io {
 namespace {
 
 constexpr int kRasStepMs = 100;              // until `stop` is read again
 constexpr size_t kRasLineBytes = 4096;       // of a reply to a command
 constexpr size_t kRasTableBytes = 16 << 20;  // of /proc/net/tcp: 100,000 sockets
+constexpr TimeNs kRasAcceptWithin = kNsPerSecond;
+constexpr int kRasAcceptStepMs = 10;
 
 TimeNs ras_clock() {
   return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
 }
 
-uint16_t port_of(const sockaddr_storage& address) {
+uint16_t ras_port_of(const sockaddr_storage& address) {
   if (address.ss_family == AF_INET) return ntohs(reinterpret_cast<const sockaddr_in&>(address).sin_port);
   return ntohs(reinterpret_cast<const sockaddr_in6&>(address).sin6_port);
 }
 
-std::string read_table(const std::string& path) {
+std::string read_ras_table(const std::string& path) {
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   std::string out;
   if (file < 0) return out;
@@ -63,7 +65,7 @@ class RasConnection {
   RasConnection& operator=(const RasConnection&) = delete;
 
   Status connect() {
-    const auto place = io::split_address(question_.address);
+    const auto place = split_address(question_.address);
     if (!place) return error(ErrorCode::kInvalid, "is no HOST:PORT");
     addrinfo hints{};
     hints.ai_socktype = SOCK_STREAM;
@@ -107,12 +109,24 @@ class RasConnection {
   // Until the peer closes.
   Result<std::string> rest() {
     for (;;) {
-      if (held_.size() > limits::kRasBytes)
+      if (held_.size() > question_.most)
         return tl::unexpected(error(ErrorCode::kLimit, "the answer is larger than what is read").error());
       const auto more = read();
       if (!more) return tl::unexpected(more.error());
       if (!*more) return std::move(held_);
     }
+  }
+
+  // Waits until the service has accepted the connection, and for a socket of that user.
+  Status accepted_by(uint32_t uid) const {
+    const TimeNs until = std::min(until_ns_, ras_clock() + kRasAcceptWithin);
+    while (ras_clock() < until && !(question_.stop && *question_.stop)) {
+      const auto owner = server_socket();
+      if (owner && owner->uid == uid) return {};
+      if (owner) return error(ErrorCode::kDenied, fmt::format("uid {} listens, not {}", owner->uid, uid));
+      ::poll(nullptr, 0, kRasAcceptStepMs);
+    }
+    return error(ErrorCode::kIo, "accepts no connection");
   }
 
   std::optional<RasSocket> server_socket() const {
@@ -122,7 +136,8 @@ class RasConnection {
         getpeername(socket_, reinterpret_cast<sockaddr*>(&peer), &peer_size) != 0)
       return std::nullopt;
     for (const char* table : {"/net/tcp", "/net/tcp6"})
-      if (auto found = socket_between(read_table(question_.proc + table), port_of(peer), port_of(own)))
+      if (auto found =
+              socket_between(read_ras_table(question_.proc + table), ras_port_of(peer), ras_port_of(own)))
         return found;
     return std::nullopt;
   }
@@ -178,7 +193,7 @@ class RasConnection {
 };
 
 // "0100007F:6D7C": the port behind the colon.
-std::optional<uint16_t> port_in(std::string_view cell) {
+std::optional<uint16_t> ras_port_in(std::string_view cell) {
   const size_t colon = cell.rfind(':');
   uint16_t port = 0;
   if (colon == cell.npos) return std::nullopt;
@@ -196,7 +211,7 @@ std::optional<RasSocket> socket_between(std::string_view table, uint16_t server_
     size_t n = 0;
     for (const std::string_view cell : split(line, ' '))
       if (!cell.empty() && n < kCells) cells[n++] = cell;
-    if (n < kCells || port_in(cells[kLocal]) != server_port || port_in(cells[kRemote]) != client_port)
+    if (n < kCells || ras_port_in(cells[kLocal]) != server_port || ras_port_in(cells[kRemote]) != client_port)
       continue;
     RasSocket found;
     const auto number = [](std::string_view cell, auto& value) {
@@ -248,6 +263,8 @@ std::set<std::string> own_addresses() {
 Result<RasReply> ask_ras(const RasQuestion& question) {
   RasConnection peer(question);
   if (const Status status = peer.connect(); !status) return tl::unexpected(status.error());
+  if (question.only_uid)
+    if (const Status own = peer.accepted_by(*question.only_uid); !own) return tl::unexpected(own.error());
   if (const Status sent = peer.send("SET FORMAT json\n"); !sent) return tl::unexpected(sent.error());
   const auto reply = peer.line();
   if (!reply) return tl::unexpected(reply.error());
@@ -265,4 +282,4 @@ Result<RasReply> ask_ras(const RasQuestion& question) {
   return out;
 }
 
-}  // namespace culprit::ingest
+}  // namespace culprit::io

@@ -13,10 +13,11 @@
 #include <string>
 #include <string_view>
 
+#include "base/limits.h"
 #include "base/status.h"
 #include "base/time.h"
 
-namespace culprit::ingest {
+namespace culprit::io {
 
 // The socket of the process that answers, by /proc/net/tcp.
 struct RasSocket {
@@ -30,16 +31,19 @@ struct RasQuestion {
   TimeNs within_ns = 20 * kNsPerSecond;     // RAS waits up to 11 s for ranks that do not answer
   const std::atomic<bool>* stop = nullptr;  // ends the wait early; borrowed
   std::string proc = "/proc";
+  size_t most = limits::kRasBytes;  // of the answer
+  // Nothing is sent before the kernel's table says that a process of this user accepted the connection.
+  std::optional<uint32_t> only_uid = {};
   // Called while the process still has its socket open. May be empty.
   std::function<void(const RasSocket&)> on_socket = {};
 };
 
 struct RasReply {
-  std::string text;                 // for parse_ras(); at most limits::kRasBytes
+  std::string text;                 // as it came; at most `most` bytes and one read more
   std::optional<RasSocket> socket;  // none: not found
 };
 
-// kNotFound: no process listens.
+// kNotFound: no process listens. kDenied: one of another user than `only_uid` does.
 Result<RasReply> ask_ras(const RasQuestion& question);
 
 // The numeric addresses of this host's interfaces, as NCCL prints them.
@@ -50,4 +54,4 @@ std::optional<RasSocket> socket_between(std::string_view table, uint16_t server_
 // Whether the process has the socket open. False too if its descriptors are not readable.
 bool has_socket(const std::string& proc, uint32_t pid, uint64_t inode);
 
-}  // namespace culprit::ingest
+}  // namespace culprit::io
