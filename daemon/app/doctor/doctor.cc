@@ -42,6 +42,7 @@ class Examination {
     kernel();
     openat2();
     jobs();
+    pods();
     token();
     trace();
     daemon();
@@ -429,6 +430,31 @@ class Examination {
                         "{}job-environment.conf && {}",
                         drop_in, again));
     ok("jobs", "jobs are recognised by control group and by the owners of logs, without any right");
+  }
+
+  // Only where a process of a job is in a network namespace of its own: NCCL's RAS service is asked there.
+  void pods() {
+    if (!config().watches() || !config().ras.enabled || !config().capture.enabled) return;
+    const auto own = probes_.network("self");
+    const ProcessView view = probes_.processes();
+    uint32_t pid = 0;
+    for (const auto& [one, process] : view.processes) {
+      if (process.job.empty() || !own || (pid != 0 && one > pid)) continue;
+      const auto its = probes_.network(std::to_string(one));
+      if (its && *its != *own) pid = one;
+    }
+    if (pid == 0) return;
+    const std::string job = view.processes.at(pid).job;
+    const std::string name = "capture-pods.conf", folder = "/etc/systemd/system/culprit-capture@.service.d/";
+    if (account_.uid == 0 || probes_.path(folder + name).error == 0)
+      return ok("pods", fmt::format("NCCL RAS of job {} is asked in its network namespace", job));
+    warn("pods",
+         fmt::format("job {} (process {}) is in a network namespace of its own: culprit-capture may not ask "
+                     "NCCL RAS there",
+                     job, pid),
+         fmt::format("install -D -m 0644 /usr/share/doc/culprit/examples/{0} {1}{0} && systemctl "
+                     "daemon-reload && systemctl reload culpritd",
+                     name, folder));
   }
 
   void token() {

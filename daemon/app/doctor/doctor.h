@@ -72,7 +72,9 @@ struct Probes {
   std::function<TimeNs()> now;
   std::function<uint64_t()> descriptors_max;
   std::function<bool()> has_openat2;
-  std::function<ProcessView()> processes;                     // as visible to the caller
+  std::function<ProcessView()> processes;  // as visible to the caller
+  // See network_namespace(); "self": the caller's, which is taken for the daemon's.
+  std::function<std::optional<uint64_t>(const std::string& pid)> network;
   std::function<Status(const std::string& address)> connect;  // "unix:PATH"
   // The body of an HTTP GET.
   std::function<Result<std::string>(const DoctorRequest& request)> get;

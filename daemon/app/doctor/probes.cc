@@ -236,6 +236,7 @@ Probes machine_probes(decltype(Probes::get) get) {
   out.descriptors_max = descriptors_max;
   out.has_openat2 = has_openat2;
   out.processes = [] { return look_at_processes({"/proc", wall_now(), wall_now}); };
+  out.network = [](const std::string& pid) { return network_namespace("/proc", pid); };
   out.connect = connect_to;
   out.get = std::move(get);
   return out;

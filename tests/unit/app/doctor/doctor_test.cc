@@ -53,6 +53,7 @@ struct Machine {
   uint64_t descriptors = 131'072;
   bool openat2 = true;
   ProcessView processes;
+  std::map<std::string, uint64_t> networks = {{"self", 7}};
   std::map<std::string, Error> unreachable;  // by address
   std::map<std::string, std::string> answers = {{"/v1/status", "{\"version\":\"" CULPRIT_VERSION "\"}"},
                                                 {"/healthz", "ok"}};
@@ -82,6 +83,7 @@ struct Machine {
     out.descriptors_max = [this] { return descriptors; };
     out.has_openat2 = [this] { return openat2; };
     out.processes = [this] { return processes; };
+    out.network = [=, this](const std::string& pid) { return look_up(networks, pid); };
     out.connect = [=, this](const std::string& address) {
       const auto error = look_up(unreachable, address);
       return error ? Status(tl::unexpected(*error)) : Status();
@@ -204,6 +206,14 @@ const Case kCases[] = {
      "read | "
      "install",
      [](Machine& m) { m.processes.processes[60] = {0, 1, 1000, false, "4711", true}; }},
+    {"warn pods: job pod-1 (process 60) is in a network namespace of its own: culprit-capture may not ask "
+     "NCCL "
+     "RAS there | install -D -m 0644 /usr/share/doc/culprit/examples/capture-pods.conf "
+     "/etc/systemd/system/culprit-capture@.service.d/capture-pods.conf",
+     [](Machine& m) {
+       m.processes.processes[60] = {0, 1, 1000, false, "pod-1"};
+       m.networks["60"] = 8;
+     }},
     {"warn openat2: this kernel has no openat2", [](Machine& m) { m.openat2 = false; }},
     {"warn token: http.listen is an address and there is no http.token_file: only /healthz", [](Machine&) {},
      std::string(kLogs) + "[http]\nlisten = \"127.0.0.1:7420\"\n"},
@@ -243,6 +253,28 @@ const Case kCases[] = {
 };
 
 }  // namespace
+
+BOOST_AUTO_TEST_CASE(pods_are_named_only_where_a_job_has_a_network_of_its_own) {
+  const auto rows = [](const std::function<void(Machine&)>& change) {
+    const Folder folder;
+    Machine machine;
+    machine.processes.processes[60] = {0, 1, 1000, false, "pod-1"};
+    machine.processes.processes[61] = {0, 1, 1000, false, ""};
+    machine.networks["60"] = 7;
+    machine.networks["61"] = 8;
+    change(machine);
+    std::string out;
+    for (const DoctorRow& row : examine({folder.write("culpritd.toml", kLogs), ""}, machine.probes()))
+      if (row.check == "pods") out += shown(row);
+    return out;
+  };
+  BOOST_TEST(rows([](Machine&) {}) == "");
+  BOOST_TEST(rows([](Machine& m) { m.networks.erase("60"); }) == "");
+  BOOST_TEST(rows([](Machine& m) {
+               m.networks["60"] = 8;
+               m.paths["/etc/systemd/system/culprit-capture@.service.d/capture-pods.conf"] = a_file(0644, 0);
+             }) == "ok pods: NCCL RAS of job pod-1 is asked in its network namespace | ");
+}
 
 BOOST_AUTO_TEST_CASE(a_machine_on_which_nothing_is_wrong_has_no_trouble) {
   const std::vector<std::string> none = troubles(Machine(), kLogs);
