@@ -170,7 +170,7 @@ function hang(x) {
         x.op ? [" in ", h("code", {}, name(x.op + (x.seq !== null && x.seq !== undefined ? " #" + x.seq : "")))] : "",
         x.group ? [" of ", bdi(x.group)] : "") : null;
   return section("Hang", x.sentence && h("p", {}, x.sentence), waiters,
-                 x.since_ns ? h("p", { class: "soft" }, "It stands since ", since(x.since_ns), ".") : null, scene,
+                 x.since_ns ? h("p", { class: "soft" }, "The job stopped ", since(x.since_ns), ".") : null, scene,
                  stacks.length ? [h("h3", {}, "Stacks"), firstOf(stacks, 12, (list) => list)] : null);
 }
 
