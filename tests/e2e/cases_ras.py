@@ -276,6 +276,23 @@ def ras_in_a_pod_is_asked_only_where_captures_are_on(context: Context) -> str:
 
 
 @case
+def ras_in_a_pod_without_the_right_is_logged_once(context: Context) -> str:
+    """As with the packaged unit: no drop-in, no CAP_SYS_ADMIN."""
+    need_pods()
+    port = free_port()
+    daemon = context.daemon()
+    daemon.configure(more=table(port))
+    daemon.start(prefix=("setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin"))
+    play = Play(context, port, daemon.logs / "a.log", within=POD)
+    wait_until(lambda: "capture-pods.conf" in daemon.errors.read_text(), 30, daemon.last_words())
+    time.sleep(3)
+    said = daemon.errors.read_text().count("capture-pods.conf")
+    need(said == 1, f"the log says so {said} times")
+    need(answers(daemon) + answers(daemon, "failed") == 0 and play.process.poll() is None, "no pod is asked")
+    return daemon.last_words()
+
+
+@case
 def ras_reaches_the_collector(context: Context) -> str:
     """An agent asks; the collector names the rank and has the line."""
     port = free_port()

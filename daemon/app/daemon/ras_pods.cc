@@ -34,6 +34,7 @@ bool on_loopback(const std::string& local) {
 std::map<uint64_t, std::vector<PodProcess>> spaces_of_jobs(ProcessWatch& processes, TimeNs since_ns) {
   std::map<uint64_t, std::vector<PodProcess>> out;
   const auto own = network_namespace(processes.proc(), "self");
+  const auto of_host = network_namespace(processes.proc(), "1");  // culprit-capture refuses it
   const auto view = processes.view(since_ns, kNsPerSecond);
   if (!own || !view) return out;
   std::set<uint32_t> pids;
@@ -46,7 +47,7 @@ std::map<uint64_t, std::vector<PodProcess>> spaces_of_jobs(ProcessWatch& process
     for (const auto& process : processes.processes_of(job, since_ns, 0)) {
       if (++seen > kPodProcesses) return out;
       const auto space = network_namespace(processes.proc(), std::to_string(process.pid));
-      if (space && *space != *own && (out.size() < kPodSpaces || out.contains(*space)))
+      if (space && *space != *own && space != of_host && (out.size() < kPodSpaces || out.contains(*space)))
         out[*space].push_back({job, process});
     }
   return out;
