@@ -20,11 +20,6 @@ constexpr size_t kPodLines = 2 * capture::kPodRasBytes;
 constexpr TimeNs kPodBeyond = 2 * kNsPerSecond;  // for the start of the program
 constexpr uint8_t kPodListens = 0x0a;
 
-struct PodProcess {
-  std::string job;
-  JobAliveness::JobProcess process;
-};
-
 // Whether 127.0.0.1 reaches it; `local` as in /proc/net/tcp.
 bool on_loopback(const std::string& local) {
   return local == "00000000" || local == fmt::format("{:08X}", htonl(INADDR_LOOPBACK));
@@ -53,8 +48,9 @@ std::map<uint64_t, std::vector<PodProcess>> spaces_of_jobs(ProcessWatch& process
   return out;
 }
 
-// The first process of that user; null if there is none, or if there are several jobs.
-const PodProcess* one_of(const std::vector<PodProcess>& all, uint32_t uid) {
+}  // namespace
+
+const PodProcess* listener_of(const std::vector<PodProcess>& all, uint32_t uid) {
   const PodProcess* found = nullptr;
   for (const PodProcess& one : all) {
     if (one.process.uid != uid) continue;
@@ -63,8 +59,6 @@ const PodProcess* one_of(const std::vector<PodProcess>& all, uint32_t uid) {
   }
   return found;
 }
-
-}  // namespace
 
 std::vector<uint16_t> loopback_ports(const std::vector<std::string>& addresses) {
   std::vector<uint16_t> out;
@@ -89,7 +83,7 @@ std::map<std::string, std::vector<RasPod>> find_ras_pods(ProcessWatch& processes
           std::find(ports.begin(), ports.end(), row.local_port) != ports.end())
         listens.emplace(row.uid, row.local_port);
     for (const auto& [uid, port] : listens)
-      if (const PodProcess* one = one_of(all, uid))
+      if (const PodProcess* one = listener_of(all, uid))
         out[one->job].push_back({{one->process.pid, one->process.start_ticks}, uid, port});
   }
   return out;

@@ -25,6 +25,14 @@ struct RasPod {
 // The ports of the loopback addresses among these.
 std::vector<uint16_t> loopback_ports(const std::vector<std::string>& addresses);
 
+// A process of a job in some network namespace.
+struct PodProcess {
+  std::string job;
+  JobAliveness::JobProcess process;
+};
+// The first one of that user among all of a namespace; null: none, or they are of several jobs. Pure.
+const PodProcess* listener_of(const std::vector<PodProcess>& all, uint32_t uid);
+
 // By job, one entry for each namespace and port, by the kernel's tables, which need no right. A namespace in
 // which a user has processes of several jobs is left out: whose answer it would be is not known.
 std::map<std::string, std::vector<RasPod>> find_ras_pods(ProcessWatch& processes,

@@ -27,6 +27,7 @@ constexpr uint32_t kRasFastRounds = 60;             // without news: a watchdog 
 constexpr uint32_t kRasSlowest = 30;                // factor for hosts far back in a job
 constexpr size_t kRasAsksOfJob = 3, kRasAsks = 12;  // connections of a round, if several jobs share the port
 constexpr size_t kRasPodsOfJob = 2, kRasPods = 16;  // network namespaces that a round enters
+constexpr TimeNs kRasPodsNs = 30 * kNsPerSecond;    // of a round; the last question may take longer
 constexpr TimeNs kRasViewNs = 30 * kNsPerSecond;    // age of a scan of the processes
 constexpr size_t kRasJobs = 64;                     // followed at a time
 constexpr TimeNs kRasForgottenNs = 3600 * kNsPerSecond;
@@ -73,6 +74,7 @@ struct RasService::Shared {
   std::atomic<bool> stop{false};
   std::atomic<bool> barred{false};  // culprit-capture may not enter network namespaces; until a reload
   std::map<std::string, FollowedJob> jobs;
+  std::string last_pod;
 };
 
 struct RasService::Round {
@@ -98,6 +100,7 @@ class RasAsker {
     bool pods;  // whether culprit-capture may be used
     const CaptureWay& way;
     std::map<std::string, FollowedJob>& jobs;
+    std::string& last_pod;  // the job that was asked last in a namespace of its own
   };
   RasAsker(Parts parts, std::vector<std::string>& lines, RasService::Figures& figures)
       : p_(parts), lines_(lines), figures_(figures), own_(io::own_addresses()) {}
@@ -114,6 +117,7 @@ class RasAsker {
 
  private:
   TimeNs wall() const { return p_.env.now(io::Clock::kWall); }
+  TimeNs mono() const { return p_.env.now(io::Clock::kMonotonic); }
 
   void forget() {
     std::erase_if(p_.jobs, [&](const auto& job) { return wall() - job.second.at_ns > kRasForgottenNs; });
@@ -145,14 +149,22 @@ class RasAsker {
   }
 
   // Jobs in network namespaces of their own. One answer has the whole job.
+  // A slow one takes time from the others: each round begins behind the last one asked.
   void ask_pods() {
-    size_t asked = 0;
     if (p_.barred) return;
-    for (const auto& [job, pods] :
-         find_ras_pods(p_.processes, loopback_ports(p_.addresses), wall() - kRasViewNs)) {
-      size_t most = std::min(pods.size(), kRasPodsOfJob);
-      for (size_t i = 0; i < most && asked < kRasPods && !answered_.contains(job) && !p_.barred; ++i, ++asked)
+    const auto found = find_ras_pods(p_.processes, loopback_ports(p_.addresses), wall() - kRasViewNs);
+    const TimeNs until = mono() + kRasPodsNs;
+    size_t asked = 0;
+    auto at = found.upper_bound(p_.last_pod);
+    for (size_t n = 0; n < found.size(); ++n, ++at) {
+      if (at == found.end()) at = found.begin();
+      const auto& [job, pods] = *at;
+      const size_t most = std::min(pods.size(), kRasPodsOfJob);
+      for (size_t i = 0; i < most && !answered_.contains(job); ++i, ++asked) {
+        if (asked == kRasPods || mono() > until || p_.barred) return;
         ask_pod(job, pods[i]);
+      }
+      p_.last_pod = job;
     }
   }
 
@@ -305,9 +317,9 @@ void RasService::ask() {
        env = &env_, processes = options_.processes, pods = options_.config->capture.enabled,
        way = options_.way] {
         if (shared->stop) return;
-        RasAsker asker(
-            {addresses, host, *env, *processes, shared->stop, shared->barred, pods, way, shared->jobs},
-            round->lines, round->figures);
+        RasAsker asker({addresses, host, *env, *processes, shared->stop, shared->barred, pods, way,
+                        shared->jobs, shared->last_pod},
+                       round->lines, round->figures);
         asker.run();
         round->trouble = asker.trouble();
         round->stands = asker.stands();

@@ -18,6 +18,15 @@ BOOST_AUTO_TEST_CASE(a_pod_is_asked_at_the_ports_of_loopback_addresses_alone) {
   BOOST_TEST(loopback_ports({"10.0.0.7:28028"}).empty());
 }
 
+BOOST_AUTO_TEST_CASE(an_answer_of_a_namespace_is_that_of_its_users_only_job) {
+  const std::vector<PodProcess> all = {
+      {"a", {10, 1000, 1}}, {"b", {11, 1001, 1}}, {"a", {12, 1000, 1}}, {"c", {13, 1001, 1}}};
+  BOOST_REQUIRE(listener_of(all, 1000));
+  BOOST_TEST(listener_of(all, 1000)->process.pid == 10u);
+  BOOST_TEST(!listener_of(all, 1001));  // two jobs
+  BOOST_TEST(!listener_of(all, 1002));  // another user's listener
+}
+
 BOOST_AUTO_TEST_CASE(a_network_namespace_has_one_number_for_all_in_it) {
   const auto own = network_namespace("/proc", "self");
   BOOST_REQUIRE(own);
