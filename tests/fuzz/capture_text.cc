@@ -1,9 +1,14 @@
 // What tools print of a user's process, and the request: through the readers, and an answer with what they
-// read is one line within its limit. A request that is read reads the same after it is written again.
+// read is one line within its limit. A request that is read reads the same after it is written again. The
+// lines of an answer of RAS give no more text than they have.
 #include <cstdint>
 #include <cstdlib>
+#include <string>
 #include <string_view>
+#include <vector>
 
+#include "base/text.h"
+#include "capture/pod_ras.h"
 #include "capture/request.h"
 #include "capture/tool_text.h"
 
@@ -41,5 +46,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const auto again = parse_request(request_line(*request));
     check(again && *again == *request);
   }
+  std::vector<std::string> lines;
+  for (const std::string_view line : culprit::split(text, '\n')) lines.emplace_back(line);
+  if (const auto ras = read_ras_lines(17, lines)) check(ras->text.size() <= size);
   return 0;
 }
