@@ -67,6 +67,7 @@ class Teller {
     }
     for (const Culprit& c : judgement_.cheap)
       if (!c.ambiguous && c.ratio >= kClear) out_.findings.push_back(weak_finding_of(c));
+    for (const Culprit& c : judgement_.likely) out_.findings.push_back(weak_finding_of(c));
     return std::move(out_);
   }
 
@@ -233,7 +234,8 @@ class Teller {
     return f;
   }
 
-  // Slow beyond doubt, and without a cost that matters: a fault only where another finding says why.
+  // Slow beyond doubt and without a cost that matters, or only likely slow: a fault only where another
+  // finding says why.
   Finding weak_finding_of(const Culprit& c) const {
     Finding f = finding_of(c);
     f.kind = FindingKind::kSupport;

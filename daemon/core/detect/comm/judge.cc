@@ -16,8 +16,6 @@ namespace {
 // below which no operator would act. Sound devices of one kind differ in speed; Sinha et al. (SC'22) find 8 %
 // between the fastest and the slowest of most. So a twentieth of a rank's own work is no fault.
 constexpr double kSigmas = 3, kWorth = 0.02, kDevicesDiffer = 0.05;
-// Assumed share of slow steps: a permanent fault shows in nine of ten, an intermittent one in half.
-constexpr double kShows = 0.9, kComesAndGoes = 0.5;
 // Slow steps needed to name a rank that is not slow in all its work. Two pauses of one process may be chance
 // or habit.
 constexpr uint32_t kHits = 3;
@@ -38,8 +36,8 @@ constexpr uint32_t kGaps = 8;
 constexpr size_t kFew = 8;
 // A step in which the median rank works this many times as long as usual is of another kind.
 constexpr float kSpecial = 1.3f;
-// Accepted rate of false accusations per job.
-constexpr double kAlpha = 0.01;
+// Accepted rate of false accusations per host whose machine must report trouble as well.
+constexpr double kAlphaOfHost = 0.05;
 // On a host that is slow as a whole, each rank has at least this share of the slowest rank's excess.
 constexpr double kAlike = 0.4;
 // A network part is named if at most two others explain the slowdown equally well.
@@ -48,48 +46,6 @@ constexpr double kNamed = 0.3;
 // latter from day to day. A cost below the scatter of the steps does not accuse either.
 constexpr double kCostWorth = 0.01, kAccuseWorth = 0.045;
 constexpr size_t kCheap = 4;  // maximum number of cheap culprits
-
-// Evidence over steps: a sum that restarts when it falls to zero (CUSUM). So a late fault is found as surely
-// as one that exists from the first step.
-struct Run {
-  double best = 0;
-  size_t from = 0, to = 0;  // its steps, both inclusive
-};
-
-struct Mark {
-  uint32_t step = 0;
-  bool hit = false;
-  bool even = false;  // the hit was even over nearly all places
-};
-
-// `floor`: rate of hits for healthy ranks. `even_floor`: rate of even hits among these.
-Run strongest_of(const std::vector<Mark>& marks, double shows, double floor, double even_floor) {
-  const double hit = std::log(shows / floor), miss = std::log((1 - shows) / (1 - floor));
-  const double even = std::log(kShows / even_floor);
-  Run run;
-  double sum = 0;
-  size_t from = 0;
-  for (size_t i = 0; i < marks.size(); ++i) {
-    if (sum <= 0) sum = 0, from = i;
-    sum += (marks[i].hit ? hit : miss) + (marks[i].even ? even : 0);
-    if (sum > run.best) run = {sum, from, i};
-  }
-  return run;
-}
-
-Run strongest(const std::vector<Mark>& marks, double floor, double even_floor) {
-  const Run steady = strongest_of(marks, kShows, floor, even_floor);
-  Run other = strongest_of(marks, kComesAndGoes, std::min(floor, kComesAndGoes), even_floor);
-  other.best -= std::log(2.0);  // correction for two tried rates
-  return other.best > steady.best ? other : steady;
-}
-
-// Confidence that it is not chance: from the evidence, assuming independent steps. An upper limit is a coin
-// toss per step, as one of two equal ranks would lead in each.
-double sure_of(double evidence, double bar, size_t steps) {
-  const double by_evidence = 1 - kAlpha * std::exp(std::min(0.0, bar - evidence));
-  return by_evidence * (1 - std::exp2(-static_cast<double>(steps)));
-}
 
 class Judge {
  public:
@@ -369,14 +325,26 @@ class Judge {
     Culprit c;
     c.evidence = std::max(rhythm.evidence, by_events) - std::log(4.0);  // correction for four tried variants
     c.bar = std::log(static_cast<double>(of_.size()) / kAlpha);
-    if (c.evidence < c.bar || is_habit(rank, rhythm.period, level)) return false;
+    c.likely = c.evidence < c.bar;
+    if (c.evidence < (c.likely ? bar_of_host(rank) : c.bar) || is_habit(rank, rhythm.period, level))
+      return false;
     c.period = rhythm.evidence > 0 ? rhythm.period : 0;
     c.events = c.period > 0 ? rhythm.hits : events;
     Run run{c.evidence, 0, of.marks.size() - 1};
     while (!of.marks[run.from].hit) ++run.from;
     while (!of.marks[run.to].hit) --run.to;
+    const bool sure = !c.likely;
     add_rank(rank, run, level, std::move(c));
-    return true;
+    return sure;
+  }
+
+  // The level of chance among the ranks of one host: where its machine says which host is meant, the others
+  // are no alternative.
+  double bar_of_host(uint32_t rank) const {
+    const uint32_t host = cluster_.ranks()[rank].host;
+    if (host == kNone || cluster_.hosts().size() < 2) return bar_;
+    const auto same = [host](const RankInfo& r) { return r.host == host; };
+    return std::log(static_cast<double>(std::ranges::count_if(cluster_.ranks(), same)) / kAlphaOfHost);
   }
 
   // Whether the slowness is a habit of rank 0 (logging, a checkpoint every n steps). Then n is a round
@@ -413,7 +381,19 @@ class Judge {
     c.excess_ms = excess / static_cast<double>(c.steps.size());
     c.stalls = !c.lasting && 2 * even < c.steps.size();
     if (!stands_out(rank, run, c)) return;
-    out_.culprits.push_back(std::move(c));
+    if (!c.likely)
+      out_.culprits.push_back(std::move(c));
+    else if (c.stalls)
+      keep_likely(std::move(c));
+  }
+
+  // Once for each rank.
+  void keep_likely(Culprit c) {
+    const auto known = std::ranges::find(out_.likely, c.ranks, &Culprit::ranks);
+    if (known == out_.likely.end())
+      out_.likely.push_back(std::move(c));
+    else if (c.evidence > known->evidence)
+      *known = std::move(c);
   }
 
   double share_of(uint32_t step, float ms) const { return ms / steps_[step].step_ms; }
@@ -697,24 +677,7 @@ class Judge {
   void choose_steps() {
     std::vector<Culprit> kept;
     double most = 0;
-    for (Culprit& c : out_.culprits) {
-      std::vector<uint32_t> steps;
-      std::vector<double> costs;
-      double sum = 0;
-      c.seen = c.steps.size();
-      for (size_t i = 0; i < c.steps.size(); ++i) {
-        if (c.costs[i] < kCostWorth * steps_[c.steps[i]].step_ms) continue;
-        steps.push_back(c.steps[i]);
-        costs.push_back(c.costs[i]);
-        sum += c.costs[i];
-        most = std::max(most, c.costs[i]);
-      }
-      c.hidden = steps.empty();
-      if (c.hidden) continue;
-      c.steps = std::move(steps);
-      c.costs = std::move(costs);
-      c.cost_ms = sum / static_cast<double>(c.steps.size());
-    }
+    for (Culprit& c : out_.culprits) most = std::max(most, keep_costly(c));
     for (Culprit& c : out_.culprits) {
       if (c.hidden && (c.excess_ms < 0.5 * most || most <= 0)) continue;
       if (!c.hidden && !costs_enough(c)) {
@@ -728,6 +691,42 @@ class Judge {
       kept.push_back(std::move(c));
     }
     out_.culprits = std::move(kept);
+    choose_likely();
+  }
+
+  // Keeps the steps in which it cost something. Returns the highest cost of a step.
+  double keep_costly(Culprit& c) const {
+    std::vector<uint32_t> steps;
+    std::vector<double> costs;
+    double sum = 0;
+    c.seen = c.steps.size();
+    for (size_t i = 0; i < c.steps.size(); ++i) {
+      if (c.costs[i] < kCostWorth * steps_[c.steps[i]].step_ms) continue;
+      steps.push_back(c.steps[i]);
+      costs.push_back(c.costs[i]);
+      sum += c.costs[i];
+    }
+    c.hidden = steps.empty();
+    if (c.hidden) return 0;
+    c.steps = std::move(steps);
+    c.costs = std::move(costs);
+    c.cost_ms = sum / static_cast<double>(c.steps.size());
+    return *std::ranges::max_element(c.costs);
+  }
+
+  // Of the likely ranks those that cost something, and that no culprit explains.
+  void choose_likely() {
+    std::erase_if(out_.likely, [&](Culprit& c) {
+      keep_costly(c);
+      const auto is_same = [&](const Culprit& other) {
+        return std::ranges::find(other.ranks, c.ranks[0]) != other.ranks.end();
+      };
+      return c.hidden || std::ranges::any_of(out_.culprits, is_same);
+    });
+    for (Culprit& c : out_.likely) {
+      c.kind = SlowPart::kHost;
+      c.confidence *= sure_of(c.evidence, c.bar, c.events > 0 ? c.events : c.seen);
+    }
   }
 
   // Whether the steps would be sufficiently shorter without it. Several culprits, or hosts of a switch, hide

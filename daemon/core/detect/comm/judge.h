@@ -31,6 +31,7 @@ struct Culprit {
   bool stalls = false;          // for intermittently slow ranks: slow at few places of the step
   size_t events = 0;            // number of independent events, if not lasting
   size_t period = 0;            // steps between events, if periodic
+  bool likely = false;          // beyond chance among the ranks of its host, not among all
   bool hidden = false;          // cost nothing only because another culprit cost more
   size_t seen = 0;              // number of slow steps, with or without cost
   uint32_t peers = 0;           // number of ranks that the rank was compared with
@@ -43,6 +44,8 @@ struct Judgement {
   std::vector<Culprit> culprits;  // highest cost first
   // Equally certain, but cheaper per step than the variation between jobs; only mentioned.
   std::vector<Culprit> cheap;
+  // Ranks that stall, if it is known from elsewhere that their host is meant; not mentioned.
+  std::vector<Culprit> likely;
   std::vector<uint32_t> odd;  // irregular steps without a culprit: indices, ascending
 };
 

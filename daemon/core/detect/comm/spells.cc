@@ -18,7 +18,36 @@ double log_likelihood(double hits, double of, double share) {
   return (hits > 0 ? hits * std::log(share) : 0) + (misses > 0 ? misses * std::log(1 - share) : 0);
 }
 
+// An intermittent fault shows in half of the steps.
+constexpr double kComesAndGoes = 0.5;
+
+Run strongest_of(const std::vector<Mark>& marks, double shows, double floor, double even_floor) {
+  const double hit = std::log(shows / floor), miss = std::log((1 - shows) / (1 - floor));
+  const double even = std::log(kShows / even_floor);
+  Run run;
+  double sum = 0;
+  size_t from = 0;
+  for (size_t i = 0; i < marks.size(); ++i) {
+    if (sum <= 0) sum = 0, from = i;
+    sum += (marks[i].hit ? hit : miss) + (marks[i].even ? even : 0);
+    if (sum > run.best) run = {sum, from, i};
+  }
+  return run;
+}
+
 }  // namespace
+
+Run strongest(const std::vector<Mark>& marks, double floor, double even_floor) {
+  const Run steady = strongest_of(marks, kShows, floor, even_floor);
+  Run other = strongest_of(marks, kComesAndGoes, std::min(floor, kComesAndGoes), even_floor);
+  other.best -= std::log(2.0);  // correction for two tried rates
+  return other.best > steady.best ? other : steady;
+}
+
+double sure_of(double evidence, double bar, size_t steps) {
+  const double by_evidence = 1 - kAlpha * std::exp(std::min(0.0, bar - evidence));
+  return by_evidence * (1 - std::exp2(-static_cast<double>(steps)));
+}
 
 size_t count_events(const std::vector<bool>& hits) {
   size_t events = 0, last = 0;

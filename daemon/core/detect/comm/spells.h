@@ -22,6 +22,31 @@ constexpr double kLastingMs = 60'000;
 // three of four steps. A rank slowed on purpose was slow in nine of ten.
 constexpr double kLastingOnCoresMs = 5'000, kBehindOnCores = 0.85;
 
+// Accepted rate of false accusations per job.
+constexpr double kAlpha = 0.01;
+// Assumed share of slow steps of a permanent fault.
+constexpr double kShows = 0.9;
+
+// Evidence over steps: a sum that restarts when it falls to zero (CUSUM). So a late fault is found as surely
+// as one that exists from the first step.
+struct Run {
+  double best = 0;
+  size_t from = 0, to = 0;  // its steps, both inclusive
+};
+
+struct Mark {
+  uint32_t step = 0;
+  bool hit = false;
+  bool even = false;  // the hit was even over nearly all places
+};
+
+// `floor`: rate of hits for healthy ranks. `even_floor`: rate of even hits among these.
+Run strongest(const std::vector<Mark>& marks, double floor, double even_floor);
+
+// Confidence that it is not chance: from the evidence, assuming independent steps. An upper limit is a coin
+// toss per step, as one of two equal ranks would lead in each.
+double sure_of(double evidence, double bar, size_t steps);
+
 // Number of independent events. `hits`: by step, whether the rank was slow.
 size_t count_events(const std::vector<bool>& hits);
 

@@ -590,6 +590,22 @@ BOOST_FIXTURE_TEST_CASE(four_stalls_of_one_rank_name_it, Results) {
   BOOST_TEST(culprits[0].events == 4u);
 }
 
+BOOST_FIXTURE_TEST_CASE(a_few_stalls_with_a_period_are_likely_and_name_no_rank_alone, Results) {
+  steps.resize(40);
+  for (const uint32_t s : {3u, 11u, 19u, 35u}) slow(5, s, 600);
+  const comm::Judgement judged = comm::judge(cluster, steps);
+  BOOST_TEST(judged.culprits.empty());
+  BOOST_REQUIRE(judged.likely.size() == 1u);
+  BOOST_TEST((judged.likely[0].ranks == Ranks{5}));
+  BOOST_TEST(judged.likely[0].confidence < 0.95);
+}
+
+BOOST_FIXTURE_TEST_CASE(stalls_without_a_period_are_not_even_likely, Results) {
+  steps.resize(40);
+  for (const uint32_t s : {5u, 9u, 26u}) slow(5, s, 600);
+  BOOST_TEST(comm::judge(cluster, steps).likely.empty());
+}
+
 BOOST_FIXTURE_TEST_CASE(stalls_of_one_rank_and_another_name_no_rank, Results) {
   for (uint32_t s = 4; s < kSteps; s += 6) slow(static_cast<uint32_t>(mix64(s, 1) % kRanks), s, 600);
   BOOST_TEST(comm::judge(cluster, steps).culprits.empty());
