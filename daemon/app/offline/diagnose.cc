@@ -98,7 +98,7 @@ std::vector<logs::PathOwner> owners_of(const std::vector<ingest::SourceFile>& fi
                                        const logs::Placement& placement, const JobFile& job) {
   std::vector<std::string> paths;
   for (const ingest::SourceFile& file : files) paths.push_back(without_suffix(file.below));
-  std::vector<logs::PathOwner> owners = placement.owners(paths);
+  std::vector<logs::PathOwner> owners = placement.owners(paths, job.hosts);
   for (logs::PathOwner& owner : owners) {
     const bool reported = owner.host && std::ranges::find(job.hosts, *owner.host) != job.hosts.end();
     if (owner.guessed && !reported) owner.host = std::nullopt;

@@ -158,6 +158,17 @@ PathReading read_path(std::string_view path, size_t number) {
   return out;
 }
 
+// The deepest component that is one of `hosts`; empty: none.
+std::string_view known_host_in(std::string_view path, const std::set<std::string_view>& hosts) {
+  const std::vector<std::string_view> parts = split(path, '/');
+  for (size_t i = parts.size(); i-- > 0;) {
+    const bool file = i + 1 == parts.size();
+    for (const std::string_view part : {parts[i], file ? file_stem(parts[i]) : parts[i]})
+      if (const auto at = hosts.find(part); at != hosts.end()) return *at;
+  }
+  return {};
+}
+
 // The paths of one job together: hosts and ranks are the parts that vary.
 class PathSet {
  public:
@@ -277,8 +288,13 @@ Result<Placement> Placement::create(const PlacementOptions& options) {
 
 PathOwner Placement::owner(std::string_view path) const { return owners({std::string(path)})[0]; }
 
-std::vector<PathOwner> Placement::owners(const std::vector<std::string>& paths) const {
+std::vector<PathOwner> Placement::owners(const std::vector<std::string>& paths,
+                                         const std::vector<std::string>& hosts) const {
   std::vector<PathOwner> out = PathSet(paths).owners();
+  const std::set<std::string_view> known(hosts.begin(), hosts.end());
+  for (size_t i = 0; i < paths.size() && !known.empty(); ++i)
+    if (const std::string_view host = known_host_in(paths[i], known); !host.empty())
+      out[i].host = host, out[i].guessed = false;
   for (size_t i = 0; i < paths.size(); ++i) {
     // If the user gave a pattern, a path without a match has no owner: a guess would contradict the pattern.
     if (impl_->host.regex) out[i].host = impl_->host.match(paths[i]), out[i].guessed = false;

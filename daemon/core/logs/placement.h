@@ -41,8 +41,10 @@ class Placement {
 
   // `path` is below the argument, '/'-separated, without the suffixes .zst .gz .xz.
   PathOwner owner(std::string_view path) const;
-  // For all files of a job at once: the varying parts of names are hosts and ranks.
-  std::vector<PathOwner> owners(const std::vector<std::string>& paths) const;
+  // For all files of a job at once: the varying parts of names are hosts and ranks. A folder or file with the
+  // name of one of the job's known `hosts` is that host's, whatever form the name has.
+  std::vector<PathOwner> owners(const std::vector<std::string>& paths,
+                                const std::vector<std::string>& hosts = {}) const;
   // Whether the user gave a pattern: it then overrides the line's prefix.
   bool has_host_pattern() const;
   bool has_rank_pattern() const;

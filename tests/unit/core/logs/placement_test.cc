@@ -90,6 +90,18 @@ BOOST_AUTO_TEST_CASE(the_one_folder_of_a_letter_and_a_number_is_no_host) {
   BOOST_TEST(hosts({"node1/rank0.log", "node1/rank1.log"}) == "node1 node1 ");
 }
 
+BOOST_AUTO_TEST_CASE(a_name_that_the_job_lists_is_a_host_in_any_form) {
+  const auto hosts = [](const std::vector<std::string>& known) {
+    std::string out;
+    for (const PathOwner& owner :
+         made().owners({"gpu-f12/dmesg.log", "logs/gpu-f13.log", "gpu-f1/x.log"}, known))
+      out += owner.host.value_or("-") + (owner.guessed ? "? " : " ");
+    return out;
+  };
+  BOOST_TEST(hosts({"gpu-f12", "gpu-f13", "gpu-f14"}).starts_with("gpu-f12 gpu-f13 "));
+  BOOST_TEST(!hosts({}).starts_with("gpu-f12 "));
+}
+
 BOOST_AUTO_TEST_CASE(the_form_of_a_name_tells_a_host) {
   for (std::string_view name :
        {"node-3", "r7i4n4", "worker_3", "gpu12", "x4616c3s4b0n0", "ip-10-0-3-7", "nid006549", "hgx-h100-12",
