@@ -79,9 +79,11 @@ path {
   id = "verbs", title = "Call of the verbs library failed", category = "platform", severity = "error",
   general = true,
   regex = { W .. [[Call to (?P<call>ibv_\w+|rdma_\w+) failed]] },
+  except = [[(?i)\busing (?:a |the )?fallback\b|\bfalling back\b]],
   remedy = "Look at the error behind the call, the adapter's state and the limits.",
   hit = { "NCCL WARN Call to ibv_post_send failed with error Cannot allocate memory" },
-  miss = { "NCCL INFO Call to ibv_create_ah failed, retry" },
+  miss = { "NCCL INFO Call to ibv_create_ah failed, retry",
+    "NCCL WARN Call to ibv_query_gid_ex failed with Operation not supported errno 95, using fallback" },
 }
 path {
   id = "plugin_request", title = "Network plugin reports a failed transfer", category = "platform",

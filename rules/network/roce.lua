@@ -17,12 +17,14 @@ roce {
   regex = { [[ibv_modify_qp failed with (?:error )?(?:22 )?Invalid argument]],
     [[(?i)(?:no|invalid|wrong) GID (?:index|entry)?.{0,40}(?:found|available|for (?:device|port))]],
     [[ibv_query_gid\w* failed]] },
+  except = [[(?i)\busing (?:a |the )?fallback\b|\bfalling back\b]],
   remedy = "Set the GID index of RoCE v2 (show_gids; NCCL_IB_GID_INDEX, UCX_IB_GID_INDEX) on all hosts " ..
       "alike.",
   hit = { "NCCL WARN Call to ibv_modify_qp failed with error Invalid argument",
     "NCCL WARN Call to ibv_modify_qp failed with 22 Invalid argument, on dev mlx5_1:1, curr state INIT, " ..
       "next state RTR, local GID index 0" },
-  miss = { "NCCL INFO NET/IB : GID 3 found for mlx5_1" },
+  miss = { "NCCL INFO NET/IB : GID 3 found for mlx5_1",
+    "NCCL WARN Call to ibv_query_gid_ex failed with Operation not supported errno 95, using fallback" },
 }
 roce {
   id = "no_route", title = "RDMA peer cannot be reached", severity = "fatal", category = "hardware",
