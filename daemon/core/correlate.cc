@@ -21,11 +21,20 @@ constexpr TimeNs kSeenNear = 120 * kNsPerSecond;
 constexpr TimeNs kSeenLate = 300 * kNsPerSecond;
 constexpr int64_t kPlanSteps = 64;    // in which a planned change may move the numbers
 constexpr double kJoinedMost = 0.97;  // two witnesses may share an error
+constexpr double kPaceMost = 0.6;     // by a pace and a counter at the same time alone
 constexpr size_t kConfirming = 8;     // further findings that support a joined fault
 
 // ---- the table of combinations
 
-enum class Measured : uint8_t { kNone, kSlowWork, kSlowNetwork, kStands, kWrongNumbers };
+enum class Measured : uint8_t {
+  kNone,
+  kSlowWork,
+  kSlowNetwork,
+  kStands,
+  kWrongNumbers,
+  kSlowJob,      // as a whole, by its pace alone
+  kLostNumbers,  // of all ranks
+};
 using JoinBits = uint64_t;
 template <class... Value>
 constexpr JoinBits bits_of(Value... values) {
@@ -71,7 +80,19 @@ constexpr Combination kCombinations[] = {
      "the program is no explanation: its task waits in the kernel"},
     {Measured::kWrongNumbers, bits_of(Part::kGpuMemory), kAnySymptom,
      "data and program are no explanation: its peers computed other numbers from the same"},
+    {Measured::kSlowJob,
+     bits_of(Part::kGpu, Part::kGpuMemory, Part::kPcie, Part::kCpu, Part::kHostMemory, Part::kPlatform,
+             Part::kStorage),
+     bits_of(Seen::kSlowdown),
+     "it is not proved: no trace shows which rank the others wait for; no other host reports such trouble"},
+    {Measured::kLostNumbers, bits_of(Part::kGpuMemory), kAnySymptom,
+     "data and program are less likely: memory of a device failed when the numbers were lost"},
 };
+
+// No place is measured. Then only one host may report a cause, at the moment of the effect.
+bool is_placeless(Measured effect) {
+  return effect == Measured::kSlowJob || effect == Measured::kLostNumbers;
+}
 
 // A cause within the machine's way between its parts: slowness of one is none of the other.
 constexpr JoinBits kWays = bits_of(Part::kNetwork, Part::kNvlink);
@@ -81,8 +102,15 @@ bool is_weak(const Finding& f) {
   return f.kind == FindingKind::kSupport && f.detector == DetectorKind::kComm && f.symptom == Seen::kSlowdown;
 }
 
+// The job became slower, by its own steps.
+bool is_pace(const Finding& f) {
+  return f.kind == FindingKind::kSupport && f.detector == DetectorKind::kTemporal &&
+         f.symptom == Seen::kSlowdown && f.subjects.empty();
+}
+
 Measured effect_of(const Finding& f) {
   if (!f.rule.empty() || f.detector == DetectorKind::kPlugin) return Measured::kNone;
+  if (is_pace(f)) return Measured::kSlowJob;
   if (f.kind != FindingKind::kFault && !is_weak(f)) return Measured::kNone;
   if (f.symptom == Seen::kSlowdown) {
     if (f.by_no_device) return Measured::kNone;
@@ -93,6 +121,7 @@ Measured effect_of(const Finding& f) {
   if (f.symptom == Seen::kHang) return mismatch ? Measured::kNone : Measured::kStands;
   if (f.symptom == Seen::kCrash && f.detector == DetectorKind::kSilence) return Measured::kStands;
   if (f.symptom == Seen::kNumeric && !f.subjects.empty()) return Measured::kWrongNumbers;
+  if (f.symptom == Seen::kNumeric && f.component == Part::kNumeric) return Measured::kLostNumbers;
   return Measured::kNone;
 }
 
@@ -154,10 +183,21 @@ bool is_of_machine(const Finding& f) {
   return !f.rule.empty() && f.role == FindingRole::kRoot && f.component != Part::kUnknown;
 }
 
+// For effects without a place: a counter of one host that was raised as the job became slower, or a fault of
+// one host as its numbers were lost.
+bool is_at_moment(const Finding& cause, const Finding& effect) {
+  const bool proves = is_pace(effect) ? cause.detector == DetectorKind::kPlugin && cause.rule.empty()
+                                      : cause.kind == FindingKind::kFault;
+  if (!proves || cause.subjects.size() != 1 || !cause.subjects[0].host) return false;
+  if (cause.first_ns == kNoTime || effect.first_ns == kNoTime) return false;
+  return std::abs(cause.first_ns - effect.first_ns) <= kSeenNear;
+}
+
 const Combination* row_if_explains(const Finding& cause, const Finding& effect, TimeNs stopped_ns) {
   const Measured kind = effect_of(effect);
   if (kind == Measured::kNone || !is_of_machine(cause)) return nullptr;
   const Combination* row = row_of(cause, kind);
+  if (is_placeless(kind)) return row && is_at_moment(cause, effect) ? row : nullptr;
   const bool meets = row && same_place(cause, effect) && same_time(cause, effect, stopped_ns);
   return meets ? row : nullptr;
 }
@@ -209,10 +249,7 @@ void add_why(std::vector<std::string> from, std::vector<std::string>& to) {
 }
 
 void add_evidence(Finding&& cause, Finding& effect) {
-  std::vector<std::string> names;
-  add_name(effect, names);
-  add_name(cause, names);
-  effect.found_by = std::move(names);
+  effect.found_by = joined_names(effect, cause);
   effect.confidence = both(effect.confidence, cause.confidence);
   effect.lines += cause.lines;
   std::ranges::move(cause.evidence, std::back_inserter(effect.evidence));
@@ -220,8 +257,21 @@ void add_evidence(Finding&& cause, Finding& effect) {
   effect.said_by = {};
 }
 
+// A rank or device that the other finding names at the fault's host is the place of the fault.
+void name_part(const Finding& cause, Finding& fault) {
+  for (FindingSubject& s : fault.subjects) {
+    if (!s.host || s.rank || s.device || s.peer) continue;
+    const FindingSubject* only = nullptr;
+    size_t named = 0;
+    for (const FindingSubject& c : cause.subjects)
+      if (c.host == s.host && (c.rank || c.device)) only = &c, ++named;
+    if (named == 1) s.rank = only->rank, s.device = only->device;
+  }
+}
+
 // The fault stays what it is; the other finding supports it.
 void join_confirming(Finding&& cause, Finding& fault) {
+  if (cause.confidence > 0 && cause.symptom == fault.symptom) name_part(cause, fault);
   add_why(std::move(cause.why), fault.why);
   fault.fatal = fault.fatal || cause.fatal;
   fault.action = stronger(fault.action, cause.action);
@@ -240,6 +290,7 @@ void take_place(const Finding& cause, Finding& effect) {
 }
 
 void join_explaining(Finding&& cause, const Combination& row, Finding& effect) {
+  const bool pace = row.effect == Measured::kSlowJob;
   std::vector<std::string> why = cause.why;
   why.push_back(effect.title);
   add_why(std::move(effect.why), why);
@@ -255,6 +306,9 @@ void join_explaining(Finding&& cause, const Combination& row, Finding& effect) {
   effect.general = false;
   effect.action = stronger(effect.action, cause.action);
   add_evidence(std::move(cause), effect);
+  if (!pace) return;
+  effect.confidence = std::min(effect.confidence, kPaceMost);
+  for (FindingSubject& s : effect.subjects) s.strength = std::max(s.strength, effect.confidence);
 }
 
 // Joins the findings of one report.
@@ -298,7 +352,7 @@ class Joiner {
       causes.push_back(i);
       if (!best || is_better(i, row, *best, best_row)) best = i, best_row = row;
     }
-    if (!best) return;
+    if (!best || (is_placeless(effect_of(all_[at])) && !of_one_host(causes))) return;
     const Finding lead = all_[*best];
     const bool rule = !lead.rule.empty();
     // A fault that stopped the job is no slowness: what was slow before supports it.
@@ -321,6 +375,11 @@ class Joiner {
       join_confirming(std::move(all_[i]), all_[at]);
       spent_[i] = true;
     }
+  }
+
+  bool of_one_host(const std::vector<size_t>& causes) const {
+    return std::ranges::all_of(
+        causes, [&](size_t i) { return all_[i].subjects[0].host == all_[causes.front()].subjects[0].host; });
   }
 
   // A fault of another part of the machine stays a fault of its own. A task that waits in the kernel waits
@@ -395,11 +454,19 @@ void weigh_warnings(std::vector<Finding>& findings) {
 
 }  // namespace
 
+std::vector<std::string> joined_names(const Finding& effect, const Finding& cause) {
+  std::vector<std::string> names;
+  add_name(effect, names);
+  add_name(cause, names);
+  return names;
+}
+
 void join_causes(std::vector<Finding>& findings, std::vector<Finding> witnesses, TimeNs stopped_ns) {
   const size_t own = findings.size();
   std::ranges::move(witnesses, std::back_inserter(findings));
   excuse_planned(findings);
   Joiner(findings, own, stopped_ns).run();
+  std::erase_if(findings, is_pace);  // by itself it is no finding
   weigh_warnings(findings);
 }
 

@@ -3,6 +3,7 @@
 // lines of the kernel). One fault remains, with the evidence of all. Pure.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "base/time.h"
@@ -18,5 +19,8 @@ namespace culprit::core {
 // warnings about one host that explain nothing, only the strongest keeps its weight.
 void join_causes(std::vector<Finding>& findings, std::vector<Finding> witnesses = {},
                  TimeNs stopped_ns = kNoTime);
+
+// Who agrees in a diagnosis that is joined of two findings, in this order: "comm", "plugin:NAME", "rule:ID".
+std::vector<std::string> joined_names(const Finding& effect, const Finding& cause);
 
 }  // namespace culprit::core

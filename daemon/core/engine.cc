@@ -24,6 +24,7 @@
 #include "core/hang_scene.h"
 #include "core/loop_order.h"
 #include "core/loop_ranks.h"
+#include "core/measured_steps.h"
 #include "core/merge_findings.h"
 #include "core/rule_runs.h"
 #include "core/rules/block_scanner.h"
@@ -107,6 +108,7 @@ struct Engine::Impl {
   NonLogRead non_log;
   int64_t first_step = -1, last_step = -1;  // of traces and numbers
   TimeNs rows_ns = kNoTime;                 // of the first numbers
+  MeasuredSteps steps;
   struct Speakers {
     std::set<uint32_t> users;
     bool others = false;  // root, the daemon's user, or not known
@@ -174,6 +176,7 @@ struct Engine::Impl {
       note_step(row.step);
       if (row.time_ns != kNoTime) rows_ns = rows_ns == kNoTime ? row.time_ns : std::min(rows_ns, row.time_ns);
       load.add(row);
+      steps.add(row.step, row.time_ns);
       if (!options.live) numbers.add(row);  // rows of files are in the order of steps
     }
     if (options.live) order.add(input.rows, now, input.remote);
@@ -344,6 +347,15 @@ struct Engine::Impl {
     sources.stacks = ask_stacks(view, hangs, report);
     if (sources.stacks) sources.stack_sights = stacks::sights_of(stacks);
     return add_hang_scene(context, std::move(sources), analysis, report);
+  }
+
+  // The job's pace by its lines, else by its numbers. Of a trace the ranks are known that others wait for.
+  void add_pace(detect::Analysis& analysis) const {
+    const detect::Fate& end = analysis.fate;
+    if (!comm.empty() || end.ended_well) return;
+    const auto pace = end.slower ? end.slower : steps.slower_pace();
+    if (!pace || pace->from_ns == kNoTime) return;
+    analysis.findings.push_back(pace_finding(*pace, end.slower ? end.last_progress_ns : steps.last_ns()));
   }
 
   static void join(std::vector<Finding> witnesses, detect::Analysis& analysis, const Report& report) {
@@ -594,6 +606,7 @@ Report Engine::report(TimeNs now, const detect::Unheard& unheard) {
                     std::back_inserter(analysis.findings));
   if (rules::RuleRun* const run = impl_->rule_runs.in_time(); run && impl_->options.steps.shapes) {
     signs = diagnose::find_signs(view, analysis, *run);
+    drop_outlived(impl_->steps, signs.findings, signs.witnesses);
     std::move(signs.findings.begin(), signs.findings.end(), std::back_inserter(analysis.findings));
     analysis.rules = std::move(signs.rules);
   }
@@ -607,6 +620,7 @@ Report Engine::report(TimeNs now, const detect::Unheard& unheard) {
   impl_->read_findings(analysis, report);
   join_stall(analysis.findings);
   impl_->judge_exits(view, analysis);
+  impl_->add_pace(analysis);
   impl_->join(std::move(signs.witnesses), analysis, report);
   detect::leave_out(unheard, analysis.findings);
   if (report.hang) detect::leave_out(unheard, *report.hang);

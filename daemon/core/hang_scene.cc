@@ -302,6 +302,9 @@ class HangJudge {
       finding = std::move(joined);
     else if (first_ && said.hang.answer == HangAnswer::kLeft)
       finding.reset();  // the rule that says why it left
+    if (said.hang.answer == HangAnswer::kLeft)
+      for (Finding& f : analysis_.findings)
+        if (f.kind == FindingKind::kFault && says_killed(f)) name_ranks(said.hang.waited_for, f);
     if (finding) {
       give_way(*finding);
       suspect(*finding, said.hang);
@@ -327,6 +330,19 @@ class HangJudge {
     said.hang.sentence = said.title + scene::waiting_words(said.hang);
     if (!input_.sights.empty()) other->symptom = Symptom::kHang;
     return true;
+  }
+
+  // The kill of a process on a host is that of the ranks that left it.
+  void name_ranks(const std::vector<uint32_t>& ranks, Finding& f) const {
+    if (f.subjects.size() != 1 || f.subjects[0].rank || !f.subjects[0].host) return;
+    FindingSubject one = f.subjects[0];
+    std::vector<FindingSubject> named;
+    for (const uint32_t rank : ranks) {
+      const RankPlace at = context_.place(rank);
+      if (at.host != one.host) continue;
+      named.push_back({at.host, rank, at.device, {}, one.strength / static_cast<double>(ranks.size())});
+    }
+    if (named.size() == ranks.size() && !named.empty()) f.subjects = std::move(named);
   }
 
   // A line of the machine that explains the answer, and the answer: one diagnosis.

@@ -8,6 +8,8 @@
 #include <iterator>
 #include <string_view>
 
+#include "core/correlate.h"
+
 namespace culprit::core {
 namespace {
 
@@ -114,9 +116,10 @@ std::optional<size_t> cause_of(const Standstill& stands, std::span<const Finding
   return out;
 }
 
-Finding with_cause(Finding answer, const Finding& cause) {
+Finding with_cause(const Finding& answer, const Finding& cause) {
   constexpr double kAgree = 0.05, kMost = 0.95;
-  Finding out = std::move(answer);
+  Finding out = answer;
+  out.found_by = joined_names(answer, cause);
   out.rule = cause.rule;
   out.category = cause.category;
   out.component = cause.component;

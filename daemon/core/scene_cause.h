@@ -28,6 +28,6 @@ struct Standstill {
 std::optional<size_t> cause_of(const Standstill& stands, std::span<const Finding> findings);
 
 // `answer` with the cause: its component, action and lines first.
-Finding with_cause(Finding answer, const Finding& cause);
+Finding with_cause(const Finding& answer, const Finding& cause);
 
 }  // namespace culprit::core

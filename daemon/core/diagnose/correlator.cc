@@ -264,17 +264,24 @@ class Correlator {
     report_.diagnoses.push_back(std::move(d));
   }
 
-  // The suspect without devices that only other findings accuse.
+  // The suspect without devices and ranks that only other findings accuse.
   Suspect accused_of(const Finding& f, const Blame& host) const {
     Suspect out = host.suspect;
-    std::set<uint32_t> devices;
+    keep_named(f, host, &FindingSubject::device, out.devices);
+    keep_named(f, host, &FindingSubject::rank, out.ranks);
+    return out;
+  }
+
+  // A subject without the part means all of its host.
+  void keep_named(const Finding& f, const Blame& host, std::optional<uint32_t> FindingSubject::*part,
+                  std::vector<uint32_t>& known) const {
+    std::set<uint32_t> named;
     for (const FindingSubject& s : f.subjects) {
       if (!is_of(s, host)) continue;
-      if (!s.device) return out;
-      devices.insert(*s.device);
+      if (!(s.*part)) return;
+      named.insert(*(s.*part));
     }
-    std::erase_if(out.devices, [&](uint32_t device) { return !devices.contains(device); });
-    return out;
+    std::erase_if(known, [&](uint32_t one) { return !named.contains(one); });
   }
 
   // If units are ranks, the ranks of one host are separate units.

@@ -250,6 +250,36 @@ BOOST_AUTO_TEST_CASE(numbers_that_move_after_a_planned_change_are_no_fault) {
   BOOST_TEST(is_fault(odd, plan));
 }
 
+BOOST_AUTO_TEST_CASE(a_slower_pace_and_a_counter_of_one_host_at_that_moment_are_a_fault_of_it) {
+  Finding pace = measured(Symptom::kSlowdown, Component::kUnknown, {});
+  pace.kind = FindingKind::kSupport;
+  pace.detector = DetectorKind::kTemporal;
+  pace.confidence = 0.3;
+  Finding hot = counted_by(Component::kGpu, Symptom::kSlowdown, place("a", 3));
+  std::vector<Finding> all = {pace, hot};
+  join_causes(all);
+  BOOST_REQUIRE_EQUAL(all.size(), 1u);
+  BOOST_TEST((all[0].kind == FindingKind::kFault));
+  BOOST_TEST(all[0].confidence <= 0.6);
+  BOOST_TEST((all[0].subjects.at(0).host == "a"));
+  BOOST_TEST(all[0].why.back().find("no trace") != std::string::npos);
+  // Two hosts explain it equally well; what was raised long before explains nothing.
+  BOOST_TEST(left({pace, hot, counted_by(Component::kGpu, Symptom::kSlowdown, place("b", 1))}) == "2");
+  BOOST_TEST(left({pace}) == "0");
+  hot.first_ns = kAt - kHour;
+  BOOST_TEST(left({pace, hot}) == "Counted");
+}
+
+BOOST_AUTO_TEST_CASE(numbers_that_all_ranks_lost_join_the_only_device_whose_memory_failed_then) {
+  const Finding lost = measured(Symptom::kNumeric, Component::kNumeric, {});
+  Finding xid = fault(logged(Component::kGpuMemory, Symptom::kCrash, place("a", 3)));
+  BOOST_TEST(left({lost, xid}) == "Logged: Measured");
+  BOOST_TEST(left({lost, xid, fault(logged(Component::kGpuMemory, Symptom::kCrash, place("b", 1)))}) == "3");
+  BOOST_TEST(left({lost}, {logged(Component::kGpuMemory, Symptom::kCrash, place("a"))}) == "Measured");
+  xid.first_ns = xid.last_ns = kAt - kHour;
+  BOOST_TEST(left({lost, xid}) == "2");
+}
+
 BOOST_AUTO_TEST_CASE(a_claim_and_a_fault_of_the_program_explain_nothing) {
   Finding claim = counted_by(Component::kGpu, Symptom::kSlowdown, place("a", 3));
   claim.said_by.uids = {1000};

@@ -87,6 +87,7 @@ BOOST_AUTO_TEST_CASE(a_line_that_names_the_process_comes_first_and_only_a_kernel
 BOOST_AUTO_TEST_CASE(the_line_leads_the_diagnosis_and_the_ranks_stay) {
   Finding answer;
   answer.title = "Rank 6 did not finish ALLREDUCE #4: a device or link stands still";
+  answer.detector = DetectorKind::kComm;
   answer.component = Component::kGpu;
   answer.symptom = Symptom::kHang;
   answer.confidence = 0.7;
@@ -99,6 +100,7 @@ BOOST_AUTO_TEST_CASE(the_line_leads_the_diagnosis_and_the_ranks_stay) {
   BOOST_TEST((both.subjects.size() == 1u && both.subjects[0].rank == 6u));
   BOOST_TEST((both.evidence.size() == 5u && both.evidence[0].host == "a"));
   BOOST_TEST(both.confidence > 0.8);
+  BOOST_TEST((both.found_by.size() == 2u && both.found_by[1] == "rule:link"));
 }
 
 BOOST_AUTO_TEST_CASE(a_server_that_several_hosts_miss_is_no_fault_of_a_host) {
