@@ -11,10 +11,11 @@
 #include <set>
 #include <system_error>
 
+#include "app/confirm/work.h"
 #include "base/limits.h"
 #include "base/text.h"
-#include "cli/confirm_logs.h"
-#include "cli/confirm_rule.h"
+#include "cli/kept_by_server.h"
+#include "cli/reading.h"
 #include "cli/remote.h"
 #include "cli/rules.h"
 #include "cli/verbs.h"
@@ -35,16 +36,10 @@ Examples:
 // Limit of a report file; the largest reports have some hundred MB.
 constexpr size_t kReportBytes = 512 << 20;
 
-// Other jobs of each kind, failed and successful, whose kept evidence a rule is tried on.
-constexpr size_t kKeptJobs = 10;
-
-// Lines of rules in use that may come with a finding.
-constexpr size_t kFiredRules = 1000;
-
 struct ConfirmOptions {
   RemoteOptions remote;
   std::string what, id, pool, out, by;
-  RuleWords words;
+  app::RuleWords words;
   std::vector<std::string> logs, healthy, failed;
   app::RuleOptions rules;
   std::optional<uint32_t> run;
@@ -125,7 +120,7 @@ std::string asked(const std::string& what, const std::string& proposal) {
   return line.empty() ? proposal : line;
 }
 
-void ask(const ConfirmedRule& rule, const Diagnosis& d, RuleWords& words) {
+void ask(const app::ConfirmedRule& rule, const Diagnosis& d, app::RuleWords& words) {
   for (std::string_view line : split(rule.text, '\n'))
     std::fprintf(stderr, "%s\n", to_terminal(line).c_str());
   complain("Enter takes what stands in brackets; what stays empty is left to fill in");
@@ -153,124 +148,70 @@ std::string rules_folder(app::Client& client) {
   return "";
 }
 
-class Confirming {
- public:
-  Confirming(const ConfirmOptions& options, const Report& report, const Diagnosis& diagnosis)
-      : o_(options), report_(report), d_(diagnosis) {}
-
-  // Reads what the rule is made and proven with. What cannot be read is said, and the rest counts.
-  Status gather(app::Client* client, std::optional<detect::Pool> pool) {
-    if (Status status = resolve(reading_); !status) return status;
-    pool_ = std::move(pool);
-    app::LoadedRules loaded;
-    RuleChoice choice{o_.rules, "text"};
-    if (!load_rules(choice, loaded)) return fail(ErrorCode::kInvalid, "the rules in use are not sound");
-    known_ = loaded.set;
-    if (const auto own = own_logs(client); own)
-      job_ = *own;
-    else
-      complain(own.error().text + ": the pattern rests on the quoted lines alone");
-    for (const auto& [paths, healthy] : {std::pair(&o_.healthy, true), std::pair(&o_.failed, false)})
-      for (const std::string& path : *paths) {
-        auto logs = JobLogs::open({path}, reading_);
-        if (!logs) return tl::unexpected(logs.error());
-        add(path, healthy, "", *logs);
-      }
-    if (client) gather_kept(*client);
-    context_.pool = pool_ ? &*pool_ : nullptr;
-    context_.known = known_.get();
-    if (!job_) return {};
-    context_.job = [this](const std::vector<std::string>& patterns) { return job_->search(patterns); };
-    JobLogs::Facts facts = job_->facts();
-    context_.job_templates = std::move(facts.templates);
-    context_.job_hosts = std::move(facts.hosts);
-    for (const core::RuleFired& fired : job_->match(known_).fired) {
-      const rules::Rule& rule = known_->rules()[fired.hit.rule];
-      if (rule.severity < Severity::kWarning || rule.role == rules::Role::kCascade || rule.general) continue;
-      if (context_.fired.size() >= kFiredRules) break;
-      context_.fired.push_back({rule.id, fired.hit.text, fired.hit.host, fired.hit.time_ns});
-    }
-    return {};
+// Reads what the rule is made of, asks for its texts on a terminal, makes it, and tells what it rests on.
+// `words`: those that it has now.
+Result<app::ConfirmedRule> make(const ConfirmOptions& o, const Report& report, const Diagnosis& d,
+                                app::KeptJobs* kept, std::optional<detect::Pool> pool,
+                                app::RuleWords& words) {
+  ReadingOptions reading;
+  if (Status status = resolve(reading); !status) return tl::unexpected(status.error());
+  app::LoadedRules loaded;
+  RuleChoice choice{o.rules, "text"};
+  if (!load_rules(choice, loaded)) return fail(ErrorCode::kInvalid, "the rules in use are not sound");
+  app::ConfirmWork work(report, d,
+                        {loaded.set, std::move(pool), o.what, o.logs, o.healthy, o.failed, reading.diagnose});
+  const Status gathered = work.gather(kept);
+  for (const std::string& note : work.notes()) complain(note);
+  if (!gathered) return tl::unexpected(gathered.error());
+  words = o.words;
+  words.by = o.by;
+  auto rule = work.make(words);
+  if (rule && !o.yes && isatty(0) && isatty(2)) {
+    ask(*rule, d, words);
+    rule = work.make(words);
   }
+  if (rule)
+    for (const std::string& sentence : work.remarks(*rule)) complain(sentence);
+  return rule;
+}
 
-  Result<ConfirmedRule> make() {
-    RuleWords words = o_.words;
-    words.by = o_.by;
-    auto rule = rule_of(report_, d_, words, context_);
-    if (!rule || o_.yes || !isatty(0) || !isatty(2)) return rule;
-    ask(*rule, d_, words);
-    return rule_of(report_, d_, words, context_);
-  }
-
-  void tell(const ConfirmedRule& rule) const {
-    for (const std::string& note : rule.notes) complain(note);
-    for (const std::string& sentence : rule.proof) complain(sentence);
-    const bool tried = pool_ || std::any_of(context_.others.begin(), context_.others.end(),
-                                            [](const TriedJob& job) { return job.healthy; });
-    if (!tried) complain("the rule was not tried on successful jobs: none is known; --pool FILE does");
-    if (rule.open)
-      complain(fmt::format("texts marked {} are left open; `culprit rules check` refuses them", kFillIn));
-  }
-
- private:
-  Result<std::shared_ptr<JobLogs>> own_logs(app::Client* client) const {
-    if (!o_.logs.empty()) return JobLogs::open(o_.logs, reading_);
-    if (client) return JobLogs::fetch(*client, o_.what, reading_);
-    std::set<std::string> files;
-    std::error_code error;
-    for (const Evidence& e : d_.evidence)
-      if (std::filesystem::is_regular_file(e.file, error)) files.insert(e.file);
-    for (const Indicating& i : report_.indicating)
-      for (const LinePlace& p : i.where)
-        if (std::filesystem::is_regular_file(p.file, error)) files.insert(p.file);
-    if (files.empty())
-      return fail(ErrorCode::kNotFound, "the files of the report are not here; --logs PATH names them");
-    return JobLogs::open({files.begin(), files.end()}, reading_);
-  }
-
-  void add(const std::string& name, bool healthy, const std::string& said, std::shared_ptr<JobLogs> logs) {
-    context_.others.push_back({name, healthy, said, [logs](const std::vector<std::string>& patterns) {
-                                 return logs->search(patterns);
-                               }});
-  }
-
-  // The newest other jobs whose evidence the daemon keeps.
-  void gather_kept(app::Client& client) {
-    const auto jobs = get_items(client, "/v1/jobs");
-    if (!jobs) return complain(jobs.error().text);
-    size_t healthy = 0, failed = 0;
-    std::set<std::string> seen{o_.what};
-    for (const Json& job : *jobs) {
-      const std::string id = job.value("id", ""), state = job.value("state", "");
-      const bool well = job.value("well", false);
-      if (id.empty() || state == "running" || !seen.insert(id).second) continue;
-      size_t& count = well ? healthy : failed;
-      if (count >= kKeptJobs) continue;
-      auto logs = JobLogs::fetch(client, id, reading_);
-      if (!logs) continue;  // its evidence is gone
-      ++count;
-      const bool said = job.contains("verdict") && job["verdict"].is_string();
-      add(id, well, said ? job["verdict"].get<std::string>() : "", *logs);
-    }
-  }
-
-  const ConfirmOptions& o_;
-  const Report& report_;
-  const Diagnosis& d_;
-  ReadingOptions reading_;
-  std::optional<detect::Pool> pool_;
-  std::shared_ptr<rules::Ruleset> known_;
-  std::shared_ptr<JobLogs> job_;
-  ConfirmContext context_;
+struct Confirmed {
+  app::Client& client;
+  std::optional<uint32_t> run;
+  app::RuleWords words;
 };
 
-// Writes the rule where the daemon reads it, and has it loaded; a refused rule is taken away again.
-int install(app::Client& client, const ConfirmedRule& rule) {
-  const std::string folder = rules_folder(client);
-  if (folder.empty()) {
-    complain("no folder of the daemon's rules can be written to from here; the rule is printed");
+// Where this user may not write, the daemon makes the rule itself. It names it by its pattern.
+int install_there(const ConfirmOptions& o, const Confirmed& of, const app::ConfirmedRule& rule) {
+  const std::string elsewhere = "no folder of the daemon's rules can be written to from here";
+  if (!of.words.id.empty())
+    return complain(elsewhere + "; the rule is printed"), print(rule.text) ? kDone : kUnable;
+  Json body = Json::parse(by_whom());
+  const std::pair<const char*, const std::string&> texts[] = {
+      {"title", of.words.title},       {"cause", of.words.cause},         {"remedy", of.words.remedy},
+      {"category", of.words.category}, {"component", of.words.component}, {"action", of.words.action}};
+  for (const auto& [name, text] : texts)
+    if (!text.empty()) body[name] = text;
+  const auto answer =
+      of.client.post(fmt::format("/v1/jobs/{}/diagnoses/{}/rule{}", app::url_escaped(o.what),
+                                 app::url_escaped(o.id), of.run ? fmt::format("?run={}", *of.run) : ""),
+                     body.dump(-1, ' ', false, Json::error_handler_t::replace));
+  const Json made = answer ? Json::parse(*answer, nullptr, false) : Json();
+  if (!made.is_object()) {
+    complain(fmt::format("{}; {}; the rule is printed", elsewhere,
+                         answer ? "the daemon's answer is no JSON" : answer.error().text));
     return print(rule.text) ? kDone : kUnable;
   }
+  return print(fmt::format("{}: rule {} is loaded\n", text_field(made, "file"), text_field(made, "id")))
+             ? kDone
+             : kUnable;
+}
+
+// Writes the rule where the daemon reads it, and has it loaded; a refused rule is taken away again.
+int install(const ConfirmOptions& o, const Confirmed& of, const app::ConfirmedRule& rule) {
+  app::Client& client = of.client;
+  const std::string folder = rules_folder(client);
+  if (folder.empty()) return install_there(o, of, rule);
   const std::string path = (std::filesystem::path(folder) / (rule.id + ".lua")).string();
   if (std::filesystem::exists(path))
     return complain(path + ": there is such a file already; it was not touched"), kUnable;
@@ -284,9 +225,9 @@ int install(app::Client& client, const ConfirmedRule& rule) {
   return print(fmt::format("{}: rule {} is loaded\n", to_terminal(path), rule.id)) ? kDone : kUnable;
 }
 
-int put(const ConfirmOptions& o, app::Client* client, const ConfirmedRule& rule) {
+int put(const ConfirmOptions& o, const Confirmed* of, const app::ConfirmedRule& rule) {
   const bool assent = o.yes || (isatty(0) && isatty(2));
-  if (o.out.empty() && client && assent) return install(*client, rule);
+  if (o.out.empty() && of && assent) return install(o, *of, rule);
   if (o.out.empty()) return print(rule.text) ? kDone : kUnable;
   if (std::filesystem::exists(o.out))
     return complain(o.out + ": there is such a file already; it was not touched"), kUnable;
@@ -314,12 +255,9 @@ int confirm_offline(const ConfirmOptions& o) {
   if (!report) return complain(report.error().text), kUnable;
   const Diagnosis* diagnosis = find(*report, o.id);
   if (!diagnosis) return complain(fmt::format("{}: its report has no diagnosis '{}'", o.what, o.id)), kUnable;
-  Confirming work(o, *report, *diagnosis);
-  if (Status status = work.gather(nullptr, std::move(*pool)); !status)
-    return complain(status.error().text), kUnable;
-  const auto rule = work.make();
+  app::RuleWords words;
+  const auto rule = make(o, *report, *diagnosis, nullptr, std::move(*pool), words);
   if (!rule) return complain(rule.error().text), kUnable;
-  work.tell(*rule);
   return put(o, nullptr, *rule);
 }
 
@@ -346,13 +284,12 @@ int confirm_live(const ConfirmOptions& o) {
                        : fmt::format("{}: its report has no diagnosis '{}' any more", o.what, o.id));
     return kDone;
   }
-  Confirming work(o, *report, *diagnosis);
-  const Status gathered = work.gather(&*client, std::move(*pool));
-  const Result<ConfirmedRule> rule = gathered ? work.make() : tl::unexpected(gathered.error());
+  KeptByServer kept(*client);
+  Confirmed of{*client, *run, {}};
+  const auto rule = make(o, *report, *diagnosis, &kept, std::move(*pool), of.words);
   const int recorded = record(rule ? rule->id : "");
   if (!rule) return complain(rule.error().text), kUnable;
-  work.tell(*rule);
-  return std::max(recorded, put(o, &*client, *rule));
+  return std::max(recorded, put(o, &of, *rule));
 }
 
 int confirm(ConfirmOptions& o) {

@@ -4,8 +4,8 @@
 #include <chrono>
 #include <set>
 
+#include "app/confirm/rule.h"
 #include "base/text.h"
-#include "cli/confirm_rule.h"
 #include "cli/rules.h"
 #include "model/json_writer.h"
 
@@ -123,14 +123,14 @@ void find_open(app::LoadedRules& loaded) {
   for (const rules::Rule& rule : loaded.set->rules()) {
     if (!given.contains(rule.place.file)) continue;
     const auto look_at = [&](std::string_view key, const std::string& text) {
-      const size_t at = text.find(kFillIn);
+      const size_t at = text.find(app::kFillIn);
       if (at == text.npos) return;
       rules::RuleError error = rules::error_at(loaded.files.texts, rule, key, true);
       error.code = "left-open";
-      const std::string_view wanted = trim(std::string_view(text).substr(at + kFillIn.size()));
+      const std::string_view wanted = trim(std::string_view(text).substr(at + app::kFillIn.size()));
       error.what =
           fmt::format("rule {}: its {} is left open: write {} in place of the text from {} on", rule.id, key,
-                      shorten(wanted.substr(0, wanted.find_first_of(".")), 80), kFillIn);
+                      shorten(wanted.substr(0, wanted.find_first_of(".")), 80), app::kFillIn);
       loaded.errors.push_back(std::move(error));
     };
     look_at("title", rule.title);

@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
+#include "app/confirm/rule.h"
+#include "app/confirm/rule_text.h"
 #include "base/text.h"
-#include "cli/confirm_rule.h"
-#include "cli/rule_text.h"
 #include "cli/rules.h"
 #include "core/logs/header.h"
 
@@ -37,7 +37,7 @@ std::string skeleton(const std::string& id, const std::string& pattern, std::str
   }},
 }}
 )",
-                     id, kFillIn, lua_text(pattern), lua_text(hit));
+                     id, app::kFillIn, app::lua_text(pattern), app::lua_text(hit));
 }
 
 int make(RulesNewOptions& o) {
@@ -56,7 +56,7 @@ int make(RulesNewOptions& o) {
     // Only the first part of a very long line is a useful example.
     hit = line->text.substr(0, kMatchedBytes);
     while (hit.ends_with('\r')) hit.pop_back();
-    pattern = template_of(trim(std::string_view(hit).substr(headers.parse(hit).message)));
+    pattern = app::template_of(trim(std::string_view(hit).substr(headers.parse(hit).message)));
     if (pattern.empty())
       return complain(
                  fmt::format("{}: nothing in the line is fixed: it has no three characters in a row that "

@@ -5,8 +5,9 @@
 #include <map>
 #include <set>
 
+#include "app/confirm/logs.h"
 #include "base/text.h"
-#include "cli/confirm_logs.h"
+#include "cli/kept_by_server.h"
 #include "cli/remote.h"
 #include "cli/rules.h"
 #include "model/json_writer.h"
@@ -55,7 +56,7 @@ Result<TimeNs> duration(const std::string& text) {
 }
 
 // The given rules alone, with those that their windows name.
-std::vector<ReplayedRule> fired_in(const JobLogs& logs, const std::shared_ptr<rules::Ruleset>& set,
+std::vector<ReplayedRule> fired_in(const app::JobLogs& logs, const std::shared_ptr<rules::Ruleset>& set,
                                    const std::set<std::string_view>& files) {
   std::map<std::string, ReplayedRule> out;
   for (const core::RuleFired& fired : logs.match(set).fired) {
@@ -144,11 +145,15 @@ int replay(RulesReplayOptions& o) {
                          std::chrono::system_clock::now().time_since_epoch())
                          .count();
   std::vector<ReplayedJob> jobs = jobs_since(*items, now - *span, o.jobs);
-  const ReadingOptions reading;
+  const app::DiagnoseOptions reading;
+  KeptByServer kept(*client);
   bool wrong = false;
   for (ReplayedJob& job : jobs) {
-    const auto logs = JobLogs::fetch(*client, job.id, reading);
-    if (!logs) continue;
+    const auto logs = app::JobLogs::fetch(kept, job.id, reading);
+    if (!logs) {
+      complain(fmt::format("{}: {}", job.id, logs.error().text));
+      continue;
+    }
     job.read = true;
     job.rules = fired_in(**logs, loaded.set, files);
     wrong = wrong || (job.well && !job.rules.empty());

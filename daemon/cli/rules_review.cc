@@ -4,8 +4,9 @@
 #include <chrono>
 #include <set>
 
+#include "app/confirm/logs.h"
 #include "base/text.h"
-#include "cli/confirm_logs.h"
+#include "cli/kept_by_server.h"
 #include "cli/remote.h"
 #include "cli/rule_record.h"
 #include "cli/rules.h"
@@ -43,12 +44,13 @@ size_t read_evidence(app::Client& client, const std::vector<Json>& jobs, size_t 
                      const std::shared_ptr<rules::Ruleset>& set, RuleRecords& records) {
   size_t read = 0;
   std::set<std::string> seen;
-  const ReadingOptions reading;
+  const app::DiagnoseOptions reading;
+  KeptByServer kept(client);
   for (const Json& job : jobs) {
     const std::string id = job.value("id", "");
     if (read >= most) break;
     if (id.empty() || !seen.insert(id).second) continue;
-    const auto logs = JobLogs::fetch(client, id, reading);
+    const auto logs = app::JobLogs::fetch(kept, id, reading);
     if (!logs) continue;  // its evidence is gone
     ++read;
     std::map<std::pair<size_t, uint64_t>, std::set<std::string>> lines;

@@ -167,7 +167,7 @@ def a_persons_word_counts_at_once(context: Context) -> str:
     need(all(one["verdict"] != title for one in daemon.items("/v1/jobs")), "the job's row still has it")
     need(title not in culprit(daemon, "report", JOB).stdout, "the report still shows it")
     verdicts = "culprit_jobs_with_verdict "
-    lines = daemon.get("/metrics").text.splitlines()
+    lines = daemon.get("/metrics").body.decode().splitlines()
     with_verdict = sum(1 for one in daemon.items("/v1/jobs") if one["verdict"])
     need(f"{verdicts}{with_verdict}" in lines, f"{[one for one in lines if one.startswith(verdicts)]}")
     wait_until(lambda: any(one["change"] != "new" for one in watch.events("diagnosis")), 10, "watch tells")

@@ -29,8 +29,10 @@ CORE_PARTS = ("logs", "rules", "detect", "diagnose", "recover")
 # The parts of app and what each may include of the others.
 APP_PARTS = {
     "config": (), "jobs": ("config",), "offline": ("config", "jobs"), "doctor": ("config", "jobs"),
+    "confirm": ("config", "jobs", "offline"),
     "plugins": ("config",),
-    "daemon": ("config", "jobs"), "play": ("config", "jobs", "offline", "daemon"),
+    "daemon": ("config", "jobs", "offline", "confirm"),
+    "play": ("config", "jobs", "offline", "daemon"),
 }
 # What asks the world: clock, descriptors, threads, environment. core and model are replayed without it.
 IMPURE = re.compile(r"<(fstream|iostream|cstdio|stdio\.h|filesystem|thread|mutex|shared_mutex|"

@@ -7,7 +7,7 @@
 
 #include "core/rules/ruleset.h"
 
-namespace culprit::cli {
+namespace culprit::app {
 
 // What the library says of lines that only follow from a fault.
 class ConsequenceWords {
@@ -28,4 +28,4 @@ std::string why_no_mark(const std::string& line, const std::string& pattern, uin
 // Whether it speaks of failure by itself, so that one such line is enough.
 bool speaks_of_failure(const std::string& line);
 
-}  // namespace culprit::cli
+}  // namespace culprit::app

@@ -1,14 +1,14 @@
 // A confirmed diagnosis becomes a rule of its cause: it fires on the fault again, and on nothing else.
-#include "cli/confirm_rule.h"
+#include "app/confirm/rule.h"
 
 #include <boost/test/unit_test.hpp>
 
-#include "cli/confirm_line.h"
-#include "cli/confirm_pattern.h"
+#include "app/confirm/line.h"
+#include "app/confirm/pattern.h"
 #include "core/logs/mask.h"
 #include "core/rules/ruleset.h"
 
-namespace culprit::cli {
+namespace culprit::app {
 namespace {
 
 // node-2 speaks first in words of its own; then all others time out.
@@ -310,4 +310,4 @@ BOOST_FIXTURE_TEST_CASE(a_place_in_a_program_tells_enough, SlowHost) {
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace
-}  // namespace culprit::cli
+}  // namespace culprit::app

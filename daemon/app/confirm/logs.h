@@ -3,25 +3,36 @@
 #pragma once
 
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "app/client.h"
+#include "app/confirm/kept.h"
+#include "app/confirm/rule.h"
+#include "app/offline/diagnose.h"
 #include "base/status.h"
-#include "cli/confirm_rule.h"
-#include "cli/reading.h"
 
-namespace culprit::cli {
+namespace culprit::app {
+
+// The objects of an answer {"items": [ … ]}; nothing of another answer.
+std::vector<nlohmann::ordered_json> items_of(const std::string& answer);
+
+// How much of a job's kept evidence is read, and where it lies meanwhile.
+struct FetchOptions {
+  uint64_t bytes = 256u << 20;
+  std::string folder = {};  // must exist; empty: the system's for temporary files
+};
 
 // The files of one job. A folder of fetched evidence is removed with it.
 class JobLogs {
  public:
   // `paths`: as `culprit diagnose` takes them. Errors: an unreadable path, no log.
   static Result<std::shared_ptr<JobLogs>> open(const std::vector<std::string>& paths,
-                                               const ReadingOptions& reading);
+                                               const DiagnoseOptions& reading);
   // The job's kept bytes, up to limits of bytes and sources; without a source that is text: an error.
-  static Result<std::shared_ptr<JobLogs>> fetch(app::Client& client, const std::string& job,
-                                                const ReadingOptions& reading);
+  static Result<std::shared_ptr<JobLogs>> fetch(KeptJobs& kept, const std::string& job,
+                                                const DiagnoseOptions& reading,
+                                                const FetchOptions& fetch = {});
   ~JobLogs();
   JobLogs(const JobLogs&) = delete;
   JobLogs& operator=(const JobLogs&) = delete;
@@ -33,15 +44,15 @@ class JobLogs {
     std::vector<std::string> hosts;
   };
   Facts facts() const;
-  app::RuleMatches match(std::shared_ptr<rules::Ruleset> set) const;
+  RuleMatches match(std::shared_ptr<rules::Ruleset> set) const;
 
  private:
   JobLogs() = default;
   Status collect(const std::vector<std::string>& paths);
 
-  ReadingOptions reading_;
-  app::JobFiles files_;
+  DiagnoseOptions reading_;
+  JobFiles files_;
   std::string folder_;  // of fetched evidence; empty: none
 };
 
-}  // namespace culprit::cli
+}  // namespace culprit::app

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/confirm_cause.h"
+#include "app/confirm/cause.h"
 
-namespace culprit::cli {
+namespace culprit::app {
 
 // The keys of a rule's window.
 struct RuleWindow {
@@ -36,4 +36,4 @@ std::string example_of(const RuleWindow& window, const std::vector<std::string>&
 // word rank, "<host>" where every line names an accused host that does not speak itself.
 std::string with_subjects(const std::string& pattern, const Diagnosis& diagnosis, const Cause& cause);
 
-}  // namespace culprit::cli
+}  // namespace culprit::app

@@ -1,14 +1,14 @@
-#include "cli/confirm_line.h"
+#include "app/confirm/line.h"
 
 #include <algorithm>
 #include <array>
 
+#include "app/confirm/pattern.h"
 #include "base/text.h"
-#include "cli/confirm_pattern.h"
 #include "core/logs/mask.h"
 #include "core/logs/shape.h"
 
-namespace culprit::cli {
+namespace culprit::app {
 namespace {
 
 // A program says on its way out that it got a signal, and a launcher that a process ended: neither says why.
@@ -72,4 +72,4 @@ bool speaks_of_failure(const std::string& line) {
   return shape.words > 1 || shape.kind == logs::ShapeKind::kException;
 }
 
-}  // namespace culprit::cli
+}  // namespace culprit::app

@@ -1,20 +1,20 @@
-#include "cli/confirm_rule.h"
+#include "app/confirm/rule.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <set>
 
+#include "app/confirm/cause.h"
+#include "app/confirm/finding.h"
+#include "app/confirm/pattern.h"
+#include "app/confirm/rule_text.h"
+#include "app/confirm/scope.h"
 #include "base/hash.h"
 #include "base/text.h"
-#include "cli/confirm_cause.h"
-#include "cli/confirm_finding.h"
-#include "cli/confirm_pattern.h"
-#include "cli/confirm_scope.h"
-#include "cli/rule_text.h"
 #include "core/rules/library.h"
 
-namespace culprit::cli {
+namespace culprit::app {
 namespace {
 
 constexpr size_t kHits = 3;
@@ -303,4 +303,4 @@ Result<ConfirmedRule> rule_of(const Report& report, const Diagnosis& diagnosis, 
   return fail(ErrorCode::kInvalid, cause.error().text + "; " + of_findings.error().text);
 }
 
-}  // namespace culprit::cli
+}  // namespace culprit::app

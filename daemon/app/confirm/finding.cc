@@ -1,4 +1,4 @@
-#include "cli/confirm_finding.h"
+#include "app/confirm/finding.h"
 
 #include <fmt/format.h>
 #include <re2/re2.h>
@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <array>
 
+#include "app/confirm/pattern.h"
+#include "app/confirm/rule_text.h"
+#include "app/confirm/scope.h"
 #include "base/text.h"
-#include "cli/confirm_pattern.h"
-#include "cli/confirm_scope.h"
-#include "cli/rule_text.h"
 
-namespace culprit::cli {
+namespace culprit::app {
 namespace {
 
 constexpr TimeNs kNearNs = 600 * kNsPerSecond;  // plugins look every few seconds to minutes
@@ -177,4 +177,4 @@ rule {{
                            lua_text(hit), miss);
 }
 
-}  // namespace culprit::cli
+}  // namespace culprit::app

@@ -1,4 +1,4 @@
-#include "cli/confirm_pattern.h"
+#include "app/confirm/pattern.h"
 
 #include <re2/re2.h>
 
@@ -7,13 +7,13 @@
 #include <cctype>
 #include <optional>
 
+#include "app/confirm/rule_text.h"
 #include "base/text.h"
-#include "cli/rule_text.h"
 #include "core/logs/header.h"
 #include "core/rules/matcher.h"
 #include "core/rules/pattern.h"
 
-namespace culprit::cli {
+namespace culprit::app {
 namespace {
 
 constexpr std::string_view kAnyHole = "<_>";
@@ -228,4 +228,4 @@ std::string spoken(std::string_view pattern) {
   return shorten(out, 90);
 }
 
-}  // namespace culprit::cli
+}  // namespace culprit::app

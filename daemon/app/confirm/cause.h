@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "app/confirm/rule.h"
 #include "base/status.h"
-#include "cli/confirm_rule.h"
 
-namespace culprit::cli {
+namespace culprit::app {
 
 struct Cause {
   std::string pattern;
@@ -21,4 +21,4 @@ struct Cause {
 };
 Result<Cause> cause_of(const Report& report, const Diagnosis& diagnosis, const ConfirmContext& context);
 
-}  // namespace culprit::cli
+}  // namespace culprit::app

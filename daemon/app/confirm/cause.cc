@@ -1,4 +1,4 @@
-#include "cli/confirm_cause.h"
+#include "app/confirm/cause.h"
 
 #include <fmt/format.h>
 #include <re2/re2.h>
@@ -7,13 +7,13 @@
 #include <memory>
 #include <unordered_map>
 
+#include "app/confirm/line.h"
+#include "app/confirm/pattern.h"
 #include "base/text.h"
-#include "cli/confirm_line.h"
-#include "cli/confirm_pattern.h"
 #include "core/logs/mask.h"
 #include "core/logs/shape.h"
 
-namespace culprit::cli {
+namespace culprit::app {
 namespace {
 
 constexpr size_t kCandidates = 24;
@@ -405,4 +405,4 @@ Result<Cause> cause_of(const Report& report, const Diagnosis& diagnosis, const C
   return Chooser(report, diagnosis, context).choose();
 }
 
-}  // namespace culprit::cli
+}  // namespace culprit::app

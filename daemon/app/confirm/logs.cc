@@ -1,7 +1,8 @@
-#include "cli/confirm_logs.h"
+#include "app/confirm/logs.h"
 
 #include <fmt/format.h>
 #include <stdlib.h>
+#include <nlohmann/json.hpp>
 
 #include <cerrno>
 #include <filesystem>
@@ -9,19 +10,18 @@
 #include <set>
 #include <system_error>
 
+#include "app/confirm/pattern.h"
+#include "app/confirm/rule_text.h"
 #include "base/text.h"
-#include "cli/confirm_pattern.h"
-#include "cli/remote.h"
-#include "cli/rule_text.h"
 #include "core/rules/pattern.h"
 
-namespace culprit::cli {
+namespace culprit::app {
 namespace {
 
 namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
 
-constexpr size_t kKeptLines = 500;          // of each pattern
-constexpr uint64_t kJobBytes = 256u << 20;  // of evidence
+constexpr size_t kKeptLines = 500;  // of each pattern
 constexpr size_t kSources = 2000;
 constexpr std::string_view kSearch = "confirm.search";
 
@@ -54,9 +54,10 @@ std::string safe_name(std::string_view text) {
   return out.empty() || out[0] == '.' ? "_" + out : out;
 }
 
-Result<std::string> new_folder() {
+Result<std::string> new_folder(const std::string& within) {
   std::error_code error;
-  std::string name = (fs::temp_directory_path(error) / "culprit-evidence-XXXXXX").string();
+  const fs::path parent = within.empty() ? fs::temp_directory_path(error) : fs::path(within);
+  std::string name = (parent / "culprit-evidence-XXXXXX").string();
   if (error || !mkdtemp(name.data()))
     return fail(ErrorCode::kIo, fmt::format("{}: {}", name, std::generic_category().message(errno)));
   return name;
@@ -64,14 +65,24 @@ Result<std::string> new_folder() {
 
 }  // namespace
 
+std::vector<Json> items_of(const std::string& answer) {
+  std::vector<Json> out;
+  Json json = Json::parse(answer, nullptr, false);
+  const auto items = json.is_object() ? json.find("items") : json.end();
+  if (!json.is_object() || items == json.end() || !items->is_array()) return out;
+  for (Json& item : *items)
+    if (item.is_object()) out.push_back(std::move(item));
+  return out;
+}
+
 JobLogs::~JobLogs() {
   std::error_code ignored;
   if (!folder_.empty()) fs::remove_all(folder_, ignored);
 }
 
 Status JobLogs::collect(const std::vector<std::string>& paths) {
-  app::ReadProgress progress;
-  auto files = app::collect_files(paths, reading_.diagnose, progress);
+  ReadProgress progress;
+  auto files = collect_files(paths, reading_, progress);
   if (!files) return tl::unexpected(files.error());
   if (!files->errors.empty()) return tl::unexpected(files->errors[0]);
   files_ = std::move(*files);
@@ -80,58 +91,54 @@ Status JobLogs::collect(const std::vector<std::string>& paths) {
 }
 
 Result<std::shared_ptr<JobLogs>> JobLogs::open(const std::vector<std::string>& paths,
-                                               const ReadingOptions& reading) {
+                                               const DiagnoseOptions& reading) {
   std::shared_ptr<JobLogs> out(new JobLogs());
   out->reading_ = reading;
   if (const Status done = out->collect(paths); !done) return tl::unexpected(done.error());
   return out;
 }
 
-Result<std::shared_ptr<JobLogs>> JobLogs::fetch(app::Client& client, const std::string& job,
-                                                const ReadingOptions& reading) {
-  const auto sources = get_items(client, "/v1/sources?job=" + app::url_escaped(job));
-  if (!sources) return tl::unexpected(sources.error());
-  auto folder = new_folder();
+Result<std::shared_ptr<JobLogs>> JobLogs::fetch(KeptJobs& kept, const std::string& job,
+                                                const DiagnoseOptions& reading, const FetchOptions& fetch) {
+  const auto answer = kept.sources(job);
+  if (!answer) return tl::unexpected(answer.error());
+  auto folder = new_folder(fetch.folder);
   if (!folder) return tl::unexpected(folder.error());
   std::shared_ptr<JobLogs> out(new JobLogs());
   out->folder_ = *folder;
   out->reading_ = reading;
-  out->reading_.diagnose.host_pattern = "culprit-evidence-[^/]*/([^/]+)/";
+  out->reading_.host_pattern = "culprit-evidence-[^/]*/(?P<host>[^/]+)/";
   uint64_t bytes = 0;
   size_t number = 0;
   std::set<std::pair<std::string, std::string>> seen;  // one path may have had several files
-  for (const Json& s : *sources) {
+  for (const Json& s : items_of(*answer)) {
     const auto text = [&](const char* name) {
       return s.contains(name) && s[name].is_string() ? s[name].get<std::string>() : std::string();
     };
     const std::string kind = text("kind"), host = text("host"), path = text("path");
     if ((kind != "file" && kind != "kernel" && kind != "journal") || !seen.emplace(host, path).second)
       continue;
-    if (bytes >= kJobBytes || number >= kSources) break;
+    if (bytes >= fetch.bytes || number >= kSources) break;
     std::error_code error;
     const fs::path at = fs::path(*folder) / safe_name(host);
     fs::create_directories(at, error);
     std::ofstream file(at / fmt::format("{}-{}", number++, safe_name(path)), std::ios::binary);
-    const auto gaps =
-        client.get_stream(fmt::format("/v1/evidence?job={}&host={}&path={}&from_byte=0",
-                                      app::url_escaped(job), app::url_escaped(host), app::url_escaped(path)),
-                          [&](std::string_view part) {
-                            bytes += part.size();
-                            file << part;
-                            return file.good() && bytes < kJobBytes;
-                          });
-    if (!gaps && bytes < kJobBytes) return tl::unexpected(gaps.error());
+    const Status read = kept.read(job, host, path, [&](std::string_view part) {
+      bytes += part.size();
+      file << part;
+      return file.good() && bytes < fetch.bytes;
+    });
+    if (!read) return tl::unexpected(read.error());
   }
   if (number == 0)
-    return fail(ErrorCode::kNotFound, fmt::format("{}: no lines of job {} are kept", client.server(), job));
+    return fail(ErrorCode::kNotFound, fmt::format("{}: no lines of job {} are kept", kept.name(), job));
   if (const Status done = out->collect({*folder}); !done) return tl::unexpected(done.error());
   return out;
 }
 
-app::RuleMatches JobLogs::match(std::shared_ptr<rules::Ruleset> set) const {
-  app::ReadProgress progress;
-  return app::match_rules(files_, {reading_.diagnose.parse, reading_.diagnose.threads}, std::move(set),
-                          progress);
+RuleMatches JobLogs::match(std::shared_ptr<rules::Ruleset> set) const {
+  ReadProgress progress;
+  return match_rules(files_, {reading_.parse, reading_.threads}, std::move(set), progress);
 }
 
 std::vector<Occurrences> JobLogs::search(const std::vector<std::string>& patterns) const {
@@ -152,8 +159,8 @@ std::vector<Occurrences> JobLogs::search(const std::vector<std::string>& pattern
 
 JobLogs::Facts JobLogs::facts() const {
   core::Engine engine({files_.job, {}, {}});
-  app::ReadProgress progress;
-  app::read_logs(files_.logs, {reading_.diagnose.parse, reading_.diagnose.threads}, engine, progress);
+  ReadProgress progress;
+  read_logs(files_.logs, {reading_.parse, reading_.threads}, engine, progress);
   const logs::JobLog& log = engine.settled_log();
   Facts out;
   for (const logs::ClusterId id : log.clusters()) out.templates.push_back(log.miner().text(id));
@@ -164,4 +171,4 @@ JobLogs::Facts JobLogs::facts() const {
   return out;
 }
 
-}  // namespace culprit::cli
+}  // namespace culprit::app

@@ -12,7 +12,7 @@
 #include "core/rules/ruleset.h"
 #include "model/report.h"
 
-namespace culprit::cli {
+namespace culprit::app {
 
 // Marks a text that a person has to write; `rules check` refuses a rule with one.
 constexpr std::string_view kFillIn = "FILL IN";
@@ -74,4 +74,4 @@ struct ConfirmedRule {
 Result<ConfirmedRule> rule_of(const Report& report, const Diagnosis& diagnosis, const RuleWords& words,
                               const ConfirmContext& context);
 
-}  // namespace culprit::cli
+}  // namespace culprit::app

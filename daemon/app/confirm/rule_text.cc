@@ -1,4 +1,4 @@
-#include "cli/rule_text.h"
+#include "app/confirm/rule_text.h"
 
 #include <fmt/format.h>
 #include <re2/re2.h>
@@ -11,7 +11,7 @@
 #include "core/rules/matcher.h"
 #include "core/rules/pattern.h"
 
-namespace culprit::cli {
+namespace culprit::app {
 namespace {
 
 constexpr size_t kTemplateBytes = 400;  // messages differ at their start
@@ -95,4 +95,4 @@ std::string lua_text(std::string_view text) {
   return out + "\"";
 }
 
-}  // namespace culprit::cli
+}  // namespace culprit::app

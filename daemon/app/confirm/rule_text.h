@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace culprit::cli {
+namespace culprit::app {
 
 // The hole of a template.
 constexpr std::string_view kMask = "<*>";
@@ -15,4 +15,4 @@ std::string template_of(std::string_view message);
 // The text as a quoted Lua literal.
 std::string lua_text(std::string_view text);
 
-}  // namespace culprit::cli
+}  // namespace culprit::app

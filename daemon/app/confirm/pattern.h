@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace culprit::cli {
+namespace culprit::app {
 
 // A template that matches every occurrence: parts that differ, and parts that vary by nature (numbers, paths,
 // addresses), are holes. A number behind a word such as "code" or "errno" stays where all agree, since it
@@ -45,4 +45,4 @@ class Fires {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace culprit::cli
+}  // namespace culprit::app

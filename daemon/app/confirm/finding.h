@@ -5,10 +5,10 @@
 #include <set>
 #include <string>
 
+#include "app/confirm/rule.h"
 #include "base/status.h"
-#include "cli/confirm_rule.h"
 
-namespace culprit::cli {
+namespace culprit::app {
 
 struct FindingMark {
   std::string pattern, sample;
@@ -39,4 +39,4 @@ struct FindingRuleText {
 };
 std::string lua_of(const FindingCause& cause, const FindingRuleText& text);
 
-}  // namespace culprit::cli
+}  // namespace culprit::app

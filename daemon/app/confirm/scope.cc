@@ -1,4 +1,4 @@
-#include "cli/confirm_scope.h"
+#include "app/confirm/scope.h"
 
 #include <fmt/format.h>
 #include <re2/re2.h>
@@ -7,12 +7,12 @@
 #include <map>
 #include <set>
 
+#include "app/confirm/line.h"
 #include "base/text.h"
-#include "cli/confirm_line.h"
 #include "core/rules/matcher.h"
 #include "core/rules/pattern.h"
 
-namespace culprit::cli {
+namespace culprit::app {
 namespace {
 
 constexpr size_t kHosts = 3;  // more than two neighbours by chance; a smaller job has the fault too
@@ -21,8 +21,8 @@ constexpr size_t kRepeated = 6;  // lines of one host that make a repetition
 constexpr size_t kShare = 3;     // a third of them is enough the next time
 constexpr uint64_t kLinesMin = 2, kLinesMax = 5;
 constexpr TimeNs kSpanMinNs = 10 * kNsPerSecond, kSpanMaxNs = 86'400 * kNsPerSecond;
-constexpr std::string_view kHole = "<_>";
-constexpr size_t kHoles = 12;  // tried in a pattern
+constexpr std::string_view kOpenHole = "<_>";
+constexpr size_t kOpenHoles = 12;  // tried in a pattern
 
 std::map<std::string, std::vector<TimeNs>> times_by_host(const Cause& cause) {
   std::map<std::string, std::vector<TimeNs>> out;
@@ -133,9 +133,10 @@ std::string with_subjects(const std::string& pattern, const Diagnosis& d, const 
   }
   std::string out = pattern;
   size_t at = 0;
-  for (size_t i = 0; i < kHoles && (at = pattern.find(kHole, at)) != pattern.npos; ++i, at += kHole.size()) {
+  for (size_t i = 0; i < kOpenHoles && (at = pattern.find(kOpenHole, at)) != pattern.npos;
+       ++i, at += kOpenHole.size()) {
     const auto with = [&](std::string_view name) {
-      return std::string(pattern).replace(at, kHole.size(), name);
+      return std::string(pattern).replace(at, kOpenHole.size(), name);
     };
     if (ends_with_rank(std::string_view(pattern).substr(0, at)) && names(with("<rank>"), cause, ranks, false))
       return with("<rank>");
@@ -144,4 +145,4 @@ std::string with_subjects(const std::string& pattern, const Diagnosis& d, const 
   return out;
 }
 
-}  // namespace culprit::cli
+}  // namespace culprit::app

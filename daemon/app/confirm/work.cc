@@ -1,0 +1,102 @@
+#include "app/confirm/work.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <system_error>
+
+namespace culprit::app {
+namespace {
+
+// Lines of rules in use that may come with a finding.
+constexpr size_t kFiredRules = 1000;
+
+}  // namespace
+
+Status ConfirmWork::gather(KeptJobs* kept) {
+  if (const auto own = own_logs(kept); own)
+    job_ = *own;
+  else
+    notes_.push_back(own.error().text + ": the pattern rests on the quoted lines alone");
+  for (const auto& [paths, healthy] : {std::pair(&from_.healthy, true), std::pair(&from_.failed, false)})
+    for (const std::string& path : *paths) {
+      auto logs = JobLogs::open({path}, from_.reading);
+      if (!logs) return tl::unexpected(logs.error());
+      add(path, healthy, "", *logs);
+    }
+  if (kept) gather_kept(*kept);
+  context_.pool = from_.pool ? &*from_.pool : nullptr;
+  context_.known = from_.known.get();
+  if (job_) take_own();
+  return {};
+}
+
+void ConfirmWork::take_own() {
+  context_.job = [this](const std::vector<std::string>& patterns) { return job_->search(patterns); };
+  JobLogs::Facts facts = job_->facts();
+  context_.job_templates = std::move(facts.templates);
+  context_.job_hosts = std::move(facts.hosts);
+  for (const core::RuleFired& fired : job_->match(from_.known).fired) {
+    const rules::Rule& rule = from_.known->rules()[fired.hit.rule];
+    if (rule.severity < Severity::kWarning || rule.role == rules::Role::kCascade || rule.general) continue;
+    if (context_.fired.size() >= kFiredRules) break;
+    context_.fired.push_back({rule.id, fired.hit.text, fired.hit.host, fired.hit.time_ns});
+  }
+}
+
+std::vector<std::string> ConfirmWork::remarks(const ConfirmedRule& rule) const {
+  std::vector<std::string> out = rule.notes;
+  out.insert(out.end(), rule.proof.begin(), rule.proof.end());
+  const bool tried = from_.pool || std::any_of(context_.others.begin(), context_.others.end(),
+                                               [](const TriedJob& job) { return job.healthy; });
+  if (!tried) out.emplace_back("the rule was not tried on successful jobs: none is known; --pool FILE does");
+  if (rule.open)
+    out.push_back(fmt::format("texts marked {} are left open; `culprit rules check` refuses them", kFillIn));
+  return out;
+}
+
+Result<std::shared_ptr<JobLogs>> ConfirmWork::own_logs(KeptJobs* kept) const {
+  if (!from_.logs.empty()) return JobLogs::open(from_.logs, from_.reading);
+  if (kept) return JobLogs::fetch(*kept, from_.job, from_.reading, from_.fetch);
+  std::set<std::string> files;
+  std::error_code error;
+  for (const Evidence& e : d_.evidence)
+    if (std::filesystem::is_regular_file(e.file, error)) files.insert(e.file);
+  for (const Indicating& i : report_.indicating)
+    for (const LinePlace& p : i.where)
+      if (std::filesystem::is_regular_file(p.file, error)) files.insert(p.file);
+  if (files.empty())
+    return fail(ErrorCode::kNotFound, "the files of the report are not here; --logs PATH names them");
+  return JobLogs::open({files.begin(), files.end()}, from_.reading);
+}
+
+void ConfirmWork::add(const std::string& name, bool healthy, const std::string& said,
+                      std::shared_ptr<JobLogs> logs) {
+  context_.others.push_back({name, healthy, said, [logs](const std::vector<std::string>& patterns) {
+                               return logs->search(patterns);
+                             }});
+}
+
+// The newest other jobs whose evidence the daemon keeps.
+void ConfirmWork::gather_kept(KeptJobs& kept) {
+  const auto jobs = kept.jobs();
+  if (!jobs) return notes_.push_back(jobs.error().text);
+  size_t healthy = 0, failed = 0;
+  std::set<std::string> seen{from_.job};
+  for (const auto& job : items_of(*jobs)) {
+    const std::string id = job.value("id", ""), state = job.value("state", "");
+    const bool well = job.value("well", false);
+    if (id.empty() || state == "running" || !seen.insert(id).second) continue;
+    size_t& count = well ? healthy : failed;
+    if (count >= from_.kept_jobs) continue;
+    auto logs = JobLogs::fetch(kept, id, from_.reading, from_.fetch);
+    if (!logs) continue;  // its evidence is gone
+    ++count;
+    const bool said = job.contains("verdict") && job["verdict"].is_string();
+    add(id, well, said ? job["verdict"].template get<std::string>() : "", *logs);
+  }
+}
+
+}  // namespace culprit::app

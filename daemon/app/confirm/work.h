@@ -1,0 +1,55 @@
+// From a confirmed diagnosis to its rule: reads the logs of the job and of others, makes the rule and proves
+// it. Blocks; one thread uses it.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/confirm/kept.h"
+#include "app/confirm/logs.h"
+#include "app/confirm/rule.h"
+
+namespace culprit::app {
+
+struct ConfirmSources {
+  std::shared_ptr<rules::Ruleset> known;  // rules in use
+  std::optional<detect::Pool> pool;
+  std::string job;                                     // as the daemon names it
+  std::vector<std::string> logs = {};                  // its files; empty: what is kept, or the report's
+  std::vector<std::string> healthy = {}, failed = {};  // paths of other jobs, one each
+  DiagnoseOptions reading = {};
+  FetchOptions fetch = {};
+  size_t kept_jobs = 10;  // other jobs of each kind, failed and successful, whose kept evidence it reads
+};
+
+class ConfirmWork {
+ public:
+  // Borrows report and diagnosis.
+  ConfirmWork(const Report& report, const Diagnosis& diagnosis, ConfirmSources sources)
+      : report_(report), d_(diagnosis), from_(std::move(sources)) {}
+
+  // Reads what the rule is made and proven with. `kept`: null without a daemon. What cannot be read is in
+  // notes(), and the rest counts. Errors: files that the caller named.
+  Status gather(KeptJobs* kept);
+  const std::vector<std::string>& notes() const { return notes_; }
+  Result<ConfirmedRule> make(const RuleWords& words) const { return rule_of(report_, d_, words, context_); }
+  // Sentences for the operator: what the rule leaves out, and where it was tried.
+  std::vector<std::string> remarks(const ConfirmedRule& rule) const;
+
+ private:
+  Result<std::shared_ptr<JobLogs>> own_logs(KeptJobs* kept) const;
+  void add(const std::string& name, bool healthy, const std::string& said, std::shared_ptr<JobLogs> logs);
+  void gather_kept(KeptJobs& kept);
+  void take_own();
+
+  const Report& report_;
+  const Diagnosis& d_;
+  ConfirmSources from_;
+  std::vector<std::string> notes_;
+  std::shared_ptr<JobLogs> job_;
+  ConfirmContext context_;
+};
+
+}  // namespace culprit::app

@@ -1,0 +1,22 @@
+// What a running daemon keeps of jobs, over its API. Borrows the client.
+#pragma once
+
+#include "app/client.h"
+#include "app/confirm/kept.h"
+
+namespace culprit::cli {
+
+class KeptByServer final : public app::KeptJobs {
+ public:
+  explicit KeptByServer(app::Client& client) : client_(client) {}
+  std::string name() const override { return client_.server(); }
+  Result<std::string> jobs() override { return client_.get("/v1/jobs"); }
+  Result<std::string> sources(const std::string& job) override;
+  Status read(const std::string& job, const std::string& host, const std::string& path,
+              const std::function<bool(std::string_view)>& take) override;
+
+ private:
+  app::Client& client_;
+};
+
+}  // namespace culprit::cli
