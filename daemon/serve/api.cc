@@ -1,15 +1,19 @@
 #include "serve/api.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
+#include <span>
+#include <tuple>
 
 #include "base/limits.h"
 #include "base/text.h"
 #include "model/json_writer.h"
 #include "serve/line_window.h"
+#include "model/report.h"
 #include "serve/metrics.h"
 #include "serve/page.h"
 
@@ -24,6 +28,7 @@ constexpr uint64_t kAround = 5;     // lines before and after
 constexpr uint32_t kNowRows = 100;  // of /v1/now, unless the reader asks for another number
 constexpr uint32_t kNowRowsMax = 500;
 constexpr size_t kNameBytes = 4096;  // of a job, host or path: the limit of file systems
+constexpr size_t kRuleTextBytes = 2000;  // of each text of a rule
 
 std::optional<std::string> parameter(const Request& request, const std::string& name) {
   const auto at = request.query.find(name);
@@ -328,6 +333,54 @@ Change judging(ApiSource& source, bool right) {
   };
 }
 
+bool is_word(const std::string& text, std::span<const std::string_view> words) {
+  return text.empty() || std::find(words.begin(), words.end(), text) != words.end();
+}
+
+// The texts that a person gives of a rule; another member than these and "by" is a mistake.
+Status read_rule_texts(const std::string& body, RuleRequest& out) {
+  if (trim(body).empty()) return {};
+  const std::pair<const char*, std::string*> texts[] = {
+      {"title", &out.title},       {"cause", &out.cause},         {"remedy", &out.remedy},
+      {"category", &out.category}, {"component", &out.component}, {"action", &out.action}};
+  const auto json = nlohmann::json::parse(body, nullptr, false);
+  for (const auto& [name, value] : json.items()) {
+    if (name == "by") continue;
+    const auto* const at = std::find_if(std::begin(texts), std::end(texts),
+                                        [&](const auto& text) { return name == text.first; });
+    if (at == std::end(texts))
+      return fail(ErrorCode::kInvalid,
+                  fmt::format("the body: '{}': no such member", shorten(to_utf8(name), 60)));
+    if (!value.is_string() || value.template get_ref<const std::string&>().size() > kRuleTextBytes)
+      return fail(ErrorCode::kInvalid,
+                  fmt::format("the body: '{}' is no string of at most {} bytes", name, kRuleTextBytes));
+    *at->second = value.template get<std::string>();
+  }
+  const std::tuple<const char*, const std::string&, std::span<const std::string_view>> words[] = {
+      {"category", out.category, words_of<Category>()},
+      {"component", out.component, words_of<Component>()},
+      {"action", out.action, words_of<ActionKind>()}};
+  for (const auto& [name, text, known] : words)
+    if (!is_word(text, known))
+      return fail(ErrorCode::kInvalid,
+                  fmt::format("the body: '{}' is none of {}", name, fmt::join(known, ", ")));
+  return {};
+}
+
+Change making_rule(ApiSource& source) {
+  return [&source](const Request& request, const Actor& by, ApiSource::Answer answer) {
+    const auto run = number<uint32_t>(request, "run");
+    if (!run) return answer(tl::unexpected(run.error()));
+    const auto dry = number<uint32_t>(request, "dry");
+    if (!dry) return answer(tl::unexpected(dry.error()));
+    RuleRequest asked{
+        .of = {request.names.at("job"), *run}, .id = request.names.at("id"), .dry = dry->value_or(0) != 0};
+    if (const Status sound = read_rule_texts(request.body, asked); !sound)
+      return answer(tl::unexpected(sound.error()));
+    source.make_rule(asked, by, std::move(answer));
+  };
+}
+
 Change capturing(ApiSource& source) {
   return [&source](const Request& request, const Actor& by, ApiSource::Answer answer) {
     const auto rounds = number<uint32_t>(request, "rounds");
@@ -404,6 +457,7 @@ std::vector<Route> Api::routes() {
       {"GET", "/v1/events", [this](R r, const Reply& reply) { serve_events(r, reply); }, Role::kRead});
   out.push_back(changing("/v1/jobs/{job}/diagnoses/{id}/confirm", {"run", "rule"}, judging(s, true)));
   out.push_back(changing("/v1/jobs/{job}/diagnoses/{id}/refute", {"run"}, judging(s, false)));
+  out.push_back(changing("/v1/jobs/{job}/diagnoses/{id}/rule", {"run", "dry"}, making_rule(s)));
   out.push_back(changing("/v1/jobs/{job}/capture", {"rounds"}, capturing(s), 202));
   out.push_back(changing("/v1/hosts/{host}/clear", {}, [&s](R r, const Actor& by, A answer) {
     s.clear(r.names.at("host"), by, std::move(answer));

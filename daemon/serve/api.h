@@ -45,6 +45,14 @@ struct Judgement {
   std::string rule = {};  // the rule that was made of it
 };
 
+// A rule to be made of a confirmed diagnosis. Texts that are empty are left open in it.
+struct RuleRequest {
+  JobRun of;
+  std::string id;    // of the diagnosis
+  bool dry = false;  // only show it
+  std::string title = {}, cause = {}, remedy = {}, category = {}, component = {}, action = {};
+};
+
 struct DiagnosisQuery {
   std::optional<std::string> job;
   std::optional<uint32_t> run;  // without: all runs
@@ -143,6 +151,10 @@ class ApiSource {
   // (learned, forgotten), "job", "run", "owner", "why", "forms", "by", "counts".
   virtual void pool_log(Answer answer) = 0;
   virtual void judge(const Judgement& judgement, const Actor& by, Answer answer) = 0;
+  // POST /v1/jobs/JOB/diagnoses/ID/rule: makes and proves a rule as `culprit confirm` does; unless it is dry,
+  // confirms the diagnosis, writes the rule to the site's folder and loads it. "id", "text", "title", "open",
+  // "file", "notes", "loaded". kBusy: one is being made.
+  virtual void make_rule(const RuleRequest& request, const Actor& by, Answer answer) = 0;
   virtual void clear(const std::string& host, const Actor& by, Answer answer) = 0;
   // POST /v1/reload: as SIGHUP; answers once the new rules hold, or why nothing changed.
   virtual void reload(const Actor& by, Answer answer) = 0;

@@ -167,6 +167,55 @@ def read_token_changes_nothing(context: Context) -> str:
     return f"{len(answers)} changes"
 
 
+# A POST with a body of our own: method, path and body to status and text.
+SEND = """
+import json, sys, urllib.error, urllib.request
+request = urllib.request.Request(sys.argv[1] + sys.argv[3], headers=json.loads(sys.argv[2]), method="POST",
+                                 data=sys.argv[4].encode() * int(sys.argv[5]))
+try:
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        print(json.dumps([answer.status, answer.read().decode(errors="replace")]))
+except urllib.error.HTTPError as error:
+    print(json.dumps([error.code, error.read().decode(errors="replace")]))
+except OSError as error:
+    print(json.dumps([413, str(error)]))  # cut off while it sends
+"""
+
+
+@case
+def no_request_for_a_rule_chooses_a_file(context: Context) -> str:
+    """Names and texts that look like paths, huge bodies, a read token: no rule file appears anywhere."""
+    daemon = served(context, f"{OPERATE}\n{READ} read grafana\n", OPERATE)
+    rules = daemon.folder / "rules.d"
+    rules.mkdir()
+    daemon.config.write_text(daemon.config.read_text().replace("rules = []", f'rules = ["{rules}"]'))
+    daemon.stop()
+    daemon.start()
+    wait_until(lambda: daemon.get("/v1/jobs").status == 200, 20, "it answers")
+
+    def send(token: str, path: str, body: str, times: int = 1) -> list:
+        return json.loads(run_as(MALLORY, SEND, daemon.base, json.dumps(bearer(token)), path, body,
+                                 str(times)))
+    path = f"/v1/jobs/{JOB}/diagnoses/d1/rule"
+    tried = [(READ, path + "?dry=1", "{}", 1, (403,)), (READ, path, "{}", 1, (403,)),
+             ("x", path, "{}", 1, (401,)),
+             (OPERATE, path, " " * 1000, 2000, (413,)), (OPERATE, path, "[" * 1000, 500, (400,)),
+             (OPERATE, path, json.dumps({"title": "x" * 2001}), 1, (400,))]
+    for name in ("../../../../etc/x", "..%2f..%2fx", "/etc/x", "%00", "d1%2f..%2f..", "x" * 3000):
+        quoted = urllib.parse.quote(name, safe="%")
+        tried += [(OPERATE, f"/v1/jobs/{JOB}/diagnoses/{quoted}/rule", "{}", 1, (400, 404)),
+                  (OPERATE, f"/v1/jobs/{quoted}/diagnoses/d1/rule", "{}", 1, (400, 404)),
+                  (OPERATE, path, json.dumps({"id": name}), 1, (400,)),
+                  (OPERATE, path, json.dumps({"file": name}), 1, (400,)),
+                  (OPERATE, path, json.dumps({"component": name}), 1, (400,))]
+    for token, where, body, times, statuses in tried:
+        status, text = send(token, where, body, times)
+        need(status in statuses, f"POST {where[:90]} {body[:60]!r}: {status} {text[:200]!r}")
+    need(not list(rules.iterdir()), f"files: {list(rules.iterdir())}")
+    need(daemon.get("/healthz").status == 200, "it is not healthy")
+    return f"{len(tried)} requests"
+
+
 def cut_within(stream: socket.socket, seconds: float) -> bool:
     stream.settimeout(0.2)
     until = time.monotonic() + seconds

@@ -175,3 +175,43 @@ def a_novel_fault_is_named_once_it_was_confirmed(context: Context) -> str:
     record = next(one for one in review["rules"] if one["id"] == "site.retimer")
     need(record["fired"] >= 1 and record["refuted"] == 0 and record["lines"] > 0, f"review: {record}")
     return f"{found['detector']} on run 0, site.retimer {took:.2f} s after its line on run 1"
+
+
+TEXTS = {"title": "Retimer loses its lock", "cause": "The retimer's firmware", "remedy": "Update it",
+         "category": "hardware", "component": "nvlink"}
+
+
+@case
+def a_novel_fault_is_confirmed_from_the_page(context: Context) -> str:
+    """The API shows the rule without writing it, then writes and loads it; the next run is named by it."""
+    rules = context.folder / "rules.d"
+    daemon = context.daemon()
+    daemon.configure(top=f'rules = ["{rules}"]\n')
+    daemon.start()
+    fail_novel(daemon, "node-2", 0)
+    found = next((one for one in report_of(daemon)["diagnoses"] if not one["rule"]), None)
+    need(found, "no detector diagnosed it")
+    path = f"/v1/jobs/{JOB}/diagnoses/{found['id']}/rule?run=0"
+    began = time.monotonic()
+    shown = daemon.post(path + "&dry=1", {"by": "alice"})
+    took = time.monotonic() - began
+    need(shown.status == 200, f"dry: {shown.status} {shown.body!r}")
+    draft = shown.json()
+    need(draft["open"] and "FILL IN" in draft["text"] and not draft["loaded"], f"dry: {draft}")
+    need(not list(rules.glob("*")) and not report_of(daemon)["diagnoses"][0]["confirmed"], "dry: it wrote")
+    made = daemon.post(path, {"by": "alice", **TEXTS}).json()
+    file = rules / f"{made['id']}.lua"
+    need(made["loaded"] and not made["open"] and made["file"] == str(file), f"{made}")
+    need(file.read_text(encoding="utf-8") == made["text"], "another text was written")
+    need(list(rules.iterdir()) == [file], f"left: {list(rules.iterdir())}")
+    need(any(rule["id"] == made["id"] for rule in daemon.items("/v1/rules")), "it is not loaded")
+    again = daemon.post(path, TEXTS)
+    need(again.status == 400 and b"knows it" in again.body, f"again: {again.status} {again.body!r}")
+    write_novel(daemon, "node-4", 900)
+    wait_until(lambda: any(one["rule"] == made["id"] and one["run"] == 1
+                           for one in daemon.items(f"/v1/diagnoses?job={JOB}")), 20, "the rule names it")
+    said = next(one for one in report_of(daemon)["diagnoses"] if one["rule"] == made["id"])["confirmed"]
+    need(said["right"] == 1 and "alice" in said["first_by"], f"who said so: {said}")
+    left = list((daemon.state / "confirm").glob("*"))
+    need(not left, f"left behind: {left}")
+    return f"shown in {took:.1f} s, written, and it names run 1"

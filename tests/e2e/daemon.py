@@ -218,6 +218,15 @@ listen = "unix:api.sock"
         finally:
             connection.close()
 
+    def post(self, target: str, body: object, timeout: float = 130) -> Answer:
+        connection = UnixConnection(str(self.socket), timeout)
+        try:
+            connection.request("POST", target, body=json.dumps(body))
+            response = connection.getresponse()
+            return Answer(response.status, response.read(), dict(response.getheaders()))
+        finally:
+            connection.close()
+
     def items(self, target: str) -> List[dict]:
         answer = self.get(target)
         need(answer.status == 200, f"GET {target}: {answer.status}: {answer.body[:200]!r}")

@@ -17,6 +17,7 @@
 #include "app/daemon/ras_service.h"
 #include "app/daemon/read_audit.h"
 #include "app/daemon/recorder.h"
+#include "app/daemon/rule_maker.h"
 #include "app/daemon/self_watch.h"
 #include "app/daemon/sources.h"
 #include "app/daemon/uplink.h"
@@ -81,6 +82,7 @@ class DaemonApi : public serve::ApiSource {
   void pool_log(Answer answer) override;
   void reload(const serve::Actor& by, Answer answer) override;
   void judge(const serve::Judgement& judgement, const serve::Actor& by, Answer answer) override;
+  void make_rule(const serve::RuleRequest& request, const serve::Actor& by, Answer answer) override;
   void clear(const std::string& host, const serve::Actor& by, Answer answer) override;
   void capture(const std::string& job, uint32_t rounds, const serve::Actor& by, Answer answer) override;
   void forget_taught(const std::string& job, const serve::Actor& by, Answer answer) override;
@@ -90,6 +92,10 @@ class DaemonApi : public serve::ApiSource {
   AgentParts parts_;
 
  private:
+  void put_rule(const serve::RuleRequest& request, const serve::Actor& by,
+                const std::shared_ptr<MadeRule>& made, Answer answer);
+
+  RuleMaker rule_maker_{env_, *this};
   // The jobs of the engine, as the items of GET /v1/jobs, after all batches that it has.
   void live_jobs(std::function<void(std::shared_ptr<nlohmann::json>)> done);
   // Adds the runs of the index, in the order of GET /v1/jobs.

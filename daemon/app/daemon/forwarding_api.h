@@ -22,6 +22,7 @@ class ForwardingApi final : public DaemonApi {
   void pool(Answer answer) override { redirect(answer); }
   void pool_log(Answer answer) override { redirect(answer); }
   void judge(const serve::Judgement&, const serve::Actor&, Answer answer) override { redirect(answer); }
+  void make_rule(const serve::RuleRequest&, const serve::Actor&, Answer answer) override { redirect(answer); }
   void clear(const std::string&, const serve::Actor&, Answer answer) override { redirect(answer); }
   void capture(const std::string&, uint32_t, const serve::Actor&, Answer answer) override {
     redirect(answer);

@@ -48,6 +48,7 @@ class OwnView final : public serve::ApiSource {
   void pool(Answer answer) override { refuse(answer); }
   void pool_log(Answer answer) override { refuse(answer); }
   void judge(const serve::Judgement&, const serve::Actor&, Answer answer) override { refuse(answer); }
+  void make_rule(const serve::RuleRequest&, const serve::Actor&, Answer answer) override { refuse(answer); }
   void reload(const serve::Actor&, Answer answer) override { refuse(answer); }
   void clear(const std::string&, const serve::Actor&, Answer answer) override { refuse(answer); }
   void capture(const std::string&, uint32_t, const serve::Actor&, Answer answer) override { refuse(answer); }

@@ -85,6 +85,11 @@ class FakeSource : public ApiSource {
              (j.rule.empty() ? "" : " as " + j.rule) + " by " + by.name,
          answer, "{}");
   }
+  void make_rule(const RuleRequest& r, const Actor& by, Answer answer) override {
+    give((r.dry ? "show rule of " : "make rule of ") + named(r.of) + " " + r.id + " '" + r.title + "' " +
+             r.component + " by " + by.name,
+         answer, "{}");
+  }
   void reload(const Actor& by, Answer answer) override { give("reload by " + by.name, answer, "{}"); }
   void clear(const std::string& host, const Actor& by, Answer answer) override {
     give("clear " + host + " by " + by.name, answer, "{}");
