@@ -82,6 +82,9 @@ def make(job: Path, folder: Path, healthy: List[Path]) -> Tuple[str, Optional[Pa
 
 
 def fires(rule: Path, job: Path) -> bool:
+    if 'source = "finding"' in rule.read_text(encoding="utf-8"):  # of what detectors find in the whole job
+        report = culprit.parse_report(culprit.call(["diagnose", "--rules", rule, "--format", "json", job]))
+        return any((one["rule"] or "").startswith("site.") for one in report["diagnoses"])
     text = culprit.call(["rules", "match", "--no-library", "--rules", rule, "--format", "json", job])
     return any(json.loads(line)["rule"].startswith("site.") for line in text.splitlines())
 

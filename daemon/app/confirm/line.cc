@@ -16,6 +16,9 @@ constexpr std::array<std::string_view, 13> kEnds = {
     "sigterm",   "sigkill",     "sigint",      "received signal",   "closing signal", "exitcode", "exit code",
     "exit_code", "exit status", "exited with", "returned non-zero", "job failed",     "signal 15"};
 constexpr std::array<std::string_view, 2> kHeads = {"most recent call first", "most recent call last"};
+// What a program supposes is its guess about what it met.
+constexpr std::array<std::string_view, 8> kSupposes = {" may be ",   " might ",   " maybe ",    " possibly ",
+                                                       " probably ", " perhaps ", " could be ", " seems "};
 constexpr size_t kOwnWords = 2;       // that a word about others needs, to say more than cascades do
 constexpr size_t kValues = 3;         // "name=<_>": a line with so many reports measurements
 constexpr uint64_t kChanceLines = 3;  // of a line without a word of trouble; fewer may be chatter
@@ -60,6 +63,8 @@ std::string why_no_mark(const std::string& line, const std::string& pattern, uin
   if (shape.handled || shape.well) return "it tells that all went on";
   if (has_any(low, kEnds)) return "it tells that a process was ended, not why";
   if (shape.of_others && words.own_words(pattern) < kOwnWords) return "it tells what other processes met";
+  if (shape.words <= 1 && shape.kind != K::kException && has_any(low, kSupposes))
+    return "it supposes a cause, and tells of no failure";
   if (shape.words > 0 || shape.kind == K::kException) return "";
   if (shape.progress || shape.kind == K::kFrame) return "it tells of progress";
   if (values_in(pattern) >= kValues) return "it reports measurements, and its fixed words say nothing";

@@ -174,6 +174,8 @@ const NoMark kNoMarks[] = {
     {"container trainer terminated, exitCode=137 reason=Error", 1, "was ended, not why"},
     {"slurmstepd: error: JOB 7 cancelled: licence server of the site is unreachable", 1, ""},
     {"retimer bank 3 lost phase lock", 1, ""},
+    {"reader waited 7.2 s for part 41, the array may be slow", 1, "supposes a cause"},
+    {"link 3 failed its self-test with error 5, the cable may be damaged", 1, ""},
 };
 BOOST_AUTO_TEST_CASE(a_line_that_tells_no_cause_is_no_mark) {
   const ConsequenceWords of_cascades(library.get());
