@@ -155,7 +155,9 @@ def a_novel_fault_is_named_once_it_was_confirmed(context: Context) -> str:
                    "Retimer loses its lock", "--cause", "The retimer's firmware", "--remedy", "Update it",
                    "--category", "hardware", "--component", "nvlink")
     need(done.returncode == 0 and "is loaded" in done.stdout, f"confirm: {done}")
+    need("3 lines on node-2" in done.stderr, f"it did not read the kept logs: {done.stderr}")
     made = (rules / "site.retimer.lua").read_text(encoding="utf-8")
+    need('blames = "host"' in made, f"it blames no host: {made}")
     need("node-2" not in made.split("title")[1].split("examples")[0], f"the rule is not general: {made}")
     write_novel(daemon, "node-4", 900)
     began = time.monotonic()
@@ -203,6 +205,7 @@ def a_novel_fault_is_confirmed_from_the_page(context: Context) -> str:
     file = rules / f"{made['id']}.lua"
     need(made["loaded"] and not made["open"] and made["file"] == str(file), f"{made}")
     need(file.read_text(encoding="utf-8") == made["text"], "another text was written")
+    need(any("3 lines on node-2" in note for note in made["notes"]), f"the kept logs: {made['notes']}")
     need(list(rules.iterdir()) == [file], f"left: {list(rules.iterdir())}")
     need(any(rule["id"] == made["id"] for rule in daemon.items("/v1/rules")), "it is not loaded")
     again = daemon.post(path, TEXTS)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
@@ -23,6 +24,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr size_t kKeptLines = 500;  // of each pattern
 constexpr size_t kSources = 2000;
+constexpr ptrdiff_t kPathParts = 8;  // of a source's path, the last ones
 constexpr std::string_view kSearch = "confirm.search";
 
 // The template's regex, with any white space for a space: mined templates have single ones.
@@ -52,6 +54,49 @@ std::string safe_name(std::string_view text) {
   for (const char c : text.substr(text.size() - std::min<size_t>(text.size(), 150)))
     out += std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.' ? c : '_';
   return out.empty() || out[0] == '.' ? "_" + out : out;
+}
+
+// A source of text of a job.
+struct KeptText {
+  std::string host, path;
+};
+
+// From the answer of GET /v1/sources; one path may have had several files.
+std::vector<KeptText> texts_of(const std::string& answer) {
+  std::vector<KeptText> out;
+  std::set<std::pair<std::string, std::string>> seen;
+  for (const Json& s : items_of(answer)) {
+    const auto text = [&](const char* name) {
+      return s.contains(name) && s[name].is_string() ? s[name].get<std::string>() : std::string();
+    };
+    const std::string kind = text("kind");
+    KeptText one{text("host"), text("path")};
+    if ((kind != "file" && kind != "kernel" && kind != "journal") || !seen.emplace(one.host, one.path).second)
+      continue;
+    if (out.size() < kSources) out.push_back(std::move(one));
+  }
+  return out;
+}
+
+// HOST/PATH below the folder, as far as names allow: they tell whose log it is.
+fs::path new_place(const fs::path& folder, const KeptText& source) {
+  std::vector<std::string> parts;
+  for (const std::string_view part : split(source.path, '/'))
+    if (!part.empty()) parts.push_back(safe_name(part));
+  if (std::ssize(parts) > kPathParts) parts.erase(parts.begin(), parts.end() - kPathParts);
+  if (parts.empty()) parts.emplace_back("_");
+  if (parts.back() == "job.toml") parts.back() += "_";  // it would speak of the job
+  const fs::path top = folder / safe_name(source.host);
+  fs::path at = top;
+  for (const std::string& part : parts) at /= part;
+  std::error_code error;
+  fs::create_directories(at.parent_path(), error);
+  for (size_t n = 0; error || fs::exists(at, error); ++n) {  // names that became the same, or a folder there
+    at = top / fmt::format("{}", n) / parts.back();
+    if (n >= kSources) break;
+    fs::create_directories(at.parent_path(), error);
+  }
+  return at;
 }
 
 Result<std::string> new_folder(const std::string& within) {
@@ -107,30 +152,23 @@ Result<std::shared_ptr<JobLogs>> JobLogs::fetch(KeptJobs& kept, const std::strin
   std::shared_ptr<JobLogs> out(new JobLogs());
   out->folder_ = *folder;
   out->reading_ = reading;
-  out->reading_.host_pattern = "culprit-evidence-[^/]*/(?P<host>[^/]+)/";
+  const std::vector<KeptText> texts = texts_of(*answer);
+  // The agents' hosts, where there are several; one host may read the logs of others, whose names tell.
+  const bool one_host =
+      std::ranges::all_of(texts, [&](const KeptText& t) { return t.host == texts[0].host; });
+  if (!one_host) out->reading_.host_pattern = "^(?P<host>[^/]+)/";
   uint64_t bytes = 0;
-  size_t number = 0;
-  std::set<std::pair<std::string, std::string>> seen;  // one path may have had several files
-  for (const Json& s : items_of(*answer)) {
-    const auto text = [&](const char* name) {
-      return s.contains(name) && s[name].is_string() ? s[name].get<std::string>() : std::string();
-    };
-    const std::string kind = text("kind"), host = text("host"), path = text("path");
-    if ((kind != "file" && kind != "kernel" && kind != "journal") || !seen.emplace(host, path).second)
-      continue;
-    if (bytes >= fetch.bytes || number >= kSources) break;
-    std::error_code error;
-    const fs::path at = fs::path(*folder) / safe_name(host);
-    fs::create_directories(at, error);
-    std::ofstream file(at / fmt::format("{}-{}", number++, safe_name(path)), std::ios::binary);
-    const Status read = kept.read(job, host, path, [&](std::string_view part) {
+  for (const KeptText& source : texts) {
+    if (bytes >= fetch.bytes) break;
+    std::ofstream file(new_place(*folder, source), std::ios::binary);
+    const Status read = kept.read(job, source.host, source.path, [&](std::string_view part) {
       bytes += part.size();
       file << part;
       return file.good() && bytes < fetch.bytes;
     });
     if (!read) return tl::unexpected(read.error());
   }
-  if (number == 0)
+  if (texts.empty())
     return fail(ErrorCode::kNotFound, fmt::format("{}: no lines of job {} are kept", kept.name(), job));
   if (const Status done = out->collect({*folder}); !done) return tl::unexpected(done.error());
   return out;
