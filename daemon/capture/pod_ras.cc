@@ -40,11 +40,12 @@ class Descriptor {
   const int fd_;
 };
 
-bool is_same(int namespace_fd, const char* path) {
+// False as well where one of them cannot be read.
+bool is_another(int namespace_fd, const char* path) {
   struct stat its {
   }, other{};
-  return ::fstat(namespace_fd, &its) == 0 && ::stat(path, &other) == 0 && its.st_dev == other.st_dev &&
-         its.st_ino == other.st_ino;
+  return ::fstat(namespace_fd, &its) == 0 && ::stat(path, &other) == 0 &&
+         (its.st_dev != other.st_dev || its.st_ino != other.st_ino);
 }
 
 // Enters the namespace; returns the user of the process.
@@ -58,7 +59,7 @@ Result<uint32_t> enter_network_of(const Target& target) {
   if (!stat || !status || (target.start_ticks != 0 && stat->start_ticks != target.start_ticks))
     return fail(ErrorCode::kNotFound, "the process is gone");
   if (space.get() < 0) return io::system_failure("its network namespace", error);
-  if (is_same(space.get(), "/proc/self/ns/net") || is_same(space.get(), "/proc/1/ns/net"))
+  if (!is_another(space.get(), "/proc/self/ns/net") || !is_another(space.get(), "/proc/1/ns/net"))
     return fail(ErrorCode::kInvalid, "the process is in no network namespace of its own");
   if (::setns(space.get(), CLONE_NEWNET) != 0) return io::system_failure("its network namespace", errno);
   return status->uid;

@@ -295,6 +295,7 @@ class HangJudge {
 
   std::vector<std::string> conclude(scene::SceneAnswer said) {
     const bool by_fault = blame_fault(said);
+    first_is_kill_ = first_ && says_killed(analysis_.findings[*first_]);
     fault_of_host(said);
     drop_echoes(said.hang.answer != HangAnswer::kUnknown);
     auto finding = by_fault ? std::nullopt : finding_of(said);
@@ -304,7 +305,8 @@ class HangJudge {
       finding.reset();  // the rule that says why it left
     if (said.hang.answer == HangAnswer::kLeft)
       for (Finding& f : analysis_.findings)
-        if (f.kind == FindingKind::kFault && says_killed(f)) name_ranks(said.hang.waited_for, f);
+        if (f.kind == FindingKind::kFault && says_killed(f) && is_in_time(f, standstill(said).since_ns))
+          name_ranks(said.hang.waited_for, f);
     if (finding) {
       give_way(*finding);
       suspect(*finding, said.hang);
@@ -418,7 +420,7 @@ class HangJudge {
     });
     if (own == gone_.end()) return std::nullopt;
     // A rule that says why it left is the finding; a kill of its process is joined with it (join_cause).
-    if (first_ && !says_killed(analysis_.findings[*first_])) return std::nullopt;
+    if (first_ && !first_is_kill_) return std::nullopt;
     return std::move(*own);
   }
 
@@ -603,7 +605,8 @@ class HangJudge {
   std::vector<scene::Departure> weak_departures_;
   std::vector<Finding> rest_;    // of detectors that distinguish no rank: for an answer that is unknown
   std::vector<Finding> gone_;    // of RAS: processes that left
-  std::optional<size_t> first_;  // the finding of the first departure
+  std::optional<size_t> first_;  // the finding of the first departure, until echoes are dropped
+  bool first_is_kill_ = false;
   std::vector<std::string> missing_;
 };
 

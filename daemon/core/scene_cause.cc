@@ -61,22 +61,18 @@ bool names_process(const Finding& f, const std::set<uint32_t>& processes) {
   });
 }
 
-bool in_time(const Finding& f, TimeNs since) {
-  if (f.first_ns == kNoTime || since == kNoTime) return true;
-  return f.first_ns <= since + kAfter && f.last_ns >= since - kBefore;
-}
-
 bool fits(const Standstill& stands, const Finding& f) {
   const bool root = f.kind == FindingKind::kFault && f.role == FindingRole::kRoot && !f.rule.empty();
-  // Who alone says something of another host proves nothing.
-  if (!root || !f.said_by.hosts.empty()) return false;
+  // What a user alone says, or one host of another, proves nothing.
+  if (!root || !f.said_by.hosts.empty() || !f.said_by.uids.empty()) return false;
+  if (!is_in_time(f, stands.since_ns)) return false;
   const std::set<std::string> hosts = hosts_of(f);
   const bool there = !hosts.empty() && !stands.hosts.empty() &&
                      std::ranges::includes(hosts.size() == 1 ? stands.hosts : hosts,
                                            hosts.size() == 1 ? hosts : stands.hosts);
   switch (stands.answer) {
     case HangAnswer::kUnfinished:
-      if (!is_of_machine(f) || f.general || !in_time(f, stands.since_ns)) return false;
+      if (!is_of_machine(f) || f.general) return false;
       return stands.hosts.empty() ? hosts.size() == 1 : there;
     case HangAnswer::kLeft:
       // In a container a process has another number than in the kernel's log.
@@ -94,6 +90,11 @@ bool fits(const Standstill& stands, const Finding& f) {
 }
 
 }  // namespace
+
+bool is_in_time(const Finding& f, TimeNs since) {
+  if (f.first_ns == kNoTime || since == kNoTime) return true;
+  return f.first_ns <= since + kAfter && f.last_ns >= since - kBefore;
+}
 
 std::optional<size_t> cause_of(const Standstill& stands, std::span<const Finding> findings) {
   std::optional<size_t> out;

@@ -27,6 +27,9 @@ struct Standstill {
 // could. A line of another host than the one that is behind explains nothing.
 std::optional<size_t> cause_of(const Standstill& stands, std::span<const Finding> findings);
 
+// Whether the finding is of the time in which ranks that wait since then met their fault.
+bool is_in_time(const Finding& finding, TimeNs since_ns);
+
 // `answer` with the cause: its component, action and lines first.
 Finding with_cause(const Finding& answer, const Finding& cause);
 

@@ -12,8 +12,8 @@
 #include "base/limits.h"
 #include "base/text.h"
 #include "model/json_writer.h"
-#include "serve/line_window.h"
 #include "model/report.h"
+#include "serve/line_window.h"
 #include "serve/metrics.h"
 #include "serve/page.h"
 
@@ -27,7 +27,7 @@ constexpr uint64_t kLineSearchBytes = 256 << 20;
 constexpr uint64_t kAround = 5;     // lines before and after
 constexpr uint32_t kNowRows = 100;  // of /v1/now, unless the reader asks for another number
 constexpr uint32_t kNowRowsMax = 500;
-constexpr size_t kNameBytes = 4096;  // of a job, host or path: the limit of file systems
+constexpr size_t kNameBytes = 4096;      // of a job, host or path: the limit of file systems
 constexpr size_t kRuleTextBytes = 2000;  // of each text of a rule
 
 std::optional<std::string> parameter(const Request& request, const std::string& name) {

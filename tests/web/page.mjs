@@ -269,6 +269,20 @@ promise("refuted diagnoses are folded away and are no verdict; a token that read
   await daemon.culprit("confirm", "gpu-lost", d.id, "--yes", "--server", daemon.url(""), "--token-file", daemon.in("token"));
 });
 
+promise("a confirmation shows the rule that it would write, or why there is none", async () => {
+  await open(job("numbers"), ".card");
+  await page.evaluate((token) => sessionStorage.setItem("culprit-token", token), TOKEN);
+  await page.click(".card .actions button");
+  await page.waitForSelector("dialog[open] details");
+  await page.click("dialog[open] details summary");
+  const shown = await page.waitForSelector("dialog[open] details pre, dialog[open] details .bad", { timeout: 20000 });
+  const said = await shown.evaluate((e) => e.textContent);
+  need(/rule \{|no rule|cannot|line/i.test(said), said);
+  await shot("confirm");
+  await page.keyboard.press("Escape");
+  return said.slice(0, 80).replace(/\s+/g, " ");
+});
+
 promise("hosts and rules are listed with their suspicion and record", async () => {
   await open("#/hosts", "table");
   need(/hosts? suspected/.test(await text("h1")), await text("h1"));

@@ -182,7 +182,10 @@ int serve() {
     return 2;
   }
   // Of a drop-in that lets it enter network namespaces. Where root starts it, stacks of the kernel need it.
-  if (request->ras_port == 0 && ::geteuid() != 0) give_up_capability(CAP_SYS_ADMIN);
+  if (request->ras_port == 0 && ::geteuid() != 0 && !give_up_capability(CAP_SYS_ADMIN)) {
+    std::fprintf(stderr, "culprit-capture: cannot give up CAP_SYS_ADMIN\n");
+    return 2;
+  }
   Captures(*request).run();
   return 0;
 }

@@ -35,9 +35,13 @@ uint64_t value_of(const Rule& rule, const RuleHit& hit, const std::string& name)
   return index < hit.holes.size() && !hit.holes[index].empty() ? hash64(hit.holes[index]) : 0;
 }
 
-// What a recovery is about: the host, and the value of a hole.
-uint64_t unit_of(const Rule& rule, const RuleHit& hit, const std::string& same) {
-  return mix64(hash64(hit.host), same.empty() ? 1 : value_of(rule, hit, same));
+// What a recovery is about: the host, the value of a hole, and whether a kernel said it: no program takes back
+// what a kernel said.
+uint64_t unit_of(const Rule& rule, const RuleHit& hit, const std::string& same, bool kernel) {
+  return mix64(mix64(hash64(hit.host), same.empty() ? 1 : value_of(rule, hit, same)), kernel ? 1 : 0);
+}
+uint64_t unit_of(const Rule& rule, const RuleHit& hit) {
+  return unit_of(rule, hit, rule.recovery->same, hit.source == TextSource::kKernel);
 }
 
 // When the state of a unit that began then was over; kNoTime: it is not.
@@ -214,7 +218,7 @@ RuleRun::Entries* RuleRun::keep(const Rule& rule, State& state, const RuleHit& h
   Entries& entries = known == state.windows.end() ? state.windows[where] : known->second;
   if (!entries.empty() && now < minus(entries.back().time, window.span_ns)) return nullptr;
   const uint64_t value = window.distinct.empty() ? 0 : value_of(rule, hit, window.distinct);
-  const uint64_t unit = rule.recovery ? unit_of(rule, hit, rule.recovery->same) : 0;
+  const uint64_t unit = rule.recovery ? unit_of(rule, hit) : 0;
   const auto at = std::upper_bound(entries.begin(), entries.end(), now,
                                    [](TimeNs time, const Entry& e) { return time < e.time; });
   entries.insert(at, {now, value, hash64(hit.host), hit.rank ? int64_t{*hit.rank} : -1, unit});
@@ -252,24 +256,31 @@ void RuleRun::end_states(const RuleHit& hit, TimeNs now) {
   const Rule& by = ruleset_->rules()[hit.rule];
   for (const uint32_t rule : rules->second) {
     const Rule& of = ruleset_->rules()[rule];
-    if (over_ >= kOverTotal) {
-      ++dropped_;
-      continue;
-    }
-    std::vector<TimeNs>& times = states_[rule].over[unit_of(by, hit, of.recovery->same)];
-    times.insert(std::ranges::upper_bound(times, now), now);
-    if (times.size() > kOverOfUnit)
-      times.erase(times.begin());
-    else
-      ++over_;
+    end_state(states_[rule], unit_of(by, hit, of.recovery->same, false), now);
+    if (hit.source == TextSource::kKernel)
+      end_state(states_[rule], unit_of(by, hit, of.recovery->same, true), now);
   }
+}
+
+void RuleRun::end_state(State& state, uint64_t unit, TimeNs now) {
+  const auto known = state.over.find(unit);
+  if (over_ >= kOverTotal && known == state.over.end()) {
+    ++dropped_;
+    return;
+  }
+  std::vector<TimeNs>& times = known == state.over.end() ? state.over[unit] : known->second;
+  times.insert(std::ranges::upper_bound(times, now), now);
+  if (times.size() > kOverOfUnit || over_ >= kOverTotal)
+    times.erase(times.begin());
+  else
+    ++over_;
 }
 
 bool RuleRun::recovered(const RuleHit& hit) const {
   const Rule& rule = ruleset_->rules()[hit.rule];
   const auto state = states_.find(hit.rule);
   if (!rule.recovery || hit.time_ns == kNoTime || state == states_.end()) return false;
-  const TimeNs over = over_at(state->second.over, unit_of(rule, hit, rule.recovery->same), hit.time_ns);
+  const TimeNs over = over_at(state->second.over, unit_of(rule, hit), hit.time_ns);
   return over != kNoTime && over - hit.time_ns <= rule.recovery->within_ns;
 }
 

@@ -101,6 +101,7 @@ class RuleRun {
 
   static uint64_t key(Scope scope, const RuleHit& hit);
   void end_states(const RuleHit& hit, TimeNs now);
+  void end_state(State& state, uint64_t unit, TimeNs now);
   TimeNs down(const State& state, const Entries& entries) const;
   bool fired_before(const std::string& rule, Scope scope, const RuleHit& hit, TimeNs since) const;
   bool fired_with(const Rule& rule, const RuleHit& hit) const;
