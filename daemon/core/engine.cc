@@ -349,6 +349,17 @@ struct Engine::Impl {
     return add_hang_scene(context, std::move(sources), analysis, report);
   }
 
+  // Adds the findings of rules; returns what is none by itself.
+  diagnose::Signs add_signs(const detect::View& view, detect::Analysis& analysis) {
+    rules::RuleRun* const run = rule_runs.in_time();
+    if (!run || !options.steps.shapes) return {};
+    diagnose::Signs signs = diagnose::find_signs(view, analysis, *run);
+    drop_outlived(steps, log.last_ns(), signs.findings, signs.witnesses);
+    std::ranges::move(signs.findings, std::back_inserter(analysis.findings));
+    analysis.rules = std::move(signs.rules);
+    return signs;
+  }
+
   // The job's pace by its lines, else by its numbers. Of a trace the ranks are known that others wait for.
   void add_pace(detect::Analysis& analysis) const {
     const detect::Fate& end = analysis.fate;
@@ -600,16 +611,10 @@ Report Engine::report(TimeNs now, const detect::Unheard& unheard) {
       analysis.findings.push_back(std::move(*stall));
     }
   }
-  diagnose::Signs signs;
   const JobScope scope = impl_->scope_of(view);
   std::ranges::move(impl_->plugins.findings(view, impl_->options.job, scope),
                     std::back_inserter(analysis.findings));
-  if (rules::RuleRun* const run = impl_->rule_runs.in_time(); run && impl_->options.steps.shapes) {
-    signs = diagnose::find_signs(view, analysis, *run);
-    drop_outlived(impl_->steps, signs.findings, signs.witnesses);
-    std::move(signs.findings.begin(), signs.findings.end(), std::back_inserter(analysis.findings));
-    analysis.rules = std::move(signs.rules);
-  }
+  diagnose::Signs signs = impl_->add_signs(view, analysis);
   auto [missing, left_out] = impl_->add_comm(analysis, report, now);
   std::ranges::move(signs.missing, std::back_inserter(missing));
   impl_->add_numerics(view, analysis, report);

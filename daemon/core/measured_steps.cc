@@ -11,6 +11,7 @@ namespace {
 
 constexpr size_t kTrack = 4096;    // points; beyond, every other one is dropped
 constexpr size_t kOutlived = 3;    // of these the first may have been in progress
+constexpr TimeNs kRunning = 2;     // steps after the last one in which a job may still be running
 constexpr double kPaceSure = 0.3;  // that a pace is a fault; jobs change their own work
 
 }  // namespace
@@ -36,6 +37,13 @@ size_t MeasuredSteps::after(TimeNs at) const {
       std::ranges::count_if(track_, [at](const logs::ProgressPoint& p) { return p.time_ns > at; }));
 }
 
+bool MeasuredSteps::go_on_until(TimeNs at) const {
+  if (track_.size() < kOutlived || at == kNoTime) return false;
+  const TimeNs step =
+      (track_.back().time_ns - track_.front().time_ns) / static_cast<TimeNs>(track_.size() - 1);
+  return at <= track_.back().time_ns + kRunning * step;
+}
+
 Finding pace_finding(const detect::SlowerPace& pace, TimeNs until) {
   Finding f;
   f.kind = FindingKind::kSupport;
@@ -54,10 +62,12 @@ Finding pace_finding(const detect::SlowerPace& pace, TimeNs until) {
   return f;
 }
 
-void drop_outlived(const MeasuredSteps& steps, std::vector<Finding>& signs, std::vector<Finding>& witnesses) {
+void drop_outlived(const MeasuredSteps& steps, TimeNs log_end, std::vector<Finding>& signs,
+                   std::vector<Finding>& witnesses) {
+  const bool to_the_end = steps.go_on_until(log_end);
   std::erase_if(signs, [&](Finding& f) {
-    const bool open = f.as_kernel && !f.fatal && f.last_ns != kNoTime;
-    if (!open || steps.after(f.last_ns) < kOutlived) return false;
+    const bool outlived = f.last_ns == kNoTime ? to_the_end : steps.after(f.last_ns) >= kOutlived;
+    if (!f.as_kernel || f.fatal || !outlived) return false;
     if (f.role != FindingRole::kRoot) return true;  // it explains nothing
     f.kind = FindingKind::kSupport;
     for (FindingSubject& s : f.subjects) s.strength = 0;

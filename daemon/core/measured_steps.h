@@ -18,6 +18,8 @@ class MeasuredSteps {
   void add(int64_t step, TimeNs at);
   // How many kept steps ended after this time.
   size_t after(TimeNs at) const;
+  // Whether steps ended until this time, or nearly so.
+  bool go_on_until(TimeNs at) const;
   std::optional<detect::SlowerPace> slower_pace() const { return detect::find_slower_pace(track_); }
   TimeNs last_ns() const { return track_.empty() ? kNoTime : track_.back().time_ns; }
 
@@ -29,7 +31,9 @@ class MeasuredSteps {
 // That the job became slower, without weight and without a place: a fault only where a machine says why.
 Finding pace_finding(const detect::SlowerPace& pace, TimeNs until);
 
-// Moves lines of a kernel to `witnesses` that the job went on after: at least two steps ended later.
-void drop_outlived(const MeasuredSteps& steps, std::vector<Finding>& signs, std::vector<Finding>& witnesses);
+// Moves lines of a kernel to `witnesses` that the job went on after: several steps ended later. Lines without
+// a time stopped nothing if the steps go on until `log_end`.
+void drop_outlived(const MeasuredSteps& steps, TimeNs log_end, std::vector<Finding>& signs,
+                   std::vector<Finding>& witnesses);
 
 }  // namespace culprit::core

@@ -34,7 +34,8 @@ planned {
     [[(?i)\b(?:overriding|changing|resetting|reducing) (?:the )?(?:learning[ _]rate|lr)\b.{0,40}\bto \d]] },
   hit = { " > overriding learning rate value to 3e-06", "learning rate changed from 0.0003 to 0.0001",
     "Epoch 00012: reducing learning rate of group 0 to 1.0000e-05." },
-  miss = { " > overriding warmup iterations value to 2000", "learning rate: 3.000E-04 | global batch size: 512",
+  miss = { " > overriding warmup iterations value to 2000",
+    "learning rate: 3.000E-04 | global batch size: 512",
     " > using checkpoint value 0.0003 for learning rate" },
 }
 planned {

@@ -47,11 +47,22 @@ BOOST_AUTO_TEST_CASE(steps_after_a_line_of_a_kernel_show_that_the_job_survived_i
                        witnesses;
   signs.push_back(line(kStart + 20 * kNsPerSecond));
   signs.back().fatal = true;
-  drop_outlived(steps, signs, witnesses);
+  drop_outlived(steps, kStart + 90 * kNsPerSecond, signs, witnesses);
   BOOST_REQUIRE_EQUAL(witnesses.size(), 1u);
   BOOST_TEST((witnesses[0].kind == FindingKind::kSupport));
   BOOST_TEST(witnesses[0].subjects[0].strength == 0);
   BOOST_TEST(signs.size() == 2u);  // one at the end, and one that is fatal
+}
+
+BOOST_AUTO_TEST_CASE(a_line_without_a_time_stopped_nothing_where_steps_go_on_until_the_logs_end) {
+  const auto kept = [](TimeNs log_end) {
+    std::vector<Finding> signs = {line(kNoTime)}, witnesses;
+    drop_outlived(steps_with(1), log_end, signs, witnesses);
+    return signs.size();
+  };
+  BOOST_TEST(kept(kStart + 61 * kNsPerSecond) == 0u);
+  BOOST_TEST(kept(kStart + 90 * kNsPerSecond) == 1u);
+  BOOST_TEST(kept(kNoTime) == 1u);
 }
 
 BOOST_AUTO_TEST_CASE(a_restart_begins_a_new_series_and_a_late_row_does_not) {
