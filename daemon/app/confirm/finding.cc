@@ -86,6 +86,8 @@ std::optional<Company> company_of(const Report& report, const SeenFinding& lead,
                                                                  : "host";
       return Company{{pattern_of_finding(f.text, names), f.text}, by, gap(lead.first_ns, lead.last_ns, f)};
     }
+  // A line near a finding about lines may be there by accident: the company must be of another kind.
+  if (starts_with_any(lead.text, kOfLines)) return std::nullopt;
   for (const FiredRule& fired : context.fired) {
     const SeenFinding as{"", fired.host, {}, {}, fired.time_ns, fired.time_ns};
     if (!lead.host || fired.host != *lead.host || !near(lead.first_ns, lead.last_ns, as)) continue;

@@ -23,7 +23,8 @@ struct FindingCause {
 };
 
 // The finding that the diagnosis rests on, and what another detector, a plugin or a rule of the library saw
-// of the same host, rank or device at that time. Without that, the finding's own words must name a place in
+// of the same host, rank or device at that time; with a finding about lines a rule does not count, since
+// it is about a line too. Without company, the finding's own words must name a place in
 // a program, or a plugin's fault. `names`: of hosts and the job. Errors: nothing tells this fault from
 // others of its kind; a successful job has it too.
 Result<FindingCause> finding_of(const Report& report, const Diagnosis& diagnosis,

@@ -292,6 +292,16 @@ BOOST_FIXTURE_TEST_CASE(a_rule_of_the_library_may_come_with_a_finding, SlowHost)
   BOOST_TEST(!has(rule.text, ".seen\","));
 }
 
+BOOST_FIXTURE_TEST_CASE(a_line_beside_a_finding_about_lines_is_no_company, SlowHost) {
+  report.findings.clear();
+  d.detector = "silence";
+  d.title = "it fell silent 40 s before its peers";
+  see("silence: " + d.title, "node-2", 100);
+  context.fired.push_back(
+      {"storage.disk.io", "blk_update_request: I/O error, dev sda, sector 7", "node-2", 90'000'000'000});
+  BOOST_TEST(has(refused(), "nothing else was seen of node-2"));
+}
+
 BOOST_FIXTURE_TEST_CASE(a_finding_that_tells_no_fault_from_another_is_refused, SlowHost) {
   BOOST_TEST(has(refused(), "is found for many faults, and nothing else was seen of node-2"));
   see("host_health host.cpu_stolen: 31 % of the last minute", "node-2", 160);
