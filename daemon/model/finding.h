@@ -73,8 +73,9 @@ struct Finding {
 
   // kFault: content of the diagnosis, as far as the detector knows.
   std::string title;
-  bool fatal = false;    // no job continues after it
-  bool general = false;  // gives way to any other root
+  bool fatal = false;         // no job continues after it
+  bool general = false;       // gives way to any other root
+  bool ends_process = false;  // a process ended with it: an uncaught exception
   Category category = Category::kUnknown;
   Component component = Component::kUnknown;
   Symptom symptom = Symptom::kOther;

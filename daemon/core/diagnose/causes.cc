@@ -42,6 +42,19 @@ int order_in_time(const Finding& x, const Finding& y) {
   return !a || !b || *a == *b ? 0 : *a < *b ? -1 : 1;
 }
 
+// What began after a program's own mistake ended a process is no cause of that. A machine's line whose clock is of
+// another time zone is half an hour or more away.
+bool came_after(const Finding& f, const Finding& mistake) {
+  constexpr TimeNs kZone = 25 * 60 * kNsPerSecond;
+  const bool own = mistake.category == Category::kUser &&
+                   (mistake.component == Component::kUserCode || mistake.component == Component::kUserData ||
+                    mistake.component == Component::kUserConfig);
+  if (!own || !mistake.ends_process || mistake.role != FindingRole::kRoot || f.ends_process) return false;
+  if (f.first_ns == kNoTime || mistake.first_ns == kNoTime) return false;
+  const TimeNs later = f.first_ns - mistake.first_ns;
+  return later >= kNsPerSecond && later < kZone;
+}
+
 }  // namespace
 
 bool explains(const Finding& cause, const Finding& other) {
@@ -66,6 +79,8 @@ std::vector<const Finding*> order_faults(const std::vector<Finding>& findings) {
   });
   for (auto at = faults.begin(); at != faults.end(); ++at)
     if (explains(**at, *faults[0])) std::rotate(faults.begin(), at, at + 1);
+  for (auto at = faults.begin(); at != faults.end(); ++at)
+    if (came_after(*faults[0], **at)) std::rotate(faults.begin(), at, at + 1);
   return faults;
 }
 

@@ -338,6 +338,7 @@ Finding complete(const detect::View& view, Sign sign) {
   for (const logs::RuleLine* line : sign.lines)
     if (f.evidence.size() < kEvidence) f.evidence.push_back(detect::evidence_of(log, *line));
   f.lines = sign.count;
+  f.ends_process = std::ranges::any_of(sign.lines, [](const logs::RuleLine* line) { return line->death; });
   name_speakers(view, sign);
   const logs::LogPlace& first = sign.lines.front()->place;
   f.first_ns = first.time_ns;

@@ -32,6 +32,15 @@ Finding fault(const Row& row) {
   return f;
 }
 
+// A program's own mistake that ended a process, and a machine's fault so many seconds later.
+std::string leader_after_mistake(TimeNs seconds, Component mistake, bool ends) {
+  std::vector<Finding> findings{fault({"machine", Component::kGpuMemory, 1000 + seconds, 2}),
+                                fault({"mistake", mistake, 1000, 1, false, true})};
+  findings[1].category = Category::kUser;
+  findings[1].ends_process = ends;
+  return order_faults(findings).at(0)->title;
+}
+
 std::string leader(const std::vector<Row>& rows) {
   std::vector<Finding> findings;
   for (const Row& row : rows) findings.push_back(fault(row));
@@ -74,4 +83,14 @@ BOOST_AUTO_TEST_CASE(of_two_catch_alls_on_one_line_the_one_beneath_leads) {
 BOOST_AUTO_TEST_CASE(what_some_processes_survive_does_not_explain_what_none_does) {
   BOOST_TEST(leader({{"warning of a link", Component::kNetwork, 99, 1, false},
                      {"key error", Component::kUserCode, 100}}) == "key error");
+}
+BOOST_AUTO_TEST_CASE(what_begins_after_a_programs_own_mistake_is_no_cause_of_it) {
+  BOOST_TEST(leader_after_mistake(5, Component::kUserCode, true) == "mistake");
+  BOOST_TEST(leader_after_mistake(400, Component::kUserData, true) == "mistake");
+  BOOST_TEST(leader_after_mistake(-5, Component::kUserCode, true) == "machine");
+  BOOST_TEST(leader_after_mistake(0, Component::kUserCode, true) == "machine");
+  // Of another time zone; a mistake that ended nothing; a fault that the machine may cause.
+  BOOST_TEST(leader_after_mistake(3600, Component::kUserCode, true) == "machine");
+  BOOST_TEST(leader_after_mistake(5, Component::kUserCode, false) == "machine");
+  BOOST_TEST(leader_after_mistake(8, Component::kFramework, true) == "machine");
 }
