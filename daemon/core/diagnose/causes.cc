@@ -42,8 +42,8 @@ int order_in_time(const Finding& x, const Finding& y) {
   return !a || !b || *a == *b ? 0 : *a < *b ? -1 : 1;
 }
 
-// What began after a program's own mistake ended a process is no cause of that. A machine's line whose clock is of
-// another time zone is half an hour or more away.
+// What began after a program's own mistake ended a process is no cause of that. A line of a clock in another
+// time zone is half an hour or more away.
 bool came_after(const Finding& f, const Finding& mistake) {
   constexpr TimeNs kZone = 25 * 60 * kNsPerSecond;
   const bool own = mistake.category == Category::kUser &&

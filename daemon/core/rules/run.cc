@@ -35,8 +35,8 @@ uint64_t value_of(const Rule& rule, const RuleHit& hit, const std::string& name)
   return index < hit.holes.size() && !hit.holes[index].empty() ? hash64(hit.holes[index]) : 0;
 }
 
-// What a recovery is about: the host, the value of a hole, and whether a kernel said it: no program takes back
-// what a kernel said.
+// What a recovery is about: the host, the value of a hole, and whether a kernel said it. No program takes
+// back what a kernel said.
 uint64_t unit_of(const Rule& rule, const RuleHit& hit, const std::string& same, bool kernel) {
   return mix64(mix64(hash64(hit.host), same.empty() ? 1 : value_of(rule, hit, same)), kernel ? 1 : 0);
 }
