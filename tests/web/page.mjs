@@ -49,7 +49,7 @@ async function newPage(view = DESK) {
   const made = await browser.newPage();
   await made.setViewport(view);
   // What Chromium itself complains of: a refused script or style, an error that nothing catches.
-  made.on("console", (m) => m.type() === "error" && !/status of (40[134]|503)|ERR_/.test(m.text()) && troubles.push(m.text()));
+  made.on("console", (m) => m.type() === "error" && !/status of (40[0134]|503)|ERR_/.test(m.text()) && troubles.push(m.text()));
   made.on("pageerror", (error) => troubles.push(String(error)));
   made.on("dialog", (dialog) => troubles.push("a dialog: " + dialog.message()));
   await made.evaluateOnNewDocument((token) => {
