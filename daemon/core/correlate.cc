@@ -278,14 +278,25 @@ void join_confirming(Finding&& cause, Finding& fault) {
   add_evidence(std::move(cause), fault);
 }
 
-// The place of the cause is that of the fault; a measured rank of it stays.
+// Whether the cause speaks of the host of a subject; true if it names no host.
+bool speaks_of(const Finding& cause, const FindingSubject& s) {
+  bool named = false;
+  for (const FindingSubject& c : cause.subjects) {
+    if (c.host && (c.host == s.host || c.host == s.peer)) return true;
+    named = named || c.host.has_value();
+  }
+  return !named;
+}
+
+// The place of the cause is that of the fault; a measured rank of it stays. Subjects on other hosts stay without
+// weight.
 void take_place(const Finding& cause, Finding& effect) {
   if (cause.by_no_device || (cause.category == Category::kPlatform && effect.subjects.empty())) return;
   const bool nowhere = effect.subjects.empty();
   effect.by_no_device = false;
   if (nowhere) effect.subjects = cause.subjects;
   for (FindingSubject& s : effect.subjects)
-    if (s.strength <= 0 && (is_weak(effect) || effect.symptom != Seen::kSlowdown))
+    if (s.strength <= 0 && speaks_of(cause, s) && (is_weak(effect) || effect.symptom != Seen::kSlowdown))
       s.strength = effect.confidence;
 }
 

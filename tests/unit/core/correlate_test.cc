@@ -92,6 +92,18 @@ const Finding kStands = measured(Symptom::kHang, Component::kNetwork, {});
 
 BOOST_AUTO_TEST_SUITE(correlate)
 
+BOOST_AUTO_TEST_CASE(a_cause_on_one_host_gives_no_weight_to_another_host_that_is_as_slow) {
+  Finding slow = kSlowRank;
+  slow.kind = FindingKind::kSupport;
+  slow.subjects = {place("a", 3, 3), place("b", 3, 11)};
+  for (FindingSubject& s : slow.subjects) s.strength = 0;
+  std::vector<Finding> all{slow, counted_by(Component::kGpu, Symptom::kSlowdown, place("a", 3))};
+  join_causes(all, {}, kNoTime);
+  BOOST_REQUIRE(all.size() == 1u);
+  BOOST_REQUIRE(all[0].subjects.size() == 2u);
+  BOOST_TEST((all[0].subjects[0].strength > 0 && all[0].subjects[1].strength == 0));
+}
+
 BOOST_AUTO_TEST_CASE(each_combination_of_the_table_is_one_diagnosis_of_the_cause) {
   struct Row {
     Finding effect, cause;
