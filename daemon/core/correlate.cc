@@ -288,8 +288,8 @@ bool speaks_of(const Finding& cause, const FindingSubject& s) {
   return !named;
 }
 
-// The place of the cause is that of the fault; a measured rank of it stays. Subjects on other hosts stay without
-// weight.
+// The place of the cause is that of the fault; a measured rank of it stays. Subjects on other hosts stay
+// without weight.
 void take_place(const Finding& cause, Finding& effect) {
   if (cause.by_no_device || (cause.category == Category::kPlatform && effect.subjects.empty())) return;
   const bool nowhere = effect.subjects.empty();
