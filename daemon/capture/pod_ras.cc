@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <optional>
 #include <utility>
 
 #include "base/text.h"
@@ -40,12 +41,12 @@ class Descriptor {
   const int fd_;
 };
 
-// False as well where one of them cannot be read.
-bool is_another(int namespace_fd, const char* path) {
+// Empty: one of them cannot be read.
+std::optional<bool> is_same(int namespace_fd, const char* path) {
   struct stat its {
   }, other{};
-  return ::fstat(namespace_fd, &its) == 0 && ::stat(path, &other) == 0 &&
-         (its.st_dev != other.st_dev || its.st_ino != other.st_ino);
+  if (::fstat(namespace_fd, &its) != 0 || ::stat(path, &other) != 0) return std::nullopt;
+  return its.st_dev == other.st_dev && its.st_ino == other.st_ino;
 }
 
 // Enters the namespace; returns the user of the process.
@@ -59,7 +60,9 @@ Result<uint32_t> enter_network_of(const Target& target) {
   if (!stat || !status || (target.start_ticks != 0 && stat->start_ticks != target.start_ticks))
     return fail(ErrorCode::kNotFound, "the process is gone");
   if (space.get() < 0) return io::system_failure("its network namespace", error);
-  if (!is_another(space.get(), "/proc/self/ns/net") || !is_another(space.get(), "/proc/1/ns/net"))
+  // That of process 1 may be hidden from us: then it is entered, and the checks of the listener's user hold.
+  if (is_same(space.get(), "/proc/self/ns/net").value_or(true) ||
+      is_same(space.get(), "/proc/1/ns/net").value_or(false))
     return fail(ErrorCode::kInvalid, "the process is in no network namespace of its own");
   if (::setns(space.get(), CLONE_NEWNET) != 0) return io::system_failure("its network namespace", errno);
   return status->uid;
