@@ -87,6 +87,8 @@ UnreadKind unread_kind(std::string_view head) {
                             : UnreadKind{"JSON without a message or a step in it", "the job's own logs"};
   if (is_java_dump(head))
     return {"the threads of a Java program", "stacks of the training processes: py-spy dump, or gdb"};
+  if (!head.empty() && head.find_first_not_of('\0') == head.npos)
+    return {"zero bytes alone, as a file system leaves after a crash", "", true};
   return {"no text", ""};
 }
 

@@ -8,6 +8,7 @@ namespace culprit::ingest {
 struct UnreadKind {
   std::string_view what;     // "a core dump"
   std::string_view instead;  // a suggested input in its place; empty: none
+  bool lost = false;         // it may have been a log: what it held is not known
 };
 UnreadKind unread_kind(std::string_view head);
 

@@ -310,7 +310,8 @@ Result<JobFiles> collect_files(const std::vector<std::string>& paths, const Diag
       continue;
     }
     if (const ingest::UnreadKind unread = unread_kind(file); !unread.what.empty()) {
-      out.problems.push_back({file.path, std::nullopt, fmt::format("passed over: {}", unread.what)});
+      out.problems.push_back({file.path, std::nullopt,
+                              fmt::format("{}: {}", unread.lost ? "lost" : "passed over", unread.what)});
       if (!unread.instead.empty()) out.instead.emplace(unread.instead);
       continue;
     }

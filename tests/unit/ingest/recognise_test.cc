@@ -188,13 +188,15 @@ BOOST_AUTO_TEST_CASE(what_is_not_read_is_named) {
       "\x7f"s
       "ELF\2\1\1" +
       std::string(9, '\0') + "\4\0"s;
-  const std::pair<std::string, std::string_view> cases[] = {{core, "a core dump"},
-                                                            {"SQLite format 3\0"s, "an SQLite database"},
-                                                            {"PAR1\x15\4"s, "a Parquet file"},
-                                                            {"PK\3\4abc"s, "an archive"},
-                                                            {"\xff\xfex\0"s, "text in UTF-16"},
-                                                            {R"({"traceEvents":[]})"s, "a profiler's trace"},
-                                                            {"\1\2\3"s, "no text"}};
+  const std::pair<std::string, std::string_view> cases[] = {
+      {core, "a core dump"},
+      {"SQLite format 3\0"s, "an SQLite database"},
+      {"PAR1\x15\4"s, "a Parquet file"},
+      {"PK\3\4abc"s, "an archive"},
+      {"\xff\xfex\0"s, "text in UTF-16"},
+      {R"({"traceEvents":[]})"s, "a profiler's trace"},
+      {"\1\2\3"s, "no text"},
+      {std::string(64, '\0'), "zero bytes alone, as a file system leaves after a crash"}};
   for (const auto& [head, what] : cases) BOOST_TEST(unread_kind(head).what == what);
 }
 
