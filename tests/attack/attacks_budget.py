@@ -157,12 +157,13 @@ def a_job_that_kills_the_daemon_twice_is_evidence_only(context: Context) -> str:
     daemon = context.daemon()
     daemon.configure(more='[engine]\nmemory = "64GiB"\n')
     daemon.start()
+    log = Path(daemon.logs / "train.log")
+    log.write_text("".join(f"node-3: INFO step={n} loss=2.{n}\n" for n in range(100)))
+    wait_until(lambda: "e2e" in jobs_of(daemon), 30, "the honest job is known")  # all threads run, and count
     limited = ["prlimit", f"--data={(data_kb(daemon) << 10) + (64 << 20)}"]
     daemon.stop()
     daemon.launch(prefix=limited)
     daemon.wait_healthy()
-    log = Path(daemon.logs / "train.log")
-    log.write_text("".join(f"node-3: INFO step={n} loss=2.{n}\n" for n in range(100)))
     attacker = flood(daemon, 30, 1)
     daemon.ended(40)
     attacker.wait(timeout=60)

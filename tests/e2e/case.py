@@ -133,6 +133,9 @@ def attempt(name: str, function: Case, bin_dir: Path, long: bool) -> Tuple[str, 
     except Exception as error:  # also a bad daemon must give one line a case
         where = traceback.extract_tb(error.__traceback__)[-1]
         outcome, words = "FAIL", f"{type(error).__name__}: {str(error)[:300]} ({where.name}:{where.lineno})"
+        for daemon in context.daemons:
+            if daemon.process is not None and not daemon.alive():
+                words += f"; culpritd ended with {daemon.process.returncode}: {daemon.last_words()}"
     context.close()
     shutil.rmtree(folder, ignore_errors=True)
     return outcome, f"{words} [{time.monotonic() - began:.1f} s]".replace("\n", " ")
