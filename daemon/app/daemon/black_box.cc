@@ -8,7 +8,9 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <new>
 #include <utility>
 
@@ -16,7 +18,8 @@ namespace culprit::app {
 namespace {
 
 constexpr size_t kPageBytes = 4096;
-constexpr size_t kIdBytes = 256;  // ids of rules have at most 100 bytes
+constexpr size_t kIdBytes = 256;             // ids of rules have at most 100 bytes
+constexpr uint32_t kFailed = 1, kEnded = 2;  // an allocation did; it ended the process
 constexpr char kMagic[8] = {'C', 'U', 'L', 'P', 'B', 'B', 'O', 'X'};
 
 Error error_of(const std::string& path, const char* what, int error) {
@@ -113,7 +116,8 @@ std::optional<BlackBox::UncleanEnd> BlackBox::begin_run(uint64_t oom_kills) {
 void BlackBox::beat(uint64_t oom_kills) noexcept {
   if (!page_) return;
   page_->oom_kills.store(oom_kills, std::memory_order_relaxed);
-  page_->out_of_memory.store(0, std::memory_order_relaxed);
+  uint32_t failed = kFailed;  // and survived
+  page_->out_of_memory.compare_exchange_strong(failed, 0);
 }
 
 void BlackBox::end_run() noexcept {
@@ -128,14 +132,27 @@ void BlackBox::enter_job(std::string_view job) noexcept {
   page_->job_bytes.store(static_cast<uint32_t>(size), std::memory_order_release);
 }
 
-// The handler throws as new does without one.
+// The new handler throws as new does without one. A beat of another thread may take the failure back before
+// the process ends, so the terminate handler records what ended it for good.
 void BlackBox::record_failed_allocations() noexcept {
   static Page* recorded = nullptr;
+  static std::terminate_handler before = nullptr;
   recorded = page_;
   std::set_new_handler([] {
-    if (recorded) recorded->out_of_memory.store(1, std::memory_order_release);
+    if (recorded) recorded->out_of_memory.store(kFailed, std::memory_order_release);
     throw std::bad_alloc();
   });
+  const auto handler = std::set_terminate([] {
+    try {
+      if (const std::exception_ptr cause = std::current_exception()) std::rethrow_exception(cause);
+    } catch (const std::bad_alloc&) {
+      if (recorded) recorded->out_of_memory.store(kEnded, std::memory_order_release);
+    } catch (...) {
+    }
+    if (before) before();
+    std::abort();
+  });
+  if (!before) before = handler;
 }
 
 void BlackBox::mark_over_time() noexcept {

@@ -6,6 +6,7 @@
 
 #include <boost/test/unit_test.hpp>
 #include <csignal>
+#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <new>
@@ -246,6 +247,32 @@ BOOST_AUTO_TEST_CASE(a_run_that_did_not_end_names_its_job_if_memory_ended_it) {
     if (!found) continue;
     BOOST_TEST(found->out_of_memory == end.out_of_memory);
     BOOST_TEST(found->job == "train-7");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_failed_allocation_that_ended_the_process_is_kept_over_a_beat_of_another_thread) {
+  for (const bool ended : {false, true}) {
+    const Folder folder;
+    const std::string path = folder.at("black_box");
+    BlackBox box = need(path);
+    BOOST_TEST(!box.begin_run(0).has_value());
+    const pid_t child = ::fork();
+    if (child == 0) {
+      std::set_terminate([] { ::_exit(0); });  // the default one writes and aborts
+      box.record_failed_allocations();
+      const auto fails = []() noexcept { std::get_new_handler()(); };
+      if (ended) fails();
+      try {
+        std::get_new_handler()();
+      } catch (const std::bad_alloc&) {
+      }
+      ::_exit(0);
+    }
+    BOOST_REQUIRE(::waitpid(child, nullptr, 0) == child);
+    box.beat(0);
+    const auto found = need(path).begin_run(0);
+    BOOST_REQUIRE(found.has_value());
+    BOOST_TEST(found->out_of_memory == ended);
   }
 }
 
