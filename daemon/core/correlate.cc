@@ -173,11 +173,11 @@ bool same_time(const Finding& cause, const Finding& effect, TimeNs stopped_ns) {
   return cause.first_ns <= end + late;
 }
 
-bool is_claim(const Finding& f) { return !f.said_by.uids.empty() || !f.said_by.hosts.empty(); }
+bool is_of_known_speaker(const Finding& f) { return !f.said_by.uids.empty() || !f.said_by.hosts.empty(); }
 
 // Whether the finding is from the machine: a plugin's, or a rule's about hardware or the platform.
 bool is_of_machine(const Finding& f) {
-  if (f.confidence <= 0 || is_claim(f) || f.category == Category::kFramework) return false;
+  if (f.confidence <= 0 || is_of_known_speaker(f) || f.category == Category::kFramework) return false;
   if (f.category == Category::kUser && f.component != Part::kHostMemory) return false;
   if (f.detector == DetectorKind::kPlugin) return !f.subjects.empty() && f.subjects[0].strength > 0;
   return !f.rule.empty() && f.role == FindingRole::kRoot && f.component != Part::kUnknown;
@@ -207,7 +207,7 @@ const Combination* row_if_explains(const Finding& cause, const Finding& effect, 
 bool confirms(const Finding& cause, const Finding& fault, TimeNs stopped_ns) {
   if (fault.kind != FindingKind::kFault || fault.role != FindingRole::kRoot) return false;
   if (cause.component == Part::kUnknown || cause.component != fault.component) return false;
-  if (!is_of_machine(cause) || is_claim(fault)) return false;
+  if (!is_of_machine(cause) || is_of_known_speaker(fault)) return false;
   const bool plugin = cause.detector == DetectorKind::kPlugin && cause.rule.empty();
   const bool less = fault.rule.empty()
                         ? fault.detector == DetectorKind::kPlugin && !cause.rule.empty() &&
@@ -418,7 +418,7 @@ class Joiner {
 // A change that was planned: of the training's own numbers, or a line that says so. It needs no action.
 bool is_planned_change(const Finding& f) {
   return f.kind == FindingKind::kSupport && f.component == Part::kUserConfig &&
-         f.action == ActionKind::kNone && !is_claim(f) &&
+         f.action == ActionKind::kNone && !is_of_known_speaker(f) &&
          (f.detector == DetectorKind::kNumerics || !f.rule.empty());
 }
 

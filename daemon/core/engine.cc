@@ -357,6 +357,7 @@ struct Engine::Impl {
     drop_outlived(steps, log.last_ns(), signs.findings, signs.witnesses);
     std::ranges::move(signs.findings, std::back_inserter(analysis.findings));
     analysis.rules = std::move(signs.rules);
+    analysis.torn_down = std::move(signs.torn_down);
     return signs;
   }
 

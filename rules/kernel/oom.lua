@@ -2,6 +2,9 @@
 -- buffers, a leak);
 -- Slurm's and Kubernetes' own words about it are in rules/scheduler.
 
+-- The end of the kernel's summary: whose memory it took back.
+local victim = [[(?:.*\btask_memcg=(?P<cgroup>[^,\s]*),task=(?P<process>[^,\s]*),pid=(?P<pid>\d+))?]]
+
 local function oom(row)
   rule {
     id = "kernel.oom." .. row.id, engine = 1, title = row.title, category = row.category or "user",
@@ -14,8 +17,8 @@ end
 
 oom {
   id = "cgroup", title = "Memory limit of the job or container reached, a process was killed",
-  regex = { [[Memory cgroup out of memory: Kill(?:ed)? process (?P<pid>\d+) \((?P<name>[^)]*)\)]],
-    [[oom-kill:constraint=CONSTRAINT_MEMCG]],
+  regex = { [[Memory cgroup out of memory: Kill(?:ed)? process (?P<pid>\d+) \((?P<process>[^)]*)\)]],
+    [[oom-kill:constraint=CONSTRAINT_MEMCG]] .. victim,
     [[[Tt]ask in \S+ killed as a result of limit of \S+]] },
   remedy = "Ask for more host memory, or lower workers, prefetch, caching and offload.",
   hit = { "Memory cgroup out of memory: Killed process 31337 (python3) total-vm:412345678kB, " ..
@@ -26,9 +29,9 @@ oom {
 }
 oom {
   id = "host", title = "Host ran out of memory, a process was killed",
-  regex = { [[Out of memory: Kill(?:ed)? process (?P<pid>\d+) \((?P<name>[^)]*)\)]],
+  regex = { [[Out of memory: Kill(?:ed)? process (?P<pid>\d+) \((?P<process>[^)]*)\)]],
     [[Out of memory \(oom_kill_allocating_task\): Kill(?:ed)? process]],
-    [[oom-kill:constraint=CONSTRAINT_(?:NONE|CPUSET|MEMORY_POLICY)]] },
+    [[oom-kill:constraint=CONSTRAINT_(?:NONE|CPUSET|MEMORY_POLICY)]] .. victim },
   remedy = "Lower the host memory the job uses (workers, offload, pinned buffers); look for a leak if it " ..
     "grew over time.",
   hit = { "Out of memory: Killed process 4955 (python) total-vm:1067912344kB, anon-rss:503312000kB, " ..
@@ -38,7 +41,7 @@ oom {
 }
 oom {
   id = "invoked", title = "Kernel looks for a process to kill: memory is used up", general = true,
-    severity = "error",
+    severity = "warning",  -- the next lines name whom it killed
   regex = { [[invoked oom-killer: gfp_mask=]] },
   remedy = "See which process the following lines name.",
   hit = { "python3 invoked oom-killer: gfp_mask=0x1100cca(GFP_HIGHUSER_MOVABLE), order=0, oom_score_adj=0" },

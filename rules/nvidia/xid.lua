@@ -25,20 +25,24 @@ local driver = { category = "platform", component = "driver", severity = "error"
 local note = { category = "hardware", component = "gpu", severity = "warning", action = "check",
   remedy = "Nothing to do now; watch whether this GPU repeats it." }
 
+-- Faults that end one process and no other: the line names it.
+local process = [[(?:, pid='?(?P<pid>\d+)'?)?(?:, name=(?P<process>[^<,\s]+))?]]
+
 -- number, kind, title, then what differs from the kind.
 local rows = {
   { 8, engine, "GPU stopped processing (idle timeout)" },
   { 11, app, "Invalid command stream sent to the GPU" },
-  { 13, app, "Graphics engine exception, usually a faulty kernel of the program" },
+  { 13, app, "Graphics engine exception, usually a faulty kernel of the program", of_process = true },
   { 25, app, "Illegal command stream sent to the GPU" },
   { 31, app, "GPU page fault: the program used an address that is not mapped", component = "cuda_runtime",
-    general = true },
-  { 32, app, "Corrupted command stream at the GPU's DMA engine" },
+    general = true, of_process = true },
+  { 32, app, "Corrupted command stream at the GPU's DMA engine", of_process = true },
   { 37, note, "Driver firmware met an unknown method", component = "driver" },
   { 38, engine, "Driver firmware watchdog ran out" },
   { 44, engine, "Engine fault during a context switch" },
   -- 43 and 45 only say that a channel was torn down: every killed process leaves a 45.
-  { 43, app, "GPU channel of the process was stopped after a fault of its own", role = "cascade" },
+  { 43, app, "GPU channel of the process was stopped after a fault of its own", role = "cascade",
+    of_process = true },
   { 45, note, "GPU channel removed because its process ended", category = "user", action = "none",
     role = "cascade" },
   { 46, reset, "GPU stopped processing" },
@@ -56,7 +60,7 @@ local rows = {
   { 65, engine, "Video processor exception" },
   { 66, driver, "Driver made an illegal access" },
   { 67, driver, "Driver access failed verification" },
-  { 69, app, "Graphics engine class error" },
+  { 69, app, "Graphics engine class error", of_process = true },
   -- (74: rules/nvidia/xid74.lua.)
   { 78, driver, "Virtual GPU did not start" },
   { 79, reset, "GPU has fallen off the bus",
@@ -65,12 +69,12 @@ local rows = {
   { 80, app, "Corrupted data sent to the GPU", category = "hardware", component = "pcie", action = "check" },
   { 92, note, "Many single-bit errors in GPU memory", component = "gpu_memory" },
   { 93, note, "GPU InfoROM wear limit reached" },
-  { 94, memory, "Uncorrectable GPU memory error, contained to one process" },
+  { 94, memory, "Uncorrectable GPU memory error, contained to one process", of_process = true },
   { 95, memory, "Uncorrectable GPU memory error that could not be contained" },
   { 106, note, "Test message of the management bus", severity = "info", action = "none" },
   { 107, note, "Silent test message of the management bus", severity = "info", action = "none" },
   -- Often follows a 13 or 31 of the same process: an error, so that the first line of the chain decides.
-  { 109, engine, "GPU context switch timed out" },
+  { 109, engine, "GPU context switch timed out", of_process = true },
   { 110, reset, "GPU security fault" },
   { 119, reset, "GPU system processor does not answer the driver",
     remedy = "Reset the GPU or reboot the host; update driver and GSP firmware if it recurs." },
@@ -121,9 +125,9 @@ local engines = {
 
 -- The PCI address may carry the MIG instance, the oldest drivers leave out "PCI:". The second wording is the
 -- Kubernetes device plugin's, the third DCGM's, the last one AWS' and Slurm health scripts'.
-local function wordings(number, tail)
+local function wordings(number, tail, process)
   return {
-    [[NVRM: Xid \((?:PCI:)?(?P<pci>[0-9A-Fa-f:.]+)[^)]*\): ]] .. number .. [[\b]] .. tail,
+    [[NVRM: Xid \((?:PCI:)?(?P<pci>[0-9A-Fa-f:.]+)[^)]*\): ]] .. number .. [[\b]] .. tail .. (process or ""),
     [[XidCriticalError: Xid=]] .. number .. [[ on Device]],
     [[Detected XID ]] .. number .. [[ for GPU \d]],
   }
@@ -139,7 +143,7 @@ local function add(row, kind, over)
     category = pick("category"), component = pick("component"), severity = pick("severity"),
       action = pick("action"),
     role = over.role, general = over.general, remedy = pick("remedy"),
-    match = { regex = wordings(number, tail), except = over.except },
+    match = { regex = wordings(number, tail, over.of_process and process), except = over.except },
     examples = {
       hit = { "kernel: NVRM: Xid (PCI:0000:9b:00): " .. number .. ", " .. sample,
         "[ 3606.83] NVRM: Xid (PCI:0000:01:00 GPU-I:05): " .. number .. ", " .. sample },

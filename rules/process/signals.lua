@@ -203,12 +203,13 @@ ends {
   miss = { "I0511 18:18:50.796322     914 pjrt_client.cc:77] Created client" },
 }
 -- The kernel's word on a crash: which library the process was in.
+local victim = [=[(?P<process>\w[\w.-]*)\[(?P<pid>\d+)\]]=]
 rule {
   id = "process.segfault_kernel", engine = 1, title = "Process crashed inside a library",
   category = "framework", component = "framework", severity = "error", general = true,
   source = { "kernel", "log" },
-  match = { regex = { [[\w[\w.-]*\[\d+\]: segfault at \S+ ip .* in (?P<library>[\w.+-]+)\[]],
-    [[traps: \w[\w.-]*\[\d+\] (?:general protection fault|trap (?:invalid opcode|divide error)) .* in ]] ..
+  match = { regex = { victim .. [[: segfault at \S+ ip .* in (?P<library>[\w.+-]+)\[]],
+    [[traps: ]] .. victim .. [[ (?:general protection fault|trap (?:invalid opcode|divide error)) .* in ]] ..
       [[(?P<library>[\w.+-]+)]] } },
   remedy = "Suspect the library named; if many programs crash on one host only, check its memory.",
   action = "check",

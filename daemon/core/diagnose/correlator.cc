@@ -49,7 +49,7 @@ class Correlator {
 
   void run() {
     summarise();
-    hosts_ = blame(view_, a_.findings);
+    hosts_ = blame(view_, a_.findings, a_.torn_down);
     faults_ = order_faults(a_.findings);
     failed_ = !faults_.empty() || stands_out();
     activity();

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "core/detect/logs/ending.h"
 #include "core/diagnose/confidence.h"
+#include "core/diagnose/own_process.h"
 #include "core/diagnose/quiet_rank.h"
 #include "core/diagnose/speakers.h"
 #include "core/diagnose/subject.h"
@@ -24,6 +25,8 @@ namespace {
 
 constexpr size_t kEvidence = 20;      // quoted lines of a sign
 constexpr double kFatalWeight = 1.0;  // against its host: as much as a certain template without a rule
+// Ranks that gave up waiting are torn down within this time, and their devices with them.
+constexpr TimeNs kTearDown = 60 * kNsPerSecond;
 // A dying process with its launcher and peers writes no more events after the line.
 constexpr uint64_t kLastEvents = 400;
 constexpr uint64_t kLastOfRank =
@@ -460,7 +463,7 @@ rules::RuleHit hit_of_finding(const Finding& f) {
 
 // Whether any user may have made the finding by what it writes. What traces and dumps show keeps the mark of
 // their user instead.
-bool is_claim(const Finding& f) {
+bool is_users_word(const Finding& f) {
   const bool of_logs = f.detector != DetectorKind::kComm && f.detector != DetectorKind::kNumerics &&
                        f.detector != DetectorKind::kFlight && f.detector != DetectorKind::kStacks;
   return of_logs && (!f.said_by.uids.empty() || !f.said_by.hosts.empty());
@@ -485,7 +488,7 @@ std::vector<FindingMatch> match_findings(const std::vector<Finding>& findings, b
   rules::Scanner scanner(set.matcher());
   for (size_t i = 0; i < findings.size(); ++i) {
     const Finding& f = findings[i];
-    if (!is_read(f, ended_well) || is_claim(f)) continue;
+    if (!is_read(f, ended_well) || is_users_word(f)) continue;
     const rules::RuleHit hit = hit_of_finding(f);
     scanner.begin(hit.text);
     for (const rules::RuleMatch& m :
@@ -507,15 +510,16 @@ std::vector<FindingMatch> match_findings(const std::vector<Finding>& findings, b
 struct Hit {
   const rules::Rule& rule;
   const logs::RuleLine& line;
+  bool of_others = false;  // of a process that is not known to be the job's
 };
 
 void add_line(const detect::View& view, const detect::Analysis& a, const Hit& hit, Sign& sign) {
-  const auto& [rule, line] = hit;
+  const auto& [rule, line, of_others] = hit;
   if (!sign.rule) {
     sign.rule = &rule;
     sign.finding = describe(rule, line);
     if (rule.id.empty()) describe_uncaught(line.text, sign.finding);
-    sign.alone = !needs_company(rule, line) || a.fate.last_iteration < 0;
+    sign.alone = !of_others && (!needs_company(rule, line) || a.fate.last_iteration < 0);
     sign.finding.general = sign.finding.general || !sign.alone;
     sign.finding.confidence = confidence_of_rule(sign.finding);
   }
@@ -572,6 +576,44 @@ void lead_with_the_one(const detect::View& view, std::vector<Sign>& signs) {
     }
 }
 
+// By host, when its ranks had given up waiting for others and were torn down.
+std::map<uint32_t, TimeNs> torn_down(const detect::View& view, const std::vector<Sign>& signs) {
+  std::map<uint32_t, TimeNs> out;
+  for (const Sign& sign : signs) {
+    const Finding& f = sign.finding;
+    if (f.role != FindingRole::kCascade || f.symptom != Symptom::kHang || !f.fatal) continue;
+    for (const logs::RuleLine* line : sign.lines) {
+      const uint32_t host = view.host_of_writer[line->place.writer];
+      if (host == detect::kNowhere || line->kernel || !line->own_time || line->place.time_ns == kNoTime)
+        continue;
+      const TimeNs end = line->place.time_ns + kTearDown;
+      const auto [at, fresh] = out.emplace(host, end);
+      if (!fresh) at->second = std::min(at->second, end);
+    }
+  }
+  return out;
+}
+
+// What a machine reports after the ranks on it were torn down is no cause of their wait: such signs become
+// cascades. Returns these times. A line of a clock in another time zone is half an hour or more away.
+std::map<uint32_t, TimeNs> follow_the_end(const detect::View& view, std::vector<Sign>& signs) {
+  std::map<uint32_t, TimeNs> ends = torn_down(view, signs);
+  constexpr TimeNs kZone = 25 * 60 * kNsPerSecond;
+  const auto is_late = [&](const logs::RuleLine* line) {
+    const auto end = ends.find(view.host_of_writer[line->place.writer]);
+    if (!line->kernel || line->place.time_ns == kNoTime || end == ends.end()) return false;
+    return line->place.time_ns >= end->second && line->place.time_ns < end->second + kZone;
+  };
+  for (Sign& sign : signs) {
+    if (!std::ranges::all_of(sign.lines, is_late)) continue;
+    sign.finding.role = FindingRole::kCascade;
+    sign.finding.confidence = confidence_of_rule(sign.finding);
+  }
+  return ends;
+}
+
+constexpr std::string_view kOfOthers = "of another process";  // no kind of exception
+
 // The ranks that report trouble, and the lines about a peer.
 RankReports reports_by_rank(const logs::JobLog& log, const std::vector<Sign>& signs) {
   RankReports out;
@@ -597,6 +639,7 @@ Signs find_signs(const detect::View& view, const detect::Analysis& a, rules::Rul
   const logs::JobLog& log = *view.log;
   run.clear();
   const Whose whose(log, run.ruleset());
+  OwnProcesses own(log, run.ruleset());
   Signs out;
   std::map<std::pair<uint32_t, std::string_view>, Sign> by_rule;  // by rule and kind of exception
   std::map<uint32_t, Sign> weak;                                  // of rules below an error
@@ -608,8 +651,11 @@ Signs find_signs(const detect::View& view, const detect::Analysis& a, rules::Rul
     if (rule.severity < Severity::kError && may_witness(rule))
       add_line(view, a, {rule, *line}, weak[line->rule]);
     if (rule.severity < Severity::kError || line->handled) continue;
-    const bool by_kind = rule.general && line->exception;
-    add_line(view, a, {rule, *line}, by_rule[{line->rule, by_kind ? exception_kind(line->text) : ""}]);
+    const OwnProcesses::Kin kin = own.of(*line);
+    const bool by_kind = rule.general && line->exception, of_others = kin != OwnProcesses::Kin::kOwn;
+    const std::string_view part = of_others ? kOfOthers : by_kind ? exception_kind(line->text) : "";
+    Sign& sign = kin == OwnProcesses::Kin::kOther ? weak[line->rule] : by_rule[{line->rule, part}];
+    add_line(view, a, {rule, *line, of_others}, sign);
   }
   for (const logs::RuleLine& line : log.uncaught())
     if (is_at_end(log, line) && !is_planned_exit(line.text))
@@ -645,6 +691,7 @@ Signs find_signs(const detect::View& view, const detect::Analysis& a, rules::Rul
     kept.push_back(std::move(sign));
   }
   for (Sign& sign : kept) corroborate(sign, kept);
+  out.torn_down = follow_the_end(view, kept);
   lead_with_the_one(view, kept);
   std::ranges::stable_sort(kept, {}, [](const Sign& sign) {
     const logs::LogPlace& place = sign.lines.front()->place;

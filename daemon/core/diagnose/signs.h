@@ -37,6 +37,7 @@ struct Signs {
   std::vector<std::string> missing;  // as in the report: questions that are still open
   // Ids of the rules that fired on lines of a template, by cluster (resolved).
   std::map<logs::ClusterId, std::vector<std::string>> rules;
+  std::map<uint32_t, TimeNs> torn_down;  // see detect::Analysis
 };
 
 // Runs the rules with source `finding` on the findings of all detectors, after find_signs() with the same

@@ -17,8 +17,8 @@ constexpr size_t kSubjects = 2;     // holes shown after a title
 constexpr size_t kShortQuote = 20;  // minimum bytes of a quote that is worth reading
 
 // Holes without a meaning outside the line.
-constexpr std::array<std::string_view, 11> kSilent = {"pid",  "n",    "seq",    "times", "count", "iteration",
-                                                      "loss", "norm", "number", "codec", "kind"};
+constexpr std::array<std::string_view, 12> kSilent = {"pid",  "n",    "seq",    "times", "count", "iteration",
+                                                      "loss", "norm", "number", "codec", "kind",  "cgroup"};
 // Holes whose value needs a name.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 15> kNamed = {
     {{"rank", "rank "},

@@ -21,14 +21,14 @@ void insert_sorted(std::vector<uint32_t>& list, uint32_t value) {
 
 class Court {
  public:
-  explicit Court(const View& view) : view_(view) {}
+  Court(const View& view, const std::map<uint32_t, TimeNs>& torn_down) : view_(view), torn_down_(torn_down) {}
 
   void add_finding(const Finding& finding) {
     const Blame* reported = nullptr;  // reasons are added once per host, for any number of its ranks
     for (const FindingSubject& s : finding.subjects) {
       Blame& b = of(s, s.host);
-      const double strength =
-          s.peer ? s.strength / 2 : s.strength;  // either end of a link may have the fault
+      double strength = s.peer ? s.strength / 2 : s.strength;  // either end of a link may have the fault
+      if (is_too_late(finding, b.unit)) strength = 0;
       accuse(b, finding, s, strength);
       if (&b != reported && strength > 0) add_reasons(finding, b);
       reported = &b;
@@ -47,6 +47,12 @@ class Court {
   }
 
  private:
+  bool is_too_late(const Finding& finding, uint32_t unit) const {
+    const auto end = torn_down_.find(unit);
+    return end != torn_down_.end() && finding.first_ns != kNoTime && finding.first_ns >= end->second &&
+           finding.detector != DetectorKind::kSilence;
+  }
+
   static void add_reasons(const Finding& finding, Blame& b) {
     for (const std::string& why : finding.why)
       if (b.suspect.why.size() < kReasons) b.suspect.why.push_back(why);
@@ -101,13 +107,15 @@ class Court {
   }
 
   const View& view_;
+  const std::map<uint32_t, TimeNs>& torn_down_;
   std::map<std::pair<uint32_t, std::string>, Blame> blames_;
 };
 
 }  // namespace
 
-std::vector<Blame> blame(const View& view, const std::vector<Finding>& findings) {
-  Court court(view);
+std::vector<Blame> blame(const View& view, const std::vector<Finding>& findings,
+                         const std::map<uint32_t, TimeNs>& torn_down) {
+  Court court(view, torn_down);
   for (const Finding& f : findings)
     if (f.kind != FindingKind::kIteration) court.add_finding(f);
   return court.drain_blame();

@@ -2,6 +2,7 @@
 // strengths of all detectors are added. Pure.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,7 +22,8 @@ struct Blame {
   Suspect suspect;
 };
 
-// Best first; only units with enough weight.
-std::vector<Blame> blame(const detect::View& view, const std::vector<Finding>& findings);
+// Best first; only units with enough weight. What began on a host after its ranks were torn down adds none.
+std::vector<Blame> blame(const detect::View& view, const std::vector<Finding>& findings,
+                         const std::map<uint32_t, TimeNs>& torn_down = {});
 
 }  // namespace culprit::diagnose

@@ -85,6 +85,9 @@ struct Analysis {
   std::vector<Finding> findings;         // about hosts, ranks and iterations
   // Ids of the rules that fired on lines of a template, by cluster.
   std::map<logs::ClusterId, std::vector<std::string>> rules;
+  // By host (index into View::hosts): when its ranks had given up waiting for others and were torn down. What
+  // a machine reports after that is no cause of the wait.
+  std::map<uint32_t, TimeNs> torn_down;
   const TemplateScore* of(logs::ClusterId id) const;
 };
 

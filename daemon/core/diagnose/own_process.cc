@@ -1,0 +1,78 @@
+#include "core/diagnose/own_process.h"
+
+#include <algorithm>
+#include <array>
+
+#include "core/diagnose/subject.h"
+
+namespace culprit::diagnose {
+namespace {
+
+constexpr size_t kShortName = 3;    // a shorter name is part of too many words
+constexpr size_t kKernelName = 15;  // the kernel cuts names here
+
+// How the kernel calls processes and threads of frameworks: interpreters, and what PyTorch, CUDA and Ray name
+// their threads.
+constexpr std::array<std::string_view, 9> kFrameworks = {"python", "pypy", "pt_",  "torch", "cuda",
+                                                         "ray",    "nccl", "java", "julia"};
+
+bool is_word_byte(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+
+// Whether the name stands in the text as a word; what the kernel cut may go on.
+bool mentions(std::string_view text, std::string_view name) {
+  for (size_t at = text.find(name); at != text.npos; at = text.find(name, at + 1)) {
+    const bool begins = at == 0 || !is_word_byte(text[at - 1]);
+    const size_t end = at + name.size();
+    if (begins && (end == text.size() || !is_word_byte(text[end]) || name.size() >= kKernelName)) return true;
+  }
+  return false;
+}
+
+// Schedulers of jobs put the control groups of jobs below units of their own.
+bool is_unit_of_system(std::string_view group) {
+  constexpr std::string_view kSlice = "/system.slice/", kService = ".service";
+  return group.starts_with(kSlice) && group.ends_with(kService) &&
+         group.find('/', kSlice.size()) == group.npos;
+}
+
+}  // namespace
+
+OwnProcesses::Kin OwnProcesses::of(const logs::RuleLine& line) {
+  const rules::Rule& rule = rules_.rules()[line.rule];
+  const std::string_view name = hole_of(rule, line, "process");
+  if (!line.kernel || name.size() < kShortName || name.starts_with('<')) return Kin::kOwn;
+  if (!collected_) collect();
+  const std::string_view pid = hole_of(rule, line, "pid");
+  if (of_units_.contains({line.place.source, std::string(pid)})) return Kin::kOther;
+  const auto is_framework = [&](std::string_view prefix) { return name.starts_with(prefix); };
+  if (std::ranges::any_of(kFrameworks, is_framework) || pids_.contains(pid)) return Kin::kOwn;
+  return is_mentioned(name) ? Kin::kOwn : Kin::kUnknown;
+}
+
+void OwnProcesses::collect() {
+  collected_ = true;
+  for (const logs::RuleLine& line : log_.rule_lines()) {
+    const rules::Rule& rule = rules_.rules()[line.rule];
+    const std::string_view pid = hole_of(rule, line, "pid");
+    if (line.kernel) system_sources_.insert(line.place.source);
+    if (!line.kernel && !pid.empty()) pids_.emplace(pid);
+    if (line.kernel && is_unit_of_system(hole_of(rule, line, "cgroup")))
+      of_units_.emplace(line.place.source, pid);
+  }
+}
+
+// By the job's own logs.
+bool OwnProcesses::is_mentioned(std::string_view name) {
+  if (const auto known = mentioned_.find(name); known != mentioned_.end()) return known->second;
+  const bool found = std::ranges::any_of(log_.templates(), [&](const logs::TemplateStats& stats) {
+    return std::ranges::any_of(stats.samples, [&](const logs::LogSample& sample) {
+      return !system_sources_.contains(sample.place.source) && mentions(sample.text, name);
+    });
+  });
+  mentioned_.emplace(name, found);
+  return found;
+}
+
+}  // namespace culprit::diagnose
