@@ -14,6 +14,9 @@ namespace {
 
 using Json = nlohmann::json;
 
+constexpr std::string_view kActivityLevels =
+    "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_";
+
 // Reads the fields of one object after another. The first error is kept; later reads then have no effect.
 class Reader {
  public:
@@ -404,6 +407,45 @@ class ReportReader {
       });
       r_.field(*comm, "ranks", c.ranks);
     }
+    if (const Json* activity = r_.find(x, "activity")) read_activity(*activity);
+  }
+
+  // Counts of lines as characters (report_json.cc): each becomes a count that is written as it again.
+  void read_levels(const Json& x, const char* name, std::vector<uint32_t>& out) {
+    std::string levels;
+    r_.field(x, name, levels);
+    for (const char c : levels) {
+      const size_t level = kActivityLevels.find(c);
+      if (level == kActivityLevels.npos) return r_.wrong(name);
+      out.push_back(level == 0 ? 0 : static_cast<uint32_t>(std::lround(std::exp2((level - 1) / 2.0))));
+    }
+  }
+
+  void read_activity(const Json& x) {
+    Activity& a = out_.activity;
+    r_.field(x, "first_ns", a.first_ns);
+    r_.field(x, "bin_ns", a.bin_ns);
+    r_.list(x, "hosts", [&](const Json& one) {
+      HostActivity& row = a.hosts.emplace_back();
+      r_.field(one, "host", row.host);
+      read_levels(one, "lines", row.lines);
+      read_levels(one, "indicating", row.indicating);
+      row.indicating.resize(row.lines.size());
+    });
+    std::vector<std::vector<int64_t>> progress;
+    r_.field(x, "progress", progress);
+    for (const std::vector<int64_t>& point : progress) {
+      if (point.size() != 2) return r_.wrong("progress");
+      a.progress.emplace_back(point[0], point[1]);
+    }
+    const Json* first = r_.find(x, "indicating_ns");
+    if (!first) return;
+    if (!first->is_array()) return r_.wrong("indicating_ns");
+    for (size_t i = 0; i < std::min(first->size(), out_.indicating.size()); ++i)
+      if (const Json& at = (*first)[i]; at.is_number_integer())
+        out_.indicating[i].first_ns = at.get<TimeNs>();
+      else if (!at.is_null())
+        return r_.wrong("indicating_ns");
   }
 
   Reader r_;

@@ -107,6 +107,27 @@ BOOST_AUTO_TEST_CASE(activity_is_a_character_for_each_bin) {
   BOOST_CHECK_NE(to_json(Report(), Charts::kIncluded).find(R"("activity":null)"), std::string::npos);
 }
 
+BOOST_AUTO_TEST_CASE(activity_comes_back_to_the_precision_of_its_characters) {
+  Report r;
+  std::vector<uint32_t> counts, none;
+  for (uint32_t n = 0; n < 3000; ++n) counts.push_back(n);
+  for (uint32_t n = 1; n != 0; n *= 2) counts.push_back(n);
+  none.resize(counts.size());
+  r.activity = {1000, 10, {{"a", counts, counts}, {"b", counts, none}}, {{-5, 7}, {1005, 8}}};
+  r.indicating.resize(3);
+  r.indicating[1].first_ns = 1042;
+  const std::string text = to_json(r, Charts::kIncluded);
+  const auto back = report_from_json(text);
+  BOOST_REQUIRE(back);
+  BOOST_CHECK_EQUAL(to_json(*back, Charts::kIncluded), text);
+  const Activity& a = back->activity;
+  BOOST_CHECK(a.progress == r.activity.progress && a.first_ns == 1000 && a.bin_ns == 10);
+  BOOST_CHECK(a.hosts.at(1).host == "b" && a.hosts[1].indicating == none);
+  for (size_t i = 0; i < counts.size(); ++i)
+    BOOST_CHECK_SMALL(std::log2((a.hosts[0].lines.at(i) + 1e-9) / (counts[i] + 1e-9)), 0.51);
+  BOOST_CHECK(back->indicating.at(1).first_ns == 1042 && back->indicating.at(2).first_ns == kNoTime);
+}
+
 BOOST_AUTO_TEST_CASE(charts_come_back_where_they_are_asked_for) {
   Report r = with_steps(3, 1);
   r.curves.steps = {1, 2};
@@ -177,7 +198,13 @@ BOOST_AUTO_TEST_CASE(what_is_no_report_is_refused_with_what_is_wrong) {
       {R"({"schema":"culprit.report/1","charts":{"numerics":{"steps":[],"curves":[{"median":[1]}]}}})",
        "'median'"},
       {R"({"schema":"culprit.report/1","charts":{"numerics":{"steps":[1],"curves":[{"median":[1],"worst":[1],"not_finite":[1]}]}}})",
-       "'not_finite'"}};
+       "'not_finite'"},
+      {R"({"schema":"culprit.report/1","charts":{"activity":{"hosts":[{"host":"a","lines":"0+"}]}}})",
+       "'lines'"},
+      {R"({"schema":"culprit.report/1","charts":{"activity":{"progress":[[1]]}}})", "'progress'"},
+      {R"({"schema":"culprit.report/1","charts":{"activity":{"indicating_ns":3}}})", "'indicating_ns'"},
+      {R"({"schema":"culprit.report/1","indicating":[{}],"charts":{"activity":{"indicating_ns":["x"]}}})",
+       "'indicating_ns'"}};
   for (const auto& [text, named] : cases) {
     const auto back = report_from_json(text);
     BOOST_REQUIRE_MESSAGE(!back, text);
