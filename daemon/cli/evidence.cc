@@ -1,4 +1,7 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <set>
 
 #include "base/text.h"
 #include "cli/remote.h"
@@ -21,15 +24,56 @@ struct EvidenceOptions {
   std::optional<uint64_t> to_byte;
 };
 
+std::string address_of(const EvidenceOptions& o) {
+  std::string out = fmt::format("/v1/evidence?job={}&host={}&path={}&from_byte={}", app::url_escaped(o.job),
+                                app::url_escaped(o.host), app::url_escaped(o.path), o.from_byte);
+  if (o.to_byte) out += fmt::format("&to_byte={}", *o.to_byte);
+  return out;
+}
+
+// The hosts whose daemons read a source of this path.
+Result<std::set<std::string>> readers_of(app::Client& client, const EvidenceOptions& o) {
+  const auto items = get_items(client, "/v1/sources?job=" + app::url_escaped(o.job));
+  if (!items) return tl::unexpected(items.error());
+  std::set<std::string> out;
+  for (const Json& item : *items)
+    if (item.is_object() && item.value("path", "") == o.path) out.insert(item.value("host", ""));
+  return out;
+}
+
+// A dump is evidence against the host of its rank, and its file may have been read by another host: then that
+// one is asked. Of several that have the path none is guessed.
+Status find_reader(app::Client& client, EvidenceOptions& o, const Error& refusal) {
+  const auto readers = readers_of(client, o);
+  if (!readers) return tl::unexpected(o.host.empty() ? readers.error() : refusal);
+  if (readers->size() > 1 && o.host.empty())
+    return fail(ErrorCode::kInvalid, fmt::format("several hosts have {}: name one with --host: {}", o.path,
+                                                 fmt::join(*readers, ", ")));
+  if (readers->size() != 1 || readers->contains(o.host)) return tl::unexpected(refusal);
+  if (!o.host.empty())
+    complain(fmt::format("note: host {} has no such source; it was read by {}", o.host, *readers->begin()));
+  o.host = *readers->begin();
+  return {};
+}
+
 int cat(EvidenceOptions& o) {
   auto client = app::Client::make(o.remote.client);
   if (!client) return complain(client.error().text), kUnable;
-  std::string path = fmt::format("/v1/evidence?job={}&host={}&path={}&from_byte={}", app::url_escaped(o.job),
-                                 app::url_escaped(o.host), app::url_escaped(o.path), o.from_byte);
-  if (o.to_byte) path += fmt::format("&to_byte={}", *o.to_byte);
+  const Error none{ErrorCode::kNotFound, fmt::format("no evidence of {} for job {}", o.path, o.job)};
+  if (o.host.empty())
+    if (const Status found = find_reader(*client, o, none); !found)
+      return complain(found.error().text), kUnable;
   bool printed = true;
-  const auto gaps =
-      client->get_stream(path, [&](std::string_view bytes) { return printed = print(std::string(bytes)); });
+  const auto read = [&] {
+    return client->get_stream(address_of(o),
+                              [&](std::string_view bytes) { return printed = print(std::string(bytes)); });
+  };
+  auto gaps = read();
+  if (!gaps && gaps.error().code == ErrorCode::kNotFound) {
+    if (const Status found = find_reader(*client, o, gaps.error()); !found)
+      return complain(found.error().text), kUnable;
+    gaps = read();
+  }
   if (!gaps) return complain(gaps.error().text), kUnable;
   for (const std::string& gap : *gaps) complain(o.path + ": gap " + gap);
   return printed ? kDone : kUnable;
@@ -73,7 +117,7 @@ void add_evidence(Command& app, Run& run) {
       evidence->add_subcommand("cat", "Write the bytes of one source as they came; gaps are reported");
   show->footer(kEvidenceExamples);
   show->add_option("--job", o->job, "The job; - where `culprit evidence ls` shows none")->required();
-  show->add_option("--host", o->host, "The host")->required();
+  show->add_option("--host", o->host, "The host that read it; not needed where one host alone has the path");
   show->add_option("--path", o->path, "The source, as `culprit evidence ls` lists it")->required();
   show->add_option("--from-byte", o->from_byte, "The first byte, from 0");
   show->add_option("--to-byte", o->to_byte, "The byte to end before");

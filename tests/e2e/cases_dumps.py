@@ -3,6 +3,7 @@ import contextlib
 import http.client
 import json
 import pickle
+import subprocess
 import time
 from pathlib import Path
 from typing import List, Set
@@ -99,3 +100,30 @@ def dumps_are_picked_up_where_they_appear(context: Context) -> str:
         need(found["verdict"] and found["verdict"]["symptom"] == "hang", f"the verdict is {found['verdict']}")
         reported.append(f"{protocol}: {found['verdict']['title']}")
     return "; ".join(reported)
+
+
+@case
+def a_dump_is_given_by_the_host_that_read_it(context: Context) -> str:
+    """Evidence names the host of the rank; the file was read by another one, which is asked then."""
+    daemon = context.daemon()
+    dumps = daemon.folder / "dumps"
+    dumps.mkdir()
+    daemon.configure(more=f'[[dump]]\npath = "{dumps}/nccl_trace_rank_*"\njob = "{JOB}"\n')
+    daemon.start()
+    dump = dump_of(3, {3}, 0, "json")
+    path = dumps / "nccl_trace_rank_3"
+    path.write_bytes(dump)
+    daemon.stores(str(path), len(dump))
+
+    def cat(*options: str) -> subprocess.CompletedProcess:
+        return subprocess.run([str(daemon.bin_dir / "culprit"), "evidence", "cat", "--server",
+                               f"unix:{daemon.socket}", "--job", JOB, *options],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False, timeout=60)
+    named = cat("--host", "node-9", "--path", str(path))
+    need(named.returncode == 0 and named.stdout == dump, f"{named.returncode}: {named.stderr!r}")
+    need(b"host node-9 has no such source; it was read by" in named.stderr, f"no note: {named.stderr!r}")
+    unnamed = cat("--path", str(path))
+    need(unnamed.stdout == dump and not unnamed.stderr, f"without a host: {unnamed.stderr!r}")
+    missing = cat("--host", "node-9", "--path", "/none")
+    need(missing.returncode == 2 and b"node-9" in missing.stderr, f"{missing.returncode}: {missing.stderr!r}")
+    return f"{len(dump)} bytes; {named.stderr.decode().strip()}"

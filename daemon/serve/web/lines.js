@@ -13,10 +13,12 @@ export function readCommand(job, host, path, line, around = AROUND) {
   return line ? `${read} | sed -n '${Math.max(1, line - around)},${line + around}p'` : read;
 }
 
-// The host whose daemon read the source; evidence may name the host that it is about.
+// The host whose daemon read the source; evidence may name the host that it is about. Of several other hosts that
+// have the path none is guessed.
 export async function readerOf(job, host, path) {
   const found = (await items("v1/sources?" + new URLSearchParams({ job }))).filter((x) => x.path === path);
-  return (found.find((x) => x.host === host) || found[0])?.host ?? host;
+  const readers = new Set(found.map((x) => x.host));
+  return readers.size === 1 ? found[0].host : host;
 }
 
 async function fetchLines(job, host, path, line, around) {
