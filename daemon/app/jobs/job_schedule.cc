@@ -7,6 +7,8 @@ namespace {
 
 // A report may use a tenth of the thread's time if urgent, else a hundredth.
 constexpr int64_t kUrgentShare = 10, kSlowShare = 100;
+// Share that may be used at once, so that short reports of many jobs are made in one tick: 100 ms of reports.
+constexpr TimeNs kUnusedShare = kNsPerSecond;
 // Least interval of urgent reports of a job: a fault that reaches all hosts brings findings for seconds, and
 // no reader follows reports faster.
 constexpr TimeNs kUrgentEvery = kNsPerSecond;
@@ -67,9 +69,10 @@ bool JobSchedule::urgent_is_due(const LiveJob& job, TimeNs now) {
 }
 
 void JobSchedule::reported(LiveJob& job, TimeNs now, TimeNs cost) {
+  if (now < last_ns_) allowed_ns_ = kNoTime;  // the clock was set back
   last_ns_ = now;
   if (job.due.urgent) job.due.hurried_ns = now;
-  allowed_ns_ = now + kUrgentShare * cost;
+  allowed_ns_ = std::max(allowed_ns_, now - kUnusedShare) + kUrgentShare * cost;
   job.due.urgent = false;
   job.due.report_ns = now + std::min(kSlowest, std::max(options_.report_every_ns, kSlowShare * cost));
 }

@@ -59,6 +59,7 @@ struct LiveJobs::Impl final : JobTable {
   std::map<std::string, std::unique_ptr<LiveJob>> jobs;  // last run by job id
   std::map<std::string, uint32_t> next_run;
   uint64_t lines_of_ended = 0, refused_of_ended = 0;
+  std::string reported_last;  // job of the last report that a tick made
   LiveEvents events;
   HostBacklog backlog;
   RemoteSessions remote;
@@ -377,11 +378,30 @@ struct LiveJobs::Impl final : JobTable {
     schedule.look(job, now);
     job.settle(now);
     after(job, now);
-    if (schedule.report_is_due(job, now)) report(job, now, schedule.may_hang(job, now));
+    if (schedule.report_is_due(job, now)) {
+      report(job, now, schedule.may_hang(job, now));
+      reported_last = job.id();
+    }
     if (schedule.is_over(job, now)) return end(job, now);
     std::vector<LiveEvent> asked;
     job.ask_for_stacks(now, asked);
     push(asked);
+  }
+
+  // Begins with the job after the one that reported last: reports share their time (JobSchedule), and the first
+  // jobs must not use it up at each tick.
+  std::optional<TimeNs> tick_jobs(TimeNs now) {
+    std::optional<TimeNs> next;
+    auto at = jobs.upper_bound(reported_last);
+    for (size_t n = jobs.size(); n > 0; --n, ++at) {
+      if (at == jobs.end()) at = jobs.begin();
+      LiveJob& job = *at->second;
+      if (job.running()) tick_job(job, now);
+      if (!job.running()) continue;
+      const TimeNs check = schedule.next_check(job, now);
+      next = std::min(next.value_or(check), check);
+    }
+    return next;
   }
 
   void count_lines_taken() {
@@ -451,13 +471,7 @@ std::optional<TimeNs> LiveJobs::tick(TimeNs now) {
   if (!impl_->behind) impl_->without_engine.forget(now, impl_->options.ended_after_ns);
   impl_->count_engines();
   if (impl_->behind) return std::nullopt;
-  std::optional<TimeNs> next;
-  for (auto& [id, job] : impl_->jobs) {
-    if (job->running()) impl_->tick_job(*job, now);
-    if (!job->running()) continue;
-    const TimeNs at = impl_->schedule.next_check(*job, now);
-    next = std::min(next.value_or(at), at);
-  }
+  const auto next = impl_->tick_jobs(now);
   impl_->balance_memory(now);
   return next;
 }

@@ -259,4 +259,35 @@ BOOST_AUTO_TEST_CASE(the_job_that_an_engine_works_on_is_announced) {
   BOOST_TEST(said.back().empty());
 }
 
+// Each report costs as much as the thread may spend on reports in 2 s, so 20 jobs need 40 s.
+BOOST_AUTO_TEST_CASE(reports_of_many_jobs_take_turns) {
+  LiveOptions options = live_options();
+  TimeNs work = 0;
+  options.timer = [&] { return work += 200 * kNsPerMs; };
+  LiveJobs jobs(options);
+  Feed feed(jobs);
+  std::vector<StreamId> streams;
+  for (int j = 0; j < 20; ++j)
+    streams.push_back(feed.open(OriginKind::kFile, fmt::format("j{:02}", j), fmt::format("/logs/{}.log", j)));
+  for (int64_t i = 0; i < 100; ++i) {
+    for (const StreamId stream : streams) feed.write(stream, step_line(i), kStart + i * kNsPerSecond);
+    jobs.tick(kStart + i * kNsPerSecond);
+  }
+  BOOST_TEST(jobs.counts().reports <= 51u, "a tenth of the time");
+  for (const LiveJobSummary& job : jobs.jobs()) BOOST_TEST(job.hosts > 0u, job.id);  // known from a report
+}
+
+BOOST_AUTO_TEST_CASE(short_reports_of_many_jobs_fit_into_one_tick) {
+  LiveOptions options = live_options();
+  TimeNs work = 0;
+  options.timer = [&] { return work += kNsPerMs; };
+  LiveJobs jobs(options);
+  Feed feed(jobs);
+  for (int j = 0; j < 20; ++j)
+    feed.write(feed.open(OriginKind::kFile, fmt::format("j{}", j), fmt::format("/logs/{}.log", j)),
+               step_line(1), kStart);
+  jobs.tick(kStart + options.report_every_ns);
+  BOOST_TEST(jobs.counts().reports == 20u);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
