@@ -425,11 +425,12 @@ std::vector<Reading> readings() {
 
 }  // namespace
 
-Api::Api(io::Env& env, ApiSource& source) : source_(source), events_(env) {}
+Api::Api(io::Env& env, ApiSource& source, std::string_view host) : source_(source), events_(env, host) {}
 
 // Events carry all jobs, so they are for readers who see all jobs.
 void Api::serve_events(const Request& request, const Reply& reply) {
-  if (Status status = only(request, {"job"}); !status) return reply.send(error_response(status.error()));
+  if (Status status = only(request, {"job", "format", "after"}); !status)
+    return reply.send(error_response(status.error()));
   if (source_.limited_to(reader_of(request)))
     return reply.send(error_response(403, "events are for readers who may see all jobs"));
   events_.subscribe(request, reply);

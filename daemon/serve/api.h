@@ -167,7 +167,8 @@ class ApiSource {
 
 class Api {
  public:
-  Api(io::Env& env, ApiSource& source);
+  // `host`: this daemon's, for the source of CloudEvents.
+  Api(io::Env& env, ApiSource& source, std::string_view host = "localhost");
   // For HttpServer::start. They borrow the Api, which must outlive the server.
   std::vector<Route> routes();
   // The events of /v1/events. Each diagnosis and finding as in the report, plus "job".

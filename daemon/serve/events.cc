@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "base/text.h"
+#include "serve/cloud_event.h"
 
 namespace culprit::serve {
 namespace {
@@ -28,16 +29,26 @@ std::string one_line(std::string_view text) {
   return out;
 }
 
+// The header is of a reconnect, with a later id than the address.
+std::string last_id_of(const Request& request) {
+  const auto after = request.query.find("after");
+  return request.last_event_id.empty() && after != request.query.end() ? after->second
+                                                                       : request.last_event_id;
+}
+
 }  // namespace
 
 struct EventHub::Client {
   std::shared_ptr<BodyStream> stream;
-  std::string job;  // empty: all
+  std::string job;     // empty: all
+  bool cloud = false;  // CloudEvents
   uint64_t dropped = 0;
+  bool wants(const Event& event) const { return job.empty() || job == event.job; }
 };
 
-EventHub::EventHub(io::Env& env)
+EventHub::EventHub(io::Env& env, std::string_view host)
     : env_(env),
+      source_(cloud_source(host)),
       epoch_(fmt::format("{:x}", env.now(io::Clock::kWall))),
       timer_(env.timer([this] { heartbeat(); })) {
   timer_->start(kHeartbeatNs, kHeartbeatNs);
@@ -47,53 +58,106 @@ EventHub::~EventHub() {
   for (const auto& client : clients_) client->stream->finish();
 }
 
-void EventHub::offer(Client& client, const std::string& text) {
+std::string EventHub::id_of(const Kept& kept) const { return fmt::format("{}-{}", epoch_, kept.number); }
+
+std::string EventHub::text_of(const Kept& kept, bool cloud) const {
+  const Event& e = kept.event;
+  const std::string id = id_of(kept);
+  const std::string data =
+      cloud ? to_json(CloudEvent{id, source_, e.kind, e.job, e.time_ns, e.json}) : e.json;
+  return fmt::format("id: {}\nevent: {}\ndata: {}\n\n", id, e.kind, data);
+}
+
+// It is made for one client, so its id is not that of a kept event.
+std::string EventHub::dropped_json(uint64_t events, bool cloud) {
+  const std::string json = fmt::format("{{\"events\":{}}}", events);
+  if (!cloud) return json;
+  const std::string id = fmt::format("{}-dropped-{}", epoch_, ++drops_);
+  return to_json(CloudEvent{id, source_, "dropped", "", env_.now(io::Clock::kWall), json});
+}
+
+void EventHub::tell_dropped(Client& client) {
+  if (client.dropped == 0) return;
+  client.stream->write(
+      fmt::format("event: dropped\ndata: {}\n\n", dropped_json(client.dropped, client.cloud)));
+  client.dropped = 0;
+}
+
+void EventHub::offer(Client& client, const Kept& kept) {
+  std::string text = text_of(kept, client.cloud);
   if (client.stream->queued() + text.size() > kQueueBytes) {
     ++client.dropped;
     ++dropped_;
     return;
   }
-  if (client.dropped > 0) {
-    client.stream->write(fmt::format("event: dropped\ndata: {{\"events\":{}}}\n\n", client.dropped));
-    client.dropped = 0;
-  }
-  client.stream->write(text);
+  tell_dropped(client);
+  client.stream->write(std::move(text));
 }
 
 void EventHub::publish(const Event& event) {
-  Kept kept{++last_, event.job,
-            fmt::format("id: {}-{}\nevent: {}\ndata: {}\n\n", epoch_, last_, one_line(event.kind),
-                        one_line(event.json))};
+  Kept kept{++last_, event};
+  kept.event.kind = one_line(event.kind);
+  kept.event.json = one_line(event.json);
+  if (kept.event.time_ns == kNoTime) kept.event.time_ns = env_.now(io::Clock::kWall);
   for (const auto& client : clients_)
-    if (client->job.empty() || client->job == event.job) offer(*client, kept.text);
-  kept_bytes_ += kept.text.size();
+    if (client->wants(event)) offer(*client, kept);
+  kept_bytes_ += kept.bytes();
   kept_.push_back(std::move(kept));
   while (kept_.size() > kKeptEvents || kept_bytes_ > kKeptBytes) {
-    kept_bytes_ -= kept_.front().text.size();
+    kept_bytes_ -= kept_.front().bytes();
     kept_.pop_front();
   }
 }
 
+// The number of the last event that a client saw; 0 for an id of another run of the daemon: all kept events are
+// new to it.
+uint64_t EventHub::seen_by(const std::string& last_id) const {
+  const std::string ours = epoch_ + "-";
+  uint64_t seen = 0;
+  if (last_id.starts_with(ours))
+    std::from_chars(last_id.data() + ours.size(), last_id.data() + last_id.size(), seen);
+  return seen;
+}
+
+// The kept events as one JSON array, for clients that ask from time to time.
+void EventHub::send_batch(const Request& request, const Reply& reply) {
+  Client wanted;
+  if (const auto job = request.query.find("job"); job != request.query.end()) wanted.job = job->second;
+  const std::string last = last_id_of(request);
+  const uint64_t seen = seen_by(last);
+  std::string out;
+  const auto add = [&](const std::string& json) { out += (out.empty() ? "[" : ",") + json; };
+  if (!last.empty() && !kept_.empty() && seen + 1 < kept_.front().number)
+    add(dropped_json(kept_.front().number - seen - 1, true));
+  for (const Kept& kept : kept_) {
+    const Event& e = kept.event;
+    if (kept.number > seen && wanted.wants(e))
+      add(to_json(CloudEvent{id_of(kept), source_, e.kind, e.job, e.time_ns, e.json}));
+  }
+  reply.send({200, kCloudEventBatch, (out.empty() ? "[" : out) + "]\n", {}});
+}
+
 void EventHub::subscribe(const Request& request, const Reply& reply) {
+  const auto format = request.query.find("format");
+  const std::string form = format == request.query.end() ? "" : format->second;
+  if (form == "cloudevents-batch") return send_batch(request, reply);
+  if (!form.empty() && form != "cloudevents")
+    return reply.send(error_response(400, "'format' is neither cloudevents nor cloudevents-batch"));
   if (clients_.size() >= kClients)
     return reply.send(error_response(503, fmt::format("{} watch already", counted(kClients, "client"))));
   auto client = std::make_shared<Client>();
+  client->cloud = !form.empty();
   if (const auto job = request.query.find("job"); job != request.query.end()) client->job = job->second;
   client->stream = reply.stream({200, "text/event-stream", "", {{"X-Accel-Buffering", "no"}}});
   clients_.push_back(client);
   client->stream->on_closed([this, gone = std::weak_ptr(client)] { clients_.remove(gone.lock()); });
   client->stream->write(": culprit\nretry: 2000\n\n");  // also sends the headers
-  const std::string_view last = request.last_event_id;
-  const std::string ours = epoch_ + "-";
-  uint64_t seen = last_;
-  if (last.starts_with(ours))
-    std::from_chars(last.data() + ours.size(), last.data() + last.size(), seen);
-  else if (!last.empty())
-    seen = 0;  // of another daemon run: all kept events are new to it
+  const std::string last = last_id_of(request);
+  const uint64_t seen = last.empty() ? last_ : seen_by(last);
   if (!kept_.empty() && seen + 1 < kept_.front().number && !last.empty())
     client->dropped = kept_.front().number - seen - 1;
   for (const Kept& kept : kept_)
-    if (kept.number > seen && (client->job.empty() || client->job == kept.job)) offer(*client, kept.text);
+    if (kept.number > seen && client->wants(kept.event)) offer(*client, kept);
 }
 
 void EventHub::heartbeat() {

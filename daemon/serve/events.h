@@ -16,17 +16,19 @@
 namespace culprit::serve {
 
 struct Event {
-  std::string kind;  // "finding", "diagnosis", "job"
-  std::string job;   // empty: no job
-  std::string json;  // on one line
+  std::string kind;          // "finding", "diagnosis", "job"
+  std::string job;           // empty: no job
+  std::string json;          // on one line
+  TimeNs time_ns = kNoTime;  // when it came to be; kNoTime: when it is published
 };
 
 class EventHub {
  public:
-  explicit EventHub(io::Env& env);
+  // `host`: for the source of CloudEvents.
+  explicit EventHub(io::Env& env, std::string_view host = "localhost");
   ~EventHub();
   void publish(const Event& event);
-  // Serves GET /v1/events?job=: all events, or those of one job.
+  // Serves GET /v1/events?job=&format=&after=: all events, or those of one job.
   void subscribe(const Request& request, const Reply& reply);
   size_t clients() const { return clients_.size(); }
   uint64_t dropped() const { return dropped_; }
@@ -35,14 +37,22 @@ class EventHub {
   struct Client;
   struct Kept {
     uint64_t number;
-    std::string job, text;
+    Event event;
+    size_t bytes() const { return event.kind.size() + event.job.size() + event.json.size(); }
   };
-  void offer(Client& client, const std::string& text);
+  void offer(Client& client, const Kept& kept);
+  void tell_dropped(Client& client);
+  std::string id_of(const Kept& kept) const;
+  std::string text_of(const Kept& kept, bool cloud) const;
+  std::string dropped_json(uint64_t events, bool cloud);
+  uint64_t seen_by(const std::string& last_id) const;
+  void send_batch(const Request& request, const Reply& reply);
   void heartbeat();
 
   io::Env& env_;
+  std::string source_;
   std::string epoch_;  // ids of another daemon run are not valid in this one
-  uint64_t last_ = 0, dropped_ = 0;
+  uint64_t last_ = 0, dropped_ = 0, drops_ = 0;
   std::deque<Kept> kept_;
   size_t kept_bytes_ = 0;
   std::list<std::shared_ptr<Client>> clients_;

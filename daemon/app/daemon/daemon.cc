@@ -570,7 +570,7 @@ void Daemon::make_api() {
     source_ = std::make_unique<ForwardingApi>(env_, std::move(parts));
   else
     source_ = std::make_unique<DaemonApi>(env_, std::move(parts));
-  api_ = std::make_unique<serve::Api>(env_, *source_);
+  api_ = std::make_unique<serve::Api>(env_, *source_, config_.host.name);
   if (delivery_) delivery_->publish_to(*api_);
   http_retry_ = env_.timer([this] { start_http(); });
 }

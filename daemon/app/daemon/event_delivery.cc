@@ -91,7 +91,8 @@ void EventDelivery::want_evidence(const LiveEvent& event) {
 }
 
 void EventDelivery::publish(const LiveEvent& event) {
-  if (api_) api_->events().publish({std::string(to_string(event.kind)), event.job, to_json(event)});
+  if (api_)
+    api_->events().publish({std::string(to_string(event.kind)), event.job, to_json(event), event.time_ns});
   if (!event.sentence.empty()) parts_.log->info(fmt::format("job {}: {}", event.job, event.sentence));
 }
 

@@ -212,6 +212,47 @@ BOOST_AUTO_TEST_CASE(a_client_that_reconnects_gets_missed_events) {
   BOOST_CHECK_NE(other.read_until("data: 2").find("data: 1"), std::string::npos);
 }
 
+BOOST_AUTO_TEST_CASE(events_are_cloud_events_for_clients_that_ask) {
+  Wire native(env, server->address()), cloud(env, server->address());
+  native.send(request("GET", "/v1/events"));
+  cloud.send(request("GET", "/v1/events?format=cloudevents"));
+  native.read_until("retry"), cloud.read_until("retry");
+  api.events().publish({"finding", "a", "{\"n\":1}", 1'795'226'400'123'456'789});
+  const std::string& plain = native.read_until("{\"n\":1}\n\n");
+  const std::string& got = cloud.read_until("{\"n\":1}}\n");
+  const auto between = [](const std::string& text, const std::string& begin) {
+    const size_t at = text.find(begin);
+    BOOST_REQUIRE_NE(at, text.npos);
+    return text.substr(at + begin.size(), text.find('\n', at) - at - begin.size());
+  };
+  BOOST_CHECK_EQUAL(between(plain, "data: "), "{\"n\":1}");
+  const std::string id = between(got, "id: ");
+  BOOST_CHECK_EQUAL(id, between(plain, "id: "));
+  const std::string json = R"({"specversion":"1.0","id":")" + id +
+                           R"(","source":"//localhost/v1/events","type":"io.culprit.finding","subject":"a",)"
+                           R"("time":"2026-11-21T02:00:00.123456789Z","datacontenttype":"application/json",)"
+                           R"("data":{"n":1}})";
+  BOOST_CHECK_EQUAL(between(got, "data: "), json);
+  // The same event again, in a batch.
+  const Answered batch = get("/v1/events?format=cloudevents-batch");
+  BOOST_CHECK(batch.has("application/cloudevents-batch+json"));
+  BOOST_CHECK_EQUAL(batch.body, "[" + json + "]\n");
+  BOOST_CHECK_EQUAL(get("/v1/events?format=cloudevents-batch&after=" + id).body, "[]\n");
+  BOOST_CHECK_EQUAL(get("/v1/events?format=cloudevents-batch&job=b").body, "[]\n");
+  BOOST_CHECK_EQUAL(get("/v1/events?format=xml").status, 400);
+}
+
+BOOST_AUTO_TEST_CASE(a_batch_tells_what_is_kept_no_more) {
+  for (int i = 0; i < 600; ++i) api.events().publish({"finding", "a", std::to_string(i)});
+  const std::string all = get("/v1/events?format=cloudevents-batch").body;
+  const size_t at = all.find("\"id\":\"") + 6;
+  const std::string epoch = all.substr(at, all.find('-', at) - at);
+  const std::string got = get("/v1/events?format=cloudevents-batch&after=" + epoch + "-10").body;
+  BOOST_CHECK_NE(got.find("\"type\":\"io.culprit.dropped\""), got.npos);
+  BOOST_CHECK_NE(got.find("\"data\":{\"events\":78}"), got.npos);  // 11 to 88; 512 are kept
+  BOOST_CHECK_EQUAL(all.find("dropped"), all.npos);
+}
+
 BOOST_AUTO_TEST_CASE(a_slow_watcher_loses_events_and_is_reported_how_many) {
   Wire wire(env, server->address());
   wire.send(request("GET", "/v1/events"));
