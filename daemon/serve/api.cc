@@ -305,6 +305,18 @@ void serve_health(ApiSource& source, const Reply& reply) {
   reply.send({health.ok ? 200 : 503, "application/json", w.finish() + "\n", {}});
 }
 
+// Those of the daemon are for everyone. Those of jobs are for readers: they name jobs.
+void serve_metrics(ApiSource& source, const Request& request, const Reply& reply) {
+  source.metrics([&source, reply, role = request.role, who = reader_of(request)](const std::string& text) {
+    const auto send = [reply, text](const std::string& of_jobs) {
+      reply.send({200, kMetricsContentType, text + of_jobs, {}});
+    };
+    if (role < Role::kRead) return send("");
+    const auto limited = source.limited_to(who);
+    (limited ? *limited : source).job_metrics([](const std::string&) { return true; }, send);
+  });
+}
+
 void serve_diagnoses(ApiSource& source, const Request& request, ApiSource::Answer answer) {
   const auto since = number<TimeNs>(request, "since_ns");
   if (!since) return answer(tl::unexpected(since.error()));
@@ -442,13 +454,8 @@ std::vector<Route> Api::routes() {
   using A = ApiSource::Answer;
   std::vector<Route> out = page_routes();
   out.push_back({"GET", "/healthz", [&s](R, const Reply& reply) { serve_health(s, reply); }, Role::kNone});
-  out.push_back({"GET", "/metrics",
-                 [&s](R, const Reply& reply) {
-                   s.metrics([reply](std::string text) {
-                     reply.send({200, kMetricsContentType, std::move(text), {}});
-                   });
-                 },
-                 Role::kNone});
+  out.push_back(
+      {"GET", "/metrics", [&s](R r, const Reply& reply) { serve_metrics(s, r, reply); }, Role::kNone});
   for (Reading& reading : readings()) out.push_back(route_of(s, std::move(reading)));
   out.push_back(
       {"GET", "/v1/evidence", [&s](R r, const Reply& reply) { serve_evidence(s, r, reply); }, Role::kRead});

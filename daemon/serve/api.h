@@ -119,7 +119,10 @@ class ApiSource {
   virtual void on_evidence_read(const EvidenceQuery&, const Reader&) {}
 
   virtual Health health() = 0;
-  virtual void metrics(std::function<void(std::string)> answer) = 0;  // written with MetricsText
+  virtual void metrics(std::function<void(std::string)> answer) = 0;  // written with MetricsText; of no job
+  // Metrics of the jobs that `keep` returns true for, bounded in number.
+  using KeepJob = std::function<bool(const std::string& job)>;
+  virtual void job_metrics(KeepJob keep, std::function<void(std::string)> answer) = 0;
   virtual void status(Answer answer) = 0;
   // Lists: {"items": [ … ]}, newest first. Jobs: each run, with at least "id", "run", "state" (running,
   // ended, failed), "first_ns", "last_ns", "ended_ns" (null while it runs), "hosts" (count), "lines",

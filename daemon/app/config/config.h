@@ -116,6 +116,7 @@ struct Config {
     std::string token_file;  // empty: over TCP only /healthz and /metrics
     TlsFiles tls;            // without ca: clients show tokens and no certificates
     std::vector<std::string> hosts;
+    int64_t metrics_jobs = 200;
     struct Acl {
       bool users = false;
       std::string group = "culprit";

@@ -182,6 +182,10 @@ const Option kOptions[] = {
      "Names that a Host header over TCP may have besides addresses, localhost and host.name: those of a "
      "proxy "
      "in front, or of this host in the DNS. Without a port."},
+    {"http.metrics_jobs", IntegerType{OF(int64_t, http.metrics_jobs), 0, 10'000}, true, nullptr,
+     "Jobs that /metrics has metrics of, for readers who may see them: those that need a person first, then "
+     "the "
+     "newest. culprit_jobs_left_out counts the others. 0: none."},
     {"http.acl.users", FlagType{OF(bool, http.acl.users)}, false, nullptr,
      "On the unix socket: every user of the host may connect and sees the jobs and the evidence of that "
      "user. "

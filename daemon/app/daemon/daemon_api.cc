@@ -268,6 +268,16 @@ bool was_announced(std::string_view text) {
   return !diagnosis.is_object() || diagnosis.value("settled", true);
 }
 
+DaemonApi::DaemonApi(io::Env& env, AgentParts parts)
+    : env_(env),
+      parts_(std::move(parts)),
+      now_jobs_(env, [this](auto done) { live_jobs(std::move(done)); }),
+      figures_(env, [this](auto done) {
+        const auto out = std::make_shared<std::vector<JobFigures>>();
+        parts_.engine->query([out](LiveJobs& live, TimeNs now) { *out = live.figures(now); },
+                             [out, done] { done(out); });
+      }) {}
+
 serve::Health DaemonApi::health() {
   const TimeNs now = env_.now(io::Clock::kMonotonic);
   if (const auto why = parts_.watch->unhealthy(now)) return {false, *why};
@@ -284,10 +294,6 @@ std::unique_ptr<serve::ApiSource> DaemonApi::limited_to(const serve::Reader& rea
 void DaemonApi::on_evidence_read(const serve::EvidenceQuery& query, const serve::Reader& reader) {
   for (const std::string& sentence : audit_.on_read(query, reader, env_.now(io::Clock::kMonotonic)))
     parts_.inform(sentence);
-}
-
-void DaemonApi::metrics(std::function<void(std::string)> answer) {
-  answer(metrics_text(parts_, env_.now(io::Clock::kMonotonic), read_self_usage()));
 }
 
 void DaemonApi::status(Answer answer) {

@@ -11,6 +11,7 @@
 
 #include "app/config/config.h"
 #include "app/daemon/capture_service.h"
+#include "app/daemon/engine_answer.h"
 #include "app/daemon/engine_worker.h"
 #include "app/daemon/own_view.h"
 #include "app/daemon/plugin_service.h"
@@ -58,12 +59,13 @@ struct AgentParts {
 
 class DaemonApi : public serve::ApiSource {
  public:
-  DaemonApi(io::Env& env, AgentParts parts) : env_(env), parts_(std::move(parts)) {}
+  DaemonApi(io::Env& env, AgentParts parts);
 
   std::unique_ptr<serve::ApiSource> limited_to(const serve::Reader& reader) override;
   void on_evidence_read(const serve::EvidenceQuery& query, const serve::Reader& reader) override;
   serve::Health health() override;
   void metrics(std::function<void(std::string)> answer) override;
+  void job_metrics(KeepJob keep, std::function<void(std::string)> answer) override;
   void status(Answer answer) override;
   void jobs(Answer answer) override;
   void now(const serve::NowQuery& query, Answer answer) override;
@@ -100,13 +102,9 @@ class DaemonApi : public serve::ApiSource {
   void live_jobs(std::function<void(std::shared_ptr<nlohmann::json>)> done);
   // Adds the runs of the index, in the order of GET /v1/jobs.
   void add_stored_jobs(std::shared_ptr<nlohmann::json> items, std::function<void()> done);
-  void answer_now(bool late);
 
-  // Readers of GET /v1/now that wait for the engine, and the jobs that it reported last.
-  std::vector<std::function<void(bool late)>> now_waits_;
-  std::shared_ptr<nlohmann::json> last_live_;
-  bool engine_asked_ = false;
-  std::unique_ptr<io::Timer> patience_;
+  EngineAnswer<nlohmann::json> now_jobs_;  // for GET /v1/now
+  EngineAnswer<std::vector<JobFigures>> figures_;
   std::shared_ptr<void> reading_ = std::make_shared<int>();  // each evidence reader holds a reference
   ReadAudit audit_;
 };

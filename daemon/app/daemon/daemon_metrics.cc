@@ -1,4 +1,5 @@
 #include "app/daemon/daemon_api.h"
+#include "app/daemon/job_metrics.h"
 
 namespace culprit::app {
 namespace {
@@ -50,7 +51,6 @@ void about_capture(serve::MetricsText& m, const CaptureService& service) {
 
 void about_plugins(serve::MetricsText& m, const PluginService& service) {
   const auto rows = service.rows();
-  if (rows.empty()) return;
   const auto all = [&](serve::MetricsText& family, auto value) {
     for (const plughost::PluginRow& row : rows) family.value(value(row), {{"plugin", row.name}});
   };
@@ -257,6 +257,21 @@ std::string metrics_text(const AgentParts& parts, TimeNs mono, const SelfUsage& 
     m.gauge("culprit_http_connections", "Connections that are open.").value(number(counts.connections));
   }
   return m.finish();
+}
+
+void DaemonApi::metrics(std::function<void(std::string)> answer) {
+  answer(metrics_text(parts_, env_.now(io::Clock::kMonotonic), read_self_usage()));
+}
+
+void DaemonApi::job_metrics(KeepJob keep, std::function<void(std::string)> answer) {
+  if (!parts_.engine) return answer("");
+  figures_.get([this, keep = std::move(keep), answer = std::move(answer)](const auto& figures, bool late) {
+    std::vector<JobFigures> jobs = figures ? *figures : std::vector<JobFigures>();
+    std::erase_if(jobs, [&](const JobFigures& job) { return !keep(job.id); });
+    const auto most = static_cast<size_t>(parts_.config->http.metrics_jobs);
+    answer(job_metrics_text(std::move(jobs),
+                            {most, env_.now(io::Clock::kWall), late ? figures_.age() : TimeNs{0}}));
+  });
 }
 
 }  // namespace culprit::app

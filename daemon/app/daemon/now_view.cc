@@ -12,8 +12,6 @@
 namespace culprit::app {
 namespace {
 
-// A reader waits so long for the engine.
-constexpr TimeNs kPatience = 100 * kNsPerMs;
 constexpr TimeNs kRecent = 24 * 3600 * kNsPerSecond;
 constexpr size_t kPlaces = 3, kRanks = 8;  // named in a row; the rest is counted
 
@@ -188,14 +186,11 @@ void DaemonApi::live_jobs(std::function<void(std::shared_ptr<json>)> done) {
       [items, done = std::move(done)] { done(items); });
 }
 
-void DaemonApi::answer_now(bool late) {
-  for (const auto& call : std::exchange(now_waits_, {})) call(late);
-}
-
 // A page must not wait until an engine has read a large batch: then it gets what the engine answered last.
 void DaemonApi::now(const serve::NowQuery& query, Answer answer) {
-  now_waits_.push_back([this, query, answer = std::move(answer)](bool late) {
-    const auto items = std::make_shared<json>(last_live_ ? *last_live_ : json::array());
+  now_jobs_.get([this, query, answer = std::move(answer)](const std::shared_ptr<const json>& live,
+                                                          bool late) {
+    const auto items = std::make_shared<json>(live ? *live : json::array());
     add_stored_jobs(items, [this, items, query, late, answer] {
       const auto out = std::make_shared<std::string>();
       parts_.recorder->query(
@@ -209,16 +204,6 @@ void DaemonApi::now(const serve::NowQuery& query, Answer answer) {
           [out, answer] { answer(std::move(*out)); });
     });
   });
-  if (!engine_asked_) {
-    engine_asked_ = true;
-    live_jobs([this](std::shared_ptr<json> items) {
-      engine_asked_ = false;
-      last_live_ = std::move(items);
-      answer_now(false);
-    });
-  }
-  if (!patience_) patience_ = env_.timer([this] { answer_now(true); });
-  if (now_waits_.size() == 1) patience_->start(kPatience);
 }
 
 }  // namespace culprit::app

@@ -95,6 +95,16 @@ void OwnView::jobs(Answer answer) {
   });
 }
 
+void OwnView::job_metrics(KeepJob keep, std::function<void(std::string)> answer) {
+  with_jobs(all_, std::nullopt, uid_,
+            [&all = all_, keep = std::move(keep), answer = std::move(answer)](auto jobs) {
+              if (!jobs) return answer("");
+              all.job_metrics([keep, jobs = std::move(*jobs)](
+                                  const std::string& job) { return jobs.contains(job) && keep(job); },
+                              answer);
+            });
+}
+
 void OwnView::report(const serve::ReportQuery& query, Answer answer) {
   with_jobs(all_, query.of.job, uid_,
             [&all = all_, uid = uid_, query, answer = std::move(answer)](auto jobs) {

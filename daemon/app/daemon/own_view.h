@@ -31,6 +31,7 @@ class OwnView final : public serve::ApiSource {
 
   serve::Health health() override { return all_.health(); }
   void metrics(std::function<void(std::string)> answer) override { all_.metrics(std::move(answer)); }
+  void job_metrics(KeepJob keep, std::function<void(std::string)> answer) override;
   void status(Answer answer) override { all_.status(std::move(answer)); }
   void rules(Answer answer) override { all_.rules(std::move(answer)); }
   void jobs(Answer answer) override;

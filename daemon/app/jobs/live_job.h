@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "app/jobs/capture_times.h"
+#include "app/jobs/effective_time.h"
 #include "app/jobs/job_agents.h"
+#include "app/jobs/job_figures.h"
 #include "app/jobs/job_inputs.h"
 #include "app/jobs/job_router.h"
 #include "app/jobs/job_shares.h"
@@ -90,6 +92,9 @@ class LiveJob final : public RoutedJob {
   const JobStreams& streams() const { return streams_; }
   const Report& report() const { return report_; }
   LiveJobSummary summary() const;
+  // After each input: remembers how far the run has come by then.
+  void note_step(TimeNs at);
+  JobFigures figures(TimeNs now) const;
   uint64_t lines() const { return running() ? engine_->read().log().lines() : summary_.lines; }
   uint64_t refused() const { return sources_.refused(); }
   TimeNs last_ns() const { return summary_.last_ns; }
@@ -124,6 +129,7 @@ class LiveJob final : public RoutedJob {
   void on_owner(const std::optional<std::string>& before);
   void use_kinds(std::vector<uint64_t> kinds);
   std::string why_healthy(bool named) const;
+  std::optional<double> effective_time(TimeNs now) const;
   void teach(bool named, TimeNs now, std::vector<LiveEvent>& out);
 
   LiveJobSummary summary_;
@@ -145,6 +151,8 @@ class LiveJob final : public RoutedJob {
   JobStreams streams_;
   CaptureTimes captures_;
   Judgements judgements_;
+  StepTrack steps_;
+  TimeNs progressed_ns_ = kNoTime;  // last sign of progress
 };
 
 }  // namespace culprit::app

@@ -338,6 +338,7 @@ struct LiveJobs::Impl final : JobTable {
   void after(LiveJob& job, TimeNs at) {
     std::vector<LiveEvent> out;
     if (job.emit_findings(at, out)) job.due.urgent = true;
+    job.note_step(at);
     push(out);
     if (job.streams().all_ended() && job.due.end_ns == kNoTime)
       job.due.end_ns = at + LiveJob::kLastWords;
@@ -350,6 +351,7 @@ struct LiveJobs::Impl final : JobTable {
     const Working working(options, job.id());
     std::vector<LiveEvent> out;
     job.make_report(now, hangs, at_once || restoring, out);
+    job.note_step(now);
     push(out);
     const TimeNs cost = options.timer ? options.timer() - began : 0;
     ++counts.reports;
@@ -542,6 +544,19 @@ std::vector<LiveJobSummary> LiveJobs::jobs() const {
   }
   std::stable_sort(out.begin(), out.end(),
                    [](const LiveJobSummary& a, const LiveJobSummary& b) { return a.first_ns > b.first_ns; });
+  return out;
+}
+
+std::vector<JobFigures> LiveJobs::figures(TimeNs now) const {
+  std::vector<JobFigures> out;
+  for (const auto& [id, job] : impl_->jobs) out.push_back(job->figures(now));
+  for (const auto& [id, job] : impl_->without_engine.all()) {
+    JobFigures& figures = out.emplace_back();
+    figures.id = id;
+    figures.state = FigureState::kNoEngine;
+    figures.first_ns = job.since_ns;
+    figures.last_ns = job.last_ns;
+  }
   return out;
 }
 

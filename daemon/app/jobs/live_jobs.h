@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "app/jobs/capture_times.h"
+#include "app/jobs/job_figures.h"
 #include "app/jobs/live_event.h"
 #include "app/jobs/normal_pools.h"
 #include "base/limits.h"
@@ -138,6 +139,7 @@ class LiveJobs {
   std::optional<uint32_t> run_of(const std::string& job) const;  // run of report()
   // Newest first. A job without an engine is a run of its own with a note, also if an earlier run had one.
   std::vector<LiveJobSummary> jobs() const;
+  std::vector<JobFigures> figures(TimeNs now) const;  // of the same jobs, by id
   // Whether the last report of the job is fully announced.
   bool settled(const std::string& job) const;
   // A person's judgement of a diagnosis. Its run may not be restored yet.

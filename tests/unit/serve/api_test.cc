@@ -65,7 +65,7 @@ BOOST_AUTO_TEST_CASE(each_route_asks_for_what_it_names) {
     BOOST_CHECK_EQUAL(ask(bytes).status, 200);
     BOOST_CHECK_EQUAL(source.asked, asked);
   }
-  BOOST_CHECK_EQUAL(get("/metrics").body, "culprit_up 1\n");
+  BOOST_CHECK(get("/metrics").body.starts_with("culprit_up 1\nculprit_job_run{job_id=\"j/1\"} 0\n"));
   BOOST_CHECK(get("/metrics").has("text/plain; version=0.0.4"));
 }
 
@@ -337,6 +337,23 @@ BOOST_AUTO_TEST_CASE(a_reader_of_evidence_is_passed_on_for_the_audit) {
   ask(env, server->address(), request("GET", "/v1/evidence?job=j&host=h&path=%2Fnone", token));
   BOOST_REQUIRE_EQUAL(source.read.size(), 1u);
   BOOST_CHECK_EQUAL(source.read[0], "/a by 0grafana");
+}
+
+BOOST_AUTO_TEST_CASE(metrics_name_jobs_to_readers_alone) {
+  ManualEnv env;
+  FakeSource source;
+  Api api{env, source};
+  const auto server =
+      HttpServer::start(env, {"127.0.0.1:0", 0660, {}, Tokens::parse("s read").value()}, api.routes())
+          .value();
+  const std::pair<const char*, bool> cases[] = {
+      {"", false}, {"Authorization: Bearer x\r\n", false}, {"Authorization: Bearer s\r\n", true}};
+  for (const auto& [headers, named] : cases) {
+    const Answered got = ask(env, server->address(), request("GET", "/metrics", headers));
+    BOOST_CHECK_EQUAL(got.status, 200);
+    BOOST_CHECK(got.body.starts_with("culprit_up 1\n"));
+    BOOST_CHECK_EQUAL(got.body.find("job_id") != got.body.npos, named);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(over_tcp_only_health_metrics_and_the_empty_page_need_no_token) {

@@ -36,6 +36,12 @@ class FakeSource : public ApiSource {
 
   Health health() override { return {healthy, healthy ? "ok" : "the engine stands still since 40 s"}; }
   void metrics(std::function<void(std::string)> answer) override { answer("culprit_up 1\n"); }
+  void job_metrics(KeepJob keep, std::function<void(std::string)> answer) override {
+    std::string out;
+    for (const char* job : {"j/1", "a", "b"})
+      if (keep(job)) out += std::string("culprit_job_run{job_id=\"") + job + "\"} 0\n";
+    answer(out);
+  }
   void status(Answer answer) override { give("status", answer, R"({"role":"both","version":"0.1.0"})"); }
   void jobs(Answer answer) override {
     give("jobs", answer,

@@ -80,6 +80,14 @@ BOOST_AUTO_TEST_CASE(a_user_sees_the_jobs_whose_sources_are_all_of_that_user) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(a_user_gets_metrics_of_the_own_jobs) {
+  const auto take = [&](std::string text) { got = std::move(text); };
+  alice.job_metrics([](const std::string&) { return true; }, take);
+  BOOST_TEST(got == "culprit_job_run{job_id=\"a\"} 0\n");
+  alice.job_metrics([](const std::string&) { return false; }, take);
+  BOOST_TEST(got.empty());
+}
+
 BOOST_AUTO_TEST_CASE(a_user_sees_the_evidence_of_that_user) {
   alice.sources(std::nullopt, answer);
   const json items = json::parse(got)["items"];

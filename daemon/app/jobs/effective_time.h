@@ -1,0 +1,40 @@
+// The effective training time ratio of a run (ETTR): the share of its time that its steps would have taken at
+// their median pace. A stop, the way to the first step, and steps that are done again after a restart count
+// as lost. Pure; time is an argument.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/time.h"
+
+namespace culprit::app {
+
+using StepTime = std::pair<TimeNs, int64_t>;  // a step, and when it was first reached
+
+struct RunTimes {
+  TimeNs first_ns = kNoTime;       // of the run's first data
+  TimeNs progressed_ns = kNoTime;  // last sign of progress; kNoTime: that of the last step
+  TimeNs until_ns = kNoTime;       // now, or the end of the run
+};
+
+// 0 to 1. Nothing where it is not known: without times, with fewer than 10 steps, or where the steps have the
+// times of another day than the run.
+std::optional<double> effective_time_ratio(std::span<const StepTime> track, const RunTimes& times);
+
+// The steps of a run as they come, thinned to a bounded number.
+class StepTrack {
+ public:
+  // Steps that are not beyond the last one change nothing.
+  void add(TimeNs at, int64_t step);
+  std::span<const StepTime> points() const { return points_; }
+
+ private:
+  std::vector<StepTime> points_;
+  uint64_t every_ = 1, seen_ = 0;
+};
+
+}  // namespace culprit::app
