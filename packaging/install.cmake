@@ -53,6 +53,9 @@ install(FILES ${CMAKE_BINARY_DIR}/culprit.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}
 install(DIRECTORY rules DESTINATION ${CMAKE_INSTALL_DATADIR}/culprit
   FILES_MATCHING PATTERN "*.lua" PATTERN "culprit.lua" EXCLUDE)
 install(FILES rules/culprit.lua DESTINATION ${CMAKE_INSTALL_DATADIR}/culprit)  # annotations for editors
+# For those who scrape and draw: nothing here is read by the programs.
+install(DIRECTORY ${CULPRIT_PACKAGING}/prometheus ${CULPRIT_PACKAGING}/grafana
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/culprit FILES_MATCHING PATTERN "*.yml" PATTERN "*.json")
 install(DIRECTORY ${CULPRIT_PACKAGING}/systemd/drop-ins/
   DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples FILES_MATCHING PATTERN "*.conf")
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples

@@ -230,6 +230,8 @@ def debs(build: Build) -> List[Path]:
 def contents(build: Build) -> str:
     out = "".join(ran("dpkg-deb", "-c", deb) for deb in debs(build))
     for path in ("usr/bin/culprit", "usr/bin/culpritd", "usr/share/culprit/rules/nvidia/xid.lua",
+                 "usr/share/culprit/prometheus/culprit.rules.yml", "usr/share/culprit/prometheus/scrape.yml",
+                 "usr/share/culprit/grafana/culprit.json",
                  "lib/systemd/system/culpritd.service", "lib/systemd/system/culpritd-kmsg.socket",
                  "lib/systemd/system/culprit-capture.socket", "lib/systemd/system/culprit-capture@.service",
                  "lib/culprit/culprit-capture",
