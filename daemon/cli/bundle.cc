@@ -13,6 +13,7 @@
 
 #include "base/text.h"
 #include "cli/archive.h"
+#include "cli/near.h"
 #include "cli/redact.h"
 #include "cli/remote.h"
 #include "cli/render.h"
@@ -26,8 +27,7 @@ constexpr const char* kBundleExamples = R"(
 Examples:
   culprit bundle llama-70b-0412 --out case.tar.zst
   culprit bundle llama-70b-0412 --out case.tar.gz --all --redact projectx --keep-ips
-  culprit bundle llama-70b-0412 --keep-hardware     # for a repair: serial numbers stay
-  culprit bundle llama-70b-0412 --raw               # for yourself: nothing is blacked out
+  culprit bundle llama-70b-0412 --keep-hardware     # for a repair; --raw: nothing is blacked out
 
 Look through the archive before you send it: what resembles nothing known was not blacked out.)";
 
@@ -319,7 +319,8 @@ int bundle(BundleOptions& o) {
   if (const passwd* user = getpwuid(getuid()); user && user->pw_uid != 0)
     o.redact.names.push_back(user->pw_name);
   Bundle work(o, *client);
-  if (Status status = work.run(); !status) return complain(status.error().text), kUnable;
+  if (Status status = work.run(); !status)
+    return complain(with_meant_job(*client, status.error(), o.job)), kUnable;
   std::string said = fmt::format("{}: the report and {}; blacked out:", to_terminal(o.out),
                                  counted(work.sources(), "source"));
   for (const auto& [kind, count] : work.redactor().counts()) said += fmt::format(" {} × {}", count, kind);

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "cli/near.h"
 #include "cli/remote.h"
 #include "cli/verbs.h"
 
@@ -20,7 +21,7 @@ int clear(ClearOptions& o) {
   auto client = app::Client::make(o.remote.client);
   if (!client) return complain(client.error().text), kUnable;
   const auto done = client->post("/v1/hosts/" + app::url_escaped(o.host) + "/clear", by_whom());
-  if (!done) return complain(done.error().text), kUnable;
+  if (!done) return complain(with_meant_host(*client, done.error(), o.host)), kUnable;
   const std::string said =
       o.remote.format == "json" ? *done : fmt::format("{}: cleared\n", to_terminal(o.host));
   return print(said) ? kDone : kUnable;

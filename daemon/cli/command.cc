@@ -1,6 +1,7 @@
 #include "cli/command.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <optional>
 #include <sstream>
 
@@ -13,6 +14,33 @@ std::string named_verb(const CLI::App& app) {
     at = at->get_subcommands().back();
     out += " " + at->get_name();
   }
+  return out;
+}
+
+// The verb that was parsed last.
+const CLI::App& last_verb(const CLI::App& app) {
+  const CLI::App* at = &app;
+  while (!at->get_subcommands().empty()) at = at->get_subcommands().back();
+  return *at;
+}
+
+// What was given that no option and no argument takes; an unknown option comes first, since its value may
+// be left over too, or a required argument may seem to be missing for it.
+Parsed left_over(const CLI::App& app, Parsed otherwise) {
+  const std::vector<std::string> all = app.remaining(true);
+  if (all.empty()) return otherwise;
+  const auto option = std::find_if(all.begin(), all.end(), [](const std::string& word) {
+    return word.size() > 1 && word[0] == '-' && word != "--";
+  });
+  Parsed out{Parsed::Kind::kWrong, "", named_verb(app)};
+  if (option != all.end()) {
+    out.unknown = option->substr(0, option->find('='));
+    for (const CLI::Option* one : last_verb(app).get_options())
+      for (const std::string& name : one->get_lnames()) out.options.push_back("--" + name);
+  } else if (otherwise.kind == Parsed::Kind::kMissing) {
+    return otherwise;
+  }
+  out.text = (option != all.end() ? out.unknown : all.front()) + ": no such option or argument";
   return out;
 }
 
@@ -96,20 +124,24 @@ void Command::set_version(const std::string& text) {
   app_->set_version_flag("--version,-V", text, "Print the version and exit");
 }
 std::string Command::name() const { return app_->get_name(); }
+bool Command::hidden() const { return app_->get_group().empty(); }
+std::string Command::footer_text() const { return app_->get_footer(); }
 
 Parsed Command::parse(int argc, char** argv) {
+  return parse(std::vector<std::string>(argv + std::min(argc, 1), argv + argc));
+}
+
+Parsed Command::parse(const std::vector<std::string>& words) {
   try {
-    app_->parse(argc, argv);
-  } catch (const CLI::Success& done) {  // help or version was requested
+    app_->parse(std::vector<std::string>(words.rbegin(), words.rend()));  // the parser takes from the back
+  } catch (const CLI::Success& done) {                                    // help or version was requested
     std::ostringstream text;
     app_->exit(done, text, text);
     return {Parsed::Kind::kHelp, text.str(), ""};
   } catch (const CLI::RequiredError& error) {
-    return {Parsed::Kind::kMissing, error.what(), named_verb(*app_)};
+    return left_over(*app_, {Parsed::Kind::kMissing, error.what(), named_verb(*app_)});
   } catch (const CLI::ExtrasError& error) {
-    const std::string text = error.what();  // "...: --name"
-    const std::string subject = text.substr(text.rfind(": ") + 2);
-    return {Parsed::Kind::kWrong, subject + ": no such option or argument", named_verb(*app_)};
+    return left_over(*app_, {Parsed::Kind::kWrong, error.what(), named_verb(*app_)});
   } catch (const CLI::Error& error) {
     return {Parsed::Kind::kWrong, error.what(), named_verb(*app_)};
   }

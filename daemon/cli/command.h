@@ -41,8 +41,10 @@ class Option {
 struct Parsed {
   enum class Kind : unsigned char { kRun, kHelp, kMissing, kWrong };
   Kind kind = Kind::kRun;
-  std::string text;  // help or version to print; else the error
-  std::string verb;  // the parsed verb with the program's name, whose help to suggest
+  std::string text;                       // help or version to print; else the error
+  std::string verb;                       // the parsed verb with the program's name, whose help to suggest
+  std::string unknown = {};               // the first option that the verb does not have: "--formt"
+  std::vector<std::string> options = {};  // the long options that it has
 };
 
 class Command {
@@ -66,8 +68,12 @@ class Command {
   void set_version(const std::string& text);
 
   std::string name() const;
+  bool hidden() const;
+  std::string footer_text() const;
   const std::deque<Command>& subcommands() const { return verbs_; }
   Parsed parse(int argc, char** argv);
+  // The same without the program's name.
+  Parsed parse(const std::vector<std::string>& words);
 
  private:
   std::unique_ptr<CLI::App> owned_;

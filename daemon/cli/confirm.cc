@@ -15,6 +15,7 @@
 #include "base/limits.h"
 #include "base/text.h"
 #include "cli/kept_by_server.h"
+#include "cli/near.h"
 #include "cli/reading.h"
 #include "cli/remote.h"
 #include "cli/rules.h"
@@ -27,10 +28,7 @@ namespace {
 constexpr const char* kConfirmExamples = R"(
 Examples:
   culprit confirm llama-70b-0412 df43992e9          # as its report names it; a rule is made where none knew
-  culprit confirm llama-70b-0412 df43992e9 --yes --title "Fabric port flaps" --category hardware \
-    --component network --cause "A cable is damaged" --remedy "Reseat the cable of the port"
   culprit confirm llama-70b-0412 df43992e9 --wrong  # it was something else
-  culprit diagnose --format json runs/failed > report.json
   culprit confirm report.json d1 --pool normal.pool --logs runs/failed --out /etc/culprit/rules.d/site.lua)";
 
 // Limit of a report file; the largest reports have some hundred MB.
@@ -247,6 +245,13 @@ Status judge(app::Client& client, const ConfirmOptions& o, std::optional<uint32_
   return {};
 }
 
+// The diagnosis that a misspelt id probably meant.
+std::string meant_of(const Report& report, const std::string& id) {
+  std::vector<std::string> ids;
+  for (const Diagnosis& d : report.diagnoses) ids.push_back(d.id);
+  return did_you_mean(id, ids, "'");
+}
+
 int confirm_offline(const ConfirmOptions& o) {
   if (o.wrong) return complain("--wrong: a daemon keeps it; name a job"), kUnable;
   auto pool = pool_of(nullptr, o);
@@ -254,7 +259,10 @@ int confirm_offline(const ConfirmOptions& o) {
   const auto report = report_of_file(o);
   if (!report) return complain(report.error().text), kUnable;
   const Diagnosis* diagnosis = find(*report, o.id);
-  if (!diagnosis) return complain(fmt::format("{}: its report has no diagnosis '{}'", o.what, o.id)), kUnable;
+  if (!diagnosis)
+    return complain(
+               fmt::format("{}: its report has no diagnosis '{}'{}", o.what, o.id, meant_of(*report, o.id))),
+           kUnable;
   app::RuleWords words;
   const auto rule = make(o, *report, *diagnosis, nullptr, std::move(*pool), words);
   if (!rule) return complain(rule.error().text), kUnable;
@@ -270,11 +278,11 @@ int confirm_live(const ConfirmOptions& o) {
   const auto run = run_of(*client, o);
   if (!run) return complain(run.error().text), kUnable;
   const auto report = report_of_job(*client, o, *run);
-  if (!report) return complain(report.error().text), kUnable;
+  if (!report) return complain(with_meant_job(*client, report.error(), o.what)), kUnable;
   const Diagnosis* diagnosis = find(*report, o.id);
   const auto record = [&](const std::string& rule) {
     const Status done = judge(*client, o, *run, rule);
-    if (!done) complain(done.error().text);
+    if (!done) complain(done.error().text + (diagnosis ? "" : meant_of(*report, o.id)));
     return done ? kDone : kUnable;
   };
   if (o.wrong || !diagnosis || diagnosis->rule) {

@@ -5,6 +5,7 @@
 
 #include "app/offline/job_split.h"
 #include "base/text.h"
+#include "cli/near.h"
 #include "cli/reading.h"
 #include "cli/render.h"
 #include "cli/rules.h"
@@ -16,11 +17,7 @@ namespace {
 
 constexpr const char* kDiagnoseExamples = R"(
 Examples:
-  culprit diagnose runs/failed
-  culprit diagnose runs/failed --healthy runs/ok1 --healthy runs/ok2
-  culprit diagnose runs/failed --pool normal.pool --format html > report.html
-  culprit diagnose traces/            *.comm, nccl_trace_rank_<rank>: who is slow, who is stuck
-  culprit diagnose metrics.ndjson     losses, norms and digests by rank: when they went wrong, and where
+  culprit diagnose runs/failed --healthy runs/ok1      # logs, traces, metrics, stacks: as the job left them
   culprit diagnose node-*.log --since 2026-11-21T02:00 --timezone Europe/Berlin
   culprit diagnose --exit-code --format json runs/failed | jq .verdict.title)";
 
@@ -122,11 +119,13 @@ int diagnose(DiagnoseOptions& o) {
     return complain(fmt::format("--format html: a page shows one job, and the paths hold {}", jobs.size())),
            kUnable;
   JobOutcome all;
+  std::vector<std::string> ids;
   const auto tell = [&](const DiagnoseRequest& asked) {
     JobOutcome one = diagnose_job(o, asked);
     all.status = std::max(all.status, one.status);
     all.found = all.found || one.found;
     all.shown = all.shown || one.shown;
+    ids.insert(ids.end(), one.jobs.begin(), one.jobs.end());
     return std::move(one.jobs);
   };
   for (const app::JobPaths& part : jobs) {
@@ -137,7 +136,8 @@ int diagnose(DiagnoseOptions& o) {
         if (std::ranges::find(named, other) == named.end()) named.push_back(std::move(other));
   }
   if (!o.job.empty() && !all.shown && all.status == kDone)
-    return complain("--job " + o.job + ": no such job below the paths"), kUnable;
+    return complain("--job " + o.job + ": no such job below the paths" + did_you_mean(o.job, ids, "'")),
+           kUnable;
   if (!all.shown || all.status != kDone) return kUnable;
   return o.exit_code && all.found ? kFound : kDone;
 }

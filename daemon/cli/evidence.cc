@@ -14,6 +14,15 @@ namespace {
 constexpr const char* kEvidenceExamples = R"(
 Examples:
   culprit evidence ls --job llama-70b-0412
+  culprit evidence cat --job llama-70b-0412 --host node-17 --path /var/log/train/17.log | tail)";
+
+constexpr const char* kListExamples = R"(
+Examples:
+  culprit evidence ls --job llama-70b-0412
+  culprit evidence ls --format json | jq -r '.items[] | select(.lost_bytes > 0) | .path')";
+
+constexpr const char* kCatExamples = R"(
+Examples:
   culprit evidence cat --job llama-70b-0412 --host node-17 --path /var/log/train/17.log | tail
   culprit evidence cat --job J --host H --path P --from-byte 4096 --to-byte 8192)";
 
@@ -115,7 +124,7 @@ void add_evidence(Command& app, Run& run) {
   evidence->footer(kEvidenceExamples);
   Command* show =
       evidence->add_subcommand("cat", "Write the bytes of one source as they came; gaps are reported");
-  show->footer(kEvidenceExamples);
+  show->footer(kCatExamples);
   show->add_option("--job", o->job, "The job; - where `culprit evidence ls` shows none")->required();
   show->add_option("--host", o->host, "The host that read it; not needed where one host alone has the path");
   show->add_option("--path", o->path, "The source, as `culprit evidence ls` lists it")->required();
@@ -124,7 +133,7 @@ void add_evidence(Command& app, Run& run) {
   add_server_options(*show, o->remote);
   show->callback([o, &run] { run = [o] { return cat(*o); }; });
   Command* list = evidence->add_subcommand("ls", "List the sources, newest first");
-  list->footer(kEvidenceExamples);
+  list->footer(kListExamples);
   list->add_option("--job", o->job, "Of this job only");
   add_server_options(*list, o->remote);
   add_format(*list, o->remote, {"text", "json"});

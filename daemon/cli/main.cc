@@ -1,101 +1,75 @@
 #include <fcntl.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <new>
+#include <string>
 #include <system_error>
+#include <vector>
 
+#include "cli/near.h"
 #include "cli/verbs.h"
-#include "core/rules/keys.h"
 
 namespace culprit::cli {
 namespace {
-
-constexpr const char* kAbout =
-    "Tells why a large training job failed, hangs, slowed down or went numerically wrong,\n"
-    "and which host, device or link to take out.";
-
-constexpr const char* kMainExamples = R"(
-Examples:
-  culprit diagnose runs/failed --healthy runs/ok1 --healthy runs/ok2
-  culprit diagnose --format html job.log.zst > report.html
-  srun ... 2>&1 | culprit diagnose -
-  culprit templates --format json runs/failed
-  culprit stacks runs/failed/stacks
-  culprit rules match runs/failed
-  culprit jobs
-  culprit report JOB
-  culprit watch
-
-`culprit VERB --help` tells more of each verb.)";
 
 int usage_error(const Parsed& parsed) {
   std::string text = parsed.text;
   for (char& c : text)
     if (c == '\n') c = ' ';
-  complain(text + "; see `" + parsed.verb + " --help`");
+  const std::string meant = did_you_mean(parsed.unknown, parsed.options);
+  complain(text + meant + (meant.empty() ? "; see `" : " see `") + parsed.verb + " --help`");
   return kUnable;
 }
 
 // The error for a misspelt verb, for which the parser only reports a missing verb. Empty: no misspelt verb.
-std::string unknown_verb(const Command& app, int argc, char** argv) {
+std::string unknown_verb(const Command& app, const std::vector<std::string>& words) {
   const Command* last = &app;
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view word = argv[i];
+  for (const std::string& word : words) {
     if (word.starts_with('-')) return "";
     std::vector<std::string> names;
     const Command* next = nullptr;
     for (const Command& verb : last->subcommands()) {
-      names.push_back(verb.name());
-      if (names.back() == word) next = &verb;
+      if (!verb.hidden()) names.push_back(verb.name());
+      if (verb.name() == word) next = &verb;
     }
     if (names.empty()) return "";
     if (next) {
       last = next;
       continue;
     }
-    const std::vector<std::string_view> candidates(names.begin(), names.end());
-    const std::string_view best = rules::nearest(word, candidates);
-    return "no verb '" + std::string(word) + "'" +
-           (best.empty() ? "" : "; did you mean '" + std::string(best) + "'?");
+    return "no verb '" + word + "'" + did_you_mean(word, names, "'");
   }
   return "";
 }
 
+// The arguments without the program; `help VERB` becomes `VERB --help`.
+std::vector<std::string> words_of(int argc, char** argv, bool& help) {
+  std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  help = words.size() > 0 && words[0] == "help" && !(words.size() > 1 && words[1].starts_with('-'));
+  if (!help) return words;
+  words.erase(words.begin());
+  words.emplace_back("--help");
+  return words;
+}
+
 int run(int argc, char** argv) {
-  Command app(kAbout, "culprit");
-  app.set_version(std::string("culprit ") + CULPRIT_VERSION);
-  app.footer(kMainExamples);
-  app.require_subcommand();
+  Command app(kAboutCulprit, "culprit");
   Run verb;
-  add_diagnose(app, verb);
-  add_templates(app, verb);
-  add_stacks(app, verb);
-  add_pool(app, verb);
-  add_simulate(app, verb);
-  add_rules(app, verb);
-  add_plugin(app, verb);
-  add_bench(app, verb);
-  add_doctor(app, verb);
-  add_status(app, verb);
-  add_jobs(app, verb);
-  add_report(app, verb);
-  add_watch(app, verb);
-  add_hosts(app, verb);
-  add_confirm(app, verb);
-  add_clear(app, verb);
-  add_evidence(app, verb);
-  add_bundle(app, verb);
-  const Parsed parsed = app.parse(argc, argv);
+  add_verbs(app, verb);
+  bool help = false;
+  const std::vector<std::string> words = words_of(argc, argv, help);
+  const std::string unknown = unknown_verb(app, words);
+  if (help && !unknown.empty()) return complain(unknown), kUnable;
+  const Parsed parsed = app.parse(words);
   if (parsed.kind == Parsed::Kind::kHelp) return print(parsed.text) ? kDone : kUnable;
   if (parsed.kind == Parsed::Kind::kWrong) return usage_error(parsed);
   if (parsed.kind == Parsed::Kind::kMissing) {
-    const std::string unknown = unknown_verb(app, argc, argv);
     if (unknown.empty()) return usage_error(parsed);
-    complain(unknown);
-    return kUnable;
+    return complain(unknown), kUnable;
   }
   try {
     return verb ? verb() : kUnable;

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
+#include "cli/near.h"
 #include "cli/remote.h"
 #include "cli/render.h"
 #include "cli/rules.h"
@@ -16,7 +17,6 @@ constexpr const char* kReportExamples = R"(
 Examples:
   culprit report llama-70b-0412
   culprit report llama-70b-0412 --run 0             # the first of several of this name
-  culprit report llama-70b-0412 --format html > report.html
   culprit report llama-70b-0412 --format json | jq .verdict.title)";
 
 struct ReportOptions {
@@ -32,7 +32,7 @@ int report(ReportOptions& o) {
   if (!client) return complain(client.error().text), kUnable;
   const std::string& format = o.remote.format;
   const auto text = client->get(report_path(o.job, o.run, format != "json"));
-  if (!text) return complain(text.error().text), kUnable;
+  if (!text) return complain(with_meant_job(*client, text.error(), o.job)), kUnable;
   auto read = report_from_json(*text);
   if (!read) return complain(client->server() + ": " + read.error().text), kUnable;
   std::erase_if(read->diagnoses, [](const Diagnosis& d) { return d.refuted; });  // they stand last

@@ -15,7 +15,6 @@ namespace {
 constexpr const char* kRulesExamples = R"(
 Examples:
   culprit rules new site.fabric.flap --from node-3.log:120 > site.lua
-  culprit rules check site.lua
   culprit rules match node-3.log --rules site.lua
   culprit rules explain nvidia.xid.79
 

@@ -26,14 +26,12 @@ Examples:
 constexpr const char* kHangExamples = R"(
 Examples:
   culprit simulate hang /tmp/demo --ranks 256 --kind loader
-  culprit diagnose /tmp/demo/job
   culprit simulate hang /tmp/part --kind killed --sources watchdog,stacks --capture 0.9
   culprit simulate hang --list)";
 
 constexpr const char* kMixedExamples = R"(
 Examples:
   culprit simulate mixed /tmp/demo --fault thermal --seed 7
-  culprit diagnose /tmp/demo/job
   culprit simulate mixed /tmp/part --fault memory --without counters,comm
   culprit simulate mixed --list)";
 
@@ -255,6 +253,7 @@ void add_simulate(Command& app, Run& run) {
   auto o = std::make_shared<SimulateOptions>();
   Command* simulate = app.add_subcommand("simulate", "Make a job with a known fault, for trying and testing");
   simulate->require_subcommand();
+  simulate->footer(kSimulateExamples);
   add_comm(*simulate, run);
   add_hang(*simulate, run);
   add_mixed(*simulate, run);

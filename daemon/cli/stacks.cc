@@ -11,6 +11,7 @@
 #include "app/offline/stack_reading.h"
 #include "base/limits.h"
 #include "base/text.h"
+#include "cli/near.h"
 #include "cli/reading.h"
 #include "cli/remote.h"
 #include "cli/stack_view.h"
@@ -24,11 +25,8 @@ namespace {
 constexpr const char* kStacksExamples = R"(
 Examples:
   culprit stacks runs/failed/stacks                 # dumps of py-spy, faulthandler, gdb or eu-stack
-  for i in 1 2 3; do py-spy dump --pid $PID >> stacks/$HOSTNAME/rank_$RANK.txt; sleep 10; done
   culprit stacks llama-70b-0412                     # of a job that hangs under culpritd
-  culprit stacks llama-70b-0412 --capture           # take them now, also of a job that goes on
-  culprit stacks llama-70b-0412 --capture --rounds 5   # of a slow job: who keeps the others waiting
-  culprit stacks --format json runs/failed | jq '.suspects')";
+  culprit stacks llama-70b-0412 --capture --rounds 5   # of a slow job: who keeps the others waiting)";
 
 constexpr size_t kNumberedShown = 64;  // processes without a rank that are listed
 
@@ -216,9 +214,9 @@ int stacks_of_job(StacksOptions& o) {
   if (!client) return complain(client.error().text), kUnable;
   if (o.capture)
     if (const Status taken = Capturing(*client, o).run(); !taken)
-      return complain(taken.error().text), kUnable;
+      return complain(with_meant_job(*client, taken.error(), o.what[0])), kUnable;
   const auto text = client->get(report_path(o.what[0], o.run));
-  if (!text) return complain(text.error().text), kUnable;
+  if (!text) return complain(with_meant_job(*client, text.error(), o.what[0])), kUnable;
   const auto read = report_from_json(*text);
   if (!read) return complain(client->server() + ": " + read.error().text), kUnable;
   if (!read->hang || read->hang->clusters.empty()) {

@@ -11,6 +11,11 @@
 namespace culprit::cli {
 namespace {
 
+constexpr const char* kTemplatesExamples = R"(
+Examples:
+  culprit templates runs/failed | head
+  culprit templates --format json runs/failed | jq -r 'select(.count == 1) | .template')";
+
 struct TemplatesOptions {
   ReadingOptions reading;
   std::string format = "text";
@@ -99,6 +104,7 @@ int templates(TemplatesOptions& o) {
 void add_templates(Command& app, Run& run) {
   auto o = std::make_shared<TemplatesOptions>();
   Command* verb = app.add_subcommand("templates", "Print the message templates of logs, most frequent first");
+  verb->footer(kTemplatesExamples);
   add_reading_options(*verb, o->reading);
   verb->add_option("--format,-f", o->format, "text, or json: one object a line")
       ->one_of({"text", "json"})

@@ -18,6 +18,13 @@ constexpr int kUnable = 2;  // usage error, or the request failed
 // Set by a verb's callback; main runs it after the whole command line is parsed.
 using Run = std::function<int()>;
 
+constexpr const char* kAboutCulprit =
+    "Tells why a large training job failed, hangs, slowed down or went numerically wrong,\n"
+    "and which host, device or link to take out.";
+
+// All verbs, examples and the version.
+void add_verbs(Command& app, Run& run);
+
 void add_diagnose(Command& app, Run& run);
 void add_templates(Command& app, Run& run);
 void add_stacks(Command& app, Run& run);

@@ -17,6 +17,7 @@ from typing import Dict, List, Tuple
 
 import cli_plugins  # noqa: F401  its promises are among those tried
 import cli_rules  # noqa: F401
+import cli_shell  # noqa: F401
 import cli_stacks  # noqa: F401
 from promises import (Broken, CULPRIT, LETTERS, LINES, LOG, MEMORY_MB_MAX, OTHER_UID, PassOver, STEPS,
                       TIMEOUT_S, XID, diagnose, measure, need, problem_of, promise, refused, report_of,

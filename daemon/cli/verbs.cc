@@ -1,0 +1,55 @@
+#include "cli/verbs.h"
+
+namespace culprit::cli {
+namespace {
+
+constexpr const char* kMainExamples = R"(
+Examples:
+  culprit diagnose runs/failed --healthy runs/ok1     # why a job failed, from its folder
+  culprit watch                                       # what happens now, where culpritd runs
+  culprit report llama-70b-0412                       # what it says of one job
+
+`culprit help VERB` tells more of each verb.)";
+
+constexpr const char* kHelpExamples = R"(
+Examples:
+  culprit help diagnose
+  culprit help rules check)";
+
+// main answers it; here it has its place in the list of verbs.
+void add_help(Command& app, Run& run) {
+  auto words = std::make_shared<std::vector<std::string>>();
+  Command* verb = app.add_subcommand("help", "What a verb does, its options and examples");
+  verb->footer(kHelpExamples);
+  verb->add_option("VERB", *words, "The verb, with its own verb where it has some");
+  verb->callback([words, &run] { run = [words] { return kDone; }; });
+}
+
+}  // namespace
+
+void add_verbs(Command& app, Run& run) {
+  app.set_version(std::string("culprit ") + CULPRIT_VERSION);
+  app.footer(kMainExamples);
+  app.require_subcommand();
+  add_diagnose(app, run);
+  add_templates(app, run);
+  add_stacks(app, run);
+  add_pool(app, run);
+  add_simulate(app, run);
+  add_rules(app, run);
+  add_plugin(app, run);
+  add_bench(app, run);
+  add_doctor(app, run);
+  add_status(app, run);
+  add_jobs(app, run);
+  add_report(app, run);
+  add_watch(app, run);
+  add_hosts(app, run);
+  add_confirm(app, run);
+  add_clear(app, run);
+  add_evidence(app, run);
+  add_bundle(app, run);
+  add_help(app, run);
+}
+
+}  // namespace culprit::cli
