@@ -5,6 +5,7 @@
 
 #include "app/offline/job_split.h"
 #include "base/text.h"
+#include "cli/look.h"
 #include "cli/near.h"
 #include "cli/reading.h"
 #include "cli/render.h"
@@ -56,6 +57,7 @@ std::string render(const Report& report, const DiagnoseOptions& o) {
   options.width = page_width();
   options.zone = o.reading.diagnose.parse.zone;
   options.zone_name = o.reading.timezone;
+  options.look = look_in_file;
   return o.format == "html" ? render_html(report, options) : render_text(report, options);
 }
 

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "cli/near.h"
 #include "cli/remote.h"
 #include "cli/rules.h"
 #include "cli/verbs.h"
@@ -24,20 +25,22 @@ Examples:
 constexpr const char* kCatExamples = R"(
 Examples:
   culprit evidence cat --job llama-70b-0412 --host node-17 --path /var/log/train/17.log | tail
+  culprit evidence cat --job llama-70b-0412 --path /var/log/train/17.log --line 120 --around 20
   culprit evidence cat --job J --host H --path P --from-byte 4096 --to-byte 8192)";
 
 struct EvidenceOptions {
   RemoteOptions remote;
   std::string job, host, path;
   uint64_t from_byte = 0;
-  std::optional<uint64_t> to_byte;
+  std::optional<uint64_t> to_byte, line;
+  std::optional<uint32_t> around;
 };
 
-std::string address_of(const EvidenceOptions& o) {
-  std::string out = fmt::format("/v1/evidence?job={}&host={}&path={}&from_byte={}", app::url_escaped(o.job),
-                                app::url_escaped(o.host), app::url_escaped(o.path), o.from_byte);
-  if (o.to_byte) out += fmt::format("&to_byte={}", *o.to_byte);
-  return out;
+constexpr uint32_t kAround = 5, kAroundMost = 200;
+
+std::string source_query(const EvidenceOptions& o) {
+  return fmt::format("job={}&host={}&path={}", app::url_escaped(o.job), app::url_escaped(o.host),
+                     app::url_escaped(o.path));
 }
 
 // The hosts whose daemons read a source of this path.
@@ -65,25 +68,65 @@ Status find_reader(app::Client& client, EvidenceOptions& o, const Error& refusal
   return {};
 }
 
+Result<Json> get_lines(app::Client& client, EvidenceOptions& o) {
+  const auto ask = [&] {
+    return get_json(client, fmt::format("/v1/evidence/lines?{}&line={}&around={}", source_query(o), *o.line,
+                                        o.around.value_or(kAround)));
+  };
+  auto got = ask();
+  if (got || got.error().code != ErrorCode::kNotFound) return got;
+  if (const Status found = find_reader(client, o, got.error()); !found) return tl::unexpected(found.error());
+  return ask();
+}
+
+// Numbered and safe for a terminal, unlike the bytes of `cat`.
+int show_lines(app::Client& client, EvidenceOptions& o) {
+  const auto got = get_lines(client, o);
+  if (!got) return complain(got.error().text), kUnable;
+  const auto lines = got->find("lines"), cut = got->find("cut");
+  uint64_t number = got->value("first", uint64_t{1});
+  if (lines == got->end() || !lines->is_array())
+    return complain(client.server() + ": it answers without lines"), kUnable;
+  std::string out;
+  for (size_t i = 0; i < lines->size(); ++i, ++number) {
+    std::string text = (*lines)[i].is_string() ? (*lines)[i].get<std::string>() : "";
+    while (text.ends_with('\r') || text.ends_with('\n')) text.pop_back();
+    out += fmt::format("{} {:>7}  {}", number == *o.line ? '>' : ' ', number, to_terminal(text));
+    if (cut != got->end() && i < cut->size() && (*cut)[i].is_number_unsigned() && (*cut)[i] != 0)
+      out += fmt::format(" … {} more", format_bytes((*cut)[i].get<uint64_t>()));
+    out += '\n';
+  }
+  if (got->value("sure", true) == false)
+    complain(o.path + ": bytes were lost before these lines: their numbers may be wrong");
+  if (lines->empty()) return complain(fmt::format("{}: it has no line {}", o.path, *o.line)), kUnable;
+  return print(out) ? kDone : kUnable;
+}
+
 int cat(EvidenceOptions& o) {
+  if (o.around && !o.line) return complain("--around needs --line"), kUnable;
+  if (o.line && (o.from_byte != 0 || o.to_byte))
+    return complain("--line: not together with --from-byte or --to-byte"), kUnable;
   auto client = app::Client::make(o.remote.client);
   if (!client) return complain(client.error().text), kUnable;
   const Error none{ErrorCode::kNotFound, fmt::format("no evidence of {} for job {}", o.path, o.job)};
   if (o.host.empty())
     if (const Status found = find_reader(*client, o, none); !found)
-      return complain(found.error().text), kUnable;
+      return complain(with_meant_job(*client, found.error(), o.job)), kUnable;
+  if (o.line) return show_lines(*client, o);
   bool printed = true;
   const auto read = [&] {
-    return client->get_stream(address_of(o),
+    std::string path = fmt::format("/v1/evidence?{}&from_byte={}", source_query(o), o.from_byte);
+    if (o.to_byte) path += fmt::format("&to_byte={}", *o.to_byte);
+    return client->get_stream(path,
                               [&](std::string_view bytes) { return printed = print(std::string(bytes)); });
   };
   auto gaps = read();
   if (!gaps && gaps.error().code == ErrorCode::kNotFound) {
     if (const Status found = find_reader(*client, o, gaps.error()); !found)
-      return complain(found.error().text), kUnable;
+      return complain(with_meant_job(*client, found.error(), o.job)), kUnable;
     gaps = read();
   }
-  if (!gaps) return complain(gaps.error().text), kUnable;
+  if (!gaps) return complain(with_meant_job(*client, gaps.error(), o.job)), kUnable;
   for (const std::string& gap : *gaps) complain(o.path + ": gap " + gap);
   return printed ? kDone : kUnable;
 }
@@ -130,6 +173,9 @@ void add_evidence(Command& app, Run& run) {
   show->add_option("--path", o->path, "The source, as `culprit evidence ls` lists it")->required();
   show->add_option("--from-byte", o->from_byte, "The first byte, from 0");
   show->add_option("--to-byte", o->to_byte, "The byte to end before");
+  show->add_option("--line", o->line, "Show this line and those around it, numbered, instead of the bytes")
+      ->between(uint64_t{1}, UINT64_MAX);
+  show->add_option("--around", o->around, "Lines before and after it (default: 5)")->between(0u, kAroundMost);
   add_server_options(*show, o->remote);
   show->callback([o, &run] { run = [o] { return cat(*o); }; });
   Command* list = evidence->add_subcommand("ls", "List the sources, newest first");

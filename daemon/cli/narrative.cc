@@ -417,6 +417,13 @@ std::string address(const Evidence& e) {
   return e.file;
 }
 
+std::string look_command(const Diagnosis& d, const RenderOptions& options) {
+  if (!options.look) return "";
+  for (const Evidence& e : d.evidence)
+    if (std::string command = options.look(e); !command.empty()) return command;
+  return "";
+}
+
 // Never 100 %: a diagnosis is no proof.
 std::string percent(double share) {
   const double clamped = share > 0 ? std::min(share, 0.99) : 0.0;

@@ -63,6 +63,8 @@ std::string numbers(std::span<const uint32_t> values);
 std::string ranks(std::span<const uint32_t> values);
 // "runs/a.log:120", "runs/a.comm +4096".
 std::string address(const Evidence& evidence);
+// The command that shows the first evidence of the diagnosis for which there is one; empty: none.
+std::string look_command(const Diagnosis& diagnosis, const RenderOptions& options);
 std::string percent(double share);
 // "61,204,331".
 std::string grouped(uint64_t n);

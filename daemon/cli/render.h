@@ -2,6 +2,7 @@
 // HTML is one self-contained file. Both are pure functions of the report.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "model/report.h"
@@ -13,7 +14,9 @@ struct RenderOptions {
   size_t width = 100;  // columns
   Zone zone;           // of displayed times
   std::string zone_name = "UTC";
-  size_t lines_max = 8;   // limit of evidence and indicating lines
+  size_t lines_max = 8;  // limit of evidence and indicating lines
+  // The command that shows a line of evidence with its surroundings (look.h); null or empty text: none.
+  std::function<std::string(const Evidence&)> look = nullptr;
   bool settling = false;  // of a running job: recent evidence may still change the diagnosis
 };
 

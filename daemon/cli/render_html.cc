@@ -108,6 +108,8 @@ class HtmlReport {
       also_at(groups[i].others);
     }
     more(groups.size(), kEvidenceMax);
+    if (const std::string look = look_command(d, o_); !look.empty())
+      h_.open("p", "soft").text("Read on: ").element("code", "", look).close("p");
   }
 
   std::string origin(const Evidence& e) const {

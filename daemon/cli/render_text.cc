@@ -67,6 +67,11 @@ class Page {
     if (below && !text.empty()) item("        ", text, ink);
   }
 
+  // One row of any length, so that a command can be copied.
+  void whole(std::string_view mark, std::string_view text) {
+    out_ += inked(mark, Ink::kDim, color_) + safe(text) + "\n";
+  }
+
   void note(std::string_view text) { item("  ", text, Ink::kDim); }
 
  private:
@@ -148,6 +153,7 @@ class TextReport {
       ++shown;
     }
     more(groups.size() - shown, "line");
+    if (const std::string look = look_command(d, o_); !look.empty()) page_.whole("  Read on: ", look);
   }
 
   size_t evidence_group(const EvidenceGroup& group) {

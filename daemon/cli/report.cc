@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
+#include "cli/look.h"
 #include "cli/near.h"
 #include "cli/remote.h"
 #include "cli/render.h"
@@ -43,6 +44,9 @@ int report(ReportOptions& o) {
   options.zone_name = o.remote.timezone;
   const auto json = nlohmann::json::parse(*text, nullptr, false);
   options.settling = json.is_object() && json.value("settled", nlohmann::json(true)) == false;
+  options.look = [&](const Evidence& e) {
+    return look_at_daemon(e, read->job.id.value_or(o.job), o.remote.client);
+  };
   const std::string out = format == "json"   ? *text
                           : format == "html" ? render_html(*read, options)
                                              : render_text(*read, options);

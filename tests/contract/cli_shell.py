@@ -1,9 +1,13 @@
 """Promises to a person at a shell: help, what was meant, ready commands, completion; see cli.py."""
+import gzip
+import lzma
+import os
 import re
+import subprocess
 from pathlib import Path
 from typing import List
 
-from promises import need, promise, refused, run, text_of, write, LOG
+from promises import LOG, STEPS, XID, need, promise, refused, run, text_of, write, zstd
 
 
 def verbs(path: List[str]) -> List[List[str]]:
@@ -52,3 +56,41 @@ def misspelt_name(folder: Path) -> None:
     refused(run("diagnose", folder, "--job", "alpha-2"), "did you mean 'alpha-1'?")
     report = write(folder / "report.json", run("diagnose", "--format", "json", folder / "alpha-1").stdout)
     refused(run("confirm", report, "d11"), "did you mean 'd1'?")
+
+
+def read_on(done) -> str:
+    """The ready command of the report; empty: there is none."""
+    lines = [line for line in done.stdout.decode().splitlines() if line.startswith("  Read on: ")]
+    need(len(lines) <= 1, f"{len(lines)} commands")
+    return lines[0].split(": ", 1)[1] if lines else ""
+
+
+@promise("the command under the evidence shows its line, whatever the file's name and compression")
+def ready_command(folder: Path) -> None:
+    os.chdir(folder)
+    log = STEPS * 9 + XID + STEPS * 9
+    names = [b"plain.log", b"with space.log", b"-n.log", b"it's.log", b"$(touch pwned).log", b"a\nb.log",
+             b"tab\t.log", b"\xe2\x80\xaereversed.log", b"\xff\xfe.log", b"esc\x1b[2J.log", b"`id`;rm -rf x.log",
+             "größe.log".encode()]
+    packed = {b"x.zst": zstd(log), b"zstd as plain.log": zstd(log), b"x.gz": gzip.compress(log),
+              b"x.xz": lzma.compress(log)}
+    for name in [*names, *packed]:
+        Path(os.fsdecode(name)).write_bytes(packed.get(name, log))
+        done = run("diagnose", "./" + os.fsdecode(name))
+        command = read_on(done)
+        need(command and command.isprintable(), f"{name!r}: {command!r}")
+        shown = subprocess.run(["bash", "-c", command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+        need(shown.returncode == 0 and XID in shown.stdout, f"{name!r}: {command}: {shown.stderr!r}")
+        need(shown.stdout.count(b"\n") == 11, f"{name!r}: {shown.stdout!r}")
+        page = run("diagnose", "--format", "html", "./" + os.fsdecode(name)).stdout
+        need(b"Read on: <code>" in page, f"{name!r}: not in html")
+    need(not Path("pwned").exists(), "a name was run")
+    need(read_on(run("diagnose", "-", input=log)) == "", "a command for standard input")
+
+
+@promise("evidence cat: --around needs --line; --line goes without a range of bytes")
+def lines_of_evidence(_: Path) -> None:
+    source = ("--job", "j", "--path", "p")
+    refused(run("evidence", "cat", *source, "--around", "3"), "--around needs --line")
+    refused(run("evidence", "cat", *source, "--line", "3", "--from-byte", "9"), "--line")
+    refused(run("evidence", "cat", *source, "--line", "0"), "--line")

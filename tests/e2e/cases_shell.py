@@ -1,0 +1,62 @@
+"""What a person types at a shell, against a daemon: ready commands, hosts, completion, diff, mcp."""
+import os
+import subprocess
+from typing import Dict, List
+
+from case import Context, case
+from daemon import JOB, Daemon, need, wait_until
+
+STEP = "[rank0]: 2026-11-21 12:{m:02d}:{s:02d} iteration {n}/ 5000 | loss 2.{n:04d}\n"
+FAULT = ("2026-11-21 12:59:00 kernel: NVRM: Xid (PCI:0000:9b:00): 79, pid=1, GPU has fallen off the bus.\n"
+         "2026-11-21 12:59:01 RuntimeError: CUDA error: unspecified launch failure\n")
+
+
+def environment(daemon: Daemon) -> Dict[str, str]:
+    return {**os.environ, "CULPRIT_SERVER": f"unix:{daemon.socket}", "COLUMNS": "100",
+            "PATH": f"{daemon.bin_dir}:{os.environ['PATH']}"}
+
+
+def culprit(daemon: Daemon, *words: str, status: int = 0) -> str:
+    done = subprocess.run(["culprit", *words], env=environment(daemon), stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False, timeout=60)
+    need(done.returncode == status, f"culprit {words}: exit {done.returncode}: {done.stderr[-300:]!r}")
+    return (done.stdout if status == 0 else done.stderr).decode()
+
+
+def failed_job(context: Context, name: str = "train log's.log") -> Daemon:
+    """A daemon with a job whose GPU fell off the bus."""
+    daemon = Daemon(context.bin_dir, context.folder)
+    context.undo.append(daemon.kill)
+    daemon.start()
+    with open(daemon.logs / name, "a", encoding="utf-8") as log:
+        log.writelines(STEP.format(n=n, m=n // 60, s=n % 60) for n in range(300))
+        log.write(FAULT)
+    wait_until(lambda: diagnoses(daemon), 60, f"a diagnosis; {daemon.last_words()}")
+    return daemon
+
+
+def diagnoses(daemon: Daemon) -> List[dict]:
+    answer = daemon.get(f"/v1/jobs/{JOB}/report")
+    return answer.json()["diagnoses"] if answer.status == 200 else []
+
+
+@case
+def shell_ready_command(context: Context) -> str:
+    """The command under the evidence of a report shows the line and those around it; without --host too."""
+    daemon = failed_job(context)
+    report = culprit(daemon, "report", JOB)
+    commands = [line.split(": ", 1)[1] for line in report.splitlines() if line.startswith("  Read on: ")]
+    need(len(commands) == 1, f"{len(commands)} commands in {report}")
+    shown = subprocess.run(["bash", "-c", commands[0]], env=environment(daemon), stdout=subprocess.PIPE,
+                           check=False).stdout.decode()
+    lines = shown.splitlines()
+    need(6 <= len(lines) <= 11 and any(line.startswith(">") and "fallen off the bus" in line for line in lines),
+         f"{commands[0]}: {shown}")
+    path = str(daemon.logs / "train log's.log")
+    alone = culprit(daemon, "evidence", "cat", "--job", JOB, "--path", path, "--line", "3", "--around", "1")
+    need([line.split()[0] for line in alone.splitlines()] == ["2", ">", "4"], alone)
+    said = culprit(daemon, "evidence", "cat", "--job", JOB, "--path", path, "--line", "9999", status=2)
+    need("no line 9999" in said or "9999" in said, said)
+    said = culprit(daemon, "report", JOB + "x", status=2)
+    need(f"did you mean '{JOB}'?" in said, said)
+    return commands[0]
