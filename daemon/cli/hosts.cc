@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "base/text.h"
+#include "cli/hosts.h"
 #include "cli/remote.h"
 #include "cli/rules.h"
 #include "cli/verbs.h"
@@ -14,7 +16,7 @@ constexpr const char* kHostsExamples = R"(
 Examples:
   culprit hosts
   culprit hosts --devices             # which devices were suspected of corrupting data, and in which jobs
-  culprit hosts --format json | jq '.items[] | select(.state != "healthy")')";
+  culprit hosts --format json | jq -r '.items[] | select(.standing == "suspect") | .host')";
 
 // Frames that the collector lacks: "3.2 s, 12 frames".
 std::string lag(const Json& host) {
@@ -41,23 +43,32 @@ std::string drops(const Json& host) {
   return out.empty() ? "none" : out;
 }
 
-// The verdict against the host ("0.82: GPU has fallen off the bus (job llama)"), then why the host is
+// What is held against the host ("GPU has fallen off the bus (job llama)"), then why the host is
 // disconnected or unhealthy.
 std::string reason(const Json& host) {
   const auto reported = [&](const char* name) {
     const auto at = host.find(name);
     return at != host.end() && at->is_string() ? text_field(host, name) : std::string();
   };
-  std::string out;
-  if (const std::string verdict = reported("reason"); !verdict.empty()) {
-    const auto score = host.find("score");
-    if (score != host.end() && score->is_number()) out = fmt::format("{:.2f}: ", score->get<double>());
-    out += fmt::format("{} (job {})", verdict, reported("job"));
-  }
+  std::string out = reported("reason");
+  if (!out.empty() && !reported("job").empty()) out += " (job " + reported("job") + ")";
   const std::string trouble = reported("trouble");
   const std::string away = trouble.empty() ? reported("left") : trouble;
   if (!away.empty()) out += (out.empty() ? "" : "; ") + away;
   return out.empty() ? "-" : out;
+}
+
+double score_of(const Json& host) {
+  const auto score = host.find("score");
+  return score != host.end() && score->is_number() ? score->get<double>() : 0;
+}
+
+// A daemon of an earlier version says only whether the host is suspected.
+std::string standing_of(const Json& host) {
+  const auto standing = host.find("standing");
+  if (standing != host.end() && standing->is_string()) return to_terminal(standing->get<std::string>());
+  const auto suspected = host.find("suspected");
+  return suspected != host.end() && *suspected == true ? "suspect" : "normal";
 }
 
 // A small clock offset is hidden: the delay of the hello causes as much.
@@ -86,26 +97,49 @@ int devices(RemoteOptions& o) {
 }
 
 int hosts(RemoteOptions& o) {
-  return print_answer(o, "/v1/hosts", [&](const Json& json) {
-    std::vector<std::vector<std::string>> rows{
-        {"HOST", "STATE", "SUSPECTED", "LAST SEEN", "LAG", "DROPPED", "CLOCK", "VERSION", "WHY"}};
-    if (const auto items = json.find("items"); items != json.end())
-      for (const Json& host : *items)
-        if (host.is_object())
-          rows.push_back({text_field(host, "host"), text_field(host, "state"), text_field(host, "suspected"),
-                          time_field(host, "last_ns", o.zone), lag(host), drops(host), clock(host),
-                          text_field(host, "version"), reason(host)});
-    return rows.size() > 1 ? table(rows, wants_color()) : std::string("no host was seen yet\n");
-  });
+  if (Status status = resolve(o); !status) return complain(status.error().text), kUnable;
+  auto client = app::Client::make(o.client);
+  if (!client) return complain(client.error().text), kUnable;
+  auto items = get_items(*client, "/v1/hosts");
+  if (!items) return complain(items.error().text), kUnable;
+  std::vector<Json> sorted = worst_first(std::move(*items));
+  const std::string out =
+      o.format == "json"
+          ? Json{{"items", std::move(sorted)}}.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"
+          : hosts_text(sorted, o.zone, wants_color());
+  return print(out) ? kDone : kUnable;
 }
 
 }  // namespace
+
+std::vector<Json> worst_first(std::vector<Json> hosts) {
+  const auto order = [](const Json& host) {
+    const std::string standing = standing_of(host), state = text_field(host, "state");
+    const bool well = state == "healthy" || state == "not watched here";
+    return standing == "suspect" ? 0 : !well ? 1 : standing == "odd" ? 2 : 3;
+  };
+  std::stable_sort(hosts.begin(), hosts.end(), [&](const Json& a, const Json& b) {
+    return order(a) != order(b) ? order(a) < order(b) : score_of(a) > score_of(b);
+  });
+  return hosts;
+}
+
+std::string hosts_text(const std::vector<Json>& hosts, const Zone& zone, bool color) {
+  std::vector<std::vector<std::string>> rows{
+      {"HOST", "STANDING", "SCORE", "STATE", "LAST SEEN", "LAG", "DROPPED", "CLOCK", "VERSION", "WHY"}};
+  for (const Json& host : hosts)
+    rows.push_back({text_field(host, "host"), standing_of(host),
+                    score_of(host) > 0 ? fmt::format("{:.2f}", score_of(host)) : "-",
+                    text_field(host, "state"), time_field(host, "last_ns", zone), lag(host), drops(host),
+                    clock(host), text_field(host, "version"), reason(host)});
+  return rows.size() > 1 ? table(rows, color) : std::string("no host was seen yet\n");
+}
 
 void add_hosts(Command& app, Run& run) {
   auto o = std::make_shared<RemoteOptions>();
   auto of_devices = std::make_shared<bool>(false);
   Command* verb = app.add_subcommand(
-      "hosts", "Hosts that the daemon knows: seen, late, suspected; the silent ones first");
+      "hosts", "Hosts that the daemon knows, the worst first: suspect (a verdict names it), odd or normal");
   verb->footer(kHostsExamples);
   add_server_options(*verb, *o);
   add_format(*verb, *o, {"text", "json"});

@@ -19,7 +19,7 @@ std::string shell_word(std::string_view text);
 // Reads the first bytes of the file.
 std::string look_in_file(const Evidence& evidence);
 
-// `culprit evidence cat` for a daemon's job; `options` as this command got them. Empty: without a line or job.
+// `culprit evidence cat` for a daemon's job; `options` as this command got them. Empty: without line or job.
 std::string look_at_daemon(const Evidence& evidence, std::string_view job, const app::ClientOptions& options);
 
 }  // namespace culprit::cli

@@ -70,8 +70,8 @@ def ready_command(folder: Path) -> None:
     os.chdir(folder)
     log = STEPS * 9 + XID + STEPS * 9
     names = [b"plain.log", b"with space.log", b"-n.log", b"it's.log", b"$(touch pwned).log", b"a\nb.log",
-             b"tab\t.log", b"\xe2\x80\xaereversed.log", b"\xff\xfe.log", b"esc\x1b[2J.log", b"`id`;rm -rf x.log",
-             "größe.log".encode()]
+             b"tab\t.log", b"\xe2\x80\xaereversed.log", b"\xff\xfe.log", b"esc\x1b[2J.log",
+             b"`id`;rm -rf x.log", "größe.log".encode()]
     packed = {b"x.zst": zstd(log), b"zstd as plain.log": zstd(log), b"x.gz": gzip.compress(log),
               b"x.xz": lzma.compress(log)}
     for name in [*names, *packed]:
@@ -79,7 +79,8 @@ def ready_command(folder: Path) -> None:
         done = run("diagnose", "./" + os.fsdecode(name))
         command = read_on(done)
         need(command and command.isprintable(), f"{name!r}: {command!r}")
-        shown = subprocess.run(["bash", "-c", command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+        shown = subprocess.run(["bash", "-c", command], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               check=False)
         need(shown.returncode == 0 and XID in shown.stdout, f"{name!r}: {command}: {shown.stderr!r}")
         need(shown.stdout.count(b"\n") == 11, f"{name!r}: {shown.stdout!r}")
         page = run("diagnose", "--format", "html", "./" + os.fsdecode(name)).stdout

@@ -1,4 +1,5 @@
 """What a person types at a shell, against a daemon: ready commands, hosts, completion, diff, mcp."""
+import json
 import os
 import subprocess
 from typing import Dict, List
@@ -50,7 +51,8 @@ def shell_ready_command(context: Context) -> str:
     shown = subprocess.run(["bash", "-c", commands[0]], env=environment(daemon), stdout=subprocess.PIPE,
                            check=False).stdout.decode()
     lines = shown.splitlines()
-    need(6 <= len(lines) <= 11 and any(line.startswith(">") and "fallen off the bus" in line for line in lines),
+    marked = [line for line in lines if line.startswith(">")]
+    need(6 <= len(lines) <= 11 and len(marked) == 1 and "fallen off the bus" in marked[0],
          f"{commands[0]}: {shown}")
     path = str(daemon.logs / "train log's.log")
     alone = culprit(daemon, "evidence", "cat", "--job", JOB, "--path", path, "--line", "3", "--around", "1")
@@ -60,3 +62,22 @@ def shell_ready_command(context: Context) -> str:
     said = culprit(daemon, "report", JOB + "x", status=2)
     need(f"did you mean '{JOB}'?" in said, said)
     return commands[0]
+
+
+@case
+def shell_hosts_by_standing(context: Context) -> str:
+    """A host that a verdict names comes first, a suspect with score and reason; cleared, it is normal."""
+    daemon = failed_job(context)
+    verdict = daemon.get(f"/v1/jobs/{JOB}/report").json()["verdict"]
+    named = verdict["hosts"][0]["host"]
+    wait_until(lambda: daemon.items("/v1/suspects"), 20, "its host is suspected")
+    rows = culprit(daemon, "hosts").splitlines()
+    need(rows[1].split()[:2] == [named, "suspect"] and verdict["title"] in rows[1], "\n".join(rows))
+    item = json.loads(culprit(daemon, "hosts", "--format", "json"))["items"][0]
+    need(item["host"] == named and item["standing"] == "suspect" and item["suspected"], str(item))
+    culprit(daemon, "clear", named)
+    item = json.loads(culprit(daemon, "hosts", "--format", "json"))["items"][0]
+    need(item["standing"] == "normal" and item["score"] is None and not item["suspected"], str(item))
+    said = culprit(daemon, "clear", named + "x", status=2)
+    need(f"did you mean '{named}'?" in said, said)
+    return rows[1]

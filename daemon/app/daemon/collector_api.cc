@@ -230,6 +230,7 @@ void CollectorApi::hosts(Answer answer) {
           for (const HostFacts& facts : collecting_.hosts()) rows[facts.host] = row_of(facts);
           for (auto& [host, row] : rows) {
             row["suspected"] = false;
+            row["standing"] = "normal";
             for (const char* name : {"score", "reason", "job", "diagnosis"}) row[name] = nullptr;
             const auto of = kept->find(host);
             row["archive_bytes"] = of == kept->end() ? 0 : of->second.bytes;
@@ -241,7 +242,7 @@ void CollectorApi::hosts(Answer answer) {
             const auto at = rows.find(host);
             const bool itself = host == parts_.config->host.name;
             if (at != rows.end())
-              for (const char* name : {"suspected", "score", "reason", "job", "diagnosis"})
+              for (const char* name : {"suspected", "standing", "score", "reason", "job", "diagnosis"})
                 at->second[name] = item.value(name, json());
             else if (!itself || parts_.config->watches())
               items.push_back(std::move(item));

@@ -15,9 +15,6 @@
 namespace culprit::app {
 namespace {
 
-// Fields that copy the verdict against a suspected host; null for other hosts.
-constexpr const char* kSuspicion[] = {"score", "reason", "job", "diagnosis"};
-
 json row_json(const store::JobRow& row) {
   const bool well = row.state == store::JobState::kEndedWell;
   return {{"id", row.id},
@@ -225,36 +222,6 @@ std::string sentence_of(const LiveCounts& counts) {
 bool names_host(const store::DiagnosisRow& row, const std::string& host) {
   const json diagnosis = json::parse(row.json, nullptr, false);
   return diagnosis.is_object() && hosts_of(diagnosis).contains(host);
-}
-
-// Adds each host that a standing verdict names, unless a person cleared it after its newest evidence.
-void add_suspects(const store::DiagnosisRow& row, const std::map<std::string, TimeNs>& cleared,
-                  std::vector<std::pair<double, json>>& out) {
-  const json d = json::parse(row.json, nullptr, false);
-  const bool stands = row.state == "open" || row.state == "confirmed";
-  if (!stands || !d.is_object() || !d.value("settled", true)) return;
-  if (row.state != "confirmed" && !d.value("verdict", false)) return;
-  const json accused = d.value("accused_ns", json::object());
-  for (const json& place : d.value("hosts", json::array())) {
-    const std::string host = place.is_object() ? text_of(place, "host") : "";
-    if (host.empty()) continue;
-    const json since = accused.is_object() ? accused.value(host, json()) : json();
-    const TimeNs last = since.is_number_integer() ? since.get<TimeNs>() : row.last_ns;
-    const auto at = cleared.find(host);
-    if (at != cleared.end() && (last == kNoTime || last <= at->second)) continue;
-    json item = {{"job", row.job},
-                 {"run", row.run},
-                 {"host", host},
-                 {"score", number_of(place, "score")},
-                 {"ranks", place.value("ranks", json::array())},
-                 {"devices", place.value("devices", json::array())},
-                 {"why", place.value("why", json::array())},
-                 {"last_ns", time_or_null(last)},
-                 {"diagnosis", row.id},
-                 {"reason", text_of(d, "title")},
-                 {"confidence", number_of(d, "confidence")}};
-    out.emplace_back(number_of(place, "score"), std::move(item));
-  }
 }
 
 }  // namespace
@@ -489,82 +456,6 @@ void DaemonApi::diagnoses(const serve::DiagnosisQuery& query, Answer answer) {
         }
         answer(dump({{"items", items}}));
       });
-}
-
-// The hosts that the verdict of a job's last run names. Evidence from before a host was cleared does not
-// count.
-void DaemonApi::suspects(const std::optional<std::string>& job, Answer answer) {
-  const auto found = std::make_shared<std::vector<std::pair<double, json>>>();
-  const auto read = std::make_shared<Status>();
-  parts_.recorder->query(
-      [found, read, job](store::Spool&, store::Index& index) {
-        const auto rows = index.diagnoses({.job = job.value_or("")});
-        const auto cleared = index.cleared();
-        if (!rows) *read = tl::unexpected(rows.error());
-        if (!cleared) *read = tl::unexpected(cleared.error());
-        if (!*read) return;
-        std::map<std::string, uint32_t> last;  // last run by job
-        for (const store::DiagnosisRow& row : *rows)
-          if (!last.contains(row.job))
-            if (const auto known = index.job(row.job); known && *known) last[row.job] = (*known)->run;
-        for (const store::DiagnosisRow& row : *rows)
-          if (const auto run = last.find(row.job); run != last.end() && run->second == row.run)
-            add_suspects(row, *cleared, *found);
-      },
-      [found, read, answer = std::move(answer)] {
-        if (!*read) return answer(tl::unexpected(read->error()));
-        std::stable_sort(found->begin(), found->end(),
-                         [](const auto& a, const auto& b) { return a.first > b.first; });
-        json items = json::array();
-        for (auto& [score, item] : *found) items.push_back(std::move(item));
-        answer(dump({{"items", items}}));
-      });
-}
-
-void DaemonApi::hosts(Answer answer) {
-  suspects(std::nullopt, [this, answer = std::move(answer)](Result<std::string> text) {
-    if (!text) return answer(tl::unexpected(text.error()));
-    const json suspects = json::parse(*text, nullptr, false);
-    const serve::Health now = health();
-    uint64_t lag = 0, gaps = 0;
-    if (const Sources* sources = parts_.sources())
-      for (const Tails::Tail& tail : sources->tails().tails())
-        lag += tail.stats.lag_bytes, gaps += tail.stats.gaps;
-    json items = json::array();
-    json own = {{"host", parts_.config->host.name},
-                {"state", now.ok ? "healthy" : "unhealthy"},
-                {"suspected", false},
-                {"last_ns", env_.now(io::Clock::kWall)},
-                {"lag_bytes", lag},
-                {"gaps", gaps},
-                {"version", CULPRIT_VERSION}};
-    const auto suspect = [](json& row, const json& s) {
-      row["suspected"] = true;
-      for (const char* name : kSuspicion) row[name] = s.value(name, json());
-    };
-    for (const char* name : kSuspicion) own[name] = nullptr;
-    // Logs of other hosts may be read here too: these hosts are listed with what accuses them. Of
-    // several verdicts on one host, the one with the highest score counts.
-    std::set<std::string> reported;
-    for (const json& s : suspects["items"]) {
-      const std::string host = text_of(s, "host");
-      if (host.empty() || !reported.insert(host).second) continue;
-      if (host == parts_.config->host.name) {
-        suspect(own, s);
-        continue;
-      }
-      json row = {{"host", host},
-                  {"state", "not watched here"},
-                  {"last_ns", s.value("last_ns", json())},
-                  {"lag_bytes", nullptr},
-                  {"gaps", nullptr},
-                  {"version", nullptr}};
-      suspect(row, s);
-      items.push_back(std::move(row));
-    }
-    items.insert(items.begin(), std::move(own));
-    answer(dump({{"items", items}}));
-  });
 }
 
 void DaemonApi::devices(Answer answer) {

@@ -13,6 +13,7 @@
 #include "app/daemon/capture_service.h"
 #include "app/daemon/engine_answer.h"
 #include "app/daemon/engine_worker.h"
+#include "app/daemon/named_hosts.h"
 #include "app/daemon/own_view.h"
 #include "app/daemon/plugin_service.h"
 #include "app/daemon/ras_service.h"
@@ -96,6 +97,8 @@ class DaemonApi : public serve::ApiSource {
  private:
   void put_rule(const serve::RuleRequest& request, const serve::Actor& by,
                 const std::shared_ptr<MadeRule>& made, Answer answer);
+
+  nlohmann::json host_rows(const std::vector<NamedHost>& named);
 
   RuleMaker rule_maker_{env_, *this};
   // The jobs of the engine, as the items of GET /v1/jobs, after all batches that it has.

@@ -7,8 +7,8 @@
 
 namespace culprit::app {
 
-// "zstd", "gzip" or "xz" for a file that one of them compressed, whatever its name; "" for others; nullopt: no
-// regular file, or unreadable. Reads the first bytes; any thread.
+// "zstd", "gzip" or "xz" for a file that one of them compressed, whatever its name; "" for others; nullopt:
+// no regular file, or unreadable. Reads the first bytes; any thread.
 std::optional<std::string_view> decompressor_of(const std::string& path);
 
 }  // namespace culprit::app

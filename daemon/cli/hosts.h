@@ -1,0 +1,16 @@
+// The table of `culprit hosts`. Pure functions of the daemon's answer.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/remote.h"
+
+namespace culprit::cli {
+
+// Suspects by score, then hosts that are silent or unhealthy, odd ones by score, normal ones; else in the
+// daemon's order.
+std::vector<Json> worst_first(std::vector<Json> hosts);
+std::string hosts_text(const std::vector<Json>& hosts, const Zone& zone, bool color);
+
+}  // namespace culprit::cli

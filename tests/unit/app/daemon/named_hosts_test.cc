@@ -1,0 +1,73 @@
+#include "app/daemon/named_hosts.h"
+
+#include <boost/test/unit_test.hpp>
+
+using namespace culprit;
+using namespace culprit::app;
+
+namespace {
+
+constexpr TimeNs kDay = 24 * 3600 * kNsPerSecond, kNow = 100 * kDay;
+
+store::DiagnosisRow row(const char* id, const char* host, double score, bool verdict) {
+  store::DiagnosisRow out;
+  out.job = "j";
+  out.run = 1;
+  out.id = id;
+  out.state = "open";
+  out.last_ns = kNow;
+  nlohmann::json place = {{"host", host}, {"score", score}};
+  out.json = nlohmann::json{{"title", "t"}, {"verdict", verdict}, {"hosts", {place}}}.dump();
+  return out;
+}
+
+std::string shown(const std::vector<store::DiagnosisRow>& rows,
+                  const std::map<std::string, TimeNs>& cleared = {}) {
+  std::string out;
+  const auto named = named_hosts(rows, {{"j", 1}}, cleared);
+  for (const NamedHost* one : worst_by_host(named, kNow)) out += one->host + (one->verdict ? "! " : "? ");
+  return out;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(named_hosts_of_diagnoses)
+
+BOOST_AUTO_TEST_CASE(only_a_verdict_makes_a_suspect) {
+  BOOST_TEST(shown({row("d1", "weak", 0.9, false), row("d2", "bad", 0.4, true),
+                    row("d3", "bad", 0.9, false)}) == "bad! weak? ");
+  store::DiagnosisRow confirmed = row("d1", "said", 0.4, false);
+  confirmed.state = "confirmed";
+  BOOST_TEST(shown({confirmed}) == "said! ");
+}
+
+BOOST_AUTO_TEST_CASE(what_does_not_stand_is_held_against_nobody) {
+  for (const char* state : {"withdrawn", "refuted"}) {
+    store::DiagnosisRow gone = row("d1", "h", 0.9, true);
+    gone.state = state;
+    BOOST_TEST(shown({gone}) == "", state);
+  }
+  store::DiagnosisRow earlier = row("d1", "h", 0.9, true);
+  earlier.run = 0;
+  BOOST_TEST(shown({earlier}) == "", "of an earlier run");
+  store::DiagnosisRow unsettled = row("d1", "h", 0.9, true);
+  unsettled.json.insert(1, "\"settled\":false,");
+  BOOST_TEST(shown({unsettled}) == "");
+  BOOST_TEST(shown({row("d1", "h", 0.9, true)}, {{"h", kNow}}) == "", "cleared");
+  BOOST_TEST(shown({row("d1", "h", 0.9, true)}, {{"h", kNow - 1}}) == "h! ", "newer evidence");
+  store::DiagnosisRow broken = row("d1", "h", 0.9, true);
+  broken.json = "{";
+  BOOST_TEST(shown({broken}) == "");
+}
+
+BOOST_AUTO_TEST_CASE(a_weak_sign_counts_for_a_day_and_a_verdict_until_it_is_cleared) {
+  for (const bool verdict : {false, true}) {
+    store::DiagnosisRow old = row("d1", "h", 0.9, verdict);
+    old.last_ns = kNow - kDay - 1;
+    BOOST_TEST(shown({old}) == (verdict ? "h! " : ""));
+    old.last_ns = kNow - kDay;
+    BOOST_TEST(shown({old}) == (verdict ? "h! " : "h? "));
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
