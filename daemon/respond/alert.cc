@@ -1,0 +1,183 @@
+#include "respond/alert.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/hash.h"
+
+namespace culprit::respond {
+namespace {
+
+using nlohmann::json;
+
+// As in /v1/events: smaller changes of confidence are no news.
+constexpr double kConfidenceNews = 0.1;
+
+std::string dump_issue(const json& value) {
+  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+json json_of(const Fault& f) {
+  return {{"job", f.job},
+          {"run", f.run},
+          {"diagnosis", f.diagnosis},
+          {"source", f.source},
+          {"title", f.title},
+          {"category", f.category},
+          {"component", f.component},
+          {"symptom", f.symptom},
+          {"action", f.action},
+          {"remedy", f.remedy},
+          {"hosts", f.hosts},
+          {"targets", f.targets},
+          {"why", f.why},
+          {"place", f.place},
+          {"confidence", f.confidence},
+          {"line",
+           {{"host", f.line.host}, {"file", f.line.file}, {"text", f.line.text}, {"number", f.line.number}}}};
+}
+
+// Reads members of an object; each keeps its default where it is missing or of another type.
+class Members {
+ public:
+  explicit Members(const json& object) : object_(object) {}
+  void text(const char* name, std::string& to) const {
+    if (const json* at = find(name); at && at->is_string()) to = at->get<std::string>();
+  }
+  template <class Number>
+  void number(const char* name, Number& to) const {
+    if (const json* at = find(name); at && at->is_number()) to = at->get<Number>();
+  }
+  void texts(const char* name, std::vector<std::string>& to) const {
+    const json* at = find(name);
+    if (!at || !at->is_array()) return;
+    for (const json& one : *at)
+      if (one.is_string()) to.push_back(one.get<std::string>());
+  }
+  json object(const char* name) const {
+    const json* at = find(name);
+    return at && at->is_object() ? *at : json::object();
+  }
+
+ private:
+  const json* find(const char* name) const {
+    const auto at = object_.find(name);
+    return at == object_.end() ? nullptr : &*at;
+  }
+  const json& object_;
+};
+
+Fault fault_of(const json& object) {
+  Fault f;
+  const Members m(object);
+  m.text("job", f.job);
+  m.number("run", f.run);
+  m.text("diagnosis", f.diagnosis);
+  m.text("source", f.source);
+  m.text("title", f.title);
+  m.text("category", f.category);
+  m.text("component", f.component);
+  m.text("symptom", f.symptom);
+  m.text("action", f.action);
+  m.text("remedy", f.remedy);
+  m.texts("hosts", f.hosts);
+  m.texts("targets", f.targets);
+  m.texts("why", f.why);
+  m.text("place", f.place);
+  m.number("confidence", f.confidence);
+  const json at = m.object("line");
+  const Members line(at);
+  line.text("host", f.line.host);
+  line.text("file", f.line.file);
+  line.text("text", f.line.text);
+  line.number("number", f.line.number);
+  return f;
+}
+
+}  // namespace
+
+std::string issue_key(const Fault& f) {
+  return hex64(hash64(
+      fmt::format("{}\n{}\n{}\n{}\n{}", f.job, f.run, f.component, f.source, fmt::join(f.hosts, "\n"))));
+}
+
+bool differs(const Fault& a, const Fault& b) {
+  return a.title != b.title || a.symptom != b.symptom || a.category != b.category || a.action != b.action ||
+         a.place != b.place || a.hosts != b.hosts || a.source != b.source ||
+         std::abs(a.confidence - b.confidence) >= kConfidenceNews;
+}
+
+std::string_view to_string(Change change) {
+  constexpr std::string_view kWords[] = {"firing", "revised", "resolved"};
+  return kWords[static_cast<size_t>(change)];
+}
+
+std::string_view sentence_of(End end) {
+  constexpr std::string_view kSentences[] = {"",
+                                             "the diagnosis was withdrawn",
+                                             "a person called the diagnosis wrong",
+                                             "the job goes on or ended as planned",
+                                             "a later run of the job goes on",
+                                             "nothing was heard of it for long",
+                                             "the run is no longer known",
+                                             "the storm is over"};
+  return kSentences[static_cast<size_t>(end)];
+}
+
+std::string to_json(const Issue& issue) {
+  json deliveries = json::object();
+  for (const auto& [receiver, d] : issue.deliveries)
+    deliveries[receiver] = {{"state", static_cast<int>(d.state)}, {"revision", d.revision}};
+  return dump_issue({{"key", issue.key},
+                     {"fault", json_of(issue.fault)},
+                     {"category", issue.category},
+                     {"component", issue.component},
+                     {"storm", issue.storm},
+                     {"members", issue.members},
+                     {"count", issue.count},
+                     {"revision", issue.revision},
+                     {"fired_ns", issue.fired_ns},
+                     {"changed_ns", issue.changed_ns},
+                     {"resolved_ns", issue.resolved_ns},
+                     {"end", static_cast<int>(issue.end)},
+                     {"deliveries", std::move(deliveries)}});
+}
+
+Result<Issue> issue_from_json(std::string_view text) {
+  const json object = json::parse(text, nullptr, false);
+  if (!object.is_object()) return fail(ErrorCode::kInvalid, "an alert on the disk is no JSON object");
+  Issue out;
+  const Members m(object);
+  m.text("key", out.key);
+  out.fault = fault_of(m.object("fault"));
+  m.text("category", out.category);
+  m.text("component", out.component);
+  m.text("storm", out.storm);
+  m.texts("members", out.members);
+  m.number("count", out.count);
+  m.number("revision", out.revision);
+  m.number("fired_ns", out.fired_ns);
+  m.number("changed_ns", out.changed_ns);
+  m.number("resolved_ns", out.resolved_ns);
+  int end = 0;
+  m.number("end", end);
+  if (out.key.empty() || end < 0 || end > static_cast<int>(End::kCalm))
+    return fail(ErrorCode::kInvalid, "an alert on the disk lacks its key or has an unknown state");
+  out.end = static_cast<End>(end);
+  const json deliveries = m.object("deliveries");
+  for (const auto& [receiver, one] : deliveries.items()) {
+    if (!one.is_object()) continue;
+    int state = 0;
+    Delivery& d = out.deliveries[receiver];
+    Members(one).number("state", state);
+    Members(one).number("revision", d.revision);
+    if (state >= 0 && state <= static_cast<int>(Delivery::State::kSent))
+      d.state = static_cast<Delivery::State>(state);
+  }
+  return out;
+}
+
+}  // namespace culprit::respond

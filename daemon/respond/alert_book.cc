@@ -1,0 +1,426 @@
+#include "respond/alert_book.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ranges>
+
+#include "base/hash.h"
+#include "base/text.h"
+
+namespace culprit::respond {
+namespace {
+
+constexpr TimeNs kForgetEvery = 60 * kNsPerSecond;
+constexpr size_t kMemberBytes = 200;
+
+bool among(const std::vector<std::string>& words, const std::string& word) {
+  return words.empty() || std::ranges::find(words, word) != words.end();
+}
+
+// The run stands still where it has one of these, so that progress means the end of it.
+bool stands_still(const Fault& fault) {
+  return fault.symptom == "crash" || fault.symptom == "hang" || fault.symptom == "launch_failure";
+}
+
+}  // namespace
+
+bool Route::wants(const Fault& fault) const {
+  return among(categories, fault.category) && among(actions, fault.action) &&
+         fault.confidence >= min_confidence &&
+         (jobs.empty() ||
+          std::ranges::any_of(jobs, [&](const std::string& glob) { return matches_glob(glob, fault.job); }));
+}
+
+void AlertBook::set_options(BookOptions options) {
+  options_ = std::move(options);
+  std::map<std::string, StormGate> gates;
+  for (const Route& r : options_.routes) gates.emplace(r.name, StormGate(options_.storm_above));
+  gates_ = std::move(gates);
+  std::erase_if(storms_, [&](const auto& one) { return !gates_.contains(one.first); });
+  for (auto& [key, issue] : issues_) {
+    if (!issue.storm.empty()) continue;
+    std::erase_if(issue.deliveries, [&](const auto& one) { return !gates_.contains(one.first); });
+  }
+}
+
+void AlertBook::load(std::vector<Issue> issues, std::vector<Window> windows) {
+  for (Window& w : windows) windows_[w.id] = std::move(w);
+  std::vector<std::pair<TimeNs, std::string>> held;
+  for (Issue& issue : issues) {
+    if (issue.firing()) firing_.insert(issue.key);
+    if (!issue.storm.empty()) {
+      if (issue.firing() && gates_.contains(issue.storm))
+        storms_[issue.storm].key = issue.key, storms_[issue.storm].shown = issue.count;
+    } else {
+      of_run_[{issue.fault.job, issue.fault.run}].insert(issue.key);
+      if (issue.firing()) held.emplace_back(issue.fired_ns, issue.key);
+    }
+    std::string key = issue.key;
+    issues_[key] = std::move(issue);
+  }
+  std::ranges::sort(held);
+  for (const auto& [time, key] : held)
+    for (const auto& [receiver, d] : issues_[key].deliveries)
+      if (d.state == Delivery::State::kHeld && gates_.contains(receiver))
+        storms_[receiver].held.push_back(key);
+}
+
+const Route* AlertBook::route(const std::string& name) const {
+  const auto at = std::ranges::find(options_.routes, name, &Route::name);
+  return at == options_.routes.end() ? nullptr : &*at;
+}
+
+std::vector<const Issue*> AlertBook::firing() const {
+  std::vector<const Issue*> out;
+  for (const std::string& key : firing_) out.push_back(&issues_.at(key));
+  return out;
+}
+
+// An issue that changes twice is kept once.
+void AlertBook::note(const Issue& issue) {
+  const auto at = std::ranges::find(changes_.issues, issue.key, &Issue::key);
+  if (at == changes_.issues.end())
+    changes_.issues.push_back(issue);
+  else
+    *at = issue;
+}
+
+Issue* AlertBook::open_issue(const RunId& run) {
+  const auto keys = of_run_.find(run);
+  if (keys == of_run_.end()) return nullptr;
+  for (const std::string& key : keys->second)
+    if (Issue& issue = issues_.at(key); issue.firing()) return &issue;
+  return nullptr;
+}
+
+const Issue* AlertBook::last_closed(const RunId& run) const {
+  const Issue* out = nullptr;
+  const auto keys = of_run_.find(run);
+  if (keys == of_run_.end()) return nullptr;
+  for (const std::string& key : keys->second)
+    if (const Issue& issue = issues_.at(key);
+        !issue.firing() && (!out || issue.resolved_ns > out->resolved_ns))
+      out = &issue;
+  return out;
+}
+
+void AlertBook::update(const std::string& job, uint32_t run, const std::optional<Fault>& fault, End why,
+                       TimeNs now) {
+  const RunId id(job, run);
+  Issue* open = open_issue(id);
+  if (!fault) return open ? resolve(*open, why, now) : void();
+  if (open) return revise(*open, *fault, now);
+  // The verdict of a run that recovered still stands: only another one is news.
+  if (const Issue* closed = last_closed(id)) {
+    const bool went_on = closed->end == End::kRecovered || closed->end == End::kExpired;
+    if (closed->end == End::kLaterRun || (went_on && !differs(closed->fault, *fault))) return;
+  }
+  const std::string key = issue_key(*fault);
+  if (!issues_.contains(key) && issues_.size() >= kIssuesMax) {
+    forget_old(now);
+    if (issues_.size() >= kIssuesMax) return void(++counts_.refused);
+  }
+  of_run_[id].insert(key);
+  fire(issues_[key], *fault, now);
+}
+
+void AlertBook::fire(Issue& issue, const Fault& fault, TimeNs now) {
+  if (issue.key.empty()) {
+    issue.key = issue_key(fault);
+    issue.category = fault.category;
+    issue.component = fault.component;
+  }
+  issue.fault = fault;
+  issue.fired_ns = issue.changed_ns = now;
+  issue.resolved_ns = kNoTime;
+  issue.end = End::kNone;
+  issue.deliveries.clear();
+  ++issue.revision;
+  ++counts_.issues;
+  firing_.insert(issue.key);
+  progress_.erase({fault.job, fault.run});
+  for (const Route& r : options_.routes)
+    if (r.wants(fault)) offer(issue, r, now);
+  note(issue);
+}
+
+void AlertBook::revise(Issue& issue, const Fault& fault, TimeNs now) {
+  const bool news = differs(issue.fault, fault);
+  if (!news && issue.fault.diagnosis == fault.diagnosis) return;
+  issue.fault = fault;
+  if (news) {
+    issue.changed_ns = now;
+    ++issue.revision;
+    progress_.erase({fault.job, fault.run});
+    tick_issue(issue, now);
+    for (const Route& r : options_.routes)
+      if (!issue.deliveries.contains(r.name) && r.wants(fault)) offer(issue, r, now);
+  }
+  note(issue);
+}
+
+void AlertBook::resolve(Issue& issue, End end, TimeNs now) {
+  issue.end = end;
+  issue.resolved_ns = issue.changed_ns = now;
+  ++issue.revision;
+  firing_.erase(issue.key);
+  for (auto& [receiver, d] : issue.deliveries)
+    if (const Route* r = route(receiver); r && d.state == Delivery::State::kSent && r->resolved)
+      send(issue, *r, Message::Kind::kResolved, now);
+  note(issue);
+}
+
+bool AlertBook::covered(const Fault& fault, TimeNs now) const {
+  return std::ranges::any_of(
+      windows_, [&](const auto& one) { return one.second.open(now) && one.second.covers(fault); });
+}
+
+void AlertBook::count_silenced(const Fault& fault, TimeNs now) {
+  for (auto& [id, w] : windows_)
+    if (w.open(now) && w.covers(fault)) {
+      ++w.held;
+      changes_.windows.push_back(w);
+      return;
+    }
+}
+
+// The receiver hears of an issue for the first time, now or later.
+void AlertBook::offer(Issue& issue, const Route& r, TimeNs now) {
+  if (covered(issue.fault, now)) {
+    const bool first = std::ranges::none_of(
+        issue.deliveries, [](const auto& one) { return one.second.state == Delivery::State::kSilent; });
+    issue.deliveries[r.name].state = Delivery::State::kSilent;
+    ++counts_.silenced;
+    if (first) count_silenced(issue.fault, now);
+    return;
+  }
+  if (!r.groups && !gates_.at(r.name).admit(now, !storms_[r.name].held.empty())) return hold(issue, r, now);
+  send(issue, r, Message::Kind::kFiring, now);
+}
+
+void AlertBook::send(Issue& issue, const Route& r, Message::Kind kind, TimeNs now) {
+  Delivery& d = issue.deliveries[r.name];
+  d.state = Delivery::State::kSent;
+  d.revision = issue.revision;
+  Message m;
+  m.id = fmt::format("{}/{}", issue.key, issue.revision);
+  m.receiver = r.name;
+  m.issue = issue.key;
+  m.kind = kind;
+  m.created_ns = now;
+  Issue shown = issue;
+  shown.deliveries.clear();
+  m.body = to_json(shown);
+  changes_.messages.push_back(std::move(m));
+}
+
+// ---- storms
+
+void AlertBook::hold(Issue& issue, const Route& r, TimeNs now) {
+  issue.deliveries[r.name].state = Delivery::State::kHeld;
+  ++counts_.held;
+  Storm& storm = storms_[r.name];
+  storm.held.push_back(issue.key);
+  if (storm.key.empty())
+    storm.key = fmt::format("storm-{}", hex64(hash64(fmt::format("{}\n{}", r.name, now))));
+  Issue& own = issues_[storm.key];
+  const std::string member = shorten(
+      fmt::format("{}: {}", to_terminal(issue.fault.job), to_terminal(issue.fault.title)), kMemberBytes);
+  ++own.count;
+  if (own.members.size() < kStormNames) own.members.push_back(member);
+  if (own.key.empty()) {
+    own.key = storm.key;
+    own.storm = r.name;
+    own.category = own.component = "storm";
+    own.fired_ns = own.changed_ns = now;
+    firing_.insert(own.key);
+  }
+  own.fault.title = fmt::format("{} within short time; the rest is counted here and follows on its own",
+                                counted(own.count, "more new issue"));
+  note(own);
+}
+
+// Before the first message a second passes, so that it can count what came with it.
+void AlertBook::tick_storm(const Route& r, TimeNs now) {
+  const auto at = storms_.find(r.name);
+  if (at == storms_.end()) return;
+  Storm& storm = at->second;
+  release(r, now);
+  if (storm.key.empty()) return;
+  Issue& own = issues_.at(storm.key);
+  if (storm.held.empty()) {
+    if (own.deliveries.contains(r.name)) {
+      resolve(own, End::kCalm, now);
+    } else {  // it was over before it was sent
+      firing_.erase(own.key);
+      own.end = End::kCalm;
+      own.resolved_ns = now;
+      note(own);
+    }
+    storm.key.clear();
+    storm.shown = 0;
+    return;
+  }
+  const bool first = storm.shown == 0;
+  const TimeNs wait = first ? kNsPerSecond : kStormEvery;
+  if (own.count == storm.shown || now - own.changed_ns < wait) return;
+  storm.shown = own.count;
+  own.changed_ns = now;
+  ++own.revision;
+  send(own, r, first ? Message::Kind::kFiring : Message::Kind::kRevised, now);
+  note(own);
+}
+
+void AlertBook::release(const Route& r, TimeNs now) {
+  Storm& storm = storms_.at(r.name);
+  StormGate& gate = gates_.at(r.name);
+  const auto is_held = [&](const std::string& key) {
+    const auto issue = issues_.find(key);
+    if (issue == issues_.end() || !issue->second.firing()) return false;
+    const auto d = issue->second.deliveries.find(r.name);
+    return d != issue->second.deliveries.end() && d->second.state == Delivery::State::kHeld;
+  };
+  std::erase_if(storm.held, [&](const std::string& key) { return !is_held(key); });
+  for (size_t room = gate.room(now); room > 0 && !storm.held.empty(); --room) {
+    Issue& issue = issues_.at(storm.held.front());
+    storm.held.pop_front();
+    if (covered(issue.fault, now)) {
+      issue.deliveries[r.name].state = Delivery::State::kSilent;
+      ++counts_.silenced;
+      count_silenced(issue.fault, now);
+    } else {
+      gate.sent(now);
+      send(issue, r, Message::Kind::kFiring, now);
+    }
+    note(issue);
+  }
+}
+
+// ---- time
+
+// What was held silent is sent once no window holds it, with what changed meanwhile.
+void AlertBook::tick_issue(Issue& issue, TimeNs now) {
+  if (!issue.storm.empty()) return;
+  bool due = false;
+  for (const auto& [receiver, d] : issue.deliveries)
+    due = due || d.state == Delivery::State::kSilent ||
+          (d.state == Delivery::State::kSent && d.revision < issue.revision);
+  if (!due || covered(issue.fault, now)) return;
+  for (auto& [receiver, d] : issue.deliveries) {
+    const Route* r = route(receiver);
+    if (!r) continue;
+    if (d.state == Delivery::State::kSilent)
+      offer(issue, *r, now);
+    else if (d.state == Delivery::State::kSent && d.revision < issue.revision)
+      send(issue, *r, Message::Kind::kRevised, now);
+  }
+  note(issue);
+}
+
+void AlertBook::tick(TimeNs now) {
+  std::vector<std::string> keys(firing_.begin(), firing_.end());
+  for (const std::string& key : keys) {
+    Issue& issue = issues_.at(key);
+    tick_issue(issue, now);
+    const bool runs = running_.contains({issue.fault.job, issue.fault.run});
+    if (issue.storm.empty() && !runs && now - issue.changed_ns >= options_.expire_after_ns)
+      resolve(issue, End::kExpired, now);
+  }
+  for (const Route& r : options_.routes) tick_storm(r, now);
+  if (forgot_ns_ == kNoTime || now < forgot_ns_ || now - forgot_ns_ >= kForgetEvery) forget_old(now);
+}
+
+// Resolved issues: those that are old, and beyond the limit the oldest.
+void AlertBook::forget_old(TimeNs now) {
+  forgot_ns_ = now;
+  std::vector<std::pair<TimeNs, std::string>> resolved;
+  for (const auto& [key, issue] : issues_)
+    if (!issue.firing()) resolved.emplace_back(issue.resolved_ns, key);
+  std::ranges::sort(resolved);
+  for (const auto& [time, key] : resolved) {
+    if (issues_.size() < kIssuesMax && now - time < kResolvedKept) break;
+    const Issue& issue = issues_.at(key);
+    const RunId run(issue.fault.job, issue.fault.run);
+    if (const auto keys = of_run_.find(run); keys != of_run_.end()) {
+      keys->second.erase(key);
+      if (keys->second.empty()) of_run_.erase(keys);
+    }
+    issues_.erase(key);
+    changes_.forgotten.push_back(key);
+  }
+  std::erase_if(windows_, [&](const auto& one) {
+    const bool old = one.second.over(now) && now - one.second.until_ns >= kWindowKept;
+    if (old) changes_.windows_forgotten.push_back(one.first);
+    return old;
+  });
+}
+
+// ---- progress
+
+void AlertBook::on_runs(const std::vector<RunNews>& runs, TimeNs now) {
+  running_.clear();
+  for (const RunNews& news : runs) {
+    if (news.running) running_.emplace(news.job, news.run);
+    follow(news, now);
+  }
+  std::erase_if(progress_, [&](const auto& one) { return !running_.contains(one.first); });
+}
+
+void AlertBook::follow(const RunNews& news, TimeNs now) {
+  const RunId id(news.job, news.run);
+  std::vector<Issue*> own, earlier;
+  for (auto at = of_run_.lower_bound({news.job, 0});
+       at != of_run_.end() && at->first.first == news.job && at->first.second <= news.run; ++at)
+    for (const std::string& key : at->second)
+      if (Issue& issue = issues_.at(key); issue.firing())
+        (at->first.second == news.run ? own : earlier).push_back(&issue);
+  if (own.empty() && earlier.empty()) return;
+  if (news.well) {
+    for (Issue* issue : own) resolve(*issue, End::kRecovered, now);
+    for (Issue* issue : earlier) resolve(*issue, End::kLaterRun, now);
+    return;
+  }
+  if (!news.iteration || !news.running) return;
+  Progress& p = progress_[id];
+  const bool advanced = p.last && *news.iteration > *p.last;
+  if (!p.first) p.first = news.iteration;
+  p.last = news.iteration;
+  if (!advanced) {
+    if (p.seen_ns != kNoTime && now - p.seen_ns >= kRecoveredAfter) p.since_ns = p.seen_ns = kNoTime;
+    return;
+  }
+  if (p.since_ns == kNoTime || now < p.since_ns) p.since_ns = now;
+  p.seen_ns = now;
+  for (Issue* issue : earlier) resolve(*issue, End::kLaterRun, now);
+  if (now - p.since_ns < kRecoveredAfter) return;
+  for (Issue* issue : own)
+    if (stands_still(issue->fault)) resolve(*issue, End::kRecovered, now);
+}
+
+// ---- windows
+
+Result<Window> AlertBook::add_window(Window window, TimeNs now) {
+  if (std::string why = trouble_of(window, now); !why.empty()) return fail(ErrorCode::kInvalid, why);
+  const auto standing =
+      std::ranges::count_if(windows_, [&](const auto& one) { return !one.second.over(now); });
+  if (static_cast<size_t>(standing) >= kWindows)
+    return fail(ErrorCode::kLimit, fmt::format("there are {} maintenance windows already", kWindows));
+  window.id = windows_.empty() ? 1 : windows_.rbegin()->first + 1;
+  window.ended = false;
+  window.held = 0;
+  windows_[window.id] = window;
+  changes_.windows.push_back(window);
+  return window;
+}
+
+Result<Window> AlertBook::end_window(int64_t id, TimeNs now) {
+  const auto at = windows_.find(id);
+  if (at == windows_.end()) return fail(ErrorCode::kNotFound, fmt::format("no maintenance window {}", id));
+  if (at->second.over(now)) return fail(ErrorCode::kNotFound, fmt::format("window {} is over already", id));
+  at->second.ended = true;
+  changes_.windows.push_back(at->second);
+  return at->second;
+}
+
+}  // namespace culprit::respond

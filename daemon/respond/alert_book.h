@@ -1,0 +1,148 @@
+// Which issues fire, who hears of them, and when: one issue for each fault, whatever is said of it and how
+// often. The book follows the verdicts that it is given and returns what is to be kept and sent.
+//
+// Pure: time is an argument. One thread. The caller keeps the changes of take() on the disk, and gives them
+// back to load() at the next start.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "base/time.h"
+#include "respond/alert.h"
+#include "respond/maintenance.h"
+#include "respond/storm_gate.h"
+
+namespace culprit::respond {
+
+// Who hears of what. An empty list: of all.
+struct Route {
+  std::string name;                                    // of the receiver
+  std::vector<std::string> categories, actions, jobs;  // jobs: globs
+  double min_confidence = 0;
+  bool resolved = true;  // also of the end
+  bool groups = false;   // it groups alerts by itself, so storms do not concern it
+  bool wants(const Fault& fault) const;
+};
+
+struct BookOptions {
+  std::vector<Route> routes;
+  size_t storm_above = 10;  // new issues in a minute
+  TimeNs expire_after_ns = TimeNs{24} * 3600 * kNsPerSecond;
+};
+
+// What changed since the last call.
+struct BookChanges {
+  std::vector<Issue> issues;           // new or changed
+  std::vector<std::string> forgotten;  // keys of issues
+  std::vector<Message> messages;       // to be sent, in order
+  std::vector<Window> windows;
+  std::vector<int64_t> windows_forgotten;
+  bool empty() const {
+    return issues.empty() && forgotten.empty() && messages.empty() && windows.empty() &&
+           windows_forgotten.empty();
+  }
+};
+
+// How a run of a job goes, as seen now.
+struct RunNews {
+  std::string job;
+  uint32_t run = 0;
+  bool running = false, well = false;  // well: it ended as planned
+  std::optional<int64_t> iteration;
+};
+
+class AlertBook {
+ public:
+  // A run that goes on this long after its crash or hang has recovered: its last lines are no progress.
+  static constexpr TimeNs kRecoveredAfter = 120 * kNsPerSecond;
+  // How often a storm is sent again while it grows.
+  static constexpr TimeNs kStormEvery = 60 * kNsPerSecond;
+  static constexpr size_t kIssuesMax = 20'000;  // twice the runs that the index keeps
+  static constexpr TimeNs kResolvedKept = TimeNs{7} * 24 * 3600 * kNsPerSecond;
+  static constexpr TimeNs kWindowKept = TimeNs{30} * 24 * 3600 * kNsPerSecond;
+  static constexpr size_t kStormNames = 20;
+
+  explicit AlertBook(BookOptions options) { set_options(std::move(options)); }
+  // New receivers hear of what comes from now on.
+  void set_options(BookOptions options);
+  void load(std::vector<Issue> issues, std::vector<Window> windows);
+
+  // The verdict of a run as it stands now; none: `why` it has none.
+  void update(const std::string& job, uint32_t run, const std::optional<Fault>& fault, End why, TimeNs now);
+  // All runs that the engine knows, at intervals.
+  void on_runs(const std::vector<RunNews>& runs, TimeNs now);
+  // Ends windows, storms and old issues; at least every few seconds.
+  void tick(TimeNs now);
+  BookChanges take() { return std::exchange(changes_, {}); }
+
+  // Gives it its id.
+  Result<Window> add_window(Window window, TimeNs now);
+  Result<Window> end_window(int64_t id, TimeNs now);
+
+  const std::map<std::string, Issue>& issues() const { return issues_; }  // by key
+  const std::map<int64_t, Window>& windows() const { return windows_; }   // by id
+  const BookOptions& options() const { return options_; }
+  std::vector<const Issue*> firing() const;
+  size_t firing_count() const { return firing_.size(); }
+
+  struct Counts {
+    uint64_t issues = 0;    // since the start
+    uint64_t silenced = 0;  // held silent by windows, by receiver
+    uint64_t held = 0;      // held by storms, by receiver
+    uint64_t refused = 0;   // issues beyond kIssuesMax
+  };
+  const Counts& counts() const { return counts_; }
+
+ private:
+  using RunId = std::pair<std::string, uint32_t>;
+  struct Progress {
+    std::optional<int64_t> first, last;
+    TimeNs since_ns = kNoTime, seen_ns = kNoTime;  // of the last advance and the first in a row
+  };
+  struct Storm {
+    std::string key;               // of its issue; empty: none is on
+    std::deque<std::string> held;  // keys in order
+    uint64_t shown = 0;            // count in its newest message
+  };
+
+  Issue* open_issue(const RunId& run);
+  const Issue* last_closed(const RunId& run) const;
+  void fire(Issue& issue, const Fault& fault, TimeNs now);
+  void revise(Issue& issue, const Fault& fault, TimeNs now);
+  void resolve(Issue& issue, End end, TimeNs now);
+  void offer(Issue& issue, const Route& route, TimeNs now);
+  void send(Issue& issue, const Route& route, Message::Kind kind, TimeNs now);
+  bool covered(const Fault& fault, TimeNs now) const;
+  void count_silenced(const Fault& fault, TimeNs now);
+  void hold(Issue& issue, const Route& route, TimeNs now);
+  void release(const Route& route, TimeNs now);
+  void tick_storm(const Route& route, TimeNs now);
+  void tick_issue(Issue& issue, TimeNs now);
+  void forget_old(TimeNs now);
+  void follow(const RunNews& news, TimeNs now);
+  const Route* route(const std::string& name) const;
+  void note(const Issue& issue);
+
+  BookOptions options_;
+  std::map<std::string, Issue> issues_;
+  std::set<std::string> firing_;                   // keys, also of storms
+  std::map<RunId, std::set<std::string>> of_run_;  // keys
+  std::map<int64_t, Window> windows_;
+  std::map<std::string, StormGate> gates_;  // by receiver
+  std::map<std::string, Storm> storms_;
+  std::map<RunId, Progress> progress_;
+  std::set<RunId> running_;
+  BookChanges changes_;
+  Counts counts_;
+  TimeNs forgot_ns_ = kNoTime;
+};
+
+}  // namespace culprit::respond

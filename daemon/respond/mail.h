@@ -1,0 +1,25 @@
+// Hands a mail to a program that takes what sendmail takes. Blocking: for a worker's thread.
+#pragma once
+
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "base/time.h"
+
+namespace culprit::respond {
+
+struct MailHandover {
+  std::string program;  // absolute path
+  std::vector<std::string> to;
+  std::string text;  // with headers
+  TimeNs within_ns = 30 * kNsPerSecond;
+  const std::atomic<bool>* stop = nullptr;  // ends it early; borrowed
+};
+
+// Runs PROGRAM -i -- TO... with an almost empty environment; ends it after `within_ns`. An error has its exit
+// status and the first line that it wrote to standard error.
+Status hand_over(const MailHandover& mail);
+
+}  // namespace culprit::respond

@@ -1,0 +1,51 @@
+// What a message says: the values that templates name, and the bodies of the built-in forms. Pure; any
+// thread. All texts of jobs are untrusted: values are shortened, and each form escapes what it inserts.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "respond/alert.h"
+
+namespace culprit::respond {
+
+struct NoticeContext {
+  std::string url;   // of the page, without a slash at its end; empty: unknown
+  std::string host;  // of this daemon
+};
+
+using Values = std::map<std::string, std::string>;
+
+// state, title, job, run, summary, link, command, key, id, and others: formats.md section 12.
+Values values_of(const Issue& issue, const Message& message, const NoticeContext& context);
+// A message that says it is a test.
+Issue test_issue(const std::string& host, TimeNs now);
+std::string_view severity_of(const Issue& issue);  // "critical", "error", "warning"
+// "#/jobs/ID?run=2" behind the url; empty without one.
+std::string job_link(const Fault& fault, const std::string& url);
+std::string line_link(const Fault& fault, const std::string& url);
+
+// Replaces {{name}}, {{name|slack}}, {{name|markdown}} and {{name|firing:trigger|resolved:resolve}} by their
+// values, escaped for a JSON string. An error names what is unknown, or says why the result is no JSON.
+Result<std::string> render(std::string_view text, const Values& values);
+
+// The body of a webhook without a template.
+std::string webhook_body(const Issue& issue, const Values& values);
+
+// Of POST /api/v2/alerts. Labels never change for an issue.
+std::string alertmanager_body(const std::vector<Issue>& issues, const NoticeContext& context, TimeNs now);
+
+// A whole mail with its headers, for sendmail.
+struct MailAddresses {
+  std::string from;
+  std::vector<std::string> to;
+};
+std::string mail_text(const Values& values, const MailAddresses& addresses, TimeNs now);
+
+// "2026-11-26T02:12:09.123Z".
+std::string rfc3339(TimeNs time);
+
+}  // namespace culprit::respond

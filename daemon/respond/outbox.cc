@@ -1,0 +1,125 @@
+#include "respond/outbox.h"
+
+#include <algorithm>
+
+namespace culprit::respond {
+namespace {
+
+// What gives way first.
+constexpr Message::Kind kDropOrder[] = {Message::Kind::kLatest, Message::Kind::kResolved,
+                                        Message::Kind::kRevised, Message::Kind::kRecord,
+                                        Message::Kind::kFiring};
+
+bool replaces(const Message& newer, const Message& older) {
+  if (newer.kind == Message::Kind::kLatest) return older.kind == Message::Kind::kLatest;
+  const bool change = newer.kind == Message::Kind::kRevised || newer.kind == Message::Kind::kResolved;
+  return change && older.kind == Message::Kind::kRevised && older.issue == newer.issue;
+}
+
+}  // namespace
+
+void Outbox::load(std::vector<Message> messages) {
+  for (Message& m : messages) {
+    last_row_ = std::max(last_row_, m.row);
+    lines_[m.receiver].waiting.push_back(std::move(m));
+  }
+}
+
+int64_t Outbox::add(Message message, std::vector<int64_t>& gone) {
+  Line& line = lines_[message.receiver];
+  std::erase_if(line.waiting, [&](const Message& older) {
+    const bool old = replaces(message, older);
+    if (old) gone.push_back(older.row);
+    return old;
+  });
+  make_room(line, gone);
+  message.row = ++last_row_;
+  line.waiting.push_back(std::move(message));
+  return last_row_;
+}
+
+void Outbox::make_room(Line& line, std::vector<int64_t>& gone) {
+  for (const Message::Kind kind : kDropOrder) {
+    if (line.waiting.size() < most_) return;
+    const auto at = std::ranges::find(line.waiting, kind, &Message::kind);
+    if (at == line.waiting.end()) continue;
+    gone.push_back(at->row);
+    line.refusals.erase(at->row);
+    line.waiting.erase(at);
+    ++line.counts.dropped;
+    return;
+  }
+}
+
+std::vector<Message> Outbox::due(const std::string& receiver, size_t most, TimeNs now) const {
+  const auto at = lines_.find(receiver);
+  if (at == lines_.end() || at->second.waiting.empty()) return {};
+  const Line& line = at->second;
+  // A clock that was set back does not prolong the wait.
+  const bool waits = line.next_ns != kNoTime && now < line.next_ns && line.next_ns - now <= line.wait_ns;
+  if (waits) return {};
+  const size_t n = std::min(most, line.waiting.size());
+  return {line.waiting.begin(), line.waiting.begin() + static_cast<std::ptrdiff_t>(n)};
+}
+
+std::optional<TimeNs> Outbox::due_ns(const std::string& receiver) const {
+  const auto at = lines_.find(receiver);
+  if (at == lines_.end() || at->second.waiting.empty()) return std::nullopt;
+  return at->second.next_ns;
+}
+
+std::vector<int64_t> Outbox::sent(const std::string& receiver, const std::vector<int64_t>& rows, TimeNs now) {
+  Line& line = lines_[receiver];
+  std::erase_if(line.waiting, [&](const Message& m) { return std::ranges::find(rows, m.row) != rows.end(); });
+  for (const int64_t row : rows) line.refusals.erase(row);
+  line.counts.sent += rows.size();
+  line.trouble.clear();
+  line.failing_ns = line.next_ns = kNoTime;
+  line.wait_ns = 0;
+  line.sent_ns = now;
+  return rows;
+}
+
+void Outbox::failed(const std::string& receiver, const std::string& why, std::optional<TimeNs> asked,
+                    TimeNs now) {
+  Line& line = lines_[receiver];
+  ++line.counts.failed;
+  line.trouble = why;
+  if (line.failing_ns == kNoTime) line.failing_ns = now;
+  line.wait_ns = std::clamp(2 * line.wait_ns, kFirstWait, kLongestWait);
+  if (asked) line.wait_ns = std::clamp(*asked, line.wait_ns, kLongestAsked);
+  line.next_ns = now + line.wait_ns;
+}
+
+std::vector<int64_t> Outbox::refused(const std::string& receiver, const std::vector<int64_t>& rows,
+                                     const std::string& why, TimeNs now) {
+  failed(receiver, why, std::nullopt, now);
+  Line& line = lines_[receiver];
+  std::vector<int64_t> gone;
+  for (const int64_t row : rows)
+    if (++line.refusals[row] >= kRefusals) gone.push_back(row);
+  std::erase_if(line.waiting, [&](const Message& m) { return std::ranges::find(gone, m.row) != gone.end(); });
+  for (const int64_t row : gone) line.refusals.erase(row);
+  line.counts.dropped += gone.size();
+  if (!gone.empty()) line.wait_ns = 0;  // the next one may be sound
+  return gone;
+}
+
+std::vector<int64_t> Outbox::keep_only(const std::vector<std::string>& receivers) {
+  std::vector<int64_t> gone;
+  std::erase_if(lines_, [&](const auto& one) {
+    if (std::ranges::find(receivers, one.first) != receivers.end()) return false;
+    for (const Message& m : one.second.waiting) gone.push_back(m.row);
+    return true;
+  });
+  orphans_ += gone.size();
+  return gone;
+}
+
+size_t Outbox::pending() const {
+  size_t out = 0;
+  for (const auto& [receiver, line] : lines_) out += line.waiting.size();
+  return out;
+}
+
+}  // namespace culprit::respond

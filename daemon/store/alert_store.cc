@@ -1,0 +1,94 @@
+#include "store/alert_store.h"
+
+#include <array>
+#include <string_view>
+#include <utility>
+
+namespace culprit::store {
+namespace {
+
+// Released steps never change; new ones are appended.
+constexpr std::array<std::string_view, 1> kAlertSteps = {R"sql(
+CREATE TABLE issues (key TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE outbox (
+  row INTEGER PRIMARY KEY, id TEXT NOT NULL, receiver TEXT NOT NULL, issue TEXT NOT NULL, kind INTEGER NOT NULL,
+  created_ns INTEGER, body TEXT NOT NULL);
+CREATE TABLE windows (id INTEGER PRIMARY KEY, text TEXT NOT NULL);
+CREATE TABLE seen (one INTEGER PRIMARY KEY CHECK (one = 1), until_ns INTEGER);
+)sql"};
+
+}  // namespace
+
+// A message that is sent must be known after a power loss too, or it is sent twice under another name.
+AlertStore::AlertStore(const std::string& path) : database_({path, kAlertSteps, true, 512}) {}
+
+Result<std::unique_ptr<AlertStore>> AlertStore::open(const std::string& path) {
+  std::unique_ptr<AlertStore> out(new AlertStore(path));
+  if (const Status opened = out->database_.open(); !opened) return tl::unexpected(opened.error());
+  return out;
+}
+
+Result<KeptAlerts> AlertStore::load() {
+  using Statement = Database::Statement;
+  KeptAlerts out;
+  Statement issues(database_, "SELECT key, text FROM issues");
+  auto kept = issues.rows<KeptIssue>([](Statement& s) { return KeptIssue{s.text(0), s.text(1)}; });
+  if (!kept) return tl::unexpected(kept.error());
+  out.issues = std::move(*kept);
+  Statement outbox(database_,
+                   "SELECT row, id, receiver, issue, kind, created_ns, body FROM outbox ORDER BY row");
+  auto waiting = outbox.rows<KeptMessage>([](Statement& s) {
+    return KeptMessage{s.integer(0), s.text(1), s.text(2), s.text(3), static_cast<int>(s.integer(4)),
+                       s.time(5),    s.text(6)};
+  });
+  if (!waiting) return tl::unexpected(waiting.error());
+  out.messages = std::move(*waiting);
+  Statement windows(database_, "SELECT id, text FROM windows ORDER BY id");
+  auto held = windows.rows<KeptWindow>([](Statement& s) { return KeptWindow{s.integer(0), s.text(1)}; });
+  if (!held) return tl::unexpected(held.error());
+  out.windows = std::move(*held);
+  Statement seen(database_, "SELECT until_ns FROM seen");
+  if (seen.row()) out.seen_until_ns = seen.time(0);
+  if (!seen.good()) return tl::unexpected(seen.status().error());
+  return out;
+}
+
+Status AlertStore::apply(const AlertChanges& changes) {
+  return database_.in_transaction([&] { return write(changes); });
+}
+
+Status AlertStore::write(const AlertChanges& c) {
+  using Statement = Database::Statement;
+  Statement put_issue(database_, "INSERT OR REPLACE INTO issues VALUES (?, ?)");
+  for (const KeptIssue& one : c.issues)
+    if (Status s = put_issue.again().bind(one.key).bind(one.text).run(); !s) return s;
+  Statement drop_issue(database_, "DELETE FROM issues WHERE key = ?");
+  for (const std::string& key : c.issues_gone)
+    if (Status s = drop_issue.again().bind(key).run(); !s) return s;
+  Statement put_message(database_, "INSERT OR REPLACE INTO outbox VALUES (?, ?, ?, ?, ?, ?, ?)");
+  for (const KeptMessage& m : c.messages)
+    if (Status s = put_message.again()
+                       .bind(m.row)
+                       .bind(m.id)
+                       .bind(m.receiver)
+                       .bind(m.issue)
+                       .bind(int64_t{m.kind})
+                       .bind_time(m.created_ns)
+                       .bind(m.body)
+                       .run();
+        !s)
+      return s;
+  Statement drop_message(database_, "DELETE FROM outbox WHERE row = ?");
+  for (const int64_t row : c.messages_gone)
+    if (Status s = drop_message.again().bind(row).run(); !s) return s;
+  Statement put_window(database_, "INSERT OR REPLACE INTO windows VALUES (?, ?)");
+  for (const KeptWindow& w : c.windows)
+    if (Status s = put_window.again().bind(w.id).bind(w.text).run(); !s) return s;
+  Statement drop_window(database_, "DELETE FROM windows WHERE id = ?");
+  for (const int64_t id : c.windows_gone)
+    if (Status s = drop_window.again().bind(id).run(); !s) return s;
+  if (c.seen_until_ns == kNoTime) return {};
+  return Statement(database_, "INSERT OR REPLACE INTO seen VALUES (1, ?)").bind_time(c.seen_until_ns).run();
+}
+
+}  // namespace culprit::store

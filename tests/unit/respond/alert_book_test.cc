@@ -1,0 +1,399 @@
+// Which issues fire and who hears of them, with a numeric clock.
+#include "respond/alert_book.h"
+
+#include <boost/test/unit_test.hpp>
+
+using namespace culprit;
+using namespace culprit::respond;
+
+namespace {
+
+constexpr TimeNs kSecond = kNsPerSecond;
+using Said = std::vector<std::string>;
+
+Fault fault(const std::string& job, const std::string& title = "GPU lost",
+            const std::string& host = "node-1") {
+  Fault f;
+  f.job = job;
+  f.diagnosis = "d-1";
+  f.source = "rule:gpu.lost";
+  f.title = title;
+  f.category = "hardware";
+  f.component = "gpu";
+  f.symptom = "crash";
+  f.action = "isolate";
+  f.confidence = 0.9;
+  f.hosts = {host};
+  f.place = host;
+  return f;
+}
+
+Route everything(const std::string& name) {
+  Route r;
+  r.name = name;
+  return r;
+}
+
+// What receivers are sent: "a firing GPU lost #1".
+struct Listener {
+  explicit Listener(std::vector<Route> routes, size_t storm_above = 10)
+      : book(options(std::move(routes), storm_above)) {}
+  static BookOptions options(std::vector<Route> routes, size_t storm_above) {
+    BookOptions out;
+    out.routes = std::move(routes);
+    out.storm_above = storm_above;
+    return out;
+  }
+  void verdict(const Fault& f, TimeNs second) { book.update(f.job, f.run, f, End::kNone, second * kSecond); }
+  void gone(const std::string& job, TimeNs second, End why = End::kWithdrawn, uint32_t run = 0) {
+    book.update(job, run, std::nullopt, why, second * kSecond);
+  }
+  void runs(std::vector<RunNews> news, TimeNs second) { book.on_runs(news, second * kSecond); }
+  Said at(TimeNs second) {
+    book.tick(second * kSecond);
+    return said();
+  }
+  Said said() {
+    Said out;
+    const BookChanges changes = book.take();
+    for (const Message& m : changes.messages) {
+      constexpr const char* kWords[] = {"firing", "revised", "resolved"};
+      const auto issue = issue_from_json(m.body);
+      BOOST_REQUIRE(issue);
+      out.push_back(m.receiver + " " + kWords[static_cast<int>(m.kind)] + " " +
+                    (issue->storm.empty() ? issue->fault.job : "storm of " + std::to_string(issue->count)));
+      ids.push_back(m.receiver + m.id);
+    }
+    for (const Issue& issue : changes.issues) kept[issue.key] = issue;
+    for (const std::string& key : changes.forgotten) kept.erase(key);
+    for (const Window& w : changes.windows) windows[w.id] = w;
+    return out;
+  }
+  void restart() {
+    (void)said();
+    AlertBook again(book.options());
+    std::vector<Issue> issues;
+    for (const auto& [key, issue] : kept) {
+      auto read = issue_from_json(to_json(issue));
+      BOOST_REQUIRE(read);
+      issues.push_back(std::move(*read));
+    }
+    std::vector<Window> all;
+    for (const auto& [id, w] : windows) all.push_back(*window_from_json(to_json(w)));
+    again.load(std::move(issues), std::move(all));
+    book = std::move(again);
+  }
+  AlertBook book;
+  std::map<std::string, Issue> kept;
+  std::map<int64_t, Window> windows;
+  Said ids;
+};
+
+void expect(const Said& said, const Said& expected) {
+  BOOST_CHECK_EQUAL_COLLECTIONS(said.begin(), said.end(), expected.begin(), expected.end());
+}
+
+RunNews running(uint32_t run, int64_t iteration) { return {"j", run, true, false, iteration}; }
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(alert_book)
+
+BOOST_AUTO_TEST_CASE(one_fault_is_one_issue_however_often_it_is_said) {
+  Listener l({everything("a")});
+  l.verdict(fault("j"), 1);
+  l.verdict(fault("j"), 2);
+  expect(l.said(), {"a firing j"});
+  l.verdict(fault("j"), 3);
+  expect(l.at(4), {});
+}
+
+BOOST_AUTO_TEST_CASE(a_revision_keeps_the_key_and_has_an_id_of_its_own) {
+  Listener l({everything("a")});
+  l.verdict(fault("j"), 1);
+  l.verdict(fault("j", "Switch lost", "node-2"), 2);
+  expect(l.said(), {"a firing j", "a revised j"});
+  BOOST_CHECK_EQUAL(l.book.issues().size(), 1);
+  BOOST_CHECK_NE(l.ids[0], l.ids[1]);
+  BOOST_CHECK_EQUAL(l.ids[0].substr(0, 17), l.ids[1].substr(0, 17));
+}
+
+BOOST_AUTO_TEST_CASE(a_small_change_of_confidence_is_no_news) {
+  Listener l({everything("a")});
+  Fault f = fault("j");
+  l.verdict(f, 1);
+  f.confidence = 0.85;
+  l.verdict(f, 2);
+  f.confidence = 0.7;
+  l.verdict(f, 3);
+  expect(l.said(), {"a firing j", "a revised j"});
+}
+
+BOOST_AUTO_TEST_CASE(it_is_resolved_where_the_verdict_goes_and_fires_again_where_it_returns) {
+  for (const End why : {End::kWithdrawn, End::kRefuted, End::kForgotten}) {
+    Listener l({everything("a")});
+    l.verdict(fault("j"), 1);
+    l.gone("j", 2, why);
+    l.gone("j", 3, why);
+    l.verdict(fault("j"), 4);
+    expect(l.said(), {"a firing j", "a resolved j", "a firing j"});
+    BOOST_CHECK_EQUAL(l.book.issues().size(), 1);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_run_that_goes_on_resolves_it_and_its_verdict_is_no_news_any_more) {
+  Listener l({everything("a")});
+  l.verdict(fault("j"), 1);
+  (void)l.said();
+  for (TimeNs second = 10; second <= 130; second += 10) l.runs({running(0, second)}, second);
+  expect(l.said(), {});  // its last lines are no progress
+  l.runs({running(0, 200)}, 140);
+  expect(l.said(), {"a resolved j"});
+  l.verdict(fault("j"), 150);
+  expect(l.said(), {});
+  l.verdict(fault("j", "Disk full"), 160);
+  expect(l.said(), {"a firing j"});
+}
+
+BOOST_AUTO_TEST_CASE(progress_of_a_slow_run_does_not_resolve_it) {
+  Listener l({everything("a")});
+  Fault f = fault("j");
+  f.symptom = "slowdown";
+  l.verdict(f, 1);
+  for (TimeNs second = 10; second <= 600; second += 10) l.runs({running(0, second)}, second);
+  expect(l.said(), {"a firing j"});
+}
+
+BOOST_AUTO_TEST_CASE(a_later_run_resolves_it_once_it_makes_progress) {
+  Listener l({everything("a")});
+  l.verdict(fault("j"), 1);
+  l.runs({running(1, 100)}, 20);
+  l.runs({running(1, 100)}, 30);
+  expect(l.said(), {"a firing j"});
+  l.runs({running(1, 101)}, 40);
+  expect(l.said(), {"a resolved j"});
+  l.verdict(fault("j", "Switch lost"), 50);  // the run before is over
+  expect(l.said(), {});
+}
+
+BOOST_AUTO_TEST_CASE(a_run_that_ends_as_planned_resolves_its_own_and_those_of_earlier_runs) {
+  Listener l({everything("a")});
+  l.verdict(fault("j"), 1);
+  Fault later = fault("j");
+  later.run = 1;
+  l.verdict(later, 5);
+  (void)l.said();
+  l.runs({{"j", 1, false, true, std::nullopt}, {"other", 0, false, true, std::nullopt}}, 20);
+  expect(l.said(), {"a resolved j", "a resolved j"});
+}
+
+BOOST_AUTO_TEST_CASE(an_issue_of_which_nothing_is_heard_expires_unless_the_run_goes_on) {
+  Listener l({everything("a")});
+  l.verdict(fault("j"), 0);
+  l.verdict(fault("k"), 0);
+  (void)l.said();
+  const TimeNs day = 24 * 3600;
+  l.runs({{"k", 0, true, false, std::nullopt}}, day);
+  expect(l.at(day - 1), {});
+  expect(l.at(day), {"a resolved j"});
+}
+
+BOOST_AUTO_TEST_CASE(routes_choose_by_category_action_confidence_and_job) {
+  std::vector<Route> routes;
+  for (const char* name : {"category", "action", "sure", "job", "all"}) routes.push_back(everything(name));
+  routes[0].categories = {"user", "framework"};
+  routes[1].actions = {"isolate"};
+  routes[2].min_confidence = 0.8;
+  routes[3].jobs = {"llama-*", "k?"};
+  Listener l(routes);
+  l.verdict(fault("llama-7"), 1);
+  expect(l.said(),
+         {"action firing llama-7", "sure firing llama-7", "job firing llama-7", "all firing llama-7"});
+  Fault f = fault("k1");
+  f.category = "user";
+  f.action = "fix";
+  f.confidence = 0.6;
+  l.verdict(f, 2);
+  expect(l.said(), {"category firing k1", "job firing k1", "all firing k1"});
+  f.confidence = 0.9;  // a receiver hears of it once it is sure enough, and others the revision
+  l.verdict(f, 3);
+  expect(l.said(), {"all revised k1", "category revised k1", "job revised k1", "sure firing k1"});
+}
+
+BOOST_AUTO_TEST_CASE(a_receiver_may_leave_out_the_end) {
+  std::vector<Route> routes{everything("a")};
+  routes[0].resolved = false;
+  Listener l(routes);
+  l.verdict(fault("j"), 1);
+  l.gone("j", 2);
+  expect(l.said(), {"a firing j"});
+}
+
+BOOST_AUTO_TEST_CASE(a_window_holds_alerts_silent_and_lets_them_out_at_its_end) {
+  Listener l({everything("a")});
+  Window w;
+  w.hosts = "node-*";
+  w.from_ns = 10 * kSecond;
+  w.until_ns = 100 * kSecond;
+  w.reason = "new switches";
+  BOOST_REQUIRE(l.book.add_window(w, 0));
+  l.verdict(fault("early"), 5);
+  expect(l.said(), {"a firing early"});
+  l.verdict(fault("j"), 20);
+  l.verdict(fault("k"), 21);
+  l.verdict(fault("other", "GPU lost", "rack2-7"), 22);
+  l.verdict(fault("early", "Switch lost"), 23);  // revised within the window
+  expect(l.said(), {"a firing other"});
+  l.gone("k", 30);  // nothing was said of it
+  expect(l.at(99), {});
+  BOOST_CHECK_EQUAL(l.book.windows().at(1).held, 2);
+  l.restart();
+  expect(l.at(100), {"a revised early", "a firing j"});
+}
+
+BOOST_AUTO_TEST_CASE(the_end_of_what_was_sent_is_told_within_a_window) {
+  Listener l({everything("a")});
+  l.verdict(fault("j"), 1);
+  Window w;
+  w.jobs = "j";
+  w.from_ns = 5 * kSecond;
+  w.until_ns = 100 * kSecond;
+  w.reason = "test";
+  BOOST_REQUIRE(l.book.add_window(w, 5 * kSecond));
+  l.gone("j", 20);
+  expect(l.said(), {"a firing j", "a resolved j"});
+}
+
+BOOST_AUTO_TEST_CASE(a_person_ends_a_window) {
+  Listener l({everything("a")});
+  Window w;
+  w.jobs = "*";
+  w.from_ns = 0;
+  w.until_ns = 100 * kSecond;
+  w.reason = "test";
+  BOOST_REQUIRE(l.book.add_window(w, 0));
+  l.verdict(fault("j"), 1);
+  BOOST_REQUIRE(l.book.end_window(1, 2 * kSecond));
+  BOOST_CHECK(!l.book.end_window(1, 3 * kSecond));
+  BOOST_CHECK(!l.book.end_window(7, 3 * kSecond));
+  expect(l.at(3), {"a firing j"});
+}
+
+BOOST_AUTO_TEST_CASE(more_than_a_few_in_a_minute_become_one_and_the_rest_follows) {
+  Listener l({everything("a")}, 3);
+  for (int i = 0; i < 8; ++i) l.verdict(fault("j" + std::to_string(i)), 10);
+  expect(l.said(), {"a firing j0", "a firing j1", "a firing j2"});
+  expect(l.at(11), {"a firing storm of 5"});
+  l.gone("j4", 15);
+  for (int i = 8; i < 10; ++i) l.verdict(fault("j" + std::to_string(i)), 52 + i);
+  expect(l.at(69), {});
+  expect(l.at(72),
+         {"a firing j3", "a firing j5", "a firing j6", "a revised storm of 7"});  // calm: two in a minute
+  l.restart();
+  expect(l.at(100), {"a firing j7", "a firing j8", "a firing j9", "a resolved storm of 7"});
+}
+
+BOOST_AUTO_TEST_CASE(a_storm_is_counted_by_receiver_and_not_for_one_that_groups) {
+  std::vector<Route> routes{everything("all"), everything("mine"), everything("manager")};
+  routes[1].jobs = {"mine"};
+  routes[2].groups = true;
+  Listener l(routes, 1);
+  l.verdict(fault("x"), 1);
+  l.verdict(fault("y"), 1);
+  l.verdict(fault("mine"), 1);
+  expect(l.said(),
+         {"all firing x", "manager firing x", "manager firing y", "mine firing mine", "manager firing mine"});
+  expect(l.at(2), {"all firing storm of 2"});
+}
+
+BOOST_AUTO_TEST_CASE(a_restart_forgets_nothing_and_says_nothing_twice) {
+  Listener l({everything("a")});
+  l.verdict(fault("j"), 1);
+  l.verdict(fault("k"), 1);
+  l.gone("k", 2);
+  (void)l.said();
+  l.restart();
+  l.verdict(fault("j"), 10);
+  l.gone("k", 10);
+  expect(l.at(11), {});
+  l.gone("j", 12);
+  expect(l.said(), {"a resolved j"});
+}
+
+BOOST_AUTO_TEST_CASE(old_ends_are_forgotten) {
+  Listener l({everything("a")});
+  l.verdict(fault("j"), 0);
+  l.gone("j", 1);
+  (void)l.said();
+  const TimeNs week = 7 * 24 * 3600;
+  (void)l.at(week);
+  BOOST_CHECK_EQUAL(l.kept.size(), 1);
+  (void)l.at(week + 70);
+  BOOST_CHECK(l.kept.empty() && l.book.issues().empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_removed_receiver_is_forgotten_and_a_new_one_hears_of_what_comes) {
+  Listener l({everything("a")});
+  l.verdict(fault("j"), 1);
+  (void)l.said();
+  l.book.set_options(Listener::options({everything("b")}, 10));
+  l.verdict(fault("k"), 2);
+  l.gone("j", 3);
+  expect(l.said(), {"b firing k"});
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(maintenance_window)
+
+BOOST_AUTO_TEST_CASE(globs) {
+  const struct {
+    const char *pattern, *text;
+    bool matches;
+  } kCases[] = {{"*", "", true},          {"*", "x", true},           {"", "", true},
+                {"", "x", false},         {"node-?", "node-1", true}, {"node-?", "node-12", false},
+                {"a*c*e", "abcde", true}, {"a*c*f", "abcde", false},  {"*-gpu-*", "x-gpu-y", true},
+                {"n[1]", "n1", false}};
+  for (const auto& c : kCases) BOOST_CHECK_EQUAL(matches_glob(c.pattern, c.text), c.matches);
+  // Not exponential.
+  BOOST_CHECK(!matches_glob("*a*a*a*a*a*a*a*a*b", std::string(5000, 'a')));
+}
+
+BOOST_AUTO_TEST_CASE(it_covers_only_what_lies_within_it_as_a_whole) {
+  Fault f = fault("llama");
+  f.hosts = {"node-1", "rack2-1"};
+  Window w;
+  w.hosts = "node-*";
+  BOOST_CHECK(!w.covers(f));
+  f.hosts = {"node-1", "node-2"};
+  BOOST_CHECK(w.covers(f));
+  w.jobs = "gpt*";
+  BOOST_CHECK(!w.covers(f));
+  w.jobs = "ll*";
+  BOOST_CHECK(w.covers(f));
+  f.hosts.clear();
+  BOOST_CHECK(!w.covers(f));
+  w.hosts.clear();
+  BOOST_CHECK(w.covers(f));
+}
+
+BOOST_AUTO_TEST_CASE(wrong_ones_are_refused_with_a_reason) {
+  Window good;
+  good.hosts = "a";
+  good.reason = "r";
+  good.from_ns = 0;
+  good.until_ns = 10;
+  BOOST_CHECK_EQUAL(trouble_of(good, 5), "");
+  Window w = good;
+  w.hosts.clear();
+  BOOST_CHECK_NE(trouble_of(w, 5), "");
+  w = good, w.reason.clear();
+  BOOST_CHECK_NE(trouble_of(w, 5), "");
+  w = good, w.until_ns = kNoTime;
+  BOOST_CHECK_NE(trouble_of(w, 5), "");
+  w = good, w.until_ns = kWindowLongest + 1;
+  BOOST_CHECK_NE(trouble_of(w, 5), "");
+  BOOST_CHECK_NE(trouble_of(good, 10), "");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
