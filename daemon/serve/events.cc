@@ -109,8 +109,8 @@ void EventHub::publish(const Event& event) {
   }
 }
 
-// The number of the last event that a client saw; 0 for an id of another run of the daemon: all kept events are
-// new to it.
+// The number of the last event that a client saw; 0 for an id of another run of the daemon: all kept events
+// are new to it.
 uint64_t EventHub::seen_by(const std::string& last_id) const {
   const std::string ours = epoch_ + "-";
   uint64_t seen = 0;

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """What packaging/prometheus and packaging/grafana promise: tests/packaging/prometheus.py BIN_DIR. promtool
 accepts what /metrics of each role of culpritd says, the alert rules and each query of the board; each alert
-has a test that fires it; each metric that they name is one that culpritd has; the board has the form that Grafana
-reads. A row for each; last line 'N passed, N failed'."""
+has a test that fires it; each metric that they name is one that culpritd has; the board has the form that
+Grafana reads. A row for each; last line 'N passed, N failed'."""
 import http.client
 import json
 import os

@@ -1,5 +1,5 @@
-// The metrics of jobs in the Prometheus text format. The label is `job_id`: a scraper gives each target a label `job`
-// of its own and renames ours. Pure.
+// The metrics of jobs in the Prometheus text format. The label is `job_id`: a scraper gives each target a
+// label `job` of its own and renames ours. Pure.
 #pragma once
 
 #include <string>

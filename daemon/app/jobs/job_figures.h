@@ -1,5 +1,5 @@
-// Figures of a job for /metrics: numbers and words of a fixed set, no text of lines. Values; made on the engine's
-// worker, then owned by the reader.
+// Figures of a job for /metrics: numbers and words of a fixed set, no text of lines. Values; made on the
+// engine's worker, then owned by the reader.
 #pragma once
 
 #include <cstdint>

@@ -390,8 +390,8 @@ struct LiveJobs::Impl final : JobTable {
     push(asked);
   }
 
-  // Begins with the job after the one that reported last: reports share their time (JobSchedule), and the first
-  // jobs must not use it up at each tick.
+  // Begins with the job after the one that reported last: reports share their time (JobSchedule), and the
+  // first jobs must not use it up at each tick.
   std::optional<TimeNs> tick_jobs(TimeNs now) {
     std::optional<TimeNs> next;
     auto at = jobs.upper_bound(reported_last);

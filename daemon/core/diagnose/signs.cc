@@ -614,6 +614,12 @@ std::map<uint32_t, TimeNs> follow_the_end(const detect::View& view, std::vector<
 
 constexpr std::string_view kOfOthers = "of another process";  // no kind of exception
 
+// In order of time, then of lines.
+std::tuple<TimeNs, uint32_t, uint64_t> place_of(const Sign& sign) {
+  const logs::LogPlace& place = sign.lines.front()->place;
+  return {place.time_ns, place.source, place.line};
+}
+
 // The ranks that report trouble, and the lines about a peer.
 RankReports reports_by_rank(const logs::JobLog& log, const std::vector<Sign>& signs) {
   RankReports out;
@@ -693,10 +699,7 @@ Signs find_signs(const detect::View& view, const detect::Analysis& a, rules::Rul
   for (Sign& sign : kept) corroborate(sign, kept);
   out.torn_down = follow_the_end(view, kept);
   lead_with_the_one(view, kept);
-  std::ranges::stable_sort(kept, {}, [](const Sign& sign) {
-    const logs::LogPlace& place = sign.lines.front()->place;
-    return std::tuple(place.time_ns, place.source, place.line);
-  });
+  std::ranges::stable_sort(kept, {}, place_of);
   if (!alone)
     for (Sign& sign : std::exchange(kept, {}))
       if (sign.finding.role == FindingRole::kRoot)
