@@ -1,6 +1,8 @@
-// Lines of any bytes: the result of HeaderParser must lie within the line, and must not depend on earlier
-// lines.
+// Lines of any bytes: the results of HeaderParser and json_line() must lie within the line, and those of the
+// parser must not depend on earlier lines.
 #include "core/logs/header.h"
+
+#include "core/logs/json_line.h"
 
 #include <cstdint>
 #include <cstdlib>
@@ -16,11 +18,19 @@ void require(bool condition) {
   if (!condition) std::abort();
 }
 
+void must_lie_in(std::string_view part, std::string_view line) {
+  if (part.empty()) return;
+  require(part.data() >= line.data());
+  require(part.data() + part.size() <= line.data() + line.size());
+}
+
 void check(const Header& header, std::string_view line) {
   require(header.message <= line.size());
-  if (header.host.empty()) return;
-  require(header.host.data() >= line.data());
-  require(header.host.data() + header.host.size() <= line.data() + line.size());
+  must_lie_in(header.host, line);
+  must_lie_in(culprit::logs::joined_exception(line), line);
+  const auto json = culprit::logs::json_line(line);
+  if (!json) return;
+  for (const std::string_view part : {json->message, json->exception, json->host}) must_lie_in(part, line);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "base/flat_map.h"
 #include "base/hash.h"
 #include "base/limits.h"
+#include "core/logs/json_line.h"
 #include "core/logs/mask.h"
 #include "core/logs/mask_skeleton.h"
 
@@ -173,6 +174,25 @@ struct LineParser::Impl {
     return bar.empty() ? std::nullopt : progress_of(bar);
   }
 
+  // The message within a structured line (JSON, logfmt), if it reports a failure: other lines keep all of
+  // their fields, which may be what the job counts by. Adds what the object says about its writer.
+  static std::string_view unwrapped(std::string_view line, std::string_view message, Header& header) {
+    if (header.message > 0 && line[header.message - 1] == '"') {
+      const std::string_view exception = joined_exception(message);
+      return exception.empty() ? message : exception;
+    }
+    if (!line.starts_with('{')) return message;
+    const auto json = json_line(line);
+    if (!json) return message;
+    if (header.level == Level::kNone) header.level = json->level;
+    if (header.host.empty()) header.host = json->host;
+    if (header.rank == kNoRank) header.rank = json->rank;
+    if (header.local == kNoRank) header.local = json->local;
+    for (const std::string_view text : {json->exception, json->message})
+      if (const std::string_view exception = joined_exception(text); !exception.empty()) return exception;
+    return json->level >= Level::kError && !json->message.empty() ? json->message : message;
+  }
+
   void parse_line(std::string_view line, HeaderParser& headers) {
     const auto index = static_cast<uint32_t>(batch->lines.size());
     if (line.size() > limits::kLineBytes) {
@@ -182,10 +202,11 @@ struct LineParser::Impl {
     if (returns && std::memchr(line.data(), '\r', line.size())) line = last_overwrite(line);
     const std::string_view bar = line.substr(0, text_behind_bar(line));
     line.remove_prefix(bar.size());
-    const Header header = bar.empty() ? headers.parse(line) : parse_behind(bar, line, headers);
+    Header header = bar.empty() ? headers.parse(line) : parse_behind(bar, line, headers);
     const bool own_time = header.time_ns != kNoTime && !header.kernel_time;
     if (own_time) time = header.time_ns;
     std::string_view message = line.substr(header.message);
+    if (source->kind == SourceKind::kLog) message = unwrapped(line, message, header);
     const bool indented = !message.empty() && (message[0] == ' ' || message[0] == '\t');
     while (!message.empty() && (message[0] == ' ' || message[0] == '\t')) message.remove_prefix(1);
     LineRecord record{};

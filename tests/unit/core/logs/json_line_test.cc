@@ -1,0 +1,57 @@
+#include "core/logs/json_line.h"
+
+#include <boost/test/unit_test.hpp>
+
+using namespace culprit;
+using namespace culprit::logs;
+
+BOOST_AUTO_TEST_CASE(the_fields_of_structured_loggers_are_found_at_the_top_of_the_object) {
+  struct Row {
+    const char *line, *message, *host;
+    Level level;
+    uint32_t rank;
+  };
+  const Row rows[] = {
+      {R"({"ts": 1.5, "level": "error", "msg": "out of range", "host": "n1", "rank": 5})", "out of range",
+       "n1", Level::kError, 5},
+      {R"({"severity":"CRITICAL","message":"a \"b\", {c}","global_rank":"7"})", R"(a \"b\", {c})", "",
+       Level::kFatal, 7},
+      {R"({"k8s": {"msg": "inner", "host": "x"}, "event": "outer", "hostname": "n2" } )", "outer", "n2",
+       Level::kNone, kNoRank},
+      {R"({"list": [1, {"a": "]"}], "levelname": "WARNING", "text": ""})", "", "", Level::kWarning, kNoRank},
+      {R"({"msg": 5, "rank": -1, "host": "two words"})", "", "", Level::kNone, kNoRank},
+      {R"({})", nullptr, "", Level::kNone, kNoRank},
+      {R"({"msg": "not closed})", nullptr, "", Level::kNone, kNoRank},
+      {R"({"msg"})", nullptr, "", Level::kNone, kNoRank},
+      {R"([{"msg": "x"}])", nullptr, "", Level::kNone, kNoRank},
+      {"", nullptr, "", Level::kNone, kNoRank},
+      {"{", nullptr, "", Level::kNone, kNoRank},
+      {R"({"a":)", nullptr, "", Level::kNone, kNoRank},
+      {R"({"a\)", nullptr, "", Level::kNone, kNoRank},
+  };
+  for (const Row& row : rows) {
+    const auto json = json_line(row.line);
+    BOOST_REQUIRE_MESSAGE(json.has_value() == (row.message != nullptr), row.line);
+    if (!json) continue;
+    BOOST_TEST(json->message == row.message, row.line);
+    BOOST_TEST(json->host == row.host, row.line);
+    BOOST_TEST((json->level == row.level), row.line);
+    BOOST_TEST(json->rank == row.rank, row.line);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(the_exception_of_a_traceback_in_one_text_is_its_first_line_that_is_not_indented) {
+  const std::pair<const char*, const char*> rows[] = {
+      {R"(Traceback (most recent call last):\n  File \"a.py\", line 9, in f\n    g()\nValueError: bad\nmore" rank=5)",
+       "ValueError: bad"},
+      {R"(step failed: Traceback (most recent call last):\n  File \"a.py\"\nKeyError: 'x'\n\nDuring handling of )"
+       R"(the above exception, another exception occurred:\n\nTraceback (most recent call last):\n  File \"b\"\n)"
+       R"(RuntimeError: late)",
+       "RuntimeError: late"},
+      {R"(Traceback (most recent call last):\n  File \"a.py\", line 9)", ""},
+      {R"(Traceback (most recent call last):)", ""},
+      {R"(ValueError: bad\nmore)", ""},
+      {"", ""},
+  };
+  for (const auto& [text, exception] : rows) BOOST_TEST(joined_exception(text) == exception, text);
+}
