@@ -280,8 +280,23 @@ bool is_alarm(const Sign& sign) {
          std::ranges::any_of(sign.lines, [](const logs::RuleLine* line) { return line->kernel; });
 }
 
+// Whether the kernel of a host reports broken hardware at the job's end and no line from this host states a
+// good end. What a rank of another host states proves nothing for this one.
+bool breaks_at_end(const detect::View& view, const detect::Analysis& a, const Sign& sign) {
+  const Finding& f = sign.finding;
+  if (!f.fatal || f.category != Category::kHardware) return false;
+  const logs::JobLog& log = *view.log;
+  return std::ranges::any_of(sign.lines, [&](const logs::RuleLine* line) {
+    if (!line->kernel || !line->own_time || line->place.time_ns == kNoTime) return false;
+    const int64_t at =
+        log.iterations().iteration_at(line->place.time_ns, line->place.source, line->place.line);
+    return at >= 0 && a.fate.last_iteration - at <= kSurvived &&
+           !detect::states_end_on(log, line->place.writer);
+  });
+}
+
 bool is_harmless(const detect::View& view, const detect::Analysis& a, const Sign& sign, bool reported) {
-  if (a.fate.ended_well) return true;
+  if (a.fate.ended_well) return !breaks_at_end(view, a, sign);
   if (a.has_pool && !sign.novel && sign.known && !(a.learned_pool && is_alarm(sign))) return true;
   return survived(view, a, sign, reported);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <set>
 #include <string>
 
 namespace culprit::detect {
@@ -142,6 +143,30 @@ bool others_fail_after(const logs::JobLog& log, const logs::LogPlace& stated) {
   });
 }
 
+// The ranks, by writer, that state a good end in lines of their own.
+std::set<uint32_t> ranks_that_end(const logs::JobLog& log, const Statements& said) {
+  std::set<uint32_t> out;
+  for (const auto* places : {&said.succeeded, &said.planned})
+    for (const logs::LogPlace& place : *places)
+      if (log.writers()[place.writer].rank) out.insert(place.writer);
+  return out;
+}
+
+// Whether the log of a rank that made progress ends with its failure, while ranks state a good end each for
+// themselves. Then none of these statements is about the job. A single rank that states an end may speak for
+// all: nothing is known of the others.
+bool another_rank_dies(const logs::JobLog& log, const Statements& said) {
+  const std::set<uint32_t> end = ranks_that_end(log, said);
+  if (end.size() < 2) return false;
+  const auto dies = [&](const logs::RuleLine& line) {
+    const uint32_t writer = line.place.writer;
+    if (!line.death || line.handled || line.own_step.iteration < 0) return false;
+    if (!log.writers()[writer].rank || end.contains(writer)) return false;
+    return log.iterations().own_step(writer, line.place.source).iteration <= line.own_step.iteration;
+  };
+  return std::ranges::any_of(log.rule_lines(), dies) || std::ranges::any_of(log.uncaught(), dies);
+}
+
 // Whether a line comes after the job's last progress.
 class AfterProgress {
  public:
@@ -189,6 +214,7 @@ bool ended_well(const logs::JobLog& log) {
   // One rank may end as planned while others die.
   for (const logs::RuleLine& line : log.rule_lines())
     if (line.death && !line.handled) said.failed.push_back(line.place);
+  if (another_rank_dies(log, said)) return false;
   const AfterProgress after_progress(log);
   if (std::ranges::any_of(said.succeeded, after_progress)) return true;
   return std::ranges::any_of(said.planned, [&](const logs::LogPlace& place) {
@@ -196,6 +222,15 @@ bool ended_well(const logs::JobLog& log) {
     return std::ranges::none_of(
         said.failed, [&](const logs::LogPlace& failure) { return order(failure, place) != Order::kBefore; });
   });
+}
+
+bool states_end_on(const logs::JobLog& log, uint32_t writer) {
+  const std::optional<std::string>& host = log.writers()[writer].host;
+  const Statements said = read_statements(log);
+  for (const auto* places : {&said.succeeded, &said.planned})
+    for (const logs::LogPlace& place : *places)
+      if (log.writers()[place.writer].host == host) return true;
+  return false;
 }
 
 bool states_end(const logs::JobLog& log, const logs::LogPlace* before) {

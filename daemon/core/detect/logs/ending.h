@@ -23,6 +23,9 @@ bool names_phase(std::string_view text);
 
 bool ended_well(const logs::JobLog& log);
 
+// Whether a line from this writer's host states a good end.
+bool states_end_on(const logs::JobLog& log, uint32_t writer);
+
 // Whether a planned end is stated after the last progress, even if an exception follows. `before`: ignore
 // statements after this place; null: use all.
 bool states_end(const logs::JobLog& log, const logs::LogPlace* before = nullptr);
