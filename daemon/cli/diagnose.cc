@@ -2,9 +2,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "app/offline/job_split.h"
 #include "base/text.h"
+#include "cli/jobs_table.h"
 #include "cli/look.h"
 #include "cli/near.h"
 #include "cli/reading.h"
@@ -61,11 +63,12 @@ std::string render(const Report& report, const DiagnoseOptions& o) {
   return o.format == "html" ? render_html(report, options) : render_text(report, options);
 }
 
-// The result of one job, and whether its report was printed.
+// The result of one job.
 struct JobOutcome {
   int status = kDone;
   bool found = false;
-  bool shown = false;
+  std::optional<Report> report = {};   // none: nothing of it was read, or another job was asked for
+  std::string name = {};               // its id, else the name of its folder
   std::vector<std::string> jobs = {};  // this job, then others in the same paths
 };
 
@@ -75,6 +78,13 @@ struct DiagnoseRequest {
   std::string job;
   bool several = false;
 };
+
+std::string name_of(const Report& report, const app::JobPaths& part) {
+  if (report.job.id) return *report.job.id;
+  std::filesystem::path path = part.paths.empty() ? "" : part.paths[0];
+  if (!path.has_filename()) path = path.parent_path();
+  return path.filename().string();
+}
 
 JobOutcome diagnose_job(const DiagnoseOptions& o, const DiagnoseRequest& asked) {
   app::DiagnoseOptions options = o.reading.diagnose;
@@ -92,43 +102,67 @@ JobOutcome diagnose_job(const DiagnoseOptions& o, const DiagnoseRequest& asked) 
   for (const Error& error : done->errors) complain(error.text);
   JobOutcome out;
   if (!done->errors.empty()) out.status = kUnable;
-  out.jobs = {done->report.job.id.value_or("")};
+  out.name = name_of(done->report, asked.part);
+  out.jobs = {done->report.job.id.value_or(out.name)};
   if (o.job.empty()) out.jobs.insert(out.jobs.end(), done->other_jobs.begin(), done->other_jobs.end());
-  const bool several = asked.several || out.jobs.size() > 1;
-  if (several && o.format == "html")
+  if ((asked.several || out.jobs.size() > 1) && o.format == "html")
     return complain("--format html: a page shows one job, and the paths hold several: --job picks one"),
            JobOutcome{kUnable};
-  Report& report = done->report;
-  if (!done->anything || (!o.job.empty() && report.job.id != o.job)) return out;
-  out.shown = true;
-  out.found = !report.diagnoses.empty();
-  if (o.top) keep_top(report, o.top);
-  const std::string heading =
-      several && o.format == "text"
-          ? fmt::format("== {}{}{}\n\n", to_terminal(fmt::format("{}", fmt::join(asked.part.paths, " "))),
-                        report.job.id ? ", job " : "", to_terminal(report.job.id.value_or("")))
-          : "";
-  if (!print(heading + render(report, o) + (heading.empty() ? "" : "\n"))) out.status = kUnable;
+  const bool chosen = o.job.empty() || o.job == done->report.job.id.value_or(out.name);
+  if (!done->anything || !chosen) return out;
+  out.found = !done->report.diagnoses.empty();
+  if (o.top) keep_top(done->report, o.top);
+  out.report = std::move(done->report);
   return out;
+}
+
+// A row for each job, then each report under its name.
+std::string render_all(const std::vector<JobOutcome>& shown, const DiagnoseOptions& o) {
+  if (shown.size() == 1) return render(*shown[0].report, o);
+  std::vector<JobRow> rows;
+  for (const JobOutcome& one : shown) rows.push_back({one.name, &*one.report});
+  std::string out = jobs_table(rows, wants_color());
+  out += "\n--job NAME shows one of them\n";
+  for (const JobOutcome& one : shown)
+    out += fmt::format("\n== {}\n\n", to_terminal(one.name)) + render(*one.report, o);
+  return out;
+}
+
+// The parts to read: if names alone tell which one is asked for, only this one.
+std::vector<app::JobPaths> parts_of(const DiagnoseOptions& o) {
+  std::vector<app::JobPaths> parts = app::split_jobs(o.reading.diagnose.paths);
+  const auto asked = [&](const app::JobPaths& part) { return part.id == o.job; };
+  if (!o.job.empty() && std::ranges::any_of(parts, asked))
+    std::erase_if(parts, [&](const app::JobPaths& part) { return !asked(part); });
+  return parts;
 }
 
 int diagnose(DiagnoseOptions& o) {
   if (Status status = resolve(o.reading); !status) return complain(status.error().text), kUnable;
   if (Status status = leave_out(o.without, o.reading.diagnose.steps); !status)
     return complain(status.error().text), kUnable;
-  const std::vector<app::JobPaths> jobs = app::split_jobs(o.reading.diagnose.paths);
+  const std::vector<app::JobPaths> jobs = parts_of(o);
   if (jobs.size() > 1 && o.format == "html")
-    return complain(fmt::format("--format html: a page shows one job, and the paths hold {}", jobs.size())),
+    return complain(fmt::format("--format html: a page shows one job, and the paths hold {}: --job picks one",
+                                jobs.size())),
            kUnable;
-  JobOutcome all;
+  int status = kDone;
+  bool found = false, any = false;
   std::vector<std::string> ids;
+  std::vector<JobOutcome> shown;
   const auto tell = [&](const DiagnoseRequest& asked) {
     JobOutcome one = diagnose_job(o, asked);
-    all.status = std::max(all.status, one.status);
-    all.found = all.found || one.found;
-    all.shown = all.shown || one.shown;
-    ids.insert(ids.end(), one.jobs.begin(), one.jobs.end());
-    return std::move(one.jobs);
+    status = std::max(status, one.status);
+    found = found || one.found;
+    any = any || one.report;
+    std::vector<std::string> named = one.jobs;
+    ids.insert(ids.end(), named.begin(), named.end());
+    if (one.report && o.format == "json") {
+      if (!print(render(*one.report, o))) status = kUnable;
+    } else if (one.report) {
+      shown.push_back(std::move(one));
+    }
+    return named;
   };
   for (const app::JobPaths& part : jobs) {
     std::vector<std::string> named = tell({part, o.job, jobs.size() > 1});
@@ -137,11 +171,12 @@ int diagnose(DiagnoseOptions& o) {
       for (std::string& other : tell({part, named[i], true}))
         if (std::ranges::find(named, other) == named.end()) named.push_back(std::move(other));
   }
-  if (!o.job.empty() && !all.shown && all.status == kDone)
+  if (!shown.empty() && !print(render_all(shown, o))) status = kUnable;
+  if (!o.job.empty() && !any && status == kDone)
     return complain("--job " + o.job + ": no such job below the paths" + did_you_mean(o.job, ids, "'")),
            kUnable;
-  if (!all.shown || all.status != kDone) return kUnable;
-  return o.exit_code && all.found ? kFound : kDone;
+  if (!any || status != kDone) return kUnable;
+  return o.exit_code && found ? kFound : kDone;
 }
 
 }  // namespace
@@ -160,7 +195,7 @@ void add_diagnose(Command& app, Run& run) {
   verb->add_option("--format,-f", o->format, "text, json or html")
       ->one_of({"text", "json", "html"})
       ->show_default();
-  verb->add_option("--job", o->job, "Report this job only");
+  verb->add_option("--job", o->job, "Of several jobs in the paths: this one only, as the table names it");
   verb->add_option("--top", o->top, "Keep the best N of each list")->between(1u, 1'000'000u);
   verb->add_flag("--exit-code", o->exit_code, "Exit with 1 when a diagnosis was made");
   verb->add_option("--without", o->without,

@@ -95,3 +95,20 @@ def lines_of_evidence(_: Path) -> None:
     refused(run("evidence", "cat", *source, "--around", "3"), "--around needs --line")
     refused(run("evidence", "cat", *source, "--line", "3", "--from-byte", "9"), "--line")
     refused(run("evidence", "cat", *source, "--line", "0"), "--line")
+
+
+@promise("several jobs in a folder: a table with state and finding, then each report; --job shows one alone")
+def several_jobs(folder: Path) -> None:
+    for name, content in (("alpha\x1b[2J", STEPS), ("beta", LOG)):
+        write(folder / name / "job.toml", b"[job]\n")
+        write(folder / name / "x.log", content)
+    done = run("diagnose", folder)
+    lines = done.stdout.decode().splitlines()
+    need(lines[0].split() == ["JOB", "HOSTS", "STATE", "FOUND"], lines[0])
+    need(lines[1].split()[:3] == ["alpha\\x1b[2J", "0", "well"], lines[1])
+    need(lines[2].split()[0] == "beta" and "fallen off the bus" in lines[2], lines[2])
+    need([line for line in lines if line.startswith("== ")] == ["== alpha\\x1b[2J", "== beta"], str(lines))
+    one = run("diagnose", folder, "--job", "beta").stdout.decode()
+    need("JOB  " not in one and "== " not in one and "fallen off the bus" in one, one)
+    refused(run("diagnose", folder, "--job", "bta"), "did you mean 'beta'?")
+    need(run("diagnose", folder, "--exit-code").returncode == 1, "--exit-code")

@@ -54,6 +54,7 @@ struct JobFileName {
   std::string path;   // as it is listed
   std::string below;  // its path below the argument, or below the common folder
   std::optional<std::string> host;
+  std::optional<uint32_t> rank = {};
 };
 
 // All regular files below the paths; nullopt if a path is a stream or there are too many files.
@@ -88,7 +89,7 @@ void place(std::vector<JobFileName>& files) {
   for (const JobFileName& file : files) paths.push_back(file.below);
   const std::vector<logs::PathOwner> owners = placement->owners(paths);
   for (size_t i = 0; i < files.size(); ++i)
-    if (!owners[i].guessed) files[i].host = owners[i].host;
+    if (!owners[i].guessed) files[i].host = owners[i].host, files[i].rank = owners[i].rank;
 }
 
 using Files = std::vector<const JobFileName*>;
@@ -163,6 +164,31 @@ bool share_hosts(const std::map<std::string, Files>& groups) {
       if (!seen.insert(host).second) return true;
   }
   return without > 1;
+}
+
+// The hosts by rank, if the ranks of the files count over all hosts: several hosts, and each rank on one.
+std::map<uint32_t, std::string> global_ranks(const Files& files) {
+  std::map<uint32_t, std::string> out;
+  std::set<std::string> hosts;
+  for (const JobFileName* file : files) {
+    if (!file->host || !file->rank) continue;
+    hosts.insert(*file->host);
+    if (out.try_emplace(*file->rank, *file->host).first->second != *file->host) return {};
+  }
+  return hosts.size() > 1 ? out : std::map<uint32_t, std::string>();
+}
+
+// Whether each group numbers its ranks over all its hosts, and two of them have one rank on different hosts:
+// a job has each rank once.
+bool repeat_ranks(const std::map<std::string, Files>& groups) {
+  std::map<uint32_t, std::string> seen;
+  bool repeated = false;
+  for (const auto& [name, files] : groups) {
+    const std::map<uint32_t, std::string> ranks = global_ranks(files);
+    if (ranks.empty()) return false;
+    for (const auto& [rank, host] : ranks) repeated |= seen.try_emplace(rank, host).first->second != host;
+  }
+  return repeated;
 }
 
 std::vector<JobPaths> as_jobs(const std::vector<std::string>& paths, const std::vector<JobFileName>& all,
@@ -275,7 +301,8 @@ std::vector<JobPaths> by_folder(const std::vector<std::string>& paths, const std
     const auto common = std::ranges::count_if(inner, [&](const auto& path) { return first.contains(path); });
     if (2 * static_cast<size_t>(common) < std::max(inner.size(), first.size())) return {};
   }
-  if (!share_hosts(groups)) return {};
+  if (!share_hosts(groups))
+    return repeat_ranks(groups) ? as_jobs(paths, all, groups) : std::vector<JobPaths>();
   if (runs) return as_jobs(paths, all, groups);
   if (!are_apart(groups)) return {};
   if (!dates) return as_jobs(paths, all, groups);

@@ -55,6 +55,23 @@ BOOST_AUTO_TEST_CASE(the_jobs_that_file_names_number_are_distinguished) {
   BOOST_TEST(jobs_of({{"slurm-123.out", 1}, {"slurm-124.out", 2}, {"notes.txt"}}) == "123:1; 124:1; :1");
 }
 
+BOOST_AUTO_TEST_CASE(folders_that_repeat_global_ranks_on_other_hosts_are_jobs) {
+  BOOST_TEST(jobs_of({{"train-a/gpu011/rank_0.log", 1},
+                      {"train-a/gpu012/rank_1.log", 1},
+                      {"train-b/gpu021/rank_0.log", 1},
+                      {"train-b/gpu022/rank_1.log", 1}}) == "train-a:2; train-b:2");
+  // Ranks that each host counts from 0 tell nothing.
+  BOOST_TEST(jobs_of({{"rack-a/gpu011/rank_0.log", 1},
+                      {"rack-a/gpu012/rank_0.log", 1},
+                      {"rack-b/gpu021/rank_0.log", 1},
+                      {"rack-b/gpu022/rank_0.log", 1}}) == ":0");
+  // Nor do ranks that count on from one folder to the other.
+  BOOST_TEST(jobs_of({{"rack-a/gpu011/rank_0.log", 1},
+                      {"rack-a/gpu012/rank_1.log", 1},
+                      {"rack-b/gpu021/rank_2.log", 1},
+                      {"rack-b/gpu022/rank_3.log", 1}}) == ":0");
+}
+
 BOOST_AUTO_TEST_CASE(one_job_stays_one) {
   const std::vector<std::vector<Log>> kJobs = {
       {{"slurm-123.out", 1}, {"slurm-123.err", 1}, {"train.log", 2}},

@@ -1,0 +1,22 @@
+// The table of several jobs that were diagnosed together. Pure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "model/report.h"
+
+namespace culprit::cli {
+
+struct JobRow {
+  std::string name;
+  const Report* report;
+};
+
+// "failed", "hangs", "slow", "unclear", "odd", "well", "unknown" or "empty", for a job in files.
+std::string state_of(const Report& report);
+
+// A row for each job: its name, hosts, state and what was found in one line. Safe for a terminal.
+std::string jobs_table(const std::vector<JobRow>& jobs, bool color);
+
+}  // namespace culprit::cli
