@@ -112,7 +112,8 @@ class Capture {
   // The workers of a data loader inherit the rank, and so does a shell around the program.
   bool is_rank() const {
     const ProcStat& own = answer_.look->stat;
-    if (own.state == 'Z') return true;  // whatever it was
+    if (own.state == 'Z') return true;        // whatever it was
+    if (own.name == "culprit") return false;  // `culprit run` around a rank, and its sentinel
     if (!answer_.rank || (is_wrapper(own.name) && answer_.look->children > 0)) return false;
     const auto parent = reader_.stat(own.parent);
     if (!parent || is_wrapper(parent->name)) return true;

@@ -103,8 +103,8 @@ std::string read_some(const std::string& path, size_t most) {
 }
 
 bool is_wrapper(std::string_view name) {
-  constexpr std::string_view kNames[] = {"sh",      "bash", "dash",      "zsh",  "ksh",  "env",
-                                         "timeout", "tini", "dumb-init", "srun", "sudo", "numactl"};
+  constexpr std::string_view kNames[] = {"sh",   "bash",      "dash", "zsh",  "ksh",     "env",    "timeout",
+                                         "tini", "dumb-init", "srun", "sudo", "numactl", "culprit"};
   return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
 }
 

@@ -75,6 +75,7 @@ struct Config {
   std::vector<PluginConfig> plugin;
   struct Jobs {
     TimeNs ended_after_ns = 600 * kNsPerSecond;
+    std::string only;  // the one job that this daemon watches; empty: any
   } jobs;
   struct Engine {
     uint64_t memory = 0;  // bytes of all engines; 0: by the limit of the control group

@@ -103,6 +103,9 @@ const Option kOptions[] = {
      "A job has ended when nothing came from it for this long and its processes are gone. If its processes "
      "are not visible, it must have failed or reported its end; else silence may be a hang, and it ends "
      "after 6 hours."},
+    {"jobs.only", TEXT(jobs.only, check_job, "name"), false, "\"train-1126-190203\"",
+     "The one job that this daemon watches, as `culprit run` sets it. Control groups and SLURM_JOB_ID then "
+     "name no job: its processes are those that write its files, and their descendants."},
     {"engine.memory", SizeType{OF(uint64_t, engine.memory), 0, kTiB}, true, "\"256MiB\"",
      "Memory of all jobs' engines together. Beyond it the largest job of the user who takes the most is kept "
      "as "

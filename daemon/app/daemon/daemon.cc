@@ -152,7 +152,7 @@ Status Daemon::begin() {
 
   for (const std::string& sentence : without_effect(config_)) complain(sentence);
 
-  auto processes = ProcessWatch::start(env_);
+  auto processes = ProcessWatch::start(env_, config_.jobs.only.empty());
   if (!processes) return tl::unexpected(processes.error());
   processes_ = std::move(*processes);
   const Status started = forwards() ? start_uplink(std::move(rules)) : start_engine(std::move(rules));

@@ -84,8 +84,14 @@ std::string JobAliveness::job_of(uint32_t pid, const ProcessView& view) const {
   const auto followed = processes_.find(pid);
   if (followed != processes_.end() && followed->second.start_ticks == process->second.start_ticks)
     return followed->second.job;
-  const auto writer = writers_.find(pid);
-  return writer == writers_.end() ? std::string() : writer->second;
+  // A process that writes a file of the job, or its descendant.
+  uint32_t at = pid;
+  for (int i = 0; i < kGenerations && at > 1; ++i) {
+    if (const auto writer = writers_.find(at); writer != writers_.end()) return writer->second;
+    const auto there = view.processes.find(at);
+    at = there == view.processes.end() ? 0 : there->second.parent;
+  }
+  return {};
 }
 
 std::optional<bool> JobAliveness::alive(const std::string& job) const {
@@ -145,15 +151,16 @@ struct ProcessWatch::Question {
   std::function<void(std::string)> answer;
 };
 
-ProcessWatch::ProcessWatch(io::Env& env, std::string proc)
+ProcessWatch::ProcessWatch(io::Env& env, bool names_jobs, std::string proc)
     : env_(env),
+      names_jobs_(names_jobs),
       proc_(std::move(proc)),
       shared_(std::make_shared<Shared>()),
       look_timer_(env.timer([this] { begin(); })),
       late_timer_(env.timer([this] { answer_late(); })) {}
 
-Result<std::unique_ptr<ProcessWatch>> ProcessWatch::start(io::Env& env, std::string proc) {
-  std::unique_ptr<ProcessWatch> out(new ProcessWatch(env, std::move(proc)));
+Result<std::unique_ptr<ProcessWatch>> ProcessWatch::start(io::Env& env, bool names_jobs, std::string proc) {
+  std::unique_ptr<ProcessWatch> out(new ProcessWatch(env, names_jobs, std::move(proc)));
   for (auto [worker, name] : {std::pair(&out->looks_, "processes"), std::pair(&out->asks_, "peers")}) {
     auto made = env.worker(name);
     if (!made) return tl::unexpected(made.error());
@@ -283,6 +290,7 @@ void ProcessWatch::begin() {
   began_ns_ = env_.now(io::Clock::kMonotonic);
   ProcessLook look;
   look.proc = proc_;
+  look.names_jobs = names_jobs_;
   look.now = env_.now(io::Clock::kWall);
   look.timer = [] {
     return static_cast<TimeNs>(std::chrono::steady_clock::now().time_since_epoch() /

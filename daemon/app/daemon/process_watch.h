@@ -63,7 +63,9 @@ class JobAliveness {
 
 class ProcessWatch {
  public:
-  static Result<std::unique_ptr<ProcessWatch>> start(io::Env& env, std::string proc = "/proc");
+  // `names_jobs`: see ProcessLook.
+  static Result<std::unique_ptr<ProcessWatch>> start(io::Env& env, bool names_jobs = true,
+                                                     std::string proc = "/proc");
   // Does not wait for a scan that hangs.
   ~ProcessWatch();
 
@@ -107,13 +109,14 @@ class ProcessWatch {
  private:
   struct Shared;
   struct Question;
-  ProcessWatch(io::Env& env, std::string proc);
+  ProcessWatch(io::Env& env, bool names_jobs, std::string proc);
   void wanted();
   void begin();
   void ended(TimeNs began_ns);
   void answer_late();
 
   io::Env& env_;
+  const bool names_jobs_;
   const std::string proc_;
   const std::shared_ptr<Shared> shared_;  // outlives this if a scan hangs
   bool busy_ = false, again_ = false;

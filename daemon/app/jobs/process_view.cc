@@ -325,7 +325,7 @@ ProcessView look_at_processes(const ProcessLook& look) {
     look_at_files(folder, pid, budget, out);
   }
   out.cut = budget.spent();
-  inherit_jobs(out, reported);
+  if (look.names_jobs) inherit_jobs(out, reported);
   return out;
 }
 

@@ -53,6 +53,7 @@ struct ProcessLook {
   TimeNs now = kNoTime;               // wall clock
   std::function<TimeNs()> timer;      // a monotonic clock; empty: no time limit
   TimeNs most_ns = 2 * kNsPerSecond;  // 20,000 processes take half of it
+  bool names_jobs = true;             // false: control groups and environments name no job
 };
 ProcessView look_at_processes(const ProcessLook& look);
 

@@ -323,7 +323,7 @@ BOOST_AUTO_TEST_CASE(looks_take_no_more_than_their_share_and_what_is_old_says_no
   proc.write(60, "cgroup", "0::/slurm/job_4711\n");
   proc.write(60, "stat", "60 (a) S 1 1 1 0\n");
   io::testing::FakeEnv env;
-  auto watch = std::move(*ProcessWatch::start(env, proc.root.string()));
+  auto watch = std::move(*ProcessWatch::start(env, true, proc.root.string()));
   env.run();
   BOOST_TEST(watch->figures().looks == 1u);
   for (int i = 0; i < 100; ++i) {
@@ -347,7 +347,7 @@ BOOST_AUTO_TEST_CASE(looks_take_no_more_than_their_share_and_what_is_old_says_no
 BOOST_AUTO_TEST_CASE(a_question_that_hangs_is_answered_in_a_second) {
   Proc proc;
   io::testing::FakeEnv env;
-  auto watch = std::move(*ProcessWatch::start(env, proc.root.string()));
+  auto watch = std::move(*ProcessWatch::start(env, true, proc.root.string()));
   int answers = 0;
   watch->job_of(60, [&](const std::string& reported) { answers += reported.empty(); });
   env.advance(2 * kNsPerSecond);  // no completed work reaches the loop
