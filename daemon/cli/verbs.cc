@@ -5,6 +5,7 @@ namespace {
 
 constexpr const char* kMainExamples = R"(
 Examples:
+  culprit run -- torchrun --nproc-per-node 8 train.py
   culprit diagnose runs/failed --healthy runs/ok1     # why a job failed, from its folder
   culprit watch                                       # what happens now, where culpritd runs
   culprit report llama-70b-0412                       # what it says of one job
@@ -31,6 +32,7 @@ void add_verbs(Command& app, Run& run) {
   app.set_version(std::string("culprit ") + CULPRIT_VERSION);
   app.footer(kMainExamples);
   app.require_subcommand();
+  add_run_command(app, run);
   add_diagnose(app, run);
   add_templates(app, run);
   add_stacks(app, run);

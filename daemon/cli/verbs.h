@@ -25,6 +25,7 @@ constexpr const char* kAboutCulprit =
 // All verbs, examples and the version.
 void add_verbs(Command& app, Run& run);
 
+void add_run_command(Command& app, Run& run);
 void add_diagnose(Command& app, Run& run);
 void add_templates(Command& app, Run& run);
 void add_stacks(Command& app, Run& run);

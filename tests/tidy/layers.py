@@ -31,6 +31,7 @@ APP_PARTS = {
     "config": (), "jobs": ("config",), "offline": ("config", "jobs"), "doctor": ("config", "jobs"),
     "confirm": ("config", "jobs", "offline"),
     "plugins": ("config",),
+    "run": (),
     "daemon": ("config", "jobs", "offline", "confirm"),
     "play": ("config", "jobs", "offline", "daemon"),
 }

@@ -1,0 +1,264 @@
+#include "app/run/folder.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "base/hash.h"
+#include "io/system_error.h"
+
+namespace culprit::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kNamesTried = 1000;  // "train-1126-190203-2" and so on
+constexpr size_t kRunsSeen = 10'000;
+constexpr size_t kSocketPathBytes = 90;  // sun_path has 108, and a name follows
+
+bool is_own(const struct stat& info) {
+  return S_ISDIR(info.st_mode) && info.st_uid == ::geteuid() && (info.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+// Makes a folder for this user alone, or takes the one that is there. `fresh`: it must not be there.
+Status make_own(const std::string& path, bool fresh = false) {
+  if (::mkdir(path.c_str(), 0700) == 0) return {};
+  if (errno != EEXIST || fresh) {
+    if (errno == EEXIST) return fail(ErrorCode::kBusy, path + ": is there already");
+    return io::system_failure(path, errno);
+  }
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) != 0) return io::system_failure(path, errno);
+  if (!is_own(info)) return fail(ErrorCode::kDenied, path + ": is no folder of this user alone");
+  return {};
+}
+
+// The folders above the run may belong to others, as /home does.
+Status make_above(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) == 0)
+    return S_ISDIR(info.st_mode) ? Status() : fail(ErrorCode::kInvalid, path + ": is no folder");
+  const std::string above = fs::path(path).parent_path().string();
+  if (!above.empty() && above != path)
+    if (Status made = make_above(above); !made) return made;
+  if (::mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return {};
+  return io::system_failure(path, errno);
+}
+
+int lock_file(const std::string& path, bool make) {
+  const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | (make ? O_CREAT : 0), 0600);
+  if (fd < 0) return -1;
+  if (::flock(fd, LOCK_EX | LOCK_NB) == 0) return fd;
+  const int error = errno;
+  ::close(fd);
+  errno = error;
+  return -1;
+}
+
+// Whether a member of the run holds its lock, or cannot be asked.
+bool may_run(const fs::path& run) {
+  std::error_code error;
+  for (fs::directory_iterator it(run / "members", error), end; !error && it != end; it.increment(error)) {
+    if (it->path().extension() != ".lock") continue;
+    const int fd = lock_file(it->path().string(), false);
+    if (fd < 0) return true;
+    ::close(fd);
+  }
+  return false;
+}
+
+std::string temporary_folder(const Lookup& variable) {
+  const auto set = variable("TMPDIR");
+  return set && set->starts_with('/') ? *set : "/tmp";
+}
+
+std::vector<std::string> runtime_bases(const Lookup& variable) {
+  std::vector<std::string> out;
+  const auto set = variable("XDG_RUNTIME_DIR");
+  if (set && set->starts_with('/')) out.push_back(*set);
+  out.push_back(temporary_folder(variable));
+  out.emplace_back("/tmp");
+  return out;
+}
+
+// All members on a host meet in this folder, so its name follows from the run's.
+std::string runtime_name(const std::string& run, const std::string& host) {
+  return fmt::format("culprit-{}-{}", ::geteuid(), hex64(hash64(run + "\n" + host)));
+}
+
+// What a run that was killed left in memory and in the folder of sockets.
+void remove_runtime(const fs::path& run, const Lookup& variable) {
+  std::error_code error, ignored;
+  for (fs::directory_iterator it(run / "private", error), end; !error && it != end; it.increment(error)) {
+    const std::string name = runtime_name(run.string(), it->path().filename().string());
+    std::vector<std::string> bases = runtime_bases(variable);
+    bases.emplace_back("/dev/shm");
+    for (const std::string& base : bases) {
+      struct stat info {};
+      const std::string path = base + "/" + name;
+      if (::lstat(path.c_str(), &info) == 0 && is_own(info)) fs::remove_all(path, ignored);
+    }
+  }
+}
+
+}  // namespace
+
+std::string default_run_root(const Lookup& variable) {
+  if (const auto state = variable("XDG_STATE_HOME"); state && state->starts_with('/'))
+    return *state + "/culprit/run";
+  if (const auto home = variable("HOME"); home && home->starts_with('/') && home->size() > 1)
+    return *home + "/.local/state/culprit/run";
+  return fmt::format("{}/culprit-run-{}", temporary_folder(variable), ::geteuid());
+}
+
+bool is_network_folder(const std::string& path) {
+  // statfs(2): NFS, SMB, CIFS, Lustre, GPFS, BeeGFS, Ceph, AFS, PanFS, 9P.
+  constexpr uint32_t kMagic[] = {0x6969,     0x517B,     0xFF534D42, 0xFE534D42, 0x0BD00BD0, 0x47504653,
+                                 0x19830326, 0x00C36400, 0x5346414F, 0xAAD7AAEA, 0x01021997};
+  struct statfs info {};
+  if (::statfs(path.c_str(), &info) != 0) return false;
+  return std::ranges::find(kMagic, static_cast<uint32_t>(info.f_type)) != std::end(kMagic);
+}
+
+Status write_run_file(const std::string& path, std::string_view text) {
+  const std::string part = fmt::format("{}.{}.part", path, ::getpid());
+  const int fd = ::open(part.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+  bool whole = fd >= 0;
+  for (std::string_view rest = text; whole && !rest.empty();) {
+    const ssize_t n = ::write(fd, rest.data(), rest.size());
+    if (n < 0 && errno == EINTR) continue;
+    whole = n > 0;
+    if (whole) rest.remove_prefix(static_cast<size_t>(n));
+  }
+  int error = errno;
+  if (fd >= 0 && ::close(fd) != 0 && whole) whole = false, error = errno;
+  if (whole && ::rename(part.c_str(), path.c_str()) == 0) return {};
+  if (whole) error = errno;
+  ::unlink(part.c_str());
+  return io::system_failure(path, error);
+}
+
+Result<RunFolder> RunFolder::create(const RunPlaces& places, Launch& launch) {
+  RunFolder out;
+  const bool named = !places.dir.empty() || !places.shared.empty();
+  const std::string root = !places.shared.empty() ? places.shared
+                           : !places.dir.empty()  ? places.dir
+                                                  : default_run_root(places.variable);
+  out.shared_ = !places.shared.empty();
+  Status made = out.make(root, launch);
+  if (!made && !named) {
+    const std::string why = made.error().text;
+    const std::string other =
+        fmt::format("{}/culprit-run-{}", temporary_folder(places.variable), ::geteuid());
+    if (other != root) made = out.make(other, launch);
+    if (made) out.note_ = fmt::format("{}; the files of the run go to {}", why, other);
+  }
+  if (!made) return tl::unexpected(made.error());
+  if (!out.shared_) out.shared_ = is_network_folder(out.path_);
+  out.make_runtime(places, launch);
+  return out;
+}
+
+Status RunFolder::make(const std::string& root, Launch& launch) {
+  std::error_code error;
+  root_ = fs::absolute(root, error).lexically_normal().string();
+  if (Status made = make_above(fs::path(root_).parent_path().string()); !made) return made;
+  // The root may be a folder that the user shares; below it all belongs to the user.
+  if (Status made = make_above(root_); !made) return made;
+  const std::string job = launch.job;
+  Status made;
+  for (int n = 1; n <= kNamesTried; ++n) {
+    launch.job = n == 1 ? job : fmt::format("{}-{}", job, n);
+    made = make_own(root_ + "/" + launch.job, !launch.in_team);
+    if (made || made.error().code != ErrorCode::kBusy) break;
+  }
+  if (!made) return launch.job = job, made;
+  path_ = root_ + "/" + launch.job;
+  host_folder_ = inputs() + "/" + launch.host;
+  private_ = path_ + "/private/" + launch.host;
+  for (const std::string& folder :
+       {inputs(), logs(), dumps(), members(), path_ + "/private", private_, private_ + "/state"})
+    if (Status inner = make_own(folder); !inner) return inner;
+  // Where a file system has no locks, the run counts as ended for remove_old_runs().
+  lock_ = lock_file(fmt::format("{}/{}.lock", members(), launch.member), true);
+  return {};
+}
+
+void RunFolder::make_runtime(const RunPlaces& places, const Launch& launch) {
+  // All members on a host meet there, so its name follows from the run's.
+  const std::string name = runtime_name(path_, launch.host);
+  owns_runtime_ = launch.local == 0;
+  for (const std::string& base : runtime_bases(places.variable)) {
+    const std::string path = base + "/" + name;
+    if (path.size() > kSocketPathBytes || !make_own(path)) continue;
+    if (!make_own(path + "/pipes")) continue;
+    runtime_ = path;
+    break;
+  }
+  if (const std::string rings = "/dev/shm/" + name; make_own(rings)) rings_ = rings;
+}
+
+RunFolder::RunFolder(RunFolder&& other) noexcept
+    : root_(std::move(other.root_)),
+      path_(std::move(other.path_)),
+      host_folder_(std::move(other.host_folder_)),
+      private_(std::move(other.private_)),
+      runtime_(std::exchange(other.runtime_, {})),
+      rings_(std::exchange(other.rings_, {})),
+      note_(std::move(other.note_)),
+      shared_(other.shared_),
+      owns_runtime_(other.owns_runtime_),
+      lock_(std::exchange(other.lock_, -1)) {}
+
+RunFolder::~RunFolder() {
+  std::error_code ignored;
+  if (owns_runtime_)
+    for (const std::string& path : {runtime_, rings_})
+      if (!path.empty()) fs::remove_all(path, ignored);
+  if (lock_ >= 0) ::close(lock_);
+}
+
+void RunFolder::remove() {
+  std::error_code ignored;
+  fs::remove_all(path_, ignored);
+}
+
+std::vector<std::string> remove_old_runs(const std::string& root, size_t keep, const Lookup& variable) {
+  struct Run {
+    fs::path path;
+    fs::file_time_type time;
+  };
+  std::vector<Run> runs;
+  std::error_code error;
+  for (fs::directory_iterator it(root, error), end; !error && it != end; it.increment(error)) {
+    struct stat info {};
+    // A run is a folder of this user with what a run has.
+    if (runs.size() >= kRunsSeen || ::lstat(it->path().c_str(), &info) != 0 || !is_own(info)) continue;
+    std::error_code none;
+    if (!fs::is_directory(it->path() / "members", none)) continue;
+    const auto time = fs::last_write_time(it->path() / "members", none);
+    if (!none) runs.push_back({it->path(), time});
+  }
+  std::ranges::sort(runs, [](const Run& a, const Run& b) { return a.time > b.time; });
+  std::vector<std::string> out;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    if (may_run(runs[i].path)) continue;
+    remove_runtime(runs[i].path, variable);
+    if (i < keep) continue;
+    fs::remove_all(runs[i].path, error);
+    out.push_back(runs[i].path.filename().string());
+  }
+  return out;
+}
+
+}  // namespace culprit::app

@@ -1,0 +1,321 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+
+#include "app/config/options.h"
+#include "app/run/armed.h"
+#include "app/run/end_log.h"
+#include "app/run/error_files.h"
+#include "app/run/follow.h"
+#include "app/run/private_daemon.h"
+#include "base/text.h"
+#include "cli/narrative.h"
+#include "cli/run_end.h"
+#include "cli/verbs.h"
+#include "cli/zone.h"
+#include "model/report_json_read.h"
+
+namespace culprit::cli {
+namespace {
+
+constexpr const char* kRunExamples = R"(
+Runs the command with a culpritd of its own, in folders of yours. Output, signals and exit code stay as they
+are. If the command fails, hangs or is killed, standard error says why, and a page is kept. If all goes well,
+nothing is printed and nothing is left. Needs no root and no configuration.
+
+Examples:
+  culprit run -- torchrun --nproc-per-node 8 train.py
+  culprit run --job llama-70b -- python train.py --config big.yaml
+  srun culprit run -- python train.py         # one watches on each node
+  culprit run --shared /nfs/runs --job big -- torchrun --nnodes 2 --node-rank $RANK train.py
+  culprit run --hang-after 5m -- ./a.out
+  culprit run --show-env                      # what is added to the environment, and why
+
+What runs under other names, for other shells: `culprit report JOB --server ADDRESS`, as a hang's message says.)";
+
+constexpr uint64_t kLogBytes = 256 << 20;  // of each stream, twice with the file before
+constexpr int kToldMost = 6;               // changes of the verdict that are printed while the command runs
+constexpr int kNotFound = 127, kDenied = 126;
+
+struct RunOptions {
+  std::vector<std::string> command;
+  std::string job, dir, shared, hang_after;
+  bool no_arm = false, show_env = false, no_color = false;
+  RunChoices choices;
+};
+
+std::optional<std::string> variable(std::string_view name) {
+  const char* value = std::getenv(std::string(name).c_str());
+  return value ? std::optional<std::string>(value) : std::nullopt;
+}
+
+std::string machine_name() {
+  char name[256] = {};
+  return ::gethostname(name, sizeof name - 1) == 0 && *name ? name : "localhost";
+}
+
+std::string moment_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  localtime_r(&now, &parts);
+  char text[32];
+  std::strftime(text, sizeof text, "%m%d-%H%M%S", &parts);
+  return text;
+}
+
+TimeNs run_wall_now() {
+  return std::chrono::system_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+}
+
+app::ArmedPlaces places_of(const app::RunFolder& folder, const app::Launch& launch) {
+  app::ArmedPlaces out;
+  out.dumps = folder.dumps();
+  out.pipes = folder.pipes();
+  out.logs = folder.logs();
+  out.error_file = fmt::format("{}/error_{}.json", folder.private_folder(), launch.member);
+  if (!folder.runtime().empty()) out.trace_socket = folder.runtime() + "/trace.sock";
+  out.rings = folder.rings();
+  out.job = launch.job;
+  return out;
+}
+
+// Without making any folder.
+int show_environment(const RunOptions& o, const app::Launch& launch) {
+  const std::string root = !o.shared.empty() ? o.shared
+                           : !o.dir.empty()  ? o.dir
+                                             : app::default_run_root(variable);
+  const std::string run = root + "/" + launch.job, logs = run + "/job/" + launch.host;
+  app::ArmedPlaces places;
+  places.dumps = logs + "/dumps";
+  places.logs = logs;
+  places.error_file = fmt::format("{}/private/{}/error_{}.json", run, launch.host, launch.member);
+  places.pipes = "RUNTIME/pipes";
+  places.trace_socket = "RUNTIME/trace.sock";
+  places.rings = "/dev/shm/RUNTIME";
+  places.job = launch.job;
+  return print(app::show_armed(app::armed_variables(places, variable))) ? kDone : kUnable;
+}
+
+// Runs the command in place of this program, as if it had been called alone.
+int run_plainly(const RunOptions& o, const std::string& why) {
+  complain(why + ": the command runs without culprit");
+  std::signal(SIGPIPE, SIG_DFL);
+  std::vector<char*> words;
+  for (const std::string& word : o.command) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  ::execvp(words[0], words.data());
+  const int error = errno;
+  complain(fmt::format("{}: {}", o.command[0], std::generic_category().message(error)));
+  return error == ENOENT ? kNotFound : kDenied;
+}
+
+// The file that tells `culprit diagnose` the job and the hosts.
+void write_job_file(const app::RunFolder& folder, const app::Launch& launch) {
+  const std::string path = folder.inputs() + "/job.toml";
+  if (::access(path.c_str(), F_OK) == 0) return;
+  if (Status written = app::write_run_file(
+          path, fmt::format("[job]\nid = \"{}\"\nhost_pattern = '^(?P<host>[^/]+)/'\n", launch.job));
+      !written)
+    complain(written.error().text);
+}
+
+// A command with its daemon, from start to end.
+class Session {
+ public:
+  Session(const RunOptions& o, app::Launch launch, app::RunFolder folder, Zone zone)
+      : o_(o), launch_(std::move(launch)), folder_(std::move(folder)), zone_(std::move(zone)) {}
+
+  int run() {
+    if (const int refused = start_command(); refused != kDone) return refused;
+    start_log();
+    write_job_file(folder_, launch_);
+    if (launch_.local == 0) command_->call_after(kDaemonAfter, [this] { start_daemon(); });
+    const app::CommandEnd end =
+        command_->wait([this](size_t stream, std::string_view bytes) { log_->add(stream, bytes); });
+    const TimeNs lasted =
+        std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1) - began_ns_;
+    log_->finish(kLogWithinMs);
+    write_end(end);
+    command_.reset();
+    const EndedRun ended{
+        launch_,      folder_,         o_.choices, o_.command, end, lasted, daemon_lives() ? server_ : "",
+        last_report_, log_->figures(), log_paths_, zone_};
+    return finish_run(ended, [this] { stop_daemon(); });
+  }
+
+  ~Session() { stop_daemon(); }
+
+ private:
+  static constexpr int kLogWithinMs = 5000;
+  // A command that ends at once needs no daemon: its output is read at its end.
+  static constexpr TimeNs kDaemonAfter = kNsPerSecond;
+
+  // Logs of what is known only at the end.
+  void write_end(const app::CommandEnd& end) {
+    if (const auto rank = app::first_rank_of(o_.command, variable))
+      (void)app::replace_error_files(folder_.logs() + "/torchrun", folder_.logs(), *rank);
+    const std::string& program = o_.command[0];
+    const std::string lines = app::end_lines(end, program.substr(program.rfind('/') + 1), run_wall_now(),
+                                             kills_, app::memory_kills());
+    if (lines.empty()) return;
+    const std::string path = fmt::format("{}/{}.end.log", folder_.logs(), launch_.log);
+    if (Status written = app::write_run_file(path, lines); !written) complain(written.error().text);
+  }
+
+  int start_command() {
+    app::CommandOptions options;
+    options.words = o_.command;
+    if (!o_.no_arm)
+      for (const app::ArmedVariable& v : app::armed_variables(places_of(folder_, launch_), variable))
+        options.environment.push_back(v.name + "=" + v.value);
+    kills_ = app::memory_kills();
+    began_ns_ = std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+    auto command = app::ChildCommand::start(options);
+    if (command) return command_ = std::move(*command), kDone;
+    complain(command.error().text);
+    if (!launch_.in_team) folder_.remove();
+    return command.error().code == ErrorCode::kNotFound ? kNotFound : kDenied;
+  }
+
+  void start_log() {
+    const std::string base = folder_.logs() + "/" + launch_.log;
+    log_paths_ = {base + ".log"};
+    if (command_->has_two_streams()) log_paths_ = {base + ".out.log", base + ".err.log"};
+    log_ = std::make_unique<app::OutputLog>(log_paths_, kLogBytes);
+  }
+
+  void start_daemon() {
+    auto daemon = app::start_daemon(folder_, launch_, {o_.hang_after, app::may_read_kernel()});
+    if (!daemon) return tell(without_daemon(daemon.error().text));
+    daemon_ = daemon->pid;
+    server_ = daemon->server;
+    follow_ = std::make_unique<app::Follow>(server_, launch_.job);
+    command_->watch_descriptor(follow_->descriptor(), [this] { announce(); });
+    command_->watch(daemon_, [this](int status) {
+      daemon_ = -1;
+      const std::string words = app::last_daemon_words(folder_);
+      tell(without_daemon(
+          WIFSIGNALED(status)
+              ? fmt::format("culpritd was killed by {}", app::signal_name(WTERMSIG(status)))
+              : fmt::format("culpritd ended with exit code {}: {}", WEXITSTATUS(status), words)));
+    });
+  }
+
+  static std::string without_daemon(const std::string& why) {
+    return why + "; the command runs on, and if it fails its output is read";
+  }
+
+  bool daemon_lives() const { return daemon_ > 0; }
+
+  void stop_daemon() {
+    // What it has is kept by now, or of no use: nothing waits for an orderly end.
+    if (daemon_ > 0) {
+      ::kill(daemon_, SIGKILL);
+      ::waitpid(std::exchange(daemon_, -1), nullptr, 0);
+    }
+    follow_.reset();
+  }
+
+  // Before the command has ended.
+  void tell(const std::string& sentence) { command_->tell("culprit: " + to_terminal(sentence) + "\n"); }
+
+  void announce() {
+    const auto text = follow_->take();
+    if (!text) return;
+    const auto report = report_from_json(*text);
+    if (!report) return;
+    const Diagnosis* verdict = report->verdict ? &report->diagnoses[*report->verdict] : nullptr;
+    const std::string title = verdict ? verdict->title : "";
+    last_report_ = verdict ? text : std::nullopt;
+    if (title == told_ || told_count_ >= kToldMost) return;
+    ++told_count_;
+    if (!verdict) return tell("no longer so: " + std::exchange(told_, ""));
+    told_ = title;
+    RenderOptions options;
+    options.zone = zone_;
+    options.zone_name = "local time";
+    tell(headline(*report, options));
+    const Advice what = advice(*verdict);
+    for (const std::string& sentence : {what.action, what.remedy})
+      if (!sentence.empty()) tell("  " + sentence);
+    tell(fmt::format("  more: culprit report {} --server {}", launch_.job, server_));
+  }
+
+  const RunOptions& o_;
+  app::Launch launch_;
+  app::RunFolder folder_;
+  Zone zone_;
+  std::unique_ptr<app::ChildCommand> command_;
+  std::unique_ptr<app::OutputLog> log_;
+  std::vector<std::string> log_paths_;
+  pid_t daemon_ = -1;
+  std::string server_;
+  std::unique_ptr<app::Follow> follow_;
+  std::optional<std::string> last_report_;
+  std::string told_;
+  int told_count_ = 0;
+  std::optional<app::MemoryKills> kills_;
+  TimeNs began_ns_ = 0;
+};
+
+Status check_run_options(const RunOptions& o) {
+  if (!o.job.empty())
+    if (const std::string why = app::check_run_name(o.job); !why.empty())
+      return fail(ErrorCode::kInvalid, "--job " + why);
+  if (!o.hang_after.empty()) {
+    const auto after = app::parse_duration(o.hang_after);
+    if (!after || *after < kNsPerSecond)
+      return fail(ErrorCode::kInvalid, "--hang-after must be a duration of 1s or more, as 90s or 5m");
+  }
+  if (o.command.empty() && !o.show_env)
+    return fail(ErrorCode::kInvalid, "no command: culprit run -- COMMAND...; see `culprit run --help`");
+  return {};
+}
+
+int run_command(RunOptions& o) {
+  if (Status checked = check_run_options(o); !checked) return complain(checked.error().text), kUnable;
+  app::LaunchRequest request{o.command, o.job, machine_name(), moment_now(), variable};
+  app::Launch launch = app::understand_launch(request);
+  if (o.show_env) return show_environment(o, launch);
+  o.choices.color = !o.no_color && !std::getenv("NO_COLOR") && ::isatty(STDERR_FILENO);
+  const auto zone = zone_named("local");
+  auto folder = app::RunFolder::create({o.dir, o.shared, variable}, launch);
+  if (!folder) return run_plainly(o, folder.error().text);
+  if (!folder->note().empty()) complain(folder->note());
+  return Session(o, std::move(launch), std::move(*folder), zone ? *zone : Zone()).run();
+}
+
+}  // namespace
+
+void add_run_command(Command& app, Run& run) {
+  auto o = std::make_shared<RunOptions>();
+  Command* verb = app.add_subcommand("run", "Run a command and say why it failed or hangs; without root");
+  verb->footer(kRunExamples);
+  verb->add_option("COMMAND", o->command, "What to run, behind --, with its arguments");
+  verb->add_option("--job", o->job, "Name of the job; default: Slurm's, else the program and the time");
+  verb->add_option("--dir", o->dir, "Folder of the run's folder; default: $XDG_STATE_HOME/culprit/run")
+      ->type_name("DIR");
+  verb->add_option("--shared", o->shared, "The same, on a file system that all hosts of the job see")
+      ->type_name("DIR");
+  verb->add_option("--hang-after", o->hang_after, "Without progress for so long, the job hangs; default: 60s")
+      ->type_name("DURATION");
+  verb->add_flag("--no-arm", o->no_arm, "Add nothing to the command's environment");
+  verb->add_flag("--show-env", o->show_env, "Print what is added to the environment, with reasons, and exit");
+  verb->add_flag("--keep", o->choices.keep, "Keep the folder of the run also when all went well");
+  verb->add_option("--keep-runs", o->choices.keep_runs, "Failed runs that are kept; older ones are removed")
+      ->show_default();
+  verb->add_flag("--verbose", o->choices.verbose, "Print a line also when all went well");
+  verb->add_flag("--no-color", o->no_color, "Print no colours");
+  verb->callback([o, &run] { run = [o] { return run_command(*o); }; });
+}
+
+}  // namespace culprit::cli

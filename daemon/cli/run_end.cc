@@ -1,0 +1,217 @@
+#include "cli/run_end.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <thread>
+
+#include "app/client.h"
+#include "app/offline/diagnose.h"
+#include "app/run/end_log.h"
+#include "app/run/keep.h"
+#include "app/run/members.h"
+#include "base/text.h"
+#include "cli/narrative.h"
+#include "cli/reading.h"
+#include "cli/verbs.h"
+#include "model/report_json.h"
+#include "model/report_json_read.h"
+
+namespace culprit::cli {
+namespace {
+
+constexpr int kReadWithinMs = 3000;    // for the daemon to read the last lines
+constexpr int kSettleWithinMs = 1500;  // and to have a verdict
+constexpr std::chrono::milliseconds kOthersWithin{10'000}, kRunLookEvery{250};
+constexpr size_t kShownMost = 3;  // of each list
+constexpr size_t kLinesMost = 4;  // of evidence
+constexpr size_t kCommandBytes = 80;
+
+void say(const std::string& sentence) { complain(sentence); }
+
+std::string duration_text(TimeNs ns) {
+  const int64_t seconds = ns / kNsPerSecond;
+  if (seconds < 120) return fmt::format("{:.1f} s", static_cast<double>(ns) / 1e9);
+  if (seconds < 7200) return fmt::format("{} min", seconds / 60);
+  return fmt::format("{} h {} min", seconds / 3600, seconds / 60 % 60);
+}
+
+std::string how_it_ended(const EndedRun& run) {
+  const std::string how = run.end.signal != 0
+                              ? fmt::format("was killed by {}", app::signal_name(run.end.signal))
+                              : fmt::format("ended with exit code {}", run.end.code);
+  return fmt::format("{} {} after {}", quoted_command(run.words), how, duration_text(run.lasted_ns));
+}
+
+// The daemon's last report, after it has read the end of the output.
+std::optional<Report> daemon_report(const EndedRun& run) {
+  if (run.server.empty()) return std::nullopt;
+  auto client = app::Client::make({run.server, "", ""});
+  if (!client) return std::nullopt;
+  if (!app::wait_until_read(*client, run.launch.job, run.log_paths[0], 1, kReadWithinMs)) return std::nullopt;
+  (void)app::wait_until_read(*client, run.launch.job, run.log_paths[0], run.log.written, kReadWithinMs);
+  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(kSettleWithinMs);
+  std::optional<Report> out;
+  for (;;) {
+    const auto text = client->get("/v1/jobs/" + app::url_escaped(run.launch.job) + "/report?charts=1");
+    if (auto read = text ? report_from_json(*text) : Result<Report>(tl::unexpected(text.error())))
+      out = std::move(*read);
+    if ((out && out->verdict) || std::chrono::steady_clock::now() >= until) break;
+    std::this_thread::sleep_for(kRunLookEvery);
+  }
+  if (const auto kept = app::keep_evidence(*client, run.launch.job, run.folder.logs()); !kept)
+    say(kept.error().text);
+  return out;
+}
+
+std::optional<Report> files_report(const EndedRun& run) {
+  app::DiagnoseOptions options;
+  options.paths = {run.folder.inputs()};
+  options.parse.zone = run.zone;
+  const auto threads = app::thread_count(std::getenv("CULPRIT_THREADS"));
+  options.threads = threads ? *threads : 1;
+  app::ReadProgress progress;
+  const Watch watch(progress, false);
+  auto done = app::diagnose(options, progress);
+  if (!done) return say(done.error().text), std::nullopt;
+  return std::move(done->report);
+}
+
+// That of the folder can be had again, so it leads where the daemon knows no more.
+std::optional<Report> better(std::optional<Report> live, std::optional<Report> files) {
+  if (!files) return live;
+  if (!live || !live->verdict) return files;
+  if (!files->verdict) return live;
+  const double of_live = live->diagnoses[*live->verdict].confidence;
+  return of_live > files->diagnoses[*files->verdict].confidence ? live : files;
+}
+
+void print_report(const EndedRun& run, Report report) {
+  keep_top(report, kShownMost);
+  RenderOptions options;
+  options.color = run.choices.color;
+  options.width = page_width();
+  options.zone = run.zone;
+  options.zone_name = "local time";
+  options.lines_max = kLinesMost;
+  const std::string text = render_text(report, options);
+  std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
+void write_page(const EndedRun& run, const Report& report) {
+  RenderOptions options;
+  options.zone = run.zone;
+  options.zone_name = "local time";
+  const std::string page = run.folder.path() + "/report.html";
+  if (Status written = app::write_run_file(page, render_html(report, options)); !written)
+    return say(written.error().text);
+  (void)app::write_run_file(run.folder.path() + "/report.json", to_json(report) + "\n");
+  say("page:  " + page);
+}
+
+void say_log_trouble(const EndedRun& run) {
+  if (run.log.dropped == 0) return;
+  say(fmt::format("{} of the output are not in the run's copy: {}", format_bytes(run.log.dropped),
+                  run.log.trouble));
+}
+
+void report_run(const EndedRun& run, const std::optional<Report>& found) {
+  say(how_it_ended(run));
+  say_log_trouble(run);
+  if (!found || !leading(*found)) {
+    say("nothing in its output says why");
+  } else {
+    std::fputs("\n", stderr);
+    print_report(run, *found);
+    std::fputs("\n", stderr);
+  }
+  if (found && leading(*found)) write_page(run, *found);
+  say("files: " + run.folder.path());
+  say("again: culprit diagnose " + run.folder.inputs());
+}
+
+// Whether this member speaks for the job. `others`: their ends.
+bool speaks(app::Members& members, const app::CommandEnd& end, std::vector<app::MemberEnd>& others) {
+  const auto until = std::chrono::steady_clock::now() + kOthersWithin;
+  for (;;) {
+    others = members.ends();
+    if (members.all_ended(others)) break;
+    if (end.status() == 0) return false;  // a later one does
+    if (std::chrono::steady_clock::now() >= until) break;
+    std::this_thread::sleep_for(kRunLookEvery);
+  }
+  return members.claim();
+}
+
+void say_failed(const std::vector<app::MemberEnd>& ends, const app::Members& members) {
+  std::vector<std::string> failed;
+  size_t count = 0;
+  for (const app::MemberEnd& one : ends)
+    if (one.status != 0 && ++count <= 4)
+      failed.push_back(fmt::format("{} on {} ({})", one.member, one.host, one.status));
+  if (count > failed.size()) failed.push_back(fmt::format("{} more", count - failed.size()));
+  say(fmt::format("{} of {} tasks failed: {}", count, members.expected(), fmt::join(failed, ", ")));
+}
+
+void clear_up_run(const EndedRun& run) {
+  if (run.choices.keep)
+    say("files: " + run.folder.path());
+  else
+    run.folder.remove();
+}
+
+void remove_older(const EndedRun& run) {
+  const auto removed =
+      app::remove_old_runs(run.folder.root(), run.choices.keep_runs, [](std::string_view name) {
+        const char* value = std::getenv(std::string(name).c_str());
+        return value ? std::optional<std::string>(value) : std::nullopt;
+      });
+  if (!removed.empty())
+    say(fmt::format("{} removed: the newest {} are kept (--keep-runs)", counted(removed.size(), "older run"),
+                    run.choices.keep_runs));
+}
+
+}  // namespace
+
+std::string quoted_command(const std::vector<std::string>& words) {
+  return "`" + shorten(fmt::format("{}", fmt::join(words, " ")), kCommandBytes) + "`";
+}
+
+int finish_run(const EndedRun& run, const std::function<void()>& stop_daemon) {
+  const int status = run.end.status();
+  app::Members members(run.folder.members(), run.launch, run.folder.shared());
+  std::vector<app::MemberEnd> ends;
+  if (Status told = members.tell(run.end); !told) say(told.error().text);
+  std::optional<Report> live;
+  if (run.live_report)
+    if (auto read = report_from_json(*run.live_report)) live = std::move(*read);
+  if (live && !live->verdict) live.reset();
+  // What a job prints while it is ended is no cause of what was wrong before.
+  const bool ended_by_user = run.end.interrupted || run.end.terminated;
+  const bool told_before = live.has_value();
+  if (status != 0 && !(ended_by_user && (told_before || run.end.interrupted))) live = daemon_report(run);
+  stop_daemon();
+  std::error_code ignored;
+  std::filesystem::remove_all(run.folder.private_folder() + "/state", ignored);
+  if (run.launch.in_team && !speaks(members, run.end, ends)) return status;
+  const bool others_failed =
+      std::ranges::any_of(ends, [](const app::MemberEnd& one) { return one.status != 0; });
+  const bool failed = status != 0 || others_failed || told_before;
+  if (!failed || (run.end.interrupted && !told_before)) {
+    say_log_trouble(run);
+    if (run.choices.verbose) say(how_it_ended(run));
+    clear_up_run(run);
+    return status;
+  }
+  if (others_failed && run.launch.in_team) say_failed(ends, members);
+  report_run(run, told_before && (ended_by_user || status == 0) ? live : better(live, files_report(run)));
+  remove_older(run);
+  return status;
+}
+
+}  // namespace culprit::cli

@@ -1,0 +1,246 @@
+// Folders, logs and ends of runs.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "app/run/armed.h"
+#include "app/run/end_log.h"
+#include "app/run/error_files.h"
+#include "app/run/folder.h"
+#include "app/run/members.h"
+#include "app/run/output_log.h"
+#include "app/run/private_daemon.h"
+
+namespace culprit::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Place {
+  fs::path root;
+  std::map<std::string, std::string> variables;
+  Place() {
+    char name[] = "/tmp/culprit-unit-run.XXXXXX";
+    root = ::mkdtemp(name);
+    variables = {{"XDG_STATE_HOME", (root / "state").string()}, {"XDG_RUNTIME_DIR", root.string()}};
+  }
+  ~Place() {
+    std::error_code ignored;
+    fs::remove_all(root, ignored);
+  }
+  Lookup lookup() const {
+    return [this](std::string_view name) -> std::optional<std::string> {
+      const auto found = variables.find(std::string(name));
+      return found == variables.end() ? std::nullopt : std::optional(found->second);
+    };
+  }
+  Result<RunFolder> make(Launch& launch, const std::string& dir = "") const {
+    return RunFolder::create({dir, "", lookup()}, launch);
+  }
+};
+
+Launch launch_of(const std::string& job) {
+  Launch out;
+  out.job = job;
+  out.host = "node-1";
+  out.log = "output";
+  return out;
+}
+
+std::string content(const fs::path& path) {
+  std::ostringstream out;
+  out << std::ifstream(path).rdbuf();
+  return out.str();
+}
+
+BOOST_AUTO_TEST_CASE(a_run_has_closed_folders_and_removes_what_it_need_not_keep) {
+  const Place place;
+  Launch launch = launch_of("train");
+  std::string runtime, rings, path;
+  {
+    auto folder = place.make(launch);
+    BOOST_REQUIRE(folder.has_value());
+    runtime = folder->runtime(), rings = folder->rings(), path = folder->path();
+    for (const std::string& one : {path, runtime, rings, folder->logs(), folder->private_folder()}) {
+      struct stat info {};
+      BOOST_REQUIRE_EQUAL(::stat(one.c_str(), &info), 0);
+      BOOST_TEST((info.st_mode & 0777) == 0700u, one);
+    }
+    BOOST_TEST(runtime.starts_with(place.root.string()));
+  }
+  BOOST_TEST(!fs::exists(runtime));
+  BOOST_TEST(!fs::exists(rings));
+  BOOST_TEST(fs::exists(path));
+}
+
+BOOST_AUTO_TEST_CASE(a_second_run_of_a_name_gets_a_folder_and_a_name_of_its_own) {
+  const Place place;
+  Launch first = launch_of("train"), second = launch_of("train");
+  const auto one = place.make(first), two = place.make(second);
+  BOOST_REQUIRE((one.has_value() && two.has_value()));
+  BOOST_TEST(first.job == "train");
+  BOOST_TEST(second.job == "train-2");
+  BOOST_TEST(one->runtime() != two->runtime());
+}
+
+BOOST_AUTO_TEST_CASE(members_of_a_team_share_the_folder) {
+  const Place place;
+  Launch first = launch_of("team"), second = launch_of("team");
+  first.in_team = second.in_team = true;
+  first.members = second.members = 2;
+  second.member = second.local = 1;
+  const auto one = place.make(first), two = place.make(second);
+  BOOST_REQUIRE((one.has_value() && two.has_value()));
+  BOOST_TEST(one->path() == two->path());
+  BOOST_TEST(one->runtime() == two->runtime());
+}
+
+BOOST_AUTO_TEST_CASE(a_link_in_place_of_a_team_s_folder_is_refused) {
+  const Place place;
+  fs::create_directories(place.root / "runs");
+  fs::create_directories(place.root / "elsewhere");
+  fs::create_directory_symlink(place.root / "elsewhere", place.root / "runs/team");
+  Launch launch = launch_of("team");
+  launch.in_team = true;
+  BOOST_TEST(!place.make(launch, (place.root / "runs").string()).has_value());
+  BOOST_TEST(fs::is_empty(place.root / "elsewhere"));
+}
+
+BOOST_AUTO_TEST_CASE(a_root_that_is_no_folder_gives_way_to_one_in_tmp_unless_it_was_named) {
+  Place place;
+  std::ofstream(place.root / "state") << "a file";
+  place.variables["TMPDIR"] = place.root.string();
+  Launch launch = launch_of("train");
+  const auto folder = place.make(launch);
+  BOOST_REQUIRE(folder.has_value());
+  BOOST_TEST(folder->note().find("state") != std::string::npos);
+  BOOST_TEST(!place.make(launch, (place.root / "state").string()).has_value());
+}
+
+BOOST_AUTO_TEST_CASE(older_runs_are_removed_and_those_that_run_stay) {
+  const Place place;
+  std::vector<std::string> paths;
+  for (const char* name : {"a", "b", "c"}) {
+    Launch launch = launch_of(name);
+    const auto folder = place.make(launch);
+    BOOST_REQUIRE(folder.has_value());
+    paths.push_back(folder->path());
+    fs::last_write_time(folder->members(), fs::file_time_type::clock::now() - std::chrono::hours(9));
+  }
+  Launch launch = launch_of("runs");
+  const auto running = place.make(launch);
+  BOOST_REQUIRE(running.has_value());
+  fs::last_write_time(running->members(), fs::file_time_type::clock::now() - std::chrono::hours(99));
+  fs::create_directories(fs::path(running->root()) / "of the user");
+  BOOST_TEST(remove_old_runs(running->root(), 1, place.lookup()).size() == 2u);
+  BOOST_TEST(fs::exists(running->path()));
+  BOOST_TEST(fs::exists(fs::path(running->root()) / "of the user"));
+}
+
+BOOST_AUTO_TEST_CASE(the_last_member_knows_that_all_have_ended_and_one_reports) {
+  const Place place;
+  Launch launch = launch_of("team");
+  launch.members = 2;
+  Members first(place.root.string(), launch, true);
+  launch.member = 1;
+  Members second(place.root.string(), launch, true);
+  BOOST_REQUIRE(first.tell({3, 0, false, false}).has_value());
+  BOOST_TEST(!first.all_ended(first.ends()));
+  BOOST_REQUIRE(second.tell({0, 9, true, false}).has_value());
+  const auto ends = second.ends();
+  BOOST_TEST(second.all_ended(ends));
+  int sum = 0;
+  for (const MemberEnd& one : ends) sum += one.status;
+  BOOST_TEST(sum == 3 + 137);
+  BOOST_TEST(first.claim());
+  BOOST_TEST(!second.claim());
+}
+
+BOOST_AUTO_TEST_CASE(the_log_has_what_was_added_and_is_bounded) {
+  const Place place;
+  const std::string path = (place.root / "output.log").string();
+  {
+    OutputLog log({path}, 100);
+    for (int i = 0; i < 5; ++i) {
+      log.add(0, std::string(39, static_cast<char>('a' + i)) + "\n");
+      log.finish(60'000);
+    }
+    BOOST_TEST(log.figures().written == 200u);
+    BOOST_TEST(log.figures().dropped == 0u);
+  }
+  BOOST_TEST(content(path) == std::string(39, 'e') + "\n");
+  BOOST_TEST(content(path + ".1") == std::string(39, 'c') + "\n" + std::string(39, 'd') + "\n");
+}
+
+BOOST_AUTO_TEST_CASE(a_log_that_cannot_be_written_is_counted_and_told) {
+  OutputLog log({"/proc/no/such/output.log"}, 100);
+  log.add(0, "12345");
+  log.finish(60'000);
+  BOOST_TEST(log.figures().dropped == 5u);
+  BOOST_TEST(log.figures().trouble.find("output.log") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(no_variable_of_the_user_is_replaced) {
+  const ArmedPlaces places{"/d", "/p", "/l", "/e", "/t", "/r", "job"};
+  const auto armed = [&](const std::map<std::string, std::string>& user) {
+    std::map<std::string, std::string> out;
+    for (const ArmedVariable& v : armed_variables(places, [&](std::string_view name) {
+           const auto found = user.find(std::string(name));
+           return found == user.end() ? std::nullopt : std::optional(found->second);
+         }))
+      out[v.name] = v.value;
+    return out;
+  };
+  const auto all = armed({});
+  BOOST_TEST(all.at("TORCH_FR_DUMP_TEMP_FILE") == "/d/nccl_trace_rank_");
+  BOOST_TEST(all.at("NCCL_DEBUG_FILE") == "/l/nccl.%h.%p.log");
+  for (const auto& [name, value] : all) BOOST_TEST(!armed({{name, ""}}).contains(name), name);
+  // One setting has two names over versions, and a user's NCCL_DEBUG goes where the user reads it.
+  BOOST_TEST(!armed({{"TORCH_NCCL_TRACE_BUFFER_SIZE", "0"}}).contains("TORCH_FR_BUFFER_SIZE"));
+  BOOST_TEST(!armed({{"NCCL_DEBUG", "INFO"}}).contains("NCCL_DEBUG_FILE"));
+}
+
+BOOST_AUTO_TEST_CASE(a_kill_is_a_line_of_the_log_unless_the_user_asked_for_it) {
+  const CommandEnd killed{0, 9, false, false};
+  BOOST_TEST(end_lines(killed, "python3", 1'763'690'000'000'000'000, {}, {}) ==
+             "2025-11-21T01:53:20.000Z culprit run: python3 was killed by signal 9 (SIGKILL)\n");
+  BOOST_TEST(end_lines({0, 15, false, true}, "python3", 0, {}, {}).empty());
+  BOOST_TEST(end_lines({1, 0, false, false}, "python3", 0, {}, {}).empty());
+  const std::string of_memory = end_lines(killed, "p", 0, MemoryKills{"/a", 1}, MemoryKills{"/a", 2});
+  BOOST_TEST(of_memory.find("Task in /a killed as a result of limit of /a") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(an_exception_that_a_rank_recorded_becomes_its_log) {
+  const Place place;
+  const fs::path rank = place.root / "torchrun/none_x/attempt_0/2";
+  fs::create_directories(rank);
+  std::ofstream(rank / "error.json") << R"({"message": {"message": "KeyError: 'x'", "extraInfo":
+    {"py_callstack": "Traceback:\nKeyError: 'x'\n", "timestamp": "1795721288"}}})";
+  BOOST_TEST(replace_error_files((place.root / "torchrun").string(), place.root.string(), 8) == 1u);
+  const std::string text = content(place.root / "rank_10.error.log");
+  BOOST_TEST(text.starts_with("2026-11-26T"));
+  BOOST_TEST(text.ends_with("Traceback:\nKeyError: 'x'\n"));
+  BOOST_TEST(!fs::exists(rank / "error.json"));
+  for (const char* broken : {"", "[]", "{", R"({"message": 3})", R"({"message": {"extraInfo": 7}})"})
+    BOOST_TEST(log_of_error(broken).find("KeyError") == std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(a_path_with_signs_of_a_glob_or_of_toml_stands_for_itself) {
+  const Place place;
+  const fs::path odd = place.root / "a[b]*\"\\{c}";
+  fs::create_directories(odd);
+  Launch launch = launch_of("train");
+  const auto folder = place.make(launch, odd.string());
+  BOOST_REQUIRE(folder.has_value());
+  const std::string config = private_config(*folder, launch, {});
+  BOOST_TEST(config.find("a[[]b][*]\\\"\\\\[{]c[}]") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace culprit::app
