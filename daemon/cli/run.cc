@@ -34,11 +34,8 @@ nothing is printed and nothing is left. Needs no root and no configuration.
 
 Examples:
   culprit run -- torchrun --nproc-per-node 8 train.py
-  culprit run --job llama-70b -- python train.py --config big.yaml
   srun culprit run -- python train.py         # one watches on each node
   culprit run --shared /nfs/runs --job big -- torchrun --nnodes 2 --node-rank $RANK train.py
-  culprit run --hang-after 5m -- ./a.out
-  culprit run --show-env                      # what is added to the environment, and why
 
 What runs under other names, for other shells: `culprit report JOB --server ADDRESS`, as a hang's message says.)";
 

@@ -249,9 +249,10 @@ void drop_survived(const detect::View& view, const detect::Analysis& a, Sign& si
     return line->own_time && at >= 0 && a.fate.last_iteration - at >= kSurvived;
   };
   if (sign.finding.symptom == Symptom::kNumeric) return;
+  if (std::ranges::all_of(sign.lines, gone_on)) return;  // broken hardware at the end of the job
   const size_t before = sign.lines.size();
   std::erase_if(sign.lines, gone_on);
-  if (!sign.lines.empty() && sign.lines.size() != before) recount(view, sign);
+  if (sign.lines.size() != before) recount(view, sign);
 }
 
 // Removes the lines of a state that was over so soon that it caused nothing.
