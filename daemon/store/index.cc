@@ -147,7 +147,15 @@ Result<std::optional<std::string>> Index::report(const std::string& job, uint32_
 
 // ---- diagnoses and findings
 
+// As the index diagnoses_leading has it. The member stands at the beginning (live_event.h); a text there that
+// contains it gives a row too many.
+constexpr std::string_view kMayLead =
+    "state = 'confirmed' OR (state = 'open' AND instr(substr(json, 1, 1024), '\"verdict\":true') > 0)";
+constexpr std::string_view kDiagnosisColumns =
+    "SELECT job, run, id, kind, first_ns, last_ns, json, state, judged_by, judged_ns FROM diagnoses ";
+
 Status Index::put_diagnosis(const DiagnosisRow& d) {
+  note_changed(d.job, d.run);
   return in_transaction([&] {
     Statement put(database_,
                   "INSERT INTO diagnoses (job, run, id, kind, first_ns, last_ns, json, state) VALUES (?, ?, "
@@ -167,33 +175,60 @@ static DiagnosisRow diagnosis_of(const auto& row) {
           row.text(8), row.time(9)};
 }
 
+// Only the conditions that are asked for: SQLite chooses an index when it prepares a statement.
 Result<std::vector<DiagnosisRow>> Index::diagnoses(const DiagnosisQuery& query) {
-  Statement get(
-      database_,
-      "SELECT job, run, id, kind, first_ns, last_ns, json, state, judged_by, judged_ns FROM diagnoses WHERE "
-      "(?1 = '' OR job = ?1) AND (?2 IS NULL OR run = ?2) AND (?3 IS NULL OR last_ns >= ?3) AND (?5 = 0 OR "
-      "judged_by <> '') ORDER BY first_ns DESC, rowid DESC LIMIT ?4");
+  std::string where;
+  const auto ask = [&](bool asked, const char* condition) {
+    if (asked) where += fmt::format("{} {} ", where.empty() ? "WHERE" : "AND", condition);
+  };
+  ask(!query.job.empty(), "job = ?1");
+  ask(query.run.has_value(), "run = ?2");
+  ask(query.since_ns != kNoTime, "last_ns >= ?3");
+  ask(query.judged, "judged_by <> ''");
+  // The rows of a job are few: they are found by their key and then sorted.
+  const char* by = query.job.empty() ? "first_ns" : "+first_ns";
+  Statement get(database_,
+                fmt::format("{}{}ORDER BY {} DESC, rowid DESC LIMIT ?4", kDiagnosisColumns, where, by));
   get.bind(query.job).bind_number(query.run).bind_time(query.since_ns).bind(query.limit);
-  get.bind(static_cast<int64_t>(query.judged));
   return get.rows<DiagnosisRow>([](const auto& row) { return diagnosis_of(row); });
 }
 
-// The member stands at the beginning (live_event.h); a text there that contains it gives a row too many.
-Result<std::vector<DiagnosisRow>> Index::verdicts(size_t limit) {
-  Statement get(
-      database_,
-      "SELECT job, run, id, kind, first_ns, last_ns, json, state, judged_by, judged_ns FROM diagnoses "
-      "WHERE state = 'confirmed' OR (state = 'open' AND instr(substr(json, 1, 1024), "
-      "'\"verdict\":true') > 0) ORDER BY first_ns DESC, rowid DESC LIMIT ?");
+Result<std::vector<Index::Leading>> Index::leading(size_t limit) {
+  Statement get(database_, fmt::format("SELECT job, run, first_ns FROM diagnoses WHERE {} "
+                                       "ORDER BY first_ns DESC LIMIT ?",
+                                       kMayLead));
   get.bind(limit);
+  return get.rows<Leading>([](const auto& row) {
+    return Leading{row.text(0), static_cast<uint32_t>(row.integer(1)), row.time(2)};
+  });
+}
+
+Result<std::vector<DiagnosisRow>> Index::leading_of(const std::string& job, uint32_t run) {
+  Statement get(database_,
+                fmt::format("{}WHERE job = ? AND run = ? AND ({}) ORDER BY +first_ns DESC, rowid DESC",
+                            kDiagnosisColumns, kMayLead));
+  get.bind(job).bind_number(run);
   return get.rows<DiagnosisRow>([](const auto& row) { return diagnosis_of(row); });
+}
+
+Result<std::vector<Index::JobRunId>> Index::judged_runs() {
+  Statement get(database_, "SELECT DISTINCT job, run FROM diagnoses WHERE judged_by <> ''");
+  return get.rows<JobRunId>(
+      [](const auto& row) { return JobRunId(row.text(0), static_cast<uint32_t>(row.integer(1))); });
+}
+
+void Index::note_changed(const std::string& job, uint32_t run) {
+  constexpr size_t kChanged = 1000;
+  if (changed_.runs.size() >= kChanged) changed_ = {true, {}};
+  if (!changed_.all) changed_.runs.emplace(job, run);
 }
 
 Status Index::judge(const Judgement& j) {
   return in_transaction([&]() -> Status {
-    Statement get(database_,
-                  "SELECT rowid, kind FROM diagnoses WHERE job = ?1 AND id = ?2 AND (?3 IS NULL OR run = ?3) "
-                  "ORDER BY run DESC LIMIT 1");
+    Statement get(
+        database_,
+        "SELECT rowid, kind, run FROM diagnoses WHERE job = ?1 AND id = ?2 AND (?3 IS NULL OR run = ?3) "
+        "ORDER BY run DESC LIMIT 1");
     const bool found = get.bind(j.job).bind(j.id).bind_number(j.run).row();
     if (!get.good()) return get.status();
     const std::string of_run = j.run ? fmt::format(", run {}", *j.run) : "";
@@ -202,6 +237,7 @@ Status Index::judge(const Judgement& j) {
     Statement put(database_, "UPDATE diagnoses SET state = ?, judged_by = ?, judged_ns = ? WHERE rowid = ?");
     put.bind(j.right ? "confirmed" : "refuted").bind(j.by).bind_time(j.time_ns).bind(get.integer(0));
     if (const Status done = put.run(); !done) return done;
+    note_changed(j.job, static_cast<uint32_t>(get.integer(2)));
     // Each id belongs to one run.
     const std::string what = j.right ? "confirm" : "refute";
     if (!j.rule.empty()) {

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -144,9 +145,24 @@ class Index {
   // Keeps the first time and the judgement of an earlier row with this run and id.
   Status put_diagnosis(const DiagnosisRow& diagnosis);
   Result<std::vector<DiagnosisRow>> diagnoses(const DiagnosisQuery& query);  // newest first
-  // Those that may be a run's verdict: announced as one and neither withdrawn nor refuted, or confirmed. May
-  // contain a few others.
-  Result<std::vector<DiagnosisRow>> verdicts(size_t limit);
+  // Runs with a diagnosis that may be their verdict: announced as one and neither withdrawn nor refuted, or
+  // confirmed; newest first, a run once for each. A few others may be among them.
+  struct Leading {
+    std::string job;
+    uint32_t run = 0;
+    TimeNs first_ns = kNoTime;
+  };
+  Result<std::vector<Leading>> leading(size_t limit);
+  Result<std::vector<DiagnosisRow>> leading_of(const std::string& job, uint32_t run);  // newest first
+  // Runs with a diagnosis that a person judged.
+  using JobRunId = std::pair<std::string, uint32_t>;
+  Result<std::vector<JobRunId>> judged_runs();
+  // Runs whose diagnoses were written or judged since the last call; `all`: more than are remembered.
+  struct Changed {
+    bool all = false;
+    std::set<JobRunId> runs;
+  };
+  Changed drain_changed() { return std::exchange(changed_, {}); }
   // Stores a judgement, with a row of audit. kNotFound if there is no such diagnosis. Without a run: the last
   // run with it.
   struct Judgement {
@@ -181,7 +197,6 @@ class Index {
   Result<std::vector<DeviceFault>> device_faults(const std::string& job = "", uint32_t run = 0);
 
   // Adds what a run taught, in place of an earlier row of it, with a row of the log; removes the runs `gone`.
-  using JobRunId = std::pair<std::string, uint32_t>;
   Status teach(const TaughtRow& row, const std::vector<JobRunId>& gone);
   Result<std::vector<TaughtRow>> taught();  // oldest first
   // Removes what the runs of a job taught, with rows of the log and of audit. kNotFound: nothing.
@@ -193,10 +208,12 @@ class Index {
   template <class Work>
   Status in_transaction(const Work& work);
   Status write_audit(const AuditRow& row);
+  void note_changed(const std::string& job, uint32_t run);
   Status hold_bounds();
 
   Database database_;
   uint64_t writes_ = 0;
+  Changed changed_;
   ThreadOwner owner_;
 };
 

@@ -8,7 +8,7 @@
 namespace culprit::store {
 
 // Times are nanoseconds since the epoch, or null. Texts are stored as bytes, because ids are untrusted.
-inline constexpr std::array<std::string_view, 4> kSchemaSteps = {R"sql(
+inline constexpr std::array<std::string_view, 5> kSchemaSteps = {R"sql(
 CREATE TABLE jobs (
   id TEXT PRIMARY KEY, state INTEGER NOT NULL, first_ns INTEGER, last_ns INTEGER, ended_ns INTEGER,
   hosts TEXT NOT NULL, verdict TEXT NOT NULL, run INTEGER NOT NULL DEFAULT 0);
@@ -90,6 +90,12 @@ CREATE TABLE taught (
 CREATE TABLE pool_log (
   row INTEGER PRIMARY KEY AUTOINCREMENT, time_ns INTEGER, what TEXT NOT NULL, job TEXT NOT NULL,
   run INTEGER NOT NULL, owner TEXT NOT NULL, why TEXT NOT NULL, forms INTEGER NOT NULL, who TEXT NOT NULL);
+)sql",
+                                                                 R"sql(
+-- 5: lists of jobs need the rows that people judged, and those that may be a verdict, without reading all.
+CREATE INDEX diagnoses_judged ON diagnoses (job, run) WHERE judged_by <> '';
+CREATE INDEX diagnoses_leading ON diagnoses (first_ns, job, run) WHERE
+  state = 'confirmed' OR (state = 'open' AND instr(substr(json, 1, 1024), '"verdict":true') > 0);
 )sql"};
 
 }  // namespace culprit::store

@@ -155,24 +155,6 @@ void apply_to(json& report, const Judgements& judgements) {
     report["missing"].push_back("another explanation: the diagnosis that led was refuted");
 }
 
-// The title of a run's verdict after people judged its diagnoses; null: no verdict is left.
-json judged_verdict(std::vector<store::DiagnosisRow> rows) {
-  std::vector<RankedDiagnosis> ranked;
-  std::vector<std::string> titles;
-  std::optional<size_t> verdict;
-  Said said;
-  for (store::DiagnosisRow& row : rows) {
-    const json d = json::parse(row.json, nullptr, false);
-    if (!d.is_object() || row.state == "withdrawn") continue;
-    if (d.value("verdict", false)) verdict = ranked.size();
-    ranked.push_back({row.id, number_of(d, "confidence")});
-    titles.push_back(text_of(d, "title"));
-    said.rows.push_back(std::move(row));
-  }
-  const JudgedOrder judged = order_of(ranked, verdict, said.judgements());
-  return judged.verdict ? json(titles[*judged.verdict]) : json();
-}
-
 void add_forward(json& out, const std::string& to, const UplinkFigures& f) {
   out["jobs"] = f.jobs;
   out["lines"] = f.feed.lines;
@@ -317,25 +299,6 @@ void DaemonApi::status(Answer answer) {
   answer(dump(out));
 }
 
-namespace {
-
-using JudgedVerdicts = std::map<std::pair<std::string, uint32_t>, json>;  // titles, by job and run
-
-JudgedVerdicts judged_verdicts(store::Index& index) {
-  JudgedVerdicts out;
-  const auto judged = index.diagnoses({.judged = true});
-  if (!judged) return out;
-  for (const store::DiagnosisRow& row : *judged) {
-    const std::pair key(row.job, row.run);
-    if (out.contains(key)) continue;
-    if (auto rows = index.diagnoses({.job = row.job, .run = row.run}))
-      out[key] = judged_verdict(std::move(*rows));
-  }
-  return out;
-}
-
-}  // namespace
-
 // Running jobs first, then jobs of the index.
 void DaemonApi::jobs(Answer answer) {
   live_jobs([this, answer = std::move(answer)](const std::shared_ptr<json>& items) {
@@ -343,31 +306,60 @@ void DaemonApi::jobs(Answer answer) {
   });
 }
 
+struct DaemonApi::StoredJobs {
+  std::shared_ptr<json> items;
+  std::function<void()> done;
+  std::vector<store::JobRow> rows;
+  std::set<JudgedTitles::Run> live, listed;
+  JudgedTitles::Answer judged;
+};
+
 void DaemonApi::add_stored_jobs(std::shared_ptr<json> items, std::function<void()> done) {
-  auto rows = std::make_shared<std::vector<store::JobRow>>();
-  auto verdicts = std::make_shared<JudgedVerdicts>();
+  const auto found = std::make_shared<StoredJobs>();
+  for (const json& item : *items) found->live.emplace(text_of(item, "id"), item.value("run", 0u));
+  found->items = std::move(items);
+  found->done = std::move(done);
+  const auto rows = std::make_shared<std::vector<store::JobRow>>();
   parts_.recorder->query(
-      [rows, verdicts](store::Spool&, store::Index& index) {
-        if (auto found = index.jobs()) *rows = std::move(*found);
-        *verdicts = judged_verdicts(index);
+      [rows](store::Spool&, store::Index& index) {
+        if (auto jobs = index.jobs()) *rows = std::move(*jobs);
       },
-      [items = std::move(items), rows, verdicts, done = std::move(done)] {
-        std::set<std::pair<std::string, uint32_t>> live;
-        for (const json& item : *items) live.emplace(text_of(item, "id"), item.value("run", 0u));
-        for (const store::JobRow& row : *rows)
-          if (!live.contains({row.id, row.run})) items->push_back(row_json(row));
-        for (json& item : *items)
-          if (const auto at = verdicts->find({text_of(item, "id"), item.value("run", 0u)});
-              at != verdicts->end())
-            item["verdict"] = at->second;
-        const auto began = [](const json& item) {
-          const json at = item.value("first_ns", json());
-          return at.is_number() ? at.get<TimeNs>() : kNoTime;
-        };
-        std::stable_sort(items->begin(), items->end(),
-                         [&](const json& a, const json& b) { return began(a) > began(b); });
-        done();
+      [this, found, rows] {
+        found->rows = std::move(*rows);
+        found->listed = found->live;
+        for (const store::JobRow& row : found->rows) found->listed.emplace(row.id, row.run);
+        add_judged_titles(found);
       });
+}
+
+// In short pieces of work: the disk's other work goes on in between.
+void DaemonApi::add_judged_titles(const std::shared_ptr<StoredJobs>& found) {
+  const auto answer = std::make_shared<JudgedTitles::Answer>();
+  const auto listed = std::make_shared<const std::set<JudgedTitles::Run>>(found->listed);
+  parts_.recorder->query([answer, listed, judged = judged_](
+                             store::Spool&, store::Index& index) { *answer = judged->of(index, *listed); },
+                         [this, found, answer] {
+                           if (!answer->complete) return add_judged_titles(found);
+                           found->judged = std::move(*answer);
+                           merge(*found);
+                           found->done();
+                         });
+}
+
+void DaemonApi::merge(StoredJobs& found) {
+  json& items = *found.items;
+  for (const store::JobRow& row : found.rows)
+    if (!found.live.contains({row.id, row.run})) items.push_back(row_json(row));
+  const JudgedTitles::Titles& titles = found.judged.titles;
+  for (json& item : items)
+    if (const auto at = titles.find({text_of(item, "id"), item.value("run", 0u)}); at != titles.end())
+      item["verdict"] = at->second ? json(*at->second) : json(nullptr);
+  const auto began = [](const json& item) {
+    const json at = item.value("first_ns", json());
+    return at.is_number() ? at.get<TimeNs>() : kNoTime;
+  };
+  std::stable_sort(items.begin(), items.end(),
+                   [&](const json& a, const json& b) { return began(a) > began(b); });
 }
 
 void DaemonApi::report(const serve::ReportQuery& query, Answer answer) {

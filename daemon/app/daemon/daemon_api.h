@@ -13,6 +13,7 @@
 #include "app/daemon/capture_service.h"
 #include "app/daemon/engine_answer.h"
 #include "app/daemon/engine_worker.h"
+#include "app/daemon/judged_titles.h"
 #include "app/daemon/named_hosts.h"
 #include "app/daemon/own_view.h"
 #include "app/daemon/plugin_service.h"
@@ -105,9 +106,13 @@ class DaemonApi : public serve::ApiSource {
   void live_jobs(std::function<void(std::shared_ptr<nlohmann::json>)> done);
   // Adds the runs of the index, in the order of GET /v1/jobs.
   void add_stored_jobs(std::shared_ptr<nlohmann::json> items, std::function<void()> done);
+  struct StoredJobs;
+  void add_judged_titles(const std::shared_ptr<StoredJobs>& found);
+  static void merge(StoredJobs& found);
 
   EngineAnswer<nlohmann::json> now_jobs_;  // for GET /v1/now
   EngineAnswer<std::vector<JobFigures>> figures_;
+  std::shared_ptr<JudgedTitles> judged_ = std::make_shared<JudgedTitles>();  // used on the store's worker
   std::shared_ptr<void> reading_ = std::make_shared<int>();  // each evidence reader holds a reference
   ReadAudit audit_;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -37,14 +38,6 @@ bool flag_of(const json& item, const char* name) {
   return at != item.end() && at->is_boolean() && at->get<bool>();
 }
 
-// A run with the rows that may be its verdict.
-struct NowRow {
-  const json* job = nullptr;
-  std::vector<const store::DiagnosisRow*> may_be;
-  int urgency = 0;
-  TimeNs time_ns = kNoTime;
-};
-
 bool has_verdict(const json& job) { return !string_of(job, "verdict").empty(); }
 
 // 0 is the most urgent.
@@ -64,16 +57,15 @@ bool is_in(const json& job, const std::string& state) {
   return state.empty() || string_of(job, "state") == state;
 }
 
-// Whether each word is in the job's own texts or in those of its verdict.
-bool has_words(const NowRow& row, const std::vector<std::string>& words) {
-  if (words.empty()) return true;
-  const std::string own = lower_of(string_of(*row.job, "id") + " " + string_of(*row.job, "state") + " " +
-                                   string_of(*row.job, "verdict") + " " + string_of(*row.job, "note"));
-  std::string of_verdict;
-  for (const store::DiagnosisRow* d : row.may_be) of_verdict += lower_of(d->json);
-  return std::ranges::all_of(words, [&](const std::string& word) {
-    return own.find(word) != own.npos || of_verdict.find(word) != of_verdict.npos;
-  });
+// The job's own texts, where words are searched.
+std::string own_texts(const json& job) {
+  return lower_of(string_of(job, "id") + " " + string_of(job, "state") + " " + string_of(job, "verdict") +
+                  " " + string_of(job, "note"));
+}
+
+// Removes the words that the text has.
+void take_words(std::vector<std::string>& words, const std::string& text) {
+  std::erase_if(words, [&](const std::string& word) { return text.find(word) != text.npos; });
 }
 
 json list_of(const json& object, const char* name) {
@@ -117,60 +109,107 @@ json verdict_row(const store::DiagnosisRow& row, const json& d) {
 }
 
 // The row whose title the run's verdict has.
-json verdict_of(const NowRow& row) {
-  const std::string title = string_of(*row.job, "verdict");
+json verdict_of(const json& job, const std::vector<store::DiagnosisRow>* rows) {
+  const std::string title = string_of(job, "verdict");
   if (title.empty()) return nullptr;
-  for (const store::DiagnosisRow* one : row.may_be) {
-    const json d = json::parse(one->json, nullptr, false);
-    if (d.is_object() && string_of(d, "title") == title) return verdict_row(*one, d);
+  if (!rows) return {{"title", title}};
+  for (const store::DiagnosisRow& one : *rows) {
+    const json d = json::parse(one.json, nullptr, false);
+    if (d.is_object() && string_of(d, "title") == title) return verdict_row(one, d);
   }
   return {{"title", title}};
 }
 
-json item_of(const NowRow& row) {
-  json out = json::object();
-  for (const char* name : {"id", "run", "state", "well", "hangs", "hosts", "ranks", "iteration", "first_ns",
-                           "last_ns", "ended_ns", "note"})
-    if (const auto at = row.job->find(name); at != row.job->end() && !at->is_null()) out[name] = *at;
-  out["urgency"] = row.urgency;
-  out["verdict"] = verdict_of(row);
+}  // namespace
+
+// A run, and what is known of its place in the list.
+struct NowList::Row {
+  const json* job = nullptr;
+  NowRun run;
+  int urgency = 0;
+  TimeNs time_ns = kNoTime;
+  bool may_lead = false;  // it has rows that may be its verdict
+};
+
+NowList::NowList(json jobs, const std::vector<store::Index::Leading>& leading, serve::NowQuery query,
+                 TimeNs now)
+    : jobs_(std::move(jobs)), query_(std::move(query)) {
+  std::map<NowRun, TimeNs> newest;
+  for (const store::Index::Leading& row : leading) newest.emplace(NowRun(row.job, row.run), row.first_ns);
+  std::vector<std::string> words;
+  const std::string asked = lower_of(query_.words);
+  for (const std::string_view word : split(asked, ' '))
+    if (!word.empty()) words.emplace_back(word);
+  for (const json& job : jobs_) {
+    if (!job.is_object()) continue;
+    Row row{
+        &job, {string_of(job, "id"), job.value("run", 0u)}, urgency_of(job, now), time_of(job, "first_ns")};
+    std::vector<std::string> missing = words;
+    if (!words.empty()) take_words(missing, own_texts(job));
+    const auto at = newest.find(row.run);
+    row.may_lead = at != newest.end();
+    if (row.may_lead && has_verdict(job)) row.time_ns = at->second;
+    if (!missing.empty() && !row.may_lead) continue;
+    if (!missing.empty()) missing_.emplace(row.run, std::move(missing));
+    rows_.push_back(std::move(row));
+  }
+}
+
+NowList::~NowList() = default;
+
+std::vector<NowRun> NowList::undecided() const {
+  std::vector<NowRun> out;
+  for (const auto& [run, words] : missing_) out.push_back(run);
   return out;
 }
 
-}  // namespace
-
-json now_page(const json& jobs, const std::vector<store::DiagnosisRow>& verdicts,
-              const serve::NowQuery& query, TimeNs now) {
-  std::map<std::pair<std::string_view, uint32_t>, std::vector<const store::DiagnosisRow*>> by_run;
-  for (const store::DiagnosisRow& row : verdicts) by_run[{row.job, row.run}].push_back(&row);
-  std::vector<std::string> words;
-  const std::string asked = lower_of(query.words);
-  for (const std::string_view word : split(asked, ' '))
-    if (!word.empty()) words.emplace_back(word);
-  std::map<std::string, size_t> counts = {
-      {"all", 0}, {"running", 0}, {"failed", 0}, {"ended", 0}, {"verdict", 0}};
-  std::vector<NowRow> rows;
-  for (const json& job : jobs) {
-    if (!job.is_object()) continue;
-    NowRow row{&job, {}, urgency_of(job, now), time_of(job, "first_ns")};
-    const std::string id = string_of(job, "id");
-    if (const auto at = by_run.find({id, job.value("run", 0u)}); at != by_run.end()) row.may_be = at->second;
-    if (!has_words(row, words)) continue;
-    ++counts["all"];
-    if (const auto state = counts.find(string_of(job, "state")); state != counts.end()) ++state->second;
-    if (has_verdict(job)) {
-      ++counts["verdict"];
-      if (!row.may_be.empty()) row.time_ns = row.may_be.front()->first_ns;
-    }
-    if (is_in(job, query.state)) rows.push_back(std::move(row));
+void NowList::decide(const std::set<NowRun>& found) {
+  std::erase_if(rows_,
+                [&](const Row& row) { return missing_.contains(row.run) && !found.contains(row.run); });
+  for (const Row& row : rows_) {
+    ++counts_["all"];
+    if (const auto state = counts_.find(string_of(*row.job, "state")); state != counts_.end())
+      ++state->second;
+    if (has_verdict(*row.job)) ++counts_["verdict"];
   }
-  std::stable_sort(rows.begin(), rows.end(), [](const NowRow& a, const NowRow& b) {
+  std::erase_if(rows_, [&](const Row& row) { return !is_in(*row.job, query_.state); });
+  std::stable_sort(rows_.begin(), rows_.end(), [](const Row& a, const Row& b) {
     return a.urgency != b.urgency ? a.urgency < b.urgency : a.time_ns > b.time_ns;
   });
+}
+
+bool NowList::has_words(const NowRun& run, const std::vector<store::DiagnosisRow>& verdicts) const {
+  const auto of_run = missing_.find(run);
+  if (of_run == missing_.end()) return true;
+  std::vector<std::string> words = of_run->second;
+  for (const store::DiagnosisRow& d : verdicts) take_words(words, lower_of(d.json));
+  return words.empty();
+}
+
+std::span<const NowList::Row> NowList::on_page() const {
+  const size_t from = std::min<size_t>(query_.from, rows_.size());
+  return std::span(rows_).subspan(from, std::min<size_t>(query_.limit, rows_.size() - from));
+}
+
+std::vector<NowRun> NowList::shown() const {
+  std::vector<NowRun> out;
+  for (const Row& row : on_page())
+    if (row.may_lead && has_verdict(*row.job)) out.push_back(row.run);
+  return out;
+}
+
+json NowList::page(const NowVerdicts& verdicts) const {
   json items = json::array();
-  for (size_t i = query.from; i < std::min<size_t>(rows.size(), size_t{query.from} + query.limit); ++i)
-    items.push_back(item_of(rows[i]));
-  return {{"items", std::move(items)}, {"total", rows.size()}, {"counts", counts}};
+  for (const Row& row : on_page()) {
+    json& out = items.emplace_back(json::object());
+    for (const char* name : {"id", "run", "state", "well", "hangs", "hosts", "ranks", "iteration", "first_ns",
+                             "last_ns", "ended_ns", "note"})
+      if (const auto at = row.job->find(name); at != row.job->end() && !at->is_null()) out[name] = *at;
+    out["urgency"] = row.urgency;
+    const auto rows = verdicts.find(row.run);
+    out["verdict"] = verdict_of(*row.job, rows == verdicts.end() ? nullptr : &rows->second);
+  }
+  return {{"items", std::move(items)}, {"total", rows_.size()}, {"counts", counts_}};
 }
 
 void DaemonApi::live_jobs(std::function<void(std::shared_ptr<json>)> done) {
@@ -186,24 +225,105 @@ void DaemonApi::live_jobs(std::function<void(std::shared_ptr<json>)> done) {
       [items, done = std::move(done)] { done(items); });
 }
 
+namespace {
+
+// Runs whose verdicts are read at once: the disk's other work goes on in between.
+constexpr size_t kRunsAtOnce = 16;
+
+// What the loop and the store's worker hand to each other: one of them uses it at a time.
+struct NowWork {
+  std::vector<store::Index::Leading> leading;
+  std::unique_ptr<NowList> list;
+  std::vector<NowRun> runs;  // to read, some at once
+  size_t next = 0;
+  std::set<NowRun> found;
+  NowVerdicts verdicts;
+
+  std::vector<NowRun> take_runs() {
+    const size_t from = std::exchange(next, std::min(runs.size(), next + kRunsAtOnce));
+    return {runs.begin() + static_cast<ptrdiff_t>(from), runs.begin() + static_cast<ptrdiff_t>(next)};
+  }
+};
+
+// Reads what a page needs from the index, in short pieces of work. Pending calls keep it alive. Thread: the
+// loop's.
+class NowReading : public std::enable_shared_from_this<NowReading> {
+ public:
+  NowReading(Recorder& recorder, bool late, serve::ApiSource::Answer answer)
+      : recorder_(recorder), late_(late), answer_(std::move(answer)) {}
+
+  void start(const std::shared_ptr<json>& jobs, const serve::NowQuery& query, TimeNs now) {
+    ask(
+        [](NowWork& work, store::Index& index) {
+          if (auto found = index.leading(kNowVerdicts)) work.leading = std::move(*found);
+        },
+        [self = shared_from_this(), jobs, query, now] {
+          NowWork& work = *self->work_;
+          work.list = std::make_unique<NowList>(std::move(*jobs), work.leading, query, now);
+          work.runs = work.list->undecided();
+          self->search();
+        });
+  }
+
+ private:
+  void ask(std::function<void(NowWork&, store::Index&)> read, std::function<void()> done) {
+    recorder_.query(
+        [work = work_, read = std::move(read)](store::Spool&, store::Index& index) { read(*work, index); },
+        std::move(done));
+  }
+
+  // Calls `each` with the rows of some runs, then goes on.
+  template <class Each>
+  void read_some(const Each& each, void (NowReading::*on)()) {
+    ask(
+        [each](NowWork& work, store::Index& index) {
+          for (const NowRun& run : work.take_runs())
+            if (auto rows = index.leading_of(run.first, run.second)) each(work, run, std::move(*rows));
+        },
+        [self = shared_from_this(), on] { ((*self).*on)(); });
+  }
+
+  void search() {
+    if (work_->next < work_->runs.size())
+      return read_some(
+          [](NowWork& work, const NowRun& run, const std::vector<store::DiagnosisRow>& rows) {
+            if (work.list->has_words(run, rows)) work.found.insert(run);
+          },
+          &NowReading::search);
+    work_->list->decide(work_->found);
+    work_->runs = work_->list->shown();
+    work_->next = 0;
+    show();
+  }
+
+  void show() {
+    if (work_->next < work_->runs.size())
+      return read_some([](NowWork& work, const NowRun& run,
+                          std::vector<store::DiagnosisRow> rows) { work.verdicts[run] = std::move(rows); },
+                       &NowReading::show);
+    json page = work_->list->page(work_->verdicts);
+    page["late"] = late_;
+    answer_(dump(page));
+  }
+
+  Recorder& recorder_;
+  const bool late_;
+  serve::ApiSource::Answer answer_;
+  std::shared_ptr<NowWork> work_ = std::make_shared<NowWork>();
+};
+
+}  // namespace
+
 // A page must not wait until an engine has read a large batch: then it gets what the engine answered last.
 void DaemonApi::now(const serve::NowQuery& query, Answer answer) {
-  now_jobs_.get([this, query, answer = std::move(answer)](const std::shared_ptr<const json>& live,
-                                                          bool late) {
-    const auto items = std::make_shared<json>(live ? *live : json::array());
-    add_stored_jobs(items, [this, items, query, late, answer] {
-      const auto out = std::make_shared<std::string>();
-      parts_.recorder->query(
-          [out, items, query, now = env_.now(io::Clock::kWall), late](store::Spool&, store::Index& index) {
-            const auto found = index.verdicts(kNowVerdicts);
-            const auto verdicts = found ? *found : std::vector<store::DiagnosisRow>();
-            json page = now_page(*items, verdicts, query, now);
-            page["late"] = late;
-            *out = dump(page);
-          },
-          [out, answer] { answer(std::move(*out)); });
-    });
-  });
+  now_jobs_.get(
+      [this, query, answer = std::move(answer)](const std::shared_ptr<const json>& live, bool late) {
+        const auto items = std::make_shared<json>(live ? *live : json::array());
+        add_stored_jobs(items, [this, items, query, late, answer] {
+          std::make_shared<NowReading>(*parts_.recorder, late, answer)
+              ->start(items, query, env_.now(io::Clock::kWall));
+        });
+      });
 }
 
 }  // namespace culprit::app

@@ -395,6 +395,46 @@ BOOST_AUTO_TEST_CASE(a_newer_index_is_refused_and_left_alone) {
   sql(folder.file(), "SELECT x FROM future");
 }
 
+BOOST_AUTO_TEST_CASE(lists_of_jobs_read_the_rows_that_may_lead_and_the_judged_ones) {
+  Folder folder;
+  auto index = open_index(folder);
+  const auto put = [&](const std::string& job, const std::string& id, TimeNs first, const char* json,
+                       const char* state = "open") {
+    must(index->upsert_job(job_row(job)));
+    DiagnosisRow row = diagnosis_row(job, id, first);
+    row.json = json;
+    row.state = state;
+    must(index->put_diagnosis(row));
+  };
+  put("a", "d1", 10, R"({"verdict":true})");
+  put("a", "d2", 20, R"({"verdict":false})");
+  put("b", "d1", 30, R"({"verdict":true})");
+  put("b", "d2", 40, R"({"verdict":true})", "withdrawn");
+  put("c", "d1", 50, R"({"verdict":false})");
+  const auto leading = [&](size_t limit = 100) {
+    std::string out;
+    const auto rows = index->leading(limit);
+    for (const Index::Leading& row : *rows) out += row.job + std::to_string(row.first_ns) + " ";
+    return out;
+  };
+  BOOST_TEST(leading() == "b30 a10 ");
+  BOOST_TEST(leading(1) == "b30 ");
+  BOOST_TEST(index->leading_of("a", 0)->size() == 1u);
+  BOOST_TEST(index->leading_of("a", 0)->at(0).id == "d1");
+  BOOST_TEST(index->leading_of("c", 0)->empty());
+  BOOST_TEST(index->judged_runs()->empty());
+  BOOST_TEST(index->drain_changed().runs.size() == 3u);
+  must(index->judge({"c", "d1", {}, true, "alice", 60}));
+  must(index->judge({"a", "d1", 0, false, "alice", 60}));
+  BOOST_TEST(leading() == "c50 b30 ");
+  BOOST_TEST((index->judged_runs().value() == std::vector<Index::JobRunId>{{"a", 0}, {"c", 0}}));
+  const Index::Changed changed = index->drain_changed();
+  BOOST_TEST((!changed.all && changed.runs == std::set<Index::JobRunId>{{"a", 0}, {"c", 0}}));
+  BOOST_TEST(index->drain_changed().runs.empty());
+  for (int i = 0; i < 2000; ++i) put("j" + std::to_string(i), "d1", i, "{}");
+  BOOST_TEST(index->drain_changed().all);
+}
+
 // Each step begins with the tables of the previous version, with a row in them.
 BOOST_AUTO_TEST_CASE(each_earlier_version_is_brought_up_to_date) {
   const std::vector<std::string> rows = {
@@ -425,6 +465,13 @@ BOOST_AUTO_TEST_CASE(each_earlier_version_is_brought_up_to_date) {
          INSERT INTO audit VALUES (NULL, 9, 'alice', 'confirm', 'a/d1', 'rule:x');
          INSERT INTO device_faults VALUES ('GPU-1', 'node-1', 'a', 3, 'd1', 120, 9);
          INSERT INTO pool VALUES ('', 'who taught this?');)",
+      R"(INSERT INTO jobs VALUES ('a', 3, 1, 10, 15, 20, 2, 7, 'lost');
+         INSERT INTO reports VALUES ('a', 3, '{}');
+         INSERT INTO diagnoses VALUES ('a', 3, 'd1', 'rule:x', 1, 2, '{}', 'confirmed', 'alice', 9);
+         INSERT INTO diagnoses VALUES ('a', 3, 'd2', 'silence:hang', 1, 2, '{}', 'open', '', NULL);
+         INSERT INTO diagnoses VALUES ('a', 3, 'd3', '', 1, 2, 'no json', 'open', '', NULL);
+         INSERT INTO findings VALUES ('a', 3, 'f1', 5, '{}'), ('a', 3, 'f2', 6, '{}');
+         INSERT INTO audit VALUES (NULL, 9, 'alice', 'confirm', 'a/d1', 'rule:x');)",
       R"(INSERT INTO jobs VALUES ('a', 3, 1, 10, 15, 20, 2, 7, 'lost');
          INSERT INTO reports VALUES ('a', 3, '{}');
          INSERT INTO diagnoses VALUES ('a', 3, 'd1', 'rule:x', 1, 2, '{}', 'confirmed', 'alice', 9);

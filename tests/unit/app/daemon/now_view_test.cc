@@ -37,6 +37,25 @@ std::vector<store::DiagnosisRow> rows() {
   return {other, row};
 }
 
+// As DaemonApi::now does it with rows of the index.
+json now_page(const json& jobs, const std::vector<store::DiagnosisRow>& verdicts,
+              const serve::NowQuery& query, TimeNs now) {
+  std::vector<store::Index::Leading> leading;
+  NowVerdicts all;
+  for (const store::DiagnosisRow& row : verdicts) {
+    leading.push_back({row.job, row.run, row.first_ns});
+    all[{row.job, row.run}].push_back(row);
+  }
+  NowList list(jobs, leading, query, now);
+  std::set<NowRun> found;
+  for (const NowRun& run : list.undecided())
+    if (list.has_words(run, all[run])) found.insert(run);
+  list.decide(found);
+  NowVerdicts shown;
+  for (const NowRun& run : list.shown()) shown[run] = all[run];
+  return list.page(shown);
+}
+
 std::string ids(const json& page) {
   std::string out;
   for (const json& item : page["items"]) out += item["id"].get<std::string>() + " ";
@@ -76,6 +95,26 @@ BOOST_AUTO_TEST_CASE(words_state_and_paging_choose) {
   BOOST_CHECK_EQUAL(of("", "verdict"), "bad failed old ");
   BOOST_CHECK_EQUAL(of("", "", 2, 1), "stuck failed ");
   BOOST_CHECK_EQUAL(of("", "", 100, 4'000'000'000), "");
+}
+
+BOOST_AUTO_TEST_CASE(only_verdicts_of_the_page_and_of_undecided_words_are_read) {
+  json jobs = json::array();
+  std::vector<store::Index::Leading> leading;
+  for (int i = 0; i < 1000; ++i) {
+    const std::string id = "job-" + std::to_string(i);
+    jobs.push_back(job(id.c_str(), "failed", "GPU lost", kNow - i * kNsPerSecond));
+    if (i % 2 == 0) leading.push_back({id, 0, kNow - i * kNsPerSecond});
+  }
+  NowList all(jobs, leading, {100, 0, "", ""}, kNow);
+  BOOST_CHECK(all.undecided().empty());
+  all.decide({});
+  BOOST_CHECK_EQUAL(all.shown().size(), 50u);
+  NowList some(jobs, leading, {100, 0, "job-7 lost xid", ""}, kNow);
+  BOOST_CHECK_EQUAL(some.undecided().size(), 500u);  // any may have "job-7" in its verdict
+  some.decide({{"job-70", 0}});
+  BOOST_CHECK_EQUAL(ids(some.page({})), "job-70 ");
+  NowList own(jobs, leading, {100, 0, "lost", ""}, kNow);
+  BOOST_CHECK(own.undecided().empty());
 }
 
 BOOST_AUTO_TEST_CASE(broken_rows_do_no_harm) {
