@@ -332,7 +332,7 @@ def user_on_the_socket_sees_only_own_jobs(context: Context) -> str:
     for path, (status, body) in seen.items():
         need(SECRET not in body, f"GET {path} shows alice's log")
         need("a.log" not in body or status == 404, f"GET {path} shows the path of alice's log")
-        need("alice-job" not in body or status == 404 or path == "/metrics", f"GET {path} shows alice's job")
+        need("alice-job" not in body or status == 404, f"GET {path} shows alice's job")
     need(seen[report][0] == 404 and seen[alices][0] == 404, f"{seen[report]} {seen[alices]}")
     for path in ("/v1/now", "/v1/hosts", "/v1/devices", "/v1/about", "/v1/pool", "/v1/events"):
         need(seen[path][0] == 403, f"GET {path}: {seen[path]}")
@@ -341,6 +341,7 @@ def user_on_the_socket_sees_only_own_jobs(context: Context) -> str:
     own = ask(daemon, MALLORY, [mallorys, "/v1/jobs"])
     need(NOTE in own[mallorys][1], f"mallory's own evidence is refused: {own[mallorys]}")
     need([x["id"] for x in json.loads(own["/v1/jobs"][1])["items"]] == ["mallory-job"], own["/v1/jobs"][1])
+    need('culprit_job_state{job_id="mallory-job"' in seen["/metrics"][1], "mallory's own metrics are missing")
     own = ask(daemon, ALICE, [alices, report, mallorys])
     need(SECRET in own[alices][1] and own[report][0] == 200, f"alice's own job is refused: {own}")
     need(own[mallorys][0] == 404, "alice reads mallory's lines")

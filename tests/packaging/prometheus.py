@@ -107,8 +107,11 @@ class Exported:
         self.names: Set[str] = set()
         for text in self.texts.values():
             self.names |= set(re.findall(r"^# TYPE (\S+) ", text, re.M))
-        defaults = ran(bin_dir / "culpritd", "--print-defaults")
-        self.sends_alerts = re.search(r"^#?\s*\[+alerts?", defaults, re.M) is not None
+        # Receivers of alerts have metrics once they are configured: their names are those of the source.
+        source = ROOT / "daemon/app/daemon/alert_metrics.cc"
+        self.sends_alerts = source.exists()
+        if self.sends_alerts:
+            self.names |= set(re.findall(r'"(culprit_alerts_[a-z_]+)"', source.read_text()))
 
     def missing(self, text: str) -> List[str]:
         """Names of a text that no daemon exports. Those of alerts come with the part that sends them."""
