@@ -306,9 +306,8 @@ void DaemonApi::jobs(Answer answer) {
   });
 }
 
+// What the store's worker reads; the worker may be the last to hold it.
 struct DaemonApi::StoredJobs {
-  std::shared_ptr<json> items;
-  std::function<void()> done;
   std::vector<store::JobRow> rows;
   std::set<JudgedTitles::Run> live, listed;
   JudgedTitles::Answer judged;
@@ -317,37 +316,30 @@ struct DaemonApi::StoredJobs {
 void DaemonApi::add_stored_jobs(std::shared_ptr<json> items, std::function<void()> done) {
   const auto found = std::make_shared<StoredJobs>();
   for (const json& item : *items) found->live.emplace(text_of(item, "id"), item.value("run", 0u));
-  found->items = std::move(items);
-  found->done = std::move(done);
-  const auto rows = std::make_shared<std::vector<store::JobRow>>();
   parts_.recorder->query(
-      [rows](store::Spool&, store::Index& index) {
-        if (auto jobs = index.jobs()) *rows = std::move(*jobs);
-      },
-      [this, found, rows] {
-        found->rows = std::move(*rows);
+      [found, judged = judged_](store::Spool&, store::Index& index) {
+        if (auto jobs = index.jobs()) found->rows = std::move(*jobs);
         found->listed = found->live;
         for (const store::JobRow& row : found->rows) found->listed.emplace(row.id, row.run);
-        add_judged_titles(found);
-      });
+        found->judged = judged->of(index, found->listed);
+      },
+      [this, found, items = std::move(items), done = std::move(done)] { finish_judged(found, items, done); });
 }
 
 // In short pieces of work: the disk's other work goes on in between.
-void DaemonApi::add_judged_titles(const std::shared_ptr<StoredJobs>& found) {
-  const auto answer = std::make_shared<JudgedTitles::Answer>();
-  const auto listed = std::make_shared<const std::set<JudgedTitles::Run>>(found->listed);
-  parts_.recorder->query([answer, listed, judged = judged_](
-                             store::Spool&, store::Index& index) { *answer = judged->of(index, *listed); },
-                         [this, found, answer] {
-                           if (!answer->complete) return add_judged_titles(found);
-                           found->judged = std::move(*answer);
-                           merge(*found);
-                           found->done();
-                         });
+void DaemonApi::finish_judged(const std::shared_ptr<StoredJobs>& found, const std::shared_ptr<json>& items,
+                              const std::function<void()>& done) {
+  if (!found->judged.complete)
+    return parts_.recorder->query(
+        [found, judged = judged_](store::Spool&, store::Index& index) {
+          found->judged = judged->of(index, found->listed);
+        },
+        [this, found, items, done] { finish_judged(found, items, done); });
+  merge(*found, *items);
+  done();
 }
 
-void DaemonApi::merge(StoredJobs& found) {
-  json& items = *found.items;
+void DaemonApi::merge(const StoredJobs& found, json& items) {
   for (const store::JobRow& row : found.rows)
     if (!found.live.contains({row.id, row.run})) items.push_back(row_json(row));
   const JudgedTitles::Titles& titles = found.judged.titles;

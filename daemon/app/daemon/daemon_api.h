@@ -107,8 +107,9 @@ class DaemonApi : public serve::ApiSource {
   // Adds the runs of the index, in the order of GET /v1/jobs.
   void add_stored_jobs(std::shared_ptr<nlohmann::json> items, std::function<void()> done);
   struct StoredJobs;
-  void add_judged_titles(const std::shared_ptr<StoredJobs>& found);
-  static void merge(StoredJobs& found);
+  void finish_judged(const std::shared_ptr<StoredJobs>& found, const std::shared_ptr<nlohmann::json>& items,
+                     const std::function<void()>& done);
+  static void merge(const StoredJobs& found, nlohmann::json& items);
 
   EngineAnswer<nlohmann::json> now_jobs_;  // for GET /v1/now
   EngineAnswer<std::vector<JobFigures>> figures_;

@@ -228,7 +228,7 @@ void DaemonApi::live_jobs(std::function<void(std::shared_ptr<json>)> done) {
 namespace {
 
 // Runs whose verdicts are read at once: the disk's other work goes on in between.
-constexpr size_t kRunsAtOnce = 16;
+constexpr size_t kRunsAtOnce = 64;
 
 // What the loop and the store's worker hand to each other: one of them uses it at a time.
 struct NowWork {
