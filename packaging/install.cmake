@@ -52,6 +52,9 @@ configure_file(${CULPRIT_PACKAGING}/culprit.pc.in ${CMAKE_BINARY_DIR}/culprit.pc
 install(FILES ${CMAKE_BINARY_DIR}/culprit.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 install(DIRECTORY rules DESTINATION ${CMAKE_INSTALL_DATADIR}/culprit
   FILES_MATCHING PATTERN "*.lua" PATTERN "culprit.lua" EXCLUDE)
+# Templates of webhooks, for alert.template.
+install(DIRECTORY ${CULPRIT_PACKAGING}/alerts DESTINATION ${CMAKE_INSTALL_DATADIR}/culprit
+  FILES_MATCHING PATTERN "*.json")
 install(FILES rules/culprit.lua DESTINATION ${CMAKE_INSTALL_DATADIR}/culprit)  # annotations for editors
 # For those who scrape and draw: nothing here is read by the programs.
 install(DIRECTORY ${CULPRIT_PACKAGING}/prometheus ${CULPRIT_PACKAGING}/grafana

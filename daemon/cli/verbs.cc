@@ -49,6 +49,8 @@ void add_verbs(Command& app, Run& run) {
   add_hosts(app, run);
   add_confirm(app, run);
   add_clear(app, run);
+  add_alert(app, run);
+  add_maintenance(app, run);
   add_evidence(app, run);
   add_bundle(app, run);
   add_help(app, run);

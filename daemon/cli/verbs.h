@@ -43,6 +43,8 @@ void add_watch(Command& app, Run& run);
 void add_hosts(Command& app, Run& run);
 void add_confirm(Command& app, Run& run);
 void add_clear(Command& app, Run& run);
+void add_alert(Command& app, Run& run);
+void add_maintenance(Command& app, Run& run);
 void add_evidence(Command& app, Run& run);
 void add_bundle(Command& app, Run& run);
 

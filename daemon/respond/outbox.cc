@@ -51,21 +51,20 @@ void Outbox::make_room(Line& line, std::vector<int64_t>& gone) {
   }
 }
 
-std::vector<Message> Outbox::due(const std::string& receiver, size_t most, TimeNs now) const {
+// A clock that was set back does not prolong the wait.
+bool Outbox::waits(const std::string& receiver, TimeNs now) const {
   const auto at = lines_.find(receiver);
-  if (at == lines_.end() || at->second.waiting.empty()) return {};
+  if (at == lines_.end() || at->second.next_ns == kNoTime) return false;
   const Line& line = at->second;
-  // A clock that was set back does not prolong the wait.
-  const bool waits = line.next_ns != kNoTime && now < line.next_ns && line.next_ns - now <= line.wait_ns;
-  if (waits) return {};
-  const size_t n = std::min(most, line.waiting.size());
-  return {line.waiting.begin(), line.waiting.begin() + static_cast<std::ptrdiff_t>(n)};
+  return now < line.next_ns && line.next_ns - now <= line.wait_ns;
 }
 
-std::optional<TimeNs> Outbox::due_ns(const std::string& receiver) const {
+std::vector<Message> Outbox::due(const std::string& receiver, size_t most, TimeNs now) const {
   const auto at = lines_.find(receiver);
-  if (at == lines_.end() || at->second.waiting.empty()) return std::nullopt;
-  return at->second.next_ns;
+  if (at == lines_.end() || waits(receiver, now)) return {};
+  const std::deque<Message>& waiting = at->second.waiting;
+  const size_t n = std::min(most, waiting.size());
+  return {waiting.begin(), waiting.begin() + static_cast<std::ptrdiff_t>(n)};
 }
 
 std::vector<int64_t> Outbox::sent(const std::string& receiver, const std::vector<int64_t>& rows, TimeNs now) {

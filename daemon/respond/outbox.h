@@ -48,13 +48,16 @@ class Outbox {
   int64_t add(Message message, std::vector<int64_t>& gone);
   // The oldest messages that may be sent now, at most `most`; none while the receiver has to wait.
   std::vector<Message> due(const std::string& receiver, size_t most, TimeNs now) const;
-  std::optional<TimeNs> due_ns(const std::string& receiver) const;
+  // Whether the receiver failed and is not tried again yet.
+  bool waits(const std::string& receiver, TimeNs now) const;
 
   // Outcomes of an attempt. They return the rows that are done with.
   std::vector<int64_t> sent(const std::string& receiver, const std::vector<int64_t>& rows, TimeNs now);
   void failed(const std::string& receiver, const std::string& why, std::optional<TimeNs> asked, TimeNs now);
   std::vector<int64_t> refused(const std::string& receiver, const std::vector<int64_t>& rows,
                                const std::string& why, TimeNs now);
+  // The receiver took a message and left out so many records of it.
+  void rejected(const std::string& receiver, uint64_t records) { lines_[receiver].counts.dropped += records; }
   // The receivers are these now: messages for others are dropped. Returns their rows.
   std::vector<int64_t> keep_only(const std::vector<std::string>& receivers);
 

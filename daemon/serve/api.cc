@@ -405,6 +405,17 @@ Change capturing(ApiSource& source) {
   };
 }
 
+Change ending_maintenance(ApiSource& source) {
+  return [&source](const Request& request, const Actor& by, ApiSource::Answer answer) {
+    const std::string& text = request.names.at("id");
+    int64_t id = 0;
+    const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), id);
+    if (error != std::errc() || stop != text.data() + text.size())
+      return answer(fail(ErrorCode::kNotFound, "no maintenance window " + shorten(to_utf8(text), 60)));
+    source.end_maintenance(id, by, std::move(answer));
+  };
+}
+
 std::vector<Reading> readings() {
   using S = ApiSource&;
   using R = const Request&;
@@ -431,6 +442,8 @@ std::vector<Reading> readings() {
       {"/v1/about", {}, [](S s, R, A answer) { s.about(std::move(answer)); }},
       {"/v1/pool", {}, [](S s, R, A answer) { s.pool(std::move(answer)); }},
       {"/v1/pool/log", {}, [](S s, R, A answer) { s.pool_log(std::move(answer)); }},
+      {"/v1/alerts", {}, [](S s, R, A answer) { s.alerts(std::move(answer)); }},
+      {"/v1/maintenance", {}, [](S s, R, A answer) { s.maintenance(std::move(answer)); }},
       {"/v1/sources", {"job"}, [](S s, R r, A answer) { s.sources(parameter(r, "job"), std::move(answer)); }},
   };
 }
@@ -475,6 +488,13 @@ std::vector<Route> Api::routes() {
   out.push_back(changing("/v1/pool/{job}/forget", {}, [&s](R r, const Actor& by, A answer) {
     s.forget_taught(r.names.at("job"), by, std::move(answer));
   }));
+  out.push_back(changing("/v1/alerts/test", {"receiver"}, [&s](R r, const Actor& by, A answer) {
+    s.test_alert(parameter(r, "receiver").value_or(""), by, std::move(answer));
+  }));
+  out.push_back(changing("/v1/maintenance", {}, [&s](R r, const Actor& by, A answer) {
+    s.add_maintenance(r.body, by, std::move(answer));
+  }));
+  out.push_back(changing("/v1/maintenance/{id}/end", {}, ending_maintenance(s)));
   return out;
 }
 

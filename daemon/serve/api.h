@@ -166,6 +166,21 @@ class ApiSource {
   virtual void capture(const std::string& job, uint32_t rounds, const Actor& by, Answer answer) = 0;
   // POST /v1/pool/JOB/forget: takes back what the runs of the job taught.
   virtual void forget_taught(const std::string& job, const Actor& by, Answer answer) = 0;
+  // GET /v1/alerts: the issues, and what each receiver has before it. An agent sends none.
+  virtual void alerts(Answer answer) { no_alerts(answer); }
+  // GET /v1/maintenance: the windows in which alerts are held silent.
+  virtual void maintenance(Answer answer) { no_alerts(answer); }
+  // POST /v1/maintenance with {"hosts", "jobs", "from_ns", "until_ns", "reason"}: adds one.
+  virtual void add_maintenance(const std::string&, const Actor&, Answer answer) { no_alerts(answer); }
+  // POST /v1/maintenance/ID/end.
+  virtual void end_maintenance(int64_t, const Actor&, Answer answer) { no_alerts(answer); }
+  // POST /v1/alerts/test?receiver=NAME: sends a test; without a name to all.
+  virtual void test_alert(const std::string&, const Actor&, Answer answer) { no_alerts(answer); }
+
+ private:
+  static void no_alerts(const Answer& answer) {
+    answer(fail(ErrorCode::kNotFound, "an agent sends no alerts: ask its collector"));
+  }
 };
 
 class Api {

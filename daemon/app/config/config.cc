@@ -109,6 +109,7 @@ std::vector<std::string> changed_keys(const Config& before, const Config& after)
   if (before.logs != after.logs) out.emplace_back(kLogTable);
   if (before.dumps != after.dumps) out.emplace_back(kDumpTable);
   if (before.plugin != after.plugin) out.emplace_back(kPluginTable);
+  if (before.alert != after.alert) out.emplace_back(kAlertTable);
   return out;
 }
 
@@ -151,6 +152,12 @@ std::vector<std::string> without_effect(const Config& config) {
     out.emplace_back("dump: has no effect with role collector: its agents pick dumps up");
   if (config.role == DaemonRole::kCollector && !config.plugin.empty())
     out.emplace_back("plugin: has no effect with role collector: its agents run plugins");
+  if (config.role == DaemonRole::kAgent && !config.alert.empty())
+    out.emplace_back("alert: has no effect with role agent: its collector sends alerts");
+  if (config.role == DaemonRole::kAgent && !config.otlp.endpoint.empty())
+    out.emplace_back("otlp: has no effect with role agent: its collector exports");
+  if (!config.alert.empty() && config.http.url.empty() && config.role != DaemonRole::kAgent)
+    out.emplace_back("alert: alerts have no links without http.url");
   if (config.role != DaemonRole::kAgent && !config.forward.to.empty())
     out.emplace_back("forward: has an effect with role agent only: what is taken stays on this host");
   const bool tcp = !config.http.listen.starts_with("unix:");

@@ -25,6 +25,7 @@ enum class DaemonRole : uint8_t { kAgent, kCollector, kBoth };
 enum class ActMode : uint8_t { kObserve, kAct };
 enum class EvidencePolicy : uint8_t { kAll, kFindings, kNone };
 enum class PluginProcess : uint8_t { kOwn, kDaemon };
+enum class AlertType : uint8_t { kWebhook, kAlertmanager, kMail };
 enum class LogLevel : uint8_t { kDebug, kInfo, kWarning, kError };
 
 // Files of a certificate: cert and key are set, or none; ca where certificates of peers are checked; crl may
@@ -59,6 +60,24 @@ struct PluginConfig {
   bool operator==(const PluginConfig&) const = default;
 };
 
+// One [[alert]] table: a receiver of alerts, and which of them it gets. An empty list: all.
+struct AlertConfig {
+  std::string name;
+  AlertType type = AlertType::kWebhook;
+  std::string url, url_file;    // one of them, unless it gets mail; a webhook's address may be a secret
+  std::string headers_file;     // of secrets: lines "NAME: VALUE"
+  std::string secret_file;      // {{secret}} of the template
+  std::string template_file;    // empty: Culprit's own form
+  std::string ca, proxy;        // empty: the system's authorities, no proxy
+  std::vector<std::string> to;  // of mail
+  std::string from;             // of mail
+  std::string sendmail = "/usr/sbin/sendmail";
+  std::vector<std::string> categories, actions, jobs;  // jobs: globs
+  int64_t min_confidence = 0;                          // per cent
+  bool resolved = true;                                // also when it is over
+  bool operator==(const AlertConfig&) const = default;
+};
+
 struct Config {
   DaemonRole role = DaemonRole::kBoth;
   std::string state_dir = "/var/lib/culprit";
@@ -73,6 +92,17 @@ struct Config {
   } host;
   std::vector<LogWatch> logs, dumps;
   std::vector<PluginConfig> plugin;
+  std::vector<AlertConfig> alert;
+  struct Alerts {
+    int64_t storm_above = 10;
+    TimeNs expire_after_ns = TimeNs{24} * 3600 * kNsPerSecond;
+  } alerts;
+  struct Otlp {
+    std::string endpoint;  // empty: nothing is exported
+    std::string headers_file, ca, proxy;
+    TimeNs interval_ns = 60 * kNsPerSecond;
+    bool logs = true, metrics = true;
+  } otlp;
   struct Jobs {
     TimeNs ended_after_ns = 600 * kNsPerSecond;
     std::string only;  // the one job that this daemon watches; empty: any
@@ -116,6 +146,7 @@ struct Config {
     std::string listen = "unix:api.sock";
     std::string token_file;  // empty: over TCP only /healthz and /metrics
     TlsFiles tls;            // without ca: clients show tokens and no certificates
+    std::string url;         // of the page as people open it; empty: unknown
     std::vector<std::string> hosts;
     int64_t metrics_jobs = 200;
     struct Acl {
@@ -170,7 +201,8 @@ struct LoadedConfig {
 };
 
 // `path` empty: kConfigFile if it exists. Then reads conf.d/*.toml in the same folder, sorted by name. A
-// later file overrides keys of earlier ones; [[log]], [[dump]] and [[plugin]] tables add up.
+// later file overrides keys of earlier ones; [[log]], [[dump]], [[plugin]] and [[alert]] tables
+// add up.
 LoadedConfig load_config(const std::string& path);
 
 struct ConfigText {
@@ -178,8 +210,8 @@ struct ConfigText {
 };
 LoadedConfig parse_config(std::span<const ConfigText> texts);
 
-// Keys whose values differ ("hang.after"; of listed tables "log", "dump", "plugin"), and those among them
-// that need a restart.
+// Keys whose values differ ("hang.after"; of listed tables "log", "dump", "plugin", "alert"), and those
+// among them that need a restart.
 std::vector<std::string> changed_keys(const Config& before, const Config& after);
 std::vector<std::string> keys_for_restart(const Config& before, const Config& after);
 

@@ -18,6 +18,7 @@ constexpr std::string_view kRoles[] = {"agent", "collector", "both"};
 constexpr std::string_view kModes[] = {"observe", "act"};
 constexpr std::string_view kPolicies[] = {"all", "findings", "none"};
 constexpr std::string_view kProcesses[] = {"own", "daemon"};
+constexpr std::string_view kAlertTypes[] = {"webhook", "alertmanager", "mail"};
 constexpr std::string_view kLevels[] = {"debug", "info", "warning", "error"};
 
 template <auto Of>
@@ -180,6 +181,8 @@ const Option kOptions[] = {
     {"http.token_file", TEXT(http.token_file, check_absolute_path, kPath), true, "\"/etc/culprit/token\"",
      "File of the tokens that requests over TCP need, one a line: TOKEN [read|operate] [NAME]. A bare token "
      "may operate: read and change. Lines with # in front are comments. A reload reads the file again."},
+    {"http.url", TEXT(http.url, check_url, "http or https address"), true, "\"https://culprit.example\"",
+     "Where people open the page, for the links in alerts. Without it alerts have no links."},
     {"http.hosts", TextsType{OF(std::vector<std::string>, http.hosts), check_web_host, "list of host names"},
      true, "[\"culprit.example\"]",
      "Names that a Host header over TCP may have besides addresses, localhost and host.name: those of a "
@@ -224,6 +227,76 @@ const Option kOptions[] = {
      "observe tells what would be done, act does it."},
     {"daemon.log_level", word_type<OF(LogLevel, daemon.log_level)>(kLevels), true, nullptr,
      "What the daemon tells of itself on standard error."},
+    {"alert.name", TEXT(alert.back().name, check_receiver_name, "name"), true, "\"on-call\"",
+     "The receiver's name, in messages of culprit and in metrics."},
+    {"alert.type", word_type<OF(AlertType, alert.back().type)>(kAlertTypes), true, nullptr,
+     "webhook: a POST for each change of an issue. alertmanager: POST /api/v2/alerts, again each minute "
+     "while "
+     "it fires. mail: by sendmail."},
+    {"alert.url", TEXT(alert.back().url, check_url, "http or https address"), true,
+     "\"https://alertmanager.example:9093\"",
+     "Of the webhook, or of Alertmanager. Redirects are not followed and certificates are verified."},
+    {"alert.url_file", TEXT(alert.back().url_file, check_absolute_path, kPath), true,
+     "\"/etc/culprit/slack.url\"",
+     "Instead of url: a file with it, where the address is a secret. Refused where others may read it."},
+    {"alert.headers_file", TEXT(alert.back().headers_file, check_absolute_path, kPath), true,
+     "\"/etc/culprit/webhook.headers\"",
+     "A file of headers to send, NAME: VALUE a line. Refused where others may read it; over http only on "
+     "this "
+     "machine."},
+    {"alert.secret_file", TEXT(alert.back().secret_file, check_absolute_path, kPath), true,
+     "\"/etc/culprit/pagerduty.key\"",
+     "A file whose text is {{secret}} in the template. Refused where others may read it."},
+    {"alert.template", TEXT(alert.back().template_file, check_absolute_path, kPath), true,
+     "\"/usr/share/culprit/alerts/slack.json\"",
+     "Of a webhook: the JSON to send, with values such as {{summary}}. Files for Slack, Teams and PagerDuty "
+     "are in the same folder. Without it: culprit.alert/1."},
+    {"alert.ca", TEXT(alert.back().ca, check_absolute_path, kPath), true, "\"/etc/culprit/ca.pem\"",
+     "Who signs the receiver's certificate. Default: the system's authorities."},
+    {"alert.proxy", TEXT(alert.back().proxy, check_url, "http or https address"), true,
+     "\"http://proxy.example:3128\"", "A proxy to go through. None is taken from the environment."},
+    {"alert.to",
+     TextsType{OF(std::vector<std::string>, alert.back().to), check_mail_address, "list of addresses"}, true,
+     "[\"oncall@example.com\"]", "Of mail: who gets it."},
+    {"alert.from", TEXT(alert.back().from, check_mail_address, "address"), true, "\"culprit@example.com\"",
+     "Of mail: who sends it."},
+    {"alert.sendmail", TEXT(alert.back().sendmail, check_absolute_path, kPath), true, nullptr,
+     "Of mail: the program that takes it, as sendmail -i -- TO does."},
+    {"alert.categories",
+     TextsType{OF(std::vector<std::string>, alert.back().categories), check_category, "list of categories"},
+     true, "[\"hardware\", \"platform\"]", "Only diagnoses of these categories. Default: all."},
+    {"alert.actions",
+     TextsType{OF(std::vector<std::string>, alert.back().actions), check_action, "list of actions"}, true,
+     "[\"isolate\", \"check\"]", "Only diagnoses that ask for one of these. Default: all."},
+    {"alert.jobs", TextsType{OF(std::vector<std::string>, alert.back().jobs), check_job, "list of patterns"},
+     true, "[\"llama-*\"]",
+     "Only jobs whose names match one of these; * any characters, ? one. Default: all."},
+    {"alert.min_confidence", IntegerType{OF(int64_t, alert.back().min_confidence), 0, 100}, true, nullptr,
+     "Only verdicts of at least this confidence, in per cent. A verdict has 50 or more."},
+    {"alert.resolved", FlagType{OF(bool, alert.back().resolved)}, true, nullptr,
+     "Also tell it when an issue is over."},
+    {"alerts.storm_above", IntegerType{OF(int64_t, alerts.storm_above), 1, 1000}, true, nullptr,
+     "New issues in a minute that a receiver gets on their own; further ones become one message that counts "
+     "and names them, and follow once it is calm. Ten are what a person reads in that time. Alertmanager "
+     "groups by itself."},
+    {"alerts.expire_after", DurationType{OF(TimeNs, alerts.expire_after_ns), 60 * kSecond, 365 * kDay}, true,
+     nullptr,
+     "An issue of a run that is over is resolved when nothing was heard of it for this long: it may never "
+     "run "
+     "again."},
+    {"otlp.endpoint", TEXT(otlp.endpoint, check_url, "http or https address"), true,
+     "\"https://otel.example:4318\"",
+     "Export findings and diagnoses as logs and the values of /metrics by OTLP over HTTP with JSON, to "
+     "/v1/logs and /v1/metrics below this address."},
+    {"otlp.headers_file", TEXT(otlp.headers_file, check_absolute_path, kPath), true,
+     "\"/etc/culprit/otlp.headers\"", "As alert.headers_file."},
+    {"otlp.ca", TEXT(otlp.ca, check_absolute_path, kPath), true, "\"/etc/culprit/ca.pem\"", "As alert.ca."},
+    {"otlp.proxy", TEXT(otlp.proxy, check_url, "http or https address"), true,
+     "\"http://proxy.example:3128\"", "As alert.proxy."},
+    {"otlp.interval", DurationType{OF(TimeNs, otlp.interval_ns), kSecond, 3600 * kSecond}, true, nullptr,
+     "How often metrics are sent. Logs are sent at once, several together."},
+    {"otlp.logs", FlagType{OF(bool, otlp.logs)}, true, nullptr, "Send findings and diagnoses."},
+    {"otlp.metrics", FlagType{OF(bool, otlp.metrics)}, true, nullptr, "Send metrics."},
 };
 
 #undef TEXT
@@ -236,6 +309,12 @@ const OptionTable kTables[] = {
     {"dump",
      "Flight Recorder dumps of PyTorch, which tell where each rank waits. May stand several times too."},
     {"plugin", "How a plugin runs; without a table these are the defaults. May stand several times too."},
+    {"alert",
+     "A receiver of alerts: a verdict of a job, its revisions and its end. May stand several times; each "
+     "gets "
+     "what its keys let through. Roles both and collector."},
+    {"alerts", "Of all receivers."},
+    {"otlp", "OpenTelemetry. Roles both and collector."},
     {"jobs", ""},
     {"engine", ""},
     {"trace", "What processes tell of themselves."},
@@ -310,6 +389,7 @@ Config config_with_tables() {
   config.logs.emplace_back();
   config.dumps.emplace_back();
   config.plugin.emplace_back();
+  config.alert.emplace_back();
   return config;
 }
 

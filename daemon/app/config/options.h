@@ -75,9 +75,10 @@ struct OptionTable {
 std::span<const OptionTable> option_tables();
 
 // Tables that may appear several times.
-constexpr std::string_view kLogTable = "log", kDumpTable = "dump", kPluginTable = "plugin";
+constexpr std::string_view kLogTable = "log", kDumpTable = "dump", kPluginTable = "plugin",
+                           kAlertTable = "alert";
 constexpr bool is_listed(std::string_view table) {
-  return table == kLogTable || table == kDumpTable || table == kPluginTable;
+  return table == kLogTable || table == kDumpTable || table == kPluginTable || table == kAlertTable;
 }
 // A Config in which the options of listed tables have a place.
 Config config_with_tables();

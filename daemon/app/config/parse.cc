@@ -16,6 +16,7 @@ constexpr size_t kTextBytes = 4096;  // per value: the longest path of Linux
 constexpr size_t kListItems = 1000;  // for example rule folders or healthy jobs
 constexpr size_t kLogTables = 1000;  // more than one for each training user
 constexpr size_t kPluginTables = 100;
+constexpr size_t kAlertTables = 16;       // a thread each
 constexpr size_t kPluginOptions = 100;    // of one plugin
 constexpr size_t kErrors = 100;           // reported per load; more errors mean that the file is a wrong one
 constexpr size_t kSocketPathBytes = 107;  // of sockaddr_un
@@ -76,6 +77,7 @@ class Reader {
     check_tls("collector.tls", config().collector.tls);
     check_tls("http.tls", config().http.tls);
     check_reach();
+    check_clear("otlp.headers_file", config().otlp.headers_file, config().otlp.endpoint);
     check_sockets();
     std::stable_sort(errors_.begin(), errors_.end(), [](const auto& a, const auto& b) {
       const auto order = [](const Place& p) { return std::tuple(p.file, p.line, p.column); };
@@ -184,6 +186,7 @@ class Reader {
         !std::all_of(tables->begin(), tables->end(), [](const toml::node& n) { return n.is_table(); }))
       return refuse(place, fmt::format("'{0}' must be an array of tables, written [[{0}]]", name));
     if (name == kPluginTable) return plugin_tables(*tables);
+    if (name == kAlertTable) return alert_tables(*tables);
     std::vector<LogWatch>& list = name == kDumpTable ? config().dumps : config().logs;
     for (const toml::node& entry : *tables) {
       if (list.size() >= kLogTables)
@@ -213,6 +216,60 @@ class Reader {
       if (std::count_if(list.begin(), list.end(), same) > 1)
         refuse(place, fmt::format("there is a [[plugin]] table of {} already", in_quotes(name)));
     }
+  }
+
+  void alert_tables(const toml::array& tables) {
+    std::vector<AlertConfig>& list = config().alert;
+    for (const toml::node& entry : tables) {
+      const Place place = at(entry.source());
+      if (list.size() >= kAlertTables)
+        return refuse(place, fmt::format("there are more than {} [[alert]] tables", kAlertTables));
+      list.emplace_back();
+      std::erase_if(places_, [](const auto& one) { return one.first.starts_with("alert."); });
+      const size_t before = errors_.size();
+      table(*entry.as_table(), std::string(kAlertTable));
+      if (errors_.size() == before) check_alert(place, list.back());
+    }
+  }
+
+  // Keys that another type of receiver has would silently do nothing.
+  void check_alert(const Place& place, const AlertConfig& alert) {
+    if (alert.name.empty()) return refuse(place, "an [[alert]] table needs 'name'");
+    const auto same = [&](const AlertConfig& other) { return other.name == alert.name; };
+    if (std::count_if(config().alert.begin(), config().alert.end(), same) > 1)
+      refuse(place, fmt::format("there is an [[alert]] table of {} already", in_quotes(alert.name)));
+    const bool mail = alert.type == AlertType::kMail;
+    for (const char* key : {"to", "from"})
+      if (mail && !was_set(fmt::format("alert.{}", key)))
+        refuse(place, fmt::format("an [[alert]] table of type mail needs '{}'", key));
+    if (!mail && alert.url.empty() == alert.url_file.empty())
+      refuse(place, "an [[alert]] table needs 'url' or 'url_file', and not both");
+    std::vector<const char*> foreign = {"to", "from", "sendmail"};
+    if (mail) foreign = {"url", "url_file", "headers_file", "secret_file", "template", "ca", "proxy"};
+    if (alert.type == AlertType::kAlertmanager) foreign.insert(foreign.end(), {"template", "secret_file"});
+    for (const char* key : foreign)
+      if (was_set(fmt::format("alert.{}", key)))
+        refuse(place_of(fmt::format("alert.{}", key)),
+               fmt::format("'alert.{}' has no meaning with type {}", key,
+                           mail                                     ? "mail"
+                           : alert.type == AlertType::kAlertmanager ? "alertmanager"
+                                                                    : "webhook"));
+    if (was_set("alert.secret_file") && alert.template_file.empty())
+      refuse(place_of("alert.secret_file"), "'alert.secret_file' needs 'alert.template'");
+    check_clear("alert.headers_file", alert.headers_file, alert.url);
+    check_clear("alert.secret_file", alert.secret_file, alert.url);
+  }
+
+  // A secret is not sent to another host without TLS.
+  void check_clear(const std::string& key, const std::string& file, std::string_view url) {
+    if (file.empty() || !url.starts_with("http://")) return;
+    const std::string_view rest = url.substr(7);
+    std::string address(rest.substr(0, rest.find_first_of("/?#")));
+    if (address.find(':', address.rfind(']') == address.npos ? 0 : address.rfind(']')) == address.npos)
+      address += ":80";
+    if (!is_loopback(address))
+      refuse(place_of(key), fmt::format("'{}' is a secret, and {} would show it on the way: use https", key,
+                                        in_quotes(url)));
   }
 
   void check_files(const Place& place, const std::string& name, const LogWatch& files) {

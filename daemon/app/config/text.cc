@@ -26,7 +26,8 @@ constexpr std::string_view kPreface =
     "/etc/culprit/culpritd.toml: the configuration of culpritd, with every key. The values are the defaults; "
     "a key after a # has no default and shows an example. The files conf.d/*.toml in the same folder are "
     "read after this one, in order of name. If several files set a key, the last one counts; [[log]], "
-    "[[dump]] and [[plugin]] tables add up. `culpritd --check` reports errors; `systemctl reload culpritd` "
+    "[[dump]], [[plugin]] and [[alert]] tables add up. `culpritd --check` reports errors; `systemctl reload "
+    "culpritd` "
     "applies changes.";
 
 }  // namespace

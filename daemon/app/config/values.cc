@@ -1,13 +1,18 @@
 #include "app/config/values.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <re2/re2.h>
 
+#include <algorithm>
 #include <charconv>
+#include <span>
 
 #include "app/config/options.h"
 #include "base/text.h"
 #include "core/logs/placement.h"
+#include "core/rules/keys.h"
+#include "model/report.h"
 
 namespace culprit::app {
 namespace {
@@ -98,6 +103,53 @@ std::string check_plugin_name(std::string_view text) {
       return "must hold only a to z, digits and _";
   return "";
 }
+
+std::string check_receiver_name(std::string_view text) {
+  constexpr size_t kBytes = 64;
+  if (text.empty()) return "must not be empty";
+  if (text.size() > kBytes) return fmt::format("is longer than {} bytes", kBytes);
+  for (const char c : text)
+    if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-'))
+      return "must hold only letters, digits, - and _";
+  if (text == "otlp") return "must not be otlp, the name of the exporter";
+  return "";
+}
+
+std::string check_url(std::string_view text) {
+  const std::string wanted = fmt::format("must be http://HOST or https://HOST, not {}", in_quotes(text));
+  const size_t scheme = text.starts_with("https://") ? 8 : text.starts_with("http://") ? 7 : 0;
+  if (scheme == 0) return wanted;
+  const std::string_view rest = text.substr(scheme);
+  const std::string_view authority = rest.substr(0, rest.find_first_of("/?#"));
+  if (authority.find('@') != authority.npos)
+    return "must hold no name or password: write them into a file of headers";
+  if (authority.empty() || text.find_first_of(" <>\"\\^`{|}") != text.npos) return wanted;
+  return "";
+}
+
+std::string check_mail_address(std::string_view text) {
+  const size_t at = text.find('@');
+  bool sound = at != text.npos && at > 0 && at + 1 < text.size() && text.find('@', at + 1) == text.npos &&
+               !text.starts_with('-') && text.size() <= 254;
+  for (const char c : text)
+    sound =
+        sound && c > ' ' && c < 0x7f && std::string_view("()<>[],;:\\\"").find(c) == std::string_view::npos;
+  return sound ? "" : fmt::format("must be an address, NAME@HOST, not {}", in_quotes(text));
+}
+
+namespace {
+
+std::string check_word(std::string_view text, std::span<const std::string_view> words) {
+  if (std::find(words.begin(), words.end(), text) != words.end()) return "";
+  const std::string_view best = rules::nearest(text, words);
+  return fmt::format("must be of {}, not {}{}", fmt::join(words, ", "), in_quotes(text),
+                     best.empty() ? "" : fmt::format("; did you mean '{}'?", best));
+}
+
+}  // namespace
+
+std::string check_category(std::string_view text) { return check_word(text, words_of<Category>()); }
+std::string check_action(std::string_view text) { return check_word(text, words_of<ActionKind>()); }
 
 std::string check_tool(std::string_view text) {
   const std::string_view name = text.substr(text.rfind('/') + 1);

@@ -16,7 +16,12 @@ std::string check_socket_name(std::string_view text);  // a name in runtime_dir,
 std::string check_job(std::string_view text);
 std::string check_job_pattern(std::string_view text);
 std::string check_host_name(std::string_view text);
-std::string check_plugin_name(std::string_view text);     // as in culprit/plugin.h
+std::string check_plugin_name(std::string_view text);  // as in culprit/plugin.h
+std::string check_receiver_name(std::string_view text);
+std::string check_url(std::string_view text);             // http or https, without a user's name
+std::string check_mail_address(std::string_view text);    // NAME@HOST
+std::string check_category(std::string_view text);        // of diagnoses
+std::string check_action(std::string_view text);          // of diagnoses
 std::string check_tool(std::string_view text);            // py-spy, eu-stack or gdb, or a path to one
 std::string check_group(std::string_view text);           // a name as in group(5)
 std::string check_web_host(std::string_view text);        // a host name or address, without a port

@@ -313,7 +313,23 @@ Status Daemon::start_engine(std::shared_ptr<rules::Ruleset> rules) {
     if (const Status collecting = start_collecting(); !collecting) return collecting;
   delivery_ = std::make_unique<EventDelivery>(
       EventDeliveryParts{recorder_.get(), engine_.get(), collector_.get(), &log_,
-                         [this](const peer::StacksWanted& wanted) { look_into(wanted); }});
+                         [this](const peer::StacksWanted& wanted) { look_into(wanted); },
+                         [this](const std::vector<LiveEvent>& events) { alerts_->on_events(events); }});
+  return start_alerts();
+}
+
+Status Daemon::start_alerts() {
+  AlertServiceOptions options;
+  options.config = &config_;
+  options.recorder = recorder_.get();
+  options.engine = engine_.get();
+  options.complain = [this](const std::string& what) { complain(what); };
+  options.inform = [this](const std::string& what) { log_.info(what); };
+  options.metrics = [this](std::function<void(std::string)> take) { source_->metrics(std::move(take)); };
+  options.started_ns = counts_.started_ns;
+  auto opened = AlertService::open(env_, std::move(options));
+  if (!opened) return tl::unexpected(opened.error());
+  alerts_ = std::move(*opened);
   return {};
 }
 
@@ -440,6 +456,7 @@ void Daemon::restored(std::vector<SharedBatch>&& rest, const Result<store::ReadD
   restore_.reset();
   counts_.restored = true;
   if (collector_) collector_->go_on();
+  alerts_->restored();
   if (!damage)
     complain(damage.error().text);
   else if (damage->frames > 0)
@@ -561,6 +578,7 @@ void Daemon::make_api() {
   parts.plugins = [this] { return plugins_.get(); };
   parts.ras = [this] { return ras_.get(); };
   parts.capture = [this] { return capture_.get(); };
+  parts.alerts = alerts_.get();
   parts.access = read_access();
   parts.reload = [this](std::function<void(Status)> done) { reload(std::move(done)); };
   parts.inform = [this](const std::string& what) { log_.info(what); };
@@ -682,7 +700,8 @@ void Daemon::stop() {
 }
 
 void Daemon::finish() {
-  pipeline_->finish([this] { recorder_->finish([this] { save_jobs(); }); });
+  const auto last = [this] { alerts_ ? alerts_->stop([this] { save_jobs(); }) : save_jobs(); };
+  pipeline_->finish([this, last] { recorder_->finish(last); });
 }
 
 // What the jobs stand at is what a list of them shows after the next start. Where they were not restored yet,

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "app/config/config.h"
+#include "app/daemon/alert_service.h"
 #include "app/daemon/black_box.h"
 #include "app/daemon/capture_service.h"
 #include "app/daemon/collector_service.h"
@@ -79,6 +80,7 @@ class Daemon {
     level >= LogLevel::kWarning ? complain(what) : log_.info(what);
   }
   void start_ras();
+  Status start_alerts();
   void start_capture();
   void look_into(const peer::StacksWanted& wanted);
   ReadAccess read_access();
@@ -133,6 +135,7 @@ class Daemon {
   std::unique_ptr<CollectorService> collector_;  // null: agents have another collector
   Pipeline* pipeline_ = nullptr;                 // the engine or the uplink, by the role
   std::unique_ptr<EventDelivery> delivery_;      // of the engine
+  std::unique_ptr<AlertService> alerts_;         // the same
   std::unique_ptr<Intake> intake_;
   std::unique_ptr<Restore> restore_;
   std::unique_ptr<Sources> sources_;

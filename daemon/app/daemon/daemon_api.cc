@@ -276,6 +276,7 @@ void DaemonApi::status(Answer answer) {
                       {"memory_max_bytes", parts_.engine->counts().engine_bytes_max},
                       {"jobs_without_engine", parts_.engine->counts().without_engine}};
   }
+  if (parts_.alerts) out["alerts"] = alert_status(*parts_.alerts);
   if (parts_.uplink) add_forward(out, parts_.config->forward.to, parts_.uplink->figures());
   json tails = json::array();
   uint64_t lag = 0;
@@ -634,6 +635,7 @@ void DaemonApi::judge(const serve::Judgement& judgement, const serve::Actor& by,
         if (parts_.engine && *run)
           parts_.engine->query([word = LiveJobs::Judgement{j.job, j.id, **run, j.right}](
                                    LiveJobs& live, TimeNs now) { live.judge(word, now); });
+        if (parts_.alerts && *run) parts_.alerts->look_at(j.job, **run);
         answer(dump({{"job", j.job}, {"id", j.id}, {j.right ? "confirmed" : "refuted", {{"by", j.by}}}}));
       });
 }

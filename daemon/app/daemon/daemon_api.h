@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "app/config/config.h"
+#include "app/daemon/alert_service.h"
 #include "app/daemon/capture_service.h"
 #include "app/daemon/engine_answer.h"
 #include "app/daemon/engine_worker.h"
@@ -57,6 +58,7 @@ struct AgentParts {
   std::function<const RasService*()> ras = {};                   // may return null
   // All of the new configuration and rules, or nothing of it; answers when that is done.
   std::function<void(std::function<void(Status)>)> reload = {};
+  AlertService* alerts = nullptr;  // null with an uplink
 };
 
 class DaemonApi : public serve::ApiSource {
@@ -90,6 +92,11 @@ class DaemonApi : public serve::ApiSource {
   void clear(const std::string& host, const serve::Actor& by, Answer answer) override;
   void capture(const std::string& job, uint32_t rounds, const serve::Actor& by, Answer answer) override;
   void forget_taught(const std::string& job, const serve::Actor& by, Answer answer) override;
+  void alerts(Answer answer) override;
+  void maintenance(Answer answer) override;
+  void add_maintenance(const std::string& body, const serve::Actor& by, Answer answer) override;
+  void end_maintenance(int64_t id, const serve::Actor& by, Answer answer) override;
+  void test_alert(const std::string& receiver, const serve::Actor& by, Answer answer) override;
 
  protected:
   io::Env& env_;
@@ -100,6 +107,7 @@ class DaemonApi : public serve::ApiSource {
                 const std::shared_ptr<MadeRule>& made, Answer answer);
 
   nlohmann::json host_rows(const std::vector<NamedHost>& named);
+  void audit(const char* what, const respond::Window& window);
 
   RuleMaker rule_maker_{env_, *this};
   // The jobs of the engine, as the items of GET /v1/jobs, after all batches that it has.
@@ -126,6 +134,9 @@ std::string who(const serve::Actor& by);
 
 // Whether the stored version of the diagnosis was announced; false while it may still change.
 bool was_announced(std::string_view json);
+
+// Of GET /v1/status: what waits for receivers, and what is wrong.
+nlohmann::json alert_status(const AlertService& alerts);
 
 // All counts of the daemon in the Prometheus text format.
 std::string metrics_text(const AgentParts& parts, TimeNs mono, const SelfUsage& usage);

@@ -1,3 +1,4 @@
+#include "app/daemon/alert_metrics.h"
 #include "app/daemon/daemon_api.h"
 #include "app/daemon/job_metrics.h"
 
@@ -247,6 +248,7 @@ std::string metrics_text(const AgentParts& parts, TimeNs mono, const SelfUsage& 
   if (const RasService* ras = parts.ras ? parts.ras() : nullptr) about_ras(m, ras->figures());
   if (const CaptureService* capture = parts.capture ? parts.capture() : nullptr) about_capture(m, *capture);
   if (parts.engine) about_jobs(m, *parts.engine);
+  if (parts.alerts) about_alerts(m, *parts.alerts);
   if (parts.uplink) about_uplink(m, parts.uplink->figures());
   if (const serve::HttpServer* http = parts.http()) {
     const serve::HttpCounts counts = http->counts();

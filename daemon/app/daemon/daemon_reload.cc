@@ -57,6 +57,7 @@ void Daemon::swap(LoadedConfig loaded, std::shared_ptr<rules::Ruleset> rules) {
   if (const Status kept = quarantine_->keep_only(rules->rules()); !kept) complain(kept.error().text);
   pipeline_->reload(config_, std::move(rules));
   if (ras_) ras_->reload();
+  if (alerts_) alerts_->reload();
   if (collector_) reload_collecting();
   reload_http();
   if (!plugins_) return change_sources(before, {});

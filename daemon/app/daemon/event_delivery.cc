@@ -82,6 +82,7 @@ void EventDelivery::deliver(const std::vector<LiveEvent>& events) {
     if (event.publish) publish(event);
   }
   record_findings(std::move(findings));
+  if (parts_.recorded) parts_.recorded(events);
 }
 
 // Also for diagnoses that may still change: hosts keep evidence only for a while.

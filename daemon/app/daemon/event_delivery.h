@@ -23,6 +23,8 @@ struct EventDeliveryParts {
   Log* log = nullptr;
   // Captures the processes of a job on this host; may be empty.
   std::function<void(const peer::StacksWanted& wanted)> capture = {};
+  // The events are recorded, or will be before any later query; may be empty.
+  std::function<void(const std::vector<LiveEvent>&)> recorded = {};
 };
 
 class EventDelivery {

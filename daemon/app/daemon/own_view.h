@@ -54,6 +54,11 @@ class OwnView final : public serve::ApiSource {
   void clear(const std::string&, const serve::Actor&, Answer answer) override { refuse(answer); }
   void capture(const std::string&, uint32_t, const serve::Actor&, Answer answer) override { refuse(answer); }
   void forget_taught(const std::string&, const serve::Actor&, Answer answer) override { refuse(answer); }
+  void alerts(Answer answer) override { refuse(answer); }
+  void maintenance(Answer answer) override { refuse(answer); }
+  void add_maintenance(const std::string&, const serve::Actor&, Answer answer) override { refuse(answer); }
+  void end_maintenance(int64_t, const serve::Actor&, Answer answer) override { refuse(answer); }
+  void test_alert(const std::string&, const serve::Actor&, Answer answer) override { refuse(answer); }
 
  private:
   static void refuse(const Answer& answer);

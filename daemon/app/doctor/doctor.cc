@@ -44,6 +44,7 @@ class Examination {
     jobs();
     pods();
     token();
+    alerts();
     trace();
     daemon();
     return std::move(rows_);
@@ -481,6 +482,51 @@ class Examination {
     ok("token", fmt::format("{} is readable to {}", file, account_.name));
   }
 
+  // A secret, a template or a program that the daemon's user must have for a receiver.
+  bool receiver_file(const std::string& receiver, const std::string& file, uint32_t wanted) {
+    if (file.empty()) return true;
+    const bool secret = wanted == kRead && !file.ends_with(".json") && !file.ends_with(".pem");
+    const PathFacts facts = probes_.path(file);
+    const std::string remedy = fmt::format("chown {0} {1} && chmod 0400 {1}", account_.name, file);
+    if (facts.error != 0 || !facts.regular)
+      return bad("alerts", fmt::format("receiver {}: {} is not there", receiver, file), "ls -l " + file),
+             false;
+    if (!may(facts, wanted) || !barred_above(file).empty())
+      return bad("alerts", fmt::format("receiver {}: {} may not use {}", receiver, account_.name, file),
+                 remedy),
+             false;
+    if (secret && (facts.mode & 07))
+      return bad("alerts", fmt::format("receiver {}: {} can be read by everybody", receiver, file),
+                 fmt::format("chmod o= {}", file)),
+             false;
+    return true;
+  }
+
+  void alerts() {
+    const Config& c = config();
+    if (c.role == DaemonRole::kAgent || (c.alert.empty() && c.otlp.endpoint.empty())) return;
+    bool sound = receiver_file("otlp", c.otlp.headers_file, kRead);
+    for (const AlertConfig& a : c.alert) {
+      for (const std::string& file : {a.url_file, a.headers_file, a.secret_file, a.template_file, a.ca})
+        sound = receiver_file(a.name, file, kRead) && sound;
+      if (a.type == AlertType::kMail) sound = receiver_file(a.name, a.sendmail, kSearch) && sound;
+    }
+    if (!sound) return;
+    if (c.http.url.empty() && !c.alert.empty())
+      return warn("alerts", "alerts have no links: http.url is not set",
+                  setting("http", "url = \"https://HOST\"", true));
+    ok("alerts", fmt::format("{} configured; `culprit alert test` sends a test",
+                             counted(c.alert.size() + !c.otlp.endpoint.empty(), "receiver")));
+  }
+
+  // What the running daemon cannot deliver.
+  void undelivered(const nlohmann::json& reported) {
+    const auto troubles = reported.find("troubles");
+    if (troubles == reported.end() || !troubles->is_array()) return;
+    for (const nlohmann::json& one : *troubles)
+      if (one.is_string()) warn("alerts", one.get<std::string>(), "culprit alert list; culprit alert test");
+  }
+
   void trace() {
     if (!config().watches()) return;
     const std::string address = config().trace_address();
@@ -530,6 +576,7 @@ class Examination {
                   "systemctl restart culpritd");
     if (!progresses(address, fmt::format("culpritd {} answers", theirs))) return;
     if (config().role == DaemonRole::kAgent && status.contains("forward")) forward(status["forward"]);
+    if (status.contains("alerts") && status["alerts"].is_object()) undelivered(status["alerts"]);
   }
 
   bool progresses(const std::string& address, const std::string& answers) {
