@@ -74,6 +74,11 @@ template <>
 struct Words<Severity> {
   static constexpr std::array<std::string_view, 4> kTable{"info", "warning", "error", "fatal"};
 };
+template <>
+struct Words<PhaseKind> {
+  static constexpr std::array<std::string_view, 7> kTable{"start",   "training", "evaluation", "checkpoint",
+                                                          "restart", "stall",    "end"};
+};
 
 template <class Enum>
 std::string_view word_of(Enum value) {
@@ -137,6 +142,7 @@ std::string_view to_string(NumericClass value) { return word_of(value); }
 std::string_view to_string(HangAnswer value) { return word_of(value); }
 std::string_view to_string(ScenePlace value) { return word_of(value); }
 std::string_view to_string(Severity value) { return word_of(value); }
+std::string_view to_string(PhaseKind value) { return word_of(value); }
 
 template <class Enum>
 std::optional<Enum> from_word(std::string_view word) {
@@ -166,6 +172,7 @@ template std::optional<NumericClass> from_word(std::string_view);
 template std::optional<HangAnswer> from_word(std::string_view);
 template std::optional<ScenePlace> from_word(std::string_view);
 template std::optional<Severity> from_word(std::string_view);
+template std::optional<PhaseKind> from_word(std::string_view);
 
 std::string shown_list(const std::vector<uint32_t>& uids) {
   std::vector<std::string> names;

@@ -55,6 +55,8 @@ enum class HangAnswer : uint8_t {
 };
 enum class ScenePlace : uint8_t { kUnknown, kWaits, kFinished, kElsewhere, kLeft };
 enum class Severity : uint8_t { kInfo, kWarning, kError, kFatal };
+// What a job did for a time, by its progress and its lines.
+enum class PhaseKind : uint8_t { kStart, kTraining, kEvaluation, kCheckpoint, kRestart, kStall, kEnd };
 
 // The words of formats.md; from_word returns nothing for other words.
 std::string_view to_string(Category);
@@ -68,6 +70,7 @@ std::string_view to_string(NumericClass);
 std::string_view to_string(HangAnswer);
 std::string_view to_string(ScenePlace);
 std::string_view to_string(Severity);
+std::string_view to_string(PhaseKind);
 template <class Enum>
 std::optional<Enum> from_word(std::string_view word);
 // All words of Category, Component, Symptom or ActionKind, in the order of the enum.
@@ -269,12 +272,47 @@ struct HostActivity {
   std::vector<uint32_t> lines;
   std::vector<uint32_t> indicating;  // of those, lines of indicating templates
 };
+struct JobPhase {
+  PhaseKind kind = PhaseKind::kTraining;
+  TimeNs first_ns = kNoTime, last_ns = kNoTime;
+};
 struct Activity {
   TimeNs first_ns = kNoTime;
   TimeNs bin_ns = 0;
   std::vector<HostActivity> hosts;  // all hosts, in natural order of their names
   // (time, iteration) of the job's progress, thinned to at most a few hundred points.
   std::vector<std::pair<TimeNs, int64_t>> progress;
+  std::vector<JobPhase> phases = {};  // ascending, without overlap; a few hundred at most
+  uint64_t hosts_all = 0;             // if more than `hosts` has
+};
+
+// One step, rank by rank: own work, waiting for others, and moving data. Times are in units of `unit_ms` from
+// the step's beginning, on the clock of the first host.
+struct StepPicture {
+  // An operation of a rank, after its own work before it. Short ones in a row are one part, with the
+  // operation and the rank of the longest wait among them.
+  struct Part {
+    uint32_t own = 0, wait = 0, move = 0;
+    uint32_t op = 0;    // index into `ops`
+    int64_t last = -1;  // the rank that came last; -1: itself, or unknown
+  };
+  struct Row {
+    uint32_t rank = 0;
+    std::optional<std::string> host;
+    std::optional<uint32_t> device;
+    uint32_t of = 1;        // ranks of the host that the row stands for; it shows the one most waited for
+    uint32_t begin = 0;     // its first part begins
+    double wait_ms = 0;     // it waited for others
+    double awaited_ms = 0;  // the longest wait of others for it, summed over operations
+    double path_ms = 0;     // the step is longer because of it
+    std::vector<Part> parts;
+  };
+  int64_t step = 0;
+  double step_ms = 0, unit_ms = 0;
+  std::vector<std::string> ops;
+  std::vector<Row> rows;         // ascending by rank
+  uint64_t ranks = 0;            // of the step; `rows` stand for some of them
+  std::vector<ChainLink> chain;  // who waited for whom, from the step's end back
 };
 
 // Communication over steps, for display: step times, and the excess of ranks over their peers.
@@ -290,6 +328,7 @@ struct CommSteps {
   };
   std::vector<Row> rows;  // the ranks with most excess, ascending by rank; at most limits::kCommRows
   uint64_t ranks = 0;     // of the job; `rows` has some of them
+  std::vector<StepPicture> pictures = {};  // of a few steps: the slowest by single ranks, and a usual one
 };
 
 // Metrics of the loop over steps, for display.

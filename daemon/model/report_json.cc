@@ -258,15 +258,7 @@ class ReportWriter {
       places("suspects", x.suspects, true);
       links(x.links);
       w_.field("comm", x.comm);
-      w_.list("chain", x.chain, [&](const ChainLink& c) {
-        w_.object([&] {
-          w_.field("rank", c.rank);
-          w_.field("op", c.op);
-          w_.field("comm", c.comm);
-          w_.field("seq", c.seq);
-          w_.field("wait_ms", c.wait_ms);
-        });
-      });
+      chain(x.chain);
     });
   }
 
@@ -392,6 +384,52 @@ class ReportWriter {
           });
         });
         w_.field("ranks", c.ranks);
+        if (!c.pictures.empty()) w_.list("pictures", c.pictures, [&](const StepPicture& x) { picture(x); });
+      });
+    });
+  }
+
+  void picture(const StepPicture& x) {
+    w_.object([&] {
+      w_.field("step", x.step);
+      w_.field("step_ms", x.step_ms);
+      w_.field("unit_ms", x.unit_ms);
+      w_.values("ops", x.ops);
+      w_.list("rows", x.rows, [&](const StepPicture::Row& row) { picture_row(row); });
+      w_.field("ranks", x.ranks);
+      chain(x.chain);
+    });
+  }
+
+  // `parts` is one list of five numbers for each part.
+  void picture_row(const StepPicture::Row& row) {
+    w_.object([&] {
+      w_.field("rank", row.rank);
+      w_.field("host", row.host);
+      w_.field("device", row.device);
+      if (row.of > 1) w_.field("of", row.of);
+      w_.field("begin", row.begin);
+      const auto ms = [&](const char* name, double value) {
+        w_.member(name, [&] { w_.write_digits(value, kShadeDigits); });
+      };
+      ms("wait_ms", row.wait_ms);
+      ms("awaited_ms", row.awaited_ms);
+      ms("path_ms", row.path_ms);
+      std::vector<int64_t> parts;
+      for (const StepPicture::Part& p : row.parts)
+        parts.insert(parts.end(), {p.own, p.wait, p.move, p.op, p.last});
+      w_.values("parts", parts);
+    });
+  }
+
+  void chain(const std::vector<ChainLink>& links) {
+    w_.list("chain", links, [&](const ChainLink& c) {
+      w_.object([&] {
+        w_.field("rank", c.rank);
+        w_.field("op", c.op);
+        w_.field("comm", c.comm);
+        w_.field("seq", c.seq);
+        w_.field("wait_ms", c.wait_ms);
       });
     });
   }
@@ -422,10 +460,18 @@ class ReportWriter {
               w_.field("indicating", levels(h.indicating));
           });
         });
-        w_.field("hosts_all", a.hosts.size());
+        w_.field("hosts_all", std::max<uint64_t>(a.hosts.size(), a.hosts_all));
         w_.list("progress", a.progress, [&](const std::pair<TimeNs, int64_t>& point) {
           w_.array(std::array{point.first, point.second}, [&](int64_t n) { w_.write(n); });
         });
+        if (!a.phases.empty())
+          w_.list("phases", a.phases, [&](const JobPhase& phase) {
+            w_.object([&] {
+              w_.field("kind", to_string(phase.kind));
+              w_.time("first_ns", phase.first_ns);
+              w_.time("last_ns", phase.last_ns);
+            });
+          });
         w_.list("indicating_ns", report_.indicating, [&](const Indicating& x) {
           x.first_ns == kNoTime ? w_.write(std::optional<int64_t>()) : w_.write(x.first_ns);
         });

@@ -317,15 +317,18 @@ class ReportReader {
     places(x, "suspects", out.suspects);
     links(x, out.links);
     r_.field(x, "comm", out.comm);
-    r_.list(x, "chain", [&](const Json& c) {
-      ChainLink& link = out.chain.emplace_back();
-      r_.field(c, "rank", link.rank);
-      r_.field(c, "op", link.op);
-      r_.field(c, "comm", link.comm);
-      r_.field(c, "seq", link.seq);
-      r_.field(c, "wait_ms", link.wait_ms);
-    });
+    r_.list(x, "chain", [&](const Json& c) { out.chain.push_back(chain_link(c)); });
     return out;
+  }
+
+  ChainLink chain_link(const Json& c) {
+    ChainLink link;
+    r_.field(c, "rank", link.rank);
+    r_.field(c, "op", link.op);
+    r_.field(c, "comm", link.comm);
+    r_.field(c, "seq", link.seq);
+    r_.field(c, "wait_ms", link.wait_ms);
+    return link;
   }
 
   void clusters(const Json& x, std::vector<StackCluster>& out) {
@@ -406,6 +409,7 @@ class ReportReader {
         r_.points(one, "excess_ms", c.steps.size(), row.excess_ms);
       });
       r_.field(*comm, "ranks", c.ranks);
+      r_.list(*comm, "pictures", [&](const Json& one) { c.pictures.push_back(picture(one)); });
     }
     if (const Json* activity = r_.find(x, "activity")) read_activity(*activity);
   }
@@ -421,10 +425,43 @@ class ReportReader {
     }
   }
 
+  StepPicture picture(const Json& x) {
+    StepPicture out;
+    r_.field(x, "step", out.step);
+    r_.field(x, "step_ms", out.step_ms);
+    r_.field(x, "unit_ms", out.unit_ms);
+    r_.field(x, "ops", out.ops);
+    r_.field(x, "ranks", out.ranks);
+    r_.list(x, "rows", [&](const Json& one) {
+      StepPicture::Row& row = out.rows.emplace_back();
+      r_.field(one, "rank", row.rank);
+      r_.field(one, "host", row.host);
+      r_.field(one, "device", row.device);
+      r_.field(one, "of", row.of);
+      r_.field(one, "begin", row.begin);
+      r_.field(one, "wait_ms", row.wait_ms);
+      r_.field(one, "awaited_ms", row.awaited_ms);
+      r_.field(one, "path_ms", row.path_ms);
+      std::vector<int64_t> parts;
+      r_.field(one, "parts", parts);
+      if (parts.size() % 5 != 0) return r_.wrong("parts");
+      for (size_t i = 0; i < parts.size(); i += 5) {
+        const auto n = [&](size_t k) {
+          return static_cast<uint32_t>(std::clamp<int64_t>(parts[i + k], 0, UINT32_MAX));
+        };
+        row.parts.push_back({n(0), n(1), n(2), n(3), parts[i + 4]});
+        if (row.parts.back().op >= out.ops.size()) r_.wrong("parts");
+      }
+    });
+    r_.list(x, "chain", [&](const Json& one) { out.chain.push_back(chain_link(one)); });
+    return out;
+  }
+
   void read_activity(const Json& x) {
     Activity& a = out_.activity;
     r_.field(x, "first_ns", a.first_ns);
     r_.field(x, "bin_ns", a.bin_ns);
+    r_.field(x, "hosts_all", a.hosts_all);
     r_.list(x, "hosts", [&](const Json& one) {
       HostActivity& row = a.hosts.emplace_back();
       r_.field(one, "host", row.host);
@@ -438,6 +475,12 @@ class ReportReader {
       if (point.size() != 2) return r_.wrong("progress");
       a.progress.emplace_back(point[0], point[1]);
     }
+    r_.list(x, "phases", [&](const Json& one) {
+      JobPhase& phase = a.phases.emplace_back();
+      r_.word_field(one, "kind", phase.kind);
+      r_.field(one, "first_ns", phase.first_ns);
+      r_.field(one, "last_ns", phase.last_ns);
+    });
     const Json* first = r_.find(x, "indicating_ns");
     if (!first) return;
     if (!first->is_array()) return r_.wrong("indicating_ns");

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "core/diagnose/causes.h"
 #include "core/diagnose/confidence.h"
+#include "core/diagnose/phases.h"
 #include "core/diagnose/slower_pace.h"
 #include "core/diagnose/speakers.h"
 #include "core/diagnose/suspects.h"
@@ -484,6 +485,7 @@ class Correlator {
       out.progress.resize(kept);
     }
     if (log_.first_ns() == kNoTime) return;
+    out.phases = phases_of(log_, a_.fate, report_.hang ? report_.hang->since_ns : kNoTime);
     constexpr TimeNs kBins = 96;
     out.first_ns = log_.first_ns();
     out.bin_ns = std::max<TimeNs>(1, (log_.last_ns() - log_.first_ns()) / kBins + 1);

@@ -134,6 +134,17 @@ BOOST_AUTO_TEST_CASE(charts_come_back_where_they_are_asked_for) {
   r.curves.curves = {{"loss", {2.5, std::nan("")}, {INFINITY, -INFINITY}, {0, 1}}};
   r.curves.rows = {{7, "node-0", {0, 1}}};
   r.curves.ranks = 8;
+  StepPicture& picture = r.comm.pictures.emplace_back();
+  picture.step = 1001, picture.step_ms = 100, picture.unit_ms = 0.0125, picture.ops = {"all_reduce dp"},
+  picture.ranks = 16;
+  picture.rows = {{5, "node-0", 1, 8, 3, 90.5, 0, 0, {{100, 7240, 12, 0, 9}, {1, 0, 0, 0, -1}}}};
+  picture.chain = {{5, "all_reduce", 77, 3, 90.5}};
+  r.activity = {1000,
+                10,
+                {{"a", {0, 1, 2, 4, 1024}, {0, 0, 0, 0, 1}}},
+                {{1005, 7}},
+                {{PhaseKind::kStart, 1000, 1005}, {PhaseKind::kCheckpoint, 1005, 1040}},
+                4711};
   BOOST_CHECK(to_json(r).find("charts") == std::string::npos);
   const std::string text = to_json(r, Charts::kIncluded);
   const auto back = report_from_json(text);
@@ -143,6 +154,8 @@ BOOST_AUTO_TEST_CASE(charts_come_back_where_they_are_asked_for) {
   BOOST_CHECK(back->curves.curves.at(0).worst == r.curves.curves[0].worst);
   BOOST_CHECK(std::isnan(back->curves.curves[0].median.at(1)));
   BOOST_CHECK(back->curves.curves[0].not_finite == r.curves.curves[0].not_finite);
+  BOOST_CHECK(back->comm.pictures.at(0).rows.at(0).parts.at(0).last == 9);
+  BOOST_CHECK(back->activity.phases.at(1).kind == PhaseKind::kCheckpoint);
   const std::string none = to_json(Report{}, Charts::kIncluded);
   BOOST_CHECK_EQUAL(to_json(report_from_json(none).value(), Charts::kIncluded), none);
 }

@@ -352,6 +352,7 @@ class Teller {
       for (const RankStep& r : steps_[s].ranks) excess[r.rank].first += std::max(0.f, r.excess);
     }
     out.ranks = excess.size();
+    out.pictures = trace_.pictures();
     std::stable_sort(excess.begin(), excess.end(),
                      [](const auto& a, const auto& b) { return a.first > b.first; });
     if (excess.size() > limits::kCommRows) excess.resize(limits::kCommRows);

@@ -40,7 +40,10 @@ void FinishedSteps::add_records(std::vector<PendingSteps::Steps::node_type> step
     Network::explain(cluster, on_path, *work_[i]);
     replay_costs(cluster, *work_[i]);
   });
-  for (size_t i = 0; i < n; ++i) keep(std::move(work_[i]->result));
+  for (size_t i = 0; i < n; ++i) {
+    pictures_.offer(cluster, *work_[i]);
+    keep(std::move(work_[i]->result));
+  }
 }
 
 const Step& FinishedSteps::build(int64_t number, const SortedRecords& records, Cluster& cluster) {
@@ -99,7 +102,10 @@ void FinishedSteps::correct_by_answers(Cluster& cluster, int64_t now_ns) {
     if (sums != results_.rend() && sums->basis == Basis::kSums) {
       Step step;
       step.number = step.result.number = number;
-      if (analyse_answer(requests_.answer(number), cluster, step)) requests_.correct(*sums, step.result);
+      if (analyse_answer(requests_.answer(number), cluster, step)) {
+        requests_.correct(*sums, step.result);
+        pictures_.offer(cluster, step);
+      }
     }
     requests_.done(number);
   }

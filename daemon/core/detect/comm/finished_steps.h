@@ -17,6 +17,7 @@
 #include "core/detect/comm/network.h"
 #include "core/detect/comm/parallel.h"
 #include "core/detect/comm/pending_steps.h"
+#include "core/detect/comm/picture.h"
 #include "core/detect/comm/record_requests.h"
 #include "core/detect/comm/result.h"
 
@@ -51,6 +52,7 @@ class FinishedSteps {
   void correct_by_answers(Cluster& cluster, int64_t now_ns);
 
   const std::deque<StepResult>& results() const { return results_; }
+  std::vector<StepPicture> pictures() const { return pictures_.all(); }  // of steps with records
   const std::vector<Mismatch>& mismatches() const { return mismatches_; }
   std::optional<LeftOut> left_out() const { return left_out_.find(); }
   uint64_t duplicates() const { return duplicates_; }  // records that came twice
@@ -68,6 +70,7 @@ class FinishedSteps {
   LeftOutWatch left_out_;
   HiddenWaits hidden_waits_;
   RecordRequests requests_;
+  Pictures pictures_;
   std::deque<StepResult> results_;
   size_t rank_steps_ = 0;  // results of ranks in results_, plus a fixed amount per step
   uint64_t duplicates_ = 0, forgotten_ = 0;

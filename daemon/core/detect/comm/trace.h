@@ -63,6 +63,7 @@ class CommTrace {
 
   const Cluster& cluster() const { return cluster_; }
   const std::deque<StepResult>& steps() const { return finished_.results(); }
+  std::vector<StepPicture> pictures() const { return finished_.pictures(); }
   // From finished steps; for a job without progress, also from steps in progress.
   std::vector<Mismatch> mismatches(Stopped stopped) const;
   std::optional<LeftOut> left_out() const { return finished_.left_out(); }
