@@ -1,13 +1,14 @@
-// Charts on canvases that share their zoom and their cursor: curves over time or steps, and heat maps. Numbers come
+// Charts on canvases that share their zoom and their cursor: curves over time or steps, heat maps, and what spans.js
+// draws. Numbers come
 // in the form of formats.md: null is not reported, "NaN" and "Infinity" are texts.
-import { h, name, plain } from "./dom.js";
+import { dayOf, h, name, offsetOf, plain, timeOf } from "./dom.js";
 
 // Room for names and numbers: the same in all charts, so that equal times and steps are above each other.
 const LEFT = 150, NARROW = 82, RIGHT = 10, BOTTOM = 20, TOP = 8;
 const FONT = "11px system-ui, sans-serif", MONO = "11px ui-monospace, monospace";
 const CLICK = 4;  // pixels: a shorter drag is a click
 
-// Shared by the charts of a page: for each kind of x, "time" (ns) or "step", the range that all have and the
+// Shared by the charts of a page: for each kind of x, "time" (ns), "step" or "ms", the range that all have and the
 // range that is seen, and the cursor. `link`: points [time, step], by which one kind is turned into the other.
 export class Group {
   constructor() {
@@ -19,12 +20,16 @@ export class Group {
     this.zoomed = false;
     this.due = { base: false, over: false };
     this.dark = matchMedia("(prefers-color-scheme: dark)");
-    this.repaint = () => this.draw(true);
+    this.print = matchMedia("print");
+    // At once: paper waits for no frame.
+    this.repaint = () => this.charts.forEach((chart) => chart.drawBase());
     this.dark.addEventListener("change", this.repaint);
+    this.print.addEventListener("change", this.repaint);
   }
 
   close() {
     this.dark.removeEventListener("change", this.repaint);
+    this.print.removeEventListener("change", this.repaint);
     for (const chart of this.charts) chart.close();
     this.charts.clear();
   }
@@ -97,14 +102,14 @@ export class Group {
 }
 
 let colours = null;
-function colour(what) {
+export function colour(what) {
   if (!colours) {
     const style = getComputedStyle(document.documentElement);
     colours = new Proxy({}, { get: (kept, key) => kept[key] ??= style.getPropertyValue("--" + key).trim() });
   }
   return colours[what];
 }
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => colours = null);
+for (const of of ["(prefers-color-scheme: dark)", "print"]) matchMedia(of).addEventListener("change", () => colours = null);
 
 // Round numbers in a range, some `count` of them.
 export function ticks(from, to, count) {
@@ -123,19 +128,17 @@ function timeTicks(from, to, count) {
   const seconds = (to - from) / 1e9, raw = seconds / count;
   if (raw < 0.5) return ticks(from, to, count);
   const size = (TIME_STEPS.find((n) => n >= raw) || Math.ceil(raw / 604800) * 604800) * 1e9;
-  const zone = new Date(from / 1e6).getTimezoneOffset() * -60e9;
+  const zone = offsetOf(from);
   const out = [];
   for (let t = Math.ceil((from + zone) / size) * size - zone; t <= to; t += size) out.push(t);
   return out;
 }
 
-const DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
-const TIME = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" });
 function clock(ns, range) {
-  const at = new Date(ns / 1e6), whole = TIME.format(at);
-  if (range > 2 * 86400e9) return DAY.format(at) + " " + whole.slice(0, 5);
+  const whole = timeOf(ns);
+  if (range > 2 * 86400e9) return dayOf(ns) + " " + whole.slice(0, 5);
   if (range > 1200e9) return whole.slice(0, 5);
-  return range < 10e9 ? whole + "." + String(at.getMilliseconds()).padStart(3, "0") : whole;
+  return range < 10e9 ? whole + "." + String(Math.floor(ns / 1e6) % 1000).padStart(3, "0") : whole;
 }
 
 export function short(value) {
@@ -147,7 +150,7 @@ export function short(value) {
   return String(+value.toPrecision(4));
 }
 
-class Chart {
+export class Chart {
   constructor(group, kind, height, label) {
     Object.assign(this, { group, kind, height });
     this.base = h("canvas", { "aria-hidden": "true" });
@@ -194,7 +197,7 @@ class Chart {
 
   listen() {
     const box = this.box;
-    let start = null;
+    let start = null, dragged = false;
     const pixel = (event) => event.clientX - box.getBoundingClientRect().left;
     box.addEventListener("pointerdown", (event) => {
       if (event.button || event.pointerType === "touch") return;
@@ -212,7 +215,12 @@ class Chart {
         const [a, b] = this.drag.map((at) => this.fromX(Math.max(this.left, Math.min(this.width - RIGHT, at))));
         this.group.zoom(this.kind, Math.min(a, b), Math.max(a, b));
       }
+      dragged = this.drag !== null;
       this.drag = start = null;
+    });
+    box.addEventListener("click", (event) => {
+      const at = pixel(event);
+      if (!dragged && at >= this.left) this.onPick?.(this.fromX(at));
     });
     box.addEventListener("pointerleave", () => {
       if (start === null) this.row = null, this.group.point(this.kind, null);
@@ -240,6 +248,38 @@ class Chart {
     this.group.zoom(this.kind, around - (around - from) * by, around + (to - around) * by);
   }
 
+  // A chart whose rows need `whole` pixels scrolls within its height.
+  scrolls(whole, label) {
+    this.filler = h("div", { class: "filler" });
+    this.filler.style.height = whole - this.height + "px";
+    this.outer = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": plain(label) }, this.box, this.filler);
+    this.outer.style.height = this.height + "px";
+    this.outer.addEventListener("scroll", () => this.group.draw(true), { passive: true });
+  }
+
+  get element() {
+    return this.outer || this.box;
+  }
+
+  // The first row that is seen, and a part of it.
+  firstRow(size) {
+    return (this.outer ? this.outer.scrollTop : 0) / size;
+  }
+
+  rowLabel(c, text, hot, y) {
+    c.font = MONO;
+    c.textAlign = "left";
+    c.textBaseline = "middle";
+    c.fillStyle = colour(hot ? "alarm" : "text");
+    const room = Math.floor((this.left - 8) / 6.7);
+    c.fillText(text.length > room ? text.slice(0, room - 1) + "…" : text, 2, y);
+  }
+
+  ticks(from, to, count) {
+    if (this.kind === "time") return timeTicks(from, to, count);
+    return ticks(from, to, count).filter((x) => this.kind !== "step" || Number.isInteger(x));
+  }
+
   xAxis(c, y) {
     const [from, to] = this.range(), room = this.width - this.left - RIGHT;
     const time = this.kind === "time", count = Math.max(2, Math.floor(room / (time ? 95 : 80)));
@@ -248,11 +288,11 @@ class Chart {
     c.strokeStyle = colour("line");
     c.textAlign = "center";
     c.textBaseline = "top";
-    for (const x of time ? timeTicks(from, to, count) : ticks(from, to, count).filter(Number.isInteger)) {
+    for (const x of this.ticks(from, to, count)) {
       const at = this.toX(x);
       if (at < this.left - 1 || at > this.width - RIGHT + 1) continue;
       line(c, at, TOP, at, y);
-      const text = time ? clock(x, to - from) : short(x), half = c.measureText(text).width / 2;
+      const text = time ? clock(x, to - from) : short(x) + (this.kind === "ms" ? " ms" : ""), half = c.measureText(text).width / 2;
       c.fillText(text, Math.min(at, this.width - half - 1), y + 4);
     }
   }
@@ -478,25 +518,9 @@ export class Heat extends Chart {
     const row = rows.length > 64 ? 11 : rows.length > 16 ? 14 : 20;
     super(group, kind, Math.min(most, rows.length * row + BOTTOM + TOP), label);
     Object.assign(this, { rows, edges, say: tell, rowHeight: row, colours });
-    this.scroller = null;
     const whole = rows.length * row + BOTTOM + TOP;
-    if (whole > this.height) {
-      this.filler = h("div", { class: "filler" });
-      this.filler.style.height = whole - this.height + "px";
-      this.outer = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": plain(label) },
-                     this.box, this.filler);
-      this.outer.style.height = this.height + "px";
-      this.outer.addEventListener("scroll", () => this.group.draw(true), { passive: true });
-    }
+    if (whole > this.height) this.scrolls(whole, label);
     if (edges.length > 1) group.add(this, edges[0], edges[edges.length - 1]);
-  }
-
-  get element() {
-    return this.outer || this.box;
-  }
-
-  first() {
-    return (this.outer ? this.outer.scrollTop : 0) / this.rowHeight;
   }
 
   drawBase() {
@@ -504,7 +528,7 @@ export class Heat extends Chart {
     const c = this.base.getContext("2d"), bottom = this.height - BOTTOM, size = this.rowHeight;
     c.clearRect(0, 0, this.width, this.height);
     this.xAxis(c, bottom);
-    const from = this.first(), start = Math.floor(from);
+    const from = this.firstRow(size), start = Math.floor(from);
     const [low, high] = this.range();
     const a = Math.max(0, lower(this.edges, low) - 1), b = Math.min(this.edges.length - 1, lower(this.edges, high) + 1);
     c.save();
@@ -520,12 +544,7 @@ export class Heat extends Chart {
   }
 
   drawRow(c, row, y, size, a, b) {
-    c.font = MONO;
-    c.textAlign = "left";
-    c.textBaseline = "middle";
-    c.fillStyle = colour(row.hot ? "alarm" : "text");
-    const room = Math.floor((this.left - 8) / 6.7);
-    c.fillText(row.name.length > room ? row.name.slice(0, room - 1) + "…" : row.name, 2, y + size / 2);
+    this.rowLabel(c, row.name, row.hot, y + size / 2);
     // Neighbours that are equal are one rectangle.
     for (let i = a; i < b;) {
       const level = row.at(i);
@@ -545,7 +564,7 @@ export class Heat extends Chart {
 
   tell(c, x, at) {
     if (this.row === null || this.row === undefined || this.group.cursor?.kind !== this.kind) return;
-    const r = Math.floor((this.row - TOP) / this.rowHeight + this.first());
+    const r = Math.floor((this.row - TOP) / this.rowHeight + this.firstRow(this.rowHeight));
     const i = lower(this.edges, x + 1e-9) - 1;
     if (r < 0 || r >= this.rows.length || i < 0 || i >= this.edges.length - 1 || this.row > this.height - BOTTOM) return;
     this.label(c, at, this.row + 12, [this.rows[r].name, this.when(x), this.say(r, i)].map(name));

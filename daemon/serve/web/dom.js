@@ -90,15 +90,41 @@ export function percent(share) {
   return typeof share === "number" ? Math.round(100 * share) + " %" : "";
 }
 
-const DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric" });
-const TIME = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" });
 const NUMBER = new Intl.NumberFormat("en-US");
+
+// How times are shown: in a zone, and with `fixed` as times only, never as an age.
+let zone, fixed = false, formats = null;
+export function setClock(options) {
+  ({ zone, fixed } = options);
+  formats = null;
+  try {
+    new Intl.DateTimeFormat("en-GB", { timeZone: zone });
+  } catch {
+    zone = undefined;  // of a name that this browser does not know: its own
+  }
+}
+
+function inZone(kind, at) {
+  formats ??= Object.fromEntries(Object.entries({
+    day: { day: "numeric", month: "short" }, date: { day: "numeric", month: "short", year: "numeric" }, time: { timeStyle: "medium" },
+    offset: { timeZoneName: "longOffset" },
+  }).map(([key, format]) => [key, new Intl.DateTimeFormat("en-GB", { ...format, timeZone: zone })]));
+  return kind === "offset" ? formats.offset.formatToParts(at).find((x) => x.type === "timeZoneName").value : formats[kind].format(at);
+}
+export const dayOf = (ns) => inZone("day", new Date(ns / 1e6));
+export const timeOf = (ns) => inZone("time", new Date(ns / 1e6));
+
+// Nanoseconds by which the zone's clock is ahead of UTC.
+export function offsetOf(ns) {
+  const [, sign, hours, minutes] = /GMT(?:([+-])(\d+):(\d+))?/.exec(inZone("offset", new Date(ns / 1e6))) || [];
+  return sign ? (sign === "-" ? -1 : 1) * (Number(hours) * 3600 + Number(minutes) * 60) * 1e9 : 0;
+}
 
 export function stamp(ns) {
   if (typeof ns !== "number") return "";
   const at = new Date(ns / 1e6);
-  const today = at.toDateString() === new Date().toDateString();
-  return (today ? "" : DAY.format(at) + " ") + TIME.format(at);
+  const today = !fixed && inZone("date", at) === inZone("date", new Date());
+  return (today ? "" : inZone("date", at) + " ") + timeOf(ns);
 }
 
 export function span(seconds) {
@@ -118,7 +144,8 @@ export function ago(ns) {
 // A time whose age is kept up to date.
 export function since(ns) {
   if (typeof ns !== "number") return "";
-  return h("time", { datetime: new Date(ns / 1e6).toISOString(), title: stamp(ns), "data-ns": ns }, ago(ns));
+  const datetime = new Date(ns / 1e6).toISOString();
+  return fixed ? h("time", { datetime }, stamp(ns)) : h("time", { datetime, title: stamp(ns), "data-ns": ns }, ago(ns));
 }
 
 setInterval(() => {

@@ -1,5 +1,6 @@
 # Writes the page's files into a C++ source: cmake -DROOT=daemon/serve/web -DOUT=web_files.cc -P embed.cmake
 file(GLOB paths "${ROOT}/*.html" "${ROOT}/*.css" "${ROOT}/*.js")
+list(FILTER paths EXCLUDE REGEX "/report\\.js$")  # of the report's own file
 set(rows "")
 foreach(path ${paths})
   get_filename_component(name "${path}" NAME)

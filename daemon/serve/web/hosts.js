@@ -1,7 +1,7 @@
 // Hosts and devices: who is suspected and why, and how each agent is.
 import { items, post } from "./api.js";
 import { bdi, bytes, counted, firstOf, h, jobLink, name, number, percent, plain, replace, section, since, span, table } from "./dom.js";
-import { scoreBar } from "./job.js";
+import { scoreBar } from "./parts.js";
 
 const ROWS = 200;
 const GONE = ["withdrawn", "refuted"];

@@ -1,6 +1,7 @@
 // Lines of a source around one: within a job's evidence, and as a view of its own whose address can be passed on.
 import { ask, items, json } from "./api.js";
-import { bdi, bytes, command, h, jobLink, name, number, plain, quoted, replace } from "./dom.js";
+import { bdi, bytes, command, h, jobLink, name, number, quoted, replace } from "./dom.js";
+import { numbered } from "./evidence.js";
 
 const AROUND = 5;
 
@@ -31,15 +32,6 @@ async function fetchLines(job, host, path, line, around) {
     if (reader === host) throw error;
     return { host: reader, ...(await json(query(reader))) };
   }
-}
-
-function numbered(got) {
-  return h("ol", { class: "lines" }, got.lines.map((text, i) => {
-    const here = got.first + i === got.line;
-    const cut = got.cut[i] ? h("i", {}, ` … ${number(got.cut[i])} bytes more`) : null;
-    return h("li", { class: here ? "here" : "", "aria-current": here ? "true" : null },
-             h("span", { class: "n" }, number(got.first + i)), h("code", {}, plain(text.replace(/\r$/, "")), cut));
-  }));
 }
 
 // Asks the API with the token, which a link would not send.

@@ -1,6 +1,9 @@
-// The charts of a job: progress, findings and verdicts, hosts over time, ranks over steps, curves of numbers.
+// The charts of a job: phases, progress, findings and verdicts, hosts over time, ranks over steps and over the time of
+// one step, curves of numbers.
 import { Group, Heat, Plot, legend, short } from "./charts.js";
-import { bdi, counted, h, name, number, plain, section, stamp } from "./dom.js";
+import { bdi, counted, h, name, number, plain, replace, section, stamp } from "./dom.js";
+import { Band, phaseLegend, phaseSums } from "./phases.js";
+import { Spans, chainList, spanSentence, spanTable } from "./spans.js";
 
 const LEVELS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_";
 const DEPTH = new Float64Array(128);
@@ -87,6 +90,7 @@ export class Charts {
 
   close() {
     this.group.close();
+    this.one?.close();
   }
 
   // ---- over time
@@ -112,8 +116,17 @@ export class Charts {
     const out = section("Over time", figure(progress.length ? "Progress" : "Diagnoses", this.progress.box),
       legend([["series1", "iteration", "stroke"], ["alarm", "the verdict's fault", "bar"], ["soft", "other diagnoses", "dash"],
               ["soft", "messages that indicate it begin", "rug"]]));
+    const phases = (a.phases || []).filter((p) => p.last_ns > p.first_ns);
+    if (phases.length) out.append(this.phases(phases));
     if (a.hosts.length && bins) out.append(this.hosts(a, bins));
     return out;
+  }
+
+  phases(phases) {
+    const full = this.group.full.time, band = new Band(this.group, phases);
+    this.group.full.time = full;  // the range of the job, whatever the phases say
+    this.group.seen.time = [...full];
+    return h("div", {}, figure("Phases", band.box), legend(phaseLegend(phases)), phaseSums(phases));
   }
 
   hosts(a, bins) {
@@ -235,17 +248,48 @@ export class Charts {
   }
 
   steps(comm) {
+    const pictures = comm.pictures || [], one = pictures.length ? this.oneStep(comm, pictures) : null;
     const plot = new Plot(this.group, "step", {
-      label: "Duration of steps", xs: comm.steps, log: spansDecades([comm.step_ms]), series: [
+      label: "Duration of steps", xs: comm.steps, log: spansDecades([comm.step_ms]), rug: pictures.map((x) => x.step), series: [
         { name: "step (ms)", ys: comm.step_ms, colour: "series2" },
         { name: "without the delays (ms)", ys: comm.without_ms, colour: "series1" }] });
     const out = [h("div", {}, figure("Duration of steps, ms", plot.box, logSwitch(plot)),
-      legend([["series2", "step", "stroke"], ["series1", "without the delays", "stroke"]]))];
-    if (comm.rows.length) out.push(this.late(comm));
+      legend([["series2", "step", "stroke"], ["series1", "without the delays", "stroke"],
+              ...(one ? [["soft", "steps that are kept rank by rank: click", "rug"]] : [])]))];
+    if (one) plot.onPick = one.pick;
+    if (comm.rows.length) out.push(this.late(comm, one));
+    if (one) out.push(one.element);
     return out;
   }
 
-  late(comm) {
+  // Ranks over the time of one step. `pick(step)` shows the nearest one that is kept.
+  oneStep(comm, pictures) {
+    const body = h("div", {}), note = h("span", { class: "soft", role: "status" });
+    const slowest = [...pictures].sort((a, b) => b.step_ms - a.step_ms)[0];
+    const choice = h("select", {}, pictures.map((x) =>
+      h("option", { value: x.step, selected: x === slowest }, `step ${number(x.step)}, ${short(x.step_ms)} ms` + (x === slowest ? " (the slowest)" : ""))));
+    const draw = (picture) => {
+      this.one?.close();
+      this.one = new Group();
+      choice.value = String(picture.step);
+      const chart = new Spans(this.one, picture), rows = picture.rows.reduce((sum, row) => sum + (row.of ?? 1), 0);
+      replace(body, h("p", {}, spanSentence(picture)), chart.element, chart.said,
+        legend([["span-own", "own work"], ["alarm", "own work of who came last"], ["span-wait", "waits for others"], ["span-move", "moves data"]]),
+        picture.rows.some((row) => row.of > 1) ? h("p", { class: "soft" },
+          `A row that stands for several ranks of a host shows the one that was waited for most.${rows < picture.ranks ? ` ${number(picture.ranks - rows)} ranks that were waited for less are left out.` : ""}`) : null,
+        chainList(picture), h("details", {}, h("summary", {}, "The same as a table"), spanTable(picture)));
+    };
+    const pick = (step) => {
+      const near = pictures.reduce((a, b) => Math.abs(b.step - step) < Math.abs(a.step - step) ? b : a), asked = Math.round(step);
+      note.textContent = near.step === asked ? "" : ` Step ${number(asked)} is not kept rank by rank; this is the nearest one that is.`;
+      draw(near);
+    };
+    choice.addEventListener("change", () => pick(Number(choice.value)));
+    draw(slowest);
+    return { pick, element: h("div", { class: "one-step" }, h("figure", {}, h("figcaption", {}, h("label", {}, "Ranks over the time of one step ", choice), note), body)) };
+  }
+
+  late(comm, one) {
     const SHARES = [.01, .02, .05, .1, .2, .4, .8];
     const rows = comm.rows.map((r) => ({
       name: rankName(r) + (r.device !== null ? " GPU " + r.device : ""), values: r.excess_ms,
@@ -259,6 +303,7 @@ export class Charts {
     const heat = new Heat(this.group, "step", {
       label: "Delay of ranks over steps", rows, edges: edgesOf(comm.steps), colours: "slow",
       tell: (r, i) => typeof rows[r].values[i] === "number" ? short(rows[r].values[i]) + " ms more than its peers" : "not seen" });
+    if (one) heat.onPick = one.pick;
     return h("div", {}, figure("Ranks that are late", heat.element, leftOut(comm.ranks - rows.length)),
              legend([["slow0", "as its peers"], ["slow4", "a tenth of the step more"], ["slow7", "nearly the whole step"]]));
   }
