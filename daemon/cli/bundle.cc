@@ -294,6 +294,9 @@ Status Bundle::write() {
     if (!report) return tl::unexpected(report.error());
     RenderOptions options;
     options.zone = o_.remote.zone, options.zone_name = o_.remote.timezone;
+    options.job = redactor_.apply(o_.job), options.run = o_.run;
+    options.notes = {
+        "The lines of the evidence and around it are in the folder \"evidence\" next to this file."};
     if (Status status = archive->add("report.html", render_html(*report, options)); !status) return status;
   }
   for (BundledSource& source : sources_)

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "app/offline/job_split.h"
+#include "app/offline/source_lines.h"
 #include "base/text.h"
 #include "cli/jobs_table.h"
 #include "cli/look.h"
@@ -52,9 +53,23 @@ Status leave_out(const std::vector<std::string>& names, detect::Steps& steps) {
   return {};
 }
 
+// A page carries the lines around its evidence.
+void add_lines(const Report& report, const DiagnoseOptions& o, RenderOptions& options) {
+  app::ReadProgress progress;
+  Watch watch(progress, !o.reading.quiet);
+  app::WindowsRead read = app::read_windows(app::windows_around(app::places_shown(report)), progress);
+  options.lines = std::move(read.windows);
+  if (read.left_out > 0)
+    options.notes.push_back(
+        fmt::format("The lines around {} of evidence are not in this file: they lie deep in "
+                    "large sources, or these cannot be read again.",
+                    counted(read.left_out, "piece")));
+}
+
 std::string render(const Report& report, const DiagnoseOptions& o) {
   if (o.format == "json") return to_json(report) + "\n";
   RenderOptions options;
+  if (o.format == "html") add_lines(report, o, options);
   options.color = wants_color();
   options.width = page_width();
   options.zone = o.reading.diagnose.parse.zone;

@@ -1,11 +1,16 @@
-// Renders a report for people. Text for a terminal or a pipe starts with the fault, its place and the remedy.
-// HTML is one self-contained file. Both are pure functions of the report.
+// Renders a report for people. Text for a terminal or a pipe starts with the fault, its place and the
+// remedy. HTML is one self-contained file of at most a MiB: the components of the daemon's page, the report
+// as their data, and the text for a browser without scripts. It asks for nothing elsewhere. Both are pure
+// functions of the report and the options: the same bytes for the same input.
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "model/report.h"
+#include "model/source_lines.h"
 
 namespace culprit::cli {
 
@@ -18,6 +23,12 @@ struct RenderOptions {
   // The command that shows a line of evidence with its surroundings (look.h); null or empty text: none.
   std::function<std::string(const Evidence&)> look = nullptr;
   bool settling = false;  // of a running job: recent evidence may still change the diagnosis
+  // Of HTML alone: lines around the evidence; the job and run at a daemon, for its commands (empty: made of
+  // files); and sentences that stand first.
+  std::vector<SourceLines> lines = {};
+  std::string job = {};
+  std::optional<uint32_t> run = {};
+  std::vector<std::string> notes = {};
 };
 
 std::string render_text(const Report& report, const RenderOptions& options);

@@ -2,345 +2,241 @@
 
 #include <algorithm>
 #include <set>
-#include <span>
+#include <string_view>
 #include <utility>
 
-#include "cli/html.h"
-#include "cli/html_charts.h"
-#include "cli/html_numerics.h"
-#include "cli/html_steps.h"
-#include "cli/html_style.h"
+#include "base/text.h"
 #include "cli/narrative.h"
 #include "cli/render.h"
-#include "cli/stack_view.h"
+#include "cli/report_page.h"
+#include "model/json_writer.h"
+#include "model/report_json.h"
 
 namespace culprit::cli {
 namespace {
 
-// Limits that keep the page fast in a browser; the JSON form has everything.
-constexpr size_t kDiagnosesMax = 20, kSuspectsMax = 50, kTemplatesMax = 100, kPlacesMax = 20, kRowsMax = 100;
-constexpr size_t kEvidenceMax = 20, kWhyMax = 8, kRecordLines = 12;
+// The whole file: what a mail and a chat take, and a browser opens at once.
+constexpr size_t kPageBytes = 1 << 20;
+// Entries of lists; --format json has everything.
+constexpr size_t kDiagnosesMax = 20, kSuspectsMax = 50, kTemplatesMax = 60, kPlacesMax = 20, kRowsMax = 100;
+constexpr size_t kEvidenceMax = 20, kWhyMax = 12, kOfPlaceMax = 64, kFramesMax = 64;
+// Halvings of what the charts draw, until the file is small enough.
+constexpr int kHalvings = 6;
 
-class HtmlReport {
- public:
-  HtmlReport(const Report& report, const RenderOptions& options) : r_(report), o_(options) {}
+template <class List>
+void cut_to(List& list, size_t most) {
+  if (list.size() > most) list.resize(most);
+}
 
-  std::string run() {
-    head();
-    verdict();
-    if (outcome(r_) == Outcome::kInconclusive) missing("What would tell more");
-    if (const Diagnosis* d = leading(r_)) {
-      h_.open("section").element("h2", "", "Evidence");
-      evidence(*d);
-      h_.close("section");
+template <class List>
+void cut_to(List& list, size_t most, const char* name, Report& report) {
+  if (list.size() <= most) return;
+  report.cut[name] += list.size() - most;
+  list.resize(most);
+}
+
+void bound(Suspect& s) {
+  cut_to(s.why, kWhyMax);
+  cut_to(s.ranks, kOfPlaceMax);
+  cut_to(s.devices, kOfPlaceMax);
+}
+
+void bound(Diagnosis& d) {
+  cut_to(d.hosts, kOfPlaceMax);
+  for (Suspect& s : d.hosts) bound(s);
+  cut_to(d.links, kOfPlaceMax);
+  cut_to(d.why, kWhyMax);
+  cut_to(d.evidence, kEvidenceMax);
+  cut_to(d.action.targets, kOfPlaceMax);
+}
+
+// The verdict stays, wherever it stands.
+void bound_diagnoses(Report& r) {
+  if (r.diagnoses.size() > kDiagnosesMax && r.verdict && *r.verdict >= kDiagnosesMax) {
+    std::swap(r.diagnoses[kDiagnosesMax - 1], r.diagnoses[*r.verdict]);
+    r.verdict = kDiagnosesMax - 1;
+  }
+  cut_to(r.diagnoses, kDiagnosesMax, "diagnoses", r);
+  for (Diagnosis& d : r.diagnoses) bound(d);
+}
+
+void bound_hang(Hang& hang) {
+  cut_to(hang.clusters, kRowsMax);
+  for (StackCluster& c : hang.clusters) cut_to(c.frames, kFramesMax);
+  cut_to(hang.suspects, kOfPlaceMax);
+  cut_to(hang.scene, kRowsMax);
+}
+
+Report bounded(const Report& report) {
+  Report r = report;
+  bound_diagnoses(r);
+  cut_to(r.suspects, kSuspectsMax, "suspects", r);
+  for (Suspect& s : r.suspects) bound(s);
+  cut_to(r.indicating, kTemplatesMax, "indicating", r);
+  for (Indicating& x : r.indicating) cut_to(x.where, kPlacesMax);
+  cut_to(r.iterations, kRowsMax, "iterations", r);
+  cut_to(r.irregularities, kRowsMax, "irregularities", r);
+  for (Irregularity& x : r.irregularities)
+    cut_to(x.suspects, kWhyMax), cut_to(x.links, kWhyMax), cut_to(x.chain, kWhyMax);
+  cut_to(r.numerics, kRowsMax, "numerics", r);
+  for (NumericFault& x : r.numerics) cut_to(x.ranks, kOfPlaceMax);
+  cut_to(r.problems, kRowsMax, "problems", r);
+  cut_to(r.missing, kRowsMax);
+  r.findings.clear();
+  r.stacks.reset();
+  if (r.hang) bound_hang(*r.hang);
+  return r;
+}
+
+// Keeps half of the rows of each chart: those that stand out.
+template <class Row, class Weight>
+void keep_half(std::vector<Row>& rows, Weight weight) {
+  std::vector<size_t> order(rows.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return weight(rows[a]) > weight(rows[b]); });
+  order.resize((order.size() + 1) / 2);
+  std::sort(order.begin(), order.end());
+  std::vector<Row> kept;
+  for (const size_t i : order) kept.push_back(std::move(rows[i]));
+  rows = std::move(kept);
+}
+
+double most_of(const std::vector<float>& values) {
+  double most = 0;
+  for (const float v : values)
+    if (v > most) most = v;
+  return most;
+}
+
+void halve_charts(Report& r, const std::set<std::string>& accused) {
+  Activity& a = r.activity;
+  a.hosts_all = std::max<uint64_t>(a.hosts_all, a.hosts.size());
+  keep_half(a.hosts, [&](const HostActivity& h) {
+    const bool marked = std::ranges::any_of(h.indicating, [](uint32_t n) { return n > 0; });
+    return (accused.contains(h.host) ? 2 : 0) + (marked ? 1 : 0);
+  });
+  keep_half(r.comm.rows, [](const CommSteps::Row& row) { return most_of(row.excess_ms); });
+  for (StepPicture& p : r.comm.pictures)
+    keep_half(p.rows, [](const StepPicture::Row& row) { return row.awaited_ms - row.wait_ms; });
+  keep_half(r.curves.rows, [](const NumericCurves::Row& row) { return most_of(row.odd); });
+}
+
+std::set<std::string> accused_hosts(const Report& r) {
+  std::set<std::string> out;
+  const auto take = [&](const std::vector<Suspect>& list) {
+    for (const Suspect& s : list)
+      if (s.host) out.insert(*s.host);
+  };
+  take(r.suspects);
+  for (const Diagnosis& d : r.diagnoses) take(d.hosts);
+  return out;
+}
+
+// JSON within a script element: no text can end it or begin a comment. What turns or hides text for those who
+// reads the file itself is written out too; elsewhere than in texts JSON has none of these characters.
+std::string for_script(std::string_view json) {
+  std::string out;
+  out.reserve(json.size());
+  for (size_t i = 0; i < json.size(); ++i) {
+    const char c = json[i];
+    if (c == '<' || c == '>' || c == '&' || c == '\x7f') {
+      out += fmt::format("\\u{:04x}", static_cast<unsigned char>(c));
+      continue;
     }
-    hang();
-    draw_charts(h_, r_, o_);
-    suspects();
-    other_diagnoses();
-    numerics();
-    draw_numerics(h_, r_);
-    draw_steps(h_, r_);
-    indicating();
-    iterations();
-    if (outcome(r_) != Outcome::kInconclusive) missing("What is missing");
-    problems();
-    footer();
-    h_.raw("</main></body></html>\n");
-    return h_.finish();
+    const auto byte = [&](size_t k) {
+      return i + k < json.size() ? static_cast<unsigned char>(json[i + k]) : 0u;
+    };
+    const unsigned first = byte(0);
+    unsigned code = 0, size = 1;
+    if (first == 0xc2 || first == 0xd8) code = (first & 0x1f) << 6 | (byte(1) & 0x3f), size = 2;
+    if (first == 0xe2 || first == 0xef)
+      code = (first & 0x0f) << 12 | (byte(1) & 0x3f) << 6 | (byte(2) & 0x3f), size = 3;
+    const bool hidden = (code >= 0x80 && code < 0xa0) || code == 0x61c ||
+                        (code >= 0x200b && code <= 0x200f) || (code >= 0x2028 && code <= 0x202e) ||
+                        (code >= 0x2060 && code <= 0x206f) || code == 0xfeff;
+    if (hidden)
+      out += fmt::format("\\u{:04x}", code), i += size - 1;
+    else
+      out += c;
   }
+  return out;
+}
 
- private:
-  void head() {
-    h_.raw("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n<meta http-equiv=");
-    h_.raw("\"Content-Security-Policy\" content=\"default-src 'none'; style-src '").raw(kStyleHash);
-    h_.raw("'; base-uri 'none'; form-action 'none'\">\n");
-    h_.raw("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
-    h_.raw("<meta name=\"referrer\" content=\"no-referrer\">\n");
-    h_.element("title", "", "Culprit: " + headline(r_, o_));
-    h_.raw("<style>").raw(kStyle).raw("</style></head>\n<body><main>\n");
-  }
+void write_lines(JsonWriter& w, const std::vector<SourceLines>& windows) {
+  w.list("lines", windows, [&](const SourceLines& x) {
+    w.object([&] {
+      w.field("file", x.file);
+      w.field("host", x.host);
+      w.field("first", x.first);
+      w.values("here", x.here);
+      w.list("lines", x.lines, [&](const std::string& line) { w.write(to_utf8(line)); });
+      w.values("cut", x.cut);
+    });
+  });
+}
 
-  void verdict() {
-    const Outcome result = outcome(r_);
-    h_.open("header", result == Outcome::kVerdict ? "alarm" : result == Outcome::kHealthy ? "" : "caution");
-    h_.element("h1", "", headline(r_, o_));
-    if (r_.interrupted) h_.element("p", "stopped", interruption(r_));
-    if (o_.settling) h_.element("p", "stopped", kSettling);
-    if (const Diagnosis* d = leading(r_)) {
-      h_.element("p", "", classified(*d, o_));
-      h_.element("p", "soft", reported_by(*d));
-      if (const NumericFault* fault = fault_of(r_, *d)) h_.element("p", "", sentence(*fault));
-      reasons(d->why);
-      to_do(*d);
-    }
-    h_.close("header");
-  }
+std::string data_of(const Report& shown, const Report& whole, const RenderOptions& o) {
+  std::vector<std::string> notes = o.notes;
+  if (whole.interrupted) notes.push_back(interruption(whole));
+  if (o.settling) notes.emplace_back(kSettling);
+  JsonWriter w;
+  w.object([&] {
+    w.field("schema", "culprit.page/1");
+    w.field("version", CULPRIT_VERSION);
+    w.field("headline", headline(whole, o));
+    w.field("zone", o.zone_name);
+    w.values("notes", notes);
+    w.member("from", [&] {
+      w.object([&] {
+        if (!o.job.empty()) w.field("job", o.job);
+        if (o.run) w.field("run", *o.run);
+      });
+    });
+    write_lines(w, o.lines);
+    w.raw("report", to_json(shown, Charts::kIncluded));
+  });
+  return for_script(w.finish());
+}
 
-  void reasons(const std::vector<std::string>& why) {
-    if (why.empty()) return;
-    h_.raw("<ul>");
-    for (size_t i = 0; i < std::min(why.size(), kWhyMax); ++i) h_.element("li", "", why[i]);
-    h_.raw("</ul>\n");
-    more(why.size(), kWhyMax);
-  }
-
-  void to_do(const Diagnosis& d) {
-    const auto [action, remedy] = advice(d);
-    if (!action.empty()) h_.element("p", "do", action);
-    if (!remedy.empty()) h_.element("p", "", remedy);
-  }
-
-  void evidence(const Diagnosis& d) {
-    if (d.evidence.empty()) h_.element("p", "soft", "No log line: this comes from timing or numbers.");
-    const std::vector<EvidenceGroup> groups = group_evidence(d.evidence);
-    for (size_t i = 0; i < std::min(groups.size(), kEvidenceMax); ++i) {
-      const Evidence& e = *groups[i].first;
-      h_.open("div", "at").text(address(e));
-      h_.raw(" <span class=\"soft\">").text(origin(e)).raw("</span>").close("div");
-      h_.open("pre");
-      bool first = true;
-      for (const std::string_view line : record_lines(e.text, kRecordLines)) {
-        if (!std::exchange(first, false)) h_.raw("\n");
-        h_.text(line);
-      }
-      h_.close("pre");
-      also_at(groups[i].others);
-    }
-    more(groups.size(), kEvidenceMax);
-    if (const std::string look = look_command(d, o_); !look.empty())
-      h_.open("p", "soft").text("Read on: ").element("code", "", look).close("p");
-  }
-
-  std::string origin(const Evidence& e) const {
-    std::vector<std::string> parts;
-    if (e.time_ns != kNoTime) parts.push_back(clock_time(e.time_ns, r_.job.last_ns, o_));
-    if (e.host) parts.push_back(*e.host);
-    if (e.rank) parts.push_back(fmt::format("rank {}", *e.rank));
-    if (e.uid) parts.push_back(fmt::format("uid {}", *e.uid));
-    return fmt::format("{}", fmt::join(parts, ", "));
-  }
-
-  void also_at(const std::vector<const Evidence*>& others) {
-    if (others.empty()) return;
-    h_.open("details").open("summary", "soft");
-    h_.text(fmt::format("the same in {}", counted(others.size(), "more place"))).close("summary");
-    h_.raw("<ul class=\"mono\">");
-    for (const Evidence* e : others) h_.element("li", "", address(*e));
-    h_.raw("</ul>").close("details");
-  }
-
-  void table(std::initializer_list<const char*> columns) {
-    h_.raw("<table><thead><tr>");
-    for (const char* name : columns) h_.element("th", "", name);
-    h_.raw("</tr></thead><tbody>\n");
-  }
-  void end_table() { h_.raw("</tbody></table>\n"); }
-
-  // `is` labels the value if a narrow screen hides the table's head.
-  void number(std::string_view is, std::string_view value) {
-    h_.raw("<td class=\"n\" data-is=\"").text(is).raw("\">").text(value).raw("</td>");
-  }
-
-  void suspects() {
-    if (r_.suspects.empty()) return;
-    h_.open("section").element("h2", "", "Suspects");
-    table({"Score", "Where", "Why"});
-    for (size_t i = 0; i < std::min(r_.suspects.size(), kSuspectsMax); ++i) {
-      const Suspect& s = r_.suspects[i];
-      h_.raw("<tr>");
-      number("score", fmt::format("{:.2f}", s.score));
-      h_.element("td", "", place(s)).open("td");
-      for (size_t k = 0; k < std::min(s.why.size(), kWhyMax); ++k) h_.element("div", "", s.why[k]);
-      h_.raw("</td></tr>\n");
-    }
-    end_table();
-    more(r_.suspects.size(), kSuspectsMax);
-    h_.close("section");
-  }
-
-  void other_diagnoses() {
-    if (r_.diagnoses.size() < 2) return;
-    const Diagnosis* best = leading(r_);
-    h_.open("section").element("h2", "", "Other diagnoses");
-    size_t shown = 0;
-    for (const Diagnosis& d : r_.diagnoses) {
-      if (&d == best || shown >= kDiagnosesMax) continue;
-      ++shown;
-      h_.open("details").open("summary");
-      h_.text(fmt::format("{}  {} ({})", d.id, title_of(d), percent(d.confidence))).close("summary");
-      h_.element("p", "soft", classified(d, o_));
-      if (!d.hosts.empty()) h_.element("p", "", places(d.hosts, kWhyMax));
-      reasons(d.why);
-      to_do(d);
-      evidence(d);
-      h_.close("details");
-    }
-    more(r_.diagnoses.size() - 1, kDiagnosesMax);
-    h_.close("section");
-  }
-
-  void hang() {
-    if (!r_.hang) return;
-    h_.open("section").element("h2", "", "Hang").element("p", "", sentence(*r_.hang, o_));
-    scene(r_.hang->scene);
-    if (r_.hang->clusters.empty()) {
-      h_.close("section");
-      return;
-    }
-    draw_stacks(h_, r_.hang->clusters);
-    table({"Ranks", "Innermost frames", ""});
-    for (size_t i = 0; i < std::min(r_.hang->clusters.size(), kRowsMax); ++i) {
-      const StackCluster& c = r_.hang->clusters[i];
-      h_.raw("<tr>").element("td", "", ranks(c.ranks)).raw("<td class=\"mono\">");
-      for (size_t k = 0; k < std::min(c.frames.size(), kWhyMax); ++k) h_.element("div", "", c.frames[k]);
-      h_.raw("</td>").element("td", "", c.healthy ? "like its peers" : "differs").raw("</tr>\n");
-    }
-    end_table();
-    more(r_.hang->clusters.size(), kRowsMax);
-    h_.close("section");
-  }
-
-  // The last operation of each rank: a row for all ranks at one place.
-  void scene(const std::vector<SceneRow>& rows) {
-    if (rows.empty()) return;
-    table({"Ranks", "Group", "Last operation", ""});
-    for (size_t i = 0; i < std::min(rows.size(), kRowsMax); ++i) {
-      const SceneRow& row = rows[i];
-      std::string op = row.op;
-      if (row.seq >= 0) op += fmt::format("{}#{}", op.empty() ? "" : " ", row.seq);
-      std::string place(to_string(row.place));
-      if (!row.doing.empty()) place += ": " + row.doing;
-      h_.raw("<tr>").element("td", "", ranks(row.ranks)).element("td", "", row.group);
-      h_.element("td", "mono", op).element("td", "", place).raw("</tr>\n");
-    }
-    end_table();
-    more(rows.size(), kRowsMax);
-  }
-
-  void numerics() {
-    if (r_.numerics.empty()) return;
-    h_.open("section").element("h2", "", "Wrong numbers").raw("<ul>");
-    for (size_t i = 0; i < std::min(r_.numerics.size(), kRowsMax); ++i) {
-      h_.open("li").text(sentence(r_.numerics[i]));
-      h_.element("div", "soft", r_.numerics[i].mitigation).close("li");
-    }
-    h_.raw("</ul>");
-    more(r_.numerics.size(), kRowsMax);
-    h_.close("section");
-  }
-
-  void indicating() {
-    if (r_.indicating.empty()) return;
-    h_.open("section").element("h2", "", "Messages that indicate the failure");
-    table({"Score", "Template", "Lines", "Hosts", "First"});
-    for (size_t i = 0; i < std::min(r_.indicating.size(), kTemplatesMax); ++i) template_row(r_.indicating[i]);
-    end_table();
-    more(r_.indicating.size(), kTemplatesMax);
-    h_.close("section");
-  }
-
-  void template_row(const Indicating& x) {
-    std::set<std::string_view> hosts;
-    for (const LinePlace& p : x.where)
-      if (p.host) hosts.insert(*p.host);
-    h_.raw("<tr>");
-    number("score", fmt::format("{:.2f}", x.score));
-    h_.open("td").element("code", "", x.template_text).open("div");
-    for (const std::string& why : x.why) h_.element("span", "chip", why);
-    h_.close("div");
-    template_places(x);
-    h_.raw("</td>");
-    number("lines", grouped(x.count));
-    number("hosts", hosts.empty() ? "-" : grouped(hosts.size()));
-    const std::string first = clock_time(x.first_ns, r_.job.last_ns, o_);
-    number("first", first.empty() ? "-" : first);
-    h_.raw("</tr>\n");
-  }
-
-  void template_places(const Indicating& x) {
-    if (x.where.empty() && x.sample.empty()) return;
-    h_.open("details").element("summary", "soft", "example and places");
-    if (!x.sample.empty()) {
-      h_.open("pre");
-      for (const std::string_view line : record_lines(x.sample, kRecordLines)) h_.text(line).raw("\n");
-      h_.close("pre");
-    }
-    h_.raw("<ul class=\"mono\">");
-    for (size_t i = 0; i < std::min(x.where.size(), kPlacesMax); ++i) {
-      const LinePlace& p = x.where[i];
-      h_.element("li", "", fmt::format("{}:{}{}{}", p.file, p.line, p.host ? "  " : "", p.host.value_or("")));
-    }
-    h_.raw("</ul>");
-    more(std::max<uint64_t>(x.count, x.where.size()), kPlacesMax);
-    h_.close("details");
-  }
-
-  void iterations() {
-    if (r_.iterations.empty()) return;
-    h_.open("section").element("h2", "", "Unusual steps");
-    table({"Iteration", "Score", "Hosts"});
-    for (const IterationScore* at : most_irregular(r_, kRowsMax)) {
-      const IterationScore& x = *at;
-      h_.raw("<tr>");
-      number("iteration", fmt::format("{}", x.iteration));
-      number("score", fmt::format("{:.2f}", x.score));
-      const std::span<const std::string> hosts(x.hosts.data(), std::min(x.hosts.size(), kWhyMax));
-      std::string named = fmt::format("{}", fmt::join(hosts, ", "));
-      if (x.hosts.size() > kWhyMax) named += fmt::format(" and {} more", x.hosts.size() - kWhyMax);
-      h_.element("td", "", named).raw("</tr>\n");
-    }
-    end_table();
-    more(r_.iterations.size(), kRowsMax);
-    h_.close("section");
-  }
-
-  void missing(std::string_view title) {
-    if (r_.missing.empty()) return;
-    h_.open("section").element("h2", "", title).raw("<ul>");
-    for (const std::string& sentence : r_.missing) h_.element("li", "", sentence);
-    h_.raw("</ul>").close("section");
-  }
-
-  void problems() {
-    const std::vector<const Problem*> problems = unread(r_);
-    if (problems.empty()) return;
-    h_.open("section").element("h2", "", "Not read in full");
-    table({"File", "Byte", "What"});
-    for (size_t i = 0; i < std::min(problems.size(), kRowsMax); ++i) {
-      const Problem& p = *problems[i];
-      h_.raw("<tr>").element("td", "mono", p.file);
-      number("byte", p.offset ? grouped(*p.offset) : "-");
-      h_.element("td", "", p.what).raw("</tr>\n");
-    }
-    end_table();
-    more(problems.size(), kRowsMax);
-    h_.close("section");
-  }
-
-  void footer() {
-    h_.element("p", "soft", job_size(r_.job));
-    h_.element("p", "soft", job_range(r_.job, o_));
-    if (r_.job.unplaced_lines)
-      h_.element("p", "soft", grouped(r_.job.unplaced_lines) + " of these lines belong to no known host");
-    for (const auto& [list, left_out] : r_.cut)
-      h_.element("p", "soft", fmt::format("{} of {} left out", left_out, list));
-  }
-
-  void more(uint64_t all, uint64_t shown) {
-    if (all > shown)
-      h_.element("p", "soft", fmt::format("and {} more (--format json)", grouped(all - shown)));
-  }
-
-  const Report& r_;
-  const RenderOptions& o_;
-  Html h_;
-};
+// to_html writes controls out, and ends of lines are among them.
+std::string lines_as_html(const std::string& text) {
+  std::string out;
+  for (const std::string_view line : split(text, '\n')) out.append(to_html(line)).append("\n");
+  return out;
+}
 
 }  // namespace
 
 std::string render_html(const Report& report, const RenderOptions& options) {
-  return HtmlReport(report, options).run();
+  const ReportPage& page = report_page();
+  RenderOptions plain = options;
+  plain.color = false;
+  plain.width = 100;
+  const std::string text = lines_as_html(render_text(report, plain));
+  Report shown = bounded(report);
+  const std::set<std::string> accused = accused_hosts(shown);
+  const size_t around = page.script.size() + page.style.size() + text.size() + 2000;
+  std::string data = data_of(shown, report, options);
+  for (int i = 0; i < kHalvings && data.size() + around > kPageBytes; ++i) {
+    halve_charts(shown, accused);
+    data = data_of(shown, report, options);
+  }
+  return fmt::format(
+      R"(<!doctype html>
+<html lang="en"><head><meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src '{}'; style-src '{}'; base-uri 'none'; form-action 'none'">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="referrer" content="no-referrer">
+<title>Culprit: {}</title>
+<style>{}</style></head>
+<body><header><span class="brand">Culprit</span><span id="name"></span></header>
+<main id="main" tabindex="-1"><pre class="plain">{}</pre></main>
+<script type="application/json" id="data">{}</script>
+<script>{}</script></body></html>
+)",
+      page.script_hash, page.style_hash, to_html(headline(report, options)), page.style, text, data,
+      page.script);
 }
 
 }  // namespace culprit::cli

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "app/offline/source_lines.h"
 #include "base/text.h"
 #include "cli/look.h"
 #include "cli/near.h"
@@ -27,6 +28,30 @@ struct ReportOptions {
   bool exit_code = false;
 };
 
+// The lines around the evidence, as far as the daemon has them.
+std::vector<SourceLines> lines_of(app::Client& client, const std::string& job, const Report& report) {
+  std::vector<SourceLines> out;
+  for (SourceLines& w : app::windows_around(app::places_shown(report))) {
+    const uint64_t around = w.lines.size() / 2, middle = w.first + around;
+    const auto got =
+        get_json(client, fmt::format("/v1/evidence/lines?job={}&host={}&path={}&line={}&around={}",
+                                     app::url_escaped(job), app::url_escaped(w.host.value_or("")),
+                                     app::url_escaped(w.file), middle, around));
+    if (!got || !got->is_object()) continue;
+    w.first = got->value("first", w.first);
+    w.lines = got->value("lines", std::vector<std::string>());
+    w.cut = got->value("cut", std::vector<uint64_t>());
+    w.cut.resize(w.lines.size());
+    for (size_t i = 0; i < w.lines.size(); ++i) {
+      const size_t size = w.lines[i].size();
+      if (size > kContextLineBytes)
+        w.lines[i].resize(kContextLineBytes), w.cut[i] += size - kContextLineBytes;
+    }
+    if (!w.lines.empty()) out.push_back(std::move(w));
+  }
+  return out;
+}
+
 int report(ReportOptions& o) {
   if (Status status = resolve(o.remote); !status) return complain(status.error().text), kUnable;
   auto client = app::Client::make(o.remote.client);
@@ -47,6 +72,11 @@ int report(ReportOptions& o) {
   options.look = [&](const Evidence& e) {
     return look_at_daemon(e, read->job.id.value_or(o.job), o.remote.client);
   };
+  if (format == "html") {
+    options.job = o.job;
+    options.run = o.run;
+    options.lines = lines_of(*client, o.job, *read);
+  }
   const std::string out = format == "json"   ? *text
                           : format == "html" ? render_html(*read, options)
                                              : render_text(*read, options);

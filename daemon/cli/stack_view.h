@@ -1,11 +1,10 @@
-// The prefix tree of stacks with sets of ranks, as text and as JSON, and as a picture of an HTML report:
-// stacks that differ stand out and come first. Pure.
+// The prefix tree of stacks with sets of ranks, as text and as JSON: stacks that differ stand out and come
+// first. Pure.
 #pragma once
 
 #include <span>
 #include <string>
 
-#include "cli/html.h"
 #include "model/json_writer.h"
 #include "model/report.h"
 
@@ -17,8 +16,5 @@ std::string stack_tree_text(std::span<const StackCluster> clusters);
 // {"clusters": [...], "tree": [{"ranks": "0-10,12-63", "count", "outliers", "frames", "children"}]}, as
 // fields of the open object.
 void write_stack_tree(JsonWriter& json, std::span<const StackCluster> clusters);
-
-// Inline SVG: a box for each chain, as wide as its ranks are many. Appends nothing without clusters.
-void draw_stacks(Html& html, std::span<const StackCluster> clusters);
 
 }  // namespace culprit::cli

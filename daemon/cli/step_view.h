@@ -1,5 +1,5 @@
 // Communication over steps, prepared for display: the curve of step times in the available columns, slow
-// ranks, and chains of waiting. Shared by text and HTML. Pure functions of the report; views borrow it.
+// ranks, and chains of waiting, for text. Pure functions of the report; views borrow it.
 #pragma once
 
 #include <array>

@@ -6,6 +6,7 @@ import gzip
 import json
 import lzma
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -691,7 +692,11 @@ def metrics_name_a_rank(folder: Path) -> None:
         need((job["hosts"], job["ranks"], job["lines"]) == (2, 4, len(lines)), f"{form}: {job}")
         need(job["bytes"] == sum(map(len, lines)), f"{form}: {job}")
     page = run("diagnose", "--format", "html", folder / "plain").stdout
-    need(b"<h2>loss</h2>" in page and b"step 20: sdc" in page, "the page has no curve with the step marked")
+    report = json.loads(re.search(rb'id="data">(.*?)</script>', page, re.DOTALL).group(1))["report"]
+    curves = [curve["metric"] for curve in report["charts"]["numerics"]["curves"]]
+    need("loss" in curves, f"the page has curves of {curves}")
+    faults = [(fault["step"], fault["class"]) for fault in report["numerics"]]
+    need(faults == [(20, "sdc")], f"the page says {faults}")
 
 
 @promise("metrics of several jobs: a report each, one JSON object a line; --job picks one")

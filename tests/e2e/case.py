@@ -1,5 +1,7 @@
 """What a case of the end-to-end tests gets, and how all of them are tried."""
 import contextlib
+import json
+import re
 import shutil
 import signal
 import subprocess
@@ -96,6 +98,13 @@ def settled(daemon: Daemon, path: Path, text: bytes, seconds: float = 30) -> byt
     """The evidence of a source once `text`, the end of what was written, is stored."""
     daemon.stores_text(str(path), text, seconds)
     return daemon.evidence(str(path))
+
+
+def page_data(page: str) -> dict:
+    """What a report's own file carries."""
+    found = re.search('<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+    need(found is not None, "the page carries no data")
+    return json.loads(found.group(1))
 
 
 def must_be_exact(evidence: bytes, journal: bytes) -> Comparison:

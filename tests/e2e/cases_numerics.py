@@ -5,7 +5,7 @@ import socket
 import subprocess
 from typing import Dict, List, Optional, Sequence
 
-from case import Context, case
+from case import Context, case, page_data
 from cases_comm import report_of, waits_for
 from cluster import Cluster
 from daemon import HOST, JOB, Daemon, need, wait_until
@@ -96,10 +96,14 @@ def numerics_rank_from_the_socket(context: Context) -> str:
 
 
 def need_curves(daemon: Daemon, when: str) -> None:
-    page = printed(daemon, "html")
-    for part in ("<h2>loss</h2>", "<h2>grad_norm</h2>", f"step {FAULT}: sdc",
-                 f"rank 2 on {HOST}, step 100: "):
-        need(part in page, f"the page {when} has no {part!r}")
+    report = page_data(printed(daemon, "html"))["report"]
+    numerics = report["charts"]["numerics"]
+    metrics = [curve["metric"] for curve in numerics["curves"]]
+    need({"loss", "grad_norm"} <= set(metrics), f"the page {when} has curves of {metrics}")
+    fault = report["numerics"][0]
+    need((fault["step"], fault["class"]) == (FAULT, "sdc"), f"the page {when} has another fault")
+    row = next((row for row in numerics["rows"] if row["rank"] == 2), None)
+    need(row and row["host"] == HOST and row["odd"][-1] > 0.5, f"the page {when} does not show rank 2: {row}")
     need("charts" not in json.loads(printed(daemon, "json")), f"the report {when} has unrequested charts")
 
 

@@ -12,12 +12,6 @@ namespace {
 
 bool has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
-size_t count(const std::string& text, std::string_view part) {
-  size_t n = 0;
-  for (size_t at = 0; (at = text.find(part, at)) != std::string::npos; at += part.size()) ++n;
-  return n;
-}
-
 // 100 steps; rank 3 of node-1 deviates from step 60 on, which is detected at step 64.
 Report corrupted() {
   Report r;
@@ -52,37 +46,17 @@ Report corrupted() {
 
 BOOST_AUTO_TEST_SUITE(numerics)
 
-BOOST_AUTO_TEST_CASE(the_page_has_curves_with_the_step_marked_and_the_odd_ranks) {
-  const std::string page = render_html(corrupted(), {});
-  for (const char* part :
-       {"<h2>loss</h2>", "<h2>grad_norm</h2>", "step 60: sdc", "noticed at step 64", "step 70: not finite",
-        "step 90 to 99: not finite", "1.51 to 2.6", "1 to 1e+06, powers", "How odd the numbers of ranks were",
-        "rank 3 on node-1, step 60: 1.00", "2 of 100 ranks: the oddest", "Roll back to step 59.",
-        "class=\"name hot\" title=\"rank 3 on node-1\""})
-    BOOST_TEST(has(page, part), part);
-  BOOST_TEST(!has(page, "<h2>lr</h2>"));
-  BOOST_TEST(!has(page, "nan"));
-  // A gap divides the curve of the worst rank.
-  BOOST_TEST(count(page, "<polyline class=\"usual\"") == 3u);
-  BOOST_TEST(count(page, "<polyline class=\"progress\"") == 2u);
-}
-
-BOOST_AUTO_TEST_CASE(the_page_of_a_daemons_answer_is_that_of_its_report) {
+BOOST_AUTO_TEST_CASE(the_page_has_the_curves_of_the_report) {
   const Report r = corrupted();
+  const std::string html = render_html(r, {});
+  BOOST_TEST(has(html, "\"metric\":\"loss\""));
+  BOOST_TEST(has(html, "\"not_finite\":["));
   const auto reported = report_from_json(to_json(r, Charts::kIncluded));
   BOOST_TEST_REQUIRE(reported.has_value());
-  BOOST_TEST(render_html(*reported, {}) == render_html(r, {}));
+  BOOST_TEST(render_html(*reported, {}) == html);
   const auto without = report_from_json(to_json(r));
   BOOST_TEST_REQUIRE(without.has_value());
-  BOOST_TEST(!has(render_html(*without, {}), "<h2>loss</h2>"));
-}
-
-BOOST_AUTO_TEST_CASE(one_step_is_no_curve) {
-  Report r = corrupted();
-  r.curves.steps.resize(1);
-  const std::string page = render_html(r, {});
-  BOOST_TEST(!has(page, "<h2>loss</h2>"));
-  BOOST_TEST(has(page, "Wrong numbers"));
+  BOOST_TEST(!has(render_html(*without, {}), "\"metric\":\"loss\""));
 }
 
 BOOST_AUTO_TEST_CASE(the_text_says_class_step_rank_and_what_to_do) {

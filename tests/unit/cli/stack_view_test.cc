@@ -34,24 +34,7 @@ BOOST_AUTO_TEST_CASE(control_characters_of_a_dump_reach_no_terminal) {
              std::string::npos);
 }
 
-BOOST_AUTO_TEST_CASE(the_picture_marks_the_outlier_and_escapes_names) {
-  Html html;
-  draw_stacks(html, two_clusters());
-  const std::string page = html.finish();
-  BOOST_TEST(page.find("rect class=\"x1\"") != std::string::npos);
-  BOOST_TEST(page.find("rect class=\"l0\"") != std::string::npos);
-  BOOST_TEST(page.find("<next>") == std::string::npos);
-  BOOST_TEST(page.find("&lt;next&gt;") != std::string::npos);
-  BOOST_TEST(page.find("<script") == std::string::npos);
-}
-
-BOOST_AUTO_TEST_CASE(a_deep_stack_keeps_the_picture_small) {
-  StackCluster deep;
-  for (int i = 0; i < 5000; ++i) deep.frames.push_back("f" + std::to_string(i));
-  deep.ranks = {0};
-  Html html;
-  draw_stacks(html, std::vector<StackCluster>{deep});
-  BOOST_TEST(html.finish().size() < 10'000u);
+BOOST_AUTO_TEST_CASE(no_stacks_give_no_text) {
   BOOST_TEST(stack_tree_text(std::vector<StackCluster>()).empty());
 }
 
