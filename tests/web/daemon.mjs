@@ -31,6 +31,7 @@ export async function until(done, seconds, what) {
 export class Daemon {
   constructor(bin) {
     this.bin = bin;
+    this.token = TOKEN;
     this.folder = fs.mkdtempSync(path.join(os.tmpdir(), "culprit-web-"));
     for (const made of ["state", "run", "rings"]) fs.mkdirSync(this.in(made));
     fs.chmodSync(this.in("rings"), 0o1777);

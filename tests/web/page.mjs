@@ -1,57 +1,26 @@
-// The promises of the page, in headless Chromium.
+// The promises of the page and of the report's own file, in headless Chromium.
 import { execFileSync } from "node:child_process";
-import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
-import { fileURLToPath } from "node:url";
-import puppeteer from "puppeteer-core";
 import { Daemon, EVIL, READ, TOKEN, until } from "./daemon.mjs";
+import { PHONE, ROOT, SHOTS, axe, browser, drawn as drawnOf, isNarrow, launch, middle, need, newPage as plainPage, rendererTime, shot as shotOf,
+         sorted, troubles, within } from "./harness.mjs";
+import { reportPromises } from "./report.mjs";
 
-const HERE = path.dirname(fileURLToPath(import.meta.url)), ROOT = path.resolve(HERE, "../..");
-const SHOTS = path.join(ROOT, "build/web");
-const AXE = fs.readFileSync(path.join(HERE, "node_modules/axe-core/axe.min.js"), "utf8");
-const PHONE = { width: 390, height: 844, deviceScaleFactor: 2, isMobile: true, hasTouch: true };
-const DESK = { width: 1280, height: 900 };
 const FIRST_VIEW_MS = 200, FIRST_VIEW_BYTES = 150 * 1024, BIG_JOB_MS = 1000, FRAME_MS = 50;
 
 const options = process.argv.slice(2), at = options.indexOf("--only");
 const only = at >= 0 ? options.splice(at, 2)[1] : null;
 const daemon = new Daemon(path.resolve(options[0] || path.join(ROOT, "build/release/bin")));
-const promises = [], troubles = [];
-const promise = (name, call) => promises.push([name, call]);
-let browser, page;
-
-function need(holds, what) {
-  if (!holds) throw new Error(what);
-}
-
-function sorted(list) {
-  return [...list].sort((a, b) => a - b);
-}
+const promises = [];
+const promise = (name, call) => promises.push({ name, call, needs: true });
+let page;
 
 // Milliseconds of the processor that the renderers and the daemon used.
-async function used() {
-  const session = await browser.target().createCDPSession();
-  const { processInfo } = await session.send("SystemInfo.getProcessInfo");
-  await session.detach();
-  const own = processInfo.filter((x) => x.type === "renderer").reduce((sum, x) => sum + 1000 * x.cpuTime, 0);
-  return own + daemon.used();
-}
+const used = async () => await rendererTime() + daemon.used();
 
-// On a machine with more work than processors the processor's time is what can be promised.
-function within(wall, cpu, limit) {
-  return wall <= limit || (os.loadavg()[0] > os.cpus().length && cpu <= limit);
-}
-
-const middle = (list) => sorted(list)[list.length >> 1];
-
-async function newPage(view = DESK) {
-  const made = await browser.newPage();
-  await made.setViewport(view);
-  // What Chromium itself complains of: a refused script or style, an error that nothing catches.
-  made.on("console", (m) => m.type() === "error" && !/status of (40[0134]|503)|ERR_/.test(m.text()) && troubles.push(m.text()));
-  made.on("pageerror", (error) => troubles.push(String(error)));
-  made.on("dialog", (dialog) => troubles.push("a dialog: " + dialog.message()));
+async function newPage(view) {
+  const made = await plainPage(view);
   await made.evaluateOnNewDocument((token) => {
     if (location.protocol === "http:") sessionStorage.setItem("culprit-token", token);
   }, TOKEN);
@@ -71,10 +40,8 @@ const count = (selector) => page.$$eval(selector, (list) => list.length);
 const VIEWS = { now: ["#/", ".row"], job: [job("hang-64"), ".card"], numbers: [job("numbers"), ".card"], played: [job("gpu-lost"), ".card"],
                 hosts: ["#/hosts", "table"], rules: ["#/rules", "table"], evil: [job(EVIL), ".card"] };
 
-async function shot(name, of = page) {
-  await new Promise((resolve) => setTimeout(resolve, 300));
-  await of.screenshot({ path: path.join(SHOTS, name + ".png"), fullPage: true });
-}
+const shot = (name, of = page) => shotOf(name, of);
+const drawn = (index) => drawnOf(page, index);
 
 promise("the first line of Now says how many jobs need a person, and these come first", async () => {
   await open("#/", ".row.alarm");
@@ -193,15 +160,6 @@ promise("a hang's scene is a table of who is where", async () => {
   for (const part of ["Ranks", "Last operation", "19", "waits", "default_pg"]) need(scene?.includes(part), `no ${part} in ${scene}`);
 });
 
-async function drawn(index) {
-  return page.$$eval(".plot canvas:first-child", (list, i) => {
-    const c = list[i], data = c.getContext("2d").getImageData(0, 0, c.width, c.height).data;
-    let hash = 0, some = 0;
-    for (let k = 0; k < data.length; k += 4) if (data[k + 3]) hash = (hash * 31 + data[k] + k) | 0, ++some;
-    return { hash, some };
-  }, index);
-}
-
 promise("curves name the deviating rank, draw what is not finite, and zoom together", async () => {
   await open(job("numbers"), ".plot");
   const legends = await page.$$eval(".legend", (list) => list.map((e) => e.innerText).join("\n"));
@@ -316,10 +274,7 @@ promise("no view scrolls sideways at 390 px", async () => {
     for (const [name, [hash, ready]] of Object.entries(VIEWS)) {
       await open(hash, ready, phone);
       await shot("phone-" + name, phone);
-      const wide = await phone.evaluate(() => document.scrollingElement.scrollWidth);
-      const who = await phone.evaluate(() => [...document.querySelectorAll("main *")].filter((e) =>
-        e.getBoundingClientRect().right > 391 && !e.closest(".wide, .log")).slice(0, 3).map((e) => e.outerHTML.slice(0, 120)));
-      need(wide <= 390, `${name}: ${wide} px; ${who}`);
+      await isNarrow(phone, name);
     }
   } finally {
     await phone.close();
@@ -333,14 +288,7 @@ promise("axe finds nothing, light and dark", async () => {
     for (const [name, [hash, ready]] of Object.entries(VIEWS)) {
       await open(hash, ready);
       if (scheme === "dark") await shot("dark-" + name);
-      const session = await page.createCDPSession();
-      await session.send("Runtime.evaluate", { expression: AXE });
-      const found = await page.evaluate(async () => {
-        const out = await axe.run(document, { resultTypes: ["violations"] });
-        return { passes: out.passes.length, bad: out.violations.map((v) => v.id + ": " + v.nodes.slice(0, 2).map((n) => n.html.slice(0, 140))) };
-      });
-      need(!found.bad.length, `${scheme} ${name}: ${found.bad.join("; ")}`);
-      checks += found.passes;
+      checks += await axe(page, `${scheme} ${name}`);
     }
   }
   await page.emulateMediaFeatures([]);
@@ -457,7 +405,6 @@ promise("1,000 jobs: first view in 200 ms and 150 KB, and the page finds the dae
 });
 
 async function prepare() {
-  fs.mkdirSync(SHOTS, { recursive: true });
   await daemon.configure();
   daemon.hang("hang-64", 64);
   await daemon.start();
@@ -466,19 +413,17 @@ async function prepare() {
   await daemon.evil();
   // A verdict is announced when it has settled.
   await until(async () => (await daemon.get("/v1/now")).items.filter((x) => x.verdict).length === 4, 180, "four jobs have a verdict");
-  browser = await puppeteer.launch({
-    executablePath: process.env.CHROMIUM || "/usr/bin/chromium", headless: true, protocolTimeout: 120000,
-    args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-           "--disable-component-update", "--disable-sync"] });
-  page = await newPage();
 }
 
 async function main() {
   let passed = 0, failed = 0;
   try {
-    await prepare();
-    for (const [name, call] of promises) {
-      if (only && !name.includes(only)) continue;
+    const all = [...promises.slice(0, -1), ...reportPromises(daemon), promises.at(-1)];
+    const chosen = all.filter(({ name }) => !only || name.includes(only));
+    await launch();
+    if (chosen.some(({ needs }) => needs)) await prepare();
+    page = await newPage();
+    for (const { name, call } of chosen) {
       const began = Date.now();
       try {
         const words = await call();
