@@ -60,7 +60,8 @@ class PhaseFinder {
   void read_work() {
     for (const logs::ClusterId id : log_.clusters()) {
       const logs::TemplateStats& t = log_.templates()[id];
-      if (t.is_progress() || t.shape.words == 2) continue;
+      // What tells of trouble names no work, whatever its words.
+      if (t.is_progress() || t.shape.words > 0 || t.shape.kind != logs::ShapeKind::kPlain) continue;
       if (t.shape.stage == Stage::kCheckpoint)
         take(t, Work::kSaves);
       else if (t.shape.stage == Stage::kInit)
@@ -126,8 +127,8 @@ class PhaseFinder {
     PhaseKind kind = PhaseKind::kEnd;
     if (!fate_.ended_well && (fate_.progress_stopped || hang_ns_ != kNoTime))
       kind = PhaseKind::kStall;
-    else if (!fate_.end_stated && named(progressed, last) != PhaseKind::kTraining)
-      kind = named(progressed, last);
+    else if (fate_.stage == Stage::kCheckpoint)
+      kind = PhaseKind::kCheckpoint;
     if (last > progressed) add(kind, progressed, last);
   }
 

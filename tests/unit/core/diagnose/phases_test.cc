@@ -80,6 +80,9 @@ const std::vector<Case> kCases = {
      "training 78, stall 302, training 78"},
     {"a short pause is training", Job().steps(1, 40).say(3, "heartbeat").steps(41, 80), "training 161"},
     {"a job that stopped", Job().steps(1, 40).say(200, "heartbeat"), "training 78, stall 200", true},
+    {"trouble names no work, and what follows a failure is the end",
+     Job().steps(1, 40).say(1, "Error while running evaluation").say(60, "evaluation aborted"),
+     "training 78, end 61"},
     {"an end", Job().steps(1, 40).say(60, "bye"), "training 78, end 60"},
     {"no progress", Job().start().say(100, "heartbeat"), ""},
 };
