@@ -13,7 +13,7 @@ try {
   fs.writeFileSync(path.join(folder, "report.html"), execFileSync(culprit, ["diagnose", "--quiet", "--format", "html", "demo/job"],
                                                                   { cwd: folder, maxBuffer: 64 << 20 }));
   await launch();
-  const page = await newPage({ width: 1100, height: 1150 });
+  const page = await newPage({ width: 1100, height: 1200 });
   await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: "light" }]);
   await page.goto(pathToFileURL(path.join(folder, "report.html")).href);
   await page.waitForSelector(".plot");

@@ -237,7 +237,7 @@ export function reportPromises(daemon) {
     await page.keyboard.press("ArrowDown");
     await page.keyboard.press("+");
     const first = await text(page, ".one-step [role=status]:not(span)");
-    need(/rank \d+.*others waited/.test(first), `the first row: ${first}`);
+    need(/rank \d+.*others waited up to/.test(first), `the first row: ${first}`);
     if (suspect) need(first.includes(`rank ${suspect} `), `${first}, and the verdict names ${suspect}`);
     for (const one of await page.$$(".one-step details")) await one.evaluate((e) => { e.open = true; });
     const rows = await page.$$eval(".one-step tbody tr", (list) => list.length);

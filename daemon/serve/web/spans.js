@@ -40,6 +40,17 @@ export function waitedFor(row, picture) {
   return [...sums.values()].sort((a, b) => b.ms - a.ms || a.rank - b.rank)[0] || null;
 }
 
+// How long a row waited for a rank, of the row that did so longest.
+function longestFor(picture) {
+  const out = new Map();
+  for (const row of picture.rows) {
+    const sums = new Map();
+    for (const p of piecesOf(row, picture)) if (p.kind === "wait" && p.last >= 0) sums.set(p.last, (sums.get(p.last) || 0) + p.to - p.from);
+    for (const [rank, sum] of sums) out.set(rank, Math.max(sum, out.get(rank) || 0));
+  }
+  return out;
+}
+
 // How long others waited for a row's rank beyond what it had waited for others itself: a rank that is late for that is
 // not the one that was late first.
 const caused = (row) => row.awaited_ms - row.wait_ms;
@@ -67,6 +78,7 @@ export class Spans extends Chart {
     const size = rows.length > 64 ? 12 : rows.length > 16 ? 16 : 22;
     super(group, "ms", Math.min(400, rows.length * size + 28), "");
     this.picture = picture;
+    this.longest = longestFor(picture);
     this.rows = rows.map((row) => ({ row, late: late.has(row), pieces: piecesOf(row, picture) }));
     this.size = size;
     this.chosen = -1;  // a row, by the keys
@@ -99,7 +111,7 @@ export class Spans extends Chart {
     const { row, late } = this.rows[r], whom = waitedFor(row, this.picture);
     return rowName(row) + (late ? ", which others waited for" : "") + `: waits ${ms(row.wait_ms)}` +
       (whom ? `, most of it for rank ${whom.rank} in ${whom.op}` : "") +
-      (row.awaited_ms > 0 ? `; others waited ${ms(row.awaited_ms)} for it` : "") + ".";
+      (this.longest.has(row.rank) ? `; others waited up to ${ms(this.longest.get(row.rank))} for it` : "") + ".";
   }
 
   when(x) {
@@ -143,7 +155,7 @@ export class Spans extends Chart {
     const r = Math.floor((this.row - 8) / this.size + this.firstRow(this.size));
     if (r < 0 || r >= this.rows.length || this.row > this.height - 20) return;
     const { row, late, pieces } = this.rows[r], p = pieces.find((one) => one.from <= x && x < one.to);
-    this.label(c, at, this.row + 12, [rowName(row) + (late ? ": others waited " + ms(row.awaited_ms) + " for it" : ""), "at " + this.when(x),
+    this.label(c, at, this.row + 12, [rowName(row) + (this.longest.has(row.rank) ? ": others waited up to " + ms(this.longest.get(row.rank)) + " for it" : ""), "at " + this.when(x),
                                       p ? sentence(p) : "nothing is known"].map(name));
     if (p?.kind === "wait" && p.last >= 0) this.arrow(c, p, at);
   }
@@ -167,10 +179,11 @@ export class Spans extends Chart {
 
 // The same as a table, those that the others waited for first.
 export function spanTable(picture) {
+  const longest = longestFor(picture);
   const worst = [...picture.rows].sort((a, b) => caused(b) - caused(a) || b.awaited_ms - a.awaited_ms || a.rank - b.rank);
   return firstOf(worst, ROWS_SHOWN, (list) => table(["Rank", "Host", "Others waited for it", "It waited", "Most of it for"], list.map((row) => {
     const whom = waitedFor(row, picture);
-    return [row.of > 1 ? `${row.rank} of ${row.of}` : String(row.rank), row.host ? bdi(row.host) : "", row.awaited_ms > 0 ? ms(row.awaited_ms) : "",
+    return [row.of > 1 ? `${row.rank} of ${row.of}` : String(row.rank), row.host ? bdi(row.host) : "", longest.has(row.rank) ? "up to " + ms(longest.get(row.rank)) : "",
             row.wait_ms > 0 ? ms(row.wait_ms) : "", whom ? [`rank ${whom.rank} in `, h("code", {}, name(whom.op)), `, ${ms(whom.ms)}`] : ""];
   })));
 }
@@ -182,7 +195,9 @@ export function spanSentence(picture) {
   const hosts = new Set(late.map((row) => row.host));
   const who = late.length === 1 ? rowName(late[0]) : `ranks ${ranges(late.map((row) => row.rank).sort((a, b) => a - b), 6)}` +
     (hosts.size === 1 && late[0].host ? ` on ${late[0].host}` : "");
-  return `${who} came last: the others waited up to ${ms(late[0].awaited_ms)} of ${ms(picture.step_ms)}.`;
+  const longest = Math.max(...late.map((row) => longestFor(picture).get(row.rank) ?? 0)), path = late.reduce((sum, row) => sum + row.path_ms, 0);
+  return `${who} came last: the others waited up to ${ms(longest)} of the ${ms(picture.step_ms)} that the step took` +
+    (path > picture.step_ms / 100 ? `, and it is ${ms(path)} longer for that.` : ".");
 }
 
 export function chainList(picture) {
