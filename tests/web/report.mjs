@@ -1,5 +1,5 @@
-// The promises of the report's own file, opened from the disk: `culprit diagnose --format html`. None but the last needs a
-// daemon.
+// The promises of the report's own file, opened from the disk: `culprit diagnose --format html`. None but the last two
+// need a daemon.
 import { execFileSync } from "node:child_process";
 import fs from "node:fs";
 import os from "node:os";
@@ -335,6 +335,23 @@ export function reportPromises(daemon) {
     });
     return figures;
   });
+
+  out.push({ name: "report.html of a daemon's job has the lines around its evidence, and the command that asks the daemon for them", needs: true,
+             call: () => onPage(async (page) => {
+    const file = path.join(SHOTS, "report-daemon.html"), server = ["--server", daemon.url(""), "--token-file", daemon.in("token")];
+    fs.writeFileSync(file, daemon.culprit("report", "hang-64", "--format", "html", ...server));
+    await page.goto(pathToFileURL(file).href);
+    const item = await page.waitForSelector(".evidence li:has(.at a)");
+    await (await item.$(".at a")).click();
+    await page.waitForSelector(".lines li:target.here");
+    await (await item.$("[aria-expanded]")).click();
+    const shown = await item.$$eval(".lines code", (list) => list.map((e) => e.textContent));
+    const command = await item.$eval(".command code", (e) => e.textContent);
+    const env = { ...process.env, PATH: daemon.bin + ":" + process.env.PATH, CULPRIT_SERVER: daemon.url(""), CULPRIT_TOKEN_FILE: daemon.in("token") };
+    const got = execFileSync("bash", ["-c", command], { env }).toString().split("\n").slice(0, -1);
+    need(shown.length > 3 && got.join("\n") === shown.join("\n"), `${command} gives ${got.length} lines, the file ${shown.length}`);
+    return `${shown.length} lines`;
+  }) });
 
   // The page of the daemon draws the same: its report is that of the file.
   out.push({ name: "the page shows the ranks over the time of one step, as the report's file does", needs: true, call: () => onPage(async (page) => {
