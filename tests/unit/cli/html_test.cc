@@ -160,6 +160,12 @@ BOOST_AUTO_TEST_CASE(the_file_is_self_contained_and_locked) {
     BOOST_TEST(!has(html, part), part);
 }
 
+BOOST_AUTO_TEST_CASE(the_script_makes_no_markup_of_texts_and_asks_for_nothing) {
+  for (const char* part :
+       {"innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "fetch(", "import("})
+    BOOST_TEST(!has(report_page().script, part), part);
+}
+
 BOOST_AUTO_TEST_CASE(the_policy_lets_the_script_and_the_style_sheet_in) {
   BOOST_REQUIRE(sha256_base64("abc") == "ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=");  // FIPS 180-4, B.1
   const std::string html = render_html(failed(), {});
