@@ -15,7 +15,7 @@ namespace {
 constexpr double kMuch = 5;  // times as long: programs that change their own work announce it or change less
 // A line that announces other work comes within so many of the slower steps, or this time, of the change.
 constexpr TimeNs kSteps = 3, kNear = 60 * kNsPerSecond;
-constexpr double kConfidence = 0.5;  // that it is slow is sure; that it should not be is not
+constexpr double kPaceConfidence = 0.5;  // that it is slow is sure; that it should not be is not
 
 bool names_other_work(const std::string& text) {
   static constexpr std::array<std::string_view, 16> kWords = {
@@ -60,7 +60,7 @@ std::optional<Diagnosis> slowdown_of(const detect::View& view, const detect::Fat
   d.stage = Stage::kIterative;
   d.time_ns = pace.from_ns;
   d.iteration = pace.iteration;
-  d.confidence = kConfidence;
+  d.confidence = kPaceConfidence;
   d.why.push_back(fmt::format("a step takes {}, and took {} until iteration {}",
                               format_duration(pace.after_ns), format_duration(pace.before_ns),
                               pace.iteration));
