@@ -20,7 +20,8 @@ class EngineAnswer {
   static constexpr TimeNs kPatience = 100 * kNsPerMs;
   using Done = std::function<void(std::shared_ptr<const Value>)>;
   // `ask` starts the question and calls `Done` on the loop, once.
-  EngineAnswer(io::Env& env, std::function<void(Done)> ask) : env_(env), ask_(std::move(ask)) {}
+  EngineAnswer(io::Env& env, std::function<void(Done)> ask)
+      : env_(env), ask_(std::move(ask)), last_ns_(env.now(io::Clock::kMonotonic)) {}
 
   // `late`: the value is an earlier answer, or null if there was none yet.
   using Reader = std::function<void(std::shared_ptr<const Value> value, bool late)>;
@@ -39,8 +40,8 @@ class EngineAnswer {
     if (!patience_) patience_ = env_.timer([this] { answer(true); });
     if (waiting_.size() == 1) patience_->start(kPatience);
   }
-  // Age of the last answer; 0: there was none.
-  TimeNs age() const { return last_ ? env_.now(io::Clock::kMonotonic) - last_ns_ : 0; }
+  // Age of the last answer; without one the time since the start.
+  TimeNs age() const { return env_.now(io::Clock::kMonotonic) - last_ns_; }
 
  private:
   void answer(bool late) {
@@ -51,7 +52,7 @@ class EngineAnswer {
   std::function<void(Done)> ask_;
   std::vector<Reader> waiting_;
   std::shared_ptr<const Value> last_;
-  TimeNs last_ns_ = 0;
+  TimeNs last_ns_;
   bool asked_ = false;
   std::unique_ptr<io::Timer> patience_;
 };

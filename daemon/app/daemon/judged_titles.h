@@ -1,5 +1,5 @@
-// The verdicts of runs whose diagnoses people judged, for lists of jobs. They are computed once and again when a
-// diagnosis of the run changes.
+// The verdicts of runs whose diagnoses people judged, for lists of jobs. They are computed once and again
+// when a diagnosis of the run changes.
 //
 // Thread: the store's worker.
 #pragma once

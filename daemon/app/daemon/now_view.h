@@ -1,6 +1,6 @@
 // The list of jobs for a page: those that need a person first, each with what is known of its verdict, in few
-// bytes. Only the verdicts of the page are read from the index, and with words to look for those of runs whose own
-// texts lack them. Pure.
+// bytes. Only the verdicts of the page are read from the index, and with words to look for those of runs
+// whose own texts lack them. Pure.
 #pragma once
 
 #include <map>
@@ -22,12 +22,12 @@ constexpr size_t kNowVerdicts = 20'000;
 using NowRun = std::pair<std::string, uint32_t>;                         // a job and its run
 using NowVerdicts = std::map<NowRun, std::vector<store::DiagnosisRow>>;  // Index::leading_of
 
-// Steps: undecided(), has_words() of each, decide(), shown(), page(). has_words() may be called on another thread
-// while nothing changes the list.
+// Steps: undecided(), has_words() of each, decide(), shown(), page(). has_words() may be called on another
+// thread while nothing changes the list.
 class NowList {
  public:
-  // `jobs`: the items of GET /v1/jobs. `now`: wall clock; a job that failed within a day before it comes before
-  // the jobs that run well.
+  // `jobs`: the items of GET /v1/jobs. `now`: wall clock; a job that failed within a day before it comes
+  // before the jobs that run well.
   NowList(json jobs, const std::vector<store::Index::Leading>& leading, serve::NowQuery query, TimeNs now);
   ~NowList();
   NowList(const NowList&) = delete;
@@ -39,8 +39,8 @@ class NowList {
   void decide(const std::set<NowRun>& found);
   // Runs of the page whose verdicts page() shows.
   std::vector<NowRun> shown() const;
-  // {"items", "total", "counts": {"all", "running", "failed", "ended", "verdict"}}. `total` counts the jobs with
-  // the query's words and state, `counts` those with its words.
+  // {"items", "total", "counts": {"all", "running", "failed", "ended", "verdict"}}. `total` counts the jobs
+  // with the query's words and state, `counts` those with its words.
   json page(const NowVerdicts& verdicts) const;
 
  private:

@@ -437,7 +437,7 @@ BOOST_AUTO_TEST_CASE(lists_of_jobs_read_the_rows_that_may_lead_and_the_judged_on
 
 // Each step begins with the tables of the previous version, with a row in them.
 BOOST_AUTO_TEST_CASE(each_earlier_version_is_brought_up_to_date) {
-  const std::vector<std::string> rows = {
+  std::vector<std::string> rows = {
       "",  // version 0: an empty file
       R"(INSERT INTO jobs VALUES ('a', 1, 10, 15, 20, '["node-1"]', 'lost', 3);
          INSERT INTO reports VALUES ('a', '{}');
@@ -472,14 +472,8 @@ BOOST_AUTO_TEST_CASE(each_earlier_version_is_brought_up_to_date) {
          INSERT INTO diagnoses VALUES ('a', 3, 'd3', '', 1, 2, 'no json', 'open', '', NULL);
          INSERT INTO findings VALUES ('a', 3, 'f1', 5, '{}'), ('a', 3, 'f2', 6, '{}');
          INSERT INTO audit VALUES (NULL, 9, 'alice', 'confirm', 'a/d1', 'rule:x');)",
-      R"(INSERT INTO jobs VALUES ('a', 3, 1, 10, 15, 20, 2, 7, 'lost');
-         INSERT INTO reports VALUES ('a', 3, '{}');
-         INSERT INTO diagnoses VALUES ('a', 3, 'd1', 'rule:x', 1, 2, '{}', 'confirmed', 'alice', 9);
-         INSERT INTO diagnoses VALUES ('a', 3, 'd2', 'silence:hang', 1, 2, '{}', 'open', '', NULL);
-         INSERT INTO diagnoses VALUES ('a', 3, 'd3', '', 1, 2, 'no json', 'open', '', NULL);
-         INSERT INTO findings VALUES ('a', 3, 'f1', 5, '{}'), ('a', 3, 'f2', 6, '{}');
-         INSERT INTO audit VALUES (NULL, 9, 'alice', 'confirm', 'a/d1', 'rule:x');)",
   };
+  rows.push_back(rows.back());  // version 5 has further indexes alone
   BOOST_REQUIRE(rows.size() == kSchemaSteps.size() + 1);
   for (size_t version = 0; version < rows.size(); ++version) {
     Folder folder;
