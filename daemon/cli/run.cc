@@ -35,9 +35,7 @@ nothing is printed and nothing is left. Needs no root and no configuration.
 Examples:
   culprit run -- torchrun --nproc-per-node 8 train.py
   srun culprit run -- python train.py         # one watches on each node
-  culprit run --shared /nfs/runs --job big -- torchrun --nnodes 2 --node-rank $RANK train.py
-
-What runs under other names, for other shells: `culprit report JOB --server ADDRESS`, as a hang's message says.)";
+  culprit run --shared /nfs/runs --job big -- torchrun --nnodes 2 --node-rank $RANK train.py)";
 
 constexpr uint64_t kLogBytes = 256 << 20;  // of each stream, twice with the file before
 constexpr int kToldMost = 6;               // changes of the verdict that are printed while the command runs
