@@ -422,7 +422,8 @@ def run_under_srun_reports_once_for_two_nodes(context: Context) -> str:
     runs = Runs(context)
     script, shared = context.folder / "job.py", context.folder / "shared"
     script.write_text(SRUN_JOB)
-    words = ["-N2", "-n4", runs.program, "run", "--shared", str(shared), "--", "python3", str(script)]
+    words = ["-N2", "--ntasks-per-node=2", runs.program, "run", "--shared", str(shared), "--", "python3",
+             str(script)]
     variables = {name: runs.env[name] for name in ("HOME", "XDG_RUNTIME_DIR")}
     good = slurm.srun(*words, **variables)
     need(good.returncode == 0 and "culprit" not in good.stderr, f"{good.returncode}: {good.stderr}")
@@ -435,4 +436,8 @@ def run_under_srun_reports_once_for_two_nodes(context: Context) -> str:
     job = [one.name for one in shared.glob("*")]
     need(len(job) == 1 and job[0].startswith("slurm-") and job[0].endswith(".0"), f"{job}")
     need(not list(runs.runtime.glob("*")), f"{runs.left()}")
+    alone = slurm.srun(*[word for word in words if word not in ("--shared", str(shared))], "bad", **variables)
+    need(alone.returncode == 1 and alone.stderr.count("page:") == 1, f"{alone.returncode}: {alone.stderr}")
+    need("1 of 2 tasks failed: 3 on n2 (1)" in alone.stderr, alone.stderr)
+    need([one.name for one in runs.root.glob("*/job/n*")] == ["n2"], f"{list(runs.root.glob('*/job/*'))}")
     return f"{job[0]}: " + next(line for line in bad.stderr.splitlines() if "Key is missing" in line)

@@ -24,7 +24,8 @@ namespace fs = std::filesystem;
 
 constexpr int kNamesTried = 1000;  // "train-1126-190203-2" and so on
 constexpr size_t kRunsSeen = 10'000;
-constexpr size_t kSocketPathBytes = 90;  // sun_path has 108, and a name follows
+constexpr const char* kMarker = "/.culprit-run";  // what remove_old_runs() may remove
+constexpr size_t kSocketPathBytes = 90;           // sun_path has 108, and a name follows
 
 bool is_own(const struct stat& info) {
   return S_ISDIR(info.st_mode) && info.st_uid == ::geteuid() && (info.st_mode & (S_IWGRP | S_IWOTH)) == 0;
@@ -55,24 +56,19 @@ Status make_above(const std::string& path) {
   return io::system_failure(path, errno);
 }
 
-int lock_file(const std::string& path, bool make) {
-  const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | (make ? O_CREAT : 0), 0600);
-  if (fd < 0) return -1;
-  if (::flock(fd, LOCK_EX | LOCK_NB) == 0) return fd;
-  const int error = errno;
-  ::close(fd);
-  errno = error;
-  return -1;
+// Whether a process holds the lock, or it cannot be had.
+bool is_locked(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  const bool free = fd >= 0 && ::flock(fd, LOCK_EX | LOCK_NB) == 0;
+  if (fd >= 0) ::close(fd);
+  return !free;
 }
 
 // Whether a member of the run holds its lock, or cannot be asked.
 bool may_run(const fs::path& run) {
   std::error_code error;
   for (fs::directory_iterator it(run / "members", error), end; !error && it != end; it.increment(error)) {
-    if (it->path().extension() != ".lock") continue;
-    const int fd = lock_file(it->path().string(), false);
-    if (fd < 0) return true;
-    ::close(fd);
+    if (it->path().extension() == ".lock" && is_locked(it->path().string())) return true;
   }
   return false;
 }
@@ -155,12 +151,14 @@ Result<RunFolder> RunFolder::create(const RunPlaces& places, Launch& launch) {
                            : !places.dir.empty()  ? places.dir
                                                   : default_run_root(places.variable);
   out.shared_ = !places.shared.empty();
-  Status made = out.make(root, launch);
+  out.in_team_ = launch.in_team;
+  out.host_ = launch.host;
+  Status made = out.make(root, launch, !named);
   if (!made && !named) {
     const std::string why = made.error().text;
     const std::string other =
         fmt::format("{}/culprit-run-{}", temporary_folder(places.variable), ::geteuid());
-    if (other != root) made = out.make(other, launch);
+    if (other != root) made = out.make(other, launch, true);
     if (made) out.note_ = fmt::format("{}; the files of the run go to {}", why, other);
   }
   if (!made) return tl::unexpected(made.error());
@@ -169,29 +167,45 @@ Result<RunFolder> RunFolder::create(const RunPlaces& places, Launch& launch) {
   return out;
 }
 
-Status RunFolder::make(const std::string& root, Launch& launch) {
+// `closed`: the root must be this user's alone.
+Status RunFolder::make(const std::string& root, Launch& launch, bool closed) {
   std::error_code error;
   root_ = fs::absolute(root, error).lexically_normal().string();
-  if (Status made = make_above(fs::path(root_).parent_path().string()); !made) return made;
-  // The root may be a folder that the user shares; below it all belongs to the user.
-  if (Status made = make_above(root_); !made) return made;
+  if (Status above = make_above(root_); !above) return above;
+  struct stat info {};
+  if (closed && (::lstat(root_.c_str(), &info) != 0 || !is_own(info)))
+    return fail(ErrorCode::kDenied, root_ + ": is no folder of this user alone");
   const std::string job = launch.job;
   Status made;
   for (int n = 1; n <= kNamesTried; ++n) {
     launch.job = n == 1 ? job : fmt::format("{}-{}", job, n);
-    made = make_own(root_ + "/" + launch.job, !launch.in_team);
+    path_ = root_ + "/" + launch.job;
+    made = make_run(launch);
     if (made || made.error().code != ErrorCode::kBusy) break;
   }
-  if (!made) return launch.job = job, made;
-  path_ = root_ + "/" + launch.job;
+  if (!made) launch.job = job;
+  return made;
+}
+
+// kBusy: an earlier run has the name.
+Status RunFolder::make_run(const Launch& launch) {
+  if (Status run = make_own(path_, !launch.in_team); !run) return run;
+  if (Status made = make_own(members()); !made) return made;
+  // A run that has reported is over, also for members that it did not have.
+  for (const std::string& reports : {members() + "/reports", members() + "/" + launch.host + ".reports"})
+    if (::access(reports.c_str(), F_OK) == 0) return fail(ErrorCode::kBusy, reports + ": is there already");
+  const std::string lock = fmt::format("{}/{}.{}.lock", members(), launch.host, launch.member);
+  lock_ = ::open(lock.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (lock_ < 0 && errno == EEXIST) return fail(ErrorCode::kBusy, lock + ": is there already");
+  if (lock_ < 0) return io::system_failure(lock, errno);
+  // Where a file system has no locks, the run counts as ended for remove_old_runs().
+  (void)::flock(lock_, LOCK_EX | LOCK_NB);
   host_folder_ = inputs() + "/" + launch.host;
   private_ = path_ + "/private/" + launch.host;
   for (const std::string& folder :
-       {inputs(), logs(), dumps(), members(), path_ + "/private", private_, private_ + "/state"})
+       {inputs(), logs(), dumps(), path_ + "/private", private_, private_ + "/state"})
     if (Status inner = make_own(folder); !inner) return inner;
-  // Where a file system has no locks, the run counts as ended for remove_old_runs().
-  lock_ = lock_file(fmt::format("{}/{}.lock", members(), launch.member), true);
-  return {};
+  return write_run_file(path_ + kMarker, "A run of `culprit run`.\n");
 }
 
 void RunFolder::make_runtime(const RunPlaces& places, const Launch& launch) {
@@ -216,7 +230,9 @@ RunFolder::RunFolder(RunFolder&& other) noexcept
       runtime_(std::exchange(other.runtime_, {})),
       rings_(std::exchange(other.rings_, {})),
       note_(std::move(other.note_)),
+      host_(std::move(other.host_)),
       shared_(other.shared_),
+      in_team_(other.in_team_),
       owns_runtime_(other.owns_runtime_),
       lock_(std::exchange(other.lock_, -1)) {}
 
@@ -230,6 +246,12 @@ RunFolder::~RunFolder() {
 
 void RunFolder::remove() {
   std::error_code ignored;
+  if (in_team_ && !shared_) {
+    fs::remove_all(host_folder_, ignored);
+    fs::remove_all(private_, ignored);
+    // Of other hosts there may be more, where they see the folder after all.
+    if (!fs::is_empty(path_ + "/private", ignored)) return;
+  }
   fs::remove_all(path_, ignored);
 }
 
@@ -242,10 +264,9 @@ std::vector<std::string> remove_old_runs(const std::string& root, size_t keep, c
   std::error_code error;
   for (fs::directory_iterator it(root, error), end; !error && it != end; it.increment(error)) {
     struct stat info {};
-    // A run is a folder of this user with what a run has.
     if (runs.size() >= kRunsSeen || ::lstat(it->path().c_str(), &info) != 0 || !is_own(info)) continue;
     std::error_code none;
-    if (!fs::is_directory(it->path() / "members", none)) continue;
+    if (::access((it->path().string() + kMarker).c_str(), F_OK) != 0) continue;
     const auto time = fs::last_write_time(it->path() / "members", none);
     if (!none) runs.push_back({it->path(), time});
   }

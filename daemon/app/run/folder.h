@@ -1,6 +1,6 @@
 // The folders of a `culprit run`, closed to others:
 //
-//   <root>/<job>/           the run; kept when the job failed
+//   <root>/<job>/           the run, with .culprit-run; kept when the job failed
 //     job/job.toml          what `culprit diagnose <root>/<job>/job` reads
 //     job/<host>/           output, NCCL's warnings, dumps, torchrun's logs
 //     members/              how each `culprit run` of the job ended
@@ -8,8 +8,8 @@
 //   <runtime>/              sockets and pipes, on this host
 //   /dev/shm/culprit-…      rings
 //
-// A lock on <root>/<job>/members/<n>.lock shows that a member runs; the kernel drops it with the process.
-// Nothing follows links, and a folder that belongs to another user or that others may write to is refused.
+// A lock on members/<host>.<n>.lock shows that a member runs; the kernel drops it with the process. Nothing
+// follows links, and a run's folder that belongs to another user or that others may write to is refused.
 // Blocking; one thread.
 #pragma once
 
@@ -51,16 +51,18 @@ class RunFolder {
   const std::string& rings() const { return rings_; }      // empty: there is none
   std::string pipes() const { return runtime_.empty() ? "" : runtime_ + "/pipes"; }
 
-  // Removes what lies below the run, and the run.
+  // Removes the run; of a team whose hosts do not share the folder, what this host has of it.
   void remove();
 
  private:
   RunFolder() = default;
-  Status make(const std::string& root, Launch& launch);
+  Status make(const std::string& root, Launch& launch, bool closed);
+  Status make_run(const Launch& launch);
   void make_runtime(const RunPlaces& places, const Launch& launch);
 
   std::string root_, path_, host_folder_, private_, runtime_, rings_, note_;
-  bool shared_ = false, owns_runtime_ = true;
+  std::string host_;
+  bool shared_ = false, in_team_ = false, owns_runtime_ = true;
   int lock_ = -1;
 };
 

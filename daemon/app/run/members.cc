@@ -25,7 +25,8 @@ Members::Members(std::string folder, const Launch& launch, bool shared)
     : folder_(std::move(folder)),
       member_(launch.member),
       expected_(shared ? launch.members : launch.local_members),
-      host_(launch.host) {}
+      host_(launch.host),
+      shared_(shared) {}
 
 Status Members::tell(const CommandEnd& end) {
   const json text = {
@@ -38,6 +39,8 @@ std::vector<MemberEnd> Members::ends() const {
   std::error_code error;
   for (fs::directory_iterator it(folder_, error), end; !error && it != end; it.increment(error)) {
     if (it->path().extension() != ".end" || out.size() >= kMembersSeen) continue;
+    // "<host>.<member>.end"
+    if (!shared_ && it->path().stem().stem().string() != host_) continue;
     std::ifstream in(it->path(), std::ios::binary);
     std::string text(kEndBytes, '\0');
     in.read(text.data(), kEndBytes);
@@ -63,7 +66,7 @@ std::vector<MemberEnd> Members::ends() const {
 }
 
 bool Members::claim() const {
-  const std::string path = folder_ + "/reports";
+  const std::string path = folder_ + "/" + (shared_ ? "" : host_ + ".") + "reports";
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (fd >= 0) ::close(fd);
   return fd >= 0;

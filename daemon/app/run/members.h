@@ -35,6 +35,7 @@ class Members {
   std::string folder_;
   uint32_t member_, expected_;
   std::string host_;
+  bool shared_;
 };
 
 }  // namespace culprit::app

@@ -101,6 +101,42 @@ BOOST_AUTO_TEST_CASE(members_of_a_team_share_the_folder) {
   BOOST_TEST(one->runtime() == two->runtime());
 }
 
+BOOST_AUTO_TEST_CASE(a_team_that_runs_again_gets_a_new_folder) {
+  const Place place;
+  for (const char* name : {"team", "team-2"}) {
+    Launch launch = launch_of("team");
+    launch.in_team = true, launch.members = 2;
+    const auto folder = place.make(launch);
+    BOOST_REQUIRE(folder.has_value());
+    BOOST_TEST(launch.job == name);
+  }
+  // One that was no member before joins no run that has reported.
+  std::ofstream(fs::path(place.variables.at("XDG_STATE_HOME")) / "culprit/run/team/members/reports") << "";
+  Launch launch = launch_of("team");
+  launch.in_team = true, launch.member = 1;
+  const auto folder = place.make(launch);
+  BOOST_TEST(launch.job == "team-2");
+}
+
+BOOST_AUTO_TEST_CASE(hosts_that_see_one_folder_by_chance_remove_their_own_parts_alone) {
+  const Place place;
+  Launch one = launch_of("team"), other = launch_of("team");
+  one.in_team = other.in_team = true;
+  other.host = "node-1.example", other.member = 1;
+  auto first = place.make(one), second = place.make(other);
+  BOOST_REQUIRE((first.has_value() && second.has_value()));
+  Members members(first->members(), one, false);
+  BOOST_REQUIRE(Members(second->members(), other, false).tell({0, 9, false, false}).has_value());
+  BOOST_TEST(members.ends().empty());
+  BOOST_REQUIRE(members.tell({0, 0, false, false}).has_value());
+  BOOST_TEST(members.all_ended(members.ends()));
+  first->remove();
+  BOOST_TEST(!fs::exists(first->logs()));
+  BOOST_TEST(fs::exists(second->logs()));
+  second->remove();
+  BOOST_TEST(!fs::exists(second->path()));
+}
+
 BOOST_AUTO_TEST_CASE(a_link_in_place_of_a_team_s_folder_is_refused) {
   const Place place;
   fs::create_directories(place.root / "runs");
@@ -137,7 +173,7 @@ BOOST_AUTO_TEST_CASE(older_runs_are_removed_and_those_that_run_stay) {
   const auto running = place.make(launch);
   BOOST_REQUIRE(running.has_value());
   fs::last_write_time(running->members(), fs::file_time_type::clock::now() - std::chrono::hours(99));
-  fs::create_directories(fs::path(running->root()) / "of the user");
+  fs::create_directories(fs::path(running->root()) / "of the user/members");
   BOOST_TEST(remove_old_runs(running->root(), 1, place.lookup()).size() == 2u);
   BOOST_TEST(fs::exists(running->path()));
   BOOST_TEST(fs::exists(fs::path(running->root()) / "of the user"));
