@@ -114,10 +114,12 @@ class Capture {
     const ProcStat& own = answer_.look->stat;
     if (own.state == 'Z') return true;        // whatever it was
     if (own.name == "culprit") return false;  // `culprit run` around a rank, and its sentinel
+    if (answer_.look->is_launcher) return false;
     if (!answer_.rank || (is_wrapper(own.name) && answer_.look->children > 0)) return false;
     const auto parent = reader_.stat(own.parent);
     if (!parent || is_wrapper(parent->name)) return true;
-    return reader_.environment(own.parent).rank != answer_.rank;
+    const RankEnvironment above = reader_.environment(own.parent);
+    return above.rank != answer_.rank || gave_rank(above, answer_.look->environment);
   }
 
   TimeNs left() const { return until_ns_ - mono(); }

@@ -209,15 +209,22 @@ RankEnvironment parse_environment(std::string_view text) {
   RankEnvironment out;
   size_t best = std::size(kRanks);
   for (const std::string_view entry : split(text, '\0')) {
+    out.elastic = out.elastic || entry.starts_with("TORCHELASTIC_RUN_ID=");
     if (entry.starts_with(kPipe)) out.recorder_pipe = entry.substr(kPipe.size());
     for (size_t i = 0; i < best; ++i) {
       if (!entry.starts_with(kRanks[i])) continue;
       const auto rank = number_of<uint32_t>(entry.substr(kRanks[i].size()));
-      if (rank && *rank <= kRankMax) out.rank = rank, best = i;
+      if (rank && *rank <= kRankMax) out.rank = rank, out.source = best = i;
       break;
     }
   }
   return out;
+}
+
+bool gave_rank(const RankEnvironment& parent, const RankEnvironment& child) {
+  if (!child.rank) return false;
+  if (!parent.rank || (child.elastic && !parent.elastic)) return true;
+  return child.source < parent.source && child.rank != parent.rank;
 }
 
 Cgroups parse_cgroups(std::string_view text) {

@@ -63,9 +63,14 @@ bool waits_for_server(std::string_view wchan);
 // What a launcher says in the environment.
 struct RankEnvironment {
   std::optional<uint32_t> rank;
+  size_t source = 0;          // which variable gave it; a lower one is more specific
+  bool elastic = false;       // of a worker of torchrun
   std::string recorder_pipe;  // TORCH_NCCL_DEBUG_INFO_PIPE_FILE; empty: not armed
 };
 RankEnvironment parse_environment(std::string_view text);
+// Whether a process gave the rank to its child, as torchrun does that is itself a task of Slurm. A rank that
+// only passes its own on, to a data loader, did not.
+bool gave_rank(const RankEnvironment& parent, const RankEnvironment& child);
 
 // Of /proc/PID/cgroup: the group of version 2, and that of version 1's freezer. Empty: none.
 struct Cgroups {

@@ -19,6 +19,7 @@ namespace {
 constexpr size_t kThreadsSeen = 512;
 // Workers of a data loader, and what they started.
 constexpr size_t kChildren = 128;
+constexpr size_t kChildrenAsked = 16;  // for their environment, the nearest first
 constexpr size_t kMountBytes = 4 << 20;
 constexpr size_t kEnvironmentBytes = 1 << 20;
 constexpr size_t kPathBytes = 1024;
@@ -143,16 +144,16 @@ std::optional<ProcessLook> ProcessReader::look(uint32_t pid) const {
   add_threads(pid, out);
   // Children of all generations, nearest first.
   std::vector<uint32_t> generation = {pid};
-  size_t children = 0;
-  while (!generation.empty() && children < kChildren) {
+  std::vector<uint32_t> children;
+  while (!generation.empty() && children.size() < kChildren) {
     std::vector<uint32_t> next;
     for (const uint32_t parent : generation) {
       uint64_t more = 0;
       for (const uint32_t tid : numbers_in(folder(parent) + "/task", kThreadsSeen, more)) {
         const std::string list = read_some(folder(parent) + "/task/" + std::to_string(tid) + "/children");
         for (const std::string_view word : split(list, ' '))
-          if (const auto child = pid_of(trim(word)); child && children < kChildren) {
-            ++children;
+          if (const auto child = pid_of(trim(word)); child && children.size() < kChildren) {
+            children.push_back(*child);
             next.push_back(*child);
             add_threads(*child, out);
           }
@@ -160,8 +161,13 @@ std::optional<ProcessLook> ProcessReader::look(uint32_t pid) const {
     }
     generation = std::move(next);
   }
-  out.children = children;
+  out.children = children.size();
   out.environment = environment(pid);
+  // A worker of torchrun starts no ranks, and neither does a process without one.
+  const RankEnvironment& own = out.environment;
+  if (own.rank && !own.elastic)
+    for (size_t i = 0; i < std::min(children.size(), kChildrenAsked) && !out.is_launcher; ++i)
+      out.is_launcher = gave_rank(own, environment(children[i]));
   return out;
 }
 

@@ -44,6 +44,7 @@ struct ProcessLook {
   uint64_t more_threads = 0;        // beyond the limits
   size_t children = 0;
   RankEnvironment environment;
+  bool is_launcher = false;  // it gave a child its rank, and is none itself
 
   // Threads of the process itself, not of a child.
   bool has_state(char state) const;

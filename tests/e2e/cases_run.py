@@ -441,3 +441,20 @@ def run_under_srun_reports_once_for_two_nodes(context: Context) -> str:
     need("1 of 2 tasks failed: 3 on n2 (1)" in alone.stderr, alone.stderr)
     need([one.name for one in runs.root.glob("*/job/n*")] == ["n2"], f"{list(runs.root.glob('*/job/*'))}")
     return f"{job[0]}: " + next(line for line in bad.stderr.splitlines() if "Key is missing" in line)
+
+
+@case
+def run_of_torchrun_under_srun_takes_no_launcher_for_a_rank(context: Context) -> str:
+    """torchrun is task 0 of Slurm and starts rank 0: its stack is that of no rank."""
+    slurm, runs = Slurm(context, 1), Runs(context)
+    job = torchrun(str(HERE / "hang_job.py"), "--fault", "lock", "--rank", str(GUILTY), "--at", "20")
+    done = slurm.srun("-n1", runs.program, "run", "--hang-after", "5s", "--", "timeout", "75", *job,
+                      HOME=str(runs.home), XDG_RUNTIME_DIR=str(runs.runtime), OMP_NUM_THREADS="1")
+    need(done.returncode != 0, f"{done.returncode}: {done.stderr[-500:]}")
+    lines = done.stderr.splitlines()
+    told = [line for line in lines if line.startswith("culprit: ") and "confidence" in line]
+    need(told, done.stderr[-1500:])
+    if f"Rank {GUILTY} " not in told[0]:
+        raise PassOver(f"no debugger may look into the ranks: {told[0]}")
+    need("3 of 4 processes wait in a collective" in told[-1], f"{told}")
+    return told[-1][9:]

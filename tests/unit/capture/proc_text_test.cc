@@ -106,6 +106,24 @@ BOOST_AUTO_TEST_CASE(the_innermost_launcher_says_the_rank) {
   BOOST_TEST(parse_environment("TORCH_NCCL_DEBUG_INFO_PIPE_FILE=/tmp/p\0"s).recorder_pipe == "/tmp/p");
 }
 
+BOOST_AUTO_TEST_CASE(a_launcher_within_a_task_gives_ranks_and_a_rank_passes_its_own_on) {
+  using namespace std::string_literals;
+  struct {
+    std::string parent, child;
+    bool gave;
+  } const cases[] = {
+      {"SLURM_PROCID=0"s, "SLURM_PROCID=0\0RANK=0\0TORCHELASTIC_RUN_ID=x"s, true},
+      {"SLURM_PROCID=1"s, "SLURM_PROCID=1\0RANK=9"s, true},
+      {"X=1"s, "RANK=0"s, true},
+      {"SLURM_PROCID=3"s, "SLURM_PROCID=3"s, false},
+      {"SLURM_PROCID=3"s, "SLURM_PROCID=3\0RANK=3"s, false},  // the rank set it, and started a helper
+      {"RANK=3\0TORCHELASTIC_RUN_ID=x"s, "RANK=3\0TORCHELASTIC_RUN_ID=x"s, false},
+      {"RANK=3"s, "X=1"s, false},
+  };
+  for (const auto& one : cases)
+    BOOST_TEST(gave_rank(parse_environment(one.parent), parse_environment(one.child)) == one.gave, one.child);
+}
+
 BOOST_AUTO_TEST_CASE(groups_of_both_versions_are_found) {
   const Cgroups groups = parse_cgroups("5:freezer,devices:/job_1\n0::/system.slice/x.scope\n2:cpu:/c\n");
   BOOST_TEST(groups.unified == "/system.slice/x.scope");
