@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -193,8 +194,10 @@ int finish_run(const EndedRun& run, const std::function<void()>& stop_daemon) {
   if (live && !live->verdict) live.reset();
   // What a job prints while it is ended is no cause of what was wrong before.
   const bool ended_by_user = run.end.interrupted || run.end.terminated;
+  // Ctrl-C, or the reader of the output left, as `head` does: no failure of the job.
+  const bool wanted = run.end.interrupted || run.end.signal == SIGPIPE;
   const bool told_before = live.has_value();
-  if (status != 0 && !(ended_by_user && (told_before || run.end.interrupted))) live = daemon_report(run);
+  if (status != 0 && !wanted && !(ended_by_user && told_before)) live = daemon_report(run);
   stop_daemon();
   std::error_code ignored;
   std::filesystem::remove_all(run.folder.private_folder() + "/state", ignored);
@@ -202,7 +205,7 @@ int finish_run(const EndedRun& run, const std::function<void()>& stop_daemon) {
   const bool others_failed =
       std::ranges::any_of(ends, [](const app::MemberEnd& one) { return one.status != 0; });
   const bool failed = status != 0 || others_failed || told_before;
-  if (!failed || (run.end.interrupted && !told_before)) {
+  if (!failed || (wanted && !told_before)) {
     say_log_trouble(run);
     if (run.choices.verbose) say(how_it_ended(run));
     clear_up_run(run);
