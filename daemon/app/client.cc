@@ -146,6 +146,7 @@ struct Client::Impl {
   std::string socket;  // path of "unix:PATH"
   std::string base;    // prefix of paths
   std::string token_file, ca_file;
+  long answer_ms = 0;
 
   Result<std::string> token() const;
   Status prepare(Easy& easy, Exchange& exchange, const std::string& path) const;
@@ -181,6 +182,7 @@ Status Client::Impl::prepare(Easy& easy, Exchange& exchange, const std::string& 
   curl_easy_setopt(h, CURLOPT_PATH_AS_IS, 1L);  // a job's name may be ".."
   curl_easy_setopt(h, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(h, CURLOPT_CONNECTTIMEOUT_MS, kConnectMs);
+  if (answer_ms > 0) curl_easy_setopt(h, CURLOPT_TIMEOUT_MS, answer_ms);
   curl_easy_setopt(h, CURLOPT_LOW_SPEED_LIMIT, 1L);
   curl_easy_setopt(h, CURLOPT_LOW_SPEED_TIME, kSilentSeconds);
   curl_easy_setopt(h, CURLOPT_WRITEFUNCTION, Exchange::on_bytes);
@@ -248,6 +250,7 @@ Result<Client> Client::make(const ClientOptions& options) {
   impl->server = chosen(options.server, "CULPRIT_SERVER", kLocalServer);
   impl->token_file = chosen(options.token_file, "CULPRIT_TOKEN_FILE", "");
   impl->ca_file = chosen(options.ca_file, "CULPRIT_CA_FILE", "");
+  impl->answer_ms = options.answer_ms;
   constexpr std::string_view kUnix = "unix:", kHttp = "http://", kHttps = "https://";
   const auto begins = [&](std::string_view scheme) {
     return impl->server.starts_with(scheme) && impl->server.size() > scheme.size();

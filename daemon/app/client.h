@@ -22,6 +22,7 @@ struct ClientOptions {
   std::string server;
   std::string token_file;    // for TCP: its first token; empty: CULPRIT_TOKEN_FILE, else none is sent
   std::string ca_file = {};  // for https; empty: CULPRIT_CA_FILE, else the authorities of the system
+  long answer_ms = 0;        // of a whole answer; 0: as long as it comes
 };
 
 struct ServerEvent {

@@ -125,6 +125,10 @@ void Command::set_version(const std::string& text) {
 }
 std::string Command::name() const { return app_->get_name(); }
 bool Command::hidden() const { return app_->get_group().empty(); }
+bool Command::takes_value(const std::string& option) const {
+  const CLI::Option* found = app_->get_option_no_throw(option);
+  return found && found->get_items_expected_max() > 0;
+}
 std::string Command::footer_text() const { return app_->get_footer(); }
 
 Parsed Command::parse(int argc, char** argv) {

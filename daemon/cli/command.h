@@ -70,6 +70,8 @@ class Command {
   std::string name() const;
   bool hidden() const;
   std::string footer_text() const;
+  // Whether the option, as "--name" or "-n", takes a value; false for one that the verb does not have.
+  bool takes_value(const std::string& option) const;
   const std::deque<Command>& subcommands() const { return verbs_; }
   Parsed parse(int argc, char** argv);
   // The same without the program's name.

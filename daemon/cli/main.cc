@@ -10,6 +10,7 @@
 #include <system_error>
 #include <vector>
 
+#include "cli/complete.h"
 #include "cli/near.h"
 #include "cli/verbs.h"
 
@@ -62,6 +63,7 @@ int run(int argc, char** argv) {
   add_verbs(app, verb);
   bool help = false;
   const std::vector<std::string> words = words_of(argc, argv, help);
+  if (!words.empty() && words[0] == "complete") return complete(app, {words.begin() + 1, words.end()});
   const std::string unknown = unknown_verb(app, words);
   if (help && !unknown.empty()) return complain(unknown), kUnable;
   const Parsed parsed = app.parse(words);

@@ -15,7 +15,7 @@ Examples:
 using rules::Key;
 using rules::KeyType;
 
-void table(std::string& out, std::span<const Key> keys) {
+void keys_table(std::string& out, std::span<const Key> keys) {
   out += "| key | is | absent | what it says |\n| --- | --- | --- | --- |\n";
   for (const Key& key : keys) {
     std::string type(rules::type_name(key.type));
@@ -119,9 +119,9 @@ function text.number(s) end
 
 std::string keys_markdown() {
   std::string out = "Of `rule { … }`:\n\n";
-  table(out, rules::rule_keys());
+  keys_table(out, rules::rule_keys());
   out += "\nOf `override { … }`:\n\n";
-  table(out, rules::override_keys());
+  keys_table(out, rules::override_keys());
   return out;
 }
 
