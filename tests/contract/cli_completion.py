@@ -157,10 +157,10 @@ def complete_is_quiet(folder: Path) -> None:
         done = run("complete", "report", "", env=env)
         names = done.stdout.decode().split("\n")[:-1]
         need(names == sorted(name for name in ["llama-70b-0412", *HOSTILE] if name.isprintable()), str(names))
-    nobody = dict(os.environ, CULPRIT_SERVER=f"unix:{folder}/nobody")
+    absent = dict(os.environ, CULPRIT_SERVER=f"unix:{folder}/absent")
     (folder / "silent").mkdir()
     with daemon(folder / "silent", silent=True) as silent:
-        for env in (nobody, silent):
+        for env in (absent, silent):
             took = []
             for _ in range(5):
                 began = time.monotonic()

@@ -81,3 +81,15 @@ def shell_hosts_by_standing(context: Context) -> str:
     said = culprit(daemon, "clear", named + "x", status=2)
     need(f"did you mean '{named}'?" in said, said)
     return rows[1]
+
+
+@case
+def shell_diff_of_runs(context: Context) -> str:
+    """`diff` of two runs of a daemon: their states and step times; a job that is not there is exit 2."""
+    daemon = failed_job(context)
+    answer = json.loads(culprit(daemon, "diff", "--format", "json", f"{JOB}@0", JOB))
+    need(answer["before"]["state"] == answer["after"]["state"] == "failed", str(answer))
+    need(answer["before"]["step_ms"] and not answer["speed"]["different"], str(answer))
+    said = culprit(daemon, "diff", JOB + "x", JOB, status=2)
+    need(f"did you mean '{JOB}'?" in said, said)
+    return f"{answer['before']['step_ms']:.0f} ms a step"
