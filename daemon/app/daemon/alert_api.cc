@@ -1,6 +1,8 @@
 // Alerts and maintenance windows over the API.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "app/daemon/api_json.h"
 #include "app/daemon/daemon_api.h"
 #include "base/text.h"

@@ -126,6 +126,9 @@ struct Case {
 
 const PathFacts kMissing = {ENOENT, false, false, false, 0, 0, 0, {}, {}};
 
+const std::string kHook =
+    std::string(kLogs) + "[[alert]]\nname = \"hook\"\nurl_file = \"/etc/culprit/slack.url\"\n";
+
 const Case kCases[] = {
     {"warn user: there is no user culprit; what follows holds for root",
      [](Machine& m) { m.accounts.erase("culprit"); }},
@@ -225,6 +228,18 @@ const Case kCases[] = {
     {"fail token: culprit may not read /etc/culprit/token",
      [](Machine& m) { m.paths["/etc/culprit/token"] = a_file(0600, 0); },
      std::string(kLogs) + "[http]\ntoken_file = \"/etc/culprit/token\"\n"},
+    {"fail alerts: receiver hook: /etc/culprit/slack.url is not there", [](Machine&) {}, kHook},
+    {"fail alerts: receiver hook: /etc/culprit/slack.url can be read by everybody | chmod o= ",
+     [](Machine& m) { m.paths["/etc/culprit/slack.url"] = a_file(0644, 900); }, kHook},
+    {"fail alerts: receiver hook: culprit may not use /etc/culprit/slack.url | chown culprit",
+     [](Machine& m) { m.paths["/etc/culprit/slack.url"] = a_file(0600, 0); }, kHook},
+    {"warn alerts: alerts have no links: http.url is not set",
+     [](Machine& m) { m.paths["/etc/culprit/slack.url"] = a_file(0600, 900); }, kHook},
+    {"warn alerts: receiver hook gets nothing | culprit alert list",
+     [](Machine& m) {
+       m.answers["/v1/status"] =
+           R"({"version":")" CULPRIT_VERSION R"(","alerts":{"troubles":["receiver hook gets nothing"]}})";
+     }},
     {"warn trace: /run/culprit-trace/trace.sock: connection refused",
      [](Machine& m) {
        m.unreachable["unix:/run/culprit-trace/trace.sock"] = {
