@@ -168,6 +168,7 @@ void write_lines(JsonWriter& w, const std::vector<SourceLines>& windows) {
     w.object([&] {
       w.field("file", x.file);
       w.field("host", x.host);
+      if (x.reader) w.field("reader", *x.reader);
       w.field("first", x.first);
       w.values("here", x.here);
       w.list("lines", x.lines, [&](const std::string& line) { w.write(to_utf8(line)); });

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "app/offline/source_lines.h"
@@ -28,29 +29,64 @@ struct ReportOptions {
   bool exit_code = false;
 };
 
-// The lines around the evidence, as far as the daemon has them.
-std::vector<SourceLines> lines_of(app::Client& client, const std::string& job, const Report& report) {
-  std::vector<SourceLines> out;
-  for (SourceLines& w : app::windows_around(app::places_shown(report))) {
-    const uint64_t around = w.lines.size() / 2, middle = w.first + around;
-    const auto got =
-        get_json(client, fmt::format("/v1/evidence/lines?job={}&host={}&path={}&line={}&around={}",
-                                     app::url_escaped(job), app::url_escaped(w.host.value_or("")),
-                                     app::url_escaped(w.file), middle, around));
-    if (!got || !got->is_object()) continue;
-    w.first = got->value("first", w.first);
-    w.lines = got->value("lines", std::vector<std::string>());
-    w.cut = got->value("cut", std::vector<uint64_t>());
-    w.cut.resize(w.lines.size());
-    for (size_t i = 0; i < w.lines.size(); ++i) {
-      const size_t size = w.lines[i].size();
-      if (size > kContextLineBytes)
-        w.lines[i].resize(kContextLineBytes), w.cut[i] += size - kContextLineBytes;
-    }
-    if (!w.lines.empty()) out.push_back(std::move(w));
+// False if the answer is not of that form, or has no lines.
+bool take_lines(const Json& got, SourceLines& w) {
+  const auto is_list = [&](const char* name) { return got.contains(name) && got[name].is_array(); };
+  if (!got.is_object() || !is_list("lines") || !is_list("cut")) return false;
+  if (const auto first = got.find("first"); first != got.end() && first->is_number_unsigned())
+    w.first = first->get<uint64_t>();
+  w.lines.clear();
+  w.cut.clear();
+  for (const Json& line : got["lines"]) {
+    std::string& text = w.lines.emplace_back(line.is_string() ? line.get<std::string>() : "");
+    const size_t at = w.lines.size() - 1, size = text.size();
+    const Json cut = at < got["cut"].size() ? got["cut"][at] : Json();
+    text.resize(std::min(size, kContextLineBytes));
+    w.cut.push_back((cut.is_number_unsigned() ? cut.get<uint64_t>() : 0) + size - text.size());
   }
-  return out;
+  return !w.lines.empty();
 }
+
+// The lines around the evidence, as far as the daemon has them. Evidence may name the host that it is about,
+// while another one has read the source.
+class EvidenceLines {
+ public:
+  EvidenceLines(app::Client& client, const std::string& job) : client_(client), job_(app::url_escaped(job)) {}
+
+  std::vector<SourceLines> of(const Report& report) {
+    std::vector<SourceLines> out;
+    for (SourceLines& w : app::windows_around(app::places_shown(report))) {
+      if (!fill(w.host.value_or(""), w)) {
+        w.reader = reader_of(w);
+        if (!fill(*w.reader, w)) continue;
+      }
+      out.push_back(std::move(w));
+    }
+    return out;
+  }
+
+ private:
+  bool fill(const std::string& host, SourceLines& w) {
+    const uint64_t around = (w.here.back() - w.here.front()) / 2 + kLinesAround;
+    const std::string path = fmt::format("/v1/evidence/lines?job={}&host={}&path={}&line={}&around={}", job_,
+                                         app::url_escaped(host), app::url_escaped(w.file),
+                                         (w.here.front() + w.here.back()) / 2, around + 1);
+    const auto got = get_json(client_, path);
+    return got && take_lines(*got, w);
+  }
+
+  std::string reader_of(const SourceLines& w) {
+    if (!sources_) sources_ = get_items(client_, "/v1/sources?job=" + job_).value_or(std::vector<Json>());
+    for (const Json& x : *sources_)
+      if (x.is_object() && x.value("path", Json()) == w.file && x.value("host", Json()).is_string())
+        return x["host"].get<std::string>();
+    return "";
+  }
+
+  app::Client& client_;
+  const std::string job_;
+  std::optional<std::vector<Json>> sources_;  // read once, if needed
+};
 
 int report(ReportOptions& o) {
   if (Status status = resolve(o.remote); !status) return complain(status.error().text), kUnable;
@@ -75,7 +111,7 @@ int report(ReportOptions& o) {
   if (format == "html") {
     options.job = o.job;
     options.run = o.run;
-    options.lines = lines_of(*client, o.job, *read);
+    options.lines = EvidenceLines(*client, o.job).of(*read);
   }
   const std::string out = format == "json"   ? *text
                           : format == "html" ? render_html(*read, options)

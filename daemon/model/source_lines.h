@@ -15,6 +15,8 @@ struct SourceLines {
   std::vector<uint64_t> here;      // numbers of the lines that are meant, ascending
   std::vector<std::string> lines;  // any bytes, without ends
   std::vector<uint64_t> cut;       // by line: bytes left out of it
+  // The host whose daemon read the source, if it is another one.
+  std::optional<std::string> reader = {};
 };
 
 // Lines shown before and after one that is meant, and bytes kept of a line.

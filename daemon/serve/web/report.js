@@ -30,7 +30,8 @@ class Windows {
   }
 
   command(e) {
-    return command(readCommand(this.from, e, Math.max(1, e.line - AROUND), e.line + AROUND));
+    const read = { ...e, host: this.list[this.of(e)]?.reader ?? e.host };
+    return command(readCommand(this.from, read, Math.max(1, e.line - AROUND), e.line + AROUND));
   }
 
   // The lines around `e` alone, of a window that may be longer.
@@ -47,7 +48,7 @@ class Windows {
       return h("div", {}, h("h3", { class: "path" }, bdi(w.file), `:${w.first}-${last}`),
                w.host ? h("p", { class: "soft" }, "host ", bdi(w.host)) : null,
                numbered(w, w.here, (n) => `L${i}-${n}`),
-               command(readCommand(this.from, { ...w, line: w.first }, w.first, last)));
+               command(readCommand(this.from, { ...w, host: w.reader ?? w.host, line: w.first }, w.first, last)));
     }));
   }
 }
