@@ -40,6 +40,7 @@ void set_connection(CURL* curl, const HttpPost& request) {
   if (!request.ca.empty()) curl_easy_setopt(curl, CURLOPT_CAINFO, request.ca.c_str());
   curl_easy_setopt(curl, CURLOPT_NETRC, static_cast<long>(CURL_NETRC_IGNORED));
   curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+  curl_easy_setopt(curl, CURLOPT_QUICK_EXIT, 1L);  // a name server that hangs is not waited for
   curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, kConnectMs);
   curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, static_cast<long>(request.within_ns / kNsPerMs));
   curl_easy_setopt(curl, CURLOPT_USERAGENT, "culprit/" CULPRIT_VERSION);

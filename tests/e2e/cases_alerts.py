@@ -3,6 +3,7 @@ import json
 import random
 import shutil
 import socket
+import ssl
 import subprocess
 import time
 import urllib.parse
@@ -377,3 +378,44 @@ def alert_rerun(context: Context) -> str:
     need(end["end"] == "a later run of the job goes on", str(end))
     need(end["key"] == receiver.bodies()[0]["key"], "another key")
     return f"{end['end']}, under the same key"
+
+
+@case
+def alert_https(context: Context) -> str:
+    """A certificate of an unknown authority is no receiver; with `ca` it is. A receiver that hangs does not
+    hold up the end of the daemon."""
+    receiver, daemon = receiver_of(context), context.daemon()
+    pem = context.folder / "tls.pem"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
+                    "-subj", "/CN=x", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(pem) + ".key", "-out", str(pem)],
+                   check=True, stderr=subprocess.DEVNULL)
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(pem, str(pem) + ".key")
+    assert receiver.server is not None
+    receiver.server.socket = tls.wrap_socket(receiver.server.socket, server_side=True)
+    url = receiver.url.replace("http:", "https:")
+    hanging = socket.create_server(("127.0.0.1", 0))
+    context.undo.append(hanging.close)
+    more = f"""[[alert]]
+name = "unknown"
+url = "{url}/x"
+[[alert]]
+name = "known"
+url = "{url}/x"
+ca = "{pem}"
+[[alert]]
+name = "hangs"
+url = "http://127.0.0.1:{hanging.getsockname()[1]}/"
+"""
+    daemon.configure(more=tables(context, more))
+    daemon.start()
+    fails(context, "llama")
+    receiver.gets(1, 30, "the one with its authority")
+    wait_until(lambda: daemon.metrics().get('culprit_alerts_failed_total{receiver="unknown"}', 0) >= 1, 20,
+               "the other one fails")
+    need(len(receiver.all()) == 1, "a foreign certificate was trusted")
+    troubles = str(daemon.get("/v1/status").json()["alerts"]["troubles"])
+    need("certificate" in troubles, troubles)
+    status, seconds = daemon.stop()
+    need(status == 0 and seconds < 4, f"SIGTERM: status {status} after {seconds:.1f} s")
+    return f"verified; SIGTERM within {seconds:.1f} s while a receiver hangs"

@@ -76,11 +76,9 @@ Result<std::unique_ptr<AlertService>> AlertService::open(io::Env& env, AlertServ
   return out;
 }
 
-AlertService::~AlertService() {
-  *stop_ = true;
-  for (auto& [name, channel] : channels_)
-    if (channel.worker) channel.worker->abandon();
-}
+// An attempt under way ends within about a second. It is waited for: at the end of the process TLS must not
+// be in use.
+AlertService::~AlertService() { *stop_ = true; }
 
 Status AlertService::load(const std::string& state_dir) {
   auto store = store::AlertStore::open(state_dir + "/alerts.db");
@@ -458,6 +456,8 @@ void AlertService::kick(const AlertConfig& receiver, bool otlp) {
     if (otlp && !order.messages.empty() && (m.kind != order.messages.front().kind)) break;
     order.messages.push_back(std::move(m));
   }
+  const bool stands = !otlp && receiver.type == AlertType::kAlertmanager && book_.firing_count() > 0;
+  if (order.messages.empty() && !stands) return;
   Channel* own = channel(receiver.name);
   if (!own) return;
   order.standing = standing(receiver, *own);
