@@ -46,6 +46,7 @@ void add_verbs(Command& app, Run& run) {
   add_jobs(app, run);
   add_report(app, run);
   add_diff(app, run);
+  add_mcp(app, run);
   add_watch(app, run);
   add_hosts(app, run);
   add_confirm(app, run);

@@ -40,6 +40,7 @@ void add_status(Command& app, Run& run);
 void add_jobs(Command& app, Run& run);
 void add_report(Command& app, Run& run);
 void add_diff(Command& app, Run& run);
+void add_mcp(Command& app, Run& run);
 void add_watch(Command& app, Run& run);
 void add_hosts(Command& app, Run& run);
 void add_confirm(Command& app, Run& run);

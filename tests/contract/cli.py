@@ -18,6 +18,7 @@ from typing import Dict, List, Tuple
 
 import cli_completion  # noqa: F401
 import cli_diff  # noqa: F401
+import cli_mcp  # noqa: F401
 import cli_plugins  # noqa: F401  its promises are among those tried
 import cli_rules  # noqa: F401
 import cli_shell  # noqa: F401

@@ -93,3 +93,23 @@ def shell_diff_of_runs(context: Context) -> str:
     said = culprit(daemon, "diff", JOB + "x", JOB, status=2)
     need(f"did you mean '{JOB}'?" in said, said)
     return f"{answer['before']['step_ms']:.0f} ms a step"
+
+
+@case
+def shell_mcp_of_a_daemon(context: Context) -> str:
+    """`mcp` against a daemon: report, why, evidence and hosts of its job."""
+    daemon = failed_job(context)
+    path = str(daemon.logs / "train log's.log")
+    asked = [("jobs", {}), ("report", {}), ("why", {"job": JOB}), ("why_not", {"job": JOB, "host": "other"}),
+             ("evidence", {"path": path, "line": 301}), ("hosts", {})]
+    lines = "".join(json.dumps({"jsonrpc": "2.0", "id": i, "method": "tools/call",
+                                "params": {"name": tool, "arguments": arguments}}) + "\n"
+                    for i, (tool, arguments) in enumerate(asked))
+    done = subprocess.run(["culprit", "mcp"], env=environment(daemon), input=lines.encode(), check=True,
+                          stdout=subprocess.PIPE, timeout=60)
+    answers = [json.loads(line)["result"] for line in done.stdout.decode().splitlines()]
+    need(len(answers) == len(asked) and not any(answer["isError"] for answer in answers), str(answers)[:600])
+    texts = [answer["content"][-1]["text"] for answer in answers]
+    words = [JOB, "What to do", "Reasons", "held against other", "fallen off the bus", "STANDING"]
+    need(all(word in text for word, text in zip(words, texts)), "\n".join(texts))
+    return f"{sum(map(len, texts))} bytes"

@@ -1,0 +1,17 @@
+// The jobs that `culprit mcp` answers for: those of a daemon, or those in a folder. Block.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "app/client.h"
+#include "app/offline/diagnose.h"
+#include "cli/mcp.h"
+
+namespace culprit::cli {
+
+std::unique_ptr<McpSource> mcp_of_daemon(app::Client client);
+// Reads the folder at the first question, and keeps the reports.
+std::unique_ptr<McpSource> mcp_of_folder(app::DiagnoseOptions options);
+
+}  // namespace culprit::cli
