@@ -325,7 +325,12 @@ Status Daemon::start_alerts() {
   options.engine = engine_.get();
   options.complain = [this](const std::string& what) { complain(what); };
   options.inform = [this](const std::string& what) { log_.info(what); };
-  options.metrics = [this](std::function<void(std::string)> take) { source_->metrics(std::move(take)); };
+  options.metrics = [this](std::function<void(std::string)> take) {
+    source_->metrics([this, take = std::move(take)](const std::string& own) {
+      source_->job_metrics([](const std::string&) { return true; },
+                           [own, take](const std::string& jobs) { take(own + jobs); });
+    });
+  };
   options.started_ns = counts_.started_ns;
   auto opened = AlertService::open(env_, std::move(options));
   if (!opened) return tl::unexpected(opened.error());
