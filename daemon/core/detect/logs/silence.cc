@@ -21,6 +21,9 @@ constexpr TimeNs kShortest =
 constexpr double kMuchLonger = 3;  // times its longest earlier gap
 constexpr uint64_t kGaps = 8;      // minimum number of gaps for a rhythm
 constexpr double kFew = 0.34;      // largest share of silent units
+// Iterations of peers after the last line of a unit that took part in them: a synchronous job cannot go on
+// without one of its ranks, so the log ends there and not the unit. One or two may be under way.
+constexpr int64_t kGoesOn = 5;
 
 struct Silent {
   uint32_t unit = kNowhere;
@@ -39,6 +42,18 @@ TimeNs reference_end(const std::vector<Unit>& units) {
   return *middle;
 }
 
+// Whether most units that report iterations went on without this one, which reported them too.
+bool goes_on_without(const std::vector<Unit>& units, const Unit& unit) {
+  if (unit.last_iteration < 0) return false;
+  size_t telling = 0, ahead = 0;
+  for (const Unit& u : units) {
+    if (&u == &unit || u.last_iteration < 0) continue;
+    ++telling;
+    ahead += u.last_iteration - unit.last_iteration >= kGoesOn;
+  }
+  return ahead * 2 > telling;
+}
+
 // In the order in which they fell silent; empty if more than kFew did.
 std::vector<Silent> find_silent_units(const std::vector<Unit>& units, TimeNs step_ns) {
   std::vector<Silent> found;
@@ -51,6 +66,7 @@ std::vector<Silent> find_silent_units(const std::vector<Unit>& units, TimeNs ste
     const double times = static_cast<double>(silent) /
                          static_cast<double>(std::max<TimeNs>(unit.rhythm.longest_ns, kNsPerSecond));
     if (silent < std::max(kShortest, 2 * step_ns) || times < kMuchLonger) continue;
+    if (goes_on_without(units, unit)) continue;
     const double weight =
         std::min(3.0, std::log(times) * std::log1p(static_cast<double>(unit.rhythm.gaps)) / 4);
     found.push_back({u, weight, unit.last_ns, silent});
