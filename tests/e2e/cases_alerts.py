@@ -12,7 +12,8 @@ from typing import Dict, List, Set, Tuple
 
 import otlp_schema
 from case import Context, case
-from daemon import HOST, Daemon, PassOver, need, wait_until
+from cluster import Cluster
+from daemon import HOST, JOB, Daemon, PassOver, need, wait_until
 from receivers import Alertmanager, Receiver
 
 XID = "{host}: kernel: NVRM: Xid (PCI:0000:9b:00): 79, pid=1, GPU has fallen off the bus.\n"
@@ -387,8 +388,8 @@ def alert_https(context: Context) -> str:
     receiver, daemon = receiver_of(context), context.daemon()
     pem = context.folder / "tls.pem"
     subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
-                    "-subj", "/CN=x", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(pem) + ".key", "-out", str(pem)],
-                   check=True, stderr=subprocess.DEVNULL)
+                    "-subj", "/CN=x", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", f"{pem}.key",
+                    "-out", str(pem)], check=True, stderr=subprocess.DEVNULL)
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(pem, str(pem) + ".key")
     assert receiver.server is not None
@@ -419,3 +420,21 @@ url = "http://127.0.0.1:{hanging.getsockname()[1]}/"
     status, seconds = daemon.stop()
     need(status == 0 and seconds < 4, f"SIGTERM: status {status} after {seconds:.1f} s")
     return f"verified; SIGTERM within {seconds:.1f} s while a receiver hangs"
+
+
+@case
+def alert_collector(context: Context) -> str:
+    """A collector alerts for its agents' jobs, once over a restart; an agent sends nothing by itself."""
+    cluster, receiver = Cluster(context, 1), receiver_of(context)
+    cluster.collector.configure(more=hook(receiver))
+    agent = cluster.start().agents[0]
+    (agent.logs / "train.log").write_text(XID.format(host=agent.host))
+    body = receiver.gets(1, 40, "the verdict")[0]
+    need(body["hosts"] == [agent.host] and body["job"] == JOB, str(body))
+    cluster.collector.kill()
+    cluster.collector.start()
+    time.sleep(8)
+    need(len(receiver.all()) == 1, f"{len(receiver.all())} messages")
+    code, said = culprit(context, agent, "alert", "list")
+    need(code == 2 and "ask its collector" in said, said)
+    return f"{body['summary']}; 1 message over a restart"
