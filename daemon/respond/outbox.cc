@@ -112,6 +112,7 @@ std::vector<int64_t> Outbox::keep_only(const std::vector<std::string>& receivers
     return true;
   });
   orphans_ += gone.size();
+  for (const std::string& receiver : receivers) lines_.try_emplace(receiver);  // its counts begin at 0
   return gone;
 }
 

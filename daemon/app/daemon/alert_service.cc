@@ -71,6 +71,7 @@ Result<std::unique_ptr<AlertService>> AlertService::open(io::Env& env, AlertServ
   out->disk_ = std::move(*disk);
   if (const Status loaded = out->load(out->options_.config->state_dir); !loaded)
     out->options_.complain(loaded.error().text + "; alerts are sent and not kept over a restart");
+  out->reload();
   out->timer_ = env.timer([service = out.get()] { service->beat(); });
   out->timer_->start(kNsPerSecond, kNsPerSecond);
   return out;
@@ -102,7 +103,6 @@ Status AlertService::load(const std::string& state_dir) {
   book_.load(std::move(issues), std::move(windows));
   outbox_.load(std::move(messages));
   seen_until_ns_ = found->seen_until_ns;
-  reload();
   return {};
 }
 
