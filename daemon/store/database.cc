@@ -47,7 +47,7 @@ Error Database::error(const char* doing) {
 
 Status Database::execute(const std::string& sql) {
   if (sqlite3_exec(db_, sql.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK) return {};
-  return tl::unexpected(error("the index failed"));
+  return tl::unexpected(error("the database failed"));
 }
 
 Status Database::connect() {

@@ -150,7 +150,7 @@ class Database::Statement {
 
  private:
   Statement& keep(int code) {
-    if (code != SQLITE_OK && !error_) error_ = database_.error("the index failed");
+    if (code != SQLITE_OK && !error_) error_ = database_.error("the database failed");
     return *this;
   }
   Database& database_;

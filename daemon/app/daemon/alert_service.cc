@@ -69,7 +69,9 @@ Result<std::unique_ptr<AlertService>> AlertService::open(io::Env& env, AlertServ
   auto disk = env.worker("alerts");
   if (!disk) return tl::unexpected(disk.error());
   out->disk_ = std::move(*disk);
-  if (const Status loaded = out->load(out->options_.config->state_dir); !loaded)
+  const Config& config = *out->options_.config;
+  const bool sends = !config.alert.empty() || !config.otlp.endpoint.empty();
+  if (const Status loaded = out->load(config.state_dir); !loaded && sends)
     out->options_.complain(loaded.error().text + "; alerts are sent and not kept over a restart");
   out->reload();
   out->timer_ = env.timer([service = out.get()] { service->beat(); });
