@@ -17,7 +17,7 @@
 namespace culprit::cli {
 namespace {
 
-constexpr long kAnswerMs = 80;  // a person who types waits for it
+constexpr long kAnswerMs = 60;  // a person who types waits for it
 constexpr size_t kCandidates = 500;
 
 struct Argument {

@@ -17,7 +17,7 @@ from typing import Dict, Iterator, List
 
 from promises import CULPRIT, PassOver, need, promise, run
 
-BUSY_S = 0.2  # 0.1 s of the program, and the start of a process on a busy machine
+BUSY_S = 0.05  # on a busy machine
 GENERATE = Path(__file__).resolve().parents[2] / "packaging/completions/generate"
 HOSTILE = ["llama 70b", "it's", "$(touch pwned)", "`touch pwned`", "a\nb", "esc\x1b[2J", "x;touch pwned"]
 ANSWERS = {"/v1/jobs": [{"id": name} for name in ["llama-70b-0412", *HOSTILE]],
@@ -29,6 +29,9 @@ ANSWERS = {"/v1/jobs": [{"id": name} for name in ["llama-70b-0412", *HOSTILE]],
 class UnixServer(socketserver.ThreadingUnixStreamServer):
     daemon_threads = True
     silent = False
+
+    def handle_error(self, *_: object) -> None:  # the program gave up waiting
+        pass
 
 
 class Daemon(http.server.BaseHTTPRequestHandler):
@@ -161,10 +164,13 @@ def complete_is_quiet(folder: Path) -> None:
     (folder / "silent").mkdir()
     with daemon(folder / "silent", silent=True) as silent:
         for env in (absent, silent):
-            took = []
-            for _ in range(5):
+            took, starts = [], []
+            for _ in range(8):
+                began = time.monotonic()
+                run("--version", env=env)
+                starts.append(time.monotonic() - began)
                 began = time.monotonic()
                 done = run("complete", "report", "", env=env)
                 took.append(time.monotonic() - began)
                 need(done.stdout == done.stderr == b"" and done.returncode == 0, f"{done}")
-            need(min(took) < BUSY_S, f"took {min(took):.3f} s")
+            need(min(took) - min(starts) < 0.1 + BUSY_S, f"took {min(took):.3f} s")
