@@ -1,7 +1,7 @@
 // A server of the Model Context Protocol, revision 2025-06-18 and the two before it. A message of JSON-RPC
-// 2.0 is one line. The server only reads. What it answers from logs is untrusted: escaped, marked as data, and
-// of limited size. Input is hostile too: every line gets an answer or is a notification, and none ends it.
-// One thread.
+// 2.0 is one line. The server only reads. What it answers from logs is untrusted: escaped, marked as data
+// and of limited size. Input is hostile too: every line gets an answer or is a notification, and none ends
+// it. One thread.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -21,9 +21,11 @@ constexpr TimeNs kShortest =
 constexpr double kMuchLonger = 3;  // times its longest earlier gap
 constexpr uint64_t kGaps = 8;      // minimum number of gaps for a rhythm
 constexpr double kFew = 0.34;      // largest share of silent units
-// Iterations of peers after the last line of a unit that took part in them: a synchronous job cannot go on
-// without one of its ranks, so the log ends there and not the unit. One or two may be under way.
+// Iterations of peers after the last line of a unit that took part in them. A synchronous job cannot go on
+// without one of its ranks, so the log ends there and not the unit; one or two steps may be under way. Some
+// jobs are not synchronous: such a unit is suspect, but has no verdict.
 constexpr int64_t kGoesOn = 5;
+constexpr double kMayBeCut = 0.5;  // weight
 
 struct Silent {
   uint32_t unit = kNowhere;
@@ -66,7 +68,6 @@ std::vector<Silent> find_silent_units(const std::vector<Unit>& units, TimeNs ste
     const double times = static_cast<double>(silent) /
                          static_cast<double>(std::max<TimeNs>(unit.rhythm.longest_ns, kNsPerSecond));
     if (silent < std::max(kShortest, 2 * step_ns) || times < kMuchLonger) continue;
-    if (goes_on_without(units, unit)) continue;
     const double weight =
         std::min(3.0, std::log(times) * std::log1p(static_cast<double>(unit.rhythm.gaps)) / 4);
     found.push_back({u, weight, unit.last_ns, silent});
@@ -90,9 +91,15 @@ Finding finding_of_silence(const View& view, uint32_t host, const Silent& silent
 void add_silent_ranks(const View& view, const std::vector<bool>& host_silent, Analysis& a) {
   std::map<uint32_t, std::vector<Silent>> of_host;
   std::vector<uint32_t> order;
-  for (const Silent& s : find_silent_units(view.ranks, a.fate.step_ns)) {
+  const std::vector<Silent> found = find_silent_units(view.ranks, a.fate.step_ns);
+  std::map<uint32_t, size_t> silent_on;  // ranks, by host
+  for (const Silent& s : found) ++silent_on[view.ranks[s.unit].host];
+  for (const Silent& s : found) {
     const uint32_t host = view.ranks[s.unit].host;
     if (host == kNowhere || host_silent[host]) continue;
+    // If all ranks of a host stop while its launcher writes on, its log is not cut.
+    if (silent_on[host] < view.hosts[host].ranks.size() && goes_on_without(view.ranks, view.ranks[s.unit]))
+      continue;
     if (of_host[host].empty()) order.push_back(host);
     of_host[host].push_back(s);
   }
@@ -120,8 +127,17 @@ void find_silent(const View& view, Analysis& a) {
     const std::vector<Silent> found = find_silent_units(view.hosts, a.fate.step_ns);
     for (size_t i = 0; i < found.size(); ++i) {
       host_silent[found[i].unit] = true;
+      const std::string before = format_duration(found[i].silent_ns);
+      if (goes_on_without(view.hosts, view.hosts[found[i].unit])) {
+        Finding f = finding_about(view, found[i].unit, DetectorKind::kSpatial, kMayBeCut);
+        f.first_ns = f.last_ns = found[i].last_ns;
+        f.why.push_back(
+            fmt::format("its log ends {} before the others, which went on: it may be cut", before));
+        a.findings.push_back(std::move(f));
+        continue;
+      }
       Finding f = finding_of_silence(view, found[i].unit, found[i], i);
-      f.why.push_back(fmt::format("it fell silent {} before its peers", format_duration(found[i].silent_ns)));
+      f.why.push_back(fmt::format("it fell silent {} before its peers", before));
       a.findings.push_back(std::move(f));
     }
   }
