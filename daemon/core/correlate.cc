@@ -193,9 +193,31 @@ bool is_at_moment(const Finding& cause, const Finding& effect) {
   return std::abs(cause.first_ns - effect.first_ns) <= kSeenNear;
 }
 
+bool is_kill(const Finding& f) { return f.component == Part::kHostMemory && f.symptom == Seen::kCrash; }
+
+// Whether the stacks of a job that stands were taken: its processes were there.
+bool saw_stacks(const Finding& f) {
+  return f.symptom == Seen::kHang &&
+         (f.detector == DetectorKind::kStacks || std::ranges::find(f.found_by, "stacks") != f.found_by.end());
+}
+
+// Whoever waits for a job that hangs ends it at last: what a launcher then says of a rank whose stack was
+// seen is a consequence.
+void follow_hangs(std::vector<Finding>& findings) {
+  for (const Finding& hang : findings) {
+    if (hang.kind != FindingKind::kFault || !saw_stacks(hang) || hang.subjects.empty()) continue;
+    for (Finding& kill : findings)
+      if (is_kill(kill) && !kill.rule.empty() && !kill.as_kernel && same_place(kill, hang)) {
+        kill.role = FindingRole::kCascade;
+        kill.why.emplace_back("its stack was taken before: it hung, and was killed then");
+      }
+  }
+}
+
 const Combination* row_if_explains(const Finding& cause, const Finding& effect, TimeNs stopped_ns) {
   const Measured kind = effect_of(effect);
   if (kind == Measured::kNone || !is_of_machine(cause)) return nullptr;
+  if (kind == Measured::kStands && is_kill(cause) && saw_stacks(effect)) return nullptr;
   const Combination* row = row_of(cause, kind);
   if (is_placeless(kind)) return row && is_at_moment(cause, effect) ? row : nullptr;
   const bool meets = row && same_place(cause, effect) && same_time(cause, effect, stopped_ns);
@@ -476,6 +498,7 @@ void join_causes(std::vector<Finding>& findings, std::vector<Finding> witnesses,
   const size_t own = findings.size();
   std::ranges::move(witnesses, std::back_inserter(findings));
   excuse_planned(findings);
+  follow_hangs(findings);
   Joiner(findings, own, stopped_ns).run();
   std::erase_if(findings, is_pace);  // by itself it is no finding
   weigh_warnings(findings);

@@ -51,6 +51,8 @@ class Runs:
 
     def run(self, *words: str, options: List[str] = [], seconds: float = 120,  # noqa: B006
             program: Optional[str] = None, **more) -> "subprocess.CompletedProcess[bytes]":
+        # A shell that runs us in the background lets us ignore SIGINT.
+        more.setdefault("preexec_fn", lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
         return subprocess.run([program or self.program, "run", *options, "--", *words], check=False,
                               env={**self.env, **more.pop("env", {})}, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, timeout=seconds, cwd=self.context.folder, **more)

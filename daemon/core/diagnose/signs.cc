@@ -53,8 +53,9 @@ struct Sign {
   std::set<uint32_t> hosts;                       // units of view.hosts, if known
   std::set<std::pair<uint32_t, uint32_t>> ranks;  // named by the lines: host, global rank
   bool novel = false, known = false,
-       late = false;  // properties of its templates, from the pool and from times
-  bool alone = true;  // proves a failure without any other sign
+       late = false;       // properties of its templates, from the pool and from times
+  bool alone = true;       // proves a failure without any other sign
+  bool of_others = false;  // about processes that are not known to be the job's
 
   void add_subject(const About& about) {
     if (about.host != detect::kNowhere) hosts.insert(about.host);
@@ -535,6 +536,7 @@ void add_line(const detect::View& view, const detect::Analysis& a, const Hit& hi
     sign.rule = &rule;
     sign.finding = describe(rule, line);
     if (rule.id.empty()) describe_uncaught(line.text, sign.finding);
+    sign.of_others = of_others;
     sign.alone = !of_others && (!needs_company(rule, line) || a.fate.last_iteration < 0);
     sign.finding.general = sign.finding.general || !sign.alone;
     sign.finding.confidence = confidence_of_rule(sign.finding);
@@ -630,6 +632,18 @@ std::map<uint32_t, TimeNs> follow_the_end(const detect::View& view, std::vector<
 
 constexpr std::string_view kOfOthers = "of another process";  // no kind of exception
 
+// Where other lines show the failure, the end of a process that is not known to be the job's is no cause of
+// it.
+void set_apart(const detect::View& view, std::vector<Sign>& signs, std::vector<Finding>& witnesses) {
+  std::vector<Sign> own;
+  for (Sign& sign : signs)
+    if (sign.of_others)
+      witnesses.push_back(witness(view, std::move(sign)));
+    else
+      own.push_back(std::move(sign));
+  signs = std::move(own);
+}
+
 // In order of time, then of lines.
 std::tuple<TimeNs, uint32_t, uint64_t> place_of(const Sign& sign) {
   const logs::LogPlace& place = sign.lines.front()->place;
@@ -684,10 +698,11 @@ Signs find_signs(const detect::View& view, const detect::Analysis& a, rules::Rul
       add_line(view, a, {rule_of_uncaught(), line}, by_rule[{line.rule, exception_kind(line.text)}]);
   for (auto& [key, sign] : by_rule) drop_recovered(view, run, sign);
   std::erase_if(by_rule, [](const auto& entry) { return entry.second.lines.empty(); });
-  bool reported = false, alone = false;
-  for (auto& [key, sign] : by_rule)
-    reported = reported || (sign.finding.role == FindingRole::kCascade && sign.alone &&
-                            !is_harmless(view, a, sign, false));
+  bool alone = false;
+  const bool reported = std::ranges::any_of(by_rule, [&](const auto& entry) {
+    const Sign& sign = entry.second;
+    return sign.finding.role == FindingRole::kCascade && sign.alone && !is_harmless(view, a, sign, false);
+  });
   std::vector<Sign> kept;
   const auto add_witness = [&](Sign sign) { out.witnesses.push_back(witness(view, std::move(sign))); };
   for (auto& [rule, sign] : weak) add_witness(std::move(sign));
@@ -712,6 +727,7 @@ Signs find_signs(const detect::View& view, const detect::Analysis& a, rules::Rul
     alone = alone || sign.alone;
     kept.push_back(std::move(sign));
   }
+  if (alone) set_apart(view, kept, out.witnesses);
   for (Sign& sign : kept) corroborate(sign, kept);
   out.torn_down = follow_the_end(view, kept);
   lead_with_the_one(view, kept);
@@ -720,7 +736,7 @@ Signs find_signs(const detect::View& view, const detect::Analysis& a, rules::Rul
     for (Sign& sign : std::exchange(kept, {}))
       if (sign.finding.role == FindingRole::kRoot)
         out.unproven.push_back({complete(view, std::move(sign)), {}});
-  std::optional<Finding> quiet = find_quiet_rank(view, reports_by_rank(log, kept));
+  auto quiet = find_quiet_rank(view, reports_by_rank(log, kept));
   for (Sign& sign : kept) out.findings.push_back(complete(view, std::move(sign)));
   if (quiet) out.findings.push_back(std::move(*quiet));
   return out;
