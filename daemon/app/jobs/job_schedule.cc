@@ -27,6 +27,11 @@ constexpr TimeNs kTickEvery = kNsPerSecond;
 // Whether the job may have processes on this host.
 bool is_here(LiveJob& job) { return job.hosts().empty() || job.is_local(); }
 
+bool reports_hang(const Report& report) {
+  return report.hang && std::ranges::any_of(report.diagnoses,
+                                            [](const Diagnosis& d) { return d.symptom == Symptom::kHang; });
+}
+
 }  // namespace
 
 std::optional<bool> JobSchedule::alive(LiveJob& job, TimeNs now) {
@@ -84,7 +89,8 @@ bool JobSchedule::may_hang(LiveJob& job, TimeNs now) {
   }
   TimeNs& since = job.due.stalled_ns;
   if (since == kNoTime || now < since) since = now;
-  if (alive(job, now) == false) return false;
+  // Stopping a job that hangs does not clear the hang.
+  if (alive(job, now) == false) return reports_hang(job.report());
   const bool asked = options_.looked_ns && is_here(job);
   return !asked || job.due.looked_ns >= since || now - since >= kLookWithin;
 }

@@ -312,6 +312,24 @@ BOOST_AUTO_TEST_CASE(what_ended_well_is_learned_and_what_died_is_not) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(a_hang_stays_the_verdict_when_its_processes_are_killed) {
+  LiveOptions options = live_options();
+  bool alive = true;
+  options.alive = [&](const std::string&) { return std::optional(alive); };
+  LiveJobs jobs(std::move(options));
+  Feed feed(jobs);
+  const StreamId log = run_a_minute(jobs, feed);
+  tick(jobs, 60, 200);
+  BOOST_REQUIRE(hangs(jobs));
+  alive = false;
+  feed.write(log, "RuntimeError: Connection closed by peer [127.0.0.1]:16815\n", s(201));
+  tick(jobs, 201, 290);
+  BOOST_TEST(hangs(jobs));
+  tick(jobs, 291, 400);
+  BOOST_TEST((jobs.jobs().at(0).state == JobState::kFailed));
+  BOOST_TEST(count(jobs.poll_events(), LiveEventKind::kDiagnosisGone) == 0u);
+}
+
 BOOST_AUTO_TEST_CASE(a_dead_job_does_not_hang) {
   LiveOptions options = live_options();
   options.alive = [](const std::string&) { return std::optional(false); };
