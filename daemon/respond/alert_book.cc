@@ -250,14 +250,7 @@ void AlertBook::tick_storm(const Route& r, TimeNs now) {
   if (storm.key.empty()) return;
   Issue& own = issues_.at(storm.key);
   if (storm.held.empty()) {
-    if (own.deliveries.contains(r.name)) {
-      resolve(own, End::kCalm, now);
-    } else {  // it was over before it was sent
-      firing_.erase(own.key);
-      own.end = End::kCalm;
-      own.resolved_ns = now;
-      note(own);
-    }
+    resolve(own, End::kCalm, now);  // sends nothing where it is over before it was sent
     storm.key.clear();
     storm.shown = 0;
     return;
@@ -323,6 +316,9 @@ void AlertBook::tick(TimeNs now) {
   for (const std::string& key : keys) {
     Issue& issue = issues_.at(key);
     tick_issue(issue, now);
+    const auto storm = storms_.find(issue.storm);
+    const bool lost = storm == storms_.end() || storm->second.key != key;
+    if (!issue.storm.empty() && lost) resolve(issue, End::kCalm, now);  // its receiver was removed
     const bool runs = running_.contains({issue.fault.job, issue.fault.run});
     if (issue.storm.empty() && !runs && now - issue.changed_ns >= options_.expire_after_ns)
       resolve(issue, End::kExpired, now);
@@ -406,6 +402,11 @@ Result<Window> AlertBook::add_window(Window window, TimeNs now) {
       std::ranges::count_if(windows_, [&](const auto& one) { return !one.second.over(now); });
   if (static_cast<size_t>(standing) >= kWindows)
     return fail(ErrorCode::kLimit, fmt::format("there are {} maintenance windows already", kWindows));
+  if (windows_.size() >= 2 * kWindows) {  // those that are over stay for a while: the oldest gives way
+    const auto over = std::ranges::find_if(windows_, [&](const auto& one) { return one.second.over(now); });
+    changes_.windows_forgotten.push_back(over->first);
+    windows_.erase(over);
+  }
   window.id = windows_.empty() ? 1 : windows_.rbegin()->first + 1;
   window.ended = false;
   window.held = 0;

@@ -29,8 +29,10 @@ int64_t Outbox::add(Message message, std::vector<int64_t>& gone) {
   Line& line = lines_[message.receiver];
   std::erase_if(line.waiting, [&](const Message& older) {
     const bool old = replaces(message, older);
-    if (old) gone.push_back(older.row);
-    return old;
+    if (!old) return false;
+    gone.push_back(older.row);
+    line.refusals.erase(older.row);
+    return true;
   });
   make_room(line, gone);
   message.row = ++last_row_;
@@ -95,8 +97,9 @@ std::vector<int64_t> Outbox::refused(const std::string& receiver, const std::vec
   failed(receiver, why, std::nullopt, now);
   Line& line = lines_[receiver];
   std::vector<int64_t> gone;
-  for (const int64_t row : rows)
-    if (++line.refusals[row] >= kRefusals) gone.push_back(row);
+  for (const Message& m : line.waiting)  // others gave way while they were on their way
+    if (std::ranges::find(rows, m.row) != rows.end() && ++line.refusals[m.row] >= kRefusals)
+      gone.push_back(m.row);
   std::erase_if(line.waiting, [&](const Message& m) { return std::ranges::find(gone, m.row) != gone.end(); });
   for (const int64_t row : gone) line.refusals.erase(row);
   line.counts.dropped += gone.size();

@@ -346,6 +346,34 @@ BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(maintenance_window)
 
+BOOST_AUTO_TEST_CASE(the_storm_of_a_removed_receiver_is_over) {
+  Listener l({everything("a")}, 1);
+  l.verdict(fault("j"), 1);
+  l.verdict(fault("k"), 1);
+  expect(l.at(2), {"a firing j", "a firing storm of 1"});
+  BOOST_CHECK_EQUAL(l.book.firing_count(), 3);
+  l.book.set_options(Listener::options({everything("b")}, 1));
+  expect(l.at(3), {});
+  BOOST_CHECK_EQUAL(l.book.firing_count(), 2);
+  for (const Issue* issue : l.book.firing()) BOOST_CHECK_EQUAL(issue->storm, "");
+}
+
+BOOST_AUTO_TEST_CASE(windows_that_are_over_are_bounded_too) {
+  Listener l({everything("a")});
+  for (size_t i = 0; i < 2 * kWindows + 5; ++i) {
+    Window w;
+    w.hosts = "node-1";
+    w.reason = "new switch";
+    w.from_ns = 0;
+    w.until_ns = 1000 * kSecond;
+    const auto added = l.book.add_window(w, kSecond);
+    BOOST_REQUIRE(added);
+    BOOST_REQUIRE(l.book.end_window(added->id, kSecond));
+  }
+  BOOST_CHECK_EQUAL(l.book.windows().size(), 2 * kWindows);
+  BOOST_CHECK_EQUAL(l.book.take().windows_forgotten.size(), 5);
+}
+
 BOOST_AUTO_TEST_CASE(globs) {
   const struct {
     const char *pattern, *text;

@@ -109,6 +109,16 @@ BOOST_AUTO_TEST_CASE(a_message_that_is_refused_does_not_stop_those_behind_it) {
   BOOST_CHECK_EQUAL(b.outbox.lines().at("a").counts.dropped, 1);
 }
 
+BOOST_AUTO_TEST_CASE(refusals_of_a_message_that_gave_way_are_not_kept) {
+  Box b;
+  b.add("x", Kind::kFiring);
+  b.add("x", Kind::kRevised);
+  b.outbox.refused("a", {1, 2}, "400", 0);
+  b.add("x", Kind::kRevised);                      // the one before gives way
+  b.outbox.refused("a", {2}, "400", 5 * kSecond);  // it was on its way meanwhile
+  BOOST_CHECK_EQUAL(b.outbox.lines().at("a").refusals.size(), 1);
+}
+
 BOOST_AUTO_TEST_CASE(a_restart_keeps_the_order_and_the_numbers_go_on) {
   Box b;
   std::vector<Message> kept{message("x", Kind::kFiring), message("y", Kind::kFiring)};
