@@ -232,7 +232,8 @@ int ChildCommand::Impl::patience_ms(TimeNs now) const {
   for (const auto& [signal, due] : to_pass_on) until = std::min(until, due);
   if (later && !ended_at) until = std::min(until, std::max(now, later_ns));
   if (ended_at) until = std::min({until, *ended_at + kDrainMost, now + kDrainQuiet});
-  return static_cast<int>((until - now + kNsPerMs - 1) / kNsPerMs);
+  // A callback may have lasted beyond it; below 0 poll() would wait for ever.
+  return static_cast<int>((std::max(until, now) - now + kNsPerMs - 1) / kNsPerMs);
 }
 
 bool ChildCommand::Impl::is_over(TimeNs now) const {

@@ -15,7 +15,7 @@ namespace culprit::app {
 bool wait_until_read(Client& client, const std::string& job, const std::string& path, uint64_t bytes,
                      int within_ms);
 
-// Writes the sources into the folder: <name>.ndjson and <name>.comm. Returns how many.
+// Writes each source into the folder as <name>.ndjson. Returns how many.
 Result<size_t> keep_evidence(Client& client, const std::string& job, const std::string& folder);
 
 }  // namespace culprit::app
