@@ -96,5 +96,7 @@ std::string size_text(uint64_t bytes);
 
 // Whether "HOST:PORT" is reachable from this machine only.
 bool is_loopback(std::string_view address);
+// Whether a request to the address goes to another host without TLS, so that it shows its secrets.
+bool goes_in_clear(std::string_view url);
 
 }  // namespace culprit::app

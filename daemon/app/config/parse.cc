@@ -262,12 +262,7 @@ class Reader {
 
   // A secret is not sent to another host without TLS.
   void check_clear(const std::string& key, const std::string& file, std::string_view url) {
-    if (file.empty() || !url.starts_with("http://")) return;
-    const std::string_view rest = url.substr(7);
-    std::string address(rest.substr(0, rest.find_first_of("/?#")));
-    if (address.find(':', address.rfind(']') == address.npos ? 0 : address.rfind(']')) == address.npos)
-      address += ":80";
-    if (!is_loopback(address))
+    if (!file.empty() && goes_in_clear(url))
       refuse(place_of(key), fmt::format("'{}' is a secret, and {} would show it on the way: use https", key,
                                         in_quotes(url)));
   }

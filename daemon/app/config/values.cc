@@ -209,4 +209,14 @@ bool is_loopback(std::string_view address) {
          (host.starts_with("127.") && host.find_first_not_of("0123456789.") == host.npos);
 }
 
+bool goes_in_clear(std::string_view url) {
+  constexpr std::string_view kScheme = "http://";
+  if (!url.starts_with(kScheme)) return false;
+  const std::string_view rest = url.substr(kScheme.size());
+  std::string address(rest.substr(0, rest.find_first_of("/?#")));
+  const size_t bracket = address.rfind(']');
+  if (address.find(':', bracket == address.npos ? 0 : bracket) == address.npos) address += ":80";
+  return !is_loopback(address);
+}
+
 }  // namespace culprit::app

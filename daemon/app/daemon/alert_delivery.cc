@@ -52,6 +52,10 @@ Result<respond::HttpPost> request_to(const AlertConfig& receiver) {
     const bool plain = std::ranges::all_of(*url, [](char c) { return c > ' ' && c < 0x7f; });
     if (!http || !plain)
       return fail(ErrorCode::kInvalid, receiver.url_file + ": holds no http or https address");
+    const bool secrets = !receiver.headers_file.empty() || !receiver.secret_file.empty();
+    if (secrets && goes_in_clear(*url))
+      return fail(ErrorCode::kInvalid,
+                  receiver.url_file + ": its http address would show the secrets on the way: use https");
     out.url = std::move(*url);
   }
   if (!receiver.headers_file.empty()) {
