@@ -216,6 +216,7 @@ void AlertService::restored() {
   for (const respond::Issue* issue : book_.firing())
     if (issue->storm.empty()) to_look_at_.emplace(issue->fault.job, issue->fault.run);
   if (seen_until_ns_ == kNoTime) {  // a new file: what was before is no news
+    caught_up_ = true;
     seen_until_ns_ = wall();
     unwritten_.seen_until_ns = seen_until_ns_;
     write();
@@ -225,17 +226,24 @@ void AlertService::restored() {
   look();
 }
 
+// Where the index fails, it is asked again at the next beat; the watermark stays until then.
 void AlertService::catch_up() {
-  const auto runs = std::make_shared<std::vector<RunId>>();
+  if (caught_up_ || catching_up_) return;
+  catching_up_ = true;
+  const auto runs = std::make_shared<std::optional<std::vector<RunId>>>();
   const TimeNs since = seen_until_ns_ - kCatchUp;
   options_.recorder->query(
       [runs, since](store::Spool&, store::Index& index) {
         const auto rows = index.diagnoses({.since_ns = since, .limit = kRunsCaughtUp});
         if (!rows) return;
-        for (const store::DiagnosisRow& row : *rows) runs->emplace_back(row.job, row.run);
+        runs->emplace();
+        for (const store::DiagnosisRow& row : *rows) (*runs)->emplace_back(row.job, row.run);
       },
       [this, runs] {
-        to_look_at_.insert(runs->begin(), runs->end());
+        catching_up_ = false;
+        if (!*runs) return;
+        caught_up_ = true;
+        to_look_at_.insert((*runs)->begin(), (*runs)->end());
         look();
       });
 }
@@ -307,6 +315,7 @@ void AlertService::flush() {
   respond::BookChanges changes = book_.take();
   for (const respond::Issue& issue : changes.issues) {
     std::erase_if(unwritten_.issues, [&](const auto& one) { return one.key == issue.key; });
+    std::erase(unwritten_.issues_gone, issue.key);
     unwritten_.issues.push_back({issue.key, to_json(issue)});
   }
   for (std::string& key : changes.forgotten) {
@@ -376,8 +385,9 @@ void AlertService::beat() {
   book_.tick(now);
   follow_runs();
   export_metrics();
+  if (restored_) catch_up();
   look();
-  if (restored_ && !looking_ && to_look_at_.empty()) {
+  if (caught_up_ && !looking_ && to_look_at_.empty()) {
     seen_until_ns_ = now;
     const bool due = seen_written_ns_ == kNoTime || mono() - seen_written_ns_ >= kSeenEvery;
     if ((due && !receivers().empty()) || !unwritten_.empty()) {

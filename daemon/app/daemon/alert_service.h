@@ -124,6 +124,7 @@ class AlertService {
   TimeNs write_after_ns_ = kNoTime;                             // monotonic: after a failure
   std::set<RunId> to_look_at_;
   bool looking_ = false, restored_ = false, stopping_ = false, following_ = false;
+  bool catching_up_ = false, caught_up_ = false;  // with what was before the start
   std::function<void()> stopped_;
   TimeNs followed_ns_ = kNoTime, exported_ns_ = kNoTime;  // monotonic
   std::map<std::string, Channel> channels_;
