@@ -259,7 +259,9 @@ interval = "1s"
         wanted = {"key": "event.name", "value": {"stringValue": name}}
         return [r for r in records() if wanted in r["attributes"]]
     wait_until(lambda: named("culprit.diagnosis") and named("culprit.finding"), 60, "records arrive")
-    wait_until(lambda: any(p.path == "/v1/metrics" for p in receiver.all()), 30, "metrics arrive")
+    of_jobs = b'"culprit_job_state"'
+    wait_until(lambda: any(p.path == "/v1/metrics" and of_jobs in p.body for p in receiver.all()), 30,
+               "metrics of jobs arrive")
     wrong: List[str] = []
     points = 0
     for p in receiver.all():
