@@ -176,7 +176,7 @@ struct LineParser::Impl {
 
   // The message within a structured line (JSON, logfmt), if it reports a failure: other lines keep all of
   // their fields, which may be what the job counts by. Adds what the object says about its writer.
-  static std::string_view unwrapped(std::string_view line, std::string_view message, Header& header) {
+  std::string_view unwrapped(std::string_view line, std::string_view message, Header& header) const {
     if (header.message > 0 && line[header.message - 1] == '"') {
       const std::string_view exception = joined_exception(message);
       return exception.empty() ? message : exception;
@@ -185,11 +185,12 @@ struct LineParser::Impl {
     const auto json = json_line(line);
     if (!json) return message;
     if (header.level == Level::kNone) header.level = json->level;
-    if (header.host.empty()) header.host = json->host;
+    // Where the writer's host is known, such a field may name the other end of a connection.
+    if (header.host.empty() && !source->host) header.host = json->host;
     if (header.rank == kNoRank) header.rank = json->rank;
     if (header.local == kNoRank) header.local = json->local;
-    for (const std::string_view text : {json->exception, json->message})
-      if (const std::string_view exception = joined_exception(text); !exception.empty()) return exception;
+    for (const std::string_view field : {json->exception, json->message})
+      if (const std::string_view exception = joined_exception(field); !exception.empty()) return exception;
     return json->level >= Level::kError && !json->message.empty() ? json->message : message;
   }
 

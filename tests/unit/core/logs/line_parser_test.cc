@@ -42,6 +42,15 @@ BOOST_AUTO_TEST_CASE(a_line_without_time_takes_that_of_the_line_before) {
   BOOST_TEST(!b.lines[2].own_time);
 }
 
+BOOST_AUTO_TEST_CASE(a_host_within_an_object_is_that_of_its_writer_only_where_no_other_is_known) {
+  constexpr std::string_view kLine =
+      R"({"level": "error", "host": "storage-9", "msg": "connection refused"})";
+  SourceInfo source;
+  BOOST_TEST(parse(kLine, source).writers.at(0).host == "storage-9");
+  source.host = "node-2";
+  BOOST_TEST(parse(kLine, source).writers.at(0).host == "node-2");
+}
+
 BOOST_AUTO_TEST_CASE(the_message_behind_a_progress_bar_has_the_bars_writer_and_the_bar_still_counts) {
   const LogBatch b =
       parse("[rank3]:  16%|#4   | 40/250 [00:20<00:46,  4.49it/s]Traceback (most recent call last):\n");
