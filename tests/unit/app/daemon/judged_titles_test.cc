@@ -67,6 +67,14 @@ BOOST_AUTO_TEST_CASE(a_diagnosis_that_comes_later_counts) {
   BOOST_TEST(of("j") == "title d3");
 }
 
+BOOST_AUTO_TEST_CASE(the_most_probable_one_that_is_left_leads_whichever_came_last) {
+  put("j", "d1", 0.9, true);
+  put("j", "d2", 0.8, false);
+  put("j", "d3", 0.3, false);
+  judge("j", "d1", false);
+  BOOST_TEST(of("j") == "title d2");
+}
+
 BOOST_AUTO_TEST_CASE(runs_that_are_not_listed_cost_nothing_and_come_back) {
   put("j", "d1", 0.9, true);
   put("k", "d1", 0.9, true);
