@@ -20,8 +20,9 @@ constexpr size_t kPageBytes = 1 << 20;
 // Entries of lists; --format json has everything.
 constexpr size_t kDiagnosesMax = 20, kSuspectsMax = 50, kTemplatesMax = 60, kPlacesMax = 20, kRowsMax = 100;
 constexpr size_t kEvidenceMax = 20, kWhyMax = 12, kOfPlaceMax = 64, kFramesMax = 64;
-// Halvings of what the charts draw, until the file is small enough.
-constexpr int kHalvings = 6;
+// Halvings of what the charts draw, then of the longest lines, until the file is small enough: a line of "<"
+// takes six times its length.
+constexpr int kHalvings = 6, kLineHalvings = 4;
 
 template <class List>
 void cut_to(List& list, size_t most) {
@@ -122,6 +123,22 @@ void halve_charts(Report& r, const std::set<std::string>& accused) {
   keep_half(r.curves.rows, [](const NumericCurves::Row& row) { return most_of(row.odd); });
 }
 
+void cut_lines(std::vector<SourceLines>& windows, size_t bytes) {
+  for (SourceLines& w : windows)
+    for (size_t i = 0; i < w.lines.size(); ++i) {
+      if (w.lines[i].size() <= bytes) continue;
+      w.cut[i] += w.lines[i].size() - bytes;
+      w.lines[i].resize(bytes);
+    }
+}
+
+void cut_texts(Report& r, std::vector<SourceLines>& windows, size_t bytes) {
+  cut_lines(windows, bytes);
+  for (Diagnosis& d : r.diagnoses)
+    for (Evidence& e : d.evidence) e.text = shorten(e.text, 2 * bytes);
+  for (Indicating& x : r.indicating) x.template_text = shorten(x.template_text, 2 * bytes);
+}
+
 std::set<std::string> accused_hosts(const Report& r) {
   std::set<std::string> out;
   const auto take = [&](const std::vector<Suspect>& list) {
@@ -134,7 +151,7 @@ std::set<std::string> accused_hosts(const Report& r) {
 }
 
 // JSON within a script element: no text can end it or begin a comment. What turns or hides text for those who
-// reads the file itself is written out too; elsewhere than in texts JSON has none of these characters.
+// read the file itself is written out too; elsewhere than in texts JSON has none of these characters.
 std::string for_script(std::string_view json) {
   std::string out;
   out.reserve(json.size());
@@ -222,6 +239,10 @@ std::string render_html(const Report& report, const RenderOptions& options) {
   for (int i = 0; i < kHalvings && data.size() + around > kPageBytes; ++i) {
     halve_charts(shown, accused);
     data = data_of(shown, report, options);
+  }
+  for (int i = 0; i <= kLineHalvings && data.size() + around > kPageBytes; ++i) {
+    cut_texts(shown, plain.lines, kContextLineBytes >> i);
+    data = data_of(shown, report, plain);
   }
   return fmt::format(
       R"(<!doctype html>

@@ -234,6 +234,27 @@ BOOST_AUTO_TEST_CASE(the_file_of_a_large_job_has_a_bound_and_keeps_what_stands_o
   BOOST_TEST(std::any_of(rows.begin(), rows.end(), [](const auto& row) { return row["rank"] == 200; }));
 }
 
+BOOST_AUTO_TEST_CASE(lines_that_take_six_times_their_length_are_cut) {
+  Report r = failed();
+  RenderOptions options;
+  Evidence long_one;
+  long_one.host = "n1", long_one.file = "a.log", long_one.line = 7;
+  long_one.text.assign(1500, '<');
+  for (int i = 0; i < 19; ++i) r.diagnoses.push_back(r.diagnoses[0]);
+  for (Diagnosis& d : r.diagnoses) d.evidence.assign(20, long_one);
+  for (uint64_t i = 0; i < 80; ++i)
+    options.lines.push_back({"n1",
+                             "a.log",
+                             1 + 20 * i,
+                             {6 + 20 * i},
+                             std::vector<std::string>(11, std::string(400, '<')),
+                             std::vector<uint64_t>(11, 5)});
+  const std::string html = render_html(r, options);
+  BOOST_TEST(html.size() <= size_t{1} << 20);
+  const auto line = read(html)["lines"][0];
+  BOOST_TEST(line["lines"][0].get<std::string>().size() + line["cut"][0].get<size_t>() == 405u);
+}
+
 BOOST_AUTO_TEST_CASE(a_daemons_answer_gives_the_same_data) {
   const Report r = large(300 + 2719);
   const auto back = report_from_json(to_json(r, Charts::kIncluded));
