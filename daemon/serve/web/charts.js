@@ -1,6 +1,5 @@
 // Charts on canvases that share their zoom and their cursor: curves over time or steps, heat maps, and what spans.js
-// draws. Numbers come
-// in the form of formats.md: null is not reported, "NaN" and "Infinity" are texts.
+// draws. Numbers come in the form of formats.md: null is not reported, "NaN" and "Infinity" are texts.
 import { dayOf, h, name, offsetOf, plain, timeOf } from "./dom.js";
 
 // Room for names and numbers: the same in all charts, so that equal times and steps are above each other.

@@ -55,7 +55,7 @@ function longestFor(picture) {
 // not the one that was late first.
 const caused = (row) => row.awaited_ms - row.wait_ms;
 
-// Rows whose rank came last: more than half as long as the worst one, and a hundredth of the step.
+// Rows whose rank came last: by at least 0.6 of what the worst one cost, and by more than a hundredth of the step.
 export function lateRows(picture) {
   const most = Math.max(0, ...picture.rows.map(caused));
   return new Set(picture.rows.filter((row) => caused(row) >= .6 * most && caused(row) > picture.step_ms / 100).slice(0, 32));
