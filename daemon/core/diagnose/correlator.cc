@@ -36,6 +36,7 @@ constexpr double kSurprise = 10;  // -log p: one job in 20,000
 constexpr double kBlamed = 2.5;
 // Weight of a host that makes a job suspect; hosts of healthy jobs stay near 0.
 constexpr double kSuspicious = 0.4;
+constexpr size_t kFatalLine = 120;  // bytes shown
 constexpr size_t kDiagnoses = 64;  // limit of diagnoses from single findings: later ones explain nothing more
 constexpr double kSuspectFloor = 0.02;
 // Confidence of statistical answers. No labelled real set has enough such answers to measure a share. On logs
@@ -123,7 +124,7 @@ class Correlator {
   bool uneasy() const {
     if (good_end()) return false;
     const bool host = !hosts_.empty() && hosts_[0].weight >= kSuspicious;
-    return host || speaks_of_failure() || singled_out().any() || failures_of_most() > 0 ||
+    return host || speaks_of_failure() || ends_fatally() || singled_out().any() || failures_of_most() > 0 ||
            (late_evidence() >= 1 && a_.birth_surprise > 4);
   }
 
@@ -154,6 +155,18 @@ class Correlator {
     for (const TemplateScore& t : a_.templates)
       if (t.score >= kIndicating && detect::words_class(log_.templates()[t.id]) == 2) return true;
     return false;
+  }
+
+  // A line whose header has the level fatal, after the last progress. Null: there is none.
+  const logs::TemplateStats* ends_fatally() const {
+    if (a_.fate.last_progress_ns == kNoTime) return nullptr;
+    for (const TemplateScore& t : a_.templates) {
+      const logs::TemplateStats& stats = log_.templates()[t.id];
+      if (stats.level == logs::Level::kFatal && stats.first_ns != kNoTime &&
+          stats.first_ns >= a_.fate.last_progress_ns)
+        return &stats;
+    }
+    return nullptr;
   }
 
   // Indicating templates that distinguish the first suspect from its peers beyond chance. `proven`: by words
@@ -464,6 +477,9 @@ class Correlator {
     if (!report_.diagnoses.empty() && report_.diagnoses[0].confidence >= kConclusive) {
       report_.verdict = 0;
     } else {
+      if (const logs::TemplateStats* last = ends_fatally(); last && !last->samples.empty())
+        report_.missing.push_back("whether a line of level fatal ended the job: " +
+                                  shorten(last->samples[0].text, kFatalLine));
       if (!a_.has_pool)
         report_.missing.emplace_back("logs of successful jobs of the same kind (--healthy DIR)");
       if (view_.known_hosts < 2)

@@ -12,6 +12,7 @@ namespace culprit::logs {
 // Views into the line. Texts are as they stand there, with their escapes.
 struct JsonLine {
   std::string_view message;    // empty: the object has none
+  std::string_view error;      // what an error says of itself; empty: none
   std::string_view exception;  // a field with a traceback; empty: none
   std::string_view host;
   Level level = Level::kNone;

@@ -191,7 +191,8 @@ struct LineParser::Impl {
     if (header.local == kNoRank) header.local = json->local;
     for (const std::string_view field : {json->exception, json->message})
       if (const std::string_view exception = joined_exception(field); !exception.empty()) return exception;
-    return json->level >= Level::kError && !json->message.empty() ? json->message : message;
+    if (json->level < Level::kError) return message;
+    return !json->error.empty() ? json->error : !json->message.empty() ? json->message : message;
   }
 
   void parse_line(std::string_view line, HeaderParser& headers) {

@@ -112,6 +112,13 @@ BOOST_AUTO_TEST_CASE(fatal_lines_of_all_ranks_without_times_are_not_passed_over)
   BOOST_TEST((!report.missing.empty() || !report.diagnoses.empty()));
 }
 
+BOOST_AUTO_TEST_CASE(a_line_of_level_fatal_after_the_last_step_is_no_good_end) {
+  Folder folder;
+  folder.write("job/train.log", steps(8, 60) + at(140) + "FATAL shard index has 4 entries, 5 are expected\n");
+  const Report report = report_of(folder);
+  BOOST_TEST((!report.missing.empty() || !report.diagnoses.empty()));
+}
+
 BOOST_AUTO_TEST_CASE(a_single_catch_all_line_is_never_stated_as_certain) {
   Folder folder;
   folder.write("job/train.log",

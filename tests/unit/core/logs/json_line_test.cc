@@ -12,7 +12,7 @@ BOOST_AUTO_TEST_CASE(the_fields_of_structured_loggers_are_found_at_the_top_of_th
     uint32_t rank;
   };
   const Row rows[] = {
-      {R"({"ts": 1.5, "level": "error", "msg": "out of range", "host": "n1", "rank": 5})", "out of range",
+      {R"({"ts": 1.5, "level": "error", "msg": "out of range", "hostname": "n1", "rank": 5})", "out of range",
        "n1", Level::kError, 5},
       {R"({"severity":"CRITICAL","message":"a \"b\", {c}","global_rank":"7"})", R"(a \"b\", {c})", "",
        Level::kFatal, 7},
@@ -20,6 +20,9 @@ BOOST_AUTO_TEST_CASE(the_fields_of_structured_loggers_are_found_at_the_top_of_th
        Level::kNone, kNoRank},
       {R"({"list": [1, {"a": "]"}], "levelname": "WARNING", "text": ""})", "", "", Level::kWarning, kNoRank},
       {R"({"msg": 5, "rank": -1, "host": "two words"})", "", "", Level::kNone, kNoRank},
+      {R"({"level": 50, "msg": "x", "host": "peer"})", "x", "", Level::kError, kNoRank},
+      {R"({"log": {"level": "error"}, "message": "y"})", "y", "", Level::kError, kNoRank},
+      {R"({"severity": "ERROR", "jsonPayload": {"message": "z", "rank": 3}})", "z", "", Level::kError, 3},
       {R"({})", nullptr, "", Level::kNone, kNoRank},
       {R"({"msg": "not closed})", nullptr, "", Level::kNone, kNoRank},
       {R"({"msg"})", nullptr, "", Level::kNone, kNoRank},
@@ -40,6 +43,20 @@ BOOST_AUTO_TEST_CASE(the_fields_of_structured_loggers_are_found_at_the_top_of_th
   }
 }
 
+BOOST_AUTO_TEST_CASE(what_an_error_says_of_itself_is_found_next_to_the_message) {
+  const std::pair<const char*, const char*> rows[] = {
+      {R"({"msg": "cannot load", "error": "open /data/a: permission denied"})",
+       "open /data/a: permission denied"},
+      {R"({"msg": "failed", "err": {"type": "Error", "message": "no route", "stack": "at a\nat b"}})",
+       "no route"},
+      {R"({"msg": "failed", "error": null})", ""},
+  };
+  for (const auto& [line, error] : rows) BOOST_TEST(json_line(line)->error == error, line);
+  const auto list =
+      json_line(R"({"exc_info": ["KeyError", "Traceback (most recent call last):\n  f\nKeyError: 1"]})");
+  BOOST_TEST(joined_exception(list->exception) == "KeyError: 1");
+}
+
 BOOST_AUTO_TEST_CASE(the_exception_of_a_traceback_in_one_text_is_its_first_line_that_is_not_indented) {
   const std::pair<const char*, const char*> rows[] = {
       {R"(Traceback (most recent call last):\n  File \"a.py\", line 9, in f\n    g()\nValueError: bad\nmore" rank=5)",
@@ -51,6 +68,7 @@ BOOST_AUTO_TEST_CASE(the_exception_of_a_traceback_in_one_text_is_its_first_line_
       {R"(Traceback (most recent call last):\n  File \"a.py\", line 9)", ""},
       {R"(Traceback (most recent call last):)", ""},
       {R"(ValueError: bad\nmore)", ""},
+      {R"(Traceback (most recent call last):\n  f\nOSError: C:\\new is gone)", R"(OSError: C:\\new is gone)"},
       {"", ""},
   };
   for (const auto& [text, exception] : rows) BOOST_TEST(joined_exception(text) == exception, text);

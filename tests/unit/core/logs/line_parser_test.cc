@@ -44,7 +44,7 @@ BOOST_AUTO_TEST_CASE(a_line_without_time_takes_that_of_the_line_before) {
 
 BOOST_AUTO_TEST_CASE(a_host_within_an_object_is_that_of_its_writer_only_where_no_other_is_known) {
   constexpr std::string_view kLine =
-      R"({"level": "error", "host": "storage-9", "msg": "connection refused"})";
+      R"({"level": "error", "hostname": "storage-9", "msg": "connection refused"})";
   SourceInfo source;
   BOOST_TEST(parse(kLine, source).writers.at(0).host == "storage-9");
   source.host = "node-2";
