@@ -20,10 +20,11 @@ from promises import CULPRIT, PassOver, need, promise, run
 BUSY_S = 0.05  # on a busy machine
 GENERATE = Path(__file__).resolve().parents[2] / "packaging/completions/generate"
 HOSTILE = ["llama 70b", "it's", "$(touch pwned)", "`touch pwned`", "a\nb", "esc\x1b[2J", "x;touch pwned"]
-ANSWERS = {"/v1/jobs": [{"id": name} for name in ["llama-70b-0412", *HOSTILE]],
+IN_QUOTES = ["zz$(touch${IFS}pwned)", "ww';touch pwned;#", "vv`touch pwned`", "uu\";touch pwned;#", "tt!!$(touch pwned)"]
+ANSWERS = {"/v1/jobs": [{"id": name} for name in ["llama-70b-0412", *HOSTILE, *IN_QUOTES]],
            "/v1/diagnoses?job=llama-70b-0412": [{"id": "df43992e9"}, {"id": "d7"}],
-           "/v1/hosts": [{"host": "node-17"}, {"host": "node-18"}],
-           "/v1/sources?job=llama%2070b": [{"path": "/var/log/train 1.log"}]}
+           "/v1/hosts": [{"host": name} for name in ["node-17", "node-18", *IN_QUOTES]],
+           "/v1/sources?job=llama%2070b": [{"path": path} for path in ["/var/log/train 1.log", *IN_QUOTES]]}
 
 
 class UnixServer(socketserver.ThreadingUnixStreamServer):
@@ -132,6 +133,23 @@ def completes_in_bash(folder: Path) -> None:
     need(not (folder / "pwned").exists(), "a name was run")
 
 
+@promise("behind an open quote bash gets only names that a shell reads as they are")
+def completes_in_open_quotes(folder: Path) -> None:
+    bash, made = need_shell("bash"), generated(folder)
+    os.chdir(folder)
+    with daemon(folder) as env:
+        for place, quotes in (("report ", ('"', "'")), ("clear ", ('"',)),
+                              ("evidence cat --job 'llama 70b' --path ", ('"', "'"))):
+            for quote in quotes:
+                for name in IN_QUOTES:
+                    line = f"culprit {place}{quote}{name[:2]}"
+                    typed([bash, "--norc", "-i"], env, f"{WORDS}; . {made}/culprit", line)
+                    need(not (folder / "pwned").exists(), f"{line!r} ran {name!r}")
+        for line in ('culprit report z"z', "culprit report w'w", "culprit report $'ww", "culprit report ww"):
+            typed([bash, "--norc", "-i"], env, f"{WORDS}; . {made}/culprit", line)
+            need(not (folder / "pwned").exists(), f"{line!r} ran a name")
+
+
 @promise("completion in zsh and fish knows the same names")
 def completes_in_others(folder: Path) -> None:
     zsh, fish, made = need_shell("zsh"), need_shell("fish"), generated(folder)
@@ -159,7 +177,7 @@ def complete_is_quiet(folder: Path) -> None:
     with daemon(folder) as env:
         done = run("complete", "report", "", env=env)
         names = done.stdout.decode().split("\n")[:-1]
-        need(names == sorted(name for name in ["llama-70b-0412", *HOSTILE] if name.isprintable()), str(names))
+        need(names == sorted(name for name in ["llama-70b-0412", *HOSTILE, *IN_QUOTES] if name.isprintable()), str(names))
     absent = dict(os.environ, CULPRIT_SERVER=f"unix:{folder}/absent")
     (folder / "silent").mkdir()
     with daemon(folder / "silent", silent=True) as silent:
