@@ -201,7 +201,8 @@ bool saw_stacks(const Finding& f) {
          (f.detector == DetectorKind::kStacks || std::ranges::find(f.found_by, "stacks") != f.found_by.end());
 }
 
-// A job that hangs is ended at last: what a launcher then says of a rank whose stack was seen is a consequence.
+// A job that hangs is ended at last: what a launcher then says of a rank whose stack was seen is a
+// consequence.
 void follow_hangs(std::vector<Finding>& findings) {
   for (const Finding& hang : findings) {
     if (hang.kind != FindingKind::kFault || !saw_stacks(hang) || hang.subjects.empty()) continue;

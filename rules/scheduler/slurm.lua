@@ -16,14 +16,15 @@ local causes = {
     "Ask for more time, or save and requeue before the limit." },
   { "preempted", "Job was preempted", "PREEMPTION", "Requeue it; save on the warning signal." },
   { "node_failure", "Slurm lost a host of the job", "NODE FAILURE",
-    "Look at that host: it stopped answering. Requeue without it.",
-    "unknown", "check" },
+    "Requeue without the host that failed: 'Node failure on' or sacct names it. ON is the host of the " ..
+      "batch script.",
+    "unknown", "check", true },
   { "job_requeue", "Job was put back into the queue", "JOB REQUEUE", "Nothing, if it was meant." },
 }
 for _, c in ipairs(causes) do
   slurm {
     id = c[1], title = c[2], category = c[5] and "hardware" or "platform", component = c[5] or "platform",
-    severity = c[5] and "error" or "fatal", action = c[6] or "retry", remedy = c[4],
+    severity = c[5] and "error" or "fatal", action = c[6] or "retry", remedy = c[4], general = c[7],
     regex = { [[CANCELLED AT \S+ DUE TO ]] .. c[3], [[CANCELLED DUE TO ]] .. c[3] },
     hit = { "slurmstepd: error: *** STEP 1999616.0 ON n5 CANCELLED AT 2024-05-27T21:42:11 DUE TO " .. c[3] ..
       " ***",

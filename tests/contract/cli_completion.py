@@ -20,7 +20,8 @@ from promises import CULPRIT, PassOver, need, promise, run
 BUSY_S = 0.05  # on a busy machine
 GENERATE = Path(__file__).resolve().parents[2] / "packaging/completions/generate"
 HOSTILE = ["llama 70b", "it's", "$(touch pwned)", "`touch pwned`", "a\nb", "esc\x1b[2J", "x;touch pwned"]
-IN_QUOTES = ["zz$(touch${IFS}pwned)", "ww';touch pwned;#", "vv`touch pwned`", "uu\";touch pwned;#", "tt!!$(touch pwned)"]
+IN_QUOTES = ["zz$(touch${IFS}pwned)", "ww';touch pwned;#", "vv`touch pwned`", "uu\";touch pwned;#",
+             "tt!!$(touch pwned)"]
 ANSWERS = {"/v1/jobs": [{"id": name} for name in ["llama-70b-0412", *HOSTILE, *IN_QUOTES]],
            "/v1/diagnoses?job=llama-70b-0412": [{"id": "df43992e9"}, {"id": "d7"}],
            "/v1/hosts": [{"host": name} for name in ["node-17", "node-18", *IN_QUOTES]],
@@ -177,7 +178,8 @@ def complete_is_quiet(folder: Path) -> None:
     with daemon(folder) as env:
         done = run("complete", "report", "", env=env)
         names = done.stdout.decode().split("\n")[:-1]
-        need(names == sorted(name for name in ["llama-70b-0412", *HOSTILE, *IN_QUOTES] if name.isprintable()), str(names))
+        known = ["llama-70b-0412", *HOSTILE, *IN_QUOTES]
+        need(names == sorted(name for name in known if name.isprintable()), str(names))
     absent = dict(os.environ, CULPRIT_SERVER=f"unix:{folder}/absent")
     (folder / "silent").mkdir()
     with daemon(folder / "silent", silent=True) as silent:
