@@ -65,10 +65,12 @@ struct DaemonStart {
   char* const* words;
   char* const* environment;
   int log;
+  pid_t parent;
 };
 
 [[noreturn]] void become_daemon(const DaemonStart& start) {
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (::getppid() != start.parent) _exit(0);
   ::setsid();
   (void)::setpriority(PRIO_PROCESS, 0, kNice);
   if (const int score = ::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC); score >= 0) {
@@ -154,8 +156,9 @@ Result<PrivateDaemon> start_daemon(const RunFolder& folder, const Launch& launch
   std::string name = "culpritd", option = "--config", file = config;
   char* const words[] = {name.data(), option.data(), file.data(), nullptr};
   PrivateDaemon out{-1, "unix:" + folder.runtime() + "/api.sock"};
+  const pid_t parent = ::getpid();
   out.pid = ::fork();
-  if (out.pid == 0) become_daemon({program.c_str(), words, environment.data(), log});
+  if (out.pid == 0) become_daemon({program.c_str(), words, environment.data(), log, parent});
   const int error = errno;
   ::close(log);
   if (out.pid < 0) return io::system_failure("a process for culpritd", error);

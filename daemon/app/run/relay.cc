@@ -146,8 +146,8 @@ void Relay::write(Channel& channel) {
   if (n < 0 && (errno == EINTR || errno == EAGAIN)) return;
   if (n <= 0) {
     channel.pending.clear();
-    // The reader is gone: the next write of the child fails as it would without us.
-    if (errno == EPIPE && channel.from >= 0) ::close(std::exchange(channel.from, -1));
+    // The reader is gone or the disk is full: the next write of the child fails as it would without us.
+    if (channel.from >= 0) ::close(std::exchange(channel.from, -1));
     return;
   }
   channel.in_line = bytes[n - 1] != '\n';
