@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "app/offline/file_tool.h"
-#include "base/text.h"
+#include "base/shell.h"
 
 namespace culprit::cli {
 namespace {
@@ -18,28 +18,12 @@ std::pair<uint64_t, uint64_t> lines_around(const Evidence& e) {
   return {*e.line > kLinesAround ? *e.line - kLinesAround : 1, *e.line + kLinesAround + more};
 }
 
-}  // namespace
-
-std::string shell_word(std::string_view text) {
-  constexpr std::string_view kPlain = "_-./:@%+=,";
-  const auto plain = [&](unsigned char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           kPlain.find(static_cast<char>(c)) != kPlain.npos;
-  };
-  if (!text.empty() && std::ranges::all_of(text, plain)) return std::string(text);
-  const bool visible = to_terminal(text) == text && text.find('\t') == text.npos;
-  std::string out = visible ? "'" : "$'";
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (visible)
-      out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    else if (byte < 0x20 || byte > 0x7e || c == '\'' || c == '\\')
-      out += fmt::format("\\{:03o}", byte);
-    else
-      out += c;
-  }
-  return out + "'";
+// A value that begins with '-' would be taken for an option.
+std::string option(std::string_view name, std::string_view value) {
+  return fmt::format("{}{}{}", name, value.starts_with('-') ? '=' : ' ', shell_word(value));
 }
+
+}  // namespace
 
 std::string look_in_file(const Evidence& e) {
   if (!e.line || e.file.empty() || e.file == "-") return "";
@@ -53,9 +37,9 @@ std::string look_in_file(const Evidence& e) {
 
 std::string look_at_daemon(const Evidence& e, std::string_view job, const app::ClientOptions& options) {
   if (!e.line || e.file.empty() || job.empty()) return "";
-  std::string out = "culprit evidence cat --job " + shell_word(job);
-  if (e.host) out += " --host " + shell_word(*e.host);
-  out += fmt::format(" --path {} --line {}", shell_word(e.file), *e.line);
+  std::string out = "culprit evidence cat" + option(" --job", job);
+  if (e.host) out += option(" --host", *e.host);
+  out += option(" --path", e.file) + fmt::format(" --line {}", *e.line);
   if (!options.server.empty()) out += " --server " + shell_word(options.server);
   if (!options.token_file.empty()) out += " --token-file " + shell_word(options.token_file);
   if (!options.ca_file.empty()) out += " --ca-file " + shell_word(options.ca_file);

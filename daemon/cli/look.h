@@ -11,10 +11,6 @@
 
 namespace culprit::cli {
 
-// One word of a POSIX shell. Text with control, bidirectional or invalid bytes becomes $'…', which bash, zsh
-// and ksh read.
-std::string shell_word(std::string_view text);
-
 // `sed` on the file, behind its decompressor. Empty: the evidence has no line, or its file is no regular one.
 // Reads the first bytes of the file.
 std::string look_in_file(const Evidence& evidence);

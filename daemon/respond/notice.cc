@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/shell.h"
 #include "base/text.h"
 
 namespace culprit::respond {
@@ -25,18 +26,6 @@ std::string listed(const std::vector<std::string>& names, std::string_view separ
       fmt::format("{}", fmt::join(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(n), separator));
   if (names.size() > n) out += fmt::format("{}and {} more", separator, names.size() - n);
   return out;
-}
-
-// One argument of a shell.
-std::string shell_word(std::string_view text) {
-  const bool plain = !text.empty() && std::ranges::all_of(text, [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           std::string_view("-_./:@=+,").find(c) != std::string_view::npos;
-  }) && !text.starts_with('-');
-  if (plain) return std::string(text);
-  std::string out = "'";
-  for (const char c : text) c == '\'' ? out += "'\\''" : out += c;
-  return out + "'";
 }
 
 // As encodeURIComponent writes it.
@@ -69,8 +58,9 @@ std::string summary_of(const Issue& issue) {
 
 std::string command_of(const Fault& f) {
   if (f.job.empty()) return "culprit jobs";
-  return fmt::format("culprit report {}{}", shell_word(to_terminal(f.job)),
-                     f.run > 0 ? fmt::format(" --run {}", f.run) : "");
+  const std::string run = f.run > 0 ? fmt::format(" --run {}", f.run) : "";
+  if (f.job.starts_with('-')) return fmt::format("culprit report{} {}", run, last_argument(f.job));
+  return fmt::format("culprit report {}{}", shell_word(f.job), run);
 }
 
 }  // namespace

@@ -7,24 +7,6 @@ using namespace culprit::cli;
 
 BOOST_AUTO_TEST_SUITE(look)
 
-BOOST_AUTO_TEST_CASE(a_word_is_quoted_as_far_as_a_shell_needs_it) {
-  const std::pair<const char*, const char*> cases[] = {
-      {"runs/a-1.log:12", "runs/a-1.log:12"},
-      {"", "''"},
-      {"a b", "'a b'"},
-      {"it's", "'it'\\''s'"},
-      {"$(id)", "'$(id)'"},
-      {"größe", "'größe'"},
-      {"a\nb", "$'a\\012b'"},
-      {"\x1b[2J'\\", "$'\\033[2J\\047\\134'"},
-      {"\xff", "$'\\377'"},
-      {"\xe2\x80\xae", "$'\\342\\200\\256'"},  // text that runs from right to left hides what follows
-      {"~root", "'~root'"},
-      {"*", "'*'"},
-  };
-  for (const auto& [text, word] : cases) BOOST_TEST(shell_word(text) == word);
-}
-
 BOOST_AUTO_TEST_CASE(evidence_of_a_daemon_is_shown_by_the_daemon_that_was_asked) {
   Evidence e;
   e.file = "/var/log/train 1.log";
@@ -36,6 +18,8 @@ BOOST_AUTO_TEST_CASE(evidence_of_a_daemon_is_shown_by_the_daemon_that_was_asked)
   BOOST_TEST(look_at_daemon(e, "llama", there) ==
              "culprit evidence cat --job llama --host node-17 --path '/var/log/train 1.log' --line 120 "
              "--server http://c:7420 --token-file /etc/token");
+  BOOST_TEST(look_at_daemon(e, "-rf", {}) ==
+             "culprit evidence cat --job=-rf --host node-17 --path '/var/log/train 1.log' --line 120");
   BOOST_TEST(look_at_daemon(e, "", {}) == "");
   e.line.reset();
   BOOST_TEST(look_at_daemon(e, "llama", {}) == "");

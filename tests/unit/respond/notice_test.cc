@@ -72,6 +72,19 @@ BOOST_AUTO_TEST_CASE(a_message_names_the_fault_the_line_and_the_command) {
   BOOST_CHECK_EQUAL(v.at("since"), "2023-11-14T22:13:20.000Z");
 }
 
+BOOST_AUTO_TEST_CASE(the_command_works_for_names_that_look_like_options_or_have_control_bytes) {
+  const std::pair<const char*, const char*> cases[] = {{"-rf", "culprit report --run 2 -- -rf"},
+                                                       {"a\nb", "culprit report $'a\\012b' --run 2"},
+                                                       {"\xff", "culprit report $'\\377' --run 2"},
+                                                       {"-\x1b[2J", "culprit report --run 2 -- $'-\\033[2J'"},
+                                                       {"it's", "culprit report 'it'\\''s' --run 2"}};
+  for (const auto& [job, command] : cases) {
+    Issue issue = sample();
+    issue.fault.job = job;
+    BOOST_CHECK_EQUAL(values(issue).at("command"), command);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(templates_map_values_and_refuse_what_they_do_not_know) {
   const Values v = values(sample(), Message::Kind::kResolved);
   const struct {
