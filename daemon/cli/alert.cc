@@ -67,6 +67,7 @@ std::string receivers_table(const Json& json, const RemoteOptions& o) {
 }
 
 int alert_list(RemoteOptions& o) {
+  constexpr size_t kWhat = 4;  // column
   return print_answer(o, "/v1/alerts", [&](const Json& json) {
     std::vector<std::vector<std::string>> rows{{"STATE", "SINCE", "JOB", "RUN", "WHAT", "RECEIVERS"}};
     if (const auto items = json.find("items"); items != json.end() && items->is_array())
@@ -83,8 +84,8 @@ int alert_list(RemoteOptions& o) {
                         text_field(one, "title") + (over ? "; " + text_field(one, "end") : ""),
                         receivers.empty() ? "-" : receivers});
       }
-    const std::string issues =
-        rows.size() > 1 ? table(rows, wants_color()) : std::string("no issue is known\n");
+    const std::string issues = rows.size() > 1 ? table(rows, wants_color(), kWhat, page_width())
+                                               : std::string("no issue is known\n");
     return issues + "\n" + receivers_table(json, o);
   });
 }

@@ -84,17 +84,17 @@ Result<std::vector<Json>> get_items(app::Client& client, const std::string& path
 }
 
 int print_answer(RemoteOptions& options, const std::string& path,
-                 const std::function<std::string(const Json&)>& show) {
+                 const std::function<std::string(const Json&)>& show, const std::string& instead) {
   if (Status status = resolve(options); !status) return complain(status.error().text), kUnable;
   auto client = app::Client::make(options.client);
   if (!client) return complain(client.error().text), kUnable;
   if (options.format == "json") {
     auto text = client->get(path);
-    if (!text) return complain(text.error().text), kUnable;
+    if (!text) return complain(text.error().text + instead), kUnable;
     return print(*text) ? kDone : kUnable;
   }
   const auto json = get_json(*client, path);
-  if (!json) return complain(json.error().text), kUnable;
+  if (!json) return complain(json.error().text + instead), kUnable;
   return print(show(*json)) ? kDone : kUnable;
 }
 
@@ -132,6 +132,22 @@ std::string table(const std::vector<std::vector<std::string>>& rows, bool color)
     out += inked(line, r == 0 ? Ink::kBold : Ink::kPlain, color) + "\n";
   }
   return out;
+}
+
+std::string table(std::vector<std::vector<std::string>> rows, bool color, size_t cut, size_t width) {
+  constexpr size_t kGap = 2, kLeast = 20;
+  std::vector<size_t> widths;
+  for (const auto& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], columns_of(row[i]));
+  }
+  size_t others = 0;
+  for (size_t i = 0; i < widths.size(); ++i)
+    if (i != cut) others += widths[i] + kGap;
+  const size_t room = std::max(kLeast, width - std::min(width, others));
+  for (auto& row : rows)
+    if (cut < row.size()) row[cut] = shorten_around(row[cut], 0, room);
+  return table(rows, color);
 }
 
 std::string by_whom() {

@@ -35,9 +35,10 @@ Result<Json> get_json(app::Client& client, const std::string& path);
 // The items of a list resource.
 Result<std::vector<Json>> get_items(app::Client& client, const std::string& path);
 
-// Prints one answer of the daemon: unchanged with --format json, else by `show`.
+// Prints one answer of the daemon: unchanged with --format json, else by `show`. `instead`: stands behind the
+// error where there is none.
 int print_answer(RemoteOptions& options, const std::string& path,
-                 const std::function<std::string(const Json&)>& show);
+                 const std::function<std::string(const Json&)>& show, const std::string& instead = "");
 
 // Fields, safe for a terminal; "-" if missing.
 std::string text_field(const Json& object, const char* name);
@@ -47,6 +48,8 @@ std::string shown(const Json& value);
 
 // Rows in columns; the first row is bold on a terminal with colour. Texts must be safe to show.
 std::string table(const std::vector<std::vector<std::string>>& rows, bool color);
+// The same with the texts of one column cut so that the rows fit into `width` columns, as far as that goes.
+std::string table(std::vector<std::vector<std::string>> rows, bool color, size_t cut, size_t width);
 
 // The user who makes a change: {"by": "alice"}.
 std::string by_whom();
