@@ -206,7 +206,7 @@ class Session {
   }
 
   static std::string without_daemon(const std::string& why) {
-    return why + "; the command runs on, and if it fails its output is read";
+    return why + "; the command runs on, hangs are not watched, and if it fails its output is read";
   }
 
   bool daemon_lives() const { return daemon_ > 0; }

@@ -125,7 +125,8 @@ void report_run(const EndedRun& run, const std::optional<Report>& found) {
   say(how_it_ended(run));
   say_log_trouble(run);
   if (!found || !leading(*found)) {
-    say("nothing in its output says why");
+    say(run.log.dropped == 0 ? "nothing in its output says why"
+                             : "the copy of its output is incomplete: what is in it does not say why");
   } else {
     std::fputs("\n", stderr);
     print_report(run, *found);

@@ -359,6 +359,12 @@ def run_on_a_full_disk_runs_the_job(context: Context) -> str:
     need(done.returncode == 0 and done.stdout.endswith(b"done\n"), f"{done.returncode} {text_of(done)}")
     need(len(done.stdout) == 300_005, f"{len(done.stdout)} bytes")
     need(0 < done.stderr.count(b"\n") <= 3 and b"no space left" in done.stderr.lower(), text_of(done))
+    script = "import sys\nfor i in range(3000): print('x' * 99)\nsys.stdout.flush(); {}['tokens']"
+    done = runs.run("python3", "-c", script, env={"XDG_STATE_HOME": str(disk)})
+    need(done.returncode == 1 and b"nothing in its output" not in done.stderr, text_of(done))
+    for part in (b"output.out.log: no space left", b"output.err.log: no space left",
+                 b"copy of its output is incomplete"):
+        need(part in done.stderr.lower(), f"{part!r}: {text_of(done)}")
     return text_of(done).splitlines()[-1]
 
 

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -25,7 +26,9 @@ namespace fs = std::filesystem;
 constexpr int kNamesTried = 1000;  // "train-1126-190203-2" and so on
 constexpr size_t kRunsSeen = 10'000;
 constexpr const char* kMarker = "/.culprit-run";  // what remove_old_runs() may remove
-constexpr size_t kSocketPathBytes = 90;           // sun_path has 108, and a name follows
+constexpr size_t kSocketPathBytes = 92;           // sun_path has 108, and a name follows
+constexpr int kRuntimeNames = 8;
+constexpr const char* kMemory = "/dev/shm";
 
 bool is_own(const struct stat& info) {
   return S_ISDIR(info.st_mode) && info.st_uid == ::geteuid() && (info.st_mode & (S_IWGRP | S_IWOTH)) == 0;
@@ -78,6 +81,11 @@ std::string temporary_folder(const Lookup& variable) {
   return set && set->starts_with('/') ? *set : "/tmp";
 }
 
+// Of runs where the default root cannot be written to.
+std::string spare_run_root(const Lookup& variable) {
+  return fmt::format("{}/culprit-run-{}", temporary_folder(variable), ::geteuid());
+}
+
 std::vector<std::string> runtime_bases(const Lookup& variable) {
   std::vector<std::string> out;
   const auto set = variable("XDG_RUNTIME_DIR");
@@ -87,23 +95,38 @@ std::vector<std::string> runtime_bases(const Lookup& variable) {
   return out;
 }
 
-// All members on a host meet in this folder, so its name follows from the run's.
-std::string runtime_name(const std::string& run, const std::string& host) {
-  return fmt::format("culprit-{}-{}", ::geteuid(), hex64(hash64(run + "\n" + host)));
+// All members on a host meet in this folder, so its name follows from the run's. Another user may have taken
+// the first name: then they meet under the next one.
+std::vector<std::string> runtime_names(const std::string& run, const std::string& host) {
+  const std::string name = fmt::format("culprit-{}-{}", ::geteuid(), hex64(hash64(run + "\n" + host)));
+  std::vector<std::string> out{name};
+  for (int n = 2; n <= kRuntimeNames; ++n) out.push_back(fmt::format("{}-{}", name, n));
+  return out;
+}
+
+// Makes the first folder of these names that can be this user's, or takes it where it is there.
+Result<std::string> make_one_of(const std::string& base, const std::vector<std::string>& names) {
+  Status made;
+  for (const std::string& name : names) {
+    const std::string path = base + "/" + name;
+    made = make_own(path);
+    if (made) return path;
+  }
+  return tl::unexpected(made.error());
 }
 
 // What a run that was killed left in memory and in the folder of sockets.
 void remove_runtime(const fs::path& run, const Lookup& variable) {
   std::error_code error, ignored;
   for (fs::directory_iterator it(run / "private", error), end; !error && it != end; it.increment(error)) {
-    const std::string name = runtime_name(run.string(), it->path().filename().string());
     std::vector<std::string> bases = runtime_bases(variable);
-    bases.emplace_back("/dev/shm");
-    for (const std::string& base : bases) {
-      struct stat info {};
-      const std::string path = base + "/" + name;
-      if (::lstat(path.c_str(), &info) == 0 && is_own(info)) fs::remove_all(path, ignored);
-    }
+    bases.emplace_back(kMemory);
+    for (const std::string& name : runtime_names(run.string(), it->path().filename().string()))
+      for (const std::string& base : bases) {
+        struct stat info {};
+        const std::string path = base + "/" + name;
+        if (::lstat(path.c_str(), &info) == 0 && is_own(info)) fs::remove_all(path, ignored);
+      }
   }
 }
 
@@ -114,7 +137,32 @@ std::string default_run_root(const Lookup& variable) {
     return *state + "/culprit/run";
   if (const auto home = variable("HOME"); home && home->starts_with('/') && home->size() > 1)
     return *home + "/.local/state/culprit/run";
-  return fmt::format("{}/culprit-run-{}", temporary_folder(variable), ::geteuid());
+  return spare_run_root(variable);
+}
+
+std::string kept_run(const std::string& job, const Lookup& variable) {
+  if (!check_run_name(job).empty()) return {};
+  for (const std::string& root : {default_run_root(variable), spare_run_root(variable)}) {
+    struct stat run {
+    }, inputs{};
+    const std::string path = root + "/" + job;
+    if (::lstat(path.c_str(), &run) == 0 && is_own(run) && ::lstat((path + "/job").c_str(), &inputs) == 0 &&
+        is_own(inputs))
+      return path + "/job";
+  }
+  return {};
+}
+
+std::string kept_runs_root(const Lookup& variable) {
+  for (const std::string& root : {default_run_root(variable), spare_run_root(variable)}) {
+    std::error_code error;
+    fs::directory_iterator it(root, error);
+    size_t seen = 0;
+    for (const fs::directory_iterator end; !error && it != end && seen < kRunsSeen;
+         it.increment(error), ++seen)
+      if (::access((it->path().string() + kMarker).c_str(), F_OK) == 0) return root;
+  }
+  return {};
 }
 
 bool is_network_folder(const std::string& path) {
@@ -156,8 +204,7 @@ Result<RunFolder> RunFolder::create(const RunPlaces& places, Launch& launch) {
   Status made = out.make(root, launch, !named);
   if (!made && !named) {
     const std::string why = made.error().text;
-    const std::string other =
-        fmt::format("{}/culprit-run-{}", temporary_folder(places.variable), ::geteuid());
+    const std::string other = spare_run_root(places.variable);
     if (other != root) made = out.make(other, launch, true);
     if (made) out.note_ = fmt::format("{}; the files of the run go to {}", why, other);
   }
@@ -209,17 +256,34 @@ Status RunFolder::make_run(const Launch& launch) {
 }
 
 void RunFolder::make_runtime(const RunPlaces& places, const Launch& launch) {
-  // All members on a host meet there, so its name follows from the run's.
-  const std::string name = runtime_name(path_, launch.host);
+  const std::vector<std::string> names = runtime_names(path_, launch.host);
   owns_runtime_ = launch.local == 0;
+  std::vector<std::string> troubles;
   for (const std::string& base : runtime_bases(places.variable)) {
-    const std::string path = base + "/" + name;
-    if (path.size() > kSocketPathBytes || !make_own(path)) continue;
-    if (!make_own(path + "/pipes")) continue;
-    runtime_ = path;
-    break;
+    if (base.size() + 1 + names.back().size() > kSocketPathBytes) {
+      troubles.push_back(base + ": its path is too long for a socket");
+      continue;
+    }
+    const auto path = make_one_of(base, names);
+    const Status pipes = path ? make_own(*path + "/pipes") : tl::unexpected(path.error());
+    if (pipes) {
+      runtime_ = *path;
+      break;
+    }
+    const std::string& text = pipes.error().text;
+    const std::string trouble = base + text.substr(std::min(text.rfind(": "), text.size()));
+    if (std::ranges::find(troubles, trouble) == troubles.end()) troubles.push_back(trouble);
   }
-  if (const std::string rings = "/dev/shm/" + name; make_own(rings)) rings_ = rings;
+  if (runtime_.empty())
+    no_runtime_ = fmt::format(
+        "there is no folder for its sockets ({}); set XDG_RUNTIME_DIR or TMPDIR to a writable folder of "
+        "yours",
+        fmt::join(troubles, "; "));
+  if (auto rings = make_one_of(kMemory, names))
+    rings_ = *rings;
+  else if (::access(kMemory, W_OK) == 0)
+    note_ += fmt::format("{}{}; what tracers write to memory is not seen", note_.empty() ? "" : "; ",
+                         rings.error().text);
 }
 
 RunFolder::RunFolder(RunFolder&& other) noexcept
@@ -230,6 +294,7 @@ RunFolder::RunFolder(RunFolder&& other) noexcept
       runtime_(std::exchange(other.runtime_, {})),
       rings_(std::exchange(other.rings_, {})),
       note_(std::move(other.note_)),
+      no_runtime_(std::move(other.no_runtime_)),
       host_(std::move(other.host_)),
       shared_(other.shared_),
       in_team_(other.in_team_),

@@ -48,7 +48,9 @@ class RunFolder {
   std::string members() const { return path_ + "/members"; }
   std::string private_folder() const { return private_; }
   const std::string& runtime() const { return runtime_; }  // empty: there is none
-  const std::string& rings() const { return rings_; }      // empty: there is none
+  // Why there is none: the folders tried, and what helps.
+  const std::string& no_runtime() const { return no_runtime_; }
+  const std::string& rings() const { return rings_; }  // empty: there is none
   std::string pipes() const { return runtime_.empty() ? "" : runtime_ + "/pipes"; }
 
   // Removes the run; of a team whose hosts do not share the folder, what this host has of it.
@@ -60,7 +62,7 @@ class RunFolder {
   Status make_run(const Launch& launch);
   void make_runtime(const RunPlaces& places, const Launch& launch);
 
-  std::string root_, path_, host_folder_, private_, runtime_, rings_, note_;
+  std::string root_, path_, host_folder_, private_, runtime_, rings_, note_, no_runtime_;
   std::string host_;
   bool shared_ = false, in_team_ = false, owns_runtime_ = true;
   int lock_ = -1;
@@ -68,6 +70,11 @@ class RunFolder {
 
 // The default root of runs.
 std::string default_run_root(const Lookup& variable);
+
+// The inputs of the run of this name below a default root, for `culprit diagnose`. Empty: there are none.
+std::string kept_run(const std::string& job, const Lookup& variable);
+// The default root that holds runs; empty: none does.
+std::string kept_runs_root(const Lookup& variable);
 
 // Removes ended runs below the root beyond the newest `keep`, and the sockets of those that were killed. What
 // still runs stays. Returns the names of the removed runs.

@@ -75,8 +75,9 @@ void OutputLog::run() {
     busy_ = false;
     queued_ -= part.bytes.size();
     (error == 0 ? figures_.written : figures_.dropped) += part.bytes.size();
-    if (error != 0 && figures_.trouble.empty())
-      figures_.trouble = io::system_error(files_[part.stream].path, error).text;
+    File& file = files_[part.stream];
+    if (error != 0 && !std::exchange(file.told, true))
+      figures_.trouble += (figures_.trouble.empty() ? "" : "; ") + io::system_error(file.path, error).text;
     changed_.notify_all();
   }
 }

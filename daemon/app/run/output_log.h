@@ -30,7 +30,7 @@ class OutputLog {
   struct Figures {
     uint64_t written = 0;
     uint64_t dropped = 0;  // bytes that are in no file
-    std::string trouble;   // why
+    std::string trouble;   // why, of each file
   };
   Figures figures() const;
 
@@ -39,6 +39,7 @@ class OutputLog {
     std::string path;
     int fd = -1;
     uint64_t size = 0;
+    bool told = false;  // its trouble
   };
   struct Part {
     size_t stream;

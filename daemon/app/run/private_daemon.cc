@@ -142,7 +142,7 @@ Result<PrivateDaemon> start_daemon(const RunFolder& folder, const Launch& launch
   });
   if (program.empty())
     return fail(ErrorCode::kNotFound, "culpritd is not in the folder of culprit nor in PATH");
-  if (folder.runtime().empty()) return fail(ErrorCode::kIo, "there is no folder for its sockets");
+  if (folder.runtime().empty()) return fail(ErrorCode::kIo, folder.no_runtime());
   const std::string config = folder.private_folder() + "/culpritd.toml";
   if (Status written = write_run_file(config, private_config(folder, launch, options)); !written)
     return tl::unexpected(written.error());

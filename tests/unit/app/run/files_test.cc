@@ -89,6 +89,77 @@ BOOST_AUTO_TEST_CASE(a_second_run_of_a_name_gets_a_folder_and_a_name_of_its_own)
   BOOST_TEST(one->runtime() != two->runtime());
 }
 
+BOOST_AUTO_TEST_CASE(a_name_that_another_took_for_sockets_or_rings_gives_way_to_the_next) {
+  const Place place;
+  std::string runtime, rings;
+  {
+    Launch launch = launch_of("train");
+    auto folder = place.make(launch);
+    BOOST_REQUIRE(folder.has_value());
+    runtime = folder->runtime(), rings = folder->rings();
+    folder->remove();
+  }
+  for (const std::string& taken : {runtime, rings}) std::ofstream(taken) << "taken";
+  {
+    Launch first = launch_of("train"), second = launch_of("train");
+    first.in_team = second.in_team = true;
+    second.member = second.local = 1;
+    const auto one = place.make(first), two = place.make(second);
+    BOOST_REQUIRE((one.has_value() && two.has_value()));
+    BOOST_TEST(one->runtime() == runtime + "-2");
+    BOOST_TEST(one->rings() == rings + "-2");
+    BOOST_TEST((two->runtime() == one->runtime() && two->rings() == one->rings()));
+    BOOST_TEST(one->note() == "");
+  }
+  BOOST_TEST((!fs::exists(runtime + "-2") && !fs::exists(rings + "-2")));
+  for (const std::string& taken : {runtime, rings}) {
+    BOOST_TEST(content(taken) == "taken");
+    fs::remove(taken);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(without_a_folder_for_sockets_the_reasons_name_those_tried) {
+  Place place;
+  std::string name;
+  {
+    Launch launch = launch_of("train");
+    auto folder = place.make(launch);
+    BOOST_REQUIRE(folder.has_value());
+    name = fs::path(folder->runtime()).filename();
+    BOOST_TEST(folder->no_runtime() == "");
+    folder->remove();
+  }
+  // A file stands in the place of each folder that would do.
+  std::vector<std::string> taken;
+  for (int n = 1; n <= 8; ++n) {
+    taken.push_back("/tmp/" + name + (n > 1 ? "-" + std::to_string(n) : ""));
+    std::ofstream(taken.back()) << "taken";
+  }
+  place.variables["XDG_RUNTIME_DIR"] = "/proc/none";
+  place.variables["TMPDIR"] = "/" + std::string(100, 't');
+  Launch launch = launch_of("train");
+  const auto folder = place.make(launch);
+  for (const std::string& path : taken) fs::remove(path);
+  BOOST_REQUIRE(folder.has_value());
+  BOOST_TEST(folder->runtime() == "");
+  const std::string why = folder->no_runtime();
+  for (const char* part :
+       {"/proc/none: ", "ttt: its path is too long", "/tmp: is no folder of this user", "XDG_RUNTIME_DIR"})
+    BOOST_TEST(why.find(part) != why.npos, why);
+}
+
+BOOST_AUTO_TEST_CASE(a_kept_run_is_found_by_its_name) {
+  const Place place;
+  BOOST_TEST((kept_run("train", place.lookup()) == "" && kept_runs_root(place.lookup()) == ""));
+  Launch launch = launch_of("train");
+  const auto folder = place.make(launch);
+  BOOST_REQUIRE(folder.has_value());
+  BOOST_TEST(kept_run("train", place.lookup()) == folder->inputs());
+  BOOST_TEST(kept_runs_root(place.lookup()) == folder->root());
+  for (const char* name : {"other", "", "..", "../run/train", "-rf"})
+    BOOST_TEST(kept_run(name, place.lookup()) == "", name);
+}
+
 BOOST_AUTO_TEST_CASE(members_of_a_team_share_the_folder) {
   const Place place;
   Launch first = launch_of("team"), second = launch_of("team");
@@ -220,6 +291,17 @@ BOOST_AUTO_TEST_CASE(a_log_that_cannot_be_written_is_counted_and_told) {
   log.finish(60'000);
   BOOST_TEST(log.figures().dropped == 5u);
   BOOST_TEST(log.figures().trouble.find("output.log") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(each_stream_that_is_not_copied_is_named_once) {
+  OutputLog log({"/proc/no/such/output.out.log", "/proc/no/such/output.err.log"}, 100);
+  for (const size_t stream : {0, 1, 0, 1}) {
+    log.add(stream, "12345");
+    log.finish(60'000);
+  }
+  const std::string trouble = log.figures().trouble;
+  for (const char* name : {"output.out.log", "output.err.log"})
+    BOOST_TEST((trouble.find(name) != trouble.npos && trouble.find(name) == trouble.rfind(name)), trouble);
 }
 
 BOOST_AUTO_TEST_CASE(no_variable_of_the_user_is_replaced) {
