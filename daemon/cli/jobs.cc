@@ -1,4 +1,5 @@
 #include "base/text.h"
+#include "cli/near.h"
 #include "cli/remote.h"
 #include "cli/rules.h"
 #include "cli/verbs.h"
@@ -12,22 +13,26 @@ Examples:
   culprit jobs --format json | jq -r '.items[] | select(.state == "failed") | .id')";
 
 int jobs(RemoteOptions& o) {
-  return print_answer(o, "/v1/jobs", [&](const Json& json) {
-    std::vector<std::vector<std::string>> rows{
-        {"JOB", "RUN", "STATE", "BEGAN", "LAST SEEN", "HOSTS", "LINES", "VERDICT"}};
-    std::string notes;
-    if (const auto items = json.find("items"); items != json.end())
-      for (const Json& job : *items)
-        if (job.is_object()) {
-          if (const std::string note = text_field(job, "note"); !note.empty() && note != "-")
-            notes +=
-                "\njob " + text_field(job, "id") + ", run " + text_field(job, "run") + ": " + note + "\n";
-          rows.push_back({text_field(job, "id"), text_field(job, "run"), text_field(job, "state"),
-                          time_field(job, "first_ns", o.zone), time_field(job, "last_ns", o.zone),
-                          text_field(job, "hosts"), text_field(job, "lines"), text_field(job, "verdict")});
-        }
-    return rows.size() > 1 ? table(rows, wants_color()) + notes : std::string("no job was seen yet\n");
-  });
+  return print_answer(
+      o, "/v1/jobs",
+      [&](const Json& json) {
+        std::vector<std::vector<std::string>> rows{
+            {"JOB", "RUN", "STATE", "BEGAN", "LAST SEEN", "HOSTS", "LINES", "VERDICT"}};
+        std::string notes;
+        if (const auto items = json.find("items"); items != json.end())
+          for (const Json& job : *items)
+            if (job.is_object()) {
+              if (const std::string note = text_field(job, "note"); !note.empty() && note != "-")
+                notes +=
+                    "\njob " + text_field(job, "id") + ", run " + text_field(job, "run") + ": " + note + "\n";
+              rows.push_back({text_field(job, "id"), text_field(job, "run"), text_field(job, "state"),
+                              time_field(job, "first_ns", o.zone), time_field(job, "last_ns", o.zone),
+                              text_field(job, "hosts"), text_field(job, "lines"),
+                              text_field(job, "verdict")});
+            }
+        return rows.size() > 1 ? table(rows, wants_color()) + notes : std::string("no job was seen yet\n");
+      },
+      kept_runs_hint());
 }
 
 }  // namespace

@@ -1,5 +1,9 @@
 #include "cli/near.h"
 
+#include <cstdlib>
+
+#include "app/run/folder.h"
+#include "base/shell.h"
 #include "cli/remote.h"
 #include "core/rules/keys.h"
 
@@ -16,6 +20,11 @@ std::string with_meant(app::Client& client, const Error& error, const std::strin
     if (const auto name = item.find(list.second); name != item.end() && name->is_string())
       names.push_back(name->get<std::string>());
   return error.text + did_you_mean(word, names, "'");
+}
+
+std::optional<std::string> environment(std::string_view name) {
+  const char* value = std::getenv(std::string(name).c_str());
+  return value ? std::optional<std::string>(value) : std::nullopt;
 }
 
 }  // namespace
@@ -40,6 +49,16 @@ std::string with_meant_job(app::Client& client, const Error& error, const std::s
 
 std::string with_meant_host(app::Client& client, const Error& error, const std::string& host) {
   return with_meant(client, error, host, {"/v1/hosts", "host"});
+}
+
+std::string kept_run_hint(const std::string& job) {
+  const std::string inputs = app::kept_run(job, environment);
+  return inputs.empty() ? "" : "; `culprit run` kept one: culprit diagnose " + shell_word(inputs);
+}
+
+std::string kept_runs_hint() {
+  const std::string root = app::kept_runs_root(environment);
+  return root.empty() ? "" : "; `culprit run` kept some: culprit diagnose " + shell_word(root) + "/NAME/job";
 }
 
 }  // namespace culprit::cli

@@ -20,4 +20,10 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
 std::string with_meant_job(app::Client& client, const Error& error, const std::string& job);
 std::string with_meant_host(app::Client& client, const Error& error, const std::string& host);
 
+// "; `culprit run` kept …" with the command that reads it, where this user has a kept run of the name; else
+// empty. Looks at folders.
+std::string kept_run_hint(const std::string& job);
+// The same of any run.
+std::string kept_runs_hint();
+
 }  // namespace culprit::cli

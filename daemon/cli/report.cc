@@ -94,7 +94,7 @@ int report(ReportOptions& o) {
   if (!client) return complain(client.error().text), kUnable;
   const std::string& format = o.remote.format;
   const auto text = client->get(report_path(o.job, o.run, format != "json"));
-  if (!text) return complain(with_meant_job(*client, text.error(), o.job)), kUnable;
+  if (!text) return complain(with_meant_job(*client, text.error(), o.job) + kept_run_hint(o.job)), kUnable;
   auto read = report_from_json(*text);
   if (!read) return complain(client->server() + ": " + read.error().text), kUnable;
   std::erase_if(read->diagnoses, [](const Diagnosis& d) { return d.refuted; });  // they stand last

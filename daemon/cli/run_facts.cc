@@ -91,7 +91,12 @@ bool is_file(const std::string& name) {
 
 Result<RunFacts> read_run(const std::string& name, const app::DiagnoseOptions& options,
                           const app::ClientOptions& client) {
-  if (!is_file(name)) return of_daemon(name, client);
+  if (!is_file(name)) {
+    auto job = of_daemon(name, client);
+    if (job || job.error().code != ErrorCode::kNotFound) return job;
+    return fail(ErrorCode::kNotFound, fmt::format("{} is neither a file or folder nor a known job: {}", name,
+                                                  job.error().text + kept_run_hint(name)));
+  }
   return name.ends_with(".json") ? of_report_file(name) : of_files(name, options);
 }
 

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 from typing import List
 
-from promises import LOG, STEPS, XID, need, promise, refused, run, text_of, write, zstd
+from promises import CULPRIT, LOG, STEPS, XID, need, promise, refused, run, text_of, write, zstd
 
 
 def verbs(path: List[str]) -> List[List[str]]:
@@ -112,3 +112,30 @@ def several_jobs(folder: Path) -> None:
     need("JOB  " not in one and "== " not in one and "fallen off the bus" in one, one)
     refused(run("diagnose", folder, "--job", "bta"), "did you mean 'beta'?")
     need(run("diagnose", folder, "--exit-code").returncode == 1, "--exit-code")
+
+
+@promise("where no daemon knows the job, report, jobs and diff name what `culprit run` kept of it")
+def kept_by_run(folder: Path) -> None:
+    env = dict(os.environ, XDG_STATE_HOME=str(folder / "my state"), CULPRIT_SERVER=f"unix:{folder}/absent")
+    need(b"diagnose" not in run("jobs", env=env).stderr, "a folder is named that is not there")
+    need(run("run", "--job", "train", "--", "sh", "-c", "echo no; exit 3", env=env).returncode == 3, "run")
+    kept = f"culprit diagnose '{folder}/my state/culprit/run/train/job'"
+    refused(run("report", "train", env=env), "is it running?", kept)
+    refused(run("jobs", env=env), f"culprit diagnose '{folder}/my state/culprit/run'/NAME/job")
+    other = run("report", "other", env=env)
+    refused(other, "is it running?")
+    need(b"diagnose" not in other.stderr, text_of(other))
+    done = subprocess.run(["bash", "-c", f'"$0" {kept[8:]}', CULPRIT], stdout=subprocess.PIPE, check=False)
+    need(done.returncode == 0, f"{kept}: {done.returncode}")
+    write(folder / "a" / "x.log", LOG)
+    refused(run("diff", folder / "a", "nosuch", env=env),
+            "nosuch is neither a file or folder nor a known job")
+    refused(run("diff", folder / "a", "train", env=env), kept)
+
+
+@promise("a name that begins with '-' is a job behind `--` and `=`")
+def names_like_options(folder: Path) -> None:
+    env = dict(os.environ, CULPRIT_SERVER=f"unix:{folder}/absent", XDG_STATE_HOME=str(folder))
+    for words in (("report", "--run", "2", "--", "-rf"),
+                  ("evidence", "cat", "--job=-rf", "--path=-x", "--line", "3")):
+        refused(run(*words, env=env), "no culpritd answers")
