@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "base/hash.h"
 
@@ -36,6 +37,8 @@ json json_of(const Fault& f) {
           {"why", f.why},
           {"place", f.place},
           {"confidence", f.confidence},
+          {"owner", f.owner},
+          {"vouched", f.vouched},
           {"line",
            {{"host", f.line.host}, {"file", f.line.file}, {"text", f.line.text}, {"number", f.line.number}}}};
 }
@@ -50,6 +53,9 @@ class Members {
   template <class Number>
   void number(const char* name, Number& to) const {
     if (const json* at = find(name); at && at->is_number()) to = at->get<Number>();
+  }
+  void flag(const char* name, bool& to) const {
+    if (const json* at = find(name); at && at->is_boolean()) to = at->get<bool>();
   }
   void texts(const char* name, std::vector<std::string>& to) const {
     const json* at = find(name);
@@ -88,6 +94,8 @@ Fault fault_of(const json& object) {
   m.texts("why", f.why);
   m.text("place", f.place);
   m.number("confidence", f.confidence);
+  m.text("owner", f.owner);
+  m.flag("vouched", f.vouched);
   const json at = m.object("line");
   const Members line(at);
   line.text("host", f.line.host);
@@ -102,6 +110,15 @@ Fault fault_of(const json& object) {
 std::string issue_key(const Fault& f) {
   return hex64(hash64(
       fmt::format("{}\n{}\n{}\n{}\n{}", f.job, f.run, f.component, f.source, fmt::join(f.hosts, "\n"))));
+}
+
+bool is_grave(const Fault& f) { return f.action == "isolate" || f.vouched; }
+
+bool graver(const Fault& a, const Fault& b) {
+  const auto order = [](const Fault& f) {
+    return std::tuple(f.action == "isolate", f.vouched, f.confidence);
+  };
+  return order(b) < order(a);
 }
 
 bool differs(const Fault& a, const Fault& b) {

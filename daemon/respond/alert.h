@@ -26,6 +26,8 @@ struct Fault {
   std::vector<std::string> why;
   std::string place;  // "node-3 (device 4, rank 28)"; empty: no place is known
   double confidence = 0;
+  std::string owner;     // of the job: "user 1000", "host gpu-7"; empty: not known
+  bool vouched = false;  // it does not rest on the word of a user alone
   // The first line of evidence; file empty: none.
   struct Line {
     std::string host, file, text;
@@ -35,6 +37,10 @@ struct Fault {
 
 // The same for all revisions of one fault in one run; 16 hex digits.
 std::string issue_key(const Fault& fault);
+// A host is to be isolated, or more than a user's word stands for it. No storm of others holds it.
+bool is_grave(const Fault& fault);
+// Which one a person has to hear of first.
+bool graver(const Fault& a, const Fault& b);
 // Whether a person would read the two as different news.
 bool differs(const Fault& a, const Fault& b);
 
@@ -70,7 +76,7 @@ struct Issue {
   Fault fault;                            // as last announced
   std::string category, component;        // at first: labels that never change
   std::string storm;                      // of a storm: its receiver
-  std::vector<std::string> members = {};  // of a storm: sentences, the first ones
+  std::vector<std::string> members = {};  // of a storm: sentences, the gravest ones that are held
   uint64_t count = 0;                     // of a storm: issues
   uint32_t revision = 0;                  // counts the changes; names messages
   TimeNs fired_ns = kNoTime, changed_ns = kNoTime, resolved_ns = kNoTime;

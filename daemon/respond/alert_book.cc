@@ -34,14 +34,16 @@ bool Route::wants(const Fault& fault) const {
 
 void AlertBook::set_options(BookOptions options) {
   options_ = std::move(options);
-  std::map<std::string, StormGate> gates;
-  for (const Route& r : options_.routes) gates.emplace(r.name, StormGate(options_.storm_above));
+  std::map<std::string, Gates> gates;
+  const StormGate gate(options_.storm_above);
+  for (const Route& r : options_.routes) gates.emplace(r.name, Gates{gate, gate});
   gates_ = std::move(gates);
   std::erase_if(storms_, [&](const auto& one) { return !gates_.contains(one.first); });
   for (auto& [key, issue] : issues_) {
     if (!issue.storm.empty()) continue;
     std::erase_if(issue.deliveries, [&](const auto& one) { return !gates_.contains(one.first); });
   }
+  for (const Route& r : options_.routes) recount(r.name);
 }
 
 void AlertBook::load(std::vector<Issue> issues, std::vector<Window> windows) {
@@ -64,6 +66,7 @@ void AlertBook::load(std::vector<Issue> issues, std::vector<Window> windows) {
     for (const auto& [receiver, d] : issues_[key].deliveries)
       if (d.state == Delivery::State::kHeld && gates_.contains(receiver))
         storms_[receiver].held.push_back(key);
+  for (const Route& r : options_.routes) recount(r.name);
 }
 
 const Route* AlertBook::route(const std::string& name) const {
@@ -147,8 +150,14 @@ void AlertBook::fire(Issue& issue, const Fault& fault, TimeNs now) {
 
 void AlertBook::revise(Issue& issue, const Fault& fault, TimeNs now) {
   const bool news = differs(issue.fault, fault);
-  if (!news && issue.fault.diagnosis == fault.diagnosis) return;
+  std::string owner = fault.owner.empty() ? issue.fault.owner : fault.owner;
+  if (!news && issue.fault.diagnosis == fault.diagnosis) {
+    issue.fault.owner = std::move(owner);
+    issue.fault.vouched = fault.vouched;
+    return;
+  }
   issue.fault = fault;
+  issue.fault.owner = std::move(owner);
   if (news) {
     issue.changed_ns = now;
     ++issue.revision;
@@ -195,7 +204,8 @@ void AlertBook::offer(Issue& issue, const Route& r, TimeNs now) {
     if (first) count_silenced(issue.fault, now);
     return;
   }
-  if (!r.groups && !gates_.at(r.name).admit(now, !storms_[r.name].held.empty())) return hold(issue, r, now);
+  if (!r.groups && !gates_.at(r.name).of(issue.fault).admit(issue.fault.owner, now))
+    return hold(issue, r, now);
   send(issue, r, Message::Kind::kFiring, now);
 }
 
@@ -222,13 +232,11 @@ void AlertBook::hold(Issue& issue, const Route& r, TimeNs now) {
   ++counts_.held;
   Storm& storm = storms_[r.name];
   storm.held.push_back(issue.key);
+  gates_.at(r.name).of(issue.fault).hold(issue.fault.owner);
   if (storm.key.empty())
     storm.key = fmt::format("storm-{}", hex64(hash64(fmt::format("{}\n{}", r.name, now))));
   Issue& own = issues_[storm.key];
-  const std::string member = shorten(
-      fmt::format("{}: {}", to_terminal(issue.fault.job), to_terminal(issue.fault.title)), kMemberBytes);
   ++own.count;
-  if (own.members.size() < kStormNames) own.members.push_back(member);
   if (own.key.empty()) {
     own.key = storm.key;
     own.storm = r.name;
@@ -261,33 +269,64 @@ void AlertBook::tick_storm(const Route& r, TimeNs now) {
   storm.shown = own.count;
   own.changed_ns = now;
   ++own.revision;
+  own.members.clear();
+  for (const std::string& key : storm.held) {  // release() has put the gravest first
+    if (own.members.size() >= kStormNames) break;
+    const Fault& f = issues_.at(key).fault;
+    own.members.push_back(
+        shorten(fmt::format("{}: {}", to_terminal(f.job), to_terminal(f.title)), kMemberBytes));
+  }
   send(own, r, first ? Message::Kind::kFiring : Message::Kind::kRevised, now);
   note(own);
 }
 
+// A revision may have made a held issue graver, and an end takes it away.
+void AlertBook::recount(const std::string& receiver) {
+  const auto storm = storms_.find(receiver);
+  if (storm == storms_.end()) return;
+  Gates& gates = gates_.at(receiver);
+  gates.grave.forget_held();
+  gates.others.forget_held();
+  std::erase_if(storm->second.held, [&](const std::string& key) {
+    const auto issue = issues_.find(key);
+    if (issue == issues_.end() || !issue->second.firing()) return true;
+    const auto d = issue->second.deliveries.find(receiver);
+    return d == issue->second.deliveries.end() || d->second.state != Delivery::State::kHeld;
+  });
+  for (const std::string& key : storm->second.held) {
+    const Fault& f = issues_.at(key).fault;
+    gates.of(f).hold(f.owner);
+  }
+}
+
+// The gravest first; of equal ones the oldest.
 void AlertBook::release(const Route& r, TimeNs now) {
   Storm& storm = storms_.at(r.name);
-  StormGate& gate = gates_.at(r.name);
-  const auto is_held = [&](const std::string& key) {
-    const auto issue = issues_.find(key);
-    if (issue == issues_.end() || !issue->second.firing()) return false;
-    const auto d = issue->second.deliveries.find(r.name);
-    return d != issue->second.deliveries.end() && d->second.state == Delivery::State::kHeld;
-  };
-  std::erase_if(storm.held, [&](const std::string& key) { return !is_held(key); });
-  for (size_t room = gate.room(now); room > 0 && !storm.held.empty(); --room) {
-    Issue& issue = issues_.at(storm.held.front());
-    storm.held.pop_front();
-    if (covered(issue.fault, now)) {
+  recount(r.name);
+  std::ranges::stable_sort(storm.held, [&](const std::string& a, const std::string& b) {
+    return graver(issues_.at(a).fault, issues_.at(b).fault);
+  });
+  using Lane = std::pair<bool, std::string>;  // whether grave, and the owner
+  std::map<Lane, size_t> room;
+  for (const std::string& key : storm.held) {
+    Issue& issue = issues_.at(key);
+    const Fault& f = issue.fault;
+    StormGate& gate = gates_.at(r.name).of(f);
+    const auto [left, fresh] = room.try_emplace(Lane(is_grave(f), f.owner), 0);
+    if (fresh) left->second = gate.room(f.owner, now);
+    if (left->second == 0) continue;
+    if (covered(f, now)) {
       issue.deliveries[r.name].state = Delivery::State::kSilent;
       ++counts_.silenced;
-      count_silenced(issue.fault, now);
+      count_silenced(f, now);
     } else {
-      gate.sent(now);
+      gate.sent(f.owner, now);
       send(issue, r, Message::Kind::kFiring, now);
     }
+    left->second = std::min(left->second - 1, gate.room(f.owner, now));
     note(issue);
   }
+  recount(r.name);
 }
 
 // ---- time

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <optional>
 #include <set>
@@ -108,9 +107,15 @@ class AlertBook {
     TimeNs since_ns = kNoTime, seen_ns = kNoTime;  // of the last advance and the first in a row
   };
   struct Storm {
-    std::string key;               // of its issue; empty: none is on
-    std::deque<std::string> held;  // keys in order
-    uint64_t shown = 0;            // count in its newest message
+    std::string key;                // of its issue; empty: none is on
+    std::vector<std::string> held;  // keys in order
+    uint64_t shown = 0;             // count in its newest message
+  };
+
+  // Of a receiver. What is grave has a bound of its own.
+  struct Gates {
+    StormGate grave, others;
+    StormGate& of(const Fault& fault) { return is_grave(fault) ? grave : others; }
   };
 
   Issue* open_issue(const RunId& run);
@@ -123,6 +128,7 @@ class AlertBook {
   bool covered(const Fault& fault, TimeNs now) const;
   void count_silenced(const Fault& fault, TimeNs now);
   void hold(Issue& issue, const Route& route, TimeNs now);
+  void recount(const std::string& receiver);
   void release(const Route& route, TimeNs now);
   void tick_storm(const Route& route, TimeNs now);
   void tick_issue(Issue& issue, TimeNs now);
@@ -136,7 +142,7 @@ class AlertBook {
   std::set<std::string> firing_;                   // keys, also of storms
   std::map<RunId, std::set<std::string>> of_run_;  // keys
   std::map<int64_t, Window> windows_;
-  std::map<std::string, StormGate> gates_;  // by receiver
+  std::map<std::string, Gates> gates_;  // by receiver
   std::map<std::string, Storm> storms_;
   std::map<RunId, Progress> progress_;
   std::set<RunId> running_;

@@ -104,6 +104,8 @@ respond::Fault fault_from(const store::DiagnosisRow& row, const Object& d) {
   for (const Object& why : list_member(d, "why"))
     if (why.is_string() && out.why.size() < kReasons)
       out.why.push_back(shorten(why.get<std::string>(), kAlertTextBytes));
+  const auto said = d.find("said_by");
+  out.vouched = said == d.end() || !said->is_object();
   out.place = places_text(d);
   out.line = first_line(d);
   return out;

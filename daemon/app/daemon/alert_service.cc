@@ -184,10 +184,22 @@ void AlertService::look() {
       [runs, verdicts](store::Spool&, store::Index& index) {
         for (const auto& [job, run] : *runs) verdicts->push_back(verdict_of(index, job, run));
       },
-      [this, verdicts] {
-        looking_ = false;
-        looked(*verdicts);
-      });
+      [this, verdicts] { own(verdicts); });
+}
+
+// The engine knows whose jobs they are.
+void AlertService::own(std::shared_ptr<std::vector<RunVerdict>> verdicts) {
+  const auto done = [this, verdicts] {
+    looking_ = false;
+    looked(*verdicts);
+  };
+  if (!options_.engine) return done();
+  options_.engine->query(
+      [verdicts](LiveJobs& live, TimeNs) {
+        for (RunVerdict& v : *verdicts)
+          if (v.fault) v.fault->owner = live.owner_of_job(v.job);
+      },
+      done);
 }
 
 void AlertService::looked(const std::vector<RunVerdict>& verdicts) {

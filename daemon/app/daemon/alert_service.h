@@ -91,6 +91,7 @@ class AlertService {
   respond::BookOptions book_options() const;
   std::vector<std::string> receivers() const;
   void look();
+  void own(std::shared_ptr<std::vector<RunVerdict>> verdicts);
   void looked(const std::vector<RunVerdict>& verdicts);
   void catch_up();
   void record(const LiveEvent& event);

@@ -528,6 +528,11 @@ std::optional<uint32_t> LiveJobs::run_of(const std::string& job) const {
   return known == impl_->jobs.end() ? std::nullopt : std::optional(known->second->run());
 }
 
+std::string LiveJobs::owner_of_job(const std::string& job) const {
+  const auto known = impl_->jobs.find(job);
+  return known == impl_->jobs.end() ? "" : known->second->claim.owner;
+}
+
 std::vector<LiveJobSummary> LiveJobs::jobs() const {
   std::vector<LiveJobSummary> out;
   for (const auto& [id, job] : impl_->jobs) out.push_back(job->summary());

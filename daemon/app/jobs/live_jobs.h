@@ -137,6 +137,8 @@ class LiveJobs {
   // last report and reports have not used up their share of the time.
   std::optional<Report> report(const std::string& job, TimeNs now);
   std::optional<uint32_t> run_of(const std::string& job) const;  // run of report()
+  // Whose data it is: "user 1000", "host gpu-7"; empty: the job is not known.
+  std::string owner_of_job(const std::string& job) const;
   // Newest first. A job without an engine is a run of its own with a note, also if an earlier run had one.
   std::vector<LiveJobSummary> jobs() const;
   std::vector<JobFigures> figures(TimeNs now) const;  // of the same jobs, by id

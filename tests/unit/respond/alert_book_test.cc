@@ -293,6 +293,76 @@ BOOST_AUTO_TEST_CASE(more_than_a_few_in_a_minute_become_one_and_the_rest_follows
   expect(l.at(100), {"a firing j7", "a firing j8", "a firing j9", "a resolved storm of 7"});
 }
 
+// What a user may claim: not grave.
+Fault claim(const std::string& job, const std::string& owner, double confidence = 0.6) {
+  Fault f = fault(job);
+  f.action = "fix";
+  f.owner = owner;
+  f.confidence = confidence;
+  return f;
+}
+
+BOOST_AUTO_TEST_CASE(the_storm_of_one_owner_holds_no_issue_of_another) {
+  Listener l({everything("a")}, 4);
+  for (int i = 0; i < 100; ++i) {  // one each 1.5 s
+    l.verdict(claim("x" + std::to_string(i), "user 1000"), i * 3 / 2);
+    (void)l.at(i * 3 / 2);
+    if (i == 20 || i == 80) (void)l.said();
+    if (i == 20) l.verdict(claim("root-job", "user 0"), 30);
+    if (i == 20) expect(l.said(), {"a firing root-job"});
+    if (i == 80) l.verdict(claim("root-job-2", "user 0"), 120);
+    if (i == 80) expect(l.said(), {"a firing root-job-2"});
+  }
+}
+
+BOOST_AUTO_TEST_CASE(what_is_grave_passes_the_storm_of_claims_whoever_owns_it) {
+  Listener l({everything("a")}, 2);
+  for (int i = 0; i < 8; ++i) l.verdict(claim("x" + std::to_string(i), "user 1000"), 1);
+  (void)l.said();
+  Fault vouched = claim("vouched", "user 1000");
+  vouched.vouched = true;
+  Fault isolate = fault("isolate");
+  isolate.owner = "user 1000";
+  l.verdict(vouched, 2);
+  l.verdict(isolate, 2);
+  expect(l.said(), {"a firing vouched", "a firing isolate"});
+  isolate.job = "third";
+  l.verdict(isolate, 2);  // its own bound
+  expect(l.said(), {});
+}
+
+BOOST_AUTO_TEST_CASE(more_owners_than_may_be_heard_are_one_storm) {
+  Listener l({everything("a")}, 3);
+  for (int i = 0; i < 30; ++i) l.verdict(claim("x" + std::to_string(i), "user " + std::to_string(i)), 1);
+  expect(l.said(), {"a firing x0", "a firing x1", "a firing x2"});
+  expect(l.at(2), {"a firing storm of 27"});
+}
+
+BOOST_AUTO_TEST_CASE(the_gravest_is_named_and_released_first) {
+  Listener l({everything("a")}, 1);
+  l.verdict(fault("first"), 1);
+  l.verdict(claim("first claim", ""), 1);
+  for (int i = 0; i < 30; ++i) l.verdict(claim("x" + std::to_string(i), ""), 1);
+  l.verdict(claim("surer", "", 0.8), 1);
+  Fault f = fault("isolate");
+  f.confidence = 0.7;
+  l.verdict(f, 1);
+  f = fault("isolate, surer");
+  l.verdict(f, 1);
+  (void)l.said();
+  expect(l.at(2), {"a firing storm of 33"});
+  const auto& issues = l.book.issues();
+  const auto storm = std::ranges::find_if(issues, [](const auto& one) { return !one.second.storm.empty(); });
+  BOOST_REQUIRE(storm != issues.end());
+  const std::vector<std::string>& named = storm->second.members;
+  BOOST_REQUIRE_EQUAL(named.size(), AlertBook::kStormNames);
+  BOOST_CHECK_EQUAL(named[0], "isolate, surer: GPU lost");
+  BOOST_CHECK_EQUAL(named[1], "isolate: GPU lost");
+  BOOST_CHECK_EQUAL(named[2], "surer: GPU lost");
+  l.restart();
+  expect(l.at(61), {"a firing isolate, surer", "a firing surer"});  // one of each kind a minute
+}
+
 BOOST_AUTO_TEST_CASE(a_storm_is_counted_by_receiver_and_not_for_one_that_groups) {
   std::vector<Route> routes{everything("all"), everything("mine"), everything("manager")};
   routes[1].jobs = {"mine"};

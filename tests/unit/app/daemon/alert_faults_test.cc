@@ -71,6 +71,10 @@ BOOST_AUTO_TEST_CASE(it_has_what_an_alert_says) {
   BOOST_CHECK_EQUAL(fault->line.number, 7);
   BOOST_CHECK_EQUAL(fault->hosts.size(), 2);
   BOOST_CHECK_EQUAL(fault->run, 2);
+  BOOST_CHECK(fault->vouched);
+  auto claimed = row_of("a", .6, true);
+  claimed.json.insert(1, R"("said_by": {"uids": [1000], "hosts": []}, )");
+  BOOST_CHECK(!verdict_of({claimed}).fault->vouched);
 }
 
 BOOST_AUTO_TEST_CASE(damaged_rows_are_passed_over) {
