@@ -4,7 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <functional>
 #include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/text.h"
 
@@ -24,6 +28,42 @@ size_t on_body(char* bytes, size_t size, size_t count, void* to) {
   std::string& out = static_cast<Answer*>(to)->body;
   out.append(bytes, std::min(size * count, kReplyBytes - std::min(kReplyBytes, out.size())));
   return size * count;
+}
+
+// Shorter ones are words of any answer.
+constexpr size_t kSecretLeast = 4;
+constexpr std::string_view kBlank = "[secret]";
+
+void add_words(std::string_view text, std::string_view separators, std::vector<std::string>& out) {
+  while (!text.empty()) {
+    const size_t end = std::min(text.find_first_of(separators), text.size());
+    if (end >= kSecretLeast) out.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+}
+
+std::string percent_decoded(std::string_view text) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    unsigned value = 0;
+    const char* digits = text.data() + i + 1;
+    const bool escape = text[i] == '%' && i + 2 < text.size() &&
+                        std::from_chars(digits, digits + 2, value, 16).ptr == digits + 2;
+    out += escape ? static_cast<char>(value) : text[i];
+    if (escape) i += 2;
+  }
+  return out;
+}
+
+void add_forms(const std::string& secret, std::set<std::string>& out) {
+  for (const std::string& plain : {secret, percent_decoded(secret)}) {
+    std::string quoted = nlohmann::json(plain).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    quoted = quoted.substr(1, quoted.size() - 2);
+    std::string slashes;
+    for (const char c : quoted) c == '/' ? slashes += "\\/" : slashes += c;
+    for (const std::string& form : {plain, quoted, slashes, to_html(plain)})
+      if (form.size() >= kSecretLeast) out.insert(form);
+  }
 }
 
 int on_progress(void* of, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
@@ -86,6 +126,48 @@ std::string shown_url(std::string_view url) {
   std::string_view authority = url.substr(host + 3, end == url.npos ? url.npos : end - host - 3);
   if (const size_t at = authority.rfind('@'); at != authority.npos) authority.remove_prefix(at + 1);
   return fmt::format("{}://{}", url.substr(0, host), to_terminal(authority));
+}
+
+std::vector<std::string> secrets_of_url(std::string_view url) {
+  std::vector<std::string> out;
+  const size_t scheme = url.find("://");
+  std::string_view rest = scheme == url.npos ? url : url.substr(scheme + 3);
+  const size_t end = std::min(rest.find_first_of("/?#"), rest.size());
+  const std::string_view authority = rest.substr(0, end);
+  rest.remove_prefix(end);
+  if (const size_t at = authority.rfind('@'); at != authority.npos) {
+    out.emplace_back(authority.substr(0, at));
+    add_words(authority.substr(0, at), ":", out);
+  }
+  out.emplace_back(rest);
+  if (!rest.empty()) out.emplace_back(rest.substr(1));  // as a router names it
+  add_words(rest, "/?&=#", out);
+  return out;
+}
+
+std::vector<std::string> secrets_of_header(std::string_view line) {
+  const size_t colon = line.find(':');
+  const std::string_view value = trim(line.substr(colon == line.npos ? 0 : colon + 1));
+  std::vector<std::string> out{std::string(value)};
+  add_words(value, " \t,;=\"", out);
+  return out;
+}
+
+std::string without_secrets(std::string text, const std::vector<std::string>& secrets) {
+  std::set<std::string> forms;
+  for (const std::string& secret : secrets) add_forms(secret, forms);
+  // The longest first: a part of it is blanked with it.
+  std::vector<std::string> ordered(forms.begin(), forms.end());
+  std::ranges::stable_sort(ordered, std::ranges::greater(), &std::string::size);
+  for (const std::string& form : ordered)
+    for (size_t at = text.find(form); at != text.npos; at = text.find(form, at + kBlank.size()))
+      text.replace(at, form.size(), kBlank);
+  size_t cut = 0;
+  for (const std::string& form : ordered)
+    for (size_t n = std::min(form.size() - 1, text.size()); n > cut; --n)
+      if (text.ends_with(std::string_view(form).substr(0, n))) cut = n;
+  if (cut >= kSecretLeast) text.resize(text.size() - cut);
+  return text;
 }
 
 Result<std::vector<std::string>> parse_headers(std::string_view text) {

@@ -41,6 +41,10 @@ Result<std::string> template_text(const std::string& path) {
   return text;
 }
 
+void add_secrets(std::vector<std::string> secrets, respond::HttpPost& to) {
+  for (std::string& secret : secrets) to.secrets.push_back(std::move(secret));
+}
+
 // Address, headers and authorities of a request to the receiver.
 Result<respond::HttpPost> request_to(const AlertConfig& receiver) {
   respond::HttpPost out;
@@ -57,6 +61,7 @@ Result<respond::HttpPost> request_to(const AlertConfig& receiver) {
       return fail(ErrorCode::kInvalid,
                   receiver.url_file + ": its http address would show the secrets on the way: use https");
     out.url = std::move(*url);
+    out.secrets = respond::secrets_of_url(out.url);
   }
   if (!receiver.headers_file.empty()) {
     auto text = secret_text(receiver.headers_file);
@@ -64,20 +69,23 @@ Result<respond::HttpPost> request_to(const AlertConfig& receiver) {
     auto headers = respond::parse_headers(*text);
     if (!headers) return fail(headers.error().code, receiver.headers_file + ": " + headers.error().text);
     out.headers = std::move(*headers);
+    for (const std::string& header : out.headers) add_secrets(respond::secrets_of_header(header), out);
   }
   out.headers.emplace_back("Content-Type: application/json");
   out.ca = receiver.ca;
   out.proxy = receiver.proxy;
+  if (receiver.proxy.find('@') != std::string::npos) add_secrets(respond::secrets_of_url(out.proxy), out);
   return out;
 }
 
-Result<std::string> body_of(const AlertConfig& receiver, const respond::Issue& issue,
-                            respond::Values values) {
+Result<std::string> body_of(const AlertConfig& receiver, const respond::Issue& issue, respond::Values values,
+                            std::vector<std::string>& secrets) {
   if (receiver.template_file.empty()) return respond::webhook_body(issue, values);
   auto text = template_text(receiver.template_file);
   if (!text) return text;
   auto secret = secret_text(receiver.secret_file);
   if (!secret) return secret;
+  if (!secret->empty()) secrets.push_back(*secret);
   values["secret"] = std::move(*secret);
   auto body = respond::render(*text, values);
   if (!body) return fail(body.error().code, receiver.template_file + ": " + body.error().text);
@@ -97,13 +105,15 @@ Kind kind_of_status(long status) {
   return Kind::kFailed;
 }
 
-DeliveryOutcome outcome_of(const Result<respond::HttpReply>& reply, const std::string& url) {
+// A receiver may repeat the request, its secrets included.
+DeliveryOutcome outcome_of(const Result<respond::HttpReply>& reply, const respond::HttpPost& request) {
   if (!reply) return {Kind::kFailed, reply.error().text, std::nullopt, 0};
   DeliveryOutcome out;
   out.kind = kind_of_status(reply->status);
   out.retry_after_ns = reply->retry_after_ns;
-  const std::string said = shorten(to_terminal(trim(reply->body)), kAnswerShown);
-  out.sentence = fmt::format("{} answered {}{}{}", respond::shown_url(url), reply->status,
+  const std::string clear = respond::without_secrets(reply->body, request.secrets);
+  const std::string said = shorten(to_terminal(trim(clear)), kAnswerShown);
+  out.sentence = fmt::format("{} answered {}{}{}", respond::shown_url(request.url), reply->status,
                              said.empty() ? "" : ": ", said);
   if (reply->status >= 300 && reply->status < 400) out.sentence += "; redirects are not followed";
   return out;
@@ -113,14 +123,14 @@ DeliveryOutcome could_not(const Error& error) { return {Kind::kFailed, error.tex
 
 DeliveryOutcome send(respond::HttpPost request, const DeliveryOrder& order) {
   request.stop = order.stop.get();
-  return outcome_of(respond::post(request), request.url);
+  return outcome_of(respond::post(request), request);
 }
 
 DeliveryOutcome to_webhook(const DeliveryOrder& order, const respond::Issue& issue) {
   const respond::Message& m = order.messages.front();
   auto request = request_to(order.receiver);
   if (!request) return could_not(request.error());
-  auto body = body_of(order.receiver, issue, respond::values_of(issue, m, order.context));
+  auto body = body_of(order.receiver, issue, respond::values_of(issue, m, order.context), request->secrets);
   if (!body) return could_not(body.error());
   request->body = std::move(*body);
   // The same at each attempt: a receiver that knows it does nothing twice.
@@ -165,7 +175,7 @@ DeliveryOutcome to_otlp(const DeliveryOrder& order) {
   }
   request->stop = order.stop.get();
   const auto reply = respond::post(*request);
-  DeliveryOutcome out = outcome_of(reply, request->url);
+  DeliveryOutcome out = outcome_of(reply, *request);
   if (out.kind == Kind::kSent && reply) out.rejected = respond::otlp_rejected(reply->body);
   return out;
 }
@@ -239,7 +249,8 @@ std::string trouble_of(const AlertConfig& receiver) {
   const respond::Issue issue = respond::test_issue("host", 0);
   respond::Message m;
   m.id = "test";
-  const auto body = body_of(receiver, issue, respond::values_of(issue, m, {}));
+  std::vector<std::string> secrets;
+  const auto body = body_of(receiver, issue, respond::values_of(issue, m, {}), secrets);
   return body ? "" : body.error().text;
 }
 
