@@ -307,14 +307,16 @@ void serve_health(ApiSource& source, const Reply& reply) {
 
 // Those of the daemon are for everyone. Those of jobs are for readers: they name jobs.
 void serve_metrics(ApiSource& source, const Request& request, const Reply& reply) {
-  source.metrics([&source, reply, role = request.role, who = reader_of(request)](const std::string& text) {
+  const auto of = source.limited_to(reader_of(request));
+  const auto own = [&source, reply, role = request.role, who = reader_of(request)](const std::string& text) {
     const auto send = [reply, text](const std::string& of_jobs) {
       reply.send({200, kMetricsContentType, text + of_jobs, {}});
     };
     if (role < Role::kRead) return send("");
     const auto limited = source.limited_to(who);
     (limited ? *limited : source).job_metrics([](const std::string&) { return true; }, send);
-  });
+  };
+  (of ? *of : source).metrics(own);
 }
 
 void serve_diagnoses(ApiSource& source, const Request& request, ApiSource::Answer answer) {

@@ -87,6 +87,32 @@ void OwnView::refuse(const Answer& answer) {
   answer(fail(ErrorCode::kDenied, "this is for readers who may see all jobs: members of http.acl.group"));
 }
 
+void OwnView::status(Answer answer) {
+  all_.status([answer = std::move(answer)](Result<std::string> text) {
+    if (!text) return answer(tl::unexpected(text.error()));
+    json status = json::parse(*text, nullptr, false);
+    if (!status.is_object()) return answer(fail(ErrorCode::kIo, "the status is not readable"));
+    status.erase("alerts");
+    answer(dump(status));
+  });
+}
+
+// Sample, "# HELP" and "# TYPE" lines begin with the name.
+void OwnView::metrics(std::function<void(std::string)> answer) {
+  all_.metrics([answer = std::move(answer)](const std::string& text) {
+    std::string out;
+    for (size_t at = 0; at < text.size();) {
+      const size_t end = std::min(text.find('\n', at), text.size() - 1) + 1;
+      std::string_view line(text.data() + at, end - at);
+      at = end;
+      std::string_view name = line;
+      if (name.starts_with("# ")) name.remove_prefix(std::min(name.find(' ', 2), name.size() - 1) + 1);
+      if (!name.starts_with("culprit_alerts_")) out += line;
+    }
+    answer(std::move(out));
+  });
+}
+
 void OwnView::jobs(Answer answer) {
   with_jobs(all_, std::nullopt, uid_, [&all = all_, answer = std::move(answer)](auto jobs) {
     if (!jobs) return answer(tl::unexpected(jobs.error()));

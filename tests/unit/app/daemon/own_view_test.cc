@@ -31,6 +31,9 @@ class Stored final : public serve::test::FakeSource {
                           source("unknown", "/u", nullptr),
                           source("a", "x", nullptr, "condensed"),
                           {{"job", nullptr}, {"host", "h"}, {"path", "/dev/kmsg"}, {"kind", "kernel"}}});
+  std::string state, figures;
+  void status(Answer answer) override { answer(state); }
+  void metrics(std::function<void(std::string)> take) override { take(figures); }
   void jobs(Answer answer) override {
     json items = json::array();
     for (const char* id : {"a", "b", "mixed", "rotated", "unknown", "unseen"}) items.push_back({{"id", id}});
@@ -78,6 +81,18 @@ BOOST_AUTO_TEST_CASE(a_user_sees_the_jobs_whose_sources_are_all_of_that_user) {
     alice.report({{job, std::nullopt}}, answer);
     BOOST_TEST(got == std::string("error: no job ") + job + " of uid 12003");
   }
+}
+
+BOOST_AUTO_TEST_CASE(a_user_sees_nothing_of_receivers_of_alerts) {
+  stored.state = R"({"alerts":{"receivers":[{"name":"on-call"}]},"healthy":true})";
+  alice.status(answer);
+  BOOST_TEST(got == R"({"healthy":true})");
+  stored.figures =
+      "# HELP culprit_alerts_sent_total Messages.\n# TYPE culprit_alerts_sent_total counter\n"
+      "culprit_alerts_sent_total{receiver=\"on-call\"} 1\n# TYPE culprit_up gauge\nculprit_up 1\n"
+      "culprit_alerts_firing 2\nculprit_jobs 3";
+  alice.metrics([&](std::string text) { got = std::move(text); });
+  BOOST_TEST(got == "# TYPE culprit_up gauge\nculprit_up 1\nculprit_jobs 3");
 }
 
 BOOST_AUTO_TEST_CASE(a_user_gets_metrics_of_the_own_jobs) {
