@@ -59,7 +59,10 @@ std::string receivers_table(const Json& json, const RemoteOptions& o) {
         rows.push_back({text_field(one, "name"), text_field(one, "type"), text_field(one, "waiting"),
                         text_field(one, "sent"), text_field(one, "dropped"),
                         one.value("trouble", Json()).is_string()
-                            ? fmt::format("since {}: {}", time_field(one, "failing_since_ns", o.zone),
+                            ? fmt::format("since {}{}: {}", time_field(one, "failing_since_ns", o.zone),
+                                          one.value("next_ns", Json()).is_number()
+                                              ? ", next try " + time_field(one, "next_ns", o.zone)
+                                              : "",
                                           text_field(one, "trouble"))
                             : "-"});
   if (rows.size() == 1) return "no receiver is configured: see [[alert]] in culpritd.toml(5)\n";

@@ -69,6 +69,10 @@ std::vector<Message> Outbox::due(const std::string& receiver, size_t most, TimeN
   return {waiting.begin(), waiting.begin() + static_cast<std::ptrdiff_t>(n)};
 }
 
+void Outbox::try_now(const std::string& receiver) {
+  if (const auto at = lines_.find(receiver); at != lines_.end()) at->second.next_ns = kNoTime;
+}
+
 std::vector<int64_t> Outbox::sent(const std::string& receiver, const std::vector<int64_t>& rows, TimeNs now) {
   Line& line = lines_[receiver];
   std::erase_if(line.waiting, [&](const Message& m) { return std::ranges::find(rows, m.row) != rows.end(); });
@@ -88,7 +92,7 @@ void Outbox::failed(const std::string& receiver, const std::string& why, std::op
   line.trouble = why;
   if (line.failing_ns == kNoTime) line.failing_ns = now;
   line.wait_ns = std::clamp(2 * line.wait_ns, kFirstWait, kLongestWait);
-  if (asked) line.wait_ns = std::clamp(*asked, line.wait_ns, kLongestAsked);
+  if (asked) line.wait_ns = std::clamp(*asked, line.wait_ns, kLongestWait);
   line.next_ns = now + line.wait_ns;
 }
 

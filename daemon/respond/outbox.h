@@ -21,8 +21,8 @@ class Outbox {
  public:
   // A receiver that was down for a day: a storm of 1,000 issues with their ends, and records of findings.
   static constexpr size_t kMost = 10'000;
-  static constexpr TimeNs kFirstWait = kNsPerSecond, kLongestWait = 300 * kNsPerSecond;
-  static constexpr TimeNs kLongestAsked = 3600 * kNsPerSecond;  // by the receiver
+  static constexpr TimeNs kFirstWait = kNsPerSecond,
+                          kLongestWait = 300 * kNsPerSecond;  // also if it asks for more
   // A message that the receiver calls malformed is dropped after so many refusals.
   static constexpr uint32_t kRefusals = 3;
 
@@ -50,6 +50,9 @@ class Outbox {
   std::vector<Message> due(const std::string& receiver, size_t most, TimeNs now) const;
   // Whether the receiver failed and is not tried again yet.
   bool waits(const std::string& receiver, TimeNs now) const;
+
+  // A person asks for it: the next attempt is due at once.
+  void try_now(const std::string& receiver);
 
   // Outcomes of an attempt. They return the rows that are done with.
   std::vector<int64_t> sent(const std::string& receiver, const std::vector<int64_t>& rows, TimeNs now);

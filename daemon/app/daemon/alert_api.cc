@@ -62,6 +62,7 @@ json receivers_json(const AlertService& alerts) {
                    {"dropped", line.counts.dropped},
                    {"sent_ns", time_or_null(line.sent_ns)},
                    {"failing_since_ns", time_or_null(line.failing_ns)},
+                   {"next_ns", time_or_null(line.next_ns)},
                    {"trouble", line.trouble.empty() ? json(nullptr) : json(line.trouble)}});
   };
   constexpr const char* kTypes[] = {"webhook", "alertmanager", "mail"};

@@ -147,6 +147,7 @@ void AlertService::reload() {
     if (one.second.worker) one.second.worker->abandon();
     return true;
   });
+  for (const std::string& name : names) outbox_.try_now(name);
   for (const AlertConfig& a : options_.config->alert)
     if (const std::string why = trouble_of(a); !why.empty())
       options_.complain(fmt::format("alert receiver {}: {}", a.name, why));
@@ -539,9 +540,9 @@ std::vector<std::string> AlertService::troubles() const {
   for (const auto& [name, line] : outbox_.lines())
     if (!line.trouble.empty())
       out.push_back(fmt::format(
-          "receiver {} gets nothing since {} and {} for it: {}", name, format_time(line.failing_ns),
+          "receiver {} gets nothing since {} and {} for it{}: {}", name, format_time(line.failing_ns),
           line.waiting.size() == 1 ? "1 message waits" : fmt::format("{} messages wait", line.waiting.size()),
-          line.trouble));
+          line.next_ns == kNoTime ? "" : ", next try at " + format_time(line.next_ns), line.trouble));
   return out;
 }
 
@@ -560,6 +561,7 @@ void AlertService::test(const std::string& receiver,
   const auto results = std::make_shared<std::vector<Tested>>();
   const auto left = std::make_shared<size_t>(chosen.size());
   for (const auto& [to, otlp] : chosen) {
+    outbox_.try_now(to.name);
     Channel* own = channel(to.name);
     if (!own) {
       results->push_back({to.name, "no thread can be started for it", false});
@@ -574,6 +576,7 @@ void AlertService::test(const std::string& receiver,
                           if (--*left == 0) answer(*results);
                         });
   }
+  kick_all();
 }
 
 }  // namespace culprit::app

@@ -97,6 +97,19 @@ BOOST_AUTO_TEST_CASE(a_failing_receiver_waits_longer_each_time_and_others_do_not
   BOOST_CHECK_EQUAL(b.waiting(now - 1000), "xf");  // the clock was set back
 }
 
+BOOST_AUTO_TEST_CASE(no_receiver_asks_for_more_than_minutes_and_a_person_ends_the_wait) {
+  Box b;
+  b.add("x", Kind::kFiring);
+  b.outbox.failed("a", "429", 24 * 3600 * kSecond, 0);
+  BOOST_CHECK_EQUAL(b.waiting(299), "");
+  BOOST_CHECK_EQUAL(b.waiting(300), "xf");
+  b.outbox.try_now("a");
+  b.outbox.try_now("unknown");
+  BOOST_CHECK_EQUAL(b.waiting(1), "xf");
+  b.outbox.failed("a", "429", std::nullopt, kSecond);  // the wait goes on from where it was
+  BOOST_CHECK_EQUAL(b.waiting(300), "");
+}
+
 BOOST_AUTO_TEST_CASE(a_message_that_is_refused_does_not_stop_those_behind_it) {
   Box b;
   b.add("x", Kind::kFiring);
