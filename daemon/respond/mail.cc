@@ -27,7 +27,8 @@ constexpr size_t kSubjectBytes = 200;
 // One line of printable ASCII, or an encoded word: a job's name begins no header.
 std::string header_text(std::string_view text) {
   const std::string safe = shorten(to_terminal(text), kSubjectBytes);
-  if (std::ranges::all_of(safe, [](char c) { return c >= ' ' && c < 0x7f; }) && !safe.starts_with("=?"))
+  if (std::ranges::all_of(safe, [](char c) { return c >= ' ' && c < 0x7f; }) &&
+      safe.find("=?") == std::string::npos)
     return safe;
   std::string out, word;
   for (size_t i = 0; i < safe.size();) {
