@@ -14,8 +14,9 @@ namespace {
 
 using nlohmann::json;
 
-constexpr size_t kValueBytes = 1000;  // Slack, Teams and PagerDuty cut longer ones
-constexpr size_t kListed = 8;         // hosts, reasons
+constexpr size_t kValueBytes = 1000;              // Slack, Teams and PagerDuty cut longer ones
+constexpr const char* kTestKey = "culprit-test";  // those of issues are of 16 hex digits
+constexpr size_t kListed = 8;                     // hosts, reasons
 constexpr size_t kLabelBytes = 200;
 // An alert that is not sent again for so long is over for Alertmanager: five misses, and a long restart.
 constexpr TimeNs kStandsNs = 600 * kNsPerSecond;
@@ -92,14 +93,14 @@ std::string_view severity_of(const Issue& issue) {
 
 Issue test_issue(const std::string& host, TimeNs now) {
   Issue out;
-  out.key = "culprit-test";
+  out.key = kTestKey;
   out.fault.job = "culprit-test";
-  out.fault.title = "This is a test of Culprit on " + host;
+  out.fault.title = "This is only a test of Culprit on " + host;
   out.fault.category = out.category = "unknown";
   out.fault.component = out.component = "unknown";
   out.fault.symptom = "other";
   out.fault.action = "none";
-  out.fault.remedy = "Nothing is to be done.";
+  out.fault.remedy = "This is only a test: there is no such job, and nothing is to be done.";
   out.fault.source = "test";
   out.revision = 1;
   out.fired_ns = out.changed_ns = now;
@@ -143,6 +144,7 @@ Values values_of(const Issue& issue, const Message& m, const NoticeContext& cont
              {"count", std::to_string(issue.count)},
              {"members", listed(issue.members, "; ")},
              {"host", context.host}};
+  if (issue.key.starts_with(kTestKey)) out["command"] = out["link"] = out["line_link"] = "";  // no such job
   for (auto& [name, value] : out) value = shorten(to_terminal(value), kValueBytes);
   return out;
 }

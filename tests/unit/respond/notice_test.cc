@@ -170,6 +170,44 @@ BOOST_AUTO_TEST_CASE(a_mail_has_only_the_headers_that_it_should) {
   BOOST_CHECK_NE(head.find("Date: Tue, 14 Nov 2023 22:13:20 +0000"), std::string::npos);
 }
 
+BOOST_AUTO_TEST_CASE(a_name_that_is_an_encoded_word_stays_as_it_is_written) {
+  Issue issue = sample();
+  issue.fault.job = "=?UTF-8?Q?=E2=80=AEok=20resolved?=";
+  const std::string text = mail_text(values(issue), {"culprit@e", {"a@e"}}, 0);
+  const std::string head = text.substr(0, text.find("\n\n"));
+  BOOST_CHECK_EQUAL(head.find("=?UTF-8?Q?=E2"), std::string::npos);
+  BOOST_CHECK_NE(head.find("=3D=3F"), std::string::npos);  // "=?"
+  issue.fault.job = "a\u202eb\x1b";
+  const std::string bidi = mail_text(values(issue), {"culprit@e", {"a@e"}}, 0);
+  BOOST_CHECK_EQUAL(bidi.find("=E2=80=AE"), std::string::npos);
+  BOOST_CHECK_NE(bidi.find("job a\\u202eb\\x1b run 2"), std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(a_test_leads_to_no_job) {
+  const Values v = values(test_issue("gpu-1", 0));
+  for (const char* name : {"link", "line_link", "command"}) BOOST_CHECK_EQUAL(v.at(name), "");
+  BOOST_CHECK_NE(v.at("summary").find("only a test"), std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(an_answer_shows_no_secret) {
+  std::vector<std::string> secrets =
+      secrets_of_url("https://u:pass-word@hooks.example/T0/B0/s3cret-path?k=key%2Fvalue");
+  for (std::string& one : secrets_of_header("Authorization: Bearer t0ken\"q")) secrets.push_back(one);
+  secrets.push_back("routing-key");
+  const std::pair<const char*, const char*> kCases[] = {
+      {"no such field", "no such field"},
+      {"POST /T0/B0/s3cret-path?k=key%2Fvalue HTTP/1.1", "POST [secret] HTTP/1.1"},
+      {"{\"path\": \"\\/T0\\/B0\\/s3cret-path?k=key%2Fvalue\"}", "{\"path\": \"[secret]\"}"},
+      {"no key/value here: s3cret-path", "no [secret] here: [secret]"},
+      {"Authorization: Bearer t0ken\"q is wrong", "Authorization: [secret] is wrong"},
+      {"{\"a\": \"Bearer t0ken\\\"q\"}", "{\"a\": \"[secret]\"}"},
+      {"token t0ken, user u, pass-word", "token [secret], user u, [secret]"},
+      {"routing-keyrouting-key", "[secret][secret]"},
+      {"cut off: routing-k", "cut off: "},
+  };
+  for (const auto& [text, expected] : kCases) BOOST_CHECK_EQUAL(without_secrets(text, secrets), expected);
+}
+
 BOOST_AUTO_TEST_CASE(headers_of_a_file) {
   const auto good = parse_headers("# of the proxy\nAuthorization: Bearer x\n\n X-A: b \n");
   BOOST_REQUIRE(good);
