@@ -13,8 +13,8 @@ constexpr size_t kKernelName = 15;  // the kernel cuts names here
 
 // How the kernel calls processes and threads of frameworks: interpreters, and what PyTorch, CUDA and Ray name
 // their threads.
-constexpr std::array<std::string_view, 9> kFrameworks = {"python", "pypy", "pt_",  "torch", "cuda",
-                                                         "ray",    "nccl", "java", "julia"};
+constexpr std::array<std::string_view, 7> kFrameworks = {"python", "pypy", "pt_", "torch",
+                                                         "cuda",   "ray",  "nccl"};
 
 bool is_word_byte(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
