@@ -38,12 +38,12 @@ Result<HttpReply> post(const HttpPost& request);
 // "https://hooks.example" of "https://hooks.example/T0/B0/secret": what may be shown.
 std::string shown_url(std::string_view url);
 
-// What an answer could repeat of these, as a whole and in parts: path, query and password of an address; value
-// and its words of a header; a key.
+// What an answer could repeat of these, as a whole and in parts: path, query and password of an address; the
+// value of a header and its words.
 std::vector<std::string> secrets_of_url(std::string_view url);
 std::vector<std::string> secrets_of_header(std::string_view line);
-// The text with "[secret]" for each secret in it, also where it is escaped for JSON or HTML. A secret that the
-// end of the text cuts off is left out.
+// The text with "[secret]" for each secret in it, also where it is escaped for JSON or HTML. A secret that
+// the end of the text cuts off is left out.
 std::string without_secrets(std::string text, const std::vector<std::string>& secrets);
 
 // The lines of a file of headers, without comments; an error names the line and never a value.
