@@ -147,7 +147,8 @@ std::string_view sentence_of(End end) {
 std::string to_json(const Issue& issue) {
   json deliveries = json::object();
   for (const auto& [receiver, d] : issue.deliveries)
-    deliveries[receiver] = {{"state", static_cast<int>(d.state)}, {"revision", d.revision}};
+    deliveries[receiver] = {
+        {"state", static_cast<int>(d.state)}, {"revision", d.revision}, {"dropped", d.dropped}};
   return dump_issue({{"key", issue.key},
                      {"fault", json_of(issue.fault)},
                      {"category", issue.category},
@@ -191,6 +192,7 @@ Result<Issue> issue_from_json(std::string_view text) {
     Delivery& d = out.deliveries[receiver];
     Members(one).number("state", state);
     Members(one).number("revision", d.revision);
+    Members(one).flag("dropped", d.dropped);
     if (state >= 0 && state <= static_cast<int>(Delivery::State::kSent))
       d.state = static_cast<Delivery::State>(state);
   }

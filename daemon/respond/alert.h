@@ -68,6 +68,7 @@ struct Delivery {
     kSent,    // a message was made
   } state = State::kSent;
   uint32_t revision = 0;  // of the newest message
+  bool dropped = false;   // the last message that left the outbox was given up
 };
 
 // One fault in one run, from its first verdict on, or a storm of them.

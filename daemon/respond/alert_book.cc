@@ -180,6 +180,15 @@ void AlertBook::resolve(Issue& issue, End end, TimeNs now) {
   note(issue);
 }
 
+void AlertBook::settled(const std::string& receiver, const std::string& issue, bool dropped) {
+  const auto known = issues_.find(issue);
+  if (known == issues_.end()) return;
+  const auto d = known->second.deliveries.find(receiver);
+  if (d == known->second.deliveries.end() || d->second.dropped == dropped) return;
+  d->second.dropped = dropped;
+  note(known->second);
+}
+
 bool AlertBook::covered(const Fault& fault, TimeNs now) const {
   return std::ranges::any_of(
       windows_, [&](const auto& one) { return one.second.open(now) && one.second.covers(fault); });

@@ -76,6 +76,8 @@ class AlertBook {
 
   // The verdict of a run as it stands now; none: `why` it has none.
   void update(const std::string& job, uint32_t run, const std::optional<Fault>& fault, End why, TimeNs now);
+  // What became of a message: the receiver took it, or it was given up.
+  void settled(const std::string& receiver, const std::string& issue, bool dropped);
   // All runs that the engine knows, at intervals.
   void on_runs(const std::vector<RunNews>& runs, TimeNs now);
   // Ends windows, storms and old issues; at least every few seconds.

@@ -25,6 +25,26 @@ void Outbox::load(std::vector<Message> messages) {
   }
 }
 
+void Outbox::load(const Past& past) {
+  Line& line = lines_[past.receiver];
+  line.counts.dropped = past.dropped;
+  line.trouble = past.trouble;
+  line.failing_ns = past.failing_ns;
+  line.sent_ns = past.sent_ns;
+}
+
+Outbox::Past Outbox::past(const std::string& receiver) const {
+  const auto at = lines_.find(receiver);
+  if (at == lines_.end()) return {receiver, 0, "", kNoTime, kNoTime};
+  const Line& line = at->second;
+  return {receiver, line.counts.dropped, line.trouble, line.failing_ns, line.sent_ns};
+}
+
+void Outbox::give_up(Message message) {
+  message.body.clear();
+  if (!message.issue.empty()) given_up_.push_back(std::move(message));
+}
+
 int64_t Outbox::add(Message message, std::vector<int64_t>& gone) {
   Line& line = lines_[message.receiver];
   std::erase_if(line.waiting, [&](const Message& older) {
@@ -47,6 +67,7 @@ void Outbox::make_room(Line& line, std::vector<int64_t>& gone) {
     if (at == line.waiting.end()) continue;
     gone.push_back(at->row);
     line.refusals.erase(at->row);
+    give_up(*at);
     line.waiting.erase(at);
     ++line.counts.dropped;
     return;
@@ -104,7 +125,11 @@ std::vector<int64_t> Outbox::refused(const std::string& receiver, const std::vec
   for (const Message& m : line.waiting)  // others gave way while they were on their way
     if (std::ranges::find(rows, m.row) != rows.end() && ++line.refusals[m.row] >= kRefusals)
       gone.push_back(m.row);
-  std::erase_if(line.waiting, [&](const Message& m) { return std::ranges::find(gone, m.row) != gone.end(); });
+  std::erase_if(line.waiting, [&](const Message& m) {
+    if (std::ranges::find(gone, m.row) == gone.end()) return false;
+    give_up(m);
+    return true;
+  });
   for (const int64_t row : gone) line.refusals.erase(row);
   line.counts.dropped += gone.size();
   if (!gone.empty()) line.wait_ns = 0;  // the next one may be sound

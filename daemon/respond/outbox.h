@@ -10,6 +10,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/time.h"
@@ -42,6 +43,17 @@ class Outbox {
     std::map<int64_t, uint32_t> refusals;            // by row
   };
 
+  // What is kept of a receiver over a restart.
+  struct Past {
+    std::string receiver;
+    uint64_t dropped = 0;
+    std::string trouble;
+    TimeNs failing_ns = kNoTime, sent_ns = kNoTime;
+    bool operator==(const Past&) const = default;
+  };
+  void load(const Past& past);
+  Past past(const std::string& receiver) const;
+
   // Restores messages of before the start, in order of rows.
   void load(std::vector<Message> messages);
   // Gives the message its row. `gone`: rows of messages that give way.
@@ -61,6 +73,8 @@ class Outbox {
                                const std::string& why, TimeNs now);
   // The receiver took a message and left out so many records of it.
   void rejected(const std::string& receiver, uint64_t records) { lines_[receiver].counts.dropped += records; }
+  // Issues and receivers of messages that were given up since the last call.
+  std::vector<Message> take_dropped() { return std::exchange(given_up_, {}); }
   // The receivers are these now: messages for others are dropped. Returns their rows.
   std::vector<int64_t> keep_only(const std::vector<std::string>& receivers);
 
@@ -69,12 +83,14 @@ class Outbox {
   uint64_t dropped_without_receiver() const { return orphans_; }
 
  private:
+  void give_up(Message message);
   void make_room(Line& line, std::vector<int64_t>& gone);
 
   const size_t most_;
   std::map<std::string, Line> lines_;
   int64_t last_row_ = 0;
   uint64_t orphans_ = 0;
+  std::vector<Message> given_up_;  // without bodies
 };
 
 }  // namespace culprit::respond

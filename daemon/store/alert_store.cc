@@ -8,13 +8,16 @@ namespace culprit::store {
 namespace {
 
 // Released steps never change; new ones are appended.
-constexpr std::array<std::string_view, 1> kAlertSteps = {R"sql(
+constexpr std::array<std::string_view, 2> kAlertSteps = {R"sql(
 CREATE TABLE issues (key TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE outbox (
   row INTEGER PRIMARY KEY, id TEXT NOT NULL, receiver TEXT NOT NULL, issue TEXT NOT NULL, kind INTEGER NOT NULL,
   created_ns INTEGER, body TEXT NOT NULL);
 CREATE TABLE windows (id INTEGER PRIMARY KEY, text TEXT NOT NULL);
 CREATE TABLE seen (one INTEGER PRIMARY KEY CHECK (one = 1), until_ns INTEGER);
+)sql",
+                                                         R"sql(
+CREATE TABLE receivers (name TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID;
 )sql"};
 
 }  // namespace
@@ -47,6 +50,10 @@ Result<KeptAlerts> AlertStore::load() {
   auto held = windows.rows<KeptWindow>([](Statement& s) { return KeptWindow{s.integer(0), s.text(1)}; });
   if (!held) return tl::unexpected(held.error());
   out.windows = std::move(*held);
+  Statement receivers(database_, "SELECT name, text FROM receivers");
+  auto known = receivers.rows<KeptReceiver>([](Statement& s) { return KeptReceiver{s.text(0), s.text(1)}; });
+  if (!known) return tl::unexpected(known.error());
+  out.receivers = std::move(*known);
   Statement seen(database_, "SELECT until_ns FROM seen");
   if (seen.row()) out.seen_until_ns = seen.time(0);
   if (!seen.good()) return tl::unexpected(seen.status().error());
@@ -87,6 +94,12 @@ Status AlertStore::write(const AlertChanges& c) {
   Statement drop_window(database_, "DELETE FROM windows WHERE id = ?");
   for (const int64_t id : c.windows_gone)
     if (Status s = drop_window.again().bind(id).run(); !s) return s;
+  Statement put_receiver(database_, "INSERT OR REPLACE INTO receivers VALUES (?, ?)");
+  for (const KeptReceiver& one : c.receivers)
+    if (Status s = put_receiver.again().bind(one.name).bind(one.text).run(); !s) return s;
+  Statement drop_receiver(database_, "DELETE FROM receivers WHERE name = ?");
+  for (const std::string& name : c.receivers_gone)
+    if (Status s = drop_receiver.again().bind(name).run(); !s) return s;
   if (c.seen_until_ns == kNoTime) return {};
   return Statement(database_, "INSERT OR REPLACE INTO seen VALUES (1, ?)").bind_time(c.seen_until_ns).run();
 }

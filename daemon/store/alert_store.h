@@ -32,6 +32,10 @@ struct KeptWindow {
   std::string text;
 };
 
+struct KeptReceiver {
+  std::string name, text;
+};
+
 struct AlertChanges {
   std::vector<KeptIssue> issues;
   std::vector<std::string> issues_gone;
@@ -39,10 +43,13 @@ struct AlertChanges {
   std::vector<int64_t> messages_gone;  // rows
   std::vector<KeptWindow> windows;
   std::vector<int64_t> windows_gone;
+  std::vector<KeptReceiver> receivers;
+  std::vector<std::string> receivers_gone;
   TimeNs seen_until_ns = kNoTime;  // verdicts before this time were looked at
   bool empty() const {
     return issues.empty() && issues_gone.empty() && messages.empty() && messages_gone.empty() &&
-           windows.empty() && windows_gone.empty() && seen_until_ns == kNoTime;
+           windows.empty() && windows_gone.empty() && receivers.empty() && receivers_gone.empty() &&
+           seen_until_ns == kNoTime;
   }
 };
 
@@ -50,6 +57,7 @@ struct KeptAlerts {
   std::vector<KeptIssue> issues;
   std::vector<KeptMessage> messages;  // in order of rows
   std::vector<KeptWindow> windows;
+  std::vector<KeptReceiver> receivers;
   TimeNs seen_until_ns = kNoTime;  // none: a new file
 };
 

@@ -1,5 +1,6 @@
 """Alerts that leave the daemon: to webhooks, Alertmanager, mail and OTLP, over kills and outages."""
 import json
+import os
 import random
 import shutil
 import socket
@@ -333,13 +334,51 @@ def alert_storm(context: Context) -> str:
 
 
 @case
+def alert_storm_of_one(context: Context) -> str:
+    """Jobs of one user fail without end: an alert of another owner's job comes at once."""
+    if os.geteuid() != 0:
+        raise PassOver("gives files to another user: as root")
+    receiver, daemon = receiver_of(context), context.daemon()
+    daemon.configure(more=tables(context, hook(receiver) + "[alerts]\nstorm_above = 4\n"))
+    daemon.start()
+    def of_user(n: int) -> None:
+        part = context.folder / f"part-{n}"
+        part.write_text(XID.format(host=f"node-{n}"))
+        os.chown(part, 12_003, 12_003)
+        (context.folder / "jobs").mkdir(exist_ok=True)
+        part.rename(context.folder / f"jobs/user-{n}.log")
+    for n in range(20):
+        of_user(n)
+    wait_until(lambda: daemon.get("/v1/status").json()["alerts"]["held_by_storms"] >= 12, 55, "the storm")
+    fails(context, "root-job", "node-99")
+    began, n = time.monotonic(), 20
+    def came() -> bool:
+        nonlocal n
+        of_user(n)
+        n += 1
+        time.sleep(0.5)
+        return any(b["job"] == "root-job" for b in receiver.bodies())
+    wait_until(came, 30, "the other one's alert")
+    alone = [b["job"] for b in receiver.bodies() if b["job"].startswith("user-")]
+    need(len(alone) <= 4, f"{len(alone)} of the user on their own")
+    return f"after {time.monotonic() - began:.0f} s, among {n} failed jobs of one user"
+
+
+@case
 def alert_trouble(context: Context) -> str:
-    """Redirects and refusals are no delivery: status, doctor and `alert test` say so."""
+    """Redirects and refusals are no delivery: status, doctor and `alert test` say so, also after a restart.
+    A receiver that repeats its address puts no secret into them."""
     receiver, moved, daemon = receiver_of(context), receiver_of(context), context.daemon()
     moved.status, moved.headers = 307, {"Location": receiver.url + "/elsewhere"}
     bad = receiver_of(context)
     bad.status, bad.answer = 400, b"no such field"
-    daemon.configure(more=tables(context, hook(moved, name="moved") + hook(bad, name="bad") + hook(receiver)))
+    echo = receiver_of(context)
+    echo.status, echo.answer = 401, b"who is s3cret-path, Bearer t0ken-value?"
+    address = secret(context, "address", f"{echo.url}/s3cret-path")
+    headers = secret(context, "headers", "Authorization: Bearer t0ken-value\n")
+    more = f'[[alert]]\nname = "echo"\nurl_file = "{address}"\nheaders_file = "{headers}"\n'
+    daemon.configure(more=tables(context, hook(moved, name="moved") + hook(bad, name="bad") + hook(receiver)
+                                 + more))
     daemon.start({"http_proxy": "http://127.0.0.1:9", "ALL_PROXY": "http://127.0.0.1:9"})
     fails(context, "llama")
     receiver.gets(1, 30, "the sound one, whatever proxy the environment names")
@@ -349,6 +388,14 @@ def alert_trouble(context: Context) -> str:
     need(daemon.metrics()['culprit_alerts_pending{receiver="moved"}'] == 1, "the other one waits")
     status = daemon.get("/v1/status").json()["alerts"]
     need(any("redirects are not followed" in t for t in status["troubles"]), str(status["troubles"]))
+    need("who is [secret], [secret]?" in str(status) and "s3cret" not in str(status), str(status))
+    issue = next(i for i in daemon.items("/v1/alerts") if i["job"] == "llama")
+    need(issue["receivers"] == {"bad": "dropped", "echo": "waiting", "hook": "sent", "moved": "waiting"},
+         str(issue["receivers"]))
+    daemon.kill()
+    daemon.start()
+    known = {r["name"]: r for r in daemon.get("/v1/alerts").json()["receivers"]}
+    need(known["bad"]["dropped"] == 1 and "no such field" in known["bad"]["trouble"], str(known["bad"]))
     code, said = culprit(context, daemon, "alert", "test")
     need(code == 1 and "hook: took the test" in said and "bad: did not take it" in said, said)
     done = subprocess.run([str(context.bin_dir / "culprit"), "doctor", "--config", str(daemon.config)],

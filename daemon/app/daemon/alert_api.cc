@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "app/daemon/api_json.h"
 #include "app/daemon/daemon_api.h"
@@ -25,14 +26,25 @@ json window_json(const respond::Window& w, TimeNs now) {
           {"held", w.held}};
 }
 
-const char* word_of(respond::Delivery::State state) {
-  constexpr const char* kWords[] = {"held", "silent", "sent"};
-  return kWords[static_cast<size_t>(state)];
+using Waiting = std::set<std::pair<std::string, std::string>>;  // receivers and issues
+
+Waiting waiting_of(const respond::Outbox& outbox) {
+  Waiting out;
+  for (const auto& [receiver, line] : outbox.lines())
+    for (const respond::Message& m : line.waiting) out.emplace(receiver, m.issue);
+  return out;
 }
 
-json issue_json(const respond::Issue& i) {
+const char* word_of(const respond::Delivery& d, bool waits) {
+  if (d.state == respond::Delivery::State::kHeld) return "held";
+  if (d.state == respond::Delivery::State::kSilent) return "silent";
+  return waits ? "waiting" : d.dropped ? "dropped" : "sent";
+}
+
+json issue_json(const respond::Issue& i, const Waiting& waiting) {
   json deliveries = json::object();
-  for (const auto& [receiver, d] : i.deliveries) deliveries[receiver] = word_of(d.state);
+  for (const auto& [receiver, d] : i.deliveries)
+    deliveries[receiver] = word_of(d, waiting.contains({receiver, i.key}));
   return {{"key", i.key},
           {"state", i.firing() ? "firing" : "resolved"},
           {"job", i.fault.job.empty() ? json(nullptr) : json(i.fault.job)},
@@ -95,10 +107,11 @@ void DaemonApi::alerts(Answer answer) {
   std::ranges::sort(issues, [](const respond::Issue* a, const respond::Issue* b) {
     return std::pair(b->firing(), b->changed_ns) < std::pair(a->firing(), a->changed_ns);
   });
+  const Waiting waiting = waiting_of(parts_.alerts->outbox());
   json items = json::array();
   constexpr size_t kShown = 1000;
   for (const respond::Issue* issue : issues)
-    if (items.size() < kShown) items.push_back(issue_json(*issue));
+    if (items.size() < kShown) items.push_back(issue_json(*issue, waiting));
   answer(dump({{"items", std::move(items)}, {"receivers", receivers_json(*parts_.alerts)}}));
 }
 

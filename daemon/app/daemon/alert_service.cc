@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <nlohmann/json.hpp>
 
 #include "app/daemon/alert_records.h"
 #include "base/crash_point.h"
@@ -37,6 +38,28 @@ respond::Message message_of(store::KeptMessage m) {
           std::move(m.body)};
 }
 
+std::string text_of(const respond::Outbox::Past& past) {
+  return nlohmann::json{{"dropped", past.dropped},
+                        {"trouble", past.trouble},
+                        {"failing_ns", past.failing_ns},
+                        {"sent_ns", past.sent_ns}}
+      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+respond::Outbox::Past past_of(const store::KeptReceiver& kept) {
+  respond::Outbox::Past out{kept.name, 0, "", kNoTime, kNoTime};
+  const auto object = nlohmann::json::parse(kept.text, nullptr, false);
+  if (!object.is_object()) return out;
+  const auto number = [&](const char* name, auto& to) {
+    if (const auto at = object.find(name); at != object.end() && at->is_number_integer()) at->get_to(to);
+  };
+  number("dropped", out.dropped);
+  number("failing_ns", out.failing_ns);
+  number("sent_ns", out.sent_ns);
+  if (const auto at = object.find("trouble"); at != object.end() && at->is_string()) at->get_to(out.trouble);
+  return out;
+}
+
 // A failed write and what came since, as one. Of an issue the newest counts.
 void put_before(store::AlertChanges failed, store::AlertChanges& later) {
   std::set<std::string> newer;
@@ -53,6 +76,12 @@ void put_before(store::AlertChanges failed, store::AlertChanges& later) {
   join(failed.issues_gone, later.issues_gone);
   join(failed.messages, later.messages);
   join(failed.messages_gone, later.messages_gone);
+  std::set<std::string> named(later.receivers_gone.begin(), later.receivers_gone.end());
+  for (const store::KeptReceiver& one : later.receivers) named.insert(one.name);
+  std::erase_if(failed.receivers, [&](const auto& one) { return named.contains(one.name); });
+  std::erase_if(failed.receivers_gone, [&](const auto& name) { return named.contains(name); });
+  join(failed.receivers, later.receivers);
+  join(failed.receivers_gone, later.receivers_gone);
   join(failed.windows, later.windows);
   join(failed.windows_gone, later.windows_gone);
   later.seen_until_ns = std::max(failed.seen_until_ns, later.seen_until_ns);
@@ -104,6 +133,10 @@ Status AlertService::load(const std::string& state_dir) {
   if (!messages.empty()) kept_row_ = last_row_ = messages.back().row;
   book_.load(std::move(issues), std::move(windows));
   outbox_.load(std::move(messages));
+  for (const store::KeptReceiver& one : found->receivers) {
+    pasts_[one.name] = past_of(one);
+    outbox_.load(pasts_[one.name]);
+  }
   seen_until_ns_ = found->seen_until_ns;
   return {};
 }
@@ -145,6 +178,11 @@ void AlertService::reload() {
   std::erase_if(channels_, [&](auto& one) {
     if (std::ranges::find(names, one.first) != names.end()) return false;
     if (one.second.worker) one.second.worker->abandon();
+    return true;
+  });
+  std::erase_if(pasts_, [&](const auto& one) {
+    if (std::ranges::find(names, one.first) != names.end()) return false;
+    unwritten_.receivers_gone.push_back(one.first);
     return true;
   });
   for (const std::string& name : names) outbox_.try_now(name);
@@ -324,6 +362,20 @@ void AlertService::add(respond::Message message) {
   if (keep) unwritten_.messages.push_back(std::move(copy));
 }
 
+// What a restart would lose of receivers, and what became of messages.
+void AlertService::keep_receivers() {
+  for (const respond::Message& m : outbox_.take_dropped()) book_.settled(m.receiver, m.issue, true);
+  for (const std::string& name : receivers()) {
+    respond::Outbox::Past now = outbox_.past(name);
+    const auto known = pasts_.find(name);
+    if (known != pasts_.end() && known->second == now) continue;
+    std::erase_if(unwritten_.receivers, [&](const auto& one) { return one.name == name; });
+    std::erase(unwritten_.receivers_gone, name);
+    unwritten_.receivers.push_back({name, text_of(now)});
+    pasts_[name] = std::move(now);
+  }
+}
+
 void AlertService::flush() {
   respond::BookChanges changes = book_.take();
   for (const respond::Issue& issue : changes.issues) {
@@ -338,6 +390,7 @@ void AlertService::flush() {
   for (const respond::Window& w : changes.windows) unwritten_.windows.push_back({w.id, to_json(w)});
   for (const int64_t id : changes.windows_forgotten) unwritten_.windows_gone.push_back(id);
   for (respond::Message& m : changes.messages) add(std::move(m));
+  keep_receivers();
   write();
 }
 
@@ -514,6 +567,7 @@ void AlertService::delivered(const DeliveryOrder& order, const DeliveryOutcome& 
   std::string trouble;
   if (outcome.kind == DeliveryOutcome::Kind::kSent) {
     gone = outbox_.sent(name, rows, now);
+    for (const respond::Message& m : order.messages) book_.settled(name, m.issue, false);
     if (outcome.rejected > 0) outbox_.rejected(name, outcome.rejected);
     if (!order.standing.empty()) {
       own.resent_ns = mono();
@@ -531,7 +585,8 @@ void AlertService::delivered(const DeliveryOrder& order, const DeliveryOutcome& 
           own.complaint.look(trouble, fmt::format("alert receiver {}: takes alerts again", name), mono()))
     trouble.empty() ? options_.inform(*said) : options_.complain(*said);
   unwritten_.messages_gone.insert(unwritten_.messages_gone.end(), gone.begin(), gone.end());
-  write();
+  keep_receivers();  // what it says of issues is kept with this
+  flush();
 }
 
 std::vector<std::string> AlertService::troubles() const {

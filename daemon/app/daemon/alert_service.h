@@ -96,6 +96,7 @@ class AlertService {
   void catch_up();
   void record(const LiveEvent& event);
   void add(respond::Message message);
+  void keep_receivers();
   void flush();
   void write();
   void written(const Status& status);
@@ -129,6 +130,7 @@ class AlertService {
   std::function<void()> stopped_;
   TimeNs followed_ns_ = kNoTime, exported_ns_ = kNoTime;  // monotonic
   std::map<std::string, Channel> channels_;
+  std::map<std::string, respond::Outbox::Past> pasts_;  // as kept on the disk
   Complaint store_complaint_;
   std::string store_trouble_;
   Figures figures_;

@@ -390,6 +390,22 @@ BOOST_AUTO_TEST_CASE(a_restart_forgets_nothing_and_says_nothing_twice) {
   expect(l.said(), {"a resolved j"});
 }
 
+BOOST_AUTO_TEST_CASE(what_was_given_up_is_known_until_a_later_message_is_taken) {
+  Listener l({everything("a")});
+  l.verdict(fault("j"), 1);
+  (void)l.said();
+  const std::string key = l.book.issues().begin()->first;
+  const auto dropped = [&] { return l.book.issues().at(key).deliveries.at("a").dropped; };
+  l.book.settled("a", key, true);
+  l.book.settled("b", key, true);
+  l.book.settled("a", "unknown", true);
+  l.restart();
+  BOOST_CHECK(dropped());
+  l.book.settled("a", key, false);
+  l.restart();
+  BOOST_CHECK(!dropped());
+}
+
 BOOST_AUTO_TEST_CASE(old_ends_are_forgotten) {
   Listener l({everything("a")});
   l.verdict(fault("j"), 0);

@@ -132,6 +132,24 @@ BOOST_AUTO_TEST_CASE(refusals_of_a_message_that_gave_way_are_not_kept) {
   BOOST_CHECK_EQUAL(b.outbox.lines().at("a").refusals.size(), 1);
 }
 
+BOOST_AUTO_TEST_CASE(what_is_given_up_is_told_once_and_counted_over_a_restart) {
+  Box b(2);
+  b.add("x", Kind::kFiring);
+  b.add("y", Kind::kFiring);
+  b.add("z", Kind::kFiring);  // no room
+  for (int i = 0; i < 3; ++i) b.outbox.refused("a", {2}, "no such field", 7);
+  std::string dropped;
+  for (const Message& m : b.outbox.take_dropped()) dropped += m.receiver + m.issue + " ";
+  BOOST_CHECK_EQUAL(dropped, "ax ay ");
+  BOOST_CHECK(b.outbox.take_dropped().empty());
+  Outbox again;
+  again.load(b.outbox.past("a"));
+  BOOST_CHECK_EQUAL(again.lines().at("a").counts.dropped, 2);
+  BOOST_CHECK_EQUAL(again.lines().at("a").trouble, "no such field");
+  BOOST_CHECK_EQUAL(again.lines().at("a").failing_ns, 7);
+  BOOST_CHECK(!again.waits("a", 8));
+}
+
 BOOST_AUTO_TEST_CASE(a_restart_keeps_the_order_and_the_numbers_go_on) {
   Box b;
   std::vector<Message> kept{message("x", Kind::kFiring), message("y", Kind::kFiring)};

@@ -43,11 +43,14 @@ BOOST_AUTO_TEST_CASE(what_was_applied_is_there_after_a_restart_in_order) {
     c.issues = {{"k1", "one"}, {"k2", "two"}};
     c.messages = {{7, "k1/1", "b", "k1", 0, 5, "body \xff"}, {3, "k2/1", "a", "k2", 1, kNoTime, ""}};
     c.windows = {{1, "w"}};
+    c.receivers = {{"a", "past"}, {"b", "past"}};
     c.seen_until_ns = 9;
     BOOST_REQUIRE(store->apply(c));
     AlertChanges again;
     again.issues = {{"k1", "more"}};
     again.issues_gone = {"k2", "nothing"};
+    again.receivers = {{"a", "newer"}};
+    again.receivers_gone = {"b"};
     BOOST_REQUIRE(store->apply(again));
   }
   auto store = folder.open();
@@ -60,6 +63,8 @@ BOOST_AUTO_TEST_CASE(what_was_applied_is_there_after_a_restart_in_order) {
   BOOST_CHECK_EQUAL(kept->messages[1].body, "body \xff");
   BOOST_CHECK_EQUAL(kept->messages[0].created_ns, kNoTime);
   BOOST_CHECK_EQUAL(kept->windows.size(), 1);
+  BOOST_REQUIRE_EQUAL(kept->receivers.size(), 1);
+  BOOST_CHECK_EQUAL(kept->receivers[0].text, "newer");
   BOOST_CHECK_EQUAL(kept->seen_until_ns, 9);
   AlertChanges gone;
   gone.messages_gone = {3, 7};
