@@ -26,8 +26,8 @@ void add_named(const store::DiagnosisRow& row, const std::map<std::string, TimeN
                std::vector<NamedHost>& out) {
   const json d = json::parse(row.json, nullptr, false);
   const bool stands = row.state == "open" || row.state == "confirmed";
-  if (!stands || !d.is_object() || !d.value("settled", true)) return;
-  const bool verdict = row.state == "confirmed" || d.value("verdict", false);
+  if (!stands || !d.is_object() || d.value("settled", json(true)) == false) return;
+  const bool verdict = row.state == "confirmed" || d.value("verdict", json()) == true;
   const json accused = d.value("accused_ns", json::object());
   for (const json& place : d.value("hosts", json::array())) {
     const std::string host = place.is_object() ? word_in(place, "host") : "";

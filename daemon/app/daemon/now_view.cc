@@ -92,6 +92,7 @@ json verdict_row(const store::DiagnosisRow& row, const json& d) {
   const json hosts = list_of(d, "hosts");
   for (size_t i = 0; i < std::min(kPlaces, hosts.size()); ++i)
     if (hosts[i].is_object()) places.push_back(place_row(hosts[i]));
+  const json action = d.value("action", json());  // null or of another type in rows of other versions
   return {{"id", row.id},
           {"title", string_of(d, "title")},
           {"confidence", d.value("confidence", json())},
@@ -103,7 +104,7 @@ json verdict_row(const store::DiagnosisRow& row, const json& d) {
           {"since_ns", time_or_null(row.first_ns)},
           {"hosts", std::move(places)},
           {"hosts_all", hosts.size()},
-          {"action", d.value("action", json::object()).value("kind", json())},
+          {"action", action.is_object() ? action.value("kind", json()) : json()},
           {"remedy", shorten(string_of(d, "remedy"), 200)},
           {"alone", d.contains("said_by")}};
 }

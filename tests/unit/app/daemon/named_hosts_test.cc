@@ -41,7 +41,7 @@ BOOST_AUTO_TEST_CASE(only_a_verdict_makes_a_suspect) {
   BOOST_TEST(shown({confirmed}) == "said! ");
 }
 
-BOOST_AUTO_TEST_CASE(what_does_not_stand_is_held_against_nobody) {
+BOOST_AUTO_TEST_CASE(what_does_not_stand_accuses_no_host) {
   for (const char* state : {"withdrawn", "refuted"}) {
     store::DiagnosisRow gone = row("d1", "h", 0.9, true);
     gone.state = state;
@@ -58,6 +58,12 @@ BOOST_AUTO_TEST_CASE(what_does_not_stand_is_held_against_nobody) {
   store::DiagnosisRow broken = row("d1", "h", 0.9, true);
   broken.json = "{";
   BOOST_TEST(shown({broken}) == "");
+}
+
+BOOST_AUTO_TEST_CASE(a_row_of_another_version_may_have_any_types) {
+  store::DiagnosisRow odd = row("d1", "a", 0.9, true);
+  odd.json = R"({"verdict":"yes","settled":3,"accused_ns":[],"hosts":[{"host":"a","score":"high"},7]})";
+  BOOST_TEST(shown({odd}) == "a? ");
 }
 
 BOOST_AUTO_TEST_CASE(a_weak_sign_counts_for_a_day_and_a_verdict_until_it_is_cleared) {
