@@ -107,7 +107,8 @@ std::string to_json(const rules::Rule& rule) {
     w.values("literals", literals(rule));
     w.field("scan_all", rule.scan_all);
     w.field("role", rules::to_string(rule.role));
-    w.field("general", rule.general);
+    w.field("general", rule.general());
+    w.field("says", rules::to_string(rule.says));
     w.field("blames", blame(rule.blame));
     if (rule.window)
       w.member("window", [&] { write_window(w, *rule.window); });
@@ -198,8 +199,10 @@ std::string to_text(const rules::Rule& rule) {
   for (size_t i = 0; i < rule.overridden.size(); ++i) page.row("changed", change(rule, i));
   page.row("says", fmt::format("{}, {}, {}, {}", to_string(rule.category), to_string(rule.component),
                                to_string(rule.severity), to_string(rule.symptom)));
-  page.row("role", fmt::format("{}{}", rules::to_string(rule.role),
-                               rule.general ? ", general: gives way to others on the same line" : ""));
+  page.row("role",
+           fmt::format(
+               "{}{}", rules::to_string(rule.role),
+               rule.says < rules::Says::kCause ? ", gives way to rules that say more of the same line" : ""));
   page.row("blames", blame(rule.blame));
   page.row("source", joined(sources(rule)));
   for (const rules::Pattern& p : rule.any) page.row(p.is_template ? "template" : "regex", p.text);

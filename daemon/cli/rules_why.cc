@@ -74,7 +74,7 @@ std::string sentence(const rules::NearRule& near, const rules::Rule& rule, bool 
       return rule.window ? "its wording stands here, and its window or `when` does not hold on this line"
                          : "its wording stands here, and its `when` says no";
     case Stop::kGeneral:
-      return fmt::format("its wording stands here; being general, it gives way to {}", near.other);
+      return fmt::format("its wording stands here; it gives way to {}, which says more", near.other);
     case Stop::kSource:
       return fmt::format("its wording stands here, but it looks at {} alone", source_names(rule));
     case Stop::kExcept:

@@ -1,7 +1,8 @@
 -- NCCL's start: interfaces, addresses, sockets of the bootstrap, plugins, versions, shared memory. RCCL,
 -- HCCL's CUDA-like cousins and Neuron's CCOM print the same lines under their own names.
 
-local W = [[(?:NCCL|RCCL|CCOM) WARN .*]]
+-- The message is repeated alone behind `Last error:` of an exception.
+local W = [[(?:(?:NCCL|RCCL|CCOM) WARN .*|^)]]
 
 local function start(row)
   rule {

@@ -1,6 +1,7 @@
 -- NCCL as a library: wrong calls, its own bugs, what its RAS and watchdogs say.
 
-local W = [[(?:NCCL|RCCL|CCOM) WARN .*]]
+-- The message is repeated alone behind `Last error:` of an exception.
+local W = [[(?:(?:NCCL|RCCL|CCOM) WARN .*|^)]]
 
 local function wrong(row)
   rule {

@@ -1,7 +1,8 @@
 -- NCCL's data paths: verbs, plugins, peer access.
 -- (ibv_modify_qp and ibv_reg_mr: rules/network, they are not only NCCL's.)
 
-local W = [[(?:NCCL|RCCL|CCOM) WARN .*]]
+-- The message is repeated alone behind `Last error:` of an exception.
+local W = [[(?:(?:NCCL|RCCL|CCOM) WARN .*|^)]]
 
 local function path(row)
   rule {

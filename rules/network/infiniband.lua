@@ -5,7 +5,7 @@ local function fabric(row)
   rule {
     id = "network.ib." .. row.id, engine = 1, title = row.title, category = row.category or "hardware",
       component = "network",
-    severity = row.severity or "error", action = row.action or "isolate", general = row.general,
+    severity = row.severity or "error", action = row.action or "isolate", says = row.says,
       role = row.role, symptom = row.symptom,
     source = { "kernel", "log" }, remedy = row.remedy, match = { regex = row.regex, except = row.except },
     examples = { hit = row.hit, miss = row.miss },
@@ -76,7 +76,7 @@ fabric {
 }
 fabric {
   id = "retries", title = "RDMA transport gave up on a peer", action = "check", role = "cascade",
-    general = true,
+    says = "failure",
   regex = { [[(?i)transport retry (?:count|counter) exceeded]], [[\bRETRY EXCEEDED ERROR\b]],
     [[IBV_WC_RETRY_EXC_ERR|IBV_WC_RNR_RETRY_EXC_ERR]], [[RETRY_EXC_ERR]] },
   remedy = "See whether the peer died first; if all processes live, check the links between the two hosts.",
@@ -95,7 +95,7 @@ fabric {
 }
 fabric {
   id = "create", title = "Queue pairs cannot be created: locked memory or devices are limited",
-    general = true, category = "platform", action = "fix",
+    says = "errno", category = "platform", action = "fix",
   regex = { [[ibv_(?:create_qp|reg_mr\w*|create_cq|alloc_pd)\b.{0,40}[Ff]ailed]],
     [[ibv_(?:create_qp|reg_mr\w*|create_cq|alloc_pd)\(.*\) failed]],
     [[UCX +ERROR .*(?:create|obj_create).{0,12}\b(?:QP|CQ|qp|cq)\b.*(?:Cannot allocate memory|failed)]] },

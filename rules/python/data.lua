@@ -3,7 +3,7 @@
 local function data(row)
   rule {
     id = "python.data." .. row.id, engine = 1, title = row.title, category = row.category or "user",
-    component = row.component or "user_data", severity = row.severity or "fatal", general = row.general,
+    component = row.component or "user_data", severity = row.severity or "fatal", says = row.says,
     match = { regex = row.regex, except = row.except }, remedy = row.remedy, action = row.action or "fix",
     examples = { hit = row.hit, miss = row.miss },
   }
@@ -72,7 +72,7 @@ data {
   miss = { "Token indices sequence length is longer than the specified maximum, text is truncated" },
 }
 data {
-  id = "arrow", title = "Table reader refused the data", general = true,
+  id = "arrow", title = "Table reader refused the data",
   regex = { [[\bpyarrow\.lib\.Arrow\w+: (?P<what>\S.*)]],
     [[\bArrow(?:Invalid|TypeError|NotImplementedError|CapacityError): ]] },
   remedy = "Compare the columns and types of the files with each other.",
@@ -137,10 +137,10 @@ data {
     [[\b(?:urlopen error|NameResolutionError)\b.*]],
     [[Max retries exceeded with url: ]],
     [[requests\.exceptions\.(?:ConnectionError|ReadTimeout|SSLError): ]] },
-  general = true, except = { [[(?i)\bretry(?:ing)?\b|will be sent again]] },
+  says = "errno", except = { [[(?i)\bretry(?:ing)?\b|will be sent again]] },
   remedy = "Check name resolution, proxy and the service; 401, 403 and 404: address and rights.",
   hit = { "requests.exceptions.HTTPError: 503 Server Error: Service Unavailable for url: https://x/y",
-    "urllib.error.URLError: <urlopen error [Errno -2] Name or service not known>" },
+    "urllib.error.URLError: <urlopen error unknown url type: s3>" },
   miss = { "INFO retrying download in 2 s" },
 }
 data {

@@ -4,7 +4,7 @@ local function given(row)
   rule {
     id = "python." .. row.id, engine = 1, title = row.title, category = row.category or "user",
     component = row.component or "user_config", severity = row.severity or "fatal",
-    symptom = row.symptom, general = row.general, match = { regex = row.regex, except = row.except },
+    symptom = row.symptom, says = row.says, match = { regex = row.regex, except = row.except },
     remedy = row.remedy, action = "fix", examples = { hit = row.hit, miss = row.miss },
   }
 end
@@ -12,7 +12,7 @@ end
 local handled = { [[(?i)\b(?:warn(?:ing)?|ignor(?:ed?|ing)|retry(?:ing)?|skip(?:ping|ped)?)\b]] }
 
 given {
-  id = "file.missing", title = "File or folder does not exist", general = true, except = handled,
+  id = "file.missing", title = "File or folder does not exist", says = "errno", except = handled,
   regex = { [[\bFileNotFoundError: (?:\[Errno 2\] )?(?P<what>\S.*)]],
     [[\b(?:OSError|IOError): \[Errno 2\] No such file or directory: (?P<path>\S+)]],
     [[\bNotADirectoryError: (?P<what>\S.*)]], [[\bIsADirectoryError: (?P<what>\S.*)]],
@@ -110,7 +110,7 @@ given {
 }
 -- c10d logs it without the port before it raises it.
 given {
-  id = "address.listen", title = "Port for the job's meeting point cannot be opened", general = true,
+  id = "address.listen", title = "Port for the job's meeting point cannot be opened", says = "failure",
   symptom = "launch_failure",
   regex = { [[The server socket has failed to listen on any local network address]] },
   remedy = "End what is left of the earlier run, or choose another port (MASTER_PORT, --rdzv-endpoint).",

@@ -15,6 +15,7 @@ JUDGED_BASES = ("stated", "likely", "from message")  # the others do not say wha
 CONFIDENT = 0.75
 BINS = ((0.0, 0.5), (0.5, 0.6), (0.6, 0.7), (0.7, 0.8), (0.8, 0.9), (0.9, 1.01))
 GRIPE = 90  # bytes of a title in a list of wrong answers
+EXCERPTS = ("failure-logs", "issue-logs", "field-logs", "watchdog")
 
 # What cases/README.md states: words of formats.md section 7, and the rank to blame; None: no rank.
 CASES = {"untimed-traceback": ({"user/user_code", "user/user_data", "user/user_config"}, None),
@@ -84,6 +85,14 @@ def accepted(case: dict) -> set:
     return {f"{case['category']}/{case['component']}", *case.get("also", [])}
 
 
+def names_subject(case: dict, first: Optional[dict]) -> Optional[bool]:
+    """Whether the headline holds a word that the case asks for; None: it asks for none."""
+    if not case.get("subject"):
+        return None
+    title = first["title"].lower() if first else ""
+    return any(word.lower() in title for word in case["subject"])
+
+
 def judge_excerpt(rows: Rows, section: str, case: dict, path: Path) -> Optional[dict]:
     try:
         report = culprit.diagnose([str(path)])
@@ -96,33 +105,36 @@ def judge_excerpt(rows: Rows, section: str, case: dict, path: Path) -> Optional[
             "failed": case["category"] != "none", "wanted": " ".join(sorted(accepted(case))), "got": got,
             "by": (first["rule"] or first["detector"]) if first else None,
             "title": first["title"] if first else None,
+            "subject": names_subject(case, first),
             "confidence": first["confidence"] if first else None,
             "conclusive": report["verdict"] is not None, "right": got in accepted(case)}
 
 
-def excerpts(data: Path, section: str, folder: Path) -> List[Tuple[dict, Path]]:
+def excerpts(cases: Path, folder: Path) -> List[Tuple[dict, Path]]:
+    """Of a set's folder: each case, and where its log is now."""
     out = []
-    for i, line in enumerate((data / section / "cases.jsonl").read_text(encoding="utf-8").splitlines()):
+    for i, line in enumerate((cases / "cases.jsonl").read_text(encoding="utf-8").splitlines()):
         case = json.loads(line)
-        path = folder / section / f"case{i}"
+        path = folder / cases.name / f"case{i}"
         alarms.write(path / "train.log", [(case["log"] + "\n").encode()])
         out.append((case, path))
     return out
 
 
-def run_excerpts(rows: Rows, data: Path, folder: Path, processes: int) -> List[Tuple[float, bool, str]]:
-    tasks = [(section, case, path) for section in ("failure-logs", "issue-logs", "watchdog")
-             for case, path in excerpts(data, section, folder)]
-    with ThreadPoolExecutor(processes) as pool:
+def run_excerpts(rows: Rows, data: Path, folder: Path, options) -> List[Tuple[float, bool, str]]:
+    sets = [data / section for section in EXCERPTS if (data / section).is_dir()] + options.excerpts
+    tasks = [(one.name, case, path) for one in sets for case, path in excerpts(one, folder)]
+    with ThreadPoolExecutor(options.processes) as pool:
         results = [one for one in pool.map(lambda task: judge_excerpt(rows, *task), tasks) if one]
     table = []
-    for section in ("failure-logs", "issue-logs", "watchdog"):
+    for section in (one.name for one in sets):
         failed = judged_failures(results, (section,))
         harmless = [one for one in results if one["set"] == section and not one["failed"]]
         table.append({"row": section, "failures": len(failed),
                       "acceptable": ratio(sum(one["right"] for one in failed), len(failed)),
                       "no verdict": ratio(sum(not one["conclusive"] for one in failed), len(failed)),
                       "confidently wrong": sum(confidently_wrong(one) for one in failed),
+                      "subject": share_with_subject(results, (section,)),
                       "harmless": len(harmless), "alarms": sum(one["got"] is not None for one in harmless)})
     rows.table("excerpts", "Excerpts of failures from other sites", table)
     for one in results:
@@ -145,15 +157,22 @@ def confidently_wrong(one: dict) -> bool:
     return one["conclusive"] and not one["right"] and one["confidence"] >= CONFIDENT
 
 
+def share_with_subject(results: Sequence[dict], sections: Sequence[str]) -> Optional[float]:
+    asked = [one for one in judged_failures(results, sections) if one["subject"] is not None]
+    return ratio(sum(one["subject"] for one in asked), len(asked)) if asked else None
+
+
 def tell_goals(rows: Rows, results: Sequence[dict]) -> None:
-    failed = judged_failures(results, ("failure-logs", "issue-logs"))
-    harmless = [one for one in results if not one["failed"] and one["set"] != "watchdog"]
+    sections = [section for section in EXCERPTS if section != "watchdog"]
+    failed = judged_failures(results, sections)
+    harmless = [one for one in results if not one["failed"] and one["set"] in sections]
     n = len(failed)
     rows.goal("excerpts with an acceptable answer", ratio(sum(one["right"] for one in failed), n), 0.90)
     rows.goal("excerpts without a verdict", ratio(sum(not one["conclusive"] for one in failed), n), 0.05,
               at_least=False)
     rows.goal(f"excerpts wrong at {CONFIDENT} or more", ratio(sum(map(confidently_wrong, failed)), n), 0.02,
               at_least=False)
+    rows.goal("headlines with the subject", share_with_subject(results, sections), 0.90)
     rows.goal("harmless excerpts diagnosed", sum(one["got"] is not None for one in harmless), 0,
               at_least=False)
 
@@ -221,7 +240,7 @@ def run_reliability(rows: Rows, stated: Sequence[Tuple[float, bool, str]]) -> No
 
 
 def run(rows: Rows, data: Path, folder: Path, options) -> None:
-    stated = run_excerpts(rows, data, folder, options.processes)
+    stated = run_excerpts(rows, data, folder, options)
     stated += run_cases(rows, data, folder)
     stated += run_mlperf(rows, data, folder, options)
     run_reliability(rows, stated)

@@ -1,8 +1,9 @@
-// Lines of any bytes: the results of HeaderParser and json_line() must lie within the line, and those of the
-// parser must not depend on earlier lines.
+// Lines of any bytes: the results of HeaderParser, json_line() and unwrap() must lie within the line, and
+// those of the parser must not depend on earlier lines.
 #include "core/logs/header.h"
 
 #include "core/logs/json_line.h"
+#include "core/logs/unwrap.h"
 
 #include <cstdint>
 #include <cstdlib>
@@ -30,7 +31,13 @@ void check(const Header& header, std::string_view line) {
   must_lie_in(culprit::logs::joined_exception(line), line);
   const auto json = culprit::logs::json_line(line);
   if (!json) return;
-  for (const std::string_view part : {json->message, json->exception, json->host}) must_lie_in(part, line);
+  for (const std::string_view part : {json->message, json->exception, json->host, json->lines, json->time})
+    must_lie_in(part, line);
+  std::string made;
+  made.reserve(line.size());
+  const auto inner = culprit::logs::unwrap(line, made);
+  require(made.size() <= line.size());
+  if (inner) must_lie_in(inner->text, inner->made ? std::string_view(made) : line);
 }
 
 }  // namespace

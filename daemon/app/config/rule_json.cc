@@ -15,7 +15,8 @@ std::string to_json(const rules::Rule& rule) {
     w.field("symptom", to_string(rule.symptom));
     w.field("role", rules::to_string(rule.role));
     w.field("action", to_string(rule.action));
-    w.field("general", rule.general);
+    w.field("general", rule.general());
+    w.field("says", rules::to_string(rule.says));
     w.field("enabled", rule.enabled);
     w.field("file", rule.place.file);
     w.field("line", rule.place.line);

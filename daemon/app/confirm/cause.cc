@@ -244,7 +244,7 @@ class Chooser {
   }
 
   bool matches(const rules::Rule& rule, const std::string& message) const {
-    if (rule.severity < Severity::kWarning || rule.general) return false;
+    if (rule.severity < Severity::kWarning || rule.general()) return false;
     std::string low(message.size(), '\0');
     lower_ascii(message, low.data());
     for (const rules::Pattern& p : rule.any) {

@@ -40,7 +40,7 @@ void ConfirmWork::take_own() {
   context_.job_hosts = std::move(facts.hosts);
   for (const core::RuleFired& fired : job_->match(from_.known).fired) {
     const rules::Rule& rule = from_.known->rules()[fired.hit.rule];
-    if (rule.severity < Severity::kWarning || rule.role == rules::Role::kCascade || rule.general) continue;
+    if (rule.severity < Severity::kWarning || rule.role == rules::Role::kCascade || rule.general()) continue;
     if (context_.fired.size() >= kFiredRules) break;
     context_.fired.push_back({rule.id, fired.hit.text, fired.hit.host, fired.hit.time_ns});
   }

@@ -16,6 +16,7 @@
 #include "core/diagnose/speakers.h"
 #include "core/diagnose/suspects.h"
 #include "core/diagnose/words.h"
+#include "core/logs/unwrap.h"
 
 namespace culprit::diagnose {
 namespace {
@@ -37,6 +38,7 @@ constexpr double kBlamed = 2.5;
 // Weight of a host that makes a job suspect; hosts of healthy jobs stay near 0.
 constexpr double kSuspicious = 0.4;
 constexpr size_t kFatalLine = 120;  // bytes shown
+constexpr uint64_t kLastLines = 3;  // of a source: what a program writes when it ends
 constexpr size_t kDiagnoses = 64;  // limit of diagnoses from single findings: later ones explain nothing more
 constexpr double kSuspectFloor = 0.02;
 // Confidence of statistical answers. No labelled real set has enough such answers to measure a share. On logs
@@ -124,8 +126,8 @@ class Correlator {
   bool uneasy() const {
     if (good_end()) return false;
     const bool host = !hosts_.empty() && hosts_[0].weight >= kSuspicious;
-    return host || speaks_of_failure() || ends_fatally() || singled_out().any() || failures_of_most() > 0 ||
-           (late_evidence() >= 1 && a_.birth_surprise > 4);
+    return host || speaks_of_failure() || ends_fatally() || ends_in_trouble() || singled_out().any() ||
+           failures_of_most() > 0 || (late_evidence() >= 1 && a_.birth_surprise > 4);
   }
 
   // Whether templates began together with a slower pace of the job that lasts until its end.
@@ -165,6 +167,22 @@ class Correlator {
       if (stats.level == logs::Level::kFatal && stats.first_ns != kNoTime &&
           stats.first_ns >= a_.fate.last_progress_ns)
         return &stats;
+    }
+    return nullptr;
+  }
+
+  // The report of trouble among the last lines of a source, if no progress follows. Null: none has one.
+  const logs::LastTrouble* ends_in_trouble() const {
+    for (SourceId source = 0; source < log_.sources().size(); ++source) {
+      const logs::LastTrouble& last = log_.last_trouble_of(source);
+      if (last.text.empty() || last.event + kLastLines < log_.events_of(source)) continue;
+      const logs::ProgressPoint step = log_.iterations().last();
+      const bool progress = !log_.iterations().track().empty();
+      if (progress && step.source == source && step.line > last.place.line) continue;
+      if (progress && step.time_ns != kNoTime && last.place.time_ns != kNoTime &&
+          step.time_ns > last.place.time_ns)
+        continue;
+      return &last;
     }
     return nullptr;
   }
@@ -480,6 +498,9 @@ class Correlator {
       if (const logs::TemplateStats* last = ends_fatally(); last && !last->samples.empty())
         report_.missing.push_back("whether a line of level fatal ended the job: " +
                                   shorten(last->samples[0].text, kFatalLine));
+      else if (const logs::LastTrouble* trouble = good_end() ? nullptr : ends_in_trouble())
+        report_.missing.push_back("whether the last lines show the end of the job: " +
+                                  shorten(logs::words_of(trouble->text), kFatalLine));
       if (!a_.has_pool)
         report_.missing.emplace_back("logs of successful jobs of the same kind (--healthy DIR)");
       if (view_.known_hosts < 2)

@@ -117,7 +117,7 @@ Finding describe(const rules::Rule& rule, const logs::RuleLine& line) {
   f.remedy = rule.remedy;
   f.role = rule.role == rules::Role::kCascade ? FindingRole::kCascade : FindingRole::kRoot;
   f.fatal = rule.severity == Severity::kFatal;
-  f.general = rule.general;
+  f.general = rule.general();
   f.by_no_device = rule.blame == rules::Blame::kJob;
   f.confidence = confidence_of_rule(f);
   return f;
@@ -390,7 +390,7 @@ void corroborate(Sign& sign, const std::vector<Sign>& all) {
     return other.alone && other.finding.component == sign.finding.component;
   });
   if (!supported) return;
-  sign.finding.general = sign.rule->general;
+  sign.finding.general = sign.rule->general();
   sign.finding.confidence = confidence_of_rule(sign.finding);
 }
 
@@ -572,6 +572,16 @@ Finding witness(const detect::View& view, Sign sign) {
 // Whether the sign is an exception of the program that no specific rule knows.
 bool is_catch_all(const Sign& sign) { return sign.finding.general && sign.lines[0]->exception; }
 
+// Whether the sign says only that a process ended, by an exception that no rule knows or by a signal, and
+// that after the planned end: it may be a fault of the tear-down.
+bool is_after_the_end(const detect::View& view, const detect::Analysis& a, const Sign& sign) {
+  const Finding& f = sign.finding;
+  const bool by_signal = f.general && f.symptom == Symptom::kCrash && f.role == FindingRole::kRoot &&
+                         sign.rule->says == rules::Says::kFailure;
+  return a.fate.end_stated && (by_signal || is_catch_all(sign)) &&
+         detect::states_end(*view.log, &sign.lines.front()->place);
+}
+
 // If only one process raised an exception of its kind, exceptions of several processes about a peer ("peer 3
 // closed the connection") are consequences.
 void lead_with_the_one(const detect::View& view, std::vector<Sign>& signs) {
@@ -688,7 +698,7 @@ Signs find_signs(const detect::View& view, const detect::Analysis& a, rules::Rul
       add_line(view, a, {rule, *line}, weak[line->rule]);
     if (rule.severity < Severity::kError || line->handled) continue;
     const OwnProcesses::Kin kin = own.of(*line);
-    const bool by_kind = rule.general && line->exception, of_others = kin != OwnProcesses::Kin::kOwn;
+    const bool by_kind = rule.general() && line->exception, of_others = kin != OwnProcesses::Kin::kOwn;
     const std::string_view part = of_others ? kOfOthers : by_kind ? exception_kind(line->text) : "";
     Sign& sign = kin == OwnProcesses::Kin::kOther ? weak[line->rule] : by_rule[{line->rule, part}];
     add_line(view, a, {rule, *line, of_others}, sign);
@@ -711,9 +721,9 @@ Signs find_signs(const detect::View& view, const detect::Analysis& a, rules::Rul
       if (may_witness(*sign.rule)) add_witness(std::move(sign));
       continue;
     }
-    if (!reported && a.fate.end_stated && is_catch_all(sign) &&
-        detect::states_end(log, &sign.lines.front()->place)) {
+    if (!reported && is_after_the_end(view, a, sign)) {
       out.missing.push_back(fmt::format("whether it matters after the planned end: {}", sign.finding.title));
+      add_witness(std::move(sign));
       continue;
     }
     if (!reported && is_pending(view, a, sign)) {

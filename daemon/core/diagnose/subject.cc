@@ -1,13 +1,20 @@
 #include "core/diagnose/subject.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <re2/re2.h>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "base/text.h"
+#include "core/logs/unwrap.h"
+#include "core/rules/matcher.h"
 
 namespace culprit::diagnose {
 namespace {
@@ -15,6 +22,8 @@ namespace {
 constexpr size_t kTitle = 160;      // bytes; the texts of holes may be long
 constexpr size_t kSubjects = 2;     // holes shown after a title
 constexpr size_t kShortQuote = 20;  // minimum bytes of a quote that is worth reading
+constexpr size_t kBefore = 24;      // bytes of a quote before what the rule matched
+constexpr uint32_t kListedRanks = 4096;
 
 // Holes without a meaning outside the line.
 constexpr std::array<std::string_view, 12> kSilent = {"pid",  "n",    "seq",    "times", "count", "iteration",
@@ -62,9 +71,53 @@ std::string_view trimmed(std::string_view text) {
   }
 }
 
+// Where the first wording of the rule that stands in the text begins; 0: none does.
+size_t start_of_match(const rules::Rule& rule, std::string_view text) {
+  for (const rules::Pattern& pattern : rule.any) {
+    const re2::RE2 regex(pattern.regex, rules::regex_options());
+    re2::StringPiece match;
+    const re2::StringPiece piece(text.data(), text.size());
+    if (regex.ok() && regex.Match(piece, 0, text.size(), re2::RE2::UNANCHORED, &match, 1))
+      return static_cast<size_t>(match.data() - text.data());
+  }
+  return 0;
+}
+
+// The ranks that a list of those that came ("5, 1, 4") leaves out, up to its highest.
+std::string missing_of(std::string_view came) {
+  std::set<uint32_t> ranks;
+  for (size_t at = 0; at < came.size();) {
+    uint32_t rank = 0;
+    const auto [end, error] = std::from_chars(came.data() + at, came.data() + came.size(), rank);
+    if (error == std::errc() && rank < kListedRanks) ranks.insert(rank);
+    const size_t next = came.find(',', at);
+    if (next == came.npos) break;
+    at = came.find_first_not_of(" ,", next);
+  }
+  std::vector<uint32_t> missing;
+  for (uint32_t rank = 0; !ranks.empty() && rank < *ranks.rbegin(); ++rank)
+    if (!ranks.contains(rank)) missing.push_back(rank);
+  if (missing.empty()) return fmt::format("ranks {} came", came);
+  return fmt::format("rank{} {} missing", missing.size() > 1 ? "s" : "", fmt::join(missing, ", "));
+}
+
+// The text of a line from a word shortly before what the rule matched there. Blanks in a row become one.
+std::string quote(const rules::Rule& rule, const logs::RuleLine& line, size_t room) {
+  const std::string_view words = logs::words_of(std::string_view(line.text).substr(0, line.text.find('\n')));
+  size_t begin = 0;
+  if (words.size() > room) begin = start_of_match(rule, words);
+  begin = begin > kBefore ? words.find(' ', begin - kBefore) : 0;
+  std::string out;
+  for (const char c : trimmed(words.substr(std::min(begin, words.size()))))
+    if (const bool blank = c == ' ' || c == '\t'; !blank || !out.ends_with(' ')) out += blank ? ' ' : c;
+  return shorten(out, room);
+}
+
 std::string subject_of_hole(std::string_view name, std::string_view value) {
+  if (name == "ranks_there") return missing_of(value);
   const auto named = std::ranges::find(kNamed, name, &std::pair<std::string_view, std::string_view>::first);
-  return std::string(named == kNamed.end() ? std::string_view() : named->second) + std::string(value);
+  const bool plain = named == kNamed.end() || value.starts_with('/');  // a path says what it is
+  return std::string(plain ? std::string_view() : named->second) + std::string(value);
 }
 
 // Replaces "<name>" in a title by the hole's text, and "<text>" by the line; "title: <name>" loses its colon
@@ -116,8 +169,7 @@ std::string headline(const rules::Rule& rule, const logs::RuleLine& line) {
     title += (shown++ == 0 ? ": " : ", ") + subject_of_hole(rule.holes[i], value);
   }
   if (shown > 0 || title.size() + kShortQuote > kTitle) return shorten(title, kTitle);
-  const std::string_view words = std::string_view(line.text).substr(0, line.text.find('\n'));
-  return fmt::format("{}: \"{}\"", title, shorten(trimmed(words), kTitle - title.size() - 4));
+  return fmt::format("{}: \"{}\"", title, quote(rule, line, kTitle - title.size() - 4));
 }
 
 }  // namespace culprit::diagnose

@@ -36,7 +36,7 @@ const rules::Rule& rule_of_uncaught() {
     rule.category = Category::kUser;
     rule.component = Component::kUserCode;
     rule.action = ActionKind::kCheck;
-    rule.general = true;
+    rule.says = rules::Says::kFailure;
     return rule;
   }();
   return kRule;

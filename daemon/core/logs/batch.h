@@ -27,12 +27,13 @@ constexpr uint32_t kNoForm = 0xffffffff;
 
 struct LineRecord {
   TimeNs time_ns;          // kNoTime: no time yet in this batch; the engine uses the source's last one
-  uint32_t offset;         // of the message in the batch's text
+  uint32_t offset;         // of the message in the batch's text or in its `made`
   uint32_t size : 27;      // of the message
   uint32_t indented : 1;   // blanks precede the message
   uint32_t skipped : 1;    // outside the selected times
   uint32_t continued : 1;  // part of an earlier line's event; set by the engine
   uint32_t own_time : 1;   // the line itself has the time
+  uint32_t made : 1;       // its message is in LogBatch::made
   uint32_t form;           // index into forms; kNoForm for a blank or skipped line
   uint32_t group;          // index into groups, for a line with a form
 };
@@ -90,6 +91,7 @@ struct LogBatch {
   uint64_t offset = 0;
   bool last = false;
   std::string_view text;
+  std::string made;                               // messages whose texts differ from what the lines hold
   uint64_t range_bytes = 0;                       // bytes of the source that this batch represents
   TimeNs since_ns = kNoTime, until_ns = kNoTime;  // the selected times
   uint64_t skipped_lines = 0;                     // outside the selected times
@@ -98,7 +100,7 @@ struct LogBatch {
   std::vector<WriterKey> writers;
   std::vector<GroupSeen> groups;
   std::vector<LineHit> hits;            // in order of lines
-  std::vector<std::string_view> holes;  // the captured texts of the hits; views into text
+  std::vector<std::string_view> holes;  // the captured texts of the hits; views into texts
   std::vector<LineNumber> numbers;      // in order of lines
   uint64_t cut_lines = 0;               // longer than limits::kLineBytes
   // For batches from a condensed log (condense.h): only lines that the engine reads have texts, counting
@@ -106,7 +108,9 @@ struct LogBatch {
   bool condensed = false;
   std::vector<PaceLine> pace;
 
-  std::string_view message(const LineRecord& line) const { return text.substr(line.offset, line.size); }
+  std::string_view message(const LineRecord& line) const {
+    return (line.made ? std::string_view(made) : text).substr(line.offset, line.size);
+  }
   bool wanted(TimeNs time) const {
     return time == kNoTime ||
            ((since_ns == kNoTime || time >= since_ns) && (until_ns == kNoTime || time <= until_ns));

@@ -110,4 +110,9 @@ HeaderParser::HeaderParser(const HeaderOptions& options) : times_(options.zone, 
 
 Header HeaderParser::parse(std::string_view line) { return HeaderScan(line, times_, hosts_).run(); }
 
+TimeNs HeaderParser::time_of(std::string_view text) {
+  const Stamp date = times_.at(text, 0);
+  return date.end != 0 ? date.time_ns : times_.epoch_at(text, 0).time_ns;
+}
+
 }  // namespace culprit::logs

@@ -55,6 +55,8 @@ class HeaderParser {
   // Never fails: unrecognised text belongs to the message. The result depends only on the line and the
   // options; the cache only saves time.
   Header parse(std::string_view line);
+  // The time that a text begins with, as a date or since the epoch; kNoTime: none.
+  TimeNs time_of(std::string_view text);
 
  private:
   TimestampReader times_;

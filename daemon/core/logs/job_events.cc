@@ -150,11 +150,12 @@ void JobEvents::take_hits(const LogBatch& batch, uint32_t i, std::vector<RuleLin
     const LineRecord& line = batch.lines[i];
     RuleLine& r = out.emplace_back();
     r.rule = hit.rule;
-    // A line of level info or debug is not a failure of its program.
-    const bool reported = hit.level == Level::kInfo || hit.level == Level::kDebug;
+    // Log services stamp all that a job prints with level info, so a level says nothing against a wording of
+    // its own. It counts where a catch-all found the line.
+    const bool reported = hit.general && (hit.level == Level::kInfo || hit.level == Level::kDebug);
     // The kernel writes "still trying" about hangs, and its rules know their lines.
     r.handled = !hit.kernel && (batch.forms[line.form].shape.handled || reported);
-    r.known = r.handled ? Meaning::kNote : hit.known;
+    r.known = hit.known;
     r.general = hit.general;
     r.kernel = hit.kernel;
     r.event = hit.event;
@@ -184,6 +185,11 @@ void JobEvents::add_event(const LogBatch& batch, uint32_t i, const LogPlace& pla
   WriterStats& writer = writers_[place.writer];
   ++writer.events;
   ++sources_[place.source].counts.events;
+  const FormSeen& seen = batch.forms[line.form];
+  const bool trouble = (seen.shape.words == 2 || seen.level >= Level::kError) && !seen.shape.advice;
+  if (trouble && !seen.shape.handled && line.size > 0)
+    sources_[place.source].trouble = {place, sources_[place.source].counts.events,
+                                      shorten(batch.message(line), limits::kEvidenceText)};
   if (group.room > 0) {
     --group.room;
     templates_.add_place(form, place);
@@ -205,6 +211,7 @@ void JobEvents::add_rules(std::vector<RuleLine>& found, uint32_t form, const Log
     const bool again = std::any_of(found.begin(), found.begin() + static_cast<ptrdiff_t>(i),
                                    [&](const RuleLine& r) { return r.rule == line.rule; });
     if ((particular && line.general) || again) continue;
+    if (line.handled) line.known = Meaning::kNote;
     line.place = place;
     line.cluster = templates_.form(form).key;
     line.writer_event = writers_[place.writer].events;
@@ -223,8 +230,8 @@ void JobEvents::close_held(const RecordEvent& event, std::vector<RuleLine>& foun
   keep_ends(found);
   const bool handled = was_handled(event);
   for (RuleLine& r : found) {
-    r.handled = r.handled || handled;
-    if (handled) r.known = Meaning::kNote;
+    // An exception that was not caught ends its process, whatever level its lines are printed at.
+    r.handled = handled || (event.uncaught ? event.shape.handled : r.handled);
     r.own_time = event.own_time;
     r.death = event.uncaught || event.shape.kind == ShapeKind::kRootCause;
     r.exception = r.exception || event.uncaught;

@@ -39,6 +39,7 @@ class JobEvents {
   void renumber_rules(const std::vector<uint32_t>& to);
 
   const SourceCounts& counts(SourceId source) const { return sources_[source].counts; }
+  const LastTrouble& last_trouble(SourceId source) const { return sources_[source].trouble; }
   // See JobLog::last_forms.
   const std::vector<uint32_t>& last_forms() const { return groups_.forms(); }
   const RuleLines& rule_lines() const { return rule_lines_; }
@@ -68,6 +69,7 @@ class JobEvents {
   struct Source {
     std::optional<std::string> host;  // by its path or agent
     SourceCounts counts;
+    LastTrouble trouble;
     TimeNs time = kNoTime;  // of its last line
     OpenEvents open;
   };

@@ -51,6 +51,9 @@ void JobLog::settle() {
 
 const std::vector<SourceInfo>& JobLog::sources() const { return impl_->sources; }
 uint64_t JobLog::lines_of(SourceId source) const { return impl_->events.counts(source).lines; }
+const LastTrouble& JobLog::last_trouble_of(SourceId source) const {
+  return impl_->events.last_trouble(source);
+}
 uint64_t JobLog::events_of(SourceId source) const { return impl_->events.counts(source).events; }
 const std::vector<WriterStats>& JobLog::writers() const { return impl_->writers.all(); }
 const std::vector<TemplateStats>& JobLog::templates() const { return impl_->templates.all(); }

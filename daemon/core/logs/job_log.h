@@ -27,6 +27,13 @@ struct LogSample {
   std::string text;  // the message, at most limits::kEvidenceText bytes
 };
 
+// The last line of a source that reports trouble by its words or level.
+struct LastTrouble {
+  LogPlace place;
+  uint64_t event = 0;  // events of its source with it
+  std::string text;    // empty: the source has no such line
+};
+
 // Lines of one template by one writer.
 struct GroupStats {
   uint32_t writer = 0;
@@ -116,6 +123,7 @@ class JobLog {
   const std::vector<SourceInfo>& sources() const;
   uint64_t lines_of(SourceId source) const;  // with SourceInfo::lines_before
   uint64_t events_of(SourceId source) const;
+  const LastTrouble& last_trouble_of(SourceId source) const;
   const std::vector<WriterStats>& writers() const;  // resolved by settle()
   // By cluster; only results of Miner::resolve have counts.
   const std::vector<TemplateStats>& templates() const;

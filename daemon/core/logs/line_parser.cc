@@ -1,6 +1,8 @@
 #include "core/logs/line_parser.h"
 
+#include <algorithm>
 #include <cstring>
+#include <functional>
 
 #include "base/flat_map.h"
 #include "base/hash.h"
@@ -8,6 +10,7 @@
 #include "core/logs/json_line.h"
 #include "core/logs/mask.h"
 #include "core/logs/mask_skeleton.h"
+#include "core/logs/unwrap.h"
 
 namespace culprit::logs {
 namespace {
@@ -18,6 +21,8 @@ constexpr size_t kShapeCache = 1 << 16;
 constexpr size_t kKnownForms = 1 << 13;
 // Messages that are scanned at once: as many as fit in the core's own cache.
 constexpr size_t kScannedBytes = 1 << 16;
+// Objects around each other: docker's around the program's logger, and a collector's around both.
+constexpr int kWrappers = 3;
 
 bool is_blank(std::string_view text) { return text.find_first_not_of(" \t\r") == std::string_view::npos; }
 
@@ -78,6 +83,7 @@ struct LineParser::Impl {
     out.offset = chunk.offset;
     out.last = chunk.last;
     out.text = chunk.bytes;
+    out.made.clear();
     out.range_bytes = chunk.range_bytes;
     out.since_ns = options.since_ns;
     out.until_ns = options.until_ns;
@@ -174,25 +180,27 @@ struct LineParser::Impl {
     return bar.empty() ? std::nullopt : progress_of(bar);
   }
 
-  // The message within a structured line (JSON, logfmt), if it reports a failure: other lines keep all of
-  // their fields, which may be what the job counts by. Adds what the object says about its writer.
-  std::string_view unwrapped(std::string_view line, std::string_view message, Header& header) const {
-    if (header.message > 0 && line[header.message - 1] == '"') {
-      const std::string_view exception = joined_exception(message);
-      return exception.empty() ? message : exception;
+  // The program's own line within an object, and within that line its message; once per object around it.
+  // Adds what the object says of the writer where the line does not.
+  std::string_view unwrapped(std::string_view message, Header& header, HeaderParser& headers) {
+    for (int around = 0; around < kWrappers && message.starts_with('{'); ++around) {
+      if (batch->made.empty()) batch->made.reserve(kWrappers * text.size());  // texts stay in place
+      const auto inner = unwrap(message, batch->made);
+      if (!inner) break;
+      message = inner->text;
+      const Header own = headers.parse(message);
+      message.remove_prefix(own.message);
+      if (header.time_ns == kNoTime && own.time_ns != kNoTime && !own.kernel_time)
+        header.time_ns = own.time_ns;
+      if (header.time_ns == kNoTime) header.time_ns = headers.time_of(inner->time);
+      header.level = own.level != Level::kNone ? own.level : std::max(header.level, inner->level);
+      header.kernel = header.kernel || own.kernel || inner->kernel;
+      // Where the writer's host is known, such a field may name the other end of a connection.
+      if (header.host.empty() && !source->host) header.host = own.host.empty() ? inner->host : own.host;
+      if (header.rank == kNoRank) header.rank = own.rank != kNoRank ? own.rank : inner->rank;
+      if (header.local == kNoRank) header.local = own.local != kNoRank ? own.local : inner->local;
     }
-    if (!line.starts_with('{')) return message;
-    const auto json = json_line(line);
-    if (!json) return message;
-    if (header.level == Level::kNone) header.level = json->level;
-    // Where the writer's host is known, such a field may name the other end of a connection.
-    if (header.host.empty() && !source->host) header.host = json->host;
-    if (header.rank == kNoRank) header.rank = json->rank;
-    if (header.local == kNoRank) header.local = json->local;
-    for (const std::string_view field : {json->exception, json->message})
-      if (const std::string_view exception = joined_exception(field); !exception.empty()) return exception;
-    if (json->level < Level::kError) return message;
-    return !json->error.empty() ? json->error : !json->message.empty() ? json->message : message;
+    return message;
   }
 
   void parse_line(std::string_view line, HeaderParser& headers) {
@@ -205,15 +213,25 @@ struct LineParser::Impl {
     const std::string_view bar = line.substr(0, text_behind_bar(line));
     line.remove_prefix(bar.size());
     Header header = bar.empty() ? headers.parse(line) : parse_behind(bar, line, headers);
+    std::string_view message = line.substr(header.message);
+    if (source->kind == SourceKind::kLog) {
+      if (message.starts_with('{')) {
+        message = unwrapped(message, header, headers);
+      } else if (header.message > 0 && line[header.message - 1] == '"') {  // a text in quotes of logfmt
+        if (const std::string_view exception = joined_exception(message); !exception.empty())
+          message = exception;
+      }
+    }
     const bool own_time = header.time_ns != kNoTime && !header.kernel_time;
     if (own_time) time = header.time_ns;
-    std::string_view message = line.substr(header.message);
-    if (source->kind == SourceKind::kLog) message = unwrapped(line, message, header);
     const bool indented = !message.empty() && (message[0] == ' ' || message[0] == '\t');
     while (!message.empty() && (message[0] == ' ' || message[0] == '\t')) message.remove_prefix(1);
     LineRecord record{};
     record.time_ns = time;
-    record.offset = static_cast<uint32_t>(message.data() - text.data());
+    record.made = !batch->made.empty() && std::less_equal<>()(batch->made.data(), message.data()) &&
+                  std::less_equal<>()(message.data(), batch->made.data() + batch->made.size());
+    const char* const from = record.made ? batch->made.data() : text.data();
+    record.offset = static_cast<uint32_t>(message.data() - from);
     record.size = static_cast<uint32_t>(message.size()) & 0x7ffffff;
     record.indented = indented;
     record.own_time = own_time;

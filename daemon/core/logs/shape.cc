@@ -84,11 +84,13 @@ constexpr std::array<std::string_view, 29> kOfOthers = {
     "sigterm",     "nccl",          "hccl",       "rccl",     "gloo",           "watchdog",
     "collective",  "remote",        "peer",       "socket",   "connection",     "notify",
     "distbackend", "process group", "rendezvous", "tcpstore", "heartbeat"};
-constexpr std::array<std::string_view, 13> kEndedWell = {
-    "training completed",    "training finished", "training is done",   "train success",
-    "finished training",     "training done",     "job completed",      "completed successfully",
-    "training complete",     "done training",     "done with training", "training has finished",
-    "training has completed"};
+constexpr std::array<std::string_view, 22> kEndedWell = {
+    "training completed",     "training finished",     "training is done",   "train success",
+    "finished training",      "training done",         "job completed",      "completed successfully",
+    "training complete",      "done training",         "done with training", "training has finished",
+    "training has completed", "finished optimization", "optimization done",  "fine-tuning completed",
+    "fine-tuning finished",   "models exported",       "model exported",     "exported model to",
+    "saved final model",      "final model saved"};
 // Limits of a trainer: "max_steps reached", "`Trainer.fit` stopped: `max_epochs=3` reached."
 constexpr std::array<std::string_view, 9> kLimits = {"max_steps",     "max_epochs",     "max_iters",
                                                      "max steps",     "max epochs",     "max iterations",

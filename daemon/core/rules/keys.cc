@@ -50,7 +50,13 @@ constexpr Key kRuleKeys[] = {
     {"match.except", T::kTexts, false, "", "", "regexes; a line that has one of them is no hit"},
     {"role", T::kWord, false, "root cascade", "root",
      "`cascade`: says only that something else failed; never outranks a root elsewhere in the job"},
-    {"general", T::kFlag, false, "", "false", "gives way to every rule without it that hits the same line"},
+    {"says", T::kWord, false, "failure origin errno cause", "cause",
+     "what the wording says, the least first: that something failed, which program reports it, the error "
+     "that "
+     "the system returned, or the cause. A rule gives way to one that says more of the same line; `failure` "
+     "and "
+     "`origin` never lead a cause elsewhere"},
+    {"general", T::kFlag, false, "", "false", "the same as `says = \"failure\"`"},
     {"blames", T::kWord, false, "host job few", "by category",
      "where the fault sits; `few`: on the host where few hosts tell of it. By default on the host for "
      "`hardware`; on the job for programs, their settings, data, numbers and frameworks, the platform, and a "

@@ -24,7 +24,7 @@ constexpr uint64_t kAnOverride = 2'000;
 // All that decides when a rule fires; `text_hash` is the file's.
 uint64_t hash_of(const Rule& rule, uint64_t text_hash) {
   std::string all = fmt::format("{}\n{}\n{}\n{}\n{}\n", rule.id, rule.sources, to_string(rule.role),
-                                rule.general, rule.scan_all);
+                                static_cast<int>(rule.says), rule.scan_all);
   for (const auto* patterns : {&rule.any, &rule.except})
     for (const Pattern& p : *patterns) all += fmt::format("{} {}\n", p.regex.size(), p.regex);
   all += "end\n";

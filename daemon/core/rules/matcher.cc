@@ -95,7 +95,7 @@ Result<std::shared_ptr<const Matcher>> Matcher::create(std::span<const Rule> rul
 
 void Matcher::add(const Rule& rule, uint32_t index, std::vector<std::string>& literals) {
   const bool decides = !rule.window && rule.when == 0 && rule.severity >= Severity::kError;
-  rules_[index] = {rule.sources, rule.general, decides, rule.holes, {}};
+  rules_[index] = {rule.sources, rule.says, decides, rule.holes, {}};
   for (const Pattern& p : rule.except) rules_[index].except.push_back(p.regex);
   for (const Pattern& p : rule.any) {
     const auto id = static_cast<uint32_t>(patterns_.size());
@@ -332,7 +332,7 @@ void Scanner::verify(uint32_t pattern, std::string_view message, TextSource sour
   if (!compiled.regex->Match(text, 0, text.size(), re2::RE2::UNANCHORED, nullptr, 0)) return;
   if (is_excepted(index, text)) return;
   found_[index] = stamp_;
-  RuleMatch match{index, rule.general, {}};
+  RuleMatch match{index, rule.says <= Says::kOrigin, {}};
   if (!compiled.groups.empty()) {
     groups_.resize(static_cast<size_t>(compiled.regex->NumberOfCapturingGroups()) + 1);
     compiled.regex->Match(text, 0, text.size(), re2::RE2::UNANCHORED, groups_.data(),
@@ -383,18 +383,16 @@ void Scanner::consider_restricted(size_t end) {
   }
 }
 
-// One rule that decides by its wording, if a general one was found: to know that this one gives way takes no
-// more.
+// One rule that decides by its wording and says more than one that was found: to know that the latter gives
+// way takes no more.
 void Scanner::find_particular(std::string_view message, TextSource source) {
+  Says least = Says::kCause;
+  for (const RuleMatch& m : matches_) least = std::min(least, matcher_->rules_[m.rule].says);
+  if (least == Says::kCause) return;
   const auto is_particular = [&](uint32_t rule) {
-    return !matcher_->rules_[rule].general && matcher_->rules_[rule].decides;
+    return matcher_->rules_[rule].says > least && matcher_->rules_[rule].decides;
   };
-  bool general = false;
-  for (const RuleMatch& m : matches_) {
-    if (is_particular(m.rule)) return;
-    general = general || m.general;
-  }
-  if (!general) return;
+  if (std::ranges::any_of(matches_, [&](const RuleMatch& m) { return is_particular(m.rule); })) return;
   const auto found_one = [&](const std::vector<uint32_t>& patterns) {
     work_ += kLookingUp * patterns.size();
     for (const uint32_t pattern : patterns) {
@@ -434,11 +432,10 @@ std::span<const RuleMatch> Scanner::match(size_t begin, size_t end, std::string_
   for (const uint32_t pattern : candidates_) verify(pattern, message, source);
   if (restriction_) find_particular(message, source);
   if (matcher_->always_.empty()) next_ = at_ < hits_.size() ? hits_[at_].end : kNone;
-  const bool particular = std::any_of(matches_.begin(), matches_.end(), [&](const RuleMatch& m) {
-    return !m.general && matcher_->rules_[m.rule].decides;
-  });
-  if (particular)
-    std::erase_if(matches_, [&](const RuleMatch& m) { return matcher_->rules_[m.rule].general; });
+  Says most = Says::kFailure;
+  for (const RuleMatch& m : matches_)
+    if (matcher_->rules_[m.rule].decides) most = std::max(most, matcher_->rules_[m.rule].says);
+  std::erase_if(matches_, [&](const RuleMatch& m) { return matcher_->rules_[m.rule].says < most; });
   return matches_;
 }
 

@@ -27,7 +27,7 @@ re2::RE2::Options regex_options();
 // One rule found in one line. Holes are in the order of Rule::holes; a hole that the wording lacks is empty.
 struct RuleMatch {
   uint32_t rule = 0;
-  bool general = false;                 // copied from its rule
+  bool general = false;                 // of its rule
   std::vector<std::string_view> holes;  // views into the message
 };
 
@@ -57,7 +57,7 @@ class Matcher {
   };
   struct Of {  // the properties of a rule
     SourceSet sources = 0;
-    bool general = false;
+    Says says = Says::kCause;
     bool decides = false;  // by its wording alone; without a window or function that may reject a match
     std::vector<std::string> holes;
     std::vector<std::string> except;  // regexes

@@ -189,13 +189,16 @@ class Nearness {
   }
 
   void give_way(std::vector<NearRule>& found) const {
-    const auto particular = std::find_if(found.begin(), found.end(), [&](const NearRule& n) {
-      return n.stop == NearRule::Stop::kFound && !set_.rules()[n.rule].general;
-    });
-    if (particular == found.end()) return;
-    const std::string id = set_.rules()[particular->rule].id;
+    const auto says = [&](const NearRule& n) { return set_.rules()[n.rule].says; };
+    const auto stands = [](const NearRule& n) { return n.stop == NearRule::Stop::kFound; };
+    const NearRule* most = nullptr;
+    for (const NearRule& n : found)
+      if (stands(n) && (!most || says(n) > says(*most))) most = &n;
+    if (!most) return;
+    const Says bar = says(*most);
+    const std::string id = set_.rules()[most->rule].id;
     for (NearRule& n : found)
-      if (n.stop == NearRule::Stop::kFound && set_.rules()[n.rule].general) {
+      if (stands(n) && says(n) < bar) {
         n.stop = NearRule::Stop::kGeneral;
         n.other = id;
       }

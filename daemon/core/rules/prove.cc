@@ -116,7 +116,7 @@ class Prover {
     for (const RuleMatch& m : matches) {
       const Rule& rule = set_.rules()[m.rule];
       if (m.rule == rule_) matched_ = true;
-      if (m.rule != rule_ && !rule.general) shadow_ = rule.id;
+      if (rule.says > set_.rules()[rule_].says) shadow_ = rule.id;
       if (!std::binary_search(related_.begin(), related_.end(), m.rule)) continue;
       if (!work_.spend(kAHit + (rule.window ? run_.entries() * kAnEntry : 0))) break;
       RuleHit hit;
@@ -169,8 +169,8 @@ void prove_one(Prover& prover, const Rule& rule, const Proof& proof) {
     if (prover.fires(text)) continue;
     const std::string why = !prover.troubles().empty() ? prover.troubles()[0].what
                             : prover.matched()         ? "it matches, but its window or `when` does not hold"
-                            : rule.general && !prover.shadow().empty()
-                                ? fmt::format("being general, it gives way to {}", prover.shadow())
+                            : !prover.shadow().empty()
+                                ? fmt::format("it gives way to {}, which says more", prover.shadow())
                                 : "no wording of it stands in it";
     add("examples.hit", "example-not-hit",
         fmt::format("the example '{}' has to hit: {}", shorten(text, 120), why));

@@ -364,7 +364,10 @@ Rule Reader::rule(const Value& table, uint32_t line) {
                          TextSource::kMetric})
       if (std::find(sources.begin(), sources.end(), to_string(s)) != sources.end()) out.sources |= bit(s);
   }
-  if (const Value* general = table.find("general")) out.general = general->boolean;
+  if (const Value* general = table.find("general"); general && general->boolean) out.says = Says::kFailure;
+  if (const std::string says = text(table, "says"); !says.empty())
+    for (Says one : {Says::kFailure, Says::kOrigin, Says::kErrno, Says::kCause})
+      if (says == to_string(one)) out.says = one;
   read_match(table, out);
   check_title(out);
   read_window(table, out);

@@ -1,5 +1,7 @@
 #include "core/rules/rule.h"
 
+#include <array>
+
 namespace culprit::rules {
 
 std::string_view to_string(TextSource source) {
@@ -16,6 +18,11 @@ std::string_view to_string(TextSource source) {
       return "metric";
   }
   return "";
+}
+
+std::string_view to_string(Says says) {
+  constexpr std::array<std::string_view, 4> kNames = {"failure", "origin", "errno", "cause"};
+  return kNames[static_cast<size_t>(says)];
 }
 
 std::string_view to_string(Role role) { return role == Role::kRoot ? "root" : "cascade"; }

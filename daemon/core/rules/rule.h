@@ -22,7 +22,17 @@ enum class Scope : uint8_t { kHost, kRank, kDevice, kJob };
 // The location of the fault: the reporting host, the whole job, or the host if few hosts report it.
 enum class Blame : uint8_t { kHost, kJob, kFew };
 
+// What the wording says of the failure, the least first. Of the rules that match one line those that say most
+// count.
+enum class Says : uint8_t {
+  kFailure,  // that something failed
+  kOrigin,   // which program reports a failure
+  kErrno,    // which error the system returned, and for what
+  kCause,    // why
+};
+
 std::string_view to_string(TextSource);
+std::string_view to_string(Says);
 std::string_view to_string(Role);
 std::string_view to_string(Scope);
 
@@ -75,7 +85,9 @@ struct Rule {
   Role role = Role::kRoot;
   Blame blame = Blame::kFew;
   SourceSet sources = bit(TextSource::kLog) | bit(TextSource::kKernel);
-  bool general = false;   // gives way to other rules on the same line
+  Says says = Says::kCause;  // gives way to rules that say more of the same line
+  // Says no cause, so that it leads no rule that does.
+  bool general() const { return says <= Says::kOrigin; }
   bool scan_all = false;  // no literals: every line is checked
   bool enabled = true;    // a site may switch it off
   std::vector<Pattern> any, except;

@@ -189,6 +189,13 @@ class AfterProgress {
   logs::LogPlace progress_;
 };
 
+// Whether the last progress line counts the last of all steps ("step 5000/5000"). A bar may count an epoch.
+bool counts_all(const logs::JobLog& log) {
+  if (log.last_progress().empty()) return false;
+  const auto last = logs::progress_of(log.last_progress().back().text);
+  return last && !last->bar && last->total > 1 && last->iteration == last->total;
+}
+
 }  // namespace
 
 bool states_success(std::string_view text) {
@@ -235,6 +242,8 @@ bool states_end_on(const logs::JobLog& log, uint32_t writer) {
 
 bool states_end(const logs::JobLog& log, const logs::LogPlace* before) {
   const AfterProgress after_progress(log);
+  if (counts_all(log) && (!before || order(log.last_progress().back().place, *before) != Order::kAfter))
+    return true;
   return std::ranges::any_of(read_statements(log).planned, [&](const logs::LogPlace& place) {
     if (!before && others_fail_after(log, place)) return false;
     return after_progress(place) && (!before || order(place, *before) != Order::kAfter);

@@ -107,6 +107,32 @@ bool waits_for(const Finding& f, const std::set<uint32_t>& gone) {
          });
 }
 
+// The rule's finding about the same death: a launcher, a shell or the kernel saw how that process ended.
+Finding* reported_death(uint32_t rank, std::optional<uint32_t> pid, std::vector<Finding>& findings) {
+  for (Finding& f : findings) {
+    if (f.kind != FindingKind::kFault || f.rule.empty() || f.role != FindingRole::kRoot) continue;
+    if (f.symptom != Symptom::kCrash || !f.general) continue;
+    const bool names =
+        std::ranges::any_of(f.subjects, [&](const FindingSubject& s) { return s.rank == rank; });
+    const bool same =
+        pid && std::ranges::any_of(f.evidence, [&](const Evidence& e) { return names_pid(e.text, *pid); });
+    if (names || same) return &f;
+  }
+  return nullptr;
+}
+
+// One death, one finding: the rule says how the process ended, the exit whose it was and when.
+void join_death(Finding exit, Finding& seen) {
+  const uint32_t rank = exit.subjects[0].rank.value_or(0);
+  const std::string name = fmt::format("rank {}", rank);
+  if (seen.title.find(name) == seen.title.npos) seen.title += fmt::format(", {}", name);
+  const bool named =
+      std::ranges::any_of(seen.subjects, [&](const FindingSubject& s) { return s.rank == rank; });
+  if (!named) seen.subjects.push_back(exit.subjects[0]);
+  std::ranges::move(exit.why, std::back_inserter(seen.why));
+  if (!seen.iteration) seen.iteration = exit.iteration;
+}
+
 }  // namespace
 
 void RankExits::add(const RankExited& exited, TimeNs now) {
@@ -200,7 +226,10 @@ void RankExits::judge(const Job& job, std::vector<Finding>& findings) const {
       if (!fault.iteration) fault.iteration = wait.iteration;
     }
   std::erase_if(findings, [&](const Finding& wait) { return waits_for(wait, numbers); });
-  findings.push_back(std::move(fault));
+  if (Finding* seen = reported_death(gone[0]->of.rank, gone[0]->of.pid, findings); seen && gone.size() == 1)
+    join_death(std::move(fault), *seen);
+  else
+    findings.push_back(std::move(fault));
 }
 
 }  // namespace culprit::detect

@@ -165,7 +165,7 @@ BOOST_AUTO_TEST_CASE(a_line_with_an_exception_is_no_hit) {
 
 BOOST_AUTO_TEST_CASE(a_general_rule_gives_way_on_the_same_line_alone) {
   Rule general = rule_of({regex_pattern("error")});
-  general.general = true;
+  general.says = Says::kFailure;
   const Rule particular = rule_of({regex_pattern("disk")});
   BOOST_TEST(scan({general, particular}, "error\ndisk error\nerror") ==
                  (std::vector<std::string>{"0() ", "1() ", "0() "}),

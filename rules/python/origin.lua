@@ -1,0 +1,61 @@
+-- Exceptions by the library that raised them, where no rule knows the message: the package in front of the
+-- exception's name tells who acts, and the message stands in the headline.
+
+local function origin(row)
+  rule {
+    id = "python.origin." .. row.id, engine = 1, title = row.title .. ": <what>", says = "origin",
+    category = row.category, component = row.component, severity = "error", blames = "few",
+    match = { regex = [[(?:^|\]:? |: )(?P<what>(?:]] .. row.package ..
+      [[)\.(?:\w+\.)*_?[A-Z]\w*(?::\s.*|\s*$))]],
+      except = { [[(?i)\b(?:warn(?:ing)?|ignor(?:ed?|ing)|retry(?:ing)?|retries|skip(?:ping|ped)?|]] ..
+        [[fall(?:ing)? ?back|Warning)\b]], [[\b(?:Dist\w*Error|ChildFailedError|Rendezvous\w*Error|]] ..
+          [[Process(?:Exited|Raised)Exception|SignalException)\b]] } },
+    remedy = row.remedy, action = "check", examples = { hit = row.hit, miss = row.miss },
+  }
+end
+
+local rows = {
+  { "objectstore", "Object store refused or failed", "platform", "storage",
+    "botocore|boto3|s3fs|gcsfs|adlfs|s3torchconnector|google\\.api_core|google\\.cloud\\.storage|azure" ..
+      "\\.core|" ..
+      "azure\\.storage|fsspec|minio",
+    "Check name, rights and region of the bucket; then the service and the way to it.",
+    "s3torchconnector.S3Exception: Client error: request canceled" },
+  { "http", "Request to a service failed", "platform", "network",
+    "requests|urllib3|httpx|aiohttp|httpcore|grpc|websockets",
+    "Check address, proxy and the service; 401, 403 and 404 are the request's.",
+    "grpc._channel._InactiveRpcError: <_InactiveRpcError of RPC that terminated with: UNAVAILABLE>" },
+  { "hub", "Model hub refused or failed", "user", "user_config", "huggingface_hub|modelscope|kaggle",
+    "Check name, revision and token; run offline from the shared store if the hub is away.",
+    "huggingface_hub.errors.BadRequestError: invalid revision" },
+  { "data", "Data could not be read", "user", "user_data",
+    "datasets|pyarrow|webdataset|PIL|h5py|zarr|tokenizers|sentencepiece|pandas|polars|lmdb|safetensors" ..
+      "_rust|" ..
+      "streaming|litdata",
+    "Look at the file or record that the message names.",
+    "datasets.exceptions.UnexpectedSplitsError: {'train'}" },
+  { "config", "Configuration does not fit the program", "user", "user_config",
+    "omegaconf|hydra|pydantic(?:_core)?|yaml|toml|jsonargparse|argparse|click|tyro|fire|marshmallow|js" ..
+      "onschema|draccus",
+    "Correct the option or file that the message names.",
+    "jsonargparse.ArgumentError: Parser key lrr is unknown" },
+  { "ray", "Ray ended a task or actor", "framework", "framework", "ray",
+    "Read the log of the worker that the message names.",
+    "ray.exceptions.RayChannelError: System error: channel closed" },
+  { "xla", "JAX or XLA ended the program", "framework", "framework",
+    "jax|jaxlib|flax|optax|orbax|tensorflow|tensorflow_core|keras|torch_xla|libtpu",
+    "Read the message's code (INTERNAL, UNAVAILABLE, ...); look for the first process that reports it.",
+    "jax.errors.JaxRuntimeError: INTERNAL: during context [pre-optimization]: cycle in HLO" },
+  { "framework", "Framework ended the program", "framework", "framework",
+    "torch|torchvision|torchdata|triton|deepspeed|megatron|nemo|lightning|lightning_fabric|pytorch_lig" ..
+      "htning|" ..
+      "accelerate|transformers|trl|peft|colossalai|torchtitan|composer|mindspore|paddle|habana_frameworks|" ..
+      "transformer_engine|flash_attn|bitsandbytes|vllm|sglang|horovod|mpi4py|pynvml|cupy|numba",
+    "Read the message and the frames above it; try the library's other version if the input is valid.",
+    "transformer_engine.common.TEError: recipe needs another layout" },
+}
+for _, row in ipairs(rows) do
+  origin { id = row[1], title = row[2], category = row[3], component = row[4], package = row[5],
+    remedy = row[6],
+    hit = { row[7] }, miss = { "WARNING " .. row[7], "except " .. row[7] } }
+end
