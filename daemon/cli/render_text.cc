@@ -99,6 +99,7 @@ class TextReport {
                                                                             : Ink::kCaution);
     if (r_.interrupted) page_.item("  ", interruption(r_), Ink::kCaution);
     if (o_.settling) page_.item("  ", kSettling, Ink::kCaution);
+    notes();
     if (result == Outcome::kHealthy || result == Outcome::kEmpty || result == Outcome::kUnknown) {
       missing("What would tell more");
       problems();
@@ -294,6 +295,10 @@ class TextReport {
       line += fmt::format("{}{} ({:.2f})", line.empty() ? "" : ", ", x->iteration, x->score);
     page_.item("  ", line);
     more(r_.iterations.size() - worst.size(), "iteration");
+  }
+
+  void notes() {
+    for (const std::string& sentence : r_.notes) page_.item("Note: ", sentence);
   }
 
   void missing(std::string_view title) {

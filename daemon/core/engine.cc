@@ -618,6 +618,7 @@ Report Engine::report(TimeNs now, const detect::Unheard& unheard) {
   diagnose::Signs signs = impl_->add_signs(view, analysis);
   auto [missing, left_out] = impl_->add_comm(analysis, report, now);
   std::ranges::move(signs.missing, std::back_inserter(missing));
+  report.notes = std::move(signs.notes);
   impl_->add_numerics(view, analysis, report);
   if (left_out) join_left_out(std::move(*left_out), analysis.findings);
   std::ranges::move(impl_->add_scene(view, analysis, report, now, std::move(signs.unproven)),

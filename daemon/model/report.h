@@ -356,6 +356,7 @@ struct Report {
   JobSummary job;
   std::optional<size_t> verdict;  // index into diagnoses
   std::vector<std::string> missing;
+  std::vector<std::string> notes;  // failures that the job survived or had after its planned end; no faults
   std::vector<Diagnosis> diagnoses;
   std::vector<Suspect> suspects;
   std::vector<Indicating> indicating;

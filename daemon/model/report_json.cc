@@ -80,6 +80,7 @@ class ReportWriter {
         w_.null("verdict");
       }
       w_.values("missing", report_.missing);
+      if (!report_.notes.empty()) w_.values("notes", report_.notes);
       w_.list("diagnoses", report_.diagnoses, [&](const Diagnosis& d) { diagnosis(d); });
       places("suspects", report_.suspects, false);
       w_.list("indicating", report_.indicating, [&](const Indicating& x) { indicating(x); });

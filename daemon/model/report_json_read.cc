@@ -135,6 +135,7 @@ class ReportReader {
     r_.list(json, "diagnoses", [&](const Json& x) { out_.diagnoses.push_back(diagnosis(x)); });
     if (const Json* verdict = r_.find(json, "verdict")) read_verdict(*verdict);
     r_.field(json, "missing", out_.missing);
+    if (r_.find(json, "notes")) r_.field(json, "notes", out_.notes);
     places(json, "suspects", out_.suspects);
     r_.list(json, "indicating", [&](const Json& x) { out_.indicating.push_back(indicating(x)); });
     read_steps(json);

@@ -9,7 +9,8 @@ local function origin(row)
       [[)\.(?:\w+\.)*_?[A-Z]\w*(?::\s.*|\s*$))]],
       except = { [[(?i)\b(?:warn(?:ing)?|ignor(?:ed?|ing)|retry(?:ing)?|retries|skip(?:ping|ped)?|]] ..
         [[fall(?:ing)? ?back|Warning)\b]], [[\b(?:Dist\w*Error|ChildFailedError|Rendezvous\w*Error|]] ..
-          [[Process(?:Exited|Raised)Exception|SignalException)\b]] } },
+          [[Process(?:Exited|Raised)Exception|SignalException)\b|CUDA error|CUDA_ERROR|HIP error|CUBLAS|]] ..
+        [[cuDNN|NCCL error|HCCL|NPU error]] } },
     remedy = row.remedy, action = "check", examples = { hit = row.hit, miss = row.miss },
   }
 end

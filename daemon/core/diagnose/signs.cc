@@ -24,6 +24,7 @@ namespace culprit::diagnose {
 namespace {
 
 constexpr size_t kEvidence = 20;      // quoted lines of a sign
+constexpr size_t kNotes = 5;
 constexpr double kFatalWeight = 1.0;  // against its host: as much as a certain template without a rule
 // Ranks that gave up waiting are torn down within this time, and their devices with them.
 constexpr TimeNs kTearDown = 60 * kNsPerSecond;
@@ -164,7 +165,7 @@ bool trains_below(const logs::JobLog& log, const logs::LogPlace& place) {
   int64_t above = -1, below = -1;
   for (const logs::ProgressPoint& p : log.iterations().track())
     if (p.source == place.source) (p.line > place.line ? below : above) = p.iteration;
-  return below >= 0 && below - above > kSurvived;
+  return (below >= 0 && below - above > kSurvived) || log.steps_below(place);
 }
 
 // Whether few events and no iteration follow in the same file.
@@ -224,6 +225,7 @@ bool survived(const detect::View& view, const detect::Analysis& a, const Sign& s
   // and no successful job has such a line, that time proves nothing.
   const bool dated = last.own_time || !reported || !sign.novel;
   if (at >= 0 && dated && a.fate.last_iteration - at >= kSurvived) return true;
+  if (log.steps_below(last.place)) return true;  // started again from an earlier step
   // One line of broken hardware is enough. Another fault with unknown time stopped nothing, if the job made
   // progress until the end of its log.
   const bool to_the_end = a.fate.last_progress_ns != kNoTime && a.fate.step_ns > 0 &&
@@ -572,6 +574,20 @@ Finding witness(const detect::View& view, Sign sign) {
 // Whether the sign is an exception of the program that no specific rule knows.
 bool is_catch_all(const Sign& sign) { return sign.finding.general && sign.lines[0]->exception; }
 
+// The failure of a process after which the job went on, as a note.
+std::optional<std::string> note_of(const detect::View& view, const detect::Analysis& a, const Sign& sign) {
+  const auto ended = [](const logs::RuleLine* line) { return line->death; };
+  if (a.fate.ended_well || !std::ranges::any_of(sign.lines, ended)) return std::nullopt;
+  const int64_t at = iteration_of(*view.log, *sign.lines.front());
+  return fmt::format("the job went on after a failure{}: {}",
+                     at >= 0 ? fmt::format(" at iteration {}", at) : std::string(), sign.finding.title);
+}
+
+std::string after_the_end(const Sign& sign) {
+  return (is_catch_all(sign) ? "whether it matters after the planned end: " : "after the planned end: ") +
+         sign.finding.title;
+}
+
 // Whether the sign says only that a process ended, by an exception that no rule knows or by a signal, and
 // that after the planned end: it may be a fault of the tear-down.
 bool is_after_the_end(const detect::View& view, const detect::Analysis& a, const Sign& sign) {
@@ -718,12 +734,12 @@ Signs find_signs(const detect::View& view, const detect::Analysis& a, rules::Rul
   for (auto& [rule, sign] : weak) add_witness(std::move(sign));
   for (auto& [key, sign] : by_rule) {
     if (is_harmless(view, a, sign, reported)) {
+      if (auto said = note_of(view, a, sign); said && out.notes.size() < kNotes) out.notes.push_back(*said);
       if (may_witness(*sign.rule)) add_witness(std::move(sign));
       continue;
     }
     if (!reported && is_after_the_end(view, a, sign)) {
-      out.missing.push_back(fmt::format("whether it matters after the planned end: {}", sign.finding.title));
-      add_witness(std::move(sign));
+      (is_catch_all(sign) ? out.missing : out.notes).push_back(after_the_end(sign));
       continue;
     }
     if (!reported && is_pending(view, a, sign)) {

@@ -51,6 +51,7 @@ void JobLog::settle() {
 
 const std::vector<SourceInfo>& JobLog::sources() const { return impl_->sources; }
 uint64_t JobLog::lines_of(SourceId source) const { return impl_->events.counts(source).lines; }
+bool JobLog::steps_below(const LogPlace& place) const { return impl_->progress.steps_below(place); }
 const LastTrouble& JobLog::last_trouble_of(SourceId source) const {
   return impl_->events.last_trouble(source);
 }

@@ -1,6 +1,7 @@
 #include "core/logs/job_progress.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/hash.h"
 #include "base/limits.h"
@@ -44,7 +45,10 @@ bool JobProgress::add_line(const LogBatch& batch, const EventLine& event) {
   NumberLine number;
   number.place = place;
   if (const auto progress = counted(batch, event, kind)) {
-    if (kind == CounterKind::kNamed) number.iteration = progress->iteration;
+    if (kind == CounterKind::kNamed) {
+      number.iteration = progress->iteration;
+      note_step(place, progress->iteration);
+    }
     const uint32_t key = kind == CounterKind::kCounts
                              ? event.symbol
                              : kNamedTracks | static_cast<uint32_t>(mix64(
@@ -61,6 +65,21 @@ bool JobProgress::add_line(const LogBatch& batch, const EventLine& event) {
   }
   if (!event.folded) numbers_.add(event.form, number, message);
   return counts_up;
+}
+
+void JobProgress::note_step(const LogPlace& place, int64_t iteration) {
+  if (place.writer >= last_steps_.size()) last_steps_.resize(place.writer + 1);
+  LastSteps& last = last_steps_[place.writer];
+  if (last.source != place.source) last = {place.source, -1, {}};
+  if (std::exchange(last.iteration, iteration) == iteration) return;
+  std::rotate(last.lines.begin(), last.lines.begin() + 1, last.lines.end());
+  last.lines.back() = place.line;
+}
+
+bool JobProgress::steps_below(const LogPlace& place) const {
+  return std::ranges::any_of(last_steps_, [&](const LastSteps& last) {
+    return last.source == place.source && last.lines.front() > place.line;
+  });
 }
 
 void JobProgress::keep_line(const LogPlace& place, std::string_view message) {

@@ -2,6 +2,7 @@
 // text. Owned by JobLog. One thread; pure.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -34,17 +35,28 @@ class JobProgress {
   // Chooses the job's track; repeatable.
   void settle() { iterations_.choose(); }
 
+  // See JobLog::steps_below.
+  bool steps_below(const LogPlace& place) const;
+
   const Iterations& iterations() const { return iterations_; }
   const Numbers& numbers() const { return numbers_; }
   const std::vector<LogSample>& last_lines() const { return last_lines_; }  // oldest first
 
  private:
+  // The lines of a writer's last steps, each with another number than the one before; the oldest first.
+  struct LastSteps {
+    uint32_t source = 0;
+    int64_t iteration = -1;
+    std::array<uint64_t, 3> lines{};
+  };
+  void note_step(const LogPlace& place, int64_t iteration);
   std::optional<Progress> counted(const LogBatch& batch, const EventLine& event, CounterKind& kind);
 
   std::vector<CounterWatch> counters_;  // by form
   Iterations iterations_;
   Numbers numbers_;
   std::vector<LogSample> last_lines_;
+  std::vector<LastSteps> last_steps_;  // by writer
   size_t next_number_ = 0;  // in the current batch
 };
 

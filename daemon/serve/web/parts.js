@@ -196,5 +196,6 @@ export function problems(report) {
   return [list.length ? section("Not read in full", firstOf(list, FIRST, (some) =>
             table(["File", "What"], some.map((p) => [h("code", {}, p.file), p.what])))) : null,
           report.verdict && report.missing.length ? section("What is missing", h("ul", {}, report.missing.map((one) => h("li", {}, one)))) : null,
+          report.notes?.length ? section("Notes", h("ul", {}, report.notes.map((one) => h("li", {}, one)))) : null,
           cut.length ? h("p", { class: "soft" }, cut.join(", ")) : null];
 }
