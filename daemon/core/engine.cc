@@ -633,7 +633,7 @@ Report Engine::report(TimeNs now, const detect::Unheard& unheard) {
   if (report.hang) detect::leave_out(unheard, *report.hang);
   put_slowness_behind(analysis.findings);
   impl_->name_speakers(analysis.findings);
-  diagnose::correlate(view, analysis, report);
+  diagnose::correlate(view, analysis, impl_->options.live, report);
   impl_->add_summary(report.job);
   const bool found = report.hang || !report.suspects.empty() || !report.diagnoses.empty();
   if (auto ranks = impl_->comm.missing(); ranks && found) missing.push_back(std::move(*ranks));

@@ -42,6 +42,14 @@ local rows = {
   { "nvme", "Disk reports a fault", "hardware", "storage", [[\bnvme nvme\d+:]],
     "nvme nvme2: Identify namespace failed (-5)", "nvme nvme2: 32/0/0 default/read/poll queues" },
 }
+origin {
+  id = "lustre", title = "Lustre reports a fault", category = "platform", component = "storage",
+  regex = { [[\bLustreError: .*\)\) \S]] }, except = mild,
+  remedy = "Look at the servers and the network of this file system; other clients report the same if " ..
+    "it is theirs.",
+  hit = { "LustreError: 233:0:(udsp.c:745:lnet_udsp_apply_single_policy()) Bad UDSP policy" },
+  miss = { "Lustre: lnew-MDT0000-mdc: Connection restored to 10.0.0.4@o2ib" },
+}
 for _, row in ipairs(rows) do
   origin {
     id = row[1], title = row[2], category = row[3], component = row[4],

@@ -7,7 +7,8 @@ local function wrong(row)
   rule {
     id = "nccl.error." .. row.id, engine = 1, title = row.title, category = row.category or "user",
     component = row.component or "nccl_comm", severity = row.severity or "fatal", role = row.role,
-    general = row.general, symptom = row.symptom, match = { regex = row.regex, except = row.except },
+    general = row.general, says = row.says, symptom = row.symptom,
+    match = { regex = row.regex, except = row.except },
     remedy = row.remedy, action = row.action or "fix", examples = { hit = row.hit, miss = row.miss },
   }
 end
@@ -96,11 +97,12 @@ wrong {
   hit = { "NCCL WARN Failed to CUDA calloc async 608 bytes", "NCCL WARN Cuda failure 'out of memory'" },
   miss = { "NCCL INFO Allocated shareable buffer 0x7f size 33554432" },
 }
--- Everything else that NCCL warns of: weak, but better than nothing where no other rule knows a line.
+-- Everything else that NCCL warns of: its words in the headline, where no other rule knows the line.
 wrong {
-  id = "warning", title = "NCCL warned of something that no rule knows", general = true, severity = "warning",
-  category = "unknown",
+  id = "warning", title = "NCCL warns: <what>", says = "origin", severity = "error", category = "unknown",
   regex = { [[\b(?:NCCL|RCCL) WARN (?P<what>\S.*)]] }, action = "check",
+  -- These words have rules of their own that say no more.
+  except = { [[Cuda failure|NET/OFI Request|Call to (?:ibv|rdma)_|\b(?i:deprecated|retrying|recovered)\b]] },
   remedy = "Read the warning.",
   hit = { "n1:4:9 [0] misc/x.cc:1 NCCL WARN Something new" },
   miss = { "n1:4:9 [0] NCCL INFO cudaDriverVersion 12020" },

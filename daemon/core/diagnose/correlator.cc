@@ -48,8 +48,8 @@ constexpr double kSecond = 0.6;  // factor for a fault that is not the best expl
 
 class Correlator {
  public:
-  Correlator(const View& view, const Analysis& a, Report& report)
-      : view_(view), log_(*view.log), a_(a), report_(report) {}
+  Correlator(const View& view, const Analysis& a, bool live, Report& report)
+      : view_(view), log_(*view.log), a_(a), live_(live), report_(report) {}
 
   void run() {
     summarise();
@@ -173,6 +173,7 @@ class Correlator {
 
   // The report of trouble among the last lines of a source, if no progress follows. Null: none has one.
   const logs::LastTrouble* ends_in_trouble() const {
+    if (live_) return nullptr;
     for (SourceId source = 0; source < log_.sources().size(); ++source) {
       const logs::LastTrouble& last = log_.last_trouble_of(source);
       if (last.text.empty() || last.event + kLastLines < log_.events_of(source)) continue;
@@ -556,6 +557,7 @@ class Correlator {
   const View& view_;
   const logs::JobLog& log_;
   const Analysis& a_;
+  const bool live_;
   Report& report_;
   std::vector<Blame> hosts_;            // best first
   std::vector<const Finding*> faults_;  // best first
@@ -564,8 +566,8 @@ class Correlator {
 
 }  // namespace
 
-void correlate(const View& view, const Analysis& analysis, Report& report) {
-  Correlator(view, analysis, report).run();
+void correlate(const View& view, const Analysis& analysis, bool live, Report& report) {
+  Correlator(view, analysis, live, report).run();
 }
 
 }  // namespace culprit::diagnose

@@ -11,6 +11,7 @@ namespace culprit::diagnose {
 // Fills in the report's job, verdict, missing, diagnoses, suspects, indicating, iterations and activity. The
 // input is the findings of all detectors (analysis.findings), and the scores of templates if no finding
 // carries a diagnosis.
-void correlate(const detect::View& view, const detect::Analysis& analysis, Report& report);
+// `live`: lines may follow, so that the last ones prove nothing.
+void correlate(const detect::View& view, const detect::Analysis& analysis, bool live, Report& report);
 
 }  // namespace culprit::diagnose

@@ -186,7 +186,7 @@ void JobEvents::add_event(const LogBatch& batch, uint32_t i, const LogPlace& pla
   ++writer.events;
   ++sources_[place.source].counts.events;
   const FormSeen& seen = batch.forms[line.form];
-  const bool trouble = (seen.shape.words == 2 || seen.level >= Level::kError) && !seen.shape.advice;
+  const bool trouble = (seen.shape.words > 0 || seen.level >= Level::kError) && !seen.shape.advice;
   if (trouble && !seen.shape.handled && line.size > 0)
     sources_[place.source].trouble = {place, sources_[place.source].counts.events,
                                       shorten(batch.message(line), limits::kEvidenceText)};
