@@ -31,6 +31,8 @@ hardware {
   id = "exception", title = "CPU raised a machine check exception",
   regex = { [[\[Hardware Error\]: CPU \d+: Machine Check Exception: [0-9a-f]+ Bank \d+]],
     [[\[Hardware Error\]: Machine check: (?:Action required|Uncorrected|Unknown|Invalid)]] },
+  -- A memory controller's bank is a matter of rules/kernel/edac.lua.
+  except = { [[Bank \d+: [bf][0-9a-f]{11}[01]0[89a-f][0-9a-f]\b]] },
   remedy = "Drain the host; the management controller's log names the CPU or memory module.",
   hit = { "mce: [Hardware Error]: CPU 12: Machine Check Exception: 5 Bank 7: be00000000800400" },
   miss = { "mce: [Hardware Error]: Machine check events logged" },
@@ -46,7 +48,8 @@ hardware {
   miss = { "Memory failure: 0x3f2a1c: recovery action for free buddy page: Recovered" },
 }
 hardware {
-  id = "fatal_event", title = "Firmware reported a fatal hardware error",
+  -- The next lines name the part: memory (edac.lua), a PCIe device, a processor.
+  id = "fatal_event", title = "Firmware reported a fatal hardware error", general = true,
   regex = { [[\[Hardware Error\]: +event severity: fatal]], [[\[Hardware Error\]: +Error \d+, type: fatal]],
     [[BERT: Error records from previous boot]], [[\[Hardware Error\]: .*severity:? ?fatal]] },
   remedy = "Take the host out; the next lines and the management controller's log name the part.",
@@ -55,7 +58,7 @@ hardware {
 }
 hardware {
   id = "recoverable_event", title = "Firmware reported an uncorrected but survivable hardware error",
-    severity = "error", action = "check",
+    severity = "error", action = "check", general = true,
   regex = { [[\[Hardware Error\]: +event severity: recoverable]],
     [[\[Hardware Error\]: +Error \d+, type: recoverable]] },
   remedy = "Find the part in the following lines; drain the host if it repeats.",
@@ -78,10 +81,9 @@ hardware {
   id = "cache", title = "CPU cores or cache taken out of service by the kernel", severity = "error",
     action = "check",
   regex = { [[(?i)CPU \d+ .*(?:cache|LLC).* disabled due to .*errors]],
-    [[mcelog: .*CPU \d+ has .* large number of corrected]],
-    [[mcelog: Location .*exceeded threshold|corrected (?:DIMM )?memory error count exceeded threshold]] },
+    [[mcelog: .*CPU \d+ has .* large number of corrected]] },
   remedy = "Plan the replacement of the named part; the host still runs.",
-  hit = { "mcelog: corrected DIMM memory error count exceeded threshold: 10 in 24h" },
+  hit = { "mcelog: CPU 4 has an unusually large number of corrected errors" },
     miss = { "mcelog: CPU 3 BANK 8" },
 }
 hardware {

@@ -19,14 +19,36 @@ device {
     [[(?:Unknown Error|GPU is lost|Not Found)]],
     [[GPU is lost\.?(?: +Reboot|"|'|$)]],
     [[NVML_ERROR_GPU_IS_LOST|nvmlErrorGpuIsLost]],
-      [[NVRM: GPU (?:at )?(?P<pci2>[0-9A-Fa-f:.]+)\S* (?:is lost|has fallen off the bus)]],
-    [[GPU \S* ?has fallen off the bus]], [[(?i)Failed to get (?:device )?handle .{0,40}GPU is lost]] },
+      [[NVRM: GPU (?:at )?(?:PCI:)?(?P<pci2>[0-9A-Fa-f:.]+)\S* (?:is lost|has fallen off(?: the bus|\s*$))]],
+    [[GPU \S* ?has fallen off the bus]],
+    -- Older drivers wrap the message: its end is a line of its own.
+    [[NVRM: fallen off the bus and is not responding to commands]],
+    [[NVRM: .*\bNV_ERR_GPU_IS_LOST\b]], [[(?i)Failed to get (?:device )?handle .{0,40}GPU is lost]] },
   remedy = "Isolate the host; power-cycle it, reseat or replace the GPU if it is lost again.",
   hit = { "Unable to determine the device handle for GPU0000:3B:00.0: Unknown Error",
     "Unable to determine the device handle for GPU 0000:02:00.0: GPU is lost.  Reboot the system to " ..
       "recover this GPU",
-    "NVRM: GPU 0000:65:00.0: GPU has fallen off the bus." },
-  miss = { "GPU 0000:65:00.0: GPU-6d1c UUID", "The packet is lost" },
+    "NVRM: GPU 0000:65:00.0: GPU has fallen off the bus.",
+    "NVRM: GPU at PCI:0000:65:00 has fallen off\nNVRM: the bus",
+    "NVRM: (PCI ID: 10de:2204) installed in this system has\nNVRM: fallen off the bus and is not " ..
+      "responding to commands." },
+  miss = { "GPU 0000:65:00.0: GPU-6d1c UUID", "The packet is lost",
+    "NVRM: GPU at PCI:0000:65:00: GPU-11112222-3333-4444-5555-666677778888" },
+}
+device {
+  id = "reset_required", title = "GPU does not work until it is reset",
+  regex = { [=[NVRM: (?:GPU(?P<gpu>\d+) )?.*\[NV_ERR_RESET_REQUIRED\]]=], [[NVML_ERROR_RESET_REQUIRED]],
+    [[(?i)Unable to determine the device handle for (?P<pci>GPU ?\S*): GPU requires reset]],
+    [[(?i)\bGPU(?:-[0-9a-f-]+| \S+)? requires (?:a )?reset\b]] },
+  except = { [[(?i)\b(?:if|when|whether) .{0,40}GPU requires]] },
+  remedy = "Drain the host and reset the GPU (nvidia-smi -r) or reboot; the driver's lines before this " ..
+    "one " ..
+    "name the fault. Replace the card if it comes back.",
+  hit = { "NVRM: nvAssertOkFailedNoLog: Assertion failed: Reset required [NV_ERR_RESET_REQUIRED] " ..
+      "(0x00000062) returned from status @ kernel_channel.c:2827",
+    "Unable to determine the device handle for GPU0000:3B:00.0: GPU requires reset" },
+  miss = { "NVRM: nvCheckOkFailedNoLog: Check failed: Out of memory [NV_ERR_NO_MEMORY] (0x00000051)",
+    "if a GPU requires reset, drain the host first" },
 }
 device {
   id = "rm_init", title = "Driver could not initialise the GPU",
@@ -58,6 +80,42 @@ device {
 }
 
 -- Driver installation and versions.
+device {
+  id = "taken", title = "Another kernel driver holds NVIDIA GPUs: nouveau or the like", category = "platform",
+    component = "driver", action = "fix",
+  regex = { [[NVRM: The NVIDIA probe routine was not called for \d+ device]],
+    [[NVRM: nouveau, rivafb, nvidiafb or rivatv]] },
+  remedy = "Unload or blacklist the other driver (nouveau, nvidiafb, vfio-pci) and load the NVIDIA driver " ..
+    "again; reboot the host if it stays bound.",
+  hit = { "NVRM: The NVIDIA probe routine was not called for 3 device(s).",
+    "NVRM: nouveau, rivafb, nvidiafb or rivatv" },
+  miss = { "NVRM: loading NVIDIA UNIX x86_64 Kernel Module  550.54.15" },
+}
+device {
+  id = "none_probed", title = "NVIDIA driver found no GPU that it can run", component = "driver",
+    category = "platform", general = true, severity = "error", action = "check",
+  regex = { [[NVRM: No NVIDIA (?:graphics adapter|devices|GPU)s? (?:probed|found)]],
+    [[NVRM: None of the NVIDIA (?:graphics adapters|devices) were (?:initialized|probed)]] },
+  remedy = "Read the NVRM lines around it: another driver that holds the card, a card that the driver " ..
+    "does not support, or one that does not start.",
+  hit = { "NVRM: No NVIDIA graphics adapter probed!", "NVRM: None of the NVIDIA devices were initialized." },
+  miss = { "nvidia-nvlink: Nvlink Core is being initialized, major device number 239" },
+}
+device {
+  id = "nvml_library", title = "NVIDIA's management library is not there: container without the GPU runtime",
+    category = "platform", component = "driver", action = "fix",
+  regex = { [[could not load NVML library]],
+    [[(?i)\bNVML\b.{0,40}\b(?:ERROR_LIBRARY_NOT_FOUND|(?:shared )?library not found)]],
+    [[\bNVMLError_LibraryNotFound\b]], [[failed to initialize NVML: ERROR_LIBRARY_NOT_FOUND]],
+    [[Incompatible (?:platform|strategy) detected:? "?(?P<what>\w+)]] },
+  except = { [[(?i)\b(?:ignor|skip|warn|fall(?:ing)? back|without gpu|disabled)]] },
+  remedy = "Make nvidia the container runtime of this node (nvidia-ctk runtime configure), or install the " ..
+    "driver; keep the pod off nodes without GPUs.",
+  hit = { "Failed to initialize NVML: could not load NVML library.",
+    "pynvml.NVMLError_LibraryNotFound: NVML Shared Library Not Found",
+    "failed to initialize NVML: ERROR_LIBRARY_NOT_FOUND" },
+  miss = { "Loading NVML", "NVML shared library not found, GPU metrics are disabled" },
+}
 device {
   id = "version_mismatch", title = "Driver library and kernel module are of different versions",
     category = "platform", component = "driver", action = "fix",
