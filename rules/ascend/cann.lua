@@ -22,8 +22,7 @@ local codes = {
     "Find the operator or peer that the stream waits for.", role = "cascade" },
   { "EE1003", "NPU runtime call not allowed here", "user", "user_code",
     "Correct the call that the line names." },
-  { "EL0001", "NPU driver was given an invalid argument", "user", "user_config",
-    "Check the value in the line." },
+  -- (EL0001: below.)
   { "EL0003", "NPU driver was given an invalid argument", "user", "user_config",
     "Check the value in the line." },
   { "EL0004", "NPU memory is used up", "user", "gpu_memory",
@@ -64,6 +63,27 @@ for _, row in ipairs(codes) do
     miss = { "see the page on " .. row[1] .. " for more", row[1] .. "2: text" },
   }
 end
+
+-- Before CANN 8.5 this code was an argument that the driver does not take; since then the NPU itself is gone.
+cann {
+  id = "el0001", title = "NPU is absent or abnormal for its driver", category = "hardware", component = "gpu",
+  general = true,
+  regex = { [=[\bDevice_Absent/Abnormal\(EL0001\)]=], [[\bEL0001: .*\bDevice (?:not found|does not exist]] ..
+    [[|is abnormal)]] },
+  remedy = "Look for a lost heartbeat or event code of the NPU in the next lines and in npu-smi; reset " ..
+    "it, and " ..
+    "replace the board if it returns.",
+  hit = { "[PID: 389] 2026-05-01-10:59:14.702.326 Device_Absent/Abnormal(EL0001): Device not found or " ..
+    "invalid." },
+  miss = { "EL0001: [PID: 775] 2025-02-16-12:18:25.258.321 The argument is invalid. Reason: devId=9" },
+}
+cann {
+  id = "el0001_argument", title = "NPU driver was given an invalid argument", category = "user",
+  component = "user_config", regex = { [=[\bEL0001(?:[:\]]|  )]=] },
+  except = { [[Device (?:not found|does not exist|is abnormal)]] }, remedy = "Check the value in the line.",
+  hit = { "EL0001: [PID: 775] 2025-02-16-12:18:25.258.321 The argument is invalid. Reason: devId=9" },
+  miss = { "Device_Absent/Abnormal(EL0001): Device not found or invalid." },
+}
 
 -- Families of codes where the digits only say which check failed.
 cann {

@@ -14,11 +14,14 @@ end
 
 host {
   id = "heartbeat", title = "NPU lost its heartbeat to the host", component = "gpu",
-  regex = { [[[Dd]evice lost heartb(?:ea|ear)t]], [[[Dd]evice ?\d+ heart ?beat (?:lost|is lost)]],
+  regex = { [[\b[Dd]evice\[(?P<device>\d+)\] lost heartb(?:ea|ear)t]], [[\breason=lost heartbeat\b]],
+    [[[Dd]evice lost heartb(?:ea|ear)t]], [[[Dd]evice ?\d+ heart ?beat (?:lost|is lost)]],
     [[(?i)devdrv\S*.*heart ?beat .{0,30}(?:lost|timeout|abnormal)]], [[pcivnic_\w+.*device .* is dead]],
     [[devdrv_sync_non_trans_msg_send.*Device is abnormal]] },
   remedy = "Reset the NPU or power-cycle the host; replace the board if it returns.",
-  hit = { "[ERROR] DRV(2211,python): Device lost heartbeat, device_id=3", "Device lost heartbeart" },
+  hit = { "[ERROR] DRV(2211,python): Device lost heartbeat, device_id=3", "Device lost heartbeart",
+    "Device[1] lost heartbeat.[FUNC:SyncTask][FILE:direct_hwts_engine.cc][LINE:407]",
+    "rtDeviceSynchronizeWithTimeout execution failed, reason=lost heartbeat" },
     miss = { "device heartbeat ok" },
 }
 host {

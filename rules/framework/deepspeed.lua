@@ -90,9 +90,34 @@ framework {
   hit = { "ValueError: When using `deepspeed_config_file`, the following accelerate config variables " ..
       "will be ignored:" }, miss = { "accelerate launch --config_file ds.yaml" },
 }
+-- The lines below the stall inspector's warning: missing ranks did not come, ready ranks did.
+framework {
+  id = "horovod.missing", title = "Horovod: a rank did not submit a tensor", category = "unknown",
+  component = "nccl_comm", severity = "error", symptom = "hang", action = "check", role = "cascade",
+  regex = { [=[(?P<tensor>\S+) \[missing ranks: ?(?P<rank>\d+)\]]=],
+    [=[\[missing ranks: ?(?P<ranks>\d+(?:, ?\d+)+)]=],
+    [=[^Missing ranks?: ?(?P<ranks2>\d+(?:, ?\d+)*)]=] },
+  remedy = "Look at that rank: an exception, input that is late, a branch that the others do not take.",
+  hit = { "HorovodBroadcast_conv_layer1_weights_0 [missing ranks: 0]",
+    "allreduce.layer1.weight [missing ranks: 0, 6]" },
+  miss = { "allreduce.layer1.0.downsample.0.weight [ready ranks: 5, 1, 4]" },
+}
+framework {
+  id = "horovod.ready", title = "Horovod: only some ranks submitted a tensor, all others are missing: " ..
+    "ready are <ranks> (<tensor>)",
+  category = "unknown", component = "nccl_comm", severity = "error", symptom = "hang", action = "check",
+  role = "cascade", general = true,
+  regex = { [=[(?:(?P<tensor>[\w./:-]+) \[ready |^\s*)ranks: ?(?P<ranks>\d+(?:, ?\d+)*)\]]=] },
+  remedy = "Look at the ranks that are not in the list: an exception, input that is late, a branch that " ..
+    "the " ..
+    "others do not take.",
+  hit = { "allreduce.layer1.0.downsample.0.weight [ready ranks: 5, 1, 4]" },
+  miss = { "allreduce.layer1.weight [missing ranks: 0, 6]" },
+}
 framework {
   id = "horovod.stall", title = "Horovod: some ranks did not submit a tensor", category = "unknown",
   component = "unknown", severity = "error", symptom = "hang", role = "cascade", action = "check",
+  general = true,  -- the next lines name ranks
   regex = { [[One or more tensors were submitted to be reduced, gathered or broadcasted by subset of ]] ..
       [[ranks]] },
   remedy = "Look at the ranks that are listed as missing.",

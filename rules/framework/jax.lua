@@ -4,7 +4,8 @@ local function xla(row)
   rule {
     id = "framework." .. row.id, engine = 1, title = row.title, category = row.category or "framework",
     component = row.component or "framework", severity = row.severity or "fatal", role = row.role,
-    says = row.says, symptom = row.symptom, match = { regex = row.regex, except = row.except },
+    general = row.general, says = row.says, symptom = row.symptom, window = row.window,
+    match = { regex = row.regex, except = row.except },
     remedy = row.remedy, action = row.action or "check", examples = { hit = row.hit, miss = row.miss },
   }
 end
@@ -43,7 +44,23 @@ xla {
   miss = { "Megascale hang detection enabled" },
 }
 xla {
-  id = "tpu.busy", title = "TPU is in use by another process", category = "user", component = "platform",
+  id = "tpu.device", title = "TPU cannot be opened: its device is held or missing", category = "platform",
+  component = "gpu", symptom = "launch_failure",
+  regex = { [[(?i)(?:Couldn't|Failed to|cannot) open iommu group (?P<path>/dev/vfio/\d+)]],
+    [[TPU initialization failed: (?P<what>.*)]],
+    [[(?i)open\((?P<path2>/dev/(?:vfio/\d+|accel\d+))\): (?P<what2>Device or resource busy|No such file|]] ..
+      [[Permission denied|Operation not permitted)]],
+    [[(?i)Failed to open (?P<path3>/dev/(?:vfio/\d+|accel\d+))]],
+    [[No ba16c7433 device found]], [[Failed to get TPU metadata \((?P<key>[\w-]+)\)]] },
+  remedy = "End what still holds the device (lsof on it), or recreate the TPU VM after a preemption; in a " ..
+    "container pass the device and run it privileged.",
+  hit = { "jax.errors.JaxRuntimeError: UNKNOWN: TPU initialization failed: open(/dev/vfio/0): Device or " ..
+      "resource busy: Device or resource busy; Couldn't open iommu group /dev/vfio/0",
+    "Failed to open /dev/accel0" },
+  miss = { "TPU initialization succeeded: /dev/vfio/0" },
+}
+xla {
+  id = "tpu.busy", title = "TPU is in use by another process", category = "user", component = "gpu",
   symptom = "launch_failure", action = "fix",
   regex = { [[The TPU is already in use by (?:another )?process]], [[libtpu\S* .*already in use]],
     [[(?i)(?:remove|delete|found|exists|held).*/tmp/libtpu_lockfile]],
@@ -66,6 +83,36 @@ xla {
   hit = { "Terminating process because the JAX distributed service detected fatal errors.",
     "DEADLINE_EXCEEDED: Barrier timed out. Barrier_id: PjRT_Client_Connect" },
   miss = { "JAX distributed initialized with 64 processes" },
+}
+-- A barrier's message goes on in further lines: tasks that did not come are named there.
+local task = [[/job:\w+/(?:replica:\d+/)?task:]]
+xla {
+  id = "jax.barrier", title = "JAX's processes wait for one that did not come", role = "cascade",
+  category = "unknown", component = "unknown", symptom = "hang", severity = "error", action = "check",
+  regex = { [[Some timed out task names:\s*]] .. task .. [[(?P<worker>\d+)\b]],
+    [[(?i)# of tasks that reached the barrier: (?P<reached>\d+/\d+)]],
+    [[(?i)barrier .{0,80}timed out.{0,200}(?:tasks? |task names?:? ?\[?)(?:that )?(?:did not|have not|no]] ..
+      [[t).{0,30}?]] ..
+      task .. [[(?P<worker2>\d+)\b]] },
+  remedy = "Look at the process that is named as missing: it ended, is late, or was never started.",
+  hit = { "# of tasks that reached the barrier: 1/2", "Some timed out task names: " ..
+    "/job:jax_worker/replica:0/task:1" },
+  miss = { "The first task at the barrier: /job:jax_worker/replica:0/task:0" },
+}
+xla {
+  id = "jax.barrier_task", title = "JAX process did not come to the barrier", role = "cascade",
+  category = "unknown", component = "unknown", symptom = "hang", severity = "error", action = "check",
+  window = { by = "job", span = "10s", after = "framework.jax.barrier_names" },
+  regex = { [[^]] .. task .. [[(?P<worker>\d+)\s*$]] },
+  remedy = "Look at that process: it ended, is late, or was never started.",
+  hit = { "Some timed out task names:\n/job:jax_worker/replica:0/task:1" },
+  miss = { "The first task at the barrier:\n/job:jax_worker/replica:0/task:0" },
+}
+xla {
+  id = "jax.barrier_names", title = "List of JAX's missing processes", category = "unknown",
+    component = "unknown",
+  severity = "info", action = "none", regex = { [[Some timed out task names:]] },
+  remedy = "Read the next lines.", hit = { "Some timed out task names:" }, miss = { "task names" },
 }
 xla {
   id = "jax.mismatch", title = "Processes run different JAX programs", category = "user",

@@ -101,8 +101,8 @@ driver {
   miss = { "habanalabs hl6: Power supply is OK" },
 }
 
--- Synapse, the library above: "synStatus=8 [Device not found]", "synStatus=synStatus 26 [Generic failure]", or
--- "... with synStatus 26 [...]". The text in brackets is the library's, and tells more than the number.
+-- Synapse, the library above: "synStatus=8 [Device not found]", "synStatus=synStatus 26 [Generic failure]",
+-- or "... with synStatus 26 [...]". The text in brackets is the library's, and tells more than the number.
 local function synapse(row)
   rule {
     id = "intel.gaudi.synapse." .. row.id, engine = 1, title = row.title, category = row.category,

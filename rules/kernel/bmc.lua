@@ -1,12 +1,13 @@
 -- What a host's management controller (BMC) logs about its own parts, in IPMI's words: lines of ipmitool sel,
--- ipmievd and health checks. Power supplies are in rules/kernel/mce.lua, memory modules in edac.lua.
+-- ipmievd and health checks, and the wordings of vendors (iLO, iDRAC, XCC, UEFI). Power supplies are in
+-- rules/kernel/mce.lua, what the kernel says of memory in edac.lua.
 
 local function part(row)
   rule {
     id = "kernel.bmc." .. row.id, engine = 1, title = row.title, category = "hardware",
     component = row.component, severity = row.severity or "error", action = row.action or "check",
-    symptom = row.symptom or "crash", source = { "kernel", "log" },
-    match = { regex = row.regex, except = { [[(?i)\bdeassert]] } }, remedy = row.remedy,
+    symptom = row.symptom or "crash", source = { "kernel", "log" }, general = row.general,
+    match = { regex = row.regex, except = { [[(?i)\bdeassert]], row.except } }, remedy = row.remedy,
     examples = { hit = row.hit, miss = row.miss },
   }
 end
@@ -80,4 +81,81 @@ part {
   hit = { "  25 | 11/21/2026 | 02:12:01 | Cable / Interconnect #0x51 | Configuration Error | Asserted",
     "  26 | 11/21/2026 | 02:12:01 | Physical Security #0x52 | General Chassis intrusion | Asserted" },
   miss = { "  27 | 11/21/2026 | 02:12:01 | Cable / Interconnect #0x51 | Connected | Asserted" },
+}
+-- A module in all vendors' words: DIMM 3, DIMM_A1, DIMMA1(CPU1), P1-DIMMC1, (Processor 2, DIMM 3), A1.
+local dimm = [[(?P<module>(?:\(?(?:Processor|CPU|Slot)\W?\d+, )?(?:P\d+[-_])?(?:DIMM|Memory Module)[ _#]] ..
+  [[]?\w*(?:\(\w+\))?)]]
+part {
+  id = "memory", title = "Management controller reports an uncorrectable memory error",
+    component = "host_memory",
+  severity = "fatal", action = "isolate",
+  regex = {
+    -- IPMI's SEL, with and without the module.
+    [[(?i)\bMemory\b.{0,60}\b(?:Uncorrectable (?:ECC|memory)|Parity)\b.{0,80}?]] .. dimm ..
+      [[.{0,60}\bassert]],
+    [[(?i)\bMemory\b.{0,60}\b(?:Uncorrectable (?:ECC|memory)|Parity)\b.{0,120}\bassert]],
+    [[(?i)\bUncorrectable ECC\b.{0,20}?]] .. dimm, [[(?i)]] .. dimm .. [[.{0,30}\bUncorrectable ECC\b]],
+    -- iLO, XCC, UEFI, Supermicro.
+    [[(?i)\bUncorrectable (?:memory )?error\b.{0,60}?]] .. dimm,
+    [[(?i)\bUncorrectable memory error\b(?:.{0,40}(?:detected|occurred)| - The failed memory module)]],
+    [[(?i)\bUncorrectable memory component found\)? \((?P<module2>[\w-]+)\)]],
+    [[\bPlatformUncorrectableMem\b]], [[\bFQXSFMA0002M\b]],
+    -- iDRAC.
+    [[(?i)\bMulti-bit (?:memory )?errors? (?:detected )?on a memory device at (?:the )?locations?(?:\(s]] ..
+      [[\))? (?P<module3>[\w, ]+)]],
+    [[(?i)\buncorrectable multi-bit memory errors in .{0,60}\blocation (?P<module4>\w+)]],
+    [[(?i)\bmemory errors? ha(?:s|ve) occurred on memory slot:? (?P<module5>\w+)]], [[\bUEFI0079\b]],
+  },
+  except = [[(?i)\b(?:no|0|zero) (?:uncorrectable|multi-bit)|\bcorrectable memory (?:error|component)|\(]] ..
+    [[s\) 0\b|count\W+0\b]],
+  remedy = "Take the host out and replace the module that the record names.",
+  hit = { "DIMM Failure - Uncorrectable Memory Error (Processor 2, DIMM 3)",
+    "  2a | 11/21/2026 | 02:12:01 | Memory #0x53 | Uncorrectable ECC | Asserted",
+    "  2b | 11/21/2026 | 02:12:01 | Memory ECC Error | Uncorrectable ECC (UnCorrectable ECC |  DIMM_A1) " ..
+      "| Asserted",
+    "Uncorrectable ECC @ DIMMA1(CPU1) - Asserted",
+    "MEM0001 Multi-bit memory errors detected on a memory device at location(s) DIMM_A1.",
+    "UEFI0107: One or more memory errors have occurred on memory slot: A1.",
+    "An uncorrectable error has been detected for DIMM 1 on Subsystem System Memory.",
+    "Failing DIMM: DIMM location (Uncorrectable memory component found) (P1-DIMMA1)" },
+  miss = { "  2c | 11/21/2026 | 02:12:01 | Memory #0x53 | Correctable ECC | Asserted",
+    "  2d | 11/21/2026 | 02:12:01 | Memory #0x53 | Uncorrectable ECC | Deasserted",
+    "Failing DIMM: DIMM location and Mem address (Correctable memory component found) (P2-DIMME1)",
+    "No uncorrectable memory errors on DIMM 3" },
+}
+-- The controller asks for the replacement: its own limit of corrected errors was passed.
+part {
+  id = "memory_limit", title = "Memory module has more corrected errors than its host tolerates",
+  component = "host_memory", general = true,
+  regex = { [[(?i)\bMemory\b.{0,60}\bCorrectable (?:ECC|memory error) logging limit reached\b.{0,60}\bas]] ..
+    [[sert]],
+    [[(?i)\bCorrect(?:able|ed) memory error(?:s? (?:rate|threshold))? (?:has been )?exceeded\b.{0,30}?]] ..
+      dimm,
+    [[(?i)\b(?:Persistent )?correctable memory error (?:rate|limit|logging) (?:exceeded|reached|disabled]] ..
+      [[) for .{0,60}?]] .. dimm,
+    [[(?i)\bMemory Logging Limit Reached for (?P<module2>DIMM \d+)]],
+    [[(?i)memory health monitor feature has detected a degradation in the DIMM installed in (?P<module3>]] ..
+      [[\w+)]] },
+  remedy = "Plan to replace the module that the record names; the host still runs.",
+  hit = { "  2e | 11/21/2026 | 02:12:01 | Memory #0x02 | Correctable ECC logging limit reached | Asserted",
+    "MEM0702 Correctable memory error rate exceeded for DIMM_A1.",
+    "Corrected Memory Error threshold exceeded (Processor 1, DIMM 8)",
+    "Memory Logging Limit Reached for DIMM 4 on Subsystem System Memory." },
+  miss = { "  2f | 11/21/2026 | 02:12:01 | Memory #0x02 | Correctable ECC | Asserted" },
+}
+part {
+  id = "memory_lost", title = "Firmware took a memory module out of use", component = "host_memory",
+  action = "isolate",
+  regex = { [[(?i)\bMemory\b.{0,60}\b(?:Memory Device Disabled|Memory Scrub Failed|Configuration error)]] ..
+    [[\b.{0,60}\bassert]],
+    [[(?i)\bDIMM (?:Initialization Error|Failure)\b(?: - )?(?P<module>(?:Processor|CPU)? ?\d*,? ?DIMM \w+)?]],
+    [[(?i)]] .. dimm .. [[ has been (?:disabled|mapped out)\b]], [[POST Error:? 2\d\d-Memory Error]] },
+  except = [[(?i)uncorrectable]],
+  remedy = "Drain the host and reseat or replace the module.",
+  hit = { "  30 | 11/21/2026 | 02:12:01 | Memory #0x53 | Memory Device Disabled | Asserted",
+    "DIMM Initialization Error - Processor 1 DIMM 2. The identified memory module could not be properly " ..
+      "trained",
+    "FQXSFMA0001M: DIMM 5 has been disabled due to an error detected during POST." },
+  miss = { "  31 | 11/21/2026 | 02:12:01 | Memory #0x53 | Presence Detected | Asserted",
+    "DIMM Failure - Uncorrectable Memory Error (Processor 2, DIMM 3)" },
 }

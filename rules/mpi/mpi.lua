@@ -47,22 +47,42 @@ mpi {
   hit = { "There are not enough slots available in the system to satisfy the 16" },
   miss = { "slots=8 max_slots=8" },
 }
+-- What the launcher says of it stands behind what ssh or the host said.
 mpi {
   id = "daemon", title = "MPI could not start its daemon on a host", category = "platform",
-  component = "platform",
+  component = "platform", general = true,
   symptom = "launch_failure", action = "check",
-  regex = { [[ORTE was unable to reliably start one or more daemons]],
-    [[An ORTE daemon has unexpectedly failed after launch]],
-    [[HYDU_sock_connect .*unable to connect]], [[Host key verification failed\.]],
-    [[ssh: connect to host (?P<host>\S+) port (?P<port>\d+): ]],
-    [[ssh: Could not resolve hostname (?P<host>[^\s:]+)]],
-    [[Unable to start a daemon on the local node]], [[ORTE does not know how to route a message]],
+  regex = { [[(?:ORTE|PRTE) was unable to reliably start one or more daemons]],
+    [[An? (?:ORTE|PRTE) daemon has unexpectedly failed after launch]],
+    [[HYDU_sock_connect .*unable to connect]],
+    [[Unable to start a daemon on the local node]], [[(?:ORTE|PRTE) does not know how to route a message]],
     [[Open MPI was unable to launch its daemon]],
-    [[Permission denied \(publickey]] },
+    [[\[mpiexec@(?P<host>[\w.-]+)\] .*(?:launch_procs|HYDT_bsci_\w+|HYD_pmci_wait_for_completion) ]] ..
+      [[.*(?:fail|error)]] },
   remedy = "Test ssh or the launcher to that host; check the library's path there.",
   hit = { "ORTE was unable to reliably start one or more daemons.",
+    "A PRTE daemon has unexpectedly failed after launch and before" },
+  miss = { "Warning: Permanently added 'node12' (ED25519) to the list of known hosts.",
     "ssh: connect to host node12 port 22: Connection refused" },
-  miss = { "Warning: Permanently added 'node12' (ED25519) to the list of known hosts." },
+}
+mpi {
+  id = "ssh", title = "Launcher cannot reach a host over ssh", category = "platform", component = "platform",
+  symptom = "launch_failure", action = "check",
+  regex = { [[ssh: connect to host (?P<host>\S+) port (?P<port>\d+): (?P<what>.*)]],
+    [[ssh: Could not resolve hostname (?P<host>[^\s:]+)]], [[Host key verification failed\.]],
+    [[(?P<what>(?:ssh|kex)_exchange_identification: .+)]],
+    [[(?P<host>\S+): Permission denied \(publickey]], [[Permission denied \(publickey]],
+    [[(?:^|\W)(?P<what>Connection (?:closed|reset) by \S+ port 22\b)]],
+    [[\b(?P<command>(?:orted|prted|hydra_pmi_proxy|pdsh)): (?:command not found|No such file)]] },
+  except = { [[(?i)fatal: Could not read from remote|\bgit@]] },
+  remedy = "Log in to that host by hand: keys, known hosts, its name, sshd's limit of open log-ins " ..
+    "(MaxStartups), the path of the library there.",
+  hit = { "ssh: connect to host node12 port 22: Connection refused",
+    "ssh_exchange_identification: Connection closed by remote host",
+    "kex_exchange_identification: read: Connection reset by peer",
+    "bash: orted: command not found" },
+  miss = { "ORTE was unable to reliably start one or more daemons.",
+    "git@github.com: Permission denied (publickey)." },
 }
 mpi {
   id = "init", title = "MPI could not start in a process", general = true, severity = "error",

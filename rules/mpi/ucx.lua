@@ -55,12 +55,16 @@ ucx {
   regex = { [[(?:fi_getinfo|fi_endpoint|fi_domain|fi_fabric|fi_cq_open|fi_av_insert)\w*(?:\(\))?:? ]] ..
       [[(?:failed|returned|error)\b.*]],
     [[libfabric:\d+:\S*:.*(?:Unable to|[Ff]ailed to) (?:open|allocate|create|connect)]],
-    [[OFI (?:call )?\w+ failed \(ofi_\w+\.c]],
-    [[PSM2 (?:can't open|was unable to|no hfi units)]] },
+    [[OFI (?:call )?(?P<what>\w+(?: \w+){0,3}(?:\(\))?) failed \(ofi_\w+\.c]],
+    [[PSM[23] (?:was unable to|no hfi units)]], [[PSM[23] can't open (?P<unit>(?:nic|hfi) unit: \S+)]],
+    [[Unable to initialize verbs NIC (?P<nic>\S+)]], [[\bhfi_userinit: (?P<what2>.*(?:failed|cannot).*)]] },
   except = { [[initNet\(\) failed|\(File exists\)|WARN NET/OFI]] },
   severity = "error", remedy = "Check provider, devices and limits on that host (fi_info).",
   hit = { "MPIDI_OFI_init_local(1205): OFI call domain failed (ofi_init.c:1205:create_vni_domain:No such " ..
-      "device)",
+      "device)", "n1:rank1: PSM3 can't open nic unit: 0 (err=23)",
+    "create_vni_context(2253).....: OFI endpoint open failed " ..
+      "(ofi_init.c:2253:create_vni_context:Invalid argument)",
+    "Unable to initialize verbs NIC /sys/class/infiniband/mana_0 (unit 0:0)",
     "libfabric:4021:1699:efa:ep_ctrl:efa_base_ep_create_qp():141<warn> Unable to create queue pair" },
   miss = { "CCOM WARN OFI plugin initNet() failed is EFA enabled?" },
 }

@@ -10,12 +10,77 @@ local function other(row)
   }
 end
 
+-- LSF's termination reasons, in the mail of a job, bjobs -l and bhist -l.
+local reasons = {
+  { "limit", "LSF ended the job at one of its limits", "RUNLIMIT|CPULIMIT|PROCESSLIMIT|PROCLIMIT|THREADL" ..
+    "IMIT|DEADLINE",
+    "job killed after reaching LSF run time limit.", remedy = "Ask for more of the limit named." },
+  { "preempt", "LSF preempted the job or closed its window", "PREEMPT|WINDOW|LOAD|RC_RECLAIM|MC_RECALL",
+    "job killed by preemption.", remedy = "Requeue it; save on the warning signal." },
+  { "owner", "Job was ended by its owner", "OWNER|FORCE_OWNER|REQUEUE_OWNER", "job killed by owner.",
+    category = "user", severity = "error", action = "none", general = true,
+    remedy = "Ask who ended it; nothing is broken by itself." },
+  { "admin", "Job was ended by an administrator or the scheduler", "ADMIN|FORCE_ADMIN|REQUEUE_ADMIN|" ..
+    "REMOVE_HUNG_JOB|ORPHAN_SYSTEM|BUCKET_KILL", "job killed by root or LSF administrator.",
+    remedy = "Ask the operators; requeue it." },
+  { "swap", "LSF ended the job at its swap limit", "SWAP", "job killed after reaching LSF swap usage limit.",
+    category = "user", component = "host_memory", action = "fix", symptom = "crash",
+    remedy = "Ask for more memory, or use less." },
+  { "folder", "Job's folder is not there on the host", "CWD_NOTEXIST",
+    "current working directory is not accessible or does not exist on the execution host.",
+    category = "platform", component = "storage", action = "fix", symptom = "launch_failure",
+    remedy = "Check that the file system is mounted on the host, and the path of -cwd." },
+  { "pre_exec", "Host failed LSF's command before the job", "PRE_EXEC_FAIL",
+    "job killed after reaching pre-execution retry limit.", symptom = "launch_failure",
+    remedy = "Read the output of the queue's or the job's pre-execution command on that host." },
+  { "signal", "Job was ended by a signal from outside of LSF", "EXTERNAL_SIGNAL",
+    "job killed by a signal external to LSF.", category = "unknown", component = "unknown",
+    severity = "error", action = "check", general = true, symptom = "crash",
+    remedy = "Look for the kernel's out-of-memory line and for who signalled it on that host." },
+  { "zombie", "LSF lost the job's host: the job is a zombie", "ZOMBIE",
+    "job exited while LSF is not available.",
+    category = "unknown", component = "unknown", severity = "error", action = "check",
+    remedy = "Look at that host: console, network, LSF's daemons." },
+}
+for _, row in ipairs(reasons) do
+  local first = text.match(row[3], [[^\w+]])
+  other {
+    id = "lsf." .. row[1], title = row[2], category = row.category, component = row.component,
+    severity = row.severity, action = row.action, symptom = row.symptom, general = row.general,
+    remedy = row.remedy, regex = { [[\bTERM_(?P<reason>]] .. row[3] .. [[)\b]] },
+    hit = { "TERM_" .. first .. ": " .. row[4] }, miss = { "Successfully completed.", "TERM_" .. first ..
+      "S" },
+  }
+end
 other {
-  id = "lsf.limit", title = "LSF ended the job at one of its limits",
-  regex = { [[TERM_(?P<limit>RUNLIMIT|CPULIMIT|SWAP|PROCLIMIT|PREEMPT|OWNER|ADMIN|LOAD|EXTERNAL_SIGNAL)\b]] },
-  remedy = "Ask for more of the limit named.",
-  hit = { "TERM_RUNLIMIT: job killed after reaching LSF run time limit." },
-  miss = { "Successfully completed." },
+  id = "lsf.refused", title = "LSF did not take the job", category = "user", component = "user_config",
+  symptom = "launch_failure", action = "fix",
+  regex = { [[^(?:bsub: )?(?P<what>\S.{2,120}?)\. (?:Job not submitted|Request aborted by esub)\.?]] },
+  remedy = "Correct queue, resources or limits of the request.",
+  hit = { "Bad resource requirement syntax. Job not submitted.",
+    "normal: No such queue. Job not submitted." },
+  miss = { "Job <4711> is submitted to queue <normal>." },
+}
+other {
+  id = "lsf.down", title = "LSF does not answer", symptom = "launch_failure", severity = "error",
+  action = "check",
+  regex = { [[^(?:LSF is down|Cannot connect to LSF|Cannot connect to (?P<what>\S+ daemon))\. Please wai]] ..
+    [[t \.\.\.]],
+    [[\b(?P<call>\w+): Failed in an LSF library call: (?P<why>.+)]],
+    [[\bFailed in an LSF library call: (?P<why2>.+)]] },
+  remedy = "Check LSF's daemons (lim, mbatchd) and the environment (profile.lsf).",
+  hit = { "LSF is down. Please wait ...", "Failed in an LSF library call: LIM is down; try later" },
+  miss = { "LSF 10.1.0.13 started" },
+}
+other {
+  id = "lsf.jsm", title = "jsrun lost its daemon on a host", symptom = "crash", severity = "error",
+  action = "check", category = "unknown", component = "unknown", role = "cascade",
+  regex = { [[Remote JSM server is not responding on host (?P<host>\S+)]],
+    [[One or more process \(first noticed rank (?P<failed_rank>\d+)\) terminated with signal \d+]] },
+  remedy = "Look at that host: memory, GPU, network.",
+  hit = { "Error: Remote JSM server is not responding on host batch305-06-2021 15:29:45:920",
+    "ERROR:  One or more process (first noticed rank 7) terminated with signal 6" },
+  miss = { "jsrun -n 4 ./train" },
 }
 other {
   id = "lsf.memory", title = "LSF ended the job at its memory limit", category = "user",
@@ -26,14 +91,166 @@ other {
 }
 other {
   id = "pbs.limit", title = "PBS ended the job at one of its limits",
-  regex = { [[PBS: job killed: (?:walltime|cput|ncpus) \S+ exceeded limit]] },
+  regex = { [[PBS: job killed: (?P<limit>walltime \S+|cput \S+|ncpus \S+) exceeded limit]] },
   remedy = "Ask for more time or cores.", hit = { "=>> PBS: job killed: walltime 3617 exceeded limit 3600" },
   miss = { "PBS: job 17 started" },
 }
 other {
+  id = "pbs.deleted", title = "Job was deleted by its owner or an operator (qdel)", category = "user",
+  severity = "error", action = "none", general = true,
+  regex = { [[\bJob (?:to be )?deleted at request of (?P<who>\S+)]],
+    [[\bJob (?P<job>\S+) (?:was )?deleted by (?:user )?(?P<who2>\S+)]],
+      [[qdel: .{0,60}deleted by (?P<who3>\S+)]] },
+  remedy = "Ask who deleted it (tracejob, qstat -xf); nothing is broken by itself.",
+  hit = { "Job deleted at request of root@pbs1.example.org", "Job 41337.pbs1 was deleted by user ana" },
+  miss = { "qdel: Unknown Job Id 41337.pbs1" },
+}
+other {
+  id = "pbs.node", title = "PBS lost a host of the job or its daemon", category = "unknown",
+  component = "unknown", severity = "error", action = "check", symptom = "crash",
+  regex = { [[PBS: job killed: node \d+ \((?P<host>[^)]+)\) requested job (?:die|terminate)]],
+    [[\bJob (?:requeued|deleted), execution node (?P<host2>\S*) ?(?:is )?down]],
+    [[\bnode (?P<host3>\S+) (?:is )?down, (?:re)?queu]], [[im_eof, (?:Premature end of message|End of Fi]] ..
+      [[le) from addr (?P<peer>\S+)]] },
+  remedy = "Look at that host: console, memory, network, pbs_mom.",
+  hit = { "=>> PBS: job killed: node 3 (n17) requested job die, 'EOF'",
+    "Job requeued, execution node n17 down" },
+  miss = { "execution node n17 is free" },
+}
+other {
+  id = "pbs.start", title = "PBS could not start the job on its host", symptom = "launch_failure",
+  severity = "error", action = "check",
+  regex = { [[\bPost job file processing error; job (?P<job>\S+) on host (?P<host>\S+)]],
+    [[\bJob cannot be executed\b]], [[\bjob exec(?:ution)? failure, (?:retry|before files staged|after f]] ..
+      [[iles staged)]],
+    [[\bJob held, too many failed attempts to run\b]], [[\bUnable to copy file (?P<file>\S+) to (?P<to>\S+)]],
+    [[\bJob Rejected by all possible destinations\b]] },
+  remedy = "Read pbs_mom's log of that host: home folder, user, copy of files, prologue.",
+  hit = { "Post job file processing error; job 41337.pbs1 on host n17/0",
+    "Job held, too many failed attempts to run", "Unable to copy file /var/spool/pbs/spool/4.OU to " ..
+      "n1:/home/ana/4.o" },
+  miss = { "Job will be executed at 10:00" },
+}
+other {
+  id = "pbs.refused", title = "PBS did not take the job", category = "user", component = "user_config",
+  symptom = "launch_failure", action = "fix",
+  regex = { [[^(?:qsub|qalter|qrsh): (?P<what>(?:Unknown (?:queue|resource)|Unauthorized Request|Bad UID]] ..
+    [[ for job execution|]] ..
+      [[Job (?:exceeds|violates) queue|Illegal attribute or resource value|Invalid (?:credential|request]] ..
+        [[)|]] ..
+      [[submit error|script file|Maximum number of jobs|would exceed).*)]],
+    [[\b(?:Can Never Run|Not Running): (?P<what2>Insufficient amount of .*)]] },
+  remedy = "Correct queue, account or resources of the request.",
+  hit = { "qsub: Unknown queue", "qsub: Job violates queue and/or server resource limits",
+    "Can Never Run: Insufficient amount of queue resource: ngpus (R: 16 A: 8 T: 8)" },
+  miss = { "qsub: waiting for job 41337.pbs1 to start" },
+}
+other {
+  id = "pbs.server", title = "PBS server does not answer", symptom = "launch_failure", severity = "error",
+  action = "check",
+  regex = { [[^(?:qsub|qstat|qdel|pbsnodes): (?:cannot connect to server (?P<server>\S+)|Communication f]] ..
+    [[ailure)]],
+    [[\bpbs_iff: (?:cannot connect|error returned)]] },
+  remedy = "Check pbs_server, its port, and the time of the host.",
+  hit = { "qsub: cannot connect to server pbs1 (errno=15034)", "pbs_iff: cannot connect to host" },
+  miss = { "Connecting to server pbs1" },
+}
+-- Grid Engine: messages of execd and shepherd, and the words of qsub.
+other {
+  id = "sge.limit", title = "Grid Engine ended the job at one of its limits",
+  regex = { [[\bjob (?P<job>[\d.]+) exceeded (?:hard|soft) (?P<limit>wallclock|CPU) time\b]],
+    [[\bexceeded job (?:hard|soft) limit "(?P<limit2>h_rt|s_rt|h_cpu)"]],
+      [[\bqmaster enforced (?P<limit3>h_rt(?:, h_cpu)?),? or h_vmem limit]] },
+  remedy = "Ask for more time (-l h_rt).",
+  hit = { "job 4711.1 exceeded hard wallclock time - initiate terminate method" },
+  miss = { "h_rt=86400" },
+}
+other {
+  id = "sge.memory", title = "Grid Engine ended the job at its memory limit", category = "user",
+  component = "host_memory", action = "fix", symptom = "crash",
+  regex = { [[\bexceeds job (?:hard|soft) limit "(?P<limit>h_vmem|h_rss|s_vmem)"]] },
+  remedy = "Ask for more memory (-l h_vmem), or use less.",
+  hit = { "queue all.q@n7 job 4711 exceeds job hard limit \"h_vmem\" of queue (4.1G > limit:4.0G) - " ..
+    "sending SIGKILL" },
+  miss = { "h_vmem=4G" },
+}
+other {
+  id = "sge.refused", title = "Grid Engine did not take the job", category = "user",
+    component = "user_config",
+  symptom = "launch_failure", action = "fix",
+  regex = { [[^Unable to run job: (?P<what>.+)]], [[^(?:error: )?no suitable queues\b]],
+    [[^job rejected: (?P<what2>.+)]] },
+  remedy = "Correct queue, project, parallel environment or resources of the request.",
+  hit = { "Unable to run job: job rejected: the requested parallel environment \"mpi\" does not exist." },
+  miss = { "Your job 4711 (\"train\") has been submitted" },
+}
+other {
+  id = "sge.start", title = "Grid Engine could not start the job on its host", symptom = "launch_failure",
+  severity = "error", action = "check",
+  regex = { [[\bfailed (?P<what>searching requested shell|changing into working directory|opening input/]] ..
+    [[output file|before writing \S+|in prolog)]],
+    [[\bfailed\s+(?:1|19|21|25|26|27) +: (?P<what2>.+)]], [[\bcan't get password entry for user "?(?P<us]] ..
+      [[er>[^"\s.]+)]] },
+  remedy = "Read execd's messages of that host: file systems, the directory service, the prolog.",
+  hit = { "failed changing into working directory:11/21/2026 02:12:01 [1001:4711]: error: can't chdir " ..
+    "to /work/ana",
+    "failed       26  : opening input/output file", "can't get password entry for user \"ana\"" },
+  miss = { "failed       0" },
+}
+-- Flux: job.exception lines of `flux run`, `flux batch` and the event log.
+other {
+  id = "flux.limit", title = "Flux ended the job at its time limit",
+  regex = { [[\bjob\.exception type=timeout severity=0\b ?(?P<what>.*)]] },
+    remedy = "Ask for more time (-t).",
+  hit = { "123.456s: job.exception type=timeout severity=0 resource allocation expired" },
+  miss = { "job.exception type=timeout severity=7" },
+}
+other {
+  id = "flux.request", title = "Flux cannot give what the job asks for", category = "user",
+  component = "user_config", symptom = "launch_failure", action = "fix",
+  regex = { [[\bjob\.exception type=(?:alloc|dependency|feasibility|validate) severity=0 ?(?P<what>.*)]],
+    [[\bflux-(?:run|submit|batch|alloc): ERROR: (?P<what2>.*(?:unsatisfiable|exceeds|invalid|not permitt]] ..
+      [[ed).*)]] },
+  remedy = "Compare nodes, cores, GPUs and time of the request with flux resource list.",
+  hit = { "0.012s: job.exception type=alloc severity=0 unsatisfiable request",
+    "flux-run: ERROR: [Errno 22] unsatisfiable request" },
+  miss = { "job.exception type=alloc severity=5" },
+}
+other {
+  id = "flux.node", title = "Flux lost a host of the job", category = "unknown", component = "unknown",
+  severity = "error", action = "check", symptom = "crash",
+  regex = { [[\bjob\.exception type=node-failure severity=\d+ .*?\bbroker (?P<host>\S+)]],
+    [[\blost contact with job shell on (?:broker )?(?P<host2>[^\s(]+)]],
+      [[\bbroker\.\w+\[\d+\]: (?P<host3>\S+) \(rank \d+\) .*(?:lost|disconnected)]] },
+  remedy = "Look at that host: console, memory, network.",
+  hit = { "88.1s: job.exception type=node-failure severity=0 lost contact with job shell on broker n17 " ..
+    "(rank 5)" },
+  miss = { "broker n17 (rank 5) joined" },
+}
+other {
+  id = "flux.exec", title = "Flux could not start a task", category = "user", component = "user_config",
+  symptom = "launch_failure", severity = "error", action = "fix",
+  regex = { [[\bjob\.exception type=exec severity=0 (?P<what>.*)]],
+    [[\bflux-shell\[\d+\]: FATAL: (?P<what2>.+)]],
+    [[\btask \d+(?: \(host (?P<host>[^)]+)\))?: start failed: (?P<what3>.+)]] },
+  remedy = "Correct the program's path or the shell's options.",
+  hit = { "0.201s: job.exception type=exec severity=0 task 0: start failed: trian.py: No such file or " ..
+    "directory" },
+  miss = { "flux-shell[0]: DEBUG: 0: task 0 started" },
+}
+other {
+  id = "flux.cancelled", title = "Job was cancelled by its owner or an operator (flux cancel)",
+  category = "user", severity = "error", action = "none", general = true,
+  regex = { [[\bjob\.exception type=cancel severity=0 ?(?P<what>.*)]] },
+  remedy = "Ask who cancelled it; nothing is broken by itself.",
+  hit = { "12.3s: job.exception type=cancel severity=0 interrupted by ctrl-C" },
+  miss = { "job.exception type=cancel severity=7" },
+}
+other {
   id = "pbs.memory", title = "PBS ended the job at its memory limit", category = "user",
   component = "host_memory", action = "fix", symptom = "crash",
-  regex = { [[PBS: job killed: (?:mem|vmem|pmem|pvmem) \S+ exceeded limit]] },
+  regex = { [[PBS: job killed: (?P<limit>(?:p?v?mem) \S+) exceeded limit]],
+    [[PBS: job killed: .{0,20}\b(?P<limit2>mem|vmem)\b.{0,40} (?:over|exceeds?) ]] },
   remedy = "Ask for more memory, or use less.",
   hit = { "=>> PBS: job killed: mem 268435456kb exceeded limit 262144000kb" },
   miss = { "resources_used.mem=1204kb" },

@@ -87,7 +87,8 @@ launch {
     [[Invalid (?:generic resource \(gres\)|account or account/partition|partition name|qos) specification]],
     [[(?:srun|sbatch): error: (?:Memory specification can not be satisfied|More processors requested ]] ..
         [[than permitted)]],
-    [[\b(?:AssocGrp|QOSMax|AssocMax)\w*Limit\b]] },
+    [[(?:srun|sbatch|salloc): error: Job submit/allocate failed: (?P<what>.+)]],
+    [[\b(?:AssocGrp|QOSMax|AssocMax|QOSGrp)\w*Limit\b]] },
   remedy = "Correct account, partition, GPUs, memory or time in the request.",
   hit = { "srun: error: Unable to create step for job 17: More processors requested than permitted",
     "sbatch: error: Batch job submission failed: Invalid account or account/partition combination " ..
@@ -123,7 +124,7 @@ launch {
 launch {
   id = "task", title = "Slurm could not start tasks on a host", severity = "error", general = true,
   regex = { [[srun: error: Task launch for (?:StepId=)?\S+ failed on node (?P<host>\S+): ]],
-    [[srun: error: (?:Application launch failed|Task .* launch failed)]],
+    [[srun: error: (?:Application launch failed|[Tt]asks? \S+ launch failed)(?:: (?P<what>.+))?]],
     [[error: task_g_set_affinity|error: .*slurmstepd: couldn't chdir to]] },
   remedy = "Read slurmd's log of that host.",
   hit = { "srun: error: Task launch for StepId=17.0 failed on node n3: Communication connection failure" },
@@ -140,4 +141,106 @@ launch {
   hit = { "sbatch: error: Unable to open file train.sh",
     "srun: error: CPU binding outside of job step allocation, allocated CPUs are: 0x0000000F." },
   miss = { "sbatch: Submitted batch job 17" },
+}
+launch {
+  id = "config", title = "Slurm's commands or daemon find no configuration",
+  regex = { [[\bCould not establish a configuration source\b]], [[fetch_config: DNS SRV lookup failed]],
+    [[_establish_config_source: failed to fetch config]],
+    [[(?:fatal|error): (?P<what>Unable to (?:process configuration file|determine this slurmd's NodeName]] ..
+      [[|find slurm\.conf).*)]],
+    [[s_p_parse_file: unable to (?:status|read) file (?P<file>[^\s:,]+)]],
+    [[fatal: (?P<what2>Invalid (?:Slurm|node|partition) .*|.* (?:not found in|parse error in) \S*slurm\.]] ..
+      [[conf.*)]] },
+  remedy = "Check slurm.conf on this host, or slurmctld's address: SLURM_CONF, slurmd --conf-server, " ..
+    "the DNS " ..
+    "SRV record _slurmctld._tcp.",
+  hit = { "squeue: fatal: Could not establish a configuration source",
+    "squeue: error: fetch_config: DNS SRV lookup failed",
+    "error: s_p_parse_file: unable to status file /etc/slurm/slurm.conf: No such file or directory, " ..
+      "retrying in 1sec" },
+  miss = { "slurmd: Using configuration file /etc/slurm/slurm.conf" },
+}
+launch {
+  id = "daemon", title = "Slurm's daemon stops on a fatal error: <what>", severity = "error", general = true,
+  regex = { [[\bslurm(?:ctld|d|dbd|stepd)\b(?:\[\d+\])?: fatal: (?P<what>.+)]] },
+  remedy = "Read the line; the daemon of this host does not run.",
+  hit = { "slurmctld: fatal: Can't save state, create file /var/spool/slurmctld error Permission denied",
+    "slurmd: fatal: cgroup namespace 'freezer' not mounted. aborting" },
+  miss = { "slurmctld: Running as primary controller" },
+}
+launch {
+  id = "node_config", title = "Host has less than Slurm's configuration says", category = "hardware",
+  component = "unknown", severity = "error", action = "isolate",
+  regex = { [[\bnode (?P<host>\S+) has low (?P<what>(?:cpu|socket\*core\*thread|tmp_disk) (?:count|size)]] ..
+    [[ \([^)]*\))]],
+    [[Reason=(?P<what2>Low (?:CPUs|socket\*core\*thread count|TmpDisk)(?: \([^)]*\))?)]] },
+  remedy = "Look for a processor, core or disk that the host lost; else correct slurm.conf.",
+  hit = { "slurmctld: error: Node node n7 has low cpu count (96 < 192)",
+    "Reason=Low socket*core*thread count" },
+  miss = { "Node configuration: CPUs=192" },
+}
+launch {
+  id = "rebooted", title = "Host was restarted under the job", category = "hardware", component = "unknown",
+  severity = "error",
+  regex = { [[\b[Nn]ode (?P<host>\S+) unexpectedly rebooted]], [[Reason=Node unexpectedly rebooted]] },
+  remedy = "Read the host's console and management controller for the reason; drain it until it is known.",
+  hit = { "slurmctld: validate_node_specs: Node n7 unexpectedly rebooted boot_time=1 last response=2",
+    "Reason=Node unexpectedly rebooted [slurm@2026-11-21T02:12:01]" },
+  miss = { "Node n7 rebooted as asked" },
+}
+launch {
+  id = "busy", title = "Job step waits for resources that another step of the job holds", category = "user",
+  component = "user_config", severity = "error", action = "fix",
+  regex = { [[Job (?P<job>\S+) step creation still disabled, retrying \((?P<what>[^)]*)\)]] },
+  remedy = "End the other srun, or start this one with --overlap or --exact.",
+  hit = { "srun: Job 41337 step creation still disabled, retrying (Requested nodes are busy)" },
+  miss = { "srun: Step created for StepId=41337.1" },
+}
+launch {
+  id = "output", title = "Output file of the job cannot be opened", category = "user",
+    component = "user_config",
+  action = "fix",
+  regex = { [[slurm(?:stepd|d): error: .*[Cc]ould not open (?:std(?:out|err|in)|I/O) (?:file )?(?P<file>]] ..
+    [[[^\s:]+)(?:: (?P<what>.+))?]],
+    [[error: _?open_output_file\w* (?P<file2>\S+)]] },
+  remedy = "Create the folder of --output before the job starts; it is not made by Slurm.",
+  hit = { "slurmstepd: error: Could not open stdout file /work/ana/logs/4.out: No such file or directory" },
+  miss = { "slurmstepd: stdout file /work/ana/logs/4.out" },
+}
+launch {
+  id = "lines", title = "Job script has the line ends of Windows", category = "user",
+    component = "user_config",
+  action = "fix",
+  regex = { [[Batch script contains DOS line breaks]], [[bad interpreter: \S+\^M\b]],
+    [[/usr/bin/env: '(?P<what>\S+?)(?:\\r|\^M)']] },
+  remedy = "Convert it (dos2unix).",
+  hit = { "sbatch: error: Batch script contains DOS line breaks (\\r\\n)" },
+    miss = { "Batch script written" },
+}
+-- The container runtime's hooks: what fails there is the host's or the driver's.
+launch {
+  id = "container_gpu", title = "GPU hook of the container runtime failed", component = "driver",
+  regex = { [[nvidia-container-cli: (?P<part>ldcache|mount|device|container|detection|permission|input) ]] ..
+    [[error: (?P<what>.*)]],
+    [[error running (?:prestart|createContainer|startContainer) hook .*nvidia-c\S+.*?(?P<what2>(?:stderr]] ..
+      [[|error):? .*)]] },
+  remedy = "Read what follows: a device that is gone, a library that cannot be mounted, a process of the " ..
+    "hook that was killed (memory).",
+  hit = { "slurmstepd: error: pyxis:     nvidia-container-cli: ldcache error: process /sbin/ldconfig " ..
+    "terminated with signal 9",
+    "nvidia-container-cli: device error: 7: unknown device: unknown" },
+  miss = { "nvidia-container-cli: version 1.17.4" },
+}
+launch {
+  id = "enroot", title = "Container could not be set up on the host", component = "platform",
+  regex = { [[enroot-(?:nsenter|mount|switchroot|mksquashovlfs|aufs2ovlfs): (?P<what>failed to (?:create]] ..
+    [[ user namespace|mount|set capabilities|switch root|execute)\b.*)]],
+    [[(?:^|\[ERROR\] )Command not found: (?P<command>[\w.-]+), see ]],
+    [[pyxis: .*(?P<what2>unable to (?:create|open|write) \S*(?:/run|/tmp|enroot)\S*.*)]],
+    [[/etc/enroot/hooks\.d/(?P<hook>[^:]+): line \d+: .*(?:Segmentation fault|Killed|Aborted)]] },
+  remedy = "Check user namespaces, ENROOT_DATA_PATH and ENROOT_RUNTIME_PATH, and the hooks of this host.",
+  hit = { "slurmstepd: error: pyxis:     enroot-nsenter: failed to create user namespace: Operation not " ..
+    "permitted",
+    "[ERROR] Command not found: nvidia-container-cli, see https://github.com/NVIDIA/libnvidia-container" },
+  miss = { "enroot-nsenter: user namespace created" },
 }
