@@ -106,7 +106,7 @@ framework {
   id = "horovod.ready", title = "Horovod: only some ranks submitted a tensor, all others are missing: " ..
     "ready are <ranks> (<tensor>)",
   category = "unknown", component = "nccl_comm", severity = "error", symptom = "hang", action = "check",
-  role = "cascade", general = true,
+  role = "cascade",
   regex = { [=[(?:(?P<tensor>[\w./:-]+) \[ready |^\s*)ranks: ?(?P<ranks>\d+(?:, ?\d+)*)\]]=] },
   remedy = "Look at the ranks that are not in the list: an exception, input that is late, a branch that " ..
     "the " ..

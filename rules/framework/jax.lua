@@ -73,7 +73,8 @@ xla {
 xla {
   id = "jax.heartbeat", title = "JAX's coordinator lost a process", role = "cascade", category = "unknown",
   component = "unknown", severity = "error", action = "none",
-  regex = { [[Terminating process because the (?:JAX distributed service|coordinator) detected fatal errors]],
+  regex = { [[(?i)# of tasks that reached the barrier: (?P<reached>\d+/\d+)]],
+    [[Terminating process because the (?:JAX distributed service|coordinator) detected fatal errors]],
     [[The following tasks are unhealthy \(stopped sending heartbeats\)(?::\s*\S*/task:(?P<worker>\d+))?]],
     [[tasks? (?:have|has) (?:not )?(?:failed to )?heartbeat(?:s|ed)?.{0,40}timed? ?out]],
     [[DEADLINE_EXCEEDED: Barrier timed out]],
@@ -84,24 +85,24 @@ xla {
     "DEADLINE_EXCEEDED: Barrier timed out. Barrier_id: PjRT_Client_Connect" },
   miss = { "JAX distributed initialized with 64 processes" },
 }
--- A barrier's message goes on in further lines: tasks that did not come are named there.
+-- A barrier's message goes on in further lines: tasks that did not come are named there. (They are fatal so
+-- that they lead the first line, which names none.)
 local task = [[/job:\w+/(?:replica:\d+/)?task:]]
 xla {
   id = "jax.barrier", title = "JAX's processes wait for one that did not come", role = "cascade",
-  category = "unknown", component = "unknown", symptom = "hang", severity = "error", action = "check",
+  category = "unknown", component = "unknown", symptom = "hang", severity = "fatal", action = "check",
   regex = { [[Some timed out task names:\s*]] .. task .. [[(?P<worker>\d+)\b]],
-    [[(?i)# of tasks that reached the barrier: (?P<reached>\d+/\d+)]],
     [[(?i)barrier .{0,80}timed out.{0,200}(?:tasks? |task names?:? ?\[?)(?:that )?(?:did not|have not|no]] ..
       [[t).{0,30}?]] ..
       task .. [[(?P<worker2>\d+)\b]] },
   remedy = "Look at the process that is named as missing: it ended, is late, or was never started.",
-  hit = { "# of tasks that reached the barrier: 1/2", "Some timed out task names: " ..
+  hit = { "Some timed out task names: " ..
     "/job:jax_worker/replica:0/task:1" },
   miss = { "The first task at the barrier: /job:jax_worker/replica:0/task:0" },
 }
 xla {
   id = "jax.barrier_task", title = "JAX process did not come to the barrier", role = "cascade",
-  category = "unknown", component = "unknown", symptom = "hang", severity = "error", action = "check",
+  category = "unknown", component = "unknown", symptom = "hang", severity = "fatal", action = "check",
   window = { by = "job", span = "10s", after = "framework.jax.barrier_names" },
   regex = { [[^]] .. task .. [[(?P<worker>\d+)\s*$]] },
   remedy = "Look at that process: it ended, is late, or was never started.",

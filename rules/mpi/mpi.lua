@@ -29,12 +29,14 @@ mpi {
     [[mpi/pmi\w*: .*(?:can't|failed to) (?:load|create|init)]],
     [[opal_init failed|orte_init failed|ompi_mpi_init: ompi_rte_init failed]],
     [[MPIR_Init_thread.*(?:failed|PMI)]] },
+  except = { [[in file gds_\w+_lock]] },  -- a race at the start that ends well
   remedy = "Use srun --mpi=pmix (or pmi2) in the version that the library was built for, or mpirun.",
   hit = { "The application appears to have been direct launched using \"srun\", but OMPI was not built " ..
       "with SLURM's PMI support",
     "MPI startup(): PMI server not found\nMPIR_Init_thread(192): PMI2_Init failed to initialize. " ..
         "Return code: 14" },
-  miss = { "srun: switch NONE plugin loaded" },
+  miss = { "srun: switch NONE plugin loaded",
+    "PMIX ERROR: NOT-FOUND in file gds_ds12_lock_pthread.c at line 199" },
 }
 mpi {
   id = "slots", title = "More MPI ranks than places for them", component = "user_config",

@@ -131,7 +131,11 @@ start {
   id = "shm.full", title = "Too little shared memory for NCCL", category = "platform",
   component = "host_memory",
   regex = { W .. [[(?:posix_fallocate|ftruncate|shm_open|ncclShmOpen|shmOpen).*(?:No space left|failed)]],
-    W .. [[Error while (?:creating|attaching to) shared memory segment(?: (?P<file>\S+))?]] },
+    W .. [[Error while (?:creating|attaching to) shared memory segment(?: (?P<file>\S+))?]],
+    -- Below PyTorch's "Last error:" the same text stands alone.
+    [[^(?:Last error: )?Error while (?:creating|attaching to) shared memory segment (?P<file>/dev/shm/nc]] ..
+      [[cl-\S+)]],
+    [[^(?:Error: )?failed to extend (?P<file>/dev/shm/nccl-\S+) to \d+ bytes]] },
   remedy = "Enlarge /dev/shm of the container (--shm-size, --ipc=host); remove left-over nccl-* files.",
   hit = { "NCCL WARN Error while creating shared memory segment /dev/shm/nccl-QkB1 (size 9637888)" },
   miss = { "NCCL INFO Channel 00 : 0[0] -> 1[1] via SHM/direct/direct" },

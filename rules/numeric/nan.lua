@@ -32,3 +32,35 @@ number {
     "FloatingPointError: invalid value (nan) encountered in jit(train_step)" },
   miss = { "check_for_nan_in_loss_and_grad ... True", "number of nan iterations:   0 |" },
 }
+-- Trainers' lines of numbers: {'loss': 0.0, 'grad_norm': nan, ...}, "grad_norm": "nan", grad_norm=NaN, gnorm nan.
+-- One step whose gradient is no number is how mixed precision finds its loss scale. It is a fault with a loss
+-- that is none either (0.0 is what a filter of NaN prints, a large one what came before), or in line after
+-- line.
+local norm = [[(?i)["']?\b(?:grad(?:ient)?s?[ _/]?norm|gnorm|global_norm)\b["']?(?:\s*[:=]\s*|\s+)["']?]] ..
+  [[(?:tensor\()?]]
+local no_loss = [[(?:nan|-?inf|0(?:\.0+)?|[1-9]\d{4,}(?:\.\d+)?|\d(?:\.\d+)?e\+?(?:0?[5-9]|[1-9]\d))]]
+number {
+  id = "nan.step", title = "Loss and gradient norm are no numbers",
+  regex = { [[(?i)\bloss["']?\s*[:=]\s*["']?(?:tensor\()?]] .. no_loss .. [[(?:[^\w.].{0,80})??]] .. norm ..
+    [[nan\b]] },
+  hit = { "{'loss': 0.0, 'grad_norm': nan, 'learning_rate': 0.000265, 'epoch': 5.27}",
+    "{\"loss\": \"153204.2\", \"grad_norm\": \"nan\", \"learning_rate\": \"0.0002\"}",
+    "step: 10 | loss: nan | grad_norm=NaN", "{'loss': 1.2e+08, 'grad_norm': nan, 'epoch': 0.02}" },
+  miss = { "{'loss': 2.31, 'grad_norm': nan, 'learning_rate': 0.000265, 'epoch': 0.01}",
+    "{'loss': 0.0, 'grad_norm': 1.2e-09, 'learning_rate': 0.000265}",
+    "{'loss': 0.013, 'grad_norm': nan, 'learning_rate': 0.000265}" },
+}
+number {
+  id = "nan.gradient", title = "Gradient norm is no number in step after step", severity = "error",
+    general = true,
+  window = { by = "rank", span = "24h", at_least = 3 },
+  regex = { norm .. [[nan\b]] },
+  hit = { string.sub(([[
+{'loss': 2.31, 'grad_norm': nan, 'learning_rate': 0.000265, 'epoch': 0.01}
+{'loss': 2.29, 'grad_norm': nan, 'learning_rate': 0.000265, 'epoch': 0.02}
+{'loss': 2.28, 'grad_norm': nan, 'learning_rate': 0.000265, 'epoch': 0.03}
+]]), 1, -2), "step 1 gnorm nan\nstep 2 gnorm nan\nstep 3 gnorm nan" },
+  miss = { "{'loss': 2.31, 'grad_norm': nan, 'epoch': 0.01}\n{'loss': 2.3, 'grad_norm': 1.7, 'epoch': 0.02}",
+    "step 1 grad_norm inf\nstep 2 grad_norm inf\nstep 3 grad_norm inf",
+    "check_nan_in_grad_norm: True\ncheck_nan_in_grad_norm: True\ncheck_nan_in_grad_norm: True" },
+}

@@ -52,12 +52,23 @@ device {
 }
 device {
   id = "rm_init", title = "Driver could not initialise the GPU",
-  regex = { [[NVRM:.*(?:RmInitAdapter|rm_init_adapter)[^!]*failed]], [[RmInitAdapter failed!]],
-    [[NVRM:.*Cannot initialize GSP firmware RM]], [[NVRM: The NVIDIA probe routine failed for \d+ device]] },
+  regex = { [[NVRM: GPU (?P<pci>[0-9A-Fa-f:.]+): (?:RmInitAdapter|rm_init_adapter)[^!]*failed]],
+    [[NVRM:.*(?:RmInitAdapter|rm_init_adapter)[^!]*failed]], [[RmInitAdapter failed!]],
+    [[NVRM: The NVIDIA probe routine failed for \d+ device]] },
   remedy = "Power-cycle the host; check power and seating of the card, replace it if it still fails.",
   hit = { "NVRM: GPU 0000:3b:00.0: RmInitAdapter failed! (0x26:0x65:1239)",
     "NVRM: GPU 0000:3b:00.0: rm_init_adapter failed, device minor number 0" },
   miss = { "NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64" },
+}
+-- The steps of that start name no card; the line that follows does.
+device {
+  id = "rm_init_step", title = "Driver could not initialise a GPU", general = true,
+  regex = { [[NVRM:.*Cannot initialize GSP firmware RM]], [[NVRM:.*failed to wait for GFW.?(?:BOOT|boot)]],
+    [[NVRM:.*(?:kgspInitRm|kgspBootstrap|kgspWaitForRmInitDone)\w*: .*(?:failed|unexpected|timed? ?out)]] },
+  remedy = "Power-cycle the host; check power and seating of the card, replace it if it still fails.",
+  hit = { "NVRM: RmInitAdapter: Cannot initialize GSP firmware RM",
+    "NVRM: gpuWaitForGfwBootComplete_TU102: failed to wait for GFW_BOOT: (progress 0x3)" },
+  miss = { "NVRM: GSP firmware version 550.54.15 loaded" },
 }
 device {
   id = "no_devices", title = "nvidia-smi finds no GPU", component = "driver", category = "platform",
@@ -253,7 +264,7 @@ device {
 device {
   id = "health_xid", title = "Health check reports Xid errors of a GPU", severity = "error", general = true,
     action = "check",
-  regex = { [[(?i)GPU X[iI][dD] errors? detected]], [[Detected XID \d+ for GPU \d]] },
+  regex = { [[(?i)GPU X[iI][dD] errors? detected]], [[Detected XID (?P<xid>\d+) for GPU (?P<gpu>\d+)]] },
   remedy = "Look the number up; drain the host if it stands for hardware.",
   hit = { "ERROR: nhc: Health check failed: check_gpu_xid: GPU Xid errors detected: [ 3606.8]" },
     miss = { "No GPU Xid errors were detected" },

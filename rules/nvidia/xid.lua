@@ -128,8 +128,8 @@ local engines = {
 local function wordings(number, tail, process)
   return {
     [[NVRM: Xid \((?:PCI:)?(?P<pci>[0-9A-Fa-f:.]+)[^)]*\): ]] .. number .. [[\b]] .. tail .. (process or ""),
-    [[XidCriticalError: Xid=]] .. number .. [[ on Device]],
-    [[Detected XID ]] .. number .. [[ for GPU \d]],
+    [[XidCriticalError: Xid=]] .. number .. [[ on Device(?:=(?P<uuid>[\w-]+))?]],
+    [[Detected XID ]] .. number .. [[ for GPU (?P<gpu>\d+)]],
   }
 end
 
