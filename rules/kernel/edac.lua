@@ -22,6 +22,10 @@ memory {
     [[\bmc_event: .*\b[1-9]\d* (?:Uncorrected|Fatal)(?: error)?s?: .* on (?P<module>\S[^(]*?) ?\(]],
     [[\d [1-9]\d* (?:Uncorrected|Fatal) error\(s\): .* at (?P<module>\S.*?) location: ]],
     [[(?:Uncorrected|Fatal) on DIMM Label\(s\): '(?P<module>[^']*)' location: \S+ errors: [1-9]\d*]],
+    [[\b[Uu]ncorrected (?:\w+ )?memory error count exceeded threshold: (?P<rate>[1-9]\d* in \w+)]],
+    [[\bmce_record\b.*\bbank=(?P<bank>\w+), .*\bUncorrected error\b.*\bMEMORY CONTROLLER (?P<channel>\w+)]],
+    [[(?i)\bECC error detected in (?P<module>DIMM slot \w+), uncorrectable]],
+    [[(?i)(?P<module>\w*(?:DIMM|DDR\d)\w*)\b.{0,30}\bsensor\b.{0,30}\bUncorrectable ECC]],
     -- The error type of a memory section that the firmware (CPER) reports.
     [[\[Hardware Error\]: +error_type: \d+, (?P<type>multi-bit ECC|multi-symbol chipkill ECC|]] ..
       [[parity error|scrub uncorrected error)]],
@@ -118,12 +122,13 @@ memory {
 memory {
   id = "threshold", title = "Memory module has more corrected errors than its host tolerates",
   severity = "error", action = "check", general = true,
-  regex = { [[corrected (?:DIMM )?memory error count exceeded threshold: (?P<rate>\d+ in \w+)]],
+  regex = { [[\b[Cc]orrected (?:\w+ )?memory error count exceeded threshold: (?P<rate>\d+ in \w+)]],
     [[[Mm]emory error count \d+ exceeded threshold: (?P<rate>\d+ in \w+)]] },
   remedy = "Plan to replace the module that the next lines locate; the host still runs.",
   hit = { "mcelog: corrected DIMM memory error count exceeded threshold: 10 in 24h",
     "mcelog: Fallback Socket memory error count 5217 exceeded threshold: 31046 in 24h" },
-  miss = { "mcelog: corrected DIMM memory error count: 2" },
+  miss = { "mcelog: corrected DIMM memory error count: 2",
+    "mcelog: Uncorrected DIMM memory error count exceeded threshold: 1 in 24h" },
 }
 memory {
   id = "dimm_lost", title = "Host lost a memory module", severity = "error", action = "isolate",

@@ -22,7 +22,7 @@ local function died(number, name)
     [[\b(?:killed|terminated|died|exited|crashed|ended|stopped)\b.{0,24}\bsignal[ =:#(]{1,3}(?:]] .. number ..
       [[|SIG]] .. name .. [[)\b]],
     [[<Signals\.SIG]] .. name .. [[: ]] .. number .. [[>]],
-    [[\b(?:exit|return)(?:ed)?.{0,24}(?:code|status)s?(?: was| is| of)?[ =:(]{0,3}]] .. (128 + number) ..
+    [[\b(?:exit|return)(?:ed)?.{0,24}(?:code|status)s?(?: was| is| of)?[ =:(]{0,8}]] .. (128 + number) ..
       [[\b]],
   }
   local any = "(?:" .. said[1] .. "|" .. said[2] .. "|" .. said[3] .. "|" .. said[4] .. "|" .. said[5] .. ")"

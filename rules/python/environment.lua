@@ -81,6 +81,7 @@ environment {
   regex = { [[permission denied while trying to connect to the [Dd]ocker daemon socket]],
     [[pull access denied for (?P<image>[^,\s]+)]], [[manifest for (?P<image>\S+) not found]],
     [[docker: Error response from daemon: (?P<what>.*(?:not found|denied|unknown).*)]] },
+  except = { [[unknown or invalid runtime name]] },
   remedy = "Correct the image's name, log in to the registry, or ask for the right to run containers.",
   hit = { "docker: Error response from daemon: pull access denied for acme/train, repository does not exist",
     "Error response from daemon: manifest for nvcr.io/nvidia/pytorch:99.01-py3 not found: manifest unknown" },

@@ -53,6 +53,29 @@ slurm {
   miss = { "slurmstepd: error: *** JOB 17 ON n5 CANCELLED AT 2024-05-27T21:42:11 DUE TO TIME LIMIT ***",
     "slurmstepd: error: *** STEP 1809579.0 ON r8i3n1 CANCELLED AT 2024-05-23T08:45:57 ***" },
 }
+-- The states of a job in scontrol, sacct and seff.
+slurm {
+  id = "state", title = "Job reached its time limit", general = true,
+  regex = { [[\bJobState=(?:TIMEOUT|DEADLINE)\b]], [[\bState: (?:TIMEOUT|DEADLINE)\b]],
+    [[\s(?:TIMEOUT|DEADLINE)\s+\d+:\d+\s*$]] },
+  remedy = "Ask for more time, or save and requeue before the limit.",
+  hit = { "   JobState=TIMEOUT Reason=TimeLimit Dependency=(null)", "State: TIMEOUT (exit code 0)",
+    "41337        train    gpu   acct   8    TIMEOUT      0:0" },
+  miss = { "JobState=RUNNING Reason=None", "TIMEOUT 30" },
+}
+slurm {
+  id = "unavailable", title = "Hosts that the job asks for are down, drained or reserved", severity = "error",
+  symptom = "launch_failure",
+  regex = { [[(?P<what>ReqNodeNotAvail,[ _]?(?:UnavailableNodes:(?P<nodes>[^\s)]*)|Reserved for maintena]] ..
+    [[nce|May be reserved \w+ \w+ \w+))]],
+    [[Reason=(?P<what>ReqNodeNotAvail)\b]], [[\((?P<what>JobHeldAdmin|NodeDown|PartitionDown|PartitionIn]] ..
+      [[active|]] ..
+      [[launch failed requeued held)\)]] },
+  remedy = "See sinfo -R for the reason of those hosts; leave them out of the request.",
+  hit = { "41337 gpu train ana PD 0:00 4 (ReqNodeNotAvail, UnavailableNodes:n[7-8])",
+    "JobState=PENDING Reason=ReqNodeNotAvail,_UnavailableNodes:n7 Dependency=(null)" },
+  miss = { "41337 gpu train ana PD 0:00 4 (Priority)" },
+}
 slurm {
   id = "oom", title = "Slurm's memory limit was exceeded, tasks were killed", category = "user",
   component = "host_memory", symptom = "crash",
@@ -75,7 +98,9 @@ slurm {
   action = "check", blames = "host",
   regex = { [[srun: error: Node failure on (?P<host>\S+)]], [[\bJobState=NODE_FAIL\b]],
     [[\bnodes? (?P<host>\S+) not responding, setting DOWN]], [[error: Nodes (?P<host>\S+) not responding]],
-    [[Batch job aborted on node failure]], [[Job (?:credential|has been) .*NODE_FAIL]] },
+    [[Batch job aborted on node failure]], [[Job (?:credential|has been) .*NODE_FAIL]],
+    [[Killing JobId=\S+ on failed node (?P<host>\S+)]], [[\bState: NODE_FAIL\b]],
+      [[\s(?:NODE_FAIL|BOOT_FAIL)\s+\d+:\d+\s*$]] },
   remedy = "Look at that host's console and power state; requeue without it.",
   hit = { "srun: error: Node failure on gpu-node-17", "slurmctld: error: Nodes gpu-node-17 not responding" },
   miss = { "Node gpu-node-17 now responding" },
@@ -87,6 +112,7 @@ slurm {
   regex = { [[srun: Job step aborted: Waiting up to]],
     [[srun: (?:Force )?Terminat(?:ing|ed) (?:StepId=|job step )]],
     [[srun: error: \S+: tasks? .*unknown error: -1]],
+    [[Abandoning IO \d+ secs after job shutdown initiated]], [[Job allocation \S+ has been revoked]],
     [[srun: error: .*Timed out waiting for job step to complete]] },
   remedy = "Look at the task that ended first.",
   hit = { "srun: Job step aborted: Waiting up to 32 seconds for job step to finish." },
@@ -115,7 +141,9 @@ slurm {
 }
 slurm {
   id = "controller", title = "Slurm's controller could not be reached", severity = "error",
-  regex = { [[Unable to contact slurm controller]], [[slurm_receive_msg: .*Socket timed out on send/recv]],
+  regex = { [[Unable to contact slurm controller]], [[slurm_receive_msgs?: .*Socket timed out on send/recv]],
+    [[(?:job submission failed|allocate resources|create step for job \S+|step \S+): Socket timed out on]] ..
+      [[ send/recv]],
     [[error: Unable to confirm allocation for job]],
     [[slurm_load_jobs error: Unable to contact]], 
     [[Zero Bytes were transmitted or received]] },

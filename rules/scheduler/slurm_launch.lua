@@ -88,7 +88,13 @@ launch {
     [[(?:srun|sbatch): error: (?:Memory specification can not be satisfied|More processors requested ]] ..
         [[than permitted)]],
     [[(?:srun|sbatch|salloc): error: Job submit/allocate failed: (?P<what>.+)]],
-    [[\b(?:AssocGrp|QOSMax|AssocMax|QOSGrp)\w*Limit\b]] },
+    [[\b(?P<what>(?:AssocGrp|QOSMax|AssocMax|QOSGrp)\w*Limit)\b]],
+    [=[[(=](?P<what>PartitionTimeLimit|PartitionNodeLimit|BadConstraints|InvalidAccount|InvalidQOS|]=] ..
+      [=[QOSMax\w+|QOSGrp\w+|AssocGrp\w+|AssocMax\w+)[\s),]]=],
+    [[sbatch: error: (?P<what>CPU count per node can not be satisfied|Invalid --?\w+ specification.*|inv]] ..
+      [[alid \w+ specified: .*)]] },
+  except = { [[Socket timed out|Unable to contact slurm controller|Zero Bytes|Unexpected message|]] ..
+    [[error generating job credential|Protocol authentication|Job/step already completing]] },
   remedy = "Correct account, partition, GPUs, memory or time in the request.",
   hit = { "srun: error: Unable to create step for job 17: More processors requested than permitted",
     "sbatch: error: Batch job submission failed: Invalid account or account/partition combination " ..
@@ -99,7 +105,9 @@ launch {
   id = "gres", title = "Slurm and host disagree on the number of GPUs", category = "hardware",
   component = "gpu", severity = "error",
   regex = { [[gres/gpu: count (?:reported|changed).*(?:lower|less|from \d+ to \d+)]],
-    [[(?:gres/gpu|GRES).{0,40}count too low \(\d+ < \d+\)]], [[Reason=gres/gpu count (?:reported|too) low]] },
+    [[(?:gres/gpu|GRES).{0,40}count too low \(\d+ < \d+\)]], [[Reason=gres/gpu count (?:reported|too) low]],
+    [[gres/gpu(?:[:\w]*)? count (?:reported lower than configured|too low) \((?P<counts>\d+ < \d+)\)]],
+    [[gres/gpu: count changed for node (?P<host>\S+) from (?P<from>\d+) to (?P<to>\d+)]] },
   remedy = "A GPU is missing: look for Xid 79 or a failed start of the driver.", action = "isolate",
   hit = { "slurmctld: error: _slurm_rpc_node_registration node=n7: gres/gpu count too low (7 < 8)" },
   miss = { "gres/gpu: count 8" },
@@ -107,7 +115,9 @@ launch {
 launch {
   id = "munge", title = "Credentials of Slurm are refused", severity = "error",
   regex = { [[(?i)munge.{0,60}(?:Rewound credential|Expired credential|Invalid credential|decode failed|]] ..
-      [[Failed to access)]], [[Invalid job credential]], [[Protocol authentication error]] },
+      [[Failed to access)]], [[auth_g_\w+: (?P<what>\S+ has authentication error.*)]],
+        [[Invalid job credential]],
+    [[Invalid authentication credential]], [[Protocol authentication error]] },
   remedy = "Check clocks, munge's key and daemon on that host.",
   hit = { "slurmd: error: Munge decode failed: Expired credential",
     "srun: error: Task launch for StepId=17.0 failed on node n3: Invalid job credential" },
@@ -243,4 +253,101 @@ launch {
     "permitted",
     "[ERROR] Command not found: nvidia-container-cli, see https://github.com/NVIDIA/libnvidia-container" },
   miss = { "enroot-nsenter: user namespace created" },
+}
+launch {
+  id = "engine", title = "Container engine of the host does not work",
+  regex = { [[Cannot connect to the Docker daemon at (?P<socket>[^\s.]+)]],
+    [[(?P<what>failed to find loop device: no loop devices available)]],
+    [[(?P<what>failed to (?:mount|open) \S*fuse\S*.*|fuse: device not found.*|squashfuse\S* .*(?:failed|]] ..
+      [[exited).*)]],
+    [[(?P<what>cannot set up user namespaces?.*|user namespaces? (?:are|is) (?:disabled|not enabled).*)]],
+    [[newuidmap: (?P<what>.*(?:not allowed|failed).*)]] },
+  except = { [[Is the docker daemon running\? .*(?:skip|ignor)]] },
+  remedy = "Start the engine's daemon on that host; check loop devices, FUSE and user namespaces.",
+  hit = { "Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?",
+    "FATAL:   container creation failed: mount hook function failure: error: while mounting image: " ..
+      "failed to " ..
+      "find loop device: no loop devices available" },
+  miss = { "Docker daemon at unix:///var/run/docker.sock answers" },
+}
+launch {
+  id = "image_fetch", title = "Container image could not be fetched", category = "user",
+    component = "user_config",
+  action = "fix",
+  regex = { [[[Ww]hile (?:making|building|pulling|fetching) (?:image|SIF|OCI|shub|library)\b.*: (?P<what]] ..
+    [[>[^:]+(?:: [^:]+)?)$]],
+    [[(?P<what>unauthorized: authentication required|denied: requested access to the resource is denied)]] },
+  remedy = "Correct the image's name; log in to the registry.",
+  hit = { "FATAL:   While making image from oci registry: error fetching image to cache: while building " ..
+    "SIF from " ..
+    "layers: conveyor failed to get: unauthorized: authentication required" },
+  miss = { "INFO:    Creating SIF file..." },
+}
+-- Hosts and versions that do not fit.
+launch {
+  id = "address", title = "Slurm cannot find the address of a host", component = "network",
+    severity = "error",
+  regex = { [[Unable to resolve "(?P<host>[^"]+)"(?:: (?P<what>.+))?]],
+    [[can't find address for (?:host )?(?P<host>[^\s,]+)]],
+    [[get_addr_info: getaddrinfo\(\) failed: (?P<what>.+)]] },
+  except = { [[dns|DNS]] },
+  remedy = "Check name service and slurm.conf on this host.",
+  hit = { [[srun: error: Unable to resolve "n7": Unknown host]],
+    "srun: error: fwd_tree_thread: can't find address for host n7, check slurm.conf" },
+  miss = { [[resolved "n7" to 10.0.0.7]] },
+}
+launch {
+  id = "versions", title = "Slurm's parts are of different versions or configurations", severity = "error",
+  general = true,
+  regex = { [[Incompatible versions of client and server code]],
+    [[Node (?P<host>\S+) appears to have a different slurm\.conf than the slurmctld]],
+    [[Node configuration differs from hardware: (?P<what>.+)]] },
+  remedy = "Install one version and one slurm.conf on all hosts; restart slurmd.",
+  hit = { "srun: error: Task launch for StepId=17.0 failed on node n3: Incompatible versions of client " ..
+    "and server code",
+    "slurmctld: error: Node n7 appears to have a different slurm.conf than the slurmctld." },
+  miss = { "slurmd version 24.05.4 started" },
+}
+launch {
+  id = "tasks_late", title = "Not all tasks of the step were started in time", severity = "error",
+    general = true,
+  regex = { [[timeout waiting for task launch, started (?P<tasks>\d+ of \d+) tasks]],
+    [[step_launch_notify_io_failure: aborting, io error with slurmstepd on node (?P<node>\d+)]],
+    [[io error and missing step on node (?P<node>\S+)]] },
+  remedy = "Look at the host that did not start its task: slurmd's log, file systems, memory.",
+  hit = { "srun: error: timeout waiting for task launch, started 7 of 8 tasks",
+    "srun: error: step_launch_notify_io_failure: aborting, io error with slurmstepd on node 3" },
+  miss = { "srun: started 8 of 8 tasks" },
+}
+launch {
+  id = "pmix", title = "PMIx of a host cannot reach that of another one", component = "network",
+  severity = "error", general = true,
+  regex = { [[pmixp_\w+: \S+ \[\d+\]: \S+ ERROR: (?P<what>.*)]],
+    [[pmixp_\w+: (?P<host>\S+) \[\d+\]: .*collective timeout]],
+    [[mpi/pmix\w*: (?P<what>.*(?:[Cc]annot|failed|FAILED|unable to).*)]] },
+  remedy = "Find the host that is missing: its task ended, or ports between the hosts are closed " ..
+    "(SLURM_PMIX_DIRECT_CONN, SrunPortRange).",
+  hit = { "slurmstepd: error:  mpi/pmix_v4: pmixp_dconn_connect: n3 [0]: pmixp_dconn.h:241: ERROR: " ..
+    "Cannot establish " ..
+      "direct connection to n7 (1)",
+    "slurmstepd: error:  mpi/pmix_v3: pmixp_coll_ring_check: n3 [0]: pmixp_coll_ring.c:614: 0x14d0: " ..
+      "collective timeout seq=0" },
+  miss = { "slurmstepd: mpi/pmix_v4: loaded" },
+}
+launch {
+  id = "expired", title = "srun was started in an allocation that has ended", category = "user",
+  component = "user_config", severity = "error", action = "fix", general = true,
+  regex = { [[Slurm job (?P<job>\S+) has expired]], [[Expired or invalid job (?P<job>\S+)]] },
+  remedy = "Start a new allocation; SLURM_JOB_ID of the environment is an old one.",
+  hit = { "srun: error: Slurm job 41337 has expired",
+    "srun: error: Check SLURM_JOB_ID environment variable. Expired or invalid job 41337" },
+  miss = { "srun: job 41337 has been allocated resources" },
+}
+launch {
+  id = "epilog", title = "Host failed Slurm's clean-up after a job", severity = "error", general = true,
+  regex = { [[(?i)\bepilog\w*\b.{0,40}(?:failed|error|exit(?:ed)? (?:status|code) [1-9]|timed out)]],
+    [[Reason=Epilog error]] },
+  remedy = "Read slurmd's log of that host; it is drained until somebody resumes it.",
+  hit = { "slurmd: error: Epilog failed: rc:256", "Reason=Epilog error [slurm@2026-11-21T02:12:01]" },
+  miss = { "slurmd: epilog for job 17 ran for 2 seconds" },
 }
