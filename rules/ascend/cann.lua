@@ -50,6 +50,14 @@ local codes = {
     "Read the lines after it for the cause.", general = true, severity = "error" },
   { "E29999", "NPU fusion engine inner error", "framework", "framework",
     "Read the lines after it for the cause.", general = true, severity = "error" },
+  { "EE4002", "NPU stream did not finish in time", "framework", "framework",
+    "Find the operator or peer that the stream waits for.", role = "cascade" },
+  { "EZ9903", "Operator could not be run: runtime or memory", "framework", "framework",
+    "Read the lines after it for the cause; look for NPU memory that is used up.", general = true,
+      severity = "error" },
+  { "E89999", "NPU operator development error", "framework", "framework",
+    "Read the lines after it for the cause.",
+    general = true, severity = "error" },
   { "E40021", "Operator could not be compiled", "framework", "framework",
     "Look at the compiler's lines; check shapes and the operator package." },
 }
@@ -160,7 +168,8 @@ cann {
 }
 cann {
   id = "memory", title = "NPU memory is used up", category = "user", component = "gpu_memory",
-  regex = { [[NPU out of memory]], [[halMemAlloc failed]], [[DevMemAllocHugePageManaged failed]],
+  regex = { [[NPU out of memory]], [[Failed to alloc memory for device]], [[halMemAlloc failed]],
+    [[DevMemAllocHugePageManaged failed]],
     [[Out of Memory!+ .*Request memory size]], [[rtMalloc execute failed.*memory]] },
   remedy = "Lower batch or model per NPU; look for other processes on it (npu-smi info).",
   hit = { "RuntimeError: NPU out of memory. Tried to allocate 2.00 GiB (NPU 0; 60.97 GiB total capacity)",
@@ -201,9 +210,11 @@ local returns = {
 for number, row in pairs(returns) do
   cann {
     id = "ret." .. number, title = "NPU call failed: " .. row[1], category = row[2], component = row[3],
-      severity = row[4], role = row[5], general = true,
+      severity = row[4], role = row[5],
+        general = not row[5],  -- an exception on its line says less than a cascade
     remedy = "Read the Ascend error message next to it; look the code up in CANN's list.",
-    regex = { [[(?:error code is|ErrCode=|[Rr]et[Cc]ode(?:=|: ?)|\bret(?:=|\[|: ?)|runtime result(?:=| ]] ..
+    regex = { [[(?:error code(?: is|:|=)|ErrCode=|[Rr]et[Cc]ode(?:=|: ?)|\bret(?:=|\[|: ?)|runtime resul]] ..
+      [[t(?:=| ]] ..
       [[?= ?)) ?]] .. number .. [[\b]] },
     hit = { "RuntimeError: copy_between_host_and_device: NPU function error: aclrtSynchronizeStream, " ..
       "error code is " .. number,

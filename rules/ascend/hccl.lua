@@ -20,14 +20,15 @@ local ranktable = "Correct the rank table: device ids, addresses and ranks must 
 local codes = {
   EI0001 = { "Environment variable for HCCL is invalid", "user", "user_config",
     "Correct the variable that the line names." },
-  EI0002 = { "Ranks wait for a peer that does not answer", "platform", "nccl_comm", first, role = "cascade",
+  -- (A peer that does not come is a consequence: EI0002, EI0006 and EI0015 accuse nobody.)
+  EI0002 = { "Ranks wait for a peer that does not answer", "unknown", "nccl_comm", first, role = "cascade",
     symptom = "hang" },
   EI0003 = { "Collective called with an invalid argument", "user", "user_code",
     "Correct the argument that the line names." },
   EI0004 = { "Rank table is invalid", "user", "user_config", ranktable },
   EI0005 = { "Ranks call the same collective with different arguments", "user", "user_code",
     "Make count, type and order of collectives equal on all ranks." },
-  EI0006 = { "Connection to a peer was not established in time", "platform", "nccl_comm", first,
+  EI0006 = { "Connection to a peer was not established in time", "unknown", "nccl_comm", first,
     role = "cascade", symptom = "hang" },
   EI0007 = { "HCCL resources are used up", "framework", "nccl_comm", "Use fewer communicators and streams." },
   EI0008 = { "Ranks run different HCCL versions", "user", "dependency",
@@ -43,7 +44,7 @@ local codes = {
     "Check the network between the two NPUs in the line, unless the peer's process had died before.",
     severity = "error" },
   EI0014 = { "Rank table does not fit the devices", "user", "user_config", ranktable },
-  EI0015 = { "Ranks did not all report for the communicator", "platform", "nccl_comm", first,
+  EI0015 = { "Ranks did not all report for the communicator", "unknown", "nccl_comm", first,
     role = "cascade", symptom = "hang" },
   EI0016 = { "HCCL configuration is invalid", "user", "user_config",
     "Correct the value that the line names." },
@@ -73,9 +74,9 @@ for code, row in pairs(codes) do
       role = row.role, general = row.general,
     severity = row.severity, symptom = row.symptom,
       action = row.action or (row[2] == "user" and "fix" or "check"),
-    regex = { [[\b]] .. code .. [=[[:)]]=] },
+    regex = { [[\b]] .. code .. [=[(?:[:)]| \w+_\w+)]=] },
     hit = { code .. ": [PID: 7277] 2024-11-28-11:59:30.645.648 text",
-      "[ERROR] Some_Error(" .. code .. "): text" },
+      "[ERROR] Some_Error(" .. code .. "): text", code .. " Communication_Error" },
     miss = { "search for the keyword \"" .. code .. "\" in the documents", code .. "1 tensors" },
   }
 end
@@ -98,7 +99,8 @@ line("notify", "Ranks wait for a peer's notify", { role = "cascade", symptom = "
   hit = { "[TaskExceptionHandler][Callback]Task run failed, base information is streamID:[17], taskID[5], " ..
     "taskType[Notify Wait], tag[AllReduce_0]" } })
 line("socket", "Peer's connection did not come", { role = "cascade", symptom = "hang",
-  regex = { [[topo exchange (?:server|agent) get socket timeout]],
+  regex = { [[topo exchange (?:server|agent) get socket timeout]], [[\bGetting socket times? ?out\b]],
+    [[Reason: Remote Rank did not send the data in time]],
     [[the connection failure between this device and]], [[Wait links establish completed failed]],
     [[\[Recv\]\[(?:ClusterInfoMsg|RaSocket)\].*(?:fail|error)]],
       [[\[Wait\]\[P2PConnected\]connected p2p timeout]], [[\[Connect\]\[Qp\]get qp status timeout]] },
@@ -162,3 +164,35 @@ rule {
   examples = { hit = { "[Check][CannVersion]cann version check fail: local 7.0.RC1, root 7.0.0" },
     miss = { "cann version check success: local 7.0.RC1, root 7.0.RC1" } },
 }
+-- What HCCL's calls return, as torch_npu prints it. All ranks of a collective fail together: most of these
+-- only follow.
+local returns = {
+  { 1, "a parameter that is not allowed", "user", "user_code" }, { 3, "NPU memory is used up", "user",
+    "gpu_memory" },
+  { 4, "an inner error", "framework", "nccl_comm" }, { 5, "something it does not support", "framework",
+    "nccl_comm" },
+  { 6, "a link or resource that is not there", "unknown", "nccl_comm", "cascade" },
+  { 7, "a part that is not available", "unknown", "nccl_comm", "cascade" },
+  { 8, "a system call that failed", "platform", "host_kernel" },
+  { 9, "a peer that did not come in time", "unknown", "nccl_comm", "cascade" },
+  { 11, "a TCP connection that failed", "platform", "network" }, { 12, "a RoCE connection that failed",
+    "platform", "network" },
+  { 13, "a TCP transfer that failed", "platform", "network" }, { 14, "a RoCE transfer that failed",
+    "hardware", "network" },
+  { 15, "a runtime call that failed", "framework", "framework" }, { 16, "a driver call that failed",
+    "platform", "driver" },
+  { 19, "a network call that failed", "platform", "network" }, { 21, "a peer that failed", "unknown",
+    "nccl_comm", "cascade" },
+}
+for _, row in ipairs(returns) do
+  hccl {
+    id = "ret." .. row[1], title = "Collective on the NPU failed: " .. row[2], category = row[3],
+      component = row[4],
+    severity = "error", role = row[5], general = not row[5],
+    regex = { [[\b[Hh]ccl(?P<call>[A-Z]\w+)(?:\(.*?\))?, error code is ]] .. row[1] .. [[\b]] },
+    remedy = "Read the EI or EJ code next to it; find the rank that failed first.",
+    hit = { "RuntimeError: HCCL function error: hcclAllReduce(in, out), error code is " .. row[1],
+      "[ERROR] OPS function error: HcclAllgather, error code is " .. row[1] },
+    miss = { "HCCL function error: hcclAllReduce, error code is " .. row[1] .. "07" },
+  }
+end

@@ -84,6 +84,34 @@ host {
   hit = { "halHdcSessionConnectEx: No avaliable session" }, miss = { "session connected" },
 }
 
+host {
+  id = "health", title = "NPU reports bad health", component = "gpu", severity = "error", action = "check",
+  general = true,
+  regex = { [[^\|? ?(?P<device>\d+) +\d*\w*(?:310|910|950)\w* +\| +(?P<state>Critical|Alarm|UN]] ..
+    [[AVAIL|Offline)\b]],
+    [[^\s*Health(?: Status)?\s+: (?P<state>Critical|Alarm|Abnormal|Fault)\b]],
+    [[\b(?:npu|device|dev_id)[ =:]{1,2}(?P<device>\d+)\b.{0,20}\bhealth(?: status)?[ =:]{1,2}(?P<state>a]] ..
+      [[larm|critical|abnormal|fault)]] },
+  remedy = "Read its event codes (npu-smi info -t health, -t errors); reset it, and replace the board " ..
+    "if they return.",
+  hit = { "| 3     910B3               | Critical      | 95.1        48                0    / 0         " ..
+    "    |",
+    "        Health Status                  : Alarm" },
+  miss = { "| 3     910B3               | OK            | 95.1        48                0    / 0        " ..
+    "     |",
+    "        Health Status                  : OK" },
+}
+host {
+  id = "in_use", title = "NPU is in use by another process or container", category = "platform",
+    component = "driver",
+  severity = "error", action = "check",
+  regex = { [[because the device is used\. ret is -8020]], [[(?i)\bnpu\b.{0,30}\b(?:is|already) (?:in us]] ..
+    [[e|occupied)\b]] },
+  remedy = "End the other process (npu-smi info), or pass other devices into this container.",
+  hit = { "dcmi model initialized failed, because the device is used. ret is -8020" },
+  miss = { "NPU 3 is free" },
+}
+
 -- Alarms of the management controller: code -> title, component, severity.
 local alarms = {
   ["0000001D"] = { "uncorrectable CPU error", "cpu", "fatal" }, ["2C000031"] = { "fatal error of the server",

@@ -1,5 +1,8 @@
 -- JAX, XLA, TPU runtimes and slices; TensorFlow.
 
+-- A process of a JAX job, as its coordination service names it; the number follows.
+local task = [[/job:\w+/(?:replica:\d+/)?task:]]
+
 local function xla(row)
   rule {
     id = "framework." .. row.id, engine = 1, title = row.title, category = row.category or "framework",
@@ -75,7 +78,7 @@ xla {
   component = "unknown", severity = "error", action = "none",
   regex = { [[(?i)# of tasks that reached the barrier: (?P<reached>\d+/\d+)]],
     [[Terminating process because the (?:JAX distributed service|coordinator) detected fatal errors]],
-    [[The following tasks are unhealthy \(stopped sending heartbeats\)(?::\s*\S*/task:(?P<worker>\d+))?]],
+    [[The following tasks are unhealthy \(stopped sending heartbeats\)]],
     [[tasks? (?:have|has) (?:not )?(?:failed to )?heartbeat(?:s|ed)?.{0,40}timed? ?out]],
     [[DEADLINE_EXCEEDED: Barrier timed out]],
     [[(?:CoordinationService|coordination_service\S*).*(?:error|failed|timed out|Timed out)]],
@@ -87,7 +90,6 @@ xla {
 }
 -- A barrier's message goes on in further lines: tasks that did not come are named there. (They are fatal so
 -- that they lead the first line, which names none.)
-local task = [[/job:\w+/(?:replica:\d+/)?task:]]
 xla {
   id = "jax.barrier", title = "JAX's processes wait for one that did not come", role = "cascade",
   category = "unknown", component = "unknown", symptom = "hang", severity = "fatal", action = "check",
@@ -119,6 +121,7 @@ xla {
   id = "jax.mismatch", title = "Processes run different JAX programs", category = "user",
   component = "user_code", action = "fix",
   regex = { [[does not match (?:across|the) (?:all )?(?:hosts|processes).*(?:program|fingerprint|hlo)]],
+    [[sync_global_devices name mismatch \('(?P<name>[^']+)'\)]],
     [[(?i)program fingerprint.{0,40}mismatch]], [[An unexpected leader|assert_equal.*across hosts]] },
   remedy = "Make control flow and shapes the same on all processes.",
   hit = { "XlaRuntimeError: INVALID_ARGUMENT: program fingerprint mismatch between workers" },
@@ -178,6 +181,150 @@ xla {
       "failed to connect to all addresses",
     "E ring_alg.cc:283] Aborting RingGather with Unavailable: Connection reset by peer" },
     miss = { "Started server with target: grpc://localhost:2222" },
+}
+xla {
+  id = "tpu.hbm", title = "TPU memory is used up", category = "user", component = "gpu_memory",
+    action = "fix",
+  regex = { [[Ran out of memory in memory space hbm\. (?P<used>Used \S+ of \S+ hbm)]],
+    [[(?P<used>Used \S+ of \S+ hbm)\. Exceeded hbm capacity]], [[Ran out of memory in memory space hbm]],
+    [[RESOURCE_EXHAUSTED: .*Attempting to (?:reserve|allocate) (?P<size>[\d.]+[KMGT]i?B?)\b.*That was no]] ..
+      [[t possible]] },
+  remedy = "Smaller batch per chip, recomputation, or more sharding of parameters and activations.",
+  hit = { "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: XLA:TPU compile permanent error. " ..
+    "Ran out of " ..
+      "memory in memory space hbm. Used 18.31G of 15.75G hbm. Exceeded hbm capacity by 2.56G.",
+    "RESOURCE_EXHAUSTED: Error loading program 'jit_step': Attempting to reserve 1.95G at the bottom of " ..
+      "memory. " ..
+      "That was not possible. There are 1.20G free, 0B reserved, and 1.10G reservable." },
+  miss = { "Used 12.31G of 15.75G hbm by the program" },
+}
+xla {
+  id = "tpu.hosts", title = "TPU waits for the other hosts of its slice to start the program",
+    category = "user",
+  component = "user_config", symptom = "launch_failure", severity = "error", action = "fix",
+  regex = { [[Did you run your code on all TPU hosts\?]], [[Failed to get global TPU topology]],
+    [[(?i)expected (?P<want>\d+) worker addresses, got (?P<got>\d+)]] },
+  remedy = "Start the program on all hosts of the slice (--worker=all) at the same time; a host whose " ..
+    "process " ..
+    "ended keeps the others waiting.",
+  hit = { "TPU backend initialization is taking more than 60.0 seconds. Did you run your code on all " ..
+    "TPU hosts? See " ..
+      "https://jax.readthedocs.io/en/latest/multi_process.html for more information.",
+    "RuntimeError: Unable to initialize backend 'tpu': INTERNAL: Failed to get global TPU topology. (set " ..
+      "JAX_PLATFORMS='' to automatically choose an available backend)" },
+  miss = { "TPU backend initialised on 16 hosts" },
+}
+xla {
+  id = "tpu.backend", title = "JAX finds no TPU", category = "platform", component = "driver",
+  symptom = "launch_failure", general = true,
+  regex = { [[Unable to initialize backend 'tpu': (?P<what>.*)]],
+    [[(?P<library>libtpu\.so): cannot open shared object file]], [[(?P<what>No TPU Platform available)]],
+    [[(?P<what>Failed to find TPU metadata.*)]], [[(?P<what>libtpu\.so not found)]] },
+  except = { [[backend 'tpu_driver']], [[(?i)falling back to cpu|INFO]] },
+  remedy = "Install the libtpu that jax asks for (jax[tpu]); check that this is a TPU VM, and that no " ..
+    "other process " ..
+    "holds the chips.",
+  hit = { "RuntimeError: Unable to initialize backend 'tpu': UNAVAILABLE: No TPU Platform available." },
+  miss = { "Unable to initialize backend 'tpu_driver': NOT_FOUND: Unable to find driver in registry" },
+}
+xla {
+  id = "tpu.halted", title = "Program on the TPU stopped: a chip or another host ended it",
+    category = "unknown",
+  component = "gpu", severity = "error", general = true,
+  regex = { [[The program continuator has halted unexpectedly]], [[\bcore(?:s)? halted unexpectedly\b]],
+    [[halted unexpectedly at tag:pc (?P<place>\S+)]] },
+  remedy = "Look at the other hosts first: one that was killed or preempted halts its peers. One host " ..
+    "in run " ..
+    "after run is its chip.",
+  hit = { "jaxlib.xla_extension.XlaRuntimeError: FAILED_PRECONDITION: The program continuator has " ..
+    "halted unexpectedly." },
+  miss = { "program continuator started" },
+}
+xla {
+  id = "tpu.capacity", title = "Cloud has no capacity for the accelerators asked for", category = "platform",
+  component = "platform",
+  symptom = "launch_failure", action = "retry",
+  regex = { [[(?i)There is no more capacity in the zone "?(?P<zone>[\w-]+)]],
+    [[\bZONE_RESOURCE_POOL_EXHAUSTED\w*]],
+    [[does not have enough resources available to fulfill the request]], [[\bInsufficientInstanceCapacity\b]],
+    [[(?i)\b(?:stockout|out of capacity)\b.{0,60}\b(?:zone|region|instance)]],
+      [[\b(?:AllocationFailed|SkuNotAvailable|ZonalAllocationFailed)\b]] },
+  remedy = "Try again, another zone or type, or a reservation.",
+  hit = { "ERROR: (gcloud.compute.tpus.tpu-vm.create) There is no more capacity in the zone " ..
+    "\"us-central2-b\"; you can " ..
+      "try in another zone",
+    "An error occurred (InsufficientInstanceCapacity) when calling the RunInstances operation" },
+  miss = { "capacity reservation r-1 is used" },
+}
+xla {
+  id = "tpu.quota", title = "Quota of the account is used up", category = "user", component = "user_config",
+  symptom = "launch_failure", action = "fix",
+  regex = { [[(?i)\bQuota limit '(?P<limit>\w+)' has been exceeded]], [[\bQuota '(?P<limit>\w+)' exceeded]],
+    [[\b(?P<limit>VcpuLimitExceeded|InstanceLimitExceeded|QuotaExceeded)\b]] },
+  remedy = "Ask for a higher quota, or use less.",
+  hit = { "Quota limit 'TPUV4CoresPerProjectPerZone' has been exceeded. Limit: 32 in zone us-central2-b." },
+  miss = { "Quota limit 'CPUS' is 2400" },
+}
+xla {
+  id = "tpu.state", title = "TPU was preempted or is under maintenance: <state>", category = "platform",
+  component = "platform", severity = "error",
+    action = "retry",
+  regex = { [[\bTPU\b.{0,60}\b(?:state|is|health)\b.{0,20}\b(?P<state>PREEMPTED|TERMINATED|UNHEALTHY_MAI]] ..
+    [[NTENANCE|SUSPENDED)\b]],
+    [[\b(?P<state>UNHEALTHY_MAINTENANCE)\b]] },
+  remedy = "Recreate the TPU and go on from the last checkpoint.",
+  hit = { "ERROR: (gcloud.alpha.compute.tpus.tpu-vm.ssh) TPU instance is in state PREEMPTED",
+    "TPU vm is unhealthy: UNHEALTHY_MAINTENANCE" },
+  miss = { "TPU is in state READY" },
+}
+xla {
+  id = "jax.restarted", title = "JAX process was started again while the others went on", role = "cascade",
+  category = "unknown", component = "unknown", severity = "error", action = "check",
+  regex = { task .. [[(?P<worker>\d+) unexpectedly tried to connect with a different incarnation]],
+    [[Unexpected task registered with task_name=]] .. task .. [[(?P<worker2>\d+)]] },
+  remedy = "Find out why that process ended before; start all processes together.",
+  hit = { "jaxlib.xla_extension.XlaRuntimeError: ABORTED: /job:jax_worker/replica:0/task:3 unexpectedly " ..
+    "tried to " ..
+    "connect with a different incarnation. It has likely restarted." },
+  miss = { "/job:jax_worker/replica:0/task:3 has connected" },
+}
+xla {
+  id = "jax.lost_task", title = "JAX process stopped sending heartbeats", role = "cascade",
+    category = "unknown",
+  component = "unknown", severity = "fatal", action = "check",
+  regex = { [[Task ]] .. task .. [[(?P<worker>\d+) (?:heartbeat timeout|has been set to ERROR)]],
+    [[\(stopped sending heartbeats\):?\s*\S*/task:(?P<worker>\d+)]],
+    [[Barrier failed because a task is in error\..*?Task: ]] .. task .. [[(?P<worker>\d+)]] },
+  remedy = "Look at that process: killed, preempted, out of memory, or its host is gone.",
+  hit = { "Task /job:jax_worker/replica:0/task:5 has been set to ERROR in coordination service: " ..
+    "UNAVAILABLE: Task " ..
+      "/job:jax_worker/replica:0/task:5 heartbeat timeout.",
+    "jax.errors.JaxRuntimeError: UNAVAILABLE: The following tasks are unhealthy (stopped sending " ..
+      "heartbeats): " ..
+      "/job:jax_worker/replica:0/task:7" },
+  miss = { "Task /job:jax_worker/replica:0/task:5 has connected" },
+}
+xla {
+  id = "jax.nccl", title = "NCCL failed under JAX", category = "platform", component = "nccl_comm",
+  severity = "fatal", general = true,
+  regex = { [[NCCL operation (?P<call>\w+)\S* failed: (?P<what>[^.(]+)]],
+    [[(?i)Failed to initialize NCCL communicator.*?: (?P<what>.*)]] },
+  except = { [[remote process exited]] },
+  remedy = "Read what follows \"Last NCCL warning\"; set NCCL_DEBUG=WARN for the reason.",
+  hit = { "jaxlib.xla_extension.XlaRuntimeError: INTERNAL: NCCL operation ncclCommInitRankConfig " ..
+    "failed: unhandled " ..
+    "system error (run with NCCL_DEBUG=INFO for details). Last NCCL warning(error) log entry (may be " ..
+      "unrelated) ''." },
+  miss = { "NCCL operation ncclGroupEnd() failed: remote process exited or there was a network error" },
+}
+xla {
+  id = "jax.proxy", title = "JAX lost its connection to the devices' proxy", role = "cascade",
+    category = "unknown",
+  component = "network", severity = "error",
+  regex = { [[Connection to IFRT proxy server was terminated]], [[DEADLINE_EXCEEDED: Connection timed out]] },
+  remedy = "Look at the proxy's log and at the hosts of the devices.",
+  hit = { "UNAVAILABLE: Connection to IFRT proxy server was terminated: UNAVAILABLE: Connection closed" },
+  miss = { "Connected to IFRT proxy server" },
 }
 xla {
   id = "tpu.vmem", title = "Kernel needs more of the TPU's vector memory than there is", category = "user",

@@ -17,6 +17,7 @@ local module = [[(?:\s.*?)?\bon (?P<module>\S[^(]*?) ?\(]]
 memory {
   id = "ue", title = "Uncorrectable error in host memory", severity = "fatal", action = "isolate",
   regex = { [[EDAC (?:\w+ )?MC#?\d+: (?:[1-9]\d* )?UE]] .. module,
+    [[EDAC (?:\w+ )?MC#?\d+: (?:[1-9]\d* )?UE\b.*\blabels? "(?P<module>[^"]+)"]],
     [[EDAC (?:\w+ )?MC#?\d+: (?:[1-9]\d* )?UE\b]], [[EDAC \w+: .*UNCORRECTED]],
     -- rasdaemon: its log, its table of events, its summary.
     [[\bmc_event: .*\b[1-9]\d* (?:Uncorrected|Fatal)(?: error)?s?: .* on (?P<module>\S[^(]*?) ?\(]],
@@ -30,7 +31,8 @@ memory {
     [[\[Hardware Error\]: +error_type: \d+, (?P<type>multi-bit ECC|multi-symbol chipkill ECC|]] ..
       [[parity error|scrub uncorrected error)]],
     -- Intel's bank of a memory controller with an uncorrected error (MCACOD 0000 0000 1MMM CCCC).
-    [[\[Hardware Error\]: CPU \d+: Machine Check Exception: [0-9a-f]+ (?P<bank>Bank \d+): ]] ..
+    [[\bSTATUS [bf][0-9a-f]{11}[01]0[89a-f][0-9a-f]\b MCGSTATUS]],
+    [[Machine Check Exception: [0-9a-f]+ (?P<bank>Bank \d+): ]] ..
       [[[bf][0-9a-f]{11}[01]0[89a-f][0-9a-f]\b]] },
   remedy = "Drain the host and replace the module the line names.",
   hit = { "EDAC MC0: 1 UE memory read error on CPU_SrcID#0_Ha#0_Chan#1_DIMM#0",

@@ -15,7 +15,8 @@ end
 
 hardware {
   id = "panic", title = "Host panicked on a fatal machine check",
-  regex = { [[Kernel panic - not syncing: .{0,20}(?:[Ff]atal [Mm]achine check|Fatal hardware error|]] ..
+  regex = { [[Kernel panic - not syncing: .{0,20}(?:[Ff]atal (?:local )?[Mm]achine check|Fatal hardware ]] ..
+    [[error|]] ..
     [[Timeout: Not all CPUs entered broadcast)]],
     [[Machine check: .{0,10}Processor context corrupt]],
       [[Kernel panic - not syncing: (?:NMI|Asynchronous SError Interrupt|UE detected|UNCORRECTED ERROR)]] },

@@ -24,12 +24,13 @@ mpi {
 mpi {
   id = "pmi", title = "Launcher and MPI library do not fit each other", symptom = "launch_failure",
   regex = { [[OMPI was not built with SLURM's PMI support]], [[PMI2?_Init failed to initialize]],
-    [[PMIX ERROR: (?:UNREACHABLE|NOT-FOUND|ERR-FILE|OUT-OF-RESOURCE)]],
+    [[PMIX ERROR: (?:PMIX_ERR_|PMIX_)?(?P<what>UNREACH(?:ABLE)?|NOT[-_]FOUND|ERR-FILE|FILE_OPEN_FAILURE|]] ..
+      [[OUT[-_]OF[-_]RESOURCE)\b]],
     [[PMI_Get_appnum returned]], [[The application appears to have been direct launched using "srun"]],
     [[mpi/pmi\w*: .*(?:can't|failed to) (?:load|create|init)]],
     [[opal_init failed|orte_init failed|ompi_mpi_init: ompi_rte_init failed]],
     [[MPIR_Init_thread.*(?:failed|PMI)]] },
-  except = { [[in file gds_\w+_lock]] },  -- a race at the start that ends well
+  except = { [[in file (?:gds_|dstore_)]] },  -- a race at the start that ends well
   remedy = "Use srun --mpi=pmix (or pmi2) in the version that the library was built for, or mpirun.",
   hit = { "The application appears to have been direct launched using \"srun\", but OMPI was not built " ..
       "with SLURM's PMI support",
@@ -144,6 +145,9 @@ mpi {
     [[Open MPI detected an inbound MPI TCP connection]],
     [[OOB-TCP: .*(?:[Cc]onnection|lost)]], [[MPIDI_OFI_handle_cq_error]],
     [[MPIR_\w+\(\d+\).*: (?:Other MPI error|Message truncated|.*process failed)]],
+    [[Fatal error in P?MPI_(?:Wait\w*|Recv|Send|Isend|Irecv|Bcast|Barrier|All\w+|Reduce\w*|Gather\w*|Sca]] ..
+      [[tter\w*|Sendrecv): ]] ..
+      [[(?:Other MPI error|See the MPI_ERROR field|Unknown error class)]],
     [[PMIX ERROR: (?:LOST[- ]CONNECTION|LOST-PEER|PMIX_ERR_LOST_CONNECTION)]], [[MPI_ERR_PROC_FAILED]] },
   remedy = "See whether the peer ended; if not, check the fabric between the hosts.",
   hit = { "MPIDI_OFI_handle_cq_error(1062): OFI poll failed " ..
@@ -206,4 +210,41 @@ mpi {
   remedy = "Choose the interface that both hosts share (btl_tcp_if_include); check the firewall.",
   hit = { "WARNING: Open MPI failed to TCP connect to a peer MPI process." },
   miss = { "Open MPI connected 16 peers" },
+}
+mpi {
+  id = "shm", title = "MPI could not set up shared memory on the host", category = "platform",
+  component = "host_memory", symptom = "launch_failure", action = "check",
+  regex = { [[A system call failed during shared memory initialization that should not have]],
+    [[It appears as if there is not enough space for (?P<file>\S+)]],
+    [[unable to (?:create|allocate) (?:the )?shared memory (?:backing )?(?:file|segment)]],
+    [[MPIDI?U?_\w*[Ss]hm\w*\(\d+\)\.*: (?P<what>.*)]] },
+  remedy = "Check space and rights of /dev/shm and of the session folder (TMPDIR) on that host.",
+  hit = { "A system call failed during shared memory initialization that should not have.",
+    "It appears as if there is not enough space for /tmp/ompi.n7.1001/pid.4711/1/vader_segment.n7.1 " ..
+      "(the shared-memory " ..
+      "backing file)." },
+  miss = { "shared memory initialised" },
+}
+mpi {
+  id = "ib_retry", title = "MPI's InfiniBand retries to a peer ran out", category = "platform",
+    component = "network",
+  severity = "error", action = "check",
+  regex = { [[The InfiniBand retry count between two MPI processes has been exceeded]],
+    [[from (?P<host2>\S+) to: (?P<host3>\S+) error polling \w+ CQ with status RETRY EXCEEDED]] },
+  remedy = "See whether the peer died first; else check links and routes between the two hosts.",
+  hit = { "The InfiniBand retry count between two MPI processes has been exceeded." },
+  miss = { "InfiniBand retry count is 7" },
+}
+mpi {
+  id = "hydra", title = "Hydra lost its proxy or a process on a host", role = "cascade", category = "unknown",
+  component = "unknown", severity = "error", action = "none", general = true,
+  regex = { [[downstream from host (?P<host>\S+) (?:exited with status (?P<code>[1-9]\d*)|was killed by ]] ..
+    [[signal (?P<signal>\d+))]],
+    [[\[proxy:\d+:\d+@(?P<host>[\w.-]+)\] .*(?:demux engine error|connection lost|error)]],
+    [[one of the processes terminated badly; aborting]] },
+  remedy = "Look at that host: its process' last lines, its kernel log.",
+  hit = { "[mpiexec@n1] wait_proxies_to_terminate (../i_mpiexec.c:532): downstream from host n7 exited " ..
+    "with status 255",
+    "[proxy:0:1@n7] main (proxy/pmip.c:206): demux engine error waiting for event" },
+  miss = { "[proxy:0:1@n7] started" },
 }

@@ -57,7 +57,7 @@ ucx {
     [[libfabric:\d+:\S*:.*(?:Unable to|[Ff]ailed to) (?:open|allocate|create|connect)]],
     [[OFI (?:call )?(?P<what>\w+(?: \w+){0,3}(?:\(\))?) failed \(ofi_\w+\.c]],
     [[PSM[23] (?:was unable to|no hfi units)]], [[PSM[23] can't open (?P<unit>(?:nic|hfi) unit: \S+)]],
-    [[Unable to initialize verbs NIC (?P<nic>\S+)]], [[\bhfi_userinit: (?P<what2>.*(?:failed|cannot).*)]] },
+    [[Unable to initialize verbs NIC (?P<nic>\S+)]], [[hfi_userinit: (?P<what2>.*(?:failed|cannot).*)]] },
   except = { [[initNet\(\) failed|\(File exists\)|WARN NET/OFI]] },
   severity = "error", remedy = "Check provider, devices and limits on that host (fi_info).",
   hit = { "MPIDI_OFI_init_local(1205): OFI call domain failed (ofi_init.c:1205:create_vni_domain:No such " ..
@@ -67,4 +67,25 @@ ucx {
     "Unable to initialize verbs NIC /sys/class/infiniband/mana_0 (unit 0:0)",
     "libfabric:4021:1699:efa:ep_ctrl:efa_base_ep_create_qp():141<warn> Unable to create queue pair" },
   miss = { "CCOM WARN OFI plugin initNet() failed is EFA enabled?" },
+}
+ucx {
+  id = "ucx.access", title = "UCX's adapter refused a transfer", severity = "error", role = "cascade",
+  category = "unknown",
+  regex = { [[(?P<what>Remote (?:access|operation|invalid request)(?: error)?|Local (?:protection|length]] ..
+    [[|QP operation)(?: error)?) on ]] ..
+    [[(?P<adapter>mlx\d_\d+:\d+)/\w+ \(synd]] },
+  remedy = "See whether the peer ended or freed the buffer; a rank that failed before holds the cause.",
+  hit = { "[n1:4711:0:4711] ib_mlx5_log.c:171  Remote access error on mlx5_0:1/RoCE (synd 0x13 vend " ..
+    "0x88 hw_synd 0/0)" },
+  miss = { "Transport retry count exceeded on mlx5_0:1/IB (synd 0x15 vend 0x81 hw_synd 0/0)" },
+}
+ucx {
+  id = "ucx.connect", title = "UCX could not connect to a peer",
+  regex = { [[UCX +ERROR .*(?:failed to connect|connect\w* to \S+ failed|[Cc]onnection refused|No route ]] ..
+    [[to host)(?P<what>.*)]],
+    [[libfabric:\d+:\S+:.*\b(?P<what>connection refused|[Nn]o route to host|[Nn]etwork is unreachable)]] },
+  remedy = "See whether the peer ended; else check addresses, routes and firewalls between the hosts.",
+  hit = { "UCX  ERROR failed to connect to remote endpoint",
+    "libfabric:4711:tcp:ep_ctrl:xnet_progress(): connection refused" },
+  miss = { "UCX  INFO connected to remote endpoint" },
 }

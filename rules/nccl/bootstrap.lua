@@ -133,7 +133,8 @@ start {
   regex = { W .. [[(?:posix_fallocate|ftruncate|shm_open|ncclShmOpen|shmOpen).*(?:No space left|failed)]],
     W .. [[Error while (?:creating|attaching to) shared memory segment(?: (?P<file>\S+))?]],
     -- Below PyTorch's "Last error:" the same text stands alone.
-    [[^(?:Last error: )?Error while (?:creating|attaching to) shared memory segment (?P<file>/dev/shm/nc]] ..
+    [[(?:^|^Last error: |unrelated\) ')Error while (?:creating|attaching to) shared memory segment (?P<f]] ..
+      [[ile>/dev/shm/nc]] ..
       [[cl-\S+)]],
     [[^(?:Error: )?failed to extend (?P<file>/dev/shm/nccl-\S+) to \d+ bytes]] },
   remedy = "Enlarge /dev/shm of the container (--shm-size, --ipc=host); remove left-over nccl-* files.",

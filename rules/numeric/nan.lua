@@ -32,7 +32,7 @@ number {
     "FloatingPointError: invalid value (nan) encountered in jit(train_step)" },
   miss = { "check_for_nan_in_loss_and_grad ... True", "number of nan iterations:   0 |" },
 }
--- Trainers' lines of numbers: {'loss': 0.0, 'grad_norm': nan, ...}, "grad_norm": "nan", grad_norm=NaN, gnorm nan.
+-- Trainers' lines of numbers: {'loss': 0.0, 'grad_norm': nan, ...}, "grad_norm": "nan", grad_norm=NaN.
 -- One step whose gradient is no number is how mixed precision finds its loss scale. It is a fault with a loss
 -- that is none either (0.0 is what a filter of NaN prints, a large one what came before), or in line after
 -- line.

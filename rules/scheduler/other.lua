@@ -305,6 +305,78 @@ other {
   miss = { "Dependency=afterok:17" },
 }
 
+other {
+  id = "pbs.status", title = "PBS job was ended by a signal: deleted, or at a limit", severity = "error",
+  general = true, action = "check",
+  regex = { [[\bExit_status ?= ?(?P<status>271|265)\b]] },
+  remedy = "Read tracejob or qstat -xf for who or what ended it.",
+  hit = { "PBS Job Id: 41337.pbs1 Execution terminated Exit_status=271" }, miss = { "Exit_status=0" },
+}
+local over = {
+  { "walltime", "-29", "PBS ended the job at one of its limits", "platform", "platform",
+    "Ask for more time." },
+  { "cput", "-28", "PBS ended the job at one of its limits", "platform", "platform",
+    "Ask for more CPU time." },
+  { "mem", "-2[67]", "PBS ended the job at its memory limit", "user", "host_memory",
+    "Ask for more memory, or use less." },
+}
+for _, row in ipairs(over) do
+  other {
+    id = "pbs.status_" .. row[1], title = row[3], category = row[4], component = row[5], remedy = row[6],
+    regex = { [[\bExit_status ?= ?(?P<status>]] .. row[2] .. [[)\b]] },
+    hit = { "Exit_status=" .. (row[2] == "-2[67]" and "-27" or row[2]) }, miss = { "Exit_status=-1",
+      "Exit_status=0" },
+  }
+end
+-- HTCondor: the events of a job's log.
+other {
+  id = "condor.memory", title = "HTCondor held the job at its memory limit", category = "user",
+  component = "host_memory", action = "fix", symptom = "crash",
+  regex = { [[(?i)\b(?:job has gone over memory limit of (?P<limit>\d+ \w+)|memory usage exceeded (?:req]] ..
+    [[uest_memory|job ad)|]] ..
+    [[has exceeded its memory limit|peak memory usage: \d+ MB\b.*held)]] },
+  remedy = "Ask for more memory (request_memory), or use less.",
+  hit = { "\tError from slot1@n7: Docker job has gone over memory limit of 8192 Mb",
+    "Job was held. The job has exceeded its memory limit" },
+  miss = { "request_memory = 8192" },
+}
+other {
+  id = "condor.removed", title = "Job was removed by its owner or an operator (condor_rm)", category = "user",
+  severity = "error", action = "none", general = true,
+  regex = { [[\bvia condor_rm(?: \(by user (?P<who>[^)]+)\))?]] },
+  remedy = "Ask who removed it; nothing is broken by itself.",
+  hit = { "\tvia condor_rm (by user ana)" }, miss = { "condor_rm is in the path" },
+}
+other {
+  id = "condor.evicted", title = "HTCondor evicted the job from its host",
+  regex = { [[^\d{3} \(\d+\.\d+\.\d+\) .*Job was evicted]], [[\bJob was evicted\.$]] },
+  remedy = "It starts again elsewhere; write checkpoints.",
+  hit = { "004 (4711.000.000) 11/21 02:12:01 Job was evicted." },
+    miss = { "004 jobs were evicted from the cache" },
+}
+other {
+  id = "condor.lost", title = "HTCondor lost the job's host", category = "unknown", component = "unknown",
+  severity = "error", action = "check", symptom = "crash",
+  regex = { [[\bJob (?:reconnection failed|disconnected, attempting to reconnect)]],
+    [[\bJob disconnected too long: JobLeaseDuration \((?P<limit>\d+ seconds)\) expired]],
+    [[\bShadow exception!]] },
+  remedy = "Look at that host: console, memory, network, condor_startd.",
+  hit = { "024 (4711.000.000) 11/21 02:12:01 Job reconnection failed",
+    "007 (4711.000.000) 11/21 02:12:01 Shadow exception!" },
+  miss = { "023 (4711.000.000) 11/21 02:12:01 Job reconnected to slot1@n7" },
+}
+other {
+  id = "condor.start", title = "HTCondor could not start the program", category = "user",
+    component = "user_config",
+  symptom = "launch_failure", action = "fix",
+  regex = { [[\bError from (?P<slot>\S+@\S+): (?P<what>Failed to (?:execute|open|transfer) .*)]],
+    [[\bTransfer (?:input|output) files failure at .*?(?P<what>(?:Error|reading|writing).*)]] },
+  remedy = "Correct the program's path, its rights or the files to transfer.",
+  hit = { "\tError from slot1@n7: Failed to execute '/work/train.sh': (errno=2: 'No such file or " ..
+    "directory')" },
+  miss = { "Started on slot1@n7" },
+}
+
 -- What launchers, brokers and sites' own scripts say of it, whichever scheduler stands behind.
 other {
   id = "time_limit", title = "Job reached its time limit", general = true,
@@ -314,6 +386,21 @@ other {
   remedy = "Ask for more time, or save and requeue before the limit.",
   hit = { "srun: Job step 3895264.0 reached its time limit", "job 77 exceeded its walltime of 3600 s" },
   miss = { "job time limit: 24:00:00", "job will be stopped when it reached its time limit" },
+}
+other {
+  id = "memory_limit", title = "Job was ended at its memory limit", category = "user",
+    component = "host_memory",
+  action = "fix", symptom = "crash", general = true,
+  regex = { [[(?i)\b(?:job|task|step|process)\b.{0,60}\b(?:killed|ended|terminated|aborted)\b.{0,60}\b(?]] ..
+    [[:more memory than|memory limit)]],
+    [[(?i)\b(?:job|task|step)\b.{0,40}\bexceed(?:ed|s)\b.{0,20}\bmemory limit\b.{0,40}\b(?:kill|terminat]] ..
+      [[|abort|cancel)]] },
+  except = { [[(?i)\b(?:will|would|may|might|can|if|not)\b.{0,20}\b(?:be )?(?:killed|ended|terminated|ab]] ..
+    [[orted)\b|\bwill be\b]] },
+  remedy = "Ask for more memory, or use less.",
+  hit = { "Your job has been killed because it used more memory than requested",
+    "Resource usage summary: job exceeded memory limit, killed" },
+  miss = { "jobs that use more memory than requested will be killed", "memory limit of the job: 64 GB" },
 }
 other {
   id = "preempted", title = "Job was preempted", general = true,

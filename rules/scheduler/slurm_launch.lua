@@ -10,7 +10,7 @@ local function launch(row)
 end
 
 launch {
-  id = "prolog", title = "Host failed Slurm's checks before the job",
+  id = "prolog", title = "Host failed the scheduler's checks before the job",
   regex = { [[(?i)\b(?:Task|Job)?prolog\w*.{0,60}(?:failed|failure|error|exit(?:ed)? (?:status|code) ]] ..
       [[[1-9]|timed out|giving up)]],
     [[(?i)prolog .*notification failed]], [[\blaunch failed requeued held\b]],
@@ -89,7 +89,8 @@ launch {
         [[than permitted)]],
     [[(?:srun|sbatch|salloc): error: Job submit/allocate failed: (?P<what>.+)]],
     [[\b(?P<what>(?:AssocGrp|QOSMax|AssocMax|QOSGrp)\w*Limit)\b]],
-    [=[[(=](?P<what>PartitionTimeLimit|PartitionNodeLimit|BadConstraints|InvalidAccount|InvalidQOS|]=] ..
+    [=[(?:\bReason=|\sPD\s.*\()(?P<what>PartitionTimeLimit|PartitionNodeLimit|BadConstraints|InvalidAcco]=] ..
+      [=[unt|InvalidQOS|]=] ..
       [=[QOSMax\w+|QOSGrp\w+|AssocGrp\w+|AssocMax\w+)[\s),]]=],
     [[sbatch: error: (?P<what>CPU count per node can not be satisfied|Invalid --?\w+ specification.*|inv]] ..
       [[alid \w+ specified: .*)]] },
