@@ -36,8 +36,8 @@
 ---@field source? "log"|"kernel"|"finding"|"event"|"metric"|("log"|"kernel"|"finding"|"event"|"metric")[] what the text is: a line of a log, a kernel's message, a detector's finding (`comm: ...`, `numerics: ...`, `stacks: ...`, a plugin's `gpu_health gpu.thermal_throttle: ...`; `findings` of a report in JSON has them), an event or a metric of a trace (its fields as `name=value`)
 ---@field match culprit.rule.match the wordings; a line that has one of them is a hit
 ---@field role? "root"|"cascade" `cascade`: says only that something else failed; never outranks a root elsewhere in the job
----@field says? "failure"|"origin"|"errno"|"cause" what the wording says; gives way to rules that say more
----@field general? boolean the same as says = "failure"
+---@field says? "origin"|"failure"|"errno"|"cause" what the wording says, the least first: which program reports a failure, what failed, the error that the system returned, or the cause. A rule gives way to one that says more of the same line; `origin` and `failure` never lead a cause elsewhere
+---@field general? boolean the same as `says = "failure"`
 ---@field blames? "host"|"job"|"few" where the fault sits; `few`: on the host where few hosts tell of it. By default on the host for `hardware`; on the job for programs, their settings, data, numbers and frameworks, the platform, and a program's use of GPU memory; else `few`
 ---@field window? culprit.rule.window hits in a span of time that must come together
 ---@field recovery? culprit.rule.recovery what says that the state is over

@@ -4,7 +4,7 @@
 local function library(row)
   rule {
     id = "cuda.library." .. row.id, engine = 1, title = row.title, category = row.category or "framework",
-    component = row.component or "cuda_runtime", severity = row.severity or "error", says = row.says,
+    component = row.component or "cuda_runtime", severity = row.severity or "error", general = row.general,
     match = { regex = row.regex }, remedy = row.remedy, action = row.action or "check",
     examples = { hit = row.hit, miss = row.miss },
   }
@@ -80,7 +80,7 @@ library {
 }
 library {
   id = "start", title = "cuDNN could not start: no memory left for it, or another version", category = "user",
-  component = "dependency", severity = "fatal", says = "origin", action = "fix",
+  component = "dependency", severity = "fatal", general = true, action = "fix",
   regex = { [[DNN library initialization failed]], [[Failed to get convolution algorithm\. This is probably]],
     [[DNN library is not found]], [[Blas (?:GEMM|xGEMM\w*) launch failed]] },
   remedy = "Leave memory on the GPU (XLA_PYTHON_CLIENT_MEM_FRACTION, memory growth); align cuDNN and CUDA.",

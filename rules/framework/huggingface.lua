@@ -3,7 +3,7 @@
 local function hf(row)
   rule {
     id = "framework.hf." .. row.id, engine = 1, title = row.title, category = row.category or "user",
-    component = row.component or "user_config", severity = row.severity or "fatal", says = row.says,
+    component = row.component or "user_config", severity = row.severity or "fatal", general = row.general,
     symptom = row.symptom, match = { regex = row.regex, except = row.except }, remedy = row.remedy,
     action = row.action or "fix", examples = { hit = row.hit, miss = row.miss },
   }
@@ -23,7 +23,7 @@ hf {
   miss = { "loading weights file model.safetensors from cache" },
 }
 hf {
-  id = "refused", title = "Hub refused the request", component = "user_config", says = "origin",
+  id = "refused", title = "Hub refused the request", component = "user_config", general = true,
   regex = { [[(?:HfHubHTTPError|HTTPError): (?P<what>(?:401|403) (?:Client Error|Forbidden|Unauthorized)]] ..
       [[.*(?:huggingface|hf\.co).*)]] },
   remedy = "Log in with a token that has the right for this repository (HF_TOKEN).",
@@ -67,7 +67,7 @@ hf {
 }
 hf {
   id = "import", title = "Part of transformers could not be imported", component = "dependency",
-  says = "origin",
+  general = true,
   regex = { [[RuntimeError: Failed to import (?P<module>transformers[\w.]*) because of the following ]] ..
       [[error]] },
   remedy = "Read the error below it; align transformers with torch, tokenizers and flash-attn.",

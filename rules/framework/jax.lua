@@ -7,7 +7,7 @@ local function xla(row)
   rule {
     id = "framework." .. row.id, engine = 1, title = row.title, category = row.category or "framework",
     component = row.component or "framework", severity = row.severity or "fatal", role = row.role,
-    general = row.general, says = row.says, symptom = row.symptom, window = row.window,
+    general = row.general, symptom = row.symptom, window = row.window,
     match = { regex = row.regex, except = row.except },
     remedy = row.remedy, action = row.action or "check", examples = { hit = row.hit, miss = row.miss },
   }
@@ -154,14 +154,14 @@ xla {
   regex = { [[(?:XlaRuntimeError|JaxRuntimeError): (?:INTERNAL|UNIMPLEMENTED): ]],
     [[ptxas (?:fatal|error)\s*:]], [[Mosaic failed to compile TPU kernel]], [[RET_CHECK failure \(]],
     [[HloVerifier|Binary op \w+ with incompatible shapes]] },
-  except = { [[CUDA_ERROR_|NCCL|out of memory|halted]] }, says = "origin",
+  except = { [[CUDA_ERROR_|NCCL|out of memory|halted]] }, general = true,
   remedy = "Try another version or without the kernel named.", action = "mitigate",
   hit = { "jaxlib.xla_extension.XlaRuntimeError: INTERNAL: Mosaic failed to compile TPU kernel: " ..
       "unsupported shape" }, miss = { "Compiling train_step took 41 s" },
 }
 xla {
   id = "tensorflow.error", title = "TensorFlow operation failed on its input", category = "user",
-  component = "user_code", says = "origin", action = "fix",
+  component = "user_code", general = true, action = "fix",
   regex = { [[tensorflow\.python\.framework\.errors_impl\.(?P<kind>InvalidArgumentError|NotFoundError|]] ..
       [[FailedPreconditionError|UnimplementedError|OutOfRangeError|InternalError): ]],
     [[errors_impl\.InvalidArgumentError: Graph execution error]] },

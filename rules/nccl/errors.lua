@@ -101,8 +101,7 @@ wrong {
 wrong {
   id = "warning", title = "NCCL warns: <what>", says = "origin", severity = "error", category = "unknown",
   regex = { [[\b(?:NCCL|RCCL) WARN (?P<what>\S.*)]] }, action = "check",
-  -- These words have rules of their own that say no more.
-  except = { [[Cuda failure|NET/OFI Request|Call to (?:ibv|rdma)_|\b(?i:deprecated|retrying|recovered)\b]] },
+  except = { [[\b(?i:deprecated|retrying|recovered)\b|Failed to open lib]] },
   remedy = "Read the warning.",
   hit = { "n1:4:9 [0] misc/x.cc:1 NCCL WARN Something new" },
   miss = { "n1:4:9 [0] NCCL INFO cudaDriverVersion 12020" },

@@ -5,7 +5,8 @@ local function fabric(row)
   rule {
     id = "network.ib." .. row.id, engine = 1, title = row.title, category = row.category or "hardware",
       component = "network",
-    severity = row.severity or "error", action = row.action or "isolate", says = row.says,
+    severity = row.severity or "error", action = row.action or "isolate", general = row.general,
+    says = row.says,
       role = row.role, symptom = row.symptom,
     source = { "kernel", "log" }, remedy = row.remedy, match = { regex = row.regex, except = row.except },
     examples = { hit = row.hit, miss = row.miss },
@@ -76,7 +77,7 @@ fabric {
 }
 fabric {
   id = "retries", title = "RDMA transport gave up on a peer", action = "check", role = "cascade",
-    says = "failure",
+    general = true,
   regex = { [[(?i)transport retry (?:count|counter) exceeded]], [[\bRETRY EXCEEDED ERROR\b]],
     [[IBV_WC_RETRY_EXC_ERR|IBV_WC_RNR_RETRY_EXC_ERR]], [[RETRY_EXC_ERR]] },
   remedy = "See whether the peer died first; if all processes live, check the links between the two hosts.",

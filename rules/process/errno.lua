@@ -54,7 +54,7 @@ local errors = {
 local rows = {
   { "busy", "accelerator", "platform", "gpu", "Device is held by another process",
     "Find the process that holds it (fuser, lsof), end it, or reset the device; a container may hold it too.",
-    "jaxlib.XlaRuntimeError: UNKNOWN: open(/dev/vfio/0): Device or resource busy: Device or resource busy" },
+    "RuntimeError: cannot open /dev/davinci3: Device or resource busy" },
   { "busy", "file", "platform", "storage", "Path is in use",
     "Find out who holds it (fuser, lsof): a mount, another job, a process of the last run.",
     "OSError: cannot remove /mnt/scratch/job7: Device or resource busy" },

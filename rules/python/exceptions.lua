@@ -64,24 +64,6 @@ exception {
   hit = { "AssertionError", "[rank0]: AssertionError: sequence length must be divisible by 8" },
   miss = { "raise AssertionError(msg)" },
 }
--- The catch-all: an exception of any other name that was not reported as caught.
-exception {
-  except = [[died with <Signals|\bSignalException: |CalledProcessError: .*returned non-zero exit status|]] ..
-    [[\b(?:NameError|UnboundLocalError|TypeError|AttributeError|IndexError|ZeroDivisionError|]] ..
-      [[ValueError|]] ..
-    [[NotImplementedError|RecursionError|StopIteration|OverflowError|KeyError|SyntaxError|]] ..
-        [[IndentationError|TabError|]] ..
-    [[AssertionError|MemoryError|Dist(?:Backend|Network|Store)?Error|ConnectionResetError|]] ..
-    [[BrokenPipeError|EOFError): ]],
-  id = "exception", title = "Program ended with an exception", severity = "error", blames = "few",
-  regex = { [[(?:^|[^\w'"(])(?P<what>(?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Timeout|Failure): ]] ..
-      [[[^\s\d.+-].*)]] },
-  remedy = "Read the traceback above the line.",
-  hit = { "mypackage.errors.PipelineError: stage 3 is empty", "RuntimeError: no such optimizer" },
-  miss = { "srun: error: node17: task 3: Exited with exit code 1",
-    "UserWarning: ExceptionGroup support is experimental" },
-}
-
 -- A connection's other end is gone: its own log tells why.
 rule {
   id = "python.peer", engine = 1, title = "A peer's process is gone: <what>", category = "unknown",

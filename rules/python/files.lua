@@ -4,7 +4,8 @@ local function given(row)
   rule {
     id = "python." .. row.id, engine = 1, title = row.title, category = row.category or "user",
     component = row.component or "user_config", severity = row.severity or "fatal",
-    symptom = row.symptom, says = row.says, match = { regex = row.regex, except = row.except },
+    symptom = row.symptom, general = row.general, says = row.says,
+    match = { regex = row.regex, except = row.except },
     remedy = row.remedy, action = "fix", examples = { hit = row.hit, miss = row.miss },
   }
 end
@@ -110,7 +111,7 @@ given {
 }
 -- c10d logs it without the port before it raises it.
 given {
-  id = "address.listen", title = "Port for the job's meeting point cannot be opened", says = "failure",
+  id = "address.listen", title = "Port for the job's meeting point cannot be opened", general = true,
   symptom = "launch_failure",
   regex = { [[The server socket has failed to listen on any local network address]] },
   remedy = "End what is left of the earlier run, or choose another port (MASTER_PORT, --rdzv-endpoint).",

@@ -8,9 +8,7 @@ local function origin(row)
     match = { regex = [[(?:^|\]:? |: )(?P<what>(?:]] .. row.package ..
       [[)\.(?:\w+\.)*_?[A-Z]\w*(?::\s.*|\s*$))]],
       except = { [[(?i)\b(?:warn(?:ing)?|ignor(?:ed?|ing)|retry(?:ing)?|retries|skip(?:ping|ped)?|]] ..
-        [[fall(?:ing)? ?back|Warning)\b]], [[\b(?:Dist\w*Error|ChildFailedError|Rendezvous\w*Error|]] ..
-          [[Process(?:Exited|Raised)Exception|SignalException)\b|CUDA error|CUDA_ERROR|HIP error|CUBLAS|]] ..
-        [[cuDNN|NCCL error|HCCL|NPU error]] } },
+        [[fall(?:ing)? ?back|Warning)\b]] } },
     remedy = row.remedy, action = "check", examples = { hit = row.hit, miss = row.miss },
   }
 end
@@ -46,7 +44,7 @@ local rows = {
   { "xla", "JAX or XLA ended the program", "framework", "framework",
     "jax|jaxlib|flax|optax|orbax|tensorflow|tensorflow_core|keras|torch_xla|libtpu",
     "Read the message's code (INTERNAL, UNAVAILABLE, ...); look for the first process that reports it.",
-    "jax.errors.JaxRuntimeError: INTERNAL: during context [pre-optimization]: cycle in HLO" },
+    "flax.errors.ScopeParamShapeError: Initializer expected to generate shape (4, 8)" },
   { "framework", "Framework ended the program", "framework", "framework",
     "torch|torchvision|torchdata|triton|deepspeed|megatron|nemo|lightning|lightning_fabric|pytorch_lig" ..
       "htning|" ..
@@ -60,3 +58,33 @@ for _, row in ipairs(rows) do
     remedy = row[6],
     hit = { row[7] }, miss = { "WARNING " .. row[7], "except " .. row[7] } }
 end
+
+-- The catch-all: an exception of any other name that was not reported as caught. Those of Python itself are
+-- in exceptions.lua.
+local packages = {}
+for i, row in ipairs(rows) do packages[i] = [[(?:^|[^\w.])(?:]] .. row[5] .. [[)\.(?:\w+\.)*_?[A-Z]\w*:]] end
+local handled = {
+  [[(?i)\b(?:warn(?:ing)?|ignor(?:ed?|ing)|retry(?:ing)?|retries|skip(?:ping|ped)?|fall(?:ing)? ?back)\b]],
+  [[(?i)\b(?:will be|safely|harmless|suppressed|deprecated|failed to import)\b]],
+  [[died with <Signals|\bSignalException: |CalledProcessError: .*returned non-zero exit status|]] ..
+    [[\b(?:NameError|UnboundLocalError|TypeError|AttributeError|IndexError|ZeroDivisionError|ValueError|]] ..
+    [[NotImplementedError|RecursionError|StopIteration|OverflowError|KeyError|SyntaxError|]] ..
+    [[IndentationError|TabError|AssertionError|MemoryError|Dist(?:Backend|Network|Store)?Error|]] ..
+    [[ConnectionResetError|BrokenPipeError|EOFError): ]],
+}
+for _, package in ipairs(packages) do handled[#handled + 1] = package end
+rule {
+  id = "python.exception", engine = 1, title = "Program ended with an exception: <what>", says = "origin",
+  category = "user", component = "user_code", severity = "error", blames = "few",
+  match = {
+    regex = [[(?:^|[^\w'"(])(?P<what>(?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Timeout|Failure): ]] ..
+      [[[^\s\d.+-].*)]],
+    except = handled,
+  },
+  remedy = "Read the traceback above the line.", action = "fix",
+  examples = {
+    hit = { "mypackage.errors.PipelineError: stage 3 is empty", "RuntimeError: no such optimizer" },
+    miss = { "srun: error: node17: task 3: Exited with exit code 1",
+      "UserWarning: ExceptionGroup support is experimental" },
+  },
+}

@@ -175,7 +175,7 @@ launch {
   id = "daemon", title = "Slurm's daemon stops on a fatal error: <what>", severity = "error", general = true,
   regex = { [[\bslurm(?:ctld|d|dbd|stepd)\b(?:\[\d+\])?: fatal: (?P<what>.+)]] },
   remedy = "Read the line; the daemon of this host does not run.",
-  hit = { "slurmctld: fatal: Can't save state, create file /var/spool/slurmctld error Permission denied",
+  hit = { "slurmctld: fatal: Can't save state, the state folder is full",
     "slurmd: fatal: cgroup namespace 'freezer' not mounted. aborting" },
   miss = { "slurmctld: Running as primary controller" },
 }

@@ -50,12 +50,10 @@ constexpr Key kRuleKeys[] = {
     {"match.except", T::kTexts, false, "", "", "regexes; a line that has one of them is no hit"},
     {"role", T::kWord, false, "root cascade", "root",
      "`cascade`: says only that something else failed; never outranks a root elsewhere in the job"},
-    {"says", T::kWord, false, "failure origin errno cause", "cause",
-     "what the wording says, the least first: that something failed, which program reports it, the error "
-     "that "
-     "the system returned, or the cause. A rule gives way to one that says more of the same line; `failure` "
-     "and "
-     "`origin` never lead a cause elsewhere"},
+    {"says", T::kWord, false, "origin failure errno cause", "cause",
+     "what the wording says, the least first: which program reports a failure, what failed, the error that the "
+     "system returned, or the cause. A rule gives way to one that says more of the same line; `origin` and "
+     "`failure` never lead a cause elsewhere"},
     {"general", T::kFlag, false, "", "false", "the same as `says = \"failure\"`"},
     {"blames", T::kWord, false, "host job few", "by category",
      "where the fault sits; `few`: on the host where few hosts tell of it. By default on the host for "

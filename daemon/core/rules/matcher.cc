@@ -332,7 +332,7 @@ void Scanner::verify(uint32_t pattern, std::string_view message, TextSource sour
   if (!compiled.regex->Match(text, 0, text.size(), re2::RE2::UNANCHORED, nullptr, 0)) return;
   if (is_excepted(index, text)) return;
   found_[index] = stamp_;
-  RuleMatch match{index, rule.says <= Says::kOrigin, {}};
+  RuleMatch match{index, rule.says <= Says::kFailure, {}};
   if (!compiled.groups.empty()) {
     groups_.resize(static_cast<size_t>(compiled.regex->NumberOfCapturingGroups()) + 1);
     compiled.regex->Match(text, 0, text.size(), re2::RE2::UNANCHORED, groups_.data(),
@@ -432,7 +432,7 @@ std::span<const RuleMatch> Scanner::match(size_t begin, size_t end, std::string_
   for (const uint32_t pattern : candidates_) verify(pattern, message, source);
   if (restriction_) find_particular(message, source);
   if (matcher_->always_.empty()) next_ = at_ < hits_.size() ? hits_[at_].end : kNone;
-  Says most = Says::kFailure;
+  Says most = Says::kOrigin;
   for (const RuleMatch& m : matches_)
     if (matcher_->rules_[m.rule].decides) most = std::max(most, matcher_->rules_[m.rule].says);
   std::erase_if(matches_, [&](const RuleMatch& m) { return matcher_->rules_[m.rule].says < most; });

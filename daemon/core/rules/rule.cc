@@ -21,7 +21,7 @@ std::string_view to_string(TextSource source) {
 }
 
 std::string_view to_string(Says says) {
-  constexpr std::array<std::string_view, 4> kNames = {"failure", "origin", "errno", "cause"};
+  constexpr std::array<std::string_view, 4> kNames = {"origin", "failure", "errno", "cause"};
   return kNames[static_cast<size_t>(says)];
 }
 

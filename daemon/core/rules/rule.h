@@ -25,8 +25,8 @@ enum class Blame : uint8_t { kHost, kJob, kFew };
 // What the wording says of the failure, the least first. Of the rules that match one line those that say most
 // count.
 enum class Says : uint8_t {
-  kFailure,  // that something failed
   kOrigin,   // which program reports a failure
+  kFailure,  // what failed, without a reason
   kErrno,    // which error the system returned, and for what
   kCause,    // why
 };
@@ -87,7 +87,7 @@ struct Rule {
   SourceSet sources = bit(TextSource::kLog) | bit(TextSource::kKernel);
   Says says = Says::kCause;  // gives way to rules that say more of the same line
   // Says no cause, so that it leads no rule that does.
-  bool general() const { return says <= Says::kOrigin; }
+  bool general() const { return says <= Says::kFailure; }
   bool scan_all = false;  // no literals: every line is checked
   bool enabled = true;    // a site may switch it off
   std::vector<Pattern> any, except;
