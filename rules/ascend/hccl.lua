@@ -20,7 +20,7 @@ local ranktable = "Correct the rank table: device ids, addresses and ranks must 
 local codes = {
   EI0001 = { "Environment variable for HCCL is invalid", "user", "user_config",
     "Correct the variable that the line names." },
-  -- (A peer that does not come is a consequence: EI0002, EI0006 and EI0015 accuse nobody.)
+  -- (A peer that does not come is a consequence: EI0002, EI0006 and EI0015 name no cause.)
   EI0002 = { "Ranks wait for a peer that does not answer", "unknown", "nccl_comm", first, role = "cascade",
     symptom = "hang" },
   EI0003 = { "Collective called with an invalid argument", "user", "user_code",
