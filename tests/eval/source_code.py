@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Iterator, List, Optional, Pattern, Sequence, Tuple
 
-from source_text import Hole, Message, Part, brace, merged, printf
+from source_text import PRINTF, Hole, Message, Part, brace, merged, printf
 
 TEXT_FILL = "\x01"
 TOKENS = {
@@ -30,7 +30,8 @@ CONCAT_CALLS = frozenset("StrCat str MakeString concat Sprint MakeErrorString to
 BRACE_CALLS = frozenset("format vformat format_args".split())
 SAME_CALLS = frozenset("string String string_view _ gettext to_string move c_str as_str into to_owned T Error "
                        "New Err Some anyhow".split())
-PRINTF_MACROS = re.compile(r"PRI([diuxX])(?:8|16|32|64|PTR|MAX)|\w*PRI[diuxX]64|\w*_FMT\w*|\w+_FORMAT")
+# Macros inside a format: of <inttypes.h>, whose `%` stands before them, and whole conversions.
+PRINTF_MACROS = re.compile(r"\w*PRI([diuxX])(?:8|16|32|64|PTR|MAX|SIZE)|\w*_FMT\w*|\w+_FORMAT|DFID|DOSTID|DNAME")
 
 
 def mask(text: str, language: str) -> str:
@@ -207,7 +208,7 @@ class Code:
                 found = IDENTIFIER.match(self.masked, at, end)
                 if found:
                     macro = PRINTF_MACROS.fullmatch(found[0])
-                    result.append((macro[1] or "s") if macro else Hole("v", found[0]))
+                    result.append((macro[1] or "%s") if macro else Hole("v", found[0]))
             at = found.end() if found else at + 1
         return list(merged(result))
 
@@ -291,11 +292,17 @@ def structured_parts(code: Code, arguments: Sequence[Tuple[int, int]], name: str
     return result
 
 
+def unnamed_printf(parts: Sequence[Part]) -> List[Part]:
+    """A format whose values are elsewhere: each hole is named by the words before it."""
+    text = "".join(one for one in parts if isinstance(one, str))
+    return printf([text], [text[max(0, found.start() - 24):found.start()] for found in PRINTF.finditer(text)])
+
+
 def call_message(code: Code, entry: Wanted, found: "re.Match[str]") -> List[Part]:
     """The text of one call, or nothing where it has none."""
     if entry.style == "=":
         stop = code.masked.find(";", found.end())
-        return code.literals(found.end(), stop if stop > 0 else found.end())
+        return unnamed_printf(code.literals(found.end(), stop if stop > 0 else found.end()))
     arguments, close = code.arguments(found.end() - 1)
     if len(arguments) == 1 and code.masked[slice(*arguments[0])].lstrip().startswith("("):
         arguments = code.arguments(code.masked.index("(", arguments[0][0]))[0] or arguments  # LOG(("text", value))
@@ -303,7 +310,7 @@ def call_message(code: Code, entry: Wanted, found: "re.Match[str]") -> List[Part
                         not re.search(rf"(?:{entry.level})", code.source(*arguments[entry.level_at]))):
         return []
     if entry.style == ",":
-        return code.literals(close, code.masked.find("}", close))
+        return unnamed_printf(code.literals(close, code.masked.find("}", close)))
     if entry.style == "<<":
         return stream_parts(code, close)
     if entry.style == "&":

@@ -19,6 +19,7 @@ class Finder(ast.NodeVisitor):
         self.lines = text.split("\n")
         self.path = path
         self.calls = calls
+        self.last_names = frozenset(one.rpartition(".")[2] for one in calls)
         self.module = module_of(path, known)
         self.classes: Dict[str, str] = {}
         self.functions: List[str] = ["<module>"]
@@ -39,6 +40,9 @@ class Finder(ast.NodeVisitor):
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
         self.classes[node.name] = f"{self.module}.{node.name}"
+        for one in node.body:  # exceptions that have their text as an attribute
+            if isinstance(one, ast.Assign) and f"{ast.unparse(one.targets[0])}=" in self.calls:
+                self.add(one, brace(self.parts(one.value), []), self.classes[node.name], "")
         self.generic_visit(node)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
@@ -139,9 +143,13 @@ class Finder(ast.NodeVisitor):
             self.add(node, self.parts(node.msg), "AssertionError", "assert")
         self.generic_visit(node)
 
+    @staticmethod
+    def last_name(node: ast.expr) -> str:
+        return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+
     def visit_Expr(self, node: ast.Expr) -> None:
         call = node.value
-        if isinstance(call, ast.Call) and call.args:
+        if isinstance(call, ast.Call) and call.args and self.last_name(call.func) in self.last_names:
             name = ast.unparse(call.func)
             if len(name) < 80 and any(matches(name, one) for one in self.calls):
                 at = next((i for i, one in enumerate(call.args) if is_text(one)), 0)
@@ -177,6 +185,8 @@ def module_of(path: str, known: FrozenSet[str]) -> str:
 
 
 def messages(text: str, path: str, known: FrozenSet[str], calls: Sequence[str]) -> Iterator[Tuple[Message, str]]:
+    if not any(one.rpartition(".")[2].rstrip("=") in text for one in calls):
+        return
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -16,7 +16,7 @@ from typing import Dict, Iterator, List, Pattern, Sequence, Tuple
 import source_code
 import source_other
 import source_python
-from source_text import Message, filled
+from source_text import Message, errno_text, filled
 from source_tree import Sources, Tree
 
 FOLDER = Path(__file__).resolve().parent
@@ -150,7 +150,7 @@ def shown(message: Message, form: str) -> str:
     path = message.path
     module = re.sub(r"\.py$", "", PREFIX.sub("", path)).replace("/", ".")
     provider = path.split("/")[1] if path.startswith("prov/") else "core"
-    values = {"": filled(message), "host": "node-17", "pid": "41233", "tid": "41990", "path": path,
+    values = {"": filled(message), "errno": errno_text(message.fixed(), ""), "stem": Path(path).stem, "host": "node-17", "pid": "41233", "tid": "41990", "path": path,
               "file": path.rpartition("/")[2], "line": str(message.line), "func": message.function or "main",
               "exception": message.exception or "RuntimeError", "module": module, "provider": provider,
               "traceback": traceback(message), **message.values}

@@ -56,6 +56,9 @@ CAUSES = tuple((re.compile(pattern, re.I), values) for pattern, values in (
 
 # Values by the name of a hole. The name is the expression of the source, then the words before the hole.
 TEXTS = tuple((re.compile(pattern, re.I), value) for pattern, value in (
+    (r"logPrefix\(", "[PG ID 0 PG GUID 0(default_pg) Rank 3] "),
+    (r"(?:PTA|OPS|DIST|GRAPH|PROF|pta|ops|dist)_error\(",
+     "\n[ERROR] 2026-03-06-12:30:07 (PID:41233, Device:3, RankID:3) ERR01003 OPS invalid value"),
     (r"interface|iface|ifname|if_name|ifa_name|netif|\bnic\b", "eth0"),
     (r"ib_?dev|ibv_|hca|dev(?:ice)?_?name|\bport_name", "mlx5_0"),
     (r"bus_?id|pci|bdf|dbdf", "0000:1b:00.0"),
@@ -70,7 +73,7 @@ TEXTS = tuple((re.compile(pattern, re.I), value) for pattern, value in (
     (r"user|owner", "alice"), (r"group", "ml"), (r"part(?:ition)?\b|queue", "gpu"), (r"account", "research"),
     (r"job|step|alloc_id", "812345"), (r"pod|container|image", "train-worker-0"), (r"namespace|\bns\b", "ml"),
     (r"func|__func__|caller|method|\bop(?:_?name)?\b", "all_reduce"),
-    (r"version|ver\b", "2.21.5"), (r"time|date|when", "2026-03-06T12:30:07"), (r"uuid|guid", "GPU-5f3a9c1e"),
+    (r"version|ver\b", "2.21.5"), (r"time\b|\btime|\bdate|when\b", "2026-03-06T12:30:07"), (r"uuid|guid", "GPU-5f3a9c1e"),
     (r"signal|sig\b", "Segmentation fault"), (r"dtype|type", "float32"), (r"shape|size|dims", "[4096, 1024]"),
     (r"state|status", "DOWN"), (r"arch", "sm_90"), (r"key|param|weight|layer", "model.layers.0.weight"),
     (r"model|config", "llama-70b"), (r"cmd|command|exe|prog|argv|bin", "/usr/bin/python3"),
@@ -86,8 +89,9 @@ NUMBERS = tuple((re.compile(pattern, re.I), value) for pattern, value in (
 INTEGERS = "diuoxXlzb"
 KERNEL_POINTERS = {"e": "-ENOMEM", "I": "10.0.7.51", "M": "94:6d:ae:12:34:56", "U": "5f3a9c1e-1b2c-4d5e-8f90-a1b2c3d4e5f6",
                    "S": "mlx5_cmd_exec+0x1c/0x40", "B": "mlx5_cmd_exec+0x1c/0x40", "O": "/soc/pcie", "d": "model.pt"}
-ERROR_NAME = re.compile(r"strerror|errno|err(?:or)?_?(?:str|string|msg|text|desc|name)|what\(\)|\bexc?\b|"
-                        r"\berr\b|exception|error|\be\b|reason|\bstatus\b(?!_)|message\(\)|\bcause\b", re.I)
+ERROR_NAME = re.compile(r"strerror|err(?:or)?_?(?:str|string|msg|text|desc|name|message)|what\(\)|ErrorStr|"
+                        r"\b(?:e|ex|exc|err|errs|error|exception|cause)\b(?!\.(?!what|message|Error|args|msg|To|c_str))|"
+                        r"reason|\bstatus\b(?!_)|message\(\)|GetLastError|exc_info", re.I)
 
 
 def errno_text(whole: str, before: str) -> str:
