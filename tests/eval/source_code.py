@@ -1,18 +1,19 @@
-"""Messages in C, C++, Go and Rust: calls of functions and macros that print or throw.
+"""Source text in C, C++, Go and Rust: calls, their arguments, and expressions that make a text.
 
 The source is masked once: comments become blanks, the inside of texts becomes fill, every position stays.
 Calls, arguments and operators are then found in the mask, and texts are read from the source."""
 import re
 from dataclasses import dataclass
-from typing import Iterator, List, Optional, Pattern, Sequence, Tuple
+from typing import List, Optional, Pattern, Sequence, Tuple
 
-from source_text import PRINTF, Hole, Message, Part, brace, merged, printf
+from source_text import Hole, Part, brace, merged, printf
 
 TEXT_FILL = "\x01"
 TOKENS = {
     "c": re.compile(r"//[^\n]*|/\*.*?\*/|(?<!\w)R\"([^(\s\"]*)\(.*?\)\1\"|\"(?:\\.|[^\"\\\n])*\"|"
                     r"'(?:\\.[0-9a-fA-F]*|[^'\\\n])'", re.S),
-    "go": re.compile(r"//[^\n]*|/\*.*?\*/|`[^`]*`|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.[0-9a-fA-F]*|[^'\\\n])'", re.S),
+    "go": re.compile(r"//[^\n]*|/\*.*?\*/|`[^`]*`|\"(?:\\.|[^\"\\\n])*\"|"
+                     r"'(?:\\.[0-9a-fA-F]*|[^'\\\n])'", re.S),
     "rust": re.compile(r"//[^\n]*|/\*.*?\*/|\bb?r(#*)\".*?\"\1|\"(?:\\.|[^\"\\])*\"|"
                        r"'(?:\\.[^']*|[^'\\\n])'", re.S)}
 LITERAL = re.compile(r"(?:u8|[uULb])?\"\x01*\"|`\x01*`|(?<!\w)R\"\x01*\"|\bb?r#*\"\x01*\"#*")
@@ -22,16 +23,18 @@ ESCAPES = {"n": "\n", "t": "\t", "r": "", "\n": "", "0": "", "a": "", "e": "\x1b
 FUNCTION = re.compile(r"^(?:[A-Za-z_][\w:<>,&*\[\] \t]*?[\s*&])??([A-Za-z_~][\w:~]*)\s*\((?=[^;]*\{)", re.M)
 GO_FUNCTION = re.compile(r"^func\s+(?:\([^)]*\)\s*)?(\w+)", re.M)
 RUST_FUNCTION = re.compile(r"\bfn\s+(\w+)")
+NO_FUNCTION = frozenset("if for while switch return defined".split())
 FUNCTIONS = {"c": FUNCTION, "go": GO_FUNCTION, "rust": RUST_FUNCTION}
 
 # Calls inside an expression that make a text, by how they take their arguments.
 PRINTF_CALLS = frozenset("StrFormat StringPrintf Sprintf Errorf sprintf stringFormat Substitute".split())
 CONCAT_CALLS = frozenset("StrCat str MakeString concat Sprint MakeErrorString to_str".split())
 BRACE_CALLS = frozenset("format vformat format_args".split())
-SAME_CALLS = frozenset("string String string_view _ gettext to_string move c_str as_str into to_owned T Error "
-                       "New Err Some anyhow".split())
+SAME_CALLS = frozenset("string String string_view _ gettext to_string move c_str as_str into to_owned T "
+                       "Error New Err Some anyhow".split())
 # Macros inside a format: of <inttypes.h>, whose `%` stands before them, and whole conversions.
-PRINTF_MACROS = re.compile(r"\w*PRI([diuxX])(?:8|16|32|64|PTR|MAX|SIZE)|\w*_FMT\w*|\w+_FORMAT|DFID|DOSTID|DNAME")
+PRINTF_MACROS = re.compile(r"\w*PRI([diuxX])(?:8|16|32|64|PTR|MAX|SIZE)|"
+                           r"\w*_FMT\w*|\w+_FORMAT|DFID|DOSTID|DNAME")
 
 
 def mask(text: str, language: str) -> str:
@@ -84,8 +87,8 @@ class Code:
     def function_at(self, at: int) -> str:
         """The name of the function that a position is in: the last one that begins before it."""
         if self.functions is None:
-            self.functions = [(found.start(), found[1]) for found in FUNCTIONS[self.language].finditer(self.masked)
-                              if found[1] not in ("if", "for", "while", "switch", "return", "defined")]
+            every = FUNCTIONS[self.language].finditer(self.masked)
+            self.functions = [(found.start(), found[1]) for found in every if found[1] not in NO_FUNCTION]
         best = ""
         for start, name in self.functions:
             if start > at:
@@ -134,9 +137,6 @@ class Code:
 
     def has_literal(self, start: int, end: int) -> bool:
         return LITERAL.search(self.masked, start, end) is not None
-
-    def call(self, entry: "Wanted", found: "re.Match[str]") -> List[Tuple[int, int]]:
-        return [] if entry.style == "=" else self.arguments(found.end() - 1)[0]
 
     def rest_of_block(self, at: int) -> str:
         """What the mask has after a call, up to the end of the block that it stands in."""
@@ -211,129 +211,3 @@ class Code:
                     result.append((macro[1] or "%s") if macro else Hole("v", found[0]))
             at = found.end() if found else at + 1
         return list(merged(result))
-
-
-# ---- what is printed ----
-
-@dataclass(frozen=True)
-class Wanted:
-    """One entry of the table's column of calls.
-
-    `name` is printf-like, its format is the first argument that begins with a text; `name+N` joins its
-    arguments from N on; `name<<` is a stream; `name{}` has a format with braces; `name=` is a variable with a
-    text; `name,` is followed by a comma and the text; the format of `name#N` is argument N. `name(LEVEL)` also
-    needs LEVEL in its first argument, `name(LEVEL@2)` in its third. `name&` is a call of klog's structured
-    kind. A `*` stands for anything."""
-    name: Pattern[str]
-    style: str
-    level: str = ""
-    level_at: int = 0
-    skip: int = 0
-
-
-def wanted(entry: str) -> Wanted:
-    found = re.fullmatch(r"([\w.:*~!]+)(?:\(([^@)]*)(?:@(\d+))?\))?(?:([+#])(\d+)|(<<|\{\}|=|,|&))?", entry)
-    if not found:
-        raise ValueError(f"no entry of the column of calls: {entry}")
-    name = re.escape(found[1]).replace(r"\*", r"\w*")
-    before = r"(?<![\w.])" if found[1][0] not in ".:" else r"(?<!fmt)(?<!errors)"
-    after = {"=": r"(?:\[\])?\s*=\s*(?=[\"R])", ",": r"\s*\("}.get(found[6] or "", r"\s*\(")
-    return Wanted(re.compile(before + name + after), found[6] or found[4] or "%", found[2] or "",
-                  int(found[3] or 0), int(found[5] or 0))
-
-
-def first_text(code: Code, arguments: Sequence[Tuple[int, int]]) -> Optional[int]:
-    """The argument that is a format: it begins with a literal, or makes a text of one."""
-    for i, one in enumerate(arguments):
-        start, end = code.trimmed(*one)
-        call = CALL.match(code.masked, start, end)
-        begins = LITERAL.match(code.masked, start, end) or (
-            IDENTIFIER.match(code.masked, start, end) and not call and code.has_literal(start, end))
-        if begins or (call and code.has_literal(start, end) and
-                      call[1] in PRINTF_CALLS | CONCAT_CALLS | BRACE_CALLS | SAME_CALLS):
-            return i
-    return None
-
-
-def stream_parts(code: Code, at: int) -> List[Part]:
-    """What follows `LOG(ERROR)` up to the end of the statement, joined by <<."""
-    end = at
-    depth = 0
-    for found in re.compile(r"[()\[\]{};]").finditer(code.masked, at):
-        if found[0] in "([{":
-            depth += 1
-        elif found[0] in ")]}":
-            depth -= 1
-        if depth < 0 or (found[0] == ";" and depth == 0) or found.start() - at > 4000:
-            end = found.start()
-            break
-    pieces = code.split(at, end, re.compile(r"<<"))[1:]
-    result: List[Part] = []
-    for one in pieces:
-        name = code.source(*one)
-        if re.fullmatch(r"std::(?:hex|dec|boolalpha|fixed|setw\(.*\)|setfill\(.*\)|setprecision\(.*\))", name):
-            continue
-        result += ["\n"] if re.fullmatch(r"(?:std::)?endl|'\\n'", name) else code.parts(*one)
-    return result
-
-
-def structured_parts(code: Code, arguments: Sequence[Tuple[int, int]], name: str) -> List[Part]:
-    """klog's ErrorS(err, "text", "key", value, ...) and InfoS("text", ...), as klog writes them."""
-    has_error = not LITERAL.match(code.masked, *code.trimmed(*arguments[0]))
-    if len(arguments) <= has_error or not LITERAL.match(code.masked, *code.trimmed(*arguments[has_error])):
-        return []
-    result: List[Part] = ['"', *code.parts(*arguments[has_error]), '"']
-    if has_error and code.source(*arguments[0]) != "nil" and "Error" in name:
-        result += [' err="', Hole("v", "err"), '"']
-    pairs = arguments[has_error + 1:]
-    for key, value in zip(pairs[::2], pairs[1::2]):
-        if code.has_literal(*key):
-            result += [" ", *code.parts(*key), '="', Hole("v", code.source(*value)), '"']
-    return result
-
-
-def unnamed_printf(parts: Sequence[Part]) -> List[Part]:
-    """A format whose values are elsewhere: each hole is named by the words before it."""
-    text = "".join(one for one in parts if isinstance(one, str))
-    return printf([text], [text[max(0, found.start() - 24):found.start()] for found in PRINTF.finditer(text)])
-
-
-def call_message(code: Code, entry: Wanted, found: "re.Match[str]") -> List[Part]:
-    """The text of one call, or nothing where it has none."""
-    if entry.style == "=":
-        stop = code.masked.find(";", found.end())
-        return unnamed_printf(code.literals(found.end(), stop if stop > 0 else found.end()))
-    arguments, close = code.arguments(found.end() - 1)
-    if len(arguments) == 1 and code.masked[slice(*arguments[0])].lstrip().startswith("("):
-        arguments = code.arguments(code.masked.index("(", arguments[0][0]))[0] or arguments  # LOG(("text", value))
-    if entry.level and (len(arguments) <= entry.level_at or
-                        not re.search(rf"(?:{entry.level})", code.source(*arguments[entry.level_at]))):
-        return []
-    if entry.style == ",":
-        return unnamed_printf(code.literals(close, code.masked.find("}", close)))
-    if entry.style == "<<":
-        return stream_parts(code, close)
-    if entry.style == "&":
-        return structured_parts(code, arguments, found[0]) if arguments else []
-    if entry.style == "+":
-        return [part for one in arguments[entry.skip:] for part in code.parts(*one)]
-    at = entry.skip if entry.style == "#" else first_text(code, arguments)
-    if at is None or at >= len(arguments):
-        return []
-    if entry.style == "{}" or code.language == "rust":
-        return brace(code.parts(*arguments[at]), [code.source(*one) for one in arguments[at + 1:]])
-    return code.printf(arguments[at:])
-
-
-def messages(text: str, path: str, language: str, entries: Sequence[Wanted]) -> Iterator[Tuple[Message, str]]:
-    """The messages of one file, and for each the masked code after it up to the end of its block."""
-    code = Code(text.replace("\r\n", "\n"), "", path, language)
-    code.masked = mask(code.text, language)
-    for entry in entries:
-        for found in entry.name.finditer(code.masked):
-            parts = merged(call_message(code, entry, found))
-            if any(isinstance(one, str) for one in parts):
-                values = {f"arg{i}": code.source(*one) for i, one in enumerate(code.call(entry, found)[:3])}
-                statement = code.source(found.start(), code.masked.find("\n", found.end()))
-                yield Message(parts, path, code.line_at(found.start()), code.function_at(found.start()),
-                              "", statement, values), code.rest_of_block(found.end())

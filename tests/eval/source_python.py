@@ -119,9 +119,9 @@ class Finder(ast.NodeVisitor):
     def add(self, node: ast.stmt, parts: Sequence[Part], exception: str, call: str) -> None:
         joined = merged(parts)
         if any(isinstance(one, str) for one in joined):
-            statement = self.lines[node.lineno - 1].strip() if node.lineno <= len(self.lines) else ""
-            self.found.append(Message(joined, self.path, node.lineno, self.functions[-1], exception, statement,
-                                      {"call": call}))
+            statement = self.lines[node.lineno - 1].strip()
+            self.found.append(Message(joined, self.path, node.lineno, self.functions[-1], exception,
+                                      statement, {"call": call}))
 
     def visit_Raise(self, node: ast.Raise) -> None:
         if "raise" in self.calls and isinstance(node.exc, ast.Call) and node.exc.args:
@@ -184,7 +184,8 @@ def module_of(path: str, known: FrozenSet[str]) -> str:
     return ".".join(names[:-1] if names[-1] == "__init__" and len(names) > 1 else names)
 
 
-def messages(text: str, path: str, known: FrozenSet[str], calls: Sequence[str]) -> Iterator[Tuple[Message, str]]:
+def messages(text: str, path: str, known: FrozenSet[str],
+             calls: Sequence[str]) -> Iterator[Tuple[Message, str]]:
     if not any(one.rpartition(".")[2].rstrip("=") in text for one in calls):
         return
     try:

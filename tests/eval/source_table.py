@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Dict, Iterator, List, Pattern, Sequence, Tuple
 
-import source_code
+import source_calls
 import source_other
 import source_python
 from source_text import Message, errno_text, filled
@@ -21,10 +21,14 @@ from source_tree import Sources, Tree
 
 FOLDER = Path(__file__).resolve().parent
 LEVELS = ("fatal", "error", "info")
+CODE = ("c", "go", "rust")
 CONSTANT = {"go": re.compile(r"^\s*(?:const\s+)?(\w+)(?:\s+\w+)?\s*=\s*\"(\w+)\"", re.M),
+            "rust": re.compile(r"\bconst\s+(\w+): &str = \"(\w+)\""),
             "c": re.compile(r"^#define\s+(\w+)\s+\(?(\d+)\)?\s*(?:$|/)", re.M)}
 EXTENSION_MODULE = re.compile(r"\.(?:cc|cpp|cu|h|hpp|rs)$")
-PREFIX = re.compile(r"^(?:src|python|checkpoint|bindings/python/py_src|s3torchconnector\w*/(?:src|python/src))/")
+PREFIX = re.compile(r"^(?:src|python|checkpoint|bindings/python/py_src|"
+                    r"s3torchconnector\w*/(?:src|python/src))/")
+ERROR_NUMBERS = "src/common/**/*err*.h"  # headers that number what `{argN}` names
 
 
 @dataclass(frozen=True)
@@ -96,30 +100,33 @@ class Answers:
 
 def extracted(tree: Tree, row: Calls) -> Iterator[Tuple[Message, str]]:
     """The messages of one row, each with the masked code behind it in its block."""
-    paths = tree.matching(row.paths)
-    files = tree.read(paths)
-    if row.language in ("c", "go", "rust"):
-        entries = [source_code.wanted(one) for one in row.calls.split()]
-        texts = list(files)
-        constants: Dict[str, str] = {}
-        if re.search(r"\{arg\d\}", row.form):
-            texts_all = texts if row.language == "go" else [*texts, *tree.read(tree.matching("src/common/**/*err*.h"))]
-            for _, text in texts_all:
-                constants.update(CONSTANT.get(row.language, CONSTANT["c"]).findall(text))
-        for path, text in texts:
-            for message, after in source_code.messages(text, path, row.language, entries):
-                values = {key: named(value, constants) for key, value in message.values.items()}
-                yield replace(message, values=values), after
+    calls = row.calls.split()
+    if row.language in CODE:
+        yield from of_code(tree, row)
         return
-    for path, text in files:
+    for path, text in tree.read(tree.matching(row.paths)):
         if row.language == "python":
-            yield from source_python.messages(text, path, tree.known, row.calls.split())
+            yield from source_python.messages(text, path, tree.known, calls)
         elif row.language == "shell":
-            yield from source_other.shell(text, path, [one.replace("log:", "log ") for one in row.calls.split()])
+            yield from source_other.shell(text, path, [one.replace("log:", "log ") for one in calls])
         elif row.language == "help":
             yield from source_other.help_file(text, path)
         else:
             yield from source_other.error_names(text, path)
+
+
+def of_code(tree: Tree, row: Calls) -> Iterator[Tuple[Message, str]]:
+    entries = [source_calls.wanted(one) for one in row.calls.split()]
+    texts = list(tree.read(tree.matching(row.paths)))
+    constants: Dict[str, str] = {}
+    if re.search(r"\{arg\d\}", row.form):
+        headers = tree.read(tree.matching(ERROR_NUMBERS)) if row.language == "c" else ()
+        for _, text in [*texts, *headers]:
+            constants.update(CONSTANT[row.language].findall(text))
+    for path, text in texts:
+        for message, after in source_calls.messages(text, path, row.language, entries):
+            values = {key: named(value, constants) for key, value in message.values.items()}
+            yield replace(message, values=values), after
 
 
 def named(value: str, constants: Dict[str, str]) -> str:
@@ -131,16 +138,15 @@ def named(value: str, constants: Dict[str, str]) -> str:
 
 
 def traceback(message: Message) -> str:
-    """The head of a traceback whose last frame is the place of the message; a program's, where that is C++."""
-    head = ['Traceback (most recent call last):', '  File "/workspace/train.py", line 214, in <module>',
-            '    main()']
+    """The head of a traceback whose last frame is the message's place, or a script's where that is C++."""
+    frames = [("/workspace/train.py", 214, "<module>", "main()")]
     if EXTENSION_MODULE.search(message.path):
-        head += ['  File "/workspace/train.py", line 187, in main', '    loss = step(batch)']
+        frames.append(("/workspace/train.py", 187, "main", "loss = step(batch)"))
     else:
-        path = PREFIX.sub("", message.path)
-        head += [f'  File "/usr/lib/python3.11/site-packages/{path}", line {message.line}, in {message.function}',
-                 f"    {message.statement}"]
-    return "\n".join(head) + "\n"
+        path = f"/usr/lib/python3.11/site-packages/{PREFIX.sub('', message.path)}"
+        frames.append((path, message.line, message.function, message.statement))
+    return "Traceback (most recent call last):\n" + "".join(
+        f'  File "{path}", line {line}, in {function}\n    {text}\n' for path, line, function, text in frames)
 
 
 def shown(message: Message, form: str) -> str:
@@ -150,12 +156,12 @@ def shown(message: Message, form: str) -> str:
     path = message.path
     module = re.sub(r"\.py$", "", PREFIX.sub("", path)).replace("/", ".")
     provider = path.split("/")[1] if path.startswith("prov/") else "core"
-    values = {"": filled(message), "errno": errno_text(message.fixed(), ""), "stem": Path(path).stem, "host": "node-17", "pid": "41233", "tid": "41990", "path": path,
-              "file": path.rpartition("/")[2], "line": str(message.line), "func": message.function or "main",
-              "exception": message.exception or "RuntimeError", "module": module, "provider": provider,
+    values = {"": filled(message), "errno": errno_text(message.fixed(), ""), "host": "node-17",
+              "pid": "41233", "tid": "41990", "path": path, "file": Path(path).name, "stem": Path(path).stem,
+              "line": str(message.line), "func": message.function or "main", "module": module,
+              "exception": message.exception or "RuntimeError", "provider": provider,
               "traceback": traceback(message), **message.values}
-    text = re.sub(r"\{(\w*)\}", lambda found: values.get(found[1], found[1]), form)
-    return text
+    return re.sub(r"\{(\w*)\}", lambda found: values.get(found[1], found[1]), form)
 
 
 def lines_of(program: Program, tree: Tree) -> List[Line]:
@@ -171,7 +177,8 @@ def lines_of(program: Program, tree: Tree) -> List[Line]:
             fixed = message.fixed()
             key = (level, f"{fixed} {message.exception}")
             if key not in result:
-                result[key] = Line(program.name, level, shown(message, form), message.path, message.line, fixed)
+                text = shown(message, form)
+                result[key] = Line(program.name, level, text, message.path, message.line, fixed)
     return list(result.values())
 
 

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Dict, List, Sequence, Tuple, Union
 
-WORDS_MIN = 3  # of fixed text; below it nobody can tell what a line says
+WORDS_MIN = 3  # of fixed text; with fewer a line has no meaning of its own
 WORD = re.compile(r"[A-Za-z][A-Za-z]+")
 
 
@@ -49,7 +49,8 @@ CAUSES = tuple((re.compile(pattern, re.I), values) for pattern, values in (
     (r"connect|socket|peer|send|recv|listen|accept|bind|addr|network|tcp|port|host|http|url|rpc",
      ("Connection refused", "Connection timed out", "Connection reset by peer", "No route to host")),
     (r"thread|fork|clone|spawn|exec", ("Resource temporarily unavailable", "No such file or directory")),
-    (r"write|flush|sync|save|checkpoint", ("No space left on device", "Input/output error", "Permission denied")),
+    (r"write|flush|sync|save|checkpoint",
+     ("No space left on device", "Input/output error", "Permission denied")),
     (r"open|read|file|dir|path|stat|mount|load|cgroup|chdir|unlink",
      ("No such file or directory", "Permission denied", "Input/output error")),
     (r"", ("Invalid argument", "Operation not permitted", "Resource temporarily unavailable"))))
@@ -73,7 +74,8 @@ TEXTS = tuple((re.compile(pattern, re.I), value) for pattern, value in (
     (r"user|owner", "alice"), (r"group", "ml"), (r"part(?:ition)?\b|queue", "gpu"), (r"account", "research"),
     (r"job|step|alloc_id", "812345"), (r"pod|container|image", "train-worker-0"), (r"namespace|\bns\b", "ml"),
     (r"func|__func__|caller|method|\bop(?:_?name)?\b", "all_reduce"),
-    (r"version|ver\b", "2.21.5"), (r"time\b|\btime|\bdate|when\b", "2026-03-06T12:30:07"), (r"uuid|guid", "GPU-5f3a9c1e"),
+    (r"version|ver\b", "2.21.5"), (r"time\b|\btime|\bdate|when\b", "2026-03-06T12:30:07"),
+    (r"uuid|guid", "GPU-5f3a9c1e"),
     (r"signal|sig\b", "Segmentation fault"), (r"dtype|type", "float32"), (r"shape|size|dims", "[4096, 1024]"),
     (r"state|status", "DOWN"), (r"arch", "sm_90"), (r"key|param|weight|layer", "model.layers.0.weight"),
     (r"model|config", "llama-70b"), (r"cmd|command|exe|prog|argv|bin", "/usr/bin/python3"),
@@ -87,11 +89,15 @@ NUMBERS = tuple((re.compile(pattern, re.I), value) for pattern, value in (
     (r"fd\b|sock", 17), (r"gpu|dev|index|idx|\bid\b", 3), (r"version|major", 2), (r"qp_?n|lkey|rkey", 4711),
     (r"max|limit", 1024), (r"min", 1), (r"num|count|\bn\b", 4)))
 INTEGERS = "diuoxXlzb"
-KERNEL_POINTERS = {"e": "-ENOMEM", "I": "10.0.7.51", "M": "94:6d:ae:12:34:56", "U": "5f3a9c1e-1b2c-4d5e-8f90-a1b2c3d4e5f6",
-                   "S": "mlx5_cmd_exec+0x1c/0x40", "B": "mlx5_cmd_exec+0x1c/0x40", "O": "/soc/pcie", "d": "model.pt"}
+NUMERIC_NAME = re.compile(r"(?:size|count|num|len|rank|port|\bid|idx|index|timeout)\W*$|^len\(|^n_|^num_|"
+                          r"size\(\)|world_size|\bpid\b", re.I)
+KERNEL_POINTERS = {"e": "-ENOMEM", "I": "10.0.7.51", "M": "94:6d:ae:12:34:56", "d": "model.pt",
+                   "U": "5f3a9c1e-1b2c-4d5e-8f90-a1b2c3d4e5f6", "S": "mlx5_cmd_exec+0x1c/0x40",
+                   "B": "mlx5_cmd_exec+0x1c/0x40", "O": "/soc/pcie"}
 ERROR_NAME = re.compile(r"strerror|err(?:or)?_?(?:str|string|msg|text|desc|name|message)|what\(\)|ErrorStr|"
-                        r"\b(?:e|ex|exc|err|errs|error|exception|cause)\b(?!\.(?!what|message|Error|args|msg|To|c_str))|"
-                        r"reason|\bstatus\b(?!_)|message\(\)|GetLastError|exc_info", re.I)
+                        r"\b(?:e|ex|exc|errs?|error|exception|cause)\b"
+                        r"(?!\.(?!what|message|Error|args|msg|To|c_str))|reason|"
+                        r"\bstatus\b(?!_)|message\(\)|GetLastError|exc_info", re.I)
 
 
 def errno_text(whole: str, before: str) -> str:
@@ -142,8 +148,7 @@ def fill(hole: Hole, before: str, whole: str) -> str:
         return f'"{text_for(hole, before, whole)}"'
     if kind == "t":
         return "true"
-    if kind == "v" and re.search(r"(?:size|count|num|len|rank|port|\bid|idx|index|timeout)\W*$|^len\(|^n_|^num_|"
-                                 r"size\(\)|world_size|\bpid\b", hole.name, re.I):
+    if kind == "v" and NUMERIC_NAME.search(hole.name):
         return str(number_for(hole, before))
     return text_for(hole, before, whole)
 
@@ -175,7 +180,8 @@ def merged(parts: Sequence[Part]) -> Tuple[Part, ...]:
 # ---- formats shared by all languages ----
 
 PRINTF = re.compile(r"%(?:(?P<percent>%)|(?P<flags>[-+ #0']*)(?P<width>\*|\d+)?(?:\.(?P<precision>\*|\d*))?"
-                    r"(?P<length>hh|h|ll|l|L|q(?=[diux])|j|z|Z|t(?=[diux])|I64)?(?P<kind>p[a-zA-Z]{0,3}|[a-zA-Z]))")
+                    r"(?P<length>hh|h|ll|l|L|q(?=[diux])|j|z|Z|t(?=[diux])|I64)?"
+                    r"(?P<kind>p[a-zA-Z]{0,3}|[a-zA-Z]))")
 BRACE = re.compile(r"\{\{|\}\}|\{([^{}]*)\}")
 
 
