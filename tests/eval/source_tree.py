@@ -12,7 +12,7 @@ FILE_MAX = 4 << 20  # bytes; larger files are generated or data
 # Programs' own tests and samples print what no user sees.
 NO_PRODUCT = re.compile(r"(?:^|/)(?:tests?|testing|testdata|testsuite|examples?|samples?|benchmarks?|docs?|"
                         r"third[-_]party|mocks?|fakes?|fuzz\w*|docker|ci|\.\w+)/|"
-                        r"[-_](?:windows|wsl|darwin|freebsd|solaris)\.\w+$|(?:^|/)win(?:32|dows)/|"
+                        r"[-_](?:windows|wsl|darwin|freebsd|solaris)\.\w+$|(?:^|/)win(?:32|dows|stats)/|"
                         r"(?:_test|_tests|_bench|_mock|_fake)\.\w+$|"
                         r"(?:^|/)(?:test_|mock_|fake_|conftest)[^/]*$")
 
