@@ -28,6 +28,9 @@ CONSTANT = {"go": re.compile(r"^\s*(?:const\s+)?(\w+)(?:\s+\w+)?\s*=\s*\"(\w+)\"
 EXTENSION_MODULE = re.compile(r"\.(?:cc|cpp|cu|h|hpp|rs)$")
 PREFIX = re.compile(r"^(?:src|python|checkpoint|bindings/python/py_src|"
                     r"s3torchconnector\w*/(?:src|python/src))/")
+# A program that writes this goes on, whatever the level.
+GOES_ON = re.compile(r"\b(?:ignor(?:ing|ed)|deprecated|fall(?:ing)? back|will retry|retrying|continuing|"
+                     r"using default|skipping)\b|^WARNING", re.I)
 ERROR_NUMBERS = "src/common/**/*err*.h"  # headers that number what `{argN}` names
 
 
@@ -175,6 +178,8 @@ def lines_of(program: Program, tree: Tree) -> List[Line]:
                 continue
             level = "fatal" if ends and row.level == "error" and ends.search(after) else row.level
             fixed = message.fixed()
+            if level == "fatal" and not message.exception and GOES_ON.search(fixed):
+                level = "error"
             key = (level, f"{fixed} {message.exception}")
             if key not in result:
                 text = shown(message, form)
