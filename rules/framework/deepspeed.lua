@@ -90,29 +90,19 @@ framework {
   hit = { "ValueError: When using `deepspeed_config_file`, the following accelerate config variables " ..
       "will be ignored:" }, miss = { "accelerate launch --config_file ds.yaml" },
 }
--- The lines below the stall inspector's warning: missing ranks did not come, ready ranks did.
-framework {
-  id = "horovod.missing", title = "Horovod: a rank did not submit a tensor", category = "unknown",
-  component = "nccl_comm", severity = "error", symptom = "hang", action = "check", role = "cascade",
-  regex = { [=[(?P<tensor>\S+) \[missing ranks: ?(?P<rank>\d+)\]]=],
-    [=[\[missing ranks: ?(?P<ranks>\d+(?:, ?\d+)+)]=],
-    [=[^Missing ranks?: ?(?P<ranks2>\d+(?:, ?\d+)*)]=] },
-  remedy = "Look at that rank: an exception, input that is late, a branch that the others do not take.",
-  hit = { "HorovodBroadcast_conv_layer1_weights_0 [missing ranks: 0]",
-    "allreduce.layer1.weight [missing ranks: 0, 6]" },
-  miss = { "allreduce.layer1.0.downsample.0.weight [ready ranks: 5, 1, 4]" },
-}
-framework {
-  id = "horovod.ready", title = "Horovod: only some ranks submitted a tensor, all others are missing: " ..
-    "ready are <ranks> (<tensor>)",
-  category = "unknown", component = "nccl_comm", severity = "error", symptom = "hang", action = "check",
-  role = "cascade",
-  regex = { [=[(?:(?P<tensor>[\w./:-]+) \[ready |^\s*)ranks: ?(?P<ranks>\d+(?:, ?\d+)*)\]]=] },
-  remedy = "Look at the ranks that are not in the list: an exception, input that is late, a branch that " ..
-    "the " ..
-    "others do not take.",
-  hit = { "allreduce.layer1.0.downsample.0.weight [ready ranks: 5, 1, 4]" },
-  miss = { "allreduce.layer1.weight [missing ranks: 0, 6]" },
+-- The lists of the line below, one line each: what a rank lacks, or who submitted a tensor. The report's hang
+-- joins them.
+rule {
+  id = "framework.meeting.tensors", engine = 1, title = "Horovod lists who did not submit a tensor",
+  category = "unknown", component = "unknown", severity = "info", symptom = "hang", action = "none",
+  match = { regex = { [=[\[(?:missing|ready) ranks: ?\d]=],
+    -- The number before it may have been read as the label of the line.
+    [=[^(?:\d+!?: )?\[[^\[\]=(]*(?:[aA]ll[rR]educe|[aA]ll[gG]ather|[bB]roadcast|[aA]lltoall|]=] ..
+      [=[[rR]educescatter)[^\[\]]*\]$]=] } },
+  remedy = "Look at the ranks that are missing.",
+  examples = { hit = { "Stalled ops:HorovodAllreduce_embed_0 [ready ranks: 0, 2]",
+    "allreduce.bias [missing ranks: 3]", "3: [allreduce.embed, allreduce.bias ...]", "[broadcast.step]" },
+    miss = { "3: [0.1, 0.2]", "missing ranks: none", "[0] broadcast.step" } },
 }
 framework {
   id = "horovod.stall", title = "Horovod: some ranks did not submit a tensor", category = "unknown",

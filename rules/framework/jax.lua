@@ -80,12 +80,11 @@ xla {
     [[Terminating process because the (?:JAX distributed service|coordinator) detected fatal errors]],
     [[The following tasks are unhealthy \(stopped sending heartbeats\)]],
     [[tasks? (?:have|has) (?:not )?(?:failed to )?heartbeat(?:s|ed)?.{0,40}timed? ?out]],
-    [[DEADLINE_EXCEEDED: Barrier timed out]],
     [[(?:CoordinationService|coordination_service\S*).*(?:error|failed|timed out|Timed out)]],
     [[UNAVAILABLE: (?:Socket closed|failed to connect to all addresses|Connection reset)]] },
+  except = { [[Barrier timed out\. ?(?:Barrier_id|Id): ]] },
   remedy = "Look at the process that is named as missing.",
-  hit = { "Terminating process because the JAX distributed service detected fatal errors.",
-    "DEADLINE_EXCEEDED: Barrier timed out. Barrier_id: PjRT_Client_Connect" },
+  hit = { "Terminating process because the JAX distributed service detected fatal errors." },
   miss = { "JAX distributed initialized with 64 processes" },
 }
 -- A barrier's message goes on in further lines: tasks that did not come are named there. (They are fatal so
@@ -116,6 +115,24 @@ xla {
     component = "unknown",
   severity = "info", action = "none", regex = { [[Some timed out task names:]] },
   remedy = "Read the next lines.", hit = { "Some timed out task names:" }, miss = { "task names" },
+}
+xla {
+  id = "jax.barrier", title = "Not all JAX processes came to a barrier", role = "cascade",
+  category = "unknown", component = "unknown", severity = "error", symptom = "hang",
+  regex = { [[DEADLINE_EXCEEDED: Barrier timed out]], [[Barrier timed out\. ?(?:Barrier_id|Id): ]] },
+  remedy = "Look at the processes that the next lines list.",
+  hit = { "DEADLINE_EXCEEDED: Barrier timed out. Barrier_id: PjRT_Client_Connect" },
+  miss = { "Barrier passed. Id: PjRT_Client_Connect" },
+}
+-- The next lines of both: how many came, and names. The report's hang joins them.
+rule {
+  id = "framework.meeting.tasks", engine = 1, title = "JAX's coordinator lists processes",
+  category = "unknown", component = "unknown", severity = "info", symptom = "hang", action = "none",
+  match = { regex = { [[# of tasks that reached the barrier: \d+/\d]], [[imed out task names:]],
+    [[^\s*/job:\w+/replica:\d+/task:\d+\s*$]] } },
+  remedy = "Look at the processes that are listed.",
+  examples = { hit = { "# of tasks that reached the barrier: 7/8.", "/job:jax_worker/replica:0/task:5" },
+    miss = { "connected /job:jax_worker/replica:0/task:5" } },
 }
 xla {
   id = "jax.mismatch", title = "Processes run different JAX programs", category = "user",

@@ -156,6 +156,28 @@ mpi {
         "recv(12) failed: Connection reset by peer" },
   miss = { "btl_tcp_if_include eth0" },
 }
+mpi {
+  id = "fence", title = "Not all processes came to a meeting of MPI (PMIx)", role = "cascade", general = true,
+  category = "unknown", component = "unknown", severity = "error", symptom = "hang", action = "check",
+  regex = { [[pmixp_coll\w*:.*\bcollective timeout seq=\d]], [[PMIX ERROR: (?:PMIX_ERR_)?TIMEOUT\b]],
+    [[OPAL ERROR: Timeout in file \S*pmix]], [[^A request has timed out and will therefore fail:]] },
+  remedy = "Find the host whose processes did not start or ended early: the next lines may list it.",
+  hit = { "slurmstepd: error:  mpi/pmix_v4: pmixp_coll_ring_reset_if_to: c7 [0]: pmixp_coll_ring.c:738: " ..
+      "0x7f21: collective timeout seq=2",
+    "PMIX ERROR: TIMEOUT in file client/pmix_client_fence.c at line 100" },
+  miss = { "pmixp_coll_ring_contrib: seq=2" },
+}
+mpi {
+  id = "fence_host", title = "Processes of a host never came to a meeting of MPI (PMIx)", role = "cascade",
+  category = "unknown", component = "unknown", severity = "error", symptom = "hang", action = "check",
+  regex = { [[pmixp_coll\w*:.*\bwait contrib: (?:(?P<host>[A-Za-z][\w.-]*)\s*$|]] ..
+    [[(?P<hosts>[A-Za-z]\S*\[\S+))]] },
+  remedy = "Look at the processes of that host: they did not start, hang or ended early.",
+  hit = { "slurmstepd: error:  mpi/pmix_v4: pmixp_coll_ring_log: c7 [0]: pmixp_coll_ring.c:801: \t\t wait " ..
+      "contrib: c9",
+    "mpi/pmix_v3: pmixp_coll_tree_log: c7 [0]: pmixp_coll_tree.c:1352: \t wait contrib: c[9-11]" },
+  miss = { "pmixp_coll_ring_log: c7 [0]: pmixp_coll_ring.c:801: \t\t wait contrib: -" },
+}
 -- A fault's own frames: in the first frames below the signal stands the library that crashed.
 mpi {
   id = "crashed_inside", title = "Program crashed inside of the MPI library", category = "framework",

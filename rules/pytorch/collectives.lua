@@ -42,6 +42,17 @@ collective {
         "failure" },
   miss = { "Heartbeat monitor started" },
 }
+-- The end of such a message, where the log begins or is cut behind its first line.
+collective {
+  id = "frames", title = "Watchdog ended the process, and its message is missing", general = true,
+  regex = { [[^\s*frame #\d+: c10d::ProcessGroup(?:NCCL|HCCL)::(?:ncclCommWatchdog|hcclCommWatchdog|]] ..
+    [[watchdogHandler|Watchdog::run|WorkNCCL::checkTimeout|WorkHCCL::checkTimeout)\w*\(]] },
+  remedy = "Read the lines above the frames in the whole log: a time-out, or an error of a CUDA call.",
+  action = "check",
+  hit = { "frame #3: c10d::ProcessGroupNCCL::ncclCommWatchdog() + 0x9b (0x7f52c1 in libtorch_cuda.so)" },
+  miss = { "frame #5: c10d::ProcessGroupNCCL::heartbeatMonitor() + 0x33 (0x7f52c1 in libtorch_cuda.so)",
+    "frame #1: c10d::ProcessGroupNCCL::allreduce(std::vector<at::Tensor>&) + 0x5a (0x7f52c1)" },
+}
 -- Desync reports compare what each rank was about to do: the one place where PyTorch names the culprit.
 collective {
   id = "lagging", title = "Some ranks never reached the collective on which the others wait", role = "root",

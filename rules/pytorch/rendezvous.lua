@@ -51,7 +51,9 @@ meeting {
   component = "unknown",
   role = "cascade", action = "check",
   regex = { [[\bRendezvousTimeoutError\b]],
-    [[Timed out (?:initializing process group in store based barrier|after \d+ seconds waiting for clients)]],
+    [[Timed out (?:initializing process group in store based barrier|after \d+ seconds waiting for ]] ..
+      [[(?:clients|workers))]],
+    [[Timed out waiting on barrier on rank \d+, for key prefix: ]],
     [[timed out waiting for clients\. \d+/\d+ clients joined]],
     [[wait timeout after \d+ms, keys: /default_pg]],
     [[store based barrier.{0,120}(?:[Tt]imed out|timeout)]] },
@@ -60,7 +62,9 @@ meeting {
       "key: store_based_barrier_key:1",
     "torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError",
     "torch.distributed.DistStoreError: Timed out after 601 seconds waiting for clients. 6/8 clients " ..
-        "joined." },
+        "joined.",
+    "torch.distributed.DistStoreError: Timed out waiting on barrier on rank 0, for key prefix: agents/ " ..
+        "(world_size=4, missing_ranks=[2], timeout=300)" },
   miss = { "Rank 3: Completed store-based barrier for key:store_based_barrier_key:1 with 8 nodes." },
 }
 meeting {
@@ -75,12 +79,15 @@ meeting {
     [[DistStoreError: .*(?:Timeout|[Tt]imed out|wait timeout)]],
     [[Failed to check the "should dump" flag on TCPStore]],
     [[TCPStore server has shut ?down too early|TCPStore is not available]] },
+  -- Who counts those that came holds the store itself.
+  except = { [[Timed out (?:initializing process group|after \d+ seconds waiting for|waiting on barrier)]] },
   remedy = "Look at the host that held the store (rank 0): why it ended or hangs.",
   hit = { "torch.distributed.DistNetworkError: Connection reset by peer",
     "[W TCPStore.cpp:106] [c10d] sendBytes failed on SocketImpl(fd=4): Broken pipe",
     "[c10d] recvValue failed on SocketImpl(fd=7, addr=[n1]:5, remote=[n0]:9): failed to recv, got 0 bytes",
     "torch.distributed.DistStoreError: Socket Timeout" },
-  miss = { "TCPStore server started on port 29500" },
+  miss = { "TCPStore server started on port 29500",
+    "torch.distributed.DistStoreError: Timed out after 60 seconds waiting for clients. 6/8 clients joined." },
 }
 meeting {
   id = "gloo", title = "Gloo ranks could not connect to each other", component = "network",

@@ -39,3 +39,7 @@ keep("store", "Process waits for a key of the store",
   { "[c10d] waitForInput: socket SocketImpl(fd=79, addr=[localhost]:41170, remote=[localhost]:29500) " ..
       "timed out after 1800000ms" },
   { "[c10d] waitForInput: poll for socket SocketImpl(fd=79, addr=[localhost]:41170) returned 0" })
+keep("world", "Elastic agent states how many ranks it starts",
+  { [[\bglobal_world_sizes=\[\d]] },
+  { "  global_world_sizes=[3, 3, 3]" },
+  { "world_sizes=[3, 3]" })
