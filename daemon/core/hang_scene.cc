@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <iterator>
 #include <optional>
@@ -12,7 +13,9 @@
 
 #include "base/limits.h"
 #include "core/detect/scene/log_sights.h"
+#include "core/detect/scene/meeting_lines.h"
 #include "core/detect/scene/parallel_groups.h"
+#include "core/detect/scene/preparing.h"
 #include "core/detect/scene/scene.h"
 #include "core/detect/scene/watchdog_lines.h"
 #include "core/scene_cause.h"
@@ -23,12 +26,34 @@ namespace {
 constexpr std::string_view kLines = "pytorch.watchdog.";         // rules that keep lines for the scene alone
 constexpr std::string_view kCollective = "pytorch.collective.";  // what the same lines say to a reader
 
+constexpr const char* kSameBatches =
+    "Give all ranks the same number of batches: drop or pad the last ones, or leave the loop only when a "
+    "count "
+    "that all ranks share ends it.";
+constexpr std::string_view kFrames = "pytorch.collective.frames";
+
+// Rules whose lines count who came: where the scene states that, they say no more.
+constexpr std::array<std::string_view, 4> kMeetings = {"pytorch.rendezvous.missing",
+                                                       "framework.horovod.stall", "framework.jax.barrier",
+                                                       "framework.jax.heartbeat"};
+constexpr std::string_view kLists = "framework.meeting.";  // rules that keep the lists of such lines
+
 constexpr double kHearsay = 0.3;  // strength of what a few lines of peers say of a host
 
 bool is_of_scene(const Finding& f) { return f.rule.starts_with(kCollective) || f.rule.starts_with(kLines); }
 
+bool is_meeting(std::string_view rule) { return std::ranges::find(kMeetings, rule) != kMeetings.end(); }
+
 bool is_wanted(std::string_view rule) {
-  return rule.starts_with(kCollective) || rule.starts_with(kLines) || rule == "nccl.bootstrap.peer_closed";
+  return rule.starts_with(kCollective) || rule.starts_with(kLines) || rule.starts_with(kLists) ||
+         is_meeting(rule) || rule == "nccl.bootstrap.peer_closed" || rule == "pytorch.rendezvous.gloo_peer";
+}
+
+// An exception whose own text says that its rank waited for others: it left because of them.
+bool is_echo_of_wait(const Finding& f) {
+  return f.general && !f.evidence.empty() && std::ranges::all_of(f.evidence, [](const Evidence& e) {
+           return scene::read_watchdog_line(e.text) || scene::read_meeting_line(e.text);
+         });
 }
 
 std::string name_of(const PlaceOfRank& place, uint32_t rank) {
@@ -99,10 +124,11 @@ class HangJudge {
       : context_(context), sources_(std::move(sources)), analysis_(analysis), report_(report) {}
 
   std::vector<std::string> run() {
+    drop_frames();
     gather_lines();
     if (!failed()) input_ = {};
     const bool others = sources_.flight || sources_.ras || sources_.stacks;
-    if (input_.sights.empty() && input_.statements.empty() && !others) return still_open();
+    if (input_.sights.empty() && input_.statements.empty() && !others) return name_silent(), still_open();
     input_.world = world_of(context_.view.log->job());
     input_.ranks_per_host = context_.view.log->job().ranks_per_host.value_or(0);
     if (context_.rules) read_course();
@@ -128,6 +154,30 @@ class HangJudge {
     return std::move(missing_);
   }
 
+  // Frames of a watchdog tell something only where its message is lost.
+  void drop_frames() {
+    const auto is_frames = [](const Finding& f) { return f.rule == kFrames; };
+    if (std::ranges::none_of(analysis_.findings, is_frames)) return;
+    const bool told = std::ranges::any_of(analysis_.findings, [&](const Finding& f) {
+      return f.kind == FindingKind::kFault && !f.rule.empty() && !is_frames(f);
+    });
+    if (told)
+      std::erase_if(analysis_.findings, is_frames);
+    else
+      missing_.emplace_back("why the watchdog ended the process: its message stands above the frames");
+  }
+
+  // No rank waits: the peers of a rank that logged nothing failed when its connections closed.
+  void name_silent() {
+    const bool explained = std::ranges::any_of(analysis_.findings, [](const Finding& f) {
+      return f.kind == FindingKind::kFault && f.role == FindingRole::kRoot;
+    });
+    if (explained || input_.departures.empty()) return;
+    const scene::SceneAnswer said =
+        scene::answer(input_, [&](uint32_t rank) { return name_of(context_.place, rank); });
+    if (said.by_silence) analysis_.findings.push_back(silent(said));
+  }
+
   // --- sources ---
 
   void gather_lines() {
@@ -151,8 +201,10 @@ class HangJudge {
     const auto& last = context_.view.log->last_progress();
     const bool prepares = last.empty() || scene::names_preparation(last.back().text);
     input_.iterated = analysis_.fate.last_iteration >= 0 && !prepares;
-    if (input_.iterated) input_.preparing.clear();
-    if (prepares && !last.empty()) input_.preparing = last.back().text;
+    if (input_.iterated) input_.preparing.reset();
+    if (!prepares || last.empty()) return;
+    const logs::LogSample& bar = last.back();
+    input_.preparing = scene::read_preparing(bar.text, context_.view.log->writers()[bar.place.writer].rank);
   }
 
   // A hang of the records is one of several sources: its finding comes back as the answer's.
@@ -277,7 +329,7 @@ class HangJudge {
         reported = sight.at_ns;
     for (size_t i = 0; i < analysis_.findings.size(); ++i) {
       const Finding& f = analysis_.findings[i];
-      if (!came_first(f, reported)) continue;
+      if (!came_first(f, reported) || is_echo_of_wait(f)) continue;
       scene::Departure gone = departure_of(f, context_.view.log->job());
       // A catch-all of a rank that waits is the end of its waiting.
       if (f.general && (!gone.rank || waits(*gone.rank))) continue;
@@ -308,7 +360,7 @@ class HangJudge {
         if (f.kind == FindingKind::kFault && says_killed(f) && is_in_time(f, standstill(said).since_ns))
           name_ranks(said.hang.waited_for, f);
     if (finding) {
-      give_way(*finding);
+      give_way(*finding, said.led && input_.statements[*said.led].meets);
       suspect(*finding, said.hang);
       analysis_.findings.push_back(std::move(*finding));
     } else if (said.hang.answer == HangAnswer::kUnknown) {
@@ -408,11 +460,15 @@ class HangJudge {
       for (const std::string& why : said.why)
         if (std::ranges::find(f.why, why) == f.why.end()) f.why.push_back(why);
     f.confidence = said.confidence;
+    if (!said.left_loop) return f;
+    f.title = said.title;
+    f.remedy = kSameBatches;
     return f;
   }
 
   // A process that answers no more; a fault that a rule found is the finding itself.
   std::optional<Finding> left(const scene::SceneAnswer& said) {
+    if (said.by_silence && !first_) return silent(said);
     const auto own = std::ranges::find_if(gone_, [&](const Finding& f) {
       return std::ranges::any_of(f.subjects, [&](const FindingSubject& s) {
         return s.rank && std::ranges::binary_search(said.hang.waited_for, *s.rank);
@@ -424,8 +480,27 @@ class HangJudge {
     return std::move(*own);
   }
 
+  Finding silent(const scene::SceneAnswer& said) const {
+    Finding f = of_scene(said);
+    f.symptom = Symptom::kCrash;
+    f.general = true;
+    f.confidence = said.confidence;
+    for (FindingSubject& s : f.subjects) s.strength = 2 * f.confidence;
+    f.remedy =
+        "Look at how this rank's process ended: its own output, the launcher's, and the kernel's log of its "
+        "host "
+        "(out of memory, a fault of the device).";
+    return f;
+  }
+
   Finding of_source(const scene::SceneAnswer& said) {
     Finding f = *input_.statements[*said.led].as;
+    for (FindingSubject& s : f.subjects) {
+      if (!s.rank || s.host) continue;
+      const RankPlace at = context_.place(*s.rank);
+      s.host = at.host;
+      if (!s.device) s.device = at.device;
+    }
     if (said.hang.answer == HangAnswer::kMissing && said.by_host_code && f.category == Category::kUnknown) {
       f.category = Category::kUser;
       f.why.emplace_back("the process lives: it is stuck in its own code, not gone");
@@ -492,9 +567,9 @@ class HangJudge {
     add_places(said.hang.waited_for, f);
     if (!said.by_host_code) return;
     f.category = Category::kUser;
-    f.component =
-        said.certain || !said.hang.waited_for.empty() ? Component::kUnknown : Component::kUserConfig;
-    if (said.hang.waited_for.empty())
+    f.component = !said.prepares && (said.certain || !said.hang.waited_for.empty()) ? Component::kUnknown
+                                                                                    : Component::kUserConfig;
+    if (said.hang.waited_for.empty() || said.prepares)
       f.remedy =
           "Raise the timeout of the process group above the time of the preparation, or prepare before the "
           "group exists, on every host once.";
@@ -542,9 +617,10 @@ class HangJudge {
   }
 
   // The rules that match the same lines would repeat the answer.
-  void give_way(const Finding& answer) {
+  void give_way(const Finding& answer, bool by_meeting) {
     std::erase_if(analysis_.findings, [&](const Finding& f) {
       if (f.rule == "pytorch.collective.lagging" || f.rule == "pytorch.collective.mismatch") return true;
+      if ((by_meeting && is_meeting(f.rule)) || (f.rule != answer.rule && is_echo_of_wait(f))) return true;
       return f.rule.empty() && f.detector == DetectorKind::kSilence && f.kind == FindingKind::kFault &&
              f.general && !answer.subjects.empty() && f.subjects.size() == 1 &&
              f.subjects[0].rank == answer.subjects[0].rank;

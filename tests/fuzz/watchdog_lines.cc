@@ -1,10 +1,11 @@
-// Any changes and cuts of a watchdog's lines, through the parser and the scene: an answer that names a class
-// has a title, and a rank is not both waiting and waited for.
+// Any changes and cuts of a watchdog's lines, of those about meetings and of bars, through the parsers and
+// the scene: an answer that names a class has a title, and a rank is not both waiting and waited for.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
 
+#include "core/detect/scene/meeting_lines.h"
 #include "core/detect/scene/scene.h"
 #include "core/detect/scene/watchdog_lines.h"
 
@@ -13,6 +14,11 @@ namespace {
 using namespace culprit::scene;
 
 void add(std::string_view text, SceneInput& input) {
+  if (names_preparation(text)) input.preparing = read_preparing(text, {});
+  if (const auto meeting = read_meeting_line(text)) {
+    if (meeting->came && meeting->all && *meeting->came > *meeting->all) std::abort();
+    return;
+  }
   const auto line = read_watchdog_line(text);
   if (!line) return;
   if (line->kind == WatchdogKind::kBehind || line->kind == WatchdogKind::kMismatch) {

@@ -19,6 +19,13 @@ bool one_sided(const std::string& op) { return op == "gather" || op == "scatter"
 
 bool is_pair(const std::string& plain) { return plain == "send" || plain == "recv" || plain == "coalesced"; }
 
+bool names_barrier(const SightCall& call) { return plain_op(call.op).find("barrier") != std::string::npos; }
+
+bool is_barrier(const SightCall& call) {
+  return names_barrier(call) ||
+         (plain_op(call.op) == "allreduce" && call.in == 1u && call.out.value_or(1) == 1);
+}
+
 std::string call_key(const SightCall& call) {
   const std::string op = plain_op(call.op);
   std::string out = op;

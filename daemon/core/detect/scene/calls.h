@@ -9,6 +9,10 @@ namespace culprit::scene {
 
 // Whether a plain name is of an operation between two ranks, whose ends call different ones by right.
 bool is_pair(const std::string& plain);
+// Whether its name says that it is a barrier.
+bool names_barrier(const SightCall& call);
+// A barrier, or the all-reduce of one element that stands for one.
+bool is_barrier(const SightCall& call);
 // The call without what may differ by right between ranks; empty: nothing to compare.
 std::string call_key(const SightCall& call);
 // Whether two ranks of a group may not call these under one number.

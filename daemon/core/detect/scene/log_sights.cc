@@ -1,12 +1,13 @@
 #include "core/detect/scene/log_sights.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <set>
 #include <utility>
 #include <vector>
 
+#include "core/detect/scene/line_text.h"
+#include "core/detect/scene/meetings.h"
 #include "core/detect/scene/watchdog_lines.h"
 
 namespace culprit::scene {
@@ -42,11 +43,13 @@ Statement statement_of(const logs::JobLog& log, const Read& read, HangAnswer ans
 
 class Reader {
  public:
-  Reader(const logs::JobLog& log, SceneInput& out) : log_(log), out_(out) {}
+  Reader(const logs::JobLog& log, SceneInput& out) : log_(log), out_(out), meetings_(log) {}
 
   void add(const logs::RuleLine& line) {
-    auto known = read_watchdog_line(line.text);
-    if (!known || !seen_.emplace(line.place.source, line.text_line).second) return;
+    auto meeting = read_meeting_line(line.text);
+    auto known = meeting ? std::nullopt : read_watchdog_line(line.text);
+    if ((!meeting && !known) || !seen_.emplace(line.place.source, line.text_line).second) return;
+    if (meeting) return meetings_.add(line, std::move(*meeting));
     Read read{std::move(*known), &line, {}};
     read.rank = read.line.rank ? read.line.rank : log_.writers()[line.place.writer].rank;
     std::vector<Read>& own = by_writer_[{line.place.source, line.place.writer}];
@@ -59,9 +62,23 @@ class Reader {
       join_groups(lines);
       for (const Read& read : lines) emit(read);
     }
+    drop_referrals();
+    meetings_.finish(out_);
   }
 
  private:
+  // "Check rank 0": what rank 0 itself says of the others counts.
+  void drop_referrals() {
+    std::set<uint32_t> own;
+    for (const auto& [writer, lines] : by_writer_)
+      for (const Read& read : lines)
+        if (read.line.kind == WatchdogKind::kBehind && read.rank && !read.line.refers) own.insert(*read.rank);
+    for (const auto& [writer, lines] : by_writer_)
+      for (const Read& read : lines)
+        if (read.line.refers && !own.contains(read.line.ranks[0]))
+          out_.statements.push_back(statement_of(log_, read, HangAnswer::kMissing));
+  }
+
   // The innermost frame that is not of torch itself.
   static void add_frame(const Read& frame, std::vector<Read>& own) {
     if (own.empty()) return;
@@ -111,6 +128,7 @@ class Reader {
         }
         return;
       case WatchdogKind::kBehind:
+        if (line.refers) return add_wait(read, std::move(sight));
         out_.statements.push_back(statement_of(log_, read, HangAnswer::kMissing));
         return;
       case WatchdogKind::kMismatch:
@@ -125,10 +143,21 @@ class Reader {
     out_.sights.push_back(std::move(sight));
   }
 
+  // It came, and waits for the rank that it refers to.
+  void add_wait(const Read& read, Sight sight) {
+    if (!sight.rank) return;
+    sight.call = read.line.call;
+    out_.sights.push_back(std::move(sight));
+  }
+
+  // Gloo closes all connections of a process that ends for any reason: without a rank that says nothing, the
+  // line tells no more than that.
   void add_departure(const Read& read, Sight sight) {
+    if (has(read.from->text, "gloo") && !silent_rank(out_.heard)) return;
     Departure gone;
     gone.kind = DepartureKind::kExited;
     if (!read.line.peer.empty()) gone.host = read.line.peer;
+    gone.by_peers = true;
     gone.reason = "its peers saw it close the connection";
     gone.at_ns = sight.at_ns;
     gone.evidence = std::move(sight.evidence);
@@ -137,6 +166,7 @@ class Reader {
 
   const logs::JobLog& log_;
   SceneInput& out_;
+  Meetings meetings_;
   std::map<std::pair<uint32_t, uint32_t>, std::vector<Read>> by_writer_;
   std::set<std::pair<uint32_t, uint64_t>> seen_;  // a line of several rules is read once
 };
@@ -153,18 +183,11 @@ std::map<uint32_t, uint64_t> last_progress_of(const logs::JobLog& log) {
 
 }  // namespace
 
-bool names_preparation(std::string_view text) {
-  static constexpr std::array<std::string_view, 14> kWords = {
-      "tokeniz", "tokenis",   "preprocess", "num_proc", "packing",  "clustering", "indexing",
-      "caching", "filtering", "converting", "encoding", "sharding", "extracting", "generating train split"};
-  std::string lower;
-  for (const char c : text.substr(0, 400)) lower += c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c;
-  return std::ranges::any_of(kWords, [&](std::string_view word) { return lower.find(word) != lower.npos; });
-}
-
 SceneInput sights_of(const logs::JobLog& log, const std::function<bool(uint32_t rule)>& wanted,
                      TimeNs after) {
   SceneInput out;
+  for (const logs::WriterStats& writer : log.writers())
+    if (writer.rank && writer.lines > 0) out.heard.insert(*writer.rank);
   Reader reader(log, out);
   const std::map<uint32_t, uint64_t> progress = last_progress_of(log);
   // A line without a time has that of an earlier line: only its place in the file says what came first.
@@ -183,9 +206,9 @@ SceneInput sights_of(const logs::JobLog& log, const std::function<bool(uint32_t 
     if (t.samples.empty() || !names_preparation(t.samples[0].text)) continue;
     if (t.shape.kind == logs::ShapeKind::kException || t.known == logs::Meaning::kFault) continue;
     const std::pair<TimeNs, uint64_t> at{t.last_ns, t.samples[0].place.line};
-    if (!out.preparing.empty() && at < last) continue;
+    if (out.preparing && at < last) continue;
     last = at;
-    out.preparing = t.samples[0].text;
+    out.preparing = read_preparing(t.samples[0].text, log.writers()[t.samples[0].place.writer].rank);
   }
   return out;
 }

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <functional>
-#include <string_view>
 
 #include "core/detect/logs/view.h"
 #include "core/detect/scene/scene.h"
@@ -13,8 +12,5 @@ namespace culprit::scene {
 // Reads the kept lines of rules for which `wanted` holds, without those before `after`. Sets all of the input
 // but `world` and `iterated`.
 SceneInput sights_of(const logs::JobLog& log, const std::function<bool(uint32_t rule)>& wanted, TimeNs after);
-
-// Whether a line names work before the training: tokenizing, packing, indexing.
-bool names_preparation(std::string_view text);
 
 }  // namespace culprit::scene

@@ -6,9 +6,12 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "base/text.h"
 #include "core/detect/scene/calls.h"
+#include "core/detect/scene/loop.h"
+#include "core/detect/scene/numbered_calls.h"
 #include "core/detect/scene/stands.h"
 #include "core/detect/scene/wait_graph.h"
 #include "core/detect/scene/watchdog_lines.h"
@@ -29,17 +32,18 @@ constexpr const char* kWhichDevice =
 
 class SceneJudge {
  public:
-  SceneJudge(const SceneInput& input, const NameOfRank& name) : in_(input), name_(name) { gather(); }
+  SceneJudge(const SceneInput& input, const NameOfRank& name)
+      : in_(input), name_(name), groups_(groups_of(input.sights)) {}
 
   SceneAnswer run() {
     out_.hang.since_ns = since();
     follow();
     const bool found = stated(HangAnswer::kMismatch) || by_mismatch() || stated(HangAnswer::kUnfinished) ||
                        by_waits(WaitEnd::kDevice) || by_departure(true) || stated(HangAnswer::kNoSingle) ||
-                       stated(HangAnswer::kMissing) || by_waits(WaitEnd::kIdle) ||
-                       by_waits(WaitEnd::kCircle) || by_waits(WaitEnd::kAllIn) || by_distance() ||
-                       stated(HangAnswer::kMissing, true) || by_waits(WaitEnd::kAbsent) || by_barrier() ||
-                       by_departure(false);
+                       stated(HangAnswer::kMissing) || by_barrier(true) || by_waits(WaitEnd::kIdle) ||
+                       by_waits(WaitEnd::kCircle) || by_loop() || by_waits(WaitEnd::kAllIn) ||
+                       by_distance() || stated(HangAnswer::kMissing, true) || by_waits(WaitEnd::kAbsent) ||
+                       by_barrier() || by_departure(false);
     if (!found) unknown();
     finish();
     return std::move(out_);
@@ -48,47 +52,6 @@ class SceneJudge {
  private:
   // --- gathering ---
 
-  size_t group_of(const SightGroup& of, SightSource source) {
-    for (size_t i = 0; i < groups_.size(); ++i) {
-      if (groups_[i].source != source) continue;
-      SightGroup& known = groups_[i].of;
-      const bool same = known.members == of.members || known.members.empty() || of.members.empty();
-      if (known.key != of.key || !same) continue;
-      if (known.description.empty()) known.description = of.description;
-      if (known.members.empty()) known.members = of.members;
-      known.size = std::max(known.size, of.size);
-      return i;
-    }
-    groups_.push_back({source, of, {}});
-    return groups_.size() - 1;
-  }
-
-  // Ranks that a source names by their number in the group alone have one place each, without a rank.
-  void gather() {
-    constexpr uint64_t kOfGroup = uint64_t{1} << 32;
-    std::map<std::pair<size_t, uint64_t>, size_t> places;
-    for (const Sight& sight : in_.sights) {
-      const size_t of = group_of(sight.group, sight.source);
-      Group& group = groups_[of];
-      const auto rank = sight.rank ? sight.rank : global_rank(group.of, sight.group_rank);
-      size_t at = group.stands.size();
-      if (rank || sight.group_rank) {
-        const uint64_t id = rank ? *rank : kOfGroup | *sight.group_rank;
-        at = places.try_emplace({of, id}, at).first->second;
-      }
-      if (at == group.stands.size()) {
-        group.stands.emplace_back();
-        group.stands[at].rank = rank;
-      }
-      group.stands[at].add(sight, static_cast<uint32_t>(&sight - in_.sights.data()));
-    }
-  }
-  // The rank in the default group is the global one; older wordings name no other group.
-  static std::optional<uint32_t> global_rank(const SightGroup& group, std::optional<uint32_t> in_group) {
-    if (!in_group) return std::nullopt;
-    if (!group.members.empty()) return group.members.at(*in_group);
-    return group.key.empty() || group.key == "0" ? in_group : std::nullopt;
-  }
   TimeNs since() const {
     TimeNs first = kNoTime;
     for (const Group& group : groups_)
@@ -96,6 +59,12 @@ class SceneJudge {
         if (stand.since_ns != kNoTime && (first == kNoTime || stand.since_ns < first)) first = stand.since_ns;
     return first;
   }
+
+  struct End {
+    WaitAnswer said;
+    const Group* group;
+    std::vector<const Group*> of = {};  // by the indices of `said`
+  };
 
   // --- the answers ---
 
@@ -123,6 +92,9 @@ class SceneJudge {
     prove(said.evidence, said.confidence > 0               ? said.confidence
                          : answer == HangAnswer::kMismatch ? 0.9
                                                            : 0.85);
+    if (const auto sides =
+            answer == HangAnswer::kMismatch ? stated_sides(groups_, said.source, said.ranks) : std::nullopt)
+      tell_loop(sides->first, sides->second);
     weigh(*lead);
     return true;
   }
@@ -206,8 +178,12 @@ class SceneJudge {
         }
     out_.hang.waiting.assign(waiting.begin(), waiting.end());
     missing_ranks({behind.begin(), behind.end()}, call, lead.group.description);
-    out_.by_host_code = std::ranges::all_of(
-        behind, [&](uint32_t rank) { return alive_.contains(rank) && !facts_.waits.contains(rank); });
+    out_.by_host_code = !behind.empty() && std::ranges::all_of(behind, [&](uint32_t rank) {
+      return alive_.contains(rank) && !facts_.waits.contains(rank);
+    });
+    const bool known = lead.as && (!lead.as->subjects.empty() || lead.as->category != Category::kUnknown);
+    if (behind.empty() && !known)
+      out_.missing.emplace_back("who did not come: the logs of all ranks, or of the launchers of all hosts");
     if (lead.title.empty()) out_.why.push_back("a report of the program's own library compared the ranks");
   }
 
@@ -281,12 +257,6 @@ class SceneJudge {
     return op != "reduce";
   }
 
-  struct End {
-    WaitAnswer said;
-    const Group* group;
-    std::vector<const Group*> of = {};  // by the indices of `said`
-  };
-
   bool by_waits(WaitEnd end) {
     for (const End& one : ends_)
       if (one.said.end == end) return tell(one), true;
@@ -347,10 +317,45 @@ class SceneJudge {
     out_.why.emplace_back(
         "each side waits in a group for ranks that wait in another group: they call their groups in "
         "another order, or one side left a loop earlier");
+    if (said.circle.size() == 2) tell_loop(side_of(end, 0), side_of(end, 1));
     out_.certain = true;
     out_.confidence = 0.75;
     weigh(std::nullopt);
   }
+
+  static LoopSide side_of(const End& end, size_t i) {
+    const WaitAnswer::Held& held = end.said.circle[i];
+    return {held.ranks, call_at(*end.of[held.group], held.seq)};
+  }
+  void tell_loop(const LoopSide& a, const LoopSide& b) {
+    const bool begun = in_.iterated || std::max(a.call.seq, b.call.seq) > kEarly;
+    auto said = loop_answer(a, b, begun, name_);
+    if (!said) return;
+    out_.why.push_back(std::move(said->why));
+    if (said->title.empty()) return;
+    out_.title = std::move(said->title);
+    out_.hang.waited_for = std::move(said->few);
+    out_.hang.waiting = std::move(said->many);
+    out_.left_loop = true;
+  }
+  bool by_loop() {
+    const auto wait = divided_loop(groups_);
+    if (!wait) return false;
+    out_.hang.answer = HangAnswer::kMismatch;
+    out_.hang.waited_for = wait->few.ranks;
+    out_.hang.waiting = wait->many.ranks;
+    set_call(wait->many.call, wait->of_many->of.description);
+    out_.title =
+        fmt::format("Ranks wait in different operations: {} in {} of {}, {} in {} of {}",
+                    shown_ranks(wait->few.ranks), shown_op(wait->few.call), wait->of_few->title(),
+                    shown_ranks(wait->many.ranks), shown_op(wait->many.call), wait->of_many->title());
+    tell_loop(wait->few, wait->many);
+    for (const Stand* stand : wait->stands) quote(*stand);
+    out_.confidence = 0.65;
+    weigh(std::nullopt);
+    return true;
+  }
+
   void conclude(const WaitAnswer& said, const Group& group, const SightCall& call) {
     const std::string where = shown_op(call) + " of " + group.title();
     switch (said.end) {
@@ -410,7 +415,7 @@ class SceneJudge {
     for (const Group& group : groups_) {
       const bool apart = !comparable(group);
       for (const int64_t seq : awaited(group)) {
-        std::map<std::string, std::vector<const Stand*>> calls;
+        NumberedCalls calls;
         const Stand* first = nullptr;
         bool found = false;
         for (const Stand& stand : group.stands) {
@@ -424,35 +429,6 @@ class SceneJudge {
     }
     return false;
   }
-  // Sizes that differ under one number of an unnamed group may be of several groups, unless most ranks agree.
-  // A program that errs gives few sizes: as many sizes as ranks are numbers that were not read well.
-  static bool proves(const Group& group, const std::map<std::string, std::vector<const Stand*>>& calls) {
-    constexpr size_t kFewCalls = 3;
-    if (!group.of.key.empty() && calls.size() <= kFewCalls) return true;
-    size_t all = 0, most = 0;
-    std::set<std::string> ops;
-    for (const auto& [key, stands] : calls) {
-      all += stands.size();
-      most = std::max(most, stands.size());
-      ops.insert(plain_op(stands[0]->call->op));
-    }
-    return ops.size() > 1 || 2 * most > all;
-  }
-  // Of an unnamed group, nearly all ranks with one number called one operation, and the others another one
-  // with data of the same size.
-  static bool one_data(const std::map<std::string, std::vector<const Stand*>>& calls) {
-    constexpr size_t kMost = 8;  // to one
-    const auto most =
-        std::ranges::max_element(calls, {}, [](const auto& entry) { return entry.second.size(); });
-    const std::optional<uint64_t> in = most->second[0]->call->in;
-    size_t others = 0;
-    for (const auto& [key, stands] : calls) {
-      if (key == most->first) continue;
-      others += stands.size();
-      if (!in || *in < kMost || stands[0]->call->in != in) return false;
-    }
-    return most->second.size() >= kMost * others;
-  }
   // Without the name of the group, equal numbers may be of different groups: then all waiting ranks have to
   // be at one number.
   static bool comparable(const Group& group) { return !group.of.key.empty() || awaited(group).size() == 1; }
@@ -463,7 +439,7 @@ class SceneJudge {
     return out;
   }
 
-  void mismatch(const Group& group, const std::map<std::string, std::vector<const Stand*>>& calls) {
+  void mismatch(const Group& group, const NumberedCalls& calls) {
     const auto most =
         std::ranges::max_element(calls, {}, [](const auto& entry) { return entry.second.size(); });
     size_t all = 0;
@@ -491,6 +467,9 @@ class SceneJudge {
                                         counted(most->second.size(), "peer"), call.seq, group.title())
                           : fmt::format("{} called different operations or sizes as #{} of {}", who, call.seq,
                                         group.title());
+    if (majority && calls.size() == 2)
+      for (const auto& [key, stands] : calls)
+        if (key != most->first) tell_loop({odd, *stands[0]->call}, {out_.hang.waiting, call});
     out_.certain = true;
     out_.confidence = majority || all > 2 ? 0.9 : 0.85;
   }
@@ -532,6 +511,7 @@ class SceneJudge {
         "ranks that call the same operations cannot be that far apart: their calls differ "
         "earlier than what is seen here");
     out_.confidence = 0.6;
+    tell_loop({ranks_of(low), *low[0]->call}, {ranks_of(high), *high[0]->call});
   }
   // The ranks that are behind have enqueued the later operation too, or nothing shows that they have not:
   // their program is not behind, and data did not arrive. More than half are not at fault together.
@@ -565,29 +545,30 @@ class SceneJudge {
     return out;
   }
 
-  // A barrier, or the all-reduce of one element that stands for one, among the first operations of a group.
-  bool by_barrier() {
+  // A barrier among the first operations of a group, or any of them while a bar of the preparation stands.
+  // `lasting`: only together with such a bar, which tells more than that its rank says nothing.
+  bool by_barrier(bool lasting = false) {
     if (in_.iterated || !in_.departures.empty()) return false;
     for (const Group& group : groups_)
       for (const Stand& stand : group.stands) {
         if (!stand.call || !stand.call->entered) continue;
-        const std::string op = plain_op(stand.call->op);
-        const bool one = op == "allreduce" && stand.call->in == 1u && stand.call->out.value_or(1) == 1;
-        const bool early = stand.call->seq >= 0 && stand.call->seq <= kEarly;
-        const bool store = op == "store" && (!in_.preparing.empty() || stand.waited_ns >= kLongForAKey);
-        if (!store && !((one || op.find("barrier") != op.npos) && early)) continue;
+        const bool early = stand.call->seq <= kEarly;
+        const bool store =
+            plain_op(stand.call->op) == "store" && (in_.preparing || stand.waited_ns >= kLongForAKey);
+        const bool during = early && in_.preparing && in_.preparing->lasts(stand.waited_ns);
+        if (lasting && !during) continue;
+        if (!store && !during && !(is_barrier(*stand.call) && early && stand.call->seq >= 0)) continue;
         std::vector<const Stand*> in;
         for (const Stand& other : group.stands)
           if (other.waits_at(stand.call->seq)) in.push_back(&other);
         out_.hang.waiting = ranks_of(in);
-        missing_ranks({}, *stand.call, group.of.description);
+        missing_ranks(preparing_rank(), *stand.call, group.of.description);
         out_.title = store ? fmt::format("{} wait for a rank that still prepares", who(in))
                            : fmt::format("{} wait in a barrier, {}, for a rank that still works", who(in),
                                          shown_op(*stand.call));
-        if (!in_.preparing.empty()) {
-          out_.title += ": " + shorten(in_.preparing, 60);
-          out_.why.push_back("the last work before it: " + shorten(in_.preparing, 120));
-        } else {
+        if (in_.preparing)
+          tell_preparing(stand.waited_ns);
+        else {
           out_.why.emplace_back(
               store
                   ? "a key of the store is set by the program of a rank: no device takes part"
@@ -597,10 +578,32 @@ class SceneJudge {
         }
         for (const Stand* other : in) quote(*other);
         out_.by_host_code = true;
-        out_.confidence = in_.preparing.empty() ? 0.55 : 0.7;
+        out_.confidence = in_.preparing ? 0.7 : 0.55;
         return true;
       }
     return false;
+  }
+  // Whose bar it is: its writer, if that does not wait; else the only rank up to the last one that does not.
+  std::vector<uint32_t> preparing_rank() const {
+    if (!in_.preparing) return {};
+    if (const auto rank = in_.preparing->rank; rank && !facts_.waits.contains(*rank)) return {*rank};
+    const uint32_t end = std::max(in_.world, facts_.waits.empty() ? 0 : *facts_.waits.rbegin() + 1);
+    std::vector<uint32_t> others;
+    for (uint32_t rank = 0; rank < end && others.size() < 2; ++rank)
+      if (!facts_.waits.contains(rank)) others.push_back(rank);
+    if (others.size() != 1) others.clear();
+    return others;
+  }
+  void tell_preparing(TimeNs limit) {
+    const Preparing& p = *in_.preparing;
+    out_.prepares = true;
+    out_.why.push_back("the last work before it: " + shorten(p.text, 120));
+    if (p.percent < 0) {
+      out_.title += ": " + shorten(p.text, 60);
+      return;
+    }
+    const std::vector<uint32_t>& late = out_.hang.waited_for;
+    out_.title = preparing_title(p, late.size() == 1 ? name_of(late[0]) : std::string("A rank"), limit);
   }
 
   // `known`: only a rank that is known to have gone and waits nowhere.
@@ -615,10 +618,13 @@ class SceneJudge {
     }
     if (!gone) return false;
     out_.hang.answer = HangAnswer::kLeft;
-    if (gone->rank) out_.hang.waited_for = {*gone->rank};
-    const std::string subject = gone->rank   ? name_of(*gone->rank)
-                                : gone->host ? "A rank on " + *gone->host
-                                             : "A rank";
+    const auto rank = gone->rank ? gone->rank : gone->by_peers ? silent_rank(in_.heard) : std::nullopt;
+    if (rank) out_.hang.waited_for = {*rank};
+    if (rank && !gone->rank)
+      out_.why.push_back(
+          fmt::format("its peers name it by its address, and of ranks 0 to {} only it logged nothing",
+                      *in_.heard.rbegin()));
+    const std::string subject = rank ? name_of(*rank) : gone->host ? "A rank on " + *gone->host : "A rank";
     out_.title = gone->kind == DepartureKind::kException
                      ? fmt::format("{} raised an exception: {}", subject, gone->reason)
                      : fmt::format("{} left: {}", subject,
@@ -627,6 +633,7 @@ class SceneJudge {
     prove(gone->evidence, 0.5);
     out_.certain = known;
     out_.by_process = gone->source != SightSource::kWatchdog;
+    out_.by_silence = rank && !gone->rank;
     return true;
   }
 
@@ -641,6 +648,9 @@ class SceneJudge {
   void unknown() {
     waiting_anywhere();
     if (groups_.empty()) return;
+    if (const auto rank = silent_rank(in_.heard); rank && !out_.hang.waiting.empty())
+      out_.missing.push_back(fmt::format("what rank {} does: of ranks 0 to {} only it logged nothing", *rank,
+                                         *in_.heard.rbegin()));
     const std::string late =
         out_.hang.waiting.empty()
             ? std::string("stacks of all ranks")
@@ -771,6 +781,13 @@ Statement stated_by(SightSource source, HangAnswer answer, Finding finding) {
   out.ranks.assign(ranks.begin(), ranks.end());
   out.as = std::move(finding);
   return out;
+}
+
+std::optional<uint32_t> silent_rank(const std::set<uint32_t>& heard) {
+  if (heard.size() < 2 || *heard.rbegin() != heard.size()) return std::nullopt;
+  uint32_t rank = 0;
+  while (heard.contains(rank)) ++rank;
+  return rank;
 }
 
 SceneAnswer answer(const SceneInput& input, const NameOfRank& name) { return SceneJudge(input, name).run(); }

@@ -22,6 +22,7 @@
 #include <string>
 #include <vector>
 
+#include "core/detect/scene/preparing.h"
 #include "core/detect/scene/sentence.h"
 #include "core/detect/scene/sight.h"
 #include "model/finding.h"
@@ -45,6 +46,7 @@ struct Statement {
   std::vector<std::string> why = {};
   double confidence = 0;           // 0: that of a report of the program's own library
   std::optional<Finding> as = {};  // how its source reports it: category, action, remedy, places
+  bool meets = false;              // lines counted who came
 };
 // What a detector of `source` found, as a statement: its ranks, words and confidence.
 Statement stated_by(SightSource source, HangAnswer answer, Finding finding);
@@ -53,11 +55,12 @@ struct SceneInput {
   std::vector<Sight> sights;
   std::vector<Departure> departures;
   std::vector<Statement> statements;
-  uint32_t world = 0;           // ranks of the job; 0: unknown
-  uint32_t ranks_per_host = 0;  // 0: unknown
-  std::set<uint32_t> alive;     // ranks that another source saw alive
-  std::string preparing;  // the last line of work before the training: "Tokenizing Prompts: 92%"; empty: none
-  bool iterated = false;  // the job had finished iterations
+  uint32_t world = 0;                  // ranks of the job; 0: unknown
+  uint32_t ranks_per_host = 0;         // 0: unknown
+  std::set<uint32_t> alive;            // ranks that another source saw alive
+  std::set<uint32_t> heard;            // ranks with a line of any kind in the logs
+  std::optional<Preparing> preparing;  // the last line of work before the training
+  bool iterated = false;               // the job had finished iterations
 };
 
 struct SceneAnswer {
@@ -66,12 +69,18 @@ struct SceneAnswer {
   bool by_host_code = false;  // kMissing: the rank runs host code
   bool certain = false;       // the lines themselves prove it
   bool by_process = false;    // kLeft: its process does not answer, why is unknown
+  bool by_silence = false;    // kLeft: peers name an address, and only this rank logged nothing
+  bool prepares = false;      // kMissing: the rank does work that comes before the training
+  bool left_loop = false;     // kMismatch: ranks have different numbers of batches
   double confidence = 0;
   std::vector<std::string> why, missing;
   std::vector<Evidence> evidence;
   std::optional<size_t> led;  // index of the statement that gave the answer
   std::vector<size_t> agree;  // indices of other statements of the same
 };
+
+// The only rank below the last one that is not among those with lines; of one rank alone none follows.
+std::optional<uint32_t> silent_rank(const std::set<uint32_t>& heard);
 
 // `name` may be empty.
 SceneAnswer answer(const SceneInput& input, const NameOfRank& name = {});

@@ -17,6 +17,14 @@ std::string shown_ranks(std::span<const uint32_t> ranks) {
   return out;
 }
 
+std::string shown_span(TimeNs span_ns) {
+  const int64_t seconds = std::max<int64_t>(0, (span_ns + kNsPerSecond / 2) / kNsPerSecond);
+  if (seconds < 60) return fmt::format("{} s", seconds);
+  if (seconds % 60 == 0 && seconds < 3600) return fmt::format("{} min", seconds / 60);
+  if (seconds < 3600) return fmt::format("{}:{:02}", seconds / 60, seconds % 60);
+  return fmt::format("{}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
+}
+
 std::string waiting_words(const Hang& hang) {
   if (hang.waiting.empty()) return {};
   std::string out = fmt::format("; {} {}", counted(hang.waiting.size(), "rank"),

@@ -17,6 +17,8 @@ using NameOfRank = std::function<std::string(uint32_t rank)>;
 std::string sentence_of(const Hang& hang, const NameOfRank& name);
 // "; 63 ranks wait since 03:12:44 UTC"; empty without ranks that wait.
 std::string waiting_words(const Hang& hang);
+// "29:55", "1:05:10", "30 min" of whole minutes.
+std::string shown_span(TimeNs span_ns);
 // "ranks 3, 5 and 2 more".
 std::string shown_ranks(std::span<const uint32_t> ranks);
 

@@ -84,8 +84,9 @@ struct Departure {
   std::optional<uint32_t> rank;
   std::optional<std::string> host;
   std::optional<uint32_t> device, pid;
-  SightGroup group;    // whose members miss it; empty key: not known
-  std::string reason;  // a phrase: "signal 9 (SIGKILL)", "CUDA out of memory"
+  SightGroup group;       // whose members miss it; empty key: not known
+  std::string reason;     // a phrase: "signal 9 (SIGKILL)", "CUDA out of memory"
+  bool by_peers = false;  // peers lost the connection to it, and name it by an address
   TimeNs at_ns = kNoTime;
   Evidence evidence;
 };

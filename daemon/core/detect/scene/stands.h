@@ -37,4 +37,9 @@ struct Group {
   }
 };
 
+// The sights by group and rank. Ranks that a source names by their number in the group alone have one
+// place each, without a rank. Numbers of a watchdog far from those of all other ranks of its group count as
+// unknown. Borrows the evidence.
+std::vector<Group> groups_of(const std::vector<Sight>& sights);
+
 }  // namespace culprit::scene

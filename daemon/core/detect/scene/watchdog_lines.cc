@@ -4,22 +4,14 @@
 #include <charconv>
 #include <string>
 
+#include "core/detect/scene/line_text.h"
+
 namespace culprit::scene {
 namespace {
 
 constexpr size_t kRanksOfLine = 1 << 16;           // a list of more ranks is damage
 constexpr size_t kWordBytes = 200;                 // of a name, a size, a call site
 constexpr std::string_view kNoName = "undefined";  // torch's description of a group that has none
-
-bool digit(char c) { return c >= '0' && c <= '9'; }
-
-// What follows `key` in `text`; empty: not there.
-std::string_view after(std::string_view text, std::string_view key) {
-  const size_t at = text.find(key);
-  return at == text.npos ? std::string_view() : text.substr(at + key.size());
-}
-
-bool has(std::string_view text, std::string_view words) { return text.find(words) != text.npos; }
 
 // The number at the head of `text`. A number at the very end may be cut off: it counts only with `open_end`.
 std::optional<int64_t> number(std::string_view text, bool open_end = false) {
@@ -29,6 +21,14 @@ std::optional<int64_t> number(std::string_view text, bool open_end = false) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || (end == text.data() + text.size() && !open_end)) return std::nullopt;
   return value;
+}
+
+// The number of an operation, or of the last one that ended. Where the library prints memory that it never
+// wrote, 10 to 17 digits stand: no job counts so far.
+std::optional<int64_t> sequence(std::string_view text, bool open_end = false) {
+  constexpr int64_t kMost = 10'000'000'000;
+  const auto value = number(text, open_end);
+  return value && *value < kMost ? value : std::nullopt;
 }
 
 std::optional<uint32_t> rank_number(std::string_view text, bool open_end = false) {
@@ -41,11 +41,11 @@ std::optional<uint32_t> rank_number(std::string_view text, bool open_end = false
 std::vector<uint32_t> numbers(std::string_view text) {
   std::vector<uint32_t> out;
   while (!text.empty() && out.size() < kRanksOfLine) {
-    const size_t at = static_cast<size_t>(std::ranges::find_if(text, digit) - text.begin());
+    const size_t at = static_cast<size_t>(std::ranges::find_if(text, is_digit) - text.begin());
     if (at == text.size()) break;
     text.remove_prefix(at);
     if (const auto value = rank_number(text, true)) out.push_back(*value);
-    text.remove_prefix(static_cast<size_t>(std::ranges::find_if_not(text, digit) - text.begin()));
+    text.remove_prefix(static_cast<size_t>(std::ranges::find_if_not(text, is_digit) - text.begin()));
   }
   return out;
 }
@@ -82,7 +82,7 @@ bool read_work(std::string_view text, SightCall& call) {
     const size_t blank = std::min(text.find_first_not_of(' '), equal);
     const std::string_view key = text.substr(blank, equal - blank);
     const std::string_view value = text.substr(equal + 1, end - equal - 1);
-    if (key == "SeqNum") call.seq = number(value, true).value_or(-1);
+    if (key == "SeqNum") call.seq = sequence(value, true).value_or(-1);
     if (key == "OpType") call.op = value.substr(0, kWordBytes);
     if (const auto n = number(value, true); n && *n >= 0) {
       if (key == "NumelIn") call.in = static_cast<uint64_t>(*n);
@@ -120,7 +120,7 @@ void read_group(std::string_view text, WatchdogLine& line) {
   while (name.ends_with(' ')) name.remove_suffix(1);
   const std::string_view guid = after(name, "PG GUID ");
   std::string_view local = name.starts_with("ID ") ? name.substr(3) : name;
-  local = local.substr(0, static_cast<size_t>(std::ranges::find_if_not(local, digit) - local.begin()));
+  local = local.substr(0, static_cast<size_t>(std::ranges::find_if_not(local, is_digit) - local.begin()));
   line.group.local = local.substr(0, kWordBytes);
   if (has(name, "PG GUID")) {
     line.group.key = guid.substr(0, kWordBytes);
@@ -134,7 +134,10 @@ void read_group(std::string_view text, WatchdogLine& line) {
 bool read_counters(std::string_view text, WatchdogLine& line) {
   for (const std::string_view word : {"last enqueued NCCL work: ", "last enqueued work: ",
                                       "Last enqueued NCCL work: ", "last enqueued HCCL work: "})
-    if (const std::string_view rest = after(text, word); !rest.empty()) line.enqueued = number(rest, true);
+    if (const std::string_view rest = after(text, word); !rest.empty()) {
+      line.enqueued = sequence(rest, true);
+      if (!line.enqueued && number(rest, true)) return true;
+    }
   if (!line.enqueued) return false;
   for (const std::string_view word :
        {"last completed NCCL work: ", "last completed work: ", "last completed HCCL work: "})
@@ -186,6 +189,8 @@ std::optional<WatchdogKind> read_barrier(std::string_view text, WatchdogLine& li
     line.ranks = numbers(text.substr(from, at - from));
   } else if (has(text, "successfully reached monitoredBarrier, but")) {
     line.ranks = {rank_number(after(text, "from rank "), true).value_or(0)};
+    line.refers = true;
+    if (!line.rank) line.rank = rank_number(after(text, "Rank "));
   }
   return line.ranks.empty() ? std::nullopt : std::optional(WatchdogKind::kBehind);
 }
@@ -233,7 +238,7 @@ std::optional<WatchdogKind> read_fingerprints(std::string_view text, WatchdogLin
 // "#0 forward from /app/train.py:120"
 std::optional<WatchdogKind> read_frame(std::string_view text, WatchdogLine& line) {
   while (text.starts_with(' ') || text.starts_with('\t')) text.remove_prefix(1);
-  if (!text.starts_with('#') || text.size() < 2 || !digit(text[1])) return std::nullopt;
+  if (!text.starts_with('#') || text.size() < 2 || !is_digit(text[1])) return std::nullopt;
   const size_t from = text.find(" from ");
   const size_t colon = text.rfind(':');
   if (from == text.npos || colon == text.npos || colon < from || !number(text.substr(colon + 1), true))
@@ -283,7 +288,7 @@ std::optional<WatchdogKind> read_work_line(std::string_view text, WatchdogLine& 
     for (const std::string_view word :
          {"at NCCL work: ", "at HCCL work: ", "watchdog at work: ", "work sequence id: "})
       if (const std::string_view rest = after(text, word); !rest.empty())
-        line.call.seq = number(rest).value_or(line.call.seq);
+        line.call.seq = sequence(rest).value_or(line.call.seq);
     return WatchdogKind::kStatus;
   }
   if (work && (line.call.seq >= 0 || !line.call.op.empty())) return WatchdogKind::kTimeout;
@@ -297,7 +302,7 @@ std::optional<WatchdogKind> read_work_line(std::string_view text, WatchdogLine& 
 
 std::optional<WatchdogLine> read_watchdog_line(std::string_view text) {
   WatchdogLine line;
-  if (const std::string_view rest = after(text, "[rank"); !rest.empty() && digit(rest[0]))
+  if (const std::string_view rest = after(text, "[rank"); !rest.empty() && is_digit(rest[0]))
     line.rank = rank_number(rest);
   read_group(text, line);
   if (!line.group_rank)

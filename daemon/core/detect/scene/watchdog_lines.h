@@ -36,6 +36,7 @@ struct WatchdogLine {
   std::vector<SightCall> calls;  // kMismatch: by entry of `ranks`
   std::optional<int64_t> enqueued, completed;
   std::vector<uint32_t> ranks;  // of the group
+  bool refers = false;          // kBehind: a rank that came points to the one that knows who did not
   TimeNs waited_ns = 0;
   std::string peer;
 };

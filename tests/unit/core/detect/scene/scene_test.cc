@@ -393,4 +393,151 @@ BOOST_AUTO_TEST_CASE(sources_that_agree_raise_the_confidence_and_others_lower_it
   BOOST_TEST((answer(in).confidence < 0.8 && answer(in).hang.waited_for == Ranks{5}));
 }
 
+BOOST_AUTO_TEST_CASE(numbers_a_million_apart_are_not_believed_without_another_rank_near_them) {
+  const SceneAnswer two = answer(of({waiting(0, 411), waiting(1, 9'140'002'411)}));
+  BOOST_TEST((two.hang.answer == HangAnswer::kUnknown));
+  const SceneAnswer stray = answer(of({waiting(0, 411), waiting(2, 411), waiting(1, 9'140'002'411)}));
+  BOOST_TEST((stray.hang.answer == HangAnswer::kUnknown));
+  // Two ranks agree on each side.
+  const SceneAnswer agreed =
+      answer(of({waiting(0, 411), waiting(2, 411), waiting(1, 9'140'002), waiting(3, 9'140'002)}));
+  BOOST_TEST((agreed.hang.answer == HangAnswer::kMismatch));
+}
+
+BOOST_AUTO_TEST_CASE(a_rank_in_the_barrier_behind_the_loop_has_left_it) {
+  std::vector<Sight> sights;
+  for (uint32_t rank = 0; rank < 8; ++rank) {
+    Sight one = waiting(rank, 1040);
+    if (rank == 3)
+      one.call = SightCall{"BARRIER", 812, {}, {}, {}, {}, true};
+    else
+      one.group = {"5", "data_parallel", {}, 0};
+    sights.push_back(one);
+  }
+  const SceneAnswer a = answer(of(sights));
+  BOOST_TEST((a.hang.answer == HangAnswer::kMismatch && a.left_loop));
+  BOOST_TEST((a.hang.waited_for == Ranks{3} && a.hang.waiting.size() == 7));
+  BOOST_TEST(a.title ==
+             "Rank 3 has left its loop: it waits in BARRIER #812, 7 ranks wait in ALLREDUCE #1040");
+}
+
+BOOST_AUTO_TEST_CASE(one_rank_that_still_has_batches_is_in_its_loop_while_the_others_left_theirs) {
+  std::vector<Sight> sights;
+  for (uint32_t rank = 0; rank < 8; ++rank) {
+    Sight one = waiting(rank, 1040);
+    if (rank != 3) one.call = SightCall{"BARRIER", 1040, 1, 1, {}, {}, true};
+    sights.push_back(one);
+  }
+  const SceneAnswer a = answer(of(sights));
+  BOOST_TEST((a.hang.answer == HangAnswer::kMismatch && a.left_loop && a.hang.waited_for == Ranks{3}));
+  BOOST_TEST(
+      a.title ==
+      "Rank 3 is still in its loop: it waits in ALLREDUCE #1040, 7 ranks wait in BARRIER #1040 and left "
+      "theirs");
+  // One element may as well be a number of the loop.
+  for (Sight& one : sights)
+    if (one.rank != 3u) one.call->op = "ALLREDUCE";
+  BOOST_TEST((!answer(of(sights)).left_loop && answer(of(sights)).hang.answer == HangAnswer::kMismatch));
+}
+
+BOOST_AUTO_TEST_CASE(stacks_of_a_rank_in_the_barrier_behind_the_loop_show_that_it_left) {
+  std::vector<Sight> sights;
+  for (uint32_t rank = 0; rank < 4; ++rank) {
+    Sight one = waiting(rank, -1, rank == 1 ? "barrier" : "all_reduce");
+    one.source = SightSource::kStack;
+    one.group = {};
+    one.state = SightState::kInCall;
+    sights.push_back(one);
+  }
+  SceneInput in = of(sights);
+  Statement said;
+  said.answer = HangAnswer::kMismatch;
+  said.source = SightSource::kStack;
+  said.ranks = {1};
+  said.title = "Rank 1 waits in another collective than its peers";
+  in.statements = {said};
+  const SceneAnswer a = answer(in);
+  BOOST_TEST(a.left_loop);
+  BOOST_TEST(a.title == "Rank 1 has left its loop: it waits in barrier, 3 ranks wait in all_reduce");
+  in.iterated = false;
+  BOOST_TEST(answer(in).title == said.title);
+}
+
+BOOST_AUTO_TEST_CASE(a_barrier_of_another_group_than_the_default_one_says_nothing_of_a_loop) {
+  std::vector<Sight> sights;
+  for (uint32_t rank = 0; rank < 8; ++rank) {
+    Sight one = waiting(rank, 1040);
+    one.group = {rank == 3 ? "7" : "5", "", {}, 0};
+    if (rank == 3) one.call->op = "BARRIER";
+    sights.push_back(one);
+  }
+  BOOST_TEST((answer(of(sights)).hang.answer == HangAnswer::kUnknown));
+}
+
+BOOST_AUTO_TEST_CASE(a_barrier_before_the_first_iteration_is_behind_no_loop) {
+  SceneInput in = of({waiting(0, 7), waiting(1, 7), waiting(2, 7, "BARRIER")});
+  in.iterated = false;
+  const SceneAnswer a = answer(in);
+  BOOST_TEST((a.hang.answer == HangAnswer::kMismatch && !a.left_loop));
+}
+
+BOOST_AUTO_TEST_CASE(a_rank_that_still_tokenizes_is_named_with_its_bar_and_the_limit_of_the_others) {
+  std::vector<Sight> sights;
+  for (const uint32_t rank : {1u, 2u, 3u}) {
+    sights.push_back(waiting(rank, 1, "ALLREDUCE", 1));
+    sights.back().waited_ns = 1800 * kNsPerSecond;
+  }
+  SceneInput in = of(sights);
+  in.iterated = false;
+  in.preparing = read_preparing("Map:  88%|####  | 880/1000 [29:55<04:04, 0.49 examples/s]", {});
+  const SceneAnswer a = answer(in);
+  BOOST_TEST((a.hang.answer == HangAnswer::kMissing && a.by_host_code && a.prepares));
+  BOOST_TEST((a.hang.waited_for == Ranks{0} && a.hang.waiting == Ranks{1, 2, 3}));
+  BOOST_TEST(
+      a.title ==
+      "Rank 0 was still preparing data (Map 88 %, 29:55) when the time-out of the others ended after 30 min");
+  // The writer of the bar is the late rank, if it does not wait itself.
+  in.preparing->rank = 7;
+  BOOST_TEST((answer(in).hang.waited_for == Ranks{7}));
+  in.preparing->rank = 2;
+  BOOST_TEST((answer(in).hang.waited_for == Ranks{0}));
+  in.sights.pop_back();
+  in.world = 4;  // 0 and 3 do not wait
+  BOOST_TEST(answer(in).hang.waited_for.empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_bar_that_filled_the_wait_explains_any_early_operation) {
+  SceneInput in = of({waiting(1, 4, "BROADCAST")});
+  in.iterated = false;
+  in.preparing = read_preparing("Tokenizing:  40%|##  | 4/10 [09:40<12:00]", 0u);
+  BOOST_TEST((answer(in).hang.answer == HangAnswer::kMissing && answer(in).hang.waited_for == Ranks{0}));
+  in.preparing = read_preparing("Tokenizing:  40%|##  | 4/10 [00:40<12:00]", 0u);
+  BOOST_TEST((answer(in).hang.answer == HangAnswer::kUnknown));
+}
+
+BOOST_AUTO_TEST_CASE(peers_that_lost_an_address_name_the_only_rank_without_a_line) {
+  SceneInput in = of({waiting(0, 70), waiting(1, 70), waiting(3, 70)});
+  Departure gone;
+  gone.host = "10.0.0.3";
+  gone.by_peers = true;
+  gone.reason = "its peers saw it close the connection";
+  in.departures = {gone};
+  in.heard = {0, 1, 3};
+  const SceneAnswer a = answer(in);
+  BOOST_TEST((a.hang.answer == HangAnswer::kLeft && a.by_silence && a.hang.waited_for == Ranks{2}));
+  in.heard = {0, 1, 3, 6};
+  BOOST_TEST(answer(in).hang.waited_for.empty());
+  in.heard = {0, 1, 2, 3};
+  BOOST_TEST(answer(in).hang.waited_for.empty());
+}
+
+BOOST_AUTO_TEST_CASE(the_only_rank_without_a_line_is_asked_for) {
+  SceneInput in = of({waiting(0, 70), waiting(1, 70), waiting(3, 70)});
+  in.heard = {0, 1, 3};
+  const SceneAnswer a = answer(in);
+  BOOST_TEST((a.hang.answer == HangAnswer::kUnknown && a.hang.waited_for.empty()));
+  BOOST_TEST_REQUIRE(!a.missing.empty());
+  BOOST_TEST(a.missing[0] == "what rank 2 does: of ranks 0 to 3 only it logged nothing");
+}
+
 BOOST_AUTO_TEST_SUITE_END()
