@@ -4,7 +4,7 @@ local function setup(row)
   rule {
     id = "cuda.setup." .. row.id, engine = 1, title = row.title, category = row.category or "platform",
     component = row.component or "driver", severity = row.severity or "fatal", symptom = "launch_failure",
-    general = row.general, match = { regex = row.regex, except = row.except }, remedy = row.remedy,
+    general = row.general, says = row.says, match = { regex = row.regex, except = row.except }, remedy = row.remedy,
     action = row.action or "check", examples = { hit = row.hit, miss = row.miss },
   }
 end
@@ -66,8 +66,9 @@ setup {
   miss = { "system initialized" },
 }
 setup {
+  -- The driver says the same of a GPU that needs a reset: what the kernel's log tells leads.
   id = "busy", title = "GPU is taken by another process (exclusive mode or oversubscribed)",
-  category = "user",
+  category = "user", says = "errno",
   component = "cuda_runtime",
   regex = { [[CUDA-capable device\(s\) is/are busy or unavailable]], [[cudaErrorDevicesUnavailable]],
     [[CUDA_ERROR_DEVICE_UNAVAILABLE]],

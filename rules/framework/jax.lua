@@ -87,35 +87,6 @@ xla {
   hit = { "Terminating process because the JAX distributed service detected fatal errors." },
   miss = { "JAX distributed initialized with 64 processes" },
 }
--- A barrier's message goes on in further lines: tasks that did not come are named there. (They are fatal so
--- that they lead the first line, which names none.)
-xla {
-  id = "jax.barrier", title = "JAX's processes wait for one that did not come", role = "cascade",
-  category = "unknown", component = "unknown", symptom = "hang", severity = "fatal", action = "check",
-  regex = { [[Some timed out task names:\s*]] .. task .. [[(?P<worker>\d+)\b]],
-    [[(?i)barrier .{0,80}timed out.{0,200}(?:tasks? |task names?:? ?\[?)(?:that )?(?:did not|have not|no]] ..
-      [[t).{0,30}?]] ..
-      task .. [[(?P<worker2>\d+)\b]] },
-  remedy = "Look at the process that is named as missing: it ended, is late, or was never started.",
-  hit = { "Some timed out task names: " ..
-    "/job:jax_worker/replica:0/task:1" },
-  miss = { "The first task at the barrier: /job:jax_worker/replica:0/task:0" },
-}
-xla {
-  id = "jax.barrier_task", title = "JAX process did not come to the barrier", role = "cascade",
-  category = "unknown", component = "unknown", symptom = "hang", severity = "fatal", action = "check",
-  window = { by = "job", span = "10s", after = "framework.jax.barrier_names" },
-  regex = { [[^]] .. task .. [[(?P<worker>\d+)\s*$]] },
-  remedy = "Look at that process: it ended, is late, or was never started.",
-  hit = { "Some timed out task names:\n/job:jax_worker/replica:0/task:1" },
-  miss = { "The first task at the barrier:\n/job:jax_worker/replica:0/task:0" },
-}
-xla {
-  id = "jax.barrier_names", title = "List of JAX's missing processes", category = "unknown",
-    component = "unknown",
-  severity = "info", action = "none", regex = { [[Some timed out task names:]] },
-  remedy = "Read the next lines.", hit = { "Some timed out task names:" }, miss = { "task names" },
-}
 xla {
   id = "jax.barrier", title = "Not all JAX processes came to a barrier", role = "cascade",
   category = "unknown", component = "unknown", severity = "error", symptom = "hang",

@@ -39,6 +39,22 @@ oom {
     "Out of memory: Kill process 4955 (python) score 912 or sacrifice child" },
   miss = { "RuntimeError: CUDA error: out of memory" },
 }
+-- The kernel's last line of it, where the one before was lost: it does not say whose limit was reached.
+oom {
+  id = "killed", title = "Kernel killed a process for memory: <process>, pid <pid>",
+  regex = { [[\bKilled process (?P<pid>\d+)(?:, UID \d+,)? \((?P<process>[^)]*)\),?(?: UID[: ]\d+,)? ]] ..
+      [[total-vm:]],
+    [[\boom_reaper: reaped process (?P<pid>\d+) \((?P<process>[^)]*)\)]] },
+  except = { [[[Oo]ut of memory|as a result of limit]] },
+  remedy = "Ask for more host memory, or keep less in it (workers, offload, pinned buffers); the lines " ..
+    "before say whether a limit or the host was full.",
+  hit = { "kernel: Killed process 9931 (python) total-vm:22907828kB, anon-rss:21500204kB, file-rss:0kB",
+    "Killed process 9931, UID 1001, (python) total-vm:22907828kB, anon-rss:21500204kB",
+    "Killed process 9931 (python3), UID 1000, total-vm:22907828kB, anon-rss:21500204kB",
+    "oom_reaper: reaped process 4955 (python), now anon-rss:0kB, file-rss:0kB, shmem-rss:0kB" },
+  miss = { "Memory cgroup out of memory: Killed process 31337 (python3) total-vm:412345678kB",
+    "launcher: Killed process 9931 (train.py)" },
+}
 oom {
   id = "invoked", title = "Kernel looks for a process to kill: memory is used up", general = true,
     severity = "warning",  -- the next lines name whom it killed

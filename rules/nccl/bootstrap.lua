@@ -1,8 +1,8 @@
 -- NCCL's start: interfaces, addresses, sockets of the bootstrap, plugins, versions, shared memory. RCCL,
 -- HCCL's CUDA-like cousins and Neuron's CCOM print the same lines under their own names.
 
--- The message is repeated alone behind `Last error:` of an exception.
-local W = [[(?:(?:NCCL|RCCL|CCOM) WARN .*|^)]]
+-- The message is repeated alone behind `Last error:` of an exception; old versions leave their name out.
+local W = [[(?:(?:NCCL|RCCL|CCOM|\.(?:cc|cu|h):\d+) WARN .*|^(?:WARN .*)?)]]
 
 local function start(row)
   rule {
@@ -37,12 +37,22 @@ start {
   category = "hardware", severity = "error", symptom = "crash", action = "check",
   regex = { W .. [[[Cc]onnect to (?P<peer>\S+) failed : Connection refused]],
     [[socketPollConnect:? connect (?:to \S+ )?returned Connection refused]],
-    W .. [[Call to connect (?:returned|timeout|failed)\b.{0,20}Connection refused]], [[exceeded error ]] ..
-      [[retry count \(\d+\)]] },
+    [[exceeded error retry count \(\d+\)]] },
   remedy = "Look at the peer named: did its process start and stay? If it did, test that host's network.",
   hit = { "n2:51:88 [0] include/socket.h:403 NCCL WARN Connect to 10.1.2.3<56821> failed : Connection " ..
       "refused",
     "NCCL WARN socketPollConnect: connect returned Connection refused, exceeded error retry count (35)" },
+  miss = { "NCCL INFO Call to connect returned Connection refused, retrying" },
+}
+-- Old versions do not say whom they called.
+start {
+  id = "bootstrap.refused_unnamed", title = "Connection to a peer's NCCL port was refused",
+  category = "platform", severity = "error", symptom = "crash", action = "check",
+  regex = { W .. [[Call to connect (?:returned|timeout|failed)\b.{0,20}Connection refused]] },
+  except = [[retrying]],
+  remedy = "See that all ranks started and stayed, and that firewall and interface choice let them meet.",
+  hit = { "n3:771:802 [0] include/socket.h:185 WARN Call to connect failed : Connection refused",
+    "NCCL WARN Net : Call to connect failed : Connection refused" },
   miss = { "NCCL INFO Call to connect returned Connection refused, retrying" },
 }
 start {

@@ -1,7 +1,7 @@
 -- NCCL as a library: wrong calls, its own bugs, what its RAS and watchdogs say.
 
--- The message is repeated alone behind `Last error:` of an exception.
-local W = [[(?:(?:NCCL|RCCL|CCOM) WARN .*|^)]]
+-- The message is repeated alone behind `Last error:` of an exception; old versions leave their name out.
+local W = [[(?:(?:NCCL|RCCL|CCOM|\.(?:cc|cu|h):\d+) WARN .*|^(?:WARN .*)?)]]
 
 local function wrong(row)
   rule {
@@ -90,7 +90,7 @@ wrong {
 }
 wrong {
   id = "memory", title = "NCCL found no memory", component = "gpu_memory",
-  regex = { W .. [[(?:Failed to (?:cudaMalloc|alloc)|cudaMalloc failed|Cuda failure (?:2 )?'out of memory')]],
+  regex = { W .. [[(?:Failed to (?:cudaMalloc\b|alloc\b)|cudaMalloc failed|Cuda failure (?:2 )?'out of memory')]],
     W .. [[Failed to CUDA (?:calloc|malloc|host alloc)]] },
   remedy = "Leave room on the card for NCCL's buffers (NCCL_BUFFSIZE, fewer channels or communicators).",
   severity = "error",

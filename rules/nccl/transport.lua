@@ -1,8 +1,8 @@
 -- NCCL's data paths: verbs, plugins, peer access.
 -- (ibv_modify_qp and ibv_reg_mr: rules/network, they are not only NCCL's.)
 
--- The message is repeated alone behind `Last error:` of an exception.
-local W = [[(?:(?:NCCL|RCCL|CCOM) WARN .*|^)]]
+-- The message is repeated alone behind `Last error:` of an exception; old versions leave their name out.
+local W = [[(?:(?:NCCL|RCCL|CCOM|\.(?:cc|cu|h):\d+) WARN .*|^(?:WARN .*)?)]]
 
 local function path(row)
   rule {

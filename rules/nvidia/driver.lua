@@ -15,10 +15,10 @@ end
 -- The card is gone.
 device {
   id = "gpu_lost", title = "GPU is lost to the driver", general = true,  -- its Xid says the same
-  regex = { [[(?i)Unable to determine the device handle for GPU ?(?P<pci>\S*): ]] ..
+  regex = { [[(?i)Unable to determine the device handle for GPU ?(?:\d+: ?)?(?P<pci>\S*): ]] ..
     [[(?:Unknown Error|GPU is lost|Not Found)]],
     [[GPU is lost\.?(?: +Reboot|"|'|$)]],
-    [[NVML_ERROR_GPU_IS_LOST|nvmlErrorGpuIsLost]],
+    [[\b(?:NVML_)?ERROR_GPU_IS_LOST|nvmlErrorGpuIsLost]],
       [[NVRM: GPU (?:at )?(?:PCI:)?(?P<pci2>[0-9A-Fa-f:.]+)\S* (?:is lost|has fallen off(?: the bus|\s*$))]],
     [[GPU \S* ?has fallen off the bus]],
     -- Older drivers wrap the message: its end is a line of its own.

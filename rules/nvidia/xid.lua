@@ -123,14 +123,33 @@ local engines = {
   { "Optical flow engine error", { 86, 139 } },
 }
 
--- The PCI address may carry the MIG instance, the oldest drivers leave out "PCI:". The second wording is the
--- Kubernetes device plugin's, the third DCGM's, the last one AWS' and Slurm health scripts'.
+-- What health monitors make of it: `XID 48 (...) detected on GPU PCI:0000:1a:00`, `Xid 79 (...) on GPU 3`,
+-- `XID 13, PCI 0002:00:00`, `Xid error 94 reported on ...`, `GPU has fallen off the bus (XID 79)`.
+local function reported(number)
+  local xid = [[\b(?i:xid)(?i:[ _-]?(?:error|code|event|number))?[ :=#]{0,2}(?:\[|")?]] .. number .. [[\b]]
+  local name = [[(?:\.\d+)?\]?"?,?(?: ?\([^)]*\))?(?: [A-Z][A-Z0-9_]+)?]]
+  local device = [[(?:GPU[ :-]?)?(?:device )?(?:PCI[: ]{0,2}(?P<pci>[0-9A-Fa-f:.]+)|]] ..
+    [[(?P<address>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2})|(?P<gpu>GPU-[0-9a-f-]{4,}|\d+\b))]]
+  return xid .. name .. [[,? (?:(?:was |has been )?(?:detected|reported|seen|logged|raised|occurred) )?]] ..
+      [[(?:(?:on|for|by|from|at|in) )?]] .. device,
+    [[\bGPU\b.{0,60}\((?i:xid) ]] .. number .. [[\)]]
+end
+
+-- The PCI address may carry the MIG instance, the oldest drivers leave out "PCI:". A channel torn down after
+-- another Xid names that one: the line of the first may be lost. Then the Kubernetes device plugin's wording,
+-- DCGM's, those of monitors.
 local function wordings(number, tail, process)
-  return {
-    [[NVRM: Xid \((?:PCI:)?(?P<pci>[0-9A-Fa-f:.]+)[^)]*\): ]] .. number .. [[\b]] .. tail .. (process or ""),
-    [[XidCriticalError: Xid=]] .. number .. [[ on Device(?:=(?P<uuid>[\w-]+))?]],
-    [[Detected XID ]] .. number .. [[ for GPU (?P<gpu>\d+)]],
-  }
+  local address = [[NVRM: Xid \((?:PCI:)?(?P<pci>[0-9A-Fa-f:.]+)[^)]*\): ]]
+  local lines = { address .. number .. [[\b]] .. tail .. (process or "") }
+  if tail == "" then
+    local on_gpu, in_brackets = reported(number)
+    for _, line in ipairs({ address .. [[4[35]\b.*caused by previous Xid ]] .. number .. [[\b]],
+      [[XidCriticalError: Xid=]] .. number .. [[ on Device(?:=(?P<uuid>[\w-]+))?]],
+      [[Detected XID ]] .. number .. [[ for GPU (?P<gpu>\d+)]], on_gpu, in_brackets }) do
+      lines[#lines + 1] = line
+    end
+  end
+  return lines
 end
 
 local function add(row, kind, over)
@@ -146,9 +165,10 @@ local function add(row, kind, over)
     match = { regex = wordings(number, tail, over.of_process and process), except = over.except },
     examples = {
       hit = { "kernel: NVRM: Xid (PCI:0000:9b:00): " .. number .. ", " .. sample,
-        "[ 3606.83] NVRM: Xid (PCI:0000:01:00 GPU-I:05): " .. number .. ", " .. sample },
+        "[ 3606.83] NVRM: Xid (PCI:0000:01:00 GPU-I:05): " .. number .. ", " .. sample,
+        tail == "" and "XID " .. number .. " (Error) detected on GPU PCI:0000:1a:00 UUID:GPU-9d3c" or nil },
       miss = { over.miss or "NVRM: Xid (PCI:0000:9b:00): 1" .. number .. "0, " .. sample,
-        "NVRM: GPU at PCI:0000:9b:00: GPU-1f2e3d4c" },
+        "NVRM: GPU at PCI:0000:9b:00: GPU-1f2e3d4c", "Xid " .. number .. " has a page in the catalogue" },
     },
   }
 end
