@@ -54,7 +54,7 @@ library {
   regex = { [[FlashAttention only supports? (?:Ampere|fp16|head dimension|GPUs)]],
     [[No available kernel\. Aborting execution]],
     [[NotImplementedError: No operator found for `memory_efficient_attention]],
-    [[FlashAttention (?:forward|backward) (?:only|for) .*(?:requires|only supports)]],
+    [[FlashAttention (?:forward|backward) (?:only supports?|for .*requires)\b]],
     [[Expected is_sm\w+(?: \|\| is_sm\w+)* to be true, but got false]],
     [[(?i)bfloat16 is (?:only supported on GPUs|not supported on (?:this|your) (?:GPU|device))]],
     [[Current (?:CUDA )?Device does not support bfloat16]], [[Type (?P<type>fp16|bf16) is not supported]],

@@ -25,6 +25,8 @@ memory {
     [[failed to allocate \S+ ?\(\d+ bytes\) (?:from device|on device).*out of memory]],
     [[(?:CUDA|HIP)_ERROR_OUT_OF_MEMORY]], [[cupy\.cuda\.memory\.OutOfMemoryError]],
     [[torch\.OutOfMemoryError: ]], [[\bMPS backend out of memory]],
+    -- The allocator asks NVML who holds the memory, only when there is none left.
+    [[\bNVML_SUCCESS == \w+ INTERNAL ASSERT FAILED at "\S*CUDACachingAllocator\.cpp]],
     [[RESOURCE_EXHAUSTED: Failed to allocate request for \S+ \(\d+B\) on device ordinal (?P<device>\d+)]] },
   remedy = "Smaller batch or sequence, recomputation, sharding or offload; against fragmentation " ..
       "expandable_segments.",

@@ -4,7 +4,8 @@ local function setup(row)
   rule {
     id = "cuda.setup." .. row.id, engine = 1, title = row.title, category = row.category or "platform",
     component = row.component or "driver", severity = row.severity or "fatal", symptom = "launch_failure",
-    general = row.general, says = row.says, match = { regex = row.regex, except = row.except }, remedy = row.remedy,
+    general = row.general, says = row.says, match = { regex = row.regex, except = row.except },
+      remedy = row.remedy,
     action = row.action or "check", examples = { hit = row.hit, miss = row.miss },
   }
 end
@@ -123,7 +124,8 @@ setup {
   component = "dependency", action = "fix",
   regex = { [[Torch not compiled with CUDA enabled]], [[Distributed package doesn't have NCCL]],
     [[CUDA Setup failed despite GPU being available]],
-    [['NoneType' object has no attribute 'cadam\w+']], [[undefined symbol: cget_col_row_stats]],
+    [['NoneType' object has no attribute 'c(?:adam|get_|quantize|dequantize|gemm|igemm|lion|]] ..
+      [[percentile)\w*']], [[undefined symbol: cget_col_row_stats]],
     [[StreamExecutor without BLAS support]] },
   remedy = "Install the build for this CUDA version in place of the CPU build.",
   hit = { "AssertionError: Torch not compiled with CUDA enabled",
@@ -142,8 +144,8 @@ setup {
 }
 setup {
   id = "unsupported", title = "Driver or virtual GPU does not support the operation", severity = "error",
-  regex = { [[(?:CUDA|HIP) error: operation not supported]], [[CUDA_ERROR_NOT_SUPPORTED\b|]] ..
-      [[cudaErrorNotSupported]],
+  regex = { [[(?:CUDA|HIP) error: operation not supported]],
+    [[CUDA_ERROR_NOT_SUPPORTED\b|cudaErrorNotSupported]],
     [[CUDA driver initialization failed, you might not have a CUDA gpu]] },
   remedy = "Check the driver, MIG and vGPU settings, and that the container sees the devices.",
   hit = { "RuntimeError: CUDA error: operation not supported",

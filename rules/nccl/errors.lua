@@ -57,8 +57,8 @@ wrong {
   id = "remote", title = "Another rank reported an error to this one", role = "cascade", category = "unknown",
   component = "unknown",
   severity = "error", action = "none",
-  regex = { [[\[Proxy Service\S* ?\d*\].*(?:Failed to execute operation|Could not receive type from ]] ..
-      [[localRank)]],
+  regex = { [[\[Proxy Service\S* ?\d*\].*(?:Failed to execute operation|]] ..
+    [[Could not receive type from localRank)]],
     [[\bproxy\.cc:\d+ -> [1-9]\b]],
     W .. [[Call to (?:recv|send|poll|accept) .*failed]],
     [[comm \S+ rank \d+ .*Abort COMPLETE]], W .. [[Async error]] },
@@ -90,7 +90,8 @@ wrong {
 }
 wrong {
   id = "memory", title = "NCCL found no memory", component = "gpu_memory",
-  regex = { W .. [[(?:Failed to (?:cudaMalloc\b|alloc\b)|cudaMalloc failed|Cuda failure (?:2 )?'out of memory')]],
+  regex = { W .. [[(?:Failed to (?:cudaMalloc\b|alloc\b)|cudaMalloc failed|]] ..
+    [[Cuda failure (?:2 )?'out of memory')]],
     W .. [[Failed to CUDA (?:calloc|malloc|host alloc)]] },
   remedy = "Leave room on the card for NCCL's buffers (NCCL_BUFFSIZE, fewer channels or communicators).",
   severity = "error",

@@ -11,8 +11,9 @@ local objects = {
   runtime = [[(?P<path>/(?:var/)?run/[^\s'":,]+|/tmp/[^\s'":,]*\bsock\w*\b|\S*\.sock)\b]],
   kernel = [[(?P<path>/(?:sys|proc)/[^\s'":,]+)]],
   file = [[(?:^|[\s'"=(:,<\[])(?P<path>~?/[^\s'":,]*[A-Za-z][^\s'":,]*)]],
-  peer = [[(?P<peer>(?:\d{1,3}(?:\.\d{1,3}){3}|\[[0-9a-f:]+\]|[a-z][\w-]*(?:\.[\w-]+)+|]] ..
-    [[[a-z][\w-]*)(?::\d+)?)]],
+  -- A name without a dot needs a port: else each word is one.
+  peer = [[(?P<peer>(?:\d{1,3}(?:\.\d{1,3}){3}|\[[0-9a-f:]+\]|[a-z][\w-]*(?:\.[\w-]+)+)(?::\d+)?|]] ..
+    [[\[?[a-z][\w-]*\]?:\d+)]],
 }
 
 -- A line of an error that was handled, asked for, or is a setting.
