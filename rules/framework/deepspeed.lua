@@ -14,7 +14,13 @@ framework {
   regex = { [[\bDeepSpeedConfigError\b]], [[Check batch related parameters\. train_batch_size is not equal]],
     [[(?:AssertionError|ValueError): (?:DeepSpeed|[Zz]ero|ZeRO)\b.*(?:requires?|must|not supported|only)]],
     [[deepspeed\.(?:runtime\.)?config\S*: .*(?:not supported|invalid)]],
-    [[Please correct the following DeepSpeed config values that mismatch TrainingArguments]] },
+    [[Please correct the following DeepSpeed config values that mismatch TrainingArguments]],
+    [[AssertionError: DeepSpeed backend not set, please initialize it]],
+    [[It is illegal to call Engine\.step\(\) inside no_sync]],
+    [[ValueError: No slot '(?P<slot>[^']+)' specified on host '(?P<host>[^']+)']],
+    [[(?:RuntimeError|ValueError): (?:launcher '(?P<launcher>\w+)' not installed|]] ..
+      [[Hostfile .*(?:not formatted|not found|multiple entries|empty))]],
+    [[ValueError: Host '(?P<unknown>[^']+)' not found in hostfile]] },
   remedy = "Correct the DeepSpeed file; batch sizes must multiply to the global one.",
   hit = { "deepspeed.runtime.config.DeepSpeedConfigError: DeepSpeedConfig: Floating-point 16 and " ..
       "bfloat16 cannot both be enabled",
@@ -29,8 +35,8 @@ framework {
   regex = { [[AttributeError: 'DeepSpeedCPUAdam' object has no attribute 'ds_opt_adam']],
     [[\bCUDAMismatchException\b.*version (?P<installed>[\d.]+) does not match .* with (?P<built>[\d.]+)]],
     [[\bCUDAMismatchException\b]],
-    [[Installed CUDA version (?P<installed>\S+) does not match the version torch was compiled with ]] ..
-      [[(?P<built>[\d.]+)]],
+    [[Installed CUDA version (?P<installed>\S+) does not match the version torch was compiled with (?P]] ..
+      [[<built>[\d.]+)]],
     [[MissingCUDAException: (?P<what>\S.*)]], [[Ninja is required to load C\+\+ extensions]],
     [[Unable to JIT load the \w+ op due to]],
     [[(?:CPUAdam|FusedAdam|async_io) .*(?:not compatible|not installed|is not available)]] },
@@ -127,8 +133,8 @@ framework {
 framework {
   id = "horovod.shutdown", title = "Horovod was shut down because a rank ended", category = "unknown",
   component = "unknown", severity = "error", role = "cascade", action = "none",
-  regex = { [[Horovod has been shut down\. This (?:was|has been) caused by an exception on one of the ]] ..
-      [[rank]] },
+  regex = { [[Horovod has been shut down\. This (?:was|]] ..
+    [[has been) caused by an exception on one of the rank]] },
   remedy = "Look at the first exception of any rank.",
   hit = { "Horovod has been shut down. This has been caused by an exception on one of the rank or an attempt",
     "horovod.common.exceptions.HorovodInternalError: Horovod has been shut down. This was caused " ..

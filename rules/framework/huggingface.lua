@@ -11,8 +11,8 @@ end
 
 hf {
   id = "not_found", title = "Model or tokenizer files are not where they were looked for",
-  regex = { [[OSError: Can't load (?:the )?(?:tokenizer|config(?:uration)?|model|feature extractor|image ]] ..
-      [[processor|processor) (?:for|of) '?(?P<model>[^'\s]+)]],
+  regex = { [[OSError: Can't load (?:the )?(?:tokenizer|config(?:uration)?|model|feature extractor|]] ..
+    [[image processor|processor) (?:for|of) '?(?P<model>[^'\s]+)]],
     [[OSError: Error no file named (?P<what>.*) found in directory (?P<path>\S+)]],
     [[OSError: Incorrect path_or_model_id: (?P<model>\S+)]],
     [[(?:LocalTokenNotFoundError|Token is required)\b.*]] },
@@ -33,9 +33,9 @@ hf {
 }
 hf {
   id = "limited", title = "Hub limits or fails the requests", component = "network", category = "platform",
-  regex = { [[(?:HfHubHTTPError|HTTPError): (?P<what>(?:429|5\d\d) (?:Client|Server) ]] ..
-      [[Error.*(?:huggingface|]] ..
-      [[hf\.co).*)]], [[Consistency check failed: file should be of size (?P<size>\d+) but has size]] },
+  regex = { [[(?:HfHubHTTPError|HTTPError): (?P<what>(?:429|5\d\d) (?:Client|]] ..
+    [[Server) Error.*(?:huggingface|hf\.co).*)]], [[Consistency check failed: file should be of size ]] ..
+      [[(?P<size>\d+) but has size]] },
   remedy = "Download once to the shared store and run offline; lower the number of ranks that download.",
   action = "retry",
   hit = { "huggingface_hub.utils._errors.HfHubHTTPError: 429 Client Error: Too Many Requests for url: " ..
@@ -116,4 +116,37 @@ hf {
       "ZeRO " ..
       "stage 2\nno sync context manager is incompatible with gradient partitioning logic of ZeRO stage 2" },
   miss = { "no_sync() used for gradient accumulation" },
+}
+hf {
+  id = "attention", title = "Attention that was asked for is not installed: <what>", component = "dependency",
+  regex = { [[\b(?P<what>Flash ?Attention ?\d* has been toggled on, but it cannot be used due to .*)]],
+    [[ImportError: (?P<what>FlashAttention\d? .*not installed.*)]] },
+  remedy = "Install flash-attn for this torch and CUDA, or choose another attn_implementation.",
+  hit = { "ValueError: FlashAttention2 has been toggled on, but it cannot be used due to the following " ..
+    "error: the package flash_attn seems to be not installed." },
+  miss = { "Using FlashAttention2" },
+}
+-- The hub's client says it of each try; the last one ends the program.
+hf {
+  id = "request", title = "Request to the hub failed: <url>", component = "network", category = "platform",
+  severity = "error", says = "failure", action = "retry",
+  regex = { [[(?:Timeout|Error|Disconnected|Exception)\b.*thrown while requesting (?:GET|HEAD|POST|]] ..
+    [[PUT) (?P<url>https?://[^\s?]+)]] },
+  remedy = "Fetch the files once to the shared store and run offline; check the way out of the hosts.",
+  hit = { [['(ReadTimeoutError("HTTPSConnectionPool(host='huggingface.co', port=443): Read timed out.]] ..
+    [["), '(Request ID: 22)')' thrown while requesting HEAD https://huggingface.co/acme/m/resolve/main]] ..
+      [[/a.json]] },
+  miss = { "HTTP Request: GET https://huggingface.co/api/models/x 200 OK" },
+}
+hf {
+  id = "transfer", title = "Transfer from the hub's storage failed: <what>", component = "network",
+  category = "platform", severity = "error", action = "retry",
+  regex = { [[RuntimeError: Data processing error: (?P<what>(?:CAS service|Reqwest|Network|I/O)\b.*)]],
+    [[(?:RuntimeError|Exception): (?P<what>An error occurred while (?:down|]] ..
+      [[up)loading using `hf_transfer`.*)]] },
+  remedy = "Repeat it; switch the fast transfer off (HF_HUB_DISABLE_XET, HF_HUB_ENABLE_HF_TRANSFER=0).",
+  hit = { "RuntimeError: Data processing error: CAS service error : Reqwest Error: HTTP status client " ..
+    "error " ..
+    "(429 Too Many Requests)" },
+  miss = { "hf_xet is used for the download" },
 }

@@ -12,8 +12,8 @@ end
 
 megatron {
   id = "scheduler", title = "Setting of the learning-rate schedule differs from the checkpoint's",
-  regex = { [[(?:AnnealingLR|OptimizerParamScheduler): class input value \S+ and checkpoint ?value ]] ..
-      [[\S+ for (?P<what>.+) do not match]] },
+  regex = { [[(?:AnnealingLR|OptimizerParamScheduler): class input value \S+ and checkpoint ?value \S+]] ..
+    [[ for (?P<what>.+) do not match]] },
   remedy = "Keep the value, or override it on purpose (--override-opt_param-scheduler).",
   hit = { "AssertionError: OptimizerParamScheduler: class input value 0.0001 and checkpointvalue " ..
       "0.0003 for learning rate do not match" },
@@ -21,11 +21,11 @@ megatron {
 }
 megatron {
   id = "arguments", title = "Options differ from those of the checkpoint, or from each other",
-  regex = { [[argument value \(?\S+\)? (?:from checkpoint|and input argument)?.*is not equal to the ]] ..
-      [[input argument value]],
+  regex = { [[argument value \(?\S+\)? (?:from checkpoint|]] ..
+    [[and input argument)?.*is not equal to the input argument value]],
     [[(?:\w+) value from checkpoint \(\S+\) is not equal to the input argument value]],
-    [[(?:AssertionError|ValueError|RuntimeError): .*(?:pipeline|tensor|context|expert)[- _]model[- ]] ..
-        [[_]?parallel[- _]?(?:size)?.*(?:must|should|not|cannot)\b]],
+    [[(?:AssertionError|ValueError|RuntimeError): .*(?:pipeline|tensor|context|]] ..
+      [[expert)[- _]model[- _]?parallel[- _]?(?:size)?.*(?:must|should|not|cannot)\b]],
     [[(?:AssertionError|ValueError): .*--[a-z][\w-]+ .*(?:must|should|not|cannot|requires?|only)\b]] },
   remedy = "Align the options named.",
   hit = { "AssertionError: num_layers value from checkpoint (24) is not equal to the input argument " ..
@@ -58,9 +58,9 @@ megatron {
   id = "kernels", title = "Fused kernels or an extension that the options need are not built",
   component = "framework",
   regex = { [[custom CUDA extension \w+ module is not found]],
-    [[gradient_accumulation_fusion set to True but]], [[(?:RuntimeError|ImportError|AssertionError): ]] ..
-      [[.*(?:apex|APEX|[Tt]ransformer[ _][Ee]ngine|flash[-_]attn).*(?:install|not (?:found|installed|]] ..
-      [[available)|required)]] },
+    [[gradient_accumulation_fusion set to True but]],
+      [[(?:RuntimeError|ImportError|AssertionError): .*(?:apex|APEX|[Tt]ransformer[ _][Ee]ngine|]] ..
+        [[flash[-_]attn).*(?:install|not (?:found|installed|available)|required)]] },
   remedy = "Build Apex, Transformer Engine or flash-attn with their CUDA parts, or switch the option off.",
   hit = { "RuntimeError: ColumnParallelLinear was called with gradient_accumulation_fusion set to True " ..
       "but the custom CUDA extension fused_weight_gradient_mlp_cuda module is not found.",
@@ -81,7 +81,9 @@ megatron {
   id = "checkpoint", title = "Distributed checkpoint does not fit or is incomplete", symptom = "crash",
   regex = { [[megatron\.core\.dist_checkpointing\.core\.CheckpointingException: (?P<what>.*)]],
     [[Global shape mismatch for loaded \(]],
-    [[Unexpected (?:keys|sharded keys).*not found in (?:the )?checkpoint]] },
+    [[Unexpected (?:keys|sharded keys).*not found in (?:the )?checkpoint]],
+    [[\bcheckpoint path (?P<path>\S+) is not a distributed checkpoint\b]],
+    [[ValueError: There were no checkpoints found in checkpoint_dir]] },
   except = { [[WARNING]] }, action = "check",
   remedy = "Compare parallel layout and model options; fall back to the checkpoint before.",
   hit = { "megatron.core.dist_checkpointing.core.CheckpointingException: Global shape mismatch for " ..
@@ -92,8 +94,25 @@ megatron {
   id = "straggler", title = "Straggler detection or fault tolerance ended the job", category = "unknown",
   component = "unknown", severity = "error", role = "cascade", symptom = "hang", action = "check",
   regex = { [[(?:RankMonitorServer|rank_monitor).*(?:[Dd]id not get (?:subsequent|initial) heartbeat|]] ..
-      [[Terminating rank)]], [[did not get (?:subsequent|initial) heartbeat\.]] },
+    [[Terminating rank)]], [[did not get (?:subsequent|initial) heartbeat\.]] },
   remedy = "Look at that rank: why it stopped.",
   hit = { "RankMonitorServer: Did not get subsequent heartbeat. Waited 600.00 seconds." },
   miss = { "RankMonitorServer: heartbeat timeouts set to 600" },
+}
+-- Transformer Engine's C++ part states file and function of the check that failed.
+rule {
+  id = "framework.transformer_engine", engine = 1, title = "Transformer Engine failed: <what>",
+  category = "framework", component = "framework", severity = "error", says = "origin",
+  match = { regex = [[(?:RuntimeError|AssertionError|]] ..
+    [[TEError): \S*transformer_engine/\S+:\d+ in function \S+: (?P<what>\S.*)]],
+    except = [[(?i)CUDA Error|out of memory]] },
+  remedy = "Compare shapes, types and the recipe with what this version and GPU support; try another " ..
+    "backend.",
+  action = "check",
+  examples = {
+    hit = { "RuntimeError: /src/transformer_engine/common/gemm/cublaslt_gemm.cu:339 in function " ..
+      "cublas_gemm: " ..
+      "cuBLAS Error: the requested functionality is not supported" },
+    miss = { "transformer_engine/common loaded" },
+  },
 }

@@ -1,9 +1,9 @@
--- Ray's start and placement, vLLM and the trainers on top of them.
+-- Ray's start, placement, nodes and disks, vLLM and the trainers on top of them.
 
 local function ray(row)
   rule {
     id = "framework." .. row.id, engine = 1, title = row.title, category = row.category or "user",
-    component = row.component or "user_config", severity = row.severity or "fatal", general = row.general,
+    component = row.component or "user_config", severity = row.severity or "fatal", says = row.says,
     role = row.role, symptom = row.symptom or "launch_failure",
     match = { regex = row.regex, except = row.except }, remedy = row.remedy, action = row.action or "fix",
     examples = { hit = row.hit, miss = row.miss },
@@ -67,4 +67,84 @@ ray {
   hit = { "RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}",
     "vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue." },
   miss = { "Engine core initialised" },
+}
+-- What Ray's own processes say of a node: a busy host, a lost network and a dead one look alike.
+ray {
+  id = "ray.marked_dead", title = "Ray's head gave the host up: its heartbeats came late or not at all",
+  category = "unknown", component = "platform", severity = "error", symptom = "crash", action = "check",
+  regex = { [[\bThis node has bee[mn] marked as dead\b]],
+    [[node manager has (?:mistakenly )?been marked (?:as )?dead\b]],
+    [[\bRaylet (?:will|is going to) (?:exit|shut down).{0,60}marked (?:as )?dead\b]] },
+  remedy = "Look at that host at this time: processor, memory and network; raise health_check_timeout_ms " ..
+    "only for hosts that are known to be busy.",
+  hit = { "[2024-03-01 10:00:00,123 C 31 31] node_manager.cc:170: This node has beem marked as dead.",
+    "(raylet) node_manager.cc:1031: [Timeout] Exiting because this node manager has mistakenly been " ..
+      "marked as dead by the GCS: GCS failed to check the health of this node for 5 times." },
+  miss = { "this node can be marked as dead mistakenly" },
+}
+ray {
+  id = "ray.late", title = "Ray's heartbeats of a host are late", category = "unknown",
+    component = "platform",
+  severity = "warning", symptom = "slowdown", action = "check",
+  regex = { [[Last heartbeat was sent (?P<late_ms>\d+) ms ago]] },
+  remedy = "Look for a shortage of processor, memory or network on that host.",
+  hit = { "node_manager.cc:157: Last heartbeat was sent 6901 ms ago. There might be resource pressure on " ..
+    "this node." },
+  miss = { "heartbeat sent" },
+}
+ray {
+  id = "ray.head", title = "Ray's head does not answer: its process ended or the network is broken",
+  role = "cascade", category = "unknown", component = "platform", severity = "error", symptom = "crash",
+  action = "check",
+  regex = { [[\bGCS may have been killed\b]], [[\bFailed to connect to GCS within \d+ seconds]],
+    [[\bLost connection (?:to|with) (?:the )?GCS\b]],
+    [[ray\.exceptions\.RpcError: (?P<what>.*)]], [[\bGCS (?:server|client) .{0,40}(?:disconnected|died)\b]] },
+  remedy = "Look at the head's host: memory, the log of gcs_server, and whether somebody stopped it.",
+  hit = { "gcs_rpc_client.h:554: Failed to connect to GCS within 60 seconds. GCS may have been killed.",
+    "ray.exceptions.RpcError: failed to connect to all addresses" },
+  miss = { "GCS client is connected to 10.0.0.4:6379" },
+}
+ray {
+  id = "ray.waited", title = "Ray: a result did not come in time", role = "cascade", category = "unknown",
+  component = "unknown", severity = "error", symptom = "hang", action = "check",
+  regex = { [[\bGetTimeoutError: (?P<what>Get timed out\b.*)]],
+    [[\bTrainingFailedError: (?P<what>The Ray Train run failed\b.*)]] },
+  remedy = "Look at the task or actor that owes the result.",
+  hit = { "ray.exceptions.GetTimeoutError: Get timed out: some object(s) not ready." },
+  miss = { "except GetTimeoutError:" },
+}
+ray {
+  id = "ray.disk", title = "Disk of Ray's session folder is full", category = "platform",
+  component = "storage", symptom = "crash",
+  regex = { [[\bOutOfDiskError\b]], [[\bfile_system_monitor\.cc:\d+: (?P<path>\S+) is over \S+ full, a]] ..
+    [[vailable space: \d+]] },
+  severity = "error", remedy = "Free space there, or start Ray with another --temp-dir.",
+  hit = { "(raylet) file_system_monitor.cc:111: /tmp/ray/session_x is over 95% full, available space: " ..
+    "1234; " ..
+    "capacity: 99999. Object creation will fail if spilling is required.",
+    "ray.exceptions.OutOfDiskError: Local disk is full" },
+  miss = { "/tmp/ray is 40% full" },
+}
+ray {
+  id = "ray.environment", title = "Ray could not set up the runtime environment of the job",
+  regex = { [[\bRuntimeEnvSetupError\b(?:: (?P<what>.*))?]],
+    [[Failed to (?:create|set up) runtime env\w*\b]] },
+  remedy = "Read the agent's log (runtime_env_setup): packages, working_dir, the way to the index.",
+  hit = { "ray.exceptions.RuntimeEnvSetupError: Failed to set up runtime environment." },
+  miss = { "Created runtime_env successfully" },
+}
+ray {
+  id = "ray.version", title = "Hosts of the Ray cluster run different versions", component = "dependency",
+  regex = { [[Version mismatch: The cluster was started with\b]],
+    [[\bRay version mismatch\b.*?(?P<version>\d[\d.]*)?]] },
+  remedy = "Use one image: the same Ray and Python on all hosts.",
+  hit = { "RuntimeError: Version mismatch: The cluster was started with: Ray: 2.9.0 Python: 3.10.12" },
+  miss = { "Ray version 2.9.0" },
+}
+ray {
+  id = "ray.twice", title = "Program starts Ray twice", component = "user_code",
+  regex = { [[Maybe you called ray\.init twice by accident]] },
+  remedy = "Call ray.init once, or pass ignore_reinit_error.",
+  hit = { "RuntimeError: Maybe you called ray.init twice by accident? This error can be suppressed by ..." },
+  miss = { "Started a local Ray instance." },
 }

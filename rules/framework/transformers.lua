@@ -53,7 +53,8 @@ hf {
     [[Your setup doesn't support bf16/gpu]], [[FP16 Mixed precision training .* can only be used on]],
     [[Can't find a valid checkpoint at]], [[No valid checkpoint found in output directory]],
     [[Target modules .* not found in the base model]],
-    [[You cannot perform fine-tuning on purely quantized models]] },
+    [[You cannot perform fine-tuning on purely quantized models]],
+    [[\bThe `?metric_for_best_model`? training argument is set to\b.*not found]] },
   remedy = "Correct the arguments named.",
   hit = { "ValueError: --load_best_model_at_end requires the save and eval strategy to match",
     "ValueError: Target modules {'q_proj'} not found in the base model. Please check the target " ..
@@ -63,10 +64,30 @@ hf {
 hf {
   id = "lightning.config", title = "Lightning refuses the trainer's configuration",
   symptom = "launch_failure",
-  regex = { [[\bMisconfigurationException: (?P<what>.*)]], [[ValueError: You set `\w+=.*` but]] },
+  regex = { [[\bMisconfigurationException: (?P<what>\S.*)]],
+    [[(?:ValueError|RuntimeError): (?P<what>You set `[-\w]+=.*`.*)]],
+    [[RuntimeError: (?P<what>Lightning can't create new processes if CUDA is already initialized)]],
+    [[ValueError: (?P<what>The provided lr scheduler .*)]] },
   remedy = "Correct the argument named; compare with the installed version.",
   hit = { "lightning.fabric.utilities.exceptions.MisconfigurationException: You requested gpu: [0, 1] " ..
       "But your machine only has: [0]" }, miss = { "`Trainer.fit` stopped: `max_steps=40` reached." },
+}
+-- The exception's text begins with a line break.
+hf {
+  id = "lightning.devices", title = "Lightning is asked for GPUs that the job does not have: <gpus>",
+  symptom = "launch_failure",
+  regex = { [[^\s*You requested (?i:gpus?): (?P<gpus>\[[\d, ]*\])]] },
+  remedy = "Ask the scheduler for as many GPUs as the trainer's devices say, or the other way round.",
+  hit = { "                You requested GPUs: [0, 1]" },
+  miss = { "You requested 2 nodes" },
+}
+hf {
+  id = "lightning.refused", title = "Lightning refuses the trainer's configuration", role = "cascade",
+  symptom = "launch_failure",
+  regex = { [[\bMisconfigurationException:\s*$]] },
+  remedy = "Read the lines below it.",
+  hit = { "pytorch_lightning.utilities.exceptions.MisconfigurationException: " },
+  miss = { "except MisconfigurationException as e:" },
 }
 hf {
   id = "lightning.deadlock", title = "Lightning: a rank failed and the others were stopped", role = "cascade",

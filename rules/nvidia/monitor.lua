@@ -82,17 +82,6 @@ for number, row in ipairs(watches) do
 end
 
 monitor {
-  id = "reset_required", title = "GPU is in a state that only a reset ends", severity = "fatal",
-  action = "isolate",
-  regex = { [[NVRM:.*\bNV_ERR_RESET_REQUIRED\b]], [[\b(?:NVML_)?ERROR_RESET_REQUIRED\b]],
-    [[(?P<pci>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d)?.{0,60}\bGPU requires reset\b]] },
-  remedy = "Take the host out and reset the GPU (or reboot the host); look for the Xid before it.",
-  hit = { "NVRM: nvAssertOkFailedNoLog: Assertion failed: Reset required [NV_ERR_RESET_REQUIRED] " ..
-    "(0x00000062) returned from status @ kernel_channel.c:2874",
-    "    Power Draw    : [GPU requires reset]" },
-  miss = { "NVRM: GPU reset is not required", "    Reset Required : No" },
-}
-monitor {
   id = "hostengine", title = "DCGM's service on the host does not answer", role = "cascade",
   category = "platform", component = "driver", blames = "host",
   regex = { [[[Cc]ould not connect to the host engine\b]], [[DCGM_FR_HOSTENGINE_CONN]],

@@ -59,10 +59,13 @@ data {
     [[ArrowInvalid: Not an Arrow file|ArrowInvalid: Parquet magic bytes not found]],
     [[ArrowInvalid: (?:Could not open Parquet|Tried reading schema message, was null)]],
     [[DataLossError: (?:truncated record|corrupted record) at]],
+    [[OSError: broken data stream when reading image file]],
+    [[OSError: Couldn't deserialize thrift\b]], [[TProtocolException: Invalid data]],
+    [[ValueError: (?:mmap length is greater than file size|cannot mmap an empty file)]],
+    [[ValueError: unexpected end of data @ (?P<file>.*)]],
     [[ZstdError: .*(?:Data corruption|incomplete)]],
-    [[(?:Error|Exception|Invalid): (?:\S+ ){0,6}?[Cc]orrupt(?:ed)? (?:\w+ ]] ..
-      [[){0,3}(?:data|records?|blocks?|stream|]] ..
-      [[archive|image|parquet|tfrecord)\b]] },
+    [[(?:Error|Exception|Invalid): (?:\S+ ){0,6}?[Cc]orrupt(?:ed)? (?:\w+ ){0,3}(?:data|records?|]] ..
+      [[blocks?|stream|archive|image|parquet|tfrecord)\b]] },
   remedy = "Check the file's size and checksum against its source, fetch it again, and skip it until then.",
   hit = { "zipfile.BadZipFile: File is not a zip file",
     "OSError: image file is truncated (12 bytes not processed)",
@@ -93,8 +96,8 @@ data {
 }
 data {
   id = "sample", title = "No usable sample: data and preprocessing do not fit",
-  regex = { [[(?i)(?:failed to retrieve the dataset|no valid samples?|all samples? (?:were|was|are) ]] ..
-      [[(?:filtered|skipped))]],
+  regex = { [[(?i)(?:failed to retrieve the dataset|no valid samples?|all samples? (?:were|was|]] ..
+    [[are) (?:filtered|skipped))]],
     [[ValueError: num_samples should be a positive integer value, but got num_samples=0]],
     [[(?:AssertionError|ValueError): .*(?:dataset|data set|dataloader) (?:is|was) empty]] },
   remedy = "Check the filters, the maximum length and the paths: nothing was left after them.",
@@ -152,4 +155,61 @@ data {
       "labels from 1).",
   hit = { "IndexError: index out of range in self", "IndexError: Target 10 is out of bounds." },
   miss = { "IndexError: list index out of range" },
+}
+-- The traceback was cut off after the library's own line.
+data {
+  id = "archive", title = "Archive ends too early or is damaged: <what>", says = "failure",
+  regex = { [=[^\s*raise (?:tarfile\.)?ReadError\(f?["'](?P<what>[^"']+)["']]=],
+    [=[^\s*raise (?:zipfile\.)?BadZipFile\(f?["'](?P<what>[^"']+)["']]=],
+    [=[^\s*raise EOFError\(["'](?P<what>Compressed file ended before[^"']+)["']]=] },
+  remedy = "Compare the file's size and checksum with its source and fetch it again; skip it until then.",
+  hit = { [[    raise ReadError("unexpected end of data")]] },
+  miss = { "except ReadError:", [[raise ValueError("unexpected end of data")]] },
+}
+data {
+  id = "media", title = "Image, audio or video file cannot be decoded: <what>",
+  regex = { [[\bav\.error\.\w+: (?P<what>.*)]], [[\bav\.AVError: (?P<what>.*)]],
+    [[\bDECORDError: (?P<what>.*)]],
+    [[\b(?:soundfile\.)?Libsndfile(?:Runtime)?Error: (?P<what>.*)]],
+    [[\bDecompressionBombError: (?P<what>.*)]],
+    [[\bcv2\.error: (?P<what>.*(?:empty\(\)|imdecode|VideoCapture|resize).*)]],
+    [[\b(?P<what>moov atom not found)\b]],
+    [[(?:RuntimeError|OSError|ValueError|Error): (?P<what>.*Invalid data found when processing input.*)]],
+    [[\b(?:RuntimeError|OSError): (?P<what>[Ff]ailed to (?:decode|open|load) (?:the )?(?:image|audio|]] ..
+      [[video|jpeg|png)\b.*)]] },
+  except = { [[(?i)\b(?:warn(?:ing)?|skip(?:ping|ped)?|ignor(?:ed|ing))\b]] },
+  remedy = "Look at the file that was read: fetch it again, or leave it out.",
+  hit = { "av.error.InvalidDataError: [Errno 1094995529] Invalid data found when processing input: " ..
+    "'/data/a.mp4'", "soundfile.LibsndfileError: Error opening '/data/a.wav': Format not recognised.",
+    "cv2.error: OpenCV(4.8.0) /io/color.cpp:182: error: (-215:Assertion failed) !_src.empty() in function " ..
+      "'cvtColor'" },
+  miss = { "WARNING skipping clip: DECORDError: broken metadata", "cv2.error: unknown" },
+}
+data {
+  id = "shard", title = "Command that streams a shard of the data set failed", category = "platform",
+  component = "storage", action = "check",
+  regex = { [[(?:OSError|IOError): \(\(["'](?:pipe:)?(?P<command>[^"']{1,120}): exit (?P<code>[1-9]\d*) ]] },
+  remedy = "Run that command by hand on the host: address, right and the way to the store.",
+  hit = { [[OSError: (("pipe:aws s3 cp s3://b/shard-000112.tar -: exit 1 (read) {} @ <Pipe>", <Pipe>))]] },
+  miss = { "pipe:aws s3 cp s3://b/shard-000112.tar -: exit 0" },
+}
+data {
+  id = "chat", title = "Conversation does not fit the chat template: <what>",
+  regex = { [[\bjinja2\.exceptions\.\w+: (?P<what>.*)]],
+    [[(?:ValueError|RuntimeError): (?P<what>.*\bchat[_ ]template\b.*)]] },
+  except = { [[(?i)warn]] },
+  remedy = "Compare the roles and fields of the data with the tokenizer's template, or give it one.",
+  hit = { "jinja2.exceptions.TemplateError: Conversation roles must alternate user/assistant/user",
+    "ValueError: Cannot use chat template functions because tokenizer.chat_template is not set" },
+  miss = { "Using the chat template of the tokenizer" },
+}
+data {
+  id = "multimodal", title = "Images and their places in the text do not match: <what>",
+  regex = { [[(?:ValueError|RuntimeError|AssertionError): (?P<what>(?:Image|Video|]] ..
+    [[Audio) features and (?:image|video|audio) tokens do not match.*)]],
+    [[(?:ValueError|RuntimeError|AssertionError): (?P<what>.*\bnumber of (?:image|video|]] ..
+      [[audio)s?\b(?: tokens?)?.*(?:does not|doesn't|do not|must) match.*)]] },
+  remedy = "Check truncation (it cuts image tokens) and that each sample has as many images as placeholders.",
+  hit = { "ValueError: Image features and image tokens do not match: tokens: 1323, features 1332" },
+  miss = { "image tokens: 576" },
 }

@@ -83,6 +83,10 @@ given {
     [[(?:AssertionError|ValueError|RuntimeError): .{0,120}\b(?:divisible by|multiple of|divide evenly)\b]] ..
       [[.{0,40}(?i:parallel|world|degree|gpus?\b|ranks?\b|heads|stages?\b|devices|\b[tpdce]p\b)]],
     [[(?i)\b(?:mpi|world)_?size\b ?[!=]= ?(?:tp|pp|dp|tensor|pipeline|data)]],
+    [[(?:RuntimeError|ValueError|AssertionError): .{0,60}sequence parallel\w* without tensor parallel]],
+    [[(?:RuntimeError|ValueError): Mesh should not be bigger than default world size]],
+    [[(?:RuntimeError|ValueError|KeyError): .*\b[Mm]esh (?:dim(?:ension)?s?\b.*(?:not|must|should)|]] ..
+      [[shape .*(?:not|must))]],
     [[(?i)check batch related parameters\. train_batch_size is not equal to micro_batch]] },
   remedy = "Choose sizes whose product fits the number of ranks.",
   hit = { "RuntimeError: world_size (24) is not divisible by tensor_model_parallel_size (16)",
@@ -135,7 +139,19 @@ given {
     [[wandb: ERROR (?:api_key|Error while calling W&B|Run initialization has timed out)]],
     [[wandb\.sdk\.service\S*\.Service\w*Error: ]],
     [[mlflow\.exceptions\.\w+: ]] },
+  except = { [[(?i)timed out|timeout|network error|Max retries|connection]] },
   remedy = "Log in, or run the tracker offline; training should not depend on it.",
   hit = { "wandb.errors.UsageError: api_key not configured (no-tty). call wandb.login(key=[your_api_key])" },
   miss = { "wandb: WARNING Calling wandb.login() after wandb.init() has no effect." },
+}
+given {
+  id = "tracker.unreachable", title = "Experiment tracker does not answer: <what>", severity = "error",
+  category = "platform", component = "network",
+  regex = { [[(?P<what>wandb\.errors\S*\.\w*Error: .*(?i:timed out|timeout|network error|connection).*)]],
+    [[(?P<what>wandb: ERROR (?:Run initialization has timed out|Network error)\b.*)]],
+    [[(?P<what>mlflow\.exceptions\.\w+: .*(?i:timed out|timeout|Max retries|connection).*)]],
+    [[\bneptune\S*\.NeptuneConnectionLostException\b(?:: (?P<what>.*))?]] },
+  remedy = "Run the tracker offline and sync later; check proxy and the way out of the hosts.",
+  hit = { "wandb.errors.CommError: Run initialization has timed out after 90.0 sec." },
+  miss = { "wandb: Network error (ConnectionError), entering retry loop." },
 }

@@ -17,7 +17,7 @@ local rows = {
   { "objectstore", "Object store refused or failed", "platform", "storage",
     "botocore|boto3|s3fs|gcsfs|adlfs|s3torchconnector|google\\.api_core|google\\.cloud\\.storage|azure" ..
       "\\.core|" ..
-      "azure\\.storage|fsspec|minio",
+      "azure\\.storage|google\\.auth|s3torchconnectorclient|fsspec|minio",
     "Check name, rights and region of the bucket; then the service and the way to it.",
     "s3torchconnector.S3Exception: Client error: request canceled" },
   { "http", "Request to a service failed", "platform", "network",

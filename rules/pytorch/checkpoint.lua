@@ -3,7 +3,8 @@
 local function checkpoint(row)
   rule {
     id = "pytorch.checkpoint." .. row.id, engine = 1, title = row.title, category = row.category or "user",
-    component = row.component or "user_config", severity = row.severity or "fatal", general = row.general,
+    component = row.component or "user_config", severity = row.severity or "fatal", says = row.says,
+      role = row.role,
     match = { regex = row.regex, except = row.except }, remedy = row.remedy, action = row.action or "fix",
     examples = { hit = row.hit, miss = row.miss },
   }
@@ -27,8 +28,10 @@ checkpoint {
     [[\bInvalid magic number; corrupt file\?]], [[unexpected EOF, expected \d+ more bytes]],
     [[SafetensorError: (?P<what>\S.*)]], [[Error while deserializing header: (?P<what>\S.*)]],
     [[storage has wrong byte size: expected]],
-    [[RuntimeError: PytorchStreamReader .* file (?:not found|is corrupt)]] },
-  except = { [[(?i)no space left|StorageFull|quota exceeded|file too large|permission denied]] },
+    [[RuntimeError: PytorchStreamReader .* file (?:not found|is corrupt)]],
+    [[Unable to load weights from pytorch checkpoint file for '(?P<file>[^']+)']] },
+  except = { [[(?i)no space left|StorageFull|quota exceeded|file too large|permission denied]],
+    [[HeaderTooLarge|HeaderTooSmall|InvalidHeader\b|InvalidHeaderStart|does not contain tensor]] },
   remedy = "Load an earlier checkpoint; find out what interrupted the writing of this one.",
   action = "rollback",
   hit = { "RuntimeError: PytorchStreamReader failed reading zip archive: failed finding central directory",
@@ -40,10 +43,11 @@ checkpoint {
   regex = { [[Error\(s\) in loading state_dict for (?P<model>\w+)]],
     [[size mismatch for (?P<parameter>[\w.]+): copying a param with shape]],
     [[Missing key\(s\) in state_dict: ]], [[Unexpected key\(s\) in state_dict: ]],
-    [[(?i)(?:ValueError|RuntimeError): .*loaded state dict (?:contains a parameter group|has a ]] ..
-        [[different number of parameter groups)]],
+    [[(?i)(?:ValueError|RuntimeError): .*loaded state dict (?:contains a parameter group|]] ..
+      [[has a different number of parameter groups)]],
     [[CheckpointException.*(?:Missing key in checkpoint state_dict|[Ss]ize mismatch)]],
-    [[Missing key in checkpoint state_dict: ]] },
+    [[Missing key in checkpoint state_dict: ]],
+    [[SafetensorError: (?P<what>File does not contain tensor \S+)]] },
   remedy = "Compare model options, vocabulary and parallel layout with those of the checkpoint.",
   hit = { "RuntimeError: Error(s) in loading state_dict for GPTModel:",
     "\tsize mismatch for lm_head.weight: copying a param with shape torch.Size([32000, 4096]) from " ..
@@ -67,4 +71,22 @@ checkpoint {
       "is False.",
     "RuntimeError: Attempting to deserialize object on CUDA device 5 but torch.cuda.device_count() is 4." },
   miss = { "Loading checkpoint on device cuda:0" },
+}
+checkpoint {
+  id = "format", title = "File is no safetensors file: <what>", component = "user_data",
+  regex = { [[SafetensorError: (?P<what>.*(?:HeaderTooLarge|HeaderTooSmall|InvalidHeader\w*).*)]] },
+  remedy = "Look at the first bytes of the file: a pickle, a pointer of LFS or a web page; load it as " ..
+    "what " ..
+    "it is, or fetch it again.",
+  hit = { "safetensors_rust.SafetensorError: Error while deserializing header: HeaderTooLarge" },
+  miss = { "safetensors_rust.SafetensorError: Error while deserializing header: MetadataIncompleteBuffer" },
+}
+checkpoint {
+  id = "distributed", title = "Distributed checkpoint failed on some ranks", role = "cascade",
+  category = "unknown", component = "storage", severity = "error", action = "check",
+  regex = { [[\bCheckpointException ranks:dict_keys\(\[(?P<ranks>[\d, ]+)\]\)]] },
+  remedy = "Read the exceptions of the ranks that it lists below.",
+  hit = { "torch.distributed.checkpoint.api.CheckpointException: CheckpointException " ..
+    "ranks:dict_keys([0, 3])" },
+  miss = { "except CheckpointException:" },
 }

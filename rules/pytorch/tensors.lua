@@ -16,6 +16,7 @@ misuse {
     [[shape '\[[-\d, ]*\]' is invalid for input of size]],
     [[Sizes of tensors must match except in dimension]],
     [[stack expects each tensor to be equal size]],
+    [[each element in list of batch should be of equal size]],
     [[Expected input batch_size \(\d+\) to match target batch_size]],
     [[(?:Given groups=\d+, weight of size|expected input\[.*to have \d+ channels)]],
     [[split_with_sizes expects split_sizes to sum]],
@@ -51,8 +52,8 @@ misuse {
 }
 misuse {
   id = "dtype", title = "Tensors have the wrong type of number",
-  regex = { [[expected (?:m1 and m2|mat1 and mat2|scalar type|self and mat2)\b.*(?:same dtype|but ]] ..
-      [[(?:found|got))]],
+  regex = { [[expected (?:m1 and m2|mat1 and mat2|scalar type|self and mat2)\b.*(?:same dtype|]] ..
+    [[but (?:found|got))]],
     [[Expected tensor for argument #\d+ '\w+' to have (?:one of the following )?scalar types?]],
     [[result type \w+ can't be cast to the desired output type]], [[not implemented for '(?P<dtype>\w+)']],
     [[Index put requires the source and destination dtypes match]],
@@ -105,8 +106,8 @@ misuse {
 misuse {
   id = "ddp_unused", title = "Parameters got no gradient under data parallelism",
   regex = { [[Expected to have finished reduction in the prior iteration before starting a new one]],
-    [[Parameters? (?:indices|at index).{0,80}(?:did not receive grad|that did not receive|has been ]] ..
-        [[marked as ready twice)]],
+    [[Parameters? (?:indices|at index).{0,80}(?:did not receive grad|that did not receive|]] ..
+      [[has been marked as ready twice)]],
     [[Expected to mark a variable ready only once]],
     [[DDP expects same model across all ranks|appears not to match (?:sizes|strides) of the same param]] },
   remedy = "Use all outputs in the loss on all ranks, or find_unused_parameters; the same model everywhere.",
@@ -119,7 +120,7 @@ misuse {
 misuse {
   id = "fsdp", title = "FSDP was set up the wrong way", component = "user_config",
   regex = { [[(?:ValueError|RuntimeError|AssertionError): .*(?:FSDP|FullyShardedDataParallel|]] ..
-      [[FlatParameter).*(?:must|expects?|requires?|cannot|not)\b]],
+    [[FlatParameter).*(?:must|expects?|requires?|cannot|not)\b]],
     [[Must flatten tensors with uniform (?:dtype|requires_grad)]],
     [[Expects .* to be in (?:HandleTrainingState|TrainingState)\.]] },
   remedy = "Check wrapping policy, mixed dtypes and use_orig_params; call the wrapped module's forward.",
@@ -164,4 +165,13 @@ misuse {
       "currently " ..
       "supported." },
   miss = { "CUDA IPC is used" },
+}
+misuse {
+  id = "sharding", title = "Operation has no rule for sharded tensors: <op>", category = "framework",
+  component = "framework",
+  regex = { [[Operator (?P<op>\S+) does not have a (?:DistTensor rule|sharding (?:strategy|]] ..
+    [[rule)) registered]] },
+  remedy = "Compute this operation on local tensors, or take a version that knows it.",
+  hit = { "NotImplementedError: Operator aten.foo.default does not have a sharding strategy registered." },
+  miss = { "Registered a sharding strategy for aten.foo.default" },
 }

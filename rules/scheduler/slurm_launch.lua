@@ -324,15 +324,12 @@ launch {
   id = "pmix", title = "PMIx of a host cannot reach that of another one", component = "network",
   severity = "error", general = true,
   regex = { [[pmixp_\w+: \S+ \[\d+\]: \S+ ERROR: (?P<what>.*)]],
-    [[pmixp_\w+: (?P<host>\S+) \[\d+\]: .*collective timeout]],
     [[mpi/pmix\w*: (?P<what>.*(?:[Cc]annot|failed|FAILED|unable to).*)]] },
   remedy = "Find the host that is missing: its task ended, or ports between the hosts are closed " ..
     "(SLURM_PMIX_DIRECT_CONN, SrunPortRange).",
   hit = { "slurmstepd: error:  mpi/pmix_v4: pmixp_dconn_connect: n3 [0]: pmixp_dconn.h:241: ERROR: " ..
     "Cannot establish " ..
-      "direct connection to n7 (1)",
-    "slurmstepd: error:  mpi/pmix_v3: pmixp_coll_ring_check: n3 [0]: pmixp_coll_ring.c:614: 0x14d0: " ..
-      "collective timeout seq=0" },
+      "direct connection to n7 (1)" },
   miss = { "slurmstepd: mpi/pmix_v4: loaded" },
 }
 launch {
