@@ -49,10 +49,10 @@ nfs {
 }
 nfs {
   id = "nfs.mount", title = "Network file system could not be mounted", severity = "fatal", action = "fix",
-  regex = { [[mount\.(?:nfs4?|lustre|cifs|ceph|beegfs|gpfs): .*(?:timed out|access denied|failed|refused|]] ..
-    [[No route to host|No such device|Protocol not supported)]],
-    [[mount: .*(?:wrong fs type, bad option, bad superblock|special device \S+ does not exist|mount ]] ..
-      [[point does not exist)]],
+  regex = { [[mount\.(?:nfs4?|lustre|cifs|ceph|beegfs|gpfs): .*(?:timed out|access denied|failed|]] ..
+    [[refused|No route to host|No such device|Protocol not supported)]],
+    [[mount: .*(?:wrong fs type, bad option, bad superblock|special device \S+ does not exist|]] ..
+      [[mount point does not exist)]],
     [[(?i)check_fs_mount(?:_rw)?: .*(?:not mounted|is not)]] },
   remedy = "Check the server's export, the mount's options and the network; drain the host until it is " ..
     "mounted.",
@@ -72,8 +72,9 @@ nfs {
 }
 nfs {
   id = "nfs.locks", title = "File locks do not work on this file system", severity = "fatal", action = "fix",
-  regex = { [[(?i)(?:flock|fcntl|lockf|file lock\w*|H5Fopen|unable to lock file).{0,60}(?:No locks ]] ..
-    [[available|Function not implemented|Operation not supported|errno = (?:37|38|11)\b)]],
+  regex = { [[(?i)(?:flock|fcntl|lockf|file lock\w*|H5Fopen|]] ..
+    [[unable to lock file).{0,60}(?:No locks available|Function not implemented|]] ..
+      [[Operation not supported|errno = (?:37|38|11)\b)]],
     [[\[Errno 37\] No locks available]], [[\bNo locks available\b]] },
   remedy = "Put lock files on a local disk, or mount with locking (HDF5_USE_FILE_LOCKING=FALSE for HDF5).",
   hit = { "OSError: [Errno 37] No locks available",
@@ -94,16 +95,19 @@ nfs {
   id = "ceph", title = "Ceph client cannot reach its cluster", symptom = "hang",
   regex = { [[ceph: mds\d+ (?:hung|rejected session|caps stale|reconnect denied)]],
     [[libceph: (?:osd|mds|mon)\d+ .*(?:socket (?:closed|error)|connect(?:ion)? (?:error|failed)|down)]],
-    [[HEALTH_ERR]], [[ceph: .*(?:blocklisted|blacklisted)]], [[libceph: .*session lost]] },
+    [[HEALTH_ERR]], [[\bceph\S*: .*(?:blocklisted|blacklisted|session was evicted)]],
+      [[libceph: .*session lost]] },
   remedy = "Check the Ceph cluster's health and the storage network.",
   hit = { "ceph: mds0 hung", "libceph: osd14 (1)10.2.0.9:6801 socket error on write" },
     miss = { "libceph: mon0 (1)10.2.0.4:6789 session established" },
 }
 nfs {
   id = "parallel", title = "Parallel file system's client lost its servers", symptom = "hang",
-  regex = { [[beegfs(?:-client)?\S*: .*(?:Unable to connect|Connect(?:ion)? .*failed|Communication error|]] ..
-    [[Retrying communication)]],
-    [[(?i)wekafs\S*: .*(?:disconnected|lost connection|timed out|unavailable)]],
+  regex = { [[beegfs(?:-client)?\S*: .*(?:Unable to connect|Connect(?:ion)? .*failed|]] ..
+    [[Communication error|Retrying communication)]],
+    [[(?i)\bweka\w*\b.{0,60}\b(?:disconnected|lost|timed out|unavailable|unreachable|IO hang|hung IO)\b]],
+    [[\b\d-(?P<volume>\w[\w.-]*)-client-\d+: (?:server \S+ has not responded in the last|]] ..
+      [[disconnected from|connection to \S+ failed)]],
       [[(?i)(?:orangefs|pvfs2|panfs|vastnfs)\S*: .*(?:timed out|lost connection|not responding)]],
     [[(?i)mfsmount\S*\[?.*(?:can't connect|connection lost|registration error|timeout)]] },
   remedy = "Check the storage servers and the network to them.",
@@ -126,8 +130,8 @@ nfs {
   id = "object", title = "Object store refuses or loses requests", symptom = "slowdown",
   regex = { [[(?i)an error occurred \((?:SlowDown|503|RequestTimeout|InternalError|ServiceUnavailable)\)]],
     [[(?i)Please reduce your request rate]],
-    [[(?i)(?:s3|gcs|obs|oss|blob)\S* .{0,60}(?:exceeded .{0,20}retries|too many requests|503 Service ]] ..
-      [[Unavailable)]] },
+    [[(?i)(?:s3|gcs|obs|oss|blob)\S* .{0,60}(?:exceeded .{0,20}retries|too many requests|]] ..
+      [[503 Service Unavailable)]] },
   remedy = "Lower the number of readers or spread the keys; retry with back-off.",
   hit = { "botocore.exceptions.ClientError: An error occurred (SlowDown) when calling the GetObject " ..
     "operation (reached max retries: 4): Please reduce your request rate." },
