@@ -124,7 +124,7 @@ rule {
   id = "cuda.error.other", engine = 1, title = "CUDA call failed", category = "unknown",
   component = "cuda_runtime",
   severity = "error", general = true,
-  match = { except = { [[\bout of memory\b]] },  -- rules/cuda/memory.lua
+  match = { except = { [[\bout of memory\b|busy or unavailable]] },  -- rules/cuda/memory.lua
     regex = { [[(?:RuntimeError|AcceleratorError|Error): (?:CUDA|HIP) error: (?P<what>\S.*)]],
       [[what\(\):\s+(?:CUDA|HIP) error: (?P<what>\S.*)]],
       [[\bcuda(?:Runtime|Driver)?Error\w*\b.*: (?P<what>\S.*)]],

@@ -69,7 +69,7 @@ setup {
 setup {
   -- The driver says the same of a GPU that needs a reset: what the kernel's log tells leads.
   id = "busy", title = "GPU is taken by another process (exclusive mode or oversubscribed)",
-  category = "user", says = "errno",
+  category = "user", says = "failure",
   component = "cuda_runtime",
   regex = { [[CUDA-capable device\(s\) is/are busy or unavailable]], [[cudaErrorDevicesUnavailable]],
     [[CUDA_ERROR_DEVICE_UNAVAILABLE]],
