@@ -6,30 +6,50 @@
 
 #include <fmt/format.h>
 
+#include "sim/comm_event.h"
+
 namespace culprit::sim {
 namespace {
 
+enum class Somebody : uint8_t { kNo, kListed, kYes };
 struct Kind {
   std::string_view name, kind, help;
-  bool somebody;
+  Somebody somebody;
 };
 constexpr Kind kKinds[] = {
-    {"gpu", "gpu", "one device computes slower, as when it throttles", true},
-    {"host", "host", "all ranks of a host compute slower: its processors are busy with something else", true},
-    {"stall", "host", "a rank is blocked once, for a while", true},
-    {"stall-periodic", "host", "a rank is blocked again and again, with a period", true},
-    {"spike", "gpu", "one device computes slower in one step of seven or so", true},
-    {"nic", "nic", "one card of a host carries less, in both directions", true},
-    {"link", "link", "the path between two hosts loses packets", true},
-    {"nvlink", "nvlink", "what connects the devices of a host carries less", true},
-    {"switch", "switch", "all traffic of the hosts below a leaf switch is slower", true},
-    {"hang-host", "hang", "a rank never enters an operation: its process is stuck", true},
-    {"hang-device", "hang", "a rank enters an operation that its peers leave, and never leaves it", true},
-    {"gc", "job", "garbage collection pauses, in one process after another: no fault", false},
-    {"burst", "job", "other work takes a host's processors for some steps, once: no fault", false},
-    {"imbalance-expert", "job", "batches load experts very unevenly: no fault", false},
-    {"imbalance-sequence", "job", "samples are of very different lengths: no fault", false},
-    {"imbalance-stage", "job", "the last stage has more to compute than the others: no fault", false},
+    {"gpu", "gpu", "one device computes slower, as when it throttles", Somebody::kYes},
+    {"host", "host", "all ranks of a host compute slower: its processors are busy with something else",
+     Somebody::kYes},
+    {"stall", "host", "a rank is blocked once, for a while", Somebody::kYes},
+    {"stall-periodic", "host", "a rank is blocked again and again, with a period", Somebody::kYes},
+    {"spike", "gpu", "one device computes slower in one step of seven or so", Somebody::kYes},
+    {"nic", "nic", "one card of a host carries less, in both directions", Somebody::kYes},
+    {"link", "link", "the path between two hosts loses packets", Somebody::kYes},
+    {"nvlink", "nvlink", "what connects the devices of a host carries less", Somebody::kYes},
+    {"switch", "switch", "all traffic of the hosts below a leaf switch is slower", Somebody::kYes},
+    {"hang-host", "hang", "a rank never enters an operation: its process is stuck", Somebody::kYes},
+    {"hang-device", "hang", "a rank enters an operation that its peers leave, and never leaves it",
+     Somebody::kYes},
+    {"spike-gpu", "gpu", "one device computes slower in two or three steps of the job", Somebody::kListed},
+    {"spike-host", "host", "all ranks of a host compute slower in two or three steps", Somebody::kListed},
+    {"spike-link", "link", "the path between two hosts loses packets in two or three steps",
+     Somebody::kListed},
+    {"fluctuation-gpu", "gpu", "one device computes slower now and then, never by the same",
+     Somebody::kListed},
+    {"fluctuation-link", "link", "a path loses packets now and then, never as many", Somebody::kListed},
+    {"stop-once", "host", "a process is stopped for a minute and goes on", Somebody::kListed},
+    {"pause-once", "host", "a process stands still once, for some hundred milliseconds", Somebody::kListed},
+    {"pause-twice", "host", "a process stands still twice, for 120 to 300 ms", Somebody::kListed},
+    {"gc", "job", "garbage collection pauses, in one process after another: no fault", Somebody::kNo},
+    {"burst", "job", "other work takes a host's processors for some steps, once: no fault", Somebody::kNo},
+    {"imbalance-expert", "job", "batches load experts very unevenly: no fault", Somebody::kNo},
+    {"imbalance-sequence", "job", "samples are of very different lengths: no fault", Somebody::kNo},
+    {"imbalance-stage", "job", "the last stage has more to compute than the others: no fault", Somebody::kNo},
+    {"pause-all", "job", "all ranks pause together, as for a checkpoint: no fault", Somebody::kNo},
+    {"pause-moves", "job", "a pause comes a few times, each time to another rank: no fault", Somebody::kNo},
+    {"loader-moves", "job", "a few times a host is late with its data, each time another: no fault",
+     Somebody::kNo},
+    {"rank0-saves", "job", "rank 0 saves or logs every few steps: no fault", Somebody::kNo},
 };
 
 // A stall longer than a garbage collection (some hundred milliseconds), so that the two are distinguishable:
@@ -230,7 +250,7 @@ Status choose_place(CommFault& fault, const CommSite& site, Random& random) {
     return fail(ErrorCode::kInvalid, fmt::format("fault {}: the job needs {}", fault.name, what));
   };
   const auto rank = static_cast<uint32_t>(random.below(site.world));
-  if (fault.name == "host" || fault.name == "nvlink")
+  if (fault.name == "host" || fault.name == "spike-host" || fault.name == "nvlink")
     add_host(fault, site, site.host_of(rank));
   else if (fault.name == "switch") {
     const uint32_t leaf = site.host_of(rank) / site.hosts_per_switch * site.hosts_per_switch;
@@ -243,7 +263,7 @@ Status choose_place(CommFault& fault, const CommSite& site, Random& random) {
     });
   } else if (fault.name == "burst" && random.chance(50)) {
     add_host(fault, site, site.host_of(rank));
-  } else if (fault.name == "burst" || (fault.name != "link" && fault.somebody))
+  } else if (fault.name == "burst" || (fault.kind != "link" && fault.somebody))
     add_rank(fault, site, rank);
   if (fault.name == "nic") slow_card(fault, site);
   if (fault.name == "nvlink")
@@ -255,7 +275,7 @@ Status choose_place(CommFault& fault, const CommSite& site, Random& random) {
   if (fault.name == "nvlink") return needs(site.ranks_per_host > 1, "two ranks on a host or more");
   if (fault.name == "imbalance-expert") return needs(site.ep > 1, "experts (--ep)");
   if (fault.name == "imbalance-stage") return needs(site.pp > 1, "a pipeline (--pp)");
-  if (fault.name == "link")
+  if (fault.kind == "link")
     return needs(slow_link(fault, site, random), "two hosts that speak to one another");
   return {};
 }
@@ -265,8 +285,11 @@ void multiply(std::vector<int64_t>& list, size_t size, size_t i, int64_t factor)
   list[i] = static_cast<int64_t>(scaled(static_cast<uint64_t>(list[i]), factor));
 }
 
-void add_slow_links(const CommFault& fault, const CommSite& site, CommEffects& effects) {
-  const int64_t slower = units(fault.severity);
+int64_t level(const CommFault& fault, uint32_t step) {
+  return step < fault.levels.size() ? fault.levels[step] : kUnit;
+}
+
+void add_slow_links(const CommFault& fault, const CommSite& site, int64_t slower, CommEffects& effects) {
   for (uint8_t kind = 1; kind < kCommGroups; ++kind) {
     const CommGroups& groups = site.groups[kind];
     for (const uint32_t n : fault.slow_groups[kind]) {
@@ -305,31 +328,38 @@ Result<CommFault> make_comm_fault(std::string_view name, const CommJobOptions& o
   CommFault fault;
   fault.name = kind->name;
   fault.kind = kind->kind;
-  fault.somebody = kind->somebody;
+  fault.somebody = kind->somebody != Somebody::kNo;
+  fault.listed = kind->somebody == Somebody::kListed;
   fault.key = random.fork(1).next();
   if (options.severity != 0) fault.severity = options.severity;
   Random place = random.fork(2), strength = random.fork(4);
   if (Status status = choose_place(fault, site, place); !status) return tl::unexpected(status.error());
-  if (Status status = choose_steps(fault, options, random.fork(3)); !status)
+  if (is_event(fault))
+    choose_event(fault, site, random.fork(3));
+  else if (Status status = choose_steps(fault, options, random.fork(3)); !status)
     return tl::unexpected(status.error());
-  if (fault.name == "nic" || fault.name == "link") fault.twin = has_twin(fault, site);
+  if (fault.name == "nic" || fault.kind == "link") fault.twin = has_twin(fault, site);
   imbalance(fault, site, strength);
   return fault;
 }
 
 void add_effects(const CommFault& fault, const CommSite& site, uint32_t step, CommEffects& effects) {
   if (fault.active[step] == 0) return;
-  const int64_t slower = units(fault.severity);
-  if (is_hang(fault)) {
+  const int64_t slower =
+      kUnit +
+      static_cast<int64_t>(scaled(static_cast<uint64_t>(units(fault.severity) - kUnit), level(fault, step)));
+  if (is_pause(fault)) {
+    add_pauses(fault, site, step, effects);
+  } else if (is_hang(fault)) {
     effects.stops.push_back({fault.ranks[0], fault.stop_at, fault.name == "hang-device"});
   } else if (fault.name == "stall" || fault.name == "stall-periodic") {
     // As long as all compute of a micro-batch, times the severity.
     const uint64_t work = (site.block_ns + site.expert_ns) * site.blocks * site.micro_batches;
     effects.pauses.push_back({fault.ranks[0], mix64(fault.key, has_rhythm(fault) ? 0 : step),
                               std::max(kStallNs, scaled(work, slower))});
-  } else if (fault.name == "gpu" || fault.name == "spike") {
+  } else if (fault.kind == "gpu") {
     multiply(effects.compute, site.world, fault.ranks[0], slower);
-  } else if (fault.name == "host" || fault.name == "burst") {
+  } else if (fault.name == "host" || fault.name == "spike-host" || fault.name == "burst") {
     // Contention differs between ranks and between steps.
     for (const uint32_t r : fault.ranks) {
       const int64_t spread = lognormal_unit(mix64(mix64(fault.key, r), step), kUnit / 4);
@@ -339,7 +369,7 @@ void add_effects(const CommFault& fault, const CommSite& site, uint32_t step, Co
       multiply(effects.host, site.world, r, 2 * factor);
     }
   } else {
-    add_slow_links(fault, site, effects);
+    add_slow_links(fault, site, slower, effects);
   }
 }
 

@@ -16,11 +16,14 @@ struct CommFault {
   std::string_view name;  // of comm_faults()
   std::string_view kind;  // gpu host nic link nvlink switch, as in a report; hang; job: no part is at fault
   bool somebody = true;   // a rank, host, device or link is at fault
+  bool listed = false;    // it explains single steps; a verdict from one of them would be rash
   std::vector<uint32_t> ranks;
   std::vector<uint32_t> hosts;               // numbers in site.host_names
   std::pair<uint32_t, uint32_t> link{0, 0};  // two hosts, if kind is link
   std::vector<uint8_t> active;               // by step
+  std::vector<int64_t> levels;               // by step: share of the severity, in units; empty: all
   double severity = 1;                       // slowdown factor
+  uint64_t pause_ns = 0;                     // of an event that is a pause
   uint64_t key = 0;                          // of its own random numbers
   uint32_t stop_at = 0;                      // of a hang: index of the rank's action
   // Slowed by a link, card or switch: numbers of groups by kind, and channels of CommEffects.

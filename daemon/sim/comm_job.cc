@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "sim/comm_event.h"
 #include "sim/comm_fault.h"
 #include "sim/comm_file.h"
 #include "sim/comm_play.h"
@@ -22,6 +23,24 @@ std::string numbers(const std::vector<double>& list) {
   return list_of(list.size(), [&](size_t i) { return fmt::format("{:.3f}", list[i]); });
 }
 
+// A pause as short as a garbage collection, that comes once, or in a job whose collections are as long: any
+// process may have it.
+bool looks_healthy(const CommSite& site, const CommFault& fault) {
+  constexpr uint64_t kCollectionNs = 300'000'000;
+  if (!is_pause(fault) || fault.pause_ns >= kCollectionNs) return false;
+  return fault.name == "pause-once" || (site.gc_every != 0 && 2 * site.gc_ns >= fault.pause_ns);
+}
+
+// Fluctuations are small; a spike shows in the length of its step.
+void choose_severity_of(const CommSite& site, CommFault& fault, Random random) {
+  if (fault.name.starts_with("fluctuation"))
+    choose_severity(site, fault, random, 1.15, 1.3);
+  else if (is_event(fault))
+    choose_severity(site, fault, random, 1.15);
+  else
+    choose_severity(site, fault, random);
+}
+
 std::string fault_json(const CommSite& site, const CommFault& fault, const CommPlay& run, size_t index) {
   std::vector<uint32_t> steps;
   std::vector<double> cost;
@@ -35,8 +54,11 @@ std::string fault_json(const CommSite& site, const CommFault& fault, const CommP
   const auto host = [&](uint32_t h) { return fmt::format("\"{}\"", site.host_names[h]); };
   const bool device = fault.ranks.size() == 1;
   // Faults below 5 % of every step, and faults without a detectable place, may be reported or not.
-  const bool shows = is_hang(fault) || (most >= 0.05 && !fault.twin);
-  const std::string_view named = !fault.somebody ? "no" : shows ? "yes" : "optional";
+  const bool shows = is_hang(fault) || (most >= 0.05 && !fault.twin && !looks_healthy(site, fault));
+  const std::string_view named = !fault.somebody ? "no"
+                                 : !shows        ? "optional"
+                                 : fault.listed  ? "listed"
+                                                 : "yes";
   const std::string link = fault.kind == "link"
                                ? fmt::format("[[{}, {}]]", host(fault.link.first), host(fault.link.second))
                                : "[]";
@@ -82,7 +104,8 @@ Status simulate_comm(const CommJobOptions& options, const std::string& out) {
     faults.push_back(std::move(*fault));
   }
   for (size_t i = 0; i < faults.size() && options.severity == 0; ++i)
-    if (!is_of_job(faults[i]) && !is_hang(faults[i])) choose_severity(*site, faults[i], random.fork(100 + i));
+    if (!is_of_job(faults[i]) && !is_hang(faults[i]) && !is_pause(faults[i]))
+      choose_severity_of(*site, faults[i], random.fork(100 + i));
   std::vector<uint32_t> kept;
   for (const CommFault& fault : faults) kept.insert(kept.end(), fault.hosts.begin(), fault.hosts.end());
   CommFiles files(options, *site, kept, out + "/job");

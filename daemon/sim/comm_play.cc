@@ -78,6 +78,7 @@ void choose_severity(const CommSite& site, CommFault& fault, Random random, doub
   calm.gc_every = calm.checkpoint_every = calm.evaluation_every = 0;
   CommFault trial = fault;
   trial.active.assign(2, 1);
+  trial.levels.clear();
   const double without = time_of(calm, programs, {});
   const double goal = without * (least + (most - least) * random.real() * random.real());
   double low = 1, high = fault.slow_channels.empty() && fault.kind != "nic" ? 64 : 256;

@@ -148,6 +148,41 @@ BOOST_AUTO_TEST_CASE(a_healthy_and_an_uneven_job_name_no_rank) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(a_passing_event_is_listed_with_its_steps) {
+  for (const char* fault : {"spike-gpu", "spike-host", "spike-link", "fluctuation-gpu", "fluctuation-link",
+                            "stop-once", "pause-once", "pause-twice"}) {
+    CommJobOptions o = plain({32, 2, 2, 1, 1, 1}, 12);
+    o.faults = {fault};
+    o.steps = 16;
+    const Made made(o);
+    const auto& reported = made.truth["faults"][0];
+    const std::string named = reported["named"];
+    BOOST_TEST((named == "listed" || named == "optional"), fault);
+    const auto &with = made.truth["step_ms"], &without = made.truth["without_ms"];
+    BOOST_TEST(reported["steps"].size() < 13u, fault);
+    BOOST_TEST(!reported["steps"].empty(), fault);
+    std::set<uint32_t> steps;
+    for (const auto& step : reported["steps"]) steps.insert(step.get<uint32_t>());
+    for (size_t i = 0; i < with.size(); ++i)
+      if (!steps.contains(made.truth["steps"][i])) BOOST_TEST(with[i] == without[i], fault);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(pauses_of_a_healthy_job_are_of_all_ranks_of_rank_0_or_move) {
+  for (const char* fault : {"pause-all", "pause-moves", "loader-moves", "rank0-saves"}) {
+    CommJobOptions o = plain({64, 2, 2, 1, 1, 1}, 3);
+    o.faults = {fault};
+    o.steps = 24;
+    const Made made(o);
+    size_t longer = 0;
+    for (size_t i = 0; i < o.steps; ++i)
+      longer += made.truth["step_ms"][i].get<double>() > made.truth["without_ms"][i].get<double>() + 100;
+    BOOST_TEST(longer >= 1u, fault);
+    BOOST_TEST(longer <= 6u, fault);
+    for (const auto& one : made.truth["faults"]) BOOST_TEST(one["named"] == "no", fault);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(clocks_of_hosts_differ_by_an_offset_that_common_exits_show) {
   CommJobOptions o = plain({32, 2, 2, 1, 1, 1}, 9);
   o.plain = false;
