@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "base/time.h"
+#include "cli/step_view.h"
 #include "model/finding.h"
 
 namespace culprit::cli {
@@ -129,6 +130,7 @@ std::string noticed(const Report& report, const RenderOptions& options) {
   if (!report.numerics.empty()) parts.push_back(counted(report.numerics.size(), "numeric fault"));
   if (!report.irregularities.empty()) {
     parts.push_back(counted(report.irregularities.size(), "spell") + " of slow steps");
+    for (std::string& one : watch_sentences(report)) parts.push_back(std::move(one));
   }
   if (parts.empty()) parts.push_back(counted(report.iterations.size(), "unusual step"));
   return fmt::format("No cause of a failure found, but: {}", fmt::join(parts, "; "));

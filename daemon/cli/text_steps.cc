@@ -76,6 +76,7 @@ class StepText {
     }
     if (r_.irregularities.size() > shown.size())
       add(fmt::format("  and {} more", counted(r_.irregularities.size() - shown.size(), "spell")), Ink::kDim);
+    for (const std::string& sentence : watch_sentences(r_)) add("  " + sentence);
   }
 
   void chain(const Irregularity& x) {

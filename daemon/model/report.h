@@ -204,6 +204,7 @@ struct Irregularity {
   std::vector<Link> links;
   std::optional<uint64_t> comm;
   std::vector<ChainLink> chain;
+  std::string sentence;  // of suspects that explain single steps, without a verdict; else empty
 };
 
 struct NumericFault {

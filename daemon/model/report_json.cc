@@ -260,6 +260,7 @@ class ReportWriter {
       links(x.links);
       w_.field("comm", x.comm);
       chain(x.chain);
+      if (!x.sentence.empty()) w_.field("sentence", x.sentence);
     });
   }
 

@@ -319,6 +319,7 @@ class ReportReader {
     links(x, out.links);
     r_.field(x, "comm", out.comm);
     r_.list(x, "chain", [&](const Json& c) { out.chain.push_back(chain_link(c)); });
+    if (x.contains("sentence")) r_.field(x, "sentence", out.sentence);
     return out;
   }
 

@@ -1,6 +1,8 @@
 #include "sim/comm_job.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <functional>
 
 #include <fmt/format.h>
 
@@ -44,17 +46,21 @@ void choose_severity_of(const CommSite& site, CommFault& fault, Random random) {
 std::string fault_json(const CommSite& site, const CommFault& fault, const CommPlay& run, size_t index) {
   std::vector<uint32_t> steps;
   std::vector<double> cost;
-  double most = 0;
+  std::vector<double> shares{0};  // of the step's usual time
   for (uint32_t i = 0; i < run.with_ms.size(); ++i) {
     if (!is_of_job(fault) && fault.active[i] == 0) continue;
     steps.push_back(site.first_step + i);
     cost.push_back(is_of_job(fault) ? 0 : run.with_ms[i] - run.without_each[index][i]);
-    if (run.without_each[index][i] > 0) most = std::max(most, cost.back() / run.without_each[index][i]);
+    if (run.without_each[index][i] > 0) shares.push_back(cost.back() / run.without_each[index][i]);
   }
   const auto host = [&](uint32_t h) { return fmt::format("\"{}\"", site.host_names[h]); };
   const bool device = fault.ranks.size() == 1;
-  // Faults below 5 % of every step, and faults without a detectable place, may be reported or not.
-  const bool shows = is_hang(fault) || (most >= 0.05 && !fault.twin && !looks_healthy(site, fault));
+  // Faults below 5 % of every step, and faults without a detectable place, may be reported or not. What comes
+  // more than once in single steps shows in two of them, and a pause makes a step a tenth longer.
+  std::ranges::sort(shares, std::greater<>());
+  const double share = shares[fault.listed && steps.size() > 1 ? 1 : 0];
+  const bool shows = is_hang(fault) ||
+                     (share >= (is_pause(fault) ? 0.1 : 0.05) && !fault.twin && !looks_healthy(site, fault));
   const std::string_view named = !fault.somebody ? "no"
                                  : !shows        ? "optional"
                                  : fault.listed  ? "listed"

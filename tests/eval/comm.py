@@ -103,9 +103,13 @@ def plan_long(seed: int, cases: int) -> List[Case]:
     return out
 
 
+def is_pause(fault: dict) -> bool:
+    return fault["fault"].startswith(("stall", "stop", "pause"))
+
+
 def names(place: dict, fault: dict) -> bool:
     """Whether a suspect is what the fault sits on."""
-    if fault["kind"] in ("gpu", "hang") or fault["fault"].startswith("stall"):
+    if fault["kind"] in ("gpu", "hang") or is_pause(fault):
         return place.get("rank") in fault["ranks"]
     if fault["kind"] == "nic":
         devices = place.get("devices") or [place.get("device")]
@@ -122,7 +126,7 @@ def hits(row: dict, fault: dict) -> bool:
 
 def kinds_of(fault: dict) -> set:
     """A stall is of the host's process; whether of the device too is not visible from outside."""
-    return {"gpu", "host"} if fault["fault"].startswith("stall") else {fault["kind"]}
+    return {"gpu", "host"} if is_pause(fault) else {fault["kind"]}
 
 
 def steps_of(row: dict, steps: Sequence[int]) -> set:
@@ -159,6 +163,9 @@ def judge(report: dict, truth: dict, unknown_steps: bool) -> Dict[str, object]:
     right = [one for one in allowed if row and hits(row, one)]
     result: Dict[str, object] = stated(row["suspects"] or row["links"], bool(right)) if row else {}
     if not allowed:
+        # Other work on a host for some steps is no fault. The list of suspects may say where it was.
+        burst = [one for one in truth["faults"] if one["fault"] == "burst"]
+        named = [one for one in named if not any(hits(one, at) for at in burst)]
         blamed = bool(named) or bool(hang and hang["suspects"]) or bool(report["suspects"])
         return {"named": blamed, "reported": [one["kind"] for one in named], **result}
     if not needed:  # too cheap to be reported, or impossible to locate

@@ -171,7 +171,8 @@ export function irregular(list) {
     table(["Steps", "Slower", "Cost per step", "Part", "Who", "Who waited for whom"], some.map((x) => [
       x.steps[0] === x.steps[1] ? number(x.steps[0]) : `${number(x.steps[0])} to ${number(x.steps[1])}`,
       x.slowdown.toFixed(2) + " ×", x.cost_ms.toFixed(0) + " ms", x.kind,
-      h("div", {}, x.suspects.slice(0, 3).map((p) => h("div", {}, bdi(place(p)))), x.links.slice(0, 2).map((l) => h("div", {}, bdi(l.a), " – ", bdi(l.b)))),
+      h("div", {}, x.suspects.slice(0, 3).map((p) => h("div", {}, bdi(place(p)))), x.links.slice(0, 2).map((l) => h("div", {}, bdi(l.a), " – ", bdi(l.b))),
+        x.sentence ? h("div", { class: "soft" }, bdi(x.sentence)) : ""),
       x.chain.length ? h("ol", { class: "chain" }, x.chain.slice(0, 8).map((c) =>
         h("li", {}, `rank ${c.rank} `, h("code", {}, name(c.op + " #" + c.seq)), ` ${c.wait_ms.toFixed(1)} ms`))) : ""]), "cards")));
 }

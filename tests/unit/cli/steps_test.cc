@@ -57,6 +57,17 @@ BOOST_AUTO_TEST_CASE(the_text_says_when_how_much_and_who) {
     BOOST_TEST(has(text, part), part << " in\n" << text);
 }
 
+BOOST_AUTO_TEST_CASE(the_text_says_once_whom_to_watch) {
+  Report r = slow();
+  r.irregularities[0].sentence = "rank 3 (node-0, device 3) alone, twice in 200 steps: watch it";
+  r.irregularities.push_back(r.irregularities[0]);
+  const std::string text = render_text(r, {});
+  const size_t at = text.find("  " + r.irregularities[0].sentence + "\n");
+  BOOST_TEST(at != std::string::npos, text);
+  BOOST_TEST(text.find("twice in 200", at + 20 + r.irregularities[0].sentence.size()) == std::string::npos,
+             text);
+}
+
 BOOST_AUTO_TEST_CASE(the_marks_stand_under_the_slow_steps) {
   const Report r = slow();
   const std::vector<TextRow> rows = step_rows(r, 100);

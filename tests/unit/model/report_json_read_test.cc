@@ -54,6 +54,7 @@ Report full() {
   spell.suspects = {one};
   spell.links = d.links;
   spell.chain = {{131, "all_reduce", 7, 8, 412.5}};
+  spell.sentence = "rank 131 alone, twice in 24 steps: watch it";
   r.irregularities = {spell};
   r.numerics = {{810, 812, NumericClass::kSdc, {131}, {"grad_norm"}, 0.5, "Roll back."}};
   r.hang = Hang{11, {{{"train.py:forward:120"}, {131}, true}}, {one}};

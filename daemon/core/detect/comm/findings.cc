@@ -45,7 +45,9 @@ class Teller {
       if (!c.ambiguous) out_.findings.push_back(finding_of(c));
     irregularities();
     curve();
-    out_.wanted = trace_.request_records(judgement_.culprits);
+    std::vector<Culprit> shown = judgement_.culprits;
+    shown.insert(shown.end(), judgement_.listed.begin(), judgement_.listed.end());
+    out_.wanted = trace_.request_records(shown);
     if (const auto stuck = trace_.stuck(stopped)) hang(*stuck);
     const std::vector<Mismatch> mismatches = trace_.mismatches(stopped);
     const Mismatch* m = last_mismatch(cluster_, mismatches);
@@ -100,7 +102,47 @@ class Teller {
     return host_of(c, 0);
   }
 
+  static std::string times(size_t n) {
+    return n == 1 ? "once" : n == 2 ? "twice" : fmt::format("{} times", n);
+  }
+
+  // "rank 46 (gpu-6, device 6) alone, twice in 24 steps: watch it".
+  std::string watch(const Culprit& c) const {
+    const bool work = c.kind == SlowPart::kHost && c.peers > 0 && !is_rank(c);
+    const std::string part = work ? "each rank of " + host_of(c, 0) : part_of(c);
+    return fmt::format("{} alone, {} in {}: watch it", part, times(c.steps.size()),
+                       counted(steps_.size(), "step"));
+  }
+
+  std::vector<std::string> why_listed(const Culprit& c) const {
+    const std::string longer = fmt::format("the {} {} longer than usual because of it",
+                                           c.steps.size() == 1 ? "step is" : "steps are", amount(c.cost_ms));
+    const std::string single = c.steps.size() == 1 ? "a single event: it says nothing of what comes"
+                                                   : "too few events for a verdict";
+    if (c.peers == 0)
+      return {watch(c), fmt::format("what goes through it took {:.2f} times as long as elsewhere", c.ratio),
+              longer, single};
+    const std::string peers = counted(c.peers - 1, "peer") + " of the same stage";
+    return {watch(c),
+            c.stalls ? fmt::format("stood still for {} where its {} did not", amount(c.excess_ms), peers)
+                     : fmt::format("own work took {} longer than that of its {}: {:.2f} times as long",
+                                   amount(c.excess_ms), peers, c.ratio),
+            longer, single};
+  }
+
+  // The part that is slow, in words.
+  std::string part_of(const Culprit& c) const {
+    if (c.peers > 0) return subject(c);
+    return c.kind == SlowPart::kNic      ? "the network card of " + name_of(c.ranks[0])
+           : c.kind == SlowPart::kNvlink ? "the links within " + host_of(c, 0)
+           : c.kind == SlowPart::kLink   ? "the way between " + subject(c)
+           : c.kind == SlowPart::kSwitch
+               ? fmt::format("the switch of {} hosts from {} on", c.hosts.size(), host_of(c, 0))
+               : "the network of " + host_of(c, 0);
+  }
+
   std::vector<std::string> why(const Culprit& c) const {
+    if (c.listed) return why_listed(c);
     if (c.pause)
       return {
           fmt::format("{} stood still for {} where its {} did not, in one step of {}", name_of(c.ranks[0]),
@@ -121,13 +163,9 @@ class Teller {
                                  2 * c.cost_ms < c.excess_ms
                                      ? "; the rest hides in what others are waited for meanwhile"
                                      : "")};
-    std::string part = c.kind == SlowPart::kNic      ? "the network card of " + name_of(c.ranks[0])
-                       : c.kind == SlowPart::kNvlink ? "the links within " + host_of(c, 0)
-                       : c.kind == SlowPart::kLink   ? "the way between " + subject(c)
-                                                     : "the network of " + host_of(c, 0);
-    return {
-        fmt::format("what goes through {} takes {:.2f} times as long as elsewhere, {}", part, c.ratio, often),
-        fmt::format("it costs {} a step{}", amount(c.cost_ms), by_sums(c))};
+    return {fmt::format("what goes through {} takes {:.2f} times as long as elsewhere, {}", part_of(c),
+                        c.ratio, often),
+            fmt::format("it costs {} a step{}", amount(c.cost_ms), by_sums(c))};
   }
 
   static std::string recurrence(const Culprit& c) {
@@ -272,6 +310,9 @@ class Teller {
     for (const Culprit& c : judgement_.culprits)
       for (size_t i = 0; i < c.steps.size() && !c.hidden; ++i)
         if (Entry& e = by_step[c.steps[i]]; c.costs[i] > e.cost) e = {&c, c.costs[i]};
+    for (const Culprit& c : judgement_.listed)
+      for (size_t i = 0; i < c.steps.size(); ++i)
+        if (Entry& e = by_step[c.steps[i]]; !e.culprit) e = {&c, c.costs[i]};
     for (auto at = by_step.begin(); at != by_step.end();) {
       auto end = std::next(at);
       uint32_t last = at->first;
@@ -301,6 +342,7 @@ class Teller {
       out.slowdown = time > cost ? time / (time - cost) : 1;
       out.kind = at->second.culprit ? at->second.culprit->kind : SlowPart::kJob;
       if (at->second.culprit) describe(*at->second.culprit, out);
+      if (at->second.culprit && at->second.culprit->listed) out.sentence = watch(*at->second.culprit);
       out_.irregularities.push_back(std::move(out));
       at = end;
     }

@@ -3,57 +3,42 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <set>
 #include <tuple>
 
+#include "core/detect/comm/bars.h"
+#include "core/detect/comm/odd_steps.h"
 #include "core/detect/comm/robust.h"
 #include "core/detect/comm/spells.h"
+#include "core/detect/comm/step_kinds.h"
 
 namespace culprit::comm {
 namespace {
 
-// Limits for an excess: three standard deviations between ranks of this job, and a fiftieth of the step,
-// below which no operator would act. Sound devices of one kind differ in speed; Sinha et al. (SC'22) find 8 %
-// between the fastest and the slowest of most. So a twentieth of a rank's own work is no fault.
-constexpr double kSigmas = 3, kWorth = 0.02, kDevicesDiffer = 0.05;
-// Slow steps needed to name a rank that is not slow in all its work. Two pauses of one process may be chance
-// or habit.
+// Slow steps needed to accuse. Two pauses of one process may be chance or habit; two slow steps, one event.
 constexpr uint32_t kHits = 3;
-// A pause stands out if it is this many times as long as the next one of any rank. It must also be far beyond
-// nine of ten ranks. A delay of many ranks is uneven work, such as a checkpoint that all write.
-constexpr double kStandsOut = 2, kPauseBeyond = 8, kPauseWorth = 0.1;
+constexpr double kPauseWorth = 0.1;  // smallest cost of a pause, as a share of the step
 // A single event is reported only in short traces, and never as a verdict.
 constexpr size_t kPauseSteps = 24;
-constexpr double kPauseConfidence = 0.45;
-// Shorter pauses may be full garbage collections: some hundred milliseconds in a training process. Megatron
-// and TorchTitan schedule them by hand for this reason. They occur in any process, and the first one in a
-// trace looks like a fault.
-constexpr double kCollectionMs = 300;
 // A slow device is slow in all its work: in three quarters of its time, over at least kGaps places.
 constexpr double kEven = 0.75;
-constexpr uint32_t kGaps = 8;
 // With so few ranks, each one contributes an eighth or more of their spread.
 constexpr size_t kFew = 8;
-// A step in which the median rank works this many times as long as usual is of another kind.
-constexpr float kSpecial = 1.3f;
 // Accepted rate of false accusations per host whose machine must report trouble as well.
 constexpr double kAlphaOfHost = 0.05;
-// On a host that is slow as a whole, each rank has at least this share of the slowest rank's excess.
-constexpr double kAlike = 0.4;
+// Shortest interval in which rank 0 logs or saves: with a shorter one, most steps are near a multiple of it.
+constexpr int64_t kHabit = 4;
 // A network part is named if at most two others explain the slowdown equally well.
 constexpr double kNamed = 0.3;
-// Smallest cost, as a share of the step: for an irregular step, and for an accusation. Jobs differ by the
-// latter from day to day. A cost below the scatter of the steps does not accuse either.
-constexpr double kCostWorth = 0.01, kAccuseWorth = 0.045;
 constexpr size_t kCheap = 4;  // maximum number of cheap culprits
 
 class Judge {
  public:
   Judge(const Cluster& cluster, const std::deque<StepResult>& steps, bool live, const Announced* phases)
-      : cluster_(cluster), steps_(steps), live_(live), phases_(phases) {}
+      : cluster_(cluster), steps_(steps), live_(live), phases_(phases), kinds_(kinds_of_steps(steps)) {}
 
   Judgement run() {
-    find_special();
     find_scale();
     find_ranks();
     find_network();
@@ -103,7 +88,7 @@ class Judge {
   double sigma_without(uint32_t rank) const {
     std::vector<float> values;
     for (uint32_t s = 0; s < steps_.size(); ++s) {
-      if (special_[s]) continue;
+      if (kinds_.special[s]) continue;
       std::map<uint32_t, std::vector<float>> roles;
       for (const RankStep& r : steps_[s].ranks)
         if (r.rank != rank && r.peers > 1) roles[r.role].push_back(r.self);
@@ -163,7 +148,7 @@ class Judge {
   void find_ranks() {
     of_.assign(cluster_.ranks().size(), {});
     for (uint32_t s = 0; s < steps_.size(); ++s) {
-      if (special_[s]) continue;
+      if (kinds_.special[s]) continue;
       const double of_all = sigma_of(steps_[s]);
       const auto beyond_role = [&](const RankStep& r) {
         const double x = r.excess / steps_[s].step_ms;
@@ -234,23 +219,6 @@ class Judge {
     return hits;
   }
 
-  // Marks steps in which the median rank works much longer than usual (a checkpoint, an evaluation). The
-  // slowest rank differs among them. If more than a quarter are marked, none is special.
-  void find_special() {
-    std::vector<float> usual, of_step;
-    for (const StepResult& s : steps_) {
-      of_step.clear();
-      for (const RankStep& r : s.ranks) of_step.push_back(r.self - r.excess);
-      usual.push_back(lower_median(of_step));
-    }
-    std::vector<float> sorted = usual;
-    const float middle = lower_median(sorted);
-    special_.clear();
-    for (const float ms : usual) special_.push_back(ms > kSpecial * middle);
-    if (4 * std::count(special_.begin(), special_.end(), true) > static_cast<ptrdiff_t>(special_.size()))
-      special_.assign(special_.size(), false);
-  }
-
   // Whether the hits in a stretch of a rank's steps are more than a passing event.
   bool lasts(uint32_t rank, const Run& run, uint32_t hits) const {
     const OfRank& of = of_[rank];
@@ -271,6 +239,17 @@ class Judge {
     return kLastingShare * hits >= of.marks.size() && (!live_ || hits >= kLastingLive);
   }
 
+  // Whether there are kHits slow steps of about one size, or twice as many. Two slow steps and the scatter of
+  // a third are one event.
+  bool are_several(const OfRank& of, const Run& run) const {
+    std::vector<double> shares;
+    for (size_t i = run.from; i <= run.to; ++i)
+      if (of.marks[i].hit) shares.push_back(share_of(of.marks[i].step, of.excess[i]));
+    if (shares.size() < kHits || shares.size() >= 2 * kHits) return shares.size() >= kHits;
+    std::ranges::sort(shares, std::greater<>());
+    return shares[kHits - 1] * kStandsOut * kStandsOut >= shares[kHits - 2];
+  }
+
   // False: not slow for long enough.
   bool add_lasting(uint32_t rank) {
     const OfRank& of = of_[rank];
@@ -285,9 +264,10 @@ class Judge {
     const double even_floor = std::min((all_.even - mine.even + 0.02) / hits_of_others, kShows);
     const Run run = strongest(of.marks, floor, even_floor);
     if (run.best < bar_) return false;
-    uint32_t hits = 0, even = 0;
-    for (size_t i = run.from; i <= run.to; ++i) hits += of.marks[i].hit, even += of.marks[i].even;
-    if ((hits < kHits && even < 2) || !lasts(rank, run, hits)) return false;
+    uint32_t hits = 0;
+    for (size_t i = run.from; i <= run.to; ++i) hits += of.marks[i].hit;
+    if (!are_several(of, run) || !lasts(rank, run, hits)) return false;
+    if (is_habit(rank, distance_of(of), 0)) return false;
     Culprit c;
     c.evidence = run.best;
     c.bar = bar_;
@@ -347,13 +327,23 @@ class Judge {
     return std::log(static_cast<double>(std::ranges::count_if(cluster_.ranks(), same)) / kAlphaOfHost);
   }
 
-  // Whether the slowness is a habit of rank 0 (logging, a checkpoint every n steps). Then n is a round
-  // number, and the slow steps are multiples of it.
+  // Greatest common divisor of the distances between its slow steps.
+  size_t distance_of(const OfRank& of) const {
+    int64_t out = 0, last = -1;
+    for (const Mark& m : of.marks) {
+      if (!m.hit) continue;
+      if (last >= 0) out = std::gcd(out, steps_[m.step].number - last);
+      last = steps_[m.step].number;
+    }
+    return static_cast<size_t>(out);
+  }
+
+  // Whether the slowness is a habit of rank 0 (logging, a checkpoint every n steps). Then the slow steps are
+  // multiples of n.
   bool is_habit(uint32_t rank, size_t every, double level) const {
     const OfRank& of = of_[rank];
     const auto period = static_cast<int64_t>(every);
-    const bool chosen = period > 0 && (period % 5 == 0 || period % 8 == 0);
-    if (cluster_.ranks()[rank].rank != 0 || !chosen) return false;
+    if (cluster_.ranks()[rank].rank != 0 || period < kHabit) return false;
     for (size_t m = 0; m < of.marks.size(); ++m) {
       const int64_t phase = steps_[of.marks[m].step].number % period;
       if (hit_at(of, m, level) && phase > 1 && phase < period - 1) return false;
@@ -464,7 +454,8 @@ class Judge {
       for (uint32_t s = 0; s < steps_.size(); ++s) marks.push_back({s, false, false});
       for (const auto& [s, effect] : list) marks[s].hit = true;
       const Run run = strongest(marks, floor, kShows);
-      if (run.best < bar) continue;
+      const auto in_run = [&](const auto& at) { return at.first >= run.from && at.first <= run.to; };
+      if (run.best < bar || std::ranges::count_if(list, in_run) < kHits) continue;
       add_network(list, run, bar);
     }
   }
@@ -540,10 +531,10 @@ class Judge {
     return out;
   }
 
-  double usual_step() const {
-    std::vector<double> times;
-    for (const StepResult& s : steps_) times.push_back(s.step_ms);
-    return lower_median(times);
+  bool is_named(uint32_t step) const {
+    return std::ranges::any_of(out_.culprits, [step](const Culprit& c) {
+      return std::ranges::find(c.steps, step) != c.steps.end();
+    });
   }
 
   // Finds a rank that paused once, longer than any other rank at any time. Pauses of several ranks are normal
@@ -564,10 +555,14 @@ class Judge {
       else if (p.sparse)
         next = std::max(next, p.rank->rank == r.rank ? p.next : p.rank->largest);
     // Lost records may mislead the critical path. The step itself still shows the pause in its length.
-    const double longer = steps_[at].step_ms - usual_step();
+    const double longer = steps_[at].step_ms - kinds_.usual_ms;
     const double cost = std::max(double{r.path}, std::min(longer, double{r.largest}));
     if (most < kStandsOut * next || cost < kPauseWorth * steps_[at].step_ms) return;
+    for (uint32_t s = 0; s < steps_.size(); ++s)  // the same event at a rank where it does not show
+      if (s != at && kinds_.is_alike(steps_, s, longer) && !is_named(s)) return;
     if (2 * r.closer < r.largest) return;  // its family was equally late, so their batch is the reason
+    // Rank 0 saves and logs for all: a single pause of it says nothing.
+    if (cluster_.ranks()[r.rank].rank == 0) return;
     for (const Culprit& c : out_.culprits)
       if (std::find(c.ranks.begin(), c.ranks.end(), r.rank) != c.ranks.end()) return;
     Culprit c;
@@ -598,25 +593,30 @@ class Judge {
     };
     std::set<size_t> gone;
     for (size_t i = 0; i < out_.culprits.size(); ++i) {
-      Culprit& first = out_.culprits[i];
+      const Culprit& first = out_.culprits[i];
       if (!is_host(first) || gone.contains(i)) continue;
       std::vector<size_t> hosts{i};
       for (size_t j = i + 1; j < out_.culprits.size(); ++j)
         if (is_host(out_.culprits[j]) && !gone.contains(j) && at_the_same_time(first, out_.culprits[j]))
           hosts.push_back(j);
       if (hosts.size() < 2) continue;
+      std::ranges::stable_sort(hosts, std::greater<>(), [&](size_t k) {
+        return std::accumulate(out_.culprits[k].costs.begin(), out_.culprits[k].costs.end(), 0.0);
+      });
+      Culprit merged = out_.culprits[hosts[0]];
       std::map<uint32_t, double> costs;
       for (const size_t k : hosts) {
         const Culprit& other = out_.culprits[k];
         for (size_t s = 0; s < other.steps.size(); ++s) costs[other.steps[s]] += other.costs[s];
-        if (k == i) continue;
-        first.hosts.push_back(other.hosts[0]);
-        first.ranks.insert(first.ranks.end(), other.ranks.begin(), other.ranks.end());
-        first.evidence = std::max(first.evidence, other.evidence);
-        gone.insert(k);
+        if (k != i) gone.insert(k);
+        if (k == hosts[0]) continue;
+        merged.hosts.push_back(other.hosts[0]);
+        merged.ranks.insert(merged.ranks.end(), other.ranks.begin(), other.ranks.end());
+        merged.evidence = std::max(merged.evidence, other.evidence);
       }
-      first.kind = SlowPart::kSwitch;
-      set_costs(first, costs);
+      merged.kind = SlowPart::kSwitch;
+      set_costs(merged, costs);
+      out_.culprits[i] = std::move(merged);
     }
     erase(gone);
   }
@@ -684,6 +684,8 @@ class Judge {
         if (!c.ambiguous && !c.pause && out_.cheap.size() < kCheap) out_.cheap.push_back(std::move(c));
         continue;
       }
+      // Other slow steps of it cost nothing: what it costs is one event.
+      if (c.lasting && !c.hidden && c.steps.size() < kHits) continue;
       c.stalls = c.stalls && c.ranks.size() == 1;
       if (c.stalls) c.kind = SlowPart::kHost;
       // A rank close behind, or little evidence in total, lowers the confidence.
@@ -748,26 +750,20 @@ class Judge {
     for (size_t i = 0; i < c.steps.size(); ++i) costs[c.steps[i]] = c.costs[i];
     std::vector<double> times;
     for (uint32_t s = 0; s < steps_.size(); ++s)
-      if (!special_[s]) times.push_back(steps_[s].step_ms - (costs.contains(s) ? costs[s] : 0));
+      if (!kinds_.special[s]) times.push_back(steps_[s].step_ms - (costs.contains(s) ? costs[s] : 0));
     if (times.size() < 4) return 0;
     const auto [middle, sigma] = spread_around(std::move(times));
     return middle > 0 ? sigma / middle : 0;
   }
 
-  // Steps much longer than usual and without a culprit.
+  // Steps much longer than usual and without a culprit, and what explains them.
   void find_odd_steps() {
-    std::set<uint32_t> reported;
+    std::vector<bool> explained(steps_.size(), false);
     for (const Culprit& c : out_.culprits)
-      if (!c.hidden) reported.insert(c.steps.begin(), c.steps.end());
-    std::vector<double> times;
-    for (const StepResult& s : steps_) times.push_back(s.step_ms);
-    if (times.size() < 4) return;  // nothing to compare with
-    const auto [middle, sigma] = spread_around(times);
-    // The largest of n normal values lies at sqrt(2 ln n) deviations.
-    const double far = std::max(kSigmas, std::sqrt(2 * std::log(static_cast<double>(times.size()) / kAlpha)));
-    for (uint32_t s = 0; s < times.size(); ++s)
-      if (!reported.contains(s) && times[s] > middle + std::max(far * sigma, 0.1 * middle))
-        out_.odd.push_back(s);
+      for (size_t i = 0; i < c.steps.size() && !c.hidden; ++i) explained[c.steps[i]] = true;
+    OddSteps odd = explain_odd_steps({cluster_, steps_, kinds_, phases_}, explained);
+    out_.odd = std::move(odd.steps);
+    out_.listed = std::move(odd.suspects);
   }
 
   const Cluster& cluster_;
@@ -779,7 +775,7 @@ class Judge {
   std::vector<double> means_;
   std::tuple<uint32_t, uint32_t, size_t> means_of_;
   double middle_ = 0, spread_ = 0;
-  std::vector<bool> special_;  // by step
+  const StepKinds kinds_;
   Sums all_;
   std::vector<Sums> by_host_;  // the last entry: ranks on unknown hosts
   double sigma_ = 0, family_sigma_ = 0, bar_ = 0;

@@ -27,6 +27,7 @@ struct Culprit {
   double ratio = 1;             // own time (or network time) relative to the usual time
   bool ambiguous = false;       // several network parts explain the slowdown equally well
   bool pause = false;           // a rank that paused once
+  bool listed = false;          // explains single steps; no finding (odd_steps.h)
   bool lasting = false;         // for ranks: slow in a lasting share of the steps
   bool stalls = false;          // for intermittently slow ranks: slow at few places of the step
   size_t events = 0;            // number of independent events, if not lasting
@@ -46,7 +47,8 @@ struct Judgement {
   std::vector<Culprit> cheap;
   // Ranks that stall, if it is known from elsewhere that their host is meant; not mentioned.
   std::vector<Culprit> likely;
-  std::vector<uint32_t> odd;  // irregular steps without a culprit: indices, ascending
+  std::vector<Culprit> listed;  // explain single steps, and are only listed there
+  std::vector<uint32_t> odd;    // irregular steps without a culprit: indices, ascending
 };
 
 // `live`: more steps will come, so the judge may wait. `phases`: announced by ranks; null: none.

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <span>
+#include <utility>
 
 #include "core/detect/comm/robust.h"
 
@@ -26,6 +28,9 @@ constexpr double kSlow = 2.9, kNormal = -2.25, kTail = 2, kSlowMost = 12;
 
 // If at most one of this many members lacks records, that member is rarely the last to enter.
 constexpr size_t kOneAbsentOf = 8;
+
+// Share of what crosses a host's border that is slow if all of it is: as for kSlow.
+constexpr double kAllOfHost = 0.9;
 
 // In groups of more hosts, single pairs are not distinguishable.
 constexpr size_t kPairs = 4;
@@ -137,8 +142,10 @@ class Explain {
     for (uint32_t i = 0; i < circuits_.size(); ++i)
       if (circuits_[i].is_slow) list_perhaps(i);
     constexpr int kParts = 8;  // per step; more simultaneous faults are a network without a single culprit
+    const size_t before = step_.result.network.size();
     for (int i = 0; i < kParts && name_best(); ++i) {
     }
+    find_switch(before);
   }
 
  private:
@@ -278,8 +285,66 @@ class Explain {
         out.comm = cluster_.comms()[cluster_.channels()[c.channel].comm].id;
       }
     }
-    out.ratio = std::exp(lower_median(logs));
+    if (!logs.empty()) out.ratio = std::exp(lower_median(logs));
     step_.result.network.push_back(out);
+  }
+
+  // Hosts below one switch are slow together. One host explains the groups that they share, and links seem to
+  // explain the rest. So if hosts and links are named together, each host is examined by itself: below the
+  // switch, (nearly) all that crosses a host's border is slow. If these hosts are few and explain all that is
+  // slow, they replace what was named since `from`.
+  void find_switch(size_t from) {
+    auto& named = step_.result.network;
+    const std::span<const NetEffect> here(named.begin() + static_cast<ptrdiff_t>(from), named.end());
+    const auto links = std::ranges::count(here, NetKind::kLink, &NetEffect::kind);
+    const auto hosts = std::ranges::count(here, NetKind::kHost, &NetEffect::kind);
+    if (links == 0 || links + hosts < 2 || links + hosts < std::ssize(here)) return;
+    struct Border {
+      size_t all = 0, slow = 0;
+    };
+    std::map<uint32_t, Border> borders;
+    std::vector<std::vector<uint32_t>> slow_between;
+    std::vector<uint32_t> ranks;
+    for (uint32_t i = 0; i < circuits_.size(); ++i) {
+      if (!circuits_[i].telling) continue;
+      const std::vector<uint32_t> ends = hosts_of(i, ranks);
+      if (ends.size() < 2) continue;
+      for (const uint32_t h : ends) ++borders[h].all, borders[h].slow += circuits_[i].is_slow;
+      if (circuits_[i].is_slow) slow_between.push_back(ends);
+    }
+    std::vector<uint32_t> below;
+    for (const auto& [host, border] : borders)
+      if (static_cast<double>(border.slow) >= kAllOfHost * static_cast<double>(border.all))
+        below.push_back(host);
+    const auto touches = [&](const std::vector<uint32_t>& ends) {
+      return std::ranges::any_of(ends, [&](uint32_t h) { return std::ranges::binary_search(below, h); });
+    };
+    if (below.size() < 2 || 2 * below.size() > borders.size() || !std::ranges::all_of(slow_between, touches))
+      return;
+    std::ranges::stable_sort(below, std::greater<>(), [&](uint32_t h) { return borders[h].slow; });
+    replace_by_hosts(from, below);
+  }
+
+  // The first host gets the cost: without one host alone, the others would still be waited for.
+  void replace_by_hosts(size_t from, const std::vector<uint32_t>& hosts) {
+    auto& named = step_.result.network;
+    const NetEffect first = named[from];
+    named.resize(from);
+    for (Circuit& c : circuits_) c.explained = false;
+    for (const uint32_t h : hosts) {
+      NetEffect out;
+      out.sure = first.sure;
+      out.evidence = first.evidence;
+      out.ratio = first.ratio;
+      out.comm = first.comm;
+      describe({NetKind::kHost, h, 0}, out);
+    }
+    NetEffect& all = named[from];
+    for (size_t i = from + 1; i < named.size(); ++i) {
+      all.channels.insert(all.channels.end(), named[i].channels.begin(), named[i].channels.end());
+      all.cost += std::exchange(named[i].cost, 0);
+      named[i].channels.clear();
+    }
   }
 
   const Cluster& cluster_;

@@ -10,6 +10,7 @@
 #include "core/detect/comm/record_requests.h"
 #include "ingest/comm_file.h"
 #include "ingest/source_list.h"
+#include "step_results.h"
 
 using namespace culprit;
 
@@ -483,49 +484,7 @@ BOOST_AUTO_TEST_CASE(names_rank_0_of_a_real_job_and_no_rank_of_another) {
   BOOST_TEST(st.irregularities.empty());
 }
 
-// Results of steps of a job with one rank on each of 16 hosts.
-struct Results {
-  static constexpr uint32_t kRanks = 16, kSteps = 100;
-  const JobFile job;
-  comm::Cluster cluster{&job};
-  std::deque<comm::StepResult> steps;
-
-  Results() {
-    for (uint32_t r = 0; r < kRanks; ++r) {
-      CommRecord record;
-      record.rank = r;
-      cluster.rank_index(record, cluster.host_index("node-" + std::to_string(r)));
-    }
-    for (uint32_t s = 0; s < kSteps; ++s) {
-      comm::StepResult& step = steps.emplace_back();
-      step.number = s;
-      step.step_ms = 100;
-      for (uint32_t r = 0; r < kRanks; ++r) {
-        comm::RankStep of;
-        of.rank = r;
-        of.peers = kRanks;
-        of.self = 50;
-        of.excess = of.closer = 0.01f * static_cast<float>(mix64(r, s) % 21) - 0.1f;
-        step.ranks.push_back(of);
-      }
-    }
-  }
-
-  // A rank that takes this many milliseconds longer in a step, which becomes longer by the same time.
-  void slow(uint32_t rank, uint32_t step, float ms) {
-    comm::RankStep& of = steps[step].ranks[rank];
-    of.excess = of.closer = of.largest = of.path = ms;
-    of.self += ms;
-    steps[step].step_ms += double{ms};
-  }
-
-  void slow_way_out(uint32_t host, uint32_t from, uint32_t to) {
-    for (uint32_t s = from; s < to; ++s)
-      steps[s].network.push_back({comm::NetKind::kHost, host, 0, 2, 10, 0.9f});
-  }
-};
-
-BOOST_FIXTURE_TEST_CASE(only_hosts_that_are_slow_at_the_same_time_hang_on_one_switch, Results) {
+BOOST_FIXTURE_TEST_CASE(only_hosts_that_are_slow_at_the_same_time_hang_on_one_switch, StepResults) {
   slow_way_out(1, 0, 40);
   slow_way_out(2, 60, 100);
   auto culprits = comm::judge(cluster, steps).culprits;
@@ -541,7 +500,7 @@ BOOST_FIXTURE_TEST_CASE(only_hosts_that_are_slow_at_the_same_time_hang_on_one_sw
 }
 
 // Rank 5 started late, and is slow after rank 9 recovered.
-BOOST_FIXTURE_TEST_CASE(ranks_are_compared_over_the_same_steps_where_one_lacks_some, Results) {
+BOOST_FIXTURE_TEST_CASE(ranks_are_compared_over_the_same_steps_where_one_lacks_some, StepResults) {
   for (uint32_t s = 40; s < kSteps; ++s) {
     comm::RankStep& of = steps[s].ranks[s < 70 ? 9 : 5];
     of.excess = of.closer = of.path = 30;
@@ -553,12 +512,12 @@ BOOST_FIXTURE_TEST_CASE(ranks_are_compared_over_the_same_steps_where_one_lacks_s
   for (const comm::Culprit& c : culprits) BOOST_TEST(c.confidence > 0.95);
 }
 
-BOOST_FIXTURE_TEST_CASE(a_burst_of_slow_steps_is_one_event_and_names_no_rank, Results) {
+BOOST_FIXTURE_TEST_CASE(a_burst_of_slow_steps_is_one_event_and_names_no_rank, StepResults) {
   for (uint32_t s = 40; s < 52; ++s) slow(5, s, 60);
   BOOST_TEST(comm::judge(cluster, steps).culprits.empty());
 }
 
-BOOST_FIXTURE_TEST_CASE(a_lasting_share_of_the_steps_is_a_fault, Results) {
+BOOST_FIXTURE_TEST_CASE(a_lasting_share_of_the_steps_is_a_fault, StepResults) {
   for (uint32_t s = 60; s < kSteps; ++s) slow(5, s, 30);
   const auto culprits = comm::judge(cluster, steps).culprits;
   BOOST_REQUIRE(culprits.size() == 1u);
@@ -566,14 +525,14 @@ BOOST_FIXTURE_TEST_CASE(a_lasting_share_of_the_steps_is_a_fault, Results) {
   BOOST_TEST(culprits[0].lasting);
 }
 
-BOOST_FIXTURE_TEST_CASE(a_live_job_is_given_time_before_a_rank_is_named, Results) {
+BOOST_FIXTURE_TEST_CASE(a_live_job_is_given_time_before_a_rank_is_named, StepResults) {
   steps.resize(40);
   for (uint32_t s = 30; s < 40; ++s) slow(5, s, 30);
   BOOST_TEST(comm::judge(cluster, steps).culprits.size() == 1u);
   BOOST_TEST(comm::judge(cluster, steps, true).culprits.empty());
 }
 
-BOOST_FIXTURE_TEST_CASE(a_rank_that_is_slow_in_one_of_seven_steps_is_named, Results) {
+BOOST_FIXTURE_TEST_CASE(a_rank_that_is_slow_in_one_of_seven_steps_is_named, StepResults) {
   for (uint32_t s = 3; s < kSteps; s += 7) slow(5, s, 30);
   const auto culprits = comm::judge(cluster, steps).culprits;
   BOOST_REQUIRE(culprits.size() == 1u);
@@ -581,7 +540,7 @@ BOOST_FIXTURE_TEST_CASE(a_rank_that_is_slow_in_one_of_seven_steps_is_named, Resu
   BOOST_TEST(culprits[0].period == 7u);
 }
 
-BOOST_FIXTURE_TEST_CASE(four_stalls_of_one_rank_name_it, Results) {
+BOOST_FIXTURE_TEST_CASE(four_stalls_of_one_rank_name_it, StepResults) {
   for (const uint32_t s : {8u, 31u, 64u, 90u}) slow(5, s, 600);
   const auto culprits = comm::judge(cluster, steps).culprits;
   BOOST_REQUIRE(culprits.size() == 1u);
@@ -590,7 +549,7 @@ BOOST_FIXTURE_TEST_CASE(four_stalls_of_one_rank_name_it, Results) {
   BOOST_TEST(culprits[0].events == 4u);
 }
 
-BOOST_FIXTURE_TEST_CASE(a_few_stalls_with_a_period_are_likely_and_name_no_rank_alone, Results) {
+BOOST_FIXTURE_TEST_CASE(a_few_stalls_with_a_period_are_likely_and_name_no_rank_alone, StepResults) {
   steps.resize(40);
   for (const uint32_t s : {3u, 11u, 19u, 35u}) slow(5, s, 600);
   const comm::Judgement judged = comm::judge(cluster, steps);
@@ -600,23 +559,23 @@ BOOST_FIXTURE_TEST_CASE(a_few_stalls_with_a_period_are_likely_and_name_no_rank_a
   BOOST_TEST(judged.likely[0].confidence < 0.95);
 }
 
-BOOST_FIXTURE_TEST_CASE(stalls_without_a_period_are_not_even_likely, Results) {
+BOOST_FIXTURE_TEST_CASE(stalls_without_a_period_are_not_even_likely, StepResults) {
   steps.resize(40);
   for (const uint32_t s : {5u, 9u, 26u}) slow(5, s, 600);
   BOOST_TEST(comm::judge(cluster, steps).likely.empty());
 }
 
-BOOST_FIXTURE_TEST_CASE(stalls_of_one_rank_and_another_name_no_rank, Results) {
+BOOST_FIXTURE_TEST_CASE(stalls_of_one_rank_and_another_name_no_rank, StepResults) {
   for (uint32_t s = 4; s < kSteps; s += 6) slow(static_cast<uint32_t>(mix64(s, 1) % kRanks), s, 600);
   BOOST_TEST(comm::judge(cluster, steps).culprits.empty());
 }
 
-BOOST_FIXTURE_TEST_CASE(what_rank_0_does_every_ten_steps_is_the_program, Results) {
+BOOST_FIXTURE_TEST_CASE(what_rank_0_does_every_ten_steps_is_the_program, StepResults) {
   for (uint32_t s = 9; s < kSteps; s += 10) slow(0, s, 600);
   BOOST_TEST(comm::judge(cluster, steps).culprits.empty());
 }
 
-BOOST_FIXTURE_TEST_CASE(a_job_slower_by_some_percent_accuses_no_rank, Results) {
+BOOST_FIXTURE_TEST_CASE(a_job_slower_by_some_percent_accuses_no_rank, StepResults) {
   for (uint32_t s = 0; s < kSteps; ++s) slow(5, s, 4);
   BOOST_TEST(comm::judge(cluster, steps).culprits.empty());
 }
@@ -691,7 +650,7 @@ BOOST_AUTO_TEST_CASE(ranks_that_go_on_after_a_mismatch_only_count_differently) {
       tell_calls({{kAllReduce, 8}, {kAllReduce, 8}, {kAllGather, 8}, {kAllReduce, 8}}, 12).findings.empty());
 }
 
-BOOST_FIXTURE_TEST_CASE(unrequested_answers_take_no_room_of_requested_ones, Results) {
+BOOST_FIXTURE_TEST_CASE(unrequested_answers_take_no_room_of_requested_ones, StepResults) {
   cluster.settle();
   for (comm::StepResult& step : steps) step.basis = comm::Basis::kSums;
   comm::Culprit culprit;

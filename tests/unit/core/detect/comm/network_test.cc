@@ -140,6 +140,37 @@ BOOST_AUTO_TEST_CASE(of_two_parts_that_explain_the_same_the_one_nearer_the_rank_
   BOOST_TEST(part.sure <= 0.5);
 }
 
+// Twelve hosts with two ranks each; hosts 0 to 5 are below one switch. Pairs of hosts reduce, then the even
+// and the odd hosts. Two hosts explain the large groups, and a link seems to explain the pair that is left.
+BOOST_AUTO_TEST_CASE(hosts_below_a_slow_switch_are_named_and_no_link_between_them) {
+  constexpr uint32_t kHosts = 12, kBelow = 6;
+  Trace trace(2 * kHosts, 2);
+  for (uint32_t s = 0; s < kSteps; ++s) {
+    const auto reduce = [&](const Ranks& group, double ms) {
+      const bool slow = s >= kSlowFrom && group[0] / 2 < kBelow;
+      trace.collective({.group = group, .ms = slow ? 4 * ms : ms});
+    };
+    trace.work_all(20);
+    for (uint32_t i = 0; i < 2; ++i) {
+      for (uint32_t host = 0; host < kHosts; host += 2) reduce({2 * host + i, 2 * host + 2 + i}, 10);
+      for (uint32_t odd = 0; odd < 2; ++odd) {
+        Ranks group;
+        for (uint32_t host = odd; host < kHosts; host += 2) group.push_back(2 * host + i);
+        reduce(group, 20);
+      }
+    }
+    trace.collective({.group = trace.all(), .ms = 1});
+    trace.end_step();
+  }
+  const Analysis analysis(trace);
+  const comm::Judgement judgement = comm::judge(analysis.cluster(), analysis.steps());
+  BOOST_REQUIRE(judgement.culprits.size() == 1u);
+  BOOST_TEST((judgement.culprits[0].kind == SlowPart::kSwitch));
+  Ranks hosts = judgement.culprits[0].hosts;
+  std::ranges::sort(hosts);
+  BOOST_TEST((hosts == Ranks{0, 1, 2, 3, 4, 5}));
+}
+
 // Any of three ranks may be the cause of the slowness of their only group.
 BOOST_AUTO_TEST_CASE(where_three_parts_explain_the_same_the_judge_names_none) {
   Trace trace(3);
