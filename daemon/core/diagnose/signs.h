@@ -19,6 +19,9 @@ std::vector<const logs::RuleLine*> in_time(const logs::JobLog& log);
 // The rule engine's view of a line. Its writer need not be resolved.
 rules::RuleHit hit_of(const logs::JobLog& log, const logs::RuleLine& line);
 
+// What a rule's line states: without its writers, times and evidence.
+Finding describe(const rules::Rule& rule, const logs::RuleLine& line);
+
 // The finding of a single hit while the job runs, without knowledge of its peers.
 Finding finding_of(const logs::JobLog& log, const logs::RuleLine& line, const rules::Rule& rule);
 

@@ -154,7 +154,7 @@ class JobLog {
   // Whether a writer counted several steps below a place in its source, also lower ones than above it: a job
   // that was started again makes them anew.
   bool steps_below(const LogPlace& place) const;
-  uint64_t rule_lines_added() const;              // with the dropped ones
+  uint64_t rule_lines_added() const;  // with the dropped ones
   // Of the lines that match rules beyond the first `added`, those that are kept.
   std::span<const RuleLine> rule_lines_since(uint64_t added) const;
   // Lines of a rule, or for kNoRule uncaught exceptions, dropped because of limits; without those that say

@@ -57,7 +57,7 @@ class JobProgress {
   Numbers numbers_;
   std::vector<LogSample> last_lines_;
   std::vector<LastSteps> last_steps_;  // by writer
-  size_t next_number_ = 0;  // in the current batch
+  size_t next_number_ = 0;             // in the current batch
 };
 
 }  // namespace culprit::logs

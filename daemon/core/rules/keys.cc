@@ -51,7 +51,8 @@ constexpr Key kRuleKeys[] = {
     {"role", T::kWord, false, "root cascade", "root",
      "`cascade`: says only that something else failed; never outranks a root elsewhere in the job"},
     {"says", T::kWord, false, "origin failure errno cause", "cause",
-     "what the wording says, the least first: which program reports a failure, what failed, the error that the "
+     "what the wording says, the least first: which program reports a failure, what failed, the error that "
+     "the "
      "system returned, or the cause. A rule gives way to one that says more of the same line; `origin` and "
      "`failure` never lead a cause elsewhere"},
     {"general", T::kFlag, false, "", "false", "the same as `says = \"failure\"`"},
