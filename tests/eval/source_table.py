@@ -31,6 +31,7 @@ PREFIX = re.compile(r"^(?:src|python|checkpoint|bindings/python/py_src|"
 # A program that writes this goes on, whatever the level.
 GOES_ON = re.compile(r"\b(?:ignor(?:ing|ed)|deprecated|fall(?:ing)? back|will retry|retrying|continuing|"
                      r"using default|skipping)\b|^WARNING", re.I)
+USAGE = re.compile(r"\W*usage\b", re.I)
 ERROR_NUMBERS = "src/common/**/*err*.h"  # headers that number what `{argN}` names
 
 
@@ -174,7 +175,7 @@ def lines_of(program: Program, tree: Tree) -> List[Line]:
         ends = re.compile(row.ends) if row.ends else None
         form = row.form.replace("\\n", "\n").replace("\\t", "\t")
         for message, after in extracted(tree, row):
-            if not message.is_wordy():
+            if not message.is_wordy() or USAGE.match(message.fixed()):
                 continue
             level = "fatal" if ends and row.level == "error" and ends.search(after) else row.level
             fixed = message.fixed()
