@@ -39,6 +39,10 @@ local rows = {
       [[cxi_\w+|hfi1) (?:\d{4}:[0-9a-f:.]+|hfi1_\d|\w+\d)\b]],
     "bnxt_en 0000:17:00.0 eth0: Error (timeout: 5000) waiting for completion",
       "bnxt_en 0000:17:00.0 eth0: NIC Link is Up" },
+  { "nvidia", "NVIDIA driver reports a fault", "platform", "driver",
+    [[\b(?:NVRM: \w+:|nvidia-uvm: |nvidia-nvswitch\d+: |nvidia-nvlink: |NVRM: GPU [0-9a-f:.]+: )]],
+    "NVRM: kchannelAllocMem_GM107: Unable to get instance memory info!",
+    "NVRM: loading NVIDIA UNIX x86_64 Kernel Module  550.54.15" },
   { "nvme", "Disk reports a fault", "hardware", "storage", [[\bnvme nvme\d+:]],
     "nvme nvme2: Identify namespace failed (-5)", "nvme nvme2: 32/0/0 default/read/poll queues" },
 }

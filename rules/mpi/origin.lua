@@ -41,3 +41,20 @@ origin {
     "allocated list" },
   miss = { "[mpiexec@n17] Launch arguments: /usr/bin/srun -N 2" },
 }
+-- The sentences of the boxes that Open MPI, PMIx and PRRTE print between lines of dashes.
+local runtime = [[\b(?:Open ?MPI|OMPI|PMIx|PRTE|PRRTE|ORTE|OPAL|MCA|mpirun|prterun|prted|orted|]] ..
+  [[MPI_\w+|DVM)\b]]
+local refuses = [[\b(?i:unable|fail(?:ed|s|ure)?|could not|cannot|can't|not found|invalid|]] ..
+  [[unrecoverable|abort(?:ed)?|not (?:supported|be found|recognized|homogeneous|allowed)|conflict\w*|]] ..
+    [[unrecognized|unknown|missing)\b]]
+origin {
+  id = "box", title = "MPI's runtime reports a failure", category = "platform", component = "platform",
+  regex = { [[^(?P<what>[A-Z][^"=]{0,120}]] .. runtime .. [[.{0,160}]] .. refuses .. [[.*)]],
+    [[^(?P<what>(?:A|An|The|We|Your|No|Some|One|At least) [^"=]{0,120}]] .. refuses .. [[.{0,120}]] ..
+      runtime .. [[.*)]] },
+  except = { mild, [[(?i)warning|usually is caused|\bif\b|may be|might be|deprecated]] },
+  remedy = "Read the whole box: it names the parameter, host or file.",
+  hit = { "A PMIx server was unable to bind its listening socket to any of the",
+    "The SLURM process starter for OpenMPI was unable to locate a usable \"srun\"" },
+  miss = { "MPI_Init took 1.2 s", "If Open MPI cannot find its helper, set OPAL_PREFIX" },
+}

@@ -43,7 +43,7 @@ origin {
 -- The lines behind `pyxis:` that are indented are those of the container runtime.
 origin {
   id = "pyxis", title = "Container plugin of Slurm failed", symptom = "launch_failure",
-  regex = { [[\bpyxis: (?P<what>[^\s].*)]] },
+  regex = { [[\berror: pyxis: (?P<what>[^\s].*)]] },
   except = { [[pyxis: (?:imported|importing|creating|starting|created|removed|version|printing|]] ..
     [[container |exported|exporting|ignoring|reusing|running|using)\b]] },
   remedy = "Read the runtime's lines around it: image, mounts, options of srun --container-*.",
@@ -61,7 +61,7 @@ origin {
 origin {
   id = "pbs", title = "PBS reports a failure",
   regex = { [[^(?P<program>qsub|qrun|qalter|pbsdsh|pbs_tmrsh|pbs_attach): (?P<what>\S.*)]],
-    [[;(?P<program>pbs_mom|pbs_server|PBS_Server|Server@\S+|pbs_sched)\S*;(?:Svr|Job|Req|Node|]] ..
+    [[;000[01];(?P<program>pbs_mom|pbs_server|PBS_Server|Server@\S+|pbs_sched)\S*;(?:Svr|Job|Req|Node|]] ..
       [[Hook);[^;]*;(?P<what>.*\b(?i:error|fail(?:ed|ure|s)?|cannot|could not|unable|invalid|denied|]] ..
         [[reject(?:ed)?|bad|not found|no such)\b.*)]] },
   except = { [[(?i)waiting for job \d+|job \S+ (?:ready|completed)|no error]] },
@@ -75,7 +75,7 @@ origin {
 origin {
   id = "kubernetes_event", title = "Kubernetes reports <reason> of <object>",
   regex = { [[(?:^|\bWarning\s+)(?P<reason>(?:Fail|Err|Evict|Invalid|Unhealthy|Unexpected|NetworkNot|]] ..
-    [[NodeNot|\w{0,24}Failed|\w{0,24}Error)\w*)\s.{0,60}?(?P<object>(?i:pod|node|job|jobset|trainjob|]] ..
+    [[NodeNot|\w{0,40}Failed|\w{0,40}Error)\w*)\s.{0,60}?(?P<object>(?i:pod|node|job|jobset|trainjob|]] ..
       [[podgroup|pytorchjob|mpijob|rayjob|raycluster|workload|replicaset|statefulset|]] ..
         [[persistentvolumeclaim)/[\w.-]+):?\s+(?P<what>\S.*)]] },
   except = { [[\bNormal\b]] },

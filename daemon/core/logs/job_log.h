@@ -152,7 +152,7 @@ class JobLog {
   const std::vector<RuleLine>& rule_lines() const;
   const std::vector<RuleLine>& uncaught() const;  // exceptions that ended a process and match no rule
   // Whether a writer counted several steps below a place in its source, also lower ones than above it: a job
-  // that was started again makes them anew.
+  // that was started again makes them again.
   bool steps_below(const LogPlace& place) const;
   uint64_t rule_lines_added() const;  // with the dropped ones
   // Of the lines that match rules beyond the first `added`, those that are kept.
