@@ -160,11 +160,11 @@ def judge(report: dict, truth: dict, unknown_steps: bool) -> Dict[str, object]:
         right = bool(first) and any(names(first[0], one) for one in needed)
         return {"top1": right, "hang": True, **stated(first, right)}
     row = costliest(named, truth)
-    right = [one for one in allowed if row and hits(row, one)]
+    # Other work on a host for some steps is no fault. The list of suspects may say where it was.
+    burst = [one for one in truth["faults"] if one["fault"] == "burst"]
+    right = [one for one in allowed + burst if row and hits(row, one)]
     result: Dict[str, object] = stated(row["suspects"] or row["links"], bool(right)) if row else {}
     if not allowed:
-        # Other work on a host for some steps is no fault. The list of suspects may say where it was.
-        burst = [one for one in truth["faults"] if one["fault"] == "burst"]
         named = [one for one in named if not any(hits(one, at) for at in burst)]
         blamed = bool(named) or bool(hang and hang["suspects"]) or bool(report["suspects"])
         return {"named": blamed, "reported": [one["kind"] for one in named], **result}
