@@ -12,7 +12,7 @@ end
 tensorflow {
   id = "device", title = "Program places an operation on a device that is not there: <device>",
   regex = { [[Cannot assign a device for operation .*explicit device specification '(?P<device>[^']*)']],
-    [[\bDevice (?P<device>/\S+) (?:is )?(?:not found|unknown|does not exist)\b]] },
+    [[\bDevice (?P<device>/job:\S+) (?:is )?(?:not found|unknown|does not exist)\b]] },
   remedy = "Correct the device's name, or allow soft placement; count the GPUs of the job.",
   hit = { "InvalidArgumentError: Cannot assign a device for operation model/dense/kernel: Could not " ..
     "satisfy " ..

@@ -111,7 +111,7 @@ bool waits_for(const Finding& f, const std::set<uint32_t>& gone) {
 Finding* reported_death(uint32_t rank, std::optional<uint32_t> pid, std::vector<Finding>& findings) {
   for (Finding& f : findings) {
     if (f.kind != FindingKind::kFault || f.rule.empty() || f.role != FindingRole::kRoot) continue;
-    if (f.symptom != Symptom::kCrash || !f.general) continue;
+    if (f.symptom != Symptom::kCrash || !f.general || f.category == Category::kUnknown) continue;
     const bool names =
         std::ranges::any_of(f.subjects, [&](const FindingSubject& s) { return s.rank == rank; });
     const bool same =

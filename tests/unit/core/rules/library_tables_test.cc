@@ -30,7 +30,7 @@ BOOST_AUTO_TEST_CASE(the_compiled_literals_are_those_of_the_shipped_rules_alone)
   const std::shared_ptr<Ruleset> shipped = Ruleset::shipped();
   BOOST_TEST(!library_database(shipped->matcher()->literal_hash()).empty());
   std::vector<Rule> fewer(shipped->rules().begin(), shipped->rules().end());
-  fewer[0].enabled = false;
+  for (size_t i = 0; i < 20; ++i) fewer[i].enabled = false;  // one rule may share its literals
   const auto other = Matcher::create(fewer);
   BOOST_REQUIRE(other.has_value());
   BOOST_TEST(library_database((*other)->literal_hash()).empty());
