@@ -49,7 +49,7 @@ ends {
     [[process rank (?P<rank>\d+) with PID \d+ on node (?P<host>\S+) exited on signal 11\b]],
     [[\brank (?P<rank>\d+) died from signal 11\b]],
     [[EXIT STRING: Segmentation fault \(signal 11\)]],
-    [[: task \d+: Segmentation fault]], [[Fatal error condition occurred .*signal 11]],
+    [[: tasks? \d[\d,-]*: Segmentation fault]], [[Fatal error condition occurred .*signal 11]],
     died(11, "SEGV") },
   except = torchrun,
   remedy = "Look at the native frames or the core file; suspect compiled extensions; one host only: " ..
@@ -89,7 +89,7 @@ ends {
   id = "killed", title = "Process was killed (SIGKILL), most often because host memory ran out",
   category = "user",
   component = "host_memory", severity = "error", general = true, action = "fix",
-  regex = { [[line \d+: +\d+ Killed\b]], [[: task \d+: Killed\b]], [[^\s*Killed\s*$]],
+  regex = { [[line \d+: +\d+ Killed\b]], [[: tasks? \d[\d,-]*: Killed\b]], [[^\s*Killed\s*$]],
     [[process rank (?P<rank>\d+) with PID \d+ on node (?P<host>\S+) exited on signal 9\b]],
     [[\brank (?P<rank>\d+) died from signal 9\b]],
     [[exited on signal 9 \(Killed\)]], [[died from signal 9\b]],

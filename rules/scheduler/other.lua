@@ -139,7 +139,7 @@ other {
       [[Job (?:exceeds|violates) queue|Illegal attribute or resource value|Invalid (?:credential|request]] ..
         [[)|]] ..
       [[submit error|script file|Maximum number of jobs|would exceed).*)]],
-    [[\b(?:Can Never Run|Not Running): (?P<what2>Insufficient amount of .*)]] },
+    [[\b(?:Can Never Run|Not Running): (?P<what2>Insufficient amount of .*|can't fit .*)]] },
   remedy = "Correct queue, account or resources of the request.",
   hit = { "qsub: Unknown queue", "qsub: Job violates queue and/or server resource limits",
     "Can Never Run: Insufficient amount of queue resource: ngpus (R: 16 A: 8 T: 8)" },

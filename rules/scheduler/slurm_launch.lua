@@ -257,7 +257,7 @@ launch {
 }
 launch {
   id = "engine", title = "Container engine of the host does not work",
-  regex = { [[Cannot connect to the Docker daemon at (?P<socket>[^\s.]+)]],
+  regex = { [[Cannot connect to the Docker daemon at (?P<socket>\S+?)\. ]],
     [[(?P<what>failed to find loop device: no loop devices available)]],
     [[(?P<what>failed to (?:mount|open) \S*fuse\S*.*|fuse: device not found.*|squashfuse\S* .*(?:failed|]] ..
       [[exited).*)]],
