@@ -68,7 +68,7 @@ def read_on(done) -> str:
 @promise("the command under the evidence shows its line, whatever the file's name and compression")
 def ready_command(folder: Path) -> None:
     os.chdir(folder)
-    log = STEPS * 9 + XID + STEPS * 9
+    log = STEPS * 9 + XID + b"worker waits for its peers\n" * 9
     names = [b"plain.log", b"with space.log", b"-n.log", b"it's.log", b"$(touch pwned).log", b"a\nb.log",
              b"tab\t.log", b"\xe2\x80\xaereversed.log", b"\xff\xfe.log", b"esc\x1b[2J.log",
              b"`id`;rm -rf x.log", "größe.log".encode()]
