@@ -71,3 +71,15 @@ download {
     "failed: 403 Forbidden')))" },
   miss = { "using proxy http://proxy.local:3128" },
 }
+download {
+  id = "copy", title = "Copy between hosts broke: <what>", symptom = "crash",
+  regex = { [[\brsync: (?:\[\w+\] )?(?P<what>(?:connection unexpectedly closed|read error|]] ..
+    [[write error: Broken|safe_read failed).*)]],
+    [[\b(?:scp|sftp): (?P<what>Connection (?:closed|reset|timed out).*)]],
+    [[\b(?P<what>kex_exchange_identification: .*)]] },
+  except = { tried },
+  remedy = "Look whether the other host's ssh service runs, how many logins it allows, and its own log.",
+  hit = { "rsync: connection unexpectedly closed (0 bytes received so far) [Receiver]",
+    "scp: Connection closed" },
+  miss = { "rsync: sent 1234 bytes" },
+}

@@ -20,6 +20,9 @@ number {
     [[(?i)(?P<place>\brank \d+: )?\bfound (?:nan|inf) in (?:local )?(?:forward loss|grad norm|param)]],
     [[Unexpected result (?:nan|inf|-inf) ?\(message=]], [[FloatingPointError: (?P<what>\S.*)]],
     [[Function '\w+' returned nan values in its \d+th output]],
+    -- Sampling from what a diverged model gives.
+    [[probability tensor contains either `inf`, `nan` or element < 0]],
+    [[to satisfy the constraint \w+\(.*, but found invalid values]],
     [[\bNanLossDuringTrainingError\b]], [[(?i)\bmodel diverged with loss ?= ?(?:nan|inf)]],
     [[(?i)loss (?:is|was|became) (?:nan|inf|non-?finite|not finite)[,!. ]+.{0,40}(?:stop|exit|abort|]] ..
         [[terminat)]], [[Detected nan and/or inf values in `?\S+]],

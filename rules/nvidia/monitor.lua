@@ -55,8 +55,9 @@ for number, row in ipairs(codes) do
   monitor {
     id = "dcgm_" .. number, title = "Health check of a GPU failed, " .. row[2], component = row[3],
     category = row[6], severity = row[5], blames = "host",
-    regex = { [[(?i:\b(?:error[ _]?)?codes?|\breason|\berror)[^\w\s]{0,3}\s?[^\w\s]{0,2}]] ..
-      [[(?P<code>DCGM_FR_(?:]] .. row[1] .. [[))\b(?:.{0,60}?\bGPU[: _]{1,2}(?P<gpu>\d+))?]] },
+    regex = { [[(?i:\b(?:error[ _]?)?codes?|\breason|]] ..
+      [[\berror)[^\w\s]{0,3}\s?[^\w\s]{0,2}(?P<code>DCGM_FR_(?:]] .. row[1] ..
+        [[))\b(?:.{0,60}?\bGPU[: _]{1,2}(?P<gpu>\d+))?]] },
     remedy = row[4], hit = { "ErrorCode:DCGM_FR_" .. sample .. " GPU:4 PCI:0000:5e:00 state" },
     miss = { "DCGM_FR_" .. sample .. ": COMPONENT_RESET", "DCGM_FR_OK" },
   }
@@ -100,8 +101,8 @@ monitor {
 }
 monitor {
   id = "count", title = "Host has fewer GPUs than it should",
-  regex = { [[(?i)\bexpected (?P<expected>\d+) gpus?\b.{0,20}\b(?:found|got|only|but|see|detected|saw)\b]] ..
-      [[.{0,12}?(?P<found>\d+)]],
+  regex = { [[(?i)\bexpected (?P<expected>\d+) gpus?\b.{0,20}\b(?:found|got|only|but|see|detected|]] ..
+    [[saw)\b.{0,12}?(?P<found>\d+)]],
     [[(?i)\bonly (?P<found>\d+) (?:of|out of) (?P<expected>\d+) gpus? (?:is|are|were)\b]],
     [[(?i)\bgpu count mismatch\b.{0,40}?(?P<found>\d+).{0,20}?(?P<expected>\d+)]] },
   except = [[(?i)user|request|assert|Error: |config]],
@@ -130,10 +131,44 @@ monitor {
 }
 monitor {
   id = "hang", title = "Health monitor sees a GPU that hangs: <gpu>", component = "gpu", symptom = "hang",
-  regex = { [[\bGPU ?[Hh]ang(?:s|ing)? (?:was |is )?(?:detected|found|suspected) (?:on|in|for) ]] ..
-    [[(?:devices? )?(?P<gpu>\S+)]] },
+  regex = { [[\bGPU ?[Hh]ang(?:s|ing)? (?:was |is )?(?:detected|found|suspected) (?:on|in|]] ..
+    [[for) (?:devices? )?(?P<gpu>\S+)]] },
   except = [[amdgpu|radeon|i915|HIP|ROC]], category = "unknown",
   remedy = "Look at the stacks of the ranks on these GPUs and at the kernel's log of the host.",
   hit = { "event=GPUHang GPU hang detected on devices GPU-1111,GPU-2222" },
   miss = { "amdgpu: GPU hang detected on ring gfx" },
+}
+monitor {
+  id = "fabric", title = "Fabric manager of the NVLink switches does not work", category = "platform",
+  component = "nvlink", severity = "fatal",
+  regex = { [[(?i)\b(?:nvidia-|nv-)?fabric ?manager(?:\.service)?\b.{0,20} is (?:not (?:active|]] ..
+    [[running)|inactive|failed|dead)\b]],
+    [[(?i)\b(?:nv-)?fabricmanager\b.{0,20}: .{0,60}\b(?:failed|error|degraded)\b]] },
+  except = [[(?i)\bno (?:error|fail)|not required|not needed|not installed]],
+  remedy = "Start nvidia-fabricmanager in the driver's version; read its log for the switch or link " ..
+    "that failed.",
+  hit = { "check: nvidia-fabricmanager is not active",
+    "nv-fabricmanager: failed to initialize NVSwitch fabric: NVSwitch 3 is in degraded mode" },
+  miss = { "nvidia-fabricmanager is active", "fabric manager is not needed on this host" },
+}
+monitor {
+  id = "unhealthy", title = "Device plugin took a GPU out of service: <gpu>", says = "origin",
+    blames = "host",
+  regex = { [[\bdevice marked unhealthy: (?P<gpu>\S+)]], [[marking device (?P<gpu>\S+ )?as unhealthy\b]] },
+  remedy = "Look for the Xid before it in the kernel's log of this host.",
+  hit = { "'nvidia.com/gpu' device marked unhealthy: GPU-9d3c0a11" },
+  miss = { "device marked healthy: GPU-9d3c0a11" },
+}
+monitor {
+  id = "unsupported", title = "Driver does not support this GPU or its PCI resources", category = "platform",
+  component = "driver", severity = "fatal", action = "fix",
+  regex = { [[NVRM: The NVIDIA GPU (?P<pci>\S+).{0,40}installed in this system is\b]],
+    [[NVRM: The NVIDIA GPU .*installed in this (?:system|vGPU host system) is not supported]],
+    [[NVRM: This PCI I/O region assigned to your NVIDIA device is invalid]] },
+  remedy = "Install the driver for this GPU (open or proprietary modules); set above-4G decoding and BAR " ..
+    "sizes in the firmware.",
+  hit = { "NVRM: The NVIDIA GPU 0000:3b:00.0 (PCI ID: 10de:2330) installed in this system is not " ..
+    "supported " ..
+    "by open nvidia.ko", "NVRM: This PCI I/O region assigned to your NVIDIA device is invalid:" },
+  miss = { "NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64" },
 }

@@ -25,7 +25,7 @@ limit {
   regex = { [[can't start new thread]],
     [[pthread_create failed|Thread creation failed: Resource temporarily unavailable]],
     [[fork: (?:retry: )?Resource temporarily unavailable]],
-    [[BlockingIOError: \[Errno 11\] Resource temporarily unavailable]],
+    [[(?:BlockingIO|OS)Error: \[Errno 11\] Resource temporarily unavailable\s*$]],
     [[OpenBLAS blas_thread_init: pthread_create failed]],
     [[libgomp: Thread creation failed]], [[Cannot create (?:worker )?thread|failed to create thread]],
     [[what\(\):\s+Resource temporarily unavailable]] },

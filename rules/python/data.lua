@@ -78,6 +78,7 @@ data {
   id = "arrow", title = "Table reader refused the data",
   regex = { [[\bpyarrow\.lib\.Arrow\w+: (?P<what>\S.*)]],
     [[\bArrow(?:Invalid|TypeError|NotImplementedError|CapacityError): ]] },
+  except = { [[\bArrowMemoryError\b]] },
   remedy = "Compare the columns and types of the files with each other.",
   hit = { "pyarrow.lib.ArrowTypeError: Expected bytes, got a 'int' object" },
   miss = { "pyarrow 14.0.1 loaded" },
@@ -212,4 +213,23 @@ data {
   remedy = "Check truncation (it cuts image tokens) and that each sample has as many images as placeholders.",
   hit = { "ValueError: Image features and image tokens do not match: tokens: 1323, features 1332" },
   miss = { "image tokens: 576" },
+}
+-- Python's own exceptions of sockets and TLS: no name of the other side, which the traceback tells.
+data {
+  id = "connection", title = "Connection to a service broke: <what>", component = "network",
+  category = "platform", severity = "error", says = "origin", action = "check",
+  regex = { [[\b(?P<what>(?:http\.client\.)?(?:RemoteDisconnected|IncompleteRead|BadStatusLine): \S.*)]],
+    [[\b(?P<what>ssl\.SSL\w*Error: \S.*)]],
+    [[\b(?:TimeoutError|socket\.timeout): (?P<what>(?:\[Errno 110\] Connection timed out|]] ..
+      [[The (?:read|write|handshake) operation timed out|timed out))\s*$]],
+    [[\b(?:OSError|ConnectionError): (?P<what>\[Errno (?:101|113)\] \S.*)]],
+    [[\blookup (?P<name>\S+) on (?P<server>\S+): (?P<what>server misbehaving|i/o timeout|no such host)]] },
+  except = { [[(?i)\bretry(?:ing)?\b|\bwarn(?:ing)?\b|will be sent again|ignored]] },
+  remedy = "See from the traceback which service it was; check name, route, proxy and the service.",
+  hit = { "http.client.RemoteDisconnected: Remote end closed connection without response",
+    "ssl.SSLEOFError: EOF occurred in violation of protocol (_ssl.c:1007)",
+    "TimeoutError: The read operation timed out", "OSError: [Errno 113] No route to host",
+    "dial tcp: lookup registry.local on 10.96.0.10:53: server misbehaving" },
+  miss = { "TimeoutError: [Errno 110] Connection timed out: '/mnt/data/a.tar'",
+    "TimeoutError: timed out, retrying" },
 }

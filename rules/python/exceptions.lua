@@ -69,8 +69,7 @@ rule {
   id = "python.peer", engine = 1, title = "A peer's process is gone: <what>", category = "unknown",
   component = "unknown", severity = "error", role = "cascade", general = true,
   match = { regex = [[\b(?:DistError|DistBackendError|DistNetworkError|DistStoreError|]] ..
-      [[ConnectionResetError|BrokenPipeError|EOFError)]] ..
-    [[(?:: (?P<what>\S.*)|\s*$)]], except = handled },
+    [[ConnectionResetError|BrokenPipeError|EOFError)(?:: (?P<what>\S.*)|\s*$)]], except = handled },
   remedy = "Look for the process that failed first.", action = "check",
   examples = { hit = { "torch.distributed.DistBackendError: the backend of rank 4 went away" },
     miss = { "except EOFError:" } },
@@ -102,7 +101,10 @@ rule {
   id = "python.memory", engine = 1, title = "Host memory could not be allocated", category = "user",
   component = "host_memory", severity = "fatal",
   match = { regex = { [[(?:^|[^\w'"(.])MemoryError(?:: (?P<what>.+)|\s*$)]],
-    [[_ArrayMemoryError: Unable to allocate]],
+    [[\b_exceptions\.(?:_Array)?MemoryError: (?P<what>.+)]], [[\bArrowMemoryError: (?P<what>.+)]],
+    [[\bComputeError: (?P<what>memory allocation failed.*)]],
+      [[\bjava\.lang\.OutOfMemoryError: (?P<what>.+)]],
+    [[\b(?P<what>Container .{0,80}(?:exceeding|beyond)\b.{0,40}memory limits?\b.*)]],
     [[DefaultCPUAllocator: (?:can't allocate memory|not enough memory)]],
     [[OSError: \[Errno 12\] Cannot allocate memory]] } },
   remedy = "Ask for more host memory, or load less at once (memory map, fewer workers, less offload).",

@@ -155,3 +155,12 @@ given {
   hit = { "wandb.errors.CommError: Run initialization has timed out after 90.0 sec." },
   miss = { "wandb: Network error (ConnectionError), entering retry loop." },
 }
+given {
+  id = "address.foreign", title = "Address that the program opens is none of this host",
+  symptom = "launch_failure",
+  regex = { [=[\bOSError: \[Errno 99\] (?P<what>.*)]=], [[\bCannot assign requested address\b]] },
+  except = { [[(?i)\bwarn|\[W|retry]] },
+  remedy = "Correct address, interface or host name; see that names resolve to an address of the host.",
+  hit = { "OSError: [Errno 99] Cannot assign requested address" },
+  miss = { "[W socket.cpp:464] [c10d] bind failed: Cannot assign requested address, retrying" },
+}

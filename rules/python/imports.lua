@@ -132,6 +132,16 @@ package {
   miss = { "Requirement already satisfied: numpy<2 in /usr/lib/python3" },
 }
 package {
+  id = "companions", title = "Packages that belong together are of different builds",
+  regex = { [[Detected that PyTorch and (?P<package>\w+) were compiled with different CUDA]],
+    [[RuntimeError: operator (?P<operator>torchvision::\w+|torchaudio::\w+) does not exist]],
+    [[RuntimeError: Numpy is not available]],
+    [[A module that was compiled using NumPy 1\.x cannot be run in]] },
+  remedy = "Install torch, torchvision, torchaudio and NumPy in versions that belong together.",
+  hit = { "RuntimeError: operator torchvision::nms does not exist", "RuntimeError: Numpy is not available" },
+  miss = { "torchvision 0.19.0 loaded" },
+}
+package {
   id = "resolver", title = "Packages could not be installed together",
   regex = { [[Could not find a version that satisfies the requirement]],
     [[No matching distribution found]],

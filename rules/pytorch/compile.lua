@@ -25,7 +25,7 @@ compiled {
   id = "graph", title = "Program cannot be captured by torch.compile", category = "user",
   component = "user_code",
   regex = { [[torch\._dynamo\.exc\.(?:Unsupported|UserError|UncapturedHigherOrderOpError|]] ..
-      [[FailOnRecompileLimitHit)\b]],
+    [[FailOnRecompileLimitHit)\b]],
     [[\bConstraintViolationError\b]], [[\bGuardOnDataDependentSymNode: ]] },
   remedy = "Leave the part out of the compiled region, or drop fullgraph.",
   hit = { "torch._dynamo.exc.Unsupported: call_function BuiltinVariable(print) in fullgraph mode" },
@@ -34,10 +34,11 @@ compiled {
 compiled {
   id = "triton", title = "Triton kernel could not be compiled or started",
   regex = { [[\btriton\.compiler\.errors\.\w+: ]], [[\bCompilationError: at \d+:\d+]], [[\bPTXASError: ]],
-    [[Internal Triton PTX codegen error]], [[triton\S*OutOfResources: out of resource: (?P<resource>[\w ]+)]],
+    [[Internal Triton PTX codegen error]], [[RuntimeError: PassManager::run failed]],
+      [[triton\S*OutOfResources: out of resource: (?P<resource>[\w ]+)]],
     [[\bOutOfResources: out of resource: ]], [[Triton Error \[CUDA\]: (?P<what>\S.*)]] },
   except = { [[Triton Error \[CUDA\]: (?:an illegal memory access|out of memory|uncorrectable|]] ..
-      [[unspecified launch)]] },
+    [[unspecified launch)]] },
   remedy = "Lower block sizes or stages; take a Triton version that knows this GPU; clear its cache.",
   hit = { "triton.runtime.errors.OutOfResources: out of resource: shared memory, Required: 180224, " ..
       "limit: 101376",
@@ -49,7 +50,7 @@ compiled {
   category = "platform",
   component = "storage",
   regex = { [[(?:FileNotFoundError|OSError|PermissionError|FileExistsError|]] ..
-      [[JSONDecodeError).*(?:\.triton/cache|torchinductor_|torch_extensions)]],
+    [[JSONDecodeError).*(?:\.triton/cache|torchinductor_|torch_extensions)]],
     [[ImportError: .*(?:torch_extensions|\.triton/cache).*(?:cannot open shared object|file too short)]],
     [[OSError: .*(?:torch_extensions|\.triton/cache|torchinductor_).*: (?:file too short|cannot open)]] },
   remedy = "Give each host a local cache folder (TRITON_CACHE_DIR, TORCH_EXTENSIONS_DIR, " ..

@@ -103,7 +103,7 @@ nfs {
 }
 nfs {
   id = "parallel", title = "Parallel file system's client lost its servers", symptom = "hang",
-  regex = { [[beegfs(?:-client)?\S*: .*(?:Unable to connect|Connect(?:ion)? .*failed|]] ..
+  regex = { [[(?i:beegfs)(?:-client)?\S*: .*(?:Unable to connect|Connect(?:ion)? .*failed|]] ..
     [[Communication error|Retrying communication)]],
     [[(?i)\bweka\w*\b.{0,60}\b(?:disconnected|lost|timed out|unavailable|unreachable|IO hang|hung IO)\b]],
     [[\b\d-(?P<volume>\w[\w.-]*)-client-\d+: (?:server \S+ has not responded in the last|]] ..
