@@ -187,9 +187,10 @@ void JobEvents::add_event(const LogBatch& batch, uint32_t i, const LogPlace& pla
   ++sources_[place.source].counts.events;
   const FormSeen& seen = batch.forms[line.form];
   const bool trouble = (seen.shape.words > 0 || seen.level >= Level::kError) && !seen.shape.advice;
-  if (trouble && !seen.shape.handled && line.size > 0)
+  // Its form and not its text, which a collector has of few lines.
+  if (trouble && !seen.shape.handled)
     sources_[place.source].trouble = {place, sources_[place.source].counts.events,
-                                      shorten(batch.message(line), limits::kEvidenceText)};
+                                      shorten(templates_.form(form).text, limits::kEvidenceText)};
   if (group.room > 0) {
     --group.room;
     templates_.add_place(form, place);
