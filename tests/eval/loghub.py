@@ -33,9 +33,10 @@ GOAL_MEAN, GOAL_EACH = 0.93, 0.8
 
 # The thresholds of daemon/core/logs/miner_thresholds.h: the default first, then the others to choose from.
 THRESHOLDS = {
-    "values_of_three": (3, 2, 4, 5), "values_of_two": (8, 4, 12), "values_of_one": (24, 16, 32),
+    "values_of_three": (3, 2, 4, 5), "values_of_two": (4, 3, 8), "values_of_one": (24, 16, 32),
     "values_first": (16, 8, 24), "values_typed": (8, 4, 12), "values_qualified": (2, 3, 4),
-    "values_assigned": (2, 3, 4), "vocabulary": (16, 8, 24), "words_equal": (2, 1, 3), "words_gap": (3, 2, 4),
+    "values_assigned": (2, 3, 4), "values_assigned_one": (4, 2, 8), "values_mixed": (2, 3, 4),
+    "vocabulary": (16, 8, 24), "words_equal": (2, 1, 3), "words_gap": (3, 2, 4),
     "words_hole": (3, 2, 4),
 }
 RANDOM_CONFIGURATIONS = 100

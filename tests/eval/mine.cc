@@ -26,6 +26,8 @@ size_t* threshold(MinerThresholds& t, const std::string& name) {
                                               {"values_typed", &t.values_typed},
                                               {"values_qualified", &t.values_qualified},
                                               {"values_assigned", &t.values_assigned},
+                                              {"values_assigned_one", &t.values_assigned_one},
+                                              {"values_mixed", &t.values_mixed},
                                               {"vocabulary", &t.vocabulary},
                                               {"words_equal", &t.words_equal},
                                               {"words_gap", &t.words_gap},

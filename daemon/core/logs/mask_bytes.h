@@ -13,7 +13,7 @@ namespace culprit::logs {
 
 struct Bits {
   uint64_t space;      // space, tab and other blank control characters
-  uint64_t special;    // digits, '/', '<', escape, an empty pair of brackets
+  uint64_t special;    // digits, '/', '\\', '<', escape, an empty pair of brackets
   uint64_t irregular;  // whitespace other than a single space
 };
 
@@ -34,7 +34,7 @@ inline Bits classify64(const char* p) {
     const __m128i v = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p) + i);
     const __m128i low = _mm_or_si128(v, _mm_set1_epi8(0x20));  // '[' as '{', ']' as '}'
     const auto eq = [](__m128i a, char c) { return _mm_cmpeq_epi8(a, _mm_set1_epi8(c)); };
-    const __m128i rare = _mm_or_si128(eq(v, '<'), eq(v, '\x1b'));
+    const __m128i rare = _mm_or_si128(_mm_or_si128(eq(v, '<'), eq(v, '\\')), eq(v, '\x1b'));
     plain |= mask_of(eq(v, ' ')) << (16 * i);
     blank |= mask_of(in_range(v, '\t', 4)) << (16 * i);
     special |= mask_of(_mm_or_si128(in_range(v, '/', 10), rare)) << (16 * i);
@@ -52,7 +52,7 @@ inline Bits classify64(const char* p) {
     const char c = p[i];
     const uint64_t bit = uint64_t{1} << i;
     if (is_space(c)) bits.space |= bit;
-    if ((c >= '/' && c <= '9') || c == '<' || c == '\x1b') bits.special |= bit;
+    if ((c >= '/' && c <= '9') || c == '<' || c == '\\' || c == '\x1b') bits.special |= bit;
     const bool close = c == ')' || c == ']' || c == '}';
     if (close && (i == 0 || p[i - 1] == '(' || p[i - 1] == '[' || p[i - 1] == '{')) bits.special |= bit;
     if (is_space(c) && (c != ' ' || (i > 0 && is_space(p[i - 1])))) bits.irregular |= bit;

@@ -11,6 +11,7 @@
 #include <xxhash.h>
 
 #include "core/logs/mask_bytes.h"
+#include "core/logs/mask_token.h"
 
 #if defined(__SSE2__)
 #include <immintrin.h>
@@ -159,7 +160,7 @@ class Skeleton {
   }
 
   // Finds the next token whose lengths matter: a path ("x.c-12" may end in an extension of six bytes), or
-  // groups between colons (an address has at most four characters in each, and three colons).
+  // groups between colons (an address has at most four characters in each, and three colons or a pair).
   void next_exact() {
     size_t from = exact_to_;
     exact_from_ = exact_to_ = ~size_t{0};
@@ -184,7 +185,11 @@ class Skeleton {
   }
 
   bool exact(size_t begin, size_t end) const {
-    if (count(begin, end, &Kinds::slash) == 0) return count(begin, end, &Kinds::colon) >= 3;
+    if (count(begin, end, &Kinds::slash) == 0) {
+      const int colons = count(begin, end, &Kinds::colon);
+      return colons >= 3 || (colons == 2 && std::string_view(text_ + begin, end - begin).find("::") !=
+                                                std::string_view::npos);
+    }
     return count(begin, end, &Kinds::dot) > 0 || count(begin, end, &Kinds::colon) > 0;
   }
 
@@ -254,8 +259,8 @@ class Skeleton {
   // Adds a run that begins with `letters` letters.
   void word(std::string_view run, size_t letters) {
     const bool hex = std::all_of(run.begin(), run.end(), [](char c) { return digit(c) || is_hex_letter(c); });
-    // One letter and a number, or eight hexadecimal characters, are one hole.
-    if (letters < 2 || (hex && run.size() >= 8)) {
+    // One letter and a number, or a hexadecimal id, are one hole.
+    if (letters < 2 || (hex && run.size() >= kHexIdBytes)) {
       out_[put_++] = 'a';
       out_[put_++] = '0';
       return;

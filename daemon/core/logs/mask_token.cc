@@ -38,13 +38,17 @@ uint8_t class_of(char c) { return kClasses[static_cast<uint8_t>(c)]; }
 bool is(char c, uint8_t classes) { return (class_of(c) & classes) != 0; }
 
 constexpr size_t kNoHole = ~size_t{0};
+// An InfiniBand hardware address has 19; a bound, because each group of a token may begin an address.
+constexpr int kAddressColons = 19;
 
 class Masker {
  public:
   Masker(std::string_view token, TokenBuffer& out)
       : begin_(token.data()), p_(begin_), end_(begin_ + token.size()), out_(out) {
-    for (const char c : token)
-      slash_ |= c == '/';  // a loop, since tokens are too short for memchr to be faster
+    for (const char c : token) {  // a loop, since tokens are too short for memchr to be faster
+      slash_ |= c == '/';
+      backslash_ |= c == '\\';
+    }
   }
 
   Masked run() {
@@ -101,7 +105,7 @@ class Masker {
     const bool fresh = at_start();
     if (!named_) name_ = out_.size();
     named_ = true;
-    if (fresh && ((slash_ && (url() || relative_path())) || drive())) return;
+    if (fresh && ((slash_ && (url() || relative_path())) || drive() || relative_backslash_path())) return;
     const char* q = p_;
     const char* digit = nullptr;
     bool hex = true;
@@ -116,9 +120,10 @@ class Masker {
     if (q < end_ && *q == ':' && q - p_ <= 4 && hex && colon_hex()) return;
     if (!digit) return letters(q);
     // A word of two letters or more before a number stays, since it names the numbered object ("rank12",
-    // "mlx5core"). A single letter has no meaning, and alternating letters and digits are a random id. Eight
+    // "mlx5core"). A single letter has no meaning, and alternating letters and digits are a random id. Six
     // hexadecimal characters are an address or a digest rather than a word.
-    const bool whole = digit - p_ < 2 || switches >= 3 || (hex && (q - p_ >= 8 || switches > 1));
+    const auto length = static_cast<size_t>(q - p_);
+    const bool whole = digit - p_ < 2 || switches >= 3 || (hex && (length >= kHexIdBytes || switches > 1));
     if (!whole) word(digit);
     hole();
     p_ = q;
@@ -147,25 +152,31 @@ class Masker {
     return is(between[0], kTie) && !(between[0] == '.' && *p_ >= 'A' && *p_ <= 'Z');
   }
 
-  // Matches three or more colons between hexadecimal groups of at most four, with a digit. Such tokens are
-  // MAC, IPv6, PCI or WWN addresses that begin with letters.
+  // Matches hexadecimal groups of at most four between three colons or more, or two ("fe80::1") before a
+  // number, with a digit: MAC, IPv6, PCI and WWN addresses. A port and an interface belong to the address.
   bool colon_hex() {
-    if (!is(*p_, kHex)) return false;
-    int colons = 0, run = 0;
-    bool digit = false;
+    int colons = 0;
+    bool digit = false, pair = false, number = true;  // number: the last group is decimal
     const char* q = p_;
-    for (; q < end_; ++q) {
+    for (const char* group = q; q < end_; ++q) {
       if (*q == ':') {
+        if (colons == kAddressColons) return false;
+        pair = pair || (q > begin_ && q[-1] == ':');
         ++colons;
-        run = 0;
+        group = q + 1;
+        number = true;
         continue;
       }
       if (!is(*q, kDigit | kHex)) break;
       digit = digit || is(*q, kDigit);
-      if (++run > 4) return false;
+      number = number && is(*q, kDigit);
+      if (q - group >= 5 || (q - group == 4 && (!number || colons < 3))) return false;
     }
-    if (colons < 3 || !digit || (q < end_ && is(*q, kLetter))) return false;
+    if (colons < 2 || (colons == 2 && !(pair && number && q[-1] != ':'))) return false;
+    if (!digit || (q < end_ && is(*q, kLetter))) return false;
     if (q[-1] == ':') --q;
+    if (q + 1 < end_ && *q == '%' && is(q[1], kLetter))
+      for (++q; q < end_ && is(*q, kLetter | kDigit | kTie);) ++q;
     p_ = q;
     hole();
     return true;
@@ -191,9 +202,31 @@ class Masker {
 
   bool drive() {
     if (end_ - p_ < 4 || p_[1] != ':' || p_[2] != '\\') return false;
-    const char* q = p_ + 3;
+    p_ = backslash_path_end(p_ + 3);
+    hole();
+    return true;
+  }
+
+  const char* backslash_path_end(const char* q) const {
+    const char* from = q;
     while (q < end_ && (is(*q, kPathByte) || *q == '\\')) ++q;
-    p_ = q;
+    while (q > from && (q[-1] == '.' || q[-1] == '?' || q[-1] == '!')) --q;
+    return q;
+  }
+
+  // "HKLM\System\Setup": a path without a drive. After a backslash, a small letter may be an escape sequence
+  // of a text ("a\nb\tc").
+  bool relative_backslash_path() {
+    if (!backslash_) return false;
+    int names = 0;
+    const char* q = p_;
+    for (; q < end_ && (is(*q, kLetter | kDigit | kTie) || *q == '\\'); ++q) {
+      if (*q != '\\') continue;
+      if (q + 1 == end_ || q[1] < 'A' || q[1] > 'Z') break;
+      ++names;
+    }
+    if (names < 2) return false;
+    p_ = backslash_path_end(q);
     hole();
     return true;
   }
@@ -239,6 +272,11 @@ class Masker {
       return hole();
     }
     if (c == '\x1b' && left >= 2 && p_[1] == '[') return escape();
+    if (c == ':' && left >= 3 && p_[1] == ':' && at_start() && is(p_[2], kDigit | kHex) && colon_hex()) {
+      named_ = true;
+      name_ = out_.size() - kHole.size();
+      return;
+    }
     // Empty brackets alone are a missing value; after a name they are a call.
     if (left >= 2 && at_start() && closes(c, p_[1])) {
       out_.put(c);
@@ -282,6 +320,7 @@ class Masker {
   size_t name_ = 0;            // begin of the current identifier in out_
   bool named_ = false;         // only ties followed so far
   bool slash_ = false;
+  bool backslash_ = false;
   bool holes_ = false;
   bool changed_ = false;
 };

@@ -11,6 +11,8 @@
 namespace culprit::logs {
 
 constexpr std::string_view kHole = "<*>";
+// Hexadecimal characters with a digit are an id, not a numbered word, from this number on.
+constexpr size_t kHexIdBytes = 6;
 
 // Text of bounded length without allocation. The worst token is "1=1=1=...": its mask has four bytes for two.
 class TokenBuffer {

@@ -56,6 +56,11 @@ bool in_brackets(std::string_view text, std::string_view hole) {
   return open != text.npos && (text[open] == '(' || text[open] == '[' || text[open] == '{');
 }
 
+// "(root) run <*>": the first word is a value more often than an event's name. A hole is no bracket.
+bool begins_in_brackets(std::string_view text) {
+  return !text.empty() && std::string_view("([{\"'").find(text[0]) != text.npos;
+}
+
 struct Pattern {
   uint64_t open = 0;                                 // bit set of columns
   std::unordered_map<uint64_t, ClusterId> by_words;  // hash of the other columns
@@ -120,7 +125,9 @@ struct Miner::Impl {
       }
       if (std::exchange(hole, false)) cluster.spoken = mix64(cluster.spoken, 1);
       anchors += words[id].traits.anchor;
-      cluster.spoken = mix64(cluster.spoken, hash64(pieces.words[i]));
+      const bool counted = i > 0 && pieces.words[i - 1] == kHole;  // "1 file", "2 files"
+      cluster.spoken =
+          mix64(cluster.spoken, counted ? singular_hash(pieces.words[i]) : hash64(pieces.words[i]));
     }
     if (hole) cluster.spoken = mix64(cluster.spoken, 1);
     if (anchors < thresholds.words_equal || pieces.words.size() > kColumns) cluster.spoken = ~cluster.name;
@@ -259,7 +266,8 @@ struct Miner::Impl {
     std::map<uint64_t, std::vector<FormRow>> shapes;
     for (ClusterId id = 0; id < clusters.size(); ++id) {
       const Cluster& c = clusters[id];
-      if (c.parent == id && !c.fold) shapes[c.shape].push_back({id, c.settled, &c.words});
+      if (c.parent == id && !c.fold)
+        shapes[c.shape].push_back({id, c.settled, begins_in_brackets(c.text), &c.words});
     }
     std::vector<Opening> openings;
     for (auto& [shape, rows] : shapes) find_openings(std::move(rows), words, thresholds, openings);

@@ -26,6 +26,9 @@ bool is_part(char c) { return is_letter(c) || c == '<' || c == '>' || c == '_'; 
 // Quoted stretches up to this size are values; longer ones are messages.
 constexpr size_t kQuotedBytes = 48;
 
+// They join the parts of a name: "host.example.com", "user@host", "Outer$Inner", "layer#3".
+constexpr std::string_view kNameTies = ".-@#$";
+
 // The literals of programming languages. Sorted.
 constexpr std::string_view kFlags[] = {"false", "nil", "none", "null", "true"};
 
@@ -44,10 +47,11 @@ bool is_address(std::string_view form, size_t at, size_t end) {
 }
 
 // "force=false", "'charging': False", "setLights(true)", but not "error: none of them": a literal that does
-// not continue as a sentence.
+// not continue as a sentence. Truth values do not ("visible is false").
 bool is_lone_flag(std::string_view form, size_t at, size_t end) {
   if (!is_flag(form.substr(at, end - at))) return false;
   size_t i = at;
+  if (i > 0 && form[i - 1] == ' ' && (form[at] | 0x20) != 'n') return true;
   while (i > 0 && (form[i - 1] == ' ' || form[i - 1] == '"' || form[i - 1] == '\'')) --i;
   if (i == 0) return false;
   if (form[i - 1] == '=') return true;
@@ -61,10 +65,18 @@ bool is_identifier(std::string_view word) {
   return false;
 }
 
+// "session of user root": the name of a user is whatever the user chose.
+bool is_user(std::string_view form, size_t at) {
+  constexpr std::string_view kUser = " user ";
+  const std::string_view before = form.substr(0, at);
+  return before.ends_with(kUser) && !before.ends_with(" user user ");
+}
+
 // Whether "key=" or "key = " precedes the word, and the word is not a key itself ("ruser= rhost=<*>"). For an
 // identifier, "key: " counts too ("EventType: CONTAINER_LAUNCH").
 bool is_assigned(std::string_view form, size_t at, size_t end) {
   if (end < form.size() && form[end] == '=') return false;
+  if (is_user(form, at)) return true;
   const bool identifier = is_identifier(form.substr(at, end - at));
   while (at > 0 && (form[at - 1] == ' ' || form[at - 1] == '"' || form[at - 1] == '\'')) --at;
   if (at < 2 || (form[at - 1] != '=' && !(form[at - 1] == ':' && identifier))) return false;
@@ -199,11 +211,11 @@ WordTraits traits_of(std::string_view word, Place place) {
   for (const char c : word) letters += is_lower(c) || is_upper(c) || static_cast<uint8_t>(c) >= 128;
   for (size_t i = 1; i + 1 < word.size(); ++i)
     traits.qualified |=
-        (word[i] == '.' || word[i] == '-' || word[i] == '@') && is_part(word[i - 1]) && is_part(word[i + 1]);
+        kNameTies.find(word[i]) != std::string_view::npos && is_part(word[i - 1]) && is_part(word[i + 1]);
   traits.anchor = letters >= 2;
   traits.numbered = traits.typed && traits.anchor && !traits.qualified && !is_identifier(word);
-  if (!traits.typed && !traits.value) judge_state(word, traits);
-  traits.verb &= !traits.state;
+  if (!traits.numbered && !traits.value) judge_state(word, traits);
+  traits.verb &= !traits.state && !traits.typed;
   return traits;
 }
 

@@ -12,7 +12,7 @@ namespace culprit::logs {
 // The class of a word by its position.
 enum class Place : uint8_t {
   kText,
-  kAssigned,  // "name=root": the value of a key
+  kAssigned,  // "name=root": the value of a key; "user root"
   kValue,     // a value by its position: "force=false", "(null)", "www.example.com:<*>"
 };
 
@@ -31,7 +31,7 @@ struct WordTraits {
   bool hole = false;       // "<*>"
   bool typed = false;      // contains a hole: "rank<*>"
   bool numbered = false;   // one part with a number: "rank<*>" is a kind, "x_y<*>" a name
-  bool qualified = false;  // parts joined by full stops, dashes or an at sign: a name
+  bool qualified = false;  // parts joined by full stops, dashes, "@", "#" or "$": a name
   bool anchor = false;     // enough letters to name a subject
   bool state = false;      // reports trouble, or the absence of a value: never becomes a hole
   bool assigned = false;   // the value of a key

@@ -16,6 +16,7 @@ constexpr size_t kFrequent = 4;
 struct Column {
   bool varies = false;
   bool passes = false;
+  bool granted = false;     // literals and values of keys: values by grammar, however few words are around
   bool vocabulary = false;  // any word may occur: words that only look like verbs are values too
   size_t top = 0;           // rows with the most frequent word
   WordId word = 0;
@@ -54,7 +55,7 @@ class Settler {
     if (values_.front() == values_.back()) return out;
     out.varies = true;
     size_t plain = 0, verbs = 0, typed = 0, qualified = 0, holes = 0;
-    bool flags = true, assigned = true;
+    bool flags = true, assigned = true, literal = false;
     for (size_t i = 0, j = 0; i < values_.size(); i = j) {
       while (j < values_.size() && values_[j] == values_[i]) ++j;
       const Word& value = words_[values_[i]];
@@ -64,12 +65,13 @@ class Settler {
       }
       flags = flags && (value.traits.value || value.traits.hole);
       assigned = assigned && (value.traits.assigned || value.traits.value || value.traits.hole);
+      literal = literal || value.traits.value;
       if (value.traits.state) continue;
       if (value.traits.verb) {
         ++verbs;
         continue;
       }
-      const bool label = value.traits.typed || !value.traits.anchor;
+      const bool label = value.traits.numbered || !value.traits.anchor;
       const bool name = value.traits.qualified || value.traits.value;
       ++(value.traits.hole ? holes : label ? typed : name ? qualified : plain);
     }
@@ -81,11 +83,15 @@ class Settler {
     if (plain == 0 && (typed == 0 || holes > 0) && anchors >= 2)
       needed = std::min(needed, t.values_qualified);
     if (typed > 0 && plain + qualified + holes == 0) needed = std::max(needed, t.values_typed);
-    if (assigned && anchors >= 2) needed = std::min(needed, t.values_assigned);
+    if (typed > 0 && plain > 0 && anchors >= 3) needed = std::min(needed, t.values_mixed);
+    if (assigned && anchors >= 1)
+      needed = std::min(needed, anchors >= 2 || literal ? t.values_assigned : t.values_assigned_one);
     if (flags) needed = 2;
-    if (column == 0) needed = std::max(needed, t.values_first);
-    if (column == 0 && anchors < 2) needed = values + 1;  // "? = true" names a setting, not a value
+    const bool first = column == 0 && !rows.front().bracketed;
+    if (first) needed = std::max(needed, t.values_first);
+    if (first && anchors < 2) needed = values + 1;  // "? = true" names a setting, not a value
     out.vocabulary = settled || (values >= t.vocabulary && values > 8 * verbs);
+    out.granted = assigned && anchors >= 1;
     out.passes = values >= needed || (settled && values >= 2);
     return out;
   }
@@ -93,21 +99,20 @@ class Settler {
   void decide(const std::vector<FormRow>& rows, Groups& work) {
     const size_t width = rows.front().words->size();
     std::vector<Column> columns(width);
-    size_t anchors = 0, varying = 0;
+    size_t anchors = 0, varying = 0, guessed = 0;
     for (size_t c = 0; c < width; ++c) {
       count(rows, c);
-      if (values_.front() != values_.back())
-        ++varying;
-      else
-        anchors += words_[values_.front()].traits.anchor;
+      if (values_.front() == values_.back()) anchors += words_[values_.front()].traits.anchor;
     }
-    bool all_pass = varying > 0 && anchors + 1 >= 2 * varying;
-    const bool enough = all_pass;
+    bool all_pass = true;
     for (size_t c = 0; c < width; ++c) {
       columns[c] = judge(rows, c, anchors);
+      varying += columns[c].varies;
+      guessed += columns[c].varies && !columns[c].granted;
       all_pass = all_pass && (!columns[c].varies || columns[c].passes);
     }
-    if (all_pass) return join(rows, columns, work);
+    const bool enough = varying > 0 && anchors + 1 >= 2 * guessed;
+    if (all_pass && enough) return join(rows, columns, work);
     split(rows, columns, enough, work);
   }
 

@@ -21,7 +21,8 @@ struct Word {
 
 struct FormRow {
   uint32_t cluster = 0;
-  bool settled = false;  // its bare holes are from an earlier round: they prove that the column varies
+  bool settled = false;    // its bare holes are from an earlier round: they prove that the column varies
+  bool bracketed = false;  // begins with punctuation: its first word is not the name of the event
   const std::vector<WordId>* words = nullptr;
 };
 

@@ -10,7 +10,7 @@ struct MinerThresholds {
   // Number of values that prove a variable column, by the number of words that all rows share. Three shared
   // words or more are a sentence ("session opened for user ?"): three values suffice. With fewer shared
   // words, rows are more likely different messages of equal structure ("? startup succeeded").
-  size_t values_of_three = 3, values_of_two = 8, values_of_one = 24;
+  size_t values_of_three = 3, values_of_two = 4, values_of_one = 24;
   // The first word usually names the event or its subject ("cupsd startup succeeded", "boot (command <*>)").
   size_t values_first = 16;
   // "alt<*>", "ee<*>": the varying part is already a hole, and the rest names a kind.
@@ -19,6 +19,10 @@ struct MinerThresholds {
   size_t values_qualified = 2;
   // A word after an equals sign is a value by grammar: a second value proves it.
   size_t values_assigned = 2;
+  // The same where the key is the only word: it may be a state's.
+  size_t values_assigned_one = 4;
+  // "user<*>" and "root" in one column, among three shared words or more.
+  size_t values_mixed = 2;
   // Number of values that prove a column variable even if some look like verbs or enumerators.
   size_t vocabulary = 16;
   // Number of equal words that make two forms one template, whatever values and brackets are between.

@@ -198,10 +198,21 @@ void find_spoken_openings(const std::vector<SpokenRow>& rows, const std::vector<
   for (const auto& [cluster, columns] : open) openings.push_back({cluster, columns});
 }
 
+uint64_t singular_hash(std::string_view word) {
+  const auto ends = [&](std::string_view end) { return word.ends_with(end); };
+  if (word.size() < 4 || !ends("s") || ends("ss") || ends("us") || ends("is")) return hash64(word);
+  if (ends("ies")) return hash64(std::string(word.substr(0, word.size() - 3)) + "y");
+  const bool es = ends("sses") || ends("xes") || ends("shes") || ends("tches");
+  return hash64(word.substr(0, word.size() - (es ? 2 : 1)));
+}
+
 std::string union_text(const std::vector<std::string_view>& texts) {
   std::vector<std::string> gaps;
   std::vector<std::string_view> spoken;
   Pieces pieces;
+  const auto longer = [](std::string_view a, std::string_view b) {
+    return std::make_pair(a.size(), a) > std::make_pair(b.size(), b);
+  };
   for (const std::string_view text : texts) {
     cut_pieces(text, pieces);
     size_t done = 0, gap = 0;
@@ -209,16 +220,17 @@ std::string union_text(const std::vector<std::string_view>& texts) {
       const std::string_view between = text.substr(done, end - done);
       if (gap == gaps.size()) gaps.emplace_back(between);
       std::string& kept = gaps[gap++];
-      if (std::make_pair(between.size(), between) > std::make_pair(kept.size(), std::string_view(kept)))
-        kept = between;
+      if (longer(between, kept)) kept = between;
     };
-    spoken.clear();
     for (const std::string_view word : pieces.words) {
       if (word == kHole) continue;
       const auto at = static_cast<size_t>(word.data() - text.data());
       keep(at);
       done = at + word.size();
-      spoken.push_back(word);
+      if (gap > spoken.size())
+        spoken.push_back(word);
+      else if (longer(word, spoken[gap - 1]))
+        spoken[gap - 1] = word;
     }
     keep(text.size());
   }

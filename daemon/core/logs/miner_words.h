@@ -21,7 +21,11 @@ struct SpokenRow {
 void find_spoken_openings(const std::vector<SpokenRow>& rows, const std::vector<Word>& words,
                           const MinerThresholds& thresholds, std::vector<Opening>& openings);
 
-// One text for templates of equal words, with the longest text between two words.
+// The hash of a word's singular: after a number, both are one word ("1 file", "2 files").
+uint64_t singular_hash(std::string_view word);
+
+// One text for templates of equal words, with the longest text between two words and the plural of a counted
+// word.
 std::string union_text(const std::vector<std::string_view>& texts);
 
 }  // namespace culprit::logs

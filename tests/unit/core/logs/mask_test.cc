@@ -50,6 +50,10 @@ BOOST_AUTO_TEST_CASE(variable_parts_become_holes_and_words_stay) {
       {"job 9f86d081-884c-7d65-9a2f-eaa0c55ad015 ended", "job <*> ended"},
       {"peer 10.0.0.1:50010 or fe80::1:2:3 gone", "peer <*> or <*> gone"},
       {"chip FF:F2:9F:16:EA:5F up", "chip <*> up"},
+      {"from 2001:db8::a1:ff:2 or fe80::1 or ::1 or ::ffff:10.0.0.1", "from <*> or <*> or <*> or <*>"},
+      {"from fd00:0:1:2:1a2b:c:d4:e5ff:38512 or [fe80::1%eth0]:22", "from <*> or [<*>]:<*>"},
+      {"of c10::Error and std::add", "of <*>::Error and std::add"},
+      {"token cac4120 of rank12", "token <*> of rank<*>"},
       {"from Sun Jun 18 02:08:12 2005 on", "from <*> on"},
       {"from 2026-11-21T02:12:09.123Z on", "from <*> on"},
       {"free 93.0 B of 1.2 GB.", "free <*> of <*>."},
@@ -66,6 +70,8 @@ BOOST_AUTO_TEST_CASE(variable_parts_become_holes_and_words_stay) {
       {"iteration=12 loss=nan", "iteration=<*> loss=nan"},
       {"(pid 12) (pid=12)", "(pid <*>) (pid=<*>)"},
       {"NVRM: Xid (PCI:0000:9b:00): 79, pid=1", "NVRM: Xid (PCI:<*>): <*>, pid=<*>"},
+      {"load C:\\lib\\core.dll, and D:\\a. Then HKLM\\System\\Setup", "load <*>, and <*>. Then <*>"},
+      {"print a\\nb\\tc and \\\"d\\\"", "print a\\nb\\tc and \\\"d\\\""},
       {"File \"/usr/lib/a.py\", line 12, in f", "File \"<*>\", line <*>, in f"},
       {"ops/build_util.cc:77] bad", "<*>] bad"},
       {"read/write of I/O", "read/write of I/O"},
@@ -78,6 +84,14 @@ BOOST_AUTO_TEST_CASE(variable_parts_become_holes_and_words_stay) {
       {"<*> stays one", "<*> stays one"},
   };
   for (const Case& c : cases) BOOST_CHECK_EQUAL(form_text(c.message), c.form);
+}
+
+BOOST_AUTO_TEST_CASE(a_token_of_many_groups_is_one_hole) {
+  std::string groups = "1a", wrong;
+  for (int i = 0; i < 200; ++i) groups += ":2b";
+  wrong = groups + ":word";
+  BOOST_CHECK_EQUAL(form_text("list " + groups + " end"), "list <*> end");
+  BOOST_CHECK_EQUAL(form_text("list " + wrong + " end"), "list <*>:word end");
 }
 
 BOOST_AUTO_TEST_CASE(lists_of_different_length_agree) {

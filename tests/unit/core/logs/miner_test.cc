@@ -136,6 +136,54 @@ BOOST_AUTO_TEST_CASE(literals_and_names_that_a_key_is_set_to_are_values) {
   for (const auto& lines : apart) BOOST_CHECK_EQUAL(mine(lines).size(), 2u);
 }
 
+BOOST_AUTO_TEST_CASE(a_truth_value_is_a_value_wherever_it_ends_a_message) {
+  BOOST_CHECK_EQUAL(mine({"screen is locked true", "screen is locked false"}).size(), 1u);
+  BOOST_CHECK_EQUAL(mine({"mode=true of keyguard is false", "mode=false of keyguard is true"}).size(), 1u);
+  // "none" and "null" may be words of a sentence.
+  BOOST_CHECK_EQUAL(mine({"owner of the page is null", "owner of the page is known"}).size(), 2u);
+}
+
+BOOST_AUTO_TEST_CASE(short_messages_with_names_are_one_template) {
+  const std::vector<std::vector<std::string>> same = {
+      {"delete from alpha", "delete from beta", "delete from gamma", "delete from delta"},
+      {"setState=null", "setState=Walk"},
+      {"mode=alpha", "mode=beta", "mode=gamma", "mode=delta"},
+      {"(root) run command (/bin/a 1)", "(news) run command (/bin/b 2)", "(mail) run command (/bin/c)",
+       "(uucp) run command (/bin/d)"},
+      {"layer Bar#1 shown", "layer Dialog#2 shown"}};
+  for (const auto& lines : same) BOOST_CHECK_EQUAL(mine(lines).size(), 1u);
+  const std::vector<std::vector<std::string>> apart = {
+      {"timer started", "timer stopped", "timer lost", "timer done"},
+      {"delete from alpha", "delete from beta"},
+      {"phase=warmup", "phase=train"},
+      {"layer error.1 is shown now", "layer dialog.2 is shown now"}};
+  for (const auto& lines : apart) BOOST_CHECK_EQUAL(mine(lines).size(), lines.size());
+}
+
+BOOST_AUTO_TEST_CASE(users_are_values_after_the_word_user) {
+  const auto found = mine({"session opened for user root", "session opened for user news"});
+  BOOST_REQUIRE_EQUAL(found.size(), 1u);
+  BOOST_CHECK_EQUAL(found.begin()->first, "session opened for user <*>");
+  BOOST_CHECK_EQUAL(
+      mine({"job 1 run by u12 on the node", "job 2 run by u_x3 on the node", "job 3 run by root on the node"})
+          .size(),
+      1u);
+  BOOST_CHECK_EQUAL(mine({"login of user root", "login of user unknown"}).size(), 2u);
+}
+
+BOOST_AUTO_TEST_CASE(singular_and_plural_after_a_number_are_one_word) {
+  const auto found = mine({"copied 1 file to the disk", "copied 2 files to the disk"});
+  BOOST_REQUIRE_EQUAL(found.size(), 1u);
+  BOOST_CHECK_EQUAL(found.begin()->first, "copied <*> files to the disk");
+  BOOST_CHECK_EQUAL(mine({"found 1 entry of it", "found 7 entries of it"}).size(), 1u);
+  BOOST_CHECK_EQUAL(mine({"lost 1 batch of it", "lost 7 batches of it"}).size(), 1u);
+  BOOST_CHECK_EQUAL(mine({"the file of the disk", "the files of the disk"}).size(), 2u);
+}
+
+BOOST_AUTO_TEST_CASE(values_of_keys_need_no_other_words) {
+  BOOST_CHECK_EQUAL(mine({"host=alpha role=web zone=north", "host=beta role=db zone=south"}).size(), 1u);
+}
+
 BOOST_AUTO_TEST_CASE(names_do_not_depend_on_the_order_of_messages) {
   std::vector<std::string> lines;
   for (size_t i = 0; i < 60; ++i) {
