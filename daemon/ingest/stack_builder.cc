@@ -16,11 +16,18 @@ uint32_t whole_number(std::string_view text) {
   return failed == std::errc() && end == text.data() + text.size() ? number : 0;
 }
 
-bool is_library(std::string_view file) {
-  return file.ends_with(".so") || file.find(".so.") != file.npos || file.starts_with("lib");
-}
-
 }  // namespace
+
+bool is_native_frame(std::string_view file, uint32_t line) {
+  if (file.ends_with(".py") || file.starts_with('<')) return false;
+  if (line == 0 || file.ends_with(".so") || file.find(".so.") != file.npos || file.starts_with("lib"))
+    return true;
+  // With debugging symbols a debugger names source and line.
+  for (const std::string_view end :
+       {".c", ".cc", ".cpp", ".cxx", ".h", ".hpp", ".hh", ".S", ".s", ".cu", ".cuh", ".inl", ".rs", ".go"})
+    if (file.ends_with(end)) return true;
+  return false;
+}
 
 StackBuilder::StackBuilder() { dump_.words.emplace_back(); }
 
@@ -69,8 +76,7 @@ void StackBuilder::add_frame_text(std::string_view text) {
   const bool named = first != text.npos;
   const std::string_view file = named ? text.substr(0, first) : std::string_view();
   const std::string_view function = named ? text.substr(first + 1) : text;
-  const bool python = file.ends_with(".py") || file.starts_with('<');
-  add_frame(function, file, line, !python && (file.empty() ? line == 0 : is_library(file) || line == 0));
+  add_frame(function, file, line, is_native_frame(file, line));
 }
 
 StackFrame* StackBuilder::last_frame() {

@@ -13,6 +13,10 @@
 
 namespace culprit::ingest {
 
+// Whether the frame is compiled code: by the library or source that a tool names, which for Python is a
+// script with a line.
+bool is_native_frame(std::string_view file, uint32_t line);
+
 class StackBuilder {
  public:
   StackBuilder();

@@ -117,8 +117,7 @@ class ValueReader {
     for (const Ref frame : tree_.members(*frames)) {
       const auto line = static_cast<uint32_t>(number_at(frame, "line", 100'000'000));
       const std::string_view file = text_at(frame, "filename");
-      const bool native = file.find(".so") != file.npos || (line == 0 && !file.ends_with(".py"));
-      builder.add_frame(text_at(frame, "name"), file, line, native);
+      builder.add_frame(text_at(frame, "name"), file, line, is_native_frame(file, line));
     }
   }
 

@@ -345,7 +345,7 @@ bool StackText::add_frame(std::string_view line, std::string_view text) {
   std::string_view file;
   uint32_t number = 0;
   split_place(place, file, number);
-  builder_.add_frame(text.substr(0, open), file, number, contains(file, ".so") || number == 0);
+  builder_.add_frame(text.substr(0, open), file, number, is_native_frame(file, number));
   return true;
 }
 

@@ -188,6 +188,18 @@ BOOST_AUTO_TEST_CASE(lines_of_kind_stack_name_their_host_rank_and_time) {
   BOOST_TEST(got.refusals[0].rank == 6u);
 }
 
+BOOST_AUTO_TEST_CASE(a_frame_with_a_line_of_c_source_is_native) {
+  const ReadStacks got =
+      read(R"({"kind":"stack","rank":5,"pid":8,"tool":"gdb","threads":[{"tid":8,"frames":[)"
+           R"("./nptl/futex-internal.c:__futex_abstimed_wait_common64:57",":PyObject_Vectorcall",)"
+           R"("../sysdeps/unix/sysv/linux/x86_64/clone3.S:clone3:81","train.py:step:9","<string>:run:1"]}]})",
+           "dumps.ndjson");
+  BOOST_REQUIRE(got.dumps.size() == 1u);
+  std::string native;
+  for (const StackFrame& f : got.dumps[0].threads[0].frames) native += f.native ? 'n' : 'p';
+  BOOST_TEST(native == "nnnpp");
+}
+
 BOOST_AUTO_TEST_CASE(a_file_that_the_program_watches_itself_with_names_its_process_first) {
   const ReadStacks got = read(R"({"pid": 44, "signal": 35, "job": "j", "host": "node-9", "rank": 21})"
                               "\n" +
