@@ -131,7 +131,7 @@ hardware {
   id = "power_supply", title = "A power supply of the host failed", severity = "error", action = "check",
   regex = { [[(?i)Power Supply\b.{0,60}(?:Failure detected|Power Supply AC lost|predictive failure|input ]] ..
     [[lost)]],
-    [[(?i)PSU ?\d\b.{0,40}(?:failed|fault|lost input)]] },
+    [[(?i)PSU ?[1-8]\b.{0,40}(?:failed|fault|lost input)]] },
   remedy = "Replace the power supply or restore its feed; GPUs may be capped until then.",
   hit = { "ipmi: Power Supply #0xe1 | Failure detected | Asserted", "PSU2 fault detected" },
     miss = { "Power Supply | Presence detected | Asserted" },

@@ -35,8 +35,9 @@ local rows = {
     "efa 0000:9f:19.0: Cannot reset the device, state is unknown",
     "efa 0000:9f:19.0: Setup irq:92 name:efa-mgmnt@pci:0000:9f:19.0" },
   { "ethernet", "Network driver reports a fault", "platform", "network",
-    [[\b(?:ena|ixgbe|i40e|ice|bnxt_en|bnxt_re|irdma|cxgb4|gve|hns3|qede|be2net|tg3|igb|e1000e|mana|]] ..
-      [[cxi_\w+|hfi1) (?:\d{4}:[0-9a-f:.]+|hfi1_\d|\w+\d)\b]],
+    -- Short names end many words; with a PCI domain behind them they do not.
+    [[\b(?:(?:ixgbe|i40e|bnxt_en|bnxt_re|irdma|cxgb4|hns3|qede|be2net|e1000e|mana|cxi_\w+|hfi1) ]] ..
+      [[(?:\d{4}:[0-9a-f:.]+|hfi1_\d|\w+\d)|(?:ena|ice|gve|tg3|igb) 000[0-9a-f]:[0-9a-f:.]+)\b]],
     "bnxt_en 0000:17:00.0 eth0: Error (timeout: 5000) waiting for completion",
       "bnxt_en 0000:17:00.0 eth0: NIC Link is Up" },
   { "nvidia", "NVIDIA driver reports a fault", "platform", "driver",

@@ -49,8 +49,8 @@ local refuses = [[\b(?i:unable|fail(?:ed|s|ure)?|could not|cannot|can't|not foun
     [[unrecognized|unknown|missing)\b]]
 origin {
   id = "box", title = "MPI's runtime reports a failure", category = "platform", component = "platform",
-  regex = { [[^(?P<what>[A-Z][^"=]{0,120}]] .. runtime .. [[.{0,160}]] .. refuses .. [[.*)]],
-    [[^(?P<what>(?:A|An|The|We|Your|No|Some|One|At least) [^"=]{0,120}]] .. refuses .. [[.{0,120}]] ..
+  regex = { [[^(?P<what>[A-Z][^"=]*]] .. runtime .. [[.*]] .. refuses .. [[.*)]],
+    [[^(?P<what>(?:A|An|The|We|Your|No|Some|One|At least) [^"=]*]] .. refuses .. [[.*]] ..
       runtime .. [[.*)]] },
   except = { mild, [[(?i)warning|usually is caused|\bif\b|may be|might be|deprecated]] },
   remedy = "Read the whole box: it names the parameter, host or file.",

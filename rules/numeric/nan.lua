@@ -39,7 +39,7 @@ number {
 -- One step whose gradient is no number is how mixed precision finds its loss scale. It is a fault with a loss
 -- that is none either (0.0 is what a filter of NaN prints, a large one what came before), or in line after
 -- line.
-local norm = [[(?i)["']?\b(?:grad(?:ient)?s?[ _/]?norm|gnorm|global_norm)\b["']?(?:\s*[:=]\s*|\s+)["']?]] ..
+local norm = [[(?i)\b(?:grad(?:ient)?s?[ _/]?norm|gnorm|global_norm)\b["']?(?:\s*[:=]\s*|\s+)["']?]] ..
   [[(?:tensor\()?]]
 local no_loss = [[(?:nan|-?inf|0(?:\.0+)?|[1-9]\d{4,}(?:\.\d+)?|\d(?:\.\d+)?e\+?(?:0?[5-9]|[1-9]\d))]]
 number {

@@ -115,13 +115,14 @@ local rows = {
 for _, row in ipairs(rows) do
   local error, object = errors[row[1]], row[2] and objects[row[2]]
   -- The object before or behind the error, and the word for a failure anywhere before the later of the two.
+  -- A repetition that is counted costs more than one that is not.
   local wordings
   if object then
-    wordings = { fails .. [[.{0,300}?]] .. object .. [[.{0,120}?]] .. error,
-      object .. [[.{0,40}]] .. fails .. [[.{0,80}?]] .. error,
-      fails .. [[.{0,300}?]] .. error .. [[.{0,80}?]] .. object }
+    wordings = { fails .. [[.*?]] .. object .. [[.{0,120}?]] .. error,
+      object .. [[.{0,40}]] .. fails .. [[.*?]] .. error,
+      fails .. [[.*?]] .. error .. [[.{0,80}?]] .. object }
   else
-    wordings = { fails .. [[.{0,300}?]] .. error, error .. [[.{0,80}]] .. fails }
+    wordings = { fails .. [[.*?]] .. error, error .. [[.{0,80}]] .. fails }
   end
   rule {
     id = "process.errno." .. row[1] .. "." .. (row[2] or "any"), engine = 1, title = row[5],

@@ -16,18 +16,16 @@ end
 -- says of its ranks belongs to rules/pytorch/launcher.lua.
 local torchrun = { [[\(exitcode: -\d+\) local_rank: ]], [[\bexitcode\s+: -\d+ \(pid: ]] }
 local function died(number, name)
-  local said = {
-    [[\b(?:exit|return)[ _-]?(?:code|status)s?(?: was| is| of)?[ =:("']{0,4}-]] .. number .. [[\b]],
-    [[\b(?:exited|terminated|died|crashed|ended)\b.{0,20}[ =:(]-]] .. number .. [[\b]],
-    [[\b(?:killed|terminated|died|exited|crashed|ended|stopped)\b.{0,24}\bsignal[ =:#(]{1,3}(?:]] .. number ..
-      [[|SIG]] .. name .. [[)\b]],
-    [[<Signals\.SIG]] .. name .. [[: ]] .. number .. [[>]],
-    [[\b(?:exit|return)(?:ed)?.{0,24}(?:code|status)s?(?: was| is| of)?[ =:(]{0,8}]] .. (128 + number) ..
-      [[\b]],
-  }
-  local any = "(?:" .. said[1] .. "|" .. said[2] .. "|" .. said[3] .. "|" .. said[4] .. "|" .. said[5] .. ")"
-  return [[(?i)(?:\brank\W{0,3}(?P<rank>\d+)\b.{0,60}|]] ..
-    [[\bworkers?[ _:#-]{0,2}[a-z]?(?P<worker>\d{1,4})\b.{0,60})?]] .. any
+  local who = [[(?i)(?:\brank\W{0,3}(?P<rank>\d+)\b.{0,60}|]] ..
+    [[\bworkers?[ _:#-]{0,2}[a-z]?(?P<worker>\d{1,4})\b.{0,60})?]]
+  local code = [[ ?[_-]?(?:code|status)s?(?: was| is| of)?]]
+  return who .. [[\b(?:exit|return)]] .. code .. [[[ =:("']{0,4}-]] .. number .. [[\b]],
+    who .. [[\b(?:exited|terminated|died|crashed|ended)\b.{0,20}[ =:(]-]] .. number .. [[\b]],
+    who .. [[\b(?:killed|terminated|died|exited|crashed|ended|stopped)\b.{0,24}\bsignal[ =:#(]{1,3}(?:]] ..
+      number .. [[|SIG]] .. name .. [[)\b]],
+    who .. [[<Signals\.SIG]] .. name .. [[: ]] .. number .. [[>]],
+    who .. [[\b(?:exit|return)(?:ed)?.{0,24}(?:code|status)s?(?: was| is| of)?[ =:(]{0,8}]] ..
+      (128 + number) .. [[\b]]
 end
 
 -- What started the program says that it failed, and nothing else.
@@ -161,9 +159,8 @@ ends {
 }
 ends {
   id = "heap", title = "Heap of the process is corrupted", severity = "error",
-  regex = { [[(?:free|malloc|realloc|munmap_chunk|corrupted size vs\. prev_size|malloc_consolidate|]] ..
-      [[double free or corruption)\b ?\(?\)?:? ?\(?(?:invalid (?:pointer|size|next size|chunk size)|]] ..
-      [[corrupted|memory corruption|unaligned|!prev|out|fasttop|unsorted)]],
+  regex = { [[(?:free|malloc|realloc|munmap_chunk|malloc_consolidate)\(\):? ?\(?(?:invalid (?:pointer|]] ..
+      [[size|next size|chunk size)|corrupted|memory corruption|unaligned|unsorted)]],
     [[double free or corruption]], [[corrupted size vs\. prev_size]],
     [[\*\*\* stack smashing detected \*\*\*]], [[\*\*\* buffer overflow detected \*\*\*]],
     [[malloc\(\): (?:unaligned|unsorted|smallbin|mismatching|largebin)]] },

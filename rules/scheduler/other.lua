@@ -189,7 +189,7 @@ other {
   severity = "error", action = "check",
   regex = { [[\bfailed (?P<what>searching requested shell|changing into working directory|opening input/]] ..
     [[output file|before writing \S+|in prolog)]],
-    [[\bfailed\s+(?:1|19|21|25|26|27) +: (?P<what2>.+)]], [[\bcan't get password entry for user "?(?P<us]] ..
+    [[\bfailed   +(?:1|19|21|25|26|27) +: (?P<what2>.+)]], [[\bcan't get password entry for user "?(?P<us]] ..
       [[er>[^"\s.]+)]] },
   remedy = "Read execd's messages of that host: file systems, the directory service, the prolog.",
   hit = { "failed changing into working directory:11/21/2026 02:12:01 [1001:4711]: error: can't chdir " ..

@@ -44,7 +44,7 @@ constexpr size_t kProgramSizeKept = 1 << 20;    // instructions of all regexes t
 // The searched text of each literal: the literal, or a shorter one that it contains. Each searched text costs
 // time in the pass over all bytes. Codes occur with and without "0x", words with several endings.
 std::vector<std::string_view> without_longer(const std::vector<std::string>& literals) {
-  constexpr size_t kRare = 8;  // what Vectorscan looks at first
+  constexpr size_t kRare = 10;  // what Vectorscan looks at first
   static_assert(kLiteralMax <= 64);
   std::vector<std::string_view> order(literals.begin(), literals.end());
   std::sort(order.begin(), order.end(), [](std::string_view a, std::string_view b) {
@@ -73,6 +73,19 @@ std::vector<std::string_view> without_longer(const std::vector<std::string>& lit
   return out;
 }
 
+// The exceptions as one regex, which reads a line once. As they are if that is none: two may name a hole.
+std::vector<std::string> in_one(std::span<const Pattern> except) {
+  std::vector<std::string> each;
+  std::string all;
+  for (const Pattern& p : except) {
+    each.push_back(p.regex);
+    all += fmt::format("{}(?:{})", all.empty() ? "" : "|", p.regex);
+  }
+  const bool names = all.find("(?P<") != all.npos || all.find("(?<") != all.npos;
+  constexpr size_t kLongest = 8'192;
+  return each.size() < 2 || names || all.size() > kLongest ? each : std::vector{all};
+}
+
 }  // namespace
 
 re2::RE2::Options regex_options() {
@@ -96,7 +109,7 @@ Result<std::shared_ptr<const Matcher>> Matcher::create(std::span<const Rule> rul
 void Matcher::add(const Rule& rule, uint32_t index, std::vector<std::string>& literals) {
   const bool decides = !rule.window && rule.when == 0 && rule.severity >= Severity::kError;
   rules_[index] = {rule.sources, rule.says, decides, rule.holes, {}};
-  for (const Pattern& p : rule.except) rules_[index].except.push_back(p.regex);
+  rules_[index].except = in_one(rule.except);
   for (const Pattern& p : rule.any) {
     const auto id = static_cast<uint32_t>(patterns_.size());
     patterns_.push_back({index, p.regex, p.also});

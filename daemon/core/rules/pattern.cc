@@ -29,6 +29,7 @@ constexpr uint64_t kAnalysis = 20'000;       // of the shortest regex
 constexpr uint64_t kAnInstruction = 500;     // of its program
 constexpr uint64_t kTooLarge = 100'000'000;  // a regex that RE2 gives up
 constexpr uint64_t kAnAtom = 200;            // looked at once
+constexpr size_t kAlsoMin = 2;               // of a text that is only confirmed in lines found by others
 constexpr uint64_t kAPair = 15'000;          // of literals compared
 
 // What Vectorscan takes of a text: none that begins with a NUL, and none of more than 16,000 bytes, which a
@@ -93,7 +94,7 @@ std::string_view common(std::string_view a, std::string_view b) {
 // Texts that share a long part are looked for by that part, if it is as rare as they are: wordings in which
 // each word may stand in several forms would else fill the pass over the text.
 void merge(std::vector<std::string>& literals, LoadWork& work) {
-  constexpr size_t kShared = 8;   // what a literal matcher looks at first
+  constexpr size_t kShared = 10;  // what a literal matcher looks at first
   constexpr size_t kMerged = 64;  // of one regex; each round compares all pairs
   while (literals.size() <= kMerged && work.spend(literals.size() * literals.size() / 2 * kAPair)) {
     std::string best;
@@ -107,9 +108,23 @@ void merge(std::vector<std::string>& literals, LoadWork& work) {
   }
 }
 
+constexpr double kCommonest = 1'000;  // more than a set of literals adds up to
+
+// A set is as common as its texts; one that cannot be looked for is the most common.
 double share_of(const std::vector<std::string>& texts) {
   double out = 0;
-  for (const std::string& text : texts) out += line_share(text);
+  for (const std::string& text : texts) out += text.size() < kLiteralMin ? kCommonest : line_share(text);
+  return out;
+}
+
+// Without the texts that contain another one.
+std::vector<std::string> shortest(const std::vector<std::string>& texts) {
+  std::vector<std::string> out;
+  for (const std::string& text : texts)
+    if (std::none_of(texts.begin(), texts.end(), [&](const std::string& other) {
+          return other.size() < text.size() && text.find(other) != text.npos;
+        }))
+      out.push_back(text);
   return out;
 }
 
@@ -133,7 +148,8 @@ class Required {
     });
   }
 
-  // The rarest set first. None: every line may match, or the work is spent.
+  // The rarest set first; the last ones may hold texts that are too short to be looked for. None: every line
+  // may match, or the work is spent.
   std::vector<std::vector<std::string>> sets() {
     std::vector<std::vector<std::string>> out;
     if (atoms_.empty()) return out;
@@ -157,7 +173,7 @@ class Required {
     return !possible_.empty();
   }
 
-  // Drops texts, the most common and shortest first. Empty: a text of the set is too short to be looked for.
+  // Drops texts, the most common and shortest first. Empty: a text of the set is too short.
   std::vector<std::string> next_set() {
     std::vector<std::string> out;
     bool usable = true;
@@ -170,10 +186,10 @@ class Required {
       kept_.push_back(atom);
       used_[static_cast<size_t>(atom)] = true;
       out.push_back(usable_piece(atoms_[static_cast<size_t>(atom)]));
-      usable = usable && out.back().size() >= kLiteralMin;
+      usable = usable && out.back().size() >= kAlsoMin;
     }
     seen_ = kept_;  // the next set is one of other texts
-    return usable ? out : std::vector<std::string>();
+    return usable ? shortest(out) : std::vector<std::string>();
   }
 
   re2::FilteredRE2& filter_;
@@ -183,6 +199,66 @@ class Required {
   std::vector<int> kept_;  // of all sets before
   std::vector<bool> used_;
 };
+
+}  // namespace
+
+namespace {
+
+// Where the character, class, escape or quantifier that begins at `at` ends.
+size_t end_of_token(std::string_view regex, size_t at) {
+  if (regex[at] == '\\' && at + 1 < regex.size()) {
+    if (regex[at + 1] == 'Q') return std::min(regex.find("\\E", at), regex.size() - 2) + 2;
+    const bool braces = at + 2 < regex.size() && regex[at + 2] == '{';
+    return braces ? std::min(regex.find('}', at), regex.size() - 1) + 1 : at + 2;
+  }
+  if (regex[at] != '[') return at + 1;
+  size_t i = at + 1;
+  if (i < regex.size() && regex[i] == '^') ++i;
+  for (bool first = true; i < regex.size() && (first || regex[i] != ']'); first = false) {
+    if (regex.substr(i, 2) == "[:")
+      i = std::min(regex.find(":]", i), regex.size() - 2) + 2;
+    else
+      i += regex[i] == '\\' ? 2 : 1;
+  }
+  return std::min(i + 1, regex.size());
+}
+
+// "fail(?:ed)?" -> "fail(?:(?:ed)|)". The same to a matcher, but RE2's analysis takes the former for any
+// text.
+std::string with_alternatives(std::string_view regex) {
+  std::string out;
+  std::vector<size_t> open;  // where the groups begin in `out`
+  size_t atom = npos;        // where the last one begins in `out`; npos: none that takes a quantifier
+  for (size_t at = 0; at < regex.size();) {
+    const size_t end = std::max(end_of_token(regex, at), at + 1);
+    const std::string_view token = regex.substr(at, end - at);
+    at = end;
+    if (token == "?" && atom != npos) {
+      out = fmt::format("{}(?:{}|)", out.substr(0, atom), out.substr(atom));
+      if (regex.substr(at, 1) == "?") ++at;
+      atom = npos;
+      continue;
+    }
+    const size_t begin = out.size();
+    out += token;
+    atom = npos;
+    if (token == "(") {
+      open.push_back(begin);
+      // What tells the kind of group is no quantifier.
+      if (regex.substr(at, 1) == "?") out += regex[at++];
+    } else if (token == ")" && !open.empty()) {
+      atom = open.back();
+      open.pop_back();
+    } else if (const size_t brace = token == "{" ? regex.find_first_not_of("0123456789,", at) : npos;
+               brace != npos && brace != at && regex[brace] == '}') {
+      out += regex.substr(at, brace + 1 - at);
+      at = brace + 1;
+    } else if (token != "*" && token != "+" && token != "?" && token != "|" && token != "^" && token != "$") {
+      atom = begin;
+    }
+  }
+  return out;
+}
 
 }  // namespace
 
@@ -196,9 +272,10 @@ Result<Wording> analyse(const std::string& regex, LoadWork& work) {
     work.spend(kLookedUp);
     return std::move(*known);
   }
-  re2::FilteredRE2 filter(static_cast<int>(kLiteralMin));
+  re2::FilteredRE2 filter(static_cast<int>(kAlsoMin));
   int id = 0;
-  const re2::RE2::ErrorCode error = filter.Add(regex, regex_options(), &id);
+  re2::RE2::ErrorCode error = filter.Add(with_alternatives(regex), regex_options(), &id);
+  if (error != re2::RE2::NoError) error = filter.Add(regex, regex_options(), &id);
   if (error == re2::RE2::ErrorPatternTooLarge) work.spend(kTooLarge);
   if (error != re2::RE2::NoError) return fail(ErrorCode::kInvalid, re2::RE2(regex, regex_options()).error());
   work.spend(kAnalysis + kAnInstruction * static_cast<uint64_t>(filter.GetRE2(id).ProgramSize()));
@@ -209,7 +286,8 @@ Result<Wording> analyse(const std::string& regex, LoadWork& work) {
     out.holes.push_back(name);
   }
   out.also = Required(filter, work).sets();
-  if (!out.also.empty()) {
+  const auto is_short = [](const std::string& text) { return text.size() < kLiteralMin; };
+  if (!out.also.empty() && std::none_of(out.also[0].begin(), out.also[0].end(), is_short)) {
     out.literals = std::move(out.also.front());
     out.also.erase(out.also.begin());
   }

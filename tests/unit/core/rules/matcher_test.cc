@@ -115,6 +115,11 @@ BOOST_AUTO_TEST_CASE(required_literals_are_few_and_long) {
       {"(?:abc)?", {}},
       {"(?:abc)+", {"abc"}},
       {"abc|d", {}},
+      // What is optional does not hide what is not.
+      {"(?:fatal|fail(?:ed|ure)?) to open",
+       {"fail to open", "failed to open", "failure to open", "fatal to open"}},
+      {"gear(?:-b)?box", {"gear-bbox", "gearbox"}},
+
       {"(", {}},
       {"\\x00\\x00abc\\x00defg", {"defg"}},  // Vectorscan accepts no literal that begins with a NUL
       {"ab\\x00cd", {}},
@@ -252,11 +257,12 @@ class Generator {
       case 2:
         return "(?:" + regex(depth - 1) + "|" + regex(depth - 1) + ")";
       case 3:
-        return "(?:" + regex(depth - 1) + ")" + std::string(1, "?*+"[below(3)]);
+        return "(?:" + regex(depth - 1) + ")" + one_of({"?", "*", "+", "??", "+?", "{0,2}", "{0,2}?", "{1}"});
       case 4:
         return "(?i:" + regex(depth - 1) + ")";
       case 5:
-        return "[ab]" + regex(depth - 1);
+        return one_of({"[ab]", "[^]b]?", "\\w?", "\\x61?", "\\Qab\\E?", "[[:alpha:]^]?", "{a?}", "(a?b)?"}) +
+               regex(depth - 1);
       case 6:
         return "^" + regex(depth - 1) + (below(2) ? "$" : "");
       case 7:
@@ -273,6 +279,8 @@ class Generator {
   }
 
  private:
+  std::string one_of(std::initializer_list<const char*> texts) { return texts.begin()[below(texts.size())]; }
+
   std::mt19937 random_;
 };
 
