@@ -8,8 +8,18 @@ from typing import Dict
 EVERY_S = 1.0
 ALONE_S = 10.0  # without metrics of the loop, before the values go out in lines of their own
 SWITCHES = "host/nonvoluntary_ctxt_switches"  # as /proc/PID/status: of this process, since it began
+WAITED = "host/core_wait_ms"                  # the main thread was ready and had no core, since it began
 PRESSURE = "host/psi_cpu_some_avg10"          # percent of the time in which a task waited for a core
 RUNNABLE = "host/runnable_per_core"           # runnable tasks of the whole host
+
+
+def _waited() -> Dict[str, float]:
+    """Empty on a kernel without schedstat."""
+    try:
+        with open("/proc/self/schedstat", "rb", buffering=0) as text:
+            return {WAITED: int(text.read(128).split()[1]) // 1_000_000 + 0.0}
+    except (OSError, ValueError, IndexError):
+        return {}
 
 
 def _pressure() -> Dict[str, float]:
@@ -53,4 +63,4 @@ class HostMeter:
             return {}
         self._next = now + EVERY_S
         switches = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
-        return {SWITCHES: float(switches), **_pressure(), **_runnable()}
+        return {SWITCHES: float(switches), **_waited(), **_pressure(), **_runnable()}

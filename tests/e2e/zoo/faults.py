@@ -91,6 +91,8 @@ FAULTS: List[Run] = [
            callback="kind=spin rank=2 first=14 every=7 ms=700"),
     _fault("four_stalls", TUNE, Truth((SLOW,), AGAIN, 1), logs=False,
            callback="kind=sleep rank=1 first=20 every=20 last=80 ms=2500"),
+    _fault("starved", GPT, Truth((SLOW,), r"(?i)core", 1), logs=False, around="starve_rank_1",
+           options=("--iters", "400")),
     _fault("loader_stuck", CNN, Truth((HANG,), "", 1), logs=False, callback="kind=loader rank=1 first=440"),
     _fault("deadlock", RL, Truth((HANG,), "", 1), logs=False, callback="kind=lock rank=1 first=30"),
     _fault("stopped", PIPE, Truth((HANG,), "", 1), logs=False, callback="kind=stop rank=1 first=40"),

@@ -19,6 +19,7 @@ from training import PYTHON
 TRAINERS = Path(__file__).resolve().parent / "trainers"
 SDK = Path(__file__).resolve().parents[3] / "sdk/python"
 SOON_S = 6.0       # from the first progress to a fault from outside
+NEIGHBOURS = 12    # on the core of a rank that is to starve
 FSIZE_BYTES = 64 << 10
 DROPPED = ("setpriv", "--bounding-set=-dac_override,-dac_read_search",
            "--inh-caps=-dac_override,-dac_read_search")
@@ -167,18 +168,33 @@ class Job:
     def step(self) -> None:
         """Injects the fault from outside, once the run has made progress for a while."""
         around = self.run.around
-        if around not in ("sigterm", "kill_rank_1", "stop_rank_1") or self.struck_path.exists():
+        if around not in ("sigterm", "kill_rank_1", "stop_rank_1", "starve_rank_1") or \
+                self.struck_path.exists():
             return
         if self.progress_at is None:
             began = any(path.stat().st_size > 400 for path in self.logs.rglob("*") if path.is_file()) \
-                if around == "sigterm" else bool(self._rank_pids())
+                if around in ("sigterm", "starve_rank_1") else bool(self._rank_pids())
             self.progress_at = time.time() if began else None
         elif time.time() - self.progress_at > SOON_S:
             self.struck_path.write_text(str(time.time()))
             if around == "sigterm":
                 self.running[0].send_signal(signal.SIGTERM)
+            elif around == "starve_rank_1":
+                self._crowd(self.running[1].pid)
             else:
                 os.kill(self._rank_pids()[1], signal.SIGKILL if around == "kill_rank_1" else signal.SIGSTOP)
+
+    def _crowd(self, pid: int) -> None:
+        """Other work on the core of one rank, which its peers do not use."""
+        *rest, core = sorted(os.sched_getaffinity(0))
+        for process in self.running.values():
+            for task in Path(f"/proc/{process.pid}/task").iterdir():
+                with contextlib.suppress(OSError):
+                    own = {core} if process.pid == pid else set(rest) or {core}
+                    os.sched_setaffinity(int(task.name), own)
+        for _ in range(NEIGHBOURS):
+            spins = subprocess.Popen(["taskset", "-c", str(core), sys.executable, "-c", "while True: pass"])
+            self.undo.append(spins.kill)
 
     def _rank_pids(self) -> Dict[int, int]:
         """Process ids of mpirun's children by rank, from their environment."""

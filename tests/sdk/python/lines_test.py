@@ -103,6 +103,7 @@ class TheHost(unittest.TestCase):
         first = meter.of_metrics()
         self.assertIn("host/nonvoluntary_ctxt_switches", first)
         self.assertIn("host/runnable_per_core", first)
+        self.assertIn("host/core_wait_ms", first)
         self.assertEqual(meter.of_metrics(), {})
         self.assertEqual(meter.alone(), {})
 

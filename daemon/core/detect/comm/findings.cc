@@ -210,7 +210,12 @@ class Teller {
   // The title omits the host; the finding's subjects have it.
   std::string title_of(const Culprit& c) const {
     if (c.pause) return fmt::format("Rank {} stood still once, for {}", number_of(c), amount(c.excess_ms));
-    if (c.stalls) return fmt::format("Rank {} stalls again and again", number_of(c));
+    if (c.stalls)
+      return fmt::format("Rank {} stalls again and again{}", number_of(c),
+                         cores_of(c).starved() ? ": other work runs on its core" : "");
+    if (c.kind == SlowPart::kGpu && cores_of(c).starved())
+      return fmt::format("Rank {} is slow{}: other work runs on its core", number_of(c),
+                         c.events > 0 ? " again and again" : "");
     if (c.kind == SlowPart::kGpu && cores_of(c).contended())
       return fmt::format("Rank {} is slow{}, and its host has more to run than cores", number_of(c),
                          c.events > 0 ? " again and again" : "");

@@ -20,6 +20,10 @@ struct CoreUse {
   double runnable = -1;  // runnable tasks of the host per core
   double switches = -1;  // involuntary context switches of the process per second
   double others = -1;    // the same, of the job's other ranks
+  double waits = -1;     // share of time in which the process was ready and had no core
+  double others_wait = -1;
+  // The process has no core of its own, whatever the host has left: another one runs on it.
+  bool starved() const;
   bool contended() const;
   std::string sentence() const;  // empty: unknown
 };
@@ -34,9 +38,10 @@ class HostLoad {
  private:
   struct Sample {
     TimeNs time_ns = kNoTime;
-    double pressure = -1, runnable = -1, switches = -1;
+    double pressure = -1, runnable = -1, switches = -1, waited_ms = -1;
   };
-  static double rate(const std::deque<Sample>& samples);
+  // By how much a counter grew in a second; negative: unknown.
+  static double rate(const std::deque<Sample>& samples, double Sample::*counter);
 
   std::unordered_map<uint32_t, std::deque<Sample>> samples_;  // by rank
 };

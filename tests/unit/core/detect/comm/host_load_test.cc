@@ -39,3 +39,24 @@ BOOST_AUTO_TEST_CASE(how_often_a_rank_loses_its_core_stands_next_to_its_peers) {
   BOOST_TEST(use.others == 2, boost::test_tools::tolerance(0.01));
   BOOST_TEST(use.sentence().find("40 times a second, from others 2") != std::string::npos);
 }
+
+BOOST_AUTO_TEST_CASE(a_rank_that_waits_for_its_core_is_starved_on_a_host_with_cores_to_spare) {
+  const auto load = [](double waits_of_0, double waits_of_1) {
+    comm::HostLoad out;
+    for (int s = 0; s < 20; ++s)
+      for (uint32_t rank = 0; rank < 2; ++rank) {
+        const MetricValue values[] = {{"host/core_wait_ms", s * 1000 * (rank == 0 ? waits_of_0 : waits_of_1)},
+                                      {"host/psi_cpu_some_avg10", 2},
+                                      {"host/runnable_per_core", 0.1}};
+        MetricRow row;
+        row.rank = rank, row.step = s, row.time_ns = s * kNsPerSecond, row.values = values;
+        out.add(row);
+      }
+    return out.of(0);
+  };
+  BOOST_TEST((load(0.5, 0.01).starved() && load(0.5, 0.01).contended()));
+  BOOST_TEST(load(0.5, 0.01).sentence().find("no core in 50 % of the time, others in 1 %") !=
+             std::string::npos);
+  BOOST_TEST(!load(0.1, 0.01).starved());
+  BOOST_TEST(!load(0.5, 0.4).starved());
+}
