@@ -20,6 +20,7 @@ enum class FindingRole : uint8_t { kRoot, kCascade };
 
 enum class FindingKind : uint8_t {
   kFault,      // states a fault by itself: may become a diagnosis
+  kNotice,     // what to plan for: a diagnosis below a verdict, where nothing else is found
   kSupport,    // weight against its subjects; other findings give the fault
   kIteration,  // `iteration` was unusual, on its subjects if any
 };

@@ -59,11 +59,13 @@ class Correlator {
     activity();
     if (!failed_ && !uneasy()) {
       tell_slower_pace();
+      add_notices();
       return;
     }
     for (size_t i = 0; i < faults_.size() && i < kDiagnoses; ++i) add_fault(*faults_[i], i == 0);
     if (faults_.size() > kDiagnoses) report_.cut["diagnoses"] = faults_.size() - kDiagnoses;
     if (failed_ && (faults_.empty() || faults_[0]->role == FindingRole::kCascade)) add_statistical();
+    add_notices();
     list_suspects();
     list_indicating();
     list_iterations();
@@ -295,6 +297,20 @@ class Correlator {
           d.action.targets.push_back(*s.host);  // once per host, for any number of its ranks
     cap_claim(f, d);
     report_.diagnoses.push_back(std::move(d));
+  }
+
+  // Where nothing else is found. They accuse no host: a host is named to look at.
+  void add_notices() {
+    if (!report_.diagnoses.empty()) return;
+    for (const Finding& f : a_.findings) {
+      if (f.kind != FindingKind::kNotice || report_.diagnoses.size() >= kDiagnoses) continue;
+      add_fault(f, true);
+      Diagnosis& d = report_.diagnoses.back();
+      d.confidence = f.confidence;
+      for (const FindingSubject& s : f.subjects)
+        if (s.host && std::ranges::find(d.action.targets, *s.host) == d.action.targets.end())
+          d.action.targets.push_back(*s.host);
+    }
   }
 
   // The suspect without devices and ranks that only other findings accuse.

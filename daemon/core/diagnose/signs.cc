@@ -25,6 +25,7 @@ namespace {
 
 constexpr size_t kEvidence = 20;  // quoted lines of a sign
 constexpr size_t kNotes = 5;
+constexpr double kNotice = 0.4;       // below a verdict
 constexpr double kFatalWeight = 1.0;  // against its host: as much as a certain template without a rule
 // Ranks that gave up waiting are torn down within this time, and their devices with them.
 constexpr TimeNs kTearDown = 60 * kNsPerSecond;
@@ -485,6 +486,17 @@ Finding witness(const detect::View& view, Sign sign) {
   return f;
 }
 
+Finding notice(const detect::View& view, Sign sign) {
+  const uint64_t lines = sign.count;
+  Finding f = complete(view, std::move(sign));
+  f.kind = FindingKind::kNotice;
+  f.fatal = false;
+  f.general = true;
+  f.confidence = kNotice;
+  f.why.push_back(fmt::format("{}; no job ends of it", counted(lines, "line")));
+  return f;
+}
+
 // Whether the sign is an exception of the program that no specific rule knows.
 bool is_catch_all(const Sign& sign) { return sign.finding.general && sign.lines[0]->exception; }
 
@@ -609,35 +621,52 @@ RankReports reports_by_rank(const logs::JobLog& log, const std::vector<Sign>& si
   return out;
 }
 
+// The signs of the rules' lines, in order of time.
+struct Gathered {
+  std::map<std::pair<uint32_t, std::string_view>, Sign> by_rule;  // by rule and kind of exception
+  std::map<uint32_t, Sign> weak;                                  // of rules below an error
+  std::map<std::pair<uint32_t, std::string>, Sign> notices;       // by rule and headline
+};
+
+Gathered gather(const detect::View& view, const detect::Analysis& a, rules::RuleRun& run, Signs& signs) {
+  const logs::JobLog& log = *view.log;
+  OwnProcesses own(log, run.ruleset());
+  Gathered out;
+  for (const logs::RuleLine* line : in_time(log)) {
+    if (!run.add(hit_of(log, *line))) continue;
+    const rules::Rule& rule = run.ruleset().rules()[line->rule];
+    std::vector<std::string>& ids = signs.rules[log.miner().resolve(line->cluster)];
+    if (std::find(ids.begin(), ids.end(), rule.id) == ids.end()) ids.push_back(rule.id);
+    if (rule.says == rules::Says::kNotice) {
+      add_line(view, a, {rule, *line}, out.notices[{line->rule, headline(rule, *line)}]);
+      continue;
+    }
+    if (rule.severity < Severity::kError && may_witness(rule))
+      add_line(view, a, {rule, *line}, out.weak[line->rule]);
+    if (rule.severity < Severity::kError || line->handled) continue;
+    const OwnProcesses::Kin kin = own.of(*line);
+    const bool by_kind = rule.general() && line->exception, of_others = kin != OwnProcesses::Kin::kOwn;
+    const std::string_view part = of_others ? kOfOthers : by_kind ? exception_kind(line->text) : "";
+    Sign& sign = kin == OwnProcesses::Kin::kOther ? out.weak[line->rule] : out.by_rule[{line->rule, part}];
+    add_line(view, a, {rule, *line, of_others}, sign);
+  }
+  for (const logs::RuleLine& line : log.uncaught())
+    if (is_at_end(log, line) && !is_planned_exit(line.text))
+      add_line(view, a, {rule_of_uncaught(), line}, out.by_rule[{line.rule, exception_kind(line.text)}]);
+  for (auto& [key, sign] : out.by_rule) drop_recovered(view, run, sign);
+  std::erase_if(out.by_rule, [](const auto& entry) { return entry.second.lines.empty(); });
+  return out;
+}
+
 }  // namespace
 
 Signs find_signs(const detect::View& view, const detect::Analysis& a, rules::RuleRun& run) {
   const logs::JobLog& log = *view.log;
   run.clear();
   const Whose whose(log, run.ruleset());
-  OwnProcesses own(log, run.ruleset());
   Signs out;
-  std::map<std::pair<uint32_t, std::string_view>, Sign> by_rule;  // by rule and kind of exception
-  std::map<uint32_t, Sign> weak;                                  // of rules below an error
-  for (const logs::RuleLine* line : in_time(log)) {
-    if (!run.add(hit_of(log, *line))) continue;
-    const rules::Rule& rule = run.ruleset().rules()[line->rule];
-    std::vector<std::string>& ids = out.rules[log.miner().resolve(line->cluster)];
-    if (std::find(ids.begin(), ids.end(), rule.id) == ids.end()) ids.push_back(rule.id);
-    if (rule.severity < Severity::kError && may_witness(rule))
-      add_line(view, a, {rule, *line}, weak[line->rule]);
-    if (rule.severity < Severity::kError || line->handled) continue;
-    const OwnProcesses::Kin kin = own.of(*line);
-    const bool by_kind = rule.general() && line->exception, of_others = kin != OwnProcesses::Kin::kOwn;
-    const std::string_view part = of_others ? kOfOthers : by_kind ? exception_kind(line->text) : "";
-    Sign& sign = kin == OwnProcesses::Kin::kOther ? weak[line->rule] : by_rule[{line->rule, part}];
-    add_line(view, a, {rule, *line, of_others}, sign);
-  }
-  for (const logs::RuleLine& line : log.uncaught())
-    if (is_at_end(log, line) && !is_planned_exit(line.text))
-      add_line(view, a, {rule_of_uncaught(), line}, by_rule[{line.rule, exception_kind(line.text)}]);
-  for (auto& [key, sign] : by_rule) drop_recovered(view, run, sign);
-  std::erase_if(by_rule, [](const auto& entry) { return entry.second.lines.empty(); });
+  auto [by_rule, weak, notices] = gather(view, a, run, out);
+  for (auto& [key, sign] : notices) out.findings.push_back(notice(view, std::move(sign)));
   bool alone = false;
   const bool reported = std::ranges::any_of(by_rule, [&](const auto& entry) {
     const Sign& sign = entry.second;

@@ -117,7 +117,7 @@ std::vector<Blame> blame(const View& view, const std::vector<Finding>& findings,
                          const std::map<uint32_t, TimeNs>& torn_down) {
   Court court(view, torn_down);
   for (const Finding& f : findings)
-    if (f.kind != FindingKind::kIteration) court.add_finding(f);
+    if (f.kind != FindingKind::kIteration && f.kind != FindingKind::kNotice) court.add_finding(f);
   return court.drain_blame();
 }
 

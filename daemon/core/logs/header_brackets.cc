@@ -164,7 +164,8 @@ size_t HeaderScan::take_bracket_address(size_t pos, size_t close) {
 }
 
 // Several fields in one bracket: "[NeMo W 2024-05-10 11:16:14 megatron_base_model:1147]",
-// "[INFO|trainer.py:1143]", "[W1121 02:12:09.123 ProcessGroupNCCL.cpp:1250]", "[engine.py:33:forward]".
+// "[INFO|trainer.py:1143]", "[2026-03-06 12:30:07,123 E 4711 4711]", "[W1121 02:12:09.123
+// ProcessGroupNCCL.cpp:1250]", "[engine.py:33:forward]".
 size_t HeaderScan::take_bracket_words(size_t pos, size_t close) {
   Level level = Level::kNone;
   Stamp stamp;
@@ -177,13 +178,13 @@ size_t HeaderScan::take_bracket_words(size_t pos, size_t close) {
       continue;
     }
     size_t end = text_.word_end(at);
-    if (stamp.end == 0 && level == Level::kNone && end < close && level_letter(line_[at]) != Level::kNone) {
+    if (level == Level::kNone && end < close && level_letter(line_[at]) != Level::kNone) {
       if (end == at + 1 && line_[end] == ' ') {
         level = level_letter(line_[at]);
         at = end;
         continue;
       }
-      const size_t digits = text_.digits_at(at + 1);
+      const size_t digits = stamp.end == 0 ? text_.digits_at(at + 1) : 0;
       if ((digits == 3 || digits == 4) && at + 1 + digits == end && line_[end] == ' ') {
         const Level letter = level_letter(line_[at]);
         char date[32];  // "1121 02:12:09.123456" as "11-21 02:12:09.123456"

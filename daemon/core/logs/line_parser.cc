@@ -48,12 +48,14 @@ struct LineParser::Impl {
     uint32_t form = 0;
   };
 
-  // A message in `messages`; it ends at `end` there.
+  // A text in `messages`; it ends at `end` there.
   struct Unscanned {
     size_t end;
     uint32_t line;
+    std::string_view message;  // in the batch
     Level level;
     bool kernel;
+    bool whole;  // see ScannedText
   };
 
   ParseOptions options;
@@ -180,10 +182,15 @@ struct LineParser::Impl {
     return bar.empty() ? std::nullopt : progress_of(bar);
   }
 
+  // An object, or a line of one.
+  static bool may_wrap(std::string_view message) {
+    return !message.empty() && (message[0] == '{' || message[0] == '"');
+  }
+
   // The program's own line within an object, and within that line its message; once per object around it.
   // Adds what the object says of the writer where the line does not.
   std::string_view unwrapped(std::string_view message, Header& header, HeaderParser& headers) {
-    for (int around = 0; around < kWrappers && message.starts_with('{'); ++around) {
+    for (int around = 0; around < kWrappers && may_wrap(message); ++around) {
       if (batch->made.empty()) batch->made.reserve(kWrappers * text.size());  // texts stay in place
       const auto inner = unwrap(message, batch->made);
       if (!inner) break;
@@ -215,8 +222,12 @@ struct LineParser::Impl {
     Header header = bar.empty() ? headers.parse(line) : parse_behind(bar, line, headers);
     std::string_view message = line.substr(header.message);
     if (source->kind == SourceKind::kLog) {
-      if (message.starts_with('{')) {
-        message = unwrapped(message, header, headers);
+      // A field is indented where its object was printed over several lines.
+      const std::string_view body =
+          message.substr(std::min(message.find_first_not_of(" \t"), message.size()));
+      if (message.starts_with('{') || body.starts_with('"')) {
+        const std::string_view inner = unwrapped(body, header, headers);
+        if (inner.data() != body.data()) message = inner;
       } else if (header.message > 0 && line[header.message - 1] == '"') {  // a text in quotes of logfmt
         if (const std::string_view exception = joined_exception(message); !exception.empty())
           message = exception;
@@ -247,16 +258,22 @@ struct LineParser::Impl {
         batch->numbers.push_back({index, false, *number});
     }
     batch->lines.push_back(record);
-    if (scanner && record.form != kNoForm) add_unscanned(index, message, header);
-  }
-
-  void add_unscanned(uint32_t index, std::string_view message, const Header& header) {
+    if (!scanner || record.form == kNoForm) return;
     const bool kernel =
         header.kernel || source->kind == SourceKind::kKernel || message.starts_with("kernel: ");
-    messages.append(message);
-    unscanned.push_back({messages.size(), index, header.level, kernel});
-    messages += '\n';
+    add_unscanned({0, index, message, header.level, kernel, false});
+    // The header of a program's last words tells which program it is.
+    if (header.level == Level::kFatal && header.message > 0 && !record.made && !kernel &&
+        source->kind == SourceKind::kLog)
+      add_unscanned({0, index, line, header.level, false, true});
     if (messages.size() >= kScannedBytes) scan();
+  }
+
+  void add_unscanned(Unscanned one) {
+    messages.append(one.message);
+    one.end = messages.size();
+    unscanned.push_back(one);
+    messages += '\n';
   }
 
   void scan() {
@@ -265,8 +282,8 @@ struct LineParser::Impl {
     size_t begin = 0;
     for (const Unscanned& one : unscanned) {
       if (scanner->wants(one.end))
-        scanner->on_line({one.line, begin, one.end, batch->message(batch->lines[one.line]), one.level,
-                          one.kernel, source->kind == SourceKind::kEvent},
+        scanner->on_line({one.line, begin, one.end, one.message, one.level, one.kernel,
+                          source->kind == SourceKind::kEvent, one.whole},
                          *batch);
       begin = one.end + 1;
     }

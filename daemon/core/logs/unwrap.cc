@@ -1,5 +1,8 @@
 #include "core/logs/unwrap.h"
 
+#include <algorithm>
+#include <array>
+
 #include "core/logs/json_line.h"
 
 namespace culprit::logs {
@@ -64,9 +67,36 @@ std::string_view report_of(const JsonLine& json) {
   return {};
 }
 
+// "\"textPayload\": \"RuntimeError: ...\",": the field with the message in an object that was printed over
+// several lines.
+std::optional<Unwrapped> unwrap_field(std::string_view line, std::string& made) {
+  constexpr std::array<std::string_view, 7> kKeys = {"textPayload", "message", "msg",     "log",
+                                                     "MESSAGE",     "text",    "@message"};
+  const size_t end = line.find('"', 1);
+  if (end == line.npos || std::ranges::find(kKeys, line.substr(1, end - 1)) == kKeys.end())
+    return std::nullopt;
+  std::string_view value = line.substr(end + 1);
+  for (const char c : {':', '"'}) {
+    value.remove_prefix(std::min(value.find_first_not_of(' '), value.size()));
+    if (!value.starts_with(c)) return std::nullopt;
+    value.remove_prefix(1);
+  }
+  if (value.ends_with(',')) value.remove_suffix(1);
+  if (!value.ends_with('"') || value.size() < 2) return std::nullopt;
+  value.remove_suffix(1);
+  Unwrapped out;
+  const std::string_view exception = joined_exception(value);
+  out.text = exception.empty() ? value : exception;
+  if (is_plain(out.text)) return out;
+  out.text = Maker(made, line.size()).add("", out.text).text();
+  out.made = true;
+  return out;
+}
+
 }  // namespace
 
 std::optional<Unwrapped> unwrap(std::string_view line, std::string& made) {
+  if (line.starts_with('"')) return unwrap_field(line, made);
   const auto json = json_line(line);
   if (!json) return std::nullopt;
   using Kind = JsonLine::Kind;

@@ -18,9 +18,12 @@ void BlockScanner::begin(std::string_view block) {
 }
 
 void BlockScanner::on_line(const logs::ScannedText& line, logs::LogBatch& batch) {
-  const TextSource source = line.event    ? TextSource::kEvent
+  const TextSource source = line.whole    ? TextSource::kFatal
+                            : line.event  ? TextSource::kEvent
                             : line.kernel ? TextSource::kKernel
                                           : TextSource::kLog;
+  const bool known = line.whole && !batch.hits.empty() && batch.hits.back().line == line.index;
+  if (known) return;
   for (const RuleMatch& m : scanner_.match(line.begin, line.end, line.message, source)) {
     const auto first = static_cast<uint32_t>(batch.holes.size());
     batch.holes.insert(batch.holes.end(), m.holes.begin(), m.holes.end());

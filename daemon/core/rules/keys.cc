@@ -32,13 +32,11 @@ constexpr Key kRuleKeys[] = {
      "they serve the windows of other rules and add evidence to a diagnosis"},
     {"symptom", T::kWord, false, "launch_failure crash hang slowdown numeric other", "crash",
      "how the job shows it"},
-    {"source", T::kWords, false, "log kernel finding event metric", "{ \"log\", \"kernel\" }",
+    {"source", T::kWords, false, "log kernel finding event metric fatal", "{ \"log\", \"kernel\" }",
      "what the text is: a line of a log, a kernel's message, a detector's finding (`comm: ...`, `numerics: "
      "...`, `stacks: ...`, a plugin's `gpu_health gpu.thermal_throttle: ...`; `findings` of a report in JSON "
-     "has "
-     "them), an event or "
-     "a "
-     "metric of a trace (its fields as `name=value`)"},
+     "has them), an event or a metric of a trace (its fields as `name=value`), or a line at level fatal with "
+     "its header, if no rule knows its message"},
     {"match", T::kTable, true, "", "", "the wordings; a line that has one of them is a hit"},
     {"match.template", T::kTexts, false, "", "",
      "a text with holes, or a list of them, searched anywhere in the message after the line's header. "
@@ -50,11 +48,12 @@ constexpr Key kRuleKeys[] = {
     {"match.except", T::kTexts, false, "", "", "regexes; a line that has one of them is no hit"},
     {"role", T::kWord, false, "root cascade", "root",
      "`cascade`: says only that something else failed; never outranks a root elsewhere in the job"},
-    {"says", T::kWord, false, "origin failure errno cause", "cause",
-     "what the wording says, the least first: which program reports a failure, what failed, the error that "
-     "the "
-     "system returned, or the cause. A rule gives way to one that says more of the same line; `origin` and "
-     "`failure` never lead a cause elsewhere"},
+    {"says", T::kWord, false, "notice origin failure errno cause", "cause",
+     "what the wording says, the least first: what to plan for, which program reports a failure, what "
+     "failed, "
+     "the error that the system returned, or the cause. A rule gives way to one that says more of the same "
+     "line; `origin` and `failure` never lead a cause elsewhere; `notice` makes a diagnosis below a verdict, "
+     "where nothing else is found, at any severity"},
     {"general", T::kFlag, false, "", "false", "the same as `says = \"failure\"`"},
     {"blames", T::kWord, false, "host job few", "by category",
      "where the fault sits; `few`: on the host where few hosts tell of it. By default on the host for "

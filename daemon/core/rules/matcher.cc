@@ -266,6 +266,10 @@ size_t Scanner::next_literal(size_t from) {
   return at_ < hits_.size() ? hits_[at_].end : kNone;
 }
 
+void Scanner::back_to(size_t begin) {
+  while (at_ > 0 && hits_[at_ - 1].end > begin) --at_;
+}
+
 void Scanner::consider(uint32_t pattern) {
   if (stamps_[pattern] == stamp_) return;
   stamps_[pattern] = stamp_;
@@ -445,7 +449,7 @@ std::span<const RuleMatch> Scanner::match(size_t begin, size_t end, std::string_
   for (const uint32_t pattern : candidates_) verify(pattern, message, source);
   if (restriction_) find_particular(message, source);
   if (matcher_->always_.empty()) next_ = at_ < hits_.size() ? hits_[at_].end : kNone;
-  Says most = Says::kOrigin;
+  Says most = Says::kNotice;
   for (const RuleMatch& m : matches_)
     if (matcher_->rules_[m.rule].decides) most = std::max(most, matcher_->rules_[m.rule].says);
   std::erase_if(matches_, [&](const RuleMatch& m) { return matcher_->rules_[m.rule].says < most; });

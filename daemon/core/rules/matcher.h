@@ -93,6 +93,8 @@ class Scanner {
   // The rules found in the line [begin, end) of the block. Call for lines in order; results are in order of
   // rules. Valid until the next call.
   std::span<const RuleMatch> match(size_t begin, size_t end, std::string_view message, TextSource source);
+  // The next line may be the one that begins there again.
+  void back_to(size_t begin);
   // The end of the first literal at or after `from`; npos if there is none.
   size_t next_literal(size_t from);
 

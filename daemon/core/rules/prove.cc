@@ -56,7 +56,9 @@ class Prover {
       const std::string_view line = text.substr(begin, end - begin);
       const logs::Header header = headers.parse(line);
       if (header.time_ns != kNoTime) time = header.time_ns;
-      take(begin, end, line.substr(header.message), header, time);
+      const bool whole = set_.rules()[rule_].sources == bit(TextSource::kFatal);
+      if (!whole || header.level == logs::Level::kFatal)
+        take(begin, end, whole ? line : line.substr(header.message), header, time);
       begin = end + 1;
     }
     // A rule that asks for another one waits for all of its lines, whatever their order.
@@ -92,7 +94,7 @@ class Prover {
     const SourceSet sources = set_.rules()[rule_].sources;
     if (header.kernel && (sources & bit(TextSource::kKernel))) return TextSource::kKernel;
     for (TextSource s : {TextSource::kLog, TextSource::kKernel, TextSource::kFinding, TextSource::kEvent,
-                         TextSource::kMetric})
+                         TextSource::kMetric, TextSource::kFatal})
       if (sources & bit(s)) return s;
     return TextSource::kLog;
   }

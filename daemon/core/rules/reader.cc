@@ -361,12 +361,12 @@ Rule Reader::rule(const Value& table, uint32_t line) {
   if (const auto sources = texts(table, "source"); !sources.empty()) {
     out.sources = 0;
     for (TextSource s : {TextSource::kLog, TextSource::kKernel, TextSource::kFinding, TextSource::kEvent,
-                         TextSource::kMetric})
+                         TextSource::kMetric, TextSource::kFatal})
       if (std::find(sources.begin(), sources.end(), to_string(s)) != sources.end()) out.sources |= bit(s);
   }
   if (const Value* general = table.find("general"); general && general->boolean) out.says = Says::kFailure;
   if (const std::string says = text(table, "says"); !says.empty())
-    for (Says one : {Says::kFailure, Says::kOrigin, Says::kErrno, Says::kCause})
+    for (Says one : {Says::kNotice, Says::kFailure, Says::kOrigin, Says::kErrno, Says::kCause})
       if (says == to_string(one)) out.says = one;
   read_match(table, out);
   check_title(out);

@@ -16,12 +16,14 @@ std::string_view to_string(TextSource source) {
       return "event";
     case TextSource::kMetric:
       return "metric";
+    case TextSource::kFatal:
+      return "fatal";
   }
   return "";
 }
 
 std::string_view to_string(Says says) {
-  constexpr std::array<std::string_view, 4> kNames = {"origin", "failure", "errno", "cause"};
+  constexpr std::array<std::string_view, 5> kNames = {"notice", "origin", "failure", "errno", "cause"};
   return kNames[static_cast<size_t>(says)];
 }
 

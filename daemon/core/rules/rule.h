@@ -13,7 +13,14 @@
 namespace culprit::rules {
 
 // The source of the text that a rule matches. A rule has one or several.
-enum class TextSource : uint8_t { kLog = 1, kKernel = 2, kFinding = 4, kEvent = 8, kMetric = 16 };
+enum class TextSource : uint8_t {
+  kLog = 1,
+  kKernel = 2,
+  kFinding = 4,
+  kEvent = 8,
+  kMetric = 16,
+  kFatal = 32
+};
 using SourceSet = uint8_t;
 constexpr SourceSet bit(TextSource s) { return static_cast<SourceSet>(s); }
 
@@ -25,6 +32,7 @@ enum class Blame : uint8_t { kHost, kJob, kFew };
 // What the wording says of the failure, the least first. Of the rules that match one line those that say most
 // count.
 enum class Says : uint8_t {
+  kNotice,   // what to plan for; no job ends of it
   kOrigin,   // which program reports a failure
   kFailure,  // what failed, without a reason
   kErrno,    // which error the system returned, and for what

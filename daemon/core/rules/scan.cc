@@ -22,6 +22,10 @@ void scan_block(Scanner& scanner, std::string_view block, logs::HeaderParser& he
     line.message = text.substr(line.header.message);
     const TextSource source = line.header.kernel ? TextSource::kKernel : TextSource::kLog;
     line.matches = scanner.match(line.begin, line.end, line.message, source);
+    if (line.matches.empty() && line.header.level == logs::Level::kFatal && source == TextSource::kLog) {
+      scanner.back_to(line.begin);
+      line.matches = scanner.match(line.begin, line.end, text, TextSource::kFatal);
+    }
     take(line);
     at = line.end + 1;
   }

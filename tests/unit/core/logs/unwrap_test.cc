@@ -46,6 +46,19 @@ BOOST_AUTO_TEST_CASE(the_line_of_a_program_is_taken_out_of_what_a_log_service_pu
   }
 }
 
+BOOST_AUTO_TEST_CASE(a_field_of_an_object_over_several_lines_gives_the_line_of_the_program) {
+  const Row rows[] = {
+      {R"("textPayload": "RuntimeError: no \"such\" module",)", R"(RuntimeError: no "such" module)", ""},
+      {R"("message" : "GPU lost")", "GPU lost", ""},
+      {R"("msg": "GPU lost", "rank": 3)", "-", ""},
+      {R"("level": "INFO",)", "-", ""},
+      {R"("message": {)", "-", ""},
+      {R"("message")", "-", ""},
+      {R"(")", "-", ""},
+  };
+  for (const Row& row : rows) BOOST_TEST(text_of(row.line) == row.text, row.line);
+}
+
 BOOST_AUTO_TEST_CASE(an_event_of_kubernetes_reads_as_kubectl_prints_it) {
   std::string host;
   BOOST_TEST(
