@@ -14,7 +14,7 @@ end
 -- does it as well as a broken card.
 rocm {
   id = "ring_timeout", title = "AMD GPU stopped processing its queue", symptom = "hang", severity = "error",
-  category = "unknown", action = "check",
+  category = "platform", component = "driver", action = "check",
   regex = { [[(?:amdgpu\b|\[drm\]).*\bring (?P<ring>\S+) timeout, signaled seq=]],
     [[amdgpu (?P<pci>[0-9a-f:.]+): amdgpu: GPU reset begin!]] },
   except = { [[soft recovered]] },
@@ -151,7 +151,8 @@ rocm {
     category = "framework",
   component = "cuda_runtime", severity = "error", action = "check", general = true,
   regex = { gpu .. [[\[(?:gfx|mm)hub\d*\] .*page fault \(src_id:.*process (?P<program>\S+) pid (?P<pid>\d+)]],
-    gpu .. [[\[(?:gfx|mm)hub\d*\] .*page fault]] },
+    gpu .. [[\[(?:gfx|mm)hub\d*\] .*page fault]],
+    gpu .. [=[.*\b(?:GC)?VM_L2_PROTECTION_FAULT_STATUS: ?0x0*[1-9a-fA-F]]=] },
   except = { [[(?:, | )process +pid 0\b]] },
   remedy = "Find the kernel (AMD_SERIALIZE_KERNEL=3, HIP_LAUNCH_BLOCKING=1); suspect the card only if " ..
     "it alone " ..

@@ -18,7 +18,7 @@ end
 local codes = {
   { "EE1001", "NPU runtime was given an invalid argument", "user", "user_config",
     "Check the device id and the argument in the line." },
-  { "EE1002", "NPU stream did not finish in time", "framework", "framework",
+  { "EE1002", "NPU stream did not finish in time", "unknown", "cuda_runtime",
     "Find the operator or peer that the stream waits for.", role = "cascade" },
   { "EE1003", "NPU runtime call not allowed here", "user", "user_code",
     "Correct the call that the line names." },

@@ -18,6 +18,8 @@ xla {
   action = "isolate",
   regex = { [[\bSLICE_FAILURE_(?:CHIP\w*|HW\w*|HARDWARE\w*|DRIVER\w*)\b]],
     [[your job hit a bad TPU hardware]],
+    [=[!!!! FATAL ERROR !!!! for \[(?P<device>/dev/accel\d+ [^\]]*)\]]=],
+    [=[\[Physical location: (?P<device>tpu[^\]]+)\] .*error has occurred, all pending programs will fail]=],
     [[(?i)TPU (?:chip|core) .{0,40}(?:halted unexpectedly|hardware (?:error|failure))]],
     [[Accelerator device halted prematurely]],
     [[(?i)uncorrectable (?:HBM|ECC) error.*(?:TPU|chip|accel)]],
@@ -293,6 +295,16 @@ xla {
   miss = { "Task /job:jax_worker/replica:0/task:5 has connected" },
 }
 xla {
+  id = "jax.nccl_missing", title = "JAX does not find the NCCL library", category = "user",
+  component = "dependency", action = "fix",
+  regex = { [[Unable to load NCCL library]], 
+    [[(?:dlopen|load) .{0,40}libnccl\.so\S*.{0,40}(?:failed|cannot open)]] },
+  remedy = "Install nvidia-nccl of the installed CUDA into this environment, or put it on the library path.",
+  hit = { "NCCL operation ncclGetUniqueId(&id) failed: Unable to load NCCL library. Multi-GPU collectives " ..
+    "will not work.;" },
+  miss = { "NCCL version 2.21.5+cuda12.4" },
+}
+xla {
   id = "jax.nccl", title = "NCCL failed under JAX", category = "platform", component = "nccl_comm",
   severity = "fatal", general = true,
   regex = { [[NCCL operation (?P<call>\w+)\S* failed: (?P<what>[^.(]+)]],
@@ -315,8 +327,7 @@ xla {
   miss = { "Connected to IFRT proxy server" },
 }
 xla {
-  id = "tpu.vmem", title = "Kernel needs more of the TPU's vector memory than there is", category = "user",
-  component = "user_config", action = "fix",
+  id = "tpu.vmem", title = "Compiled kernel needs more of the TPU's <space> than there is", action = "fix",
   regex = { [[Ran out of memory in memory space (?P<space>vmem|smem)]] },
   remedy = "Smaller block sizes in the kernel, or another attention implementation.",
   hit = { "RESOURCE_EXHAUSTED: XLA:TPU compile permanent error. Ran out of memory in memory space vmem. " ..

@@ -5,7 +5,7 @@ local function memory(row)
     id = "kernel.edac." .. row.id, engine = 1, title = row.title, category = "hardware",
       component = "host_memory",
     severity = row.severity, action = row.action, source = { "kernel", "log" }, remedy = row.remedy,
-    general = row.general, window = row.window, when = row.when,
+    general = row.general, says = row.says, window = row.window, when = row.when,
     match = { regex = row.regex, except = row.except }, examples = { hit = row.hit, miss = row.miss },
   }
 end
@@ -32,8 +32,7 @@ memory {
       [[parity error|scrub uncorrected error)]],
     -- Intel's bank of a memory controller with an uncorrected error (MCACOD 0000 0000 1MMM CCCC).
     [[\bSTATUS [bf][0-9a-f]{11}[01]0[89a-f][0-9a-f]\b MCGSTATUS]],
-    [[Machine Check Exception: [0-9a-f]+ (?P<bank>Bank \d+): ]] ..
-      [[[bf][0-9a-f]{11}[01]0[89a-f][0-9a-f]\b]] },
+    [[Machine Check Exception: [0-9a-f]+ (?P<bank>Bank \d+): [bf][0-9a-f]{11}[01]0[89a-f][0-9a-f]\b]] },
   remedy = "Drain the host and replace the module the line names.",
   hit = { "EDAC MC0: 1 UE memory read error on CPU_SrcID#0_Ha#0_Chan#1_DIMM#0",
     "EDAC i10nm MC3: 1 UE memory scrubbing error",
@@ -53,46 +52,34 @@ memory {
     "{1}[Hardware Error]:   error_type: 2, single-bit ECC",
     "mce: [Hardware Error]: CPU 12: Machine Check Exception: 5 Bank 7: be00000000800400" },
 }
--- Corrected errors make no diagnosis: a job does not end of them. A module with a storm of them is worth a
--- line in the report, so that the storm has rules of its own: many lines in a minute, or one line that counts
--- many.
+-- A job does not end of corrected errors. A module that has them again and again, or many at once, is a
+-- notice.
 local ce = { [[EDAC (?:\w+ )?MC#?\d+: (?:(?P<count>\d+) )?CE]] .. module,
-  [[\bmc_event: .*?\b(?P<count>\d+) Corrected errors?: .* on (?P<module>\S[^(]*?) ?\(]] }
+  [[\bmc_event: .*?\b(?P<count>\d+) Corrected errors?: .* on (?P<module>\S[^(]*?) ?\(]],
+  [[\d (?P<count>[1-9]\d*) Corrected error\(s\): .* at (?P<module>\S.*?) location: ]] }
+local swap = "Plan to replace this module when they come again: they often go before uncorrectable ones."
 memory {
-  id = "ce", title = "Corrected errors in host memory", severity = "warning", action = "check",
-  regex = { ce[1], ce[2], [[EDAC (?:\w+ )?MC#?\d+: (?:\d+ )?CE\b]], 
-    [[\d [1-9]\d* Corrected error\(s\): .* at (?P<module>\S.*?) location: ]],
-    [[Corrected on DIMM Label\(s\): '(?P<module>[^']*)' location: \S+ errors: [1-9]\d*]] },
-  remedy = "None for a few; plan to replace the module when the rate grows.",
+  id = "ce", title = "Memory module had corrected errors: <module>", severity = "warning", says = "notice",
+  action = "check",
+  regex = { ce[1], ce[2], ce[3], [[EDAC (?:\w+ )?MC#?\d+: (?:\d+ )?CE\b]],
+    [[Corrected on DIMM Label\(s\): '(?P<module>[^']*)' location: \S+ errors: [1-9]\d*]],
+    [[\berror: Corrected error, .*\b(?P<module>memory_channel=\d+(?:, ?csrow=\d+)?)]],
+    [[Memory (?P<module>#0x[0-9a-f]+ \| Correctable ECC(?: \([^)]*\))?) \| Asserted]],
+    [=[CECC\w*MemErr\w*\[(?P<module>[^\]]+)\]\) ALERT]=] },
+  remedy = swap,
   hit = { "EDAC MC1: 3 CE memory read error on CPU_SrcID#1_MC#0_Chan#0_DIMM#0",
     "EDAC MC0: 4 CE error on CPU#0Channel#2_DIMM#0 (channel:2 slot:0 page:0x0 offset:0x0 grain:8)",
     "EDAC MC0: CE page 0x0, offset 0x0, grain 0, syndrome 0x0, row 2, channel 0, label \"\": amd64_edac",
-    "\tCorrected on DIMM Label(s): 'DIMM_A1' location: 1:0:0:0 errors: 42" },
+    "\tCorrected on DIMM Label(s): 'DIMM_A1' location: 1:0:0:0 errors: 42",
+    "7 2026-01-02 03:04:05 +0000 2 Corrected error(s): memory read error at " ..
+      "CPU_SrcID#1_MC#0_Chan#0_DIMM#0 " ..
+      "location: 1:0:0:-1, addr 7344128, grain 32, syndrome 0",
+    "  2c | 11/21/2026 | 02:12:01 | Memory #0x53 | Correctable ECC | Asserted" },
   miss = { "EDAC MC: Ver: 3.0.0", "\tCorrected on DIMM Label(s): 'DIMM_A1' location: 1:0:0:0 errors: 0" },
 }
-local swap = "Plan to replace this module: a storm of corrected errors often comes before uncorrectable ones."
 memory {
-  id = "ce_storm", title = "Storm of corrected errors in memory module <module>", severity = "warning",
-  action = "check", regex = ce, window = { by = "host", span = "1m", same = "module", at_least = 5 },
-  remedy = swap,
-  hit = { string.sub(([[
-EDAC MC0: 4 CE error on CPU#0Channel#2_DIMM#0 (channel:2 slot:0 page:0x0 offset:0x0 grain:8)
-EDAC MC0: 2 CE error on CPU#0Channel#2_DIMM#0 (channel:2 slot:0 page:0x0 offset:0x0 grain:8)
-EDAC MC0: 6 CE error on CPU#0Channel#2_DIMM#0 (channel:2 slot:0 page:0x0 offset:0x0 grain:8)
-EDAC MC0: 1 CE error on CPU#0Channel#2_DIMM#0 (channel:2 slot:0 page:0x0 offset:0x0 grain:8)
-EDAC MC0: 1 CE error on CPU#0Channel#2_DIMM#0 (channel:2 slot:0 page:0x0 offset:0x0 grain:8)
-]]), 1, -2) },
-  miss = { string.sub(([[
-EDAC MC0: 1 CE error on CPU#0Channel#0_DIMM#0 (channel:0 slot:0 page:0x0 offset:0x0 grain:8)
-EDAC MC0: 1 CE error on CPU#0Channel#1_DIMM#0 (channel:1 slot:0 page:0x0 offset:0x0 grain:8)
-EDAC MC0: 1 CE error on CPU#0Channel#2_DIMM#0 (channel:2 slot:0 page:0x0 offset:0x0 grain:8)
-EDAC MC1: 1 CE error on CPU#1Channel#0_DIMM#0 (channel:0 slot:0 page:0x0 offset:0x0 grain:8)
-EDAC MC1: 1 CE error on CPU#1Channel#1_DIMM#0 (channel:1 slot:0 page:0x0 offset:0x0 grain:8)
-]]), 1, -2) },
-}
-memory {
-  id = "ce_burst", title = "Many corrected errors at once in memory module <module>", severity = "warning",
-  action = "check", regex = ce, when = function(event)
+  id = "ce_burst", title = "Memory module <module> has many corrected errors at once", severity = "warning",
+  says = "notice", action = "check", regex = ce, when = function(event)
     local count = text.number(event.count or "")
     return count ~= nil and count >= 100
   end,
@@ -135,7 +122,7 @@ memory {
 memory {
   id = "dimm_lost", title = "Host lost a memory module", severity = "error", action = "isolate",
   regex = { [[(?i)(?P<module>DIMM ?[\w#-]+).{0,40}(?:disabled|failed training|mapped out|]] ..
-      [[configuration error.*assert)]],
+    [[configuration error.*assert)]],
     [[(?i)check_hw_(?:physmem|mem)\S*: .*(?:less|only|expected)]],
     [[(?i)Reason=(?P<what>Low RealMemory(?: \([^)]*\))?)]],
     [[error: Node (?P<host>\S+) has low real_memory size \((?P<sizes>\d+ < \d+)\)]] },

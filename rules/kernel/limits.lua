@@ -36,7 +36,9 @@ limit {
 limit {
   id = "memlock", title = "Memory that may be locked for the network is limited", component = "network",
   regex = { [[RLIMIT_MEMLOCK is \d+ bytes]],
-    [[(?i)(?:ulimit -l|memlock|locked memory) .{0,40}(?:too low|too small|not unlimited|insufficient)]] },
+    [[(?i)(?:ulimit -l|memlock|locked memory) .{0,40}(?:too low|too small|not unlimited|insufficient)]],
+    [[(?P<device>\w+): ibv_\w+\(\) failed: Cannot allocate memory\b.*\bmax locked memory]],
+    [[[Pp]lease set max locked memory \(ulimit -l\) to '?unlimited]] },
   remedy = "Set memlock to unlimited for jobs (limits.conf, LimitMEMLOCK of slurmd, container runtime).",
   hit = { "libibverbs: Warning: RLIMIT_MEMLOCK is 65536 bytes." },
     miss = { "max locked memory (kbytes, -l) unlimited" },

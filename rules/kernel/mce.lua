@@ -1,12 +1,13 @@
 -- Machine checks: what the CPU and the firmware report about broken hardware (x86 MCE, ACPI/GHES on any CPU,
--- ARM RAS).
--- Corrected errors are routine and only warn; an uncorrected one takes a process or the host with it.
+-- ARM RAS). Corrected errors are routine and only warn; an uncorrected one takes a process or the host with
+-- it.
 
 local function hardware(row)
   rule {
     id = "kernel.mce." .. row.id, engine = 1, title = row.title, category = "hardware",
       component = row.component or "cpu",
     severity = row.severity or "fatal", action = row.action or "isolate", general = row.general,
+      says = row.says,
       role = row.role, symptom = row.symptom,
     source = { "kernel", "log" }, remedy = row.remedy, match = { regex = row.regex, except = row.except },
     examples = { hit = row.hit, miss = row.miss },
@@ -15,9 +16,8 @@ end
 
 hardware {
   id = "panic", title = "Host panicked on a fatal machine check",
-  regex = { [[Kernel panic - not syncing: .{0,20}(?:[Ff]atal (?:local )?[Mm]achine check|Fatal hardware ]] ..
-    [[error|]] ..
-    [[Timeout: Not all CPUs entered broadcast)]],
+  regex = { [[Kernel panic - not syncing: .{0,20}(?:[Ff]atal (?:local )?[Mm]achine check|]] ..
+    [[Fatal hardware error|Timeout: Not all CPUs entered broadcast)]],
     [[Machine check: .{0,10}Processor context corrupt]],
       [[Kernel panic - not syncing: (?:NMI|Asynchronous SError Interrupt|UE detected|UNCORRECTED ERROR)]] },
   remedy = "Take the host out and read its management controller's event log; replace the CPU, board or " ..
@@ -37,6 +37,14 @@ hardware {
   remedy = "Drain the host; the management controller's log names the CPU or memory module.",
   hit = { "mce: [Hardware Error]: CPU 12: Machine Check Exception: 5 Bank 7: be00000000800400" },
   miss = { "mce: [Hardware Error]: Machine check events logged" },
+}
+hardware {
+  id = "logged", title = "Machine checks were logged", severity = "warning", says = "notice",
+    action = "check",
+  regex = { [[mce: \[Hardware Error\]: Machine check events logged]],
+    [[Hardware event\. This is not a software error]] },
+  remedy = "Read them with rasdaemon or mcelog: they name processor, bank and address.",
+  hit = { "mce: [Hardware Error]: Machine check events logged" }, miss = { "mce: CPU supports 20 MCE banks" },
 }
 hardware {
   id = "memory_kill", title = "Process was killed because its memory is damaged", component = "host_memory",
@@ -121,16 +129,16 @@ hardware {
 hardware {
   id = "throttled", title = "CPU slows down because it is too hot", severity = "warning", action = "check",
     symptom = "slowdown",
-  regex = { [[(?:Core|Package) temperature(?:/speed)? (?:is )?above threshold, cpu clock (?:is )?]] ..
-    [[throttled]] },
+  regex = { [[(?:Core|Package) temperature(?:/speed)? (?:is )?above threshold, cpu clock (?:is )?throt]] ..
+    [[tled]] },
   remedy = "Check cooling if steps of this host are slow.",
   hit = { "mce: CPU3: Package temperature above threshold, cpu clock throttled (total events = 41)" },
   miss = { "mce: CPU3: Package temperature/speed normal" },
 }
 hardware {
   id = "power_supply", title = "A power supply of the host failed", severity = "error", action = "check",
-  regex = { [[(?i)Power Supply\b.{0,60}(?:Failure detected|Power Supply AC lost|predictive failure|input ]] ..
-    [[lost)]],
+  regex = { [[(?i)Power Supply\b.{0,60}(?:Failure detected|Power Supply AC lost|predictive failure|]] ..
+    [[input lost)]],
     [[(?i)PSU ?[1-8]\b.{0,40}(?:failed|fault|lost input)]] },
   remedy = "Replace the power supply or restore its feed; GPUs may be capped until then.",
   hit = { "ipmi: Power Supply #0xe1 | Failure detected | Asserted", "PSU2 fault detected" },

@@ -16,7 +16,7 @@ local fails = [[(?i:\b(?:error|fail(?:ed|ure|s)?|fatal|time[d-]? ?out|unable|can
   [[dead|stuck|not responding|unrecoverable|uncorrectable|assert(?:ion)?)\b|\*ERROR\*)]]
 local mild = { [[(?i)\bcorrect(?:able|ed)\b|\b(?:dereg|destroy|detach|remov|unload|teardown)|retry|]] ..
   [[recovered|succeeded|no error|not supported|deprecated|firmware bug|\bACPI\b|module verification|]] ..
-    [[tainting]] }
+    [[tainting|try again|fall ?back|benchmark|checksum error|copy (?:udata|response)|handshake failed]] }
 
 local rows = {
   { "amdgpu", "AMD driver reports a fault", "hardware", "gpu", [[\b(?:amdgpu|amdkfd|kfd kfd)\b]],
@@ -36,12 +36,13 @@ local rows = {
     "efa 0000:9f:19.0: Setup irq:92 name:efa-mgmnt@pci:0000:9f:19.0" },
   { "ethernet", "Network driver reports a fault", "platform", "network",
     -- Short names end many words; with a PCI domain behind them they do not.
-    [[\b(?:(?:ixgbe|i40e|bnxt_en|bnxt_re|irdma|cxgb4|hns3|qede|be2net|e1000e|mana|cxi_\w+|hfi1) ]] ..
-      [[(?:\d{4}:[0-9a-f:.]+|hfi1_\d|\w+\d)|(?:ena|ice|gve|tg3|igb) 000[0-9a-f]:[0-9a-f:.]+)\b]],
+    [[\b(?:(?:ixgbe|i40e|bnxt_en|bnxt_re|irdma|cxgb4|hns3|qede|be2net|e1000e|mana|cxi_\w+|]] ..
+      [[hfi1) (?:\d{4}:[0-9a-f:.]+|hfi1_\d|\w+\d)|(?:ena|ice|gve|tg3|igb) 000[0-9a-f]:[0-9a-f:.]+)\b]],
     "bnxt_en 0000:17:00.0 eth0: Error (timeout: 5000) waiting for completion",
       "bnxt_en 0000:17:00.0 eth0: NIC Link is Up" },
   { "nvidia", "NVIDIA driver reports a fault", "platform", "driver",
-    [[\b(?:NVRM: \w+:|nvidia-uvm: |nvidia-nvswitch\d+: |nvidia-nvlink: |NVRM: GPU [0-9a-f:.]+: )]],
+    [[\b(?:NVRM: (?:GPU\d+ )?\w+:|nvidia-uvm: |nvidia-nvswitch\d+: |nvidia-nvlink: |]] ..
+      [[NVRM: GPU [0-9a-f:.]+: )]],
     "NVRM: kchannelAllocMem_GM107: Unable to get instance memory info!",
     "NVRM: loading NVIDIA UNIX x86_64 Kernel Module  550.54.15" },
   { "nvme", "Disk reports a fault", "hardware", "storage", [[\bnvme nvme\d+:]],

@@ -22,10 +22,11 @@ mpi {
   miss = { "MPICH_GPU_SUPPORT_ENABLED=1" },
 }
 mpi {
-  id = "pmi", title = "Launcher and MPI library do not fit each other", symptom = "launch_failure",
+  id = "pmi", title = "Launcher (PMI, PMIx) and MPI library do not fit each other",
+    symptom = "launch_failure",
   regex = { [[OMPI was not built with SLURM's PMI support]], [[PMI2?_Init failed to initialize]],
-    [[PMIX ERROR: (?:PMIX_ERR_|PMIX_)?(?P<what>UNREACH(?:ABLE)?|NOT[-_]FOUND|ERR-FILE|FILE_OPEN_FAILURE|]] ..
-      [[OUT[-_]OF[-_]RESOURCE)\b]],
+    [[PMIX ERROR: (?:PMIX_ERR_|PMIX_)?(?P<what>UNREACH(?:ABLE)?|NOT[-_]FOUND|ERR-FILE|]] ..
+      [[FILE_OPEN_FAILURE|OUT[-_]OF[-_]RESOURCE)\b]],
     [[PMI_Get_appnum returned]], [[The application appears to have been direct launched using "srun"]],
     [[mpi/pmi\w*: .*(?:can't|failed to) (?:load|create|init)]],
     [[opal_init failed|orte_init failed|ompi_mpi_init: ompi_rte_init failed]],
@@ -60,8 +61,8 @@ mpi {
     [[HYDU_sock_connect .*unable to connect]],
     [[Unable to start a daemon on the local node]], [[(?:ORTE|PRTE) does not know how to route a message]],
     [[Open MPI was unable to launch its daemon]],
-    [[\[mpiexec@(?P<host>[\w.-]+)\] .*(?:launch_procs|HYDT_bsci_\w+|HYD_pmci_wait_for_completion) ]] ..
-      [[.*(?:fail|error)]] },
+    [[\[mpiexec@(?P<host>[\w.-]+)\] .*(?:launch_procs|HYDT_bsci_\w+|]] ..
+      [[HYD_pmci_wait_for_completion) .*(?:fail|error)]] },
   remedy = "Test ssh or the launcher to that host; check the library's path there.",
   hit = { "ORTE was unable to reliably start one or more daemons.",
     "A PRTE daemon has unexpectedly failed after launch and before" },
@@ -91,13 +92,24 @@ mpi {
   id = "init", title = "MPI could not start in a process", general = true, severity = "error",
   category = "unknown", component = "unknown", symptom = "launch_failure", action = "check",
   regex = { [[An error occurred in (?:MPI|PMPI)_(?P<call>Init\w*)]], [[\bMPI runtime init failed]],
-    [[It looks like (?:MPI_INIT|MPI_Init|orte_init|opal_init|prte_init) failed]],
+    [[It looks like (?:MPI_INIT|MPI_Init|\w+_init) failed]],
     [[Fatal error in (?:MPI|PMPI)_(?P<call>Init\w*): ]] },
   remedy = "Start with mpirun, or with the srun --mpi type that the library was built for; read the " ..
       "lines above.",
   hit = { "*** An error occurred in MPI_Init_thread", "It looks like MPI runtime init failed for some reason",
     "Fatal error in PMPI_Init: Other MPI error, error stack:" },
   miss = { "MPI_Init took 1.2 s" },
+}
+mpi {
+  id = "component", title = "MPI's or PMIx's runtime does not find one of its parts", severity = "error",
+    general = true, action = "fix",
+  symptom = "launch_failure",
+  regex = { [[A requested component was not found, or was unable to be opened]],
+    [[component was not found\b.*\bFramework: (?P<framework>\w+)]] },
+  remedy = "Install in the job's environment or image the part that the box names (Framework, Component), " ..
+    "in the version of the launcher outside.",
+  hit = { "A requested component was not found, or was unable to be opened.  This" },
+  miss = { "mca: base: components_open: found loaded component self" },
 }
 mpi {
   id = "daemon_lost", title = "MPI lost its daemon on a host: its host, container or network is gone",
@@ -141,13 +153,13 @@ mpi {
   id = "lost_peer", title = "MPI lost its connection to a peer", role = "cascade", category = "unknown",
   component = "network",
   severity = "error", action = "check",
-  regex = { [[btl_tcp\S* .*(?:connect\(\) to|recv\(.*\) failed|readv failed)]],
+  regex = { [[btl_tcp\S* .*(?:connect\(\) to \S+ failed: (?:Connection (?:refused|timed|reset)|Op)|]] ..
+    [[recv\(.*\) failed|readv failed)]],
     [[Open MPI detected an inbound MPI TCP connection]],
     [[OOB-TCP: .*(?:[Cc]onnection|lost)]], [[MPIDI_OFI_handle_cq_error]],
     [[MPIR_\w+\(\d+\).*: (?:Other MPI error|Message truncated|.*process failed)]],
-    [[Fatal error in P?MPI_(?:Wait\w*|Recv|Send|Isend|Irecv|Bcast|Barrier|All\w+|Reduce\w*|Gather\w*|Sca]] ..
-      [[tter\w*|Sendrecv): ]] ..
-      [[(?:Other MPI error|See the MPI_ERROR field|Unknown error class)]],
+    [[Fatal error in P?MPI_(?:Wait\w*|Recv|Send|Isend|Irecv|Bcast|Barrier|All\w+|Reduce\w*|Gather\w*|]] ..
+      [[Scatter\w*|Sendrecv): (?:Other MPI error|See the MPI_ERROR field|Unknown error class)]],
     [[PMIX ERROR: (?:LOST[- ]CONNECTION|LOST-PEER|PMIX_ERR_LOST_CONNECTION)]], [[MPI_ERR_PROC_FAILED]] },
   remedy = "See whether the peer ended; if not, check the fabric between the hosts.",
   hit = { "MPIDI_OFI_handle_cq_error(1062): OFI poll failed " ..
@@ -191,8 +203,9 @@ mpi {
 mpi {
   id = "signal", title = "Process got a fatal signal", general = true, category = "framework",
   component = "framework", severity = "error",
-  regex = { [[\*\*\* Process received signal \*\*\*]], [[\bSignal: (?P<signal>Segmentation fault|Bus ]] ..
-      [[error|Illegal instruction|Floating point exception) \(\d+\)]] },
+  regex = { [[\*\*\* Process received signal \*\*\*]],
+    [[\bSignal: (?P<signal>Segmentation fault|Bus error|Illegal instruction|]] ..
+      [[Floating point exception) \(\d+\)]] },
   remedy = "Look at the frames below it.", action = "check",
   hit = { "[n7:31808] *** Process received signal ***", "[n7:31808] Signal: Segmentation fault (11)" },
   miss = { "[n7:31808] Signal handlers installed" },
@@ -260,8 +273,8 @@ mpi {
 mpi {
   id = "hydra", title = "Hydra lost its proxy or a process on a host", role = "cascade", category = "unknown",
   component = "unknown", severity = "error", action = "none", general = true,
-  regex = { [[downstream from host (?P<host>\S+) (?:exited with status (?P<code>[1-9]\d*)|was killed by ]] ..
-    [[signal (?P<signal>\d+))]],
+  regex = { [[downstream from host (?P<host>\S+) (?:exited with status (?P<code>[1-9]\d*)|]] ..
+    [[was killed by signal (?P<signal>\d+))]],
     [[\[proxy:\d+:\d+@(?P<host>[\w.-]+)\] .*(?:demux engine error|connection lost|error)]],
     [[one of the processes terminated badly; aborting]] },
   remedy = "Look at that host: its process' last lines, its kernel log.",

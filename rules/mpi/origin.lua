@@ -41,6 +41,17 @@ origin {
     "allocated list" },
   miss = { "[mpiexec@n17] Launch arguments: /usr/bin/srun -N 2" },
 }
+-- The frames of MPICH's error stack below its calls: the last one says what happened.
+origin {
+  id = "stack", title = "MPI's start or call failed", category = "platform", component = "network",
+  regex = { [[^(?:MPI[DRU]?\w*|PMI\w*|internal_\w+|P?MPI_\w+|HYD\w*|create_\w+|init_\w+)\(\d+\)\.*: ?]] ..
+    [[(?P<what>[^\s(][^(]*(?:\(.*)?)$]] },
+  except = { [[: ?\w+\([^)]*\) failed$]], [[\bfailed$]] },
+  remedy = "Look at adapter, fabric library (FI_PROVIDER, UCX_TLS) and launcher that it names, on each host.",
+  hit = { "MPIDI_OFI_mpi_init_hook(1419): ring of the endpoint cannot be built (ofi_init.c:1419: no data)",
+    "MPID_Init(1719).......: unable to attach to the shared segment" },
+  miss = { "internal_Init(70): MPI_Init(argc=(nil), argv=(nil)) failed" },
+}
 -- The sentences of the boxes that Open MPI, PMIx and PRRTE print between lines of dashes.
 local runtime = [[\b(?:Open ?MPI|OMPI|PMIx|PRTE|PRRTE|ORTE|OPAL|MCA|mpirun|prterun|prted|orted|]] ..
   [[MPI_\w+|DVM)\b]]

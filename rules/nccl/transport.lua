@@ -1,5 +1,5 @@
--- NCCL's data paths: verbs, plugins, peer access.
--- (ibv_modify_qp and ibv_reg_mr: rules/network, they are not only NCCL's.)
+-- NCCL's data paths: verbs, plugins, peer access. (ibv_modify_qp and ibv_reg_mr: rules/network, they are not
+-- only NCCL's.)
 
 -- The message is repeated alone behind `Last error:` of an exception; old versions leave their name out.
 local W = [[(?:(?:NCCL|RCCL|CCOM|\.(?:cc|cu|h):\d+) WARN .*|^(?:WARN .*)?)]]
@@ -57,9 +57,8 @@ path {
 }
 path {
   id = "async_event", title = "InfiniBand adapter reported a fatal event", severity = "error",
-  regex = { [[(?:NET/IB : (?P<adapter>\w+:\d+) )?Got async (?:error )?event ?: ]] ..
-    [[(?:local catastrophic|port error|device fatal|local access violation|QP fatal|CQ error|]] ..
-      [[GID table change.*fatal)]],
+  regex = { [[(?:NET/IB : (?P<adapter>\w+:\d+) )?Got async (?:error )?event ?: (?:local catastrophic|]] ..
+    [[port error|device fatal|local access violation|QP fatal|CQ error|GID table change.*fatal)]],
     W .. [[Got async event : local (?:QP operation|access violation work queue) err]],
     W .. [[NET/IB : (?P<adapter>\S+) Got async (?:fatal )?event : (?:port error|device fatal|]] ..
       [[local catastrophic error)]] },
@@ -103,12 +102,24 @@ path {
   regex = { W ..
     [[(?:peer access is not supported|failed to peer with device|Cuda failure (?:217 )?'peer access)]], W ..
     [[P2P is disabled .*(?:ACS|IOMMU)]],
-    [[CUDA error: (?P<what>peer access is not supported between these two devices|peer mapping resources ]] ..
-      [[exhausted)]],
+    [[CUDA error: (?P<what>peer access is not supported between these two devices|]] ..
+      [[peer mapping resources exhausted)]],
     [[failed to open CUDA IPC handle|CUDA_ERROR_PEER_ACCESS_UNSUPPORTED]] },
   remedy = "Disable ACS and IOMMU on the path, or NCCL_P2P_DISABLE=1; same visibility of GPUs in all " ..
       "containers.", action = "mitigate",
   hit = { "NCCL WARN failed to peer with device 1(=0x1b): 217 peer access is not supported between " ..
       "these two devices" },
   miss = { "NCCL INFO P2P is disabled between connected GPUs 1 and 0" },
+}
+path {
+  id = "nvls", title = "NVLink's multicast (NVLS) does not work on this host", category = "platform",
+  component = "nvlink", symptom = "launch_failure",
+  regex = { [[Failed to bind NVLink SHARP \(NVLS\) Multicast memory]],
+    [[usually caused by a system or configuration error in the Fabric Manager or NVSwitches]],
+    W .. [[.*\bcuMulticast\w+\b.*failed]] },
+  remedy = "Look at fabric manager and NVSwitches of that host; NCCL_NVLS_ENABLE=0 does without.",
+  hit = { "transport/nvls.cc:169 NCCL WARN Failed to bind NVLink SHARP (NVLS) Multicast memory of " ..
+    "size 2097152 : " ..
+    "CUDA error 1 'invalid argument'." },
+  miss = { "NCCL INFO NVLS multicast support is available on dev 0" },
 }

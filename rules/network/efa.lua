@@ -67,6 +67,7 @@ ofi {
     action = "fix",
   regex = { [[NET/OFI (?:Couldn't find any optimal provider|No eligible providers were found)]],
     [[OFI: (?:no|No) (?:available|eligible|suitable) provider]],
+    [[NET/OFI (?:OFI )?(?P<call>fi_getinfo\(\)) call failed: (?:No data available|-61)]],
     [[MPIDI_OFI_\w+\(\d+\).*OFI (?:addrinfo\(\)|fi_getinfo\(\)) failed]] },
   remedy = "Load the network plugin into the job's environment, or name the one that is there; check that " ..
     "the devices are passed into the container.",

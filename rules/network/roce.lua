@@ -27,10 +27,14 @@ roce {
     "NCCL WARN Call to ibv_query_gid_ex failed with Operation not supported errno 95, using fallback" },
 }
 roce {
-  id = "no_route", title = "RDMA peer cannot be reached", severity = "fatal", category = "hardware",
-  regex = { [[ibv_modify_qp failed with (?:error )?(?:110 )?Connection timed out]],
+  id = "no_route", title = "RDMA peer cannot be reached", severity = "fatal", category = "platform",
+  regex = { [[ibv_modify_qp failed with (?:error )?(?:110 )?Connection timed out, on dev (?P<device>[^]] ..
+    [[,]+).*remote GID (?P<peer>\S+)]],
+    [[ibv_modify_qp failed with (?:error )?(?:110 )?Connection timed out]],
     [[ibv_modify_qp failed with (?:error )?(?:101 |113 )?(?:Network is unreachable|No route to host)]] },
-  remedy = "Check addresses, VLAN and routes between the two adapters, then the link of the peer.",
+  remedy = "Check addresses, VLAN and routes between the two adapters, then the link of the peer; on " ..
+    "networks " ..
+    "by rail set NCCL_CROSS_NIC=0.",
   hit = { "NCCL WARN Call to ibv_modify_qp failed with 110 Connection timed out, on dev mlx5_6:1, curr " ..
     "state INIT, next state RTR, local GID index 3, remote GID ::ffff:10.4.1.7" },
   miss = { "NCCL INFO Channel 00/0 : 8[0] -> 0[0] [receive] via NET/IB/0/GDRDMA" },

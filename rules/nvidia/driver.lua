@@ -17,7 +17,7 @@ device {
   id = "gpu_lost", title = "GPU is lost to the driver", general = true,  -- its Xid says the same
   regex = { [[(?i)Unable to determine the device handle for GPU ?(?:\d+: ?)?(?P<pci>\S*): ]] ..
     [[(?:Unknown Error|GPU is lost|Not Found)]],
-    [[GPU is lost\.?(?: +Reboot|"|'|$)]],
+    [[GPU is lost\.?(?: +Reboot|"|'|$)]], [[\bnvml(?:\.Device (?P<index>\d+))?: (?:nvml: )?GPU is lost]],
     [[\b(?:NVML_)?ERROR_GPU_IS_LOST|nvmlErrorGpuIsLost]],
       [[NVRM: GPU (?:at )?(?:PCI:)?(?P<pci2>[0-9A-Fa-f:.]+)\S* (?:is lost|has fallen off(?: the bus|\s*$))]],
     [[GPU \S* ?has fallen off the bus]],
@@ -180,7 +180,8 @@ device {
   regex = { [[NVRM:.*(?:Timeout (?:after \d+s of )?waiting for RPC (?:response )?from GSP|waiting for ]] ..
     [[RPC response from GPU\d+ GSP)]],
     [[NVRM:.*rpcRmApi\w+_GSP: .*failed]],
-      [[NVRM:.*GSP (?:firmware )?(?:RM )?(?:heartbeat|crashed|has crashed)]] },
+      [[NVRM:.*GSP (?:firmware )?(?:RM )?(?:heartbeat|crashed|has crashed)]],
+    [[NVRM: (?P<gpu>GPU\d+) _?kgsp\w*(?:HeartbeatTimedOut|LogRpcTimeout): .*(?:[Tt]imed out|Timeout)]] },
   remedy = "Reset the GPU or reboot the host; update driver and firmware if it recurs.",
   hit = { "NVRM: _issueRpcAndWait: rpcSendMessage failed; Timeout after 45s of waiting for RPC response " ..
     "from GPU2 GSP! Expected function 76",

@@ -124,11 +124,15 @@ for _, row in ipairs(rows) do
   else
     wordings = { fails .. [[.*?]] .. error, error .. [[.{0,80}]] .. fails }
   end
+  local except = { handled }
+  if row[1] == "missing" then except[#except + 1] = known end
+  -- Paths that are more than a file.
+  if row[2] == "file" then except[#except + 1] = [[(?:^|[\s'"=(:,<\[])/(?:dev|(?:var/)?run|sys|proc)/]] end
   rule {
     id = "process.errno." .. row[1] .. "." .. (row[2] or "any"), engine = 1, title = row[5],
       category = row[3],
     component = row[4], severity = "error", says = "errno", blames = "few",
-    match = { regex = wordings, except = { handled, row[1] == "missing" and known or nil } },
+    match = { regex = wordings, except = except },
       remedy = row[6], action = "check",
     examples = { hit = { row[7] }, miss = { row[7] .. ", retrying in 5 s", "errno table: " .. row[1] } },
   }

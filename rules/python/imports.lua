@@ -65,7 +65,8 @@ package {
 }
 package {
   id = "symbol", title = "Libraries were built against different versions",
-  regex = { [[undefined symbol: (?P<symbol>\w+)]], [[symbol lookup error: ]],
+  regex = { [[(?P<library>[^\s/:,]+\.so[\w.]*)\W{1,4}undefined symbol: (?P<symbol>\w+)]],
+    [[undefined symbol: (?P<symbol>\w+)]], [[symbol lookup error: ]],
     [[version `?(?P<version>[A-Z]\w*_[\d.]+)'? not found \(required by]],
     [[symbol \w+ version \S+ not defined in file]] },
   remedy = "Reinstall the extension for the installed version of torch, CUDA, NCCL or glibc.",

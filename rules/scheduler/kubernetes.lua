@@ -24,6 +24,26 @@ kube {
   miss = { "oomScoreAdj: 2" },
 }
 kube {
+  id = "webhook", title = "Kubernetes could not ask the webhook <webhook>", severity = "fatal",
+  symptom = "launch_failure",
+  regex = { [[failed calling webhook "(?P<webhook>[^"]+)"]],
+    [[failed to call webhook: (?:Post|Get) "(?P<webhook>[^"]+)"]] },
+  remedy = "Start the operator that serves the webhook, or remove its configuration if the operator is gone.",
+  hit = { "Internal error occurred: failed calling webhook \"check.queue.example\": Post " ..
+    "\"https://queue.svc:443/check\": no endpoints available for service \"queue\"" },
+  miss = { "webhook \"check.queue.example\" registered" },
+}
+kube {
+  id = "evicted_memory", title = "Pod was evicted because memory of its node ran low", severity = "fatal",
+  component = "host_memory", action = "fix",
+  regex = { [[The node was low on resource: memory\b]], [[node had condition: \[?MemoryPressure]] },
+  remedy = "Ask for as much memory as the pod uses, or use less; look at what else runs on that node.",
+  hit = { "The node was low on resource: memory. Container train was using 71Gi, which exceeds its " ..
+    "request " ..
+    "of 8Gi." },
+  miss = { "The node was low on resource: ephemeral-storage." },
+}
+kube {
   id = "evicted", title = "Pod was evicted from its node", severity = "fatal", action = "retry",
   regex = { [[\bEvicted\b.*(?:low on resource|exceeds|usage|[Pp]od)]],
     [[The node was low on resource: (?P<resource>[\w-]+)]], [[Pod ephemeral local storage usage exceeds]],
@@ -69,13 +89,13 @@ kube {
 kube {
   id = "registry", title = "Registry of a container image does not answer", component = "network",
   symptom = "launch_failure", severity = "fatal",
-  regex = { [[[Ff]ailed to (?:pull|resolve|fetch|copy)\b.{0,30}(?:image|reference)\b "?(?P<image>[^\s"]+]] ..
-    [[)"?.*(?P<what>no such host|]] ..
-    [[i/o timeout|connection (?:refused|reset|timed out)|TLS handshake timeout|network is unreachable|]] ..
-    [[x509: .*|50[0234] \w+|unexpected EOF|context deadline exceeded)]] },
+  regex = { [[[Ff]ailed to (?:pull|resolve|fetch|copy)\b.{0,30}(?:image|]] ..
+    [[reference)\b "?(?P<image>[^\s"]+)"?.*(?P<what>no such host|i/o timeout|connection (?:refused|]] ..
+      [[reset|timed out)|TLS handshake timeout|network is unreachable|x509: .*|50[0234] \w+|]] ..
+        [[unexpected EOF|context deadline exceeded)]] },
   remedy = "Check name service, proxy, certificates and the way from that node to the registry.",
-  hit = { [[Failed to pull image "reg.example.org/train:v9": rpc error: code = Unknown desc = failed to ]] ..
-      [[resolve reference: dial tcp: lookup reg.example.org: no such host]],
+  hit = { [[Failed to pull image "reg.example.org/train:v9": rpc error: code = Unknown desc = failed t]] ..
+    [[o resolve reference: dial tcp: lookup reg.example.org: no such host]],
     [[Failed to pull image "reg/train:v9": x509: certificate signed by unknown authority]] },
   miss = { [[Failed to pull image "reg/train:v9": rpc error: code = NotFound]] },
 }
@@ -106,8 +126,8 @@ kube {
     [[pod didn't trigger scale-up(?::? ?(?P<what>.*))?]],
     [[couldn't assign flavors to pod set \S+: (?P<what>.*)]],
     [[\d+/\d+ tasks in gang unschedulable: (?P<what>.*)]] },
-  except = { [[Allocate failed]], [[PersistentVolumeClaims|volume node affinity|find available persisten]] ..
-    [[t volumes]] },
+  except = { [[Allocate failed]], [[PersistentVolumeClaims|volume node affinity|]] ..
+    [[find available persistent volumes]] },
   remedy = "Compare requests, selectors and taints with the nodes; wait if they are only busy.",
   hit = { "Warning  FailedScheduling  0/12 nodes are available: 12 Insufficient nvidia.com/gpu." },
   miss = { "Successfully assigned ml/trainer-3 to n3",
@@ -117,15 +137,15 @@ kube {
   id = "quota", title = "Quota of the namespace is used up, or the request is not allowed", category = "user",
   component = "user_config", symptom = "launch_failure", action = "fix", severity = "fatal",
   regex = { [[is forbidden: (?P<what>exceeded quota: .*|violates PodSecurity .*|User .* cannot .*|]] ..
-      [[unable to validate against any .*|failed quota: .*|maximum .* usage per .*|minimum .* usage per .*)]],
+    [[unable to validate against any .*|failed quota: .*|maximum .* usage per .*|minimum .* usage per .*)]],
     [[\bError from server \(Forbidden\): (?P<what>.*)]],
     [[\badmission webhook "(?P<webhook>[^"]+)" denied the request: (?P<what>.*)]],
     [[error looking up service account (?P<account>\S+): ]],
     [[(?:The|error: the) \w+ "[^"]*" is invalid: (?P<what>.*)]],
     [[error validating data: (?P<what>.*)]], [[no matches for kind "(?P<kind>\w+)" in version]] },
   remedy = "Ask for less, or correct the object that is named: quota, security context, service account.",
-  hit = { [[Error creating: pods "train-0" is forbidden: exceeded quota: gpu-quota, requested: ]] ..
-      [[requests.nvidia.com/gpu=8, used: requests.nvidia.com/gpu=16, limited: requests.nvidia.com/gpu=16]],
+  hit = { [[Error creating: pods "train-0" is forbidden: exceeded quota: gpu-quota, requested: request]] ..
+    [[s.nvidia.com/gpu=8, used: requests.nvidia.com/gpu=16, limited: requests.nvidia.com/gpu=16]],
     [[admission webhook "validator.kueue.x-k8s.io" denied the request: spec.queueName: field is immutable]],
     [[error looking up service account ml/trainer: serviceaccount "trainer" not found]] },
   miss = { [[resourcequota/gpu-quota created]] },
@@ -134,8 +154,8 @@ kube {
   id = "api", title = "Kubernetes' API server does not answer", symptom = "launch_failure",
   regex = { [[Unable to connect to the server: (?P<what>.*)]],
     [[The connection to the server (?P<server>\S+) was refused - did you specify]],
-    [[\betcdserver: (?P<what>request timed out|leader changed|mvcc: database space exceeded|too many req]] ..
-      [[uests)]],
+    [[\betcdserver: (?P<what>request timed out|leader changed|mvcc: database space exceeded|]] ..
+      [[too many requests)]],
     [[\bError from server \((?:Timeout|InternalError|ServiceUnavailable)\): (?P<what>.*)]] },
   remedy = "Check the control plane and the way to it; an address of another cluster stands in kubeconfig.",
   hit = { "Unable to connect to the server: dial tcp 10.0.0.1:6443: i/o timeout",
@@ -151,13 +171,13 @@ kube {
     [[Unable to attach or mount volumes]], [[Multi-Attach error for volume "(?P<volume>[^"]+)"]],
     [[Multi-Attach error for volume]], [[persistentvolumeclaim "(?P<claim>[^"]+)" not found]],
     [[(?P<what>unbound immediate PersistentVolumeClaims)]],
-    [[node\(s\) (?P<what>had volume node affinity conflict|didn't find available persistent volumes to b]] ..
-      [[ind)]],
+    [[node\(s\) (?P<what>had volume node affinity conflict|]] ..
+      [[didn't find available persistent volumes to bind)]],
     [[\bProvisioningFailed\b]] },
   except = { [[(?:configmap|secret) "[^"]+" not found]] },
   remedy = "Check claim, storage class, the driver's pods and the server.",
-  hit = { [[Warning  FailedMount  MountVolume.SetUp failed for volume "pvc-1" : mount failed: exit ]] ..
-      [[status 32]] }, miss = { "AttachVolume.Attach succeeded for volume \"pvc-1\"",
+  hit = { [[Warning  FailedMount  MountVolume.SetUp failed for volume "pvc-1" : mount failed: exit sta]] ..
+    [[tus 32]] }, miss = { "AttachVolume.Attach succeeded for volume \"pvc-1\"",
     [[MountVolume.SetUp failed for volume "cfg" : configmap "train-config" not found]] },
 }
 kube {
@@ -177,8 +197,8 @@ kube {
   id = "container", title = "Container could not be created", category = "user", component = "user_config",
   general = true,
   symptom = "launch_failure", severity = "fatal", action = "fix",
-  regex = { [[\b(?:CreateContainerConfigError|CreateContainerError|RunContainerError|ContainerCannotRun|]] ..
-      [[StartError)\b]], [[OCI runtime create failed: (?P<what>.*)]],
+  regex = { [[\b(?:CreateContainerConfigError|CreateContainerError|RunContainerError|]] ..
+    [[ContainerCannotRun|StartError)\b]], [[OCI runtime create failed: (?P<what>.*)]],
     [[failed to create (?:containerd task|shim task)]] },
   remedy = "Read the reason behind it: command, mounts, secrets, GPU hook.",
   hit = { "Error: failed to create containerd task: failed to create shim task: OCI runtime create " ..
@@ -197,9 +217,8 @@ kube {
     [[NodePrepareResources failed for claim (?P<claim>\S+?)(?::|$)]] },
   remedy = "Configure the GPU runtime on that node (nvidia-ctk runtime configure, CDI specs) and restart " ..
     "the container runtime; look at the GPU operator's pods.",
-  hit = { [[Failed to create pod sandbox: rpc error: code = Unknown desc = failed to get sandbox runtime]] ..
-    [[: no ]] ..
-      [[runtime for "nvidia" is configured]],
+  hit = { [[Failed to create pod sandbox: rpc error: code = Unknown desc = failed to get sandbox runti]] ..
+    [[me: no runtime for "nvidia" is configured]],
     "failed to inject CDI devices: unresolvable CDI devices nvidia.com/gpu=all",
     "docker: Error response from daemon: unknown or invalid runtime name: nvidia." },
   miss = { [[runtime "nvidia" is configured]] },
@@ -211,8 +230,8 @@ kube {
     [[(?P<what>no IP addresses available in (?:range set|network)[^"]*)]],
       [[(?P<what>InsufficientFreeAddresses\w*)]] },
   remedy = "Enlarge the subnet or the node's range of addresses; remove addresses that no pod holds.",
-  hit = { [[plugin type="aws-cni" name="aws-cni" failed (add): add cmd: failed to assign an IP address t]] ..
-    [[o container]] },
+  hit = { [[plugin type="aws-cni" name="aws-cni" failed (add): add cmd: failed to assign an IP address]] ..
+    [[ to container]] },
   miss = { "assigned an IP address to container" },
 }
 kube {
@@ -240,14 +259,14 @@ kube {
   miss = { "Registered device plugin for 'nvidia.com/gpu' with Kubelet" },
 }
 kube {
-  id = "devices_gone", title = "Device plugin has fewer devices than Kubernetes counted",
-    component = "driver",
+  id = "devices_gone", title = "Device plugin could not give the pod what Kubernetes counted: " ..
+    "<resource><what>",
   symptom = "launch_failure", severity = "fatal",
-  regex = { [[Allocate failed due to requested number of devices unavailable for (?P<resource>[^.]+\.\w+]] ..
-    [[/\w+)]],
+  regex = { [[Allocate failed due to requested number of devices unavailable for (?P<resource>[^.]+\.]] ..
+    [[\w+/\w+)]],
     [[Allocate failed due to can't allocate unregistered device (?P<resource>[^,\s]+)]],
     [[Allocate failed due to (?P<what>.*)]], [[\bUnexpectedAdmissionError\b]] },
-  except = { [[no healthy devices|unhealthy]] },
+  except = { [[no healthy devices|unhealthy|GPU is lost]] },
   remedy = "Restart the device plugin, then look on that node for a GPU that is gone or unhealthy.",
   hit = { "Allocate failed due to requested number of devices unavailable for nvidia.com/gpu. " ..
     "Requested: 1, " ..
@@ -280,8 +299,8 @@ kube {
 kube {
   id = "probe", title = "Kubernetes restarts a container that does not answer its probe", category = "user",
   component = "user_config", severity = "error", action = "fix",
-  regex = { [[failed liveness probe, will be restarted]], [[has failed its liveness probe, will be ]] ..
-      [[restarted]] },
+  regex = { [[failed liveness probe, will be restarted]],
+    [[has failed its liveness probe, will be restarted]] },
   remedy = "Give the probe more time than the longest step or start takes.",
   hit = { "Container trainer failed liveness probe, will be restarted" },
   miss = { "Readiness probe failed: HTTP probe failed with statuscode: 503" },

@@ -10,6 +10,26 @@ local function other(row)
   }
 end
 
+other {
+  id = "sge.error_state", title = "Grid Engine put the job into the error state: <what>",
+  component = "platform", symptom = "launch_failure", action = "check",
+  regex = { [[^error reason\s+\d+: .*?: (?:error: )?(?P<what>.+)]] },
+  remedy = "Mend that on the host that the job ran on, then clear the state with qmod -cj.",
+  hit = { "error reason    1:          11/21/2026 02:12:01 [1001:4711]: error: can't open output file " ..
+    "\"/work/ana/job.o4711\"" },
+  miss = { "error reason codes are listed in the manual" },
+}
+other {
+  id = "condor.daemon", title = "HTCondor's <daemon> ended with an error", component = "platform",
+  symptom = "launch_failure", severity = "error", action = "check",
+  regex = { [[\*\*\*\* (?P<daemon>condor_\w+) \(\w+\) pid \d+ EXITING WITH STATUS (?:[1-9]|\d\d+)\b]],
+    [[\bERROR "(?P<what>[^"]+)" at line \d+ in file \S+\.(?:cpp|C|h)\b]] },
+  except = { [[EXITING WITH STATUS 99\b]] },
+  remedy = "Read the lines above it in that daemon's log: its configuration, files, or host.",
+  hit = { "**** condor_startd (condor_STARTD) pid 4711 EXITING WITH STATUS 4",
+    "ERROR \"Cannot open the spool\" at line 812 in file /src/condor_schedd.cpp" },
+  miss = { "**** condor_startd (condor_STARTD) pid 4711 EXITING WITH STATUS 0" },
+}
 -- LSF's termination reasons, in the mail of a job, bjobs -l and bhist -l.
 local reasons = {
   { "limit", "LSF ended the job at one of its limits", "RUNLIMIT|CPULIMIT|PROCESSLIMIT|PROCLIMIT|THREADL" ..
@@ -53,9 +73,10 @@ for _, row in ipairs(reasons) do
   }
 end
 other {
-  id = "lsf.refused", title = "LSF did not take the job", category = "user", component = "user_config",
+  id = "lsf.refused", title = "LSF did not take the job: <what>", category = "user",
+    component = "user_config",
   symptom = "launch_failure", action = "fix",
-  regex = { [[^(?:bsub: )?(?P<what>\S.{2,120}?)\. (?:Job not submitted|Request aborted by esub)\.?]] },
+  regex = { [[^(?:bsub: )?(?P<what>\S.{2,300}?)\. (?:Job not submitted|Request aborted by esub)\.?]] },
   remedy = "Correct queue, resources or limits of the request.",
   hit = { "Bad resource requirement syntax. Job not submitted.",
     "normal: No such queue. Job not submitted." },
@@ -64,8 +85,8 @@ other {
 other {
   id = "lsf.down", title = "LSF does not answer", symptom = "launch_failure", severity = "error",
   action = "check",
-  regex = { [[^(?:LSF is down|Cannot connect to LSF|Cannot connect to (?P<what>\S+ daemon))\. Please wai]] ..
-    [[t \.\.\.]],
+  regex = { [[^(?:LSF is down|Cannot connect to LSF|]] ..
+    [[Cannot connect to (?P<what>\S+ daemon))\. Please wait \.\.\.]],
     [[\b(?P<call>\w+): Failed in an LSF library call: (?P<why>.+)]],
     [[\bFailed in an LSF library call: (?P<why2>.+)]] },
   remedy = "Check LSF's daemons (lim, mbatchd) and the environment (profile.lsf).",
@@ -110,8 +131,8 @@ other {
   component = "unknown", severity = "error", action = "check", symptom = "crash",
   regex = { [[PBS: job killed: node \d+ \((?P<host>[^)]+)\) requested job (?:die|terminate)]],
     [[\bJob (?:requeued|deleted), execution node (?P<host2>\S*) ?(?:is )?down]],
-    [[\bnode (?P<host3>\S+) (?:is )?down, (?:re)?queu]], [[im_eof, (?:Premature end of message|End of Fi]] ..
-      [[le) from addr (?P<peer>\S+)]] },
+    [[\bnode (?P<host3>\S+) (?:is )?down, (?:re)?queu]],
+      [[im_eof, (?:Premature end of message|End of File) from addr (?P<peer>\S+)]] },
   remedy = "Look at that host: console, memory, network, pbs_mom.",
   hit = { "=>> PBS: job killed: node 3 (n17) requested job die, 'EOF'",
     "Job requeued, execution node n17 down" },
@@ -121,8 +142,8 @@ other {
   id = "pbs.start", title = "PBS could not start the job on its host", symptom = "launch_failure",
   severity = "error", action = "check",
   regex = { [[\bPost job file processing error; job (?P<job>\S+) on host (?P<host>\S+)]],
-    [[\bJob cannot be executed\b]], [[\bjob exec(?:ution)? failure, (?:retry|before files staged|after f]] ..
-      [[iles staged)]],
+    [[\bJob cannot be executed\b]], [[\bjob exec(?:ution)? failure, (?:retry|before files staged|]] ..
+      [[after files staged)]],
     [[\bJob held, too many failed attempts to run\b]], [[\bUnable to copy file (?P<file>\S+) to (?P<to>\S+)]],
     [[\bJob Rejected by all possible destinations\b]] },
   remedy = "Read pbs_mom's log of that host: home folder, user, copy of files, prologue.",
@@ -134,11 +155,9 @@ other {
 other {
   id = "pbs.refused", title = "PBS did not take the job", category = "user", component = "user_config",
   symptom = "launch_failure", action = "fix",
-  regex = { [[^(?:qsub|qalter|qrsh): (?P<what>(?:Unknown (?:queue|resource)|Unauthorized Request|Bad UID]] ..
-    [[ for job execution|]] ..
-      [[Job (?:exceeds|violates) queue|Illegal attribute or resource value|Invalid (?:credential|request]] ..
-        [[)|]] ..
-      [[submit error|script file|Maximum number of jobs|would exceed).*)]],
+  regex = { [[^(?:qsub|qalter|qrsh): (?P<what>(?:Unknown (?:queue|resource)|Unauthorized Request|]] ..
+    [[Bad UID for job execution|Job (?:exceeds|violates) queue|Illegal attribute or resource value|]] ..
+      [[Invalid (?:credential|request)|submit error|script file|Maximum number of jobs|would exceed).*)]],
     [[\b(?:Can Never Run|Not Running): (?P<what2>Insufficient amount of .*|can't fit .*)]] },
   remedy = "Correct queue, account or resources of the request.",
   hit = { "qsub: Unknown queue", "qsub: Job violates queue and/or server resource limits",
@@ -148,8 +167,8 @@ other {
 other {
   id = "pbs.server", title = "PBS server does not answer", symptom = "launch_failure", severity = "error",
   action = "check",
-  regex = { [[^(?:qsub|qstat|qdel|pbsnodes): (?:cannot connect to server (?P<server>\S+)|Communication f]] ..
-    [[ailure)]],
+  regex = { [[^(?:qsub|qstat|qdel|pbsnodes): (?:cannot connect to server (?P<server>\S+)|]] ..
+    [[Communication failure)]],
     [[\bpbs_iff: (?:cannot connect|error returned)]] },
   remedy = "Check pbs_server, its port, and the time of the host.",
   hit = { "qsub: cannot connect to server pbs1 (errno=15034)", "pbs_iff: cannot connect to host" },
@@ -187,10 +206,10 @@ other {
 other {
   id = "sge.start", title = "Grid Engine could not start the job on its host", symptom = "launch_failure",
   severity = "error", action = "check",
-  regex = { [[\bfailed (?P<what>searching requested shell|changing into working directory|opening input/]] ..
-    [[output file|before writing \S+|in prolog)]],
-    [[\bfailed   +(?:1|19|21|25|26|27) +: (?P<what2>.+)]], [[\bcan't get password entry for user "?(?P<us]] ..
-      [[er>[^"\s.]+)]] },
+  regex = { [[\bfailed (?P<what>searching requested shell|changing into working directory|]] ..
+    [[opening input/output file|before writing \S+|in prolog)]],
+    [[\bfailed   +(?:1|19|21|25|26|27) +: (?P<what2>.+)]],
+      [[\bcan't get password entry for user "?(?P<user>[^"\s.]+)]] },
   remedy = "Read execd's messages of that host: file systems, the directory service, the prolog.",
   hit = { "failed changing into working directory:11/21/2026 02:12:01 [1001:4711]: error: can't chdir " ..
     "to /work/ana",
@@ -209,8 +228,8 @@ other {
   id = "flux.request", title = "Flux cannot give what the job asks for", category = "user",
   component = "user_config", symptom = "launch_failure", action = "fix",
   regex = { [[\bjob\.exception type=(?:alloc|dependency|feasibility|validate) severity=0 ?(?P<what>.*)]],
-    [[\bflux-(?:run|submit|batch|alloc): ERROR: (?P<what2>.*(?:unsatisfiable|exceeds|invalid|not permitt]] ..
-      [[ed).*)]] },
+    [[\bflux-(?:run|submit|batch|alloc): ERROR: (?P<what2>.*(?:unsatisfiable|exceeds|invalid|]] ..
+      [[not permitted).*)]] },
   remedy = "Compare nodes, cores, GPUs and time of the request with flux resource list.",
   hit = { "0.012s: job.exception type=alloc severity=0 unsatisfiable request",
     "flux-run: ERROR: [Errno 22] unsatisfiable request" },
@@ -266,9 +285,11 @@ other {
   miss = { "ray memory usage 40%" },
 }
 other {
-  id = "ray.node", title = "Ray lost a node", category = "hardware", component = "unknown", action = "check",
+  id = "ray.node", title = "Ray lost a node: <address>", category = "unknown", component = "network",
+    action = "check",
   symptom = "crash", severity = "error",
-  regex = { [[The node with node id: \S+ .*has been marked dead]], [[ray\.exceptions\.NodeDiedError]],
+  regex = { [[The node with node id: \S+ and address: (?P<address>[^\s,]+) .*has been marked dead]],
+    [[The node with node id: \S+ .*has been marked dead]], [[ray\.exceptions\.NodeDiedError]],
     [[Raylet is terminated|The raylet has failed|raylet died unexpectedly]] },
   remedy = "Look at that host: power, memory, network.",
   hit = { "The node with node id: 5a3c and address: 10.0.0.7 and node name: 10.0.0.7 has been marked " ..
@@ -279,7 +300,7 @@ other {
   id = "ray.actor", title = "Ray actor or worker died", role = "cascade", category = "unknown",
   component = "unknown", severity = "error", action = "none", symptom = "crash",
   regex = { [[(?:ray\.exceptions\.)?(?:RayActorError|ActorDiedError|ActorUnavailableError|]] ..
-      [[WorkerCrashedError|OwnerDiedError|ObjectLostError)\b]],
+    [[WorkerCrashedError|OwnerDiedError|ObjectLostError)\b]],
     [[A worker died or was killed while executing a task by an unexpected system error]],
     [[ray\.exceptions\.RayTaskError\b]] },
   remedy = "Look at that worker's own log and exit detail.",
@@ -332,9 +353,9 @@ end
 other {
   id = "condor.memory", title = "HTCondor held the job at its memory limit", category = "user",
   component = "host_memory", action = "fix", symptom = "crash",
-  regex = { [[(?i)\b(?:job has gone over memory limit of (?P<limit>\d+ \w+)|memory usage exceeded (?:req]] ..
-    [[uest_memory|job ad)|]] ..
-    [[has exceeded its memory limit|peak memory usage: \d+ MB\b.*held)]] },
+  regex = { [[(?i)\b(?:job has gone over memory limit of (?P<limit>\d+ \w+)|]] ..
+    [[memory usage exceeded (?:request_memory|job ad)|has exceeded its memory limit|]] ..
+      [[peak memory usage: \d+ MB\b.*held)]] },
   remedy = "Ask for more memory (request_memory), or use less.",
   hit = { "\tError from slot1@n7: Docker job has gone over memory limit of 8192 Mb",
     "Job was held. The job has exceeded its memory limit" },
@@ -380,8 +401,8 @@ other {
 -- What launchers, brokers and sites' own scripts say of it, whichever scheduler stands behind.
 other {
   id = "time_limit", title = "Job reached its time limit", general = true,
-  regex = { [[(?i)\b(?:job|step|allocation)\b.{0,60}\b(?:reached|exceeded|hit|over)\b.{0,20}\b(?:time ]] ..
-      [[?limit|wall ?time)\b]] },
+  regex = { [[(?i)\b(?:job|step|allocation)\b.{0,60}\b(?:reached|exceeded|hit|]] ..
+    [[over)\b.{0,20}\b(?:time ?limit|wall ?time)\b]] },
   except = { [[(?i)\b(?:will|would|soon|warning|if|before|minutes? (?:left|remaining))\b]] },
   remedy = "Ask for more time, or save and requeue before the limit.",
   hit = { "srun: Job step 3895264.0 reached its time limit", "job 77 exceeded its walltime of 3600 s" },
@@ -391,12 +412,12 @@ other {
   id = "memory_limit", title = "Job was ended at its memory limit", category = "user",
     component = "host_memory",
   action = "fix", symptom = "crash", general = true,
-  regex = { [[(?i)\b(?:job|task|step|process)\b.{0,60}\b(?:killed|ended|terminated|aborted)\b.{0,60}\b(?]] ..
-    [[:more memory than|memory limit)]],
-    [[(?i)\b(?:job|task|step)\b.{0,40}\bexceed(?:ed|s)\b.{0,20}\bmemory limit\b.{0,40}\b(?:kill|terminat]] ..
-      [[|abort|cancel)]] },
-  except = { [[(?i)\b(?:will|would|may|might|can|if|not)\b.{0,20}\b(?:be )?(?:killed|ended|terminated|ab]] ..
-    [[orted)\b|\bwill be\b]] },
+  regex = { [[(?i)\b(?:job|task|step|process)\b.{0,60}\b(?:killed|ended|terminated|]] ..
+    [[aborted)\b.{0,60}\b(?:more memory than|memory limit)]],
+    [[(?i)\b(?:job|task|step)\b.{0,40}\bexceed(?:ed|s)\b.{0,20}\bmemory limit\b.{0,40}\b(?:kill|]] ..
+      [[terminat|abort|cancel)]] },
+  except = { [[(?i)\b(?:will|would|may|might|can|if|not)\b.{0,20}\b(?:be )?(?:killed|ended|terminated|]] ..
+    [[aborted)\b|\bwill be\b]] },
   remedy = "Ask for more memory, or use less.",
   hit = { "Your job has been killed because it used more memory than requested",
     "Resource usage summary: job exceeded memory limit, killed" },
@@ -405,8 +426,8 @@ other {
 other {
   id = "preempted", title = "Job was preempted", general = true,
   regex = { [[(?i)\bjob\b.{0,40}\b(?:was |is |being )?preempted\b]],
-    [[(?i)\b(?:received|got) (?:a )?(?:spot )?(?:preemption|interruption|termination) ]] ..
-        [[(?:notice|warning|signal)\b]],
+    [[(?i)\b(?:received|got) (?:a )?(?:spot )?(?:preemption|interruption|termination) (?:notice|]] ..
+      [[warning|signal)\b]],
     [[(?i)\b(?:preemption|interruption|termination) (?:notice|warning) (?:was |has been )?received\b]],
     [[(?i)\b(?:node|instance|host|vm|tpu|pod|task|worker)\b.{0,40}\b(?:is being |was )preempted\b]] },
   except = { [[(?i)\b(?:not|never|if|may be|can be) preempted\b]] },

@@ -11,8 +11,8 @@ end
 
 launch {
   id = "prolog", title = "Host failed the scheduler's checks before the job",
-  regex = { [[(?i)\b(?:Task|Job)?prolog\w*.{0,60}(?:failed|failure|error|exit(?:ed)? (?:status|code) ]] ..
-      [[[1-9]|timed out|giving up)]],
+  regex = { [[(?i)\b(?:Task|Job)?prolog\w*.{0,60}(?:failed|failure|error|exit(?:ed)? (?:status|]] ..
+    [[code) [1-9]|timed out|giving up)]],
     [[(?i)prolog .*notification failed]], [[\blaunch failed requeued held\b]],
     [[error: .*Job .*: Prolog (?:error|failed)]], [[Reason=(?:Prolog error|batch job complete failure)]] },
   remedy = "Read slurmd's log of that host; it is drained until somebody resumes it.",
@@ -35,8 +35,8 @@ launch {
 launch {
   id = "plugin", title = "srun could not load its plugins (often: started inside of a container)",
   category = "user",
-  regex = { [[(?:srun|sbatch|slurmstepd): (?:error|fatal): .*plugin_load_from_file]] ..
-      [[(?:: dlopen\([^)]*\): (?P<library>\S+\.so[\d.]*): )?]],
+  regex = { [[(?:srun|sbatch|slurmstepd): (?:error|]] ..
+    [[fatal): .*plugin_load_from_file(?:: dlopen\([^)]*\): (?P<library>\S+\.so[\d.]*): )?]],
     [[(?:srun|sbatch): fatal: Can't find plugin for(?: (?P<plugin>\S+))?]],
     [[srun: (?:error|fatal): .*(?:cannot create|Couldn't load) \S* ?(?:context|plugin)]] },
   remedy = "Start srun on the host, and give the container options to srun, not to sbatch.", action = "fix",
@@ -45,11 +45,19 @@ launch {
 }
 -- The lines behind `pyxis:` are those of the container runtime: what they name decides (see image, user).
 launch {
+  id = "spank", title = "Slurm's plugin failed on the host: <plugin>", severity = "error", general = true,
+  regex = { [[spank: required plugin (?P<plugin>\S+?): \w+\(\) failed with rc=-\d+]],
+    [[pyxis: (?P<plugin>seccomp) filter failed]], [[[Pp]lugin stack initialization failed]],
+    [[launch failed: Plugin initialization failed]] },
+  remedy = "Read the plugin's line above it on that host; it is about the host, not the program.",
+    action = "check",
+  hit = { "slurmstepd: error: spank: required plugin spank_x11.so: task_init() failed with rc=-1" },
+  miss = { "spank: loaded plugin spank_x11.so" },
+}
+launch {
   id = "container", title = "Container of the job could not be started", category = "user", general = true,
   regex = { [[pyxis: (?:container start failed|couldn't start container|failed to (?:create|import|start) )]],
-    [[Failed to invoke spank plugin stack]],
     [[enroot-\w+: (?:.*\[ERROR\]|failed)]], [[pyxis: +\[ERROR\] (?P<what>\S.*)]],
-    [[spank_pyxis\.so: task_init\(\) failed]],
     [[\bcontainer creation failed: ]] },
   remedy = "Read the runtime's lines below it: image, mounts, hooks, space for unpacking.", action = "fix",
   hit = { "slurmstepd: error: pyxis: container start failed with error code: 1",
@@ -59,8 +67,8 @@ launch {
 launch {
   id = "image", title = "Container image could not be fetched or opened", category = "user",
   component = "user_config", action = "fix",
-  regex = { [[\[ERROR\] (?:URL .*returned error code: (?:401|403|404)|Could not process JSON input|No ]] ..
-      [[such file or directory: \S+\.sqsh|File not found: )]],
+  regex = { [[\[ERROR\] (?:URL .*returned error code: (?:401|403|404)|Could not process JSON input|]] ..
+    [[No such file or directory: \S+\.sqsh|File not found: )]],
     [[pyxis: +\[ERROR\] (?:URL|Invalid image)]], [[\bcould not open image /?\S+: ]],
     [[pyxis: .*failed to import docker image]] },
   remedy = "Correct the image's name or path; log in to the registry.",
@@ -82,18 +90,19 @@ launch {
 launch {
   id = "resources", title = "Job asked for what the cluster does not give", category = "user",
   component = "user_config", action = "fix",
-  regex = { [[(?:srun|sbatch|salloc): error: (?:Batch job submission failed|Unable to (?:allocate ]] ..
-      [[resources|create step for job \S+)): ]], [[Requested node configuration is not available]],
+  regex = { [[(?:srun|sbatch|salloc): error: (?:Batch job submission failed|]] ..
+    [[Unable to (?:allocate resources|create step for job \S+)): ]],
+      [[Requested node configuration is not available]],
     [[Invalid (?:generic resource \(gres\)|account or account/partition|partition name|qos) specification]],
-    [[(?:srun|sbatch): error: (?:Memory specification can not be satisfied|More processors requested ]] ..
-        [[than permitted)]],
+    [[(?:srun|sbatch): error: (?:Memory specification can not be satisfied|]] ..
+      [[More processors requested than permitted)]],
     [[(?:srun|sbatch|salloc): error: Job submit/allocate failed: (?P<what>.+)]],
     [[\b(?P<what>(?:AssocGrp|QOSMax|AssocMax|QOSGrp)\w*Limit)\b]],
     [=[(?:\bReason=|\sPD\s.*\()(?P<what>PartitionTimeLimit|PartitionNodeLimit|BadConstraints|InvalidAcco]=] ..
       [=[unt|InvalidQOS|]=] ..
       [=[QOSMax\w+|QOSGrp\w+|AssocGrp\w+|AssocMax\w+)[\s),]]=],
-    [[sbatch: error: (?P<what>CPU count per node can not be satisfied|Invalid --?\w+ specification.*|inv]] ..
-      [[alid \w+ specified: .*)]] },
+    [[sbatch: error: (?P<what>CPU count per node can not be satisfied|Invalid --?\w+ specification.*|]] ..
+      [[invalid \w+ specified: .*)]] },
   except = { [[Socket timed out|Unable to contact slurm controller|Zero Bytes|Unexpected message|]] ..
     [[error generating job credential|Protocol authentication|Job/step already completing]] },
   remedy = "Correct account, partition, GPUs, memory or time in the request.",
@@ -115,8 +124,8 @@ launch {
 }
 launch {
   id = "munge", title = "Credentials of Slurm are refused", severity = "error",
-  regex = { [[(?i)munge.{0,60}(?:Rewound credential|Expired credential|Invalid credential|decode failed|]] ..
-      [[Failed to access)]], [[auth_g_\w+: (?P<what>\S+ has authentication error.*)]],
+  regex = { [[(?i)munge.{0,60}(?:Rewound credential|Expired credential|Invalid credential|]] ..
+    [[decode failed|Failed to access)]], [[auth_g_\w+: (?P<what>\S+ has authentication error.*)]],
         [[Invalid job credential]],
     [[Invalid authentication credential]], [[Protocol authentication error]] },
   remedy = "Check clocks, munge's key and daemon on that host.",
@@ -157,11 +166,11 @@ launch {
   id = "config", title = "Slurm's commands or daemon find no configuration",
   regex = { [[\bCould not establish a configuration source\b]], [[fetch_config: DNS SRV lookup failed]],
     [[_establish_config_source: failed to fetch config]],
-    [[(?:fatal|error): (?P<what>Unable to (?:process configuration file|determine this slurmd's NodeName]] ..
-      [[|find slurm\.conf).*)]],
+    [[(?:fatal|error): (?P<what>Unable to (?:process configuration file|]] ..
+      [[determine this slurmd's NodeName|find slurm\.conf).*)]],
     [[s_p_parse_file: unable to (?:status|read) file (?P<file>[^\s:,]+)]],
-    [[fatal: (?P<what2>Invalid (?:Slurm|node|partition) .*|.* (?:not found in|parse error in) \S*slurm\.]] ..
-      [[conf.*)]] },
+    [[fatal: (?P<what2>Invalid (?:Slurm|node|partition) .*|.* (?:not found in|]] ..
+      [[parse error in) \S*slurm\.conf.*)]] },
   remedy = "Check slurm.conf on this host, or slurmctld's address: SLURM_CONF, slurmd --conf-server, " ..
     "the DNS " ..
     "SRV record _slurmctld._tcp.",
@@ -182,8 +191,8 @@ launch {
 launch {
   id = "node_config", title = "Host has less than Slurm's configuration says", category = "hardware",
   component = "unknown", severity = "error", action = "isolate",
-  regex = { [[\bnode (?P<host>\S+) has low (?P<what>(?:cpu|socket\*core\*thread|tmp_disk) (?:count|size)]] ..
-    [[ \([^)]*\))]],
+  regex = { [[\bnode (?P<host>\S+) has low (?P<what>(?:cpu|socket\*core\*thread|tmp_disk) (?:count|]] ..
+    [[size) \([^)]*\))]],
     [[Reason=(?P<what2>Low (?:CPUs|socket\*core\*thread count|TmpDisk)(?: \([^)]*\))?)]] },
   remedy = "Look for a processor, core or disk that the host lost; else correct slurm.conf.",
   hit = { "slurmctld: error: Node node n7 has low cpu count (96 < 192)",
@@ -211,8 +220,8 @@ launch {
   id = "output", title = "Output file of the job cannot be opened", category = "user",
     component = "user_config",
   action = "fix",
-  regex = { [[slurm(?:stepd|d): error: .*[Cc]ould not open (?:std(?:out|err|in)|I/O) (?:file )?(?P<file>]] ..
-    [[[^\s:]+)(?:: (?P<what>.+))?]],
+  regex = { [[slurm(?:stepd|d): error: .*[Cc]ould not open (?:std(?:out|err|in)|]] ..
+    [[I/O) (?:file )?(?P<file>[^\s:]+)(?:: (?P<what>.+))?]],
     [[error: _?open_output_file\w* (?P<file2>\S+)]] },
   remedy = "Create the folder of --output before the job starts; it is not made by Slurm.",
   hit = { "slurmstepd: error: Could not open stdout file /work/ana/logs/4.out: No such file or directory" },
@@ -231,10 +240,10 @@ launch {
 -- The container runtime's hooks: what fails there is the host's or the driver's.
 launch {
   id = "container_gpu", title = "GPU hook of the container runtime failed", component = "driver",
-  regex = { [[nvidia-container-cli: (?P<part>ldcache|mount|device|container|detection|permission|input) ]] ..
-    [[error: (?P<what>.*)]],
-    [[error running (?:prestart|createContainer|startContainer) hook .*nvidia-c\S+.*?(?P<what2>(?:stderr]] ..
-      [[|error):? .*)]] },
+  regex = { [[nvidia-container-cli: (?P<part>ldcache|mount|device|container|detection|permission|]] ..
+    [[input) error: (?P<what>.*)]],
+    [[error running (?:prestart|createContainer|startContainer) hook .*nvidia-c\S+.*?(?P<what2>(?:stde]] ..
+      [[rr|error):? .*)]] },
   remedy = "Read what follows: a device that is gone, a library that cannot be mounted, a process of the " ..
     "hook that was killed (memory).",
   hit = { "slurmstepd: error: pyxis:     nvidia-container-cli: ldcache error: process /sbin/ldconfig " ..
@@ -244,8 +253,9 @@ launch {
 }
 launch {
   id = "enroot", title = "Container could not be set up on the host", component = "platform",
-  regex = { [[enroot-(?:nsenter|mount|switchroot|mksquashovlfs|aufs2ovlfs): (?P<what>failed to (?:create]] ..
-    [[ user namespace|mount|set capabilities|switch root|execute)\b.*)]],
+  regex = { [[enroot-(?:nsenter|mount|switchroot|mksquashovlfs|]] ..
+    [[aufs2ovlfs): (?P<what>failed to (?:create user namespace|mount|set capabilities|switch root|]] ..
+      [[execute)\b.*)]],
     [[(?:^|\[ERROR\] )Command not found: (?P<command>[\w.-]+), see ]],
     [[pyxis: .*(?P<what2>unable to (?:create|open|write) \S*(?:/run|/tmp|enroot)\S*.*)]],
     [[/etc/enroot/hooks\.d/(?P<hook>[^:]+): line \d+: .*(?:Segmentation fault|Killed|Aborted)]] },
@@ -259,8 +269,8 @@ launch {
   id = "engine", title = "Container engine of the host does not work",
   regex = { [[Cannot connect to the Docker daemon at (?P<socket>\S+?)\. ]],
     [[(?P<what>failed to find loop device: no loop devices available)]],
-    [[(?P<what>failed to (?:mount|open) \S*fuse\S*.*|fuse: device not found.*|squashfuse\S* .*(?:failed|]] ..
-      [[exited).*)]],
+    [[(?P<what>failed to (?:mount|open) \S*fuse\S*.*|fuse: device not found.*|]] ..
+      [[squashfuse\S* .*(?:failed|exited).*)]],
     [[(?P<what>cannot set up user namespaces?.*|user namespaces? (?:are|is) (?:disabled|not enabled).*)]],
     [[newuidmap: (?P<what>.*(?:not allowed|failed).*)]] },
   except = { [[Is the docker daemon running\? .*(?:skip|ignor)]] },
@@ -275,8 +285,8 @@ launch {
   id = "image_fetch", title = "Container image could not be fetched", category = "user",
     component = "user_config",
   action = "fix",
-  regex = { [[[Ww]hile (?:making|building|pulling|fetching) (?:image|SIF|OCI|shub|library)\b.*: (?P<what]] ..
-    [[>[^:]+(?:: [^:]+)?)$]],
+  regex = { [[[Ww]hile (?:making|building|pulling|fetching) (?:image|SIF|OCI|shub|]] ..
+    [[library)\b.*: (?P<what>[^:]+(?:: [^:]+)?)$]],
     [[(?P<what>unauthorized: authentication required|denied: requested access to the resource is denied)]] },
   remedy = "Correct the image's name; log in to the registry.",
   hit = { "FATAL:   While making image from oci registry: error fetching image to cache: while building " ..
