@@ -87,7 +87,7 @@ ends {
   id = "killed", title = "Process was killed (SIGKILL), most often because host memory ran out",
   category = "user",
   component = "host_memory", severity = "error", general = true, action = "fix",
-  regex = { [[line \d+: +\d+ Killed\b]], [[: tasks? \d[\d,-]*: Killed\b]], [[^\s*Killed\s*$]],
+  regex = { [[line \d+: +\d+ Killed\b]], [[: task \d+: Killed\b]], [[^\s*Killed\s*$]],
     [[process rank (?P<rank>\d+) with PID \d+ on node (?P<host>\S+) exited on signal 9\b]],
     [[\brank (?P<rank>\d+) died from signal 9\b]],
     [[exited on signal 9 \(Killed\)]], [[died from signal 9\b]],
@@ -101,6 +101,14 @@ ends {
     "srun: error: n7: task 3: Killed", "Killed" },
   miss = { "Killing subprocess 1204", "mpirun noticed that process rank 1 with PID 7 on node n3 exited on " ..
       "signal 15 (Terminated).", "run.sh: line 3: 771 Terminated              python train.py" },
+}
+-- All tasks of a host at once: the step was ended.
+ends {
+  id = "tasks_killed", title = "All tasks of a host were killed", role = "cascade", general = true,
+  category = "unknown", component = "unknown", severity = "error", action = "check",
+  regex = { [[: tasks \d[\d,-]*: Killed\b]] },
+  remedy = "Find out what ended the step; if nothing did, look for the kernel's out-of-memory lines there.",
+  hit = { "srun: error: n7: tasks 0-7: Killed" }, miss = { "srun: error: n7: task 3: Killed" },
 }
 -- What a program or a broker of its own says of a rank that it no longer hears.
 ends {

@@ -299,9 +299,10 @@ class Correlator {
     report_.diagnoses.push_back(std::move(d));
   }
 
-  // Where nothing else is found. They accuse no host: a host is named to look at.
+  // Where nothing else is found, and no job that trains shows that it may wait: machines log such lines all
+  // the time. They accuse no host: a host is named to look at.
   void add_notices() {
-    if (!report_.diagnoses.empty()) return;
+    if (!report_.diagnoses.empty() || a_.fate.last_iteration >= 0 || a_.fate.ended_well) return;
     for (const Finding& f : a_.findings) {
       if (f.kind != FindingKind::kNotice || report_.diagnoses.size() >= kDiagnoses) continue;
       add_fault(f, true);

@@ -637,13 +637,11 @@ Gathered gather(const detect::View& view, const detect::Analysis& a, rules::Rule
     const rules::Rule& rule = run.ruleset().rules()[line->rule];
     std::vector<std::string>& ids = signs.rules[log.miner().resolve(line->cluster)];
     if (std::find(ids.begin(), ids.end(), rule.id) == ids.end()) ids.push_back(rule.id);
-    if (rule.says == rules::Says::kNotice) {
+    if (rule.says == rules::Says::kNotice)
       add_line(view, a, {rule, *line}, out.notices[{line->rule, headline(rule, *line)}]);
-      continue;
-    }
     if (rule.severity < Severity::kError && may_witness(rule))
       add_line(view, a, {rule, *line}, out.weak[line->rule]);
-    if (rule.severity < Severity::kError || line->handled) continue;
+    if (rule.severity < Severity::kError || rule.says == rules::Says::kNotice || line->handled) continue;
     const OwnProcesses::Kin kin = own.of(*line);
     const bool by_kind = rule.general() && line->exception, of_others = kin != OwnProcesses::Kin::kOwn;
     const std::string_view part = of_others ? kOfOthers : by_kind ? exception_kind(line->text) : "";
