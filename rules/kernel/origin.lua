@@ -16,7 +16,8 @@ local fails = [[(?i:\b(?:error|fail(?:ed|ure|s)?|fatal|time[d-]? ?out|unable|can
   [[dead|stuck|not responding|unrecoverable|uncorrectable|assert(?:ion)?)\b|\*ERROR\*)]]
 local mild = { [[(?i)\bcorrect(?:able|ed)\b|\b(?:dereg|destroy|detach|remov|unload|teardown)|retry|]] ..
   [[recovered|succeeded|no error|not supported|deprecated|firmware bug|\bACPI\b|module verification|]] ..
-    [[tainting|try again|fall ?back|benchmark|checksum error|copy (?:udata|response)|handshake failed]] }
+    [[tainting|try again|non-?fatal|fall ?back|benchmark|checksum error|copy (?:udata|response)|]] ..
+      [[handshake failed]] }
 
 local rows = {
   { "amdgpu", "AMD driver reports a fault", "hardware", "gpu", [[\b(?:amdgpu|amdkfd|kfd kfd)\b]],
