@@ -34,16 +34,26 @@ void add_reason(std::string& why, std::string_view who, const std::string& reaso
   why += fmt::format("{}: {}", who, reason);
 }
 
-// A tool that is killed between the stop and its detaching leaves the process stopped: it goes on then.
-std::string release(const ProcessReader& reader, const Target& target) {
+bool is_traced(const Target& target) {
+  const auto status = parse_status(read_some(fmt::format("/proc/{}/status", target.pid)));
+  return !status || status->tracer != 0;
+}
+
+// A tool that is killed between the stop and its detaching leaves the process stopped: it goes on then. A stop
+// may also be on its way to a thread that has had no core since: SIGCONT takes it back, and does nothing to a
+// process that runs. `failed`: the tool did not end well.
+std::string release(const ProcessReader& reader, const Target& target, bool failed) {
+  const auto at_first = reader.stat(target.pid);
+  if (failed && at_first && at_first->start_ticks == target.start_ticks && at_first->state != 'T' &&
+      at_first->state != 't' && !is_traced(target))
+    ::kill(static_cast<pid_t>(target.pid), SIGCONT);
   for (int i = 0; i < kDetachLooks; ++i) {
     const auto now = reader.stat(target.pid);
     if (!now || now->start_ticks != target.start_ticks) return {};
     if (now->state != 'T' && now->state != 't') return {};
     pause_for(kDetachEvery);
   }
-  const auto status = parse_status(read_some(fmt::format("/proc/{}/status", target.pid)));
-  if (!status || status->tracer != 0) return "the process is traced by another program now";
+  if (is_traced(target)) return "the process is traced by another program now";
   ::kill(static_cast<pid_t>(target.pid), SIGCONT);
   return "the process was left stopped by it and was continued";
 }
@@ -194,7 +204,7 @@ class Capture {
     const char before = answer_.look->stat.state;
     auto output = run_tool(run);
     const bool was_stopped = before == 'T' || before == 't';
-    const std::string harm = was_stopped ? "" : release(reader_, answer_.target);
+    const std::string harm = was_stopped ? "" : release(reader_, answer_.target, !output);
     if (!harm.empty()) add_reason(answer_.why, to_string(*tool), harm);
     auto stacks = output ? read_stacks(*tool, *output) : Result<Stacks>(tl::unexpected(output.error()));
     if (!stacks) return add_reason(answer_.why, to_string(*tool), stacks.error().text);
