@@ -102,10 +102,12 @@ wrong {
 wrong {
   id = "warning", title = "NCCL warns: <what>", says = "origin", severity = "error", category = "unknown",
   regex = { [[\b(?:NCCL|RCCL) WARN (?P<what>\S.*)]] }, action = "check",
-  except = { [[\b(?i:deprecated|retrying|recovered)\b|Failed to open lib]] },
+  except = { [[\b(?i:deprecated|retrying|recovered|ignor(?:ed|ing)|fall(?:ing|s)? ?back|instead|]] ..
+    [[disabled)\b|Failed to open lib]] },
   remedy = "Read the warning.",
   hit = { "n1:4:9 [0] misc/x.cc:1 NCCL WARN Something new" },
-  miss = { "n1:4:9 [0] NCCL INFO cudaDriverVersion 12020" },
+  miss = { "n1:4:9 [0] NCCL INFO cudaDriverVersion 12020",
+    "NCCL WARN Call to ibv_query_gid_ex failed with Operation not supported errno 95, using fallback" },
 }
 wrong {
   id = "collective_order", title = "Ranks call different collectives", component = "user_code",

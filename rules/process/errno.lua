@@ -18,7 +18,8 @@ local objects = {
 
 -- A line of an error that was handled, asked for, or is a setting.
 local handled = [[(?i)\b(?:warn(?:ing)?|ignor(?:ed?|ing)|retry(?:ing)?|retries|will (?:try|be)|]] ..
-  [[skip(?:ping|ped)?|fall(?:ing)? ?back|harmless|expected|suppressed|optional)\b]]
+  [[skip(?:ping|ped)?|fall(?:ing|s)? ?back|harmless|expected|suppressed|optional|instead|going (?:to|on)|]] ..
+  [[continu(?:e|es|ing)|default(?:s|ing) to|assum(?:e|ing))\b]]
 -- What makes it the report of a failure: an exception, or a word for it.
 local fails = [[(?:[A-Z]\w*(?:Error|Exception)\b|\b(?i:error|fatal|fail(?:ed|ure)?|cannot|can't|]] ..
   [[could ?n[o']t|unable|abort(?:ed|ing)?|panic)\b)]]

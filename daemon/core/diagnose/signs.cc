@@ -393,7 +393,8 @@ Finding describe(const rules::Rule& rule, const logs::RuleLine& line) {
   f.remedy = rule.remedy;
   f.role = rule.role == rules::Role::kCascade ? FindingRole::kCascade : FindingRole::kRoot;
   f.fatal = rule.severity == Severity::kFatal;
-  f.general = rule.general();
+  // The system's error and what it is about: often the cause, never as sure as the program's own words.
+  f.general = rule.says <= rules::Says::kErrno;
   f.by_no_device = rule.blame == rules::Blame::kJob;
   f.confidence = confidence_of_rule(f);
   return f;
