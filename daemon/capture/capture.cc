@@ -39,9 +39,9 @@ bool is_traced(const Target& target) {
   return !status || status->tracer != 0;
 }
 
-// A tool that is killed between the stop and its detaching leaves the process stopped: it goes on then. A stop
-// may also be on its way to a thread that has had no core since: SIGCONT takes it back, and does nothing to a
-// process that runs. `failed`: the tool did not end well.
+// A tool that is killed between the stop and its detaching leaves the process stopped: it goes on then. A
+// stop may also be on its way to a thread that has had no core since: SIGCONT takes it back, and does nothing
+// to a process that runs. `failed`: the tool did not end well.
 std::string release(const ProcessReader& reader, const Target& target, bool failed) {
   const auto at_first = reader.stat(target.pid);
   if (failed && at_first && at_first->start_ticks == target.start_ticks && at_first->state != 'T' &&
