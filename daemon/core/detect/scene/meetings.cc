@@ -191,6 +191,7 @@ std::optional<Statement> Meetings::state(const Meeting& m) const {
   f.action = ActionKind::kCheck;
   const std::string who = m.missing.empty() ? std::string() : names(m.unit, m.missing);
   if (m.lost) {
+    f.role = FindingRole::kCascade;  // its peers tell it: why it stopped stands elsewhere, or nowhere
     said.title = capital(who) + " stopped sending heartbeats";
   } else if (!m.tensors.empty()) {
     said.title = fmt::format("{} did not submit {}", capital(who), m.tensors.begin()->first);
