@@ -34,26 +34,30 @@ void add_reason(std::string& why, std::string_view who, const std::string& reaso
   why += fmt::format("{}: {}", who, reason);
 }
 
-bool is_traced(const Target& target) {
-  const auto status = parse_status(read_some(fmt::format("/proc/{}/status", target.pid)));
-  return !status || status->tracer != 0;
+std::optional<ProcStatus> status_of(const Target& target) {
+  return parse_status(read_some(fmt::format("/proc/{}/status", target.pid)));
 }
 
 // A tool that is killed between the stop and its detaching leaves the process stopped: it goes on then. A
 // stop may also be on its way to a thread that has had no core since: SIGCONT takes it back, and does nothing
-// to a process that runs. `failed`: the tool did not end well.
-std::string release(const ProcessReader& reader, const Target& target, bool failed) {
-  const auto at_first = reader.stat(target.pid);
-  if (failed && at_first && at_first->start_ticks == target.start_ticks && at_first->state != 'T' &&
-      at_first->state != 't' && !is_traced(target))
-    ::kill(static_cast<pid_t>(target.pid), SIGCONT);
+// to a process that runs and does not handle it. `killed`: the tool was.
+std::string release(const ProcessReader& reader, const Target& target, bool killed) {
+  if (killed) {
+    constexpr uint64_t kContinues = uint64_t{1} << (SIGCONT - 1);
+    const auto now = reader.stat(target.pid);
+    const auto status = status_of(target);
+    if (now && status && now->start_ticks == target.start_ticks && status->tracer == 0 &&
+        (status->caught & kContinues) == 0)
+      ::kill(static_cast<pid_t>(target.pid), SIGCONT);
+  }
   for (int i = 0; i < kDetachLooks; ++i) {
     const auto now = reader.stat(target.pid);
     if (!now || now->start_ticks != target.start_ticks) return {};
     if (now->state != 'T' && now->state != 't') return {};
     pause_for(kDetachEvery);
   }
-  if (is_traced(target)) return "the process is traced by another program now";
+  const auto status = status_of(target);
+  if (!status || status->tracer != 0) return "the process is traced by another program now";
   ::kill(static_cast<pid_t>(target.pid), SIGCONT);
   return "the process was left stopped by it and was continued";
 }
@@ -204,7 +208,8 @@ class Capture {
     const char before = answer_.look->stat.state;
     auto output = run_tool(run);
     const bool was_stopped = before == 'T' || before == 't';
-    const std::string harm = was_stopped ? "" : release(reader_, answer_.target, !output);
+    const bool killed = !output && output.error().code == ErrorCode::kLimit;
+    const std::string harm = was_stopped ? "" : release(reader_, answer_.target, killed);
     if (!harm.empty()) add_reason(answer_.why, to_string(*tool), harm);
     auto stacks = output ? read_stacks(*tool, *output) : Result<Stacks>(tl::unexpected(output.error()));
     if (!stacks) return add_reason(answer_.why, to_string(*tool), stacks.error().text);

@@ -105,8 +105,8 @@ class TextReport {
       problems();
       return page_.finish();
     }
-    if (result == Outcome::kInconclusive) missing("What would tell more");
     if (const Diagnosis* d = leading(r_)) lead(*d);
+    if (result == Outcome::kInconclusive) missing("What would tell more");
     suspects();
     other_diagnoses();
     live_findings();

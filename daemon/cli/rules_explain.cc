@@ -35,7 +35,7 @@ std::string_view blame(rules::Blame b) {
 std::vector<std::string> sources(const rules::Rule& rule) {
   using S = rules::TextSource;
   std::vector<std::string> out;
-  for (S s : {S::kLog, S::kKernel, S::kFinding, S::kEvent, S::kMetric})
+  for (S s : {S::kLog, S::kKernel, S::kFinding, S::kEvent, S::kMetric, S::kFatal})
     if (rule.sources & rules::bit(s)) out.emplace_back(rules::to_string(s));
   return out;
 }
@@ -199,10 +199,12 @@ std::string to_text(const rules::Rule& rule) {
   for (size_t i = 0; i < rule.overridden.size(); ++i) page.row("changed", change(rule, i));
   page.row("says", fmt::format("{}, {}, {}, {}", to_string(rule.category), to_string(rule.component),
                                to_string(rule.severity), to_string(rule.symptom)));
-  page.row("role",
-           fmt::format(
-               "{}{}", rules::to_string(rule.role),
-               rule.says < rules::Says::kCause ? ", gives way to rules that say more of the same line" : ""));
+  page.row("role", fmt::format("{}{}", rules::to_string(rule.role),
+                               rule.says == rules::Says::kNotice
+                                   ? "; a notice: a diagnosis below a verdict, where nothing else is found"
+                               : rule.says < rules::Says::kCause
+                                   ? ", gives way to rules that say more of the same line"
+                                   : ""));
   page.row("blames", blame(rule.blame));
   page.row("source", joined(sources(rule)));
   for (const rules::Pattern& p : rule.any) page.row(p.is_template ? "template" : "regex", p.text);

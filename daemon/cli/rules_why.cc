@@ -61,7 +61,7 @@ std::string_view stop_word(const rules::NearRule& near, bool fires) {
 std::string source_names(const rules::Rule& rule) {
   using S = rules::TextSource;
   std::string out;
-  for (S s : {S::kLog, S::kKernel, S::kFinding, S::kEvent, S::kMetric})
+  for (S s : {S::kLog, S::kKernel, S::kFinding, S::kEvent, S::kMetric, S::kFatal})
     if (rule.sources & rules::bit(s))
       out += fmt::format("{}{}", out.empty() ? "" : ", ", rules::to_string(s));
   return out;
@@ -135,9 +135,14 @@ int why(RulesWhyOptions& o) {
   logs::HeaderParser headers({});
   const logs::Header header = headers.parse(line->text);
   const auto source = header.kernel ? rules::TextSource::kKernel : rules::TextSource::kLog;
-  const auto nearest =
-      rules::nearest_rules(*loaded.set, std::string_view(line->text).substr(header.message), source, o.top);
   const std::vector<uint32_t> fired = firing(o, *line, loaded);
+  // A rule that reads the line with its header.
+  const bool whole = std::ranges::any_of(fired, [&](uint32_t rule) {
+    return loaded.set->rules()[rule].sources == rules::bit(rules::TextSource::kFatal);
+  });
+  const auto nearest =
+      rules::nearest_rules(*loaded.set, std::string_view(line->text).substr(whole ? 0 : header.message),
+                           whole ? rules::TextSource::kFatal : source, o.top);
   const bool json = o.choice.format == "json";
   if (!print(json ? to_json(nearest, fired, *loaded.set)
                   : to_terminal(line->text) + "\n" + to_text(nearest, fired, *loaded.set)))

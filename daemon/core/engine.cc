@@ -619,6 +619,7 @@ Report Engine::report(TimeNs now, const detect::Unheard& unheard) {
   auto [missing, left_out] = impl_->add_comm(analysis, report, now);
   std::ranges::move(signs.missing, std::back_inserter(missing));
   report.notes = std::move(signs.notes);
+  if (signs.notes_cut > 0) report.cut["notes"] = signs.notes_cut;
   impl_->add_numerics(view, analysis, report);
   if (left_out) join_left_out(std::move(*left_out), analysis.findings);
   std::ranges::move(impl_->add_scene(view, analysis, report, now, std::move(signs.unproven)),

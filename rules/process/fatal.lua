@@ -14,7 +14,7 @@ local mild = [[(?i)\b(?:ignor(?:ed|ing)|retry(?:ing)?|will (?:retry|try))\b]]
 
 last_words {
   id = "container", title = "Container runtime failed", category = "platform", component = "platform",
-  symptom = "launch_failure", regex = { [[^FATAL:   +(?P<what>\S.*)]] }, except = { mild },
+  symptom = "launch_failure", regex = { [=[(?:^|[\]:|>] ?)FATAL:   +(?P<what>\S.*)]=] }, except = { mild },
   remedy = "Read the message: image, mounts, options, and rights of user namespaces on this host.",
   hit = { "FATAL:   container creation failed: hook function for tag prelayer returns error" },
   miss = { "INFO:    Converting SIF file to temporary sandbox...", "FATAL: 3 of 4 shards unread" },
@@ -23,7 +23,7 @@ last_words {
   id = "native", title = "Program ended by its own check", category = "framework", component = "framework",
   regex = {
     [[(?:^|\s)F(?:\d{4}|\s)\s?.*\b(?:[\w-]+/)*[\w.-]+\.(?:cc|cpp|cxx|cu|h|hpp):\d+\] (?P<what>\S.*)]],
-    [=[^(?:\(\w+ pid=\d+\) )?\[[\d: ,.-]+ C \d+ \d+\] (?:\(\w+\) )?\S+\.cc:\d+:\s+(?P<what>\S.*)]=] },
+    [=[\[[\d: ,.-]+ C \d+ \d+\] (?:\(\w+\) )?\S+\.cc:\d+:\s+(?P<what>\S.*)]=] },
   remedy = "Look for the first process that reports it, and for this text among the library's reports.",
   hit = { "2026-03-06 12:30:07.123456: F xla/service/plan.cc:2605] plan has no root",
     "F0306 12:30:07.123456    4711 channel.cc:88] ring has no head",
@@ -33,7 +33,7 @@ last_words {
 last_words {
   id = "service", title = "Service of the cluster ended", category = "platform", component = "platform",
   regex = { [[(?:^|\s)F\d{4} \S+ +\d+ [\w.-]+\.go:\d+\] (?P<what>\S.*)]],
-    [=[^\[\d{4}-\d\d-\d\dT[\d:.]+\] fatal: (?P<what>\S.*)]=],
+    [=[\[\d{4}-\d\d-\d\dT[\d:.]+\] fatal: (?P<what>\S.*)]=],
     [[\blevel=(?:fatal|panic)\b.*\bmsg="?(?P<what>[^"]+)]] },
   remedy = "Read that service's log on its host; jobs that it starts or watches wait for it.",
   hit = { "F0306 12:30:07.123456       1 server.go:302] failed to run Kubelet: no cgroup",

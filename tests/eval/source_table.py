@@ -11,7 +11,7 @@ import fnmatch
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Dict, Iterator, List, Pattern, Sequence, Tuple
+from typing import Dict, Iterator, List, Optional, Pattern, Sequence, Tuple
 
 import source_calls
 import source_other
@@ -188,5 +188,5 @@ def lines_of(program: Program, tree: Tree) -> List[Line]:
     return list(result.values())
 
 
-def open_tree(sources: Sources, program: Program) -> Tree:
+def open_tree(sources: Sources, program: Program) -> Optional[Tree]:
     return sources.tree(program.repositories)

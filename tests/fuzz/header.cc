@@ -29,15 +29,15 @@ void check(const Header& header, std::string_view line) {
   require(header.message <= line.size());
   must_lie_in(header.host, line);
   must_lie_in(culprit::logs::joined_exception(line), line);
-  const auto json = culprit::logs::json_line(line);
-  if (!json) return;
-  for (const std::string_view part : {json->message, json->exception, json->host, json->lines, json->time})
-    must_lie_in(part, line);
   std::string made;
   made.reserve(line.size());
   const auto inner = culprit::logs::unwrap(line, made);
   require(made.size() <= line.size());
   if (inner) must_lie_in(inner->text, inner->made ? std::string_view(made) : line);
+  const auto json = culprit::logs::json_line(line);
+  if (!json) return;
+  for (const std::string_view part : {json->message, json->exception, json->host, json->lines, json->time})
+    must_lie_in(part, line);
 }
 
 }  // namespace

@@ -25,6 +25,7 @@ namespace {
 
 constexpr size_t kEvidence = 20;  // quoted lines of a sign
 constexpr size_t kNotes = 5;
+constexpr size_t kNotices = 64;       // things that rules give notice of
 constexpr double kNotice = 0.4;       // below a verdict
 constexpr double kFatalWeight = 1.0;  // against its host: as much as a certain template without a rule
 // Ranks that gave up waiting are torn down within this time, and their devices with them.
@@ -38,6 +39,7 @@ constexpr TimeNs kStartUp = 600 * kNsPerSecond;  // a job starts up within minut
 constexpr int64_t kTrained = 50;                 // iterations; progress bars of loading shards count fewer
 // Iterations after the line: all ranks meet in each, so at most one was already running.
 constexpr int64_t kSurvived = 2;
+constexpr int64_t kSurvivedDeath = 10;
 
 // The subject of a line: its writer, or the host or rank that it names.
 struct About {
@@ -207,7 +209,11 @@ bool survived(const detect::View& view, const detect::Analysis& a, const Sign& s
   // A line without a time has the time of the line before, which may be old. If other lines report a failure
   // and no successful job has such a line, that time proves nothing.
   const bool dated = last.own_time || !reported || !sign.novel;
-  if (at >= 0 && dated && a.fate.last_iteration - at >= kSurvived) return true;
+  // Buffers of other ranks hold some steps behind the line of a launcher that saw a process end.
+  const bool ends = f.symptom == Symptom::kCrash && f.category != Category::kHardware && !last.exception &&
+                    (f.fatal || sign.rule->says == rules::Says::kFailure);
+  const int64_t enough = ends ? kSurvivedDeath : kSurvived;
+  if (at >= 0 && dated && a.fate.last_iteration - at >= enough) return true;
   if (log.steps_below(last.place)) return true;  // started again from an earlier step
   // One line of broken hardware is enough. Another fault with unknown time stopped nothing, if the job made
   // progress until the end of its log.
@@ -375,7 +381,7 @@ void corroborate(Sign& sign, const std::vector<Sign>& all) {
     return other.alone && other.finding.component == sign.finding.component;
   });
   if (!supported) return;
-  sign.finding.general = sign.rule->general();
+  sign.finding.general = sign.rule->gives_way();
   sign.finding.confidence = confidence_of_rule(sign.finding);
 }
 
@@ -393,8 +399,7 @@ Finding describe(const rules::Rule& rule, const logs::RuleLine& line) {
   f.remedy = rule.remedy;
   f.role = rule.role == rules::Role::kCascade ? FindingRole::kCascade : FindingRole::kRoot;
   f.fatal = rule.severity == Severity::kFatal;
-  // The system's error and what it is about: often the cause, never as sure as the program's own words.
-  f.general = rule.says <= rules::Says::kErrno;
+  f.general = rule.gives_way();
   f.by_no_device = rule.blame == rules::Blame::kJob;
   f.confidence = confidence_of_rule(f);
   return f;
@@ -626,7 +631,7 @@ RankReports reports_by_rank(const logs::JobLog& log, const std::vector<Sign>& si
 struct Gathered {
   std::map<std::pair<uint32_t, std::string_view>, Sign> by_rule;  // by rule and kind of exception
   std::map<uint32_t, Sign> weak;                                  // of rules below an error
-  std::map<std::pair<uint32_t, std::string>, Sign> notices;       // by rule and headline
+  std::map<std::pair<uint32_t, std::string>, Sign> notices;       // by rule and holes
 };
 
 Gathered gather(const detect::View& view, const detect::Analysis& a, rules::RuleRun& run, Signs& signs) {
@@ -638,8 +643,12 @@ Gathered gather(const detect::View& view, const detect::Analysis& a, rules::Rule
     const rules::Rule& rule = run.ruleset().rules()[line->rule];
     std::vector<std::string>& ids = signs.rules[log.miner().resolve(line->cluster)];
     if (std::find(ids.begin(), ids.end(), rule.id) == ids.end()) ids.push_back(rule.id);
-    if (rule.says == rules::Says::kNotice)
-      add_line(view, a, {rule, *line}, out.notices[{line->rule, headline(rule, *line)}]);
+    if (rule.says == rules::Says::kNotice) {
+      std::pair key(line->rule, fmt::format("{}", fmt::join(line->holes, "\n")));
+      // Beyond the limit all things of a rule are one.
+      if (out.notices.size() >= kNotices && !out.notices.contains(key)) key.second.clear();
+      add_line(view, a, {rule, *line}, out.notices[std::move(key)]);
+    }
     if (rule.severity < Severity::kError && may_witness(rule))
       add_line(view, a, {rule, *line}, out.weak[line->rule]);
     if (rule.severity < Severity::kError || rule.says == rules::Says::kNotice || line->handled) continue;
@@ -673,15 +682,24 @@ Signs find_signs(const detect::View& view, const detect::Analysis& a, rules::Rul
   });
   std::vector<Sign> kept;
   const auto add_witness = [&](Sign sign) { out.witnesses.push_back(witness(view, std::move(sign))); };
+  const auto add_note = [&](std::string said) {
+    if (out.notes.size() < kNotes)
+      out.notes.push_back(std::move(said));
+    else
+      ++out.notes_cut;
+  };
   for (auto& [rule, sign] : weak) add_witness(std::move(sign));
   for (auto& [key, sign] : by_rule) {
     if (is_harmless(view, a, sign, reported)) {
-      if (auto said = note_of(view, a, sign); said && out.notes.size() < kNotes) out.notes.push_back(*said);
+      if (auto said = note_of(view, a, sign)) add_note(std::move(*said));
       if (may_witness(*sign.rule)) add_witness(std::move(sign));
       continue;
     }
     if (!reported && is_after_the_end(view, a, sign)) {
-      (is_catch_all(sign) ? out.missing : out.notes).push_back(after_the_end(sign));
+      if (is_catch_all(sign))
+        out.missing.push_back(after_the_end(sign));
+      else
+        add_note(after_the_end(sign));
       continue;
     }
     if (!reported && is_pending(view, a, sign)) {

@@ -39,6 +39,7 @@ struct Signs {
   std::vector<Finding> witnesses;
   std::vector<std::string> missing;  // as in the report: questions that are still open
   std::vector<std::string> notes;    // as in the report
+  uint64_t notes_cut = 0;            // beyond the limit
   // Ids of the rules that fired on lines of a template, by cluster (resolved).
   std::map<logs::ClusterId, std::vector<std::string>> rules;
   std::map<uint32_t, TimeNs> torn_down;  // see detect::Analysis

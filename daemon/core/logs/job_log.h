@@ -151,8 +151,8 @@ class JobLog {
   // Both in order of arrival, without those dropped because of limits (see KeptLines).
   const std::vector<RuleLine>& rule_lines() const;
   const std::vector<RuleLine>& uncaught() const;  // exceptions that ended a process and match no rule
-  // Whether a writer counted several steps below a place in its source, also lower ones than above it: a job
-  // that was started again makes them again.
+  // Whether a counter of the place's source began again below it from a lower number, and made several steps
+  // since: the job was started again.
   bool steps_below(const LogPlace& place) const;
   uint64_t rule_lines_added() const;  // with the dropped ones
   // Of the lines that match rules beyond the first `added`, those that are kept.

@@ -47,7 +47,7 @@ bool JobProgress::add_line(const LogBatch& batch, const EventLine& event) {
   if (const auto progress = counted(batch, event, kind)) {
     if (kind == CounterKind::kNamed) {
       number.iteration = progress->iteration;
-      note_step(place, progress->iteration);
+      note_step(place, *progress);
     }
     const uint32_t key = kind == CounterKind::kCounts
                              ? event.symbol
@@ -67,18 +67,33 @@ bool JobProgress::add_line(const LogBatch& batch, const EventLine& event) {
   return counts_up;
 }
 
-void JobProgress::note_step(const LogPlace& place, int64_t iteration) {
-  if (place.writer >= last_steps_.size()) last_steps_.resize(place.writer + 1);
-  LastSteps& last = last_steps_[place.writer];
-  if (last.source != place.source) last = {place.source, -1, {}};
-  if (std::exchange(last.iteration, iteration) == iteration) return;
-  std::rotate(last.lines.begin(), last.lines.begin() + 1, last.lines.end());
-  last.lines.back() = place.line;
+void JobProgress::note_step(const LogPlace& place, const Progress& progress) {
+  if (place.writer >= restarts_.size()) restarts_.resize(place.writer + 1);
+  std::vector<Restarts>& of = restarts_[place.writer];
+  const auto counter = static_cast<uint32_t>(mix64(progress.name, static_cast<uint64_t>(progress.total)));
+  auto at = std::ranges::find_if(
+      of, [&](const Restarts& r) { return r.source == place.source && r.counter == counter; });
+  if (at == of.end()) {
+    if (of.size() >= kCountersOfWriter) of.erase(of.begin());
+    of.push_back({place.source, counter});
+    at = of.end() - 1;
+  }
+  const int64_t before = std::exchange(at->iteration, progress.iteration);
+  at->highest = std::max(at->highest, before);
+  if (progress.iteration < before)
+    at->fell = place.line, at->steps = 1, ++at->falls;
+  else if (progress.iteration > before)
+    ++at->steps;
 }
 
 bool JobProgress::steps_below(const LogPlace& place) const {
-  return std::ranges::any_of(last_steps_, [&](const LastSteps& last) {
-    return last.source == place.source && last.lines.front() > place.line;
+  constexpr uint64_t kGoesOn = 3;
+  return std::ranges::any_of(restarts_, [&](const std::vector<Restarts>& of) {
+    return std::ranges::any_of(of, [&](const Restarts& r) {
+      // One that fell again and again has to come further than before: it may fall at the same step.
+      const bool further = r.falls == 1 || r.iteration > r.highest;
+      return r.source == place.source && r.fell > place.line && r.steps >= kGoesOn && further;
+    });
   });
 }
 

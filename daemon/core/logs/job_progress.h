@@ -43,21 +43,22 @@ class JobProgress {
   const std::vector<LogSample>& last_lines() const { return last_lines_; }  // oldest first
 
  private:
-  // The lines of a writer's last steps, each with another number than the one before; the oldest first.
-  struct LastSteps {
-    uint32_t source = 0;
-    int64_t iteration = -1;
-    std::array<uint64_t, 3> lines{};
+  // Where a named counter of a writer began again from a lower number, and the steps since.
+  struct Restarts {
+    uint32_t source = 0, counter = 0;  // its name and total
+    int64_t iteration = -1, highest = -1;
+    uint64_t fell = 0, steps = 0, falls = 0;  // fell: the line; 0: never
   };
-  void note_step(const LogPlace& place, int64_t iteration);
+  static constexpr size_t kCountersOfWriter = 4;
+  void note_step(const LogPlace& place, const Progress& progress);
   std::optional<Progress> counted(const LogBatch& batch, const EventLine& event, CounterKind& kind);
 
   std::vector<CounterWatch> counters_;  // by form
   Iterations iterations_;
   Numbers numbers_;
   std::vector<LogSample> last_lines_;
-  std::vector<LastSteps> last_steps_;  // by writer
-  size_t next_number_ = 0;             // in the current batch
+  std::vector<std::vector<Restarts>> restarts_;  // by writer
+  size_t next_number_ = 0;                       // in the current batch
 };
 
 }  // namespace culprit::logs

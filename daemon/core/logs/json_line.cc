@@ -90,7 +90,7 @@ constexpr std::array<std::string_view, 6> kHost = {"hostname", "node_name", "hos
                                                    "nodename", "_HOSTNAME", "nodeName"};
 constexpr std::array<std::string_view, 2> kRank = {"rank", "global_rank"};
 // The program's line in Cloud Logging, journald, CloudWatch and Loki; docker's `log` needs its `stream`.
-constexpr std::array<std::string_view, 4> kService = {"textPayload", "MESSAGE", "@message", "line"};
+constexpr std::array<std::string_view, 3> kService = {"textPayload", "MESSAGE", "@message"};
 constexpr std::array<std::string_view, 12> kTime = {"time",
                                                     "timestamp",
                                                     "@timestamp",
@@ -161,6 +161,8 @@ class JsonReader {
   }
 
   void finish() {
+    // Loki's; other loggers name a line of source so.
+    if (labels_ && out_.message.empty() && !line_.empty()) out_.message = line_, service_ = true;
     if (out_.host.empty()) set_host(label_host_);  // labels may be of another thing
     if (!out_.health.check.empty() && health_)
       out_.kind = JsonLine::Kind::kHealth;
@@ -269,6 +271,8 @@ class JsonReader {
       if (out_.message.empty() || service) out_.message = f.value;
       service_ = service_ || service;
       docker_ = docker_ || f.key == "log";
+    } else if (f.key == "line") {
+      line_ = f.value;
     } else if (is_one_of(f.key, kErrorKeys)) {
       if (out_.error.empty()) out_.error = f.value;
     } else if (is_one_of(f.key, kHost)) {
@@ -286,6 +290,7 @@ class JsonReader {
   }
 
   void take_label(const Field& f) {
+    labels_ = true;
     if (!f.quoted) return;
     if (is_one_of(f.key, kLabelHost) && label_host_.empty()) label_host_ = f.value;
     if (is_one_of(f.key, kLabelPod) && out_.pod.empty()) out_.pod = f.value;
@@ -326,7 +331,8 @@ class JsonReader {
   }
 
   JsonLine& out_;
-  std::string_view label_host_;
+  std::string_view label_host_, line_;
+  bool labels_ = false;
   int depth_ = 0;
   bool service_ = false, docker_ = false, stream_ = false, health_ = false, healthy_ = false;
 };

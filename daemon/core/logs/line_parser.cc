@@ -189,7 +189,9 @@ struct LineParser::Impl {
 
   // The program's own line within an object, and within that line its message; once per object around it.
   // Adds what the object says of the writer where the line does not.
-  std::string_view unwrapped(std::string_view message, Header& header, HeaderParser& headers) {
+  // `whole`: that line with its own header, where there is one.
+  std::string_view unwrapped(std::string_view message, Header& header, HeaderParser& headers,
+                             std::string_view& whole) {
     for (int around = 0; around < kWrappers && may_wrap(message); ++around) {
       if (batch->made.empty()) batch->made.reserve(kWrappers * text.size());  // texts stay in place
       const auto inner = unwrap(message, batch->made);
@@ -197,9 +199,13 @@ struct LineParser::Impl {
       message = inner->text;
       const Header own = headers.parse(message);
       message.remove_prefix(own.message);
+      whole = inner->text;
+      // The service's first: a program's own may be of another zone, and only some of its lines have one.
+      // Without a header in front the time is any of the line's.
+      if (header.time_ns == kNoTime || (header.message == 0 && around == 0))
+        if (const TimeNs said = headers.time_of(inner->time); said != kNoTime) header.time_ns = said;
       if (header.time_ns == kNoTime && own.time_ns != kNoTime && !own.kernel_time)
         header.time_ns = own.time_ns;
-      if (header.time_ns == kNoTime) header.time_ns = headers.time_of(inner->time);
       header.level = own.level != Level::kNone ? own.level : std::max(header.level, inner->level);
       header.kernel = header.kernel || own.kernel || inner->kernel;
       // Where the writer's host is known, such a field may name the other end of a connection.
@@ -220,13 +226,13 @@ struct LineParser::Impl {
     const std::string_view bar = line.substr(0, text_behind_bar(line));
     line.remove_prefix(bar.size());
     Header header = bar.empty() ? headers.parse(line) : parse_behind(bar, line, headers);
-    std::string_view message = line.substr(header.message);
+    std::string_view message = line.substr(header.message), whole = line;
     if (source->kind == SourceKind::kLog) {
       // A field is indented where its object was printed over several lines.
       const std::string_view body =
           message.substr(std::min(message.find_first_not_of(" \t"), message.size()));
       if (message.starts_with('{') || body.starts_with('"')) {
-        const std::string_view inner = unwrapped(body, header, headers);
+        const std::string_view inner = unwrapped(body, header, headers, whole);
         if (inner.data() != body.data()) message = inner;
       } else if (header.message > 0 && line[header.message - 1] == '"') {  // a text in quotes of logfmt
         if (const std::string_view exception = joined_exception(message); !exception.empty())
@@ -263,9 +269,9 @@ struct LineParser::Impl {
         header.kernel || source->kind == SourceKind::kKernel || message.starts_with("kernel: ");
     add_unscanned({0, index, message, header.level, kernel, false});
     // The header of a program's last words tells which program it is.
-    if (header.level == Level::kFatal && header.message > 0 && !record.made && !kernel &&
+    if (header.level == Level::kFatal && whole.size() > message.size() && !kernel &&
         source->kind == SourceKind::kLog)
-      add_unscanned({0, index, line, header.level, false, true});
+      add_unscanned({0, index, whole, header.level, false, true});
     if (messages.size() >= kScannedBytes) scan();
   }
 

@@ -52,7 +52,7 @@ constexpr Key kRuleKeys[] = {
      "what the wording says, the least first: what to plan for, which program reports a failure, what "
      "failed, "
      "the error that the system returned, or the cause. A rule gives way to one that says more of the same "
-     "line; `origin` and `failure` never lead a cause elsewhere; `notice` makes a diagnosis below a verdict, "
+     "line; only a `cause` leads elsewhere; `notice` makes a diagnosis below a verdict, "
      "where nothing else is found, at any severity"},
     {"general", T::kFlag, false, "", "false", "the same as `says = \"failure\"`"},
     {"blames", T::kWord, false, "host job few", "by category",

@@ -96,6 +96,9 @@ struct Rule {
   Says says = Says::kCause;  // gives way to rules that say more of the same line
   // Says no cause, so that it leads no rule that does.
   bool general() const { return says <= Says::kFailure; }
+  // Whether its finding gives way to those that state a cause elsewhere. What the system answered is often
+  // the cause, never as sure as the program's own words.
+  bool gives_way() const { return says <= Says::kErrno; }
   bool scan_all = false;  // no literals: every line is checked
   bool enabled = true;    // a site may switch it off
   std::vector<Pattern> any, except;

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstdlib>
 #include <set>
 #include <string>
+
+#include "base/ascii.h"
 
 namespace culprit::detect {
 namespace {
@@ -189,11 +192,31 @@ class AfterProgress {
   logs::LogPlace progress_;
 };
 
-// Whether the last progress line counts the last of all steps ("step 5000/5000"). A bar may count an epoch.
+// Whether a count of the line has not come to its total: "Epoch [3/10] Step [100/100]".
+bool counts_on(std::string_view text) {
+  for (size_t at = text.find('/'); at != npos; at = text.find('/', at + 1)) {
+    size_t from = at;
+    while (from > 0 && digit(text[from - 1])) --from;
+    int64_t n = 0, total = 0;
+    const char* const end = text.data() + text.size();
+    if (std::from_chars(text.data() + from, text.data() + at, n).ec == std::errc() &&
+        std::from_chars(text.data() + at + 1, end, total).ec == std::errc() && n < total)
+      return true;
+  }
+  return false;
+}
+
+// Whether the last progress line counts the last of all steps ("step 5000/5000"). A bar, and steps that came
+// to their total before, may count an epoch.
 bool counts_all(const logs::JobLog& log) {
   if (log.last_progress().empty()) return false;
-  const auto last = logs::progress_of(log.last_progress().back().text);
-  return last && !last->bar && last->total > 1 && last->iteration == last->total;
+  const logs::LogSample& line = log.last_progress().back();
+  const auto last = logs::progress_of(line.text);
+  if (!last || last->bar || last->total <= 1 || last->iteration != last->total || counts_on(line.text))
+    return false;
+  return std::ranges::none_of(log.iterations().track(), [&](const logs::ProgressPoint& p) {
+    return p.iteration >= last->total && (p.source != line.place.source || p.line < line.place.line);
+  });
 }
 
 }  // namespace

@@ -16,6 +16,9 @@ constexpr uint64_t kNextLines = 8;  // lines of one message are near each other,
 constexpr size_t kMeetings = 256;
 constexpr size_t kQuotes = 4;
 constexpr size_t kShown = 8;
+constexpr size_t kSuspects = 256;
+constexpr size_t kTensors = 1'000;   // of a meeting; more are as if the report had been cut
+constexpr size_t kTensorsNamed = 4;  // with the ranks that lack each
 constexpr std::string_view kTensor = "a tensor";
 constexpr uint32_t kCountable = 1 << 16;  // of larger meetings no rank is inferred
 
@@ -35,10 +38,10 @@ std::string capital(std::string text) {
   return text;
 }
 
-// The numbers below `end` that are not in `there`.
+// The numbers below `end` that are not in `there`; none of a meeting that is too large.
 std::set<uint32_t> others(const std::set<uint32_t>& there, uint32_t end) {
   std::set<uint32_t> out;
-  for (uint32_t rank = 0; rank < std::min(end, kCountable); ++rank)
+  for (uint32_t rank = 0; end <= kCountable && rank < end; ++rank)
     if (!there.contains(rank)) out.insert(rank);
   return out;
 }
@@ -77,6 +80,10 @@ void Meetings::add(const logs::RuleLine& from, MeetingLine line) {
   const auto writer = log_.writers()[from.place.writer].rank;
   if (line.labelled && (!writer || m.what != kTensor)) return;
   for (MeetingLine::Tensor& tensor : line.tensors) {
+    if (m.tensors.size() >= kTensors && !m.tensors.contains(tensor.name)) {
+      m.cut = true;
+      continue;
+    }
     Tensor& one = m.tensors[tensor.name];
     if (line.labelled) one.missing.insert(*writer);
     one.there.insert(tensor.there.begin(), tensor.there.end());
@@ -101,20 +108,35 @@ void Meetings::infer_from_tensors(Meeting& m) const {
     for (const auto* const some : {&tensor.there, &tensor.missing})
       if (!some->empty()) end = std::max(end, *some->rbegin() + 1);
   if (const auto ranks = heard(); !ranks.empty()) end = std::max(end, *ranks.rbegin() + 1);
+  // Missing in all of them, or if some are not listed, in any.
   std::optional<std::set<uint32_t>> common;
-  for (auto& [name, tensor] : m.tensors) {
-    if (tensor.missing.empty()) tensor.missing = others(tensor.there, end);
-    m.waiting.insert(tensor.there.begin(), tensor.there.end());
+  const auto add = [&](const std::set<uint32_t>& missing) {
     if (!common) {
-      common = tensor.missing;
+      common = missing;
     } else if (m.cut) {
-      common->insert(tensor.missing.begin(), tensor.missing.end());
+      common->insert(missing.begin(), missing.end());
     } else {
-      std::set<uint32_t> both;
-      std::ranges::set_intersection(*common, tensor.missing, std::inserter(both, both.end()));
-      common = std::move(both);
+      std::erase_if(*common, [&](uint32_t rank) { return !missing.contains(rank); });
     }
+  };
+  // Of those that list who came: the ranks of any of them, and of all.
+  std::set<uint32_t> there;
+  std::optional<std::set<uint32_t>> everywhere;
+  size_t named = 0;
+  for (auto& [name, tensor] : m.tensors) {
+    m.waiting.insert(tensor.there.begin(), tensor.there.end());
+    if (!tensor.missing.empty()) {
+      add(tensor.missing);
+      continue;
+    }
+    there.insert(tensor.there.begin(), tensor.there.end());
+    if (!everywhere)
+      everywhere = tensor.there;
+    else
+      std::erase_if(*everywhere, [&](uint32_t rank) { return !tensor.there.contains(rank); });
+    if (named++ < kTensorsNamed) tensor.missing = others(tensor.there, end);
   }
+  if (everywhere) add(others(m.cut ? *everywhere : there, end));
   if (common) m.missing = std::move(*common);
 }
 
@@ -164,7 +186,9 @@ void Meetings::place(const Meeting& m, Statement& said) const {
   const JobFile& job = log_.job();
   const bool by_host =
       m.unit == MeetingUnit::kTask && m.all == job.hosts.size() && job.ranks_per_host.value_or(1) > 1;
-  for (const uint32_t one : m.missing) {
+  // So many are no suspects: the cause is common to them.
+  const bool few = m.missing.size() <= kSuspects;
+  for (const uint32_t one : few ? m.missing : std::set<uint32_t>()) {
     FindingSubject subject;
     if (!by_host)
       subject.rank = one;
