@@ -44,7 +44,7 @@ constexpr size_t kProgramSizeKept = 1 << 20;    // instructions of all regexes t
 // The searched text of each literal: the literal, or a shorter one that it contains. Each searched text costs
 // time in the pass over all bytes. Codes occur with and without "0x", words with several endings.
 std::vector<std::string_view> without_longer(const std::vector<std::string>& literals) {
-  constexpr size_t kRare = 10;  // what Vectorscan looks at first
+  constexpr size_t kRare = 10;  // shorter ones stand in too many lines
   static_assert(kLiteralMax <= 64);
   std::vector<std::string_view> order(literals.begin(), literals.end());
   std::sort(order.begin(), order.end(), [](std::string_view a, std::string_view b) {
@@ -73,17 +73,11 @@ std::vector<std::string_view> without_longer(const std::vector<std::string>& lit
   return out;
 }
 
-// The exceptions as one regex, which reads a line once. As they are if that is none: two may name a hole.
-std::vector<std::string> in_one(std::span<const Pattern> except) {
-  std::vector<std::string> each;
-  std::string all;
-  for (const Pattern& p : except) {
-    each.push_back(p.regex);
-    all += fmt::format("{}(?:{})", all.empty() ? "" : "|", p.regex);
-  }
-  const bool names = all.find("(?P<") != all.npos || all.find("(?<") != all.npos;
-  constexpr size_t kLongest = 8'192;
-  return each.size() < 2 || names || all.size() > kLongest ? each : std::vector{all};
+// The regexes as one, which reads a line once. It may be none: two name a hole, one quotes to its end.
+std::string in_one(const std::vector<std::string>& regexes) {
+  std::string out;
+  for (const std::string& regex : regexes) out += fmt::format("{}(?:{})", out.empty() ? "" : "|", regex);
+  return out;
 }
 
 }  // namespace
@@ -109,7 +103,7 @@ Result<std::shared_ptr<const Matcher>> Matcher::create(std::span<const Rule> rul
 void Matcher::add(const Rule& rule, uint32_t index, std::vector<std::string>& literals) {
   const bool decides = !rule.window && rule.when == 0 && rule.severity >= Severity::kError;
   rules_[index] = {rule.sources, rule.says, decides, rule.holes, {}};
-  rules_[index].except = in_one(rule.except);
+  for (const Pattern& p : rule.except) rules_[index].except.push_back(p.regex);
   for (const Pattern& p : rule.any) {
     const auto id = static_cast<uint32_t>(patterns_.size());
     patterns_.push_back({index, p.regex, p.also});
@@ -315,8 +309,13 @@ const Scanner::Compiled& Scanner::compile(uint32_t pattern) {
 bool Scanner::is_excepted(uint32_t rule, const re2::StringPiece& text) {
   const std::vector<std::string>& regexes = matcher_->rules_[rule].except;
   auto& compiled = except_[rule];
-  if (compiled.empty())
-    for (const std::string& regex : regexes) compiled.push_back(compile_counted(regex));
+  if (compiled.empty() && !regexes.empty()) {
+    compiled.push_back(compile_counted(in_one(regexes)));
+    if (!compiled[0]->ok()) {
+      compiled.clear();
+      for (const std::string& regex : regexes) compiled.push_back(compile_counted(regex));
+    }
+  }
   return std::any_of(compiled.begin(), compiled.end(), [&](const auto& regex) {
     count_match(*regex, text.size(), false);
     return regex->Match(text, 0, text.size(), re2::RE2::UNANCHORED, nullptr, 0);

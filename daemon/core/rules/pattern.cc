@@ -94,7 +94,7 @@ std::string_view common(std::string_view a, std::string_view b) {
 // Texts that share a long part are looked for by that part, if it is as rare as they are: wordings in which
 // each word may stand in several forms would else fill the pass over the text.
 void merge(std::vector<std::string>& literals, LoadWork& work) {
-  constexpr size_t kShared = 10;  // what a literal matcher looks at first
+  constexpr size_t kShared = 10;  // shorter parts stand in too many lines
   constexpr size_t kMerged = 64;  // of one regex; each round compares all pairs
   while (literals.size() <= kMerged && work.spend(literals.size() * literals.size() / 2 * kAPair)) {
     std::string best;
@@ -119,6 +119,8 @@ double share_of(const std::vector<std::string>& texts) {
 
 // Without the texts that contain another one.
 std::vector<std::string> shortest(const std::vector<std::string>& texts) {
+  constexpr size_t kCompared = 64;  // each with all
+  if (texts.size() > kCompared) return texts;
   std::vector<std::string> out;
   for (const std::string& text : texts)
     if (std::none_of(texts.begin(), texts.end(), [&](const std::string& other) {
@@ -234,7 +236,8 @@ std::string with_alternatives(std::string_view regex) {
     const std::string_view token = regex.substr(at, end - at);
     at = end;
     if (token == "?" && atom != npos) {
-      out = fmt::format("{}(?:{}|)", out.substr(0, atom), out.substr(atom));
+      out.insert(atom, "(?:");
+      out += "|)";
       if (regex.substr(at, 1) == "?") ++at;
       atom = npos;
       continue;

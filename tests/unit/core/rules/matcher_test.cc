@@ -168,6 +168,14 @@ BOOST_AUTO_TEST_CASE(a_line_with_an_exception_is_no_hit) {
       boost::test_tools::per_element());
 }
 
+BOOST_AUTO_TEST_CASE(exceptions_that_make_no_regex_together_hold_each) {
+  Rule rule = rule_of({regex_pattern("error")});
+  rule.except = {regex_pattern("\\Qignored (a"), regex_pattern("(?P<n>\\d) fine"),
+                 regex_pattern("ok (?P<n>\\d)")};
+  BOOST_TEST(scan({rule}, "error\nerror ignored (a\n7 fine error\nerror ok 7") ==
+             (std::vector<std::string>{"0() ", "", "", ""}));
+}
+
 BOOST_AUTO_TEST_CASE(a_general_rule_gives_way_on_the_same_line_alone) {
   Rule general = rule_of({regex_pattern("error")});
   general.says = Says::kFailure;
