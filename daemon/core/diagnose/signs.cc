@@ -493,13 +493,12 @@ Finding witness(const detect::View& view, Sign sign) {
 }
 
 Finding notice(const detect::View& view, Sign sign) {
-  const uint64_t lines = sign.count;
   Finding f = complete(view, std::move(sign));
   f.kind = FindingKind::kNotice;
   f.fatal = false;
   f.general = true;
   f.confidence = kNotice;
-  f.why.push_back(fmt::format("{}; no job ends of it", counted(lines, "line")));
+  f.why.emplace_back("no job ends of it");
   return f;
 }
 
