@@ -18,7 +18,7 @@ namespace {
 
 // Between two looks: a thread that reads a disk runs meanwhile.
 constexpr TimeNs kBetweenLooks = 300 * kNsPerMs;
-constexpr TimeNs kToolWithin = 5 * kNsPerSecond, kAnswerWithin = 2 * kNsPerSecond;
+constexpr TimeNs kToolWithin = 10 * kNsPerSecond, kAnswerWithin = 2 * kNsPerSecond;
 constexpr int kDetachLooks = 25;
 constexpr TimeNs kDetachEvery = 10 * kNsPerMs;
 
@@ -203,6 +203,7 @@ class Capture {
     run.rights = *rights;
     run.uid = status.uid;
     run.gid = status.gid;
+    run.stops = *tool != Tool::kPySpy;
     run.within_ns = std::min(kToolWithin, left());
     if (run.within_ns <= 0) return add_reason(answer_.why, to_string(*tool), "no time was left");
     const char before = answer_.look->stat.state;

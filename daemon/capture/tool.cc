@@ -75,8 +75,16 @@ bool become(const ToolRun& run) {
   return none.write();
 }
 
+// For cores and disks, behind the job.
+void give_way() {
+  constexpr int kNice = 10, kWho = 1, kIdle = 3 << 13;
+  ::setpriority(PRIO_PROCESS, 0, kNice);
+  ::syscall(SYS_ioprio_set, kWho, 0, kIdle);
+}
+
 [[noreturn]] void exec_tool(const ToolRun& run, int output) {
   ::setpgid(0, 0);
+  if (!run.stops) give_way();
   // No descriptor of ours, and nothing on the terminal.
   const int null = ::open("/dev/null", O_RDWR);
   ::dup2(null, STDIN_FILENO);

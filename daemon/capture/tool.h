@@ -34,6 +34,7 @@ struct ToolRun {
   ToolRights rights = ToolRights::kOwn;
   uint32_t uid = 0, gid = 0;
   TimeNs within_ns = 5 * kNsPerSecond;
+  bool stops = true;  // the process while it looks: then it has the job's priority, else the lowest
   size_t output_most = 8 << 20;
 };
 // Its standard output. An error says why there is none: "it took longer than 5 s".

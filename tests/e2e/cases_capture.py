@@ -76,7 +76,8 @@ def capture_on_request_asks_all_hosts_of_a_job(context: Context) -> str:
     began = time.monotonic()
     done = culprit(collector, "stacks", JOB, "--capture")
     took = time.monotonic() - began
-    need(done.returncode == 0, f"exit {done.returncode}: {done.stderr[-300:]}; {collector.last_words()}")
+    said = "; ".join(one.last_words() for one in (collector, first, second))
+    need(done.returncode == 0, f"exit {done.returncode}: {done.stderr[-300:]}; {said}")
     need(f"{RANKS} processes" in done.stdout, done.stdout[:500])
     return f"{RANKS} ranks of 2 hosts in {took:.1f} s"
 

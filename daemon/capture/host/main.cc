@@ -12,7 +12,6 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -35,13 +34,8 @@ namespace {
 constexpr TimeNs kRequestWithin = 5 * kNsPerSecond;
 constexpr TimeNs kOneWithin = 12 * kNsPerSecond;  // a look, two tools and a signal
 constexpr TimeNs kToEnd = kNsPerSecond;           // between the end of a tool's time and the child's
-constexpr int kNice = 10;
 
-// A job must not notice it.
-void make_humble() {
-  ::setpriority(PRIO_PROCESS, 0, kNice);
-  constexpr int kWho = 1, kIdle = 3 << 13;
-  ::syscall(SYS_ioprio_set, kWho, 0, kIdle);
+void make_harmless() {
   const rlimit none{0, 0};
   ::setrlimit(RLIMIT_CORE, &none);
   ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
@@ -175,7 +169,7 @@ class Captures {
 };
 
 int serve() {
-  make_humble();
+  make_harmless();
   const auto request = parse_request(read_request());
   if (!request) {
     std::fprintf(stderr, "culprit-capture: %s\n", request.error().text.c_str());
