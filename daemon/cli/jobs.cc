@@ -1,4 +1,5 @@
 #include "base/text.h"
+#include "cli/jobs_table.h"
 #include "cli/near.h"
 #include "cli/remote.h"
 #include "cli/rules.h"
@@ -17,7 +18,7 @@ int jobs(RemoteOptions& o) {
       o, "/v1/jobs",
       [&](const Json& json) {
         std::vector<std::vector<std::string>> rows{
-            {"JOB", "RUN", "STATE", "BEGAN", "LAST SEEN", "HOSTS", "LINES", "VERDICT"}};
+            {"JOB", "RUN", "STATE", "BEGAN", "LAST SEEN", "HOSTS", "LINES", "FOUND"}};
         std::string notes;
         if (const auto items = json.find("items"); items != json.end())
           for (const Json& job : *items)
@@ -25,10 +26,9 @@ int jobs(RemoteOptions& o) {
               if (const std::string note = text_field(job, "note"); !note.empty() && note != "-")
                 notes +=
                     "\njob " + text_field(job, "id") + ", run " + text_field(job, "run") + ": " + note + "\n";
-              rows.push_back({text_field(job, "id"), text_field(job, "run"), text_field(job, "state"),
+              rows.push_back({text_field(job, "id"), text_field(job, "run"), state_of_job(job),
                               time_field(job, "first_ns", o.zone), time_field(job, "last_ns", o.zone),
-                              text_field(job, "hosts"), text_field(job, "lines"),
-                              text_field(job, "verdict")});
+                              text_field(job, "hosts"), text_field(job, "lines"), found_in_job(job)});
             }
         return rows.size() > 1 ? table(rows, wants_color()) + notes : std::string("no job was seen yet\n");
       },

@@ -7,18 +7,26 @@
 namespace culprit::cli {
 namespace {
 
-constexpr size_t kFoundBytes = 100;
+constexpr size_t kFoundBytes = 160;
 
 std::string found_in(const Report& report) {
   const Diagnosis* d = leading(report);
-  if (!d) return "-";
-  std::string out = title_of(*d);
-  if (!d->hosts.empty() && d->hosts[0].host && out.find(*d->hosts[0].host) == std::string::npos)
-    out += " on " + places(d->hosts, 2);
-  return shorten(out, kFoundBytes) + " (" + percent(d->confidence) + ")";
+  const std::string out = shorten(report.headline, kFoundBytes);
+  return d ? out + " (" + percent(d->confidence) + ")" : out;
 }
 
 }  // namespace
+
+std::string state_of_job(const Json& job) {
+  const std::string state = text_field(job, "state");
+  const bool hangs = job.value("hangs", Json()) == Json(true);
+  return state == "running" && hangs ? "hangs" : state;
+}
+
+std::string found_in_job(const Json& job) {
+  const std::string headline = text_field(job, "headline");
+  return headline == "-" ? text_field(job, "verdict") : headline;
+}
 
 std::string state_of(const Report& report) {
   const Diagnosis* d = leading(report);

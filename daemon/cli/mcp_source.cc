@@ -30,13 +30,13 @@ const Diagnosis* diagnosis_of(const Report& report, const std::string& id) {
 
 Result<std::string> why_of(const Report& report, const std::string& id) {
   const Diagnosis* d = diagnosis_of(report, id);
-  if (!d && id.empty()) return headline(report, {});
+  if (!d && id.empty()) return report.headline;
   if (!d) {
     std::vector<std::string> ids;
     for (const Diagnosis& one : report.diagnoses) ids.push_back(one.id);
     return fail(ErrorCode::kNotFound, id + ": no such diagnosis" + did_you_mean(id, ids, "'"));
   }
-  std::string out = fmt::format("{}: {} ({})\n{}\n{}\n\nReasons\n", d->id, title_of(*d),
+  std::string out = fmt::format("{}: {} ({})\n{}\n{}\n\nReasons\n", d->id, sentence_of(*d, report.job),
                                 percent(d->confidence), classified(*d, {}), reported_by(*d));
   for (const std::string& why : d->why) out += "- " + why + "\n";
   out += "\nEvidence\n";
@@ -48,12 +48,13 @@ Result<std::string> why_of(const Report& report, const std::string& id) {
 std::string against_host(const Report& report, const std::string& host) {
   const auto names = [&](const Suspect& s) { return s.host == host; };
   if (const Diagnosis* best = leading(report); best && std::ranges::any_of(best->hosts, names))
-    return fmt::format("{} is named by the leading diagnosis {}: {}\n", host, best->id, title_of(*best));
+    return fmt::format("{} is named by the leading diagnosis {}: {}\n", host, best->id,
+                       sentence_of(*best, report.job));
   std::string out;
   for (const Diagnosis& d : report.diagnoses)
     if (std::ranges::any_of(d.hosts, names))
-      out +=
-          fmt::format("{} names {}, but with {} only: {}\n", d.id, host, percent(d.confidence), title_of(d));
+      out += fmt::format("{} names {}, but with {} only: {}\n", d.id, host, percent(d.confidence),
+                         sentence_of(d, report.job));
   for (const Suspect& s : report.suspects) {
     if (!names(s)) continue;
     out += fmt::format("{} is a suspect of score {:.2f}, not the cause by itself:\n", host, s.score);
@@ -83,7 +84,7 @@ Result<std::string> why_not_of(const Report& report, const std::string& host, co
   if (!line.empty()) out += near_line(line.substr(0, 4096));
   if (!out.empty()) return out;
   for (const std::string& what : report.missing) out += "- " + what + "\n";
-  return out.empty() ? "Nothing is missing for the verdict: " + headline(report, {})
+  return out.empty() ? "Nothing is missing for the verdict: " + report.headline
                      : "What would tell more\n" + out;
 }
 
@@ -98,10 +99,10 @@ class OfDaemon final : public McpSource {
   Result<std::string> jobs() override {
     const auto items = get_items(client_, "/v1/jobs");
     if (!items) return tl::unexpected(items.error());
-    std::vector<std::vector<std::string>> rows{{"JOB", "RUN", "STATE", "HOSTS", "VERDICT"}};
+    std::vector<std::vector<std::string>> rows{{"JOB", "RUN", "STATE", "HOSTS", "FOUND"}};
     for (const Json& job : *items)
-      rows.push_back({text_field(job, "id"), text_field(job, "run"), text_field(job, "state"),
-                      text_field(job, "hosts"), text_field(job, "verdict")});
+      rows.push_back({text_field(job, "id"), text_field(job, "run"), state_of_job(job),
+                      text_field(job, "hosts"), found_in_job(job)});
     return table(rows, false);
   }
   Result<std::string> hosts() override {

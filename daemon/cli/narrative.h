@@ -8,29 +8,15 @@
 #include <vector>
 
 #include "cli/render.h"
+#include "model/headline.h"
 #include "model/report.h"
 
 namespace culprit::cli {
 
-enum class Outcome {
-  kVerdict,       // a conclusive diagnosis
-  kInconclusive,  // a fault without a certain cause
-  kNoticed,       // the job did not fail, but has an anomaly (slow steps, numbers, a hang)
-  kUnknown,       // no fault was found, but no proof of a good end
-  kHealthy,
-  kEmpty,  // no input was read
-};
-Outcome outcome(const Report& report);
-
-// The diagnosis of the first lines: the verdict, else the best one; null: none.
-const Diagnosis* leading(const Report& report);
-
 // The numeric fault that the diagnosis is based on; null: none.
 const NumericFault* fault_of(const Report& report, const Diagnosis& diagnosis);
 
-// The title as part of a sentence: one line of limited length without a full stop.
-std::string title_of(const Diagnosis& diagnosis);
-// One sentence: the fault, its host and rank, the iteration, the confidence.
+// The first line: the report's headline, with the confidence, or with what was read.
 std::string headline(const Report& report, const RenderOptions& options);
 // "hardware, gpu, crash, iterative stage, 2026-11-21 02:12:09.123 UTC".
 std::string classified(const Diagnosis& diagnosis, const RenderOptions& options);
@@ -53,14 +39,6 @@ std::string sentence(const Hang& hang, const RenderOptions& options);
 std::string job_size(const JobSummary& job);
 std::string job_range(const JobSummary& job, const RenderOptions& options);
 
-// "node-17 (rank 139, device 3)"; "unknown host" if unknown.
-std::string place(const Suspect& suspect);
-// "node-1, node-2 and 5 more".
-std::string places(std::span<const Suspect> suspects, size_t max);
-// "0-3, 8 and 120 more".
-std::string numbers(std::span<const uint32_t> values);
-// "rank 3", "ranks 0-3".
-std::string ranks(std::span<const uint32_t> values);
 // "runs/a.log:120", "runs/a.comm +4096".
 std::string address(const Evidence& evidence);
 // The command that shows the first evidence of the diagnosis for which there is one; empty: none.

@@ -202,7 +202,6 @@ std::string data_of(const Report& shown, const Report& whole, const RenderOption
   w.object([&] {
     w.field("schema", "culprit.page/1");
     w.field("version", CULPRIT_VERSION);
-    w.field("headline", headline(whole, o));
     w.field("zone", o.zone_name);
     w.values("notes", notes);
     w.member("from", [&] {

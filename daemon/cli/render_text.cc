@@ -103,6 +103,7 @@ class TextReport {
     if (result == Outcome::kHealthy || result == Outcome::kEmpty || result == Outcome::kUnknown) {
       missing("What would tell more");
       problems();
+      if (result == Outcome::kUnknown) footer();
       return page_.finish();
     }
     if (const Diagnosis* d = leading(r_)) lead(*d);
@@ -226,8 +227,9 @@ class TextReport {
       hang_suspects();
       for (size_t i = 0; i < std::min(r_.hang->clusters.size(), kFewLines); ++i) {
         const StackCluster& c = r_.hang->clusters[i];
-        page_.item("  - ", fmt::format("{}{}: {}", ranks(c.ranks), c.healthy ? "" : " (differs)",
-                                       c.frames.empty() ? "no frames" : c.frames[0]));
+        page_.item("  - ",
+                   fmt::format("{}{}: {}", c.ranks.empty() ? "process" : ranks(c.ranks),
+                               c.healthy ? "" : " (differs)", c.frames.empty() ? "no frames" : c.frames[0]));
       }
       more(r_.hang->clusters.size() - std::min(r_.hang->clusters.size(), kFewLines), "stack");
     }

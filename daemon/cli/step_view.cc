@@ -12,8 +12,6 @@
 namespace culprit::cli {
 namespace {
 
-constexpr size_t kSentences = 3;  // on suspects of single steps
-
 double value_at(const std::vector<double>& values, size_t i) {
   return i < values.size() && std::isfinite(values[i]) ? std::max(0.0, values[i]) : 0;
 }
@@ -118,14 +116,6 @@ std::vector<std::string> chain_sentences(const Irregularity& x) {
     if (late && *late != link.rank) line += fmt::format(" for rank {}", *late);
     out.push_back(std::move(line));
   }
-  return out;
-}
-
-std::vector<std::string> watch_sentences(const Report& report) {
-  std::vector<std::string> out;
-  for (const Irregularity& x : report.irregularities)
-    if (!x.sentence.empty() && std::ranges::find(out, x.sentence) == out.end() && out.size() < kSentences)
-      out.push_back(x.sentence);
   return out;
 }
 

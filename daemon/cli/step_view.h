@@ -35,8 +35,6 @@ int shade(double value, double most);
 
 // "rank 12 waited 310 ms in all_reduce 231 for rank 3", from the end of the step back to the late rank.
 std::vector<std::string> chain_sentences(const Irregularity& irregularity);
-// "rank 46 alone, twice in 24 steps: watch it", once each; three at most.
-std::vector<std::string> watch_sentences(const Report& report);
 // "1.8 s", "412 ms", "0.3 ms".
 std::string milliseconds(double ms);
 // "rank 3 (node-0, device 3)".

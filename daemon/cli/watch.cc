@@ -71,10 +71,17 @@ std::string text_line(const app::ServerEvent& event, const Json& data, const Zon
                           word == "verdict" || word == "revised" ? Ink::kAlarm : Ink::kDim, color) +
                     "  " + text_field(data, of_job ? "id" : "job");
   if (event.kind == "job_ended") out += "  " + text_field(data, "state");
-  for (const char* name : {"title", "verdict"})
-    if (const auto text = data.find(name); text != data.end() && text->is_string())
-      out += "  " + text_field(data, name);
-  if (const std::string hosts = of_job ? "" : hosts_of(data); !hosts.empty()) out += "  on " + hosts;
+  const auto has = [&](const char* name) {
+    const auto text = data.find(name);
+    return text != data.end() && text->is_string();
+  };
+  const bool whole = has("headline");  // it says where
+  for (const char* name : {"headline", "title", "verdict"}) {
+    if (!has(name)) continue;
+    out += "  " + text_field(data, name);
+    break;
+  }
+  if (const std::string hosts = of_job || whole ? "" : hosts_of(data); !hosts.empty()) out += "  on " + hosts;
   if (const auto c = data.find("confidence"); c != data.end() && c->is_number())
     out += fmt::format("  ({:.0f} %)", 100 * c->get<double>());
   if (const auto before = data.find("replaces"); before != data.end() && before->is_object())

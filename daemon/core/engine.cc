@@ -15,6 +15,7 @@
 #include "core/correlate.h"
 #include "core/detect/comm/findings.h"
 #include "core/detect/flight/flight.h"
+#include "core/detect/logs/ending.h"
 #include "core/detect/logs/lost_numbers.h"
 #include "core/detect/stacks/stacks.h"
 #include "core/diagnose/correlator.h"
@@ -29,6 +30,7 @@
 #include "core/rule_runs.h"
 #include "core/rules/block_scanner.h"
 #include "core/rules/run.h"
+#include "model/headline.h"
 
 namespace culprit::core {
 
@@ -433,6 +435,13 @@ struct Engine::Impl {
     return *slow;
   }
 
+  // What speaks for the job's health. Dumps without an open operation and a quiet RAS prove nothing.
+  diagnose::Proof proof(TimeNs now) const {
+    diagnose::Proof out{fate.ended_well, log.iterations().moves() > 0, !comm.empty() || !numbers.empty(), {}};
+    if (now == kNoTime && !fate.end_stated) out.cut_short = detect::cut_short(log);
+    return out;
+  }
+
   // Counts communication records as progress, as lines are. Records without step numbers prove progress by
   // their arrival.
   void beat(std::span<const CommRecord> records, TimeNs now) {
@@ -651,14 +660,13 @@ Report Engine::report(TimeNs now, const detect::Unheard& unheard) {
     report.missing.push_back(
         fmt::format("whether one of {} lines of errors that are not kept ended the job", dropped));
   impl_->rule_runs.add_troubles(report.problems);
-  // Dumps without an open operation and a quiet RAS prove no health.
-  const bool traces = !impl_->comm.empty() || !impl_->numbers.empty();
   if (now == kNoTime || report.job.lines > 0)  // a job that just began has no data yet
-    diagnose::request_proof({analysis.fate.ended_well, impl_->log.iterations().moves() > 0, traces}, report);
+    diagnose::request_proof(impl_->proof(now), report);
   // Problems arrive in any order, from several threads.
   std::sort(report.problems.begin(), report.problems.end(), [](const Problem& a, const Problem& b) {
     return std::tie(a.file, a.offset, a.what) < std::tie(b.file, b.offset, b.what);
   });
+  conclude(report);
   return report;
 }
 

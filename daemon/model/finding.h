@@ -83,6 +83,7 @@ struct Finding {
   ActionKind action = ActionKind::kNone;
   std::string remedy;
 
+  std::optional<CodePlace> code;  // of an exception: the last frame in the program's own code
   SaidBy said_by;          // empty: the kernel, root or the accused host said it too, or it is not known
   bool as_kernel = false;  // every line has the form of a kernel message
 };

@@ -80,6 +80,11 @@ struct Words<PhaseKind> {
                                                           "restart", "stall",    "end"};
 };
 
+template <>
+struct Words<Standing> {
+  static constexpr std::array<std::string_view, 3> kTable{"fault", "no_fault", "cannot_tell"};
+};
+
 template <class Enum>
 std::string_view word_of(Enum value) {
   return Words<Enum>::kTable[static_cast<size_t>(value)];
@@ -142,6 +147,7 @@ std::string_view to_string(NumericClass value) { return word_of(value); }
 std::string_view to_string(HangAnswer value) { return word_of(value); }
 std::string_view to_string(ScenePlace value) { return word_of(value); }
 std::string_view to_string(Severity value) { return word_of(value); }
+std::string_view to_string(Standing value) { return word_of(value); }
 std::string_view to_string(PhaseKind value) { return word_of(value); }
 
 template <class Enum>
@@ -172,6 +178,7 @@ template std::optional<NumericClass> from_word(std::string_view);
 template std::optional<HangAnswer> from_word(std::string_view);
 template std::optional<ScenePlace> from_word(std::string_view);
 template std::optional<Severity> from_word(std::string_view);
+template std::optional<Standing> from_word(std::string_view);
 template std::optional<PhaseKind> from_word(std::string_view);
 
 std::string shown_list(const std::vector<uint32_t>& uids) {

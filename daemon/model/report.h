@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/time.h"
+#include "model/code_place.h"
 
 namespace culprit {
 
@@ -55,6 +56,8 @@ enum class HangAnswer : uint8_t {
 };
 enum class ScenePlace : uint8_t { kUnknown, kWaits, kFinished, kElsewhere, kLeft };
 enum class Severity : uint8_t { kInfo, kWarning, kError, kFatal };
+// What a report says of its job as a whole.
+enum class Standing : uint8_t { kFault, kNoFault, kCannotTell };
 // What a job did for a time, by its progress and its lines.
 enum class PhaseKind : uint8_t { kStart, kTraining, kEvaluation, kCheckpoint, kRestart, kStall, kEnd };
 
@@ -70,6 +73,7 @@ std::string_view to_string(NumericClass);
 std::string_view to_string(HangAnswer);
 std::string_view to_string(ScenePlace);
 std::string_view to_string(Severity);
+std::string_view to_string(Standing);  // "fault", "no_fault", "cannot_tell"
 std::string_view to_string(PhaseKind);
 template <class Enum>
 std::optional<Enum> from_word(std::string_view word);
@@ -156,6 +160,8 @@ struct Diagnosis {
   Action action;
   bool refuted = false;           // as a daemon's report says: a person called it wrong
   std::optional<SaidBy> said_by;  // set where confidence and action are capped for it
+  std::optional<CodePlace> code;  // of an exception: the last frame in the program's own code
+  std::string headline;           // see conclude()
 };
 
 struct LinePlace {
@@ -355,7 +361,9 @@ struct NumericCurves {
 
 struct Report {
   JobSummary job;
-  std::optional<size_t> verdict;  // index into diagnoses
+  Standing standing = Standing::kCannotTell;  // see conclude()
+  std::string headline;                       // one sentence, the same on every screen
+  std::optional<size_t> verdict;              // index into diagnoses
   std::vector<std::string> missing;
   std::vector<std::string> notes;  // failures that the job survived or had after its planned end; no faults
   std::vector<Diagnosis> diagnoses;

@@ -74,6 +74,8 @@ class ReportWriter {
     w_.object([&] {
       w_.field("schema", "culprit.report/1");
       job(report_.job);
+      w_.field("state", to_string(report_.standing));
+      w_.field("headline", report_.headline);
       if (report_.verdict && *report_.verdict < report_.diagnoses.size()) {
         w_.member("verdict", [&] { diagnosis(report_.diagnoses[*report_.verdict]); });
       } else {
@@ -145,6 +147,8 @@ class ReportWriter {
       w_.values("found_by", d.found_by);
       w_.field("about", to_string(d.about));
       w_.field("title", d.title);
+      if (!d.headline.empty()) w_.field("headline", d.headline);
+      if (d.code) code(*d.code);
       w_.field("category", to_string(d.category));
       w_.field("component", to_string(d.component));
       w_.field("symptom", to_string(d.symptom));
@@ -165,6 +169,16 @@ class ReportWriter {
         });
       });
       if (d.said_by) said_by(*d.said_by);
+    });
+  }
+
+  void code(const CodePlace& at) {
+    w_.member("code", [&] {
+      w_.object([&] {
+        w_.field("file", at.file);
+        w_.field("line", at.line);
+        w_.field("function", at.function);
+      });
     });
   }
 

@@ -9,6 +9,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "model/headline.h"
+
 namespace culprit {
 namespace {
 
@@ -152,6 +154,13 @@ class ReportReader {
     if (const Json* cut = r_.find(json, "cut"); cut && cut->is_object())
       for (const auto& [list, count] : cut->items())
         if (count.is_number_unsigned()) out_.cut[list] = count.get<uint64_t>();
+    // An older daemon or archive says no headline.
+    if (r_.find(json, "headline")) {
+      r_.field(json, "headline", out_.headline);
+      r_.word_field(json, "state", out_.standing);
+    } else {
+      conclude(out_);
+    }
     if (r_.failed()) return fail(ErrorCode::kInvalid, r_.take_error());
     return std::move(out_);
   }
@@ -190,6 +199,13 @@ class ReportReader {
     r_.field(x, "found_by", d.found_by);
     r_.word_field(x, "about", d.about);
     r_.field(x, "title", d.title);
+    if (r_.find(x, "headline")) r_.field(x, "headline", d.headline);
+    if (const Json* at = r_.find(x, "code")) {
+      CodePlace& code = d.code.emplace();
+      r_.field(*at, "file", code.file);
+      r_.field(*at, "line", code.line);
+      r_.field(*at, "function", code.function);
+    }
     r_.word_field(x, "category", d.category);
     r_.word_field(x, "component", d.component);
     r_.word_field(x, "symptom", d.symptom);

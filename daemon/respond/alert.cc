@@ -35,6 +35,7 @@ json json_of(const Fault& f) {
           {"hosts", f.hosts},
           {"targets", f.targets},
           {"why", f.why},
+          {"headline", f.headline},
           {"place", f.place},
           {"confidence", f.confidence},
           {"owner", f.owner},
@@ -92,6 +93,7 @@ Fault fault_of(const json& object) {
   m.texts("hosts", f.hosts);
   m.texts("targets", f.targets);
   m.texts("why", f.why);
+  m.text("headline", f.headline);
   m.text("place", f.place);
   m.number("confidence", f.confidence);
   m.text("owner", f.owner);

@@ -24,7 +24,8 @@ struct Fault {
   std::vector<std::string> hosts;    // accused ones
   std::vector<std::string> targets;  // of the action
   std::vector<std::string> why;
-  std::string place;  // "node-3 (device 4, rank 28)"; empty: no place is known
+  std::string headline;  // who, what, where and when in one sentence; empty: of an older version
+  std::string place;     // "node-3 (device 4, rank 28)"; empty: no place is known
   double confidence = 0;
   std::string owner;     // of the job: "user 1000", "host gpu-7"; empty: not known
   bool vouched = false;  // it does not rest on the word of a user alone

@@ -50,9 +50,10 @@ std::string evidence_of(const Fault::Line& line) {
 std::string summary_of(const Issue& issue) {
   const Fault& f = issue.fault;
   if (!issue.storm.empty()) return f.title;
-  std::string out = f.run > 0 ? fmt::format("job {} run {}: {}", f.job, f.run, f.title)
-                              : fmt::format("job {}: {}", f.job, f.title);
-  if (!f.place.empty()) out += " on " + f.place;
+  std::string what = f.headline;
+  if (what.empty()) what = f.place.empty() ? f.title : f.title + " on " + f.place;
+  std::string out = f.run > 0 ? fmt::format("job {} run {}: {}", f.job, f.run, what)
+                              : fmt::format("job {}: {}", f.job, what);
   if (f.confidence > 0) out += fmt::format(" ({:.0f} %)", 100 * f.confidence);
   return out;
 }
@@ -114,6 +115,7 @@ Values values_of(const Issue& issue, const Message& m, const NoticeContext& cont
                                                             : Change::kResolved;
   Values out{{"state", std::string(to_string(change))},
              {"title", f.title},
+             {"headline", f.headline.empty() ? f.title : f.headline},
              {"summary", summary_of(issue)},
              {"severity", std::string(severity_of(issue))},
              {"job", f.job},
@@ -153,9 +155,9 @@ std::string webhook_body(const Issue& issue, const Values& values) {
   const Fault& f = issue.fault;
   json out = json::object();
   for (const char* name :
-       {"state",     "title",   "summary", "severity", "job",     "diagnosis", "source",  "category",
-        "component", "symptom", "action",  "remedy",   "place",   "evidence",  "command", "link",
-        "line_link", "key",     "id",      "since",    "changed", "host"})
+       {"state",    "title",     "headline", "summary", "severity", "job",     "diagnosis", "source",
+        "category", "component", "symptom",  "action",  "remedy",   "place",   "evidence",  "command",
+        "link",     "line_link", "key",      "id",      "since",    "changed", "host"})
     out[name] = values.at(name);
   out["resolved"] = issue.resolved_ns == kNoTime ? json(nullptr) : json(values.at("resolved"));
   out["end"] = issue.firing() ? json(nullptr) : json(values.at("end"));
@@ -193,8 +195,9 @@ std::string alertmanager_body(const std::vector<Issue>& issues, const NoticeCont
                     {"component", label(issue.component)}}},
                   {"startsAt", v.at("since")}};
     json notes = json::object();
-    for (const char* name : {"summary", "severity", "title", "symptom", "place", "hosts", "confidence",
-                             "action", "remedy", "why", "evidence", "command", "line_link", "end"})
+    for (const char* name :
+         {"summary", "severity", "title", "headline", "symptom", "place", "hosts", "confidence", "action",
+          "remedy", "why", "evidence", "command", "line_link", "end"})
       if (!v.at(name).empty()) notes[name] = v.at(name);
     alert["annotations"] = std::move(notes);
     alert["endsAt"] = issue.firing() ? rfc3339(now + kStandsNs) : v.at("resolved");

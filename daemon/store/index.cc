@@ -81,18 +81,19 @@ Status Index::upsert_job(const JobRow& job) {
   return in_transaction([&] {
     Statement put(
         database_,
-        "INSERT INTO jobs (id, run, state, first_ns, last_ns, ended_ns, hosts, lines, verdict) VALUES "
-        "(?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id, run) DO UPDATE SET state = excluded.state, first_ns = "
+        "INSERT INTO jobs (id, run, state, first_ns, last_ns, ended_ns, hosts, lines, verdict, "
+        "headline) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id, run) DO UPDATE SET state = "
+        "excluded.state, first_ns = "
         "excluded.first_ns, last_ns = excluded.last_ns, ended_ns = excluded.ended_ns, hosts = "
-        "excluded.hosts, lines = excluded.lines, verdict = excluded.verdict");
+        "excluded.hosts, lines = excluded.lines, verdict = excluded.verdict, headline = excluded.headline");
     put.bind(job.id).bind_number(job.run).bind(static_cast<int64_t>(job.state)).bind_time(job.first_ns);
     put.bind_time(job.last_ns).bind_time(job.ended_ns).bind_number(job.hosts).bind_number(job.lines);
-    return put.bind(job.verdict).run();
+    return put.bind(job.verdict).bind(job.headline).run();
   });
 }
 
 constexpr std::string_view kJobColumns =
-    "SELECT id, run, state, first_ns, last_ns, ended_ns, hosts, lines, verdict FROM jobs ";
+    "SELECT id, run, state, first_ns, last_ns, ended_ns, hosts, lines, verdict, headline FROM jobs ";
 
 static JobRow job_of(const auto& row) {
   JobRow job;
@@ -105,6 +106,7 @@ static JobRow job_of(const auto& row) {
   job.hosts = row.number(6);
   job.lines = row.number(7);
   job.verdict = row.text(8);
+  job.headline = row.text(9);
   return job;
 }
 

@@ -35,6 +35,7 @@ struct JobRow {
   TimeNs first_ns = kNoTime, last_ns = kNoTime, ended_ns = kNoTime;
   std::optional<uint64_t> hosts, lines;  // counts
   std::string verdict;                   // its title; empty: none
+  std::string headline;                  // of the last report; empty: none yet, or of an older daemon
 };
 
 struct DiagnosisRow {

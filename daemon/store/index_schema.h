@@ -8,7 +8,7 @@
 namespace culprit::store {
 
 // Times are nanoseconds since the epoch, or null. Texts are stored as bytes, because ids are untrusted.
-inline constexpr std::array<std::string_view, 5> kSchemaSteps = {R"sql(
+inline constexpr std::array<std::string_view, 6> kSchemaSteps = {R"sql(
 CREATE TABLE jobs (
   id TEXT PRIMARY KEY, state INTEGER NOT NULL, first_ns INTEGER, last_ns INTEGER, ended_ns INTEGER,
   hosts TEXT NOT NULL, verdict TEXT NOT NULL, run INTEGER NOT NULL DEFAULT 0);
@@ -96,6 +96,10 @@ CREATE TABLE pool_log (
 CREATE INDEX diagnoses_judged ON diagnoses (job, run) WHERE judged_by <> '';
 CREATE INDEX diagnoses_leading ON diagnoses (first_ns, job, run) WHERE
   state = 'confirmed' OR (state = 'open' AND instr(substr(json, 1, 1024), '"verdict":true') > 0);
+)sql",
+                                                                 R"sql(
+-- 6: lists of jobs show the headline of each run's last report.
+ALTER TABLE jobs ADD COLUMN headline TEXT NOT NULL DEFAULT '';
 )sql"};
 
 }  // namespace culprit::store

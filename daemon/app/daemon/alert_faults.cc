@@ -84,6 +84,7 @@ respond::Fault fault_from(const store::DiagnosisRow& row, const Object& d) {
   out.diagnosis = row.id;
   out.source = row.kind;
   out.title = text_member(d, "title");
+  out.headline = text_member(d, "headline");
   out.category = text_member(d, "category");
   out.component = text_member(d, "component");
   out.symptom = text_member(d, "symptom");

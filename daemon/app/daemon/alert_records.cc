@@ -46,7 +46,7 @@ OtlpLog log_of(const LiveEvent& event, const DiagnosisChange& change) {
   const Announcement& a = change.announcement;
   const bool gone = event.kind == LiveEventKind::kDiagnosisGone || a.change == Change::kWithdrawn;
   out.severity = gone ? OtlpSeverity::kInfo : a.verdict ? OtlpSeverity::kError : OtlpSeverity::kWarning;
-  out.text = a.title;
+  out.text = a.sentence;
   out.attributes = {{"event.name", std::string("culprit.diagnosis")},
                     {"culprit.event.id", event.id},
                     {"culprit.verdict", a.index && a.verdict},

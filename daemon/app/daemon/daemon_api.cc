@@ -10,7 +10,9 @@
 #include "app/daemon/device_past.h"
 #include "app/jobs/judgement.h"
 #include "base/time.h"
+#include "model/headline.h"
 #include "model/report_json.h"
+#include "model/report_json_read.h"
 
 namespace culprit::app {
 namespace {
@@ -27,6 +29,7 @@ json row_json(const store::JobRow& row) {
           {"ended_ns", time_or_null(row.ended_ns)},
           {"lines", row.lines ? json(*row.lines) : json(nullptr)},
           {"verdict", row.verdict.empty() ? json(nullptr) : json(row.verdict)},
+          {"headline", row.headline.empty() ? json(nullptr) : json(row.headline)},
           {"note", nullptr}};
 }
 
@@ -153,6 +156,14 @@ void apply_to(json& report, const Judgements& judgements) {
   report["suspects"] = std::move(suspects);
   if (verdict && !judged.verdict)
     report["missing"].push_back("another explanation: the diagnosis that led was refuted");
+  if (verdict == judged.verdict) return;
+  // The places of the quoted lines are not in the JSON form, so only a kept headline has them.
+  if (auto read = report_from_json(dump(report))) {
+    conclude(*read);
+    report["state"] = to_string(read->standing);
+    const std::string kept = judged.verdict ? text_of(given[*judged.verdict], "headline") : "";
+    report["headline"] = kept.empty() ? read->headline : kept;
+  }
 }
 
 void add_forward(json& out, const std::string& to, const UplinkFigures& f) {

@@ -55,6 +55,7 @@ store::JobRow job_row(const LiveJobSummary& job) {
   row.hosts = job.hosts;
   row.lines = job.lines;
   row.verdict = job.verdict.value_or("");
+  row.headline = job.headline;
   return row;
 }
 

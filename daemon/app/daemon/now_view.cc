@@ -60,7 +60,7 @@ bool is_in(const json& job, const std::string& state) {
 // The job's own texts, where words are searched.
 std::string own_texts(const json& job) {
   return lower_of(string_of(job, "id") + " " + string_of(job, "state") + " " + string_of(job, "verdict") +
-                  " " + string_of(job, "note"));
+                  " " + string_of(job, "headline") + " " + string_of(job, "note"));
 }
 
 // Removes the words that the text has.
@@ -95,6 +95,7 @@ json verdict_row(const store::DiagnosisRow& row, const json& d) {
   const json action = d.value("action", json());  // null or of another type in rows of other versions
   return {{"id", row.id},
           {"title", string_of(d, "title")},
+          {"headline", d.value("headline", json())},
           {"confidence", d.value("confidence", json())},
           {"category", string_of(d, "category")},
           {"component", string_of(d, "component")},
@@ -204,7 +205,7 @@ json NowList::page(const NowVerdicts& verdicts) const {
   for (const Row& row : on_page()) {
     json& out = items.emplace_back(json::object());
     for (const char* name : {"id", "run", "state", "well", "hangs", "hosts", "ranks", "iteration", "first_ns",
-                             "last_ns", "ended_ns", "note"})
+                             "last_ns", "ended_ns", "headline", "note"})
       if (const auto at = row.job->find(name); at != row.job->end() && !at->is_null()) out[name] = *at;
     out["urgency"] = row.urgency;
     const auto rows = verdicts.find(row.run);

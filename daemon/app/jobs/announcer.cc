@@ -51,7 +51,7 @@ bool Announcer::compare(const Report& report, std::span<const AccusedTimes> accu
     changed = changed || differs_now || !known.was_there;
     known.changed = differs_now || known.accused_ns != accused[i];
     known.there = true;
-    known.title = d.title;
+    known.sentence = d.headline;
     known.accused_ns = accused[i];
     if (differs_now) known.kept = std::move(face);
   }
@@ -91,7 +91,7 @@ Announcement Announcer::announcement_of(const Diagnosis& d, const DiagnosisState
   out.id = d.id;
   out.publish = out.settled = true;
   out.verdict = known.kept.verdict;
-  out.title = d.title;
+  out.sentence = d.headline;
   if (out.verdict) {
     out.change = verdict_id_.empty() ? Change::kNew : Change::kRevised;
     if (!verdict_id_.empty() && verdict_id_ != d.id) {
@@ -120,7 +120,7 @@ void Announcer::announce(const Report& report, std::vector<Announcement>& out) {
     gone.change = Change::kWithdrawn;
     gone.publish = gone.settled = true;
     gone.verdict = known.announced->verdict;
-    gone.title = known.title;
+    gone.sentence = known.sentence;
     out.push_back(std::move(gone));
     known.announced.reset();
   }
@@ -151,7 +151,7 @@ void Announcer::keep(const Report& report, std::vector<Announcement>& out) {
       Announcement gone;
       gone.id = it->first;
       gone.change = Change::kWithdrawn;
-      gone.title = known.title;
+      gone.sentence = known.sentence;
       out.push_back(std::move(gone));
     }
     it = known_.erase(it);

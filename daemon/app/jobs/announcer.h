@@ -32,7 +32,7 @@ struct Announcement {
   bool publish = false;  // announce it now; false: only store it
   bool settled = false;  // its stored version was announced
   bool verdict = false;
-  std::string title;                                // of the diagnosis, also of one that disappeared
+  std::string sentence;                             // of the diagnosis, also of one that disappeared
   std::string replaced_verdict_id, replaced_title;  // of the verdict that it replaces
 };
 
@@ -62,7 +62,7 @@ class Announcer {
     bool verdict = false;
   };
   struct DiagnosisState {
-    std::string title;
+    std::string sentence;
     AccusedTimes accused_ns;
     Face kept;
     std::optional<Face> announced;

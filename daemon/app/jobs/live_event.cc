@@ -102,6 +102,7 @@ std::string to_json(const LiveJobSummary& job) {
     w.time("last_ns", job.last_ns);
     w.field("iteration", job.iteration);
     w.field("verdict", job.verdict);
+    w.text_or_null("headline", job.headline);
     w.field("note", job.note);
   });
   return w.finish();

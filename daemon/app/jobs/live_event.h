@@ -44,6 +44,8 @@ struct LiveJobSummary {
   JobState state = JobState::kRunning;
   bool well = false;  // it completed as planned without a failure
   bool hangs = false;
+  Standing standing = Standing::kCannotTell;   // of the last report
+  std::string headline;                        // of the last report
   uint64_t hosts = 0, ranks = 0, sources = 0;  // of the last report; sources: current
   uint64_t lines = 0, bytes = 0;
   TimeNs first_ns = kNoTime, last_ns = kNoTime;  // when its first and last bytes were read

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/hash.h"
+#include "model/headline.h"
 #include "model/json_writer.h"
 
 namespace culprit::app {
@@ -198,6 +199,7 @@ void LiveJob::make_report(TimeNs now, bool hangs, bool at_once, std::vector<Live
   dirty_ = false;
   name_diagnoses(summary_.run, report_);
   apply_judgements(judgements_, report_);
+  conclude(report_);
   events_.add_diagnoses(report_, &engine_->read(), {now, at_once}, out);
   for (comm::StepsWanted& wanted : engine_->drain_requests()) {
     LiveEvent e = events_.event(LiveEventKind::kStepsWanted, now);
@@ -247,6 +249,7 @@ Result<CaptureOrder> LiveJob::order_capture(uint32_t rounds, TimeNs now, std::ve
 void LiveJob::judge(const Judgements& judgements, TimeNs now, std::vector<LiveEvent>& out) {
   judgements_ = judgements;
   apply_judgements(judgements_, report_);
+  conclude(report_);
   events_.add_diagnoses(report_, engine_ ? &engine_->read() : nullptr, {now, true}, out);
   if (!running()) summary_.verdict = announced_verdict(announcer());
 }
@@ -293,8 +296,8 @@ void LiveJob::end(TimeNs now, std::vector<LiveEvent>& out) {
   if ((well || named) && engine_->read().log().events() > 0) teach(named, now, taught);
   summary_ = summary();
   summary_.well = well;
-  // A job did not fail if all its processes exited with 0, even with diagnoses.
-  const bool failed = said_failed_ || (!said_success_ && !report_.diagnoses.empty());
+  // A job did not fail if all its processes exited with 0, even with a verdict.
+  const bool failed = said_failed_ || (!said_success_ && report_.verdict);
   summary_.state = failed ? JobState::kFailed : JobState::kEnded;
   close(now, out);
   std::move(taught.begin(), taught.end(), std::back_inserter(out));
@@ -316,6 +319,7 @@ void LiveJob::give_way(TimeNs now, const std::string& why, std::vector<LiveEvent
   summary_.note = why;
   report_.job.id = summary_.id;
   report_.problems.insert(report_.problems.begin(), {"", std::nullopt, why});
+  conclude(report_);
   close(now, out);
 }
 
@@ -338,6 +342,8 @@ LiveJobSummary LiveJob::summary() const {
   LiveJobSummary out = summary_;
   if (!running()) return out;
   out.hangs = report_.hang.has_value();
+  out.standing = report_.standing;
+  out.headline = report_.headline;
   out.hosts = std::max<uint64_t>(report_.job.hosts, agents_.hosts().size());
   out.ranks = report_.job.ranks;
   out.sources = sources_.size();

@@ -56,6 +56,9 @@ class LiveJob final : public RoutedJob {
   // The host's agent is disconnected since then (the collector's clock); kNoTime: it is back.
   void agent_away(const std::string& host, TimeNs since);
   bool is_local() const { return local_ns_ != kNoTime; }
+  // Whether it may run on this host: a process of it was seen, or no other host is known to run it. A
+  // collector may read a log of a job that runs elsewhere.
+  bool runs_here() const { return due.lived || (is_local() && agents_.hosts().empty()); }
   // Since when no data of the run has arrived, on the collector's clock.
   TimeNs silent_since() const;
   // Whether all hosts have reported up to the end event.

@@ -24,15 +24,6 @@ std::string id_of(const Finding& f, const std::string& host, TimeNs now) {
                                   f.first_ns == kNoTime ? now : f.first_ns)));
 }
 
-// Example: "GPU has fallen off the bus on node-3 (95 %)".
-std::string sentence_of(const Diagnosis& d) {
-  std::string out = d.title;
-  for (size_t i = 0; i < d.hosts.size() && i < 3; ++i)
-    out += (i == 0 ? " on " : ", ") + d.hosts[i].host.value_or("an unknown host");
-  if (d.hosts.size() > 3) out += fmt::format(" and {} more", d.hosts.size() - 3);
-  return fmt::format("{} ({:.0f} %); {}", out, 100 * d.confidence, d.remedy);
-}
-
 // Devices that a numeric diagnosis accuses, by permanent names if known.
 std::vector<LiveEvent::Device> corrupting(const Diagnosis& d, const core::Engine* engine) {
   std::vector<LiveEvent::Device> out;
@@ -129,7 +120,7 @@ LiveEvent RunEvents::diagnosis_event(const Announcement& a, const Diagnosis* dia
   }
   e.content = std::move(change);
   if (a.publish && a.change == Change::kWithdrawn && (a.verdict || diagnosis))
-    e.sentence = "withdrawn: " + a.title;
+    e.sentence = "withdrawn: " + a.sentence;
   return e;
 }
 
@@ -144,7 +135,8 @@ void RunEvents::add_diagnoses(const Report& report, const core::Engine* engine, 
       e.devices = corrupting(*d, engine);
       e.step = d->iteration;
       if (a.publish && a.verdict)
-        e.sentence = (a.change == Change::kRevised ? "revised: " : "") + sentence_of(*d);
+        e.sentence = (a.change == Change::kRevised ? "revised: " : "") +
+                     fmt::format("{} ({:.0f} %); {}", d->headline, 100 * d->confidence, d->remedy);
       for (const Suspect& s : d->hosts)
         if (s.host) agents_.add_agents_of(*s.host, e.hosts);
     }

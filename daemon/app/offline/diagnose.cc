@@ -25,6 +25,7 @@
 #include "core/rules/scan.h"
 #include "ingest/comm_file.h"
 #include "ingest/text_reader.h"
+#include "model/headline.h"
 
 namespace culprit::app {
 namespace {
@@ -470,6 +471,7 @@ Result<Diagnosed> diagnose(const DiagnoseOptions& options, ReadProgress& progres
   append(out.errors, std::move(built->errors));
   append(out.errors, std::move(errors));
   out.report.interrupted = progress.stop;
+  conclude(out.report);
   return out;
 }
 

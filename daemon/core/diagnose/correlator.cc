@@ -280,6 +280,10 @@ class Correlator {
     d.symptom = symptom(f);
     d.confidence = best ? confidence_among(f, faults_) : f.confidence * kSecond;
     d.why = f.why;
+    d.code = f.code;
+    if (f.code)
+      d.why.insert(d.why.begin(), fmt::format("raised in {}:{}{}", f.code->file, f.code->line,
+                                              f.code->function.empty() ? "" : ", in " + f.code->function));
     d.evidence = f.evidence;
     if (f.lines > f.evidence.size()) report_.cut["evidence"] += f.lines - f.evidence.size();
     for (const Blame& h : hosts_)

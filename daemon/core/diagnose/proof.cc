@@ -20,7 +20,12 @@ void request_proof(const Proof& proof, Report& report) {
     report.missing.emplace_back("logs of the job, or traces, metrics or dumps of it: nothing was read");
     return;
   }
-  if (proof.ended_well || proof.progress || proof.traces) return;
+  if (proof.ended_well) return;
+  if (!proof.cut_short.empty()) {
+    report.missing.push_back(fmt::format("whether the job went on: its log ends at {}", proof.cut_short));
+    return;
+  }
+  if (proof.progress || proof.traces) return;
   report.missing.push_back(
       fmt::format("lines that tell the job's progress or how it ended: none of the {} read does, so whether "
                   "the job went well is unknown",

@@ -13,6 +13,8 @@ struct Proof {
   bool progress = false;
   // Records of communication, metrics of the loop: their own detectors judged them.
   bool traces = false;
+  // Offline: where a log ends before the end that it announced, "iteration 11 of 1000"; empty: nowhere.
+  std::string cut_short;
 };
 
 // If nothing was found and nothing proves health, adds the missing proof to `missing`.

@@ -326,6 +326,9 @@ int64_t iteration_of(const logs::JobLog& log, const logs::RuleLine& line) {
   };
   const int64_t own = log.iterations().iteration_of(line.own_step);
   const TimeNs time = line.place.time_ns;
+  // After a restart the number is that of the later run, which is lower.
+  if (const int64_t again = log.step_since_restart(line.place); again >= 0 && again < at(time))
+    return own >= 0 ? std::min(own, again) : again;
   // A writer with rare reports has an old step.
   if (own >= 0 && (time == kNoTime || own >= at(time - kNsPerSecond))) return own;
   return at(time);
@@ -459,6 +462,7 @@ void add_line(const detect::View& view, const detect::Analysis& a, const Hit& hi
     sign.rule = &rule;
     sign.finding = describe(rule, line);
     if (rule.id.empty()) describe_uncaught(line.text, sign.finding);
+    sign.finding.code = line.code;
     sign.of_others = of_others;
     sign.alone = !of_others && (!needs_company(rule, line) || a.fate.last_iteration < 0);
     sign.finding.general = sign.finding.general || !sign.alone;
@@ -651,14 +655,15 @@ Gathered gather(const detect::View& view, const detect::Analysis& a, rules::Rule
     if (rule.severity < Severity::kError && may_witness(rule))
       add_line(view, a, {rule, *line}, out.weak[line->rule]);
     if (rule.severity < Severity::kError || rule.says == rules::Says::kNotice || line->handled) continue;
-    const OwnProcesses::Kin kin = own.of(*line);
+    const OwnProcesses::Kin kin =
+        view.is_stranger(line->place.writer) ? OwnProcesses::Kin::kOther : own.of(*line);
     const bool by_kind = rule.general() && line->exception, of_others = kin != OwnProcesses::Kin::kOwn;
     const std::string_view part = of_others ? kOfOthers : by_kind ? exception_kind(line->text) : "";
     Sign& sign = kin == OwnProcesses::Kin::kOther ? out.weak[line->rule] : out.by_rule[{line->rule, part}];
     add_line(view, a, {rule, *line, of_others}, sign);
   }
   for (const logs::RuleLine& line : log.uncaught())
-    if (is_at_end(log, line) && !is_planned_exit(line.text))
+    if (is_at_end(log, line) && !is_planned_exit(line.text) && !view.is_stranger(line.place.writer))
       add_line(view, a, {rule_of_uncaught(), line}, out.by_rule[{line.rule, exception_kind(line.text)}]);
   for (auto& [key, sign] : out.by_rule) drop_recovered(view, run, sign);
   std::erase_if(out.by_rule, [](const auto& entry) { return entry.second.lines.empty(); });

@@ -39,6 +39,7 @@ RuleLine uncaught(const RecordEvent& event) {
   line.own_time = event.own_time;
   line.text = event.text;
   line.text_line = event.text_line;
+  line.code = event.code;
   return line;
 }
 
@@ -199,6 +200,11 @@ void JobEvents::add_event(const LogBatch& batch, uint32_t i, const LogPlace& pla
   const bool counts_up =
       progress_.add_line(batch, {i, form, templates_.form(form).key, templates_.is_folded(form), place});
   if (counts_up) ++templates_.of_form(form).rises;
+  if (counts_up)
+    said_.clear();
+  else if (said_.size() < kSaid && seen.shape.words < 2 && seen.level < Level::kError &&
+           std::ranges::find(said_, form) == said_.end())
+    said_.push_back(form);
   if (const auto stage = batch.forms[line.form].shape.stage) writer.stage = stage;
 }
 
@@ -236,6 +242,7 @@ void JobEvents::close_held(const RecordEvent& event, std::vector<RuleLine>& foun
     r.own_time = event.own_time;
     r.death = event.uncaught || event.shape.kind == ShapeKind::kRootCause;
     r.exception = r.exception || event.uncaught;
+    r.code = event.code;
     if (r.text.ends_with(event.text)) r.text = event.text;  // without the frame around it
     if (event.shape.kind != ShapeKind::kRootCause) continue;
     r.about = listed_host(event.text);
@@ -282,6 +289,12 @@ void JobEvents::end(Source& source) {
     if (done) close_held(*std::exchange(done, std::nullopt), open.held[i], true);
   });
   open = {};
+}
+
+std::vector<std::string> JobEvents::said_since_progress() const {
+  std::vector<std::string> out;
+  for (const uint32_t form : said_) out.emplace_back(templates_.form(form).text);
+  return out;
 }
 
 void JobEvents::keep_ends(std::vector<RuleLine>& found) {

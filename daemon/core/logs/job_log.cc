@@ -52,6 +52,10 @@ void JobLog::settle() {
 const std::vector<SourceInfo>& JobLog::sources() const { return impl_->sources; }
 uint64_t JobLog::lines_of(SourceId source) const { return impl_->events.counts(source).lines; }
 bool JobLog::steps_below(const LogPlace& place) const { return impl_->progress.steps_below(place); }
+int64_t JobLog::step_since_restart(const LogPlace& place) const {
+  return impl_->progress.step_since_restart(place);
+}
+std::vector<std::string> JobLog::said_since_progress() const { return impl_->events.said_since_progress(); }
 const LastTrouble& JobLog::last_trouble_of(SourceId source) const {
   return impl_->events.last_trouble(source);
 }

@@ -97,6 +97,7 @@ struct RuleLine {
   std::vector<std::string> holes;      // in the order of the rule's holes
   std::string about;                   // the host in a launcher's list; empty: the writer's host
   std::optional<uint32_t> about_rank;  // the rank of this entry in a launcher's list
+  std::optional<CodePlace> code;       // of an exception: the last frame in the program's own code
 };
 
 class JobLog {
@@ -123,6 +124,8 @@ class JobLog {
   const std::vector<SourceInfo>& sources() const;
   uint64_t lines_of(SourceId source) const;  // with SourceInfo::lines_before
   uint64_t events_of(SourceId source) const;
+  // The forms of lines that arrived since the last progress and report no trouble, a few of the first.
+  std::vector<std::string> said_since_progress() const;
   const LastTrouble& last_trouble_of(SourceId source) const;
   const std::vector<WriterStats>& writers() const;  // resolved by settle()
   // By cluster; only results of Miner::resolve have counts.
@@ -154,6 +157,8 @@ class JobLog {
   // Whether a counter of the place's source began again below it from a lower number, and made several steps
   // since: the job was started again.
   bool steps_below(const LogPlace& place) const;
+  // The last step of such a counter that began again above the place; -1: none did.
+  int64_t step_since_restart(const LogPlace& place) const;
   uint64_t rule_lines_added() const;  // with the dropped ones
   // Of the lines that match rules beyond the first `added`, those that are kept.
   std::span<const RuleLine> rule_lines_since(uint64_t added) const;

@@ -86,15 +86,26 @@ void JobProgress::note_step(const LogPlace& place, const Progress& progress) {
     ++at->steps;
 }
 
-bool JobProgress::steps_below(const LogPlace& place) const {
+bool JobProgress::Restarts::goes_on() const {
   constexpr uint64_t kGoesOn = 3;
+  // One that fell again and again has to come further than before: it may fall at the same step.
+  return fell > 0 && steps >= kGoesOn && (falls == 1 || iteration > highest);
+}
+
+bool JobProgress::steps_below(const LogPlace& place) const {
   return std::ranges::any_of(restarts_, [&](const std::vector<Restarts>& of) {
     return std::ranges::any_of(of, [&](const Restarts& r) {
-      // One that fell again and again has to come further than before: it may fall at the same step.
-      const bool further = r.falls == 1 || r.iteration > r.highest;
-      return r.source == place.source && r.fell > place.line && r.steps >= kGoesOn && further;
+      return r.source == place.source && r.fell > place.line && r.goes_on();
     });
   });
+}
+
+int64_t JobProgress::step_since_restart(const LogPlace& place) const {
+  int64_t out = -1;
+  for (const std::vector<Restarts>& of : restarts_)
+    for (const Restarts& r : of)
+      if (r.source == place.source && r.fell < place.line && r.goes_on()) out = std::max(out, r.iteration);
+  return out;
 }
 
 void JobProgress::keep_line(const LogPlace& place, std::string_view message) {

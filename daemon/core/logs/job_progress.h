@@ -37,6 +37,8 @@ class JobProgress {
 
   // See JobLog::steps_below.
   bool steps_below(const LogPlace& place) const;
+  // See JobLog::step_since_restart.
+  int64_t step_since_restart(const LogPlace& place) const;
 
   const Iterations& iterations() const { return iterations_; }
   const Numbers& numbers() const { return numbers_; }
@@ -48,6 +50,7 @@ class JobProgress {
     uint32_t source = 0, counter = 0;  // its name and total
     int64_t iteration = -1, highest = -1;
     uint64_t fell = 0, steps = 0, falls = 0;  // fell: the line; 0: never
+    bool goes_on() const;                     // after it fell
   };
   static constexpr size_t kCountersOfWriter = 4;
   void note_step(const LogPlace& place, const Progress& progress);

@@ -65,6 +65,7 @@ void Record::buffer(const RecordLine& line) {
   held_.text.assign(line.text.substr(0, limits::kEvidenceText + 1));
   held_.text_line = line.place.line;
   held_.again = held_.uncaught = held_.cause = false;
+  held_.code.reset();
   held_.own_time = line.own_time;
 }
 
@@ -153,6 +154,7 @@ bool Record::continues_chain(const RecordLine& line, std::vector<Relabel>& relab
   held_.text.assign(line.text.substr(0, limits::kEvidenceText + 1));
   held_.text_line = line.place.line;
   held_.again = true;
+  held_.code.reset();
   held_.cause = entered_ = std::exchange(cause_, false);
   held_.uncaught = held_.uncaught && held_.cause;
   return true;
@@ -187,6 +189,8 @@ Record::Part Record::part_of(const RecordLine& line, std::string_view bare) {
   const bool exception =
       !frame && (known || names_exception(text)) && (style_ != TracebackStyle::kGroup || inner.framed);
   if (stack && !std::exchange(entered_, true)) held_.uncaught = is_entry(text);
+  if (stack)
+    if (auto place = frame_place(text); place && is_own_code(*place)) held_.code = std::move(place);
   return {frame || exception, exception, text};
 }
 

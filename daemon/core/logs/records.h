@@ -37,14 +37,15 @@ struct RecordLine {
 struct RecordEvent {
   uint32_t form = kNoForm;
   FormShape shape;
-  LogPlace place;             // of its first line
-  std::string text;           // the exception of a traceback; all lines of a list
-  uint64_t text_line = 0;     // line in its source of that exception; else of the first line
-  bool own_time = false;      // of its first line
-  bool uncaught = false;      // its traceback begins at the entry point of a process: no code caught it
-  bool again = false;         // a further exception of a chain: counted, reported once
-  bool cause = false;         // a further exception that is the cause of the one before
-  uint32_t before = kNoForm;  // form of the writer's previous event
+  LogPlace place;                 // of its first line
+  std::string text;               // the exception of a traceback; all lines of a list
+  std::optional<CodePlace> code;  // of a traceback: the last frame in the user's own code
+  uint64_t text_line = 0;         // line in its source of that exception; else of the first line
+  bool own_time = false;          // of its first line
+  bool uncaught = false;          // its traceback begins at the entry point of a process: no code caught it
+  bool again = false;             // a further exception of a chain: counted, reported once
+  bool cause = false;             // a further exception that is the cause of the one before
+  uint32_t before = kNoForm;      // form of the writer's previous event
 };
 
 // The form of a line in the current batch as part of an event.

@@ -120,6 +120,43 @@ bool is_entry(std::string_view frame) {
   return frame.find("in <module>:") != npos || frame.find(" in <module>(") != npos;
 }
 
+std::optional<CodePlace> frame_place(std::string_view frame) {
+  if (const size_t border = frame.find("\xe2\x94\x82"); border != npos) frame = frame.substr(0, border);
+  frame = trimmed(frame);
+  constexpr std::string_view kFile = "File \"", kLine = ", line ", kIn = "in ";
+  size_t line = npos, after = npos;
+  CodePlace out;
+  if (frame.starts_with(kFile)) {
+    const size_t end = frame.find('"', kFile.size());
+    if (end == npos || !frame.substr(end + 1).starts_with(kLine)) return std::nullopt;
+    out.file = frame.substr(kFile.size(), end - kFile.size());
+    line = end + 1 + kLine.size();
+  } else {
+    const size_t colon = frame.find(".py:");
+    if (colon == npos) return std::nullopt;
+    out.file = frame.substr(0, colon + 3);
+    line = colon + 4;
+  }
+  for (after = line; after < frame.size() && digit(frame[after]); ++after)
+    if (out.line < 100'000'000) out.line = out.line * 10 + static_cast<uint32_t>(frame[after] - '0');
+  if (after == line || out.file.empty()) return std::nullopt;
+  const size_t in = frame.find(kIn, after);
+  if (in != npos && in - after <= 2) {
+    out.function = trimmed(frame.substr(in + kIn.size()));
+    if (out.function == "<module>") out.function.clear();
+  }
+  return out;
+}
+
+bool is_own_code(const CodePlace& place) {
+  const std::string_view file = place.file;
+  if (file.empty() || file[0] == '<') return false;  // "<frozen runpy>", "<string>"
+  for (const std::string_view part :
+       {"/site-packages/", "/dist-packages/", "/lib/python", "/lib64/python", "/bin/"})
+    if (file.find(part) != npos) return false;
+  return true;
+}
+
 bool introduces_cause(std::string_view form) {
   return form.starts_with("-- Process ") && form.find(" terminated with the following error") != npos;
 }

@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "model/code_place.h"
+
 namespace culprit::logs {
 
 enum class TracebackStyle : uint8_t {
@@ -39,6 +41,13 @@ TracebackLine traceback_line(TracebackStyle style, std::string_view bare);
 // Whether a traceback's first frame is the entry point of a program or process, or a notebook's cell. If a
 // function caught and printed the exception, the traceback begins in that function.
 bool is_entry(std::string_view frame);
+
+// The place that a frame names: "File "a.py", line 4, in f" of the interpreter and of faulthandler, or
+// "/a/b.py:4 in f" of a box.
+std::optional<CodePlace> frame_place(std::string_view frame);
+
+// Whether the code at the place is the user's: no installed package, no part of Python, no launcher.
+bool is_own_code(const CodePlace& place);
 
 // "-- Process 2 terminated with the following error:": the cause of the exception above it follows.
 bool introduces_cause(std::string_view form);

@@ -47,7 +47,7 @@ function row(job) {
   const when = verdict?.since_ns ?? (job.state === "running" ? job.first_ns : job.ended_ns ?? job.last_ns);
   const out = h("li", { class: "row " + kind, "data-row": "", "data-job": plain(job.id) });
   const head = h("a", { href: jobLink(job.id, job.run), class: "title" },
-                 verdict ? bdi(verdict.title) : id);
+                 verdict ? bdi(verdict.headline || verdict.title) : id);
   const side = h("div", { class: "when" }, since(when));
   if (verdict) {
     const sure = h("span", { class: "pill", title: "confidence" }, percent(verdict.confidence));
@@ -61,6 +61,7 @@ function row(job) {
     out.append(h("div", { class: "soft" }, id, " · ", stateOf(job)));
   } else {
     out.append(h("div", { class: "first" }, head, h("span", { class: "soft" }, stateOf(job)), side));
+    if (job.headline) out.append(h("div", { class: "soft" }, bdi(job.headline)));
     if (job.note) out.append(h("div", { class: "soft" }, job.note));
   }
   return out;

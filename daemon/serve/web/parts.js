@@ -65,24 +65,24 @@ export function revisions(d, rows, story) {
           revised ? `, revised ${revised === 1 ? "once" : revised + " times"}` : "", before ? [", in place of “", bdi(before), "”"] : ""];
 }
 
-// `headline`: what is said without a verdict, if more is known than the report has.
-export function card(report, site, history, headline) {
+// What is said of the job: one sentence, in the report's words.
+export function card(report, site, history) {
   const d = report.verdict;
   if (d)
     return h("section", { class: "card alarm", "aria-label": "Verdict" },
-      h("h1", {}, bdi(d.title)),
+      h("h1", {}, bdi(report.headline || d.title)),
       h("div", { class: "pills" }, pills(d), report.settled === false && h("span", { class: "pill" }, "may still change"),
         d.said_by && h("span", { class: "pill" }, "unproven: said by " + name([...(d.said_by.uids || []).map((u) => "uid " + u),
           ...(d.said_by.hosts || [])].slice(0, 4).join(", ")) + " alone")),
       where(d), todo(d), h("p", { class: "soft" }, kindOf(d)), why(d), history, site.actions(d));
-  const open = report.diagnoses.filter((x) => !GONE.includes(x.state));
-  if (open.length || report.missing.length)
-    return h("section", { class: "card caution", "aria-label": "Verdict" },
-      h("h1", {}, headline ?? (open.length ? "No verdict: several causes are possible" : "Something is wrong, and the cause is not known")),
+  const kind = { fault: "alarm", no_fault: "calm" }[report.state] ?? "caution";
+  if (kind !== "calm")
+    return h("section", { class: "card " + kind, "aria-label": "Verdict" },
+      h("h1", {}, bdi(report.headline)),
       report.missing.length ? [h("p", {}, "What would tell more:"),
         h("ul", {}, report.missing.map((one) => h("li", {}, one)))] : null);
   return h("section", { class: "card calm", "aria-label": "Verdict" },
-    h("h1", {}, headline ?? "Nothing is known to be wrong"));
+    h("h1", {}, bdi(report.headline)));
 }
 
 function other(site, d) {

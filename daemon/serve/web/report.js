@@ -73,10 +73,10 @@ function commands(from, report) {
            command(`culprit bundle ${quoted(from.job)}`));
 }
 
-function draw({ report, lines, zone, from, notes, version, headline }) {
+function draw({ report, lines, zone, from, notes, version }) {
   const windows = new Windows(lines, from), site = siteOf(windows), d = report.verdict, charts = new Charts(report, []);
   return [notes.map((one) => h("p", { class: "note", role: "note" }, one)),
-          card(report, site, null, headline), d && section("Evidence", evidence(site, d)), hang(report.hang), charts.element,
+          card(report, site, null), d && section("Evidence", evidence(site, d)), hang(report.hang), charts.element,
           suspects(report.suspects, site), irregular(report.irregularities), numerics(report.numerics), others(report, site),
           indicating(report.indicating, site), problems(report), windows.draw(), facts(report),
           h("p", { class: "soft" }, `Times are of ${zone === "local" ? "this browser's zone" : name(zone)}. Culprit ${plain(version)}.`),

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "cli/render.h"
 #include "cli/report_page.h"
+#include "model/headline.h"
 #include "model/report_json.h"
 #include "model/report_json_read.h"
 #include "report_samples.h"
@@ -213,8 +214,10 @@ BOOST_AUTO_TEST_CASE(without_proof_of_health_nothing_is_called_well) {
   Report r;
   r.job.lines = 12, r.job.bytes = 400, r.job.hosts = 1;
   r.missing = {"lines that tell progress"};
-  BOOST_TEST(
-      has(read(render_html(r, {}))["headline"].get<std::string>(), "whether the job is well is unknown"));
+  conclude(r);
+  const auto report = read(render_html(r, {}))["report"];
+  BOOST_TEST(has(report["headline"].get<std::string>(), "whether the job is well is unknown"));
+  BOOST_TEST(report["state"] == "cannot_tell");
 }
 
 BOOST_AUTO_TEST_CASE(the_file_of_a_large_job_has_a_bound_and_keeps_what_stands_out) {

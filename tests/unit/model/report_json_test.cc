@@ -91,8 +91,8 @@ BOOST_AUTO_TEST_SUITE(report_json)
 
 BOOST_AUTO_TEST_CASE(every_field_stands_in_the_order_of_the_format) {
   const Json json = parsed(full());
-  check_keys(json, {"schema", "job", "verdict", "missing", "diagnoses", "suspects", "indicating",
-                    "iterations", "irregularities", "numerics", "hang", "problems", "cut"});
+  check_keys(json, {"schema", "job", "state", "headline", "verdict", "missing", "diagnoses", "suspects",
+                    "indicating", "iterations", "irregularities", "numerics", "hang", "problems", "cut"});
   check_keys(json["job"], {"id", "hosts", "ranks", "bytes", "lines", "unplaced_lines", "templates",
                            "first_ns", "last_ns"});
   const Json& d = json["diagnoses"][0];
@@ -120,8 +120,9 @@ BOOST_AUTO_TEST_CASE(stacks_of_a_live_job_follow_its_hang) {
   Report r = full();
   r.stacks = StackPicture{7, 4, 5, 10, 50, {{{"train.py:forward:120"}, {0, 1, 3}, true}}, {"rank 2 is late"}};
   const Json json = parsed(r);
-  check_keys(json, {"schema", "job", "verdict", "missing", "diagnoses", "suspects", "indicating",
-                    "iterations", "irregularities", "numerics", "hang", "stacks", "problems", "cut"});
+  check_keys(json,
+             {"schema", "job", "state", "headline", "verdict", "missing", "diagnoses", "suspects",
+              "indicating", "iterations", "irregularities", "numerics", "hang", "stacks", "problems", "cut"});
   check_keys(json["stacks"], {"sample", "processes", "rounds", "first_ns", "last_ns", "clusters", "why"});
   const auto back = report_from_json(to_json(r, Charts::kLeftOut));
   BOOST_REQUIRE((back && back->stacks));

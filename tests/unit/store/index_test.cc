@@ -319,7 +319,7 @@ BOOST_AUTO_TEST_CASE(rows_are_bounded_and_the_oldest_go) {
       up_to(kDiagnosesPerRunMax + 50) +
           "INSERT INTO diagnoses SELECT 'a', 0, 'd' || i, '', i, i, '{}', 'open', '', NULL FROM n");
   sql(folder.file(),
-      up_to(kJobsMax) + "INSERT INTO jobs SELECT 'j' || i, 0, min(i, 3), i, i, i, 1, 1, '' FROM n");
+      up_to(kJobsMax) + "INSERT INTO jobs SELECT 'j' || i, 0, min(i, 3), i, i, i, 1, 1, '', '' FROM n");
   auto index = open_index(folder);
   for (TimeNs t = 1; t <= 300; ++t)
     must(index->add_findings(
@@ -474,6 +474,9 @@ BOOST_AUTO_TEST_CASE(each_earlier_version_is_brought_up_to_date) {
          INSERT INTO audit VALUES (NULL, 9, 'alice', 'confirm', 'a/d1', 'rule:x');)",
   };
   rows.push_back(rows.back());  // version 5 has further indexes alone
+  std::string newest = rows.back();
+  newest.replace(newest.find("'lost')"), 7, "'lost', 'GPU lost on node-1')");
+  rows.push_back(std::move(newest));
   BOOST_REQUIRE(rows.size() == kSchemaSteps.size() + 1);
   for (size_t version = 0; version < rows.size(); ++version) {
     Folder folder;

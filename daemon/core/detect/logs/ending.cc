@@ -1,5 +1,7 @@
 #include "core/detect/logs/ending.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -179,6 +181,7 @@ class AfterProgress {
   }
 
   bool operator()(const logs::LogPlace& place) const {
+    if (log_.steps_below(place)) return false;  // the end of an earlier run
     // The next line may count the last epoch in the same second.
     const bool timed = counts_ && place.time_ns != kNoTime && progress_.time_ns != kNoTime;
     if (timed && std::abs(progress_.time_ns - place.time_ns) <= kMoment) return true;
@@ -239,6 +242,29 @@ bool names_phase(std::string_view text) {
   return false;
 }
 
+bool announces_work(std::string_view text) {
+  if (names_phase(text)) return true;
+  constexpr size_t kFirstWords = 3;  // "Now computing BLEU", "rank 0: loading shards"
+  constexpr std::array<std::string_view, 12> kNoWork = {"waiting", "warning", "missing",  "hanging",
+                                                        "failing", "using",   "training", "remaining",
+                                                        "setting", "nothing", "string",   "during"};
+  constexpr std::array<std::string_view, 10> kWork = {"test", "inference", "checkpoint", "download", "upload",
+                                                      "sync", "snapshot",  "warmup",     "val",      "save"};
+  const std::string low = lowered(text.substr(0, kText));
+  size_t words = 0;
+  for (size_t at = 0; at < low.size() && words < kFirstWords;) {
+    size_t end = at;
+    while (end < low.size() && is_letter(low[end])) ++end;
+    const std::string_view word = std::string_view(low).substr(at, end - at);
+    at = std::max(end, at + 1);
+    if (word.size() < 2) continue;
+    ++words;
+    if (std::ranges::find(kWork, word) != kWork.end()) return true;
+    if (word.size() > 5 && word.ends_with("ing")) return std::ranges::find(kNoWork, word) == kNoWork.end();
+  }
+  return false;
+}
+
 bool ended_well(const logs::JobLog& log) {
   Statements said = read_statements(log);
   // One rank may end as planned while others die.
@@ -252,6 +278,16 @@ bool ended_well(const logs::JobLog& log) {
     return std::ranges::none_of(
         said.failed, [&](const logs::LogPlace& failure) { return order(failure, place) != Order::kBefore; });
   });
+}
+
+std::string cut_short(const logs::JobLog& log) {
+  if (log.last_progress().empty()) return {};
+  const logs::LogSample& line = log.last_progress().back();
+  const auto last = logs::progress_of(line.text);
+  if (!last || last->total <= 1 || last->iteration >= last->total) return {};
+  // A bar may be of the validation, of files that are loaded, or left as it was.
+  if (last->bar && line.place.line < log.lines_of(line.place.source)) return {};
+  return fmt::format("{} of {}", last->iteration, last->total);
 }
 
 bool states_end_on(const logs::JobLog& log, uint32_t writer) {

@@ -4,6 +4,7 @@
 // exception follows. Both count only after the last progress. Pure.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "base/time.h"
@@ -21,6 +22,10 @@ bool states_success(std::string_view text);
 // Whether a line names work outside the iterations: evaluation, validation, compilation.
 bool names_phase(std::string_view text);
 
+// Whether a line announces work that takes a while: it names a phase, or begins with what the program does
+// now ("Computing FID on 50000 images", "starting eval"). "Waiting for" does not.
+bool announces_work(std::string_view text);
+
 bool ended_well(const logs::JobLog& log);
 
 // Whether a line from this writer's host states a good end.
@@ -29,5 +34,9 @@ bool states_end_on(const logs::JobLog& log, uint32_t writer);
 // Whether a planned end is stated after the last progress, even if an exception follows. `before`: ignore
 // statements after this place; null: use all.
 bool states_end(const logs::JobLog& log, const logs::LogPlace* before = nullptr);
+
+// "11 of 1000" where the last line that counts towards a total does not come to it; empty: there is none, or
+// the count may be of an epoch that others follow.
+std::string cut_short(const logs::JobLog& log);
 
 }  // namespace culprit::detect

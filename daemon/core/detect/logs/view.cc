@@ -47,6 +47,30 @@ void find_rhythm(Unit& unit, const logs::JobLog& log) {
   }
 }
 
+// By writer: see View::is_stranger. Where no listed host wrote a line, the list has names of another kind.
+std::vector<bool> strangers(const logs::JobLog& log) {
+  const std::vector<std::string>& listed = log.job().hosts;
+  if (listed.empty()) return {};
+  const std::set<std::string> names(listed.begin(), listed.end());
+  bool heard = false;
+  std::set<std::string> members, others;
+  for (uint32_t i = 0; i < log.writers().size(); ++i) {
+    const logs::WriterStats& w = log.writers()[i];
+    if (!w.host) continue;
+    const std::string known = log.host_called(*w.host);
+    const bool is_listed = names.contains(*w.host) || names.contains(known);
+    heard = heard || is_listed;
+    if (is_listed || w.rank || log.iterations().last_of(i) >= 0)
+      members.insert(*w.host);
+    else
+      others.insert(*w.host);
+  }
+  if (!heard || others.empty()) return {};
+  std::vector<bool> out;
+  for (const logs::WriterStats& w : log.writers()) out.push_back(w.host && !members.contains(*w.host));
+  return out;
+}
+
 }  // namespace
 
 uint32_t View::host_named(std::string_view name) const {
@@ -68,9 +92,11 @@ View make_view(const logs::JobLog& log) {
   view.log = &log;
   std::map<std::string, uint32_t, NaturalLess> host_ids;
   std::map<uint32_t, uint32_t> rank_ids;
+  view.stranger = strangers(log);
   for (const std::string& h : log.job().hosts) host_ids[h];
-  for (const logs::WriterStats& w : log.writers()) {
-    if (w.host) host_ids[*w.host];
+  for (uint32_t i = 0; i < log.writers().size(); ++i) {
+    const logs::WriterStats& w = log.writers()[i];
+    if (w.host && !view.is_stranger(i)) host_ids[*w.host];
     if (w.rank) rank_ids[*w.rank];
   }
   for (auto& [name, id] : host_ids) {
@@ -85,7 +111,7 @@ View make_view(const logs::JobLog& log) {
   }
   for (uint32_t i = 0; i < log.writers().size(); ++i) {
     const logs::WriterStats& w = log.writers()[i];
-    const uint32_t host = w.host ? host_ids[*w.host] : kNowhere;
+    const uint32_t host = w.host && !view.is_stranger(i) ? host_ids[*w.host] : kNowhere;
     const uint32_t rank = w.rank ? rank_ids[*w.rank] : kNowhere;
     view.host_of_writer.push_back(host);
     view.rank_of_writer.push_back(rank);

@@ -13,7 +13,7 @@ constexpr TimeNs kSecond = kNsPerSecond;
 Diagnosis diagnosis(const std::string& title, double confidence = 0.85) {
   Diagnosis d;
   d.id = "d-" + title;
-  d.title = title;
+  d.title = d.headline = title;
   d.confidence = confidence;
   return d;
 }
@@ -31,7 +31,7 @@ struct Listener {
       if (!a.publish) continue;
       std::string said =
           a.change == Change::kNew ? a.verdict ? "verdict" : "diagnosis" : std::string(to_string(a.change));
-      said += " " + a.title;
+      said += " " + a.sentence;
       if (!a.replaced_title.empty()) said += " instead of " + a.replaced_title;
       out.push_back(said);
     }
