@@ -21,6 +21,8 @@ constexpr TimeNs kAskRunning = 30 * kNsPerSecond;
 constexpr TimeNs kLookWithin = 10 * kNsPerSecond;
 // Interval of checks of a possible hang that was explained, for example by a phase.
 constexpr TimeNs kLookAgain = 5 * kNsPerSecond;
+// A job without any process and line for so long has ended: what it wrote last is read by then.
+constexpr TimeNs kGoneFor = 30 * kNsPerSecond;
 // Hangs, ends and slow reports have time scales of tens of seconds.
 constexpr TimeNs kTickEvery = kNsPerSecond;
 
@@ -113,8 +115,11 @@ bool JobSchedule::is_over(LiveJob& job, TimeNs now) {
   if (job.due.end_ns != kNoTime && now >= job.due.end_ns && silent >= LiveJob::kLastWords &&
       job.end_is_known(now))
     return true;
-  if (silent < options_.ended_after_ns) return false;
-  if (const auto lives = alive(job, now)) return !*lives;
+  if (silent < std::min(kGoneFor, options_.ended_after_ns)) return false;
+  // Processes that were seen and are all gone come to no further step; a restart is another run.
+  const auto lives = alive(job, now);
+  if (lives == false) return true;
+  if (silent < options_.ended_after_ns || lives) return false;
   // With unknown processes, a job is over if its end was reported or its failure is certain.
   const bool explained = job.ended_well() || (job.report().verdict && !job.report().hang);
   const bool missing = job.hosts().somebody_missing(now);

@@ -178,7 +178,8 @@ struct LiveJobs::Impl final : JobTable {
   LiveJob* open(const std::string& id, const StreamInfo& from, TimeNs at) override {
     const auto known = jobs.find(id);
     const JobOrigin origin = origin_of(from, options.uid);
-    if (known == jobs.end() || !known->second->running()) return begin(id, {owner_of(from), origin, at});
+    if (known == jobs.end() || !known->second->running())
+      return begin(id, {owner_of(from), origin, at}, true);
     LiveJob& job = *known->second;
     if (origin > job.claim.origin) job.claim = {owner_of(from), origin, at};
     return &job;
@@ -200,8 +201,8 @@ struct LiveJobs::Impl final : JobTable {
     return false;
   }
 
-  // Begins a run of a job that does not run.
-  LiveJob* begin(const std::string& id, const JobClaim& claim) {
+  // Begins a run of a job that does not run. `here`: it may run on this host, whose lines of before are its.
+  LiveJob* begin(const std::string& id, const JobClaim& claim, bool here) {
     const TimeNs at = claim.at;
     if (restoring)
       if (const auto end = over.find(id); end != over.end() && at <= end->second) return nullptr;
@@ -226,10 +227,11 @@ struct LiveJobs::Impl final : JobTable {
     e.content = JobChange{std::move(summary), nullptr};
     started.push_back(std::move(e));
     push(started);
-    backlog.replay(at, [&](StreamId stream, const HostLine& line) {
-      if (const auto source = streams.find(stream); source != streams.end())
-        out.ingest_host_lines(source->second, {&line, 1}, at);
-    });
+    if (here)
+      backlog.replay(at, [&](StreamId stream, const HostLine& line) {
+        if (const auto source = streams.find(stream); source != streams.end())
+          out.ingest_host_lines(source->second, {&line, 1}, at);
+      });
     return &out;
   }
 
@@ -286,7 +288,7 @@ struct LiveJobs::Impl final : JobTable {
   void ingest_host_lines(LiveStream& stream, const Piece& piece, TimeNs at) {
     std::vector<HostLine> lines = read_host_lines(stream, piece.bytes, piece.offset);
     for (auto& [id, job] : jobs) {
-      if (!job->running()) continue;
+      if (!job->running() || !job->runs_here()) continue;
       const Working working(options, id);
       job->ingest_host_lines(stream, lines, at);
       after(*job, at);
@@ -302,7 +304,7 @@ struct LiveJobs::Impl final : JobTable {
     const auto known = jobs.find(id);
     if (known != jobs.end() && known->second->running()) return known->second.get();
     if (!begins || (known != jobs.end() && at <= known->second->last_ns())) return nullptr;
-    return begin(id, {"host " + host, JobOrigin::kWatched, at});
+    return begin(id, {"host " + host, JobOrigin::kWatched, at}, false);
   }
 
   void ingest_remote(const RemoteBatch& batch, const Piece& piece, TimeNs now) {

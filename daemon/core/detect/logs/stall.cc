@@ -96,13 +96,19 @@ bool ProgressWatch::announced(const logs::JobLog& log, TimeNs now) const {
     if (now - began < kPhaseLongest) return true;
   if (now - moved_ns_ >= kPhaseLongest) return false;
   const TimeNs progress = log.iterations().last().time_ns;
-  if (progress == kNoTime) return false;
+  // Lines without times: their order of arrival counts.
+  if (progress == kNoTime) return std::ranges::any_of(log.said_since_progress(), announces_work);
   for (const logs::ClusterId id : log.clusters()) {
     const logs::TemplateStats& t = log.templates()[id];
     if (t.last_ns == kNoTime || t.last_ns < progress || t.is_progress()) continue;
-    if (t.shape.stage == Stage::kCheckpoint || names_phase(log.miner().text(id))) return true;
+    if (t.shape.stage == Stage::kCheckpoint || announces_work(log.miner().text(id))) return true;
   }
   return false;
+}
+
+bool ProgressWatch::several_processes(const logs::JobLog& log) const {
+  const auto is_other = [](const logs::WriterStats& w) { return w.rank && *w.rank > 0; };
+  return steps_.size() > 1 || std::ranges::any_of(log.writers(), is_other) || log.job().hosts.size() > 1;
 }
 
 std::optional<Finding> ProgressWatch::find_stall(const logs::JobLog& log, const StallOptions& options,
@@ -137,8 +143,10 @@ std::optional<Finding> ProgressWatch::find_stall(const logs::JobLog& log, const 
   f.lines = f.evidence.size();
   f.action = ActionKind::kCheck;
   f.remedy =
-      "Take stacks of the ranks (py-spy dump): the one that is not in the collective in which the others "
-      "wait is the suspect.";
+      several_processes(log)
+          ? "Take stacks of the ranks (py-spy dump): the one that is not in the collective in which the "
+            "others wait is the suspect."
+          : "Take the program's stack (py-spy dump --pid PID): its last frames show what it waits for.";
   return f;
 }
 

@@ -64,6 +64,8 @@ class ProgressWatch {
   }
   bool announced(const logs::JobLog& log, TimeNs now) const;
   TimeNs beat_step() const;
+  // Whether the job is known to have more than one process.
+  bool several_processes(const logs::JobLog& log) const;
 
   uint64_t moves_ = 0;
   TimeNs moved_ns_ = kNoTime;    // last progress of any kind
