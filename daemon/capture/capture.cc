@@ -99,7 +99,7 @@ class Capture {
     answer_.rank = answer_.look->environment.rank;
     const auto file = find_stack_file(request_.rings, answer_.target.pid, answer_.look->status);
     if (file && file->head.rank) answer_.rank = file->head.rank;
-    answer_.is_rank = request_.all || file || is_rank();
+    answer_.is_rank = request_.all || file || is_rank() || (request_.programs && is_program());
     if (!answer_.is_rank) return std::move(answer_);
     ask_process(file);
     if (answer_.stacks.threads.empty()) use_tools();
@@ -134,6 +134,15 @@ class Capture {
     if (!parent || is_wrapper(parent->name)) return true;
     const RankEnvironment above = reader_.environment(own.parent);
     return above.rank != answer_.rank || gave_rank(above, answer_.look->environment);
+  }
+
+  // The job's one program, without the workers that it made.
+  bool is_program() const {
+    const ProcStat& own = answer_.look->stat;
+    if (own.name.starts_with("culprit") || answer_.look->is_launcher || answer_.rank) return false;
+    if (is_wrapper(own.name)) return false;
+    const auto parent = reader_.stat(own.parent);
+    return !parent || parent->name != own.name;
   }
 
   TimeNs left() const { return until_ns_ - mono(); }

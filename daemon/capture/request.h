@@ -35,6 +35,8 @@ struct Request {
   // network namespace of each process.
   uint16_t ras_port = 0;
   std::vector<Target> targets;
+  // Not on the wire: no process has a rank, so that programs without one count.
+  bool programs = false;
   bool operator==(const Request&) const = default;
 };
 constexpr size_t kTargets = 1024;   // ranks of a host and their workers, several times over

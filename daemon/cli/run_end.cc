@@ -193,6 +193,8 @@ int finish_run(const EndedRun& run, const std::function<void()>& stop_daemon) {
   if (run.live_report)
     if (auto read = report_from_json(*run.live_report)) live = std::move(*read);
   if (live && !live->verdict) live.reset();
+  // What ended with exit code 0 did not hang.
+  if (live && status == 0 && live->diagnoses[*live->verdict].symptom == Symptom::kHang) live.reset();
   // What a job prints while it is ended is no cause of what was wrong before.
   const bool ended_by_user = run.end.interrupted || run.end.terminated;
   // Ctrl-C, or the reader of the output left, as `head` does: no failure of the job.

@@ -83,6 +83,15 @@ class Captures {
   explicit Captures(const Request& request) : request_(request), until_ns_(mono() + request.budget_ns) {}
 
   void run() {
+    capture_all();
+    if (captured_ || asks_ras() || request_.all) return;
+    request_.programs = true;
+    next_ = 0;
+    capture_all();
+  }
+
+ private:
+  void capture_all() {
     for (;;) {
       while (next_ < request_.targets.size() && children_.size() < request_.at_once && mono() < until_ns_)
         begin(request_.targets[next_++]);
@@ -95,7 +104,6 @@ class Captures {
       give_up(request_.targets[next_], "no time was left for it");
   }
 
- private:
   void begin(const Target& target) {
     int pipe[2];
     if (::pipe2(pipe, O_CLOEXEC) != 0) return give_up(target, "no pipe for it");
@@ -150,6 +158,7 @@ class Captures {
     if (child.output >= 0) ::close(child.output);
     ::kill(child.pid, SIGKILL);
     ::waitpid(child.pid, nullptr, WNOHANG);  // one that the kernel blocks stays behind; init collects it
+    captured_ = captured_ || child.text != "\n";
     if (child.text.ends_with('\n'))
       write_all(STDOUT_FILENO, child.text.size() > 1 ? child.text : std::string());
     else
@@ -162,9 +171,10 @@ class Captures {
                                         : answer_line(request_, look_briefly(target, why)) + "\n");
   }
 
-  const Request& request_;
+  Request request_;
   const TimeNs until_ns_;
   size_t next_ = 0;
+  bool captured_ = false;  // a rank, or a process that could not be looked at
   std::vector<Child> children_;
 };
 
