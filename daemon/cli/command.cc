@@ -1,9 +1,15 @@
 #include "cli/command.h"
 
+#include <sys/ioctl.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdlib>
 #include <optional>
 #include <sstream>
+
+#include "cli/help_page.h"
 
 namespace culprit::cli {
 namespace {
@@ -44,7 +50,117 @@ Parsed left_over(const CLI::App& app, Parsed otherwise) {
   return out;
 }
 
+// What the help says of the value of an option.
+struct Value {
+  std::string name;   // "text|json", "N"
+  std::string range;  // "1 to 8", "one of host, job"; empty: any
+};
+
+constexpr size_t kChoicesMost = 24;  // longer lists of words go into the text
+
+// The parser writes "TEXT:{text,json}", "UINT:UINT in [1 - 8]" and "UINT:SIZE [b, kb(=1000b), ...]".
+Value value_of(const CLI::Option& option) {
+  Value out;
+  const std::string type = option.get_type_name();
+  const size_t colon = std::min(type.find(':'), type.size());
+  out.name = type.substr(0, colon);
+  if (out.name == "UINT" || out.name == "INT" || out.name == "FLOAT") out.name = "N";
+  const std::string rest = type.substr(colon);
+  if (const size_t at = rest.find('{'); at != rest.npos) {
+    std::string words = rest.substr(at + 1, rest.find('}') - at - 1);
+    if (words.size() <= kChoicesMost) {
+      std::replace(words.begin(), words.end(), ',', '|');
+      out.name = words;
+    } else {
+      out.range = "one of " + CLI::detail::find_and_replace(words, ",", ", ");
+    }
+  } else if (rest.starts_with(":SIZE")) {
+    out.name = "SIZE";
+  } else if (const size_t in = rest.find(" in ["); in != rest.npos) {
+    out.range = rest.substr(in + 5, rest.find(']', in) - in - 5);
+    if (const size_t dash = out.range.find(" - "); dash != out.range.npos) out.range.replace(dash, 3, " to ");
+  }
+  return out;
+}
+
+// "-f, --format".
+std::string names_of(const CLI::Option& option) {
+  if (option.get_positional()) return option.get_name(true, false);
+  std::string out;
+  for (const std::string& name : option.get_snames()) out += (out.empty() ? "-" : ", -") + name;
+  for (const std::string& name : option.get_lnames()) out += (out.empty() ? "--" : ", --") + name;
+  return out;
+}
+
+HelpRow row_of(const CLI::Option& option) {
+  const bool takes = option.get_type_size() != 0;
+  const Value value = takes ? value_of(option) : Value();
+  std::vector<std::string> said;
+  if (!value.range.empty()) said.push_back(value.range);
+  if (takes && !option.get_default_str().empty()) said.push_back("default: " + option.get_default_str());
+  if (option.get_required() && !option.get_positional()) said.emplace_back("required");
+  if (!option.get_excludes().empty()) {
+    std::vector<std::string> others;
+    for (const CLI::Option* other : option.get_excludes()) others.push_back(other->get_name());
+    std::sort(others.begin(), others.end());
+    said.push_back("not with " + CLI::detail::join(others, ", "));
+  }
+  const bool many = option.get_expected_max() == CLI::detail::expected_max_vector_size;
+  HelpRow out{names_of(option), option.get_description()};
+  if (option.get_positional())
+    out.name += many ? "..." : "";
+  else if (takes)
+    out.name += " " + value.name + (many ? "..." : "");
+  if (!said.empty()) out.text += " [" + CLI::detail::join(said, "; ") + "]";
+  return out;
+}
+
+class HelpFormatter : public CLI::Formatter {
+ public:
+  std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode) const override {
+    HelpPage page{app->get_description(), usage_of(*app, std::move(name)), {}, app->get_footer()};
+    HelpSection arguments{"Arguments", {}}, options{"Options", {}};
+    for (const CLI::Option* option : app->get_options())
+      if (!option->get_group().empty())
+        (option->get_positional() ? arguments : options).rows.push_back(row_of(*option));
+    std::vector<HelpSection> verbs;
+    for (const CLI::App* verb : app->get_subcommands([](const CLI::App*) { return true; })) {
+      if (verb->get_group().empty()) continue;
+      if (verbs.empty() || verbs.back().title != verb->get_group()) verbs.push_back({verb->get_group(), {}});
+      verbs.back().rows.push_back({verb->get_name(), verb->get_description()});
+    }
+    if (!arguments.rows.empty()) page.sections.push_back(std::move(arguments));
+    for (HelpSection& section : verbs) page.sections.push_back(std::move(section));
+    page.sections.push_back(std::move(options));
+    return help_text(page, page_width());
+  }
+
+ private:
+  static std::string usage_of(const CLI::App& app, std::string name) {
+    for (const CLI::App* at = app.get_parent(); at && name.empty(); at = at->get_parent())
+      name = at->get_name() + " " + app.get_name();
+    if (name.empty()) name = app.get_name();
+    std::string arguments;
+    for (const CLI::Option* option : app.get_options()) {
+      if (!option->get_positional() || option->get_group().empty()) continue;
+      std::string one = option->get_name(true, false);
+      if (option->get_expected_max() == CLI::detail::expected_max_vector_size) one += "...";
+      arguments += option->get_required() ? " " + one : " [" + one + "]";
+    }
+    const bool verbs = !app.get_subcommands([](const CLI::App*) { return true; }).empty();
+    return name + (verbs ? " VERB" : " [OPTIONS]") + arguments;
+  }
+};
+
 }  // namespace
+
+size_t page_width() {
+  const char* columns = std::getenv("COLUMNS");  // shells set it but do not export it
+  size_t width = columns ? std::strtoul(columns, nullptr, 10) : 0;
+  struct winsize window = {};
+  if (width == 0 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0) width = window.ws_col;
+  return width > 0 && width <= 500 ? width : 100;
+}
 
 Option* Option::required() {
   option_->required();
@@ -90,12 +206,15 @@ Option* Option::excludes(const Option* other) {
 Command::Command(const std::string& about, const std::string& name)
     : owned_(std::make_unique<CLI::App>(about, name)), app_(owned_.get()) {
   app_->set_help_flag("--help,-h", "Print this help and exit");
+  app_->formatter(std::make_shared<HelpFormatter>());
 }
 Command::Command(CLI::App* verb) : app_(verb) {}
 Command::~Command() = default;
 
 Command* Command::add_subcommand(const std::string& name, const std::string& about) {
-  return &verbs_.emplace_back(app_->add_subcommand(name, about));
+  CLI::App* verb = app_->add_subcommand(name, about);
+  if (!hidden()) verb->group(title_);  // what is below a hidden verb is hidden too
+  return &verbs_.emplace_back(verb);
 }
 
 template <class Value>
@@ -117,6 +236,7 @@ Option* Command::add_flag(const std::string& names, bool& value, const std::stri
   return &options_.emplace_back(app_->add_flag(names, value, about));
 }
 void Command::footer(const std::string& text) { app_->footer(text); }
+void Command::begin_verbs(const std::string& title) { title_ = title; }
 void Command::callback(std::function<void()> run) { app_->callback(std::move(run)); }
 void Command::require_subcommand() { app_->require_subcommand(1); }
 void Command::hide() { app_->group(""); }

@@ -16,6 +16,9 @@ class Option;
 
 namespace culprit::cli {
 
+// Width in columns: from the environment, else from the terminal, else a width that suits a ticket.
+size_t page_width();
+
 class Option {
  public:
   explicit Option(CLI::Option* option) : option_(option) {}
@@ -61,6 +64,8 @@ class Command {
   Option* add_option(const std::string& names, Value& value, const std::string& about);
   Option* add_flag(const std::string& names, bool& value, const std::string& about);
   void footer(const std::string& text);
+  // Title of the verbs that are added from here on, in the help.
+  void begin_verbs(const std::string& title);
   void callback(std::function<void()> run);
   void require_subcommand();
   // Omits the option from the help.
@@ -82,6 +87,7 @@ class Command {
   CLI::App* app_;
   std::deque<Command> verbs_;
   std::deque<Option> options_;
+  std::string title_ = "Verbs";
 };
 
 }  // namespace culprit::cli

@@ -1,10 +1,7 @@
 #include <fmt/format.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <system_error>
@@ -24,14 +21,6 @@ bool print(const std::string& text) {
   if (whole || errno == EPIPE) return true;
   complain("standard output: " + std::generic_category().message(errno));
   return false;
-}
-
-size_t page_width() {
-  const char* columns = std::getenv("COLUMNS");  // shells set it but do not export it
-  size_t width = columns ? std::strtoul(columns, nullptr, 10) : 0;
-  struct winsize window = {};
-  if (width == 0 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0) width = window.ws_col;
-  return width > 0 && width <= 500 ? width : 100;
 }
 
 Status write_file(const std::string& path, const std::string& text) {

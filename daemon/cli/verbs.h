@@ -57,9 +57,6 @@ void complain(const std::string& sentence);
 // pipe is no failure, for example with `head`.
 [[nodiscard]] bool print(const std::string& text);
 
-// Width in columns: from the environment, else from the terminal, else a width that suits a ticket.
-size_t page_width();
-
 // Writes a temporary file and renames it, so readers never see a partial file.
 Status write_file(const std::string& path, const std::string& text);
 

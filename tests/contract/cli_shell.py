@@ -15,7 +15,7 @@ def verbs(path: List[str]) -> List[List[str]]:
     out, section = [], ""
     for line in run(*path, "--help").stdout.decode().splitlines():
         section = line if line and not line.startswith(" ") else section
-        if section.startswith("Subcommands") and (found := re.match(r"^  ([a-z][\w-]*)  ", line)):
+        if section.startswith("Verbs") and (found := re.match(r"^  ([a-z][\w-]*)  ", line)):
             out += [[*path, found[1]], *verbs([*path, found[1]])]
     return out
 
@@ -29,7 +29,7 @@ def help_verb(_: Path) -> None:
         done = run("help", *verb)
         need(done.returncode == 0 and done.stdout == run(*verb, "--help").stdout, f"{verb}: {text_of(done)}")
         examples = [line for line in done.stdout.decode().split("\nExample", 1)[1].splitlines()
-                    if line.startswith("  ")]
+                    if re.match(r"  [^ #]", line)]
         need(1 <= len(examples) <= 3, f"{verb}: {len(examples)} examples")
         need(any("culprit " + " ".join(verb) in line for line in examples), f"{verb}: no example of its own")
     refused(run("help", "rules", "chek"), "did you mean 'check'?")
