@@ -1,6 +1,7 @@
 #include "cli/status.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/text.h"
 #include "base/time.h"
@@ -14,8 +15,8 @@ namespace {
 constexpr const char* kStatusExamples = R"(
 Examples:
   culprit status
-  culprit status --format json | jq .drops
-  culprit status --server http://127.0.0.1:7420)";
+  culprit status --all
+  culprit status --format json | jq .drops)";
 
 // Times and sizes in readable units.
 std::string quantity(const Json& object, const std::string& name, const Zone& zone) {
@@ -54,45 +55,173 @@ Ink ink_of_health(const Json& json, const std::string& health) {
   return health == "ok" ? Ink::kDim : well ? Ink::kCaution : Ink::kAlarm;
 }
 
-// The most important facts as a sentence. A daemon without its collector counts as healthy, but the user must
-// see that no data leaves the host.
+// Who it is and how it does.
 std::string headline(const Json& json, const Zone& zone, bool color) {
   const std::string health = text_field(json, "health");
-  std::string out =
-      fmt::format("culpritd {} on {}, {}, since {}: {}", text_field(json, "version"),
-                  text_field(json, "host"), text_field(json, "role"), time_field(json, "started_ns", zone),
-                  inked(health, ink_of_health(json, health), color));
-  const auto forward = json.find("forward");
-  if (forward == json.end() || !forward->is_object()) return out + "\n\n";
-  const std::string sentence = text_field(*forward, "sentence");
-  if (sentence != "connected" && sentence != "-") out += "; forward: " + inked(sentence, Ink::kAlarm, color);
-  return out + "\n\n";
+  return fmt::format("culpritd {} on {}, {}, since {}: {}\n", text_field(json, "version"),
+                     text_field(json, "host"), text_field(json, "role"), time_field(json, "started_ns", zone),
+                     inked(health, ink_of_health(json, health), color));
 }
 
-int status(RemoteOptions& o) {
-  return print_answer(o, "/v1/status",
-                      [&](const Json& json) { return status_text(json, o.zone, wants_color()); });
+// A member of an object; null where it is missing.
+const Json& member(const Json& object, const char* name) {
+  static const Json kNone;
+  const auto at = object.is_object() ? object.find(name) : object.end();
+  return object.is_object() && at != object.end() ? *at : kNone;
+}
+
+uint64_t count(const Json& object, const char* name) {
+  const Json& value = member(object, name);
+  return value.is_number_unsigned() || (value.is_number_integer() && value.get<int64_t>() >= 0)
+             ? value.get<uint64_t>()
+             : 0;
+}
+
+uint64_t sum(const Json& list, const char* name) {
+  uint64_t out = 0;
+  if (list.is_array())
+    for (const Json& one : list) out += count(one, name);
+  return out;
+}
+
+std::string joined(const std::vector<std::string>& parts) {
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string jobs_line(const Json& json) {
+  return fmt::format("{} running, {} read ({})", count(json, "jobs"), counted(count(json, "lines"), "line"),
+                     format_bytes(count(json, "bytes")));
+}
+
+std::string reads_line(const Json& json) {
+  const Json& logs = member(json, "logs");
+  std::vector<std::string> out;
+  if (logs.is_array() && !logs.empty())
+    out.push_back(
+        fmt::format("{} of {}", counted(sum(logs, "files"), "file"), counted(logs.size(), "log pattern")));
+  if (member(json, "kernel") == Json(true)) out.emplace_back("the kernel's log");
+  if (count(json, "trace_clients")) out.push_back(counted(count(json, "trace_clients"), "trace client"));
+  if (count(json, "rings")) out.push_back(counted(count(json, "rings"), "ring"));
+  if (out.empty()) return "nothing of this host";
+  return joined(out) + fmt::format("; {} unread", format_bytes(count(json, "lag_bytes")));
+}
+
+// Where an agent sends, or what a collector receives. A daemon without its collector counts as healthy, but
+// the reader must see that no data leaves the host.
+std::pair<std::string, std::string> way(const Json& json, const Zone& zone, bool color) {
+  const Json& forward = member(json, "forward");
+  if (forward.is_object()) {
+    const std::string sentence = text_field(forward, "sentence");
+    const bool well = sentence == "connected" || sentence == "-";
+    std::string out = well ? fmt::format("connected to {} since {}", text_field(forward, "to"),
+                                         time_field(forward, "connected_since_ns", zone))
+                           : inked(sentence, Ink::kAlarm, color);
+    return {"forward", out + fmt::format("; {} wait", format_bytes(count(forward, "waiting_bytes")))};
+  }
+  const Json& collector = member(json, "collector");
+  if (!collector.is_object()) return {"collector", "none: it judges this host alone"};
+  return {"collector",
+          fmt::format("{} connected to {}; archive {} of {}", counted(count(collector, "hosts"), "host"),
+                      text_field(collector, "listen"), format_bytes(count(collector, "archive_bytes")),
+                      format_bytes(count(collector, "archive_max_bytes")))};
+}
+
+std::string alerts_line(const Json& json) {
+  const Json& alerts = member(json, "alerts");
+  if (!alerts.is_object())
+    return member(json, "forward").is_object() ? "sent by the collector" : "none are sent";
+  const Json& receivers = member(alerts, "receivers");
+  std::string out = fmt::format("{} firing, ", count(alerts, "firing"));
+  if (!receivers.is_array() || receivers.empty()) return out + "no receiver, so none is sent";
+  out += fmt::format("{}, {} sent, {} waiting", counted(receivers.size(), "receiver"), sum(receivers, "sent"),
+                     count(alerts, "waiting"));
+  const uint64_t held = count(alerts, "held_silent") + count(alerts, "held_by_storms");
+  return held ? out + fmt::format(", {} held", held) : out;
+}
+
+std::string store_line(const Json& json) {
+  const Json& spool = member(json, "spool");
+  return fmt::format("{} of {}", format_bytes(count(spool, "bytes")),
+                     format_bytes(count(spool, "max_bytes")));
+}
+
+std::string cost_line(const Json& json) {
+  std::string out = fmt::format("{} of memory, {} of CPU time", format_bytes(count(json, "memory_bytes")),
+                                format_duration(static_cast<TimeNs>(count(json, "cpu_ns"))));
+  const Json& engines = member(json, "engines");
+  if (!engines.is_object()) return out;
+  return out + fmt::format("; engines {} of {}", format_bytes(count(engines, "memory_bytes")),
+                           format_bytes(count(engines, "memory_max_bytes")));
+}
+
+// What is lost or wrong, each in a few words.
+std::vector<std::string> troubles_of(const Json& json) {
+  std::vector<std::string> out;
+  const auto some = [&](uint64_t n, const char* noun, const char* what) {
+    if (n) out.push_back(counted(n, noun) + what);
+  };
+  const Json& logs = member(json, "logs");
+  some(sum(logs, "refused"), "file", " refused");
+  some(sum(logs, "gaps"), "gap", " in logs");
+  some(count(member(json, "spool"), "dropped_segments"), "segment", " of the spool dropped");
+  some(count(member(json, "engines"), "jobs_without_engine"), "job", " without an engine");
+  const auto say = [&](const Json& value) {
+    if (value.is_string() && !value.get_ref<const std::string&>().empty()) out.push_back(shown(value));
+  };
+  const Json& frames = member(member(json, "forward"), "logs");
+  if (frames.is_object())
+    for (const auto& [name, log] : frames.items()) say(member(log, "trouble"));
+  say(member(member(json, "collector"), "last_refusal"));
+  const Json& alerts = member(json, "alerts");
+  if (const Json& list = member(alerts, "troubles"); list.is_array())
+    for (const Json& one : list) say(one);
+  return out;
+}
+
+int status(RemoteOptions& o, bool all) {
+  return print_answer(o, "/v1/status", [&](const Json& json) {
+    return all ? status_fields(json, o.zone, wants_color()) : status_text(json, o.zone, wants_color());
+  });
 }
 
 }  // namespace
 
 std::string status_text(const Json& status, const Zone& zone, bool color) {
+  const std::vector<std::string> troubles = troubles_of(status);
+  const auto [way_name, way_text] = way(status, zone, color);
+  std::string out = headline(status, zone, color);
+  const auto line = [&](const std::string& name, const std::string& text) {
+    out += inked(padded(name, 11), Ink::kDim, color) + text + "\n";
+  };
+  line("jobs", jobs_line(status));
+  line("reads", reads_line(status));
+  line(way_name, way_text);
+  line("alerts", alerts_line(status));
+  line("spool", store_line(status));
+  line("itself", cost_line(status));
+  line("trouble", troubles.empty() ? "none" : inked(joined(troubles), Ink::kCaution, color));
+  return out;
+}
+
+std::string status_fields(const Json& status, const Zone& zone, bool color) {
   std::vector<std::vector<std::string>> rows{{"WHAT", "VALUE"}};
   Json rest = status;
   for (const char* reported : {"version", "host", "role", "started_ns", "health", "healthy"})
     rest.erase(reported);
   flatten(rest, "", rows, zone);
-  return headline(status, zone, color) + table(rows, color);
+  return headline(status, zone, color) + "\n" + table(rows, color);
 }
 
 void add_status(Command& app, Run& run) {
   auto o = std::make_shared<RemoteOptions>();
-  Command* verb = app.add_subcommand("status", "How the daemon of this host is doing");
+  auto all = std::make_shared<bool>(false);
+  Command* verb = app.add_subcommand("status", "How the daemon of this host is doing, in eight lines");
   verb->footer(kStatusExamples);
   add_server_options(*verb, *o);
   add_format(*verb, *o, {"text", "json"});
   add_timezone(*verb, *o);
-  verb->callback([o, &run] { run = [o] { return status(*o); }; });
+  verb->add_flag("--all", *all, "Each field by its name");
+  verb->callback([o, all, &run] { run = [o, all] { return status(*o, *all); }; });
 }
 
 }  // namespace culprit::cli

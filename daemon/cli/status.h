@@ -7,8 +7,11 @@
 
 namespace culprit::cli {
 
-// Formats the answer of GET /v1/status: the most important facts as sentences, the rest as names and values,
-// including fields of later versions.
+// The answer of GET /v1/status in eight lines: who it is and how it does, jobs, what it reads, where it sends
+// or what it receives, alerts, store, its own cost, and what is lost or wrong.
 std::string status_text(const Json& status, const Zone& zone, bool color);
+
+// The first of these lines, and each field by its name, those of later versions among them.
+std::string status_fields(const Json& status, const Zone& zone, bool color);
 
 }  // namespace culprit::cli

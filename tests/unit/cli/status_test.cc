@@ -1,5 +1,6 @@
 #include "cli/status.h"
 
+#include <algorithm>
 #include <boost/test/unit_test.hpp>
 
 using namespace culprit;
@@ -7,19 +8,43 @@ using namespace culprit::cli;
 
 BOOST_AUTO_TEST_SUITE(status)
 
-BOOST_AUTO_TEST_CASE(the_first_line_says_what_is_wrong_with_the_way_to_the_collector) {
-  const auto text = [](const char* sentence) {
-    Json json = {{"version", "1"}, {"host", "h"},     {"role", "agent"},
-                 {"health", "ok"}, {"started_ns", 0}, {"forward", {{"sentence", sentence}, {"trouble", ""}}}};
-    return status_text(json, Zone(), false);
-  };
-  const std::string away = text("not connected: c:1: refused\x1b");
-  BOOST_TEST(away.substr(0, away.find('\n')).ends_with(R"(: ok; forward: not connected: c:1: refused\x1b)"),
-             away);
-  const std::string well = text("connected");
-  BOOST_TEST(well.substr(0, well.find('\n')).ends_with(": ok"), well);
+BOOST_AUTO_TEST_CASE(a_status_has_eight_lines_whatever_the_role_and_the_troubles) {
+  const Json agent = {{"version", "1"},
+                      {"host", "h"},
+                      {"role", "agent"},
+                      {"health", "ok"},
+                      {"forward", {{"sentence", "connected"}, {"to", "c:1"}, {"waiting_bytes", 2048}}},
+                      {"logs", {{{"path", "/a"}, {"files", 3}, {"gaps", 2}}, {{"path", "/b"}, {"files", 4}}}},
+                      {"later", {{"field", 1}}}};
+  const Json collector = {
+      {"role", "collector"},
+      {"collector", {{"hosts", 64}, {"listen", "0.0.0.0:7421"}, {"last_refusal", "x: no\nname"}}},
+      {"alerts", {{"firing", 5}, {"receivers", Json::array()}, {"troubles", {"pager: 500"}}}},
+      {"engines", {{"jobs_without_engine", 1}}}};
+  for (const Json& json : {agent, collector, Json::object()}) {
+    const std::string text = status_text(json, Zone(), false);
+    BOOST_TEST(std::count(text.begin(), text.end(), '\n') == 8, text);
+  }
+  const std::string of_agent = status_text(agent, Zone(), false),
+                    of_collector = status_text(collector, Zone(), false);
+  for (const char* part : {"reads      7 files of 2 log patterns", "connected to c:1", "2 gaps in logs"})
+    BOOST_TEST(of_agent.find(part) != of_agent.npos, of_agent);
+  for (const char* part : {"64 hosts connected to 0.0.0.0:7421", "5 firing, no receiver, so none is sent",
+                           "1 job without an engine", "pager: 500", R"(x: no\x0aname)"})
+    BOOST_TEST(of_collector.find(part) != of_collector.npos, of_collector);
+}
+
+BOOST_AUTO_TEST_CASE(an_agent_without_its_collector_says_so_and_all_has_each_field) {
+  const Json json = {
+      {"version", "1"},  {"host", "h"},
+      {"role", "agent"}, {"health", "ok"},
+      {"started_ns", 0}, {"forward", {{"sentence", "not connected: c:1: refused\x1b"}, {"trouble", ""}}}};
+  const std::string text = status_text(json, Zone(), false);
+  BOOST_TEST(text.find(R"(forward    not connected: c:1: refused\x1b; )") != text.npos, text);
+  const std::string all = status_fields(json, Zone(), false);
+  BOOST_TEST(all.substr(0, all.find('\n')).ends_with(": ok"), all);
   // An empty value has no row.
-  BOOST_TEST((well.find("forward.sentence") != well.npos && well.find("forward.trouble") == well.npos), well);
+  BOOST_TEST((all.find("forward.sentence") != all.npos && all.find("forward.trouble") == all.npos), all);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
