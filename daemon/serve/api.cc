@@ -440,6 +440,7 @@ std::vector<Reading> readings() {
       {"/v1/hosts", {}, [](S s, R, A answer) { s.hosts(std::move(answer)); }},
       {"/v1/devices", {}, [](S s, R, A answer) { s.devices(std::move(answer)); }},
       {"/v1/rules", {}, [](S s, R, A answer) { s.rules(std::move(answer)); }},
+      {"/v1/rules/{rule}", {}, [](S s, R r, A answer) { s.rule(r.names.at("rule"), std::move(answer)); }},
       {"/v1/plugins", {}, [](S s, R, A answer) { s.plugins(std::move(answer)); }},
       {"/v1/about", {}, [](S s, R, A answer) { s.about(std::move(answer)); }},
       {"/v1/pool", {}, [](S s, R, A answer) { s.pool(std::move(answer)); }},

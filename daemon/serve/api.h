@@ -137,6 +137,8 @@ class ApiSource {
   // or serial number, else its number and host), "host", "job", "run", "diagnosis", "step", "time_ns".
   virtual void devices(Answer answer) = 0;
   virtual void rules(Answer answer) = 0;
+  // GET /v1/rules/ID: all of one rule.
+  virtual void rule(const std::string& id, Answer answer) = 0;
   // GET /v1/plugins: the plugins of this host. "name", "version", "state" (starting, running, waiting,
   // quarantined, refused, ending, disabled, missing), "reason", and what they cost: formats.md section 9.
   virtual void plugins(Answer answer) = 0;

@@ -1,12 +1,22 @@
-// A rule as one JSON object: what `culprit rules list` prints and GET /v1/rules lists. Pure; any thread.
+// A rule as one JSON object. Pure; any thread.
 #pragma once
 
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "core/rules/rule.h"
 
 namespace culprit::app {
 
+// What `culprit rules list` prints and GET /v1/rules lists.
 std::string to_json(const rules::Rule& rule);
+// All of it: what `culprit rules explain` prints and GET /v1/rules/ID answers.
+std::string explained_json(const rules::Rule& rule);
+
+std::string_view blame_of(const rules::Rule& rule);
+std::vector<std::string> sources_of(const rules::Rule& rule);
+// What lines are searched for, in order.
+std::vector<std::string> literals_of(const rules::Rule& rule);
 
 }  // namespace culprit::app

@@ -79,6 +79,7 @@ class DaemonApi : public serve::ApiSource {
   void hosts(Answer answer) override;
   void devices(Answer answer) override;
   void rules(Answer answer) override;
+  void rule(const std::string& id, Answer answer) override;
   void plugins(Answer answer) override;
   void sources(const std::optional<std::string>& job, Answer answer) override;
   void evidence(const serve::EvidenceQuery& query,

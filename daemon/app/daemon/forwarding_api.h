@@ -19,6 +19,7 @@ class ForwardingApi final : public DaemonApi {
   void hosts(Answer answer) override { redirect(answer); }
   void devices(Answer answer) override { redirect(answer); }
   void rules(Answer answer) override { redirect(answer); }
+  void rule(const std::string&, Answer answer) override { redirect(answer); }
   void pool(Answer answer) override { redirect(answer); }
   void pool_log(Answer answer) override { redirect(answer); }
   void judge(const serve::Judgement&, const serve::Actor&, Answer answer) override { redirect(answer); }

@@ -35,6 +35,7 @@ class OwnView final : public serve::ApiSource {
   void job_metrics(KeepJob keep, std::function<void(std::string)> answer) override;
   void status(Answer answer) override;
   void rules(Answer answer) override { all_.rules(std::move(answer)); }
+  void rule(const std::string& id, Answer answer) override { all_.rule(id, std::move(answer)); }
   void jobs(Answer answer) override;
   void now(const serve::NowQuery&, Answer answer) override { refuse(answer); }
   void report(const serve::ReportQuery& query, Answer answer) override;

@@ -31,4 +31,10 @@ void DaemonApi::rules(Answer answer) {
       });
 }
 
+void DaemonApi::rule(const std::string& id, Answer answer) {
+  const auto text = std::make_shared<Result<std::string>>();
+  parts_.engine->query([text, id](LiveJobs& live, TimeNs) { *text = live.rule_json(id); },
+                       [text, answer = std::move(answer)] { answer(std::move(*text)); });
+}
+
 }  // namespace culprit::app

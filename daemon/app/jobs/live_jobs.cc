@@ -606,6 +606,13 @@ std::string LiveJobs::rules_json() const {
   return w.finish();
 }
 
+Result<std::string> LiveJobs::rule_json(const std::string& id) const {
+  const auto& rules = impl_->options.rules;
+  const auto found = rules ? rules->find(id) : std::nullopt;
+  if (!found) return fail(ErrorCode::kNotFound, "no rule " + shorten(to_utf8(id), 100));
+  return explained_json(rules->rules()[*found]);
+}
+
 void LiveJobs::reload_rules(std::shared_ptr<rules::Ruleset> rules) {
   CULPRIT_CHECK(impl_->owner.here());
   impl_->options.rules = std::move(rules);

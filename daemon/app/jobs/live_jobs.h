@@ -154,6 +154,8 @@ class LiveJobs {
   // A person asks for the stacks of a running job: see LiveJob::order_capture.
   Result<CaptureOrder> order_capture(const std::string& job, uint32_t rounds, TimeNs now);
   std::string rules_json() const;
+  // All of one rule; an error if there is none of this id.
+  Result<std::string> rule_json(const std::string& id) const;
 
   // Applies to later data. Earlier findings stay if a rule of the same id and text exists; the next report
   // shows the change.

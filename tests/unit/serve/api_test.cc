@@ -47,6 +47,7 @@ BOOST_AUTO_TEST_CASE(each_route_asks_for_what_it_names) {
       {request("GET", "/v1/hosts"), "hosts"},
       {request("GET", "/v1/devices"), "devices"},
       {request("GET", "/v1/rules"), "rules"},
+      {request("GET", "/v1/rules/nvidia.xid.79"), "rule nvidia.xid.79"},
       {request("GET", "/v1/about"), "about"},
       {request("GET", "/v1/sources"), "sources -"},
       {request("POST", "/v1/jobs/j%2F1/diagnoses/d1/confirm"), "confirm j/1 d1 by "},

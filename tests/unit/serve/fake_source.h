@@ -69,6 +69,7 @@ class FakeSource : public ApiSource {
   void plugins(Answer answer) override { give("plugins", answer, R"({"items":[]})"); }
   void devices(Answer answer) override { give("devices", answer, R"({"items":[]})"); }
   void rules(Answer answer) override { give("rules", answer, R"({"items":[]})"); }
+  void rule(const std::string& id, Answer answer) override { give("rule " + id, answer, R"({"id":"x"})"); }
   void sources(const std::optional<std::string>& job, Answer answer) override {
     give("sources " + job.value_or("-"), answer,
          R"({"items":[{"job":"j/1","host":"node-1","path":"/var/log/a.log","kind":"file","bytes":12,)"
