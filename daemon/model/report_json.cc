@@ -210,6 +210,7 @@ class ReportWriter {
       w_.field("offset", e.offset);
       w_.field("text", e.text);
       if (e.uid) w_.field("uid", e.uid);
+      if (e.time_ns != kNoTime) w_.field("time_ns", e.time_ns);
     });
   }
 

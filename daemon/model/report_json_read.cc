@@ -251,6 +251,7 @@ class ReportReader {
     r_.field(x, "offset", e.offset);
     r_.field(x, "text", e.text);
     r_.field(x, "uid", e.uid);
+    r_.field(x, "time_ns", e.time_ns);
     return e;
   }
 
