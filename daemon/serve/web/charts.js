@@ -6,8 +6,9 @@ import { dayOf, h, name, offsetOf, plain, timeOf } from "./dom.js";
 const LEFT = 150, NARROW = 82, RIGHT = 10, BOTTOM = 20, TOP = 8;
 const FONT = "11px system-ui, sans-serif", MONO = "11px ui-monospace, monospace";
 const CLICK = 4;  // pixels: a shorter drag is a click
+const UNITS = { ms: " ms", s: " s" };
 
-// Shared by the charts of a page: for each kind of x, "time" (ns), "step" or "ms", the range that all have and the
+// Shared by the charts of a page: for each kind of x, "time" (ns), "step", "ms" or "s", the range that all have and the
 // range that is seen, and the cursor. `link`: points [time, step], by which one kind is turned into the other.
 export class Group {
   constructor() {
@@ -17,6 +18,7 @@ export class Group {
     this.cursor = null;
     this.link = [];
     this.zoomed = false;
+    this.onRange = null;  // called with a kind and its range, or null: all
     this.due = { base: false, over: false };
     this.dark = matchMedia("(prefers-color-scheme: dark)");
     this.print = matchMedia("print");
@@ -75,12 +77,14 @@ export class Group {
     const [a, b] = [this.turned(kind, start), this.turned(kind, start + size)];
     this.zoomed = size < full[1] - full[0];
     if (this.seen[other] && a !== null && b !== null && b > a) this.seen[other] = [a, b];
+    this.onRange?.(kind, this.zoomed ? this.seen[kind] : null);
     this.draw(true);
   }
 
   all() {
     this.zoomed = false;
     for (const one of Object.keys(this.full)) this.seen[one] = [...this.full[one]];
+    this.onRange?.(null, null);
     this.draw(true);
   }
 
@@ -291,7 +295,7 @@ export class Chart {
       const at = this.toX(x);
       if (at < this.left - 1 || at > this.width - RIGHT + 1) continue;
       line(c, at, TOP, at, y);
-      const text = time ? clock(x, to - from) : short(x) + (this.kind === "ms" ? " ms" : ""), half = c.measureText(text).width / 2;
+      const text = time ? clock(x, to - from) : short(x) + (UNITS[this.kind] || ""), half = c.measureText(text).width / 2;
       c.fillText(text, Math.min(at, this.width - half - 1), y + 4);
     }
   }
@@ -332,6 +336,7 @@ export class Chart {
   }
 
   when(x) {
+    if (UNITS[this.kind]) return short(x) + UNITS[this.kind];
     return this.kind === "time" ? clock(x, 1200e9) : "step " + Math.round(x).toLocaleString("en-US");
   }
 }

@@ -1,11 +1,12 @@
 // The evidence of a diagnosis, and lines of a source. `site`: as in parts.js.
-import { bdi, firstOf, h, name, number, plain, replace } from "./dom.js";
+import { bdi, firstOf, h, name, number, plain, replace, stamp } from "./dom.js";
 
 const FIRST = 8;  // of a list; the others on demand
 
 function evidenceItem(site, e) {
   const at = e.line ? `${e.file}:${e.line}` : e.file, href = e.line ? site.lineHref(e) : null;
-  const head = h("div", { class: "at" }, href ? h("a", { href }, bdi(at)) : bdi(at), " ",
+  const when = typeof e.time_ns === "number" ? h("time", { datetime: new Date(e.time_ns / 1e6).toISOString() }, stamp(e.time_ns)) : null;
+  const head = h("div", { class: "at" }, when, when && " ", href ? h("a", { href }, bdi(at)) : bdi(at), " ",
     h("span", { class: "soft" }, [e.host && name(e.host), e.uid !== undefined && "uid " + e.uid].filter(Boolean).join(", ")));
   const out = h("li", {}, head, h("pre", {}, plain(e.text)));
   const context = h("div", {}), open = h("button", { type: "button", class: "quiet", "aria-expanded": "false" }, "Lines around it");

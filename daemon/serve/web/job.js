@@ -24,6 +24,7 @@ function siteOf(job, run, again) {
       return out;
     },
     hostHref: (host) => "#/hosts/" + encodeURIComponent(host || ""),
+    ruleHref: (id) => "#/rules/" + encodeURIComponent(id),
     actions(d) {
       const button = (right) => {
         const out = h("button", { type: "button" }, right ? "It was this" : "It was not this");
@@ -35,13 +36,19 @@ function siteOf(job, run, again) {
   };
 }
 
+function queryOf(values) {
+  const some = Object.entries(values).filter(([, x]) => x !== null && x !== undefined);
+  return some.length ? "?" + new URLSearchParams(some) : "";
+}
+
 export function jobView(main, at) {
   const job = at.name, asked = at.query.get("run");
   const path = `v1/jobs/${encodeURIComponent(job)}/report?charts=1` + (asked ? "&run=" + asked : "");
   const head = h("p", { class: "up" }, h("a", { href: "#/" }, "← All jobs"), " ", h("b", {}, bdi(job)));
   const body = h("div", {}, h("p", { class: "soft" }, "reading the report"));
   const story = [];
-  let last = "", charts = null, rows = [];
+  let last = "", charts = null, rows = [], range = Object.fromEntries(["from", "to", "steps"].map((key) => [key, at.query.get(key)]).filter(([, x]) => x));
+  let written = null;
   document.title = name(job) + " – Culprit";
   replace(main, head, body);
 
@@ -52,6 +59,12 @@ export function jobView(main, at) {
     charts?.close();
     charts = new Charts(report, story);
     charts.said(rows);
+    charts.show(range);
+    charts.onRange = (to) => {
+      range = to || {};
+      clearTimeout(written);
+      written = setTimeout(() => window.history.replaceState(null, "", "#/jobs/" + encodeURIComponent(job) + queryOf({ run: asked, ...range })), 200);
+    };
     const d = report.verdict;
     document.title = (d ? "● " + name(d.title) + " – " : "") + name(job) + " – Culprit";
     replace(head, h("a", { href: "#/" }, "← All jobs"), " ", h("b", {}, bdi(job)), run ? ` run ${run}` : "");
@@ -62,7 +75,7 @@ export function jobView(main, at) {
     requestAnimationFrame(() => setTimeout(() => {
       fold();
       replace(rest, suspects(report.suspects, site), irregular(report.irregularities), numerics(report.numerics),
-              others(report, site), gone, indicating(report.indicating, site), problems(report), facts(report),
+              others(report, site), gone, indicating(report, site), problems(report), facts(report),
               h("details", {}, h("summary", {}, "The same on the command line"),
                 command(`culprit report ${quoted(job)} --run ${run}`), command(`culprit watch ${quoted(job)}`),
                 command(`culprit bundle ${quoted(job)}`)));
@@ -109,6 +122,9 @@ export function jobView(main, at) {
       if (story.length > 1000) story.shift();
       charts?.happened(type, x);
     },
-    close: () => charts?.close(),
+    close: () => {
+      clearTimeout(written);
+      charts?.close();
+    },
   };
 }

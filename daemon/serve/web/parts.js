@@ -5,11 +5,13 @@
 //   around(to, e)  fills `to` with the lines around it and the command that gives them
 //   source(e)      an element with the command for evidence that is no text
 //   hostHref(host) where a host is shown; null: nowhere
+//   ruleHref(id)   where a rule is shown; null: nowhere
 //   actions(d)     what a person may say of a diagnosis; null: nothing
 import { bdi, bytes, counted, firstOf, h, name, number, percent, place, plain, ranges, section, since, span, stamp,
-         table } from "./dom.js";
+         table, timeOf } from "./dom.js";
 import { evidence } from "./evidence.js";
 import { stackPicture } from "./stacks.js";
+import { follows } from "./timeline.js";
 
 const FIRST = 8;  // of a list; the others on demand
 const ACTIONS = { isolate: "Isolate", check: "Check", restart: "Restart", rollback: "Roll back", retry: "Retry",
@@ -29,9 +31,10 @@ function pills(d) {
                                      `right ${number(said.right)} of ${number(said.hits)}`)];
 }
 
-function kindOf(d) {
-  const by = d.rule ? "rule " + d.rule : d.detector ? "detector " + d.detector : "";
-  return [d.category, d.component, d.symptom, d.stage, by].filter((x) => x && x !== "unknown" && x !== "other").join(" · ");
+function kindOf(site, d) {
+  const words = [d.category, d.component, d.symptom, d.stage, !d.rule && d.detector && "detector " + d.detector];
+  const text = words.filter((x) => x && x !== "unknown" && x !== "other").join(" · ");
+  return d.rule ? [text && text + " · ", "rule ", linked(site.ruleHref(d.rule), bdi(d.rule))] : text;
 }
 
 function todo(d) {
@@ -74,7 +77,7 @@ export function card(report, site, history) {
       h("div", { class: "pills" }, pills(d), report.settled === false && h("span", { class: "pill" }, "may still change"),
         d.said_by && h("span", { class: "pill" }, "unproven: said by " + name([...(d.said_by.uids || []).map((u) => "uid " + u),
           ...(d.said_by.hosts || [])].slice(0, 4).join(", ")) + " alone")),
-      where(d), todo(d), h("p", { class: "soft" }, kindOf(d)), why(d), history, site.actions(d));
+      where(d), todo(d), h("p", { class: "soft" }, kindOf(site, d)), why(d), history, site.actions(d));
   const kind = { fault: "alarm", no_fault: "calm" }[report.state] ?? "caution";
   if (kind !== "calm")
     return h("section", { class: "card " + kind, "aria-label": "Verdict" },
@@ -91,7 +94,7 @@ function other(site, d) {
     h("summary", {}, h("span", {}, bdi(d.title)), " ", pills(d)));
   out.addEventListener("toggle", () => {
     if (out.open && out.childElementCount === 1)
-      out.append(h("div", { class: "inner" }, h("p", { class: "soft" }, kindOf(d)), where(d), todo(d), why(d), evidence(site, d),
+      out.append(h("div", { class: "inner" }, h("p", { class: "soft" }, kindOf(site, d)), where(d), todo(d), why(d), evidence(site, d),
                    site.actions(d)));
   });
   return out;
@@ -99,8 +102,11 @@ function other(site, d) {
 
 export function others(report, site) {
   const open = report.diagnoses.filter((d) => d.id !== report.verdict?.id && !GONE.includes(d.state));
-  return open.length
-    ? section("Other diagnoses", firstOf(open, FIRST, (list) => list.map((d) => other(site, d)))) : null;
+  const after = open.filter((d) => follows(report, d)), rest = open.filter((d) => !follows(report, d));
+  const lines = (list) => list.map((d) => other(site, d));
+  return [rest.length ? section("Other diagnoses", firstOf(rest, FIRST, lines)) : null,
+          after.length ? h("details", { class: "past" }, h("summary", {}, counted(after.length, "consequence") + ": weaker than the verdict, and not before it"),
+            lines(after)) : null];
 }
 
 // Folded away: they are no equals of those that stand. `rows`: of the index, which has some that the report has not.
@@ -121,7 +127,7 @@ export function hang(x) {
   const late = new Set(x.waited_for || []), names = (row) => row.ranks.some((rank) => late.has(rank));
   const few = (row) => names(row) && row.ranks.length <= late.size;
   const rows = [...(x.scene || []).filter(few), ...(x.scene || []).filter((row) => !few(row))];
-  const scene = rows.length ? firstOf(rows, 20, (list) => table(["Ranks", "Group", "Last operation", "State"], list.map((row) => [
+  const scene = rows.length ? firstOf(rows, Math.max(6, rows.filter(few).length + 3), (list) => table(["Ranks", "Group", "Last operation", "State"], list.map((row) => [
     h("span", { class: few(row) ? "late" : "" }, h("b", {}, number(row.ranks.length) + ": "), ranges(row.ranks, 8)), bdi(row.group),
     h("code", {}, name([row.op, row.seq !== null && row.seq !== undefined ? "#" + row.seq : ""].filter(Boolean).join(" "))),
     h("span", { class: "scene " + row.place }, PLACES[row.place] || plain(row.place), row.doing ? ": " + plain(row.doing) : "")]))) : null;
@@ -150,18 +156,41 @@ export function suspects(list, site) {
     h("div", {}, (p.why || []).slice(0, 4).map((one) => h("div", {}, one)))]), "cards")));
 }
 
-export function indicating(list, site) {
+const hostsOf = (x) => new Set(x.where.map((p) => p.host).filter(Boolean));
+
+// Of the verdict's rules, or of its hosts alone; the others wrote what follows from it.
+function isOfFault(v, x) {
+  const rules = [v.rule, ...(v.found_by || []).filter((one) => one.startsWith("rule:")).map((one) => one.slice(5))].filter(Boolean);
+  if (x.why.some((one) => rules.includes(one.slice(5)) && one.startsWith("rule:"))) return true;
+  const accused = new Set(v.hosts.map((p) => p.host)), hosts = hostsOf(x);
+  return hosts.size > 0 && accused.size > 0 && [...hosts].every((host) => accused.has(host));
+}
+
+function messages(list, site) {
+  const timed = list.some((x) => x.at !== null);
+  return table(["Score", ...(timed ? ["First"] : []), "Message", "Lines", "Hosts"], list.map(({ x, at }) => {
+    const hosts = hostsOf(x);
+    const rules = x.why.filter((one) => one.startsWith("rule:")).map((one) => one.slice(5));
+    return [scoreBar(x.score), ...(timed ? [at === null ? "" : timeOf(at)] : []), h("div", {}, h("code", {}, x.template), " ",
+      rules.map((id) => h("span", { class: "pill" }, linked(site.ruleHref(id), name(id)))),
+      x.why.filter((one) => !one.startsWith("rule:")).map((one) => h("span", { class: "pill" }, one)),
+      x.where.length ? h("details", {}, h("summary", {}, "places"), h("ul", { class: "mono" }, x.where.slice(0, 20).map((p) =>
+        h("li", {}, linked(site.lineHref(p), bdi(p.file + ":" + p.line)), " ", bdi(p.host || ""))))) : null),
+      number(x.count), hosts.size ? number(hosts.size) : ""];
+  }), "cards");
+}
+
+export function indicating(report, site) {
+  const times = report.charts?.activity?.indicating_ns || [], v = report.verdict;
+  const list = report.indicating.map((x, i) => ({ x, at: times[i] ?? null }));
   if (!list.length) return null;
-  const root = (x) => x.why.some((one) => one.startsWith("rule:"));
-  const sorted = [...list.filter(root), ...list.filter((x) => !root(x))];
-  return section("Messages that indicate the failure", firstOf(sorted, FIRST, (some) =>
-    table(["Score", "Message", "Lines", "Hosts"], some.map((x) => {
-      const hosts = new Set(x.where.map((p) => p.host).filter(Boolean));
-      return [scoreBar(x.score), h("div", {}, h("code", {}, x.template), " ", x.why.map((one) => h("span", { class: "pill" }, one)),
-        x.where.length ? h("details", {}, h("summary", {}, "places"), h("ul", { class: "mono" }, x.where.slice(0, 20).map((p) =>
-          h("li", {}, linked(site.lineHref(p), bdi(p.file + ":" + p.line)), " ", bdi(p.host || ""))))) : null),
-        number(x.count), hosts.size ? number(hosts.size) : ""];
-    }), "cards")));
+  const root = ({ x }) => x.why.some((one) => one.startsWith("rule:"));
+  const sorted = [...list.filter(root), ...list.filter((one) => !root(one))];
+  const of = v ? sorted.filter(({ x }) => isOfFault(v, x)) : sorted, after = sorted.filter((one) => !of.includes(one));
+  const hosts = new Set(after.flatMap(({ x }) => [...hostsOf(x)]));
+  return section("Messages that indicate the failure", of.length ? firstOf(of, FIRST, (some) => messages(some, site)) : null,
+    after.length ? h("details", { class: "past" }, h("summary", {}, counted(after.length, of.length ? "consequence" : "message") +
+      (hosts.size ? ` on ${counted(hosts.size, "host")}` : "")), messages(after, site)) : null);
 }
 
 export function irregular(list) {

@@ -62,6 +62,7 @@ function siteOf(windows) {
     around: (to, e) => windows.around(to, e),
     source: (e) => h("details", {}, h("summary", {}, "Command"), windows.command(e)),
     hostHref: () => null,
+    ruleHref: () => null,
     actions: () => null,
   };
 }
@@ -78,7 +79,7 @@ function draw({ report, lines, zone, from, notes, version }) {
   return [notes.map((one) => h("p", { class: "note", role: "note" }, one)),
           card(report, site, null), d && section("Evidence", evidence(site, d)), hang(report.hang), charts.element,
           suspects(report.suspects, site), irregular(report.irregularities), numerics(report.numerics), others(report, site),
-          indicating(report.indicating, site), problems(report), windows.draw(), facts(report),
+          indicating(report, site), problems(report), windows.draw(), facts(report),
           h("p", { class: "soft" }, `Times are of ${zone === "local" ? "this browser's zone" : name(zone)}. Culprit ${plain(version)}.`),
           commands(from, report)];
 }

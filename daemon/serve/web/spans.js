@@ -71,13 +71,13 @@ function sentence(p) {
   return `waits ${long} in ${p.op}` + (p.last >= 0 ? ` for rank ${p.last}` : "");
 }
 
-// The rows: the late ones first, then by rank.
+// The rows: the late ones first, then by rank. `calm`: no step is slow, so that nothing is drawn in red.
 export class Spans extends Chart {
-  constructor(group, picture) {
+  constructor(group, picture, calm = false) {
     const late = lateRows(picture), rows = [...picture.rows.filter((r) => late.has(r)), ...picture.rows.filter((r) => !late.has(r))];
     const size = rows.length > 64 ? 12 : rows.length > 16 ? 16 : 22;
     super(group, "ms", Math.min(400, rows.length * size + 28), "");
-    this.picture = picture;
+    Object.assign(this, { picture, calm });
     this.longest = longestFor(picture);
     this.rows = rows.map((row) => ({ row, late: late.has(row), pieces: piecesOf(row, picture) }));
     this.size = size;
@@ -141,11 +141,11 @@ export class Spans extends Chart {
       c.fillStyle = colour("here");
       c.fillRect(0, y, this.width, this.size);
     }
-    this.rowLabel(c, (late ? "● " : "") + rowName(row), late, y + this.size / 2);
+    this.rowLabel(c, (late ? "● " : "") + rowName(row), late && !this.calm, y + this.size / 2);
     for (const p of pieces) {
       const a = Math.max(this.left, this.toX(p.from)), b = Math.min(right, this.toX(p.to));
       if (b <= this.left || a >= right) continue;
-      c.fillStyle = colour(p.kind === "own" && late ? "alarm" : "span-" + p.kind);
+      c.fillStyle = colour(p.kind === "own" && late ? (this.calm ? "span-late" : "alarm") : "span-" + p.kind);
       c.fillRect(a, y + 1, Math.max(.7, b - a), this.size - 2);
     }
   }
