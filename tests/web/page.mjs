@@ -38,7 +38,8 @@ const job = (id) => "#/jobs/" + encodeURIComponent(id);
 const text = (selector, of = page) => of.$eval(selector, (e) => e.innerText);
 const count = (selector) => page.$$eval(selector, (list) => list.length);
 const VIEWS = { now: ["#/", ".row"], job: [job("hang-64"), ".card"], numbers: [job("numbers"), ".card"], played: [job("gpu-lost"), ".card"],
-                hosts: ["#/hosts", "table"], rules: ["#/rules", "table"], evil: [job(EVIL), ".card"] };
+                healthy: [job("healthy"), ".card"], hosts: ["#/hosts", "table"], rules: ["#/rules", "table"], rule: ["#/rules/nvidia.xid.79", "h3"],
+                compare: ["#/compare?a=healthy@0&b=gpu-lost@0", "table"], evil: [job(EVIL), ".card"] };
 
 const shot = (name, of = page) => shotOf(name, of);
 const drawn = (index) => drawnOf(page, index);
@@ -202,6 +203,133 @@ promise("hosts over time are a heat map, suspects first", async () => {
   need(i >= 0, `charts: ${labels}`);
   need((await drawn(i)).some > 5000, "it is empty");
   await shot("played");
+});
+
+// Pixels of a colour of the style sheet on a chart, and the first and the last column that has one.
+async function inked(index, colour) {
+  return page.$$eval(".plot canvas:first-child", (list, i, key) => {
+    const c = list[i], data = c.getContext("2d").getImageData(0, 0, c.width, c.height).data;
+    const hex = getComputedStyle(document.documentElement).getPropertyValue("--" + key).trim().slice(1);
+    const rgb = [0, 2, 4].map((k) => parseInt(hex.slice(k, k + 2), 16)), out = { some: 0, first: Infinity, last: -1, width: c.width };
+    for (let k = 0; k < data.length; k += 4)
+      if (data[k] === rgb[0] && data[k + 1] === rgb[1] && data[k + 2] === rgb[2] && data[k + 3] === 255) {
+        const x = (k / 4) % c.width;
+        ++out.some, out.first = Math.min(out.first, x), out.last = Math.max(out.last, x);
+      }
+    return out;
+  }, index, colour);
+}
+
+const plotNamed = async (words) => (await page.$$eval(".plot", (list) => list.map((e) => e.getAttribute("aria-label")))).findIndex((label) => words.test(label));
+
+promise("red is the fault's alone: on its host, from its time on; a healthy job of 32 hosts has one row and no red", async () => {
+  await open(job("gpu-lost"), ".plot");
+  const red = await inked(await plotNamed(/Lines of 16 hosts/), "heat7");
+  need(red.some > 50 && red.first > red.width * .8, `red from ${red.first} of ${red.width}: ${red.some} pixels`);
+  await open(job("healthy"), ".plot");
+  const heat = await plotNamed(/Lines of 32 hosts/), calm = await inked(heat, "heat7"), high = await page.$$eval(".plot", (list, i) => list[i].clientHeight, heat);
+  need(!calm.some && !(await inked(heat, "heat6")).some && high < 60, `${calm.some} red pixels, ${high} px high`);
+  await page.$$eval("button", (list) => list.find((e) => e.textContent.startsWith("Each of the 32 hosts")).click());
+  need(await page.$$eval(".plot", (list, i) => list[i].clientHeight, heat) > 300, "each host has no row");
+  await open(job("numbers"), ".plot");
+  const inks = await page.$$eval("figure", (list) => Object.fromEntries(list.map((e) => [e.innerText.split("\n")[0].trim().split(" ")[0],
+    e.parentElement.querySelector(".legend span:nth-child(2) i")?.style.getPropertyValue("--key")])));
+  need(inks.param_norm === "var(--series2)" && inks.lr === "var(--soft)", JSON.stringify(inks));
+  return `${red.some} red pixels from ${Math.round(100 * red.first / red.width)} % of the width`;
+});
+
+promise("what follows from the fault is folded", async () => {
+  await open(job("gpu-lost"), ".card");
+  await page.waitForFunction(() => document.body.innerText.includes("Messages that indicate"));
+  const folds = await page.$$eval("details.past > summary", (list) => list.map((e) => e.textContent));
+  need(folds.some((t) => /^\d+ consequences?: weaker/.test(t)) && folds.some((t) => /^\d+ consequences? on \d+ hosts/.test(t)), folds.join("; "));
+  need(!(await page.$$eval("h2", (list) => list.map((e) => e.textContent))).includes("Other diagnoses"), "they have a section");
+  return folds.join("; ");
+});
+
+promise("evidence has times", async () => {
+  await open(job("gpu-lost"), ".evidence");
+  const times = await page.$$eval(".evidence .at time", (list) => list.map((e) => e.getAttribute("datetime")));
+  need(times.length && times.every((t) => /^20\d\d-.*Z$/.test(t)), times.join());
+  return `${times.length} times`;
+});
+
+promise("the part of the time that is seen stands in the address, and the address shows it", async () => {
+  await open(job("gpu-lost"), ".plot");
+  const plot = (await page.$$(".plot"))[0];
+  await plot.evaluate((e) => e.scrollIntoView({ block: "center" }));
+  const box = await plot.boundingBox();
+  await page.mouse.move(box.x + 300, box.y + 60);
+  await page.mouse.down();
+  await page.mouse.move(box.x + 700, box.y + 60, { steps: 4 });
+  await page.mouse.up();
+  await page.waitForFunction(() => location.hash.includes("from="));
+  const hash = new URL(page.url()).hash, shown = await text(".charts > [role=status]");
+  await open(hash, ".plot");
+  const zoomed = await drawn(0);
+  need(await text(".charts > [role=status]") === shown, `${shown}, then ${await text(".charts > [role=status]")}`);
+  await (await page.$(".charts > [role=status] button")).click();
+  await page.waitForFunction(() => !location.hash.includes("from="));
+  need((await drawn(0)).hash !== zoomed.hash, "all times look the same");
+  await open(job("numbers") + "?steps=40-60", ".plot");
+  need((await text(".charts > [role=status]")).startsWith("Shown: steps 40 to 60"), await text(".charts > [role=status]"));
+  return hash.split("?")[1];
+});
+
+promise("a rule opens by its name: what it looks for, remedy, tests", async () => {
+  await open(job("gpu-lost"), ".card");
+  await page.$$eval(".card a", (list) => list.find((e) => e.textContent === "nvidia.xid.79").click());
+  await page.waitForFunction(() => document.querySelector("main h2")?.textContent === "Rule nvidia.xid.79");
+  const said = await text("main section");
+  for (const part of ["NVRM: Xid", "Remedy: Isolate", "Tested on 3 lines that it has to find", "xid.lua:"]) need(said.includes(part), `no ${part} in ${said}`);
+  await page.waitForSelector("tbody a[href='#/rules/amd.driver']");
+  await page.click("tbody a[href='#/rules/amd.driver']");
+  await page.waitForFunction(() => location.hash === "#/rules/amd.driver" && document.querySelector("main h2")?.textContent === "Rule amd.driver");
+  await shot("rule");
+});
+
+promise("two runs stand side by side", async () => {
+  await open(job("gpu-lost"), ".card");
+  const fold = await page.waitForFunction(() => [...document.querySelectorAll("summary")].find((e) => e.textContent === "Compare with another run"));
+  await fold.click();
+  const link = await page.waitForSelector("details a[href*='compare'][href*='healthy']");
+  await link.click();
+  await page.waitForSelector("table.halves");
+  const said = await text("main");
+  for (const part of ["Two runs side by side", "gpu-lost", "healthy", "fallen off the bus", "nothing", "An iteration", "Only gpu-lost", "culprit diff gpu-lost@0 healthy@0"])
+    need(said.includes(part), `no ${part} in ${said}`);
+  const plot = await plotNamed(/Progress of both/);
+  await shot("compare");
+  need(plot >= 0 && (await drawn(plot)).some > 500, "no curves");
+});
+
+promise("the components of a host are as its plugins reported them last", async () => {
+  const own = await newPage();
+  try {
+    const now = Date.now() * 1e6, line = (x) => JSON.stringify({ kind: "finding", plugin: "gpu_health", severity: "warning", time_ns: now, ...x }) + "\n";
+    const lines = line({ id: "gpu.hot", title: "too hot", component: "gpu", device: 5, state: "raised", values: { temperature_c: 92 } }) +
+      line({ id: "gpu.off", title: "off the bus", component: "gpu", device: 2, state: "raised", severity: "fatal" }) +
+      line({ id: "net.down", title: "a port is down", component: "network", part: "mlx5_0/1", state: "raised" }) +
+      line({ id: "net.down", title: "a port is down", component: "network", part: "mlx5_0/1", state: "cleared" }) +
+      line({ id: "host.oom", title: "long ago", state: "happened", time_ns: now - 3 * 86400e9 });
+    await own.setRequestInterception(true);
+    own.on("request", (request) => {
+      const path = new URL(request.url()).pathname;
+      if (path === "/v1/sources") request.respond({ contentType: "application/json", body: JSON.stringify({ items: [
+        { kind: "plugin", host: "head-1", job: null, path: "plugin/gpu_health", bytes: lines.length }, { kind: "file", host: "head-1", path: "x", bytes: 1 }] }) });
+      else if (path === "/v1/evidence") request.respond({ body: lines });
+      else request.continue();
+    });
+    await open("#/hosts/head-1", "table", own);
+    await own.waitForFunction(() => document.body.innerText.includes("Components of head-1"));
+    const rows = await own.$$eval("section tbody tr", (list) => list.map((e) => e.innerText.replace(/\s+/g, " ")).filter((t) => t.includes("gpu_health")));
+    need(rows.length === 3 && /^gpu GPU 2 faulty off the bus/.test(rows[0]) && /^gpu GPU 5 degraded too hot temperature_c 92/.test(rows[1]) &&
+         /^network mlx5_0\/1 well again/.test(rows[2]), rows.join("; "));
+    await shot("components", own);
+    return `${await axe(own, "a host")} checks passed`;
+  } finally {
+    await own.close();
+  }
 });
 
 promise("refuted diagnoses are folded away and are no verdict; a token that reads cannot refute", async () => {
@@ -409,6 +537,7 @@ async function prepare() {
   daemon.hang("hang-64", 64);
   await daemon.start();
   daemon.play("gpu-lost", 16, "--fault", "gpu-lost");
+  daemon.play("healthy", 32, "--fault", "none");
   await daemon.numbers("numbers");
   await daemon.evil();
   // A verdict is announced when it has settled.

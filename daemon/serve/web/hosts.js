@@ -1,9 +1,10 @@
 // Hosts and devices: who is suspected and why, and how each agent is.
-import { items, post } from "./api.js";
+import { items, json, post } from "./api.js";
 import { bdi, bytes, counted, firstOf, h, jobLink, name, number, percent, plain, replace, section, since, span, table } from "./dom.js";
+import { showHealth } from "./health.js";
 import { scoreBar } from "./parts.js";
 
-const ROWS = 200;
+const ROWS = 16;  // the others on demand
 const GONE = ["withdrawn", "refuted"];
 
 function agent(x) {
@@ -18,15 +19,20 @@ function agent(x) {
   return out.join(", ");
 }
 
+// A host that is gone does not stand before one that has a trouble.
 function order(x) {
   if (x.suspected) return 0;
-  return x.state === "healthy" ? 2 : 1;
+  if (x.standing === "odd") return 1;
+  return { unhealthy: 2, healthy: 4 }[x.state] ?? 3;
 }
+
+const STATES = { healthy: "good", unhealthy: "bad" };
+const byName = new Intl.Collator("en", { numeric: true });
 
 export function hostsView(main, at) {
   const search = h("input", { type: "search", placeholder: "Search hosts", "aria-label": "Search hosts", value: at.name });
-  const title = h("h1", {}, "Hosts"), list = h("div", {}), past = h("div", {}), devices = h("div", {});
-  replace(main, title, h("div", { class: "tools" }, search), list, past, devices);
+  const title = h("h1", {}, "Hosts"), list = h("div", {}), health = h("div", {}), past = h("div", {}), devices = h("div", {});
+  replace(main, title, h("div", { class: "tools" }, search), health, past, list, devices);
   let hosts = [], last = "", shownPast = "";
 
   function row(x) {
@@ -35,7 +41,7 @@ export function hostsView(main, at) {
     const reason = x.suspected
       ? h("div", {}, bdi(x.reason || ""), x.job ? [" in ", h("a", { href: jobLink(x.job) }, bdi(x.job))] : "") : "";
     return [h("span", { "data-row": "" }, history), x.suspected ? scoreBar(x.score) : "", reason,
-            h("span", { class: "state " + (x.state === "healthy" ? "good" : x.state === "not watched here" ? "" : "bad") }, plain(x.state)),
+            h("span", { class: "state " + (STATES[x.state] || "soft") }, plain(x.state)),
             agent(x), since(x.last_ns), plain(x.version)];
   }
 
@@ -46,14 +52,23 @@ export function hostsView(main, at) {
     title.textContent = suspects ? `${counted(suspects, "host")} suspected` : "No host is suspected";
     title.className = suspects ? "alarm" : "";
     replace(list, h("p", { class: "soft" }, counted(hosts.length, "host"), silent ? `, ${silent} of them silent or unhealthy` : ""),
-            some.length ? firstOf(some.sort((a, b) => order(a) - order(b) || (b.score || 0) - (a.score || 0)), ROWS,
+            some.length ? firstOf(some.sort((a, b) => order(a) - order(b) || (b.score || 0) - (a.score || 0) || byName.compare(a.host, b.host)), ROWS,
               (rows) => table(["Host", "Score", "Suspected of", "State", "Agent", "Heard", "Version"], rows.map(row), "cards")) :
               h("p", { class: "soft" }, "No host is like this."));
+  }
+
+  // The plugins of this daemon's own host; null: of another one, or of one whose plugins this reader may not see.
+  async function ownPlugins(host) {
+    const status = await json("v1/status");
+    return status.host === host ? items("v1/plugins").catch(() => null) : null;
   }
 
   // What verdicts said of a host over jobs.
   async function showPast(host) {
     shownPast = host;
+    window.history.replaceState(null, "", "#/hosts/" + encodeURIComponent(host));
+    document.title = name(host) + " – Culprit";
+    showHealth(health, host, await ownPlugins(host)).catch((error) => replace(health, h("p", { class: "bad" }, error.message)));
     replace(past, h("p", { class: "soft" }, "reading the history of ", bdi(host)));
     const all = (await items("v1/diagnoses")).filter((d) => d.settled !== false && d.hosts.some((p) => p.host === host));
     if (shownPast !== host) return;

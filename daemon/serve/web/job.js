@@ -1,5 +1,6 @@
 // A job of the daemon: its report, kept up to date, and what a person may say of it.
 import { ask, items } from "./api.js";
+import { compareChoice } from "./compare.js";
 import { bdi, command, h, name, quoted, replace, section } from "./dom.js";
 import { evidence } from "./evidence.js";
 import { judge } from "./judge.js";
@@ -76,7 +77,7 @@ export function jobView(main, at) {
       fold();
       replace(rest, suspects(report.suspects, site), irregular(report.irregularities), numerics(report.numerics),
               others(report, site), gone, indicating(report, site), problems(report), facts(report),
-              h("details", {}, h("summary", {}, "The same on the command line"),
+              compareChoice(job, run), h("details", {}, h("summary", {}, "The same on the command line"),
                 command(`culprit report ${quoted(job)} --run ${run}`), command(`culprit watch ${quoted(job)}`),
                 command(`culprit bundle ${quoted(job)}`)));
       for (const one of body.querySelectorAll("details > summary"))

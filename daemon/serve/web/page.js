@@ -12,6 +12,7 @@ const LATER = {
   jobs: async () => (await import("./job.js")).jobView,
   lines: async () => (await import("./lines.js")).linesView,
   hosts: async () => (await import("./hosts.js")).hostsView,
+  compare: async () => (await import("./compare.js")).compareView,
   rules: async () => (await import("./rules.js")).rulesView,
 };
 
