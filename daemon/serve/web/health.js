@@ -4,7 +4,7 @@ import { bdi, bytes, counted, h, name, plain, replace, section, since, table } f
 
 const READ_BYTES = 1 << 18;  // of each plugin's lines, the last ones
 const FORGOT = "culprit.plugin.forgot";
-const RECENT_NS = 86400e9;   // an event is told for a day
+const RECENT_NS = 86400e9;   // an event is shown for a day
 const VALUES = 4;
 
 const keyOf = (f) => JSON.stringify([f.plugin, f.id, f.job, f.peer, f.part, f.rank, f.device]);
