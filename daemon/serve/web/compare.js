@@ -20,19 +20,14 @@ export function compareLink(a, b) {
   return "#/compare?" + new URLSearchParams({ a: runName(a.job, a.run), b: runName(b.job, b.run) });
 }
 
-// A choice of the runs that this one can be compared with: other runs of the job first, then the latest of others.
-export function compareChoice(job, run) {
-  const out = h("details", {}, h("summary", {}, "Compare with another run"));
-  out.addEventListener("toggle", async () => {
-    if (!out.open || out.childElementCount > 1) return;
-    const all = (await items("v1/jobs")).filter((x) => x.id !== job || (x.run || 0) !== run);
-    const own = all.filter((x) => x.id === job), others = all.filter((x) => x.id !== job).slice(0, 50);
-    if (!all.length) return out.append(h("p", { class: "soft" }, "There is no other run."));
-    const line = (x) => h("li", {}, h("a", { href: compareLink({ job, run }, { job: x.id, run: x.run }) }, bdi(x.id), x.run ? ` run ${x.run}` : ""),
-                          h("span", { class: "soft" }, ` ${x.state}, ${stamp(x.first_ns)}`));
-    out.append(h("ul", {}, [...own, ...others].map(line)));
-  });
-  return out;
+// The runs that this one can be compared with: other runs of the job first, then the latest of others.
+export async function compareChoice(job, run) {
+  const all = (await items("v1/jobs")).filter((x) => x.id !== job || (x.run || 0) !== run);
+  const own = all.filter((x) => x.id === job), others = all.filter((x) => x.id !== job).slice(0, 50);
+  if (!all.length) return h("p", { class: "soft" }, "There is no other run.");
+  const line = (x) => h("li", {}, h("a", { href: compareLink({ job, run }, { job: x.id, run: x.run }) }, bdi(x.id), x.run ? ` run ${x.run}` : ""),
+                        h("span", { class: "soft" }, ` ${x.state}, ${stamp(x.first_ns)}`));
+  return h("ul", {}, [...own, ...others].map(line));
 }
 
 function progressOf(report) {

@@ -1,6 +1,5 @@
 // A job of the daemon: its report, kept up to date, and what a person may say of it.
 import { ask, items } from "./api.js";
-import { compareChoice } from "./compare.js";
 import { bdi, command, h, name, quoted, replace, section } from "./dom.js";
 import { evidence } from "./evidence.js";
 import { judge } from "./judge.js";
@@ -35,6 +34,18 @@ function siteOf(job, run, again) {
       return h("div", { class: "actions" }, d.state !== "confirmed" && button(true), d.state !== "refuted" && button(false));
     },
   };
+}
+
+// Other runs to compare with, read when they are asked for.
+function choiceOf(job, run) {
+  const out = h("details", {}, h("summary", {}, "Compare with another run")), list = h("div", { role: "status" });
+  out.addEventListener("toggle", async () => {
+    if (!out.open || list.childElementCount) return;
+    const { compareChoice } = await import("./compare.js");
+    replace(list, await compareChoice(job, run).catch((error) => h("p", { class: "bad" }, error.message)));
+  });
+  out.append(list);
+  return out;
 }
 
 function queryOf(values) {
@@ -77,7 +88,7 @@ export function jobView(main, at) {
       fold();
       replace(rest, suspects(report.suspects, site), irregular(report.irregularities), numerics(report.numerics),
               others(report, site), gone, indicating(report, site), problems(report), facts(report),
-              compareChoice(job, run), h("details", {}, h("summary", {}, "The same on the command line"),
+              choiceOf(job, run), h("details", {}, h("summary", {}, "The same on the command line"),
                 command(`culprit report ${quoted(job)} --run ${run}`), command(`culprit watch ${quoted(job)}`),
                 command(`culprit bundle ${quoted(job)}`)));
       for (const one of body.querySelectorAll("details > summary"))

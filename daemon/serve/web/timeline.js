@@ -82,8 +82,11 @@ function summaryRow(rows, noun) {
   const all = new Map();
   const cell = (i) => {
     if (!all.has(i)) {
-      const levels = rows.map((row) => row.at(i)).sort((a, b) => a - b);
-      all.set(i, levels[levels.length >> 1]);
+      const counts = new Array(8).fill(0);
+      for (const row of rows) ++counts[row.at(i)];
+      let level = 0;
+      for (let below = counts[0]; below * 2 <= rows.length; below += counts[++level]);
+      all.set(i, level);
     }
     return all.get(i);
   };
