@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -13,6 +14,7 @@
 
 #include "app/confirm/work.h"
 #include "base/limits.h"
+#include "base/shell.h"
 #include "base/text.h"
 #include "cli/kept_by_server.h"
 #include "cli/near.h"
@@ -28,7 +30,7 @@ namespace {
 constexpr const char* kConfirmExamples = R"(
 Examples:
   culprit confirm llama-70b-0412 df43992e9          # as its report names it; a rule is made where none knew
-  culprit confirm llama-70b-0412 df43992e9 --wrong  # it was something else
+  culprit confirm llama-70b-0412 df43992e9 --line node-3.log:120
   culprit confirm report.json d1 --pool normal.pool --logs runs/failed --out /etc/culprit/rules.d/site.lua)";
 
 // Limit of a report file; the largest reports have some hundred MB.
@@ -36,7 +38,7 @@ constexpr size_t kReportBytes = 512 << 20;
 
 struct ConfirmOptions {
   RemoteOptions remote;
-  std::string what, id, pool, out, by;
+  std::string what, id, pool, out, by, line;
   app::RuleWords words;
   std::vector<std::string> logs, healthy, failed;
   app::RuleOptions rules;
@@ -146,31 +148,107 @@ std::string rules_folder(app::Client& client) {
   return "";
 }
 
+bool may_ask(const ConfirmOptions& o) { return !o.yes && isatty(0) && isatty(2); }
+
+// The lines to choose from, each with its number and why the choice is not made without a person.
+void list_lines(const std::vector<app::LineChoice>& lines) {
+  for (size_t i = 0; i < lines.size(); ++i)
+    std::fprintf(stderr, "  %zu  %s%s\n", i + 1, to_terminal(shorten(lines[i].line, 160)).c_str(),
+                 lines[i].why_not.empty() ? "" : ("\n     " + to_terminal(lines[i].why_not)).c_str());
+}
+
+// The line that --line means: a number of the list, or FILE:N.
+Result<std::string> line_of(const std::string& given, const std::vector<app::LineChoice>& lines) {
+  size_t number = 0;
+  const auto [stop, error] = std::from_chars(given.data(), given.data() + given.size(), number);
+  if (error == std::errc() && stop == given.data() + given.size()) {
+    if (number > 0 && number <= lines.size()) return lines[number - 1].line;
+    list_lines(lines);
+    return fail(ErrorCode::kInvalid,
+                fmt::format("--line {}: the diagnosis has {} to choose from; FILE:N names "
+                            "any other",
+                            given, counted(lines.size(), "line")));
+  }
+  const auto line = app::read_line(given);
+  if (!line) return fail(line.error().code, "--line " + line.error().text);
+  return line->text;
+}
+
+// Asks which line tells the fault; empty: none, or no answer.
+std::string asked_line(const std::vector<app::LineChoice>& lines) {
+  std::fprintf(stderr, "no line of it tells of a fault by itself; which one does?\n");
+  list_lines(lines);
+  const std::string answer = asked(fmt::format("its number, 1 to {}, or 0: none", lines.size()), "1");
+  if (answer.empty() || answer == "0") return "";
+  const auto line = line_of(answer, lines);
+  return line ? *line : "";
+}
+
+// The command that makes a rule where a person has to choose.
+std::string next_command(const ConfirmOptions& o, const Diagnosis& d,
+                         const std::vector<app::LineChoice>& lines) {
+  if (!lines.empty()) {
+    std::string out = fmt::format("culprit confirm {} {} --line 1", shell_word(o.what), shell_word(o.id));
+    if (o.run) out += fmt::format(" --run {}", *o.run);
+    for (const std::string& path : o.logs) out += " --logs " + shell_word(path);
+    return out + "   # or another number, or FILE:N";
+  }
+  const std::string id = fmt::format("site.{}.fault", to_string(d.component));
+  std::error_code error;
+  for (const Evidence& e : d.evidence)
+    if (e.line && std::filesystem::is_regular_file(e.file, error))
+      return fmt::format("culprit rules new {0} --from {1}:{2} > {0}.lua", id, shell_word(e.file), *e.line);
+  return fmt::format("culprit rules new {0} > {0}.lua   # --from FILE:N makes it of a line", id);
+}
+
+// A rule, or none: then it is said why, and `status` is the command's.
+struct Made {
+  std::optional<app::ConfirmedRule> rule = {};
+  int status = kDone;
+};
+
+Made not_made(const Error& error) { return complain(error.text), Made{{}, kUnable}; }
+
 // Reads what the rule is made of, asks for its texts on a terminal, makes it, and tells what it rests on.
 // `words`: those that it has now.
-Result<app::ConfirmedRule> make(const ConfirmOptions& o, const Report& report, const Diagnosis& d,
-                                app::KeptJobs* kept, std::optional<detect::Pool> pool,
-                                app::RuleWords& words) {
+Made make(const ConfirmOptions& o, const Report& report, const Diagnosis& d, app::KeptJobs* kept,
+          std::optional<detect::Pool> pool, app::RuleWords& words) {
   ReadingOptions reading;
-  if (Status status = resolve(reading); !status) return tl::unexpected(status.error());
+  if (Status status = resolve(reading); !status) return not_made(status.error());
   app::LoadedRules loaded;
   RuleChoice choice{o.rules, "text"};
-  if (!load_rules(choice, loaded)) return fail(ErrorCode::kInvalid, "the rules in use are not sound");
+  if (!load_rules(choice, loaded)) return not_made({ErrorCode::kInvalid, "the rules in use are not sound"});
   app::ConfirmWork work(report, d,
                         {loaded.set, std::move(pool), o.what, o.logs, o.healthy, o.failed, reading.diagnose});
   const Status gathered = work.gather(kept);
   for (const std::string& note : work.notes()) complain(note);
-  if (!gathered) return tl::unexpected(gathered.error());
+  if (!gathered) return not_made(gathered.error());
   words = o.words;
   words.by = o.by;
+  if (!o.line.empty()) {
+    const auto line = line_of(o.line, work.lines());
+    if (!line) return not_made(line.error());
+    words.line = *line;
+  }
   auto rule = work.make(words);
-  if (rule && !o.yes && isatty(0) && isatty(2)) {
-    ask(*rule, d, words);
+  if (!rule && rule.error().code == ErrorCode::kNotFound) {
+    const std::vector<app::LineChoice> lines = work.lines();
+    if (may_ask(o) && !lines.empty()) words.line = asked_line(lines);
+    if (words.line.empty()) {
+      complain(rule.error().text);
+      if (!may_ask(o)) list_lines(lines);
+      return complain("a rule is made by: " + next_command(o, d, lines)), Made{{}, kFound};
+    }
     rule = work.make(words);
   }
-  if (rule)
-    for (const std::string& sentence : work.remarks(*rule)) complain(sentence);
-  return rule;
+  if (!rule) return not_made(rule.error());
+  if (may_ask(o)) {
+    ask(*rule, d, words);
+    rule = work.make(words);
+    if (!rule) return not_made(rule.error());
+  }
+  for (const std::string& sentence : work.remarks(*rule)) complain(sentence);
+  return {std::move(*rule)};
 }
 
 struct Confirmed {
@@ -178,6 +256,11 @@ struct Confirmed {
   std::optional<uint32_t> run;
   app::RuleWords words;
 };
+
+// What a rule with open texts waits for.
+std::string_view but_open(const app::ConfirmedRule& rule) {
+  return rule.open ? "; it runs once its marked texts are written" : "";
+}
 
 // Where this user may not write, the daemon makes the rule itself. It names it by its pattern.
 int install_there(const ConfirmOptions& o, const Confirmed& of, const app::ConfirmedRule& rule) {
@@ -187,7 +270,8 @@ int install_there(const ConfirmOptions& o, const Confirmed& of, const app::Confi
   Json body = Json::parse(by_whom());
   const std::pair<const char*, const std::string&> texts[] = {
       {"title", of.words.title},       {"cause", of.words.cause},         {"remedy", of.words.remedy},
-      {"category", of.words.category}, {"component", of.words.component}, {"action", of.words.action}};
+      {"category", of.words.category}, {"component", of.words.component}, {"action", of.words.action},
+      {"line", of.words.line}};
   for (const auto& [name, text] : texts)
     if (!text.empty()) body[name] = text;
   const auto answer =
@@ -200,7 +284,8 @@ int install_there(const ConfirmOptions& o, const Confirmed& of, const app::Confi
                          answer ? "the daemon's answer is no JSON" : answer.error().text));
     return print(rule.text) ? kDone : kUnable;
   }
-  return print(fmt::format("{}: rule {} is loaded\n", text_field(made, "file"), text_field(made, "id")))
+  return print(fmt::format("{}: rule {} is loaded{}\n", text_field(made, "file"), text_field(made, "id"),
+                           but_open(rule)))
              ? kDone
              : kUnable;
 }
@@ -220,7 +305,9 @@ int install(const ConfirmOptions& o, const Confirmed& of, const app::ConfirmedRu
     std::filesystem::remove(path, ignored);
     return complain(loaded.error().text + "; the rule was taken away again"), kUnable;
   }
-  return print(fmt::format("{}: rule {} is loaded\n", to_terminal(path), rule.id)) ? kDone : kUnable;
+  return print(fmt::format("{}: rule {} is loaded{}\n", to_terminal(path), rule.id, but_open(rule)))
+             ? kDone
+             : kUnable;
 }
 
 int put(const ConfirmOptions& o, const Confirmed* of, const app::ConfirmedRule& rule) {
@@ -252,6 +339,11 @@ std::string meant_of(const Report& report, const std::string& id) {
   return did_you_mean(id, ids, "'");
 }
 
+std::string known_by(const Diagnosis& d) {
+  return fmt::format("the rule {0} knows it already; no new one is needed (culprit rules explain {0})",
+                     *d.rule);
+}
+
 int confirm_offline(const ConfirmOptions& o) {
   if (o.wrong) return complain("--wrong: a daemon keeps it; name a job"), kUnable;
   auto pool = pool_of(nullptr, o);
@@ -264,9 +356,9 @@ int confirm_offline(const ConfirmOptions& o) {
                fmt::format("{}: its report has no diagnosis '{}'{}", o.what, o.id, meant_of(*report, o.id))),
            kUnable;
   app::RuleWords words;
-  const auto rule = make(o, *report, *diagnosis, nullptr, std::move(*pool), words);
-  if (!rule) return complain(rule.error().text), kUnable;
-  return put(o, nullptr, *rule);
+  if (diagnosis->rule && o.line.empty()) return complain(known_by(*diagnosis)), kDone;
+  const Made made = make(o, *report, *diagnosis, nullptr, std::move(*pool), words);
+  return made.rule ? put(o, nullptr, *made.rule) : made.status;
 }
 
 int confirm_live(const ConfirmOptions& o) {
@@ -285,19 +377,18 @@ int confirm_live(const ConfirmOptions& o) {
     if (!done) complain(done.error().text + (diagnosis ? "" : meant_of(*report, o.id)));
     return done ? kDone : kUnable;
   };
-  if (o.wrong || !diagnosis || diagnosis->rule) {
+  if (o.wrong || !diagnosis || (diagnosis->rule && o.line.empty())) {
     const int recorded = record("");
     if (recorded != kDone || o.wrong) return recorded;
-    complain(diagnosis ? fmt::format("the rule {} knows it already; no new one is needed", *diagnosis->rule)
+    complain(diagnosis ? known_by(*diagnosis)
                        : fmt::format("{}: its report has no diagnosis '{}' any more", o.what, o.id));
     return kDone;
   }
   KeptByServer kept(*client);
   Confirmed of{*client, *run, {}};
-  const auto rule = make(o, *report, *diagnosis, &kept, std::move(*pool), of.words);
-  const int recorded = record(rule ? rule->id : "");
-  if (!rule) return complain(rule.error().text), kUnable;
-  return std::max(recorded, put(o, &of, *rule));
+  const Made made = make(o, *report, *diagnosis, &kept, std::move(*pool), of.words);
+  const int recorded = record(made.rule ? made.rule->id : "");
+  return std::max(recorded, made.rule ? put(o, &of, *made.rule) : made.status);
 }
 
 int confirm(ConfirmOptions& o) {
@@ -335,6 +426,9 @@ void add_confirm(Command& app, Run& run) {
   verb->add_option("--pool", o->pool,
                    "A normal pool, in which the rule must not fire (default: what the daemon has learned)");
   verb->add_flag("--wrong", o->wrong, "It was not right: the next ones of its kind tell so");
+  verb->add_option("--line", o->line,
+                   "The line that tells the fault: its number in the list that confirm shows, or FILE:N "
+                   "(default: the one that tells most)");
   add_words(*verb, *o);
   verb->add_option("--out", o->out,
                    "Write the rule to this file, which must be new (default: a daemon's folder of rules with "

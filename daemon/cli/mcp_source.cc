@@ -68,7 +68,7 @@ std::string near_line(const std::string& line) {
   if (!loaded.set) return "The rules cannot be read.\n";
   std::string out = "The nearest rules to this line, and what each lacks:\n";
   for (const rules::NearRule& near :
-       rules::nearest_rules(*loaded.set, line, rules::TextSource::kLog, kNearRules)) {
+       rules::nearest_rules(*loaded.set, {line}, rules::TextSource::kLog, kNearRules)) {
     const rules::Rule& rule = loaded.set->rules()[near.rule];
     const std::string lacks = near.stop != rules::NearRule::Stop::kWording ? "its wording is in the line"
                               : near.missing.empty()                       ? "wants: " + near.wanted

@@ -47,7 +47,9 @@ bool load_rules(RuleChoice& choice, app::LoadedRules& out) {
     complain(fmt::format("{}:{}: error[{}]: {}{}; `culprit rules check` shows all", e.file, e.line, e.code,
                          e.what, more));
   }
-  return out.set != nullptr;
+  if (!out.set) return false;
+  for (const app::OpenRule& open : app::open_rules(*out.set)) complain(open.file + ": " + open.what);
+  return true;
 }
 
 std::string suggestion(std::string_view id, const rules::Ruleset& set) {

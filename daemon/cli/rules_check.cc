@@ -4,7 +4,6 @@
 #include <chrono>
 #include <set>
 
-#include "app/confirm/rule.h"
 #include "base/text.h"
 #include "cli/rules.h"
 #include "model/json_writer.h"
@@ -114,36 +113,20 @@ std::string to_text(const app::LoadedRules& loaded, const Checked& checked) {
   return out;
 }
 
-// A rule that `confirm` or `new` made has marked texts until a person fills them in.
-void find_open(app::LoadedRules& loaded) {
+// Marked texts that a person has yet to write, in the given files.
+void add_open(app::LoadedRules& loaded) {
   if (!loaded.set) return;
   std::set<std::string_view> given;
   for (size_t i = loaded.files.given; i < loaded.files.texts.size(); ++i)
     given.insert(loaded.files.texts[i].file);
-  for (const rules::Rule& rule : loaded.set->rules()) {
-    if (!given.contains(rule.place.file)) continue;
-    const auto look_at = [&](std::string_view key, const std::string& text) {
-      const size_t at = text.find(app::kFillIn);
-      if (at == text.npos) return;
-      rules::RuleError error = rules::error_at(loaded.files.texts, rule, key, true);
-      error.code = "left-open";
-      const std::string_view wanted = trim(std::string_view(text).substr(at + app::kFillIn.size()));
-      error.what =
-          fmt::format("rule {}: its {} is left open: write {} in place of the text from {} on", rule.id, key,
-                      shorten(wanted.substr(0, wanted.find_first_of(".")), 80), app::kFillIn);
-      loaded.errors.push_back(std::move(error));
-    };
-    look_at("title", rule.title);
-    look_at("remedy", rule.remedy);
-    for (const std::string& text : rule.hit) look_at("examples.hit", text);
-    for (const std::string& text : rule.miss) look_at("examples.miss", text);
-  }
+  for (const rules::OpenText& open : loaded.set->left_open())
+    if (given.contains(open.error.file)) loaded.errors.push_back(open.error);
 }
 
 int check(RuleChoice& o) {
   o.rules.site = false;  // the result must be the same on every machine
   app::LoadedRules loaded = app::load_rules(o.rules);
-  find_open(loaded);
+  add_open(loaded);
   for (const Error& error : loaded.files.errors) complain(error.text);
   const Checked checked = count(loaded);
   // No output if none of the rule files could be read.

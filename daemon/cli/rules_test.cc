@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "cli/reading.h"
 #include "cli/rules.h"
+#include "core/rules/near.h"
 #include "model/json_writer.h"
 
 namespace culprit::cli {
@@ -27,7 +28,8 @@ Examples:
   culprit rules test --format json site.lua)";
 
 constexpr size_t kExpectBytes = 1 << 20;
-constexpr size_t kShown = 3;  // places of unexpected matches
+constexpr size_t kHeadersTried = 10'000;  // lines of a log in which a rule did not fire
+constexpr size_t kShown = 3;              // places of unexpected matches
 
 struct Expected {
   std::map<std::string, uint64_t> rules;  // 0: any number above 0
@@ -93,6 +95,18 @@ std::vector<std::string> testdata_logs(const app::RuleFiles& files, std::vector<
   return {logs.begin(), logs.end()};
 }
 
+// The first line of the log that has the rule's wording only together with its header, as a sentence.
+std::string hidden_in(const std::string& log, const rules::Rule& rule) {
+  std::ifstream file(log);
+  size_t number = 0;
+  for (std::string line; number < kHeadersTried && std::getline(file, line);) {
+    ++number;
+    if (const std::string begins = rules::hidden_by_header(rule, line); !begins.empty())
+      return fmt::format("; line {} has its wording, and rules see the message alone: {}", number, begins);
+  }
+  return "";
+}
+
 class Tester {
  public:
   Tester(const app::LoadedRules& loaded, const ReadingOptions& reading)
@@ -123,8 +137,10 @@ class Tester {
     for (const auto& [id, count] : expected.rules) {
       const uint64_t times = fired.contains(id) ? fired[id].size() : 0;
       if (times == 0 || (count && count != times))
-        out.differences.push_back(fmt::format("- {}{}: fired {}", id, count ? fmt::format(" x{}", count) : "",
-                                              times ? counted(times, "time") : "never"));
+        out.differences.push_back(
+            fmt::format("- {}{}: fired {}{}", id, count ? fmt::format(" x{}", count) : "",
+                        times ? counted(times, "time") : "never",
+                        times ? "" : hidden_in(out.log, set_->rules()[*set_->find(id)])));
     }
     for (const auto& [id, places] : fired) {
       const rules::Rule& rule = set_->rules()[*set_->find(id)];

@@ -52,6 +52,8 @@ std::string_view stop_word(const rules::NearRule& near, bool fires) {
       return "source";
     case Stop::kExcept:
       return "except";
+    case Stop::kHeader:
+      return "header";
     case Stop::kWording:
       return near.missing.empty() ? "wording" : "literal";
   }
@@ -67,7 +69,9 @@ std::string source_names(const rules::Rule& rule) {
   return out;
 }
 
-std::string sentence(const rules::NearRule& near, const rules::Rule& rule, bool fires) {
+// `header`: where the message begins, as a sentence.
+std::string sentence(const rules::NearRule& near, const rules::Rule& rule, bool fires,
+                     const std::string& header) {
   switch (near.stop) {
     case Stop::kFound:
       if (fires) return "fires";
@@ -79,6 +83,9 @@ std::string sentence(const rules::NearRule& near, const rules::Rule& rule, bool 
       return fmt::format("its wording stands here, but it looks at {} alone", source_names(rule));
     case Stop::kExcept:
       return fmt::format("its wording stands here, and so does its exception  {}", one_line(near.other));
+    case Stop::kHeader:
+      return fmt::format("its wording stands in the line, and rules see the message alone: {}",
+                         to_terminal(header));
     case Stop::kWording:
       break;
   }
@@ -89,14 +96,14 @@ std::string sentence(const rules::NearRule& near, const rules::Rule& rule, bool 
 }
 
 std::string to_text(const std::vector<rules::NearRule>& nearest, const std::vector<uint32_t>& fired,
-                    const rules::Ruleset& set) {
-  if (nearest.empty()) return "no rule comes near to this line; `culprit rules new` makes one of it\n";
+                    const rules::Ruleset& set, const std::string& header) {
+  std::string out = header.empty() ? "" : to_terminal(header) + "\n";
+  if (nearest.empty()) return out + "no rule comes near to this line; `culprit rules new` makes one of it\n";
   const bool color = wants_color();
-  std::string out;
   for (const rules::NearRule& near : nearest) {
     const rules::Rule& rule = set.rules()[near.rule];
     const bool fires = std::find(fired.begin(), fired.end(), near.rule) != fired.end();
-    out += fmt::format("{}: {}\n", inked(rule.id, Ink::kBold, color), sentence(near, rule, fires));
+    out += fmt::format("{}: {}\n", inked(rule.id, Ink::kBold, color), sentence(near, rule, fires, header));
     out += fmt::format("    {}  ({}:{})\n", to_terminal(shorten(near.wording, 160)), rule.place.file,
                        rule.place.line);
   }
@@ -104,7 +111,7 @@ std::string to_text(const std::vector<rules::NearRule>& nearest, const std::vect
 }
 
 std::string to_json(const std::vector<rules::NearRule>& nearest, const std::vector<uint32_t>& fired,
-                    const rules::Ruleset& set) {
+                    const rules::Ruleset& set, std::string_view header) {
   std::string out;
   for (const rules::NearRule& near : nearest) {
     const rules::Rule& rule = set.rules()[near.rule];
@@ -120,6 +127,7 @@ std::string to_json(const std::vector<rules::NearRule>& nearest, const std::vect
       w.field("other", near.other);
       w.field("file", rule.place.file);
       w.field("line", rule.place.line);
+      w.field("header", header);
     });
     out += w.finish() + "\n";
   }
@@ -140,12 +148,14 @@ int why(RulesWhyOptions& o) {
   const bool whole = std::ranges::any_of(fired, [&](uint32_t rule) {
     return loaded.set->rules()[rule].sources == rules::bit(rules::TextSource::kFatal);
   });
-  const auto nearest =
-      rules::nearest_rules(*loaded.set, std::string_view(line->text).substr(whole ? 0 : header.message),
-                           whole ? rules::TextSource::kFatal : source, o.top);
+  const size_t message = whole ? 0 : header.message;
+  const auto nearest = rules::nearest_rules(*loaded.set, {line->text, message},
+                                            whole ? rules::TextSource::kFatal : source, o.top);
   const bool json = o.choice.format == "json";
-  if (!print(json ? to_json(nearest, fired, *loaded.set)
-                  : to_terminal(line->text) + "\n" + to_text(nearest, fired, *loaded.set)))
+  const std::string read_as_header = line->text.substr(0, message);
+  const std::string begins = whole ? "" : logs::begins_after(line->text);
+  if (!print(json ? to_json(nearest, fired, *loaded.set, read_as_header)
+                  : to_terminal(line->text) + "\n" + to_text(nearest, fired, *loaded.set, begins)))
     return kUnable;
   return kDone;
 }

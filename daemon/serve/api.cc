@@ -356,7 +356,8 @@ Status read_rule_texts(const std::string& body, RuleRequest& out) {
   if (trim(body).empty()) return {};
   const std::pair<const char*, std::string*> texts[] = {
       {"title", &out.title},       {"cause", &out.cause},         {"remedy", &out.remedy},
-      {"category", &out.category}, {"component", &out.component}, {"action", &out.action}};
+      {"category", &out.category}, {"component", &out.component}, {"action", &out.action},
+      {"line", &out.line}};
   const auto json = nlohmann::json::parse(body, nullptr, false);
   for (const auto& [name, value] : json.items()) {
     if (name == "by") continue;

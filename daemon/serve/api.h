@@ -51,6 +51,7 @@ struct RuleRequest {
   std::string id;    // of the diagnosis
   bool dry = false;  // only show it
   std::string title = {}, cause = {}, remedy = {}, category = {}, component = {}, action = {};
+  std::string line = {};  // that tells the fault; empty: the best of the diagnosis
 };
 
 struct DiagnosisQuery {

@@ -155,6 +155,7 @@ def rules_new(folder: Path) -> None:
         need(made.returncode == 0, f"line {line + 1}: {text_of(made)}")
         path = write(folder / "made.lua", made.stdout)
         open_only(run("rules", "check", path), 3)
+        write(path, made.stdout.replace(b"FILL IN", b""))
         fired = run("rules", "match", log, "--rules", path, "--no-library", "--format", "json").stdout
         need(line + 1 in [json.loads(row)["line"] for row in fired.splitlines()], f"line {line + 1}: not hit")
     plain = write(folder / "plain.lua", run("rules", "new", "a.b").stdout)
@@ -164,6 +165,44 @@ def rules_new(folder: Path) -> None:
     need(run("rules", "check", write(folder / "filled.lua", filled.encode())).returncode == 0, "filled in")
     refused(run("rules", "new", "No Name"), "No Name")
     refused(run("rules", "new", "a.b", "--from", f"{write(folder / 'e.log', b'7')}:1"), "e.log")
+
+
+@promise("a rule with a text left to fill in runs nowhere, and each command that has it says so")
+def open_rule(folder: Path) -> None:
+    log = write(folder / "x.log", b"the frobnicator A broke in two\n" * 3)
+    path = write(folder / "open.lua", run("rules", "new", "site.open", "--from", f"{log}:1").stdout)
+    diagnose = ("diagnose", log, "--format", "json")
+    for verb in (("rules", "match", log), ("rules", "why", f"{log}:1"), diagnose):
+        done = run(*verb, "--rules", path)
+        need(done.returncode == 0, text_of(done))
+        said = done.stderr + done.stdout
+        need(b"rule site.open does not run: FILL IN in its title, remedy, examples.miss" in said, f"{said!r}")
+        need(not re.search(rb'"rule": ?"site.open"|(?m:^site.open: fires)', done.stdout), text_of(done))
+    problems = json.loads(done.stdout)["problems"]
+    need([one["file"] for one in problems] == [str(path)], f"{problems}")
+    write(path, path.read_bytes().replace(b"FILL IN", b""))
+    done = run("diagnose", log, "--format", "json", "--rules", path)
+    need(json.loads(done.stdout)["problems"] == [] and b"site.open" in done.stdout, text_of(done))
+
+
+@promise("check, test and why say where the message begins to a rule on what is the header of a line")
+def hidden_by_header(folder: Path) -> None:
+    line = "rank 13: the frobnicator broke"
+    log = write(folder / "testdata/x.log", line.encode() + b"\n")
+    write(folder / "testdata/x.expect", b"site.fault\n")
+    rule = """rule { id = "site.fault", engine = 1, title = "It broke", category = "user",
+  component = "user_code", severity = "error", match = { regex = [[rank \\d+: the frobnicator]] },
+  remedy = "Mend it.", action = "none",
+  examples = { hit = { "%s" }, miss = { "-" } } }"""
+    begins = b"the message begins after 'rank 13: '"
+    path = write(folder / "a.lua", (rule % line).encode())
+    need(begins in run("rules", "check", path).stdout, text_of(run("rules", "check", path)))
+    write(path, (rule % ("a " + line)).encode())
+    need(run("rules", "check", path).returncode == 0, text_of(run("rules", "check", path)))
+    for words in (("rules", "test", path), ("rules", "why", f"{log}:1", "--rules", path)):
+        need(begins in run(*words).stdout, text_of(run(*words)))
+    why = run("rules", "why", f"{log}:1", "--rules", path, "--no-library", "--format", "json").stdout
+    need((json.loads(why)["stop"], json.loads(why)["header"]) == ("header", "rank 13: "), f"{why}")
 
 
 @promise("rules/README.md: its first rule works to the letter, and the reference is that of the program")

@@ -1,8 +1,10 @@
 """Promises to a person at a shell: help, what was meant, ready commands, completion; see cli.py."""
 import gzip
+import json
 import lzma
 import os
 import re
+import shlex
 import subprocess
 from pathlib import Path
 from typing import List
@@ -56,6 +58,36 @@ def misspelt_name(folder: Path) -> None:
     refused(run("diagnose", folder, "--job", "alpha-2"), "did you mean 'alpha-1'?")
     report = write(folder / "report.json", run("diagnose", "--format", "json", folder / "alpha-1").stdout)
     refused(run("confirm", report, "d11"), "did you mean 'd1'?")
+
+
+@promise("confirm ends in a rule or in the command that makes one; --line takes any line of the job")
+def confirm_ends_in_a_rule(folder: Path) -> None:
+    odd = b"2026-11-21 02:03:19 node-2 fabricd[3]: serdes lane 3 desync, resync budget exhausted\n"
+    for host in range(4):
+        steps = b"".join(b"2026-11-21 02:%02d:%02d node-%d trainer[4]: iteration %d loss 2.5\n"
+                         % (i // 60, i % 60, host, i) for i in range(1, 199 if host == 2 else 200))
+        end = b"2026-11-21 02:05:01 node-%d trainer[4]: rank %d: collective stuck forever\n" % (host, host)
+        write(folder / f"job/node-{host}.log", steps + (odd if host == 2 else b"") + end)
+    report = write(folder / "r.json", run("diagnose", folder / "job", "--format", "json").stdout)
+    shown = json.loads(report.read_text())["diagnoses"]
+    need(shown and not shown[0]["rule"], f"{shown}")
+    confirm = ("confirm", report, shown[0]["id"])
+    asks = run(*confirm)
+    need(asks.returncode == 1 and not asks.stdout, text_of(asks))
+    command = re.search(r"a rule is made by: culprit (.*?)  +#", asks.stderr.decode())
+    need(command, asks.stderr.decode())
+    need(b"FILL IN" in run(*shlex.split(command[1])).stdout, f"{command[1]} makes no rule")
+    chosen = run(*confirm, "--line", f"{folder}/job/node-2.log:199", "--title", "Lane lost", "--cause",
+                 "Firmware", "--remedy", "Update it", "--category", "hardware", "--component", "network")
+    need(chosen.returncode == 0 and b"serdes lane <_> desync" in chosen.stdout, text_of(chosen))
+    need(b"the message begins after '2026-11-21 02:03:19 node-2 fabricd[3]: '" in chosen.stderr, f"{chosen}")
+    rule = write(folder / "site.lua", chosen.stdout)
+    report.write_bytes(run("diagnose", folder / "job", "--format", "json", "--rules", rule).stdout)
+    again = json.loads(report.read_text())["diagnoses"]
+    need(again[0]["title"].startswith("Lane lost"), f"{again[0]}")
+    known = run("confirm", report, again[0]["id"])
+    need(known.returncode == 0 and b"knows it already" in known.stderr, text_of(known))
+    need(run(*confirm, "--line", "99").returncode == 2, "a line that is not there")
 
 
 def read_on(done) -> str:

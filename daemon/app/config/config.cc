@@ -248,6 +248,8 @@ ConfigCheck check_config(const std::string& path, TimeNs now) {
   for (const Error& error : rules.files.errors) out.errors += error.text + "\n";
   for (const rules::RuleError& error : rules.errors) out.errors += rules::format_error(error) + "\n";
   if (!rules.set) out.status = std::max(out.status, 1);
+  if (rules.set)
+    for (const OpenRule& open : open_rules(*rules.set)) warnings += open.file + ": " + open.what + "\n";
   std::string files;
   for (const std::string& file : loaded.files) files += (files.empty() ? "" : ", ") + file;
   if (out.status == 0)

@@ -1,6 +1,7 @@
 #include "app/config/rule_files.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -155,6 +156,22 @@ std::shared_ptr<rules::Ruleset> rules_or_library(const RuleOptions& options, std
                                   e.file, e.line, e.what)});
   }
   return load_rules({{}, options.library, false}).set;
+}
+
+std::vector<OpenRule> open_rules(const rules::Ruleset& set) {
+  std::vector<OpenRule> out;
+  const std::span<const rules::OpenText> all = set.left_open();
+  for (size_t i = 0; i < all.size();) {
+    std::vector<std::string> keys;
+    const rules::OpenText& first = all[i];
+    for (; i < all.size() && all[i].rule == first.rule; ++i)
+      if (std::ranges::find(keys, all[i].key) == keys.end()) keys.push_back(all[i].key);
+    out.push_back(
+        {first.error.file,
+         fmt::format("rule {} does not run: {} in its {}; `culprit rules check` tells what to write",
+                     first.rule, rules::kFillIn, fmt::join(keys, ", "))});
+  }
+  return out;
 }
 
 std::string first_error(const LoadedRules& loaded) {

@@ -51,6 +51,12 @@ LoadedRules load_rules(const RuleOptions& options, std::function<bool()> stop = 
 std::shared_ptr<rules::Ruleset> rules_or_library(const RuleOptions& options, std::function<bool()> stop,
                                                  std::vector<Error>& errors);
 
+// A rule that does not run, since a person has yet to write some of its texts.
+struct OpenRule {
+  std::string file, what;  // what: a sentence without the file
+};
+std::vector<OpenRule> open_rules(const rules::Ruleset& set);
+
 // One line of a plain or compressed text file, without its end. `place` is FILE:LINE.
 struct LineOfFile {
   std::string file, text;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <memory>
 #include <unordered_map>
+#include <utility>
 
 #include "app/confirm/line.h"
 #include "app/confirm/pattern.h"
@@ -17,6 +18,7 @@ namespace culprit::app {
 namespace {
 
 constexpr size_t kCandidates = 24;
+constexpr size_t kOffers = 9;  // to a person, who answers with a digit
 constexpr double kIndicates = 0.5;
 constexpr double kQuoted = 0.6;             // a quoted line that indicates nothing by itself
 constexpr TimeNs kSkewNs = 1'000'000'000;   // clocks of hosts differ
@@ -36,6 +38,7 @@ struct Candidate {
   bool follows = false;  // the library knows that it follows from another fault
   bool later = false;    // came after signs on other hosts
   uint64_t failed = 0;   // lines in other failed jobs
+  bool healthy = false;  // a successful job writes it
   double worth = 0;
 };
 
@@ -80,6 +83,56 @@ class Chooser {
     }
     if (!best) return fail(ErrorCode::kInvalid, refusal());
     return outcome(*best);
+  }
+
+  // What a person chose is taken, whatever speaks against it as a mark, unless successful jobs write it.
+  Result<Cause> take(const std::string& line) {
+    const std::string message = message_of(line);
+    const std::string lines[] = {message};
+    Candidate chosen;
+    chosen.pattern = pattern_of(lines, names_);
+    if (chosen.pattern.empty())
+      return fail(ErrorCode::kInvalid,
+                  fmt::format("'{}': nothing in the line is fixed", shorten(message, 80)));
+    gather();
+    std::erase_if(candidates_, [&](const Candidate& c) { return Fires(c.pattern).in(message); });
+    candidates_.insert(candidates_.begin(), chosen);
+    quoted_.push_back({message, "", kNoTime});
+    search_job();
+    for (Candidate& c : candidates_) judge(c);
+    Candidate& mine = candidates_[0];
+    if (!Fires(mine.pattern).in(message)) {  // other lines of its first form are no wording of it
+      mine.pattern = chosen.pattern;
+      mine.seen = {1, {quoted_.back()}};
+    }
+    const std::string against = std::exchange(mine.why_not, "");
+    const uint64_t n = in_pool(Fires(mine.pattern), mine);
+    try_others();
+    if (n > 0)
+      mine.why_not = fmt::format("successful jobs write it too ({} of the pool)", counted(n, "form"));
+    if (n > 0 || mine.healthy)
+      return fail(ErrorCode::kInvalid, fmt::format("'{}': {}", shorten(mine.pattern, 80), mine.why_not));
+    auto out = outcome(mine);
+    out->notes.clear();
+    if (!against.empty())
+      out->notes.push_back(fmt::format("'{}' is taken as you say: {}", shorten(mine.pattern, 90), against));
+    return out;
+  }
+
+  std::vector<LineChoice> offers() {
+    gather();
+    search_job();
+    merge_variants();
+    for (Candidate& c : candidates_) judge(c), c.worth = worth(c);
+    judge_order();
+    try_others();
+    std::stable_sort(candidates_.begin(), candidates_.end(), [](const Candidate& a, const Candidate& b) {
+      return std::pair(!a.why_not.empty(), -a.worth) < std::pair(!b.why_not.empty(), -b.worth);
+    });
+    std::vector<LineChoice> out;
+    for (const Candidate& c : candidates_)
+      if (out.size() < kOffers && !c.seen.lines.empty()) out.push_back({c.seen.lines[0].message, c.why_not});
+    return out;
   }
 
  private:
@@ -308,6 +361,7 @@ class Chooser {
       for (size_t i = 0; i < candidates_.size() && i < found.size(); ++i) {
         Candidate& c = candidates_[i];
         if (found[i].count == 0) continue;
+        c.healthy = c.healthy || job.healthy;
         if (!job.healthy)
           c.failed += found[i].count;
         else if (c.why_not.empty())
@@ -401,8 +455,15 @@ class Chooser {
 
 }  // namespace
 
-Result<Cause> cause_of(const Report& report, const Diagnosis& diagnosis, const ConfirmContext& context) {
-  return Chooser(report, diagnosis, context).choose();
+Result<Cause> cause_of(const Report& report, const Diagnosis& diagnosis, const ConfirmContext& context,
+                       const std::string& line) {
+  Chooser chooser(report, diagnosis, context);
+  return line.empty() ? chooser.choose() : chooser.take(line);
+}
+
+std::vector<LineChoice> lines_of(const Report& report, const Diagnosis& diagnosis,
+                                 const ConfirmContext& context) {
+  return Chooser(report, diagnosis, context).offers();
 }
 
 }  // namespace culprit::app

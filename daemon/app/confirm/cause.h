@@ -19,6 +19,8 @@ struct Cause {
   uint64_t pool_forms = 0;  // tried
   uint64_t examples = 0;
 };
-Result<Cause> cause_of(const Report& report, const Diagnosis& diagnosis, const ConfirmContext& context);
+// `line`: as in RuleWords.
+Result<Cause> cause_of(const Report& report, const Diagnosis& diagnosis, const ConfirmContext& context,
+                       const std::string& line = {});
 
 }  // namespace culprit::app

@@ -12,6 +12,7 @@
 #include "app/confirm/scope.h"
 #include "base/hash.h"
 #include "base/text.h"
+#include "core/logs/header.h"
 #include "core/rules/library.h"
 
 namespace culprit::app {
@@ -246,6 +247,8 @@ Result<ConfirmedRule> line_rule(const Diagnosis& d, const RuleWords& words, cons
   Status proof = proven(parts);
   if (!proof && parts.window) proof = proven(plain);  // a header that hides a part of the line
   if (!proof) return tl::unexpected(proof.error());
+  if (const std::string begins = logs::begins_after(words.line); !begins.empty())
+    out.notes.push_back(std::string(kMessageAlone) + begins);
   prove_on(cause, context, out);
   return out;
 }
@@ -292,15 +295,16 @@ Result<ConfirmedRule> finding_rule(const Report& report, const Diagnosis& d, con
 
 Result<ConfirmedRule> rule_of(const Report& report, const Diagnosis& diagnosis, const RuleWords& words,
                               const ConfirmContext& context) {
-  if (diagnosis.rule)
+  if (diagnosis.rule && words.line.empty())
     return fail(ErrorCode::kInvalid, fmt::format("{}: the rule {} knows it already; no new one is needed",
                                                  diagnosis.id, *diagnosis.rule));
-  const auto cause = cause_of(report, diagnosis, context);
+  const auto cause = cause_of(report, diagnosis, context, words.line);
   if (cause) return line_rule(diagnosis, words, *cause, context);
+  if (!words.line.empty()) return tl::unexpected(cause.error());
   auto of_findings = finding_rule(report, diagnosis, words, context);
   if (of_findings) return of_findings;
-  if (of_findings.error().code == ErrorCode::kNotFound) return tl::unexpected(cause.error());
-  return fail(ErrorCode::kInvalid, cause.error().text + "; " + of_findings.error().text);
+  if (of_findings.error().code == ErrorCode::kNotFound) return fail(ErrorCode::kNotFound, cause.error().text);
+  return fail(ErrorCode::kNotFound, cause.error().text + "; " + of_findings.error().text);
 }
 
 }  // namespace culprit::app

@@ -14,8 +14,10 @@
 
 namespace culprit::app {
 
-// Marks a text that a person has to write; `rules check` refuses a rule with one.
-constexpr std::string_view kFillIn = "FILL IN";
+using rules::kFillIn;
+
+// Begins the note on what a line has before its message.
+constexpr std::string_view kMessageAlone = "rules see the message alone: ";
 
 // Where one pattern is met in the logs of a job: all lines count, and some are kept.
 struct Occurrence {
@@ -47,7 +49,8 @@ struct FiredRule {
 // What the operator says; empty: left open.
 struct RuleWords {
   std::string id, title, cause, remedy, category, component, action;
-  std::string by;  // who confirmed it
+  std::string by;         // who confirmed it
+  std::string line = {};  // that tells the fault, as it stands in a log; empty: the best of the diagnosis
 };
 
 struct ConfirmContext {
@@ -68,9 +71,19 @@ struct ConfirmedRule {
   bool open = false;               // some text is left to fill in
 };
 
+// A line of the diagnosis that its rule may be made of.
+struct LineChoice {
+  std::string line;
+  std::string why_not;  // why it is not taken unless a person says so, in a sentence; empty: it may be
+};
+// The likeliest first; at most a screen of them.
+std::vector<LineChoice> lines_of(const Report& report, const Diagnosis& diagnosis,
+                                 const ConfirmContext& context);
+
 // A diagnosis without a line of its own becomes a rule on findings. The id is built from the component and
-// a hash of the pattern where `words.id` is empty. Errors: a rule knows the diagnosis; no line and no
-// finding is suitable; all are too general, with counts; the id is invalid.
+// a hash of the pattern where `words.id` is empty. Errors: kNotFound: no line and no finding is suitable, so
+// that a person has to choose one; kInvalid: a rule knows the diagnosis; the chosen line has nothing fixed,
+// or successful jobs write it; the id is invalid.
 Result<ConfirmedRule> rule_of(const Report& report, const Diagnosis& diagnosis, const RuleWords& words,
                               const ConfirmContext& context);
 

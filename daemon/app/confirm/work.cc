@@ -7,11 +7,16 @@
 #include <set>
 #include <system_error>
 
+#include "app/config/rule_files.h"
+#include "app/confirm/pattern.h"
+#include "core/logs/header.h"
+
 namespace culprit::app {
 namespace {
 
 // Lines of rules in use that may come with a finding.
 constexpr size_t kFiredRules = 1000;
+constexpr size_t kPlaces = 20;  // of lines: one shows the header
 
 }  // namespace
 
@@ -46,14 +51,33 @@ void ConfirmWork::take_own() {
   }
 }
 
+std::string ConfirmWork::header_of(const std::string& pattern) const {
+  std::vector<std::string> places;
+  for (const Evidence& e : d_.evidence)
+    if (e.line) places.push_back(fmt::format("{}:{}", e.file, *e.line));
+  for (const Indicating& i : report_.indicating)
+    for (const LinePlace& p : i.where) places.push_back(fmt::format("{}:{}", p.file, p.line));
+  if (places.size() > kPlaces) places.resize(kPlaces);
+  const Fires fires(pattern);
+  for (const std::string& place : places)
+    if (const auto line = read_line(place); line && fires.in(line->text))
+      return logs::begins_after(line->text);
+  return "";
+}
+
 std::vector<std::string> ConfirmWork::remarks(const ConfirmedRule& rule) const {
   std::vector<std::string> out = rule.notes;
+  const bool told =
+      std::ranges::any_of(out, [](const auto& note) { return note.starts_with(kMessageAlone); });
+  if (const std::string begins = told ? "" : header_of(rule.pattern); !begins.empty())
+    out.push_back(std::string(kMessageAlone) + begins);
   out.insert(out.end(), rule.proof.begin(), rule.proof.end());
   const bool tried = from_.pool || std::any_of(context_.others.begin(), context_.others.end(),
                                                [](const TriedJob& job) { return job.healthy; });
   if (!tried) out.emplace_back("the rule was not tried on successful jobs: none is known; --pool FILE does");
   if (rule.open)
-    out.push_back(fmt::format("texts marked {} are left open; `culprit rules check` refuses them", kFillIn));
+    out.push_back(
+        fmt::format("texts marked {} are left open: the rule does not run until they are written", kFillIn));
   return out;
 }
 

@@ -35,6 +35,8 @@ class ConfirmWork {
   Status gather(KeptJobs* kept);
   const std::vector<std::string>& notes() const { return notes_; }
   Result<ConfirmedRule> make(const RuleWords& words) const { return rule_of(report_, d_, words, context_); }
+  // The lines that a person may choose from, for RuleWords::line.
+  std::vector<LineChoice> lines() const { return lines_of(report_, d_, context_); }
   // Sentences for the operator: what the rule leaves out, and where it was tried.
   std::vector<std::string> remarks(const ConfirmedRule& rule) const;
 
@@ -43,6 +45,8 @@ class ConfirmWork {
   void add(const std::string& name, bool healthy, const std::string& said, std::shared_ptr<JobLogs> logs);
   void gather_kept(KeptJobs& kept);
   void take_own();
+  // What a line of the pattern has before its message, as a sentence; empty: nothing, or no line is here.
+  std::string header_of(const std::string& pattern) const;
 
   const Report& report_;
   const Diagnosis& d_;

@@ -225,9 +225,13 @@ std::shared_ptr<rules::Ruleset> Daemon::load_first_rules() {
     black_box_.end_run();
     _exit(0);
   }
-  if (rules.set) return rules.set;
+  if (rules.set) return tell_open(*rules.set), rules.set;
   complain(first_error(rules) + "; the built-in rules alone are used");
   return rules::Ruleset::shipped();
+}
+
+void Daemon::tell_open(const rules::Ruleset& rules) {
+  for (const OpenRule& open : open_rules(rules)) complain(open.file + ": " + open.what);
 }
 
 Status Daemon::open_recorder() {

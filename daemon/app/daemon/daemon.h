@@ -66,6 +66,7 @@ class Daemon {
   Status lock_state();
   Status open_recorder();
   std::shared_ptr<rules::Ruleset> load_first_rules();
+  void tell_open(const rules::Ruleset& rules);
   bool forwards() const { return config_.role == DaemonRole::kAgent; }
   Status start_engine(std::shared_ptr<rules::Ruleset> rules);
   Status start_collecting();

@@ -54,6 +54,7 @@ void Daemon::swap(LoadedConfig loaded, std::shared_ptr<rules::Ruleset> rules) {
   const Config before = std::exchange(config_, std::move(next));
   options_.loaded = std::move(loaded);
   log_.set_level(config_.daemon.log_level);
+  tell_open(*rules);
   if (const Status kept = quarantine_->keep_only(rules->rules()); !kept) complain(kept.error().text);
   pipeline_->reload(config_, std::move(rules));
   if (ras_) ras_->reload();

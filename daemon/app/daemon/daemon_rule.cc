@@ -30,7 +30,8 @@ void DaemonApi::make_rule(const serve::RuleRequest& request, const serve::Actor&
                  request.category,
                  request.component,
                  request.action,
-                 who(by)};
+                 who(by),
+                 request.line};
   order.rules = rule_options(*parts_.config);
   order.folders = parts_.config->rules;
   order.scratch = parts_.config->state_dir + "/confirm";

@@ -166,7 +166,7 @@ Result<MadeRule> make_one(const RuleOrder& order, const SharedLink& link) {
                                       [&](const Diagnosis& d) { return d.id == order.id; });
   if (diagnosis == report->diagnoses.end())
     return fail(ErrorCode::kNotFound, fmt::format("job {} has no diagnosis {}", order.of.job, order.id));
-  if (diagnosis->rule)
+  if (diagnosis->rule && order.words.line.empty())
     return fail(ErrorCode::kInvalid,
                 fmt::format("the rule {} knows it already; no new one is needed", *diagnosis->rule));
   auto pool = pool_of(kept);
@@ -186,7 +186,11 @@ Result<MadeRule> make_one(const RuleOrder& order, const SharedLink& link) {
   if (const Status gathered = work.gather(&kept); !gathered) return tl::unexpected(gathered.error());
   if (link->is_gone()) return tl::unexpected(left());
   auto rule = work.make(order.words);
-  if (!rule) return tl::unexpected(rule.error());
+  if (!rule)
+    return fail(ErrorCode::kInvalid,
+                rule.error().code == ErrorCode::kNotFound
+                    ? rule.error().text + "; `culprit confirm --line` takes the line that you say"
+                    : rule.error().text);
   MadeRule out{std::move(*rule), work.notes(), folder_for_rules(order.folders)};
   for (const Error& one : unread) out.notes.push_back(one.text);
   for (std::string& sentence : work.remarks(out.rule)) out.notes.push_back(std::move(sentence));

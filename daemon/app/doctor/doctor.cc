@@ -146,7 +146,11 @@ class Examination {
               loaded.errors.size() > 1 ? fmt::format(" (and {} more)", loaded.errors.size() - 1) : ""),
           fmt::format("culprit rules check {}", e.file));
     }
-    if (loaded.set) ok("rules", fmt::format("{} load", counted(loaded.set->rules().size(), "rule")));
+    if (!loaded.set) return;
+    const std::vector<OpenRule> open = open_rules(*loaded.set);
+    for (const OpenRule& one : open)
+      warn("rules", fmt::format("{}: {}", one.file, one.what), "${EDITOR:-vi} " + one.file);
+    if (open.empty()) ok("rules", fmt::format("{} load", counted(loaded.set->rules().size(), "rule")));
   }
 
   void own_folder(const char* check, const std::string& path, uint32_t mode) {

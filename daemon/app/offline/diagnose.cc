@@ -457,6 +457,9 @@ Result<Diagnosed> diagnose(const DiagnoseOptions& options, ReadProgress& progres
   append(problems, read_comm(files->comm, engine, progress, options.threads));
   append(problems, std::move(files->problems));
   append(problems, std::move(built->problems));
+  if (rules)
+    for (OpenRule& open : open_rules(*rules))
+      problems.push_back({std::move(open.file), std::nullopt, std::move(open.what), About::kCulprit});
   std::vector<core::Input> reported;
   for (Problem& p : problems) reported.emplace_back(core::ProblemSeen{std::move(p)});
   engine.step(reported, kNoTime);

@@ -5,6 +5,7 @@
 
 #include "base/ascii.h"
 #include "base/hash.h"
+#include "base/text.h"
 #include "core/logs/header_scan.h"
 #include "core/logs/host_name.h"
 
@@ -113,6 +114,16 @@ Header HeaderParser::parse(std::string_view line) { return HeaderScan(line, time
 TimeNs HeaderParser::time_of(std::string_view text) {
   const Stamp date = times_.at(text, 0);
   return date.end != 0 ? date.time_ns : times_.epoch_at(text, 0).time_ns;
+}
+
+std::string begins_after(std::string_view line) {
+  constexpr size_t kShown = 100;
+  const std::string_view header = line.substr(0, HeaderParser({}).parse(line).message);
+  if (trim(header).empty()) return "";
+  // Its end tells more than its time does.
+  const bool cut = header.size() > kShown;
+  return "the message begins after '" + std::string(cut ? "…" : "") +
+         to_utf8(cut ? header.substr(header.size() - kShown) : header) + "'";
 }
 
 }  // namespace culprit::logs

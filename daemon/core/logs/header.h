@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "base/time.h"
@@ -62,5 +63,9 @@ class HeaderParser {
   TimestampReader times_;
   HostCache hosts_;
 };
+
+// What was read as the header, for a person whose rule does not match: "the message begins after
+// 'rank 13: '". Empty: the message is the whole line.
+std::string begins_after(std::string_view line);
 
 }  // namespace culprit::logs

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/hash.h"
 #include "base/text.h"
@@ -63,6 +64,7 @@ class Loader {
     set_->files_ = files_.size();
     if (!work_.ended()) connect();
     if (!work_.ended() && compile()) prove(*set_, files_.subspan(proven_), work_, errors_);
+    if (errors_.size() == 0 && switch_off_open()) compile();
     for (const auto& sandbox : set_->sandboxes_) sandbox->count_into(nullptr);
     if (errors_.size() == 0) return set_;
     return tl::unexpected(errors_.take());
@@ -207,6 +209,33 @@ class Loader {
       rule.action = o.action.value_or(rule.action);
       rule.enabled = rule.enabled && o.enabled;
     }
+  }
+
+  // Only after the proof, so that the examples of a draft are tried too. Returns whether any rule is open.
+  bool switch_off_open() {
+    std::set<std::string_view> names;
+    for (const RuleText& file : files_.subspan(proven_)) names.insert(file.file);
+    for (Rule& rule : set_->rules_) {
+      if (!names.contains(rule.place.file)) continue;
+      const size_t before = set_->left_open_.size();
+      look_at(rule, "title", rule.title);
+      look_at(rule, "remedy", rule.remedy);
+      for (const std::string& text : rule.hit) look_at(rule, "examples.hit", text);
+      for (const std::string& text : rule.miss) look_at(rule, "examples.miss", text);
+      if (set_->left_open_.size() > before) rule.enabled = false;
+    }
+    return !set_->left_open_.empty();
+  }
+
+  void look_at(const Rule& rule, std::string_view key, const std::string& text) {
+    const size_t at = text.find(kFillIn);
+    if (at == text.npos) return;
+    RuleError error = error_at(files_, rule, key, true);
+    error.code = "left-open";
+    const std::string_view wanted = trim(std::string_view(text).substr(at + kFillIn.size()));
+    error.what = fmt::format("rule {}: its {} is left open: write {} in place of the text from {} on",
+                             rule.id, key, shorten(wanted.substr(0, wanted.find_first_of(".")), 80), kFillIn);
+    set_->left_open_.push_back({rule.id, std::string(key), std::move(error)});
   }
 
   std::span<const RuleText> files_;

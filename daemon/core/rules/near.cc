@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/logs/header.h"
 #include "core/rules/matcher.h"
 #include "core/rules/pattern.h"
 
@@ -121,8 +122,13 @@ void follow(std::string_view wording, bool is_template, std::string_view message
 
 class Nearness {
  public:
-  Nearness(const Ruleset& set, std::string_view message, TextSource source)
-      : set_(set), message_(message), lower_(lower(message)), source_(source) {}
+  Nearness(const Ruleset& set, const ReadLine& line, TextSource source)
+      : set_(set),
+        line_(line.text),
+        message_(line.text.substr(line.message)),
+        lower_(lower(message_)),
+        lower_line_(lower(line_)),
+        source_(source) {}
 
   std::vector<NearRule> nearest(size_t max) {
     std::vector<std::pair<double, uint32_t>> order;
@@ -152,11 +158,21 @@ class Nearness {
     return pattern.literals.empty() || std::any_of(pattern.literals.begin(), pattern.literals.end(), in);
   }
 
+  // Whether the wording stands in the line with its header.
+  bool in_line(const Pattern& pattern, std::string* matched) const {
+    const auto in = [&](const std::string& literal) {
+      return lower_line_.find(literal) != std::string::npos;
+    };
+    return line_.size() > message_.size() &&
+           (pattern.literals.empty() || std::ranges::any_of(pattern.literals, in)) &&
+           stands_in(pattern.regex, line_, matched);
+  }
+
   // 2 if a wording matches the line, else the share of words plus a bonus for a literal.
   double quick(const Rule& rule) const {
     double best = 0;
     for (const Pattern& p : rule.any) {
-      if (has(p) && stands_in(p.regex, message_, nullptr)) return 2;
+      if ((has(p) && stands_in(p.regex, message_, nullptr)) || in_line(p, nullptr)) return 2;
       best = std::max(best, shared_words(p.text, lower_) + (has(p) && !p.literals.empty() ? 0.5 : 0));
     }
     return best;
@@ -175,6 +191,13 @@ class Nearness {
         if (out.other.empty() && stands_in(e.regex, message_, nullptr)) out.other = e.text;
       if (!out.other.empty()) out.stop = NearRule::Stop::kExcept;
       if (!(rule.sources & bit(source_))) out.stop = NearRule::Stop::kSource;
+      return out;
+    }
+    for (const Pattern& p : rule.any) {
+      if (!in_line(p, &out.matched)) continue;
+      out.wording = p.text;
+      out.nearness = 1;
+      out.stop = NearRule::Stop::kHeader;
       return out;
     }
     for (const Pattern& p : rule.any) {
@@ -205,16 +228,25 @@ class Nearness {
   }
 
   const Ruleset& set_;
-  std::string_view message_;
-  std::string lower_;
+  std::string_view line_, message_;
+  std::string lower_, lower_line_;
   TextSource source_;
 };
 
 }  // namespace
 
-std::vector<NearRule> nearest_rules(const Ruleset& ruleset, std::string_view message, TextSource source,
+std::vector<NearRule> nearest_rules(const Ruleset& ruleset, const ReadLine& line, TextSource source,
                                     size_t max) {
-  return Nearness(ruleset, message, source).nearest(max);
+  return Nearness(ruleset, line, source).nearest(max);
+}
+
+std::string hidden_by_header(const Rule& rule, std::string_view line) {
+  const std::string begins = logs::begins_after(line);
+  if (begins.empty()) return "";
+  const std::string_view message = line.substr(logs::HeaderParser({}).parse(line).message);
+  for (const Pattern& p : rule.any)
+    if (stands_in(p.regex, line, nullptr) && !stands_in(p.regex, message, nullptr)) return begins;
+  return "";
 }
 
 }  // namespace culprit::rules

@@ -17,6 +17,7 @@ struct NearRule {
     kGeneral,  // it matches, and the rule gives way to a specific one
     kSource,   // it matches, and the line has another source
     kExcept,   // it matches, and an exception matches too
+    kHeader,   // it matches the line, and a part of that is the line's header, which no rule sees
     kWording,  // the wording does not match
   };
   uint32_t rule = 0;
@@ -29,8 +30,18 @@ struct NearRule {
   double nearness = 0;  // 0..1: share of the wording's characters that match
 };
 
+// The line as it stands, and where its message begins.
+struct ReadLine {
+  std::string_view text;
+  size_t message = 0;
+};
+
 // Nearest first, at most `max`. Skips rules that are switched off.
-std::vector<NearRule> nearest_rules(const Ruleset& ruleset, std::string_view message, TextSource source,
+std::vector<NearRule> nearest_rules(const Ruleset& ruleset, const ReadLine& line, TextSource source,
                                     size_t max);
+
+// Why no wording of the rule stands in a line that seems to have one: "the message begins after 'rank 13: '".
+// Empty: the header hides none.
+std::string hidden_by_header(const Rule& rule, std::string_view line);
 
 }  // namespace culprit::rules

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "core/logs/header.h"
+#include "core/rules/near.h"
 #include "core/rules/ruleset.h"
 #include "core/rules/run.h"
 
@@ -157,6 +158,13 @@ struct Proof {
   ErrorList& errors;
 };
 
+std::string of_header(const Rule& rule, std::string_view text) {
+  for (std::string_view line : split(text, '\n'))
+    if (const std::string begins = hidden_by_header(rule, line); !begins.empty())
+      return "; rules see the message alone, and " + begins;
+  return "";
+}
+
 void prove_one(Prover& prover, const Rule& rule, const Proof& proof) {
   const auto add = [&](std::string_view key, std::string_view code, std::string what) {
     if (!proof.errors.wants(rule.place.file, rule.place.line)) return;
@@ -173,7 +181,7 @@ void prove_one(Prover& prover, const Rule& rule, const Proof& proof) {
                             : prover.matched()         ? "it matches, but its window or `when` does not hold"
                             : !prover.shadow().empty()
                                 ? fmt::format("it gives way to {}, which says more", prover.shadow())
-                                : "no wording of it stands in it";
+                                : "no wording of it stands in it" + of_header(rule, text);
     add("examples.hit", "example-not-hit",
         fmt::format("the example '{}' has to hit: {}", shorten(text, 120), why));
   }

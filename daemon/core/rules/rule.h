@@ -5,12 +5,16 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/time.h"
 #include "model/report.h"
 
 namespace culprit::rules {
+
+// Marks a text that a person has yet to write: a rule with one is proven, and never runs.
+constexpr std::string_view kFillIn = "FILL IN";
 
 // The source of the text that a rule matches. A rule has one or several.
 enum class TextSource : uint8_t {

@@ -23,6 +23,12 @@ struct LoadOptions {
   std::function<bool()> stop = {};  // asked often; true ends the load with the error "stopped"
 };
 
+// A text marked kFillIn.
+struct OpenText {
+  std::string rule, key;
+  RuleError error;  // "left-open"
+};
+
 class Ruleset {
  public:
   // Rules are sorted by id, whatever the order of files and tables.
@@ -39,6 +45,8 @@ class Ruleset {
   // The state of a rule with `when`.
   Sandbox& sandbox(const Rule& rule) { return *sandboxes_[rule.sandbox]; }
   size_t files() const { return files_; }
+  // Rules with an open text are proven and disabled. In order of the rules.
+  std::span<const OpenText> left_open() const { return left_open_; }
 
  private:
   friend class Loader;
@@ -47,6 +55,7 @@ class Ruleset {
   std::shared_ptr<const Matcher> matcher_;
   std::vector<std::unique_ptr<Sandbox>> sandboxes_;  // of files with functions
   size_t files_ = 0;
+  std::vector<OpenText> left_open_;
 };
 
 // "file:12:3: error[unknown-key]: ..." with the line and a caret below, like a compiler.

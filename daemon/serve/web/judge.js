@@ -8,13 +8,14 @@ function path(job, run, id, word) {
   return `v1/jobs/${encodeURIComponent(job)}/diagnoses/${encodeURIComponent(id)}/${word}?run=${run}`;
 }
 
-const TEXTS = ["title", "cause", "remedy"];  // what a person may say better than the evidence
+const PROPOSED = ["category", "component"];  // by the diagnosis
+const TEXTS = ["title", "cause", "remedy", ...PROPOSED];  // what a person may say better than the evidence
 
 // The rule that a confirmation would make, shown before it is written.
 class RuleForm {
   constructor(job, run, d) {
     this.to = path(job, run, d.id, "rule");
-    this.texts = TEXTS.map((name) => h("input", { id: "judge-" + name, autocomplete: "off", maxlength: 2000 }));
+    this.texts = TEXTS.map((name) => h("input", { id: "judge-" + name, autocomplete: "off", maxlength: 2000, value: PROPOSED.includes(name) && d[name] || "" }));
     this.shown = h("div", { "aria-live": "polite" });
     const again = h("button", { type: "button" }, "Show the rule");
     again.addEventListener("click", () => this.make(true));

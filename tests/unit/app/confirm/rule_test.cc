@@ -249,6 +249,38 @@ BOOST_AUTO_TEST_CASE(what_makes_no_rule_is_refused_in_a_sentence) {
   BOOST_TEST(has(refused(), "nvidia.xid.79 knows it already"));
 }
 
+BOOST_AUTO_TEST_CASE(the_line_that_a_person_chose_is_taken_whatever_speaks_against_it_as_a_mark) {
+  say("node-2", 5, "cache pool: enqueue tag 4 for slot of shard");
+  words.line = "2026-11-21 02:12:09 node-2 cached[311]: cache pool: enqueue tag 4 for slot of shard";
+  const ConfirmedRule rule = made();
+  BOOST_TEST(rule.pattern == "cache pool: enqueue tag <_> for slot of shard");
+  BOOST_TEST(has(rule.notes.at(0), "as you say"));
+  d.rule = "nvidia.xid.79";  // that a rule knows the diagnosis is no reason either
+  BOOST_TEST(made().pattern == rule.pattern);
+}
+
+BOOST_AUTO_TEST_CASE(a_chosen_line_that_successful_jobs_write_or_that_has_nothing_fixed_is_refused) {
+  words.line = "7";
+  BOOST_TEST(has(refused(), "nothing in the line is fixed"));
+  words.line = "retimer bank 11 lost phase lock after 8412 us on node-2";
+  const detect::Pool pool = pool_of({words.line});
+  context.pool = &pool;
+  BOOST_TEST(has(refused(), "successful jobs write it too"));
+}
+
+BOOST_AUTO_TEST_CASE(where_no_line_is_a_mark_by_itself_a_person_gets_them_all_to_choose_from) {
+  lines.clear(), d.evidence.clear();
+  say("node-2", 10, "cache pool: enqueue tag 4 for slot of shard");
+  const auto rule = make();
+  BOOST_REQUIRE(!rule);
+  BOOST_TEST((rule.error().code == ErrorCode::kNotFound));
+  const std::vector<LineChoice> choices = lines_of(report, d, context);
+  BOOST_TEST_REQUIRE(choices.size() == 1U);
+  BOOST_TEST(has(choices[0].why_not, "no word of trouble"));
+  words.line = choices[0].line;
+  BOOST_TEST(has(made().text, "enqueue tag <_> for slot"));
+}
+
 // A slow host without a line of its own.
 struct SlowHost : Fixture {
   SlowHost() {

@@ -322,4 +322,25 @@ BOOST_AUTO_TEST_CASE(braces_and_keys_within_texts_and_comments_are_no_keys) {
           "6:56: error[unknown-key]: 'wibble' is no key of a rule\n"}});
 }
 
+BOOST_AUTO_TEST_CASE(a_rule_with_a_text_left_to_fill_in_is_proven_and_runs_nowhere) {
+  const std::string open = rule_text("a.open", "title = \"FILL IN a title: what happened\"");
+  const auto set = load_all({{"a.lua", rule_text("a.whole") + open}});
+  BOOST_REQUIRE(set);
+  BOOST_TEST_REQUIRE(set->left_open().size() == 1U);
+  BOOST_TEST(set->left_open()[0].rule == "a.open");
+  BOOST_TEST(
+      set->left_open()[0].error.what ==
+      "rule a.open: its title is left open: write a title: what happened in place of the text from FILL "
+      "IN on");
+  BOOST_TEST(!set->rules()[0].enabled);
+  Scanner scanner(set->matcher());
+  scanner.begin("fault 1");
+  const auto matches = scanner.match(0, 7, "fault 1", TextSource::kLog);
+  BOOST_TEST_REQUIRE(matches.size() == 1U);
+  BOOST_TEST(set->rules()[matches[0].rule].id == "a.whole");
+  BOOST_TEST(errors_of(rule_text("a.open",
+                                 "remedy = \"FILL IN\", examples = { hit = { \"no\" }, miss = { \"-\" } }"))
+                 .find("example-not-hit") != std::string::npos);
+}
+
 }  // namespace culprit::rules

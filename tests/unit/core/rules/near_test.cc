@@ -50,7 +50,7 @@ BOOST_AUTO_TEST_CASE(where_a_rule_stopped_fitting_a_line_is_reported) {
   };
   for (const auto& row : rows) {
     BOOST_TEST_CONTEXT(row.line << " " << row.id) {
-      const auto near = nearest_rules(*set, row.line, TextSource::kLog, 10);
+      const auto near = nearest_rules(*set, {row.line}, TextSource::kLog, 10);
       const auto found = std::find_if(near.begin(), near.end(),
                                       [&](const NearRule& n) { return set->rules()[n.rule].id == row.id; });
       BOOST_REQUIRE((found != near.end()));
@@ -64,5 +64,16 @@ BOOST_AUTO_TEST_CASE(where_a_rule_stopped_fitting_a_line_is_reported) {
 BOOST_AUTO_TEST_CASE(rules_that_share_nothing_with_a_line_are_not_near) {
   const auto set = rules_of(rule("a.b", "template = \"port <port> flapped\"", "port a flapped"));
   for (const char* line : {"", "step 1 ok", "p", "the loss is 2.31"})
-    BOOST_TEST_CONTEXT(line) BOOST_TEST(nearest_rules(*set, line, TextSource::kLog, 10).empty());
+    BOOST_TEST_CONTEXT(line) BOOST_TEST(nearest_rules(*set, {line}, TextSource::kLog, 10).empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_wording_that_the_header_takes_a_part_of_is_told_where_the_message_begins) {
+  const auto set = rules_of(rule("a.b", "regex = [[rank \\d+: fan lost]]", "a rank 13: fan lost"));
+  const std::string line = "rank 13: fan lost";
+  const auto near = nearest_rules(*set, {line, 9}, TextSource::kLog, 10);
+  BOOST_TEST_REQUIRE(near.size() == 1U);
+  BOOST_TEST((near[0].stop == Stop::kHeader));
+  BOOST_TEST(hidden_by_header(set->rules()[0], line) == "the message begins after 'rank 13: '");
+  BOOST_TEST(hidden_by_header(set->rules()[0], "rank 13: fan found") == "");
+  BOOST_TEST(hidden_by_header(set->rules()[0], "a rank 13: fan lost") == "");
 }
