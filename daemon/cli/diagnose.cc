@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "cli/jobs_table.h"
 #include "cli/look.h"
+#include "cli/narrative.h"
 #include "cli/near.h"
 #include "cli/reading.h"
 #include "cli/render.h"
@@ -82,6 +83,7 @@ std::string render(const Report& report, const DiagnoseOptions& o) {
 struct JobOutcome {
   int status = kDone;
   bool found = false;
+  bool empty = false;                  // the input held nothing
   std::optional<Report> report = {};   // none: nothing of it was read, or another job was asked for
   std::string name = {};               // its id, else the name of its folder
   std::vector<std::string> jobs = {};  // this job, then others in the same paths
@@ -126,6 +128,7 @@ JobOutcome diagnose_job(const DiagnoseOptions& o, const DiagnoseRequest& asked) 
   const bool chosen = o.job.empty() || o.job == done->report.job.id.value_or(out.name);
   if (!done->anything || !chosen) return out;
   out.found = !done->report.diagnoses.empty();
+  out.empty = outcome(done->report) == Outcome::kEmpty;
   if (o.top) keep_top(done->report, o.top);
   out.report = std::move(done->report);
   return out;
@@ -162,7 +165,7 @@ int diagnose(DiagnoseOptions& o) {
                                 jobs.size())),
            kUnable;
   int status = kDone;
-  bool found = false, any = false;
+  bool found = false, any = false, held = false;
   std::vector<std::string> ids;
   std::vector<JobOutcome> shown;
   const auto tell = [&](const DiagnoseRequest& asked) {
@@ -170,6 +173,7 @@ int diagnose(DiagnoseOptions& o) {
     status = std::max(status, one.status);
     found = found || one.found;
     any = any || one.report;
+    held = held || (one.report && !one.empty);
     std::vector<std::string> named = one.jobs;
     ids.insert(ids.end(), named.begin(), named.end());
     if (one.report && o.format == "json") {
@@ -191,6 +195,8 @@ int diagnose(DiagnoseOptions& o) {
     return complain("--job " + o.job + ": no such job below the paths" + did_you_mean(o.job, ids, "'")),
            kUnable;
   if (!any || status != kDone) return kUnable;
+  if (o.exit_code && !held)
+    return complain(fmt::format("{}: nothing was read", fmt::join(o.reading.diagnose.paths, ", "))), kUnable;
   return o.exit_code && found ? kFound : kDone;
 }
 

@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "culprit/plugin.h"
+#include "io/installed.h"
 #include "plughost/clock.h"
 #include "plughost/supervisor.h"
 
@@ -156,16 +157,6 @@ void Plugins::stop(TimeNs mono, int wait_ms) {
   wanted_.store(0, std::memory_order_relaxed);
 }
 
-std::string default_host_program() {
-  char path[PATH_MAX + 1];
-  const ssize_t size = ::readlink("/proc/self/exe", path, PATH_MAX);
-  std::string folder(path, size > 0 ? static_cast<size_t>(size) : 0);
-  folder.resize(std::min(folder.size(), folder.rfind('/')));
-  for (const char* place : {"", "/../lib/culprit", "/../libexec/culprit"}) {
-    const std::string program = folder + place + "/culprit-plugin-host";
-    if (::access(program.c_str(), X_OK) == 0) return program;
-  }
-  return "/usr/lib/culprit/culprit-plugin-host";
-}
+std::string default_host_program() { return io::helper_path("culprit-plugin-host"); }
 
 }  // namespace culprit::plughost

@@ -356,6 +356,20 @@ def empty(folder: Path) -> None:
         need(report["job"]["lines"] == 0, f"{report['job']['lines']} lines")
 
 
+@promise("an input of nothing is exit 2 with --exit-code, and its JSON names each empty path")
+def nothing_at_all(folder: Path) -> None:
+    (folder / "none").mkdir()
+    empty = write(folder / "empty.log", b"")
+    for path, name in ((empty, None), (folder / "none", None), ("-", "standard input")):
+        done = run("diagnose", "--exit-code", "--format", "json", path, input=b"")
+        refused(done, "nothing was read")
+        problem = problem_of(report_of(done), name or str(path))
+        need("nothing was read" in problem["what"] and problem["about"] == "culprit", f"{problem}")
+    one = write(folder / "both/x.log", STEPS)
+    done = run("diagnose", "--exit-code", "--format", "json", one, empty)
+    need(done.returncode == 0 and not report_of(done)["problems"], text_of(done))
+
+
 @promise("what holds nothing readable: exit 2, the first line says that nothing was read and why")
 def nothing_readable(folder: Path) -> None:
     event = b'{"ph":"X","name":"gemm","pid":0,"tid":7,"ts":%d,"dur":3}\n'

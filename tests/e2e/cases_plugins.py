@@ -250,3 +250,27 @@ def plugin_failures_are_contained(context: Context) -> str:
     producer.stop()
     must_be_exact(settled(daemon, producer.path, producer.bytes()[-64:]), producer.bytes())
     return f"{failures} failures noticed, slowest answer {slowest * 1000:.0f} ms, no line lost"
+
+
+@case
+def plugins_without_their_host_program_are_missing_in_the_report(context: Context) -> str:
+    """The programs alone: no plugin can start, and a report that leaves a question open says so once."""
+    alone = context.folder / "bin"
+    alone.mkdir()
+    for name in ("culprit", "culpritd"):
+        shutil.copy(context.bin_dir / name, alone)
+    daemon = Daemon(alone, context.folder / "d")
+    context.daemons.append(daemon)
+    plugins = Plugins(context, daemon.folder)
+    plugins.add(library(context, "lib/plugins/host_health.so"), "host_health")
+    daemon.configure(top=plugins.top())
+    daemon.start()
+    (daemon.logs / "a.log").write_text("hello world\nthis is a note\n" * 10, encoding="utf-8")
+
+    def said() -> List[str]:
+        answer = daemon.get(f"/v1/jobs/{JOB}/report")
+        missing = answer.json()["missing"] if answer.status == 200 else []
+        return [one for one in missing if "culprit-plugin-host" in one]
+    wait_until(said, 30, "the report says what is missing")
+    need(len(said()) == 1 and "culprit doctor` has the remedy" in said()[0], f"{said()}")
+    return said()[0][:100]

@@ -473,3 +473,23 @@ def run_of_torchrun_under_srun_takes_no_launcher_for_a_rank(context: Context) ->
         raise PassOver(f"no debugger may look into the ranks: {told[-1]}")
     need(f"Rank {GUILTY} " in told[-1] and "3 of 4 processes wait" in told[-1], f"{told}")
     return told[-1][9:]
+
+
+@case
+def run_of_a_hang_without_the_capture_program_says_so(context: Context) -> str:
+    """The programs alone, as somebody may copy them: the report names what did not run, and the remedy."""
+    alone = context.folder / "bin"
+    alone.mkdir()
+    for name in ("culprit", "culpritd"):
+        shutil.copy(context.bin_dir / name, alone)
+    script = "import sys, time\nfor i in range(25): print('iteration', i, 'loss 2.1', flush=True); " \
+             "time.sleep(0.2)\ntime.sleep(12); sys.exit(3)"
+    done = Runs(context).run("python3", "-c", script, options=["--hang-after", "2s"],
+                             program=str(alone / "culprit"))
+    missing = " ".join(own_words(done).split("What is missing")[-1].split())
+    need(done.returncode == 3 and "none was taken" in missing, f"exit {done.returncode}: {own_words(done)}")
+    need("culprit-capture: no such file" in missing and "culprit doctor` has the remedy" in missing, missing)
+    rows = subprocess.run([alone / "culprit", "doctor"], capture_output=True, text=True, check=False).stdout
+    if not Path("/usr/lib/culprit/culprit-capture").exists():
+        need("culprit-capture is not installed" in rows and "--reinstall culprit" in rows, rows)
+    return missing[:100]

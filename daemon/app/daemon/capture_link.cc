@@ -18,6 +18,7 @@
 #include <optional>
 
 #include "base/limits.h"
+#include "io/installed.h"
 #include "io/system_error.h"
 
 namespace culprit::app {
@@ -28,18 +29,6 @@ constexpr TimeNs kBeyondBudget = 5 * kNsPerSecond;  // it keeps to its budget, b
 
 TimeNs steady_ns() {
   return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
-}
-
-std::string installed_program() {
-  char path[PATH_MAX + 1];
-  const ssize_t size = ::readlink("/proc/self/exe", path, PATH_MAX);
-  std::string folder(path, size > 0 ? static_cast<size_t>(size) : 0);
-  folder.resize(std::min(folder.size(), folder.rfind('/')));
-  for (const char* place : {"", "/../lib/culprit", "/../libexec/culprit"}) {
-    std::string program = folder + place + "/culprit-capture";
-    if (::access(program.c_str(), X_OK) == 0) return program;
-  }
-  return "/usr/lib/culprit/culprit-capture";
 }
 
 // One end of a stream to the program, and its pid if it is a child. -1: none.
@@ -139,7 +128,7 @@ Result<CaptureLines> run_capture(const CaptureWay& way, const capture::Request& 
                                  const CaptureLimits& bounds) {
   Peer peer;
   if (!connect_to(way.socket, peer)) {
-    const std::string program = way.program.empty() ? installed_program() : way.program;
+    const std::string program = way.program.empty() ? io::helper_path("culprit-capture") : way.program;
     if (const int error = spawn_program(program, peer); error != 0) return io::system_failure(program, error);
   }
   if (!send_all(peer.channel, capture::request_line(request) + "\n"))

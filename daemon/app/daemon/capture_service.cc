@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "app/daemon/capture_findings.h"
@@ -14,6 +15,17 @@ namespace {
 constexpr size_t kWaitingJobs = 16;
 constexpr TimeNs kLookPatience = 5 * kNsPerSecond;  // for the list of the job's processes
 constexpr size_t kComplaints = 32;
+constexpr size_t kTroubles = 256;  // jobs whose last capture is remembered
+
+// What culprit-capture says of the first process that it could not look into.
+std::string why_none(const std::vector<std::string>& lines) {
+  for (const std::string& line : lines) {
+    const auto json = nlohmann::json::parse(line, nullptr, false);
+    if (json.is_object() && json.contains("why") && json["why"].is_string())
+      return json["why"].get<std::string>();
+  }
+  return "culprit-capture gives no reason";
+}
 
 }  // namespace
 
@@ -96,6 +108,7 @@ void CaptureService::ended(const Asked& asked, Done& done) {
   else if (done.lines->lines.empty())
     trouble = "culprit-capture found no rank among the processes of the job";
   if (!trouble.empty()) {
+    keep_trouble(asked.job, trouble);
     ++figures_.failed;
     const bool is_new = complaints_.size() < kComplaints && complaints_.insert(asked.job + trouble).second;
     if (is_new)
@@ -106,10 +119,26 @@ void CaptureService::ended(const Asked& asked, Done& done) {
   const uint64_t before = figures_.with_stacks;
   std::string bytes;
   for (const std::string& line : done.lines->lines) add_line(asked, line, bytes);
+  keep_trouble(asked.job, figures_.with_stacks > before ? "" : why_none(done.lines->lines));
   options_.log(LogLevel::kInfo, fmt::format("job {}{}: {} captured, {} with stacks (sample {})", asked.job,
                                             asked.moves ? "" : " does not go on", done.lines->lines.size(),
                                             figures_.with_stacks - before, asked.sample));
   if (!bytes.empty()) store(std::move(bytes), env_.now(io::Clock::kWall));
+}
+
+void CaptureService::keep_trouble(const std::string& job, const std::string& why) {
+  troubles_.erase(job);
+  if (why.empty()) return;
+  if (troubles_.size() >= kTroubles) troubles_.erase(troubles_.begin());
+  troubles_[job] = fmt::format(
+      "the stacks of its processes on {}: none was taken: {}; `sudo culprit doctor` "
+      "has the remedy",
+      options_.config->host.name, why);
+}
+
+std::string CaptureService::trouble_of(const std::string& job) const {
+  const auto found = troubles_.find(job);
+  return found == troubles_.end() ? "" : found->second;
 }
 
 // A process of a job that goes on waits for a disk, or is stopped, for a moment: that is no fault.

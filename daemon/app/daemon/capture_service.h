@@ -7,6 +7,7 @@
 
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -48,6 +49,9 @@ class CaptureService {
     uint64_t dropped = 0;  // lines that are no stacks, or beyond the limits
   };
   const Figures& figures() const { return figures_; }
+  // Why the last capture of the job gave no stack, as a sentence with the remedy; empty: it gave some, or
+  // there was none.
+  std::string trouble_of(const std::string& job) const;
 
  private:
   using Asked = peer::StacksWanted;
@@ -56,6 +60,7 @@ class CaptureService {
   void ended(const Asked& asked, Done& done);
   void add_line(const Asked& asked, const std::string& line, std::string& bytes);
   void store(std::string bytes, TimeNs now);
+  void keep_trouble(const std::string& job, const std::string& why);
 
   io::Env& env_;
   const CaptureServiceOptions options_;
@@ -66,6 +71,7 @@ class CaptureService {
   uint64_t offset_ = 0;
   bool open_ = false;  // declared in this run
   std::set<std::string> complaints_;
+  std::map<std::string, std::string> troubles_;  // by job
   Figures figures_;
 };
 

@@ -166,6 +166,15 @@ void apply_to(json& report, const Judgements& judgements) {
   }
 }
 
+// Parts of ours that did not run when they were wanted, in a report that leaves a question open.
+void add_parts(json& report, const std::vector<std::string>& troubles) {
+  if (!report["missing"].is_array()) return;
+  const bool asks = report.value("hang", json()).is_object() || !report["missing"].empty() ||
+                    (report["verdict"].is_null() && !report["suspects"].empty());
+  for (const std::string& trouble : troubles)
+    if (asks && !trouble.empty()) report["missing"].push_back(trouble);
+}
+
 void add_forward(json& out, const std::string& to, const UplinkFigures& f) {
   out["jobs"] = f.jobs;
   out["lines"] = f.feed.lines;
@@ -404,7 +413,7 @@ void DaemonApi::report(const serve::ReportQuery& query, Answer answer) {
               if (auto said = Said::of(index, {.job = of.job, .run = found->run}))
                 found->said = std::move(*said);
             },
-            [found, of, charts, answer] {
+            [this, found, of, charts, answer] {
               if (!found->text)
                 return answer(fail(ErrorCode::kNotFound,
                                    !found->note.empty() ? fmt::format("job {} has {}", of.job, found->note)
@@ -416,6 +425,7 @@ void DaemonApi::report(const serve::ReportQuery& query, Answer answer) {
               report["job"]["run"] = *found->run;
               report["settled"] = found->settled;
               apply_to(report, found->said.judgements());
+              add_parts(report, missing_parts(of.job));
               const auto mark = [&](json& d) {
                 found->said.mark_state(d);
                 found->said.mark(d, of.job);
@@ -470,6 +480,21 @@ void DaemonApi::devices(Answer answer) {
                                               {"time_ns", time_or_null(f->time_ns)}});
                            answer(dump({{"items", items}}));
                          });
+}
+
+std::vector<std::string> DaemonApi::missing_parts(const std::string& job) const {
+  std::vector<std::string> out;
+  if (const CaptureService* capture = parts_.capture ? parts_.capture() : nullptr)
+    out.push_back(capture->trouble_of(job));
+  const PluginService* service = parts_.plugins ? parts_.plugins() : nullptr;
+  for (const plughost::PluginRow& row : service ? service->rows() : std::vector<plughost::PluginRow>()) {
+    if (!row.own_process || row.reason.find("culprit-plugin-host: no such file") == row.reason.npos) continue;
+    out.push_back(
+        fmt::format("what the plugins see on {}: none runs: {}; `sudo culprit doctor` has the remedy",
+                    parts_.config->host.name, row.reason));
+    break;
+  }
+  return out;
 }
 
 void DaemonApi::plugins(Answer answer) {

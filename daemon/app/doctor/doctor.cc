@@ -21,7 +21,9 @@ constexpr uint32_t kRead = 4, kWrite = 2, kSearch = 1;
 constexpr uint64_t kInotifyInstances = 16;  // the daemon uses one; other programs of the user have their own
 constexpr uint64_t kDescriptors = 4096;     // sockets, segments, the database, rings
 constexpr uint64_t kRingsBytes = 64 << 20;  // 16 processes with a ring of 65,536 records each
-constexpr size_t kNamed = 3;                // examples in a sentence
+constexpr const char* kCaptureSocket = "/run/culprit-capture/socket";
+constexpr const char* kReinstall = "apt-get install --reinstall culprit";
+constexpr size_t kNamed = 3;                              // examples in a sentence
 constexpr TimeNs kSaneNs = 1'735'689'600 * kNsPerSecond;  // 2025: earlier times mean a wrong clock
 
 // Collects the rows; holds facts that all checks share.
@@ -42,6 +44,8 @@ class Examination {
     kernel();
     openat2();
     jobs();
+    capture();
+    plugins();
     pods();
     token();
     alerts();
@@ -435,6 +439,45 @@ class Examination {
                         "{}job-environment.conf && {}",
                         drop_in, again));
     ok("jobs", "jobs are recognised by control group and by the owners of logs, without any right");
+  }
+
+  // Who takes the stacks of a job that hangs.
+  void capture() {
+    if (!config().watches() || !config().capture.enabled) return;
+    const std::string yama = probes_.text("/proc/sys/kernel/yama/ptrace_scope").value_or("0");
+    if (yama == "3")
+      return warn("capture",
+                  "kernel.yama.ptrace_scope is 3: no process may be traced, so a hang has no stacks",
+                  "grep -rl ptrace_scope /etc/sysctl.d /etc/sysctl.conf   # set it to 1, then reboot");
+    if (probes_.path(kCaptureSocket).error == 0)
+      return ok("capture", "systemd starts culprit-capture where a job hangs");
+    if (!probes_.helper("culprit-capture"))
+      return warn("capture", "culprit-capture is not installed: a hang has no stacks", kReinstall);
+    if (account_.uid == 0) return ok("capture", "culprit-capture is started with root's rights");
+    if (probes_.path("/run/systemd/system").error == 0 && account_.name == "culprit")
+      return warn(
+          "capture",
+          fmt::format("{} is not there: {} may not trace other users' processes, so a hang has no stacks",
+                      kCaptureSocket, account_.name),
+          "systemctl enable --now culprit-capture.socket");
+    if (yama != "0")
+      return warn(
+          "capture",
+          fmt::format("kernel.yama.ptrace_scope is {}: {} may trace no process, so a hang has stacks only "
+                      "where the job calls culprit.watch_stacks()",
+                      yama, account_.name),
+          "sysctl -w kernel.yama.ptrace_scope=0");
+    ok("capture", fmt::format("the processes of {} can be traced, and no others", account_.name));
+  }
+
+  void plugins() {
+    if (!config().watches()) return;
+    size_t found = 0;
+    for (const std::string& folder : config().plugins) found += probes_.glob(folder + "/*.so").files.size();
+    if (found == 0) return;
+    if (probes_.helper("culprit-plugin-host"))
+      return ok("plugins", counted(found, "plugin") + " can be started");
+    warn("plugins", "culprit-plugin-host is not installed: no plugin runs", kReinstall);
   }
 
   // Only where a process of a job is in a network namespace of its own: NCCL's RAS service is asked there.

@@ -72,6 +72,8 @@ struct Probes {
   std::function<TimeNs()> now;
   std::function<uint64_t()> descriptors_max;
   std::function<bool()> has_openat2;
+  // Path of an installed program of ours that only the daemon starts; nothing: it is not there.
+  std::function<std::optional<std::string>(const std::string& name)> helper;
   std::function<ProcessView()> processes;  // as visible to the caller
   // See network_namespace(); "self": the caller's, which is taken for the daemon's.
   std::function<std::optional<uint64_t>(const std::string& pid)> network;

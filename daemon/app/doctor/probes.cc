@@ -23,6 +23,7 @@
 #include "app/doctor/doctor.h"
 #include "base/text.h"
 #include "ingest/file.h"
+#include "io/installed.h"
 
 namespace culprit::app {
 namespace {
@@ -235,6 +236,7 @@ Probes machine_probes(decltype(Probes::get) get) {
   out.now = wall_now;
   out.descriptors_max = descriptors_max;
   out.has_openat2 = has_openat2;
+  out.helper = [](const std::string& name) { return io::installed_helper(name); };
   out.processes = [] { return look_at_processes({"/proc", wall_now(), wall_now}); };
   out.network = [](const std::string& pid) { return network_namespace("/proc", pid); };
   out.connect = connect_to;

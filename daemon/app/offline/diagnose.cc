@@ -426,6 +426,16 @@ std::vector<Problem> read_metrics_of(const JobFiles& files, const MetricReading&
   return std::move(read.problems);
 }
 
+// Each path is a problem where no byte was in any, so that a script sees which were empty.
+void tell_empty(const DiagnoseOptions& options, Diagnosed& out) {
+  const JobSummary& job = out.report.job;
+  if (job.bytes > 0 || job.lines > 0 || job.ranks > 0 || !out.report.problems.empty() || !out.errors.empty())
+    return;
+  for (const std::string& path : options.paths)
+    out.report.problems.push_back({path == "-" ? "standard input" : path, std::nullopt,
+                                   "nothing was read: there is no byte in it", About::kCulprit});
+}
+
 }  // namespace
 
 Result<Diagnosed> diagnose(const DiagnoseOptions& options, ReadProgress& progress) {
@@ -469,6 +479,7 @@ Result<Diagnosed> diagnose(const DiagnoseOptions& options, ReadProgress& progres
   out.anything = out.errors.size() < options.paths.size();
   append(out.errors, std::move(files->unreadable));
   if (!options.note.empty() && !out.report.verdict) out.report.missing.push_back(options.note);
+  tell_empty(options, out);
   if (out.report.diagnoses.empty() && !out.report.missing.empty())
     for (const std::string& what : files->instead) out.report.missing.push_back(what);
   append(out.errors, std::move(built->errors));

@@ -39,6 +39,7 @@ struct Machine {
                                             {"/run/systemd/system", a_folder(0755, 0)},
                                             {"/etc/systemd/system/culpritd-kmsg.socket", a_file(0644, 0)},
                                             {"/dev/kmsg", a_file(0644, 0)},
+                                            {"/run/culprit-capture/socket", a_file(0660, 0)},
                                             {"/var/log/train", a_folder(0755, 0)},
                                             {"/var/log/train/a.log", a_file(0644, 1000)},
                                             {"/var/log/train/b.log", a_file(0640, 1000)}};
@@ -52,6 +53,7 @@ struct Machine {
   TimeNs now = 1'763'690'000 * kNsPerSecond;
   uint64_t descriptors = 131'072;
   bool openat2 = true;
+  std::string uninstalled;  // a helper program
   ProcessView processes;
   std::map<std::string, uint64_t> networks = {{"self", 7}};
   std::map<std::string, Error> unreachable;  // by address
@@ -82,6 +84,9 @@ struct Machine {
     out.now = [this] { return now; };
     out.descriptors_max = [this] { return descriptors; };
     out.has_openat2 = [this] { return openat2; };
+    out.helper = [this](const std::string& name) {
+      return name == uninstalled ? std::nullopt : std::optional("/usr/lib/culprit/" + name);
+    };
     out.processes = [this] { return processes; };
     out.network = [=, this](const std::string& pid) { return look_up(networks, pid); };
     out.connect = [=, this](const std::string& address) {
@@ -163,6 +168,20 @@ const Case kCases[] = {
      }},
     {"warn log: /var/log/train/**/*.log: links are not followed: /var/log/train/a.log",
      [](Machine& m) { m.paths["/var/log/train/a.log"].link = true; }},
+    {"warn capture: culprit-capture is not installed: a hang has no stacks | apt-get install --reinstall",
+     [](Machine& m) { m.paths.erase("/run/culprit-capture/socket"), m.uninstalled = "culprit-capture"; }},
+    {"warn capture: /run/culprit-capture/socket is not there: culprit may not trace other users' processes",
+     [](Machine& m) { m.paths.erase("/run/culprit-capture/socket"); }},
+    {"warn capture: kernel.yama.ptrace_scope is 1: worker may trace no process",
+     [](Machine& m) {
+       m.paths.erase("/run/culprit-capture/socket");
+       m.texts["/proc/sys/kernel/yama/ptrace_scope"] = "1";
+       m.accounts["culprit"].name = "worker";
+     }},
+    {"warn capture: kernel.yama.ptrace_scope is 3: no process may be traced",
+     [](Machine& m) { m.texts["/proc/sys/kernel/yama/ptrace_scope"] = "3"; }},
+    {"warn plugins: culprit-plugin-host is not installed: no plugin runs",
+     [](Machine& m) { m.uninstalled = "culprit-plugin-host"; }},
     {"warn inotify: 1 folders are to be watched, and a user may watch 1",
      [](Machine& m) { m.texts["/proc/sys/fs/inotify/max_user_watches"] = "1"; }},
     {"warn inotify: a user may have 2 inotify instances only",
