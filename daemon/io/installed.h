@@ -1,5 +1,5 @@
-// Where a helper program of ours is: in the folder of the running program, or where a package puts it. Blocks for a
-// moment; any thread.
+// Where a helper program of ours is: in the folder of the running program, or where a package puts it.
+// Blocks for a moment; any thread.
 #pragma once
 
 #include <optional>

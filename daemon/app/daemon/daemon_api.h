@@ -104,7 +104,7 @@ class DaemonApi : public serve::ApiSource {
   AgentParts parts_;
 
  private:
-  // which parts of ours did not run for the job, and why, a sentence each; empty ones among them.
+  // Which parts of ours did not run for the job, and why, a sentence each; empty ones among them.
   std::vector<std::string> missing_parts(const std::string& job) const;
   void put_rule(const serve::RuleRequest& request, const serve::Actor& by,
                 const std::shared_ptr<MadeRule>& made, Answer answer);
