@@ -64,6 +64,11 @@ install(DIRECTORY ${CULPRIT_PACKAGING}/systemd/drop-ins/
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples
   FILES_MATCHING PATTERN "*.c" PATTERN "*.cpp" PATTERN "*.toml" PATTERN "plugin_c*" EXCLUDE)
 
+# What an operator reads where no source tree is, and what a collector's first hour needs.
+include(${CULPRIT_PACKAGING}/installed-documents.cmake)
+culprit_installed_documents(${CMAKE_BINARY_DIR}/documents ${CMAKE_INSTALL_DOCDIR})
+install(PROGRAMS examples/collector/make-certificates DESTINATION ${CMAKE_INSTALL_DATADIR}/culprit)
+
 # Made by packaging/sbom, which needs a finished build.
 install(FILES ${CMAKE_BINARY_DIR}/sbom.spdx.json DESTINATION ${CMAKE_INSTALL_DATADIR}/culprit OPTIONAL)
 
@@ -103,3 +108,13 @@ if(Python3_FOUND AND SCDOC AND TARGET culpritd)
   install(FILES ${manual}/completions/culprit.fish
     DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
 endif()
+
+# All that an installation holds, and no test: packaging/build-deb.
+add_custom_target(installed_parts)
+add_dependencies(installed_parts culprit culprit_shared culprit_plugin_host culprit_capture_program
+  culprit_nccl culprit_plugin_gpu_health culprit_plugin_net_health culprit_plugin_host_health)
+foreach(part culpritd manual)
+  if(TARGET ${part})
+    add_dependencies(installed_parts ${part})
+  endif()
+endforeach()

@@ -7,10 +7,11 @@ import ssl
 import struct
 import subprocess
 import time
+from pathlib import Path
 
 from case import Context, case
 from cases_disk import small_disk
-from cluster import Agent, Authority, Cluster
+from cluster import Agent, Authority, Cluster, Collector
 from daemon import JOB, Daemon, need, wait_until
 from proxy import Proxy, free_port
 
@@ -349,3 +350,36 @@ def collect_played_job(context: Context) -> str:
     need(reported["verdict"], f"no verdict: {reported}")
     seconds = reported["report_after_ns"] / 1e9
     return f"{reported['frames']} frames of {hosts} hosts, report after {seconds:.2f} s"
+
+
+@case
+def collect_with_the_certificates_of_make_certificates(context: Context) -> str:
+    """The script of the package makes them; a later call adds a host, whose evidence comes too."""
+    script = Path(__file__).resolve().parents[2] / "examples/collector/make-certificates"
+    folder = context.folder / "tls"
+
+    def make(*hosts: str) -> None:
+        done = subprocess.run([script, folder, *hosts], capture_output=True, text=True, check=False)
+        need(done.returncode == 0 and len(done.stdout.split()) == len(hosts), f"{done}")
+
+    def tls(host: str) -> str:
+        return f'{{ cert = "{folder}/{host}.pem", key = "{folder}/{host}.key", ca = "{folder}/ca.pem" }}'
+    make("localhost", "node-0")
+    authority = (folder / "ca.pem").read_bytes()
+    make("node-1")
+    need((folder / "ca.pem").read_bytes() == authority, "a later call made another authority")
+    for path in folder.glob("*.key"):
+        need(path.stat().st_mode & 0o77 == 0, f"others may read {path.name}")
+    port = free_port()
+    collector = Collector(context, tls("localhost"), port).start()
+    agents = [Agent(context, f"node-{i}", tls(f"node-{i}"), port) for i in range(2)]
+    for agent in agents:
+        agent.start()
+        (agent.logs / "train.log").write_text(f"iteration 1 of {agent.host}\n", encoding="utf-8")
+    for agent in agents:
+        wait_until(lambda agent=agent: collector.has(agent.host, agent.logs / "train.log",
+                                                     f"of {agent.host}".encode()),
+                   30, f"the collector has the log of {agent.host}: {agent.last_words()}")
+    refused = subprocess.run([script, folder, "../node-2"], capture_output=True, text=True, check=False)
+    need(refused.returncode == 2 and "no name of a host" in refused.stderr, f"{refused}")
+    return "2 hosts, the second added later"

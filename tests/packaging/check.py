@@ -21,6 +21,8 @@ PACKAGING = ROOT / "packaging"
 EXPOSURE_MAX = 2.0
 CAPTURE_EXPOSURE_MAX = 2.5  # it may trace, and be another user
 UNITS = ("culpritd.service", "culpritd-kmsg.socket", "culprit-capture.socket", "culprit-capture@.service")
+DOCUMENTS = ("operations", "formats", "security", "faq", "incident", "CHANGELOG", "rules", "categories",
+             "sdk", "sdk-python", "sdk-nccl", "sdk-mpi")
 Test = Callable[["Build"], str]
 TESTS: List[Tuple[str, Test]] = []
 
@@ -242,7 +244,9 @@ def contents(build: Build) -> str:
                  "usr/include/culprit/embed.h", "usr/share/bash-completion/completions/culprit",
                  "usr/share/zsh/vendor-completions/_culprit",
                  "usr/share/fish/vendor_completions.d/culprit.fish", "libculprit.so.0", "libculprit.so",
-                 "usr/share/doc/culprit/examples/read-all-logs.conf",
+                 "usr/share/doc/culprit/examples/read-all-logs.conf", "usr/share/culprit/make-certificates",
+                 *(f"usr/share/doc/culprit/{name}.md" for name in DOCUMENTS),
+                 "usr/share/doc/culprit/changelog.gz",
                  "usr/share/doc/culprit/examples/job-environment.conf",
                  "culprit/libnccl-profiler-culprit.so", "usr/share/culprit/tracers/mpi/calls.c",
                  "usr/share/culprit/tracers/tracer/tracer.h", "usr/share/culprit/python/README.md",
@@ -257,6 +261,22 @@ def contents(build: Build) -> str:
               if path.suffix == ".py" or path.name == "py.typed"}
     need(installed == wanted, f"Python modules: {sorted(installed ^ wanted)}")
     return f"{out.count(chr(10))} entries"
+
+
+@promise("documents of the package lead to one another, and nowhere else")
+def documents(build: Build) -> str:
+    links = 0
+    with tempfile.TemporaryDirectory(prefix="documents-") as folder:
+        for deb in debs(build):
+            ran("dpkg-deb", "-x", deb, folder)
+        place = Path(folder) / "usr/share/doc/culprit"
+        for document in place.glob("*.md"):
+            for to in re.findall(r"\]\(([^)#\s]+)[^)\n]*\)", document.read_text(encoding="utf-8")):
+                links += 1
+                need("://" in to or (place / to).exists(), f"{document.name} leads to {to}")
+        script = Path(folder) / "usr/share/culprit/make-certificates"
+        made = ran(script, f"{folder}/tls", "collector.example", "node-0")
+    return f"{links} links; {len(made.split())} certificates made by the script"
 
 
 @promise("the bill of materials names what the programs are made of")
