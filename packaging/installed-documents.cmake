@@ -28,7 +28,7 @@ function(culprit_installed_documents out folder)
       string(REGEX REPLACE "\\]\\((\\.\\./)+${from}" "](${to}" text "${text}")
     endforeach()
     string(REPLACE "](CATEGORIES.md" "](categories.md" text "${text}")
-    foreach(kept IN LISTS names)  # marked, so that the others can be told from them
+    foreach(kept IN LISTS names)  # marked, so that the others stand out
       string(REPLACE "](${kept}" "]@(${kept}" text "${text}")
     endforeach()
     string(REGEX REPLACE "\\[([^]\n]*)\\]\\([^)\n]*\\)" "\\1" text "${text}")
