@@ -17,6 +17,8 @@ constexpr TimeNs kLookPatience = 5 * kNsPerSecond;  // for the list of the job's
 constexpr size_t kComplaints = 32;
 constexpr size_t kTroubles = 256;  // jobs whose last capture is remembered
 
+constexpr std::string_view kRemedy = "; `sudo culprit doctor` has the remedy";
+
 // What culprit-capture says of the first process that it could not look into.
 std::string why_none(const std::vector<std::string>& lines) {
   for (const std::string& line : lines) {
@@ -108,7 +110,7 @@ void CaptureService::ended(const Asked& asked, Done& done) {
   else if (done.lines->lines.empty())
     trouble = "culprit-capture found no rank among the processes of the job";
   if (!trouble.empty()) {
-    keep_trouble(asked.job, trouble);
+    keep_trouble(asked.job, done.lines ? trouble : trouble + std::string(kRemedy));
     ++figures_.failed;
     const bool is_new = complaints_.size() < kComplaints && complaints_.insert(asked.job + trouble).second;
     if (is_new)
@@ -119,7 +121,8 @@ void CaptureService::ended(const Asked& asked, Done& done) {
   const uint64_t before = figures_.with_stacks;
   std::string bytes;
   for (const std::string& line : done.lines->lines) add_line(asked, line, bytes);
-  keep_trouble(asked.job, figures_.with_stacks > before ? "" : why_none(done.lines->lines));
+  keep_trouble(asked.job,
+               figures_.with_stacks > before ? "" : why_none(done.lines->lines) + std::string(kRemedy));
   options_.log(LogLevel::kInfo, fmt::format("job {}{}: {} captured, {} with stacks (sample {})", asked.job,
                                             asked.moves ? "" : " does not go on", done.lines->lines.size(),
                                             figures_.with_stacks - before, asked.sample));
@@ -130,10 +133,8 @@ void CaptureService::keep_trouble(const std::string& job, const std::string& why
   troubles_.erase(job);
   if (why.empty()) return;
   if (troubles_.size() >= kTroubles) troubles_.erase(troubles_.begin());
-  troubles_[job] = fmt::format(
-      "the stacks of its processes on {}: none was taken: {}; `sudo culprit doctor` "
-      "has the remedy",
-      options_.config->host.name, why);
+  troubles_[job] =
+      fmt::format("the stacks of its processes on {}: none was taken: {}", options_.config->host.name, why);
 }
 
 std::string CaptureService::trouble_of(const std::string& job) const {

@@ -49,8 +49,7 @@ class CaptureService {
     uint64_t dropped = 0;  // lines that are no stacks, or beyond the limits
   };
   const Figures& figures() const { return figures_; }
-  // Why the last capture of the job gave no stack, as a sentence with the remedy; empty: it gave some, or
-  // there was none.
+  // Why the last capture of the job gave no stack, as a sentence; empty: it gave some, or there was none.
   std::string trouble_of(const std::string& job) const;
 
  private:
