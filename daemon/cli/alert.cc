@@ -1,7 +1,9 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
+#include "app/config/options.h"
 #include "base/text.h"
 #include "cli/remote.h"
 #include "cli/rules.h"
@@ -13,8 +15,8 @@ namespace {
 constexpr const char* kAlertExamples = R"(
 Examples:
   culprit alert list                  # what fires, and what each receiver has before it
-  culprit alert test                  # send a test to every receiver
-  culprit alert test on-call)";
+  culprit alert acknowledge llama-70b # you have it: no reminder comes any more
+  culprit alert test                  # send a test to every receiver)";
 constexpr const char* kAlertTestExamples = R"(
 Examples:
   culprit alert test                  # to every receiver of [[alert]] and to [otlp]
@@ -23,6 +25,20 @@ constexpr const char* kAlertListExamples = R"(
 Examples:
   culprit alert list
   culprit alert list --format json | jq -r '.receivers[] | select(.trouble).name')";
+
+constexpr const char* kAcknowledgeExamples = R"(
+Examples:
+  culprit alert acknowledge 3f0c9a17d2b4e855
+  culprit alert acknowledge llama-70b  # the one that fires for this job)";
+constexpr const char* kSilenceExamples = R"(
+Examples:
+  culprit alert silence 3f0c9a17d2b4e855            # for two hours
+  culprit alert silence llama-70b --for 30m
+  culprit alert silence llama-70b --for 0s          # ends it)";
+constexpr const char* kRepairedExamples = R"(
+Examples:
+  culprit alert repaired 3f0c9a17d2b4e855
+  culprit alert repaired llama-70b     # its hosts are no suspects any more)";
 
 struct AlertTestOptions {
   RemoteOptions remote;
@@ -51,6 +67,58 @@ int alert_test(AlertTestOptions& o) {
   return all ? kDone : kFound;
 }
 
+struct HandleOptions {
+  RemoteOptions remote;
+  std::string alert;  // a key or a job
+  std::string for_time = "2h";
+};
+
+// The key of the alert that a person names: by itself, or as the only one that fires for a job.
+Result<std::string> key_of(app::Client& client, const std::string& name) {
+  auto items = get_items(client, "/v1/alerts?key=" + app::url_escaped(name));
+  if (!items) return tl::unexpected(items.error());
+  if (!items->empty()) return name;
+  items = get_items(client, "/v1/alerts?job=" + app::url_escaped(name));
+  if (!items) return tl::unexpected(items.error());
+  std::vector<std::string> keys;
+  for (const Json& one : *items)
+    if (one.is_object() && text_field(one, "state") == "firing") keys.push_back(text_field(one, "key"));
+  if (keys.size() == 1) return keys.front();
+  if (keys.empty())
+    return fail(
+        ErrorCode::kNotFound,
+        fmt::format("{}: no alert has this key, and none fires for a job of this name; culprit alert list",
+                    to_terminal(name)));
+  return fail(ErrorCode::kInvalid, fmt::format("{}: {} alerts fire for this job; name one: {}",
+                                               to_terminal(name), keys.size(), fmt::join(keys, ", ")));
+}
+
+int handle(HandleOptions& o, const std::string& what) {
+  if (Status status = resolve(o.remote); !status) return complain(status.error().text), kUnable;
+  Json body = Json::parse(by_whom());
+  if (what == "silence") {
+    const auto span = app::parse_duration(o.for_time);
+    if (!span) return complain(fmt::format("--for {}: no time such as 2h or 30m", o.for_time)), kUnable;
+    body["for_s"] = (*span + kNsPerSecond - 1) / kNsPerSecond;
+  }
+  auto client = app::Client::make(o.remote.client);
+  if (!client) return complain(client.error().text), kUnable;
+  const auto key = key_of(*client, o.alert);
+  if (!key) return complain(key.error().text), kUnable;
+  const auto done = client->post(fmt::format("/v1/alerts/{}/{}", app::url_escaped(*key), what), body.dump());
+  if (!done) return complain(done.error().text), kUnable;
+  const Json json = Json::parse(*done, nullptr, false);
+  if (!json.is_object()) return complain("the daemon's answer is no object"), kUnable;
+  const bool silent = json.value("silent_until_ns", Json()).is_number();
+  std::string said = "repaired";
+  if (what == "acknowledge") said = "acknowledged by " + text_field(json, "acknowledged_by");
+  if (what == "silence")
+    said = silent ? "silent until " + time_field(json, "silent_until_ns", o.remote.zone) : "heard again";
+  said =
+      fmt::format("alert {}: {}: {}, {}\n", *key, said, text_field(json, "job"), text_field(json, "title"));
+  return print(o.remote.format == "json" ? *done : said) ? kDone : kUnable;
+}
+
 std::string receivers_table(const Json& json, const RemoteOptions& o) {
   std::vector<std::vector<std::string>> rows{{"RECEIVER", "TYPE", "WAITING", "SENT", "DROPPED", "TROUBLE"}};
   if (const auto receivers = json.find("receivers"); receivers != json.end() && receivers->is_array())
@@ -69,10 +137,21 @@ std::string receivers_table(const Json& json, const RemoteOptions& o) {
   return table(rows, wants_color());
 }
 
+// "firing, acknowledged by alice, silent until 14:00".
+std::string state_of(const Json& issue, const Zone& zone) {
+  std::string out = text_field(issue, "state");
+  if (out != "firing") return out;
+  if (issue.value("acknowledged_by", Json()).is_string())
+    out += ", acknowledged by " + text_field(issue, "acknowledged_by");
+  if (issue.value("silent_until_ns", Json()).is_number())
+    out += ", silent until " + time_field(issue, "silent_until_ns", zone);
+  return out;
+}
+
 int alert_list(RemoteOptions& o) {
-  constexpr size_t kWhat = 4;  // column
+  constexpr size_t kWhat = 5;  // column
   return print_answer(o, "/v1/alerts", [&](const Json& json) {
-    std::vector<std::vector<std::string>> rows{{"STATE", "SINCE", "JOB", "RUN", "WHAT", "RECEIVERS"}};
+    std::vector<std::vector<std::string>> rows{{"KEY", "STATE", "SINCE", "JOB", "RUN", "WHAT", "RECEIVERS"}};
     if (const auto items = json.find("items"); items != json.end() && items->is_array())
       for (const Json& one : *items) {
         if (!one.is_object()) continue;
@@ -82,8 +161,8 @@ int alert_list(RemoteOptions& o) {
             receivers +=
                 fmt::format("{}{} {}", receivers.empty() ? "" : ", ", to_terminal(name), shown(state));
         const bool over = one.value("end", Json()).is_string();
-        rows.push_back({text_field(one, "state"), time_field(one, "since_ns", o.zone), text_field(one, "job"),
-                        text_field(one, "run"),
+        rows.push_back({text_field(one, "key"), state_of(one, o.zone), time_field(one, "since_ns", o.zone),
+                        text_field(one, "job"), text_field(one, "run"),
                         text_field(one, "title") + (over ? "; " + text_field(one, "end") : ""),
                         receivers.empty() ? "-" : receivers});
       }
@@ -95,8 +174,36 @@ int alert_list(RemoteOptions& o) {
 
 }  // namespace
 
+namespace {
+
+void add_handling(Command& alert, Run& run) {
+  const struct {
+    const char *name, *about, *examples;
+  } kVerbs[] = {
+      {"acknowledge", "You have it: no reminder is sent any more", kAcknowledgeExamples},
+      {"silence", "Send nothing of one alert but its end, for a time", kSilenceExamples},
+      {"repaired", "The fault is repaired: close the alert and clear its hosts", kRepairedExamples}};
+  for (const auto& one : kVerbs) {
+    auto o = std::make_shared<HandleOptions>();
+    Command* verb = alert.add_subcommand(one.name, one.about);
+    verb->footer(one.examples);
+    verb->add_option("ALERT", o->alert, "Its key, as `culprit alert list` shows it, or its job")->required();
+    if (one.name == std::string("silence"))
+      verb->add_option("--for", o->for_time, "For how long; 0s ends a silence")
+          ->type_name("TIME")
+          ->show_default();
+    add_server_options(*verb, o->remote);
+    add_format(*verb, o->remote, {"text", "json"});
+    add_timezone(*verb, o->remote);
+    verb->callback([o, &run, what = std::string(one.name)] { run = [o, what] { return handle(*o, what); }; });
+  }
+}
+
+}  // namespace
+
 void add_alert(Command& app, Run& run) {
-  Command* alert = app.add_subcommand("alert", "Alerts that the daemon sends, and tests of their receivers");
+  Command* alert = app.add_subcommand(
+      "alert", "Alerts that the daemon sends, what to do about one, and tests of receivers");
   alert->require_subcommand();
   alert->footer(kAlertExamples);
   {
@@ -108,6 +215,7 @@ void add_alert(Command& app, Run& run) {
     add_timezone(*verb, *o);
     verb->callback([o, &run] { run = [o] { return alert_list(*o); }; });
   }
+  add_handling(*alert, run);
   auto o = std::make_shared<AlertTestOptions>();
   Command* verb = alert->add_subcommand(
       "test", "Send a test and print what the receiver answered; exit 1 if one refused");

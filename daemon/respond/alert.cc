@@ -37,8 +37,10 @@ json json_of(const Fault& f) {
           {"why", f.why},
           {"headline", f.headline},
           {"place", f.place},
+          {"seen", f.seen},
           {"confidence", f.confidence},
           {"owner", f.owner},
+          {"user", f.user},
           {"vouched", f.vouched},
           {"line",
            {{"host", f.line.host}, {"file", f.line.file}, {"text", f.line.text}, {"number", f.line.number}}}};
@@ -95,8 +97,10 @@ Fault fault_of(const json& object) {
   m.texts("why", f.why);
   m.text("headline", f.headline);
   m.text("place", f.place);
+  m.text("seen", f.seen);
   m.number("confidence", f.confidence);
   m.text("owner", f.owner);
+  m.text("user", f.user);
   m.flag("vouched", f.vouched);
   const json at = m.object("line");
   const Members line(at);
@@ -106,6 +110,55 @@ Fault fault_of(const json& object) {
   line.number("number", f.line.number);
   return f;
 }
+
+json json_of(const Delivery& d) {
+  json out = {{"state", static_cast<int>(d.state)},
+              {"revision", d.revision},
+              {"dropped", d.dropped},
+              {"made_ns", d.made_ns},
+              {"change", d.change}};
+  if (d.read)
+    out["read"] = {{"title", d.read->title},
+                   {"where", d.read->where},
+                   {"action", d.read->action},
+                   {"confidence", d.read->confidence}};
+  return out;
+}
+
+Delivery delivery_of(const json& object) {
+  Delivery out;
+  const Members m(object);
+  int state = 0;
+  m.number("state", state);
+  if (state >= 0 && state <= static_cast<int>(Delivery::State::kSent))
+    out.state = static_cast<Delivery::State>(state);
+  m.number("revision", out.revision);
+  m.flag("dropped", out.dropped);
+  m.number("made_ns", out.made_ns);
+  m.text("change", out.change);
+  if (!object.contains("read")) return out;
+  const json at = m.object("read");
+  const Members read(at);
+  out.read.emplace();
+  read.text("title", out.read->title);
+  read.text("where", out.read->where);
+  read.text("action", out.read->action);
+  read.number("confidence", out.read->confidence);
+  return out;
+}
+
+Handling handling_of(const json& object) {
+  Handling out;
+  const Members m(object);
+  m.text("acknowledged_by", out.acknowledged_by);
+  m.number("acknowledged_ns", out.acknowledged_ns);
+  m.text("silenced_by", out.silenced_by);
+  m.number("silent_until_ns", out.silent_until_ns);
+  m.text("repaired_by", out.repaired_by);
+  return out;
+}
+
+bool is_critical(const std::string& category) { return category == "hardware" || category == "platform"; }
 
 }  // namespace
 
@@ -142,19 +195,64 @@ std::string_view sentence_of(End end) {
                                              "a later run of the job goes on",
                                              "nothing was heard of it for long",
                                              "the run is no longer known",
-                                             "the storm is over"};
+                                             "the storm is over",
+                                             "it was repaired"};
   return kSentences[static_cast<size_t>(end)];
+}
+
+std::string_view to_string(Severity severity) {
+  return severity == Severity::kCritical ? "critical" : "warning";
+}
+
+std::string where_of(const Fault& f) { return !f.place.empty() ? f.place : f.seen; }
+
+Brief brief_of(const Fault& f) { return {f.title, where_of(f), f.action, f.confidence}; }
+
+std::string change_of(const Brief& before, const Fault& now) {
+  const Brief after = brief_of(now);
+  std::string out;
+  const auto add = [&](std::string_view what, const std::string& from, const std::string& to) {
+    if (from == to) return;
+    out += fmt::format("{}{} {} -> {}", out.empty() ? "" : "; ", what, from.empty() ? "none" : from,
+                       to.empty() ? "none" : to);
+  };
+  add("title", before.title, after.title);
+  add("where", before.where, after.where);
+  add("action", before.action, after.action);
+  if (std::abs(before.confidence - after.confidence) >= kConfidenceNews)
+    add("confidence", fmt::format("{:.0f} %", 100 * before.confidence),
+        fmt::format("{:.0f} %", 100 * after.confidence));
+  return out;
+}
+
+std::string news_of(const Issue& issue, const std::string& change) {
+  return issue.news + (issue.news.empty() || change.empty() ? "" : "; ") + change;
+}
+
+std::string end_of(const Issue& issue) {
+  if (issue.end != End::kRepaired || issue.handling.repaired_by.empty())
+    return std::string(sentence_of(issue.end));
+  return issue.handling.repaired_by + " repaired it";
 }
 
 std::string to_json(const Issue& issue) {
   json deliveries = json::object();
-  for (const auto& [receiver, d] : issue.deliveries)
-    deliveries[receiver] = {
-        {"state", static_cast<int>(d.state)}, {"revision", d.revision}, {"dropped", d.dropped}};
+  for (const auto& [receiver, d] : issue.deliveries) deliveries[receiver] = json_of(d);
+  const Handling& h = issue.handling;
   return dump_issue({{"key", issue.key},
                      {"fault", json_of(issue.fault)},
                      {"category", issue.category},
                      {"component", issue.component},
+                     {"severity", static_cast<int>(issue.severity)},
+                     {"raised_ns", issue.raised_ns},
+                     {"rearmed", issue.rearmed},
+                     {"news", issue.news},
+                     {"handling",
+                      {{"acknowledged_by", h.acknowledged_by},
+                       {"acknowledged_ns", h.acknowledged_ns},
+                       {"silenced_by", h.silenced_by},
+                       {"silent_until_ns", h.silent_until_ns},
+                       {"repaired_by", h.repaired_by}}},
                      {"storm", issue.storm},
                      {"members", issue.members},
                      {"count", issue.count},
@@ -184,20 +282,20 @@ Result<Issue> issue_from_json(std::string_view text) {
   m.number("resolved_ns", out.resolved_ns);
   int end = 0;
   m.number("end", end);
-  if (out.key.empty() || end < 0 || end > static_cast<int>(End::kCalm))
+  if (out.key.empty() || end < 0 || end > static_cast<int>(End::kRepaired))
     return fail(ErrorCode::kInvalid, "an alert on the disk lacks its key or has an unknown state");
   out.end = static_cast<End>(end);
+  // One that an earlier version kept has the severity that its category gives.
+  int severity = out.storm.empty() ? is_critical(out.fault.category) : 1;
+  m.number("severity", severity);
+  out.severity = severity == 0 ? Severity::kWarning : Severity::kCritical;
+  m.number("raised_ns", out.raised_ns);
+  m.flag("rearmed", out.rearmed);
+  m.text("news", out.news);
+  out.handling = handling_of(m.object("handling"));
   const json deliveries = m.object("deliveries");
-  for (const auto& [receiver, one] : deliveries.items()) {
-    if (!one.is_object()) continue;
-    int state = 0;
-    Delivery& d = out.deliveries[receiver];
-    Members(one).number("state", state);
-    Members(one).number("revision", d.revision);
-    Members(one).flag("dropped", d.dropped);
-    if (state >= 0 && state <= static_cast<int>(Delivery::State::kSent))
-      d.state = static_cast<Delivery::State>(state);
-  }
+  for (const auto& [receiver, one] : deliveries.items())
+    if (one.is_object()) out.deliveries[receiver] = delivery_of(one);
   return out;
 }
 

@@ -18,6 +18,12 @@ bool among(const std::vector<std::string>& words, const std::string& word) {
   return words.empty() || std::ranges::find(words, word) != words.end();
 }
 
+// Whether it is another fault than the one that was repaired. How sure it is does not count.
+bool is_another(const Fault& repaired, Fault now) {
+  now.confidence = repaired.confidence;
+  return repaired.diagnosis != now.diagnosis || differs(repaired, now);
+}
+
 // The run stands still where it has one of these, so that progress means the end of it.
 bool stands_still(const Fault& fault) {
   return fault.symptom == "crash" || fault.symptom == "hang" || fault.symptom == "launch_failure";
@@ -26,10 +32,30 @@ bool stands_still(const Fault& fault) {
 }  // namespace
 
 bool Route::wants(const Fault& fault) const {
+  const auto owns = [&](const std::string& owner) {
+    return !fault.user.empty() && (owner == "*" || owner == fault.user);
+  };
   return among(categories, fault.category) && among(actions, fault.action) &&
-         fault.confidence >= min_confidence &&
+         fault.confidence >= min_confidence && (owners.empty() || std::ranges::any_of(owners, owns)) &&
          (jobs.empty() ||
           std::ranges::any_of(jobs, [&](const std::string& glob) { return matches_glob(glob, fault.job); }));
+}
+
+bool Route::leaves_to_owner(const Fault& fault) const {
+  return fault.category == "user" && owners.empty() &&
+         std::ranges::find(categories, fault.category) == categories.end();
+}
+
+bool AlertBook::hears(const Route& r, const Fault& fault) const {
+  if (!r.wants(fault)) return false;
+  return !r.leaves_to_owner(fault) || std::ranges::none_of(options_.routes, [&](const Route& other) {
+    return !other.owners.empty() && other.wants(fault);
+  });
+}
+
+Severity AlertBook::severity_of(const Fault& fault) const {
+  const bool critical = std::ranges::find(options_.critical, fault.category) != options_.critical.end();
+  return critical ? Severity::kCritical : Severity::kWarning;
 }
 
 void AlertBook::set_options(BookOptions options) {
@@ -112,12 +138,22 @@ void AlertBook::update(const std::string& job, uint32_t run, const std::optional
                        TimeNs now) {
   const RunId id(job, run);
   Issue* open = open_issue(id);
-  if (!fault) return open ? resolve(*open, why, now) : void();
+  if (!fault) {
+    if (open) return resolve(*open, why, now);
+    if (const Issue* closed = last_closed(id); closed && closed->end == End::kRepaired && !closed->rearmed) {
+      Issue& issue = issues_.at(closed->key);
+      issue.rearmed = true;
+      note(issue);
+    }
+    return;
+  }
   if (open) return revise(*open, *fault, now);
   // The verdict of a run that recovered still stands: only another one is news.
   if (const Issue* closed = last_closed(id)) {
     const bool went_on = closed->end == End::kRecovered || closed->end == End::kExpired;
+    const bool mended = closed->end == End::kRepaired && !closed->rearmed;
     if (closed->end == End::kLaterRun || (went_on && !differs(closed->fault, *fault))) return;
+    if (mended && !is_another(closed->fault, *fault)) return;
   }
   const std::string key = issue_key(*fault);
   if (!issues_.contains(key) && issues_.size() >= kIssuesMax) {
@@ -136,41 +172,54 @@ void AlertBook::fire(Issue& issue, const Fault& fault, TimeNs now) {
   }
   issue.fault = fault;
   issue.fired_ns = issue.changed_ns = now;
-  issue.resolved_ns = kNoTime;
+  issue.resolved_ns = issue.raised_ns = kNoTime;
   issue.end = End::kNone;
+  issue.severity = severity_of(fault);
+  issue.handling = {};
+  issue.rearmed = false;
+  issue.news.clear();
   issue.deliveries.clear();
   ++issue.revision;
   ++counts_.issues;
   firing_.insert(issue.key);
   progress_.erase({fault.job, fault.run});
   for (const Route& r : options_.routes)
-    if (r.wants(fault)) offer(issue, r, now);
+    if (hears(r, fault)) offer(issue, r, now);
   note(issue);
 }
 
 void AlertBook::revise(Issue& issue, const Fault& fault, TimeNs now) {
   const bool news = differs(issue.fault, fault);
   std::string owner = fault.owner.empty() ? issue.fault.owner : fault.owner;
+  std::string user = fault.user.empty() ? issue.fault.user : fault.user;
   if (!news && issue.fault.diagnosis == fault.diagnosis) {
     issue.fault.owner = std::move(owner);
+    issue.fault.user = std::move(user);
     issue.fault.vouched = fault.vouched;
     return;
   }
   issue.fault = fault;
   issue.fault.owner = std::move(owner);
+  issue.fault.user = std::move(user);
   if (news) {
     issue.changed_ns = now;
+    issue.news.clear();
+    if (issue.severity < severity_of(fault)) {
+      issue.severity = severity_of(fault);
+      issue.raised_ns = now;
+    }
     ++issue.revision;
     progress_.erase({fault.job, fault.run});
     tick_issue(issue, now);
     for (const Route& r : options_.routes)
-      if (!issue.deliveries.contains(r.name) && r.wants(fault)) offer(issue, r, now);
+      if (!issue.deliveries.contains(r.name) && hears(r, issue.fault)) offer(issue, r, now);
   }
   note(issue);
 }
 
 void AlertBook::resolve(Issue& issue, End end, TimeNs now) {
   issue.end = end;
+  issue.news.clear();
   issue.resolved_ns = issue.changed_ns = now;
   ++issue.revision;
   firing_.erase(issue.key);
@@ -189,6 +238,22 @@ void AlertBook::settled(const std::string& receiver, const std::string& issue, b
   note(known->second);
 }
 
+void AlertBook::delivered(const std::string& receiver, const std::string& issue, const Fault& fault,
+                          std::string change) {
+  const auto known = issues_.find(issue);
+  if (known == issues_.end()) return;
+  const auto d = known->second.deliveries.find(receiver);
+  if (d == known->second.deliveries.end()) return;
+  d->second.read = brief_of(fault);
+  d->second.change = std::move(change);
+  note(known->second);
+}
+
+bool AlertBook::silent(const Issue& issue, TimeNs now) const {
+  const TimeNs until = issue.handling.silent_until_ns;
+  return (until != kNoTime && now < until) || covered(issue.fault, now);
+}
+
 bool AlertBook::covered(const Fault& fault, TimeNs now) const {
   return std::ranges::any_of(
       windows_, [&](const auto& one) { return one.second.open(now) && one.second.covers(fault); });
@@ -205,7 +270,7 @@ void AlertBook::count_silenced(const Fault& fault, TimeNs now) {
 
 // The receiver hears of an issue for the first time, now or later.
 void AlertBook::offer(Issue& issue, const Route& r, TimeNs now) {
-  if (covered(issue.fault, now)) {
+  if (silent(issue, now)) {
     const bool first = std::ranges::none_of(
         issue.deliveries, [](const auto& one) { return one.second.state == Delivery::State::kSilent; });
     issue.deliveries[r.name].state = Delivery::State::kSilent;
@@ -222,6 +287,7 @@ void AlertBook::send(Issue& issue, const Route& r, Message::Kind kind, TimeNs no
   Delivery& d = issue.deliveries[r.name];
   d.state = Delivery::State::kSent;
   d.revision = issue.revision;
+  d.made_ns = now;
   Message m;
   m.id = fmt::format("{}/{}", issue.key, issue.revision);
   m.receiver = r.name;
@@ -253,6 +319,7 @@ void AlertBook::hold(Issue& issue, const Route& r, TimeNs now) {
     own.fired_ns = own.changed_ns = now;
     firing_.insert(own.key);
   }
+  own.severity = std::max(own.severity, issue.severity);
   own.fault.title = fmt::format("{} within short time; the rest is counted here and follows on its own",
                                 counted(own.count, "more new issue"));
   note(own);
@@ -324,7 +391,7 @@ void AlertBook::release(const Route& r, TimeNs now) {
     const auto [left, fresh] = room.try_emplace(Lane(is_grave(f), f.owner), 0);
     if (fresh) left->second = gate.room(f.owner, now);
     if (left->second == 0) continue;
-    if (covered(f, now)) {
+    if (silent(issue, now)) {
       issue.deliveries[r.name].state = Delivery::State::kSilent;
       ++counts_.silenced;
       count_silenced(f, now);
@@ -343,11 +410,13 @@ void AlertBook::release(const Route& r, TimeNs now) {
 // What was held silent is sent once no window holds it, with what changed meanwhile.
 void AlertBook::tick_issue(Issue& issue, TimeNs now) {
   if (!issue.storm.empty()) return;
+  end_silence(issue, now);
+  remind(issue, now);
   bool due = false;
   for (const auto& [receiver, d] : issue.deliveries)
     due = due || d.state == Delivery::State::kSilent ||
           (d.state == Delivery::State::kSent && d.revision < issue.revision);
-  if (!due || covered(issue.fault, now)) return;
+  if (!due || silent(issue, now)) return;
   for (auto& [receiver, d] : issue.deliveries) {
     const Route* r = route(receiver);
     if (!r) continue;
@@ -440,6 +509,92 @@ void AlertBook::follow(const RunNews& news, TimeNs now) {
   if (now - p.since_ns < kRecoveredAfter) return;
   for (Issue* issue : own)
     if (stands_still(issue->fault)) resolve(*issue, End::kRecovered, now);
+}
+
+// ---- what people do
+
+void AlertBook::found_again(const std::string& job, uint32_t run, const std::string& source,
+                            const std::string& host, TimeNs now) {
+  const RunId id(job, run);
+  if (open_issue(id)) return;
+  const Issue* closed = last_closed(id);
+  if (!closed || closed->end != End::kRepaired || closed->fault.source != source) return;
+  const auto& hosts = closed->fault.hosts;
+  if (!hosts.empty() && std::ranges::find(hosts, host) == hosts.end()) return;
+  const Fault fault = closed->fault;
+  fire(issues_.at(closed->key), fault, now);
+}
+
+Result<Issue*> AlertBook::handled(const std::string& key) {
+  const auto known = issues_.find(key);
+  if (known == issues_.end())
+    return fail(ErrorCode::kNotFound, fmt::format("no alert {}", shorten(to_terminal(key), 40)));
+  Issue& issue = known->second;
+  if (!issue.storm.empty())
+    return fail(ErrorCode::kInvalid, "a storm has no fault of its own: handle the alerts that it counts");
+  if (!issue.firing())
+    return fail(ErrorCode::kInvalid, fmt::format("alert {} is over: {}", key, end_of(issue)));
+  return &issue;
+}
+
+Result<Issue> AlertBook::acknowledge(const std::string& key, const std::string& by, TimeNs now) {
+  const auto issue = handled(key);
+  if (!issue) return tl::unexpected(issue.error());
+  Handling& h = (*issue)->handling;
+  if (h.acknowledged_by.empty()) {  // the first one has it
+    h.acknowledged_by = by;
+    h.acknowledged_ns = now;
+    note(**issue);
+  }
+  return **issue;
+}
+
+Result<Issue> AlertBook::silence(const std::string& key, TimeNs until, const std::string& by, TimeNs now) {
+  const auto issue = handled(key);
+  if (!issue) return tl::unexpected(issue.error());
+  if (until > now && until - now > kSilentLongest)
+    return fail(ErrorCode::kInvalid, "the silence is longer than 30 days: add a maintenance window");
+  (*issue)->handling.silenced_by = by;
+  (*issue)->handling.silent_until_ns = until;
+  note(**issue);
+  tick_issue(**issue, now);
+  return **issue;
+}
+
+Result<Issue> AlertBook::repaired(const std::string& key, const std::string& by, TimeNs now) {
+  const auto issue = handled(key);
+  if (!issue) return tl::unexpected(issue.error());
+  (*issue)->handling.repaired_by = by;
+  resolve(**issue, End::kRepaired, now);
+  return **issue;
+}
+
+// What still fires is said again, unless somebody has it.
+void AlertBook::end_silence(Issue& issue, TimeNs now) {
+  Handling& h = issue.handling;
+  if (h.silent_until_ns == kNoTime || now < h.silent_until_ns) return;
+  h.silent_until_ns = kNoTime;
+  h.silenced_by.clear();
+  if (h.acknowledged_by.empty()) {
+    issue.news = "it still fires, and its silence is over";
+    ++issue.revision;
+  }
+  note(issue);
+}
+
+// A receiver that groups repeats by itself.
+void AlertBook::remind(Issue& issue, TimeNs now) {
+  const TimeNs every = options_.remind_every_ns;
+  if (every <= 0 || !issue.handling.acknowledged_by.empty() || silent(issue, now)) return;
+  const bool due = std::ranges::any_of(issue.deliveries, [&](const auto& one) {
+    const Route* r = route(one.first);
+    return r && !r->groups && one.second.state == Delivery::State::kSent && one.second.made_ns != kNoTime &&
+           now - one.second.made_ns >= every;
+  });
+  if (!due) return;
+  issue.news =
+      fmt::format("a reminder: it fires since {} and is not acknowledged", format_time(issue.fired_ns));
+  ++issue.revision;
 }
 
 // ---- windows

@@ -25,16 +25,22 @@ namespace culprit::respond {
 struct Route {
   std::string name;                                    // of the receiver
   std::vector<std::string> categories, actions, jobs;  // jobs: globs
+  // Of these users' jobs alone, as Fault::user names them ("user 1000"); "*": of any known user's.
+  std::vector<std::string> owners = {};
   double min_confidence = 0;
   bool resolved = true;  // also of the end
   bool groups = false;   // it groups alerts by itself, so storms do not concern it
   bool wants(const Fault& fault) const;
+  // Whether faults of programs are left to their owner's receiver, where there is one.
+  bool leaves_to_owner(const Fault& fault) const;
 };
 
 struct BookOptions {
   std::vector<Route> routes;
   size_t storm_above = 10;  // new issues in a minute
   TimeNs expire_after_ns = TimeNs{24} * 3600 * kNsPerSecond;
+  std::vector<std::string> critical = {"hardware", "platform"};  // categories
+  TimeNs remind_every_ns = 0;                                    // of what is not acknowledged; 0: never
 };
 
 // What changed since the last call.
@@ -68,6 +74,7 @@ class AlertBook {
   static constexpr TimeNs kResolvedKept = TimeNs{7} * 24 * 3600 * kNsPerSecond;
   static constexpr TimeNs kWindowKept = TimeNs{30} * 24 * 3600 * kNsPerSecond;
   static constexpr size_t kStormNames = 20;
+  static constexpr TimeNs kSilentLongest = TimeNs{30} * 24 * 3600 * kNsPerSecond;
 
   explicit AlertBook(BookOptions options) { set_options(std::move(options)); }
   // New receivers hear of what comes from now on.
@@ -78,6 +85,19 @@ class AlertBook {
   void update(const std::string& job, uint32_t run, const std::optional<Fault>& fault, End why, TimeNs now);
   // What became of a message: the receiver took it, or it was given up.
   void settled(const std::string& receiver, const std::string& issue, bool dropped);
+  // What the receiver now knows of the issue, and what of it was news.
+  void delivered(const std::string& receiver, const std::string& issue, const Fault& fault,
+                 std::string change);
+  // The same kind of finding came again on a host: it fires what a person had called repaired.
+  void found_again(const std::string& job, uint32_t run, const std::string& source, const std::string& host,
+                   TimeNs now);
+
+  // What a person does about an issue that fires, by its key. A storm has no fault that could be handled.
+  Result<Issue> acknowledge(const std::string& key, const std::string& by, TimeNs now);
+  // Until then; `now` or earlier ends a silence.
+  Result<Issue> silence(const std::string& key, TimeNs until, const std::string& by, TimeNs now);
+  Result<Issue> repaired(const std::string& key, const std::string& by, TimeNs now);
+
   // All runs that the engine knows, at intervals.
   void on_runs(const std::vector<RunNews>& runs, TimeNs now);
   // Ends windows, storms and old issues; at least every few seconds.
@@ -127,7 +147,14 @@ class AlertBook {
   void resolve(Issue& issue, End end, TimeNs now);
   void offer(Issue& issue, const Route& route, TimeNs now);
   void send(Issue& issue, const Route& route, Message::Kind kind, TimeNs now);
+  bool hears(const Route& route, const Fault& fault) const;
   bool covered(const Fault& fault, TimeNs now) const;
+  // By a window, or by a person.
+  bool silent(const Issue& issue, TimeNs now) const;
+  Severity severity_of(const Fault& fault) const;
+  Result<Issue*> handled(const std::string& key);
+  void end_silence(Issue& issue, TimeNs now);
+  void remind(Issue& issue, TimeNs now);
   void count_silenced(const Fault& fault, TimeNs now);
   void hold(Issue& issue, const Route& route, TimeNs now);
   void recount(const std::string& receiver);

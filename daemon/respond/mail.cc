@@ -179,10 +179,10 @@ std::string mail_text(const Values& v, const MailAddresses& addresses, TimeNs no
   if (!v.at("end").empty()) add_line(out, "Resolved: " + v.at("end") + ".");
   out += '\n';
   const std::pair<const char*, const char*> rows[] = {
-      {"State", "state"},     {"Since", "since"}, {"Do", "remedy"},      {"Action", "action"},
-      {"Targets", "targets"}, {"Where", "place"}, {"Why", "why"},        {"Evidence", "evidence"},
-      {"Members", "members"}, {"Page", "link"},   {"Line", "line_link"}, {"Command", "command"},
-      {"Sent by", "host"}};
+      {"State", "state"},       {"Changed", "change"},  {"Since", "since"},     {"Do", "remedy"},
+      {"Action", "action"},     {"Targets", "targets"}, {"Where", "where"},     {"Why", "why"},
+      {"Evidence", "evidence"}, {"Members", "members"}, {"Page", "alert_link"}, {"Line", "line_link"},
+      {"Command", "command"},   {"Sent by", "host"}};
   for (const auto& [name, key] : rows)
     if (!v.at(key).empty()) add_line(out, fmt::format("{}: {}", name, v.at(key)));
   return out;

@@ -51,7 +51,7 @@ std::string summary_of(const Issue& issue) {
   const Fault& f = issue.fault;
   if (!issue.storm.empty()) return f.title;
   std::string what = f.headline;
-  if (what.empty()) what = f.place.empty() ? f.title : f.title + " on " + f.place;
+  if (const std::string where = where_of(f); what.empty()) what = where.empty() ? f.title : f.title + " on " + where;
   std::string out = f.run > 0 ? fmt::format("job {} run {}: {}", f.job, f.run, what)
                               : fmt::format("job {}: {}", f.job, what);
   if (f.confidence > 0) out += fmt::format(" ({:.0f} %)", 100 * f.confidence);
@@ -80,16 +80,16 @@ std::string job_link(const Fault& f, const std::string& url) {
   return fmt::format("{}/#/jobs/{}{}", url, escaped(f.job), f.run > 0 ? fmt::format("?run={}", f.run) : "");
 }
 
+std::string alert_link(const Issue& issue, const std::string& url) {
+  const std::string link = job_link(issue.fault, url);
+  if (link.empty() || issue.fault.job.empty()) return link;
+  return fmt::format("{}{}alert={}", link, issue.fault.run > 0 ? "&" : "?", escaped(issue.key));
+}
+
 std::string line_link(const Fault& f, const std::string& url) {
   if (url.empty() || f.line.file.empty() || f.line.number == 0) return job_link(f, url);
   return fmt::format("{}/#/lines?job={}&host={}&path={}&line={}", url, escaped(f.job), escaped(f.line.host),
                      escaped(f.line.file), f.line.number);
-}
-
-std::string_view severity_of(const Issue& issue) {
-  const std::string& s = issue.fault.symptom;
-  if (!issue.storm.empty() || s == "crash" || s == "hang" || s == "launch_failure") return "critical";
-  return s == "slowdown" ? "warning" : "error";
 }
 
 Issue test_issue(const std::string& host, TimeNs now) {
@@ -117,7 +117,10 @@ Values values_of(const Issue& issue, const Message& m, const NoticeContext& cont
              {"title", f.title},
              {"headline", f.headline.empty() ? f.title : f.headline},
              {"summary", summary_of(issue)},
-             {"severity", std::string(severity_of(issue))},
+             {"severity", std::string(to_string(issue.severity))},
+             {"change", issue.news},
+             {"owner", f.user},
+             {"acknowledged", issue.handling.acknowledged_by},
              {"job", f.job},
              {"run", std::to_string(f.run)},
              {"diagnosis", f.diagnosis},
@@ -127,7 +130,8 @@ Values values_of(const Issue& issue, const Message& m, const NoticeContext& cont
              {"symptom", f.symptom},
              {"action", f.action},
              {"remedy", f.remedy},
-             {"place", f.place},
+             {"place", where_of(f)},
+             {"where", where_of(f)},
              {"hosts", listed(f.hosts, ", ")},
              {"targets", listed(f.targets, ", ")},
              {"why", listed(f.why, "; ")},
@@ -135,6 +139,7 @@ Values values_of(const Issue& issue, const Message& m, const NoticeContext& cont
              {"evidence", evidence_of(f.line)},
              {"command", command_of(f)},
              {"link", job_link(f, context.url)},
+             {"alert_link", alert_link(issue, context.url)},
              {"line_link", line_link(f, context.url)},
              {"key", issue.key},
              {"id", m.id},
@@ -142,11 +147,12 @@ Values values_of(const Issue& issue, const Message& m, const NoticeContext& cont
              {"since", rfc3339(issue.fired_ns)},
              {"changed", rfc3339(issue.changed_ns)},
              {"resolved", rfc3339(issue.resolved_ns)},
-             {"end", std::string(sentence_of(issue.end))},
+             {"end", end_of(issue)},
              {"count", std::to_string(issue.count)},
              {"members", listed(issue.members, "; ")},
              {"host", context.host}};
-  if (issue.key.starts_with(kTestKey)) out["command"] = out["link"] = out["line_link"] = "";  // no such job
+  if (issue.key.starts_with(kTestKey))  // there is no such job
+    out["command"] = out["link"] = out["alert_link"] = out["line_link"] = "";
   for (auto& [name, value] : out) value = shorten(to_terminal(value), kValueBytes);
   return out;
 }
@@ -155,10 +161,12 @@ std::string webhook_body(const Issue& issue, const Values& values) {
   const Fault& f = issue.fault;
   json out = json::object();
   for (const char* name :
-       {"state",    "title",     "headline", "summary", "severity", "job",     "diagnosis", "source",
-        "category", "component", "symptom",  "action",  "remedy",   "place",   "evidence",  "command",
-        "link",     "line_link", "key",      "id",      "since",    "changed", "host"})
+       {"state",    "title",      "headline",  "summary", "severity", "job",   "diagnosis", "source",   "category",
+        "component", "symptom",    "action",    "remedy",   "place", "where",     "evidence", "command",
+        "link",      "alert_link", "line_link", "key",      "id",    "since",     "changed",  "host"})
     out[name] = values.at(name);
+  for (const char* name : {"change", "owner", "acknowledged"})
+    out[name] = values.at(name).empty() ? json(nullptr) : json(values.at(name));
   out["resolved"] = issue.resolved_ns == kNoTime ? json(nullptr) : json(values.at("resolved"));
   out["end"] = issue.firing() ? json(nullptr) : json(values.at("end"));
   out["format"] = "culprit.alert/1";
@@ -192,16 +200,23 @@ std::string alertmanager_body(const std::vector<Issue>& issues, const NoticeCont
                     {"run", v.at("run")},
                     {"issue", issue.key},
                     {"category", label(issue.category)},
-                    {"component", label(issue.component)}}},
+                    {"component", label(issue.component)},
+                    {"severity", v.at("severity")}}},
                   {"startsAt", v.at("since")}};
     json notes = json::object();
     for (const char* name :
-         {"summary", "severity", "title", "headline", "symptom", "place", "hosts", "confidence", "action",
-          "remedy", "why", "evidence", "command", "line_link", "end"})
+         {"summary", "severity", "title", "headline", "change", "symptom", "place", "hosts", "confidence", "action",
+          "remedy", "why", "evidence", "command", "alert_link", "line_link", "owner", "acknowledged", "end"})
       if (!v.at(name).empty()) notes[name] = v.at(name);
     alert["annotations"] = std::move(notes);
     alert["endsAt"] = issue.firing() ? rfc3339(now + kStandsNs) : v.at("resolved");
     if (!v.at("link").empty()) alert["generatorURL"] = v.at("link");
+    if (issue.raised_ns != kNoTime && now - issue.raised_ns < kStandsNs) {
+      json before = alert;
+      before["labels"]["severity"] = to_string(Severity::kWarning);
+      before["endsAt"] = rfc3339(issue.raised_ns);
+      out.push_back(std::move(before));
+    }
     out.push_back(std::move(alert));
   }
   return out.dump(-1, ' ', false, json::error_handler_t::replace);

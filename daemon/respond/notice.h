@@ -23,9 +23,10 @@ using Values = std::map<std::string, std::string>;
 Values values_of(const Issue& issue, const Message& message, const NoticeContext& context);
 // A message that says it is a test.
 Issue test_issue(const std::string& host, TimeNs now);
-std::string_view severity_of(const Issue& issue);  // "critical", "error", "warning"
 // "#/jobs/ID?run=2" behind the url; empty without one.
 std::string job_link(const Fault& fault, const std::string& url);
+// The same at the alert, where a person can acknowledge it: "#/jobs/ID?run=2&alert=KEY".
+std::string alert_link(const Issue& issue, const std::string& url);
 std::string line_link(const Fault& fault, const std::string& url);
 
 // Replaces {{name}}, {{name|slack}}, {{name|markdown}} and {{name|firing:trigger|resolved:resolve}} by their
@@ -35,7 +36,8 @@ Result<std::string> render(std::string_view text, const Values& values);
 // The body of a webhook without a template.
 std::string webhook_body(const Issue& issue, const Values& values);
 
-// Of POST /api/v2/alerts. Labels never change for an issue.
+// Of POST /api/v2/alerts. Labels never change for an issue, except that a warning may become critical: then
+// the alert with the label of before has its end.
 std::string alertmanager_body(const std::vector<Issue>& issues, const NoticeContext& context, TimeNs now);
 
 // A whole mail with its headers, for sendmail.

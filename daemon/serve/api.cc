@@ -27,8 +27,10 @@ constexpr uint64_t kLineSearchBytes = 256 << 20;
 constexpr uint64_t kAround = 5;     // lines before and after
 constexpr uint32_t kNowRows = 100;  // of /v1/now, unless the reader asks for another number
 constexpr uint32_t kNowRowsMax = 500;
-constexpr size_t kNameBytes = 4096;      // of a job, host or path: the limit of file systems
-constexpr size_t kRuleTextBytes = 2000;  // of each text of a rule
+constexpr size_t kNameBytes = 4096;            // of a job, host or path: the limit of file systems
+constexpr size_t kRuleTextBytes = 2000;        // of each text of a rule
+constexpr int64_t kSilenceSeconds = 2 * 3600;  // unless the body says another time
+constexpr int64_t kSilenceSecondsMax = 30 * 24 * 3600;
 
 std::optional<std::string> parameter(const Request& request, const std::string& name) {
   const auto at = request.query.find(name);
@@ -419,6 +421,30 @@ Change ending_maintenance(ApiSource& source) {
   };
 }
 
+Change handling(ApiSource& source, AlertOrder::What what) {
+  return [&source, what](const Request& request, const Actor& by, ApiSource::Answer answer) {
+    AlertOrder order{what, request.names.at("key"), 0};
+    if (what == AlertOrder::What::kSilence) {
+      int64_t seconds = kSilenceSeconds;
+      const auto body = nlohmann::json::parse(request.body, nullptr, false);
+      if (const auto given = body.find("for_s"); body.is_object() && given != body.end())
+        seconds = given->is_number_integer() ? given->get<int64_t>() : -1;
+      if (seconds < 0 || seconds > kSilenceSecondsMax)
+        return answer(
+            fail(ErrorCode::kInvalid,
+                 fmt::format("the body: 'for_s' is no whole number from 0 to {}", kSilenceSecondsMax)));
+      order.for_ns = seconds * kNsPerSecond;
+    }
+    source.handle_alert(order, by, std::move(answer));
+  };
+}
+
+void serve_alerts(ApiSource& source, const Request& request, ApiSource::Answer answer) {
+  const auto run = number<uint32_t>(request, "run");
+  if (!run) return answer(tl::unexpected(run.error()));
+  source.alerts({parameter(request, "job"), parameter(request, "key"), *run}, std::move(answer));
+}
+
 std::vector<Reading> readings() {
   using S = ApiSource&;
   using R = const Request&;
@@ -446,7 +472,9 @@ std::vector<Reading> readings() {
       {"/v1/about", {}, [](S s, R, A answer) { s.about(std::move(answer)); }},
       {"/v1/pool", {}, [](S s, R, A answer) { s.pool(std::move(answer)); }},
       {"/v1/pool/log", {}, [](S s, R, A answer) { s.pool_log(std::move(answer)); }},
-      {"/v1/alerts", {}, [](S s, R, A answer) { s.alerts(std::move(answer)); }},
+      {"/v1/alerts",
+       {"job", "run", "key"},
+       [](S s, R r, A answer) { serve_alerts(s, r, std::move(answer)); }},
       {"/v1/maintenance", {}, [](S s, R, A answer) { s.maintenance(std::move(answer)); }},
       {"/v1/sources", {"job"}, [](S s, R r, A answer) { s.sources(parameter(r, "job"), std::move(answer)); }},
   };
@@ -495,6 +523,10 @@ std::vector<Route> Api::routes() {
   out.push_back(changing("/v1/alerts/test", {"receiver"}, [&s](R r, const Actor& by, A answer) {
     s.test_alert(parameter(r, "receiver").value_or(""), by, std::move(answer));
   }));
+  using What = AlertOrder::What;
+  out.push_back(changing("/v1/alerts/{key}/acknowledge", {}, handling(s, What::kAcknowledge)));
+  out.push_back(changing("/v1/alerts/{key}/silence", {}, handling(s, What::kSilence)));
+  out.push_back(changing("/v1/alerts/{key}/repaired", {}, handling(s, What::kRepaired)));
   out.push_back(changing("/v1/maintenance", {}, [&s](R r, const Actor& by, A answer) {
     s.add_maintenance(r.body, by, std::move(answer));
   }));

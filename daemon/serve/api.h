@@ -73,6 +73,19 @@ struct NowQuery {
   std::string state;  // "running", "ended", "failed", "verdict" (jobs that have one); empty: all
 };
 
+// Of a job, of one of its runs, or of one key; empty: all.
+struct AlertQuery {
+  std::optional<std::string> job, key;
+  std::optional<uint32_t> run;
+};
+
+// What a person does about an alert.
+struct AlertOrder {
+  enum class What : uint8_t { kAcknowledge, kSilence, kRepaired } what = What::kAcknowledge;
+  std::string key;
+  TimeNs for_ns = 0;  // of a silence; 0 ends one
+};
+
 // A part of a source's evidence, in order. `gap` precedes the bytes. It begins at their offset, or earlier if
 // stored bytes were lost.
 struct EvidenceChunk {
@@ -170,7 +183,9 @@ class ApiSource {
   // POST /v1/pool/JOB/forget: takes back what the runs of the job taught.
   virtual void forget_taught(const std::string& job, const Actor& by, Answer answer) = 0;
   // GET /v1/alerts: the issues, and what each receiver has before it. An agent sends none.
-  virtual void alerts(Answer answer) { no_alerts(answer); }
+  virtual void alerts(const AlertQuery&, Answer answer) { no_alerts(answer); }
+  // POST /v1/alerts/KEY/acknowledge, …/silence, …/repaired: answers with the issue, as in alerts().
+  virtual void handle_alert(const AlertOrder&, const Actor&, Answer answer) { no_alerts(answer); }
   // GET /v1/maintenance: the windows in which alerts are held silent.
   virtual void maintenance(Answer answer) { no_alerts(answer); }
   // POST /v1/maintenance with {"hosts", "jobs", "from_ns", "until_ns", "reason"}: adds one.

@@ -153,9 +153,10 @@ url = "{manager.url}/"
     fails(context, "llama")
     wait_until(lambda: manager.alerts(), 30, "the alert is there")
     alert = manager.alerts()[0]
-    labels = {"alertname", "job", "run", "issue", "category", "component"}
+    labels = {"alertname", "job", "run", "issue", "category", "component", "severity"}
     need(set(alert["labels"]) == labels, f"labels {sorted(alert['labels'])}")
     need(alert["generatorURL"] == "https://culprit.example/#/jobs/llama", alert["generatorURL"])
+    need(alert["labels"]["severity"] == "critical", str(alert["labels"]))
     need("#/lines?job=llama&host=" in alert["annotations"]["line_link"], str(alert["annotations"]))
     manager.close()  # it forgets what it had
     manager = Alertmanager(program, context.folder, port)
@@ -402,6 +403,127 @@ def alert_trouble(context: Context) -> str:
                           stdout=subprocess.PIPE, text=True, check=False, timeout=60)
     need("alerts" in done.stdout and "redirects are not followed" in done.stdout, done.stdout[-600:])
     return "a redirect waits, a refusal is dropped after 3, both in status, doctor and `alert test`"
+
+
+@case
+def alert_handled(context: Context) -> str:
+    """A person acknowledges, silences and repairs over the API and the command line, over a restart: no
+    reminder, nothing in the silence, one end that says who, and a new finding fires again. A GET and another
+    user of the host change nothing."""
+    receiver, daemon = receiver_of(context), context.daemon()
+    daemon.configure(more=tables(context, hook(receiver) + '[alerts]\nremind_every = "3s"\n'))
+    daemon.config.write_text(daemon.config.read_text().replace(
+        'listen = "unix:api.sock"', 'listen = "unix:api.sock"\nurl = "https://culprit.example/"'))
+    daemon.start()
+    fails(context, "llama")
+    first = receiver.gets(1, 30, "the verdict")[0]
+    key = first["key"]
+    need(first["severity"] == "critical" and first["where"] and first["change"] is None, str(first))
+    need(first["alert_link"] == f"https://culprit.example/#/jobs/llama?alert={key}", first["alert_link"])
+    again = receiver.gets(2, 20, "a reminder")[1]
+    need(again["state"] == "revised" and "is not acknowledged" in again["change"], str(again))
+    for deed in ("acknowledge", "silence", "repaired"):
+        need(daemon.get(f"/v1/alerts/{key}/{deed}").status == 405, f"GET {deed} is served")
+    code, said = culprit(context, daemon, "alert", "acknowledge", "llama")
+    need(code == 0 and "acknowledged by" in said, said)
+    daemon.kill()
+    daemon.start()
+    reminded = len(receiver.all())
+    time.sleep(7)
+    need(len(receiver.all()) == reminded, "an acknowledged alert was repeated")
+    need(daemon.items("/v1/now")[0]["alert"]["acknowledged_by"], "the page does not know it")
+    need(daemon.post(f"/v1/alerts/{key}/silence", {"by": "bob", "for_s": -1}).status == 400, "for -1 s")
+    silent = daemon.post(f"/v1/alerts/{key}/silence", {"by": "bob"}).json()
+    left = silent["silent_until_ns"] / 1e9 - time.time()
+    need(7000 < left <= 7200 and silent["silenced_by"].startswith("bob"), str(silent))
+    others = "a refusal is for root alone to see"
+    if os.geteuid() == 0:
+        others = as_other(daemon, f"/v1/alerts/{key}/repaired")
+        need(others == "403", f"another user: {others}")
+    code, said = culprit(context, daemon, "alert", "repaired", key)
+    need(code == 0 and "repaired" in said, said)
+    end = receiver.gets(reminded + 1, 20, "the end")[-1]
+    need(end["state"] == "resolved" and end["end"].endswith(" repaired it"), str(end))
+    need(daemon.post(f"/v1/alerts/{key}/repaired", {}).status == 400, "it is over and was repaired again")
+    wait_until(lambda: not any(h["suspected"] for h in daemon.items("/v1/hosts")), 10, "its host is cleared")
+    daemon.kill()
+    daemon.start()
+    time.sleep(3)
+    need(len(receiver.all()) == reminded + 1, "it fires though nothing new was found")
+    with (context.folder / "jobs/llama.log").open("a") as log:
+        log.write(XID.format(host="node-3"))
+    fires = receiver.gets(reminded + 2, 30, "the new finding")[-1]
+    need(fires["state"] == "firing" and fires["key"] == key and fires["acknowledged"] is None, str(fires))
+    return f"{reminded} messages before it was acknowledged, none after; {end['end']}; another user: {others}"
+
+
+def as_other(daemon: Daemon, target: str) -> str:
+    """The status that a user gets who may connect to the socket and is neither root nor the daemon's."""
+    daemon.socket.parent.chmod(0o755)
+    daemon.socket.chmod(0o666)
+    # From within the folder: those above it stay as they are.
+    program = ("import os, socket, sys\nos.setgroups([])\nos.setgid(12004)\nos.setuid(12004)\n"
+               "s = socket.socket(socket.AF_UNIX)\ns.connect(sys.argv[1])\n"
+               "request = f'POST {sys.argv[2]} HTTP/1.1\\r\\nHost: x\\r\\nContent-Length: 0\\r\\n\\r\\n'\n"
+               "s.sendall(request.encode())\n"
+               "print(s.recv(99).split()[1].decode())\n")
+    done = subprocess.run(["python3", "-c", program, daemon.socket.name, target], stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, check=False, timeout=30,
+                          cwd=daemon.socket.parent)
+    return done.stdout.strip()
+
+
+@case
+def alert_changed(context: Context) -> str:
+    """A revision says what changed against what this receiver read last, also after an outage."""
+    receiver, daemon = receiver_of(context), context.daemon()
+    daemon.configure(more=tables(context, hook(receiver)))
+    daemon.start()
+    folder = context.folder / "jobs"
+    folder.mkdir()
+    log = folder / "llama.log"
+    log.write_text("[rank0]: KeyError: 'learning_rate'\n")
+    first = receiver.gets(1, 40, "the verdict")[0]
+    need(first["severity"] == "warning" and first["where"], str(first))
+    receiver.down()
+    with log.open("a") as out:
+        out.write(XID.format(host="node-3"))
+    def critical() -> bool:
+        return any(i["severity"] == "critical" for i in daemon.items("/v1/alerts"))
+    wait_until(critical, 40, "it is revised")
+    receiver.up()
+    now = receiver.gets(2, 40, "the revision")[1]
+    need(now["severity"] == "critical", str(now))
+    for part in (f"title {first['title']} -> {now['title']}", "node-3"):
+        need(part in now["change"], f"no {part} in {now['change']}")
+    return now["change"]
+
+
+@case
+def alert_owner(context: Context) -> str:
+    """A program's fault goes to the receiver of the job's user, and a hardware fault to the operators too."""
+    if os.geteuid() != 0:
+        raise PassOver("gives files to another user: as root")
+    ops, alice, daemon = receiver_of(context), receiver_of(context), context.daemon()
+    own = hook(alice, 'owners = ["12003"]\n', "alice")
+    daemon.configure(more=tables(context, hook(ops, name="ops") + own))
+    daemon.start()
+    (context.folder / "jobs").mkdir()
+    mistake = "Traceback (most recent call last):\n  File \"/home/a/t.py\", line 4, in f\nKeyError: 'lr'\n"
+    for job, text, uid in (("own", mistake, 12_003), ("bad-gpu", XID.format(host="node-3"), 12_003),
+                           ("other", mistake, 12_004)):
+        part = context.folder / f"part-{job}"
+        part.write_text(text)
+        os.chown(part, uid, uid)
+        part.rename(context.folder / f"jobs/{job}.log")
+    def jobs(receiver: Receiver) -> Set[str]:
+        return {b["job"] for b in receiver.bodies()}
+    wanted = {"bad-gpu", "other"}, {"own", "bad-gpu"}
+    wait_until(lambda: jobs(ops) >= wanted[0] and jobs(alice) >= wanted[1], 40, "they arrive")
+    time.sleep(2)
+    need((jobs(ops), jobs(alice)) == wanted, f"{jobs(ops)} {jobs(alice)}")
+    owner = next(b["owner"] for b in alice.bodies())
+    return f"3 jobs of 2 users; {owner}"
 
 
 @case

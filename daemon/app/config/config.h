@@ -73,6 +73,7 @@ struct AlertConfig {
   std::string from;             // of mail
   std::string sendmail = "/usr/sbin/sendmail";
   std::vector<std::string> categories, actions, jobs;  // jobs: globs
+  std::vector<std::string> owners;                     // users of jobs, by name or uid; "*": any
   int64_t min_confidence = 0;                          // per cent
   bool resolved = true;                                // also when it is over
   bool operator==(const AlertConfig&) const = default;
@@ -96,6 +97,8 @@ struct Config {
   struct Alerts {
     int64_t storm_above = 10;
     TimeNs expire_after_ns = TimeNs{24} * 3600 * kNsPerSecond;
+    TimeNs remind_every_ns = 0;                                    // never
+    std::vector<std::string> critical = {"hardware", "platform"};  // categories
   } alerts;
   struct Otlp {
     std::string endpoint;  // empty: nothing is exported

@@ -271,6 +271,13 @@ const Option kOptions[] = {
     {"alert.jobs", TextsType{OF(std::vector<std::string>, alert.back().jobs), check_job, "list of patterns"},
      true, "[\"llama-*\"]",
      "Only jobs whose names match one of these; * any characters, ? one. Default: all."},
+    {"alert.owners",
+     TextsType{OF(std::vector<std::string>, alert.back().owners), check_user, "list of users"}, true,
+     "[\"alice\", \"bob\"]",
+     "The receiver of these users, by name or uid, or of each with \"*\": it gets issues of their jobs "
+     "alone. "
+     "Faults of a user's program then go to it, and to no receiver without owners unless its categories name "
+     "user. Default: it belongs to no user."},
     {"alert.min_confidence", IntegerType{OF(int64_t, alert.back().min_confidence), 0, 100}, true, nullptr,
      "Only verdicts of at least this confidence, in per cent. A verdict has 50 or more."},
     {"alert.resolved", FlagType{OF(bool, alert.back().resolved)}, true, nullptr,
@@ -284,6 +291,14 @@ const Option kOptions[] = {
      "An issue of a run that is over is resolved when nothing was heard of it for this long: it may never "
      "run "
      "again."},
+    {"alerts.critical",
+     TextsType{OF(std::vector<std::string>, alerts.critical), check_category, "list of categories"}, true,
+     nullptr,
+     "Categories whose issues have the severity critical; all others are a warning. A program's fault waits "
+     "for its author."},
+    {"alerts.remind_every", DurationType{OF(TimeNs, alerts.remind_every_ns), 0, 30 * kDay}, true, nullptr,
+     "How often an issue that fires and is not acknowledged is sent again; \"0s\": never. Alertmanager "
+     "repeats by itself."},
     {"otlp.endpoint", TEXT(otlp.endpoint, check_url, "http or https address"), true,
      "\"https://otel.example:4318\"",
      "Export findings and diagnoses as logs and the values of /metrics by OTLP over HTTP with JSON, to "

@@ -151,6 +151,15 @@ std::string check_word(std::string_view text, std::span<const std::string_view> 
 std::string check_category(std::string_view text) { return check_word(text, words_of<Category>()); }
 std::string check_action(std::string_view text) { return check_word(text, words_of<ActionKind>()); }
 
+std::string check_user(std::string_view text) {
+  constexpr size_t kBytes = 64;
+  if (text == "*") return "";
+  if (text.empty()) return "must not hold an empty name";
+  if (text.size() > kBytes) return fmt::format("has a name longer than {} bytes", kBytes);
+  if (text.find_first_of(" :,/*") != text.npos) return "must hold names or uids of users, or \"*\" alone";
+  return "";
+}
+
 std::string check_tool(std::string_view text) {
   const std::string_view name = text.substr(text.rfind('/') + 1);
   const bool known = name == "py-spy" || name == "eu-stack" || name == "gdb";

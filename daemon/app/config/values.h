@@ -22,6 +22,7 @@ std::string check_url(std::string_view text);             // http or https, with
 std::string check_mail_address(std::string_view text);    // NAME@HOST
 std::string check_category(std::string_view text);        // of diagnoses
 std::string check_action(std::string_view text);          // of diagnoses
+std::string check_user(std::string_view text);            // a name or uid, or "*"
 std::string check_tool(std::string_view text);            // py-spy, eu-stack or gdb, or a path to one
 std::string check_group(std::string_view text);           // a name as in group(5)
 std::string check_web_host(std::string_view text);        // a host name or address, without a port

@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <utility>
 
 #include "app/daemon/api_json.h"
 #include "app/daemon/daemon_api.h"
@@ -12,13 +14,14 @@
 namespace culprit::app {
 namespace {
 
+json text_or_null(const std::string& text) { return text.empty() ? json(nullptr) : json(text); }
+
 json window_json(const respond::Window& w, TimeNs now) {
   const char* state = w.ended ? "ended" : w.over(now) ? "over" : w.open(now) ? "open" : "to come";
-  const auto text = [](const std::string& t) { return t.empty() ? json(nullptr) : json(t); };
   return {{"id", w.id},
           {"state", state},
-          {"hosts", text(w.hosts)},
-          {"jobs", text(w.jobs)},
+          {"hosts", text_or_null(w.hosts)},
+          {"jobs", text_or_null(w.jobs)},
           {"from_ns", time_or_null(w.from_ns)},
           {"until_ns", time_or_null(w.until_ns)},
           {"reason", w.reason},
@@ -51,12 +54,19 @@ json issue_json(const respond::Issue& i, const Waiting& waiting) {
           {"run", i.fault.run},
           {"diagnosis", i.fault.diagnosis.empty() ? json(nullptr) : json(i.fault.diagnosis)},
           {"title", i.fault.title},
+          {"severity", respond::to_string(i.severity)},
+          {"where", text_or_null(respond::where_of(i.fault))},
+          {"owner", text_or_null(i.fault.user)},
+          {"acknowledged_by", text_or_null(i.handling.acknowledged_by)},
+          {"acknowledged_ns", time_or_null(i.handling.acknowledged_ns)},
+          {"silenced_by", text_or_null(i.handling.silenced_by)},
+          {"silent_until_ns", time_or_null(i.handling.silent_until_ns)},
           {"confidence", i.fault.confidence},
           {"revision", i.revision},
           {"since_ns", time_or_null(i.fired_ns)},
           {"changed_ns", time_or_null(i.changed_ns)},
           {"resolved_ns", time_or_null(i.resolved_ns)},
-          {"end", i.firing() ? json(nullptr) : json(respond::sentence_of(i.end))},
+          {"end", i.firing() ? json(nullptr) : json(respond::end_of(i))},
           {"receivers", std::move(deliveries)}};
 }
 
@@ -100,10 +110,13 @@ json alert_status(const AlertService& alerts) {
           {"troubles", alerts.troubles()}};
 }
 
-void DaemonApi::alerts(Answer answer) {
-  if (!parts_.alerts) return ApiSource::alerts(std::move(answer));
+void DaemonApi::alerts(const serve::AlertQuery& query, Answer answer) {
+  if (!parts_.alerts) return ApiSource::alerts(query, std::move(answer));
   std::vector<const respond::Issue*> issues;
-  for (const auto& [key, issue] : parts_.alerts->book().issues()) issues.push_back(&issue);
+  for (const auto& [key, issue] : parts_.alerts->book().issues())
+    if ((!query.key || key == *query.key) && (!query.job || issue.fault.job == *query.job) &&
+        (!query.run || issue.fault.run == *query.run))
+      issues.push_back(&issue);
   std::ranges::sort(issues, [](const respond::Issue* a, const respond::Issue* b) {
     return std::pair(b->firing(), b->changed_ns) < std::pair(a->firing(), a->changed_ns);
   });
@@ -113,6 +126,46 @@ void DaemonApi::alerts(Answer answer) {
   for (const respond::Issue* issue : issues)
     if (items.size() < kShown) items.push_back(issue_json(*issue, waiting));
   answer(dump({{"items", std::move(items)}, {"receivers", receivers_json(*parts_.alerts)}}));
+}
+
+void DaemonApi::mark_alerts(json& items) const {
+  if (!parts_.alerts) return;
+  std::map<std::pair<std::string, uint32_t>, const respond::Issue*> firing;
+  for (const respond::Issue* issue : parts_.alerts->book().firing())
+    if (issue->storm.empty()) firing[{issue->fault.job, issue->fault.run}] = issue;
+  for (json& item : items) {
+    const auto at = firing.find({item.value("id", ""), item.value("run", 0u)});
+    if (at == firing.end()) continue;
+    const respond::Handling& h = at->second->handling;
+    item["alert"] = {{"key", at->second->key},
+                     {"acknowledged_by", text_or_null(h.acknowledged_by)},
+                     {"silent_until_ns", time_or_null(h.silent_until_ns)}};
+  }
+}
+
+// A person who repaired the fault has repaired its hosts: nothing before is held against them.
+void DaemonApi::handle_alert(const serve::AlertOrder& order, const serve::Actor& by, Answer answer) {
+  if (!parts_.alerts) return ApiSource::handle_alert(order, by, std::move(answer));
+  using What = serve::AlertOrder::What;
+  const std::string name = who(by);
+  AlertService& alerts = *parts_.alerts;
+  const auto done = order.what == What::kAcknowledge ? alerts.acknowledge(order.key, name)
+                    : order.what == What::kSilence   ? alerts.silence(order.key, order.for_ns, name)
+                                                     : alerts.repaired(order.key, name);
+  if (!done) return answer(tl::unexpected(done.error()));
+  const char* what = order.what == What::kAcknowledge ? "alert acknowledged"
+                     : order.what == What::kSilence   ? "alert silenced"
+                                                      : "alert repaired";
+  const std::string shown = dump(issue_json(*done, waiting_of(alerts.outbox())));
+  const store::AuditRow row{env_.now(io::Clock::kWall), name, what, order.key, shown};
+  parts_.recorder->record([row](store::Index& index) { return index.add_audit(row); });
+  if (parts_.inform)
+    parts_.inform(fmt::format("{}: {} by {}, job {}", what, order.key, to_terminal(name),
+                              to_terminal(done->fault.job)));
+  const bool of_hosts = done->fault.category == "hardware" || done->fault.category == "platform";
+  if (order.what == What::kRepaired && of_hosts)
+    for (const std::string& host : done->fault.hosts) clear(host, by, [](const Result<std::string>&) {});
+  answer(shown);
 }
 
 void DaemonApi::maintenance(Answer answer) {

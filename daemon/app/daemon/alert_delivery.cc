@@ -203,6 +203,7 @@ DeliveryOutcome deliver(const DeliveryOrder& order) {
   for (const respond::Message& m : order.messages) {
     auto issue = respond::issue_from_json(m.body);
     if (!issue) return {Kind::kRefused, issue.error().text, std::nullopt, 0};
+    issue->news = respond::news_of(*issue, m.change);
     issues.push_back(std::move(*issue));
   }
   if (issues.empty()) return {Kind::kSent, "", std::nullopt, 0};

@@ -54,6 +54,12 @@ std::string place_text(const Object& place) {
   return host.empty() ? inside : fmt::format("{} ({})", host, inside);
 }
 
+std::string named_first(const std::vector<std::string>& places) {
+  if (places.size() <= kNamed) return fmt::format("{}", fmt::join(places, ", "));
+  return fmt::format("{} and {} more", fmt::join(places.begin(), places.begin() + kNamed, ", "),
+                     places.size() - kNamed);
+}
+
 std::string places_text(const Object& diagnosis) {
   std::vector<std::string> out;
   for (const Object& place : list_member(diagnosis, "hosts"))
@@ -61,9 +67,24 @@ std::string places_text(const Object& diagnosis) {
   for (const Object& link : list_member(diagnosis, "links"))
     if (link.is_object())
       out.push_back(fmt::format("link {} - {}", text_member(link, "a"), text_member(link, "b")));
-  if (out.size() <= kNamed) return fmt::format("{}", fmt::join(out, ", "));
-  return fmt::format("{} and {} more", fmt::join(out.begin(), out.begin() + kNamed, ", "),
-                     out.size() - kNamed);
+  return named_first(out);
+}
+
+// Where the evidence was seen: a fault without an accused host has a place too.
+std::string seen_text(const Object& diagnosis) {
+  std::vector<std::string> places;
+  for (const Object& e : list_member(diagnosis, "evidence")) {
+    if (!e.is_object()) continue;
+    const auto rank = e.find("rank");
+    const std::string inside = rank != e.end() && rank->is_number_integer()
+                                   ? fmt::format("rank {}", rank->get<int64_t>())
+                                   : std::string();
+    std::string host = text_member(e, "host");
+    std::string place = inside.empty() ? host : host.empty() ? inside : fmt::format("{} ({})", host, inside);
+    if (!place.empty() && std::ranges::find(places, place) == places.end())
+      places.push_back(std::move(place));
+  }
+  return named_first(places);
 }
 
 respond::Fault::Line first_line(const Object& diagnosis) {
@@ -108,6 +129,7 @@ respond::Fault fault_from(const store::DiagnosisRow& row, const Object& d) {
   const auto said = d.find("said_by");
   out.vouched = said == d.end() || !said->is_object();
   out.place = places_text(d);
+  out.seen = seen_text(d);
   out.line = first_line(d);
   return out;
 }

@@ -1,6 +1,7 @@
 #include "app/daemon/alert_service.h"
 
 #include <fmt/format.h>
+#include <pwd.h>
 
 #include <algorithm>
 #include <iterator>
@@ -58,6 +59,14 @@ respond::Outbox::Past past_of(const store::KeptReceiver& kept) {
   number("sent_ns", out.sent_ns);
   if (const auto at = object.find("trouble"); at != object.end() && at->is_string()) at->get_to(out.trouble);
   return out;
+}
+
+// A user by name or uid as users of jobs are named; nothing: this host knows no such user.
+std::optional<std::string> user_text(const std::string& user) {
+  if (user == "*") return user;
+  if (user.find_first_not_of("0123456789") == user.npos) return "user " + user;
+  const passwd* found = getpwnam(user.c_str());
+  return found ? std::optional(fmt::format("user {}", found->pw_uid)) : std::nullopt;
 }
 
 // A failed write and what came since, as one. Of an issue the newest counts.
@@ -146,12 +155,15 @@ respond::BookOptions AlertService::book_options() const {
   const Config& c = *options_.config;
   out.storm_above = static_cast<size_t>(c.alerts.storm_above);
   out.expire_after_ns = c.alerts.expire_after_ns;
+  out.critical = c.alerts.critical;
+  out.remind_every_ns = c.alerts.remind_every_ns;
   for (const AlertConfig& a : c.alert) {
     respond::Route r;
     r.name = a.name;
     r.categories = a.categories;
     r.actions = a.actions;
     r.jobs = a.jobs;
+    for (const std::string& owner : a.owners) r.owners.push_back(user_text(owner).value_or("unknown"));
     r.min_confidence = static_cast<double>(a.min_confidence) / 100;
     r.resolved = a.resolved;
     r.groups = a.type == AlertType::kAlertmanager;
@@ -186,9 +198,13 @@ void AlertService::reload() {
     return true;
   });
   for (const std::string& name : names) outbox_.try_now(name);
-  for (const AlertConfig& a : options_.config->alert)
+  for (const AlertConfig& a : options_.config->alert) {
     if (const std::string why = trouble_of(a); !why.empty())
       options_.complain(fmt::format("alert receiver {}: {}", a.name, why));
+    for (const std::string& owner : a.owners)
+      if (!user_text(owner))
+        options_.complain(fmt::format("alert receiver {}: this host knows no user {}", a.name, owner));
+  }
   write();
 }
 
@@ -201,10 +217,20 @@ void AlertService::on_events(const std::vector<LiveEvent>& events) {
     if ((diagnosis && e.publish) || e.kind == LiveEventKind::kDiagnosisGone ||
         e.kind == LiveEventKind::kJobEnded)
       to_look_at_.emplace(e.job, e.run);
+    if (!e.replayed && !stopping_) found(e);
     if (records && !e.replayed && e.publish && !stopping_) record(e);
   }
   look();
   flush();
+}
+
+// A finding of the kind that somebody had repaired.
+void AlertService::found(const LiveEvent& event) {
+  const auto* change = std::get_if<FindingChange>(&event.content);
+  if (!change || change->finding.rule.empty()) return;
+  const std::vector<Evidence>& evidence = change->finding.evidence;
+  book_.found_again(event.job, event.run, "rule:" + change->finding.rule,
+                    evidence.empty() ? "" : evidence.front().host.value_or(""), wall());
 }
 
 void AlertService::look_at(const std::string& job, uint32_t run) {
@@ -236,7 +262,10 @@ void AlertService::own(std::shared_ptr<std::vector<RunVerdict>> verdicts) {
   options_.engine->query(
       [verdicts](LiveJobs& live, TimeNs) {
         for (RunVerdict& v : *verdicts)
-          if (v.fault) v.fault->owner = live.owner_of_job(v.job);
+          if (v.fault) {
+            v.fault->owner = live.owner_of_job(v.job);
+            v.fault->user = live.user_of_job(v.job);
+          }
       },
       done);
 }
@@ -322,7 +351,26 @@ void AlertService::follow_runs() {
       });
 }
 
-// ---- windows
+// ---- what people do
+
+Result<respond::Issue> AlertService::acknowledge(const std::string& key, const std::string& by) {
+  auto done = book_.acknowledge(key, by, wall());
+  flush();
+  return done;
+}
+
+Result<respond::Issue> AlertService::silence(const std::string& key, TimeNs for_ns, const std::string& by) {
+  const TimeNs now = wall();
+  auto done = book_.silence(key, now + for_ns, by, now);
+  flush();
+  return done;
+}
+
+Result<respond::Issue> AlertService::repaired(const std::string& key, const std::string& by) {
+  auto done = book_.repaired(key, by, wall());
+  flush();
+  return done;
+}
 
 Result<respond::Window> AlertService::add_window(respond::Window window) {
   auto added = book_.add_window(std::move(window), wall());
@@ -517,8 +565,9 @@ std::vector<respond::Issue> AlertService::standing(const AlertConfig& receiver, 
   if (receiver.type != AlertType::kAlertmanager || !due || outbox_.waits(receiver.name, wall())) return out;
   for (const respond::Issue* issue : book_.firing()) {
     const auto d = issue->deliveries.find(receiver.name);
-    if (d != issue->deliveries.end() && d->second.state == respond::Delivery::State::kSent)
-      out.push_back(*issue);
+    if (d == issue->deliveries.end() || d->second.state != respond::Delivery::State::kSent) continue;
+    out.push_back(*issue);
+    out.back().news = respond::news_of(*issue, d->second.change);
   }
   if (out.empty()) channel.resent_ns = mono();
   return out;
@@ -533,6 +582,7 @@ void AlertService::kick(const AlertConfig& receiver, bool otlp) {
     if (m.kind != respond::Message::Kind::kLatest && m.row > kept_row_) break;
     if (otlp && !order.messages.empty() && (m.kind != order.messages.front().kind)) break;
     order.messages.push_back(std::move(m));
+    order.messages.back().change = change_of(order.messages.back());
   }
   const bool stands = !otlp && receiver.type == AlertType::kAlertmanager && book_.firing_count() > 0;
   if (order.messages.empty() && !stands) return;
@@ -540,6 +590,17 @@ void AlertService::kick(const AlertConfig& receiver, bool otlp) {
   if (!own) return;
   order.standing = standing(receiver, *own);
   if (!order.messages.empty() || !order.standing.empty()) begin(*own, std::move(order));
+}
+
+// What a revision says that the messages before it did not.
+std::string AlertService::change_of(const respond::Message& m) const {
+  if (m.kind != respond::Message::Kind::kRevised) return "";
+  const auto known = book_.issues().find(m.issue);
+  if (known == book_.issues().end()) return "";
+  const auto d = known->second.deliveries.find(m.receiver);
+  if (d == known->second.deliveries.end() || !d->second.read) return "";
+  const auto said = respond::issue_from_json(m.body);
+  return said ? respond::change_of(*d->second.read, said->fault) : "";
 }
 
 void AlertService::begin(Channel& channel, DeliveryOrder order) {
@@ -567,7 +628,12 @@ void AlertService::delivered(const DeliveryOrder& order, const DeliveryOutcome& 
   std::string trouble;
   if (outcome.kind == DeliveryOutcome::Kind::kSent) {
     gone = outbox_.sent(name, rows, now);
-    for (const respond::Message& m : order.messages) book_.settled(name, m.issue, false);
+    for (const respond::Message& m : order.messages) {
+      book_.settled(name, m.issue, false);
+      const auto said = m.issue.empty() ? Result<respond::Issue>(tl::unexpected(Error{}))
+                                        : respond::issue_from_json(m.body);
+      if (said) book_.delivered(name, m.issue, said->fault, m.change);
+    }
     if (outcome.rejected > 0) outbox_.rejected(name, outcome.rejected);
     if (!order.standing.empty()) {
       own.resent_ns = mono();

@@ -63,6 +63,10 @@ class AlertService {
     bool sent = false;
   };
   void test(const std::string& receiver, std::function<void(Result<std::vector<Tested>>)> answer);
+  // What a person does about an issue, by its key.
+  Result<respond::Issue> acknowledge(const std::string& key, const std::string& by);
+  Result<respond::Issue> silence(const std::string& key, TimeNs for_ns, const std::string& by);
+  Result<respond::Issue> repaired(const std::string& key, const std::string& by);
   Result<respond::Window> add_window(respond::Window window);
   Result<respond::Window> end_window(int64_t id);
 
@@ -95,6 +99,7 @@ class AlertService {
   void looked(const std::vector<RunVerdict>& verdicts);
   void catch_up();
   void record(const LiveEvent& event);
+  void found(const LiveEvent& event);
   void add(respond::Message message);
   void keep_receivers();
   void flush();
@@ -107,6 +112,7 @@ class AlertService {
   void kick(const AlertConfig& receiver, bool otlp);
   Channel* channel(const std::string& receiver);
   std::vector<respond::Issue> standing(const AlertConfig& receiver, Channel& channel);
+  std::string change_of(const respond::Message& message) const;
   void begin(Channel& channel, DeliveryOrder order);
   void delivered(const DeliveryOrder& order, const DeliveryOutcome& outcome);
   DeliveryOrder order_for(const AlertConfig& receiver, bool otlp) const;

@@ -93,7 +93,8 @@ class DaemonApi : public serve::ApiSource {
   void clear(const std::string& host, const serve::Actor& by, Answer answer) override;
   void capture(const std::string& job, uint32_t rounds, const serve::Actor& by, Answer answer) override;
   void forget_taught(const std::string& job, const serve::Actor& by, Answer answer) override;
-  void alerts(Answer answer) override;
+  void alerts(const serve::AlertQuery& query, Answer answer) override;
+  void handle_alert(const serve::AlertOrder& order, const serve::Actor& by, Answer answer) override;
   void maintenance(Answer answer) override;
   void add_maintenance(const std::string& body, const serve::Actor& by, Answer answer) override;
   void end_maintenance(int64_t id, const serve::Actor& by, Answer answer) override;
@@ -110,6 +111,8 @@ class DaemonApi : public serve::ApiSource {
                 const std::shared_ptr<MadeRule>& made, Answer answer);
 
   nlohmann::json host_rows(const std::vector<NamedHost>& named);
+  // Adds "alert" to the jobs of GET /v1/now that have one which fires.
+  void mark_alerts(nlohmann::json& items) const;
   void audit(const char* what, const respond::Window& window);
 
   RuleMaker rule_maker_{env_, *this};

@@ -251,8 +251,10 @@ struct NowWork {
 // loop's.
 class NowReading : public std::enable_shared_from_this<NowReading> {
  public:
-  NowReading(Recorder& recorder, bool late, serve::ApiSource::Answer answer)
-      : recorder_(recorder), late_(late), answer_(std::move(answer)) {}
+  // `finish` gets the page before it is answered.
+  NowReading(Recorder& recorder, bool late, std::function<void(json&)> finish,
+             serve::ApiSource::Answer answer)
+      : recorder_(recorder), late_(late), finish_(std::move(finish)), answer_(std::move(answer)) {}
 
   void start(const std::shared_ptr<json>& jobs, const serve::NowQuery& query, TimeNs now) {
     ask(
@@ -305,11 +307,13 @@ class NowReading : public std::enable_shared_from_this<NowReading> {
                        &NowReading::show);
     json page = work_->list->page(work_->verdicts);
     page["late"] = late_;
+    finish_(page);
     answer_(dump(page));
   }
 
   Recorder& recorder_;
   const bool late_;
+  const std::function<void(json&)> finish_;
   serve::ApiSource::Answer answer_;
   std::shared_ptr<NowWork> work_ = std::make_shared<NowWork>();
 };
@@ -322,7 +326,8 @@ void DaemonApi::now(const serve::NowQuery& query, Answer answer) {
       [this, query, answer = std::move(answer)](const std::shared_ptr<const json>& live, bool late) {
         const auto items = std::make_shared<json>(live ? *live : json::array());
         add_stored_jobs(items, [this, items, query, late, answer] {
-          std::make_shared<NowReading>(*parts_.recorder, late, answer)
+          const auto finish = [this](json& page) { mark_alerts(page["items"]); };
+          std::make_shared<NowReading>(*parts_.recorder, late, finish, answer)
               ->start(items, query, env_.now(io::Clock::kWall));
         });
       });

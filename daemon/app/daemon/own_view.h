@@ -56,7 +56,8 @@ class OwnView final : public serve::ApiSource {
   void clear(const std::string&, const serve::Actor&, Answer answer) override { refuse(answer); }
   void capture(const std::string&, uint32_t, const serve::Actor&, Answer answer) override { refuse(answer); }
   void forget_taught(const std::string&, const serve::Actor&, Answer answer) override { refuse(answer); }
-  void alerts(Answer answer) override { refuse(answer); }
+  void alerts(const serve::AlertQuery&, Answer answer) override { refuse(answer); }
+  void handle_alert(const serve::AlertOrder&, const serve::Actor&, Answer answer) override { refuse(answer); }
   void maintenance(Answer answer) override { refuse(answer); }
   void add_maintenance(const std::string&, const serve::Actor&, Answer answer) override { refuse(answer); }
   void end_maintenance(int64_t, const serve::Actor&, Answer answer) override { refuse(answer); }

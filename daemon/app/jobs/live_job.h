@@ -86,6 +86,7 @@ class LiveJob final : public RoutedJob {
   void overran(const std::string& rule);
 
   const std::string& id() const { return summary_.id; }
+  std::optional<std::string> pool_owner() const { return pool_owner_.name(); }
   uint32_t run() const { return summary_.run; }
   bool running() const { return engine_ != nullptr; }
   bool dirty() const { return dirty_; }

@@ -535,6 +535,13 @@ std::string LiveJobs::owner_of_job(const std::string& job) const {
   return known == impl_->jobs.end() ? "" : known->second->claim.owner;
 }
 
+std::string LiveJobs::user_of_job(const std::string& job) const {
+  const auto known = impl_->jobs.find(job);
+  if (known == impl_->jobs.end()) return "";
+  const std::string name = known->second->pool_owner().value_or("");
+  return name.starts_with("user ") ? name : "";
+}
+
 std::vector<LiveJobSummary> LiveJobs::jobs() const {
   std::vector<LiveJobSummary> out;
   for (const auto& [id, job] : impl_->jobs) out.push_back(job->summary());

@@ -139,6 +139,8 @@ class LiveJobs {
   std::optional<uint32_t> run_of(const std::string& job) const;  // run of report()
   // Whose data it is: "user 1000", "host gpu-7"; empty: the job is not known.
   std::string owner_of_job(const std::string& job) const;
+  // The user who alone writes for the job, also on other hosts: "user 1000"; empty: another, or not known.
+  std::string user_of_job(const std::string& job) const;
   // Newest first. A job without an engine is a run of its own with a note, also if an earlier run had one.
   std::vector<LiveJobSummary> jobs() const;
   std::vector<JobFigures> figures(TimeNs now) const;  // of the same jobs, by id

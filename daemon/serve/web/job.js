@@ -1,4 +1,5 @@
 // A job of the daemon: its report, kept up to date, and what a person may say of it.
+import { Alerts } from "./alerts.js";
 import { ask, items } from "./api.js";
 import { bdi, command, h, name, quoted, replace, section } from "./dom.js";
 import { evidence } from "./evidence.js";
@@ -59,6 +60,7 @@ export function jobView(main, at) {
   const head = h("p", { class: "up" }, h("a", { href: "#/" }, "← All jobs"), " ", h("b", {}, bdi(job)));
   const body = h("div", {}, h("p", { class: "soft" }, "reading the report"));
   const story = [];
+  const alerts = new Alerts(at.query.get("alert"));
   let last = "", charts = null, rows = [], range = Object.fromEntries(["from", "to", "steps"].map((key) => [key, at.query.get(key)]).filter(([, x]) => x));
   let written = null;
   document.title = name(job) + " – Culprit";
@@ -81,7 +83,7 @@ export function jobView(main, at) {
     document.title = (d ? "● " + name(d.title) + " – " : "") + name(job) + " – Culprit";
     replace(head, h("a", { href: "#/" }, "← All jobs"), " ", h("b", {}, bdi(job)), run ? ` run ${run}` : "");
     const rest = h("div", {}), gone = h("div", {}), history = h("p", { class: "soft" });
-    replace(body, card(report, site, history), d && section("Evidence", evidence(site, d)), hang(report.hang), charts.element, rest);
+    replace(body, card(report, site, history), alerts.element, d && section("Evidence", evidence(site, d)), hang(report.hang), charts.element, rest);
     const fold = () => replace(gone, past(report, rows, site));
     // What is below the first screen comes after it.
     requestAnimationFrame(() => setTimeout(() => {
@@ -111,6 +113,7 @@ export function jobView(main, at) {
       if (!last) replace(body, h("p", { class: "bad" }, error.message));
       throw error;
     }
+    alerts.refresh(job, JSON.parse(text).job.run ?? 0);
     if (text === last && force !== true) return;
     const busy = body.contains(document.activeElement) || body.querySelector("[aria-expanded=true]") || charts?.group.zoomed;
     if (last && busy && force !== true) return notice();

@@ -1,4 +1,5 @@
 // The jobs, those that need a person first.
+import { handled } from "./alerts.js";
 import { json } from "./api.js";
 import { bdi, counted, h, jobLink, name, number, percent, place, plain, replace, since, stamp } from "./dom.js";
 
@@ -53,7 +54,8 @@ function row(job) {
     const sure = h("span", { class: "pill", title: "confidence" }, percent(verdict.confidence));
     const marks = [verdict.state === "confirmed" && h("span", { class: "pill good" }, "confirmed"),
                    verdict.settled === false && h("span", { class: "pill" }, "may still change"),
-                   verdict.alone && h("span", { class: "pill", title: "Users or other hosts alone support it" }, "unproven")];
+                   verdict.alone && h("span", { class: "pill", title: "Users or other hosts alone support it" }, "unproven"),
+                   handled(job.alert)];
     out.append(h("div", { class: "first" }, head, verdict.confidence !== undefined && sure, marks, side));
     out.append(h("div", { class: "where" }, bdi(subject(verdict))));
     const todo = advice(verdict);

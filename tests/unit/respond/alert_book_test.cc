@@ -406,6 +406,200 @@ BOOST_AUTO_TEST_CASE(what_was_given_up_is_known_until_a_later_message_is_taken) 
   BOOST_CHECK(!dropped());
 }
 
+// ---- what people do
+
+BOOST_AUTO_TEST_CASE(what_somebody_acknowledged_is_not_repeated) {
+  Listener l({everything("a"), everything("b")});
+  BookOptions options = l.book.options();
+  options.remind_every_ns = 100 * kSecond;
+  options.routes[1].groups = true;
+  l.book.set_options(options);
+  l.verdict(fault("j"), 1);
+  l.verdict(fault("k"), 1);
+  (void)l.said();
+  const std::string key = issue_key(fault("j"));
+  BOOST_REQUIRE(l.book.acknowledge(key, "alice", 2 * kSecond));
+  BOOST_REQUIRE(l.book.acknowledge(key, "bob", 3 * kSecond));  // it is alice's
+  (void)l.said();
+  l.restart();
+  BOOST_CHECK_EQUAL(l.book.issues().at(key).handling.acknowledged_by, "alice");
+  expect(l.at(100), {});
+  expect(l.at(101), {"a revised k", "b revised k"});
+  expect(l.at(200), {});
+  expect(l.at(201), {"a revised k", "b revised k"});
+  l.verdict(fault("j", "Switch lost"), 202);  // news are no reminders
+  expect(l.said(), {"a revised j", "b revised j"});
+}
+
+BOOST_AUTO_TEST_CASE(nothing_is_repeated_unless_it_is_configured) {
+  Listener l({everything("a")});
+  l.verdict(fault("j"), 1);
+  (void)l.said();
+  expect(l.at(80'000), {});
+}
+
+BOOST_AUTO_TEST_CASE(a_silence_holds_one_alert_and_ends_by_itself) {
+  Listener l({everything("a")});
+  l.verdict(fault("j"), 1);
+  l.verdict(fault("k"), 1);
+  (void)l.said();
+  const std::string key = issue_key(fault("j"));
+  BOOST_REQUIRE(l.book.silence(key, 100 * kSecond, "alice", 2 * kSecond));
+  (void)l.said();
+  l.restart();
+  l.verdict(fault("j", "Switch lost"), 3);
+  l.verdict(fault("k", "Switch lost"), 3);
+  expect(l.said(), {"a revised k"});
+  expect(l.at(99), {});
+  expect(l.at(100), {"a revised j"});
+  BOOST_CHECK_EQUAL(l.book.issues().at(key).news, "it still fires, and its silence is over");
+}
+
+BOOST_AUTO_TEST_CASE(the_end_of_a_silenced_alert_is_sent) {
+  Listener l({everything("a")});
+  l.verdict(fault("j"), 1);
+  BOOST_REQUIRE(l.book.silence(issue_key(fault("j")), 100 * kSecond, "alice", 2 * kSecond));
+  (void)l.said();
+  l.gone("j", 3);
+  expect(l.said(), {"a resolved j"});
+}
+
+BOOST_AUTO_TEST_CASE(the_end_of_a_silence_says_nothing_of_what_somebody_has) {
+  Listener l({everything("a")});
+  l.verdict(fault("j"), 1);
+  const std::string key = issue_key(fault("j"));
+  BOOST_REQUIRE(l.book.acknowledge(key, "alice", 2 * kSecond));
+  BOOST_REQUIRE(l.book.silence(key, 100 * kSecond, "alice", 2 * kSecond));
+  (void)l.said();
+  expect(l.at(101), {});
+}
+
+BOOST_AUTO_TEST_CASE(a_silence_is_ended_by_one_of_no_length_and_is_not_longer_than_a_month) {
+  Listener l({everything("a")});
+  l.verdict(fault("j"), 1);
+  (void)l.said();
+  const std::string key = issue_key(fault("j"));
+  BOOST_CHECK(!l.book.silence(key, 31 * 86'400 * kSecond, "alice", 2 * kSecond));
+  BOOST_REQUIRE(l.book.silence(key, 100 * kSecond, "alice", 2 * kSecond));
+  BOOST_REQUIRE(l.book.silence(key, 3 * kSecond, "alice", 3 * kSecond));
+  expect(l.said(), {"a revised j"});
+}
+
+BOOST_AUTO_TEST_CASE(what_was_repaired_is_over_and_says_by_whom) {
+  Listener l({everything("a")});
+  l.verdict(fault("j"), 1);
+  (void)l.said();
+  const auto done = l.book.repaired(issue_key(fault("j")), "alice", 2 * kSecond);
+  BOOST_REQUIRE(done);
+  BOOST_CHECK_EQUAL(end_of(*done), "alice repaired it");
+  expect(l.said(), {"a resolved j"});
+  l.restart();
+  Fault surer = fault("j");
+  surer.confidence = 0.6;
+  l.verdict(surer, 3);  // its verdict stands in the index, more or less sure
+  expect(l.at(4), {});
+}
+
+BOOST_AUTO_TEST_CASE(a_new_finding_fires_what_was_repaired) {
+  const std::string key = issue_key(fault("j"));
+  const auto repaired = [&](const std::function<void(Listener&)>& then) {
+    Listener l({everything("a")});
+    l.verdict(fault("j"), 1);
+    BOOST_REQUIRE(l.book.acknowledge(key, "bob", 2 * kSecond));
+    BOOST_REQUIRE(l.book.repaired(key, "alice", 2 * kSecond));
+    (void)l.said();
+    l.restart();
+    then(l);
+    const Said said = l.said();
+    if (!said.empty()) BOOST_CHECK_EQUAL(l.book.firing().front()->handling.acknowledged_by, "");
+    return said;
+  };
+  const auto again = [&](const std::string& source, const std::string& host) {
+    return repaired([=](Listener& l) { l.book.found_again("j", 0, source, host, 3 * kSecond); });
+  };
+  expect(again("rule:gpu.lost", "node-1"), {"a firing j"});
+  expect(again("rule:gpu.lost", "node-2"), {});
+  expect(again("rule:other", "node-1"), {});
+  expect(repaired([](Listener& l) { l.verdict(fault("j", "GPU lost", "node-2"), 3); }), {"a firing j"});
+  expect(repaired([](Listener& l) {
+           l.gone("j", 3);  // its verdict went, and came again
+           l.verdict(fault("j"), 4);
+         }),
+         {"a firing j"});
+}
+
+BOOST_AUTO_TEST_CASE(only_what_fires_and_is_no_storm_can_be_handled) {
+  Listener l({everything("a")}, 1);
+  for (const char* job : {"j", "k", "l"}) l.verdict(fault(job), 1);
+  (void)l.at(2);
+  const auto why = [&](const std::string& key) {
+    const auto done = l.book.acknowledge(key, "alice", 3 * kSecond);
+    return done ? std::string() : done.error().text;
+  };
+  BOOST_CHECK_EQUAL(why("nothing"), "no alert nothing");
+  const std::string key = issue_key(fault("j"));
+  l.gone("j", 3);
+  BOOST_CHECK_EQUAL(why(key), "alert " + key + " is over: the diagnosis was withdrawn");
+  for (const auto& [name, issue] : l.book.issues())
+    if (!issue.storm.empty())
+      BOOST_CHECK_EQUAL(why(name), "a storm has no fault of its own: handle the alerts that it counts");
+}
+
+BOOST_AUTO_TEST_CASE(a_fault_of_a_program_goes_to_the_receiver_of_the_jobs_user) {
+  std::vector<Route> routes{everything("ops"), everything("alice"), everything("users")};
+  routes[1].owners = {"user 1001"};
+  routes[2].categories = {"user"};
+  Fault f = fault("j");
+  f.category = "user";
+  const auto heard = [&](const std::string& user, const std::string& category) {
+    Listener l(routes);
+    f.user = user;
+    f.category = category;
+    l.verdict(f, 1);
+    return l.said();
+  };
+  expect(heard("user 1001", "user"), {"alice firing j", "users firing j"});
+  expect(heard("user 1001", "hardware"), {"ops firing j", "alice firing j"});
+  expect(heard("user 1002", "user"), {"ops firing j", "users firing j"});
+  expect(heard("", "user"), {"ops firing j", "users firing j"});
+  routes[1].owners = {"*"};
+  expect(heard("user 1002", "user"), {"alice firing j", "users firing j"});
+  expect(heard("", "user"), {"ops firing j", "users firing j"});
+  routes[1].min_confidence = 0.95;  // it does not want this one
+  expect(heard("user 1002", "user"), {"ops firing j", "users firing j"});
+}
+
+BOOST_AUTO_TEST_CASE(only_hardware_and_platforms_are_critical_unless_others_are_configured) {
+  const auto severity = [](const std::string& category, BookOptions options) {
+    AlertBook book(std::move(options));
+    Fault f = fault("j");
+    f.category = category;
+    book.update("j", 0, f, End::kNone, 1);
+    return std::string(to_string(book.firing().front()->severity));
+  };
+  for (const char* category : {"hardware", "platform"}) BOOST_CHECK_EQUAL(severity(category, {}), "critical");
+  for (const char* category : {"user", "framework", "unknown"})
+    BOOST_CHECK_EQUAL(severity(category, {}), "warning");
+  BookOptions all;
+  all.critical = {"user"};
+  BOOST_CHECK_EQUAL(severity("user", all), "critical");
+  BOOST_CHECK_EQUAL(severity("hardware", all), "warning");
+}
+
+BOOST_AUTO_TEST_CASE(a_revision_raises_the_severity_and_never_lowers_it) {
+  Listener l({everything("a")});
+  Fault f = fault("j");
+  f.category = "unknown";
+  l.verdict(f, 1);
+  l.verdict(fault("j"), 2);
+  const Issue& issue = *l.book.firing().front();
+  BOOST_CHECK(issue.severity == Severity::kCritical);
+  BOOST_CHECK_EQUAL(issue.raised_ns, 2 * kSecond);
+  f.title = "other";
+  l.verdict(f, 3);
+  BOOST_CHECK(issue.severity == Severity::kCritical);
+}
+
 BOOST_AUTO_TEST_CASE(old_ends_are_forgotten) {
   Listener l({everything("a")});
   l.verdict(fault("j"), 0);

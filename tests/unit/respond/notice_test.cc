@@ -72,6 +72,62 @@ BOOST_AUTO_TEST_CASE(a_message_names_the_fault_the_line_and_the_command) {
   BOOST_CHECK_EQUAL(v.at("since"), "2023-11-14T22:13:20.000Z");
 }
 
+BOOST_AUTO_TEST_CASE(a_link_opens_the_page_at_the_alert) {
+  Issue issue = sample();
+  BOOST_CHECK_EQUAL(values(issue).at("alert_link"),
+                    "https://culprit.example/#/jobs/llama%2070b?run=2&alert=0123456789abcdef");
+  issue.fault.run = 0;
+  BOOST_CHECK_EQUAL(values(issue).at("alert_link"),
+                    "https://culprit.example/#/jobs/llama%2070b?alert=0123456789abcdef");
+}
+
+BOOST_AUTO_TEST_CASE(a_fault_of_which_nobody_is_accused_has_the_place_where_it_was_seen) {
+  Issue issue = sample();
+  issue.fault.place.clear();
+  issue.fault.seen = "node-0 (rank 2)";
+  const Values v = values(issue);
+  BOOST_CHECK_EQUAL(v.at("where"), "node-0 (rank 2)");
+  BOOST_CHECK_EQUAL(v.at("place"), "node-0 (rank 2)");
+  BOOST_CHECK_EQUAL(v.at("summary"),
+                    "job llama 70b run 2: GPU has fallen off the bus on node-0 (rank 2) (95 %)");
+}
+
+BOOST_AUTO_TEST_CASE(a_revision_says_what_changed) {
+  Issue issue = sample();
+  Brief before = brief_of(issue.fault);
+  BOOST_CHECK_EQUAL(change_of(before, issue.fault), "");
+  before.title = "NCCL timeout";
+  before.where = "node-1";
+  before.confidence = 0.6;
+  const std::string change = change_of(before, issue.fault);
+  BOOST_CHECK_EQUAL(change,
+                    "title NCCL timeout -> GPU has fallen off the bus; where node-1 -> node-3 (device 4); "
+                    "confidence 60 % -> 95 %");
+  issue.news = news_of(issue, change);
+  const Values v = values(issue, Message::Kind::kRevised);
+  BOOST_CHECK_EQUAL(v.at("change"), change);
+  BOOST_CHECK_EQUAL(json::parse(webhook_body(issue, v))["change"], change);
+  const std::string mail = mail_text(v, {"a@e", {"b@e"}}, 0);
+  BOOST_CHECK_NE(mail.find("\nChanged: " + change + "\n"), mail.npos);
+}
+
+BOOST_AUTO_TEST_CASE(severity_is_a_label_and_the_alert_of_before_ends_where_it_rises) {
+  Issue issue = sample();
+  const TimeNs now = issue.fired_ns + 60 * kNsPerSecond;
+  const auto body = [&] { return json::parse(alertmanager_body({issue}, {}, now)); };
+  BOOST_CHECK_EQUAL(body()[0]["labels"]["severity"], "warning");
+  issue.severity = Severity::kCritical;
+  issue.raised_ns = now - kNsPerSecond;
+  const json both = body();
+  BOOST_REQUIRE_EQUAL(both.size(), 2);
+  BOOST_CHECK_EQUAL(both[0]["labels"]["severity"], "warning");
+  BOOST_CHECK_EQUAL(both[0]["endsAt"], rfc3339(issue.raised_ns));
+  BOOST_CHECK_EQUAL(both[1]["labels"]["severity"], "critical");
+  BOOST_CHECK_EQUAL(both[1]["endsAt"], rfc3339(now + 600 * kNsPerSecond));
+  issue.raised_ns = now - 601 * kNsPerSecond;
+  BOOST_CHECK_EQUAL(body().size(), 1);
+}
+
 BOOST_AUTO_TEST_CASE(the_command_works_for_names_that_look_like_options_or_have_control_bytes) {
   const std::pair<const char*, const char*> cases[] = {{"-rf", "culprit report --run 2 -- -rf"},
                                                        {"a\nb", "culprit report $'a\\012b' --run 2"},

@@ -85,4 +85,19 @@ BOOST_AUTO_TEST_CASE(damaged_rows_are_passed_over) {
   BOOST_CHECK_EQUAL(chosen({row}), "a");
 }
 
+BOOST_AUTO_TEST_CASE(a_fault_without_an_accused_host_has_the_hosts_of_its_evidence) {
+  store::DiagnosisRow row = row_of("a", .9, true);
+  nlohmann::json d = nlohmann::json::parse(row.json);
+  d["hosts"] = nlohmann::json::array();
+  d["evidence"] = {{{"host", "n3"}, {"file", "a.log"}, {"rank", 2}},
+                   {{"host", "n3"}, {"file", "b.log"}, {"rank", 2}},
+                   {{"host", "n4"}, {"file", "c.log"}},
+                   {{"host", nullptr}, {"file", "d.log"}}};
+  row.json = d.dump();
+  const RunVerdict v = verdict_of({row});
+  BOOST_REQUIRE(v.fault);
+  BOOST_CHECK_EQUAL(v.fault->place, "");
+  BOOST_CHECK_EQUAL(respond::where_of(*v.fault), "n3 (rank 2), n4");
+}
+
 BOOST_AUTO_TEST_SUITE_END()
