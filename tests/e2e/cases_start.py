@@ -1,4 +1,5 @@
 """What stands in the way of a start or of a reload: reported in a sentence, and what can work works."""
+import http.client
 import os
 import signal
 import socket
@@ -39,6 +40,30 @@ def port_in_use(context: Context) -> str:
     text = daemon.errors.read_text()
     need(address in text, f"it runs without its port and does not say so: {text[-300:]!r}")
     return f"it runs on: {daemon.last_words()[-160:]}"
+
+
+@case
+def socket_beside_tcp(context: Context) -> str:
+    """With http.listen on TCP the unix socket answers too, also after a reload."""
+    daemon = context.daemon()
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    daemon.config.write_text(daemon.config.read_text().replace("unix:api.sock", f"127.0.0.1:{port}"))
+    daemon.start()
+    def over_tcp(target: str) -> int:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+        connection.request("GET", target)
+        status = connection.getresponse().status
+        connection.close()
+        return status
+    for _ in range(2):
+        need(daemon.get("/v1/jobs").status == 200, "the unix socket does not answer")
+        need(daemon.post("/v1/reload", {}).status == 200, "no change over the unix socket")
+        need((over_tcp("/healthz"), over_tcp("/v1/jobs")) == (200, 403), "TCP")
+    need(daemon.socket.stat().st_mode & 0o777 == 0o660, oct(daemon.socket.stat().st_mode))
+    answers = daemon.metrics()['culprit_http_answers_total{status="403"}']
+    return f"both answer; /metrics counts both: {answers:.0f} times 403 of TCP"
 
 
 @case

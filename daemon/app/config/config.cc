@@ -165,7 +165,6 @@ std::vector<std::string> without_effect(const Config& config) {
     out.emplace_back("http.listen: only /healthz and /metrics are served over TCP without http.token_file");
   if (tcp && !config.http.tls.used() && !is_loopback(config.http.listen))
     out.emplace_back("http.listen: tokens and evidence are readable on the way without http.tls");
-  if (tcp && config.http.acl.users) out.emplace_back("http.acl: has no effect on a TCP address");
   if (!tcp && config.http.tls.used()) out.emplace_back("http.tls: has no effect on a unix socket");
   if (config.act.mode == ActMode::kAct)
     out.emplace_back("act.mode: has no effect yet: this version observes and never acts");

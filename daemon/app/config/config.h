@@ -179,6 +179,7 @@ struct Config {
   // For io::Env::listen: relative names are joined with runtime_dir.
   std::string trace_address() const;  // "unix:/run/culprit/trace.sock"
   std::string http_address() const;   // the same, or "127.0.0.1:7420"
+  std::string local_address() const;  // of the API on a unix socket: http_address(), or api.sock
 };
 
 // An error in a configuration. Line 0: the file as a whole.

@@ -443,7 +443,7 @@ class Reader {
   }
 
   void check_sockets() {
-    const std::string trace = config().trace_address(), http = config().http_address();
+    const std::string trace = config().trace_address(), http = config().local_address();
     for (const auto& [key, address] : {std::pair("trace.socket", &trace), std::pair("http.listen", &http)})
       if (address->starts_with("unix:") && address->size() - 5 > kSocketPathBytes)
         refuse(place_of(was_set(key) ? key : "runtime_dir"),
@@ -471,6 +471,10 @@ std::string joined_address(const std::string& folder, const std::string& name) {
 LoadedConfig parse_config(std::span<const ConfigText> texts) { return Reader(texts).read(); }
 
 std::string Config::trace_address() const { return joined_address(runtime_dir, trace.socket); }
+
+std::string Config::local_address() const {
+  return http.listen.starts_with("unix:") ? http_address() : joined_address(runtime_dir, "api.sock");
+}
 
 std::string Config::http_address() const {
   if (!http.listen.starts_with("unix:")) return http.listen;

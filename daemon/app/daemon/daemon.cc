@@ -30,9 +30,6 @@ namespace {
 
 // SIGTERM: systemd and people expect an end; what hangs by then is left.
 constexpr TimeNs kEndWithinNs = 4 * kNsPerSecond;
-// Every user may connect; what each sees is decided by request.
-constexpr uint32_t kOpenSocket = 0666;
-constexpr TimeNs kHttpRetryNs = 5 * kNsPerSecond;
 
 // Jobs that a collector holds an engine for, over all hosts; ended ones go first.
 constexpr size_t kCollectorJobs = 1024;
@@ -62,48 +59,6 @@ unsigned parsing_threads() { return std::min(2u, std::thread::hardware_concurren
 std::string fixed_root(const std::string& glob) {
   const std::string fixed = glob.substr(0, glob.find_first_of("*?[{"));
   return fixed.substr(0, fixed.rfind('/'));
-}
-
-constexpr size_t kCertificateBytes = 1 << 20;
-
-// The tokens of TCP; empty where none are configured.
-Result<serve::Tokens> read_tokens(const Config& config) {
-  const std::string& path = config.http.token_file;
-  if (path.empty()) return serve::Tokens();
-  const auto text = io::read_secret(path, limits::kTokenFileBytes);
-  if (!text) return tl::unexpected(text.error());
-  auto tokens = serve::Tokens::parse(*text);
-  if (!tokens) return fail(tokens.error().code, fmt::format("{}: {}", path, tokens.error().text));
-  if (tokens->empty()) return fail(ErrorCode::kInvalid, path + ": it holds no token");
-  return tokens;
-}
-
-Result<std::string> read_file(const std::string& path) {
-  auto file = io::real_files().open(path, io::OpenFor::kRead);
-  if (!file) return tl::unexpected(file.error());
-  std::string text(kCertificateBytes, '\0');
-  auto size = (*file)->read_at(text.data(), text.size(), 0);
-  if (!size) return tl::unexpected(size.error());
-  text.resize(*size);
-  return text;
-}
-
-// The certificate of HTTPS and its key; empty where none are configured. OpenSSL reads the files first:
-// libmicrohttpd gives no reason for a file that it refuses. Certificates of clients are not checked.
-Result<serve::HttpTls> read_https(const Config& config) {
-  const TlsFiles& files = config.http.tls;
-  if (!files.used()) return serve::HttpTls();
-  if (auto sound = io::TlsCredentials::load({files.cert, files.key, files.cert, ""}); !sound)
-    return tl::unexpected(sound.error());
-  auto cert = read_file(files.cert), key = io::read_secret(files.key, kCertificateBytes);
-  if (!cert || !key) return tl::unexpected((cert ? key : cert).error());
-  return serve::HttpTls{std::move(*cert), std::move(*key)};
-}
-
-std::vector<std::string> web_names(const Config& config) {
-  std::vector<std::string> out = config.http.hosts;
-  out.push_back(config.host.name);
-  return out;
 }
 
 }  // namespace
@@ -159,7 +114,7 @@ Status Daemon::begin() {
   if (!started) return started;
   start_intake();
   make_api();
-  start_http();
+  http_->start();
   if (engine_)
     restore();
   else
@@ -583,7 +538,7 @@ void Daemon::make_api() {
   AgentParts parts{&config_, &counts_, &watch_, recorder_.get(), engine_.get(), uplink_.get(), {}, {},
                    {},       {},       {}};
   parts.sources = [this] { return sources_.get(); };
-  parts.http = [this] { return http_.get(); };
+  parts.http = [this] { return http_ ? http_->counts() : std::nullopt; };
   parts.plugins = [this] { return plugins_.get(); };
   parts.ras = [this] { return ras_.get(); };
   parts.capture = [this] { return capture_.get(); };
@@ -599,48 +554,9 @@ void Daemon::make_api() {
     source_ = std::make_unique<DaemonApi>(env_, std::move(parts));
   api_ = std::make_unique<serve::Api>(env_, *source_, config_.host.name);
   if (delivery_) delivery_->publish_to(*api_);
-  http_retry_ = env_.timer([this] { start_http(); });
-}
-
-void Daemon::start_http() {
-  auto tls = read_https(config_);
-  if (!tls) return http_failed(tls.error());
-  serve::HttpOptions options;
-  options.address = config_.http_address();
-  if (config_.http.acl.users) options.socket_mode = kOpenSocket;
-  options.names = web_names(config_);
-  options.tls = https_ = std::move(*tls);
-  if (auto tokens = read_tokens(config_)) {
-    options.tokens = std::move(*tokens);
-  } else {
-    complain(tokens.error().text + "; over TCP only /healthz and /metrics are served");
-  }
-  auto server = serve::HttpServer::start(env_, std::move(options), api_->routes());
-  if (!server) return http_failed(server.error());
-  http_ = std::move(*server);
-  if (!http_trouble_.empty()) log_.info("the API answers at " + http_->address());
-  http_trouble_.clear();
-}
-
-void Daemon::http_failed(const Error& error) {
-  if (error.text != http_trouble_) complain(error.text + "; the rest works");
-  http_trouble_ = error.text;
-  http_retry_->start(kHttpRetryNs);
-}
-
-// A new certificate needs a new server: its clients connect again.
-void Daemon::reload_http() {
-  if (!http_) return;
-  auto tls = read_https(config_);
-  if (!tls) complain(tls.error().text + "; the certificate of before holds");
-  if (tls && *tls != https_) {
-    http_.reset();
-    return start_http();
-  }
-  http_->set_names(web_names(config_));
-  auto tokens = read_tokens(config_);
-  if (!tokens) complain(tokens.error().text + "; the tokens of before hold");
-  if (tokens) http_->set_tokens(std::move(*tokens));
+  http_ = std::make_unique<HttpService>(
+      env_, config_, *api_, [this](const std::string& what) { complain(what); },
+      [this](const std::string& what) { log_.info(what); });
 }
 
 // ---- itself

@@ -21,6 +21,7 @@
 #include "app/daemon/daemon_api.h"
 #include "app/daemon/engine_worker.h"
 #include "app/daemon/event_delivery.h"
+#include "app/daemon/http_service.h"
 #include "app/daemon/intake.h"
 #include "app/daemon/log.h"
 #include "app/daemon/notify.h"
@@ -86,9 +87,6 @@ class Daemon {
   void look_into(const peer::StacksWanted& wanted);
   ReadAccess read_access();
   void make_api();
-  void start_http();
-  void http_failed(const Error& error);
-  void reload_http();
   void restore();
   void restored(std::vector<SharedBatch>&& rest, const Result<store::ReadDamage>& damage);
   void report_lost();
@@ -126,8 +124,7 @@ class Daemon {
   const std::shared_ptr<std::atomic<bool>> leaving_ =
       std::make_shared<std::atomic<bool>>(false);  // for workers
   uint64_t trimmed_after_ = 0;                     // holds
-  serve::HttpTls https_;                           // of the running server
-  std::string http_trouble_, hung_;
+  std::string hung_;
   bool blind_ = false;
   std::unique_ptr<ProcessWatch> processes_;
   std::unique_ptr<Recorder> recorder_;
@@ -145,9 +142,9 @@ class Daemon {
   std::unique_ptr<CaptureService> capture_;  // the same
   std::unique_ptr<DaemonApi> source_;
   std::unique_ptr<serve::Api> api_;
-  std::unique_ptr<serve::HttpServer> http_;
+  std::unique_ptr<HttpService> http_;
   std::unique_ptr<io::Worker> reloader_;
-  std::unique_ptr<io::Timer> beat_timer_, http_retry_, deadline_;
+  std::unique_ptr<io::Timer> beat_timer_, deadline_;
   std::vector<std::unique_ptr<io::SignalWatch>> signals_;
 };
 

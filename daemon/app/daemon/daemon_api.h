@@ -50,7 +50,7 @@ struct AgentParts {
   EngineWorker* engine = nullptr;  // null with an uplink
   const Uplink* uplink = nullptr;  // null unless the daemon is an agent
   std::function<const Sources*()> sources;
-  std::function<const serve::HttpServer*()> http;
+  std::function<std::optional<serve::HttpCounts>()> http;        // of all addresses
   std::function<const PluginService*()> plugins = {};            // may return null
   std::function<const CaptureService*()> capture = {};           // may return null
   ReadAccess access = {};                                        // as at the start

@@ -250,8 +250,8 @@ std::string metrics_text(const AgentParts& parts, TimeNs mono, const SelfUsage& 
   if (parts.engine) about_jobs(m, *parts.engine);
   if (parts.alerts) about_alerts(m, *parts.alerts);
   if (parts.uplink) about_uplink(m, parts.uplink->figures());
-  if (const serve::HttpServer* http = parts.http()) {
-    const serve::HttpCounts counts = http->counts();
+  if (const std::optional<serve::HttpCounts> http = parts.http()) {
+    const serve::HttpCounts& counts = *http;
     m.counter("culprit_http_answers_total", "Answers by status.");
     for (const auto& [status, n] : counts.answers) m.value(number(n), {{"status", std::to_string(status)}});
     m.counter("culprit_http_refused_total", "Requests that were refused before any handler.")

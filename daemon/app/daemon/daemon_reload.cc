@@ -60,7 +60,7 @@ void Daemon::swap(LoadedConfig loaded, std::shared_ptr<rules::Ruleset> rules) {
   if (ras_) ras_->reload();
   if (alerts_) alerts_->reload();
   if (collector_) reload_collecting();
-  reload_http();
+  if (http_) http_->reload();
   if (!plugins_) return change_sources(before, {});
   plugins_->reload([this, before](std::vector<std::string> kept) {
     if (!stopping_) change_sources(before, std::move(kept));

@@ -88,6 +88,12 @@ BOOST_AUTO_TEST_CASE(without_a_key_its_default_holds_and_the_printed_defaults_ar
   BOOST_TEST(nothing.hang.after_ns == 60 * kNsPerSecond);
   BOOST_TEST(nothing.trace_address() == "unix:/run/culprit/trace.sock");
   BOOST_TEST(nothing.http_address() == "unix:/run/culprit/api.sock");
+  Config tcp;
+  tcp.http.listen = "127.0.0.1:7420";
+  BOOST_TEST(tcp.http_address() == "127.0.0.1:7420");
+  BOOST_TEST(tcp.local_address() == "unix:/run/culprit/api.sock");
+  tcp.http.listen = "unix:other.sock";
+  BOOST_TEST(tcp.local_address() == "unix:/run/culprit/other.sock");
   BOOST_TEST(changed_keys(nothing, need(config_defaults())).empty());
 }
 

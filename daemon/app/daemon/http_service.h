@@ -1,0 +1,53 @@
+// Serves the API at its addresses: http.listen, and with a TCP address also the unix socket api.sock, so that
+// the command line and an administrator without a token always reach the daemon. Reads tokens and
+// certificates, at the start and at a reload. An address that cannot be had is tried again.
+//
+// Thread: the loop's. Borrows the configuration and the Api, which outlive it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/config/config.h"
+#include "io/env.h"
+#include "serve/api.h"
+#include "serve/http_server.h"
+
+namespace culprit::app {
+
+class HttpService {
+ public:
+  using Say = std::function<void(const std::string&)>;
+  HttpService(io::Env& env, const Config& config, serve::Api& api, Say complain, Say inform);
+  ~HttpService();
+
+  void start();
+  // A new certificate needs a new server: its clients connect again.
+  void reload();
+  // Of all addresses; nothing: none answers.
+  std::optional<serve::HttpCounts> counts() const;
+
+ private:
+  // An address and its server.
+  struct Listening {
+    std::string address;
+    std::unique_ptr<serve::HttpServer> server = {};
+    serve::HttpTls tls = {};  // of the running server
+    std::string trouble = {};
+    bool tcp() const { return !address.starts_with("unix:"); }
+  };
+  void start_missing();
+  Status start(Listening& listening);
+
+  io::Env& env_;
+  const Config& config_;
+  serve::Api& api_;
+  const Say complain_, inform_;
+  std::vector<Listening> all_;
+  std::unique_ptr<io::Timer> retry_;
+};
+
+}  // namespace culprit::app
