@@ -43,6 +43,7 @@ void add_verbs(Command& app, Run& run) {
   add_status(app, run);
   add_jobs(app, run);
   add_watch(app, run);
+  add_page(app, run);
   add_hosts(app, run);
   app.begin_verbs("Verbs that act");
   add_confirm(app, run);

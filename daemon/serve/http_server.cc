@@ -143,6 +143,7 @@ class MhdServer final : public HttpServer {
   MHD_Result begin(MHD_Connection* connection, Exchange& e, std::string_view method);
   std::optional<Response> refusal(MHD_Connection* connection, Exchange& e, std::string_view method);
   std::optional<Response> find_route(Exchange& e, std::string_view method);
+  const Token* known(std::string_view authorization, bool& session) const;
   std::optional<Response> unauthorized(MHD_Connection* connection, Exchange& e) const;
   MHD_Result take_body(Exchange& e, const char* bytes, size_t* size);
   void dispatch(MHD_Connection* connection, Exchange& e);
@@ -232,7 +233,8 @@ void MhdServer::set_tokens(Tokens tokens) {
   for (const auto& [connection, state] : connections_) {
     const Exchange* e = state.exchange.get();
     if (!e || !e->route || e->route->needs == Role::kNone) continue;
-    const Token* token = options_.tokens.find(e->authorization);
+    bool session = false;
+    const Token* token = known(e->authorization, session);
     if (!token || token->role < e->route->needs) shutdown(descriptor_of(connection), SHUT_RDWR);
   }
 }
@@ -391,8 +393,16 @@ std::optional<Response> MhdServer::find_route(Exchange& e, std::string_view meth
   return std::nullopt;
 }
 
+const Token* MhdServer::known(std::string_view authorization, bool& session) const {
+  const Token* token = options_.tokens.find(authorization);
+  session = !token && options_.session;
+  return session ? options_.session(authorization) : token;
+}
+
 std::optional<Response> MhdServer::unauthorized(MHD_Connection* connection, Exchange& e) const {
   Request& request = e.request;
+  if (const auto known_one = connections_.find(connection); known_one != connections_.end())
+    request.peer = known_one->second.who;
   if (listening_.local) {
     request.uid = peer_uid(connection);
     request.groups = peer_groups(connection);
@@ -402,12 +412,14 @@ std::optional<Response> MhdServer::unauthorized(MHD_Connection* connection, Exch
     return error_response(403, "only root and the daemon's own user may change something");
   }
   e.authorization = header(connection, "Authorization");
-  if (const Token* token = options_.tokens.find(e.authorization)) {
+  bool session = false;
+  if (const Token* token = known(e.authorization, session)) {
     request.role = token->role;
     request.token = token->name;
+    request.by_session = session;
   }
   if (request.role >= e.route->needs) return std::nullopt;
-  if (options_.tokens.empty())
+  if (options_.tokens.empty() && (e.authorization.empty() || !options_.session))
     return error_response(403,
                           "over TCP only /healthz and /metrics are served: name a token_file below [http] of "
                           "the daemon's configuration, and a file with its token with --token-file");

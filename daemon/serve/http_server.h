@@ -33,6 +33,8 @@ struct Request {
   std::optional<uint32_t> uid;   // of the peer of a unix socket, from the kernel
   std::vector<uint32_t> groups;  // of that process when it connected
   std::string token;             // name of the token over TCP
+  bool by_session = false;       // it is that of a page which a link logged in (serve/sessions.h)
+  std::string peer;              // the user of a unix socket, or the network of an address
   Role role = Role::kNone;       // by the token; on a unix socket root and our own uid operate, others read
 };
 
@@ -100,6 +102,8 @@ struct HttpOptions {
       {};              // of this host, allowed in a Host header besides addresses and localhost
   Tokens tokens = {};  // for TCP; empty: routes that need no role are served, and no other
   HttpTls tls = {};    // for TCP
+  // For TCP: the session that "Bearer SECRET" names, or null. May be empty.
+  std::function<const Token*(std::string_view authorization)> session = {};
 };
 
 // For /metrics.
@@ -120,7 +124,7 @@ class HttpServer {
   // As clients write it, with the actual port.
   virtual const std::string& address() const = 0;
   virtual HttpCounts counts() const = 0;
-  // After a reload. Answers under way for a token that is gone are cut.
+  // After a reload. Answers under way for a token or a session that is gone are cut.
   virtual void set_tokens(Tokens tokens) = 0;
   virtual void set_names(std::vector<std::string> names) = 0;  // as in HttpOptions
 };

@@ -16,6 +16,7 @@ struct Token {
   std::string secret;
   Role role = Role::kOperate;
   std::string name;  // for the log; "1" without a name: its number in the file
+  bool operator==(const Token&) const = default;
 };
 
 class Tokens {
@@ -24,6 +25,7 @@ class Tokens {
   // A line that starts with '#' is a comment. An error names the line and never a token.
   static Result<Tokens> parse(std::string_view text);
   bool empty() const { return tokens_.empty(); }
+  bool operator==(const Tokens&) const = default;
   // The token of "Bearer TOKEN"; null: none of them. Compares all tokens in constant time. Valid as long as
   // this object is unchanged.
   const Token* find(std::string_view authorization) const;

@@ -1,10 +1,12 @@
 """What stands in the way of a start or of a reload: reported in a sentence, and what can work works."""
 import http.client
+import json
 import os
 import signal
 import socket
 import subprocess
 import time
+from typing import Tuple
 
 from case import Context, case, must_be_exact, settled
 from cases_kill import end_of
@@ -64,6 +66,64 @@ def socket_beside_tcp(context: Context) -> str:
     need(daemon.socket.stat().st_mode & 0o777 == 0o660, oct(daemon.socket.stat().st_mode))
     answers = daemon.metrics()['culprit_http_answers_total{status="403"}']
     return f"both answer; /metrics counts both: {answers:.0f} times 403 of TCP"
+
+
+@case
+def page_link(context: Context) -> str:
+    """A link of `culprit page` logs in once, with the role of who made it; a fetch of it uses nothing up."""
+    daemon = context.daemon()
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    tokens = context.folder / "tokens"
+    tokens.write_text("reading-0123456789 read board\n")
+    tokens.chmod(0o600)
+    daemon.config.write_text(daemon.config.read_text().replace(
+        'listen = "unix:api.sock"', f'listen = "127.0.0.1:{port}"\ntoken_file = "{tokens}"'))
+    daemon.start()
+    def ask(method: str, target: str, body: object = None, bearer: str = "") -> Tuple[int, dict]:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+        headers = {"Authorization": f"Bearer {bearer}"} if bearer else {}
+        connection.request(method, target, body=None if body is None else json.dumps(body), headers=headers)
+        answer = connection.getresponse()
+        text = answer.read()
+        connection.close()
+        return answer.status, json.loads(text) if text.startswith(b"{") else {}
+    def link(*words: str) -> str:
+        command = [str(context.bin_dir / "culprit"), "page", *words]
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              check=False, timeout=30)
+        return done.stdout.strip()
+    own = ("--server", f"unix:{daemon.socket}")
+    url = link("a job", *own)
+    base, _, rest = url.partition("#once=")
+    code, _, at = rest.partition("&at=")
+    need(base == f"http://127.0.0.1:{port}/" and len(code) == 32 and at == "jobs%2Fa%2520job", url)
+    need(ask("GET", "/")[0] == 200 and ask("GET", "/v1/page/login")[0] == 405, "the address of the link")
+    status, session = ask("POST", "/v1/page/login", {"code": code})
+    need(status == 200 and session["role"] == "operate", str(session))
+    bearer = session["token"]
+    need(ask("GET", "/v1/jobs", bearer=bearer)[0] == 200, "the session does not read")
+    need(ask("POST", "/v1/reload", {}, bearer)[0] == 200, "the session may not change")
+    need(ask("GET", "/v1/jobs", bearer=bearer)[0] == 200, "a reload ended it")
+    need(ask("POST", "/v1/page/link", {}, bearer)[0] == 403, "a session makes a link")
+    need(ask("POST", "/v1/page/login", {"code": code})[0] == 403, "the link works twice")
+    need(ask("GET", "/v1/jobs", bearer=code)[0] == 401, "the code is a token")
+    need(daemon.post("/v1/page/login", {"code": code}).status == 403, "a login over the unix socket")
+    token = context.folder / "reading"
+    token.write_text("reading-0123456789\n")
+    board = link("--server", f"http://127.0.0.1:{port}", "--token-file", str(token))
+    _, reads = ask("POST", "/v1/page/login", {"code": board.partition("#once=")[2]})
+    need(reads["role"] == "read" and ask("POST", "/v1/reload", {}, reads["token"])[0] == 403, str(reads))
+    tokens.write_text("another-0123456789 read board\n")
+    need(daemon.post("/v1/reload", {}).status == 200, "the reload")
+    need(ask("GET", "/v1/jobs", bearer=reads["token"])[0] == 401, "it outlives its token")
+    need(ask("GET", "/v1/jobs", bearer=bearer)[0] == 200, "root's session ended too")
+    refused = [ask("POST", "/v1/page/login", {"code": "0" * 32})[0] for _ in range(12)]
+    need(refused[0] == 403 and refused[-1] == 429, str(refused))
+    said = daemon.errors.read_text()
+    need("is logged in from" in said and code not in said and bearer not in said, "the log")
+    return f"{len(url)} bytes; {refused.count(403)} guesses, then {refused.count(429)} times 429"
 
 
 @case

@@ -429,6 +429,53 @@ promise("it prints", async () => {
   need(pdf.length > 10000, `${pdf.length} bytes`);
 });
 
+promise("a link of culprit page logs in once, and opens at the job", async () => {
+  const link = () => daemon.culprit("page", "gpu-lost", "--server", "unix:" + daemon.in("run", "api.sock")).trim();
+  const url = link(), fresh = await plainPage();
+  try {
+    await fresh.goto(url);
+    await fresh.waitForSelector(".card");
+    need(fresh.url() === daemon.url("/#/jobs/gpu-lost"), `the address is ${fresh.url()}`);
+    const kept = await fresh.evaluate(() => sessionStorage.getItem("culprit-token"));
+    need(kept && kept !== TOKEN && !url.includes(kept), "the session is another secret than the code");
+    await fresh.evaluate(() => sessionStorage.clear());
+    await fresh.goto("about:blank");
+    await fresh.goto(url);
+    await fresh.waitForSelector("#login:not([hidden])");
+    need((await fresh.$eval("#state", (e) => e.textContent)).includes("was used already"), "the second time");
+    need(!(await fresh.$(".card")), "it shows the job the second time");
+  } finally {
+    await fresh.close();
+  }
+  troubles.splice(0, troubles.length, ...troubles.filter((one) => !one.includes("403")));  // the one above
+});
+
+promise("an alert's link opens it at the fault; each button does its deed, and the link none", async () => {
+  const alert = async () => (await daemon.get("/v1/alerts?job=gpu-lost")).items[0];
+  const { key } = await alert();
+  await open(`${job("gpu-lost")}?alert=${key}`, ".alert.linked");
+  need(!(await alert()).acknowledged_by, "the link acknowledged it");
+  await page.waitForFunction(() => document.activeElement?.textContent === "Acknowledge", { timeout: 5000 });
+  const press = async (label) => {
+    const button = await page.waitForFunction((of) => [...document.querySelectorAll(".alert button")].find((b) => b.textContent === of), {}, label);
+    await button.asElement().click();
+  };
+  await page.type(".alert input", "alice");
+  await press("Acknowledge");
+  await page.waitForFunction(() => document.querySelector(".alert").innerText.includes("acknowledged by alice"));
+  await shot("alert");
+  await press("Silence for 2 h");
+  await page.waitForFunction(() => document.querySelector(".alert").innerText.includes("silent until"));
+  const now = await alert();
+  need(now.acknowledged_by.startsWith("alice") && now.silent_until_ns > 1e6 * Date.now() + 7e12, JSON.stringify(now));
+  await open("#/", ".row");
+  need((await page.$$eval(".row", (list) => list.map((e) => e.innerText))).some((t) => t.includes("gpu-lost") && t.includes("acknowledged")), "Now does not say so");
+  await open(`${job("gpu-lost")}?alert=${key}`, ".alert.linked");
+  await press("Repaired");
+  await page.waitForFunction(() => /alice .*repaired it/.test(document.querySelector(".alert").innerText));
+  need((await alert()).state === "resolved", "it fires");
+});
+
 promise("the token stays in the tab", async () => {
   const fresh = await browser.newPage();
   try {

@@ -177,8 +177,8 @@ const Option kOptions[] = {
      "well and are learned by themselves."},
     {"http.listen", TEXT(http.listen, check_listen_address, "\"unix:NAME\" or HOST:PORT"), false, nullptr,
      "Where `culprit` and the page ask: a socket in runtime_dir, or an address. With an address the socket "
-     "api.sock listens too. Beyond loopback it needs http.token_file; without it an address serves /healthz "
-     "and /metrics only."},
+     "api.sock listens too. Beyond loopback it needs http.token_file; without it an address serves /healthz, "
+     "/metrics and pages that `culprit page` logged in."},
     {"http.token_file", TEXT(http.token_file, check_absolute_path, kPath), true, "\"/etc/culprit/token\"",
      "File of the tokens that requests over TCP need, one a line: TOKEN [read|operate] [NAME]. A bare token "
      "may operate: read and change. Lines with # in front are comments. A reload reads the file again."},

@@ -555,7 +555,9 @@ void Daemon::make_api() {
   api_ = std::make_unique<serve::Api>(env_, *source_, config_.host.name);
   if (delivery_) delivery_->publish_to(*api_);
   http_ = std::make_unique<HttpService>(
-      env_, config_, *api_, [this](const std::string& what) { complain(what); },
+      env_, config_, *api_,
+      [this](const serve::Reader& reader) { return source_->limited_to(reader) == nullptr; },
+      [this](const std::string& what) { complain(what); },
       [this](const std::string& what) { log_.info(what); });
 }
 

@@ -60,8 +60,14 @@ std::vector<std::string> web_names(const Config& config) {
 
 }  // namespace
 
-HttpService::HttpService(io::Env& env, const Config& config, serve::Api& api, Say complain, Say inform)
-    : env_(env), config_(config), api_(api), complain_(std::move(complain)), inform_(std::move(inform)) {
+HttpService::HttpService(io::Env& env, const Config& config, serve::Api& api,
+                         std::function<bool(const serve::Reader&)> sees_all, Say complain, Say inform)
+    : env_(env),
+      config_(config),
+      api_(api),
+      complain_(std::move(complain)),
+      inform_(std::move(inform)),
+      login_(env, {[this] { return page_url(); }, std::move(sees_all), inform_}) {
   all_.push_back({config.http_address()});
   if (all_.front().tcp()) all_.push_back({config.local_address()});
   retry_ = env_.timer([this] { start_missing(); });
@@ -96,11 +102,14 @@ Status HttpService::start(Listening& listening) {
     options.names = web_names(config_);
     options.tls = listening.tls = std::move(*tls);
     if (auto tokens = read_tokens(config_))
-      options.tokens = std::move(*tokens);
+      options.tokens = listening.tokens = std::move(*tokens);
     else
       complain_(tokens.error().text + "; over TCP only /healthz and /metrics are served");
+    options.session = [this](std::string_view authorization) { return login_.find(authorization); };
   }
-  auto server = serve::HttpServer::start(env_, std::move(options), api_.routes());
+  std::vector<serve::Route> routes = api_.routes();
+  for (serve::Route& route : login_.routes()) routes.push_back(std::move(route));
+  auto server = serve::HttpServer::start(env_, std::move(options), std::move(routes));
   if (!server) return tl::unexpected(server.error());
   listening.server = std::move(*server);
   return {};
@@ -118,9 +127,26 @@ void HttpService::reload() {
     one.server->set_names(web_names(config_));
     auto tokens = read_tokens(config_);
     if (!tokens) complain_(tokens.error().text + "; the tokens of before hold");
-    if (tokens) one.server->set_tokens(std::move(*tokens));
+    if (!tokens) continue;
+    if (*tokens != one.tokens) login_.sessions().end_of_tokens();
+    one.tokens = *tokens;
+    one.server->set_tokens(std::move(*tokens));
   }
   start_missing();
+}
+
+// As people open the page, else as this host serves it.
+std::string HttpService::page_url() const {
+  const Listening& first = all_.front();
+  if (!first.tcp() || !first.server) return "";
+  std::string url = config_.http.url;
+  while (url.ends_with('/')) url.pop_back();
+  if (!url.empty()) return url;
+  std::string address = first.server->address();
+  for (const std::string_view any : {"0.0.0.0:", "[::]:"})
+    if (address.starts_with(any))
+      address = fmt::format("{}:{}", config_.host.name, address.substr(any.size()));
+  return fmt::format("{}://{}", first.tls.cert.empty() ? "http" : "https", address);
 }
 
 std::optional<serve::HttpCounts> HttpService::counts() const {

@@ -15,13 +15,16 @@
 #include "io/env.h"
 #include "serve/api.h"
 #include "serve/http_server.h"
+#include "serve/page_login.h"
 
 namespace culprit::app {
 
 class HttpService {
  public:
   using Say = std::function<void(const std::string&)>;
-  HttpService(io::Env& env, const Config& config, serve::Api& api, Say complain, Say inform);
+  // `sees_all`: who may have a link to the page.
+  HttpService(io::Env& env, const Config& config, serve::Api& api,
+              std::function<bool(const serve::Reader&)> sees_all, Say complain, Say inform);
   ~HttpService();
 
   void start();
@@ -36,9 +39,11 @@ class HttpService {
     std::string address;
     std::unique_ptr<serve::HttpServer> server = {};
     serve::HttpTls tls = {};  // of the running server
+    serve::Tokens tokens = {};
     std::string trouble = {};
     bool tcp() const { return !address.starts_with("unix:"); }
   };
+  std::string page_url() const;
   void start_missing();
   Status start(Listening& listening);
 
@@ -46,6 +51,7 @@ class HttpService {
   const Config& config_;
   serve::Api& api_;
   const Say complain_, inform_;
+  serve::PageLogin login_;
   std::vector<Listening> all_;
   std::unique_ptr<io::Timer> retry_;
 };

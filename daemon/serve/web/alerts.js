@@ -1,7 +1,7 @@
 // What a person does about the alerts of a job: acknowledge, silence, repaired. Nothing changes before a button is
 // pressed: a link only opens them.
 import { items, json } from "./api.js";
-import { bdi, h, name, plain, replace, since, stamp } from "./dom.js";
+import { bdi, h, plain, replace, since, stamp } from "./dom.js";
 
 const BY = "culprit-by";
 const DEEDS = [["acknowledge", "Acknowledge", "No reminder is sent any more"],
@@ -74,11 +74,4 @@ export class Alerts {
     at.scrollIntoView({ block: "nearest" });
     (at.querySelector("button") || at).focus({ preventScroll: true });
   }
-}
-
-// Of a job in the list: whether somebody has it.
-export function handled(alert) {
-  if (!alert) return null;
-  return [alert.acknowledged_by && h("span", { class: "pill good", title: "by " + name(alert.acknowledged_by) }, "acknowledged"),
-          alert.silent_until_ns && h("span", { class: "pill", title: "until " + stamp(alert.silent_until_ns) }, "silenced")];
 }

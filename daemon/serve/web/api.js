@@ -37,6 +37,14 @@ export async function json(path, options) {
   return (await ask(path, options)).json();
 }
 
+// The session of a link that is used once.
+export async function logIn(code) {
+  const answer = await fetch("v1/page/login", { method: "POST", body: JSON.stringify({ code }), cache: "no-store" });
+  const body = await answer.json().catch(() => ({}));
+  if (!answer.ok) throw new Refused(answer.status, body.error || "the daemon answered " + answer.status);
+  token.set(body.token);
+}
+
 export async function items(path) {
   return (await json(path)).items;
 }

@@ -1,5 +1,4 @@
 // The jobs, those that need a person first.
-import { handled } from "./alerts.js";
 import { json } from "./api.js";
 import { bdi, counted, h, jobLink, name, number, percent, place, plain, replace, since, stamp } from "./dom.js";
 
@@ -39,6 +38,13 @@ function advice(verdict) {
   const action = ACTIONS[verdict.action];
   if (!action && !verdict.remedy) return null;
   return h("div", { class: "todo" }, action && h("b", {}, action + (verdict.remedy ? ": " : "")), verdict.remedy);
+}
+
+// Whether somebody has the job's alert.
+function handled(alert) {
+  if (!alert) return null;
+  return [alert.acknowledged_by && h("span", { class: "pill good", title: "by " + name(alert.acknowledged_by) }, "acknowledged"),
+          alert.silent_until_ns && h("span", { class: "pill", title: "until " + stamp(alert.silent_until_ns) }, "silenced")];
 }
 
 function row(job) {

@@ -1,6 +1,6 @@
 // Which view is shown, the connection, the keys. A view is a function (main, place) => { refresh, event, search,
 // rows, close }, each of these optional.
-import { Events, token, whenDenied } from "./api.js";
+import { Events, logIn, token, whenDenied } from "./api.js";
 import { h, plain, replace } from "./dom.js";
 import { nowView } from "./now.js";
 
@@ -25,9 +25,9 @@ function say(sentence, bad) {
 
 // "#/jobs/ID?run=2" is { view: "jobs", name: "ID", query }.
 function readPlace() {
-  const given = new URLSearchParams(location.hash.slice(1)).get("token");
-  if (given) {
-    token.set(given);
+  const given = new URLSearchParams(location.hash.slice(1));
+  if (given.get("token")) {
+    token.set(given.get("token"));
     history.replaceState(null, "", location.pathname + location.search);
   }
   const [path, query] = location.hash.replace(/^#\/?/, "").split("?", 2);
@@ -83,7 +83,29 @@ async function refresh() {
   asking.again = false;
 }
 
+// "#once=CODE" of `culprit page` becomes a session; "&at=" says what to show then. The code leaves the address before
+// it is used.
+async function useLink() {
+  const given = new URLSearchParams(location.hash.slice(1)), code = given.get("once");
+  if (!code) return;
+  history.replaceState(null, "", location.pathname + location.search + "#/" + (given.get("at") || ""));
+  try {
+    await logIn(code);
+    followed = undefined;
+    byId("login").hidden = true;
+  } catch (error) {
+    byId("login").hidden = false;
+    say(error.message, true);
+    throw error;
+  }
+}
+
 async function show() {
+  try {
+    await useLink();
+  } catch {
+    if (!token.get()) return;  // a session of before is as good
+  }
   const place = readPlace(), turn = ++shown;
   for (const link of document.querySelectorAll("nav a")) {
     const here = link.dataset.view === (place.view === "now" ? "now" : place.view);
