@@ -13,6 +13,7 @@ namespace {
 
 constexpr size_t kCodeBytes = 16;  // of five minutes, and tried ten times a minute
 constexpr size_t kSessionBytes = 32;
+constexpr size_t kLoginBytes = 1000;  // anyone may send it
 
 // Hexadecimal digits of random bytes; nothing: the kernel gives none.
 std::optional<std::string> secret_of(size_t bytes) {
@@ -65,6 +66,7 @@ void PageLogin::make_link(const Request& request, const Reply& reply) {
 
 void PageLogin::log_in(const Request& request, const Reply& reply) {
   if (request.uid) return reply.send(error_response(403, "the unix socket needs no login"));
+  if (request.body.size() > kLoginBytes) return reply.send(error_response(413, "the body is no login"));
   const auto body = nlohmann::json::parse(request.body, nullptr, false);
   const auto code = body.find("code");
   if (!body.is_object() || code == body.end() || !code->is_string())
@@ -73,9 +75,13 @@ void PageLogin::log_in(const Request& request, const Reply& reply) {
   if (!secret) return reply.send(error_response(500, "the kernel gives no random bytes"));
   const auto token = sessions_.log_in(code->get_ref<const std::string&>(), request.peer, std::move(*secret),
                                       env_.now(io::Clock::kMonotonic));
-  parts_.inform(token ? fmt::format("the {} is logged in from {}", token->name, to_terminal(request.peer))
-                      : fmt::format("a link to the page is refused to {}", to_terminal(request.peer)));
-  if (!token) return reply.send(error_response(token.error()));
+  const std::string peer = to_terminal(request.peer);
+  if (!token) {
+    if (token.error().code == ErrorCode::kDenied)  // so often a minute, and no more
+      parts_.inform("a link to the page is refused to " + peer);
+    return reply.send(error_response(token.error()));
+  }
+  parts_.inform(fmt::format("the {} is logged in from {}", token->name, peer));
   reply.send(answer_of({{"token", token->secret},
                         {"role", word_of(token->role)},
                         {"expires_ns", env_.now(io::Clock::kWall) + Sessions::kSessionLife}}));

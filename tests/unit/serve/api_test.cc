@@ -61,6 +61,13 @@ BOOST_AUTO_TEST_CASE(each_route_asks_for_what_it_names) {
        "make rule of j run 1 d1 'It flaps' network by alice"},
       {request("POST", "/v1/reload"), "reload by "},
       {request("POST", "/v1/jobs/j/diagnoses/d1/refute?run=1"), "refute j run 1 d1 by "},
+      {request("GET", "/v1/alerts?job=j&run=1"), "alerts j -"},
+      {request("POST", "/v1/alerts/k1/acknowledge", "", R"({"by":"alice"})"),
+       "acknowledge k1 for 0 s by alice"},
+      {request("POST", "/v1/alerts/k1/silence"), "silence k1 for 7200 s by "},
+      {request("POST", "/v1/alerts/k1/silence", "", R"({"by":"bob","for_s":60})"),
+       "silence k1 for 60 s by bob"},
+      {request("POST", "/v1/alerts/k1/repaired", "", "{}"), "repaired k1 for 0 s by "},
       {request("POST", "/v1/hosts/node-1/clear", "", "{}"), "clear node-1 by "}};
   for (const auto& [bytes, asked] : cases) {
     BOOST_CHECK_EQUAL(ask(bytes).status, 200);
@@ -109,6 +116,10 @@ BOOST_AUTO_TEST_CASE(wrong_parameters_are_reported_in_a_sentence) {
        "'component' is none of"},
       {request("POST", "/v1/jobs/j/capture?rounds=0"), "'rounds': 0 is not 1 to 8"},
       {request("POST", "/v1/jobs/j/capture?rounds=9"), "'rounds': 9 is not 1 to 8"},
+      {request("POST", "/v1/alerts/k1/silence", "", R"({"for_s":-1})"), "'for_s' is no whole number"},
+      {request("POST", "/v1/alerts/k1/silence", "", R"({"for_s":"2h"})"), "'for_s' is no whole number"},
+      {request("POST", "/v1/alerts/k1/silence", "", R"({"for_s":2592001})"), "from 0 to 2592000"},
+      {request("POST", "/v1/alerts/k1/acknowledge?by=alice"), "'by': no such parameter"},
       {request("GET", "/v1/status?x=1"), "'x': no such parameter"},
       {request("GET", "/v1/suspects?job=" + std::string(5000, 'x')), "longer than 4096 bytes"},
       {request("GET", "/v1/evidence?job=a&host=b"), "'path' is missing"},

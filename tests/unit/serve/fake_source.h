@@ -105,6 +105,15 @@ class FakeSource : public ApiSource {
     if (capture_refusal) return answer(fail(*capture_refusal, "the job is captured already"));
     give("capture " + job + " " + std::to_string(rounds) + " by " + by.name, answer, R"({"sample":1})");
   }
+  void alerts(const AlertQuery& q, Answer answer) override {
+    give("alerts " + q.job.value_or("-") + " " + q.key.value_or("-"), answer, R"({"items":[]})");
+  }
+  void handle_alert(const AlertOrder& o, const Actor& by, Answer answer) override {
+    constexpr const char* kDeeds[] = {"acknowledge ", "silence ", "repaired "};
+    give(kDeeds[static_cast<int>(o.what)] + o.key + " for " + std::to_string(o.for_ns / kNsPerSecond) +
+             " s by " + by.name,
+         answer, "{}");
+  }
   void forget_taught(const std::string& job, const Actor& by, Answer answer) override {
     give("forget " + job + " by " + by.name, answer, "{}");
   }

@@ -127,6 +127,8 @@ BOOST_AUTO_TEST_CASE(what_is_about_all_jobs_and_every_change_is_refused_to_a_use
                                         [&] { alice.judge({}, {}, answer); },
                                         [&] { alice.clear("h", {}, answer); },
                                         [&] { alice.pool_log(answer); },
+                                        [&] { alice.alerts({}, answer); },
+                                        [&] { alice.handle_alert({}, {}, answer); },
                                         [&] { alice.forget_taught("j", {}, answer); },
                                         [&] { alice.capture("j", 1, {}, answer); }};
   for (const auto& ask : asks) {
