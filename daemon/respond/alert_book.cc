@@ -556,6 +556,11 @@ Result<Issue> AlertBook::silence(const std::string& key, TimeNs until, const std
     return fail(ErrorCode::kInvalid, "the silence is longer than 30 days: add a maintenance window");
   (*issue)->handling.silenced_by = by;
   (*issue)->handling.silent_until_ns = until;
+  // A receiver that repeats by itself has to be silenced itself.
+  if (until > now)
+    for (auto& [receiver, d] : (*issue)->deliveries)
+      if (const Route* r = route(receiver); r && r->groups && d.state == Delivery::State::kSent)
+        send(**issue, *r, Message::Kind::kRevised, now);
   note(**issue);
   tick_issue(**issue, now);
   return **issue;

@@ -222,4 +222,14 @@ std::string alertmanager_body(const std::vector<Issue>& issues, const NoticeCont
   return out.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
+std::string alertmanager_silence(const Issue& issue, TimeNs now) {
+  const std::string by = shorten(to_terminal(issue.handling.silenced_by), kLabelBytes);
+  return json{{"matchers", {{{"name", "issue"}, {"value", issue.key}, {"isRegex", false}}}},
+              {"startsAt", rfc3339(now)},
+              {"endsAt", rfc3339(issue.handling.silent_until_ns)},
+              {"createdBy", by},
+              {"comment", "Culprit: silenced by " + by}}
+      .dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
 }  // namespace culprit::respond

@@ -40,6 +40,9 @@ std::string webhook_body(const Issue& issue, const Values& values);
 // the alert with the label of before has its end.
 std::string alertmanager_body(const std::vector<Issue>& issues, const NoticeContext& context, TimeNs now);
 
+// Of POST /api/v2/silences: for a silenced issue, until its silence ends.
+std::string alertmanager_silence(const Issue& issue, TimeNs now);
+
 // A whole mail with its headers, for sendmail.
 struct MailAddresses {
   std::string from;

@@ -158,6 +158,10 @@ url = "{manager.url}/"
     need(alert["generatorURL"] == "https://culprit.example/#/jobs/llama", alert["generatorURL"])
     need(alert["labels"]["severity"] == "critical", str(alert["labels"]))
     need("#/lines?job=llama&host=" in alert["annotations"]["line_link"], str(alert["annotations"]))
+    key = alert["labels"]["issue"]
+    code, said = culprit(context, daemon, "alert", "silence", key)
+    need(code == 0, said)
+    wait_until(lambda: manager.alerts()[0]["status"]["state"] == "suppressed", 30, "it is silenced there too")
     manager.close()  # it forgets what it had
     manager = Alertmanager(program, context.folder, port)
     manager.ready()
@@ -166,8 +170,8 @@ url = "{manager.url}/"
     wait_until(lambda: manager.alerts(), 30, "the standing alert is sent again after a restart")
     need(len(manager.alerts()) == 1 and manager.alerts()[0]["labels"] == alert["labels"], "another alert")
     refute(daemon, "llama")
-    wait_until(lambda: not manager.alerts("?active=true"), 30, "its end arrives")
-    return f"{len(labels)} labels; again after a restart of both; over once refuted"
+    wait_until(lambda: not manager.alerts(), 30, "its end arrives")
+    return f"{len(labels)} labels; silenced there too; again after a restart of both; over once refuted"
 
 
 @case

@@ -155,9 +155,19 @@ DeliveryOutcome to_mail(const DeliveryOrder& order, const respond::Issue& issue)
 DeliveryOutcome to_alertmanager(const DeliveryOrder& order, const std::vector<respond::Issue>& issues) {
   auto request = request_to(order.receiver);
   if (!request) return could_not(request.error());
-  request->url = below(std::move(request->url), "/api/v2/alerts");
+  const std::string address = request->url;
+  request->url = below(address, "/api/v2/alerts");
   request->body = respond::alertmanager_body(issues, order.context, order.now);
-  return send(std::move(*request), order);
+  DeliveryOutcome out = send(*request, order);
+  // Only with a message: what stands is sent each minute.
+  for (size_t i = order.standing.size(); i < issues.size() && out.kind == Kind::kSent; ++i) {
+    const TimeNs until = issues[i].handling.silent_until_ns;
+    if (!issues[i].firing() || until == kNoTime || until <= order.now) continue;
+    request->url = below(address, "/api/v2/silences");
+    request->body = respond::alertmanager_silence(issues[i], order.now);
+    out = send(*request, order);
+  }
+  return out;
 }
 
 // Logs, or the newest metrics.

@@ -455,6 +455,20 @@ BOOST_AUTO_TEST_CASE(a_silence_holds_one_alert_and_ends_by_itself) {
   BOOST_CHECK_EQUAL(l.book.issues().at(key).news, "it still fires, and its silence is over");
 }
 
+BOOST_AUTO_TEST_CASE(a_receiver_that_groups_hears_of_a_silence_to_make_its_own) {
+  Listener l({everything("a"), everything("manager")});
+  BookOptions options = l.book.options();
+  options.routes[1].groups = true;
+  l.book.set_options(options);
+  l.verdict(fault("j"), 1);
+  (void)l.said();
+  const std::string key = issue_key(fault("j"));
+  BOOST_REQUIRE(l.book.acknowledge(key, "alice", 2 * kSecond));
+  BOOST_REQUIRE(l.book.silence(key, 100 * kSecond, "alice", 2 * kSecond));
+  expect(l.said(), {"manager revised j"});
+  expect(l.at(101), {});
+}
+
 BOOST_AUTO_TEST_CASE(the_end_of_a_silenced_alert_is_sent) {
   Listener l({everything("a")});
   l.verdict(fault("j"), 1);
