@@ -25,8 +25,8 @@ struct Fault {
   std::vector<std::string> targets;  // of the action
   std::vector<std::string> why;
   std::string headline;  // who, what, where and when in one sentence; empty: of an older version
-  std::string place;  // of the accused: "node-3 (device 4, rank 28)"; empty: no host is accused
-  std::string seen;   // where the evidence was seen: "node-3"; empty: no place is known
+  std::string place;     // of the accused: "node-3 (device 4, rank 28)"; empty: no host is accused
+  std::string seen;      // where the evidence was seen: "node-3"; empty: no place is known
   double confidence = 0;
   std::string owner;     // of the job: "user 1000", "host gpu-7"; empty: not known
   std::string user;      // who alone writes for the job: "user 1000"; empty: none, several, or not known

@@ -51,7 +51,8 @@ std::string summary_of(const Issue& issue) {
   const Fault& f = issue.fault;
   if (!issue.storm.empty()) return f.title;
   std::string what = f.headline;
-  if (const std::string where = where_of(f); what.empty()) what = where.empty() ? f.title : f.title + " on " + where;
+  if (const std::string where = where_of(f); what.empty())
+    what = where.empty() ? f.title : f.title + " on " + where;
   std::string out = f.run > 0 ? fmt::format("job {} run {}: {}", f.job, f.run, what)
                               : fmt::format("job {}: {}", f.job, what);
   if (f.confidence > 0) out += fmt::format(" ({:.0f} %)", 100 * f.confidence);
@@ -161,9 +162,10 @@ std::string webhook_body(const Issue& issue, const Values& values) {
   const Fault& f = issue.fault;
   json out = json::object();
   for (const char* name :
-       {"state",    "title",      "headline",  "summary", "severity", "job",   "diagnosis", "source",   "category",
-        "component", "symptom",    "action",    "remedy",   "place", "where",     "evidence", "command",
-        "link",      "alert_link", "line_link", "key",      "id",    "since",     "changed",  "host"})
+       {"state",  "title",    "headline",  "summary", "severity",   "job",       "diagnosis",
+        "source", "category", "component", "symptom", "action",     "remedy",    "place",
+        "where",  "evidence", "command",   "link",    "alert_link", "line_link", "key",
+        "id",     "since",    "changed",   "host"})
     out[name] = values.at(name);
   for (const char* name : {"change", "owner", "acknowledged"})
     out[name] = values.at(name).empty() ? json(nullptr) : json(values.at(name));
@@ -204,9 +206,9 @@ std::string alertmanager_body(const std::vector<Issue>& issues, const NoticeCont
                     {"severity", v.at("severity")}}},
                   {"startsAt", v.at("since")}};
     json notes = json::object();
-    for (const char* name :
-         {"summary", "severity", "title", "headline", "change", "symptom", "place", "hosts", "confidence", "action",
-          "remedy", "why", "evidence", "command", "alert_link", "line_link", "owner", "acknowledged", "end"})
+    for (const char* name : {"summary", "severity", "title", "headline", "change", "symptom", "place",
+                             "hosts", "confidence", "action", "remedy", "why", "evidence", "command",
+                             "alert_link", "line_link", "owner", "acknowledged", "end"})
       if (!v.at(name).empty()) notes[name] = v.at(name);
     alert["annotations"] = std::move(notes);
     alert["endsAt"] = issue.firing() ? rfc3339(now + kStandsNs) : v.at("resolved");
