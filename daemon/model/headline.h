@@ -1,5 +1,5 @@
 // The one sentence of a report, for every screen, message and file, and what it says of the job: a fault, no
-// fault, or that it cannot be told. Text of logs is unchanged: a caller that shows it escapes it. Pure.
+// fault, or that nothing can be said. Text of logs is unchanged: a caller that shows it escapes it. Pure.
 #pragma once
 
 #include <span>
