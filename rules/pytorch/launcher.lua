@@ -30,13 +30,14 @@ launcher {
 }
 -- The same with a signal: that much is a cause of its own. 15 came from the launcher itself.
 launcher {
-  id = "sigkill", blames = "few", title = "Rank was killed (SIGKILL), most often because host memory ran out",
+  id = "sigkill", blames = "few", title = "Rank was killed by SIGKILL",
   category = "user", component = "host_memory",
   regex = { [[Signal 9 \(SIGKILL\) received by PID (?P<pid>\d+)]], [[exitcode\s+: -9 \(pid: \d+\)]],
     [[failed \(exitcode: -9\) local_rank: (?P<local_rank>\d+)]],
     [[ProcessExitedException: process \d+ terminated with signal SIGKILL]],
     [[return code(?: = |: )-9\b]], [[died with <<?Signals\.SIGKILL: 9>]] },
-  remedy = "Look for the kernel's out-of-memory lines on that host; lower workers, offload and caches.",
+  remedy = "Look for the kernel's out-of-memory lines on that host: most often memory ran out; then lower " ..
+      "workers, offload and caches. If there are none, ask who killed it.",
   action = "fix",
   hit = { "  traceback : Signal 9 (SIGKILL) received by PID 4955", "  exitcode  : -9 (pid: 79468)",
     "subprocess.CalledProcessError: Command '['python']' died with <Signals.SIGKILL: 9>." },

@@ -1,10 +1,12 @@
 #include "app/run/end_log.h"
 
 #include <fmt/format.h>
+#include <signal.h>
 #include <string.h>
 
 #include <ctime>
 #include <fstream>
+#include <string_view>
 
 namespace culprit::app {
 namespace {
@@ -18,6 +20,20 @@ std::string utc(TimeNs now) {
   return fmt::format("{}.{:03}Z", text, now / kNsPerMs % 1000);
 }
 
+// A count in a file of lines "name count".
+std::optional<uint64_t> count_in(const std::string& path, std::string_view wanted) {
+  std::ifstream file(path);
+  std::string name;
+  for (uint64_t count = 0; file >> name >> count;)
+    if (name == wanted) return count;
+  return std::nullopt;
+}
+
+// Whether the kernel surely killed nothing for memory meanwhile: the host's count has kills of all groups.
+bool killed_nothing(const std::optional<MemoryKills>& before, const std::optional<MemoryKills>& after) {
+  return before && after && before->host && before->host == after->host;
+}
+
 }  // namespace
 
 std::string signal_name(int signal) {
@@ -26,17 +42,17 @@ std::string signal_name(int signal) {
 }
 
 std::optional<MemoryKills> memory_kills() {
+  MemoryKills out;
+  out.host = count_in("/proc/vmstat", "oom_kill");
   std::ifstream groups("/proc/self/cgroup");
   std::string line;
   while (std::getline(groups, line)) {
     if (!line.starts_with("0::/")) continue;
-    MemoryKills out{line.substr(3), 0};
-    std::ifstream events("/sys/fs/cgroup" + out.group + "/memory.events");
-    std::string name;
-    for (uint64_t count = 0; events >> name >> count;)
-      if (name == "oom_kill") return out.kills = count, out;
+    const std::string group = line.substr(3);
+    if (const auto kills = count_in("/sys/fs/cgroup" + group + "/memory.events", "oom_kill"))
+      out.group = group, out.kills = *kills;
   }
-  return std::nullopt;
+  return out.host || !out.group.empty() ? std::optional(out) : std::nullopt;
 }
 
 std::string end_lines(const CommandEnd& end, const std::string& program, TimeNs now,
@@ -45,9 +61,14 @@ std::string end_lines(const CommandEnd& end, const std::string& program, TimeNs 
   if (before && after && before->group == after->group && after->kills > before->kills)
     out += fmt::format("{} culprit run: Task in {} killed as a result of limit of {} (oom_kill {} to {})\n",
                        utc(now), after->group, after->group, before->kills, after->kills);
+  if (end.signal == 0 && end.code != 0 && !end.interrupted && !end.terminated)
+    out += fmt::format("{} culprit run: {} ended with exit code {}\n", utc(now), program, end.code);
   if (end.signal != 0 && !end.interrupted && !end.terminated)
-    out += fmt::format("{} culprit run: {} was killed by signal {} ({})\n", utc(now), program, end.signal,
-                       signal_name(end.signal));
+    out += fmt::format("{} culprit run: {} was killed by signal {} ({}){}\n", utc(now), program, end.signal,
+                       signal_name(end.signal),
+                       end.signal == SIGKILL && killed_nothing(before, after)
+                           ? ", and the kernel killed nothing for memory"
+                           : "");
   return out;
 }
 

@@ -1,5 +1,5 @@
-// What the command's output cannot say of its own end: a signal that killed it, and a kill for memory in its
-// control group. Lines for the log of the run. Reads files of /proc and /sys; any thread.
+// What the command's output cannot say of its own end: its exit code, a signal that killed it, and a kill for
+// memory in its control group. Lines for the log of the run. Reads files of /proc and /sys; any thread.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,12 @@
 
 namespace culprit::app {
 
-// How often the kernel killed a process of our control group for its memory limit; nothing: not known.
+// How often the kernel killed a process for memory: of our control group, at its limit, and on the host as a
+// whole.
 struct MemoryKills {
-  std::string group;
+  std::string group;  // empty: not known
   uint64_t kills = 0;
+  std::optional<uint64_t> host = {};  // nothing: not known
 };
 std::optional<MemoryKills> memory_kills();
 

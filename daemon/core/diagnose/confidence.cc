@@ -52,7 +52,9 @@ double confidence_of_rule(const Finding& finding) {
   return finding.fatal ? kFatal : kSpecific;
 }
 
-double confidence_among(const Finding& best, std::span<const Finding* const> faults) {
+double confidence_among(const Finding& best, std::span<const Finding* const> faults, bool watched) {
+  const auto other_root = [&](const Finding* f) { return f != &best && f->role == FindingRole::kRoot; };
+  if (watched && best.code && best.general && std::ranges::none_of(faults, other_root)) return kSpecific;
   if (best.rule.empty() || best.role == FindingRole::kCascade || best.general) return best.confidence;
   const auto any = [&](auto&& is) {
     return std::any_of(faults.begin(), faults.end(), [&](const Finding* f) { return is(best, *f); });

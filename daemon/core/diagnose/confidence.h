@@ -11,6 +11,7 @@ namespace culprit::diagnose {
 double confidence_of_rule(const Finding& finding);
 
 // For the best fault, adjusted by the job's other faults. Findings without a rule keep their confidence.
-double confidence_among(const Finding& best, std::span<const Finding* const> faults);
+// `watched`: its parent saw the program end with a failure, so that its only exception is why.
+double confidence_among(const Finding& best, std::span<const Finding* const> faults, bool watched = false);
 
 }  // namespace culprit::diagnose

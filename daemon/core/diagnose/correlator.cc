@@ -9,6 +9,7 @@
 
 #include "base/limits.h"
 #include "base/text.h"
+#include "core/detect/logs/ending.h"
 #include "core/diagnose/causes.h"
 #include "core/diagnose/confidence.h"
 #include "core/diagnose/phases.h"
@@ -252,8 +253,9 @@ class Correlator {
     const bool stands = f && f->detector == DetectorKind::kPlugin && f->last_ns == kNoTime;
     const bool timed = f && f->first_ns != kNoTime && !stands;
     // A fatal fault of a job that trained is not from its start-up: an untimed line has the time of an
-    // earlier line.
-    if (a_.fate.last_iteration >= 0 && (!timed || f->fatal)) return a_.fate.stage;
+    // earlier line. Steps without times cannot be compared with it either.
+    const bool ordered = timed && a_.fate.last_progress_ns != kNoTime;
+    if (a_.fate.last_iteration >= 0 && (!ordered || f->fatal)) return a_.fate.stage;
     for (const logs::WriterStats& w : log_.writers())
       if (w.stage && *w.stage == Stage::kInit) return Stage::kInit;
     const bool launching = a_.fate.last_iteration >= 0 || (f && f->symptom == Symptom::kLaunchFailure);
@@ -278,7 +280,8 @@ class Correlator {
     d.iteration = f.iteration;
     d.stage = stage_at(&f);
     d.symptom = symptom(f);
-    d.confidence = best ? confidence_among(f, faults_) : f.confidence * kSecond;
+    d.confidence =
+        best ? confidence_among(f, faults_, detect::exit_was_seen(log_)) : f.confidence * kSecond;
     d.why = f.why;
     d.code = f.code;
     if (f.code)

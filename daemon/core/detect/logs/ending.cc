@@ -224,6 +224,13 @@ bool counts_all(const logs::JobLog& log) {
 
 }  // namespace
 
+bool exit_was_seen(const logs::JobLog& log) {
+  return std::ranges::any_of(log.clusters(), [&](logs::ClusterId id) {
+    return log.miner().text(id).starts_with("culprit run: ") &&
+           log.miner().text(id).find(" ended with exit code ") != npos;
+  });
+}
+
 bool states_success(std::string_view text) {
   const std::string low = lowered(text.substr(0, kText));
   if (holds_any(low, kDenials)) return false;
@@ -266,6 +273,7 @@ bool announces_work(std::string_view text) {
 }
 
 bool ended_well(const logs::JobLog& log) {
+  if (exit_was_seen(log)) return false;
   Statements said = read_statements(log);
   // One rank may end as planned while others die.
   for (const logs::RuleLine& line : log.rule_lines())
@@ -300,6 +308,7 @@ bool states_end_on(const logs::JobLog& log, uint32_t writer) {
 }
 
 bool states_end(const logs::JobLog& log, const logs::LogPlace* before) {
+  if (exit_was_seen(log)) return false;
   const AfterProgress after_progress(log);
   if (counts_all(log) && (!before || order(log.last_progress().back().place, *before) != Order::kAfter))
     return true;
