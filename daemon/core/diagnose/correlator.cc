@@ -280,8 +280,7 @@ class Correlator {
     d.iteration = f.iteration;
     d.stage = stage_at(&f);
     d.symptom = symptom(f);
-    d.confidence =
-        best ? confidence_among(f, faults_, detect::exit_was_seen(log_)) : f.confidence * kSecond;
+    d.confidence = best ? confidence_among(f, faults_, detect::exit_was_seen(log_)) : f.confidence * kSecond;
     d.why = f.why;
     d.code = f.code;
     if (f.code)

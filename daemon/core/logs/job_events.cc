@@ -86,12 +86,15 @@ void JobEvents::walk_lines(LogBatch& batch, Source& source) {
       drop_quoted(place, *begin);
     const bool plain = shape.kind == ShapeKind::kPlain && !shape.ignored &&
                        source.open.records.add_plain(group.record, group.lines.form);
+    if (shape.kind == ShapeKind::kFrame && source.fatal) read_fatal(batch, line, place, source);
     if (!plain && !walk_record(batch, source, i, found)) {
       found.clear();
       continue;
     }
     add_event(batch, i, place);
-    if (!found.empty()) add_rules(found, group.lines.form, place);
+    if (found.empty()) continue;
+    if (batch.message(line).starts_with("Fatal Python error")) source.fatal = place;
+    add_rules(found, group.lines.form, place);
   }
   widen(first_ns_, last_ns_, source.counts.first_ns);
   widen(first_ns_, last_ns_, source.counts.last_ns);
@@ -168,6 +171,19 @@ void JobEvents::take_hits(const LogBatch& batch, uint32_t i, std::vector<RuleLin
     for (uint32_t h = 0; h < hit.holes; ++h)
       r.holes.push_back(shorten(batch.holes[hit.first_hole + h], limits::kEvidenceText));
   }
+}
+
+// The interpreter prints the stacks of its threads below, each from the innermost frame on, first that of the
+// thread that failed.
+void JobEvents::read_fatal(const LogBatch& batch, const LineRecord& line, const LogPlace& place,
+                           Source& source) {
+  constexpr uint64_t kBelow = 100;  // lines
+  if (place.writer != source.fatal->writer) return;
+  const auto code = frame_place(batch.message(line));
+  if (place.line - source.fatal->line > kBelow) return source.fatal.reset();
+  if (!code || !is_own_code(*code)) return;
+  rule_lines_.name_code(*source.fatal, *code);
+  source.fatal.reset();
 }
 
 void JobEvents::drop_quoted(const LogPlace& end, uint64_t begin) {

@@ -72,13 +72,15 @@ class JobEvents {
     std::optional<std::string> host;  // by its path or agent
     SourceCounts counts;
     LastTrouble trouble;
-    TimeNs time = kNoTime;  // of its last line
+    TimeNs time = kNoTime;          // of its last line
+    std::optional<LogPlace> fatal;  // "Fatal Python error": its frames follow
     OpenEvents open;
   };
 
   void walk_lines(LogBatch& batch, Source& source);
   bool walk_record(LogBatch& batch, Source& source, uint32_t i, std::vector<RuleLine>& found);
   static void add_code(const CodeLine& code, const RecordEvent& event, std::vector<RuleLine>& found);
+  void read_fatal(const LogBatch& batch, const LineRecord& line, const LogPlace& place, Source& source);
   void take_hits(const LogBatch& batch, uint32_t i, std::vector<RuleLine>& out);
   void drop_quoted(const LogPlace& end, uint64_t begin);
   void add_event(const LogBatch& batch, uint32_t i, const LogPlace& place);

@@ -228,6 +228,11 @@ bool KeptLines::mark_death(const LogPlace& place) {
   return marked;
 }
 
+void KeptLines::name_code(const LogPlace& place, const CodePlace& code) {
+  for (size_t i = lines_.size(), n = 0; i-- > 0 && n < kLookBack; ++n)
+    if (kept_at(lines_[i], place)) lines_[i].code = code;
+}
+
 std::span<const RuleLine> KeptLines::since(uint64_t added) const {
   const auto first = std::ranges::lower_bound(slots_, added, {}, &Slot::number);
   return std::span(lines_).subspan(static_cast<size_t>(first - slots_.begin()));

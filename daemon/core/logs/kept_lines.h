@@ -32,6 +32,8 @@ class KeptLines {
   void discard(const std::function<bool(const RuleLine&)>& gone);
   // Marks the lines at a place as the end of their process. Returns whether there are any.
   bool mark_death(const LogPlace& place);
+  // Says where in the program the lines at a place were raised.
+  void name_code(const LogPlace& place, const CodePlace& code);
 
   const std::vector<RuleLine>& lines() const { return lines_; }  // in order of arrival
   uint64_t added() const { return added_; }                      // lines ever added

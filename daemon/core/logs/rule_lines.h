@@ -22,6 +22,8 @@ class RuleLines {
   // The last exception of a chain was not caught: the process ends with the first one too. Returns whether a
   // line is kept there.
   bool mark_death(const LogPlace& place);
+  // The frames below a line of a rule name the place in the program.
+  void name_code(const LogPlace& place, const CodePlace& code) { lines_.name_code(place, code); }
   // Discards the lines at a place: their exception only passes on the exception that follows.
   void drop(const LogPlace& place) { drop_quoted(place, place.line); }
   // Discards the writer's lines in the source of `end`, from line `begin` on: they are quoted from data.
