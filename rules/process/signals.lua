@@ -30,8 +30,8 @@ end
 
 -- What `culprit run` saw of the end.
 ends {
-  id = "exit_status", title = "<who> ended with exit code <code>", category = "unknown", component = "unknown",
-  severity = "error", role = "cascade", general = true, blames = "job",
+  id = "exit_status", title = "<who> ended with exit code <code>", category = "unknown",
+  component = "unknown", severity = "error", role = "cascade", general = true, blames = "job",
   regex = { [[^culprit run: (?P<who>\S+) ended with exit code (?P<code>[1-9]\d*)$]] },
   remedy = "Read what the program wrote before it ended.",
   hit = { "culprit run: python3 ended with exit code 1" },
@@ -91,11 +91,14 @@ ends {
     "  traceback : Signal 7 (SIGBUS) received by PID 1207" },
   miss = { "PCIe Bus Error: severity=Corrected" },
 }
--- What the machine says of a death by SIGKILL: `culprit run` compares the kernel's counts of kills for memory.
+-- `culprit run` compares the kernel's counts of kills for memory before and after a death by SIGKILL.
 ends {
-  id = "killed_from_outside", severity = "error", blames = "job", category = "platform", component = "platform",
-  title = "<who> was killed by SIGKILL, and the kernel killed nothing for memory: somebody or the scheduler sent it",
-  regex = { [[: (?P<who>\S+) was killed by signal 9 \(SIGKILL\), and the kernel killed nothing for memory\b]] },
+  id = "killed_from_outside", severity = "error", blames = "job", category = "platform",
+  component = "platform",
+  title = "<who> was killed by SIGKILL, and the kernel killed nothing for memory: somebody or the " ..
+      "scheduler sent it",
+  regex = { [[: (?P<who>\S+) was killed by signal 9 \(SIGKILL\), and the kernel killed nothing for ]] ..
+      [[memory\b]] },
   remedy = "Ask who ended it: the scheduler (sacct, kubectl describe pod), a watchdog of the site, a person.",
   hit = { "culprit run: python3 was killed by signal 9 (SIGKILL), and the kernel killed nothing for memory" },
   miss = { "culprit run: python3 was killed by signal 9 (SIGKILL)" },
@@ -112,8 +115,8 @@ ends {
     [[Command terminated by signal 9\b]],
     [[EXIT STRING: Killed \(signal 9\)]],
     died(9, "KILL") },
-  remedy = "Look for the kernel's out-of-memory lines on that host: most often memory ran out. If there are " ..
-      "none, ask who killed it.",
+  remedy = "Look for the kernel's out-of-memory lines on that host: most often memory ran out. If there " ..
+      "are none, ask who killed it.",
   hit = { "rank 5 (pid 7712) terminated by signal 9", "main: worker 4 exited with code -9",
     "command terminated with exit code 137",
     "/var/spool/slurmd/job17/slurm_script: line 48: 880015 Killed                  python3 train.py",

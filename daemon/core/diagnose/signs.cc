@@ -119,7 +119,9 @@ bool needs_company(const rules::Rule& rule, const logs::RuleLine& line) {
 // launch that the job survived.
 bool precedes_training(const detect::View& view, const logs::RuleLine& line) {
   const logs::Iterations& iterations = view.log->iterations();
-  if (iterations.track().empty() || iterations.span() < kTrained) return false;
+  // What a kernel says of a device stops the ranks that use it at once.
+  const int64_t enough = line.kernel ? kSurvivedDeath : kTrained;
+  if (iterations.track().empty() || iterations.span() < enough) return false;
   const logs::ProgressPoint& first = iterations.track().front();
   if (line.place.source == first.source) return line.place.line < first.line;
   return line.own_time && line.place.time_ns != kNoTime && first.time_ns != kNoTime &&

@@ -28,8 +28,8 @@ bool announces_work(std::string_view text);
 
 bool ended_well(const logs::JobLog& log);
 
-// Whether the parent of the program saw it end with a failure ("culprit run: python3 ended with exit code 1").
-// It is no statement of the program that a later one could contradict.
+// Whether the program's parent saw it fail ("culprit run: python3 ended with exit code 1"). That is no
+// statement of the program, which a later one could contradict.
 bool exit_was_seen(const logs::JobLog& log);
 
 // Whether a line from this writer's host states a good end.
