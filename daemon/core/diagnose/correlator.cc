@@ -38,8 +38,9 @@ constexpr double kSurprise = 10;  // -log p: one job in 20,000
 constexpr double kBlamed = 2.5;
 // Weight of a host that makes a job suspect; hosts of healthy jobs stay near 0.
 constexpr double kSuspicious = 0.4;
-constexpr size_t kFatalLine = 120;  // bytes shown
-constexpr uint64_t kLastLines = 3;  // of a source: what a program writes when it ends
+constexpr size_t kQuotedBytes = 120;  // of a line in a title
+constexpr size_t kFatalLine = 120;    // bytes shown
+constexpr uint64_t kLastLines = 3;    // of a source: what a program writes when it ends
 constexpr size_t kDiagnoses = 64;  // limit of diagnoses from single findings: later ones explain nothing more
 constexpr double kSuspectFloor = 0.02;
 // Confidence of statistical answers. No labelled real set has enough such answers to measure a share. On logs
@@ -461,6 +462,12 @@ class Correlator {
       d.why.push_back(fmt::format("{} began when the iterations ended",
                                   counted(static_cast<uint64_t>(late_evidence() + 0.5), "message")));
     add_samples(clear ? top : nullptr, d);
+    if (clear && !silent && !d.evidence.empty() && d.evidence[0].host == top->suspect.host) {
+      d.why.insert(d.why.begin(), d.title);
+      d.title = fmt::format("{}: {}, on no other {}", top->name,
+                            shorten(logs::words_of(d.evidence[0].text), kQuotedBytes),
+                            view_.by_rank ? "rank" : "host");
+    }
     d.confidence = clear ? confidence_against(*top) : kUnclear;
     report_.diagnoses.push_back(std::move(d));
   }
@@ -498,6 +505,8 @@ class Correlator {
     for (const TemplateScore& t : a_.templates) {
       if (t.indicates < kIndicating) continue;
       const logs::TemplateStats& stats = log_.templates()[t.id];
+      if (stats.shape.heading || stats.shape.kind == logs::ShapeKind::kRootCause)
+        continue;  // what follows does
       Indicating out;
       out.template_text = log_.miner().text(t.id);
       out.score = t.indicates;
