@@ -213,7 +213,7 @@ class Capture {
     run.uid = status.uid;
     run.gid = status.gid;
     run.stops = *tool != Tool::kPySpy;
-    run.within_ns = std::min(kToolWithin, left());
+    run.within_ns = std::min(kToolWithin, left() * 2 / 3);  // another tool may follow
     if (run.within_ns <= 0) return add_reason(answer_.why, to_string(*tool), "no time was left");
     const char before = answer_.look->stat.state;
     auto output = run_tool(run);

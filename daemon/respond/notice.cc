@@ -131,7 +131,7 @@ Values values_of(const Issue& issue, const Message& m, const NoticeContext& cont
              {"symptom", f.symptom},
              {"action", f.action},
              {"remedy", f.remedy},
-             {"place", where_of(f)},
+             {"place", f.place},
              {"where", where_of(f)},
              {"hosts", listed(f.hosts, ", ")},
              {"targets", listed(f.targets, ", ")},

@@ -50,13 +50,14 @@ Status Sessions::make_link(const LinkMaker& maker, std::string code, TimeNs now)
 Result<Token> Sessions::log_in(std::string_view code, const std::string& peer, std::string secret,
                                TimeNs now) {
   forget_old(now);
-  if (!failed_.admits(peer, kFailedInMinute, now))
-    return fail(ErrorCode::kTooSoon, "too many links of this address failed: try again in a minute");
   const std::string given = fmt::format("Bearer {}", code);
   std::optional<size_t> found;
   for (size_t i = 0; i < links_.size(); ++i)
     if (bearer_matches(given, links_[i].code)) found = i;
+  // A right code is never refused for what others of its address sent.
   if (!found) {
+    if (!failed_.admits(peer, kFailedInMinute, now))
+      return fail(ErrorCode::kTooSoon, "too many links of this address failed: try again in a minute");
     failed_.count(peer, now);
     return fail(
         ErrorCode::kDenied,

@@ -93,13 +93,13 @@ ends {
 }
 -- `culprit run` compares the kernel's counts of kills for memory before and after a death by SIGKILL.
 ends {
-  id = "killed_from_outside", severity = "error", blames = "job", category = "platform",
-  component = "platform",
-  title = "<who> was killed by SIGKILL, and the kernel killed nothing for memory: somebody or the " ..
-      "scheduler sent it",
+  id = "killed_from_outside", severity = "error", blames = "job", category = "unknown",
+  component = "unknown",
+  title = "<who> was killed by SIGKILL, and the kernel killed nothing for memory",
   regex = { [[: (?P<who>\S+) was killed by signal 9 \(SIGKILL\), and the kernel killed nothing for ]] ..
       [[memory\b]] },
-  remedy = "Ask who ended it: the scheduler (sacct, kubectl describe pod), a watchdog of the site, a person.",
+  remedy = "Ask who ended it: the scheduler (sacct, kubectl describe pod), a watchdog of the site, " ..
+      "systemd-oomd or earlyoom (their logs), a person.",
   hit = { "culprit run: python3 was killed by signal 9 (SIGKILL), and the kernel killed nothing for memory" },
   miss = { "culprit run: python3 was killed by signal 9 (SIGKILL)" },
 }

@@ -125,6 +125,18 @@ std::set<std::string> hosts_of(const json& diagnosis) {
   return out;
 }
 
+// After a change of the report. The places of the quoted lines are not in the JSON form, so only the headline
+// that a diagnosis has kept names them.
+void conclude_again(json& report) {
+  auto read = report_from_json(dump(report));
+  if (!read) return;
+  const Diagnosis* best = leading(*read);
+  const std::string kept = best && read->verdict ? best->headline : "";
+  conclude(*read);
+  report["state"] = to_string(read->standing);
+  report["headline"] = kept.empty() ? read->headline : kept;
+}
+
 // Applies people's judgements to a finished report: a refuted diagnosis is listed last and is no verdict.
 // Hosts that only refuted diagnoses name are no suspects.
 void apply_to(json& report, const Judgements& judgements) {
@@ -156,14 +168,7 @@ void apply_to(json& report, const Judgements& judgements) {
   report["suspects"] = std::move(suspects);
   if (verdict && !judged.verdict)
     report["missing"].push_back("another explanation: the diagnosis that led was refuted");
-  if (verdict == judged.verdict) return;
-  // The places of the quoted lines are not in the JSON form, so only a kept headline has them.
-  if (auto read = report_from_json(dump(report))) {
-    conclude(*read);
-    report["state"] = to_string(read->standing);
-    const std::string kept = judged.verdict ? text_of(given[*judged.verdict], "headline") : "";
-    report["headline"] = kept.empty() ? read->headline : kept;
-  }
+  if (verdict != judged.verdict) conclude_again(report);
 }
 
 // Parts of ours that did not run when they were wanted, in a report that leaves a question open.
@@ -171,8 +176,10 @@ void add_parts(json& report, const std::vector<std::string>& troubles) {
   if (!report["missing"].is_array()) return;
   const bool asks = report.value("hang", json()).is_object() || !report["missing"].empty() ||
                     (report["verdict"].is_null() && !report["suspects"].empty());
+  if (!asks || troubles.empty()) return;
   for (const std::string& trouble : troubles)
-    if (asks && !trouble.empty()) report["missing"].push_back(trouble);
+    if (!trouble.empty()) report["missing"].push_back(trouble);
+  if (report["verdict"].is_null()) conclude_again(report);
 }
 
 void add_forward(json& out, const std::string& to, const UplinkFigures& f) {

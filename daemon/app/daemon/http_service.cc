@@ -101,7 +101,9 @@ Status HttpService::start(Listening& listening) {
     if (!tls) return tl::unexpected(tls.error());
     options.names = web_names(config_);
     options.tls = listening.tls = std::move(*tls);
-    if (auto tokens = read_tokens(config_))
+    auto tokens = read_tokens(config_);
+    if (!tokens || *tokens != listening.tokens) login_.sessions().end_of_tokens();
+    if (tokens)
       options.tokens = listening.tokens = std::move(*tokens);
     else
       complain_(tokens.error().text + "; over TCP only /healthz and /metrics are served");

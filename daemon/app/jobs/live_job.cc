@@ -297,7 +297,10 @@ void LiveJob::end(TimeNs now, std::vector<LiveEvent>& out) {
   summary_ = summary();
   summary_.well = well;
   // A job did not fail if all its processes exited with 0, even with a verdict.
-  const bool failed = said_failed_ || (!said_success_ && report_.verdict);
+  const bool crashed = !reached && std::ranges::any_of(report_.diagnoses, [](const Diagnosis& d) {
+    return d.symptom == Symptom::kCrash || d.symptom == Symptom::kLaunchFailure;
+  });
+  const bool failed = said_failed_ || (!said_success_ && (report_.verdict || crashed));
   summary_.state = failed ? JobState::kFailed : JobState::kEnded;
   close(now, out);
   std::move(taught.begin(), taught.end(), std::back_inserter(out));
@@ -342,7 +345,6 @@ LiveJobSummary LiveJob::summary() const {
   LiveJobSummary out = summary_;
   if (!running()) return out;
   out.hangs = report_.hang.has_value();
-  out.standing = report_.standing;
   out.headline = report_.headline;
   out.hosts = std::max<uint64_t>(report_.job.hosts, agents_.hosts().size());
   out.ranks = report_.job.ranks;

@@ -84,7 +84,7 @@ class Captures {
 
   void run() {
     capture_all();
-    if (captured_ || asks_ras() || request_.all) return;
+    if (captured_ || asks_ras() || request_.all || mono() >= until_ns_) return;
     request_.programs = true;
     next_ = 0;
     capture_all();

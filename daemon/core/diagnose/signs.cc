@@ -658,14 +658,14 @@ Gathered gather(const detect::View& view, const detect::Analysis& a, rules::Rule
       add_line(view, a, {rule, *line}, out.weak[line->rule]);
     if (rule.severity < Severity::kError || rule.says == rules::Says::kNotice || line->handled) continue;
     const OwnProcesses::Kin kin =
-        view.is_stranger(line->place.writer) ? OwnProcesses::Kin::kOther : own.of(*line);
+        line->kernel && view.is_stranger(line->place.writer) ? OwnProcesses::Kin::kOther : own.of(*line);
     const bool by_kind = rule.general() && line->exception, of_others = kin != OwnProcesses::Kin::kOwn;
     const std::string_view part = of_others ? kOfOthers : by_kind ? exception_kind(line->text) : "";
     Sign& sign = kin == OwnProcesses::Kin::kOther ? out.weak[line->rule] : out.by_rule[{line->rule, part}];
     add_line(view, a, {rule, *line, of_others}, sign);
   }
   for (const logs::RuleLine& line : log.uncaught())
-    if (is_at_end(log, line) && !is_planned_exit(line.text) && !view.is_stranger(line.place.writer))
+    if (is_at_end(log, line) && !is_planned_exit(line.text))
       add_line(view, a, {rule_of_uncaught(), line}, out.by_rule[{line.rule, exception_kind(line.text)}]);
   for (auto& [key, sign] : out.by_rule) drop_recovered(view, run, sign);
   std::erase_if(out.by_rule, [](const auto& entry) { return entry.second.lines.empty(); });

@@ -86,14 +86,15 @@ void JobEvents::walk_lines(LogBatch& batch, Source& source) {
       drop_quoted(place, *begin);
     const bool plain = shape.kind == ShapeKind::kPlain && !shape.ignored &&
                        source.open.records.add_plain(group.record, group.lines.form);
-    if (shape.kind == ShapeKind::kFrame && source.fatal) read_fatal(batch, line, place, source);
+    if (source.fatal) read_fatal(batch, line, place, source);
     if (!plain && !walk_record(batch, source, i, found)) {
       found.clear();
       continue;
     }
     add_event(batch, i, place);
     if (found.empty()) continue;
-    if (batch.message(line).starts_with("Fatal Python error")) source.fatal = place;
+    if (batch.message(line).starts_with("Fatal Python error"))
+      source.fatal = place, source.fatal_other = false;
     add_rules(found, group.lines.form, place);
   }
   widen(first_ns_, last_ns_, source.counts.first_ns);
@@ -173,14 +174,18 @@ void JobEvents::take_hits(const LogBatch& batch, uint32_t i, std::vector<RuleLin
   }
 }
 
-// The interpreter prints the stacks of its threads below, each from the innermost frame on, first that of the
-// thread that failed.
+// The interpreter prints the stacks of its threads below, each from the innermost frame on; the one that failed
+// is "Current thread", wherever it stands, and has no heading where it is alone.
 void JobEvents::read_fatal(const LogBatch& batch, const LineRecord& line, const LogPlace& place,
                            Source& source) {
   constexpr uint64_t kBelow = 100;  // lines
   if (place.writer != source.fatal->writer) return;
-  const auto code = frame_place(batch.message(line));
+  const std::string_view text = batch.message(line);
+  if (text.starts_with("Thread 0x")) source.fatal_other = true;
+  if (text.starts_with("Current thread")) source.fatal_other = false;
   if (place.line - source.fatal->line > kBelow) return source.fatal.reset();
+  if (source.fatal_other || batch.forms[line.form].shape.kind != ShapeKind::kFrame) return;
+  const auto code = frame_place(text);
   if (!code || !is_own_code(*code)) return;
   rule_lines_.name_code(*source.fatal, *code);
   source.fatal.reset();
@@ -219,8 +224,10 @@ void JobEvents::add_event(const LogBatch& batch, uint32_t i, const LogPlace& pla
   if (counts_up)
     said_.clear();
   else if (said_.size() < kSaid && seen.shape.words < 2 && seen.level < Level::kError &&
-           std::ranges::find(said_, form) == said_.end())
+           std::ranges::find(said_, form) == said_.end()) {
     said_.push_back(form);
+    if (said_times_.size() < kSaidForms) ++*said_times_.try_emplace(form, 0).first;
+  }
   if (const auto stage = batch.forms[line.form].shape.stage) writer.stage = stage;
 }
 
@@ -309,7 +316,13 @@ void JobEvents::end(Source& source) {
 
 std::vector<std::string> JobEvents::said_since_progress() const {
   std::vector<std::string> out;
-  for (const uint32_t form : said_) out.emplace_back(templates_.form(form).text);
+  // What comes with most steps says nothing of this one.
+  constexpr uint64_t kFewTimes = 3;
+  const uint64_t moves = progress_.iterations().moves();
+  for (const uint32_t form : said_) {
+    const uint64_t* times = said_times_.find(form);
+    if (!times || *times <= kFewTimes || *times * 4 < moves) out.emplace_back(templates_.form(form).text);
+  }
   return out;
 }
 

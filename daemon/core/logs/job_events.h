@@ -74,6 +74,7 @@ class JobEvents {
     LastTrouble trouble;
     TimeNs time = kNoTime;          // of its last line
     std::optional<LogPlace> fatal;  // "Fatal Python error": its frames follow
+    bool fatal_other = false;       // these are of a thread that did not fail
     OpenEvents open;
   };
 
@@ -103,6 +104,8 @@ class JobEvents {
   std::vector<Relabel> relabels_;  // of the current batch
   static constexpr size_t kSaid = 32;
   std::vector<uint32_t> said_;  // forms of events since the last progress, the first ones
+  static constexpr size_t kSaidForms = 4096;
+  FlatMap<uint64_t> said_times_{64};  // by form: how often it was among them
   TimeNs first_ns_ = kNoTime, last_ns_ = kNoTime;
   Drops drops_;
 };

@@ -29,6 +29,7 @@ constexpr uint64_t kAllFit = std::numeric_limits<uint64_t>::max();
 uint32_t bytes_of(const RuleLine& line) {
   const auto heap = [](const std::string& text) { return text.size() > 15 ? text.size() + 16 : 0; };
   size_t size = sizeof(RuleLine) + 64 + heap(line.text) + heap(line.about);
+  if (line.code) size += heap(line.code->file) + heap(line.code->function);
   for (const std::string& hole : line.holes) size += sizeof(hole) + heap(hole);
   return static_cast<uint32_t>(size);
 }

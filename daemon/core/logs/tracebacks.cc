@@ -4,12 +4,14 @@
 #include <array>
 
 #include "base/ascii.h"
+#include "base/text.h"
 #include "core/logs/shape.h"
 
 namespace culprit::logs {
 namespace {
 
 constexpr std::string_view kHead = "Traceback (most recent call last)";
+constexpr size_t kPlaceBytes = 200;  // of a file or function; names of programs are shorter
 // Unicode box-drawing characters, U+2500 to U+257F, are three bytes that begin with these two pairs. ASCII
 // boxes have '+', '-' and '|'.
 constexpr std::array<std::string_view, 2> kBoxBytes = {"\xe2\x94", "\xe2\x95"};
@@ -140,9 +142,14 @@ std::optional<CodePlace> frame_place(std::string_view frame) {
   for (after = line; after < frame.size() && digit(frame[after]); ++after)
     if (out.line < 100'000'000) out.line = out.line * 10 + static_cast<uint32_t>(frame[after] - '0');
   if (after == line || out.file.empty()) return std::nullopt;
+  if (out.file.size() > kPlaceBytes) {
+    size_t cut = out.file.size() - kPlaceBytes;
+    while (cut < out.file.size() && (static_cast<unsigned char>(out.file[cut]) & 0xc0) == 0x80) ++cut;
+    out.file.erase(0, cut);
+  }
   const size_t in = frame.find(kIn, after);
   if (in != npos && in - after <= 2) {
-    out.function = trimmed(frame.substr(in + kIn.size()));
+    out.function = shorten(trimmed(frame.substr(in + kIn.size())), kPlaceBytes);
     if (out.function == "<module>") out.function.clear();
   }
   return out;

@@ -20,7 +20,8 @@ using namespace condensed;
 constexpr size_t kSamples = 8;
 // Texts per rule and writer; JobLog keeps no more.
 constexpr uint32_t kHitTexts = 1000;
-constexpr uint32_t kFrameTexts = 200;  // of each source: frames of tracebacks, whose places are reported
+// Frames of tracebacks with their texts, whose places are reported: of each source, in so many lines.
+constexpr uint32_t kFrameTexts = 200, kFrameLines = 10'000;
 // Interval of the last progress lines while there is progress, and the delay after progress stopped. The
 // report of a hang shows them.
 constexpr TimeNs kPaceEvery = 600 * kNsPerSecond, kPaceQuiet = 30 * kNsPerSecond;
@@ -77,8 +78,9 @@ struct CondensedSource {
   SourceMemory memory;
   TimeNs time = kNoTime;  // time of its last line
   uint64_t lines = 0;
-  uint32_t frames = 0;  // with their texts
-  bool open = false;    // it is in Impl::open
+  uint32_t frames = 0;  // with their texts, until that line
+  uint64_t frames_until = 0;
+  bool open = false;  // it is in Impl::open
   logs::WriterRecords records;
   Pending pending;
 };
@@ -251,6 +253,8 @@ struct LineCondenser::Impl {
     const bool frame = shape.kind == logs::ShapeKind::kFrame || line.indented;
     text = text || list || (record.open() && !frame) || shape.kind == logs::ShapeKind::kTraceback ||
            shape.kind == logs::ShapeKind::kRootCause;
+    if (source.lines >= source.frames_until)
+      source.frames = 0, source.frames_until = source.lines + kFrameLines;
     if (frame && record.open() && !list && source.frames < kFrameTexts &&
         logs::frame_place(batch.message(line)))
       ++source.frames, text = true;

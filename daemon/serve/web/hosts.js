@@ -59,7 +59,7 @@ export function hostsView(main, at) {
 
   // The plugins of this daemon's own host; null: of another one, or of one whose plugins this reader may not see.
   async function ownPlugins(host) {
-    const status = await json("v1/status");
+    const status = await json("v1/status").catch(() => ({}));
     return status.host === host ? items("v1/plugins").catch(() => null) : null;
   }
 
@@ -68,7 +68,9 @@ export function hostsView(main, at) {
     shownPast = host;
     window.history.replaceState(null, "", "#/hosts/" + encodeURIComponent(host));
     document.title = name(host) + " – Culprit";
-    showHealth(health, host, await ownPlugins(host)).catch((error) => replace(health, h("p", { class: "bad" }, error.message)));
+    const plugins = await ownPlugins(host);
+    if (shownPast !== host) return;
+    showHealth(health, host, plugins).catch((error) => replace(health, h("p", { class: "bad" }, error.message)));
     replace(past, h("p", { class: "soft" }, "reading the history of ", bdi(host)));
     const all = (await items("v1/diagnoses")).filter((d) => d.settled !== false && d.hosts.some((p) => p.host === host));
     if (shownPast !== host) return;

@@ -31,7 +31,6 @@ function hotHosts(report) {
   return out;
 }
 
-const BEFORE_NS = 60e9;  // clocks of hosts, and a failure that takes its time
 
 // When the verdict's fault began, by the first of its lines where it has no time of its own; null: not known.
 function verdictTime(report) {
@@ -43,7 +42,7 @@ function verdictTime(report) {
 export function follows(report, d) {
   if (!report.verdict || d.id === report.verdict.id || d.state === "confirmed" || d.confidence >= .5) return false;
   const began = verdictTime(report);
-  return began === null || typeof d.time_ns !== "number" || d.time_ns > began - BEFORE_NS;
+  return began !== null && typeof d.time_ns === "number" && d.time_ns >= began;
 }
 
 // When the failure began: by the verdict, else by the hang, else where progress ended.

@@ -252,11 +252,12 @@ bool names_phase(std::string_view text) {
 bool announces_work(std::string_view text) {
   if (names_phase(text)) return true;
   constexpr size_t kFirstWords = 3;  // "Now computing BLEU", "rank 0: loading shards"
-  constexpr std::array<std::string_view, 12> kNoWork = {"waiting", "warning", "missing",  "hanging",
-                                                        "failing", "using",   "training", "remaining",
-                                                        "setting", "nothing", "string",   "during"};
-  constexpr std::array<std::string_view, 10> kWork = {"test", "inference", "checkpoint", "download", "upload",
-                                                      "sync", "snapshot",  "warmup",     "val",      "save"};
+  constexpr std::array<std::string_view, 22> kNoWork = {
+      "waiting",  "warning",    "missing",      "hanging", "failing",  "using",   "training", "remaining",
+      "setting",  "nothing",    "string",       "during",  "retrying", "polling", "sleeping", "blocking",
+      "stalling", "connecting", "reconnecting", "logging", "entering", "ending"};
+  constexpr std::array<std::string_view, 8> kWork = {"test",   "inference", "checkpoint", "download",
+                                                     "upload", "snapshot",  "warmup",     "save"};
   const std::string low = lowered(text.substr(0, kText));
   size_t words = 0;
   for (size_t at = 0; at < low.size() && words < kFirstWords;) {
@@ -266,8 +267,9 @@ bool announces_work(std::string_view text) {
     at = std::max(end, at + 1);
     if (word.size() < 2) continue;
     ++words;
-    if (std::ranges::find(kWork, word) != kWork.end()) return true;
-    if (word.size() > 5 && word.ends_with("ing")) return std::ranges::find(kNoWork, word) == kNoWork.end();
+    if (std::ranges::find(kWork, word) != kWork.end() || (words == 1 && word == "val")) return true;
+    if (word.size() > 5 && word.ends_with("ing") && word != "starting")
+      return std::ranges::find(kNoWork, word) == kNoWork.end();
   }
   return false;
 }
@@ -293,6 +295,11 @@ std::string cut_short(const logs::JobLog& log) {
   const logs::LogSample& line = log.last_progress().back();
   const auto last = logs::progress_of(line.text);
   if (!last || last->total <= 1 || last->iteration >= last->total) return {};
+  // A count from 0, or of every tenth step, does not print its total.
+  const std::vector<logs::ProgressPoint>& track = log.iterations().track();
+  const int64_t stride =
+      track.size() < 2 ? 1 : track[track.size() - 1].iteration - track[track.size() - 2].iteration;
+  if (last->total - last->iteration <= std::max<int64_t>(1, stride)) return {};
   // A bar may be of the validation, of files that are loaded, or left as it was.
   if (last->bar && line.place.line < log.lines_of(line.place.source)) return {};
   return fmt::format("{} of {}", last->iteration, last->total);

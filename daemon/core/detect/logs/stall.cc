@@ -25,6 +25,7 @@ TimeNs median(std::vector<TimeNs> values) {
 }
 
 constexpr int64_t kFirstSteps = 2;
+constexpr uint64_t kFewTimes = 3;
 
 }  // namespace
 
@@ -98,9 +99,13 @@ bool ProgressWatch::announced(const logs::JobLog& log, TimeNs now) const {
   const TimeNs progress = log.iterations().last().time_ns;
   // Lines without times: their order of arrival counts.
   if (progress == kNoTime) return std::ranges::any_of(log.said_since_progress(), announces_work);
+  // What comes with most steps announces none.
+  const auto comes_with_steps = [&](const logs::TemplateStats& t) {
+    return t.count > kFewTimes && t.count * 4 >= log.iterations().moves();
+  };
   for (const logs::ClusterId id : log.clusters()) {
     const logs::TemplateStats& t = log.templates()[id];
-    if (t.last_ns == kNoTime || t.last_ns < progress || t.is_progress()) continue;
+    if (t.last_ns == kNoTime || t.last_ns < progress || t.is_progress() || comes_with_steps(t)) continue;
     if (t.shape.stage == Stage::kCheckpoint || announces_work(log.miner().text(id))) return true;
   }
   return false;

@@ -44,8 +44,8 @@ struct View {
   std::vector<uint32_t> rank_of_writer;
   // Index into hosts; kNowhere if the job has no host of this name.
   uint32_t host_named(std::string_view name) const;
-  // Whether job.toml lists the job's hosts without that of the writer, which shows neither rank nor progress.
-  // What it says is no part of the job.
+  // Whether job.toml lists the job's hosts without that of the writer, which shows neither rank nor progress:
+  // it is not counted and not accused, and its kernel speaks of others. A launcher may write there.
   bool is_stranger(uint32_t writer) const { return writer < stranger.size() && stranger[writer]; }
   std::vector<bool> stranger;  // by writer; empty: none
   // Index into ranks, or kNowhere.
