@@ -76,8 +76,7 @@ std::string with_place_of_rank(std::string_view title, const std::vector<Suspect
 
 bool is_suspicious(const Report& r) {
   const bool noticed = r.hang || !r.numerics.empty();
-  return !r.diagnoses.empty() || !r.suspects.empty() || !r.indicating.empty() ||
-         (noticed && !r.missing.empty());
+  return leading(r) || !r.suspects.empty() || !r.indicating.empty() || (noticed && !r.missing.empty());
 }
 
 std::string inconclusive(const Report& report) {
@@ -167,8 +166,9 @@ Standing standing_of(const Report& r) {
 }
 
 const Diagnosis* leading(const Report& r) {
-  if (r.diagnoses.empty()) return nullptr;
-  return &r.diagnoses[r.verdict && *r.verdict < r.diagnoses.size() ? *r.verdict : 0];
+  if (r.verdict && *r.verdict < r.diagnoses.size()) return &r.diagnoses[*r.verdict];
+  const auto best = std::ranges::find(r.diagnoses, false, &Diagnosis::refuted);
+  return best == r.diagnoses.end() ? nullptr : &*best;
 }
 
 std::string title_of(const Diagnosis& d) {

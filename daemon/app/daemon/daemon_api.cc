@@ -157,6 +157,7 @@ void apply_to(json& report, const Judgements& judgements) {
     const bool wrong = said != judgements.end() && !said->second;
     (wrong ? refuted : named).merge(hosts_of(given[i]));
     diagnoses.push_back(given[i]);
+    if (wrong) diagnoses.back()["state"] = "refuted";
   }
   report["verdict"] = judged.verdict ? given[*judged.verdict] : json();
   report["diagnoses"] = std::move(diagnoses);

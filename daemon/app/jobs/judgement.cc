@@ -47,6 +47,7 @@ void apply_judgements(const Judgements& judgements, Report& report) {
   for (size_t i = 0; i < judged.order.size(); ++i) {
     if (judged.verdict == judged.order[i]) report.verdict = i;
     diagnoses.push_back(std::move(report.diagnoses[judged.order[i]]));
+    diagnoses.back().refuted = standing(judgements, diagnoses.back().id) == 2;
   }
   report.diagnoses = std::move(diagnoses);
 }

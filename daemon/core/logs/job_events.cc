@@ -174,8 +174,8 @@ void JobEvents::take_hits(const LogBatch& batch, uint32_t i, std::vector<RuleLin
   }
 }
 
-// The interpreter prints the stacks of its threads below, each from the innermost frame on; the one that failed
-// is "Current thread", wherever it stands, and has no heading where it is alone.
+// The interpreter prints the stacks of its threads below, each from the innermost frame on; the one that
+// failed is "Current thread", wherever it stands, and has no heading where it is alone.
 void JobEvents::read_fatal(const LogBatch& batch, const LineRecord& line, const LogPlace& place,
                            Source& source) {
   constexpr uint64_t kBelow = 100;  // lines

@@ -47,8 +47,8 @@ BOOST_AUTO_TEST_SUITE(exits)
 BOOST_AUTO_TEST_CASE(an_exit_by_signal_in_any_words_leads_a_lost_peer) {
   const Row rows[] = {
       {"main: worker w1 exited with code -11\n", "Process crashed (segmentation fault): worker 1"},
-      {"rank 5 (pid 7712) terminated by signal 9\n", "Process was killed (SIGKILL)"},
-      {"command terminated with exit code 137\n", "Process was killed (SIGKILL)"},
+      {"rank 5 (pid 7712) terminated by signal 9\n", "Process was killed by SIGKILL"},
+      {"command terminated with exit code 137\n", "Process was killed by SIGKILL"},
       {"subprocess.CalledProcessError: Command 'train.py' died with <Signals.SIGSEGV: 11>.\n",
        "Process crashed (segmentation fault)"},
       {"worker w1 exited with code 3\n", "Rank ended by itself: exit code 3, worker 1"},
@@ -83,7 +83,7 @@ BOOST_AUTO_TEST_CASE(a_silent_rank_is_the_cause_unless_a_kill_elsewhere_came_bef
                                  " ERROR worker local_rank 0 (pid 375) was sent SIGKILL (exitcode -9)\n"});
     return verdict_on(out);
   };
-  BOOST_TEST(with_kill_at("45").find("Process was killed (SIGKILL)") != std::string::npos);
+  BOOST_TEST(with_kill_at("45").find("Process was killed by SIGKILL") != std::string::npos);
   BOOST_TEST(with_kill_at("55").find("Rank 0 stopped without a message") != std::string::npos);
 }
 

@@ -142,7 +142,8 @@ Statements read_statements(const logs::JobLog& log) {
 bool others_fail_after(const logs::JobLog& log, const logs::LogPlace& stated) {
   if (stated.time_ns == kNoTime) return false;
   return std::ranges::any_of(log.rule_lines(), [&](const logs::RuleLine& line) {
-    const bool fails = line.known >= logs::Meaning::kEcho && !line.handled;
+    // A machine reports what it likes after the end of a job.
+    const bool fails = line.known >= logs::Meaning::kEcho && !line.handled && !line.kernel;
     return fails && line.place.source != stated.source && line.place.time_ns != kNoTime &&
            line.place.time_ns - stated.time_ns > kTeardown;
   });
