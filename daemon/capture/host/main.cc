@@ -32,7 +32,7 @@ namespace culprit::capture {
 namespace {
 
 constexpr TimeNs kRequestWithin = 5 * kNsPerSecond;
-constexpr TimeNs kOneWithin = 12 * kNsPerSecond;  // a look, two tools and a signal
+constexpr TimeNs kOneWithin = 15 * kNsPerSecond;  // a look, two tools and a signal
 constexpr TimeNs kToEnd = kNsPerSecond;           // between the end of a tool's time and the child's
 
 void make_harmless() {
