@@ -105,7 +105,7 @@ export function others(report, site) {
   const after = open.filter((d) => follows(report, d)), rest = open.filter((d) => !follows(report, d));
   const lines = (list) => list.map((d) => other(site, d));
   return [rest.length ? section("Other diagnoses", firstOf(rest, FIRST, lines)) : null,
-          after.length ? h("details", { class: "past" }, h("summary", {}, counted(after.length, "consequence") + ": weaker than the verdict, and later"),
+          after.length ? h("details", { class: "past" }, h("summary", {}, counted(after.length, "consequence") + ": weaker than the verdict, and not long before it"),
             lines(after)) : null];
 }
 

@@ -32,17 +32,19 @@ function hotHosts(report) {
 }
 
 
+const BEFORE_NS = 60e9;  // clocks of hosts, and a failure that takes its time
+
 // When the verdict's fault began, by the first of its lines where it has no time of its own; null: not known.
 function verdictTime(report) {
   const v = report.verdict, times = (v?.evidence || []).map((e) => e.time_ns).filter((t) => typeof t === "number");
   return v?.time_ns ?? (times.length ? Math.min(...times) : null);
 }
 
-// Whether a diagnosis is weaker than the verdict and not before it: what follows from a fault looks like this.
+// Whether a diagnosis is weaker than the verdict and not long before it: what follows from a fault looks like this.
 export function follows(report, d) {
   if (!report.verdict || d.id === report.verdict.id || d.state === "confirmed" || d.confidence >= .5) return false;
   const began = verdictTime(report);
-  return began !== null && typeof d.time_ns === "number" && d.time_ns >= began;
+  return began !== null && typeof d.time_ns === "number" && d.time_ns > began - BEFORE_NS;
 }
 
 // When the failure began: by the verdict, else by the hang, else where progress ended.
