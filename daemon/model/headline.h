@@ -20,7 +20,7 @@ enum class Outcome : uint8_t {
 Outcome outcome(const Report& report);
 Standing standing_of(const Report& report);
 
-// The diagnosis of the headline: the verdict, else the best one that nobody refuted; null: none.
+// The diagnosis of the headline: the verdict, else the best one that no person refuted; null: none.
 const Diagnosis* leading(const Report& report);
 // The title as part of a sentence: one line of limited length without a full stop.
 std::string title_of(const Diagnosis& diagnosis);

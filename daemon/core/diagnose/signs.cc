@@ -577,34 +577,15 @@ std::map<uint32_t, TimeNs> torn_down(const detect::View& view, const std::vector
   return out;
 }
 
-// When the last process of the job is known to have died of its own exception; kNoTime: none is, or its line
-// has no time.
-TimeNs last_death(const std::vector<Sign>& signs) {
-  TimeNs out = kNoTime;
-  for (const Sign& sign : signs)
-    for (const logs::RuleLine* line : sign.lines) {
-      if (line->kernel || !line->death) continue;
-      if (line->place.time_ns == kNoTime) return kNoTime;
-      out = std::max(out, line->place.time_ns);
-    }
-  return out;
-}
-
-// What a machine reports after the ranks on it were torn down, or after the processes of the job died, is no
-// cause of that: such signs become cascades. Returns the times of the tear-down. A line of a clock in another
-// time zone is half an hour or more away.
+// What a machine reports after the ranks on it were torn down is no cause of their wait: such signs become
+// cascades. Returns these times. A line of a clock in another time zone is half an hour or more away.
 std::map<uint32_t, TimeNs> follow_the_end(const detect::View& view, std::vector<Sign>& signs) {
   std::map<uint32_t, TimeNs> ends = torn_down(view, signs);
   constexpr TimeNs kZone = 25 * 60 * kNsPerSecond;
-  const TimeNs death = last_death(signs);
   const auto is_late = [&](const logs::RuleLine* line) {
-    if (!line->kernel || line->place.time_ns == kNoTime) return false;
     const auto end = ends.find(view.host_of_writer[line->place.writer]);
-    const auto follows = [&](TimeNs at) {
-      return at != kNoTime && line->place.time_ns >= at && line->place.time_ns < at + kZone;
-    };
-    return follows(end == ends.end() ? kNoTime : end->second) ||
-           follows(death == kNoTime ? kNoTime : death + kTearDown);
+    if (!line->kernel || line->place.time_ns == kNoTime || end == ends.end()) return false;
+    return line->place.time_ns >= end->second && line->place.time_ns < end->second + kZone;
   };
   for (Sign& sign : signs) {
     if (!std::ranges::all_of(sign.lines, is_late)) continue;
