@@ -421,14 +421,17 @@ std::optional<Response> MhdServer::unauthorized(MHD_Connection* connection, Exch
   if (request.role >= e.route->needs) return std::nullopt;
   if (options_.tokens.empty() && (e.authorization.empty() || !options_.session))
     return error_response(403,
-                          "over TCP only /healthz and /metrics are served: name a token_file below [http] of "
-                          "the daemon's configuration, and a file with its token with --token-file");
+                          "over TCP /healthz and /metrics are served to all, the rest to a token: name a "
+                          "token_file below [http] of the daemon's configuration, or open the page with the "
+                          "link of 'culprit page'");
   if (request.role == Role::kRead)
     return error_response(403, "this token may only read: a change needs one with the role operate");
   Response refused = error_response(
       401, e.authorization.empty()
                ? "a token is missing: Authorization: Bearer TOKEN, on the command line --token-file FILE"
-               : "the daemon does not know this token: it may have been replaced");
+           : options_.tokens.empty() ? "the daemon does not know this token: it has no tokens, and a link of "
+                                       "'culprit page' lasts 12 hours"
+                                     : "the daemon does not know this token: it may have been replaced");
   refused.headers.emplace_back("WWW-Authenticate", "Bearer");
   return refused;
 }

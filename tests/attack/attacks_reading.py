@@ -19,6 +19,7 @@ from daemon import HOST, JOB, Answer, Daemon, need, wait_until
 
 FORMATS = Path(__file__).resolve().parents[2] / "daemon/docs/formats.md"
 OPEN = ("/healthz", "/metrics", "/")  # `/` is the page: it holds no data
+LOGIN = "/v1/page/login"  # takes a code in place of a token; `{}` holds none
 SECRET = "hunter2-of-alice"
 OPERATE, READ = "operate-0123456789abcdef", "read-0123456789abcdef"
 
@@ -116,7 +117,8 @@ def reads_nothing(daemon: TcpDaemon, headers: Dict[str, str], statuses: tuple) -
         need(SECRET not in body, f"GET {path} with {headers} shows the log")
         need(path in OPEN or status in statuses, f"GET {path} with {headers}: {status} {body[:200]!r}")
     for path, (status, body) in fetch(daemon, "POST", headers, paths_of("POST")).items():
-        need(status in statuses, f"POST {path} with {headers}: {status} {body[:200]!r}")
+        need(status in ((400,) if path == LOGIN else statuses),
+             f"POST {path} with {headers}: {status} {body[:200]!r}")
     return len(paths)
 
 
@@ -134,9 +136,10 @@ def stranger_on_tcp_reads_nothing(context: Context) -> str:
 
 @case
 def tcp_without_token_file_serves_nothing(context: Context) -> str:
-    """Every user of the host reaches a port of loopback."""
+    """Every user of the host reaches a port of loopback; a token may be one of an ended page session."""
     daemon = served(context, None)
-    tried = sum(reads_nothing(daemon, headers, (403,)) for headers in ({}, bearer(""), bearer("x")))
+    tried = reads_nothing(daemon, {}, (403,))
+    tried += sum(reads_nothing(daemon, headers, (401,)) for headers in (bearer(""), bearer("x")))
     need(daemon.get("/metrics").status == 200, "no metrics")
     return f"{tried} requests as uid {MALLORY}"
 
@@ -147,7 +150,7 @@ def unreadable_token_file_opens_nothing(context: Context) -> str:
     for name, tokens in (("empty", ""), ("comment", "# none\n"), ("role", f"{OPERATE} raed\n")):
         daemon = served(Context(context.bin_dir, context.folder / name, False), tokens)
         context.daemons.append(daemon)
-        reads_nothing(daemon, bearer(OPERATE), (403,))
+        reads_nothing(daemon, bearer(OPERATE), (401,))
         text = daemon.errors.read_text()
         need("tokens: " in text and OPERATE not in text, f"the log does not say why: {text[-300:]!r}")
         daemon.stop()
@@ -159,8 +162,10 @@ def read_token_changes_nothing(context: Context) -> str:
     daemon = served(context, f"{OPERATE}\n{READ} read grafana\n", READ)
     need(SECRET.encode() in daemon.get(evidence_path(daemon)).body, "a read token reads nothing")
     answers = fetch(daemon, "POST", bearer(READ), paths_of("POST"))
+    status, body = answers.pop("/v1/page/link")
+    need(status == 200 and json.loads(body)["role"] == "read", f"a link of a read token: {status} {body[:200]!r}")
     for path, (status, body) in answers.items():
-        need(status == 403, f"POST {path} with a read token: {status} {body[:200]!r}")
+        need(status == (400 if path == LOGIN else 403), f"POST {path} with a read token: {status} {body[:200]!r}")
     clear = f"/v1/hosts/{HOST}/clear"
     status, body = fetch(daemon, "POST", bearer(OPERATE), [clear])[clear]
     need(status == 200, f"POST {clear} with an operate token: {status} {body[:200]!r}")

@@ -162,7 +162,9 @@ std::vector<std::string> without_effect(const Config& config) {
     out.emplace_back("forward: has an effect with role agent only: what is taken stays on this host");
   const bool tcp = !config.http.listen.starts_with("unix:");
   if (tcp && config.http.token_file.empty())
-    out.emplace_back("http.listen: only /healthz and /metrics are served over TCP without http.token_file");
+    out.emplace_back(
+        "http.listen: over TCP only /healthz, /metrics and the links of culprit page work without "
+        "http.token_file");
   if (tcp && !config.http.tls.used() && !is_loopback(config.http.listen))
     out.emplace_back("http.listen: tokens and evidence are readable on the way without http.tls");
   if (!tcp && config.http.tls.used()) out.emplace_back("http.tls: has no effect on a unix socket");

@@ -147,7 +147,7 @@ struct Config {
   } collector;
   struct Http {
     std::string listen = "unix:api.sock";
-    std::string token_file;  // empty: over TCP only /healthz and /metrics
+    std::string token_file;  // empty: over TCP only /healthz, /metrics and links of the page
     TlsFiles tls;            // without ca: clients show tokens and no certificates
     std::string url;         // of the page as people open it; empty: unknown
     std::vector<std::string> hosts;

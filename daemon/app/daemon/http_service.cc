@@ -106,7 +106,8 @@ Status HttpService::start(Listening& listening) {
     if (tokens)
       options.tokens = listening.tokens = std::move(*tokens);
     else
-      complain_(tokens.error().text + "; over TCP only /healthz and /metrics are served");
+      complain_(tokens.error().text +
+                "; over TCP only /healthz, /metrics and the links of culprit page work");
     options.session = [this](std::string_view authorization) { return login_.find(authorization); };
   }
   std::vector<serve::Route> routes = api_.routes();

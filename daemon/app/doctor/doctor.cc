@@ -511,8 +511,8 @@ class Examination {
     if (file.empty() && !tcp) return;
     if (file.empty())
       return warn("token",
-                  "http.listen is an address and there is no http.token_file: only /healthz and /metrics are "
-                  "served",
+                  "http.listen is an address and there is no http.token_file: over TCP only /healthz, "
+                  "/metrics and the links of culprit page work",
                   fmt::format("(umask 077; openssl rand -hex 32 > /etc/culprit/token) && chown {} "
                               "/etc/culprit/token && {}",
                               account_.name, setting("http", "token_file = \"/etc/culprit/token\"", true)));

@@ -390,7 +390,7 @@ BOOST_AUTO_TEST_CASE(what_has_no_effect_yet_is_reported_and_is_no_error) {
       {"role = \"collector\"\n[[log]]\npath = \"/a/*.log\"\n", "log: has no effect with role collector"},
       {"[act]\nmode = \"act\"\n", "act.mode: has no effect yet"},
       {"[http]\nlisten = \"127.0.0.1:7420\"\n",
-       "http.listen: only /healthz and /metrics are served over TCP"},
+       "http.listen: over TCP only /healthz, /metrics and the links of culprit page"},
       {"[forward]\nto = \"127.0.0.1:7421\"\n", "forward: has an effect with role agent only"}};
   for (const auto& [text, reported] : cases) {
     const ConfigCheck check = check_config(folder.write("a.toml", text), kNow);
