@@ -337,6 +337,7 @@ void join_explaining(Finding&& cause, const Combination& row, Finding& effect) {
   if (!cause.remedy.empty()) effect.remedy = cause.remedy;
   effect.fatal = effect.fatal || cause.fatal;
   effect.general = false;
+  effect.role = cause.role;
   effect.action = stronger(effect.action, cause.action);
   add_evidence(std::move(cause), effect);
   if (!pace) return;

@@ -43,6 +43,8 @@ FAULTS: Tuple[Tuple[str, str], ...] = (
     (RAISED + "FileNotFoundError: [Errno 2] No such file or directory: '/data/train.bin'\n", "train.bin"),
     (RAISED + "AssertionError: batch of 7 is not divisible by 8\n", "divisible"),
 )
+XID = "NVRM: Xid (PCI:0000:9b:00): 79, pid=1, GPU has fallen off the bus."
+CUDA = RAISED + "RuntimeError: CUDA error: unspecified launch failure\n"
 NOISE = ("Out of memory: Killed process {pid} (chrome) total-vm:9123456kB, anon-rss:8123456kB, file-rss:0kB, "
          "shmem-rss:0kB, UID:1000 pgtables:17000kB oom_score_adj:300",
          "nginx[{pid}]: segfault at 0 ip 000055d0c8a6b3e2 sp 00007ffd5d7ad0 error 4 in nginx[55d0c8a+e6000]")
@@ -66,7 +68,7 @@ class Kernel:
 
 class Job:
     def __init__(self, agent: Agent, name: str, user: int, fault: str, seconds: float):
-        self.name, self.agent = name, agent
+        self.name, self.agent, self.kernel_said = name, agent, False
         path = agent.logs / f"{name}.log"
         path.touch()
         os.chown(path, user, user)
@@ -99,8 +101,9 @@ url = "http://127.0.0.1:{receiver.port}/"
 
 
 def alerts_of(receiver: Receiver) -> Dict[str, dict]:
-    """The newest message about each job."""
-    return {body["job"]: body for body in (json.loads(one.body) for one in list(receiver.posted))}
+    """The newest message about each job that says what is wrong: an end may be of an earlier verdict."""
+    bodies = [json.loads(one.body) for one in list(receiver.posted)]
+    return {body["job"]: body for body in bodies if body["state"] != "resolved"}
 
 
 def wrong_about(job: Job, words: str, host: Optional[str], alert: Optional[dict]) -> str:
@@ -137,8 +140,14 @@ def neighbours_that_fail_call_nobody_for_healthy_jobs(context: Context) -> str:
         while len(failing) < min(due, FAILING):
             n = len(failing)
             agent = hosts[n % HOSTS]
-            text, words = FAULTS[n % len(FAULTS)]
-            failing.append((Job(agent, f"fails-{n}", USERS[n % 3], text, 0.15 * seconds), words, None))
+            lost = n % 10 == 5  # a GPU of its host
+            text, words = (CUDA, "fallen off the bus") if lost else FAULTS[n % len(FAULTS)]
+            failing.append((Job(agent, f"fails-{n}", USERS[n % 3], text, 0.15 * seconds), words,
+                            agent.host if lost else None))
+        for job, _, host in failing:
+            if host and job.process.poll() is not None and not job.kernel_said:
+                job.kernel_said = True
+                kernels[1 + hosts.index(job.agent)].says(XID)
         for kernel in kernels:
             kernel.says(NOISE[spoken % len(NOISE)].format(pid=70_000 + spoken))
         for kernel in [kernels[0], *kernels[1 + HOSTS:]]:  # of no job

@@ -134,6 +134,16 @@ BOOST_AUTO_TEST_CASE(each_combination_of_the_table_is_one_diagnosis_of_the_cause
   }
 }
 
+// A hang that a log's silence shows is a mere consequence: with its cause it leads what the cause ended.
+BOOST_AUTO_TEST_CASE(a_consequence_that_is_joined_with_its_cause_is_a_cause) {
+  Finding silence = kStandsAt;
+  silence.role = FindingRole::kCascade;
+  std::vector<Finding> all = {counted_by(Component::kGpu, Symptom::kCrash, place("a", 3)), silence};
+  join_causes(all);
+  BOOST_REQUIRE_EQUAL(all.size(), 1u);
+  BOOST_TEST((all[0].role == FindingRole::kRoot));
+}
+
 BOOST_AUTO_TEST_CASE(what_a_part_does_not_do_is_not_joined) {
   BOOST_TEST(left({kSlowRank, counted_by(Component::kNetwork, Symptom::kSlowdown, place("a"))}) == "2");
   BOOST_TEST(left({kSlowRank, counted_by(Component::kGpu, Symptom::kHang, place("a", 3))}) == "2");
