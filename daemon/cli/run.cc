@@ -10,9 +10,11 @@
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
+#include <fstream>
 
 #include "app/config/options.h"
 #include "app/run/armed.h"
+#include "app/run/disk_facts.h"
 #include "app/run/end_log.h"
 #include "app/run/error_files.h"
 #include "app/run/follow.h"
@@ -151,6 +153,8 @@ class Session {
 
  private:
   static constexpr int kLogWithinMs = 5000;
+  static constexpr TimeNs kDiskWithin = 2 * kNsPerSecond;
+  static constexpr std::streamoff kTailBytes = 64 * 1024;  // of each stream: where a failure is printed
   // A command that ends at once needs no daemon: its output is read at its end.
   static constexpr TimeNs kDaemonAfter = kNsPerSecond;
 
@@ -159,11 +163,27 @@ class Session {
     if (const auto rank = app::first_rank_of(o_.command, variable))
       (void)app::replace_error_files(folder_.logs() + "/torchrun", folder_.logs(), *rank);
     const std::string& program = o_.command[0];
-    const std::string lines = app::end_lines(end, program.substr(program.rfind('/') + 1), run_wall_now(),
-                                             kills_, app::memory_kills());
+    std::string lines = app::end_lines(end, program.substr(program.rfind('/') + 1), run_wall_now(), kills_,
+                                       app::memory_kills());
+    if (end.status() != 0)
+      lines += app::disk_lines_within(kDiskWithin, last_lines(), std::filesystem::current_path().string(),
+                                      run_wall_now());
     if (lines.empty()) return;
     const std::string path = fmt::format("{}/{}.end.log", folder_.logs(), launch_.log);
     if (Status written = app::write_run_file(path, lines); !written) complain(written.error().text);
+  }
+
+  std::string last_lines() const {
+    std::string out;
+    for (const std::string& path : log_paths_) {
+      std::ifstream file(path, std::ios::binary | std::ios::ate);
+      const auto size = file ? static_cast<std::streamoff>(file.tellg()) : 0;
+      std::string part(static_cast<size_t>(std::min(size, kTailBytes)), '\0');
+      file.seekg(size - static_cast<std::streamoff>(part.size()));
+      file.read(part.data(), static_cast<std::streamsize>(part.size()));
+      out += part + "\n";
+    }
+    return out;
   }
 
   int start_command() {

@@ -32,6 +32,22 @@ disk {
     "Failed to set 'cpuset.cpus' attribute: No space left on device",
     "inotify_add_watch: No space left on device" },
 }
+-- `culprit run` asks the file systems that the last lines name.
+disk {
+  id = "no_inode", title = "File system of <path> has no free inode",
+  regex = { [[^culprit run: the file system of (?P<path>\S+) has no free inode\b]] },
+  remedy = "Delete or pack small files (df -i shows the count): its bytes are not what is used up.",
+  hit = { "culprit run: the file system of /scratch has no free inode: 0 of 65536; 1.2 GB of 20 GB free" },
+  miss = { "culprit run: the file system of /scratch has no room: 0 B of 20 GB free" },
+}
+disk {
+  id = "has_room", title = "File system of <path> has room, so a quota or a limit of its own stopped the write",
+  category = "user", severity = "error", general = true,
+  regex = { [[^culprit run: the file system of (?P<path>\S+) has room\b]] },
+  remedy = "Look at the quota of user, group and project (quota -s, lfs quota) and at limits of the container.",
+  hit = { "culprit run: the file system of /scratch has room: 1.2 TB of 20 TB free" },
+  miss = { "culprit run: the file system of /scratch has no room: 0 B of 20 GB free" },
+}
 disk {
   id = "shm", title = "Shared memory (/dev/shm) is full", component = "host_memory",
   regex = { [[(?:/dev/shm|shm_open|shared memory).{0,120}No space left on device]],

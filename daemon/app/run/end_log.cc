@@ -9,9 +9,7 @@
 #include <string_view>
 
 namespace culprit::app {
-namespace {
-
-std::string utc(TimeNs now) {
+std::string run_time(TimeNs now) {
   const std::time_t seconds = now / kNsPerSecond;
   std::tm parts{};
   gmtime_r(&seconds, &parts);
@@ -19,6 +17,8 @@ std::string utc(TimeNs now) {
   std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts);
   return fmt::format("{}.{:03}Z", text, now / kNsPerMs % 1000);
 }
+
+namespace {
 
 // A count in a file of lines "name count".
 std::optional<uint64_t> count_in(const std::string& path, std::string_view wanted) {
@@ -60,12 +60,12 @@ std::string end_lines(const CommandEnd& end, const std::string& program, TimeNs 
   std::string out;
   if (before && after && before->group == after->group && after->kills > before->kills)
     out += fmt::format("{} culprit run: Task in {} killed as a result of limit of {} (oom_kill {} to {})\n",
-                       utc(now), after->group, after->group, before->kills, after->kills);
+                       run_time(now), after->group, after->group, before->kills, after->kills);
   if (end.signal == 0 && end.code != 0 && !end.interrupted && !end.terminated)
-    out += fmt::format("{} culprit run: {} ended with exit code {}\n", utc(now), program, end.code);
+    out += fmt::format("{} culprit run: {} ended with exit code {}\n", run_time(now), program, end.code);
   if (end.signal != 0 && !end.interrupted && !end.terminated)
-    out += fmt::format("{} culprit run: {} was killed by signal {} ({}){}\n", utc(now), program, end.signal,
-                       signal_name(end.signal),
+    out += fmt::format("{} culprit run: {} was killed by signal {} ({}){}\n", run_time(now), program,
+                       end.signal, signal_name(end.signal),
                        end.signal == SIGKILL && killed_nothing(before, after)
                            ? ", and the kernel killed nothing for memory"
                            : "");

@@ -24,6 +24,9 @@ std::optional<MemoryKills> memory_kills();
 std::string end_lines(const CommandEnd& end, const std::string& program, TimeNs now,
                       const std::optional<MemoryKills>& before, const std::optional<MemoryKills>& after);
 
+// As the lines begin: UTC with milliseconds.
+std::string run_time(TimeNs now);
+
 // "SIGKILL", else "signal 99".
 std::string signal_name(int signal);
 

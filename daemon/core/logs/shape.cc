@@ -345,6 +345,7 @@ FormShape shape_of(std::string_view form) {
   // Other headings ("=== job finished with exit code 1 ===") do not end samples.
   const bool ends = has_word(text, "end", true);
   shape.heading = is_heading(text) && shape.words < 2 && (ends || (used & kSamples));
+  shape.lists_nodes = text.find("nodelist") != text.npos;
   shape.quotes = starts_with_any(text, kQuotingKeys) || (shape.heading && !ends);
   const bool exception = is_exception_line(form);
   shape.handled = used & (exception ? kRetries : kRetries | kOverlooks);

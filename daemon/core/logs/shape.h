@@ -31,6 +31,7 @@ struct FormShape {
   bool well = false;           // the job or the training ended as planned
   bool quotes = false;         // a text read or written by a model follows: "prompt: ...", "== samples =="
   bool heading = false;        // words after a drawn line: "=== end of sample ==="
+  bool lists_nodes = false;    // names the scheduler's list of the job's hosts
   uint8_t words = 0;           // 0 none, 1 words of trouble, 2 words of failure
   std::optional<Stage> stage;  // the stage of such a line, if its words name one
 };

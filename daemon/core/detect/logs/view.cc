@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "core/logs/host_name.h"
+#include "core/logs/node_list.h"
 
 namespace culprit::detect {
 namespace {
@@ -47,9 +48,21 @@ void find_rhythm(Unit& unit, const logs::JobLog& log) {
   }
 }
 
+// The members of the job: as job.toml lists them, else as its scheduler does in a line of its log.
+std::vector<std::string> listed_hosts(const logs::JobLog& log) {
+  if (!log.job().hosts.empty()) return log.job().hosts;
+  for (const logs::ClusterId id : log.clusters()) {
+    const logs::TemplateStats& t = log.templates()[id];
+    if (!t.shape.lists_nodes) continue;
+    for (const logs::LogSample& s : t.samples)
+      if (auto hosts = logs::nodes_listed_in(s.text); !hosts.empty()) return hosts;
+  }
+  return {};
+}
+
 // By writer: see View::is_stranger. Where no listed host wrote a line, the list has names of another kind.
 std::vector<bool> strangers(const logs::JobLog& log) {
-  const std::vector<std::string>& listed = log.job().hosts;
+  const std::vector<std::string> listed = listed_hosts(log);
   if (listed.empty()) return {};
   const std::set<std::string> names(listed.begin(), listed.end());
   bool heard = false;

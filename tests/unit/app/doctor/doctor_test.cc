@@ -237,8 +237,8 @@ const Case kCases[] = {
        m.networks["60"] = 8;
      }},
     {"warn openat2: this kernel has no openat2", [](Machine& m) { m.openat2 = false; }},
-    {"warn token: http.listen is an address and there is no http.token_file: over TCP only /healthz", [](Machine&) {},
-     std::string(kLogs) + "[http]\nlisten = \"127.0.0.1:7420\"\n"},
+    {"warn token: http.listen is an address and there is no http.token_file: over TCP only /healthz",
+     [](Machine&) {}, std::string(kLogs) + "[http]\nlisten = \"127.0.0.1:7420\"\n"},
     {"fail token: /etc/culprit/token is not there", [](Machine&) {},
      std::string(kLogs) + "[http]\ntoken_file = \"/etc/culprit/token\"\n"},
     {"fail token: /etc/culprit/token can be read by everybody",

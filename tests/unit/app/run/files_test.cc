@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "app/run/armed.h"
+#include "app/run/disk_facts.h"
 #include "app/run/end_log.h"
 #include "app/run/error_files.h"
 #include "app/run/folder.h"
@@ -339,6 +340,26 @@ BOOST_AUTO_TEST_CASE(a_kill_is_a_line_of_the_log_unless_the_user_asked_for_it) {
   };
   BOOST_TEST(others(4, 4).ends_with("(SIGKILL), and the kernel killed nothing for memory\n"));
   BOOST_TEST(others(4, 5).ends_with("(SIGKILL)\n"));
+}
+
+BOOST_AUTO_TEST_CASE(a_write_that_found_no_space_is_followed_by_what_the_file_system_has_free) {
+  const auto says = [](const std::string& tail, std::map<std::string, Room> disks) {
+    const std::string lines = disk_lines(tail, "/work", 0, [&](const std::string& path) {
+      const auto it = disks.find(path);
+      return it == disks.end() ? std::nullopt : std::optional(it->second);
+    });
+    return lines.substr(std::min(lines.size(), std::string("1970-01-01T00:00:00.000Z culprit run: ").size()));
+  };
+  const std::string full = "OSError: [Errno 28] No space left on device: '/data/ckpt/a.pt'\n";
+  const std::string quota = "cp: error writing '/data/b': Disk quota exceeded\n";
+  constexpr uint64_t kGb = 1'000'000'000;
+  BOOST_TEST(says(full, {{"/data", {kGb, kGb / 2, 500, 0}}}) ==
+             "the file system of /data has no free inode: 0 of 500; 500.0 MB of 1.0 GB free\n");
+  BOOST_TEST(says(full, {{"/data", {kGb, 0, 500, 9}}}).starts_with("the file system of /data has no room"));
+  BOOST_TEST(says(quota, {{"/data", {kGb, kGb / 2, 0, 0}}}).starts_with("the file system of /data has room"));
+  BOOST_TEST(says("No space left on device\n", {{"/work", {kGb, 0, 5, 5}}})
+                 .starts_with("the file system of /work has no room"));
+  BOOST_TEST(says("ValueError: /data/x\n", {{"/data", {kGb, 0, 5, 5}}}) == "");
 }
 
 BOOST_AUTO_TEST_CASE(an_exception_that_a_rank_recorded_becomes_its_log) {
