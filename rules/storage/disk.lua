@@ -41,10 +41,11 @@ disk {
   miss = { "culprit run: the file system of /scratch has no room: 0 B of 20 GB free" },
 }
 disk {
-  id = "has_room", title = "File system of <path> has room, so a quota or a limit of its own stopped the write",
+  id = "has_room", title = "File system of <path> has room: a quota or another limit stopped the write",
   category = "user", severity = "error", general = true,
   regex = { [[^culprit run: the file system of (?P<path>\S+) has room\b]] },
-  remedy = "Look at the quota of user, group and project (quota -s, lfs quota) and at limits of the container.",
+  remedy = "Look at the quota of user, group and project (quota -s, lfs quota) and at the container's " ..
+    "limits.",
   hit = { "culprit run: the file system of /scratch has room: 1.2 TB of 20 TB free" },
   miss = { "culprit run: the file system of /scratch has no room: 0 B of 20 GB free" },
 }

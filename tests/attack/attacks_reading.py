@@ -163,9 +163,11 @@ def read_token_changes_nothing(context: Context) -> str:
     need(SECRET.encode() in daemon.get(evidence_path(daemon)).body, "a read token reads nothing")
     answers = fetch(daemon, "POST", bearer(READ), paths_of("POST"))
     status, body = answers.pop("/v1/page/link")
-    need(status == 200 and json.loads(body)["role"] == "read", f"a link of a read token: {status} {body[:200]!r}")
+    need(status == 200 and json.loads(body)["role"] == "read",
+         f"a link of a read token: {status} {body[:200]!r}")
     for path, (status, body) in answers.items():
-        need(status == (400 if path == LOGIN else 403), f"POST {path} with a read token: {status} {body[:200]!r}")
+        need(status == (400 if path == LOGIN else 403),
+             f"POST {path} with a read token: {status} {body[:200]!r}")
     clear = f"/v1/hosts/{HOST}/clear"
     status, body = fetch(daemon, "POST", bearer(OPERATE), [clear])[clear]
     need(status == 200, f"POST {clear} with an operate token: {status} {body[:200]!r}")

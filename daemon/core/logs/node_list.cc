@@ -83,7 +83,9 @@ std::vector<std::string> nodes_listed_in(std::string_view line) {
   for (const std::string_view name : kNames) {
     size_t at = line.find(name);
     if (at == line.npos) continue;
-    at = line.find_first_not_of(" =:'\"", at + name.size());
+    at += name.size();
+    if (at >= line.size() || (line[at] != '=' && line[at] != ':')) continue;
+    at = line.find_first_not_of(" '\"", at + 1);
     if (at == line.npos) continue;
     return expand_node_list(line.substr(at, line.find_first_of(" \t'\";", at) - at));
   }

@@ -1,5 +1,5 @@
-// The hosts of a job as its scheduler lists them in a line of the job's own log: "SLURM_JOB_NODELIST=n[01-04,7]"
-// in any printed environment. Pure, any thread.
+// The hosts of a job as its scheduler lists them in a line of the job's own log, as "SLURM_JOB_NODELIST=
+// n[01-04,7]" in a printed environment. Pure, any thread.
 #pragma once
 
 #include <string>
