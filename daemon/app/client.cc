@@ -13,6 +13,7 @@
 #include "app/token_text.h"
 #include "base/limits.h"
 #include "base/text.h"
+#include "model/json_text.h"
 
 namespace culprit::app {
 namespace {
@@ -228,7 +229,7 @@ Status Client::Impl::perform(Easy& easy, Exchange& exchange) const {
   if (code != CURLE_OK) return tl::unexpected(unreachable(exchange, code));
   const long status = exchange.status();
   if (status / 100 == 2) return {};
-  const auto body = nlohmann::json::parse(exchange.error_body, nullptr, false);
+  const auto body = parse_json(exchange.error_body);
   if (body.is_object() && body.contains("error") && body["error"].is_string())
     return fail(code_of(status), body["error"].get<std::string>());
   return fail(code_of(status), fmt::format("{}: it answers with status {}", server, status));

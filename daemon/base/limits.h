@@ -144,12 +144,19 @@ constexpr size_t kNumericPoints = 512;  // points of a curve over steps on a pag
 constexpr int64_t kCommSpanMax = 7ll * 24 * 3600 * 1'000'000'000;
 constexpr int64_t kCommTimeMax = 9'223'372'036'000'000'000;
 
+// Memory that a reader of untrusted bytes may hold for each byte that it read, and besides (tables, buffers).
+// Honest dumps and answers need two to four bytes.
+constexpr uint64_t kHeldPerByte = 8;
+constexpr uint64_t kHeldFree = 1 << 20;
+// Brackets that may be open in any JSON text or pickle of others: what is read is at most ten deep, and a
+// recursive walk of a parsed value must fit any stack.
+constexpr size_t kNesting = 31;
+
 // Flight Recorder dumps have by default 2,000 entries of 500 bytes, or 20 KB with C++ frames. These limits
 // are a hundred times as large. A value takes 16 bytes, a member of a list or table 4.
 constexpr size_t kDumpBytes = 256 << 20;
 constexpr size_t kDumpValues = 8 << 20;
 constexpr size_t kDumpHeld = 64 << 20;  // members, and bytes of copied texts
-constexpr size_t kDumpNesting = 256;    // real dumps are six deep: entry, sizes, size
 constexpr size_t kDumpOps = 1 << 18;    // of one dump
 constexpr size_t kDumpFrames = 32;      // of a stored stack
 constexpr size_t kDumpGroups = 65'536;  // of one dump
@@ -176,15 +183,22 @@ constexpr size_t kStackSamples = 8;
 constexpr size_t kStackThreadsKept = 4 << 20;
 constexpr size_t kStackFramesKept = 1 << 20;
 
-// Bytes of dumps being written, over all jobs of a host. Eight ranks of the usual size take 8 MB; with C++
-// frames they take 320 MB, which does not fit the service's 512 MB.
-constexpr size_t kLiveDumpBytes = 128 << 20;
+// Dumps that are being written, on a host: bytes of one, memory to read it, and compressed bytes over all
+// jobs. One is read at a time, and eight ranks with C++ frames fit the service's 512 MB.
+constexpr size_t kLiveDumpBytes = 40 << 20;
+constexpr uint64_t kLiveDumpHeld = 80 << 20;
+constexpr size_t kLiveDumpsPacked = 32 << 20;
 
 // Answers of NCCL's RAS. 16,384 ranks in a dozen communicators each take 120 MB as JSON; larger answers are
-// refused. Ranks over all communicators, and communicators: of such an answer.
-constexpr size_t kRasBytes = 64 << 20;
+// refused. JSON is read as it comes; the text form, which lists minorities alone, at once. Memory to read an
+// answer. Ranks over all communicators, and communicators.
+constexpr size_t kRasBytes = 128 << 20;
+constexpr size_t kRasTextBytes = 4 << 20;
+constexpr uint64_t kRasHeld = 32 << 20;
 constexpr size_t kRasRanks = 1 << 18;
 constexpr size_t kRasComms = 65'536;
+// Processes of the last answers of all followed jobs, some 100 bytes each.
+constexpr size_t kRasFollowed = 1 << 17;
 // Processes without an answer that are named: beyond so many the network or a switch is gone.
 constexpr size_t kRasGone = 256;
 // Members that are named of one group of ranks, and communicators with a fault, in what is kept of an answer:

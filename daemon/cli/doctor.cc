@@ -10,6 +10,7 @@
 #include "cli/layout.h"
 #include "cli/rules.h"
 #include "cli/verbs.h"
+#include "model/json_text.h"
 #include "model/json_writer.h"
 
 namespace culprit::cli {
@@ -69,7 +70,7 @@ Result<std::string> get(const app::DoctorRequest& request) {
   long status = 0;
   curl_easy_getinfo(curl.get(), CURLINFO_RESPONSE_CODE, &status);
   if (status == 200) return body;
-  const auto json = nlohmann::json::parse(body, nullptr, false);
+  const auto json = parse_json(body);
   const auto why = json.is_object() ? json.find("error") : json.end();
   return fail(ErrorCode::kIo, json.is_object() && why != json.end() && why->is_string()
                                   ? why->get<std::string>()

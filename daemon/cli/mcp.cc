@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/text.h"
+#include "model/json_text.h"
 
 namespace culprit::cli {
 namespace {
@@ -199,10 +200,10 @@ Json McpServer::answer(const Json& message) {
 
 std::string McpServer::handle(std::string_view line) {
   if (trim(line).empty()) return "";
-  const Json message = Json::parse(line, nullptr, false);
+  const Json message = parse_ordered_json(line);
   Json out;
   if (message.is_discarded()) {
-    out = failed(nullptr, kParseError, "the line is no JSON in UTF-8");
+    out = failed(nullptr, kParseError, "the line is no JSON in UTF-8, or nested too deeply");
   } else if (!message.is_array()) {
     out = answer(message);
   } else if (message.empty() || message.size() > kBatchMost) {

@@ -13,6 +13,7 @@
 #include "cli/rules.h"
 #include "cli/verbs.h"
 #include "cli/zone.h"
+#include "model/json_text.h"
 
 namespace culprit::cli {
 
@@ -65,7 +66,7 @@ Status resolve(RemoteOptions& options) {
 Result<Json> get_json(app::Client& client, const std::string& path) {
   auto text = client.get(path);
   if (!text) return tl::unexpected(text.error());
-  Json json = Json::parse(*text, nullptr, false);
+  Json json = parse_json(*text);
   if (!json.is_object())
     return fail(ErrorCode::kInvalid, client.server() + ": it answers with something else than JSON");
   return json;

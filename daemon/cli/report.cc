@@ -11,6 +11,7 @@
 #include "cli/render.h"
 #include "cli/rules.h"
 #include "cli/verbs.h"
+#include "model/json_text.h"
 #include "model/report_json_read.h"
 
 namespace culprit::cli {
@@ -103,7 +104,7 @@ int report(ReportOptions& o) {
   options.width = page_width();
   options.zone = o.remote.zone;
   options.zone_name = o.remote.timezone;
-  const auto json = nlohmann::json::parse(*text, nullptr, false);
+  const auto json = parse_json(*text);
   options.settling = json.is_object() && json.value("settled", nlohmann::json(true)) == false;
   options.look = [&](const Evidence& e) {
     return look_at_daemon(e, read->job.id.value_or(o.job), o.remote.client);

@@ -10,6 +10,7 @@
 #include "cli/near.h"
 #include "cli/remote.h"
 #include "core/engine.h"
+#include "model/json_text.h"
 #include "model/report_json_read.h"
 
 namespace culprit::cli {
@@ -59,7 +60,7 @@ Result<RunFacts> of_daemon(const std::string& name, const app::ClientOptions& op
   auto report = report_from_json(*text);
   if (!report) return fail(report.error().code, client->server() + ": " + report.error().text);
   RunFacts out{name, std::move(*report), {}, {}, false, {}, {}, false};
-  const Json json = Json::parse(*text, nullptr, false);
+  const Json json = parse_json(*text);
   const Json activity = json.value("/charts/activity"_json_pointer, Json());
   if (!activity.is_object()) return out;
   for (const Json& point : activity.value("progress", Json::array()))

@@ -17,6 +17,7 @@
 #include "cli/stack_view.h"
 #include "cli/verbs.h"
 #include "core/detect/stacks/stacks.h"
+#include "model/json_text.h"
 #include "model/report_json_read.h"
 
 namespace culprit::cli {
@@ -151,7 +152,7 @@ class Capturing {
         fmt::format("/v1/jobs/{}/capture?rounds={}", app::url_escaped(o_.what[0]), o_.rounds);
     const auto said = client_.post(path, by_whom());
     if (!said) return tl::unexpected(said.error());
-    const Json order = Json::parse(*said, nullptr, false);
+    const Json order = parse_json(*said);
     if (!order.is_object() || !order.contains("sample") || !order["sample"].is_number_unsigned())
       return fail(ErrorCode::kInvalid, client_.server() + ": the answer does not say what was asked for");
     first_ = order["sample"].get<uint32_t>();

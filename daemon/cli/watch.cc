@@ -12,6 +12,7 @@
 #include "cli/remote.h"
 #include "cli/rules.h"
 #include "cli/verbs.h"
+#include "model/json_text.h"
 
 namespace culprit::cli {
 namespace {
@@ -143,7 +144,7 @@ std::string line_of(const WatchOptions& o, const app::ServerEvent& event, Findin
   // No events at present: prints the counted findings.
   if (event.data.empty())
     return o.remote.format == "json" || findings.still_come() ? "" : findings.summary(o.remote.zone);
-  const Json data = Json::parse(event.data, nullptr, false);
+  const Json data = parse_json(event.data);
   if (!data.is_object()) return "";
   if (o.remote.format == "json") {
     Json out{{"event", event.kind}};
@@ -167,7 +168,7 @@ void wait(int seconds) {
 // True also if the answer is unavailable.
 bool is_known(app::Client& client, const std::string& job) {
   const auto answer = client.get("/v1/jobs");
-  const Json jobs = answer ? Json::parse(*answer, nullptr, false) : Json();
+  const Json jobs = answer ? parse_json(*answer) : Json();
   if (!jobs.is_object() || !jobs.contains("items")) return true;
   return std::any_of(jobs["items"].begin(), jobs["items"].end(),
                      [&](const Json& row) { return row.is_object() && text_field(row, "id") == job; });

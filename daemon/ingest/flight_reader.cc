@@ -11,6 +11,7 @@
 #include "base/limits.h"
 #include "ingest/decompress.h"
 #include "ingest/pickle.h"
+#include "ingest/read_budget.h"
 
 namespace culprit::ingest {
 namespace {
@@ -131,7 +132,7 @@ class Reader {
   void groups(Ref root) {
     const auto config = tree_.find(root, "pg_config");
     if (!config) return;
-    const DataTree::Members& pairs = tree_.members(*config);
+    const DataTree::Members pairs = tree_.members(*config);
     for (size_t i = 0; i + 1 < pairs.size() && out_.groups.size() < limits::kDumpGroups; i += 2) {
       const Ref table = pairs[i + 1];
       const std::string_view name = tree_.text(pairs[i]).substr(0, limits::kNameBytes);
@@ -145,7 +146,7 @@ class Reader {
     std::string name = pg_id ? std::to_string(*pg_id) : "";
     std::string_view description;
     if (const auto group = tree_.find(entry, "process_group")) {
-      const DataTree::Members& parts = tree_.members(*group);
+      const DataTree::Members parts = tree_.members(*group);
       if (!parts.empty()) name = tree_.text(parts[0]).substr(0, limits::kNameBytes);
       if (parts.size() > 1) description = tree_.text(parts[1]).substr(0, limits::kNameBytes);
     }
@@ -208,7 +209,7 @@ class Reader {
   void status(Ref root) {
     const auto table = tree_.find(root, "pg_status");
     if (!table) return;
-    const DataTree::Members& pairs = tree_.members(*table);
+    const DataTree::Members pairs = tree_.members(*table);
     std::map<int64_t, Ref> by_id;
     for (size_t i = 0; i + 1 < pairs.size() && i < 2 * limits::kDumpGroups; i += 2)
       if (const auto id = tree_.integer(pairs[i])) by_id[*id] = pairs[i + 1];
@@ -294,7 +295,9 @@ std::optional<uint32_t> rank_in_name(std::string_view path) {
   return first < end ? number_at(first) : std::nullopt;
 }
 
-Result<ReadFlight> parse_flight(std::string_view bytes, const std::string& path) {
+namespace {
+
+Result<ReadFlight> flight_of(std::string_view bytes, const std::string& path) {
   const size_t text = bytes.find_first_not_of(" \t\r\n");
   ReadTree read;
   if (text != bytes.npos && (bytes[text] == '{' || bytes[text] == '[')) {
@@ -327,6 +330,12 @@ Result<ReadFlight> parse_flight(std::string_view bytes, const std::string& path)
   const std::string left_out = Reader(read.tree, out.dump).run(*read.root);
   if (!left_out.empty() && !out.problem) out.problem = Problem{path, std::nullopt, left_out};
   return out;
+}
+
+}  // namespace
+
+Result<ReadFlight> parse_flight(std::string_view bytes, const std::string& path, uint64_t held_max) {
+  return ReadBudget(bytes.size(), held_max).run([&] { return flight_of(bytes, path); }, path + ": ");
 }
 
 Result<ReadFlight> read_flight(const SourceFile& file) {

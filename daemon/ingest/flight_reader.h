@@ -2,6 +2,7 @@
 // reads the file; any thread. A damaged or truncated dump is parsed up to the damage.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -24,7 +25,9 @@ std::optional<uint32_t> rank_in_name(std::string_view path);
 std::string host_in_name(std::string_view path);
 
 // `path` is for messages, and supplies the rank. The error is a sentence with the path as its subject.
-Result<ReadFlight> parse_flight(std::string_view bytes, const std::string& path);
+// Memory is bounded by the bytes (ReadBudget) and by `held_max`.
+Result<ReadFlight> parse_flight(std::string_view bytes, const std::string& path,
+                                uint64_t held_max = UINT64_MAX);
 Result<ReadFlight> read_flight(const SourceFile& file);
 
 }  // namespace culprit::ingest

@@ -20,56 +20,62 @@ class Builder {
     return add(value > INT64_MAX ? out_.tree.add_null() : out_.tree.add_int(static_cast<int64_t>(value)));
   }
   bool number_float(double value, const std::string&) { return add(out_.tree.add_real(value)); }
-  bool string(std::string& value) { return add(out_.tree.add_own_text(std::move(value))); }
+  bool string(std::string& value) { return add(out_.tree.add_own_text(value)); }
   bool binary(nlohmann::json::binary_t&) { return false; }
-  bool start_object(size_t) { return open(out_.tree.add_table()); }
-  bool start_array(size_t) { return open(out_.tree.add_list()); }
+  bool start_object(size_t) { return open(true); }
+  bool start_array(size_t) { return open(false); }
   bool end_object() { return close(); }
   bool end_array() { return close(); }
-  bool key(std::string& name) {
-    key_ = out_.tree.add_own_text(std::move(name));
-    return !out_.tree.full() || refuse("holds more values than are read");
-  }
+  bool key(std::string& name) { return string(name); }
   bool parse_error(size_t position, const std::string&, const nlohmann::json::exception&) {
     out_.problem = "is cut off or damaged";
     out_.offset = position;
     return false;
   }
 
+  // Closes what a cut left open. A key without its value is dropped.
+  void finish() {
+    while (!open_.empty()) close();
+    if (!pending_.empty()) out_.root = pending_.front();
+  }
+
  private:
-  bool refuse(const char* why) {
+  struct Open {
+    size_t first;  // of its members in `pending_`
+    bool table;
+  };
+
+  bool refuse(std::string_view why) {
     out_.problem = why;
     return false;
   }
 
   bool add(Ref value) {
-    if (out_.tree.full()) return refuse("holds more values than are read");
-    if (open_.empty()) {
-      out_.root = value;
-      return true;
-    }
-    if (out_.tree.kind(open_.back()) == DataTree::Kind::kTable) {
-      const Ref pair[2] = {key_, value};
-      return out_.tree.append(open_.back(), pair, 2) || refuse("is too large");
-    }
-    return out_.tree.append(open_.back(), &value, 1) || refuse("is too large");
+    if (const std::string_view why = out_.tree.refusal(); !why.empty()) return refuse(why);
+    pending_.push_back(value);
+    return true;
   }
 
-  bool open(Ref container) {
-    if (!add(container)) return false;
-    if (open_.size() >= limits::kDumpNesting) return refuse("is nested too deeply");
-    open_.push_back(container);
+  bool open(bool table) {
+    if (open_.size() >= limits::kNesting) return refuse("is nested too deeply");
+    open_.push_back({pending_.size(), table});
     return true;
   }
 
   bool close() {
+    const auto [first, table] = open_.back();
     open_.pop_back();
+    DataTree::Members members(pending_.data() + first, pending_.size() - first);
+    if (table) members = members.first(members.size() & ~size_t{1});
+    const Ref done = table ? out_.tree.add_table(members) : out_.tree.add_list(members);
+    pending_.resize(first);
+    pending_.push_back(done);
     return true;
   }
 
   ReadTree& out_;
-  std::vector<Ref> open_;
-  Ref key_ = 0;
+  std::vector<Ref> pending_;  // members of open lists and tables
+  std::vector<Open> open_;
 };
 
 }  // namespace
@@ -78,6 +84,7 @@ ReadTree read_json_tree(std::string_view text) {
   ReadTree out;
   Builder builder(out);
   nlohmann::json::sax_parse(text.begin(), text.end(), &builder);
+  builder.finish();
   return out;
 }
 

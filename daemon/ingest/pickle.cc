@@ -5,7 +5,7 @@
 #include <bit>
 #include <charconv>
 #include <cstring>
-#include <unordered_map>
+#include <vector>
 
 #include "base/limits.h"
 
@@ -73,8 +73,8 @@ class Machine {
       if (const std::string_view name = refused_name(op); !name.empty())
         return fail(ErrorCode::kDenied,
                     fmt::format("is refused: opcode {} at byte {} is none of plain data", name, op_at_));
-      if (out_.tree.full()) {
-        damage("holds more values than are read");
+      if (const std::string_view why = out_.tree.refusal(); !why.empty()) {
+        damage(why);
         break;
       }
       if (!number(op) && !text(op) && !container(op) && !memo(op)) control(op);
@@ -260,16 +260,17 @@ class Machine {
     return false;
   }
 
+  DataTree::Members values_from(size_t first) const { return {stack_.data() + first, stack_.size() - first}; }
+
   void fold_tuple(size_t first) {
-    DataTree::Members members(stack_.begin() + static_cast<ptrdiff_t>(first), stack_.end());
+    const Ref tuple = out_.tree.add_list(values_from(first));
     stack_.resize(first);
-    push(out_.tree.add_list(std::move(members)));
+    push(tuple);
   }
 
   void fold_table(size_t first) {
-    const Ref table = out_.tree.add_table();
     if ((stack_.size() - first) % 2) return damage("is damaged: a key has no value");
-    if (!out_.tree.append(table, stack_.data() + first, stack_.size() - first)) damage("is too large");
+    const Ref table = out_.tree.add_table(values_from(first));
     stack_.resize(first);
     push(table);
   }
@@ -278,9 +279,9 @@ class Machine {
   void store(size_t first, DataTree::Kind kind) {
     if (first == 0 || first > stack_.size() || out_.tree.kind(stack_[first - 1]) != kind)
       return damage("is damaged: values without their list or table");
-    size_t n = stack_.size() - first;
-    if (kind == DataTree::Kind::kTable && n % 2) return damage("is damaged: a key has no value");
-    if (!out_.tree.append(stack_[first - 1], stack_.data() + first, n)) return damage("is too large");
+    const DataTree::Members values = values_from(first);
+    if (kind == DataTree::Kind::kTable && values.size() % 2) return damage("is damaged: a key has no value");
+    out_.tree.append(stack_[first - 1], values);
     stack_.resize(first);
   }
 
@@ -289,7 +290,7 @@ class Machine {
     const auto last = [&](size_t n) { return have(n) ? stack_.size() - n : stack_.size(); };
     switch (op) {
       case '(':
-        if (marks_.size() >= limits::kDumpNesting)
+        if (marks_.size() >= limits::kNesting)
           damage("is nested too deeply");
         else
           marks_.push_back(stack_.size());
@@ -332,16 +333,19 @@ class Machine {
     }
   }
 
+  // Python and torch number what they remember from 0 on.
   void put(uint64_t name) {
     if (!have(1)) return;
-    if (memo_.size() >= limits::kDumpValues) return damage("remembers too much");
+    if (name >= limits::kDumpValues || name > bytes_.size()) return damage("remembers too much");
+    if (name >= memo_.size()) memo_.resize(name + 1, kNothing);
+    remembered_ += memo_[name] == kNothing;
     memo_[name] = stack_.back();
   }
 
   void get(uint64_t name) {
-    const auto at = memo_.find(name);
-    if (at == memo_.end()) return damage("is damaged: it asks for a value that it did not have");
-    push(at->second);
+    if (name >= memo_.size() || memo_[name] == kNothing)
+      return damage("is damaged: it asks for a value that it did not have");
+    push(memo_[name]);
     // A value that is fetched repeatedly takes no memory of its own, but a place on the stack.
     if (stack_.size() > limits::kDumpValues) damage("is too large");
   }
@@ -366,7 +370,7 @@ class Machine {
         put(unsigned_of(4));
         return true;
       case 0x94:
-        put(memo_.size());
+        put(remembered_);
         return true;
       case 'g':
         get(name_in_line());
@@ -421,9 +425,9 @@ class Machine {
         if (first == 0 || first > stack_.size()) continue;
         const Ref into = stack_[first - 1];
         const Kind kind = out_.tree.kind(into);
-        size_t n = stack_.size() - first;
-        if (kind == Kind::kTable) n -= n % 2;
-        if (kind == Kind::kList || kind == Kind::kTable) out_.tree.append(into, stack_.data() + first, n);
+        DataTree::Members values = values_from(first);
+        if (kind == Kind::kTable) values = values.first(values.size() & ~size_t{1});
+        if (kind == Kind::kList || kind == Kind::kTable) out_.tree.append(into, values);
         stack_.resize(first);
       }
     }
@@ -435,8 +439,10 @@ class Machine {
   size_t at_ = 0, op_at_ = 0;
   bool stopped_ = false;
   std::vector<Ref> stack_;
-  std::vector<size_t> marks_;  // indices on the stack
-  std::unordered_map<uint64_t, Ref> memo_;
+  std::vector<size_t> marks_;                          // indices on the stack
+  static constexpr Ref kNothing = (Ref{1} << 31) - 1;  // beyond the values of any tree
+  std::vector<Ref> memo_;
+  uint64_t remembered_ = 0;
   ReadTree out_;
 };
 

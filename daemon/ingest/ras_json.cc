@@ -1,7 +1,8 @@
-#include <simdjson.h>
-
 #include <algorithm>
 #include <charconv>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/ascii.h"
 #include "base/limits.h"
@@ -9,51 +10,36 @@
 #include "base/time.h"
 #include "ingest/ras_processes.h"
 #include "ingest/ras_reader.h"
+#include "ingest/read_budget.h"
 
 namespace culprit::ingest {
 namespace {
 
-namespace dom = simdjson::dom;
-
-constexpr size_t kRasDepth = 32;        // of the text; answers are six deep
 constexpr int64_t kRasInProgress = 7;   // NCCL's result code: ncclInProgress
-constexpr uint32_t kRasMost = 1 << 24;  // ranks and sizes beyond it are no numbers of ranks
+constexpr uint64_t kRasMost = 1 << 24;  // ranks and sizes beyond it are no numbers of ranks
 
-uint32_t ras_number(dom::element value) {
-  int64_t number = 0;
-  const bool sound = value.get_int64().get(number) == simdjson::SUCCESS && number >= 0 && number < kRasMost;
-  return sound ? static_cast<uint32_t>(number) : kRasUnknown;
-}
-
-int64_t ras_code(dom::element value) {
+// A value that is no list or object. Of another type: the defaults.
+struct RasScalar {
+  std::optional<uint64_t> natural = {};
   int64_t code = 0;
-  return value.get_int64().get(code) == simdjson::SUCCESS ? code : 0;
-}
-
-uint32_t ras_count(dom::element value) {
-  const uint32_t number = ras_number(value);
-  return number == kRasUnknown ? 0 : number;
-}
-
-bool ras_flag(dom::element value) {
   bool flag = false;
-  return value.get_bool().get(flag) == simdjson::SUCCESS && flag;
-}
+  std::string_view text = {};
 
-std::string_view ras_string(dom::element value) {
-  std::string_view text;
-  return value.get_string().get(text) == simdjson::SUCCESS ? text.substr(0, limits::kNameBytes) : text;
-}
-
-// "0x9e1e0b0e7dd4f3b8", or a number.
-uint64_t ras_hash(dom::element value) {
-  uint64_t hash = 0;
-  if (value.get_uint64().get(hash) == simdjson::SUCCESS) return hash;
-  std::string_view text = ras_string(value);
-  if (text.starts_with("0x")) text.remove_prefix(2);
-  std::from_chars(text.data(), text.data() + text.size(), hash, 16);
-  return hash;
-}
+  uint32_t number() const {
+    return natural && *natural < kRasMost ? static_cast<uint32_t>(*natural) : kRasUnknown;
+  }
+  uint32_t count() const { return natural && *natural < kRasMost ? static_cast<uint32_t>(*natural) : 0; }
+  std::string_view name() const { return text.substr(0, limits::kNameBytes); }
+  // "0x9e1e0b0e7dd4f3b8", or a number.
+  uint64_t hash() const {
+    if (natural) return *natural;
+    std::string_view digits = name();
+    if (digits.starts_with("0x")) digits.remove_prefix(2);
+    uint64_t out = 0;
+    std::from_chars(digits.data(), digits.data() + digits.size(), out, 16);
+    return out;
+  }
+};
 
 // "2026-11-21 02:12:09", as if it were UTC. kNoTime for a year far from ours: its nanoseconds may not fit.
 TimeNs ras_time(std::string_view text) {
@@ -70,19 +56,37 @@ TimeNs ras_time(std::string_view text) {
   return (days * 86'400 + seconds) * kNsPerSecond;
 }
 
+// Receives the parser's events. Nothing is kept of values that are not part of an answer.
 class RasJson {
  public:
   explicit RasJson(RasAnswer& out) : out_(out), processes_(out.processes) {}
 
-  bool read(dom::object object) {
-    bool known = false;
-    for (const dom::key_value_pair field : object) {
-      if (field.key == "nccl_version") out_.version = ras_string(field.value);
-      if (field.key == "timestamp") out_.local_ns = ras_time(ras_string(field.value));
-      if (field.key == "communicators_count") out_.comms_seen = ras_count(field.value);
-      if (field.key == "ras") read_ras_part(field.value);
-      if (field.key == "communicators") known = read_comms(field.value);
-    }
+  bool null() { return scalar({}); }
+  bool boolean(bool value) { return scalar({.flag = value}); }
+  bool number_integer(int64_t value) { return scalar({.code = value}); }
+  bool number_unsigned(uint64_t value) {
+    return scalar({.natural = value, .code = value > INT64_MAX ? 0 : static_cast<int64_t>(value)});
+  }
+  bool number_float(double, const std::string&) { return scalar({}); }
+  bool string(std::string& value) { return scalar({.text = value}); }
+  bool binary(nlohmann::json::binary_t&) { return false; }
+  bool key(std::string& name) {
+    key_.assign(name, 0, limits::kNameBytes);
+    return true;
+  }
+  bool start_object(size_t) { return open(object_in(levels_.empty() ? Level::kNone : levels_.back())); }
+  bool start_array(size_t) { return open(list_in(levels_.empty() ? Level::kNone : levels_.back())); }
+  bool end_object() { return close(); }
+  bool end_array() { return close(); }
+  bool parse_error(size_t, const std::string&, const nlohmann::json::exception&) {
+    failed_ = {ErrorCode::kInvalid, "is cut off or damaged"};
+    return false;
+  }
+
+  // After the last event.
+  Status finish() {
+    if (failed_) return tl::unexpected(*failed_);
+    if (!known_) return fail(ErrorCode::kInvalid, "is no answer of NCCL's RAS: it has no communicators");
     out_.comms_seen = std::max<uint64_t>(out_.comms_seen, out_.comms.size());
     for (const RasComm& comm : out_.comms) {
       if (comm.size > out_.largest) out_.largest_comms = 0;
@@ -90,127 +94,169 @@ class RasJson {
       out_.largest_comms += comm.size == out_.largest;
     }
     for (const RasGone& gone : out_.gone) ++(gone.dead ? out_.dead_processes : out_.gone_processes);
-    return known;
+    return {};
   }
 
  private:
-  void read_ras_part(dom::element value) {
-    dom::element timeouts;
-    if (value.at_key("timeouts_count").get(timeouts) == simdjson::SUCCESS)
-      out_.timeouts = ras_count(timeouts);
+  // Where in an answer the parser is. kOther: within a value that is passed over.
+  enum class Level : uint8_t {
+    kNone,
+    kOther,
+    kRoot,
+    kRas,
+    kComms,
+    kComm,
+    kRanks,
+    kRank,
+    kStatus,
+    kCounts,
+    kMissing,
+    kLost,
+    kLostStatus
+  };
+
+  // The level of an object that begins there.
+  Level object_in(Level at) {
+    switch (at) {
+      case Level::kNone:
+        return Level::kRoot;
+      case Level::kRoot:
+        return key_ == "ras" ? Level::kRas : Level::kOther;
+      case Level::kComms:
+        if (out_.comms.size() >= limits::kRasComms) return drop();
+        out_.comms.emplace_back();
+        return Level::kComm;
+      case Level::kComm:
+        return key_ == "ranks" || key_ == "missing_ranks" ? drop() : Level::kOther;
+      case Level::kRanks:
+      case Level::kMissing:
+        if (members_ >= limits::kRasRanks) return drop();
+        ++members_;
+        ids_.clear();
+        rank_ = {};
+        missing_ = {};
+        return at == Level::kRanks ? Level::kRank : Level::kLost;
+      case Level::kRank:
+        if (key_ == "status") status_ = {};
+        guess_ = 0;
+        return key_ == "status"              ? Level::kStatus
+               : key_ == "collective_counts" ? Level::kCounts
+                                             : Level::kOther;
+      case Level::kLost:
+        return key_ == "status" ? Level::kLostStatus : Level::kOther;
+      case Level::kCounts:
+        return drop();
+      default:
+        return Level::kOther;
+    }
   }
 
-  bool read_comms(dom::element value) {
-    dom::array comms;
-    if (value.get_array().get(comms) != simdjson::SUCCESS) return false;
-    for (const dom::element one : comms) {
-      dom::object object;
-      const bool room = out_.comms.size() < limits::kRasComms;
-      if (!room || one.get_object().get(object) != simdjson::SUCCESS)
+  Level list_in(Level at) {
+    switch (at) {
+      case Level::kRoot:
+        known_ = known_ || key_ == "communicators";
+        return key_ == "communicators" ? Level::kComms : Level::kOther;
+      case Level::kComm:
+        return key_ == "ranks" ? Level::kRanks : key_ == "missing_ranks" ? Level::kMissing : Level::kOther;
+      case Level::kComms:
+      case Level::kRanks:
+      case Level::kMissing:
+      case Level::kCounts:
+        return drop();
+      default:
+        return Level::kOther;
+    }
+  }
+
+  Level drop() {
+    ++out_.dropped;
+    return Level::kOther;
+  }
+
+  bool open(Level level) {
+    if (levels_.size() >= limits::kNesting) {
+      failed_ = {ErrorCode::kLimit, "is nested too deeply"};
+      return false;
+    }
+    levels_.push_back(level);
+    return true;
+  }
+
+  bool close() {
+    const Level level = levels_.back();
+    levels_.pop_back();
+    if (level == Level::kComm) end_comm(out_.comms.back());
+    if (level == Level::kRank) end_rank();
+    if (level == Level::kStatus) end_status();
+    if (level == Level::kLost) end_missing();
+    return true;
+  }
+
+  bool scalar(const RasScalar& value) {
+    switch (levels_.empty() ? Level::kNone : levels_.back()) {
+      case Level::kRoot:
+        if (key_ == "nccl_version") out_.version = value.name();
+        if (key_ == "timestamp") out_.local_ns = ras_time(value.name());
+        if (key_ == "communicators_count") out_.comms_seen = value.count();
+        break;
+      case Level::kRas:
+        if (key_ == "timeouts_count") out_.timeouts = value.count();
+        break;
+      case Level::kComm:
+        comm_field(value);
+        break;
+      case Level::kComms:
+      case Level::kRanks:
+      case Level::kMissing:
         ++out_.dropped;
-      else
-        read_comm(object);
+        break;
+      case Level::kRank:
+      case Level::kLost:
+        member_field(value);
+        break;
+      case Level::kStatus:
+        if (key_ == "init_state") status_.init = value.code;
+        if (key_ == "async_error") status_.async = value.code;
+        if (key_ == "finalize_called" || key_ == "destroy_flag") status_.ends |= value.flag;
+        if (key_ == "abort_flag") status_.aborts = value.flag;
+        break;
+      case Level::kCounts:
+        count_field(value);
+        break;
+      case Level::kLostStatus:
+        if (key_ == "unresponsive") missing_.unresponsive = value.flag;
+        if (key_ == "considered_dead") missing_.dead = value.flag;
+        break;
+      case Level::kNone:
+      case Level::kOther:
+        break;
     }
     return true;
   }
 
-  void read_comm(dom::object object) {
-    RasComm& comm = out_.comms.emplace_back();
-    for (const dom::key_value_pair field : object) {
-      if (field.key == "hash") comm.hash = ras_hash(field.value);
-      if (field.key == "secondary_hash") comm.secondary = ras_string(field.value);
-      if (field.key == "size") comm.size = ras_count(field.value);
-      if (field.key == "ranks_count") comm.heard = ras_count(field.value);
-      if (field.key == "missing_ranks_count") comm.missing_ranks = ras_count(field.value);
-      if (field.key == "ranks" || field.key == "missing_ranks") read_members(field, comm);
-    }
-    comm.heard = std::max<uint32_t>(comm.heard, static_cast<uint32_t>(comm.ranks.size()));
-    comm.missing_ranks = std::max<uint32_t>(comm.missing_ranks, static_cast<uint32_t>(comm.missing.size()));
-    for (const RasRank& rank : comm.ranks) comm.errors += rank.error != 0;
+  void comm_field(const RasScalar& value) {
+    RasComm& comm = out_.comms.back();
+    if (key_ == "hash") comm.hash = value.hash();
+    if (key_ == "secondary_hash") comm.secondary = value.name();
+    if (key_ == "size") comm.size = value.count();
+    if (key_ == "ranks_count") comm.heard = value.count();
+    if (key_ == "missing_ranks_count") comm.missing_ranks = value.count();
+    if (key_ == "ranks" || key_ == "missing_ranks") ++out_.dropped;
   }
 
-  void read_members(const dom::key_value_pair& field, RasComm& comm) {
-    dom::array members;
-    if (field.value.get_array().get(members) != simdjson::SUCCESS) return void(++out_.dropped);
-    const bool missing = field.key == "missing_ranks";
-    for (const dom::element one : members) {
-      dom::object object;
-      if (members_ >= limits::kRasRanks || one.get_object().get(object) != simdjson::SUCCESS) {
-        ++out_.dropped;
-        continue;
-      }
-      ++members_;
-      missing ? read_missing(object, comm) : read_rank(object, comm);
-    }
+  void member_field(const RasScalar& value) {
+    if (key_ == "rank") ids_.rank = value.number();
+    if (key_ == "host") ids_.host = value.name();
+    if (key_ == "pid") ids_.pid = value.number();
+    if (key_ == "nvml_dev") ids_.device = value.number();
   }
 
-  // The five members that both kinds of ranks have. Returns false for other fields.
-  struct Ids {
-    uint32_t rank = kRasUnknown, pid = kRasUnknown, device = kRasUnknown;
-    std::string_view host;
-    bool take(const dom::key_value_pair& field) {
-      if (field.key == "rank")
-        rank = ras_number(field.value);
-      else if (field.key == "host")
-        host = ras_string(field.value);
-      else if (field.key == "pid")
-        pid = ras_number(field.value);
-      else if (field.key == "nvml_dev")
-        device = ras_number(field.value);
-      else
-        return false;
-      return true;
-    }
-  };
-  RasMember member_of(const Ids& ids) {
-    const uint32_t process = ids.pid == kRasUnknown ? kRasUnknown : processes_.index(ids.host, ids.pid);
-    return {ids.rank, process, ids.device, kRasUnknown};
-  }
-
-  void read_rank(dom::object object, RasComm& comm) {
-    RasRank rank;
-    Ids ids;
-    for (const dom::key_value_pair field : object) {
-      if (ids.take(field)) continue;
-      if (field.key == "status") read_status(field.value, rank);
-      if (field.key == "collective_counts") read_counts(field.value, rank);
-    }
-    if (ids.rank == kRasUnknown) return void(++out_.dropped);
-    rank.member = member_of(ids);
-    comm.ranks.push_back(rank);
-  }
-
-  void read_status(dom::element value, RasRank& rank) {
-    dom::object object;
-    if (value.get_object().get(object) != simdjson::SUCCESS) return;
-    int64_t init = 0, async = 0;
-    bool ends = false, aborts = false;
-    for (const dom::key_value_pair field : object) {
-      if (field.key == "init_state") init = ras_code(field.value);
-      if (field.key == "async_error") async = ras_code(field.value);
-      if (field.key == "finalize_called" || field.key == "destroy_flag") ends = ends || ras_flag(field.value);
-      if (field.key == "abort_flag") aborts = ras_flag(field.value);
-    }
-    rank.phase = aborts      ? RasPhase::kAbort
-                 : ends      ? RasPhase::kFinalize
-                 : init == 0 ? RasPhase::kRunning
-                             : RasPhase::kInit;
-    for (const int64_t code : {async, init})
-      if (code > 0 && code < 64 && code != kRasInProgress) rank.error = static_cast<int32_t>(code);
-  }
-
-  void read_counts(dom::element value, RasRank& rank) {
-    dom::object object;
-    if (value.get_object().get(object) != simdjson::SUCCESS) return;
-    size_t guess = 0;  // ranks name the functions in one order
-    for (const dom::key_value_pair field : object) {
-      const size_t at = function(field.key, guess++);
-      uint64_t count = 0;
-      if (at >= kRasFunctions || field.value.get_uint64().get(count) != simdjson::SUCCESS)
-        ++out_.dropped;
-      else
-        rank.counts[at] = count;
-    }
+  void count_field(const RasScalar& value) {
+    const size_t at = function(key_, guess_++);
+    if (at >= kRasFunctions || !value.natural)
+      ++out_.dropped;
+    else
+      rank_.counts[at] = *value.natural;
   }
 
   size_t function(std::string_view name, size_t guess) {
@@ -218,56 +264,142 @@ class RasJson {
     if (guess < names.size() && names[guess] == name) return guess;
     const auto known = std::find(names.begin(), names.end(), name);
     if (known != names.end()) return static_cast<size_t>(known - names.begin());
-    if (names.size() >= kRasFunctions || name.empty() || name.size() > limits::kNameBytes)
+    if (names.size() >= kRasFunctions || name.empty() || name.size() >= limits::kNameBytes)
       return kRasFunctions;
     names.emplace_back(name);
     return names.size() - 1;
   }
 
-  void read_missing(dom::object object, RasComm& comm) {
-    RasMissing missing;
-    Ids ids;
-    for (const dom::key_value_pair field : object) {
-      dom::object status;
-      if (ids.take(field) || field.key != "status" || field.value.get_object().get(status)) continue;
-      for (const dom::key_value_pair flag : status) {
-        if (flag.key == "unresponsive") missing.unresponsive = ras_flag(flag.value);
-        if (flag.key == "considered_dead") missing.dead = ras_flag(flag.value);
-      }
-    }
-    if (ids.rank == kRasUnknown) return void(++out_.dropped);
-    missing.member = member_of(ids);
-    comm.missing.push_back(missing);
-    if (!missing.unresponsive && !missing.dead) return;
-    const uint32_t process = missing.member.process;
+  RasMember member() {
+    const uint32_t process = ids_.pid == kRasUnknown ? kRasUnknown : processes_.index(ids_.host, ids_.pid);
+    return {ids_.rank, process, ids_.device, kRasUnknown};
+  }
+
+  void end_status() {
+    rank_.phase = status_.aborts      ? RasPhase::kAbort
+                  : status_.ends      ? RasPhase::kFinalize
+                  : status_.init == 0 ? RasPhase::kRunning
+                                      : RasPhase::kInit;
+    for (const int64_t code : {status_.async, status_.init})
+      if (code > 0 && code < 64 && code != kRasInProgress) rank_.error = static_cast<int32_t>(code);
+  }
+
+  void end_rank() {
+    if (ids_.rank == kRasUnknown) return void(++out_.dropped);
+    rank_.member = member();
+    out_.comms.back().ranks.push_back(rank_);
+  }
+
+  void end_missing() {
+    if (ids_.rank == kRasUnknown) return void(++out_.dropped);
+    missing_.member = member();
+    out_.comms.back().missing.push_back(missing_);
+    if (!missing_.unresponsive && !missing_.dead) return;
+    const uint32_t process = missing_.member.process;
     const bool known = std::any_of(out_.gone.begin(), out_.gone.end(),
                                    [&](const RasGone& gone) { return gone.process == process; });
     if (!known && process != kRasUnknown && out_.gone.size() < limits::kRasGone)
-      out_.gone.push_back({process, missing.member.device, kRasUnknown, missing.dead});
+      out_.gone.push_back({process, missing_.member.device, kRasUnknown, missing_.dead});
   }
+
+  void end_comm(RasComm& comm) {
+    comm.heard = std::max<uint32_t>(comm.heard, static_cast<uint32_t>(comm.ranks.size()));
+    comm.missing_ranks = std::max<uint32_t>(comm.missing_ranks, static_cast<uint32_t>(comm.missing.size()));
+    for (const RasRank& rank : comm.ranks) comm.errors += rank.error != 0;
+  }
+
+  struct Ids {
+    uint32_t rank = kRasUnknown, pid = kRasUnknown, device = kRasUnknown;
+    std::string host;
+    void clear() {
+      rank = pid = device = kRasUnknown;
+      host.clear();
+    }
+  };
+  struct RankStatus {
+    int64_t init = 0, async = 0;
+    bool ends = false, aborts = false;
+  };
 
   RasAnswer& out_;
   RasProcessTable processes_;
+  std::vector<Level> levels_;
+  std::string key_;  // the last one
+  Ids ids_;          // of the rank that is read
+  RasRank rank_;
+  RasMissing missing_;
+  RankStatus status_;
+  size_t guess_ = 0;  // ranks name the functions in one order
   size_t members_ = 0;
+  bool known_ = false;
+  std::optional<Error> failed_;
+};
+
+// The bytes of an answer for the parser, as they come.
+class RasBytes {
+ public:
+  RasBytes(std::string_view first, const NextBytes& next, ReadBudget& budget)
+      : now_(first), next_(next), budget_(budget) {
+    budget_.add_read(first.size());
+  }
+
+  bool ended() {
+    while (now_.empty() && !ended_) {
+      const HeapScope outside(nullptr);
+      now_ = next_();
+      ended_ = now_.empty();
+      read_ += now_.size();
+      if (read_ > limits::kRasBytes) now_ = {}, ended_ = over_ = true;
+      budget_.add_read(now_.size());
+    }
+    return now_.empty();
+  }
+  char byte() const { return now_.front(); }
+  void skip() { now_.remove_prefix(1); }
+  bool over() const { return over_; }
+
+ private:
+  std::string_view now_;
+  const NextBytes& next_;
+  ReadBudget& budget_;
+  size_t read_ = 0;
+  bool ended_ = false, over_ = false;
+};
+
+struct RasByteIterator {
+  using iterator_category = std::input_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = char;
+
+  RasBytes* bytes = nullptr;  // null: the end
+  char operator*() const { return bytes->byte(); }
+  RasByteIterator& operator++() {
+    bytes->skip();
+    return *this;
+  }
+  RasByteIterator operator++(int) { return ++*this; }
+  bool operator==(const RasByteIterator& other) const {
+    return (!bytes || bytes->ended()) && (!other.bytes || other.bytes->ended());
+  }
 };
 
 }  // namespace
 
-Result<RasAnswer> parse_ras_json(std::string_view answer) {
-  if (answer.size() > limits::kRasBytes) return fail(ErrorCode::kLimit, "is larger than what is read");
-  dom::parser parser(limits::kRasBytes + 1);
-  if (parser.allocate(std::max<size_t>(answer.size(), 1), kRasDepth) != simdjson::SUCCESS)
-    return fail(ErrorCode::kLimit, "there is no memory to read it");
-  dom::element document;
-  dom::object object;
-  const auto failed = parser.parse(answer.data(), answer.size()).get(document);
-  if (failed == simdjson::DEPTH_ERROR) return fail(ErrorCode::kLimit, "is nested too deeply");
-  if (failed != simdjson::SUCCESS) return fail(ErrorCode::kInvalid, "is cut off or damaged");
-  RasAnswer out;
-  out.json = true;
-  if (document.get_object().get(object) != simdjson::SUCCESS || !RasJson(out).read(object))
-    return fail(ErrorCode::kInvalid, "is no answer of NCCL's RAS: it has no communicators");
-  return out;
+Result<RasAnswer> parse_ras_json(std::string_view first, const NextBytes& next, uint64_t held_max) {
+  ReadBudget budget(0, held_max);
+  RasBytes bytes(first, next, budget);
+  return budget.run([&]() -> Result<RasAnswer> {
+    RasAnswer out;
+    out.json = true;
+    RasJson reader(out);
+    nlohmann::json::sax_parse(RasByteIterator{&bytes}, RasByteIterator{}, &reader);
+    const Status read = reader.finish();
+    if (bytes.over()) return fail(ErrorCode::kLimit, "is larger than what is read");
+    if (!read) return tl::unexpected(read.error());
+    return out;
+  });
 }
 
 }  // namespace culprit::ingest

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
 
 #include "base/limits.h"
 #include "base/text.h"
 #include "ingest/decompress.h"
+#include "ingest/read_budget.h"
 
 namespace culprit::ingest {
 
@@ -23,20 +25,38 @@ std::string_view after_ras_replies(std::string_view session) {
   return session;
 }
 
-Result<RasAnswer> parse_ras(std::string_view answer) {
-  answer = after_ras_replies(answer);
+Result<RasAnswer> parse_ras(const NextBytes& next, uint64_t held_max) {
+  constexpr size_t kHead = 4096;  // replies to commands, and blanks
+  std::string begin;
+  std::string_view more;
+  while (begin.size() < kHead && !(more = next()).empty()) begin += more;
+  std::string_view answer = after_ras_replies(begin);
   const size_t first = answer.find_first_not_of(" \t\r\n");
   if (first == answer.npos) return fail(ErrorCode::kInvalid, "is empty");
-  return answer[first] == '{' ? parse_ras_json(answer) : parse_ras_text(answer);
+  if (answer[first] == '{') return parse_ras_json(answer.substr(first), next, held_max);
+  while (begin.size() <= limits::kRasTextBytes && !(more = next()).empty()) begin += more;
+  answer = after_ras_replies(begin);
+  return ReadBudget(answer.size(), held_max).run([&] { return parse_ras_text(answer); });
+}
+
+Result<RasAnswer> parse_ras(std::string_view answer) {
+  return parse_ras([&] {
+    const std::string_view part = answer.substr(0, limits::kPieceBytes);
+    answer.remove_prefix(part.size());
+    return part;
+  });
 }
 
 Result<RasAnswer> read_ras(const SourceFile& file) {
   auto reader = Decompressor::open(file);
   if (!reader) return tl::unexpected(reader.error());
   std::string bytes;
-  (void)reader->read_up_to(limits::kRasBytes + 1, bytes);  // the parser refuses what is larger
+  auto out = parse_ras([&]() -> std::string_view {
+    bytes.clear();
+    (void)reader->read_up_to(limits::kChunkBytes, bytes);
+    return bytes;
+  });
   if (reader->problem()) return fail(ErrorCode::kInvalid, file.path + ": " + reader->problem()->what);
-  auto out = parse_ras(bytes);
   if (!out) return fail(out.error().code, fmt::format("{}: {}", file.path, out.error().text));
   return out;
 }

@@ -3,8 +3,11 @@
 // cut is an error, text is parsed up to its end if its table of communicators is whole.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <string_view>
 
+#include "base/limits.h"
 #include "base/status.h"
 #include "ingest/source_list.h"
 #include "model/ras.h"
@@ -18,13 +21,18 @@ std::string_view after_ras_replies(std::string_view session);
 // Whether the beginning of a text is that of an answer, or of a session.
 bool is_ras_text(std::string_view head);
 
-// The error says what is wrong, without a subject: "is cut off or damaged".
+// The next bytes of an answer, valid until the next call; empty: the end.
+using NextBytes = std::function<std::string_view()>;
+
+// Reads an answer as it comes: JSON is never held as text. Memory is bounded by the bytes (ReadBudget) and by
+// `held_max`. The error says what is wrong, without a subject: "is cut off or damaged".
+Result<RasAnswer> parse_ras(const NextBytes& next, uint64_t held_max = limits::kRasHeld);
 Result<RasAnswer> parse_ras(std::string_view answer);
 // The error is a sentence with the path as its subject.
 Result<RasAnswer> read_ras(const SourceFile& file);
 
-// The two forms; parse_ras() chooses.
-Result<RasAnswer> parse_ras_json(std::string_view answer);
+// The two forms; parse_ras() chooses. JSON goes on behind `first` with what `next` returns.
+Result<RasAnswer> parse_ras_json(std::string_view first, const NextBytes& next, uint64_t held_max);
 Result<RasAnswer> parse_ras_text(std::string_view answer);
 
 }  // namespace culprit::ingest

@@ -354,7 +354,7 @@ bool is_ras_text(std::string_view head) {
 }
 
 Result<RasAnswer> parse_ras_text(std::string_view answer) {
-  if (answer.size() > limits::kRasBytes) return fail(ErrorCode::kLimit, "is larger than what is read");
+  if (answer.size() > limits::kRasTextBytes) return fail(ErrorCode::kLimit, "is larger than what is read");
   if (!is_ras_text(answer)) return fail(ErrorCode::kInvalid, "is no answer of NCCL's RAS");
   RasAnswer out;
   RasText text(out);

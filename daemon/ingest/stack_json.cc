@@ -78,7 +78,7 @@ class ValueReader {
 
   // py-spy lists the threads of a process and, if asked, of its children.
   bool read_threads(Ref list) {
-    const DataTree::Members& members = tree_.members(list);
+    const DataTree::Members members = tree_.members(list);
     StackBuilder builder;
     builder.dump().tool = StackTool::kPySpy;
     bool any = false;

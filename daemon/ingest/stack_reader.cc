@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "ingest/decompress.h"
 #include "ingest/pickle.h"
+#include "ingest/read_budget.h"
 #include "ingest/stack_json.h"
 
 namespace culprit::ingest {
@@ -105,7 +106,9 @@ std::optional<std::string> stack_host_in_path(std::string_view path) {
   return std::string(folder.substr(host + 1));
 }
 
-Result<ReadStacks> parse_stacks(std::string_view bytes, const std::string& path) {
+namespace {
+
+Result<ReadStacks> stacks_of(std::string_view bytes, const std::string& path) {
   ReadStacks out;
   const size_t first = bytes.find_first_not_of(" \t\r\n");
   if (first == bytes.npos) return fail(ErrorCode::kInvalid, path + ": is empty");
@@ -133,6 +136,12 @@ Result<ReadStacks> parse_stacks(std::string_view bytes, const std::string& path)
     if (!dump.host) dump.host = host;
   }
   return out;
+}
+
+}  // namespace
+
+Result<ReadStacks> parse_stacks(std::string_view bytes, const std::string& path) {
+  return ReadBudget(bytes.size()).run([&] { return stacks_of(bytes, path); }, path + ": ");
 }
 
 Result<ReadStacks> read_stacks(const SourceFile& file) {

@@ -106,15 +106,15 @@ class RasConnection {
     }
   }
 
-  // Until the peer closes.
-  Result<std::string> rest() {
-    for (;;) {
-      if (held_.size() > question_.most)
-        return tl::unexpected(error(ErrorCode::kLimit, "the answer is larger than what is read").error());
-      const auto more = read();
-      if (!more) return tl::unexpected(more.error());
-      if (!*more) return std::move(held_);
-    }
+  // The next bytes of the answer; empty: the peer closed. Valid until the next call.
+  Result<std::string_view> next() {
+    if (answer_bytes_ > 0) held_.clear();
+    if (held_.empty())
+      if (const auto more = read(); !more) return tl::unexpected(more.error());
+    answer_bytes_ += held_.size();
+    if (answer_bytes_ > question_.most)
+      return tl::unexpected(error(ErrorCode::kLimit, "the answer is larger than what is read").error());
+    return held_;
   }
 
   // Waits until the service has accepted the connection, and for a socket of that user.
@@ -189,6 +189,7 @@ class RasConnection {
   const TimeNs until_ns_;
   int socket_ = -1;
   std::string held_;
+  size_t answer_bytes_ = 0;
   std::vector<char> buffer_ = std::vector<char>(256 << 10);
 };
 
@@ -274,11 +275,21 @@ Result<RasReply> ask_ras(const RasQuestion& question) {
   // Until a process accepted the connection its socket has no owner.
   RasReply out;
   out.socket = peer.server_socket();
-  if (out.socket && question.on_socket) question.on_socket(*out.socket);
+  if (question.may_ask && !(out.socket && question.may_ask(*out.socket)))
+    return fail(ErrorCode::kDenied, question.address + ": the process that listens is of no job");
   if (const Status sent = peer.send("VERBOSE STATUS\n"); !sent) return tl::unexpected(sent.error());
-  auto text = peer.rest();
-  if (!text) return tl::unexpected(text.error());
-  out.text = std::move(*text);
+  Status read;
+  const auto next = [&]() -> std::string_view {
+    if (!read) return {};
+    const auto bytes = peer.next();
+    if (!bytes) read = tl::unexpected(bytes.error());
+    return bytes ? *bytes : std::string_view();
+  };
+  if (question.read_answer)
+    question.read_answer(next);
+  else
+    for (std::string_view bytes; !(bytes = next()).empty();) out.text += bytes;
+  if (!read) return tl::unexpected(read.error());
   return out;
 }
 

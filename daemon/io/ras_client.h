@@ -34,16 +34,22 @@ struct RasQuestion {
   size_t most = limits::kRasBytes;  // of the answer
   // Nothing is sent before the kernel's table says that a process of this user accepted the connection.
   std::optional<uint32_t> only_uid = {};
-  // Called while the process still has its socket open. May be empty.
-  std::function<void(const RasSocket&)> on_socket = {};
+  // Called before the question, while the process has its socket open. False, or a socket that is not found:
+  // it is not asked. May be empty.
+  std::function<bool(const RasSocket&)> may_ask = {};
+  // Reads the answer as it comes, instead of RasReply::text: each call of `next` gives more bytes, valid
+  // until the next call; empty: the end. May be empty.
+  using Next = std::function<std::string_view()>;
+  std::function<void(const Next& next)> read_answer = {};
 };
 
 struct RasReply {
-  std::string text;                 // as it came; at most `most` bytes and one read more
+  std::string text;                 // as it came, without RasQuestion::read_answer
   std::optional<RasSocket> socket;  // none: not found
 };
 
-// kNotFound: no process listens. kDenied: one of another user than `only_uid` does.
+// kNotFound: no process listens. kDenied: one of another user than `only_uid` does, or `may_ask` refused.
+// kLimit: the answer has more than `most` bytes.
 Result<RasReply> ask_ras(const RasQuestion& question);
 
 // The numeric addresses of this host's interfaces, as NCCL prints them.

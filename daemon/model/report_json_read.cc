@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "model/headline.h"
+#include "model/json_text.h"
 
 namespace culprit {
 namespace {
@@ -517,7 +518,7 @@ class ReportReader {
 }  // namespace
 
 Result<Report> report_from_json(std::string_view text) {
-  const Json json = Json::parse(text, nullptr, false);
+  const Json json = parse_json(text);
   if (json.is_discarded()) return fail(ErrorCode::kInvalid, "no report: it is not one JSON object");
   return ReportReader().run(json);
 }

@@ -7,6 +7,7 @@
 #include "base/limits.h"
 #include "base/text.h"
 #include "model/toml.h"
+#include "model/toml_text.h"
 
 namespace culprit {
 namespace {
@@ -112,6 +113,8 @@ Result<JobFile> parse_job_file(std::string_view text, std::string_view name) {
   if (text.size() > limits::kJobFileBytes)
     return fail(ErrorCode::kLimit,
                 fmt::format("{}: larger than {}", name, format_bytes(limits::kJobFileBytes)));
+  if (toml_nested_too_deeply(text))
+    return fail(ErrorCode::kInvalid, fmt::format("{}: a key has too many parts", name));
   const toml::parse_result parsed = toml::parse(text);
   if (!parsed) {
     const toml::parse_error& error = parsed.error();

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "base/hash.h"
+#include "model/json_text.h"
 
 namespace culprit::respond {
 namespace {
@@ -265,7 +266,7 @@ std::string to_json(const Issue& issue) {
 }
 
 Result<Issue> issue_from_json(std::string_view text) {
-  const json object = json::parse(text, nullptr, false);
+  const json object = parse_json(text);
   if (!object.is_object()) return fail(ErrorCode::kInvalid, "an alert on the disk is no JSON object");
   Issue out;
   const Members m(object);

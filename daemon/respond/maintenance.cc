@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "model/json_text.h"
+
 namespace culprit::respond {
 
 // Linear in the text for each star: the last star alone is tried again.
@@ -40,7 +42,7 @@ std::string to_json(const Window& w) {
 }
 
 Result<Window> window_from_json(std::string_view text) {
-  const auto object = nlohmann::json::parse(text, nullptr, false);
+  const auto object = parse_json(text);
   if (!object.is_object()) return fail(ErrorCode::kInvalid, "a maintenance window is no JSON object");
   Window out;
   const std::pair<const char*, std::string*> texts[] = {

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "base/text.h"
+#include "model/json_text.h"
 #include "model/json_writer.h"
 
 namespace culprit::respond {
@@ -282,7 +283,7 @@ OtlpMetrics otlp_metrics_body(std::string_view text, const OtlpResource& resourc
 }
 
 uint64_t otlp_rejected(std::string_view reply) {
-  const json answer = json::parse(reply, nullptr, false);
+  const json answer = parse_json(reply);
   if (!answer.is_object()) return 0;
   const auto partial = answer.find("partialSuccess");
   if (partial == answer.end() || !partial->is_object()) return 0;

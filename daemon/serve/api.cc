@@ -11,6 +11,7 @@
 
 #include "base/limits.h"
 #include "base/text.h"
+#include "model/json_text.h"
 #include "model/json_writer.h"
 #include "model/report.h"
 #include "serve/line_window.h"
@@ -74,7 +75,7 @@ ApiSource::Answer json_answer(const Reply& reply, int status = 200) {
 Result<Actor> actor(const Request& request) {
   Actor out{"", request.uid, request.token};
   if (trim(request.body).empty()) return out;
-  const auto body = nlohmann::json::parse(request.body, nullptr, false);
+  const auto body = parse_json(request.body);
   if (!body.is_object()) return fail(ErrorCode::kInvalid, "the body: no JSON object");
   if (const auto by = body.find("by"); by != body.end()) {
     if (!by->is_string()) return fail(ErrorCode::kInvalid, "the body: 'by' is no string");
@@ -360,7 +361,7 @@ Status read_rule_texts(const std::string& body, RuleRequest& out) {
       {"title", &out.title},       {"cause", &out.cause},         {"remedy", &out.remedy},
       {"category", &out.category}, {"component", &out.component}, {"action", &out.action},
       {"line", &out.line}};
-  const auto json = nlohmann::json::parse(body, nullptr, false);
+  const auto json = parse_json(body);
   for (const auto& [name, value] : json.items()) {
     if (name == "by") continue;
     const auto* const at = std::find_if(std::begin(texts), std::end(texts),
@@ -426,7 +427,7 @@ Change handling(ApiSource& source, AlertOrder::What what) {
     AlertOrder order{what, request.names.at("key"), 0};
     if (what == AlertOrder::What::kSilence) {
       int64_t seconds = kSilenceSeconds;
-      const auto body = nlohmann::json::parse(request.body, nullptr, false);
+      const auto body = parse_json(request.body);
       if (const auto given = body.find("for_s"); body.is_object() && given != body.end())
         seconds = given->is_number_integer() ? given->get<int64_t>() : -1;
       if (seconds < 0 || seconds > kSilenceSecondsMax)

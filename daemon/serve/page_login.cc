@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/text.h"
+#include "model/json_text.h"
 
 namespace culprit::serve {
 namespace {
@@ -67,7 +68,7 @@ void PageLogin::make_link(const Request& request, const Reply& reply) {
 void PageLogin::log_in(const Request& request, const Reply& reply) {
   if (request.uid) return reply.send(error_response(403, "the unix socket needs no login"));
   if (request.body.size() > kLoginBytes) return reply.send(error_response(413, "the body is no login"));
-  const auto body = nlohmann::json::parse(request.body, nullptr, false);
+  const auto body = parse_json(request.body);
   const auto code = body.find("code");
   if (!body.is_object() || code == body.end() || !code->is_string())
     return reply.send(error_response(400, "the body: no object with a 'code'"));

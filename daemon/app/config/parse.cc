@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "core/rules/keys.h"
 #include "model/toml.h"
+#include "model/toml_text.h"
 
 namespace culprit::app {
 namespace {
@@ -110,6 +111,7 @@ class Reader {
       place->file = file_;
       return refuse(*place, "a table's header is a name in brackets, [name] or [[log]]");
     }
+    if (toml_nested_too_deeply(text)) return refuse({file_, 1, 1}, "a key has too many parts");
     const toml::parse_result parsed = toml::parse(text);
     if (parsed) return table(parsed.table(), "");
     const toml::parse_error& error = parsed.error();

@@ -15,6 +15,7 @@
 #include "app/confirm/rule_text.h"
 #include "base/text.h"
 #include "core/rules/pattern.h"
+#include "model/json_text.h"
 
 namespace culprit::app {
 namespace {
@@ -112,7 +113,7 @@ Result<std::string> new_folder(const std::string& within) {
 
 std::vector<Json> items_of(const std::string& answer) {
   std::vector<Json> out;
-  Json json = Json::parse(answer, nullptr, false);
+  Json json = parse_ordered_json(answer);
   const auto items = json.is_object() ? json.find("items") : json.end();
   if (!json.is_object() || items == json.end() || !items->is_array()) return out;
   for (Json& item : *items)

@@ -10,6 +10,7 @@
 #include "app/daemon/alert_records.h"
 #include "base/crash_point.h"
 #include "base/text.h"
+#include "model/json_text.h"
 #include "respond/http_post.h"
 #include "respond/otlp.h"
 
@@ -49,7 +50,7 @@ std::string text_of(const respond::Outbox::Past& past) {
 
 respond::Outbox::Past past_of(const store::KeptReceiver& kept) {
   respond::Outbox::Past out{kept.name, 0, "", kNoTime, kNoTime};
-  const auto object = nlohmann::json::parse(kept.text, nullptr, false);
+  const auto object = parse_json(kept.text);
   if (!object.is_object()) return out;
   const auto number = [&](const char* name, auto& to) {
     if (const auto at = object.find(name); at != object.end() && at->is_number_integer()) at->get_to(to);

@@ -42,6 +42,10 @@ struct BlackBox::Page {
   std::atomic<uint64_t> oom_kills;
   std::atomic<uint32_t> job_bytes;  // written last and cleared first, like `kind`
   char job[kIdBytes];
+  struct Input {
+    std::atomic<uint32_t> bytes;  // as `job_bytes`
+    char name[kInputBytes];
+  } inputs[kReaders];
 };
 static_assert(std::atomic<uint32_t>::is_always_lock_free);
 
@@ -109,8 +113,12 @@ std::optional<BlackBox::UncleanEnd> BlackBox::begin_run(uint64_t oom_kills) {
   const bool failed = page_->out_of_memory.exchange(0) != 0;
   const bool killed = oom_kills > page_->oom_kills.exchange(oom_kills);
   const size_t size = std::min<size_t>(page_->job_bytes.exchange(0), kIdBytes);
-  if (!unclean) return std::nullopt;
-  return UncleanEnd{failed || killed, std::string(page_->job, size)};
+  UncleanEnd out{failed || killed, std::string(page_->job, size)};
+  for (size_t i = 0; i < kReaders; ++i) {
+    Page::Input& input = page_->inputs[i];
+    out.inputs[i].assign(input.name, std::min<size_t>(input.bytes.exchange(0), kInputBytes));
+  }
+  return unclean ? std::optional(std::move(out)) : std::nullopt;
 }
 
 void BlackBox::beat(uint64_t oom_kills) noexcept {
@@ -130,6 +138,15 @@ void BlackBox::enter_job(std::string_view job) noexcept {
   const size_t size = std::min(job.size(), kIdBytes);
   std::memcpy(page_->job, job.data(), size);
   page_->job_bytes.store(static_cast<uint32_t>(size), std::memory_order_release);
+}
+
+void BlackBox::enter_input(Reader reader, std::string_view name) noexcept {
+  if (!page_) return;
+  Page::Input& input = page_->inputs[static_cast<size_t>(reader)];
+  input.bytes.store(0, std::memory_order_release);
+  const size_t size = std::min(name.size(), kInputBytes);
+  std::memcpy(input.name, name.data(), size);
+  input.bytes.store(static_cast<uint32_t>(size), std::memory_order_release);
 }
 
 // The new handler throws as new does without one. A beat of another thread may take the failure back before

@@ -1,14 +1,16 @@
-// Names the rule or plugin that ran when the process died, and the job that the engine worked on when memory
-// ran out. The record is a page of a file, mapped shared, so it survives any end of the process. It is set
-// before a rule's function, an in-process plugin or an engine runs and cleared afterwards; the next start
-// reads it. A write costs some nanoseconds and cannot fail: the page is allocated when the file is created,
-// so a full disk cannot cause SIGBUS.
+// Names the rule or plugin that ran when the process died, and the job that the engine worked on and the
+// inputs that were read when memory ran out. The record is a page of a file, mapped shared, so it survives any
+// end of the process. It is set before a rule's function, an in-process plugin, an engine or a reader runs
+// and cleared afterwards; the next start reads it. A write costs some nanoseconds and cannot fail: the page is
+// allocated when the file is created, so a full disk cannot cause SIGBUS.
 //
-// Threads: the engine's thread calls enter(), leave() and enter_job(). The start calls open(),
-// read_and_reset(), begin_run() and record_failed_allocations(). The loop calls beat(), mark_over_time() when
-// the engine hangs, and leave() and end_run() when the process ends for another reason.
+// Threads: the engine's thread calls enter(), leave() and enter_job(); each reader's thread calls
+// enter_input() with its own Reader. The start calls open(), read_and_reset(), begin_run() and
+// record_failed_allocations(). The loop calls beat(), mark_over_time() when the engine hangs, and leave() and
+// end_run() when the process ends for another reason.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -20,7 +22,11 @@ namespace culprit::app {
 
 class BlackBox {
  public:
-  enum class Kind : uint32_t { kNone = 0, kRule = 1, kPlugin = 2, kJob = 3 };
+  enum class Kind : uint32_t { kNone = 0, kRule = 1, kPlugin = 2, kJob = 3, kInput = 4 };
+  // Who reads inputs of others.
+  enum class Reader : uint32_t { kDumps = 0, kRas = 1 };
+  static constexpr size_t kReaders = 2;
+  static constexpr size_t kInputBytes = 1024;  // of an input's name; the rest is cut
   struct Crashed {
     Kind kind = Kind::kNone;
     std::string id;
@@ -47,6 +53,7 @@ class BlackBox {
   struct UncleanEnd {
     bool out_of_memory = false;  // an allocation failed, or the kernel killed a process for its memory then
     std::string job;             // that an engine worked on; empty: none
+    std::array<std::string, kReaders> inputs = {};  // by Reader; empty: none was read
   };
   // Begins this process's run. `oom_kills`: kills by the kernel for lack of memory, of the whole host.
   std::optional<UncleanEnd> begin_run(uint64_t oom_kills);
@@ -55,6 +62,8 @@ class BlackBox {
   void end_run() noexcept;
   // The job that the engine works on; empty: none.
   void enter_job(std::string_view job) noexcept;
+  // The input that is read now; empty: none.
+  void enter_input(Reader reader, std::string_view name) noexcept;
   // From now on a failed allocation of new is recorded here. For one box of the process.
   void record_failed_allocations() noexcept;
 

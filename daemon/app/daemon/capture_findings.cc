@@ -6,6 +6,7 @@
 
 #include "base/limits.h"
 #include "base/text.h"
+#include "model/json_text.h"
 
 namespace culprit::app {
 namespace {
@@ -117,7 +118,7 @@ std::optional<PluginFinding> finding_in(const Json& line) {
 }  // namespace
 
 std::optional<PluginFinding> finding_of_state(std::string_view text) {
-  const Json line = Json::parse(text, nullptr, false);
+  const Json line = parse_json(text);
   if (!line.is_object() || text_of(line, "kind") != "stack") return std::nullopt;
   auto out = finding_in(line);
   if (!out) return std::nullopt;

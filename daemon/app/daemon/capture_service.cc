@@ -8,6 +8,7 @@
 
 #include "app/daemon/capture_findings.h"
 #include "ingest/live/trace_lines.h"
+#include "model/json_text.h"
 
 namespace culprit::app {
 namespace {
@@ -22,7 +23,7 @@ constexpr std::string_view kRemedy = "; `sudo culprit doctor` has the remedy";
 // What culprit-capture says of the first process that it could not look into.
 std::string why_none(const std::vector<std::string>& lines) {
   for (const std::string& line : lines) {
-    const auto json = nlohmann::json::parse(line, nullptr, false);
+    const auto json = parse_json(line);
     if (json.is_object() && json.contains("why") && json["why"].is_string())
       return json["why"].get<std::string>();
   }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "app/daemon/api_json.h"
+#include "model/json_text.h"
 
 namespace culprit::app {
 namespace {
@@ -196,7 +197,7 @@ void CollectorApi::metrics(std::function<void(std::string)> answer) {
 void CollectorApi::status(Answer answer) {
   DaemonApi::status([this, answer = std::move(answer)](Result<std::string> text) {
     if (!text) return answer(tl::unexpected(text.error()));
-    json out = json::parse(*text, nullptr, false);
+    json out = parse_json(*text);
     const collect::CollectorStats connections = collecting_.connections();
     const store::ArchiveStats archive = collecting_.archive();
     out["role"] = parts_.config->watches() ? "both" : "collector";
@@ -215,14 +216,13 @@ void CollectorApi::status(Answer answer) {
 void CollectorApi::hosts(Answer answer) {
   DaemonApi::hosts([this, answer = std::move(answer)](Result<std::string> text) {
     if (!text) return answer(tl::unexpected(text.error()));
-    auto own = std::make_shared<json>(json::parse(*text, nullptr, false));
+    auto own = std::make_shared<json>(parse_json(*text));
     auto kept = std::make_shared<std::map<std::string, Remembered>>();
     collecting_.query(
         [kept](store::Archive& archive) {
           if (auto rows = archive.hosts())
             for (const store::HostRow& row : *rows)
-              (*kept)[row.host] = {json::parse(row.about, nullptr, false), row.seen_ns, row.bytes,
-                                   row.skipped};
+              (*kept)[row.host] = {parse_json(row.about), row.seen_ns, row.bytes, row.skipped};
         },
         [this, own, kept, answer] {
           std::map<std::string, json> rows;
@@ -257,7 +257,7 @@ void CollectorApi::hosts(Answer answer) {
 void CollectorApi::sources(const std::optional<std::string>& job, Answer answer) {
   DaemonApi::sources(job, [this, job, answer = std::move(answer)](Result<std::string> text) {
     if (!text) return answer(tl::unexpected(text.error()));
-    auto own = std::make_shared<json>(json::parse(*text, nullptr, false));
+    auto own = std::make_shared<json>(parse_json(*text));
     collecting_.query(
         [own, job](store::Archive& archive) {
           const auto kept = archive.kept({.job = job.value_or(""), .places = false});

@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "io/descriptors.h"
+#include "model/json_text.h"
 #include "model/json_writer.h"
 
 namespace culprit::app {
@@ -115,7 +116,7 @@ std::vector<std::pair<std::string, TimeNs>> CollectorService::known_addresses() 
   const auto rows = archive_->hosts();
   if (!rows) return out;
   for (const store::HostRow& row : *rows) {
-    const auto about = nlohmann::json::parse(row.about, nullptr, false);
+    const auto about = parse_json(row.about);
     if (!about.is_object() || row.seen_ns == kNoTime) continue;
     const auto address = about.find("address");
     if (address != about.end() && address->is_string())

@@ -157,13 +157,32 @@ void Daemon::learn_from_last_end() {
   died_of_memory_ = unclean && unclean->out_of_memory;
   if (!died_of_memory_) return;
   std::string sentence = "the process before ran out of memory: engines get half of theirs";
-  if (!unclean->job.empty()) {
+  for (const std::string& input : unclean->inputs) {
+    if (input.empty()) continue;
+    const auto added = quarantine_->add({BlackBox::Kind::kInput, input, 0, false}, counts_.started_ns);
+    if (!added) complain(added.error().text);
+    sentence += fmt::format("; it read {}, which is not read again for a week", input);
+  }
+  // A dump is read on the engines' thread: then no engine worked.
+  const bool dump = !unclean->inputs[static_cast<size_t>(BlackBox::Reader::kDumps)].empty();
+  if (!unclean->job.empty() && !dump) {
     const auto added = quarantine_->add({BlackBox::Kind::kJob, unclean->job, 0, false}, counts_.started_ns);
     if (!added) complain(added.error().text);
     sentence += fmt::format("; an engine worked on job {}{}", unclean->job,
                             added && *added ? ", again: it is kept as evidence only for a week" : "");
   }
   complain(sentence);
+}
+
+std::function<void(std::string_view)> Daemon::reading(BlackBox::Reader reader) {
+  return [this, reader](std::string_view name) { black_box_.enter_input(reader, name); };
+}
+
+std::function<bool(std::string_view)> Daemon::left_out() const {
+  const auto names = quarantine_->inputs(counts_.started_ns);
+  return [names = std::set<std::string, std::less<>>(names.begin(), names.end())](std::string_view name) {
+    return names.contains(name.substr(0, BlackBox::kInputBytes));
+  };
 }
 
 uint64_t Daemon::memory_of_engines(const Config& config) const {
@@ -249,6 +268,8 @@ Status Daemon::start_engine(std::shared_ptr<rules::Ruleset> rules) {
   live.memory_max = memory_of_engines(config_);
   for (std::string& job : quarantine_->jobs(counts_.started_ns)) live.evidence_only.insert(std::move(job));
   live.working = [this](std::string_view job) { black_box_.enter_job(job); };
+  live.reading = reading(BlackBox::Reader::kDumps);
+  live.left_out = left_out();
   if (collects(config_)) live.jobs_max = kCollectorJobs;
   for (store::TaughtRow& row : recorder_->take_known_taught()) {
     auto pool = detect::Pool::load(row.text, "the normal pool: job " + row.job);
@@ -341,6 +362,8 @@ Status Daemon::start_uplink(std::shared_ptr<rules::Ruleset> rules) {
   options.feed.alive = [watch = processes_.get()](const std::string& job) { return watch->alive(job); };
   options.feed.seen = follower();
   options.feed.users_of = [watch = processes_.get()](const std::string& job) { return watch->users_of(job); };
+  options.feed.reading = reading(BlackBox::Reader::kDumps);
+  options.feed.left_out = left_out();
   options.complain = [this](const std::string& what) { complain(what); };
   options.status = [this] { return peer_status(); };
   options.stacks_wanted = [this](const peer::StacksWanted& wanted) { look_into(wanted); };
@@ -482,6 +505,8 @@ void Daemon::start_ras() {
   options.processes = processes_.get();
   options.take = [this](PieceBatch&& batch) { intake_->take(std::move(batch)); };
   options.inform = [this](const std::string& what) { log_.info(what); };
+  options.reading = reading(BlackBox::Reader::kRas);
+  options.left_out = left_out();
   ras_ = std::make_unique<RasService>(env_, std::move(options));
 }
 

@@ -63,6 +63,8 @@ class Daemon {
   Daemon(io::Env& env, DaemonOptions options, Log& log);
   Status begin();
   void learn_from_last_end();
+  std::function<void(std::string_view)> reading(BlackBox::Reader reader);
+  std::function<bool(std::string_view)> left_out() const;  // inputs
   uint64_t memory_of_engines(const Config& config) const;
   Status lock_state();
   Status open_recorder();

@@ -11,6 +11,7 @@
 #include "app/jobs/judgement.h"
 #include "base/time.h"
 #include "model/headline.h"
+#include "model/json_text.h"
 #include "model/report_json.h"
 #include "model/report_json_read.h"
 
@@ -230,7 +231,7 @@ std::string sentence_of(const LiveCounts& counts) {
 
 // Whether the diagnosis accuses the host.
 bool names_host(const store::DiagnosisRow& row, const std::string& host) {
-  const json diagnosis = json::parse(row.json, nullptr, false);
+  const json diagnosis = parse_json(row.json);
   return diagnosis.is_object() && hosts_of(diagnosis).contains(host);
 }
 
@@ -241,7 +242,7 @@ std::string kind_of(const Diagnosis& d) {
 }
 
 bool was_announced(std::string_view text) {
-  const json diagnosis = json::parse(text, nullptr, false);
+  const json diagnosis = parse_json(text);
   return !diagnosis.is_object() || diagnosis.value("settled", true);
 }
 
@@ -427,7 +428,7 @@ void DaemonApi::report(const serve::ReportQuery& query, Answer answer) {
                                    !found->note.empty() ? fmt::format("job {} has {}", of.job, found->note)
                                    : of.run             ? fmt::format("no run {} of job {}", *of.run, of.job)
                                                         : "no job " + of.job));
-              json report = json::parse(*found->text, nullptr, false);
+              json report = parse_json(*found->text);
               if (!report.is_object()) return answer(std::move(*found->text));
               if (charts == Charts::kLeftOut) report.erase("charts");  // stored reports contain charts
               report["job"]["run"] = *found->run;
@@ -458,7 +459,7 @@ void DaemonApi::diagnoses(const serve::DiagnosisQuery& query, Answer answer) {
         if (!*said) return answer(tl::unexpected(said->error()));
         json items = json::array();
         for (const store::DiagnosisRow& row : (*said)->rows) {
-          json item = json::parse(row.json, nullptr, false);
+          json item = parse_json(row.json);
           if (!item.is_object()) continue;
           item["job"] = row.job;
           item["run"] = row.run;

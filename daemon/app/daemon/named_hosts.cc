@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "app/daemon/api_json.h"
+#include "model/json_text.h"
 
 namespace culprit::app {
 namespace {
@@ -24,7 +25,7 @@ double share_in(const json& object, const char* name) {
 // Adds each host that a standing diagnosis names, unless a person cleared it after its newest evidence.
 void add_named(const store::DiagnosisRow& row, const std::map<std::string, TimeNs>& cleared,
                std::vector<NamedHost>& out) {
-  const json d = json::parse(row.json, nullptr, false);
+  const json d = parse_json(row.json);
   const bool stands = row.state == "open" || row.state == "confirmed";
   if (!stands || !d.is_object() || d.value("settled", json(true)) == false) return;
   const bool verdict = row.state == "confirmed" || d.value("verdict", json()) == true;

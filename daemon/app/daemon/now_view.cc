@@ -9,6 +9,7 @@
 
 #include "app/daemon/daemon_api.h"
 #include "base/text.h"
+#include "model/json_text.h"
 
 namespace culprit::app {
 namespace {
@@ -116,7 +117,7 @@ json verdict_of(const json& job, const std::vector<store::DiagnosisRow>* rows) {
   if (title.empty()) return nullptr;
   if (!rows) return {{"title", title}};
   for (const store::DiagnosisRow& one : *rows) {
-    const json d = json::parse(one.json, nullptr, false);
+    const json d = parse_json(one.json);
     if (d.is_object() && string_of(d, "title") == title) return verdict_row(one, d);
   }
   return {{"title", title}};
@@ -219,7 +220,7 @@ void DaemonApi::live_jobs(std::function<void(std::shared_ptr<json>)> done) {
   parts_.engine->query(
       [items](LiveJobs& live, TimeNs) {
         for (const LiveJobSummary& job : live.jobs()) {
-          json item = json::parse(to_json(job), nullptr, false);
+          json item = parse_json(to_json(job));
           item["ended_ns"] = job.state == JobState::kRunning ? json(nullptr) : time_or_null(job.last_ns);
           items->push_back(std::move(item));
         }

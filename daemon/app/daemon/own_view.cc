@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "app/daemon/api_json.h"
+#include "model/json_text.h"
 
 namespace culprit::app {
 namespace {
@@ -27,7 +28,7 @@ bool is_of(const json& item, uint32_t uid) {
 // The items of a list; an error passes through.
 Result<json> items_of(Result<std::string> text) {
   if (!text) return tl::unexpected(text.error());
-  json list = json::parse(*text, nullptr, false);
+  json list = parse_json(*text);
   const auto items = list.is_object() ? list.find("items") : list.end();
   if (!list.is_object() || items == list.end() || !items->is_array())
     return fail(ErrorCode::kIo, "the list of sources is not readable");
@@ -90,7 +91,7 @@ void OwnView::refuse(const Answer& answer) {
 void OwnView::status(Answer answer) {
   all_.status([answer = std::move(answer)](Result<std::string> text) {
     if (!text) return answer(tl::unexpected(text.error()));
-    json status = json::parse(*text, nullptr, false);
+    json status = parse_json(*text);
     if (!status.is_object()) return answer(fail(ErrorCode::kIo, "the status is not readable"));
     status.erase("alerts");
     answer(dump(status));

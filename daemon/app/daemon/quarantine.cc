@@ -14,6 +14,7 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "ingest/file.h"
+#include "model/json_text.h"
 #include "model/json_writer.h"
 
 namespace culprit::app {
@@ -91,7 +92,7 @@ Result<Quarantine> Quarantine::read(const std::string& path) {
   const ingest::ReadOutcome got = file->read_at(text.data(), text.size(), 0);
   if (got.error) return tl::unexpected(ingest::system_error(path, got.error));
   text.resize(got.bytes);
-  const nlohmann::json list = nlohmann::json::parse(text, nullptr, false);
+  const nlohmann::json list = parse_json(text);
   const auto damaged = fail(ErrorCode::kInvalid, fmt::format("{}: no list of what is quarantined", path));
   if (text.size() > kFileBytes || !list.is_array() || list.size() > kItems) return damaged;
   for (const nlohmann::json& row : list) {
@@ -105,7 +106,8 @@ Result<Quarantine> Quarantine::read(const std::string& path) {
 Result<bool> Quarantine::add(const BlackBox::Crashed& crashed, TimeNs now) {
   Quarantined item;
   const bool job = crashed.kind == BlackBox::Kind::kJob;
-  item.kind = job ? "job" : crashed.kind == BlackBox::Kind::kPlugin ? "plugin" : "rule";
+  const bool input = crashed.kind == BlackBox::Kind::kInput;
+  item.kind = job ? "job" : input ? "input" : crashed.kind == BlackBox::Kind::kPlugin ? "plugin" : "rule";
   item.id = to_utf8(crashed.id);
   item.text_hash = crashed.text_hash;
   item.since_ns = now;
@@ -113,13 +115,14 @@ Result<bool> Quarantine::add(const BlackBox::Crashed& crashed, TimeNs now) {
   if (const auto known = std::find_if(items_.begin(), items_.end(), same);
       known != items_.end() && known->text_hash == item.text_hash && now - known->since_ns < kTogetherNs)
     item.deaths += known->deaths;
-  item.stands = crashed.over_time || item.deaths >= kDeaths;
+  item.stands = input || crashed.over_time || item.deaths >= kDeaths;
   item.why = crashed.over_time ? "the daemon stood still in it and was ended"
              : item.stands     ? "the daemon died twice while it ran"
                                : "the daemon died once while it ran: it is run on";
   if (job)
     item.why = item.stands ? "the daemon ran out of memory twice while it worked on it: it is evidence only"
                            : "the daemon ran out of memory once while it worked on it";
+  if (input) item.why = "the daemon ran out of memory while it read it: it is not read for a week";
   std::erase_if(items_, same);
   if (items_.size() >= kItems) items_.erase(items_.begin());
   items_.push_back(item);
@@ -143,12 +146,15 @@ std::vector<std::string> Quarantine::plugins() const {
   return out;
 }
 
-std::vector<std::string> Quarantine::jobs(TimeNs now) const {
+std::vector<std::string> Quarantine::within_a_week(std::string_view kind, TimeNs now) const {
   std::vector<std::string> out;
   for (const Quarantined& q : items_)
-    if (q.kind == "job" && q.stands && now - q.since_ns < kTogetherNs) out.push_back(q.id);
+    if (q.kind == kind && q.stands && now - q.since_ns < kTogetherNs) out.push_back(q.id);
   return out;
 }
+
+std::vector<std::string> Quarantine::jobs(TimeNs now) const { return within_a_week("job", now); }
+std::vector<std::string> Quarantine::inputs(TimeNs now) const { return within_a_week("input", now); }
 
 std::vector<std::string> Quarantine::rules() const {
   std::vector<std::string> out;

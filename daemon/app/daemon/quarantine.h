@@ -2,13 +2,16 @@
 // them. A rule is disabled after two deaths within a week, or after one death while it ran longer than the
 // watchdog allows. One death alone proves little: the OOM killer, an operator's kill or another fault may end
 // the process in any rule. Ends that the process chooses itself (SIGTERM, a hanging disk) name no rule.
-// Likewise a job gets no engine for a week after the process ran out of memory twice while it worked on it.
+// Likewise a job gets no engine for a week after the process ran out of memory twice while it worked on it,
+// and an input (a dump's file, the RAS service of a user) is not read for a week after it did so once: the
+// reader's memory is its own, and little is lost without one input.
 //
 // Stored in <state_dir>/quarantine.json, which an operator may read, edit and delete. One thread.
 #pragma once
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "app/daemon/black_box.h"
@@ -19,7 +22,7 @@
 namespace culprit::app {
 
 struct Quarantined {
-  std::string kind;  // "rule", "plugin" or "job"
+  std::string kind;  // "rule", "plugin", "job" or "input"
   std::string id, why;
   uint64_t text_hash = 0;
   TimeNs since_ns = kNoTime;  // last death of the process in it
@@ -40,11 +43,13 @@ class Quarantine {
   Status keep_only(std::span<const rules::Rule> rules);
 
   const std::vector<Quarantined>& items() const { return items_; }
-  std::vector<std::string> rules() const;           // ids, for EngineOptions::quarantined
-  std::vector<std::string> jobs(TimeNs now) const;  // ids, for LiveOptions::evidence_only
-  std::vector<std::string> plugins() const;         // names: they are not run within the daemon
+  std::vector<std::string> rules() const;             // ids, for EngineOptions::quarantined
+  std::vector<std::string> jobs(TimeNs now) const;    // ids, for LiveOptions::evidence_only
+  std::vector<std::string> inputs(TimeNs now) const;  // names, as the black box has them
+  std::vector<std::string> plugins() const;           // names: they are not run within the daemon
 
  private:
+  std::vector<std::string> within_a_week(std::string_view kind, TimeNs now) const;
   Status write() const;
   std::string path_;
   std::vector<Quarantined> items_;

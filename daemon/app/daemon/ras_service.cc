@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "app/daemon/ras_pods.h"
+#include "base/heap_account.h"
+#include "base/limits.h"
 #include "core/detect/ras/follow.h"
 #include "ingest/ras_reader.h"
 #include "io/ras_client.h"
@@ -36,8 +38,9 @@ struct FollowedJob {
   ras::Follower follower;
   RasState last;
   TimeNs at_ns = kNoTime;
-  uint32_t place = 0;  // of this host among the hosts of the job
-  bool shown = false;  // the last state that was handed on shows something
+  uint32_t place = 0;    // of this host among the hosts of the job
+  size_t processes = 0;  // of the last answer
+  bool shown = false;    // the last state that was handed on shows something
 };
 
 bool shows_anything(const RasState& state) {
@@ -101,6 +104,8 @@ class RasAsker {
     const CaptureWay& way;
     std::map<std::string, FollowedJob>& jobs;
     std::string& last_pod;  // the job that was asked last in a namespace of its own
+    const std::function<void(std::string_view)>& reading;
+    const std::function<bool(std::string_view)>& left_out;
   };
   RasAsker(Parts parts, std::vector<std::string>& lines, RasService::Figures& figures)
       : p_(parts), lines_(lines), figures_(figures), own_(io::own_addresses()) {}
@@ -133,10 +138,20 @@ class RasAsker {
       question.stop = &p_.stop;
       question.proc = p_.processes.proc();
       std::string job;
-      question.on_socket = [&](const io::RasSocket& socket) { job = job_of(socket, local); };
-      auto reply = io::ask_ras(question);
+      std::string input;
+      question.may_ask = [&](const io::RasSocket& socket) {
+        job = job_of(socket, local);
+        input = input_of(socket.uid);
+        return !local.empty() && !p_.left_out(input);
+      };
+      Result<RasAnswer> answer = fail(ErrorCode::kInvalid, "is empty");
+      question.read_answer = [&](const io::RasQuestion::Next& next) { answer = parse(input, next); };
+      const auto reply = io::ask_ras(question);
+      if (!reply && reply.error().code == ErrorCode::kDenied) {
+        ++figures_.foreign;
+        continue;
+      }
       if (!reply) return failed(reply.error());
-      auto answer = ingest::parse_ras(reply->text);
       if (!answer) return failed({answer.error().code, address + ": the answer " + answer.error().text});
       if (job.empty() && reply->socket) job = job_named(*answer, reply->socket->uid);
       if (job.empty())
@@ -146,6 +161,21 @@ class RasAsker {
       most = std::min(kRasAsks, local.size() < 2 ? 1 : kRasAsksOfJob * local.size());
       if (answered.size() >= std::max<size_t>(local.size(), 1)) return;
     }
+  }
+
+  static std::string input_of(uint32_t uid) { return fmt::format("RAS of user {}", uid); }
+
+  // The black box names the answer while it is parsed, not while the thread waits for more of it.
+  Result<RasAnswer> parse(const std::string& input, const ingest::NextBytes& next) {
+    auto out = ingest::parse_ras([&] {
+      p_.reading({});
+      const std::string_view more = next();
+      p_.reading(input);
+      return more;
+    });
+    p_.reading({});
+    release_free_memory();
+    return out;
   }
 
   // Jobs in network namespaces of their own. One answer has the whole job.
@@ -169,7 +199,7 @@ class RasAsker {
   }
 
   void ask_pod(const std::string& job, const RasPod& pod) {
-    if (p_.stop) return;
+    if (p_.stop || p_.left_out(input_of(pod.uid))) return;
     const auto reply = ask_ras_pod(p_.way, pod, p_.stop);
     if (!reply && reply.error().code == ErrorCode::kDenied) {
       p_.barred = true;
@@ -182,7 +212,12 @@ class RasAsker {
     }
     const std::string where = fmt::format("job {}, network namespace of process {}: ", job, pod.target.pid);
     if (!reply) return failed({reply.error().code, where + reply.error().text});
-    const auto answer = ingest::parse_ras(reply->text);
+    std::string_view text = reply->text;
+    const auto answer = parse(input_of(pod.uid), [&] {
+      const std::string_view part = text.substr(0, limits::kPieceBytes);
+      text.remove_prefix(part.size());
+      return part;
+    });
     if (!answer) return failed({answer.error().code, where + "the answer " + answer.error().text});
     follow(job, *answer, reply->uid, {reply->addresses.begin(), reply->addresses.end()});
   }
@@ -237,6 +272,7 @@ class RasAsker {
     followed.at_ns = state.at_ns;
     followed.place = place_in_job(answer, own);
     state.host = p_.host;
+    followed.processes = answer.processes.size();
     for (const RasProcess& process : answer.processes)
       if (own.contains(process.host)) state.address = process.host;
     if (uid != 0 && uid != ::getuid()) state.user = uid;
@@ -247,6 +283,19 @@ class RasAsker {
     // A healthy state is handed on once, and after one that was not.
     if (shows || followed.shown || first) lines_.push_back(ras_line(state, job));
     followed.shown = shows;
+    forget_largest();
+  }
+
+  // Until the processes of all followed jobs fit.
+  void forget_largest() {
+    size_t all = 0;
+    for (const auto& [job, followed] : p_.jobs) all += followed.processes;
+    while (all > limits::kRasFollowed && p_.jobs.size() > 1) {
+      const auto largest =
+          std::ranges::max_element(p_.jobs, {}, [](const auto& entry) { return entry.second.processes; });
+      all -= largest->second.processes;
+      p_.jobs.erase(largest);
+    }
   }
 
   Parts p_;
@@ -315,10 +364,10 @@ void RasService::ask() {
   worker_->submit(
       [round, shared = shared_, addresses = options_.config->ras.addresses, host = options_.config->host.name,
        env = &env_, processes = options_.processes, pods = options_.config->capture.enabled,
-       way = options_.way] {
+       way = options_.way, reading = options_.reading, left_out = options_.left_out] {
         if (shared->stop) return;
         RasAsker asker({addresses, host, *env, *processes, shared->stop, shared->barred, pods, way,
-                        shared->jobs, shared->last_pod},
+                        shared->jobs, shared->last_pod, reading, left_out},
                        round->lines, round->figures);
         asker.run();
         round->trouble = asker.trouble();

@@ -13,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "app/config/config.h"
 #include "app/daemon/capture_link.h"
@@ -30,6 +31,10 @@ struct RasServiceOptions {
   std::function<void(PieceBatch&&)> take;
   std::function<void(const std::string&)> inform;
   CaptureWay way = {};  // into network namespaces of pods
+  // Called with the input that is parsed next ("RAS of user 1001"), and with "" after it; on the thread.
+  std::function<void(std::string_view input)> reading;
+  // Whether the input is not read, since memory ran out in it before; on the thread.
+  std::function<bool(std::string_view input)> left_out;
 };
 
 class RasService {

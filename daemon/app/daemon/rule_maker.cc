@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "app/confirm/work.h"
+#include "model/json_text.h"
 #include "model/report_json_read.h"
 
 namespace culprit::app {
@@ -144,7 +145,7 @@ class KeptHere final : public KeptJobs {
 Result<std::optional<detect::Pool>> pool_of(KeptHere& kept) {
   const auto answer = kept.pool();
   if (!answer) return tl::unexpected(answer.error());
-  const auto json = nlohmann::json::parse(*answer, nullptr, false);
+  const auto json = parse_json(*answer);
   const auto text = json.is_object() ? json.find("pool") : json.end();
   if (!json.is_object() || text == json.end() || !text->is_string()) return std::optional<detect::Pool>();
   auto pool = detect::Pool::load(text->get<std::string>(), "the normal pool");

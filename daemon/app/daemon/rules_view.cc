@@ -4,6 +4,7 @@
 
 #include "app/daemon/api_json.h"
 #include "app/daemon/daemon_api.h"
+#include "model/json_text.h"
 
 namespace culprit::app {
 
@@ -19,7 +20,7 @@ void DaemonApi::rules(Answer answer) {
               if (auto found = index.judged()) *judged = std::move(*found);
             },
             [text, judged, answer] {
-              json rules = json::parse(*text, nullptr, false);
+              json rules = parse_json(*text);
               if (judged->empty() || !rules.is_object()) return answer(std::move(*text));
               for (json& rule : rules["items"]) {
                 const auto said = judged->find("rule:" + rule.value("id", ""));

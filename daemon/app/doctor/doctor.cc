@@ -11,6 +11,7 @@
 #include "app/config/options.h"
 #include "app/token_text.h"
 #include "base/text.h"
+#include "model/json_text.h"
 
 namespace culprit::app {
 namespace {
@@ -612,7 +613,7 @@ class Examination {
     if (!answer)
       return bad("daemon", fmt::format("the daemon does not answer: {}", answer.error().text),
                  "systemctl start culpritd; journalctl -u culpritd -n 50");
-    const auto status = nlohmann::json::parse(*answer, nullptr, false);
+    const auto status = parse_json(*answer);
     const auto version = status.is_object() ? status.find("version") : status.end();
     if (!status.is_object() || version == status.end() || !version->is_string())
       return bad("daemon", fmt::format("what answers at {} is no culpritd", config().http_address()),

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/heap_account.h"
 #include "base/limits.h"
 #include "ingest/flight_reader.h"
 
@@ -10,12 +11,11 @@ namespace {
 
 // After this time a hung file system or a killed process will not complete the dump.
 constexpr TimeNs kPatience = 60 * kNsPerSecond;
+// Memory for a larger text is given back to the kernel after reading.
+constexpr size_t kLargeText = 1 << 20;
 
 // Checks the end of a pickle or JSON text. Reading costs as much as the bytes, so not after every piece.
-bool may_be_whole(const std::string& bytes) {
-  const size_t last = bytes.find_last_not_of(" \t\r\n");
-  return last != bytes.npos && (bytes[last] == '.' || bytes[last] == '}');
-}
+bool may_be_whole(const PackedText& text) { return text.last_mark() == '.' || text.last_mark() == '}'; }
 
 std::string without_path(std::string what, const std::string& path) {
   if (what.starts_with(path + ": ")) what.erase(0, path.size() + 2);
@@ -34,13 +34,13 @@ JobDumps::~JobDumps() {
 
 uint64_t JobDumps::bytes() const {
   uint64_t out = 0;
-  for (const auto& [stream, file] : files_) out += file.bytes.size();
+  for (const auto& [stream, file] : files_) out += file.text.packed_bytes();
   return out;
 }
 
 void JobDumps::close(File& file) {
-  held_ -= file.bytes.size();
-  file.bytes = {};
+  all_.held -= file.text.packed_bytes();
+  file.text = {};
   file.over = true;
 }
 
@@ -58,7 +58,7 @@ void JobDumps::ingest(const StreamInfo& info, const Piece& piece, TimeNs now) {
   const bool late = !begins && file.at && piece.place && !piece.bytes.empty() &&
                     !goes_on_in(*file.at, *piece.place, passed);
   if (begins) {
-    if (!file.bytes.empty()) discard(file, "it was overwritten before it was complete");
+    if (!file.text.empty()) discard(file, "it was overwritten before it was complete");
     file = {};
     file.path = info.path;
   } else if (!late && piece.gap) {
@@ -70,26 +70,33 @@ void JobDumps::ingest(const StreamInfo& info, const Piece& piece, TimeNs now) {
     append(file, piece.bytes);
   }
   if (!piece.ends) return;
-  if (!file.bytes.empty()) try_to_read(file);
-  if (!file.bytes.empty()) discard(file, file.why + "; the file is gone");
+  if (!file.text.empty()) try_to_read(file);
+  if (!file.text.empty()) discard(file, file.why + "; the file is gone");
   files_.erase(info.id);
 }
 
 void JobDumps::append(File& file, const std::string& bytes) {
   // A dump without its beginning (dropped from the spool or never read) is unusable.
   if (file.over || file.path.empty()) return;
-  if (held_ + bytes.size() > limits::kLiveDumpBytes)
+  if (file.text.empty() && all_.left_out && all_.left_out(file.path))
+    return discard(file, "the daemon ran out of memory while it read this file");
+  if (file.text.size() + bytes.size() > limits::kLiveDumpBytes)
+    return discard(file, "it is larger than what is read of a dump");
+  if (all_.held + bytes.size() > limits::kLiveDumpsPacked)
     return discard(file, "it and other dumps that are being written take too much memory");
-  file.bytes += bytes;
-  held_ += bytes.size();
+  all_.held -= file.text.packed_bytes();
+  file.text.append(bytes);
+  all_.held += file.text.packed_bytes();
   // Tries again at twice the size, so that failed attempts cost at most as much as a successful one.
-  if (may_be_whole(file.bytes) && file.bytes.size() >= 2 * file.tried) try_to_read(file);
+  if (may_be_whole(file.text) && file.text.size() >= 2 * file.tried) try_to_read(file);
 }
 
 void JobDumps::try_to_read(File& file) {
-  if (file.tried == file.bytes.size()) return;
-  file.tried = file.bytes.size();
-  auto read = ingest::parse_flight(file.bytes, file.path);
+  if (file.tried == file.text.size()) return;
+  file.tried = file.text.size();
+  if (all_.reading) all_.reading(file.path);
+  auto read = ingest::parse_flight(file.text.unpack(), file.path, limits::kLiveDumpHeld);
+  if (all_.reading) all_.reading({});
   if (!read) {
     file.why = without_path(read.error().text, file.path);
   } else if (read->problem) {
@@ -99,29 +106,34 @@ void JobDumps::try_to_read(File& file) {
     whole_.push_back(std::move(read->dump));
     close(file);
   }
+  if (file.tried >= kLargeText) release_free_memory();
 }
 
-void JobDumps::settle(TimeNs now) {
+bool JobDumps::settle(TimeNs now) {
   for (auto& [id, file] : files_) {
-    if (file.bytes.empty()) continue;
+    if (file.text.empty()) continue;
     // If the clock was set back, the dump counts as quiet.
     const TimeNs quiet = now < file.last_ns ? kQuiet : now - file.last_ns;
     if (quiet >= kQuiet) try_to_read(file);
-    if (quiet >= kPatience && !file.bytes.empty()) discard(file, file.why);
+    if (quiet >= kPatience && !file.text.empty()) discard(file, file.why);
+    if (!whole_.empty()) return true;
   }
+  return false;
 }
 
-void JobDumps::end() {
+bool JobDumps::end() {
   for (auto& [id, file] : files_) {
-    if (file.bytes.empty()) continue;
+    if (file.text.empty()) continue;
     try_to_read(file);
-    if (!file.bytes.empty()) discard(file, file.why);
+    if (!file.text.empty()) discard(file, file.why);
+    if (!whole_.empty()) return true;
   }
+  return false;
 }
 
 bool JobDumps::pending(StreamId stream) const {
   const auto known = files_.find(stream);
-  return known != files_.end() && !known->second.bytes.empty();
+  return known != files_.end() && !known->second.text.empty();
 }
 
 }  // namespace culprit::app

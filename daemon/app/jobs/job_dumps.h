@@ -4,15 +4,19 @@
 // stuck.
 //
 // One thread: the engine's or the uplink's worker. No clock: time is that at which a piece was read.
-// Incomplete dumps are buffered, over all jobs at most limits::kLiveDumpBytes.
+// Incomplete dumps are buffered compressed, over all jobs at most limits::kLiveDumpsPacked; one at a time is
+// read, in at most limits::kLiveDumpHeld.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "app/jobs/packed_text.h"
 #include "base/time.h"
 #include "model/flight.h"
 #include "model/piece.h"
@@ -24,22 +28,32 @@ namespace culprit::app {
 // line without such pauses.
 constexpr TimeNs kQuiet = kNsPerSecond;
 
+// Of all jobs on a host.
+struct DumpReading {
+  size_t held = 0;  // compressed bytes of incomplete dumps
+  // Called with the file that is read next, and with "" after it. May be empty.
+  std::function<void(std::string_view path)> reading = {};
+  // Whether the file is not read, since memory ran out in it before. Empty: none is left out.
+  std::function<bool(std::string_view path)> left_out = {};
+};
+
 class JobDumps {
  public:
-  // `held`: bytes over all jobs; outlives this
-  explicit JobDumps(size_t& held) : held_(held) {}
+  // `all` outlives this.
+  explicit JobDumps(DumpReading& all) : all_(all) {}
   JobDumps(const JobDumps&) = delete;
   JobDumps& operator=(const JobDumps&) = delete;
   ~JobDumps();
 
   void ingest(const StreamInfo& info, const Piece& piece, TimeNs now);
-  // Reads dumps that have not grown for a while; gives up after a longer time.
-  void settle(TimeNs now);
-  // No more data follows: incomplete dumps are cut off.
-  void end();
+  // Reads dumps that have not grown for a while, up to the first complete one; gives up after a longer time.
+  // Returns whether there is a complete one: take it, and call again.
+  bool settle(TimeNs now);
+  // No more data follows: incomplete dumps are cut off. Returns as settle().
+  bool end();
   // Whether bytes of the stream are buffered.
   bool pending(StreamId stream) const;
-  // Buffered bytes of this job.
+  // Buffered bytes of this job, compressed.
   uint64_t bytes() const;
 
   // Complete dumps since the last call.
@@ -48,7 +62,8 @@ class JobDumps {
 
  private:
   struct File {
-    std::string path, bytes;
+    std::string path;
+    PackedText text;
     std::optional<FilePlace> at;
     TimeNs last_ns = kNoTime;
     size_t tried = 0;   // size at the last failed attempt
@@ -60,7 +75,7 @@ class JobDumps {
   void discard(File& file, const std::string& why);
   void close(File& file);
 
-  size_t& held_;
+  DumpReading& all_;
   std::map<StreamId, File> files_;
   std::vector<FlightDump> whole_;
   std::vector<Problem> problems_;

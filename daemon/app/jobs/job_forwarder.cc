@@ -39,6 +39,8 @@ struct JobForwarder::Impl final : JobTable {
         parsing(options.host, options.roots, options.uid),
         router(*this, options.uid, options.seen, options.users_of) {
     parsing.threads = options.threads;
+    parsing.dumps.reading = options.reading;
+    parsing.dumps.left_out = options.left_out;
     parsing.use(options.rules.get(), options.zone);
   }
 

@@ -16,6 +16,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/limits.h"
@@ -47,6 +48,9 @@ struct JobForwarderOptions {
   std::function<std::optional<bool>(const std::string& job)> alive = {};
   std::function<void(const std::string& job, const StreamInfo&, const Piece&)> seen = {};
   std::function<std::set<uint32_t>(const std::string& job)> users_of = {};
+  // See DumpReading.
+  std::function<void(std::string_view path)> reading = {};
+  std::function<bool(std::string_view path)> left_out = {};
 };
 
 struct JobForwarderCounts {

@@ -287,8 +287,9 @@ bool JobInputs::ingest_dump(const LiveStream& stream, const Piece& piece, TimeNs
 }
 
 bool JobInputs::settle_dumps(TimeNs now) {
-  dumps_.settle(now);
-  return feed_dumps(now);
+  bool any = false;
+  while (dumps_.settle(now)) any = feed_dumps(now) || any;
+  return feed_dumps(now) || any;
 }
 
 bool JobInputs::feed_dumps(TimeNs now) {
@@ -431,7 +432,7 @@ std::optional<SourceId> JobInputs::open_other(SourceInfo info, TimeNs now) {
 }
 
 void JobInputs::end(TimeNs now) {
-  dumps_.end();
+  while (dumps_.end()) feed_dumps(now);
   feed_dumps(now);
   for (auto& [key, source] : sources_) source.feed.end(taker(source, now));
 }

@@ -79,8 +79,8 @@ struct LiveParsing {
   // Of BatchAhead: the batch that the last texts belong to, and the time of the last use.
   std::shared_ptr<const PieceBatch> ahead_of;
   TimeNs ahead_ns = kNoTime;
-  ParseAhead ahead;       // destroyed first
-  size_t dump_bytes = 0;  // buffered bytes of incomplete dumps
+  DumpReading dumps;
+  ParseAhead ahead;  // destroyed first
 };
 
 // Receiver of a job's inputs: an engine, or the condensed log for a collector.
@@ -104,7 +104,7 @@ class EngineSink : public LiveSink {
 class JobInputs {
  public:
   JobInputs(std::string job, LiveSink& sink, LiveParsing& parsing)
-      : job_(std::move(job)), sink_(sink), parsing_(parsing), dumps_(parsing.dump_bytes) {}
+      : job_(std::move(job)), sink_(sink), parsing_(parsing), dumps_(parsing.dumps) {}
 
   // Ingests a piece of a file, a ring (whole records; it ends with its process) or a dump. Returns whether a
   // dump became complete or was given up.

@@ -76,6 +76,8 @@ struct LiveJobs::Impl final : JobTable {
         parsing(options.host, options.roots, options.uid),
         router(*this, options.uid, options.seen, options.users_of) {
     parsing.threads = options.threads;
+    parsing.dumps.reading = options.reading;
+    parsing.dumps.left_out = options.left_out;
     parsing.use(options.rules.get(), options.zone);
     for (TaughtJob& taught : std::exchange(options.taught, {})) pools.add(std::move(taught));
   }

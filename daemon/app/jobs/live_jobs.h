@@ -52,6 +52,9 @@ struct LiveOptions {
   std::set<std::string> evidence_only;  // jobs that get no engine
   // Called with the job that an engine works on next, and with "" after it. May be empty.
   std::function<void(std::string_view job)> working = {};
+  // See DumpReading.
+  std::function<void(std::string_view path)> reading = {};
+  std::function<bool(std::string_view path)> left_out = {};
   // Whether the kernel shows processes of the job, by their control group. Empty: of no job.
   std::function<bool(const std::string& job)> shown = {};
   // The users of these processes. Empty: none is seen.

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "app/jobs/heap_account.h"
+#include "base/heap_account.h"
 #include "core/engine.h"
 
 namespace culprit::app {

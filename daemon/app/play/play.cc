@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "ingest/text_reader.h"
 #include "io/uv/env.h"
+#include "model/json_text.h"
 
 namespace culprit::app {
 namespace {
@@ -160,7 +161,7 @@ class Playing {
     const auto answer = client->get("/v1/jobs/" + url_escaped(run_.play.job) + "/report");
     if (!answer) return report.trouble = answer.error().text, report;
     report.at_ns = now();
-    const Json json = Json::parse(*answer, nullptr, false);
+    const Json json = parse_json(*answer);
     static const Json::json_pointer kTitle("/verdict/title");
     if (json.is_object() && json.contains(kTitle) && json.at(kTitle).is_string())
       report.verdict = json.at(kTitle).get<std::string>();
@@ -188,7 +189,7 @@ class Playing {
 }  // namespace
 
 std::optional<PlayedRun> last_run(const std::string& answer, const std::string& job) {
-  const Json list = Json::parse(answer, nullptr, false);
+  const Json list = parse_json(answer);
   if (!list.is_object()) return std::nullopt;
   const auto items = list.find("items");
   if (items == list.end() || !items->is_array()) return std::nullopt;

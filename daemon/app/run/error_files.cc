@@ -11,6 +11,7 @@
 
 #include "app/run/folder.h"
 #include "base/text.h"
+#include "model/json_text.h"
 
 namespace culprit::app {
 namespace {
@@ -40,7 +41,7 @@ std::string text_member(const json& object, const char* name) {
 }  // namespace
 
 std::string log_of_error(std::string_view text) {
-  const json read = json::parse(text, nullptr, false);
+  const json read = parse_json(text);
   const json* message = member(read, "message");
   if (!message) return {};
   if (message->is_string()) return message->get<std::string>() + "\n";

@@ -3,6 +3,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "model/json_text.h"
+
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -21,7 +23,7 @@ constexpr int kSettleMs = 3000;
 bool is_verdict(const ServerEvent& event) {
   if (event.kind == "diagnosis_gone") return true;
   if (event.kind != "diagnosis") return false;
-  const json data = json::parse(event.data, nullptr, false);
+  const json data = parse_json(event.data);
   if (!data.is_object()) return false;
   const auto verdict = data.find("verdict");
   return verdict != data.end() && verdict->is_boolean() && verdict->get<bool>();

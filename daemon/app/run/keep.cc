@@ -10,6 +10,7 @@
 
 #include "app/run/folder.h"
 #include "app/run/launch.h"
+#include "model/json_text.h"
 
 namespace culprit::app {
 namespace {
@@ -28,7 +29,7 @@ std::string text_of(const json& object, const char* name) {
 Result<json> sources_of(Client& client, const std::string& job) {
   const auto text = client.get("/v1/sources?job=" + url_escaped(job));
   if (!text) return tl::unexpected(text.error());
-  const json read = json::parse(*text, nullptr, false);
+  const json read = parse_json(*text);
   if (!read.is_object() || !read.contains("items") || !read["items"].is_array())
     return fail(ErrorCode::kInvalid, client.server() + ": the list of sources is none");
   return read["items"];

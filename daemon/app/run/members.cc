@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/run/folder.h"
+#include "model/json_text.h"
 
 namespace culprit::app {
 namespace {
@@ -45,7 +46,7 @@ std::vector<MemberEnd> Members::ends() const {
     std::string text(kEndBytes, '\0');
     in.read(text.data(), kEndBytes);
     text.resize(static_cast<size_t>(in.gcount()));
-    const json read = json::parse(text, nullptr, false);
+    const json read = parse_json(text);
     MemberEnd one;
     // A file that is not as ours still counts as an end: it has its name by a rename.
     if (read.is_object()) {

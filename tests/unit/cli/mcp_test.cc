@@ -90,6 +90,18 @@ BOOST_AUTO_TEST_CASE(a_malformed_message_gets_the_error_of_json_rpc) {
   BOOST_TEST(s.ask(R"({"jsonrpc":"2.0","id":7,"method":"ping"})")["result"] == Json::object());
 }
 
+BOOST_AUTO_TEST_CASE(a_message_that_is_nested_too_deeply_is_refused) {
+  Session s;
+  for (const size_t depth : {size_t{32}, size_t{100'000}, size_t{1'000'000}})
+    for (const auto& [open, close] : {std::pair("[", "]"), std::pair("{\"a\":", "}")}) {
+      std::string params, ends;
+      for (size_t i = 0; i < depth; ++i) params += open, ends += close;
+      const std::string line =
+          R"({"jsonrpc":"2.0","id":1,"method":"ping","params":)" + params + "1" + ends + "}";
+      BOOST_TEST(s.ask(line)["error"]["code"] == -32700, depth);
+    }
+}
+
 BOOST_AUTO_TEST_CASE(notifications_and_answers_get_no_answer) {
   Session s;
   for (const char* line : {R"({"jsonrpc":"2.0","method":"notifications/initialized"})",

@@ -114,7 +114,7 @@ BOOST_AUTO_TEST_CASE(hostile_bytes_end_in_a_sentence) {
       {"\x80\x05\x8d"s + huge + "abc.", "is cut off"},
       {"\x80\x02X\xff\xff\xff\xff"s + "abc.", "is cut off"},
       {"\x80\x02\x8b\xff\xff\xff\x7f."s, "is cut off"},
-      {"\x80\x02"s + std::string(limits::kDumpNesting + 1, '(') + ".", "nested too deeply"},
+      {"\x80\x02"s + std::string(limits::kNesting + 1, '(') + ".", "nested too deeply"},
       {"\x80\x02h\x05."s, "asks for a value"},
       {"\x80\x02.", "a value is missing"},
       {"\x80\x02"
@@ -142,12 +142,36 @@ BOOST_AUTO_TEST_CASE(a_list_that_is_its_own_member_and_growth_without_bytes_are_
   BOOST_REQUIRE(cycle && cycle->root);
   BOOST_TEST(cycle->tree.members(*cycle->root).size() == 1u);
   BOOST_TEST(cycle->tree.members(*cycle->root)[0] == *cycle->root);
-  // Each list has the previous one twice: 2^60 values if they were expanded.
+  // Each list has the previous one twice: 2^30 values if they were expanded.
   std::string laughs = "\x80\x02]q\x00"s;
-  for (int i = 0; i < 60; ++i) laughs += "](h\x00h\x00"s + "eq\x00"s;
+  for (int i = 0; i < 30; ++i) laughs += "](h\x00h\x00"s + "eq\x00"s;
   const auto read = read_pickle(laughs + ".");
   BOOST_REQUIRE(read && read->root);
   BOOST_TEST(read->problem.empty());
+}
+
+BOOST_AUTO_TEST_CASE(nesting_beyond_31_is_refused_however_it_is_written) {
+  const auto times = [](std::string_view part, size_t n) {
+    std::string out;
+    for (size_t i = 0; i < n; ++i) out += part;
+    return out;
+  };
+  for (const size_t depth : {limits::kNesting, limits::kNesting + 1, size_t{100'000}}) {
+    const bool sound = depth <= limits::kNesting;
+    std::string lists = "\x80\x02]q\x01"s;  // each has the one before
+    for (size_t i = 1; i < depth; ++i) lists += "]h\x01"s + "aq\x01";
+    for (const std::string& bytes : {"\x80\x02N" + times("\x85", depth) + ".", lists + "."}) {
+      const auto read = read_pickle(bytes);
+      BOOST_REQUIRE(read);
+      BOOST_TEST(read->problem == (sound ? "" : "is nested too deeply"), read->problem << " at " << depth);
+    }
+    const std::string open = times("[", depth);
+    for (const std::string& text :
+         {open + times("]", depth), open, times("{\"a\":", depth) + "1" + times("}", depth)}) {
+      const ReadTree read = read_json_tree(text);
+      BOOST_TEST((read.problem == "is nested too deeply") == !sound, read.problem << " at " << depth);
+    }
+  }
 }
 
 BOOST_AUTO_TEST_CASE(json_is_read_as_far_as_it_is_sound) {

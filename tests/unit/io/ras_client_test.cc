@@ -45,9 +45,9 @@ class Service {
   void run() {
     const int peer = ::accept(listener_, nullptr, nullptr);
     read_line(peer);
-    (void)!::write(peer, reply_.data(), reply_.size());
+    (void)!::send(peer, reply_.data(), reply_.size(), MSG_NOSIGNAL);
     if (!answer_.empty()) read_line(peer);
-    (void)!::write(peer, answer_.data(), answer_.size());
+    (void)!::send(peer, answer_.data(), answer_.size(), MSG_NOSIGNAL);
     ::close(peer);
   }
   void read_line(int peer) {
@@ -86,8 +86,8 @@ BOOST_AUTO_TEST_CASE(an_answer_comes_with_the_user_and_the_process_that_gave_it)
   bool its_own = false;
   RasQuestion question;
   question.address = service.address;
-  question.on_socket = [&](const RasSocket& socket) {
-    its_own = has_socket("/proc", static_cast<uint32_t>(::getpid()), socket.inode);
+  question.may_ask = [&](const RasSocket& socket) {
+    return its_own = has_socket("/proc", static_cast<uint32_t>(::getpid()), socket.inode);
   };
   const auto reply = ask_ras(question);
   BOOST_REQUIRE_MESSAGE(reply, (reply ? "" : reply.error().text));
@@ -95,6 +95,40 @@ BOOST_AUTO_TEST_CASE(an_answer_comes_with_the_user_and_the_process_that_gave_it)
   BOOST_REQUIRE(reply->socket);
   BOOST_TEST(reply->socket->uid == ::getuid());
   BOOST_TEST(its_own);
+}
+
+BOOST_AUTO_TEST_CASE(a_process_that_may_not_be_asked_is_not_asked) {
+  Service service("OK\n", "{\"communicators\":[]}\n");
+  RasQuestion question;
+  question.address = service.address;
+  bool read = false;
+  question.may_ask = [](const RasSocket&) { return false; };
+  question.read_answer = [&](const RasQuestion::Next&) { read = true; };
+  const auto reply = ask_ras(question);
+  BOOST_REQUIRE(!reply);
+  BOOST_TEST((reply.error().code == ErrorCode::kDenied));
+  BOOST_TEST(!read);
+  service.join();
+  BOOST_TEST(service.heard == "SET FORMAT json\n");
+}
+
+BOOST_AUTO_TEST_CASE(an_answer_is_read_as_it_comes_and_ends_at_its_limit) {
+  const std::string text(3 << 20, 'x');
+  for (const size_t most : {text.size(), text.size() - 1}) {
+    Service service("OK\n", text);
+    RasQuestion question;
+    question.address = service.address;
+    question.most = most;
+    size_t got = 0, largest = 0;
+    question.read_answer = [&](const RasQuestion::Next& next) {
+      for (std::string_view bytes; !(bytes = next()).empty(); got += bytes.size())
+        largest = std::max(largest, bytes.size());
+    };
+    const auto reply = ask_ras(question);
+    BOOST_TEST(reply.has_value() == (most == text.size()));
+    BOOST_TEST((got <= most && largest <= (256u << 10)));
+    if (!reply) BOOST_TEST((reply.error().code == ErrorCode::kLimit));
+  }
 }
 
 BOOST_AUTO_TEST_CASE(a_service_that_knows_no_formats_gives_its_text) {

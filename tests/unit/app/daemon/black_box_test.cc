@@ -345,3 +345,30 @@ BOOST_AUTO_TEST_CASE(the_threads_own_time_does_not_run_while_it_sleeps) {
   BOOST_REQUIRE(::waitpid(child, nullptr, 0) == child);
   BOOST_TEST(thread_time() - waiting < 30 * worked);
 }
+
+BOOST_AUTO_TEST_CASE(an_input_that_was_read_when_memory_ran_out_is_named_and_left_out_for_a_week) {
+  const Folder folder;
+  const std::string path = folder.at("black_box");
+  {
+    BlackBox box = need(path);
+    BOOST_TEST(!box.begin_run(7).has_value());
+    box.enter_job("train-7");
+    box.enter_input(BlackBox::Reader::kRas, "RAS of user 1001");
+    box.enter_input(BlackBox::Reader::kRas, "");
+    box.enter_input(BlackBox::Reader::kDumps, "/dumps/rank_3" + std::string(5000, 'x'));
+  }
+  const auto end = need(path).begin_run(8);  // no end_run(), and the kernel killed a process for its memory
+  BOOST_REQUIRE((end.has_value() && end->out_of_memory));
+  BOOST_TEST(end->inputs[1] == "");
+  BOOST_TEST(end->inputs[0].size() == BlackBox::kInputBytes);
+  BOOST_TEST(end->inputs[0].starts_with("/dumps/rank_3xx"));
+  BOOST_TEST(need(path).begin_run(8)->inputs[0] == "");  // nothing was read in that run
+  constexpr TimeNs kDay = 24 * 3600 * kNsPerSecond;
+  Quarantine list(folder.at("quarantine.json"));
+  BOOST_TEST(*list.add({BlackBox::Kind::kInput, "RAS of user 1001", 0, false}, 10 * kDay));
+  const auto again = Quarantine::read(folder.at("quarantine.json"));
+  BOOST_REQUIRE(again.has_value());
+  BOOST_TEST(again->inputs(16 * kDay) == std::vector<std::string>{"RAS of user 1001"},
+             boost::test_tools::per_element());
+  BOOST_TEST((again->inputs(18 * kDay).empty() && again->jobs(11 * kDay).empty()));
+}

@@ -3,8 +3,8 @@
 #include <random>
 #include <set>
 
-#include "app/jobs/heap_account.h"
 #include "app/jobs/live_jobs.h"
+#include "base/heap_account.h"
 #include "core/logs/line_feed.h"
 #include "live_feed.h"
 

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <set>
 
 #include "base/limits.h"
@@ -47,6 +48,14 @@ StreamInfo info_of(StreamId id, uint32_t rank, const std::string& job = "j") {
   info.job = job;
   info.path = fmt::format("/dumps/nccl_trace_rank_{}", rank);
   return info;
+}
+
+// Bytes that do not compress.
+std::string noise(size_t bytes) {
+  std::mt19937_64 random(7);
+  std::string out(bytes, '\0');
+  for (char& c : out) c = static_cast<char>(random());
+  return out;
 }
 
 // Content of one file, which may be rewritten.
@@ -116,20 +125,20 @@ BOOST_AUTO_TEST_SUITE(live_dumps)
 BOOST_AUTO_TEST_CASE(a_dump_counts_once_it_is_whole) {
   const std::string text = dump_text(4, true, kStart);
   for (const size_t cut : {size_t{1}, text.size() / 2, text.rfind(']'), text.size() - 1}) {
-    size_t held = 0;
-    JobDumps dumps(held);
+    DumpReading all;
+    JobDumps dumps(all);
     Writing file;
     const StreamInfo info = info_of(1, 3);
     dumps.ingest(info, file.piece(1, text.substr(0, cut), kStart), kStart);
     dumps.settle(kStart + 5 * kSecond);
     BOOST_TEST((dumps.take_whole().empty() && dumps.take_problems().empty()), cut);
-    BOOST_TEST((dumps.pending(1) && held == cut));
+    BOOST_TEST((dumps.pending(1) && all.held == cut));
     dumps.ingest(info, file.piece(1, text.substr(cut), kStart + 6 * kSecond), kStart + 6 * kSecond);
     dumps.settle(kStart + 7 * kSecond);
     const auto whole = dumps.take_whole();
     BOOST_REQUIRE(whole.size() == 1u);
     BOOST_TEST((whole[0].rank == 3u && whole[0].ops.size() == 3u));
-    BOOST_TEST((!dumps.pending(1) && held == 0u));
+    BOOST_TEST((!dumps.pending(1) && all.held == 0u));
     // Reported once, however often it is checked.
     dumps.settle(kStart + 100 * kSecond);
     BOOST_TEST((dumps.take_whole().empty() && dumps.take_problems().empty()));
@@ -137,8 +146,8 @@ BOOST_AUTO_TEST_CASE(a_dump_counts_once_it_is_whole) {
 }
 
 BOOST_AUTO_TEST_CASE(a_dump_that_is_written_again_counts_again) {
-  size_t held = 0;
-  JobDumps dumps(held);
+  DumpReading all;
+  JobDumps dumps(all);
   Writing file;
   for (const bool waits : {true, false}) {
     file.write_again();
@@ -161,8 +170,8 @@ BOOST_AUTO_TEST_CASE(what_is_cut_or_hostile_is_a_problem_and_never_a_dump) {
                                    {"not a dump at all.", "passed over: "},
                                    {"{\"version\":1}", "is no Flight Recorder dump"}};
   for (const Case& c : cases) {
-    size_t held = 0;
-    JobDumps dumps(held);
+    DumpReading all;
+    JobDumps dumps(all);
     Writing file;
     dumps.ingest(info_of(1, 0), file.piece(1, c.bytes, kStart), kStart);
     for (int s = 1; s < 200; ++s) dumps.settle(kStart + s * kSecond);
@@ -171,35 +180,74 @@ BOOST_AUTO_TEST_CASE(what_is_cut_or_hostile_is_a_problem_and_never_a_dump) {
     BOOST_REQUIRE(problems.size() == 1u);
     BOOST_TEST(problems[0].file == "/dumps/nccl_trace_rank_0");
     BOOST_TEST(problems[0].what.find(c.reported) != std::string::npos, problems[0].what);
-    BOOST_TEST((held == 0u && !dumps.pending(1)));
+    BOOST_TEST((all.held == 0u && !dumps.pending(1)));
   }
 }
 
 BOOST_AUTO_TEST_CASE(dumps_that_are_being_written_take_bounded_memory) {
-  size_t held = 0;
+  DumpReading all;
   {
-    JobDumps dumps(held);
+    JobDumps dumps(all);
     std::vector<Writing> files(4);
-    const std::string part(limits::kLiveDumpBytes / 8, 'x');
+    const std::string part = noise(limits::kLiveDumpsPacked / 8);
     for (int i = 0; i < 4; ++i)
       for (StreamId s = 0; s < 4; ++s) {
         dumps.ingest(info_of(s, s), files[s].piece(s, part, kStart), kStart);
-        BOOST_TEST(held <= limits::kLiveDumpBytes);
+        BOOST_TEST(all.held <= limits::kLiveDumpsPacked);
       }
     BOOST_TEST(!dumps.take_problems().empty());
   }
-  BOOST_TEST(held == 0u);
+  BOOST_TEST(all.held == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(a_dump_is_named_while_it_is_read_and_one_in_which_memory_ran_out_is_left_out) {
+  const std::string text = dump_text(4, true, kStart);
+  DumpReading all;
+  std::vector<std::string> read;
+  all.reading = [&](std::string_view path) { read.emplace_back(path); };
+  all.left_out = [](std::string_view path) { return path.ends_with("_1"); };
+  JobDumps dumps(all);
+  Writing first, second;
+  dumps.ingest(info_of(1, 0), first.piece(1, text, kStart), kStart);
+  dumps.ingest(info_of(2, 1), second.piece(2, text, kStart), kStart);
+  BOOST_TEST(read == (std::vector<std::string>{"/dumps/nccl_trace_rank_0", ""}),
+             boost::test_tools::per_element());
+  BOOST_TEST(dumps.take_whole().size() == 1u);
+  const auto problems = dumps.take_problems();
+  BOOST_REQUIRE(problems.size() == 1u);
+  BOOST_TEST(problems[0].file == "/dumps/nccl_trace_rank_1");
+  BOOST_TEST(problems[0].what.find("ran out of memory") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(dumps_are_kept_compressed_and_one_at_a_time_is_read) {
+  std::string text = dump_text(4, true, kStart);
+  text.resize(text.size() - 2);  // the end of the list and of the dump
+  while (text.size() < (4u << 20)) text += R"(,{"frames":[{"name":"step","filename":"train.py","line":12}]})";
+  DumpReading all;
+  JobDumps dumps(all);
+  std::vector<Writing> files(4);
+  for (StreamId s = 0; s < 4; ++s) dumps.ingest(info_of(s, s), files[s].piece(s, text, kStart), kStart);
+  BOOST_TEST(all.held < (1u << 20));
+  for (StreamId s = 0; s < 4; ++s) dumps.ingest(info_of(s, s), files[s].piece(s, "]}", kStart), kStart);
+  size_t whole = dumps.take_whole().size();
+  while (dumps.settle(kStart + 2 * kSecond)) {
+    const size_t more = dumps.take_whole().size();
+    BOOST_TEST(more == 1u);
+    whole += more;
+  }
+  BOOST_TEST(whole == 4u);
+  BOOST_TEST(all.held == 0u);
 }
 
 BOOST_AUTO_TEST_CASE(a_file_that_is_read_from_its_middle_on_says_nothing) {
   const std::string text = dump_text(4, true, kStart);
-  size_t held = 0;
-  JobDumps dumps(held);
+  DumpReading all;
+  JobDumps dumps(all);
   Writing file;
   file.place.offset = 10;  // the beginning is no longer stored
   dumps.ingest(info_of(1, 0), file.piece(1, text, kStart), kStart);
   dumps.settle(kStart + 100 * kSecond);
-  BOOST_TEST((dumps.take_whole().empty() && held == 0u));
+  BOOST_TEST((dumps.take_whole().empty() && all.held == 0u));
   // A dump with a missing part gives no result either.
   file = {};
   dumps.ingest(info_of(2, 1), file.piece(2, text.substr(0, 20), kStart), kStart);
@@ -208,7 +256,7 @@ BOOST_AUTO_TEST_CASE(a_file_that_is_read_from_its_middle_on_says_nothing) {
   rest.gap = Gap{5, 0, "lost"};
   dumps.ingest(info_of(2, 1), rest, kStart);
   dumps.settle(kStart + 100 * kSecond);
-  BOOST_TEST((dumps.take_whole().empty() && held == 0u));
+  BOOST_TEST((dumps.take_whole().empty() && all.held == 0u));
 }
 
 BOOST_AUTO_TEST_CASE(the_live_report_names_the_rank_that_no_one_waits_with) {
