@@ -13,6 +13,11 @@ constexpr size_t kChunkBytes = 4 << 20;
 // A longer line is cut here for parsing; its bytes and its number still count. Log messages are shorter, and
 // one dumped tensor must not fill the memory.
 constexpr size_t kLineBytes = 64 << 10;
+// Of these the last bytes of the line: an error may stand behind hours of a progress bar, or a dumped tensor.
+constexpr size_t kLineEndBytes = 16 << 10;
+// So many NULs in a row are a hole, as copytruncate under a writer or a crash of the host leaves: they end
+// what stands before them. No writer writes so many.
+constexpr size_t kHoleNuls = 16;
 // Bytes of a message that template mining reads: messages differ at their beginning.
 constexpr size_t kMessageBytes = 4096;
 // Tokens of a message in a template; the rest is one hole.

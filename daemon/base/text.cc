@@ -39,9 +39,22 @@ uint32_t code_point(std::string_view c) {
   return (b(0) & 0x07u) << 18 | (b(1) & 0x3fu) << 12 | (b(2) & 0x3fu) << 6 | (b(3) & 0x3fu);
 }
 
+// Characters that no reader sees, and that hide text from people or show it to programs alone: marks of
+// direction, of zero width, fillers, selectors of variants, tags.
+bool is_invisible(uint32_t c) {
+  constexpr std::pair<uint32_t, uint32_t> kRanges[] = {
+      {0x00ad, 0x00ad},   {0x034f, 0x034f},  {0x061c, 0x061c}, {0x115f, 0x1160}, {0x17b4, 0x17b5},
+      {0x180b, 0x180f},   {0x200b, 0x200f},  {0x2028, 0x202e}, {0x2060, 0x206f}, {0x3164, 0x3164},
+      {0xfe00, 0xfe0f},   {0xfeff, 0xfeff},  {0xffa0, 0xffa0}, {0xfff0, 0xfffb}, {0x1bca0, 0x1bca3},
+      {0x1d173, 0x1d17a}, {0xe0000, 0xe0fff}};
+  return c >= 0xad && std::any_of(std::begin(kRanges), std::end(kRanges),
+                                  [c](const auto& range) { return c >= range.first && c <= range.second; });
+}
+
 bool is_hidden_control(uint32_t c) {
   return (c < 0x20 && c != '\t') || (c >= 0x7f && c <= 0x9f) || (c >= 0x200e && c <= 0x200f) ||
-         (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) || c == 0x061c || c == 0xfeff;
+         (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) || c == 0x061c || c == 0xfeff ||
+         c == 0x200b || (c >= 0xe0000 && c <= 0xe007f);
 }
 
 template <class Emit>
@@ -89,6 +102,20 @@ std::string to_terminal(std::string_view bytes) {
   return out;
 }
 
+std::string without_invisible(std::string_view bytes, size_t* left_out) {
+  std::string out;
+  out.reserve(bytes.size());
+  for_each_character(bytes, [&](std::string_view c, bool valid) {
+    const bool control = c.size() == 1 && (static_cast<unsigned char>(c[0]) < 0x20 || c[0] == 0x7f) &&
+                         c[0] != '\t' && c[0] != '\n' && c[0] != '\r' && c[0] != '\x1b';
+    if (!control && !(valid && is_invisible(code_point(c))))
+      out += c;
+    else if (left_out)
+      ++*left_out;
+  });
+  return out;
+}
+
 std::string to_html(std::string_view bytes) {
   std::string out;
   out.reserve(bytes.size());
@@ -121,6 +148,17 @@ std::string shorten(std::string_view text, size_t max) {
   size_t end = max > 3 ? max - 3 : 0;
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
   return std::string(text.substr(0, end)) + "…";
+}
+
+std::string shorten_middle(std::string_view text, size_t max) {
+  constexpr std::string_view kLeftOut = " … ";
+  if (text.size() <= max) return std::string(text);
+  const size_t half = (max - std::min(max, kLeftOut.size())) / 2;
+  const auto within = [&](size_t at) { return (static_cast<unsigned char>(text[at]) & 0xc0) == 0x80; };
+  size_t end = half, begin = text.size() - half;
+  while (end > 0 && within(end)) --end;
+  while (begin < text.size() && within(begin)) ++begin;
+  return fmt::format("{}{}{}", text.substr(0, end), kLeftOut, text.substr(begin));
 }
 
 bool natural_less(std::string_view a, std::string_view b) {

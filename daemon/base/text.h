@@ -14,11 +14,17 @@ std::string to_utf8(std::string_view bytes);
 // For terminals: valid UTF-8 with C0, C1 and bidirectional controls written as \xNN or \uNNNN; a tab stays.
 std::string to_terminal(std::string_view bytes);
 
+// Without characters that no reader sees: tags, zero width, direction, selectors, controls but tab, ends of
+// lines and escape. Text that only a program reads is an instruction to it. Adds their number to `left_out`.
+std::string without_invisible(std::string_view bytes, size_t* left_out = nullptr);
+
 // For HTML text and attribute values.
 std::string to_html(std::string_view bytes);
 
 // The longest prefix of at most `max` bytes that ends at a character, with "…" if something was cut.
 std::string shorten(std::string_view text, size_t max);
+// Beginning and end of the text, of at most `max` bytes together, with " … " in place of the middle.
+std::string shorten_middle(std::string_view text, size_t max);
 
 // "node-2" before "node-10": runs of digits compare as numbers. A strict total order of different strings.
 bool natural_less(std::string_view a, std::string_view b);

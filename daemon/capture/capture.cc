@@ -11,6 +11,7 @@
 #include "capture/announced.h"
 #include "capture/clock.h"
 #include "capture/debug_server.h"
+#include "capture/stop_guard.h"
 #include "capture/tool.h"
 
 namespace culprit::capture {
@@ -19,8 +20,6 @@ namespace {
 // Between two looks: a thread that reads a disk runs meanwhile.
 constexpr TimeNs kBetweenLooks = 300 * kNsPerMs;
 constexpr TimeNs kToolWithin = 10 * kNsPerSecond, kAnswerWithin = 2 * kNsPerSecond;
-constexpr int kDetachLooks = 25;
-constexpr TimeNs kDetachEvery = 10 * kNsPerMs;
 
 // Environment, descriptors and calls are files of /proc that their owner alone may open; so are its pipe and
 // its file of stacks. The end of the parent ends this process too, which the change of the user had undone.
@@ -32,34 +31,6 @@ void act_as(uint32_t uid) {
 void add_reason(std::string& why, std::string_view who, const std::string& reason) {
   if (!why.empty()) why += "; ";
   why += fmt::format("{}: {}", who, reason);
-}
-
-std::optional<ProcStatus> status_of(const Target& target) {
-  return parse_status(read_some(fmt::format("/proc/{}/status", target.pid)));
-}
-
-// A tool that is killed between the stop and its detaching leaves the process stopped: it goes on then. A
-// stop may also be on its way to a thread that has had no core since: SIGCONT takes it back, and does nothing
-// to a process that runs and does not handle it. `killed`: the tool was.
-std::string release(const ProcessReader& reader, const Target& target, bool killed) {
-  if (killed) {
-    constexpr uint64_t kContinues = uint64_t{1} << (SIGCONT - 1);
-    const auto now = reader.stat(target.pid);
-    const auto status = status_of(target);
-    if (now && status && now->start_ticks == target.start_ticks && status->tracer == 0 &&
-        (status->caught & kContinues) == 0)
-      ::kill(static_cast<pid_t>(target.pid), SIGCONT);
-  }
-  for (int i = 0; i < kDetachLooks; ++i) {
-    const auto now = reader.stat(target.pid);
-    if (!now || now->start_ticks != target.start_ticks) return {};
-    if (now->state != 'T' && now->state != 't') return {};
-    pause_for(kDetachEvery);
-  }
-  const auto status = status_of(target);
-  if (!status || status->tracer != 0) return "the process is traced by another program now";
-  ::kill(static_cast<pid_t>(target.pid), SIGCONT);
-  return "the process was left stopped by it and was continued";
 }
 
 Result<Stacks> read_stacks(Tool tool, std::string_view output) {
@@ -215,11 +186,13 @@ class Capture {
     run.stops = *tool != Tool::kPySpy;
     run.within_ns = std::min(kToolWithin, left() * 2 / 3);  // another tool may follow
     if (run.within_ns <= 0) return add_reason(answer_.why, to_string(*tool), "no time was left");
-    const char before = answer_.look->stat.state;
-    auto output = run_tool(run);
-    const bool was_stopped = before == 'T' || before == 't';
-    const bool killed = !output && output.error().code == ErrorCode::kLimit;
-    const std::string harm = was_stopped ? "" : release(reader_, answer_.target, killed);
+    // Only a process that runs is traced.
+    std::optional<StopGuard> guard;
+    if (run.stops) guard.emplace(answer_.target);
+    if (guard) run.started = [&guard](pid_t pid) { guard->started(pid); };
+    bool clean = false;
+    auto output = run_tool(run, &clean);
+    const std::string harm = guard ? guard->end(clean) : "";
     if (!harm.empty()) add_reason(answer_.why, to_string(*tool), harm);
     auto stacks = output ? read_stacks(*tool, *output) : Result<Stacks>(tl::unexpected(output.error()));
     if (!stacks) return add_reason(answer_.why, to_string(*tool), stacks.error().text);

@@ -107,6 +107,7 @@ std::optional<ProcStatus> parse_status(std::string_view text) {
   out.gid = *gid;
   out.tracer = number_at(text, "TracerPid:", 0).value_or(0);
   if (const auto caught = line_behind(text, "SigCgt:")) out.caught = hex_of(*caught).value_or(0);
+  if (const auto pending = line_behind(text, "ShdPnd:")) out.pending = hex_of(*pending).value_or(0);
   return out;
 }
 

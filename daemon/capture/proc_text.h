@@ -26,6 +26,7 @@ struct ProcStatus {
   uint32_t uid = 0, gid = 0;  // effective
   uint32_t tracer = 0;        // 0: none
   uint64_t caught = 0;        // bit n - 1: the process has a handler for signal n
+  uint64_t pending = 0;       // bit n - 1: signal n, sent to the process and not to a thread, waits
 };
 std::optional<ProcStatus> parse_status(std::string_view text);
 

@@ -182,18 +182,31 @@ std::vector<std::string> arguments_of(Tool tool, const std::string& program, uin
           "-p",    number};
 }
 
-Result<std::string> run_tool(const ToolRun& run) {
-  int pipe[2];
+Result<std::string> run_tool(const ToolRun& run, bool* clean) {
+  int pipe[2], go[2];
   if (::pipe2(pipe, O_CLOEXEC) != 0) return io::system_failure("a pipe", errno);
+  if (::pipe2(go, O_CLOEXEC) != 0) {
+    ::close(pipe[0]);
+    ::close(pipe[1]);
+    return io::system_failure("a pipe", errno);
+  }
   const TimeNs until = mono() + run.within_ns;
   const pid_t pid = ::fork();
   if (pid < 0) {
-    ::close(pipe[0]);
-    ::close(pipe[1]);
+    for (const int fd : {pipe[0], pipe[1], go[0], go[1]}) ::close(fd);
     return io::system_failure("a process", errno);
   }
-  if (pid == 0) exec_tool(run, pipe[1]);
+  if (pid == 0) {
+    ::close(go[1]);
+    char byte = 0;
+    if (::read(go[0], &byte, 1) != 1) ::_exit(126);
+    exec_tool(run, pipe[1]);
+  }
   ::setpgid(pid, pid);
+  if (run.started) run.started(pid);
+  (void)!::write(go[1], "g", 1);
+  ::close(go[0]);
+  ::close(go[1]);
   ::close(pipe[1]);
   auto output = read_output(pipe[0], run.output_most, until);
   ::close(pipe[0]);
@@ -202,6 +215,7 @@ Result<std::string> run_tool(const ToolRun& run) {
   ::kill(-pid, SIGKILL);
   if (!status && !reap(pid, mono() + kEndWithin))
     return fail(ErrorCode::kLimit, "it cannot be ended: it is in an uninterruptible call");
+  if (clean) *clean = output && status && WIFEXITED(*status) && WEXITSTATUS(*status) == 0;
   if (!output || !status)
     return fail(ErrorCode::kLimit, fmt::format("it took longer than {} s", run.within_ns / kNsPerSecond));
   if (output->size() > run.output_most) return fail(ErrorCode::kLimit, "it printed too much");

@@ -3,7 +3,10 @@
 // that it looks into, never more: what it reads is a user's. Blocking; one thread.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -36,9 +39,11 @@ struct ToolRun {
   TimeNs within_ns = 5 * kNsPerSecond;
   bool stops = true;  // the process while it looks: then it has the job's priority, else the lowest
   size_t output_most = 8 << 20;
+  std::function<void(pid_t)> started = {};  // called with its process before it runs
 };
-// Its standard output. An error says why there is none: "it took longer than 5 s".
-Result<std::string> run_tool(const ToolRun& run);
+// Its standard output. An error says why there is none: "it took longer than 5 s". `clean`, where given: it
+// ended by itself with success.
+Result<std::string> run_tool(const ToolRun& run, bool* clean = nullptr);
 
 // Gives up capabilities of the calling process for good: this one, or all of them. False: the kernel refused.
 bool give_up_capability(int capability);

@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "base/text.h"
+#include "base/wide_text.h"
 #include "cli/archive.h"
 #include "cli/near.h"
 #include "cli/redact.h"
@@ -35,8 +36,9 @@ Look through the archive before you send it: what resembles nothing known was no
 constexpr uint64_t kLinesAround = 500;
 constexpr size_t kLineBytes = 1 << 20;  // longer lines are processed in parts
 constexpr const char* kKept =
-    "what resembles no name, home folder, secret, e-mail, full host name, IP address, address of a network "
-    "device or serial number was kept";
+    "what resembles no name, home folder, secret, e-mail, phone number, full host name, IP address, address "
+    "of a "
+    "network device or serial number was kept";
 
 struct BundleOptions {
   RemoteOptions remote;
@@ -65,6 +67,17 @@ class LineCutter {
  public:
   explicit LineCutter(std::function<void(const std::string&)> take) : take_(std::move(take)) {}
   void feed(std::string_view bytes) {
+    if (!wide_.takes(bytes)) return feed_text(bytes);
+    std::string text;
+    wide_.decode(bytes, text);
+    feed_text(text);
+  }
+  void finish() {
+    if (!line_.empty()) flush();
+  }
+
+ private:
+  void feed_text(std::string_view bytes) {
     for (size_t at = 0; at < bytes.size();) {
       const size_t end = std::min(bytes.find('\n', at), bytes.size());
       line_ += bytes.substr(at, end - at);
@@ -72,16 +85,12 @@ class LineCutter {
       at = end + 1;
     }
   }
-  void finish() {
-    if (!line_.empty()) flush();
-  }
-
- private:
   void flush() {
     take_(line_);
     line_.clear();
   }
   std::function<void(const std::string&)> take_;
+  WideText wide_;
   std::string line_;
 };
 

@@ -79,7 +79,9 @@ Json listed(const Tool& tool) {
 }
 
 Json failed(const Json& id, int code, const std::string& text) {
-  return {{"jsonrpc", "2.0"}, {"id", id}, {"error", {{"code", code}, {"message", to_terminal(text)}}}};
+  return {{"jsonrpc", "2.0"},
+          {"id", id},
+          {"error", {{"code", code}, {"message", to_terminal(without_invisible(text))}}}};
 }
 
 // Escaped line by line, so that a newline of the source stays one.
@@ -93,12 +95,15 @@ std::string escaped(std::string_view text) {
 }
 
 Json content(const std::string& text, bool error) {
-  std::string safe = escaped(std::string_view(text).substr(0, 2 * kMcpAnswerBytes));
+  size_t invisible = 0;
+  std::string safe =
+      escaped(without_invisible(std::string_view(text).substr(0, 2 * kMcpAnswerBytes), &invisible));
   if (safe.size() > kMcpAnswerBytes || text.size() > 2 * kMcpAnswerBytes) {
     const size_t all = std::max(text.size(), safe.size());
     safe = shorten(safe, kMcpAnswerBytes);
     safe += fmt::format("\n[cut: about {} bytes more]", all - std::min(all, safe.size()));
   }
+  if (invisible > 0) safe += fmt::format("\n[{} left out]", counted(invisible, "invisible character"));
   Json list = Json::array();
   if (!error) list.push_back({{"type", "text"}, {"text", kUntrusted}});
   list.push_back({{"type", "text"}, {"text", safe}});

@@ -11,6 +11,7 @@
 #include <cmath>
 #include <set>
 
+#include "base/text.h"
 #include "cli/redact_patterns.h"
 
 namespace culprit::cli {
@@ -20,10 +21,12 @@ using Piece = re2::StringPiece;
 
 // System accounts and common words, which identify no person.
 const std::set<std::string, std::less<>> kPublicNames{
-    "root",    "nobody",  "daemon", "ubuntu", "debian", "centos",  "ec2-user",       "admin",    "user",
-    "users",   "none",    "null",   "true",   "false",  "unknown", "slurm",          "culprit",  "nvidia",
-    "docker",  "default", "system", "shared", "public", "data",    "work",           "tmp",      "home",
-    "scratch", "local",   "lib",    "bin",    "git",    "oauth2",  "x-access-token", "anonymous"};
+    "root",    "nobody",    "daemon",    "ubuntu",  "debian",         "centos",   "ec2-user",
+    "admin",   "user",      "users",     "none",    "null",           "true",     "false",
+    "unknown", "slurm",     "culprit",   "nvidia",  "docker",         "default",  "system",
+    "the",     "scheduler", "slurmctld", "kubelet", "systemd",        "cron",     "shared",
+    "public",  "data",      "work",      "tmp",     "home",           "scratch",  "local",
+    "lib",     "bin",       "git",       "oauth2",  "x-access-token", "anonymous"};
 constexpr size_t kNameBytes = 3;  // shorter names would match parts of many words
 
 RE2::Options options() {
@@ -193,6 +196,29 @@ struct Redactor::Impl {
     return done == 0 && out.empty() ? line : out.append(line, done);
   }
 
+  // A sentence about a secret, and not the secret: "the password is wrong".
+  std::string spoken(std::string_view text) {
+    static const std::set<std::string, std::less<>> states{
+        "a",         "about",   "absent",   "accepted", "all",        "already",   "also",      "always",
+        "an",        "and",     "being",    "correct",  "deprecated", "empty",     "encrypted", "expected",
+        "expired",   "for",     "found",    "given",    "going",      "hidden",    "ignored",   "in",
+        "incorrect", "invalid", "kept",     "loaded",   "longer",     "malformed", "masked",    "missing",
+        "needed",    "never",   "no",       "not",      "now",        "null",      "of",        "ok",
+        "on",        "only",    "optional", "out",      "present",    "read",      "rejected",  "required",
+        "revoked",   "sent",    "set",      "short",    "shorter",    "stale",     "stored",    "the",
+        "there",     "to",      "too",      "unknown",  "unset",      "unused",    "used",      "valid",
+        "weak",      "what",    "wrong",    "your"};
+    while (!text.empty() && std::string_view(".,;!?)").find(text.back()) != std::string_view::npos)
+      text.remove_suffix(1);
+    if (text.empty() || states.contains(lower(text)) || is_placeholder(text)) return "";
+    return alias("secret", text, secrets);
+  }
+
+  std::string phone(std::string_view text) {
+    const auto digits = std::count_if(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+    return digits < 7 || digits > 15 ? "" : alias("phone", text, phones);
+  }
+
   std::string secret(std::string_view text) {
     // "tokens: 4096" counts words of a text.
     if (text.find_first_not_of("0123456789.eE+-") == text.npos || is_placeholder(text)) return "";
@@ -210,12 +236,13 @@ struct Redactor::Impl {
 
   bool keep_ips, keep_hosts, keep_hardware, keep_all;
   Patterns name_patterns{kNamePatterns}, secret_patterns{kSecretPatterns};
+  Patterns spoken_patterns{kSpokenPatterns}, phone_patterns{kPhonePatterns};
   Patterns device_patterns{kDevicePatterns}, serial_patterns{kSerialPatterns};
   RE2 email{kEmail, options()}, ipv4{kIpv4, options()}, ipv6{kIpv6, options()};
   RE2 random{kRandom, options()}, hostname{kHostname, options()}, octets{kOctets, options()};
   RE2 hex_key{kHexKey, options()}, commit_before{kCommitBefore, options()},
       commit_behind{kCommitBehind, options()};
-  std::map<std::string, size_t, std::less<>> users, emails, hosts, ips, secrets, devices, serials;
+  std::map<std::string, size_t, std::less<>> users, emails, hosts, ips, secrets, phones, devices, serials;
   std::map<std::string, uint64_t> counts;
   bool key = false;  // within a private key
 };
@@ -224,6 +251,9 @@ std::string Redactor::Impl::without_secrets(const std::string& line) {
   std::string out = line;
   secret_patterns.each_in(line, [&](const RE2& regex) {
     out = replaced(out, regex, [&](std::string_view text, size_t) { return secret(text); });
+  });
+  spoken_patterns.each_in(out, [&](const RE2& regex) {
+    out = replaced(out, regex, [&](std::string_view text, size_t) { return spoken(text); });
   });
   out = replaced(out, random,
                  [&](std::string_view text, size_t) { return looks_random(text) ? secret(text) : ""; });
@@ -372,21 +402,30 @@ Redactor::~Redactor() = default;
 void Redactor::next_source() { impl_->key = false; }
 const std::map<std::string, uint64_t>& Redactor::counts() const { return impl_->counts; }
 
-void Redactor::learn(std::string_view line) {
+void Redactor::learn(std::string_view text) {
+  const std::string visible = without_invisible(text);
+  const std::string_view line = visible;
   impl_->name_patterns.each_in(line, [&](const RE2& regex) {
     Piece rest(line.data(), line.size()), name;
-    while (RE2::FindAndConsume(&rest, regex, &name)) impl_->learn_name({name.data(), name.size()});
+    while (RE2::FindAndConsume(&rest, regex, &name))  // a full name is two
+      for (const std::string_view part : split({name.data(), name.size()}, ' ')) impl_->learn_name(part);
   });
 }
 
-std::string Redactor::apply(std::string_view line) {
+std::string Redactor::apply(std::string_view given) {
   Impl& m = *impl_;
-  if (m.keep_all) return std::string(line);
+  if (m.keep_all) return std::string(given);
+  size_t invisible = 0;
+  const std::string line = without_invisible(given, &invisible);
+  if (invisible > 0) m.counts["invisible character"] += invisible;
   if (m.in_key(line)) {
     ++m.counts["secret"];
     return "[secret]";
   }
-  std::string out = m.without_secrets(std::string(line));
+  std::string out = m.without_secrets(line);
+  m.phone_patterns.each_in(out, [&](const RE2& regex) {
+    out = m.replaced(out, regex, [&](std::string_view number, size_t) { return m.phone(number); });
+  });
   if (!m.keep_hardware) out = m.without_hardware(out);
   out = m.replaced(out, m.email,
                    [&](std::string_view text, size_t) { return m.alias("e-mail", text, m.emails); });

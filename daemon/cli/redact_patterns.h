@@ -9,6 +9,10 @@ namespace culprit::cli {
 // Names of users. They are learned first and then go wherever they stand.
 constexpr std::array kNamePatterns{
     R"(/(?:home|Users)/(?:[a-z]/)?([A-Za-z0-9._-]+))",
+    R"((?i)[\\:]\\*(?:users|documents and settings)\\+([^\\/:*?"<>|\r\n]{1,64}))",
+    R"(\b(?:UserId|GroupId|Uid|Gid|OWNER|SUBMITTER)=([A-Za-z0-9._-]+)\(\d+\))",
+    R"((?i)\b(?:submitted|requested|owned) by:?\s+(?:user\s+)?["']?([A-Za-z][A-Za-z0-9._-]+(?: [A-Z][a-z]+)?))",
+    R"((?i)\b(?:submitter|submitted_by|requested_by|created_by|started_by)["']?\s*[=:]\s*["']?([A-Za-z][A-Za-z0-9._-]+))",
     R"((?i)\b(?:user|username|login|logname|owner)["']?\s*[=:]\s*["']?([A-Za-z][A-Za-z0-9._-]+))",
     R"(\b(?:uid|gid)=\d+\(([A-Za-z0-9._-]+)\))",
     R"((?i)\bfor user ([A-Za-z][A-Za-z0-9._-]+))",
@@ -58,6 +62,23 @@ constexpr std::array kSecretPatterns{
     R"(\b(AGE-SECRET-KEY-1[A-Z0-9]{20,}))", R"(\b(eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*))",
     R"(\b(?:ssh-[a-z0-9]+|ecdsa-sha2-[a-z0-9-]+)\s(AAAA[A-Za-z0-9+/=]{20,}))"};
 
+// As people write it. A word behind that says only how the secret is stays ("the password is wrong").
+constexpr std::array kSpokenPatterns{
+    R"((?i)\b(?:password|passwd|passphrase|passcode)\s+(?:for\s+\S+\s+)?(?:is|was|will be)(?:\s+now|\s+set to)?\s*:?\s*)"
+    R"(["']?([^\s"']{3,}))",
+    R"(\b[A-Z0-9_ ]*\b(?:KEY|TOKEN|SECRET|[A-Z0-9]+_(?:KEY|TOKEN|SECRET))\s+(?:is|was)(?:\s+now|\s+set to)?\s*:?\s*)"
+    R"(["']?([^\s"']{4,}))",
+    R"((?i)\b(?:api|access|secret|private|license|auth|account|encryption|master|storage|ssh|deploy)[ _-]?(?:key|token)\s+)"
+    R"((?:is|was)(?:\s+now|\s+set to)?\s*:?\s*["']?([A-Za-z0-9+/=_.~@!$^&*:-]*[0-9][A-Za-z0-9+/=_.~@!$^&*:-]{3,}))"};
+
+constexpr std::array kPhonePatterns{
+    R"((?:^|[^\w.+-])(\+[1-9]\d{0,2}[ ()/-]{1,3}\d{1,4}(?:[ ()/-]{1,3}\d{2,8}){1,5})(?:[^\w-]|$))",
+    R"((?:^|[^\w.+-])(\+[1-9]\d{10,14})(?:[^\w.-]|$))",
+    R"((?:^|[^\w.-])((?:\(\d{3}\) ?|\d{3}-)\d{3}-\d{4})(?:[^\w.-]|$))",
+    R"((?i)\b(?:tel|phone|telephone|mobile|cell|pager|fax|hotline|whatsapp)(?:\s*(?:no|nr|number))?\.?["']?\s*[=:]?\s*["']?)"
+    R"((\+?[0-9(][0-9 ()/.-]{5,18}[0-9]))",
+    R"((?i)\bcall\s+(?:me|us|him|her|them|\w+)?\s*(?:at|on)\s+(\+?[0-9(][0-9 ()/.-]{5,18}[0-9]))"};
+
 // What stands behind a key and "=" or ":" and looks drawn at random.
 constexpr const char* kRandom =
     R"([A-Za-z0-9_.-]+["']?\s*[=:]\s*["']?([A-Za-z0-9+/_-]{24,}={0,2})(?:[\s"',;)}\]]|$))";
@@ -81,6 +102,8 @@ constexpr std::array kDevicePatterns{
     R"(\bwwn-0x([0-9a-f]{16})\b)"};
 
 constexpr std::array kSerialPatterns{
+    R"((?i)\b(?:gpu|board|baseboard|module|chassis|disk|drive|nvme|nic|psu|dimm|hgx|card|part|system|node)[ _-]?(?:\d{1,2}[ _-])?)"
+    R"(serials?\s+(?:is\s+|was\s+)?["'#]?([A-Z0-9][A-Z0-9-]{4,}))",
     R"((?i)serial(?:[ _-]?(?:number|num|no\.?|id))?["']?\s*[=:]\s*["']?([A-Z0-9][A-Z0-9._-]{4,}))",
     R"((?i)serial[ _-]?(?:number|num|no\.?)\s+(?:is\s+)?["']?([A-Z0-9][A-Z0-9-]{4,}))",
     R"(\bS/?N["']?\s*[=:#]\s*["']?([A-Z0-9][A-Z0-9-]{4,}))",
@@ -93,7 +116,7 @@ constexpr const char* kHostname =
     R"(((?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)+)"
     R"((?:com|net|org|edu|gov|mil|int|io|ai|cloud|dev|app|tech|info|local|internal|intranet|lan|corp|home|)"
     R"(private|localdomain|svc|cluster|test|example|eu|de|at|ch|fr|nl|be|uk|ie|it|es|pt|pl|cz|se|no|dk|fi|us|ca|)"
-    R"(mx|br|ar|cl|cn|jp|kr|tw|hk|sg|in|au|nz|za|il|tr|ae|sa|ru|ua)))";
+    R"(mx|br|ar|cl|cn|jp|kr|tw|hk|sg|in|au|nz|za|il|tr|ae|sa|ru|ua)\b))";
 
 constexpr const char* kEmail = R"(([A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}))";
 constexpr const char* kIpv4 = R"((\b(?:25[0-5]|2[0-4]\d|1?\d?\d)(?:\.(?:25[0-5]|2[0-4]\d|1?\d?\d)){3}\b))";

@@ -165,7 +165,7 @@ class TextReport {
       head += "  " + time;
     if (e.host) head += "  " + *e.host;
     if (e.rank) head += fmt::format("  rank {}", *e.rank);
-    if (e.uid) head += fmt::format("  uid {}", *e.uid);
+    if (e.uid) head += "  " + to_string(*e.uid);
     page_.item("  ", head, Ink::kAccent);
     size_t rows = 0;
     for (const std::string_view line : record_lines(e.text, kTextRecordLines))

@@ -112,7 +112,7 @@ struct Engine::Impl {
   TimeNs rows_ns = kNoTime;                 // of the first numbers
   MeasuredSteps steps;
   struct Speakers {
-    std::set<uint32_t> users;
+    std::set<Principal> users;
     bool others = false;  // root, the daemon's user, or not known
   };
   std::map<TraceHeard::Of, Speakers> speakers;  // of data that is not log text

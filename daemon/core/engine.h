@@ -94,7 +94,7 @@ struct NonLogRead {
 // known.
 struct TraceHeard {
   enum class Of : uint8_t { kComm, kLoop, kDumps, kStacks } of = Of::kComm;
-  std::optional<uint32_t> user;
+  std::optional<Principal> user;
 };
 using Input =
     std::variant<SourceOpened, LogInput, ProblemSeen, RuleOverran, detect::ProgressSeen, detect::PhaseSeen,

@@ -95,7 +95,7 @@ bool is_about_culprit(const PluginFinding& finding) { return finding.id.starts_w
 bool forgets(const PluginFinding& finding) { return finding.id == kPluginForgot; }
 
 // A user may fill neither the place of others nor the memory.
-bool PluginFindings::may_keep(std::optional<uint32_t> user) {
+bool PluginFindings::may_keep(std::optional<Principal> user) {
   if (kept_.size() < limits::kPluginSubjects && (!user || of_user_[*user] < limits::kPluginSubjectsOfUser)) {
     if (user) ++of_user_[*user];
     return true;

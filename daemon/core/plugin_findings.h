@@ -25,8 +25,8 @@ struct FindingInput {
   PluginFinding finding;
   std::string file;
   uint64_t offset = 0;
-  std::optional<uint32_t> user = {};  // who alone wrote it; none: the daemon or root
-  std::string agent = {};             // the host whose daemon had it; empty: it was read from a file
+  std::optional<Principal> user = {};  // who alone wrote it; none: the daemon or root
+  std::string agent = {};              // the host whose daemon had it; empty: it was read from a file
 };
 
 // Whether the finding is about Culprit itself: a plugin that crashed, hung or was refused.
@@ -48,7 +48,7 @@ class PluginFindings {
  private:
   struct Kept {
     PluginFinding first;
-    std::optional<uint32_t> user;
+    std::optional<Principal> user;
     std::string agent;
     TimeNs first_ns = kNoTime, last_ns = kNoTime;
     std::vector<TimeNs> times;  // of the last occurrences
@@ -59,13 +59,13 @@ class PluginFindings {
   // Plugin, id, host, peer, part, rank, device, and who said it: no user or host changes what another said.
   using MaybeNumber = std::optional<uint32_t>;
   using Key = std::tuple<std::string, std::string, std::string, std::string, std::string, MaybeNumber,
-                         MaybeNumber, MaybeNumber, std::string>;
+                         MaybeNumber, std::optional<Principal>, std::string>;
   // `over`: its state ended while the job ran.
   static Finding finding_of(const Kept& kept, bool over);
-  bool may_keep(std::optional<uint32_t> user);
+  bool may_keep(std::optional<Principal> user);
 
   std::map<Key, Kept> kept_;
-  std::map<uint32_t, size_t> of_user_;
+  std::map<Principal, size_t> of_user_;
   uint64_t dropped_ = 0;  // beyond the limits of subjects
 };
 

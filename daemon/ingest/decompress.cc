@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/limits.h"
+#include "base/wide_text.h"
 #include "ingest/file.h"
 
 namespace culprit::ingest {
@@ -18,6 +19,7 @@ namespace {
 
 // Two blocks of zstd's largest size (128 KiB), so that most blocks are decoded in place.
 constexpr size_t kInputBytes = 256 << 10;
+constexpr size_t kWideBytes = 64 << 10;
 // An xz dictionary of the size of the largest zstd window, and the decoder's own tables.
 constexpr uint64_t kXzMemoryBytes = (uint64_t{1} << limits::kZstdWindowLogMax) + (32 << 20);
 
@@ -211,6 +213,10 @@ struct Decompressor::Impl {
   uint64_t consumed = 0, produced = 0;
   std::optional<Problem> problem;
   int read_error = 0;
+  bool is_wide = false;
+  WideText wide;
+  std::string text;  // decoded and not given yet, from `text_at` on
+  size_t text_at = 0;
 
   void stop(std::string what) {
     done = true;
@@ -270,6 +276,33 @@ struct Decompressor::Impl {
     return given;
   }
 
+  size_t read_bytes(char* out, size_t size) {
+    if (done) return 0;
+    return codec ? decode(out, size) : copy(out, size);
+  }
+
+  size_t read_text(char* out, size_t size) {
+    size_t given = 0;
+    std::string bytes;
+    while (given < size) {
+      if (text_at == text.size()) {
+        text.clear();
+        text_at = 0;
+        bytes.resize(kWideBytes);
+        bytes.resize(read_bytes(bytes.data(), bytes.size()));
+        if (bytes.empty()) break;
+        if (wide.takes(bytes))
+          wide.decode(bytes, text);
+        else
+          text = bytes;
+      }
+      const size_t n = text.copy(out + given, size - given, text_at);
+      given += n;
+      text_at += n;
+    }
+    return given;
+  }
+
   void check(const Step& step, bool at_end) {
     const char* format = name_of(compression);
     if (step.damage != nullptr) {
@@ -301,6 +334,7 @@ Result<Decompressor> Decompressor::open(const SourceFile& file) {
   impl->head = file.head;
   impl->in = impl->head;
   impl->file = std::move(*opened);
+  impl->is_wide = file.wide;
   return Decompressor(std::move(impl));
 }
 
@@ -314,8 +348,7 @@ Decompressor Decompressor::over(std::string_view bytes, Compression compression,
 }
 
 size_t Decompressor::read(char* out, size_t size) {
-  if (impl_->done) return 0;
-  return impl_->codec ? impl_->decode(out, size) : impl_->copy(out, size);
+  return impl_->is_wide ? impl_->read_text(out, size) : impl_->read_bytes(out, size);
 }
 
 bool Decompressor::read_up_to(size_t limit, std::string& out) {

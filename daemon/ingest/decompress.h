@@ -1,6 +1,7 @@
-// One interface over plain, zstd, gzip and xz bytes, of a file, of standard input or in memory. Owns its file
-// and its decoder; one thread at a time. Concatenated frames, members and streams are read as one; skippable
-// zstd frames are skipped. Memory is bounded by the window that limits.h allows and one input buffer.
+// One interface over plain, zstd, gzip and xz bytes, of a file, of standard input or in memory. Text in
+// UTF-16 is read as UTF-8. Owns its file and its decoder; one thread at a time. Concatenated frames, members
+// and streams are read as one; skippable zstd frames are skipped. Memory is bounded by the window that
+// limits.h allows and one input buffer.
 //
 // Sound bytes are never discarded. Damage, a cut, a read error or a decompression bomb ends the bytes at that
 // point; problem() reports the cause and its offset in the compressed file.

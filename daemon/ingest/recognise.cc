@@ -31,8 +31,8 @@ constexpr std::array kBinaryMagics = {
     "ARROW1"sv,
     "BZh9"sv,
     "\x04\x22\x4d\x18"sv,
-    "\xff\xfe"sv,
-    "\xfe\xff"sv,  // byte order marks of UTF-16
+    "\xff\xfe"sv,  // UTF-16 or UTF-32 that is no text
+    "\xfe\xff"sv,
 };
 
 // The size of a header in 8 bytes, then JSON: weights in safetensors format.

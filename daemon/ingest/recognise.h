@@ -26,7 +26,7 @@ struct NamedHead {
 };
 FileKind kind_of(const NamedHead& file);
 
-// Whether the head is no text: mostly control characters, UTF-16, or a well-known binary format. Text may
+// Whether the head is no text: mostly control characters, as in UTF-16, or a known binary format. Text may
 // have some NULs, blocks of NULs (from a crash or a truncated log), terminal sequences or invalid UTF-8.
 bool is_binary(std::string_view head);
 

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "base/wide_text.h"
 #include "ingest/decompress.h"
 #include "ingest/file.h"
 #include "ingest/recognise.h"
@@ -56,6 +57,11 @@ Result<std::string> read_head(const File& file, const std::string& path) {
 }
 
 void set_kind(SourceFile& file, std::string_view head, bool whole) {
+  WideText wide;
+  std::string text;
+  if (wide.takes(head)) wide.decode(head, text);
+  file.wide = !text.empty() && !is_binary(text);
+  if (file.wide) head = text;
   file.kind = kind_of({head, whole, file.below, file.argument});
   if (file.kind == FileKind::kUnread) file.unread = unread_kind(head);
 }

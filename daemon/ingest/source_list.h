@@ -44,6 +44,7 @@ struct SourceFile {
   FileKind kind = FileKind::kLog;
   UnreadKind unread;
   Compression compression = Compression::kNone;
+  bool wide = false;  // text in UTF-16, which every reader gets as UTF-8
   uint64_t size = 0;  // on disk at the time of listing; 0 for a stream
   TimeNs modified_ns = kNoTime;
   // Only for a pipe or standard input: the open stream, with the bytes that recognition read. It can be read

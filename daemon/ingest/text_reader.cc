@@ -13,6 +13,8 @@
 namespace culprit::ingest {
 namespace {
 
+constexpr size_t kSearchPart = 64 << 10;
+
 // The bytes needed for a chunk: the byte before it (is it a newline?), its range, the part of a line that may
 // be kept beyond its end, and one byte more, which shows whether the line ends there.
 struct Window {
@@ -60,6 +62,49 @@ void frame(ChunkBuffer& chunk, size_t have, uint64_t index, const ChunkRule& rul
   chunk.range_bytes = std::min(have, window.limit) - std::min(have, before);
 }
 
+// The end of a line that a chunk cuts takes the place of the last bytes that the chunk has of the line.
+class LineEnd {
+ public:
+  LineEnd(ChunkBuffer& chunk, const ChunkRule& rule)
+      : bytes_(std::min(limits::kLineEndBytes, rule.line_bytes / 4)),
+        at_(chunk.store.data() + (chunk.bytes.data() - chunk.store.data()) + chunk.bytes.size() - 1 - bytes_),
+        end_(at_, bytes_) {}
+
+  // The next bytes of the text. Returns the bytes up to the end of the line; all of them if it is not there.
+  size_t add(std::string_view part) {
+    const size_t size = std::min(part.find('\n'), part.size());
+    end_.append(part.substr(size - std::min(size, bytes_), std::min(size, bytes_)));
+    end_.erase(0, end_.size() - bytes_);
+    return size;
+  }
+  void skip_hole() { end_.assign(bytes_, '\0'); }
+  void write() { end_.copy(at_, bytes_); }
+
+ private:
+  size_t bytes_;
+  char* at_;
+  std::string end_;
+};
+
+// Reading on costs a second time what other chunks read anyway.
+constexpr size_t kLineSearchBytes = 64 << 20;
+
+void read_line_end(const File& file, ChunkBuffer& chunk, uint64_t at, const ChunkRule& rule) {
+  LineEnd line(chunk, rule);
+  std::string part;
+  for (size_t read = 0; read < kLineSearchBytes; read += part.size()) {
+    if (const uint64_t data = file.data_from(at); data > at) {
+      line.skip_hole();
+      at = data;
+    }
+    part.resize(kSearchPart);
+    part.resize(file.read_at(part.data(), part.size(), at).bytes);
+    const size_t size = line.add(part);
+    if (size < part.size() || part.empty()) return line.write();
+    at += part.size();
+  }
+}
+
 }  // namespace
 
 char* ByteStore::reserve(size_t size) {
@@ -76,7 +121,7 @@ uint64_t chunk_count(uint64_t size, const ChunkRule& rule) {
 }
 
 bool is_stream(const SourceFile& file) {
-  return file.compression != Compression::kNone || file.stream != nullptr ||
+  return file.compression != Compression::kNone || file.wide || file.stream != nullptr ||
          (file.size == 0 && file.kind != FileKind::kEmpty);
 }
 
@@ -112,6 +157,8 @@ Result<ChunkBuffer> read_plain_chunk(const SourceFile& file, uint64_t index, Chu
     chunk.problem = Problem{file.path, end, why};
   }
   frame(chunk, outcome.bytes, index, rule);
+  // The byte at the end of the window gave way to a newline.
+  if (chunk.cut) read_line_end(*opened, chunk, window.begin + window.capacity - 1, rule);
   return chunk;
 }
 
@@ -121,7 +168,42 @@ struct StreamReader::Impl {
   uint64_t index = 0;
   std::string carry;  // bytes read beyond the last chunk's end, with the byte before it
   bool ended = false;
+  uint64_t empty = 0;       // the next chunks, within a line of an earlier one
+  uint64_t last_range = 0;  // of the last of these, where the text ends there
+
+  void skip_line(ChunkBuffer& chunk, const Window& window);
 };
+
+// Reads up to the end of the line that the chunk cuts.
+void StreamReader::Impl::skip_line(ChunkBuffer& chunk, const Window& window) {
+  LineEnd line(chunk, rule);
+  uint64_t at = window.begin + window.capacity - 1;
+  std::string part(1, carry.back()), next;
+  size_t size = line.add(part);
+  while (size == part.size()) {
+    at += part.size();
+    // So that what is read fits into the window of its chunk.
+    next.resize(std::min(kSearchPart, std::max<size_t>(rule.line_bytes, 1)));
+    next.resize(text.read(next.data(), next.size()));
+    part.swap(next);
+    if (part.empty()) break;
+    size = line.add(part);
+  }
+  line.write();
+  const uint64_t c = rule.chunk_bytes;
+  if (part.empty()) {
+    const uint64_t last = (at - 1) / c;
+    empty = last - index;
+    last_range = at - last * c;
+    return;
+  }
+  const uint64_t goes_on =
+      (at + size + 1) / c;  // the chunk that a newline at its predecessor's end belongs to
+  empty = goes_on - index - 1;
+  const uint64_t begin = goes_on * c - 1;
+  carry.assign(begin < at ? at - begin : 0, '\0');
+  carry += std::string_view(part).substr(begin < at ? 0 : begin - at);
+}
 
 StreamReader::StreamReader(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 StreamReader::StreamReader(StreamReader&&) noexcept = default;
@@ -145,6 +227,14 @@ std::optional<ChunkBuffer> StreamReader::next(ChunkBuffer recycled) {
   const Window window = window_of(self.index, self.rule);
   ChunkBuffer chunk = std::move(recycled);
   chunk.problem.reset();
+  if (self.empty > 0) {
+    chunk.store.reserve(1);
+    frame(chunk, 0, self.index, self.rule);
+    chunk.last = self.ended = --self.empty == 0 && self.last_range > 0;
+    chunk.range_bytes = chunk.last ? self.last_range : self.rule.chunk_bytes;
+    ++self.index;
+    return chunk;
+  }
   char* data = chunk.store.reserve(window.capacity);
   size_t have = self.carry.size();
   std::memcpy(data, self.carry.data(), have);
@@ -154,6 +244,7 @@ std::optional<ChunkBuffer> StreamReader::next(ChunkBuffer recycled) {
   if (have > window.limit) self.carry.assign(data + window.limit - 1, have - window.limit + 1);
   frame(chunk, have, self.index, self.rule);
   chunk.last = self.ended = have <= window.limit;
+  if (chunk.cut) self.skip_line(chunk, window);
   ++self.index;
   return chunk;
 }

@@ -15,7 +15,7 @@ struct Magic {
 constexpr UnreadKind kArchive{"an archive", "the content of the archive, unpacked"};
 constexpr UnreadKind kOtherCompression{"compressed in a way that is not read",
                                        "the file unpacked, or compressed with zstd, gzip or xz"};
-constexpr UnreadKind kWideText{"text in UTF-16", "the text in UTF-8"};
+constexpr UnreadKind kWideText{"text in UTF-32, or damaged UTF-16", "the text in UTF-8"};
 constexpr UnreadKind kImage{"an image", ""};
 constexpr UnreadKind kProfile{"a profiler's trace", "the job's own logs, or traces of its communication"};
 constexpr Magic kMagics[] = {

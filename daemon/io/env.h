@@ -15,6 +15,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/principal.h"
 #include "base/status.h"
 #include "base/time.h"
 
@@ -54,6 +55,8 @@ class Poll {
 // The peer of a unix socket, as the kernel reports it.
 struct PeerCredentials {
   uint32_t pid = 0, uid = 0, gid = 0;
+  std::optional<Principal> pod = {};  // the container that it is root of (io/container.h)
+  Principal who() const { return pod.value_or(uid); }
 };
 
 // A connected stream socket.

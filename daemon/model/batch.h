@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/principal.h"
 #include "base/time.h"
 
 namespace culprit {
@@ -30,7 +31,7 @@ struct SourceInfo {
   TimeNs modified_ns = kNoTime;  // of the file: supplies the year for times without one
   uint64_t lines_before = 0;     // lines of the file in earlier runs; numbers continue after them
   // Live: the user who alone writes it. None: the kernel, root, the daemon's user, or not known.
-  std::optional<uint32_t> user = {};
+  std::optional<Principal> user = {};
   std::string agent = {};  // on a collector: the host whose agent reads it
   bool operator==(const SourceInfo&) const = default;
 };

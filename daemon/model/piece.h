@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/principal.h"
 #include "base/time.h"
 
 namespace culprit {
@@ -55,11 +56,13 @@ constexpr StreamId kNoStream = 0xffffffff;
 struct StreamInfo {
   StreamId id = kNoStream;
   OriginKind kind = OriginKind::kFile;
-  std::string job;                   // empty: of every job on the host (is_of_host)
-  std::string path;                  // as watched: `path` of evidence in formats.md section 9
-  std::optional<uint32_t> uid, pid;  // of the writing process, as the kernel reports it; a file: its owner
-  TimeNs opened_ns = kNoTime;        // wall clock
-  TimeNs boot_ns = kNoTime;          // of kKernel: wall time at which the kernel's clock was 0
+  std::string job;   // empty: of every job on the host (is_of_host)
+  std::string path;  // as watched: `path` of evidence in formats.md section 9
+  // Of the writing process, as the kernel reports it; of a file its owner, or the container of its path.
+  std::optional<Principal> uid;
+  std::optional<uint32_t> pid;
+  TimeNs opened_ns = kNoTime;  // wall clock
+  TimeNs boot_ns = kNoTime;    // of kKernel: wall time at which the kernel's clock was 0
 };
 
 // Identity of a file, and the position up to which its bytes are read. A path may get another file, and an

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/principal.h"
 #include "base/time.h"
 #include "model/rank_list.h"
 
@@ -141,8 +142,8 @@ struct RasState {
   std::vector<RasGone> gone;
   uint32_t gone_processes = 0, dead_processes = 0;
   uint64_t dropped = 0;  // not kept: beyond limits
-  // Live: the user whose process answered; none: root, the daemon's user, or not known.
-  std::optional<uint32_t> user;
+  // Live: whose process answered; none: root, the daemon's user, or not known.
+  std::optional<Principal> user;
   bool operator==(const RasState&) const = default;
 };
 

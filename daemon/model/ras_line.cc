@@ -20,7 +20,8 @@ class RasLine {
       w_.field("host", state_.host);
       w_.field("time_ns", state_.at_ns);
       w_.text_or_null("address", state_.address);
-      if (state_.user) w_.field("user", *state_.user);
+      if (state_.user && state_.user->is_pod()) w_.field("pod", state_.user->pod_id());
+      if (state_.user && !state_.user->is_pod()) w_.field("user", *state_.user->uid());
       w_.field("version", state_.version);
       w_.field("form", state_.json ? "json" : "text");
       w_.field("answers", state_.answers);

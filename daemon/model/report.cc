@@ -181,10 +181,17 @@ template std::optional<Severity> from_word(std::string_view);
 template std::optional<Standing> from_word(std::string_view);
 template std::optional<PhaseKind> from_word(std::string_view);
 
-std::string shown_list(const std::vector<uint32_t>& uids) {
-  std::vector<std::string> names;
-  for (const uint32_t uid : uids) names.push_back(std::to_string(uid));
-  return shown_list(names);
+std::string shown_list(const std::vector<Principal>& who) {
+  std::vector<std::string> users, pods;
+  for (const Principal& one : who)
+    if (one.is_pod())
+      pods.push_back(to_string(one));
+    else
+      users.push_back(std::to_string(one.value));
+  std::string out;
+  if (!users.empty()) out = (users.size() > 1 ? "uids " : "uid ") + shown_list(users);
+  if (!pods.empty()) out += (out.empty() ? "" : " and ") + shown_list(pods);
+  return out;
 }
 
 std::string shown_list(const std::vector<std::string>& names) {
@@ -197,8 +204,7 @@ std::string shown_list(const std::vector<std::string>& names) {
 
 std::string sentence(const SaidBy& said) {
   std::string out;
-  if (!said.uids.empty())
-    out = (said.uids.size() > 1 ? "said by uids " : "said by uid ") + shown_list(said.uids) + " alone";
+  if (!said.uids.empty()) out = "said by " + shown_list(said.uids) + " alone";
   if (!said.hosts.empty())
     out += (out.empty() ? "" : "; ") + std::string("hearsay: said by ") + shown_list(said.hosts) +
            ", not by the accused host itself";

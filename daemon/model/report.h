@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/principal.h"
 #include "base/time.h"
 #include "model/code_place.h"
 
@@ -110,18 +111,18 @@ struct Evidence {
   std::optional<uint32_t> rank;
   // In the JSON form where known: the user who alone wrote the source. Not of the kernel's, root's or the
   // daemon's user's sources, and never offline.
-  std::optional<uint32_t> uid;
+  std::optional<Principal> uid;
 };
 
 // Who alone said what an accusation rests on, so that it is no proof. Both empty: others said it too.
 struct SaidBy {
-  std::vector<uint32_t> uids;      // users, ascending
+  std::vector<Principal> uids;     // users and containers, ascending
   std::vector<std::string> hosts;  // hosts whose logs accuse another host
 };
 // "said by uid 12002 alone", "hearsay: said by gpu-1, not by the accused host itself".
 std::string sentence(const SaidBy& said);
-// "1, 2, 3 and 4 more".
-std::string shown_list(const std::vector<uint32_t>& uids);
+// "uids 1, 2, 3 and 4 more", "pod:3f2a51e8c9d0".
+std::string shown_list(const std::vector<Principal>& who);
 std::string shown_list(const std::vector<std::string>& names);
 
 struct Confirmation {

@@ -185,7 +185,15 @@ class ReportWriter {
   void said_by(const SaidBy& said) {
     w_.member("said_by", [&] {
       w_.object([&] {
-        w_.values("uids", said.uids);
+        std::vector<uint32_t> uids;
+        std::vector<std::string> pods;
+        for (const Principal& who : said.uids)
+          if (const auto uid = who.uid())
+            uids.push_back(*uid);
+          else
+            pods.push_back(who.pod_id());
+        w_.values("uids", uids);
+        if (!pods.empty()) w_.values("pods", pods);
         w_.values("hosts", said.hosts);
       });
     });
@@ -209,7 +217,8 @@ class ReportWriter {
       w_.field("line", e.line);
       w_.field("offset", e.offset);
       w_.field("text", e.text);
-      if (e.uid) w_.field("uid", e.uid);
+      if (e.uid && e.uid->is_pod()) w_.field("pod", e.uid->pod_id());
+      if (e.uid && !e.uid->is_pod()) w_.field("uid", e.uid->uid());
       if (e.time_ns != kNoTime) w_.field("time_ns", e.time_ns);
     });
   }

@@ -238,7 +238,12 @@ class ReportReader {
     }
     if (const Json* said = r_.find(x, "said_by")) {
       SaidBy& by = d.said_by.emplace();
-      r_.field(*said, "uids", by.uids);
+      std::vector<uint32_t> uids;
+      std::vector<std::string> pods;
+      r_.field(*said, "uids", uids);
+      r_.field(*said, "pods", pods);
+      by.uids.assign(uids.begin(), uids.end());
+      for (const std::string& pod : pods) by.uids.push_back(Principal::pod(pod));
       r_.field(*said, "hosts", by.hosts);
     }
     return d;
@@ -251,7 +256,12 @@ class ReportReader {
     r_.field(x, "line", e.line);
     r_.field(x, "offset", e.offset);
     r_.field(x, "text", e.text);
-    r_.field(x, "uid", e.uid);
+    std::optional<uint32_t> uid;
+    r_.field(x, "uid", uid);
+    if (uid) e.uid = *uid;
+    std::string pod;
+    r_.field(x, "pod", pod);
+    if (!pod.empty()) e.uid = Principal::pod(pod);
     r_.field(x, "time_ns", e.time_ns);
     return e;
   }

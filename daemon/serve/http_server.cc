@@ -11,6 +11,7 @@
 #include <cstdarg>
 
 #include "io/address.h"
+#include "io/container.h"
 #include "serve/crowd.h"
 #include "serve/exchange.h"
 #include "serve/listen.h"
@@ -84,10 +85,10 @@ int descriptor_of(MHD_Connection* connection) {
 }
 
 std::optional<uint32_t> peer_uid(MHD_Connection* connection) {
-  ucred peer{};
-  socklen_t size = sizeof peer;
-  if (getsockopt(descriptor_of(connection), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return std::nullopt;
-  return peer.uid;
+  const auto who = io::peer_of(descriptor_of(connection));
+  if (!who) return std::nullopt;
+  constexpr uint32_t kNobody = 65534;  // root of a container is a reader without rights here
+  return who->uid().value_or(kNobody);
 }
 
 std::string who_is(MHD_Connection* connection, bool local) {

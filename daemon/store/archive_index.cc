@@ -97,7 +97,7 @@ static StreamInfo stream_of(const Statement& row) {
   info.kind = static_cast<OriginKind>(row.integer(1) & 7);
   info.job = row.text(2);
   info.path = row.text(3);
-  if (!row.null(4)) info.uid = static_cast<uint32_t>(row.integer(4));
+  if (!row.null(4)) info.uid = Principal::from(static_cast<uint64_t>(row.integer(4)));
   if (!row.null(5)) info.pid = static_cast<uint32_t>(row.integer(5));
   info.opened_ns = row.time(6);
   info.boot_ns = row.time(7);
@@ -173,7 +173,10 @@ Status ArchiveIndex::write_log(const ArchivedLog& log) {
     }
     if (done && !there) {
       w.new_stream.again().bind(log.row).bind(int64_t{id}).bind(static_cast<int64_t>(s.info.kind));
-      w.new_stream.bind(s.info.job).bind(s.info.path).bind(s.info.uid).bind(s.info.pid);
+      w.new_stream.bind(s.info.job)
+          .bind(s.info.path)
+          .bind_number(s.info.uid ? std::optional(s.info.uid->value) : std::nullopt)
+          .bind(s.info.pid);
       w.new_stream.bind_time(s.info.opened_ns).bind_time(s.info.boot_ns).bind(as_row(s.size));
       done = w.new_stream.bind(as_row(s.first)).bind(int64_t{s.ended}).run();
     }

@@ -17,7 +17,7 @@ enum class RecordKind : uint8_t {
 };
 
 // Flags of a stream record.
-constexpr uint8_t kHasUid = 1, kHasPid = 2;
+constexpr uint8_t kHasUid = 1, kHasPid = 2, kHasPod = 4;
 // Flags of a piece and of a position record.
 constexpr uint8_t kHasPlace = 1, kHasGap = 2, kEnds = 4, kHasPast = 8;
 
@@ -70,13 +70,14 @@ bool read_stream(Cursor& in, RecordSink& sink) {
   stream.kind = static_cast<OriginKind>(kind);
   stream.id = in.get<uint32_t>();
   if (flags & kHasUid) stream.uid = in.get<uint32_t>();
+  if (flags & kHasPod) stream.uid = Principal::from(in.get<uint64_t>());
   if (flags & kHasPid) stream.pid = in.get<uint32_t>();
   stream.opened_ns = in.get<TimeNs>();
   stream.boot_ns = in.get<TimeNs>();
   stream.job = get_string(in, good);
   stream.path = get_string(in, good);
   if (!good || in.bad() || kind > static_cast<uint8_t>(kLastOriginKind) || stream.id == kNoStream ||
-      (flags & ~(kHasUid | kHasPid)))
+      (flags & ~(kHasUid | kHasPid | kHasPod)) || (stream.uid && stream.uid->value >= Principal::kEnd))
     return false;
   sink.on_stream(stream);
   return true;
@@ -162,11 +163,13 @@ bool read_checkpoint(Cursor& in, RecordSink& sink) {
 }  // namespace
 
 void put_stream(std::string& out, const StreamInfo& stream) {
+  const bool is_pod = stream.uid && stream.uid->is_pod();
   put(out, RecordKind::kStream);
-  put(out, static_cast<uint8_t>((stream.uid ? kHasUid : 0) | (stream.pid ? kHasPid : 0)));
+  put(out, static_cast<uint8_t>((!stream.uid ? 0 : is_pod ? kHasPod : kHasUid) | (stream.pid ? kHasPid : 0)));
   put(out, stream.kind);
   put(out, stream.id);
-  if (stream.uid) put(out, *stream.uid);
+  if (stream.uid && is_pod) put(out, stream.uid->value);
+  if (stream.uid && !is_pod) put(out, *stream.uid->uid());
   if (stream.pid) put(out, *stream.pid);
   put(out, stream.opened_ns);
   put(out, stream.boot_ns);

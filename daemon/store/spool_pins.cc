@@ -12,14 +12,14 @@ constexpr size_t kPins = 1024;
 
 }  // namespace
 
-void SpoolPins::add(std::optional<uint32_t> uid, TimeNs from, TimeNs to) {
+void SpoolPins::add(std::optional<Principal> uid, TimeNs from, TimeNs to) {
   pins_.push_front({uid, from, to});
   if (pins_.size() > kPins) pins_.pop_back();
 }
 
 std::set<uint64_t> SpoolPins::segments(const std::vector<SpoolSegments::Segment>& all,
                                        uint64_t bytes_most) const {
-  std::map<std::optional<uint32_t>, uint64_t> used;
+  std::map<std::optional<Principal>, uint64_t> used;
   for (const Pin& pin : pins_) used[pin.uid] = 0;
   std::set<uint64_t> pinned;
   for (const Pin& pin : pins_) {

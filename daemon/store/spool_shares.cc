@@ -33,8 +33,8 @@ double share_of(const std::map<Owner, uint64_t>& owners, const Victim& victim) {
 
 }  // namespace
 
-std::string to_string(const std::optional<uint32_t>& uid) {
-  return uid ? fmt::format("uid {}", *uid) : "the host";
+std::string to_string(const std::optional<Principal>& uid) {
+  return uid ? culprit::to_string(*uid) : "the host";
 }
 
 void SpoolShares::add(uint64_t segment, const Owner& owner, uint64_t bytes) {
@@ -75,7 +75,7 @@ std::optional<uint64_t> SpoolShares::first_with(const Owner& owner) const {
 
 std::optional<Victim> SpoolShares::choose(const Segments& segments,
                                           const std::vector<size_t>& candidates) const {
-  std::map<std::optional<uint32_t>, double> of_uid;
+  std::map<std::optional<Principal>, double> of_uid;
   std::map<Owner, double> of_owner;
   for (const auto& segment : segments) {
     const auto found = bytes_.find(segment.number);
@@ -98,7 +98,7 @@ std::optional<Victim> SpoolShares::choose(const Segments& segments,
     }
     return std::nullopt;
   };
-  const std::optional<uint32_t> uid = largest_first(of_uid).front();
+  const std::optional<Principal> uid = largest_first(of_uid).front();
   for (const Owner& owner : largest_first(of_owner))
     if (owner.uid == uid)
       if (auto victim = oldest({.uid = uid, .job = owner.job})) return victim;

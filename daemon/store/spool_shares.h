@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/principal.h"
 #include "model/piece.h"
 #include "store/spool_segments.h"
 
@@ -16,18 +17,18 @@ namespace culprit::store {
 
 // Owner of evidence. Without a uid: files and the kernel, of the host itself.
 struct Owner {
-  std::optional<uint32_t> uid;
+  std::optional<Principal> uid;
   std::string job;
   auto operator<=>(const Owner&) const = default;
 };
 inline Owner owner_of(const StreamInfo& stream) { return {stream.uid, stream.job}; }
-std::string to_string(const std::optional<uint32_t>& uid);  // "uid 1000", "the host"
+std::string to_string(const std::optional<Principal>& uid);  // "uid 1000", "the host"
 
 // The evidence that makes room next.
 struct Victim {
   size_t segment = 0;                   // index
   bool everyone = false;                // all evidence of the segment; otherwise:
-  std::optional<uint32_t> uid = {};     // of this owner
+  std::optional<Principal> uid = {};    // of this owner
   std::optional<std::string> job = {};  // nothing: of all its jobs
   bool takes(const Owner& owner) const {
     return everyone || (owner.uid == uid && (!job || owner.job == *job));

@@ -49,7 +49,7 @@ const StreamInfo* SpoolStreams::info(StreamId id) const {
   return found == streams_.end() ? nullptr : &found->second.info;
 }
 
-std::optional<uint32_t> SpoolStreams::uid_of(const std::string& job) const {
+std::optional<Principal> SpoolStreams::uid_of(const std::string& job) const {
   for (const auto& [id, stream] : streams_)
     if (stream.info.job == job && stream.info.uid) return stream.info.uid;
   return std::nullopt;

@@ -60,7 +60,7 @@ class SpoolStreams {
   // The stream's description; null if it is unknown.
   const StreamInfo* info(StreamId id) const;
   // Of the first stream of the job that has one.
-  std::optional<uint32_t> uid_of(const std::string& job) const;
+  std::optional<Principal> uid_of(const std::string& job) const;
   // Bytes of a stream after its committed position, before `mark`.
   uint64_t uncommitted_bytes(const Mark& mark) const;
   // Calls `with`(info, position) for each committed stream, up to its first error.

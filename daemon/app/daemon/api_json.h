@@ -2,8 +2,10 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
+#include "base/principal.h"
 #include "base/time.h"
 #include "store/index.h"
 
@@ -13,6 +15,15 @@ using nlohmann::json;
 
 // Each reader of evidence has a thread, of the unit's 64 tasks, for as long as its client reads.
 constexpr size_t kEvidenceReaders = 8;
+
+// Of a source: the uid, or the id of the container that wrote it; null: not known, or the other one.
+inline json uid_json(const std::optional<Principal>& who) {
+  const auto uid = who ? who->uid() : std::nullopt;
+  return uid ? json(*uid) : json(nullptr);
+}
+inline json pod_json(const std::optional<Principal>& who) {
+  return who && who->is_pod() ? json(who->pod_id()) : json(nullptr);
+}
 
 inline json time_or_null(TimeNs time) { return time == kNoTime ? json(nullptr) : json(time); }
 

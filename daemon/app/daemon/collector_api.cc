@@ -17,7 +17,7 @@ double as_double(uint64_t n) { return static_cast<double>(n); }
 // As on the host itself, but the archive does not know how many files a log had.
 json proven_owner(const StreamInfo& info) {
   const bool by_peer = info.kind == OriginKind::kSocket || info.kind == OriginKind::kRing;
-  return info.uid && by_peer ? json(*info.uid) : json(nullptr);
+  return info.uid && by_peer ? uid_json(info.uid) : json(nullptr);
 }
 
 // A host that has not connected since the start: its last state in the archive.
@@ -273,7 +273,8 @@ void CollectorApi::sources(const std::optional<std::string>& job, Answer answer)
                                        {"lost_records", nullptr},
                                        {"first_ns", time_or_null(info.opened_ns)},
                                        {"last_ns", nullptr},
-                                       {"uid", info.uid ? json(*info.uid) : json(nullptr)},
+                                       {"uid", uid_json(info.uid)},
+                                       {"pod", pod_json(info.uid)},
                                        {"owner", proven_owner(info)},
                                        {"pid", info.pid ? json(*info.pid) : json(nullptr)},
                                        {"ended", it->kept.state.ended}});

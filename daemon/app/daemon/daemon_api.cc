@@ -40,7 +40,7 @@ json owner_of(const store::KeptStream& stream) {
   const StreamInfo& info = stream.state.info;
   const bool by_peer = info.kind == OriginKind::kSocket || info.kind == OriginKind::kRing;
   const bool one_file = info.kind == OriginKind::kFile && stream.state.past.empty();
-  return info.uid && (by_peer || one_file) ? json(*info.uid) : json(nullptr);
+  return info.uid && (by_peer || one_file) ? uid_json(info.uid) : json(nullptr);
 }
 
 std::string text_of(const json& object, const char* name) {
@@ -555,7 +555,8 @@ void DaemonApi::sources(const std::optional<std::string>& job, Answer answer) {
                            {"lost_records", nullptr},
                            {"first_ns", time_or_null(info.opened_ns)},
                            {"last_ns", nullptr},
-                           {"uid", info.uid ? json(*info.uid) : json(nullptr)},
+                           {"uid", uid_json(info.uid)},
+                           {"pod", pod_json(info.uid)},
                            {"owner", owner_of(*it)},
                            {"pid", info.pid ? json(*info.pid) : json(nullptr)},
                            {"ended", it->state.ended}});

@@ -16,6 +16,7 @@
 #include "base/limits.h"
 #include "core/detect/ras/follow.h"
 #include "ingest/ras_reader.h"
+#include "io/container.h"
 #include "io/ras_client.h"
 #include "model/ras_line.h"
 
@@ -219,7 +220,8 @@ class RasAsker {
       return part;
     });
     if (!answer) return failed({answer.error().code, where + "the answer " + answer.error().text});
-    follow(job, *answer, reply->uid, {reply->addresses.begin(), reply->addresses.end()});
+    const Principal who = io::principal_of(reply->uid, pod.target.pid);
+    follow(job, *answer, who, {reply->addresses.begin(), reply->addresses.end()});
   }
 
   void failed(const Error& error) {
@@ -260,7 +262,7 @@ class RasAsker {
   }
 
   // `own`: addresses of the processes of this host, as the answer has them.
-  void follow(const std::string& job, const RasAnswer& answer, uint32_t uid,
+  void follow(const std::string& job, const RasAnswer& answer, const Principal& who,
               const std::set<std::string>& own) {
     ++figures_.answers;
     answered_.insert(job);
@@ -275,7 +277,7 @@ class RasAsker {
     followed.processes = answer.processes.size();
     for (const RasProcess& process : answer.processes)
       if (own.contains(process.host)) state.address = process.host;
-    if (uid != 0 && uid != ::getuid()) state.user = uid;
+    if (!who.is_uid(0) && !who.is_uid(::getuid())) state.user = who;
     place_ = std::min(place_, followed.place);
     const bool shows = shows_anything(state);
     stands_ = stands_ || shows;

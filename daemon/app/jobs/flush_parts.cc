@@ -17,7 +17,7 @@ Piece end_of(StreamId stream, uint64_t offset) {
   return last;
 }
 
-StreamId FlushParts::open(OriginKind kind, std::string job, std::string path, std::optional<uint32_t> uid) {
+StreamId FlushParts::open(OriginKind kind, std::string job, std::string path, std::optional<Principal> uid) {
   StreamInfo info;
   info.id = options_.allocate();
   info.kind = kind;

@@ -34,7 +34,7 @@ class FlushParts {
   TimeNs now() const { return now_; }
   // Opens a stream of the condensed log.
   // `uid`: the user of all sources of a session, if there is only one.
-  StreamId open(OriginKind kind, std::string job, std::string path, std::optional<uint32_t> uid = {});
+  StreamId open(OriginKind kind, std::string job, std::string path, std::optional<Principal> uid = {});
   void add(Piece piece);
   void add(ForwardMark mark);
   // Allows a new batch before the next part.

@@ -118,11 +118,12 @@ void ForwardedJob::ingest_trace(const LiveStream& from, TraceBatch& batch, const
 }
 
 // The collector learns of each user once: the counts are this host's.
-void ForwardedJob::keep_out(uint32_t user, const LiveStream& from, const Piece& piece) {
+void ForwardedJob::keep_out(Principal user, const LiveStream& from, const Piece& piece) {
   if (piece.bytes.empty()) return;
   if (!owner.kept_out(user, piece, from.info.kind)) return;
-  std::string what = fmt::format(
-      "lines or records of uid {} for this job are kept as evidence only: the job is another user's", user);
+  std::string what =
+      fmt::format("lines or records of {} for this job are kept as evidence only: the job is another user's",
+                  to_string(user));
   writer_->add(core::ProblemSeen{{"", std::nullopt, std::move(what)}}, last_ns);
 }
 

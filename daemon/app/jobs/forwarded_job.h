@@ -71,7 +71,7 @@ class ForwardedJob final : public RoutedJob {
 
   void ingest(const LiveStream& from, const Piece& piece, TimeNs now) override;
   void ingest_trace(const LiveStream& from, TraceBatch& batch, const Piece& piece, TimeNs now) override;
-  void keep_out(uint32_t user, const LiveStream& from, const Piece& piece) override;
+  void keep_out(Principal user, const LiveStream& from, const Piece& piece) override;
   const JobInputs& inputs() const override { return sources_; }
   // A piece of a source about the host (is_of_host) and its lines: the part that this job did not get before.
   void ingest_host_lines(LiveStream& from, const Piece& piece, std::span<const HostLine> lines, TimeNs now);

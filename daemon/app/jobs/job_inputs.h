@@ -185,7 +185,7 @@ class JobInputs {
   std::vector<Finding> findings_;
   std::map<std::string, BrokenLines> broken_;                      // by the source's path
   std::set<std::pair<std::string, std::string>> broken_reported_;  // by drain_broken(): path, reason
-  std::set<std::pair<core::TraceHeard::Of, std::optional<uint32_t>>> heard_;  // users, by their data
+  std::set<std::pair<core::TraceHeard::Of, std::optional<Principal>>> heard_;  // users, by their data
   size_t gaps_ = 0;
   uint64_t unfinished_bytes_ = 0;  // of the feeds' incomplete lines
   uint64_t refused_ = 0;

@@ -13,12 +13,15 @@ namespace {
 
 // Users of services own no job by a file or process: syslog's, a log collector's, a sidecar's. UID_MIN of
 // login.defs. Nor does 65534, for owners that this host does not know, and 65535 of Kubernetes' pause.
-bool is_person(uint32_t uid) { return uid >= 1000 && uid != 65534 && uid != 65535; }
+bool is_person(const Principal& who) {
+  return !who.is_pod() && who.value >= 1000 && who.value != 65534 && who.value != 65535;
+}
 
 }  // namespace
 
-std::optional<uint32_t> user_behind(const StreamInfo& from, std::optional<uint32_t> daemon_uid) {
-  if (is_of_host(from.kind) || !from.uid || *from.uid == 0 || from.uid == daemon_uid) return std::nullopt;
+std::optional<Principal> user_behind(const StreamInfo& from, std::optional<uint32_t> daemon_uid) {
+  if (is_of_host(from.kind) || !from.uid || from.uid->is_uid(0) || from.uid == daemon_uid)
+    return std::nullopt;
   return from.uid;
 }
 
@@ -27,10 +30,15 @@ void JobOwner::saw(const ShownUsers& users) {
     if (shown_.size() < kUsers) shown_.insert(user);
 }
 
-bool JobOwner::admits(uint32_t user, OriginKind kind, const ShownUsers& shown) const {
+bool JobOwner::admits(Principal user, OriginKind kind, const ShownUsers& shown) const {
+  // The containers of a job come and go; which of them are of one job the kernel does not tell.
+  if (user.is_pod())
+    return is_file(kind) ||
+           (std::ranges::none_of(shown, is_person) && std::ranges::none_of(shown_, is_person) && !filed_ &&
+            (!first_ || first_->is_pod()));
   // A log collector's copy.
   if (is_file(kind) && !is_person(user)) return true;
-  if (shown.contains(user) || shown_.contains(user)) return true;
+  if (const uint32_t uid = *user.uid(); shown.contains(uid) || shown_.contains(uid)) return true;
   if (std::ranges::any_of(shown, is_person) || std::ranges::any_of(shown_, is_person)) return false;
   // All processes are root's, such as those of a container. A launcher's are too, before it starts the job.
   if (!shown.empty() && root_writes_) return false;
@@ -39,7 +47,7 @@ bool JobOwner::admits(uint32_t user, OriginKind kind, const ShownUsers& shown) c
   return kind == OriginKind::kFile || !first_ || *first_ == user;
 }
 
-void JobOwner::ingested(const StreamInfo& from, std::optional<uint32_t> user) {
+void JobOwner::ingested(const StreamInfo& from, std::optional<Principal> user) {
   if (from.kind == OriginKind::kFile) {
     if (user && is_person(*user) && !filed_) filed_ = user;
   } else if (!names_itself(from.kind)) {
@@ -51,14 +59,14 @@ void JobOwner::ingested(const StreamInfo& from, std::optional<uint32_t> user) {
   }
 }
 
-bool JobOwner::kept_out(uint32_t user, const Piece& piece, OriginKind kind) {
+bool JobOwner::kept_out(Principal user, const Piece& piece, OriginKind kind) {
   if (kept_out_.size() >= kUsers && !kept_out_.contains(user)) user = kept_out_.rbegin()->first;
   const auto [at, is_new] = kept_out_.try_emplace(user);
   (kind == OriginKind::kRing ? at->second.records : at->second.lines) += units_of(piece, kind);
   return is_new;
 }
 
-std::string JobOwner::sentence(uint32_t user) const {
+std::string JobOwner::sentence(Principal user) const {
   const auto known = kept_out_.find(user);
   if (known == kept_out_.end()) return {};
   std::string what;
@@ -66,8 +74,8 @@ std::string JobOwner::sentence(uint32_t user) const {
   if (known->second.lines > 0) what = counted(known->second.lines, "line");
   if (known->second.records > 0)
     what += (what.empty() ? "" : " and ") + counted(known->second.records, "communication record");
-  return fmt::format("{} of uid {} for this job {} kept as evidence only: the job is another user's", what,
-                     user, known->second.lines + known->second.records == 1 ? "was" : "were");
+  return fmt::format("{} of {} for this job {} kept as evidence only: the job is another user's", what,
+                     to_string(user), known->second.lines + known->second.records == 1 ? "was" : "were");
 }
 
 uint64_t units_of(const Piece& piece, OriginKind kind) {

@@ -22,35 +22,35 @@ using ShownUsers = std::set<uint32_t>;
 
 // The user behind a source, where this user alone writes it; nothing: the kernel, root, the daemon's user
 // (`daemon_uid`), or unknown.
-std::optional<uint32_t> user_behind(const StreamInfo& from, std::optional<uint32_t> daemon_uid);
+std::optional<Principal> user_behind(const StreamInfo& from, std::optional<uint32_t> daemon_uid);
 
 class JobOwner {
  public:
   // Users with processes in the job's control group, as of the last scan. They own the job until it ends.
   void saw(const ShownUsers& users);
   // Whether data of this user from a source of this kind counts. `shown`: as of the last scan.
-  bool admits(uint32_t user, OriginKind kind, const ShownUsers& shown) const;
+  bool admits(Principal user, OriginKind kind, const ShownUsers& shown) const;
   // Data of the source is ingested; `user` as user_behind().
-  void ingested(const StreamInfo& from, std::optional<uint32_t> user);
+  void ingested(const StreamInfo& from, std::optional<Principal> user);
   // Data that is not ingested: its lines, or the records of a ring. True for the first of the user; users
   // beyond kUsers are counted with another one.
-  bool kept_out(uint32_t user, const Piece& piece, OriginKind kind);
+  bool kept_out(Principal user, const Piece& piece, OriginKind kind);
 
   struct KeptOut {
     uint64_t lines = 0, records = 0;
   };
-  const std::map<uint32_t, KeptOut>& all_kept_out() const { return kept_out_; }  // by uid; at most kUsers
+  const std::map<Principal, KeptOut>& all_kept_out() const { return kept_out_; }  // by uid; at most kUsers
   // "3 lines of uid 12002 for this job were kept as evidence only: the job is another user's".
-  std::string sentence(uint32_t user) const;
+  std::string sentence(Principal user) const;
 
  private:
   static constexpr size_t kUsers = 64;  // of the report: the others count with the last one
 
-  std::set<uint32_t> shown_;       // of all scans of the run; at most kUsers
-  std::optional<uint32_t> filed_;  // the unprivileged owner of the first watched file
-  std::optional<uint32_t> first_;  // the first unprivileged user that wrote for the job
-  bool root_writes_ = false;       // root or the daemon's user writes lines or rings
-  std::map<uint32_t, KeptOut> kept_out_;
+  std::set<uint32_t> shown_;        // of all scans of the run; at most kUsers
+  std::optional<Principal> filed_;  // the unprivileged owner of the first watched file
+  std::optional<Principal> first_;  // the first unprivileged user that wrote for the job
+  bool root_writes_ = false;        // root or the daemon's user writes lines or rings
+  std::map<Principal, KeptOut> kept_out_;
 };
 
 // Lines, or records of a ring, of a piece; a dump has neither.

@@ -50,7 +50,7 @@ class RoutedJob {
   // A piece of a trace socket; `batch`: what its lines say.
   virtual void ingest_trace(const LiveStream& stream, TraceBatch& batch, const Piece& piece, TimeNs now) = 0;
   // A piece of a user who does not own the job stays evidence: the job only reports it.
-  virtual void keep_out(uint32_t user, const LiveStream& stream, const Piece& piece) = 0;
+  virtual void keep_out(Principal user, const LiveStream& stream, const Piece& piece) = 0;
   virtual const JobInputs& inputs() const = 0;
 
   JobOwner owner;

@@ -5,6 +5,8 @@
 #include <map>
 #include <tuple>
 
+#include "app/jobs/pool_owner.h"
+
 namespace culprit::app {
 namespace {
 
@@ -19,13 +21,11 @@ std::map<std::string, size_t> count_by_owner(std::span<const EngineHolder> holde
 bool names_itself(OriginKind kind) { return kind == OriginKind::kSocket || kind == OriginKind::kRing; }
 
 JobOrigin origin_of(const StreamInfo& info, std::optional<uint32_t> daemon_uid) {
-  const bool trusted = info.uid && (*info.uid == 0 || info.uid == daemon_uid);
+  const bool trusted = info.uid && (info.uid->is_uid(0) || info.uid == daemon_uid);
   return names_itself(info.kind) && !trusted ? JobOrigin::kClaimed : JobOrigin::kWatched;
 }
 
-std::string owner_of(const StreamInfo& info) {
-  return info.uid ? fmt::format("user {}", *info.uid) : "an unknown user";
-}
+std::string owner_of(const StreamInfo& info) { return info.uid ? name_of(*info.uid) : "an unknown user"; }
 
 std::optional<size_t> gives_way(std::span<const EngineHolder> holders, const JobClaim& wants, size_t slots) {
   std::map<std::string, size_t> held = count_by_owner(holders);

@@ -76,7 +76,7 @@ void LiveJob::note(const LiveStream& stream, const Piece& piece, TimeNs now) {
   on_owner(before);
 }
 
-void LiveJob::add_remote_owner(std::optional<uint32_t> uid) {
+void LiveJob::add_remote_owner(std::optional<Principal> uid) {
   const auto before = pool_owner_.name();
   pool_owner_.add_remote(uid);
   on_owner(before);
@@ -123,7 +123,7 @@ void LiveJob::ingest_trace(const LiveStream& stream, TraceBatch& batch, const Pi
   if (batch.ends) due.end_ns = now + kLastWords;
 }
 
-void LiveJob::keep_out(uint32_t user, const LiveStream& stream, const Piece& piece) {
+void LiveJob::keep_out(Principal user, const LiveStream& stream, const Piece& piece) {
   if (piece.bytes.empty()) return;
   owner.kept_out(user, piece, stream.info.kind);
   dirty_ = true;

@@ -40,7 +40,7 @@ class LiveJob final : public RoutedJob {
   // settles quiet files that end in an error. A complete dump and such an error urge a report.
   void settle(TimeNs now);
   void ingest_trace(const LiveStream& stream, TraceBatch& batch, const Piece& piece, TimeNs now) override;
-  void keep_out(uint32_t user, const LiveStream& stream, const Piece& piece) override;
+  void keep_out(Principal user, const LiveStream& stream, const Piece& piece) override;
   const JobInputs& inputs() const override { return sources_; }
   void ingest_host_lines(const LiveStream& stream, std::span<const HostLine> lines, TimeNs now);
   // Inputs from agents of other hosts. Their sources have the numbers of open_remote(), which returns nothing
@@ -48,7 +48,7 @@ class LiveJob final : public RoutedJob {
   std::optional<SourceId> open_remote(const std::string& host, SourceInfo info, TimeNs at);
   void ingest_remote(const std::string& host, core::Input input, TimeNs at);
   // An agent reports sources of this user; nothing: of several or unknown users.
-  void add_remote_owner(std::optional<uint32_t> uid);
+  void add_remote_owner(std::optional<Principal> uid);
   void add_remote_bytes(uint64_t bytes) { summary_.bytes += bytes; }
   void remote_ends(bool failed, TimeNs at, TimeNs now);
   void on_agent_report(const std::string& host, TimeNs until, TimeNs now, bool active);

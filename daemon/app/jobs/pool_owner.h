@@ -20,6 +20,9 @@ namespace culprit::app {
 // The owner of jobs that only root, the daemon's user or the operator speak for.
 constexpr std::string_view kTrustedOwner = "trusted";
 
+// "user 1000", "pod:3f2a51e8c9d0".
+std::string name_of(const Principal& who);
+
 bool is_trusted(const StreamInfo& info, std::optional<uint32_t> daemon_uid);
 
 class PoolOwner {
@@ -28,19 +31,19 @@ class PoolOwner {
   void add(const StreamInfo& info, const Piece& piece, std::optional<uint32_t> daemon_uid);
   // An agent of another host reports a source of this user; nothing: of several or unknown users. Root of
   // another host counts as a user: it speaks for its host alone.
-  void add_remote(std::optional<uint32_t> uid);
+  void add_remote(std::optional<Principal> uid);
 
   // kTrustedOwner or "user 1000"; nothing: several users, an unknown one, or no source yet.
   std::optional<std::string> name() const;
   // The user for a collector. Nothing as for name().
-  std::optional<uint32_t> uid() const;
+  std::optional<Principal> uid() const;
 
  private:
   // Users beyond the second change nothing.
-  void add_user(std::optional<uint32_t> uid);
+  void add_user(std::optional<Principal> uid);
 
-  std::set<uint32_t> users_;
-  std::optional<uint32_t> trusted_;  // one of the trusted users
+  std::set<Principal> users_;
+  std::optional<Principal> trusted_;  // one of the trusted users
   bool unknown_ = false;
   std::map<StreamId, std::pair<uint64_t, uint64_t>> files_;  // device and inode
 };

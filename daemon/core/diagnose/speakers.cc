@@ -12,9 +12,8 @@ std::string whom_to_ask(const Finding& f, const std::vector<std::string>& target
   const std::string hosts = targets.empty() ? std::string("the host") : shown_list(targets);
   if (!f.said_by.hosts.empty())
     return fmt::format("Ask the kernel's log of {} before you isolate it.", hosts);
-  return fmt::format(
-      "Ask uid {}; confirm with the kernel's log or a device test of {} before you isolate it.",
-      shown_list(f.said_by.uids), hosts);
+  return fmt::format("Ask {}; confirm with the kernel's log or a device test of {} before you isolate it.",
+                     shown_list(f.said_by.uids), hosts);
 }
 
 std::string if_confirmed(const std::string& remedy) {
@@ -23,8 +22,8 @@ std::string if_confirmed(const std::string& remedy) {
 
 }  // namespace
 
-std::vector<uint32_t> users_of(const logs::JobLog& log, std::span<const logs::RuleLine* const> lines) {
-  std::set<uint32_t> users;
+std::vector<Principal> users_of(const logs::JobLog& log, std::span<const logs::RuleLine* const> lines) {
+  std::set<Principal> users;
   for (const logs::RuleLine* line : lines) {
     const auto& user = log.sources()[line->place.source].user;
     if (!user) return {};

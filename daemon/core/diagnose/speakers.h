@@ -21,7 +21,7 @@ namespace culprit::diagnose {
 constexpr double kClaimed = 0.5;
 
 // The users who alone wrote these lines; none if one line is of another writer or of an unknown one.
-std::vector<uint32_t> users_of(const logs::JobLog& log, std::span<const logs::RuleLine* const> lines);
+std::vector<Principal> users_of(const logs::JobLog& log, std::span<const logs::RuleLine* const> lines);
 // The hosts whose agents read these lines, if none of them is `accused` (units of view.hosts); else none.
 std::vector<std::string> hearsay_of(const detect::View& view, std::span<const logs::RuleLine* const> lines,
                                     std::span<const uint32_t> accused);

@@ -168,7 +168,7 @@ void JobEvents::take_hits(const LogBatch& batch, uint32_t i, std::vector<RuleLin
     r.exception = kind == ShapeKind::kException || kind == ShapeKind::kTraceback;
     r.own_time = line.own_time;
     r.text_line = sources_[batch.source].counts.lines + i + 1;
-    r.text = shorten(batch.message(line), limits::kEvidenceText);
+    r.text = shorten_middle(batch.message(line), limits::kEvidenceText);
     for (uint32_t h = 0; h < hit.holes; ++h)
       r.holes.push_back(shorten(batch.holes[hit.first_hole + h], limits::kEvidenceText));
   }

@@ -12,12 +12,35 @@ constexpr size_t kKeptBuffer = 4096;
 
 }  // namespace
 
-// Keeps text without a newline.
+// Keeps text without a newline. Of a run of NULs as many as show a hole, and none where a line begins.
 void LineFeed::keep(std::string_view text) {
-  const size_t most = limits::kLineBytes + 1;  // one byte more, which marks the line as cut
-  const std::string_view kept = text.substr(0, most - std::min(most, rest_.size()));
-  rest_ += kept;
-  lost_ += text.size() - kept.size();
+  while (!text.empty()) {
+    append(text.substr(0, text.find('\0')));
+    text.remove_prefix(std::min(text.find('\0'), text.size()));
+    const size_t run = std::min(text.find_first_not_of('\0'), text.size());
+    const size_t before = rest_.size() - (rest_.find_last_not_of('\0') + 1);
+    const size_t kept =
+        rest_.empty() ? 0 : std::min(run, limits::kHoleNuls - std::min(limits::kHoleNuls, before));
+    append(text.substr(0, kept));
+    lost_ += run - kept;
+    text.remove_prefix(run);
+  }
+}
+
+// Of a line that is too long the middle is left out. One byte more than parsing reads marks it as cut.
+void LineFeed::append(std::string_view text) {
+  constexpr size_t kBegin = limits::kLineBytes - limits::kLineEndBytes, kEnd = limits::kLineEndBytes + 1;
+  if (rest_.size() + text.size() > kBegin + 2 * kEnd) {
+    const size_t missing = kBegin - std::min(kBegin, rest_.size());
+    rest_ += text.substr(0, missing);
+    text.remove_prefix(missing);
+    const size_t whole = rest_.size() - kBegin + text.size();
+    const size_t of_text = std::min(text.size(), kEnd);
+    rest_.erase(kBegin, rest_.size() - kBegin - std::min(rest_.size() - kBegin, kEnd - of_text));
+    text.remove_prefix(text.size() - of_text);
+    lost_ += whole - (rest_.size() - kBegin) - text.size();
+  }
+  rest_ += text;
 }
 
 void LineFeed::emit(std::string_view lines, bool last, const Take& take) {
@@ -34,6 +57,13 @@ void LineFeed::emit_rest(bool last, const Take& take) {
 }
 
 void LineFeed::feed(std::string_view bytes, const Take& take) {
+  if (!wide_.takes(bytes)) return feed_text(bytes, take);
+  std::string text;
+  wide_.decode(bytes, text);
+  feed_text(text, take);
+}
+
+void LineFeed::feed_text(std::string_view bytes, const Take& take) {
   while (!bytes.empty()) {
     const std::string_view part = bytes.substr(0, limits::kChunkBytes);
     bytes.remove_prefix(part.size());

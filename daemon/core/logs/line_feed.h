@@ -1,11 +1,13 @@
-// Converts a source's bytes, cut anywhere, to the whole lines for LineParser. Keeps the incomplete last line,
-// up to the length that parsing reads. Pure; one thread. The argument of `take` is borrowed for the call.
+// Converts a source's bytes, cut anywhere, to the whole lines for LineParser, and UTF-16 to UTF-8. Keeps the
+// incomplete last line: its beginning and its end, up to the length that parsing reads, and no hole of NULs.
+// Pure; one thread. The argument of `take` is borrowed for the call.
 #pragma once
 
 #include <functional>
 #include <string>
 #include <string_view>
 
+#include "base/wide_text.h"
 #include "model/batch.h"
 
 namespace culprit::logs {
@@ -27,11 +29,14 @@ class LineFeed {
   SourceId source() const { return source_; }
 
  private:
+  void feed_text(std::string_view text, const Take& take);
   void keep(std::string_view text);
+  void append(std::string_view text);
   void emit(std::string_view lines, bool last, const Take& take);
   void emit_rest(bool last, const Take& take);
 
   SourceId source_;
+  WideText wide_;
   std::string rest_;   // of the incomplete line
   uint64_t lost_ = 0;  // bytes of that line beyond the limit
   uint64_t offset_ = 0, index_ = 0;

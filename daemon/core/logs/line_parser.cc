@@ -23,6 +23,7 @@ constexpr size_t kKnownForms = 1 << 13;
 constexpr size_t kScannedBytes = 1 << 16;
 // Objects around each other: docker's around the program's logger, and a collector's around both.
 constexpr int kWrappers = 3;
+constexpr std::string_view kLeftOut = " … ";
 
 bool is_blank(std::string_view text) { return text.find_first_not_of(" \t\r") == std::string_view::npos; }
 
@@ -71,8 +72,8 @@ struct LineParser::Impl {
   LogBatch* batch = nullptr;
   const SourceInfo* source = nullptr;
   std::string_view text;
-  // The text has carriage returns; most texts have none, which saves a search in each line.
-  bool returns = false;
+  // The text has carriage returns, or NULs; most texts have none, which saves a search in each line.
+  bool returns = false, nuls = false;
   TimeNs time = kNoTime;
 
   void begin(const TextChunk& chunk, const SourceInfo& info, LogBatch& out) {
@@ -103,6 +104,7 @@ struct LineParser::Impl {
     source = &info;
     text = chunk.bytes;
     returns = text.find('\r') != std::string_view::npos;
+    nuls = text.find('\0') != std::string_view::npos;
     time = kNoTime;
   }
 
@@ -193,7 +195,7 @@ struct LineParser::Impl {
   std::string_view unwrapped(std::string_view message, Header& header, HeaderParser& headers,
                              std::string_view& whole) {
     for (int around = 0; around < kWrappers && may_wrap(message); ++around) {
-      if (batch->made.empty()) batch->made.reserve(kWrappers * text.size());  // texts stay in place
+      reserve_made();
       const auto inner = unwrap(message, batch->made);
       if (!inner) break;
       message = inner->text;
@@ -216,13 +218,49 @@ struct LineParser::Impl {
     return message;
   }
 
+  // Made texts stay in place. A line is made at most once for its holes or its length, and then unwrapped.
+  void reserve_made() {
+    constexpr size_t kMostLines = 256;  // with kLeftOut, per mebibyte
+    if (batch->made.empty())
+      batch->made.reserve((kWrappers + 2) * text.size() + kMostLines * (text.size() >> 20) + kMostLines);
+  }
+
+  std::string_view made_since(size_t begin) const { return std::string_view(batch->made).substr(begin); }
+
+  // The texts between holes of the line, as one.
+  std::string_view without_holes(std::string_view line) {
+    const size_t first = std::min(line.find_first_not_of('\0'), line.size());
+    line = line.substr(first, line.find_last_not_of('\0') + 1 - first);
+    static constexpr char kNuls[limits::kHoleNuls] = {};
+    constexpr std::string_view kHole(kNuls, sizeof kNuls);
+    if (line.find(kHole) == std::string_view::npos) return line;
+    reserve_made();
+    const size_t begin = batch->made.size();
+    while (!line.empty()) {
+      const size_t end = std::min(line.find(kHole), line.size());
+      batch->made.append(line, 0, end);
+      line.remove_prefix(std::min(line.find_first_not_of('\0', end), line.size()));
+      if (!line.empty()) batch->made += ' ';
+    }
+    return made_since(begin);
+  }
+
+  // Beginning and end of a line that is too long.
+  std::string_view shortened(std::string_view line) {
+    ++batch->cut_lines;
+    reserve_made();
+    const size_t begin = batch->made.size();
+    batch->made.append(line, 0, limits::kLineBytes - limits::kLineEndBytes);
+    batch->made += kLeftOut;
+    batch->made.append(line, line.size() - limits::kLineEndBytes);
+    return made_since(begin);
+  }
+
   void parse_line(std::string_view line, HeaderParser& headers) {
     const auto index = static_cast<uint32_t>(batch->lines.size());
-    if (line.size() > limits::kLineBytes) {
-      line = line.substr(0, limits::kLineBytes);
-      ++batch->cut_lines;
-    }
+    if (nuls && std::memchr(line.data(), '\0', line.size())) line = without_holes(line);
     if (returns && std::memchr(line.data(), '\r', line.size())) line = last_overwrite(line);
+    if (line.size() > limits::kLineBytes) line = shortened(line);
     const std::string_view bar = line.substr(0, text_behind_bar(line));
     line.remove_prefix(bar.size());
     Header header = bar.empty() ? headers.parse(line) : parse_behind(bar, line, headers);

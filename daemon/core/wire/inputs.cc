@@ -56,6 +56,11 @@ Overloaded(F...) -> Overloaded<F...>;  // clang 16 deduces no aggregates
 void put(PackedWriter& out, const std::optional<uint32_t>& value) {
   out.number(value ? uint64_t{*value} + 1 : 0);
 }
+void put(PackedWriter& out, const std::optional<Principal>& who) { out.number(who ? who->value + 1 : 0); }
+std::optional<Principal> get_principal(PackedReader& in) {
+  const uint64_t value = in.number(Principal::kEnd);
+  return value == 0 ? std::nullopt : std::optional(Principal::from(value - 1));
+}
 std::optional<uint32_t> get_optional(PackedReader& in) {
   const uint64_t value = in.number(uint64_t{1} << 32);
   return value == 0 ? std::nullopt : std::optional(static_cast<uint32_t>(value - 1));
@@ -88,7 +93,7 @@ SourceInfo unpack_source(PackedReader& in) {
   s.local = get_optional(in);
   s.modified_ns = get_time(in);
   s.lines_before = in.number(uint64_t{1} << 60);
-  if (in.left() > 0) s.user = get_optional(in);
+  if (in.left() > 0) s.user = get_principal(in);
   return s;
 }
 
@@ -135,7 +140,7 @@ core::FindingInput unpack_finding(PackedReader& in) {
   }
   i.file = in.text(limits::kPathBytes);
   i.offset = in.number(uint64_t{1} << 60);
-  i.user = get_optional(in);
+  i.user = get_principal(in);
   return i;
 }
 
@@ -460,7 +465,7 @@ bool InputReader::read_notes(PackedReader& in, std::vector<Note>& out) {
       if (of > static_cast<uint8_t>(core::TraceHeard::Of::kStacks))
         ++unknown_notes_;
       else
-        out.push_back({now, core::TraceHeard{static_cast<core::TraceHeard::Of>(of), get_optional(body)}});
+        out.push_back({now, core::TraceHeard{static_cast<core::TraceHeard::Of>(of), get_principal(body)}});
     } else
       ++unknown_notes_;
     if (!body.ok()) return false;  // longer than the known fields is allowed

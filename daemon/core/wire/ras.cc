@@ -163,7 +163,7 @@ std::string pack_ras(const core::RasInput& input) {
   for (const uint32_t n : {s.answers, s.still, s.ranks, s.gone_processes, s.dead_processes}) out.number(n);
   out.number(s.comms_seen);
   out.number(s.dropped);
-  out.number(s.user ? uint64_t{*s.user} + 1 : 0);
+  out.number(s.user ? s.user->value + 1 : 0);
   out.number(s.processes.size());
   for (const RasProcess& process : s.processes) {
     out.text(process.host);
@@ -188,7 +188,7 @@ core::RasInput unpack_ras(PackedReader& in) {
     *n = get_count(in);
   s.comms_seen = in.number();
   s.dropped = in.number();
-  if (const uint64_t user = in.number(uint64_t{1} << 32); user > 0) s.user = static_cast<uint32_t>(user - 1);
+  if (const uint64_t user = in.number(Principal::kEnd); user > 0) s.user = Principal::from(user - 1);
   const uint64_t processes = in.number(kRasMostProcesses);
   for (uint64_t i = 0; i < processes && in.ok(); ++i) {
     std::string host(in.text(limits::kNameBytes));

@@ -89,6 +89,9 @@ class RasLineReader {
     uint32_t user = kRasUnknown;
     f.number("user", user);
     if (user != kRasUnknown) out_.user = user;
+    std::string pod;
+    f.text("pod", pod);
+    if (!pod.empty()) out_.user = Principal::pod(pod);
     f.number("answers", out_.answers);
     f.number("still", out_.still);
     f.number("still_since_ns", out_.still_since_ns);

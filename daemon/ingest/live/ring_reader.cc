@@ -20,6 +20,7 @@
 #include "ingest/live/ring_file.h"
 #include "ingest/live/safe_open.h"
 #include "ingest/live/trusted_path.h"
+#include "io/container.h"
 #include "model/comm.h"
 
 namespace culprit::ingest {
@@ -450,6 +451,7 @@ void RingReader::Impl::emit(Ring* ring, const Round& round, Piece piece, RingRea
     info.job = options_.job_of ? options_.job_of(owner) : owner.header_job;
     info.path = owner.path;
     info.uid = owner.uid;
+    if (owner.pid && ring->alive) info.uid = io::principal_of(owner.uid, *owner.pid);
     info.pid = owner.pid;
     info.opened_ns = round.now;
     by_stream_[info.id] = ring;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "io/container.h"
 
 namespace culprit::ingest {
 namespace {
@@ -424,7 +425,9 @@ void FolderScan::create(TailFolder& folder, const std::string& name, uint32_t ui
   made->info.kind = tail_.options.kind;
   made->info.path = tail_.output.path_of(name);
   made->info.job = tail_.options.job_of ? tail_.options.job_of(made->info.path) : "";
-  made->info.uid = uid;
+  // The runtime of containers writes as root what they print.
+  const auto container = uid == 0 ? io::container_of_log(made->info.path) : std::nullopt;
+  made->info.uid = container.value_or(uid);
   made->info.opened_ns = tail_.time.now;
   made->queued_at = std::numeric_limits<TimeNs>::max();
   made->changed_at = tail_.time.mono;

@@ -150,7 +150,7 @@ class Socket final : public TraceSocket {
       ++stats_.refused;
       return;
     }
-    User& user = users_[peer->uid];
+    User& user = users_[peer->who()];
     ++user.clients;
     const uint64_t id = next_client_++;
     Client& client = clients_[id];
@@ -165,7 +165,7 @@ class Socket final : public TraceSocket {
   }
 
   bool admitted(const io::PeerCredentials& peer) const {
-    const auto user = users_.find(peer.uid);
+    const auto user = users_.find(peer.who());
     return clients_.size() < limits::kTraceClients &&
            (user == users_.end() || user->second.clients < limits::kTraceClientsPerUser);
   }
@@ -201,10 +201,10 @@ class Socket final : public TraceSocket {
 
   void forget(uint64_t id) {
     const auto found = clients_.find(id);
-    const uint32_t uid = found->second.peer.uid;
+    const Principal who = found->second.peer.who();
     User& user = *found->second.user;
     // Once there are many users, those without clients are forgotten, with their rates.
-    if (--user.clients == 0 && !user.held && users_.size() > limits::kTraceClients) users_.erase(uid);
+    if (--user.clients == 0 && !user.held && users_.size() > limits::kTraceClients) users_.erase(who);
     clients_.erase(found);
   }
 
@@ -231,7 +231,7 @@ class Socket final : public TraceSocket {
     flush();
   }
 
-  using Sources = std::map<std::pair<uint32_t, std::string>, UserSource>;
+  using Sources = std::map<std::pair<Principal, std::string>, UserSource>;
   Sources::iterator end(Sources::iterator at) {
     UserSource& source = at->second;
     if (source.info.id != kNoStream) {
@@ -346,13 +346,13 @@ class Socket final : public TraceSocket {
     std::string more;
     if (const uint64_t others = std::exchange(unreported_, 0); others > 0)
       more = "; so did " + counted(others, "other client") + " since the last time";
-    options_.complain(options_.path + ": a line of process " + std::to_string(client.peer.pid) + " of user " +
-                      std::to_string(client.peer.uid) + " is kept and not understood: " + why + more);
+    options_.complain(options_.path + ": a line of process " + std::to_string(client.peer.pid) + " of " +
+                      to_string(client.peer.who()) + " is kept and not understood: " + why + more);
   }
 
   UserSource* named_source(Client& client, const std::string& job) {
     Bucket& jobs = client.user->jobs;
-    const bool is_new = !sources_.contains({client.peer.uid, job});
+    const bool is_new = !sources_.contains({client.peer.who(), job});
     if (is_new && jobs.left(env_.now(io::Clock::kMonotonic)) <= 0) return nullptr;
     UserSource* source = find_source(client.peer, job);
     if (is_new && source != nullptr) jobs.spend(1);
@@ -361,7 +361,7 @@ class Socket final : public TraceSocket {
 
   // Null: too many sources.
   UserSource* find_source(const io::PeerCredentials& peer, const std::string& job) {
-    const auto key = std::make_pair(peer.uid, job);
+    const auto key = std::make_pair(peer.who(), job);
     const auto found = sources_.find(key);
     if (found != sources_.end()) return &found->second;
     if (sources_.size() >= limits::kTraceSources && !make_room()) return nullptr;
@@ -369,7 +369,7 @@ class Socket final : public TraceSocket {
     source.info.kind = OriginKind::kSocket;
     source.info.job = job;
     source.info.path = options_.path;
-    source.info.uid = peer.uid;
+    source.info.uid = peer.who();
     source.info.pid = peer.pid;
     return &source;
   }
@@ -462,8 +462,8 @@ class Socket final : public TraceSocket {
   io::Env& env_;
   TraceSocketOptions options_;
   TraceStats stats_;
-  std::map<uint32_t, User> users_;  // by uid
-  Sources sources_;                 // by uid and job
+  std::map<Principal, User> users_;
+  Sources sources_;  // by writer and job
   std::map<uint64_t, Client> clients_;
   uint64_t next_client_ = 0;
   PieceBatch held_;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "io/container.h"
 #include "io/uv/loop.h"
 
 namespace culprit::io {
@@ -72,7 +73,9 @@ std::optional<PeerCredentials> credentials_of(int descriptor) {
   ucred peer = {};
   socklen_t size = sizeof(peer);
   if (::getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return std::nullopt;
-  return PeerCredentials{static_cast<uint32_t>(peer.pid), peer.uid, peer.gid};
+  PeerCredentials out{static_cast<uint32_t>(peer.pid), peer.uid, peer.gid};
+  if (const Principal who = peer_of(descriptor).value_or(peer.uid); who.is_pod()) out.pod = who;
+  return out;
 }
 
 class UvStream final : public Stream {

@@ -7,7 +7,7 @@ function evidenceItem(site, e) {
   const at = e.line ? `${e.file}:${e.line}` : e.file, href = e.line ? site.lineHref(e) : null;
   const when = typeof e.time_ns === "number" ? h("time", { datetime: new Date(e.time_ns / 1e6).toISOString() }, stamp(e.time_ns)) : null;
   const head = h("div", { class: "at" }, when, when && " ", href ? h("a", { href }, bdi(at)) : bdi(at), " ",
-    h("span", { class: "soft" }, [e.host && name(e.host), e.uid !== undefined && "uid " + e.uid].filter(Boolean).join(", ")));
+    h("span", { class: "soft" }, [e.host && name(e.host), e.uid !== undefined && "uid " + e.uid, e.pod && "pod:" + e.pod].filter(Boolean).join(", ")));
   const out = h("li", {}, head, h("pre", {}, plain(e.text)));
   const context = h("div", {}), open = h("button", { type: "button", class: "quiet", "aria-expanded": "false" }, "Lines around it");
   open.addEventListener("click", () => {

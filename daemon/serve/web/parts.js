@@ -76,7 +76,7 @@ export function card(report, site, history) {
       h("h1", {}, bdi(report.headline || d.title)),
       h("div", { class: "pills" }, pills(d), report.settled === false && h("span", { class: "pill" }, "may still change"),
         d.said_by && h("span", { class: "pill" }, "unproven: said by " + name([...(d.said_by.uids || []).map((u) => "uid " + u),
-          ...(d.said_by.hosts || [])].slice(0, 4).join(", ")) + " alone")),
+          ...(d.said_by.pods || []).map((p) => "pod:" + p), ...(d.said_by.hosts || [])].slice(0, 4).join(", ")) + " alone")),
       where(d), todo(d), h("p", { class: "soft" }, kindOf(site, d)), why(d), history, site.actions(d));
   const kind = { fault: "alarm", no_fault: "calm" }[report.state] ?? "caution";
   if (kind !== "calm")

@@ -13,7 +13,9 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <thread>
 
+#include "capture/stop_guard.h"
 #include "capture/tool.h"
 
 using namespace culprit;
@@ -97,18 +99,21 @@ Json captured_one(const Target& target, std::vector<std::string> tools = {}) {
 // A program that does this instead of py-spy, in a folder that others cannot change.
 class FakeTool {
  public:
-  explicit FakeTool(const std::string& script) {
-    char name[] = "/tmp/capture-XXXXXX";
-    BOOST_REQUIRE(::mkdtemp(name));
-    folder_ = name;
-    std::ofstream(path()) << "#!/bin/sh\n" << script;
+  explicit FakeTool(const std::string& script, const std::string& name = "py-spy",
+                    const std::string& shell = "/bin/sh")
+      : name_(name) {
+    char folder[] = "/tmp/capture-XXXXXX";
+    BOOST_REQUIRE(::mkdtemp(folder));
+    folder_ = folder;
+    std::ofstream(path()) << "#!" << shell << "\n" << script;
     ::chmod(path().c_str(), 0755);
   }
   ~FakeTool() { std::filesystem::remove_all(folder_); }
-  std::string path() const { return folder_ + "/py-spy"; }
+  std::string path() const { return folder_ + "/" + name_; }
+  std::string mark() const { return folder_ + "/attached"; }
 
  private:
-  std::string folder_;
+  std::string name_, folder_;
 };
 
 }  // namespace
@@ -207,12 +212,111 @@ BOOST_AUTO_TEST_CASE(a_tool_that_others_can_change_is_not_run) {
   BOOST_TEST(line["why"].get<std::string>().find("may change it") != std::string::npos);
 }
 
-BOOST_AUTO_TEST_CASE(a_process_that_a_tool_left_stopped_goes_on) {
-  const Process process([] {});
-  const FakeTool tool("kill -STOP " + std::to_string(process.pid()) + "\nexit 1\n");
-  const Json line = captured_one(target_of(process), {tool.path()});
-  BOOST_TEST(line["why"].get<std::string>().find("was continued") != std::string::npos, line.dump());
-  BOOST_TEST(process.stat().state != 'T');
+namespace {
+
+// Attaches as a debugger does, says so by a file, and then ends in some way.
+std::string tracer(uint32_t pid, const std::string& then) {
+  return "import ctypes, os, signal, sys, time\n"
+         "libc = ctypes.CDLL(None)\npid = " +
+         std::to_string(pid) +
+         "\n"
+         "libc.ptrace(16, pid, None, None)\nos.waitpid(pid, 0x40000000)\n"
+         "open(os.path.dirname(sys.argv[0]) + '/attached', 'w').close()\n" +
+         then + "\n";
+}
+
+// The state that it has for good; a signal takes a moment.
+char settled(const Process& process, bool stopped) {
+  char state = '?';
+  for (int i = 0; i < 400; ++i) {
+    state = process.stat().state;
+    if ((state == 'T') == stopped && state != 't') return state;
+    ::usleep(5000);
+  }
+  return state;
+}
+
+void wait_for(const std::string& file) {
+  for (int i = 0; i < 2000 && ::access(file.c_str(), F_OK) != 0; ++i) ::usleep(5000);
+  BOOST_REQUIRE(::access(file.c_str(), F_OK) == 0);
+}
+
+struct Tried {
+  const char* then;
+  bool stop;  // somebody stops the process while it is traced
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(a_process_is_left_as_it_was_however_its_tool_ends) {
+  const Tried cases[] = {{"time.sleep(.3); sys.exit(1)", false},  // ends without detaching
+                         {"time.sleep(.3); sys.exit(1)", true},
+                         {"time.sleep(.3); os.kill(os.getpid(), 9)", false},  // dies
+                         {"time.sleep(.3); os.kill(os.getpid(), 9)", true},
+                         {"time.sleep(.3); libc.ptrace(17, pid, None, None); print('x')", false},  // detaches
+                         {"time.sleep(.3); libc.ptrace(17, pid, None, None); print('x')", true}};
+  for (const auto& [then, stop] : cases) {
+    const Process process([] {});
+    const FakeTool tool(tracer(process.pid(), then), "eu-stack", "/usr/bin/python3");
+    std::thread stopper;
+    if (stop)
+      stopper = std::thread([&] {
+        wait_for(tool.mark());
+        ::usleep(50'000);
+        ::kill(static_cast<pid_t>(process.pid()), SIGSTOP);
+      });
+    const Json line = captured_one(target_of(process), {tool.path()});
+    if (stopper.joinable()) stopper.join();
+    ::usleep(300'000);  // a late change would show
+    BOOST_TEST((process.stat().state == 'T') == stop, then << " " << line.dump());
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_process_is_left_as_it_was_when_the_capture_is_killed_half_way) {
+  for (const bool stop : {false, true}) {
+    const Process process([] {});
+    const FakeTool tool(tracer(process.pid(), "time.sleep(60)"), "eu-stack", "/usr/bin/python3");
+    Request request;
+    request.job = "j";
+    request.all = true;
+    request.tools = {tool.path()};
+    request.targets = {target_of(process)};
+    const pid_t capture = ::fork();
+    if (capture == 0) {
+      int in[2];
+      if (::pipe(in) != 0) ::_exit(1);
+      const std::string line = request_line(request) + "\n";
+      (void)!::write(in[1], line.data(), line.size());
+      ::dup2(in[0], 0);
+      ::close(in[1]);
+      ::execl(CULPRIT_TEST_CAPTURE, "culprit-capture", nullptr);
+      ::_exit(1);
+    }
+    wait_for(tool.mark());
+    if (stop) ::kill(static_cast<pid_t>(process.pid()), SIGSTOP);
+    ::usleep(50'000);
+    ::kill(capture, SIGKILL);
+    ::waitpid(capture, nullptr, 0);
+    if (stop) ::usleep(500'000);
+    BOOST_TEST((settled(process, stop) == 'T') == stop, stop);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_stop_that_a_tracer_made_is_told_from_that_of_somebody_else) {
+  const StopView runs{'S', false, false, true}, held{'t', true, false, true}, asked{'t', true, true, true},
+      stopped{'T', false, false, true}, left{'T', false, false, false};
+  const std::pair<std::vector<StopView>, bool> cases[] = {
+      {{runs, held, left}, false},
+      {{runs, held, asked, left}, true},
+      {{runs, stopped, held, left}, true},
+      {{runs, asked, held, left}, false},  // and let go on again
+      {{runs, stopped, runs, held, left}, false},
+      {{runs, held, runs, stopped}, true}};
+  for (const auto& [views, expected] : cases) {
+    StopWatch watch;
+    for (const StopView& view : views) watch.add(view);
+    BOOST_TEST(watch.asked() == expected);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(a_process_without_a_rank_is_not_reported) {

@@ -133,4 +133,13 @@ BOOST_AUTO_TEST_CASE(any_bytes_pass) {
 }
 
 }  // namespace
+BOOST_AUTO_TEST_CASE(characters_that_no_reader_sees_go_and_hide_no_name) {
+  Redactor redactor({});
+  redactor.learn("user=alice");
+  BOOST_TEST(redactor.apply("by al\u200bi\u2060ce \U000e0041\U000e0042now\u202e\ufeff") == "by [user-1] now");
+  BOOST_TEST(redactor.counts().at("invisible character") == 6u);
+  Redactor raw({.keep_all = true});
+  BOOST_TEST(raw.apply("a\u200bb") == "a\u200bb");
+}
+
 }  // namespace culprit::cli

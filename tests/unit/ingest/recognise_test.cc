@@ -193,7 +193,7 @@ BOOST_AUTO_TEST_CASE(what_is_not_read_is_named) {
       {"SQLite format 3\0"s, "an SQLite database"},
       {"PAR1\x15\4"s, "a Parquet file"},
       {"PK\3\4abc"s, "an archive"},
-      {"\xff\xfex\0"s, "text in UTF-16"},
+      {"\xff\xfex\0"s, "text in UTF-32, or damaged UTF-16"},
       {R"({"traceEvents":[]})"s, "a profiler's trace"},
       {"\1\2\3"s, "no text"},
       {std::string(64, '\0'), "zero bytes alone, as a file system leaves after a crash"}};

@@ -103,6 +103,36 @@ BOOST_AUTO_TEST_CASE(a_line_longer_than_a_chunk_is_kept_up_to_the_cap_and_moves_
   BOOST_TEST(text.substr(chunks[6].offset, 5) == "three");
 }
 
+BOOST_AUTO_TEST_CASE(the_end_of_a_cut_line_is_kept_by_every_way_of_reading) {
+  TempFolder folder;
+  const ChunkRule rule{16, 8};
+  for (size_t length = 1; length < 120; ++length) {
+    const std::string text =
+        "one\n" + std::string(length, 'x') + "END\nthree\n" + std::string(length, 'y') + "LAST";
+    const auto plain = read_plain(plain_file(folder.write("a", text), text.size()), rule);
+    const auto stream =
+        read_stream(StreamReader::over(Decompressor::over(text, Compression::kNone, "x"), rule));
+    BOOST_TEST((plain == stream), length);
+    std::string all;
+    uint64_t covered = 0;
+    for (const Seen& chunk : plain) all += chunk.bytes, covered += chunk.range;
+    BOOST_TEST(covered == text.size());
+    BOOST_TEST(all.find("ND\nthree\n") != all.npos, all);
+    BOOST_TEST((all.ends_with("ST") || all.ends_with("ST\n")), all);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(the_end_of_a_cut_line_is_found_behind_a_hole) {
+  TempFolder folder;
+  const std::string path = folder.write("sparse.log", "begin");
+  const uint64_t size = uint64_t{1} << 40;
+  std::filesystem::resize_file(path, size);
+  std::ofstream(path, std::ios::app | std::ios::binary) << "after\nnext\n";
+  const auto chunk = read_plain_chunk(plain_file(path, size + 11), 0).value();
+  BOOST_TEST(chunk.cut);
+  BOOST_TEST(chunk.bytes.ends_with("\0after\n"s));
+}
+
 BOOST_AUTO_TEST_CASE(a_huge_line_takes_no_more_memory_than_a_chunk) {
   const std::string zeros = zstd(std::string(limits::kChunkBytes * 4, 'z') + "\nend\n");
   auto reader = StreamReader::over(Decompressor::over(zeros, Compression::kZstd, "x"));

@@ -596,7 +596,7 @@ BOOST_AUTO_TEST_CASE(a_session_has_one_owner_and_another_users_file_begins_one_w
   write(1000, 4);
   write(2000, 5, OriginKind::kFile);
   flush(6);
-  std::vector<std::optional<uint32_t>> owners;
+  std::vector<std::optional<Principal>> owners;
   for (const PieceBatch& part : sent)
     for (const StreamInfo& info : part.opened)
       if (info.kind == OriginKind::kCondensed) owners.push_back(info.uid);

@@ -358,7 +358,7 @@ BOOST_AUTO_TEST_CASE(the_word_of_a_user_is_told_as_such) {
   state.user = 12'003;
   const RasVerdict verdict = judge(state, {});
   BOOST_REQUIRE(verdict.findings.size() == 1u);
-  BOOST_TEST((verdict.findings[0].said_by.uids == std::vector<uint32_t>{12'003}));
+  BOOST_TEST((verdict.findings[0].said_by.uids == std::vector<Principal>{12'003}));
 }
 
 BOOST_AUTO_TEST_CASE(a_state_keeps_limited_lists_and_counts_the_rest) {
