@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/check.h"
 #include "collect/session.h"
 #include "io/address.h"
@@ -21,6 +22,11 @@ constexpr TimeNs kTellNs = 10 * kNsPerSecond;
 constexpr uint64_t kLeastCredit = 64 << 10;
 
 }  // namespace
+
+std::string lower_case(std::string name) {
+  std::ranges::transform(name, name.begin(), lower);
+  return name;
+}
 
 Result<std::unique_ptr<Collector>> Collector::start(io::Env& env, CollectorOptions options, FrameSink& sink) {
   std::unique_ptr<Collector> collector(new Collector(env, std::move(options), sink));
@@ -42,6 +48,7 @@ Collector::Collector(io::Env& env, CollectorOptions options, FrameSink& sink)
       alive_(std::make_shared<Collector*>(this)),
       sweep_(env.timer([this] { sweep(); })) {
   reported_ns_.fill(kNoTime);
+  for (const std::string& host : options_.hosts) canonical(host);
   for (const auto& [address, seen_ns] : options_.known)
     newcomers_.prove(io::network_of(address), mono() - std::max<TimeNs>(0, wall() - seen_ns));
 }
@@ -106,6 +113,14 @@ void Collector::shed(const std::vector<std::shared_ptr<Session>>& all) {
 uint64_t Collector::credit() const {
   const uint64_t share = options_.held_bytes / std::max<size_t>(1, by_host_.size());
   return std::max(kLeastCredit, std::min(options_.credit_bytes, share));
+}
+
+std::string Collector::canonical(const std::string& host) {
+  constexpr size_t kSpelled = 65'536;  // without TLS anyone names hosts
+  std::string key = lower_case(host);
+  if (const auto known = spelled_.find(key); known != spelled_.end()) return known->second;
+  if (spelled_.size() < kSpelled) spelled_.emplace(std::move(key), host);
+  return host;
 }
 
 Status Collector::admit(Session& session) {

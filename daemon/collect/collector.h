@@ -48,6 +48,8 @@ struct CollectorOptions {
   TimeNs handshake_ns = 3 * kNsPerSecond;  // TLS and Hello
   // Addresses ("10.0.0.7:40312") of sessions before this process, with the time of the last contact.
   std::vector<std::pair<std::string, TimeNs>> known = {};
+  // Hosts before this process: their names keep their spelling.
+  std::vector<std::string> hosts = {};
   TimeNs ping_ns = 10 * kNsPerSecond;
   TimeNs silence_ns = 25 * kNsPerSecond;
 };
@@ -72,6 +74,9 @@ struct HostConnection {
   TimeNs clock_ahead_ns = 0;                      // its wall clock minus ours, at its Hello
   uint64_t frames = 0, bytes = 0, duplicates = 0, held_bytes = 0;
 };
+
+// Of ASCII letters: names of hosts are compared in it.
+std::string lower_case(std::string name);
 
 class Session;
 
@@ -101,6 +106,8 @@ class Collector {
   void sweep();
   void shed(const std::vector<std::shared_ptr<Session>>& all);
   uint64_t credit() const;
+  // The name of a host, in the spelling that came first: names differ by more than upper and lower case.
+  std::string canonical(const std::string& host);
   // An error: another connection of the host stays.
   Status admit(Session& session);
   void leave(Session& session);
@@ -123,6 +130,7 @@ class Collector {
   std::unique_ptr<io::Timer> sweep_;
   std::map<Session*, std::shared_ptr<Session>> sessions_;
   std::map<std::string, Session*> by_host_;
+  std::map<std::string, std::string> spelled_;  // names by their lower case
   std::map<uint64_t, Session*> by_epoch_;
   ThreadOwner owner_;
 };

@@ -19,12 +19,6 @@ constexpr TimeNs kLingerNs = 2 * kNsPerSecond;
 // Limit of unread answers to an agent: it learns their content later too.
 constexpr size_t kQueueBytes = 64 << 10;
 
-std::string lower(std::string name) {
-  for (char& c : name)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + ('a' - 'A'));
-  return name;
-}
-
 std::string joined(const std::vector<std::string>& names) {
   std::string all;
   for (const std::string& name : names) all += (all.empty() ? "" : ", ") + name;
@@ -147,10 +141,11 @@ void Session::on_hello(peer::Hello hello) {
   version_ = *version;
   if (tls_ != nullptr) {
     const auto& names = tls_->peer_names();
-    if (std::find(names.begin(), names.end(), lower(hello_.host)) == names.end())
+    if (std::find(names.begin(), names.end(), lower_case(hello_.host)) == names.end())
       return refuse(Refusal::kIdentity, fmt::format("it calls itself {} and its certificate is that of {}",
                                                     hello_.host, joined(names)));
   }
+  hello_.host = owner_.canonical(hello_.host);
   if (Status status = owner_.admit(*this); !status) return refuse(Refusal::kHostTaken, status.error().text);
   owner_.newcomers_.remove(*this);
   state_ = State::kAsking;

@@ -121,6 +121,8 @@ struct Piece {
   // it continues an earlier file of the source, otherwise the current file.
   std::optional<FilePlace> place;
   bool ends = false;  // nothing follows: the file was removed or the process ended
+  // When the file was last written, as known at reading; kNoTime: unknown. Not stored.
+  TimeNs written_ns = kNoTime;
 };
 
 // The state of a source in the store, as found at a start of the daemon.

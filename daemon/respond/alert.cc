@@ -43,6 +43,7 @@ json json_of(const Fault& f) {
           {"owner", f.owner},
           {"user", f.user},
           {"vouched", f.vouched},
+          {"of_host", f.of_host},
           {"line",
            {{"host", f.line.host}, {"file", f.line.file}, {"text", f.line.text}, {"number", f.line.number}}}};
 }
@@ -103,6 +104,7 @@ Fault fault_of(const json& object) {
   m.text("owner", f.owner);
   m.text("user", f.user);
   m.flag("vouched", f.vouched);
+  m.flag("of_host", f.of_host);
   const json at = m.object("line");
   const Members line(at);
   line.text("host", f.line.host);

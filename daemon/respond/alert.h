@@ -31,6 +31,8 @@ struct Fault {
   std::string owner;     // of the job: "user 1000", "host gpu-7"; empty: not known
   std::string user;      // who alone writes for the job: "user 1000"; empty: none, several, or not known
   bool vouched = false;  // it does not rest on the word of a user alone
+  // The kernel, root or a service said it: no user's word that the job goes on resolves it.
+  bool of_host = false;
   // The first line of evidence; file empty: none.
   struct Line {
     std::string host, file, text;

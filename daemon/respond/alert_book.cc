@@ -196,6 +196,7 @@ void AlertBook::revise(Issue& issue, const Fault& fault, TimeNs now) {
     issue.fault.owner = std::move(owner);
     issue.fault.user = std::move(user);
     issue.fault.vouched = fault.vouched;
+    issue.fault.of_host = fault.of_host;
     return;
   }
   issue.fault = fault;
@@ -480,13 +481,18 @@ void AlertBook::on_runs(const std::vector<RunNews>& runs, TimeNs now) {
   std::erase_if(progress_, [&](const auto& one) { return !running_.contains(one.first); });
 }
 
+// A user's word resolves what that user's own job said, and nothing that the kernel or root said.
+bool AlertBook::may_resolve(const RunNews& news, const Fault& fault) {
+  return news.user.empty() || (!fault.of_host && (fault.user.empty() || fault.user == news.user));
+}
+
 void AlertBook::follow(const RunNews& news, TimeNs now) {
   const RunId id(news.job, news.run);
   std::vector<Issue*> own, earlier;
   for (auto at = of_run_.lower_bound({news.job, 0});
        at != of_run_.end() && at->first.first == news.job && at->first.second <= news.run; ++at)
     for (const std::string& key : at->second)
-      if (Issue& issue = issues_.at(key); issue.firing())
+      if (Issue& issue = issues_.at(key); issue.firing() && may_resolve(news, issue.fault))
         (at->first.second == news.run ? own : earlier).push_back(&issue);
   if (own.empty() && earlier.empty()) return;
   if (news.well) {

@@ -62,6 +62,7 @@ struct RunNews {
   uint32_t run = 0;
   bool running = false, well = false;  // well: it ended as planned
   std::optional<int64_t> iteration;
+  std::string user = {};  // whose word alone this is: "user 1000"; empty: root's or the kernel's too
 };
 
 class AlertBook {
@@ -163,6 +164,7 @@ class AlertBook {
   void tick_issue(Issue& issue, TimeNs now);
   void forget_old(TimeNs now);
   void follow(const RunNews& news, TimeNs now);
+  static bool may_resolve(const RunNews& news, const Fault& fault);
   const Route* route(const std::string& name) const;
   void note(const Issue& issue);
 

@@ -92,6 +92,45 @@ def sixty_four_names_of_one_user_do_not_blind_another(context: Context) -> str:
     return f"64 names; without an engine: {', '.join(lost)}"
 
 
+@case
+def old_jobs_of_an_owner_leave_an_engine_for_one_that_fails(context: Context) -> str:
+    """65 folders of jobs that ended yesterday, of one user: this user's next job is diagnosed at once, each
+    old one is read in its turn, and what is not read yet says so."""
+    need_root()
+    daemon = context.daemon()
+    jobs = context.folder / "jobs"
+    daemon.configure(more=f'[[log]]\npath = "{jobs}/*/*.log"\njob_pattern = "{jobs}/(?P<job>[^/]+)/"\n')
+    steps = "".join(f"2026-11-27 02:00:{second:02} INFO step={second} loss=2.5\n" for second in range(50))
+    yesterday = time.time() - 86_400
+
+    def log_of(job: str, text: str) -> Path:
+        log = jobs / job / "train.log"
+        log.parent.mkdir(parents=True)
+        log.write_text(text)
+        os.chown(log, ALICE, ALICE)
+        return log
+    for number in range(65):
+        os.utime(log_of(f"old{number}", steps), (yesterday, yesterday))
+    daemon.start()
+    wait_until(lambda: len(jobs_of(daemon)) >= 65, 30, "all old jobs are listed")
+    waiting = without_engine(daemon)
+    if waiting:
+        need("not read yet" in healthy_sentence(daemon), healthy_sentence(daemon))
+        report = daemon.get(f"/v1/jobs/{waiting[0]}/report").json()
+        need(any("not read yet" in one["what"] for one in report["problems"]), str(report["problems"]))
+        need(daemon.get("/v1/status").json()["engines"]["jobs_not_read"] > 0, "the status counts them")
+    log_of("fresh", steps + "RuntimeError: CUDA error: an illegal memory access was encountered\n")
+    began = time.monotonic()
+    wait_until(lambda: diagnosed(daemon, "fresh"), 10, "the new job is diagnosed")
+    took = time.monotonic() - began
+    wait_until(lambda: daemon.get("/v1/status").json()["engines"]["jobs_not_read"] == 0, 60, "all are read")
+    wait_until(lambda: healthy_sentence(daemon) == "ok", 10, "/healthz is calm again")
+    for number in range(65):
+        answer = daemon.get(f"/v1/jobs/old{number}/report")
+        need(answer.status == 200 and answer.json()["job"]["lines"] == 50, f"{number}: {answer.body[:300]!r}")
+    return f"diagnosed after {took:.1f} s; {len(waiting)} waited"
+
+
 def flood(daemon: Daemon, seconds: float, names: int = NAMES) -> subprocess.Popen:
     return subprocess.Popen([PYTHON, "-c", FLOOD, str(daemon.trace), str(names), str(seconds)],
                             user=MALLORY, group=MALLORY, extra_groups=[], cwd="/", stderr=subprocess.DEVNULL)

@@ -109,14 +109,16 @@ def what_a_job_taught_is_listed_and_taken_back(context: Context) -> str:
 
 
 @case
-def a_name_that_another_user_took_first_teaches_no_one(context: Context) -> str:
-    """Mallory writes under a name, then Alice does: her lines are evidence only, and neither pool learns."""
+def a_name_that_another_user_took_first_teaches_each_owner_alone(context: Context) -> str:
+    """Mallory writes under a name, then Alice's healthy job does: it teaches her pool and not Mallory's."""
     need_root()
     daemon = context.daemon().start()
-    run_job(daemon, MALLORY, "fake", [BENIGN, GOOD_END], 0)
     send_lines(MALLORY, daemon.trace, job_lines("both", ["INFO hello"], None))
     send_lines(ALICE, daemon.trace, job_lines("both", [BENIGN, GOOD_END], 0))
-    wait_until(lambda: daemon.metric("culprit_kept_out_total") > 0, 30, "Alice's lines are kept out")
-    rows = json.loads(culprit(daemon, "pool", "log", "--format", "json"))["items"]
-    need([row["job"] for row in rows] == ["fake"], f"pool log: {rows}")
-    return "one job taught, of the two"
+
+    def rows() -> List[dict]:
+        return json.loads(culprit(daemon, "pool", "log", "--format", "json"))["items"]
+    wait_until(rows, 30, "a job taught")
+    need([(row["job"], row["owner"]) for row in rows()] == [(f"both@uid{ALICE}", f"user {ALICE}")],
+         f"pool log: {rows()}")
+    return f"both@uid{ALICE} taught user {ALICE}"

@@ -10,6 +10,7 @@ from cluster import Cluster
 from daemon import HOST, JOB, Daemon, need, wait_until
 
 OF_ALICE, OF_MALLORY = "alices-job", "mallorys-job"
+FORGED = f"{OF_ALICE}@uid{MALLORY}"  # what Mallory sends under the name of Alice's job
 XID = "NVRM: Xid (PCI:0000:9b:00): 79, pid=1234, name=python, GPU has fallen off the bus."
 CONFIDENT = 0.5
 
@@ -66,28 +67,24 @@ def lines_into_the_job_of_another_user_make_no_verdict(context: Context) -> str:
     forged += [line(OF_ALICE, "event", name="job_end", exit_code=1)]
     send_lines(MALLORY, daemon.trace, forged)
     send_lines(ALICE, daemon.trace, training(OF_ALICE, range(200, 300)))
-    note = f"{len(forged)} lines of uid {MALLORY} for this job were kept as evidence only"
-
-    def said() -> bool:
-        return any(note in problem["what"] for problem in report_of(daemon, OF_ALICE)["problems"])
     for state in ("while it runs", "after a restart"):
-        wait_until(said, 30, f"{state}: the report says {note!r}")
+        wait_until(lambda: FORGED in {one["id"] for one in daemon.items("/v1/jobs")}, 30,
+                   f"{state}: they are a job of its own")
         report = report_of(daemon, OF_ALICE)
         need(report["verdict"] is None, f"{state}: {report['verdict']}")
         need(not report["diagnoses"] and not report["numerics"], f"{state}: {report['diagnoses']}")
         jobs = {one["id"]: one for one in daemon.items("/v1/jobs")}
         need(jobs[OF_ALICE]["state"] == "running", f"{state}: {jobs[OF_ALICE]}")
-        wait_until(lambda: {ALICE, MALLORY} <= {one["owner"] for one in
-                                                daemon.items(f"/v1/sources?job={OF_ALICE}")}, 30,
-                   f"{state}: both users have a source of the job")
-        def whole() -> bool:
-            text = daemon.evidence_answer(str(daemon.trace), job=OF_ALICE).body
-            return b"Xid" in text and b"step=299" in text
-        wait_until(whole, 30, f"{state}: the lines of both users are evidence")
+        for job, uid, last in ((OF_ALICE, ALICE, b"step=299"), (FORGED, MALLORY, b"job_end")):
+            owners = {one["owner"] for one in daemon.items(f"/v1/sources?job={job}")}
+            need(owners == {uid}, f"{state}: the sources of {job} are of {owners}")
+            wait_until(lambda job=job, last=last: last in
+                       daemon.evidence_answer(str(daemon.trace), job=job).body, 30,
+                       f"{state}: the lines of {job} are its evidence")
         daemon.stop()
         daemon.start()
         knows(daemon, OF_ALICE)
-    return note
+    return f"{len(forged)} lines are the job {FORGED}"
 
 
 @case

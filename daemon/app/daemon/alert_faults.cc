@@ -98,6 +98,14 @@ respond::Fault::Line first_line(const Object& diagnosis) {
   return {};
 }
 
+// Whether a line of the kernel, of root or of a service matched the rule. Lines of a user name their user.
+bool is_of_host(const store::DiagnosisRow& row, const Object& diagnosis) {
+  return row.kind.starts_with("rule:") &&
+         std::ranges::any_of(list_member(diagnosis, "evidence"), [](const Object& e) {
+           return e.is_object() && !text_member(e, "file").empty() && !e.contains("uid");
+         });
+}
+
 respond::Fault fault_from(const store::DiagnosisRow& row, const Object& d) {
   respond::Fault out;
   out.job = row.job;
@@ -128,6 +136,7 @@ respond::Fault fault_from(const store::DiagnosisRow& row, const Object& d) {
       out.why.push_back(shorten(why.get<std::string>(), kAlertTextBytes));
   const auto said = d.find("said_by");
   out.vouched = said == d.end() || !said->is_object();
+  out.of_host = out.vouched && is_of_host(row, d);
   out.place = places_text(d);
   out.seen = seen_text(d);
   out.line = first_line(d);

@@ -343,7 +343,8 @@ void AlertService::follow_runs() {
         for (const LiveJobSummary& job : live.jobs())
           if (names->contains(job.id))
             news->push_back({job.id, job.run, job.state == JobState::kRunning,
-                             job.well && job.state != JobState::kRunning, job.iteration});
+                             job.well && job.state != JobState::kRunning, job.iteration,
+                             live.whose_word(job.id)});
       },
       [this, news] {
         following_ = false;

@@ -89,6 +89,7 @@ Result<std::unique_ptr<CollectorService>> CollectorService::open(io::Env& env,
                     "what was not acknowledged",
                     c->stats_.cut_bytes, c->stats_.damaged_frames));
   c->options_.limits.known = c->known_addresses();
+  c->options_.limits.hosts = c->known_hosts();
   auto worker = env.worker("archive");
   if (!worker) return tl::unexpected(worker.error());
   c->worker_ = std::move(*worker);
@@ -122,6 +123,13 @@ std::vector<std::pair<std::string, TimeNs>> CollectorService::known_addresses() 
     if (address != about.end() && address->is_string())
       out.emplace_back(address->get<std::string>(), row.seen_ns);
   }
+  return out;
+}
+
+std::vector<std::string> CollectorService::known_hosts() {
+  std::vector<std::string> out;
+  if (const auto rows = archive_->hosts())
+    for (const store::HostRow& row : *rows) out.push_back(row.host);
   return out;
 }
 

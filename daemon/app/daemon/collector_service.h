@@ -115,6 +115,7 @@ class CollectorService : private collect::FrameSink {
   void acknowledge(const ArchiveWork& work);
   void note(const HostFacts& facts);
   std::vector<std::pair<std::string, TimeNs>> known_addresses();
+  std::vector<std::string> known_hosts();
   void feed_engine(std::vector<RemoteBatch>&& batches);
   void commit_after(TimeNs after);
   void report_status(const Status& status);

@@ -68,7 +68,8 @@ Daemon::Daemon(io::Env& env, DaemonOptions options, Log& log)
       options_(std::move(options)),
       log_(log),
       config_(options_.loaded.config),
-      notify_(options_.service.notify_socket) {}
+      notify_(options_.service.notify_socket),
+      job_names_(getuid()) {}
 
 Daemon::~Daemon() {
   if (lock_ >= 0) close(lock_);
@@ -216,6 +217,7 @@ Status Daemon::open_recorder() {
   recorder.complain = [this](const std::string& what) { complain(what); };
   recorder.committed = [this](const std::vector<store::CommittedOffset>& offsets, uint64_t sequence) {
     if (restore_) restore_->committed(sequence);
+    if (late_) late_->committed(sequence);
     Committed out;
     for (const auto& [stream, offset] : offsets) out.emplace_back(stream, offset);
     if (sources_) sources_->committed(out);
@@ -289,6 +291,7 @@ Status Daemon::start_engine(std::shared_ptr<rules::Ruleset> rules) {
   if (!started) return tl::unexpected(started.error());
   engine_ = std::move(*started);
   pipeline_ = engine_.get();
+  late_ = std::make_unique<LateReading>(*recorder_, *engine_);
   if (collects(config_))
     if (const Status collecting = start_collecting(); !collecting) return collecting;
   delivery_ = std::make_unique<EventDelivery>(
@@ -480,6 +483,10 @@ void Daemon::start_intake() {
   parts.observe = [this](const SharedBatch& batch) {
     if (plugins_) plugins_->append(batch);
   };
+  for (const StreamState& known : recorder_->known()) job_names_.note(known.info);
+  parts.name_job = [this](StreamInfo& opened) {
+    if (!opened.job.empty()) opened.job = job_names_.id_of(opened, processes_->users_of(opened.job));
+  };
   intake_ = std::make_unique<Intake>(std::move(parts));
 }
 
@@ -511,8 +518,9 @@ void Daemon::start_ras() {
 }
 
 // RAS answers whether or not stacks may be taken.
-void Daemon::look_into(const peer::StacksWanted& wanted) {
+void Daemon::look_into(peer::StacksWanted wanted) {
   if (ras_) ras_->hurry();
+  wanted.job = job_names_.known_as(wanted.job);
   if (capture_ && !wanted.ras_only) capture_->capture(wanted);
 }
 
@@ -596,6 +604,7 @@ void Daemon::beat() {
     malloc_trim(0);  // what a flood took
   }
   report_hang();
+  if (late_ && counts_.restored) late_->beat();
   if (watch_.stuck(mono())) return;
   if (options_.service.watchdog_ns > 0) (void)notify_.feed_watchdog();
 }
@@ -634,6 +643,7 @@ void Daemon::stop() {
   stopping_ = true;
   *leaving_ = true;
   if (restore_) restore_->stop();
+  if (late_) late_->stop();
   (void)notify_.stopping();
   log_.info("ending");
   deadline_ = env_.timer([this] { give_up(); });

@@ -23,6 +23,7 @@
 #include "app/daemon/event_delivery.h"
 #include "app/daemon/http_service.h"
 #include "app/daemon/intake.h"
+#include "app/daemon/late_reading.h"
 #include "app/daemon/log.h"
 #include "app/daemon/notify.h"
 #include "app/daemon/plugin_service.h"
@@ -35,6 +36,7 @@
 #include "app/daemon/self_watch.h"
 #include "app/daemon/sources.h"
 #include "app/daemon/uplink.h"
+#include "app/jobs/job_names.h"
 #include "io/env.h"
 #include "serve/api.h"
 
@@ -86,7 +88,7 @@ class Daemon {
   void start_ras();
   Status start_alerts();
   void start_capture();
-  void look_into(const peer::StacksWanted& wanted);
+  void look_into(peer::StacksWanted wanted);
   ReadAccess read_access();
   void make_api();
   void restore();
@@ -121,6 +123,7 @@ class Daemon {
   std::unique_ptr<RuleWatch> rule_watch_;
   int lock_ = -1;
   AgentCounts counts_;
+  JobNames job_names_;  // of this host
   bool stopping_ = false, reloading_ = false;
   std::function<void(Status)> reload_done_;  // of the reload under way; may be empty
   const std::shared_ptr<std::atomic<bool>> leaving_ =
@@ -138,6 +141,7 @@ class Daemon {
   std::unique_ptr<AlertService> alerts_;         // the same
   std::unique_ptr<Intake> intake_;
   std::unique_ptr<Restore> restore_;
+  std::unique_ptr<LateReading> late_;  // of the engine, once all is restored
   std::unique_ptr<Sources> sources_;
   std::unique_ptr<PluginService> plugins_;   // null: the role watches no host
   std::unique_ptr<RasService> ras_;          // the same

@@ -223,10 +223,14 @@ std::string sentence_of(const LiveCounts& counts) {
   for (const std::string& job : counts.named_without_engine) names += (names.empty() ? "" : ", ") + job;
   if (const size_t more = counts.without_engine - counts.named_without_engine.size(); more > 0)
     names += fmt::format(" and {} more", more);
-  return fmt::format(
-      "ok, but {} no engine and {} kept as evidence only: {}",
-      counts.without_engine == 1 ? "1 job has" : fmt::format("{} jobs have", counts.without_engine),
-      counts.without_engine == 1 ? "is" : "are", names);
+  const bool one = counts.without_engine == 1;
+  std::string what = fmt::format("{} kept as evidence only", one ? "is" : "are");
+  if (counts.waiting >= counts.without_engine)
+    what = fmt::format("{} not read yet", one ? "is" : "are");
+  else if (counts.waiting > 0)
+    what += fmt::format(", {} of them not read yet", counts.waiting);
+  return fmt::format("ok, but {} no engine and {}: {}",
+                     one ? "1 job has" : fmt::format("{} jobs have", counts.without_engine), what, names);
 }
 
 // Whether the diagnosis accuses the host.
@@ -303,7 +307,8 @@ void DaemonApi::status(Answer answer) {
     out["bytes"] = parts_.engine->counts().bytes;
     out["engines"] = {{"memory_bytes", parts_.engine->counts().engine_bytes},
                       {"memory_max_bytes", parts_.engine->counts().engine_bytes_max},
-                      {"jobs_without_engine", parts_.engine->counts().without_engine}};
+                      {"jobs_without_engine", parts_.engine->counts().without_engine},
+                      {"jobs_not_read", parts_.engine->counts().waiting}};
   }
   if (parts_.alerts) out["alerts"] = alert_status(*parts_.alerts);
   if (parts_.uplink) add_forward(out, parts_.config->forward.to, parts_.uplink->figures());

@@ -1,5 +1,5 @@
-// What GET /v1/suspects and GET /v1/hosts say of hosts: a verdict makes a suspect, a diagnosis that is no
-// verdict makes a host odd, and nothing else is held against a host.
+// What GET /v1/suspects and GET /v1/hosts say of hosts: a verdict makes a suspect; a diagnosis that is no
+// verdict, or that rests on the word of users alone, makes a host odd; nothing else is held against a host.
 #include <map>
 #include <utility>
 
@@ -27,8 +27,9 @@ Result<std::vector<NamedHost>> hosts_of_index(store::Index& index, const std::st
 
 // Sets what is held against the host. `of`: null, nothing.
 void put_standing(json& row, const NamedHost* of) {
-  row["suspected"] = of && of->verdict;
-  row["standing"] = !of ? "normal" : of->verdict ? "suspect" : "odd";
+  const bool suspected = of && of->verdict && !of->claimed;
+  row["suspected"] = suspected;
+  row["standing"] = !of ? "normal" : suspected ? "suspect" : "odd";
   for (const char* name : kSuspicion) row[name] = of ? of->item.value(name, json()) : json();
 }
 

@@ -19,7 +19,10 @@ size_t weight(const PieceBatch& batch) { return batch.bytes() + 64; }
 
 }  // namespace
 
+// The id is given before anything keeps it: store and pipeline know a job by the same one.
 void Intake::take(PieceBatch&& batch) {
+  if (parts_.name_job)
+    for (StreamInfo& opened : batch.opened) parts_.name_job(opened);
   for (PieceBatch& part : parts_of(std::move(batch), store::kBatchBytes)) append(std::move(part));
 }
 

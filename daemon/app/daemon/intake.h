@@ -23,6 +23,7 @@ struct IntakeParts {
   std::function<Restore*()> restore;                     // null: the pipeline gets batches directly
   std::function<void()> pause, resume;                   // sources
   std::function<void(const SharedBatch&)> observe = {};  // gets every batch too; may be empty
+  std::function<void(StreamInfo&)> name_job = {};        // gives a new source the id of its job; may be empty
 };
 
 class Intake {

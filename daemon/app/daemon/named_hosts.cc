@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "app/daemon/api_json.h"
@@ -30,6 +31,8 @@ void add_named(const store::DiagnosisRow& row, const std::map<std::string, TimeN
   if (!stands || !d.is_object() || d.value("settled", json(true)) == false) return;
   const bool verdict = row.state == "confirmed" || d.value("verdict", json()) == true;
   const json accused = d.value("accused_ns", json::object());
+  const json said = d.value("said_by", json());
+  const json users = said.is_object() ? said.value("uids", json::array()) : json::array();
   for (const json& place : d.value("hosts", json::array())) {
     const std::string host = place.is_object() ? word_in(place, "host") : "";
     if (host.empty()) continue;
@@ -48,7 +51,8 @@ void add_named(const store::DiagnosisRow& row, const std::map<std::string, TimeN
                  {"diagnosis", row.id},
                  {"reason", word_in(d, "title")},
                  {"confidence", share_in(d, "confidence")}};
-    out.push_back({host, verdict, share_in(place, "score"), last, std::move(item)});
+    if (!users.empty()) item["claimed_by"] = users;
+    out.push_back({host, verdict, !users.empty(), share_in(place, "score"), last, std::move(item)});
   }
 }
 
@@ -62,7 +66,11 @@ std::vector<NamedHost> named_hosts(std::span<const store::DiagnosisRow> rows,
     if (const auto run = last_run.find(row.job); run != last_run.end() && run->second == row.run)
       add_named(row, cleared, out);
   std::stable_sort(out.begin(), out.end(), [](const NamedHost& a, const NamedHost& b) {
-    return a.verdict != b.verdict ? a.verdict : a.score > b.score;
+    return std::tuple(a.claimed, !a.verdict, -a.score) < std::tuple(b.claimed, !b.verdict, -b.score);
+  });
+  std::set<std::pair<std::string, json>> claims;
+  std::erase_if(out, [&](const NamedHost& one) {
+    return one.claimed && !claims.emplace(one.host, one.item["claimed_by"]).second;
   });
   return out;
 }
@@ -72,7 +80,7 @@ std::vector<const NamedHost*> worst_by_host(const std::vector<NamedHost>& named,
   std::set<std::string> seen;
   for (const NamedHost& one : named) {
     const bool old = one.last_ns == kNoTime || one.last_ns < now - kOddFor;
-    if (!one.verdict && old) continue;
+    if ((!one.verdict || one.claimed) && old) continue;
     if (seen.insert(one.host).second) out.push_back(&one);
   }
   return out;

@@ -8,6 +8,7 @@
 #include "app/jobs/flush_parts.h"
 #include "app/jobs/forwarded_job.h"
 #include "app/jobs/forwarded_streams.h"
+#include "app/jobs/job_names.h"
 #include "app/jobs/job_router.h"
 #include "app/jobs/job_shares.h"
 #include "base/check.h"
@@ -258,7 +259,9 @@ void JobForwarder::tick(TimeNs now) {
 
 void JobForwarder::answer(const std::string& job, const std::vector<int64_t>& steps) {
   CULPRIT_CHECK(impl_->owner.here());
-  const auto known = impl_->jobs.find(job);
+  auto known = impl_->jobs.find(job);
+  // The collector's id may name the owner of a name that is free on this host.
+  if (known == impl_->jobs.end()) known = impl_->jobs.find(std::string(name_of_job(job)));
   if (known == impl_->jobs.end()) return;
   known->second->writer().answer(steps);
   impl_->hurry = true;

@@ -397,7 +397,8 @@ void JobInputs::feed_ras(const LiveStream& stream, TraceBatch& batch, TimeNs now
 // A finding without a host is about this one; one with a job is not about others.
 void JobInputs::feed_findings(const LiveStream& stream, TraceBatch& batch, TimeNs now) {
   for (core::FindingInput& input : batch.findings) {
-    if (!input.finding.job.empty() && input.finding.job != job_) continue;
+    const bool of_host = stream.info.job.empty();
+    if (of_host && !input.finding.job.empty() && input.finding.job != job_) continue;
     if (input.finding.host.empty()) input.finding.host = parsing_.host;
     if (input.finding.time_ns == kNoTime) input.finding.time_ns = now;
     input.file = stream.info.path;

@@ -28,9 +28,12 @@ namespace culprit::app {
 // A stream in LiveJobs; it outlives the runs of its job.
 struct LiveStream {
   StreamInfo info;
-  uint64_t lines_before = 0;  // of a file: lines of earlier runs
-  std::string rest;           // of a socket or the kernel log: the incomplete line or record
-  BrokenLines broken_before;  // of a socket: broken lines before the first one that began a job
+  uint64_t lines_before = 0;   // of a file: lines of earlier runs
+  uint64_t lines_refused = 0;  // those of them that came last, while the job had no engine
+  uint64_t read_until = 0;     // bytes before it were given to the job
+  bool stored = false;         // known from the store alone: see LiveJobs::open_to_read()
+  std::string rest;            // of a socket or the kernel log: the incomplete line or record
+  BrokenLines broken_before;   // of a socket: broken lines before the first one that began a job
   bool ended = false;
   std::string dump_job;  // of a dump without a job name: the job that gets it
 };

@@ -9,15 +9,11 @@
 #include "model/comm.h"
 
 namespace culprit::app {
-namespace {
 
-// Users of services own no job by a file or process: syslog's, a log collector's, a sidecar's. UID_MIN of
-// login.defs. Nor does 65534, for owners that this host does not know, and 65535 of Kubernetes' pause.
+// UID_MIN of login.defs. 65534 is of owners that this host does not know, 65535 of Kubernetes' pause.
 bool is_person(const Principal& who) {
   return !who.is_pod() && who.value >= 1000 && who.value != 65534 && who.value != 65535;
 }
-
-}  // namespace
 
 std::optional<Principal> user_behind(const StreamInfo& from, std::optional<uint32_t> daemon_uid) {
   if (is_of_host(from.kind) || !from.uid || from.uid->is_uid(0) || from.uid == daemon_uid)

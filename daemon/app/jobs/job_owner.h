@@ -24,6 +24,9 @@ using ShownUsers = std::set<uint32_t>;
 // (`daemon_uid`), or unknown.
 std::optional<Principal> user_behind(const StreamInfo& from, std::optional<uint32_t> daemon_uid);
 
+// Users of services own no job by a file or process: syslog's, a log collector's, a sidecar's.
+bool is_person(const Principal& who);
+
 class JobOwner {
  public:
   // Users with processes in the job's control group, as of the last scan. They own the job until it ends.

@@ -5,10 +5,13 @@
 namespace culprit::app {
 namespace {
 
-// A report may use a tenth of the thread's time if urgent, else a hundredth.
-constexpr int64_t kUrgentShare = 10, kSlowShare = 100;
+// Reports of an owner may use a tenth of the thread's time if urgent, else a hundredth. Those of many owners
+// together may use half of it.
+constexpr int64_t kUrgentShare = 10, kSlowShare = 100, kAllShare = 2;
 // Share that may be used at once, so that short reports of many jobs are made in one tick: 100 ms of reports.
 constexpr TimeNs kUnusedShare = kNsPerSecond;
+// The same in advance, for the first report about a run or about its fault: one second of reports.
+constexpr TimeNs kFirstAdvance = 10 * kNsPerSecond;
 // Least interval of urgent reports of a job: a fault that reaches all hosts brings findings for seconds, and
 // no reader follows reports faster.
 constexpr TimeNs kUrgentEvery = kNsPerSecond;
@@ -57,9 +60,16 @@ void JobSchedule::look(LiveJob& job, TimeNs now) {
   if (asked == kNoTime || now - asked >= kAskRunning) alive(job, now);
 }
 
-bool JobSchedule::may_report(TimeNs now) const {
+TimeNs JobSchedule::debt(const LiveJob& job, TimeNs now) const {
+  const auto known = accounts_.find(job.payer());
   // If the clock was set back, no report is delayed.
-  return allowed_ns_ == kNoTime || now >= allowed_ns_ || now < last_ns_;
+  if (known == accounts_.end() || now < known->second.last_ns) return 0;
+  return std::max<TimeNs>(0, known->second.allowed_ns - now);
+}
+
+bool JobSchedule::may_report(const LiveJob& job, TimeNs now) const {
+  const bool first = job.due.urgent ? job.due.hurried_ns == kNoTime : job.due.reported_ns == kNoTime;
+  return debt(job, now) <= (first ? kFirstAdvance : 0);
 }
 
 bool JobSchedule::report_is_due(LiveJob& job, TimeNs now) {
@@ -67,7 +77,7 @@ bool JobSchedule::report_is_due(LiveJob& job, TimeNs now) {
   const bool set_back = job.due.report_ns > now + kSlowest;  // the clock was set back
   const bool slow = job.dirty() && (set_back || now >= job.due.report_ns);
   const bool settled = announces && now >= *announces;
-  return may_report(now) && (urgent_is_due(job, now) || slow || settled || stall_changed(job, now));
+  return may_report(job, now) && (urgent_is_due(job, now) || slow || settled || stall_changed(job, now));
 }
 
 bool JobSchedule::urgent_is_due(const LiveJob& job, TimeNs now) {
@@ -76,10 +86,16 @@ bool JobSchedule::urgent_is_due(const LiveJob& job, TimeNs now) {
 }
 
 void JobSchedule::reported(LiveJob& job, TimeNs now, TimeNs cost) {
-  if (now < last_ns_) allowed_ns_ = kNoTime;  // the clock was set back
-  last_ns_ = now;
+  // An account that is balanced delays no report; the clock may have been set back.
+  std::erase_if(accounts_, [now](const auto& a) {
+    return a.second.allowed_ns <= now - kUnusedShare || now < a.second.last_ns;
+  });
+  Account& account = accounts_[job.payer()];
+  const auto owners = static_cast<int64_t>(accounts_.size());
+  account.allowed_ns =
+      std::max(account.allowed_ns, now - kUnusedShare) + std::max(kUrgentShare, kAllShare * owners) * cost;
+  account.last_ns = job.due.reported_ns = now;
   if (job.due.urgent) job.due.hurried_ns = now;
-  allowed_ns_ = std::max(allowed_ns_, now - kUnusedShare) + kUrgentShare * cost;
   job.due.urgent = false;
   job.due.report_ns = now + std::min(kSlowest, std::max(options_.report_every_ns, kSlowShare * cost));
 }
@@ -131,7 +147,7 @@ TimeNs JobSchedule::next_check(const LiveJob& job, TimeNs now) const {
   if (!job.due.urgent) return latest;
   const TimeNs last = job.due.hurried_ns;
   const TimeNs own = last == kNoTime ? kNoTime : last + kUrgentEvery;
-  return std::min(latest, std::max({allowed_ns_, own, now + kNsPerMs}));
+  return std::min(latest, std::max({now + debt(job, now), own, now + kNsPerMs}));
 }
 
 }  // namespace culprit::app

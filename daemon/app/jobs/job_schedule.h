@@ -1,10 +1,13 @@
 // When the jobs of LiveJobs report and end: by new data, by the cost of reports, by silence, and by what is
-// known of the job's processes. The times of one job are in LiveJob::due; here are those of all reports.
+// known of the job's processes. The times of one job are in LiveJob::due; here is what reports cost each
+// owner: large reports of one owner delay no other owner's, and a first report goes before later ones.
 //
 // Owner: LiveJobs. One thread: the engine's worker. No clock: time is an argument.
 #pragma once
 
+#include <map>
 #include <optional>
+#include <string>
 
 #include "app/jobs/live_job.h"
 #include "base/time.h"
@@ -18,8 +21,11 @@ class JobSchedule {
 
   // Looks at the job's processes from time to time: one never seen alive cannot be reported as gone.
   void look(LiveJob& job, TimeNs now);
-  // Whether reports have not used up their share of the time.
-  bool may_report(TimeNs now) const;
+  // Whether reports of the job's owner have not used up their share of the time.
+  bool may_report(const LiveJob& job, TimeNs now) const;
+  // How long the owner's reports would have to wait for those before; 0: not at all. Jobs of an owner with
+  // less come first.
+  TimeNs debt(const LiveJob& job, TimeNs now) const;
   // Whether the job needs a report now, and may have one.
   bool report_is_due(LiveJob& job, TimeNs now);
   // Whether the job's processes allow its silence to be a hang: a finished job is silent too. Only a scan
@@ -36,9 +42,14 @@ class JobSchedule {
   bool stall_changed(LiveJob& job, TimeNs now);
   static bool urgent_is_due(const LiveJob& job, TimeNs now);
 
+  // Of an owner whose share is used up for now, by its name.
+  struct Account {
+    TimeNs allowed_ns = kNoTime;  // the next report
+    TimeNs last_ns = kNoTime;     // the last one
+  };
+
   const LiveOptions& options_;
-  TimeNs allowed_ns_ = kNoTime;  // the next report of any job
-  TimeNs last_ns_ = kNoTime;     // the last one
+  std::map<std::string, Account> accounts_;
 };
 
 }  // namespace culprit::app

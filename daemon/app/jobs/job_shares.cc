@@ -45,7 +45,10 @@ std::optional<size_t> gives_way(std::span<const EngineHolder> holders, const Job
     const bool beyond = foreign && held[h.owner] > share;
     const bool weaker = h.origin < wants.origin && (!foreign || beyond);
     const bool idle = h.idle && h.origin <= wants.origin;
-    if (!idle && !weaker && !(entitled && beyond)) continue;
+    const bool quiet = !foreign && h.origin <= wants.origin && wants.at - h.last_ns >= kQuietHolder;
+    const bool gives = wants.old ? idle && wants.at - h.read_ns >= kReadWithin
+                                 : idle || quiet || weaker || (entitled && beyond);
+    if (!gives) continue;
     if (!out || order(i) < order(*out)) out = i;
   }
   return out;

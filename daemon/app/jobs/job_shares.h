@@ -1,5 +1,6 @@
 // Which job gives up its engine when jobs want more engines, or more memory, than there are. Owners share
-// both evenly: a user's uid, or the host of an agent. An owner within its share keeps its jobs.
+// both evenly: a user's uid, or the host of an agent. An owner within its share keeps its jobs, and among
+// them the one that is silent for the longest time gives way to one that writes.
 //
 // Pure functions of their arguments.
 #pragma once
@@ -27,6 +28,7 @@ struct JobClaim {
   std::string owner;  // "user 1000", "host gpu-7"
   JobOrigin origin = JobOrigin::kClaimed;
   TimeNs at = kNoTime;
+  bool old = false;  // its data was written long before `at`
 };
 // Whether its writer chose the job's name: lines of a socket and headers of rings.
 bool names_itself(OriginKind kind);
@@ -38,13 +40,20 @@ std::string owner_of(const StreamInfo& info);
 struct EngineHolder {
   std::string owner;
   JobOrigin origin = JobOrigin::kClaimed;
-  TimeNs last_ns = kNoTime;  // its last data
+  TimeNs last_ns = kNoTime;  // when its last data was written
   bool idle = false;         // silent for long, and without a process that is seen
   uint64_t bytes = 0;        // memory of its engine
+  TimeNs read_ns = kNoTime;  // when its last data was read
 };
 
-// The holder that gives way for a new job: an idle one; one of the owner that holds the most, beyond an even
-// share of `slots`; or a claimed one for a job that is better known. Nothing: the new job gets no engine.
+// A job that writes nothing for this time may be over: one of its owner that writes goes before it.
+constexpr TimeNs kQuietHolder = 30 * kNsPerSecond;
+// Without new data for this time an old job is read to its end.
+constexpr TimeNs kReadWithin = 5 * kNsPerSecond;
+
+// The holder that gives way for a new job: an idle one; a quiet one of the same owner; one of the owner that
+// holds the most, beyond an even share of `slots`; or a claimed one for a job that is better known. For an
+// old job only an idle one that is read. Nothing: the new job gets no engine.
 std::optional<size_t> gives_way(std::span<const EngineHolder> holders, const JobClaim& wants, size_t slots);
 
 // The holder that gives way for memory: the largest one of the owner whose engines take the most.

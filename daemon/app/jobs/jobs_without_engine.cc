@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "base/text.h"
@@ -14,12 +15,15 @@ constexpr TimeNs kReportEvery = 60 * kNsPerSecond;
 
 }  // namespace
 
-void JobsWithoutEngine::add(const std::string& id, EngineLack lack, const std::string& why, TimeNs at) {
+void JobsWithoutEngine::add(const std::string& id, EngineLack lack, const std::string& why,
+                            const JobClaim& claim) {
+  const TimeNs at = claim.at;
   const bool known = jobs_.contains(id);
   if (!known && jobs_.size() >= kListed) return;
   Job& job = jobs_[id];
   if (!known) job.since_ns = at;
   job.lack = lack;
+  job.claim = claim;
   job.note = "no engine: " + why;
   job.last_ns = job.asked_ns = at;
   if (known) return;
@@ -45,8 +49,23 @@ void JobsWithoutEngine::count(const std::string& id, uint64_t bytes, TimeNs at) 
   known->second.last_ns = std::max(known->second.last_ns, at);
 }
 
+void JobsWithoutEngine::note_unread(const std::string& id) {
+  if (const auto known = jobs_.find(id); known != jobs_.end()) known->second.unread = true;
+}
+
 void JobsWithoutEngine::forget(TimeNs now, TimeNs silent) {
-  std::erase_if(jobs_, [&](const auto& job) { return now - job.second.last_ns >= silent; });
+  std::erase_if(jobs_,
+                [&](const auto& job) { return !job.second.waits() && now - job.second.last_ns >= silent; });
+}
+
+std::vector<std::string> JobsWithoutEngine::waiting() const {
+  std::vector<std::tuple<bool, TimeNs, std::string>> order;
+  for (const auto& [id, job] : jobs_)
+    if (job.waits()) order.emplace_back(job.claim.old, job.since_ns, id);
+  std::ranges::sort(order);
+  std::vector<std::string> out;
+  for (auto& [old, since, id] : order) out.push_back(std::move(id));
+  return out;
 }
 
 const JobsWithoutEngine::Job* JobsWithoutEngine::find(const std::string& id) const {

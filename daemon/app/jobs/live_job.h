@@ -87,6 +87,10 @@ class LiveJob final : public RoutedJob {
 
   const std::string& id() const { return summary_.id; }
   std::optional<std::string> pool_owner() const { return pool_owner_.name(); }
+  // Whether root or the daemon's user writes for the job, here or on another host.
+  bool hears_root() const { return pool_owner_.hears_root(); }
+  // Whose share of the thread's time its reports take: the user who alone writes, else who claims the job.
+  std::string payer() const { return pool_owner_.name().value_or(claim.owner); }
   uint32_t run() const { return summary_.run; }
   bool running() const { return engine_ != nullptr; }
   bool dirty() const { return dirty_; }
@@ -116,11 +120,14 @@ class LiveJob final : public RoutedJob {
   static constexpr TimeNs kCaptureAnswer = 5 * kNsPerSecond;
   // Schedule of LiveJobs for this run, kept between calls.
   struct Due {
-    TimeNs report_ns = kNoTime;   // next regular report
-    TimeNs hurried_ns = kNoTime;  // last urgent report
-    bool urgent = false;          // an error was found
+    TimeNs report_ns = kNoTime;    // next regular report
+    TimeNs hurried_ns = kNoTime;   // last urgent report
+    TimeNs reported_ns = kNoTime;  // last report
+    bool urgent = false;           // an error was found
     TimeNs asked_alive_ns = kNoTime, asked_stall_ns = kNoTime;
     TimeNs stalled_ns = kNoTime;  // first sight of the stall
+    TimeNs written_ns = kNoTime;  // when its last data was written
+    bool fresh = false;           // it wrote while it was watched
     std::optional<bool> alive;
     bool lived = false;          // its processes were seen
     TimeNs looked_ns = kNoTime;  // start of the scan behind `alive`

@@ -85,6 +85,7 @@ struct LiveCounts {
   uint64_t gave_way_for_memory = 0;                 // running jobs whose engine took too much memory
   uint64_t engine_bytes = 0, engine_bytes_max = 0;  // memory of all engines now, and its limit
   size_t without_engine = 0;                        // jobs whose data is evidence only
+  size_t waiting = 0;                               // jobs with data that is read later, or is being read
   std::vector<std::string> named_without_engine;    // a few of them
   uint64_t bytes_refused = 0;       // beyond the limits of jobs and sources: kept as evidence only
   uint64_t broken_trace_lines = 0;  // kept as evidence only
@@ -134,6 +135,15 @@ class LiveJobs {
   void replayed(TimeNs now);
   void caught_up(TimeNs now);
 
+  // Jobs that were without an engine are read from the store once there are engines. begin_reading() returns
+  // the jobs that got one. Then each stored source is given to open_to_read(), which returns whether it is of
+  // one of these jobs, and its pieces to read(), in the store's order. end_reading() returns false while
+  // pieces that have arrived meanwhile are not read: reading goes on behind the last one. `at_most` ends it.
+  std::vector<std::string> begin_reading(TimeNs now);
+  bool open_to_read(const StreamInfo& info);
+  void read(const Piece& piece);
+  bool end_reading(bool at_most);
+
   std::vector<LiveEvent> poll_events();
 
   // The report of a running or ended job; nothing for an unknown job. Made again if data arrived since the
@@ -144,6 +154,9 @@ class LiveJobs {
   std::string owner_of_job(const std::string& job) const;
   // The user who alone writes for the job, also on other hosts: "user 1000"; empty: another, or not known.
   std::string user_of_job(const std::string& job) const;
+  // The user on whose word alone the job's progress rests: no process of its control group is seen, and no
+  // source is root's. Empty: not of one user alone.
+  std::string whose_word(const std::string& job) const;
   // Newest first. A job without an engine is a run of its own with a note, also if an earlier run had one.
   std::vector<LiveJobSummary> jobs() const;
   std::vector<JobFigures> figures(TimeNs now) const;  // of the same jobs, by id

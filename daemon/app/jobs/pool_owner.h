@@ -35,6 +35,7 @@ class PoolOwner {
 
   // kTrustedOwner or "user 1000"; nothing: several users, an unknown one, or no source yet.
   std::optional<std::string> name() const;
+  bool hears_root() const { return trusted_.has_value() || users_.contains(0); }
   // The user for a collector. Nothing as for name().
   std::optional<Principal> uid() const;
 

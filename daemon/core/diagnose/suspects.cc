@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "core/diagnose/speakers.h"
+
 namespace culprit::diagnose {
 namespace {
 
@@ -13,6 +15,8 @@ using detect::View;
 constexpr double kLeast = 0.05;  // a smaller weight accuses no host
 constexpr double kHalf = 1.0;    // weight at which the score is one half
 constexpr size_t kReasons = 32;  // for a suspect
+// The weight of any number of claims: their score is at most that of one.
+constexpr double kClaimedMost = kHalf * kClaimed / (1 - kClaimed);
 
 void insert_sorted(std::vector<uint32_t>& list, uint32_t value) {
   const auto at = std::lower_bound(list.begin(), list.end(), value);
@@ -38,6 +42,7 @@ class Court {
 
   std::vector<Blame> drain_blame() {
     std::vector<Blame> out;
+    for (auto& [unit, b] : blames_) b.weight += std::min(b.claimed, kClaimedMost);
     for (auto& [unit, b] : blames_)
       if (b.weight >= kLeast) out.push_back(std::move(b));
     for (Blame& b : out) b.suspect.score = b.weight / (b.weight + kHalf);
@@ -85,7 +90,7 @@ class Court {
   }
 
   void accuse(Blame& b, const Finding& finding, const FindingSubject& subject, double strength) {
-    b.weight += strength;
+    (is_claim(finding) ? b.claimed : b.weight) += strength;
     // A victim that only tells of a failure is not what is suspect on its host.
     if (finding.role == FindingRole::kCascade && strength <= 0) return;
     if (subject.rank) insert_sorted(b.suspect.ranks, *subject.rank);

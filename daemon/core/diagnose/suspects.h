@@ -1,5 +1,5 @@
 // Suspects: the sum of all findings against each host, or against each rank if hosts are unknown. The
-// strengths of all detectors are added. Pure.
+// strengths of all detectors are added; claims (speakers.h) together count as one. Pure.
 #pragma once
 
 #include <map>
@@ -16,6 +16,7 @@ struct Blame {
   uint32_t unit = detect::kNowhere;  // index into View::hosts; kNowhere: it has no logs in the input
   std::string name;                  // "node-3", "rank 13"
   double weight = 0;                 // sum of strengths
+  double claimed = 0;                // the part of it that rests on claims, before its limit
   TimeNs onset_ns = kNoTime;         // of the first finding against it
   std::optional<int64_t> iteration;  // at that time, if the finding has one
   bool silent = false;               // it stopped writing before its peers

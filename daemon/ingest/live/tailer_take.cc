@@ -49,7 +49,7 @@ bool SourceFollower::read_piece(TailSource& source, uint64_t max, uint64_t& take
       if (std::exchange(source.failing, false)) --tail_.counts.refused;
       first.failing_since.reset();
       taken += reading.bytes.size();
-      tail_.output.add_piece(source, std::move(reading.bytes));
+      tail_.output.add_piece(source, std::move(reading.bytes)).written_ns = first.modified_ns;
       return true;
     case ReadResult::kSkipped:
       taken += kSkipCost;

@@ -195,6 +195,21 @@ BOOST_AUTO_TEST_CASE(a_newer_connection_of_a_host_replaces_a_dead_one_or_one_of_
   }
 }
 
+BOOST_AUTO_TEST_CASE(a_host_has_one_name_in_any_case) {
+  Receiver receiver;
+  receiver.start();
+  Agent first(receiver.env);
+  first.hello("Node-1", 1);
+  for (const char* name : {"node-1", "NODE-1", "nOdE-1"}) {
+    Agent other(receiver.env);
+    other.hello(name, 1, "other");
+    BOOST_TEST(other.heard() ==
+               "refused: the host is connected already as Node-1 (10.0.0.1:4000), and alive");
+  }
+  BOOST_TEST(receiver.collector->hosts().size() == 1u);
+  BOOST_TEST(receiver.collector->hosts()[0].host == "Node-1");
+}
+
 BOOST_AUTO_TEST_CASE(copies_are_dropped_counted_and_acknowledged_once) {
   Receiver receiver;
   receiver.start();

@@ -176,6 +176,32 @@ BOOST_AUTO_TEST_CASE(a_later_run_resolves_it_once_it_makes_progress) {
   expect(l.said(), {});
 }
 
+BOOST_AUTO_TEST_CASE(a_users_word_resolves_what_this_user_said_alone) {
+  const struct {
+    bool of_host;
+    const char* user;    // whose job has the fault
+    const char* speaks;  // whose word it is that the job goes on; empty: the kernel's too
+    bool resolves;
+  } kCases[] = {
+      {false, "user 1", "user 1", true}, {false, "user 1", "user 2", false},
+      {true, "user 1", "user 1", false}, {true, "user 1", "", true},
+      {false, "user 1", "", true},       {false, "", "user 2", true},
+  };
+  for (const auto& row : kCases)
+    for (const bool well : {false, true})
+      for (const uint32_t run : {0u, 1u}) {
+        Listener l({everything("a")});
+        Fault f = fault("j");
+        f.of_host = row.of_host;
+        f.user = row.user;
+        l.verdict(f, 1);
+        l.restart();
+        for (TimeNs second = 10; second <= 300; second += 10)
+          l.runs({{"j", run, !well, well, second, row.speaks}}, second);
+        expect(l.said(), row.resolves ? Said{"a resolved j"} : Said{});
+      }
+}
+
 BOOST_AUTO_TEST_CASE(a_run_that_ends_as_planned_resolves_its_own_and_those_of_earlier_runs) {
   Listener l({everything("a")});
   l.verdict(fault("j"), 1);

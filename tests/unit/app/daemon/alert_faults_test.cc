@@ -75,6 +75,13 @@ BOOST_AUTO_TEST_CASE(it_has_what_an_alert_says) {
   auto claimed = row_of("a", .6, true);
   claimed.json.insert(1, R"("said_by": {"uids": [1000], "hosts": []}, )");
   BOOST_CHECK(!verdict_of({claimed}).fault->vouched);
+  BOOST_CHECK(fault->of_host);
+  BOOST_CHECK(!verdict_of({claimed}).fault->of_host);
+  store::DiagnosisRow of_user = row_of("a", .9, true);
+  nlohmann::json own = nlohmann::json::parse(of_user.json);
+  own["evidence"][0]["uid"] = 12'002;
+  of_user.json = own.dump();
+  BOOST_CHECK(!verdict_of({of_user}).fault->of_host);
 }
 
 BOOST_AUTO_TEST_CASE(damaged_rows_are_passed_over) {

@@ -41,6 +41,27 @@ BOOST_AUTO_TEST_CASE(only_a_verdict_makes_a_suspect) {
   BOOST_TEST(shown({confirmed}) == "said! ");
 }
 
+BOOST_AUTO_TEST_CASE(a_users_claims_count_once_over_all_jobs_and_stand_behind_the_rest) {
+  std::vector<store::DiagnosisRow> rows{row("d1", "real", 0.3, true), row("d2", "odd", 0.2, false)};
+  std::map<std::string, uint32_t> last{{"j", 1}};
+  for (int n = 0; n < 10; ++n) {
+    store::DiagnosisRow claim = row("c", "accused", 0.5, true);
+    claim.job = "m" + std::to_string(n);
+    claim.json.insert(1, R"("said_by":{"uids":[12002],"hosts":[]},)");
+    last[claim.job] = 1;
+    rows.push_back(claim);
+  }
+  const auto named = named_hosts(rows, last, {});
+  BOOST_TEST_REQUIRE(named.size() == 3u);
+  BOOST_TEST(named[0].host == "real");
+  BOOST_TEST(named[1].host == "odd");
+  BOOST_TEST(named[2].host == "accused");
+  BOOST_TEST(named[2].claimed);
+  BOOST_TEST(named[2].item["claimed_by"] == nlohmann::json({12002}));
+  BOOST_TEST(worst_by_host(named, kNow).size() == 3u);
+  BOOST_TEST(worst_by_host(named, kNow + 2 * kDay).size() == 1u, "claims are of a day");
+}
+
 BOOST_AUTO_TEST_CASE(what_does_not_stand_accuses_no_host) {
   for (const char* state : {"withdrawn", "refuted"}) {
     store::DiagnosisRow gone = row("d1", "h", 0.9, true);

@@ -3,6 +3,7 @@
 #include <random>
 #include <set>
 
+#include "app/jobs/job_shares.h"
 #include "app/jobs/live_jobs.h"
 #include "base/heap_account.h"
 #include "core/logs/line_feed.h"
@@ -257,6 +258,96 @@ BOOST_AUTO_TEST_CASE(the_job_that_an_engine_works_on_is_announced) {
   BOOST_REQUIRE(said.size() >= 2u);
   BOOST_TEST(said[0] == "j");
   BOOST_TEST(said.back().empty());
+}
+
+// 64 folders of old jobs, and one that fails now, all of one user.
+BOOST_AUTO_TEST_CASE(old_jobs_of_an_owner_give_way_to_one_that_fails_now) {
+  LiveOptions options = live_options();
+  LiveJobs jobs(options);
+  Feed feed(jobs);
+  TimeNs now = kStart;
+  feed.written_ns = now - 24 * 3600 * kNsPerSecond;
+  const size_t old = limits::kLiveJobs + 1;
+  for (size_t i = 0; i < old; ++i)
+    feed.write(feed.open(OriginKind::kFile, fmt::format("old{}", i), fmt::format("/logs/{}", i), kAliceUid),
+               step_line(1), now);
+  jobs.tick(now);
+  BOOST_TEST(with_engine(jobs).size() == limits::kLiveJobs);
+  BOOST_TEST(jobs.counts().waiting == 1u);
+  const std::string late = "old" + std::to_string(old - 1);
+  BOOST_TEST(report_of(jobs, late, now).find("not read yet") != std::string::npos);
+  feed.written_ns = kNoTime;
+  const StreamId fresh = feed.open(OriginKind::kFile, "fresh", "/logs/fresh", kAliceUid);
+  feed.write(fresh, step_line(1) + xid_line(now), now);
+  jobs.tick(now);
+  BOOST_TEST(with_engine(jobs).contains("fresh"));
+  BOOST_TEST(report_of(jobs, "fresh", now + kNsPerSecond).find("nvidia.xid.79") != std::string::npos);
+  BOOST_TEST(jobs.counts().waiting == 2u, "it gave way before it was read");
+  now += 2 * kReadWithin;
+  jobs.tick(now);
+  BOOST_TEST(jobs.begin_reading(now).size() == 2u);
+  feed.read_late(jobs);
+  BOOST_TEST(jobs.end_reading(false));
+  jobs.tick(now);
+  BOOST_TEST(jobs.counts().waiting == 0u);
+  BOOST_TEST(with_engine(jobs).contains("fresh"));
+  BOOST_TEST(report_of(jobs, late, now).find("not read yet") == std::string::npos);
+}
+
+// What arrives while a job is read, and what the store gives again, is read once.
+BOOST_AUTO_TEST_CASE(a_job_that_waited_is_read_once_and_wholly) {
+  LiveOptions options = live_options();
+  options.jobs_max = 1;
+  LiveJobs jobs(options);
+  Feed feed(jobs);
+  TimeNs now = kStart;
+  const StreamId first = feed.open(OriginKind::kFile, "first", "/logs/a", kAliceUid);
+  const StreamId second = feed.open(OriginKind::kFile, "second", "/logs/b", kAliceUid);
+  const auto write = [&] {
+    feed.write(first, step_line(1), now);
+    feed.write(second, step_line(1), now);
+    now += kNsPerSecond;
+  };
+  for (int i = 0; i < 5; ++i) write();
+  BOOST_TEST(jobs.begin_reading(now).empty(), "no engine is free");
+  feed.write(first, "", now, true);
+  now += 10 * kNsPerSecond;
+  jobs.tick(now);
+  BOOST_TEST_REQUIRE(jobs.begin_reading(now).size() == 1u);
+  feed.write(second, step_line(2), now);  // arrives meanwhile
+  BOOST_TEST(report_of(jobs, "second", now).find("not read yet") != std::string::npos);
+  BOOST_TEST(!jobs.end_reading(false), "nothing was read");
+  feed.read_late(jobs);
+  BOOST_TEST(jobs.end_reading(false));
+  feed.write(second, step_line(3), now);
+  jobs.tick(now);
+  for (const LiveJobSummary& job : jobs.jobs())
+    if (job.id == "second") BOOST_TEST(job.lines == 7u);
+}
+
+// One user's reports are large; another user's job fails.
+BOOST_AUTO_TEST_CASE(large_reports_of_one_user_do_not_delay_those_of_another) {
+  LiveOptions options = live_options();
+  TimeNs work = 0;
+  bool large = true;
+  options.timer = [&] { return work += large ? 3 * kNsPerSecond : kNsPerMs; };
+  LiveJobs jobs(options);
+  Feed feed(jobs);
+  TimeNs now = kStart;
+  for (int j = 0; j < 4; ++j)
+    feed.write(feed.open(OriginKind::kFile, fmt::format("m{}", j), fmt::format("/logs/{}", j), kMalloryUid),
+               step_line(1) + xid_line(now), now);
+  jobs.tick(now);
+  const uint64_t before = jobs.counts().reports;
+  BOOST_TEST(before >= 1u);
+  BOOST_TEST(before <= 2u, "a first report or two in advance");
+  large = false;
+  now += kNsPerSecond;
+  feed.write(feed.open(OriginKind::kFile, "a", "/logs/a", kAliceUid), step_line(1) + xid_line(now), now);
+  jobs.tick(now);
+  BOOST_TEST(jobs.counts().reports == before + 1);
+  for (const LiveJobSummary& job : jobs.jobs())
+    if (job.id == "a") BOOST_TEST(job.verdict.has_value());
 }
 
 // Each report costs as much as the thread may spend on reports in 2 s, so 20 jobs need 40 s.

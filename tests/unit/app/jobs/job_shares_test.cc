@@ -93,6 +93,28 @@ BOOST_AUTO_TEST_CASE(an_idle_job_gives_way_to_anyone_of_its_rank) {
   BOOST_TEST(gives_way(holders, {"user 1", JobOrigin::kWatched, 1000}, kSlots).value() == 7u);
 }
 
+BOOST_AUTO_TEST_CASE(the_longest_silent_job_gives_way_to_one_of_its_user_that_writes) {
+  auto holders = all_of("user 1", JobOrigin::kWatched);
+  const JobClaim fresh{"user 1", JobOrigin::kWatched, 60 * kNsPerSecond};
+  for (size_t i = 0; i < kSlots; ++i) holders[i].last_ns = fresh.at - kQuietHolder + 1;
+  BOOST_TEST(!gives_way(holders, fresh, kSlots));
+  holders[3].last_ns = holders[6].last_ns = fresh.at - kQuietHolder;
+  holders[6].last_ns -= 1;
+  BOOST_TEST(gives_way(holders, fresh, kSlots).value() == 6u);
+  BOOST_TEST(!gives_way(holders, {"user 2", JobOrigin::kClaimed, fresh.at}, kSlots));
+}
+
+BOOST_AUTO_TEST_CASE(an_old_job_gets_the_engine_of_an_old_one_that_is_read_alone) {
+  auto holders = all_of("user 2", JobOrigin::kWatched);
+  const JobClaim old{"user 1", JobOrigin::kWatched, 60 * kNsPerSecond, true};
+  BOOST_TEST(!gives_way(holders, old, kSlots));
+  holders[2].idle = true;
+  holders[2].read_ns = old.at - kReadWithin + 1;
+  BOOST_TEST(!gives_way(holders, old, kSlots));
+  holders[2].read_ns = old.at - kReadWithin;
+  BOOST_TEST(gives_way(holders, old, kSlots).value() == 2u);
+}
+
 BOOST_AUTO_TEST_CASE(the_largest_job_of_the_user_who_takes_most_memory_gives_way) {
   std::vector<EngineHolder> holders{holder("user 1", 1, JobOrigin::kWatched, 30)};
   for (uint64_t i = 0; i < 4; ++i) holders.push_back(holder("user 2", 1, JobOrigin::kClaimed, 10 + i));

@@ -53,8 +53,12 @@ class Feed {
     return info.id;
   }
 
+  // Of the next pieces; kNoTime: not known.
+  TimeNs written_ns = kNoTime;
+
   void write(StreamId stream, std::string_view bytes, TimeNs now, bool ends = false) {
     Piece piece;
+    piece.written_ns = written_ns;
     piece.stream = stream;
     piece.offset = offsets_[stream];
     piece.bytes = bytes;
@@ -75,6 +79,14 @@ class Feed {
     PieceBatch batch;
     batch.pieces.push_back(std::move(piece));
     give(std::move(batch), now);
+  }
+
+  // As the store gives it to a job that is read late.
+  void read_late(LiveJobs& into) const {
+    for (const PieceBatch& batch : batches_) {
+      for (const StreamInfo& info : batch.opened) into.open_to_read(info);
+      for (const Piece& piece : batch.pieces) into.read(piece);
+    }
   }
 
   void replay(LiveJobs& into) const {

@@ -76,3 +76,14 @@ BOOST_AUTO_TEST_CASE(a_host_without_logs_can_be_suspected) {
 BOOST_AUTO_TEST_CASE(a_subject_without_strength_is_no_suspect) {
   BOOST_TEST(blame(hosts(2), {against({"node-1", {}, {}, {}, 0}, "named")}).empty());
 }
+
+BOOST_AUTO_TEST_CASE(claims_of_users_count_as_one_however_many) {
+  std::vector<Finding> claims(10, against({"node-1", {}, {}, {}, 1.0}, "claimed"));
+  for (Finding& claim : claims) {
+    claim.action = ActionKind::kIsolate;
+    claim.said_by.uids = {12'002};
+  }
+  BOOST_TEST(blame(hosts(2), claims)[0].suspect.score == 0.5);
+  claims.push_back(against({"node-1", {}, {}, {}, 1.0}, "seen"));
+  BOOST_TEST(blame(hosts(2), claims)[0].suspect.score == 2.0 / 3);
+}

@@ -1,0 +1,73 @@
+#include "app/jobs/job_names.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "app/jobs/job_recognition.h"
+
+namespace culprit::app {
+namespace {
+
+constexpr std::string_view kOwnerMark = "@uid";
+
+// The owner that an id names: 1002 of "train@uid1002".
+std::optional<uint32_t> owner_in(std::string_view id) {
+  const size_t at = id.rfind(kOwnerMark);
+  if (at == id.npos || at == 0) return std::nullopt;
+  const std::string_view digits = id.substr(at + kOwnerMark.size());
+  uint32_t uid = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), uid);
+  const bool whole = error == std::errc() && end == digits.data() + digits.size();
+  return whole ? std::optional(uid) : std::nullopt;
+}
+
+}  // namespace
+
+std::string_view name_of_job(std::string_view id) {
+  return owner_in(id) ? id.substr(0, id.rfind(kOwnerMark)) : id;
+}
+
+// The user who alone writes the source, where that user's word counts for own jobs alone.
+std::optional<uint32_t> JobNames::user_of(const StreamInfo& info) const {
+  const auto behind = user_behind(info, daemon_uid_);
+  // Which pods are of one job the kernel does not tell: the name alone joins them.
+  const auto user = behind ? behind->uid() : std::nullopt;
+  if (!user || info.job.empty() || info.job == kDefaultJob) return std::nullopt;
+  // A log collector's copy.
+  return is_file(info.kind) && !is_person(*user) ? std::nullopt : user;
+}
+
+// Returns the id.
+const std::string& JobNames::own(const std::string& id, uint32_t user) {
+  if (owners_.size() >= kNames && !owners_.contains(id))
+    owners_.erase(std::ranges::min_element(owners_, {}, [](const auto& owner) { return owner.second.turn; }));
+  owners_[id] = {user, ++turns_};
+  return id;
+}
+
+std::string JobNames::id_of(const StreamInfo& info, const ShownUsers& shown) {
+  const auto user = user_of(info);
+  if (!user) return info.job;
+  const std::string apart = fmt::format("{}{}{}", info.job, kOwnerMark, *user);
+  if (const auto named = owner_in(info.job)) return own(*named == *user ? info.job : apart, *user);
+  if (owners_.contains(apart)) return own(apart, *user);
+  if (shown.contains(*user)) return own(info.job, *user);
+  const auto known = owners_.find(info.job);
+  const bool is_free = known == owners_.end() || known->second.user == *user;
+  return own(is_free && std::ranges::none_of(shown, is_person) ? info.job : apart, *user);
+}
+
+void JobNames::note(const StreamInfo& info) {
+  if (const auto user = user_of(info)) own(info.job, *user);
+}
+
+std::string JobNames::known_as(const std::string& id) const {
+  const auto owner = owner_in(id);
+  if (!owner || owners_.contains(id)) return id;
+  const auto known = owners_.find(std::string(name_of_job(id)));
+  return known != owners_.end() && known->second.user == *owner ? known->first : id;
+}
+
+}  // namespace culprit::app

@@ -1,0 +1,106 @@
+// Jobs of one name and several owners: each has an id of its own.
+#include "app/jobs/job_names.h"
+
+#include <boost/test/unit_test.hpp>
+#include <string>
+#include <vector>
+
+using namespace culprit;
+using namespace culprit::app;
+
+namespace {
+
+constexpr uint32_t kDaemon = 990, kAlice = 12'003, kMallory = 12'002;
+
+StreamInfo source(const std::string& job, std::optional<uint32_t> uid,
+                  OriginKind kind = OriginKind::kSocket) {
+  StreamInfo out;
+  out.kind = kind;
+  out.job = job;
+  out.uid = uid;
+  return out;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(job_names)
+
+BOOST_AUTO_TEST_CASE(a_name_belongs_to_its_first_user_and_others_get_ids_of_their_own) {
+  JobNames names(kDaemon);
+  for (int again = 0; again < 2; ++again) {
+    BOOST_TEST(names.id_of(source("train", kAlice), {}) == "train");
+    BOOST_TEST(names.id_of(source("train", kMallory), {}) == "train@uid12002");
+    BOOST_TEST(names.id_of(source("train", kMallory, OriginKind::kFile), {}) == "train@uid12002");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(root_services_and_unknown_users_speak_for_any_job) {
+  JobNames names(kDaemon);
+  BOOST_TEST(names.id_of(source("train", kAlice), {}) == "train");
+  for (const std::optional<uint32_t> uid : {std::optional<uint32_t>(0), std::optional(kDaemon), {}})
+    BOOST_TEST(names.id_of(source("train", uid), {}) == "train");
+  BOOST_TEST(names.id_of(source("train", 104, OriginKind::kFile), {}) == "train");
+  BOOST_TEST(names.id_of(source("train", 104), {}) == "train@uid104");
+}
+
+BOOST_AUTO_TEST_CASE(data_without_a_name_is_of_one_job) {
+  JobNames names(kDaemon);
+  for (const uint32_t uid : {kAlice, kMallory}) {
+    BOOST_TEST(names.id_of(source("default", uid), {}) == "default");
+    BOOST_TEST(names.id_of(source("", uid), {}) == "");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_user_whom_the_kernel_shows_takes_the_name) {
+  JobNames names(kDaemon);
+  BOOST_TEST(names.id_of(source("4711", kMallory), {}) == "4711");
+  BOOST_TEST(names.id_of(source("4711", kAlice), {kAlice}) == "4711");
+  BOOST_TEST(names.id_of(source("4711", kMallory), {kAlice}) == "4711@uid12002");
+  BOOST_TEST(names.id_of(source("4711", kMallory), {}) == "4711@uid12002", "nor once she is gone");
+}
+
+BOOST_AUTO_TEST_CASE(a_job_of_others_that_the_kernel_shows_is_free_for_none) {
+  JobNames names(kDaemon);
+  BOOST_TEST(names.id_of(source("4711", kMallory), {kAlice}) == "4711@uid12002");
+  BOOST_TEST(names.id_of(source("4711", kAlice), {}) == "4711");
+}
+
+BOOST_AUTO_TEST_CASE(a_users_jobs_of_one_name_keep_one_id) {
+  JobNames names(kDaemon);
+  BOOST_TEST(names.id_of(source("4711", kMallory), {}) == "4711");
+  BOOST_TEST(names.id_of(source("4711", kAlice), {}) == "4711@uid12003");
+  BOOST_TEST(names.id_of(source("4711", kAlice), {kAlice}) == "4711@uid12003");
+}
+
+BOOST_AUTO_TEST_CASE(an_id_with_an_owner_is_that_owners_alone) {
+  JobNames names(kDaemon);
+  BOOST_TEST(names.id_of(source("train@uid12003", kMallory), {}) == "train@uid12003@uid12002");
+  BOOST_TEST(names.id_of(source("train@uid12003", kAlice), {}) == "train@uid12003");
+  BOOST_TEST(names.id_of(source("train@uid", kMallory), {}) == "train@uid");
+  BOOST_TEST(name_of_job("train@uid12003") == "train");
+  BOOST_TEST(name_of_job("me@host") == "me@host");
+}
+
+BOOST_AUTO_TEST_CASE(the_collectors_id_of_a_job_is_known_here) {
+  JobNames names(kDaemon);
+  BOOST_TEST(names.id_of(source("train", kAlice), {}) == "train");
+  BOOST_TEST(names.known_as("train@uid12003") == "train");
+  BOOST_TEST(names.known_as("train@uid12002") == "train@uid12002");
+  BOOST_TEST(names.id_of(source("train", kMallory), {}) == "train@uid12002");
+  BOOST_TEST(names.known_as("train@uid12002") == "train@uid12002");
+  BOOST_TEST(names.known_as("train") == "train");
+}
+
+BOOST_AUTO_TEST_CASE(stored_sources_keep_their_ids) {
+  JobNames before(kDaemon), after(kDaemon);
+  std::vector<StreamInfo> stored;
+  for (const uint32_t uid : {kMallory, kAlice}) {
+    stored.push_back(source("train", uid));
+    stored.back().job = before.id_of(stored.back(), {});
+  }
+  for (const StreamInfo& info : stored) after.note(info);
+  BOOST_TEST(after.id_of(source("train", kAlice), {}) == stored[1].job);
+  BOOST_TEST(after.id_of(source("train", kMallory), {}) == stored[0].job);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
