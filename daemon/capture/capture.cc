@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "capture/announced.h"
+#include "capture/apart.h"
 #include "capture/clock.h"
 #include "capture/debug_server.h"
 #include "capture/stop_guard.h"
@@ -19,6 +20,7 @@ namespace {
 
 // Between two looks: a thread that reads a disk runs meanwhile.
 constexpr TimeNs kBetweenLooks = 300 * kNsPerMs;
+constexpr TimeNs kReadWithin = 3 * kNsPerSecond;  // 8 MiB of text take a tenth
 constexpr TimeNs kToolWithin = 10 * kNsPerSecond, kAnswerWithin = 2 * kNsPerSecond;
 
 // Environment, descriptors and calls are files of /proc that their owner alone may open; so are its pipe and
@@ -33,16 +35,20 @@ void add_reason(std::string& why, std::string_view who, const std::string& reaso
   why += fmt::format("{}: {}", who, reason);
 }
 
-Result<Stacks> read_stacks(Tool tool, std::string_view output) {
+StackReader reader_of(Tool tool) {
   switch (tool) {
     case Tool::kPySpy:
-      return read_py_spy(output);
+      return read_py_spy;
     case Tool::kEuStack:
-      return read_eu_stack(output);
+      return read_eu_stack;
     case Tool::kGdb:
       break;
   }
-  return read_gdb(output);
+  return read_gdb;
+}
+
+Result<Stacks> stacks_in(StackReader reader, const Result<std::string>& text) {
+  return text ? read_apart(reader, *text, kReadWithin) : Result<Stacks>(tl::unexpected(text.error()));
 }
 
 class Capture {
@@ -143,7 +149,7 @@ class Capture {
     if (!runs) return add_reason(answer_.why, "faulthandler", "the process is stopped");
     const TimeNs within = std::min(kAnswerWithin, left());
     auto text = ask_for_stacks(file, answer_.target.pid, look.stat, within);
-    auto stacks = text ? read_faulthandler(*text) : Result<Stacks>(tl::unexpected(text.error()));
+    auto stacks = stacks_in(read_faulthandler, text);
     if (!stacks) return add_reason(answer_.why, "faulthandler", stacks.error().text);
     take("faulthandler", std::move(*stacks));
   }
@@ -151,7 +157,7 @@ class Capture {
   void use_debug_server() {
     const TimeNs within = std::min(kAnswerWithin, left());
     const auto text = ask_debug_server(*answer_.look, answer_.target.pid, within);
-    auto stacks = text ? read_faulthandler(*text) : Result<Stacks>(tl::unexpected(text.error()));
+    auto stacks = stacks_in(read_faulthandler, text);
     if (!stacks) return add_reason(answer_.why, "debug server", stacks.error().text);
     take("faulthandler", std::move(*stacks));
   }
@@ -194,7 +200,7 @@ class Capture {
     auto output = run_tool(run, &clean);
     const std::string harm = guard ? guard->end(clean) : "";
     if (!harm.empty()) add_reason(answer_.why, to_string(*tool), harm);
-    auto stacks = output ? read_stacks(*tool, *output) : Result<Stacks>(tl::unexpected(output.error()));
+    auto stacks = stacks_in(reader_of(*tool), output);
     if (!stacks) return add_reason(answer_.why, to_string(*tool), stacks.error().text);
     take(std::string(to_string(*tool)), std::move(*stacks));
   }

@@ -107,23 +107,6 @@ void give_way() {
   ::_exit(127);
 }
 
-// Reads until the end of the output, the limit or the time. Nothing: the time was over.
-std::optional<std::string> read_output(int output, size_t most, TimeNs until) {
-  std::string out;
-  std::array<char, 65536> buffer;
-  for (;;) {
-    const TimeNs left = until - mono();
-    if (left <= 0) return std::nullopt;
-    pollfd wait{output, POLLIN, 0};
-    if (::poll(&wait, 1, static_cast<int>(left / kNsPerMs) + 1) <= 0) continue;
-    const ssize_t n = ::read(output, buffer.data(), buffer.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return out;
-    out.append(buffer.data(), static_cast<size_t>(n));
-    if (out.size() > most) return out;
-  }
-}
-
 // The exit status; nothing: it does not end.
 std::optional<int> reap(pid_t pid, TimeNs until) {
   int status = 0;
@@ -180,6 +163,22 @@ std::vector<std::string> arguments_of(Tool tool, const std::string& program, uin
           "-iex",  "set confirm off",
           "-ex",   "thread apply all backtrace 100",
           "-p",    number};
+}
+
+std::optional<std::string> read_output(int output, size_t most, TimeNs until) {
+  std::string out;
+  std::array<char, 65536> buffer;
+  for (;;) {
+    const TimeNs left = until - mono();
+    if (left <= 0) return std::nullopt;
+    pollfd wait{output, POLLIN, 0};
+    if (::poll(&wait, 1, static_cast<int>(left / kNsPerMs) + 1) <= 0) continue;
+    const ssize_t n = ::read(output, buffer.data(), buffer.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return out;
+    out.append(buffer.data(), static_cast<size_t>(n));
+    if (out.size() > most) return out;
+  }
 }
 
 Result<std::string> run_tool(const ToolRun& run, bool* clean) {

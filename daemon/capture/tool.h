@@ -45,6 +45,9 @@ struct ToolRun {
 // ended by itself with success.
 Result<std::string> run_tool(const ToolRun& run, bool* clean = nullptr);
 
+// Reads a descriptor until its end, the time (monotonic) or more than `most` bytes. Nothing: out of time.
+std::optional<std::string> read_output(int output, size_t most, TimeNs until);
+
 // Gives up capabilities of the calling process for good: this one, or all of them. False: the kernel refused.
 bool give_up_capability(int capability);
 bool give_up_capabilities();

@@ -77,8 +77,9 @@ app::ArmedPlaces places_of(const app::RunFolder& folder, const app::Launch& laun
   app::ArmedPlaces out;
   out.dumps = folder.dumps();
   out.pipes = folder.pipes();
-  out.logs = folder.logs();
-  out.error_file = fmt::format("{}/error_{}.json", folder.private_folder(), launch.member);
+  out.logs = folder.files();
+  if (!folder.private_folder().empty())
+    out.error_file = fmt::format("{}/error_{}.json", folder.private_folder(), launch.member);
   if (!folder.runtime().empty()) out.trace_socket = folder.runtime() + "/trace.sock";
   out.rings = folder.rings();
   out.job = launch.job;
@@ -117,10 +118,10 @@ int run_plainly(const RunOptions& o, const std::string& why) {
 
 // The file that tells `culprit diagnose` the job and the hosts.
 void write_job_file(const app::RunFolder& folder, const app::Launch& launch) {
-  const std::string path = folder.inputs() + "/job.toml";
-  if (::access(path.c_str(), F_OK) == 0) return;
-  if (Status written = app::write_run_file(
-          path, fmt::format("[job]\nid = \"{}\"\nhost_pattern = '^(?P<host>[^/]+)/'\n", launch.job));
+  constexpr const char* kName = "job.toml";
+  if (folder.inputs().has(kName)) return;
+  if (Status written = folder.inputs().write(
+          kName, fmt::format("[job]\nid = \"{}\"\nhost_pattern = '^(?P<host>[^/]+)/'\n", launch.job));
       !written)
     complain(written.error().text);
 }
@@ -143,9 +144,17 @@ class Session {
     log_->finish(kLogWithinMs);
     write_end(end);
     command_.reset();
-    const EndedRun ended{
-        launch_,      folder_,         o_.choices, o_.command, end, lasted, daemon_lives() ? server_ : "",
-        last_report_, log_->figures(), log_paths_, zone_};
+    const EndedRun ended{launch_,
+                         folder_,
+                         o_.choices,
+                         o_.command,
+                         end,
+                         lasted,
+                         daemon_lives() && folder_.logs().is_there() ? server_ : "",
+                         last_report_,
+                         log_->figures(),
+                         log_paths_,
+                         zone_};
     return finish_run(ended, [this] { stop_daemon(); });
   }
 
@@ -161,7 +170,10 @@ class Session {
   // Logs of what is known only at the end.
   void write_end(const app::CommandEnd& end) {
     if (const auto rank = app::first_rank_of(o_.command, variable))
-      (void)app::replace_error_files(folder_.logs() + "/torchrun", folder_.logs(), *rank);
+      (void)app::replace_error_files(folder_.files() + "/torchrun", folder_.logs(), *rank);
+    if (const uint64_t lost = folder_.collect())
+      complain(fmt::format("{}: {} of what the command wrote could not be copied to it",
+                           folder_.logs().path(), format_bytes(lost)));
     const std::string& program = o_.command[0];
     std::string lines = app::end_lines(end, program.substr(program.rfind('/') + 1), run_wall_now(), kills_,
                                        app::memory_kills());
@@ -169,8 +181,8 @@ class Session {
       lines += app::disk_lines_within(kDiskWithin, last_lines(), std::filesystem::current_path().string(),
                                       run_wall_now());
     if (lines.empty()) return;
-    const std::string path = fmt::format("{}/{}.end.log", folder_.logs(), launch_.log);
-    if (Status written = app::write_run_file(path, lines); !written) complain(written.error().text);
+    if (Status written = folder_.logs().write(launch_.log + ".end.log", lines); !written)
+      complain(written.error().text);
   }
 
   std::string last_lines() const {
@@ -202,10 +214,10 @@ class Session {
   }
 
   void start_log() {
-    const std::string base = folder_.logs() + "/" + launch_.log;
-    log_paths_ = {base + ".log"};
-    if (command_->has_two_streams()) log_paths_ = {base + ".out.log", base + ".err.log"};
-    log_ = std::make_unique<app::OutputLog>(log_paths_, kLogBytes);
+    std::vector<std::string> names = {launch_.log + ".log"};
+    if (command_->has_two_streams()) names = {launch_.log + ".out.log", launch_.log + ".err.log"};
+    for (const std::string& name : names) log_paths_.push_back(folder_.logs().path() + "/" + name);
+    log_ = std::make_unique<app::OutputLog>(folder_.logs(), std::move(names), kLogBytes);
   }
 
   void start_daemon() {
@@ -231,6 +243,14 @@ class Session {
 
   bool daemon_lives() const { return daemon_ > 0; }
 
+  // The daemon reads them by their path. A user who moves the folder away may put other logs there.
+  bool reads_our_logs() {
+    if (folder_.logs().is_there()) return true;
+    if (!std::exchange(told_moved_, true))
+      tell(folder_.path() + ": was moved or replaced: what its logs say live is left out");
+    return false;
+  }
+
   void stop_daemon() {
     // What it has is kept by now, or of no use: nothing waits for an orderly end.
     if (daemon_ > 0) {
@@ -245,7 +265,7 @@ class Session {
 
   void announce() {
     const auto text = follow_->take();
-    if (!text) return;
+    if (!text || !reads_our_logs()) return;
     const auto report = report_from_json(*text);
     if (!report) return;
     const Diagnosis* verdict = report->verdict ? &report->diagnoses[*report->verdict] : nullptr;
@@ -278,6 +298,7 @@ class Session {
   std::optional<std::string> last_report_;
   std::string told_;
   int told_count_ = 0;
+  bool told_moved_ = false;
   std::optional<app::MemoryKills> kills_;
   TimeNs began_ns_ = 0;
 };

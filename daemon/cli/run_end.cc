@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "app/client.h"
@@ -70,9 +71,22 @@ std::optional<Report> daemon_report(const EndedRun& run) {
   return out;
 }
 
+// The report with another path of its files: what a reader can open.
+Report with_path(const Report& report, const std::string& from, const std::string& to) {
+  std::string text = to_json(report);
+  std::string name = nlohmann::json(to).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  name = name.substr(1, name.size() - 2);
+  for (size_t at = 0; (at = text.find(from, at)) != text.npos; at += name.size())
+    text.replace(at, from.size(), name);
+  auto read = report_from_json(text);
+  return read ? std::move(*read) : report;
+}
+
 std::optional<Report> files_report(const EndedRun& run) {
   app::DiagnoseOptions options;
-  options.paths = {run.folder.inputs()};
+  // By its descriptor: its path may lead elsewhere by now.
+  const std::string held = fmt::format("/proc/self/fd/{}/.", run.folder.inputs().descriptor());
+  options.paths = {run.folder.exposed() ? held : run.folder.inputs().path()};
   options.parse.zone = run.zone;
   const auto threads = app::thread_count(std::getenv("CULPRIT_THREADS"));
   options.threads = threads ? *threads : 1;
@@ -80,6 +94,7 @@ std::optional<Report> files_report(const EndedRun& run) {
   const Watch watch(progress, false);
   auto done = app::diagnose(options, progress);
   if (!done) return say(done.error().text), std::nullopt;
+  if (run.folder.exposed()) return with_path(done->report, held, run.folder.inputs().path());
   return std::move(done->report);
 }
 
@@ -108,11 +123,11 @@ void write_page(const EndedRun& run, const Report& report) {
   RenderOptions options;
   options.zone = run.zone;
   options.zone_name = "local time";
-  const std::string page = run.folder.path() + "/report.html";
-  if (Status written = app::write_run_file(page, render_html(report, options)); !written)
+  constexpr const char* kPage = "report.html";
+  if (Status written = run.folder.held().write(kPage, render_html(report, options)); !written)
     return say(written.error().text);
-  (void)app::write_run_file(run.folder.path() + "/report.json", to_json(report) + "\n");
-  say("page:  " + page);
+  (void)run.folder.held().write("report.json", to_json(report) + "\n");
+  say("page:  " + run.folder.path() + "/" + kPage);
 }
 
 void say_log_trouble(const EndedRun& run) {
@@ -134,7 +149,7 @@ void report_run(const EndedRun& run, const std::optional<Report>& found) {
   }
   if (found && leading(*found)) write_page(run, *found);
   say("files: " + run.folder.path());
-  say("again: culprit diagnose " + run.folder.inputs());
+  say("again: culprit diagnose " + run.folder.inputs().path());
 }
 
 // Whether this member speaks for the job. `others`: their ends.
@@ -203,7 +218,8 @@ int finish_run(const EndedRun& run, const std::function<void()>& stop_daemon) {
   if (status != 0 && !wanted && !(ended_by_user && told_before)) live = daemon_report(run);
   stop_daemon();
   std::error_code ignored;
-  std::filesystem::remove_all(run.folder.private_folder() + "/state", ignored);
+  if (const std::string& own = run.folder.private_folder(); !own.empty())
+    std::filesystem::remove_all(own + "/state", ignored);
   if (run.launch.in_team && !speaks(members, run.end, ends)) return status;
   const bool others_failed =
       std::ranges::any_of(ends, [](const app::MemberEnd& one) { return one.status != 0; });

@@ -103,7 +103,11 @@ std::string reads_line(const Json& json) {
   if (count(json, "trace_clients")) out.push_back(counted(count(json, "trace_clients"), "trace client"));
   if (count(json, "rings")) out.push_back(counted(count(json, "rings"), "ring"));
   if (out.empty()) return "nothing of this host";
-  return joined(out) + fmt::format("; {} unread", format_bytes(count(json, "lag_bytes")));
+  const uint64_t left_out = sum(logs, "left_out");
+  return joined(out) + fmt::format("; {} unread", format_bytes(count(json, "lag_bytes"))) +
+         (left_out ? fmt::format("; {} beyond the limit {} not read", counted(left_out, "file"),
+                                 left_out == 1 ? "is" : "are")
+                   : "");
 }
 
 // Where an agent sends, or what a collector receives. A daemon without its collector counts as healthy, but

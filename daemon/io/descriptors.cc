@@ -1,8 +1,10 @@
 #include "io/descriptors.h"
 
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace culprit::io {
 namespace {
@@ -19,6 +21,18 @@ size_t limit() {
 }
 
 }  // namespace
+
+Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
+  if (this != &other) {
+    if (number_ >= 0) ::close(number_);
+    number_ = other.release();
+  }
+  return *this;
+}
+Descriptor::~Descriptor() {
+  if (number_ >= 0) ::close(number_);
+}
+int Descriptor::release() { return std::exchange(number_, -1); }
 
 void raise_descriptor_limit() {
   rlimit files{};

@@ -118,8 +118,10 @@ class RealFiles final : public Files {
     for (size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
       const std::string part = path.substr(0, end);
       // An existing parent may be one in which we may not create folders.
-      if (!is_folder(part) && ::mkdir(part.c_str(), 0700) != 0 && !(errno == EEXIST && is_folder(part)))
+      if (!is_folder(part) && ::mkdir(part.c_str(), 0700) != 0 && !(errno == EEXIST && is_folder(part))) {
+        if (errno == EEXIST) return fail(ErrorCode::kInvalid, part + ": is there already and is no folder");
         return system_failure(part, errno);
+      }
       if (end == path.npos) return {};
     }
   }

@@ -1,6 +1,5 @@
 #include "io/secret_file.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -8,25 +7,12 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "io/descriptors.h"
 #include "io/system_error.h"
+#include "io/trusted_path.h"
 
 namespace culprit::io {
 namespace {
-
-class Open {
- public:
-  explicit Open(const std::string& path)
-      : number_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)) {}
-  Open(const Open&) = delete;
-  Open& operator=(const Open&) = delete;
-  ~Open() {
-    if (number_ >= 0) ::close(number_);
-  }
-  int get() const { return number_; }
-
- private:
-  const int number_;
-};
 
 // The command after which the daemon, and no one else, can read the file.
 std::string mend(const std::string& path, const FileRights& file, const ProcessRights& process) {
@@ -67,13 +53,20 @@ Status check_secret(const std::string& path, const FileRights& file, const Proce
 }
 
 Result<std::string> read_secret(const std::string& path, size_t bytes_max) {
-  const Open file(path);
-  struct stat status;
-  if (file.get() < 0 || ::fstat(file.get(), &status) != 0) return system_failure(path, errno);
+  // As root any owner is allowed, so the file's own is the one that may stand on the way to it.
+  const ProcessRights process = own_rights();
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) return system_failure(path, errno);
   if (!S_ISREG(status.st_mode)) return fail(ErrorCode::kInvalid, path + ": is no regular file");
-  const Status private_to_us =
-      check_secret(path, {status.st_uid, status.st_gid, status.st_mode}, own_rights());
-  if (!private_to_us) return tl::unexpected(private_to_us.error());
+  // First, because its remedy also fits where the mode is what the walk refuses.
+  if (Status closed = check_secret(path, {status.st_uid, status.st_gid, status.st_mode}, process); !closed)
+    return tl::unexpected(closed.error());
+  const auto opened = open_trusted_file(path, process.uid == 0 ? status.st_uid : process.uid);
+  if (!opened) return fail(opened.error().code, path + ": " + opened.error().text);
+  const Descriptor file(*opened);
+  if (::fstat(file.get(), &status) != 0) return system_failure(path, errno);
+  if (Status closed = check_secret(path, {status.st_uid, status.st_gid, status.st_mode}, process); !closed)
+    return tl::unexpected(closed.error());
   std::string text(bytes_max + 1, '\0');
   size_t size = 0;
   while (size < text.size()) {

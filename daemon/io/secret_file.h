@@ -1,5 +1,6 @@
 // A file with a secret: a private key, a token. It is read only if no one but root, the daemon's user and the
-// daemon's own group can read it, and only root and the daemon's user can change it. Blocking; any thread.
+// daemon's own group can read it, and only root and the daemon's user can change or replace it
+// (trusted_path.h). Blocking; any thread.
 #pragma once
 
 #include <sys/types.h>

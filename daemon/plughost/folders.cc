@@ -10,8 +10,8 @@
 #include "base/limits.h"
 #include "base/time.h"
 #include "io/files.h"
+#include "io/trusted_path.h"
 #include "plughost/description.h"
-#include "plughost/trusted_library.h"
 
 namespace culprit::plughost {
 namespace {
@@ -24,7 +24,7 @@ struct FoundFile {
 };
 
 bool is_trusted(const std::string& path, uid_t trusted_uid) {
-  const auto opened = open_trusted_library(path, trusted_uid);
+  const auto opened = io::open_trusted_file(path, trusted_uid);
   if (opened) ::close(*opened);
   return opened.has_value();
 }

@@ -26,7 +26,7 @@ struct PluginFiles {
 };
 
 // Of a name that is in several folders, the first file counts. Files that an untrusted user could change
-// (trusted_library.h) count after all others, so that they push none out: they are listed to be refused.
+// (io/trusted_path.h) count after all others, so that they push none out: they are listed to be refused.
 PluginFiles find_plugins(const std::vector<std::string>& folders, uid_t trusted_uid);
 
 }  // namespace culprit::plughost

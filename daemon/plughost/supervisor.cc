@@ -61,7 +61,7 @@ Supervisor::~Supervisor() = default;
 // ---- start
 
 Result<Supervisor::Instance> Supervisor::launch(TimeNs mono) {
-  auto library = open_trusted_library(path_, options_.trusted_uid);
+  auto library = io::open_trusted_file(path_, options_.trusted_uid);
   if (!library) return tl::unexpected(library.error());
   Instance out;
   ++starts_;

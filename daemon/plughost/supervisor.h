@@ -16,10 +16,10 @@
 #include <string>
 #include <vector>
 
+#include "io/trusted_path.h"
 #include "plughost/host_link.h"
 #include "plughost/plugins.h"
 #include "plughost/state_file.h"
-#include "plughost/trusted_library.h"
 
 namespace culprit::plughost {
 

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Dict, List
 
-from attacker import ALICE, MALLORY, PYTHON, need_root, run_as, send_lines
+from attacker import ALICE, MALLORY, PYTHON, need_root, open_way, run_as, send_lines
 from case import Context, case
 from daemon import JOB, Daemon, PassOver, need, wait_until
 
@@ -156,9 +156,7 @@ def capture_is_not_triggered_by_another_user(context: Context) -> str:
     daemon.start()
     started(context, ALICE, TRAINS, alices_log(daemon), RANK="0", WORLD_SIZE="1")
     wait_until(lambda: daemon.get(f"/v1/jobs/{JOB}/report").status == 200, 20, "the job is known")
-    for folder in (daemon.run, *daemon.run.parents):
-        if folder != Path("/"):
-            os.chmod(folder, 0o755)
+    open_way(context, daemon.run)
     asks = f"""
 import socket
 s = socket.socket(socket.AF_UNIX)
@@ -178,12 +176,7 @@ print(s.recv(4096).decode().split()[1])
 def capture_asks_no_debug_server_of_another_user(context: Context) -> str:
     """A process that claims the job, with a thread and a port as torch's debug server has them."""
     daemon = watching(context)
-    came = context.folder / "came"
-    came.touch()
-    os.chmod(came, 0o666)
-    for folder in came.parents:
-        if folder != Path("/"):
-            os.chmod(folder, 0o755)
+    came = open_file(context, "came")
     honest = started(context, ALICE, TRAINS, alices_log(daemon), RANK="0", WORLD_SIZE="4")
     liar = started(context, MALLORY, SERVES, str(came), SLURM_JOB_ID=JOB, RANK="2", WORLD_SIZE="4",
                    SLURM_PROCID="2")
@@ -246,12 +239,12 @@ def ask_pod(daemon: Daemon, pid: int) -> List[Dict]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def open_file(path: Path) -> Path:
+def open_file(context: Context, name: str) -> Path:
+    """Any user may write to it."""
+    path = context.folder / name
     path.touch()
     path.chmod(0o666)
-    for folder in path.parents:
-        if folder != Path("/"):
-            folder.chmod(0o755)
+    open_way(context, path.parent)
     return path
 
 
@@ -262,7 +255,7 @@ def capture_sends_nothing_to_a_ras_listener_of_another_user(context: Context) ->
     daemon = context.daemon()
     daemon.configure(more=CONFIG + '[ras]\ninterval = "1s"\n')
     daemon.start()
-    came = open_file(context.folder / "came")
+    came = open_file(context, "came")
     pid = pod(context, MALLORY, alices_log(daemon), came)
     captures(daemon, pid)
     time.sleep(3)
@@ -283,7 +276,7 @@ def capture_answers_of_ras_stay_the_users(context: Context) -> str:
     daemon = context.daemon()
     daemon.configure(more=CONFIG)
     daemon.start()
-    came = open_file(context.folder / "came")
+    came = open_file(context, "came")
     pid = pod(context, ALICE, alices_log(daemon), came)
     ask_pod(daemon, pid)
     need("SET FORMAT" in came.read_text(), f"it is asked: {came.read_text()[:200]}")

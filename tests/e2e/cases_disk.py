@@ -1,6 +1,7 @@
 """Disks that are full, that lie, and state folders that were damaged while no daemon ran."""
 import os
 import random
+import sqlite3
 import subprocess
 import time
 from pathlib import Path
@@ -139,6 +140,26 @@ def torn_tails(context: Context) -> str:
     writer.stop()
     journal = writer.bytes()
     return f"{tears} torn tails; {must_be_exact(settled(daemon, writer.path, end_of(journal)), journal)}"
+
+
+@case
+def index_that_cannot_be_written_is_unhealthy_until_it_can(context: Context) -> str:
+    """Another program holds its lock: the evidence goes on, and /healthz says what is not kept."""
+    daemon = context.daemon().start()
+    holder = sqlite3.connect(daemon.state / "index.db", isolation_level=None, timeout=30)
+    context.undo.append(holder.close)
+    holder.execute("BEGIN IMMEDIATE")
+    (daemon.logs / "a.log").write_bytes(b"INFO step 1\n")
+    daemon.stores_text(str(daemon.logs / "a.log"), b"INFO step 1\n")
+
+    def said() -> str:
+        answer = daemon.get("/healthz")
+        return answer.body.decode() if answer.status == 503 else ""
+    wait_until(lambda: "index.db" in said(), 30, f"/healthz names the index: {daemon.get('/healthz').body!r}")
+    words = said()
+    holder.execute("ROLLBACK")
+    wait_until(lambda: daemon.health() == 200, 30, f"it is healthy again: {said()}")
+    return words.strip()
 
 
 @case

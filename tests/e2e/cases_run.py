@@ -3,6 +3,7 @@ why), and when nothing of its own works (the job runs all the same)."""
 import contextlib
 import os
 import pty
+import re
 import select
 import shutil
 import signal
@@ -44,6 +45,7 @@ class Runs:
             folder.mkdir(mode=0o700)
         self.root = self.home / ".local/state/culprit/run"
         self.program = str(context.bin_dir / "culprit")
+        context.undo.append(self.remove_rings)  # a killed one leaves them in /dev/shm
         kept = {name: value for name, value in os.environ.items()
                 if not name.startswith(("XDG_", "SLURM_", "CULPRIT_", "TORCH", "NCCL"))}
         self.env: Dict[str, str] = {**kept, "HOME": str(self.home), "XDG_RUNTIME_DIR": str(self.runtime),
@@ -67,6 +69,12 @@ class Runs:
             started.wait()
         self.context.undo.append(undo)
         return started
+
+    def remove_rings(self) -> None:
+        for config in (*self.root.glob("*/private/*/culpritd.toml"),
+                       *self.runtime.glob("*/private/*/culpritd.toml")):
+            for folder in re.findall(r'^rings = "(/dev/shm/[^"]+)"', config.read_text(), re.MULTILINE):
+                shutil.rmtree(folder, ignore_errors=True)
 
     def left(self) -> List[str]:
         """What is there of runs: folders, sockets, rings, processes."""

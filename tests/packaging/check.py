@@ -137,6 +137,28 @@ def drop_ins(_: Build) -> str:
     return ", ".join(name.stem for name in names)
 
 
+@promise("programs are position independent, bound at their start, with guarded stacks and checked calls")
+def hardened(build: Build) -> str:
+    said = []
+    for name in ("culpritd", "culprit", "culprit-capture", "culprit-plugin-host"):
+        path = build.folder / "bin" / name
+        need(path.exists(), f"{path} is not built")
+        need(re.search(r"Type:\s+DYN", ran("readelf", "-hW", path)), f"{name} has fixed addresses")
+        segments = ran("readelf", "-lW", path)
+        need("GNU_RELRO" in segments, f"{name}: no RELRO")
+        need(re.search(r"GNU_STACK.* RW +0x", segments), f"{name}: its stack may be run")
+        dynamic = ran("readelf", "-dW", path)
+        need(re.search(r"\(FLAGS\).*BIND_NOW", dynamic) and re.search(r"\(FLAGS_1\).*NOW.*PIE", dynamic),
+             f"{name} binds later, so its table of addresses stays writable")
+        need("TEXTREL" not in dynamic, f"{name}: its text is written to")
+        symbols = ran("readelf", "--dyn-syms", "-W", path)
+        need("__stack_chk_fail" in symbols, f"{name}: no guarded stacks")
+        checked = set(re.findall(r"__(\w+_chk)@", symbols)) - {"longjmp_chk"}
+        need(checked or name == "culprit-plugin-host", f"{name}: no checked calls")
+        said.append(f"{name} {len(checked)}")
+    return "checked calls of " + ", ".join(said)
+
+
 @promise("the service states what it promises")
 def unit_promises(_: Build) -> str:
     unit = configparser.ConfigParser(strict=False, interpolation=None)

@@ -12,6 +12,7 @@
 #include "ingest/file.h"
 #include "io/secret_file.h"
 #include "io/tls.h"
+#include "io/trusted_path.h"
 
 namespace culprit::app {
 namespace {
@@ -21,8 +22,11 @@ namespace fs = std::filesystem;
 constexpr size_t kConfigFileBytes = 1 << 20;  // per file: 1,000 [[log]] tables need a tenth
 constexpr size_t kConfigFiles = 1000;         // in conf.d
 
-Result<std::string> read_whole(const std::string& path) {
-  auto file = ingest::File::open(path);
+// The errors have no path.
+Result<std::string> read_whole(const std::string& path, uid_t owner) {
+  const auto opened = io::open_trusted_file(path, owner);
+  if (!opened) return tl::unexpected(opened.error());
+  auto file = ingest::File::adopt(*opened, path);
   if (!file) return tl::unexpected(file.error());
   std::string text;
   char block[64 << 10];
@@ -32,7 +36,7 @@ Result<std::string> read_whole(const std::string& path) {
     if (got.bytes == 0) return text;
     text.append(block, got.bytes);
     if (text.size() > kConfigFileBytes)
-      return fail(ErrorCode::kLimit, fmt::format("{}: larger than {}", path, format_bytes(kConfigFileBytes)));
+      return fail(ErrorCode::kLimit, fmt::format("larger than {}", format_bytes(kConfigFileBytes)));
   }
 }
 
@@ -72,14 +76,14 @@ std::string format_error(const ConfigError& error) {
   return fmt::format("{}:{}:{}: error: {}", error.file, error.line, error.column, error.what);
 }
 
-LoadedConfig load_config(const std::string& path) {
+LoadedConfig load_config(const std::string& path, std::optional<uid_t> owner) {
   const std::string main = path.empty() ? kConfigFile : path;
   std::vector<ConfigText> texts;
   std::vector<ConfigError> unread;
   std::vector<std::string> files = {main};
   for (std::string& file : drop_in_files(main, unread)) files.push_back(std::move(file));
   for (const std::string& file : files) {
-    auto text = read_whole(file);
+    auto text = read_whole(file, owner.value_or(::geteuid()));
     if (text) {
       texts.push_back({file, std::move(*text)});
     } else if (file != main || !path.empty() || text.error().code != ErrorCode::kNotFound) {
@@ -132,10 +136,11 @@ Config with_reloadable(const Config& before, Config after) {
   return after;
 }
 
-RuleOptions rule_options(const Config& config) {
+RuleOptions rule_options(const Config& config, std::optional<uid_t> owner) {
   const std::vector<std::string> defaults = Config().rules;
   RuleOptions out;
   out.site = false;  // it is one of the defaults
+  out.trusted_uid = owner.value_or(::geteuid());
   for (const std::string& path : config.rules) {
     const bool is_default = std::find(defaults.begin(), defaults.end(), path) != defaults.end();
     // An empty default folder is ignored: the library is built in.

@@ -4,6 +4,8 @@
 // by check_config; `culprit doctor` and the start check them.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -206,8 +208,9 @@ struct LoadedConfig {
 
 // `path` empty: kConfigFile if it exists. Then reads conf.d/*.toml in the same folder, sorted by name. A
 // later file overrides keys of earlier ones; [[log]], [[dump]], [[plugin]] and [[alert]] tables
-// add up.
-LoadedConfig load_config(const std::string& path);
+// add up. A file that a user other than root and `owner` (none: the caller's) could change or replace is
+// refused with kDenied, as it names programs that run with the daemon's rights.
+LoadedConfig load_config(const std::string& path, std::optional<uid_t> owner = std::nullopt);
 
 struct ConfigText {
   std::string file, text;
@@ -227,8 +230,9 @@ std::string config_defaults();
 // The same as a markdown table.
 std::string config_reference();
 
-// The configured rule folders for load_rules: default folders only if they hold rules.
-RuleOptions rule_options(const Config& config);
+// The configured rule folders for load_rules: default folders only if they hold rules. `owner`: the daemon's
+// user; none: the caller's.
+RuleOptions rule_options(const Config& config, std::optional<uid_t> owner = std::nullopt);
 
 // One sentence for each option that is set but has no effect in this version. The start and --check print
 // them, so users do not rely on the option.

@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "core/rules/library.h"
 #include "ingest/file.h"
+#include "io/trusted_path.h"
 
 namespace culprit::app {
 namespace {
@@ -30,7 +31,7 @@ std::string_view reason(int error) {
 
 class RuleReader {
  public:
-  explicit RuleReader(RuleFiles& out) : out_(out) {}
+  RuleReader(RuleFiles& out, std::optional<uid_t> trusted_uid) : out_(out), trusted_uid_(trusted_uid) {}
 
   void add(std::string file, std::string text) {
     ++found_;
@@ -81,6 +82,13 @@ class RuleReader {
     }
   }
 
+  Result<ingest::File> open(const std::string& path) const {
+    if (!trusted_uid_) return ingest::File::open(path);
+    const auto opened = io::open_trusted_file(path, *trusted_uid_, io::Writers::kGroup);
+    if (opened) return ingest::File::adopt(*opened, path);
+    return fail(opened.error().code, path + ": " + opened.error().text);
+  }
+
   void read(const std::string& path, bool on_walk) {
     if (found_ >= kRuleFiles) {
       if (!full_)
@@ -89,7 +97,7 @@ class RuleReader {
       full_ = true;
       return;
     }
-    auto file = ingest::File::open(path);
+    auto file = open(path);
     if (!file) return out_.errors.push_back(file.error());
     std::string text;
     char block[64 << 10];
@@ -104,6 +112,7 @@ class RuleReader {
   }
 
   RuleFiles& out_;
+  const std::optional<uid_t> trusted_uid_;
   std::unordered_set<uint64_t> seen_;
   size_t found_ = 0;
   bool full_ = false;
@@ -113,7 +122,7 @@ class RuleReader {
 
 RuleFiles read_rule_files(const RuleOptions& options) {
   RuleFiles out;
-  RuleReader reader(out);
+  RuleReader reader(out, options.trusted_uid);
   // Of two equal texts the first is kept, so the user's files are read first and moved to the end.
   for (const std::string& path : options.paths) reader.path(path);
   const size_t given = out.texts.size();

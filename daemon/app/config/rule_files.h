@@ -5,8 +5,11 @@
 // or a folder named twice is no duplicate. An id that two different files declare is a duplicate.
 #pragma once
 
+#include <sys/types.h>
+
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +26,8 @@ struct RuleOptions {
   std::vector<std::string> paths;  // files, and folders whose **/*.lua files are read
   bool library = true;
   bool site = true;  // read kSiteRules if it exists
+  // Of a daemon: files that any user could change or replace are errors, unless root or this user has them.
+  std::optional<uid_t> trusted_uid = std::nullopt;
 };
 
 // Rule files, read but not parsed.

@@ -322,7 +322,8 @@ void DaemonApi::status(Answer answer) {
                        {"bytes", tail.stats.bytes},
                        {"lag_bytes", tail.stats.lag_bytes},
                        {"gaps", tail.stats.gaps},
-                       {"refused", tail.stats.refused}});
+                       {"refused", tail.stats.refused},
+                       {"left_out", tail.stats.left_out}});
     }
     out["watches_folders"] = sources->tails().watches_folders();
     out["kernel"] = sources->kernel() != nullptr;

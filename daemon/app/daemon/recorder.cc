@@ -69,6 +69,8 @@ Result<std::unique_ptr<Recorder>> Recorder::open(io::Env& env, RecorderOptions o
   auto index = store::Index::open(r->options_.state_dir + "/index.db");
   if (!index && index.error().code == ErrorCode::kIo) {  // a full disk; evidence does not need the index
     r->options_.complain(index.error().text + "; what is found is kept in memory until the next start");
+    r->index_in_memory_ = tl::unexpected(index.error());
+    r->options_.watch->index(r->index_in_memory_);
     index = store::Index::open(":memory:");
   }
   if (!index) return tl::unexpected(index.error());
@@ -384,6 +386,7 @@ void Recorder::index_written(const Status& status) {
   const std::string trouble = status ? "" : status.error().text;
   if (!trouble.empty() && trouble != index_trouble_) options_.complain(trouble);
   index_trouble_ = trouble;
+  options_.watch->index(status ? index_in_memory_ : status);
 }
 
 void Recorder::positions(std::function<void(std::vector<StreamState>)> done) {

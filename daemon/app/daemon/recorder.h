@@ -137,6 +137,7 @@ class Recorder {
   std::deque<std::function<Status(store::Index&)>> unwritten_;  // worker only: writes to the index
   Status index_failure_;                                        // worker only: of the first waiting write
   bool index_retrying_ = false;                                 // the timer runs
+  Status index_in_memory_;                                      // why it is there, for the whole life
   std::atomic<uint64_t> index_retries_ = 0, index_lost_ = 0;
   TimeNs reported_dropped_ns_ = kNoTime;                      // monotonic
   TimeNs reported_evicted_ns_ = kNoTime;                      // monotonic

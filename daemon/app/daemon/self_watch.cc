@@ -95,6 +95,7 @@ std::optional<std::string> SelfWatch::unhealthy(TimeNs now) const {
   if (auto why = held_up(Part::kStore, now)) return why;
   const Progress& store = of(Part::kStore);
   if (!store.failure.empty()) return fmt::format("nothing can be kept: {}", store.failure);
+  if (!index_failure_.empty()) return fmt::format("no result can be kept: {}", index_failure_);
   return std::nullopt;
 }
 

@@ -1,6 +1,7 @@
 #include "app/doctor/doctor.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -33,6 +34,7 @@ class Examination {
   Examination(const DoctorOptions& options, const Probes& probes) : options_(options), probes_(probes) {}
 
   std::vector<DoctorRow> run() {
+    find_account();
     configuration();
     account();
     rules();
@@ -109,12 +111,13 @@ class Examination {
   }
 
   void configuration() {
-    loaded_ = load_config(options_.config);
+    loaded_ = load_config(options_.config, owner());
     for (const ConfigError& e : loaded_.errors)
       bad("config",
           e.line ? fmt::format("{}:{}:{}: {}", e.file, e.line, e.column, e.what)
                  : fmt::format("{}: {}", e.file, e.what),
-          fmt::format("${{EDITOR:-vi}} {}{}", e.line ? fmt::format("+{} ", e.line) : "", e.file));
+          remedy_in(e.what).value_or(
+              fmt::format("${{EDITOR:-vi}} {}{}", e.line ? fmt::format("+{} ", e.line) : "", e.file)));
     if (!loaded_.errors.empty()) return;
     std::string files;
     for (const std::string& file : loaded_.files) files += (files.empty() ? "" : ", ") + file;
@@ -122,14 +125,29 @@ class Examination {
                                : fmt::format("{} is valid", files));
   }
 
+  // Whose files are trusted besides root's. Who is no root asks about a daemon of their own.
+  uid_t owner() const { return ::geteuid() == 0 ? account_.uid : ::geteuid(); }
+
+  // The command that a sentence on a path ends with.
+  static std::optional<std::string> remedy_in(const std::string& sentence) {
+    constexpr std::string_view kRun = "; run ";
+    const size_t at = sentence.rfind(kRun);
+    return at == sentence.npos ? std::nullopt : std::optional(sentence.substr(at + kRun.size()));
+  }
+
+  void find_account() {
+    const auto found = probes_.account(options_.user.empty() ? "culprit" : options_.user);
+    has_account_ = found.has_value();
+    if (found)
+      account_ = *found;
+    else if (const auto own = probes_.account(""))
+      account_ = *own;
+  }
+
   void account() {
     const bool asked = !options_.user.empty();
-    const auto found = probes_.account(asked ? options_.user : "culprit");
-    if (found) {
-      account_ = *found;
+    if (has_account_)
       return ok("user", fmt::format("the daemon runs as {} (uid {})", account_.name, account_.uid));
-    }
-    if (const auto own = probes_.account("")) account_ = *own;
     if (asked)
       return bad(
           "user", fmt::format("there is no user {}", options_.user),
@@ -141,8 +159,9 @@ class Examination {
   }
 
   void rules() {
-    const LoadedRules loaded = load_rules(rule_options(config()));
-    for (const Error& error : loaded.files.errors) bad("rules", error.text, "culprit rules check");
+    const LoadedRules loaded = load_rules(rule_options(config(), owner()));
+    for (const Error& error : loaded.files.errors)
+      bad("rules", error.text, remedy_in(error.text).value_or("culprit rules check"));
     if (!loaded.errors.empty()) {
       const rules::RuleError& e = loaded.errors[0];
       bad("rules",
@@ -666,6 +685,7 @@ class Examination {
   const Probes& probes_;
   LoadedConfig loaded_;
   Account account_;
+  bool has_account_ = false;          // the daemon's; else account_ is the caller's
   uint64_t watched_ = 0, files_ = 0;  // folders and files of all [[log]] tables
   std::vector<DoctorRow> rows_;
 };

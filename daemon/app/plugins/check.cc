@@ -19,9 +19,9 @@
 #include "base/text.h"
 #include "io/files.h"
 #include "io/system_error.h"
+#include "io/trusted_path.h"
 #include "plughost/messages.h"
 #include "plughost/plugins.h"
-#include "plughost/trusted_library.h"
 
 namespace culprit::app {
 namespace {
@@ -92,7 +92,7 @@ class Check {
   void rights() {
     std::error_code error;
     const std::string path = std::filesystem::absolute(options_.library, error).lexically_normal();
-    const auto opened = plughost::open_trusted_library(path, ::geteuid());
+    const auto opened = io::open_trusted_file(path, ::geteuid());
     if (!opened)
       return report(Outcome::kNote, "rights", "culpritd would refuse it here: " + opened.error().text);
     ::close(*opened);

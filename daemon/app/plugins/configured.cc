@@ -9,8 +9,8 @@
 #include <optional>
 
 #include "app/plugins/trial.h"
+#include "io/trusted_path.h"
 #include "plughost/plugins.h"
-#include "plughost/trusted_library.h"
 
 namespace culprit::app {
 namespace {
@@ -51,7 +51,7 @@ class Checker {
       return wrong(table, fmt::format("no folder of plugins has a file {}.so: {}", table.name,
                                       fmt::join(config_.plugins, ", ")));
     // Its code runs with the rights of this user: only what this user trusts is loaded.
-    const auto library = plughost::open_trusted_library(path, ::geteuid());
+    const auto library = io::open_trusted_file(path, ::geteuid());
     if (!library) return not_trusted(table, path, library.error().text);
     const std::string fault = fault_of_options(table, *library);
     ::close(*library);
@@ -61,7 +61,7 @@ class Checker {
 
   void not_trusted(const PluginConfig& table, const std::string& path, const std::string& why) {
     const auto uid = daemon_uid(config_);
-    const auto for_daemon = uid ? plughost::open_trusted_library(path, *uid) : tl::unexpected(Error{});
+    const auto for_daemon = uid ? io::open_trusted_file(path, *uid) : tl::unexpected(Error{});
     if (!for_daemon) return wrong(table, path + ": " + why);
     ::close(*for_daemon);
     out_.notes.push_back(fmt::format("plugin {}: {} is not checked, as this user does not trust it: {}",

@@ -9,7 +9,6 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "app/run/folder.h"
 #include "base/text.h"
 #include "model/json_text.h"
 
@@ -76,7 +75,7 @@ std::optional<uint32_t> first_rank_of(const std::vector<std::string>& command, c
   return *node * *ranks;
 }
 
-size_t replace_error_files(const std::string& torchrun, const std::string& logs, uint32_t first_rank) {
+size_t replace_error_files(const std::string& torchrun, const HeldFolder& logs, uint32_t first_rank) {
   namespace fs = std::filesystem;
   std::map<std::pair<uint32_t, std::string>, fs::path> found;  // by rank, then attempt
   std::error_code error;
@@ -99,7 +98,7 @@ size_t replace_error_files(const std::string& torchrun, const std::string& logs,
     fs::remove(path, error);
   }
   for (const auto& [rank, text] : texts)
-    if (!text.empty()) (void)write_run_file(fmt::format("{}/rank_{}.error.log", logs, rank), text);
+    if (!text.empty()) (void)logs.write(fmt::format("rank_{}.error.log", rank), text);
   return found.size();
 }
 

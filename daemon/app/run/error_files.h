@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "app/run/held_folder.h"
 #include "app/run/launch.h"
 
 namespace culprit::app {
@@ -19,7 +20,7 @@ std::string log_of_error(std::string_view json);
 // The global rank of local rank 0 on this host; nothing: not known. Pure.
 std::optional<uint32_t> first_rank_of(const std::vector<std::string>& command, const Lookup& variable);
 
-// Replaces the files below `torchrun` by <logs>/rank_<rank>.error.log. Returns how many there were.
-size_t replace_error_files(const std::string& torchrun, const std::string& logs, uint32_t first_rank);
+// Replaces the files below `torchrun` by rank_<rank>.error.log in `logs`. Returns how many there were.
+size_t replace_error_files(const std::string& torchrun, const HeldFolder& logs, uint32_t first_rank);
 
 }  // namespace culprit::app

@@ -13,10 +13,13 @@
 #include <cerrno>
 #include <filesystem>
 #include <system_error>
+#include <tuple>
 #include <utility>
 
 #include "base/hash.h"
+#include "io/descriptors.h"
 #include "io/system_error.h"
+#include "io/trusted_path.h"
 
 namespace culprit::app {
 namespace {
@@ -25,8 +28,9 @@ namespace fs = std::filesystem;
 
 constexpr int kNamesTried = 1000;  // "train-1126-190203-2" and so on
 constexpr size_t kRunsSeen = 10'000;
-constexpr const char* kMarker = "/.culprit-run";  // what remove_old_runs() may remove
-constexpr size_t kSocketPathBytes = 92;           // sun_path has 108, and a name follows
+constexpr size_t kMembersSeen = 100'000;
+constexpr const char* kMarker = ".culprit-run";  // what remove_old_runs() may remove
+constexpr size_t kSocketPathBytes = 92;          // sun_path has 108, and a name follows
 constexpr int kRuntimeNames = 8;
 constexpr const char* kMemory = "/dev/shm";
 
@@ -34,16 +38,21 @@ bool is_own(const struct stat& info) {
   return S_ISDIR(info.st_mode) && info.st_uid == ::geteuid() && (info.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
-// Makes a folder for this user alone, or takes the one that is there. `fresh`: it must not be there.
-Status make_own(const std::string& path, bool fresh = false) {
+// Makes a folder for this user alone, or takes the one that is there.
+Status make_own(const std::string& path) {
   if (::mkdir(path.c_str(), 0700) == 0) return {};
-  if (errno != EEXIST || fresh) {
-    if (errno == EEXIST) return fail(ErrorCode::kBusy, path + ": is there already");
-    return io::system_failure(path, errno);
-  }
+  if (errno != EEXIST) return io::system_failure(path, errno);
   struct stat info {};
   if (::lstat(path.c_str(), &info) != 0) return io::system_failure(path, errno);
   if (!is_own(info)) return fail(ErrorCode::kDenied, path + ": is no folder of this user alone");
+  return {};
+}
+
+// Why others could put another folder at the place of what is in this one; nothing: they cannot.
+Status closed_to_others(const std::string& path) {
+  const auto opened = io::open_trusted_folder(path, ::geteuid());
+  if (!opened) return tl::unexpected(opened.error());
+  const io::Descriptor folder(*opened);
   return {};
 }
 
@@ -59,21 +68,15 @@ Status make_above(const std::string& path) {
   return io::system_failure(path, errno);
 }
 
-// Whether a process holds the lock, or it cannot be had.
-bool is_locked(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-  const bool free = fd >= 0 && ::flock(fd, LOCK_EX | LOCK_NB) == 0;
-  if (fd >= 0) ::close(fd);
-  return !free;
-}
-
 // Whether a member of the run holds its lock, or cannot be asked.
-bool may_run(const fs::path& run) {
-  std::error_code error;
-  for (fs::directory_iterator it(run / "members", error), end; !error && it != end; it.increment(error)) {
-    if (it->path().extension() == ".lock" && is_locked(it->path().string())) return true;
-  }
-  return false;
+bool may_run(const HeldFolder& run) {
+  const auto members = run.enter("members");
+  if (!members) return false;
+  return std::ranges::any_of(members->names(kMembersSeen), [&](const std::string& name) {
+    if (!name.ends_with(".lock")) return false;
+    const auto lock = members->open_file(name, O_RDWR);
+    return !lock || ::flock(lock->get(), LOCK_EX | LOCK_NB) != 0;
+  });
 }
 
 std::string temporary_folder(const Lookup& variable) {
@@ -106,7 +109,8 @@ std::vector<std::string> runtime_names(const std::string& run, const std::string
 
 // Makes the first folder of these names that can be this user's, or takes it where it is there.
 Result<std::string> make_one_of(const std::string& base, const std::vector<std::string>& names) {
-  Status made;
+  Status made = closed_to_others(base);
+  if (!made) return fail(made.error().code, base + ": " + made.error().text);
   for (const std::string& name : names) {
     const std::string path = base + "/" + name;
     made = make_own(path);
@@ -116,18 +120,19 @@ Result<std::string> make_one_of(const std::string& base, const std::vector<std::
 }
 
 // What a run that was killed left in memory and in the folder of sockets.
-void remove_runtime(const fs::path& run, const Lookup& variable) {
-  std::error_code error, ignored;
-  for (fs::directory_iterator it(run / "private", error), end; !error && it != end; it.increment(error)) {
-    std::vector<std::string> bases = runtime_bases(variable);
-    bases.emplace_back(kMemory);
-    for (const std::string& name : runtime_names(run.string(), it->path().filename().string()))
+void remove_runtime(const HeldFolder& run, const Lookup& variable) {
+  const auto hosts = run.enter("job");
+  if (!hosts) return;
+  std::vector<std::string> bases = runtime_bases(variable);
+  bases.emplace_back(kMemory);
+  for (const std::string& host : hosts->names(kMembersSeen))
+    for (const std::string& name : runtime_names(run.path(), host))
       for (const std::string& base : bases) {
         struct stat info {};
         const std::string path = base + "/" + name;
+        std::error_code ignored;
         if (::lstat(path.c_str(), &info) == 0 && is_own(info)) fs::remove_all(path, ignored);
       }
-  }
 }
 
 }  // namespace
@@ -160,7 +165,7 @@ std::string kept_runs_root(const Lookup& variable) {
     size_t seen = 0;
     for (const fs::directory_iterator end; !error && it != end && seen < kRunsSeen;
          it.increment(error), ++seen)
-      if (::access((it->path().string() + kMarker).c_str(), F_OK) == 0) return root;
+      if (::access((it->path() / kMarker).c_str(), F_OK) == 0) return root;
   }
   return {};
 }
@@ -172,24 +177,6 @@ bool is_network_folder(const std::string& path) {
   struct statfs info {};
   if (::statfs(path.c_str(), &info) != 0) return false;
   return std::ranges::find(kMagic, static_cast<uint32_t>(info.f_type)) != std::end(kMagic);
-}
-
-Status write_run_file(const std::string& path, std::string_view text) {
-  const std::string part = fmt::format("{}.{}.part", path, ::getpid());
-  const int fd = ::open(part.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-  bool whole = fd >= 0;
-  for (std::string_view rest = text; whole && !rest.empty();) {
-    const ssize_t n = ::write(fd, rest.data(), rest.size());
-    if (n < 0 && errno == EINTR) continue;
-    whole = n > 0;
-    if (whole) rest.remove_prefix(static_cast<size_t>(n));
-  }
-  int error = errno;
-  if (fd >= 0 && ::close(fd) != 0 && whole) whole = false, error = errno;
-  if (whole && ::rename(part.c_str(), path.c_str()) == 0) return {};
-  if (whole) error = errno;
-  ::unlink(part.c_str());
-  return io::system_failure(path, error);
 }
 
 Result<RunFolder> RunFolder::create(const RunPlaces& places, Launch& launch) {
@@ -209,24 +196,28 @@ Result<RunFolder> RunFolder::create(const RunPlaces& places, Launch& launch) {
     if (made) out.note_ = fmt::format("{}; the files of the run go to {}", why, other);
   }
   if (!made) return tl::unexpected(made.error());
-  if (!out.shared_) out.shared_ = is_network_folder(out.path_);
+  if (!out.shared_) out.shared_ = is_network_folder(out.path());
   out.make_runtime(places, launch);
+  if (Status placed = out.place_files(places, launch); !placed) return tl::unexpected(placed.error());
   return out;
 }
 
 // `closed`: the root must be this user's alone.
 Status RunFolder::make(const std::string& root, Launch& launch, bool closed) {
   std::error_code error;
-  root_ = fs::absolute(root, error).lexically_normal().string();
-  if (Status above = make_above(root_); !above) return above;
+  const std::string path = fs::absolute(root, error).lexically_normal().string();
+  if (Status above = make_above(path); !above) return above;
+  auto opened = HeldFolder::open(path);
+  if (!opened) return tl::unexpected(opened.error());
+  root_ = std::move(*opened);
   struct stat info {};
-  if (closed && (::lstat(root_.c_str(), &info) != 0 || !is_own(info)))
-    return fail(ErrorCode::kDenied, root_ + ": is no folder of this user alone");
+  if (closed && (::lstat(path.c_str(), &info) != 0 || !is_own(info) || !root_.is_own()))
+    return fail(ErrorCode::kDenied, path + ": is no folder of this user alone");
+  exposed_ = !closed_to_others(path).has_value();
   const std::string job = launch.job;
   Status made;
   for (int n = 1; n <= kNamesTried; ++n) {
     launch.job = n == 1 ? job : fmt::format("{}-{}", job, n);
-    path_ = root_ + "/" + launch.job;
     made = make_run(launch);
     if (made || made.error().code != ErrorCode::kBusy) break;
   }
@@ -236,27 +227,56 @@ Status RunFolder::make(const std::string& root, Launch& launch, bool closed) {
 
 // kBusy: an earlier run has the name.
 Status RunFolder::make_run(const Launch& launch) {
-  if (Status run = make_own(path_, !launch.in_team); !run) return run;
-  if (Status made = make_own(members()); !made) return made;
+  const auto take = [](Result<HeldFolder> made, HeldFolder& out) -> Status {
+    if (!made) return tl::unexpected(made.error());
+    out = std::move(*made);
+    return {};
+  };
+  job_ = launch.job;
+  if (Status run = take(root_.make(job_, !launch.in_team), run_); !run) return run;
+  if (Status made = take(run_.make("members"), members_); !made) return made;
   // A run that has reported is over, also for members that it did not have.
-  for (const std::string& reports : {members() + "/reports", members() + "/" + launch.host + ".reports"})
-    if (::access(reports.c_str(), F_OK) == 0) return fail(ErrorCode::kBusy, reports + ": is there already");
-  const std::string lock = fmt::format("{}/{}.{}.lock", members(), launch.host, launch.member);
-  lock_ = ::open(lock.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-  if (lock_ < 0 && errno == EEXIST) return fail(ErrorCode::kBusy, lock + ": is there already");
-  if (lock_ < 0) return io::system_failure(lock, errno);
+  for (const std::string& reports : {std::string("reports"), launch.host + ".reports"})
+    if (members_.has(reports))
+      return fail(ErrorCode::kBusy, members_.path() + "/" + reports + ": is there already");
+  const std::string name = fmt::format("{}.{}.lock", launch.host, launch.member);
+  if (members_.has(name)) return fail(ErrorCode::kBusy, members_.path() + "/" + name + ": is there already");
+  auto lock = members_.open_file(name, O_RDWR | O_CREAT | O_EXCL);
+  if (!lock) return tl::unexpected(lock.error());
+  lock_ = lock->release();
   // Where a file system has no locks, the run counts as ended for remove_old_runs().
   (void)::flock(lock_, LOCK_EX | LOCK_NB);
-  host_folder_ = inputs() + "/" + launch.host;
-  private_ = path_ + "/private/" + launch.host;
-  for (const std::string& folder :
-       {inputs(), logs(), dumps(), path_ + "/private", private_, private_ + "/state"})
-    if (Status inner = make_own(folder); !inner) return inner;
-  return write_run_file(path_ + kMarker, "A run of `culprit run`.\n");
+  if (Status made = take(run_.make("job"), inputs_); !made) return made;
+  if (Status made = take(inputs_.make(launch.host), logs_); !made) return made;
+  return run_.write(kMarker, "A run of `culprit run`.\n");
 }
 
+// What others must not replace while it is used by path.
+Status RunFolder::place_files(const RunPlaces& places, const Launch& launch) {
+  files_ = exposed_ ? runtime_ : logs_.path();
+  private_ = exposed_ || !places.shared.empty() ? runtime_ : run_.path() + "/private";
+  std::vector<std::string> folders;
+  if (exposed_ && !runtime_.empty()) {
+    folders.push_back(runtime_ + "/files");
+    files_ = fmt::format("{}/files/{}", runtime_, launch.member);
+    folders.push_back(files_);
+  }
+  if (!files_.empty()) folders.push_back(files_ + "/dumps");
+  if (!private_.empty()) {
+    if (private_ == runtime_) private_ += "/private";
+    folders.push_back(private_);
+    private_ += "/" + launch.host;
+    for (const char* below : {"", "/state"}) folders.push_back(private_ + below);
+  }
+  for (const std::string& folder : folders)
+    if (Status made = make_own(folder); !made) return made;
+  return {};
+}
+
+uint64_t RunFolder::collect() const { return exposed_ && !files_.empty() ? logs_.copy_from(files_) : 0; }
+
 void RunFolder::make_runtime(const RunPlaces& places, const Launch& launch) {
-  const std::vector<std::string> names = runtime_names(path_, launch.host);
+  const std::vector<std::string> names = runtime_names(run_.path(), launch.host);
   owns_runtime_ = launch.local == 0;
   std::vector<std::string> troubles;
   for (const std::string& base : runtime_bases(places.variable)) {
@@ -288,61 +308,73 @@ void RunFolder::make_runtime(const RunPlaces& places, const Launch& launch) {
 
 RunFolder::RunFolder(RunFolder&& other) noexcept
     : root_(std::move(other.root_)),
-      path_(std::move(other.path_)),
-      host_folder_(std::move(other.host_folder_)),
+      run_(std::move(other.run_)),
+      inputs_(std::move(other.inputs_)),
+      logs_(std::move(other.logs_)),
+      members_(std::move(other.members_)),
+      files_(std::move(other.files_)),
       private_(std::move(other.private_)),
       runtime_(std::exchange(other.runtime_, {})),
       rings_(std::exchange(other.rings_, {})),
       note_(std::move(other.note_)),
       no_runtime_(std::move(other.no_runtime_)),
+      job_(std::move(other.job_)),
       host_(std::move(other.host_)),
       shared_(other.shared_),
       in_team_(other.in_team_),
       owns_runtime_(other.owns_runtime_),
+      exposed_(other.exposed_),
       lock_(std::exchange(other.lock_, -1)) {}
 
 RunFolder::~RunFolder() {
   std::error_code ignored;
-  if (owns_runtime_)
-    for (const std::string& path : {runtime_, rings_})
-      if (!path.empty()) fs::remove_all(path, ignored);
+  if (exposed_ && !runtime_.empty()) fs::remove_all(files_, ignored);
+  if (owns_runtime_ && !runtime_.empty()) {
+    for (fs::directory_iterator it(runtime_, ignored), end; !ignored && it != end; it.increment(ignored))
+      if (it->path().filename() != "files") fs::remove_all(it->path(), ignored);
+    if (!rings_.empty()) fs::remove_all(rings_, ignored);
+  }
+  // The last member on this host finds them empty.
+  if (!runtime_.empty())
+    for (const std::string& path : {runtime_ + "/files", runtime_}) ::rmdir(path.c_str());
   if (lock_ >= 0) ::close(lock_);
 }
 
 void RunFolder::remove() {
-  std::error_code ignored;
   if (in_team_ && !shared_) {
-    fs::remove_all(host_folder_, ignored);
-    fs::remove_all(private_, ignored);
+    inputs_.remove_held(host_, logs_);
+    if (const auto all = run_.enter("private")) all->remove(host_);
     // Of other hosts there may be more, where they see the folder after all.
-    if (!fs::is_empty(path_ + "/private", ignored)) return;
+    const auto is_folder = [&](const std::string& name) { return inputs_.enter(name).has_value(); };
+    if (std::ranges::any_of(inputs_.names(kMembersSeen), is_folder)) return;
   }
-  fs::remove_all(path_, ignored);
+  root_.remove_held(job_, run_);
 }
 
-std::vector<std::string> remove_old_runs(const std::string& root, size_t keep, const Lookup& variable) {
+std::vector<std::string> remove_old_runs(const HeldFolder& root, size_t keep, const Lookup& variable) {
   struct Run {
-    fs::path path;
-    fs::file_time_type time;
+    std::string name;
+    timespec time;
   };
   std::vector<Run> runs;
-  std::error_code error;
-  for (fs::directory_iterator it(root, error), end; !error && it != end; it.increment(error)) {
+  for (std::string& name : root.names(kRunsSeen)) {
+    const auto run = root.enter(name);
     struct stat info {};
-    if (runs.size() >= kRunsSeen || ::lstat(it->path().c_str(), &info) != 0 || !is_own(info)) continue;
-    std::error_code none;
-    if (::access((it->path().string() + kMarker).c_str(), F_OK) != 0) continue;
-    const auto time = fs::last_write_time(it->path() / "members", none);
-    if (!none) runs.push_back({it->path(), time});
+    if (run && run->is_own() && run->has(kMarker) &&
+        ::fstatat(run->descriptor(), "members", &info, AT_SYMLINK_NOFOLLOW) == 0)
+      runs.push_back({std::move(name), info.st_mtim});
   }
-  std::ranges::sort(runs, [](const Run& a, const Run& b) { return a.time > b.time; });
+  std::ranges::sort(runs, [](const Run& a, const Run& b) {
+    return std::tie(a.time.tv_sec, a.time.tv_nsec) > std::tie(b.time.tv_sec, b.time.tv_nsec);
+  });
   std::vector<std::string> out;
   for (size_t i = 0; i < runs.size(); ++i) {
-    if (may_run(runs[i].path)) continue;
-    remove_runtime(runs[i].path, variable);
+    const auto run = root.enter(runs[i].name);
+    if (!run || !run->is_own() || may_run(*run)) continue;
+    remove_runtime(*run, variable);
     if (i < keep) continue;
-    fs::remove_all(runs[i].path, error);
-    out.push_back(runs[i].path.filename().string());
+    root.remove_held(runs[i].name, *run);
+    out.push_back(runs[i].name);
   }
   return out;
 }

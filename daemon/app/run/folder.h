@@ -8,6 +8,10 @@
 //   <runtime>/              sockets and pipes, on this host
 //   /dev/shm/culprit-…      rings
 //
+// Where other users may rename folders on the way to the root, as in a group's folder, the run gets logs
+// alone, by descriptors that stay with it. Its private part is <runtime>/private, and what the command writes
+// by path is <runtime>/files/<member>/ until the end. With --shared the private part is in <runtime> too.
+//
 // A lock on members/<host>.<n>.lock shows that a member runs; the kernel drops it with the process. Nothing
 // follows links, and a run's folder that belongs to another user or that others may write to is refused.
 // Blocking; one thread.
@@ -16,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "app/run/held_folder.h"
 #include "app/run/launch.h"
 #include "base/status.h"
 
@@ -37,22 +42,32 @@ class RunFolder {
   // Removes the sockets and rings. The run itself stays unless remove() is called.
   ~RunFolder();
 
-  const std::string& path() const { return path_; }
-  const std::string& root() const { return root_; }
+  const std::string& path() const { return run_.path(); }
+  const HeldFolder& root() const { return root_; }
   const std::string& note() const { return note_; }
   // Whether other hosts see the folder too.
   bool shared() const { return shared_; }
-  std::string inputs() const { return path_ + "/job"; }
-  std::string logs() const { return host_folder_; }
-  std::string dumps() const { return host_folder_ + "/dumps"; }
-  std::string members() const { return path_ + "/members"; }
-  std::string private_folder() const { return private_; }
+  // Whether others may rename folders on the way to it.
+  bool exposed() const { return exposed_; }
+  const HeldFolder& held() const { return run_; }
+  const HeldFolder& inputs() const { return inputs_; }
+  const HeldFolder& logs() const { return logs_; }
+  const HeldFolder& members() const { return members_; }
+  // For programs that take paths. Empty: there is no folder that this user alone can change.
+  std::string files() const { return files_; }  // of the command: NCCL's warnings, torchrun's logs
+  std::string dumps() const { return files_.empty() ? "" : files_ + "/dumps"; }
+  const std::string& private_folder() const { return private_; }
+  // Holds files(), if exposed() of each member on this host in a folder of its own.
+  std::string files_root() const { return exposed_ ? runtime_ + "/files" : files_; }
   const std::string& runtime() const { return runtime_; }  // empty: there is none
   // Why there is none: the folders tried, and what helps.
   const std::string& no_runtime() const { return no_runtime_; }
   const std::string& rings() const { return rings_; }  // empty: there is none
   std::string pipes() const { return runtime_.empty() ? "" : runtime_ + "/pipes"; }
 
+  // What the command wrote outside of the run goes into it, at the end of the command. Returns the bytes that
+  // could not be copied.
+  uint64_t collect() const;
   // Removes the run; of a team whose hosts do not share the folder, what this host has of it.
   void remove();
 
@@ -61,10 +76,12 @@ class RunFolder {
   Status make(const std::string& root, Launch& launch, bool closed);
   Status make_run(const Launch& launch);
   void make_runtime(const RunPlaces& places, const Launch& launch);
+  Status place_files(const RunPlaces& places, const Launch& launch);
 
-  std::string root_, path_, host_folder_, private_, runtime_, rings_, note_, no_runtime_;
-  std::string host_;
-  bool shared_ = false, in_team_ = false, owns_runtime_ = true;
+  HeldFolder root_, run_, inputs_, logs_, members_;
+  std::string files_, private_, runtime_, rings_, note_, no_runtime_;
+  std::string job_, host_;
+  bool shared_ = false, in_team_ = false, owns_runtime_ = true, exposed_ = false;
   int lock_ = -1;
 };
 
@@ -78,12 +95,9 @@ std::string kept_runs_root(const Lookup& variable);
 
 // Removes ended runs below the root beyond the newest `keep`, and the sockets of those that were killed. What
 // still runs stays. Returns the names of the removed runs.
-std::vector<std::string> remove_old_runs(const std::string& root, size_t keep, const Lookup& variable);
+std::vector<std::string> remove_old_runs(const HeldFolder& root, size_t keep, const Lookup& variable);
 
 // Whether the file system of the folder is one of several machines.
 bool is_network_folder(const std::string& path);
-
-// Writes a file and renames it into its place.
-Status write_run_file(const std::string& path, std::string_view text);
 
 }  // namespace culprit::app

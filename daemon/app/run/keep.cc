@@ -8,7 +8,6 @@
 #include <string_view>
 #include <thread>
 
-#include "app/run/folder.h"
 #include "app/run/launch.h"
 #include "model/json_text.h"
 
@@ -52,7 +51,7 @@ bool wait_until_read(Client& client, const std::string& job, const std::string& 
   }
 }
 
-Result<size_t> keep_evidence(Client& client, const std::string& job, const std::string& folder) {
+Result<size_t> keep_evidence(Client& client, const std::string& job, const HeldFolder& folder) {
   const auto sources = sources_of(client, job);
   if (!sources) return tl::unexpected(sources.error());
   size_t kept = 0, seen = 0;
@@ -69,9 +68,8 @@ Result<size_t> keep_evidence(Client& client, const std::string& job, const std::
                             return bytes.size() < kSourceBytes;
                           });
     if (!gaps && bytes.empty()) continue;
-    const std::string name =
-        fmt::format("{}/{}.ndjson", folder, run_name_of(kind == "plugin" ? path : "trace"));
-    if (Status written = write_run_file(name, bytes); !written) return tl::unexpected(written.error());
+    const std::string name = run_name_of(kind == "plugin" ? path : "trace") + ".ndjson";
+    if (Status written = folder.write(name, bytes); !written) return tl::unexpected(written.error());
     ++kept;
   }
   return kept;

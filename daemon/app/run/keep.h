@@ -7,6 +7,7 @@
 #include <string>
 
 #include "app/client.h"
+#include "app/run/held_folder.h"
 #include "base/status.h"
 
 namespace culprit::app {
@@ -16,6 +17,6 @@ bool wait_until_read(Client& client, const std::string& job, const std::string& 
                      int within_ms);
 
 // Writes each source into the folder as <name>.ndjson. Returns how many.
-Result<size_t> keep_evidence(Client& client, const std::string& job, const std::string& folder);
+Result<size_t> keep_evidence(Client& client, const std::string& job, const HeldFolder& folder);
 
 }  // namespace culprit::app

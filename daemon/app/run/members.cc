@@ -2,13 +2,10 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "app/run/folder.h"
 #include "model/json_text.h"
 
 namespace culprit::app {
@@ -18,12 +15,12 @@ namespace fs = std::filesystem;
 using json = nlohmann::json;
 
 constexpr size_t kMembersSeen = 100'000;
-constexpr std::streamsize kEndBytes = 4096;
+constexpr size_t kEndBytes = 4096;
 
 }  // namespace
 
-Members::Members(std::string folder, const Launch& launch, bool shared)
-    : folder_(std::move(folder)),
+Members::Members(const HeldFolder& folder, const Launch& launch, bool shared)
+    : folder_(folder),
       member_(launch.member),
       expected_(shared ? launch.members : launch.local_members),
       host_(launch.host),
@@ -32,21 +29,16 @@ Members::Members(std::string folder, const Launch& launch, bool shared)
 Status Members::tell(const CommandEnd& end) {
   const json text = {
       {"member", member_}, {"host", host_}, {"status", end.status()}, {"interrupted", end.interrupted}};
-  return write_run_file(fmt::format("{}/{}.{}.end", folder_, host_, member_), text.dump() + "\n");
+  return folder_.write(fmt::format("{}.{}.end", host_, member_), text.dump() + "\n");
 }
 
 std::vector<MemberEnd> Members::ends() const {
   std::vector<MemberEnd> out;
-  std::error_code error;
-  for (fs::directory_iterator it(folder_, error), end; !error && it != end; it.increment(error)) {
-    if (it->path().extension() != ".end" || out.size() >= kMembersSeen) continue;
+  for (const std::string& entry : folder_.names(kMembersSeen)) {
     // "<host>.<member>.end"
-    if (!shared_ && it->path().stem().stem().string() != host_) continue;
-    std::ifstream in(it->path(), std::ios::binary);
-    std::string text(kEndBytes, '\0');
-    in.read(text.data(), kEndBytes);
-    text.resize(static_cast<size_t>(in.gcount()));
-    const json read = parse_json(text);
+    const fs::path path(entry);
+    if (path.extension() != ".end" || (!shared_ && path.stem().stem().string() != host_)) continue;
+    const json read = parse_json(folder_.read(entry, kEndBytes).value_or(""));
     MemberEnd one;
     // A file that is not as ours still counts as an end: it has its name by a rename.
     if (read.is_object()) {
@@ -67,10 +59,7 @@ std::vector<MemberEnd> Members::ends() const {
 }
 
 bool Members::claim() const {
-  const std::string path = folder_ + "/" + (shared_ ? "" : host_ + ".") + "reports";
-  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-  if (fd >= 0) ::close(fd);
-  return fd >= 0;
+  return folder_.open_file((shared_ ? "" : host_ + ".") + "reports", O_WRONLY | O_CREAT | O_EXCL).has_value();
 }
 
 }  // namespace culprit::app

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "app/run/child.h"
+#include "app/run/held_folder.h"
 #include "app/run/launch.h"
 
 namespace culprit::app {
@@ -22,7 +23,8 @@ struct MemberEnd {
 class Members {
  public:
   // `shared`: the folder has the members of all hosts, else those of this host alone.
-  Members(std::string folder, const Launch& launch, bool shared);
+  // `folder` is borrowed.
+  Members(const HeldFolder& folder, const Launch& launch, bool shared);
 
   Status tell(const CommandEnd& end);
   std::vector<MemberEnd> ends() const;
@@ -32,7 +34,7 @@ class Members {
   bool claim() const;
 
  private:
-  std::string folder_;
+  const HeldFolder& folder_;
   uint32_t member_, expected_;
   std::string host_;
   bool shared_;

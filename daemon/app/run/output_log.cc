@@ -6,7 +6,6 @@
 
 #include <cerrno>
 #include <chrono>
-#include <cstdio>
 #include <utility>
 
 #include "io/system_error.h"
@@ -19,8 +18,9 @@ constexpr size_t kPartBytes = 256 << 10;  // parts of one stream are joined up t
 
 }  // namespace
 
-OutputLog::OutputLog(std::vector<std::string> paths, uint64_t bytes_max) : bytes_max_(bytes_max) {
-  for (std::string& path : paths) files_.push_back({std::move(path)});
+OutputLog::OutputLog(const HeldFolder& folder, std::vector<std::string> names, uint64_t bytes_max)
+    : folder_(folder), bytes_max_(bytes_max) {
+  for (std::string& name : names) files_.push_back({std::move(name)});
   thread_ = std::thread([this] { run(); });
 }
 
@@ -77,16 +77,17 @@ void OutputLog::run() {
     (error == 0 ? figures_.written : figures_.dropped) += part.bytes.size();
     File& file = files_[part.stream];
     if (error != 0 && !std::exchange(file.told, true))
-      figures_.trouble += (figures_.trouble.empty() ? "" : "; ") + io::system_error(file.path, error).text;
+      figures_.trouble += (figures_.trouble.empty() ? "" : "; ") +
+                          io::system_error(folder_.path() + "/" + file.name, error).text;
     changed_.notify_all();
   }
 }
 
 int OutputLog::open(File& file) {
-  constexpr int kFlags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
-  file.fd = ::open(file.path.c_str(), kFlags, 0600);
+  auto opened = folder_.open_file(file.name, O_WRONLY | O_CREAT | O_APPEND);
   struct stat info {};
-  if (file.fd < 0) return errno;
+  if (!opened) return errno;
+  file.fd = opened->release();
   if (::fstat(file.fd, &info) == 0) file.size = static_cast<uint64_t>(info.st_size);
   return 0;
 }
@@ -96,7 +97,7 @@ int OutputLog::write(File& file, std::string_view bytes) {
     if (const int error = open(file)) return error;
   if (file.size > 0 && file.size + bytes.size() > bytes_max_) {
     ::close(std::exchange(file.fd, -1));
-    if (std::rename(file.path.c_str(), (file.path + ".1").c_str()) != 0) return errno;
+    if (const int error = folder_.rename(file.name, file.name + ".1")) return error;
     if (const int error = open(file)) return error;
   }
   while (!bytes.empty()) {

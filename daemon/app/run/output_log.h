@@ -14,12 +14,15 @@
 #include <thread>
 #include <vector>
 
+#include "app/run/held_folder.h"
+
 namespace culprit::app {
 
 class OutputLog {
  public:
-  // Of the streams 0 (standard output, or both) and 1 (standard error): the files at these paths.
-  OutputLog(std::vector<std::string> paths, uint64_t bytes_max);
+  // Of the streams 0 (standard output, or both) and 1 (standard error): the files of these names in a folder,
+  // which is borrowed.
+  OutputLog(const HeldFolder& folder, std::vector<std::string> names, uint64_t bytes_max);
   ~OutputLog();
   OutputLog(const OutputLog&) = delete;
 
@@ -36,7 +39,7 @@ class OutputLog {
 
  private:
   struct File {
-    std::string path;
+    std::string name;
     int fd = -1;
     uint64_t size = 0;
     bool told = false;  // its trouble
@@ -50,6 +53,7 @@ class OutputLog {
   int write(File& file, std::string_view bytes);
   int open(File& file);
 
+  const HeldFolder& folder_;
   const uint64_t bytes_max_;
   std::vector<File> files_;  // of the thread
   mutable std::mutex mutex_;

@@ -23,6 +23,7 @@ namespace {
 constexpr int kNice = 10;
 constexpr const char* kOomScore = "500";  // the kernel ends it before it ends a rank
 constexpr size_t kWordsBytes = 4096;
+constexpr const char *kConfigName = "culpritd.toml", *kLogName = "culpritd.log";
 
 // A text of TOML between double quotes; also for globs, in which [ ] * ? { } stand for themselves.
 std::string toml_text(std::string_view text) {
@@ -94,15 +95,18 @@ struct DaemonStart {
 
 std::string private_config(const RunFolder& folder, const Launch& launch,
                            const PrivateDaemonOptions& options) {
-  const std::string job = toml_text(launch.job), logs = literal_glob(folder.logs());
+  const std::string job = toml_text(launch.job);
+  const std::string files = literal_glob(folder.files_root()) + (folder.exposed() ? "/*" : "");
   std::string out = fmt::format(
       "state_dir = {}\nruntime_dir = {}\nrules = [\"/usr/share/culprit/rules\", \"/etc/culprit/rules.d\"]\n"
       "plugins = []\n[host]\nname = {}\n[jobs]\nonly = {}\n",
       toml_text(folder.private_folder() + "/state"), toml_text(folder.runtime()), toml_text(launch.host),
       job);
-  for (const char* files : {"/*.log", "/torchrun/**/*.log"})
-    out += fmt::format("[[log]]\npath = {}\njob = {}\n", toml_text(logs + files), job);
-  out += fmt::format("[[dump]]\npath = {}\njob = {}\n", toml_text(literal_glob(folder.dumps()) + "/*"), job);
+  std::vector<std::string> logs = {files + "/*.log", files + "/torchrun/**/*.log"};
+  if (folder.exposed()) logs.push_back(literal_glob(folder.logs().path()) + "/*.log");  // the output
+  for (const std::string& log : logs)
+    out += fmt::format("[[log]]\npath = {}\njob = {}\n", toml_text(log), job);
+  out += fmt::format("[[dump]]\npath = {}\njob = {}\n", toml_text(files + "/dumps/*"), job);
   out += fmt::format("[trace]\nsocket = \"trace.sock\"\njob = {}\n", job);
   if (!folder.rings().empty()) out += fmt::format("rings = {}\n", toml_text(folder.rings()));
   out += fmt::format(
@@ -143,12 +147,13 @@ Result<PrivateDaemon> start_daemon(const RunFolder& folder, const Launch& launch
   if (program.empty())
     return fail(ErrorCode::kNotFound, "culpritd is not in the folder of culprit nor in PATH");
   if (folder.runtime().empty()) return fail(ErrorCode::kIo, folder.no_runtime());
-  const std::string config = folder.private_folder() + "/culpritd.toml";
-  if (Status written = write_run_file(config, private_config(folder, launch, options)); !written)
+  const std::string config = folder.private_folder() + "/" + kConfigName;
+  const auto own = HeldFolder::open(folder.private_folder());
+  if (!own) return tl::unexpected(own.error());
+  if (Status written = own->write(kConfigName, private_config(folder, launch, options)); !written)
     return tl::unexpected(written.error());
-  const std::string log_path = folder.private_folder() + "/culpritd.log";
-  const int log = ::open(log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
-  if (log < 0) return io::system_failure(log_path, errno);
+  auto log = own->open_file(kLogName, O_WRONLY | O_CREAT | O_APPEND);
+  if (!log) return tl::unexpected(log.error());
   std::vector<std::string> entries = daemon_environment();
   std::vector<char*> environment;
   for (std::string& entry : entries) environment.push_back(entry.data());
@@ -158,15 +163,13 @@ Result<PrivateDaemon> start_daemon(const RunFolder& folder, const Launch& launch
   PrivateDaemon out{-1, "unix:" + folder.runtime() + "/api.sock"};
   const pid_t parent = ::getpid();
   out.pid = ::fork();
-  if (out.pid == 0) become_daemon({program.c_str(), words, environment.data(), log, parent});
-  const int error = errno;
-  ::close(log);
-  if (out.pid < 0) return io::system_failure("a process for culpritd", error);
+  if (out.pid == 0) become_daemon({program.c_str(), words, environment.data(), log->get(), parent});
+  if (out.pid < 0) return io::system_failure("a process for culpritd", errno);
   return out;
 }
 
 std::string last_daemon_words(const RunFolder& folder) {
-  std::ifstream in(folder.private_folder() + "/culpritd.log", std::ios::binary);
+  std::ifstream in(folder.private_folder() + "/" + kLogName, std::ios::binary);
   in.seekg(0, std::ios::end);
   const auto size = static_cast<std::streamoff>(in.tellg());
   in.seekg(std::max<std::streamoff>(0, size - static_cast<std::streamoff>(kWordsBytes)));

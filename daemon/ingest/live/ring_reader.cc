@@ -19,8 +19,8 @@
 #include "ingest/file.h"
 #include "ingest/live/ring_file.h"
 #include "ingest/live/safe_open.h"
-#include "ingest/live/trusted_path.h"
 #include "io/container.h"
+#include "io/trusted_path.h"
 #include "model/comm.h"
 
 namespace culprit::ingest {
@@ -191,7 +191,7 @@ void RingReader::Impl::report(bool* reported, Error error, RingRead* out) {
 
 void RingReader::Impl::look_at_folder(const Round& round, RingRead* out) {
   Opened folder;
-  const Result<int> opened = open_trusted_folder(options_.folder, geteuid());
+  const Result<int> opened = io::open_trusted_folder(options_.folder, geteuid(), io::Writers::kWatched);
   if (!opened) {
     report(&reported_folder_, {opened.error().code, options_.folder + ": " + opened.error().text}, out);
     return;
@@ -549,7 +549,7 @@ void RingReader::Impl::end(Ring* ring, const Round& round, RingRead* out) {
 
 void RingReader::Impl::remove(Ring* ring) {
   Opened folder;
-  folder.descriptor = open_trusted_folder(options_.folder, geteuid()).value_or(-1);
+  folder.descriptor = io::open_trusted_folder(options_.folder, geteuid(), io::Writers::kWatched).value_or(-1);
   const char* name = ring->name.c_str();
   const bool named =
       folder.descriptor >= 0 && fstatat(folder.descriptor, name, &folder.status, AT_SYMLINK_NOFOLLOW) == 0 &&

@@ -15,8 +15,8 @@
 #include <utility>
 
 #include "ingest/file.h"
-#include "ingest/live/trusted_path.h"
 #include "io/descriptors.h"
+#include "io/trusted_path.h"
 
 namespace culprit::ingest {
 namespace {
@@ -111,18 +111,6 @@ int note_call(int error) {
   return uncertain_error = error;
 }
 
-Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
-  if (this != &other) {
-    if (number_ >= 0) ::close(number_);
-    number_ = other.release();
-  }
-  return *this;
-}
-Descriptor::~Descriptor() {
-  if (number_ >= 0) ::close(number_);
-}
-int Descriptor::release() { return std::exchange(number_, -1); }
-
 int look_at(int descriptor, Look& out) {
   struct stat status;
   if (::fstat(descriptor, &status) != 0) return note_call(errno);
@@ -137,7 +125,7 @@ std::string reason_of(int error) {
 }
 
 Status SafeFolder::open(const std::string& path) {
-  const auto opened = open_trusted_folder(path, ::geteuid());
+  const auto opened = io::open_trusted_folder(path, ::geteuid(), io::Writers::kWatched);
   if (!opened) return tl::unexpected(opened.error());
   root_ = Descriptor(*opened);
   if (io::is_reserved(root_.get())) {
@@ -149,7 +137,7 @@ Status SafeFolder::open(const std::string& path) {
 
 bool SafeFolder::still_at(const std::string& path) const {
   if (!root_.is_open()) return false;
-  const auto opened = open_trusted_folder(path, ::geteuid());
+  const auto opened = io::open_trusted_folder(path, ::geteuid(), io::Writers::kWatched);
   if (!opened) return false;
   const Descriptor there(*opened);
   struct stat now, ours;

@@ -1,6 +1,6 @@
 // Opens files of untrusted users below one configured folder. Links below the folder are refused, files
 // outside are never reached, and a FIFO or device does not block. The path of the folder itself may contain
-// links of root and of the daemon's user (trusted_path.h). Leaves the reserve of descriptors
+// links of root and of the daemon's user (io/trusted_path.h). Leaves the reserve of descriptors
 // (io/descriptors.h): EMFILE. Owns the folder's descriptor; one thread.
 #pragma once
 
@@ -14,24 +14,11 @@
 
 #include "base/status.h"
 #include "base/time.h"
+#include "io/descriptors.h"
 
 namespace culprit::ingest {
 
-class Descriptor {
- public:
-  Descriptor() = default;
-  explicit Descriptor(int number) : number_(number) {}
-  Descriptor(Descriptor&& other) noexcept : number_(other.release()) {}
-  Descriptor& operator=(Descriptor&& other) noexcept;
-  ~Descriptor();
-
-  bool is_open() const { return number_ >= 0; }
-  int get() const { return number_; }
-  int release();
-
- private:
-  int number_ = -1;
-};
+using io::Descriptor;
 
 struct Entry {
   std::string name;

@@ -58,7 +58,8 @@ TailStats Tailer::stats() const {
           .generations = from.generations,
           .gaps = from.gaps,
           .gap_bytes = from.gap_bytes,
-          .refused = from.refused};
+          .refused = from.refused,
+          .left_out = from.left_out};
 }
 
 void Tailer::Impl::restore(const std::vector<StreamState>& known) {

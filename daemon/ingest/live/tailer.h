@@ -84,6 +84,7 @@ struct TailStats {
   uint64_t gaps = 0;         // number of gaps
   uint64_t gap_bytes = 0;    // as far as known
   uint64_t refused = 0;      // current links, devices, unreadable files, files beyond files_max
+  uint64_t left_out = 0;     // files that were found while files_max others were followed
 };
 
 class Tailer {

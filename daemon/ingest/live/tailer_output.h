@@ -16,7 +16,7 @@ namespace culprit::ingest {
 // As in TailStats.
 struct TailCounts {
   std::atomic<uint64_t> files{0}, slots{0}, open{0}, bytes{0}, lag_bytes{0}, generations{0}, gaps{0},
-      gap_bytes{0}, refused{0};
+      gap_bytes{0}, refused{0}, left_out{0};
 };
 
 class TailOutput {

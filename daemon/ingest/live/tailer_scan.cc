@@ -335,6 +335,7 @@ void FolderScan::consider(TailFolder& folder, const Entry& entry, const std::set
   if (tail_.counts.files >= tail_.options.files_max) {
     ignore();
     ++tail_.counts.refused;
+    ++tail_.counts.left_out;
     if (!full_) tail_.output.problem(name, "is not followed: as many files as are allowed are");
     full_ = true;
     return;

@@ -105,7 +105,7 @@ BOOST_AUTO_TEST_CASE(a_folder_is_made_with_those_above_it_for_its_owner_alone) {
   auto file = opened(files, folder / "f", OpenFor::kCreate);
   const Status status = files.make_folder(folder / "f/x");
   BOOST_REQUIRE(!status);
-  BOOST_TEST(status.error().text == (folder / "f") + ": file exists");
+  BOOST_TEST(status.error().text == (folder / "f") + ": is there already and is no folder");
 }
 
 BOOST_AUTO_TEST_CASE(names_are_listed_in_order_and_moved_and_removed) {

@@ -95,3 +95,13 @@ BOOST_AUTO_TEST_CASE(the_process_knows_what_it_uses) {
   BOOST_TEST(usage.descriptors_max >= usage.descriptors);
   BOOST_TEST(usage.cpu_ns > 0);
 }
+
+BOOST_AUTO_TEST_CASE(an_index_that_cannot_be_written_is_unhealthy_and_no_hang) {
+  SelfWatch watch;
+  watch.index(fail(ErrorCode::kIo, "/s/index.db: the database failed: database is locked"));
+  BOOST_TEST(said(watch.unhealthy(0)) ==
+             "no result can be kept: /s/index.db: the database failed: database is locked");
+  BOOST_TEST(said(watch.stuck(0)) == "nothing");
+  watch.index({});
+  BOOST_TEST(said(watch.unhealthy(0)) == "nothing");
+}

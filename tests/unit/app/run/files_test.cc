@@ -44,6 +44,11 @@ struct Place {
   Result<RunFolder> make(Launch& launch, const std::string& dir = "") const {
     return RunFolder::create({dir, "", lookup()}, launch);
   }
+  HeldFolder held() const {
+    auto out = HeldFolder::open(root.string());
+    BOOST_REQUIRE(out.has_value());
+    return std::move(*out);
+  }
 };
 
 Launch launch_of(const std::string& job) {
@@ -68,7 +73,7 @@ BOOST_AUTO_TEST_CASE(a_run_has_closed_folders_and_removes_what_it_need_not_keep)
     auto folder = place.make(launch);
     BOOST_REQUIRE(folder.has_value());
     runtime = folder->runtime(), rings = folder->rings(), path = folder->path();
-    for (const std::string& one : {path, runtime, rings, folder->logs(), folder->private_folder()}) {
+    for (const std::string& one : {path, runtime, rings, folder->logs().path(), folder->private_folder()}) {
       struct stat info {};
       BOOST_REQUIRE_EQUAL(::stat(one.c_str(), &info), 0);
       BOOST_TEST((info.st_mode & 0777) == 0700u, one);
@@ -155,8 +160,8 @@ BOOST_AUTO_TEST_CASE(a_kept_run_is_found_by_its_name) {
   Launch launch = launch_of("train");
   const auto folder = place.make(launch);
   BOOST_REQUIRE(folder.has_value());
-  BOOST_TEST(kept_run("train", place.lookup()) == folder->inputs());
-  BOOST_TEST(kept_runs_root(place.lookup()) == folder->root());
+  BOOST_TEST(kept_run("train", place.lookup()) == folder->inputs().path());
+  BOOST_TEST(kept_runs_root(place.lookup()) == folder->root().path());
   for (const char* name : {"other", "", "..", "../run/train", "-rf"})
     BOOST_TEST(kept_run(name, place.lookup()) == "", name);
 }
@@ -203,8 +208,8 @@ BOOST_AUTO_TEST_CASE(hosts_that_see_one_folder_by_chance_remove_their_own_parts_
   BOOST_REQUIRE(members.tell({0, 0, false, false}).has_value());
   BOOST_TEST(members.all_ended(members.ends()));
   first->remove();
-  BOOST_TEST(!fs::exists(first->logs()));
-  BOOST_TEST(fs::exists(second->logs()));
+  BOOST_TEST(!fs::exists(first->logs().path()));
+  BOOST_TEST(fs::exists(second->logs().path()));
   second->remove();
   BOOST_TEST(!fs::exists(second->path()));
 }
@@ -218,6 +223,66 @@ BOOST_AUTO_TEST_CASE(a_link_in_place_of_a_team_s_folder_is_refused) {
   launch.in_team = true;
   BOOST_TEST(!place.make(launch, (place.root / "runs").string()).has_value());
   BOOST_TEST(fs::is_empty(place.root / "elsewhere"));
+}
+
+BOOST_AUTO_TEST_CASE(a_root_where_others_may_rename_gets_logs_alone_and_the_rest_at_the_end) {
+  const Place place;
+  const fs::path team = place.root / "team";
+  fs::create_directories(team);
+  fs::permissions(team, fs::perms(0777));
+  Launch launch = launch_of("train");
+  std::string runtime;
+  {
+    const auto folder = place.make(launch, team.string());
+    BOOST_REQUIRE(folder.has_value());
+    runtime = folder->runtime();
+    BOOST_TEST(folder->exposed());
+    for (const std::string& one : {folder->private_folder(), folder->files(), folder->dumps()})
+      BOOST_TEST(one.starts_with(runtime + "/"), one);
+    BOOST_TEST(!fs::exists(team / "train/private"));
+    std::ofstream(folder->dumps() + "/nccl_trace_rank_0") << "dump";
+    fs::create_symlink("/etc/passwd", folder->files() + "/link");
+    BOOST_TEST(folder->collect() == 0u);
+    BOOST_TEST(content(folder->logs().path() + "/dumps/nccl_trace_rank_0") == "dump");
+    BOOST_TEST(!fs::exists(folder->logs().path() + "/link"));
+    const std::string config = private_config(*folder, launch, {});
+    for (const std::string& one : {runtime + "/files/*/*.log", runtime + "/files/*/dumps/*",
+                                   runtime + "/private/node-1/state", folder->logs().path() + "/*.log"})
+      BOOST_TEST(config.find("\"" + one + "\"") != std::string::npos, config);
+  }
+  BOOST_TEST(!fs::exists(runtime));
+}
+
+BOOST_AUTO_TEST_CASE(a_run_keeps_to_its_folder_when_another_takes_its_path) {
+  const Place place;
+  const fs::path team = place.root / "team";
+  fs::create_directories(team);
+  fs::permissions(team, fs::perms(0777));
+  Launch launch = launch_of("train");
+  auto folder = place.make(launch, team.string());
+  BOOST_REQUIRE(folder.has_value());
+  BOOST_TEST(folder->logs().is_there());
+  fs::rename(team / "train", team / "away");
+  fs::create_directories(team / "train/job/node-1");
+  std::ofstream(team / "train/job/node-1/precious") << "x";
+  BOOST_TEST(!folder->logs().is_there());
+  BOOST_REQUIRE(folder->logs().write("output.log", "ours").has_value());
+  BOOST_TEST(content(team / "away/job/node-1/output.log") == "ours");
+  BOOST_TEST(!fs::exists(team / "train/job/node-1/output.log"));
+  folder->remove();
+  BOOST_TEST(fs::exists(team / "train/job/node-1/precious"));
+  BOOST_TEST(fs::is_empty(team / "away"));
+}
+
+BOOST_AUTO_TEST_CASE(a_shared_run_has_no_private_part_in_the_shared_folder) {
+  const Place place;
+  Launch launch = launch_of("train");
+  const auto folder = RunFolder::create({"", (place.root / "shared").string(), place.lookup()}, launch);
+  BOOST_REQUIRE(folder.has_value());
+  BOOST_TEST(!folder->exposed());
+  BOOST_TEST(folder->private_folder().starts_with(folder->runtime() + "/private/"));
+  BOOST_TEST(!fs::exists(folder->path() + "/private"));
+  BOOST_TEST(folder->dumps() == folder->logs().path() + "/dumps");
 }
 
 BOOST_AUTO_TEST_CASE(a_root_that_is_no_folder_gives_way_to_one_in_tmp_unless_it_was_named) {
@@ -239,25 +304,26 @@ BOOST_AUTO_TEST_CASE(older_runs_are_removed_and_those_that_run_stay) {
     const auto folder = place.make(launch);
     BOOST_REQUIRE(folder.has_value());
     paths.push_back(folder->path());
-    fs::last_write_time(folder->members(), fs::file_time_type::clock::now() - std::chrono::hours(9));
+    fs::last_write_time(folder->members().path(), fs::file_time_type::clock::now() - std::chrono::hours(9));
   }
   Launch launch = launch_of("runs");
   const auto running = place.make(launch);
   BOOST_REQUIRE(running.has_value());
-  fs::last_write_time(running->members(), fs::file_time_type::clock::now() - std::chrono::hours(99));
-  fs::create_directories(fs::path(running->root()) / "of the user/members");
+  fs::last_write_time(running->members().path(), fs::file_time_type::clock::now() - std::chrono::hours(99));
+  fs::create_directories(fs::path(running->root().path()) / "of the user/members");
   BOOST_TEST(remove_old_runs(running->root(), 1, place.lookup()).size() == 2u);
   BOOST_TEST(fs::exists(running->path()));
-  BOOST_TEST(fs::exists(fs::path(running->root()) / "of the user"));
+  BOOST_TEST(fs::exists(fs::path(running->root().path()) / "of the user"));
 }
 
 BOOST_AUTO_TEST_CASE(the_last_member_knows_that_all_have_ended_and_one_reports) {
   const Place place;
   Launch launch = launch_of("team");
   launch.members = 2;
-  Members first(place.root.string(), launch, true);
+  const HeldFolder held = place.held();
+  Members first(held, launch, true);
   launch.member = 1;
-  Members second(place.root.string(), launch, true);
+  Members second(held, launch, true);
   BOOST_REQUIRE(first.tell({3, 0, false, false}).has_value());
   BOOST_TEST(!first.all_ended(first.ends()));
   BOOST_REQUIRE(second.tell({0, 9, true, false}).has_value());
@@ -274,7 +340,8 @@ BOOST_AUTO_TEST_CASE(the_log_has_what_was_added_and_is_bounded) {
   const Place place;
   const std::string path = (place.root / "output.log").string();
   {
-    OutputLog log({path}, 100);
+    const HeldFolder held = place.held();
+    OutputLog log(held, {"output.log"}, 100);
     for (int i = 0; i < 5; ++i) {
       log.add(0, std::string(39, static_cast<char>('a' + i)) + "\n");
       log.finish(60'000);
@@ -287,7 +354,9 @@ BOOST_AUTO_TEST_CASE(the_log_has_what_was_added_and_is_bounded) {
 }
 
 BOOST_AUTO_TEST_CASE(a_log_that_cannot_be_written_is_counted_and_told) {
-  OutputLog log({"/proc/no/such/output.log"}, 100);
+  const auto nowhere = HeldFolder::open("/proc");
+  BOOST_REQUIRE(nowhere.has_value());
+  OutputLog log(*nowhere, {"output.log"}, 100);
   log.add(0, "12345");
   log.finish(60'000);
   BOOST_TEST(log.figures().dropped == 5u);
@@ -295,7 +364,9 @@ BOOST_AUTO_TEST_CASE(a_log_that_cannot_be_written_is_counted_and_told) {
 }
 
 BOOST_AUTO_TEST_CASE(each_stream_that_is_not_copied_is_named_once) {
-  OutputLog log({"/proc/no/such/output.out.log", "/proc/no/such/output.err.log"}, 100);
+  const auto nowhere = HeldFolder::open("/proc");
+  BOOST_REQUIRE(nowhere.has_value());
+  OutputLog log(*nowhere, {"output.out.log", "output.err.log"}, 100);
   for (const size_t stream : {0, 1, 0, 1}) {
     log.add(stream, "12345");
     log.finish(60'000);
@@ -368,7 +439,7 @@ BOOST_AUTO_TEST_CASE(an_exception_that_a_rank_recorded_becomes_its_log) {
   fs::create_directories(rank);
   std::ofstream(rank / "error.json") << R"({"message": {"message": "KeyError: 'x'", "extraInfo":
     {"py_callstack": "Traceback:\nKeyError: 'x'\n", "timestamp": "1795721288"}}})";
-  BOOST_TEST(replace_error_files((place.root / "torchrun").string(), place.root.string(), 8) == 1u);
+  BOOST_TEST(replace_error_files((place.root / "torchrun").string(), place.held(), 8) == 1u);
   const std::string text = content(place.root / "rank_10.error.log");
   BOOST_TEST(text.starts_with("2026-11-26T"));
   BOOST_TEST(text.ends_with("Traceback:\nKeyError: 'x'\n"));

@@ -419,6 +419,7 @@ BOOST_AUTO_TEST_CASE(files_beyond_the_limit_are_reported_once_and_counted) {
   f.settle();
   BOOST_CHECK_EQUAL(f.sources(), 2);
   BOOST_CHECK_EQUAL(f.tailer->stats().refused, 2);
+  BOOST_CHECK_EQUAL(f.tailer->stats().left_out, 2);
   BOOST_CHECK_EQUAL(f.problems.size(), 1);
 }
 

@@ -1,4 +1,4 @@
-#include "ingest/live/trusted_path.h"
+#include "io/trusted_path.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -39,7 +39,7 @@ class Tree {
   }
   // "ok", or why it is not opened, with this folder's own path cut out.
   std::string open(const std::string& below) const {
-    const auto opened = open_trusted_folder(*this / below, kDaemon);
+    const auto opened = io::open_trusted_folder(*this / below, kDaemon, io::Writers::kWatched);
     if (opened) return Descriptor(*opened), "ok";
     std::string text = opened.error().text;
     for (size_t at; (at = text.find(path_)) != text.npos;) text.erase(at, path_.size());
