@@ -214,6 +214,23 @@ constexpr size_t kRasRuns = 64;  // of the members of such a communicator
 // Hosts whose answers about a job are kept apart: the newest counts.
 constexpr size_t kRasHosts = 64;
 
+// Checkpoints. Files and folders below the folder that is looked at, some 200 bytes each: 4,096 ranks with
+// sixty files. The directory of a zip, and its records: a layer of a large model has some ten.
+constexpr size_t kCheckpointEntries = 1 << 18;
+constexpr size_t kZipDirectoryBytes = 64 << 20;
+constexpr size_t kZipEntries = 1 << 18;
+// An index of shards that is read at once, and a header of safetensors, whose own limit it is. Pieces in such
+// an index, 32 bytes each, and values that its pickle remembers, 16 bytes each.
+constexpr size_t kCheckpointIndexBytes = 256 << 20;
+constexpr size_t kSafetensorsHeaderBytes = 100'000'000;
+constexpr size_t kCheckpointPieces = 4 << 20;
+constexpr size_t kCheckpointMemo = 16 << 20;
+// Problems of one checkpoint that are named; the rest is counted.
+constexpr size_t kCheckpointProblems = 16;
+// A file that names the newest checkpoint, and JSON that is read beyond its syntax.
+constexpr size_t kCheckpointPointerBytes = 4096;
+constexpr size_t kCheckpointJsonBytes = 64 << 20;
+
 // Plugins. A batch of events is sent once it has so many bytes: some thousand events, so that the cost per
 // batch vanishes. Its last record may exceed this. Events that wait for a plugin: some 30,000 lines.
 constexpr size_t kPluginBatchBytes = 256 << 10;

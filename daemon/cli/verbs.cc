@@ -55,6 +55,7 @@ void add_verbs(Command& app, Run& run) {
   add_plugin(app, run);
   add_pool(app, run);
   app.begin_verbs("Verbs for the data that is kept");
+  add_checkpoint(app, run);
   add_evidence(app, run);
   add_bundle(app, run);
   add_mcp(app, run);

@@ -48,6 +48,7 @@ void add_clear(Command& app, Run& run);
 void add_alert(Command& app, Run& run);
 void add_maintenance(Command& app, Run& run);
 void add_page(Command& app, Run& run);
+void add_checkpoint(Command& app, Run& run);
 void add_evidence(Command& app, Run& run);
 void add_bundle(Command& app, Run& run);
 

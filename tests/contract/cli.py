@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 from typing import Dict, List, Tuple
 
+import cli_checkpoint  # noqa: F401
 import cli_completion  # noqa: F401
 import cli_diff  # noqa: F401
 import cli_mcp  # noqa: F401

@@ -25,13 +25,14 @@ MAY_INCLUDE = {
     "cli": ("base", "model", "core", "sim", "app"),
 }
 # The parts of core: each may include those before it.
-CORE_PARTS = ("logs", "rules", "detect", "diagnose", "recover")
+CORE_PARTS = ("logs", "rules", "detect", "diagnose", "recover", "checkpoint")
 # The parts of app and what each may include of the others.
 APP_PARTS = {
     "config": (), "jobs": ("config",), "offline": ("config", "jobs"), "doctor": ("config", "jobs"),
     "confirm": ("config", "jobs", "offline"),
     "plugins": ("config",),
-    "run": (),
+    "checkpoint": (),
+    "run": ("checkpoint",),
     "daemon": ("config", "jobs", "offline", "confirm"),
     "play": ("config", "jobs", "offline", "daemon"),
 }

@@ -1,0 +1,71 @@
+// The work of check(): what the readers of the formats share. A file is read once, in order, against all its
+// checksums. Used within core/checkpoint. One thread; lives for one check.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/checkpoint/check.h"
+#include "core/checkpoint/json_scan.h"
+#include "core/checkpoint/zip.h"
+
+namespace culprit::checkpoint {
+
+class Checker {
+ public:
+  Checker(const Found& of, const Tree& below, ByteSource& from, const CheckOptions& how)
+      : found(of), tree(below), source(from), options(how) {}
+
+  Checked run();
+
+  void report(Fault fault, const std::string& file, std::string text);
+  // Reports that the file is not there, or is no plain file.
+  const Entry* need(const std::string& path, std::string_view why = "is missing");
+
+  // ---- files; each reads the bytes too where they are asked for
+  void check_torch(const Entry& file);
+  void check_safetensors(const Entry& file);
+  void check_json(const Entry& file);
+  // ---- folders
+  void check_dcp(const std::string& folder);
+  void check_ranks(const std::string& folder);
+  void check_index(const Entry& index);  // shards by the names of their tensors
+  void check_integrity(const Entry& manifest);
+
+  // The whole text of a small file; a problem is reported.
+  std::optional<std::string> text_of(const Entry& file, size_t max);
+  // Reads the file to its end against the ranges, which are sorted here, and the digest of an earlier look.
+  void read_bytes(const Entry& file, std::vector<Range> ranges);
+
+  const Found& found;
+  const Tree& tree;
+  ByteSource& source;
+  const CheckOptions& options;
+  Checked out;
+
+ private:
+  void check_file(const Entry& file);
+  void check_legacy(const Entry& file);
+  void check_known();
+  void check_format();
+  void check_megatron(const std::string& folder);
+  void check_deepspeed(const std::string& folder);
+  void check_universal();
+  void check_trainer();
+  void check_lightning();
+  void check_orbax();
+  void check_ocdbt(const Entry& manifest);
+  void check_snapshot();
+  bool has_below(std::string_view suffix) const;
+
+  std::set<std::string, std::less<>> wrong_;   // files with a problem: their bytes are not read
+  std::set<std::string, std::less<>> read_;    // files whose bytes were read
+  std::map<std::string, std::string> sha256_;  // of files, as a manifest has them
+  std::string chunk_;
+};
+
+}  // namespace culprit::checkpoint

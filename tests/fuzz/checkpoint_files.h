@@ -1,0 +1,48 @@
+// A folder as one input: for each file the number of its name, three bytes of its length, and its bytes.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+inline constexpr std::array<std::string_view, 40> kCheckpointNames{
+    "latest",
+    "latest_checkpointed_iteration.txt",
+    "model_100.pt",
+    "model_200.pt",
+    "w_1.safetensors",
+    "step=1.ckpt",
+    "step=1.ckpt-unfinished",
+    "step_1/.metadata",
+    "step_1/__0_0.distcp",
+    "step_1/__1_0.distcp",
+    "step_1/model.safetensors.index.json",
+    "step_1/model-00001-of-00002.safetensors",
+    "step_1/model-00002-of-00002.safetensors",
+    "iter_0000100/.metadata",
+    "iter_0000100/__0_0.distcp",
+    "iter_0000100/common.pt",
+    "iter_0000100/metadata.json",
+    "iter_0000100/integrity.json",
+    "iter_0000200/mp_rank_00/model_optim_rng.pt",
+    "iter_0000200/mp_rank_01/model_optim_rng.pt",
+    "iter_0000200/mp_rank_03_001/model_optim_rng.pt",
+    "global_step1/mp_rank_00_model_states.pt",
+    "global_step1/bf16_zero_pp_rank_0_mp_rank_00_optim_states.pt",
+    "global_step1/bf16_zero_pp_rank_999999999_mp_rank_999999999_optim_states.pt",
+    "checkpoint-1/trainer_state.json",
+    "checkpoint-1/model.safetensors",
+    "checkpoint-1/optimizer.pt",
+    "checkpoint-1/scheduler.pt",
+    "checkpoint-1/rng_state_0.pth",
+    "checkpoint-1/rng_state_7.pth",
+    "checkpoint-1/latest",
+    "100/_CHECKPOINT_METADATA",
+    "100/default/_METADATA",
+    "100/default/manifest.ocdbt",
+    "100/default/d/0f",
+    "snap_1/.snapshot_metadata",
+    "snap_1/0/model/w",
+    "snap_1/batched/x",
+    "global_step1_universal/zero/w/fp32.pt",
+    "rank_rank_1_2_3_rank_4",
+};
