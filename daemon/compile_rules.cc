@@ -55,6 +55,9 @@ int compile_library(const std::string& folder, const std::string& texts, const s
     for (const RuleError& error : set.error()) std::fputs(format_error(error).c_str(), stderr);
     return 1;
   }
+  const std::vector<RuleError> open = unstated(**set, files);
+  for (const RuleError& error : open) std::fputs(format_error(error).c_str(), stderr);
+  if (!open.empty()) return 1;
   const auto made = make_tables(**set);
   if (!made) return std::fprintf(stderr, "%s\n", made.error().text.c_str()), 1;
   return write(tables, *made) && write(texts, source_of(files, tables)) ? 0 : 1;

@@ -44,6 +44,7 @@
 ---@field when? fun(event: culprit.event, window: culprit.window): boolean `function(event, window)`: called when all else holds; returns true or false. Both tables are read-only
 ---@field remedy string what to do, in a sentence
 ---@field action? "isolate"|"check"|"restart"|"rollback"|"retry"|"mitigate"|"fix"|"none" what the controller may do by itself
+---@field restart? "never"|"elsewhere"|"older"|"later"|"same"|"unknown"|("never"|"elsewhere"|"older"|"later"|"same"|"unknown")[] what must differ for the job's next attempt: nothing will help (`never`), another host or device (`elsewhere`), an `older` checkpoint, a service that answers again (`later`), nothing (`same`); `unknown`: one more attempt. Of two words the second holds once the job has made a step. A rule of the library states it
 ---@field scan? "all" needed by a pattern without three fixed characters in a row: it is tried on every line, which costs
 ---@field examples culprit.rule.examples proof, run at every load
 
@@ -51,6 +52,7 @@
 ---@field id string the rule that is changed
 ---@field severity? "info"|"warning"|"error"|"fatal" in place of the rule's
 ---@field action? "isolate"|"check"|"restart"|"rollback"|"retry"|"mitigate"|"fix"|"none" in place of the rule's
+---@field restart? "never"|"elsewhere"|"older"|"later"|"same"|"unknown"|("never"|"elsewhere"|"older"|"later"|"same"|"unknown")[] in place of the rule's
 ---@field enabled? boolean false switches the rule off
 
 ---@class culprit.event

@@ -49,6 +49,8 @@ void bound(Diagnosis& d) {
   cut_to(d.why, kWhyMax);
   cut_to(d.evidence, kEvidenceMax);
   cut_to(d.action.targets, kOfPlaceMax);
+  cut_to(d.restart.hosts, kOfPlaceMax);
+  cut_to(d.restart.devices, kOfPlaceMax);
 }
 
 // The verdict stays, wherever it stands.

@@ -9,6 +9,7 @@
 #include "cli/narrative.h"
 #include "cli/render.h"
 #include "cli/text_steps.h"
+#include "model/restart.h"
 
 namespace culprit::cli {
 namespace {
@@ -138,10 +139,12 @@ class TextReport {
 
   void what_to_do(const Diagnosis& d) {
     const auto [action, remedy] = advice(d);
-    if (action.empty() && remedy.empty()) return;
+    const bool states_restart = !d.restart.why.empty();
+    if (action.empty() && remedy.empty() && !states_restart) return;
     page_.section("What to do");
     if (!action.empty()) page_.item("  ", action, Ink::kBold);
     if (!remedy.empty()) page_.item("  ", remedy);
+    if (states_restart) page_.item("  ", "Run again: " + sentence(d.restart));
   }
 
   void evidence(const Diagnosis& d) {

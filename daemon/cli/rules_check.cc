@@ -123,10 +123,22 @@ void add_open(app::LoadedRules& loaded) {
     if (given.contains(open.error.file)) loaded.errors.push_back(open.error);
 }
 
+// Files with a rule of the library's are a copy of it: each of their rules has to say what the library's say.
+void add_unstated(app::LoadedRules& loaded) {
+  if (!loaded.set) return;
+  const auto shipped = rules::Ruleset::shipped();
+  if (!shipped) return;
+  const auto is_shipped = [&](const rules::Rule& rule) { return shipped->find(rule.id).has_value(); };
+  if (std::ranges::none_of(loaded.set->rules(), is_shipped)) return;
+  for (rules::RuleError& error : rules::unstated(*loaded.set, loaded.files.texts))
+    loaded.errors.push_back(std::move(error));
+}
+
 int check(RuleChoice& o) {
   o.rules.site = false;  // the result must be the same on every machine
   app::LoadedRules loaded = app::load_rules(o.rules);
   add_open(loaded);
+  if (!o.rules.library) add_unstated(loaded);
   for (const Error& error : loaded.files.errors) complain(error.text);
   const Checked checked = count(loaded);
   // No output if none of the rule files could be read.

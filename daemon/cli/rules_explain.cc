@@ -73,6 +73,9 @@ std::string change(const rules::Rule& rule, size_t i) {
     out.push_back(fmt::format("severity {} instead of {}", to_string(severity), to_string(before.severity)));
   if (action != before.action)
     out.push_back(fmt::format("action {} instead of {}", to_string(action), to_string(before.action)));
+  const Restart restart = last ? rule.restart : rule.overridden[i + 1].restart;
+  if (restart != before.restart)
+    out.push_back(fmt::format("restart {} instead of {}", to_string(restart), to_string(before.restart)));
   if (enabled != before.enabled) out.emplace_back("switched off");
   return fmt::format("{}: {}", place(before.place), out.empty() ? "nothing" : joined(out));
 }
@@ -102,6 +105,7 @@ std::string to_text(const rules::Rule& rule) {
   if (rule.when) page.row("when", "a function has to agree");
   page.row("remedy", rule.remedy);
   page.row("action", to_string(rule.action));
+  page.row("restart", app::restart_of(rule));
   page.rows("hit", rule.hit);
   page.rows("miss", rule.miss);
   return page.finish();

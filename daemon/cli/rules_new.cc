@@ -31,6 +31,7 @@ std::string skeleton(const std::string& id, const std::string& pattern, std::str
   match = {{ template = {2} }},
   remedy = "{1} what to do, in a sentence.",
   action = "none",         -- isolate check restart rollback retry mitigate fix none
+  restart = "unknown",     -- never elsewhere older later same unknown: what must differ for the next attempt
   examples = {{
     hit = {{ {3} }},
     miss = {{ "{1} a harmless line that looks like it" }},

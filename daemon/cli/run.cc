@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -12,6 +13,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "app/checkpoint/look.h"
 #include "app/config/options.h"
 #include "app/run/armed.h"
 #include "app/run/disk_facts.h"
@@ -22,6 +24,7 @@
 #include "base/text.h"
 #include "cli/narrative.h"
 #include "cli/run_end.h"
+#include "cli/run_retries.h"
 #include "cli/verbs.h"
 #include "cli/zone.h"
 #include "model/report_json_read.h"
@@ -34,8 +37,14 @@ Runs the command with a culpritd of its own, in folders of yours. Output, signal
 are. If the command fails, hangs or is killed, standard error says why, and a page is kept. If all goes well,
 nothing is printed and nothing is left. Needs no root and no configuration.
 
+With --retries the diagnosis decides whether a command that failed runs again: never for a mistake of the
+program, later where a service was away, at once where it may go well. Nothing of an attempt is left when the
+next begins. The command gets CULPRIT_ATTEMPT, CULPRIT_ATTEMPTS_LEFT, CULPRIT_RESUME and CULPRIT_LAST_REASON;
+its words may hold {attempt}, {resume} and {port}.
+
 Examples:
   culprit run -- torchrun --nproc-per-node 8 train.py
+  culprit run --retries 3 --checkpoints ckpt -- torchrun train.py --resume {resume}
   srun culprit run -- python train.py         # one watches on each node
   culprit run --shared /nfs/runs --job big -- torchrun --nnodes 2 --node-rank $RANK train.py)";
 
@@ -46,8 +55,10 @@ constexpr int kNotFound = 127, kDenied = 126;
 struct RunOptions {
   std::vector<std::string> command;
   std::string job, dir, shared, hang_after;
+  std::string report_to;  // of an attempt
   bool no_arm = false, show_env = false, no_color = false;
   RunChoices choices;
+  RetryOptions retry;
 };
 
 std::optional<std::string> variable(std::string_view name) {
@@ -154,7 +165,8 @@ class Session {
                          last_report_,
                          log_->figures(),
                          log_paths_,
-                         zone_};
+                         zone_,
+                         o_.report_to};
     return finish_run(ended, [this] { stop_daemon(); });
   }
 
@@ -164,6 +176,9 @@ class Session {
   static constexpr int kLogWithinMs = 5000;
   static constexpr TimeNs kDiskWithin = 2 * kNsPerSecond;
   static constexpr std::streamoff kTailBytes = 64 * 1024;  // of each stream: where a failure is printed
+  static constexpr TimeNs kHangAfter = 60 * kNsPerSecond;  // as the daemon's default
+  // For stacks, dumps and the report of a hang before it is ended, and for the command to end by itself.
+  static constexpr TimeNs kHangEvidence = 10 * kNsPerSecond, kHangPatience = 5 * kNsPerSecond;
   // A command that ends at once needs no daemon: its output is read at its end.
   static constexpr TimeNs kDaemonAfter = kNsPerSecond;
 
@@ -271,6 +286,7 @@ class Session {
     const Diagnosis* verdict = report->verdict ? &report->diagnoses[*report->verdict] : nullptr;
     const std::string title = verdict ? verdict->title : "";
     last_report_ = verdict ? text : std::nullopt;
+    watch_hang(verdict && verdict->symptom == Symptom::kHang);
     if (title == told_ || told_count_ >= kToldMost) return;
     ++told_count_;
     if (!verdict) return tell("no longer so: " + std::exchange(told_, ""));
@@ -283,6 +299,22 @@ class Session {
     for (const std::string& sentence : {what.action, what.remedy})
       if (!sentence.empty()) tell("  " + sentence);
     tell(fmt::format("  more: culprit report {} --server {}", launch_.job, server_));
+  }
+
+  // A hang that lasts is ended; the report with its stacks is there by then.
+  void watch_hang(bool hangs) {
+    if (o_.report_to.empty() || hangs == hangs_) return;
+    hangs_ = hangs;
+    const TimeNs after = app::parse_duration(o_.retry.end_hang).value_or(0);
+    const TimeNs stood = app::parse_duration(o_.hang_after).value_or(kHangAfter);
+    if (hangs) command_->call_after(std::max(after - stood, kHangEvidence), [this] { end_hang(); });
+  }
+
+  void end_hang() {
+    if (!hangs_) return;
+    tell("it still hangs, and is ended");
+    ::kill(command_->pid(), std::exchange(ended_hang_, true) ? SIGKILL : SIGTERM);
+    command_->call_after(kHangPatience, [this] { end_hang(); });
   }
 
   const RunOptions& o_;
@@ -299,6 +331,7 @@ class Session {
   std::string told_;
   int told_count_ = 0;
   bool told_moved_ = false;
+  bool hangs_ = false, ended_hang_ = false;
   std::optional<app::MemoryKills> kills_;
   TimeNs began_ns_ = 0;
 };
@@ -312,9 +345,38 @@ Status check_run_options(const RunOptions& o) {
     if (!after || *after < kNsPerSecond)
       return fail(ErrorCode::kInvalid, "--hang-after must be a duration of 1s or more, as 90s or 5m");
   }
+  if (Status checked = check_retry_options(o.retry); !checked) return checked;
   if (o.command.empty() && !o.show_env)
     return fail(ErrorCode::kInvalid, "no command: culprit run -- COMMAND...; see `culprit run --help`");
   return {};
+}
+
+std::optional<ResumeFrom> newest_checkpoint(const std::string& folder, std::optional<int64_t> before) {
+  app::CheckpointOptions options;
+  options.bytes = true;
+  options.settled = true;  // no attempt runs
+  options.now = run_wall_now();
+  auto found = app::newest_whole_checkpoint(folder, options, before);
+  if (found) return ResumeFrom{std::move(found->path), found->step};
+  if (found.error().code != ErrorCode::kNotFound) complain(found.error().text);
+  return std::nullopt;
+}
+
+int run_attempts(const RunOptions& o, const app::Launch& launch, app::RunFolder& folder) {
+  if (launch.in_team) {
+    complain(
+        "--retries: this is one of several tasks of a job; run one culprit in front of srun, mpirun or "
+        "torchrun");
+    return kUnable;
+  }
+  RunAgain again{o.retry, launch, folder, {}, o.command, o.choices.keep, {}};
+  if (!o.retry.checkpoints.empty())
+    again.newest = [&o](std::optional<int64_t> before) { return newest_checkpoint(o.retry.checkpoints, before); };
+  if (!o.hang_after.empty()) again.passed_on = {"--hang-after", o.hang_after};
+  if (o.no_arm) again.passed_on.emplace_back("--no-arm");
+  if (o.no_color) again.passed_on.emplace_back("--no-color");
+  if (o.choices.verbose) again.passed_on.emplace_back("--verbose");
+  return run_with_retries(again);
 }
 
 int run_command(RunOptions& o) {
@@ -327,6 +389,7 @@ int run_command(RunOptions& o) {
   auto folder = app::RunFolder::create({o.dir, o.shared, variable}, launch);
   if (!folder) return run_plainly(o, folder.error().text);
   if (!folder->note().empty()) complain(folder->note());
+  if (o.retry.used()) return run_attempts(o, launch, *folder);
   return Session(o, std::move(launch), std::move(*folder), zone ? *zone : Zone()).run();
 }
 
@@ -349,6 +412,28 @@ void add_run_command(Command& app, Run& run) {
   verb->add_flag("--keep", o->choices.keep, "Keep the folder of the run also when all went well");
   verb->add_option("--keep-runs", o->choices.keep_runs, "Failed runs that are kept; older ones are removed")
       ->show_default();
+  verb->add_option(
+          "--retries", o->retry.retries,
+          "Run it again after a failure that another attempt may not have; so many attempts in a row "
+          "without progress")
+      ->type_name("N");
+  verb->add_option(
+          "--checkpoints", o->retry.checkpoints,
+          "Folder of checkpoints: the newest whole one is CULPRIT_RESUME and {resume} of the command")
+      ->type_name("DIR");
+  verb->add_option("--end-hang", o->retry.end_hang, "With --retries, a hang is ended after so long")
+      ->type_name("DURATION")
+      ->show_default();
+  verb->add_option("--min-time", o->retry.min_time, "No attempt with less left of Slurm's allocation")
+      ->type_name("DURATION")
+      ->show_default();
+  verb->add_option("--no-retry-on", o->retry.no_retry_on,
+                   "A rule that ends the attempts; 'pytorch.*' for all of a kind")
+      ->type_name("RULE");
+  verb->add_flag(
+      "--verdict-exit", o->retry.verdict_exit,
+      "Exit with 93 where another attempt will not help, with 138 where it may; else as the command");
+  verb->add_option("--report-to", o->report_to, "")->group("");
   verb->add_flag("--verbose", o->choices.verbose, "Print a line also when all went well");
   verb->add_flag("--no-color", o->no_color, "Print no colours");
   verb->callback([o, &run] { run = [o] { return run_command(*o); }; });

@@ -231,7 +231,11 @@ int finish_run(const EndedRun& run, const std::function<void()>& stop_daemon) {
     return status;
   }
   if (others_failed && run.launch.in_team) say_failed(ends, members);
-  report_run(run, told_before && (ended_by_user || status == 0) ? live : better(live, files_report(run)));
+  const auto found = told_before && (ended_by_user || status == 0) ? live : better(live, files_report(run));
+  report_run(run, found);
+  if (!run.report_to.empty() && found)
+    if (Status written = app::write_run_file(run.report_to, to_json(*found) + "\n"); !written)
+      say(written.error().text);
   remove_older(run);
   return status;
 }

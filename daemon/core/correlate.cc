@@ -11,6 +11,8 @@
 #include <string_view>
 #include <utility>
 
+#include "model/restart.h"
+
 namespace culprit::core {
 namespace {
 
@@ -297,6 +299,10 @@ void join_confirming(Finding&& cause, Finding& fault) {
   add_why(std::move(cause.why), fault.why);
   fault.fatal = fault.fatal || cause.fatal;
   fault.action = stronger(fault.action, cause.action);
+  // Of two reports of one fault the stricter counts.
+  for (const bool progress : {false, true})
+    (progress ? fault.restart_after_steps : fault.restart) =
+        stricter(restart_of(fault, progress), restart_of(cause, progress));
   add_evidence(std::move(cause), fault);
 }
 
@@ -339,6 +345,10 @@ void join_explaining(Finding&& cause, const Combination& row, Finding& effect) {
   effect.general = false;
   effect.role = cause.role;
   effect.action = stronger(effect.action, cause.action);
+  effect.restart = restart_of(cause, false);
+  effect.restart_after_steps = restart_of(cause, true);
+  std::ranges::move(cause.named_hosts, std::back_inserter(effect.named_hosts));
+  std::ranges::move(cause.named_devices, std::back_inserter(effect.named_devices));
   add_evidence(std::move(cause), effect);
   if (!pace) return;
   effect.confidence = std::min(effect.confidence, kPaceMost);

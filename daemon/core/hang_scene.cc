@@ -551,6 +551,7 @@ class HangJudge {
     f.general = !named;
     f.by_no_device = !named;
     f.action = ActionKind::kCheck;
+    f.restart = named ? Restart::kElsewhere : Restart::kUnknown;
     f.remedy =
         "Read the kernel's logs of the hosts for errors of devices and adapters; test the links between "
         "them. Stacks tell whether a rank waits in another group.";
@@ -569,6 +570,7 @@ class HangJudge {
     f.category = Category::kUser;
     f.component = !said.prepares && (said.certain || !said.hang.waited_for.empty()) ? Component::kUnknown
                                                                                     : Component::kUserConfig;
+    if (said.prepares) f.restart = Restart::kNever;  // it takes as long again
     if (said.hang.waited_for.empty() || said.prepares)
       f.remedy =
           "Raise the timeout of the process group above the time of the preparation, or prepare before the "

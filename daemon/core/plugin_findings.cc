@@ -174,6 +174,7 @@ Finding PluginFindings::finding_of(const Kept& kept, bool over) {
   f.component = from_word<Component>(said.component).value_or(Component::kUnknown);
   f.symptom = from_word<Symptom>(said.symptom).value_or(Symptom::kOther);
   f.action = from_word<ActionKind>(said.action).value_or(ActionKind::kNone);
+  f.restart = from_word<Restart>(said.restart);
   f.remedy = said.remedy;
   f.first_ns = kept.first_ns;
   f.last_ns = kept.stands ? kNoTime : kept.last_ns;

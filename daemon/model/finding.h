@@ -82,6 +82,11 @@ struct Finding {
   Symptom symptom = Symptom::kOther;
   ActionKind action = ActionKind::kNone;
   std::string remedy;
+  // What must differ for the next attempt, and the same once the job has made progress. Empty: by category
+  // and action, and the same as before.
+  std::optional<Restart> restart, restart_after_steps;
+  // Who the lines name as the ones at fault, as they name them; `subjects` also has those known otherwise.
+  std::vector<std::string> named_hosts, named_devices;
 
   std::optional<CodePlace> code;  // of an exception: the last frame in the program's own code
   SaidBy said_by;          // empty: the kernel, root or the accused host said it too, or it is not known

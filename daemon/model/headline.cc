@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "model/restart.h"
 
 namespace culprit {
 namespace {
@@ -226,6 +227,7 @@ void conclude(Report& report) {
   for (Diagnosis& d : report.diagnoses) d.headline = sentence_of(d, report.job);
   report.standing = standing_of(report);
   report.headline = headline_of(report);
+  report.restart = restart_of(report);
 }
 
 std::vector<std::string> watch_sentences(const Report& report) {

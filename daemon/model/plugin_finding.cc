@@ -58,6 +58,7 @@ std::string finding_line(const PluginFinding& f) {
     text("component", f.component);
     text("symptom", f.symptom);
     text("action", f.action);
+    text("restart", f.restart);
     text("remedy", f.remedy);
     text("peer", f.peer);
     text("part", f.part);
@@ -76,7 +77,7 @@ bool fit_line(PluginFinding& f) {
   if (fits()) return false;
   for (const auto text :
        {&PluginFinding::title, &PluginFinding::text, &PluginFinding::category, &PluginFinding::component,
-        &PluginFinding::symptom, &PluginFinding::action, &PluginFinding::remedy})
+        &PluginFinding::symptom, &PluginFinding::action, &PluginFinding::restart, &PluginFinding::remedy})
     f.*text = shorten(f.*text, kShortText);
   while (!f.values.empty() && !fits()) f.values.resize(f.values.size() / 2);
   return true;

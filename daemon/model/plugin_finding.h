@@ -27,6 +27,7 @@ struct PluginFinding {
   std::string title;                                 // the fault in a few words, without names and numbers
   std::string text;                                  // what was observed, with names and numbers
   std::string category, component, symptom, action;  // words of formats.md section 7; empty: unknown
+  std::string restart;                               // the same; empty: by category and action
   std::string remedy;
   std::string host;  // empty: that of the daemon
   std::string job;   // empty: every job on the host
@@ -45,7 +46,7 @@ inline constexpr std::string PluginFinding::*kPluginFindingTexts[] = {
     &PluginFinding::plugin,   &PluginFinding::id,        &PluginFinding::title,   &PluginFinding::text,
     &PluginFinding::category, &PluginFinding::component, &PluginFinding::symptom, &PluginFinding::action,
     &PluginFinding::remedy,   &PluginFinding::host,      &PluginFinding::job,     &PluginFinding::peer,
-    &PluginFinding::part};
+    &PluginFinding::part,     &PluginFinding::restart};
 
 // The line, without a newline.
 std::string finding_line(const PluginFinding& finding);

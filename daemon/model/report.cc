@@ -46,6 +46,11 @@ struct Words<About> {
   static constexpr std::array<std::string_view, 2> kTable{"job", "culprit"};
 };
 template <>
+struct Words<Restart> {
+  static constexpr std::array<std::string_view, 6> kTable{"never", "elsewhere", "older",
+                                                          "later", "same",      "unknown"};
+};
+template <>
 struct Words<SlowPart> {
   static constexpr std::array<std::string_view, 7> kTable{"gpu",    "host",   "nic", "link",
                                                           "nvlink", "switch", "job"};
@@ -141,6 +146,7 @@ std::string_view to_string(Symptom value) { return word_of(value); }
 std::string_view to_string(Stage value) { return word_of(value); }
 std::string_view to_string(ActionKind value) { return word_of(value); }
 std::string_view to_string(About value) { return word_of(value); }
+std::string_view to_string(Restart value) { return word_of(value); }
 std::string_view to_string(DetectorKind value) { return word_of(value); }
 std::string_view to_string(SlowPart value) { return word_of(value); }
 std::string_view to_string(NumericClass value) { return word_of(value); }
@@ -167,12 +173,14 @@ template std::span<const std::string_view> words_of<Category>();
 template std::span<const std::string_view> words_of<Component>();
 template std::span<const std::string_view> words_of<Symptom>();
 template std::span<const std::string_view> words_of<ActionKind>();
+template std::span<const std::string_view> words_of<Restart>();
 template std::optional<Category> from_word(std::string_view);
 template std::optional<Component> from_word(std::string_view);
 template std::optional<Symptom> from_word(std::string_view);
 template std::optional<Stage> from_word(std::string_view);
 template std::optional<ActionKind> from_word(std::string_view);
 template std::optional<About> from_word(std::string_view);
+template std::optional<Restart> from_word(std::string_view);
 template std::optional<SlowPart> from_word(std::string_view);
 template std::optional<NumericClass> from_word(std::string_view);
 template std::optional<HangAnswer> from_word(std::string_view);

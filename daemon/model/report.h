@@ -43,6 +43,8 @@ enum class Symptom : uint8_t { kLaunchFailure, kCrash, kHang, kSlowdown, kNumeri
 enum class Stage : uint8_t { kLaunch, kInit, kIterative, kCheckpoint, kTeardown };
 enum class ActionKind : uint8_t { kIsolate, kCheck, kRestart, kRollback, kRetry, kMitigate, kFix, kNone };
 enum class About : uint8_t { kJob, kCulprit };
+// What must differ for the next attempt of the job (formats.md section 7), the strictest first.
+enum class Restart : uint8_t { kNever, kElsewhere, kOlder, kLater, kSame, kUnknown };
 // What slows a job's steps: a part of the machine, or the job as a whole.
 enum class SlowPart : uint8_t { kGpu, kHost, kNic, kLink, kNvlink, kSwitch, kJob };
 enum class NumericClass : uint8_t { kSdc, kData, kOptimizer, kSchedule, kUnknown };
@@ -69,6 +71,7 @@ std::string_view to_string(Symptom);
 std::string_view to_string(Stage);
 std::string_view to_string(ActionKind);
 std::string_view to_string(About);
+std::string_view to_string(Restart);
 std::string_view to_string(SlowPart);
 std::string_view to_string(NumericClass);
 std::string_view to_string(HangAnswer);
@@ -78,7 +81,7 @@ std::string_view to_string(Standing);  // "fault", "no_fault", "cannot_tell"
 std::string_view to_string(PhaseKind);
 template <class Enum>
 std::optional<Enum> from_word(std::string_view word);
-// All words of Category, Component, Symptom or ActionKind, in the order of the enum.
+// All words of Category, Component, Symptom, ActionKind or Restart, in the order of the enum.
 template <class Enum>
 std::span<const std::string_view> words_of();
 
@@ -137,6 +140,17 @@ struct Action {
   std::vector<std::string> targets;
 };
 
+// Whether the job may run again, and what must differ; see model/restart.h.
+struct RestartAdvice {
+  Restart kind = Restart::kUnknown;
+  // A specific fault with a high confidence: kNever then stops the job at once. Otherwise one more attempt
+  // is right, whatever the kind.
+  bool sure = false;
+  std::string why;                   // one sentence without a full stop; empty: nothing is stated
+  std::vector<std::string> hosts;    // to leave out, as the logs name them; only with kElsewhere
+  std::vector<std::string> devices;  // likewise: "GPU 5", "0000:9b:00"; on the hosts, if these are known
+};
+
 struct Diagnosis {
   std::string id;
   std::optional<std::string> rule;
@@ -159,6 +173,7 @@ struct Diagnosis {
   std::optional<Confirmation> confirmed;
   std::string remedy;
   Action action;
+  RestartAdvice restart;
   bool refuted = false;           // as a daemon's report says: a person called it wrong
   std::optional<SaidBy> said_by;  // set where confidence and action are capped for it
   std::optional<CodePlace> code;  // of an exception: the last frame in the program's own code
@@ -365,6 +380,7 @@ struct Report {
   Standing standing = Standing::kCannotTell;  // see conclude()
   std::string headline;                       // one sentence, the same on every screen
   std::optional<size_t> verdict;              // index into diagnoses
+  std::optional<RestartAdvice> restart;       // of the job; see conclude(). Empty: no fault was found
   std::vector<std::string> missing;
   std::vector<std::string> notes;  // failures that the job survived or had after its planned end; no faults
   std::vector<Diagnosis> diagnoses;

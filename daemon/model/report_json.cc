@@ -14,6 +14,7 @@
 
 #include "base/limits.h"
 #include "model/json_writer.h"
+#include "model/restart.h"
 
 namespace culprit {
 namespace {
@@ -81,6 +82,7 @@ class ReportWriter {
       } else {
         w_.null("verdict");
       }
+      if (report_.restart) restart(*report_.restart);
       w_.values("missing", report_.missing);
       if (!report_.notes.empty()) w_.values("notes", report_.notes);
       w_.list("diagnoses", report_.diagnoses, [&](const Diagnosis& d) { diagnosis(d); });
@@ -168,7 +170,21 @@ class ReportWriter {
           w_.values("targets", d.action.targets);
         });
       });
+      if (!d.restart.why.empty()) restart(d.restart);
       if (d.said_by) said_by(*d.said_by);
+    });
+  }
+
+  void restart(const RestartAdvice& x) {
+    w_.member("restart", [&] {
+      w_.object([&] {
+        w_.field("kind", to_string(x.kind));
+        w_.field("sure", x.sure);
+        w_.field("sentence", sentence(x));
+        w_.field("why", x.why);
+        w_.values("hosts", x.hosts);
+        w_.values("devices", x.devices);
+      });
     });
   }
 

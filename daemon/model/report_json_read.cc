@@ -137,6 +137,7 @@ class ReportReader {
     if (const Json* job = r_.find(json, "job")) read_job(*job);
     r_.list(json, "diagnoses", [&](const Json& x) { out_.diagnoses.push_back(diagnosis(x)); });
     if (const Json* verdict = r_.find(json, "verdict")) read_verdict(*verdict);
+    if (const Json* restart = r_.find(json, "restart")) read_restart(*restart, out_.restart.emplace());
     r_.field(json, "missing", out_.missing);
     if (r_.find(json, "notes")) r_.field(json, "notes", out_.notes);
     places(json, "suspects", out_.suspects);
@@ -236,6 +237,7 @@ class ReportReader {
       r_.word_field(*action, "kind", d.action.kind);
       r_.field(*action, "targets", d.action.targets);
     }
+    if (const Json* restart = r_.find(x, "restart")) read_restart(*restart, d.restart);
     if (const Json* said = r_.find(x, "said_by")) {
       SaidBy& by = d.said_by.emplace();
       std::vector<uint32_t> uids;
@@ -247,6 +249,14 @@ class ReportReader {
       r_.field(*said, "hosts", by.hosts);
     }
     return d;
+  }
+
+  void read_restart(const Json& x, RestartAdvice& out) {
+    r_.word_field(x, "kind", out.kind);
+    r_.field(x, "sure", out.sure);
+    r_.field(x, "why", out.why);
+    r_.field(x, "hosts", out.hosts);
+    r_.field(x, "devices", out.devices);
   }
 
   Evidence evidence(const Json& x) {

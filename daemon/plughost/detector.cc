@@ -97,6 +97,7 @@ PluginFinding copy_finding(const culprit_detector_finding& from) {
   out.job = text_of(from.job);
   out.peer = text_of(from.peer);
   out.part = text_of(from.part);
+  if (CULPRIT_HAS(&from, culprit_detector_finding, restart)) out.restart = text_of(from.restart);
   if (from.rank != CULPRIT_NONE) out.rank = static_cast<uint32_t>(from.rank);
   if (from.device != CULPRIT_NONE) out.device = static_cast<uint32_t>(from.device);
   out.time_ns = from.time_ns;

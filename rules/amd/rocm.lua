@@ -2,7 +2,8 @@
 
 local function rocm(row)
   rule {
-    id = "amd." .. row.id, engine = 1, title = row.title, category = row.category or "hardware",
+    id = "amd." .. row.id, engine = 1, restart = row.restart or "elsewhere",
+    title = row.title, category = row.category or "hardware",
     component = row.component or "gpu", severity = row.severity or "fatal", general = row.general,
     symptom = row.symptom, source = { "log", "kernel" }, match = { regex = row.regex, except = row.except },
     remedy = row.remedy, action = row.action or "isolate", examples = { hit = row.hit, miss = row.miss },
@@ -13,7 +14,8 @@ end
 -- write
 -- does it as well as a broken card.
 rocm {
-  id = "ring_timeout", title = "AMD GPU stopped processing its queue", symptom = "hang", severity = "error",
+  id = "ring_timeout", restart = "same",
+  title = "AMD GPU stopped processing its queue", symptom = "hang", severity = "error",
   category = "platform", component = "driver", action = "check",
   regex = { [[(?:amdgpu\b|\[drm\]).*\bring (?P<ring>\S+) timeout, signaled seq=]],
     [[amdgpu (?P<pci>[0-9a-f:.]+): amdgpu: GPU reset begin!]] },
@@ -25,9 +27,10 @@ rocm {
     "[drm:amdgpu_job_timedout [amdgpu]] *ERROR* ring gfx_0.0.0 timeout, but soft recovered" },
 }
 rocm {
-  id = "hw_exception", title = "AMD GPU hangs, the runtime ended the program", category = "unknown",
+  id = "hw_exception", restart = "same",
+  title = "AMD GPU hangs, the runtime ended the program", category = "unknown",
   action = "check",
-  regex = { [[HW Exception by GPU node-(?P<node>\d+) \(Agent handle: \S+\) reason ?: ?GPU Hang]] },
+  regex = { [[HW Exception by GPU node-(?P<agent>\d+) \(Agent handle: \S+\) reason ?: ?GPU Hang]] },
   remedy = "Read amdgpu's lines in the kernel log: a reset of one card alone in job after job is the " ..
     "card, " ..
     "anything else the program.",
@@ -84,7 +87,7 @@ rocm {
   miss = { "ROCk module version 6.7.0 is loaded" },
 }
 rocm {
-  id = "library", title = "ROCm library lacks its kernels for this GPU", category = "user",
+  id = "library", restart = "never", title = "ROCm library lacks its kernels for this GPU", category = "user",
   component = "dependency", action = "fix",
   regex = { [[rocBLAS error: Cannot read (?P<file>\S+)]], [[hipBLASLt error: Cannot read (?P<file>\S+)]],
     [[MIOpen(?:\(HIP\))?: Error .*(?:no suitable|not found|Cannot)]],
@@ -147,7 +150,7 @@ rocm {
   miss = { "amdgpu 0000:83:00.0: amdgpu: XGMI: Set topology for node 0" },
 }
 rocm {
-  id = "page_fault", title = "Program used an address that is not mapped on an AMD GPU",
+  id = "page_fault", restart = "same", title = "Program used an address that is not mapped on an AMD GPU",
     category = "framework",
   component = "cuda_runtime", severity = "error", action = "check", general = true,
   regex = { gpu .. [[\[(?:gfx|mm)hub\d*\] .*page fault \(src_id:.*process (?P<program>\S+) pid (?P<pid>\d+)]],
@@ -163,7 +166,7 @@ rocm {
   miss = { "amdgpu 0000:83:00.0: amdgpu: [gfxhub0] retry is enabled" },
 }
 rocm {
-  id = "hsa", title = "ROCm's runtime ended the program: <status>", category = "framework",
+  id = "hsa", restart = "same", title = "ROCm's runtime ended the program: <status>", category = "framework",
     component = "cuda_runtime",
   severity = "error", action = "check", general = true,
   regex = { [[\b(?P<status>HSA_STATUS_ERROR_(?:ILLEGAL_INSTRUCTION|INVALID_ISA|MEMORY_FAULT|INVALID_PACK]] ..
@@ -175,7 +178,8 @@ rocm {
   miss = { "HSA_STATUS_SUCCESS" },
 }
 rocm {
-  id = "memory", title = "AMD GPU memory is used up", category = "user", component = "gpu_memory",
+  id = "memory", restart = { "never", "same" },
+  title = "AMD GPU memory is used up", category = "user", component = "gpu_memory",
     action = "fix",
   regex = { [[HSA_STATUS_ERROR_OUT_OF_RESOURCES: .*(?P<free>Available Free mem : \d+ \w+)]],
     [[\bhipErrorOutOfMemory\b]], [[HIPBLAS_STATUS_ALLOC_FAILED]] },
@@ -196,7 +200,7 @@ rocm {
   miss = { "kfd kfd: amdgpu: added device 1002:740f" },
 }
 rocm {
-  id = "miopen", title = "MIOpen could not build or find a kernel", category = "framework",
+  id = "miopen", restart = "never", title = "MIOpen could not build or find a kernel", category = "framework",
     component = "dependency",
   severity = "error", action = "check",
   regex = { [[MIOpen(?:\(HIP\))?: Error (?P<what>.*)]], [[MIOpen Error: (?P<what>.*)]],

@@ -94,7 +94,8 @@ local kinds = {
 local function event(code, row)
   local low = string.lower(code)
   rule {
-    id = "ascend.event." .. low, engine = 1, title = "NPU " .. row.title, source = { "log", "kernel" },
+    id = "ascend.event." .. low, engine = 1, restart = row.restart or "elsewhere",
+    title = "NPU " .. row.title, source = { "log", "kernel" },
     category = row.category or "hardware", component = row.component, severity = row.severity,
       remedy = row.remedy,
     action = row.action or (row.severity == "fatal" and "isolate" or row.severity == "error" and "check" or
@@ -113,7 +114,7 @@ for unit, row in pairs(units) do
   for _, kind in ipairs(row[3]) do
     local what = kinds[kind]
     event(unit .. kind, { title = row[1] .. ": " .. what[1], component = row[2], severity = what[2],
-      remedy = what[3], category = what[4] })
+      remedy = what[3], category = what[4], restart = what[4] == "platform" and "same" or nil })
   end
 end
 
@@ -160,8 +161,8 @@ local others = {
   ["40F84E00"] = { "heartbeat between board and host lost", "gpu", "fatal",
     "Power-cycle the host; reseat or replace the board." },
   ["8C2FA001"] = { "system memory nearly used up", "host_memory", "error",
-    "Find the process that uses the device's system memory.", "user" },
-  ["8C2FA009"] = { "chip start-up finished", "gpu", "info", "None." },
+    "Find the process that uses the device's system memory.", "user", restart = "same" },
+  ["8C2FA009"] = { "chip start-up finished", "gpu", "info", "None.", restart = "same" },
   ["8C204E00"] = { "task scheduler daemon does not answer", "driver", "error",
     "Reset the NPU or reboot the host.", "platform" },
   ["8C124E00"] = { "host-device channel daemon does not answer", "driver", "error",
@@ -170,13 +171,14 @@ local others = {
     "Reset the NPU before the next job.", "platform" },
 }
 for code, row in pairs(others) do
-  event(code, { title = row[1], component = row[2], severity = row[3], remedy = row[4], category = row[5] })
+  event(code, { title = row[1], component = row[2], severity = row[3], remedy = row[4], category = row[5],
+    restart = row.restart })
 end
 -- Daemons on the device that restart by themselves, or whose left-overs the next reset clears.
 for _, code in ipairs({ "8C084E00", "8C064E00", "8C03A000", "8C104E00", "8C0C4E00", "8C0E4E00", "8C0A4E00",
   "8C044E00", "8C464E00",
   "8C19A005", "8C1DA005", "8C17A005" }) do
   event(code, { title = "service process fault", component = "driver", category = "platform",
-    severity = "warning",
+    severity = "warning", restart = "same",
     remedy = "Reset the NPU at the next chance if it repeats.", action = "check" })
 end

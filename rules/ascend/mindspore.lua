@@ -2,7 +2,8 @@
 
 local function ms(row)
   rule {
-    id = "ascend.mindspore." .. row.id, engine = 1, title = row.title, category = row.category or "user",
+    id = "ascend.mindspore." .. row.id, engine = 1, restart = row.restart or "never",
+    title = row.title, category = row.category or "user",
       component = row.component,
     severity = row.severity or "fatal",
       action = row.action or (row.category and row.category ~= "user" and "check" or "fix"), role = row.role,
@@ -14,7 +15,8 @@ local function ms(row)
 end
 
 ms {
-  id = "card_taken", title = "Another process holds the NPU's memory", component = "gpu_memory",
+  id = "card_taken", restart = "same",
+  title = "Another process holds the NPU's memory", component = "gpu_memory",
   regex = { [[(?:Device (?P<device>\d+) )?may be other processes occupying this card]],
     [[free memory size is less than half of total memory size]] },
   remedy = "End the other process (npu-smi info) or take another NPU.",
@@ -23,7 +25,7 @@ ms {
   miss = { "Malloc device memory success, size[1024]" },
 }
 ms {
-  id = "memory", title = "NPU memory is used up", component = "gpu_memory",
+  id = "memory", restart = { "never", "same" }, title = "NPU memory is used up", component = "gpu_memory",
   regex = { [[Memory not enough: .*smaller than required size]],
     [[Memory not enough.*[Cc]urrent free memory size]], [[Malloc device memory failed]],
     [[Device\(id:\d+\) memory isn't enough and alloc failed]],
@@ -83,7 +85,8 @@ ms {
     miss = { "Device 7 call rtSetDevice ok" },
 }
 ms {
-  id = "node_timeout", title = "A node of the MindSpore cluster stopped answering", category = "platform",
+  id = "node_timeout", restart = "same",
+  title = "A node of the MindSpore cluster stopped answering", category = "platform",
     component = "nccl_comm", role = "cascade", severity = "error", symptom = "hang",
   regex = { [[The total number of timed out node is]], [[The node: \S+ is timed out]],
     [[Failed to connect to the meta server node url]] },
@@ -121,7 +124,8 @@ ms {
     miss = { "Load dynamic library libmindspore_ascend.so.2 success" },
 }
 ms {
-  id = "stream", title = "Work on the NPU failed, seen when MindSpore waited for it", category = "framework",
+  id = "stream", restart = "unknown",
+  title = "Work on the NPU failed, seen when MindSpore waited for it", category = "framework",
     component = "framework", role = "cascade", general = true, severity = "error",
   regex = { [[[Ss]ync [Ss]tream (?:failed|error)]], [[SyncStream failed]],
     [[Call runtime aclrtSynchronizeStream\w* error]], [[Run task (?:for graph:\S+ )?error]] },

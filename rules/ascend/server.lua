@@ -3,7 +3,8 @@
 
 local function host(row)
   rule {
-    id = "ascend." .. row.id, engine = 1, title = row.title, category = row.category or "hardware",
+    id = "ascend." .. row.id, engine = 1, restart = row.restart or "elsewhere",
+    title = row.title, category = row.category or "hardware",
       component = row.component,
     severity = row.severity or "fatal", action = row.action or "isolate", role = row.role,
       general = row.general, symptom = row.symptom,
@@ -77,7 +78,8 @@ host {
   miss = { "dcmi version: 24.1" },
 }
 host {
-  id = "conn_limit", title = "No session to the NPU is left", category = "platform", component = "driver",
+  id = "conn_limit", restart = "same",
+  title = "No session to the NPU is left", category = "platform", component = "driver",
     severity = "error", action = "check",
   regex = { [[No (?:avaliable|available) session|No session resources available]] },
   remedy = "End left-over processes on this NPU, then reset it.",
@@ -102,7 +104,8 @@ host {
     "        Health Status                  : OK" },
 }
 host {
-  id = "in_use", title = "NPU is in use by another process or container", category = "platform",
+  id = "in_use", restart = "same",
+  title = "NPU is in use by another process or container", category = "platform",
     component = "driver",
   severity = "error", action = "check",
   regex = { [[because the device is used\. ret is -8020]], [[(?i)\bnpu\b.{0,30}\b(?:is|already) (?:in us]] ..

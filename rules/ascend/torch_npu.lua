@@ -7,7 +7,8 @@ local head = [[^ERR0\d]]
 
 local function err(row)
   rule {
-    id = "ascend.torch_npu." .. row.id, engine = 1, title = row.title, category = row.category,
+    id = "ascend.torch_npu." .. row.id, engine = 1, restart = row.restart or "unknown",
+    title = row.title, category = row.category,
       component = row.component,
     severity = row.severity or "fatal", action = row.category == "user" and "fix" or "check", general = true,
       role = row.role,
@@ -22,7 +23,8 @@ local function err(row)
   }
 end
 
-err { id = "argument", title = "Program passed torch_npu something it does not take", category = "user",
+err { id = "argument", restart = "never",
+  title = "Program passed torch_npu something it does not take", category = "user",
   component = "user_code", kinds = "00[1-47]",
   sample = "002", text = "invalid type", other = "200",
     remedy = "Read the exception above: type, value or device of a tensor, or an operator without NPU " ..
@@ -30,14 +32,16 @@ err { id = "argument", title = "Program passed torch_npu something it does not t
 err { id = "internal", title = "torch_npu inner error", category = "framework", component = "framework",
   kinds = "005",
   sample = "005", text = "internal error", other = "002", remedy = "Report it with the exception above." }
-err { id = "memory", title = "NPU memory is used up", category = "user", component = "gpu_memory",
+err { id = "memory", restart = { "never", "same" },
+  title = "NPU memory is used up", category = "user", component = "gpu_memory",
   kinds = "006",
   sample = "006", text = "memory error", other = "002", remedy = "Lower batch or model per NPU." }
 err { id = "missing", title = "A resource torch_npu needs is missing or busy", category = "platform",
   component = "dependency", kinds = "0(?:08|09|12)",
   sample = "008", text = "not found", other = "002",
     remedy = "Read the exception above: a file, a library, a permission." }
-err { id = "system", title = "A system call or wait of torch_npu failed", category = "platform",
+err { id = "system", restart = "same",
+  title = "A system call or wait of torch_npu failed", category = "platform",
   component = "host_kernel", kinds = "01[01]", severity = "error",
   sample = "010", text = "system call failed", other = "002", remedy = "Read the exception above." }
 err { id = "hccl", title = "Collective on the NPU failed", category = "platform", component = "nccl_comm",
@@ -50,7 +54,8 @@ err { id = "acl", title = "NPU runtime call failed", category = "platform", comp
     remedy = "Read the Ascend error message above." }
 
 rule {
-  id = "ascend.torch_npu.force_stop", engine = 1, title = "NPU was stopped on purpose and used again",
+  id = "ascend.torch_npu.force_stop", restart = "same",
+  engine = 1, title = "NPU was stopped on purpose and used again",
     role = "cascade",
   category = "framework", component = "framework", severity = "error", action = "check", source = { "log" },
   match = { regex = [[NPU function error: FORCE STOP]] },
@@ -59,7 +64,8 @@ rule {
     miss = { "FORCE START" } },
 }
 rule {
-  id = "ascend.torch_npu.device_mix", engine = 1, title = "Operands are on the CPU and on the NPU",
+  id = "ascend.torch_npu.device_mix", restart = "never",
+  engine = 1, title = "Operands are on the CPU and on the NPU",
     category = "user", component = "user_code", severity = "fatal", action = "fix",
   source = { "log" },
     match = { regex = [[Expected NPU tensor, please check whether the input tensor device is correct]] },

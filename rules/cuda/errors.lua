@@ -9,7 +9,8 @@ local function cuda(row)
   for _,
   symbol in ipairs(row.symbols or {}) do regex[#regex + 1] = [[(?:cuda|hip)Error]] .. symbol .. [[\b]] end
   rule {
-    id = "cuda.error." .. row.id, engine = 1, title = row.title, category = row.category,
+    id = "cuda.error." .. row.id, engine = 1, restart = row.restart or "same",
+    title = row.title, category = row.category,
     component = row.component or "cuda_runtime", severity = row.severity or "fatal", role = row.role,
     general = row.general, match = { regex = regex }, remedy = row.remedy, action = row.action or "check",
     examples = { hit = { "RuntimeError: CUDA error: " .. row.sample, "NCCL WARN Cuda failure '" ..
@@ -36,7 +37,8 @@ local rows = {
     text = "an illegal instruction was encountered", name = "ILLEGAL_INSTRUCTION",
     symbols = { "IllegalInstruction" },
     remedy = "Suspect a kernel built for another GPU; if only one GPU says so, check it." },
-  { id = "assert", title = "Assertion in a kernel: an index or label out of range", category = "user",
+  { id = "assert", restart = "never",
+  title = "Assertion in a kernel: an index or label out of range", category = "user",
     component = "user_code", general = true, text = "device-side assert " ..
       "triggered", name = "ASSERT", symbols = { "Assert" },
     action = "fix",
@@ -49,27 +51,32 @@ local rows = {
   { id = "launch_timeout", title = "Kernel ran longer than the card's watchdog allows", category = "platform",
     text = "the launch timed out and was terminated", name = "LAUNCH_TIMEOUT", symbols = { "LaunchTimeout" },
     remedy = "Compute cards must not drive a display; look for an Xid." },
-  { id = "hardware_stack", title = "GPU reports an error in its call stack", category = "hardware",
+  { id = "hardware_stack", restart = "elsewhere",
+  title = "GPU reports an error in its call stack", category = "hardware",
     component = "gpu",
     text = "hardware stack error", name = "HARDWARE_STACK_ERROR", symbols = { "HardwareStackError" },
     action = "isolate",
     remedy = "Check the GPU (DCGM diagnostics); suspect the kernel if others show it as well." },
-  { id = "nvlink", title = "NVLink error that could not be corrected", category = "hardware",
+  { id = "nvlink", restart = "elsewhere",
+  title = "NVLink error that could not be corrected", category = "hardware",
     component = "nvlink",
     text = "uncorrectable NVLink error detected", name = "NVLINK_UNCORRECTABLE",
     symbols = { "NvlinkUncorrectable" },
     action = "isolate",
     remedy = "Take the host out; check NVLinks, NVSwitches and the fabric manager's log." },
-  { id = "unknown", title = "CUDA reports an unknown error: driver or GPU broke", category = "hardware",
+  { id = "unknown", restart = "elsewhere",
+  title = "CUDA reports an unknown error: driver or GPU broke", category = "hardware",
     component = "gpu",
     text = "unknown error", name = "UNKNOWN", symbols = { "Unknown" },
     remedy = "Look for an Xid on that host; reset the GPU or reboot before it is used again." },
-  { id = "external", title = "CUDA call failed inside of the driver or the system", category = "hardware",
+  { id = "external", restart = "elsewhere",
+  title = "CUDA call failed inside of the driver or the system", category = "hardware",
     component = "gpu",
     text = "OS call failed or operation not supported on this OS", name = "OPERATING_SYSTEM",
     symbols = { "OperatingSystem" },
     remedy = "Look for driver messages in the kernel's log; reset the GPU." },
-  { id = "contained", title = "GPU met a contained error, in a peer's memory or its own",
+  { id = "contained", restart = "elsewhere",
+  title = "GPU met a contained error, in a peer's memory or its own",
     category = "hardware", component = "nvlink",
     text = "(?:memory error contained|Invalid access of peer GPU memory over nvlink or a hardware error)",
     name = "CONTAINED",
@@ -84,7 +91,8 @@ for _, row in ipairs(rows) do
 end
 
 rule {
-  id = "cuda.error.assertion", engine = 1, title = "Kernel found an index or label out of range",
+  id = "cuda.error.assertion", restart = "never",
+  engine = 1, title = "Kernel found an index or label out of range",
   category = "user",
   component = "user_code", severity = "fatal",
   match = { regex = { [[Assertion `(?P<condition>.*(?:[iI]ndex|idx|[tT]arget|n_classes|srcSelectDimSize|]] ..
@@ -99,9 +107,10 @@ rule {
     miss = { "python: malloc.c:2379: sysmalloc: Assertion `old_top == 0' failed." } },
 }
 rule {
-  id = "cuda.error.amd_fault", engine = 1, title = "Kernel on an AMD GPU touched memory that is not mapped",
+  id = "cuda.error.amd_fault", restart = "same",
+  engine = 1, title = "Kernel on an AMD GPU touched memory that is not mapped",
   category = "framework", component = "framework", severity = "fatal",
-  match = { regex = { [[Memory access fault by GPU node-(?P<node>\d+)]],
+  match = { regex = { [[Memory access fault by GPU node-(?P<agent>\d+)]],
     [[HSA_STATUS_ERROR_(?:EXCEPTION|MEMORY_APERTURE_VIOLATION|MEMORY_FAULT)]],
       [[:0:rocdevice\.cpp.*Callback: Queue \S+ [Aa]borting with error]] } },
   remedy = "Suspect the kernel or library; if only one GPU shows it, check that GPU.", action = "check",
@@ -111,7 +120,7 @@ rule {
 }
 -- What follows any of these in threads that only clean up.
 rule {
-  id = "cuda.error.shutdown", engine = 1, title = "CUDA was shut down while still in use",
+  id = "cuda.error.shutdown", restart = "same", engine = 1, title = "CUDA was shut down while still in use",
   category = "unknown",
   component = "cuda_runtime", severity = "error", role = "cascade",
   match = { regex = { [[(?:CUDA|Cuda|cuda).{0,40}driver shutting down]], [[CUDA_ERROR_DEINITIALIZED]],
@@ -121,7 +130,7 @@ rule {
     miss = { "CUDA driver version: 12040" } },
 }
 rule {
-  id = "cuda.error.other", engine = 1, title = "CUDA call failed", category = "unknown",
+  id = "cuda.error.other", restart = "unknown", engine = 1, title = "CUDA call failed", category = "unknown",
   component = "cuda_runtime",
   severity = "error", general = true,
   match = { except = { [[\bout of memory\b|busy or unavailable]] },  -- rules/cuda/memory.lua

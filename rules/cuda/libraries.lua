@@ -3,7 +3,8 @@
 
 local function library(row)
   rule {
-    id = "cuda.library." .. row.id, engine = 1, title = row.title, category = row.category or "framework",
+    id = "cuda.library." .. row.id, engine = 1, restart = row.restart or "never",
+    title = row.title, category = row.category or "framework",
     component = row.component or "cuda_runtime", severity = row.severity or "error", general = row.general,
     match = { regex = row.regex }, remedy = row.remedy, action = row.action or "check",
     examples = { hit = row.hit, miss = row.miss },
@@ -11,7 +12,7 @@ local function library(row)
 end
 
 library {
-  id = "execution", title = "Kernel of a CUDA library failed while running",
+  id = "execution", restart = "same", title = "Kernel of a CUDA library failed while running",
   regex = { [[(?:CUBLAS|CUSOLVER|CUSPARSE|CUDNN)_STATUS_(?:EXECUTION_FAILED\w*|INTERNAL_ERROR\w*|]] ..
       [[MAPPING_ERROR)]], [[CUFFT_(?:EXEC_FAILED|INTERNAL_ERROR)]],
     [[HIPBLAS_STATUS_(?:EXECUTION_FAILED|INTERNAL_ERROR)]], [[rocblas_status_internal_error]],
@@ -79,7 +80,8 @@ library {
   miss = { "launch configuration: 8 nodes" },
 }
 library {
-  id = "start", title = "cuDNN could not start: no memory left for it, or another version", category = "user",
+  id = "start", restart = { "never", "same" },
+  title = "cuDNN could not start: no memory left for it, or another version", category = "user",
   component = "dependency", severity = "fatal", general = true, action = "fix",
   regex = { [[DNN library initialization failed]], [[Failed to get convolution algorithm\. This is probably]],
     [[DNN library is not found]], [[Blas (?:GEMM|xGEMM\w*) launch failed]] },

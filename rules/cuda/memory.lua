@@ -2,7 +2,8 @@
 
 local function memory(row)
   rule {
-    id = "cuda.memory." .. row.id, engine = 1, title = row.title, category = row.category or "user",
+    id = "cuda.memory." .. row.id, engine = 1, restart = row.restart or { "never", "same" },
+    title = row.title, category = row.category or "user",
     component = "gpu_memory", severity = row.severity or "fatal", general = row.general, role = row.role,
     match = { regex = row.regex, except = row.except }, remedy = row.remedy, action = row.action or "fix",
     examples = { hit = row.hit, miss = row.miss },
@@ -41,7 +42,8 @@ memory {
 -- Not from PyTorch's own allocator: a context, NCCL or a first call found no memory. Then it is often another
 -- process on the card, or a card that fails.
 memory {
-  id = "refused", title = "GPU gave no memory outside of the allocator: full, shared with others, or failing",
+  id = "refused", restart = "same",
+  title = "GPU gave no memory outside of the allocator: full, shared with others, or failing",
   regex = { [[\b(?:CUDA|HIP) (?:runtime )?error(?: \(\d+\))?: out of memory\b]],
     [[Cuda failure (?:2 )?'out of memory']],
     [[cuda\w*\(\d*\).*cudaErrorMemoryAllocation|cudaErrorMemoryAllocation: ?out of memory]] },
@@ -61,7 +63,8 @@ memory {
   miss = { "cuBLAS workspace set to :4096:8" },
 }
 memory {
-  id = "ecc", title = "GPU memory error that ECC could not correct, seen by the program",
+  id = "ecc", restart = "elsewhere",
+  title = "GPU memory error that ECC could not correct, seen by the program",
   category = "hardware",
   regex = { [[uncorrectable ECC error encountered]], [[cudaErrorECCUncorrectable]],
     [[CUDA_ERROR_ECC_UNCORRECTABLE]],

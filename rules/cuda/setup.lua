@@ -2,7 +2,8 @@
 
 local function setup(row)
   rule {
-    id = "cuda.setup." .. row.id, engine = 1, title = row.title, category = row.category or "platform",
+    id = "cuda.setup." .. row.id, engine = 1, restart = row.restart or "elsewhere",
+    title = row.title, category = row.category or "platform",
     component = row.component or "driver", severity = row.severity or "fatal", symptom = "launch_failure",
     general = row.general, says = row.says, match = { regex = row.regex, except = row.except },
       remedy = row.remedy,
@@ -68,7 +69,7 @@ setup {
 }
 setup {
   -- The driver says the same of a GPU that needs a reset: what the kernel's log tells leads.
-  id = "busy", title = "GPU is taken by another process (exclusive mode or oversubscribed)",
+  id = "busy", restart = "same", title = "GPU is taken by another process (exclusive mode or oversubscribed)",
   category = "user", says = "failure",
   component = "cuda_runtime",
   regex = { [[CUDA-capable device\(s\) is/are busy or unavailable]], [[cudaErrorDevicesUnavailable]],
@@ -79,7 +80,8 @@ setup {
   miss = { "GPU 0: 54% utilization" },
 }
 setup {
-  id = "ordinal", title = "Program asks for a GPU number that is not there", category = "user",
+  id = "ordinal", restart = "never",
+  title = "Program asks for a GPU number that is not there", category = "user",
   component = "user_config",
   regex = { [[invalid device ordinal]], [[cudaErrorInvalidDevice\b]], [[CUDA_ERROR_INVALID_DEVICE\b]],
     [[AssertionError: Invalid device id]],
@@ -89,7 +91,8 @@ setup {
   hit = { "RuntimeError: CUDA error: invalid device ordinal" }, miss = { "device ordinal 3 selected" },
 }
 setup {
-  id = "arch", title = "Program was not built for this GPU", category = "user", component = "dependency",
+  id = "arch", restart = "never",
+  title = "Program was not built for this GPU", category = "user", component = "dependency",
   action = "fix",
   regex = { [[no kernel image is available for execution on the device]], [[CUDA_ERROR_NO_BINARY_FOR_GPU]],
     [[device kernel image is invalid]],
@@ -102,7 +105,8 @@ setup {
   miss = { "compiling for sm_90" },
 }
 setup {
-  id = "fork", title = "CUDA was used before worker processes were forked", category = "user",
+  id = "fork", restart = "never",
+  title = "CUDA was used before worker processes were forked", category = "user",
   component = "cuda_runtime",
   regex = { [[Cannot re-initialize CUDA in forked subprocess]], [[CUDA error: initialization error]],
     [[CUDA_ERROR_NOT_INITIALIZED]] },
@@ -120,7 +124,8 @@ setup {
   miss = { "CUDA error: operation not permitted when stream is capturing" },
 }
 setup {
-  id = "cpu_build", title = "Installed build of the library has no GPU support", category = "user",
+  id = "cpu_build", restart = "never",
+  title = "Installed build of the library has no GPU support", category = "user",
   component = "dependency", action = "fix",
   regex = { [[Torch not compiled with CUDA enabled]], [[Distributed package doesn't have NCCL]],
     [[CUDA Setup failed despite GPU being available]],
@@ -134,7 +139,8 @@ setup {
   miss = { "torch 2.4.0+cpu was not asked for a GPU" },
 }
 setup {
-  id = "stub", title = "Program runs with the stub of the CUDA driver library", category = "user",
+  id = "stub", restart = "never",
+  title = "Program runs with the stub of the CUDA driver library", category = "user",
   component = "dependency", action = "fix",
   regex = { [[CUDA driver is a stub library]], [[CUDA_ERROR_STUB_LIBRARY|cudaErrorStubLibrary]] },
   remedy = "Take the stubs folder of the toolkit out of LD_LIBRARY_PATH; the driver's own libcuda has " ..
@@ -143,7 +149,8 @@ setup {
   miss = { "linking against /usr/local/cuda/lib64/stubs" },
 }
 setup {
-  id = "unsupported", title = "Driver or virtual GPU does not support the operation", severity = "error",
+  id = "unsupported", restart = "never",
+  title = "Driver or virtual GPU does not support the operation", severity = "error",
   regex = { [[(?:CUDA|HIP) error: operation not supported]],
     [[CUDA_ERROR_NOT_SUPPORTED\b|cudaErrorNotSupported]],
     [[CUDA driver initialization failed, you might not have a CUDA gpu]] },

@@ -2,7 +2,8 @@
 
 local function framework(row)
   rule {
-    id = "framework." .. row.id, engine = 1, title = row.title, category = row.category or "user",
+    id = "framework." .. row.id, engine = 1, restart = row.restart or "never",
+    title = row.title, category = row.category or "user",
     component = row.component or "user_config", severity = row.severity or "fatal", role = row.role,
     general = row.general, symptom = row.symptom, match = { regex = row.regex, except = row.except },
     remedy = row.remedy, action = row.action or "fix", examples = { hit = row.hit, miss = row.miss },
@@ -75,7 +76,8 @@ framework {
   miss = { "Invalidate trace cache @ step 10: expected module 3, but got module 4" },
 }
 framework {
-  id = "deepspeed.launcher", title = "DeepSpeed's launcher reports that a child ended", role = "cascade",
+  id = "deepspeed.launcher", restart = "same",
+  title = "DeepSpeed's launcher reports that a child ended", role = "cascade",
   category = "unknown", component = "unknown", severity = "error", action = "none",
   regex = { [[\] exits with return code = (?P<code>[1-9]\d*)]],
     [[Process \d+ exits with return code = [1-9]\d*]],
@@ -99,7 +101,8 @@ framework {
 -- The lists of the line below, one line each: what a rank lacks, or who submitted a tensor. The report's hang
 -- joins them.
 rule {
-  id = "framework.meeting.tensors", engine = 1, title = "Horovod lists who did not submit a tensor",
+  id = "framework.meeting.tensors", restart = "unknown",
+  engine = 1, title = "Horovod lists who did not submit a tensor",
   category = "unknown", component = "unknown", severity = "info", symptom = "hang", action = "none",
   match = { regex = { [=[\[(?:missing|ready) ranks: ?\d]=],
     -- The number before it may have been read as the label of the line.
@@ -111,7 +114,8 @@ rule {
     miss = { "3: [0.1, 0.2]", "missing ranks: none", "[0] broadcast.step" } },
 }
 framework {
-  id = "horovod.stall", title = "Horovod: some ranks did not submit a tensor", category = "unknown",
+  id = "horovod.stall", restart = "unknown",
+  title = "Horovod: some ranks did not submit a tensor", category = "unknown",
   component = "unknown", severity = "error", symptom = "hang", role = "cascade", action = "check",
   general = true,  -- the next lines name ranks
   regex = { [[One or more tensors were submitted to be reduced, gathered or broadcasted by subset of ]] ..
@@ -131,7 +135,8 @@ framework {
   miss = { "HorovodInternalError: ncclAllReduce failed: unhandled system error" },
 }
 framework {
-  id = "horovod.shutdown", title = "Horovod was shut down because a rank ended", category = "unknown",
+  id = "horovod.shutdown", restart = "same",
+  title = "Horovod was shut down because a rank ended", category = "unknown",
   component = "unknown", severity = "error", role = "cascade", action = "none",
   regex = { [[Horovod has been shut down\. This (?:was|]] ..
     [[has been) caused by an exception on one of the rank]] },

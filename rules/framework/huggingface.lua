@@ -2,7 +2,8 @@
 
 local function hf(row)
   rule {
-    id = "framework.hf." .. row.id, engine = 1, title = row.title, category = row.category or "user",
+    id = "framework.hf." .. row.id, engine = 1, restart = row.restart or "never",
+    title = row.title, category = row.category or "user",
     component = row.component or "user_config", severity = row.severity or "fatal", general = row.general,
     symptom = row.symptom, match = { regex = row.regex, except = row.except }, remedy = row.remedy,
     action = row.action or "fix", examples = { hit = row.hit, miss = row.miss },
@@ -32,7 +33,8 @@ hf {
   miss = { "HTTP Request: GET https://huggingface.co/api/models/x 200 OK" },
 }
 hf {
-  id = "limited", title = "Hub limits or fails the requests", component = "network", category = "platform",
+  id = "limited", restart = "later",
+  title = "Hub limits or fails the requests", component = "network", category = "platform",
   regex = { [[(?:HfHubHTTPError|HTTPError): (?P<what>(?:429|5\d\d) (?:Client|]] ..
     [[Server) Error.*(?:huggingface|hf\.co).*)]], [[Consistency check failed: file should be of size ]] ..
       [[(?P<size>\d+) but has size]] },
@@ -44,7 +46,8 @@ hf {
   miss = { "huggingface_hub.utils.HfHubHTTPError: 404 Client Error: Not Found for url: https://hf.co/x" },
 }
 hf {
-  id = "map_worker", title = "Data preparation was killed, most likely because host memory ran out",
+  id = "map_worker", restart = { "never", "same" },
+  title = "Data preparation was killed, most likely because host memory ran out",
   component = "host_memory",
   regex = { [[One of the subprocesses has abruptly died during map operation]] },
   remedy = "Fewer processes (num_proc), smaller writer batches, more host memory.",
@@ -128,7 +131,8 @@ hf {
 }
 -- The hub's client says it of each try; the last one ends the program.
 hf {
-  id = "request", title = "Request to the hub failed: <url>", component = "network", category = "platform",
+  id = "request", restart = "later",
+  title = "Request to the hub failed: <url>", component = "network", category = "platform",
   severity = "error", says = "failure", action = "retry",
   regex = { [[(?:Timeout|Error|Disconnected|Exception)\b.*thrown while requesting (?:GET|HEAD|POST|]] ..
     [[PUT) (?P<url>https?://[^\s?]+)]] },
@@ -139,7 +143,8 @@ hf {
   miss = { "HTTP Request: GET https://huggingface.co/api/models/x 200 OK" },
 }
 hf {
-  id = "transfer", title = "Transfer from the hub's storage failed: <what>", component = "network",
+  id = "transfer", restart = "later",
+  title = "Transfer from the hub's storage failed: <what>", component = "network",
   category = "platform", severity = "error", action = "retry",
   regex = { [[RuntimeError: Data processing error: (?P<what>(?:CAS service|Reqwest|Network|I/O)\b.*)]],
     [[(?:RuntimeError|Exception): (?P<what>An error occurred while (?:down|]] ..

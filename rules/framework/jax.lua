@@ -5,7 +5,8 @@ local task = [[/job:\w+/(?:replica:\d+/)?task:]]
 
 local function xla(row)
   rule {
-    id = "framework." .. row.id, engine = 1, title = row.title, category = row.category or "framework",
+    id = "framework." .. row.id, engine = 1, restart = row.restart or "same",
+    title = row.title, category = row.category or "framework",
     component = row.component or "framework", severity = row.severity or "fatal", role = row.role,
     general = row.general, symptom = row.symptom, window = row.window,
     match = { regex = row.regex, except = row.except },
@@ -14,7 +15,8 @@ local function xla(row)
 end
 
 xla {
-  id = "tpu.chip", title = "TPU chip or its driver failed", category = "hardware", component = "gpu",
+  id = "tpu.chip", restart = "elsewhere",
+  title = "TPU chip or its driver failed", category = "hardware", component = "gpu",
   action = "isolate",
   regex = { [[\bSLICE_FAILURE_(?:CHIP\w*|HW\w*|HARDWARE\w*|DRIVER\w*)\b]],
     [[your job hit a bad TPU hardware]],
@@ -30,7 +32,8 @@ xla {
   miss = { "TPU chip 0 initialised" },
 }
 xla {
-  id = "tpu.link", title = "Link between TPU chips failed", category = "hardware", component = "network",
+  id = "tpu.link", restart = "elsewhere",
+  title = "Link between TPU chips failed", category = "hardware", component = "network",
   action = "isolate",
   regex = { [[\bSLICE_FAILURE_(?:ICI|NETWORK|LINK)\w*]],
     [[(?i)\bICI\b.{0,60}(?:link (?:down|failure|error)|unhealthy|training failed)]] },
@@ -90,7 +93,8 @@ xla {
   miss = { "JAX distributed initialized with 64 processes" },
 }
 xla {
-  id = "jax.barrier", title = "Not all JAX processes came to a barrier", role = "cascade",
+  id = "jax.barrier", restart = "unknown",
+  title = "Not all JAX processes came to a barrier", role = "cascade",
   category = "unknown", component = "unknown", severity = "error", symptom = "hang",
   regex = { [[DEADLINE_EXCEEDED: Barrier timed out]], [[Barrier timed out\. ?(?:Barrier_id|Id): ]] },
   remedy = "Look at the processes that the next lines list.",
@@ -99,7 +103,8 @@ xla {
 }
 -- The next lines of both: how many came, and names. The report's hang joins them.
 rule {
-  id = "framework.meeting.tasks", engine = 1, title = "JAX's coordinator lists processes",
+  id = "framework.meeting.tasks", restart = "unknown",
+  engine = 1, title = "JAX's coordinator lists processes",
   category = "unknown", component = "unknown", severity = "info", symptom = "hang", action = "none",
   match = { regex = { [[# of tasks that reached the barrier: \d+/\d]], [[imed out task names:]],
     [[^\s*/job:\w+/replica:\d+/task:\d+\s*$]] } },
@@ -108,7 +113,7 @@ rule {
     miss = { "connected /job:jax_worker/replica:0/task:5" } },
 }
 xla {
-  id = "jax.mismatch", title = "Processes run different JAX programs", category = "user",
+  id = "jax.mismatch", restart = "never", title = "Processes run different JAX programs", category = "user",
   component = "user_code", action = "fix",
   regex = { [[does not match (?:across|the) (?:all )?(?:hosts|processes).*(?:program|fingerprint|hlo)]],
     [[sync_global_devices name mismatch \('(?P<name>[^']+)'\)]],
@@ -118,7 +123,7 @@ xla {
   miss = { "fingerprint 5f3a" },
 }
 xla {
-  id = "jax.usage", title = "Program does what JAX does not allow", category = "user",
+  id = "jax.usage", restart = "never", title = "Program does what JAX does not allow", category = "user",
   component = "user_code", action = "fix",
   regex = { [[jax\.errors\.(?:Tracer\w+|ConcretizationTypeError|UnexpectedTracerError|]] ..
       [[NonConcreteBooleanIndexError|KeyReuseError|JaxRuntimeError: INVALID_ARGUMENT)]],
@@ -129,7 +134,8 @@ xla {
       "shape bool[]." }, miss = { "jax.errors module" },
 }
 xla {
-  id = "jax.plugin", title = "JAX, jaxlib and the device plugin do not fit", category = "user",
+  id = "jax.plugin", restart = "never",
+  title = "JAX, jaxlib and the device plugin do not fit", category = "user",
   component = "dependency", symptom = "launch_failure", action = "fix",
   regex = { [[jaxlib version \S+ is newer than and incompatible with jax version]],
     [[jaxlib \S+ requires|This version of jaxlib was built using]],
@@ -140,7 +146,7 @@ xla {
   miss = { "No GPU/TPU found, falling back to CPU." },
 }
 xla {
-  id = "xla.compile", title = "XLA failed to compile the program", severity = "error",
+  id = "xla.compile", restart = "never", title = "XLA failed to compile the program", severity = "error",
   regex = { [[(?:XlaRuntimeError|JaxRuntimeError): (?:INTERNAL|UNIMPLEMENTED): ]],
     [[ptxas (?:fatal|error)\s*:]], [[Mosaic failed to compile TPU kernel]], [[RET_CHECK failure \(]],
     [[HloVerifier|Binary op \w+ with incompatible shapes]] },
@@ -150,7 +156,8 @@ xla {
       "unsupported shape" }, miss = { "Compiling train_step took 41 s" },
 }
 xla {
-  id = "tensorflow.error", title = "TensorFlow operation failed on its input", category = "user",
+  id = "tensorflow.error", restart = "never",
+  title = "TensorFlow operation failed on its input", category = "user",
   component = "user_code", general = true, action = "fix",
   regex = { [[tensorflow\.python\.framework\.errors_impl\.(?P<kind>InvalidArgumentError|NotFoundError|]] ..
       [[FailedPreconditionError|UnimplementedError|OutOfRangeError|InternalError): ]],
@@ -173,7 +180,8 @@ xla {
     miss = { "Started server with target: grpc://localhost:2222" },
 }
 xla {
-  id = "tpu.hbm", title = "TPU memory is used up", category = "user", component = "gpu_memory",
+  id = "tpu.hbm", restart = { "never", "same" },
+  title = "TPU memory is used up", category = "user", component = "gpu_memory",
     action = "fix",
   regex = { [[Ran out of memory in memory space hbm\. (?P<used>Used \S+ of \S+ hbm)]],
     [[(?P<used>Used \S+ of \S+ hbm)\. Exceeded hbm capacity]], [[Ran out of memory in memory space hbm]],
@@ -189,7 +197,8 @@ xla {
   miss = { "Used 12.31G of 15.75G hbm by the program" },
 }
 xla {
-  id = "tpu.hosts", title = "TPU waits for the other hosts of its slice to start the program",
+  id = "tpu.hosts", restart = "never",
+  title = "TPU waits for the other hosts of its slice to start the program",
     category = "user",
   component = "user_config", symptom = "launch_failure", severity = "error", action = "fix",
   regex = { [[Did you run your code on all TPU hosts\?]], [[Failed to get global TPU topology]],
@@ -205,7 +214,8 @@ xla {
   miss = { "TPU backend initialised on 16 hosts" },
 }
 xla {
-  id = "tpu.backend", title = "JAX finds no TPU", category = "platform", component = "driver",
+  id = "tpu.backend", restart = "elsewhere",
+  title = "JAX finds no TPU", category = "platform", component = "driver",
   symptom = "launch_failure", general = true,
   regex = { [[Unable to initialize backend 'tpu': (?P<what>.*)]],
     [[(?P<library>libtpu\.so): cannot open shared object file]], [[(?P<what>No TPU Platform available)]],
@@ -231,7 +241,8 @@ xla {
   miss = { "program continuator started" },
 }
 xla {
-  id = "tpu.capacity", title = "Cloud has no capacity for the accelerators asked for", category = "platform",
+  id = "tpu.capacity", restart = "later",
+  title = "Cloud has no capacity for the accelerators asked for", category = "platform",
   component = "platform",
   symptom = "launch_failure", action = "retry",
   regex = { [[(?i)There is no more capacity in the zone "?(?P<zone>[\w-]+)]],
@@ -247,7 +258,8 @@ xla {
   miss = { "capacity reservation r-1 is used" },
 }
 xla {
-  id = "tpu.quota", title = "Quota of the account is used up", category = "user", component = "user_config",
+  id = "tpu.quota", restart = "never",
+  title = "Quota of the account is used up", category = "user", component = "user_config",
   symptom = "launch_failure", action = "fix",
   regex = { [[(?i)\bQuota limit '(?P<limit>\w+)' has been exceeded]], [[\bQuota '(?P<limit>\w+)' exceeded]],
     [[\b(?P<limit>VcpuLimitExceeded|InstanceLimitExceeded|QuotaExceeded)\b]] },
@@ -295,7 +307,7 @@ xla {
   miss = { "Task /job:jax_worker/replica:0/task:5 has connected" },
 }
 xla {
-  id = "jax.nccl_missing", title = "JAX does not find the NCCL library", category = "user",
+  id = "jax.nccl_missing", restart = "never", title = "JAX does not find the NCCL library", category = "user",
   component = "dependency", action = "fix",
   regex = { [[Unable to load NCCL library]], 
     [[(?:dlopen|load) .{0,40}libnccl\.so\S*.{0,40}(?:failed|cannot open)]] },
@@ -305,7 +317,8 @@ xla {
   miss = { "NCCL version 2.21.5+cuda12.4" },
 }
 xla {
-  id = "jax.nccl", title = "NCCL failed under JAX", category = "platform", component = "nccl_comm",
+  id = "jax.nccl", restart = "unknown",
+  title = "NCCL failed under JAX", category = "platform", component = "nccl_comm",
   severity = "fatal", general = true,
   regex = { [[NCCL operation (?P<call>\w+)\S* failed: (?P<what>[^.(]+)]],
     [[(?i)Failed to initialize NCCL communicator.*?: (?P<what>.*)]] },
@@ -327,7 +340,8 @@ xla {
   miss = { "Connected to IFRT proxy server" },
 }
 xla {
-  id = "tpu.vmem", title = "Compiled kernel needs more of the TPU's <space> than there is", action = "fix",
+  id = "tpu.vmem", restart = "never",
+  title = "Compiled kernel needs more of the TPU's <space> than there is", action = "fix",
   regex = { [[Ran out of memory in memory space (?P<space>vmem|smem)]] },
   remedy = "Smaller block sizes in the kernel, or another attention implementation.",
   hit = { "RESOURCE_EXHAUSTED: XLA:TPU compile permanent error. Ran out of memory in memory space vmem. " ..
@@ -336,7 +350,8 @@ xla {
   miss = { "memory space vmem: 2.1M used" },
 }
 xla {
-  id = "jax.coordinator", title = "JAX was started without the addresses and numbers of its processes",
+  id = "jax.coordinator", restart = "never",
+  title = "JAX was started without the addresses and numbers of its processes",
   category = "user", component = "user_config", symptom = "launch_failure", action = "fix",
   regex = { [[ValueError: (?:coordinator_address|num_processes|process_id|Number of ]] ..
       [[processes)\b.*(?:must|should)]],

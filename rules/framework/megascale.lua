@@ -3,7 +3,8 @@
 
 local function wait(row)
   rule {
-    id = "framework." .. row.id, engine = 1, title = row.title, category = row.category or "unknown",
+    id = "framework." .. row.id, engine = 1, restart = row.restart or "unknown",
+    title = row.title, category = row.category or "unknown",
     component = row.component or "framework", severity = row.severity or "error", role = row.role,
     symptom = row.symptom or "hang", blames = row.blames, match = { regex = row.regex, except = row.except },
     remedy = row.remedy, action = row.action or "check", examples = { hit = row.hit, miss = row.miss },
@@ -45,7 +46,8 @@ wait {
   miss = { "Megascale hang detection enabled" },
 }
 wait {
-  id = "megascale.chip", title = "Megascale blames TPU chips for a hang", category = "hardware",
+  id = "megascale.chip", restart = "elsewhere",
+  title = "Megascale blames TPU chips for a hang", category = "hardware",
   component = "gpu", blames = "job",
   regex = { [[Megascale detects a hang that is likely caused by bad TPU chips]] },
   remedy = "Leave out the hosts that the next lines name; the same host in several hangs has a broken TPU.",
@@ -54,7 +56,7 @@ wait {
   miss = { "Megascale detects a hang that is likely caused by a networking issue." },
 }
 wait {
-  id = "megascale.network", title = "Megascale blames the network between hosts for a hang",
+  id = "megascale.network", restart = "same", title = "Megascale blames the network between hosts for a hang",
   category = "platform", component = "network", blames = "job",
   regex = { [[Megascale detects a hang that is likely caused by a networking issue]] },
   remedy = "Look at the links of the hosts that the next lines name; leave out one that several lines name.",
@@ -75,7 +77,8 @@ wait {
     "across workers." },
 }
 wait {
-  id = "megascale.compilation", title = "Workers compiled a module of the program differently",
+  id = "megascale.compilation", restart = "never",
+  title = "Workers compiled a module of the program differently",
   category = "framework",
   regex = { [[Megascale detects a hang that is likely caused by inconsistent HLO module compilation]] },
   remedy = "Compare the HLO dumps of the workers named; report the difference to JAX or XLA.",

@@ -2,7 +2,8 @@
 
 local function megatron(row)
   rule {
-    id = "framework.megatron." .. row.id, engine = 1, title = row.title, category = row.category or "user",
+    id = "framework.megatron." .. row.id, engine = 1, restart = row.restart or "never",
+    title = row.title, category = row.category or "user",
     component = row.component or "user_config", severity = row.severity or "fatal", role = row.role,
     symptom = row.symptom or "launch_failure", match = { regex = row.regex, except = row.except },
     remedy = row.remedy,
@@ -91,7 +92,8 @@ megatron {
   miss = { "WARNING: could not find the metadata file /ckpt/latest_checkpointed_iteration.txt" },
 }
 megatron {
-  id = "straggler", title = "Straggler detection or fault tolerance ended the job", category = "unknown",
+  id = "straggler", restart = "unknown",
+  title = "Straggler detection or fault tolerance ended the job", category = "unknown",
   component = "unknown", severity = "error", role = "cascade", symptom = "hang", action = "check",
   regex = { [[(?:RankMonitorServer|rank_monitor).*(?:[Dd]id not get (?:subsequent|initial) heartbeat|]] ..
     [[Terminating rank)]], [[did not get (?:subsequent|initial) heartbeat\.]] },
@@ -101,7 +103,8 @@ megatron {
 }
 -- Transformer Engine's C++ part states file and function of the check that failed.
 rule {
-  id = "framework.transformer_engine", engine = 1, title = "Transformer Engine failed: <what>",
+  id = "framework.transformer_engine", restart = "unknown",
+  engine = 1, title = "Transformer Engine failed: <what>",
   category = "framework", component = "framework", severity = "error", says = "origin",
   match = { regex = [[(?:RuntimeError|AssertionError|]] ..
     [[TEError): \S*transformer_engine/\S+:\d+ in function \S+: (?P<what>\S.*)]],

@@ -2,7 +2,8 @@
 
 local function neuron(row)
   rule {
-    id = "framework.neuron." .. row.id, engine = 1, title = row.title, category = row.category or "platform",
+    id = "framework.neuron." .. row.id, engine = 1, restart = row.restart or "same",
+    title = row.title, category = row.category or "platform",
     component = row.component or "driver", severity = row.severity or "fatal", role = row.role,
     general = row.general,
     symptom = row.symptom, match = { regex = row.regex, except = row.except }, remedy = row.remedy,
@@ -20,7 +21,8 @@ neuron {
   miss = { "NRT: allocated nc0-nc1" },
 }
 neuron {
-  id = "device_missing", title = "Neuron device does not open: it is missing", category = "hardware",
+  id = "device_missing", restart = "elsewhere",
+  title = "Neuron device does not open: it is missing", category = "hardware",
   symptom = "launch_failure", action = "isolate",
   regex = { [[Could not open the (?P<card>nd\d+)]],
     [[(?:NRT|TDRV):\S+\s+.*(?:[Nn]o neuron device available|device nd\d+ (?:not found|is missing))]] },
@@ -29,8 +31,10 @@ neuron {
   miss = { "TDRV: opened nd0" },
 }
 neuron {
-  id = "engines", title = "Engines of a Neuron device were left running by an earlier process",
+  id = "engines", restart = "elsewhere",
+  title = "Engines of a Neuron device were left running by an earlier process",
   regex = { [[One or more engines are running\. Please restart device]],
+    [[TDRV:\w+ (?P<card>nd\d+) nc\d+ HAL init failed]],
     [[Timestamp program stop timeout \(\d+ ms\)]], [[Unexpected number of CC notifications]] },
   remedy = "Reload the driver, or stop and start the machine.",
   hit = { "ERROR TDRV:tpb_eng_init_hals_v2 CRITICAL HW ERROR: One or more engines are running. Please " ..
@@ -47,7 +51,8 @@ neuron {
   miss = { "NRT:nrt_init done" },
 }
 neuron {
-  id = "memory", title = "Model does not fit the Neuron device's memory", category = "user",
+  id = "memory", restart = { "never", "same" },
+  title = "Model does not fit the Neuron device's memory", category = "user",
   component = "gpu_memory", action = "fix",
   regex = { [[Failed to reserve one tmpbuf memory]], [[TMPBUF pages requested exceeded the max number]],
     [[Failed to alloc(?:ate)? DEVICE memory]], [[NRT_RESOURCE\b.*memory]],
@@ -71,7 +76,8 @@ neuron {
   miss = { "(NON-FATAL, Ignoring) inference timeout (180000 ms) on Neuron Device 0 NC 1" },
 }
 neuron {
-  id = "hardware", title = "Neuron device reports a hardware error", category = "hardware", component = "gpu",
+  id = "hardware", restart = "elsewhere",
+  title = "Neuron device reports a hardware error", category = "hardware", component = "gpu",
   action = "isolate",
   regex = { [[(?i)neuron.{0,60}(?:uncorrectable|unrepairable) .{0,20}(?:ecc|memory|sram|hbm)]],
     [[NEURON_HW_ERR=\w+]], [[(?:NRT|TDRV):\S+\s+.*(?:SRAM|HBM|DRAM)[ _](?:uncorrectable|UE\b)]],
@@ -81,7 +87,8 @@ neuron {
   miss = { "neuron: nd5 reset done" },
 }
 neuron {
-  id = "compiler", title = "Neuron compiler rejected or failed on the graph", severity = "error",
+  id = "compiler", restart = "never",
+  title = "Neuron compiler rejected or failed on the graph", severity = "error",
   category = "framework", component = "framework",
   regex = { [[=== BIR verification failed ===]], [[\[neuronx?-cc\]: (?:Error class|\*\*\*+|Internal)]],
     [[Expect ap datatype to be of type]], [[neuronx?-cc terminated (?:abnormally|with error)]],
@@ -92,7 +99,8 @@ neuron {
   miss = { "Compiler status PASS" },
 }
 neuron {
-  id = "compiler_python", title = "Package that the Neuron compiler uses is too new", category = "user",
+  id = "compiler_python", restart = "never",
+  title = "Package that the Neuron compiler uses is too new", category = "user",
   component = "dependency", action = "fix",
   regex = { [[\[neuronx?-cc\]: Error message: +(?:module '\w+' has no attribute|No module named|]] ..
       [[cannot import name)]] },

@@ -3,7 +3,8 @@
 
 local function planned(row)
   rule {
-    id = "framework.planned." .. row.id, engine = 1, title = row.title, category = "user",
+    id = "framework.planned." .. row.id, engine = 1, restart = row.restart or "same",
+    title = row.title, category = "user",
     component = "user_config", severity = "info", action = "none", symptom = "other",
     match = { regex = row.regex, except = row.except }, remedy = "Nothing: it was planned.",
     examples = { hit = row.hit, miss = row.miss },

@@ -2,7 +2,8 @@
 
 local function ray(row)
   rule {
-    id = "framework." .. row.id, engine = 1, title = row.title, category = row.category or "user",
+    id = "framework." .. row.id, engine = 1, restart = row.restart or "never",
+    title = row.title, category = row.category or "user",
     component = row.component or "user_config", severity = row.severity or "fatal", says = row.says,
     role = row.role, symptom = row.symptom or "launch_failure",
     match = { regex = row.regex, except = row.except }, remedy = row.remedy, action = row.action or "fix",
@@ -22,7 +23,8 @@ ray {
   miss = { "Connected to Ray cluster. View the dashboard at 127.0.0.1:8265" },
 }
 ray {
-  id = "ray.register", title = "Ray worker could not register on its host", component = "platform",
+  id = "ray.register", restart = "same",
+  title = "Ray worker could not register on its host", component = "platform",
   category = "platform", action = "check",
   regex = { [[Failed to register worker \S* ?to Raylet]], [[Unable to register worker with raylet]],
     [[The current node timed out during startup]],
@@ -58,7 +60,7 @@ ray {
   miss = { "GPU KV cache size: 77,536 tokens" },
 }
 ray {
-  id = "vllm.engine", title = "Inference engine did not start or is gone", role = "cascade",
+  id = "vllm.engine", restart = "same", title = "Inference engine did not start or is gone", role = "cascade",
   category = "unknown", component = "unknown", severity = "error", action = "none", symptom = "crash",
   regex = { [[Engine core initialization failed\. See root cause above]],
     [[\bEngineDeadError\b]], [[AsyncEngineDeadError]], [[Engine process failed to start]],
@@ -70,7 +72,8 @@ ray {
 }
 -- What Ray's own processes say of a node: a busy host, a lost network and a dead one look alike.
 ray {
-  id = "ray.marked_dead", title = "Ray's head gave the host up: its heartbeats came late or not at all",
+  id = "ray.marked_dead", restart = "same",
+  title = "Ray's head gave the host up: its heartbeats came late or not at all",
   category = "unknown", component = "platform", severity = "error", symptom = "crash", action = "check",
   regex = { [[\bThis node has bee[mn] marked as dead\b]],
     [[node manager has (?:mistakenly )?been marked (?:as )?dead\b]],
@@ -83,7 +86,7 @@ ray {
   miss = { "this node can be marked as dead mistakenly" },
 }
 ray {
-  id = "ray.late", title = "Ray's heartbeats of a host are late", category = "unknown",
+  id = "ray.late", restart = "same", title = "Ray's heartbeats of a host are late", category = "unknown",
     component = "platform",
   severity = "warning", symptom = "slowdown", action = "check",
   regex = { [[Last heartbeat was sent (?P<late_ms>\d+) ms ago]] },
@@ -93,7 +96,8 @@ ray {
   miss = { "heartbeat sent" },
 }
 ray {
-  id = "ray.head", title = "Ray's head does not answer: its process ended or the network is broken",
+  id = "ray.head", restart = "same",
+  title = "Ray's head does not answer: its process ended or the network is broken",
   role = "cascade", category = "unknown", component = "platform", severity = "error", symptom = "crash",
   action = "check",
   regex = { [[\bGCS may have been killed\b]], [[\bFailed to connect to GCS within \d+ seconds]],
@@ -105,7 +109,8 @@ ray {
   miss = { "GCS client is connected to 10.0.0.4:6379" },
 }
 ray {
-  id = "ray.waited", title = "Ray: a result did not come in time", role = "cascade", category = "unknown",
+  id = "ray.waited", restart = "unknown",
+  title = "Ray: a result did not come in time", role = "cascade", category = "unknown",
   component = "unknown", severity = "error", symptom = "hang", action = "check",
   regex = { [[\bGetTimeoutError: (?P<what>Get timed out\b.*)]],
     [[\bTrainingFailedError: (?P<what>The Ray Train run failed\b.*)]] },

@@ -2,7 +2,8 @@
 
 local function tensorflow(row)
   rule {
-    id = "framework.tensorflow." .. row.id, engine = 1, title = row.title, category = row.category or "user",
+    id = "framework.tensorflow." .. row.id, engine = 1, restart = row.restart or "never",
+    title = row.title, category = row.category or "user",
     component = row.component or "user_config", severity = row.severity or "fatal", role = row.role,
     symptom = row.symptom, match = { regex = row.regex, except = row.except }, remedy = row.remedy,
     action = row.action or "fix", examples = { hit = row.hit, miss = row.miss },
@@ -28,7 +29,7 @@ tensorflow {
   miss = { "restoring parameters from /ckpt/model.ckpt-100" },
 }
 tensorflow {
-  id = "lame", title = "A TPU worker no longer answers: <worker>", category = "unknown",
+  id = "lame", restart = "same", title = "A TPU worker no longer answers: <worker>", category = "unknown",
   component = "platform", severity = "error", symptom = "crash", action = "retry",
   regex = { [[\blame workers found: HeartbeatManager\((?P<worker>[^)]*)\)]],
     [[\bWorker heartbeats? (?:failed|timed out|not supported by all workers)\b]] },

@@ -2,7 +2,8 @@
 
 local function hf(row)
   rule {
-    id = "framework." .. row.id, engine = 1, title = row.title, category = row.category or "user",
+    id = "framework." .. row.id, engine = 1, restart = row.restart or "never",
+    title = row.title, category = row.category or "user",
     component = row.component or "user_config", severity = row.severity or "fatal", role = row.role,
     general = row.general, symptom = row.symptom, match = { regex = row.regex, except = row.except },
     remedy = row.remedy, action = row.action or "fix", examples = { hit = row.hit, miss = row.miss },
@@ -90,7 +91,8 @@ hf {
   miss = { "except MisconfigurationException as e:" },
 }
 hf {
-  id = "lightning.deadlock", title = "Lightning: a rank failed and the others were stopped", role = "cascade",
+  id = "lightning.deadlock", restart = "same",
+  title = "Lightning: a rank failed and the others were stopped", role = "cascade",
   category = "unknown", component = "unknown", severity = "error", action = "none",
   regex = { [[\bDeadlockDetectedException\b]], [[DeadLock detected from rank]],
     [[(?:\[rank: (?P<failed_rank>\d+)\] )?[Cc]hild process with PID \d+ terminated with code ]] ..

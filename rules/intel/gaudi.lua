@@ -2,7 +2,8 @@
 
 -- A hard reset: processes that use the card are ended. (Resets between programs are debug messages.)
 rule {
-  id = "intel.gaudi.reset", engine = 1, title = "Gaudi card is reset by its driver", category = "hardware",
+  id = "intel.gaudi.reset", restart = "elsewhere",
+  engine = 1, title = "Gaudi card is reset by its driver", category = "hardware",
   component = "gpu", severity = "fatal", action = "isolate", source = { "log", "kernel" },
   match = { regex = { [[habanalabs (?P<card>\S+): Going to (?:reset device$|RESET device!)]] } },
   remedy = "Read the driver's lines before it; isolate the host, and replace the card if it is reset again.",
@@ -18,7 +19,8 @@ local card = [[(?:habanalabs|accel) (?P<card>\S+): ]]
 
 local function driver(row)
   rule {
-    id = "intel.gaudi." .. row.id, engine = 1, title = row.title, category = row.category or "hardware",
+    id = "intel.gaudi." .. row.id, engine = 1, restart = row.restart or "elsewhere",
+    title = row.title, category = row.category or "hardware",
     component = row.component or "gpu", severity = row.severity or "fatal", general = row.general,
     action = row.action or "isolate", symptom = row.symptom, source = { "log", "kernel" },
     match = { regex = row.regex, except = row.except }, remedy = row.remedy,
@@ -62,7 +64,7 @@ driver {
   miss = { "habanalabs hl1: Received H/W interrupt 54 [\"TPC4_ECC_SERR\"]" },
 }
 driver {
-  id = "timeout", title = "Work on a Gaudi card did not end in time", category = "unknown",
+  id = "timeout", restart = "same", title = "Work on a Gaudi card did not end in time", category = "unknown",
     severity = "error",
   symptom = "hang", action = "check", general = true,
   regex = { card .. [[.*Command submission \d+ timeout]], card .. [[.*CS \d+ has timed out]] },
@@ -73,7 +75,8 @@ driver {
   miss = { "habanalabs hl0: Command submission timeout is 30 seconds" },
 }
 driver {
-  id = "access", title = "Program on a Gaudi card used an address that it may not", category = "framework",
+  id = "access", restart = "same",
+  title = "Program on a Gaudi card used an address that it may not", category = "framework",
   component = "framework", severity = "error", action = "check",
   regex = { card .. [[.*(?P<what>[PH]?MMU page fault on va \S+)]], card ..
     [[.*(?P<what>RAZWI (?:event|happened|occurred).*)]],
@@ -105,7 +108,8 @@ driver {
 -- or "... with synStatus 26 [...]". The text in brackets is the library's, and tells more than the number.
 local function synapse(row)
   rule {
-    id = "intel.gaudi.synapse." .. row.id, engine = 1, title = row.title, category = row.category,
+    id = "intel.gaudi.synapse." .. row.id, engine = 1, restart = row.restart or "same",
+    title = row.title, category = row.category,
     component = row.component, severity = row.severity or "fatal", general = row.general, role = row.role,
     action = row.action or "check", symptom = row.symptom, source = { "log" },
     match = { regex = row.regex, except = row.except }, remedy = row.remedy,
@@ -118,28 +122,30 @@ local status = {
   { "no_device", "No Gaudi card can be acquired", "platform", "gpu",
     { "Device not found", "Not enough devices found" },
     "Compare hl-smi with what the job asked for: the driver, the devices in the container " ..
-      "(HABANA_VISIBLE_DEVICES), cards that did not start." },
+      "(HABANA_VISIBLE_DEVICES), cards that did not start.", restart = "elsewhere" },
   { "acquired", "Gaudi card is held by another process", "user", "gpu",
     { "Device already acquired", "All resources are taken" },
     "End the other process (hl-smi names it); one process per card." },
   { "in_reset", "Gaudi card is being reset under the program", "hardware", "gpu",
     { "Device in reset" }, "Read the driver's lines in the kernel log: they name the reason.",
-    severity = "error" },
+    severity = "error", restart = "elsewhere" },
   { "memory", "Gaudi memory is used up", "user", "gpu_memory",
     { "Out of Device memory (OOM)", "Failed to allocate Device memory" },
-    "Lower batch, sequence or model per card; fewer bucket shapes in cached graphs.", action = "fix" },
+    "Lower batch, sequence or model per card; fewer bucket shapes in cached graphs.", action = "fix",
+    restart = { "never", "same" } },
   { "host_memory", "Host memory or huge pages for Gaudi are used up", "user", "host_memory",
-    { "Out of HOST memory (OOM)", "Out-Of-Resources" }, "Raise huge pages and the memory limit of the job." },
+    { "Out of HOST memory (OOM)", "Out-Of-Resources" }, "Raise huge pages and the memory limit of the job.",
+    restart = "never" },
   { "terminated", "Gaudi's runtime ends after a fatal fault", "unknown", "gpu",
     { "Synapse is being terminated due to fatality", "Got timeout notification from Driver" },
     "Read the kernel log and dfa_log.txt for the first fault.", severity = "error", role = "cascade" },
   { "hccl", "Collective on Gaudi failed", "unknown", "nccl_comm", { "Got failure from HCCL" },
     "Look for the rank that failed first, and for a port that is down (hl-smi).", severity = "error",
-    role = "cascade" },
+    role = "cascade", restart = "unknown" },
   { "unsupported", "Program asks Gaudi for what it does not support", "framework", "framework",
     { "Unsupported operation", "Invalid tensor's dimensions", "Invalid Tensor properties",
       "Invalid argument" },
-    "Read the operation above it; try another release or keep that part on the CPU." },
+    "Read the operation above it; try another release or keep that part on the CPU.", restart = "never" },
 }
 for _, row in ipairs(status) do
   local any = ""
@@ -147,7 +153,8 @@ for _, row in ipairs(status) do
     any = any .. (any == "" and "" or "|") .. (text.match(words, [[^[\w' -]+\w]]) or words)
   end
   synapse {
-    id = row[1], title = row[2], category = row[3], component = row[4], remedy = row[6],
+    id = row[1], restart = row.restart, title = row[2], category = row[3], component = row[4],
+    remedy = row[6],
     severity = row.severity, action = row.action, role = row.role,
     regex = { [[\bsynStatus\W{1,3}(?:synStatus )?(?P<number>\d+) \[(?i:]] .. any .. [=[)[^\]]*\]\W{0,2}]=] ..
       [[(?P<what>[^.]*)]] },
@@ -173,7 +180,8 @@ synapse {
   miss = { "Device acquired" },
 }
 synapse {
-  id = "graph", title = "Gaudi's graph compiler failed", category = "framework", component = "framework",
+  id = "graph", restart = "never",
+  title = "Gaudi's graph compiler failed", category = "framework", component = "framework",
   regex = { [[(?P<what>Graph compile failed)\.? ?synStatus\W{1,3}(?:synStatus )?\d+]],
     [[(?P<what2>syn\w+ failed for node: \S+) with synStatus \d+]],
       [[Habana exception raised from compile at graph\.cpp]] },
@@ -187,7 +195,8 @@ synapse {
 }
 -- The bridge's header stands before what failed; the next line says what.
 synapse {
-  id = "bridge", title = "Gaudi's PyTorch bridge stopped the program", category = "framework",
+  id = "bridge", restart = "unknown",
+  title = "Gaudi's PyTorch bridge stopped the program", category = "framework",
   component = "framework", severity = "error", general = true,
   regex = { [[FATAL ERROR :: MODULE:(?P<module>\w+) (?P<what>.*)]],
     [[Habana exception raised from (?P<call>\S+ at \S+)]],
@@ -199,7 +208,8 @@ synapse {
   miss = { "MODULE:PT_BRIDGE loaded" },
 }
 synapse {
-  id = "oom", title = "Gaudi memory is used up", category = "user", component = "gpu_memory", action = "fix",
+  id = "oom", restart = { "never", "same" },
+  title = "Gaudi memory is used up", category = "user", component = "gpu_memory", action = "fix",
   regex = { [[MODULE:PT_DEVMEM .*(?:Allocation failed for size::(?P<size>\d+)|out of memory)]],
     [[(?i)hpu out of memory]] },
   remedy = "Lower batch, sequence or model per card; fewer bucket shapes in cached graphs.",
@@ -208,7 +218,8 @@ synapse {
   miss = { "MODULE:PT_DEVMEM Memory Stats" },
 }
 synapse {
-  id = "no_hpu", title = "Program sees no Gaudi card", category = "platform", component = "driver",
+  id = "no_hpu", restart = "elsewhere",
+  title = "Program sees no Gaudi card", category = "platform", component = "driver",
   symptom = "launch_failure",
   regex = { [[(?i)No HPU devices? (?:found|available)]], [[habanalabs driver is not loaded or no AIPs av]] ..
     [[ailable]],

@@ -4,7 +4,8 @@
 
 local function part(row)
   rule {
-    id = "kernel.bmc." .. row.id, engine = 1, title = row.title, category = "hardware",
+    id = "kernel.bmc." .. row.id, engine = 1, restart = row.restart or "elsewhere",
+    title = row.title, category = "hardware",
     component = row.component, severity = row.severity or "error", action = row.action or "check",
     symptom = row.symptom or "crash", source = { "kernel", "log" }, general = row.general,
     match = { regex = row.regex, except = { [[(?i)\bdeassert]], row.except } }, remedy = row.remedy,

@@ -2,7 +2,8 @@
 
 local function memory(row)
   rule {
-    id = "kernel.edac." .. row.id, engine = 1, title = row.title, category = "hardware",
+    id = "kernel.edac." .. row.id, engine = 1, restart = row.restart or "elsewhere",
+    title = row.title, category = "hardware",
       component = "host_memory",
     severity = row.severity, action = row.action, source = { "kernel", "log" }, remedy = row.remedy,
     general = row.general, says = row.says, window = row.window, when = row.when,

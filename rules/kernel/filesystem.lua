@@ -2,7 +2,8 @@
 
 local function disk(row)
   rule {
-    id = "kernel.fs." .. row.id, engine = 1, title = row.title, category = row.category or "hardware",
+    id = "kernel.fs." .. row.id, engine = 1, restart = row.restart or "elsewhere",
+    title = row.title, category = row.category or "hardware",
       component = row.component or "storage",
     severity = row.severity or "error", action = row.action or "isolate", general = row.general,
       role = row.role, symptom = row.symptom,

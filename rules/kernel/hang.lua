@@ -2,7 +2,8 @@
 
 local function host(row)
   rule {
-    id = "kernel." .. row.id, engine = 1, title = row.title, category = row.category or "platform",
+    id = "kernel." .. row.id, engine = 1, restart = row.restart or "elsewhere",
+    title = row.title, category = row.category or "platform",
       component = row.component or "host_kernel",
     severity = row.severity or "fatal", action = row.action or "isolate", general = row.general,
       role = row.role, symptom = row.symptom or "hang",
@@ -40,7 +41,8 @@ host {
 }
 -- Only says that the task waits: for a file system, a device, a lock. What it waits for is the cause.
 host {
-  id = "hang.task", title = "A task waits in the kernel for too long", severity = "error", action = "check",
+  id = "hang.task", restart = "unknown",
+  title = "A task waits in the kernel for too long", severity = "error", action = "check",
     role = "cascade", general = true,
   regex = { [[task (?P<name>[^:]+):(?P<pid>\d+) blocked for more than \d+ seconds]],
     [[task (?P<name>[^:]+):(?P<pid>\d+) is blocked on]] },
@@ -71,7 +73,8 @@ host {
   miss = { "BUG: TRACE_BUFFER too low", "Oops, something went wrong in my script" },
 }
 host {
-  id = "reboot", title = "Host started again", symptom = "crash", severity = "warning", action = "check",
+  id = "reboot", restart = "same",
+  title = "Host started again", symptom = "crash", severity = "warning", action = "check",
   regex = { [[Linux version \d+\.\d+\.\d+\S* \(.*\) (?:\(|#)]],
     [[systemd-logind\S*: (?:The system will reboot now|System is rebooting)]] },
   remedy = "Find out why: management controller's log, crash dump, maintenance.",

@@ -2,7 +2,8 @@
 
 local function limit(row)
   rule {
-    id = "kernel.limit." .. row.id, engine = 1, title = row.title, category = "platform",
+    id = "kernel.limit." .. row.id, engine = 1, restart = row.restart or "never",
+    title = row.title, category = "platform",
       component = row.component or "host_kernel",
     severity = row.severity or "error", action = row.action or "fix", general = row.general,
       source = { "kernel", "log" }, remedy = row.remedy,
@@ -19,7 +20,7 @@ limit {
     miss = { "cgroup: memory: limit set" },
 }
 limit {
-  id = "files", title = "Host has no more file handles",
+  id = "files", restart = "elsewhere", title = "Host has no more file handles",
   regex = { [[VFS: file-max limit \d+ reached]], [[Too many open files in system]] },
   remedy = "Raise fs.file-max; look for a process that leaks handles.",
   hit = { "VFS: file-max limit 9223372 reached" }, miss = { "VFS: Disk quotas dquot_6.6.0" },
@@ -44,27 +45,31 @@ limit {
     miss = { "max locked memory (kbytes, -l) unlimited" },
 }
 limit {
-  id = "conntrack", title = "Connection tracking table is full, packets are dropped", component = "network",
+  id = "conntrack", restart = "same",
+  title = "Connection tracking table is full, packets are dropped", component = "network",
   regex = { [[nf_conntrack: (?:nf_conntrack: )?table full, dropping packet]] },
   remedy = "Raise nf_conntrack_max or take the cluster's traffic out of tracking.",
   hit = { "nf_conntrack: nf_conntrack: table full, dropping packet" },
     miss = { "nf_conntrack: default automatic helper assignment has been turned off" },
 }
 limit {
-  id = "neighbours", title = "Neighbour table is full: hosts cannot be reached", component = "network",
+  id = "neighbours", restart = "same",
+  title = "Neighbour table is full: hosts cannot be reached", component = "network",
   regex = { [[neighbou?r:? (?:table overflow|\w+_cache: neighbou?r table overflow)]],
     [[arp_cache: neighbor table overflow]] },
   remedy = "Raise net.ipv4.neigh.default.gc_thresh1..3 on all hosts.",
   hit = { "neighbour: arp_cache: neighbor table overflow!" }, miss = { "neighbour: lookup" },
 }
 limit {
-  id = "tcp_memory", title = "TCP ran out of memory", component = "network", severity = "warning",
+  id = "tcp_memory", restart = "same",
+  title = "TCP ran out of memory", component = "network", severity = "warning",
   regex = { [[TCP: out of memory -- consider tuning tcp_mem]], [[TCP: too many orphaned sockets]] },
   remedy = "Raise net.ipv4.tcp_mem; look for connections that pile up.",
   hit = { "TCP: out of memory -- consider tuning tcp_mem" }, miss = { "TCP: Hash tables configured" },
 }
 limit {
-  id = "cpuset", title = "CPU set of the job's control group is empty", component = "platform",
+  id = "cpuset", restart = "elsewhere",
+  title = "CPU set of the job's control group is empty", component = "platform",
   regex = { [[cpuset\.(?:cpus|mems)\b.{0,120}(?:No space left on device|Invalid argument)]],
     [[Failed to set '?cpuset\.\w+'? attribute on]] },
   remedy = "Restart the node's job daemon; a race with systemd left its control group without CPUs. No " ..

@@ -4,7 +4,8 @@
 
 local function hardware(row)
   rule {
-    id = "kernel.mce." .. row.id, engine = 1, title = row.title, category = "hardware",
+    id = "kernel.mce." .. row.id, engine = 1, restart = row.restart or "elsewhere",
+    title = row.title, category = "hardware",
       component = row.component or "cpu",
     severity = row.severity or "fatal", action = row.action or "isolate", general = row.general,
       says = row.says,
@@ -96,7 +97,8 @@ hardware {
     miss = { "mcelog: CPU 3 BANK 8" },
 }
 hardware {
-  id = "corrected", title = "Corrected hardware errors are being logged", severity = "info", action = "none",
+  id = "corrected", restart = "same",
+  title = "Corrected hardware errors are being logged", severity = "info", action = "none",
     general = true,
   regex = { [[\[Hardware Error\]: Corrected error, no action required]],
     [[\[Hardware Error\]: Machine check events logged]],

@@ -7,7 +7,8 @@ local victim = [[(?:.*\btask_memcg=(?P<cgroup>[^,\s]*),task=(?P<process>[^,\s]*)
 
 local function oom(row)
   rule {
-    id = "kernel.oom." .. row.id, engine = 1, title = row.title, category = row.category or "user",
+    id = "kernel.oom." .. row.id, engine = 1, restart = row.restart or { "never", "same" },
+    title = row.title, category = row.category or "user",
       component = row.component or "host_memory",
     severity = row.severity or "fatal", action = row.action or "fix", general = row.general, role = row.role,
     source = { "kernel", "log" }, remedy = row.remedy, match = { regex = row.regex, except = row.except },
@@ -56,7 +57,8 @@ oom {
     "launcher: Killed process 9931 (train.py)" },
 }
 oom {
-  id = "invoked", title = "Kernel looks for a process to kill: memory is used up", general = true,
+  id = "invoked", restart = "same",
+  title = "Kernel looks for a process to kill: memory is used up", general = true,
     severity = "warning",  -- the next lines name whom it killed
   regex = { [[invoked oom-killer: gfp_mask=]] },
   remedy = "See which process the following lines name.",
@@ -74,7 +76,8 @@ oom {
   miss = { "earlyoom[912]: mem avail: 240123 of 257000 MiB" },
 }
 oom {
-  id = "panic", title = "Host panicked for lack of memory", component = "host_memory", category = "platform",
+  id = "panic", restart = "same",
+  title = "Host panicked for lack of memory", component = "host_memory", category = "platform",
     action = "check",
   regex = { [[Kernel panic - not syncing: (?:System is deadlocked on memory|Out of memory)]] },
   remedy = "Reserve memory for the system on this host; limit jobs by cgroup.",
@@ -83,7 +86,8 @@ oom {
 }
 -- Atomic allocations of network drivers fail and are retried: no fault by itself.
 oom {
-  id = "allocation", title = "Kernel could not allocate pages", category = "platform", severity = "warning",
+  id = "allocation", restart = "same",
+  title = "Kernel could not allocate pages", category = "platform", severity = "warning",
     action = "check",
   regex = { [=[page allocation (?:failure|stalls for)[:. ]]=] },
   remedy = "Raise vm.min_free_kbytes if it repeats or a driver fails after it.",

@@ -4,7 +4,8 @@
 
 local function origin(row)
   rule {
-    id = "kernel.origin." .. row.id, engine = 1, title = row.title .. ": <text>", says = "origin",
+    id = "kernel.origin." .. row.id, engine = 1, restart = row.restart or "unknown",
+    title = row.title .. ": <text>", says = "origin",
     source = { "kernel", "log" }, category = row.category, component = row.component,
     severity = row.severity or "error", match = { regex = row.regex, except = row.except },
       remedy = row.remedy,
@@ -50,7 +51,8 @@ local rows = {
     "nvme nvme2: Identify namespace failed (-5)", "nvme nvme2: 32/0/0 default/read/poll queues" },
 }
 origin {
-  id = "lustre", title = "Lustre reports a fault", category = "platform", component = "storage",
+  id = "lustre", restart = "later", title = "Lustre reports a fault",
+  category = "platform", component = "storage",
   regex = { [[\bLustreError: .*\)\) \S]] }, except = mild,
   remedy = "Look at the servers and the network of this file system; other clients report the same if " ..
     "it is theirs.",

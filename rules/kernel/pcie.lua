@@ -4,7 +4,8 @@
 
 local function pcie(row)
   rule {
-    id = "kernel.pcie." .. row.id, engine = 1, title = row.title, category = row.category or "hardware",
+    id = "kernel.pcie." .. row.id, engine = 1, restart = row.restart or "elsewhere",
+    title = row.title, category = row.category or "hardware",
       component = row.component or "pcie",
     severity = row.severity or "fatal", action = row.action or "isolate", general = row.general,
       role = row.role, symptom = row.symptom,
@@ -40,7 +41,7 @@ pcie {
     "AER:    [ 0] RxErr                  (First)" },
 }
 pcie {
-  id = "aer_corrected", title = "Corrected PCIe errors", severity = "info", action = "none",
+  id = "aer_corrected", restart = "same", title = "Corrected PCIe errors", severity = "info", action = "none",
   regex = { [[PCIe Bus Error: severity=Correct(?:ed|able)]],
     [[AER: .*Correct(?:ed|able) error (?:message )?received]], [[AER: Multiple Corrected error]] },
   remedy = "None; check the link if they come in thousands.",
@@ -93,7 +94,8 @@ pcie {
   hit = { "EEH: Frozen PHB#6-PE#0 detected" }, miss = { "EEH: PowerNV platform initialized" },
 }
 pcie {
-  id = "iommu", title = "Device reached for memory it may not access", category = "platform",
+  id = "iommu", restart = "same",
+  title = "Device reached for memory it may not access", category = "platform",
     severity = "error", action = "check",
   regex = { [=[DMAR: \[(?:DMA|INTR)[^\]]*\] .*(?:Request|fault)]=], [[AMD-Vi: Event logged \[IO_PAGE_FAULT]],
     [[arm-smmu-v3 \S+: event 0x\w+ received]] },
@@ -107,7 +109,8 @@ pcie {
 -- Printed at boot for every device whose slot is narrower than the card; GPUs also clock the link down when
 -- idle.
 pcie {
-  id = "limited", title = "PCIe device has less bandwidth than it could", severity = "info", action = "none",
+  id = "limited", restart = "same",
+  title = "PCIe device has less bandwidth than it could", severity = "info", action = "none",
     symptom = "slowdown",
   regex = { [[available PCIe bandwidth, limited by]] },
   remedy = "Compare with the other hosts; reseat the card where only one differs.",

@@ -2,7 +2,8 @@
 
 local function mpi(row)
   rule {
-    id = "mpi." .. row.id, engine = 1, title = row.title, category = row.category or "user",
+    id = "mpi." .. row.id, engine = 1, restart = row.restart or "same",
+    title = row.title, category = row.category or "user",
     component = row.component or "dependency", severity = row.severity or "fatal", role = row.role,
     general = row.general, symptom = row.symptom, match = { regex = row.regex, except = row.except },
     remedy = row.remedy, action = row.action or "fix", examples = { hit = row.hit, miss = row.miss },
@@ -10,7 +11,8 @@ local function mpi(row)
 end
 
 mpi {
-  id = "gpu_support", title = "MPI was asked for GPU support that the program was not built with",
+  id = "gpu_support", restart = "never",
+  title = "MPI was asked for GPU support that the program was not built with",
   symptom = "launch_failure",
   regex = { [[GPU_SUPPORT_ENABLED is requested, but GTL library is not linked]],
     [[CUDA support .*was not (?:compiled|built)]],
@@ -22,7 +24,7 @@ mpi {
   miss = { "MPICH_GPU_SUPPORT_ENABLED=1" },
 }
 mpi {
-  id = "pmi", title = "Launcher (PMI, PMIx) and MPI library do not fit each other",
+  id = "pmi", restart = "never", title = "Launcher (PMI, PMIx) and MPI library do not fit each other",
     symptom = "launch_failure",
   regex = { [[OMPI was not built with SLURM's PMI support]], [[PMI2?_Init failed to initialize]],
     [[PMIX ERROR: (?:PMIX_ERR_|PMIX_)?(?P<what>UNREACH(?:ABLE)?|NOT[-_]FOUND|ERR-FILE|]] ..
@@ -41,7 +43,7 @@ mpi {
     "PMIX ERROR: NOT-FOUND in file gds_ds12_lock_pthread.c at line 199" },
 }
 mpi {
-  id = "slots", title = "More MPI ranks than places for them", component = "user_config",
+  id = "slots", restart = "never", title = "More MPI ranks than places for them", component = "user_config",
   symptom = "launch_failure",
   regex = { [[There are not enough slots available in the system]],
     [[All nodes which are allocated for this job are already filled]],
@@ -89,7 +91,8 @@ mpi {
     "git@github.com: Permission denied (publickey)." },
 }
 mpi {
-  id = "init", title = "MPI could not start in a process", general = true, severity = "error",
+  id = "init", restart = "unknown",
+  title = "MPI could not start in a process", general = true, severity = "error",
   category = "unknown", component = "unknown", symptom = "launch_failure", action = "check",
   regex = { [[An error occurred in (?:MPI|PMPI)_(?P<call>Init\w*)]], [[\bMPI runtime init failed]],
     [[It looks like (?:MPI_INIT|MPI_Init|\w+_init) failed]],
@@ -101,7 +104,8 @@ mpi {
   miss = { "MPI_Init took 1.2 s" },
 }
 mpi {
-  id = "component", title = "MPI's or PMIx's runtime does not find one of its parts", severity = "error",
+  id = "component", restart = "never",
+  title = "MPI's or PMIx's runtime does not find one of its parts", severity = "error",
     general = true, action = "fix",
   symptom = "launch_failure",
   regex = { [[A requested component was not found, or was unable to be opened]],
@@ -169,7 +173,8 @@ mpi {
   miss = { "btl_tcp_if_include eth0" },
 }
 mpi {
-  id = "fence", title = "Not all processes came to a meeting of MPI (PMIx)", role = "cascade", general = true,
+  id = "fence", restart = "unknown",
+  title = "Not all processes came to a meeting of MPI (PMIx)", role = "cascade", general = true,
   category = "unknown", component = "unknown", severity = "error", symptom = "hang", action = "check",
   regex = { [[pmixp_coll\w*:.*\bcollective timeout seq=\d]], [[PMIX ERROR: (?:PMIX_ERR_)?TIMEOUT\b]],
     [[OPAL ERROR: Timeout in file \S*pmix]], [[^A request has timed out and will therefore fail:]] },
@@ -180,7 +185,8 @@ mpi {
   miss = { "pmixp_coll_ring_contrib: seq=2" },
 }
 mpi {
-  id = "fence_host", title = "Processes of a host never came to a meeting of MPI (PMIx)", role = "cascade",
+  id = "fence_host", restart = "unknown",
+  title = "Processes of a host never came to a meeting of MPI (PMIx)", role = "cascade",
   category = "unknown", component = "unknown", severity = "error", symptom = "hang", action = "check",
   regex = { [[pmixp_coll\w*:.*\bwait contrib: (?:(?P<host>[A-Za-z][\w.-]*)\s*$|]] ..
     [[(?P<hosts>[A-Za-z]\S*\[\S+))]] },
@@ -211,7 +217,8 @@ mpi {
   miss = { "[n7:31808] Signal handlers installed" },
 }
 mpi {
-  id = "executable", title = "MPI launcher cannot start the program", component = "user_config",
+  id = "executable", restart = "never",
+  title = "MPI launcher cannot start the program", component = "user_config",
   symptom = "launch_failure",
   regex = { [[mpirun was unable to (?:launch the specified application|find the specified executable)]],
     [[prterun was unable to (?:launch|find)]], [[mpirun has detected an attempt to run as root]],
@@ -222,7 +229,7 @@ mpi {
   miss = { "mpirun (Open MPI) 4.1.5" },
 }
 mpi {
-  id = "usage", title = "Program calls MPI the wrong way", component = "user_code",
+  id = "usage", restart = "never", title = "Program calls MPI the wrong way", component = "user_code",
   regex = { [[\b(?P<kind>MPI_ERR_(?:TRUNCATE|RANK|COMM|TYPE|COUNT|TAG|ROOT|BUFFER|ARG|GROUP|OP))\b]],
     [[Fatal error in P?MPI_\w+: (?P<kind>Message truncated|Invalid (?:rank|communicator|count|tag|]] ..
       [[datatype))]] },
@@ -231,7 +238,8 @@ mpi {
   miss = { "MPI_ERRORS_ARE_FATAL (processes in this communicator will now abort)" },
 }
 mpi {
-  id = "binding", title = "MPI could not bind its processes to cores", category = "platform",
+  id = "binding", restart = "never",
+  title = "MPI could not bind its processes to cores", category = "platform",
   component = "platform", severity = "error", symptom = "launch_failure", action = "check",
   regex = { [[Open MPI tried to bind a (?:new )?process, but]], [[Error: hwloc_set_cpubind returned]] },
   remedy = "Compare the cores of the job's cgroup with what mpirun binds; --bind-to none as a test.",
@@ -265,7 +273,7 @@ mpi {
     component = "network",
   severity = "error", action = "check",
   regex = { [[The InfiniBand retry count between two MPI processes has been exceeded]],
-    [[from (?P<host2>\S+) to: (?P<host3>\S+) error polling \w+ CQ with status RETRY EXCEEDED]] },
+    [[from (?P<sender>\S+) to: (?P<peer>\S+) error polling \w+ CQ with status RETRY EXCEEDED]] },
   remedy = "See whether the peer died first; else check links and routes between the two hosts.",
   hit = { "The InfiniBand retry count between two MPI processes has been exceeded." },
   miss = { "InfiniBand retry count is 7" },

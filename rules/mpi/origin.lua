@@ -2,7 +2,8 @@
 
 local function origin(row)
   rule {
-    id = "mpi.origin." .. row.id, engine = 1, title = row.title .. ": <what>", says = "origin",
+    id = "mpi.origin." .. row.id, engine = 1, restart = row.restart or "unknown",
+    title = row.title .. ": <what>", says = "origin",
     category = row.category, component = row.component, severity = "error",
     match = { regex = row.regex, except = row.except }, remedy = row.remedy, action = "check",
     examples = { hit = row.hit, miss = row.miss },

@@ -2,7 +2,8 @@
 
 local function ucx(row)
   rule {
-    id = "mpi." .. row.id, engine = 1, title = row.title, category = row.category or "platform",
+    id = "mpi." .. row.id, engine = 1, restart = row.restart or "same",
+    title = row.title, category = row.category or "platform",
     component = row.component or "network", severity = row.severity or "error", role = row.role,
     general = row.general, match = { regex = row.regex, except = row.except }, remedy = row.remedy,
     action = row.action or "check", examples = { hit = row.hit, miss = row.miss },
@@ -31,7 +32,7 @@ ucx {
   miss = { "UCX  INFO ucp_context_0 self cfg#0 tag(self/memory)" },
 }
 ucx {
-  id = "ucx.transport", title = "UCX found no usable transport", severity = "fatal",
+  id = "ucx.transport", restart = "never", title = "UCX found no usable transport", severity = "fatal",
   regex = { [[UCX +ERROR .*no (?:active messages|remote registered memory|auxiliary|.*) transport (?:to|]] ..
       [[for)]], [[UCX_ERR_(?:NO_DEVICE|UNREACHABLE|UNSUPPORTED)]],
     [[UCX +(?:ERROR|WARN) .*(?:network device '\S+' is not available|transport '\S+' is not available)]],
@@ -51,7 +52,8 @@ ucx {
   miss = { "UCX  DEBUG registered memory 0x7f..0x8f" },
 }
 ucx {
-  id = "ofi.endpoint", title = "libfabric could not open its device or reach a peer",
+  id = "ofi.endpoint", restart = { "never", "same" },
+  title = "libfabric could not open its device or reach a peer",
   regex = { [[(?:fi_getinfo|fi_endpoint|fi_domain|fi_fabric|fi_cq_open|fi_av_insert)\w*(?:\(\))?:? ]] ..
       [[(?:failed|returned|error)\b.*]],
     [[libfabric:\d+:\S*:.*(?:Unable to|[Ff]ailed to) (?:open|allocate|create|connect)]],

@@ -6,7 +6,8 @@ local W = [[(?:(?:NCCL|RCCL|CCOM|\.(?:cc|cu|h):\d+) WARN .*|^(?:WARN .*)?)]]
 
 local function start(row)
   rule {
-    id = "nccl." .. row.id, engine = 1, title = row.title, category = row.category or "user",
+    id = "nccl." .. row.id, engine = 1, restart = row.restart or "never",
+    title = row.title, category = row.category or "user",
     component = row.component or "network", severity = row.severity or "fatal",
     symptom = row.symptom or "launch_failure",
     role = row.role, general = row.general, match = { regex = row.regex, except = row.except },
@@ -32,7 +33,7 @@ start {
 -- (Files that cannot be extended: rules/storage/disk.lua.) A peer that refuses is not (or no longer) there;
 -- a peer without a route or an answer is a broken network.
 start {
-  id = "bootstrap.refused",
+  id = "bootstrap.refused", restart = "same",
   title = "Peer's bootstrap port refused the connection: it ended, or its network is broken",
   category = "hardware", severity = "error", symptom = "crash", action = "check",
   regex = { W .. [[[Cc]onnect to (?P<peer>\S+) failed : Connection refused]],
@@ -46,7 +47,7 @@ start {
 }
 -- Old versions do not say whom they called.
 start {
-  id = "bootstrap.refused_unnamed", title = "Connection to a peer's NCCL port was refused",
+  id = "bootstrap.refused_unnamed", restart = "same", title = "Connection to a peer's NCCL port was refused",
   category = "platform", severity = "error", symptom = "crash", action = "check",
   regex = { W .. [[Call to connect (?:returned|timeout|failed)\b.{0,20}Connection refused]] },
   except = [[retrying]],
@@ -67,7 +68,8 @@ start {
     "NCCL INFO Could not find real path of /sys/class/net/lo/device" },
 }
 start {
-  id = "bootstrap.unreachable", title = "Peer cannot be reached over the network", category = "platform",
+  id = "bootstrap.unreachable", restart = "same",
+  title = "Peer cannot be reached over the network", category = "platform",
   severity = "error",
   symptom = "crash", action = "check",
   regex = { W .. [[(?:No route to host|Network is unreachable|Connection timed out|Host is unreachable|]] ..
@@ -92,7 +94,8 @@ start {
   miss = { "NCCL INFO comm opened 12 sockets" },
 }
 start {
-  id = "bootstrap.peer_closed", title = "Peer closed its connection to NCCL", role = "cascade",
+  id = "bootstrap.peer_closed", restart = "same",
+  title = "Peer closed its connection to NCCL", role = "cascade",
   category = "unknown",
   component = "unknown", severity = "error", symptom = "crash", action = "none",
   regex = { W .. [[(?:Connection closed by (?:remote )?peer|Connection reset by peer|Broken pipe)]],
@@ -171,7 +174,7 @@ start {
   miss = { "NCCL INFO MNNVL 1 cliqueId 7ffe" },
 }
 start {
-  id = "topology", title = "NCCL could not use the machine's layout", category = "platform",
+  id = "topology", restart = "same", title = "NCCL could not use the machine's layout", category = "platform",
   component = "nccl_comm",
   regex = { W .. [[(?:Could not find (?:real path of|a path for)|No NVML device|Could not open XML ]] ..
       [[topology file|Cannot find path from)]],

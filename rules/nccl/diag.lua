@@ -3,7 +3,8 @@
 
 local function hint(row)
   rule {
-    id = "nccl.diag." .. row.id, engine = 1, title = row.title, category = row.category,
+    id = "nccl.diag." .. row.id, engine = 1, restart = row.restart or "never",
+    title = row.title, category = row.category,
     component = row.component, severity = row.severity or "warning", symptom = row.symptom or "other",
     blames = row.blames or "few", match = { regex = row.regex, except = row.except }, remedy = row.remedy,
     action = "check", examples = { hit = row.hit, miss = row.miss },
@@ -21,7 +22,8 @@ hint {
   miss = { "n3:4152 NCCL DIAG [OK]   NCCL environment: 12 variables agree on 16 ranks" },
 }
 hint {
-  id = "p2p", title = "Direct access between some GPUs fails NCCL's test", category = "platform",
+  id = "p2p", restart = "elsewhere",
+  title = "Direct access between some GPUs fails NCCL's test", category = "platform",
   component = "nvlink",
   regex = { [[NCCL DIAG \[INFO\] +p2p: only (?P<passed>\d+/\d+) GPU-to-GPU peer accesses passed]] },
   remedy = "The lines near it name the pair and its path: look at that link, then at IOMMU and ACS.",
@@ -35,10 +37,12 @@ for _, check in ipairs {
   { "nvlink", "NVLink", "NCCL found NVLink errors or links that are down", "hardware", "nvlink" },
   { "inventory", "GPU inventory", "NCCL found a host with other GPUs than the rest", "hardware", "gpu" },
   { "driver", "driver version", "NCCL found different drivers", "platform", "driver" },
-  { "topology", "rdma_topo check", "NCCL found a PCIe layout unfit for GPUDirect RDMA", "platform", "pcie" },
+  { "topology", "rdma_topo check", "NCCL found a PCIe layout unfit for GPUDirect RDMA", "platform", "pcie",
+    "same" },
 } do
   hint {
-    id = check[1], title = check[3], category = check[4], component = check[5],
+    id = check[1], restart = check[6] or "elsewhere", title = check[3],
+    category = check[4], component = check[5],
     regex = { [[NCCL DIAG \[INFO\] +]] .. check[2] .. [[: ]] },
     remedy = "Read the line; the health of that part of the host decides.",
     hit = { "n3:4152 NCCL DIAG [INFO] " .. check[2] .. ": 1 of 16 ranks differs" },
@@ -46,7 +50,8 @@ for _, check in ipairs {
   }
 end
 hint {
-  id = "progress", title = "GPU or its copy engine does not move data", category = "unknown",
+  id = "progress", restart = "unknown",
+  title = "GPU or its copy engine does not move data", category = "unknown",
   component = "gpu", severity = "error", symptom = "hang",
   regex = { [[NCCL progress counter monitor: counter DMA still pending after (?P<limit>[\d.]+ ?s) ]] ..
     [[\(cudaDev (?P<device>\d+)]] },

@@ -5,7 +5,8 @@ local W = [[(?:(?:NCCL|RCCL|CCOM|\.(?:cc|cu|h):\d+) WARN .*|^(?:WARN .*)?)]]
 
 local function wrong(row)
   rule {
-    id = "nccl.error." .. row.id, engine = 1, title = row.title, category = row.category or "user",
+    id = "nccl.error." .. row.id, engine = 1, restart = row.restart or "never",
+    title = row.title, category = row.category or "user",
     component = row.component or "nccl_comm", severity = row.severity or "fatal", role = row.role,
     general = row.general, says = row.says, symptom = row.symptom,
     match = { regex = row.regex, except = row.except },
@@ -54,7 +55,8 @@ wrong {
   miss = { "NCCL INFO NCCL_IB_DISABLE set by environment to 1." },
 }
 wrong {
-  id = "remote", title = "Another rank reported an error to this one", role = "cascade", category = "unknown",
+  id = "remote", restart = "same",
+  title = "Another rank reported an error to this one", role = "cascade", category = "unknown",
   component = "unknown",
   severity = "error", action = "none",
   regex = { [[\[Proxy Service\S* ?\d*\].*(?:Failed to execute operation|]] ..
@@ -68,7 +70,8 @@ wrong {
   miss = { "NCCL INFO comm 0x55 rank 3 nranks 16 cudaDev 3 busId b3000 - Init COMPLETE" },
 }
 wrong {
-  id = "ras_missing", title = "A rank does not answer NCCL's health service", category = "unknown",
+  id = "ras_missing", restart = "same",
+  title = "A rank does not answer NCCL's health service", category = "unknown",
   component = "unknown",
   severity = "error", symptom = "hang", action = "check",
   regex = { [[(?i)The missing ranks?: (?P<ranks>[\d, -]+)]],
@@ -80,7 +83,7 @@ wrong {
   miss = { "#  Rank 7 -- GPU 7 managed by process 483079 on node 172.16.64.210" },
 }
 wrong {
-  id = "test", title = "NCCL test program failed", general = true, severity = "error",
+  id = "test", restart = "unknown", title = "NCCL test program failed", general = true, severity = "error",
   regex = { [[Test NCCL failure \S+:\d+ '(?P<what>[^']+)]], [[Test CUDA failure \S+:\d+ '(?P<what>[^']+)]] },
   except = { [[remote process exited]] },
   remedy = "Repeat with NCCL_DEBUG=WARN and read the warning before it.", action = "check",
@@ -89,7 +92,7 @@ wrong {
   miss = { "# Out of bounds values : 0 OK" },
 }
 wrong {
-  id = "memory", title = "NCCL found no memory", component = "gpu_memory",
+  id = "memory", restart = { "never", "same" }, title = "NCCL found no memory", component = "gpu_memory",
   regex = { W .. [[(?:Failed to (?:cudaMalloc\b|alloc\b)|cudaMalloc failed|]] ..
     [[Cuda failure (?:2 )?'out of memory')]],
     W .. [[Failed to CUDA (?:calloc|malloc|host alloc)]] },
@@ -100,7 +103,8 @@ wrong {
 }
 -- Everything else that NCCL warns of: its words in the headline, where no other rule knows the line.
 wrong {
-  id = "warning", title = "NCCL warns: <what>", says = "origin", severity = "error", category = "unknown",
+  id = "warning", restart = "unknown",
+  title = "NCCL warns: <what>", says = "origin", severity = "error", category = "unknown",
   regex = { [[\b(?:NCCL|RCCL) WARN (?P<what>\S.*)]] }, action = "check",
   except = { [[\b(?i:deprecated|retrying|recovered|ignor(?:ed|ing)|fall(?:ing|s)? ?back|instead|]] ..
     [[disabled)\b|Failed to open lib]] },
@@ -120,7 +124,8 @@ wrong {
   miss = { "NCCL INFO rank 3 joined" },
 }
 wrong {
-  id = "nvml", title = "NCCL cannot use the driver's management library", category = "platform",
+  id = "nvml", restart = "elsewhere",
+  title = "NCCL cannot use the driver's management library", category = "platform",
   component = "driver", severity = "error", action = "check",
   regex = { W .. [[Failed to open (?P<library>libnvidia-ml\.so\S*)]] },
   remedy = "Pass the driver's utility libraries into the container (NVIDIA_DRIVER_CAPABILITIES).",

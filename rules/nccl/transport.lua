@@ -6,7 +6,8 @@ local W = [[(?:(?:NCCL|RCCL|CCOM|\.(?:cc|cu|h):\d+) WARN .*|^(?:WARN .*)?)]]
 
 local function path(row)
   rule {
-    id = "nccl.transport." .. row.id, engine = 1, title = row.title, category = row.category or "hardware",
+    id = "nccl.transport." .. row.id, engine = 1, restart = row.restart or "elsewhere",
+    title = row.title, category = row.category or "hardware",
     component = row.component or "network", severity = row.severity or "fatal", role = row.role,
     general = row.general, symptom = row.symptom, match = { regex = row.regex, except = row.except },
     remedy = row.remedy, action = row.action or "check", examples = { hit = row.hit, miss = row.miss },
@@ -15,21 +16,26 @@ end
 
 -- A work completion with an error. 5 only flushes what was queued behind another error.
 local completions = {
-  { 1, "IBV_WC_LOC_LEN_ERR", "length of a local buffer", "framework", "fatal" },
+  { 1, "IBV_WC_LOC_LEN_ERR", "length of a local buffer", "framework", "fatal", restart = "unknown" },
   { 4, "IBV_WC_LOC_PROT_ERR", "protection of local memory: buffer was freed, or peer memory does not work",
-    "platform", "fatal" },
-  { 9, "IBV_WC_REM_INV_REQ_ERR", "remote side refused the request", "framework", "fatal" },
-  { 10, "IBV_WC_REM_ACCESS_ERR", "remote side refused access to its memory", "platform", "fatal" },
-  { 11, "IBV_WC_REM_OP_ERR", "remote adapter could not carry out the operation", "hardware", "fatal" },
-  -- A cable, a switch port, an adapter, or just the death of the peer: the peer's log decides.
+    "platform", "fatal", restart = "same" },
+  { 9, "IBV_WC_REM_INV_REQ_ERR", "remote side refused the request", "framework", "fatal",
+    restart = "unknown" },
+  { 10, "IBV_WC_REM_ACCESS_ERR", "remote side refused access to its memory", "platform", "fatal",
+    restart = "same" },
+  { 11, "IBV_WC_REM_OP_ERR", "remote adapter could not carry out the operation", "hardware", "fatal",
+    restart = "elsewhere" },
+  -- A cable, a switch port, an adapter, or just the death of the peer: the peer's log decides. Before the
+  -- first step it may be a wrong GID index too.
   { 12, "IBV_WC_RETRY_EXC_ERR", "peer's adapter did not answer: link or route down, or peer dead", "platform",
-    "error", "cascade" },
-  { 13, "IBV_WC_RNR_RETRY_EXC_ERR", "peer was not ready to receive for too long", "unknown", "error" },
+    "error", "cascade", restart = { "unknown", "same" } },
+  { 13, "IBV_WC_RNR_RETRY_EXC_ERR", "peer was not ready to receive for too long", "unknown", "error",
+    restart = "same" },
 }
 for _, c in ipairs(completions) do
   path {
-    id = "completion_" .. c[1], title = "Transfer failed, " .. c[3], category = c[4], severity = c[5],
-    role = c[6],
+    id = "completion_" .. c[1], restart = c.restart, title = "Transfer failed, " .. c[3], category = c[4],
+    severity = c[5], role = c[6],
     regex = { [[[Gg]ot completion from peer (?P<peer>[^\s<]+)\S* with (?:error |status ?=?)]] .. c[1] ..
         [[\b]],
       [[(?:Got completion|got completion)\b.* (?:with )?(?:error |status ?=?)]] .. c[1] .. [[\b]],
@@ -44,7 +50,8 @@ for _, c in ipairs(completions) do
   }
 end
 path {
-  id = "completion_flush", title = "Queued transfer was flushed after another error", category = "unknown",
+  id = "completion_flush", restart = "same",
+  title = "Queued transfer was flushed after another error", category = "unknown",
   role = "cascade",
   severity = "warning", action = "none",
   regex = { [[(?:Got completion|got completion)\b.* (?:with )?(?:error |status ?=?)5\b]],
@@ -76,7 +83,8 @@ path {
   miss = { "NCCL INFO NET/IB : No device found." },
 }
 path {
-  id = "verbs", title = "Call of the verbs library failed", category = "platform", severity = "error",
+  id = "verbs", restart = "same",
+  title = "Call of the verbs library failed", category = "platform", severity = "error",
   general = true,
   regex = { W .. [[Call to (?P<call>ibv_\w+|rdma_\w+) failed]] },
   except = [[(?i)\busing (?:a |the )?fallback\b|\bfalling back\b]],
@@ -86,7 +94,8 @@ path {
     "NCCL WARN Call to ibv_query_gid_ex failed with Operation not supported errno 95, using fallback" },
 }
 path {
-  id = "plugin_request", title = "Network plugin reports a failed transfer", category = "platform",
+  id = "plugin_request", restart = "same",
+  title = "Network plugin reports a failed transfer", category = "platform",
   severity = "error", general = true,
   regex = { [[NET/OFI Request \S+ completed with error]],
     [[NET/OFI .*(?:Unresponsive receiver|Unreachable remote|RDMA write failed)]],

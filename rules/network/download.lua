@@ -2,7 +2,8 @@
 
 local function download(row)
   rule {
-    id = "network.download." .. row.id, engine = 1, title = row.title, category = row.category or "platform",
+    id = "network.download." .. row.id, engine = 1, restart = row.restart or "never",
+    title = row.title, category = row.category or "platform",
     component = row.component or "network", severity = row.severity or "error", says = row.says,
     symptom = row.symptom or "launch_failure", match = { regex = row.regex, except = row.except },
     remedy = row.remedy, action = row.action or "check", examples = { hit = row.hit, miss = row.miss },
@@ -12,7 +13,7 @@ end
 local tried = [[(?i)\b(?:retry(?:ing)?|will retry|trying again|falling back|skipp?(?:ed|ing)?|ignored)\b]]
 
 download {
-  id = "failed", title = "Download failed: <what>",
+  id = "failed", restart = "later", title = "Download failed: <what>",
   -- curl's numbers: name, connection, time-out, TLS, empty answer, broken transfer.
   regex = { [[\bcurl: \((?:5|6|7|18|28|35|52|55|56|92)\) (?P<what>\S.*)]],
     [[\bwget: (?P<what>unable to resolve host address \S+)]],
@@ -43,11 +44,11 @@ download {
   miss = { "curl: (22) The requested URL returned error: 404, skipped" },
 }
 download {
-  id = "certificate", title = "Certificate of a server is not accepted: <host>",
-  regex = { [[host='(?P<host>[^']+)'.*CERTIFICATE_VERIFY_FAILED\b]],
+  id = "certificate", title = "Certificate of a server is not accepted: <server>",
+  regex = { [[host='(?P<server>[^']+)'.*CERTIFICATE_VERIFY_FAILED\b]],
     [[\bCERTIFICATE_VERIFY_FAILED\b]], [[\bSSL certificate problem: ]],
     [[\bx509: certificate (?:signed by unknown authority|has expired|is valid for)\b]],
-    [[\bcurl: \((?:60|77)\) ]], [[\bcannot verify (?P<host>\S+)'s certificate]] },
+    [[\bcurl: \((?:60|77)\) ]], [[\bcannot verify (?P<server>\S+)'s certificate]] },
   except = { tried },
   remedy = "Give the image the authority of the proxy or server (REQUESTS_CA_BUNDLE, SSL_CERT_FILE); " ..
     "check " ..
@@ -60,8 +61,8 @@ download {
   miss = { "SSL certificate loaded" },
 }
 download {
-  id = "proxy", title = "Proxy does not let the job out: <host>",
-  regex = { [[host='(?P<host>[^']+)'.*\bProxyError\(]], [[\bProxyError\((?:'|")]],
+  id = "proxy", title = "Proxy does not let the job out: <server>",
+  regex = { [[host='(?P<server>[^']+)'.*\bProxyError\(]], [[\bProxyError\((?:'|")]],
     [[\bTunnel connection failed: (?:40\d|50\d)\b]],
     [[\bProxy CONNECT aborted\b|\bReceived HTTP code \d+ from proxy after CONNECT\b]] },
   except = { tried },
@@ -72,7 +73,7 @@ download {
   miss = { "using proxy http://proxy.local:3128" },
 }
 download {
-  id = "copy", title = "Copy between hosts broke: <what>", symptom = "crash",
+  id = "copy", restart = "later", title = "Copy between hosts broke: <what>", symptom = "crash",
   regex = { [[\brsync: (?:\[\w+\] )?(?P<what>(?:connection unexpectedly closed|read error|]] ..
     [[write error: Broken|safe_read failed).*)]],
     [[\b(?:scp|sftp): (?P<what>Connection (?:closed|reset|timed out).*)]],

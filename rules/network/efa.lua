@@ -3,7 +3,8 @@
 
 local function ofi(row)
   rule {
-    id = "network." .. row.id, engine = 1, title = row.title, category = row.category or "platform",
+    id = "network." .. row.id, engine = 1, restart = row.restart or "same",
+    title = row.title, category = row.category or "platform",
       component = row.component or "network",
     severity = row.severity or "error", action = row.action or "check", general = row.general,
       role = row.role, symptom = row.symptom,
@@ -42,7 +43,8 @@ ofi {
     miss = { "NET/OFI Request 0x7f completed" },
 }
 ofi {
-  id = "efa.register", title = "Memory could not be registered with the network adapter", severity = "fatal",
+  id = "efa.register", restart = "never",
+  title = "Memory could not be registered with the network adapter", severity = "fatal",
     action = "fix",
   regex = { [[(?i)NET/OFI .*Unable to register memory]],
     [[(?i)\bfi_mr_(?:reg|regattr|enable)\b.*(?:failed|error)]] },
@@ -63,7 +65,8 @@ ofi {
     miss = { "efa 0000:10:19.0: Setup irq: vector 11" },
 }
 ofi {
-  id = "efa.provider", title = "No usable libfabric provider", severity = "fatal", category = "user",
+  id = "efa.provider", restart = "never",
+  title = "No usable libfabric provider", severity = "fatal", category = "user",
     action = "fix",
   regex = { [[NET/OFI (?:Couldn't find any optimal provider|No eligible providers were found)]],
     [[OFI: (?:no|No) (?:available|eligible|suitable) provider]],
@@ -76,7 +79,8 @@ ofi {
   miss = { "NCCL INFO NET/Plugin: Could not find: libnccl-net.so. Using internal network plugin." },
 }
 ofi {
-  id = "cxi.matching", title = "Slingshot adapter ran out of receive entries", component = "network",
+  id = "cxi.matching", restart = "never",
+  title = "Slingshot adapter ran out of receive entries", component = "network",
     category = "user", severity = "fatal", action = "fix",
   regex = { [[LE resources not recovered during flow control]],
     [[FI_CXI_RX_MATCH_MODE=\[(?:hybrid|software)]], [[cxip_\w+.*Flow control.*(?:exhaust|not recovered)]] },

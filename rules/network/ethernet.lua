@@ -12,7 +12,8 @@ local down, up = "mlx5_core 0000:5c:00.0 eth2: Link down", "mlx5_core 0000:5c:00
 
 local function ethernet(row)
   rule {
-    id = "network.ethernet." .. row.id, engine = 1, title = row.title, category = row.category or "hardware",
+    id = "network.ethernet." .. row.id, engine = 1, restart = row.restart or "elsewhere",
+    title = row.title, category = row.category or "hardware",
       component = "network",
     severity = row.severity or "error", action = row.action or "check", general = row.general,
       role = row.role, symptom = row.symptom,
@@ -26,7 +27,8 @@ end
 local retries = "7s"
 
 ethernet {
-  id = "link_up", title = "A network interface has its link again", severity = "info", action = "none",
+  id = "link_up", restart = "same",
+  title = "A network interface has its link again", severity = "info", action = "none",
   regex = { nic .. [[(?: \S+)?: (?:NIC )?[Ll]ink (?:is )?[Uu]p\b]],
     [[(?P<nic>\bib\w+): [Ll]ink (?:is )?[Uu]p\b]], nic .. [[: [Gg]ained carrier]] },
   remedy = "None.",

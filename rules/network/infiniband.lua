@@ -3,7 +3,8 @@
 
 local function fabric(row)
   rule {
-    id = "network.ib." .. row.id, engine = 1, title = row.title, category = row.category or "hardware",
+    id = "network.ib." .. row.id, engine = 1, restart = row.restart or "elsewhere",
+    title = row.title, category = row.category or "hardware",
       component = "network",
     severity = row.severity or "error", action = row.action or "isolate", general = row.general,
     says = row.says,
@@ -47,7 +48,8 @@ fabric {
     miss = { "ib0: mtu > 2044 will cause multicast packet drops." },
 }
 fabric {
-  id = "multicast", title = "IP over InfiniBand could not join its group", severity = "warning",
+  id = "multicast", restart = "same",
+  title = "IP over InfiniBand could not join its group", severity = "warning",
     action = "check", category = "platform",
   regex = { [[(?:ib\w+): (?:multicast join failed for|failed to modify QP|couldn't attach QP)]] },
   remedy = "Check the subnet manager and the partition keys.",
@@ -55,7 +57,8 @@ fabric {
     miss = { "ib0: enabling connected mode will cause multicast packet drops" },
 }
 fabric {
-  id = "subnet_manager", title = "Subnet manager of the fabric fails", category = "platform",
+  id = "subnet_manager", restart = "later",
+  title = "Subnet manager of the fabric fails", category = "platform",
     action = "check",
   regex = { [[OpenSM: .*(?:SM.*(?:exiting|port is down)|FATAL)]], [[opensm\S*: .*(?:FATAL|SM port is down)]],
     [[(?i)no (?:active |master )?subnet manager (?:found|detected)]] },
@@ -76,7 +79,8 @@ fabric {
   miss = { "SymbolErrorCounter:.................0" },
 }
 fabric {
-  id = "retries", title = "RDMA transport gave up on a peer", action = "check", role = "cascade",
+  id = "retries", restart = "same",
+  title = "RDMA transport gave up on a peer", action = "check", role = "cascade",
     general = true,
   regex = { [[(?i)transport retry (?:count|counter) exceeded]], [[\bRETRY EXCEEDED ERROR\b]],
     [[IBV_WC_RETRY_EXC_ERR|IBV_WC_RNR_RETRY_EXC_ERR]], [[RETRY_EXC_ERR]] },
@@ -95,7 +99,8 @@ fabric {
     miss = { "ib_write_bw -d mlx5_0 -F" },
 }
 fabric {
-  id = "create", title = "Queue pairs cannot be created: locked memory or devices are limited",
+  id = "create", restart = "never",
+  title = "Queue pairs cannot be created: locked memory or devices are limited",
     says = "errno", category = "platform", action = "fix",
   regex = { [[ibv_(?:create_qp|reg_mr\w*|create_cq|alloc_pd)\b.{0,40}[Ff]ailed]],
     [[ibv_(?:create_qp|reg_mr\w*|create_cq|alloc_pd)\(.*\) failed]],

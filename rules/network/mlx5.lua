@@ -2,7 +2,8 @@
 
 local function adapter(row)
   rule {
-    id = "network.mlx5." .. row.id, engine = 1, title = row.title, category = row.category or "hardware",
+    id = "network.mlx5." .. row.id, engine = 1, restart = row.restart or "elsewhere",
+    title = row.title, category = row.category or "hardware",
       component = row.component or "network",
     severity = row.severity or "fatal", action = row.action or "isolate", general = row.general,
       role = row.role, symptom = row.symptom, recovery = row.recovery,
@@ -101,7 +102,8 @@ adapter {
 }
 -- Vendors call this one benign on many boards: the slot does not announce its power.
 adapter {
-  id = "slot_power", title = "Slot announces less power than the adapter wants", severity = "info",
+  id = "slot_power", restart = "same",
+  title = "Slot announces less power than the adapter wants", severity = "info",
     action = "none",
   regex = { [[Detected insufficient power on the PCIe slot]] },
   remedy = "None, unless this adapter is slower than its peers.",
@@ -110,7 +112,8 @@ adapter {
   miss = { "mlx5_core 0000:5c:00.0: PCIe slot advertised sufficient power (75W)." },
 }
 adapter {
-  id = "cqe", title = "Adapter reports a failed RDMA work request", severity = "error", action = "check",
+  id = "cqe", restart = "same",
+  title = "Adapter reports a failed RDMA work request", severity = "error", action = "check",
     role = "cascade",
   regex = { [[mlx5: \S+: got completion with error]], [[mlx5_ib\S* .*(?:dump_cqe|WC error)]],
     [[infiniband mlx5_\d+: (?:dump_cqe|.*WC error: \d+)]] },

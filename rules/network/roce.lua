@@ -2,7 +2,8 @@
 
 local function roce(row)
   rule {
-    id = "network.roce." .. row.id, engine = 1, title = row.title, category = row.category or "platform",
+    id = "network.roce." .. row.id, engine = 1, restart = row.restart or "same",
+    title = row.title, category = row.category or "platform",
       component = "network",
     severity = row.severity or "error", action = row.action or "check", general = row.general,
       role = row.role, symptom = row.symptom,
@@ -12,7 +13,8 @@ local function roce(row)
 end
 
 roce {
-  id = "gid", title = "RDMA connection refused by the adapter: wrong GID index or address", category = "user",
+  id = "gid", restart = "never",
+  title = "RDMA connection refused by the adapter: wrong GID index or address", category = "user",
     severity = "fatal", action = "fix",
   regex = { [[ibv_modify_qp failed with (?:error )?(?:22 )?Invalid argument]],
     [[(?i)(?:no|invalid|wrong) GID (?:index|entry)?.{0,40}(?:found|available|for (?:device|port))]],
@@ -40,7 +42,8 @@ roce {
   miss = { "NCCL INFO Channel 00/0 : 8[0] -> 0[0] [receive] via NET/IB/0/GDRDMA" },
 }
 roce {
-  id = "pfc_storm", title = "Switch or adapter met a storm of pause frames", category = "hardware",
+  id = "pfc_storm", restart = "elsewhere",
+  title = "Switch or adapter met a storm of pause frames", category = "hardware",
     action = "isolate",
   regex = { [[(?i)PFC (?:watchdog|WD) detected (?:PFC )?storm]],
     [[(?i)detected (?:pfc|pause) (?:frame )?storm]], [[(?i)\bpause storm\b]] },
@@ -59,7 +62,8 @@ roce {
     miss = { "RDMA_CM_EVENT_ESTABLISHED" },
 }
 roce {
-  id = "switch_port", title = "Switch reports a port of the fabric down", category = "hardware",
+  id = "switch_port", restart = "elsewhere",
+  title = "Switch reports a port of the fabric down", category = "hardware",
   regex = { [[%(?:ETHPORT|LINEPROTO|LINK|ETH_PORT_CHANNEL|IFMGR)-\d-(?:IF_DOWN_LINK_FAILURE|UPDOWN|]] ..
     [[IF_DOWN|LINK_DOWN|PORT_DOWN)\S*: .*(?:down|failure)]],
     [[Set operation status DOWN for host interface]], [[hwPortFail_active]], [[linkDown_active]],

@@ -3,7 +3,8 @@
 local nic = [[(?P<nic>\b(?:eth|en[opsxP]|em|ib|hsn|rdma|slot|roce|np|mlx5_)\w*)]]
 
 rule {
-  id = "network.several_hosts", engine = 1, title = "Links of several hosts go down at once: what they share",
+  id = "network.several_hosts", restart = "later",
+  engine = 1, title = "Links of several hosts go down at once: what they share",
   category = "hardware", component = "network", severity = "error", symptom = "hang", action = "check",
   blames = "job", source = { "kernel", "log" },
   match = { regex = { nic .. [[(?: \S+)?: (?:NIC )?[Ll]ink (?:is )?[Dd]own]], nic .. [[: [Ll]ost ]] ..

@@ -2,7 +2,8 @@
 
 local function number(row)
   rule {
-    id = "numeric." .. row.id, engine = 1, title = row.title, category = "user", component = "numeric",
+    id = "numeric." .. row.id, engine = 1, restart = row.restart or { "never", "older" },
+    title = row.title, category = "user", component = "numeric",
     severity = row.severity or "fatal", symptom = "numeric", general = row.general, says = row.says,
     window = row.window,
     when = row.when,
@@ -55,7 +56,8 @@ number {
     "{'loss': 0.013, 'grad_norm': nan, 'learning_rate': 0.000265}" },
 }
 number {
-  id = "nan.once", title = "Gradient norm was no number", severity = "warning", says = "notice",
+  id = "nan.once", restart = "same",
+  title = "Gradient norm was no number", severity = "warning", says = "notice",
   regex = { norm .. [[nan\b]] },
   remedy = "Mixed precision skips such a step now and then; if it comes again, look at the learning " ..
     "rate, the " ..

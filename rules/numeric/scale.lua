@@ -3,7 +3,8 @@
 
 local function scale(row)
   rule {
-    id = "numeric." .. row.id, engine = 1, title = row.title, category = "user", component = "numeric",
+    id = "numeric." .. row.id, engine = 1, restart = row.restart or { "never", "older" },
+    title = row.title, category = "user", component = "numeric",
     severity = row.severity or "fatal", symptom = "numeric", window = row.window, when = row.when,
     match = { regex = row.regex, except = row.except }, remedy = row.remedy or
       "Go back to the last good checkpoint; lower the learning rate, look at the data of those steps, or " ..
@@ -23,7 +24,8 @@ scale {
   miss = { "[deepscale] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 256, reducing to 128.0" },
 }
 scale {
-  id = "scale.overflow", title = "Steps were skipped for overflow", severity = "info", action = "none",
+  id = "scale.overflow", restart = "same",
+  title = "Steps were skipped for overflow", severity = "info", action = "none",
   regex = { [[OVERFLOW!.*Skipping step]], [[Gradient overflow\.\s+Skipping step]],
     [[number of skipped iterations:\s+[1-9]\d*]] },
   remedy = "Normal in a run's first steps.",
@@ -34,7 +36,8 @@ scale {
 -- with a gradient norm beyond 1e5, long after the start: the run diverges. Clipping makes norms this large
 -- harmless only while the loss stays low, so both are asked for; norms of healthy fp16 runs reach some 1e4.
 scale {
-  id = "gradient.explosion", title = "Loss is back at its start and gradients explode", severity = "error",
+  id = "gradient.explosion", restart = "older",
+  title = "Loss is back at its start and gradients explode", severity = "error",
   regex = { [[iteration\s+(?P<iteration>\d+)/.*\|\s*(?:lm )?loss: (?P<loss>[\d.]+E[+-]\d+) \|.*grad ]] ..
       [[norm: (?P<norm>\d+\.\d+)]] },
   when = function(event)

@@ -3,7 +3,8 @@
 
 local function device(row)
   rule {
-    id = "nvidia." .. row.id, engine = 1, title = row.title, category = row.category or "hardware",
+    id = "nvidia." .. row.id, engine = 1, restart = row.restart or "elsewhere",
+    title = row.title, category = row.category or "hardware",
       component = row.component or "gpu",
     severity = row.severity or "fatal", action = row.action or "isolate", role = row.role,
       general = row.general,
@@ -15,7 +16,7 @@ end
 -- The card is gone.
 device {
   id = "gpu_lost", title = "GPU is lost to the driver", general = true,  -- its Xid says the same
-  regex = { [[(?i)Unable to determine the device handle for GPU ?(?:\d+: ?)?(?P<pci>\S*): ]] ..
+  regex = { [[(?i)Unable to determine the device handle for GPU ?(?:\d{1,3}: ?)?(?P<pci>\S*): ]] ..
     [[(?:Unknown Error|GPU is lost|Not Found)]],
     [[GPU is lost\.?(?: +Reboot|"|'|$)]], [[\bnvml(?:\.Device (?P<index>\d+))?: (?:nvml: )?GPU is lost]],
     [[\b(?:NVML_)?ERROR_GPU_IS_LOST|nvmlErrorGpuIsLost]],
@@ -155,7 +156,8 @@ device {
   miss = { "nvidia: loading out-of-tree module taints kernel." },
 }
 device {
-  id = "nvml_unknown", title = "Container lost its access to the GPUs", category = "platform",
+  id = "nvml_unknown", restart = "same",
+  title = "Container lost its access to the GPUs", category = "platform",
     component = "driver", action = "fix", severity = "error",
   regex = { [[Failed to initialize NVML: (?:Unknown Error|Insufficient Permissions)]] },
   remedy = "Restart the container; a reload of systemd drops its device rules unless the runtime passes " ..
@@ -189,7 +191,7 @@ device {
   miss = { "NVRM: GSP firmware version 550.54.15 loaded" },
 }
 device {
-  id = "peermem", title = "GPUDirect memory module met a context that was already gone",
+  id = "peermem", restart = "same", title = "GPUDirect memory module met a context that was already gone",
     category = "framework", component = "driver",
   severity = "warning", action = "none",
   regex = { [[nvidia-peermem .*ERROR detected invalid context]] },

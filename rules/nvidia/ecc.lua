@@ -5,7 +5,8 @@
 
 local function gpu_memory(row)
   rule {
-    id = "nvidia.ecc." .. row.id, engine = 1, title = row.title, category = "hardware",
+    id = "nvidia.ecc." .. row.id, engine = 1, restart = row.restart or "elsewhere",
+    title = row.title, category = "hardware",
       component = "gpu_memory",
     severity = row.severity or "fatal", action = row.action or "isolate", general = row.general,
       role = row.role,

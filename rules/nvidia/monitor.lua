@@ -4,7 +4,8 @@
 
 local function monitor(row)
   rule {
-    id = "nvidia.monitor." .. row.id, engine = 1, title = row.title, category = row.category or "hardware",
+    id = "nvidia.monitor." .. row.id, engine = 1, restart = row.restart or "elsewhere",
+    title = row.title, category = row.category or "hardware",
     component = row.component or "gpu", severity = row.severity or "error", says = row.says, role = row.role,
     symptom = row.symptom, blames = row.blames, source = { "log", "kernel" },
     match = { regex = row.regex, except = row.except }, remedy = row.remedy, action = row.action or "check",
@@ -42,19 +43,21 @@ local codes = {
   { "CORRUPT_INFOROM", "InfoROM is corrupt", "gpu", "Reflash the InfoROM or replace the card." },
   { "CLOCK_THROTTLE_THERMAL|THERMAL_VIOLATIONS(?:_TS)?|TEMP_VIOLATION|THROTTLING_VIOLATION", "GPU is too hot",
     "gpu", "Check cooling, fans and inlet temperature of this host." },
-  { "POWER_UNREADABLE|BROKEN_P2P_\\w+_DEVICE|XID_ERROR|STRESS_LEVEL|TARGET_POWER|GFLOPS_THRESHOLD_VIOLATION",
+  { "POWER_UNREADABLE|BROKEN_P2P_\\w+_DEVICE|STRESS_LEVEL|TARGET_POWER|GFLOPS_THRESHOLD_VIOLATION",
     "GPU failed its check", "gpu", drain },
   { "DEVICE_COUNT_MISMATCH", "host has fewer GPUs than it should", "gpu", drain },
   { "NVML_API|NVML_LIB_BAD|CANNOT_OPEN_LIB|DENYLISTED_DRIVER|HOSTENGINE_CONN|DCGM_API|CUDA_API|CUDA_CONTEXT",
     "driver or its libraries do not answer", "driver", software, "error", "platform" },
+  { "XID_ERROR", "GPU raised an Xid", "gpu",
+    "Read the Xid in the kernel's log of that host: it says what to do.", restart = "same" },
 }
 for number, row in ipairs(codes) do
   local first = text.match(row[1], [[^(\w+)]])
   local sample = ({ RETIRED_PAGES = "RETIRED_PAGES_LIMIT", NVLINK_ = "NVLINK_ERROR_CRITICAL",
     NVSWITCH_ = "NVSWITCH_DOWN" })[first] or first
   monitor {
-    id = "dcgm_" .. number, title = "Health check of a GPU failed, " .. row[2], component = row[3],
-    category = row[6], severity = row[5], blames = "host",
+    id = "dcgm_" .. number, restart = row.restart, title = "Health check of a GPU failed, " .. row[2],
+    component = row[3], category = row[6], severity = row[5], blames = "host",
     regex = { [[(?i:\b(?:error[ _]?)?codes?|\breason|]] ..
       [[\berror)[^\w\s]{0,3}\s?[^\w\s]{0,2}(?P<code>DCGM_FR_(?:]] .. row[1] ..
         [[))\b(?:.{0,60}?\bGPU[: _]{1,2}(?P<gpu>\d+))?]] },
@@ -83,7 +86,7 @@ for number, row in ipairs(watches) do
 end
 
 monitor {
-  id = "hostengine", title = "DCGM's service on the host does not answer", role = "cascade",
+  id = "hostengine", restart = "same", title = "DCGM's service on the host does not answer", role = "cascade",
   category = "platform", component = "driver", blames = "host",
   regex = { [[[Cc]ould not connect to the host engine\b]], [[DCGM_FR_HOSTENGINE_CONN]],
     [[unable to establish a connection to the specified host: (?P<host>\S+)]],

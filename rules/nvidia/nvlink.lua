@@ -2,7 +2,8 @@
 
 local function link(row)
   rule {
-    id = "nvidia.nvlink." .. row.id, engine = 1, title = row.title, category = row.category or "hardware",
+    id = "nvidia.nvlink." .. row.id, engine = 1, restart = row.restart or "elsewhere",
+    title = row.title, category = row.category or "hardware",
       component = "nvlink",
     severity = row.severity or "fatal", action = row.action or "isolate", role = row.role,
       general = row.general,
@@ -85,7 +86,8 @@ link {
   miss = { "model training failed", "All NVLinks trained successfully" },
 }
 link {
-  id = "imex", title = "Access to the multi-node NVLink channels is denied", category = "platform",
+  id = "imex", restart = "never",
+  title = "Access to the multi-node NVLink channels is denied", category = "platform",
     action = "fix",
   regex = { [[Cuda failure (?:'operation not permitted'|800\b)]],
     [[(?i)nvidia-imex\S*: .{0,40}(?:failed|error|exited)]],

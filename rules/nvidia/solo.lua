@@ -15,7 +15,8 @@ end
 
 local function fault(row)
   rule {
-    id = "nvidia.xid." .. row.id, engine = 1, title = row.title, category = row.category,
+    id = "nvidia.xid." .. row.id, engine = 1, restart = row.restart or "elsewhere",
+    title = row.title, category = row.category,
     component = row.component or "gpu", severity = row.severity or "error", action = "check",
     blames = row.blames, source = { "kernel", "log" }, match = { regex = row.regex },
     window = row.window or { by = "job", span = "24h", distinct = "unit" }, when = row.when or again,
@@ -69,7 +70,8 @@ fault {
 }
 -- The reverse: no card is at fault where several fail in the same way at once.
 fault {
-  id = "13.many", title = "Several GPUs raise the same exception at once: the program's, not a GPU's",
+  id = "13.many", restart = "never",
+  title = "Several GPUs raise the same exception at once: the program's, not a GPU's",
   category = "user", component = "user_code", severity = "fatal", regex = { pci .. [[13\b]] }, blames = "job",
   window = { by = "job", span = "60s", distinct = "pci" },
   when = function(_, window) return window.distinct >= 2 or window.hosts >= 2 end,
@@ -79,7 +81,8 @@ fault {
     sm("02:12", "2a", "GPC 1, TPC 3", range) .. "\n" .. sm("02:17", "3b", "GPC 0, TPC 0", range) },
 }
 fault {
-  id = "31.many", title = "Several GPUs raise page faults at once: the program's, not a GPU's",
+  id = "31.many", restart = "never",
+  title = "Several GPUs raise page faults at once: the program's, not a GPU's",
   category = "user", component = "cuda_runtime", regex = { pci .. [[31\b]] }, blames = "job",
   window = { by = "job", span = "60s", distinct = "pci" },
   when = function(_, window) return window.distinct >= 2 or window.hosts >= 2 end,

@@ -56,7 +56,7 @@ local classes = {
     numbers = { [11004] = "access to a route that is not allowed",
       [12028] = "privileged request refused at egress",
       [19084] = "heartbeat of the accumulation unit lost" } },
-  { name = "noise", severity = "warning", action = "none", word = "Non-fatal",
+  { name = "noise", severity = "warning", action = "none", restart = "same", word = "Non-fatal",
     remedy = "None; watch the count of this link.",
     numbers = {
       [10001] = "host access error", [10002] = "host access timeout", [10004] = "switch too hot",
@@ -79,7 +79,8 @@ local classes = {
 for _, class in ipairs(classes) do
   for number, what in pairs(class.numbers) do
     rule {
-      id = "nvidia.sxid." .. number, engine = 1, title = "NVSwitch: " .. what, source = { "kernel", "log" },
+      id = "nvidia.sxid." .. number, engine = 1, restart = class.restart or "elsewhere",
+      title = "NVSwitch: " .. what, source = { "kernel", "log" },
       category = "hardware", component = "nvlink", severity = class.severity, action = class.action,
         remedy = class.remedy,
       match = { regex = {
@@ -99,7 +100,7 @@ for _, class in ipairs(classes) do
 end
 
 rule {
-  id = "nvidia.sxid.fatal", engine = 1, title = "Fatal NVSwitch error", general = true,
+  id = "nvidia.sxid.fatal", restart = "elsewhere", engine = 1, title = "Fatal NVSwitch error", general = true,
   category = "hardware", component = "nvlink", severity = "fatal", action = "isolate",
   match = { regex = {
     [[SXid \(PCI:(?P<pci>[0-9A-Fa-f:.]+)\): \d+, Fatal\b]], [[detected NVSwitch fatal error \d+]],
@@ -115,7 +116,8 @@ rule {
   },
 }
 rule {
-  id = "nvidia.sxid.nonfatal", engine = 1, title = "NVSwitch error that was survived", general = true,
+  id = "nvidia.sxid.nonfatal", restart = "elsewhere",
+  engine = 1, title = "NVSwitch error that was survived", general = true,
   category = "hardware", component = "nvlink", severity = "warning", action = "check",
   match = { regex = { [[SXid \(PCI:(?P<pci>[0-9A-Fa-f:.]+)\): \d+, Non-fatal\b]],
     [[detected NVSwitch non-fatal error \d+]],

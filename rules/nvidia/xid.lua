@@ -5,24 +5,30 @@
 -- least.
 
 -- What most rows share: who is to blame and what to do about it.
-local app = { category = "user", component = "gpu", severity = "error", action = "fix",
+local app = { category = "user", component = "gpu", severity = "error", action = "fix", restart = "same",
   remedy = "Look at the program first: run it with compute-sanitizer or CUDA_LAUNCH_BLOCKING=1. Suspect " ..
     "the card only if one GPU repeats it." }
 local engine = { category = "hardware", component = "gpu", severity = "error", action = "check",
+  restart = "same",
   remedy = "Restart the job; if the same GPU repeats it, run the vendor's diagnostics on that card." }
 local reset = { category = "hardware", component = "gpu", severity = "fatal", action = "isolate",
+  restart = "elsewhere",
   remedy = "Take the host out, reset the GPU (or power-cycle the host) and run diagnostics before it " ..
     "takes jobs again." }
 local memory = { category = "hardware", component = "gpu_memory", severity = "fatal", action = "isolate",
+  restart = "elsewhere",
   remedy = "Drain the host, reset the GPU so that the bad row is remapped; replace the card if it " ..
       "comes back." }
 local link = { category = "hardware", component = "nvlink", severity = "fatal", action = "isolate",
+  restart = "elsewhere",
   remedy = "Drain the host and reset all GPUs of the fabric; check baseboard, cables and switches if it " ..
     "returns." }
 local driver = { category = "platform", component = "driver", severity = "error", action = "check",
+  restart = "elsewhere",
   remedy = "Reset the GPU or reboot the host; keep nvidia-bug-report.sh and consider another driver " ..
       "version." }
 local note = { category = "hardware", component = "gpu", severity = "warning", action = "check",
+  restart = "same",
   remedy = "Nothing to do now; watch whether this GPU repeats it." }
 
 -- Faults that end one process and no other: the line names it.
@@ -48,6 +54,7 @@ local rows = {
   { 46, reset, "GPU stopped processing" },
   { 48, memory, "Uncorrectable double-bit error in GPU memory" },
   { 54, engine, "Auxiliary power of the GPU board is not connected", action = "isolate",
+    restart = "elsewhere",
     remedy = "Check the power cables and the power supply of this board." },
   { 60, driver, "Security engine exception" },
   { 61, reset, "GPU micro-controller stopped at a breakpoint" },
@@ -66,7 +73,8 @@ local rows = {
   { 79, reset, "GPU has fallen off the bus",
     remedy = "Isolate the host; power-cycle it, reseat or replace the GPU if it happens again." },
   -- A CRC over what the host sent: the PCIe path is as likely as the program.
-  { 80, app, "Corrupted data sent to the GPU", category = "hardware", component = "pcie", action = "check" },
+  { 80, app, "Corrupted data sent to the GPU", category = "hardware", component = "pcie", action = "check",
+    restart = "elsewhere" },
   { 92, note, "Many single-bit errors in GPU memory", component = "gpu_memory" },
   { 93, note, "GPU InfoROM wear limit reached" },
   { 94, memory, "Uncorrectable GPU memory error, contained to one process", of_process = true },
@@ -85,6 +93,7 @@ local rows = {
   { 123, engine, "GPU configuration flash could not be written" },
   { 136, link, "NVLink training failed" },
   { 137, link, "Remote GPU refused an NVLink access", category = "user", severity = "error", action = "check",
+    restart = "same",
     remedy = "Look for the first Xid on the peer GPUs: an illegal peer access of the program is the usual " ..
       "cause." },
   { 140, memory, "Uncorrectable ECC error" },
@@ -99,7 +108,7 @@ local rows = {
   { 157, reset, "A GPU resource could not be retired" },
   { 158, reset, "GPU fatal timeout" },
   { 159, engine, "Coherent interface error between CPU and GPU" },
-  { 160, note, "GPU memory channel retired", component = "gpu_memory" },
+  { 160, note, "GPU memory channel retired", component = "gpu_memory", restart = "elsewhere" },
   { 161, memory, "GPU memory channel could not be retired" },
   { 162, note, "Power smoothing engaged again", severity = "info", action = "none" },
   { 163, note, "Power smoothing disengaged", severity = "info", action = "none" },
@@ -158,7 +167,8 @@ local function add(row, kind, over)
   local tail = over.tail or ""
   local sample = over.sample or "pid=4211, name=python3, Ch 00000008"
   rule {
-    id = over.id or "nvidia.xid." .. number, engine = 1, title = over.title, source = { "kernel", "log" },
+    id = over.id or "nvidia.xid." .. number, engine = 1, restart = pick("restart"), title = over.title,
+    source = { "kernel", "log" },
     category = pick("category"), component = pick("component"), severity = pick("severity"),
       action = pick("action"),
     role = over.role, general = over.general, remedy = pick("remedy"),
@@ -198,7 +208,8 @@ end
 
 -- 154 names the recovery that another Xid made necessary.
 rule {
-  id = "nvidia.xid.154", engine = 1, title = "Driver asks for a GPU reset or a reboot", role = "cascade",
+  id = "nvidia.xid.154", restart = "elsewhere",
+  engine = 1, title = "Driver asks for a GPU reset or a reboot", role = "cascade",
   category = "hardware", component = "gpu", severity = "error", action = "isolate",
   match = { regex = [[NVRM: Xid \((?:PCI:)?(?P<pci>[0-9A-Fa-f:.]+)[^)]*\): 154\b]],
     except = [[to 0x0 \(None\)]] },
@@ -212,7 +223,8 @@ rule {
 }
 
 rule {
-  id = "nvidia.xid.other", engine = 1, title = "Xid that this library does not know", general = true,
+  id = "nvidia.xid.other", restart = "unknown",
+  engine = 1, title = "Xid that this library does not know", general = true,
   category = "hardware", component = "gpu", severity = "warning", action = "check",
   match = { regex = [[NVRM: Xid \((?:PCI:)?(?P<pci>[0-9A-Fa-f:.]+)[^)]*\): (?P<xid>\d+)]] },
   remedy = "Look the number up in NVIDIA's Xid catalogue.",

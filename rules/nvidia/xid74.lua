@@ -96,8 +96,9 @@ local of_none = sample("0x0", "0x0", "0x0", "0x0", "0x0", "0x0", "0x0")
 
 local function link(row)
   rule {
-    id = "nvidia.xid.74" .. (row.id and "." .. row.id or ""), engine = 1, title = row.title,
-    category = "hardware", component = "nvlink", severity = row.severity or "fatal",
+    id = "nvidia.xid.74" .. (row.id and "." .. row.id or ""), engine = 1,
+    restart = row.restart or "elsewhere", title = row.title, category = "hardware", component = "nvlink",
+    severity = row.severity or "fatal",
     action = row.action or "isolate", role = row.role, source = { "kernel", "log" }, window = row.window,
     when = row.when, match = { regex = row.regex, except = row.except }, remedy = row.remedy,
     examples = { hit = row.hit, miss = row.miss },
@@ -134,6 +135,7 @@ link {
 }
 link {
   id = "later", title = "NVLink error that follows another error", severity = "error", action = "check",
+  restart = "same",
   role = "cascade", regex = lines(later), except = joined(silent),
   remedy = "Look for the first Xid or SXid of this host and of the peers; reset the fabric.",
   hit = { of_later, sample("0x0", "0x0", "0x0", "0x40000", "0x0", "0x0", "0x0") },
@@ -141,6 +143,7 @@ link {
 }
 link {
   id = "corrected", title = "NVLink corrected many errors", severity = "warning", action = "none",
+  restart = "same",
   regex = lines(silent),
   remedy = "None now; run the vendor's link test at the next chance.",
   hit = { of_corrected, sample("0x800000", "0x0", "0x0", "0x0", "0x0", "0x0", "0x0") },

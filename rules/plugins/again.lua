@@ -10,7 +10,8 @@ end
 
 local function again(row)
   rule {
-    id = "plugins." .. row.id, engine = 1, title = row.title, category = "hardware",
+    id = "plugins." .. row.id, engine = 1, restart = row.restart or "elsewhere",
+    title = row.title, category = "hardware",
     component = row.component, severity = "error", symptom = row.symptom or "slowdown", general = row.general,
     source = "finding", match = { regex = row.regex }, window = row.window, when = row.when,
     blames = row.blames, remedy = row.remedy,
@@ -97,13 +98,15 @@ local function shared(row)
   again(row)
 end
 shared {
-  id = "net.several_hosts", title = "Ports of several hosts go down at once", component = "network",
+  id = "net.several_hosts", restart = "later",
+  title = "Ports of several hosts go down at once", component = "network",
   symptom = "hang", span = "60s", action = "check", blames = "job",
   regex = { [[\bnet_health net\.link_(?:flap|down): ]] }, line = "net_health net.link_down: mlx5_3/1 is down",
   remedy = "Look at the switch that these hosts share, its power and its planned work, before any cable.",
 }
 shared {
-  id = "gpu.several_hosts_hot", title = "GPUs of several hosts are slowed by heat at once", component = "gpu",
+  id = "gpu.several_hosts_hot", restart = "later",
+  title = "GPUs of several hosts are slowed by heat at once", component = "gpu",
   span = "30m", action = "check", blames = "job",
   regex = { [[\bgpu_health gpu\.thermal_throttle: ]] },
   line = "gpu_health gpu.thermal_throttle: GPU 5 (00000000:15:00.0), 92 C (slows down at 90 C)",

@@ -3,7 +3,8 @@
 
 local function last_words(row)
   rule {
-    id = "process.fatal." .. row.id, engine = 1, title = row.title .. ": <what>", says = "origin",
+    id = "process.fatal." .. row.id, engine = 1, restart = row.restart or "unknown",
+    title = row.title .. ": <what>", says = "origin",
     source = "fatal", category = row.category, component = row.component, severity = "fatal",
     blames = "few", symptom = row.symptom, match = { regex = row.regex, except = row.except },
     remedy = row.remedy, action = "check", examples = { hit = row.hit, miss = row.miss },

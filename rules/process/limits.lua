@@ -2,7 +2,8 @@
 
 local function limit(row)
   rule {
-    id = "process.limit." .. row.id, engine = 1, title = row.title, category = row.category or "platform",
+    id = "process.limit." .. row.id, engine = 1, restart = row.restart or "never",
+    title = row.title, category = row.category or "platform",
     component = row.component or "host_kernel", severity = row.severity or "fatal", general = row.general,
     match = { regex = row.regex, except = row.except }, remedy = row.remedy, action = "fix",
     examples = { hit = row.hit, miss = row.miss },
@@ -10,7 +11,7 @@ local function limit(row)
 end
 
 limit {
-  id = "files", title = "Too many open files",
+  id = "files", restart = { "never", "same" }, title = "Too many open files",
   regex = { [[\bToo many open files\b]], [=[\[Errno 24\]]=], [[\bEMFILE\b]],
     [[RuntimeError: received \d+ items of ancdata]],
     [[unable to open shared memory object .* in read-write mode: Too many]] },
@@ -21,7 +22,7 @@ limit {
   miss = { "open files                      (-n) 1048576" },
 }
 limit {
-  id = "threads", title = "No more processes or threads may be started",
+  id = "threads", restart = { "never", "same" }, title = "No more processes or threads may be started",
   regex = { [[can't start new thread]],
     [[pthread_create failed|Thread creation failed: Resource temporarily unavailable]],
     [[fork: (?:retry: )?Resource temporarily unavailable]],

@@ -3,7 +3,8 @@
 
 local function ends(row)
   rule {
-    id = "process." .. row.id, engine = 1, title = row.title, category = row.category or "framework",
+    id = "process." .. row.id, engine = 1, restart = row.restart or "same",
+    title = row.title, category = row.category or "framework",
     component = row.component or "framework", severity = row.severity or "fatal", role = row.role,
     general = row.general, blames = row.blames or "few",
     match = { regex = row.regex, except = row.except }, remedy = row.remedy,
@@ -30,7 +31,7 @@ end
 
 -- What `culprit run` saw of the end.
 ends {
-  id = "exit_status", title = "<who> ended with exit code <code>", category = "unknown",
+  id = "exit_status", restart = "unknown", title = "<who> ended with exit code <code>", category = "unknown",
   component = "unknown", severity = "error", role = "cascade", general = true, blames = "job",
   regex = { [[^culprit run: (?P<who>\S+) ended with exit code (?P<code>[1-9]\d*)$]] },
   remedy = "Read what the program wrote before it ended.",
@@ -39,7 +40,8 @@ ends {
 }
 -- What started the program says that it failed, and nothing else.
 ends {
-  id = "command", title = "Command failed: <what>", category = "unknown", component = "unknown",
+  id = "command", restart = "unknown",
+  title = "Command failed: <what>", category = "unknown", component = "unknown",
   severity = "error", role = "cascade", general = true, blames = "job",
   regex = { [[^g?make(?:\[\d+\])?: \*\*\* (?P<what>\[.*\] Error \d+)\s*$]] },
   remedy = "Read what the command wrote before it ended.",
@@ -161,7 +163,8 @@ ends {
   miss = { "Setting signal handlers. SIGTERM will save a checkpoint" },
 }
 ends {
-  id = "abort", title = "C++ exception was not caught", severity = "error", general = true,
+  id = "abort", restart = "unknown",
+  title = "C++ exception was not caught", severity = "error", general = true,
   category = "unknown",
   regex = { [[terminate called after throwing an instance of '(?P<kind>[^']+)']],
     [[terminate called without an active exception]],
@@ -176,7 +179,8 @@ ends {
   miss = { "Aborted request 17, will be sent again" },
 }
 ends {
-  id = "bad_alloc", title = "Host memory could not be allocated (C++)", category = "user",
+  id = "bad_alloc", restart = { "never", "same" },
+  title = "Host memory could not be allocated (C++)", category = "user",
   component = "host_memory", action = "fix",
   regex = { [[std::bad_alloc]], [[tcmalloc: large alloc \d+ bytes == \(nil\)]],
     [[mmap failed: Cannot allocate memory]], [[memory allocation of \d+ bytes failed]],
@@ -201,7 +205,8 @@ ends {
   miss = { "malloc trim threshold set" },
 }
 ends {
-  id = "illegal", title = "Program uses instructions that this processor lacks", category = "user",
+  id = "illegal", restart = "never",
+  title = "Program uses instructions that this processor lacks", category = "user",
   component = "dependency",
   regex = { [[(?:: |\d+ |^\s*)Illegal instruction\b]],
     [[process rank (?P<rank>\d+) with PID \d+ on node (?P<host>\S+) exited on signal 4\b]],
@@ -217,7 +222,8 @@ ends {
   miss = { "CUDA error: an illegal instruction was encountered" },
 }
 ends {
-  id = "check", title = "Library stopped the program: an internal check failed", severity = "error",
+  id = "check", restart = "unknown",
+  title = "Library stopped the program: an internal check failed", severity = "error",
   general = true, category = "framework",
   regex = { [[\bCheck failed: \S]], [[\bNon-OK-status: \S]],
     [[\*\*\* Check failure stack trace: \*\*\*]], [[^\s*F tensorflow/\S+:\d+\] ]],
@@ -232,7 +238,7 @@ ends {
 -- The kernel's word on a crash: which library the process was in.
 local victim = [=[(?P<process>\w[\w.-]*)\[(?P<pid>\d+)\]]=]
 rule {
-  id = "process.segfault_kernel", engine = 1, title = "Process crashed inside a library",
+  id = "process.segfault_kernel", restart = "same", engine = 1, title = "Process crashed inside a library",
   category = "framework", component = "framework", severity = "error", general = true,
   source = { "kernel", "log" },
   match = { regex = { victim .. [[: segfault at \S+ ip .* in (?P<library>[\w.+-]+)\[]],

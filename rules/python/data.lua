@@ -2,7 +2,8 @@
 
 local function data(row)
   rule {
-    id = "python.data." .. row.id, engine = 1, title = row.title, category = row.category or "user",
+    id = "python.data." .. row.id, engine = 1, restart = row.restart or "never",
+    title = row.title, category = row.category or "user",
     component = row.component or "user_data", severity = row.severity or "fatal", says = row.says,
     match = { regex = row.regex, except = row.except }, remedy = row.remedy, action = row.action or "fix",
     examples = { hit = row.hit, miss = row.miss },
@@ -120,7 +121,8 @@ data {
   miss = { "huggingface/tokenizers: The current process just got forked" },
 }
 data {
-  id = "hub.offline", title = "Model hub cannot be reached", component = "network", category = "platform",
+  id = "hub.offline", restart = "later",
+  title = "Model hub cannot be reached", component = "network", category = "platform",
   regex = { [[(?:LocalEntryNotFoundError|OfflineModeIsEnabled): ]],
     [[We couldn't connect to 'https://huggingface\.co']],
     [[Connection error, and we cannot find the requested files in the (?:cached path|disk cache)]],
@@ -136,7 +138,8 @@ data {
   miss = { "Offline mode: forcing local_files_only=True" },
 }
 data {
-  id = "http", title = "Download failed", component = "network", category = "platform", severity = "error",
+  id = "http", restart = "later",
+  title = "Download failed", component = "network", category = "platform", severity = "error",
   regex = { [[\bHTTPError: (?:HTTP Error )?(?P<status>[45]\d\d)\b]],
     [[\b(?:urlopen error|NameResolutionError)\b.*]],
     [[Max retries exceeded with url: ]],
@@ -187,7 +190,8 @@ data {
   miss = { "WARNING skipping clip: DECORDError: broken metadata", "cv2.error: unknown" },
 }
 data {
-  id = "shard", title = "Command that streams a shard of the data set failed", category = "platform",
+  id = "shard", restart = "later",
+  title = "Command that streams a shard of the data set failed", category = "platform",
   component = "storage", action = "check",
   regex = { [[(?:OSError|IOError): \(\(["'](?:pipe:)?(?P<command>[^"']{1,120}): exit (?P<code>[1-9]\d*) ]] },
   remedy = "Run that command by hand on the host: address, right and the way to the store.",
@@ -216,7 +220,8 @@ data {
 }
 -- Python's own exceptions of sockets and TLS: no name of the other side, which the traceback tells.
 data {
-  id = "connection", title = "Connection to a service broke: <what>", component = "network",
+  id = "connection", restart = "later",
+  title = "Connection to a service broke: <what>", component = "network",
   category = "platform", severity = "error", says = "origin", action = "check",
   regex = { [[\b(?P<what>(?:http\.client\.)?(?:RemoteDisconnected|IncompleteRead|BadStatusLine): \S.*)]],
     [[\b(?P<what>ssl\.SSL\w*Error: \S.*)]],

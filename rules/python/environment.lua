@@ -2,7 +2,8 @@
 
 local function environment(row)
   rule {
-    id = "python.environment." .. row.id, engine = 1, title = row.title, category = row.category or "user",
+    id = "python.environment." .. row.id, engine = 1, restart = row.restart or "never",
+    title = row.title, category = row.category or "user",
     component = row.component or "user_config", severity = row.severity or "fatal", general = row.general,
     symptom = "launch_failure", match = { regex = row.regex, except = row.except }, remedy = row.remedy,
     action = "fix", examples = { hit = row.hit, miss = row.miss },

@@ -9,7 +9,8 @@ local handled = {
 
 local function exception(row)
   rule {
-    id = "python." .. row.id, engine = 1, title = row.title .. ": <what>", category = "user",
+    id = "python." .. row.id, engine = 1, restart = row.restart or "never",
+    title = row.title .. ": <what>", category = "user",
     component = row.component or "user_code", severity = row.severity or "fatal", general = true,
     blames = row.blames,
     match = { regex = row.regex, except = { handled[1], handled[2], row.except } }, remedy = row.remedy,
@@ -66,7 +67,8 @@ exception {
 }
 -- A connection's other end is gone: its own log tells why.
 rule {
-  id = "python.peer", engine = 1, title = "A peer's process is gone: <what>", category = "unknown",
+  id = "python.peer", restart = "same",
+  engine = 1, title = "A peer's process is gone: <what>", category = "unknown",
   component = "unknown", severity = "error", role = "cascade", general = true,
   match = { regex = [[\b(?:DistError|DistBackendError|DistNetworkError|DistStoreError|]] ..
     [[ConnectionResetError|BrokenPipeError|EOFError)(?:: (?P<what>\S.*)|\s*$)]], except = handled },
@@ -77,7 +79,8 @@ rule {
 
 -- Raised again in the parent, where the child's traceback stands above: the kind there is what counts.
 rule {
-  id = "python.worker.reraised", engine = 1, title = "Exception in a worker process was raised again",
+  id = "python.worker.reraised", restart = "unknown",
+  engine = 1, title = "Exception in a worker process was raised again",
   category = "user", component = "user_code", severity = "error", role = "cascade",
   match = { regex = { [[\w+: Caught \w+ in (?:DataLoader worker process|replica|pin memory thread)]],
     [[-- Process \d+ terminated with the following error:]] } },
@@ -89,7 +92,8 @@ rule {
 
 -- Stopped by hand (Ctrl-C, or a launcher's SIGINT): no fault, but it ends the run.
 rule {
-  id = "python.interrupt", engine = 1, title = "Program was interrupted (SIGINT)", category = "user",
+  id = "python.interrupt", restart = "never",
+  engine = 1, title = "Program was interrupted (SIGINT)", category = "user",
   component = "platform", severity = "error", role = "cascade",
   match = { regex = [[(?:^|[\]\s:])KeyboardInterrupt\s*$|^Detected KeyboardInterrupt\b]] },
   remedy = "Nothing to mend if somebody stopped it; else ask what sent SIGINT.",
@@ -98,7 +102,8 @@ rule {
     miss = { "except KeyboardInterrupt:" } },
 }
 rule {
-  id = "python.memory", engine = 1, title = "Host memory could not be allocated", category = "user",
+  id = "python.memory", restart = { "never", "same" },
+  engine = 1, title = "Host memory could not be allocated", category = "user",
   component = "host_memory", severity = "fatal",
   match = { regex = { [[(?:^|[^\w'"(.])MemoryError(?:: (?P<what>.+)|\s*$)]],
     [[\b_exceptions\.(?:_Array)?MemoryError: (?P<what>.+)]], [[\bArrowMemoryError: (?P<what>.+)]],

@@ -2,7 +2,8 @@
 
 local function given(row)
   rule {
-    id = "python." .. row.id, engine = 1, title = row.title, category = row.category or "user",
+    id = "python." .. row.id, engine = 1, restart = row.restart or "never",
+    title = row.title, category = row.category or "user",
     component = row.component or "user_config", severity = row.severity or "fatal",
     symptom = row.symptom, general = row.general, says = row.says,
     match = { regex = row.regex, except = row.except },
@@ -98,7 +99,8 @@ given {
   miss = { "Padded vocab (size: 50257) with 943 dummy tokens (new size: 51200), a multiple of 128" },
 }
 given {
-  id = "address.inuse", title = "Port for the job's meeting point is taken", symptom = "launch_failure",
+  id = "address.inuse", restart = "same",
+  title = "Port for the job's meeting point is taken", symptom = "launch_failure",
   -- A server's bind that failed on one address is tried on the next; only the summary of all is an end.
   regex = { [[The server socket has failed to listen on any local network address\.? ]] ..
       [[(?:port: |The server socket has failed to bind to \S*:)(?P<port>\d+)]],
@@ -115,7 +117,8 @@ given {
 }
 -- c10d logs it without the port before it raises it.
 given {
-  id = "address.listen", title = "Port for the job's meeting point cannot be opened", general = true,
+  id = "address.listen", restart = "same",
+  title = "Port for the job's meeting point cannot be opened", general = true,
   symptom = "launch_failure",
   regex = { [[The server socket has failed to listen on any local network address]] },
   remedy = "End what is left of the earlier run, or choose another port (MASTER_PORT, --rdzv-endpoint).",
@@ -145,7 +148,8 @@ given {
   miss = { "wandb: WARNING Calling wandb.login() after wandb.init() has no effect." },
 }
 given {
-  id = "tracker.unreachable", title = "Experiment tracker does not answer: <what>", severity = "error",
+  id = "tracker.unreachable", restart = "later",
+  title = "Experiment tracker does not answer: <what>", severity = "error",
   category = "platform", component = "network",
   regex = { [[(?P<what>wandb\.errors\S*\.\w*Error: .*(?i:timed out|timeout|network error|connection).*)]],
     [[(?P<what>wandb: ERROR (?:Run initialization has timed out|Network error)\b.*)]],

@@ -2,7 +2,8 @@
 
 local function package(row)
   rule {
-    id = "python.import." .. row.id, engine = 1, title = row.title, category = row.category or "user",
+    id = "python.import." .. row.id, engine = 1, restart = row.restart or "never",
+    title = row.title, category = row.category or "user",
     component = row.component or "dependency", severity = "fatal", symptom = "launch_failure",
     general = row.general, match = { regex = row.regex, except = row.except }, remedy = row.remedy,
     action = "fix", examples = { hit = row.hit, miss = row.miss },

@@ -2,7 +2,8 @@
 
 local function worker(row)
   rule {
-    id = "python.worker." .. row.id, engine = 1, title = row.title, category = row.category or "user",
+    id = "python.worker." .. row.id, engine = 1, restart = row.restart or "same",
+    title = row.title, category = row.category or "user",
     component = row.component or "user_code", severity = row.severity or "fatal", role = row.role,
     general = row.general, match = { regex = row.regex, except = row.except }, remedy = row.remedy,
     action = row.action or "fix", examples = { hit = row.hit, miss = row.miss },
@@ -10,7 +11,7 @@ local function worker(row)
 end
 
 worker {
-  id = "shm", title = "Data loader ran out of shared memory", component = "host_memory",
+  id = "shm", restart = "never", title = "Data loader ran out of shared memory", component = "host_memory",
   -- The message speaks of the limit, an option of the container. (A full /dev/shm: rules/storage/disk.lua.)
   regex = { [[dataloader's workers are out of shared memory]], [[(?i)insufficient shared memory \(shm\)]],
     [[(?i)out of shared memory\. Please try to raise your shared memory limit]],
@@ -24,7 +25,8 @@ worker {
   miss = { "RuntimeError: DataLoader worker (pid 30882) is killed by signal: Segmentation fault." },
 }
 worker {
-  id = "killed", title = "Data loader worker was killed, most likely for host memory",
+  id = "killed", restart = { "never", "same" },
+  title = "Data loader worker was killed, most likely for host memory",
   component = "host_memory",
   regex = { [[DataLoader worker \(pid\(?s?\)? ?[\d, ]+\) is killed by signal: Killed]],
     [[A worker process managed by the executor was unexpectedly terminated]],
@@ -57,7 +59,7 @@ worker {
       "worker is 8" },
 }
 worker {
-  id = "timeout", title = "Data loader delivered nothing in time", component = "storage",
+  id = "timeout", restart = "unknown", title = "Data loader delivered nothing in time", component = "storage",
   category = "unknown",
   regex = { [[RuntimeError: DataLoader timed out after \d+ seconds]] }, severity = "error", action = "check",
   remedy = "Check the file system's speed and the loader's locks; raise the timeout only for known slow " ..
@@ -66,7 +68,7 @@ worker {
   miss = { "DataLoader timeout set to 120 seconds" },
 }
 worker {
-  id = "bootstrap", title = "Worker processes are started outside of the main guard",
+  id = "bootstrap", restart = "never", title = "Worker processes are started outside of the main guard",
   regex = { [[An attempt has been made to start a new process before the]],
     [[daemonic processes are not allowed to have children]] },
   remedy = "Start processes below `if __name__ == \"__main__\":`; no pools inside of daemonic workers.",

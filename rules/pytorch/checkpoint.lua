@@ -2,7 +2,8 @@
 
 local function checkpoint(row)
   rule {
-    id = "pytorch.checkpoint." .. row.id, engine = 1, title = row.title, category = row.category or "user",
+    id = "pytorch.checkpoint." .. row.id, engine = 1, restart = row.restart or "never",
+    title = row.title, category = row.category or "user",
     component = row.component or "user_config", severity = row.severity or "fatal", says = row.says,
       role = row.role,
     match = { regex = row.regex, except = row.except }, remedy = row.remedy, action = row.action or "fix",
@@ -11,7 +12,8 @@ local function checkpoint(row)
 end
 
 checkpoint {
-  id = "write", title = "Checkpoint could not be written", component = "storage", category = "platform",
+  id = "write", restart = "later",
+  title = "Checkpoint could not be written", component = "storage", category = "platform",
   regex = { [[PytorchStreamWriter failed writing file(?: (?P<file>[^\s:]+))?]],
     [[\bunexpected pos \d+ vs \d+]],
     [[RuntimeError: \[enforce fail at inline_container\.cc:\d+\] \. PytorchStreamWriter]],
@@ -22,7 +24,8 @@ checkpoint {
   miss = { "saving checkpoint at iteration 5000 to /ckpt" },
 }
 checkpoint {
-  id = "damaged", title = "Checkpoint file is damaged or incomplete", component = "storage",
+  id = "damaged", restart = "older",
+  title = "Checkpoint file is damaged or incomplete", component = "storage",
   category = "platform",
   regex = { [[PytorchStreamReader failed (?:reading|finding|locating)]], [[failed finding central directory]],
     [[\bInvalid magic number; corrupt file\?]], [[unexpected EOF, expected \d+ more bytes]],
@@ -82,7 +85,8 @@ checkpoint {
   miss = { "safetensors_rust.SafetensorError: Error while deserializing header: MetadataIncompleteBuffer" },
 }
 checkpoint {
-  id = "distributed", title = "Distributed checkpoint failed on some ranks", role = "cascade",
+  id = "distributed", restart = "same",
+  title = "Distributed checkpoint failed on some ranks", role = "cascade",
   category = "unknown", component = "storage", severity = "error", action = "check",
   regex = { [[\bCheckpointException ranks:dict_keys\(\[(?P<ranks>[\d, ]+)\]\)]] },
   remedy = "Read the exceptions of the ranks that it lists below.",

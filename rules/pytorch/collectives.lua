@@ -3,7 +3,8 @@
 
 local function collective(row)
   rule {
-    id = "pytorch.collective." .. row.id, engine = 1, title = row.title, category = row.category or "unknown",
+    id = "pytorch.collective." .. row.id, engine = 1, restart = row.restart or "unknown",
+    title = row.title, category = row.category or "unknown",
     component = row.component or "nccl_comm", severity = row.severity or "fatal",
     role = row.role or "cascade",
     general = row.general, symptom = row.symptom or "hang",
@@ -68,7 +69,8 @@ collective {
   miss = { "Rank 5 joined the barrier" },
 }
 collective {
-  id = "mismatch", title = "Ranks called different collectives or different sizes", role = "root",
+  id = "mismatch", restart = "never",
+  title = "Ranks called different collectives or different sizes", role = "root",
   category = "user",
   component = "user_code", action = "fix",
   regex = { [[Detected mismatch between collectives on ranks]],
@@ -82,7 +84,8 @@ collective {
   miss = { "all collectives match" },
 }
 collective {
-  id = "aborted", title = "Communicator was aborted after another failure", severity = "error",
+  id = "aborted", restart = "same",
+  title = "Communicator was aborted after another failure", severity = "error",
   symptom = "crash",
   regex = { [[NCCL communicator was aborted on rank (?P<rank>\d+)]],
     [[Aborting (?:process|communicator) due to]],
@@ -98,7 +101,7 @@ collective {
   miss = { "NCCL communicator created on rank 3" },
 }
 collective {
-  id = "peers_gone", title = "Collective failed because a peer is gone", symptom = "crash",
+  id = "peers_gone", restart = "same", title = "Collective failed because a peer is gone", symptom = "crash",
   severity = "error",
   regex = { [[ncclRemoteError: A call failed possibly due to a network error or a remote process exiting]],
     [[remote process exited or there was a network error, NCCL version]] },
@@ -116,17 +119,19 @@ local kinds = {
     "ncclInternalError: Internal check failed.", "ncclInternalError" },
   { "system", "A system call or library that NCCL uses failed", "platform", "unhandled system error",
     "ncclSystemError: System call (e.g. socket, malloc) or external library call failed or device error.",
-    "ncclSystemError" },
+    "ncclSystemError", restart = "same" },
   { "cuda", "A CUDA call of NCCL failed", "unknown", "unhandled cuda error",
     "ncclUnhandledCudaError: Call to CUDA function failed.", "ncclUnhandledCudaError" },
   { "invalid_usage", "NCCL was called the wrong way", "user", "invalid usage",
-    "ncclInvalidUsage: This usually reflects invalid usage of NCCL library.", "ncclInvalidUsage" },
+    "ncclInvalidUsage: This usually reflects invalid usage of NCCL library.", "ncclInvalidUsage",
+    restart = "never" },
   { "invalid_argument", "NCCL got an argument that it does not accept", "user", "invalid argument",
-    "ncclInvalidArgument: Invalid value for an argument.", "ncclInvalidArgument" },
+    "ncclInvalidArgument: Invalid value for an argument.", "ncclInvalidArgument", restart = "never" },
 }
 for _, k in ipairs(kinds) do
   collective {
-    id = "nccl_" .. k[1], title = k[2], category = k[3], role = "root", severity = "error", general = true,
+    id = "nccl_" .. k[1], restart = k.restart, title = k[2], category = k[3], role = "root",
+    severity = "error", general = true,
     symptom = "crash", action = "check",
     regex = { [[NCCL error(?: in: .*\b|: )]] .. k[4] .. [[\b]], [[\b]] .. k[6] .. ": " },
     remedy = "Read `Last error` below it and NCCL's own warnings (NCCL_DEBUG=WARN).",

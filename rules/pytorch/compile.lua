@@ -2,7 +2,8 @@
 
 local function compiled(row)
   rule {
-    id = "pytorch.compile." .. row.id, engine = 1, title = row.title, category = row.category or "framework",
+    id = "pytorch.compile." .. row.id, engine = 1, restart = row.restart or "never",
+    title = row.title, category = row.category or "framework",
     component = row.component or "framework", severity = row.severity or "fatal", general = row.general,
     match = { regex = row.regex, except = row.except }, remedy = row.remedy, action = "mitigate",
     examples = { hit = row.hit, miss = row.miss },
@@ -46,7 +47,8 @@ compiled {
   miss = { "A matching Triton is not available, some optimizations will not be enabled" },
 }
 compiled {
-  id = "cache", title = "Shared cache of compiled kernels was written by several processes at once",
+  id = "cache", restart = "same",
+  title = "Shared cache of compiled kernels was written by several processes at once",
   category = "platform",
   component = "storage",
   regex = { [[(?:FileNotFoundError|OSError|PermissionError|FileExistsError|]] ..

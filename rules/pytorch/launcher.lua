@@ -3,7 +3,8 @@
 
 local function launcher(row)
   rule {
-    id = "pytorch.launcher." .. row.id, engine = 1, title = row.title, category = row.category or "unknown",
+    id = "pytorch.launcher." .. row.id, engine = 1, restart = row.restart or "same",
+    title = row.title, category = row.category or "unknown",
     component = row.component or "unknown", severity = row.severity or "error", role = row.role,
     general = row.general, symptom = row.symptom, blames = row.blames,
     match = { regex = row.regex, except = row.except }, remedy = row.remedy,
@@ -12,7 +13,7 @@ local function launcher(row)
 end
 
 launcher {
-  id = "child", title = "Launcher reports that a child process failed", role = "cascade",
+  id = "child", restart = "unknown", title = "Launcher reports that a child process failed", role = "cascade",
   general = true,  -- a signal or a status of its own, in the same list, says more
   regex = { [[\bChildFailedError\b]],
     [[failed \(exitcode: 1\) local_rank: (?P<local_rank>\d+) \(pid: \d+\)]],
@@ -89,7 +90,7 @@ launcher {
 }
 -- An exit status of its own, neither an exception's nor a signal's: the program decided to end.
 launcher {
-  id = "status", title = "Rank ended by itself", general = true, blames = "few",
+  id = "status", restart = "unknown", title = "Rank ended by itself", general = true, blames = "few",
   regex = { [[exitcode\s+: (?P<code>[2-9]|[1-9]\d|1[01]\d|12[0-7]) \(pid: \d+\)]],
     [[failed \(exitcode: (?P<code>[2-9]|[1-9]\d|1[01]\d|12[0-7])\) local_rank: (?P<local_rank>\d+)]],
     [[(?i)\brank\W{0,3}(?P<rank>\d+)\b.{0,60}\b(?:exited|ended|terminated|finished|failed)\b.{0,16}]] ..
@@ -116,7 +117,7 @@ launcher {
   miss = { "Rendezvous complete for workers. Result: restart_count=0" },
 }
 launcher {
-  id = "restarts", title = "Agent gave up: all restarts are used", role = "cascade",
+  id = "restarts", restart = "unknown", title = "Agent gave up: all restarts are used", role = "cascade",
   regex = { [[(?:FAILED|UNHEALTHY)\. 0/\d+ attempts left]], [[WorkerGroupFailureException]],
     [[Max(?:imum)? restarts \(\d+\) (?:reached|exceeded)]] },
   remedy = "Look at the first failure, not at the last.",

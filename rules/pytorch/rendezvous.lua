@@ -2,7 +2,8 @@
 
 local function meeting(row)
   rule {
-    id = "pytorch.rendezvous." .. row.id, engine = 1, title = row.title, category = row.category or "user",
+    id = "pytorch.rendezvous." .. row.id, engine = 1, restart = row.restart or "same",
+    title = row.title, category = row.category or "user",
     component = row.component or "user_config", severity = row.severity or "fatal", role = row.role,
     general = row.general, symptom = row.symptom or "launch_failure",
     match = { regex = row.regex, except = row.except }, remedy = row.remedy, action = row.action or "fix",
@@ -26,7 +27,7 @@ meeting {
       "110)" },
 }
 meeting {
-  id = "name", title = "Name of the meeting point cannot be resolved",
+  id = "name", restart = "later", title = "Name of the meeting point cannot be resolved",
   regex = { [[The IPv[46] network addresses of \(.*\) cannot be retrieved]],
     [[\bsocket\.gaierror: \[Errno -\d+]],
     [[(?:getaddrinfo|gethostbyname).{0,60}Name or service not known]] },
@@ -38,7 +39,8 @@ meeting {
   miss = { "INFO resolved trainer-0 to 10.0.0.3" },
 }
 meeting {
-  id = "resolver", title = "Name service did not answer", category = "platform", component = "network",
+  id = "resolver", restart = "later",
+  title = "Name service did not answer", category = "platform", component = "network",
   severity = "error", action = "check",
   regex = { [=[\bgaierror: \[Errno -3\]]=], [[Temporary failure in name resolution]] },
   remedy = "Check DNS from that host or container (resolv.conf, the cluster's name service).",
@@ -47,7 +49,8 @@ meeting {
   miss = { "socket.gaierror: [Errno -2] Name or service not known" },
 }
 meeting {
-  id = "missing", title = "Not all ranks or hosts arrived at the start", category = "unknown",
+  id = "missing", restart = "unknown",
+  title = "Not all ranks or hosts arrived at the start", category = "unknown",
   component = "unknown",
   role = "cascade", action = "check",
   regex = { [[\bRendezvousTimeoutError\b]],
@@ -118,7 +121,8 @@ meeting {
   miss = { "gloo transport tcp selected" },
 }
 meeting {
-  id = "gloo_size", title = "Ranks gave different sizes to one operation", component = "user_code",
+  id = "gloo_size", restart = "never",
+  title = "Ranks gave different sizes to one operation", component = "user_code",
   symptom = "crash",
   regex = { [[\bop\.preamble\.length <= op\.nbytes\b\. (?P<size>\d+ vs \d+)]],
     [[gloo/\S+\].*(?:tensors|inputs|sizes?) .{0,40}(?:mismatch|must (?:be|have) the same|differ)]] },
@@ -130,7 +134,8 @@ meeting {
   miss = { "gloo transport tcp selected" },
 }
 meeting {
-  id = "usage", title = "Process group is used the wrong way", component = "user_code", symptom = "crash",
+  id = "usage", restart = "never",
+  title = "Process group is used the wrong way", component = "user_code", symptom = "crash",
   regex = { [[Default process group has not been initialized]],
     [[trying to initialize the default process group twice]],
     [[Invalid (?:rank|group rank) \d+|the rank should be in the interval]],

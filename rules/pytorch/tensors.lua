@@ -2,7 +2,8 @@
 
 local function misuse(row)
   rule {
-    id = "pytorch.tensor." .. row.id, engine = 1, title = row.title, category = row.category or "user",
+    id = "pytorch.tensor." .. row.id, engine = 1, restart = row.restart or "never",
+    title = row.title, category = row.category or "user",
     component = row.component or "user_code", severity = row.severity or "fatal", general = row.general,
     match = { regex = row.regex, except = row.except }, remedy = row.remedy, action = "fix",
     examples = { hit = row.hit, miss = row.miss },
@@ -137,7 +138,7 @@ misuse {
   hit = { "ValueError: Attempting to unscale FP16 gradients." }, miss = { "GradScaler is enabled" },
 }
 misuse {
-  id = "internal", title = "PyTorch failed an internal check", component = "framework",
+  id = "internal", restart = "unknown", title = "PyTorch failed an internal check", component = "framework",
   category = "framework",
   general = true,
   regex = { [[INTERNAL ASSERT FAILED at]], [[please report a bug to PyTorch]] },

@@ -3,7 +3,7 @@
 
 local function kube(row)
   rule {
-    id = "scheduler.kubernetes." .. row.id, engine = 1, title = row.title,
+    id = "scheduler.kubernetes." .. row.id, engine = 1, restart = row.restart or "same", title = row.title,
     category = row.category or "platform",
     component = row.component or "platform", severity = row.severity or "error", role = row.role,
     symptom = row.symptom or "crash", general = row.general, source = { "log", "event" },
@@ -13,7 +13,8 @@ local function kube(row)
 end
 
 kube {
-  id = "oom", title = "Container went over its memory limit and was killed", category = "user",
+  id = "oom", restart = { "never", "same" },
+  title = "Container went over its memory limit and was killed", category = "user",
   component = "host_memory", severity = "fatal", action = "fix",
   regex = { [[\bOOMKilled\b]], [[\bOOMKilling\b]],
     [[\bSystem OOM encountered, victim process: (?P<victim>[^,\s]+)]],
@@ -24,7 +25,8 @@ kube {
   miss = { "oomScoreAdj: 2" },
 }
 kube {
-  id = "webhook", title = "Kubernetes could not ask the webhook <webhook>", severity = "fatal",
+  id = "webhook", restart = "later",
+  title = "Kubernetes could not ask the webhook <webhook>", severity = "fatal",
   symptom = "launch_failure",
   regex = { [[failed calling webhook "(?P<webhook>[^"]+)"]],
     [[failed to call webhook: (?:Post|Get) "(?P<webhook>[^"]+)"]] },
@@ -71,7 +73,8 @@ kube {
   miss = { "0/12 nodes are available: preemption: 0/12 nodes are available: No preemption victims found" },
 }
 kube {
-  id = "node_not_ready", title = "Node of a pod stopped answering", category = "hardware",
+  id = "node_not_ready", restart = "elsewhere",
+  title = "Node of a pod stopped answering", category = "hardware",
   component = "unknown",
   regex = { [[\bNodeNotReady\b]], [[Node (?P<host>\S+) status is now: NodeNotReady]],
     [[node\.kubernetes\.io/(?:unreachable|not-ready)]], [[Kubelet stopped posting node status]],
@@ -87,7 +90,8 @@ kube {
   miss = { "Tolerations: node.kubernetes.io/not-ready:NoExecute op=Exists for 300s" },
 }
 kube {
-  id = "registry", title = "Registry of a container image does not answer", component = "network",
+  id = "registry", restart = "later",
+  title = "Registry of a container image does not answer", component = "network",
   symptom = "launch_failure", severity = "fatal",
   regex = { [[[Ff]ailed to (?:pull|resolve|fetch|copy)\b.{0,30}(?:image|]] ..
     [[reference)\b "?(?P<image>[^\s"]+)"?.*(?P<what>no such host|i/o timeout|connection (?:refused|]] ..
@@ -100,7 +104,8 @@ kube {
   miss = { [[Failed to pull image "reg/train:v9": rpc error: code = NotFound]] },
 }
 kube {
-  id = "image", title = "Container image cannot be pulled", category = "user", component = "user_config",
+  id = "image", restart = "never",
+  title = "Container image cannot be pulled", category = "user", component = "user_config",
   symptom = "launch_failure", severity = "fatal", action = "fix",
   regex = { [[\b(?:ImagePullBackOff|ErrImagePull|InvalidImageName|ErrImageNeverPull)\b]],
     [[Back-off pulling image "?(?P<image>[^\s"]+)"?]], [[Failed to pull image "?(?P<image>\S+?)"?:]],
@@ -116,7 +121,8 @@ kube {
     [[Failed to pull image "reg/train:v9": dial tcp: lookup reg: no such host]] },
 }
 kube {
-  id = "unschedulable", title = "No node has what the pod asks for", symptom = "launch_failure",
+  id = "unschedulable", restart = "later",
+  title = "No node has what the pod asks for", symptom = "launch_failure",
   severity = "error", category = "user", component = "user_config",
   regex = { [[\d+/\d+ nodes are available: (?P<what>[^.]+(?:\.\w+[^.]*)*)]], [[\bFailedScheduling\b]],
     [[(?P<what>Insufficient (?:nvidia\.com/gpu|amd\.com/gpu|cpu|memory|google\.com/tpu|]] ..
@@ -134,7 +140,8 @@ kube {
     "0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims." },
 }
 kube {
-  id = "quota", title = "Quota of the namespace is used up, or the request is not allowed", category = "user",
+  id = "quota", restart = "never",
+  title = "Quota of the namespace is used up, or the request is not allowed", category = "user",
   component = "user_config", symptom = "launch_failure", action = "fix", severity = "fatal",
   regex = { [[is forbidden: (?P<what>exceeded quota: .*|violates PodSecurity .*|User .* cannot .*|]] ..
     [[unable to validate against any .*|failed quota: .*|maximum .* usage per .*|minimum .* usage per .*)]],
@@ -151,7 +158,7 @@ kube {
   miss = { [[resourcequota/gpu-quota created]] },
 }
 kube {
-  id = "api", title = "Kubernetes' API server does not answer", symptom = "launch_failure",
+  id = "api", restart = "later", title = "Kubernetes' API server does not answer", symptom = "launch_failure",
   regex = { [[Unable to connect to the server: (?P<what>.*)]],
     [[The connection to the server (?P<server>\S+) was refused - did you specify]],
     [[\betcdserver: (?P<what>request timed out|leader changed|mvcc: database space exceeded|]] ..
@@ -163,7 +170,7 @@ kube {
   miss = { "Kubernetes control plane is running at https://10.0.0.1:6443" },
 }
 kube {
-  id = "mount", title = "Volume of a pod cannot be mounted", component = "storage",
+  id = "mount", restart = "later", title = "Volume of a pod cannot be mounted", component = "storage",
   symptom = "launch_failure", severity = "fatal",
   regex = { [[(?:MountVolume|AttachVolume|MapVolume)\.\w+ failed for volume "(?P<volume>[^"]+)"]],
     [[Unable to attach or mount volumes: unmounted volumes=\[(?P<volume>[^\]\s]+)]],
@@ -181,7 +188,8 @@ kube {
     [[MountVolume.SetUp failed for volume "cfg" : configmap "train-config" not found]] },
 }
 kube {
-  id = "config", title = "Pod names a secret, key or setting that is not there", category = "user",
+  id = "config", restart = "never",
+  title = "Pod names a secret, key or setting that is not there", category = "user",
   component = "user_config", symptom = "launch_failure", severity = "fatal", action = "fix",
   regex = { [[\b(?P<what>(?:configmaps?|secrets?) "[^"]+" not found)]],
     [[couldn't find key (?P<what>\S+ in (?:Secret|ConfigMap) \S+)]],
@@ -194,7 +202,8 @@ kube {
 }
 kube {
   -- Says that it failed; the runtime's own line says why (a hook, the driver, a mount).
-  id = "container", title = "Container could not be created", category = "user", component = "user_config",
+  id = "container", restart = "never",
+  title = "Container could not be created", category = "user", component = "user_config",
   general = true,
   symptom = "launch_failure", severity = "fatal", action = "fix",
   regex = { [[\b(?:CreateContainerConfigError|CreateContainerError|RunContainerError|]] ..
@@ -206,7 +215,8 @@ kube {
   miss = { "Created container trainer" },
 }
 kube {
-  id = "runtime_class", title = "Node's container runtime does not know the GPU runtime or its devices",
+  id = "runtime_class", restart = "elsewhere",
+  title = "Node's container runtime does not know the GPU runtime or its devices",
   component = "driver", symptom = "launch_failure", severity = "fatal", action = "fix",
   regex = { [[no runtime for "(?P<runtime>[^"]+)" is configured]],
     [[RuntimeHandler "(?P<runtime>[^"]+)" not supported]],
@@ -224,7 +234,8 @@ kube {
   miss = { [[runtime "nvidia" is configured]] },
 }
 kube {
-  id = "addresses", title = "No address is left for pods of this node", component = "network",
+  id = "addresses", restart = "elsewhere",
+  title = "No address is left for pods of this node", component = "network",
   symptom = "launch_failure", severity = "fatal",
   regex = { [[(?P<what>failed to assign an IP address to container)]],
     [[(?P<what>no IP addresses available in (?:range set|network)[^"]*)]],
@@ -246,7 +257,8 @@ kube {
   miss = { "SandboxChanged  Pod sandbox changed, it will be killed and re-created." },
 }
 kube {
-  id = "device", title = "Device plugin gave no healthy GPU", category = "hardware", component = "gpu",
+  id = "device", restart = "elsewhere",
+  title = "Device plugin gave no healthy GPU", category = "hardware", component = "gpu",
   symptom = "launch_failure",
   regex = { [[(?i)device plugin.{0,80}(?:unhealthy|no healthy)]],
     [[Allocate failed due to .*(?:no healthy devices|unhealthy)]],
@@ -259,7 +271,8 @@ kube {
   miss = { "Registered device plugin for 'nvidia.com/gpu' with Kubelet" },
 }
 kube {
-  id = "devices_gone", title = "Device plugin could not give the pod what Kubernetes counted: " ..
+  id = "devices_gone", restart = "elsewhere",
+  title = "Device plugin could not give the pod what Kubernetes counted: " ..
     "<resource><what>",
   symptom = "launch_failure", severity = "fatal",
   regex = { [[Allocate failed due to requested number of devices unavailable for (?P<resource>[^.]+\.]] ..
@@ -276,7 +289,8 @@ kube {
     "Allocate failed due to no healthy devices present; cannot allocate unhealthy devices nvidia.com/gpu" },
 }
 kube {
-  id = "restarting", title = "Container keeps ending and is started again", role = "cascade",
+  id = "restarting", restart = "unknown",
+  title = "Container keeps ending and is started again", role = "cascade",
   category = "unknown", component = "unknown", action = "none",
   regex = { [[\bCrashLoopBackOff\b]], [[Back-off restarting failed container]],
     [[\b(?:Job|\w+Job) (?:\S+ )?has (?:failed because it has )?reached the specified backoff limit]],

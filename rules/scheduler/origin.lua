@@ -3,7 +3,8 @@
 
 local function origin(row)
   rule {
-    id = "scheduler.origin." .. row.id, engine = 1, title = row.title .. ": <what>", says = "origin",
+    id = "scheduler.origin." .. row.id, engine = 1, restart = row.restart or "unknown",
+    title = row.title .. ": <what>", says = "origin",
     category = row.category or "platform", component = row.component or "platform",
     severity = row.severity or "error", symptom = row.symptom, match = { regex = row.regex,
       except = row.except },

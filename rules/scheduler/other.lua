@@ -2,7 +2,8 @@
 
 local function other(row)
   rule {
-    id = "scheduler." .. row.id, engine = 1, title = row.title, category = row.category or "platform",
+    id = "scheduler." .. row.id, engine = 1, restart = row.restart or "same",
+    title = row.title, category = row.category or "platform",
     component = row.component or "platform", severity = row.severity or "fatal", role = row.role,
     symptom = row.symptom or "other", general = row.general,
     match = { regex = row.regex, except = row.except },
@@ -39,33 +40,37 @@ local reasons = {
     "job killed by preemption.", remedy = "Requeue it; save on the warning signal." },
   { "owner", "Job was ended by its owner", "OWNER|FORCE_OWNER|REQUEUE_OWNER", "job killed by owner.",
     category = "user", severity = "error", action = "none", general = true,
-    remedy = "Ask who ended it; nothing is broken by itself." },
+    remedy = "Ask who ended it; nothing is broken by itself.", restart = "never" },
   { "admin", "Job was ended by an administrator or the scheduler", "ADMIN|FORCE_ADMIN|REQUEUE_ADMIN|" ..
     "REMOVE_HUNG_JOB|ORPHAN_SYSTEM|BUCKET_KILL", "job killed by root or LSF administrator.",
     remedy = "Ask the operators; requeue it." },
   { "swap", "LSF ended the job at its swap limit", "SWAP", "job killed after reaching LSF swap usage limit.",
     category = "user", component = "host_memory", action = "fix", symptom = "crash",
-    remedy = "Ask for more memory, or use less." },
+    remedy = "Ask for more memory, or use less.", restart = { "never", "same" } },
   { "folder", "Job's folder is not there on the host", "CWD_NOTEXIST",
     "current working directory is not accessible or does not exist on the execution host.",
     category = "platform", component = "storage", action = "fix", symptom = "launch_failure",
-    remedy = "Check that the file system is mounted on the host, and the path of -cwd." },
+    remedy = "Check that the file system is mounted on the host, and the path of -cwd.",
+    restart = "elsewhere" },
   { "pre_exec", "Host failed LSF's command before the job", "PRE_EXEC_FAIL",
     "job killed after reaching pre-execution retry limit.", symptom = "launch_failure",
-    remedy = "Read the output of the queue's or the job's pre-execution command on that host." },
+    remedy = "Read the output of the queue's or the job's pre-execution command on that host.",
+    restart = "elsewhere" },
   { "signal", "Job was ended by a signal from outside of LSF", "EXTERNAL_SIGNAL",
     "job killed by a signal external to LSF.", category = "unknown", component = "unknown",
     severity = "error", action = "check", general = true, symptom = "crash",
-    remedy = "Look for the kernel's out-of-memory line and for who signalled it on that host." },
+    remedy = "Look for the kernel's out-of-memory line and for who signalled it on that host.",
+    restart = "unknown" },
   { "zombie", "LSF lost the job's host: the job is a zombie", "ZOMBIE",
     "job exited while LSF is not available.",
     category = "unknown", component = "unknown", severity = "error", action = "check",
-    remedy = "Look at that host: console, network, LSF's daemons." },
+    remedy = "Look at that host: console, network, LSF's daemons.", restart = "elsewhere" },
 }
 for _, row in ipairs(reasons) do
   local first = text.match(row[3], [[^\w+]])
   other {
-    id = "lsf." .. row[1], title = row[2], category = row.category, component = row.component,
+    id = "lsf." .. row[1], restart = row.restart, title = row[2], category = row.category,
+    component = row.component,
     severity = row.severity, action = row.action, symptom = row.symptom, general = row.general,
     remedy = row.remedy, regex = { [[\bTERM_(?P<reason>]] .. row[3] .. [[)\b]] },
     hit = { "TERM_" .. first .. ": " .. row[4] }, miss = { "Successfully completed.", "TERM_" .. first ..
@@ -73,7 +78,7 @@ for _, row in ipairs(reasons) do
   }
 end
 other {
-  id = "lsf.refused", title = "LSF did not take the job: <what>", category = "user",
+  id = "lsf.refused", restart = "never", title = "LSF did not take the job: <what>", category = "user",
     component = "user_config",
   symptom = "launch_failure", action = "fix",
   regex = { [[^(?:bsub: )?(?P<what>\S.{2,300}?)\. (?:Job not submitted|Request aborted by esub)\.?]] },
@@ -83,7 +88,8 @@ other {
   miss = { "Job <4711> is submitted to queue <normal>." },
 }
 other {
-  id = "lsf.down", title = "LSF does not answer", symptom = "launch_failure", severity = "error",
+  id = "lsf.down", restart = "later",
+  title = "LSF does not answer", symptom = "launch_failure", severity = "error",
   action = "check",
   regex = { [[^(?:LSF is down|Cannot connect to LSF|]] ..
     [[Cannot connect to (?P<what>\S+ daemon))\. Please wait \.\.\.]],
@@ -104,7 +110,8 @@ other {
   miss = { "jsrun -n 4 ./train" },
 }
 other {
-  id = "lsf.memory", title = "LSF ended the job at its memory limit", category = "user",
+  id = "lsf.memory", restart = { "never", "same" },
+  title = "LSF ended the job at its memory limit", category = "user",
   component = "host_memory", action = "fix", symptom = "crash",
   regex = { [[TERM_MEMLIMIT\b]] }, remedy = "Ask for more memory, or use less.",
   hit = { "TERM_MEMLIMIT: job killed after reaching LSF memory usage limit." },
@@ -117,7 +124,8 @@ other {
   miss = { "PBS: job 17 started" },
 }
 other {
-  id = "pbs.deleted", title = "Job was deleted by its owner or an operator (qdel)", category = "user",
+  id = "pbs.deleted", restart = "never",
+  title = "Job was deleted by its owner or an operator (qdel)", category = "user",
   severity = "error", action = "none", general = true,
   regex = { [[\bJob (?:to be )?deleted at request of (?P<who>\S+)]],
     [[\bJob (?P<job>\S+) (?:was )?deleted by (?:user )?(?P<who2>\S+)]],
@@ -127,7 +135,8 @@ other {
   miss = { "qdel: Unknown Job Id 41337.pbs1" },
 }
 other {
-  id = "pbs.node", title = "PBS lost a host of the job or its daemon", category = "unknown",
+  id = "pbs.node", restart = "elsewhere",
+  title = "PBS lost a host of the job or its daemon", category = "unknown",
   component = "unknown", severity = "error", action = "check", symptom = "crash",
   regex = { [[PBS: job killed: node \d+ \((?P<host>[^)]+)\) requested job (?:die|terminate)]],
     [[\bJob (?:requeued|deleted), execution node (?P<host2>\S*) ?(?:is )?down]],
@@ -153,7 +162,8 @@ other {
   miss = { "Job will be executed at 10:00" },
 }
 other {
-  id = "pbs.refused", title = "PBS did not take the job", category = "user", component = "user_config",
+  id = "pbs.refused", restart = "never",
+  title = "PBS did not take the job", category = "user", component = "user_config",
   symptom = "launch_failure", action = "fix",
   regex = { [[^(?:qsub|qalter|qrsh): (?P<what>(?:Unknown (?:queue|resource)|Unauthorized Request|]] ..
     [[Bad UID for job execution|Job (?:exceeds|violates) queue|Illegal attribute or resource value|]] ..
@@ -165,7 +175,8 @@ other {
   miss = { "qsub: waiting for job 41337.pbs1 to start" },
 }
 other {
-  id = "pbs.server", title = "PBS server does not answer", symptom = "launch_failure", severity = "error",
+  id = "pbs.server", restart = "later",
+  title = "PBS server does not answer", symptom = "launch_failure", severity = "error",
   action = "check",
   regex = { [[^(?:qsub|qstat|qdel|pbsnodes): (?:cannot connect to server (?P<server>\S+)|]] ..
     [[Communication failure)]],
@@ -185,7 +196,8 @@ other {
   miss = { "h_rt=86400" },
 }
 other {
-  id = "sge.memory", title = "Grid Engine ended the job at its memory limit", category = "user",
+  id = "sge.memory", restart = { "never", "same" },
+  title = "Grid Engine ended the job at its memory limit", category = "user",
   component = "host_memory", action = "fix", symptom = "crash",
   regex = { [[\bexceeds job (?:hard|soft) limit "(?P<limit>h_vmem|h_rss|s_vmem)"]] },
   remedy = "Ask for more memory (-l h_vmem), or use less.",
@@ -194,7 +206,7 @@ other {
   miss = { "h_vmem=4G" },
 }
 other {
-  id = "sge.refused", title = "Grid Engine did not take the job", category = "user",
+  id = "sge.refused", restart = "never", title = "Grid Engine did not take the job", category = "user",
     component = "user_config",
   symptom = "launch_failure", action = "fix",
   regex = { [[^Unable to run job: (?P<what>.+)]], [[^(?:error: )?no suitable queues\b]],
@@ -225,7 +237,7 @@ other {
   miss = { "job.exception type=timeout severity=7" },
 }
 other {
-  id = "flux.request", title = "Flux cannot give what the job asks for", category = "user",
+  id = "flux.request", restart = "never", title = "Flux cannot give what the job asks for", category = "user",
   component = "user_config", symptom = "launch_failure", action = "fix",
   regex = { [[\bjob\.exception type=(?:alloc|dependency|feasibility|validate) severity=0 ?(?P<what>.*)]],
     [[\bflux-(?:run|submit|batch|alloc): ERROR: (?P<what2>.*(?:unsatisfiable|exceeds|invalid|]] ..
@@ -236,7 +248,8 @@ other {
   miss = { "job.exception type=alloc severity=5" },
 }
 other {
-  id = "flux.node", title = "Flux lost a host of the job", category = "unknown", component = "unknown",
+  id = "flux.node", restart = "elsewhere",
+  title = "Flux lost a host of the job", category = "unknown", component = "unknown",
   severity = "error", action = "check", symptom = "crash",
   regex = { [[\bjob\.exception type=node-failure severity=\d+ .*?\bbroker (?P<host>\S+)]],
     [[\blost contact with job shell on (?:broker )?(?P<host2>[^\s(]+)]],
@@ -247,7 +260,8 @@ other {
   miss = { "broker n17 (rank 5) joined" },
 }
 other {
-  id = "flux.exec", title = "Flux could not start a task", category = "user", component = "user_config",
+  id = "flux.exec", restart = "never",
+  title = "Flux could not start a task", category = "user", component = "user_config",
   symptom = "launch_failure", severity = "error", action = "fix",
   regex = { [[\bjob\.exception type=exec severity=0 (?P<what>.*)]],
     [[\bflux-shell\[\d+\]: FATAL: (?P<what2>.+)]],
@@ -258,7 +272,8 @@ other {
   miss = { "flux-shell[0]: DEBUG: 0: task 0 started" },
 }
 other {
-  id = "flux.cancelled", title = "Job was cancelled by its owner or an operator (flux cancel)",
+  id = "flux.cancelled", restart = "never",
+  title = "Job was cancelled by its owner or an operator (flux cancel)",
   category = "user", severity = "error", action = "none", general = true,
   regex = { [[\bjob\.exception type=cancel severity=0 ?(?P<what>.*)]] },
   remedy = "Ask who cancelled it; nothing is broken by itself.",
@@ -266,7 +281,8 @@ other {
   miss = { "job.exception type=cancel severity=7" },
 }
 other {
-  id = "pbs.memory", title = "PBS ended the job at its memory limit", category = "user",
+  id = "pbs.memory", restart = { "never", "same" },
+  title = "PBS ended the job at its memory limit", category = "user",
   component = "host_memory", action = "fix", symptom = "crash",
   regex = { [[PBS: job killed: (?P<limit>(?:p?v?mem) \S+) exceeded limit]],
     [[PBS: job killed: .{0,20}\b(?P<limit2>mem|vmem)\b.{0,40} (?:over|exceeds?) ]] },
@@ -275,7 +291,8 @@ other {
   miss = { "resources_used.mem=1204kb" },
 }
 other {
-  id = "ray.oom", title = "Ray killed a worker because the host's memory ran out", category = "user",
+  id = "ray.oom", restart = { "never", "same" },
+  title = "Ray killed a worker because the host's memory ran out", category = "user",
   component = "host_memory", action = "fix", symptom = "crash",
   regex = { [[ray\.exceptions\.OutOfMemoryError: ]],
     [[Task was killed due to the node running low on memory]],
@@ -285,10 +302,11 @@ other {
   miss = { "ray memory usage 40%" },
 }
 other {
-  id = "ray.node", title = "Ray lost a node: <address>", category = "unknown", component = "network",
+  id = "ray.node", restart = "elsewhere",
+  title = "Ray lost a node: <host>", category = "unknown", component = "network",
     action = "check",
   symptom = "crash", severity = "error",
-  regex = { [[The node with node id: \S+ and address: (?P<address>[^\s,]+) .*has been marked dead]],
+  regex = { [[The node with node id: \S+ and address: (?P<host>[^\s,]+) .*has been marked dead]],
     [[The node with node id: \S+ .*has been marked dead]], [[ray\.exceptions\.NodeDiedError]],
     [[Raylet is terminated|The raylet has failed|raylet died unexpectedly]] },
   remedy = "Look at that host: power, memory, network.",
@@ -308,7 +326,8 @@ other {
   miss = { "(pid=4021) actor ready" },
 }
 other {
-  id = "dask.memory", title = "Dask stopped a worker at its memory limit", category = "user",
+  id = "dask.memory", restart = { "never", "same" },
+  title = "Dask stopped a worker at its memory limit", category = "user",
   component = "host_memory", action = "fix", symptom = "crash",
   regex = { [[Worker .{0,60}exceeded \d+% memory budget]],
     [[Worker is at \d+% memory usage\. Pausing worker]] },
@@ -319,7 +338,7 @@ other {
   miss = { "Worker is at 40% memory usage. Resuming worker." },
 }
 other {
-  id = "dependency", title = "Job it depends on did not end well", category = "user",
+  id = "dependency", restart = "never", title = "Job it depends on did not end well", category = "user",
   component = "user_config", severity = "error", action = "none", symptom = "launch_failure",
   regex = { [[\bDependencyNeverSatisfied\b]], [[Job dependency problem]] },
   remedy = "Look at the job it waits for.", hit = { "srun: error: Job dependency problem" },
@@ -327,7 +346,8 @@ other {
 }
 
 other {
-  id = "pbs.status", title = "PBS job was ended by a signal: deleted, or at a limit", severity = "error",
+  id = "pbs.status", restart = "unknown",
+  title = "PBS job was ended by a signal: deleted, or at a limit", severity = "error",
   general = true, action = "check",
   regex = { [[\bExit_status ?= ?(?P<status>271|265)\b]] },
   remedy = "Read tracejob or qstat -xf for who or what ended it.",
@@ -339,11 +359,12 @@ local over = {
   { "cput", "-28", "PBS ended the job at one of its limits", "platform", "platform",
     "Ask for more CPU time." },
   { "mem", "-2[67]", "PBS ended the job at its memory limit", "user", "host_memory",
-    "Ask for more memory, or use less." },
+    "Ask for more memory, or use less.", restart = { "never", "same" } },
 }
 for _, row in ipairs(over) do
   other {
-    id = "pbs.status_" .. row[1], title = row[3], category = row[4], component = row[5], remedy = row[6],
+    id = "pbs.status_" .. row[1], restart = row.restart, title = row[3], category = row[4],
+    component = row[5], remedy = row[6],
     regex = { [[\bExit_status ?= ?(?P<status>]] .. row[2] .. [[)\b]] },
     hit = { "Exit_status=" .. (row[2] == "-2[67]" and "-27" or row[2]) }, miss = { "Exit_status=-1",
       "Exit_status=0" },
@@ -351,7 +372,8 @@ for _, row in ipairs(over) do
 end
 -- HTCondor: the events of a job's log.
 other {
-  id = "condor.memory", title = "HTCondor held the job at its memory limit", category = "user",
+  id = "condor.memory", restart = { "never", "same" },
+  title = "HTCondor held the job at its memory limit", category = "user",
   component = "host_memory", action = "fix", symptom = "crash",
   regex = { [[(?i)\b(?:job has gone over memory limit of (?P<limit>\d+ \w+)|]] ..
     [[memory usage exceeded (?:request_memory|job ad)|has exceeded its memory limit|]] ..
@@ -362,7 +384,8 @@ other {
   miss = { "request_memory = 8192" },
 }
 other {
-  id = "condor.removed", title = "Job was removed by its owner or an operator (condor_rm)", category = "user",
+  id = "condor.removed", restart = "never",
+  title = "Job was removed by its owner or an operator (condor_rm)", category = "user",
   severity = "error", action = "none", general = true,
   regex = { [[\bvia condor_rm(?: \(by user (?P<who>[^)]+)\))?]] },
   remedy = "Ask who removed it; nothing is broken by itself.",
@@ -387,7 +410,7 @@ other {
   miss = { "023 (4711.000.000) 11/21 02:12:01 Job reconnected to slot1@n7" },
 }
 other {
-  id = "condor.start", title = "HTCondor could not start the program", category = "user",
+  id = "condor.start", restart = "never", title = "HTCondor could not start the program", category = "user",
     component = "user_config",
   symptom = "launch_failure", action = "fix",
   regex = { [[\bError from (?P<slot>\S+@\S+): (?P<what>Failed to (?:execute|open|transfer) .*)]],
@@ -409,7 +432,8 @@ other {
   miss = { "job time limit: 24:00:00", "job will be stopped when it reached its time limit" },
 }
 other {
-  id = "memory_limit", title = "Job was ended at its memory limit", category = "user",
+  id = "memory_limit", restart = { "never", "same" },
+  title = "Job was ended at its memory limit", category = "user",
     component = "host_memory",
   action = "fix", symptom = "crash", general = true,
   regex = { [[(?i)\b(?:job|task|step|process)\b.{0,60}\b(?:killed|ended|terminated|]] ..

@@ -2,7 +2,8 @@
 
 local function slurm(row)
   rule {
-    id = "scheduler.slurm." .. row.id, engine = 1, title = row.title, category = row.category or "platform",
+    id = "scheduler.slurm." .. row.id, engine = 1, restart = row.restart or "never",
+    title = row.title, category = row.category or "platform",
     component = row.component or "platform", severity = row.severity or "fatal", role = row.role,
     general = row.general, symptom = row.symptom or "other", blames = row.blames,
     match = { regex = row.regex, except = row.except }, remedy = row.remedy, action = row.action or "retry",
@@ -23,7 +24,8 @@ local causes = {
 }
 for _, c in ipairs(causes) do
   slurm {
-    id = c[1], title = c[2], category = c[5] and "hardware" or "platform", component = c[5] or "platform",
+    id = c[1], restart = c[5] and "elsewhere" or "same", title = c[2],
+    category = c[5] and "hardware" or "platform", component = c[5] or "platform",
     severity = c[5] and "error" or "fatal", action = c[6] or "retry", remedy = c[4], general = c[7],
     regex = { [[CANCELLED AT \S+ DUE TO ]] .. c[3], [[CANCELLED DUE TO ]] .. c[3] },
     hit = { "slurmstepd: error: *** STEP 1999616.0 ON n5 CANCELLED AT 2024-05-27T21:42:11 DUE TO " .. c[3] ..
@@ -55,7 +57,7 @@ slurm {
 }
 -- The states of a job in scontrol, sacct and seff.
 slurm {
-  id = "state", title = "Job reached its time limit", general = true,
+  id = "state", restart = "same", title = "Job reached its time limit", general = true,
   regex = { [[\bJobState=(?:TIMEOUT|DEADLINE)\b]], [[\bState: (?:TIMEOUT|DEADLINE)\b]],
     [[\s(?:TIMEOUT|DEADLINE)\s+\d+:\d+\s*$]] },
   remedy = "Ask for more time, or save and requeue before the limit.",
@@ -64,7 +66,8 @@ slurm {
   miss = { "JobState=RUNNING Reason=None", "TIMEOUT 30" },
 }
 slurm {
-  id = "unavailable", title = "Hosts that the job asks for are down, drained or reserved", severity = "error",
+  id = "unavailable", restart = "later",
+  title = "Hosts that the job asks for are down, drained or reserved", severity = "error",
   symptom = "launch_failure",
   regex = { [[(?P<what>ReqNodeNotAvail,[ _]?(?:UnavailableNodes:(?P<nodes>[^\s)]*)|Reserved for maintena]] ..
     [[nce|May be reserved \w+ \w+ \w+))]],
@@ -77,7 +80,8 @@ slurm {
   miss = { "41337 gpu train ana PD 0:00 4 (Priority)" },
 }
 slurm {
-  id = "oom", title = "Slurm's memory limit was exceeded, tasks were killed", category = "user",
+  id = "oom", restart = { "never", "same" },
+  title = "Slurm's memory limit was exceeded, tasks were killed", category = "user",
   component = "host_memory", symptom = "crash",
   action = "fix",
   regex = { [[Detected \d+ oom[-_]kill event(?:\(s\)|s)? in (?:StepId=|step )]],
@@ -93,10 +97,11 @@ slurm {
   miss = { "slurmstepd: task/cgroup: memory limit 256000MB" },
 }
 slurm {
-  id = "node_fail", title = "Slurm marked a host of the job as failed", category = "hardware",
+  id = "node_fail", restart = "elsewhere",
+  title = "Slurm marked a host of the job as failed", category = "hardware",
   component = "unknown", severity = "error",
   action = "check", blames = "host",
-  regex = { [[srun: error: Node failure on (?P<host>\S+)]], [[\bJobState=NODE_FAIL\b]],
+  regex = { [[\b(?:srun: )?error: Node failure on (?P<host>\S+)]], [[\bJobState=NODE_FAIL\b]],
     [[\bnodes? (?P<host>\S+) not responding, setting DOWN]], [[error: Nodes (?P<host>\S+) not responding]],
     [[Batch job aborted on node failure]], [[Job (?:credential|has been) .*NODE_FAIL]],
     [[Killing JobId=\S+ on failed node (?P<host>\S+)]], [[\bState: NODE_FAIL\b]],
@@ -106,7 +111,7 @@ slurm {
   miss = { "Node gpu-node-17 now responding" },
 }
 slurm {
-  id = "aborted", title = "Job step ends because one of its tasks ended", role = "cascade",
+  id = "aborted", restart = "same", title = "Job step ends because one of its tasks ended", role = "cascade",
   category = "unknown", component = "unknown",
   severity = "error", action = "none",
   regex = { [[srun: Job step aborted: Waiting up to]],
@@ -119,7 +124,7 @@ slurm {
   miss = { "srun: job 17 queued and waiting for resources" },
 }
 slurm {
-  id = "task", title = "A task of the job step ended with an error", role = "cascade",
+  id = "task", restart = "unknown", title = "A task of the job step ended with an error", role = "cascade",
   category = "unknown", component = "unknown", severity = "error", action = "none", symptom = "crash",
   regex = { [[srun: error: \S+: tasks? (?:(?P<failed_rank>\d+)|[^:]+): (?:Exited with exit code ]] ..
       [[(?P<code>[1-9]\d*)|Aborted)]] },
@@ -130,7 +135,8 @@ slurm {
   miss = { "srun: error: n17: task 3: Exited with exit code 0" },
 }
 slurm {
-  id = "kill", title = "Slurm could not end the job's processes on a host", component = "host_kernel",
+  id = "kill", restart = "elsewhere",
+  title = "Slurm could not end the job's processes on a host", component = "host_kernel",
   severity = "error", action = "check",
   regex = { [[Kill task failed]], [[error: .*STEPD TERMINATED ON \S+ .*DUE TO JOB NOT ENDING WITH SIGNALS]],
     [[JOB NOT ENDING WITH SIGNALS]] },
@@ -140,13 +146,14 @@ slurm {
   miss = { "killed task 3" },
 }
 slurm {
-  id = "controller", title = "Slurm's controller could not be reached", severity = "error",
+  id = "controller", restart = "same", title = "Slurm's controller could not be reached", severity = "error",
   regex = { [[Unable to contact slurm controller]], [[slurm_receive_msgs?: .*Socket timed out on send/recv]],
     [[(?:job submission failed|allocate resources|create step for job \S+|step \S+): Socket timed out on]] ..
       [[ send/recv]],
     [[error: Unable to confirm allocation for job]],
-    [[slurm_load_jobs error: Unable to contact]], 
+    [[slurm_load_jobs error: Unable to contact]],
     [[Zero Bytes were transmitted or received]] },
+  except = [=[\[\[[^\]]+\]:6818\]]=],  -- the port of a host's slurmd
   remedy = "Check slurmctld, munge and the network to it.", action = "check",
   hit = { "srun: error: Unable to confirm allocation for job 17: Unable to contact slurm controller " ..
       "(connect failure)" }, miss = { "slurmctld: Running as primary controller" },

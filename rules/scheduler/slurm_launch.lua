@@ -2,7 +2,8 @@
 
 local function launch(row)
   rule {
-    id = "scheduler.launch." .. row.id, engine = 1, title = row.title, category = row.category or "platform",
+    id = "scheduler.launch." .. row.id, engine = 1, restart = row.restart or "elsewhere",
+    title = row.title, category = row.category or "platform",
     component = row.component or "platform", severity = row.severity or "fatal", general = row.general,
     symptom = "launch_failure", match = { regex = row.regex, except = row.except }, remedy = row.remedy,
     action = row.action or "check", examples = { hit = row.hit, miss = row.miss },
@@ -33,7 +34,8 @@ launch {
   miss = { "slurmd: cgroup plugin: cgroup/v2 loaded" },
 }
 launch {
-  id = "plugin", title = "srun could not load its plugins (often: started inside of a container)",
+  id = "plugin", restart = "never",
+  title = "srun could not load its plugins (often: started inside of a container)",
   category = "user",
   regex = { [[(?:srun|sbatch|slurmstepd): (?:error|]] ..
     [[fatal): .*plugin_load_from_file(?:: dlopen\([^)]*\): (?P<library>\S+\.so[\d.]*): )?]],
@@ -45,7 +47,8 @@ launch {
 }
 -- The lines behind `pyxis:` are those of the container runtime: what they name decides (see image, user).
 launch {
-  id = "spank", title = "Slurm's plugin failed on the host: <plugin>", severity = "error", general = true,
+  id = "spank", restart = "same",
+  title = "Slurm's plugin failed on the host: <plugin>", severity = "error", general = true,
   regex = { [[spank: required plugin (?P<plugin>\S+?): \w+\(\) failed with rc=-\d+]],
     [[pyxis: (?P<plugin>seccomp) filter failed]], [[[Pp]lugin stack initialization failed]],
     [[launch failed: Plugin initialization failed]] },
@@ -55,7 +58,8 @@ launch {
   miss = { "spank: loaded plugin spank_x11.so" },
 }
 launch {
-  id = "container", title = "Container of the job could not be started", category = "user", general = true,
+  id = "container", restart = "never",
+  title = "Container of the job could not be started", category = "user", general = true,
   regex = { [[pyxis: (?:container start failed|couldn't start container|failed to (?:create|import|start) )]],
     [[enroot-\w+: (?:.*\[ERROR\]|failed)]], [[pyxis: +\[ERROR\] (?P<what>\S.*)]],
     [[\bcontainer creation failed: ]] },
@@ -65,7 +69,8 @@ launch {
   miss = { "pyxis: imported docker image: nvcr.io/nvidia/pytorch:24.04-py3" },
 }
 launch {
-  id = "image", title = "Container image could not be fetched or opened", category = "user",
+  id = "image", restart = "never",
+  title = "Container image could not be fetched or opened", category = "user",
   component = "user_config", action = "fix",
   regex = { [[\[ERROR\] (?:URL .*returned error code: (?:401|403|404)|Could not process JSON input|]] ..
     [[No such file or directory: \S+\.sqsh|File not found: )]],
@@ -88,7 +93,8 @@ launch {
   miss = { "user ID 1001 mapped" },
 }
 launch {
-  id = "resources", title = "Job asked for what the cluster does not give", category = "user",
+  id = "resources", restart = "never",
+  title = "Job asked for what the cluster does not give", category = "user",
   component = "user_config", action = "fix",
   regex = { [[(?:srun|sbatch|salloc): error: (?:Batch job submission failed|]] ..
     [[Unable to (?:allocate resources|create step for job \S+)): ]],
@@ -151,7 +157,8 @@ launch {
   miss = { "srun: launching StepId=17.0 on host n3, 8 tasks" },
 }
 launch {
-  id = "script", title = "Job script, folder or binding of the request is wrong", category = "user",
+  id = "script", restart = "never",
+  title = "Job script, folder or binding of the request is wrong", category = "user",
   component = "user_config", severity = "error", action = "fix",
   regex = { [[sbatch: error: Unable to open file (?P<file>\S+)]],
     [[srun: error: (?P<what>CPU binding outside of job step allocation|Unable to satisfy cpu bind request)]],
@@ -181,7 +188,8 @@ launch {
   miss = { "slurmd: Using configuration file /etc/slurm/slurm.conf" },
 }
 launch {
-  id = "daemon", title = "Slurm's daemon stops on a fatal error: <what>", severity = "error", general = true,
+  id = "daemon", restart = "same",
+  title = "Slurm's daemon stops on a fatal error: <what>", severity = "error", general = true,
   regex = { [[\bslurm(?:ctld|d|dbd|stepd)\b(?:\[\d+\])?: fatal: (?P<what>.+)]] },
   remedy = "Read the line; the daemon of this host does not run.",
   hit = { "slurmctld: fatal: Can't save state, the state folder is full",
@@ -209,7 +217,8 @@ launch {
   miss = { "Node n7 rebooted as asked" },
 }
 launch {
-  id = "busy", title = "Job step waits for resources that another step of the job holds", category = "user",
+  id = "busy", restart = "same",
+  title = "Job step waits for resources that another step of the job holds", category = "user",
   component = "user_config", severity = "error", action = "fix",
   regex = { [[Job (?P<job>\S+) step creation still disabled, retrying \((?P<what>[^)]*)\)]] },
   remedy = "End the other srun, or start this one with --overlap or --exact.",
@@ -217,7 +226,7 @@ launch {
   miss = { "srun: Step created for StepId=41337.1" },
 }
 launch {
-  id = "output", title = "Output file of the job cannot be opened", category = "user",
+  id = "output", restart = "never", title = "Output file of the job cannot be opened", category = "user",
     component = "user_config",
   action = "fix",
   regex = { [[slurm(?:stepd|d): error: .*[Cc]ould not open (?:std(?:out|err|in)|]] ..
@@ -228,7 +237,7 @@ launch {
   miss = { "slurmstepd: stdout file /work/ana/logs/4.out" },
 }
 launch {
-  id = "lines", title = "Job script has the line ends of Windows", category = "user",
+  id = "lines", restart = "never", title = "Job script has the line ends of Windows", category = "user",
     component = "user_config",
   action = "fix",
   regex = { [[Batch script contains DOS line breaks]], [[bad interpreter: \S+\^M\b]],
@@ -282,7 +291,7 @@ launch {
   miss = { "Docker daemon at unix:///var/run/docker.sock answers" },
 }
 launch {
-  id = "image_fetch", title = "Container image could not be fetched", category = "user",
+  id = "image_fetch", restart = "never", title = "Container image could not be fetched", category = "user",
     component = "user_config",
   action = "fix",
   regex = { [[[Ww]hile (?:making|building|pulling|fetching) (?:image|SIF|OCI|shub|]] ..
@@ -296,7 +305,7 @@ launch {
 }
 -- Hosts and versions that do not fit.
 launch {
-  id = "address", title = "Slurm cannot find the address of a host", component = "network",
+  id = "address", restart = "same", title = "Slurm cannot find the address of a host", component = "network",
     severity = "error",
   regex = { [[Unable to resolve "(?P<host>[^"]+)"(?:: (?P<what>.+))?]],
     [[can't find address for (?:host )?(?P<host>[^\s,]+)]],
@@ -308,7 +317,8 @@ launch {
   miss = { [[resolved "n7" to 10.0.0.7]] },
 }
 launch {
-  id = "versions", title = "Slurm's parts are of different versions or configurations", severity = "error",
+  id = "versions", restart = "never",
+  title = "Slurm's parts are of different versions or configurations", severity = "error",
   general = true,
   regex = { [[Incompatible versions of client and server code]],
     [[Node (?P<host>\S+) appears to have a different slurm\.conf than the slurmctld]],
@@ -320,7 +330,8 @@ launch {
   miss = { "slurmd version 24.05.4 started" },
 }
 launch {
-  id = "tasks_late", title = "Not all tasks of the step were started in time", severity = "error",
+  id = "tasks_late", restart = "same",
+  title = "Not all tasks of the step were started in time", severity = "error",
     general = true,
   regex = { [[timeout waiting for task launch, started (?P<tasks>\d+ of \d+) tasks]],
     [[step_launch_notify_io_failure: aborting, io error with slurmstepd on node (?P<node>\d+)]],
@@ -331,7 +342,8 @@ launch {
   miss = { "srun: started 8 of 8 tasks" },
 }
 launch {
-  id = "pmix", title = "PMIx of a host cannot reach that of another one", component = "network",
+  id = "pmix", restart = "same",
+  title = "PMIx of a host cannot reach that of another one", component = "network",
   severity = "error", general = true,
   regex = { [[pmixp_\w+: \S+ \[\d+\]: \S+ ERROR: (?P<what>.*)]],
     [[mpi/pmix\w*: (?P<what>.*(?:[Cc]annot|failed|FAILED|unable to).*)]] },
@@ -343,7 +355,8 @@ launch {
   miss = { "slurmstepd: mpi/pmix_v4: loaded" },
 }
 launch {
-  id = "expired", title = "srun was started in an allocation that has ended", category = "user",
+  id = "expired", restart = "never",
+  title = "srun was started in an allocation that has ended", category = "user",
   component = "user_config", severity = "error", action = "fix", general = true,
   regex = { [[Slurm job (?P<job>\S+) has expired]], [[Expired or invalid job (?P<job>\S+)]] },
   remedy = "Start a new allocation; SLURM_JOB_ID of the environment is an old one.",

@@ -2,7 +2,8 @@
 
 local function client(row)
   rule {
-    id = "storage.client." .. row.id, engine = 1, title = row.title, category = row.category or "user",
+    id = "storage.client." .. row.id, engine = 1, restart = row.restart or "never",
+    title = row.title, category = row.category or "user",
     component = row.component or "storage", severity = row.severity or "fatal", general = row.general,
       says = row.says,
     match = { regex = row.regex, except = row.except }, remedy = row.remedy, action = row.action or "fix",
@@ -47,7 +48,8 @@ client {
   miss = { "INFO: object not in cache, downloading" },
 }
 client {
-  id = "endpoint", title = "Object store cannot be reached", component = "network", category = "platform",
+  id = "endpoint", restart = "later",
+  title = "Object store cannot be reached", component = "network", category = "platform",
   regex = { [[EndpointConnectionError: (?P<what>.*)]], [[ConnectTimeoutError: (?P<what>.*)]],
     [[botocore\.exceptions\.(?:ReadTimeoutError|ConnectionClosedError|ProxyConnectionError): (?P<what>.*)]],
     [[google\.api_core\.exceptions\.(?:ServiceUnavailable|RetryError|GatewayTimeout): (?P<what>.*)]],
@@ -72,7 +74,8 @@ client {
   miss = { "opened lmdb with 12 readers" },
 }
 client {
-  id = "sqlite", title = "SQLite database is locked or cannot be written", category = "platform",
+  id = "sqlite", restart = "same",
+  title = "SQLite database is locked or cannot be written", category = "platform",
   regex = { [[sqlite3\.OperationalError: (?P<what>database is locked|disk I/O error|]] ..
     [[unable to open database file|attempt to write a readonly database)]],
     [[sqlite3\.DatabaseError: (?P<what>database disk image is malformed)]] },
@@ -95,7 +98,8 @@ client {
   miss = { "OSError: Unable to open file (unable to lock file, errno = 11, error message = 'busy')" },
 }
 client {
-  id = "network_file", title = "File on a network mount could not be reached", category = "platform",
+  id = "network_file", restart = "later",
+  title = "File on a network mount could not be reached", category = "platform",
   regex = { [[OSError: \[Errno (?:70|103|104|110|113)\] [^:]+: (?P<path>'/.*)]],
     [[TimeoutError: \[Errno 110\] Connection timed out: (?P<path>'/.*)]] },
   remedy = "Check the file server and the network to it.", action = "check",
@@ -103,7 +107,7 @@ client {
   miss = { "TimeoutError: [Errno 110] Connection timed out" },
 }
 client {
-  id = "busy", title = "File is in use and cannot be replaced", severity = "error",
+  id = "busy", restart = "same", title = "File is in use and cannot be replaced", severity = "error",
   regex = { [[OSError: \[Errno (?:16|26)\] (?:Device or resource busy|Text file busy): (?P<path>.*)]] },
   remedy = "On NFS a .nfs file stays while a process has it open: close it, or remove it on one rank only.",
   hit = { "OSError: [Errno 16] Device or resource busy: '.nfs000000000d2a00030000002f'" },
@@ -111,7 +115,8 @@ client {
 }
 -- File systems in user space in front of object stores: each logs in a form of its own.
 client {
-  id = "fuse", title = "Mount of an object store failed: <what>", category = "platform", severity = "error",
+  id = "fuse", restart = "later",
+  title = "Mount of an object store failed: <what>", category = "platform", severity = "error",
   says = "origin",
   regex = { [[^<?(?P<what>(?:s3fs|mount-s3|mountpoint-s3|goofys|gcsfuse|blobfuse2?|juicefs|geesefs|]] ..
     [[ossfs|obsfs|cosfs|cvmfs2?|rclone|alluxio(?:-fuse)?)\b.{0,80}(?i:\b(?:error|fail(?:ed|ure)|]] ..

@@ -3,7 +3,8 @@
 
 local function disk(row)
   rule {
-    id = "storage.disk." .. row.id, engine = 1, title = row.title, category = row.category or "platform",
+    id = "storage.disk." .. row.id, engine = 1, restart = row.restart or "never",
+    title = row.title, category = row.category or "platform",
       component = row.component or "storage",
     severity = row.severity or "fatal", action = row.action or "fix", general = row.general, role = row.role,
       symptom = row.symptom,
@@ -73,7 +74,7 @@ disk {
   miss = { "pods is forbidden: exceeded quota: team-a" },
 }
 disk {
-  id = "readonly", title = "File system is read-only",
+  id = "readonly", restart = "elsewhere", title = "File system is read-only",
   regex = { [[Read-only file system]], [[\[Errno 30\]|\bEROFS\b]] },
   except = { [[(?i)sysctl|/proc/|/sys/|setting key]] },  -- usual in containers
   remedy = "If it should be writable: drain the host and check its disk. In a container: write to a " ..
@@ -82,7 +83,7 @@ disk {
     miss = { "PermissionError: [Errno 13] Permission denied: '/opt/cache'" },
 }
 disk {
-  id = "io", title = "Reading or writing a file failed with an I/O error", action = "check",
+  id = "io", restart = "same", title = "Reading or writing a file failed with an I/O error", action = "check",
   regex = { [[\[Errno 5\] Input/output error]],
     [[(?:read|write|open|close|stat|fsync|access|cannot \w+) ?\S*.{0,80}: Input/output error]],
     [[\bRemote I/O error\b]], [=[\[Errno 121\]]=] },
@@ -92,7 +93,8 @@ disk {
   miss = { "MPICH: OFI: Input/output error on endpoint" },
 }
 disk {
-  id = "no_device", title = "File's device or mount is gone", action = "check", severity = "error",
+  id = "no_device", restart = "elsewhere",
+  title = "File's device or mount is gone", action = "check", severity = "error",
   regex = { [[\[Errno (?:6|19|112)\] (?:No such device(?: or address)?|Host is down)]], [[: Host is down$]] },
   remedy = "Mount the file system again; check the device.",
   hit = { "OSError: [Errno 112] Host is down: '/mnt/share/data'" },
@@ -100,7 +102,7 @@ disk {
 }
 -- (PyTorch's zip writer: rules/pytorch/checkpoint.lua.)
 disk {
-  id = "short_write", title = "File could not be written in full",
+  id = "short_write", restart = "later", title = "File could not be written in full",
   regex = { [[(?i)\bshort write\b.{0,60}(?:bytes|expected)]], [[(?i)wrote only \d+ of \d+ bytes]] },
   remedy = "Check space and quota; write to a local disk and copy, or use the old serialisation, if the " ..
     "file system breaks seeks.",

@@ -2,7 +2,8 @@
 
 local function gpfs(row)
   rule {
-    id = "storage.gpfs." .. row.id, engine = 1, title = row.title, category = "platform",
+    id = "storage.gpfs." .. row.id, engine = 1, restart = row.restart or "elsewhere",
+    title = row.title, category = "platform",
       component = "storage",
     severity = row.severity or "error", action = row.action or "check", role = row.role,
       symptom = row.symptom or "crash",
@@ -40,7 +41,7 @@ gpfs {
     miss = { "mmfs: [I] Command: mount scratch" },
 }
 gpfs {
-  id = "disk", title = "GPFS lost a disk",
+  id = "disk", restart = "later", title = "GPFS lost a disk",
   regex = { [[(?i)mmfs\S* .*Disk failure\. +Volume]], [[(?i)Too many disks are unavailable]],
     [[(?i)MMFS_DISKFAIL]] },
   remedy = "Check the server of this disk (mmlsdisk, mmnsddiscover).",
@@ -48,7 +49,7 @@ gpfs {
     miss = { "mmfs: [I] Disk nsd12 is up" },
 }
 gpfs {
-  id = "waiters", title = "GPFS operations wait for very long", symptom = "hang",
+  id = "waiters", restart = "later", title = "GPFS operations wait for very long", symptom = "hang",
   regex = { [[(?i)Unexpected long waiters? detected]], [[(?i)mmfs\S* .*deadlock detected]],
     [[Deadlock detected.*GPFS]] },
   remedy = "Look at mmdiag --waiters on the node in the line and at the load of the disks.",

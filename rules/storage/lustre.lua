@@ -4,7 +4,8 @@
 
 local function lustre(row)
   rule {
-    id = "storage.lustre." .. row.id, engine = 1, title = row.title, category = "platform",
+    id = "storage.lustre." .. row.id, engine = 1, restart = row.restart or "later",
+    title = row.title, category = "platform",
       component = "storage",
     severity = row.severity or "error", action = row.action or "check", general = row.general,
       role = row.role, symptom = row.symptom or "hang",
@@ -59,7 +60,8 @@ lustre {
     miss = { "LNet: Added LNI 10.4.1.7@o2ib [8/256/0/180]" },
 }
 lustre {
-  id = "bug", title = "Lustre client crashed in its own code", severity = "fatal", symptom = "crash",
+  id = "bug", restart = "elsewhere",
+  title = "Lustre client crashed in its own code", severity = "fatal", symptom = "crash",
   regex = { [[LustreError: .*(?:ASSERTION\(|LBUG)]], [[LBUG\b.*(?:libcfs|lustre)]] },
   remedy = "Reboot the host; update the Lustre client.",
   hit = { "LustreError: 3120:0:(osc_cache.c:1129:osc_extent_make_ready()) ASSERTION( last_oap_count > 0 ) " ..

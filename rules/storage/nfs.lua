@@ -7,10 +7,11 @@ end
 
 local function nfs(row)
   rule {
-    id = "storage." .. row.id, engine = 1, title = row.title, category = row.category or "platform",
+    id = "storage." .. row.id, engine = 1, restart = row.restart or "later",
+    title = row.title, category = row.category or "platform",
       component = "storage",
     severity = row.severity or "error", action = row.action or "check", general = row.general,
-      role = row.role, symptom = row.symptom, recovery = row.recovery,
+      role = row.role, symptom = row.symptom, recovery = row.recovery, blames = row.blames,
     source = { "kernel", "log" }, remedy = row.remedy, match = { regex = row.regex, except = row.except },
     examples = { hit = row.hit, miss = row.miss },
   }
@@ -32,14 +33,15 @@ nfs {
     at(0, "nfs: server filer3 not responding, still trying") .. at(9, "nfs: server filer3 OK") },
 }
 nfs {
-  id = "nfs.ok", title = "NFS server answers again", severity = "info", action = "none",
+  id = "nfs.ok", restart = "same", title = "NFS server answers again", severity = "info", action = "none",
   regex = { [[nfs: server (?P<server>\S+) OK]] },
   remedy = "None.",
   hit = { "nfs: server 10.1.0.5 OK" }, miss = { "nfs: server 10.1.0.5 not responding, still trying" },
 }
 nfs {
+  -- The server or the mount, never the host that read from it.
   id = "nfs.stale", title = "File on a network mount is gone or was replaced (stale handle)",
-    severity = "fatal",
+    severity = "fatal", blames = "job",
   regex = { [[Stale (?:NFS )?file handle]], [[\[Errno 116\]|\bESTALE\b]] },
   remedy = "Open the file again: it was replaced or its export changed. Keep locks, logs and caches that " ..
     "many hosts write off NFS.",
@@ -71,7 +73,8 @@ nfs {
   miss = { "NFS: Registering the id_resolver key type" },
 }
 nfs {
-  id = "nfs.locks", title = "File locks do not work on this file system", severity = "fatal", action = "fix",
+  id = "nfs.locks", restart = "never",
+  title = "File locks do not work on this file system", severity = "fatal", action = "fix",
   regex = { [[(?i)(?:flock|fcntl|lockf|file lock\w*|H5Fopen|]] ..
     [[unable to lock file).{0,60}(?:No locks available|Function not implemented|]] ..
       [[Operation not supported|errno = (?:37|38|11)\b)]],
@@ -117,7 +120,8 @@ nfs {
   miss = { "beegfs-client[911]: Mount successful" },
 }
 nfs {
-  id = "daos", title = "DAOS could not register a buffer with the network: its limit is reached",
+  id = "daos", restart = "never",
+  title = "DAOS could not register a buffer with the network: its limit is reached",
     severity = "fatal", action = "mitigate",
   regex = { [[na_ofi_mem_register\(\).*failed]],
     [[DAOS\[.*(?:fi_mr_\w+\(\) failed|DER_(?:NOMEM|UNREACH|TIMEDOUT|NOSPACE|EXCLUDED))]] },

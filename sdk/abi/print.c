@@ -132,6 +132,7 @@ static void host(void) {
   MEMBER(culprit_detector_finding, state);
   MEMBER(culprit_detector_finding, values);
   MEMBER(culprit_detector_finding, value_count);
+  MEMBER(culprit_detector_finding, restart);
   STRUCT(culprit_budget);
   MEMBER(culprit_budget, size);
   MEMBER(culprit_budget, memory_bytes);

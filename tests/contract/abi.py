@@ -119,7 +119,8 @@ def words_agree() -> str:
     count = 0
     for enum, member, array in (
             ("Category", "category", "categories"), ("Component", "component", "components"),
-            ("Symptom", "symptom", "symptoms"), ("ActionKind", "action", "actions")):
+            ("Symptom", "symptom", "symptoms"), ("ActionKind", "action", "actions"),
+            ("Restart", "restart", "restarts")):
         table = re.search(rf"struct Words<{enum}> .*?kTable\{{(.*?)\}};", tables, re.DOTALL)[1]
         known = re.findall(r'"(\w+)"', table)
         told = re.search(rf"\b{member}:(.*?)(?=\w+:|\*/)", plain)[1]

@@ -65,6 +65,22 @@ def rules_on_top(folder: Path) -> None:
     need(done.returncode == 0 and b"in 1 file" in done.stdout, text_of(done))
 
 
+@promise("rules check: a rule of the library has to say what must differ for the next attempt, a site's need not")
+def rules_say_restart(folder: Path) -> None:
+    site = rule_file(folder / "site.lua")
+    shipped = json.loads(run("rules", "list", "--format", "json").stdout.splitlines()[0])["id"]
+    text = site.read_bytes().replace(b"site.fault", shipped.encode())
+    write(folder / "library.lua", text)
+    done = run("rules", "check", "--no-library", folder / "library.lua")
+    need(done.returncode == 1 and b"error[no-restart]" in done.stdout, text_of(done))
+    write(folder / "library.lua", text.replace(b"engine = 1,", b'engine = 1, restart = { "never", "same" },'))
+    for path in (site, folder / "library.lua"):
+        done = run("rules", "check", "--no-library", path)
+        need(done.returncode == 0, text_of(done))
+    shown = run("rules", "explain", shipped, "--no-library", "--rules", folder / "library.lua").stdout
+    need(b"never, after steps same" in shown, f"{shown!r}")
+
+
 @promise("rules test: logs in testdata/ have to fire what their .expect says, and misses are reported")
 def rules_test(folder: Path) -> None:
     rule_file(folder / "a.lua")

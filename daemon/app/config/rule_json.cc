@@ -17,6 +17,7 @@ std::string to_json(const rules::Rule& rule) {
     w.field("symptom", to_string(rule.symptom));
     w.field("role", rules::to_string(rule.role));
     w.field("action", to_string(rule.action));
+    w.field("restart", restart_of(rule));
     w.field("general", rule.general());
     w.field("says", rules::to_string(rule.says));
     w.field("enabled", rule.enabled);
@@ -24,6 +25,13 @@ std::string to_json(const rules::Rule& rule) {
     w.field("line", rule.place.line);
   });
   return w.finish();
+}
+
+std::string restart_of(const rules::Rule& rule) {
+  std::string out(to_string(rule.restart));
+  if (rule.restart_after_steps != rule.restart)
+    out += ", after steps " + std::string(to_string(rule.restart_after_steps));
+  return out;
 }
 
 std::string_view blame_of(const rules::Rule& rule) {
@@ -86,6 +94,7 @@ void write_overridden(JsonWriter& w, const rules::Overridden& o) {
     w.field("line", o.place.line);
     w.field("severity_before", to_string(o.severity));
     w.field("action_before", to_string(o.action));
+    w.field("restart_before", to_string(o.restart));
     w.field("enabled_before", o.enabled);
   });
 }
@@ -137,6 +146,7 @@ std::string explained_json(const rules::Rule& rule) {
     w.field("when", rule.when != 0);
     w.field("remedy", rule.remedy);
     w.field("action", to_string(rule.action));
+    w.field("restart", restart_of(rule));
     w.member("examples", [&] { write_examples(w, rule); });
     w.list("overridden", rule.overridden, [&](const rules::Overridden& o) { write_overridden(w, o); });
   });

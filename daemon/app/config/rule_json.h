@@ -14,6 +14,8 @@ std::string to_json(const rules::Rule& rule);
 // All of it: what `culprit rules explain` prints and GET /v1/rules/ID answers.
 std::string explained_json(const rules::Rule& rule);
 
+// "never", "never, after steps same".
+std::string restart_of(const rules::Rule& rule);
 std::string_view blame_of(const rules::Rule& rule);
 std::vector<std::string> sources_of(const rules::Rule& rule);
 // What lines are searched for, in order.

@@ -85,7 +85,7 @@ std::string comment(const Diagnosis& d, const RuleWords& words) {
 }
 
 struct Texts {
-  std::string title, remedy, category, component, action;
+  std::string title, remedy, category, component, action, restart;
   bool open = false;
 };
 
@@ -113,6 +113,8 @@ Texts texts_of(const Diagnosis& d, const RuleWords& words, const std::string& pr
   // A controller acts on it only where the operator says so.
   const bool mild = d.action.kind == ActionKind::kCheck && !d.hosts.empty();
   out.action = !words.action.empty() ? words.action : mild ? "check" : "none";
+  // A later job is judged by its own progress: the value of this one holds for both.
+  out.restart = to_string(d.restart.kind);
   std::string open;
   if (words.category.empty() || words.component.empty())
     open += fmt::format("{} who has to act (category) and what broke (component). ", kFillIn);
@@ -161,7 +163,7 @@ std::string rule_text(const Diagnosis& d, const RuleWords& words, const Cause& c
   blames = "{}",
   match = {{ template = {} }},
 {}  remedy = {},
-  action = "{}",
+  action = "{}", restart = "{}",
   examples = {{
     hit = {{
 {}    }},
@@ -173,7 +175,7 @@ std::string rule_text(const Diagnosis& d, const RuleWords& words, const Cause& c
                      comment(d, words), lua_text(parts.id), lua_text(parts.texts.title), parts.texts.category,
                      parts.texts.component, to_string(d.symptom), of_host ? "host" : "job",
                      lua_text(parts.pattern), window_text(parts.window), lua_text(parts.texts.remedy),
-                     parts.texts.action, lua_list(parts.hits), lua_list(parts.misses));
+                     parts.texts.action, parts.texts.restart, lua_list(parts.hits), lua_list(parts.misses));
 }
 
 std::string shown_hosts(const std::set<std::string>& hosts) {
@@ -276,7 +278,8 @@ Result<ConfirmedRule> finding_rule(const Report& report, const Diagnosis& d, con
                   "\"{}\",\n  blames = \"{}\",\n",
                   lua_text(texts.title), texts.category, texts.component, to_string(d.symptom),
                   d.hosts.empty() ? "job" : "host"),
-      fmt::format("  remedy = {},\n  action = \"{}\",\n", lua_text(texts.remedy), texts.action)};
+      fmt::format("  remedy = {},\n  action = \"{}\", restart = \"{}\",\n", lua_text(texts.remedy),
+                  texts.action, texts.restart)};
   out.text = comment(d, words) + lua_of(*cause, parts);
   if (Status proof = loads(out, context.known); !proof) return tl::unexpected(proof.error());
   out.notes.push_back("no line of it is the mark of one fault, so the rule is one on findings");

@@ -19,7 +19,8 @@ std::vector<std::string> faults_of_words(const PluginFinding& finding) {
   } members[] = {{"category", finding.category, words_of<Category>()},
                  {"component", finding.component, words_of<Component>()},
                  {"symptom", finding.symptom, words_of<Symptom>()},
-                 {"action", finding.action, words_of<ActionKind>()}};
+                 {"action", finding.action, words_of<ActionKind>()},
+                 {"restart", finding.restart, words_of<Restart>()}};
   std::vector<std::string> out;
   for (const auto& [member, word, known] : members) {
     if (word.empty() || std::ranges::find(known, word) != known.end()) continue;

@@ -18,6 +18,7 @@
 #include "core/diagnose/suspects.h"
 #include "core/diagnose/words.h"
 #include "core/logs/unwrap.h"
+#include "model/restart.h"
 
 namespace culprit::diagnose {
 namespace {
@@ -303,7 +304,52 @@ class Correlator {
         if (s.host && std::ranges::find(d.action.targets, *s.host) == d.action.targets.end())
           d.action.targets.push_back(*s.host);  // once per host, for any number of its ranks
     cap_claim(f, d);
+    d.restart = advice_of(f, d);
     report_.diagnoses.push_back(std::move(d));
+  }
+
+  bool progressed() const { return a_.fate.trained || a_.fate.last_iteration > 0; }
+
+  // Whether the job may run again after this fault. A consequence alone asks for no change and names no
+  // host.
+  RestartAdvice advice_of(const Finding& f, const Diagnosis& d) const {
+    RestartAdvice out;
+    const bool progress = progressed() || f.iteration.value_or(0) > 0;
+    out.kind = restart_of(f, progress);
+    const bool cascade = f.role == FindingRole::kCascade;
+    if (cascade && out.kind < Restart::kLater) out.kind = Restart::kUnknown;
+    out.sure = out.kind != Restart::kUnknown && !cascade && !f.general && d.confidence >= kSureRestart;
+    out.why = reason_of(out.kind, progress);
+    if (out.kind != Restart::kElsewhere) return out;
+    leave_out(f, d, out);
+    // The line that leads may name nothing or the port, and another one the device that is lost.
+    for (const Finding* other : faults_)
+      if (other != &f && other->role == FindingRole::kRoot && is_there(*other, out) &&
+          restart_of(*other, progress) == Restart::kElsewhere)
+        leave_out(*other, d, out);
+    return out;
+  }
+
+  // Whether the finding names nobody beyond those that are left out; anybody if none is.
+  static bool is_there(const Finding& other, const RestartAdvice& out) {
+    if (out.hosts.empty()) return true;
+    return std::ranges::all_of(other.named_hosts, [&](const std::string& name) {
+      return std::ranges::find(out.hosts, name) != out.hosts.end();
+    });
+  }
+
+  static void leave_out(const Finding& f, const Diagnosis& d, RestartAdvice& out) {
+    const auto add = [](std::vector<std::string>& names, const std::string& name) {
+      if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+    };
+    for (const Suspect& s : d.hosts)
+      if (s.host) add(out.hosts, *s.host);
+    for (const std::string& name : f.named_hosts) add(out.hosts, name);
+    for (const std::string& name : f.named_devices) add(out.devices, name);
+    const bool of_device = f.component == Component::kGpu || f.component == Component::kGpuMemory;
+    if (!out.devices.empty() || !of_device) return;
+    for (const Suspect& s : d.hosts)
+      for (const uint32_t device : s.devices) add(out.devices, fmt::format("device {}", device));
   }
 
   // Where nothing else is found, and no job that trains shows that it may wait: machines log such lines all
@@ -469,6 +515,10 @@ class Correlator {
                             view_.by_rank ? "rank" : "host");
     }
     d.confidence = clear ? confidence_against(*top) : kUnclear;
+    // A host that went silent at once is off or cut off.
+    d.restart.kind = silent && d.category == Category::kHardware ? Restart::kElsewhere : Restart::kUnknown;
+    d.restart.why = reason_of(d.restart.kind, progressed());
+    if (d.restart.kind == Restart::kElsewhere && d.hosts[0].host) d.restart.hosts.push_back(*d.hosts[0].host);
     report_.diagnoses.push_back(std::move(d));
   }
 

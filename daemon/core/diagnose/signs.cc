@@ -12,6 +12,7 @@
 #include "base/limits.h"
 #include "base/text.h"
 #include "core/detect/logs/ending.h"
+#include "core/diagnose/accused.h"
 #include "core/diagnose/confidence.h"
 #include "core/diagnose/own_process.h"
 #include "core/diagnose/quiet_rank.h"
@@ -25,6 +26,7 @@ namespace {
 
 constexpr size_t kEvidence = 20;  // quoted lines of a sign
 constexpr size_t kNotes = 5;
+constexpr size_t kAbsent = 64;        // hosts that a sign names and that wrote nothing
 constexpr size_t kNotices = 64;       // things that rules give notice of
 constexpr double kNotice = 0.4;       // below a verdict
 constexpr double kFatalWeight = 1.0;  // against its host: as much as a certain template without a rule
@@ -45,6 +47,7 @@ constexpr int64_t kSurvivedDeath = 10;
 struct About {
   uint32_t host = detect::kNowhere;  // a unit of view.hosts
   std::optional<uint32_t> rank;      // named by the line, if the line names no unit
+  std::string absent = {};           // a host that the line names and that wrote nothing
 };
 
 // The lines of one rule, before they become a finding.
@@ -56,6 +59,7 @@ struct Sign {
   uint64_t count = 0;
   std::set<uint32_t> hosts;                       // units of view.hosts, if known
   std::set<std::pair<uint32_t, uint32_t>> ranks;  // named by the lines: host, global rank
+  std::set<std::string> absent;                   // hosts that the lines name and that wrote nothing
   bool novel = false, known = false,
        late = false;       // properties of its templates, from the pool and from times
   bool alone = true;       // proves a failure without any other sign
@@ -64,6 +68,7 @@ struct Sign {
   void add_subject(const About& about) {
     if (about.host != detect::kNowhere) hosts.insert(about.host);
     if (about.rank) ranks.emplace(about.host, *about.rank);
+    if (!about.absent.empty() && absent.size() < kAbsent) absent.insert(about.absent);
   }
 };
 
@@ -85,27 +90,17 @@ About about_rank(const detect::View& view, uint32_t rank) {
   return {view.ranks[unit].host, rank};
 }
 
-// "10.0.0.3<4791>", "node-7:29500": an address without its port.
-std::string_view without_port(std::string_view peer) { return peer.substr(0, peer.find_first_of("<:")); }
-
 About subject_of(const detect::View& view, const rules::Rule& rule, const logs::RuleLine& line) {
   if (!line.about.empty())
     if (const uint32_t host = view.host_named(line.about); host != detect::kNowhere)
       return {host, view.by_rank ? std::nullopt : line.about_rank};
   if (line.about_rank) return about_rank(view, *line.about_rank);
-  // srun reports tasks on other hosts: "srun: error: node-3: task 25: Killed".
-  constexpr std::string_view kSrun = "srun: error: ";
-  if (line.text.starts_with(kSrun)) {
-    const std::string_view rest = std::string_view(line.text).substr(kSrun.size());
-    if (const uint32_t host = view.host_named(rest.substr(0, rest.find(':'))); host != detect::kNowhere)
-      return {host, {}};
-  }
-  if (const std::string_view name = hole_of(rule, line, "host"); !name.empty())
-    if (const uint32_t host = view.host_named(name); host != detect::kNowhere) return {host, {}};
+  const NamedHost named = host_in(rule, line);
+  const uint32_t host = named.name.empty() ? detect::kNowhere : unit_called(view, named.name);
+  if (host != detect::kNowhere) return {host, {}};
   if (const auto rank = rank_in(view, rule, line)) return about_rank(view, *rank);
-  // A line about a peer accuses the peer. If the peer's address belongs to no known host, it accuses no host.
-  if (const std::string_view peer = hole_of(rule, line, "peer"); !peer.empty())
-    return {view.host_named(without_port(peer)), {}};
+  // A line that names another one does not accuse its writer.
+  if (named.accuses) return {detect::kNowhere, {}, named.is_host ? std::string(named.name) : std::string()};
   return {view.host_of_writer[line.place.writer], {}};
 }
 
@@ -232,6 +227,7 @@ void recount(const detect::View& view, Sign& sign) {
   sign.count = sign.lines.size();
   sign.hosts.clear();
   sign.ranks.clear();
+  sign.absent.clear();
   for (const logs::RuleLine* line : sign.lines) sign.add_subject(subject_of(view, *sign.rule, *line));
 }
 
@@ -308,16 +304,21 @@ std::string matched_on(const detect::View& view, const Sign& sign) {
 // Adds the units that a sign accuses, which share the strength `known`, and the ranks in its lines.
 void add_subjects(const detect::View& view, Sign& sign, double known) {
   Finding& f = sign.finding;
+  const double share =
+      known / static_cast<double>(std::max<size_t>(1, sign.hosts.size() + sign.absent.size()));
   for (const uint32_t host : sign.hosts)
-    f.subjects.push_back(
-        finding_about(view, host, DetectorKind::kNone, known / static_cast<double>(sign.hosts.size()))
-            .subjects[0]);
+    f.subjects.push_back(finding_about(view, host, DetectorKind::kNone, share).subjects[0]);
+  for (const std::string& name : sign.absent) {
+    FindingSubject& subject = f.subjects.emplace_back();
+    subject.host = name;
+    subject.strength = share;
+  }
   for (const auto& [host, rank] : sign.ranks) {
     FindingSubject subject;
     subject.rank = rank;
     if (host != detect::kNowhere)
       subject.host = view.hosts[host].name;
-    else if (sign.hosts.empty())
+    else if (sign.hosts.empty() && sign.absent.empty())
       subject.strength = known / static_cast<double>(sign.ranks.size());
     f.subjects.push_back(std::move(subject));
   }
@@ -346,7 +347,8 @@ void name_speakers(const detect::View& view, Sign& sign) {
   f.said_by.uids = users_of(*view.log, sign.lines);
   f.as_kernel = std::ranges::all_of(sign.lines, [](const logs::RuleLine* line) { return line->kernel; });
   if (f.said_by.uids.empty() && f.category == Category::kPlatform) return;
-  const std::vector<uint32_t> accused(sign.hosts.begin(), sign.hosts.end());
+  std::vector<uint32_t> accused(sign.hosts.begin(), sign.hosts.end());
+  if (!sign.absent.empty()) accused.push_back(detect::kNowhere);
   f.said_by.hosts = hearsay_of(view, sign.lines, accused);
 }
 
@@ -369,6 +371,7 @@ Finding complete(const detect::View& view, Sign sign) {
   // The template's score already counts any line against a host; this strength is for the additional
   // knowledge of the rule.
   const double known = f.role == FindingRole::kCascade ? 0 : f.fatal ? kFatalWeight : kFatalWeight / 2;
+  name_left_out(view, {sign.rule, sign.lines, {sign.hosts.begin(), sign.hosts.end()}, sign.absent}, f);
   if (!f.by_no_device) add_subjects(view, sign, known);
   f.why.push_back(sign.rule->id.empty()
                       ? fmt::format("the program did not catch the exception, {}", matched_on(view, sign))
@@ -404,6 +407,8 @@ Finding describe(const rules::Rule& rule, const logs::RuleLine& line) {
   f.symptom = rule.symptom;
   f.action = rule.action;
   f.remedy = rule.remedy;
+  f.restart = rule.restart;
+  f.restart_after_steps = rule.restart_after_steps;
   f.role = rule.role == rules::Role::kCascade ? FindingRole::kCascade : FindingRole::kRoot;
   f.fatal = rule.severity == Severity::kFatal;
   f.general = rule.gives_way();

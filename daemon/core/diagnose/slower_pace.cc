@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "core/detect/logs/ending.h"
+#include "model/restart.h"
 
 namespace culprit::diagnose {
 namespace {
@@ -71,6 +72,7 @@ std::optional<Diagnosis> slowdown_of(const detect::View& view, const detect::Fat
       "file "
       "system. Traces of communication tell which rank the others wait for.";
   d.action.kind = ActionKind::kCheck;
+  d.restart.why = reason_of(d.restart.kind, true);
   const auto at = std::ranges::find_if(log.iterations().track(), [&](const logs::ProgressPoint& p) {
     return p.iteration == pace.iteration && p.time_ns == pace.from_ns;
   });

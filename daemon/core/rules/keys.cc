@@ -15,6 +15,7 @@ constexpr std::string_view kComponents =
     "framework user_code user_config user_data dependency platform numeric unknown";
 constexpr std::string_view kSeverities = "info warning error fatal";
 constexpr std::string_view kActions = "isolate check restart rollback retry mitigate fix none";
+constexpr std::string_view kRestarts = "never elsewhere older later same unknown";
 
 constexpr Key kRuleKeys[] = {
     {"id", T::kText, true, "", "",
@@ -84,6 +85,11 @@ constexpr Key kRuleKeys[] = {
      "read-only"},
     {"remedy", T::kText, true, "", "", "what to do, in a sentence"},
     {"action", T::kWord, false, kActions, "none", "what the controller may do by itself"},
+    {"restart", T::kWords, false, kRestarts, "by action and category",
+     "what must differ for the job's next attempt: nothing will help (`never`), another host or device "
+     "(`elsewhere`), an `older` checkpoint, a service that answers again (`later`), nothing (`same`); "
+     "`unknown`: one more attempt. Of two words the second holds once the job has made a step. A rule of the "
+     "library states it"},
     {"scan", T::kWord, false, "all", "",
      "needed by a pattern without three fixed characters in a row: it is tried on every line, which costs"},
     {"examples", T::kTable, true, "", "", "proof, run at every load"},
@@ -96,6 +102,7 @@ constexpr Key kOverrideKeys[] = {
     {"id", T::kText, true, "", "", "the rule that is changed"},
     {"severity", T::kWord, false, kSeverities, "", "in place of the rule's"},
     {"action", T::kWord, false, kActions, "", "in place of the rule's"},
+    {"restart", T::kWords, false, kRestarts, "", "in place of the rule's"},
     {"enabled", T::kFlag, false, "", "true", "false switches the rule off"},
 };
 

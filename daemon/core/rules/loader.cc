@@ -204,9 +204,11 @@ class Loader {
         continue;
       }
       Rule& rule = set_->rules_[*index];
-      rule.overridden.push_back({o.place, rule.severity, rule.action, rule.enabled});
+      rule.overridden.push_back(
+          {o.place, rule.severity, rule.action, rule.restart, rule.restart_after_steps, rule.enabled});
       rule.severity = o.severity.value_or(rule.severity);
       rule.action = o.action.value_or(rule.action);
+      if (o.restart) rule.restart = o.restart->first, rule.restart_after_steps = o.restart->after_steps;
       rule.enabled = rule.enabled && o.enabled;
     }
   }
@@ -265,6 +267,22 @@ std::optional<uint32_t> Ruleset::find(std::string_view id) const {
                                    [](const Rule& rule, std::string_view name) { return rule.id < name; });
   if (it == rules_.end() || it->id != id) return std::nullopt;
   return static_cast<uint32_t>(it - rules_.begin());
+}
+
+std::vector<RuleError> unstated(const Ruleset& ruleset, std::span<const RuleText> files) {
+  std::set<std::string_view> names;
+  for (const RuleText& file : files) names.insert(file.file);
+  std::vector<RuleError> out;
+  for (const Rule& rule : ruleset.rules()) {
+    if (rule.restart_stated || !names.contains(rule.place.file)) continue;
+    RuleError& e = out.emplace_back(error_at(files, rule, "id", false));
+    e.code = "no-restart";
+    e.what = fmt::format(
+        "rule {} is one of the library and does not say what must differ for the next attempt: "
+        "restart is missing",
+        rule.id);
+  }
+  return out;
 }
 
 RuleError error_at(std::span<const RuleText> files, const Rule& rule, std::string_view path, bool value) {

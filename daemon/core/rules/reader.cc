@@ -13,6 +13,7 @@
 #include "core/rules/matcher.h"
 #include "core/rules/pattern.h"
 #include "core/rules/source_text.h"
+#include "model/restart.h"
 
 namespace culprit::rules {
 namespace {
@@ -268,6 +269,16 @@ void Reader::read_match(const Value& table, Rule& out) {
     error("match", false, "bad-pattern", fmt::format("a rule has at most {} named holes", kHoles));
 }
 
+std::optional<Restarts> Reader::restarts(const Value& table) {
+  const std::vector<std::string> words = texts(table, "restart");
+  if (words.empty()) return std::nullopt;
+  if (words.size() > 2)
+    error("restart", true, "bad-value",
+          "restart is one word, or two: before the job's first step, and after it");
+  const Restart first = word_or(words.front(), Restart::kUnknown);
+  return Restarts{first, words.size() < 2 ? first : word_or(words[1], Restart::kUnknown)};
+}
+
 // "<name>" in a title is a hole of the match, or the line: anything else is a misspelt one.
 void Reader::check_title(const Rule& rule) {
   const auto is_name = [](std::string_view text) {
@@ -346,6 +357,10 @@ Rule Reader::rule(const Value& table, uint32_t line) {
   out.severity = word_or(text(table, "severity"), Severity::kError);
   out.symptom = word_or(text(table, "symptom"), Symptom::kCrash);
   out.action = word_or(text(table, "action"), ActionKind::kNone);
+  const std::optional<Restarts> stated = restarts(table);
+  out.restart_stated = stated.has_value();
+  out.restart = stated ? stated->first : default_restart(out.category, out.action);
+  out.restart_after_steps = stated ? stated->after_steps : out.restart;
   out.role = text(table, "role") == "cascade" ? Role::kCascade : Role::kRoot;
   const std::string blames = text(table, "blames");
   // A fault of the program is on every host. Requirements of the program on a host (memory, libraries, a
@@ -386,6 +401,7 @@ Override Reader::override_of(const Value& table, uint32_t line) {
   out.id = text(table, "id");
   out.severity = from_word<Severity>(text(table, "severity"));
   out.action = from_word<ActionKind>(text(table, "action"));
+  out.restart = restarts(table);
   if (const Value* enabled = table.find("enabled")) out.enabled = enabled->boolean;
   return out;
 }

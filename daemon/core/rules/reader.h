@@ -14,11 +14,17 @@
 
 namespace culprit::rules {
 
-// A site's change of a rule: its severity or action, or whether it is enabled.
+// What must differ for the next attempt: before the job's first step, and after it.
+struct Restarts {
+  Restart first = Restart::kUnknown, after_steps = Restart::kUnknown;
+};
+
+// A site's change of a rule: its severity, action or restart, or whether it is enabled.
 struct Override {
   std::string id;
   std::optional<Severity> severity;
   std::optional<ActionKind> action;
+  std::optional<Restarts> restart;
   bool enabled = true;
   RulePlace place;
 };
@@ -48,6 +54,7 @@ class Reader {
   void read_recovery(const Value& table, Rule& out);
   void check_hole(std::string_view path, const std::string& hole, const Rule& rule);
   void check_id(const Rule& rule);
+  std::optional<Restarts> restarts(const Value& table);
   void check_title(const Rule& rule);
 
   const RuleText& file_;

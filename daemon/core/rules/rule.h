@@ -84,6 +84,7 @@ struct Overridden {
   RulePlace place;
   Severity severity = Severity::kError;
   ActionKind action = ActionKind::kNone;
+  Restart restart = Restart::kUnknown, restart_after_steps = Restart::kUnknown;
   bool enabled = true;
 };
 
@@ -94,6 +95,9 @@ struct Rule {
   Severity severity = Severity::kError;
   Symptom symptom = Symptom::kCrash;
   ActionKind action = ActionKind::kNone;
+  // What must differ for the next attempt of the job: before its first step, and after it.
+  Restart restart = Restart::kUnknown, restart_after_steps = Restart::kUnknown;
+  bool restart_stated = false;  // else by category and action; a rule of the library states it
   Role role = Role::kRoot;
   Blame blame = Blame::kFew;
   SourceSet sources = bit(TextSource::kLog) | bit(TextSource::kKernel);

@@ -66,6 +66,9 @@ std::string format_error(const RuleError& error);
 // is linear in the number of rules.
 void prove(Ruleset& ruleset, std::span<const RuleText> files, LoadWork& work, ErrorList& errors);
 
+// The rules of `files` that leave `restart` to its default: none of the library may.
+std::vector<RuleError> unstated(const Ruleset& ruleset, std::span<const RuleText> files);
+
 // An error at this key of the rule.
 RuleError error_at(std::span<const RuleText> files, const Rule& rule, std::string_view path, bool value);
 // An error on this line of the rule's file.

@@ -274,6 +274,7 @@ constexpr Key kFindingKeys[] = {
     {"component", read_finding_text<&PluginFinding::component>},
     {"symptom", read_finding_text<&PluginFinding::symptom>},
     {"action", read_finding_text<&PluginFinding::action>},
+    {"restart", read_finding_text<&PluginFinding::restart>},
     {"remedy", read_finding_text<&PluginFinding::remedy>},
     {"peer", read_finding_text<&PluginFinding::peer>},
     {"part", read_finding_text<&PluginFinding::part>},

@@ -39,10 +39,12 @@ function kindOf(site, d) {
 
 function todo(d) {
   const action = ACTIONS[d.action?.kind], targets = d.action?.targets || [];
-  if (!action && !d.remedy) return null;
+  const again = d.restart?.sentence && h("div", { class: "again", title: d.restart.why },
+                                         "Run again: ", bdi(d.restart.sentence), ".");
+  if (!action && !d.remedy && !again) return null;
   return h("div", { class: "todo" },
            action && h("b", {}, action + (targets.length ? " " + name(targets.slice(0, 6).join(", ")) +
-             (targets.length > 6 ? ` and ${targets.length - 6} more` : "") : "") + ". "), d.remedy);
+             (targets.length > 6 ? ` and ${targets.length - 6} more` : "") : "") + ". "), d.remedy, again);
 }
 
 function where(d) {

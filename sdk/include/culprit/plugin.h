@@ -34,7 +34,7 @@ extern "C" {
 #endif
 
 #define CULPRIT_ABI_MAJOR 1
-#define CULPRIT_ABI_MINOR 0
+#define CULPRIT_ABI_MINOR 1
 
 #if defined(__GNUC__)
 #define CULPRIT_EXPORT __attribute__((visibility("default")))
@@ -160,7 +160,9 @@ typedef struct culprit_event {
  *              numeric, unknown
  *   symptom:   launch_failure, crash, hang, slowdown, numeric (wrong numbers), other
  *   action:    isolate (take the host out of service), check, restart, rollback (to an earlier checkpoint),
- *              retry, mitigate, fix, none */
+ *              retry, mitigate, fix, none
+ *   restart:   never (the same will happen again), elsewhere (not on this host or device), older (an earlier
+ *              checkpoint), later (a service has to answer again), same (nothing has to differ), unknown */
 
 enum {
   CULPRIT_INFO = 0,
@@ -209,6 +211,7 @@ typedef struct culprit_detector_finding {
   uint32_t state;        /* CULPRIT_HAPPENED, _RAISED, _CLEARED */
   const culprit_value* const* values;
   uint64_t value_count;
+  const char* restart; /* a word of the table above; "" or NULL: by category and action. Since 1.1 */
 } culprit_detector_finding;
 
 /* ---- The daemon, as the detector sees it ---- */
@@ -336,7 +339,7 @@ CULPRIT_ASSERT_SIZE(culprit_stack, 24);
 CULPRIT_ASSERT_SIZE(culprit_counter, 24);
 CULPRIT_ASSERT_SIZE(culprit_event, 72);
 CULPRIT_ASSERT_SIZE(culprit_value, 24);
-CULPRIT_ASSERT_SIZE(culprit_detector_finding, 160);
+CULPRIT_ASSERT_SIZE(culprit_detector_finding, 168);
 CULPRIT_ASSERT_SIZE(culprit_budget, 56);
 CULPRIT_ASSERT_SIZE(culprit_host, 72);
 CULPRIT_ASSERT_SIZE(culprit_detector, 72);

@@ -29,7 +29,7 @@ namespace culprit {
 
 /* culprit_detector_finding with texts of its own; the meaning of each member is there. */
 struct Finding {
-  std::string id, title, text, category, component, symptom, action, remedy, host, job, peer, part;
+  std::string id, title, text, category, component, symptom, action, remedy, host, job, peer, part, restart;
   int64_t rank = CULPRIT_NONE, device = CULPRIT_NONE, time_ns = CULPRIT_NO_TIME;
   double confidence = 0.5;
   uint32_t severity = CULPRIT_WARNING, state = CULPRIT_HAPPENED;
@@ -96,6 +96,9 @@ class Host {
     out.state = finding.state;
     out.values = pointers.data();
     out.value_count = pointers.size();
+#if CULPRIT_ABI_MINOR >= 1
+    out.restart = finding.restart.c_str();
+#endif
     return host_->emit(host_, &out);
   }
 

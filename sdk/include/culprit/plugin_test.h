@@ -127,6 +127,8 @@ CULPRIT_TEST_FN const char* const culprit_test_symptoms[] = {"launch_failure", "
                                                              "numeric",        "other", NULL};
 CULPRIT_TEST_FN const char* const culprit_test_actions[] = {
     "isolate", "check", "restart", "rollback", "retry", "mitigate", "fix", "none", NULL};
+CULPRIT_TEST_FN const char* const culprit_test_restarts[] = {"never", "elsewhere", "older", "later",
+                                                             "same",  "unknown",   NULL};
 
 /* How many bytes of a text must change to make the other one of it; texts of at most 63 bytes. */
 CULPRIT_TEST_FN size_t culprit_test_distance(const char* a, const char* b) {
@@ -172,11 +174,14 @@ CULPRIT_TEST_FN int32_t culprit_test_emit(const culprit_host* host, const culpri
   culprit_test_check_word(from->id, "component", from->component, culprit_test_components);
   culprit_test_check_word(from->id, "symptom", from->symptom, culprit_test_symptoms);
   culprit_test_check_word(from->id, "action", from->action, culprit_test_actions);
+  if (CULPRIT_HAS(from, culprit_detector_finding, restart))
+    culprit_test_check_word(from->id, "restart", from->restart, culprit_test_restarts);
   culprit_test_entry* entry = (culprit_test_entry*)culprit_test_memory(sizeof *entry);
   culprit_detector_finding* to = &entry->finding;
   memcpy(to, from, sizeof *to < from->size ? sizeof *to : from->size);
-  const char** texts[] = {&to->id,     &to->title,  &to->text, &to->category, &to->component, &to->symptom,
-                          &to->action, &to->remedy, &to->host, &to->job,      &to->peer,      &to->part};
+  const char** texts[] = {&to->id,      &to->title,  &to->text,   &to->category, &to->component,
+                          &to->symptom, &to->action, &to->remedy, &to->host,     &to->job,
+                          &to->peer,    &to->part,   &to->restart};
   for (size_t i = 0; i < sizeof texts / sizeof *texts; ++i) *texts[i] = culprit_test_copy(*texts[i]);
   const culprit_value** values =
       (const culprit_value**)culprit_test_memory(from->value_count * sizeof(culprit_value*));
@@ -294,8 +299,8 @@ CULPRIT_TEST_FN void culprit_test_close(culprit_test* test) {
   for (culprit_test_entry* entry = test->first; entry;) {
     culprit_test_entry* next = entry->next;
     const culprit_detector_finding* f = &entry->finding;
-    const char* texts[] = {f->id,     f->title,  f->text, f->category, f->component, f->symptom,
-                           f->action, f->remedy, f->host, f->job,      f->peer,      f->part};
+    const char* texts[] = {f->id,     f->title, f->text, f->category, f->component, f->symptom, f->action,
+                           f->remedy, f->host,  f->job,  f->peer,     f->part,      f->restart};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; ++i) free((void*)texts[i]);
     for (uint64_t i = 0; i < f->value_count; ++i) {
       free((void*)f->values[i]->name);

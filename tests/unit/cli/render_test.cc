@@ -255,6 +255,14 @@ BOOST_AUTO_TEST_CASE(an_action_without_targets_stands_before_its_remedy) {
   BOOST_TEST(!has(render_text(r, {}), "What to do"));
 }
 
+BOOST_AUTO_TEST_CASE(whether_the_job_runs_again_is_one_line) {
+  Report r = failed();
+  r.diagnoses[0].restart = {Restart::kElsewhere, true, "it fails again", {"node-3"}, {}};
+  BOOST_TEST(has(render_text(r, {}), "\n  Run again: elsewhere, without node-3\n"));
+  r.diagnoses[0].restart = {};
+  BOOST_TEST(!has(render_text(r, {}), "Run again"));
+}
+
 BOOST_AUTO_TEST_CASE(numbers_are_reported_as_ranges) {
   const std::vector<std::pair<std::vector<uint32_t>, std::string>> cases{
       {{}, ""},

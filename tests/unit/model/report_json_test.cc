@@ -59,6 +59,8 @@ Report full() {
   d.evidence.push_back({"node-3", "runs/a.log", 120, std::nullopt, "text", 9, 131, {}});
   d.confirmed = Confirmation{"alice", 3, 2};
   d.action = {ActionKind::kIsolate, {"node-3"}};
+  d.restart = {Restart::kElsewhere, true, "it fails again", {"node-3"}, {"GPU 3"}};
+  r.restart = d.restart;
   r.diagnoses = {d};
   r.verdict = 0;
   r.suspects = d.hosts;
@@ -78,10 +80,10 @@ Report full() {
   return r;
 }
 
-const Names kDiagnosisKeys{"id",        "rule",     "detector",   "found_by", "about",
-                           "title",     "category", "component",  "symptom",  "stage",
-                           "iteration", "time_ns",  "confidence", "hosts",    "links",
-                           "why",       "evidence", "confirmed",  "remedy",   "action"};
+const Names kDiagnosisKeys{"id",         "rule",      "detector", "found_by", "about",     "title",
+                           "category",   "component", "symptom",  "stage",    "iteration", "time_ns",
+                           "confidence", "hosts",     "links",    "why",      "evidence",  "confirmed",
+                           "remedy",     "action",    "restart"};
 const Names kPlaceKeys{"host", "score", "ranks", "devices", "why"};
 const Names kSinglePlaceKeys{"host", "score", "ranks", "devices", "why", "rank", "device"};
 
@@ -91,8 +93,9 @@ BOOST_AUTO_TEST_SUITE(report_json)
 
 BOOST_AUTO_TEST_CASE(every_field_stands_in_the_order_of_the_format) {
   const Json json = parsed(full());
-  check_keys(json, {"schema", "job", "state", "headline", "verdict", "missing", "diagnoses", "suspects",
-                    "indicating", "iterations", "irregularities", "numerics", "hang", "problems", "cut"});
+  check_keys(json,
+             {"schema", "job", "state", "headline", "verdict", "restart", "missing", "diagnoses", "suspects",
+              "indicating", "iterations", "irregularities", "numerics", "hang", "problems", "cut"});
   check_keys(json["job"], {"id", "hosts", "ranks", "bytes", "lines", "unplaced_lines", "templates",
                            "first_ns", "last_ns"});
   const Json& d = json["diagnoses"][0];
@@ -102,6 +105,8 @@ BOOST_AUTO_TEST_CASE(every_field_stands_in_the_order_of_the_format) {
   check_keys(d["evidence"][0], {"host", "file", "line", "offset", "text", "time_ns"});
   check_keys(d["confirmed"], {"by", "hits", "right"});
   check_keys(d["action"], {"kind", "targets"});
+  check_keys(d["restart"], {"kind", "sure", "sentence", "why", "hosts", "devices"});
+  BOOST_TEST(d["restart"]["sentence"] == "elsewhere, without node-3 (GPU 3)");
   check_keys(json["indicating"][0], {"template", "score", "count", "why", "where"});
   check_keys(json["indicating"][0]["where"][0], {"host", "file", "line"});
   check_keys(json["iterations"][0], {"iteration", "score", "hosts"});
@@ -121,7 +126,7 @@ BOOST_AUTO_TEST_CASE(stacks_of_a_live_job_follow_its_hang) {
   r.stacks = StackPicture{7, 4, 5, 10, 50, {{{"train.py:forward:120"}, {0, 1, 3}, true}}, {"rank 2 is late"}};
   const Json json = parsed(r);
   check_keys(json,
-             {"schema", "job", "state", "headline", "verdict", "missing", "diagnoses", "suspects",
+             {"schema", "job", "state", "headline", "verdict", "restart", "missing", "diagnoses", "suspects",
               "indicating", "iterations", "irregularities", "numerics", "hang", "stacks", "problems", "cut"});
   check_keys(json["stacks"], {"sample", "processes", "rounds", "first_ns", "last_ns", "clusters", "why"});
   const auto back = report_from_json(to_json(r, Charts::kLeftOut));

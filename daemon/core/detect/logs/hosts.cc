@@ -50,6 +50,14 @@ std::set<uint32_t> ranks_in(std::string_view text) {
   return out;
 }
 
+// A name with its digits masked: hosts of a job have names of one form ("node-##").
+std::string form_of(std::string_view name) {
+  std::string out;
+  for (const char c : name)
+    if (const bool digit = c >= '0' && c <= '9'; !digit || !out.ends_with('#')) out += digit ? '#' : c;
+  return out;
+}
+
 struct Tally {
   double own = 0, echoes = 0, order = 0, behind = 0, absent = 0;
   // First indicating line; first line that indicates with certainty.
@@ -66,6 +74,9 @@ class HostScorer {
   HostScorer(const View& view, Analysis& a) : view_(view), a_(a), tally_(view.hosts.size()) {
     for (const Unit& r : view.ranks)
       if (!r.ranks.empty() && r.host != kNowhere) host_of_rank_[r.ranks[0]] = r.host;
+    if (view_.by_rank) return;
+    for (const Unit& h : view_.hosts)
+      if (std::string form = form_of(h.name); form.find('#') != form.npos) forms_.insert(std::move(form));
   }
 
   void add_templates() {
@@ -211,7 +222,7 @@ class HostScorer {
     for (const logs::LogSample& sample : t.samples) {
       if (view_.host_of_writer[sample.place.writer] != host) continue;
       const std::set<uint32_t> named = all_named(sample.text);
-      if (!named.empty() && !named.count(host)) return true;
+      if (!named.count(host) && (!named.empty() || names_absent(sample.text))) return true;
     }
     return false;
   }
@@ -223,9 +234,8 @@ class HostScorer {
     return host_of_word_.emplace(word, view_.host_named(word)).first->second;
   }
 
-  // The hosts that a text names by a known name.
-  std::set<uint32_t> named_in(std::string_view text) const {
-    std::set<uint32_t> out;
+  template <class Take>
+  static void each_word(std::string_view text, Take take) {
     for (size_t i = 0; i < text.size();) {
       if (!is_name(text[i])) {
         ++i;
@@ -235,11 +245,27 @@ class HostScorer {
       while (end < text.size() && (is_name(text[end]) || text[end] == '.')) ++end;
       std::string_view token = text.substr(i, end - i);
       while (!token.empty() && token.back() == '.') token.remove_suffix(1);
-      const uint32_t host = host_named(token);
-      if (host != kNowhere) out.insert(host);
+      take(token);
       i = end;
     }
+  }
+
+  // The hosts that a text names by a known name.
+  std::set<uint32_t> named_in(std::string_view text) const {
+    std::set<uint32_t> out;
+    each_word(text, [&](std::string_view word) {
+      if (const uint32_t host = host_named(word); host != kNowhere) out.insert(host);
+    });
     return out;
+  }
+
+  // Whether a text names a host that wrote nothing: a name of the form of the job's hosts.
+  bool names_absent(std::string_view text) const {
+    bool found = false;
+    each_word(text, [&](std::string_view word) {
+      found = found || (host_named(word) == kNowhere && forms_.contains(form_of(word)));
+    });
+    return found;
   }
 
   std::set<uint32_t> all_named(std::string_view text) const {
@@ -339,6 +365,7 @@ class HostScorer {
   std::vector<Tally> tally_;
   double harmless_ = 0;  // templates that indicate no failure
   std::map<uint32_t, uint32_t> host_of_rank_;
+  std::set<std::string> forms_;  // of the names of hosts
   mutable std::map<std::string, uint32_t, std::less<>> host_of_word_;
 };
 

@@ -211,6 +211,7 @@ class Search {
     f.component = Component::kNumeric;
     f.symptom = Symptom::kNumeric;
     f.action = ActionKind::kRollback;
+    f.restart = f.restart_after_steps = lead.finite == 0 ? Restart::kNever : Restart::kOlder;
     f.title = title(lead);
     f.confidence = sure;
     f.first_ns = lead.first->place.time_ns;

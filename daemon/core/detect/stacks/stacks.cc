@@ -23,12 +23,14 @@ struct Class {
   Component component = Component::kUnknown;
   ActionKind action = ActionKind::kCheck;
   const char* remedy = "";
+  std::optional<Restart> restart = {};  // if not by category and action
 };
 
 constexpr Class kStorage = {
     Category::kPlatform, Component::kStorage, ActionKind::kCheck,
     "Look at the file system from the hosts of these ranks: mounts, servers, quota, `cat "
-    "/proc/PID/stack` of the process. Restart the job once a read returns."};
+    "/proc/PID/stack` of the process. Restart the job once a read returns.",
+    Restart::kLater};
 constexpr Class kProgram = {
     Category::kUser, Component::kUserCode, ActionKind::kCheck,
     "Read the stack: the process runs or waits in code of the program while its peers "
@@ -37,7 +39,7 @@ constexpr Class kProgram = {
 Class class_of(const Found& found) {
   if (found.stopped)
     return {Category::kPlatform, Component::kPlatform, ActionKind::kCheck,
-            "See who stopped the process: a signal, a debugger, or a frozen control group."};
+            "See who stopped the process: a signal, a debugger, or a frozen control group.", Restart::kSame};
   switch (found.where) {
     case Where::kLoader:
       if (found.in_loader) return kStorage;
@@ -313,6 +315,7 @@ class Answering {
     f.category = c.category;
     f.component = c.component;
     f.action = c.action;
+    f.restart = c.restart;
     f.remedy = c.remedy;
     add_accused(f, true);
     if (judgement_.group && judgement_.accused.size() > 1)

@@ -253,6 +253,38 @@ BOOST_AUTO_TEST_CASE(an_override_changes_what_it_may_and_nothing_else) {
              std::string::npos);
 }
 
+BOOST_AUTO_TEST_CASE(what_must_differ_for_the_next_attempt_is_stated_or_follows_from_the_action) {
+  const struct {
+    const char* keys;
+    Restart first, after_steps;
+    bool stated;
+  } rows[] = {
+      {"restart = 'later'", Restart::kLater, Restart::kLater, true},
+      {"restart = { 'never', 'same' }", Restart::kNever, Restart::kSame, true},
+      {"action = 'isolate'", Restart::kElsewhere, Restart::kElsewhere, false},
+      {"action = 'fix'", Restart::kNever, Restart::kNever, false},
+      {"", Restart::kUnknown, Restart::kUnknown, false},
+  };
+  for (const auto& row : rows) {
+    const auto set = load_all({{"a", rule_text("a.a", row.keys)}});
+    BOOST_REQUIRE(set);
+    const Rule& rule = set->rules()[0];
+    BOOST_TEST((rule.restart == row.first && rule.restart_after_steps == row.after_steps), row.keys);
+    BOOST_TEST(rule.restart_stated == row.stated, row.keys);
+    const std::vector<RuleText> files{{"a", rule_text("a.a", row.keys)}};
+    BOOST_TEST(unstated(*set, files).empty() == row.stated, row.keys);
+  }
+  BOOST_TEST(errors_of(rule_text("a.a", "restart = 'nevre'")).find("did you mean 'never'?") !=
+             std::string::npos);
+  BOOST_TEST(errors_of(rule_text("a.a", "restart = { 'never', 'same', 'later' }"))
+                 .find("restart is one word, or two") != std::string::npos);
+  const auto changed = load_all(
+      {{"a", rule_text("a.a", "restart = 'never'")}, {"b", "override { id = 'a.a', restart = 'same' }"}});
+  BOOST_REQUIRE(changed);
+  BOOST_TEST((changed->rules()[0].restart == Restart::kSame));
+  BOOST_TEST((changed->rules()[0].overridden[0].restart == Restart::kNever));
+}
+
 BOOST_AUTO_TEST_CASE(a_rule_next_to_a_broken_one_that_it_needs_is_not_blamed) {
   const std::string errors = errors_of(rule_text("a.a", "wrong = 1,") +
                                        rule_text("a.b", "window = { span = '1s', after = 'a.a' },"));

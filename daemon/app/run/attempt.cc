@@ -1,0 +1,161 @@
+#include "app/run/attempt.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+#include "model/headline.h"
+#include "model/restart.h"
+
+namespace culprit::app {
+namespace {
+
+constexpr size_t kReasonBytes = 200;
+constexpr size_t kCauseBytes = 60;  // of a table's row
+
+void replace_all(std::string& text, std::string_view from, std::string_view to) {
+  for (size_t at = 0; (at = text.find(from, at)) != text.npos; at += to.size())
+    text.replace(at, from.size(), to);
+}
+
+// Numbers differ between equal failures.
+std::string without_numbers(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    const bool digit = c >= '0' && c <= '9';
+    if (!digit)
+      out += c;
+    else if (!out.ends_with('#'))
+      out += '#';
+  }
+  return out;
+}
+
+std::optional<int64_t> last_iteration(const Report& report) {
+  std::optional<int64_t> out;
+  for (const auto& [at, iteration] : report.activity.progress) out = std::max(out.value_or(-1), iteration);
+  for (const Diagnosis& d : report.diagnoses)
+    if (d.iteration) out = std::max(out.value_or(-1), *d.iteration);
+  return out;
+}
+
+std::string shown(std::optional<int64_t> iteration) { return iteration ? std::to_string(*iteration) : "-"; }
+
+const char* word_of(recover::Progress progress) {
+  switch (progress) {
+    case recover::Progress::kMade:
+      return "made";
+    case recover::Progress::kNone:
+      return "none";
+    case recover::Progress::kUnknown:
+      break;
+  }
+  return "unknown";
+}
+
+}  // namespace
+
+bool wants_port(const std::vector<std::string>& words) {
+  return std::ranges::any_of(words, [](const std::string& w) { return w.find("{port}") != w.npos; });
+}
+
+std::vector<std::string> filled(const std::vector<std::string>& words, const Placeholders& values) {
+  std::vector<std::string> out;
+  for (std::string word : words) {
+    // An option with its place in a word of its own goes where there is nothing to resume from.
+    if (word == "{resume}" && values.resume.empty()) {
+      if (!out.empty() && out.back().starts_with("--")) out.pop_back();
+      continue;
+    }
+    if (values.resume.empty() && word.starts_with("--") && word.ends_with("={resume}")) continue;
+    replace_all(word, "{attempt}", std::to_string(values.attempt));
+    replace_all(word, "{resume}", values.resume);
+    if (values.port != 0) replace_all(word, "{port}", std::to_string(values.port));
+    out.push_back(std::move(word));
+  }
+  return out;
+}
+
+std::vector<std::string> attempt_variables(uint32_t number, uint32_t left, const std::string& resume,
+                                           const std::string& last) {
+  std::vector<std::string> out = {fmt::format("CULPRIT_ATTEMPT={}", number),
+                                  fmt::format("CULPRIT_ATTEMPTS_LEFT={}", left)};
+  if (!resume.empty()) out.push_back("CULPRIT_RESUME=" + resume);
+  if (!last.empty()) out.push_back("CULPRIT_LAST_REASON=" + shorten(last, kReasonBytes));
+  return out;
+}
+
+recover::Failure failure_of(const std::optional<Report>& report, const std::string& host,
+                            std::optional<int64_t> best) {
+  recover::Failure out;
+  out.ran_on = {host};
+  if (!report) return out;
+  out.iteration = last_iteration(*report);
+  if (out.iteration) {
+    const bool further = !best || *out.iteration > *best;
+    out.progress = further ? recover::Progress::kMade : recover::Progress::kNone;
+  }
+  if (const auto advice = restart_of(*report)) out.advice = *advice;
+  const Diagnosis* lead = leading(*report);
+  if (lead == nullptr) return out;
+  out.hang = lead->symptom == Symptom::kHang;
+  if (!report->verdict) return out;
+  out.root = lead->rule.value_or(lead->detector.value_or("")) + ": " + without_numbers(lead->title);
+  return out;
+}
+
+std::string ledger_line(const Attempt& a) {
+  nlohmann::ordered_json out;
+  const auto number = [](std::optional<int64_t> n) {
+    return n ? nlohmann::ordered_json(*n) : nlohmann::ordered_json(nullptr);
+  };
+  out["attempt"] = a.number;
+  out["begin_ns"] = a.begin_ns;
+  out["end_ns"] = a.end_ns;
+  out["status"] = a.status;
+  out["headline"] = a.headline;
+  out["root"] = a.failure.root;
+  out["restart"] = to_string(a.failure.advice.kind);
+  out["hang"] = a.failure.hang;
+  out["hosts"] = a.failure.advice.hosts;
+  out["devices"] = a.failure.advice.devices;
+  out["resume"] = a.resume;
+  out["from"] = number(a.from);
+  out["to"] = number(a.to);
+  out["progress"] = word_of(a.failure.progress);
+  out["again"] = a.decision.again;
+  out["why"] = a.decision.why;
+  return out.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+int verdict_code(const recover::Failure& failure, const recover::Decision& decision) {
+  if (failure.advice.kind == Restart::kUnknown) return 0;
+  return decision.again ? recover::kElsewhereHelps : decision.code;
+}
+
+std::string attempt_table(const std::vector<Attempt>& attempts) {
+  std::string out =
+      fmt::format("{:>7}  {:>9}  {:>6}  {:>13}  {}\n", "attempt", "lasted", "status", "steps", "cause");
+  for (const Attempt& a : attempts)
+    out += fmt::format("{:>7}  {:>9}  {:>6}  {:>13}  {}\n", a.number, format_duration(a.end_ns - a.begin_ns),
+                       a.status, fmt::format("{} to {}", shown(a.from), shown(a.to)),
+                       a.status == 0        ? "-"
+                       : a.headline.empty() ? "nothing in its output says why"
+                                            : shorten(a.headline, kCauseBytes));
+  return out;
+}
+
+TimeNs allocation_end(const Lookup& variable) {
+  const auto text = variable("SLURM_JOB_END_TIME");
+  int64_t seconds = 0;
+  if (!text) return kNoTime;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), seconds);
+  const bool read = error == std::errc() && end == text->data() + text->size() && seconds > 0;
+  return read && seconds < (int64_t{1} << 33) ? seconds * kNsPerSecond : kNoTime;
+}
+
+}  // namespace culprit::app

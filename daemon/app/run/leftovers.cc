@@ -1,0 +1,225 @@
+#include "app/run/leftovers.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <climits>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <thread>
+
+#include "base/text.h"
+
+namespace culprit::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::chrono::milliseconds kLookEvery{10};
+constexpr TimeNs kOrphanPatience = 2 * kNsPerSecond;
+constexpr size_t kEnvironmentMost = 4 << 20;
+
+std::string text_of(const std::string& path, size_t most) {
+  std::ifstream file(path, std::ios::binary);
+  std::string out;
+  char part[65536];
+  while (out.size() < most && (file.read(part, sizeof part) || file.gcount() > 0))
+    out.append(part, static_cast<size_t>(file.gcount()));
+  return out;
+}
+
+// The fields of /proc/PID/stat behind the name: the state is the first, the start the twentieth.
+std::optional<std::vector<std::string>> stat_of(pid_t pid, std::string* name = nullptr) {
+  const std::string text = text_of(fmt::format("/proc/{}/stat", pid), 4096);
+  const size_t open = text.find('('), close = text.rfind(')');
+  if (open == text.npos || close == text.npos || close < open) return std::nullopt;
+  if (name) *name = text.substr(open + 1, close - open - 1);
+  std::istringstream rest(text.substr(close + 1));
+  std::vector<std::string> out;
+  for (std::string field; rest >> field;) out.push_back(field);
+  return out.size() < 20 ? std::nullopt : std::optional(out);
+}
+
+std::string start_of(pid_t pid) {
+  const auto fields = stat_of(pid);
+  return fields ? (*fields)[19] : "";
+}
+
+void for_each_own_process(const std::function<void(pid_t)>& call) {
+  std::error_code error;
+  const uid_t own = ::geteuid();
+  for (fs::directory_iterator it("/proc", error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    pid_t pid = 0;
+    const auto [rest, bad] = std::from_chars(name.data(), name.data() + name.size(), pid);
+    if (bad != std::errc() || rest != name.data() + name.size() || pid == ::getpid()) continue;
+    struct stat info {};
+    if (::stat(it->path().c_str(), &info) == 0 && info.st_uid == own) call(pid);
+  }
+}
+
+// The value of our variable in the environment that a process was started with.
+std::string mark_of(pid_t pid) {
+  const std::string wanted = std::string(kMarkVariable) + "=";
+  const std::string text = text_of(fmt::format("/proc/{}/environ", pid), kEnvironmentMost);
+  for (const std::string_view entry : split(text, '\0'))
+    if (entry.starts_with(wanted)) return std::string(entry.substr(wanted.size()));
+  return "";
+}
+
+bool owner_lives(std::string_view mark) {
+  const std::vector<std::string_view> parts = split(mark, '-');
+  pid_t pid = 0;
+  if (parts.size() != 3) return true;  // not ours to judge
+  const auto [rest, bad] = std::from_chars(parts[0].data(), parts[0].data() + parts[0].size(), pid);
+  if (bad != std::errc() || rest != parts[0].data() + parts[0].size() || pid <= 0) return true;
+  return start_of(pid) == parts[1];
+}
+
+TimeNs steady_now() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+// Waits until none is left, or the time is over.
+std::vector<MarkedProcess> wait_for(std::string_view mark, TimeNs within) {
+  const TimeNs until = steady_now() + within;
+  for (;;) {
+    // As the reaper of the run's processes: a zombie has ended.
+    while (::waitpid(-1, nullptr, WNOHANG) > 0) {
+    }
+    std::vector<MarkedProcess> left = marked_processes(mark);
+    if (left.empty() || steady_now() >= until) return left;
+    std::this_thread::sleep_for(kLookEvery);
+  }
+}
+
+}  // namespace
+
+std::string make_mark() {
+  uint64_t digits = 0;
+  (void)!::getrandom(&digits, sizeof digits, 0);
+  return fmt::format("{}-{}-{:016x}", ::getpid(), start_of(::getpid()), digits);
+}
+
+std::vector<MarkedProcess> marked_processes(std::string_view mark) {
+  std::vector<MarkedProcess> out;
+  for_each_own_process([&](pid_t pid) {
+    if (mark_of(pid) != mark) return;
+    MarkedProcess found;
+    found.pid = pid;
+    const auto fields = stat_of(pid, &found.name);
+    if (!fields || (*fields)[0] == "Z" || (*fields)[0] == "X") return;
+    found.state = (*fields)[0][0];
+    out.push_back(std::move(found));
+  });
+  return out;
+}
+
+std::vector<MarkedProcess> end_marked(std::string_view mark, TimeNs patience, TimeNs kill_within,
+                                      size_t& ended) {
+  std::vector<MarkedProcess> left = marked_processes(mark);
+  ended = left.size();
+  if (left.empty()) return left;
+  for (const MarkedProcess& one : left) ::kill(one.pid, SIGTERM);
+  left = wait_for(mark, patience);
+  const TimeNs until = steady_now() + kill_within;
+  // A process may start others while it is ended: all that are there are killed at each look.
+  while (!left.empty() && steady_now() < until) {
+    for (const MarkedProcess& one : left) ::kill(one.pid, SIGKILL);
+    left = wait_for(mark, 10 * kNsPerMs);
+  }
+  return left;
+}
+
+size_t end_orphans() {
+  std::set<std::string> marks;
+  for_each_own_process([&](pid_t pid) {
+    if (std::string mark = mark_of(pid); !mark.empty() && !owner_lives(mark)) marks.insert(std::move(mark));
+  });
+  size_t all = 0;
+  for (const std::string& mark : marks) {
+    size_t ended = 0;
+    (void)end_marked(mark, kOrphanPatience, kOrphanPatience, ended);
+    all += ended;
+  }
+  return all;
+}
+
+size_t remove_shared_memory(TimeNs since) {
+  constexpr std::string_view kMadeBy[] = {"nccl-", "torch_", "psm_", "sem.mp-", "sem.loky-", "loky-"};
+  std::set<std::string> old;
+  std::error_code error;
+  for (fs::directory_iterator it("/dev/shm", error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    struct stat info {};
+    if (::lstat(it->path().c_str(), &info) != 0 || info.st_uid != ::geteuid() || !S_ISREG(info.st_mode))
+      continue;
+    const TimeNs changed = info.st_ctim.tv_sec * kNsPerSecond + info.st_ctim.tv_nsec;
+    const auto made_by = [&](std::string_view prefix) { return name.starts_with(prefix); };
+    if (changed >= since && std::ranges::any_of(kMadeBy, made_by)) old.insert(it->path().string());
+  }
+  if (old.empty()) return 0;
+  for_each_own_process([&](pid_t pid) {
+    const std::string maps = text_of(fmt::format("/proc/{}/maps", pid), 64 << 20);
+    std::erase_if(old, [&](const std::string& path) { return maps.find(path) != maps.npos; });
+    std::error_code none;
+    for (fs::directory_iterator it(fmt::format("/proc/{}/fd", pid), none), end; !none && it != end;
+         it.increment(none)) {
+      std::error_code unread;
+      old.erase(fs::read_symlink(it->path(), unread).string());
+    }
+  });
+  size_t removed = 0;
+  for (const std::string& path : old) removed += ::unlink(path.c_str()) == 0;
+  return removed;
+}
+
+Guardian::Guardian(std::string mark) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return;
+  pid_ = ::fork();
+  if (pid_ != 0) {
+    ::close(ends[0]);
+    pipe_ = ends[1];
+    return;
+  }
+  ::setsid();  // what ends the run's group does not end it
+  if (ends[0] != 3) ::dup3(ends[0], 3, O_CLOEXEC);
+  ::close_range(4, UINT_MAX, 0);
+  for (int fd = 0; fd < 3; ++fd) ::close(fd);
+  sigset_t all;
+  sigfillset(&all);
+  ::sigprocmask(SIG_BLOCK, &all, nullptr);
+  char byte = 0;
+  ssize_t n = 0;
+  while ((n = ::read(3, &byte, 1)) < 0 && errno == EINTR) {
+  }
+  size_t ended = 0;
+  if (n == 0) (void)end_marked(mark, 5 * kNsPerSecond, 10 * kNsPerSecond, ended);
+  _exit(0);
+}
+
+Guardian::~Guardian() {
+  if (pipe_ >= 0) {
+    (void)!::write(pipe_, "q", 1);
+    ::close(pipe_);
+  }
+  if (pid_ > 0) ::waitpid(pid_, nullptr, 0);
+}
+
+}  // namespace culprit::app

@@ -1,0 +1,322 @@
+#include "cli/run_retries.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include "app/config/options.h"
+#include "app/run/attempt.h"
+#include "app/run/leftovers.h"
+#include "base/text.h"
+#include "cli/verbs.h"
+#include "model/headline.h"
+#include "model/report_json_read.h"
+
+namespace culprit::cli {
+namespace {
+
+using app::Attempt;
+
+constexpr TimeNs kPatience = 5 * kNsPerSecond, kKillWithin = 10 * kNsPerSecond;
+constexpr uint32_t kRetriesMost = 1000;
+constexpr int kNotFound = 127, kDenied = 126;
+constexpr std::array kHeard = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
+
+TimeNs wall_now() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+std::optional<std::string> variable(std::string_view name) {
+  const char* value = std::getenv(std::string(name).c_str());
+  return value ? std::optional<std::string>(value) : std::nullopt;
+}
+
+// A port that is free now; 0: none.
+uint16_t free_port() {
+  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  socklen_t size = sizeof address;
+  uint16_t out = 0;
+  if (fd >= 0 && ::bind(fd, reinterpret_cast<sockaddr*>(&address), size) == 0 &&
+      ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0)
+    out = ntohs(address.sin_port);
+  if (fd >= 0) ::close(fd);
+  return out;
+}
+
+double chance() {
+  uint32_t n = 0;
+  (void)!::getrandom(&n, sizeof n, 0);
+  return static_cast<double>(n) / 2147483648.0 - 1;
+}
+
+std::string processes(size_t n) { return n == 1 ? "1 process" : fmt::format("{} processes", n); }
+
+bool matches(const std::string& wanted, const std::string& rule) {
+  return wanted.ends_with('*') ? rule.starts_with(std::string_view(wanted).substr(0, wanted.size() - 1))
+                               : rule == wanted;
+}
+
+class Retries {
+ public:
+  explicit Retries(const RunAgain& again) : run_(again), o_(again.options), mark_(app::make_mark()) {
+    limits_.retries = o_.retries.value_or(0);
+    limits_.min_left_ns = app::parse_duration(o_.min_time).value_or(limits_.min_left_ns);
+    sigemptyset(&heard_);
+    for (const int signal : kHeard) sigaddset(&heard_, signal);
+    sigaddset(&heard_, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &heard_, &old_mask_);
+    ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  }
+  ~Retries() { sigprocmask(SIG_SETMASK, &old_mask_, nullptr); }
+
+  int run() {
+    if (const size_t ended = app::end_orphans(); ended > 0)
+      complain(fmt::format("{} of a run that was killed ended first", processes(ended)));
+    const app::Guardian guardian(mark_);
+    for (;;) {
+      Attempt& attempt = begin();
+      const pid_t child = start(attempt);
+      if (child < 0) return finish(kDenied);
+      attempt.status = wait(child);
+      attempt.end_ns = wall_now();
+      if (attempt.status == 0) return finish(0);
+      judge(attempt);
+      write_ledger();
+      if (!attempt.decision.again || !clear_up(attempt) || !pause(attempt.decision.wait_ns)) break;
+    }
+    return finish(exit_code());
+  }
+
+ private:
+  Attempt& begin() {
+    Attempt next;
+    next.number = static_cast<uint32_t>(attempts_.size() + 1);
+    next.begin_ns = wall_now();
+    next.from = best_;
+    const Attempt* last = attempts_.empty() ? nullptr : &attempts_.back();
+    std::optional<ResumeFrom> from;
+    if (run_.newest) from = run_.newest(last && last->decision.older ? resumed_ : std::nullopt);
+    if (from) next.resume = from->path, resumed_ = from->step;
+    if (last) announce(*last, next);
+    attempts_.push_back(std::move(next));
+    return attempts_.back();
+  }
+
+  void announce(const Attempt& last, const Attempt& next) const {
+    std::string line =
+        fmt::format("attempt {} of {}: {}", next.number, next.number + left(), last.decision.why);
+    if (!last.headline.empty()) line += fmt::format(" ({})", last.headline);
+    if (!next.resume.empty()) line += ", from " + next.resume;
+    complain(line + fmt::format("; {} lost", format_duration(next.begin_ns - last.begin_ns)));
+  }
+
+  // Attempts without progress that may follow the next one.
+  uint32_t left() const {
+    const uint32_t used = ledger_.fruitless();
+    return limits_.retries > used ? limits_.retries - used : 0;
+  }
+
+  pid_t start(const Attempt& attempt) {
+    report_ = fmt::format("{}/attempt-{}.json", run_.folder.path(), attempt.number);
+    std::vector<std::string> words = {
+        "culprit",     "run",
+        "--dir",       run_.folder.path() + "/attempts",
+        "--job",       fmt::format("{}-attempt-{}", run_.launch.job, attempt.number),
+        "--keep-runs", std::to_string(kRetriesMost),
+        "--report-to", report_,
+        "--end-hang",  o_.end_hang};
+    words.insert(words.end(), run_.passed_on.begin(), run_.passed_on.end());
+    words.emplace_back("--");
+    app::Placeholders values{attempt.number, attempt.resume, 0};
+    if (app::wants_port(run_.command)) values.port = free_port();
+    for (std::string& word : app::filled(run_.command, values)) words.push_back(std::move(word));
+    std::vector<std::string> environment = app::attempt_variables(
+        attempt.number, attempts_.size() == 1 ? limits_.retries : left(), attempt.resume,
+        attempts_.size() > 1 ? attempts_[attempts_.size() - 2].headline : "");
+    environment.push_back(fmt::format("{}={}", app::kMarkVariable, mark_));
+    const pid_t parent = ::getpid();
+    const pid_t child = ::fork();
+    if (child < 0) complain(std::string("no process for an attempt: ") + std::strerror(errno));
+    if (child != 0) return child;
+    ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (::getppid() != parent) _exit(kDenied);
+    sigprocmask(SIG_SETMASK, &old_mask_, nullptr);
+    for (const std::string& entry : environment) ::putenv(const_cast<char*>(entry.c_str()));
+    std::vector<char*> argv;
+    for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
+    argv.push_back(nullptr);
+    ::execv("/proc/self/exe", argv.data());
+    _exit(kDenied);
+  }
+
+  // Until the child has ended; passes signals on that were sent to this process alone.
+  int wait(pid_t child) {
+    for (;;) {
+      siginfo_t info{};
+      const int signal = ::sigwaitinfo(&heard_, &info);
+      if (signal < 0) continue;
+      if (signal != SIGCHLD) {
+        hear(signal);
+        if (info.si_code != SI_KERNEL) ::kill(child, signal);
+        continue;
+      }
+      int status = 0;
+      for (pid_t ended = 0; (ended = ::waitpid(-1, &status, WNOHANG)) > 0;)
+        if (ended == child) return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    }
+  }
+
+  void hear(int signal) { stopped_ = stopped_ || (signal != SIGUSR1 && signal != SIGUSR2); }
+
+  // Waits before the next attempt; false: a signal ended it.
+  bool pause(TimeNs wait_ns) {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::nanoseconds(wait_ns);
+    for (;;) {
+      const auto rest =
+          std::chrono::duration_cast<std::chrono::nanoseconds>(until - std::chrono::steady_clock::now())
+              .count();
+      if (stopped_ || rest <= 0) return !stopped_;
+      const timespec time{static_cast<time_t>(rest / kNsPerSecond), static_cast<long>(rest % kNsPerSecond)};
+      const int signal = ::sigtimedwait(&heard_, nullptr, &time);
+      if (signal > 0 && signal != SIGCHLD) hear(signal);
+    }
+  }
+
+  std::optional<Report> read_report() const {
+    std::ifstream file(report_);
+    if (!file) return std::nullopt;
+    std::ostringstream text;
+    text << file.rdbuf();
+    auto report = report_from_json(text.str());
+    return report ? std::optional(std::move(*report)) : std::nullopt;
+  }
+
+  void judge(Attempt& attempt) {
+    const std::optional<Report> report = read_report();
+    attempt.failure = app::failure_of(report, run_.launch.host, best_);
+    attempt.failure.begin_ns = attempt.begin_ns, attempt.failure.end_ns = attempt.end_ns;
+    attempt.to = attempt.failure.iteration;
+    if (attempt.to) best_ = std::max(best_.value_or(-1), *attempt.to);
+    if (report && leading(*report)) attempt.headline = headline_of(*report);
+    if (attempt.failure.progress == recover::Progress::kUnknown && run_.newest) {
+      const auto saved = run_.newest(std::nullopt);
+      const bool further = saved && saved->step && (!resumed_ || *saved->step > *resumed_);
+      attempt.failure.progress = further ? recover::Progress::kMade : recover::Progress::kNone;
+    }
+    ledger_.add(attempt.failure);
+    recover::Means means;
+    means.chance = chance();
+    if (const TimeNs end = app::allocation_end(variable); end != kNoTime) means.left_ns = end - wall_now();
+    recover::Limits limits = limits_;
+    if (!o_.retries) limits.retries = kRetriesMost;  // asked for the exit code alone
+    attempt.decision = recover::decide(ledger_, attempt.failure, means, limits);
+    const Diagnosis* lead = report ? leading(*report) : nullptr;
+    const auto forbids = [&](const std::string& wanted) { return matches(wanted, lead->rule.value_or("")); };
+    if (lead && lead->rule && std::ranges::any_of(o_.no_retry_on, forbids))
+      stop(attempt, "not started again: --no-retry-on " + *lead->rule);
+    if (attempt.status == kNotFound || attempt.status == kDenied)
+      stop(attempt, "not started again: the command cannot be run");
+    if (stopped_) stop(attempt, "");
+    verdict_ = app::verdict_code(attempt.failure, attempt.decision);
+    if (!o_.retries) attempt.decision.again = false, attempt.decision.why.clear();
+  }
+
+  static void stop(Attempt& attempt, std::string why) {
+    attempt.decision = {};
+    attempt.decision.why = std::move(why);
+  }
+
+  // Nothing of the attempt is left when the next begins.
+  bool clear_up(Attempt& attempt) {
+    size_t ended = 0;
+    const auto left = app::end_marked(mark_, kPatience, kKillWithin, ended);
+    if (ended > 0) complain(fmt::format("{} that the attempt left ended now", processes(ended)));
+    (void)app::remove_shared_memory(attempt.begin_ns);
+    if (left.empty()) return true;
+    verdict_ = recover::kElsewhereHelps;
+    stop(attempt,
+         fmt::format("not started again: {} ({}) cannot be ended{}, take {} out", left[0].name, left[0].pid,
+                     left[0].state == 'D' ? ", it waits in the kernel" : "", run_.launch.host));
+    return false;
+  }
+
+  int exit_code() const {
+    const int own = attempts_.back().status;
+    return o_.verdict_exit && !stopped_ && verdict_ != 0 ? verdict_ : own;
+  }
+
+  int finish(int code) {
+    Attempt& last = attempts_.back();
+    if (last.status == 0 && attempts_.size() == 1 && !run_.keep) {
+      run_.folder.remove();
+      return code;
+    }
+    write_ledger();
+    if (!last.decision.why.empty() && !last.decision.again) complain(last.decision.why);
+    if (attempts_.size() == 1) return code;
+    complain(last.status == 0 ? fmt::format("attempt {} ended well", last.number)
+                              : fmt::format("{} failed", counted(attempts_.size(), "attempt")));
+    std::fputs(to_terminal(app::attempt_table(attempts_)).c_str(), stderr);
+    complain("attempts: " + run_.folder.path() + "/attempts.jsonl");
+    return code;
+  }
+
+  // Whole at any time, also when this process is killed.
+  void write_ledger() const {
+    const std::string path = run_.folder.path() + "/attempts.jsonl", fresh = path + ".new";
+    std::ofstream file(fresh, std::ios::binary);
+    for (const Attempt& attempt : attempts_) file << app::ledger_line(attempt);
+    file.flush();
+    if (!file || ::rename(fresh.c_str(), path.c_str()) != 0) complain(path + ": cannot be written");
+  }
+
+  const RunAgain& run_;
+  const RetryOptions& o_;
+  const std::string mark_;
+  recover::Limits limits_;
+  recover::Ledger ledger_;
+  std::vector<Attempt> attempts_;
+  std::string report_;
+  std::optional<int64_t> best_, resumed_;
+  sigset_t heard_{}, old_mask_{};
+  bool stopped_ = false;
+  int verdict_ = 0;
+};
+
+}  // namespace
+
+Status check_retry_options(const RetryOptions& o) {
+  if (o.retries && *o.retries > kRetriesMost)
+    return fail(ErrorCode::kInvalid, fmt::format("--retries must be at most {}", kRetriesMost));
+  for (const auto& [name, text] :
+       {std::pair("--min-time", &o.min_time), std::pair("--end-hang", &o.end_hang)}) {
+    const auto duration = app::parse_duration(*text);
+    if (!duration || *duration < 0)
+      return fail(ErrorCode::kInvalid, fmt::format("{} must be a duration, as 90s or 10m", name));
+  }
+  return {};
+}
+
+int run_with_retries(const RunAgain& again) { return Retries(again).run(); }
+
+}  // namespace culprit::cli

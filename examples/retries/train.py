@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+"""A training loop that fails in five ways on purpose, for `culprit run --retries`:
+
+  import     a module is missing: no attempt helps
+  reset      a peer resets the connection in the first attempt
+  busy       a service answers 503 in the first attempt
+  hang       the first attempt stands at step 12
+  same       every attempt ends at step 9 of the same sample
+
+It saves its step to FOLDER/step.txt and goes on from there: train.py KIND FOLDER"""
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+STEPS = 20
+
+
+def fail(kind: str, step: int, attempt: int) -> None:
+    if kind == "import" and step == 0:
+        import a_module_that_is_not_there  # noqa: F401
+    if kind == "same" and step == 9:
+        raise IndexError("index 50304 is out of range of the embedding with 50257 rows")
+    if attempt > 1 or step != 12:
+        return
+    if kind == "reset":
+        raise ConnectionResetError(104, "Connection reset by peer")
+    if kind == "busy":
+        raise OSError("503 Server Error: Service Unavailable for url: https://hub.example/data/part-3")
+    if kind == "hang":
+        time.sleep(3600)
+
+
+def main() -> None:
+    kind, folder = sys.argv[1], Path(sys.argv[2])
+    attempt = int(os.environ.get("CULPRIT_ATTEMPT", "1"))
+    saved = folder / "step.txt"
+    first = int(saved.read_text()) if saved.exists() else 0
+    print(f"attempt {attempt} begins at step {first}", flush=True)
+    # A helper that outlives its parent, as the workers of a launcher that is killed do.
+    subprocess.Popen(["sleep", "3600"], start_new_session=True, stdout=subprocess.DEVNULL,
+                     stderr=subprocess.DEVNULL)
+    for step in range(first, STEPS):
+        fail(kind, step, attempt)
+        print(f"step {step}/{STEPS} loss {4 / (step + 1):.3f}", flush=True)
+        if step % 5 == 4:
+            saved.write_text(str(step + 1))
+        time.sleep(0.1)
+    print("Training completed", flush=True)
+
+
+if __name__ == "__main__":
+    main()

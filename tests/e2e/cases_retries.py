@@ -1,0 +1,138 @@
+"""`culprit run --retries`: the diagnosis decides whether a command runs again, and nothing of an attempt is
+left when the next begins."""
+import contextlib
+import json
+import os
+import random
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Dict, List
+
+from case import Context, case
+from cases_run import Runs, own_words, text_of
+from daemon import need, wait_until
+
+TRAIN = Path(__file__).resolve().parents[2] / "examples/retries/train.py"
+QUICK = ["--retries", "3", "--keep"]
+
+
+def attempts(runs: Runs) -> List[Dict]:
+    (ledger,) = runs.root.glob("*/attempts.jsonl")
+    return [json.loads(line) for line in ledger.read_text().splitlines()]
+
+
+def train(context: Context, kind: str, *options: str) -> tuple:
+    runs = Runs(context)
+    done = runs.run(sys.executable, str(TRAIN), kind, str(context.folder), options=[*QUICK, *options],
+                    seconds=180)
+    return runs, done
+
+
+def marked(context: Context) -> List[str]:
+    """Processes of the runs of this case that are left, with their programs."""
+    out = []
+    for one in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            environment = (one / "environ").read_bytes()
+            state = (one / "stat").read_text().rpartition(")")[2].split()[0]
+            if b"CULPRIT_ATTEMPTS_OF=" in environment and str(context.folder).encode() in environment \
+                    and state not in "ZX":
+                out.append(f"{one.name} {(one / 'comm').read_text().strip()}")
+    return out
+
+
+@case
+def retries_stop_at_a_mistake_of_the_program(context: Context) -> str:
+    runs, done = train(context, "import")
+    rows = attempts(runs)
+    need(done.returncode == 1 and len(rows) == 1, f"exit {done.returncode}, {len(rows)} attempts")
+    need(rows[0]["restart"] == "never" and not rows[0]["again"], f"{rows[0]}")
+    need("not started again" in text_of(done), own_words(done)[-600:])
+    need(not marked(context), f"left: {marked(context)}")
+    return own_words(done).strip().splitlines()[-1]
+
+
+@case
+def retries_go_on_after_a_reset_connection(context: Context) -> str:
+    runs, done = train(context, "reset")
+    rows = attempts(runs)
+    need(done.returncode == 0 and len(rows) == 2, f"exit {done.returncode}: {own_words(done)[-900:]}")
+    need("attempt 2 begins at step 10" in done.stdout.decode(), done.stdout.decode()[-300:])
+    need(rows[0]["to"] is not None and rows[0]["progress"] == "made", f"{rows[0]}")
+    need("attempt 2 of" in text_of(done), own_words(done)[-600:])
+    return f"{len(rows)} attempts; {rows[0]['headline'][:80]}"
+
+
+@case
+def retries_wait_for_a_service_that_is_away(context: Context) -> str:
+    runs = Runs(context)
+    started = runs.start(sys.executable, str(TRAIN), "busy", str(context.folder), options=QUICK)
+    wait_until(lambda: any(runs.root.glob("*/attempts.jsonl")), 30, "the first attempt is judged")
+    (row,) = attempts(runs)
+    need(row["restart"] == "later" and row["again"], f"{row}")
+    os.kill(started.pid, signal.SIGTERM)
+    need(started.wait(20) != 0, "it ends well")
+    need(not marked(context), f"left: {marked(context)}")
+    return row["why"]
+
+
+@case
+def retries_end_a_hang_and_run_again(context: Context) -> str:
+    runs, done = train(context, "hang", "--hang-after", "3s", "--end-hang", "5s")
+    rows = attempts(runs)
+    need(done.returncode == 0 and len(rows) == 2, f"exit {done.returncode}: {own_words(done)[-1500:]}")
+    need(rows[0]["hang"], f"{rows[0]}")
+    return f"ended after {(rows[0]['end_ns'] - rows[0]['begin_ns']) / 1e9:.0f} s; {rows[0]['headline'][:80]}"
+
+
+@case
+def retries_stop_at_the_same_failure_without_progress(context: Context) -> str:
+    runs, done = train(context, "same")
+    rows = attempts(runs)
+    need(done.returncode == 1 and len(rows) <= 2, f"exit {done.returncode}, {len(rows)} attempts")
+    need(not marked(context), f"left: {marked(context)}")
+    return f"{len(rows)} attempts; {rows[-1]['why']}"
+
+
+@case
+def retries_say_to_a_scheduler_whether_another_attempt_helps(context: Context) -> str:
+    runs = Runs(context)
+    got = {}
+    for kind, code in (("import", 93), ("busy", 138)):
+        done = runs.run(sys.executable, str(TRAIN), kind, str(context.folder / "none"),
+                        options=["--verdict-exit"])
+        got[kind] = done.returncode
+        need(done.returncode == code, f"{kind}: exit {done.returncode}: {own_words(done)[-600:]}")
+    done = runs.run("sh", "-c", "echo done", options=["--verdict-exit"])
+    need(done.returncode == 0 and not own_words(done), f"{done.returncode} {own_words(done)}")
+    return str(got)
+
+
+@case
+def retries_of_a_good_command_print_and_leave_nothing(context: Context) -> str:
+    runs = Runs(context)
+    done = runs.run("sh", "-c", "echo out; echo $CULPRIT_ATTEMPT", options=["--retries", "3"])
+    need(done.returncode == 0 and done.stdout == b"out\n1\n" and not done.stderr, f"{done}")
+    need(not runs.left(), f"left: {runs.left()}")
+    return "no file, no process, no word"
+
+
+@case
+def retries_that_are_killed_leave_no_process(context: Context) -> str:
+    """SIGKILL of the outermost process at random points: its processes end, and its ledger can be read."""
+    rounds, rng = (100 if context.long else 6), random.Random(7)
+    runs = Runs(context)
+    for n in range(rounds):
+        started = runs.start(sys.executable, str(TRAIN), rng.choice(["reset", "hang"]), str(context.folder),
+                             options=QUICK)
+        time.sleep(rng.uniform(0.05, 4))
+        os.kill(started.pid, signal.SIGKILL)
+        started.wait()
+        wait_until(lambda: not marked(context), 20, f"round {n}: all processes have ended")
+        for ledger in runs.root.glob("*/attempts.jsonl"):
+            for line in ledger.read_text().splitlines():
+                json.loads(line)
+        (context.folder / "step.txt").unlink(missing_ok=True)
+    return f"{rounds} rounds"

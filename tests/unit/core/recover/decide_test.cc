@@ -1,0 +1,220 @@
+#include "core/recover/decide.h"
+
+#include <boost/test/unit_test.hpp>
+#include <ostream>
+
+using namespace culprit;
+using namespace culprit::recover;
+
+namespace {
+
+constexpr TimeNs kMinute = 60 * kNsPerSecond;
+constexpr Restart kKinds[] = {Restart::kNever, Restart::kElsewhere, Restart::kOlder,
+                              Restart::kLater, Restart::kSame,      Restart::kUnknown};
+
+// One attempt that failed. Its end is a minute times its number, but for `at`.
+struct Attempt {
+  Restart kind = Restart::kUnknown;
+  bool sure = true;
+  std::string host = {};  // to leave out
+  Progress progress = Progress::kNone;
+  int64_t iteration = -1;
+  std::string root = "r";
+  std::string first = {};  // to fail
+  TimeNs at = kNoTime;
+  bool hang = false;
+};
+
+Failure failure_of(const Attempt& a, TimeNs end) {
+  Failure f;
+  f.root = a.root;
+  f.advice.kind = a.kind;
+  f.advice.sure = a.sure;
+  if (!a.host.empty()) f.advice.hosts = {a.host};
+  f.hang = a.hang;
+  f.ran_on = {"n1", "n2"};
+  f.first_to_fail = a.first;
+  f.progress = a.progress;
+  if (a.iteration >= 0) f.iteration = a.iteration;
+  f.end_ns = end;
+  return f;
+}
+
+Means with_spares() {
+  Means means;
+  means.spares = 8;
+  return means;
+}
+
+// The decision after the last of these attempts. They are ten minutes apart: no storm.
+Decision after(const std::vector<Attempt>& attempts, const Means& means = with_spares(), Limits limits = {}) {
+  Ledger ledger;
+  Decision out;
+  TimeNs end = 0;
+  for (const Attempt& a : attempts) {
+    end = a.at == kNoTime ? end + 10 * kMinute : a.at;
+    const Failure f = failure_of(a, end);
+    ledger.add(f);
+    out = decide(ledger, f, means, limits);
+  }
+  return out;
+}
+
+std::string said(const Decision& d) {
+  if (!d.again) return d.code == 0 ? "stop" : "stop " + std::to_string(d.code);
+  std::string out = d.older ? "older" : d.probe ? "probe" : "again";
+  for (const std::string& host : d.hosts) out += " without " + host;
+  return out;
+}
+
+}  // namespace
+
+// One row of the table each: what failed so far, and what follows.
+BOOST_AUTO_TEST_CASE(the_table_says_whether_the_job_runs_again) {
+  using enum Restart;
+  const struct {
+    const char* what;
+    std::vector<Attempt> attempts;
+    const char* wanted;
+  } rows[] = {
+      {"a sure never stops at once", {{kNever}}, "stop 93"},
+      {"an unsure one is tried once more", {{kNever, false}}, "again"},
+      {"and then no more", {{kNever, false}, {kNever, false}}, "stop 93"},
+      {"same runs again", {{kSame}}, "again"},
+      {"the same at the same step is the sample or the program",
+       {{kSame, true, "", Progress::kMade, 4117}, {kSame, true, "", Progress::kNone, 4117}},
+       "stop 93"},
+      {"the same host first to fail both times is left out",
+       {{kSame, true, "", Progress::kMade, 5, "r", "n2"}, {kSame, true, "", Progress::kNone, 4, "r", "n2"}},
+       "again without n2"},
+      {"different hosts first to fail: stop",
+       {{kSame, true, "", Progress::kMade, 5, "r", "n1"}, {kSame, true, "", Progress::kNone, 4, "r", "n2"}},
+       "stop 93"},
+      {"another root is another failure",
+       {{kSame}, {kSame, true, "", Progress::kNone, -1, "other"}},
+       "again"},
+      {"progress in between forgets what was",
+       {{kSame}, {kSame, true, "", Progress::kMade, 900}, {kSame, true, "", Progress::kMade, 1800}},
+       "again"},
+      {"later waits for the service", {{kLater}}, "probe"},
+      {"and uses up no attempt", {{kLater}, {kLater}, {kLater}, {kLater}, {kLater}, {kLater}}, "probe"},
+      {"but not for ever",
+       {{kLater, true, "", Progress::kNone, -1, "r", "", kMinute},
+        {kLater, true, "", Progress::kNone, -1, "r", "", 122 * kMinute}},
+       "stop 138"},
+      {"elsewhere leaves the host out", {{kElsewhere, true, "n1"}}, "again without n1"},
+      {"and the next one", {{kElsewhere, true, "n1"}, {kElsewhere, true, "n2"}}, "again without n2"},
+      {"a third host with one fault: it is not the host",
+       {{kElsewhere, true, "n1"}, {kElsewhere, true, "n2"}, {kElsewhere, true, "n3"}},
+       "stop 93"},
+      {"who was left out cannot fail again",
+       {{kElsewhere, true, "n1"}, {kElsewhere, true, "n1"}},
+       "stop 138"},
+      {"elsewhere without a name is unknown", {{kElsewhere}}, "again"},
+      {"older goes back", {{kOlder}}, "older"},
+      {"once more older", {{kOlder}, {kOlder}}, "older"},
+      {"and then no more", {{kOlder}, {kOlder}, {kOlder}}, "stop 93"},
+      {"unknown is tried once", {{kUnknown}}, "again"},
+      {"and then no more", {{kUnknown}, {kUnknown}}, "stop 93"},
+      {"a hang without a culprit is tried once",
+       {{kUnknown, true, "", Progress::kNone, -1, "r", "", kNoTime, true}},
+       "again"},
+      {"unknown progress counts against the number of attempts alone",
+       {{kUnknown, true, "", Progress::kUnknown}, {kUnknown, true, "", Progress::kUnknown}},
+       "again"},
+      {"which ends it too",
+       {{kUnknown, true, "", Progress::kUnknown},
+        {kUnknown, true, "", Progress::kUnknown},
+        {kUnknown, true, "", Progress::kUnknown},
+        {kUnknown, true, "", Progress::kUnknown}},
+       "stop 93"},
+  };
+  for (const auto& row : rows) BOOST_TEST(said(after(row.attempts)) == row.wanted, row.what);
+}
+
+BOOST_AUTO_TEST_CASE(a_host_is_left_out_by_the_first_way_that_there_is) {
+  const struct {
+    Means means;
+    Way wanted;
+  } rows[] = {{{1, true, true}, Way::kSpare},
+              {{0, true, true}, Way::kShrink},
+              {{0, false, true}, Way::kRequeue},
+              {{0, false, false}, Way::kNone}};
+  for (const auto& row : rows) {
+    const Decision d = after({{Restart::kElsewhere, true, "n1"}}, row.means);
+    BOOST_TEST((d.way == row.wanted));
+    BOOST_TEST(d.again == (row.wanted != Way::kNone));
+    if (!d.again) BOOST_TEST(d.code == kElsewhereHelps);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_storm_a_day_and_the_end_of_the_allocation_stop_any_job) {
+  std::vector<Attempt> storm;
+  for (int i = 0; i < 5; ++i)
+    storm.push_back({Restart::kSame, true, "", Progress::kMade, 100 * i, "r", "", (i + 1) * kMinute});
+  BOOST_TEST(said(after(storm)) == "stop 93");
+  storm.pop_back();
+  BOOST_TEST(said(after(storm)) == "again");
+  std::vector<Attempt> day;
+  for (int i = 0; i < 20; ++i)
+    day.push_back({Restart::kSame, true, "", Progress::kMade, 100 * i, "r", "", (i + 1) * 40 * kMinute});
+  BOOST_TEST(said(after(day)) == "stop 93");
+  Means ending = with_spares();
+  ending.left_ns = 9 * kMinute;
+  BOOST_TEST(said(after({{Restart::kSame}}, ending)) == "stop 138");
+}
+
+BOOST_AUTO_TEST_CASE(waiting_times_double_up_to_a_limit) {
+  Limits limits;
+  limits.retries = 100;
+  std::vector<Attempt> attempts;
+  TimeNs last = 0;
+  for (int i = 0; i < 10; ++i) {
+    attempts.push_back({Restart::kLater});
+    const Decision d = after(attempts, with_spares(), limits);
+    BOOST_TEST(d.wait_ns >= last);
+    last = d.wait_ns;
+  }
+  BOOST_TEST(last == 10 * kMinute);
+  Means early = with_spares();
+  early.chance = -1;
+  BOOST_TEST(after({{Restart::kSame}}, early).wait_ns == 4 * kNsPerSecond);
+}
+
+// Every value, certain or not, with and without a name, of a job that comes no further: whatever comes after
+// whatever.
+BOOST_AUTO_TEST_CASE(no_sequence_of_failures_runs_for_ever_or_names_a_host_without_reason) {
+  std::vector<Attempt> all;
+  for (const Restart kind : kKinds)
+    for (const bool sure : {true, false})
+      for (const char* host : {"", "n1", "n2"})
+        for (const Progress progress : {Progress::kNone, Progress::kUnknown})
+          all.push_back({kind, sure, host, progress, 7, "r", "n1"});
+  size_t seen = 0;
+  const auto explore = [&](const auto& self, std::vector<Attempt>& attempts) -> void {
+    if (attempts.size() == 3) return;
+    for (const Attempt& next : all) {
+      attempts.push_back(next);
+      const Decision d = after(attempts);
+      ++seen;
+      BOOST_REQUIRE(!d.why.empty());
+      BOOST_REQUIRE(d.again == (d.code == 0));
+      if (next.kind == Restart::kNever && next.sure) BOOST_REQUIRE(!d.again);
+      // One of them may be named because it failed first twice; otherwise only by the diagnosis.
+      if (next.kind != Restart::kElsewhere && next.kind != Restart::kSame) BOOST_REQUIRE(d.hosts.empty());
+      if (next.kind == Restart::kUnknown) BOOST_REQUIRE(d.hosts.empty() && d.devices.empty());
+      BOOST_REQUIRE(d.older == (d.again && next.kind == Restart::kOlder));
+      if (attempts.size() == 1 && !(next.kind == Restart::kNever && next.sure)) BOOST_REQUIRE(d.again);
+      if (d.again) self(self, attempts);
+      attempts.pop_back();
+    }
+  };
+  std::vector<Attempt> attempts;
+  explore(explore, attempts);
+  BOOST_TEST(seen > 10'000u);
+  // Without progress each of them ends within the attempts that were asked for; a service has two hours.
+  for (const Attempt& a : all) {
+    std::vector<Attempt> same(a.kind == Restart::kLater ? 20 : 4, a);
+    BOOST_TEST(!after(same).again);
+  }
+}
