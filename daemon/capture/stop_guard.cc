@@ -49,7 +49,7 @@ class Guard {
       if (n == 1 && word == kClean) return kAsItWas;
       if (n == 1 && word == kUnclean) return release();
       if (n == 1) {  // the number of the tool's process
-        ::read(from_, &tool_, sizeof tool_);
+        (void)!::read(from_, &tool_, sizeof tool_);
         continue;
       }
       // The capture was killed, and its tool with it.

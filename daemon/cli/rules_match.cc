@@ -41,7 +41,10 @@ std::string text_row(const core::RuleFired& fired, const rules::Rule& rule, cons
   const bool color = wants_color();
   return fmt::format("{}:{}: {} {}{}  {}\n", inked(to_terminal(file), Ink::kBold, color), fired.place.line,
                      inked(to_string(rule.severity), ink_of(rule.severity), color), rule.id,
-                     rule.role == rules::Role::kCascade ? " (cascade)" : "", one_line(fired.hit.text));
+                     fired.mentioned                      ? " (only mentioned)"
+                     : rule.role == rules::Role::kCascade ? " (cascade)"
+                                                          : "",
+                     one_line(fired.hit.text));
 }
 
 std::string json_row(const core::RuleFired& fired, const rules::Rule& rule, const std::string& file) {
@@ -66,6 +69,7 @@ std::string json_row(const core::RuleFired& fired, const rules::Rule& rule, cons
     w.field("rank", hit.rank);
     w.member("holes", write_holes);
     w.field("count", fired.firing.count);
+    w.field("mentioned", fired.mentioned);
     w.field("text", hit.text);
   });
   return w.finish() + "\n";

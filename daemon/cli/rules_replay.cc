@@ -61,7 +61,7 @@ std::vector<ReplayedRule> fired_in(const app::JobLogs& logs, const std::shared_p
   std::map<std::string, ReplayedRule> out;
   for (const core::RuleFired& fired : logs.match(set).fired) {
     const rules::Rule& rule = set->rules()[fired.hit.rule];
-    if (!files.contains(rule.place.file)) continue;
+    if (fired.mentioned || !files.contains(rule.place.file)) continue;
     ReplayedRule& one = out[rule.id];
     one.id = rule.id;
     ++one.times;

@@ -27,17 +27,20 @@ struct RulesWhyOptions {
   size_t top = 5;
 };
 
-// The rules that fire on the line when the whole file is read, so windows and functions are considered.
-std::vector<uint32_t> firing(const RulesWhyOptions& o, const app::LineOfFile& line,
-                             const app::LoadedRules& loaded) {
-  std::vector<uint32_t> out;
+// What becomes of the line's rules when the whole file is read, so windows and functions are considered.
+struct OnLine {
+  std::vector<uint32_t> fired, mentioned;
+};
+
+OnLine firing(const RulesWhyOptions& o, const app::LineOfFile& line, const app::LoadedRules& loaded) {
+  OnLine out;
   app::ReadProgress progress;
   auto files = app::collect_files({line.file}, o.reading.diagnose, progress);
   if (!files) return out;
   const app::RuleMatches matches =
       app::match_rules(*files, {o.reading.diagnose.parse, o.reading.diagnose.threads}, loaded.set, progress);
   for (const core::RuleFired& f : matches.fired)
-    if (f.place.line == line.line) out.push_back(f.hit.rule);
+    if (f.place.line == line.line) (f.mentioned ? out.mentioned : out.fired).push_back(f.hit.rule);
   return out;
 }
 
@@ -48,6 +51,8 @@ std::string_view stop_word(const rules::NearRule& near, bool fires) {
       return fires ? "fires" : "window";
     case Stop::kGeneral:
       return "general";
+    case Stop::kMentioned:
+      return "mentioned";
     case Stop::kSource:
       return "source";
     case Stop::kExcept:
@@ -79,6 +84,8 @@ std::string sentence(const rules::NearRule& near, const rules::Rule& rule, bool 
                          : "its wording stands here, and its `when` says no";
     case Stop::kGeneral:
       return fmt::format("its wording stands here; it gives way to {}, which says more", near.other);
+    case Stop::kMentioned:
+      return "its wording stands here; the line quotes it, denies it or looks for it, and does not report it";
     case Stop::kSource:
       return fmt::format("its wording stands here, but it looks at {} alone", source_names(rule));
     case Stop::kExcept:
@@ -143,14 +150,16 @@ int why(RulesWhyOptions& o) {
   logs::HeaderParser headers({});
   const logs::Header header = headers.parse(line->text);
   const auto source = header.kernel ? rules::TextSource::kKernel : rules::TextSource::kLog;
-  const std::vector<uint32_t> fired = firing(o, *line, loaded);
+  const auto [fired, mentioned] = firing(o, *line, loaded);
   // A rule that reads the line with its header.
   const bool whole = std::ranges::any_of(fired, [&](uint32_t rule) {
     return loaded.set->rules()[rule].sources == rules::bit(rules::TextSource::kFatal);
   });
   const size_t message = whole ? 0 : header.message;
-  const auto nearest = rules::nearest_rules(*loaded.set, {line->text, message},
-                                            whole ? rules::TextSource::kFatal : source, o.top);
+  auto nearest = rules::nearest_rules(*loaded.set, {line->text, message},
+                                      whole ? rules::TextSource::kFatal : source, o.top);
+  for (rules::NearRule& near : nearest)
+    if (std::ranges::find(mentioned, near.rule) != mentioned.end()) near.stop = Stop::kMentioned;
   const bool json = o.choice.format == "json";
   const std::string read_as_header = line->text.substr(0, message);
   const std::string begins = whole ? "" : logs::begins_after(line->text);

@@ -55,7 +55,7 @@ constexpr int kNotFound = 127, kDenied = 126;
 struct RunOptions {
   std::vector<std::string> command;
   std::string job, dir, shared, hang_after;
-  std::string report_to;  // of an attempt
+  int report_to = -1;  // of an attempt: a descriptor for its report
   bool no_arm = false, show_env = false, no_color = false;
   RunChoices choices;
   RetryOptions retry;
@@ -303,7 +303,7 @@ class Session {
 
   // A hang that lasts is ended; the report with its stacks is there by then.
   void watch_hang(bool hangs) {
-    if (o_.report_to.empty() || hangs == hangs_) return;
+    if (o_.report_to < 0 || hangs == hangs_) return;
     hangs_ = hangs;
     const TimeNs after = app::parse_duration(o_.retry.end_hang).value_or(0);
     const TimeNs stood = app::parse_duration(o_.hang_after).value_or(kHangAfter);
@@ -371,7 +371,9 @@ int run_attempts(const RunOptions& o, const app::Launch& launch, app::RunFolder&
   }
   RunAgain again{o.retry, launch, folder, {}, o.command, o.choices.keep, {}};
   if (!o.retry.checkpoints.empty())
-    again.newest = [&o](std::optional<int64_t> before) { return newest_checkpoint(o.retry.checkpoints, before); };
+    again.newest = [&o](std::optional<int64_t> before) {
+      return newest_checkpoint(o.retry.checkpoints, before);
+    };
   if (!o.hang_after.empty()) again.passed_on = {"--hang-after", o.hang_after};
   if (o.no_arm) again.passed_on.emplace_back("--no-arm");
   if (o.no_color) again.passed_on.emplace_back("--no-color");
@@ -389,6 +391,7 @@ int run_command(RunOptions& o) {
   auto folder = app::RunFolder::create({o.dir, o.shared, variable}, launch);
   if (!folder) return run_plainly(o, folder.error().text);
   if (!folder->note().empty()) complain(folder->note());
+  o.report_to = take_report_descriptor();
   if (o.retry.used()) return run_attempts(o, launch, *folder);
   return Session(o, std::move(launch), std::move(*folder), zone ? *zone : Zone()).run();
 }
@@ -433,7 +436,6 @@ void add_run_command(Command& app, Run& run) {
   verb->add_flag(
       "--verdict-exit", o->retry.verdict_exit,
       "Exit with 93 where another attempt will not help, with 138 where it may; else as the command");
-  verb->add_option("--report-to", o->report_to, "")->group("");
   verb->add_flag("--verbose", o->choices.verbose, "Print a line also when all went well");
   verb->add_flag("--no-color", o->no_color, "Print no colours");
   verb->callback([o, &run] { run = [o] { return run_command(*o); }; });

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -130,6 +131,15 @@ void write_page(const EndedRun& run, const Report& report) {
   say("page:  " + run.folder.path() + "/" + kPage);
 }
 
+void hand_over(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t n = ::write(fd, text.data(), text.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return;  // the reader takes a part for no report
+    text.remove_prefix(static_cast<size_t>(n));
+  }
+}
+
 void say_log_trouble(const EndedRun& run) {
   if (run.log.dropped == 0) return;
   say(fmt::format("{} of the output are not in the run's copy: {}", format_bytes(run.log.dropped),
@@ -233,9 +243,7 @@ int finish_run(const EndedRun& run, const std::function<void()>& stop_daemon) {
   if (others_failed && run.launch.in_team) say_failed(ends, members);
   const auto found = told_before && (ended_by_user || status == 0) ? live : better(live, files_report(run));
   report_run(run, found);
-  if (!run.report_to.empty() && found)
-    if (Status written = app::write_run_file(run.report_to, to_json(*found) + "\n"); !written)
-      say(written.error().text);
+  if (run.report_to >= 0 && found) hand_over(run.report_to, to_json(*found));
   remove_older(run);
   return status;
 }

@@ -34,7 +34,7 @@ struct EndedRun {
   app::OutputLog::Figures log;             // of the copy of the output
   std::vector<std::string> log_paths;      // of the copy
   Zone zone;
-  std::string report_to;  // a file for the report of a failure as JSON; empty: none is asked for
+  int report_to = -1;  // descriptor for the report of a failure as JSON; -1: none is asked for
 };
 
 // Prints on standard error what there is to say, and clears up. Returns the exit status of the command.

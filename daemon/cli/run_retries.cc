@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/socket.h>
@@ -17,8 +18,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <sstream>
 
 #include "app/config/options.h"
 #include "app/run/attempt.h"
@@ -36,6 +35,7 @@ using app::Attempt;
 constexpr TimeNs kPatience = 5 * kNsPerSecond, kKillWithin = 10 * kNsPerSecond;
 constexpr uint32_t kRetriesMost = 1000;
 constexpr int kNotFound = 127, kDenied = 126;
+constexpr const char* kReportVariable = "CULPRIT_REPORT_DESCRIPTOR";
 constexpr std::array kHeard = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
 
 TimeNs wall_now() {
@@ -137,13 +137,13 @@ class Retries {
   }
 
   pid_t start(const Attempt& attempt) {
-    report_ = fmt::format("{}/attempt-{}.json", run_.folder.path(), attempt.number);
+    if (report_ >= 0) ::close(report_);
+    report_ = ::memfd_create("culprit-report", MFD_CLOEXEC);
     std::vector<std::string> words = {
         "culprit",     "run",
         "--dir",       run_.folder.path() + "/attempts",
         "--job",       fmt::format("{}-attempt-{}", run_.launch.job, attempt.number),
         "--keep-runs", std::to_string(kRetriesMost),
-        "--report-to", report_,
         "--end-hang",  o_.end_hang};
     words.insert(words.end(), run_.passed_on.begin(), run_.passed_on.end());
     words.emplace_back("--");
@@ -154,6 +154,7 @@ class Retries {
         attempt.number, attempts_.size() == 1 ? limits_.retries : left(), attempt.resume,
         attempts_.size() > 1 ? attempts_[attempts_.size() - 2].headline : "");
     environment.push_back(fmt::format("{}={}", app::kMarkVariable, mark_));
+    environment.push_back(fmt::format("{}={}", kReportVariable, report_));
     const pid_t parent = ::getpid();
     const pid_t child = ::fork();
     if (child < 0) complain(std::string("no process for an attempt: ") + std::strerror(errno));
@@ -161,6 +162,7 @@ class Retries {
     ::prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (::getppid() != parent) _exit(kDenied);
     sigprocmask(SIG_SETMASK, &old_mask_, nullptr);
+    ::fcntl(report_, F_SETFD, 0);
     for (const std::string& entry : environment) ::putenv(const_cast<char*>(entry.c_str()));
     std::vector<char*> argv;
     for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
@@ -203,11 +205,12 @@ class Retries {
   }
 
   std::optional<Report> read_report() const {
-    std::ifstream file(report_);
-    if (!file) return std::nullopt;
-    std::ostringstream text;
-    text << file.rdbuf();
-    auto report = report_from_json(text.str());
+    std::string text;
+    std::array<char, 65536> part{};
+    for (ssize_t n = 0;
+         (n = ::pread(report_, part.data(), part.size(), static_cast<off_t>(text.size()))) > 0;)
+      text.append(part.data(), static_cast<size_t>(n));
+    auto report = report_from_json(text);
     return report ? std::optional(std::move(*report)) : std::nullopt;
   }
 
@@ -283,11 +286,10 @@ class Retries {
 
   // Whole at any time, also when this process is killed.
   void write_ledger() const {
-    const std::string path = run_.folder.path() + "/attempts.jsonl", fresh = path + ".new";
-    std::ofstream file(fresh, std::ios::binary);
-    for (const Attempt& attempt : attempts_) file << app::ledger_line(attempt);
-    file.flush();
-    if (!file || ::rename(fresh.c_str(), path.c_str()) != 0) complain(path + ": cannot be written");
+    std::string lines;
+    for (const Attempt& attempt : attempts_) lines += app::ledger_line(attempt);
+    if (Status written = run_.folder.held().write("attempts.jsonl", lines); !written)
+      complain(written.error().text);
   }
 
   const RunAgain& run_;
@@ -296,7 +298,7 @@ class Retries {
   recover::Limits limits_;
   recover::Ledger ledger_;
   std::vector<Attempt> attempts_;
-  std::string report_;
+  int report_ = -1;  // what the attempt hands over
   std::optional<int64_t> best_, resumed_;
   sigset_t heard_{}, old_mask_{};
   bool stopped_ = false;
@@ -304,6 +306,14 @@ class Retries {
 };
 
 }  // namespace
+
+int take_report_descriptor() {
+  const char* value = std::getenv(kReportVariable);
+  const int fd = value ? std::atoi(value) : -1;
+  ::unsetenv(kReportVariable);
+  if (fd < 3 || ::fcntl(fd, F_SETFD, FD_CLOEXEC) != 0) return -1;
+  return fd;
+}
 
 Status check_retry_options(const RetryOptions& o) {
   if (o.retries && *o.retries > kRetriesMost)

@@ -25,6 +25,10 @@ struct RetryOptions {
   bool used() const { return retries.has_value() || verdict_exit; }
 };
 
+// The descriptor on which an attempt's own `culprit run` hands its report over; -1: this is no attempt. Its
+// command does not get it. Call once.
+int take_report_descriptor();
+
 // Why the options cannot be used.
 Status check_retry_options(const RetryOptions& options);
 

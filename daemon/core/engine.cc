@@ -284,6 +284,7 @@ struct Engine::Impl {
       for (const uint32_t form : forms) mark_alarm(form);
     const rules::Ruleset* const rules = rule_runs.ruleset();
     for (const logs::LineHit& hit : batch.hits) {
+      if (hit.known == logs::Meaning::kNothing) continue;
       const bool fatal = rules && rules->rules()[hit.rule].severity == Severity::kFatal;
       const uint32_t form = batch.lines[hit.line].form;
       if ((fatal || hit.kernel) && form != logs::kNoForm) mark_alarm(forms[form]);
@@ -297,7 +298,7 @@ struct Engine::Impl {
     const rules::Ruleset* const rules = rule_runs.ruleset();
     std::set<logs::ClusterId> alarms;
     for (const logs::RuleLine& line : log.rule_lines())
-      if (line.kernel || (rules && rules->rules()[line.rule].severity == Severity::kFatal))
+      if (line.kernel || (rules && !line.handled && rules->rules()[line.rule].severity == Severity::kFatal))
         alarms.insert(log.miner().resolve(line.cluster));
     for (uint32_t form = 0; form < log.forms().size(); ++form)
       if (alarms.contains(log.forms()[form].cluster)) log.mark_alarm(form);
@@ -584,7 +585,10 @@ std::vector<RuleFired> Engine::firings() {
   run->clear();
   for (const logs::RuleLine* line : diagnose::in_time(impl_->log)) {
     rules::RuleHit hit = diagnose::hit_of(impl_->log, *line);
-    if (const auto firing = run->add(hit)) out.push_back({line->place, std::move(hit), *firing});
+    if (line->mentioned)
+      out.push_back({line->place, std::move(hit), {}, true});
+    else if (const auto firing = run->add(hit))
+      out.push_back({line->place, std::move(hit), *firing});
   }
   std::stable_sort(out.begin(), out.end(), [](const RuleFired& a, const RuleFired& b) {
     return std::tie(a.place.source, a.place.line, a.hit.rule) <

@@ -104,11 +104,12 @@ using Input =
 // Output of a step: a rule of severity error or fatal fired.
 using Effect = std::variant<Finding>;
 
-// A rule that fired, with its event.
+// A rule that fired, with its event; or one whose wording an event only mentions, which fires nothing.
 struct RuleFired {
   logs::LogPlace place;
   rules::RuleHit hit;
   rules::Firing firing;
+  bool mentioned = false;
 };
 
 class Engine {

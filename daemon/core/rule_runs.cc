@@ -53,7 +53,8 @@ std::vector<Finding> RuleRuns::find_new(const logs::JobLog& log) {
   const uint64_t from = std::exchange(looked_at_, log.rule_lines_added());
   for (const logs::RuleLine& line : log.rule_lines_since(from)) {
     const rules::Rule& rule = on_arrival_->ruleset().rules()[line.rule];
-    if (!on_arrival_->add(diagnose::hit_of(log, line)) || rule.severity < Severity::kError || line.handled)
+    if (line.mentioned || !on_arrival_->add(diagnose::hit_of(log, line)) ||
+        rule.severity < Severity::kError || line.handled)
       continue;
     out.push_back(diagnose::finding_of(log, line, rule));
   }

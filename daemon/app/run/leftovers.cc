@@ -28,7 +28,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::chrono::milliseconds kLookEvery{10};
+constexpr std::chrono::milliseconds kLeftoverLookEvery{10};
 constexpr TimeNs kOrphanPatience = 2 * kNsPerSecond;
 constexpr size_t kEnvironmentMost = 4 << 20;
 
@@ -104,7 +104,7 @@ std::vector<MarkedProcess> wait_for(std::string_view mark, TimeNs within) {
     }
     std::vector<MarkedProcess> left = marked_processes(mark);
     if (left.empty() || steady_now() >= until) return left;
-    std::this_thread::sleep_for(kLookEvery);
+    std::this_thread::sleep_for(kLeftoverLookEvery);
   }
 }
 

@@ -369,7 +369,7 @@ class Machine {
       case 0x95:  // a frame: its content is read as usual
         return number(8), true;
       case '(':
-        if (marks_.size() >= limits::kDumpNesting) damage("it is nested too deeply");
+        if (marks_.size() >= limits::kNesting) damage("it is nested too deeply");
         return marks_.push_back(stack_.size()), true;
       case '.':
         stopped_ = have(1);

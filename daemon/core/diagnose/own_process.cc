@@ -1,5 +1,7 @@
 #include "core/diagnose/own_process.h"
 
+#include <re2/re2.h>
+
 #include <algorithm>
 #include <array>
 
@@ -19,6 +21,8 @@ constexpr std::array<std::string_view, 7> kFrameworks = {"python", "pypy", "pt_"
 bool is_word_byte(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
+
+bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
 // Whether the name stands in the text as a word; what the kernel cut may go on.
 bool mentions(std::string_view text, std::string_view name) {
@@ -40,6 +44,7 @@ bool is_unit_of_system(std::string_view group) {
 }  // namespace
 
 OwnProcesses::Kin OwnProcesses::of(const logs::RuleLine& line) {
+  if (line.service) return is_of_other_job(line.text) ? Kin::kOther : Kin::kOwn;
   const rules::Rule& rule = rules_.rules()[line.rule];
   const std::string_view name = hole_of(rule, line, "process");
   if (!line.kernel || name.size() < kShortName || name.starts_with('<')) return Kin::kOwn;
@@ -51,12 +56,40 @@ OwnProcesses::Kin OwnProcesses::of(const logs::RuleLine& line) {
   return is_mentioned(name) ? Kin::kOwn : Kin::kUnknown;
 }
 
+bool OwnProcesses::is_aside(const logs::RuleLine& line) {
+  const rules::Rule& rule = rules_.rules()[line.rule];
+  const bool part = rule.component == Component::kStorage || rule.component == Component::kNetwork;
+  if (!part && (!line.service || rule.category == Category::kHardware)) return false;
+  if (!line.kernel && !line.service) return false;
+  if (!collected_) collect();
+  const auto names = [&](const std::string& value) {
+    return value.size() >= kShortName && std::ranges::any_of(value, is_letter) && is_mentioned(value);
+  };
+  return std::ranges::none_of(line.holes, names);
+}
+
+// Whether the text names jobs by number, and none of them is this one. Where the job's own number is not
+// known, no other is another's.
+bool OwnProcesses::is_of_other_job(std::string_view text) {
+  if (!log_.job().id) return false;
+  static const re2::RE2 kNumber(R"((?i)\bjob(?:[ _]?id)?[ =:#]{1,2}(\d{2,})\b)");
+  re2::StringPiece rest(text.data(), text.size()), number;
+  bool other = false;
+  if (!collected_) collect();
+  while (re2::RE2::FindAndConsume(&rest, kNumber, &number)) {
+    const std::string_view digits(number.data(), number.size());
+    if (mentions(*log_.job().id, digits) || is_mentioned(digits)) return false;
+    other = true;
+  }
+  return other;
+}
+
 void OwnProcesses::collect() {
   collected_ = true;
   for (const logs::RuleLine& line : log_.rule_lines()) {
     const rules::Rule& rule = rules_.rules()[line.rule];
     const std::string_view pid = hole_of(rule, line, "pid");
-    if (line.kernel) system_sources_.insert(line.place.source);
+    if (line.kernel || line.service) system_sources_.insert(line.place.source);
     if (!line.kernel && !pid.empty()) pids_.emplace(pid);
     if (line.kernel && is_unit_of_system(hole_of(rule, line, "cgroup")))
       of_units_.emplace(line.place.source, pid);

@@ -1,5 +1,6 @@
-// Whether the process that a kernel's line names may be the job's. A kernel also reports processes of others:
-// health checks, exporters, another user's program. Pure; one thread.
+// Whether what a line of the system's log is about may be the job's. A kernel also reports processes of others:
+// health checks, exporters, another user's program. Services also report other jobs, disks and networks.
+// Pure; one thread.
 #pragma once
 
 #include <cstdint>
@@ -24,11 +25,15 @@ class OwnProcesses {
     kUnknown,  // named, but nothing says that it is the job's
     kOther,    // of a service of the system
   };
-  // Of a line of a rule with a hole `process`; other lines are kOwn.
+  // Of a kernel's line of a rule with a hole `process`, and of a service's line with the number of a job; other
+  // lines are kOwn.
   Kin of(const logs::RuleLine& line);
+  // Whether a system's log tells of a service, a disk or a network, and the job's own logs name nothing of it.
+  bool is_aside(const logs::RuleLine& line);
 
  private:
   bool is_mentioned(std::string_view name);
+  bool is_of_other_job(std::string_view text);
   void collect();
 
   const logs::JobLog& log_;

@@ -64,6 +64,7 @@ struct Sign {
        late = false;       // properties of its templates, from the pool and from times
   bool alone = true;       // proves a failure without any other sign
   bool of_others = false;  // about processes that are not known to be the job's
+  bool aside = false;      // all lines are: see OwnProcesses::is_aside
 
   void add_subject(const About& about) {
     if (about.host != detect::kNowhere) hosts.insert(about.host);
@@ -463,21 +464,24 @@ struct Hit {
   const rules::Rule& rule;
   const logs::RuleLine& line;
   bool of_others = false;  // of a process that is not known to be the job's
+  bool aside = false;      // see OwnProcesses::is_aside
 };
 
 void add_line(const detect::View& view, const detect::Analysis& a, const Hit& hit, Sign& sign) {
-  const auto& [rule, line, of_others] = hit;
+  const auto& [rule, line, of_others, aside] = hit;
   if (!sign.rule) {
     sign.rule = &rule;
     sign.finding = describe(rule, line);
     if (rule.id.empty()) describe_uncaught(line.text, sign.finding);
     sign.finding.code = line.code;
     sign.of_others = of_others;
+    sign.aside = aside;
     sign.alone = !of_others && (!needs_company(rule, line) || a.fate.last_iteration < 0);
     sign.finding.general = sign.finding.general || !sign.alone;
     sign.finding.confidence = confidence_of_rule(sign.finding);
   }
   ++sign.count;
+  sign.aside = sign.aside && aside;
   sign.last = &line;
   sign.lines.push_back(&line);
   sign.add_subject(subject_of(view, rule, line));
@@ -614,6 +618,33 @@ void set_apart(const detect::View& view, std::vector<Sign>& signs, std::vector<F
   signs = std::move(own);
 }
 
+// Whether the sign is a mistake of the program, which an exception with its place in the program shows.
+bool is_own_mistake(const Sign& sign) {
+  const auto raised = [](const logs::RuleLine* line) { return line->death && line->code && !line->service; };
+  return sign.finding.category == Category::kUser && std::ranges::any_of(sign.lines, raised);
+}
+
+// What services, disks and networks report beside a program's own mistake is no cause of it, where the job
+// itself reports no trouble with such a part.
+void set_aside(const detect::View& view, std::vector<Sign>& signs, std::vector<Finding>& witnesses) {
+  if (std::ranges::none_of(signs, is_own_mistake)) return;
+  const auto reported = [&](const Sign& sign) {
+    return std::ranges::any_of(signs, [&](const Sign& other) {
+      const Component own = other.finding.component, part = sign.finding.component;
+      return !other.aside && (own == part || (own == Component::kNcclComm && part == Component::kNetwork));
+    });
+  };
+  std::vector<bool> apart;
+  for (const Sign& sign : signs) apart.push_back(sign.aside && !reported(sign));
+  std::vector<Sign> kept;
+  for (size_t i = 0; i < signs.size(); ++i)
+    if (apart[i])
+      witnesses.push_back(witness(view, std::move(signs[i])));
+    else
+      kept.push_back(std::move(signs[i]));
+  signs = std::move(kept);
+}
+
 // In order of time, then of lines.
 std::tuple<TimeNs, uint32_t, uint64_t> place_of(const Sign& sign) {
   const logs::LogPlace& place = sign.lines.front()->place;
@@ -651,7 +682,7 @@ Gathered gather(const detect::View& view, const detect::Analysis& a, rules::Rule
   OwnProcesses own(log, run.ruleset());
   Gathered out;
   for (const logs::RuleLine* line : in_time(log)) {
-    if (!run.add(hit_of(log, *line))) continue;
+    if (line->mentioned || !run.add(hit_of(log, *line))) continue;
     const rules::Rule& rule = run.ruleset().rules()[line->rule];
     std::vector<std::string>& ids = signs.rules[log.miner().resolve(line->cluster)];
     if (std::find(ids.begin(), ids.end(), rule.id) == ids.end()) ids.push_back(rule.id);
@@ -669,7 +700,7 @@ Gathered gather(const detect::View& view, const detect::Analysis& a, rules::Rule
     const bool by_kind = rule.general() && line->exception, of_others = kin != OwnProcesses::Kin::kOwn;
     const std::string_view part = of_others ? kOfOthers : by_kind ? exception_kind(line->text) : "";
     Sign& sign = kin == OwnProcesses::Kin::kOther ? out.weak[line->rule] : out.by_rule[{line->rule, part}];
-    add_line(view, a, {rule, *line, of_others}, sign);
+    add_line(view, a, {rule, *line, of_others, own.is_aside(*line)}, sign);
   }
   for (const logs::RuleLine& line : log.uncaught())
     if (is_at_end(log, line) && !is_planned_exit(line.text))
@@ -727,6 +758,7 @@ Signs find_signs(const detect::View& view, const detect::Analysis& a, rules::Rul
     kept.push_back(std::move(sign));
   }
   if (alone) set_apart(view, kept, out.witnesses);
+  set_aside(view, kept, out.witnesses);
   for (Sign& sign : kept) corroborate(sign, kept);
   out.torn_down = follow_the_end(view, kept);
   lead_with_the_one(view, kept);

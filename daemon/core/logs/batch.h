@@ -52,10 +52,10 @@ struct GroupSeen {
 
 // The meaning of a rule's wording for its line.
 enum class Meaning : uint8_t {
-  kNothing,
-  kNote,   // not a failure by itself
-  kEcho,   // reports that something else failed
-  kFault,  // a fault
+  kNothing,  // the line only mentions it
+  kNote,     // not a failure by itself
+  kEcho,     // reports that something else failed
+  kFault,    // a fault
 };
 
 // The number that a line counts up: named by its words, or (`counted`) detected from earlier lines.
@@ -79,10 +79,11 @@ struct LineHit {
   uint32_t rule;               // index into the rules in use
   uint32_t first_hole, holes;  // into LogBatch::holes
   Meaning known;
-  Level level;         // from the line's header
-  bool general;        // gives way to other rules on the same event
-  bool kernel;         // a kernel message
-  bool event = false;  // a trace event
+  Level level;           // from the line's header
+  bool general;          // gives way to other rules on the same event
+  bool kernel;           // a kernel message
+  bool event = false;    // a trace event
+  bool service = false;  // of a service in a system's log, see Header
 };
 
 struct LogBatch {

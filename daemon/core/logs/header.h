@@ -22,7 +22,9 @@ struct Header {
   TimeNs time_ns = kNoTime;  // resolved to UTC; kNoTime: the line has no timestamp
   // `time_ns` counts from the host's boot ("[12345.678]"); neighbouring lines give the real time.
   bool kernel_time = false;
-  bool kernel = false;         // a kernel message: by its clock, or by the program name "kernel"
+  bool kernel = false;  // a kernel message: by its clock, or by the program name "kernel"
+  // Of a service in a system's log: its tag ("sshd[123]: ") is neither the kernel's nor of a job's programs.
+  bool service = false;
   Level level = Level::kNone;  // from the line's level field, never from words of the message
   std::string_view host;       // empty: not in the line
   uint32_t rank = kNoRank;     // global

@@ -17,6 +17,14 @@ bool names_a_failure(std::string_view name) {
                      [&](std::string_view end) { return name.ends_with(end); });
 }
 
+// Interpreters, frameworks and launchers, which may log to the system's log for a job.
+bool is_of_jobs(std::string_view tag) {
+  constexpr std::string_view kBegins[] = {"python", "pypy", "torch",     "ray",        "mpi",      "orte",
+                                          "prte",   "srun", "slurmstep", "accelerate", "deepspeed"};
+  return std::any_of(std::begin(kBegins), std::end(kBegins),
+                     [&](std::string_view begin) { return tag.starts_with(begin); });
+}
+
 // Whether `text` is a single value, as in dumps of settings: "beta1: 0.9", "layer2: True".
 bool is_value(std::string_view text) {
   while (!text.empty() && (text.back() == ' ' || text.back() == ',')) text.remove_suffix(1);
@@ -351,7 +359,9 @@ size_t HeaderScan::take_syslog_tag(size_t pos) {
   }
   if (text_.peek(at) != ':' || (text_.peek(at + 1) != ' ' && at + 1 != line_.size())) return 0;
   fields_.has_logger = fields_.has_tag = true;
-  if (line_.substr(pos, at - pos) == "kernel") fields_.header.kernel = true;
+  const bool kernel = line_.substr(pos, at - pos) == "kernel";
+  fields_.header.kernel = fields_.header.kernel || kernel;
+  fields_.header.service = !kernel && !is_of_jobs(line_.substr(pos, at - pos));
   return at + 1;
 }
 

@@ -159,11 +159,13 @@ void JobEvents::take_hits(const LogBatch& batch, uint32_t i, std::vector<RuleLin
     // its own. It counts where a catch-all found the line.
     const bool reported = hit.general && (hit.level == Level::kInfo || hit.level == Level::kDebug);
     // The kernel writes "still trying" about hangs, and its rules know their lines.
-    r.handled = !hit.kernel && (batch.forms[line.form].shape.handled || reported);
+    r.mentioned = hit.known == Meaning::kNothing;
+    r.handled = r.mentioned || (!hit.kernel && (batch.forms[line.form].shape.handled || reported));
     r.known = hit.known;
     r.general = hit.general;
     r.kernel = hit.kernel;
     r.event = hit.event;
+    r.service = hit.service;
     const ShapeKind kind = batch.forms[line.form].shape.kind;
     r.exception = kind == ShapeKind::kException || kind == ShapeKind::kTraceback;
     r.own_time = line.own_time;
@@ -257,11 +259,13 @@ void JobEvents::add_rules(std::vector<RuleLine>& found, uint32_t form, const Log
 // `at_end`: no more lines follow in its source.
 void JobEvents::close_held(const RecordEvent& event, std::vector<RuleLine>& found, bool at_end) {
   add_held(event);
+  // An exception is more than what its text mentions.
+  if (event.uncaught) std::erase_if(found, [](const RuleLine& r) { return r.mentioned; });
   keep_ends(found);
   const bool handled = was_handled(event);
   for (RuleLine& r : found) {
     // An exception that was not caught ends its process, whatever level its lines are printed at.
-    r.handled = handled || (event.uncaught ? event.shape.handled : r.handled);
+    r.handled = handled || r.mentioned || (event.uncaught ? event.shape.handled : r.handled);
     r.own_time = event.own_time;
     r.death = event.uncaught || event.shape.kind == ShapeKind::kRootCause;
     r.exception = r.exception || event.uncaught;

@@ -89,7 +89,9 @@ struct RuleLine {
   bool general = false;    // gives way to other rules on the same event
   bool kernel = false;     // a kernel message
   bool event = false;      // a trace event
+  bool service = false;    // of a service in a system's log, see Header
   bool exception = false;  // an exception of the program
+  bool mentioned = false;  // only mentioned in the line (core/logs/mention.h); `handled` too
   bool own_time = true;    // the line itself has its time
   bool death = false;      // an uncaught exception or a launcher's list of failures: the process ends with it
   bool handled = false;    // the line itself says that the fault was repaired or is no failure

@@ -161,6 +161,8 @@ class JsonReader {
   }
 
   void finish() {
+    // A record of data has a text, and nothing that a logger adds.
+    if (text_ && out_.time.empty() && out_.level == Level::kNone && out_.error.empty()) out_.message = {};
     // Loki's; other loggers name a line of source so.
     if (labels_ && out_.message.empty() && !line_.empty()) out_.message = line_, service_ = true;
     if (out_.host.empty()) set_host(label_host_);  // labels may be of another thing
@@ -268,7 +270,7 @@ class JsonReader {
   void take_text(const Field& f) {
     const bool service = is_one_of(f.key, kService);
     if (service || is_one_of(f.key, kMessage)) {
-      if (out_.message.empty() || service) out_.message = f.value;
+      if (out_.message.empty() || service) out_.message = f.value, text_ = f.key == "text";
       service_ = service_ || service;
       docker_ = docker_ || f.key == "log";
     } else if (f.key == "line") {
@@ -334,6 +336,7 @@ class JsonReader {
   std::string_view label_host_, line_;
   bool labels_ = false;
   int depth_ = 0;
+  bool text_ = false;  // the message is a field `text`
   bool service_ = false, docker_ = false, stream_ = false, health_ = false, healthy_ = false;
 };
 

@@ -55,7 +55,7 @@ struct LineParser::Impl {
     uint32_t line;
     std::string_view message;  // in the batch
     Level level;
-    bool kernel;
+    bool kernel, service;
     bool whole;  // see ScannedText
   };
 
@@ -304,12 +304,14 @@ struct LineParser::Impl {
     batch->lines.push_back(record);
     if (!scanner || record.form == kNoForm) return;
     const bool kernel =
-        header.kernel || source->kind == SourceKind::kKernel || message.starts_with("kernel: ");
-    add_unscanned({0, index, message, header.level, kernel, false});
+        source->kind == SourceKind::kKernel ||
+        (source->kind == SourceKind::kLog && (header.kernel || message.starts_with("kernel: ")));
+    const bool service = source->kind == SourceKind::kLog && header.service && !kernel;
+    add_unscanned({0, index, message, header.level, kernel, service, false});
     // The header of a program's last words tells which program it is.
     if (header.level == Level::kFatal && whole.size() > message.size() && !kernel &&
         source->kind == SourceKind::kLog)
-      add_unscanned({0, index, whole, header.level, false, true});
+      add_unscanned({0, index, whole, header.level, false, service, true});
     if (messages.size() >= kScannedBytes) scan();
   }
 
@@ -327,7 +329,7 @@ struct LineParser::Impl {
     for (const Unscanned& one : unscanned) {
       if (scanner->wants(one.end))
         scanner->on_line({one.line, begin, one.end, one.message, one.level, one.kernel,
-                          source->kind == SourceKind::kEvent, one.whole},
+                          source->kind == SourceKind::kEvent, one.service, one.whole},
                          *batch);
       begin = one.end + 1;
     }

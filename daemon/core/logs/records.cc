@@ -19,6 +19,17 @@ bool is_index(std::string_view message) {
 // Limit on the lines of a notebook's traceback before its exception; some ten lines per frame.
 constexpr uint32_t kNotebookLines = 400;
 
+// Whether the interpreter shows the program's line below: "File "a.py", line 4" and "..., line 4, in f", but
+// not faulthandler's "..., line 4 in f".
+bool shows_source(std::string_view frame) {
+  constexpr std::string_view kLine = "\", line ";
+  if (!frame.starts_with("File \"")) return false;
+  const size_t at = frame.find(kLine);
+  if (at == frame.npos) return false;
+  const size_t end = frame.find_first_not_of("0123456789", at + kLine.size());
+  return end == frame.npos || frame[end] == ',' || frame[end] == '\r';
+}
+
 // A notebook's traceback ends with the exception of its first line.
 bool begins_with_name(std::string_view text, std::string_view name) {
   return text.starts_with(name) && (text.size() == name.size() || text[name.size()] == ':' ||
@@ -86,6 +97,7 @@ LineRole Record::begin(const RecordLine& line) {
   const uint32_t before = form_;
   plain(line.form);
   ignored_ = line.shape->ignored;
+  source_ = line.shape->kind == ShapeKind::kFrame && shows_source(line.text);
   traceback_ = open_ = line.shape->kind == ShapeKind::kTraceback && begins_traceback(line);
   block_ = line.shape->kind == ShapeKind::kRootCause;
   if (!open_ && !block_) return LineRole::kEvent;
@@ -124,8 +136,10 @@ bool Record::continues(const RecordLine& line, std::optional<RecordEvent>& done,
     return true;
   }
   framed_ = false;
-  if (kind == ShapeKind::kFrame && form_ != kNoForm) {
+  const bool source = std::exchange(source_, false) && line.indented && !line.own_time;
+  if ((kind == ShapeKind::kFrame || source) && form_ != kNoForm) {
     relabels.push_back({line.index, form_});
+    source_ = kind == ShapeKind::kFrame && shows_source(line.text);
     return true;
   }
   if (block_) close(held_.form, done, relabels);

@@ -72,7 +72,7 @@ class Record {
   // `form`: of the writer's last event, a plain line; kNoForm: none.
   explicit Record(uint32_t form = kNoForm) : form_(form) {}
   // Whether a plain line may be part of a record.
-  bool open() const { return open_ || block_ || framed_; }
+  bool open() const { return open_ || block_ || framed_ || source_; }
   // Whether a launcher's list is pending.
   bool list() const { return block_; }
   // `done` receives the event that ended with or before this line; `relabels` receives lines of this batch
@@ -100,7 +100,7 @@ class Record {
   // A line that is its own event: later lines may continue it.
   void plain(uint32_t form) {
     form_ = form;
-    traceback_ = chained_ = ignored_ = cause_ = framed_ = false;
+    traceback_ = chained_ = ignored_ = cause_ = framed_ = source_ = false;
   }
   void buffer(const RecordLine& line);
   void close(uint32_t form, std::optional<RecordEvent>& done, std::vector<Relabel>& relabels);
@@ -115,6 +115,7 @@ class Record {
   bool chained_ = false;     // "During handling of ..." was seen: the next traceback belongs to this record
   bool cause_ = false;       // the cause of the last exception follows
   bool framed_ = false;      // the rest of a frame around the last traceback may follow
+  bool source_ = false;      // a frame outside of a traceback was seen: its line of the program follows
   bool boxed_ = false;       // the open traceback's box is complete: its exception follows
   TracebackStyle style_ = TracebackStyle::kPlain;  // of the open traceback
   std::string name_;                               // of a notebook's exception

@@ -24,11 +24,13 @@ void BlockScanner::on_line(const logs::ScannedText& line, logs::LogBatch& batch)
                                           : TextSource::kLog;
   const bool known = line.whole && !batch.hits.empty() && batch.hits.back().line == line.index;
   if (known) return;
-  for (const RuleMatch& m : scanner_.match(line.begin, line.end, line.message, source)) {
+  const TimeNs time = batch.lines[line.index].time_ns;
+  for (const RuleMatch& m : scanner_.match(line.begin, line.end, line.message, source, time)) {
     const auto first = static_cast<uint32_t>(batch.holes.size());
     batch.holes.insert(batch.holes.end(), m.holes.begin(), m.holes.end());
-    batch.hits.push_back({line.index, m.rule, first, static_cast<uint32_t>(m.holes.size()), known_[m.rule],
-                          line.level, m.general, line.kernel, line.event});
+    const logs::Meaning meaning = m.mentioned ? logs::Meaning::kNothing : known_[m.rule];
+    batch.hits.push_back({line.index, m.rule, first, static_cast<uint32_t>(m.holes.size()), meaning,
+                          line.level, m.general, line.kernel, line.event, line.service});
   }
   next_ = scanner_.next();
 }

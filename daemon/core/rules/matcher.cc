@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
+#include <functional>
 #include <limits>
 #include <map>
 #include <new>
@@ -18,6 +19,8 @@
 #include "base/check.h"
 #include "base/hash.h"
 #include "base/text.h"
+#include "core/logs/header.h"
+#include "core/logs/mention.h"
 #include "core/rules/library_tables.h"
 #include "core/rules/line_share.h"
 #include "core/rules/pattern.h"
@@ -73,6 +76,19 @@ std::vector<std::string_view> without_longer(const std::vector<std::string>& lit
   return out;
 }
 
+// Whether the rule knows lines of a kernel alone: what it knows within an exception's text is quoted there.
+bool is_of_kernel(const Rule& rule) {
+  logs::HeaderParser headers({});
+  const auto by_kernel = [&](const std::string& line) {
+    const logs::Header header = headers.parse(line);
+    return header.kernel || std::string_view(line).substr(header.message).starts_with("kernel: ");
+  };
+  const auto in_exception = [](const std::string& line) {
+    return logs::is_in_exception({line, line.size(), line.size()});
+  };
+  return std::ranges::any_of(rule.hit, by_kernel) && std::ranges::none_of(rule.hit, in_exception);
+}
+
 // The regexes as one, which reads a line once. It may be none: two name a hole, one quotes to its end.
 std::string in_one(const std::vector<std::string>& regexes) {
   std::string out;
@@ -102,7 +118,7 @@ Result<std::shared_ptr<const Matcher>> Matcher::create(std::span<const Rule> rul
 
 void Matcher::add(const Rule& rule, uint32_t index, std::vector<std::string>& literals) {
   const bool decides = !rule.window && rule.when == 0 && rule.severity >= Severity::kError;
-  rules_[index] = {rule.sources, rule.says, decides, rule.holes, {}};
+  rules_[index] = {rule.sources, rule.says, decides, is_of_kernel(rule), rule.holes, {}, rule.hit};
   for (const Pattern& p : rule.except) rules_[index].except.push_back(p.regex);
   for (const Pattern& p : rule.any) {
     const auto id = static_cast<uint32_t>(patterns_.size());
@@ -196,7 +212,10 @@ struct Scanner::Restriction {
 };
 
 Scanner::Scanner(std::shared_ptr<const Matcher> matcher)
-    : matcher_(std::move(matcher)), stamps_(matcher_->patterns_.size()), found_(matcher_->rules_.size()) {
+    : matcher_(std::move(matcher)),
+      stamps_(matcher_->patterns_.size()),
+      found_(matcher_->rules_.size()),
+      in_examples_(matcher_->rules_.size()) {
   if (matcher_->database_) {
     const hs_error_t status = hs_alloc_scratch(matcher_->database_, &scratch_);
     if (status == HS_NOMEM) throw std::bad_alloc();  // like the containers here
@@ -218,6 +237,7 @@ Scanner::Scanner(Scanner&& other) noexcept
       stamps_(std::move(other.stamps_)),
       found_(std::move(other.found_)),
       stamp_(other.stamp_),
+      in_examples_(std::move(other.in_examples_)),
       compiled_(std::move(other.compiled_)),
       except_(std::move(other.except_)),
       program_size_(other.program_size_),
@@ -348,17 +368,68 @@ void Scanner::verify(uint32_t pattern, std::string_view message, TextSource sour
   if (!compiled.regex->Match(text, 0, text.size(), re2::RE2::UNANCHORED, nullptr, 0)) return;
   if (is_excepted(index, text)) return;
   found_[index] = stamp_;
-  RuleMatch match{index, rule.says <= Says::kFailure, {}};
-  if (!compiled.groups.empty()) {
-    groups_.resize(static_cast<size_t>(compiled.regex->NumberOfCapturingGroups()) + 1);
+  RuleMatch match{index, rule.says <= Says::kFailure, false, {}};
+  const bool weighed = source == TextSource::kLog && !restriction_;
+  const size_t captured =
+      compiled.groups.empty() ? 0 : static_cast<size_t>(compiled.regex->NumberOfCapturingGroups());
+  groups_.resize(captured + 1);
+  if (weighed)
+    match.mentioned = find_reported(pattern, compiled, text);
+  else if (captured > 0)
     compiled.regex->Match(text, 0, text.size(), re2::RE2::UNANCHORED, groups_.data(),
                           static_cast<int>(groups_.size()));
-    for (const int g : compiled.groups)
-      match.holes.push_back(g == 0 ? std::string_view{}
-                                   : std::string_view(groups_[static_cast<size_t>(g)].data(),
-                                                      groups_[static_cast<size_t>(g)].size()));
-  }
+  for (const int g : compiled.groups)
+    match.holes.push_back(g == 0 ? std::string_view{}
+                                 : std::string_view(groups_[static_cast<size_t>(g)].data(),
+                                                    groups_[static_cast<size_t>(g)].size()));
   matches_.push_back(std::move(match));
+}
+
+bool Scanner::find_reported(uint32_t pattern, const Compiled& compiled, const re2::StringPiece& text) {
+  constexpr int kTimes = 8;  // that a line may mention it before
+  const bool of_kernel = matcher_->rules_[matcher_->patterns_[pattern].rule].of_kernel;
+  const auto find = [&](size_t from) {
+    return compiled.regex->Match(text, from, text.size(), re2::RE2::UNANCHORED, groups_.data(),
+                                 static_cast<int>(groups_.size()));
+  };
+  size_t from = 0;
+  for (int i = 0; i < kTimes && find(from); ++i) {
+    const auto begin = static_cast<size_t>(groups_[0].data() - text.data());
+    const logs::MessagePart part{{text.data(), text.size()}, begin, begin + groups_[0].size()};
+    const bool quoted = of_kernel && logs::is_in_exception(part);
+    if (!quoted && (!logs::is_mentioned(part, time_) || stands_so(pattern, compiled))) return false;
+    from = std::max(part.end, begin + 1);
+    if (from > text.size()) break;
+  }
+  find(0);
+  return true;
+}
+
+// Whether the rule's own examples have such a frame around a wording: then a frame says nothing of it.
+bool Scanner::stands_so(uint32_t pattern, const Compiled& compiled) {
+  const uint32_t index = matcher_->patterns_[pattern].rule;
+  Stands& known = in_examples_[index];
+  if (known != Stands::kUnknown) return known == Stands::kMentioned;
+  known = Stands::kReported;
+  for (const std::string& hit : matcher_->rules_[index].hit)
+    for (const std::string_view line : split(hit, '\n')) {
+      re2::StringPiece found;
+      if (!compiled.regex->Match({line.data(), line.size()}, 0, line.size(), re2::RE2::UNANCHORED, &found, 1))
+        continue;
+      const auto begin = static_cast<size_t>(found.data() - line.data());
+      if (logs::is_mentioned({line, begin, begin + found.size()}, kNoTime)) known = Stands::kMentioned;
+    }
+  return known == Stands::kMentioned;
+}
+
+// What the message reports before what it mentions; of several the rules that say most.
+void Scanner::keep_most() {
+  const auto reported = [](const RuleMatch& m) { return !m.mentioned; };
+  if (std::ranges::any_of(matches_, reported)) std::erase_if(matches_, std::not_fn(reported));
+  Says most = Says::kNotice;
+  for (const RuleMatch& m : matches_)
+    if (matcher_->rules_[m.rule].decides) most = std::max(most, matcher_->rules_[m.rule].says);
+  std::erase_if(matches_, [&](const RuleMatch& m) { return matcher_->rules_[m.rule].says < most; });
 }
 
 void Scanner::restrict_to(std::span<const uint32_t> rules) {
@@ -425,7 +496,8 @@ void Scanner::find_particular(std::string_view message, TextSource source) {
 }
 
 std::span<const RuleMatch> Scanner::match(size_t begin, size_t end, std::string_view message,
-                                          TextSource source) {
+                                          TextSource source, TimeNs time_ns) {
+  time_ = time_ns;
   matches_.clear();
   candidates_.clear();
   lower_.clear();
@@ -448,10 +520,7 @@ std::span<const RuleMatch> Scanner::match(size_t begin, size_t end, std::string_
   for (const uint32_t pattern : candidates_) verify(pattern, message, source);
   if (restriction_) find_particular(message, source);
   if (matcher_->always_.empty()) next_ = at_ < hits_.size() ? hits_[at_].end : kNone;
-  Says most = Says::kNotice;
-  for (const RuleMatch& m : matches_)
-    if (matcher_->rules_[m.rule].decides) most = std::max(most, matcher_->rules_[m.rule].says);
-  std::erase_if(matches_, [&](const RuleMatch& m) { return matcher_->rules_[m.rule].says < most; });
+  keep_most();
   return matches_;
 }
 

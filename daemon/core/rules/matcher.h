@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "base/time.h"
 #include "core/rules/rule.h"
 
 struct hs_database;
@@ -28,6 +29,7 @@ re2::RE2::Options regex_options();
 struct RuleMatch {
   uint32_t rule = 0;
   bool general = false;                 // of its rule
+  bool mentioned = false;               // the message does not report it (core/logs/mention.h)
   std::vector<std::string_view> holes;  // views into the message
 };
 
@@ -58,9 +60,11 @@ class Matcher {
   struct Of {  // the properties of a rule
     SourceSet sources = 0;
     Says says = Says::kCause;
-    bool decides = false;  // by its wording alone; without a window or function that may reject a match
+    bool decides = false;    // by its wording alone; without a window or function that may reject a match
+    bool of_kernel = false;  // its examples are a kernel's lines, and none is an exception
     std::vector<std::string> holes;
     std::vector<std::string> except;  // regexes
+    std::vector<std::string> hit;     // its examples
   };
 
   Matcher() = default;
@@ -91,8 +95,10 @@ class Scanner {
   // The end of the next literal; npos after the last one; 0 with rules that check every line.
   size_t next() const { return next_; }
   // The rules found in the line [begin, end) of the block. Call for lines in order; results are in order of
-  // rules. Valid until the next call.
-  std::span<const RuleMatch> match(size_t begin, size_t end, std::string_view message, TextSource source);
+  // rules. Valid until the next call. What the message only mentions gives way to what it reports. `time_ns`:
+  // of the line, if known.
+  std::span<const RuleMatch> match(size_t begin, size_t end, std::string_view message, TextSource source,
+                                   TimeNs time_ns = kNoTime);
   // The next line may be the one that begins there again.
   void back_to(size_t begin);
   // The end of the first literal at or after `from`; npos if there is none.
@@ -124,6 +130,11 @@ class Scanner {
   void consider(uint32_t pattern);
   bool may_match(uint32_t pattern, std::string_view message);
   void verify(uint32_t pattern, std::string_view message, TextSource source);
+  // Finds the wording in the text, with its holes: where the text reports it, else where it is mentioned first.
+  // Returns whether it is only mentioned.
+  bool find_reported(uint32_t pattern, const Compiled& compiled, const re2::StringPiece& text);
+  bool stands_so(uint32_t pattern, const Compiled& compiled);
+  void keep_most();
 
   std::shared_ptr<const Matcher> matcher_;
   hs_scratch* scratch_ = nullptr;
@@ -135,10 +146,13 @@ class Scanner {
   std::vector<uint32_t> stamps_;  // by pattern: the last line that considered it
   std::vector<uint32_t> found_;   // by rule: the last line that matched it
   uint32_t stamp_ = 0;
+  TimeNs time_ = kNoTime;             // of the line
   std::vector<uint32_t> candidates_;  // patterns of the line
   std::string lower_;                 // its message in lower case; empty: not made yet
   std::vector<RuleMatch> matches_;
   std::vector<re2::StringPiece> groups_;
+  enum class Stands : uint8_t { kUnknown, kReported, kMentioned };
+  std::vector<Stands> in_examples_;  // by rule: how its wordings stand in its own examples
   // Compiled for the first line that needs it: most patterns never meet one.
   std::vector<Compiled> compiled_;                              // by pattern
   std::vector<std::vector<std::unique_ptr<re2::RE2>>> except_;  // by rule
