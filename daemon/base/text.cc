@@ -106,9 +106,7 @@ std::string without_invisible(std::string_view bytes, size_t* left_out) {
   std::string out;
   out.reserve(bytes.size());
   for_each_character(bytes, [&](std::string_view c, bool valid) {
-    const bool control = c.size() == 1 && (static_cast<unsigned char>(c[0]) < 0x20 || c[0] == 0x7f) &&
-                         c[0] != '\t' && c[0] != '\n' && c[0] != '\r' && c[0] != '\x1b';
-    if (!control && !(valid && is_invisible(code_point(c))))
+    if (!valid || !is_invisible(code_point(c)))
       out += c;
     else if (left_out)
       ++*left_out;

@@ -14,8 +14,8 @@ std::string to_utf8(std::string_view bytes);
 // For terminals: valid UTF-8 with C0, C1 and bidirectional controls written as \xNN or \uNNNN; a tab stays.
 std::string to_terminal(std::string_view bytes);
 
-// Without characters that no reader sees: tags, zero width, direction, selectors, controls but tab, ends of
-// lines and escape. Text that only a program reads is an instruction to it. Adds their number to `left_out`.
+// Without characters that no reader sees: tags, zero width, direction, selectors. Text that only a program
+// reads is an instruction to it. Adds their number to `left_out`. ASCII and invalid bytes stay.
 std::string without_invisible(std::string_view bytes, size_t* left_out = nullptr);
 
 // For HTML text and attribute values.

@@ -30,7 +30,7 @@ constexpr rlim_t kReaderBytes = rlim_t{512} << 20, kReaderSeconds = 10;
 constexpr size_t kReasonBytes = 512;
 // Of an answer: each text has its length before it.
 constexpr size_t kAnswerMost =
-    1024 + kToolThreads * (64 + kFrameBytes + kToolFrames * (sizeof(uint32_t) + kFrameBytes));
+    1024 + kToolThreads * (64 + kFrameBytes + kToolFrames * (sizeof(uint64_t) + kFrameBytes));
 
 // Numbers and texts one after the other, of the same program on both sides.
 class Writer {

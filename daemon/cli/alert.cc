@@ -52,7 +52,7 @@ int alert_test(AlertTestOptions& o) {
   const std::string query = o.receiver.empty() ? "" : "?receiver=" + app::url_escaped(o.receiver);
   const auto done = client->post("/v1/alerts/test" + query, by_whom());
   if (!done) return complain(done.error().text), kUnable;
-  const Json json = parse_json(*done);
+  const Json json = parse_ordered_json(*done);
   if (!json.is_object() || !json.contains("items") || !json["items"].is_array())
     return complain("the daemon's answer is no list"), kUnable;
   bool all = true;
@@ -108,7 +108,7 @@ int handle(HandleOptions& o, const std::string& what) {
   if (!key) return complain(key.error().text), kUnable;
   const auto done = client->post(fmt::format("/v1/alerts/{}/{}", app::url_escaped(*key), what), body.dump());
   if (!done) return complain(done.error().text), kUnable;
-  const Json json = parse_json(*done);
+  const Json json = parse_ordered_json(*done);
   if (!json.is_object()) return complain("the daemon's answer is no object"), kUnable;
   const bool silent = json.value("silent_until_ns", Json()).is_number();
   std::string said = "repaired";

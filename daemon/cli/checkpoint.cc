@@ -43,8 +43,6 @@ is executed, no link followed, nothing changed without --fall-back. Formats: tor
 safetensors, Megatron, DeepSpeed, Hugging Face Trainer, Lightning and NeMo, Orbax, torchsnapshot.
 
 Examples:
-  culprit checkpoint verify
-  culprit checkpoint verify model.safetensors
   culprit checkpoint verify checkpoints --resumed-from 0       # was a newer step whole?
   culprit checkpoint verify checkpoints --fall-back && sbatch train.sbatch
   RESUME=$(culprit checkpoint verify checkpoints --newest) && python train.py --resume "$RESUME"
@@ -230,7 +228,7 @@ int print_newest(const CheckpointVerb& o) {
 
 int checkpoint_verb(const CheckpointVerb& o) {
   // A job may run on this host, and reading can wait.
-  if (o.bytes) (void)::nice(10);
+  if (o.bytes) (void)!::nice(10);
   if (o.newest) return print_newest(o);
   const auto zone = zone_named(o.timezone);
   if (!zone) return complain(zone.error().text), kUnable;

@@ -279,7 +279,7 @@ int install_there(const ConfirmOptions& o, const Confirmed& of, const app::Confi
       of.client.post(fmt::format("/v1/jobs/{}/diagnoses/{}/rule{}", app::url_escaped(o.what),
                                  app::url_escaped(o.id), of.run ? fmt::format("?run={}", *of.run) : ""),
                      body.dump(-1, ' ', false, Json::error_handler_t::replace));
-  const Json made = answer ? parse_json(*answer) : Json();
+  const Json made = answer ? parse_ordered_json(*answer) : Json();
   if (!made.is_object()) {
     complain(fmt::format("{}; {}; the rule is printed", elsewhere,
                          answer ? "the daemon's answer is no JSON" : answer.error().text));

@@ -24,7 +24,7 @@ Examples:
 
 constexpr size_t kWidth = 100;
 constexpr size_t kAnswerBytes = 16 << 20;
-constexpr long kAnswerMs = 3000;  // a working daemon answers in milliseconds
+constexpr long kDaemonAnswerMs = 3000;  // a working daemon answers in milliseconds
 
 struct DoctorOptions {
   app::DoctorOptions doctor;
@@ -58,7 +58,7 @@ Result<std::string> get(const app::DoctorRequest& request) {
   }
   curl_easy_setopt(curl.get(), CURLOPT_NOPROXY, "*");
   curl_easy_setopt(curl.get(), CURLOPT_NOSIGNAL, 1L);
-  curl_easy_setopt(curl.get(), CURLOPT_TIMEOUT_MS, kAnswerMs);
+  curl_easy_setopt(curl.get(), CURLOPT_TIMEOUT_MS, kDaemonAnswerMs);
   curl_easy_setopt(curl.get(), CURLOPT_WRITEFUNCTION, on_bytes);
   curl_easy_setopt(curl.get(), CURLOPT_WRITEDATA, &body);
   const std::unique_ptr<curl_slist, void (*)(curl_slist*)> headers(

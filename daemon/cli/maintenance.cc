@@ -67,7 +67,7 @@ int add_window(AddOptions& o) {
   if (!o.jobs.empty()) body["jobs"] = to_utf8(o.jobs);
   const auto done = client->post("/v1/maintenance", body.dump());
   if (!done) return complain(done.error().text), kUnable;
-  const Json json = parse_json(*done);
+  const Json json = parse_ordered_json(*done);
   if (!json.is_object()) return complain("the daemon's answer is no object"), kUnable;
   const std::string said = fmt::format("window {}: silent until {}\n", text_field(json, "id"),
                                        time_field(json, "until_ns", o.remote.zone));

@@ -32,7 +32,7 @@ int print_link(PageOptions& o) {
   if (!client) return complain(client.error().text), kUnable;
   const auto done = client->post("/v1/page/link", by_whom());
   if (!done) return complain(done.error().text), kUnable;
-  Json json = parse_json(*done);
+  Json json = parse_ordered_json(*done);
   if (!json.is_object() || !json.value("url", Json()).is_string())
     return complain("the daemon's answer has no link"), kUnable;
   std::string url = json["url"].get<std::string>();

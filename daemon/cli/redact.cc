@@ -208,10 +208,11 @@ struct Redactor::Impl {
         "revoked",   "sent",    "set",      "short",    "shorter",    "stale",     "stored",    "the",
         "there",     "to",      "too",      "unknown",  "unset",      "unused",    "used",      "valid",
         "weak",      "what",    "wrong",    "your"};
+    const std::string_view whole = text;
     while (!text.empty() && std::string_view(".,;!?)").find(text.back()) != std::string_view::npos)
       text.remove_suffix(1);
     if (text.empty() || states.contains(lower(text)) || is_placeholder(text)) return "";
-    return alias("secret", text, secrets);
+    return alias("secret", text, secrets).append(whole.substr(text.size()));
   }
 
   std::string phone(std::string_view text) {

@@ -64,9 +64,9 @@ constexpr std::array kSecretPatterns{
 
 // As people write it. A word behind that says only how the secret is stays ("the password is wrong").
 constexpr std::array kSpokenPatterns{
-    R"((?i)\b(?:password|passwd|passphrase|passcode)\s+(?:for\s+\S+\s+)?(?:is|was|will be)(?:\s+now|\s+set to)?\s*:?\s*)"
+    R"((?i)\b(?:password|passwd|passphrase|passcode)\s+(?:for\s+(?:\S+\s+){1,4})?(?:is|was|will be)(?:\s+now|\s+set to)?\s*:?\s*)"
     R"(["']?([^\s"']{3,}))",
-    R"(\b[A-Z0-9_ ]*\b(?:KEY|TOKEN|SECRET|[A-Z0-9]+_(?:KEY|TOKEN|SECRET))\s+(?:is|was)(?:\s+now|\s+set to)?\s*:?\s*)"
+    R"(\b(?:[A-Z0-9]+[_ ])*(?:KEY|TOKEN|SECRET)\s+(?:is|was)(?:\s+now|\s+set to)?\s*:?\s*)"
     R"(["']?([^\s"']{4,}))",
     R"((?i)\b(?:api|access|secret|private|license|auth|account|encryption|master|storage|ssh|deploy)[ _-]?(?:key|token)\s+)"
     R"((?:is|was)(?:\s+now|\s+set to)?\s*:?\s*["']?([A-Za-z0-9+/=_.~@!$^&*:-]*[0-9][A-Za-z0-9+/=_.~@!$^&*:-]{3,}))"};
@@ -74,7 +74,7 @@ constexpr std::array kSpokenPatterns{
 constexpr std::array kPhonePatterns{
     R"((?:^|[^\w.+-])(\+[1-9]\d{0,2}[ ()/-]{1,3}\d{1,4}(?:[ ()/-]{1,3}\d{2,8}){1,5})(?:[^\w-]|$))",
     R"((?:^|[^\w.+-])(\+[1-9]\d{10,14})(?:[^\w.-]|$))",
-    R"((?:^|[^\w.-])((?:\(\d{3}\) ?|\d{3}-)\d{3}-\d{4})(?:[^\w.-]|$))",
+    R"((?:^|[^\w.-])((?:\([2-9]\d{2}\) ?|[2-9]\d{2}-)[2-9]\d{2}-\d{4})(?:[^\w.-]|$))",
     R"((?i)\b(?:tel|phone|telephone|mobile|cell|pager|fax|hotline|whatsapp)(?:\s*(?:no|nr|number))?\.?["']?\s*[=:]?\s*["']?)"
     R"((\+?[0-9(][0-9 ()/.-]{5,18}[0-9]))",
     R"((?i)\bcall\s+(?:me|us|him|her|them|\w+)?\s*(?:at|on)\s+(\+?[0-9(][0-9 ()/.-]{5,18}[0-9]))"};

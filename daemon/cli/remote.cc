@@ -66,7 +66,7 @@ Status resolve(RemoteOptions& options) {
 Result<Json> get_json(app::Client& client, const std::string& path) {
   auto text = client.get(path);
   if (!text) return tl::unexpected(text.error());
-  Json json = parse_json(*text);
+  Json json = parse_ordered_json(*text);
   if (!json.is_object())
     return fail(ErrorCode::kInvalid, client.server() + ": it answers with something else than JSON");
   return json;

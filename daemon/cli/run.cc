@@ -45,8 +45,7 @@ its words may hold {attempt}, {resume} and {port}.
 Examples:
   culprit run -- torchrun --nproc-per-node 8 train.py
   culprit run --retries 3 --checkpoints ckpt -- torchrun train.py --resume {resume}
-  srun culprit run -- python train.py         # one watches on each node
-  culprit run --shared /nfs/runs --job big -- torchrun --nnodes 2 --node-rank $RANK train.py)";
+  srun culprit run -- python train.py         # one watches on each node)";
 
 constexpr uint64_t kLogBytes = 256 << 20;  // of each stream, twice with the file before
 constexpr int kToldMost = 6;               // changes of the verdict that are printed while the command runs

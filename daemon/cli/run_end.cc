@@ -241,7 +241,11 @@ int finish_run(const EndedRun& run, const std::function<void()>& stop_daemon) {
     return status;
   }
   if (others_failed && run.launch.in_team) say_failed(ends, members);
-  const auto found = told_before && (ended_by_user || status == 0) ? live : better(live, files_report(run));
+  const bool live_only = told_before && (ended_by_user || status == 0);
+  const std::optional<Report> files = live_only ? std::nullopt : files_report(run);
+  auto found = live_only ? live : better(live, files);
+  // The whole log knows the last step, also where the daemon was asked before it had read it.
+  if (found && files) found->job.iteration = files->job.iteration;
   report_run(run, found);
   if (run.report_to >= 0 && found) hand_over(run.report_to, to_json(*found));
   remove_older(run);

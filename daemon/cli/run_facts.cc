@@ -60,7 +60,7 @@ Result<RunFacts> of_daemon(const std::string& name, const app::ClientOptions& op
   auto report = report_from_json(*text);
   if (!report) return fail(report.error().code, client->server() + ": " + report.error().text);
   RunFacts out{name, std::move(*report), {}, {}, false, {}, {}, false};
-  const Json json = parse_json(*text);
+  const Json json = parse_ordered_json(*text);
   const Json activity = json.value("/charts/activity"_json_pointer, Json());
   if (!activity.is_object()) return out;
   for (const Json& point : activity.value("progress", Json::array()))

@@ -34,7 +34,7 @@ using app::Attempt;
 
 constexpr TimeNs kPatience = 5 * kNsPerSecond, kKillWithin = 10 * kNsPerSecond;
 constexpr uint32_t kRetriesMost = 1000;
-constexpr int kNotFound = 127, kDenied = 126;
+constexpr int kNoCommand = 127, kNoStart = 126;  // as a shell has it
 constexpr const char* kReportVariable = "CULPRIT_REPORT_DESCRIPTOR";
 constexpr std::array kHeard = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
 
@@ -44,7 +44,7 @@ TimeNs wall_now() {
       .count();
 }
 
-std::optional<std::string> variable(std::string_view name) {
+std::optional<std::string> variable_of(std::string_view name) {
   const char* value = std::getenv(std::string(name).c_str());
   return value ? std::optional<std::string>(value) : std::nullopt;
 }
@@ -91,18 +91,19 @@ class Retries {
 
   int run() {
     if (const size_t ended = app::end_orphans(); ended > 0)
-      complain(fmt::format("{} of a run that was killed ended first", processes(ended)));
+      complain(fmt::format("{} of a run that was killed {} ended first", processes(ended),
+                           ended == 1 ? "was" : "were"));
     const app::Guardian guardian(mark_);
     for (;;) {
       Attempt& attempt = begin();
       const pid_t child = start(attempt);
-      if (child < 0) return finish(kDenied);
+      if (child < 0) return finish(kNoStart);
       attempt.status = wait(child);
       attempt.end_ns = wall_now();
       if (attempt.status == 0) return finish(0);
       judge(attempt);
       write_ledger();
-      if (!attempt.decision.again || !clear_up(attempt) || !pause(attempt.decision.wait_ns)) break;
+      if (!clear_up(attempt) || !attempt.decision.again || !pause(attempt.decision.wait_ns)) break;
     }
     return finish(exit_code());
   }
@@ -160,7 +161,7 @@ class Retries {
     if (child < 0) complain(std::string("no process for an attempt: ") + std::strerror(errno));
     if (child != 0) return child;
     ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (::getppid() != parent) _exit(kDenied);
+    if (::getppid() != parent) _exit(kNoStart);
     sigprocmask(SIG_SETMASK, &old_mask_, nullptr);
     ::fcntl(report_, F_SETFD, 0);
     for (const std::string& entry : environment) ::putenv(const_cast<char*>(entry.c_str()));
@@ -168,7 +169,7 @@ class Retries {
     for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
     argv.push_back(nullptr);
     ::execv("/proc/self/exe", argv.data());
-    _exit(kDenied);
+    _exit(kNoStart);
   }
 
   // Until the child has ended; passes signals on that were sent to this process alone.
@@ -229,7 +230,7 @@ class Retries {
     ledger_.add(attempt.failure);
     recover::Means means;
     means.chance = chance();
-    if (const TimeNs end = app::allocation_end(variable); end != kNoTime) means.left_ns = end - wall_now();
+    if (const TimeNs end = app::allocation_end(variable_of); end != kNoTime) means.left_ns = end - wall_now();
     recover::Limits limits = limits_;
     if (!o_.retries) limits.retries = kRetriesMost;  // asked for the exit code alone
     attempt.decision = recover::decide(ledger_, attempt.failure, means, limits);
@@ -237,7 +238,7 @@ class Retries {
     const auto forbids = [&](const std::string& wanted) { return matches(wanted, lead->rule.value_or("")); };
     if (lead && lead->rule && std::ranges::any_of(o_.no_retry_on, forbids))
       stop(attempt, "not started again: --no-retry-on " + *lead->rule);
-    if (attempt.status == kNotFound || attempt.status == kDenied)
+    if (attempt.status == kNoCommand || attempt.status == kNoStart)
       stop(attempt, "not started again: the command cannot be run");
     if (stopped_) stop(attempt, "");
     verdict_ = app::verdict_code(attempt.failure, attempt.decision);
@@ -253,7 +254,9 @@ class Retries {
   bool clear_up(Attempt& attempt) {
     size_t ended = 0;
     const auto left = app::end_marked(mark_, kPatience, kKillWithin, ended);
-    if (ended > 0) complain(fmt::format("{} that the attempt left ended now", processes(ended)));
+    if (ended > 0)
+      complain(
+          fmt::format("{} that the attempt left {} ended", processes(ended), ended == 1 ? "was" : "were"));
     (void)app::remove_shared_memory(attempt.begin_ns);
     if (left.empty()) return true;
     verdict_ = recover::kElsewhereHelps;
@@ -279,7 +282,7 @@ class Retries {
     if (attempts_.size() == 1) return code;
     complain(last.status == 0 ? fmt::format("attempt {} ended well", last.number)
                               : fmt::format("{} failed", counted(attempts_.size(), "attempt")));
-    std::fputs(to_terminal(app::attempt_table(attempts_)).c_str(), stderr);
+    std::fputs(app::attempt_table(attempts_).c_str(), stderr);
     complain("attempts: " + run_.folder.path() + "/attempts.jsonl");
     return code;
   }

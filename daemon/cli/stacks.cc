@@ -152,7 +152,7 @@ class Capturing {
         fmt::format("/v1/jobs/{}/capture?rounds={}", app::url_escaped(o_.what[0]), o_.rounds);
     const auto said = client_.post(path, by_whom());
     if (!said) return tl::unexpected(said.error());
-    const Json order = parse_json(*said);
+    const Json order = parse_ordered_json(*said);
     if (!order.is_object() || !order.contains("sample") || !order["sample"].is_number_unsigned())
       return fail(ErrorCode::kInvalid, client_.server() + ": the answer does not say what was asked for");
     first_ = order["sample"].get<uint32_t>();

@@ -168,7 +168,7 @@ void wait(int seconds) {
 // True also if the answer is unavailable.
 bool is_known(app::Client& client, const std::string& job) {
   const auto answer = client.get("/v1/jobs");
-  const Json jobs = answer ? parse_json(*answer) : Json();
+  const Json jobs = answer ? parse_ordered_json(*answer) : Json();
   if (!jobs.is_object() || !jobs.contains("items")) return true;
   return std::any_of(jobs["items"].begin(), jobs["items"].end(),
                      [&](const Json& row) { return row.is_object() && text_field(row, "id") == job; });

@@ -79,7 +79,7 @@ class RasJson {
   bool end_object() { return close(); }
   bool end_array() { return close(); }
   bool parse_error(size_t, const std::string&, const nlohmann::json::exception&) {
-    failed_ = {ErrorCode::kInvalid, "is cut off or damaged"};
+    failed_ = Error{ErrorCode::kInvalid, "is cut off or damaged"};
     return false;
   }
 
@@ -175,7 +175,7 @@ class RasJson {
 
   bool open(Level level) {
     if (levels_.size() >= limits::kNesting) {
-      failed_ = {ErrorCode::kLimit, "is nested too deeply"};
+      failed_ = Error{ErrorCode::kLimit, "is nested too deeply"};
       return false;
     }
     levels_.push_back(level);

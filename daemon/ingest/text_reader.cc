@@ -86,7 +86,7 @@ class LineEnd {
   std::string end_;
 };
 
-// Reading on costs a second time what other chunks read anyway.
+// Of a plain file other chunks read these bytes again, and who wants a file's first lines reads no terabyte.
 constexpr size_t kLineSearchBytes = 64 << 20;
 
 void read_line_end(const File& file, ChunkBuffer& chunk, uint64_t at, const ChunkRule& rule) {
@@ -180,7 +180,8 @@ void StreamReader::Impl::skip_line(ChunkBuffer& chunk, const Window& window) {
   uint64_t at = window.begin + window.capacity - 1;
   std::string part(1, carry.back()), next;
   size_t size = line.add(part);
-  while (size == part.size()) {
+  const uint64_t until = at + kLineSearchBytes;
+  while (size == part.size() && at < until) {
     at += part.size();
     // So that what is read fits into the window of its chunk.
     next.resize(std::min(kSearchPart, std::max<size_t>(rule.line_bytes, 1)));
@@ -189,16 +190,23 @@ void StreamReader::Impl::skip_line(ChunkBuffer& chunk, const Window& window) {
     if (part.empty()) break;
     size = line.add(part);
   }
-  line.write();
+  const bool found = size < part.size() || part.empty();
+  if (found) line.write();
   const uint64_t c = rule.chunk_bytes;
-  if (part.empty()) {
-    const uint64_t last = (at - 1) / c;
+  // Where no byte follows the line, no chunk does.
+  if (found && size + 1 == part.size()) {
+    next.resize(1);
+    next.resize(text.read(next.data(), 1));
+    part += next;
+  }
+  if (found && part.size() <= size + 1) {
+    const uint64_t end = at + part.size(), last = (end - 1) / c;
     empty = last - index;
-    last_range = at - last * c;
+    last_range = end - last * c;
     return;
   }
-  const uint64_t goes_on =
-      (at + size + 1) / c;  // the chunk that a newline at its predecessor's end belongs to
+  // The chunk in which the next line begins, or in which the search ended.
+  const uint64_t goes_on = (at + size + (found ? 1 : 0)) / c;
   empty = goes_on - index - 1;
   const uint64_t begin = goes_on * c - 1;
   carry.assign(begin < at ? at - begin : 0, '\0');

@@ -5,7 +5,7 @@
 // the same rule in the decompressed text, so that chunks do not depend on the way of reading.
 //
 // The last line of a chunk may reach beyond the chunk's end. Up to ChunkRule::line_bytes bytes beyond the end
-// are kept, the last of them from the line's end (of a plain file, if that is within 64 MiB of data); the
+// are kept, the last of them from the line's end (if that is within 64 MiB, holes of a plain file aside); the
 // rest is left out, and a newline ends the line (ChunkBuffer::cut). So a chunk has at most C + line_bytes + 1
 // bytes, and a line of 100 GB costs only its reading. Every line keeps its number and its offset: only the
 // last line of a chunk is ever cut, and only beyond limits::kLineBytes. A chunk in the middle of an earlier

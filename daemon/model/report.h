@@ -287,6 +287,7 @@ struct JobSummary {
   std::optional<std::string> id;
   uint64_t hosts = 0, ranks = 0, bytes = 0, lines = 0, unplaced_lines = 0, templates = 0;
   TimeNs first_ns = kNoTime, last_ns = kNoTime;
+  std::optional<int64_t> iteration = {};  // the last one that a line reports
 };
 
 // Lines of a host over time, for the heat map: bin i covers [first_ns + i * bin_ns, + bin_ns).

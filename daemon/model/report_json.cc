@@ -126,6 +126,7 @@ class ReportWriter {
         w_.field("templates", x.templates);
         w_.time("first_ns", x.first_ns);
         w_.time("last_ns", x.last_ns);
+        if (x.iteration) w_.field("iteration", *x.iteration);
       });
     });
   }

@@ -180,6 +180,7 @@ class ReportReader {
     for (const auto& [name, count] : counts) r_.field(x, name, *count);
     r_.field(x, "first_ns", job.first_ns);
     r_.field(x, "last_ns", job.last_ns);
+    if (x.contains("iteration")) r_.field(x, "iteration", job.iteration);
   }
 
   // The verdict repeats one of the diagnoses.

@@ -92,8 +92,8 @@ std::optional<RestartAdvice> restart_of(const Report& report) {
   if (is == Outcome::kVerdict)
     if (const Diagnosis* lead = leading(report); lead != nullptr && lead->about == About::kJob)
       return lead->restart.why.empty() ? std::nullopt : std::optional(lead->restart);
-  const bool hangs = is == Outcome::kNoticed && report.hang;
-  if (is != Outcome::kVerdict && is != Outcome::kInconclusive && !hangs) return std::nullopt;
+  const bool faulty = is == Outcome::kInconclusive || standing_of(report) == Standing::kFault;
+  if (!faulty) return std::nullopt;
   RestartAdvice unknown;
   unknown.why = kNotKnown;
   return unknown;

@@ -12,6 +12,8 @@ import os
 import subprocess
 import sys
 import time
+import urllib.error
+from email.message import Message
 from pathlib import Path
 
 STEPS = 20
@@ -27,7 +29,8 @@ def fail(kind: str, step: int, attempt: int) -> None:
     if kind == "reset":
         raise ConnectionResetError(104, "Connection reset by peer")
     if kind == "busy":
-        raise OSError("503 Server Error: Service Unavailable for url: https://hub.example/data/part-3")
+        raise urllib.error.HTTPError("https://hub.example/part-3", 503, "Service Unavailable", Message(),
+                                     None)
     if kind == "hang":
         time.sleep(3600)
 

@@ -150,10 +150,12 @@ launch {
 launch {
   id = "task", title = "Slurm could not start tasks on a host", severity = "error", general = true,
   regex = { [[srun: error: Task launch for (?:StepId=)?\S+ failed on node (?P<host>\S+): ]],
+    [=[slurm_receive_msgs?: \[\[(?P<host>[^\]]+)\]:6818\] failed: ]=],  -- the port of a host's slurmd
     [[srun: error: (?:Application launch failed|[Tt]asks? \S+ launch failed)(?:: (?P<what>.+))?]],
     [[error: task_g_set_affinity|error: .*slurmstepd: couldn't chdir to]] },
   remedy = "Read slurmd's log of that host.",
-  hit = { "srun: error: Task launch for StepId=17.0 failed on node n3: Communication connection failure" },
+  hit = { "srun: error: Task launch for StepId=17.0 failed on node n3: Communication connection failure",
+    "srun: error: slurm_receive_msgs: [[n3]:6818] failed: Socket timed out on send/recv operation" },
   miss = { "srun: launching StepId=17.0 on host n3, 8 tasks" },
 }
 launch {

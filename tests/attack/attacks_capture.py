@@ -121,13 +121,11 @@ def capture_socket_of_trace_takes_no_stacks_for_anothers_job(context: Context) -
                                           "torch/distributed/distributed_c10d.py:all_reduce:1"]}]}).encode()
               for rank in range(1, 4)]
     send_lines(MALLORY, daemon.trace, forged)
-    note = f"lines of uid {MALLORY} for this job were kept as evidence only"
-    wait_until(lambda: note in json.dumps(daemon.get(f"/v1/jobs/{JOB}/report").json()["problems"]), 20,
-               "the report says so")
+    wait_until(lambda: daemon.items(f"/v1/sources?job={JOB}@uid{MALLORY}"), 20, "they are a job of their own")
     report = daemon.get(f"/v1/jobs/{JOB}/report").json()
     need("node-9" not in json.dumps(report["diagnoses"]) and "node-9" not in json.dumps(report["suspects"]),
          "node-9 is not accused")
-    return "a problem says so, and no place is accused"
+    return "they are a job of their own, and no place of the other is accused"
 
 
 # As torch's debug server: a thread of this name that waits in accept(). It tells whether anybody came.

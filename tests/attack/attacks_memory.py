@@ -168,7 +168,8 @@ def large_dump(rank: int, entries: int = 1100, frames: int = 200) -> bytes:
         out.append({"record_id": seq, "pg_id": 0, "process_group": ("0", "default_pg"),
                     "collective_seq_id": seq, "p2p_seq_id": 0, "op_id": seq,
                     "profiling_name": "nccl:all_reduce", "time_created_ns": now - (entries - seq) * 1_000_000,
-                    "input_sizes": ((1024, 512),), "input_dtypes": ["Float"], "output_sizes": ((1024, 512),), "output_dtypes": ["Float"],
+                    "input_sizes": ((1024, 512),), "input_dtypes": ["Float"],
+                    "output_sizes": ((1024, 512),), "output_dtypes": ["Float"],
                     "state": "completed" if seq <= done else "scheduled", "retired": seq <= done,
                     "is_p2p": False, "timeout_ms": 600000, "frames": stack})
     counters = {"last_enqueued_collective": done + (rank != 3), "last_started_collective": -1,

@@ -89,8 +89,10 @@ def root_of_a_pod_is_that_pod_and_no_root(context: Context) -> str:
                                    ("in-its-pids", "", unshare, "unknown")):
         send_from(joins, daemon, forged(job), apart)
         found.append(claims_nothing(daemon, job, {"uids": [], "pods": [pod], "hosts": []}, f"pod:{pod}"))
-        sources = daemon.items(f"/v1/sources?job={job}")
-        need([(one["uid"], one["owner"], one["pod"]) for one in sources] == [(None, None, pod)], f"{sources}")
+        def is_source(job: str = job, pod: str = pod) -> bool:
+            sources = daemon.items(f"/v1/sources?job={job}")
+            return [(one["uid"], one["owner"], one["pod"]) for one in sources] == [(None, None, pod)]
+        wait_until(is_source, 30, f"the source of {job} is of {pod}")
     daemon.stop()
     daemon.start()
     found.append(claims_nothing(daemon, OF_POD, {"uids": [], "pods": [SHORT], "hosts": []}, f"pod:{SHORT}"))

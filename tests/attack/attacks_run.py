@@ -126,7 +126,7 @@ def replaced_run(context: Context, option: str, after_s: float) -> str:
     need("HIS LINE" not in err and "out of memory" not in err, f"his log is reported: {err[-600:]}")
     need("hers at the end" in err, f"her own log is not reported: {err[-600:]}")
     own = group.team / "away/job" / os.uname().nodename
-    need("hers at the end" in (own / "output.log").read_text(), "the log stays in Alice's folder")
+    need("hers at the end" in (own / "output.out.log").read_text(), "the log stays in her folder")
     need((own / "dumps/nccl_trace_rank_0").read_text() == "hers", "the dump is not with the log")
     need(not list(group.runtime.glob("*")), f"left: {list(group.runtime.glob('*'))}")
     return "her daemon, her files, her log"

@@ -67,7 +67,7 @@ def hang_in_spite_of(context: Context, attack: Callable[[Daemon], None]) -> str:
         begin(context, ALICE, RANK, daemon.logs / f"rank_{rank}.log", rank, stall)
     wait_until(lambda: job_of(daemon).get("lines", 0) >= 5 * RANKS, 30, "the job runs")
     run_as(MALLORY, PLANT, str(daemon.logs / "note.log"))
-    daemon.stores_text(str(daemon.logs / "note.log"), b"hello\n")
+    daemon.stores_text(str(daemon.logs / "note.log"), b"hello\n", job=f"{JOB}@uid{MALLORY}")
     attack(daemon)
     wait_until(lambda: job_of(daemon)["lines"] >= ITERATIONS * RANKS, 60, "the job goes on")
     stall.touch()

@@ -65,7 +65,7 @@ def rules_on_top(folder: Path) -> None:
     need(done.returncode == 0 and b"in 1 file" in done.stdout, text_of(done))
 
 
-@promise("rules check: a rule of the library has to say what must differ for the next attempt, a site's need not")
+@promise("rules check: a rule of the library has to say what must differ for the next attempt")
 def rules_say_restart(folder: Path) -> None:
     site = rule_file(folder / "site.lua")
     shipped = json.loads(run("rules", "list", "--format", "json").stdout.splitlines()[0])["id"]

@@ -268,13 +268,13 @@ listen = "unix:api.sock"
             return False
         wait_until(there, seconds, f"{size} bytes of {path} are stored; {self.last_words()}")
 
-    def stores_text(self, path: str, text: bytes, seconds: float = 30) -> None:
+    def stores_text(self, path: str, text: bytes, seconds: float = 30, job: str = JOB) -> None:
         """Waits until the evidence of the source has `text` in its last 64 KiB."""
         state = {"size": 0}
 
         def there() -> bool:
             with contextlib.suppress(OSError, http.client.HTTPException):
-                answer = self.evidence_answer(path, from_byte=state["size"])
+                answer = self.evidence_answer(path, from_byte=state["size"], job=job)
                 if answer.status in (200, 206):
                     found = text in answer.body
                     state["size"] += max(0, len(answer.body) - 65536)

@@ -1,8 +1,8 @@
 // Names the rule or plugin that ran when the process died, and the job that the engine worked on and the
-// inputs that were read when memory ran out. The record is a page of a file, mapped shared, so it survives any
-// end of the process. It is set before a rule's function, an in-process plugin, an engine or a reader runs
-// and cleared afterwards; the next start reads it. A write costs some nanoseconds and cannot fail: the page is
-// allocated when the file is created, so a full disk cannot cause SIGBUS.
+// inputs that were read when memory ran out. The record is a page of a file, mapped shared, so it survives
+// any end of the process. It is set before a rule's function, an in-process plugin, an engine or a reader
+// runs and cleared afterwards; the next start reads it. A write costs some nanoseconds and cannot fail: the
+// page is allocated when the file is created, so a full disk cannot cause SIGBUS.
 //
 // Threads: the engine's thread calls enter(), leave() and enter_job(); each reader's thread calls
 // enter_input() with its own Reader. The start calls open(), read_and_reset(), begin_run() and

@@ -337,7 +337,7 @@ void Tails::leave_hung_behind() {
     if (!follow->busy || !hung.contains(follow->lane)) continue;
     options_.complain(
         fmt::format("{}: its files have been read for {} without an end: they are left to a thread that "
-                    "nobody waits for",
+                    "no one waits for",
                     follow->glob, format_duration(env_.now(io::Clock::kMonotonic) - follow->began_ns)));
     left_behind_.push_back(follow->tailer);
     if (!follow->leaving) {

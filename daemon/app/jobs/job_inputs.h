@@ -31,7 +31,8 @@ struct LiveStream {
   uint64_t lines_before = 0;   // of a file: lines of earlier runs
   uint64_t lines_refused = 0;  // those of them that came last, while the job had no engine
   uint64_t read_until = 0;     // bytes before it were given to the job
-  bool stored = false;         // known from the store alone: see LiveJobs::open_to_read()
+  bool late = false;           // its job was read from the store: see LiveJobs::begin_reading()
+  bool stored = false;         // known from the store alone
   std::string rest;            // of a socket or the kernel log: the incomplete line or record
   BrokenLines broken_before;   // of a socket: broken lines before the first one that began a job
   bool ended = false;

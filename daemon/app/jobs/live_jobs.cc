@@ -111,6 +111,7 @@ bool LiveJobs::open_to_read(const StreamInfo& info) {
   if (info.job.empty() || is_of_host(info.kind) || !impl_->reading.contains(info.job)) return false;
   const auto [at, is_new] = impl_->streams.try_emplace(info.id);
   at->second.info = info;
+  at->second.late = true;
   at->second.stored = at->second.stored || is_new;
   return true;
 }

@@ -157,16 +157,25 @@ struct LiveJobs::Impl final : JobTable {
     claim.at = at;
     claim.old = !job.due.fresh;
     without_engine.add(job.id(), lack, why, claim);
-    // What it has not read of its old data is read later.
-    if (!job.due.fresh) without_engine.note_unread(job.id());
     std::vector<LiveEvent> out;
     note_lines(job);
     const char* later = lack == EngineLack::kSlot ? "is not read yet" : "is evidence only";
     job.give_way(at, fmt::format("this run lost its engine: {}; what came later {}", why, later), out);
-    ended_ns[job.id()] = job.last_ns();
     ++counts.jobs_ended;
     push(out);
+    if (job.due.fresh)
+      ended_ns[job.id()] = job.last_ns();
+    else
+      read_again(job);
     for (const StreamId id : job.streams().ids()) forget(id);
+  }
+
+  // An old job that gave way before it was read to its end is read later as a whole.
+  void read_again(LiveJob& job) {
+    without_engine.note_unread(job.id());
+    for (const StreamId id : job.streams().ids())
+      if (const auto known = streams.find(id); known != streams.end())
+        known->second.read_until = known->second.lines_before = known->second.lines_refused = 0;
   }
 
   // Lets the largest jobs give way until the engines fit into their memory.
@@ -298,7 +307,8 @@ struct LiveJobs::Impl final : JobTable {
 
   // Without what was read from the store already.
   void ingest_new(LiveStream& stream, const Piece& piece, TimeNs at) {
-    if (piece.bytes.empty() || piece.offset >= stream.read_until) return ingest_at(stream, piece, at);
+    const bool is_new = !stream.late || piece.offset >= stream.read_until;
+    if (piece.bytes.empty() || is_new) return ingest_at(stream, piece, at);
     if (piece.offset + piece.bytes.size() <= stream.read_until) return;
     Piece rest = piece;
     rest.bytes.erase(0, stream.read_until - piece.offset);
@@ -336,6 +346,7 @@ struct LiveJobs::Impl final : JobTable {
           stream.lines_before -= std::min(stream.lines_before, stream.lines_refused);
           stream.lines_refused = 0;
           stream.rest.clear();
+          stream.late = true;
         }
       out.push_back(id);
     }

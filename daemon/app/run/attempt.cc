@@ -36,8 +36,7 @@ std::string without_numbers(std::string_view text) {
 }
 
 std::optional<int64_t> last_iteration(const Report& report) {
-  std::optional<int64_t> out;
-  for (const auto& [at, iteration] : report.activity.progress) out = std::max(out.value_or(-1), iteration);
+  std::optional<int64_t> out = report.job.iteration;
   for (const Diagnosis& d : report.diagnoses)
     if (d.iteration) out = std::max(out.value_or(-1), *d.iteration);
   return out;
@@ -145,7 +144,7 @@ std::string attempt_table(const std::vector<Attempt>& attempts) {
                        a.status, fmt::format("{} to {}", shown(a.from), shown(a.to)),
                        a.status == 0        ? "-"
                        : a.headline.empty() ? "nothing in its output says why"
-                                            : shorten(a.headline, kCauseBytes));
+                                            : shorten(to_terminal(a.headline), kCauseBytes));
   return out;
 }
 

@@ -1,6 +1,6 @@
-// The processes of one `culprit run --retries`: each has its mark in the environment, whoever started it. A
-// torchrun that is killed leaves its ranks behind; the next attempt may begin when none is left. Sees this
-// user's processes alone. Blocking; any thread.
+// The processes of one `culprit run --retries`: each has its mark in the environment. A torchrun that is
+// killed leaves its ranks behind; the next attempt may begin when none is left. Sees this user's processes
+// alone. Blocking; any thread.
 #pragma once
 
 #include <sys/types.h>

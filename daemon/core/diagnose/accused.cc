@@ -87,7 +87,7 @@ NamedHost host_in(const rules::Rule& rule, const logs::RuleLine& line) {
       const std::string_view value = hole_of(rule, line, hole);
       if (value.empty()) continue;
       const std::string_view name = bare(value);
-      if (std::ranges::all_of(name, is_digit)) continue;
+      if (!name.empty() && std::ranges::all_of(name, is_digit)) continue;  // an index
       return {is_name(name) ? name : std::string_view(), true, is_host && is_name(name)};
     }
   }

@@ -87,6 +87,7 @@ class Correlator {
     job.templates = log_.clusters().size();
     job.first_ns = log_.first_ns();
     job.last_ns = log_.last_ns();
+    if (!log_.iterations().track().empty()) job.iteration = log_.iterations().last().iteration;
   }
 
   bool good_end() const { return a_.fate.ended_well || (a_.fate.end_stated && faults_.empty()); }
@@ -330,7 +331,7 @@ class Correlator {
     return out;
   }
 
-  // Whether the finding names nobody beyond those that are left out; anybody if none is.
+  // Whether the finding names no one beyond those that are left out; anybody if none is.
   static bool is_there(const Finding& other, const RestartAdvice& out) {
     if (out.hosts.empty()) return true;
     return std::ranges::all_of(other.named_hosts, [&](const std::string& name) {

@@ -1,6 +1,6 @@
-// Whether what a line of the system's log is about may be the job's. A kernel also reports processes of others:
-// health checks, exporters, another user's program. Services also report other jobs, disks and networks.
-// Pure; one thread.
+// Whether what a line of the system's log is about may be the job's. A kernel also reports processes of
+// others: health checks, exporters, another user's program. Services also report other jobs, disks and
+// networks. Pure; one thread.
 #pragma once
 
 #include <cstdint>
@@ -25,10 +25,11 @@ class OwnProcesses {
     kUnknown,  // named, but nothing says that it is the job's
     kOther,    // of a service of the system
   };
-  // Of a kernel's line of a rule with a hole `process`, and of a service's line with the number of a job; other
-  // lines are kOwn.
+  // Of a kernel's line of a rule with a hole `process`, and of a service's line with the number of a job;
+  // other lines are kOwn.
   Kin of(const logs::RuleLine& line);
-  // Whether a system's log tells of a service, a disk or a network, and the job's own logs name nothing of it.
+  // Whether a system's log tells of a service, a disk or a network, and the job's own logs name nothing of
+  // it.
   bool is_aside(const logs::RuleLine& line);
 
  private:

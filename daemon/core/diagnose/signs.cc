@@ -624,7 +624,7 @@ bool is_own_mistake(const Sign& sign) {
   return sign.finding.category == Category::kUser && std::ranges::any_of(sign.lines, raised);
 }
 
-// What services, disks and networks report beside a program's own mistake is no cause of it, where the job
+// What services, disks and networks report next to a program's own mistake is no cause of it, where the job
 // itself reports no trouble with such a part.
 void set_aside(const detect::View& view, std::vector<Sign>& signs, std::vector<Finding>& witnesses) {
   if (std::ranges::none_of(signs, is_own_mistake)) return;

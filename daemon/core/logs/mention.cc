@@ -178,22 +178,24 @@ bool closes_behind(const MessagePart& part, char open) {
   return part.message.find(close, to_the_end ? part.begin : part.end) != npos;
 }
 
-// Whether the part is in quotes, or in a list or object, that no report introduces.
-bool is_quoted(const MessagePart& part) {
+// The quotes, lists and objects around the part that no report introduces; a report ends them.
+uint8_t quotes_around(const MessagePart& part) {
   const Around around(part.message, part.begin);
+  uint8_t quotes = 0;
   for (size_t i = around.size(); i-- > 0;) {
     const char open = part.message[around[i]];
     if (open == '(' || !closes_behind(part, open)) continue;
     const std::string_view text = introduction(part.message, around, i);
-    if (!text.empty()) return !introduces_report(text);
+    if (!text.empty() && introduces_report(text)) return quotes;
     // An item of a list that has a line for each; a tag in brackets is none.
     const std::string_view rest = without_blanks(part.message);
-    return open != '[' && open != '{' && (rest.ends_with(',') || rest.ends_with(open));
+    const bool item = open != '[' && open != '{' && (rest.ends_with(',') || rest.ends_with(open));
+    quotes += !text.empty() || item;
   }
-  return false;
+  return quotes;
 }
 
-// "# ...", "// ...", "+ grep ...", "-  ...", "@@ ...": comments, commands of a shell and differences of files.
+// "# ...", "// ...", "+ grep ...", "-  ...", "@@ ...": comments, commands of a shell, differences of files.
 bool begins_as_text(std::string_view message) {
   if (message.size() < 2) return false;
   const char c = message[0], next = message[1];
@@ -274,21 +276,23 @@ bool is_past(std::string_view before, TimeNs time_ns) {
 
 }  // namespace
 
-bool is_mentioned(const MessagePart& part, TimeNs time_ns) {
-  // A text of several lines: the part's own.
-  if (const size_t line = part.message.substr(0, part.begin).rfind('\n'); line != npos)
-    return is_mentioned({part.message.substr(line + 1), part.begin - line - 1, part.end - line - 1}, time_ns);
-  if (begins_as_text(part.message)) return true;
+MentionFrame frame_of(const MessagePart& part, TimeNs time_ns) {
   MessagePart near = part;
-  if (part.begin > kFrameBytes) {
-    near.message.remove_prefix(part.begin - kFrameBytes);
-    near.begin = kFrameBytes, near.end = part.end - (part.begin - kFrameBytes);
+  // A text of several lines: the part's own.
+  if (const size_t line = near.message.substr(0, near.begin).rfind('\n'); line != npos)
+    near = {near.message.substr(line + 1), near.begin - line - 1, near.end - line - 1};
+  MentionFrame frame;
+  frame.text = begins_as_text(near.message);
+  if (near.begin > kFrameBytes) {
+    const size_t skipped = near.begin - kFrameBytes;
+    near = {near.message.substr(skipped), kFrameBytes, near.end - skipped};
   }
   near.message = near.message.substr(0, near.end + kFrameBytes);
-  if (near.begin == 0) return false;
   const std::string_view before = near.message.substr(0, near.begin);
-  return begins_with_denial(before) || is_denied_or_sought(before) || is_past(before, time_ns) ||
-         is_quoted(near);
+  frame.denied = begins_with_denial(before) || is_denied_or_sought(before);
+  frame.past = is_past(before, time_ns);
+  frame.quotes = quotes_around(near);
+  return frame;
 }
 
 bool is_in_exception(const MessagePart& part) {

@@ -20,7 +20,6 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "core/logs/header.h"
-#include "core/logs/mention.h"
 #include "core/rules/library_tables.h"
 #include "core/rules/line_share.h"
 #include "core/rules/pattern.h"
@@ -215,7 +214,7 @@ Scanner::Scanner(std::shared_ptr<const Matcher> matcher)
     : matcher_(std::move(matcher)),
       stamps_(matcher_->patterns_.size()),
       found_(matcher_->rules_.size()),
-      in_examples_(matcher_->rules_.size()) {
+      usual_(matcher_->patterns_.size()) {
   if (matcher_->database_) {
     const hs_error_t status = hs_alloc_scratch(matcher_->database_, &scratch_);
     if (status == HS_NOMEM) throw std::bad_alloc();  // like the containers here
@@ -237,7 +236,7 @@ Scanner::Scanner(Scanner&& other) noexcept
       stamps_(std::move(other.stamps_)),
       found_(std::move(other.found_)),
       stamp_(other.stamp_),
-      in_examples_(std::move(other.in_examples_)),
+      usual_(std::move(other.usual_)),
       compiled_(std::move(other.compiled_)),
       except_(std::move(other.except_)),
       program_size_(other.program_size_),
@@ -397,7 +396,8 @@ bool Scanner::find_reported(uint32_t pattern, const Compiled& compiled, const re
     const auto begin = static_cast<size_t>(groups_[0].data() - text.data());
     const logs::MessagePart part{{text.data(), text.size()}, begin, begin + groups_[0].size()};
     const bool quoted = of_kernel && logs::is_in_exception(part);
-    if (!quoted && (!logs::is_mentioned(part, time_) || stands_so(pattern, compiled))) return false;
+    const logs::MentionFrame frame = logs::frame_of(part, time_);
+    if (!quoted && (!frame.any() || !frame.exceeds(usual_frame(pattern, compiled)))) return false;
     from = std::max(part.end, begin + 1);
     if (from > text.size()) break;
   }
@@ -405,21 +405,24 @@ bool Scanner::find_reported(uint32_t pattern, const Compiled& compiled, const re
   return true;
 }
 
-// Whether the rule's own examples have such a frame around a wording: then a frame says nothing of it.
-bool Scanner::stands_so(uint32_t pattern, const Compiled& compiled) {
-  const uint32_t index = matcher_->patterns_[pattern].rule;
-  Stands& known = in_examples_[index];
-  if (known != Stands::kUnknown) return known == Stands::kMentioned;
-  known = Stands::kReported;
-  for (const std::string& hit : matcher_->rules_[index].hit)
+// What stands around the wording in its rule's own examples says nothing of other lines.
+const logs::MentionFrame& Scanner::usual_frame(uint32_t pattern, const Compiled& compiled) {
+  std::optional<logs::MentionFrame>& usual = usual_[pattern];
+  if (usual) return *usual;
+  usual.emplace();
+  for (const std::string& hit : matcher_->rules_[matcher_->patterns_[pattern].rule].hit)
     for (const std::string_view line : split(hit, '\n')) {
       re2::StringPiece found;
-      if (!compiled.regex->Match({line.data(), line.size()}, 0, line.size(), re2::RE2::UNANCHORED, &found, 1))
-        continue;
+      const re2::StringPiece text(line.data(), line.size());
+      if (!compiled.regex->Match(text, 0, text.size(), re2::RE2::UNANCHORED, &found, 1)) continue;
       const auto begin = static_cast<size_t>(found.data() - line.data());
-      if (logs::is_mentioned({line, begin, begin + found.size()}, kNoTime)) known = Stands::kMentioned;
+      const logs::MentionFrame frame = logs::frame_of({line, begin, begin + found.size()}, kNoTime);
+      usual->quotes = std::max(usual->quotes, frame.quotes);
+      usual->text |= frame.text;
+      usual->denied |= frame.denied;
+      usual->past |= frame.past;
     }
-  return known == Stands::kMentioned;
+  return *usual;
 }
 
 // What the message reports before what it mentions; of several the rules that say most.

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,6 +16,7 @@
 
 #include "base/status.h"
 #include "base/time.h"
+#include "core/logs/mention.h"
 #include "core/rules/rule.h"
 
 struct hs_database;
@@ -130,10 +132,10 @@ class Scanner {
   void consider(uint32_t pattern);
   bool may_match(uint32_t pattern, std::string_view message);
   void verify(uint32_t pattern, std::string_view message, TextSource source);
-  // Finds the wording in the text, with its holes: where the text reports it, else where it is mentioned first.
-  // Returns whether it is only mentioned.
+  // Finds the wording in the text, with its holes: where the text reports it, else where it is mentioned
+  // first. Returns whether it is only mentioned.
   bool find_reported(uint32_t pattern, const Compiled& compiled, const re2::StringPiece& text);
-  bool stands_so(uint32_t pattern, const Compiled& compiled);
+  const logs::MentionFrame& usual_frame(uint32_t pattern, const Compiled& compiled);
   void keep_most();
 
   std::shared_ptr<const Matcher> matcher_;
@@ -151,8 +153,8 @@ class Scanner {
   std::string lower_;                 // its message in lower case; empty: not made yet
   std::vector<RuleMatch> matches_;
   std::vector<re2::StringPiece> groups_;
-  enum class Stands : uint8_t { kUnknown, kReported, kMentioned };
-  std::vector<Stands> in_examples_;  // by rule: how its wordings stand in its own examples
+  std::vector<std::optional<logs::MentionFrame>>
+      usual_;  // by pattern: the most around it in its rule's examples
   // Compiled for the first line that needs it: most patterns never meet one.
   std::vector<Compiled> compiled_;                              // by pattern
   std::vector<std::vector<std::unique_ptr<re2::RE2>>> except_;  // by rule

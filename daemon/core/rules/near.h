@@ -15,7 +15,7 @@ struct NearRule {
   enum class Stop : uint8_t {
     kFound,      // the wording matches; a window or a function may still reject the line
     kGeneral,    // it matches, and the rule gives way to a specific one
-    kMentioned,  // it matches, and the job's log shows that the line only mentions it: set by who read the log
+    kMentioned,  // it matches, and the line only mentions it: set by who read the log
     kSource,     // it matches, and the line has another source
     kExcept,     // it matches, and an exception matches too
     kHeader,     // it matches the line, and a part of that is the line's header, which no rule sees

@@ -7,7 +7,7 @@ from pathlib import Path
 
 GROWN = ("culprit_host", "culprit_detector", "culprit_event", "culprit_detector_finding",
          "culprit_description")
-MEMBER = "  uint64_t grown; /* since 1.1 */\n"
+MEMBER = "  uint64_t grown; /* since the later version */\n"
 
 
 def main() -> int:
@@ -21,9 +21,11 @@ def main() -> int:
         if count != 1 or sizes != 1:
             print(f"grow.py: {name} is not found as it was", file=sys.stderr)
             return 1
-    text, count = re.subn(r"#define CULPRIT_ABI_MINOR 0\n", "#define CULPRIT_ABI_MINOR 1\n", text)
+    text, count = re.subn(r"#define CULPRIT_ABI_MINOR (\d+)\n",
+                          lambda found: f"#define CULPRIT_ABI_MINOR {int(found[1]) + 1}\n"
+                                        "#define CULPRIT_TEST_GROWN 1\n", text)
     if count != 1:
-        print("grow.py: the minor version is not 0", file=sys.stderr)
+        print("grow.py: the minor version is not found", file=sys.stderr)
         return 1
     Path(sys.argv[2]).write_text(text, encoding="utf-8")
     return 0

@@ -1,4 +1,4 @@
-/* A plugin that reports what it sees of its host: built for version 1.0 and for a later minor one. */
+/* A plugin that reports what it sees of its host: built for this version and for the next minor one. */
 #include <culprit/plugin.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@ static int32_t observe(culprit_detector* detector, const culprit_event* const* e
   matrix* self = (matrix*)detector;
   const culprit_event* last = events[count - 1];
   const culprit_line* line = (const culprit_line*)last->body;
-#if CULPRIT_ABI_MINOR > 0
+#ifdef CULPRIT_TEST_GROWN
   const int host_grown = CULPRIT_HAS(self->host, culprit_host, grown);
   const int event_grown = CULPRIT_HAS(last, culprit_event, grown);
   const double grown = host_grown + 2 * event_grown;

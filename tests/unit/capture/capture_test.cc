@@ -302,6 +302,26 @@ BOOST_AUTO_TEST_CASE(a_process_is_left_as_it_was_when_the_capture_is_killed_half
   }
 }
 
+BOOST_AUTO_TEST_CASE(a_stop_at_any_moment_of_a_real_capture_stays) {
+  std::vector<std::string> tools;
+  for (const char* tool : {"eu-stack", "gdb"})
+    if (find_tool(tool)) tools.emplace_back(tool);
+  if (tools.empty()) {
+    BOOST_TEST_MESSAGE("no tracer is installed");
+    return;
+  }
+  for (int moment = 0; moment < 24; ++moment) {
+    const Process process([] {});
+    std::thread stopper([&] {
+      ::usleep(static_cast<useconds_t>(moment) * 3000);
+      ::kill(static_cast<pid_t>(process.pid()), SIGSTOP);
+    });
+    captured_one(target_of(process), {tools[static_cast<size_t>(moment) % tools.size()]});
+    stopper.join();
+    BOOST_TEST(settled(process, true) == 'T', moment);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(a_stop_that_a_tracer_made_is_told_from_that_of_somebody_else) {
   const StopView runs{'S', false, false, true}, held{'t', true, false, true}, asked{'t', true, true, true},
       stopped{'T', false, false, true}, left{'T', false, false, false};

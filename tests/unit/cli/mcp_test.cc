@@ -121,7 +121,7 @@ BOOST_AUTO_TEST_CASE(data_is_marked_untrusted_escaped_and_cut) {
   BOOST_TEST(content[0]["text"].get<std::string>().find("untrusted") != std::string::npos);
   const std::string data = content[1]["text"];
   BOOST_TEST(data.starts_with("line\\x1b[2J"), data);
-  BOOST_TEST(data.find("\nsecond \\u202e") != data.npos, data);
+  BOOST_TEST(data.ends_with("\nsecond \n[1 invisible character left out]"), data);
   s.source.text = std::string(10 << 20, 'x');
   const std::string cut = s.call("report", {{"job", "j"}})["result"]["content"][1]["text"];
   BOOST_TEST(cut.size() < kMcpAnswerBytes + 100);
@@ -129,6 +129,19 @@ BOOST_AUTO_TEST_CASE(data_is_marked_untrusted_escaped_and_cut) {
   const Json failed = s.call("report", {{"job", "none"}})["result"];
   BOOST_TEST(failed["isError"] == true);
   BOOST_TEST(failed["content"][0]["text"] == "none: no such job\\x1b[2J");
+}
+
+BOOST_AUTO_TEST_CASE(text_that_only_a_program_reads_never_reaches_an_assistant) {
+  Session s;
+  // Tags spell ASCII, zero widths hide in words, selectors carry bytes, and marks turn the direction.
+  const std::string hidden[] = {"\U000e0049\U000e0067\U000e006e", "\u200b\u200c\u200d\u2060\ufeff",
+                                "\ufe0f\U000e0100", "\u202e\u2066\u061c", "\u00ad\u115f\u3164\u180e"};
+  for (const std::string& text : hidden) {
+    s.source.text = "before" + text + "after";
+    const std::string data = s.call("report", {{"job", "j"}})["result"]["content"][1]["text"];
+    BOOST_TEST(data.starts_with("beforeafter\n["), data);
+    BOOST_TEST(data.find_first_not_of("[]abcdefghijklmnopqrstuvwxyz0123456789 \n") == data.npos, data);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(every_tool_is_listed_with_a_schema_and_reads_only) {

@@ -1,4 +1,4 @@
-// A system's log beside the job's own: what services, disks and networks report there is no cause of the
+// A system's log next to the job's own: what services, disks and networks report there is no cause of the
 // program's own mistake.
 #include <fmt/format.h>
 

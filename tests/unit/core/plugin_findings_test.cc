@@ -166,7 +166,7 @@ BOOST_AUTO_TEST_CASE(a_user_who_claims_a_finding_is_named) {
   f.severity = PluginSeverity::kError;
   const auto urgent = plugins.add({f, "trace.sock", 0, 12002});
   BOOST_REQUIRE(urgent.has_value());
-  BOOST_TEST(urgent->said_by.uids == std::vector<uint32_t>{12002});
+  BOOST_TEST(urgent->said_by.uids == std::vector<Principal>{12002});
 }
 
 BOOST_AUTO_TEST_CASE(a_user_neither_clears_nor_takes_over_what_the_daemon_found) {

@@ -133,8 +133,14 @@ inline std::vector<Seen> expected_chunks(std::string_view text, const ChunkRule&
     const size_t most = (chunk.index + 1) * rule.chunk_bytes + rule.line_bytes;
     if (chunk.bytes.empty()) chunk.offset = at;
     chunk.cut = end > most + 1 || (end == most + 1 && newline == text.npos);
-    chunk.bytes += text.substr(at, chunk.cut ? most - at : end - at);
-    if (chunk.cut) chunk.bytes += '\n';
+    if (chunk.cut) {
+      const size_t of_end = rule.line_bytes / 4, last = newline == text.npos ? end : newline;
+      chunk.bytes += text.substr(at, most - at - of_end);
+      chunk.bytes += text.substr(last - of_end, of_end);
+      chunk.bytes += '\n';
+    } else {
+      chunk.bytes += text.substr(at, end - at);
+    }
     at = end;
   }
   return all;

@@ -115,11 +115,46 @@ BOOST_AUTO_TEST_CASE(the_end_of_a_cut_line_is_kept_by_every_way_of_reading) {
     BOOST_TEST((plain == stream), length);
     std::string all;
     uint64_t covered = 0;
-    for (const Seen& chunk : plain) all += chunk.bytes, covered += chunk.range;
+    for (const Seen& chunk : plain) all += chunk.bytes, covered += chunk.range_bytes;
     BOOST_TEST(covered == text.size());
     BOOST_TEST(all.find("ND\nthree\n") != all.npos, all);
     BOOST_TEST((all.ends_with("ST") || all.ends_with("ST\n")), all);
   }
+}
+
+BOOST_AUTO_TEST_CASE(a_file_in_utf_16_is_a_log_and_reads_as_utf_8) {
+  const std::string text = "2026-11-21 02:12:09,123 INFO step=1 loss=2.5\nRuntimeError: CUDA error\n";
+  for (const bool big : {false, true})
+    for (const bool packed : {false, true}) {
+      TempFolder folder;
+      std::string bytes = big ? "\xfe\xff" : "\xff\xfe";
+      for (const char c : text) bytes += big ? std::string{'\0', c} : std::string{c, '\0'};
+      const std::string path = folder.write("err.log", packed ? zstd(bytes) : bytes);
+      const SourceList list = list_sources({path});
+      BOOST_REQUIRE_EQUAL(list.files.size(), 1u);
+      BOOST_TEST((list.files[0].kind == FileKind::kLog));
+      BOOST_TEST(is_stream(list.files[0]));
+      auto reader = StreamReader::open(list.files[0]);
+      BOOST_REQUIRE(reader.has_value());
+      BOOST_TEST(reader->next()->bytes == text);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(the_end_of_a_cut_line_is_not_searched_for_without_end) {
+  TempFolder folder;
+  const std::string path = folder.write("sparse.log", "begin");
+  std::filesystem::resize_file(path, uint64_t{1} << 40);
+  std::ofstream(path, std::ios::app | std::ios::binary) << "after\nnext\n";
+  SourceFile file = plain_file(path, (uint64_t{1} << 40) + 11);
+  auto reader = StreamReader::open(file).value();
+  for (uint64_t i = 0; i < 20; ++i) {
+    const auto chunk = reader.next();
+    BOOST_REQUIRE(chunk.has_value());
+    BOOST_TEST(chunk->index == i);
+    BOOST_TEST(chunk->range_bytes == limits::kChunkBytes);
+    BOOST_TEST(chunk->bytes.empty() == (i > 0));
+  }
+  BOOST_TEST(reader.consumed() < uint64_t{256} << 20);
 }
 
 BOOST_AUTO_TEST_CASE(the_end_of_a_cut_line_is_found_behind_a_hole) {

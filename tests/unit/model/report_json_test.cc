@@ -136,7 +136,7 @@ BOOST_AUTO_TEST_CASE(stacks_of_a_live_job_follow_its_hang) {
 
 BOOST_AUTO_TEST_CASE(what_is_unknown_is_null_or_an_empty_list) {
   Report r;
-  r.diagnoses.emplace_back();
+  r.diagnoses.emplace_back().restart.why = "the cause is not known";  // else the member is left out
   r.diagnoses[0].evidence.emplace_back();
   r.hang.emplace();
   r.problems.emplace_back();

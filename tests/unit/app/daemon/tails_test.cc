@@ -157,7 +157,7 @@ BOOST_AUTO_TEST_CASE(a_tailer_that_hangs_is_left_behind_and_what_it_had_is_read_
   BOOST_TEST(bench.tails->left_behind() == 1u);
   BOOST_TEST(bench.env.abandoned == 1);
   BOOST_REQUIRE(bench.reported.size() >= 1u);
-  BOOST_TEST(bench.reported.back().find("left to a thread that nobody waits for") != std::string::npos);
+  BOOST_TEST(bench.reported.back().find("left to a thread that no one waits for") != std::string::npos);
   // The hanging worker returns; its result is ignored. A table of the same files reads them.
   bench.change({bench.table("a"), bench.table("b")});
   bench.pass(kNsPerSecond);

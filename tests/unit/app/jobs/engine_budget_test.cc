@@ -347,7 +347,7 @@ BOOST_AUTO_TEST_CASE(large_reports_of_one_user_do_not_delay_those_of_another) {
   jobs.tick(now);
   BOOST_TEST(jobs.counts().reports == before + 1);
   for (const LiveJobSummary& job : jobs.jobs())
-    if (job.id == "a") BOOST_TEST(job.verdict.has_value());
+    if (job.id == "a") BOOST_TEST(!job.headline.empty());  // of a report
 }
 
 // Each report costs as much as the thread may spend on reports in 2 s, so 20 jobs need 40 s.

@@ -101,7 +101,6 @@ BOOST_AUTO_TEST_CASE(the_longest_silent_job_gives_way_to_one_of_its_user_that_wr
   holders[3].last_ns = holders[6].last_ns = fresh.at - kQuietHolder;
   holders[6].last_ns -= 1;
   BOOST_TEST(gives_way(holders, fresh, kSlots).value() == 6u);
-  BOOST_TEST(!gives_way(holders, {"user 2", JobOrigin::kClaimed, fresh.at}, kSlots));
 }
 
 BOOST_AUTO_TEST_CASE(an_old_job_gets_the_engine_of_an_old_one_that_is_read_alone) {

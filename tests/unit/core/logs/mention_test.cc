@@ -24,7 +24,7 @@ bool mentioned(std::string text, TimeNs time = kNow) {
   text.erase(begin, 2);
   const size_t end = text.find("»");
   text.erase(end, 2);
-  return is_mentioned({text, begin, end}, time);
+  return frame_of({text, begin, end}, time).any();
 }
 
 const Line kMentions[] = {
@@ -109,4 +109,16 @@ BOOST_AUTO_TEST_CASE(a_message_of_an_exception_is_found_behind_its_name) {
   BOOST_TEST(in_exception("app.errors.CheckException: NVRM: Xid"));
   BOOST_TEST(!in_exception("NVRM: Xid"));
   BOOST_TEST(!in_exception("the check ended in RuntimeError: NVRM: Xid"));
+}
+
+BOOST_AUTO_TEST_CASE(more_around_a_wording_than_usual_makes_it_a_mention) {
+  const auto frame = [](std::string text) {
+    const size_t at = text.find("attribute");
+    return frame_of({text, at, at + 9}, kNow);
+  };
+  const MentionFrame usual = frame("set 'cpuset.attribute' of the group");
+  BOOST_TEST(usual.any());
+  BOOST_TEST(!frame("node-3: set 'cpuset.attribute' of the group").exceeds(usual));
+  BOOST_TEST(frame("retry_on=[\"set 'cpuset.attribute' of the group\"]").exceeds(usual));
+  BOOST_TEST(frame("no set 'cpuset.attribute' of the group").exceeds(usual));
 }

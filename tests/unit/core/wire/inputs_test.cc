@@ -33,7 +33,7 @@ struct Collector final : InputSink {
       : engine({{}, {}, {}, rules}), reader(rule_finder(rules.get())) {}
   SourceId open(SourceInfo info, TimeNs now) override {
     reported.push_back(fmt::format("open {} {} {}", info.file, info.host.value_or("-"), now));
-    if (info.user) reported.back() += fmt::format(" of uid {}", *info.user);
+    if (info.user) reported.back() += " of " + to_string(*info.user);
     Input input = SourceOpened{std::move(info)};
     engine.step({&input, 1}, now);
     return next++;
@@ -48,10 +48,12 @@ struct Collector final : InputSink {
     if (const auto* exited = std::get_if<detect::RankExited>(&input))
       reported.push_back(fmt::format("exited {} {} {}", exited->rank, exited->host, exited->pid.value_or(0)));
     if (const auto* heard = std::get_if<TraceHeard>(&input))
-      reported.push_back(fmt::format("heard {} {}", static_cast<int>(heard->of), heard->user.value_or(0)));
+      reported.push_back(
+          fmt::format("heard {} {}", static_cast<int>(heard->of), heard->user.value_or(0).value));
     if (const auto* said = std::get_if<FindingInput>(&input))
       reported.push_back(fmt::format("{} of {} at {}:{} by {}", finding_line(said->finding),
-                                     said->finding.host, said->file, said->offset, said->user.value_or(0)));
+                                     said->finding.host, said->file, said->offset,
+                                     said->user.value_or(0).value));
     if (const auto* said = std::get_if<RasInput>(&input)) ras = *said;
     engine.step({&input, 1}, now);
   }
@@ -262,14 +264,17 @@ BOOST_AUTO_TEST_CASE(the_users_behind_sources_and_data_arrive) {
   Agent agent;
   SourceInfo of_user = agent.info;
   of_user.user = 12'002;
+  SourceInfo of_pod = agent.info;
+  of_pod.user = Principal::pod("3f2a51e8c9d0b7");
   agent.give(SourceOpened{of_user});
+  agent.give(SourceOpened{of_pod});
   agent.give(TraceHeard{TraceHeard::Of::kLoop, 12'003});
   agent.give(TraceHeard{TraceHeard::Of::kDumps, std::nullopt});
   Collector collector;
   BOOST_TEST(read(collector, agent.writer.flush(kNsPerSecond)) == "");
-  const std::vector<std::string> expected = {"open node-1.log node-1 1000000000",
-                                             "open node-1.log node-1 1000000000 of uid 12002",
-                                             "heard 1 12003", "heard 2 0"};
+  const std::vector<std::string> expected = {
+      "open node-1.log node-1 1000000000", "open node-1.log node-1 1000000000 of uid 12002",
+      "open node-1.log node-1 1000000000 of pod:3f2a51e8c9d0", "heard 1 12003", "heard 2 0"};
   BOOST_TEST(collector.reported == expected, boost::test_tools::per_element());
 }
 

@@ -107,13 +107,13 @@ BOOST_AUTO_TEST_CASE(a_client_whose_lines_are_broken_is_reported_once_and_not_in
   bench.settle();
   const std::string what = " is kept and not understood: it is no JSON object";
   BOOST_REQUIRE(reported.size() == 1u);
-  BOOST_TEST(reported[0] == kPath + ": a line of process 1 of user 1000" + what);
+  BOOST_TEST(reported[0] == kPath + ": a line of process 1 of uid 1000" + what);
   bench.env.advance(11'000 * kMs);
   one->send("broken\n");
   three->send("broken\n");
   bench.settle();
   BOOST_REQUIRE(reported.size() == 2u);
-  BOOST_TEST(reported[1] == kPath + ": a line of process 3 of user 1001" + what +
+  BOOST_TEST(reported[1] == kPath + ": a line of process 3 of uid 1001" + what +
                                 "; so did 1 other client since the last time");
 }
 
