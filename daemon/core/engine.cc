@@ -61,10 +61,14 @@ void report_drops(const logs::JobLog& log, const comm::CommTrace& comm, std::vec
 // Reports sources whose times are too far apart for one job. A good end of one source then proves nothing
 // for the others, and no answer holds for all.
 void report_several_jobs(const logs::JobLog& log, Report& report) {
-  constexpr TimeNs kApart = 24 * 3600 * kNsPerSecond;  // a job that waits for its hosts restarts sooner
+  constexpr TimeNs kDay = 24 * 3600 * kNsPerSecond;
+  constexpr TimeNs kApart = kDay;  // a job that waits for its hosts restarts sooner
+  constexpr TimeNs kLongest =
+      200 * kDay;  // a longer file holds a line of another year, as of a clock not set
   std::vector<std::pair<TimeNs, TimeNs>> spans;
   for (SourceId id = 0; id < log.sources().size(); ++id)
-    if (const auto span = log.span_of(id); span.first != kNoTime) spans.push_back(span);
+    if (const auto span = log.span_of(id); span.first != kNoTime && span.second - span.first < kLongest)
+      spans.push_back(span);
   std::sort(spans.begin(), spans.end());
   size_t jobs = spans.empty() ? 0 : 1;
   TimeNs last = spans.empty() ? 0 : spans[0].second, covered = 0;

@@ -413,3 +413,13 @@ BOOST_AUTO_TEST_CASE(logs_far_apart_in_time_are_not_called_healthy_together) {
   BOOST_REQUIRE(!r.missing.empty());
   BOOST_TEST(r.missing.back().find("2 times far apart") != std::string::npos);
 }
+
+// One file that holds a line of another year has a length of its own, and hides no gap between the others.
+BOOST_AUTO_TEST_CASE(a_file_with_a_line_of_another_year_hides_no_gap_between_jobs) {
+  auto files = job(4, 100, 9, "");
+  files[2] = "2023-03-17 02:00:00,000 INFO node prepared\n" + files[2];
+  files[3] = "2026-09-02 02:00:00,000 INFO step=1 loss=2.1\n2026-09-02 02:00:01,000 INFO step=2 loss=2.1\n";
+  const Report r = feed(files).report;
+  BOOST_REQUIRE(!r.missing.empty());
+  BOOST_TEST(r.missing.back().find("times far apart") != std::string::npos);
+}
