@@ -18,10 +18,10 @@
 #include <functional>
 #include <optional>
 #include <set>
-#include <sstream>
 #include <thread>
 
 #include "base/text.h"
+#include "capture/proc_text.h"
 
 namespace culprit::app {
 namespace {
@@ -41,21 +41,13 @@ std::string text_of(const std::string& path, size_t most) {
   return out;
 }
 
-// The fields of /proc/PID/stat behind the name: the state is the first, the start the twentieth.
-std::optional<std::vector<std::string>> stat_of(pid_t pid, std::string* name = nullptr) {
-  const std::string text = text_of(fmt::format("/proc/{}/stat", pid), 4096);
-  const size_t open = text.find('('), close = text.rfind(')');
-  if (open == text.npos || close == text.npos || close < open) return std::nullopt;
-  if (name) *name = text.substr(open + 1, close - open - 1);
-  std::istringstream rest(text.substr(close + 1));
-  std::vector<std::string> out;
-  for (std::string field; rest >> field;) out.push_back(field);
-  return out.size() < 20 ? std::nullopt : std::optional(out);
+std::optional<capture::ProcStat> stat_of(pid_t pid) {
+  return capture::parse_stat(text_of(fmt::format("/proc/{}/stat", pid), 4096));
 }
 
 std::string start_of(pid_t pid) {
-  const auto fields = stat_of(pid);
-  return fields ? (*fields)[19] : "";
+  const auto stat = stat_of(pid);
+  return stat ? std::to_string(stat->start_ticks) : "";
 }
 
 void for_each_own_process(const std::function<void(pid_t)>& call) {
@@ -120,11 +112,9 @@ std::vector<MarkedProcess> marked_processes(std::string_view mark) {
   std::vector<MarkedProcess> out;
   for_each_own_process([&](pid_t pid) {
     if (mark_of(pid) != mark) return;
-    MarkedProcess found;
-    found.pid = pid;
-    const auto fields = stat_of(pid, &found.name);
-    if (!fields || (*fields)[0] == "Z" || (*fields)[0] == "X") return;
-    found.state = (*fields)[0][0];
+    const auto stat = stat_of(pid);
+    if (!stat || stat->state == 'Z' || stat->state == 'X') return;
+    MarkedProcess found{pid, stat->name, stat->state};
     out.push_back(std::move(found));
   });
   return out;

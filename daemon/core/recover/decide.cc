@@ -76,7 +76,7 @@ class Table {
   std::optional<Decision> by_limits() const {
     const bool waits = f_.advice.kind == Restart::kLater;  // it uses up no attempt
     if (!waits && ledger_.fruitless() > limits_.retries)
-      return stop(fmt::format("stopped: {} attempts without progress", ledger_.fruitless()));
+      return stop(fmt::format("stopped: {} without progress", counted(ledger_.fruitless(), "attempt")));
     if (ledger_.ended_within(kDay, f_.end_ns) >= limits_.attempts_per_day)
       return stop(fmt::format("stopped: {} attempts in a day", limits_.attempts_per_day));
     if (!waits && ledger_.ended_within(limits_.storm_ns, f_.end_ns) >= limits_.storm)
