@@ -7,6 +7,7 @@
 #include "app/checkpoint/look.h"
 #include "app/run/folder.h"
 #include "base/text.h"
+#include "cli/environment.h"
 #include "cli/layout.h"
 #include "cli/remote.h"
 #include "cli/rules.h"
@@ -63,11 +64,6 @@ TimeNs wall_now() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
              std::chrono::system_clock::now().time_since_epoch())
       .count();
-}
-
-std::optional<std::string> variable(std::string_view name) {
-  const char* value = std::getenv(std::string(name).c_str());
-  return value ? std::optional<std::string>(value) : std::nullopt;
 }
 
 // Next to the folders of runs.

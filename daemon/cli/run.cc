@@ -22,6 +22,7 @@
 #include "app/run/follow.h"
 #include "app/run/private_daemon.h"
 #include "base/text.h"
+#include "cli/environment.h"
 #include "cli/narrative.h"
 #include "cli/run_end.h"
 #include "cli/run_retries.h"
@@ -59,11 +60,6 @@ struct RunOptions {
   RunChoices choices;
   RetryOptions retry;
 };
-
-std::optional<std::string> variable(std::string_view name) {
-  const char* value = std::getenv(std::string(name).c_str());
-  return value ? std::optional<std::string>(value) : std::nullopt;
-}
 
 std::string machine_name() {
   char name[256] = {};

@@ -19,6 +19,7 @@
 #include "app/run/keep.h"
 #include "app/run/members.h"
 #include "base/text.h"
+#include "cli/environment.h"
 #include "cli/narrative.h"
 #include "cli/reading.h"
 #include "cli/verbs.h"
@@ -193,11 +194,7 @@ void clear_up_run(const EndedRun& run) {
 }
 
 void remove_older(const EndedRun& run) {
-  const auto removed =
-      app::remove_old_runs(run.folder.root(), run.choices.keep_runs, [](std::string_view name) {
-        const char* value = std::getenv(std::string(name).c_str());
-        return value ? std::optional<std::string>(value) : std::nullopt;
-      });
+  const auto removed = app::remove_old_runs(run.folder.root(), run.choices.keep_runs, variable);
   if (!removed.empty())
     say(fmt::format("{} removed: the newest {} are kept (--keep-runs)", counted(removed.size(), "older run"),
                     run.choices.keep_runs));

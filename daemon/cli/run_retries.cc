@@ -1,4 +1,5 @@
 #include "cli/run_retries.h"
+#include "cli/environment.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -42,11 +43,6 @@ TimeNs wall_now() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
              std::chrono::system_clock::now().time_since_epoch())
       .count();
-}
-
-std::optional<std::string> variable_of(std::string_view name) {
-  const char* value = std::getenv(std::string(name).c_str());
-  return value ? std::optional<std::string>(value) : std::nullopt;
 }
 
 // A port that is free now; 0: none.
@@ -230,7 +226,7 @@ class Retries {
     ledger_.add(attempt.failure);
     recover::Means means;
     means.chance = chance();
-    if (const TimeNs end = app::allocation_end(variable_of); end != kNoTime) means.left_ns = end - wall_now();
+    if (const TimeNs end = app::allocation_end(variable); end != kNoTime) means.left_ns = end - wall_now();
     recover::Limits limits = limits_;
     if (!o_.retries) limits.retries = kRetriesMost;  // asked for the exit code alone
     attempt.decision = recover::decide(ledger_, attempt.failure, means, limits);
@@ -319,6 +315,9 @@ int take_report_descriptor() {
 }
 
 Status check_retry_options(const RetryOptions& o) {
+  if (!o.retries && (!o.checkpoints.empty() || !o.no_retry_on.empty()))
+    return fail(ErrorCode::kInvalid, fmt::format("{} needs --retries N",
+                                                 o.checkpoints.empty() ? "--no-retry-on" : "--checkpoints"));
   if (o.retries && *o.retries > kRetriesMost)
     return fail(ErrorCode::kInvalid, fmt::format("--retries must be at most {}", kRetriesMost));
   for (const auto& [name, text] :

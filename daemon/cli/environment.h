@@ -1,0 +1,17 @@
+// The user's environment. Any thread, while none changes it.
+#pragma once
+
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace culprit::cli {
+
+// The value of a variable; nothing: it is not set.
+inline std::optional<std::string> variable(std::string_view name) {
+  const char* value = std::getenv(std::string(name).c_str());
+  return value ? std::optional<std::string>(value) : std::nullopt;
+}
+
+}  // namespace culprit::cli
