@@ -9,7 +9,7 @@
 #include <fstream>
 #include <string>
 
-#include "io/descriptors.h"
+#include "user_tree.h"
 
 using namespace culprit;
 using namespace culprit::io;
@@ -18,58 +18,20 @@ namespace {
 
 constexpr uid_t kAlice = 12'003, kMallory = 12'002;
 
-// Files of several users, which needs root.
-class Tree {
+// A tree that opens its files as Alice's program does.
+class Tree : public testing::UserTree {
  public:
-  Tree() {
-    std::string name = "/tmp/culprit-path-XXXXXX";
-    BOOST_REQUIRE(::mkdtemp(name.data()) != nullptr);
-    path_ = name;
-    BOOST_REQUIRE(::chmod(name.c_str(), 0755) == 0);
-  }
-  ~Tree() { std::filesystem::remove_all(path_); }
-  std::string operator/(const std::string& below) const { return path_ + "/" + below; }
-  void folder(const std::string& below, uid_t owner, mode_t mode = 0755) const {
-    BOOST_REQUIRE(::mkdir((*this / below).c_str(), 0755) == 0);
-    set(below, owner, mode);
-  }
-  void file(const std::string& below, uid_t owner, mode_t mode = 0644) const {
-    std::ofstream(*this / below) << "x";
-    set(below, owner, mode);
-  }
-  void link(const std::string& below, const std::string& target, uid_t owner) const {
-    BOOST_REQUIRE(::symlink(target.c_str(), (*this / below).c_str()) == 0);
-    BOOST_REQUIRE(::lchown((*this / below).c_str(), owner, owner) == 0);
-  }
-  // "ok", or why it is not opened, with this folder's own path cut out.
   std::string open(const std::string& below, Writers writers = Writers::kOwner) const {
-    const auto opened = open_trusted_file(*this / below, kAlice, writers);
-    if (opened) return Descriptor(*opened), "ok";
-    std::string text = opened.error().text;
-    for (size_t at; (at = text.find(path_)) != text.npos;) text.erase(at, path_.size());
-    return text;
+    return told(open_trusted_file(*this / below, kAlice, writers));
   }
-
- private:
-  void set(const std::string& below, uid_t owner, mode_t mode) const {
-    BOOST_REQUIRE(::lchown((*this / below).c_str(), owner, owner) == 0);
-    BOOST_REQUIRE(::chmod((*this / below).c_str(), mode) == 0);
-  }
-  std::string path_;
 };
-
-bool is_root() {
-  if (::geteuid() == 0) return true;
-  BOOST_TEST_MESSAGE("passed over: needs root, to make files of other users");
-  return false;
-}
 
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(trusted_path)
 
 BOOST_AUTO_TEST_CASE(a_file_that_only_root_and_its_user_can_change_is_opened) {
-  if (!is_root()) return;
+  if (!testing::is_root()) return;
   const Tree tree;
   tree.folder("etc", 0);
   tree.file("etc/root", 0);
@@ -89,7 +51,7 @@ BOOST_AUTO_TEST_CASE(a_file_that_only_root_and_its_user_can_change_is_opened) {
 }
 
 BOOST_AUTO_TEST_CASE(what_another_user_or_a_group_could_change_is_refused_with_its_remedy) {
-  if (!is_root()) return;
+  if (!testing::is_root()) return;
   const Tree tree;
   tree.folder("etc", 0);
   tree.file("etc/group", 0, 0664);
@@ -115,7 +77,7 @@ BOOST_AUTO_TEST_CASE(what_another_user_or_a_group_could_change_is_refused_with_i
 }
 
 BOOST_AUTO_TEST_CASE(a_group_may_share_a_folder_of_rules_and_any_user_may_not) {
-  if (!is_root()) return;
+  if (!testing::is_root()) return;
   const Tree tree;
   tree.folder("rules.d", 0, 02775);
   tree.file("rules.d/mallory", kMallory, 0664);
@@ -136,7 +98,7 @@ BOOST_AUTO_TEST_CASE(a_group_may_share_a_folder_of_rules_and_any_user_may_not) {
 }
 
 BOOST_AUTO_TEST_CASE(a_relative_path_begins_in_the_current_folder) {
-  if (!is_root()) return;
+  if (!testing::is_root()) return;
   const Tree tree;
   tree.file("f", 0);
   const auto before = std::filesystem::current_path();

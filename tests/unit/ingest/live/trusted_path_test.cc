@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "../../io/user_tree.h"
 #include "ingest/live/safe_open.h"
 
 using namespace culprit;
@@ -17,51 +18,20 @@ namespace {
 
 constexpr uid_t kDaemon = 12'001, kMallory = 12'002, kAlice = 12'003;
 
-// Folders and links of several users, which needs root.
-class Tree {
+// A tree that opens its folders as the daemon does.
+class Tree : public testing::UserTree {
  public:
-  Tree() {
-    std::string name = "/tmp/culprit-path-XXXXXX";
-    BOOST_REQUIRE(::mkdtemp(name.data()) != nullptr);
-    path_ = name;
-    BOOST_REQUIRE(::chmod(name.c_str(), 0755) == 0);
-  }
-  ~Tree() { std::filesystem::remove_all(path_); }
-  std::string operator/(const std::string& below) const { return path_ + "/" + below; }
-  void folder(const std::string& below, uid_t owner, mode_t mode = 0755) const {
-    BOOST_REQUIRE(::mkdir((*this / below).c_str(), 0755) == 0);
-    BOOST_REQUIRE(::chmod((*this / below).c_str(), mode) == 0);
-    BOOST_REQUIRE(::lchown((*this / below).c_str(), owner, owner) == 0);
-  }
-  void link(const std::string& below, const std::string& target, uid_t owner) const {
-    BOOST_REQUIRE(::symlink(target.c_str(), (*this / below).c_str()) == 0);
-    BOOST_REQUIRE(::lchown((*this / below).c_str(), owner, owner) == 0);
-  }
-  // "ok", or why it is not opened, with this folder's own path cut out.
   std::string open(const std::string& below) const {
-    const auto opened = io::open_trusted_folder(*this / below, kDaemon, io::Writers::kWatched);
-    if (opened) return Descriptor(*opened), "ok";
-    std::string text = opened.error().text;
-    for (size_t at; (at = text.find(path_)) != text.npos;) text.erase(at, path_.size());
-    return text;
+    return told(io::open_trusted_folder(*this / below, kDaemon, io::Writers::kWatched));
   }
-
- private:
-  std::string path_;
 };
-
-bool is_root() {
-  if (::geteuid() == 0) return true;
-  BOOST_TEST_MESSAGE("passed over: needs root, to make files of other users");
-  return false;
-}
 
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(trusted_path)
 
 BOOST_AUTO_TEST_CASE(a_folder_of_a_user_a_group_or_root_is_opened) {
-  if (!is_root()) return;
+  if (!testing::is_root()) return;
   const Tree tree;
   tree.folder("home", 0);
   tree.folder("home/alice", kAlice, 0750);
@@ -80,7 +50,7 @@ BOOST_AUTO_TEST_CASE(a_folder_of_a_user_a_group_or_root_is_opened) {
 }
 
 BOOST_AUTO_TEST_CASE(a_link_is_followed_if_it_belongs_to_root_or_the_daemon) {
-  if (!is_root()) return;
+  if (!testing::is_root()) return;
   const Tree tree;
   tree.folder("data", 0);
   tree.folder("data/logs", kAlice);
@@ -104,7 +74,7 @@ BOOST_AUTO_TEST_CASE(a_link_is_followed_if_it_belongs_to_root_or_the_daemon) {
 }
 
 BOOST_AUTO_TEST_CASE(what_any_user_could_replace_is_refused_with_its_path_and_owner) {
-  if (!is_root()) return;
+  if (!testing::is_root()) return;
   const Tree tree;
   tree.folder("open", kAlice, 0777);
   tree.folder("open/logs", 0);
@@ -124,7 +94,7 @@ BOOST_AUTO_TEST_CASE(what_any_user_could_replace_is_refused_with_its_path_and_ow
 }
 
 BOOST_AUTO_TEST_CASE(an_open_folder_whose_path_leads_elsewhere_now_is_noticed) {
-  if (!is_root()) return;
+  if (!testing::is_root()) return;
   const Tree tree;
   tree.folder("home", kMallory);
   tree.folder("home/logs", kMallory);
