@@ -153,7 +153,7 @@ def attempt(name: str, function: Case, bin_dir: Path, long: bool) -> Tuple[str, 
 
 class Gate:
     """Lets a case begin while the processors have idle time. Most cases wait for something; two that need a
-    processor each would make each other late."""
+    processor each would delay each other."""
     IDLE = 0.4  # share of all processors that a case may expect; a daemon at its start takes one for .2 s
     LOOK = 0.4  # seconds between two looks, so that the last case that began counts
 
@@ -183,7 +183,7 @@ class Gate:
 
 
 def try_all(bin_dir: Path, only: Optional[str], long: bool, jobs: int) -> int:
-    """One that fails beside others is tried again alone; its row says so, and what failed first."""
+    """One that fails among others is tried again alone; its row says so, and what failed first."""
     chosen = [(name, function) for name, function in CASES if not only or only in name]
     gate, failed, passed, again = Gate(), 0, 0, []
 
@@ -207,7 +207,7 @@ def try_all(bin_dir: Path, only: Optional[str], long: bool, jobs: int) -> int:
                 tell(name, outcome, words)
     for name, function, first in again:
         outcome, words = attempt(name, function, bin_dir, long)
-        tell(name, outcome, f"{words}; alone, after it failed beside others: {first}")
+        tell(name, outcome, f"{words}; alone, after it failed among others: {first}")
     if not chosen:
         print(f"FAIL no case is named {only}")
         failed = 1
