@@ -21,6 +21,8 @@ constexpr TimeNs kSeenNear = 120 * kNsPerSecond;
 // Of a job that stands, the kernel reports a hanging task, or a server that does not answer, minutes later:
 // it looks every two minutes for tasks that hang as long.
 constexpr TimeNs kSeenLate = 300 * kNsPerSecond;
+// The kernel tells of a device at the moment at which a program loses it; lines are written seconds later.
+constexpr TimeNs kSeenWith = 10 * kNsPerSecond;
 constexpr int64_t kPlanSteps = 64;    // in which a planned change may move the numbers
 constexpr double kJoinedMost = 0.97;  // two witnesses may share an error
 constexpr double kPaceMost = 0.6;     // by a pace and a counter at the same time alone
@@ -168,7 +170,8 @@ bool same_time(const Finding& cause, const Finding& effect, TimeNs stopped_ns) {
   // Its first line is often that of a time-out, or has no time of its own.
   if (effect.symptom == Seen::kHang && stopped_ns != kNoTime) {
     begin = end = stopped_ns;
-    late = kSeenLate;
+    // Another failure ended the job: what the machine says later is not why.
+    late = effect.role == FindingRole::kCascade ? kSeenWith : kSeenLate;
   }
   if (cause.first_ns == kNoTime || begin == kNoTime) return true;
   if (cause.last_ns != kNoTime && cause.last_ns + kSeenNear < begin) return false;
