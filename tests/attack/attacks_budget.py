@@ -266,7 +266,9 @@ def memory_group(context: Context, limit: int) -> Path:
     """A control group with this limit, of version 1 or 2; the caller's processes join by cgroup.procs."""
     for root, name in ((Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes"),
                        (Path("/sys/fs/cgroup"), "memory.max")):
-        group = root / f"culprit-attack-{os.getpid()}"
+        group = root / f"culprit-attack-{os.getpid()}-{context.folder.name}"
+        if not (root / "cgroup.procs").exists():
+            continue  # no control group: the root of those of version 1
         with contextlib.suppress(OSError):
             group.mkdir()
             context.undo.append(group.rmdir)
