@@ -21,7 +21,8 @@ constexpr TimeNs kSeenNear = 120 * kNsPerSecond;
 // Of a job that stands, the kernel reports a hanging task, or a server that does not answer, minutes later:
 // it looks every two minutes for tasks that hang as long.
 constexpr TimeNs kSeenLate = 300 * kNsPerSecond;
-// The kernel tells of a device at the moment at which a program loses it; lines are written seconds later.
+// The kernel reports a device when the program loses it; the program's last lines may be seconds older.
+// A choice, without a source.
 constexpr TimeNs kSeenWith = 10 * kNsPerSecond;
 constexpr int64_t kPlanSteps = 64;    // in which a planned change may move the numbers
 constexpr double kJoinedMost = 0.97;  // two witnesses may share an error

@@ -144,6 +144,29 @@ BOOST_AUTO_TEST_CASE(a_consequence_that_is_joined_with_its_cause_is_a_cause) {
   BOOST_TEST((all[0].role == FindingRole::kRoot));
 }
 
+// The GPU that another job loses later is no cause of a job that had failed; of one that stands it may be.
+BOOST_AUTO_TEST_CASE(what_the_machine_reports_after_a_failure_does_not_explain_it) {
+  constexpr TimeNs kStopped = 1'000 * kNsPerSecond;
+  const struct {
+    FindingRole role;
+    TimeNs after;
+    size_t left;
+  } kCases[] = {
+      {FindingRole::kCascade, 5 * kNsPerSecond, 1},
+      {FindingRole::kCascade, 17 * kNsPerSecond, 2},
+      {FindingRole::kRoot, 17 * kNsPerSecond, 1},
+  };
+  for (const auto& c : kCases) {
+    Finding silence = kStandsAt, lost = counted_by(Component::kGpu, Symptom::kCrash, place("a", 3));
+    silence.role = c.role;
+    silence.first_ns = silence.last_ns = kStopped;
+    lost.first_ns = lost.last_ns = kStopped + c.after;
+    std::vector<Finding> all = {lost, silence};
+    join_causes(all, {}, kStopped);
+    BOOST_TEST(all.size() == c.left, c.after / kNsPerSecond << " s");
+  }
+}
+
 BOOST_AUTO_TEST_CASE(what_a_part_does_not_do_is_not_joined) {
   BOOST_TEST(left({kSlowRank, counted_by(Component::kNetwork, Symptom::kSlowdown, place("a"))}) == "2");
   BOOST_TEST(left({kSlowRank, counted_by(Component::kGpu, Symptom::kHang, place("a", 3))}) == "2");
