@@ -169,7 +169,7 @@ class OfDaemon final : public McpSource {
     const auto text = client_.get(report_path(*name, std::nullopt));
     if (!text) return fail(text.error().code, with_meant_job(client_, text.error(), *name));
     auto report = report_from_json(*text);
-    if (report) std::erase_if(report->diagnoses, [](const Diagnosis& d) { return d.refuted; });
+    if (report) std::erase_if(report->diagnoses, [](const Diagnosis& d) { return d.is_refuted(); });
     return report;
   }
 

@@ -98,7 +98,7 @@ int report(ReportOptions& o) {
   if (!text) return complain(with_meant_job(*client, text.error(), o.job) + kept_run_hint(o.job)), kUnable;
   auto read = report_from_json(*text);
   if (!read) return complain(client->server() + ": " + read.error().text), kUnable;
-  std::erase_if(read->diagnoses, [](const Diagnosis& d) { return d.refuted; });  // they stand last
+  std::erase_if(read->diagnoses, [](const Diagnosis& d) { return d.is_refuted(); });  // they stand last
   RenderOptions options;
   options.color = wants_color();
   options.width = page_width();

@@ -168,7 +168,7 @@ Standing standing_of(const Report& r) {
 
 const Diagnosis* leading(const Report& r) {
   if (r.verdict && *r.verdict < r.diagnoses.size()) return &r.diagnoses[*r.verdict];
-  const auto best = std::ranges::find(r.diagnoses, false, &Diagnosis::refuted);
+  const auto best = std::ranges::find(r.diagnoses, false, &Diagnosis::is_refuted);
   return best == r.diagnoses.end() ? nullptr : &*best;
 }
 

@@ -90,6 +90,11 @@ struct Words<Standing> {
   static constexpr std::array<std::string_view, 3> kTable{"fault", "no_fault", "cannot_tell"};
 };
 
+template <>
+struct Words<VerdictState> {
+  static constexpr std::array<std::string_view, 4> kTable{"open", "withdrawn", "confirmed", "refuted"};
+};
+
 template <class Enum>
 std::string_view word_of(Enum value) {
   return Words<Enum>::kTable[static_cast<size_t>(value)];
@@ -154,6 +159,7 @@ std::string_view to_string(HangAnswer value) { return word_of(value); }
 std::string_view to_string(ScenePlace value) { return word_of(value); }
 std::string_view to_string(Severity value) { return word_of(value); }
 std::string_view to_string(Standing value) { return word_of(value); }
+std::string_view to_string(VerdictState value) { return word_of(value); }
 std::string_view to_string(PhaseKind value) { return word_of(value); }
 
 template <class Enum>
@@ -187,6 +193,7 @@ template std::optional<HangAnswer> from_word(std::string_view);
 template std::optional<ScenePlace> from_word(std::string_view);
 template std::optional<Severity> from_word(std::string_view);
 template std::optional<Standing> from_word(std::string_view);
+template std::optional<VerdictState> from_word(std::string_view);
 template std::optional<PhaseKind> from_word(std::string_view);
 
 std::string shown_list(const std::vector<Principal>& who) {

@@ -61,6 +61,8 @@ enum class ScenePlace : uint8_t { kUnknown, kWaits, kFinished, kElsewhere, kLeft
 enum class Severity : uint8_t { kInfo, kWarning, kError, kFatal };
 // What a report says of its job as a whole.
 enum class Standing : uint8_t { kFault, kNoFault, kCannotTell };
+// What became of a diagnosis: people confirm or refute it, and the engine withdraws it.
+enum class VerdictState : uint8_t { kOpen, kWithdrawn, kConfirmed, kRefuted };
 // What a job did for a time, by its progress and its lines.
 enum class PhaseKind : uint8_t { kStart, kTraining, kEvaluation, kCheckpoint, kRestart, kStall, kEnd };
 
@@ -77,7 +79,8 @@ std::string_view to_string(NumericClass);
 std::string_view to_string(HangAnswer);
 std::string_view to_string(ScenePlace);
 std::string_view to_string(Severity);
-std::string_view to_string(Standing);  // "fault", "no_fault", "cannot_tell"
+std::string_view to_string(Standing);      // "fault", "no_fault", "cannot_tell"
+std::string_view to_string(VerdictState);  // "open", "withdrawn", "confirmed", "refuted"
 std::string_view to_string(PhaseKind);
 template <class Enum>
 std::optional<Enum> from_word(std::string_view word);
@@ -109,8 +112,7 @@ struct Evidence {
   std::optional<uint64_t> line;    // from 1, in the decompressed text
   std::optional<uint64_t> offset;  // bytes, if the evidence is not text
   std::string text;
-  // For display only, not in the JSON form.
-  TimeNs time_ns = kNoTime;
+  TimeNs time_ns = kNoTime;  // by the clock of its line
   std::optional<uint32_t> rank;
   // In the JSON form where known: the user who alone wrote the source. Not of the kernel's, root's or the
   // daemon's user's sources, and never offline.
@@ -133,6 +135,8 @@ struct Confirmation {
   uint64_t hits = 0, right = 0;
   std::string first_by = {};  // who confirmed first, for a rule of `confirm` who made it; empty: none
   TimeNs first_ns = kNoTime;
+  // As a daemon's report says: the judgement of this diagnosis, not of its kind.
+  std::optional<bool> right_here = {};
 };
 
 struct Action {
@@ -174,10 +178,13 @@ struct Diagnosis {
   std::string remedy;
   Action action;
   RestartAdvice restart;
-  bool refuted = false;           // as a daemon's report says: a person called it wrong
+  // As a daemon's report says; nothing: of a report without one.
+  std::optional<VerdictState> state;
   std::optional<SaidBy> said_by;  // set where confidence and action are capped for it
   std::optional<CodePlace> code;  // of an exception: the last frame in the program's own code
   std::string headline;           // see conclude()
+
+  bool is_refuted() const { return state == VerdictState::kRefuted; }
 };
 
 struct LinePlace {
@@ -288,6 +295,7 @@ struct JobSummary {
   uint64_t hosts = 0, ranks = 0, bytes = 0, lines = 0, unplaced_lines = 0, templates = 0;
   TimeNs first_ns = kNoTime, last_ns = kNoTime;
   std::optional<int64_t> iteration = {};  // the last one that a line reports
+  std::optional<uint32_t> run = {};       // as a daemon's report says
 };
 
 // Lines of a host over time, for the heat map: bin i covers [first_ns + i * bin_ns, + bin_ns).
@@ -382,6 +390,7 @@ struct Report {
   std::string headline;                       // one sentence, the same on every screen
   std::optional<size_t> verdict;              // index into diagnoses
   std::optional<RestartAdvice> restart;       // of the job; see conclude(). Empty: no fault was found
+  std::optional<bool> settled;                // as a daemon's report says: false, it may still change
   std::vector<std::string> missing;
   std::vector<std::string> notes;  // failures that the job survived or had after its planned end; no faults
   std::vector<Diagnosis> diagnoses;

@@ -77,6 +77,7 @@ class ReportWriter {
       job(report_.job);
       w_.field("state", to_string(report_.standing));
       w_.field("headline", report_.headline);
+      if (report_.settled) w_.field("settled", *report_.settled);
       if (report_.verdict && *report_.verdict < report_.diagnoses.size()) {
         w_.member("verdict", [&] { diagnosis(report_.diagnoses[*report_.verdict]); });
       } else {
@@ -118,6 +119,7 @@ class ReportWriter {
     w_.member("job", [&] {
       w_.object([&] {
         w_.field("id", x.id);
+        if (x.run) w_.field("run", *x.run);
         w_.field("hosts", x.hosts);
         w_.field("ranks", x.ranks);
         w_.field("bytes", x.bytes);
@@ -163,7 +165,7 @@ class ReportWriter {
       links(d.links);
       w_.values("why", d.why);
       w_.list("evidence", d.evidence, [&](const Evidence& e) { evidence(e); });
-      confirmed(d.confirmed);
+      confirmed(d.confirmed, d.state.has_value());
       w_.field("remedy", d.remedy);
       w_.member("action", [&] {
         w_.object([&] {
@@ -173,6 +175,7 @@ class ReportWriter {
       });
       if (!d.restart.why.empty()) restart(d.restart);
       if (d.said_by) said_by(*d.said_by);
+      if (d.state) w_.field("state", to_string(*d.state));
     });
   }
 
@@ -216,13 +219,17 @@ class ReportWriter {
     });
   }
 
-  void confirmed(const std::optional<Confirmation>& c) {
+  void confirmed(const std::optional<Confirmation>& c, bool of_daemon) {
     if (!c) return w_.null("confirmed");
     w_.member("confirmed", [&] {
       w_.object([&] {
         w_.field("by", c->by);
         w_.field("hits", c->hits);
         w_.field("right", c->right);
+        if (!of_daemon) return;
+        w_.text_or_null("first_by", c->first_by);
+        w_.time("first_ns", c->first_ns);
+        w_.field("this", c->right_here);
       });
     });
   }
@@ -237,6 +244,7 @@ class ReportWriter {
       if (e.uid && e.uid->is_pod()) w_.field("pod", e.uid->pod_id());
       if (e.uid && !e.uid->is_pod()) w_.field("uid", e.uid->uid());
       if (e.time_ns != kNoTime) w_.field("time_ns", e.time_ns);
+      if (e.rank) w_.field("rank", *e.rank);
     });
   }
 

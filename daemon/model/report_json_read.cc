@@ -11,6 +11,7 @@
 
 #include "model/headline.h"
 #include "model/json_text.h"
+#include "model/verdict.h"
 
 namespace culprit {
 namespace {
@@ -163,8 +164,31 @@ class ReportReader {
     } else {
       conclude(out_);
     }
+    r_.field(json, "settled", out_.settled);
     if (r_.failed()) return fail(ErrorCode::kInvalid, r_.take_error());
     return std::move(out_);
+  }
+
+  Result<Verdict> verdict(const Json& x) {
+    Verdict v;
+    r_.field(x, "job", v.job);
+    r_.field(x, "run", v.run);
+    r_.field(x, "verdict", v.leads);
+    r_.field(x, "settled", v.settled);
+    std::string change;
+    r_.field(x, "change", change);
+    for (const Change one : {Change::kNew, Change::kRevised, Change::kWithdrawn})
+      if (change == to_string(one)) v.change = one;
+    if (const Json* before = r_.find(x, "replaces")) {
+      r_.field(*before, "id", v.replaces_id);
+      r_.field(*before, "title", v.replaces_title);
+    }
+    if (const Json* accused = r_.find(x, "accused_ns"); accused && accused->is_object())
+      for (const auto& [host, time] : accused->items())
+        v.accused_ns[host] = time.is_number_integer() ? time.get<TimeNs>() : kNoTime;
+    v.diagnosis = diagnosis(x);
+    if (r_.failed()) return fail(ErrorCode::kInvalid, r_.take_error());
+    return v;
   }
 
  private:
@@ -181,6 +205,7 @@ class ReportReader {
     r_.field(x, "first_ns", job.first_ns);
     r_.field(x, "last_ns", job.last_ns);
     if (x.contains("iteration")) r_.field(x, "iteration", job.iteration);
+    r_.field(x, "run", job.run);
   }
 
   // The verdict repeats one of the diagnoses.
@@ -229,10 +254,11 @@ class ReportReader {
       r_.field(*by, "right", c.right);
       r_.field(*by, "first_by", c.first_by);
       r_.field(*by, "first_ns", c.first_ns);
+      r_.field(*by, "this", c.right_here);
     }
     std::string state;
     r_.field(x, "state", state);
-    d.refuted = state == "refuted";
+    d.state = from_word<VerdictState>(state);
     r_.field(x, "remedy", d.remedy);
     if (const Json* action = r_.find(x, "action")) {
       r_.word_field(*action, "kind", d.action.kind);
@@ -267,6 +293,7 @@ class ReportReader {
     r_.field(x, "line", e.line);
     r_.field(x, "offset", e.offset);
     r_.field(x, "text", e.text);
+    r_.field(x, "rank", e.rank);
     std::optional<uint32_t> uid;
     r_.field(x, "uid", uid);
     if (uid) e.uid = *uid;
@@ -542,6 +569,12 @@ Result<Report> report_from_json(std::string_view text) {
   const Json json = parse_json(text);
   if (json.is_discarded()) return fail(ErrorCode::kInvalid, "no report: it is not one JSON object");
   return ReportReader().run(json);
+}
+
+Result<Verdict> verdict_from_json(std::string_view text) {
+  const Json json = parse_json(text);
+  if (!json.is_object()) return fail(ErrorCode::kInvalid, "no diagnosis: it is not one JSON object");
+  return ReportReader().verdict(json);
 }
 
 }  // namespace culprit

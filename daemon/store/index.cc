@@ -2,24 +2,22 @@
 
 #include <fmt/format.h>
 
-#include <array>
-
 #include "base/check.h"
+#include "model/report_json.h"
+#include "model/report_json_read.h"
 #include "store/index_schema.h"
 
 namespace culprit::store {
 
 namespace {
 
+using namespace records;
 using Statement = Database::Statement;
 
 // Writes between two checks of the row limits: counting costs more than a row.
 constexpr uint64_t kBoundsEvery = 256;
-constexpr std::array<std::string_view, 4> kStates = {"running", "ended_well", "failed", "ended"};
 
 }  // namespace
-
-std::string_view name(JobState state) { return kStates[static_cast<size_t>(state) % kStates.size()]; }
 
 // ---- the file
 
@@ -135,50 +133,60 @@ Result<std::vector<JobRow>> Index::last_runs() {
   return get.rows<JobRow>([](const auto& row) { return job_of(row); });
 }
 
-Status Index::put_report(const std::string& job, uint32_t run, std::string_view json) {
+Status Index::put_report(const std::string& job, uint32_t run, const Report& report) {
   return in_transaction([&] {
     Statement put(database_, "INSERT OR REPLACE INTO reports (job, run, json) VALUES (?, ?, ?)");
-    return put.bind(job).bind_number(run).bind(json).run();
+    return put.bind(job).bind_number(run).bind(to_json(report, Charts::kIncluded)).run();
   });
 }
 
-Result<std::optional<std::string>> Index::report(const std::string& job, uint32_t run) {
+Result<std::optional<Report>> Index::report(const std::string& job, uint32_t run) {
   Statement get(database_, "SELECT json FROM reports WHERE job = ? AND run = ?");
-  return get.bind(job).bind_number(run).one_text();
+  const auto text = get.bind(job).bind_number(run).one_text();
+  if (!text) return tl::unexpected(text.error());
+  if (!*text) return std::nullopt;
+  auto report = report_from_json(**text);
+  if (!report) return tl::unexpected(report.error());
+  return std::move(*report);
 }
 
 // ---- diagnoses and findings
 
-// As the index diagnoses_leading has it. The member stands at the beginning (live_event.h); a text there that
-// contains it gives a row too many.
-constexpr std::string_view kMayLead =
-    "state = 'confirmed' OR (state = 'open' AND instr(substr(json, 1, 1024), '\"verdict\":true') > 0)";
+// As the index diagnoses_leading has it.
+constexpr std::string_view kMayLead = "state = 'confirmed' OR (state = 'open' AND leads)";
 constexpr std::string_view kDiagnosisColumns =
     "SELECT job, run, id, kind, first_ns, last_ns, json, state, judged_by, judged_ns FROM diagnoses ";
 
-Status Index::put_diagnosis(const DiagnosisRow& d) {
-  note_changed(d.job, d.run);
+Status Index::put_verdict(const Verdict& v) {
+  note_changed(v.job, v.run);
   return in_transaction([&] {
     Statement put(database_,
-                  "INSERT INTO diagnoses (job, run, id, kind, first_ns, last_ns, json, state) VALUES (?, ?, "
-                  "?, ?, ?, ?, ?, ?) ON CONFLICT (job, run, id) DO UPDATE SET kind = excluded.kind, last_ns "
-                  "= excluded.last_ns, json = excluded.json, state = CASE WHEN judged_by = '' THEN "
-                  "excluded.state ELSE state END");
-    put.bind(d.job).bind_number(d.run).bind(d.id).bind(d.kind).bind_time(d.first_ns).bind_time(d.last_ns);
-    return put.bind(d.json).bind(d.state).run();
+                  "INSERT INTO diagnoses (job, run, id, kind, first_ns, last_ns, json, state, leads) VALUES "
+                  "(?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (job, run, id) DO UPDATE SET kind = "
+                  "excluded.kind, last_ns = excluded.last_ns, json = excluded.json, leads = excluded.leads, "
+                  "state = CASE WHEN judged_by = '' THEN excluded.state ELSE state END");
+    put.bind(v.job).bind_number(v.run).bind(v.id()).bind(v.kind).bind_time(v.since_ns).bind_time(v.last_ns);
+    return put.bind(to_json(v)).bind(to_string(v.state)).bind(static_cast<int64_t>(v.leads)).run();
   });
 }
 
-static DiagnosisRow diagnosis_of(const auto& row) {
-  return {row.text(0), static_cast<uint32_t>(row.integer(1)),
-          row.text(2), row.text(3),
-          row.time(4), row.time(5),
-          row.text(6), row.text(7),
-          row.text(8), row.time(9)};
+// A row that another version wrote in a form that cannot be read has its columns alone, and does not lead.
+static Verdict verdict_of(const auto& row) {
+  Verdict out = verdict_from_json(row.text(6)).value_or(Verdict());
+  out.job = row.text(0);
+  out.run = static_cast<uint32_t>(row.integer(1));
+  out.diagnosis.id = row.text(2);
+  out.kind = row.text(3);
+  out.since_ns = row.time(4);
+  out.last_ns = row.time(5);
+  out.state = from_word<VerdictState>(row.text(7)).value_or(VerdictState::kOpen);
+  out.judged_by = row.text(8);
+  out.judged_ns = row.time(9);
+  return out;
 }
 
 // Only the conditions that are asked for: SQLite chooses an index when it prepares a statement.
-Result<std::vector<DiagnosisRow>> Index::diagnoses(const DiagnosisQuery& query) {
+Result<std::vector<Verdict>> Index::verdicts(const VerdictQuery& query) {
   std::string where;
   const auto ask = [&](bool asked, const char* condition) {
     if (asked) where += fmt::format("{} {} ", where.empty() ? "WHERE" : "AND", condition);
@@ -192,10 +200,10 @@ Result<std::vector<DiagnosisRow>> Index::diagnoses(const DiagnosisQuery& query) 
   Statement get(database_,
                 fmt::format("{}{}ORDER BY {} DESC, rowid DESC LIMIT ?4", kDiagnosisColumns, where, by));
   get.bind(query.job).bind_number(query.run).bind_time(query.since_ns).bind(query.limit);
-  return get.rows<DiagnosisRow>([](const auto& row) { return diagnosis_of(row); });
+  return get.rows<Verdict>([](const auto& row) { return verdict_of(row); });
 }
 
-Result<std::vector<Index::Leading>> Index::leading(size_t limit) {
+Result<std::vector<Leading>> Index::leading(size_t limit) {
   Statement get(database_, fmt::format("SELECT job, run, first_ns FROM diagnoses WHERE {} "
                                        "ORDER BY first_ns DESC LIMIT ?",
                                        kMayLead));
@@ -205,15 +213,15 @@ Result<std::vector<Index::Leading>> Index::leading(size_t limit) {
   });
 }
 
-Result<std::vector<DiagnosisRow>> Index::leading_of(const std::string& job, uint32_t run) {
+Result<std::vector<Verdict>> Index::leading_of(const std::string& job, uint32_t run) {
   Statement get(database_,
                 fmt::format("{}WHERE job = ? AND run = ? AND ({}) ORDER BY +first_ns DESC, rowid DESC",
                             kDiagnosisColumns, kMayLead));
   get.bind(job).bind_number(run);
-  return get.rows<DiagnosisRow>([](const auto& row) { return diagnosis_of(row); });
+  return get.rows<Verdict>([](const auto& row) { return verdict_of(row); });
 }
 
-Result<std::vector<Index::JobRunId>> Index::judged_runs() {
+Result<std::vector<JobRunId>> Index::judged_runs() {
   Statement get(database_, "SELECT DISTINCT job, run FROM diagnoses WHERE judged_by <> ''");
   return get.rows<JobRunId>(
       [](const auto& row) { return JobRunId(row.text(0), static_cast<uint32_t>(row.integer(1))); });

@@ -8,7 +8,7 @@
 namespace culprit::store {
 
 // Times are nanoseconds since the epoch, or null. Texts are stored as bytes, because ids are untrusted.
-inline constexpr std::array<std::string_view, 6> kSchemaSteps = {R"sql(
+inline constexpr std::array<std::string_view, 7> kSchemaSteps = {R"sql(
 CREATE TABLE jobs (
   id TEXT PRIMARY KEY, state INTEGER NOT NULL, first_ns INTEGER, last_ns INTEGER, ended_ns INTEGER,
   hosts TEXT NOT NULL, verdict TEXT NOT NULL, run INTEGER NOT NULL DEFAULT 0);
@@ -100,6 +100,14 @@ CREATE INDEX diagnoses_leading ON diagnoses (first_ns, job, run) WHERE
                                                                  R"sql(
 -- 6: lists of jobs show the headline of each run's last report.
 ALTER TABLE jobs ADD COLUMN headline TEXT NOT NULL DEFAULT '';
+)sql",
+                                                                 R"sql(
+-- 7: whether a diagnosis was announced as the verdict is a column; it was searched for in the text before.
+ALTER TABLE diagnoses ADD COLUMN leads INTEGER NOT NULL DEFAULT 0;
+UPDATE diagnoses SET leads = instr(substr(json, 1, 1024), '"verdict":true') > 0;
+DROP INDEX diagnoses_leading;
+CREATE INDEX diagnoses_leading ON diagnoses (first_ns, job, run) WHERE
+  state = 'confirmed' OR (state = 'open' AND leads);
 )sql"};
 
 }  // namespace culprit::store

@@ -17,11 +17,12 @@ SHELL_ROOMS = ("ingest", "store", "forward", "collect", "respond", "serve")
 # The rooms that a room may include besides itself; "culprit" is sdk/include.
 MAY_INCLUDE = {
     "base": (), "model": ("base",), "core": ("base", "model", "culprit"), "io": ("base",),
-    **{room: ("base", "model", "io") for room in SHELL_ROOMS},
+    "records": ("base", "model"),
+    **{room: ("base", "model", "io") for room in SHELL_ROOMS}, "store": ("base", "model", "io", "records"),
     "plughost": ("base", "model", "io", "culprit", *SHELL_ROOMS),
     "sim": ("base", "model", "core", "io"),
     "capture": ("base", "model", "io"),
-    "app": ("base", "model", "core", "io", "plughost", "capture", "sim", "culprit", *SHELL_ROOMS),
+    "app": ("base", "model", "core", "io", "records", "plughost", "capture", "sim", "culprit", *SHELL_ROOMS),
     "cli": ("base", "model", "core", "sim", "app"),
 }
 # The parts of core: each may include those before it.

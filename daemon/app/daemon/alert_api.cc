@@ -157,8 +157,8 @@ void DaemonApi::handle_alert(const serve::AlertOrder& order, const serve::Actor&
                      : order.what == What::kSilence   ? "alert silenced"
                                                       : "alert repaired";
   const std::string shown = dump(issue_json(*done, waiting_of(alerts.outbox())));
-  const store::AuditRow row{env_.now(io::Clock::kWall), name, what, order.key, shown};
-  parts_.recorder->record([row](store::Index& index) { return index.add_audit(row); });
+  const records::AuditRow row{env_.now(io::Clock::kWall), name, what, order.key, shown};
+  parts_.recorder->record([row](records::Records& index) { return index.add_audit(row); });
   if (parts_.inform)
     parts_.inform(fmt::format("{}: {} by {}, job {}", what, order.key, to_terminal(name),
                               to_terminal(done->fault.job)));
@@ -178,8 +178,8 @@ void DaemonApi::maintenance(Answer answer) {
 }
 
 void DaemonApi::audit(const char* what, const respond::Window& w) {
-  const store::AuditRow row{env_.now(io::Clock::kWall), w.by, what, std::to_string(w.id), to_json(w)};
-  parts_.recorder->record([row](store::Index& index) { return index.add_audit(row); });
+  const records::AuditRow row{env_.now(io::Clock::kWall), w.by, what, std::to_string(w.id), to_json(w)};
+  parts_.recorder->record([row](records::Records& index) { return index.add_audit(row); });
 }
 
 void DaemonApi::add_maintenance(const std::string& body, const serve::Actor& by, Answer answer) {

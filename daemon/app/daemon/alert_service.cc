@@ -22,8 +22,6 @@ constexpr TimeNs kResendEvery = 60 * kNsPerSecond;  // to an Alertmanager
 constexpr TimeNs kSeenEvery = 60 * kNsPerSecond;    // a write of the watermark
 constexpr TimeNs kWriteAgain = 5 * kNsPerSecond;    // after a failure of the disk
 constexpr TimeNs kCatchUp = 600 * kNsPerSecond;     // before the watermark: a clock that was set
-constexpr size_t kRunsAtOnce = 64;
-constexpr size_t kRunsCaughtUp = 10'000;
 
 store::KeptMessage kept(const respond::Message& m) {
   return {m.row, m.id, m.receiver, m.issue, static_cast<int>(m.kind), m.created_ns, m.body};
@@ -214,14 +212,10 @@ void AlertService::reload() {
 void AlertService::on_events(const std::vector<LiveEvent>& events) {
   const bool records = !options_.config->otlp.endpoint.empty() && options_.config->otlp.logs;
   for (const LiveEvent& e : events) {
-    const bool diagnosis = e.kind == LiveEventKind::kDiagnosis || e.kind == LiveEventKind::kDiagnosisGone;
-    if ((diagnosis && e.publish) || e.kind == LiveEventKind::kDiagnosisGone ||
-        e.kind == LiveEventKind::kJobEnded)
-      to_look_at_.emplace(e.job, e.run);
-    if (!e.replayed && !stopping_) found(e);
-    if (records && !e.replayed && e.publish && !stopping_) record(e);
+    if (e.replayed || stopping_) continue;
+    found(e);
+    if (records && e.publish) record(e);
   }
-  look();
   flush();
 }
 
@@ -234,99 +228,30 @@ void AlertService::found(const LiveEvent& event) {
                     evidence.empty() ? "" : evidence.front().host.value_or(""), wall());
 }
 
-void AlertService::look_at(const std::string& job, uint32_t run) {
-  to_look_at_.emplace(job, run);
-  look();
-}
-
-void AlertService::look() {
-  if (looking_ || !restored_ || stopping_ || to_look_at_.empty()) return;
-  looking_ = true;
-  const auto runs = std::make_shared<std::vector<RunId>>();
-  while (runs->size() < kRunsAtOnce && !to_look_at_.empty())
-    runs->push_back(std::move(to_look_at_.extract(to_look_at_.begin()).value()));
-  const auto verdicts = std::make_shared<std::vector<RunVerdict>>();
-  options_.recorder->query(
-      [runs, verdicts](store::Spool&, store::Index& index) {
-        for (const auto& [job, run] : *runs) verdicts->push_back(verdict_of(index, job, run));
-      },
-      [this, verdicts] { own(verdicts); });
-}
-
-// The engine knows whose jobs they are.
-void AlertService::own(std::shared_ptr<std::vector<RunVerdict>> verdicts) {
-  const auto done = [this, verdicts] {
-    looking_ = false;
-    looked(*verdicts);
-  };
-  if (!options_.engine) return done();
-  options_.engine->query(
-      [verdicts](LiveJobs& live, TimeNs) {
-        for (RunVerdict& v : *verdicts)
-          if (v.fault) {
-            v.fault->owner = live.owner_of_job(v.job);
-            v.fault->user = live.user_of_job(v.job);
-          }
-      },
-      done);
-}
-
-void AlertService::looked(const std::vector<RunVerdict>& verdicts) {
+void AlertService::on_verdicts(std::span<const RunVerdict> verdicts) {
+  if (stopping_) return;
   const TimeNs now = wall();
-  std::map<RunId, std::string> open;
+  std::map<records::JobRunId, std::string> open;
   for (const respond::Issue* issue : book_.firing())
     open[{issue->fault.job, issue->fault.run}] = issue->fault.diagnosis;
-  std::vector<RunId> again;
   for (const RunVerdict& v : verdicts) {
-    if (!v.settled) {  // a change is announced within seconds, and looked at then; or the index failed
-      if (!v.known) again.emplace_back(v.job, v.run);
-      continue;
-    }
     respond::End why = v.known ? respond::End::kWithdrawn : respond::End::kForgotten;
     if (const auto at = open.find({v.job, v.run}); at != open.end() && v.refuted.contains(at->second))
       why = respond::End::kRefuted;
-    book_.update(v.job, v.run, v.fault, why, now);
+    book_.update(v.job, v.run, v.verdict ? std::optional(fault_of(v)) : std::nullopt, why, now);
   }
   flush();
-  look();
-  for (RunId& run : again) to_look_at_.insert(std::move(run));  // at the next beat
 }
 
 void AlertService::restored() {
-  restored_ = true;
   for (const respond::Issue* issue : book_.firing())
-    if (issue->storm.empty()) to_look_at_.emplace(issue->fault.job, issue->fault.run);
-  if (seen_until_ns_ == kNoTime) {  // a new file: what was before is no news
-    caught_up_ = true;
-    seen_until_ns_ = wall();
-    unwritten_.seen_until_ns = seen_until_ns_;
-    write();
-  } else {
-    catch_up();
-  }
-  look();
-}
-
-// Where the index fails, it is asked again at the next beat; the watermark stays until then.
-void AlertService::catch_up() {
-  if (caught_up_ || catching_up_) return;
-  catching_up_ = true;
-  const auto runs = std::make_shared<std::optional<std::vector<RunId>>>();
-  const TimeNs since = seen_until_ns_ - kCatchUp;
-  options_.recorder->query(
-      [runs, since](store::Spool&, store::Index& index) {
-        const auto rows = index.diagnoses({.since_ns = since, .limit = kRunsCaughtUp});
-        if (!rows) return;
-        runs->emplace();
-        for (const store::DiagnosisRow& row : *rows) (*runs)->emplace_back(row.job, row.run);
-      },
-      [this, runs] {
-        catching_up_ = false;
-        if (!*runs) return;
-        caught_up_ = true;
-        to_look_at_.insert((*runs)->begin(), (*runs)->end());
-        look();
-      });
+    if (issue->storm.empty()) options_.verdicts->look_at(issue->fault.job, issue->fault.run);
+  const bool is_new = seen_until_ns_ == kNoTime;  // what was before the file is no news
+  options_.verdicts->restored(is_new ? kNoTime : seen_until_ns_ - kCatchUp);
+  if (!is_new) return;
+  seen_until_ns_ = wall();
+  unwritten_.seen_until_ns = seen_until_ns_;
+  write();
 }
 
 // A job with an issue may go on, or run again.
@@ -501,9 +426,7 @@ void AlertService::beat() {
   book_.tick(now);
   follow_runs();
   export_metrics();
-  if (restored_) catch_up();
-  look();
-  if (caught_up_ && !looking_ && to_look_at_.empty()) {
+  if (options_.verdicts->is_idle()) {
     seen_until_ns_ = now;
     const bool due = seen_written_ns_ == kNoTime || mono() - seen_written_ns_ >= kSeenEvery;
     if ((due && !receivers().empty()) || !unwritten_.empty()) {

@@ -1,6 +1,5 @@
-// Sends alerts: follows the verdicts in the index, keeps issues and messages on the disk before any is sent,
-// and hands them to their receivers. OTLP's records and metrics take the same way. Verdicts are followed by
-// their state and not by their events, so a kill at any moment loses and doubles none.
+// Sends alerts: follows the verdicts of runs, keeps issues and messages on the disk before any is sent,
+// and hands them to their receivers. OTLP's records and metrics take the same way.
 //
 // Thread: the loop's, also for callbacks. Owns a worker for the disk and one for each receiver; the loop
 // never waits for them. Borrows its parts, which outlive it.
@@ -21,7 +20,7 @@
 #include "app/daemon/alert_faults.h"
 #include "app/daemon/complaint.h"
 #include "app/daemon/engine_worker.h"
-#include "app/daemon/recorder.h"
+#include "app/daemon/verdict_feed.h"
 #include "io/env.h"
 #include "respond/alert_book.h"
 #include "respond/outbox.h"
@@ -31,7 +30,7 @@ namespace culprit::app {
 
 struct AlertServiceOptions {
   const Config* config = nullptr;
-  Recorder* recorder = nullptr;
+  VerdictFeed* verdicts = nullptr;
   EngineWorker* engine = nullptr;
   std::function<void(const std::string&)> complain, inform;  // for the log
   // The text of GET /metrics, for OTLP; may be empty.
@@ -47,8 +46,7 @@ class AlertService {
 
   // After the events are recorded in the index.
   void on_events(const std::vector<LiveEvent>& events);
-  // The verdict of a run may have changed.
-  void look_at(const std::string& job, uint32_t run);
+  void on_verdicts(std::span<const RunVerdict> verdicts);  // of the feed
   // The engine has all that was before the start: what happened until the end of the process before, and was
   // not looked at by it, is caught up with.
   void restored();
@@ -82,7 +80,6 @@ class AlertService {
   const Figures& figures() const { return figures_; }
 
  private:
-  using RunId = std::pair<std::string, uint32_t>;
   struct Channel {
     std::unique_ptr<io::Worker> worker;
     bool busy = false;
@@ -94,10 +91,6 @@ class AlertService {
   Status load(const std::string& state_dir);
   respond::BookOptions book_options() const;
   std::vector<std::string> receivers() const;
-  void look();
-  void own(std::shared_ptr<std::vector<RunVerdict>> verdicts);
-  void looked(const std::vector<RunVerdict>& verdicts);
-  void catch_up();
   void record(const LiveEvent& event);
   void found(const LiveEvent& event);
   void add(respond::Message message);
@@ -130,9 +123,7 @@ class AlertService {
   int64_t last_row_ = 0, writing_row_ = 0;
   TimeNs seen_until_ns_ = kNoTime, seen_written_ns_ = kNoTime;  // seen_written_ns_: monotonic
   TimeNs write_after_ns_ = kNoTime;                             // monotonic: after a failure
-  std::set<RunId> to_look_at_;
-  bool looking_ = false, restored_ = false, stopping_ = false, following_ = false;
-  bool catching_up_ = false, caught_up_ = false;  // with what was before the start
+  bool stopping_ = false, following_ = false;
   std::function<void()> stopped_;
   TimeNs followed_ns_ = kNoTime, exported_ns_ = kNoTime;  // monotonic
   std::map<std::string, Channel> channels_;

@@ -7,7 +7,7 @@
 
 #include "base/principal.h"
 #include "base/time.h"
-#include "store/index.h"
+#include "records/records.h"
 
 namespace culprit::app {
 
@@ -28,7 +28,7 @@ inline json pod_json(const std::optional<Principal>& who) {
 inline json time_or_null(TimeNs time) { return time == kNoTime ? json(nullptr) : json(time); }
 
 // `confirmed` of a diagnosis of this kind (formats.md section 7), without a judgement of its own.
-inline json judged_json(const store::Judged& said) {
+inline json judged_json(const records::Judged& said) {
   return {{"by", said.by},
           {"hits", said.hits},
           {"right", said.right},

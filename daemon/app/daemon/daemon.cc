@@ -274,7 +274,7 @@ Status Daemon::start_engine(std::shared_ptr<rules::Ruleset> rules) {
   live.reading = reading(BlackBox::Reader::kDumps);
   live.left_out = left_out();
   if (collects(config_)) live.jobs_max = kCollectorJobs;
-  for (store::TaughtRow& row : recorder_->take_known_taught()) {
+  for (records::TaughtRow& row : recorder_->take_known_taught()) {
     auto pool = detect::Pool::load(row.text, "the normal pool: job " + row.job);
     if (!pool) {
       complain(pool.error().text);
@@ -298,14 +298,18 @@ Status Daemon::start_engine(std::shared_ptr<rules::Ruleset> rules) {
   delivery_ = std::make_unique<EventDelivery>(
       EventDeliveryParts{recorder_.get(), engine_.get(), collector_.get(), &log_,
                          [this](const peer::StacksWanted& wanted) { look_into(wanted); },
-                         [this](const std::vector<LiveEvent>& events) { alerts_->on_events(events); }});
+                         [this](const std::vector<LiveEvent>& events) {
+                           alerts_->on_events(events);
+                           verdicts_->on_events(events);
+                         }});
   return start_alerts();
 }
 
 Status Daemon::start_alerts() {
   AlertServiceOptions options;
   options.config = &config_;
-  options.recorder = recorder_.get();
+  verdicts_ = std::make_unique<VerdictFeed>(*recorder_, engine_.get());
+  options.verdicts = verdicts_.get();
   options.engine = engine_.get();
   options.complain = [this](const std::string& what) { complain(what); };
   options.inform = [this](const std::string& what) { log_.info(what); };
@@ -319,6 +323,7 @@ Status Daemon::start_alerts() {
   auto opened = AlertService::open(env_, std::move(options));
   if (!opened) return tl::unexpected(opened.error());
   alerts_ = std::move(*opened);
+  verdicts_->subscribe([this](std::span<const RunVerdict> verdicts) { alerts_->on_verdicts(verdicts); });
   return {};
 }
 
@@ -403,8 +408,8 @@ void Daemon::restore() {
   RestoreOptions options;
   options.recorder = recorder_.get();
   options.engine = engine_.get();
-  for (const store::JobRow& row : recorder_->known_jobs()) {
-    if (row.state != store::JobState::kRunning)
+  for (const records::JobRow& row : recorder_->known_jobs()) {
+    if (row.state != records::JobState::kRunning)
       options.ends.push_back({row.id, row.run, row.ended_ns});
     else if (row.run > 0)  // the run before ended before this one began
       options.ends.push_back({row.id, row.run - 1, row.first_ns - 1});
@@ -419,8 +424,8 @@ void Daemon::restore() {
   if (!collector_) return restore_->begin();
   // Inputs of other hosts come first; local batches wait in the spool meanwhile.
   std::vector<std::string> ended;
-  for (const store::JobRow& row : recorder_->known_jobs())
-    if (row.state != store::JobState::kRunning) ended.push_back(row.id);
+  for (const records::JobRow& row : recorder_->known_jobs())
+    if (row.state != records::JobState::kRunning) ended.push_back(row.id);
   engine_->query([ends](LiveJobs& live, TimeNs) { live.restoring(ends); });
   collector_->restore(std::move(ended), [this] { restore_->begin(); });
   collector_->listen();
@@ -430,10 +435,10 @@ void Daemon::restore() {
 void Daemon::load_judgements() {
   const auto said = std::make_shared<std::vector<LiveJobs::Judgement>>();
   recorder_->query(
-      [said](store::Spool&, store::Index& index) {
-        if (const auto rows = index.diagnoses({.judged = true}))
-          for (const store::DiagnosisRow& row : *rows)
-            said->push_back({row.job, row.id, row.run, row.state == "confirmed"});
+      [said](store::Spool&, records::Records& index) {
+        if (const auto rows = index.verdicts({.judged = true}))
+          for (const Verdict& v : *rows)
+            said->push_back({v.job, v.id(), v.run, v.state == VerdictState::kConfirmed});
       },
       [this, said] {
         if (said->empty()) return;
@@ -577,6 +582,7 @@ void Daemon::make_api() {
   parts.ras = [this] { return ras_.get(); };
   parts.capture = [this] { return capture_.get(); };
   parts.alerts = alerts_.get();
+  parts.verdicts = verdicts_.get();
   parts.access = read_access();
   parts.reload = [this](std::function<void(Status)> done) { reload(std::move(done)); };
   parts.inform = [this](const std::string& what) { log_.info(what); };
@@ -606,6 +612,7 @@ void Daemon::beat() {
   }
   report_hang();
   if (late_ && counts_.restored) late_->beat();
+  if (verdicts_) verdicts_->beat();
   if (watch_.stuck(mono())) return;
   if (options_.service.watchdog_ns > 0) (void)notify_.feed_watchdog();
 }
@@ -663,7 +670,10 @@ void Daemon::stop() {
 }
 
 void Daemon::finish() {
-  const auto last = [this] { alerts_ ? alerts_->stop([this] { save_jobs(); }) : save_jobs(); };
+  const auto last = [this] {
+    if (verdicts_) verdicts_->stop();
+    alerts_ ? alerts_->stop([this] { save_jobs(); }) : save_jobs();
+  };
   pipeline_->finish([this, last] { recorder_->finish(last); });
 }
 
@@ -671,20 +681,20 @@ void Daemon::finish() {
 // their rows are as they were.
 void Daemon::save_jobs() {
   if (!engine_ || !counts_.restored) return end();
-  auto rows = std::make_shared<std::vector<store::JobRow>>();
+  auto rows = std::make_shared<std::vector<records::JobRow>>();
   engine_->query(
       [rows](LiveJobs& live, TimeNs) {
         for (const LiveJobSummary& job : live.jobs())
           if (job.has_engine || job.state != JobState::kRunning) rows->push_back(job_row(job));
       },
       [this, rows] {
-        recorder_->record([rows](store::Index& index) {
+        recorder_->record([rows](records::Records& index) {
           Status status;
-          for (const store::JobRow& row : *rows)
+          for (const records::JobRow& row : *rows)
             if (const Status put = index.upsert_job(row); !put) status = put;
           return status;
         });
-        recorder_->query([](store::Spool&, store::Index&) {}, [this] { end(); });
+        recorder_->query([](store::Spool&, records::Records&) {}, [this] { end(); });
       });
 }
 

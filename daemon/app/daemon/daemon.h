@@ -138,6 +138,7 @@ class Daemon {
   std::unique_ptr<CollectorService> collector_;  // null: agents have another collector
   Pipeline* pipeline_ = nullptr;                 // the engine or the uplink, by the role
   std::unique_ptr<EventDelivery> delivery_;      // of the engine
+  std::unique_ptr<VerdictFeed> verdicts_;        // the same
   std::unique_ptr<AlertService> alerts_;         // the same
   std::unique_ptr<Intake> intake_;
   std::unique_ptr<Restore> restore_;

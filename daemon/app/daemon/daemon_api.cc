@@ -10,19 +10,18 @@
 #include "app/daemon/device_past.h"
 #include "app/jobs/judgement.h"
 #include "base/time.h"
-#include "model/headline.h"
 #include "model/json_text.h"
+#include "model/json_writer.h"
 #include "model/report_json.h"
-#include "model/report_json_read.h"
 
 namespace culprit::app {
 namespace {
 
-json row_json(const store::JobRow& row) {
-  const bool well = row.state == store::JobState::kEndedWell;
+json row_json(const records::JobRow& row) {
+  const bool well = row.state == records::JobState::kEndedWell;
   return {{"id", row.id},
           {"run", row.run},
-          {"state", well ? store::name(store::JobState::kEnded) : store::name(row.state)},
+          {"state", well ? records::to_string(records::JobState::kEnded) : records::to_string(row.state)},
           {"well", well},
           {"hosts", row.hosts ? json(*row.hosts) : json(nullptr)},
           {"first_ns", time_or_null(row.first_ns)},
@@ -48,24 +47,18 @@ std::string text_of(const json& object, const char* name) {
   return at != object.end() && at->is_string() ? at->get<std::string>() : "";
 }
 
-std::string kind_text(const json& diagnosis) {
-  if (!diagnosis.is_object()) return "";
-  if (const std::string rule = text_of(diagnosis, "rule"); !rule.empty()) return "rule:" + rule;
-  return text_of(diagnosis, "detector") + ":" + text_of(diagnosis, "symptom");
-}
-
 // People's judgements from the index: of this diagnosis, and of others of its kind.
 struct Said {
-  std::vector<store::DiagnosisRow> rows;
-  std::map<std::string, store::Judged> judged;
-  std::vector<store::DeviceFault> faults;  // of the devices that the run accuses
+  std::vector<Verdict> verdicts;
+  std::map<std::string, records::Judged> judged;
+  std::vector<records::DeviceFault> faults;  // of the devices that the run accuses
 
-  static Result<Said> of(store::Index& index, const store::DiagnosisQuery& query) {
-    auto rows = index.diagnoses(query);
-    if (!rows) return tl::unexpected(rows.error());
+  static Result<Said> of(records::Records& index, const records::VerdictQuery& query) {
+    auto verdicts = index.verdicts(query);
+    if (!verdicts) return tl::unexpected(verdicts.error());
     auto judged = index.judged();
     if (!judged) return tl::unexpected(judged.error());
-    Said said{std::move(*rows), std::move(*judged), {}};
+    Said said{std::move(*verdicts), std::move(*judged), {}};
     if (query.job.empty() || !query.run) return said;
     auto faults = index.device_faults(query.job, *query.run);
     if (!faults) return tl::unexpected(faults.error());
@@ -74,114 +67,49 @@ struct Said {
   }
 
   // Adds earlier faults of the accused devices in other jobs to the reasons.
-  void remember(json& diagnosis, const serve::JobRun& of) const {
-    if (!diagnosis.is_object()) return;
-    const std::string id = text_of(diagnosis, "id");
-    for (const store::DeviceFault& own : faults) {
-      if (own.job != of.job || own.run != of.run || own.diagnosis != id) continue;
-      if (std::string past = past_of(own, faults); !past.empty()) diagnosis["why"].push_back(std::move(past));
+  void remember(Diagnosis& diagnosis, const serve::JobRun& of) const {
+    for (const records::DeviceFault& own : faults) {
+      if (own.job != of.job || own.run != of.run || own.diagnosis != diagnosis.id) continue;
+      if (std::string past = past_of(own, faults); !past.empty()) diagnosis.why.push_back(std::move(past));
     }
   }
 
-  // Fills in the fields of FORMATS.md; "this" is the judgement of this diagnosis: true, false or null.
-  void mark(json& diagnosis, const std::string& job) const {
-    if (!diagnosis.is_object()) return;
-    const auto kind = judged.find(kind_text(diagnosis));
+  // What people said of its kind, and of this one.
+  void mark(Diagnosis& diagnosis, const std::string& job) const {
+    const auto kind = judged.find(kind_of(diagnosis));
     if (kind == judged.end()) return;
-    json& out = diagnosis["confirmed"];
-    out = judged_json(kind->second);
-    for (const store::DiagnosisRow& row : rows)
-      if (!row.judged_by.empty() && row.job == job && text_of(diagnosis, "id") == row.id)
-        out["by"] = row.judged_by, out["this"] = row.state == "confirmed";
+    const records::Judged& j = kind->second;
+    diagnosis.confirmed = Confirmation{j.by, j.hits, j.right, j.first_by, j.first_ns, {}};
+    for (const Verdict& v : verdicts)
+      if (!v.judged_by.empty() && v.job == job && v.id() == diagnosis.id) {
+        diagnosis.confirmed->by = v.judged_by;
+        diagnosis.confirmed->right_here = v.state == VerdictState::kConfirmed;
+      }
   }
 
-  // Adds the state: "open", "withdrawn", "confirmed", "refuted". All rows belong to one run.
-  void mark_state(json& diagnosis) const {
-    if (!diagnosis.is_object()) return;
-    const std::string id = text_of(diagnosis, "id");
-    for (const store::DiagnosisRow& row : rows)
-      if (row.id == id) diagnosis["state"] = row.state;
+  // All verdicts belong to one run.
+  void mark_state(Diagnosis& diagnosis) const {
+    if (!diagnosis.state) diagnosis.state = VerdictState::kOpen;
+    for (const Verdict& v : verdicts)
+      if (v.id() == diagnosis.id) diagnosis.state = v.state;
   }
 
   Judgements judgements() const {
     Judgements out;
-    for (const store::DiagnosisRow& row : rows)
-      if (!row.judged_by.empty()) out[row.id] = row.state == "confirmed";
+    for (const Verdict& v : verdicts)
+      if (!v.judged_by.empty()) out[v.id()] = v.state == VerdictState::kConfirmed;
     return out;
   }
 };
 
-double number_of(const json& object, const char* name) {
-  const auto at = object.find(name);
-  return at != object.end() && at->is_number() ? at->get<double>() : 0;
-}
-
-// The hosts that a diagnosis accuses.
-std::set<std::string> hosts_of(const json& diagnosis) {
-  std::set<std::string> out;
-  const auto hosts = diagnosis.find("hosts");
-  if (hosts == diagnosis.end() || !hosts->is_array()) return out;
-  for (const json& place : *hosts)
-    if (place.is_object() && !text_of(place, "host").empty()) out.insert(text_of(place, "host"));
-  return out;
-}
-
-// After a change of the report. The places of the quoted lines are not in the JSON form, so only the headline
-// that a diagnosis has kept names them.
-void conclude_again(json& report) {
-  auto read = report_from_json(dump(report));
-  if (!read) return;
-  const Diagnosis* best = leading(*read);
-  const std::string kept = best && read->verdict ? best->headline : "";
-  conclude(*read);
-  report["state"] = to_string(read->standing);
-  report["headline"] = kept.empty() ? read->headline : kept;
-}
-
-// Applies people's judgements to a finished report: a refuted diagnosis is listed last and is no verdict.
-// Hosts that only refuted diagnoses name are no suspects.
-void apply_to(json& report, const Judgements& judgements) {
-  const json given = report.value("diagnoses", json::array());
-  if (judgements.empty() || !given.is_array()) return;
-  std::vector<RankedDiagnosis> ranked;
-  std::optional<size_t> verdict;
-  const json reported = report.value("verdict", json());
-  for (const json& d : given) {
-    if (reported.is_object() && text_of(reported, "id") == text_of(d, "id")) verdict = ranked.size();
-    ranked.push_back({text_of(d, "id"), number_of(d, "confidence")});
-  }
-  const JudgedOrder judged = order_of(ranked, verdict, judgements);
-  json diagnoses = json::array();
-  std::set<std::string> refuted, named;
-  for (const size_t i : judged.order) {
-    const auto said = judgements.find(ranked[i].id);
-    const bool wrong = said != judgements.end() && !said->second;
-    (wrong ? refuted : named).merge(hosts_of(given[i]));
-    diagnoses.push_back(given[i]);
-    if (wrong) diagnoses.back()["state"] = "refuted";
-  }
-  report["verdict"] = judged.verdict ? given[*judged.verdict] : json();
-  report["diagnoses"] = std::move(diagnoses);
-  json suspects = json::array();
-  for (const json& place : report.value("suspects", json::array())) {
-    const std::string host = text_of(place, "host");
-    if (!refuted.contains(host) || named.contains(host)) suspects.push_back(place);
-  }
-  report["suspects"] = std::move(suspects);
-  if (verdict && !judged.verdict)
-    report["missing"].push_back("another explanation: the diagnosis that led was refuted");
-  if (verdict != judged.verdict) conclude_again(report);
-}
-
 // Parts of ours that did not run when they were wanted, in a report that leaves a question open.
-void add_parts(json& report, const std::vector<std::string>& troubles) {
-  if (!report["missing"].is_array()) return;
-  const bool asks = report.value("hang", json()).is_object() || !report["missing"].empty() ||
-                    (report["verdict"].is_null() && !report["suspects"].empty());
-  if (!asks || troubles.empty()) return;
+void add_parts(Report& report, const std::vector<std::string>& troubles) {
+  const bool asks = report.hang || !report.missing.empty() || (!report.verdict && !report.suspects.empty());
+  if (!asks) return;
+  const size_t before = report.missing.size();
   for (const std::string& trouble : troubles)
-    if (!trouble.empty()) report["missing"].push_back(trouble);
-  if (report["verdict"].is_null()) conclude_again(report);
+    if (!trouble.empty()) report.missing.push_back(trouble);
+  if (!report.verdict && report.missing.size() > before) conclude_again(report);
 }
 
 void add_forward(json& out, const std::string& to, const UplinkFigures& f) {
@@ -234,21 +162,11 @@ std::string sentence_of(const LiveCounts& counts) {
 }
 
 // Whether the diagnosis accuses the host.
-bool names_host(const store::DiagnosisRow& row, const std::string& host) {
-  const json diagnosis = parse_json(row.json);
-  return diagnosis.is_object() && hosts_of(diagnosis).contains(host);
+bool names_host(const Diagnosis& diagnosis, const std::string& host) {
+  return std::ranges::any_of(diagnosis.hosts, [&](const Suspect& place) { return place.host == host; });
 }
 
 }  // namespace
-
-std::string kind_of(const Diagnosis& d) {
-  return d.rule ? "rule:" + *d.rule : fmt::format("{}:{}", d.detector.value_or(""), to_string(d.symptom));
-}
-
-bool was_announced(std::string_view text) {
-  const json diagnosis = parse_json(text);
-  return !diagnosis.is_object() || diagnosis.value("settled", true);
-}
 
 DaemonApi::DaemonApi(io::Env& env, AgentParts parts)
     : env_(env),
@@ -344,7 +262,7 @@ void DaemonApi::jobs(Answer answer) {
 
 // What the store's worker reads; the worker may be the last to hold it.
 struct DaemonApi::StoredJobs {
-  std::vector<store::JobRow> rows;
+  std::vector<records::JobRow> rows;
   std::set<JudgedTitles::Run> live, listed;
   JudgedTitles::Answer judged;
 };
@@ -353,10 +271,10 @@ void DaemonApi::add_stored_jobs(std::shared_ptr<json> items, std::function<void(
   const auto found = std::make_shared<StoredJobs>();
   for (const json& item : *items) found->live.emplace(text_of(item, "id"), item.value("run", 0u));
   parts_.recorder->query(
-      [found, judged = judged_](store::Spool&, store::Index& index) {
+      [found, judged = judged_](store::Spool&, records::Records& index) {
         if (auto jobs = index.jobs()) found->rows = std::move(*jobs);
         found->listed = found->live;
-        for (const store::JobRow& row : found->rows) found->listed.emplace(row.id, row.run);
+        for (const records::JobRow& row : found->rows) found->listed.emplace(row.id, row.run);
         found->judged = judged->of(index, found->listed);
       },
       [this, found, items = std::move(items), done = std::move(done)] { finish_judged(found, items, done); });
@@ -367,7 +285,7 @@ void DaemonApi::finish_judged(const std::shared_ptr<StoredJobs>& found, const st
                               const std::function<void()>& done) {
   if (!found->judged.complete)
     return parts_.recorder->query(
-        [found, judged = judged_](store::Spool&, store::Index& index) {
+        [found, judged = judged_](store::Spool&, records::Records& index) {
           found->judged = judged->of(index, found->listed);
         },
         [this, found, items, done] { finish_judged(found, items, done); });
@@ -376,7 +294,7 @@ void DaemonApi::finish_judged(const std::shared_ptr<StoredJobs>& found, const st
 }
 
 void DaemonApi::merge(const StoredJobs& found, json& items) {
-  for (const store::JobRow& row : found.rows)
+  for (const records::JobRow& row : found.rows)
     if (!found.live.contains({row.id, row.run})) items.push_back(row_json(row));
   const JudgedTitles::Titles& titles = found.judged.titles;
   for (json& item : items)
@@ -390,111 +308,127 @@ void DaemonApi::merge(const StoredJobs& found, json& items) {
                    [&](const json& a, const json& b) { return began(a) > began(b); });
 }
 
+namespace {
+
+// What engine and index know of the report that is asked for.
+struct FoundReport {
+  std::optional<Report> report;
+  std::optional<uint32_t> run;
+  std::string note;  // why the job has no engine
+  std::optional<Error> unreadable;
+  bool settled = true;
+  Said said;
+};
+
+void find_live(FoundReport& found, const serve::JobRun& of, LiveJobs& live, TimeNs now) {
+  found.run = live.run_of(of.job);
+  if (found.run && of.run.value_or(*found.run) == *found.run) {
+    found.report = live.report(of.job, now);
+    found.settled = live.settled(of.job);
+  } else {
+    found.run = of.run;
+  }
+  for (const LiveJobSummary& job : live.jobs())
+    if (job.id == of.job && !job.has_engine) found.note = job.note.value_or("");
+}
+
+// A report without judgements is better than none.
+void find_stored(FoundReport& found, const std::string& job, records::Records& index) {
+  if (!found.run)
+    if (const auto last = index.job(job); last && *last) found.run = (*last)->run;
+  if (!found.run) return;
+  if (!found.report) {
+    auto kept = index.report(job, *found.run);
+    if (!kept) found.unreadable = kept.error();
+    if (kept) found.report = std::move(*kept);
+  }
+  if (auto said = Said::of(index, {.job = job, .run = found.run})) found.said = std::move(*said);
+}
+
+// As people's judgements leave it, with what the index knows of its diagnoses.
+void finish(FoundReport& found, const std::string& job, const std::vector<std::string>& troubles) {
+  Report& report = *found.report;
+  report.job.run = found.run;
+  report.settled = found.settled;
+  judge_report(found.said.judgements(), report);
+  add_parts(report, troubles);
+  for (Diagnosis& d : report.diagnoses) {
+    found.said.mark_state(d);
+    found.said.mark(d, job);
+    found.said.remember(d, {job, found.run});
+  }
+}
+
+tl::unexpected<Error> no_report(const FoundReport& found, const serve::JobRun& of) {
+  if (found.unreadable) return tl::unexpected(*found.unreadable);
+  return fail(ErrorCode::kNotFound, !found.note.empty() ? fmt::format("job {} has {}", of.job, found.note)
+                                    : of.run            ? fmt::format("no run {} of job {}", *of.run, of.job)
+                                                        : "no job " + of.job);
+}
+
+}  // namespace
+
 void DaemonApi::report(const serve::ReportQuery& query, Answer answer) {
-  struct Found {
-    std::optional<Report> report;
-    std::optional<std::string> text;  // of the report, or stored
-    std::optional<uint32_t> run;      // run of the report
-    std::string note;                 // why the job has no engine
-    bool settled = true;
-    Said said;
-  };
-  const auto found = std::make_shared<Found>();
+  const auto found = std::make_shared<FoundReport>();
   const serve::JobRun& of = query.of;
   const Charts charts = query.charts ? Charts::kIncluded : Charts::kLeftOut;
-  parts_.engine->query(
-      [found, of](LiveJobs& live, TimeNs now) {
-        found->run = live.run_of(of.job);
-        if (found->run && of.run.value_or(*found->run) == *found->run) {
-          found->report = live.report(of.job, now);
-          found->settled = live.settled(of.job);
-        } else {
-          found->run = of.run;
-        }
-        for (const LiveJobSummary& job : live.jobs())
-          if (job.id == of.job && !job.has_engine) found->note = job.note.value_or("");
-      },
-      [this, found, of, charts, answer = std::move(answer)] {
-        parts_.recorder->query(
-            [found, of, charts](store::Spool&, store::Index& index) {
-              if (!found->run)
-                if (const auto last = index.job(of.job); last && *last) found->run = (*last)->run;
-              if (!found->run) return;
-              if (found->report)
-                found->text = culprit::to_json(*found->report, charts);
-              else if (auto kept = index.report(of.job, *found->run))
-                found->text = std::move(*kept);
-              // A report without judgements is better than none.
-              if (auto said = Said::of(index, {.job = of.job, .run = found->run}))
-                found->said = std::move(*said);
-            },
-            [this, found, of, charts, answer] {
-              if (!found->text)
-                return answer(fail(ErrorCode::kNotFound,
-                                   !found->note.empty() ? fmt::format("job {} has {}", of.job, found->note)
-                                   : of.run             ? fmt::format("no run {} of job {}", *of.run, of.job)
-                                                        : "no job " + of.job));
-              json report = parse_json(*found->text);
-              if (!report.is_object()) return answer(std::move(*found->text));
-              if (charts == Charts::kLeftOut) report.erase("charts");  // stored reports contain charts
-              report["job"]["run"] = *found->run;
-              report["settled"] = found->settled;
-              apply_to(report, found->said.judgements());
-              add_parts(report, missing_parts(of.job));
-              const auto mark = [&](json& d) {
-                found->said.mark_state(d);
-                found->said.mark(d, of.job);
-                found->said.remember(d, {of.job, *found->run});
-              };
-              for (json& d : report["diagnoses"]) mark(d);
-              mark(report["verdict"]);
-              answer(dump(report));
-            });
-      });
+  parts_.engine->query([found, of](LiveJobs& live, TimeNs now) { find_live(*found, of, live, now); },
+                       [this, found, of, charts, answer = std::move(answer)] {
+                         const auto text = std::make_shared<std::string>();
+                         parts_.recorder->query(
+                             [found, of, charts, text, troubles = missing_parts(of.job)](
+                                 store::Spool&, records::Records& index) {
+                               find_stored(*found, of.job, index);
+                               if (!found->report) return;
+                               finish(*found, of.job, troubles);
+                               *text = culprit::to_json(*found->report, charts);
+                             },
+                             [found, of, text, answer] {
+                               found->report ? answer(std::move(*text)) : answer(no_report(*found, of));
+                             });
+                       });
 }
 
 void DaemonApi::diagnoses(const serve::DiagnosisQuery& query, Answer answer) {
-  const auto said = std::make_shared<Result<Said>>();
-  store::DiagnosisQuery asked;
+  const auto text = std::make_shared<Result<std::string>>();
+  records::VerdictQuery asked;
   asked.job = query.job.value_or("");
   asked.run = query.run;
   asked.since_ns = query.since_ns.value_or(kNoTime);
   parts_.recorder->query(
-      [said, asked](store::Spool&, store::Index& index) { *said = Said::of(index, asked); },
-      [said, answer = std::move(answer)] {
-        if (!*said) return answer(tl::unexpected(said->error()));
-        json items = json::array();
-        for (const store::DiagnosisRow& row : (*said)->rows) {
-          json item = parse_json(row.json);
-          if (!item.is_object()) continue;
-          item["job"] = row.job;
-          item["run"] = row.run;
-          item["state"] = row.state;
-          item["first_ns"] = time_or_null(row.first_ns);
-          item["last_ns"] = time_or_null(row.last_ns);
-          (*said)->mark(item, row.job);
-          items.push_back(std::move(item));
-        }
-        answer(dump({{"items", items}}));
-      });
+      [text, asked](store::Spool&, records::Records& index) {
+        auto said = Said::of(index, asked);
+        if (!said) return void(*text = tl::unexpected(said.error()));
+        JsonWriter w;
+        w.object([&] {
+          w.list("items", said->verdicts, [&](Verdict v) {
+            v.diagnosis.state = v.state;
+            said->mark(v.diagnosis, v.job);
+            w.write_raw(to_json(v, VerdictForm::kListed));
+          });
+        });
+        *text = w.finish();
+      },
+      [text, answer = std::move(answer)] { answer(std::move(*text)); });
 }
 
 void DaemonApi::devices(Answer answer) {
-  const auto faults = std::make_shared<Result<std::vector<store::DeviceFault>>>();
-  parts_.recorder->query([faults](store::Spool&, store::Index& index) { *faults = index.device_faults(); },
-                         [faults, answer = std::move(answer)] {
-                           if (!*faults) return answer(tl::unexpected(faults->error()));
-                           json items = json::array();
-                           for (auto f = (*faults)->rbegin(); f != (*faults)->rend(); ++f)
-                             items.push_back({{"device", f->device},
-                                              {"host", f->host},
-                                              {"job", f->job},
-                                              {"run", f->run},
-                                              {"diagnosis", f->diagnosis},
-                                              {"step", f->step ? json(*f->step) : json(nullptr)},
-                                              {"time_ns", time_or_null(f->time_ns)}});
-                           answer(dump({{"items", items}}));
-                         });
+  const auto faults = std::make_shared<Result<std::vector<records::DeviceFault>>>();
+  parts_.recorder->query(
+      [faults](store::Spool&, records::Records& index) { *faults = index.device_faults(); },
+      [faults, answer = std::move(answer)] {
+        if (!*faults) return answer(tl::unexpected(faults->error()));
+        json items = json::array();
+        for (auto f = (*faults)->rbegin(); f != (*faults)->rend(); ++f)
+          items.push_back({{"device", f->device},
+                           {"host", f->host},
+                           {"job", f->job},
+                           {"run", f->run},
+                           {"diagnosis", f->diagnosis},
+                           {"step", f->step ? json(*f->step) : json(nullptr)},
+                           {"time_ns", time_or_null(f->time_ns)}});
+        answer(dump({{"items", items}}));
+      });
 }
 
 std::vector<std::string> DaemonApi::missing_parts(const std::string& job) const {
@@ -545,7 +479,7 @@ void DaemonApi::plugins(Answer answer) {
 void DaemonApi::sources(const std::optional<std::string>& job, Answer answer) {
   auto kept = std::make_shared<std::vector<store::KeptStream>>();
   parts_.recorder->query(
-      [kept, job](store::Spool& spool, store::Index&) {
+      [kept, job](store::Spool& spool, records::Records&) {
         *kept = job ? spool.streams_of(*job) : spool.streams();
       },
       [this, kept, answer = std::move(answer)] {
@@ -582,7 +516,7 @@ void DaemonApi::evidence(const serve::EvidenceQuery& query,
   if (static_cast<size_t>(reading_.use_count()) > kEvidenceReaders)
     return answer(fail(ErrorCode::kLimit, fmt::format("{} clients read evidence already", kEvidenceReaders)));
   parts_.recorder->query(
-      [range, query](store::Spool& spool, store::Index&) {
+      [range, query](store::Spool& spool, records::Records&) {
         range->streams = spool.streams_of(query.job, query.path);
       },
       [this, range, query, answer = std::move(answer), share = reading_] {
@@ -625,12 +559,12 @@ void DaemonApi::pool(Answer answer) {
 }
 
 void DaemonApi::pool_log(Answer answer) {
-  const auto rows = std::make_shared<Result<std::vector<store::PoolLogRow>>>();
-  parts_.recorder->query([rows](store::Spool&, store::Index& index) { *rows = index.pool_log(); },
+  const auto rows = std::make_shared<Result<std::vector<records::PoolLogRow>>>();
+  parts_.recorder->query([rows](store::Spool&, records::Records& index) { *rows = index.pool_log(); },
                          [rows, answer = std::move(answer)] {
                            if (!*rows) return answer(tl::unexpected(rows->error()));
                            json items = json::array();
-                           for (const store::PoolLogRow& row : **rows)
+                           for (const records::PoolLogRow& row : **rows)
                              items.push_back({{"time_ns", time_or_null(row.time_ns)},
                                               {"what", row.what},
                                               {"job", row.job},
@@ -649,7 +583,7 @@ void DaemonApi::forget_taught(const std::string& job, const serve::Actor& by, An
   const auto outcome = std::make_shared<Status>();
   const std::string person = who(by);
   parts_.recorder->query(
-      [outcome, job, now = env_.now(io::Clock::kWall), person](store::Spool&, store::Index& index) {
+      [outcome, job, now = env_.now(io::Clock::kWall), person](store::Spool&, records::Records& index) {
         *outcome = index.forget_taught(job, now, person);
       },
       [this, outcome, job, person, answer = std::move(answer)] {
@@ -672,22 +606,21 @@ void DaemonApi::reload(const serve::Actor& by, Answer answer) {
 void DaemonApi::judge(const serve::Judgement& judgement, const serve::Actor& by, Answer answer) {
   auto outcome = std::make_shared<Status>();
   const auto run = std::make_shared<std::optional<uint32_t>>();  // last run that has the diagnosis
-  store::Index::Judgement j{judgement.of.job, judgement.id, judgement.of.run,
-                            judgement.right,  who(by),      env_.now(io::Clock::kWall),
-                            judgement.rule};
+  records::Judgement j{judgement.of.job,           judgement.id,  judgement.of.run, judgement.right, who(by),
+                       env_.now(io::Clock::kWall), judgement.rule};
   parts_.recorder->query(
-      [outcome, run, j](store::Spool&, store::Index& index) {
+      [outcome, run, j](store::Spool&, records::Records& index) {
         *outcome = index.judge(j);
-        if (const auto rows = index.diagnoses({.job = j.job, .run = j.run, .judged = true}))
-          for (const store::DiagnosisRow& row : *rows)
-            if (row.id == j.id) *run = std::max(run->value_or(0), row.run);
+        if (const auto rows = index.verdicts({.job = j.job, .run = j.run, .judged = true}))
+          for (const Verdict& v : *rows)
+            if (v.id() == j.id) *run = std::max(run->value_or(0), v.run);
       },
       [this, outcome, run, j, answer = std::move(answer)] {
         if (!*outcome) return answer(tl::unexpected(outcome->error()));
         if (parts_.engine && *run)
           parts_.engine->query([word = LiveJobs::Judgement{j.job, j.id, **run, j.right}](
                                    LiveJobs& live, TimeNs now) { live.judge(word, now); });
-        if (parts_.alerts && *run) parts_.alerts->look_at(j.job, **run);
+        if (parts_.verdicts && *run) parts_.verdicts->look_at(j.job, **run);
         answer(dump({{"job", j.job}, {"id", j.id}, {j.right ? "confirmed" : "refuted", {{"by", j.by}}}}));
       });
 }
@@ -698,11 +631,10 @@ void DaemonApi::clear(const std::string& host, const serve::Actor& by, Answer an
   const auto outcome = std::make_shared<Status>();
   const TimeNs now = env_.now(io::Clock::kWall);
   parts_.recorder->query(
-      [known, outcome, host, now, by](store::Spool&, store::Index& index) {
+      [known, outcome, host, now, by](store::Spool&, records::Records& index) {
         if (const auto cleared = index.cleared()) *known = *known || cleared->contains(host);
-        const auto names = [&](const auto& row) { return names_host(row, host); };
-        if (const auto rows = index.diagnoses({}); !*known && rows)
-          *known = std::ranges::any_of(*rows, names);
+        const auto names = [&](const Verdict& v) { return names_host(v.diagnosis, host); };
+        if (const auto rows = index.verdicts({}); !*known && rows) *known = std::ranges::any_of(*rows, names);
         *outcome = *known ? index.clear_host(host, now, who(by))
                           : fail(ErrorCode::kNotFound,
                                  fmt::format("no host {} here: nothing was ever held against it", host));

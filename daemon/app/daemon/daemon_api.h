@@ -58,7 +58,8 @@ struct AgentParts {
   std::function<const RasService*()> ras = {};                   // may return null
   // All of the new configuration and rules, or nothing of it; answers when that is done.
   std::function<void(std::function<void(Status)>)> reload = {};
-  AlertService* alerts = nullptr;  // null with an uplink
+  AlertService* alerts = nullptr;   // null with an uplink
+  VerdictFeed* verdicts = nullptr;  // the same
 };
 
 class DaemonApi : public serve::ApiSource {
@@ -132,14 +133,8 @@ class DaemonApi : public serve::ApiSource {
   ReadAudit audit_;
 };
 
-// Key of a diagnosis in JSON that is equal for the same fault in any job: "rule:nvidia.xid.79".
-std::string kind_of(const Diagnosis& diagnosis);
-
 // "alice (uid 0)": for the log and the store.
 std::string who(const serve::Actor& by);
-
-// Whether the stored version of the diagnosis was announced; false while it may still change.
-bool was_announced(std::string_view json);
 
 // Of GET /v1/status: what waits for receivers, and what is wrong.
 nlohmann::json alert_status(const AlertService& alerts);

@@ -9,7 +9,7 @@
 
 namespace culprit::app {
 
-std::string past_of(const store::DeviceFault& own, const std::vector<store::DeviceFault>& faults) {
+std::string past_of(const records::DeviceFault& own, const std::vector<records::DeviceFault>& faults) {
   constexpr size_t kShown = 3;  // the most recent ones matter most
   std::set<std::pair<std::string, uint32_t>> runs;
   std::string shown;

@@ -4,12 +4,12 @@
 #include <string>
 #include <vector>
 
-#include "store/index.h"
+#include "records/records.h"
 
 namespace culprit::app {
 
 // A sentence on earlier runs in which `own.device` was suspected: their number and the last three by name.
 // Empty if there are none. `faults` are sorted by time, as the index returns them.
-std::string past_of(const store::DeviceFault& own, const std::vector<store::DeviceFault>& faults);
+std::string past_of(const records::DeviceFault& own, const std::vector<records::DeviceFault>& faults);
 
 }  // namespace culprit::app

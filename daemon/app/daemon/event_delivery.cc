@@ -7,23 +7,15 @@
 #include <utility>
 
 #include "app/daemon/daemon_api.h"
-#include "model/report_json.h"
 
 namespace culprit::app {
 namespace {
 
-Status put_diagnosis(store::Index& index, const LiveEvent& event, const DiagnosisChange& change) {
-  store::DiagnosisRow row;
-  row.job = event.job;
-  row.run = event.run;
-  row.id = event.id;
-  row.kind = change.diagnosis ? kind_of(*change.diagnosis) : "";
-  row.first_ns = row.last_ns = event.time_ns;
-  row.json = to_json(event);
-  const bool gone = event.kind == LiveEventKind::kDiagnosisGone;
-  row.state = gone ? "withdrawn" : "open";
-  Status status = index.put_diagnosis(row);
-  if (status && gone) status = index.remove_device_faults(event.job, event.run, event.id);
+Status put_verdict(records::Records& index, const LiveEvent& event, const DiagnosisChange& change) {
+  const Verdict verdict = verdict_of(event, change);
+  Status status = index.put_verdict(verdict);
+  if (status && verdict.state == VerdictState::kWithdrawn)
+    status = index.remove_device_faults(event.job, event.run, event.id);
   for (const LiveEvent::Device& device : event.devices)
     if (status)
       status = index.add_device_fault(
@@ -32,23 +24,23 @@ Status put_diagnosis(store::Index& index, const LiveEvent& event, const Diagnosi
 }
 
 // The row is written before anything else about the job.
-Status put_job(store::Index& index, const JobChange& job) {
-  const store::JobRow row = job_row(job.summary);
+Status put_job(records::Records& index, const JobChange& job) {
+  const records::JobRow row = job_row(job.summary);
   Status status = index.upsert_job(row);
   if (!status || !job.report) return status;
-  return index.put_report(row.id, row.run, culprit::to_json(*job.report, Charts::kIncluded));
+  return index.put_report(row.id, row.run, *job.report);
 }
 
 }  // namespace
 
-store::JobRow job_row(const LiveJobSummary& job) {
-  store::JobRow row;
+records::JobRow job_row(const LiveJobSummary& job) {
+  records::JobRow row;
   row.id = job.id;
   row.run = job.run;
-  row.state = job.state == JobState::kRunning  ? store::JobState::kRunning
-              : job.state == JobState::kFailed ? store::JobState::kFailed
-              : job.well                       ? store::JobState::kEndedWell
-                                               : store::JobState::kEnded;
+  row.state = job.state == JobState::kRunning  ? records::JobState::kRunning
+              : job.state == JobState::kFailed ? records::JobState::kFailed
+              : job.well                       ? records::JobState::kEndedWell
+                                               : records::JobState::kEnded;
   row.first_ns = job.first_ns;
   row.last_ns = job.last_ns;
   if (job.state != JobState::kRunning) row.ended_ns = job.last_ns;
@@ -102,11 +94,10 @@ void EventDelivery::publish(const LiveEvent& event) {
 void EventDelivery::publish_if_new(const LiveEvent& event) {
   const auto known = std::make_shared<bool>(true);
   parts_.recorder->query(
-      [event, known](store::Spool&, store::Index& index) {
-        const auto rows = index.diagnoses({.job = event.job, .run = event.run});
-        *known = !rows || std::any_of(rows->begin(), rows->end(), [&](const store::DiagnosisRow& row) {
-          return row.id == event.id && was_announced(row.json);
-        });
+      [event, known](store::Spool&, records::Records& index) {
+        const auto rows = index.verdicts({.job = event.job, .run = event.run});
+        *known = !rows || std::ranges::any_of(
+                              *rows, [&](const Verdict& one) { return one.id() == event.id && one.settled; });
       },
       [this, event, known] {
         if (*known) return;
@@ -120,10 +111,10 @@ void EventDelivery::record(const LiveEvent& event) {
     return record_pool(*change);
   if (event.kind == LiveEventKind::kDiagnosis && !event.replayed)
     parts_.recorder->pin(event.job, event.time_ns);
-  parts_.recorder->record([event](store::Index& index) -> Status {
+  parts_.recorder->record([event](records::Records& index) -> Status {
     if (const auto* job = std::get_if<JobChange>(&event.content)) return put_job(index, *job);
     if (const auto* diagnosis = std::get_if<DiagnosisChange>(&event.content))
-      return put_diagnosis(index, event, *diagnosis);
+      return put_verdict(index, event, *diagnosis);
     return {};
   });
 }
@@ -131,8 +122,8 @@ void EventDelivery::record(const LiveEvent& event) {
 // In one transaction: each costs more than its rows.
 void EventDelivery::record_findings(std::vector<LiveEvent> findings) {
   if (findings.empty()) return;
-  parts_.recorder->record([findings = std::move(findings)](store::Index& index) {
-    std::vector<store::FindingRow> rows;
+  parts_.recorder->record([findings = std::move(findings)](records::Records& index) {
+    std::vector<records::FindingRow> rows;
     for (const LiveEvent& event : findings)
       rows.push_back({event.job, event.run, event.id, event.time_ns, to_json(event)});
     return index.add_findings(rows);
@@ -143,11 +134,11 @@ void EventDelivery::record_pool(const std::shared_ptr<const PoolChange>& change)
   const TaughtJob& taught = change->taught;
   parts_.log->info(fmt::format("pool: job {}, run {}, of {} taught {} forms: {}", taught.job, taught.run,
                                taught.owner, taught.pool.forms.size(), taught.why));
-  parts_.recorder->record([change](store::Index& index) -> Status {
+  parts_.recorder->record([change](records::Records& index) -> Status {
     const TaughtJob& t = change->taught;
     auto text = t.pool.save();
     if (!text) return tl::unexpected(text.error());
-    std::vector<store::Index::JobRunId> gone;
+    std::vector<records::JobRunId> gone;
     for (const NormalPools::Run& run : change->gone) gone.emplace_back(run.job, run.run);
     return index.teach({t.job, t.run, t.owner, t.why, t.time_ns, t.pool.forms.size(), std::move(*text)},
                        gone);

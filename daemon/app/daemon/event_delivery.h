@@ -48,6 +48,6 @@ class EventDelivery {
 };
 
 // The row of a job in the index.
-store::JobRow job_row(const LiveJobSummary& job);
+records::JobRow job_row(const LiveJobSummary& job);
 
 }  // namespace culprit::app

@@ -11,26 +11,48 @@
 namespace culprit::app {
 namespace {
 
-// What is held against a host; null for a host against which nothing is.
-constexpr const char* kSuspicion[] = {"score", "reason", "job", "diagnosis"};
-Result<std::vector<NamedHost>> hosts_of_index(store::Index& index, const std::string& job) {
-  const auto rows = index.diagnoses({.job = job});
+// As GET /v1/suspects shows it.
+json suspect_row(const NamedHost& one) {
+  json out = {{"job", one.job},
+              {"run", one.run},
+              {"host", one.host},
+              {"score", one.place.score},
+              {"ranks", one.place.ranks},
+              {"devices", one.place.devices},
+              {"why", one.place.why},
+              {"last_ns", time_or_null(one.last_ns)},
+              {"diagnosis", one.diagnosis},
+              {"reason", one.title},
+              {"confidence", one.confidence}};
+  json uids = json::array(), pods = json::array();
+  for (const Principal& who : one.claimed_by)
+    who.is_pod() ? pods.push_back(who.pod_id()) : uids.push_back(uid_json(who));
+  if (!uids.empty()) out["claimed_by"] = std::move(uids);
+  if (!pods.empty()) out["claimed_by_pods"] = std::move(pods);
+  return out;
+}
+
+Result<std::vector<NamedHost>> hosts_of_index(records::Records& index, const std::string& job) {
+  const auto rows = index.verdicts({.job = job});
   if (!rows) return tl::unexpected(rows.error());
   const auto cleared = index.cleared();
   if (!cleared) return tl::unexpected(cleared.error());
   std::map<std::string, uint32_t> last;
-  for (const store::DiagnosisRow& row : *rows)
-    if (!last.contains(row.job))
-      if (const auto known = index.job(row.job); known && *known) last[row.job] = (*known)->run;
+  for (const Verdict& v : *rows)
+    if (!last.contains(v.job))
+      if (const auto known = index.job(v.job); known && *known) last[v.job] = (*known)->run;
   return named_hosts(*rows, last, *cleared);
 }
 
 // Sets what is held against the host. `of`: null, nothing.
 void put_standing(json& row, const NamedHost* of) {
-  const bool suspected = of && of->verdict && !of->claimed;
+  const bool suspected = of && of->verdict && !of->claimed();
   row["suspected"] = suspected;
   row["standing"] = !of ? "normal" : suspected ? "suspect" : "odd";
-  for (const char* name : kSuspicion) row[name] = of ? of->item.value(name, json()) : json();
+  row["score"] = of ? json(of->place.score) : json();
+  row["reason"] = of ? json(of->title) : json();
+  row["job"] = of ? json(of->job) : json();
+  row["diagnosis"] = of ? json(of->diagnosis) : json();
 }
 
 }  // namespace
@@ -38,12 +60,14 @@ void put_standing(json& row, const NamedHost* of) {
 void DaemonApi::suspects(const std::optional<std::string>& job, Answer answer) {
   const auto named = std::make_shared<Result<std::vector<NamedHost>>>();
   parts_.recorder->query(
-      [named, job](store::Spool&, store::Index& index) { *named = hosts_of_index(index, job.value_or("")); },
+      [named, job](store::Spool&, records::Records& index) {
+        *named = hosts_of_index(index, job.value_or(""));
+      },
       [named, answer = std::move(answer)] {
         if (!*named) return answer(tl::unexpected(named->error()));
         json items = json::array();
-        for (NamedHost& one : **named)
-          if (one.verdict) items.push_back(std::move(one.item));
+        for (const NamedHost& one : **named)
+          if (one.verdict) items.push_back(suspect_row(one));
         answer(dump({{"items", items}}));
       });
 }
@@ -70,7 +94,7 @@ json DaemonApi::host_rows(const std::vector<NamedHost>& named) {
     }
     json row = {{"host", one->host},
                 {"state", "not watched here"},
-                {"last_ns", one->item.value("last_ns", json())},
+                {"last_ns", time_or_null(one->last_ns)},
                 {"lag_bytes", nullptr},
                 {"gaps", nullptr},
                 {"version", nullptr}};
@@ -83,11 +107,12 @@ json DaemonApi::host_rows(const std::vector<NamedHost>& named) {
 
 void DaemonApi::hosts(Answer answer) {
   const auto named = std::make_shared<Result<std::vector<NamedHost>>>();
-  parts_.recorder->query([named](store::Spool&, store::Index& index) { *named = hosts_of_index(index, ""); },
-                         [this, named, answer = std::move(answer)] {
-                           if (!*named) return answer(tl::unexpected(named->error()));
-                           answer(dump({{"items", host_rows(**named)}}));
-                         });
+  parts_.recorder->query(
+      [named](store::Spool&, records::Records& index) { *named = hosts_of_index(index, ""); },
+      [this, named, answer = std::move(answer)] {
+        if (!*named) return answer(tl::unexpected(named->error()));
+        answer(dump({{"items", host_rows(**named)}}));
+      });
 }
 
 }  // namespace culprit::app

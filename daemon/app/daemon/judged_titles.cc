@@ -1,16 +1,16 @@
 #include "app/daemon/judged_titles.h"
 
-#include "app/daemon/alert_faults.h"
+#include "app/daemon/run_verdict.h"
 
 namespace culprit::app {
 
-std::optional<std::string> judged_title(const std::vector<store::DiagnosisRow>& rows) {
-  const RunVerdict verdict = verdict_of(rows);
-  return verdict.fault ? std::optional(verdict.fault->title) : std::nullopt;
+std::optional<std::string> judged_title(const std::vector<Verdict>& of_run) {
+  const RunVerdict run = run_verdict(of_run);
+  return run.verdict ? std::optional(run.verdict->diagnosis.title) : std::nullopt;
 }
 
-JudgedTitles::Answer JudgedTitles::of(store::Index& index, const std::set<Run>& listed) {
-  const store::Index::Changed changed = index.drain_changed();
+JudgedTitles::Answer JudgedTitles::of(records::Records& index, const std::set<Run>& listed) {
+  const records::Changed changed = index.drain_changed();
   if (changed.all) known_.clear();
   for (const Run& run : changed.runs) known_.erase(run);
   const auto judged = index.judged_runs();
@@ -25,7 +25,7 @@ JudgedTitles::Answer JudgedTitles::of(store::Index& index, const std::set<Run>& 
       known.insert(*at);
     } else if (computed++ >= kRunsAtOnce) {
       complete = false;
-    } else if (const auto rows = index.diagnoses({.job = run.first, .run = run.second})) {
+    } else if (const auto rows = index.verdicts({.job = run.first, .run = run.second})) {
       known.emplace(run, judged_title(*rows));
     }
   }

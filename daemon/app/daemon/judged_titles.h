@@ -11,27 +11,27 @@
 #include <utility>
 #include <vector>
 
-#include "store/index.h"
+#include "records/records.h"
 
 namespace culprit::app {
 
 class JudgedTitles {
  public:
-  using Run = store::Index::JobRunId;
+  using Run = records::JobRunId;
   // The title of the verdict that is left; nothing: none is. Of the judged runs among `listed`.
   using Titles = std::map<Run, std::optional<std::string>>;
   struct Answer {
     Titles titles;
     bool complete = true;  // false: call again; at most kRunsAtOnce runs are computed in a call
   };
-  Answer of(store::Index& index, const std::set<Run>& listed);
+  Answer of(records::Records& index, const std::set<Run>& listed);
   static constexpr size_t kRunsAtOnce = 16;
 
  private:
   Titles known_;
 };
 
-// The title of a run's verdict after people judged its diagnoses. `rows`: all of the run.
-std::optional<std::string> judged_title(const std::vector<store::DiagnosisRow>& rows);
+// The title of a run's verdict after people judged its diagnoses. `of_run`: all of the run.
+std::optional<std::string> judged_title(const std::vector<Verdict>& of_run);
 
 }  // namespace culprit::app

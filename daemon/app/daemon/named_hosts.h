@@ -2,29 +2,33 @@
 #pragma once
 
 #include <map>
-#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/time.h"
-#include "store/index.h"
+#include "model/verdict.h"
 
 namespace culprit::app {
 
 struct NamedHost {
   std::string host;
   bool verdict = false;
-  bool claimed = false;  // by users alone, whose word makes no suspect
-  double score = 0;
-  TimeNs last_ns = kNoTime;  // of the newest evidence against it
-  nlohmann::json item;       // as GET /v1/suspects shows it
+  std::vector<Principal> claimed_by;  // users and containers alone say it, and their word makes no suspect
+  Suspect place;                      // what is accused on it
+  TimeNs last_ns = kNoTime;           // of the newest evidence against it
+  std::string job;
+  uint32_t run = 0;
+  std::string diagnosis, title;  // the id, and what it says
+  double confidence = 0;
+
+  bool claimed() const { return !claimed_by.empty(); }
 };
 
 // The hosts that standing diagnoses of the last run of each job name: those of verdicts first, then by score.
 // What users alone claim stands behind the rest, once for each user and host, however many jobs say it.
 // `last_run` by job. A host that a person cleared after its newest evidence is left out.
-std::vector<NamedHost> named_hosts(std::span<const store::DiagnosisRow> rows,
+std::vector<NamedHost> named_hosts(std::span<const Verdict> verdicts,
                                    const std::map<std::string, uint32_t>& last_run,
                                    const std::map<std::string, TimeNs>& cleared);
 

@@ -1,5 +1,7 @@
 #include "app/daemon/now_view.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -69,58 +71,65 @@ void take_words(std::vector<std::string>& words, const std::string& text) {
   std::erase_if(words, [&](const std::string& word) { return text.find(word) != text.npos; });
 }
 
-json list_of(const json& object, const char* name) {
-  const auto at = object.find(name);
-  return at != object.end() && at->is_array() ? *at : json::array();
-}
-
-json first_of(const json& list, size_t most) {
+template <class Value>
+json first_of(const std::vector<Value>& values, size_t most) {
   json out = json::array();
-  for (size_t i = 0; i < std::min(most, list.size()); ++i) out.push_back(list[i]);
+  for (size_t i = 0; i < std::min(most, values.size()); ++i) out.push_back(values[i]);
   return out;
 }
 
-json place_row(const json& place) {
-  const json ranks = list_of(place, "ranks");
-  return {{"host", string_of(place, "host")},
-          {"ranks", first_of(ranks, kRanks)},
-          {"ranks_all", ranks.size()},
-          {"devices", first_of(list_of(place, "devices"), kRanks)}};
+json place_row(const Suspect& place) {
+  return {{"host", place.host.value_or("")},
+          {"ranks", first_of(place.ranks, kRanks)},
+          {"ranks_all", place.ranks.size()},
+          {"devices", first_of(place.devices, kRanks)}};
 }
 
-json verdict_row(const store::DiagnosisRow& row, const json& d) {
+json verdict_row(const Verdict& v) {
+  const Diagnosis& d = v.diagnosis;
   json places = json::array();
-  const json hosts = list_of(d, "hosts");
-  for (size_t i = 0; i < std::min(kPlaces, hosts.size()); ++i)
-    if (hosts[i].is_object()) places.push_back(place_row(hosts[i]));
-  const json action = d.value("action", json());  // null or of another type in rows of other versions
-  return {{"id", row.id},
-          {"title", string_of(d, "title")},
-          {"headline", d.value("headline", json())},
-          {"confidence", d.value("confidence", json())},
-          {"category", string_of(d, "category")},
-          {"component", string_of(d, "component")},
-          {"symptom", string_of(d, "symptom")},
-          {"state", row.state},
-          {"settled", d.value("settled", json(true))},
-          {"since_ns", time_or_null(row.first_ns)},
+  for (size_t i = 0; i < std::min(kPlaces, d.hosts.size()); ++i) places.push_back(place_row(d.hosts[i]));
+  return {{"id", v.id()},
+          {"title", d.title},
+          {"headline", d.headline.empty() ? json() : json(d.headline)},
+          {"confidence", d.confidence},
+          {"category", to_string(d.category)},
+          {"component", to_string(d.component)},
+          {"symptom", to_string(d.symptom)},
+          {"state", to_string(v.state)},
+          {"settled", v.settled},
+          {"since_ns", time_or_null(v.since_ns)},
           {"hosts", std::move(places)},
-          {"hosts_all", hosts.size()},
-          {"action", action.is_object() ? action.value("kind", json()) : json()},
-          {"remedy", shorten(string_of(d, "remedy"), 200)},
-          {"alone", d.contains("said_by")}};
+          {"hosts_all", d.hosts.size()},
+          {"action", to_string(d.action.kind)},
+          {"remedy", shorten(d.remedy, 200)},
+          {"alone", !v.has_proof()}};
 }
 
-// The row whose title the run's verdict has.
-json verdict_of(const json& job, const std::vector<store::DiagnosisRow>* rows) {
+// The one whose title the run's verdict has.
+json verdict_of(const json& job, const std::vector<Verdict>* of_run) {
   const std::string title = string_of(job, "verdict");
   if (title.empty()) return nullptr;
-  if (!rows) return {{"title", title}};
-  for (const store::DiagnosisRow& one : *rows) {
-    const json d = parse_json(one.json);
-    if (d.is_object() && string_of(d, "title") == title) return verdict_row(one, d);
-  }
+  if (of_run)
+    for (const Verdict& v : *of_run)
+      if (v.diagnosis.title == title) return verdict_row(v);
   return {{"title", title}};
+}
+
+// The texts of a diagnosis that a page shows, in lower case.
+std::string texts_of(const Diagnosis& d) {
+  std::string out =
+      fmt::format("{} {} {} {} {} {} {} {}\n", d.id, d.rule.value_or(""), d.title, d.headline,
+                  to_string(d.category), to_string(d.component), to_string(d.symptom), d.remedy);
+  const auto add = [&out](std::string_view text) { (out += text) += '\n'; };
+  for (const Suspect& place : d.hosts) {
+    add(place.host.value_or(""));
+    for (const std::string& why : place.why) add(why);
+  }
+  for (const Link& link : d.links) add(link.a), add(link.b);
+  for (const std::string& why : d.why) add(why);
+  for (const Evidence& e : d.evidence) add(e.host.value_or("")), add(e.file), add(e.text);
+  return lower_of(out);
 }
 
 }  // namespace
@@ -134,11 +143,10 @@ struct NowList::Row {
   bool may_lead = false;  // it has rows that may be its verdict
 };
 
-NowList::NowList(json jobs, const std::vector<store::Index::Leading>& leading, serve::NowQuery query,
-                 TimeNs now)
+NowList::NowList(json jobs, const std::vector<records::Leading>& leading, serve::NowQuery query, TimeNs now)
     : jobs_(std::move(jobs)), query_(std::move(query)) {
   std::map<NowRun, TimeNs> newest;
-  for (const store::Index::Leading& row : leading) newest.emplace(NowRun(row.job, row.run), row.first_ns);
+  for (const records::Leading& row : leading) newest.emplace(NowRun(row.job, row.run), row.first_ns);
   std::vector<std::string> words;
   const std::string asked = lower_of(query_.words);
   for (const std::string_view word : split(asked, ' '))
@@ -181,11 +189,11 @@ void NowList::decide(const std::set<NowRun>& found) {
   });
 }
 
-bool NowList::has_words(const NowRun& run, const std::vector<store::DiagnosisRow>& verdicts) const {
+bool NowList::has_words(const NowRun& run, const std::vector<Verdict>& verdicts) const {
   const auto of_run = missing_.find(run);
   if (of_run == missing_.end()) return true;
   std::vector<std::string> words = of_run->second;
-  for (const store::DiagnosisRow& d : verdicts) take_words(words, lower_of(d.json));
+  for (const Verdict& v : verdicts) take_words(words, texts_of(v.diagnosis));
   return words.empty();
 }
 
@@ -235,7 +243,7 @@ constexpr size_t kRunsAtOnce = 64;
 
 // What the loop and the store's worker hand to each other: one of them uses it at a time.
 struct NowWork {
-  std::vector<store::Index::Leading> leading;
+  std::vector<records::Leading> leading;
   std::unique_ptr<NowList> list;
   std::vector<NowRun> runs;  // to read, some at once
   size_t next = 0;
@@ -259,7 +267,7 @@ class NowReading : public std::enable_shared_from_this<NowReading> {
 
   void start(const std::shared_ptr<json>& jobs, const serve::NowQuery& query, TimeNs now) {
     ask(
-        [](NowWork& work, store::Index& index) {
+        [](NowWork& work, records::Records& index) {
           if (auto found = index.leading(kNowVerdicts)) work.leading = std::move(*found);
         },
         [self = shared_from_this(), jobs, query, now] {
@@ -271,17 +279,17 @@ class NowReading : public std::enable_shared_from_this<NowReading> {
   }
 
  private:
-  void ask(std::function<void(NowWork&, store::Index&)> read, std::function<void()> done) {
-    recorder_.query(
-        [work = work_, read = std::move(read)](store::Spool&, store::Index& index) { read(*work, index); },
-        std::move(done));
+  void ask(std::function<void(NowWork&, records::Records&)> read, std::function<void()> done) {
+    recorder_.query([work = work_, read = std::move(read)](store::Spool&,
+                                                           records::Records& index) { read(*work, index); },
+                    std::move(done));
   }
 
   // Calls `each` with the rows of some runs, then goes on.
   template <class Each>
   void read_some(const Each& each, void (NowReading::*on)()) {
     ask(
-        [each](NowWork& work, store::Index& index) {
+        [each](NowWork& work, records::Records& index) {
           for (const NowRun& run : work.take_runs())
             if (auto rows = index.leading_of(run.first, run.second)) each(work, run, std::move(*rows));
         },
@@ -291,7 +299,7 @@ class NowReading : public std::enable_shared_from_this<NowReading> {
   void search() {
     if (work_->next < work_->runs.size())
       return read_some(
-          [](NowWork& work, const NowRun& run, const std::vector<store::DiagnosisRow>& rows) {
+          [](NowWork& work, const NowRun& run, const std::vector<Verdict>& rows) {
             if (work.list->has_words(run, rows)) work.found.insert(run);
           },
           &NowReading::search);
@@ -304,7 +312,7 @@ class NowReading : public std::enable_shared_from_this<NowReading> {
   void show() {
     if (work_->next < work_->runs.size())
       return read_some([](NowWork& work, const NowRun& run,
-                          std::vector<store::DiagnosisRow> rows) { work.verdicts[run] = std::move(rows); },
+                          std::vector<Verdict> rows) { work.verdicts[run] = std::move(rows); },
                        &NowReading::show);
     json page = work_->list->page(work_->verdicts);
     page["late"] = late_;

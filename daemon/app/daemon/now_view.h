@@ -11,16 +11,16 @@
 #include <vector>
 
 #include "app/daemon/api_json.h"
+#include "records/records.h"
 #include "serve/api.h"
-#include "store/index.h"
 
 namespace culprit::app {
 
 // Verdicts that are known for the order of the list; beyond, a run is listed by its own time.
 constexpr size_t kNowVerdicts = 20'000;
 
-using NowRun = std::pair<std::string, uint32_t>;                         // a job and its run
-using NowVerdicts = std::map<NowRun, std::vector<store::DiagnosisRow>>;  // Index::leading_of
+using NowRun = std::pair<std::string, uint32_t>;             // a job and its run
+using NowVerdicts = std::map<NowRun, std::vector<Verdict>>;  // Index::leading_of
 
 // Steps: undecided(), has_words() of each, decide(), shown(), page(). has_words() may be called on another
 // thread while nothing changes the list.
@@ -28,13 +28,13 @@ class NowList {
  public:
   // `jobs`: the items of GET /v1/jobs. `now`: wall clock; a job that failed within a day before it comes
   // before the jobs that run well.
-  NowList(json jobs, const std::vector<store::Index::Leading>& leading, serve::NowQuery query, TimeNs now);
+  NowList(json jobs, const std::vector<records::Leading>& leading, serve::NowQuery query, TimeNs now);
   ~NowList();
   NowList(const NowList&) = delete;
 
   // Runs that have the query's words only if their verdicts have them.
   std::vector<NowRun> undecided() const;
-  bool has_words(const NowRun& run, const std::vector<store::DiagnosisRow>& verdicts) const;
+  bool has_words(const NowRun& run, const std::vector<Verdict>& verdicts) const;
   // `found`: the undecided ones that have the words.
   void decide(const std::set<NowRun>& found);
   // Runs of the page whose verdicts page() shows.

@@ -78,9 +78,9 @@ Result<std::unique_ptr<Recorder>> Recorder::open(io::Env& env, RecorderOptions o
   if (!r->index_->moved_aside().empty())
     r->options_.complain(fmt::format("{}: the index was damaged; it is kept there and a new one is begun",
                                      r->index_->moved_aside()));
-  if (auto diagnoses = r->index_->diagnoses({.job = "", .run = {}, .limit = kPinnedAgain}))
+  if (auto diagnoses = r->index_->verdicts({.job = "", .run = {}, .limit = kPinnedAgain}))
     for (auto one = diagnoses->rbegin(); one != diagnoses->rend(); ++one)
-      r->spool_->pin(one->job, one->first_ns - kPinnedNs, one->first_ns + kPinnedNs);
+      r->spool_->pin(one->job, one->since_ns - kPinnedNs, one->since_ns + kPinnedNs);
   for (store::KeptStream& kept : r->spool_->streams()) r->known_.push_back(std::move(kept.state));
   r->known_sequence_ = r->spool_->last_sequence();
   r->stored_until_ns_ = r->spool_->stored_until_ns();
@@ -347,7 +347,7 @@ void Recorder::query(OnStore work, std::function<void()> done) {
   worker_->submit([this, work = std::move(work)] { work(*spool_, *index_); }, std::move(done));
 }
 
-void Recorder::record(std::function<Status(store::Index&)> work) {
+void Recorder::record(std::function<Status(records::Records&)> work) {
   CULPRIT_CHECK(owner_.here());
   auto status = std::make_shared<Status>();
   worker_->submit(

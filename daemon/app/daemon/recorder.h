@@ -58,11 +58,11 @@ class Recorder {
   // The job was diagnosed: evidence of the minutes around `time_ns` is kept in preference.
   void pin(const std::string& job, TimeNs time_ns);
   // Runs on the store's worker after all earlier batches.
-  using OnStore = std::function<void(store::Spool&, store::Index&)>;
+  using OnStore = std::function<void(store::Spool&, records::Records&)>;
   void query(OnStore work, std::function<void()> done = {});
   // Writes to the index, in order. If the index is not writable (full disk, locked), the failure is reported
   // once and the writes are retried. Beyond a bound the oldest writes are dropped and counted.
-  void record(std::function<Status(store::Index&)> work);
+  void record(std::function<Status(records::Records&)> work);
   // Positions of all streams, including every batch given to append(), also while the disk accepts no writes.
   void positions(std::function<void(std::vector<StreamState>)> done);
   // Retries, commits and syncs everything once more, then calls `done`.
@@ -72,13 +72,13 @@ class Recorder {
   // Positions at the start: sources continue there, and engines are rebuilt up to there.
   const std::vector<StreamState>& known() const { return known_; }
   uint64_t known_sequence() const { return known_sequence_; }
-  const std::vector<store::JobRow>& known_jobs() const { return known_jobs_; }
+  const std::vector<records::JobRow>& known_jobs() const { return known_jobs_; }
   // Whether the previous process stopped by itself after storing all its data.
   bool ended_well() const { return ended_well_; }
   // Spool::stored_until_ns(); kNoTime after a stop that stored everything.
   TimeNs stored_until_ns() const { return ended_well_ ? kNoTime : stored_until_ns_; }
   // What jobs taught before the start; empty after the call.
-  std::vector<store::TaughtRow> take_known_taught() { return std::move(known_taught_); }
+  std::vector<records::TaughtRow> take_known_taught() { return std::move(known_taught_); }
   const std::string& spool_folder() const { return spool_folder_; }
   io::Files& files() const { return files_; }
 
@@ -125,8 +125,8 @@ class Recorder {
   std::unique_ptr<store::Spool> spool_;  // worker only, except allocate()
   std::unique_ptr<store::Index> index_;  // worker only
   std::vector<StreamState> known_;
-  std::vector<store::JobRow> known_jobs_;
-  std::vector<store::TaughtRow> known_taught_;
+  std::vector<records::JobRow> known_jobs_;
+  std::vector<records::TaughtRow> known_taught_;
   bool ended_well_ = false;
   TimeNs stored_until_ns_ = kNoTime;
   uint64_t known_sequence_ = 0;
@@ -134,10 +134,10 @@ class Recorder {
   // Outcome of the first waiting batch; null: no append is under way
   std::shared_ptr<const Status> appending_;
   bool committing_ = false, dirty_ = false, unsynced_ = false, finishing_ = false;
-  std::deque<std::function<Status(store::Index&)>> unwritten_;  // worker only: writes to the index
-  Status index_failure_;                                        // worker only: of the first waiting write
-  bool index_retrying_ = false;                                 // the timer runs
-  Status index_in_memory_;                                      // why it is there, for the whole life
+  std::deque<std::function<Status(records::Records&)>> unwritten_;  // worker only: writes to the index
+  Status index_failure_;                                            // worker only: of the first waiting write
+  bool index_retrying_ = false;                                     // the timer runs
+  Status index_in_memory_;                                          // why it is there, for the whole life
   std::atomic<uint64_t> index_retries_ = 0, index_lost_ = 0;
   TimeNs reported_dropped_ns_ = kNoTime;                      // monotonic
   TimeNs reported_evicted_ns_ = kNoTime;                      // monotonic

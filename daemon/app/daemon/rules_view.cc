@@ -11,12 +11,12 @@ namespace culprit::app {
 // The engine's list, each rule with its record. Who judged is for the readers of diagnoses.
 void DaemonApi::rules(Answer answer) {
   const auto text = std::make_shared<std::string>();
-  const auto judged = std::make_shared<std::map<std::string, store::Judged>>();
+  const auto judged = std::make_shared<std::map<std::string, records::Judged>>();
   parts_.engine->query(
       [text](LiveJobs& live, TimeNs) { *text = live.rules_json(); },
       [this, text, judged, answer = std::move(answer)] {
         parts_.recorder->query(
-            [judged](store::Spool&, store::Index& index) {
+            [judged](store::Spool&, records::Records& index) {
               if (auto found = index.judged()) *judged = std::move(*found);
             },
             [text, judged, answer] {

@@ -281,7 +281,7 @@ void Uplink::fell_behind(peer::Log log, uint64_t committed) {
   };
   if (log == peer::Log::kEvidence) {
     options_.recorder->query(
-        [committed](store::Spool& spool, store::Index&) { spool.raise_sequence(committed); }, reopen);
+        [committed](store::Spool& spool, records::Records&) { spool.raise_sequence(committed); }, reopen);
     return;
   }
   worker_->submit(
@@ -525,7 +525,7 @@ void Uplink::beat() {
 void Uplink::forget_gone() {
   auto known = std::make_shared<std::set<StreamId>>();
   options_.recorder->query(
-      [known](store::Spool& spool, store::Index&) {
+      [known](store::Spool& spool, records::Records&) {
         for (const StreamState& state : spool.appended()) known->insert(state.info.id);
       },
       [this, known] { worker_->submit([this, known] { feed_->keep_only(*known); }); });

@@ -20,11 +20,6 @@ bool is_certain(const Diagnosis& d) {
 
 }  // namespace
 
-std::string_view to_string(Change change) {
-  constexpr std::string_view kWords[] = {"new", "revised", "withdrawn"};
-  return kWords[static_cast<size_t>(change)];
-}
-
 Announcer::Face Announcer::face_of(const Diagnosis& d, bool verdict) {
   Face out{fmt::format("{}|{}", d.title, to_string(d.symptom)), d.confidence, verdict};
   for (const Suspect& s : d.hosts) out.text += "|" + s.host.value_or("");

@@ -15,14 +15,9 @@
 
 #include "base/time.h"
 #include "model/report.h"
+#include "model/verdict.h"
 
 namespace culprit::app {
-
-// By host: arrival of the newest evidence against it.
-using AccusedTimes = std::map<std::string, TimeNs>;
-
-enum class Change : uint8_t { kNew, kRevised, kWithdrawn };
-std::string_view to_string(Change change);  // "new", "revised", "withdrawn"
 
 // A diagnosis that differs from its stored version, or is announced now.
 struct Announcement {

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 #include <utility>
+
+#include "model/headline.h"
 
 namespace culprit::app {
 namespace {
@@ -37,6 +40,35 @@ JudgedOrder order_of(const std::vector<RankedDiagnosis>& diagnoses, std::optiona
   return out;
 }
 
+void conclude_again(Report& report) {
+  std::vector<std::string> headlines;
+  for (const Diagnosis& d : report.diagnoses) headlines.push_back(d.headline);
+  const Diagnosis* best = leading(report);
+  const std::string kept = best && report.verdict ? best->headline : "";
+  conclude(report);
+  for (size_t i = 0; i < headlines.size(); ++i) report.diagnoses[i].headline = std::move(headlines[i]);
+  if (!kept.empty()) report.headline = kept;
+}
+
+void judge_report(const Judgements& judgements, Report& report) {
+  if (judgements.empty()) return;
+  const auto id_of_verdict = [&] {
+    return report.verdict ? std::optional(report.diagnoses[*report.verdict].id) : std::nullopt;
+  };
+  const auto before = id_of_verdict();
+  apply_judgements(judgements, report);
+  const auto after = id_of_verdict();
+  std::set<std::string> refuted, named;
+  for (const Diagnosis& d : report.diagnoses)
+    for (const Suspect& place : d.hosts)
+      if (place.host) (d.is_refuted() ? refuted : named).insert(*place.host);
+  std::erase_if(report.suspects, [&](const Suspect& place) {
+    return place.host && refuted.contains(*place.host) && !named.contains(*place.host);
+  });
+  if (before && !after) report.missing.push_back("another explanation: the diagnosis that led was refuted");
+  if (before != after) conclude_again(report);
+}
+
 void apply_judgements(const Judgements& judgements, Report& report) {
   if (judgements.empty()) return;
   std::vector<RankedDiagnosis> ranked;
@@ -47,7 +79,8 @@ void apply_judgements(const Judgements& judgements, Report& report) {
   for (size_t i = 0; i < judged.order.size(); ++i) {
     if (judged.verdict == judged.order[i]) report.verdict = i;
     diagnoses.push_back(std::move(report.diagnoses[judged.order[i]]));
-    diagnoses.back().refuted = standing(judgements, diagnoses.back().id) == 2;
+    if (const auto said = judgements.find(diagnoses.back().id); said != judgements.end())
+      diagnoses.back().state = said->second ? VerdictState::kConfirmed : VerdictState::kRefuted;
   }
   report.diagnoses = std::move(diagnoses);
 }

@@ -29,4 +29,11 @@ JudgedOrder order_of(const std::vector<RankedDiagnosis>& diagnoses, std::optiona
 // Reorders the diagnoses and chooses the verdict.
 void apply_judgements(const Judgements& judgements, Report& report);
 
+// Does so in a finished report: hosts that refuted diagnoses alone name are no suspects. Where the verdict
+// changed, what follows from it is concluded again.
+void judge_report(const Judgements& judgements, Report& report);
+// conclude() for a report that was read: the headline of its verdict is kept, since it may name places that
+// are not in the JSON form.
+void conclude_again(Report& report);
+
 }  // namespace culprit::app

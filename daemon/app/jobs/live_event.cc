@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "model/json_writer.h"
-#include "model/report_json.h"
+#include "model/verdict.h"
 
 namespace culprit::app {
 namespace {
@@ -37,42 +37,8 @@ std::string to_json(const LiveEvent& event, const FindingChange& change) {
   return w.finish();
 }
 
-// The event's first members, which say how the diagnosis changed.
-std::string head_json(const LiveEvent& event, const Announcement& a) {
-  JsonWriter head;
-  head.object([&] {
-    head.field("job", event.job);
-    head.field("run", event.run);
-    head.field("verdict", a.index && a.verdict);
-    head.field("settled", a.settled);
-    head.field("change", to_string(a.change));
-    if (a.replaced_verdict_id.empty()) return head.null("replaces");
-    head.member("replaces", [&] {
-      head.object([&] {
-        head.field("id", a.replaced_verdict_id);
-        head.field("title", a.replaced_title);
-      });
-    });
-  });
-  return head.finish();
-}
-
-// The members of the event come first; those of the diagnosis follow.
 std::string to_json(const LiveEvent& event, const DiagnosisChange& change) {
-  const std::string members = head_json(event, change.announcement);
-  JsonWriter w;
-  w.object([&] {
-    if (!change.diagnosis) return w.field("id", event.id);
-    w.member("accused_ns", [&] {
-      w.object([&] {
-        for (const auto& [host, time] : change.accused_ns) w.time(host, time);
-      });
-    });
-  });
-  std::string out = members.substr(0, members.size() - 1) + ',' + w.finish().substr(1);
-  if (!change.diagnosis) return out;
-  out.back() = ',';
-  return out + culprit::to_json(*change.diagnosis).substr(1);
+  return culprit::to_json(verdict_of(event, change));
 }
 
 std::string to_json(const LiveEvent&, const JobChange& change) { return to_json(change.summary); }
@@ -106,6 +72,25 @@ std::string to_json(const LiveJobSummary& job) {
     w.field("note", job.note);
   });
   return w.finish();
+}
+
+Verdict verdict_of(const LiveEvent& event, const DiagnosisChange& change) {
+  const Announcement& a = change.announcement;
+  Verdict out;
+  out.job = event.job;
+  out.run = event.run;
+  out.kind = change.diagnosis ? kind_of(*change.diagnosis) : "";
+  if (event.kind == LiveEventKind::kDiagnosisGone) out.state = VerdictState::kWithdrawn;
+  out.leads = a.index && a.verdict;
+  out.settled = a.settled;
+  out.since_ns = out.last_ns = event.time_ns;
+  out.change = a.change;
+  out.replaces_id = a.replaced_verdict_id;
+  out.replaces_title = a.replaced_title;
+  out.accused_ns = change.accused_ns;
+  if (change.diagnosis) out.diagnosis = *change.diagnosis;
+  out.diagnosis.id = event.id;
+  return out;
 }
 
 std::string to_json(const LiveEvent& event) {

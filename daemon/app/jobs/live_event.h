@@ -114,9 +114,11 @@ struct LiveEvent {
   bool replayed = false;            // possibly emitted before a restart
 };
 
-// The data of the event in /v1/events and in the store (formats.md section 9): a summary, a finding, or a
-// diagnosis with "job", "run", "verdict", "settled", "change" (new, revised, withdrawn), "replaces" (the
-// verdict that it replaces: "id", "title"; else null) and "accused_ns". Empty without content.
+// The diagnosis of the event, as it stands with it.
+Verdict verdict_of(const LiveEvent& event, const DiagnosisChange& change);
+
+// The data of the event in /v1/events (formats.md section 9): a summary, a finding, or a diagnosis as
+// model/verdict.h has it. Empty without content.
 std::string to_json(const LiveEvent& event);
 
 }  // namespace culprit::app

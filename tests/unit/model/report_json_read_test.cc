@@ -32,10 +32,10 @@ Report full() {
   d.hosts = {suspect("node-3", 0.5)};
   d.links = {{"a", "b", 0.5}};
   d.why = {"one reason"};
-  d.evidence.push_back(
-      {"node-3", "a.log", 120, std::nullopt, "line\n\x01 two", kNoTime, std::nullopt, 12'002});
+  d.evidence.push_back({"node-3", "a.log", 120, std::nullopt, "line\n\x01 two", kNoTime, 7, 12'002});
   d.evidence.push_back({std::nullopt, "a.comm", std::nullopt, 4096, "", kNoTime, {}, {}});
-  d.confirmed = Confirmation{"alice", 3, 2};
+  d.confirmed = Confirmation{"alice", 3, 2, "bob", 9, true};
+  d.state = VerdictState::kConfirmed;
   d.remedy = "Reset it.";
   d.action = {ActionKind::kIsolate, {"node-3"}};
   d.said_by = SaidBy{{12'002, 12'003}, {"node-4"}};
@@ -43,6 +43,8 @@ Report full() {
   other.id = "d1";
   r.diagnoses = {other, d};
   r.verdict = 1;
+  r.job.run = 3;
+  r.settled = false;
   r.missing = {"the kernel's log"};
   r.suspects = d.hosts;
   r.indicating.push_back({"a <*> b", 0.75, 2, {"spatial"}, {{"node-3", "a.log", 1}, {}}, "", kNoTime});

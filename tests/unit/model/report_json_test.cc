@@ -102,7 +102,7 @@ BOOST_AUTO_TEST_CASE(every_field_stands_in_the_order_of_the_format) {
   check_keys(d, kDiagnosisKeys);
   check_keys(d["hosts"][0], kPlaceKeys);
   check_keys(d["links"][0], {"a", "b", "score"});
-  check_keys(d["evidence"][0], {"host", "file", "line", "offset", "text", "time_ns"});
+  check_keys(d["evidence"][0], {"host", "file", "line", "offset", "text", "time_ns", "rank"});
   check_keys(d["confirmed"], {"by", "hits", "right"});
   check_keys(d["action"], {"kind", "targets"});
   check_keys(d["restart"], {"kind", "sure", "sentence", "why", "hosts", "devices"});

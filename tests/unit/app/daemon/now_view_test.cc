@@ -22,28 +22,36 @@ json all_jobs() {
                       job("stuck", "running", nullptr, kNow, true), job("bad", "running", "GPU lost", kNow)});
 }
 
-std::vector<store::DiagnosisRow> rows() {
-  store::DiagnosisRow row;
+std::vector<Verdict> rows() {
+  Verdict row;
   row.job = "bad";
-  row.id = "d1";
-  row.state = "open";
-  row.first_ns = kNow - kHour;
-  row.json =
-      R"({"verdict":true,"title":"GPU lost","confidence":0.9,"hosts":[{"host":"node-17","ranks":[1,2],)"
-      R"("devices":[3]}],"action":{"kind":"isolate"},"remedy":"Drain it.","evidence":[{"text":"Xid 79"}]})";
-  store::DiagnosisRow other = row;
-  other.id = "d2";
-  other.json = R"({"verdict":true,"title":"Another"})";
+  row.since_ns = kNow - kHour;
+  row.leads = true;
+  row.diagnosis.id = "d1";
+  row.diagnosis.title = "GPU lost";
+  row.diagnosis.confidence = 0.9;
+  Suspect& place = row.diagnosis.hosts.emplace_back();
+  place.host = "node-17";
+  place.ranks = {1, 2};
+  place.devices = {3};
+  row.diagnosis.action.kind = ActionKind::kIsolate;
+  row.diagnosis.remedy = "Drain it.";
+  row.diagnosis.evidence.emplace_back().text = "Xid 79";
+  Verdict other;
+  other.job = "bad";
+  other.leads = true;
+  other.diagnosis.id = "d2";
+  other.diagnosis.title = "Another";
   return {other, row};
 }
 
 // As DaemonApi::now does it with rows of the index.
-json now_page(const json& jobs, const std::vector<store::DiagnosisRow>& verdicts,
-              const serve::NowQuery& query, TimeNs now) {
-  std::vector<store::Index::Leading> leading;
+json now_page(const json& jobs, const std::vector<Verdict>& verdicts, const serve::NowQuery& query,
+              TimeNs now) {
+  std::vector<records::Leading> leading;
   NowVerdicts all;
-  for (const store::DiagnosisRow& row : verdicts) {
-    leading.push_back({row.job, row.run, row.first_ns});
+  for (const Verdict& row : verdicts) {
+    leading.push_back({row.job, row.run, row.since_ns});
     all[{row.job, row.run}].push_back(row);
   }
   NowList list(jobs, leading, query, now);
@@ -91,6 +99,7 @@ BOOST_AUTO_TEST_CASE(words_state_and_paging_choose) {
   BOOST_CHECK_EQUAL(of("NODE-17", ""), "bad ");
   BOOST_CHECK_EQUAL(of("xid gpu", ""), "bad ");
   BOOST_CHECK_EQUAL(of("xid nothing", ""), "");
+  BOOST_CHECK_EQUAL(of("confidence", ""), "");  // the name of a member is no text of the job
   BOOST_CHECK_EQUAL(of("", "failed"), "failed old ");
   BOOST_CHECK_EQUAL(of("", "verdict"), "bad failed old ");
   BOOST_CHECK_EQUAL(of("", "", 2, 1), "stuck failed ");
@@ -99,7 +108,7 @@ BOOST_AUTO_TEST_CASE(words_state_and_paging_choose) {
 
 BOOST_AUTO_TEST_CASE(only_verdicts_of_the_page_and_of_undecided_words_are_read) {
   json jobs = json::array();
-  std::vector<store::Index::Leading> leading;
+  std::vector<records::Leading> leading;
   for (int i = 0; i < 1000; ++i) {
     const std::string id = "job-" + std::to_string(i);
     jobs.push_back(job(id.c_str(), "failed", "GPU lost", kNow - i * kNsPerSecond));
@@ -117,11 +126,9 @@ BOOST_AUTO_TEST_CASE(only_verdicts_of_the_page_and_of_undecided_words_are_read) 
   BOOST_CHECK(own.undecided().empty());
 }
 
-BOOST_AUTO_TEST_CASE(broken_rows_do_no_harm) {
-  std::vector<store::DiagnosisRow> broken = rows();
-  broken[1].json = "{\"title\":";
+BOOST_AUTO_TEST_CASE(broken_jobs_do_no_harm) {
   const json jobs = json::array({5, {{"id", 7}}, job("bad", "running", "GPU lost", kNow)});
-  const json page = now_page(jobs, broken, {100, 0, "", ""}, kNow);
+  const json page = now_page(jobs, {}, {100, 0, "", ""}, kNow);
   BOOST_CHECK_EQUAL(page["items"][0]["verdict"].dump(), R"({"title":"GPU lost"})");
 }
 

@@ -1,0 +1,29 @@
+// Which verdict of a run stands, after people judged its diagnoses. Pure but for the records.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "model/verdict.h"
+#include "records/records.h"
+
+namespace culprit::app {
+
+struct RunVerdict {
+  std::string job;
+  uint32_t run = 0;
+  bool known = true;    // the records have diagnoses of the run
+  bool settled = true;  // false: a change of the verdict waits for its announcement
+  std::optional<Verdict> verdict;
+  std::set<std::string> refuted;  // ids of diagnoses
+  std::string owner;              // of the job: "user 1000", "host gpu-7"; empty: not known
+  std::string user;               // who alone writes for the job: "user 1000"; empty: not known, or several
+};
+
+// `of_run`: all diagnoses of a run, newest first.
+RunVerdict run_verdict(const std::vector<Verdict>& of_run);
+RunVerdict run_verdict(records::Records& records, const std::string& job, uint32_t run);
+
+}  // namespace culprit::app
