@@ -15,6 +15,7 @@
 #include "cli/render.h"
 #include "cli/rules.h"
 #include "cli/verbs.h"
+#include "core/fuse/trace.h"
 #include "model/report_json.h"
 
 namespace culprit::cli {
@@ -30,7 +31,7 @@ struct DiagnoseOptions {
   ReadingOptions reading;
   std::string format = "text", job;
   size_t top = 0;
-  bool exit_code = false;
+  bool exit_code = false, why = false;
   std::vector<std::string> without;
 };
 
@@ -67,6 +68,15 @@ void add_lines(const Report& report, const DiagnoseOptions& o, RenderOptions& op
                     counted(read.left_out, "piece")));
 }
 
+// How the findings became one answer, pass by pass.
+std::string steps_text(const std::vector<core::fuse::PassStep>& steps) {
+  std::string out = "\nHow the findings became this answer\n";
+  if (steps.empty()) out += "  no detector and no rule found anything\n";
+  for (const core::fuse::PassStep& step : steps)
+    out += fmt::format("  {:<20} {}\n", step.pass, to_terminal(step.what));
+  return out;
+}
+
 std::string render(const Report& report, const DiagnoseOptions& o) {
   if (o.format == "json") return to_json(report) + "\n";
   RenderOptions options;
@@ -85,6 +95,7 @@ struct JobOutcome {
   bool found = false;
   bool empty = false;                  // the input held nothing
   std::optional<Report> report = {};   // none: nothing of it was read, or another job was asked for
+  std::string steps = {};              // with --why
   std::string name = {};               // its id, else the name of its folder
   std::vector<std::string> jobs = {};  // this job, then others in the same paths
 };
@@ -110,6 +121,8 @@ JobOutcome diagnose_job(const DiagnoseOptions& o, const DiagnoseRequest& asked) 
   options.id = asked.part.id;
   options.note = asked.part.note;
   options.job = asked.job;
+  core::fuse::Trace trace;
+  if (o.why) options.passes = &trace;
   app::ReadProgress progress;
   Result<app::Diagnosed> done = [&] {
     Watch watch(progress, !o.reading.quiet);
@@ -131,18 +144,19 @@ JobOutcome diagnose_job(const DiagnoseOptions& o, const DiagnoseRequest& asked) 
   out.empty = outcome(done->report) == Outcome::kEmpty;
   if (o.top) keep_top(done->report, o.top);
   out.report = std::move(done->report);
+  if (o.why) out.steps = steps_text(trace.steps());
   return out;
 }
 
 // A row for each job, then each report under its name.
 std::string render_all(const std::vector<JobOutcome>& shown, const DiagnoseOptions& o) {
-  if (shown.size() == 1) return render(*shown[0].report, o);
+  if (shown.size() == 1) return render(*shown[0].report, o) + shown[0].steps;
   std::vector<JobRow> rows;
   for (const JobOutcome& one : shown) rows.push_back({one.name, &*one.report});
   std::string out = jobs_table(rows, wants_color());
   out += "\n--job NAME shows one of them\n";
   for (const JobOutcome& one : shown)
-    out += fmt::format("\n== {}\n\n", to_terminal(one.name)) + render(*one.report, o);
+    out += fmt::format("\n== {}\n\n", to_terminal(one.name)) + render(*one.report, o) + one.steps;
   return out;
 }
 
@@ -159,6 +173,7 @@ int diagnose(DiagnoseOptions& o) {
   if (Status status = resolve(o.reading); !status) return complain(status.error().text), kUnable;
   if (Status status = leave_out(o.without, o.reading.diagnose.steps); !status)
     return complain(status.error().text), kUnable;
+  if (o.why && o.format != "text") return complain("--why: only with --format text"), kUnable;
   const std::vector<app::JobPaths> jobs = parts_of(o);
   if (jobs.size() > 1 && o.format == "html")
     return complain(fmt::format("--format html: a page shows one job, and the paths hold {}: --job picks one",
@@ -218,6 +233,7 @@ void add_diagnose(Command& app, Run& run) {
       ->show_default();
   verb->add_option("--job", o->job, "Of several jobs in the paths: this one only, as the table names it");
   verb->add_option("--top", o->top, "Keep the best N of each list")->between(1u, 1'000'000u);
+  verb->add_flag("--why", o->why, "Also tell how the findings of all detectors became this answer");
   verb->add_flag("--exit-code", o->exit_code, "Exit with 1 when a diagnosis was made");
   verb->add_option("--without", o->without,
                    "Leave a step of the method out: cross-job, spatial, temporal, order, "

@@ -22,6 +22,7 @@
 #include "core/diagnose/proof.h"
 #include "core/diagnose/signs.h"
 #include "core/flight_dumps.h"
+#include "core/fuse/pass.h"
 #include "core/hang_scene.h"
 #include "core/loop_order.h"
 #include "core/loop_ranks.h"
@@ -214,13 +215,15 @@ struct Engine::Impl {
       f.said_by.uids.assign(from->second.users.begin(), from->second.users.end());
     }
   }
+  void name_speakers(fuse::Draft& draft) { name_speakers(draft.analysis.findings); }
   // What the detectors found, for rules on findings.
-  void read_findings(detect::Analysis& analysis, Report& report) {
-    name_speakers(analysis.findings);
-    const bool well = analysis.fate.ended_well;
-    report.findings = diagnose::seen_findings(analysis.findings, well);
+  void read_findings(fuse::Draft& draft) {
+    std::vector<Finding>& findings = draft.analysis.findings;
+    name_speakers(findings);
+    const bool well = draft.analysis.fate.ended_well;
+    draft.report.findings = diagnose::seen_findings(findings, well);
     if (rules::RuleRun* const run = rule_runs.in_time(); run && options.steps.shapes)
-      diagnose::apply_rules_to_findings(*run, well, analysis.findings);
+      diagnose::apply_rules_to_findings(*run, well, findings);
   }
   void ingest(FindingInput& input, TimeNs) {
     if (forgets(input.finding)) return plugins.forget(input);
@@ -334,17 +337,19 @@ struct Engine::Impl {
   }
 
   // Adds why the job stands, by all sources together.
-  std::vector<std::string> add_scene(const detect::View& view, detect::Analysis& analysis, Report& report,
-                                     TimeNs now, std::vector<diagnose::UnprovenSign> unproven) {
+  void add_scene(fuse::Draft& draft) {
+    const detect::View& view = draft.view;
+    detect::Analysis& analysis = draft.analysis;
+    Report& report = draft.report;
     const rules::Ruleset* ruleset = rule_runs.ruleset();
     if (!options.steps.shapes || analysis.fate.ended_well) ruleset = nullptr;
     const PlaceOfRank place = places(view);
     const HangContext context{view, ruleset, place};
     if (ruleset) blame_loopback(context, analysis);
     HangSources sources;
-    sources.unproven = std::move(unproven);
+    sources.unproven = std::move(draft.signs.unproven);
     sources.flight = ask_flights(view, report);
-    sources.ras = ask_ras(view, analysis, now);
+    sources.ras = ask_ras(view, analysis, draft.now);
     // Time-outs in the logs show a hang as well.
     const bool timed_out = std::ranges::any_of(analysis.findings, [](const Finding& f) {
       return f.kind == FindingKind::kFault && f.symptom == Symptom::kHang;
@@ -353,34 +358,41 @@ struct Engine::Impl {
                        (sources.ras && !sources.ras->verdict.findings.empty());
     sources.stacks = ask_stacks(view, hangs, report);
     if (sources.stacks) sources.stack_sights = stacks::sights_of(stacks);
-    return add_hang_scene(context, std::move(sources), analysis, report);
+    std::ranges::move(add_hang_scene(context, std::move(sources), analysis, report),
+                      std::back_inserter(draft.open));
   }
 
-  // Adds the findings of rules; returns what is none by itself.
-  diagnose::Signs add_signs(const detect::View& view, detect::Analysis& analysis) {
+  // Adds the findings of rules, and keeps what is none by itself.
+  void add_signs(fuse::Draft& draft) {
     rules::RuleRun* const run = rule_runs.in_time();
-    if (!run || !options.steps.shapes) return {};
-    diagnose::Signs signs = diagnose::find_signs(view, analysis, *run);
+    if (!run || !options.steps.shapes) return;
+    detect::Analysis& analysis = draft.analysis;
+    diagnose::Signs& signs = draft.signs;
+    signs = diagnose::find_signs(draft.view, analysis, *run);
     drop_outlived(steps, log.last_ns(), signs.findings, signs.witnesses);
     std::ranges::move(signs.findings, std::back_inserter(analysis.findings));
     analysis.rules = std::move(signs.rules);
     analysis.torn_down = std::move(signs.torn_down);
-    return signs;
+    std::ranges::move(signs.missing, std::back_inserter(draft.open));
+    draft.report.notes = std::move(signs.notes);
+    if (signs.notes_cut > 0) draft.report.cut["notes"] = signs.notes_cut;
   }
 
   // The job's pace by its lines, else by its numbers. Of a trace the ranks are known that others wait for.
-  void add_pace(detect::Analysis& analysis) const {
-    const detect::Fate& end = analysis.fate;
+  void add_pace(fuse::Draft& draft) {
+    const detect::Fate& end = draft.analysis.fate;
     if (!comm.empty() || end.ended_well) return;
     const auto pace = end.slower ? end.slower : steps.slower_pace();
     if (!pace || pace->from_ns == kNoTime) return;
-    analysis.findings.push_back(pace_finding(*pace, end.slower ? end.last_progress_ns : steps.last_ns()));
+    draft.analysis.findings.push_back(
+        pace_finding(*pace, end.slower ? end.last_progress_ns : steps.last_ns()));
   }
 
-  static void join(std::vector<Finding> witnesses, detect::Analysis& analysis, const Report& report) {
+  void join(fuse::Draft& draft) {
     // Lines without a time make a hang seem older than the last progress.
-    const TimeNs waits = report.hang ? report.hang->since_ns : kNoTime;
-    join_causes(analysis.findings, std::move(witnesses), std::max(waits, analysis.fate.last_progress_ns));
+    const TimeNs waits = draft.report.hang ? draft.report.hang->since_ns : kNoTime;
+    join_causes(draft.analysis.findings, std::move(draft.signs.witnesses),
+                std::max(waits, draft.analysis.fate.last_progress_ns));
   }
 
   // What RAS says of a job that stands: by its clock, or offline.
@@ -417,9 +429,11 @@ struct Engine::Impl {
 
   // What several rounds of stacks say of a job that goes on. Of a live job they accuse no rank alone: another
   // source must say that its steps became slower.
-  void add_rounds(const detect::View& view, detect::Analysis& analysis, Report& report) {
+  void add_rounds(fuse::Draft& draft) {
     if (stacks.empty() || fate.ended_well) return;
-    const stacks::SlowAnswer& said = judge_rounds(view);
+    detect::Analysis& analysis = draft.analysis;
+    Report& report = draft.report;
+    const stacks::SlowAnswer& said = judge_rounds(draft.view);
     if (options.live) report.stacks = said.picture;
     if (!said.finding || report.hang) return;
     const auto is = [&](Symptom symptom) {
@@ -464,13 +478,11 @@ struct Engine::Impl {
     }
   }
 
-  // Open questions of the trace, and a rank that may have left out an operation.
-  struct CommBeside {
-    std::vector<std::string> missing;
-    std::optional<comm::RankLeftOut> left_out;
-  };
-  CommBeside add_comm(detect::Analysis& analysis, Report& report, TimeNs now) {
-    if (comm.empty()) return {};
+  void add_comm(fuse::Draft& draft) {
+    if (comm.empty()) return;
+    detect::Analysis& analysis = draft.analysis;
+    Report& report = draft.report;
+    const TimeNs now = draft.now;
     // Records that only end prove no hang in a live job: some ranks are always inside an operation.
     const bool by_clock =
         now != kNoTime && progress.may_stall(options.hang, now) && !progress.excused(log, options.hang, now);
@@ -485,7 +497,9 @@ struct Engine::Impl {
     report.irregularities = std::move(said.irregularities);
     report.comm = std::move(said.steps);
     if (said.hang) report.hang = std::move(said.hang);
-    return {std::move(said.missing), std::move(said.left_out)};
+    draft.open.insert(draft.open.begin(), said.missing.begin(),
+                      said.missing.end());  // the trace's come first
+    draft.left_out = std::move(said.left_out);
   }
 
   // Whether a trace or the numbers of a file show that the job trained.
@@ -510,6 +524,70 @@ struct Engine::Impl {
     return first;
   }
 
+  // ---- short passes
+
+  static std::span<const fuse::Pass<Impl>> passes();
+
+  // What the lines show, and how the job ended by them. A live job may be of another kind than the pool's; a
+  // pool that a user named is always used. Of learned pools the caller chose those of this kind.
+  void read_lines(fuse::Draft& draft) {
+    static const detect::Pool kNone;
+    const bool fits = !options.live || options.pool.learned || options.pool.resembles(log);
+    draft.analysis = detect::analyse(draft.view, fits ? options.pool : kNone, options.steps);
+    judge_steps(draft.view, draft.analysis.fate);
+    judge_end(draft.view, draft.analysis.fate);
+    fate = draft.analysis.fate;
+  }
+  void add_stall(fuse::Draft& draft) {
+    if (draft.now == kNoTime) return;
+    if (auto stall = progress.find_stall(log, options.hang, draft.now)) {
+      draft.report.hang = Hang{stall->first_ns, {}, {}};
+      draft.analysis.findings.push_back(std::move(*stall));
+    }
+  }
+  void add_plugins(fuse::Draft& draft) {
+    std::ranges::move(plugins.findings(draft.view, options.job, scope_of(draft.view)),
+                      std::back_inserter(draft.analysis.findings));
+  }
+  void join_operations(fuse::Draft& draft) {
+    if (draft.left_out) join_left_out(std::move(*draft.left_out), draft.analysis.findings);
+  }
+  void join_stalls(fuse::Draft& draft) { join_stall(draft.analysis.findings); }
+  void leave_out_unheard(fuse::Draft& draft) {
+    detect::leave_out(draft.unheard, draft.analysis.findings);
+    if (draft.report.hang) detect::leave_out(draft.unheard, *draft.report.hang);
+  }
+  void order_slowness(fuse::Draft& draft) { put_slowness_behind(draft.analysis.findings); }
+  void correlate(fuse::Draft& draft) {
+    diagnose::correlate(draft.view, draft.analysis, options.live, draft.report);
+  }
+  // What is missing for a better answer, and what was not read.
+  void ask(fuse::Draft& draft) {
+    Report& report = draft.report;
+    std::vector<std::string>& open = draft.open;
+    const bool found = report.hang || !report.suspects.empty() || !report.diagnoses.empty();
+    if (auto ranks = comm.missing(); ranks && found) open.push_back(std::move(*ranks));
+    // People take stacks of a job that seems to stand.
+    if (!found && !stacks.empty() && !draft.analysis.fate.ended_well && open.empty())
+      open.emplace_back("whether the job goes on: its stacks are from after its last progress");
+    std::ranges::move(open, std::back_inserter(report.missing));
+    report.problems.insert(report.problems.end(), problems.begin(), problems.end());
+    report_drops(log, comm, report.problems);
+    report_troubles(scope_of(draft.view), report.problems);
+    report_several_jobs(log, report);
+    // Without a fault, the dropped lines decide.
+    if (const uint64_t dropped = rule_runs.dropped_faults(log); dropped > 0 && !found)
+      report.missing.push_back(
+          fmt::format("whether one of {} lines of errors that are not kept ended the job", dropped));
+    rule_runs.add_troubles(report.problems);
+    if (draft.now == kNoTime || report.job.lines > 0)  // a job that just began has no data yet
+      diagnose::request_proof(proof(draft.now), report);
+    // Problems arrive in any order, from several threads.
+    std::sort(report.problems.begin(), report.problems.end(), [](const Problem& a, const Problem& b) {
+      return std::tie(a.file, a.offset, a.what) < std::tie(b.file, b.offset, b.what);
+    });
+  }
+
   // The last iteration in lines or heartbeats.
   std::optional<int64_t> iteration() const {
     const int64_t last = std::max(fate.last_iteration, progress.beaten());
@@ -517,8 +595,10 @@ struct Engine::Impl {
   }
 
   // A rank whose process ended while it waited in an operation was killed with the others.
-  void judge_exits(const detect::View& view, detect::Analysis& analysis) const {
+  void judge_exits(fuse::Draft& draft) {
     if (exits.empty()) return;
+    const detect::View& view = draft.view;
+    detect::Analysis& analysis = draft.analysis;
     detect::RankExits first = exits;
     for (const CommRecord& record : comm.standing())
       if (record.end_ns == 0) first.returned(record.rank);
@@ -534,7 +614,8 @@ struct Engine::Impl {
   }
 
   // Adds what the logs do not show.
-  void add_summary(JobSummary& job) {
+  void add_summary(fuse::Draft& draft) {
+    JobSummary& job = draft.report.job;
     comm::add_summary(comm, job);
     loop_ranks.add_summary(job);
     job.ranks = std::max<uint64_t>({job.ranks, flights.all().size(), ras.ranks(), stacks.processes().size()});
@@ -542,9 +623,10 @@ struct Engine::Impl {
     job.lines += non_log.lines;
   }
 
-  void add_numerics(const detect::View& view, detect::Analysis& analysis, Report& report) {
-    if (!numbers.empty()) add_metrics(view, analysis, report);
-    if (auto lost = detect::find_lost_numbers(view, analysis)) join_lost(std::move(*lost), analysis, report);
+  void add_numerics(fuse::Draft& draft) {
+    if (!numbers.empty()) add_metrics(draft.view, draft.analysis, draft.report);
+    if (auto lost = detect::find_lost_numbers(draft.view, draft.analysis))
+      join_lost(std::move(*lost), draft.analysis, draft.report);
   }
 
   void add_metrics(const detect::View& view, detect::Analysis& analysis, Report& report) {
@@ -610,72 +692,45 @@ std::vector<std::string> Engine::drop_sentences() const {
   return out;
 }
 
+// In this order. What a pass writes beyond its row fails tests/unit/core/fuse.
+std::span<const fuse::Pass<Engine::Impl>> Engine::Impl::passes() {
+  using enum fuse::Part;
+  using I = Impl;
+  static constexpr fuse::Pass<Impl> kPasses[] = {
+      {"lines", {}, {kFate, kFindings}, &I::read_lines},
+      {"clock", {kFate}, {kFindings, kHang}, &I::add_stall},
+      {"plugins", {kFate}, {kFindings}, &I::add_plugins},
+      {"rules", {kFate, kFindings}, {kFindings, kSigns, kOpen}, &I::add_signs},
+      {"records", {kFate, kFindings}, {kFindings, kHang, kOpen, kCharts}, &I::add_comm},
+      {"numbers", {kFate, kFindings}, {kFindings, kProblems, kCharts}, &I::add_numerics},
+      {"operations left out", {kFindings}, {kFindings}, &I::join_operations},
+      {"hang", {kFate, kFindings, kSigns, kHang}, {kFindings, kHang, kOpen, kProblems}, &I::add_scene},
+      {"rounds of stacks", {kFate, kFindings, kHang}, {kFindings, kCharts}, &I::add_rounds},
+      {"rules on findings", {kFate, kFindings}, {kFindings, kCharts}, &I::read_findings},
+      {"stall and hang", {kFindings}, {kFindings}, &I::join_stalls},
+      {"exits", {kFate, kFindings}, {kFindings}, &I::judge_exits},
+      {"pace", {kFate}, {kFindings}, &I::add_pace},
+      {"causes", {kFate, kFindings, kSigns, kHang}, {kFindings}, &I::join},
+      {"agents away", {kFindings, kHang}, {kFindings, kHang}, &I::leave_out_unheard},
+      {"slowness behind", {kFindings}, {kFindings}, &I::order_slowness},
+      {"speakers", {kFindings}, {kFindings}, &I::name_speakers},
+      {"diagnoses", {kFate, kFindings, kHang}, {kDiagnoses, kOpen, kJob}, &I::correlate},
+      {"summary", {}, {kJob}, &I::add_summary},
+      {"open questions", {kFate, kHang, kDiagnoses, kJob}, {kOpen, kProblems}, &I::ask},
+  };
+  return kPasses;
+}
+
 Report Engine::report(TimeNs now, const detect::Unheard& unheard) {
-  Report report;
   impl_->log.settle();
   const detect::View view = detect::make_view(impl_->log);
-  // A live job may be of another kind than the pool's; a pool that a user named is always used. Of learned
-  // pools the caller chose those of this kind.
-  static const detect::Pool kNone;
-  const bool fits =
-      !impl_->options.live || impl_->options.pool.learned || impl_->options.pool.resembles(impl_->log);
-  detect::Analysis analysis = detect::analyse(view, fits ? impl_->options.pool : kNone, impl_->options.steps);
-  impl_->judge_steps(view, analysis.fate);
-  impl_->judge_end(view, analysis.fate);
-  impl_->fate = analysis.fate;
-  if (now != kNoTime) {
-    if (auto stall = impl_->progress.find_stall(impl_->log, impl_->options.hang, now)) {
-      report.hang = Hang{stall->first_ns, {}, {}};
-      analysis.findings.push_back(std::move(*stall));
-    }
+  fuse::Draft draft{view, now, unheard};
+  for (const fuse::Pass<Impl>& pass : Impl::passes()) {
+    ((*impl_).*pass.run)(draft);
+    if (impl_->options.passes) impl_->options.passes->after(pass.name, pass.writes, draft);
   }
-  const JobScope scope = impl_->scope_of(view);
-  std::ranges::move(impl_->plugins.findings(view, impl_->options.job, scope),
-                    std::back_inserter(analysis.findings));
-  diagnose::Signs signs = impl_->add_signs(view, analysis);
-  auto [missing, left_out] = impl_->add_comm(analysis, report, now);
-  std::ranges::move(signs.missing, std::back_inserter(missing));
-  report.notes = std::move(signs.notes);
-  if (signs.notes_cut > 0) report.cut["notes"] = signs.notes_cut;
-  impl_->add_numerics(view, analysis, report);
-  if (left_out) join_left_out(std::move(*left_out), analysis.findings);
-  std::ranges::move(impl_->add_scene(view, analysis, report, now, std::move(signs.unproven)),
-                    std::back_inserter(missing));
-  impl_->add_rounds(view, analysis, report);
-  impl_->read_findings(analysis, report);
-  join_stall(analysis.findings);
-  impl_->judge_exits(view, analysis);
-  impl_->add_pace(analysis);
-  impl_->join(std::move(signs.witnesses), analysis, report);
-  detect::leave_out(unheard, analysis.findings);
-  if (report.hang) detect::leave_out(unheard, *report.hang);
-  put_slowness_behind(analysis.findings);
-  impl_->name_speakers(analysis.findings);
-  diagnose::correlate(view, analysis, impl_->options.live, report);
-  impl_->add_summary(report.job);
-  const bool found = report.hang || !report.suspects.empty() || !report.diagnoses.empty();
-  if (auto ranks = impl_->comm.missing(); ranks && found) missing.push_back(std::move(*ranks));
-  // People take stacks of a job that seems to stand.
-  if (!found && !impl_->stacks.empty() && !analysis.fate.ended_well && missing.empty())
-    missing.emplace_back("whether the job goes on: its stacks are from after its last progress");
-  std::move(missing.begin(), missing.end(), std::back_inserter(report.missing));
-  report.problems.insert(report.problems.end(), impl_->problems.begin(), impl_->problems.end());
-  report_drops(impl_->log, impl_->comm, report.problems);
-  impl_->report_troubles(scope, report.problems);
-  report_several_jobs(impl_->log, report);
-  // Without a fault, the dropped lines decide.
-  if (const uint64_t dropped = impl_->rule_runs.dropped_faults(impl_->log); dropped > 0 && !found)
-    report.missing.push_back(
-        fmt::format("whether one of {} lines of errors that are not kept ended the job", dropped));
-  impl_->rule_runs.add_troubles(report.problems);
-  if (now == kNoTime || report.job.lines > 0)  // a job that just began has no data yet
-    diagnose::request_proof(impl_->proof(now), report);
-  // Problems arrive in any order, from several threads.
-  std::sort(report.problems.begin(), report.problems.end(), [](const Problem& a, const Problem& b) {
-    return std::tie(a.file, a.offset, a.what) < std::tie(b.file, b.offset, b.what);
-  });
-  conclude(report);
-  return report;
+  conclude(draft.report);
+  return std::move(draft.report);
 }
 
 bool Engine::may_stall(TimeNs now) const { return impl_->progress.may_stall(impl_->options.hang, now); }

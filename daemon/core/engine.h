@@ -30,6 +30,9 @@
 #include "model/stack.h"
 #include "model/topology.h"
 
+namespace culprit::core::fuse {
+class PassObserver;  // core/fuse/pass.h
+}
 namespace culprit::core {
 
 struct EngineOptions {
@@ -39,9 +42,10 @@ struct EngineOptions {
   std::shared_ptr<rules::Ruleset> rules = nullptr;  // null: none
   rules::FunctionWatch* watch = nullptr;            // borrowed; called around each call of a rule's function
   std::vector<std::string> quarantined = {};  // ids of rules that are not evaluated, reported as problems
-  bool live = false;               // step() emits findings at once; otherwise only report() has them
-  detect::StallOptions hang = {};  // for reports with a time
-  comm::Parallel parallel = {};    // for parallel work; the report does not depend on it
+  bool live = false;                     // step() emits findings at once; otherwise only report() has them
+  detect::StallOptions hang = {};        // for reports with a time
+  comm::Parallel parallel = {};          // for parallel work; the report does not depend on it
+  fuse::PassObserver* passes = nullptr;  // borrowed; sees how a report is made
 };
 
 // Sources are numbered from 0 in the order of their SourceOpened.

@@ -26,7 +26,7 @@ MAY_INCLUDE = {
     "cli": ("base", "model", "core", "sim", "app"),
 }
 # The parts of core: each may include those before it.
-CORE_PARTS = ("logs", "rules", "detect", "diagnose", "recover", "checkpoint")
+CORE_PARTS = ("logs", "rules", "detect", "diagnose", "fuse", "recover", "checkpoint")
 # The parts of app and what each may include of the others.
 APP_PARTS = {
     "config": (), "jobs": ("config",), "offline": ("config", "jobs"), "doctor": ("config", "jobs"),

@@ -455,6 +455,7 @@ Result<Diagnosed> diagnose(const DiagnoseOptions& options, ReadProgress& progres
   core::EngineOptions engine_options{files->job, std::move(built->pool), options.steps, rules};
   ThreadPool pool(options.threads);
   engine_options.parallel = pool.parallel();
+  engine_options.passes = options.passes;
   core::Engine engine(std::move(engine_options));
   std::vector<Problem> problems = read_logs(files->logs, {options.parse, options.threads}, engine, progress);
   append(problems, read_flights(files->flights, options.threads, engine, progress));

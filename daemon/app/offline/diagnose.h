@@ -30,6 +30,7 @@ struct DiagnoseOptions {
   // Fields of one JobPaths from split_jobs(): its files, the job's id, the doubt about it.
   std::set<std::string> only;  // empty: all
   std::string id, note;
+  core::fuse::PassObserver* passes = nullptr;  // borrowed; sees how the report is made
 };
 
 struct Diagnosed {

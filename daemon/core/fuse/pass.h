@@ -1,0 +1,74 @@
+// The passes that make one report of what all detectors found. They run in the order of their table
+// (core/engine.cc): each says what it reads and writes, so that the order can be checked. Pure.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/time.h"
+#include "core/detect/comm/findings.h"
+#include "core/detect/logs/analysis.h"
+#include "core/detect/logs/unheard.h"
+#include "core/detect/logs/view.h"
+#include "core/diagnose/signs.h"
+#include "model/report.h"
+
+namespace culprit::core::fuse {
+
+// What passes read and write of a draft.
+enum class Part : uint8_t {
+  kFate,       // how the job ended
+  kFindings,   // of all detectors
+  kHang,       // of the report
+  kSigns,      // what rules read that is no fault by itself
+  kOpen,       // what is missing for a better answer
+  kProblems,   // inputs that were not read in full
+  kCharts,     // of the report, and single steps and numbers
+  kDiagnoses,  // with suspects and verdict
+  kJob,        // its summary
+};
+
+class Parts {
+ public:
+  constexpr Parts(std::initializer_list<Part> parts) {
+    for (const Part part : parts) bits_ |= bit(part);
+  }
+  constexpr bool has(Part part) const { return (bits_ & bit(part)) != 0; }
+
+ private:
+  static constexpr uint32_t bit(Part part) { return 1U << static_cast<uint32_t>(part); }
+  uint32_t bits_ = 0;
+};
+
+// A report that is being made. Borrows the view.
+struct Draft {
+  const detect::View& view;
+  TimeNs now = kNoTime;  // kNoTime: offline
+  const detect::Unheard& unheard;
+  detect::Analysis analysis = {};
+  Report report = {};
+  diagnose::Signs signs = {};
+  std::optional<comm::RankLeftOut> left_out = {};  // a rank that may have left out an operation
+  std::vector<std::string> open = {};              // questions
+};
+
+// Sees the draft after each pass: to explain the report, or to check the table.
+class PassObserver {
+ public:
+  virtual ~PassObserver() = default;
+  virtual void after(std::string_view pass, const Parts& writes, const Draft& draft) = 0;
+};
+
+// `Of`: whose state the pass reads besides the draft.
+template <class Of>
+struct Pass {
+  std::string_view name;
+  Parts reads, writes;
+  void (Of::*run)(Draft& draft);
+};
+
+}  // namespace culprit::core::fuse

@@ -1,0 +1,42 @@
+// Tells how the findings of all detectors became one answer: what each pass added, joined, changed or left
+// out. It compares the findings before and after a pass. Pure.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/fuse/pass.h"
+#include "model/finding.h"
+
+namespace culprit::core::fuse {
+
+struct PassStep {
+  std::string pass, what;  // the pass's name, and a sentence without a full stop
+};
+
+class Trace : public PassObserver {
+ public:
+  void after(std::string_view pass, const Parts& writes, const Draft& draft) override;
+  // Of the findings after a pass. Weights against single hosts, which are many, are left out.
+  void note(std::string_view pass, const std::vector<Finding>& findings);
+  const std::vector<PassStep>& steps() const { return steps_; }
+
+ private:
+  struct Face {
+    std::string name;  // in a sentence
+    FindingKind kind = FindingKind::kFault;
+    FindingRole role = FindingRole::kRoot;
+    double confidence = 0;
+    std::vector<std::string> why;
+    size_t evidence = 0, found_by = 0;
+  };
+  static std::map<std::string, Face> faces_of(const std::vector<Finding>& findings);
+  void add(std::string_view pass, std::string what);
+
+  std::map<std::string, Face> before_;
+  std::vector<PassStep> steps_;
+};
+
+}  // namespace culprit::core::fuse
