@@ -9,9 +9,9 @@
 
 #include "base/ascii.h"
 #include "base/limits.h"
+#include "base/read_budget.h"
 #include "ingest/decompress.h"
 #include "ingest/pickle.h"
-#include "ingest/read_budget.h"
 
 namespace culprit::ingest {
 namespace {

@@ -6,11 +6,11 @@
 
 #include "base/ascii.h"
 #include "base/limits.h"
+#include "base/read_budget.h"
 #include "base/text.h"
 #include "base/time.h"
 #include "ingest/ras_processes.h"
 #include "ingest/ras_reader.h"
-#include "ingest/read_budget.h"
 
 namespace culprit::ingest {
 namespace {

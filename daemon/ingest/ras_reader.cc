@@ -6,9 +6,9 @@
 #include <string>
 
 #include "base/limits.h"
+#include "base/read_budget.h"
 #include "base/text.h"
 #include "ingest/decompress.h"
-#include "ingest/read_budget.h"
 
 namespace culprit::ingest {
 

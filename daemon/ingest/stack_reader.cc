@@ -8,10 +8,10 @@
 
 #include "base/ascii.h"
 #include "base/limits.h"
+#include "base/read_budget.h"
 #include "base/text.h"
 #include "ingest/decompress.h"
 #include "ingest/pickle.h"
-#include "ingest/read_budget.h"
 #include "ingest/stack_json.h"
 
 namespace culprit::ingest {

@@ -1,5 +1,5 @@
 // Every reader of untrusted bytes holds at most limits::kHeldPerByte for each byte that it read.
-#include "ingest/read_budget.h"
+#include "base/read_budget.h"
 
 #include <fmt/format.h>
 

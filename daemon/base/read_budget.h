@@ -13,19 +13,21 @@
 #include "base/limits.h"
 #include "base/status.h"
 
-namespace culprit::ingest {
+namespace culprit {
 
 class ReadBudget {
  public:
-  // `bytes`: of the input, read already. `most`: that may be held, however much is read.
-  explicit ReadBudget(uint64_t bytes = 0, uint64_t most = UINT64_MAX) : most_(most), account_(0) {
+  // `bytes`: of the input, read already. `most`: that may be held, however much is read. `free`: that may be
+  // held besides.
+  explicit ReadBudget(uint64_t bytes = 0, uint64_t most = UINT64_MAX, uint64_t free = limits::kHeldFree)
+      : most_(most), free_(free), account_(0) {
     add_read(bytes);
   }
 
   // More of the input was read.
   void add_read(uint64_t bytes) {
     read_ += bytes;
-    account_.allow(std::min(most_, read_ * limits::kHeldPerByte + limits::kHeldFree));
+    account_.allow(std::min(most_, read_ * limits::kHeldPerByte + free_));
   }
 
   // Calls `read`, which returns a Result. What it held beyond the budget is an error: "takes more memory than
@@ -45,9 +47,9 @@ class ReadBudget {
   HeapAccount& account() { return account_; }
 
  private:
-  const uint64_t most_;
+  const uint64_t most_, free_;
   uint64_t read_ = 0;
   HeapAccount account_;
 };
 
-}  // namespace culprit::ingest
+}  // namespace culprit
