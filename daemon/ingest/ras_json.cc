@@ -15,8 +15,7 @@
 namespace culprit::ingest {
 namespace {
 
-constexpr int64_t kRasInProgress = 7;   // NCCL's result code: ncclInProgress
-constexpr uint64_t kRasMost = 1 << 24;  // ranks and sizes beyond it are no numbers of ranks
+constexpr int64_t kRasInProgress = 7;  // NCCL's result code: ncclInProgress
 
 // A value that is no list or object. Of another type: the defaults.
 struct RasScalar {
@@ -26,9 +25,9 @@ struct RasScalar {
   std::string_view text = {};
 
   uint32_t number() const {
-    return natural && *natural < kRasMost ? static_cast<uint32_t>(*natural) : kRasUnknown;
+    return natural && *natural < kRasSizeMost ? static_cast<uint32_t>(*natural) : kRasUnknown;
   }
-  uint32_t count() const { return natural && *natural < kRasMost ? static_cast<uint32_t>(*natural) : 0; }
+  uint32_t count() const { return natural && *natural < kRasSizeMost ? static_cast<uint32_t>(*natural) : 0; }
   std::string_view name() const { return text.substr(0, limits::kNameBytes); }
   // "0x9e1e0b0e7dd4f3b8", or a number.
   uint64_t hash() const {
@@ -59,7 +58,8 @@ TimeNs ras_time(std::string_view text) {
 // Receives the parser's events. Nothing is kept of values that are not part of an answer.
 class RasJson {
  public:
-  explicit RasJson(RasAnswer& out) : out_(out), processes_(out.processes) {}
+  RasJson(RasAnswer& out, const RasBounds& bounds)
+      : out_(out), bounds_(bounds), processes_(out.processes, bounds.ranks) {}
 
   bool null() { return scalar({}); }
   bool boolean(bool value) { return scalar({.flag = value}); }
@@ -123,14 +123,14 @@ class RasJson {
       case Level::kRoot:
         return key_ == "ras" ? Level::kRas : Level::kOther;
       case Level::kComms:
-        if (out_.comms.size() >= limits::kRasComms) return drop();
+        if (out_.comms.size() >= bounds_.comms) return drop();
         out_.comms.emplace_back();
         return Level::kComm;
       case Level::kComm:
         return key_ == "ranks" || key_ == "missing_ranks" ? drop() : Level::kOther;
       case Level::kRanks:
       case Level::kMissing:
-        if (members_ >= limits::kRasRanks) return drop();
+        if (members_ >= bounds_.ranks || !fits(out_.comms.back())) return drop();
         ++members_;
         ids_.clear();
         rank_ = {};
@@ -168,6 +168,12 @@ class RasJson {
     }
   }
 
+  // Whether the communicator can have one more member. Its size comes first, as NCCL writes it.
+  bool fits(const RasComm& comm) const {
+    const size_t members = comm.ranks.size() + comm.missing.size();
+    return comm.size <= bounds_.size && members < (comm.size > 0 ? comm.size : bounds_.size);
+  }
+
   Level drop() {
     ++out_.dropped;
     return Level::kOther;
@@ -185,7 +191,7 @@ class RasJson {
   bool close() {
     const Level level = levels_.back();
     levels_.pop_back();
-    if (level == Level::kComm) end_comm(out_.comms.back());
+    if (level == Level::kComm) end_comm();
     if (level == Level::kRank) end_rank();
     if (level == Level::kStatus) end_status();
     if (level == Level::kLost) end_missing();
@@ -302,7 +308,12 @@ class RasJson {
       out_.gone.push_back({process, missing_.member.device, kRasUnknown, missing_.dead});
   }
 
-  void end_comm(RasComm& comm) {
+  void end_comm() {
+    RasComm& comm = out_.comms.back();
+    if (comm.size > bounds_.size) {
+      out_.comms.pop_back();
+      return void(++out_.dropped);
+    }
     comm.heard = std::max<uint32_t>(comm.heard, static_cast<uint32_t>(comm.ranks.size()));
     comm.missing_ranks = std::max<uint32_t>(comm.missing_ranks, static_cast<uint32_t>(comm.missing.size()));
     for (const RasRank& rank : comm.ranks) comm.errors += rank.error != 0;
@@ -322,6 +333,7 @@ class RasJson {
   };
 
   RasAnswer& out_;
+  const RasBounds& bounds_;
   RasProcessTable processes_;
   std::vector<Level> levels_;
   std::string key_;  // the last one
@@ -338,9 +350,9 @@ class RasJson {
 // The bytes of an answer for the parser, as they come.
 class RasBytes {
  public:
-  RasBytes(std::string_view first, const NextBytes& next, ReadBudget& budget)
-      : now_(first), next_(next), budget_(budget) {
-    budget_.add_read(first.size());
+  RasBytes(std::string_view first, const NextBytes& next, size_t most, ReadBudget& budget)
+      : now_(first), next_(next), most_(most), budget_(budget) {
+    count(first.size());
   }
 
   bool ended() {
@@ -348,9 +360,7 @@ class RasBytes {
       const HeapScope outside(nullptr);
       now_ = next_();
       ended_ = now_.empty();
-      read_ += now_.size();
-      if (read_ > limits::kRasBytes) now_ = {}, ended_ = over_ = true;
-      budget_.add_read(now_.size());
+      count(now_.size());
     }
     return now_.empty();
   }
@@ -359,8 +369,15 @@ class RasBytes {
   bool over() const { return over_; }
 
  private:
+  void count(size_t bytes) {
+    read_ += bytes;
+    if (read_ > most_) now_ = {}, ended_ = over_ = true;
+    budget_.add_read(now_.size());
+  }
+
   std::string_view now_;
   const NextBytes& next_;
+  const size_t most_;
   ReadBudget& budget_;
   size_t read_ = 0;
   bool ended_ = false, over_ = false;
@@ -387,13 +404,13 @@ struct RasByteIterator {
 
 }  // namespace
 
-Result<RasAnswer> parse_ras_json(std::string_view first, const NextBytes& next, uint64_t held_max) {
-  ReadBudget budget(0, held_max);
-  RasBytes bytes(first, next, budget);
+Result<RasAnswer> parse_ras_json(std::string_view first, const NextBytes& next, const RasBounds& bounds) {
+  ReadBudget budget(0, bounds.held);
+  RasBytes bytes(first, next, bounds.bytes, budget);
   return budget.run([&]() -> Result<RasAnswer> {
     RasAnswer out;
     out.json = true;
-    RasJson reader(out);
+    RasJson reader(out, bounds);
     nlohmann::json::sax_parse(RasByteIterator{&bytes}, RasByteIterator{}, &reader);
     const Status read = reader.finish();
     if (bytes.over()) return fail(ErrorCode::kLimit, "is larger than what is read");

@@ -13,7 +13,8 @@ namespace culprit::ingest {
 
 class RasProcessTable {
  public:
-  explicit RasProcessTable(std::vector<RasProcess>& table) : table_(table) {}
+  // `most`: processes that are stored.
+  RasProcessTable(std::vector<RasProcess>& table, size_t most) : table_(table), most_(most) {}
 
   // The index of the process; kRasUnknown for a host that NCCL does not know, or beyond the limit.
   uint32_t index(std::string_view host, uint32_t pid) {
@@ -26,7 +27,7 @@ class RasProcessTable {
     const uint64_t key = uint64_t{host_} << 32 | pid;
     const auto known = of_.find(key);
     if (known != of_.end()) return known->second;
-    if (table_.size() >= limits::kRasRanks) return kRasUnknown;
+    if (table_.size() >= most_) return kRasUnknown;
     const auto at = static_cast<uint32_t>(table_.size());
     table_.push_back({last_host_, pid});
     of_.emplace(key, at);
@@ -35,6 +36,7 @@ class RasProcessTable {
 
  private:
   std::vector<RasProcess>& table_;
+  const size_t most_;
   std::string last_host_;
   uint32_t host_ = 0;
   std::unordered_map<std::string, uint32_t> hosts_;

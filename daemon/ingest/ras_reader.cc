@@ -11,6 +11,19 @@
 #include "ingest/decompress.h"
 
 namespace culprit::ingest {
+namespace {
+
+// Of a job whose processes say how many they are. Programs of several worlds (trainers, actors) have one RAS
+// service, and a process knows only its own world: eight of them, and the ranks of a small cluster in any
+// case. Communicators that a rank is in; bytes of a rank in an answer (600 as NCCL lays it out), and in
+// memory.
+constexpr uint32_t kRasWorlds = 8;
+constexpr uint32_t kRasWorldLeast = 1024;
+constexpr uint32_t kRasCommsOfRank = 16;
+constexpr size_t kRasBytesOfRank = 1024;
+constexpr uint64_t kRasHeldOfRank = 256;
+
+}  // namespace
 
 std::string_view after_ras_replies(std::string_view session) {
   constexpr size_t kReplies = 8;  // more commands than there are
@@ -25,7 +38,19 @@ std::string_view after_ras_replies(std::string_view session) {
   return session;
 }
 
-Result<RasAnswer> parse_ras(const NextBytes& next, uint64_t held_max) {
+RasBounds ras_bounds(uint32_t world) {
+  RasBounds out;
+  if (world == 0) return out;
+  out.size =
+      static_cast<uint32_t>(std::clamp<uint64_t>(uint64_t{world} * kRasWorlds, kRasWorldLeast, kRasSizeMost));
+  out.ranks = std::min(out.ranks, size_t{out.size} * kRasCommsOfRank);
+  out.comms = std::min(out.comms, out.ranks);
+  out.bytes = std::min(out.bytes, (1 << 20) + out.ranks * kRasBytesOfRank);
+  out.held = std::min(out.held, (1 << 20) + out.ranks * kRasHeldOfRank);
+  return out;
+}
+
+Result<RasAnswer> parse_ras(const NextBytes& next, const RasBounds& bounds) {
   constexpr size_t kHead = 4096;  // replies to commands, and blanks
   std::string begin;
   std::string_view more;
@@ -33,10 +58,11 @@ Result<RasAnswer> parse_ras(const NextBytes& next, uint64_t held_max) {
   std::string_view answer = after_ras_replies(begin);
   const size_t first = answer.find_first_not_of(" \t\r\n");
   if (first == answer.npos) return fail(ErrorCode::kInvalid, "is empty");
-  if (answer[first] == '{') return parse_ras_json(answer.substr(first), next, held_max);
-  while (begin.size() <= limits::kRasTextBytes && !(more = next()).empty()) begin += more;
+  if (answer[first] == '{') return parse_ras_json(answer.substr(first), next, bounds);
+  while (begin.size() <= std::min(limits::kRasTextBytes, bounds.bytes) && !(more = next()).empty())
+    begin += more;
   answer = after_ras_replies(begin);
-  return ReadBudget(answer.size(), held_max).run([&] { return parse_ras_text(answer); });
+  return ReadBudget(answer.size(), bounds.held).run([&] { return parse_ras_text(answer, bounds); });
 }
 
 Result<RasAnswer> parse_ras(std::string_view answer) {

@@ -21,18 +21,33 @@ std::string_view after_ras_replies(std::string_view session);
 // Whether the beginning of a text is that of an answer, or of a session.
 bool is_ras_text(std::string_view head);
 
+// Numbers of ranks and sizes beyond it are none.
+constexpr uint32_t kRasSizeMost = 1 << 24;
+
 // The next bytes of an answer, valid until the next call; empty: the end.
 using NextBytes = std::function<std::string_view()>;
 
+// What is read and kept of an answer. Communicators larger than the job, and ranks beyond the size of their
+// communicator, are dropped.
+struct RasBounds {
+  size_t bytes = limits::kRasBytes;
+  uint64_t held = limits::kRasHeld;  // bytes of memory
+  size_t ranks = limits::kRasRanks;  // over all communicators; and processes
+  size_t comms = limits::kRasComms;
+  uint32_t size = kRasSizeMost;  // of a communicator
+};
+// What a job can have whose processes say that they are `world` ranks; 0: not known.
+RasBounds ras_bounds(uint32_t world);
+
 // Reads an answer as it comes: JSON is never held as text. Memory is bounded by the bytes (ReadBudget) and by
-// `held_max`. The error says what is wrong, without a subject: "is cut off or damaged".
-Result<RasAnswer> parse_ras(const NextBytes& next, uint64_t held_max = limits::kRasHeld);
+// the bounds. The error says what is wrong, without a subject: "is cut off or damaged".
+Result<RasAnswer> parse_ras(const NextBytes& next, const RasBounds& bounds = {});
 Result<RasAnswer> parse_ras(std::string_view answer);
 // The error is a sentence with the path as its subject.
 Result<RasAnswer> read_ras(const SourceFile& file);
 
 // The two forms; parse_ras() chooses. JSON goes on behind `first` with what `next` returns.
-Result<RasAnswer> parse_ras_json(std::string_view first, const NextBytes& next, uint64_t held_max);
-Result<RasAnswer> parse_ras_text(std::string_view answer);
+Result<RasAnswer> parse_ras_json(std::string_view first, const NextBytes& next, const RasBounds& bounds);
+Result<RasAnswer> parse_ras_text(std::string_view answer, const RasBounds& bounds = {});
 
 }  // namespace culprit::ingest

@@ -45,7 +45,8 @@ class RasCursor {
 
 class RasText {
  public:
-  explicit RasText(RasAnswer& out) : out_(out), processes_(out.processes) {}
+  RasText(RasAnswer& out, const RasBounds& bounds)
+      : out_(out), bounds_(bounds), processes_(out.processes, bounds.ranks) {}
 
   void line(std::string_view text) {
     if (text.ends_with('\r')) text.remove_suffix(1);
@@ -111,6 +112,11 @@ class RasText {
     const auto number = [](std::string_view cell, uint32_t& out) { return RasCursor(cell).number(out); };
     if (n != cells.size() || !number(cells[0], group) || !number(cells[1], comms) || !number(cells[4], size))
       return;  // the second line of the heading
+    if (size > bounds_.size) {
+      ++out_.dropped;
+      if (group == rows_.size() && rows_.size() < kRasRows) rows_.emplace_back();
+      return;
+    }
     out_.comms_seen += comms;
     if (size > out_.largest) out_.largest_comms = 0;
     out_.largest = std::max(out_.largest, size);
@@ -136,7 +142,7 @@ class RasText {
       comm_ = &out_.comms[static_cast<size_t>(known - numbers_.begin())];
       return;
     }
-    if (out_.comms.size() >= kRasTextComms) return void(++out_.dropped);
+    if (out_.comms.size() >= std::min(kRasTextComms, bounds_.comms)) return void(++out_.dropped);
     numbers_.emplace_back(group, number);
     comm_ = &out_.comms.emplace_back();
     comm_->hash = hash;
@@ -205,7 +211,7 @@ class RasText {
   }
 
   bool room() {
-    const bool has = members_++ < limits::kRasRanks;
+    const bool has = members_++ < bounds_.ranks;
     if (!has) ++out_.dropped;
     return has;
   }
@@ -328,6 +334,7 @@ class RasText {
   static constexpr size_t kRasGroups = 4096;
 
   RasAnswer& out_;
+  const RasBounds& bounds_;
   RasProcessTable processes_;
   Part part_ = Part::kHead;
   Of of_ = Of::kNothing;
@@ -353,11 +360,12 @@ bool is_ras_text(std::string_view head) {
   return after.starts_with("\n=====");
 }
 
-Result<RasAnswer> parse_ras_text(std::string_view answer) {
-  if (answer.size() > limits::kRasTextBytes) return fail(ErrorCode::kLimit, "is larger than what is read");
+Result<RasAnswer> parse_ras_text(std::string_view answer, const RasBounds& bounds) {
+  if (answer.size() > std::min(limits::kRasTextBytes, bounds.bytes))
+    return fail(ErrorCode::kLimit, "is larger than what is read");
   if (!is_ras_text(answer)) return fail(ErrorCode::kInvalid, "is no answer of NCCL's RAS");
   RasAnswer out;
-  RasText text(out);
+  RasText text(out, bounds);
   while (!answer.empty()) {
     const size_t end = std::min(answer.find('\n'), answer.size());
     text.line(answer.substr(0, end));

@@ -1,6 +1,7 @@
 """Inputs that are small to write and large to hold, against a daemon with the memory of its unit: it lives,
 its peak stays low, and an honest job is diagnosed."""
 import json
+import os
 import pickle
 import subprocess
 import time
@@ -15,17 +16,24 @@ from daemon import Daemon, need, wait_until
 
 # Anonymous memory beyond that of the idle daemon.
 RAS_KB_MAX, PICKLE_KB_MAX, HONEST_KB_MAX = 48 << 10, 112 << 10, 144 << 10
+# Of a job that says how many ranks it has.
+SMALL_JOB_KB_MAX = 16 << 10
 
-# Listens as NCCL's RAS service does, and answers with a list of ones. Holds a log open, if one is given.
+# Listens as NCCL's RAS service does, and answers with a list of ones, or with communicators of a thousand
+# ranks. Holds a log open, if one is given.
 LISTENER = """
-import socket, sys
+import os, socket, sys
 port, size = int(sys.argv[1]), int(sys.argv[2])
 log = open(sys.argv[3], 'a') if len(sys.argv) > 3 else None
 server = socket.socket()
 server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 server.bind(('127.0.0.1', port))
 server.listen(8)
-text = b'{"communicators":[' + b'1,' * (size // 2) + b'1]}\\n'
+part = b'1,'
+if os.environ.get('WORLD_SIZE'):
+    ranks = ','.join('{"rank":%d,"host":"10.0.0.%d","pid":%d}' % (n, n % 250, n) for n in range(1000))
+    part = b'{"hash":"0x1","size":1000,"ranks":[' + ranks.encode() + b']},'
+text = b'{"communicators":[' + part * (size // len(part)) + b'1]}\\n'
 print('ready', flush=True)
 number = 0
 while True:
@@ -80,10 +88,11 @@ def honest_job_is_diagnosed(daemon: Daemon) -> None:
     wait_until(lambda: diagnosed(daemon, "e2e"), 30, "the honest job is diagnosed")
 
 
-def listener(context: Context, port: int, size: int, log: Optional[Path] = None) -> subprocess.Popen:
+def listener(context: Context, port: int, size: int, log: Optional[Path] = None,
+             **environment: str) -> subprocess.Popen:
     process = subprocess.Popen([PYTHON, "-c", LISTENER, str(port), str(size), *([str(log)] if log else [])],
                                user=MALLORY, group=MALLORY, extra_groups=[], cwd="/",
-                               stdout=subprocess.PIPE)
+                               stdout=subprocess.PIPE, env={**os.environ, **environment})
     context.undo.append(process.kill)
     need(process.stdout.readline() == b"ready\n", "the listener listens")
     return process
@@ -104,6 +113,16 @@ def a_stranger_on_the_port_of_ras_is_not_asked(context: Context) -> str:
 @case
 def an_answer_of_ras_without_end_takes_no_memory(context: Context) -> str:
     """A user with a job answers 66 MB of `{"communicators":[1,1,1,...]}`, again and again."""
+    return answered_without_end(context, RAS_KB_MAX)
+
+
+@case
+def an_answer_of_ras_has_no_more_ranks_than_its_job(context: Context) -> str:
+    """A job of 8 ranks answers 66 MB of communicators with a thousand ranks each."""
+    return answered_without_end(context, SMALL_JOB_KB_MAX, WORLD_SIZE="8")
+
+
+def answered_without_end(context: Context, most_kb: int, **environment: str) -> str:
     port = free_port()
     need_root()
     theirs = context.folder / "mallory.log"
@@ -111,14 +130,14 @@ def an_answer_of_ras_without_end_takes_no_memory(context: Context) -> str:
     theirs.chmod(0o666)
     daemon, group = limited(context, "ras", table(port) + f'[[log]]\npath = "{theirs}"\njob = "m"\n')
     idle = watch(daemon, 2)
-    listener(context, port, 66 << 20, theirs)
+    listener(context, port, 66 << 20, theirs, **environment)
 
     def asked() -> bool:
         return answers(daemon, "failed") + answers(daemon) + answers(daemon, "foreign") >= 3
     peak = watch(daemon, 90, asked)
     need(asked(), f"RAS is asked: {daemon.last_words()}")
     need(answers(daemon, "foreign") == 0, "the listener is of a job")
-    need(peak - idle <= RAS_KB_MAX, f"{(peak - idle) >> 10} MB more than idle")
+    need(peak - idle <= most_kb, f"{(peak - idle) >> 10} MB more than idle")
     honest_job_is_diagnosed(daemon)
     return (f"{(peak - idle) >> 10} MB above {idle >> 10}; with the cache of files "
             f"{peak_of_group(group) >> 20}")

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "app/daemon/ras_pods.h"
+#include "app/jobs/process_view.h"
 #include "base/heap_account.h"
 #include "base/limits.h"
 #include "core/detect/ras/follow.h"
@@ -140,13 +141,16 @@ class RasAsker {
       question.proc = p_.processes.proc();
       std::string job;
       std::string input;
+      uint32_t world = 0;
       question.may_ask = [&](const io::RasSocket& socket) {
-        job = job_of(socket, local);
+        uint32_t pid = 0;
+        job = job_of(socket, local, pid);
+        world = pid > 0 ? world_of_process(p_.processes.proc(), pid) : 0;
         input = input_of(socket.uid);
         return !local.empty() && !p_.left_out(input);
       };
       Result<RasAnswer> answer = fail(ErrorCode::kInvalid, "is empty");
-      question.read_answer = [&](const io::RasQuestion::Next& next) { answer = parse(input, next); };
+      question.read_answer = [&](const io::RasQuestion::Next& next) { answer = parse(input, world, next); };
       const auto reply = io::ask_ras(question);
       if (!reply && reply.error().code == ErrorCode::kDenied) {
         ++figures_.foreign;
@@ -167,13 +171,16 @@ class RasAsker {
   static std::string input_of(uint32_t uid) { return fmt::format("RAS of user {}", uid); }
 
   // The black box names the answer while it is parsed, not while the thread waits for more of it.
-  Result<RasAnswer> parse(const std::string& input, const ingest::NextBytes& next) {
-    auto out = ingest::parse_ras([&] {
-      p_.reading({});
-      const std::string_view more = next();
-      p_.reading(input);
-      return more;
-    });
+  // `world`: ranks of the job, 0: not known.
+  Result<RasAnswer> parse(const std::string& input, uint32_t world, const ingest::NextBytes& next) {
+    auto out = ingest::parse_ras(
+        [&] {
+          p_.reading({});
+          const std::string_view more = next();
+          p_.reading(input);
+          return more;
+        },
+        ingest::ras_bounds(world));
     p_.reading({});
     release_free_memory();
     return out;
@@ -214,7 +221,8 @@ class RasAsker {
     const std::string where = fmt::format("job {}, network namespace of process {}: ", job, pod.target.pid);
     if (!reply) return failed({reply.error().code, where + reply.error().text});
     std::string_view text = reply->text;
-    const auto answer = parse(input_of(pod.uid), [&] {
+    const uint32_t world = world_of_process(p_.processes.proc(), pod.target.pid);
+    const auto answer = parse(input_of(pod.uid), world, [&] {
       const std::string_view part = text.substr(0, limits::kPieceBytes);
       text.remove_prefix(part.size());
       return part;
@@ -231,8 +239,8 @@ class RasAsker {
   }
 
   // The job of the process that has the socket; empty: none, or its descriptors are not readable. Adds all
-  // jobs of its user on this host to `local`.
-  std::string job_of(const io::RasSocket& socket, std::set<std::string>& local) {
+  // jobs of its user on this host to `local`. `owner`: that process.
+  std::string job_of(const io::RasSocket& socket, std::set<std::string>& local, uint32_t& owner) {
     const auto view = p_.processes.view(wall() - kRasViewNs, kNsPerSecond);
     if (!view) return {};
     std::set<uint32_t> pids;
@@ -242,7 +250,8 @@ class RasAsker {
     for (const auto& [pid, belongs] : p_.processes.jobs_of(pids, wall() - kRasViewNs, 0)) {
       if (belongs.job.empty()) continue;
       local.insert(belongs.job);
-      if (job.empty() && io::has_socket(p_.processes.proc(), pid, socket.inode)) job = belongs.job;
+      if (job.empty() && io::has_socket(p_.processes.proc(), pid, socket.inode))
+        job = belongs.job, owner = pid;
     }
     return job;
   }

@@ -349,6 +349,19 @@ std::optional<std::string> job_of_process(const std::string& proc, uint32_t pid)
   return group;
 }
 
+// A task of Slurm may be a launcher of several ranks, which count further: the largest number.
+uint32_t world_of_process(const std::string& proc, uint32_t pid) {
+  constexpr std::string_view kNames[] = {
+      "WORLD_SIZE=", "OMPI_COMM_WORLD_SIZE=", "PMI_SIZE=", "SLURM_STEP_NUM_TASKS=", "SLURM_NTASKS="};
+  const std::string environment = read_some(proc + "/" + std::to_string(pid) + "/environ");
+  uint32_t out = 0;
+  for (const std::string_view entry : split(environment, '\0'))
+    for (const std::string_view name : kNames)
+      if (entry.starts_with(name))
+        out = std::max(out, number<uint32_t>(entry.substr(name.size())).value_or(0));
+  return out;
+}
+
 std::optional<FileFacts> facts_of_file(const std::string& path) {
   struct statx found {};
   if (::statx(AT_FDCWD, path.c_str(), AT_NO_AUTOMOUNT, STATX_BASIC_STATS | STATX_BTIME, &found) != 0)

@@ -60,6 +60,10 @@ ProcessView look_at_processes(const ProcessLook& look);
 // The job of one process from its own files, without its ancestors; for callers with a pid and no view.
 std::optional<std::string> job_of_process(const std::string& proc, uint32_t pid);
 
+// The ranks of the job as the process's own environment counts them: torchrun, MPI, Slurm. 0: not known, or
+// not readable. The user's word.
+uint32_t world_of_process(const std::string& proc, uint32_t pid);
+
 // A number of the process's network namespace, the same for all in it; "self": ours. It needs no right on the
 // process, unlike /proc/PID/ns/net. Nothing: unknown.
 std::optional<uint64_t> network_namespace(const std::string& proc, const std::string& pid);

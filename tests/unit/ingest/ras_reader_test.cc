@@ -6,6 +6,7 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <utility>
 
 #include "base/limits.h"
 #include "ingest/recognise.h"
@@ -268,6 +269,52 @@ BOOST_AUTO_TEST_CASE(lines_that_are_not_understood_are_counted) {
            "  Rank 4 has launched up to operation 9 -- GPU 4 managed by process 5 on node a\n");
   BOOST_TEST(a.comms.size() == 1u);
   BOOST_TEST(a.dropped == 3u);
+}
+
+BOOST_AUTO_TEST_CASE(an_answer_holds_no_more_than_its_job_can_have) {
+  const auto comm = [](uint32_t size, uint32_t ranks) {
+    std::string out = fmt::format(R"({{"hash":"{:#x}","size":{},"ranks":[)", size, size);
+    for (uint32_t rank = 0; rank < ranks; ++rank)
+      out += fmt::format(R"({}{{"rank":{},"host":"10.0.0.1","pid":{}}})", rank ? "," : "", rank, 100 + rank);
+    return out + R"(],"missing_ranks":[]})";
+  };
+  const auto answer = [](const std::string& comms) { return R"({"communicators":[)" + comms + "]}"; };
+  const auto parsed = [](std::string_view text, uint32_t world) {
+    return parse_ras([&] { return std::exchange(text, {}); }, ras_bounds(world));
+  };
+  const uint32_t most = ras_bounds(8).size;
+  const std::string honest = comm(8, 8), wide = comm(8, 5000), large = comm(most + 1, most + 1);
+  const auto read = parsed(answer(honest + "," + wide + "," + large), 8);
+  BOOST_REQUIRE(read);
+  BOOST_TEST(read->comms.size() == 2u);  // one larger than the job is none of it
+  BOOST_TEST(read->comms[0].ranks.size() == 8u);
+  BOOST_TEST(read->comms[1].ranks.size() == 8u);  // no more than its own size
+  BOOST_TEST(read->largest == 8u);
+  BOOST_TEST(read->processes.size() == 8u);
+  BOOST_TEST(read->dropped == 5000u - 8u + most + 1 + 1);
+  // Where the job does not say its size, the answer may be that of a large one.
+  const auto unknown = parsed(answer(honest + "," + large), 0);
+  BOOST_REQUIRE(unknown);
+  BOOST_TEST(unknown->largest == most + 1);
+  BOOST_TEST(unknown->dropped == 0u);
+  // Neither communicators nor bytes without end; and each whole part of a known job fits.
+  std::string many;
+  while (many.size() < ras_bounds(8).bytes) many += comm(2, 0) + ",";
+  const auto refused = parsed(answer(many + honest), 8);
+  BOOST_REQUIRE(!refused);
+  BOOST_TEST(refused.error().text == "is larger than what is read");
+  BOOST_TEST(ras_bounds(16'384).ranks == limits::kRasRanks);
+  BOOST_TEST(ras_bounds(UINT32_MAX).bytes == limits::kRasBytes);
+}
+
+BOOST_AUTO_TEST_CASE(a_text_holds_no_more_than_its_job_can_have) {
+  const std::string large = "    0         1      4096         8     32768     32768   RUNNING        OK\n";
+  const std::string row = "    1         1         1         8         8         8   RUNNING        OK\n";
+  const auto answer = parse_ras_text(kTextHead + large + row + kErrors + kWarnings, ras_bounds(8));
+  BOOST_REQUIRE(answer);
+  BOOST_TEST(answer->largest == 8u);
+  BOOST_TEST(answer->comms_seen == 1u);
+  BOOST_TEST(answer->dropped == 1u);
 }
 
 BOOST_AUTO_TEST_CASE(answers_are_recognised_by_their_content) {

@@ -119,7 +119,7 @@ BOOST_AUTO_TEST_CASE(answers_of_ras_are_refused_within_the_budget) {
     if (!answer.error.empty()) BOOST_TEST(got.error == answer.error, answer.name << ": " << got.error);
     const Outcome capped = outcome([&] {
       std::string_view text = answer.text;
-      return parse_ras([&] { return std::exchange(text, {}); }, 64 << 10);
+      return parse_ras([&] { return std::exchange(text, {}); }, {.held = 64 << 10});
     });
     BOOST_TEST(capped.held <= 2 * answer.text.size() + (256u << 10), answer.name << ": " << capped.held);
   }

@@ -107,6 +107,23 @@ BOOST_AUTO_TEST_CASE(a_group_that_a_user_made_is_no_jobs) {
   BOOST_TEST(view.processes.at(60).by_user);
 }
 
+BOOST_AUTO_TEST_CASE(the_ranks_of_a_job_are_those_that_its_process_counts) {
+  const std::pair<std::string, uint32_t> kCases[] = {
+      {environment("WORLD_SIZE=64"), 64},
+      {environment("SLURM_NTASKS=8") + environment("WORLD_SIZE=64"), 64},
+      {environment("OMPI_COMM_WORLD_SIZE=16"), 16},
+      {environment("WORLD_SIZE=many"), 0},
+      {environment("MY_WORLD_SIZE=7"), 0},
+      {"", 0},
+  };
+  for (const auto& [text, world] : kCases) {
+    Proc proc;
+    proc.write(50, "environ", text);
+    BOOST_TEST(world_of_process(proc.root.string(), 50) == world, text);
+  }
+  BOOST_TEST(world_of_process(Proc().root.string(), 51) == 0u);
+}
+
 BOOST_AUTO_TEST_CASE(parents_are_checked_if_a_process_has_no_job) {
   Proc proc;
   proc.write(10, "environ", environment("SLURM_JOB_ID=77"));
