@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <map>
 #include <string>
+#include <string_view>
 
 #include "checkpoint_files.h"
 #include "core/checkpoint/series.h"
@@ -18,7 +19,7 @@ class Disk : public ByteSource {
     while (size >= 4) {
       const std::string_view name = kCheckpointNames[data[0] % kCheckpointNames.size()];
       const size_t n = std::min<size_t>(data[1] | data[2] << 8 | data[3] << 16, size - 4);
-      files[std::string(name)] = std::string(reinterpret_cast<const char*>(data + 4), n);
+      files[std::string(name)] = {reinterpret_cast<const char*>(data + 4), n};
       data += 4 + n, size -= 4 + n;
     }
   }
@@ -42,7 +43,7 @@ class Disk : public ByteSource {
     read += n;
     return n;
   }
-  std::map<std::string, std::string> files;
+  std::map<std::string, std::string_view> files;  // in the input
   uint64_t read = 0;
 };
 

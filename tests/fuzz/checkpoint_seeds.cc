@@ -78,6 +78,14 @@ int main(int argc, char** argv) {
          R"({"manifest":{"0/model/w":{"location":"0/model/w","byte_range":[0,300]}}})"},
         {"snap_1/0/model/w", data(300, 1)}}},
   };
+  // Large enough that limits::kHeldFree does not hold what they build.
+  const auto hostile_index = [](char op) { return "\x80\x04(" + std::string(64 << 10, op) + "t."; };
+  const std::map<std::string, Files> large = {
+      {"dcp_empty_lists", {{"step_1/.metadata", hostile_index(']')}}},
+      {"dcp_remembered", {{"step_1/.metadata", "\x80\x04N" + std::string(64 << 10, '\x94') + "."}}},
+  };
+  for (const auto& [name, files] : large)
+    std::ofstream(std::string(argv[1]) + "/" + name, std::ios::binary) << input(files);
   for (const auto& [name, files] : seeds)
     std::ofstream(std::string(argv[1]) + "/" + name, std::ios::binary) << input(files);
 }

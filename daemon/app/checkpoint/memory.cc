@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "base/limits.h"
 #include "io/files.h"
+#include "model/json_text.h"
 #include "model/json_writer.h"
 
 namespace culprit::app {
@@ -38,7 +39,7 @@ CheckpointMemory CheckpointMemory::load(const std::string& state_folder, const s
   out.path_ = fmt::format("{}/{}.json", state_folder, hex64(hash64(root)));
   const auto text = read_all(out.path_);
   if (!text) return out;
-  const auto json = nlohmann::json::parse(*text, nullptr, false);
+  const auto json = parse_json(*text);
   if (!json.is_object() || json.value("schema", "") != kSchema || json.value("root", "") != root) return out;
   if (const auto files = json.find("files"); files != json.end() && files->is_object())
     for (const auto& [path, of] : files->items())

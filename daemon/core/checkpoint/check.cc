@@ -17,6 +17,8 @@ namespace {
 
 // Longer than a shard takes from one write to the next, on a file system that is busy.
 constexpr TimeNs kQuietNs = 60 * kNsPerSecond;
+// Memory of a reader besides what its bytes allow: buffers. The check itself holds the rest of kHeldFree.
+constexpr uint64_t kReaderFree = limits::kHeldFree / 2;
 
 bool is_marker(std::string_view name) {
   return name.ends_with(".incomplete") || name.ends_with("-unfinished") || name.ends_with(".unfinished") ||
@@ -139,13 +141,28 @@ const Entry* Checker::need(const std::string& path, std::string_view why) {
   return nullptr;
 }
 
+void Checker::within_budget(const Entry& file, const std::function<void()>& read) {
+  ReadBudget budget(0, UINT64_MAX, kReaderFree);
+  budget_ = &budget;
+  const Status done = budget.run([&]() -> Status {
+    read();
+    return {};
+  });
+  budget_ = nullptr;
+  if (!done) report(Fault::kUnread, file.path, done.error().text);
+}
+
+Extent Checker::extent(const Entry& file, uint64_t begin, uint64_t size) {
+  return {source, file.path, begin, size, budget_};
+}
+
 std::optional<std::string> Checker::text_of(const Entry& file, size_t max) {
   if (file.size > max) {
     report(Fault::kUnread, file.path,
            fmt::format("has {} bytes, more than are read of such a file", file.size));
     return {};
   }
-  auto text = Extent{source, file.path, 0, file.size}.read(0, file.size);
+  auto text = extent(file).read(0, file.size);
   if (!text) return report(Fault::kUnread, file.path, text.error().text), std::nullopt;
   return std::move(*text);
 }
@@ -181,19 +198,29 @@ void Checker::read_bytes(const Entry& file, std::vector<Range> ranges) {
   out.digests.emplace_back(file.path, digest);
 }
 
-void Checker::check_file(const Entry& file) {
+std::vector<Range> Checker::check_file(const Entry& file) {
   const std::string_view name = name_of(file.path);
-  if (is_marker(name)) return report(Fault::kUnfinished, file.path, "is left of a write that did not finish");
+  if (is_marker(name)) {
+    report(Fault::kUnfinished, file.path, "is left of a write that did not finish");
+    return {};
+  }
   if (name.ends_with(".pt") || name.ends_with(".pth") || name.ends_with(".ckpt") ||
       (name.ends_with(".bin") && (name.starts_with("pytorch_model") || name.starts_with("optimizer") ||
                                   name.starts_with("adapter_model") || name == "training_args.bin")))
-    check_torch(file);
-  else if (name.ends_with(".safetensors"))
+    return check_torch(file);
+  if (name.ends_with(".safetensors"))
     check_safetensors(file);
   else if (name.ends_with(".index.json"))
     check_index(file);
   else if (name.ends_with(".json"))
     check_json(file);
+  return {};
+}
+
+std::vector<Range> Checker::ranges_of(const Entry& file) {
+  std::vector<Range> ranges;
+  within_budget(file, [&] { ranges = check_file(file); });
+  return ranges;
 }
 
 void Checker::check_known() {
@@ -229,12 +256,12 @@ Checked Checker::run() {
   if (found.is_file) {
     if (const Entry* file = need(found.path)) {
       out.files = 1, out.bytes = file->size;
-      check_file(*file);
-      read_bytes(*file, {});
+      read_bytes(*file, ranges_of(*file));
     }
     if (found.format == Format::kLightning) check_lightning();
   } else {
-    if (const Entry* manifest = tree.find(join(found.path, "integrity.json"))) check_integrity(*manifest);
+    if (const Entry* manifest = tree.find(join(found.path, "integrity.json")))
+      within_budget(*manifest, [&] { check_integrity(*manifest); });
     std::set<std::string, std::less<>> folders{found.path};
     for (const Entry& entry : tree.below(found.path)) {
       if (entry.kind == EntryKind::kFolder) folders.insert(entry.path);
@@ -242,7 +269,7 @@ Checked Checker::run() {
         report(Fault::kUnread, entry.path, "is a link, and links are not followed");
       if (entry.kind != EntryKind::kFile) continue;
       ++out.files, out.bytes += entry.size;
-      check_file(entry);
+      if (auto ranges = ranges_of(entry); !ranges.empty()) read_bytes(entry, std::move(ranges));
     }
     for (const std::string& folder : folders) {
       check_dcp(folder);

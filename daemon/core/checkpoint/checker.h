@@ -2,6 +2,7 @@
 // checksums. Used within core/checkpoint. One thread; lives for one check.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -9,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/read_budget.h"
 #include "core/checkpoint/check.h"
 #include "core/checkpoint/json_scan.h"
 #include "core/checkpoint/zip.h"
@@ -26,8 +28,12 @@ class Checker {
   // Reports that the file is not there, or is no plain file.
   const Entry* need(const std::string& path, std::string_view why = "is missing");
 
-  // ---- files; each reads the bytes too where they are asked for
-  void check_torch(const Entry& file);
+  // Calls `read` within the memory that the bytes read by it allow (ReadBudget); reports the file if it takes
+  // more.
+  void within_budget(const Entry& file, const std::function<void()>& read);
+
+  // ---- files
+  std::vector<Range> check_torch(const Entry& file);  // returns its checksums
   void check_safetensors(const Entry& file);
   void check_json(const Entry& file);
   // ---- folders
@@ -36,6 +42,9 @@ class Checker {
   void check_index(const Entry& index);  // shards by the names of their tensors
   void check_integrity(const Entry& manifest);
 
+  // Bytes of a file, for the reader that runs within its budget.
+  Extent extent(const Entry& file, uint64_t begin, uint64_t size);
+  Extent extent(const Entry& file) { return extent(file, 0, file.size); }
   // The whole text of a small file; a problem is reported.
   std::optional<std::string> text_of(const Entry& file, size_t max);
   // Reads the file to its end against the ranges, which are sorted here, and the digest of an earlier look.
@@ -48,7 +57,8 @@ class Checker {
   Checked out;
 
  private:
-  void check_file(const Entry& file);
+  std::vector<Range> check_file(const Entry& file);
+  std::vector<Range> ranges_of(const Entry& file);  // check_file within its budget
   void check_legacy(const Entry& file);
   void check_known();
   void check_format();
@@ -58,14 +68,18 @@ class Checker {
   void check_trainer();
   void check_lightning();
   void check_orbax();
+  void check_orbax_time(const Entry& file);
+  void check_orbax_json(const Entry& file);
   void check_ocdbt(const Entry& manifest);
   void check_snapshot();
+  void check_snapshot(const Entry& index);
   bool has_below(std::string_view suffix) const;
 
   std::set<std::string, std::less<>> wrong_;   // files with a problem: their bytes are not read
   std::set<std::string, std::less<>> read_;    // files whose bytes were read
   std::map<std::string, std::string> sha256_;  // of files, as a manifest has them
   std::string chunk_;
+  ReadBudget* budget_ = nullptr;  // of the reader that runs
 };
 
 }  // namespace culprit::checkpoint

@@ -142,7 +142,7 @@ std::optional<std::vector<Range>> pieces_of(Checker& checker, const Entry& shard
     if (piece.transformed || shard.path.ends_with(".safetensors")) continue;
     // Without the bytes, the end of the shard says whether it is all there.
     if (!checker.options.bytes && &piece != &pieces.back()) continue;
-    if (auto problem = read_zip({checker.source, shard.path, piece.offset, piece.length}, ranges)) {
+    if (auto problem = read_zip(checker.extent(shard, piece.offset, piece.length), ranges)) {
       // The index says where it ends, so a piece that is no zip was not written, or is not what it was.
       if (problem->fault == Fault::kShort) problem->fault = Fault::kDamaged;
       checker.report(problem->fault, shard.path,
@@ -151,6 +151,27 @@ std::optional<std::vector<Range>> pieces_of(Checker& checker, const Entry& shard
     }
   }
   return ranges;
+}
+
+// False: a problem is reported.
+bool read_index(Checker& checker, const Entry& file, Index& index) {
+  const auto bytes = checker.text_of(file, limits::kCheckpointIndexBytes);
+  if (!bytes) return false;
+  const auto bad = [&](Fault fault, std::string text) {
+    checker.report(fault, file.path, std::move(text));
+    return false;
+  };
+  const auto end = read_objects(*bytes, index);
+  if (!end) {
+    const ErrorCode code = end.error().code;
+    return bad(code == ErrorCode::kLimit    ? Fault::kShort
+               : code == ErrorCode::kDenied ? Fault::kUnread
+                                            : Fault::kDamaged,
+               bytes->empty() ? std::string("is empty") : end.error().text);
+  }
+  if (end->bytes != bytes->size() || index.bad) return bad(Fault::kDamaged, "its content is damaged");
+  if (index.pieces.empty()) return bad(Fault::kDamaged, "describes no data");
+  return true;
 }
 
 }  // namespace
@@ -170,20 +191,10 @@ void Checker::check_dcp(const std::string& folder) {
         temporary ? Fault::kUnfinished : Fault::kMissing, path,
         temporary ? "the index is not in place yet: there is only .metadata.tmp" : "the index is missing");
   if (!need(path)) return;
-  const auto bytes = text_of(*index_file, limits::kCheckpointIndexBytes);
-  if (!bytes) return;
   Index index;
-  const auto end = read_objects(*bytes, index);
-  if (!end) {
-    const ErrorCode code = end.error().code;
-    return report(code == ErrorCode::kLimit    ? Fault::kShort
-                  : code == ErrorCode::kDenied ? Fault::kUnread
-                                               : Fault::kDamaged,
-                  path, bytes->empty() ? std::string("is empty") : end.error().text);
-  }
-  if (end->bytes != bytes->size() || index.bad)
-    return report(Fault::kDamaged, path, "its content is damaged");
-  if (index.pieces.empty()) return report(Fault::kDamaged, path, "describes no data");
+  bool whole = false;
+  within_budget(*index_file, [&] { whole = read_index(*this, *index_file, index); });
+  if (!whole) return;
   std::sort(index.pieces.begin(), index.pieces.end(), [](const Piece& a, const Piece& b) {
     return a.file != b.file ? a.file < b.file : a.offset < b.offset;
   });
@@ -202,7 +213,9 @@ void Checker::check_dcp(const std::string& folder) {
     if (shard->modified_ns > index_file->modified_ns + kSkewNs)
       report(Fault::kOverwritten, shard->path,
              "is newer than .metadata: a later save did not finish (a copy without times looks the same)");
-    if (auto ranges = pieces_of(*this, *shard, pieces)) read_bytes(*shard, std::move(*ranges));
+    std::optional<std::vector<Range>> ranges;
+    within_budget(*shard, [&] { ranges = pieces_of(*this, *shard, pieces); });
+    if (ranges) read_bytes(*shard, std::move(*ranges));
   }
 }
 

@@ -104,12 +104,13 @@ void Checker::check_megatron(const std::string& folder) {
   need(join(folder, "metadata.json"));
   // Only some back ends write it; this is one of them where it says so.
   bool common = !tree.has_file(join(folder, "metadata.json"));
-  if (const Entry* file = tree.find(join(folder, "metadata.json")); file && file->kind == EntryKind::kFile) {
-    if (const auto text = text_of(*file, limits::kCheckpointJsonBytes))
-      scan_json(*text, [&](const JsonPath& path, const JsonScalar& value) {
-        common |= path.size() == 1 && path[0] == "common_backend" && value.text == "torch";
-      });
-  }
+  if (const Entry* file = tree.find(join(folder, "metadata.json")); file && file->kind == EntryKind::kFile)
+    within_budget(*file, [&] {
+      if (const auto text = text_of(*file, limits::kCheckpointJsonBytes))
+        scan_json(*text, [&](const JsonPath& path, const JsonScalar& value) {
+          common |= path.size() == 1 && path[0] == "common_backend" && value.text == "torch";
+        });
+    });
   if (common) need(join(folder, "common.pt"));
   if (!zarr) need(join(folder, ".metadata"), "the index is missing");
 }
@@ -197,32 +198,37 @@ void Checker::check_orbax() {
         return report(Fault::kUnfinished, in(name),
                       fmt::format("is missing; {} has it", name_of(neighbour->path)));
   }
-  if (const Entry* file = tree.find(in("_CHECKPOINT_METADATA")); file && file->kind == EntryKind::kFile) {
-    const auto text = text_of(*file, limits::kCheckpointJsonBytes);
-    if (!text) return;
-    bool committed = true;
-    const bool read = scan_json(*text, [&](const JsonPath& path, const JsonScalar& value) {
-      if (path.size() == 1 && path[0] == "commit_timestamp_nsecs")
-        committed = value.kind == JsonScalar::Kind::kNumber;
-    });
-    if (!read)
-      report(text->empty() ? Fault::kShort : Fault::kDamaged, file->path, "is no JSON: cut or damaged");
-    if (!committed) report(Fault::kUnfinished, file->path, "has no time of a commit");
-  }
+  if (const Entry* file = tree.find(in("_CHECKPOINT_METADATA")); file && file->kind == EntryKind::kFile)
+    within_budget(*file, [&] { check_orbax_time(*file); });
   for (const Entry& entry : tree.below(found.path)) {
     if (entry.kind != EntryKind::kFile) continue;
     const std::string_view name = name_of(entry.path);
-    if (name == "manifest.ocdbt") check_ocdbt(entry);
-    if (name != "_METADATA" && name != ".zarray") continue;
-    const auto text = text_of(entry, limits::kCheckpointJsonBytes);
-    if (!text) continue;
-    bool ocdbt = false;
-    if (!scan_json(*text, [&](const JsonPath& path, const JsonScalar& value) {
-          ocdbt |= path.size() == 1 && path[0] == "use_ocdbt" && value.number == 1;
-        }))
-      report(text->empty() ? Fault::kShort : Fault::kDamaged, entry.path, "is no JSON: cut or damaged");
-    if (ocdbt) need(join(folder_of(entry.path), "manifest.ocdbt"), "the index is missing");
+    if (name == "manifest.ocdbt") within_budget(entry, [&] { check_ocdbt(entry); });
+    if (name == "_METADATA" || name == ".zarray") within_budget(entry, [&] { check_orbax_json(entry); });
   }
+}
+
+void Checker::check_orbax_time(const Entry& file) {
+  const auto text = text_of(file, limits::kCheckpointJsonBytes);
+  if (!text) return;
+  bool committed = true;
+  const bool read = scan_json(*text, [&](const JsonPath& path, const JsonScalar& value) {
+    if (path.size() == 1 && path[0] == "commit_timestamp_nsecs")
+      committed = value.kind == JsonScalar::Kind::kNumber;
+  });
+  if (!read) report(text->empty() ? Fault::kShort : Fault::kDamaged, file.path, "is no JSON: cut or damaged");
+  if (!committed) report(Fault::kUnfinished, file.path, "has no time of a commit");
+}
+
+void Checker::check_orbax_json(const Entry& file) {
+  const auto text = text_of(file, limits::kCheckpointJsonBytes);
+  if (!text) return;
+  bool ocdbt = false;
+  if (!scan_json(*text, [&](const JsonPath& path, const JsonScalar& value) {
+        ocdbt |= path.size() == 1 && path[0] == "use_ocdbt" && value.number == 1;
+      }))
+    report(text->empty() ? Fault::kShort : Fault::kDamaged, file.path, "is no JSON: cut or damaged");
+  if (ocdbt) need(join(folder_of(file.path), "manifest.ocdbt"), "the index is missing");
 }
 
 void Checker::check_ocdbt(const Entry& manifest) {

@@ -2,10 +2,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/limits.h"
+
 namespace culprit::checkpoint {
 namespace {
-
-constexpr size_t kNesting = 64;
 
 class Walker {
  public:
@@ -42,7 +42,7 @@ class Walker {
   bool open() {
     tell({JsonScalar::Kind::kEmpty});
     path_.emplace_back();
-    return path_.size() <= kNesting;
+    return path_.size() <= limits::kNesting;
   }
   bool close() {
     path_.pop_back();

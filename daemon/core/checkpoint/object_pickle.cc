@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <deque>
 #include <optional>
 #include <set>
 #include <string>
@@ -409,9 +410,10 @@ class Machine {
   size_t at_ = 0, op_at_ = 0;
   bool stopped_ = false;
   std::optional<Error> error_;
-  std::vector<PickleValue> stack_, arena_, memo_;
-  std::vector<size_t> marks_;  // indices on the stack
-  std::vector<Items> containers_;
+  std::vector<PickleValue> stack_, arena_;
+  std::deque<PickleValue> memo_;  // grows without a copy: an index remembers some ten values for each piece
+  std::vector<size_t> marks_;     // indices on the stack
+  std::deque<Items> containers_;
   std::unordered_map<uint64_t, PickleValue> sparse_;
   std::set<std::string> names_;
 };

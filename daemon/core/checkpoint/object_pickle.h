@@ -1,6 +1,7 @@
 // Reads a pickle of objects for the few facts that a checkpoint's index has, and executes nothing: a class is
 // a name, a call is a value without content. Values that the visitor has seen are forgotten, so memory is
-// that of what the pickle remembers (limits::kCheckpointMemo). Pure; one thread. The bytes are untrusted.
+// that of what the pickle remembers (limits::kCheckpointMemo); the caller bounds it by the bytes
+// (ReadBudget). Pure; one thread. The bytes are untrusted.
 #pragma once
 
 #include <cstdint>

@@ -49,6 +49,7 @@ uint64_t bits_of(std::string_view dtype) {
 class Header {
  public:
   void on(const JsonPath& path, const JsonScalar& value) {
+    if (bad) return;
     if (path.empty()) {
       bad |= value.kind != JsonScalar::Kind::kEmpty;
       return;
@@ -93,7 +94,7 @@ class Header {
 void Checker::check_safetensors(const Entry& file) {
   const auto bad = [&](Fault fault, std::string text) { report(fault, file.path, std::move(text)); };
   if (file.size < 8) return bad(Fault::kShort, file.size == 0 ? "is empty" : "is cut before its header");
-  const Extent whole{source, file.path, 0, file.size};
+  const Extent whole = extent(file);
   const auto head = whole.read(0, std::min<uint64_t>(file.size, 64));
   if (!head) return bad(Fault::kUnread, head.error().text);
   if (head->starts_with("version https://git-lfs"))
@@ -122,7 +123,6 @@ void Checker::check_safetensors(const Entry& file) {
   if (end > data)
     return bad(Fault::kShort, fmt::format("is cut: {} of {} bytes of its tensors are there", data, end));
   if (end < data) return bad(Fault::kDamaged, fmt::format("has {} bytes behind its last tensor", data - end));
-  read_bytes(file, {});
 }
 
 void Checker::check_index(const Entry& index) {

@@ -74,29 +74,32 @@ bool read_json(std::string_view text, Extents& out) {
 void Checker::check_snapshot() {
   const Entry* index =
       need(join(found.path, ".snapshot_metadata"), "the index, which is written last, is missing");
-  if (!index) return;
-  const auto text = text_of(*index, limits::kCheckpointIndexBytes);
+  if (index) within_budget(*index, [&] { check_snapshot(*index); });
+}
+
+void Checker::check_snapshot(const Entry& index) {
+  const auto text = text_of(index, limits::kCheckpointIndexBytes);
   if (!text) return;
-  if (trim(*text).empty()) return report(Fault::kShort, index->path, "is empty");
+  if (trim(*text).empty()) return report(Fault::kShort, index.path, "is empty");
   Extents extents;
   if (trim(*text).starts_with("{")) {
-    if (!read_json(*text, extents)) return report(Fault::kDamaged, index->path, "is no JSON: cut or damaged");
+    if (!read_json(*text, extents)) return report(Fault::kDamaged, index.path, "is no JSON: cut or damaged");
   } else {
     read_yaml(*text, extents);
     if (!text->ends_with('\n') || text->find("manifest:") == text->npos || extents.cut())
-      return report(Fault::kShort, index->path, "is cut");
+      return report(Fault::kShort, index.path, "is cut");
   }
   // It names all that it was written with, so a file that it does not name was behind a cut.
   for (const Entry& entry : tree.below(found.path)) {
     const std::string_view name =
         std::string_view(entry.path).substr(found.path.empty() ? 0 : found.path.size() + 1);
     if (entry.kind == EntryKind::kFile && !name.starts_with('.') && !extents.ends.contains(name))
-      return report(Fault::kShort, index->path,
+      return report(Fault::kShort, index.path,
                     fmt::format("is cut: it does not name {}, which is there", name));
   }
   for (const auto& [location, end] : extents.ends) {
     if (("/" + location + "/").find("/../") != std::string::npos || location.starts_with('/')) {
-      report(Fault::kUnread, index->path, "is refused: it names a file outside the folder");
+      report(Fault::kUnread, index.path, "is refused: it names a file outside the folder");
       continue;
     }
     const Entry* file = need(join(found.path, location), "a file of the index is missing");

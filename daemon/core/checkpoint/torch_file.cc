@@ -57,39 +57,46 @@ class Storages : public PickleVisitor {
 
 }  // namespace
 
-void Checker::check_torch(const Entry& file) {
-  const Extent whole{source, file.path, 0, file.size};
-  if (file.size == 0) return report(Fault::kShort, file.path, "is empty");
+std::vector<Range> Checker::check_torch(const Entry& file) {
+  const auto bad = [&](Fault fault, std::string text) {
+    report(fault, file.path, std::move(text));
+    return std::vector<Range>();
+  };
+  const Extent whole = extent(file);
+  if (file.size == 0) return bad(Fault::kShort, "is empty");
   const auto head = whole.read(0, std::min<uint64_t>(file.size, 64));
-  if (!head) return report(Fault::kUnread, file.path, head.error().text);
-  if (head->find(kLegacyMagic) != head->npos) return check_legacy(file);
+  if (!head) return bad(Fault::kUnread, head.error().text);
+  if (head->find(kLegacyMagic) != head->npos) {
+    check_legacy(file);
+    return {};
+  }
   if (!head->starts_with("PK\x03\x04") && std::string_view("PK\x03\x04").substr(0, head->size()) != *head) {
     const bool cut = head->starts_with("\x80") && head->size() < 2 + kLegacyMagic.size();
-    return report(
-        cut ? Fault::kShort : Fault::kDamaged, file.path,
-        cut ? "is cut: it has only the first bytes" : "does not begin as a file of torch.save does");
+    return bad(cut ? Fault::kShort : Fault::kDamaged,
+               cut ? "is cut: it has only the first bytes" : "does not begin as a file of torch.save does");
   }
   std::vector<Range> ranges;
-  if (auto problem = read_zip(whole, ranges))
-    return report(problem->fault, file.path, std::move(problem->text));
-  read_bytes(file, std::move(ranges));
+  if (auto problem = read_zip(whole, ranges)) return bad(problem->fault, std::move(problem->text));
+  return ranges;
 }
 
 void Checker::check_legacy(const Entry& file) {
-  const Extent whole{source, file.path, 0, file.size};
+  const Extent whole = extent(file);
   const auto cut = [&] { report(Fault::kShort, file.path, "is cut: its storages are not all there"); };
   // Magic, version, system, object, keys; then each storage. The object is small compared to them.
   Storages storages;
   PickleEnd keys;
   uint64_t at = 0;
+  std::string bytes;
   for (uint64_t room = 1 << 20;; room *= 8) {
     room = std::min<uint64_t>({room, file.size, limits::kCheckpointIndexBytes});
-    const auto bytes = whole.read(0, room);
-    if (!bytes) return report(Fault::kUnread, file.path, bytes.error().text);
+    const auto more = whole.read(bytes.size(), room - bytes.size());
+    if (!more) return report(Fault::kUnread, file.path, more.error().text);
+    bytes += *more;
     Result<PickleEnd> end;
     at = 0;
     for (int i = 0; i < 5; ++i) {
-      end = read_objects(std::string_view(*bytes).substr(at), storages);
+      end = read_objects(std::string_view(bytes).substr(at), storages);
       if (!end) break;
       at += end->bytes;
     }
@@ -124,7 +131,6 @@ void Checker::check_legacy(const Entry& file) {
   if (at != file.size)
     return report(Fault::kDamaged, file.path,
                   fmt::format("has {} bytes behind its last storage", file.size - at));
-  read_bytes(file, {});
 }
 
 }  // namespace culprit::checkpoint

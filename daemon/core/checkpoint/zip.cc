@@ -28,7 +28,7 @@ struct Directory {
 };
 
 struct Item {
-  std::string name;
+  std::string_view name;  // in the directory
   uint16_t method = 0;
   uint32_t crc = 0;
   uint64_t stored = 0, size = 0, local = 0;
@@ -105,9 +105,12 @@ class Reader {
   }
 
   std::optional<Problem> read_items() {
-    const auto bytes = in_.read(directory_.offset, directory_.size);
+    auto bytes = in_.read(directory_.offset, directory_.size);
     if (!bytes) return unread(bytes.error());
-    Cursor in(*bytes);
+    text_ = std::move(*bytes);
+    if (directory_.entries > text_.size() / kCentralBytes) return damaged("its directory is damaged");
+    items_.reserve(directory_.entries);
+    Cursor in(text_);
     uint64_t stored = 0;
     while (!in.at_end()) {
       const std::string_view head = in.read_bytes(kCentralBytes);
@@ -131,7 +134,7 @@ class Reader {
       // Each byte belongs to one record, so the work is that of one read.
       stored += item.stored;
       if (stored > directory_.offset) return damaged("its records overlap");
-      items_.push_back(std::move(item));
+      items_.push_back(item);
     }
     if (items_.size() != directory_.entries)
       return damaged(
@@ -174,8 +177,8 @@ class Reader {
       if (later)
         if (auto wrong = read_descriptor(item, item.local + data + item.stored)) return wrong;
       if (computed && item.size)
-        ranges_.push_back(
-            {in_.begin + item.local + data, in_.begin + item.local + data + item.size, item.crc, item.name});
+        ranges_.push_back({in_.begin + item.local + data, in_.begin + item.local + data + item.size, item.crc,
+                           std::string(item.name)});
     }
     return {};
   }
@@ -203,12 +206,14 @@ class Reader {
   const Extent& in_;
   std::vector<Range>& ranges_;
   Directory directory_;
+  std::string text_;  // of the directory
   std::vector<Item> items_;
 };
 
 }  // namespace
 
 Result<std::string> Extent::read(uint64_t at, uint64_t n) const {
+  if (budget) budget->add_read(n);
   std::string out(n, '\0');
   const auto got = source.read_at(path, out.data(), n, begin + at);
   if (!got) return tl::unexpected(got.error());

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/read_budget.h"
 #include "core/checkpoint/check.h"
 
 namespace culprit::checkpoint {
@@ -15,6 +16,7 @@ struct Extent {
   ByteSource& source;
   const std::string& path;
   uint64_t begin = 0, size = 0;
+  ReadBudget* budget = nullptr;  // of the reader: what is read adds to it. Borrowed
 
   // Exactly `n` bytes at `at` of the extent; an error if the file ends before.
   Result<std::string> read(uint64_t at, uint64_t n) const;
