@@ -57,8 +57,8 @@ struct TailOptions {
 struct TailRound {
   TimeNs now = 0;       // wall clock
   TimeNs now_mono = 0;  // never steps
-  // Bytes that may be read now, from the credit; 0: only check. Divided evenly among the files with new
-  // bytes.
+  // Bytes that may be read now, from the credit; 0: only check. Divided among the files with new bytes;
+  // their owners take turns.
   size_t budget_bytes = 8 << 20;
   std::vector<std::string> changed;  // folders with a change notification
   std::vector<std::string> watched;  // folders of Outcome::watch with a watch now

@@ -71,13 +71,19 @@ std::vector<TailSource*> CheckQueue::take_retries() {
 void CheckQueue::make_ready(TailSource& source) {
   if (source.ready || time_.mono < source.not_before) return;
   source.ready = true;
-  ready_.push_back(source.number);
+  ready_[source.info.uid].push_back(source.number);
+  ++ready_count_;
 }
 
 TailSource* CheckQueue::pop_ready() {
   while (!ready_.empty()) {
-    TailSource* const source = sources_.get(ready_.front());
-    ready_.pop_front();
+    auto owner = ready_.upper_bound(last_);
+    if (owner == ready_.end()) owner = ready_.begin();
+    TailSource* const source = sources_.get(owner->second.front());
+    last_ = owner->first;
+    owner->second.pop_front();
+    if (owner->second.empty()) ready_.erase(owner);
+    --ready_count_;
     if (source == nullptr) continue;
     source->ready = false;
     return source;

@@ -5,10 +5,13 @@
 #include <cstdint>
 #include <functional>
 #include <list>
+#include <map>
+#include <optional>
 #include <queue>
 #include <utility>
 #include <vector>
 
+#include "base/principal.h"
 #include "ingest/live/tailer_source.h"
 #include "ingest/live/tailer_table.h"
 
@@ -30,8 +33,9 @@ class CheckQueue {
   std::vector<TailSource*> take_retries();
 
   void make_ready(TailSource& source);
-  size_t ready() const { return ready_.size(); }
-  // A source with bytes to read; null if there is none.
+  size_t ready() const { return ready_count_; }
+  // A source with bytes to read; null if there is none. Owners of files take turns, and so do the sources of
+  // each: the many files of one user delay those of another by one read.
   TailSource* pop_ready();
 
   // Time of the next check, at most `latest`.
@@ -42,7 +46,10 @@ class CheckQueue {
   const SourceTable& sources_;
   using Due = std::pair<TimeNs, uint32_t>;
   std::priority_queue<Due, std::vector<Due>, std::greater<>> due_;
-  std::list<uint32_t> ready_;
+  using Owner = std::optional<Principal>;  // of the file
+  std::map<Owner, std::list<uint32_t>> ready_;
+  size_t ready_count_ = 0;
+  Owner last_;                     // the one whose turn was last
   std::vector<uint32_t> pending_;  // to be retried
 };
 

@@ -2,6 +2,8 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "ingest/live/tailer_queue.h"
+#include "ingest/live/tailer_table.h"
 #include "tail_fixture.h"
 
 using namespace culprit;
@@ -87,6 +89,48 @@ BOOST_AUTO_TEST_CASE(one_fast_file_does_not_starve_the_others) {
   f.round(kNsPerSecond, true, 128 << 10);
   f.round(kNsPerSecond, true, 128 << 10);
   for (int i = 0; i < 20; ++i) BOOST_CHECK_EQUAL(f.evidence("slow" + std::to_string(i) + ".log"), "line\n");
+}
+
+// Two files of each other owner, and one of uid 7, which became ready last.
+BOOST_AUTO_TEST_CASE(owners_of_files_take_turns) {
+  RoundTime time{0, kNsPerSecond};
+  SafeFolder root;
+  SourceTable table(root);
+  CheckQueue queue(time, table);
+  const auto add = [&](std::optional<Principal> uid) {
+    auto source = std::make_unique<TailSource>();
+    source->info.uid = uid;
+    queue.make_ready(table.add(std::move(source)));
+  };
+  for (const uint32_t uid : {5u, 5u, 5u, 9u, 9u}) add(Principal(uid));
+  add(std::nullopt);
+  add(Principal(7));
+  std::vector<std::string> turns;
+  while (const TailSource* source = queue.pop_ready())
+    turns.push_back(source->info.uid ? to_string(*source->info.uid) : "none");
+  const std::vector<std::string> expected{"uid 5", "uid 7", "uid 9", "none", "uid 5", "uid 9", "uid 5"};
+  BOOST_TEST(turns == expected, boost::test_tools::per_element());
+  BOOST_TEST(queue.ready() == 0u);
+}
+
+// As root: the files of another user.
+BOOST_AUTO_TEST_CASE(the_files_of_one_user_delay_a_line_of_another_by_one_read) {
+  if (::geteuid() != 0) return;
+  constexpr uid_t kMany = 64'001, kOne = 64'002;
+  constexpr size_t kRead = 64 << 10;
+  TailFolderFixture f;
+  const auto owned = [&](const std::string& name, const std::string& bytes, uid_t uid) {
+    f.append(name, bytes);
+    BOOST_REQUIRE_EQUAL(::chown(f.at(name).c_str(), uid, uid), 0);
+  };
+  for (int i = 0; i < 80; ++i) owned("a" + std::to_string(i) + ".log", std::string(4 * kRead, 'x'), kMany);
+  owned("b.log", "RuntimeError: one\n", kOne);
+  f.round(kNsPerSecond, true, 2 * kRead);
+  BOOST_CHECK_EQUAL(f.evidence("b.log"), "RuntimeError: one\n");
+  // And again, while the other files have more than a round reads.
+  f.append("b.log", "RuntimeError: two\n");
+  f.round(kNsPerSecond, true, 2 * kRead);
+  BOOST_CHECK_EQUAL(f.evidence("b.log"), "RuntimeError: one\nRuntimeError: two\n");
 }
 
 BOOST_AUTO_TEST_CASE(more_files_than_descriptors_are_followed_all_the_same) {
