@@ -56,7 +56,6 @@ class ProcessLink final : public HostLink {
   MessageReader reader_;
   bool malformed_ = false;  // nothing is read any more
   std::string line_;        // of the output, not complete
-  bool closed_ = false;     // the peer closed the channel
   bool reaped_ = false;
   std::string how_;
   Use use_;
