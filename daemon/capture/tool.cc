@@ -19,6 +19,7 @@
 
 #include "capture/clock.h"
 #include "capture/process.h"
+#include "io/process_end.h"
 #include "io/system_error.h"
 
 namespace culprit::capture {
@@ -110,12 +111,10 @@ void give_way() {
 // The exit status; nothing: it does not end.
 std::optional<int> reap(pid_t pid, TimeNs until) {
   int status = 0;
-  for (;;) {
-    const pid_t ended = ::waitpid(pid, &status, WNOHANG);
-    if (ended == pid || (ended < 0 && errno != EINTR)) return status;
-    if (mono() >= until) return std::nullopt;
-    ::usleep(2000);
+  if (!io::ends_within(pid, until - mono())) return std::nullopt;
+  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
+  return status;
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include <cstring>
 
 #include "base/limits.h"
+#include "io/process_end.h"
 #include "io/system_error.h"
 
 namespace culprit::plughost {
@@ -24,6 +25,7 @@ namespace {
 // Of one exchange: a plugin that floods its channel must not hold up the others.
 constexpr int kReadsAtOnce = 16;
 constexpr int kSocketBytes = 1 << 20;
+constexpr TimeNs kKilledEnds = 200 * kNsPerMs;
 // Above those that the child uses, so that none is overwritten before it is copied.
 constexpr int kFirstFree = 10;
 
@@ -138,7 +140,7 @@ ProcessLink::~ProcessLink() {
   kill();
   // A process in an uninterruptible call stays; it is init's then.
   std::string how;
-  for (int i = 0; i < 200 && !ended(how); ++i) ::usleep(1000);
+  if (!ended(how) && io::ends_within(pid_, kKilledEnds)) ended(how);
   for (const int descriptor : {channel_, output_})
     if (descriptor >= 0) ::close(descriptor);
 }

@@ -14,6 +14,7 @@
 #include <cstring>
 
 #include "base/text.h"
+#include "io/process_end.h"
 #include "respond/notice.h"
 
 namespace culprit::respond {
@@ -153,7 +154,7 @@ int reap(pid_t pid, const MailHandover& mail, bool kill_now) {
     if (got == pid) return status;
     if (got < 0 && errno != EINTR) return -1;
     if (mono_now() >= until || (mail.stop && mail.stop->load())) break;
-    ::poll(nullptr, 0, kRoundMs);
+    (void)io::ends_within(pid, kRoundMs * kNsPerMs);
   }
   ::kill(-pid, SIGKILL);
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {

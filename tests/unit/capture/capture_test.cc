@@ -2,6 +2,7 @@
 #include "capture/capture.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -17,6 +18,8 @@
 
 #include "capture/stop_guard.h"
 #include "capture/tool.h"
+#include "io/descriptors.h"
+#include "io/process_end.h"
 
 using namespace culprit;
 using namespace culprit::capture;
@@ -107,13 +110,21 @@ class FakeTool {
     folder_ = folder;
     std::ofstream(path()) << "#!" << shell << "\n" << script;
     ::chmod(path().c_str(), 0755);
+    const std::string mark = folder_ + "/attached";
+    BOOST_REQUIRE(::mkfifo(mark.c_str(), 0600) == 0);
+    mark_ = io::Descriptor(::open(mark.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
   }
   ~FakeTool() { std::filesystem::remove_all(folder_); }
   std::string path() const { return folder_ + "/" + name_; }
-  std::string mark() const { return folder_ + "/attached"; }
+  // Until the script has written to "attached" in its folder.
+  void wait_for_mark() const {
+    pollfd wait{mark_.get(), POLLIN, 0};
+    BOOST_REQUIRE(::poll(&wait, 1, 10'000) == 1);
+  }
 
  private:
   std::string name_, folder_;
+  io::Descriptor mark_;
 };
 
 }  // namespace
@@ -221,24 +232,38 @@ std::string tracer(uint32_t pid, const std::string& then) {
          std::to_string(pid) +
          "\n"
          "libc.ptrace(16, pid, None, None)\nos.waitpid(pid, 0x40000000)\n"
-         "open(os.path.dirname(sys.argv[0]) + '/attached', 'w').close()\n" +
+         "with open(os.path.dirname(sys.argv[0]) + '/attached', 'w') as mark: mark.write('x')\n" +
          then + "\n";
 }
 
-// The state that it has for good; a signal takes a moment.
+// The state that it has for good; a signal takes a moment, and SIGCHLD tells of it. The end of a tracer has
+// no event for us.
 char settled(const Process& process, bool stopped) {
+  sigset_t child, before;
+  sigemptyset(&child);
+  sigaddset(&child, SIGCHLD);
+  ::pthread_sigmask(SIG_BLOCK, &child, &before);
   char state = '?';
-  for (int i = 0; i < 400; ++i) {
+  for (int i = 0; i < 40; ++i) {
     state = process.stat().state;
-    if ((state == 'T') == stopped && state != 't') return state;
-    ::usleep(5000);
+    if ((state == 'T') == stopped && state != 't') break;
+    constexpr timespec kMost{0, 50'000'000};
+    ::sigtimedwait(&child, nullptr, &kMost);
   }
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return state;
 }
 
-void wait_for(const std::string& file) {
-  for (int i = 0; i < 2000 && ::access(file.c_str(), F_OK) != 0; ++i) ::usleep(5000);
-  BOOST_REQUIRE(::access(file.c_str(), F_OK) == 0);
+// The processes below one, which are ours once it has ended.
+std::vector<pid_t> started_by(pid_t parent) {
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  std::vector<pid_t> out;
+  std::ifstream children("/proc/" + std::to_string(parent) + "/task/" + std::to_string(parent) + "/children");
+  for (pid_t pid = 0; children >> pid;) {
+    out.push_back(pid);
+    for (const pid_t below : started_by(pid)) out.push_back(below);
+  }
+  return out;
 }
 
 struct Tried {
@@ -261,14 +286,12 @@ BOOST_AUTO_TEST_CASE(a_process_is_left_as_it_was_however_its_tool_ends) {
     std::thread stopper;
     if (stop)
       stopper = std::thread([&] {
-        wait_for(tool.mark());
-        ::usleep(50'000);
+        tool.wait_for_mark();
         ::kill(static_cast<pid_t>(process.pid()), SIGSTOP);
       });
     const Json line = captured_one(target_of(process), {tool.path()});
     if (stopper.joinable()) stopper.join();
-    ::usleep(300'000);  // a late change would show
-    BOOST_TEST((process.stat().state == 'T') == stop, then << " " << line.dump());
+    BOOST_TEST((settled(process, stop) == 'T') == stop, then << " " << line.dump());
   }
 }
 
@@ -292,12 +315,16 @@ BOOST_AUTO_TEST_CASE(a_process_is_left_as_it_was_when_the_capture_is_killed_half
       ::execl(CULPRIT_TEST_CAPTURE, "culprit-capture", nullptr);
       ::_exit(1);
     }
-    wait_for(tool.mark());
+    tool.wait_for_mark();
     if (stop) ::kill(static_cast<pid_t>(process.pid()), SIGSTOP);
-    ::usleep(50'000);
+    BOOST_TEST(!io::ends_within(capture, 50 * kNsPerMs));  // the guard looks every 5 ms
+    const std::vector<pid_t> started = started_by(capture);
     ::kill(capture, SIGKILL);
     ::waitpid(capture, nullptr, 0);
-    if (stop) ::usleep(500'000);
+    for (const pid_t pid : started) {
+      BOOST_TEST(io::ends_within(pid, 10 * kNsPerSecond));
+      ::waitpid(pid, nullptr, WNOHANG);
+    }
     BOOST_TEST((settled(process, stop) == 'T') == stop, stop);
   }
 }
@@ -313,6 +340,7 @@ BOOST_AUTO_TEST_CASE(a_stop_at_any_moment_of_a_real_capture_stays) {
   for (int moment = 0; moment < 24; ++moment) {
     const Process process([] {});
     std::thread stopper([&] {
+      // No event: it is the moment that is tried.
       ::usleep(static_cast<useconds_t>(moment) * 3000);
       ::kill(static_cast<pid_t>(process.pid()), SIGSTOP);
     });
