@@ -21,6 +21,7 @@ namespace {
 
 constexpr int kWalkFlags = O_PATH | O_CLOEXEC | O_NOFOLLOW;
 constexpr int kFileFlags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK;
+constexpr int kProgramFlags = O_PATH | O_CLOEXEC | O_NOFOLLOW;
 constexpr int kLinks = 40;  // the kernel's own limit
 
 bool any_user_writes(const struct stat& folder) { return (folder.st_mode & S_IWOTH) != 0; }
@@ -50,12 +51,16 @@ std::optional<uid_t> uid_of_unknown_root() {
 // "user 12002"; no name, because a look-up may ask a hung network service.
 std::string user(uid_t uid) { return uid == 0 ? "root" : fmt::format("user {}", uid); }
 
+enum class Wanted : uint8_t { kFolder, kFile, kProgram };
+
 class Walk {
  public:
   Walk(uid_t trusted_uid, Writers writers)
       : trusted_uid_(trusted_uid), unknown_root_(uid_of_unknown_root()), writers_(writers) {}
 
-  Result<int> open(const std::string& path, bool file) {
+  Result<int> open(const std::string& path, Wanted wanted) {
+    const bool file = wanted != Wanted::kFolder;
+    if (wanted == Wanted::kProgram) file_flags_ = kProgramFlags;
     if (const Status begun = begin(path); !begun) return tl::unexpected(begun.error());
     while (!parts_.empty()) {
       const std::string part = std::move(parts_.front());
@@ -143,7 +148,7 @@ class Walk {
 
   // What is opened is what was checked: its owner and mode are read again from the descriptor.
   Status open_last(const std::string& part, const std::string& path) {
-    Descriptor file(::openat(at_.get(), part.c_str(), kFileFlags));
+    Descriptor file(::openat(at_.get(), part.c_str(), file_flags_));
     struct stat status;
     if (!file.is_open() || ::fstat(file.get(), &status) != 0) return reason();
     if (!S_ISREG(status.st_mode)) return no_file();
@@ -223,17 +228,25 @@ class Walk {
   std::string path_;               // of it, "" for "/"
   std::optional<Shared> shared_;
   Descriptor file_;  // the last component, of a file
+  int file_flags_ = kFileFlags;
   int links_ = 0;
 };
 
 }  // namespace
 
 Result<int> open_trusted_file(const std::string& path, uid_t trusted_uid, Writers writers) {
-  return Walk(trusted_uid, writers).open(path, true);
+  return Walk(trusted_uid, writers).open(path, Wanted::kFile);
 }
 
 Result<int> open_trusted_folder(const std::string& path, uid_t trusted_uid, Writers writers) {
-  return Walk(trusted_uid, writers).open(path, false);
+  return Walk(trusted_uid, writers).open(path, Wanted::kFolder);
+}
+
+Status check_trusted_program(const std::string& path, uid_t trusted_uid) {
+  const auto opened = Walk(trusted_uid, Writers::kOwner).open(path, Wanted::kProgram);
+  if (!opened) return tl::unexpected(opened.error());
+  const Descriptor program(*opened);
+  return {};
 }
 
 }  // namespace culprit::io

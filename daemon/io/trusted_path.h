@@ -29,5 +29,8 @@ enum class Writers : uint8_t { kOwner, kGroup, kWatched };
 Result<int> open_trusted_file(const std::string& path, uid_t trusted_uid, Writers writers = Writers::kOwner);
 Result<int> open_trusted_folder(const std::string& path, uid_t trusted_uid,
                                 Writers writers = Writers::kOwner);
+// Of a program that is run by this path afterwards: only root and the trusted user can change what runs.
+// Needs no right to read it.
+Status check_trusted_program(const std::string& path, uid_t trusted_uid);
 
 }  // namespace culprit::io

@@ -15,6 +15,7 @@
 
 #include "base/text.h"
 #include "io/process_end.h"
+#include "io/trusted_path.h"
 #include "respond/notice.h"
 
 namespace culprit::respond {
@@ -190,6 +191,8 @@ std::string mail_text(const Values& v, const MailAddresses& addresses, TimeNs no
 }
 
 Status hand_over(const MailHandover& mail) {
+  if (const Status trusted = io::check_trusted_program(mail.program, ::geteuid()); !trusted)
+    return fail(trusted.error().code, fmt::format("{}: {}", mail.program, trusted.error().text));
   Pipe in, err;
   if (in.end(0) < 0 || err.end(0) < 0)
     return fail(ErrorCode::kIo, "no pipe: " + std::string(std::strerror(errno)));

@@ -18,7 +18,8 @@ struct MailHandover {
   const std::atomic<bool>* stop = nullptr;  // ends it early; borrowed
 };
 
-// Runs PROGRAM -i -- TO... with an almost empty environment; ends it after `within_ns`. An error has its exit
+// Runs PROGRAM -i -- TO... with an almost empty environment; ends it after `within_ns`. Refuses a program
+// that users other than root and this process's could change (io/trusted_path.h). Another error has its exit
 // status and the first line that it wrote to standard error.
 Status hand_over(const MailHandover& mail);
 

@@ -252,6 +252,39 @@ def config_of_a_running_daemon_that_turns_writable_is_not_reloaded(context: Cont
 
 
 @case
+def mail_is_handed_to_no_program_that_another_user_may_write(context: Context) -> str:
+    """At the start, and where the program turns writable while the daemon runs."""
+    daemon = context.daemon()
+    program, ran = daemon.folder / "sendmail", daemon.folder / "ran"
+    program.write_text(f"#!/bin/sh\ntouch {ran}\n")
+    program.chmod(0o777)
+    daemon.configure(more=f'''[[alert]]
+name = "mail"
+type = "mail"
+from = "a@example.com"
+to = ["b@example.com"]
+sendmail = "{program}"
+''')
+    words = [str(context.bin_dir / "culpritd"), "--config", str(daemon.config)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=30, check=False)
+    refuses = f"{program} has mode 0777, so that others could change it; run chmod go-w {program}"
+    need(done.returncode == 2 and refuses in done.stderr and str(daemon.config) in done.stderr,
+         f"exit {done.returncode}: {done.stderr[-300:]}")
+    program.chmod(0o755)
+    daemon.start()
+    program.chmod(0o777)
+    test = [str(context.bin_dir / "culprit"), "alert", "test", "mail", "--server", f"unix:{daemon.socket}"]
+    done = subprocess.run(test, capture_output=True, text=True, timeout=60, check=False)
+    need(done.returncode == 1 and "chmod go-w" in " ".join(done.stdout.split()) + done.stderr,
+         f"exit {done.returncode}: {done.stdout} {done.stderr}")
+    need(not ran.exists(), "the program ran")
+    program.chmod(0o755)
+    done = subprocess.run(test, capture_output=True, text=True, timeout=60, check=False)
+    need(done.returncode == 0 and ran.exists(), f"exit {done.returncode}: {done.stdout} {done.stderr}")
+    return refuses.replace(str(daemon.folder), "…")
+
+
+@case
 def rules_that_any_user_may_write_are_not_read(context: Context) -> str:
     """Of a group they are: admins share a folder. The built-in rules stay."""
     daemon = context.daemon()

@@ -69,7 +69,32 @@ std::string own_host_name() {
   return name;
 }
 
+// At the key of the file, such as "http.tls.cert".
+ConfigError error_at(const LoadedConfig& loaded, const std::string& key, const std::string& what) {
+  ConfigError error{"", 0, 0, fmt::format("'{}': {}", key, what)};
+  if (const auto at = loaded.places.find(key); at != loaded.places.end())
+    error.file = at->second.file, error.line = at->second.line, error.column = at->second.column;
+  return error;
+}
+
+// Programs that deliver mail run with the daemon's rights. One that is absent is an error of the delivery: it
+// may be installed later.
+void check_mailers(LoadedConfig& loaded, uid_t owner) {
+  for (const AlertConfig& alert : loaded.config.alert) {
+    if (alert.type != AlertType::kMail) continue;
+    const Status trusted = io::check_trusted_program(alert.sendmail, owner);
+    if (trusted ||
+        (trusted.error().code != ErrorCode::kDenied && trusted.error().code != ErrorCode::kInvalid))
+      continue;
+    ConfigError error = error_at(loaded, sendmail_key(alert.name), "");
+    error.what = fmt::format("'alert.sendmail' {}: {}", alert.sendmail, trusted.error().text);
+    loaded.errors.push_back(std::move(error));
+  }
+}
+
 }  // namespace
+
+std::string sendmail_key(const std::string& receiver) { return "alert " + receiver + ".sendmail"; }
 
 std::string format_error(const ConfigError& error) {
   if (error.line == 0) return fmt::format("{}: error: {}", error.file, error.what);
@@ -94,6 +119,7 @@ LoadedConfig load_config(const std::string& path, std::optional<uid_t> owner) {
   }
   LoadedConfig out = parse_config(texts);
   out.errors.insert(out.errors.begin(), unread.begin(), unread.end());
+  check_mailers(out, owner.value_or(::geteuid()));
   if (out.config.host.name.empty()) out.config.host.name = own_host_name();
   return out;
 }
@@ -179,14 +205,6 @@ std::vector<std::string> without_effect(const Config& config) {
 }
 
 namespace {
-
-// At the key of the file, such as "http.tls.cert".
-ConfigError error_at(const LoadedConfig& loaded, const std::string& key, const std::string& what) {
-  ConfigError error{"", 0, 0, fmt::format("'{}': {}", key, what)};
-  if (const auto at = loaded.places.find(key); at != loaded.places.end())
-    error.file = at->second.file, error.line = at->second.line, error.column = at->second.column;
-  return error;
-}
 
 ConfigError certificate_error(const LoadedConfig& loaded, const char* table, const io::TlsTrouble& trouble) {
   constexpr const char* kKeys[] = {"cert", "key", "ca", "crl"};

@@ -205,11 +205,13 @@ struct LoadedConfig {
   std::vector<std::string> files;             // files in the order of reading
   std::map<std::string, ConfigPlace> places;  // by key: where it was last set
 };
+// The key in `places` of the program that delivers a receiver's mail, or of its table.
+std::string sendmail_key(const std::string& receiver);
 
 // `path` empty: kConfigFile if it exists. Then reads conf.d/*.toml in the same folder, sorted by name. A
 // later file overrides keys of earlier ones; [[log]], [[dump]], [[plugin]] and [[alert]] tables
 // add up. A file that a user other than root and `owner` (none: the caller's) could change or replace is
-// refused with kDenied, as it names programs that run with the daemon's rights.
+// refused with kDenied, as it names programs that run with the daemon's rights; so is such a program of mail.
 LoadedConfig load_config(const std::string& path, std::optional<uid_t> owner = std::nullopt);
 
 struct ConfigText {

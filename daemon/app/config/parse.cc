@@ -258,6 +258,8 @@ class Reader {
                                                                     : "webhook"));
     if (was_set("alert.secret_file") && alert.template_file.empty())
       refuse(place_of("alert.secret_file"), "'alert.secret_file' needs 'alert.template'");
+    if (mail)
+      places_[sendmail_key(alert.name)] = was_set("alert.sendmail") ? place_of("alert.sendmail") : place;
     check_clear("alert.headers_file", alert.headers_file, alert.url);
     check_clear("alert.secret_file", alert.secret_file, alert.url);
   }

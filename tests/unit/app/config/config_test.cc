@@ -9,6 +9,7 @@
 #include <map>
 
 #include "../../io/certificates.h"
+#include "../../io/user_tree.h"
 #include "../fixtures.h"
 #include "app/config/options.h"
 #include "base/text.h"
@@ -208,6 +209,42 @@ BOOST_AUTO_TEST_CASE(files_that_cannot_be_read_are_reported_and_the_others_are_c
       BOOST_TEST(errors.find(is_folder) != errors.npos);
       BOOST_TEST(errors.ends_with(always));
     }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_program_for_mail_that_another_user_could_change_is_refused_at_its_line) {
+  if (!testing::is_root()) return;
+  const testing::UserTree tree;
+  constexpr uid_t kAlice = 12'003, kMallory = 12'002;
+  tree.file("sound", 0, 0711);
+  tree.file("own", kAlice, 0700);
+  tree.file("group", kAlice, 0775);
+  tree.file("his", kMallory, 0755);
+  tree.folder("team", 0, 0777);
+  tree.file("team/sendmail", 0, 0755);
+  tree.link("link", "his", 0);
+  tree.folder("folder", 0);
+  const std::pair<const char*, const char*> rows[] = {
+      {"sound", ""},
+      {"own", ""},
+      {"absent", ""},
+      {"group", "/group has mode 0775, so that others could change it; run chmod go-w /group"},
+      {"his", "/his belongs to user 12002, who is not trusted; run chown root /his"},
+      {"link", "/his belongs to user 12002, who is not trusted; run chown root /his"},
+      {"team/sendmail",
+       "/team has mode 0777, so that others could replace what is in it; run chmod go-w /team"},
+      {"folder", "it is no regular file"},
+  };
+  const std::string config = tree / "culpritd.toml";
+  for (const auto& [program, why] : rows) {
+    std::ofstream(config) << fmt::format(
+        "[[alert]]\nname = \"m\"\ntype = \"mail\"\nto = [\"a@b\"]\nfrom = \"c@d\"\nsendmail = \"{}\"\n",
+        tree / program);
+    std::string errors = errors_of(load_config(config, kAlice));
+    for (size_t at; (at = errors.find(tree / "")) != errors.npos;) errors.erase(at, (tree / "").size() - 1);
+    const std::string wanted =
+        fmt::format("/culpritd.toml:6:12: error: 'alert.sendmail' /{}: {}\n", program, why);
+    BOOST_TEST(errors == (*why ? wanted : ""), program);
   }
 }
 
