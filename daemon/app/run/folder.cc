@@ -32,6 +32,7 @@ constexpr size_t kMembersSeen = 100'000;
 constexpr const char* kMarker = ".culprit-run";  // what remove_old_runs() may remove
 constexpr size_t kSocketPathBytes = 92;          // sun_path has 108, and a name follows
 constexpr int kRuntimeNames = 8;
+constexpr int kRemovalsSeen = 10;  // of one folder that is just made
 constexpr const char* kMemory = "/dev/shm";
 
 bool is_own(const struct stat& info) {
@@ -107,16 +108,51 @@ std::vector<std::string> runtime_names(const std::string& run, const std::string
   return out;
 }
 
-// Makes the first folder of these names that can be this user's, or takes it where it is there.
-Result<std::string> make_one_of(const std::string& base, const std::vector<std::string>& names) {
-  Status made = closed_to_others(base);
-  if (!made) return fail(made.error().code, base + ": " + made.error().text);
-  for (const std::string& name : names) {
-    const std::string path = base + "/" + name;
-    made = make_own(path);
-    if (made) return path;
+// Makes a folder for this user alone, or takes the one that is there, and locks it against remove_unused().
+Result<HeldFolder> make_in_use(const std::string& path) {
+  for (int i = 0; i < kRemovalsSeen; ++i) {
+    if (Status made = make_own(path); !made) return tl::unexpected(made.error());
+    auto held = HeldFolder::open(path);
+    if (!held && held.error().code == ErrorCode::kNotFound) continue;
+    if (!held) return held;
+    // Waits while another run removes it, which takes milliseconds.
+    while (::flock(held->descriptor(), LOCK_SH) != 0 && errno == EINTR) {
+    }
+    if (held->is_there()) return held;
   }
-  return tl::unexpected(made.error());
+  return fail(ErrorCode::kBusy, path + ": other runs remove it again and again");
+}
+
+// Removes a folder of this user that no run has locked.
+void remove_unused(const std::string& path) {
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) != 0 || !is_own(info)) return;
+  const auto held = HeldFolder::open(path);
+  if (!held || ::flock(held->descriptor(), LOCK_EX | LOCK_NB) != 0 || !held->is_there()) return;
+  std::error_code ignored;
+  fs::remove_all(path, ignored);
+}
+
+// Makes the first folder of these names that can be this user's, or takes it where it is there.
+Result<HeldFolder> make_one_of(const std::string& base, const std::vector<std::string>& names) {
+  if (const Status closed = closed_to_others(base); !closed)
+    return fail(closed.error().code, base + ": " + closed.error().text);
+  Result<HeldFolder> made = fail(ErrorCode::kNotFound, base + ": no name to try");
+  for (size_t i = 0; i < names.size() && !made; ++i) made = make_in_use(base + "/" + names[i]);
+  return made;
+}
+
+// Rings of runs that were killed and whose own folder is gone or below another root.
+void remove_unused_rings() {
+  const auto memory = HeldFolder::open(kMemory);
+  if (!memory) return;
+  const std::string own = fmt::format("culprit-{}-", ::geteuid());
+  for (const std::string& name : memory->names(kMembersSeen)) {
+    const std::string_view digits = std::string_view(name).substr(std::min(own.size(), name.size()), 16);
+    if (name.starts_with(own) && digits.size() == 16 &&
+        digits.find_first_not_of("0123456789abcdef") == digits.npos)
+      remove_unused(memory->path() + "/" + name);
+  }
 }
 
 // What a run that was killed left in memory and in the folder of sockets.
@@ -127,12 +163,7 @@ void remove_runtime(const HeldFolder& run, const Lookup& variable) {
   bases.emplace_back(kMemory);
   for (const std::string& host : hosts->names(kMembersSeen))
     for (const std::string& name : runtime_names(run.path(), host))
-      for (const std::string& base : bases) {
-        struct stat info {};
-        const std::string path = base + "/" + name;
-        std::error_code ignored;
-        if (::lstat(path.c_str(), &info) == 0 && is_own(info)) fs::remove_all(path, ignored);
-      }
+      for (const std::string& base : bases) remove_unused(base + "/" + name);
 }
 
 }  // namespace
@@ -197,6 +228,7 @@ Result<RunFolder> RunFolder::create(const RunPlaces& places, Launch& launch) {
   }
   if (!made) return tl::unexpected(made.error());
   if (!out.shared_) out.shared_ = is_network_folder(out.path());
+  remove_unused_rings();
   out.make_runtime(places, launch);
   if (Status placed = out.place_files(places, launch); !placed) return tl::unexpected(placed.error());
   return out;
@@ -284,10 +316,11 @@ void RunFolder::make_runtime(const RunPlaces& places, const Launch& launch) {
       troubles.push_back(base + ": its path is too long for a socket");
       continue;
     }
-    const auto path = make_one_of(base, names);
-    const Status pipes = path ? make_own(*path + "/pipes") : tl::unexpected(path.error());
+    auto made = make_one_of(base, names);
+    const Status pipes = made ? make_own(made->path() + "/pipes") : tl::unexpected(made.error());
     if (pipes) {
-      runtime_ = *path;
+      runtime_ = made->path();
+      held_runtime_ = std::move(*made);
       break;
     }
     const std::string& text = pipes.error().text;
@@ -299,11 +332,13 @@ void RunFolder::make_runtime(const RunPlaces& places, const Launch& launch) {
         "there is no folder for its sockets ({}); set XDG_RUNTIME_DIR or TMPDIR to a writable folder of "
         "yours",
         fmt::join(troubles, "; "));
-  if (auto rings = make_one_of(kMemory, names))
-    rings_ = *rings;
-  else if (::access(kMemory, W_OK) == 0)
+  if (auto rings = make_one_of(kMemory, names)) {
+    rings_ = rings->path();
+    held_rings_ = std::move(*rings);
+  } else if (::access(kMemory, W_OK) == 0) {
     note_ += fmt::format("{}{}; what tracers write to memory is not seen", note_.empty() ? "" : "; ",
                          rings.error().text);
+  }
 }
 
 RunFolder::RunFolder(RunFolder&& other) noexcept
@@ -312,6 +347,8 @@ RunFolder::RunFolder(RunFolder&& other) noexcept
       inputs_(std::move(other.inputs_)),
       logs_(std::move(other.logs_)),
       members_(std::move(other.members_)),
+      held_runtime_(std::move(other.held_runtime_)),
+      held_rings_(std::move(other.held_rings_)),
       files_(std::move(other.files_)),
       private_(std::move(other.private_)),
       runtime_(std::exchange(other.runtime_, {})),

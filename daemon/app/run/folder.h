@@ -12,9 +12,10 @@
 // alone, by descriptors that stay with it. Its private part is <runtime>/private, and what the command writes
 // by path is <runtime>/files/<member>/ until the end. With --shared the private part is in <runtime> too.
 //
-// A lock on members/<host>.<n>.lock shows that a member runs; the kernel drops it with the process. Nothing
-// follows links, and a run's folder that belongs to another user or that others may write to is refused.
-// Blocking; one thread.
+// A lock on members/<host>.<n>.lock shows that a member runs; the kernel drops it with the process. So do
+// locks on the folders of sockets and of rings, which are on this host also where the run is on a network.
+// Nothing follows links, and a run's folder that belongs to another user or that others may write to is
+// refused. Blocking; one thread.
 #pragma once
 
 #include <string>
@@ -34,8 +35,9 @@ struct RunPlaces {
 
 class RunFolder {
  public:
-  // Makes the folders. A root that cannot be written to gives way to one in /tmp, unless --dir or --shared
-  // named it; `note` then says why. Changes launch.job where an earlier run has the name.
+  // Makes the folders, and removes rings of this user that no run has locked. A root that cannot be written
+  // to gives way to one in /tmp, unless --dir or --shared named it; `note` then says why. Changes launch.job
+  // where an earlier run has the name.
   static Result<RunFolder> create(const RunPlaces& places, Launch& launch);
   RunFolder(RunFolder&& other) noexcept;
   RunFolder& operator=(RunFolder&&) = delete;
@@ -79,6 +81,7 @@ class RunFolder {
   Status place_files(const RunPlaces& places, const Launch& launch);
 
   HeldFolder root_, run_, inputs_, logs_, members_;
+  HeldFolder held_runtime_, held_rings_;  // locked while the run uses them
   std::string files_, private_, runtime_, rings_, note_, no_runtime_;
   std::string job_, host_;
   bool shared_ = false, in_team_ = false, owns_runtime_ = true, exposed_ = false;

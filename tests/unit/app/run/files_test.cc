@@ -1,5 +1,7 @@
 // Folders, logs and ends of runs.
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <boost/test/data/test_case.hpp>
@@ -314,6 +316,54 @@ BOOST_AUTO_TEST_CASE(older_runs_are_removed_and_those_that_run_stay) {
   BOOST_TEST(remove_old_runs(running->root(), 1, place.lookup()).size() == 2u);
   BOOST_TEST(fs::exists(running->path()));
   BOOST_TEST(fs::exists(fs::path(running->root().path()) / "of the user"));
+}
+
+// As a run that SIGKILL ends: nothing removes its folders. Returns the rings.
+std::string killed_run(const Place& place) {
+  int ends[2];
+  BOOST_REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
+  const pid_t child = ::fork();
+  BOOST_REQUIRE(child >= 0);
+  if (child == 0) {
+    Launch launch = launch_of("killed");
+    const auto folder = place.make(launch);
+    const std::string rings = folder ? folder->rings() : "";
+    const bool said = ::write(ends[1], rings.data(), rings.size()) >= 0;
+    ::_exit(said ? 0 : 1);
+  }
+  ::close(ends[1]);
+  char rings[300] = {};
+  const ssize_t size = ::read(ends[0], rings, sizeof rings - 1);
+  ::close(ends[0]);
+  BOOST_REQUIRE(::waitpid(child, nullptr, 0) == child);
+  BOOST_REQUIRE(size > 0);
+  return rings;
+}
+
+BOOST_AUTO_TEST_CASE(rings_of_a_killed_run_are_removed_by_the_next_one_also_below_another_root) {
+  const Place first, second;
+  const std::string rings = killed_run(first);
+  std::ofstream(rings + "/1") << "a ring";
+  fs::remove_all(first.root / "state");
+  Launch launch = launch_of("next");
+  const auto folder = second.make(launch);
+  BOOST_REQUIRE(folder.has_value());
+  BOOST_TEST(!fs::exists(rings));
+  BOOST_TEST(fs::exists(folder->rings()));
+}
+
+BOOST_AUTO_TEST_CASE(what_a_run_uses_on_this_host_stays_where_its_folder_has_no_locks) {
+  const Place place;
+  Launch launch = launch_of("train"), other = launch_of("other");
+  const auto running = place.make(launch);
+  BOOST_REQUIRE(running.has_value());
+  // As on a network without locks: the members count as ended.
+  for (const std::string& name : running->members().names(9)) running->members().remove(name);
+  const auto next = place.make(other);
+  BOOST_REQUIRE(next.has_value());
+  BOOST_TEST(remove_old_runs(next->root(), 9, place.lookup()).empty());
+  for (const std::string& path : {running->rings(), running->runtime(), running->pipes()})
+    BOOST_TEST(fs::exists(path), path);
 }
 
 BOOST_AUTO_TEST_CASE(the_last_member_knows_that_all_have_ended_and_one_reports) {
