@@ -44,7 +44,8 @@ bool is_unit_of_system(std::string_view group) {
 }  // namespace
 
 OwnProcesses::Kin OwnProcesses::of(const logs::RuleLine& line) {
-  if (line.service) return is_of_other_job(line.text) ? Kin::kOther : Kin::kOwn;
+  if (line.service != logs::Service::kNone)
+    return is_foreign(line) || is_of_other_job(line.text) ? Kin::kOther : Kin::kOwn;
   const rules::Rule& rule = rules_.rules()[line.rule];
   const std::string_view name = hole_of(rule, line, "process");
   if (!line.kernel || name.size() < kShortName || name.starts_with('<')) return Kin::kOwn;
@@ -59,13 +60,39 @@ OwnProcesses::Kin OwnProcesses::of(const logs::RuleLine& line) {
 bool OwnProcesses::is_aside(const logs::RuleLine& line) {
   const rules::Rule& rule = rules_.rules()[line.rule];
   const bool part = rule.component == Component::kStorage || rule.component == Component::kNetwork;
-  if (!part && (!line.service || rule.category == Category::kHardware)) return false;
-  if (!line.kernel && !line.service) return false;
+  const bool service = line.service != logs::Service::kNone;
+  if (!part && (!service || rule.category == Category::kHardware)) return false;
+  return (line.kernel || service) && !names_own(line);
+}
+
+// Whether the job's own logs name what the line is about.
+bool OwnProcesses::names_own(const logs::RuleLine& line) {
   if (!collected_) collect();
-  const auto names = [&](const std::string& value) {
+  return std::ranges::any_of(line.holes, [&](const std::string& value) {
     return value.size() >= kShortName && std::ranges::any_of(value, is_letter) && is_mentioned(value);
-  };
-  return std::ranges::none_of(line.holes, names);
+  });
+}
+
+// A service that does something else explains nothing of the job, but for hardware that it met. Where the job
+// itself writes to the system's log, its own program may have any tag.
+bool OwnProcesses::is_foreign(const logs::RuleLine& line) {
+  return line.service == logs::Service::kForeign &&
+         rules_.rules()[line.rule].category != Category::kHardware && has_own_logs() && !names_own(line);
+}
+
+// Whether a source without lines of the system's log has progress of the job, or an exception of it.
+bool OwnProcesses::has_own_logs() {
+  if (own_logs_) return *own_logs_;
+  if (!collected_) collect();
+  const auto own = [&](uint32_t source) { return !system_sources_.contains(source); };
+  own_logs_ =
+      std::ranges::any_of(log_.last_progress(),
+                          [&](const auto& sample) { return own(sample.place.source); }) ||
+      std::ranges::any_of(log_.uncaught(), [&](const auto& line) { return own(line.place.source); }) ||
+      std::ranges::any_of(log_.rule_lines(), [&](const auto& line) {
+        return (line.exception || line.death) && own(line.place.source);
+      });
+  return *own_logs_;
 }
 
 // Whether the text names jobs by number, and none of them is this one. Where the job's own number is not
@@ -89,7 +116,7 @@ void OwnProcesses::collect() {
   for (const logs::RuleLine& line : log_.rule_lines()) {
     const rules::Rule& rule = rules_.rules()[line.rule];
     const std::string_view pid = hole_of(rule, line, "pid");
-    if (line.kernel || line.service) system_sources_.insert(line.place.source);
+    if (line.kernel || line.service != logs::Service::kNone) system_sources_.insert(line.place.source);
     if (!line.kernel && !pid.empty()) pids_.emplace(pid);
     if (line.kernel && is_unit_of_system(hole_of(rule, line, "cgroup")))
       of_units_.emplace(line.place.source, pid);

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -25,8 +26,8 @@ class OwnProcesses {
     kUnknown,  // named, but nothing says that it is the job's
     kOther,    // of a service of the system
   };
-  // Of a kernel's line of a rule with a hole `process`, and of a service's line with the number of a job;
-  // other lines are kOwn.
+  // Of a kernel's line of a rule with a hole `process`, of a service's line with the number of a job, and of
+  // a line of a service that neither runs jobs nor watches the machine; other lines are kOwn.
   Kin of(const logs::RuleLine& line);
   // Whether a system's log tells of a service, a disk or a network, and the job's own logs name nothing of
   // it.
@@ -35,6 +36,9 @@ class OwnProcesses {
  private:
   bool is_mentioned(std::string_view name);
   bool is_of_other_job(std::string_view text);
+  bool is_foreign(const logs::RuleLine& line);
+  bool has_own_logs();
+  bool names_own(const logs::RuleLine& line);
   void collect();
 
   const logs::JobLog& log_;
@@ -44,6 +48,7 @@ class OwnProcesses {
   std::set<std::string, std::less<>> pids_;              // that launchers of the job name
   std::set<std::pair<uint32_t, std::string>> of_units_;  // source and pid
   std::map<std::string, bool, std::less<>> mentioned_;
+  std::optional<bool> own_logs_;
 };
 
 }  // namespace culprit::diagnose

@@ -620,7 +620,9 @@ void set_apart(const detect::View& view, std::vector<Sign>& signs, std::vector<F
 
 // Whether the sign is a mistake of the program, which an exception with its place in the program shows.
 bool is_own_mistake(const Sign& sign) {
-  const auto raised = [](const logs::RuleLine* line) { return line->death && line->code && !line->service; };
+  const auto raised = [](const logs::RuleLine* line) {
+    return line->death && line->code && line->service == logs::Service::kNone;
+  };
   return sign.finding.category == Category::kUser && std::ranges::any_of(sign.lines, raised);
 }
 

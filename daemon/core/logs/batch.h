@@ -79,11 +79,11 @@ struct LineHit {
   uint32_t rule;               // index into the rules in use
   uint32_t first_hole, holes;  // into LogBatch::holes
   Meaning known;
-  Level level;           // from the line's header
-  bool general;          // gives way to other rules on the same event
-  bool kernel;           // a kernel message
-  bool event = false;    // a trace event
-  bool service = false;  // of a service in a system's log, see Header
+  Level level;         // from the line's header
+  bool general;        // gives way to other rules on the same event
+  bool kernel;         // a kernel message
+  bool event = false;  // a trace event
+  Service service = Service::kNone;
 };
 
 struct LogBatch {

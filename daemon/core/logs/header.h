@@ -17,14 +17,21 @@ enum class Level : uint8_t { kNone, kDebug, kInfo, kWarning, kError, kFatal };
 
 constexpr uint32_t kNoRank = 0xffffffff;
 
+// The service that wrote a line of a system's log, by its tag ("sshd[123]: ").
+enum class Service : uint8_t {
+  kNone,     // none: the kernel, a job's program, or no system's log
+  kNode,     // runs jobs or watches the machine: schedulers, container engines, monitors of devices, mounts
+  kForeign,  // does something else: sshd, a backup, a database
+};
+Service service_of(std::string_view tag);
+
 // Views point into the line.
 struct Header {
   TimeNs time_ns = kNoTime;  // resolved to UTC; kNoTime: the line has no timestamp
   // `time_ns` counts from the host's boot ("[12345.678]"); neighbouring lines give the real time.
   bool kernel_time = false;
   bool kernel = false;  // a kernel message: by its clock, or by the program name "kernel"
-  // Of a service in a system's log: its tag ("sshd[123]: ") is neither the kernel's nor of a job's programs.
-  bool service = false;
+  Service service = Service::kNone;
   Level level = Level::kNone;  // from the line's level field, never from words of the message
   std::string_view host;       // empty: not in the line
   uint32_t rank = kNoRank;     // global

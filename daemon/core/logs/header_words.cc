@@ -17,14 +17,6 @@ bool names_a_failure(std::string_view name) {
                      [&](std::string_view end) { return name.ends_with(end); });
 }
 
-// Interpreters, frameworks and launchers, which may log to the system's log for a job.
-bool is_of_jobs(std::string_view tag) {
-  constexpr std::string_view kBegins[] = {"python", "pypy", "torch",     "ray",        "mpi",      "orte",
-                                          "prte",   "srun", "slurmstep", "accelerate", "deepspeed"};
-  return std::any_of(std::begin(kBegins), std::end(kBegins),
-                     [&](std::string_view begin) { return tag.starts_with(begin); });
-}
-
 // Whether `text` is a single value, as in dumps of settings: "beta1: 0.9", "layer2: True".
 bool is_value(std::string_view text) {
   while (!text.empty() && (text.back() == ' ' || text.back() == ',')) text.remove_suffix(1);
@@ -37,7 +29,30 @@ bool is_value(std::string_view text) {
   });
 }
 
+// "/usr/sbin/gmetad" is gmetad.
+std::string_view without_folders(std::string_view tag) {
+  return tag.starts_with('/') ? tag.substr(tag.substr(0, tag.find('[')).rfind('/') + 1) : tag;
+}
+
 }  // namespace
+
+Service service_of(std::string_view tag) {
+  // Interpreters, frameworks and launchers, which may log to the system's log for a job.
+  constexpr std::string_view kJobs[] = {"python", "pypy", "torch",     "ray",        "mpi",      "orte",
+                                        "prte",   "srun", "slurmstep", "accelerate", "deepspeed"};
+  // Schedulers, container engines, the system's manager, monitors of devices, fabrics, storage and clocks.
+  constexpr std::string_view kNodes[] = {
+      "slurm",  "pbs",    "sge_",    "sbatchd", "mbatchd",   "kube",  "containerd", "docker", "crio",
+      "podman", "conmon", "runc",    "systemd", "init",      "oomd",  "earlyoom",   "nohang", "nv",
+      "dcgm",   "fabric", "rocm",    "amd",     "habana",    "hl-",   "gaudi",      "gpu",    "mcelog",
+      "ras",    "edac",   "ipmi",    "smartd",  "mdadm",     "nhc",   "health",     "opensm", "ibacm",
+      "mlx",    "ib",     "lnet",    "lustre",  "nfs",       "rpc.",  "automount",  "mount",  "mmfs",
+      "gpfs",   "beegfs", "ceph",    "weka",    "multipath", "iscsi", "lvm",        "zed",    "chronyd",
+      "ntpd",   "ptp",    "phc2sys", "Network", "thermald",  "acpid", "abrt",       "kdump",  "audit"};
+  const auto begins = [&](std::string_view begin) { return tag.starts_with(begin); };
+  if (std::ranges::any_of(kJobs, begins)) return Service::kNone;
+  return std::ranges::any_of(kNodes, begins) ? Service::kNode : Service::kForeign;
+}
 
 size_t HeaderScan::take_word(size_t pos) {
   const size_t end = text_.word_end(pos);
@@ -361,7 +376,7 @@ size_t HeaderScan::take_syslog_tag(size_t pos) {
   fields_.has_logger = fields_.has_tag = true;
   const bool kernel = line_.substr(pos, at - pos) == "kernel";
   fields_.header.kernel = fields_.header.kernel || kernel;
-  fields_.header.service = !kernel && !is_of_jobs(line_.substr(pos, at - pos));
+  if (!kernel) fields_.header.service = service_of(without_folders(line_.substr(pos, at - pos)));
   return at + 1;
 }
 

@@ -86,10 +86,10 @@ struct RuleLine {
   OwnStep own_step;           // of its writer, at this line
   uint32_t rule = 0;          // index into the rules in use
   Meaning known = Meaning::kNote;
-  bool general = false;    // gives way to other rules on the same event
-  bool kernel = false;     // a kernel message
-  bool event = false;      // a trace event
-  bool service = false;    // of a service in a system's log, see Header
+  bool general = false;  // gives way to other rules on the same event
+  bool kernel = false;   // a kernel message
+  bool event = false;    // a trace event
+  Service service = Service::kNone;
   bool exception = false;  // an exception of the program
   bool mentioned = false;  // only mentioned in the line (core/logs/mention.h); `handled` too
   bool own_time = true;    // the line itself has its time

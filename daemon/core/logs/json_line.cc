@@ -172,6 +172,7 @@ class JsonReader {
       out_.kind = JsonLine::Kind::kEvent;
     else if (service_ || !out_.lines.empty())
       out_.kind = JsonLine::Kind::kService;
+    out_.service = service();
   }
 
  private:
@@ -285,6 +286,11 @@ class JsonReader {
       stream_ = true;
     } else if (f.key == "_TRANSPORT" || f.key == "SYSLOG_IDENTIFIER") {
       out_.kernel = out_.kernel || f.value == "kernel";
+      if (f.key == "SYSLOG_IDENTIFIER") tag_ = f.value;
+    } else if (f.key == "_SYSTEMD_UNIT") {
+      unit_ = f.value;
+    } else if (f.key == "CONTAINER_NAME" || f.key == "CONTAINER_ID") {
+      container_ = true;
     } else if (f.key == "type" && f.value == "Warning") {
       out_.level = Level::kWarning;
     }
@@ -332,9 +338,17 @@ class JsonReader {
     if (out_.host.empty() && name.find_first_of("\\ ") == name.npos) out_.host = name;
   }
 
+  // What a container or a session of a user prints is not its service's own.
+  Service service() const {
+    const bool of_user = unit_.starts_with("user@") || (unit_.ends_with(".scope") && unit_ != "init.scope");
+    if (out_.kernel || container_ || of_user || (tag_.empty() && unit_.empty())) return Service::kNone;
+    return service_of(tag_.empty() ? unit_ : tag_);
+  }
+
   JsonLine& out_;
   std::string_view label_host_, line_;
-  bool labels_ = false;
+  std::string_view tag_, unit_;  // as journald names the writer
+  bool labels_ = false, container_ = false;
   int depth_ = 0;
   bool text_ = false;  // the message is a field `text`
   bool service_ = false, docker_ = false, stream_ = false, health_ = false, healthy_ = false;

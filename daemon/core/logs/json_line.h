@@ -43,8 +43,9 @@ struct JsonLine {
   HealthEvent health;
   Level level = Level::kNone;
   uint32_t rank = kNoRank, local = kNoRank;
-  bool kernel = false;   // a message of the kernel
-  bool figures = false;  // a field has a number that the program measured or counted
+  bool kernel = false;               // a message of the kernel
+  Service service = Service::kNone;  // as journald names the writer
+  bool figures = false;              // a field has a number that the program measured or counted
 };
 
 // The fields that loggers and services agree on; none for a line that is no object.

@@ -55,7 +55,8 @@ struct LineParser::Impl {
     uint32_t line;
     std::string_view message;  // in the batch
     Level level;
-    bool kernel, service;
+    bool kernel;
+    Service service;
     bool whole;  // see ScannedText
   };
 
@@ -210,6 +211,8 @@ struct LineParser::Impl {
         header.time_ns = own.time_ns;
       header.level = own.level != Level::kNone ? own.level : std::max(header.level, inner->level);
       header.kernel = header.kernel || own.kernel || inner->kernel;
+      for (const Service said : {own.service, inner->service})
+        if (header.service == Service::kNone) header.service = said;
       // Where the writer's host is known, such a field may name the other end of a connection.
       if (header.host.empty() && !source->host) header.host = own.host.empty() ? inner->host : own.host;
       if (header.rank == kNoRank) header.rank = own.rank != kNoRank ? own.rank : inner->rank;
@@ -306,7 +309,7 @@ struct LineParser::Impl {
     const bool kernel =
         source->kind == SourceKind::kKernel ||
         (source->kind == SourceKind::kLog && (header.kernel || message.starts_with("kernel: ")));
-    const bool service = source->kind == SourceKind::kLog && header.service && !kernel;
+    const Service service = source->kind == SourceKind::kLog && !kernel ? header.service : Service::kNone;
     add_unscanned({0, index, message, header.level, kernel, service, false});
     // The header of a program's last words tells which program it is.
     if (header.level == Level::kFatal && whole.size() > message.size() && !kernel &&

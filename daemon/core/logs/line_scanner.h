@@ -15,8 +15,8 @@ struct ScannedText {
   Level level = Level::kNone;  // from the line's header
   bool kernel = false;         // a kernel message
   bool event = false;          // a trace event
-  bool service = false;        // of a service in a system's log, see Header
-  bool whole = false;          // `message` is the line with its header, of a line at level fatal
+  Service service = Service::kNone;
+  bool whole = false;  // `message` is the line with its header, of a line at level fatal
 };
 
 class LineScanner {

@@ -100,7 +100,8 @@ std::optional<Unwrapped> unwrap(std::string_view line, std::string& made) {
   const auto json = json_line(line);
   if (!json) return std::nullopt;
   using Kind = JsonLine::Kind;
-  Unwrapped out{{}, false, json->host, json->time, json->level, json->rank, json->local, json->kernel};
+  Unwrapped out{{},         false,       json->host,   json->time,   json->level,
+                json->rank, json->local, json->kernel, json->service};
   if (out.host.empty()) out.host = json->pod;
   Maker maker(made, line.size());
   const std::string_view exception = report_of(*json);

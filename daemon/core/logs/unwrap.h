@@ -19,6 +19,7 @@ struct Unwrapped {
   Level level = Level::kNone;
   uint32_t rank = kNoRank, local = kNoRank;
   bool kernel = false;
+  Service service = Service::kNone;
 };
 
 // None: the line is no such object, or one whose fields belong together, such as the metrics of a step.

@@ -352,10 +352,11 @@ struct LineCondenser::Impl {
       const uint32_t rule = rule_of(hit.rule);
       if (rule == logs::kNoForm) continue;
       Hit out{static_cast<uint32_t>(p.lines.size()), rule, 0, 0};
+      const bool service = hit.service != logs::Service::kNone;  // a block does not say which
       out.bits =
           static_cast<uint8_t>(static_cast<unsigned>(hit.known) | static_cast<unsigned>(hit.level) << 2 |
-                               (hit.general ? 32u : 0u) | (hit.kernel || hit.service ? 64u : 0u) |
-                               (hit.event || hit.service ? 128u : 0u));  // no event is of a kernel
+                               (hit.general ? 32u : 0u) | (hit.kernel || service ? 64u : 0u) |
+                               (hit.event || service ? 128u : 0u));  // no event is of a kernel
       if (reported) out.holes = std::min<uint32_t>(hit.holes, kHolesMax);
       for (uint32_t h = 0; h < out.holes; ++h) add_hole(batch.holes[hit.first_hole + h], message, p);
       p.hits.push_back(out);

@@ -335,7 +335,8 @@ struct LineExpander::Impl {
     if (const auto here = rule_here[rule])
       batch.hits.push_back({line, *here, static_cast<uint32_t>(first), static_cast<uint32_t>(holes),
                             static_cast<logs::Meaning>(bits & 3), static_cast<logs::Level>(bits >> 2 & 7),
-                            (bits & 32) != 0, (bits & 192) == 64, (bits & 192) == 128, (bits & 192) == 192});
+                            (bits & 32) != 0, (bits & 192) == 64, (bits & 192) == 128,
+                            (bits & 192) == 192 ? logs::Service::kNode : logs::Service::kNone});
     else
       miss(rules[rule].id);
     return true;

@@ -71,6 +71,31 @@ Report report_of(const Case& c) {
 
 }  // namespace
 
+namespace {
+
+constexpr const char *kReset = "ConnectionResetError: [Errno 104] Connection reset by peer",
+                     *kDisk = "File system is full";
+
+// No mistake of the program, whose own line is weaker than these.
+const Case kFailures[] = {
+    {"rsync[77]: rsync: write failed on \"/backup/a\": No space left on device (28)", kReset, false},
+    {"postgres[5]: FATAL:  could not write to file \"pg_wal/x\": No space left on device", kReset, false},
+    {"/usr/sbin/backupd[5]: write failed: No space left on device", kReset, false},
+    {"sshd[811]: error: kex_exchange_identification: Connection closed by remote host", kReset, false},
+    // A container engine's disk may be the job's, and so is what its own log names.
+    {"dockerd[5]: failed to write: no space left on device", kReset, true},
+};
+
+}  // namespace
+
+BOOST_DATA_TEST_CASE(what_another_service_does_explains_no_failure_of_the_job, data::make(kFailures)) {
+  const Report r = report_of(sample);
+  BOOST_REQUIRE(r.verdict.has_value());
+  const std::string& title = r.diagnoses[*r.verdict].title;
+  BOOST_TEST((title.find("reset by peer") == std::string::npos) == sample.leads, title);
+  BOOST_TEST(title.starts_with(kDisk) == sample.leads, title);
+}
+
 BOOST_DATA_TEST_CASE(what_services_and_disks_report_leads_no_mistake_of_the_program, data::make(kCases)) {
   const Report r = report_of(sample);
   BOOST_REQUIRE(r.verdict.has_value());

@@ -43,6 +43,22 @@ BOOST_AUTO_TEST_CASE(the_fields_of_structured_loggers_are_found_at_the_top_of_th
   }
 }
 
+BOOST_AUTO_TEST_CASE(the_service_that_wrote_a_line_of_journald_is_known_by_its_identifier_and_unit) {
+  const std::pair<const char*, Service> rows[] = {
+      {R"({"SYSLOG_IDENTIFIER":"rsync","_SYSTEMD_UNIT":"backup.service","MESSAGE":"x"})", Service::kForeign},
+      {R"({"MESSAGE":"x","_SYSTEMD_UNIT":"sshd.service"})", Service::kForeign},
+      {R"({"MESSAGE":"x","SYSLOG_IDENTIFIER":"slurmd"})", Service::kNode},
+      {R"({"MESSAGE":"x","SYSLOG_IDENTIFIER":"systemd","_SYSTEMD_UNIT":"init.scope"})", Service::kNode},
+      {R"({"MESSAGE":"x","SYSLOG_IDENTIFIER":"kernel","_TRANSPORT":"kernel"})", Service::kNone},
+      {R"({"MESSAGE":"x","SYSLOG_IDENTIFIER":"python3","_SYSTEMD_UNIT":"train.service"})", Service::kNone},
+      {R"({"MESSAGE":"x","SYSLOG_IDENTIFIER":"bash","_SYSTEMD_UNIT":"session-3.scope"})", Service::kNone},
+      {R"({"MESSAGE":"x","SYSLOG_IDENTIFIER":"3fa1","CONTAINER_ID":"3fa1","_SYSTEMD_UNIT":"docker.service"})",
+       Service::kNone},
+      {R"({"message":"x","level":"error"})", Service::kNone},
+  };
+  for (const auto& [line, service] : rows) BOOST_TEST((json_line(line)->service == service), line);
+}
+
 BOOST_AUTO_TEST_CASE(what_an_error_says_of_itself_is_found_next_to_the_message) {
   const std::pair<const char*, const char*> rows[] = {
       {R"({"msg": "cannot load", "error": "open /data/a: permission denied"})",
