@@ -696,7 +696,7 @@ void blame_loopback(const HangContext& context, detect::Analysis& analysis) {
   const auto rules = context.rules->rules();
   const logs::JobLog& log = *context.view.log;
   const auto line = std::ranges::find_if(log.rule_lines(), [&](const logs::RuleLine& l) {
-    return l.rule < rules.size() && rules[l.rule].id == "nccl.bootstrap.loopback";
+    return !l.mentioned && l.rule < rules.size() && rules[l.rule].id == "nccl.bootstrap.loopback";
   });
   if (line == log.rule_lines().end()) return;
   const rules::Rule& rule = rules[line->rule];
@@ -720,7 +720,8 @@ bool timed_out_at_end(const detect::View& view, const rules::Ruleset& ruleset, c
   // Writers that end with a time-out without a time: no later line of their file has one.
   std::set<uint32_t> undated;
   for (const logs::RuleLine& line : log.rule_lines()) {
-    if (line.rule >= rules.size() || !rules[line.rule].id.starts_with(kCollective)) continue;
+    if (line.mentioned || line.rule >= rules.size()) continue;
+    if (!rules[line.rule].id.starts_with(kCollective)) continue;
     if (line.place.time_ns == kNoTime) continue;
     const bool late = line.own_time && line.place.time_ns >= fate.last_progress_ns + kLong;
     const bool last = !line.own_time && log.span_of(line.place.source).second <= line.place.time_ns;

@@ -81,11 +81,15 @@ other {
   id = "lsf.refused", restart = "never", title = "LSF did not take the job: <what>", category = "user",
     component = "user_config",
   symptom = "launch_failure", action = "fix",
-  regex = { [[^(?:bsub: )?(?P<what>\S.{2,300}?)\. (?:Job not submitted|Request aborted by esub)\.?]] },
+  -- A sentence of LSF, behind the name of a queue or limit or alone.
+  regex = { [[^(?:bsub: )?(?P<what>(?:\S+: )?[A-Z].{2,300}?)\. ]] ..
+    [[(?:Job not submitted|Request aborted by esub)\.?]] },
   remedy = "Correct queue, resources or limits of the request.",
   hit = { "Bad resource requirement syntax. Job not submitted.",
     "normal: No such queue. Job not submitted." },
-  miss = { "Job <4711> is submitted to queue <normal>." },
+  miss = { "Job <4711> is submitted to queue <normal>.",
+    "no Bad resource requirement syntax. Job not submitted.",
+    "trainer: no Bad resource requirement syntax. Job not submitted." },
 }
 other {
   id = "lsf.down", restart = "later",

@@ -15,6 +15,7 @@ bool has_hole(const rules::Rule& rule, std::string_view name) {
 
 Whose::Whose(const logs::JobLog& log, const rules::Ruleset& rules) {
   for (const logs::RuleLine& line : log.rule_lines()) {
+    if (line.mentioned) continue;
     const rules::Rule& rule = rules.rules()[line.rule];
     const Place place{line.place.source, line.place.line};
     if (has_hole(rule, "failed_rank")) ends_[place] = number_in(hole_of(rule, line, "failed_rank"));

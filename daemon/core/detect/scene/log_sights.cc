@@ -198,7 +198,7 @@ SceneInput sights_of(const logs::JobLog& log, const std::function<bool(uint32_t 
     return last == progress.end() || line.place.line > last->second;
   };
   for (const logs::RuleLine& line : log.rule_lines())
-    if (wanted(line.rule) && is_since(line)) reader.add(line);
+    if (wanted(line.rule) && !line.mentioned && is_since(line)) reader.add(line);
   reader.finish();
   std::pair<TimeNs, uint64_t> last{kNoTime, 0};
   for (const logs::ClusterId id : log.clusters()) {
