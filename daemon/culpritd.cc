@@ -11,8 +11,8 @@
 
 #include "app/config/config.h"
 #include "app/daemon/daemon.h"
-#include "app/daemon/log.h"
-#include "app/daemon/notify.h"
+#include "app/daemon/self/log.h"
+#include "app/daemon/self/notify.h"
 #include "app/plugins/configured.h"
 #include "base/crash_point.h"
 #include "base/text.h"

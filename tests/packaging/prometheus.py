@@ -108,7 +108,7 @@ class Exported:
         for text in self.texts.values():
             self.names |= set(re.findall(r"^# TYPE (\S+) ", text, re.M))
         # Receivers of alerts have metrics once they are configured: their names are those of the source.
-        source = ROOT / "daemon/app/daemon/alert_metrics.cc"
+        source = ROOT / "daemon/app/daemon/alerts/alert_metrics.cc"
         self.sends_alerts = source.exists()
         if self.sends_alerts:
             self.names |= set(re.findall(r'"(culprit_alerts_[a-z_]+)"', source.read_text()))

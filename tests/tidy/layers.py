@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Iterator, List, NamedTuple, Set, Tuple
+from typing import Iterator, List, NamedTuple, Sequence, Set, Tuple
 
 ROOT = Path(__file__).resolve().parents[2]
 FUNCTION_LINES_MAX = 70
@@ -37,6 +37,8 @@ APP_PARTS = {
     "daemon": ("config", "jobs", "offline", "confirm"),
     "play": ("config", "jobs", "offline", "daemon"),
 }
+# The parts of app/daemon: each may include those before it.
+DAEMON_PARTS = ("self", "keep", "engine", "intake", "watch", "collector", "uplink", "alerts", "api")
 # What asks the world: clock, descriptors, threads, environment. core and model are replayed without it.
 IMPURE = re.compile(r"<(fstream|iostream|cstdio|stdio\.h|filesystem|thread|mutex|shared_mutex|"
                     r"condition_variable|future|atomic|stop_token|chrono|ctime|time\.h|unistd\.h|fcntl\.h|"
@@ -93,6 +95,11 @@ def check_includes(path: Path, text: str) -> Iterator[Offence]:
                 yield Offence(str(path), line, f"{top} is written against sdk alone, not {inner}")
 
 
+def daemon_part(parts: Sequence[str]) -> str:
+    """Of ("app", "daemon", part, file): the part; empty: of none."""
+    return parts[2] if len(parts) > 3 and parts[:2] == ("app", "daemon") else ""
+
+
 def check_room(path: Path, line: int, included: str) -> Iterator[Offence]:
     room = path.parts[1] if len(path.parts) > 2 else None  # main files choose freely
     target = included.split("/")[0]
@@ -106,6 +113,10 @@ def check_room(path: Path, line: int, included: str) -> Iterator[Offence]:
         own, other = path.parts[2], included.split("/")[1]
         if own in CORE_PARTS and own != other and other not in CORE_PARTS[:CORE_PARTS.index(own)]:
             yield Offence(str(path), line, f"core/{own} may not include core/{other}")
+    elif room == target == "app" and daemon_part(path.parts[1:]) and included.startswith("app/daemon/"):
+        own, other = daemon_part(path.parts[1:]), daemon_part(tuple(included.split("/")))
+        if other not in DAEMON_PARTS[:DAEMON_PARTS.index(own) + 1]:
+            yield Offence(str(path), line, f"app/daemon/{own} may not include {included}")
     elif room == target == "app":
         own, other = path.parts[2], included.split("/")[1]
         if own in APP_PARTS and other in APP_PARTS and own != other and other not in APP_PARTS[own]:

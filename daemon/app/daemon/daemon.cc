@@ -16,11 +16,11 @@
 #include <utility>
 
 #include "app/config/rule_files.h"
-#include "app/daemon/collector_api.h"
-#include "app/daemon/daemon_api.h"
-#include "app/daemon/early_stop.h"
-#include "app/daemon/forwarding_api.h"
-#include "app/daemon/memory_limit.h"
+#include "app/daemon/api/collector_api.h"
+#include "app/daemon/api/daemon_api.h"
+#include "app/daemon/api/forwarding_api.h"
+#include "app/daemon/engine/early_stop.h"
+#include "app/daemon/self/memory_limit.h"
 #include "app/jobs/job_recognition.h"
 #include "base/limits.h"
 #include "base/text.h"

@@ -6,7 +6,7 @@
 #include <memory>
 #include <utility>
 
-#include "app/daemon/daemon_api.h"
+#include "app/daemon/api/daemon_api.h"
 
 namespace culprit::app {
 namespace {

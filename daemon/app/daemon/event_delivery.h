@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "app/daemon/collector_service.h"
-#include "app/daemon/engine_worker.h"
-#include "app/daemon/log.h"
-#include "app/daemon/recorder.h"
+#include "app/daemon/collector/collector_service.h"
+#include "app/daemon/engine/engine_worker.h"
+#include "app/daemon/keep/recorder.h"
+#include "app/daemon/self/log.h"
 #include "serve/api.h"
 
 namespace culprit::app {

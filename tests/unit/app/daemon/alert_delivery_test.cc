@@ -1,5 +1,5 @@
 // What is refused before anything is sent.
-#include "app/daemon/alert_delivery.h"
+#include "app/daemon/alerts/alert_delivery.h"
 
 #include <sys/stat.h>
 

@@ -1,5 +1,5 @@
 // Which verdict of a run stands in the index.
-#include "app/daemon/alert_faults.h"
+#include "app/daemon/alerts/alert_faults.h"
 
 #include <boost/test/unit_test.hpp>
 

@@ -1,4 +1,4 @@
-#include "app/daemon/batch_parts.h"
+#include "app/daemon/intake/batch_parts.h"
 
 #include <boost/test/unit_test.hpp>
 

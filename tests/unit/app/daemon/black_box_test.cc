@@ -1,4 +1,4 @@
-#include "app/daemon/black_box.h"
+#include "app/daemon/self/black_box.h"
 
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -11,8 +11,8 @@
 #include <fstream>
 #include <new>
 
-#include "app/daemon/quarantine.h"
-#include "app/daemon/rule_watch.h"
+#include "app/daemon/engine/rule_watch.h"
+#include "app/daemon/self/quarantine.h"
 #include "core/rules/ruleset.h"
 
 using namespace culprit;

@@ -1,4 +1,4 @@
-#include "app/daemon/capture_findings.h"
+#include "app/daemon/watch/capture_findings.h"
 
 #include <boost/test/unit_test.hpp>
 

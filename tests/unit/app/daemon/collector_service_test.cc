@@ -1,6 +1,6 @@
 // The collector's part of the daemon: receives and acknowledges frames of agents, feeds engines, and restores
 // all of it after a restart.
-#include "app/daemon/collector_service.h"
+#include "app/daemon/collector/collector_service.h"
 
 #include <sys/resource.h>
 #include <unistd.h>
@@ -12,7 +12,7 @@
 #include "../../io/net_env.h"
 #include "../../store/fixture.h"
 #include "../jobs/remote_agent.h"
-#include "app/daemon/black_box.h"
+#include "app/daemon/self/black_box.h"
 #include "model/peer.h"
 #include "store/frames.h"
 

@@ -1,4 +1,4 @@
-#include "app/daemon/complaint.h"
+#include "app/daemon/self/complaint.h"
 
 #include <boost/test/unit_test.hpp>
 #include <vector>

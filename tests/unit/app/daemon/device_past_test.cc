@@ -1,4 +1,4 @@
-#include "app/daemon/device_past.h"
+#include "app/daemon/api/device_past.h"
 
 #include <boost/test/unit_test.hpp>
 

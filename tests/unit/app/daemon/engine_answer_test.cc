@@ -1,5 +1,5 @@
 // Readers of the engine's answers do not wait for a busy engine.
-#include "app/daemon/engine_answer.h"
+#include "app/daemon/engine/engine_answer.h"
 
 #include <boost/test/unit_test.hpp>
 #include <string>

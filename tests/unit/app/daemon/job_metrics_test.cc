@@ -1,5 +1,5 @@
 // The metrics of jobs: which jobs, which labels, what is left out.
-#include "app/daemon/job_metrics.h"
+#include "app/daemon/api/job_metrics.h"
 
 #include <fmt/format.h>
 

@@ -9,7 +9,7 @@
 #include <fstream>
 
 #include "../../io/fake_env.h"
-#include "app/daemon/process_watch.h"
+#include "app/daemon/intake/process_watch.h"
 
 using namespace culprit;
 using namespace culprit::app;

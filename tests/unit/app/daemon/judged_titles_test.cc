@@ -1,5 +1,5 @@
 // Verdicts of runs that people judged, as the index has them.
-#include "app/daemon/judged_titles.h"
+#include "app/daemon/api/judged_titles.h"
 
 #include <fmt/format.h>
 #include <unistd.h>

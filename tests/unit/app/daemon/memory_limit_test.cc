@@ -1,4 +1,4 @@
-#include "app/daemon/memory_limit.h"
+#include "app/daemon/self/memory_limit.h"
 
 #include <boost/test/unit_test.hpp>
 

@@ -1,4 +1,4 @@
-#include "app/daemon/named_hosts.h"
+#include "app/daemon/api/named_hosts.h"
 
 #include <boost/test/unit_test.hpp>
 

@@ -1,4 +1,4 @@
-#include "app/daemon/notify.h"
+#include "app/daemon/self/notify.h"
 
 #include <fcntl.h>
 #include <sys/socket.h>

@@ -1,5 +1,5 @@
 // The list of jobs for a page.
-#include "app/daemon/now_view.h"
+#include "app/daemon/api/now_view.h"
 
 #include <boost/test/unit_test.hpp>
 

@@ -1,12 +1,12 @@
 // What a user sees of the API, and what is logged of readers.
-#include "app/daemon/own_view.h"
+#include "app/daemon/api/own_view.h"
 
 #include <unistd.h>
 
 #include <boost/test/unit_test.hpp>
 
 #include "../../serve/fake_source.h"
-#include "app/daemon/read_audit.h"
+#include "app/daemon/api/read_audit.h"
 
 namespace culprit::app {
 namespace {

@@ -1,4 +1,4 @@
-#include "app/daemon/plugin_feed.h"
+#include "app/daemon/intake/plugin_feed.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "app/daemon/ras_pods.h"
+#include "app/daemon/watch/ras_pods.h"
 
 #include <unistd.h>
 

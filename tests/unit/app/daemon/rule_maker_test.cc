@@ -1,5 +1,5 @@
 // Rules that the API makes: where they are written, and that one order at a time ends with one answer.
-#include "app/daemon/rule_maker.h"
+#include "app/daemon/api/rule_maker.h"
 
 #include <unistd.h>
 

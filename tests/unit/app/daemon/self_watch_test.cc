@@ -1,4 +1,4 @@
-#include "app/daemon/self_watch.h"
+#include "app/daemon/self/self_watch.h"
 
 #include <boost/test/unit_test.hpp>
 

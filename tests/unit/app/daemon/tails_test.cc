@@ -1,4 +1,4 @@
-#include "app/daemon/tails.h"
+#include "app/daemon/intake/tails.h"
 
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-#include "app/daemon/uplink.h"
+#include "app/daemon/uplink/uplink.h"
 
 #include <unistd.h>
 

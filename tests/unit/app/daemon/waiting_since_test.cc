@@ -1,4 +1,4 @@
-#include "app/daemon/waiting_since.h"
+#include "app/daemon/self/waiting_since.h"
 
 #include <boost/test/unit_test.hpp>
 

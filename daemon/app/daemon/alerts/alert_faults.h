@@ -1,0 +1,12 @@
+// The verdict of a run as a fault for alerts. Pure; any thread.
+#pragma once
+
+#include "app/daemon/alerts/run_verdict.h"
+#include "respond/alert.h"
+
+namespace culprit::app {
+
+// The run must have a verdict.
+respond::Fault fault_of(const RunVerdict& of_run);
+
+}  // namespace culprit::app

@@ -1,0 +1,139 @@
+// Sends alerts: follows the verdicts of runs, keeps issues and messages on the disk before any is sent,
+// and hands them to their receivers. OTLP's records and metrics take the same way.
+//
+// Thread: the loop's, also for callbacks. Owns a worker for the disk and one for each receiver; the loop
+// never waits for them. Borrows its parts, which outlive it.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "app/config/config.h"
+#include "app/daemon/alerts/alert_delivery.h"
+#include "app/daemon/alerts/alert_faults.h"
+#include "app/daemon/alerts/verdict_feed.h"
+#include "app/daemon/engine/engine_worker.h"
+#include "app/daemon/self/complaint.h"
+#include "io/env.h"
+#include "respond/alert_book.h"
+#include "respond/outbox.h"
+#include "store/alert_store.h"
+
+namespace culprit::app {
+
+struct AlertServiceOptions {
+  const Config* config = nullptr;
+  VerdictFeed* verdicts = nullptr;
+  EngineWorker* engine = nullptr;
+  std::function<void(const std::string&)> complain, inform;  // for the log
+  // The text of GET /metrics, for OTLP; may be empty.
+  std::function<void(std::function<void(std::string)>)> metrics = {};
+  TimeNs started_ns = 0;
+};
+
+class AlertService {
+ public:
+  // Blocks while the file is opened and read.
+  static Result<std::unique_ptr<AlertService>> open(io::Env& env, AlertServiceOptions options);
+  ~AlertService();
+
+  // After the events are recorded in the index.
+  void on_events(const std::vector<LiveEvent>& events);
+  void on_verdicts(std::span<const RunVerdict> verdicts);  // of the feed
+  // The engine has all that was before the start: what happened until the end of the process before, and was
+  // not looked at by it, is caught up with.
+  void restored();
+  void reload();
+  // Keeps what is not on the disk yet, then calls `done`. Sends nothing more.
+  void stop(std::function<void()> done);
+
+  // Sends a test to the receiver, or to all, and answers in plain words: receiver, whether it was taken, what
+  // it said.
+  struct Tested {
+    std::string receiver, sentence;
+    bool sent = false;
+  };
+  void test(const std::string& receiver, std::function<void(Result<std::vector<Tested>>)> answer);
+  // What a person does about an issue, by its key.
+  Result<respond::Issue> acknowledge(const std::string& key, const std::string& by);
+  Result<respond::Issue> silence(const std::string& key, TimeNs for_ns, const std::string& by);
+  Result<respond::Issue> repaired(const std::string& key, const std::string& by);
+  Result<respond::Window> add_window(respond::Window window);
+  Result<respond::Window> end_window(int64_t id);
+
+  const respond::AlertBook& book() const { return book_; }
+  const respond::Outbox& outbox() const { return outbox_; }
+  const Config& config() const { return *options_.config; }
+  // Why alerts are late or lost now; empty: they are not.
+  std::vector<std::string> troubles() const;
+  struct Figures {
+    uint64_t resent = 0;        // standing alerts, to Alertmanagers
+    uint64_t store_failed = 0;  // writes to the disk
+  };
+  const Figures& figures() const { return figures_; }
+
+ private:
+  struct Channel {
+    std::unique_ptr<io::Worker> worker;
+    bool busy = false;
+    TimeNs resent_ns = kNoTime;  // to an Alertmanager
+    Complaint complaint;
+  };
+
+  AlertService(io::Env& env, AlertServiceOptions options);
+  Status load(const std::string& state_dir);
+  respond::BookOptions book_options() const;
+  std::vector<std::string> receivers() const;
+  void record(const LiveEvent& event);
+  void found(const LiveEvent& event);
+  void add(respond::Message message);
+  void keep_receivers();
+  void flush();
+  void write();
+  void written(const Status& status);
+  void beat();
+  void follow_runs();
+  void export_metrics();
+  void kick_all();
+  void kick(const AlertConfig& receiver, bool otlp);
+  Channel* channel(const std::string& receiver);
+  std::vector<respond::Issue> standing(const AlertConfig& receiver, Channel& channel);
+  std::string change_of(const respond::Message& message) const;
+  void begin(Channel& channel, DeliveryOrder order);
+  void delivered(const DeliveryOrder& order, const DeliveryOutcome& outcome);
+  DeliveryOrder order_for(const AlertConfig& receiver, bool otlp) const;
+  TimeNs wall() const { return env_.now(io::Clock::kWall); }
+  TimeNs mono() const { return env_.now(io::Clock::kMonotonic); }
+
+  io::Env& env_;
+  const AlertServiceOptions options_;
+  respond::AlertBook book_;
+  respond::Outbox outbox_;
+  std::shared_ptr<store::AlertStore> store_;  // worker only
+  store::AlertChanges unwritten_;
+  bool writing_ = false, store_failing_ = false;
+  int64_t kept_row_ = 0;  // messages up to here are on the disk, or cannot be kept
+  int64_t last_row_ = 0, writing_row_ = 0;
+  TimeNs seen_until_ns_ = kNoTime, seen_written_ns_ = kNoTime;  // seen_written_ns_: monotonic
+  TimeNs write_after_ns_ = kNoTime;                             // monotonic: after a failure
+  bool stopping_ = false, following_ = false;
+  std::function<void()> stopped_;
+  TimeNs followed_ns_ = kNoTime, exported_ns_ = kNoTime;  // monotonic
+  std::map<std::string, Channel> channels_;
+  std::map<std::string, respond::Outbox::Past> pasts_;  // as kept on the disk
+  Complaint store_complaint_;
+  std::string store_trouble_;
+  Figures figures_;
+  const std::shared_ptr<std::atomic<bool>> stop_ = std::make_shared<std::atomic<bool>>(false);
+  std::unique_ptr<io::Timer> timer_;
+  std::unique_ptr<io::Worker> disk_;
+};
+
+}  // namespace culprit::app

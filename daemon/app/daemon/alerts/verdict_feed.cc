@@ -1,0 +1,105 @@
+#include "app/daemon/alerts/verdict_feed.h"
+
+#include <optional>
+#include <utility>
+
+namespace culprit::app {
+namespace {
+
+constexpr size_t kRunsAtOnce = 64;        // the disk's other work goes on in between
+constexpr size_t kRunsCaughtUp = 10'000;  // after a start
+
+}  // namespace
+
+void VerdictFeed::on_events(const std::vector<LiveEvent>& events) {
+  for (const LiveEvent& e : events) {
+    const bool announced = e.kind == LiveEventKind::kDiagnosis && e.publish;
+    if (announced || e.kind == LiveEventKind::kDiagnosisGone || e.kind == LiveEventKind::kJobEnded)
+      waiting_.emplace(e.job, e.run);
+  }
+  read();
+}
+
+void VerdictFeed::look_at(const std::string& job, uint32_t run) {
+  waiting_.emplace(job, run);
+  read();
+}
+
+void VerdictFeed::restored(TimeNs since_ns) {
+  restored_ = true;
+  since_ns_ = since_ns;
+  catch_up();
+  read();
+}
+
+void VerdictFeed::beat() {
+  if (restored_) catch_up();
+  read();
+}
+
+// Where the records fail, they are asked again at the next beat.
+void VerdictFeed::catch_up() {
+  if (since_ns_ == kNoTime || catching_up_) return;
+  catching_up_ = true;
+  const auto runs = std::make_shared<std::optional<std::vector<records::JobRunId>>>();
+  recorder_.query(
+      [runs, since = since_ns_](store::Spool&, records::Records& records) {
+        const auto verdicts = records.verdicts({.since_ns = since, .limit = kRunsCaughtUp});
+        if (!verdicts) return;
+        runs->emplace();
+        for (const Verdict& v : *verdicts) (*runs)->emplace_back(v.job, v.run);
+      },
+      [this, runs] {
+        catching_up_ = false;
+        if (!*runs) return;
+        since_ns_ = kNoTime;
+        waiting_.insert((*runs)->begin(), (*runs)->end());
+        read();
+      });
+}
+
+void VerdictFeed::read() {
+  if (reading_ || !restored_ || stopped_ || waiting_.empty()) return;
+  reading_ = true;
+  const auto runs = std::make_shared<std::vector<records::JobRunId>>();
+  while (runs->size() < kRunsAtOnce && !waiting_.empty())
+    runs->push_back(std::move(waiting_.extract(waiting_.begin()).value()));
+  const auto verdicts = std::make_shared<std::vector<RunVerdict>>();
+  recorder_.query(
+      [runs, verdicts](store::Spool&, records::Records& records) {
+        for (const auto& [job, run] : *runs) verdicts->push_back(run_verdict(records, job, run));
+      },
+      [this, verdicts] { add_owners(verdicts); });
+}
+
+// The engine knows whose jobs they are.
+void VerdictFeed::add_owners(std::shared_ptr<std::vector<RunVerdict>> verdicts) {
+  const auto done = [this, verdicts] { publish(*verdicts); };
+  if (!engine_) return done();
+  engine_->query(
+      [verdicts](LiveJobs& live, TimeNs) {
+        for (RunVerdict& v : *verdicts)
+          if (v.verdict) {
+            v.owner = live.owner_of_job(v.job);
+            v.user = live.user_of_job(v.job);
+          }
+      },
+      done);
+}
+
+// A verdict that is not settled is left out: its change is announced within seconds.
+void VerdictFeed::publish(const std::vector<RunVerdict>& verdicts) {
+  reading_ = false;
+  std::vector<RunVerdict> settled;
+  std::vector<records::JobRunId> again;  // they could not be read
+  for (const RunVerdict& v : verdicts)
+    if (v.settled)
+      settled.push_back(v);
+    else if (!v.known)
+      again.emplace_back(v.job, v.run);
+  for (const Subscriber& subscriber : subscribers_) subscriber(settled);
+  read();
+  for (records::JobRunId& run : again) waiting_.insert(std::move(run));  // at the next beat
+}
+
+}  // namespace culprit::app

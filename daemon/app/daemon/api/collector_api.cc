@@ -1,0 +1,316 @@
+#include "app/daemon/api/collector_api.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "app/daemon/api/api_json.h"
+#include "model/json_text.h"
+
+namespace culprit::app {
+namespace {
+
+double as_double(uint64_t n) { return static_cast<double>(n); }
+
+// As on the host itself, but the archive does not know how many files a log had.
+json proven_owner(const StreamInfo& info) {
+  const bool by_peer = info.kind == OriginKind::kSocket || info.kind == OriginKind::kRing;
+  return info.uid && by_peer ? uid_json(info.uid) : json(nullptr);
+}
+
+// A host that has not connected since the start: its last state in the archive.
+struct Remembered {
+  json about;
+  TimeNs seen_ns = kNoTime;
+  uint64_t bytes = 0, skipped = 0;
+};
+
+// Age of the oldest unacknowledged frame and number of such frames, over both logs.
+void put_lag(json& row, const HostFacts& facts) {
+  uint64_t frames = 0, spool = 0;
+  TimeNs oldest = kNoTime;
+  for (const peer::LogState& log : facts.status->logs) {
+    frames += log.unacked_frames;
+    spool += log.bytes;
+    if (log.oldest_ns != kNoTime)
+      oldest = oldest == kNoTime ? log.oldest_ns : std::min(oldest, log.oldest_ns);
+  }
+  row["lag_frames"] = frames;
+  if (frames == 0)
+    row["lag_ns"] = 0;
+  else if (oldest == kNoTime)
+    row["lag_ns"] = nullptr;
+  else
+    row["lag_ns"] = std::max<TimeNs>(0, facts.status->time_ns - oldest);
+  row["spool_bytes"] = spool;
+}
+
+json row_of(const HostFacts& facts) {
+  json row = {{"host", facts.host},
+              {"connected", facts.connected},
+              {"state", facts.connected ? "healthy" : "silent"},
+              {"since_ns", time_or_null(facts.since_ns)},
+              {"last_ns", time_or_null(facts.seen_ns)},
+              {"version", facts.program},
+              {"address", facts.address},
+              {"boot_id", facts.boot_id},
+              {"clock_ahead_ns", facts.clock_ahead_ns},
+              {"left", facts.left.empty() ? json(nullptr) : json(facts.left)}};
+  if (!facts.status) return row;
+  const peer::Status& s = *facts.status;
+  if (facts.connected && !s.healthy) row["state"] = "unhealthy";
+  row["trouble"] = s.trouble.empty() ? json(nullptr) : json(s.trouble);
+  row["dropped_bytes"] = s.dropped_bytes;
+  row["dropped_records"] = s.dropped_records;
+  row["read_bytes"] = s.read_bytes;
+  row["sources"] = s.sources;
+  row["jobs"] = s.jobs;
+  put_lag(row, facts);
+  return row;
+}
+
+json row_of(const std::string& host, const Remembered& of) {
+  const auto reported = [&](const char* name) {
+    return of.about.is_object() ? of.about.value(name, json()) : json();
+  };
+  const json left = reported("left");
+  const bool known = left.is_string() && !left.get_ref<const std::string&>().empty();
+  return {{"host", host},
+          {"connected", false},
+          {"state", "silent"},
+          {"since_ns", time_or_null(of.seen_ns)},
+          {"last_ns", time_or_null(of.seen_ns)},
+          {"version", reported("program")},
+          {"address", reported("address")},
+          {"clock_ahead_ns", reported("clock_ahead_ns")},
+          {"dropped_bytes", reported("dropped_bytes")},
+          {"dropped_records", reported("dropped_records")},
+          {"left", known ? left : json("not heard since the collector's start")}};
+}
+
+// Order of hosts: silent ones first, the longest silence first; then by name.
+bool stands_before(const json& a, const json& b) {
+  const bool a_silent = a.value("state", "") == "silent", b_silent = b.value("state", "") == "silent";
+  if (a_silent != b_silent) return a_silent;
+  const auto last = [](const json& row) {
+    const json at = row.value("last_ns", json());
+    return at.is_number() ? at.get<TimeNs>() : kNoTime;
+  };
+  if (a_silent && last(a) != last(b)) return last(a) < last(b);
+  return a.value("host", "") < b.value("host", "");
+}
+
+void about_connections(serve::MetricsText& m, const collect::CollectorStats& s) {
+  m.gauge("culprit_collector_hosts", "Hosts that are connected.").value(as_double(s.hosts));
+  m.gauge("culprit_collector_unknown_connections", "Connections that have not said hello.")
+      .value(as_double(s.unknown));
+  m.gauge("culprit_collector_connections", "Connections, with those that have not said hello.")
+      .value(as_double(s.connections));
+  m.counter("culprit_collector_accepted_total", "Connections that came.").value(as_double(s.accepted));
+  m.counter("culprit_collector_frames_total", "Frames that were received.").value(as_double(s.frames));
+  m.counter("culprit_collector_frame_bytes_total", "Bytes of these frames.").value(as_double(s.bytes));
+  m.counter("culprit_collector_duplicate_frames_total", "Frames that had come before.")
+      .value(as_double(s.duplicates));
+  m.counter("culprit_collector_skipped_frames_total", "Frames that agents do not send.")
+      .value(as_double(s.skipped_frames));
+  m.gauge("culprit_collector_held_bytes", "Received, and not yet taken by the archive.")
+      .value(as_double(s.held_bytes));
+  m.counter("culprit_collector_holds_total", "Times that all agents were paused until the archive caught up.")
+      .value(as_double(s.holds));
+  m.counter("culprit_collector_refused_total", "Connections that were refused, by reason.");
+  for (size_t i = 1; i < peer::kRefusals; ++i)
+    m.value(as_double(s.refused[i]), {{"reason", peer::name_of(static_cast<peer::Refusal>(i))}});
+  m.counter("culprit_collector_tls_failures_total", "Handshakes that failed.")
+      .value(as_double(s.tls_failures));
+}
+
+void about_archive(serve::MetricsText& m, const store::ArchiveStats& s, const CollectorService::Figures& f) {
+  m.gauge("culprit_archive_bytes", "Of all segments on the disk.").value(as_double(s.bytes));
+  m.gauge("culprit_archive_segments", "Segments on the disk.").value(as_double(s.segments));
+  m.gauge("culprit_archive_logs", "Logs of hosts that are known.").value(as_double(s.logs));
+  m.gauge("culprit_archive_pending_bytes", "Taken, and not yet committed.").value(as_double(s.pending_bytes));
+  m.gauge("culprit_archive_waiting_batches", "Received, and waiting for the archive.")
+      .value(as_double(f.waiting));
+  m.gauge("culprit_archive_restoring", "1 while engines are given what was there at the start.")
+      .value(f.restoring ? 1 : 0);
+  m.counter("culprit_archive_frames_total", "Frames taken.").value(as_double(s.frames));
+  m.counter("culprit_archive_stored_bytes_total", "Bytes of these frames.").value(as_double(s.stored_bytes));
+  m.counter("culprit_archive_commits_total", "Commits, by outcome.")
+      .value(as_double(f.commits), {{"outcome", "done"}})
+      .value(as_double(f.failed_commits), {{"outcome", "failed"}});
+  m.counter("culprit_archive_duplicate_frames_total", "Frames that were there already.")
+      .value(as_double(s.duplicates));
+  m.counter("culprit_archive_refused_frames_total", "Frames that are none, or do not follow.")
+      .value(as_double(s.refused));
+  m.counter("culprit_archive_holes_total", "Places where bytes of a source never came.")
+      .value(as_double(s.holes));
+  m.counter("culprit_archive_hole_bytes_total", "Bytes that are missing there.")
+      .value(as_double(s.hole_bytes));
+  m.counter("culprit_archive_dropped_bytes_total", "What made room, or was too old.")
+      .value(as_double(s.dropped_bytes));
+  m.counter("culprit_archive_damaged_frames_total", "Frames found damaged at the start.")
+      .value(as_double(s.damaged_frames));
+  m.counter("culprit_archive_failures_total", "Calls of the disk that failed.").value(as_double(s.failures));
+  m.gauge("culprit_archive_engine_bytes", "Under way to the engines.").value(as_double(f.engine_bytes));
+  m.counter("culprit_collector_wants_total", "Times of a fault that hosts were asked for their evidence of.")
+      .value(as_double(f.wants));
+  m.counter("culprit_collector_wants_untaken_total",
+            "Of these, those not sent at once: the host is away or unknown.")
+      .value(as_double(f.wants_untaken));
+  m.counter("culprit_collector_stacks_wanted_total", "Times that a host was asked for stacks of a job.")
+      .value(as_double(f.stacks_wanted));
+  m.counter("culprit_collector_steps_wanted_total", "Times that a host was asked for records of steps.")
+      .value(as_double(f.steps_wanted));
+  m.counter("culprit_collector_steps_untaken_total", "Of these, those not sent: the host is away or unknown.")
+      .value(as_double(f.steps_untaken));
+  m.counter("culprit_archive_engine_holds_total", "Times that frames waited for the engines.")
+      .value(as_double(f.engine_holds));
+}
+
+void about_engines(serve::MetricsText& m, const LiveCounts& c) {
+  m.counter("culprit_condensed_blocks_total", "Blocks of condensed inputs that engines took.")
+      .value(as_double(c.remote_blocks));
+  m.counter("culprit_condensed_bytes_total", "Bytes of these blocks.").value(as_double(c.remote_bytes));
+  m.counter("culprit_condensed_lost_blocks_total", "Blocks that could not be read.")
+      .value(as_double(c.remote_blocks_lost));
+}
+
+}  // namespace
+
+serve::Health CollectorApi::health() {
+  if (const auto why = collecting_.unhealthy(env_.now(io::Clock::kMonotonic))) return {false, *why};
+  return DaemonApi::health();
+}
+
+void CollectorApi::metrics(std::function<void(std::string)> answer) {
+  DaemonApi::metrics([this, answer = std::move(answer)](std::string text) {
+    serve::MetricsText m;
+    about_connections(m, collecting_.connections());
+    about_archive(m, collecting_.archive(), collecting_.figures());
+    about_engines(m, parts_.engine->counts());
+    answer(text + m.finish());
+  });
+}
+
+void CollectorApi::status(Answer answer) {
+  DaemonApi::status([this, answer = std::move(answer)](Result<std::string> text) {
+    if (!text) return answer(tl::unexpected(text.error()));
+    json out = parse_json(*text);
+    const collect::CollectorStats connections = collecting_.connections();
+    const store::ArchiveStats archive = collecting_.archive();
+    out["role"] = parts_.config->watches() ? "both" : "collector";
+    out["collector"] = {{"listen", collecting_.address()},
+                        {"hosts", connections.hosts},
+                        {"connections", connections.connections},
+                        {"restoring", collecting_.figures().restoring},
+                        {"last_refusal", connections.last_refusal},
+                        {"archive_bytes", archive.bytes},
+                        {"archive_max_bytes", parts_.config->collector.retention_max_size},
+                        {"pending_bytes", archive.pending_bytes}};
+    answer(dump(out));
+  });
+}
+
+void CollectorApi::hosts(Answer answer) {
+  DaemonApi::hosts([this, answer = std::move(answer)](Result<std::string> text) {
+    if (!text) return answer(tl::unexpected(text.error()));
+    auto own = std::make_shared<json>(parse_json(*text));
+    auto kept = std::make_shared<std::map<std::string, Remembered>>();
+    collecting_.query(
+        [kept](store::Archive& archive) {
+          if (auto rows = archive.hosts())
+            for (const store::HostRow& row : *rows)
+              (*kept)[row.host] = {parse_json(row.about), row.seen_ns, row.bytes, row.skipped};
+        },
+        [this, own, kept, answer] {
+          std::map<std::string, json> rows;
+          for (const auto& [host, of] : *kept) rows[host] = row_of(host, of);
+          for (const HostFacts& facts : collecting_.hosts()) rows[facts.host] = row_of(facts);
+          for (auto& [host, row] : rows) {
+            row["suspected"] = false;
+            row["standing"] = "normal";
+            for (const char* name : {"score", "reason", "job", "diagnosis"}) row[name] = nullptr;
+            const auto of = kept->find(host);
+            row["archive_bytes"] = of == kept->end() ? 0 : of->second.bytes;
+            row["skipped_frames"] = of == kept->end() ? 0 : of->second.skipped;
+          }
+          json items = json::array();
+          for (json& item : (*own)["items"]) {
+            const std::string host = item.value("host", "");
+            const auto at = rows.find(host);
+            const bool itself = host == parts_.config->host.name;
+            if (at != rows.end())
+              for (const char* name : {"suspected", "standing", "score", "reason", "job", "diagnosis"})
+                at->second[name] = item.value(name, json());
+            else if (!itself || parts_.config->watches())
+              items.push_back(std::move(item));
+          }
+          for (auto& [host, row] : rows) items.push_back(std::move(row));
+          std::stable_sort(items.begin(), items.end(), stands_before);
+          answer(dump({{"items", items}}));
+        });
+  });
+}
+
+void CollectorApi::sources(const std::optional<std::string>& job, Answer answer) {
+  DaemonApi::sources(job, [this, job, answer = std::move(answer)](Result<std::string> text) {
+    if (!text) return answer(tl::unexpected(text.error()));
+    auto own = std::make_shared<json>(parse_json(*text));
+    collecting_.query(
+        [own, job](store::Archive& archive) {
+          const auto kept = archive.kept({.job = job.value_or(""), .places = false});
+          if (!kept) return;
+          for (auto it = kept->rbegin(); it != kept->rend(); ++it) {
+            const StreamInfo& info = it->kept.state.info;
+            (*own)["items"].push_back({{"job", info.job.empty() ? json(nullptr) : json(info.job)},
+                                       {"host", it->host},
+                                       {"path", info.path},
+                                       {"kind", to_string(info.kind)},
+                                       {"bytes", it->kept.state.size},
+                                       {"lost_bytes", it->kept.first_offset},
+                                       {"lost_records", nullptr},
+                                       {"first_ns", time_or_null(info.opened_ns)},
+                                       {"last_ns", nullptr},
+                                       {"uid", uid_json(info.uid)},
+                                       {"pod", pod_json(info.uid)},
+                                       {"owner", proven_owner(info)},
+                                       {"pid", info.pid ? json(*info.pid) : json(nullptr)},
+                                       {"ended", it->kept.state.ended}});
+          }
+        },
+        [own, answer] { answer(dump(*own)); });
+  });
+}
+
+void CollectorApi::evidence(const serve::EvidenceQuery& query,
+                            std::function<void(Result<std::unique_ptr<serve::EvidenceReader>>)> answer) {
+  if (query.host == parts_.config->host.name && parts_.config->watches())
+    return DaemonApi::evidence(query, std::move(answer));
+  if (static_cast<size_t>(readers_.use_count()) > kEvidenceReaders)
+    return answer(fail(ErrorCode::kLimit, fmt::format("{} clients read evidence already", kEvidenceReaders)));
+  auto range = std::make_shared<store::EvidenceRange>();
+  auto found = std::make_shared<Status>();
+  range->from = query.from_byte;
+  range->to = query.to_byte;
+  collecting_.query(
+      [range, found, query](store::Archive& archive) {
+        auto kept = archive.kept({.host = query.host, .job = query.job, .path = query.path});
+        if (!kept) {
+          *found = tl::unexpected(kept.error());
+          return;
+        }
+        for (store::HostStream& stream : *kept) range->streams.push_back(std::move(stream.kept));
+      },
+      [this, range, found, query, answer = std::move(answer), share = readers_] {
+        if (!*found) return answer(tl::unexpected(found->error()));
+        if (range->streams.empty())
+          return answer(fail(ErrorCode::kNotFound, fmt::format("no evidence of {} of host {} for job {}",
+                                                               query.path, query.host, query.job)));
+        answer(read_evidence(env_, store::EvidenceReader(collecting_.files(), collecting_.folder()),
+                             std::move(*range), share));
+      });
+}
+
+}  // namespace culprit::app

@@ -1,0 +1,648 @@
+#include "app/daemon/api/daemon_api.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "app/daemon/api/api_json.h"
+#include "app/daemon/api/device_past.h"
+#include "app/jobs/judgement.h"
+#include "base/time.h"
+#include "model/json_text.h"
+#include "model/json_writer.h"
+#include "model/report_json.h"
+
+namespace culprit::app {
+namespace {
+
+json row_json(const records::JobRow& row) {
+  const bool well = row.state == records::JobState::kEndedWell;
+  return {{"id", row.id},
+          {"run", row.run},
+          {"state", well ? records::to_string(records::JobState::kEnded) : records::to_string(row.state)},
+          {"well", well},
+          {"hosts", row.hosts ? json(*row.hosts) : json(nullptr)},
+          {"first_ns", time_or_null(row.first_ns)},
+          {"last_ns", time_or_null(row.last_ns)},
+          {"ended_ns", time_or_null(row.ended_ns)},
+          {"lines", row.lines ? json(*row.lines) : json(nullptr)},
+          {"verdict", row.verdict.empty() ? json(nullptr) : json(row.verdict)},
+          {"headline", row.headline.empty() ? json(nullptr) : json(row.headline)},
+          {"note", nullptr}};
+}
+
+// The uid that alone gave all bytes of a source; null: unknown. The next file at a path may be another
+// user's, so a log that was rotated or rewritten has no known owner.
+json owner_of(const store::KeptStream& stream) {
+  const StreamInfo& info = stream.state.info;
+  const bool by_peer = info.kind == OriginKind::kSocket || info.kind == OriginKind::kRing;
+  const bool one_file = info.kind == OriginKind::kFile && stream.state.past.empty();
+  return info.uid && (by_peer || one_file) ? uid_json(info.uid) : json(nullptr);
+}
+
+std::string text_of(const json& object, const char* name) {
+  const auto at = object.find(name);
+  return at != object.end() && at->is_string() ? at->get<std::string>() : "";
+}
+
+// People's judgements from the index: of this diagnosis, and of others of its kind.
+struct Said {
+  std::vector<Verdict> verdicts;
+  std::map<std::string, records::Judged> judged;
+  std::vector<records::DeviceFault> faults;  // of the devices that the run accuses
+
+  static Result<Said> of(records::Records& index, const records::VerdictQuery& query) {
+    auto verdicts = index.verdicts(query);
+    if (!verdicts) return tl::unexpected(verdicts.error());
+    auto judged = index.judged();
+    if (!judged) return tl::unexpected(judged.error());
+    Said said{std::move(*verdicts), std::move(*judged), {}};
+    if (query.job.empty() || !query.run) return said;
+    auto faults = index.device_faults(query.job, *query.run);
+    if (!faults) return tl::unexpected(faults.error());
+    said.faults = std::move(*faults);
+    return said;
+  }
+
+  // Adds earlier faults of the accused devices in other jobs to the reasons.
+  void remember(Diagnosis& diagnosis, const serve::JobRun& of) const {
+    for (const records::DeviceFault& own : faults) {
+      if (own.job != of.job || own.run != of.run || own.diagnosis != diagnosis.id) continue;
+      if (std::string past = past_of(own, faults); !past.empty()) diagnosis.why.push_back(std::move(past));
+    }
+  }
+
+  // What people said of its kind, and of this one.
+  void mark(Diagnosis& diagnosis, const std::string& job) const {
+    const auto kind = judged.find(kind_of(diagnosis));
+    if (kind == judged.end()) return;
+    const records::Judged& j = kind->second;
+    diagnosis.confirmed = Confirmation{j.by, j.hits, j.right, j.first_by, j.first_ns, {}};
+    for (const Verdict& v : verdicts)
+      if (!v.judged_by.empty() && v.job == job && v.id() == diagnosis.id) {
+        diagnosis.confirmed->by = v.judged_by;
+        diagnosis.confirmed->right_here = v.state == VerdictState::kConfirmed;
+      }
+  }
+
+  // All verdicts belong to one run.
+  void mark_state(Diagnosis& diagnosis) const {
+    if (!diagnosis.state) diagnosis.state = VerdictState::kOpen;
+    for (const Verdict& v : verdicts)
+      if (v.id() == diagnosis.id) diagnosis.state = v.state;
+  }
+
+  Judgements judgements() const {
+    Judgements out;
+    for (const Verdict& v : verdicts)
+      if (!v.judged_by.empty()) out[v.id()] = v.state == VerdictState::kConfirmed;
+    return out;
+  }
+};
+
+// Parts of ours that did not run when they were wanted, in a report that leaves a question open.
+void add_parts(Report& report, const std::vector<std::string>& troubles) {
+  const bool asks = report.hang || !report.missing.empty() || (!report.verdict && !report.suspects.empty());
+  if (!asks) return;
+  const size_t before = report.missing.size();
+  for (const std::string& trouble : troubles)
+    if (!trouble.empty()) report.missing.push_back(trouble);
+  if (!report.verdict && report.missing.size() > before) conclude_again(report);
+}
+
+void add_forward(json& out, const std::string& to, const UplinkFigures& f) {
+  out["jobs"] = f.jobs;
+  out["lines"] = f.feed.lines;
+  out["bytes"] = f.feed.bytes;
+  json logs = json::object();
+  for (const peer::Log log : peer::kLogs) {
+    const auto i = static_cast<size_t>(log);
+    const forward::LogProgress& sent = f.forward.logs[i];
+    const Recorder::Frames& frames = f.frames[i];
+    const uint64_t acked = std::max(frames.acknowledged, sent.acked);
+    logs[peer::name_of(log)] = {{"written", frames.written},
+                                {"acknowledged", acked},
+                                {"waiting", frames.written - std::min(frames.written, acked)},
+                                {"sent_bytes", sent.bytes},
+                                {"left_out", sent.skipped_frames},
+                                {"trouble", sent.trouble.empty() ? json(nullptr) : json(sent.trouble)}};
+  }
+  out["forward"] = {{"to", to},
+                    {"state", forward::name_of(f.forward.phase)},
+                    {"sentence", f.sentence},
+                    {"collector", f.forward.collector.empty() ? json(nullptr) : json(f.forward.collector)},
+                    {"connected_since_ns", time_or_null(f.forward.connected_since_ns)},
+                    {"last_error", f.forward.last_error.empty() ? json(nullptr) : json(f.forward.last_error)},
+                    {"waits_since_ns", time_or_null(f.waits_since_ns)},
+                    {"waiting_bytes", f.waiting_bytes},
+                    {"caught_up", f.caught_up},
+                    {"condensed_bytes", f.condensed.bytes},
+                    {"block_bytes", f.feed.block_bytes},
+                    {"certificate_expires_ns", time_or_null(f.certificate_expires_ns)},
+                    {"logs", std::move(logs)}};
+}
+
+// The daemon is healthy, and a restart would not help.
+std::string sentence_of(const LiveCounts& counts) {
+  if (counts.without_engine == 0) return "ok";
+  std::string names;
+  for (const std::string& job : counts.named_without_engine) names += (names.empty() ? "" : ", ") + job;
+  if (const size_t more = counts.without_engine - counts.named_without_engine.size(); more > 0)
+    names += fmt::format(" and {} more", more);
+  const bool one = counts.without_engine == 1;
+  std::string what = fmt::format("{} kept as evidence only", one ? "is" : "are");
+  if (counts.waiting >= counts.without_engine)
+    what = fmt::format("{} not read yet", one ? "is" : "are");
+  else if (counts.waiting > 0)
+    what += fmt::format(", {} of them not read yet", counts.waiting);
+  return fmt::format("ok, but {} no engine and {}: {}",
+                     one ? "1 job has" : fmt::format("{} jobs have", counts.without_engine), what, names);
+}
+
+// Whether the diagnosis accuses the host.
+bool names_host(const Diagnosis& diagnosis, const std::string& host) {
+  return std::ranges::any_of(diagnosis.hosts, [&](const Suspect& place) { return place.host == host; });
+}
+
+}  // namespace
+
+DaemonApi::DaemonApi(io::Env& env, AgentParts parts)
+    : env_(env),
+      parts_(std::move(parts)),
+      now_jobs_(env, [this](auto done) { live_jobs(std::move(done)); }),
+      figures_(env, [this](auto done) {
+        const auto out = std::make_shared<std::vector<JobFigures>>();
+        parts_.engine->query([out](LiveJobs& live, TimeNs now) { *out = live.figures(now); },
+                             [out, done] { done(out); });
+      }) {}
+
+serve::Health DaemonApi::health() {
+  const TimeNs now = env_.now(io::Clock::kMonotonic);
+  if (const auto why = parts_.watch->unhealthy(now)) return {false, *why};
+  if (const Sources* sources = parts_.sources())
+    if (const auto why = sources->stuck(now)) return {false, *why};
+  return {true, parts_.engine ? sentence_of(parts_.engine->counts()) : "ok"};
+}
+
+std::unique_ptr<serve::ApiSource> DaemonApi::limited_to(const serve::Reader& reader) {
+  if (parts_.access.sees_all(reader)) return nullptr;
+  return std::make_unique<OwnView>(*this, *reader.uid);
+}
+
+void DaemonApi::on_evidence_read(const serve::EvidenceQuery& query, const serve::Reader& reader) {
+  for (const std::string& sentence : audit_.on_read(query, reader, env_.now(io::Clock::kMonotonic)))
+    parts_.inform(sentence);
+}
+
+void DaemonApi::status(Answer answer) {
+  const serve::Health now = health();
+  const Recorder::Figures store = parts_.recorder->figures();
+  const SelfUsage usage = read_self_usage();
+  json out = {{"version", CULPRIT_VERSION},
+              {"host", parts_.config->host.name},
+              {"role", parts_.uplink ? "agent" : "both"},
+              {"healthy", now.ok},
+              {"health", now.sentence},
+              {"started_ns", parts_.counts->started_ns},
+              {"restored", parts_.counts->restored},
+              {"jobs", 0},
+              {"lines", 0},
+              {"bytes", 0},
+              {"spool",
+               {{"bytes", store.spool.bytes},
+                {"max_bytes", parts_.config->spool.max_size},
+                {"segments", store.spool.segments},
+                {"dropped_segments", store.spool.dropped_segments},
+                {"waiting_batches", store.waiting}}},
+              {"memory_bytes", usage.resident_bytes},
+              {"anonymous_bytes", usage.anonymous_bytes},
+              {"cpu_ns", usage.cpu_ns}};
+  if (parts_.engine) {
+    out["jobs"] = parts_.engine->jobs();
+    out["lines"] = parts_.engine->counts().lines;
+    out["bytes"] = parts_.engine->counts().bytes;
+    out["engines"] = {{"memory_bytes", parts_.engine->counts().engine_bytes},
+                      {"memory_max_bytes", parts_.engine->counts().engine_bytes_max},
+                      {"jobs_without_engine", parts_.engine->counts().without_engine},
+                      {"jobs_not_read", parts_.engine->counts().waiting}};
+  }
+  if (parts_.alerts) out["alerts"] = alert_status(*parts_.alerts);
+  if (parts_.uplink) add_forward(out, parts_.config->forward.to, parts_.uplink->figures());
+  json tails = json::array();
+  uint64_t lag = 0;
+  if (const Sources* sources = parts_.sources()) {
+    for (const Tails::Tail& tail : sources->tails().tails()) {
+      lag += tail.stats.lag_bytes;
+      tails.push_back({{"path", tail.glob},
+                       {"files", tail.stats.files},
+                       {"bytes", tail.stats.bytes},
+                       {"lag_bytes", tail.stats.lag_bytes},
+                       {"gaps", tail.stats.gaps},
+                       {"refused", tail.stats.refused},
+                       {"left_out", tail.stats.left_out}});
+    }
+    out["watches_folders"] = sources->tails().watches_folders();
+    out["kernel"] = sources->kernel() != nullptr;
+    out["trace_clients"] = sources->trace() ? json(sources->trace()->clients) : json(nullptr);
+    out["rings"] = sources->rings() ? json(sources->rings()->rings.load()) : json(nullptr);
+  }
+  out["logs"] = std::move(tails);
+  out["lag_bytes"] = lag;
+  answer(dump(out));
+}
+
+// Running jobs first, then jobs of the index.
+void DaemonApi::jobs(Answer answer) {
+  live_jobs([this, answer = std::move(answer)](const std::shared_ptr<json>& items) {
+    add_stored_jobs(items, [items, answer] { answer(dump({{"items", *items}})); });
+  });
+}
+
+// What the store's worker reads; the worker may be the last to hold it.
+struct DaemonApi::StoredJobs {
+  std::vector<records::JobRow> rows;
+  std::set<JudgedTitles::Run> live, listed;
+  JudgedTitles::Answer judged;
+};
+
+void DaemonApi::add_stored_jobs(std::shared_ptr<json> items, std::function<void()> done) {
+  const auto found = std::make_shared<StoredJobs>();
+  for (const json& item : *items) found->live.emplace(text_of(item, "id"), item.value("run", 0u));
+  parts_.recorder->query(
+      [found, judged = judged_](store::Spool&, records::Records& index) {
+        if (auto jobs = index.jobs()) found->rows = std::move(*jobs);
+        found->listed = found->live;
+        for (const records::JobRow& row : found->rows) found->listed.emplace(row.id, row.run);
+        found->judged = judged->of(index, found->listed);
+      },
+      [this, found, items = std::move(items), done = std::move(done)] { finish_judged(found, items, done); });
+}
+
+// In short pieces of work: the disk's other work goes on in between.
+void DaemonApi::finish_judged(const std::shared_ptr<StoredJobs>& found, const std::shared_ptr<json>& items,
+                              const std::function<void()>& done) {
+  if (!found->judged.complete)
+    return parts_.recorder->query(
+        [found, judged = judged_](store::Spool&, records::Records& index) {
+          found->judged = judged->of(index, found->listed);
+        },
+        [this, found, items, done] { finish_judged(found, items, done); });
+  merge(*found, *items);
+  done();
+}
+
+void DaemonApi::merge(const StoredJobs& found, json& items) {
+  for (const records::JobRow& row : found.rows)
+    if (!found.live.contains({row.id, row.run})) items.push_back(row_json(row));
+  const JudgedTitles::Titles& titles = found.judged.titles;
+  for (json& item : items)
+    if (const auto at = titles.find({text_of(item, "id"), item.value("run", 0u)}); at != titles.end())
+      item["verdict"] = at->second ? json(*at->second) : json(nullptr);
+  const auto began = [](const json& item) {
+    const json at = item.value("first_ns", json());
+    return at.is_number() ? at.get<TimeNs>() : kNoTime;
+  };
+  std::stable_sort(items.begin(), items.end(),
+                   [&](const json& a, const json& b) { return began(a) > began(b); });
+}
+
+namespace {
+
+// What engine and index know of the report that is asked for.
+struct FoundReport {
+  std::optional<Report> report;
+  std::optional<uint32_t> run;
+  std::string note;  // why the job has no engine
+  std::optional<Error> unreadable;
+  bool settled = true;
+  Said said;
+};
+
+void find_live(FoundReport& found, const serve::JobRun& of, LiveJobs& live, TimeNs now) {
+  found.run = live.run_of(of.job);
+  if (found.run && of.run.value_or(*found.run) == *found.run) {
+    found.report = live.report(of.job, now);
+    found.settled = live.settled(of.job);
+  } else {
+    found.run = of.run;
+  }
+  for (const LiveJobSummary& job : live.jobs())
+    if (job.id == of.job && !job.has_engine) found.note = job.note.value_or("");
+}
+
+// A report without judgements is better than none.
+void find_stored(FoundReport& found, const std::string& job, records::Records& index) {
+  if (!found.run)
+    if (const auto last = index.job(job); last && *last) found.run = (*last)->run;
+  if (!found.run) return;
+  if (!found.report) {
+    auto kept = index.report(job, *found.run);
+    if (!kept) found.unreadable = kept.error();
+    if (kept) found.report = std::move(*kept);
+  }
+  if (auto said = Said::of(index, {.job = job, .run = found.run})) found.said = std::move(*said);
+}
+
+// As people's judgements leave it, with what the index knows of its diagnoses.
+void finish(FoundReport& found, const std::string& job, const std::vector<std::string>& troubles) {
+  Report& report = *found.report;
+  report.job.run = found.run;
+  report.settled = found.settled;
+  judge_report(found.said.judgements(), report);
+  add_parts(report, troubles);
+  for (Diagnosis& d : report.diagnoses) {
+    found.said.mark_state(d);
+    found.said.mark(d, job);
+    found.said.remember(d, {job, found.run});
+  }
+}
+
+tl::unexpected<Error> no_report(const FoundReport& found, const serve::JobRun& of) {
+  if (found.unreadable) return tl::unexpected(*found.unreadable);
+  return fail(ErrorCode::kNotFound, !found.note.empty() ? fmt::format("job {} has {}", of.job, found.note)
+                                    : of.run            ? fmt::format("no run {} of job {}", *of.run, of.job)
+                                                        : "no job " + of.job);
+}
+
+}  // namespace
+
+void DaemonApi::report(const serve::ReportQuery& query, Answer answer) {
+  const auto found = std::make_shared<FoundReport>();
+  const serve::JobRun& of = query.of;
+  const Charts charts = query.charts ? Charts::kIncluded : Charts::kLeftOut;
+  parts_.engine->query([found, of](LiveJobs& live, TimeNs now) { find_live(*found, of, live, now); },
+                       [this, found, of, charts, answer = std::move(answer)] {
+                         const auto text = std::make_shared<std::string>();
+                         parts_.recorder->query(
+                             [found, of, charts, text, troubles = missing_parts(of.job)](
+                                 store::Spool&, records::Records& index) {
+                               find_stored(*found, of.job, index);
+                               if (!found->report) return;
+                               finish(*found, of.job, troubles);
+                               *text = culprit::to_json(*found->report, charts);
+                             },
+                             [found, of, text, answer] {
+                               found->report ? answer(std::move(*text)) : answer(no_report(*found, of));
+                             });
+                       });
+}
+
+void DaemonApi::diagnoses(const serve::DiagnosisQuery& query, Answer answer) {
+  const auto text = std::make_shared<Result<std::string>>();
+  records::VerdictQuery asked;
+  asked.job = query.job.value_or("");
+  asked.run = query.run;
+  asked.since_ns = query.since_ns.value_or(kNoTime);
+  parts_.recorder->query(
+      [text, asked](store::Spool&, records::Records& index) {
+        auto said = Said::of(index, asked);
+        if (!said) return void(*text = tl::unexpected(said.error()));
+        JsonWriter w;
+        w.object([&] {
+          w.list("items", said->verdicts, [&](Verdict v) {
+            v.diagnosis.state = v.state;
+            said->mark(v.diagnosis, v.job);
+            w.write_raw(to_json(v, VerdictForm::kListed));
+          });
+        });
+        *text = w.finish();
+      },
+      [text, answer = std::move(answer)] { answer(std::move(*text)); });
+}
+
+void DaemonApi::devices(Answer answer) {
+  const auto faults = std::make_shared<Result<std::vector<records::DeviceFault>>>();
+  parts_.recorder->query(
+      [faults](store::Spool&, records::Records& index) { *faults = index.device_faults(); },
+      [faults, answer = std::move(answer)] {
+        if (!*faults) return answer(tl::unexpected(faults->error()));
+        json items = json::array();
+        for (auto f = (*faults)->rbegin(); f != (*faults)->rend(); ++f)
+          items.push_back({{"device", f->device},
+                           {"host", f->host},
+                           {"job", f->job},
+                           {"run", f->run},
+                           {"diagnosis", f->diagnosis},
+                           {"step", f->step ? json(*f->step) : json(nullptr)},
+                           {"time_ns", time_or_null(f->time_ns)}});
+        answer(dump({{"items", items}}));
+      });
+}
+
+std::vector<std::string> DaemonApi::missing_parts(const std::string& job) const {
+  std::vector<std::string> out;
+  if (const CaptureService* capture = parts_.capture ? parts_.capture() : nullptr)
+    out.push_back(capture->trouble_of(job));
+  const PluginService* service = parts_.plugins ? parts_.plugins() : nullptr;
+  for (const plughost::PluginRow& row : service ? service->rows() : std::vector<plughost::PluginRow>()) {
+    if (!row.own_process || row.reason.find("culprit-plugin-host: no such file") == row.reason.npos) continue;
+    out.push_back(
+        fmt::format("what the plugins see on {}: none runs: {}; `sudo culprit doctor` has the remedy",
+                    parts_.config->host.name, row.reason));
+    break;
+  }
+  return out;
+}
+
+void DaemonApi::plugins(Answer answer) {
+  json items = json::array();
+  const PluginService* service = parts_.plugins ? parts_.plugins() : nullptr;
+  const auto rows = service ? service->rows() : std::vector<plughost::PluginRow>();
+  const auto reason_of = [](const plughost::PluginRow& row) -> json {
+    if (row.state == "missing") return fmt::format("no folder of plugins has a file {}.so", row.name);
+    return row.reason.empty() ? json(nullptr) : json(row.reason);
+  };
+  for (const plughost::PluginRow& row : rows)
+    items.push_back({{"name", row.name},
+                     {"version", row.version},
+                     {"vendor", row.vendor},
+                     {"about", row.about},
+                     {"path", row.path},
+                     {"state", row.state},
+                     {"reason", reason_of(row)},
+                     {"process", row.own_process ? "own" : "daemon"},
+                     {"pid", row.pid > 0 ? json(row.pid) : json(nullptr)},
+                     {"starts", row.starts},
+                     {"failures", row.failures},
+                     {"events", row.events},
+                     {"dropped_events", row.dropped},
+                     {"findings", row.findings},
+                     {"dropped_findings", row.findings_dropped},
+                     {"dropped_lines", row.lines_dropped},
+                     {"cpu_ns", row.cpu_ns},
+                     {"memory_bytes", row.memory_bytes}});
+  answer(dump({{"items", items}}));
+}
+
+void DaemonApi::sources(const std::optional<std::string>& job, Answer answer) {
+  auto kept = std::make_shared<std::vector<store::KeptStream>>();
+  parts_.recorder->query(
+      [kept, job](store::Spool& spool, records::Records&) {
+        *kept = job ? spool.streams_of(*job) : spool.streams();
+      },
+      [this, kept, answer = std::move(answer)] {
+        json items = json::array();
+        for (auto it = kept->rbegin(); it != kept->rend(); ++it) {
+          const StreamInfo& info = it->state.info;
+          items.push_back({{"job", info.job.empty() ? json(nullptr) : json(info.job)},
+                           {"host", parts_.config->host.name},
+                           {"path", info.path},
+                           {"kind", to_string(info.kind)},
+                           {"bytes", it->state.size},
+                           {"lost_bytes", it->first_offset},
+                           {"lost_records", nullptr},
+                           {"first_ns", time_or_null(info.opened_ns)},
+                           {"last_ns", nullptr},
+                           {"uid", uid_json(info.uid)},
+                           {"pod", pod_json(info.uid)},
+                           {"owner", owner_of(*it)},
+                           {"pid", info.pid ? json(*info.pid) : json(nullptr)},
+                           {"ended", it->state.ended}});
+        }
+        answer(dump({{"items", items}}));
+      });
+}
+
+void DaemonApi::evidence(const serve::EvidenceQuery& query,
+                         std::function<void(Result<std::unique_ptr<serve::EvidenceReader>>)> answer) {
+  if (query.host != parts_.config->host.name)
+    return answer(fail(ErrorCode::kNotFound, fmt::format("no evidence of host {} here: this is {}",
+                                                         query.host, parts_.config->host.name)));
+  auto range = std::make_shared<store::EvidenceRange>();
+  range->from = query.from_byte;
+  range->to = query.to_byte;
+  if (static_cast<size_t>(reading_.use_count()) > kEvidenceReaders)
+    return answer(fail(ErrorCode::kLimit, fmt::format("{} clients read evidence already", kEvidenceReaders)));
+  parts_.recorder->query(
+      [range, query](store::Spool& spool, records::Records&) {
+        range->streams = spool.streams_of(query.job, query.path);
+      },
+      [this, range, query, answer = std::move(answer), share = reading_] {
+        if (range->streams.empty())
+          return answer(
+              fail(ErrorCode::kNotFound, fmt::format("no evidence of {} for job {}", query.path, query.job)));
+        answer(read_evidence(env_,
+                             store::EvidenceReader(parts_.recorder->files(), parts_.recorder->spool_folder()),
+                             std::move(*range), share));
+      });
+}
+
+void DaemonApi::about(Answer answer) {
+  const Config& c = *parts_.config;
+  json logs = json::array();
+  for (const LogWatch& log : c.logs)
+    logs.push_back({{"path", log.path}, {"job", log.job}, {"job_pattern", log.job_pattern}});
+  answer(dump({{"versions", {{"culpritd", CULPRIT_VERSION}, {"report", "culprit.report/1"}}},
+               {"config",
+                {{"host", c.host.name},
+                 {"state_dir", c.state_dir},
+                 {"runtime_dir", c.runtime_dir},
+                 {"rules", c.rules},
+                 {"log", logs},
+                 {"trace", {{"socket", c.trace.socket}, {"rings", c.trace.rings}}},
+                 {"kernel", c.kernel.enabled},
+                 {"spool_max_size", c.spool.max_size}}}}));
+}
+
+void DaemonApi::pool(Answer answer) {
+  const auto text = std::make_shared<Result<std::string>>();
+  parts_.engine->query(
+      [text](LiveJobs& live, TimeNs) {
+        if (live.pools().jobs() > 0) *text = live.pools().all().save();
+      },
+      [text, answer = std::move(answer)] {
+        if (!*text) return answer(tl::unexpected(text->error()));
+        answer(dump({{"pool", (*text)->empty() ? json(nullptr) : json(**text)}}));
+      });
+}
+
+void DaemonApi::pool_log(Answer answer) {
+  const auto rows = std::make_shared<Result<std::vector<records::PoolLogRow>>>();
+  parts_.recorder->query([rows](store::Spool&, records::Records& index) { *rows = index.pool_log(); },
+                         [rows, answer = std::move(answer)] {
+                           if (!*rows) return answer(tl::unexpected(rows->error()));
+                           json items = json::array();
+                           for (const records::PoolLogRow& row : **rows)
+                             items.push_back({{"time_ns", time_or_null(row.time_ns)},
+                                              {"what", row.what},
+                                              {"job", row.job},
+                                              {"run", row.run},
+                                              {"owner", row.owner},
+                                              {"why", row.why},
+                                              {"forms", row.forms},
+                                              {"by", row.who.empty() ? json(nullptr) : json(row.who)},
+                                              {"counts", row.counts}});
+                           answer(dump({{"items", std::move(items)}}));
+                         });
+}
+
+// The store first: what it still has would come back at the next start.
+void DaemonApi::forget_taught(const std::string& job, const serve::Actor& by, Answer answer) {
+  const auto outcome = std::make_shared<Status>();
+  const std::string person = who(by);
+  parts_.recorder->query(
+      [outcome, job, now = env_.now(io::Clock::kWall), person](store::Spool&, records::Records& index) {
+        *outcome = index.forget_taught(job, now, person);
+      },
+      [this, outcome, job, person, answer = std::move(answer)] {
+        if (!*outcome) return answer(tl::unexpected(outcome->error()));
+        const auto runs = std::make_shared<size_t>(0);
+        parts_.engine->query([runs, job](LiveJobs& live, TimeNs) { *runs = live.forget_taught(job); },
+                             [runs, job, person, answer] {
+                               answer(dump({{"job", job}, {"runs", *runs}, {"forgotten", {{"by", person}}}}));
+                             });
+      });
+}
+
+void DaemonApi::reload(const serve::Actor& by, Answer answer) {
+  if (parts_.inform) parts_.inform("a reload is asked for by " + who(by));
+  parts_.reload([answer = std::move(answer)](Status done) {
+    done ? answer(dump({{"reloaded", true}})) : answer(tl::unexpected(done.error()));
+  });
+}
+
+void DaemonApi::judge(const serve::Judgement& judgement, const serve::Actor& by, Answer answer) {
+  auto outcome = std::make_shared<Status>();
+  const auto run = std::make_shared<std::optional<uint32_t>>();  // last run that has the diagnosis
+  records::Judgement j{judgement.of.job,           judgement.id,  judgement.of.run, judgement.right, who(by),
+                       env_.now(io::Clock::kWall), judgement.rule};
+  parts_.recorder->query(
+      [outcome, run, j](store::Spool&, records::Records& index) {
+        *outcome = index.judge(j);
+        if (const auto rows = index.verdicts({.job = j.job, .run = j.run, .judged = true}))
+          for (const Verdict& v : *rows)
+            if (v.id() == j.id) *run = std::max(run->value_or(0), v.run);
+      },
+      [this, outcome, run, j, answer = std::move(answer)] {
+        if (!*outcome) return answer(tl::unexpected(outcome->error()));
+        if (parts_.engine && *run)
+          parts_.engine->query([word = LiveJobs::Judgement{j.job, j.id, **run, j.right}](
+                                   LiveJobs& live, TimeNs now) { live.judge(word, now); });
+        if (parts_.verdicts && *run) parts_.verdicts->look_at(j.job, **run);
+        answer(dump({{"job", j.job}, {"id", j.id}, {j.right ? "confirmed" : "refuted", {{"by", j.by}}}}));
+      });
+}
+
+// Rejects an unknown host name: it is a typing error, and the intended host would stay suspected.
+void DaemonApi::clear(const std::string& host, const serve::Actor& by, Answer answer) {
+  const auto known = std::make_shared<bool>(host == parts_.config->host.name);
+  const auto outcome = std::make_shared<Status>();
+  const TimeNs now = env_.now(io::Clock::kWall);
+  parts_.recorder->query(
+      [known, outcome, host, now, by](store::Spool&, records::Records& index) {
+        if (const auto cleared = index.cleared()) *known = *known || cleared->contains(host);
+        const auto names = [&](const Verdict& v) { return names_host(v.diagnosis, host); };
+        if (const auto rows = index.verdicts({}); !*known && rows) *known = std::ranges::any_of(*rows, names);
+        *outcome = *known ? index.clear_host(host, now, who(by))
+                          : fail(ErrorCode::kNotFound,
+                                 fmt::format("no host {} here: nothing was ever held against it", host));
+      },
+      [outcome, host, now, answer = std::move(answer)] {
+        if (!*outcome) return answer(tl::unexpected(outcome->error()));
+        answer(dump({{"host", host}, {"cleared_ns", now}}));
+      });
+}
+
+}  // namespace culprit::app

@@ -1,0 +1,142 @@
+// The HTTP API of this host's daemon. Queries run on the worker that owns the data; answers return on the
+// loop. This class makes the JSON; daemon_metrics.cc makes the metrics.
+//
+// Thread: the loop's. Borrows the parts of the daemon, which outlive it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "app/config/config.h"
+#include "app/daemon/alerts/alert_service.h"
+#include "app/daemon/api/judged_titles.h"
+#include "app/daemon/api/named_hosts.h"
+#include "app/daemon/api/own_view.h"
+#include "app/daemon/api/read_audit.h"
+#include "app/daemon/api/rule_maker.h"
+#include "app/daemon/engine/engine_answer.h"
+#include "app/daemon/engine/engine_worker.h"
+#include "app/daemon/intake/sources.h"
+#include "app/daemon/keep/recorder.h"
+#include "app/daemon/self/agent_counts.h"
+#include "app/daemon/self/self_watch.h"
+#include "app/daemon/uplink/uplink.h"
+#include "app/daemon/watch/capture_service.h"
+#include "app/daemon/watch/plugin_service.h"
+#include "app/daemon/watch/ras_service.h"
+#include "io/env.h"
+#include "serve/api.h"
+#include "serve/metrics.h"
+
+namespace culprit::app {
+
+// Parts of the daemon. A reload may replace them, so they are looked up at each use.
+struct AgentParts {
+  const Config* config = nullptr;
+  const AgentCounts* counts = nullptr;
+  SelfWatch* watch = nullptr;
+  Recorder* recorder = nullptr;
+  EngineWorker* engine = nullptr;  // null with an uplink
+  const Uplink* uplink = nullptr;  // null unless the daemon is an agent
+  std::function<const Sources*()> sources;
+  std::function<std::optional<serve::HttpCounts>()> http;        // of all addresses
+  std::function<const PluginService*()> plugins = {};            // may return null
+  std::function<const CaptureService*()> capture = {};           // may return null
+  ReadAccess access = {};                                        // as at the start
+  std::function<void(const std::string& sentence)> inform = {};  // writes to the daemon's log
+  std::function<const RasService*()> ras = {};                   // may return null
+  // All of the new configuration and rules, or nothing of it; answers when that is done.
+  std::function<void(std::function<void(Status)>)> reload = {};
+  AlertService* alerts = nullptr;   // null with an uplink
+  VerdictFeed* verdicts = nullptr;  // the same
+};
+
+class DaemonApi : public serve::ApiSource {
+ public:
+  DaemonApi(io::Env& env, AgentParts parts);
+
+  std::unique_ptr<serve::ApiSource> limited_to(const serve::Reader& reader) override;
+  void on_evidence_read(const serve::EvidenceQuery& query, const serve::Reader& reader) override;
+  serve::Health health() override;
+  void metrics(std::function<void(std::string)> answer) override;
+  void job_metrics(KeepJob keep, std::function<void(std::string)> answer) override;
+  void status(Answer answer) override;
+  void jobs(Answer answer) override;
+  void now(const serve::NowQuery& query, Answer answer) override;
+  void report(const serve::ReportQuery& query, Answer answer) override;
+  void diagnoses(const serve::DiagnosisQuery& query, Answer answer) override;
+  void suspects(const std::optional<std::string>& job, Answer answer) override;
+  void hosts(Answer answer) override;
+  void devices(Answer answer) override;
+  void rules(Answer answer) override;
+  void rule(const std::string& id, Answer answer) override;
+  void plugins(Answer answer) override;
+  void sources(const std::optional<std::string>& job, Answer answer) override;
+  void evidence(const serve::EvidenceQuery& query,
+                std::function<void(Result<std::unique_ptr<serve::EvidenceReader>>)> answer) override;
+  void about(Answer answer) override;
+  void pool(Answer answer) override;
+  void pool_log(Answer answer) override;
+  void reload(const serve::Actor& by, Answer answer) override;
+  void judge(const serve::Judgement& judgement, const serve::Actor& by, Answer answer) override;
+  void make_rule(const serve::RuleRequest& request, const serve::Actor& by, Answer answer) override;
+  void clear(const std::string& host, const serve::Actor& by, Answer answer) override;
+  void capture(const std::string& job, uint32_t rounds, const serve::Actor& by, Answer answer) override;
+  void forget_taught(const std::string& job, const serve::Actor& by, Answer answer) override;
+  void alerts(const serve::AlertQuery& query, Answer answer) override;
+  void handle_alert(const serve::AlertOrder& order, const serve::Actor& by, Answer answer) override;
+  void maintenance(Answer answer) override;
+  void add_maintenance(const std::string& body, const serve::Actor& by, Answer answer) override;
+  void end_maintenance(int64_t id, const serve::Actor& by, Answer answer) override;
+  void test_alert(const std::string& receiver, const serve::Actor& by, Answer answer) override;
+
+ protected:
+  io::Env& env_;
+  AgentParts parts_;
+
+ private:
+  // Which parts of ours did not run for the job, and why, a sentence each; empty ones among them.
+  std::vector<std::string> missing_parts(const std::string& job) const;
+  void put_rule(const serve::RuleRequest& request, const serve::Actor& by,
+                const std::shared_ptr<MadeRule>& made, Answer answer);
+
+  nlohmann::json host_rows(const std::vector<NamedHost>& named);
+  // Adds "alert" to the jobs of GET /v1/now that have one which fires.
+  void mark_alerts(nlohmann::json& items) const;
+  void audit(const char* what, const respond::Window& window);
+
+  RuleMaker rule_maker_{env_, *this};
+  // The jobs of the engine, as the items of GET /v1/jobs, after all batches that it has.
+  void live_jobs(std::function<void(std::shared_ptr<nlohmann::json>)> done);
+  // Adds the runs of the index, in the order of GET /v1/jobs.
+  void add_stored_jobs(std::shared_ptr<nlohmann::json> items, std::function<void()> done);
+  struct StoredJobs;
+  void finish_judged(const std::shared_ptr<StoredJobs>& found, const std::shared_ptr<nlohmann::json>& items,
+                     const std::function<void()>& done);
+  static void merge(const StoredJobs& found, nlohmann::json& items);
+
+  EngineAnswer<nlohmann::json> now_jobs_;  // for GET /v1/now
+  EngineAnswer<std::vector<JobFigures>> figures_;
+  std::shared_ptr<JudgedTitles> judged_ = std::make_shared<JudgedTitles>();  // used on the store's worker
+  std::shared_ptr<void> reading_ = std::make_shared<int>();  // each evidence reader holds a reference
+  ReadAudit audit_;
+};
+
+// "alice (uid 0)": for the log and the store.
+std::string who(const serve::Actor& by);
+
+// Of GET /v1/status: what waits for receivers, and what is wrong.
+nlohmann::json alert_status(const AlertService& alerts);
+
+// All counts of the daemon in the Prometheus text format.
+std::string metrics_text(const AgentParts& parts, TimeNs mono, const SelfUsage& usage);
+
+// Reads evidence on a worker of its own, so a slow client or disk delays no other reader. `share` is kept
+// alive as long as the reader.
+Result<std::unique_ptr<serve::EvidenceReader>> read_evidence(io::Env& env, store::EvidenceReader reader,
+                                                             store::EvidenceRange range,
+                                                             std::shared_ptr<void> share);
+
+}  // namespace culprit::app

@@ -1,0 +1,151 @@
+// The collector's side of the daemon. A worker appends frames from agents to the archive; they are
+// acknowledged once committed. New blocks of condensed logs then go to the engine, in the archive's order.
+// After a restart the engine is first fed from the archive while agents already send. New frames go to the
+// archive meanwhile and are read from there.
+//
+// If the disk fails, received frames wait in a bounded queue and are not acknowledged, so agents keep them.
+// The write is retried every second, reported once, and shown by /healthz. A slow engine also pauses agents.
+//
+// Thread: the loop's, also for callbacks. Owns the archive, its worker and the collector's connections.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "app/config/config.h"
+#include "app/daemon/collector/archive_restore.h"
+#include "app/daemon/engine/engine_worker.h"
+#include "app/daemon/keep/archive_writer.h"
+#include "base/thread_owner.h"
+#include "collect/collector.h"
+#include "io/files.h"
+#include "store/archive.h"
+
+namespace culprit::app {
+
+struct CollectorServiceOptions {
+  std::string state_dir;
+  std::string listen;
+  std::shared_ptr<const io::TlsCredentials> tls;  // null: no TLS, loopback only
+  uint64_t max_bytes = 0;
+  TimeNs max_age_ns = 0;
+  EngineWorker* engine = nullptr;                          // borrowed; outlives this
+  std::function<void(const std::string&)> complain, info;  // sentences for the log
+  std::function<std::vector<std::string>()> running = {};  // jobs whose data the archive must keep
+  collect::CollectorOptions limits = {};                   // listen, tls and program are set by this class
+};
+
+// State of a host that is or was connected.
+struct HostFacts {
+  std::string host;
+  bool connected = false;
+  std::string address, program, boot_id, left;  // `left`: reason of the disconnection
+  TimeNs since_ns = kNoTime;                    // start of the current connection state
+  TimeNs seen_ns = kNoTime;
+  TimeNs clock_ahead_ns = 0;
+  std::optional<peer::Status> status;  // the most recent
+  TimeNs status_ns = kNoTime;          // time of `status`
+  TimeNs noted_ns = kNoTime;           // time of the last write to the archive
+};
+
+class CollectorService : private collect::FrameSink {
+ public:
+  // Blocks during the recovery of the archive.
+  static Result<std::unique_ptr<CollectorService>> open(io::Env& env, CollectorServiceOptions options);
+  ~CollectorService() override;
+
+  // Accepts connections. A failure to listen is reported and retried.
+  void listen();
+  // Feeds the archive's content to the engine. The caller calls LiveJobs::restoring() before and replayed()
+  // afterwards. `done`: the engine has everything; it gets nothing more until go_on().
+  void restore(std::vector<std::string> ended_jobs, std::function<void()> done);
+  void go_on();
+  // Requests evidence around `at` from these hosts for a finding, now or when they reconnect.
+  void want(const std::vector<std::string>& hosts, TimeNs at, const std::string& reason);
+  // Requests records of these steps from connected hosts. The caller repeats the request for the others.
+  void want_steps(const std::vector<std::string>& hosts, const peer::StepsWanted& wanted);
+  // Asks these hosts' agents for the stacks of a job; a host that is away is not asked later.
+  void want_stacks(const std::vector<std::string>& hosts, const peer::StacksWanted& wanted);
+  void set_tls(std::shared_ptr<const io::TlsCredentials> tls);
+  void set_retention(uint64_t max_bytes, TimeNs max_age_ns);
+  // Sends Bye and commits received frames, then calls `done`.
+  void stop(std::function<void()> done);
+  void abandon();
+
+  // Runs `work` on the archive's worker after all earlier work.
+  void query(std::function<void(store::Archive&)> work, std::function<void()> done);
+  const std::string& folder() const { return folder_; }
+  io::Files& files() const { return files_; }
+
+  // Why the collector makes no progress; nothing if it works.
+  std::optional<std::string> unhealthy(TimeNs mono) const;
+  std::vector<HostFacts> hosts() const;  // connected now or since the start
+  store::ArchiveStats archive() const { return stats_; }
+  collect::CollectorStats connections() const;
+  std::string address() const;
+  struct Figures {
+    uint64_t commits = 0, failed_commits = 0, engine_holds = 0;
+    uint64_t steps_wanted = 0, steps_untaken = 0;    // requests for records of steps; those not sent
+    uint64_t stacks_wanted = 0, stacks_untaken = 0;  // the same for stacks
+    uint64_t wants = 0, wants_untaken = 0;           // requests for evidence; those not sent at once
+    size_t waiting = 0, engine_bytes = 0;
+    bool restoring = false;
+  };
+  Figures figures() const;
+
+ private:
+  CollectorService(io::Env& env, CollectorServiceOptions options);
+
+  void hello(const peer::Hello& hello, HelloDone done) override;
+  void on_batch(Batch batch, std::function<void(Status)> done) override;
+  void status(const std::string& host, const peer::Status& status) override;
+  void connected(const std::string& host, const peer::Hello& hello, const std::string& address) override;
+  void disconnected(const std::string& host, const std::string& why) override;
+  void refused(peer::Refusal code, const std::string& sentence) override;
+
+  void report_agent(const std::string& host, TimeNs away_since);
+  void enqueue(std::function<void(store::Archive&)> work, std::function<void()> done);
+  void begin_work();
+  void pump();
+  void worked(ArchiveWork& work);
+  void acknowledge(const ArchiveWork& work);
+  void note(const HostFacts& facts);
+  std::vector<std::pair<std::string, TimeNs>> known_addresses();
+  std::vector<std::string> known_hosts();
+  void feed_engine(std::vector<RemoteBatch>&& batches);
+  void commit_after(TimeNs after);
+  void report_status(const Status& status);
+  void retain();
+  void report_lost_blocks();
+
+  io::Env& env_;
+  CollectorServiceOptions options_;
+  io::Files& files_;
+  std::string folder_;
+  std::unique_ptr<store::Archive> archive_;  // used by the worker only
+  std::unique_ptr<ArchiveWriter> writer_;    // used by the worker only
+  std::deque<ArchiveItem> queue_;
+  uint64_t gathered_bytes_ = 0;  // of frames in the queue
+  size_t gathered_items_ = 0;
+  bool work_due_ = false;                    // what is in the queue does not wait for more
+  std::unique_ptr<ArchiveRestore> restore_;  // until the engine has the archive's content
+  std::map<std::string, HostFacts> hosts_;
+  std::map<std::string, std::deque<peer::Wanted>> wanted_;  // by host
+  store::ArchiveStats stats_;                               // as of the last finished work
+  Figures figures_;
+  std::string trouble_, listen_trouble_;
+  uint64_t reported_lost_ = 0;      // blocks
+  TimeNs busy_since_ns_ = kNoTime;  // monotonic: start of the worker's current work
+  bool paused_ = false, direct_ = true, commit_due_ = false, commit_waits_ = false, retry_waits_ = false;
+  bool stopping_ = false;
+  std::unique_ptr<collect::Collector> collector_;
+  std::unique_ptr<io::Timer> commit_timer_, retry_timer_, retain_timer_, listen_timer_;
+  std::unique_ptr<io::Worker> worker_;  // destroyed first
+  ThreadOwner owner_;
+};
+
+}  // namespace culprit::app

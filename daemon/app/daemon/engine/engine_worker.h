@@ -1,0 +1,74 @@
+// Runs LiveJobs on a worker of its own. Batches of the sources are ingested in the store's order; results
+// return to the loop as events.
+//
+// Threads: the loop calls this class, and callbacks return to the loop. The jobs, their engines, `alive` and
+// the rule watch run on the worker "engine" alone. Owns the jobs and the worker.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "app/daemon/engine/rule_watch.h"
+#include "app/daemon/keep/pipeline.h"
+#include "app/daemon/self/self_watch.h"
+#include "app/jobs/live_jobs.h"
+#include "base/thread_owner.h"
+#include "io/env.h"
+
+namespace culprit::app {
+
+// When the processes of a job are captured.
+CapturePlan capture_plan(const Config& config);
+
+struct EngineWorkerOptions {
+  LiveOptions live;
+  SelfWatch* watch = nullptr;       // borrowed
+  RuleWatch* rule_watch = nullptr;  // borrowed; worker only
+  std::function<void(std::vector<LiveEvent>&&)> take;
+  std::function<void(const std::string& sentence)> complain;  // for the log; may be empty
+  // LiveOptions::memory_max after a reload; empty: as before.
+  std::function<uint64_t(const Config&)> engine_memory;
+};
+
+class EngineWorker final : public Pipeline {
+ public:
+  static Result<std::unique_ptr<EngineWorker>> start(io::Env& env, EngineWorkerOptions options);
+  ~EngineWorker() override;
+
+  void append(SharedBatch batch, std::function<void()> done) override;
+  bool precedes_store() const override { return false; }
+  void reload(const Config& config, std::shared_ptr<rules::Ruleset> rules) override;
+  // Does not wait: the next start reads unprocessed evidence from the store.
+  void finish(std::function<void()> done) override { done(); }
+  // Runs `work` on the engine's worker after all earlier batches.
+  void query(std::function<void(LiveJobs&, TimeNs now)> work, std::function<void()> done = {});
+  void abandon() { worker_->abandon(); }
+
+  const LiveCounts& counts() const { return counts_; }  // as of the last finished work
+  size_t jobs() const { return jobs_; }
+
+ private:
+  struct Outcome;
+  EngineWorker(io::Env& env, EngineWorkerOptions options);
+  void submit(std::string what, std::function<void(TimeNs)> work, std::function<void()> done);
+  SharedBatch next_behind(const PieceBatch& batch);
+
+  io::Env& env_;
+  EngineWorkerOptions options_;
+  std::unique_ptr<LiveJobs> live_;  // worker only
+  // Batches that the worker has not begun. It parses the next one while it analyses the one before.
+  std::mutex coming_mutex_;
+  std::deque<SharedBatch> coming_;
+  LiveCounts counts_;
+  size_t jobs_ = 0, under_way_ = 0;
+  std::unique_ptr<io::Timer> timer_;
+  std::unique_ptr<io::Worker> worker_;  // destroyed first
+  ThreadOwner owner_;
+};
+
+}  // namespace culprit::app

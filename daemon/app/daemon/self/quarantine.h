@@ -1,0 +1,58 @@
+// Rules (and in-process plugins) that are not run again until their text changes, because the process died in
+// them. A rule is disabled after two deaths within a week, or after one death while it ran longer than the
+// watchdog allows. One death alone proves little: the OOM killer, an operator's kill or another fault may end
+// the process in any rule. Ends that the process chooses itself (SIGTERM, a hanging disk) name no rule.
+// Likewise a job gets no engine for a week after the process ran out of memory twice while it worked on it,
+// and an input (a dump's file, the RAS service of a user) is not read for a week after it did so once: the
+// reader's memory is its own, and little is lost without one input.
+//
+// Stored in <state_dir>/quarantine.json, which an operator may read, edit and delete. One thread.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "app/daemon/self/black_box.h"
+#include "base/status.h"
+#include "base/time.h"
+#include "core/rules/rule.h"
+
+namespace culprit::app {
+
+struct Quarantined {
+  std::string kind;  // "rule", "plugin", "job" or "input"
+  std::string id, why;
+  uint64_t text_hash = 0;
+  TimeNs since_ns = kNoTime;  // last death of the process in it
+  uint32_t deaths = 1;
+  bool stands = false;  // it is not run; false: it is only remembered
+};
+
+class Quarantine {
+ public:
+  // A missing file is an empty list. An unreadable or damaged file is an error: continue with an empty list,
+  // which replaces the file at the next write.
+  static Result<Quarantine> read(const std::string& path);
+  explicit Quarantine(std::string path) : path_(std::move(path)) {}
+
+  // Adds the rule or job and writes the file. Returns whether it is now disabled.
+  Result<bool> add(const BlackBox::Crashed& crashed, TimeNs now);
+  // Removes rules that are gone or whose text changed; writes the file if anything changed.
+  Status keep_only(std::span<const rules::Rule> rules);
+
+  const std::vector<Quarantined>& items() const { return items_; }
+  std::vector<std::string> rules() const;             // ids, for EngineOptions::quarantined
+  std::vector<std::string> jobs(TimeNs now) const;    // ids, for LiveOptions::evidence_only
+  std::vector<std::string> inputs(TimeNs now) const;  // names, as the black box has them
+  std::vector<std::string> plugins() const;           // names: they are not run within the daemon
+
+ private:
+  std::vector<std::string> within_a_week(std::string_view kind, TimeNs now) const;
+  Status write() const;
+  std::string path_;
+  std::vector<Quarantined> items_;
+};
+
+}  // namespace culprit::app
