@@ -14,7 +14,7 @@ if(TARGET culpritd)
   install(TARGETS culpritd RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 # Started by the daemon alone, by this path.
-install(TARGETS culprit_plugin_host culprit_capture_program RUNTIME DESTINATION lib/culprit)
+install(TARGETS culprit_plugin_host culprit_capture_program culprit_simulate RUNTIME DESTINATION lib/culprit)
 # Loaded by its path into others' processes, never linked: not among the libraries of the system.
 install(TARGETS culprit_nccl LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/culprit)
 # As source, for each MPI has a binary interface of its own, and a package must not ask for one.
@@ -111,8 +111,9 @@ endif()
 
 # All that an installation holds, and no test: packaging/build-deb.
 add_custom_target(installed_parts)
-add_dependencies(installed_parts culprit culprit_shared culprit_plugin_host culprit_capture_program
-  culprit_nccl culprit_plugin_gpu_health culprit_plugin_net_health culprit_plugin_host_health)
+add_dependencies(installed_parts culprit culprit_simulate culprit_shared culprit_plugin_host
+  culprit_capture_program culprit_nccl culprit_plugin_gpu_health culprit_plugin_net_health
+  culprit_plugin_host_health)
 foreach(part culpritd manual)
   if(TARGET ${part})
     add_dependencies(installed_parts ${part})

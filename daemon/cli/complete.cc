@@ -4,20 +4,12 @@
 #include <cstdio>
 #include <set>
 
-#include "app/client.h"
-#include "app/config/rule_files.h"
 #include "base/text.h"
-#include "cli/remote.h"
 #include "cli/verbs.h"
-#include "sim/comm_job.h"
-#include "sim/hang_job.h"
-#include "sim/log_job.h"
-#include "sim/mixed_job.h"
 
 namespace culprit::cli {
 namespace {
 
-constexpr long kAnswerMs = 60;  // a person who types waits for it
 constexpr size_t kCandidates = 500;
 
 struct Argument {
@@ -59,67 +51,6 @@ void take_value(Completing& out, std::string_view option, const std::string& val
   if (option == "--token-file") out.token_file = value;
   if (option == "--ca-file") out.ca_file = value;
   if (option == "--job") out.job = value;
-}
-
-std::vector<std::string> listed(app::Client& client, const std::string& path, const char* member) {
-  std::vector<std::string> out;
-  const auto items = get_items(client, path);
-  if (!items) return out;
-  for (const Json& item : *items)
-    if (const auto at = item.find(member); at != item.end() && at->is_string())
-      out.push_back(at->get<std::string>());
-  return out;
-}
-
-std::vector<std::string> of_daemon(const Completing& at) {
-  app::ClientOptions options{at.server, at.token_file, at.ca_file};
-  options.answer_ms = kAnswerMs;
-  auto client = app::Client::make(options);
-  if (!client) return {};
-  const std::string of_job = at.job.empty() ? "" : "?job=" + app::url_escaped(at.job);
-  switch (at.wanted) {
-    case Wanted::kJob:
-      return listed(*client, "/v1/jobs", "id");
-    case Wanted::kDiagnosis:
-      return listed(*client, "/v1/diagnoses" + of_job, "id");
-    case Wanted::kHost:
-      return listed(*client, "/v1/hosts", "host");
-    case Wanted::kSource:
-      return listed(*client, "/v1/sources" + of_job, "path");
-    default:
-      return {};
-  }
-}
-
-std::vector<std::string> names_of(const std::vector<sim::NamedChoice>& choices) {
-  std::vector<std::string> out;
-  for (const sim::NamedChoice& choice : choices) out.emplace_back(choice.name);
-  return out;
-}
-
-std::vector<std::string> rule_ids() {
-  std::vector<std::string> out;
-  const app::LoadedRules loaded = app::load_rules({});
-  if (loaded.set)
-    for (const rules::Rule& rule : loaded.set->rules()) out.push_back(rule.id);
-  return out;
-}
-
-std::vector<std::string> candidates(const Completing& at) {
-  switch (at.wanted) {
-    case Wanted::kNothing:
-      return {};
-    case Wanted::kRule:
-      return rule_ids();
-    case Wanted::kKind:
-      return names_of(sim::hang_kinds());
-    case Wanted::kFault:
-      return names_of(at.verb == "simulate comm"    ? sim::comm_faults()
-                      : at.verb == "simulate mixed" ? sim::mixed_faults()
-                                                    : sim::log_faults());
-    default:
-      return of_daemon(at);
-  }
 }
 
 }  // namespace
@@ -187,7 +118,7 @@ std::string without_quotes(std::string_view word) {
   return out;
 }
 
-int complete(const Command& app, std::vector<std::string> words) {
+int complete(const Command& app, std::vector<std::string> words, const Candidates& candidates) {
   // Error messages would stand within the line that a person types.
   if (!std::freopen("/dev/null", "w", stderr)) return kUnable;
   const bool quoted = !words.empty() && words[0] == "--quoted";

@@ -2,6 +2,7 @@
 // daemon that does not answer at once gives nothing, and there are no error messages.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,7 +27,10 @@ Completing completing(const Command& app, const std::vector<std::string>& words)
 // A word as it is typed in bash, without its quotes and backslashes. Nothing is expanded.
 std::string without_quotes(std::string_view word);
 
+// All that the word may be; those with its prefix are shown.
+using Candidates = std::function<std::vector<std::string>(const Completing& at)>;
+
 // `culprit complete [--quoted] WORD...`: a candidate a line. `--quoted`: the words are as typed in bash.
-int complete(const Command& app, std::vector<std::string> words);
+int complete(const Command& app, std::vector<std::string> words, const Candidates& candidates);
 
 }  // namespace culprit::cli

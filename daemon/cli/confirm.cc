@@ -21,6 +21,7 @@
 #include "cli/reading.h"
 #include "cli/remote.h"
 #include "cli/rules.h"
+#include "cli/spelling.h"
 #include "cli/verbs.h"
 #include "model/json_text.h"
 #include "model/report_json_read.h"

@@ -14,6 +14,7 @@
 #include "cli/reading.h"
 #include "cli/render.h"
 #include "cli/rules.h"
+#include "cli/spelling.h"
 #include "cli/verbs.h"
 #include "core/fuse/trace.h"
 #include "model/report_json.h"

@@ -13,6 +13,7 @@
 #include "cli/narrative.h"
 #include "cli/near.h"
 #include "cli/remote.h"
+#include "cli/spelling.h"
 #include "core/rules/near.h"
 #include "model/report_json_read.h"
 

@@ -5,7 +5,7 @@
 #include "app/run/folder.h"
 #include "base/shell.h"
 #include "cli/remote.h"
-#include "core/rules/keys.h"
+#include "cli/spelling.h"
 
 namespace culprit::cli {
 namespace {
@@ -28,20 +28,6 @@ std::optional<std::string> environment(std::string_view name) {
 }
 
 }  // namespace
-
-std::string did_you_mean(std::string_view word, const std::vector<std::string>& names,
-                         std::string_view quote) {
-  const auto bare = [](std::string_view text) {
-    return text.substr(std::min(text.find_first_not_of('-'), text.size()));
-  };
-  std::vector<std::string_view> candidates;
-  for (const std::string& name : names) candidates.push_back(bare(name));
-  const std::string_view best = rules::nearest(bare(word), candidates);
-  for (size_t i = 0; i < names.size(); ++i)
-    if (!best.empty() && candidates[i] == best && names[i] != word)
-      return "; did you mean " + std::string(quote) + names[i] + std::string(quote) + "?";
-  return "";
-}
 
 std::string with_meant_job(app::Client& client, const Error& error, const std::string& job) {
   return with_meant(client, error, job, {"/v1/jobs", "id"});

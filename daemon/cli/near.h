@@ -1,4 +1,4 @@
-// Suggestions for misspelt names: of options, verbs, jobs, hosts and diagnoses.
+// Suggestions for misspelt names of jobs and hosts, by what a daemon knows.
 #pragma once
 
 #include <string>
@@ -9,11 +9,6 @@
 #include "base/status.h"
 
 namespace culprit::cli {
-
-// "; did you mean WORD?" with the nearest of the names; empty: none is near, or it is the word itself.
-// `quote` stands around the word.
-std::string did_you_mean(std::string_view word, const std::vector<std::string>& names,
-                         std::string_view quote = "");
 
 // The daemon's error about a job or host, with the one that was probably meant. Asks the daemon for a list if
 // the error says that there is no such one. Blocks.

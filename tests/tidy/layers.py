@@ -22,8 +22,9 @@ MAY_INCLUDE = {
     "plughost": ("base", "model", "io", "culprit", *SHELL_ROOMS),
     "sim": ("base", "model", "core", "io"),
     "capture": ("base", "model", "io"),
-    "app": ("base", "model", "core", "io", "records", "plughost", "capture", "sim", "culprit", *SHELL_ROOMS),
-    "cli": ("base", "model", "core", "sim", "app"),
+    "app": ("base", "model", "core", "io", "records", "plughost", "capture", "culprit", *SHELL_ROOMS),
+    "cli": ("base", "model", "core", "app"),
+    "simulate": ("base", "model", "sim", "app", "cli"),
 }
 # The parts of core: each may include those before it.
 CORE_PARTS = ("logs", "rules", "detect", "diagnose", "fuse", "recover", "checkpoint")

@@ -27,7 +27,6 @@ BOOST_AUTO_TEST_CASE(the_word_that_is_typed_is_recognised_by_its_place) {
       {{"evidence", "cat", "--job", "j", "--path", "/v"}, Wanted::kSource, "/v", "j"},
       {{"evidence", "cat", "--job=j", "--path=/v"}, Wanted::kSource, "/v", "j"},
       {{"rules", "explain", "nvidia."}, Wanted::kRule, "nvidia.", ""},
-      {{"simulate", "logs", "out", "--fault", "g"}, Wanted::kFault, "g", ""},
       {{"diagnose", "runs/"}, Wanted::kNothing, "runs/", ""},
       {{"report", "--for"}, Wanted::kNothing, "--for", ""},
       {{"report", "--", "-odd"}, Wanted::kJob, "-odd", ""},

@@ -2,7 +2,7 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include "cli/near.h"
+#include "cli/spelling.h"
 
 using namespace culprit;
 using namespace culprit::cli;

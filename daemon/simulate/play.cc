@@ -6,9 +6,9 @@
 
 #include "app/play/play.h"
 #include "base/text.h"
-#include "cli/simulate_options.h"
 #include "cli/verbs.h"
 #include "model/json_writer.h"
+#include "simulate/verbs.h"
 
 namespace culprit::cli {
 namespace {

@@ -1,0 +1,14 @@
+// What the words of `culprit` may be: jobs, diagnoses, hosts and sources of a daemon, rules.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/complete.h"
+
+namespace culprit::cli {
+
+// Blocks for some hundredths of a second at most.
+std::vector<std::string> candidates(const Completing& at);
+
+}  // namespace culprit::cli
