@@ -243,7 +243,7 @@ BOOST_AUTO_TEST_CASE(a_program_for_mail_that_another_user_could_change_is_refuse
     std::string errors = errors_of(load_config(config, kAlice));
     for (size_t at; (at = errors.find(tree / "")) != errors.npos;) errors.erase(at, (tree / "").size() - 1);
     const std::string wanted =
-        fmt::format("/culpritd.toml:6:12: error: 'alert.sendmail' /{}: {}\n", program, why);
+        fmt::format("/culpritd.toml:6:1: error: 'alert.sendmail' /{}: {}\n", program, why);
     BOOST_TEST(errors == (*why ? wanted : ""), program);
   }
 }
