@@ -61,7 +61,8 @@ class Chaos:
 @case
 def chaos_of_kills_rotation_disks_and_calls(context: Context) -> str:
     """15 kills -9, or 1,000 with --long. Trouble begins before or after a start and may outlive the kill.
-    Nothing is lost without a gap, nothing comes twice."""
+    A full disk frees the oldest evidence, and a gap reports it; else nothing is lost, and nothing comes
+    twice."""
     kills = 1000 if context.long else 15
     disk = small_disk(context, DISK)
     daemon = context.daemon(state=disk)
@@ -95,6 +96,7 @@ def chaos_of_kills_rotation_disks_and_calls(context: Context) -> str:
         path = str(writer.path)
         evidence = settled(daemon, writer.path, end_of(journal), 60)
         found = must_be_reported(evidence, journal, daemon.gaps(path))
+        need(all(place == 0 for place, _ in found.breaks), f"loss elsewhere than at the beginning: {found}")
         total += f"; {writer.source}: {found}"
     need(daemon.alive(), daemon.last_words())
     return f"{kills} kills, {chaos.faults.count()} calls failed, {ended} ends by itself{total}"
