@@ -13,7 +13,7 @@ install(TARGETS culprit culprit_shared
 if(TARGET culpritd)
   install(TARGETS culpritd RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
-# Started by the daemon alone, by this path.
+# Started by our programs, not by people.
 install(TARGETS culprit_plugin_host culprit_capture_program culprit_simulate RUNTIME DESTINATION lib/culprit)
 # Loaded by its path into others' processes, never linked: not among the libraries of the system.
 install(TARGETS culprit_nccl LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/culprit)
@@ -94,7 +94,8 @@ if(Python3_FOUND AND SCDOC AND TARGET culpritd)
     COMMAND ${Python3_EXECUTABLE} ${CULPRIT_PACKAGING}/man/generate
       ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${manual}
     COMMAND ${CMAKE_COMMAND} -E touch ${manual}/done
-    DEPENDS culprit culpritd ${CULPRIT_PACKAGING}/completions/generate ${CULPRIT_PACKAGING}/man/generate
+    DEPENDS culprit culprit_simulate culpritd ${CULPRIT_PACKAGING}/completions/generate
+      ${CULPRIT_PACKAGING}/man/generate
       ${CULPRIT_PACKAGING}/man/culprit.1.scd ${CULPRIT_PACKAGING}/man/culpritd.8.scd
       ${CULPRIT_PACKAGING}/man/culpritd.toml.5.scd.in
     VERBATIM)

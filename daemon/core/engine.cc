@@ -93,7 +93,8 @@ struct Engine::Impl {
   std::vector<Problem> problems;
   RuleRuns rule_runs;
   detect::ProgressWatch progress;
-  detect::Fate fate;  // of the last report
+  detect::Fate fate;               // of the last report
+  std::optional<JobScope> extent;  // of the report that is being made
   comm::CommTrace comm;
   comm::HostLoad load;
   comm::Announced announced;
@@ -546,11 +547,13 @@ struct Engine::Impl {
     }
   }
   void add_plugins(fuse::Draft& draft) {
-    std::ranges::move(plugins.findings(draft.view, options.job, scope_of(draft.view)),
+    extent = scope_of(draft.view);
+    std::ranges::move(plugins.findings(draft.view, options.job, *extent),
                       std::back_inserter(draft.analysis.findings));
   }
   void join_operations(fuse::Draft& draft) {
     if (draft.left_out) join_left_out(std::move(*draft.left_out), draft.analysis.findings);
+    draft.left_out.reset();
   }
   void join_stalls(fuse::Draft& draft) { join_stall(draft.analysis.findings); }
   void leave_out_unheard(fuse::Draft& draft) {
@@ -573,7 +576,7 @@ struct Engine::Impl {
     std::ranges::move(open, std::back_inserter(report.missing));
     report.problems.insert(report.problems.end(), problems.begin(), problems.end());
     report_drops(log, comm, report.problems);
-    report_troubles(scope_of(draft.view), report.problems);
+    report_troubles(*extent, report.problems);
     report_several_jobs(log, report);
     // Without a fault, the dropped lines decide.
     if (const uint64_t dropped = rule_runs.dropped_faults(log); dropped > 0 && !found)
@@ -692,7 +695,8 @@ std::vector<std::string> Engine::drop_sentences() const {
   return out;
 }
 
-// In this order. What a pass writes beyond its row fails tests/unit/core/fuse.
+// In this order. What a pass writes beyond its row, or reads before it was written, fails
+// tests/unit/app/offline/passes_test.cc.
 std::span<const fuse::Pass<Engine::Impl>> Engine::Impl::passes() {
   using enum fuse::Part;
   using I = Impl;
@@ -701,16 +705,19 @@ std::span<const fuse::Pass<Engine::Impl>> Engine::Impl::passes() {
       {"clock", {kFate}, {kFindings, kHang}, &I::add_stall},
       {"plugins", {kFate}, {kFindings}, &I::add_plugins},
       {"rules", {kFate, kFindings}, {kFindings, kSigns, kOpen}, &I::add_signs},
-      {"records", {kFate, kFindings}, {kFindings, kHang, kOpen, kCharts}, &I::add_comm},
+      {"records", {kFate, kFindings}, {kFindings, kHang, kSigns, kOpen, kCharts}, &I::add_comm},
       {"numbers", {kFate, kFindings}, {kFindings, kProblems, kCharts}, &I::add_numerics},
-      {"operations left out", {kFindings}, {kFindings}, &I::join_operations},
-      {"hang", {kFate, kFindings, kSigns, kHang}, {kFindings, kHang, kOpen, kProblems}, &I::add_scene},
+      {"operations left out", {kFindings, kSigns}, {kFindings, kSigns}, &I::join_operations},
+      {"hang",
+       {kFate, kFindings, kSigns, kHang},
+       {kFindings, kSigns, kHang, kOpen, kProblems},
+       &I::add_scene},
       {"rounds of stacks", {kFate, kFindings, kHang}, {kFindings, kCharts}, &I::add_rounds},
       {"rules on findings", {kFate, kFindings}, {kFindings, kCharts}, &I::read_findings},
       {"stall and hang", {kFindings}, {kFindings}, &I::join_stalls},
       {"exits", {kFate, kFindings}, {kFindings}, &I::judge_exits},
       {"pace", {kFate}, {kFindings}, &I::add_pace},
-      {"causes", {kFate, kFindings, kSigns, kHang}, {kFindings}, &I::join},
+      {"causes", {kFate, kFindings, kSigns, kHang}, {kFindings, kSigns}, &I::join},
       {"agents away", {kFindings, kHang}, {kFindings, kHang}, &I::leave_out_unheard},
       {"slowness behind", {kFindings}, {kFindings}, &I::order_slowness},
       {"speakers", {kFindings}, {kFindings}, &I::name_speakers},
@@ -727,7 +734,7 @@ Report Engine::report(TimeNs now, const detect::Unheard& unheard) {
   fuse::Draft draft{view, now, unheard};
   for (const fuse::Pass<Impl>& pass : Impl::passes()) {
     ((*impl_).*pass.run)(draft);
-    if (impl_->options.passes) impl_->options.passes->after(pass.name, pass.writes, draft);
+    if (impl_->options.passes) impl_->options.passes->after(pass.name, pass.reads, pass.writes, draft);
   }
   conclude(draft.report);
   return std::move(draft.report);

@@ -44,7 +44,9 @@ bool ends_within(pid_t pid, TimeNs within_ns) {
     // Rounded up: a wait of 0 ms would be no wait.
     const int left_ms = static_cast<int>((std::min(left, kPollMost) + kNsPerMs - 1) / kNsPerMs);
     pollfd end{process.get(), POLLIN, 0};
-    ::poll(&end, 1, process.is_open() ? left_ms : std::min(left_ms, kLookMs));
+    const int ready = ::poll(&end, 1, process.is_open() ? left_ms : std::min(left_ms, kLookMs));
+    // It ended, and another process that traces it does not know yet.
+    if (ready > 0 && !is_zombie_or_gone(pid)) ::poll(nullptr, 0, std::min(left_ms, kLookMs));
   }
 }
 

@@ -47,7 +47,11 @@ std::string to_json(const Verdict& v, VerdictForm form) {
   const bool known = !v.diagnosis.title.empty();
   JsonWriter w;
   w.object([&] {
-    if (!known) return w.field("id", v.id());
+    if (!known) {
+      w.field("id", v.id());
+      if (form == VerdictForm::kListed) w.field("state", to_string(v.state));
+      return;
+    }
     w.member("accused_ns", [&] {
       w.object([&] {
         for (const auto& [host, time] : v.accused_ns) w.time(host, time);

@@ -45,7 +45,7 @@ struct Verdict {
 std::string kind_of(const Diagnosis& diagnosis);
 
 // "job", "run", "verdict" (leads), "settled", "change", "replaces", "accused_ns" and the members of the
-// diagnosis; of a list also "first_ns" and "last_ns".
+// diagnosis; of a list also "first_ns", "last_ns" and, where the diagnosis is gone, "state".
 enum class VerdictForm : uint8_t { kEvent, kListed };
 std::string to_json(const Verdict& verdict, VerdictForm form = VerdictForm::kEvent);
 // Reads what to_json wrote, perhaps in another version. An error names the field of a wrong type.

@@ -81,7 +81,7 @@ def usage(folder: Path) -> None:
 @promise("a misspelt verb is named, with the one that was meant")
 def misspelt_verb(folder: Path) -> None:
     for words, meant in ((["diagnos", folder], "diagnose"), (["rules", "lst"], "list"),
-                         (["simulate", "lgs"], "logs")):
+                         (["simulate", "lgs"], "logs"), (["diagnos", "--help"], "diagnose")):
         refused(run(*words), f"did you mean '{meant}'?")
 
 

@@ -43,11 +43,10 @@ JudgedOrder order_of(const std::vector<RankedDiagnosis>& diagnoses, std::optiona
 void conclude_again(Report& report) {
   std::vector<std::string> headlines;
   for (const Diagnosis& d : report.diagnoses) headlines.push_back(d.headline);
-  const Diagnosis* best = leading(report);
-  const std::string kept = best && report.verdict ? best->headline : "";
   conclude(report);
   for (size_t i = 0; i < headlines.size(); ++i) report.diagnoses[i].headline = std::move(headlines[i]);
-  if (!kept.empty()) report.headline = kept;
+  const Diagnosis* best = report.verdict ? leading(report) : nullptr;
+  if (best && !best->headline.empty()) report.headline = best->headline;
 }
 
 void judge_report(const Judgements& judgements, Report& report) {

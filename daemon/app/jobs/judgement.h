@@ -32,8 +32,8 @@ void apply_judgements(const Judgements& judgements, Report& report);
 // Does so in a finished report: hosts that refuted diagnoses alone name are no suspects. Where the verdict
 // changed, what follows from it is concluded again.
 void judge_report(const Judgements& judgements, Report& report);
-// conclude() for a report that was read: the headline of its verdict is kept, since it may name places that
-// are not in the JSON form.
+// conclude() for a report that has headlines: these are kept, since those of an older version's report name
+// places that are not in its JSON form. State, headline and restart advice of the whole report are new.
 void conclude_again(Report& report);
 
 }  // namespace culprit::app

@@ -24,8 +24,8 @@ enum class Part : uint8_t {
   kFate,       // how the job ended
   kFindings,   // of all detectors
   kHang,       // of the report
-  kSigns,      // what rules read that is no fault by itself
-  kOpen,       // what is missing for a better answer
+  kSigns,      // what is no fault by itself: signs of rules, an operation that a rank may have left out
+  kOpen,       // what is missing for a better answer, and notes
   kProblems,   // inputs that were not read in full
   kCharts,     // of the report, and single steps and numbers
   kDiagnoses,  // with suspects and verdict
@@ -38,6 +38,11 @@ class Parts {
     for (const Part part : parts) bits_ |= bit(part);
   }
   constexpr bool has(Part part) const { return (bits_ & bit(part)) != 0; }
+  constexpr bool has_all_of(Parts other) const { return (bits_ & other.bits_) == other.bits_; }
+  constexpr Parts operator|(Parts other) const {
+    other.bits_ |= bits_;
+    return other;
+  }
 
  private:
   static constexpr uint32_t bit(Part part) { return 1U << static_cast<uint32_t>(part); }
@@ -60,7 +65,7 @@ struct Draft {
 class PassObserver {
  public:
   virtual ~PassObserver() = default;
-  virtual void after(std::string_view pass, const Parts& writes, const Draft& draft) = 0;
+  virtual void after(std::string_view pass, Parts reads, Parts writes, const Draft& draft) = 0;
 };
 
 // `Of`: whose state the pass reads besides the draft.

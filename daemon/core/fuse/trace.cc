@@ -62,17 +62,26 @@ std::map<std::string, Trace::Face> Trace::faces_of(const std::vector<Finding>& f
   return out;
 }
 
-void Trace::after(std::string_view pass, const Parts& writes, const Draft& draft) {
+void Trace::after(std::string_view pass, Parts, Parts writes, const Draft& draft) {
   if (writes.has(Part::kFindings)) note(pass, draft.analysis.findings);
 }
 
 void Trace::add(std::string_view pass, std::string what) {
-  if (steps_.size() < kSteps) steps_.push_back({std::string(pass), std::move(what)});
+  if (steps_.size() < kSteps)
+    steps_.push_back({std::string(pass), std::move(what)});
+  else
+    ++left_out_;
+}
+
+std::vector<PassStep> Trace::steps() const {
+  std::vector<PassStep> out = steps_;
+  if (left_out_ > 0) out.push_back({"", fmt::format("{} more", left_out_)});
+  return out;
 }
 
 void Trace::note(std::string_view pass, const std::vector<Finding>& findings) {
   std::map<std::string, Face> after = faces_of(findings);
-  const Face* grown = nullptr;  // what took others in
+  std::vector<const Face*> grown;  // what may have taken others in
   std::string reason;
   for (const auto& [key, now] : after) {
     const auto at = before_.find(key);
@@ -83,8 +92,10 @@ void Trace::note(std::string_view pass, const std::vector<Finding>& findings) {
     }
     const Face& was = at->second;
     const std::string why = because(was.why, now.why);
-    if (now.found_by > was.found_by || now.evidence > was.evidence || !why.empty())
-      grown = &now, reason = why;
+    if (now.found_by > was.found_by || now.evidence > was.evidence) {
+      grown.push_back(&now);
+      reason = why;
+    }
     if (was.kind != now.kind || was.role != now.role)
       add(pass, fmt::format("{} is now {}, not {}{}", now.name, role_of(now.kind, now.role),
                             role_of(was.kind, was.role), why));
@@ -94,8 +105,8 @@ void Trace::note(std::string_view pass, const std::vector<Finding>& findings) {
   }
   for (const auto& [key, was] : before_)
     if (!after.contains(key))
-      add(pass, grown ? fmt::format("{} is joined into {}{}", was.name, grown->name, reason)
-                      : fmt::format("{} is left out", was.name));
+      add(pass, grown.size() == 1 ? fmt::format("{} is joined into {}{}", was.name, grown[0]->name, reason)
+                                  : fmt::format("{} is left out", was.name));
   before_ = std::move(after);
 }
 

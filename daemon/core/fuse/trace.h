@@ -18,10 +18,10 @@ struct PassStep {
 
 class Trace : public PassObserver {
  public:
-  void after(std::string_view pass, const Parts& writes, const Draft& draft) override;
+  void after(std::string_view pass, Parts reads, Parts writes, const Draft& draft) override;
   // Of the findings after a pass. Weights against single hosts, which are many, are left out.
   void note(std::string_view pass, const std::vector<Finding>& findings);
-  const std::vector<PassStep>& steps() const { return steps_; }
+  std::vector<PassStep> steps() const;
 
  private:
   struct Face {
@@ -37,6 +37,7 @@ class Trace : public PassObserver {
 
   std::map<std::string, Face> before_;
   std::vector<PassStep> steps_;
+  size_t left_out_ = 0;  // steps beyond the limit
 };
 
 }  // namespace culprit::core::fuse

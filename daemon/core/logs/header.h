@@ -21,7 +21,7 @@ constexpr uint32_t kNoRank = 0xffffffff;
 enum class Service : uint8_t {
   kNone,     // none: the kernel, a job's program, or no system's log
   kNode,     // runs jobs or watches the machine: schedulers, container engines, monitors of devices, mounts
-  kForeign,  // does something else: sshd, a backup, a database
+  kForeign,  // does something else: sshd, a backup, a database; kNode where an agent sent the line condensed
 };
 Service service_of(std::string_view tag);
 

@@ -40,15 +40,18 @@ Service service_of(std::string_view tag) {
   // Interpreters, frameworks and launchers, which may log to the system's log for a job.
   constexpr std::string_view kJobs[] = {"python", "pypy", "torch",     "ray",        "mpi",      "orte",
                                         "prte",   "srun", "slurmstep", "accelerate", "deepspeed"};
-  // Schedulers, container engines, the system's manager, monitors of devices, fabrics, storage and clocks.
+  // Schedulers, container engines, the system's manager, monitors of devices, fabrics, storage and clocks, as
+  // their packages name their programs. Short beginnings end in a hyphen: others share them.
   constexpr std::string_view kNodes[] = {
-      "slurm",  "pbs",    "sge_",    "sbatchd", "mbatchd",   "kube",  "containerd", "docker", "crio",
-      "podman", "conmon", "runc",    "systemd", "init",      "oomd",  "earlyoom",   "nohang", "nv",
-      "dcgm",   "fabric", "rocm",    "amd",     "habana",    "hl-",   "gaudi",      "gpu",    "mcelog",
-      "ras",    "edac",   "ipmi",    "smartd",  "mdadm",     "nhc",   "health",     "opensm", "ibacm",
-      "mlx",    "ib",     "lnet",    "lustre",  "nfs",       "rpc.",  "automount",  "mount",  "mmfs",
-      "gpfs",   "beegfs", "ceph",    "weka",    "multipath", "iscsi", "lvm",        "zed",    "chronyd",
-      "ntpd",   "ptp",    "phc2sys", "Network", "thermald",  "acpid", "abrt",       "kdump",  "audit"};
+      "slurm",   "pbs",    "sge_",   "sbatchd", "mbatchd",   "kube",      "containerd", "docker",
+      "crio",    "podman", "conmon", "runc",    "systemd",   "init",      "oomd",       "earlyoom",
+      "nohang",  "nvidia", "dcgm",   "fabric",  "rocm",      "amdgpu",    "amd-",       "habana",
+      "hl-",     "gaudi",  "gpu-",   "mcelog",  "rasdaemon", "edac",      "ipmi",       "smartd",
+      "mdadm",   "nhc",    "health", "opensm",  "ibacm",     "mlx",       "ib-",        "ibdiag",
+      "ibnet",   "lnet",   "lustre", "nfs",     "rpc.",      "automount", "mount",      "mmfs",
+      "gpfs",    "beegfs", "ceph",   "weka",    "multipath", "iscsi",     "lvm",        "zed",
+      "chronyd", "ntpd",   "ptp4l",  "phc2sys", "Network",   "thermald",  "acpid",      "abrt",
+      "kdump",   "audit"};
   const auto begins = [&](std::string_view begin) { return tag.starts_with(begin); };
   if (std::ranges::any_of(kJobs, begins)) return Service::kNone;
   return std::ranges::any_of(kNodes, begins) ? Service::kNode : Service::kForeign;

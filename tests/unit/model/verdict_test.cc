@@ -43,6 +43,9 @@ BOOST_AUTO_TEST_CASE(a_list_has_its_times) {
   v.job = "train", v.diagnosis.id = "d1", v.since_ns = 5;
   const std::string text = to_json(v, VerdictForm::kListed);
   BOOST_TEST(text.find(R"("first_ns":5,"last_ns":null)") != text.npos);
+  v.state = VerdictState::kWithdrawn;
+  BOOST_TEST(to_json(v, VerdictForm::kListed).find(R"("state":"withdrawn")") != text.npos,
+             "of one that is gone");
 }
 
 BOOST_AUTO_TEST_CASE(what_is_no_diagnosis_is_refused_with_a_sentence) {

@@ -229,7 +229,6 @@ void AlertService::found(const LiveEvent& event) {
 }
 
 void AlertService::on_verdicts(std::span<const RunVerdict> verdicts) {
-  if (stopping_) return;
   const TimeNs now = wall();
   std::map<records::JobRunId, std::string> open;
   for (const respond::Issue* issue : book_.firing())

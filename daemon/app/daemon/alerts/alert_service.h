@@ -44,7 +44,7 @@ class AlertService {
   static Result<std::unique_ptr<AlertService>> open(io::Env& env, AlertServiceOptions options);
   ~AlertService();
 
-  // After the events are recorded in the index.
+  // After the events are in the records.
   void on_events(const std::vector<LiveEvent>& events);
   void on_verdicts(std::span<const RunVerdict> verdicts);  // of the feed
   // The engine has all that was before the start: what happened until the end of the process before, and was

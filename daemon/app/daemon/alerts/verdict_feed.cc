@@ -37,7 +37,7 @@ void VerdictFeed::beat() {
   read();
 }
 
-// Where the records fail, they are asked again at the next beat.
+// Where the records fail, they are read again at the next beat.
 void VerdictFeed::catch_up() {
   if (since_ns_ == kNoTime || catching_up_) return;
   catching_up_ = true;
@@ -90,6 +90,7 @@ void VerdictFeed::add_owners(std::shared_ptr<std::vector<RunVerdict>> verdicts) 
 // A verdict that is not settled is left out: its change is announced within seconds.
 void VerdictFeed::publish(const std::vector<RunVerdict>& verdicts) {
   reading_ = false;
+  if (stopped_) return;
   std::vector<RunVerdict> settled;
   std::vector<records::JobRunId> again;  // they could not be read
   for (const RunVerdict& v : verdicts)

@@ -34,8 +34,9 @@ class VerdictFeed {
   // The engine has all that was before the start. Until then subscribers get nothing. `since_ns`: also
   // runs with diagnoses from then on; kNoTime: none of them.
   void restored(TimeNs since_ns);
-  // Each second: asks again where the records failed.
+  // Each second: reads again where the records failed.
   void beat();
+  // Subscribers get nothing more. What was not published is read at the next start: see restored().
   void stop() { stopped_ = true; }
   // Subscribers have everything up to now.
   bool is_idle() const { return restored_ && since_ns_ == kNoTime && !reading_ && waiting_.empty(); }

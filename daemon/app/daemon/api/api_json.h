@@ -7,7 +7,6 @@
 
 #include "base/principal.h"
 #include "base/time.h"
-#include "records/records.h"
 
 namespace culprit::app {
 
@@ -26,16 +25,6 @@ inline json pod_json(const std::optional<Principal>& who) {
 }
 
 inline json time_or_null(TimeNs time) { return time == kNoTime ? json(nullptr) : json(time); }
-
-// `confirmed` of a diagnosis of this kind (formats.md section 7), without a judgement of its own.
-inline json judged_json(const records::Judged& said) {
-  return {{"by", said.by},
-          {"hits", said.hits},
-          {"right", said.right},
-          {"first_by", said.first_by.empty() ? json(nullptr) : json(said.first_by)},
-          {"first_ns", time_or_null(said.first_ns)},
-          {"this", nullptr}};
-}
 
 // Replaces invalid UTF-8, which texts of logs and names may contain.
 inline std::string dump(const json& value) {

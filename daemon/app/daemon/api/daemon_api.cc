@@ -10,7 +10,6 @@
 #include "app/daemon/api/device_past.h"
 #include "app/jobs/judgement.h"
 #include "base/time.h"
-#include "model/json_text.h"
 #include "model/json_writer.h"
 #include "model/report_json.h"
 
@@ -49,6 +48,7 @@ std::string text_of(const json& object, const char* name) {
 
 // People's judgements from the index: of this diagnosis, and of others of its kind.
 struct Said {
+  bool is_read = false;
   std::vector<Verdict> verdicts;
   std::map<std::string, records::Judged> judged;
   std::vector<records::DeviceFault> faults;  // of the devices that the run accuses
@@ -58,7 +58,7 @@ struct Said {
     if (!verdicts) return tl::unexpected(verdicts.error());
     auto judged = index.judged();
     if (!judged) return tl::unexpected(judged.error());
-    Said said{std::move(*verdicts), std::move(*judged), {}};
+    Said said{true, std::move(*verdicts), std::move(*judged), {}};
     if (query.job.empty() || !query.run) return said;
     auto faults = index.device_faults(query.job, *query.run);
     if (!faults) return tl::unexpected(faults.error());
@@ -89,7 +89,7 @@ struct Said {
 
   // All verdicts belong to one run.
   void mark_state(Diagnosis& diagnosis) const {
-    if (!diagnosis.state) diagnosis.state = VerdictState::kOpen;
+    if (is_read && !diagnosis.state) diagnosis.state = VerdictState::kOpen;
     for (const Verdict& v : verdicts)
       if (v.id() == diagnosis.id) diagnosis.state = v.state;
   }

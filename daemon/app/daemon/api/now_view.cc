@@ -1,7 +1,5 @@
 #include "app/daemon/api/now_view.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -116,12 +114,19 @@ json verdict_of(const json& job, const std::vector<Verdict>* of_run) {
   return {{"title", title}};
 }
 
-// The texts of a diagnosis that a page shows, in lower case.
+// The texts of a diagnosis that a page shows, made lower case.
 std::string texts_of(const Diagnosis& d) {
-  std::string out =
-      fmt::format("{} {} {} {} {} {} {} {}\n", d.id, d.rule.value_or(""), d.title, d.headline,
-                  to_string(d.category), to_string(d.component), to_string(d.symptom), d.remedy);
+  std::string out;
   const auto add = [&out](std::string_view text) { (out += text) += '\n'; };
+  const std::string rule = d.rule.value_or(""), detector = d.detector.value_or("");
+  for (const std::string_view text :
+       {std::string_view(d.id), std::string_view(rule), std::string_view(detector), std::string_view(d.title),
+        std::string_view(d.headline), std::string_view(d.remedy), to_string(d.category),
+        to_string(d.component), to_string(d.symptom), to_string(d.action.kind)})
+    add(text);
+  for (const std::string& by : d.found_by) add(by);
+  for (const std::string& target : d.action.targets) add(target);
+  if (d.code) add(d.code->file), add(d.code->function);
   for (const Suspect& place : d.hosts) {
     add(place.host.value_or(""));
     for (const std::string& why : place.why) add(why);

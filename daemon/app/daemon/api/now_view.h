@@ -20,7 +20,7 @@ namespace culprit::app {
 constexpr size_t kNowVerdicts = 20'000;
 
 using NowRun = std::pair<std::string, uint32_t>;             // a job and its run
-using NowVerdicts = std::map<NowRun, std::vector<Verdict>>;  // Index::leading_of
+using NowVerdicts = std::map<NowRun, std::vector<Verdict>>;  // Records::leading_of
 
 // Steps: undecided(), has_words() of each, decide(), shown(), page(). has_words() may be called on another
 // thread while nothing changes the list.

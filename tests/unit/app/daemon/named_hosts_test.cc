@@ -62,6 +62,13 @@ BOOST_AUTO_TEST_CASE(a_users_claims_count_once_over_all_jobs_and_stand_behind_th
   BOOST_TEST(worst_by_host(named, kNow + 2 * kDay).size() == 1u, "claims are of a day");
 }
 
+BOOST_AUTO_TEST_CASE(what_a_container_alone_says_is_a_claim) {
+  Verdict claim = row("d1", "h", 0.9, true);
+  claim.diagnosis.said_by = SaidBy{{Principal::pod("3f2a51e8c9d0")}, {}};
+  const auto named = named_hosts(std::vector<Verdict>{claim}, {{"j", 1}}, {});
+  BOOST_TEST((named.size() == 1u && named[0].claimed()));
+}
+
 BOOST_AUTO_TEST_CASE(what_does_not_stand_accuses_no_host) {
   for (const VerdictState state : {VerdictState::kWithdrawn, VerdictState::kRefuted}) {
     Verdict gone = row("d1", "h", 0.9, true);

@@ -2,6 +2,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include "model/headline.h"
+
 using namespace culprit;
 using namespace culprit::app;
 
@@ -29,6 +31,27 @@ BOOST_AUTO_TEST_CASE(a_confirmed_diagnosis_leads_and_a_refuted_one_leads_nothing
   BOOST_TEST(judged({{"b", false}}) == "a* c b");
   BOOST_TEST(judged({{"a", false}, {"c", true}}) == "c* b a");
   BOOST_TEST(judged({{"b", false}}, std::nullopt) == "a c b", "a person's no makes no verdict");
+}
+
+BOOST_AUTO_TEST_CASE(a_refuted_verdict_takes_its_advice_on_a_restart_and_its_suspects_with_it) {
+  Report report;
+  Diagnosis& d = report.diagnoses.emplace_back();
+  d.id = "a";
+  d.title = "GPU lost";
+  d.confidence = 0.9;
+  d.hosts.emplace_back().host = "node-3";
+  d.restart.kind = Restart::kElsewhere;
+  d.restart.why = "the GPU is gone";
+  report.verdict = 0;
+  report.suspects = d.hosts;
+  conclude(report);
+  BOOST_TEST_REQUIRE(report.restart.has_value());
+  judge_report({{"a", false}}, report);
+  BOOST_TEST(!report.verdict.has_value());
+  BOOST_TEST((!report.restart || report.restart->kind != Restart::kElsewhere));
+  BOOST_TEST(report.suspects.empty());
+  BOOST_TEST(report.missing.size() == 1u);
+  BOOST_TEST(report.diagnoses[0].is_refuted());
 }
 
 BOOST_AUTO_TEST_CASE(the_report_is_reordered) {

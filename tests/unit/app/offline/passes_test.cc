@@ -17,6 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 using core::fuse::Draft;
 using core::fuse::Part;
+using core::fuse::Parts;
 
 std::string joined(const std::vector<std::string>& texts) {
   std::string out;
@@ -44,7 +45,9 @@ std::map<Part, std::string> state_of(const Draft& d) {
                                 d.analysis.fate.last_iteration)},
       {Part::kFindings, findings},
       {Part::kHang, to_json(hang)},
-      {Part::kOpen, joined(d.open) + joined(r.missing)},
+      {Part::kSigns,
+       fmt::format("{} {} {}", d.signs.unproven.size(), d.signs.witnesses.size(), d.left_out.has_value())},
+      {Part::kOpen, joined(d.open) + joined(r.missing) + joined(r.notes)},
       {Part::kProblems, problems},
       {Part::kCharts, fmt::format("{} {} {} {} {}", r.irregularities.size(), r.numerics.size(),
                                   r.comm.steps.size(), r.curves.steps.size(), r.stacks.has_value())},
@@ -55,7 +58,9 @@ std::map<Part, std::string> state_of(const Draft& d) {
 
 class Guard : public core::fuse::PassObserver {
  public:
-  void after(std::string_view pass, const core::fuse::Parts& writes, const Draft& draft) override {
+  void after(std::string_view pass, Parts reads, Parts writes, const Draft& draft) override {
+    if (!written_.has_all_of(reads)) offences.insert(fmt::format("{} reads what nothing wrote", pass));
+    written_ = written_ | writes;
     std::map<Part, std::string> now = state_of(draft);
     for (const auto& [part, text] : now)
       if (text != before_[part]) {
@@ -74,6 +79,7 @@ class Guard : public core::fuse::PassObserver {
  private:
   bool empty_ = true;  // before the first pass
   size_t changes_ = 0;
+  Parts written_ = {};
   std::map<Part, std::string> before_;
   std::set<std::string> names_;
 };

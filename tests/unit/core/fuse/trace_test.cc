@@ -15,7 +15,10 @@ Finding fault(const std::string& title, double confidence, DetectorKind detector
   return f;
 }
 
-std::string last_of(const Trace& trace) { return trace.steps().empty() ? "" : trace.steps().back().what; }
+std::string last_of(const Trace& trace) {
+  const std::vector<PassStep> steps = trace.steps();
+  return steps.empty() ? "" : steps.back().what;
+}
 
 BOOST_AUTO_TEST_CASE(each_kind_of_change_is_a_sentence) {
   Trace trace;
@@ -63,12 +66,23 @@ BOOST_AUTO_TEST_CASE(a_pass_that_changes_nothing_and_weights_of_hosts_say_nothin
   BOOST_TEST(trace.steps().size() == 2u, "equal ones are two");
 }
 
+BOOST_AUTO_TEST_CASE(where_several_grew_none_is_said_to_have_taken_another_in) {
+  Trace trace;
+  std::vector<Finding> findings = {fault("A", 0.5), fault("B", 0.5), fault("C", 0.5)};
+  trace.note("lines", findings);
+  findings.pop_back();
+  for (Finding& f : findings) f.evidence.emplace_back();
+  trace.note("causes", findings);
+  BOOST_TEST(last_of(trace) == "\"C\" of comm is left out");
+}
+
 BOOST_AUTO_TEST_CASE(the_number_of_steps_is_bounded) {
   Trace trace;
   std::vector<Finding> findings;
   for (int i = 0; i < 2000; ++i) findings.push_back(fault("fault " + std::to_string(i), 0.5));
   trace.note("lines", findings);
-  BOOST_TEST(trace.steps().size() == 500u);
+  BOOST_TEST(trace.steps().size() == 501u);
+  BOOST_TEST(last_of(trace) == "1500 more");
 }
 
 }  // namespace
