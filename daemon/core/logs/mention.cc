@@ -260,16 +260,29 @@ int64_t day_at(std::string_view text, size_t at) {
   return days_from_civil(year, static_cast<unsigned>(month), static_cast<unsigned>(day));
 }
 
+constexpr TimeNs kDay = 24 * 3600 * kNsPerSecond;
+
+bool is_long_over(int64_t day, TimeNs time_ns) {
+  return day >= 0 && (time_ns == kNoTime || day * kDay + kPast < time_ns);
+}
+
+// "last failure (2026-10-01): cannot open ...": a wording that begins at "failure" holds the date. Dates in
+// paths and versions have no such brackets and colon.
+bool holds_past(std::string_view part, TimeNs time_ns) {
+  if (time_ns == kNoTime) return false;
+  for (size_t at = part.find('('); at != npos; at = part.find('(', at + 1))
+    if (part.substr(std::min(at + 11, part.size())).starts_with("): ") &&
+        is_long_over(day_at(part, at + 1), time_ns))
+      return true;
+  return false;
+}
+
 // Whether words and a date before the part say that it happened long before the line. A date that begins the
 // text is a header that was not read.
 bool is_past(std::string_view before, TimeNs time_ns) {
-  constexpr TimeNs kDay = 24 * 3600 * kNsPerSecond;
   if (std::ranges::none_of(before.substr(0, 4), alpha)) return false;
   for (size_t at = 0; at + 10 <= before.size(); ++at) {
-    if (!digit(before[at])) continue;
-    const int64_t day = day_at(before, at);
-    if (day < 0) continue;
-    if (time_ns == kNoTime || day * kDay + kPast < time_ns) return true;
+    if (digit(before[at]) && is_long_over(day_at(before, at), time_ns)) return true;
   }
   return false;
 }
@@ -290,7 +303,8 @@ MentionFrame frame_of(const MessagePart& part, TimeNs time_ns) {
   near.message = near.message.substr(0, near.end + kFrameBytes);
   const std::string_view before = near.message.substr(0, near.begin);
   frame.denied = begins_with_denial(before) || is_denied_or_sought(before);
-  frame.past = is_past(before, time_ns);
+  frame.past =
+      is_past(before, time_ns) || holds_past(near.message.substr(near.begin, near.end - near.begin), time_ns);
   frame.quotes = quotes_around(near);
   return frame;
 }

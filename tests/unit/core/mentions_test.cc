@@ -137,7 +137,8 @@ std::vector<Mentioned> corpus(const rules::Ruleset& set) {
 
 }  // namespace
 
-// With CULPRIT_MENTIONS=each one job for each form, and a table of them: a measurement, of some minutes.
+// With CULPRIT_MENTIONS=each one job for each form, and a table of them: a measurement, of a minute or two.
+// Else each form alone only where its line is the last one: there no other line stands behind it.
 BOOST_AUTO_TEST_CASE(a_fault_that_is_only_mentioned_accuses_nobody) {
   const auto set = rules::Ruleset::shipped();
   const std::vector<Mentioned> all = corpus(*set);
@@ -147,17 +148,20 @@ BOOST_AUTO_TEST_CASE(a_fault_that_is_only_mentioned_accuses_nobody) {
   size_t believed[kJobs][kForms] = {};
   for (const Mentioned& one : all)
     for (size_t job = 0; job < kJobs; ++job) {
+      const bool alone = each || job == 1;
       std::string together;
       for (size_t form = 0; form < kForms; ++form) {
         const std::string line = mention(form, one.words, static_cast<int>(20 + form % 8) + (job ? 12 : 0));
         together += line;
-        if (!each) continue;
+        if (!alone) continue;
         const std::string why = belief(report_of(job_with(job, line), set), job);
         believed[job][form] += !why.empty();
-        if (!why.empty())
+        if (!each)
+          BOOST_TEST(why.empty(), one.rule->id << ", at the end: " << why << "\n" << line);
+        else if (!why.empty())
           fmt::print("{} | {} | {} | {} | {}", one.rule->id, kJobNames[job], kFormNames[form], why, line);
       }
-      if (each) continue;
+      if (alone) continue;
       const std::string why = belief(report_of(job_with(job, together), set), job);
       BOOST_TEST(why.empty(), one.rule->id << ", in a job " << kJobNames[job] << ": " << why << "\n"
                                            << one.words);
