@@ -93,6 +93,8 @@ std::string to_text(const rules::Rule& rule) {
                                : rule.says < rules::Says::kCause
                                    ? ", gives way to rules that say more of the same line"
                                    : ""));
+  if (rule.ends != ProcessEnd::kUnknown) page.row("ends", to_string(rule.ends));
+  if (rule.observes != Observes::kNothing) page.row("observes", to_string(rule.observes));
   page.row("blames", app::blame_of(rule));
   page.row("source", joined(app::sources_of(rule)));
   for (const rules::Pattern& p : rule.any) page.row(p.is_template ? "template" : "regex", p.text);

@@ -199,12 +199,13 @@ bool is_at_moment(const Finding& cause, const Finding& effect) {
   return std::abs(cause.first_ns - effect.first_ns) <= kSeenNear;
 }
 
-bool is_kill(const Finding& f) { return f.component == Part::kHostMemory && f.symptom == Seen::kCrash; }
+bool is_death(const Finding& f) { return takes_process(f) && f.symptom == Seen::kCrash; }
 
 // Whether the stacks of a job that stands were taken: its processes were there.
 bool saw_stacks(const Finding& f) {
   return f.symptom == Seen::kHang &&
-         (f.detector == DetectorKind::kStacks || std::ranges::find(f.found_by, "stacks") != f.found_by.end());
+         (f.detector == DetectorKind::kStacks ||
+          std::ranges::find(f.found_by, to_string(DetectorKind::kStacks)) != f.found_by.end());
 }
 
 // A job that hangs is ended at last: what a launcher then says of a rank whose stack was seen is a
@@ -213,7 +214,7 @@ void follow_hangs(std::vector<Finding>& findings) {
   for (const Finding& hang : findings) {
     if (hang.kind != FindingKind::kFault || !saw_stacks(hang) || hang.subjects.empty()) continue;
     for (Finding& kill : findings)
-      if (is_kill(kill) && !kill.rule.empty() && !kill.as_kernel && same_place(kill, hang)) {
+      if (is_death(kill) && !kill.rule.empty() && !kill.as_kernel && same_place(kill, hang)) {
         kill.role = FindingRole::kCascade;
         kill.why.emplace_back("its stack was taken before: it hung, and was killed then");
       }
@@ -223,7 +224,7 @@ void follow_hangs(std::vector<Finding>& findings) {
 const Combination* row_if_explains(const Finding& cause, const Finding& effect, TimeNs stopped_ns) {
   const Measured kind = effect_of(effect);
   if (kind == Measured::kNone || !is_of_machine(cause)) return nullptr;
-  if (kind == Measured::kStands && is_kill(cause) && saw_stacks(effect)) return nullptr;
+  if (kind == Measured::kStands && is_death(cause) && saw_stacks(effect)) return nullptr;
   const Combination* row = row_of(cause, kind);
   if (is_placeless(kind)) return row && is_at_moment(cause, effect) ? row : nullptr;
   const bool meets = row && same_place(cause, effect) && same_time(cause, effect, stopped_ns);
@@ -348,6 +349,7 @@ void join_explaining(Finding&& cause, const Combination& row, Finding& effect) {
   effect.fatal = effect.fatal || cause.fatal;
   effect.general = false;
   effect.role = cause.role;
+  take_rule(cause, effect);
   effect.action = stronger(effect.action, cause.action);
   effect.restart = restart_of(cause, false);
   effect.restart_after_steps = restart_of(cause, true);
@@ -412,7 +414,7 @@ class Joiner {
     join_explaining(std::move(all_[*best]), *best_row, all_[at]);
     spent_[*best] = true;
     if (rule)
-      all_[at].rule = lead.rule, all_[at].detector = DetectorKind::kNone;
+      all_[at].detector = DetectorKind::kNone;
     else
       all_[at].detector = DetectorKind::kPlugin, all_[at].plugin = lead.plugin;
     // What else the machine says of that part, or of what the part holds up.

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <iterator>
 #include <optional>
@@ -23,30 +22,36 @@
 namespace culprit::core {
 namespace {
 
-constexpr std::string_view kLines = "pytorch.watchdog.";         // rules that keep lines for the scene alone
-constexpr std::string_view kCollective = "pytorch.collective.";  // what the same lines say to a reader
-
 constexpr const char* kSameBatches =
     "Give all ranks the same number of batches: drop or pad the last ones, or leave the loop only when a "
     "count "
     "that all ranks share ends it.";
-constexpr std::string_view kFrames = "pytorch.collective.frames";
-
-// Rules whose lines count who came: where the scene states that, they say no more.
-constexpr std::array<std::string_view, 4> kMeetings = {"pytorch.rendezvous.missing",
-                                                       "framework.horovod.stall", "framework.jax.barrier",
-                                                       "framework.jax.heartbeat"};
-constexpr std::string_view kLists = "framework.meeting.";  // rules that keep the lists of such lines
 
 constexpr double kHearsay = 0.3;  // strength of what a few lines of peers say of a host
 
-bool is_of_scene(const Finding& f) { return f.rule.starts_with(kCollective) || f.rule.starts_with(kLines); }
+// Of an operation that ranks wait in, as a watchdog tells it.
+bool is_of_operation(Observes what) {
+  switch (what) {
+    case Observes::kCollective:
+    case Observes::kOperations:
+    case Observes::kAbsent:
+    case Observes::kFrames:
+      return true;
+    default:
+      return false;
+  }
+}
 
-bool is_meeting(std::string_view rule) { return std::ranges::find(kMeetings, rule) != kMeetings.end(); }
-
-bool is_wanted(std::string_view rule) {
-  return rule.starts_with(kCollective) || rule.starts_with(kLines) || rule.starts_with(kLists) ||
-         is_meeting(rule) || rule == "nccl.bootstrap.peer_closed" || rule == "pytorch.rendezvous.gloo_peer";
+// Whether the scene reads such lines.
+bool is_read(Observes what) {
+  switch (what) {
+    case Observes::kMeeting:
+    case Observes::kMembers:
+    case Observes::kPeer:
+      return true;
+    default:
+      return is_of_operation(what);
+  }
 }
 
 // An exception whose own text says that its rank waited for others: it left because of them.
@@ -68,19 +73,15 @@ uint32_t world_of(const JobFile& job) {
   return ranks <= limits::kCommRanks ? static_cast<uint32_t>(ranks) : 0;
 }
 
-bool says_killed(const Finding& f) {
-  return f.rule.find("kill") != f.rule.npos || f.rule.find("oom") != f.rule.npos ||
-         f.title.find("killed") != f.title.npos;
-}
-
 // A fault that another rule or detector proves, no later than the first wait began to be reported.
 bool came_first(const Finding& f, TimeNs reported) {
-  if (f.kind != FindingKind::kFault || f.role != FindingRole::kRoot || is_of_scene(f)) return false;
+  if (f.kind != FindingKind::kFault || f.role != FindingRole::kRoot) return false;
+  if (is_of_operation(f.observes)) return false;
   if (f.symptom == Symptom::kSlowdown || f.symptom == Symptom::kNumeric || f.symptom == Symptom::kHang)
     return false;
   // A kill is no end that a watchdog gives: the times of lines without one are only near.
   constexpr TimeNs kNear = 300 * kNsPerSecond;
-  const TimeNs slack = says_killed(f) ? kNear : 0;
+  const TimeNs slack = is_kill(f) ? kNear : 0;
   return f.first_ns == kNoTime || reported == kNoTime || f.first_ns <= reported + slack;
 }
 
@@ -95,7 +96,7 @@ std::optional<uint32_t> number_behind(std::string_view text, std::string_view wo
 
 scene::Departure departure_of(const Finding& f, const JobFile& job) {
   scene::Departure gone;
-  gone.kind = says_killed(f) ? scene::DepartureKind::kKilled : scene::DepartureKind::kException;
+  gone.kind = is_kill(f) ? scene::DepartureKind::kKilled : scene::DepartureKind::kException;
   for (const FindingSubject& subject : f.subjects)
     if (!gone.host) gone.host = subject.host;
   if (!f.evidence.empty()) gone.evidence = f.evidence[0];
@@ -156,7 +157,7 @@ class HangJudge {
 
   // Frames of a watchdog tell something only where its message is lost.
   void drop_frames() {
-    const auto is_frames = [](const Finding& f) { return f.rule == kFrames; };
+    const auto is_frames = [](const Finding& f) { return f.observes == Observes::kFrames; };
     if (std::ranges::none_of(analysis_.findings, is_frames)) return;
     const bool told = std::ranges::any_of(analysis_.findings, [&](const Finding& f) {
       return f.kind == FindingKind::kFault && !f.rule.empty() && !is_frames(f);
@@ -184,7 +185,7 @@ class HangJudge {
     if (!context_.rules) return;
     const auto rules = context_.rules->rules();
     std::vector<bool> wanted(rules.size());
-    for (size_t i = 0; i < rules.size(); ++i) wanted[i] = is_wanted(rules[i].id);
+    for (size_t i = 0; i < rules.size(); ++i) wanted[i] = is_read(rules[i].observes);
     const auto is = [&](uint32_t rule) { return rule < wanted.size() && wanted[rule]; };
     input_ = scene::sights_of(*context_.view.log, is, analysis_.fate.last_progress_ns);
   }
@@ -347,7 +348,7 @@ class HangJudge {
 
   std::vector<std::string> conclude(scene::SceneAnswer said) {
     const bool by_fault = blame_fault(said);
-    first_is_kill_ = first_ && says_killed(analysis_.findings[*first_]);
+    first_is_kill_ = first_ && is_kill(analysis_.findings[*first_]);
     fault_of_host(said);
     drop_echoes(said.hang.answer != HangAnswer::kUnknown);
     auto finding = by_fault ? std::nullopt : finding_of(said);
@@ -357,7 +358,7 @@ class HangJudge {
       finding.reset();  // the rule that says why it left
     if (said.hang.answer == HangAnswer::kLeft)
       for (Finding& f : analysis_.findings)
-        if (f.kind == FindingKind::kFault && says_killed(f) && is_in_time(f, standstill(said).since_ns))
+        if (f.kind == FindingKind::kFault && is_kill(f) && is_in_time(f, standstill(said).since_ns))
           name_ranks(said.hang.waited_for, f);
     if (finding) {
       give_way(*finding, said.led && input_.statements[*said.led].meets);
@@ -621,8 +622,8 @@ class HangJudge {
   // The rules that match the same lines would repeat the answer.
   void give_way(const Finding& answer, bool by_meeting) {
     std::erase_if(analysis_.findings, [&](const Finding& f) {
-      if (f.rule == "pytorch.collective.lagging" || f.rule == "pytorch.collective.mismatch") return true;
-      if ((by_meeting && is_meeting(f.rule)) || (f.rule != answer.rule && is_echo_of_wait(f))) return true;
+      if (f.observes == Observes::kAbsent || (by_meeting && f.observes == Observes::kMeeting)) return true;
+      if (f.rule != answer.rule && is_echo_of_wait(f)) return true;
       return f.rule.empty() && f.detector == DetectorKind::kSilence && f.kind == FindingKind::kFault &&
              f.general && !answer.subjects.empty() && f.subjects.size() == 1 &&
              f.subjects[0].rank == answer.subjects[0].rank;
@@ -691,16 +692,18 @@ class HangJudge {
 }  // namespace
 
 void blame_loopback(const HangContext& context, detect::Analysis& analysis) {
-  const auto refused = std::ranges::find(analysis.findings, "nccl.bootstrap.refused", &Finding::rule);
+  const auto refused = std::ranges::find(analysis.findings, Observes::kRefusal, &Finding::observes);
   if (refused == analysis.findings.end() || context.view.known_hosts < 2) return;
   const auto rules = context.rules->rules();
   const logs::JobLog& log = *context.view.log;
   const auto line = std::ranges::find_if(log.rule_lines(), [&](const logs::RuleLine& l) {
-    return !l.mentioned && l.rule < rules.size() && rules[l.rule].id == "nccl.bootstrap.loopback";
+    return !l.mentioned && l.rule < rules.size() && rules[l.rule].observes == Observes::kLoopback;
   });
   if (line == log.rule_lines().end()) return;
   const rules::Rule& rule = rules[line->rule];
   refused->rule = rule.id;
+  refused->ends = rule.ends;
+  refused->observes = rule.observes;
   refused->title = rule.title;
   refused->category = rule.category;
   refused->component = rule.component;
@@ -721,7 +724,7 @@ bool timed_out_at_end(const detect::View& view, const rules::Ruleset& ruleset, c
   std::set<uint32_t> undated;
   for (const logs::RuleLine& line : log.rule_lines()) {
     if (line.mentioned || line.rule >= rules.size()) continue;
-    if (!rules[line.rule].id.starts_with(kCollective)) continue;
+    if (!is_of_operation(rules[line.rule].observes)) continue;
     if (line.place.time_ns == kNoTime) continue;
     const bool late = line.own_time && line.place.time_ns >= fate.last_progress_ns + kLong;
     const bool last = !line.own_time && log.span_of(line.place.source).second <= line.place.time_ns;

@@ -4,7 +4,6 @@
 #include <cstdlib>
 #include <iterator>
 #include <optional>
-#include <string_view>
 #include <utility>
 
 namespace culprit::core {
@@ -48,20 +47,20 @@ void join_left_out(comm::RankLeftOut said, std::vector<Finding>& findings) {
 }
 
 void join_mismatch(std::vector<Finding>& findings) {
-  constexpr std::string_view kSaid = "pytorch.rendezvous.gloo_size";
+  const auto is_said = [](const Finding& f) { return f.observes == Observes::kSizes; };
   const auto known = std::find_if(findings.begin(), findings.end(), [](const Finding& f) {
     return f.kind == FindingKind::kFault && f.detector == DetectorKind::kComm &&
            f.category == Category::kUser;
   });
   if (known == findings.end()) return;
   for (Finding& f : findings) {
-    if (f.rule != kSaid) continue;
+    if (!is_said(f)) continue;
     known->confidence = std::max(known->confidence, f.confidence);
     known->why.push_back(f.title);
     std::move(f.evidence.begin(), f.evidence.end(), std::back_inserter(known->evidence));
     known->lines += f.lines;
   }
-  std::erase_if(findings, [&](const Finding& f) { return f.rule == kSaid; });
+  std::erase_if(findings, is_said);
 }
 
 void join_lost(detect::LostNumbers lost, detect::Analysis& analysis, Report& report) {
@@ -81,7 +80,7 @@ void join_lost(detect::LostNumbers lost, detect::Analysis& analysis, Report& rep
   Finding& finding = lost.finding;
   for (Finding& f : all) {
     if (!is_numeric(f) || f.rule.empty()) continue;
-    if (finding.rule.empty()) finding.rule = f.rule;
+    if (finding.rule.empty()) take_rule(f, finding);
     finding.fatal |= f.fatal;
     finding.confidence = std::max(finding.confidence, f.confidence);
     std::move(f.why.begin(), f.why.end(), std::back_inserter(finding.why));

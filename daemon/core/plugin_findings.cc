@@ -174,6 +174,7 @@ Finding PluginFindings::finding_of(const Kept& kept, bool over) {
   f.component = from_word<Component>(said.component).value_or(Component::kUnknown);
   f.symptom = from_word<Symptom>(said.symptom).value_or(Symptom::kOther);
   f.action = from_word<ActionKind>(said.action).value_or(ActionKind::kNone);
+  if (f.component == Component::kHostMemory && f.symptom == Symptom::kCrash) f.ends = ProcessEnd::kKilled;
   f.restart = from_word<Restart>(said.restart);
   f.remedy = said.remedy;
   f.first_ns = kept.first_ns;

@@ -42,11 +42,6 @@ bool is_of_machine(const Finding& f) {
   }
 }
 
-bool is_kill(const Finding& f) {
-  return f.component == Component::kHostMemory || f.rule.find("kill") != f.rule.npos ||
-         f.rule.find("oom") != f.rule.npos;
-}
-
 bool names_number(std::string_view text, uint32_t number) {
   const std::string digits = std::to_string(number);
   const auto is_digit = [&](size_t at) { return at < text.size() && text[at] >= '0' && text[at] <= '9'; };
@@ -76,7 +71,7 @@ bool fits(const Standstill& stands, const Finding& f) {
       return stands.hosts.empty() ? hosts.size() == 1 : there;
     case HangAnswer::kLeft:
       // In a container a process has another number than in the kernel's log.
-      return is_kill(f) && there && (names_process(f, stands.processes) || f.as_kernel);
+      return takes_process(f) && there && (names_process(f, stands.processes) || f.as_kernel);
     case HangAnswer::kNoSingle:
       return f.component == Component::kStorage;
     case HangAnswer::kUnknown:
@@ -121,7 +116,7 @@ Finding with_cause(const Finding& answer, const Finding& cause) {
   constexpr double kAgree = 0.05, kMost = 0.95;
   Finding out = answer;
   out.found_by = joined_names(answer, cause);
-  out.rule = cause.rule;
+  take_rule(cause, out);
   out.category = cause.category;
   out.component = cause.component;
   out.action = cause.action;

@@ -41,6 +41,30 @@ enum class DetectorKind : uint8_t {
 };
 std::string_view to_string(DetectorKind);  // "spatial", "cross-job", …; kNone: empty
 
+// How the process that a finding is about ended, as the finding's rule declares it (`ends`).
+enum class ProcessEnd : uint8_t {
+  kUnknown,
+  kKilled,  // from outside: by the kernel, a limit, a scheduler or a person
+};
+
+// What the lines of a rule show of ranks that wait (`observes`). The judge of a hang (core/hang_scene) reads
+// the lines themselves; no rule's id or title tells it what they are.
+enum class Observes : uint8_t {
+  kNothing,
+  kCollective,  // a collective operation waits, times out or fails
+  kOperations,  // which operations a rank began and completed
+  kAbsent,      // which ranks did not join an operation, or joined another
+  kFrames,      // the stack of a watchdog, without its message
+  kMeeting,     // some did not arrive at a meeting of all
+  kMembers,     // who arrived at a meeting of all
+  kPeer,        // a peer closed its connection
+  kSizes,       // ranks gave different sizes to one operation
+  kRefusal,     // a peer refused the connection
+  kLoopback,    // a rank offers its peers an address that only its own host has
+};
+std::string_view to_string(ProcessEnd);  // "killed"; kUnknown: empty
+std::string_view to_string(Observes);    // "collective", …; kNothing: empty
+
 // The subject of a finding: a host, a rank or device of it, or the link from it to `peer`. A rank without a
 // known host has no host. Names as in logs and job.toml, ranks global, devices local.
 struct FindingSubject {
@@ -54,9 +78,11 @@ struct FindingSubject {
 
 struct Finding {
   DetectorKind detector = DetectorKind::kNone;
-  std::string plugin, id;     // kPlugin: its name, and the fault that it states
-  std::vector<TimeNs> times;  // kPlugin: each occurrence, the latest ones
-  std::string rule;           // id of its rule; empty: none
+  std::string plugin, id;                  // kPlugin: its name, and the fault that it states
+  std::vector<TimeNs> times;               // kPlugin: each occurrence, the latest ones
+  std::string rule;                        // id of its rule; empty: none. Decides nothing but what is shown
+  ProcessEnd ends = ProcessEnd::kUnknown;  // as its rule declares
+  Observes observes = Observes::kNothing;  // likewise
   // Of a fault that several found: each of them, "comm", "plugin:gpu_health", "rule:nvidia.xid.94".
   std::vector<std::string> found_by;
   FindingKind kind = FindingKind::kSupport;
@@ -92,5 +118,18 @@ struct Finding {
   SaidBy said_by;          // empty: the kernel, root or the accused host said it too, or it is not known
   bool as_kernel = false;  // every line has the form of a kernel message
 };
+
+// Whether a process was ended from outside.
+inline bool is_kill(const Finding& f) { return f.ends == ProcessEnd::kKilled; }
+
+// Whether it takes a process with it: a kill, or the host's memory.
+inline bool takes_process(const Finding& f) { return is_kill(f) || f.component == Component::kHostMemory; }
+
+// The finding becomes one of the other's rule.
+inline void take_rule(const Finding& from, Finding& to) {
+  to.rule = from.rule;
+  to.ends = from.ends;
+  to.observes = from.observes;
+}
 
 }  // namespace culprit

@@ -66,6 +66,16 @@ struct Words<DetectorKind> {
                                                            "numerics", "stacks",    "plugin"};
 };
 template <>
+struct Words<ProcessEnd> {
+  static constexpr std::array<std::string_view, 2> kTable{"", "killed"};
+};
+template <>
+struct Words<Observes> {
+  static constexpr std::array<std::string_view, 11> kTable{"",       "collective", "operations", "absent",
+                                                           "frames", "meeting",    "members",    "peer",
+                                                           "sizes",  "refusal",    "loopback"};
+};
+template <>
 struct Words<HangAnswer> {
   static constexpr std::array<std::string_view, 6> kTable{"unknown",    "rank_missing", "mismatch",
                                                           "unfinished", "rank_left",    "no_single_rank"};
@@ -153,6 +163,8 @@ std::string_view to_string(ActionKind value) { return word_of(value); }
 std::string_view to_string(About value) { return word_of(value); }
 std::string_view to_string(Restart value) { return word_of(value); }
 std::string_view to_string(DetectorKind value) { return word_of(value); }
+std::string_view to_string(ProcessEnd value) { return word_of(value); }
+std::string_view to_string(Observes value) { return word_of(value); }
 std::string_view to_string(SlowPart value) { return word_of(value); }
 std::string_view to_string(NumericClass value) { return word_of(value); }
 std::string_view to_string(HangAnswer value) { return word_of(value); }
@@ -187,6 +199,8 @@ template std::optional<Stage> from_word(std::string_view);
 template std::optional<ActionKind> from_word(std::string_view);
 template std::optional<About> from_word(std::string_view);
 template std::optional<Restart> from_word(std::string_view);
+template std::optional<ProcessEnd> from_word(std::string_view);
+template std::optional<Observes> from_word(std::string_view);
 template std::optional<SlowPart> from_word(std::string_view);
 template std::optional<NumericClass> from_word(std::string_view);
 template std::optional<HangAnswer> from_word(std::string_view);

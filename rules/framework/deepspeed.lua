@@ -5,7 +5,8 @@ local function framework(row)
     id = "framework." .. row.id, engine = 1, restart = row.restart or "never",
     title = row.title, category = row.category or "user",
     component = row.component or "user_config", severity = row.severity or "fatal", role = row.role,
-    general = row.general, symptom = row.symptom, match = { regex = row.regex, except = row.except },
+    general = row.general, symptom = row.symptom, observes = row.observes,
+    match = { regex = row.regex, except = row.except },
     remedy = row.remedy, action = row.action or "fix", examples = { hit = row.hit, miss = row.miss },
   }
 end
@@ -104,6 +105,7 @@ rule {
   id = "framework.meeting.tensors", restart = "unknown",
   engine = 1, title = "Horovod lists who did not submit a tensor",
   category = "unknown", component = "unknown", severity = "info", symptom = "hang", action = "none",
+  observes = "members",
   match = { regex = { [=[\[(?:missing|ready) ranks: ?\d]=],
     -- The number before it may have been read as the label of the line.
     [=[^(?:\d+!?: )?\[[^\[\]=(]*(?:[aA]ll[rR]educe|[aA]ll[gG]ather|[bB]roadcast|[aA]lltoall|]=] ..
@@ -117,7 +119,7 @@ framework {
   id = "horovod.stall", restart = "unknown",
   title = "Horovod: some ranks did not submit a tensor", category = "unknown",
   component = "unknown", severity = "error", symptom = "hang", role = "cascade", action = "check",
-  general = true,  -- the next lines name ranks
+  observes = "meeting", general = true,  -- the next lines name ranks
   regex = { [[One or more tensors were submitted to be reduced, gathered or broadcasted by subset of ]] ..
       [[ranks]] },
   remedy = "Look at the ranks that are listed as missing.",

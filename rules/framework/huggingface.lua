@@ -5,7 +5,8 @@ local function hf(row)
     id = "framework.hf." .. row.id, engine = 1, restart = row.restart or "never",
     title = row.title, category = row.category or "user",
     component = row.component or "user_config", severity = row.severity or "fatal", general = row.general,
-    symptom = row.symptom, match = { regex = row.regex, except = row.except }, remedy = row.remedy,
+    symptom = row.symptom, ends = row.ends,
+    match = { regex = row.regex, except = row.except }, remedy = row.remedy,
     action = row.action or "fix", examples = { hit = row.hit, miss = row.miss },
   }
 end
@@ -48,7 +49,7 @@ hf {
 hf {
   id = "map_worker", restart = { "never", "same" },
   title = "Data preparation was killed, most likely because host memory ran out",
-  component = "host_memory",
+  component = "host_memory", ends = "killed",
   regex = { [[One of the subprocesses has abruptly died during map operation]] },
   remedy = "Fewer processes (num_proc), smaller writer batches, more host memory.",
   hit = { "RuntimeError: One of the subprocesses has abruptly died during map operation.To debug the " ..

@@ -8,7 +8,7 @@ local function xla(row)
     id = "framework." .. row.id, engine = 1, restart = row.restart or "same",
     title = row.title, category = row.category or "framework",
     component = row.component or "framework", severity = row.severity or "fatal", role = row.role,
-    general = row.general, symptom = row.symptom, window = row.window,
+    general = row.general, symptom = row.symptom, window = row.window, observes = row.observes,
     match = { regex = row.regex, except = row.except },
     remedy = row.remedy, action = row.action or "check", examples = { hit = row.hit, miss = row.miss },
   }
@@ -80,7 +80,7 @@ xla {
 }
 xla {
   id = "jax.heartbeat", title = "JAX's coordinator lost a process", role = "cascade", category = "unknown",
-  component = "unknown", severity = "error", action = "none",
+  component = "unknown", severity = "error", action = "none", observes = "meeting",
   regex = { [[(?i)# of tasks that reached the barrier: (?P<reached>\d+/\d+)]],
     [[Terminating process because the (?:JAX distributed service|coordinator) detected fatal errors]],
     [[The following tasks are unhealthy \(stopped sending heartbeats\)]],
@@ -95,7 +95,7 @@ xla {
 xla {
   id = "jax.barrier", restart = "unknown",
   title = "Not all JAX processes came to a barrier", role = "cascade",
-  category = "unknown", component = "unknown", severity = "error", symptom = "hang",
+  category = "unknown", component = "unknown", severity = "error", symptom = "hang", observes = "meeting",
   regex = { [[DEADLINE_EXCEEDED: Barrier timed out]], [[Barrier timed out\. ?(?:Barrier_id|Id): ]] },
   remedy = "Look at the processes that the next lines list.",
   hit = { "DEADLINE_EXCEEDED: Barrier timed out. Barrier_id: PjRT_Client_Connect" },
@@ -106,6 +106,7 @@ rule {
   id = "framework.meeting.tasks", restart = "unknown",
   engine = 1, title = "JAX's coordinator lists processes",
   category = "unknown", component = "unknown", severity = "info", symptom = "hang", action = "none",
+  observes = "members",
   match = { regex = { [[# of tasks that reached the barrier: \d+/\d]], [[imed out task names:]],
     [[^\s*/job:\w+/replica:\d+/task:\d+\s*$]] } },
   remedy = "Look at the processes that are listed.",

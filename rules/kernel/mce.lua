@@ -9,7 +9,7 @@ local function hardware(row)
       component = row.component or "cpu",
     severity = row.severity or "fatal", action = row.action or "isolate", general = row.general,
       says = row.says,
-      role = row.role, symptom = row.symptom,
+      role = row.role, symptom = row.symptom, ends = row.ends,
     source = { "kernel", "log" }, remedy = row.remedy, match = { regex = row.regex, except = row.except },
     examples = { hit = row.hit, miss = row.miss },
   }
@@ -49,6 +49,7 @@ hardware {
 }
 hardware {
   id = "memory_kill", title = "Process was killed because its memory is damaged", component = "host_memory",
+  ends = "killed",
   regex = { [[Memory failure: 0x[0-9a-f]+: .*(?:Killing|Sending SIGBUS to) ]],
     [[MCE: Killing \S+ due to hardware memory corruption]],
     [[due to hardware memory corruption]], [[Uncorrected hardware memory error in user-access]] },

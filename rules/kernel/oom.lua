@@ -11,6 +11,7 @@ local function oom(row)
     title = row.title, category = row.category or "user",
       component = row.component or "host_memory",
     severity = row.severity or "fatal", action = row.action or "fix", general = row.general, role = row.role,
+    ends = row.ends,
     source = { "kernel", "log" }, remedy = row.remedy, match = { regex = row.regex, except = row.except },
     examples = { hit = row.hit, miss = row.miss },
   }
@@ -18,6 +19,7 @@ end
 
 oom {
   id = "cgroup", title = "Memory limit of the job or container reached, a process was killed",
+  ends = "killed",
   regex = { [[Memory cgroup out of memory: Kill(?:ed)? process (?P<pid>\d+) \((?P<process>[^)]*)\)]],
     [[oom-kill:constraint=CONSTRAINT_MEMCG]] .. victim,
     [[[Tt]ask in \S+ killed as a result of limit of \S+]] },
@@ -29,7 +31,7 @@ oom {
   miss = { "Memory cgroup stats for /slurm/uid_1001/job_42" },
 }
 oom {
-  id = "host", title = "Host ran out of memory, a process was killed",
+  id = "host", title = "Host ran out of memory, a process was killed", ends = "killed",
   regex = { [[Out of memory: Kill(?:ed)? process (?P<pid>\d+) \((?P<process>[^)]*)\)]],
     [[Out of memory \(oom_kill_allocating_task\): Kill(?:ed)? process]],
     [[oom-kill:constraint=CONSTRAINT_(?:NONE|CPUSET|MEMORY_POLICY)]] .. victim },
@@ -43,6 +45,7 @@ oom {
 -- The kernel's last line of it, where the one before was lost: it does not say whose limit was reached.
 oom {
   id = "killed", title = "Kernel killed a process for memory: <process>, pid <pid>",
+  ends = "killed",
   regex = { [[\bKilled process (?P<pid>\d+)(?:, UID \d+,)? \((?P<process>[^)]*)\),?(?: UID[: ]\d+,)? ]] ..
       [[total-vm:]],
     [[\boom_reaper: reaped process (?P<pid>\d+) \((?P<process>[^)]*)\)]] },
@@ -66,7 +69,7 @@ oom {
   miss = { "oom_reaper: reaped process 4955 (python), now anon-rss:0kB" },
 }
 oom {
-  id = "daemon", title = "An out-of-memory daemon killed a process",
+  id = "daemon", title = "An out-of-memory daemon killed a process", ends = "killed",
   regex = { [[systemd-oomd.*Killed \S+ due to memory]],
     [[earlyoom.*[Ss]ending SIG(?:TERM|KILL) to process]] },
   remedy = "Lower the host memory the job uses, or exclude jobs from this daemon.",

@@ -10,7 +10,8 @@ local function start(row)
     title = row.title, category = row.category or "user",
     component = row.component or "network", severity = row.severity or "fatal",
     symptom = row.symptom or "launch_failure",
-    role = row.role, general = row.general, match = { regex = row.regex, except = row.except },
+    role = row.role, observes = row.observes, general = row.general,
+    match = { regex = row.regex, except = row.except },
     remedy = row.remedy, action = row.action or "fix", examples = { hit = row.hit, miss = row.miss },
   }
 end
@@ -35,7 +36,7 @@ start {
 start {
   id = "bootstrap.refused", restart = "same",
   title = "Peer's bootstrap port refused the connection: it ended, or its network is broken",
-  category = "hardware", severity = "error", symptom = "crash", action = "check",
+  category = "hardware", severity = "error", symptom = "crash", action = "check", observes = "refusal",
   regex = { W .. [[[Cc]onnect to (?P<peer>\S+) failed : Connection refused]],
     [[socketPollConnect:? connect (?:to \S+ )?returned Connection refused]],
     [[exceeded error retry count \(\d+\)]] },
@@ -58,7 +59,7 @@ start {
 }
 start {
   id = "bootstrap.loopback", title = "NCCL uses the loopback interface among those between hosts",
-  category = "user", severity = "info", symptom = "launch_failure", action = "fix",
+  category = "user", severity = "info", symptom = "launch_failure", action = "fix", observes = "loopback",
   regex = { [[NET ?: Using interface lo:127\.]], [=[NET/Socket ?: Using \[0\]lo:127\.\S+ \[1\]]=],
     [=[NET/Socket ?: Using .*\[[1-9]\d*\]lo:127\.]=] },
   remedy = "Name the interfaces between the hosts in NCCL_SOCKET_IFNAME, without lo (\"^lo,docker\").",
@@ -97,7 +98,7 @@ start {
   id = "bootstrap.peer_closed", restart = "same",
   title = "Peer closed its connection to NCCL", role = "cascade",
   category = "unknown",
-  component = "unknown", severity = "error", symptom = "crash", action = "none",
+  component = "unknown", severity = "error", symptom = "crash", action = "none", observes = "peer",
   regex = { W .. [[(?:Connection closed by (?:remote )?peer|Connection reset by peer|Broken pipe)]],
     W .. [[(?:socketProgress|ncclSocketProgress|recv).*(?:[Cc]onnection closed|failed)]],
     [[socketProgress: Connection closed by remote peer]],

@@ -6,7 +6,7 @@ local function ends(row)
     id = "process." .. row.id, engine = 1, restart = row.restart or "same",
     title = row.title, category = row.category or "framework",
     component = row.component or "framework", severity = row.severity or "fatal", role = row.role,
-    general = row.general, blames = row.blames or "few",
+    ends = row.ends, general = row.general, blames = row.blames or "few",
     match = { regex = row.regex, except = row.except }, remedy = row.remedy,
     action = row.action or "check", examples = { hit = row.hit, miss = row.miss },
   }
@@ -95,7 +95,7 @@ ends {
 }
 -- `culprit run` compares the kernel's counts of kills for memory before and after a death by SIGKILL.
 ends {
-  id = "killed_from_outside", severity = "error", blames = "job", category = "unknown",
+  id = "killed_from_outside", ends = "killed", severity = "error", blames = "job", category = "unknown",
   component = "unknown",
   title = "<who> was killed by SIGKILL, and the kernel killed nothing for memory",
   regex = { [[: (?P<who>\S+) was killed by signal 9 \(SIGKILL\), and the kernel killed nothing for ]] ..
@@ -107,7 +107,7 @@ ends {
 }
 -- Who sends SIGKILL without a message is nearly always the kernel for memory, or a cgroup.
 ends {
-  id = "killed", title = "Process was killed by SIGKILL",
+  id = "killed", title = "Process was killed by SIGKILL", ends = "killed",
   category = "user",
   component = "host_memory", severity = "error", general = true, action = "fix",
   regex = { [[line \d+: +\d+ Killed\b]], [[: task \d+: Killed\b]], [[^\s*Killed\s*$]],
@@ -129,6 +129,7 @@ ends {
 -- All tasks of a host at once: the step was ended.
 ends {
   id = "tasks_killed", title = "All tasks of a host were killed", role = "cascade", general = true,
+  ends = "killed",
   category = "unknown", component = "unknown", severity = "error", action = "check",
   regex = { [[: tasks \d[\d,-]*: Killed\b]] },
   remedy = "Find out what ended the step; if nothing did, look for the kernel's out-of-memory lines there.",

@@ -5,7 +5,8 @@ local function worker(row)
     id = "python.worker." .. row.id, engine = 1, restart = row.restart or "same",
     title = row.title, category = row.category or "user",
     component = row.component or "user_code", severity = row.severity or "fatal", role = row.role,
-    general = row.general, match = { regex = row.regex, except = row.except }, remedy = row.remedy,
+    ends = row.ends, general = row.general,
+    match = { regex = row.regex, except = row.except }, remedy = row.remedy,
     action = row.action or "fix", examples = { hit = row.hit, miss = row.miss },
   }
 end
@@ -27,7 +28,7 @@ worker {
 worker {
   id = "killed", restart = { "never", "same" },
   title = "Data loader worker was killed, most likely for host memory",
-  component = "host_memory",
+  component = "host_memory", ends = "killed",
   regex = { [[DataLoader worker \(pid\(?s?\)? ?[\d, ]+\) is killed by signal: Killed]],
     [[A worker process managed by the executor was unexpectedly terminated]],
     [[A process in the process pool was terminated abruptly]],

@@ -8,6 +8,7 @@ local function collective(row)
     component = row.component or "nccl_comm", severity = row.severity or "fatal",
     role = row.role or "cascade",
     general = row.general, symptom = row.symptom or "hang",
+    observes = row.observes or "collective",
     match = { regex = row.regex, except = row.except },
     remedy = row.remedy, action = row.action or "none", examples = { hit = row.hit, miss = row.miss },
   }
@@ -46,6 +47,7 @@ collective {
 -- The end of such a message, where the log begins or is cut behind its first line.
 collective {
   id = "frames", title = "Watchdog ended the process, and its message is missing", general = true,
+  observes = "frames",
   regex = { [[^\s*frame #\d+: c10d::ProcessGroup(?:NCCL|HCCL)::(?:ncclCommWatchdog|hcclCommWatchdog|]] ..
     [[watchdogHandler|Watchdog::run|WorkNCCL::checkTimeout|WorkHCCL::checkTimeout)\w*\(]] },
   remedy = "Read the lines above the frames in the whole log: a time-out, or an error of a CUDA call.",
@@ -57,7 +59,7 @@ collective {
 -- Desync reports compare what each rank was about to do: the one place where PyTorch names the culprit.
 collective {
   id = "lagging", title = "Some ranks never reached the collective on which the others wait", role = "root",
-  component = "unknown", severity = "error", action = "check",
+  component = "unknown", severity = "error", action = "check", observes = "absent",
   regex = { [[(?i)To our best knowledge, ranks \[(?P<ranks>[\d, ]+)\] are the lagging ranks]],
     [[\[(?P<ranks>[\d, ]+)\] (?:joined but didn't finish|finished collective #\d+, but didn't join)]],
     [[(?:Ranks? )?\[?(?P<ranks>[\d, ]+)\]? (?:has|have)(?: |n't| not) (?:failed to pass ]] ..
@@ -72,7 +74,7 @@ collective {
   id = "mismatch", restart = "never",
   title = "Ranks called different collectives or different sizes", role = "root",
   category = "user",
-  component = "user_code", action = "fix",
+  component = "user_code", action = "fix", observes = "absent",
   regex = { [[Detected mismatch between collectives on ranks]],
     [[(?i)collective(?:s)? (?:mismatch|fingerprint mismatch)]],
     [[Ranks? .* (?:and|vs\.?) .*are (?:running|calling) collective: CollectiveFingerPrint]],

@@ -6,7 +6,7 @@ local function launcher(row)
     id = "pytorch.launcher." .. row.id, engine = 1, restart = row.restart or "same",
     title = row.title, category = row.category or "unknown",
     component = row.component or "unknown", severity = row.severity or "error", role = row.role,
-    general = row.general, symptom = row.symptom, blames = row.blames,
+    general = row.general, symptom = row.symptom, blames = row.blames, ends = row.ends,
     match = { regex = row.regex, except = row.except }, remedy = row.remedy,
     action = row.action or "none", examples = { hit = row.hit, miss = row.miss },
   }
@@ -32,7 +32,7 @@ launcher {
 -- The same with a signal: that much is a cause of its own. 15 came from the launcher itself.
 launcher {
   id = "sigkill", blames = "few", title = "Rank was killed by SIGKILL",
-  category = "user", component = "host_memory",
+  category = "user", component = "host_memory", ends = "killed",
   regex = { [[Signal 9 \(SIGKILL\) received by PID (?P<pid>\d+)]], [[exitcode\s+: -9 \(pid: \d+\)]],
     [[failed \(exitcode: -9\) local_rank: (?P<local_rank>\d+)]],
     [[ProcessExitedException: process \d+ terminated with signal SIGKILL]],

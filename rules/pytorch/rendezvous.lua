@@ -6,6 +6,7 @@ local function meeting(row)
     title = row.title, category = row.category or "user",
     component = row.component or "user_config", severity = row.severity or "fatal", role = row.role,
     general = row.general, symptom = row.symptom or "launch_failure",
+    observes = row.observes,
     match = { regex = row.regex, except = row.except }, remedy = row.remedy, action = row.action or "fix",
     examples = { hit = row.hit, miss = row.miss },
   }
@@ -52,7 +53,7 @@ meeting {
   id = "missing", restart = "unknown",
   title = "Not all ranks or hosts arrived at the start", category = "unknown",
   component = "unknown",
-  role = "cascade", action = "check",
+  role = "cascade", action = "check", observes = "meeting",
   regex = { [[\bRendezvousTimeoutError\b]],
     [[Timed out (?:initializing process group in store based barrier|after \d+ seconds waiting for ]] ..
       [[(?:clients|workers))]],
@@ -110,7 +111,7 @@ meeting {
 }
 meeting {
   id = "gloo_peer", title = "Gloo peer closed its connection", category = "unknown", component = "unknown",
-  role = "cascade", symptom = "crash", severity = "error", action = "none",
+  role = "cascade", symptom = "crash", severity = "error", action = "none", observes = "peer",
   regex = { [=[gloo/transport/\S+\] (?:Connection closed by peer|Read error|Write error|Timed out ]=] ..
       [=[waiting|writev? ?\[)]=],
     [[Application timeout caused pair closure]] },
@@ -123,7 +124,7 @@ meeting {
 meeting {
   id = "gloo_size", restart = "never",
   title = "Ranks gave different sizes to one operation", component = "user_code",
-  symptom = "crash",
+  symptom = "crash", observes = "sizes",
   regex = { [[\bop\.preamble\.length <= op\.nbytes\b\. (?P<size>\d+ vs \d+)]],
     [[gloo/\S+\].*(?:tensors|inputs|sizes?) .{0,40}(?:mismatch|must (?:be|have) the same|differ)]] },
   remedy = "Make every rank call the same operation with the same shape: look at its last batch and " ..

@@ -5,7 +5,7 @@ local function keep(id, title, regex, hit, miss)
   rule {
     id = "pytorch.watchdog." .. id, engine = 1, restart = "unknown", title = title,
     category = "unknown", component = "nccl_comm",
-    severity = "info", symptom = "hang", match = { regex = regex }, action = "none",
+    severity = "info", symptom = "hang", observes = "operations", match = { regex = regex }, action = "none",
     remedy = "Read the report's hang: it joins these lines.", examples = { hit = hit, miss = miss },
   }
 end

@@ -6,7 +6,7 @@ local function kube(row)
     id = "scheduler.kubernetes." .. row.id, engine = 1, restart = row.restart or "same", title = row.title,
     category = row.category or "platform",
     component = row.component or "platform", severity = row.severity or "error", role = row.role,
-    symptom = row.symptom or "crash", general = row.general, source = { "log", "event" },
+    symptom = row.symptom or "crash", ends = row.ends, general = row.general, source = { "log", "event" },
     match = { regex = row.regex, except = row.except }, remedy = row.remedy, action = row.action or "check",
     examples = { hit = row.hit, miss = row.miss },
   }
@@ -15,7 +15,7 @@ end
 kube {
   id = "oom", restart = { "never", "same" },
   title = "Container went over its memory limit and was killed", category = "user",
-  component = "host_memory", severity = "fatal", action = "fix",
+  component = "host_memory", severity = "fatal", action = "fix", ends = "killed",
   regex = { [[\bOOMKilled\b]], [[\bOOMKilling\b]],
     [[\bSystem OOM encountered, victim process: (?P<victim>[^,\s]+)]],
     [[(?i)container .{0,80}was OOM[- ]killed]] },

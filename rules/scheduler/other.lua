@@ -5,7 +5,7 @@ local function other(row)
     id = "scheduler." .. row.id, engine = 1, restart = row.restart or "same",
     title = row.title, category = row.category or "platform",
     component = row.component or "platform", severity = row.severity or "fatal", role = row.role,
-    symptom = row.symptom or "other", general = row.general,
+    symptom = row.symptom or "other", ends = row.ends, general = row.general,
     match = { regex = row.regex, except = row.except },
     remedy = row.remedy, action = row.action or "retry", examples = { hit = row.hit, miss = row.miss },
   }
@@ -297,7 +297,7 @@ other {
 other {
   id = "ray.oom", restart = { "never", "same" },
   title = "Ray killed a worker because the host's memory ran out", category = "user",
-  component = "host_memory", action = "fix", symptom = "crash",
+  component = "host_memory", action = "fix", symptom = "crash", ends = "killed",
   regex = { [[ray\.exceptions\.OutOfMemoryError: ]],
     [[Task was killed due to the node running low on memory]],
     [[\d+ Workers \(tasks / actors\) killed due to memory pressure]], [[ObjectStoreFullError: ]] },

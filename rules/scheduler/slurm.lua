@@ -5,7 +5,7 @@ local function slurm(row)
     id = "scheduler.slurm." .. row.id, engine = 1, restart = row.restart or "never",
     title = row.title, category = row.category or "platform",
     component = row.component or "platform", severity = row.severity or "fatal", role = row.role,
-    general = row.general, symptom = row.symptom or "other", blames = row.blames,
+    general = row.general, symptom = row.symptom or "other", ends = row.ends, blames = row.blames,
     match = { regex = row.regex, except = row.except }, remedy = row.remedy, action = row.action or "retry",
     examples = { hit = row.hit, miss = row.miss },
   }
@@ -82,7 +82,7 @@ slurm {
 slurm {
   id = "oom", restart = { "never", "same" },
   title = "Slurm's memory limit was exceeded, tasks were killed", category = "user",
-  component = "host_memory", symptom = "crash",
+  component = "host_memory", symptom = "crash", ends = "killed",
   action = "fix",
   regex = { [[Detected \d+ oom[-_]kill event(?:\(s\)|s)? in (?:StepId=|step )]],
     [[: task \d+: Out Of Memory]], [[Exceeded (?:job|step|virtual) memory limit]],

@@ -20,6 +20,8 @@ std::string to_json(const rules::Rule& rule) {
     w.field("restart", restart_of(rule));
     w.field("general", rule.general());
     w.field("says", rules::to_string(rule.says));
+    w.text_or_null("ends", to_string(rule.ends));
+    w.text_or_null("observes", to_string(rule.observes));
     w.field("enabled", rule.enabled);
     w.field("file", rule.place.file);
     w.field("line", rule.place.line);
@@ -128,6 +130,8 @@ std::string explained_json(const rules::Rule& rule) {
     w.field("role", rules::to_string(rule.role));
     w.field("general", rule.general());
     w.field("says", rules::to_string(rule.says));
+    w.text_or_null("ends", to_string(rule.ends));
+    w.text_or_null("observes", to_string(rule.observes));
     w.field("blames", blame_of(rule));
     if (rule.window)
       w.member("window", [&] { write_window(w, *rule.window); });

@@ -402,6 +402,8 @@ Finding describe(const rules::Rule& rule, const logs::RuleLine& line) {
   Finding f;
   f.kind = FindingKind::kFault;
   f.rule = rule.id;
+  f.ends = rule.ends;
+  f.observes = rule.observes;
   f.title = headline(rule, line);
   f.category = rule.category;
   f.component = rule.component;

@@ -17,6 +17,9 @@ constexpr std::string_view kSeverities = "info warning error fatal";
 constexpr std::string_view kActions = "isolate check restart rollback retry mitigate fix none";
 constexpr std::string_view kRestarts = "never elsewhere older later same unknown";
 
+constexpr std::string_view kObserves =
+    "collective operations absent frames meeting members peer sizes refusal loopback";
+
 constexpr Key kRuleKeys[] = {
     {"id", T::kText, true, "", "",
      "its name: lower-case words, digits, `_` and `-`, joined by dots; unique over all files"},
@@ -55,6 +58,15 @@ constexpr Key kRuleKeys[] = {
      "the error that the system returned, or the cause. A rule gives way to one that says more of the same "
      "line; only a `cause` leads elsewhere; `notice` makes a diagnosis below a verdict, "
      "where nothing else is found, at any severity"},
+    {"ends", T::kWord, false, "killed", "",
+     "`killed`: the line says that a process was ended from outside: by the kernel, a limit, a scheduler or "
+     "a person. Its rank is looked for on the line's host, and the line explains why peers wait for it"},
+    {"observes", T::kWord, false, kObserves, "",
+     "what the line shows of ranks that wait; the judge of a hang reads it: a `collective` that waits, times "
+     "out or fails; the last `operations` of a rank; who is `absent` from an operation; the `frames` of a "
+     "watchdog without its message; a `meeting` that some did not reach, and its `members`; a `peer` that "
+     "closed its connection; `sizes` that differ; a `refusal` by a peer; a `loopback` address offered to "
+     "peers. Only wordings of the library's rules are read: another wording adds nothing"},
     {"general", T::kFlag, false, "", "false", "the same as `says = \"failure\"`"},
     {"blames", T::kWord, false, "host job few", "by category",
      "where the fault sits; `few`: on the host where few hosts tell of it. By default on the host for "

@@ -362,6 +362,8 @@ Rule Reader::rule(const Value& table, uint32_t line) {
   out.restart = stated ? stated->first : default_restart(out.category, out.action);
   out.restart_after_steps = stated ? stated->after_steps : out.restart;
   out.role = text(table, "role") == "cascade" ? Role::kCascade : Role::kRoot;
+  out.ends = word_or(text(table, "ends"), ProcessEnd::kUnknown);
+  out.observes = word_or(text(table, "observes"), Observes::kNothing);
   const std::string blames = text(table, "blames");
   // A fault of the program is on every host. Requirements of the program on a host (memory, libraries, a
   // suitable network) may fail on a single host.

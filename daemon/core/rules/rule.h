@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/time.h"
-#include "model/report.h"
+#include "model/finding.h"
 
 namespace culprit::rules {
 
@@ -99,6 +99,8 @@ struct Rule {
   Restart restart = Restart::kUnknown, restart_after_steps = Restart::kUnknown;
   bool restart_stated = false;  // else by category and action; a rule of the library states it
   Role role = Role::kRoot;
+  ProcessEnd ends = ProcessEnd::kUnknown;
+  Observes observes = Observes::kNothing;
   Blame blame = Blame::kFew;
   SourceSet sources = bit(TextSource::kLog) | bit(TextSource::kKernel);
   Says says = Says::kCause;  // gives way to rules that say more of the same line

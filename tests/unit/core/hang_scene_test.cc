@@ -9,6 +9,7 @@
 #include <set>
 
 #include "core/engine.h"
+#include "core/rules/library.h"
 
 using namespace culprit;
 using namespace culprit::core;
@@ -34,6 +35,7 @@ struct Logs {
   std::set<uint32_t> silent = {};
   std::map<uint32_t, std::string> kernel = {};  // lines of the kernel, by host
   std::string end = {};                         // what the first host says after its last step
+  std::map<uint32_t, std::string> last = {};    // what hosts say after the watchdogs
 };
 
 std::string watchdog(uint32_t rank, bool timed) {
@@ -63,9 +65,28 @@ void feed(Engine& engine, SourceId source, const SourceInfo& info, const std::st
   engine.step({&lines, 1}, kNoTime);
 }
 
-Report judge(const Logs& logs, std::vector<Input> others = {}) {
+// The library, with a rule of a site for a sensor's line.
+std::shared_ptr<rules::Ruleset> library_and(const std::string& id, const std::string& title,
+                                            const std::string& fields) {
+  std::vector<rules::RuleText> files;
+  for (const rules::LibraryFile& file : rules::library())
+    files.push_back({std::string(file.name), std::string(file.text)});
+  const size_t proven = files.size();
+  files.push_back(
+      {"site.lua", fmt::format("rule {{ id = '{}', engine = 1, title = '{}', category = 'platform', "
+                               "component = 'platform', severity = 'error', remedy = 'Look.', {} "
+                               "match = {{ template = 'sensor reads <value> C' }}, examples = "
+                               "{{ hit = 'sensor reads 45 C', miss = 'sensor found' }} }}",
+                               id, title, fields)});
+  auto set = rules::Ruleset::load(files, {.proven_files = proven});
+  BOOST_REQUIRE(set);
+  return *set;
+}
+
+Report judge(const Logs& logs, std::vector<Input> others = {},
+             std::shared_ptr<rules::Ruleset> rules = rules::Ruleset::shipped()) {
   EngineOptions options{job_of()};
-  options.rules = rules::Ruleset::shipped();
+  options.rules = std::move(rules);
   Engine engine(std::move(options));
   SourceId source = 0;
   for (uint32_t h = 0; h < kHosts; ++h) {
@@ -76,6 +97,8 @@ Report judge(const Logs& logs, std::vector<Input> others = {}) {
     if (h > 0) text += at(0) + " INFO ready\n";
     for (uint32_t r = h * kPerHost; r < (h + 1) * kPerHost; ++r)
       if (!logs.silent.contains(r)) text += watchdog(r, logs.timed);
+    if (const auto last = logs.last.find(h); last != logs.last.end())
+      text += at(1000) + " ERROR " + last->second + "\n";
     SourceInfo info;
     info.file = fmt::format("node-{}.log", h);
     info.host = fmt::format("node-{}", h);
@@ -161,6 +184,29 @@ BOOST_AUTO_TEST_CASE(a_process_that_ras_misses_and_the_kernels_line_of_its_end_a
   BOOST_TEST((d.component == Component::kHostMemory && d.rule == "kernel.oom.host"));
   BOOST_TEST(d.evidence.at(0).text.find("4955") != std::string::npos);
   BOOST_TEST(d.title.find("Rank 3") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(a_rule_is_a_kill_by_what_it_declares_and_never_by_its_name) {
+  struct Case {
+    const char *id, *title, *fields;
+    bool kill;
+  };
+  const Case kCases[] = {{"site.hall.temp", "Sensor reads <value>", "", false},
+                         {"site.room.temp", "Sensor reads <value>", "", false},
+                         {"site.machine.skill", "Sensor reads <value>", "", false},
+                         {"site.hall.temp", "Sensor was killed at <value>", "", false},
+                         {"site.hall.temp", "Sensor reads <value>", "ends = 'killed',", true}};
+  std::set<double> confidences;  // of those that are no kill
+  for (const Case& c : kCases) {
+    const Logs logs{true, {5}, {}, {}, {{2, "sensor reads 45 C"}}};
+    const Report report = judge(logs, {}, library_and(c.id, c.title, c.fields));
+    BOOST_TEST_CONTEXT(c.id << " " << c.title << " " << c.fields) {
+      BOOST_REQUIRE((report.hang && verdict(report)));
+      BOOST_TEST((report.hang->answer == (c.kill ? HangAnswer::kLeft : HangAnswer::kMissing)));
+      if (!c.kill) confidences.insert(verdict(report)->confidence);
+    }
+  }
+  BOOST_TEST(confidences.size() == 1u);
 }
 
 BOOST_AUTO_TEST_CASE(a_job_of_much_slower_steps_is_a_slowdown_without_a_host_unless_a_line_announces_it) {

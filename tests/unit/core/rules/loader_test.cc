@@ -1,5 +1,7 @@
 #include <boost/test/unit_test.hpp>
 
+#include "base/text.h"
+#include "core/rules/keys.h"
 #include "fixtures.h"
 
 namespace culprit::rules {
@@ -283,6 +285,20 @@ BOOST_AUTO_TEST_CASE(what_must_differ_for_the_next_attempt_is_stated_or_follows_
   BOOST_REQUIRE(changed);
   BOOST_TEST((changed->rules()[0].restart == Restart::kSame));
   BOOST_TEST((changed->rules()[0].overridden[0].restart == Restart::kNever));
+}
+
+BOOST_AUTO_TEST_CASE(what_a_rule_declares_of_its_lines_is_every_word_of_its_key) {
+  const Rule plain = load_all({{"a.lua", rule_text("site.room.kill")}})->rules()[0];
+  BOOST_TEST((plain.ends == ProcessEnd::kUnknown && plain.observes == Observes::kNothing));
+  for (const std::string_view key : {"ends", "observes"})
+    for (const std::string_view word : split(find_key(rule_keys(), key)->words, ' ')) {
+      std::string errors;
+      const auto set = load_all({{"a.lua", rule_text("a.b", fmt::format("{} = '{}'", key, word))}}, &errors);
+      BOOST_REQUIRE_MESSAGE(set, errors);
+      const Rule& rule = set->rules()[0];
+      BOOST_TEST((key == "ends" ? to_string(rule.ends) : to_string(rule.observes)) == word);
+    }
+  BOOST_TEST(errors_of(rule_text("a.b", "ends = 'died'")).find("bad-value") != std::string::npos);
 }
 
 BOOST_AUTO_TEST_CASE(a_rule_next_to_a_broken_one_that_it_needs_is_not_blamed) {
