@@ -8,6 +8,7 @@
 #include <set>
 
 #include "cli/narrative.h"
+#include "model/rank_place.h"
 
 namespace culprit::cli {
 namespace {
@@ -127,11 +128,7 @@ std::string milliseconds(double ms) {
 
 std::string rank_place(const Suspect& s) {
   if (!s.rank) return place(s);
-  std::string out = fmt::format("rank {}", *s.rank);
-  std::vector<std::string> where;
-  if (s.host) where.push_back(*s.host);
-  if (s.device) where.push_back(fmt::format("device {}", *s.device));
-  return where.empty() ? out : out + fmt::format(" ({})", fmt::join(where, ", "));
+  return describe_rank(*s.rank, {s.host, s.device});
 }
 
 }  // namespace culprit::cli

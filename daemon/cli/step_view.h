@@ -37,7 +37,7 @@ int shade(double value, double most);
 std::vector<std::string> chain_sentences(const Irregularity& irregularity);
 // "1.8 s", "412 ms", "0.3 ms".
 std::string milliseconds(double ms);
-// "rank 3 (node-0, device 3)".
+// "rank 3 (node-0, GPU 3)".
 std::string rank_place(const Suspect& suspect);
 
 }  // namespace culprit::cli

@@ -61,13 +61,6 @@ bool is_echo_of_wait(const Finding& f) {
          });
 }
 
-std::string name_of(const PlaceOfRank& place, uint32_t rank) {
-  const RankPlace at = place(rank);
-  if (!at.host) return fmt::format("Rank {}", rank);
-  return at.device ? fmt::format("Rank {} ({}, GPU {})", rank, *at.host, *at.device)
-                   : fmt::format("Rank {} ({})", rank, *at.host);
-}
-
 uint32_t world_of(const JobFile& job) {
   const uint64_t ranks = uint64_t{job.ranks_per_host.value_or(0)} * job.hosts.size();
   return ranks <= limits::kCommRanks ? static_cast<uint32_t>(ranks) : 0;
@@ -141,7 +134,7 @@ class HangJudge {
     scene::complete_groups(context_.view.log->job(), input_.sights);
     add_departures();
     scene::SceneAnswer said =
-        scene::answer(input_, [&](uint32_t rank) { return name_of(context_.place, rank); });
+        scene::answer(input_, [&](uint32_t rank) { return describe_rank_first(rank, context_.place(rank)); });
     if (input_.sights.empty() && input_.statements.empty() && input_.departures.empty() && rest_.empty())
       return still_open();
     return conclude(std::move(said));
@@ -175,7 +168,7 @@ class HangJudge {
     });
     if (explained || input_.departures.empty()) return;
     const scene::SceneAnswer said =
-        scene::answer(input_, [&](uint32_t rank) { return name_of(context_.place, rank); });
+        scene::answer(input_, [&](uint32_t rank) { return describe_rank_first(rank, context_.place(rank)); });
     if (said.by_silence) analysis_.findings.push_back(silent(said));
   }
 
@@ -447,7 +440,8 @@ class HangJudge {
       if (!same) continue;
       said.hang.answer = HangAnswer::kLeft;
       said.why.push_back(gone.reason);
-      said.title = name_of(context_.place, said.hang.waited_for[0]) + " left: " + gone.reason;
+      const uint32_t rank = said.hang.waited_for[0];
+      said.title = describe_rank_first(rank, context_.place(rank)) + " left: " + gone.reason;
       return;
     }
   }

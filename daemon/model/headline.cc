@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "model/rank_place.h"
 #include "model/restart.h"
 
 namespace culprit {
@@ -64,15 +65,15 @@ std::string logged_by(const Diagnosis& d, const JobSummary& job) {
   return out.empty() ? "" : ", logged" + out;
 }
 
-// "Rank 11 (node-7, device 3) is in the data loader": the place stands with the rank that the title begins
+// "Rank 11 (node-7, GPU 3) is in the data loader": the place stands with the rank that the title begins
 // with. Empty: the title begins with something else.
 std::string with_place_of_rank(std::string_view title, const std::vector<Suspect>& hosts) {
   if (hosts.size() != 1 || hosts[0].ranks.size() != 1 || !hosts[0].host) return {};
   const std::string rank = fmt::format("Rank {} ", hosts[0].ranks[0]);
   if (!title.starts_with(rank)) return {};
-  std::string at = *hosts[0].host;
-  if (hosts[0].devices.size() == 1) at += fmt::format(", device {}", hosts[0].devices[0]);
-  return fmt::format("{}({}) {}", rank, at, title.substr(rank.size()));
+  RankPlace at{hosts[0].host, {}};
+  if (hosts[0].devices.size() == 1) at.device = hosts[0].devices[0];
+  return fmt::format("{} {}", describe_rank_first(hosts[0].ranks[0], at), title.substr(rank.size()));
 }
 
 bool is_suspicious(const Report& r) {
@@ -245,10 +246,9 @@ std::string place(const Suspect& s) {
   else if (!s.ranks.empty())
     parts.push_back(ranks(s.ranks));
   if (s.device)
-    parts.push_back(fmt::format("device {}", *s.device));
-  else if (!s.devices.empty()) {
-    parts.push_back(fmt::format("device{} {}", s.devices.size() == 1 ? "" : "s", numbers(s.devices)));
-  }
+    parts.push_back(describe_devices({&*s.device, 1}));
+  else if (!s.devices.empty())
+    parts.push_back(describe_devices(s.devices));
   if (!s.host) return parts.empty() ? "unknown host" : fmt::format("{}", fmt::join(parts, ", "));
   return parts.empty() ? *s.host : fmt::format("{} ({})", *s.host, fmt::join(parts, ", "));
 }

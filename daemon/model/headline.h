@@ -37,7 +37,7 @@ bool is_partly_read(const Report& report);
 // Sentences of ranks that are late now and then, once each; three at most.
 std::vector<std::string> watch_sentences(const Report& report);
 
-// "node-17 (rank 139, device 3)"; "unknown host" if unknown.
+// "node-17 (rank 139, GPU 3)"; "unknown host" if unknown.
 std::string place(const Suspect& suspect);
 // "node-1, node-2 and 5 more".
 std::string places(std::span<const Suspect> suspects, size_t max);

@@ -49,17 +49,16 @@ BOOST_AUTO_TEST_SUITE(steps)
 
 BOOST_AUTO_TEST_CASE(the_text_says_when_how_much_and_who) {
   const std::string text = render_text(slow(), {});
-  for (const char* part :
-       {"Slow steps", "steps 120-139", "1.80x", "+80 ms", "gpu", "rank 3 (node-0, device 3)",
-        "rank 12 waited 75 ms in all_reduce 231 of group 3f for rank 7",
-        "└ rank 7 waited 70 ms in recv 12 of group 40 for rank 3", "100 ms to 180 ms", "* rank 3 node-0",
-        "8 of 64 ranks", "█"})
+  for (const char* part : {"Slow steps", "steps 120-139", "1.80x", "+80 ms", "gpu", "rank 3 (node-0, GPU 3)",
+                           "rank 12 waited 75 ms in all_reduce 231 of group 3f for rank 7",
+                           "└ rank 7 waited 70 ms in recv 12 of group 40 for rank 3", "100 ms to 180 ms",
+                           "* rank 3 node-0", "8 of 64 ranks", "█"})
     BOOST_TEST(has(text, part), part << " in\n" << text);
 }
 
 BOOST_AUTO_TEST_CASE(the_text_says_once_whom_to_watch) {
   Report r = slow();
-  r.irregularities[0].sentence = "rank 3 (node-0, device 3) alone, twice in 200 steps: watch it";
+  r.irregularities[0].sentence = "rank 3 (node-0, GPU 3) alone, twice in 200 steps: watch it";
   r.irregularities.push_back(r.irregularities[0]);
   const std::string text = render_text(r, {});
   const size_t at = text.find("  " + r.irregularities[0].sentence + "\n");

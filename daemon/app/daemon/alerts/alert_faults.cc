@@ -17,7 +17,7 @@ constexpr size_t kReasons = 8;
 
 std::string alert_text(std::string_view text) { return shorten(text, kAlertTextBytes); }
 
-// "device 4", "ranks 3, 7 and 9 more".
+// "GPU 4", "ranks 3, 7 and 9 more".
 void add_numbers(const std::vector<uint32_t>& numbers, const char* noun, std::vector<std::string>& out) {
   if (numbers.empty()) return;
   const size_t shown = std::min(numbers.size(), kNamed);
@@ -30,7 +30,7 @@ void add_numbers(const std::vector<uint32_t>& numbers, const char* noun, std::ve
 
 std::string place_text(const Suspect& place) {
   std::vector<std::string> parts;
-  add_numbers(place.devices, "device", parts);
+  add_numbers(place.devices, "GPU", parts);
   add_numbers(place.ranks, "rank", parts);
   const std::string host = alert_text(place.host.value_or(""));
   if (parts.empty()) return host;

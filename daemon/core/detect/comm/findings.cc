@@ -12,6 +12,7 @@
 #include "core/detect/comm/judge.h"
 #include "core/detect/comm/unknown.h"
 #include "core/detect/scene/sentence.h"
+#include "model/rank_place.h"
 
 namespace culprit::comm {
 namespace {
@@ -76,13 +77,10 @@ class Teller {
  private:
   std::string name_of(uint32_t rank) const {
     const RankInfo& info = cluster_.ranks()[rank];
-    std::string out = fmt::format("rank {}", info.rank);
-    if (const auto host = cluster_.host_name(rank)) {
-      out += fmt::format(" ({}", *host);
-      if (info.device != kNone) out += fmt::format(", device {}", info.device);
-      out += ")";
-    }
-    return out;
+    RankPlace at;
+    at.host = cluster_.host_name(rank);
+    if (at.host && info.device != kNone) at.device = info.device;
+    return describe_rank(info.rank, at);
   }
 
   // Whether the culprit is a single rank, its device or its NIC.
@@ -106,7 +104,7 @@ class Teller {
     return n == 1 ? "once" : n == 2 ? "twice" : fmt::format("{} times", n);
   }
 
-  // "rank 46 (gpu-6, device 6) alone, twice in 24 steps: watch it".
+  // "rank 46 (gpu-6, GPU 6) alone, twice in 24 steps: watch it".
   std::string watch(const Culprit& c) const {
     const bool work = c.kind == SlowPart::kHost && c.peers > 0 && !is_rank(c);
     const std::string part = work ? "each rank of " + host_of(c, 0) : part_of(c);

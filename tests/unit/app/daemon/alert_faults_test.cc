@@ -73,7 +73,7 @@ BOOST_AUTO_TEST_CASE(the_standing_verdict_is_chosen) {
 
 BOOST_AUTO_TEST_CASE(it_has_what_an_alert_says) {
   const auto fault = fault_of({row_of("a", .9, true)});
-  BOOST_CHECK_EQUAL(fault.place, "n1 (device 4, ranks 28, 29, 30 and 1 more), n2");
+  BOOST_CHECK_EQUAL(fault.place, "n1 (GPU 4, ranks 28, 29, 30 and 1 more), n2");
   BOOST_CHECK_EQUAL(fault.source, "rule:a");
   BOOST_CHECK_EQUAL(fault.action, "isolate");
   BOOST_CHECK_EQUAL(fault.line.number, 7);

@@ -137,7 +137,7 @@ BOOST_AUTO_TEST_CASE(the_sentence_says_who_and_how_often) {
   rank.work = [](uint32_t r, uint32_t s) { return r == 21 && spike(s) ? 1.6 : 1.0; };
   host.work = [](uint32_t r, uint32_t s) { return r / 8 == 2 && spike(s) ? 1.6 : 1.0; };
   for (const auto& [faults, sentence] :
-       {std::pair(rank, "rank 21 (node-2, device 5) alone, twice in 20 steps: watch it"),
+       {std::pair(rank, "rank 21 (node-2, GPU 5) alone, twice in 20 steps: watch it"),
         std::pair(host, "each rank of node-2 alone, twice in 20 steps: watch it")}) {
     const comm::TraceFindings found = findings_of(faults);
     BOOST_TEST(found.findings.empty());
