@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <utility>
 
 #include "base/text.h"
@@ -81,13 +82,12 @@ std::vector<PassStep> Trace::steps() const {
 
 void Trace::note(std::string_view pass, const std::vector<Finding>& findings) {
   std::map<std::string, Face> after = faces_of(findings);
-  std::vector<const Face*> grown;  // what may have taken others in
+  std::vector<const Face*> fresh, grown;  // grown: what may have taken others in
   std::string reason;
   for (const auto& [key, now] : after) {
     const auto at = before_.find(key);
     if (at == before_.end()) {
-      add(pass,
-          fmt::format("{} is {}, {:.0f} %", now.name, role_of(now.kind, now.role), 100 * now.confidence));
+      fresh.push_back(&now);
       continue;
     }
     const Face& was = at->second;
@@ -103,6 +103,11 @@ void Trace::note(std::string_view pass, const std::vector<Finding>& findings) {
       add(pass, fmt::format("{}: {:.0f} % after {:.0f} %{}", now.name, 100 * now.confidence,
                             100 * was.confidence, why));
   }
+  // A reader looks for the most certain ones.
+  std::ranges::stable_sort(fresh, std::ranges::greater(), &Face::confidence);
+  for (const Face* one : fresh)
+    add(pass,
+        fmt::format("{} is {}, {:.0f} %", one->name, role_of(one->kind, one->role), 100 * one->confidence));
   for (const auto& [key, was] : before_)
     if (!after.contains(key))
       add(pass, grown.size() == 1 ? fmt::format("{} is joined into {}{}", was.name, grown[0]->name, reason)

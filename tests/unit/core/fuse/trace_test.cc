@@ -66,6 +66,13 @@ BOOST_AUTO_TEST_CASE(a_pass_that_changes_nothing_and_weights_of_hosts_say_nothin
   BOOST_TEST(trace.steps().size() == 2u, "equal ones are two");
 }
 
+BOOST_AUTO_TEST_CASE(what_a_pass_adds_is_listed_from_the_most_certain) {
+  Trace trace;
+  trace.note("rules", {fault("A", 0.3), fault("B", 0.9), fault("C", 0.6)});
+  BOOST_TEST(trace.steps().front().what == "\"B\" of comm is a cause, 90 %");
+  BOOST_TEST(last_of(trace) == "\"A\" of comm is a cause, 30 %");
+}
+
 BOOST_AUTO_TEST_CASE(where_several_grew_none_is_said_to_have_taken_another_in) {
   Trace trace;
   std::vector<Finding> findings = {fault("A", 0.5), fault("B", 0.5), fault("C", 0.5)};
