@@ -1,6 +1,7 @@
 """`culprit run`: what it does when a job goes well (nothing), when it fails, hangs or is killed (it says
 why), and when nothing of its own works (the job runs all the same)."""
 import contextlib
+import fcntl
 import os
 import pty
 import re
@@ -45,7 +46,7 @@ class Runs:
             folder.mkdir(mode=0o700)
         self.root = self.home / ".local/state/culprit/run"
         self.program = str(context.bin_dir / "culprit")
-        context.undo.append(self.remove_rings)  # a killed one leaves them in /dev/shm
+        context.undo.append(self.remove_rings)
         kept = {name: value for name, value in os.environ.items()
                 if not name.startswith(("XDG_", "SLURM_", "CULPRIT_", "TORCH", "NCCL"))}
         self.env: Dict[str, str] = {**kept, "HOME": str(self.home), "XDG_RUNTIME_DIR": str(self.runtime),
@@ -71,10 +72,16 @@ class Runs:
         return started
 
     def remove_rings(self) -> None:
-        for config in (*self.root.glob("*/private/*/culpritd.toml"),
-                       *self.runtime.glob("*/private/*/culpritd.toml")):
-            for folder in re.findall(r'^rings = "(/dev/shm/[^"]+)"', config.read_text(), re.MULTILINE):
-                shutil.rmtree(folder, ignore_errors=True)
+        """Those that no run has locked, as the next run of this user would: one that is killed early has
+        written nothing else."""
+        for folder in Path("/dev/shm").glob(f"culprit-{os.geteuid()}-*"):
+            with contextlib.suppress(OSError):
+                held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+                try:
+                    fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    shutil.rmtree(folder)
+                finally:
+                    os.close(held)
 
     def left(self) -> List[str]:
         """What is there of runs: folders, sockets, rings, processes."""
