@@ -136,7 +136,7 @@ Result<std::string> ask_for_stacks(const StackFile& file, uint32_t pid, const Pr
   const auto status = parse_status(read_some(fmt::format("/proc/{}/status", pid)));
   const auto now = reader.stat(pid);
   if (handle.get() < 0 || !status || !now || now->start_ticks != stat.start_ticks)
-    return fail(ErrorCode::kNotFound, "the process is gone");
+    return fail(ErrorCode::kNotFound, "the process has exited");
   if (!may_signal(*status, file.head.signal))
     return fail(ErrorCode::kDenied, fmt::format("it does not catch signal {}", file.head.signal));
   const Fd fd(open_own(status->uid, file.path));

@@ -96,7 +96,7 @@ class Capture {
     out.target = answer_.target;
     out.time_ns = answer_.time_ns;
     out.rank = answer_.rank;
-    out.why = "the process is gone";
+    out.why = "the process has exited";
     return out;
   }
 
@@ -238,7 +238,7 @@ Answer look_briefly(const Target& target, std::string why) {
   const ProcessReader reader;
   const auto stat = reader.stat(target.pid);
   if (!stat || (target.start_ticks != 0 && stat->start_ticks != target.start_ticks)) {
-    out.why = "the process is gone";
+    out.why = "the process has exited";
     return out;
   }
   out.look.emplace().stat = *stat;

@@ -58,7 +58,7 @@ Result<uint32_t> enter_network_of(const Target& target) {
   const auto stat = ProcessReader().stat(target.pid);
   const auto status = parse_status(read_some(folder + "/status"));
   if (!stat || !status || (target.start_ticks != 0 && stat->start_ticks != target.start_ticks))
-    return fail(ErrorCode::kNotFound, "the process is gone");
+    return fail(ErrorCode::kNotFound, "the process has exited");
   if (space.get() < 0) return io::system_failure("its network namespace", error);
   // That of process 1 may be hidden from us: then it is entered, and the checks of the listener's user hold.
   if (is_same(space.get(), "/proc/self/ns/net").value_or(true) ||

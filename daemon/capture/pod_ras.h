@@ -29,7 +29,7 @@ struct PodRas {
 
 // Enters the namespace of the process and asks there; nothing is sent unless a process of the same user
 // accepts the connection. The caller stays there and has no capability afterwards: for a child that ends.
-// kDenied: the kernel does not let us enter. kNotFound: the process is gone, or no process listens. Blocking.
+// kDenied: the kernel does not let us enter. kNotFound: the process has exited, or none listens. Blocking.
 Result<PodRas> ask_pod_ras(const Target& target, uint16_t port, TimeNs within_ns);
 
 // The lines of an answer, each within kAnswerBytes and with its newline. Pure.

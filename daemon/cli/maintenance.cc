@@ -25,7 +25,7 @@ Examples:
   culprit maintenance add --hosts node-17 --from 2026-12-01T22:00 --until 2026-12-02T04:00 --reason 'new GPU')";
 constexpr const char* kListExamples = R"(
 Example:
-  culprit maintenance list            # newest first, and how many issues each held silent)";
+  culprit maintenance list            # newest first, and how many issues each suppressed)";
 constexpr const char* kEndExamples = R"(
 Example:
   culprit maintenance end 3           # what it held and still fires is sent now)";
@@ -123,7 +123,7 @@ void add_add(Command& maintenance, Run& run) {
 }  // namespace
 
 void add_maintenance(Command& app, Run& run) {
-  Command* maintenance = app.add_subcommand("maintenance", "Times in which alerts are held silent");
+  Command* maintenance = app.add_subcommand("maintenance", "Maintenance windows: alerts are suppressed");
   maintenance->require_subcommand();
   maintenance->footer(kMaintenanceExamples);
   add_add(*maintenance, run);

@@ -78,8 +78,9 @@ bool Collector::make_room(const std::string& address) {
   }
   if (gives_way == nullptr) return true;
   const auto closed = gives_way->shared_from_this();
-  count_refusal(Refusal::kTooMany, closed->who() + ": gives way to newer connections: it said no hello yet");
-  closed->close("gives way to newer connections");
+  count_refusal(Refusal::kTooMany,
+                closed->who() + ": closed: no hello received, and newer connections need the slot");
+  closed->close("no hello received, and newer connections need the slot");
   return true;
 }
 

@@ -169,7 +169,7 @@ void Session::answered(Result<std::vector<peer::LogMark>> marks) {
         const uint64_t committed = mark.known ? mark.committed : 0;
         ins_[static_cast<size_t>(reported.log)] = {reported.epoch, true, committed, committed, committed};
         if (!owner_.by_epoch_.try_emplace(reported.epoch, this).second)
-          return refuse(Refusal::kIdentity, "a log of it is another connection's");
+          return refuse(Refusal::kIdentity, "another connection already sends this host's log");
       }
   batch_.host = hello_.host;
   for (size_t i = 0; i < ins_.size(); ++i) batch_.epochs[i] = ins_[i].epoch;

@@ -196,7 +196,7 @@ std::string_view sentence_of(End end) {
                                              "a person called the diagnosis wrong",
                                              "the job goes on or ended as planned",
                                              "a later run of the job goes on",
-                                             "nothing was heard of it for long",
+                                             "no news of it for a long time",
                                              "the run is no longer known",
                                              "the storm is over",
                                              "it was repaired"};

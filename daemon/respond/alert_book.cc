@@ -408,7 +408,7 @@ void AlertBook::release(const Route& r, TimeNs now) {
 
 // ---- time
 
-// What was held silent is sent once no window holds it, with what changed meanwhile.
+// Suppressed issues are sent once no window holds it, with what changed meanwhile.
 void AlertBook::tick_issue(Issue& issue, TimeNs now) {
   if (!issue.storm.empty()) return;
   end_silence(issue, now);

@@ -117,7 +117,7 @@ class AlertBook {
 
   struct Counts {
     uint64_t issues = 0;    // since the start
-    uint64_t silenced = 0;  // held silent by windows, by receiver
+    uint64_t silenced = 0;  // suppressed by windows, by receiver
     uint64_t held = 0;      // held by storms, by receiver
     uint64_t refused = 0;   // issues beyond kIssuesMax
   };

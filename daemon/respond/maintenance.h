@@ -1,4 +1,4 @@
-// Maintenance windows: for which hosts and jobs alerts are held silent, and when. Pure: time is an argument.
+// Maintenance windows: for which hosts and jobs alerts are suppressed, and when. Pure: time is an argument.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct Window {
   TimeNs from_ns = kNoTime, until_ns = kNoTime;
   std::string reason, by;
   bool ended = false;  // by a person, before `until_ns`
-  uint64_t held = 0;   // issues that it held silent
+  uint64_t held = 0;   // issues that it suppressed
 
   bool open(TimeNs now) const { return !ended && from_ns <= now && now < until_ns; }
   bool over(TimeNs now) const { return ended || until_ns <= now; }

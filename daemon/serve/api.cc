@@ -108,7 +108,7 @@ Result<EvidenceQuery> evidence_query(const Request& request) {
   out.to_byte = to->value_or(UINT64_MAX);
   if (out.from_byte > out.to_byte)
     return fail(ErrorCode::kInvalid,
-                fmt::format("'from_byte': {} is behind to_byte, {}", out.from_byte, out.to_byte));
+                fmt::format("'from_byte' {} is greater than 'to_byte' {}", out.from_byte, out.to_byte));
   return out;
 }
 

@@ -186,7 +186,7 @@ class ApiSource {
   virtual void alerts(const AlertQuery&, Answer answer) { no_alerts(answer); }
   // POST /v1/alerts/KEY/acknowledge, …/silence, …/repaired: answers with the issue, as in alerts().
   virtual void handle_alert(const AlertOrder&, const Actor&, Answer answer) { no_alerts(answer); }
-  // GET /v1/maintenance: the windows in which alerts are held silent.
+  // GET /v1/maintenance: the maintenance windows, in which alerts are suppressed.
   virtual void maintenance(Answer answer) { no_alerts(answer); }
   // POST /v1/maintenance with {"hosts", "jobs", "from_ns", "until_ns", "reason"}: adds one.
   virtual void add_maintenance(const std::string&, const Actor&, Answer answer) { no_alerts(answer); }

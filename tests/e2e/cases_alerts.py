@@ -316,7 +316,7 @@ def alert_maintenance(context: Context) -> str:
     for wrong in ({"reason": "x", "until_ns": 1}, {"hosts": "a", "until_ns": 2 ** 62, "reason": "x"}, [1]):
         need(daemon.post("/v1/maintenance", wrong).status == 400, f"{wrong} is taken")
     need(daemon.post("/v1/maintenance/77/end", {}).status == 404, "no such window")
-    return "1 held silent over a restart, counted by status and list, sent at the end"
+    return "1 suppressed over a restart, counted by status and list, sent at the end"
 
 
 @case

@@ -43,14 +43,13 @@ constexpr const char* kRevocations =
 
 const Option kOptions[] = {
     {"role", word_type<OF(DaemonRole, role)>(kRoles), false, nullptr,
-     "What this process does: agent watches this host, collector takes what agents send, both does it all."},
+     "agent: watches this host. collector: receives what agents send. both: does both."},
     {"state_dir", TEXT(state_dir, check_absolute_path, kPath), false, nullptr,
-     "Folder of the spool, the evidence and the index. It belongs to the daemon's user alone."},
+     "Folder of the spool, the evidence and the index. Only the daemon's user may access it."},
     {"runtime_dir", TEXT(runtime_dir, check_absolute_path, kPath), false, nullptr, "Folder of the sockets."},
     {"rules", TextsType{OF(std::vector<std::string>, rules), check_absolute_path, "list of absolute paths"},
      true, nullptr,
-     "Rule files and folders of them, besides the built-in library. The default folders may be "
-     "missing."},
+     "Rule files and folders of them, besides the built-in library. The default folders may be missing."},
     {"plugins",
      TextsType{OF(std::vector<std::string>, plugins), check_absolute_path, "list of absolute paths"}, true,
      nullptr,
@@ -62,19 +61,18 @@ const Option kOptions[] = {
      "Files to follow: *, ? and [...] within a name, ** for any folders. New files are found while running; "
      "rotated ones are followed. Links are not."},
     {"log.job", TEXT(logs.back().job, check_job, "name"), true, "\"llama-70b-0412\"",
-     "The job that writes them. Without it and job_pattern: the one of the process that writes, by its "
-     "cgroup "
+     "Job id of these files. Default: from job_pattern, else the job of the writing process, by its cgroup "
      "or SLURM_JOB_ID."},
     {"log.job_pattern", TEXT(logs.back().job_pattern, check_job_pattern, "regular expression"), true,
-     "'/train/(?P<job>[^/]+)/'", "Instead of job: a regular expression (RE2) with a group job, on the path."},
+     "'/train/(?P<job>[^/]+)/'",
+     "Regular expression (RE2) over the path; its group named job is the job id. Excludes job."},
     {"dump.path", TEXT(dumps.back().path, check_glob, "absolute glob"), true, "\"/tmp/nccl_trace_rank_*\"",
-     "Files to pick up, a glob as log.path: what TORCH_NCCL_DEBUG_INFO_TEMP_FILE names, with the rank "
-     "behind. "
-     "A rewritten dump replaces the earlier one."},
+     "Dump files to read, a glob as in log.path: the value of TORCH_NCCL_DEBUG_INFO_TEMP_FILE followed by "
+     "the rank. A rewritten dump replaces the earlier one."},
     {"dump.job", TEXT(dumps.back().job, check_job, "name"), true, "\"llama-70b-0412\"",
-     "The job that leaves them. Without it and job_pattern: the only one that runs."},
+     "Job id of these dumps. Default: from job_pattern, else the only running job."},
     {"dump.job_pattern", TEXT(dumps.back().job_pattern, check_job_pattern, "regular expression"), true,
-     "'/train/(?P<job>[^/]+)/'", "Instead of job: as log.job_pattern."},
+     "'/train/(?P<job>[^/]+)/'", "As log.job_pattern."},
     {"plugin.name", TEXT(plugin.back().name, check_plugin_name, "name"), true, "\"gpu_health\"",
      "The plugin: its file is NAME.so."},
     {"plugin.enabled", FlagType{OF(bool, plugin.back().enabled)}, true, nullptr, "false: it does not run."},
@@ -82,15 +80,14 @@ const Option kOptions[] = {
      "own: a process of its own, whose crash or hang harms nothing else. daemon: within culpritd; a crash of "
      "the plugin then ends the daemon, and its limits of memory and time do not hold."},
     {"plugin.memory", SizeType{OF(uint64_t, plugin.back().memory), 0, kTiB}, true, nullptr,
-     "Memory of its process; beyond it the process is ended. \"0B\": no limit."},
+     "Memory limit of the plugin's process, which is ended above it. \"0B\": no limit."},
     {"plugin.cpu_percent", IntegerType{OF(int64_t, plugin.back().cpu_percent), 1, 100}, true, nullptr,
-     "Share of a core, averaged over a minute. Beyond it events are left out and counted; beyond 1.5 times "
-     "as "
-     "much its process is ended."},
+     "Limit of CPU use in per cent of a core, averaged over a minute. Above it events are dropped and "
+     "counted; above 1.5 times the limit the process is ended."},
     {"plugin.findings_per_minute", IntegerType{OF(int64_t, plugin.back().findings_per_minute), 1, 6000}, true,
-     nullptr, "Further ones are left out and counted."},
+     nullptr, "Limit of findings in a minute. Further findings are dropped and counted."},
     {"plugin.call_timeout", DurationType{OF(TimeNs, plugin.back().call_timeout_ns), kSecond / 10, kDay}, true,
-     nullptr, "Longest time of one call of the plugin; after that its process is ended and started again."},
+     nullptr, "Time limit of one call into the plugin; its process is restarted after that."},
     {"plugin.options", PairsType{[](Config& c) -> std::vector<std::pair<std::string, std::string>>& {
        return c.plugin.back().options;
      }},
@@ -99,104 +96,98 @@ const Option kOptions[] = {
        return c.plugin.back().environment;
      }},
      true, "{ LD_LIBRARY_PATH = \"/opt/vendor/lib\" }",
-     "Variables of its own process. It gets PATH, LANG, LC_ALL and TZ besides, and no others."},
+     "Environment variables of the plugin's process, in addition to PATH, LANG, LC_ALL and TZ."},
     {"jobs.ended_after", DurationType{OF(TimeNs, jobs.ended_after_ns), kSecond, 7 * kDay}, true, nullptr,
-     "A job has ended when nothing came from it for this long and its processes are gone. If its processes "
-     "are not visible, it must have failed or reported its end; else silence may be a hang, and it ends "
-     "after 6 hours."},
+     "A job has ended when it sent no data for this long and its processes have exited. If its processes are "
+     "not visible, it must have failed or reported its end; otherwise the silence may be a hang, and the job "
+     "ends after 6 hours."},
     {"jobs.only", TEXT(jobs.only, check_job, "name"), false, "\"train-1126-190203\"",
-     "The one job that this daemon watches, as `culprit run` sets it. Control groups and SLURM_JOB_ID then "
-     "name no job: its processes are those that write its files, and their descendants."},
+     "The only job that this daemon watches; `culprit run` sets it. Control groups and SLURM_JOB_ID then "
+     "identify no job: the job's processes are those that write its files, and their descendants."},
     {"engine.memory", SizeType{OF(uint64_t, engine.memory), 0, kTiB}, true, "\"256MiB\"",
-     "Memory of all jobs' engines together. Beyond it the largest job of the user who takes the most is kept "
-     "as "
-     "evidence only. \"0B\": half of the control group's limit (MemoryMax), else a sixteenth of the "
-     "machine."},
+     "Memory limit of all jobs' engines together. Above it the largest job of the user with the most memory "
+     "is stored as evidence only. \"0B\": half of the control group's limit (MemoryMax), else a sixteenth of "
+     "the machine."},
     {"trace.socket", TEXT(trace.socket, check_socket_name, "name in runtime_dir, or absolute path"), false,
-     nullptr, "Stream socket that takes metrics, stacks, events and lines as NDJSON, from any user."},
+     nullptr, "Stream socket that accepts metrics, stacks, events and lines as NDJSON, from any user."},
     {"trace.job", TEXT(trace.job, check_job, "name"), true, "\"llama-70b-0412\"",
-     "The job of lines on the socket that name none. Default: that of the process that writes."},
+     "Job id of lines on the socket without one. Default: the job of the writing process."},
     {"trace.rings", TEXT(trace.rings, check_absolute_path, kPath), false, nullptr,
-     "Folder in which processes put their rings of communication records; in memory, mode 3777 and of "
-     "the daemon's group."},
+     "Folder of the rings of communication records that processes write: in memory, mode 3777, of the "
+     "daemon's group."},
     {"kernel.enabled", FlagType{OF(bool, kernel.enabled)}, false, nullptr,
      "Follow the kernel's messages: the descriptor that systemd hands over, or /dev/kmsg."},
     {"ras.enabled", FlagType{OF(bool, ras.enabled)}, true, nullptr,
-     "Ask NCCL's RAS service of the jobs on this host which ranks are behind, stopped or gone."},
+     "Query NCCL's RAS service of the jobs on this host for ranks that are behind, stopped or exited."},
     {"ras.addresses",
      TextsType{OF(std::vector<std::string>, ras.addresses), check_tcp_address, "list of HOST:PORT"}, true,
-     nullptr, "Where it listens: NCCL_RAS_ADDR of the jobs."},
+     nullptr, "Addresses of the RAS service: NCCL_RAS_ADDR of the jobs."},
     {"ras.interval", DurationType{OF(TimeNs, ras.interval_ns), kSecond, 3600 * kSecond}, true, nullptr,
-     "How often it is asked; every 10 s while operations stand still. Hosts further back in a job ask less "
+     "Time between two queries; 10 s while operations are stalled. Hosts with higher ranks query less "
      "often."},
     {"spool.max_size", SizeType{OF(uint64_t, spool.max_size), 16 * kMiB, 64 * kTiB}, false, nullptr,
-     "How much of the disk the evidence may take. Beyond it the oldest of the user with most goes first, and "
-     "is counted."},
+     "Disk limit of the evidence. Above it the oldest evidence of the user with the most is deleted, and "
+     "counted."},
     {"forward.to", TEXT(forward.to, check_tcp_address, "HOST:PORT"), false, "\"collector.example:7421\"",
-     "The collector to send to. Beyond loopback it needs forward.tls."},
+     "Address of the collector. Any address but loopback requires forward.tls."},
     {"forward.tls.cert", TEXT(forward.tls.cert, check_absolute_path, kPath), false,
-     "\"/etc/culprit/host.pem\"", "This host's certificate; its name is the host's."},
+     "\"/etc/culprit/host.pem\"", "This host's certificate, issued for host.name."},
     {"forward.tls.key", TEXT(forward.tls.key, check_absolute_path, kPath), false, "\"/etc/culprit/host.key\"",
-     "The certificate's key. Refused where others may read it."},
+     "Private key of the certificate. Refused if other users may read it."},
     {"forward.tls.ca", TEXT(forward.tls.ca, check_absolute_path, kPath), false, "\"/etc/culprit/ca.pem\"",
-     "Who signs the certificates that are believed."},
+     "Certificate authorities that are trusted."},
     {"forward.tls.crl", TEXT(forward.tls.crl, check_absolute_path, kPath), true, "\"/etc/culprit/crl.pem\"",
      kRevocations},
     {"forward.evidence.policy", word_type<OF(EvidencePolicy, forward.evidence.policy)>(kPolicies), true,
      nullptr,
-     "Which of the raw bytes follow what analysis needs to the collector: all; findings: what was read "
-     "around a "
-     "finding; none. The rest stays on this host, within spool.max_size."},
+     "Raw evidence that is sent to the collector, after the data that analysis needs. all; findings: the "
+     "evidence around a finding; none. The rest stays on this host, within spool.max_size."},
     {"forward.evidence.budget", SizeType{OF(uint64_t, forward.evidence.budget), 0, kTiB}, true, nullptr,
-     "Of these, bytes a second at most; \"0B\": as fast as it goes."},
+     "Rate limit of raw evidence in bytes a second; \"0B\": no limit."},
     {"forward.evidence.around", DurationType{OF(TimeNs, forward.evidence.around_ns), kSecond, kDay}, true,
-     nullptr, "With policy findings: how long before and after one. So much later the rest is left out."},
+     nullptr, "With policy findings: time before and after a finding whose evidence is sent."},
     {"collector.listen", TEXT(collector.listen, check_tcp_address, "HOST:PORT"), false, nullptr,
-     "Where agents connect. Beyond loopback it needs collector.tls. Role both takes agents where this or "
-     "collector.tls is set."},
+     "Address for agents. Any address but loopback requires collector.tls. Role both accepts agents if this "
+     "key or collector.tls is set."},
     {"collector.tls.cert", TEXT(collector.tls.cert, check_absolute_path, kPath), false,
      "\"/etc/culprit/host.pem\"", "The collector's certificate."},
     {"collector.tls.key", TEXT(collector.tls.key, check_absolute_path, kPath), false,
-     "\"/etc/culprit/host.key\"", "The certificate's key. Refused where others may read it."},
+     "\"/etc/culprit/host.key\"", "Private key of the certificate. Refused if other users may read it."},
     {"collector.tls.ca", TEXT(collector.tls.ca, check_absolute_path, kPath), false, "\"/etc/culprit/ca.pem\"",
-     "Who signs the agents' certificates."},
+     "Certificate authorities of the agents."},
     {"collector.tls.crl", TEXT(collector.tls.crl, check_absolute_path, kPath), true,
      "\"/etc/culprit/crl.pem\"", kRevocations},
     {"collector.retention.max_size",
      SizeType{OF(uint64_t, collector.retention_max_size), 16 * kMiB, 1024 * kTiB}, true, nullptr,
-     "How much of the disk all that was collected may take; the oldest goes first. Where others fill the "
-     "disk "
-     "before that, nothing goes for them: agents wait, and the log says who fills it."},
+     "Disk limit of all collected data; the oldest data is deleted first. If other programs fill the disk "
+     "before that, nothing is deleted: agents wait, and the log reports it."},
     {"collector.retention.max_age",
      DurationType{OF(TimeNs, collector.retention_max_age_ns), 3600 * kSecond, 3650 * kDay}, true, nullptr,
-     "How long it is kept."},
+     "Time after which collected data is deleted."},
     {"collector.healthy",
      TextsType{OF(std::vector<std::string>, collector.healthy), check_job, "list of names"}, true,
      "[\"llama-70b-0411\"]",
-     "Jobs whose messages count as normal when they end, whatever was said of them, besides those that ended "
-     "well and are learned by themselves."},
+     "Jobs whose messages are learned as normal at their end, whatever their reports say. Jobs that ended "
+     "well are learned anyway."},
     {"http.listen", TEXT(http.listen, check_listen_address, "\"unix:NAME\" or HOST:PORT"), false, nullptr,
-     "Where `culprit` and the page ask: a socket in runtime_dir, or an address. With an address the socket "
-     "api.sock listens too. Beyond loopback it needs http.token_file; without it an address serves /healthz, "
-     "/metrics and pages that `culprit page` logged in."},
+     "Address of the API and the page: a socket in runtime_dir, or HOST:PORT. With HOST:PORT the socket "
+     "api.sock listens too. Any address but loopback requires http.token_file; without tokens HOST:PORT "
+     "serves /healthz, /metrics and pages that `culprit page` logged in."},
     {"http.token_file", TEXT(http.token_file, check_absolute_path, kPath), true, "\"/etc/culprit/token\"",
-     "File of the tokens that requests over TCP need, one a line: TOKEN [read|operate] [NAME]. A bare token "
-     "may operate: read and change. Lines with # in front are comments. A reload reads the file again."},
+     "File of tokens for requests over TCP, one a line: TOKEN [read|operate] [NAME]. The default operate may "
+     "read and change. Lines that begin with # are comments. A reload reads the file again."},
     {"http.url", TEXT(http.url, check_url, "http or https address"), true, "\"https://culprit.example\"",
-     "Where people open the page, for the links in alerts. Without it alerts have no links."},
+     "Public address of the page, for links in alerts. Without it alerts have no links."},
     {"http.hosts", TextsType{OF(std::vector<std::string>, http.hosts), check_web_host, "list of host names"},
      true, "[\"culprit.example\"]",
-     "Names that a Host header over TCP may have besides addresses, localhost and host.name: those of a "
-     "proxy "
-     "in front, or of this host in the DNS. Without a port."},
+     "Accepted Host headers over TCP, without a port, in addition to addresses, localhost and host.name: "
+     "names of a proxy, or of this host in the DNS."},
     {"http.metrics_jobs", IntegerType{OF(int64_t, http.metrics_jobs), 0, 10'000}, true, nullptr,
-     "Jobs that /metrics has metrics of, for readers who may see them: those that need a person first, then "
-     "the "
-     "newest. culprit_jobs_left_out counts the others. 0: none."},
+     "Limit of jobs with metrics in /metrics: jobs that need attention first, then the newest. "
+     "culprit_jobs_left_out counts the others. 0: none."},
     {"http.acl.users", FlagType{OF(bool, http.acl.users)}, false, nullptr,
-     "On the unix socket: every user of the host may connect and sees the jobs and the evidence of that "
-     "user. "
-     "The folder of the socket must let them pass."},
+     "Unix socket: every user of the host may connect, and sees only this user's own jobs and evidence. The "
+     "socket's folder must be accessible to these users."},
     {"http.acl.group", TEXT(http.acl.group, check_group, "name"), false, nullptr,
      "With http.acl.users: members of this group see all jobs, as root and the daemon's user do."},
     {"http.tls.cert", TEXT(http.tls.cert, check_absolute_path, kPath), true, "\"/etc/culprit/http.pem\"",
@@ -204,7 +195,7 @@ const Option kOptions[] = {
     {"http.tls.key", TEXT(http.tls.key, check_absolute_path, kPath), true, "\"/etc/culprit/http.key\"",
      "The certificate's key, readable to the daemon's user alone."},
     {"hang.after", DurationType{OF(TimeNs, hang.after_ns), kSecond, 7 * kDay}, true, nullptr,
-     "A job hangs when nothing moved for this long, and for hang.steps times its median step."},
+     "A job hangs after this long without progress, and after hang.steps times its median step."},
     {"hang.steps", IntegerType{OF(int64_t, hang.steps), 1, 1000}, true, nullptr, "See hang.after."},
     {"capture.enabled", FlagType{OF(bool, capture.enabled)}, true, nullptr,
      "Capture the processes of a job that hangs, became slower, or is asked about: their states, their "
@@ -214,55 +205,53 @@ const Option kOptions[] = {
      "Programs that print stacks, best first: py-spy, eu-stack, gdb, from /usr/local/bin and /usr/bin, or an "
      "absolute path. Only root may be able to change them. Without one, states are captured alone."},
     {"capture.samples", IntegerType{OF(int64_t, capture.samples), 1, 20}, true, nullptr,
-     "Captures of one hang while the job does not go on: several tell slow from stuck."},
+     "Captures of one hang while the job makes no progress. Several captures distinguish slow from stuck."},
     {"capture.every", DurationType{OF(TimeNs, capture.every_ns), kSecond, 3600 * kSecond}, true, nullptr,
      "Time between two captures."},
     {"capture.budget", DurationType{OF(TimeNs, capture.budget_ns), kSecond, 120 * kSecond}, true, nullptr,
-     "Longest time of one capture of all ranks on a host."},
+     "Time limit of one capture of all ranks on a host."},
     {"capture.at_once", IntegerType{OF(int64_t, capture.at_once), 1, 64}, true, nullptr,
-     "Processes that are looked into at the same time."},
+     "Processes that are captured at the same time."},
     {"capture.rounds", IntegerType{OF(int64_t, capture.rounds), 0, 8}, true, nullptr,
-     "Captures of a job that goes on but whose steps became slower, capture.every apart: a rank that the "
-     "others wait for in most of them is named. 0: none."},
+     "Captures of a running job whose steps became slower, capture.every apart: a rank that the others wait "
+     "for in most captures is named. 0: none."},
     {"act.mode", word_type<OF(ActMode, act.mode)>(kModes), true, nullptr,
-     "observe tells what would be done, act does it."},
+     "observe: reports which action would be taken. act: takes it."},
     {"daemon.log_level", word_type<OF(LogLevel, daemon.log_level)>(kLevels), true, nullptr,
-     "What the daemon tells of itself on standard error."},
+     "Lowest level of the daemon's own log, on standard error."},
     {"alert.name", TEXT(alert.back().name, check_receiver_name, "name"), true, "\"on-call\"",
      "The receiver's name, in messages of culprit and in metrics."},
     {"alert.type", word_type<OF(AlertType, alert.back().type)>(kAlertTypes), true, nullptr,
      "webhook: a POST for each change of an issue. alertmanager: POST /api/v2/alerts, again each minute "
-     "while "
-     "it fires. mail: by sendmail."},
+     "while it fires. mail: by sendmail."},
     {"alert.url", TEXT(alert.back().url, check_url, "http or https address"), true,
      "\"https://alertmanager.example:9093\"",
-     "Of the webhook, or of Alertmanager. Redirects are not followed and certificates are verified."},
+     "Address of the webhook or the Alertmanager. Redirects are not followed; certificates are verified."},
     {"alert.url_file", TEXT(alert.back().url_file, check_absolute_path, kPath), true,
      "\"/etc/culprit/slack.url\"",
-     "Instead of url: a file with it, where the address is a secret. Refused where others may read it."},
+     "File with the address, if it is a secret. Excludes url. Refused if other users may read it."},
     {"alert.headers_file", TEXT(alert.back().headers_file, check_absolute_path, kPath), true,
      "\"/etc/culprit/webhook.headers\"",
-     "A file of headers to send, NAME: VALUE a line. Refused where others may read it; over http only on "
-     "this "
-     "machine."},
+     "File of HTTP headers to send, NAME: VALUE a line. Refused if other users may read it; over http only "
+     "on this machine."},
     {"alert.secret_file", TEXT(alert.back().secret_file, check_absolute_path, kPath), true,
      "\"/etc/culprit/pagerduty.key\"",
-     "A file whose text is {{secret}} in the template. Refused where others may read it."},
+     "File with the value of {{secret}} in the template. Refused if other users may read it."},
     {"alert.template", TEXT(alert.back().template_file, check_absolute_path, kPath), true,
      "\"/usr/share/culprit/alerts/slack.json\"",
-     "Of a webhook: the JSON to send, with values such as {{summary}}. Files for Slack, Teams and PagerDuty "
-     "are in the same folder. Without it: culprit.alert/1."},
+     "Webhook: template of the JSON to send, with values such as {{summary}}. Templates for Slack, Teams and "
+     "PagerDuty are installed in this folder. Default: culprit.alert/1."},
     {"alert.ca", TEXT(alert.back().ca, check_absolute_path, kPath), true, "\"/etc/culprit/ca.pem\"",
-     "Who signs the receiver's certificate. Default: the system's authorities."},
+     "Certificate authorities of the receiver. Default: those of the system."},
     {"alert.proxy", TEXT(alert.back().proxy, check_url, "http or https address"), true,
-     "\"http://proxy.example:3128\"", "A proxy to go through. None is taken from the environment."},
+     "\"http://proxy.example:3128\"", "HTTP proxy. Proxy variables of the environment are ignored."},
     {"alert.to",
      TextsType{OF(std::vector<std::string>, alert.back().to), check_mail_address, "list of addresses"}, true,
-     "[\"oncall@example.com\"]", "Of mail: who gets it."},
+     "[\"oncall@example.com\"]", "Mail: recipients."},
     {"alert.from", TEXT(alert.back().from, check_mail_address, "address"), true, "\"culprit@example.com\"",
-     "Of mail: who sends it."},
+     "Mail: sender."},
     {"alert.sendmail", TEXT(alert.back().sendmail, check_absolute_path, kPath), true, nullptr,
-     "Of mail: the program that takes it, as sendmail -i -- TO does."},
+     "Mail: program that accepts a message, called as sendmail -i -- TO."},
     {"alert.categories",
      TextsType{OF(std::vector<std::string>, alert.back().categories), check_category, "list of categories"},
      true, "[\"hardware\", \"platform\"]", "Only diagnoses of these categories. Default: all."},
@@ -275,31 +264,27 @@ const Option kOptions[] = {
     {"alert.owners",
      TextsType{OF(std::vector<std::string>, alert.back().owners), check_user, "list of users"}, true,
      "[\"alice\", \"bob\"]",
-     "The receiver of these users, by name or uid, or of each with \"*\": it gets issues of their jobs "
-     "alone. "
-     "Faults of a user's program then go to it, and to no receiver without owners unless its categories name "
-     "user. Default: it belongs to no user."},
+     "Users of this receiver, by name or uid, or \"*\" for each: only issues of their jobs are sent. Faults "
+     "of a user's program then go to this receiver, and to no receiver without owners unless its categories "
+     "contain user. Default: no owner."},
     {"alert.min_confidence", IntegerType{OF(int64_t, alert.back().min_confidence), 0, 100}, true, nullptr,
      "Only verdicts of at least this confidence, in per cent. A verdict has 50 or more."},
     {"alert.resolved", FlagType{OF(bool, alert.back().resolved)}, true, nullptr,
-     "Also tell it when an issue is over."},
+     "Also send resolved issues."},
     {"alerts.storm_above", IntegerType{OF(int64_t, alerts.storm_above), 1, 1000}, true, nullptr,
-     "New issues in a minute that a receiver gets on their own; further ones become one message that counts "
-     "and names them, and follow once it is calm. Ten are what a person reads in that time. Alertmanager "
-     "groups by itself."},
+     "Limit of new issues in a minute that are sent one by one; further issues become one message that "
+     "counts and names them, and are sent after the storm. Ten is what a person reads in a minute. "
+     "Alertmanager groups by itself."},
     {"alerts.expire_after", DurationType{OF(TimeNs, alerts.expire_after_ns), 60 * kSecond, 365 * kDay}, true,
      nullptr,
-     "An issue of a run that is over is resolved when nothing was heard of it for this long: it may never "
-     "run "
-     "again."},
+     "An issue of an ended run is resolved after this long without news, since the job may never run again."},
     {"alerts.critical",
      TextsType{OF(std::vector<std::string>, alerts.critical), check_category, "list of categories"}, true,
      nullptr,
-     "Categories whose issues have the severity critical; all others are a warning. A program's fault waits "
-     "for its author."},
+     "Categories of critical issues; all others are warnings, since a program's fault waits for its author."},
     {"alerts.remind_every", DurationType{OF(TimeNs, alerts.remind_every_ns), 0, 30 * kDay}, true, nullptr,
-     "How often an issue that fires and is not acknowledged is sent again; \"0s\": never. Alertmanager "
-     "repeats by itself."},
+     "Time between reminders of a firing issue that is not acknowledged; \"0s\": none. Alertmanager repeats "
+     "by itself."},
     {"otlp.endpoint", TEXT(otlp.endpoint, check_url, "http or https address"), true,
      "\"https://otel.example:4318\"",
      "Export findings and diagnoses as logs and the values of /metrics by OTLP over HTTP with JSON, to "
@@ -310,7 +295,7 @@ const Option kOptions[] = {
     {"otlp.proxy", TEXT(otlp.proxy, check_url, "http or https address"), true,
      "\"http://proxy.example:3128\"", "As alert.proxy."},
     {"otlp.interval", DurationType{OF(TimeNs, otlp.interval_ns), kSecond, 3600 * kSecond}, true, nullptr,
-     "How often metrics are sent. Logs are sent at once, several together."},
+     "Time between two exports of metrics. Logs are sent at once, in batches."},
     {"otlp.logs", FlagType{OF(bool, otlp.logs)}, true, nullptr, "Send findings and diagnoses."},
     {"otlp.metrics", FlagType{OF(bool, otlp.metrics)}, true, nullptr, "Send metrics."},
 };
@@ -321,19 +306,17 @@ const Option kOptions[] = {
 const OptionTable kTables[] = {
     {"", ""},
     {"host", ""},
-    {"log", "Log files. The table may stand several times, here and in conf.d: all of them count."},
-    {"dump",
-     "Flight Recorder dumps of PyTorch, which tell where each rank waits. May stand several times too."},
-    {"plugin", "How a plugin runs; without a table these are the defaults. May stand several times too."},
+    {"log", "Log files. The table may occur several times, here and in conf.d; all apply."},
+    {"dump", "Flight Recorder dumps of PyTorch, which show where each rank waits. May occur several times."},
+    {"plugin", "How a plugin runs; these are the defaults. May occur several times."},
     {"alert",
-     "A receiver of alerts: a verdict of a job, its revisions and its end. May stand several times; each "
-     "gets "
-     "what its keys let through. Roles both and collector."},
-    {"alerts", "Of all receivers."},
+     "A receiver of alerts: a job's verdict, its revisions and its end. May occur several times; the keys of "
+     "each table select its alerts. Roles both and collector."},
+    {"alerts", "Keys of all receivers."},
     {"otlp", "OpenTelemetry. Roles both and collector."},
     {"jobs", ""},
     {"engine", ""},
-    {"trace", "What processes tell of themselves."},
+    {"trace", "Data that processes send themselves."},
     {"kernel", ""},
     {"ras", "NCCL's RAS service, from NCCL 2.24 on."},
     {"spool", ""},
@@ -341,7 +324,7 @@ const OptionTable kTables[] = {
     {"collector", "Roles collector and both."},
     {"http", ""},
     {"hang", ""},
-    {"capture", "What is taken of a job that hangs, before its processes are ended."},
+    {"capture", "Data that is captured of a hanging job before its processes are ended."},
     {"act", ""},
     {"daemon", ""},
 };

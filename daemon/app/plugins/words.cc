@@ -25,7 +25,7 @@ std::vector<std::string> faults_of_words(const PluginFinding& finding) {
   for (const auto& [member, word, known] : members) {
     if (word.empty() || std::ranges::find(known, word) != known.end()) continue;
     const std::string_view best = rules::nearest(word, known);
-    out.push_back(fmt::format("finding {}: {} '{}' is no word of plugin.h{}", finding.id, member, word,
+    out.push_back(fmt::format("finding {}: {} '{}' is not defined in plugin.h{}", finding.id, member, word,
                               best.empty() ? "" : fmt::format("; did you mean '{}'?", best)));
   }
   return out;

@@ -9,7 +9,7 @@
 
 namespace culprit::app {
 
-// "finding fan.stopped: component 'fann' is no word of plugin.h; did you mean 'fan'?"
+// "finding fan.stopped: component 'fann' is not defined in plugin.h; did you mean 'fan'?"
 std::vector<std::string> faults_of_words(const PluginFinding& finding);
 
 }  // namespace culprit::app

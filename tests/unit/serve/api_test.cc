@@ -124,7 +124,7 @@ BOOST_AUTO_TEST_CASE(wrong_parameters_are_reported_in_a_sentence) {
       {request("GET", "/v1/suspects?job=" + std::string(5000, 'x')), "longer than 4096 bytes"},
       {request("GET", "/v1/evidence?job=a&host=b"), "'path' is missing"},
       {request("GET", "/v1/evidence?job=a&host=b&path=c&from_byte=-1"), "'from_byte'"},
-      {request("GET", "/v1/evidence?job=a&host=b&path=c&from_byte=5&to_byte=4"), "behind to_byte"},
+      {request("GET", "/v1/evidence?job=a&host=b&path=c&from_byte=5&to_byte=4"), "greater than 'to_byte'"},
       {request("GET", "/v1/evidence/lines?job=a&host=b&path=c"), "'line' is missing"},
       {request("GET", "/v1/evidence/lines?job=a&host=b&path=c&line=0"), "lines count from 1"},
       {request("GET", "/v1/evidence/lines?job=a&host=b&line=1"), "'path' is missing"},

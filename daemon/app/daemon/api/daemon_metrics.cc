@@ -171,7 +171,7 @@ void about_jobs(serve::MetricsText& m, const EngineWorker& engine) {
       .value(number(c.gave_way_for_slots), {{"for", "slot"}})
       .value(number(c.gave_way_for_memory), {{"for", "memory"}});
   m.gauge("culprit_engine_memory_bytes", "Memory of all engines.").value(number(c.engine_bytes));
-  m.gauge("culprit_engine_memory_max_bytes", "Above this the largest job gives way.")
+  m.gauge("culprit_engine_memory_max_bytes", "Limit; above it the largest job is stored as evidence only.")
       .value(number(c.engine_bytes_max));
   m.counter("culprit_lines_total", "Lines that engines took.").value(number(c.lines));
   m.counter("culprit_line_bytes_total", "Bytes of these lines.").value(number(c.bytes));

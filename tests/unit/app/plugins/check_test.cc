@@ -64,14 +64,14 @@ BOOST_AUTO_TEST_CASE(a_word_that_reports_do_not_know_is_wrong_and_the_nearest_is
   BOOST_TEST(faults_of_words(finding).empty());
   finding.component = "nvlnk", finding.action = "reboot the host";
   const std::vector<std::string> wanted = {
-      "finding fan.stopped: component 'nvlnk' is no word of plugin.h; did you mean 'nvlink'?",
-      "finding fan.stopped: action 'reboot the host' is no word of plugin.h"};
+      "finding fan.stopped: component 'nvlnk' is not defined in plugin.h; did you mean 'nvlink'?",
+      "finding fan.stopped: action 'reboot the host' is not defined in plugin.h"};
   BOOST_TEST(faults_of_words(finding) == wanted, boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_CASE(a_word_that_reports_do_not_know_fails_the_check) {
   BOOST_TEST(wrong("word") ==
-             "words: finding shaky.finding: component 'gpux' is no word of plugin.h; did you "
+             "words: finding shaky.finding: component 'gpux' is not defined in plugin.h; did you "
              "mean 'gpu'?; ");
 }
 
