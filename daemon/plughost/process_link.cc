@@ -3,10 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
-#include <spawn.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,7 +13,6 @@
 #include <cstring>
 
 #include "base/limits.h"
-#include "io/process_end.h"
 #include "io/system_error.h"
 
 namespace culprit::plughost {
@@ -26,25 +22,6 @@ namespace {
 constexpr int kReadsAtOnce = 16;
 constexpr int kSocketBytes = 1 << 20;
 constexpr TimeNs kKilledEnds = 200 * kNsPerMs;
-// Above those that the child uses, so that none is overwritten before it is copied.
-constexpr int kFirstFree = 10;
-
-class Fd {
- public:
-  explicit Fd(int number = -1) : number_(number) {}
-  ~Fd() {
-    if (number_ >= 0) ::close(number_);
-  }
-  Fd(const Fd&) = delete;
-  Fd& operator=(const Fd&) = delete;
-  int get() const { return number_; }
-  int release() { return std::exchange(number_, -1); }
-  // A copy with a high number.
-  static int high(int descriptor) { return ::fcntl(descriptor, F_DUPFD_CLOEXEC, kFirstFree); }
-
- private:
-  int number_;
-};
 
 std::vector<std::string> environment_of(const ProcessOptions& options) {
   std::vector<std::string> out{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"};
@@ -54,41 +31,14 @@ std::vector<std::string> environment_of(const ProcessOptions& options) {
   return out;
 }
 
-std::vector<char*> pointers(std::vector<std::string>& texts) {
-  std::vector<char*> out;
-  for (std::string& text : texts) out.push_back(text.data());
-  out.push_back(nullptr);
-  return out;
-}
-
-// errno or 0.
-int spawn(const ProcessOptions& options, int channel, int output, pid_t& pid) {
-  posix_spawn_file_actions_t actions;
-  posix_spawnattr_t attributes;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawnattr_init(&attributes);
-  const Fd library(Fd::high(options.library));
-  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, output, STDERR_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, channel, kChannelDescriptor);
-  posix_spawn_file_actions_adddup2(&actions, library.get(), kLibraryDescriptor);
-  sigset_t none, all;
-  sigemptyset(&none);
-  sigfillset(&all);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setsigdefault(&attributes, &all);
-  posix_spawnattr_setpgroup(&attributes, 0);
-  posix_spawnattr_setflags(&attributes,
-                           POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-  std::vector<std::string> arguments{options.host_program, options.name, std::to_string(options.memory_bytes),
-                                     std::to_string(::getpid())};
-  std::vector<std::string> environment = environment_of(options);
-  const int error = posix_spawn(&pid, options.host_program.c_str(), &actions, &attributes,
-                                pointers(arguments).data(), pointers(environment).data());
-  posix_spawn_file_actions_destroy(&actions);
-  posix_spawnattr_destroy(&attributes);
-  return error;
+Result<io::Child> start_host(const ProcessOptions& options, int channel, int output) {
+  static_assert(kChannelDescriptor == 3 && kLibraryDescriptor == 4);
+  return io::Child::start(
+      {.path = options.host_program,
+       .arguments = {options.host_program, options.name, std::to_string(options.memory_bytes),
+                     std::to_string(::getpid())},
+       .environment = environment_of(options),
+       .descriptors = {io::ChildProgram::kNull, output, output, channel, options.library}});
 }
 
 std::string signal_name(int number) {
@@ -96,13 +46,11 @@ std::string signal_name(int number) {
   return name ? fmt::format("SIG{}", name) : fmt::format("signal {}", number);
 }
 
-TimeNs ns_of(const timeval& time) { return time.tv_sec * kNsPerSecond + time.tv_usec * kNsPerUs; }
-
 // The numbers of a file of /proc, from `skip` on; an empty vector if there is none.
 std::vector<uint64_t> proc_numbers(const std::string& path, size_t skip) {
   std::array<char, 1024> text{};
-  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  const ssize_t size = file.get() < 0 ? -1 : ::read(file.get(), text.data(), text.size() - 1);
+  const io::Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const ssize_t size = !file.is_open() ? -1 : ::read(file.get(), text.data(), text.size() - 1);
   if (size <= 0) return {};
   // The name in stat may hold blanks and brackets.
   const char* at = std::strrchr(text.data(), ')');
@@ -122,28 +70,21 @@ Result<std::unique_ptr<HostLink>> ProcessLink::start(const ProcessOptions& optio
   int pair[2], pipe[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
     return io::system_failure("its channel", errno);
-  Fd ours(pair[0]), theirs(Fd::high(pair[1]));
-  ::close(pair[1]);
+  io::Descriptor ours(pair[0]);
+  const io::Descriptor theirs(pair[1]);
   if (::pipe2(pipe, O_CLOEXEC) != 0) return io::system_failure("the pipe of its output", errno);
-  Fd output(pipe[0]), written(Fd::high(pipe[1]));
-  ::close(pipe[1]);
+  io::Descriptor output(pipe[0]);
+  const io::Descriptor written(pipe[1]);
   ::fcntl(output.get(), F_SETFL, O_NONBLOCK);
   for (const int end : {ours.get(), theirs.get()})
     ::setsockopt(end, SOL_SOCKET, SO_SNDBUF, &kSocketBytes, sizeof kSocketBytes);
-  pid_t pid = 0;
-  if (const int error = spawn(options, theirs.get(), written.get(), pid); error != 0)
-    return io::system_failure(options.host_program, error);
-  return std::unique_ptr<HostLink>(new ProcessLink(pid, ours.release(), output.release()));
+  auto child = start_host(options, theirs.get(), written.get());
+  if (!child) return tl::unexpected(child.error());
+  return std::unique_ptr<HostLink>(new ProcessLink(std::move(*child), std::move(ours), std::move(output)));
 }
 
-ProcessLink::~ProcessLink() {
-  kill();
-  // A process in an uninterruptible call stays; it is init's then.
-  std::string how;
-  if (!ended(how) && io::ends_within(pid_, kKilledEnds)) ended(how);
-  for (const int descriptor : {channel_, output_})
-    if (descriptor >= 0) ::close(descriptor);
-}
+// A process in an uninterruptible call stays; it is init's then.
+ProcessLink::~ProcessLink() { (void)child_.end(kKilledEnds); }
 
 void ProcessLink::send(MessageKind kind, std::string_view payload) {
   Queued& message = queue_.emplace_back();
@@ -184,8 +125,8 @@ bool ProcessLink::send_events(std::string_view records, size_t count) {
 bool ProcessLink::flush() {
   while (!queue_.empty()) {
     Queued& first = queue_.front();
-    const ssize_t n =
-        ::send(channel_, first.bytes.data() + sent_, first.bytes.size() - sent_, MSG_DONTWAIT | MSG_NOSIGNAL);
+    const ssize_t n = ::send(channel_.get(), first.bytes.data() + sent_, first.bytes.size() - sent_,
+                             MSG_DONTWAIT | MSG_NOSIGNAL);
     if (n < 0) return errno == EAGAIN || errno == EINTR;
     if (sent_ == 0) ++begun_;
     sent_ += static_cast<size_t>(n);
@@ -203,7 +144,7 @@ HostLink::State ProcessLink::receive(const Handlers& handlers) {
   for (int i = 0; i < kReadsAtOnce; ++i) {
     size_t size = 0;
     char* room = reader_.room(size);
-    const ssize_t n = ::recv(channel_, room, size, MSG_DONTWAIT);
+    const ssize_t n = ::recv(channel_.get(), room, size, MSG_DONTWAIT);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && errno == EAGAIN) return State::kOpen;
     if (n <= 0) return State::kClosed;
@@ -221,13 +162,13 @@ HostLink::State ProcessLink::receive(const Handlers& handlers) {
 }
 
 void ProcessLink::read_output(const Handlers& handlers) {
-  if (output_ < 0) return;
+  if (!output_.is_open()) return;
   char bytes[4096];
   for (int i = 0; i < kReadsAtOnce; ++i) {
-    const ssize_t n = ::read(output_, bytes, sizeof bytes);
+    const ssize_t n = ::read(output_.get(), bytes, sizeof bytes);
     if (n < 0) return;
     if (n == 0) {
-      ::close(std::exchange(output_, -1));
+      output_ = io::Descriptor();
       if (!line_.empty()) handlers.output(line_);
       line_.clear();
       return;
@@ -245,57 +186,47 @@ void ProcessLink::read_output(const Handlers& handlers) {
 
 HostLink::State ProcessLink::exchange(const Handlers& handlers) {
   read_output(handlers);
-  if (channel_ < 0) return State::kClosed;
+  if (!channel_.is_open()) return State::kClosed;
   // What it sent before its end is read even if nothing can be written any more.
   const bool writable = flush();
   State state = receive(handlers);
   if (state == State::kOpen && !writable) state = State::kClosed;
-  if (state == State::kClosed) ::close(std::exchange(channel_, -1));
+  if (state == State::kClosed) channel_ = io::Descriptor();
   return state;
 }
 
 void ProcessLink::add_descriptors(std::vector<pollfd>& out) const {
-  if (channel_ >= 0) {
+  if (channel_.is_open()) {
     const auto events = static_cast<short>(queue_.empty() ? POLLIN : POLLIN | POLLOUT);
-    out.push_back({channel_, events, 0});
+    out.push_back({channel_.get(), events, 0});
   }
-  if (output_ >= 0) out.push_back({output_, POLLIN, 0});
+  if (output_.is_open()) out.push_back({output_.get(), POLLIN, 0});
 }
 
-void ProcessLink::kill() {
-  // Also after the end of the process: its children are in its group. A reaped number may be another's.
-  if (!reaped_) ::kill(-pid_, SIGKILL);
-}
+// Also after the end of the process: its children are in its group.
+void ProcessLink::kill() { child_.kill(); }
 
 bool ProcessLink::ended(std::string& how) {
-  if (!reaped_) {
-    siginfo_t info{};
-    // The group is killed while the number is still ours.
-    if (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0)
-      return false;
-    ::kill(-pid_, SIGKILL);
-    int status = 0;
-    rusage usage{};
-    if (::wait4(pid_, &status, WNOHANG, &usage) == pid_) {
-      use_.cpu_ns =
-          std::max(use_.cpu_ns, static_cast<uint64_t>(ns_of(usage.ru_utime) + ns_of(usage.ru_stime)));
-      if (WIFSIGNALED(status)) how_ = signal_name(WTERMSIG(status)) + " ended it";
-      if (WIFEXITED(status) && WEXITSTATUS(status) != 0)
-        how_ = fmt::format("it exited with status {}", WEXITSTATUS(status));
+  if (!child_.is_waited_for()) {
+    if (!child_.has_ended()) return false;
+    child_.kill();  // its group, while the number is still ours
+    if (const auto end = child_.wait(0)) {
+      use_.cpu_ns = std::max(use_.cpu_ns, end->cpu_ns);
+      if (end->signal != 0) how_ = signal_name(end->signal) + " ended it";
+      if (end->code > 0) how_ = fmt::format("it exited with status {}", end->code);
     }
-    reaped_ = true;
   }
   how = how_;
   return true;
 }
 
 HostLink::Use ProcessLink::use() {
-  if (reaped_) return use_;
+  if (child_.is_waited_for()) return use_;
   static const uint64_t kTicks = static_cast<uint64_t>(::sysconf(_SC_CLK_TCK));
   static const uint64_t kPage = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
   // After the name: state is field 0, utime, stime, cutime and cstime are fields 11 to 14.
-  const std::vector<uint64_t> stat = proc_numbers(fmt::format("/proc/{}/stat", pid_), 11);
-  const std::vector<uint64_t> statm = proc_numbers(fmt::format("/proc/{}/statm", pid_), 1);
+  const std::vector<uint64_t> stat = proc_numbers(fmt::format("/proc/{}/stat", child_.pid()), 11);
+  const std::vector<uint64_t> statm = proc_numbers(fmt::format("/proc/{}/statm", child_.pid()), 1);
   if (stat.size() < 4 || statm.empty()) return use_;
   const uint64_t ticks = stat[0] + stat[1] + stat[2] + stat[3];
   use_.cpu_ns = ticks * (static_cast<uint64_t>(kNsPerSecond) / kTicks);

@@ -1,10 +1,10 @@
 // A plugin in a process of its own: the program culprit-plugin-host, over a socket pair. See host_link.h.
 #pragma once
 
-#include <sys/types.h>
-
 #include <deque>
 
+#include "io/child.h"
+#include "io/descriptors.h"
 #include "plughost/host_link.h"
 
 namespace culprit::plughost {
@@ -20,7 +20,7 @@ class ProcessLink final : public HostLink {
  public:
   // An error is a reason without a subject.
   static Result<std::unique_ptr<HostLink>> start(const ProcessOptions& options);
-  ~ProcessLink() override;
+  ~ProcessLink() override;  // kills it
   ProcessLink(const ProcessLink&) = delete;
   ProcessLink& operator=(const ProcessLink&) = delete;
 
@@ -34,7 +34,7 @@ class ProcessLink final : public HostLink {
   void kill() override;
   bool ended(std::string& how) override;
   Use use() override;
-  int pid() const override { return pid_; }
+  int pid() const override { return child_.pid(); }
 
  private:
   struct Queued {
@@ -42,13 +42,14 @@ class ProcessLink final : public HostLink {
     MessageKind kind{};
     size_t events = 0;
   };
-  ProcessLink(pid_t pid, int channel, int output) : pid_(pid), channel_(channel), output_(output) {}
+  ProcessLink(io::Child child, io::Descriptor channel, io::Descriptor output)
+      : child_(std::move(child)), channel_(std::move(channel)), output_(std::move(output)) {}
   bool flush();
   State receive(const Handlers& handlers);
   void read_output(const Handlers& handlers);
 
-  const pid_t pid_;
-  int channel_, output_;  // -1: closed
+  io::Child child_;
+  io::Descriptor channel_, output_;
   std::deque<Queued> queue_;
   size_t sent_ = 0;  // bytes of the first in the queue
   size_t queued_bytes_ = 0, queued_events_ = 0;
@@ -56,7 +57,6 @@ class ProcessLink final : public HostLink {
   MessageReader reader_;
   bool malformed_ = false;  // nothing is read any more
   std::string line_;        // of the output, not complete
-  bool reaped_ = false;
   std::string how_;
   Use use_;
 };

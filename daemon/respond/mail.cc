@@ -3,9 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -14,7 +11,7 @@
 #include <cstring>
 
 #include "base/text.h"
-#include "io/process_end.h"
+#include "io/child.h"
 #include "io/trusted_path.h"
 #include "respond/notice.h"
 
@@ -22,6 +19,7 @@ namespace culprit::respond {
 namespace {
 
 constexpr int kRoundMs = 50;
+constexpr TimeNs kKilledEnds = kNsPerSecond;  // in an uninterruptible call it stays
 constexpr size_t kErrorBytes = 2000;
 constexpr size_t kLineBytes = 900;  // RFC 5322: 998
 constexpr size_t kSubjectBytes = 200;
@@ -86,35 +84,14 @@ class Pipe {
   int ends_[2];
 };
 
-// The child reads `in` and writes to `err`; -1: it could not be started.
-pid_t spawn(const MailHandover& mail, const Pipe& in, const Pipe& err, int& error) {
+// The child reads `in` and writes to `err`. It may leave a process in its group that delivers the mail.
+Result<io::Child> start_sendmail(const MailHandover& mail, const Pipe& in, const Pipe& err) {
   std::vector<std::string> words{mail.program, "-i", "--"};
   words.insert(words.end(), mail.to.begin(), mail.to.end());
-  std::vector<char*> arguments;
-  for (std::string& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  char path[] = "PATH=/usr/sbin:/usr/bin:/sbin:/bin";
-  char* environment[] = {path, nullptr};
-  posix_spawn_file_actions_t actions;
-  posix_spawnattr_t attributes;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawnattr_init(&attributes);
-  posix_spawn_file_actions_adddup2(&actions, in.end(0), STDIN_FILENO);
-  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, err.end(1), STDERR_FILENO);
-  sigset_t none, all;
-  sigemptyset(&none);
-  sigfillset(&all);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setsigdefault(&attributes, &all);
-  posix_spawnattr_setpgroup(&attributes, 0);
-  posix_spawnattr_setflags(&attributes,
-                           POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-  pid_t pid = -1;
-  error = posix_spawn(&pid, mail.program.c_str(), &actions, &attributes, arguments.data(), environment);
-  posix_spawn_file_actions_destroy(&actions);
-  posix_spawnattr_destroy(&attributes);
-  return error == 0 ? pid : -1;
+  return io::Child::start({.path = mail.program,
+                           .arguments = std::move(words),
+                           .environment = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin"},
+                           .descriptors = {in.end(0), io::ChildProgram::kNull, err.end(1)}});
 }
 
 TimeNs mono_now() {
@@ -146,21 +123,15 @@ bool exchange(const MailHandover& mail, Pipe& in, Pipe& err, std::string& said) 
   return true;
 }
 
-// It may close its streams and stay.
-int reap(pid_t pid, const MailHandover& mail, bool kill_now) {
-  const TimeNs until = mono_now() + (kill_now ? 0 : mail.within_ns);
-  int status = 0;
+// It may close its streams and stay. Nothing: it cannot be ended.
+std::optional<io::ChildEnd> wait_for_end(io::Child& child, const MailHandover& mail, bool kill_now) {
+  const TimeNs until = mono_now() + mail.within_ns;
   for (;;) {
-    const pid_t got = ::waitpid(pid, &status, WNOHANG);
-    if (got == pid) return status;
-    if (got < 0 && errno != EINTR) return -1;
-    if (mono_now() >= until || (mail.stop && mail.stop->load())) break;
-    (void)io::ends_within(pid, kRoundMs * kNsPerMs);
+    if (const auto end = child.wait(kill_now ? 0 : kRoundMs * kNsPerMs)) return end;
+    if (kill_now || mono_now() >= until || (mail.stop && mail.stop->load())) break;
   }
-  ::kill(-pid, SIGKILL);
-  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }
-  return status;
+  child.kill();
+  return child.wait(kKilledEnds);
 }
 
 }  // namespace
@@ -196,21 +167,20 @@ Status hand_over(const MailHandover& mail) {
   Pipe in, err;
   if (in.end(0) < 0 || err.end(0) < 0)
     return fail(ErrorCode::kIo, "no pipe: " + std::string(std::strerror(errno)));
-  int error = 0;
-  const pid_t pid = spawn(mail, in, err, error);
-  if (pid < 0) return fail(ErrorCode::kIo, fmt::format("{}: {}", mail.program, std::strerror(error)));
+  auto child = start_sendmail(mail, in, err);
+  if (!child) return tl::unexpected(child.error());
   in.close_end(0);
   err.close_end(1);
   ::fcntl(in.end(1), F_SETFL, O_NONBLOCK);
   ::fcntl(err.end(0), F_SETFL, O_NONBLOCK);
   std::string said;
   const bool in_time = exchange(mail, in, err, said);
-  const int status = reap(pid, mail, !in_time);
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {};
+  const auto end = wait_for_end(*child, mail, !in_time);
+  if (end && end->is_success()) return {};
   const std::string first(said.substr(0, said.find('\n')));
-  const std::string how = !in_time            ? "did not end in time"
-                          : WIFEXITED(status) ? fmt::format("exit status {}", WEXITSTATUS(status))
-                                              : fmt::format("signal {}", WTERMSIG(status));
+  const std::string how = !in_time || !end   ? "did not end in time"
+                          : end->signal == 0 ? fmt::format("exit status {}", end->code)
+                                             : fmt::format("signal {}", end->signal);
   return fail(ErrorCode::kIo, fmt::format("{}: {}{}{}", mail.program, how, first.empty() ? "" : ": ",
                                           shorten(to_terminal(first), 300)));
 }

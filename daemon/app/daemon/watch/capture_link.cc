@@ -1,13 +1,8 @@
 #include "app/daemon/watch/capture_link.h"
 
-#include <fcntl.h>
-#include <limits.h>
 #include <poll.h>
-#include <signal.h>
-#include <spawn.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,9 +10,10 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <optional>
 
 #include "base/limits.h"
+#include "io/child.h"
+#include "io/descriptors.h"
 #include "io/installed.h"
 #include "io/system_error.h"
 
@@ -31,16 +27,11 @@ TimeNs steady_ns() {
   return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
 }
 
-// One end of a stream to the program, and its pid if it is a child. -1: none.
+// One end of a stream to the program, which is a child unless systemd started it. The stream is closed before
+// the child is killed.
 struct Peer {
-  int channel = -1;
-  pid_t pid = 0;
-  ~Peer() {
-    if (channel >= 0) ::close(channel);
-    if (pid <= 0) return;
-    ::kill(pid, SIGKILL);
-    ::waitpid(pid, nullptr, 0);
-  }
+  io::Child child;
+  io::Descriptor channel;
 };
 
 bool connect_to(const std::string& path, Peer& peer) {
@@ -48,42 +39,27 @@ bool connect_to(const std::string& path, Peer& peer) {
   address.sun_family = AF_UNIX;
   if (path.empty() || path.size() >= sizeof address.sun_path) return false;
   std::memcpy(address.sun_path, path.data(), path.size());
-  peer.channel = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (peer.channel < 0) return false;
-  if (::connect(peer.channel, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) return true;
-  ::close(std::exchange(peer.channel, -1));
-  return false;
+  io::Descriptor channel(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!channel.is_open()) return false;
+  if (::connect(channel.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) return false;
+  peer.channel = std::move(channel);
+  return true;
 }
 
-// errno or 0.
-int spawn_program(const std::string& program, Peer& peer) {
+Status start_program(const std::string& program, Peer& peer) {
   int pair[2];
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) return errno;
-  peer.channel = pair[0];
-  posix_spawn_file_actions_t actions;
-  posix_spawnattr_t attributes;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawnattr_init(&attributes);
-  posix_spawn_file_actions_adddup2(&actions, pair[1], STDIN_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, pair[1], STDOUT_FILENO);
-  posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-  sigset_t none, all;
-  sigemptyset(&none);
-  sigfillset(&all);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setsigdefault(&attributes, &all);
-  posix_spawnattr_setpgroup(&attributes, 0);
-  posix_spawnattr_setflags(&attributes,
-                           POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-  char name[] = "culprit-capture", path[] = "PATH=/usr/sbin:/usr/bin:/sbin:/bin", locale[] = "LC_ALL=C";
-  char* arguments[] = {name, nullptr};
-  char* environment[] = {path, locale, nullptr};
-  const int error = posix_spawn(&peer.pid, program.c_str(), &actions, &attributes, arguments, environment);
-  posix_spawn_file_actions_destroy(&actions);
-  posix_spawnattr_destroy(&attributes);
-  ::close(pair[1]);
-  if (error != 0) peer.pid = 0;
-  return error;
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
+    return io::system_failure(program, errno);
+  peer.channel = io::Descriptor(pair[0]);
+  const io::Descriptor theirs(pair[1]);
+  auto child = io::Child::start({.path = program,
+                                 .arguments = {"culprit-capture"},
+                                 .environment = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C"},
+                                 .descriptors = {theirs.get(), theirs.get(), io::ChildProgram::kNull},
+                                 .kill = io::ChildKill::kProcess});  // not the guard of a stopped process
+  if (!child) return tl::unexpected(child.error());
+  peer.child = std::move(*child);
+  return {};
 }
 
 bool send_all(int channel, std::string_view bytes) {
@@ -129,9 +105,9 @@ Result<CaptureLines> run_capture(const CaptureWay& way, const capture::Request& 
   Peer peer;
   if (!connect_to(way.socket, peer)) {
     const std::string program = way.program.empty() ? io::helper_path("culprit-capture") : way.program;
-    if (const int error = spawn_program(program, peer); error != 0) return io::system_failure(program, error);
+    if (Status started = start_program(program, peer); !started) return tl::unexpected(started.error());
   }
-  if (!send_all(peer.channel, capture::request_line(request) + "\n"))
+  if (!send_all(peer.channel.get(), capture::request_line(request) + "\n"))
     return io::system_failure("culprit-capture takes no request", errno);
   CaptureLines out;
   LineCutter cutter(out, bounds.bytes);
@@ -140,10 +116,10 @@ Result<CaptureLines> run_capture(const CaptureWay& way, const capture::Request& 
   for (;;) {
     const TimeNs left = until - steady_ns();
     if (left <= 0 || (bounds.stop && *bounds.stop)) break;
-    pollfd wait{peer.channel, POLLIN, 0};
+    pollfd wait{peer.channel.get(), POLLIN, 0};
     const TimeNs step = bounds.stop ? std::min(left, kStopEvery) : left;
     if (::poll(&wait, 1, static_cast<int>(step / kNsPerMs) + 1) <= 0) continue;
-    const ssize_t n = ::read(peer.channel, buffer.data(), buffer.size());
+    const ssize_t n = ::read(peer.channel.get(), buffer.data(), buffer.size());
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) break;
     cutter.add({buffer.data(), static_cast<size_t>(n)});
