@@ -40,15 +40,15 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
-std::string evidence_of(const Fault::Line& line) {
+std::string evidence_of(const alert::Fault::Line& line) {
   if (line.file.empty()) return "";
   std::string out = line.host.empty() ? line.file : fmt::format("{} {}", line.host, line.file);
   if (line.number > 0) out += fmt::format(":{}", line.number);
   return line.text.empty() ? out : fmt::format("{}: {}", out, line.text);
 }
 
-std::string summary_of(const Issue& issue) {
-  const Fault& f = issue.fault;
+std::string summary_of(const alert::Issue& issue) {
+  const alert::Fault& f = issue.fault;
   if (!issue.storm.empty()) return f.title;
   std::string what = f.headline;
   if (const std::string where = where_of(f); what.empty())
@@ -59,7 +59,7 @@ std::string summary_of(const Issue& issue) {
   return out;
 }
 
-std::string command_of(const Fault& f) {
+std::string command_of(const alert::Fault& f) {
   if (f.job.empty()) return "culprit jobs";
   const std::string run = f.run > 0 ? fmt::format(" --run {}", f.run) : "";
   if (f.job.starts_with('-')) return fmt::format("culprit report{} {}", run, last_argument(f.job));
@@ -75,26 +75,26 @@ std::string rfc3339(TimeNs time) {
                      c.second, c.nanosecond / 1'000'000);
 }
 
-std::string job_link(const Fault& f, const std::string& url) {
+std::string job_link(const alert::Fault& f, const std::string& url) {
   if (url.empty()) return "";
   if (f.job.empty()) return url + "/#/";
   return fmt::format("{}/#/jobs/{}{}", url, escaped(f.job), f.run > 0 ? fmt::format("?run={}", f.run) : "");
 }
 
-std::string alert_link(const Issue& issue, const std::string& url) {
+std::string alert_link(const alert::Issue& issue, const std::string& url) {
   const std::string link = job_link(issue.fault, url);
   if (link.empty() || issue.fault.job.empty()) return link;
   return fmt::format("{}{}alert={}", link, issue.fault.run > 0 ? "&" : "?", escaped(issue.key));
 }
 
-std::string line_link(const Fault& f, const std::string& url) {
+std::string line_link(const alert::Fault& f, const std::string& url) {
   if (url.empty() || f.line.file.empty() || f.line.number == 0) return job_link(f, url);
   return fmt::format("{}/#/lines?job={}&host={}&path={}&line={}", url, escaped(f.job), escaped(f.line.host),
                      escaped(f.line.file), f.line.number);
 }
 
-Issue test_issue(const std::string& host, TimeNs now) {
-  Issue out;
+alert::Issue test_issue(const std::string& host, TimeNs now) {
+  alert::Issue out;
   out.key = kTestKey;
   out.fault.job = "culprit-test";
   out.fault.title = "This is only a test of Culprit on " + host;
@@ -109,11 +109,11 @@ Issue test_issue(const std::string& host, TimeNs now) {
   return out;
 }
 
-Values values_of(const Issue& issue, const Message& m, const NoticeContext& context) {
-  const Fault& f = issue.fault;
-  const Change change = m.kind == Message::Kind::kFiring    ? Change::kFiring
-                        : m.kind == Message::Kind::kRevised ? Change::kRevised
-                                                            : Change::kResolved;
+Values values_of(const alert::Issue& issue, const alert::Message& m, const NoticeContext& context) {
+  const alert::Fault& f = issue.fault;
+  const alert::Change change = m.kind == alert::Message::Kind::kFiring    ? alert::Change::kFiring
+                               : m.kind == alert::Message::Kind::kRevised ? alert::Change::kRevised
+                                                                          : alert::Change::kResolved;
   Values out{{"state", std::string(to_string(change))},
              {"title", f.title},
              {"headline", f.headline.empty() ? f.title : f.headline},
@@ -158,8 +158,8 @@ Values values_of(const Issue& issue, const Message& m, const NoticeContext& cont
   return out;
 }
 
-std::string webhook_body(const Issue& issue, const Values& values) {
-  const Fault& f = issue.fault;
+std::string webhook_body(const alert::Issue& issue, const Values& values) {
+  const alert::Fault& f = issue.fault;
   json out = json::object();
   for (const char* name :
        {"state",  "title",    "headline",  "summary", "severity",   "job",       "diagnosis",
@@ -189,11 +189,12 @@ std::string webhook_body(const Issue& issue, const Values& values) {
   return out.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-std::string alertmanager_body(const std::vector<Issue>& issues, const NoticeContext& context, TimeNs now) {
+std::string alertmanager_body(const std::vector<alert::Issue>& issues, const NoticeContext& context,
+                              TimeNs now) {
   json out = json::array();
-  for (const Issue& issue : issues) {
-    Message m;
-    m.kind = issue.firing() ? Message::Kind::kFiring : Message::Kind::kResolved;
+  for (const alert::Issue& issue : issues) {
+    alert::Message m;
+    m.kind = issue.firing() ? alert::Message::Kind::kFiring : alert::Message::Kind::kResolved;
     const Values v = values_of(issue, m, context);
     const auto label = [](const std::string& text) { return shorten(text, kLabelBytes); };
     json alert = {{"labels",
@@ -215,7 +216,7 @@ std::string alertmanager_body(const std::vector<Issue>& issues, const NoticeCont
     if (!v.at("link").empty()) alert["generatorURL"] = v.at("link");
     if (issue.raised_ns != kNoTime && now - issue.raised_ns < kStandsNs) {
       json before = alert;
-      before["labels"]["severity"] = to_string(Severity::kWarning);
+      before["labels"]["severity"] = to_string(alert::Severity::kWarning);
       before["endsAt"] = rfc3339(issue.raised_ns);
       out.push_back(std::move(before));
     }
@@ -224,7 +225,7 @@ std::string alertmanager_body(const std::vector<Issue>& issues, const NoticeCont
   return out.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-std::string alertmanager_silence(const Issue& issue, TimeNs now) {
+std::string alertmanager_silence(const alert::Issue& issue, TimeNs now) {
   const std::string by = shorten(to_terminal(issue.handling.silenced_by), kLabelBytes);
   return json{{"matchers", {{{"name", "issue"}, {"value", issue.key}, {"isRegex", false}}}},
               {"startsAt", rfc3339(now)},

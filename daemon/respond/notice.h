@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "respond/alert.h"
+#include "model/alert.h"
 
 namespace culprit::respond {
 
@@ -20,28 +20,29 @@ struct NoticeContext {
 using Values = std::map<std::string, std::string>;
 
 // state, title, job, run, summary, link, command, key, id, and others: formats.md section 12.
-Values values_of(const Issue& issue, const Message& message, const NoticeContext& context);
+Values values_of(const alert::Issue& issue, const alert::Message& message, const NoticeContext& context);
 // A message that says it is a test.
-Issue test_issue(const std::string& host, TimeNs now);
+alert::Issue test_issue(const std::string& host, TimeNs now);
 // "#/jobs/ID?run=2" behind the url; empty without one.
-std::string job_link(const Fault& fault, const std::string& url);
+std::string job_link(const alert::Fault& fault, const std::string& url);
 // The same at the alert, where a person can acknowledge it: "#/jobs/ID?run=2&alert=KEY".
-std::string alert_link(const Issue& issue, const std::string& url);
-std::string line_link(const Fault& fault, const std::string& url);
+std::string alert_link(const alert::Issue& issue, const std::string& url);
+std::string line_link(const alert::Fault& fault, const std::string& url);
 
 // Replaces {{name}}, {{name|slack}}, {{name|markdown}} and {{name|firing:trigger|resolved:resolve}} by their
 // values, escaped for a JSON string. An error names what is unknown, or says why the result is no JSON.
 Result<std::string> render(std::string_view text, const Values& values);
 
 // The body of a webhook without a template.
-std::string webhook_body(const Issue& issue, const Values& values);
+std::string webhook_body(const alert::Issue& issue, const Values& values);
 
 // Of POST /api/v2/alerts. Labels never change for an issue, except that a warning may become critical: then
 // the alert with the label of before has its end.
-std::string alertmanager_body(const std::vector<Issue>& issues, const NoticeContext& context, TimeNs now);
+std::string alertmanager_body(const std::vector<alert::Issue>& issues, const NoticeContext& context,
+                              TimeNs now);
 
 // Of POST /api/v2/silences: for a silenced issue, until its silence ends.
-std::string alertmanager_silence(const Issue& issue, TimeNs now);
+std::string alertmanager_silence(const alert::Issue& issue, TimeNs now);
 
 // A whole mail with its headers, for sendmail.
 struct MailAddresses {

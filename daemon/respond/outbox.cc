@@ -6,20 +6,21 @@ namespace culprit::respond {
 namespace {
 
 // What gives way first.
-constexpr Message::Kind kDropOrder[] = {Message::Kind::kLatest, Message::Kind::kResolved,
-                                        Message::Kind::kRevised, Message::Kind::kRecord,
-                                        Message::Kind::kFiring};
+constexpr alert::Message::Kind kDropOrder[] = {alert::Message::Kind::kLatest, alert::Message::Kind::kResolved,
+                                               alert::Message::Kind::kRevised, alert::Message::Kind::kRecord,
+                                               alert::Message::Kind::kFiring};
 
-bool replaces(const Message& newer, const Message& older) {
-  if (newer.kind == Message::Kind::kLatest) return older.kind == Message::Kind::kLatest;
-  const bool change = newer.kind == Message::Kind::kRevised || newer.kind == Message::Kind::kResolved;
-  return change && older.kind == Message::Kind::kRevised && older.issue == newer.issue;
+bool replaces(const alert::Message& newer, const alert::Message& older) {
+  if (newer.kind == alert::Message::Kind::kLatest) return older.kind == alert::Message::Kind::kLatest;
+  const bool change =
+      newer.kind == alert::Message::Kind::kRevised || newer.kind == alert::Message::Kind::kResolved;
+  return change && older.kind == alert::Message::Kind::kRevised && older.issue == newer.issue;
 }
 
 }  // namespace
 
-void Outbox::load(std::vector<Message> messages) {
-  for (Message& m : messages) {
+void Outbox::load(std::vector<alert::Message> messages) {
+  for (alert::Message& m : messages) {
     last_row_ = std::max(last_row_, m.row);
     lines_[m.receiver].waiting.push_back(std::move(m));
   }
@@ -40,14 +41,14 @@ Outbox::Past Outbox::past(const std::string& receiver) const {
   return {receiver, line.counts.dropped, line.trouble, line.failing_ns, line.sent_ns};
 }
 
-void Outbox::give_up(Message message) {
+void Outbox::give_up(alert::Message message) {
   message.body.clear();
   if (!message.issue.empty()) given_up_.push_back(std::move(message));
 }
 
-int64_t Outbox::add(Message message, std::vector<int64_t>& gone) {
+int64_t Outbox::add(alert::Message message, std::vector<int64_t>& gone) {
   Line& line = lines_[message.receiver];
-  std::erase_if(line.waiting, [&](const Message& older) {
+  std::erase_if(line.waiting, [&](const alert::Message& older) {
     const bool old = replaces(message, older);
     if (!old) return false;
     gone.push_back(older.row);
@@ -61,9 +62,9 @@ int64_t Outbox::add(Message message, std::vector<int64_t>& gone) {
 }
 
 void Outbox::make_room(Line& line, std::vector<int64_t>& gone) {
-  for (const Message::Kind kind : kDropOrder) {
+  for (const alert::Message::Kind kind : kDropOrder) {
     if (line.waiting.size() < most_) return;
-    const auto at = std::ranges::find(line.waiting, kind, &Message::kind);
+    const auto at = std::ranges::find(line.waiting, kind, &alert::Message::kind);
     if (at == line.waiting.end()) continue;
     gone.push_back(at->row);
     line.refusals.erase(at->row);
@@ -82,10 +83,10 @@ bool Outbox::waits(const std::string& receiver, TimeNs now) const {
   return now < line.next_ns && line.next_ns - now <= line.wait_ns;
 }
 
-std::vector<Message> Outbox::due(const std::string& receiver, size_t most, TimeNs now) const {
+std::vector<alert::Message> Outbox::due(const std::string& receiver, size_t most, TimeNs now) const {
   const auto at = lines_.find(receiver);
   if (at == lines_.end() || waits(receiver, now)) return {};
-  const std::deque<Message>& waiting = at->second.waiting;
+  const std::deque<alert::Message>& waiting = at->second.waiting;
   const size_t n = std::min(most, waiting.size());
   return {waiting.begin(), waiting.begin() + static_cast<std::ptrdiff_t>(n)};
 }
@@ -96,7 +97,8 @@ void Outbox::try_now(const std::string& receiver) {
 
 std::vector<int64_t> Outbox::sent(const std::string& receiver, const std::vector<int64_t>& rows, TimeNs now) {
   Line& line = lines_[receiver];
-  std::erase_if(line.waiting, [&](const Message& m) { return std::ranges::find(rows, m.row) != rows.end(); });
+  std::erase_if(line.waiting,
+                [&](const alert::Message& m) { return std::ranges::find(rows, m.row) != rows.end(); });
   for (const int64_t row : rows) line.refusals.erase(row);
   line.counts.sent += rows.size();
   line.trouble.clear();
@@ -122,10 +124,10 @@ std::vector<int64_t> Outbox::refused(const std::string& receiver, const std::vec
   failed(receiver, why, std::nullopt, now);
   Line& line = lines_[receiver];
   std::vector<int64_t> gone;
-  for (const Message& m : line.waiting)  // others gave way while they were on their way
+  for (const alert::Message& m : line.waiting)  // others gave way while they were on their way
     if (std::ranges::find(rows, m.row) != rows.end() && ++line.refusals[m.row] >= kRefusals)
       gone.push_back(m.row);
-  std::erase_if(line.waiting, [&](const Message& m) {
+  std::erase_if(line.waiting, [&](const alert::Message& m) {
     if (std::ranges::find(gone, m.row) == gone.end()) return false;
     give_up(m);
     return true;
@@ -140,7 +142,7 @@ std::vector<int64_t> Outbox::keep_only(const std::vector<std::string>& receivers
   std::vector<int64_t> gone;
   std::erase_if(lines_, [&](const auto& one) {
     if (std::ranges::find(receivers, one.first) != receivers.end()) return false;
-    for (const Message& m : one.second.waiting) gone.push_back(m.row);
+    for (const alert::Message& m : one.second.waiting) gone.push_back(m.row);
     return true;
   });
   orphans_ += gone.size();

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/time.h"
-#include "respond/alert.h"
+#include "model/alert.h"
 
 namespace culprit::respond {
 
@@ -34,7 +34,7 @@ class Outbox {
   };
   // What a receiver has before it.
   struct Line {
-    std::deque<Message> waiting;  // in order of rows
+    std::deque<alert::Message> waiting;  // in order of rows
     Counts counts;
     std::string trouble;                             // of the last attempt; empty: none
     TimeNs failing_ns = kNoTime, next_ns = kNoTime;  // since when; when it is tried again
@@ -55,11 +55,11 @@ class Outbox {
   Past past(const std::string& receiver) const;
 
   // Restores messages of before the start, in order of rows.
-  void load(std::vector<Message> messages);
+  void load(std::vector<alert::Message> messages);
   // Gives the message its row. `gone`: rows of messages that give way.
-  int64_t add(Message message, std::vector<int64_t>& gone);
+  int64_t add(alert::Message message, std::vector<int64_t>& gone);
   // The oldest messages that may be sent now, at most `most`; none while the receiver has to wait.
-  std::vector<Message> due(const std::string& receiver, size_t most, TimeNs now) const;
+  std::vector<alert::Message> due(const std::string& receiver, size_t most, TimeNs now) const;
   // Whether the receiver failed and is not tried again yet.
   bool waits(const std::string& receiver, TimeNs now) const;
 
@@ -74,7 +74,7 @@ class Outbox {
   // The receiver took a message and left out so many records of it.
   void rejected(const std::string& receiver, uint64_t records) { lines_[receiver].counts.dropped += records; }
   // Issues and receivers of messages that were given up since the last call.
-  std::vector<Message> take_dropped() { return std::exchange(given_up_, {}); }
+  std::vector<alert::Message> take_dropped() { return std::exchange(given_up_, {}); }
   // The receivers are these now: messages for others are dropped. Returns their rows.
   std::vector<int64_t> keep_only(const std::vector<std::string>& receivers);
 
@@ -83,14 +83,14 @@ class Outbox {
   uint64_t dropped_without_receiver() const { return orphans_; }
 
  private:
-  void give_up(Message message);
+  void give_up(alert::Message message);
   void make_room(Line& line, std::vector<int64_t>& gone);
 
   const size_t most_;
   std::map<std::string, Line> lines_;
   int64_t last_row_ = 0;
   uint64_t orphans_ = 0;
-  std::vector<Message> given_up_;  // without bodies
+  std::vector<alert::Message> given_up_;  // without bodies
 };
 
 }  // namespace culprit::respond

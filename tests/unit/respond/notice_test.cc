@@ -6,9 +6,11 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "core/alert/identity.h"
 #include "respond/http_post.h"
 
 using namespace culprit;
+using namespace culprit::alert;
 using namespace culprit::respond;
 using nlohmann::json;
 

@@ -4,6 +4,7 @@
 #include <boost/test/unit_test.hpp>
 
 using namespace culprit;
+using namespace culprit::alert;
 using namespace culprit::respond;
 
 namespace {

@@ -78,7 +78,7 @@ Result<respond::HttpPost> request_to(const AlertConfig& receiver) {
   return out;
 }
 
-Result<std::string> body_of(const AlertConfig& receiver, const respond::Issue& issue, respond::Values values,
+Result<std::string> body_of(const AlertConfig& receiver, const alert::Issue& issue, respond::Values values,
                             std::vector<std::string>& secrets) {
   if (receiver.template_file.empty()) return respond::webhook_body(issue, values);
   auto text = template_text(receiver.template_file);
@@ -126,8 +126,8 @@ DeliveryOutcome send(respond::HttpPost request, const DeliveryOrder& order) {
   return outcome_of(respond::post(request), request);
 }
 
-DeliveryOutcome to_webhook(const DeliveryOrder& order, const respond::Issue& issue) {
-  const respond::Message& m = order.messages.front();
+DeliveryOutcome to_webhook(const DeliveryOrder& order, const alert::Issue& issue) {
+  const alert::Message& m = order.messages.front();
   auto request = request_to(order.receiver);
   if (!request) return could_not(request.error());
   auto body = body_of(order.receiver, issue, respond::values_of(issue, m, order.context), request->secrets);
@@ -139,7 +139,7 @@ DeliveryOutcome to_webhook(const DeliveryOrder& order, const respond::Issue& iss
   return send(std::move(*request), order);
 }
 
-DeliveryOutcome to_mail(const DeliveryOrder& order, const respond::Issue& issue) {
+DeliveryOutcome to_mail(const DeliveryOrder& order, const alert::Issue& issue) {
   const AlertConfig& r = order.receiver;
   respond::MailHandover mail;
   mail.program = r.sendmail;
@@ -152,7 +152,7 @@ DeliveryOutcome to_mail(const DeliveryOrder& order, const respond::Issue& issue)
   return {Kind::kSent, r.sendmail + " took the mail", std::nullopt, 0};
 }
 
-DeliveryOutcome to_alertmanager(const DeliveryOrder& order, const std::vector<respond::Issue>& issues) {
+DeliveryOutcome to_alertmanager(const DeliveryOrder& order, const std::vector<alert::Issue>& issues) {
   auto request = request_to(order.receiver);
   if (!request) return could_not(request.error());
   const std::string address = request->url;
@@ -174,13 +174,13 @@ DeliveryOutcome to_alertmanager(const DeliveryOrder& order, const std::vector<re
 DeliveryOutcome to_otlp(const DeliveryOrder& order) {
   auto request = request_to(order.receiver);
   if (!request) return could_not(request.error());
-  const bool metrics = order.messages.front().kind == respond::Message::Kind::kLatest;
+  const bool metrics = order.messages.front().kind == alert::Message::Kind::kLatest;
   request->url = below(std::move(request->url), metrics ? "/v1/metrics" : "/v1/logs");
   if (metrics) {
     request->body = order.messages.front().body;
   } else {
     std::vector<std::string> records;
-    for (const respond::Message& m : order.messages) records.push_back(m.body);
+    for (const alert::Message& m : order.messages) records.push_back(m.body);
     request->body = respond::otlp_logs_body(records, {order.context.host});
   }
   request->stop = order.stop.get();
@@ -209,11 +209,11 @@ size_t batch_of(const AlertConfig& receiver, bool otlp) {
 
 DeliveryOutcome deliver(const DeliveryOrder& order) {
   if (order.otlp) return to_otlp(order);
-  std::vector<respond::Issue> issues = order.standing;
-  for (const respond::Message& m : order.messages) {
-    auto issue = respond::issue_from_json(m.body);
+  std::vector<alert::Issue> issues = order.standing;
+  for (const alert::Message& m : order.messages) {
+    auto issue = alert::issue_from_json(m.body);
     if (!issue) return {Kind::kRefused, issue.error().text, std::nullopt, 0};
-    issue->news = respond::news_of(*issue, m.change);
+    issue->news = alert::news_of(*issue, m.change);
     issues.push_back(std::move(*issue));
   }
   if (issues.empty()) return {Kind::kSent, "", std::nullopt, 0};
@@ -228,12 +228,12 @@ DeliveryOutcome deliver(const DeliveryOrder& order) {
 }
 
 DeliveryOutcome deliver_test(DeliveryOrder order) {
-  respond::Issue issue = respond::test_issue(order.context.host, order.now);
+  alert::Issue issue = respond::test_issue(order.context.host, order.now);
   issue.key = fmt::format("culprit-test-{}", order.now / kNsPerSecond);
-  respond::Message m;
+  alert::Message m;
   m.id = issue.key + "/1";
   if (order.otlp) {
-    m.kind = respond::Message::Kind::kRecord;
+    m.kind = alert::Message::Kind::kRecord;
     m.body = respond::otlp_log(
         {.time_ns = order.now, .seen_ns = order.now, .text = issue.fault.title, .attributes = {}});
   } else {
@@ -243,10 +243,10 @@ DeliveryOutcome deliver_test(DeliveryOrder order) {
   const DeliveryOutcome first = deliver(order);
   const bool once = order.otlp || order.receiver.type == AlertType::kMail || !order.receiver.resolved;
   if (first.kind != Kind::kSent || once) return first;
-  issue.end = respond::End::kRecovered;
+  issue.end = alert::End::kRecovered;
   issue.resolved_ns = order.now;
   issue.revision = 2;
-  m.kind = respond::Message::Kind::kResolved;
+  m.kind = alert::Message::Kind::kResolved;
   m.id = issue.key + "/2";
   m.body = to_json(issue);
   order.messages = {m};
@@ -257,8 +257,8 @@ std::string trouble_of(const AlertConfig& receiver) {
   if (receiver.type == AlertType::kMail) return "";
   if (const auto request = request_to(receiver); !request) return request.error().text;
   if (receiver.type != AlertType::kWebhook) return "";
-  const respond::Issue issue = respond::test_issue("host", 0);
-  respond::Message m;
+  const alert::Issue issue = respond::test_issue("host", 0);
+  alert::Message m;
   m.id = "test";
   std::vector<std::string> secrets;
   const auto body = body_of(receiver, issue, respond::values_of(issue, m, {}), secrets);

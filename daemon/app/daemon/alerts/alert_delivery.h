@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "app/config/config.h"
-#include "respond/alert.h"
+#include "model/alert.h"
 #include "respond/notice.h"
 
 namespace culprit::app {
@@ -19,8 +19,8 @@ constexpr const char* kOtlpReceiver = "otlp";
 struct DeliveryOrder {
   AlertConfig receiver;
   bool otlp = false;  // then the receiver is OTLP's endpoint
-  std::vector<respond::Message> messages;
-  std::vector<respond::Issue> standing;  // for Alertmanager: sent again, as they are
+  std::vector<alert::Message> messages;
+  std::vector<alert::Issue> standing;  // for Alertmanager: sent again, as they are
   respond::NoticeContext context;
   TimeNs now = kNoTime;
   std::shared_ptr<const std::atomic<bool>> stop;

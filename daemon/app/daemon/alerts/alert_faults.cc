@@ -67,7 +67,7 @@ std::string seen_text(const Diagnosis& d) {
   return named_first(places);
 }
 
-respond::Fault::Line first_line(const Diagnosis& d) {
+alert::Fault::Line first_line(const Diagnosis& d) {
   for (const Evidence& e : d.evidence)
     if (!e.file.empty())
       return {alert_text(e.host.value_or("")), alert_text(e.file), alert_text(e.text), e.line.value_or(0)};
@@ -82,10 +82,10 @@ bool is_of_host(const Diagnosis& d) {
 
 }  // namespace
 
-respond::Fault fault_of(const RunVerdict& of_run) {
+alert::Fault fault_of(const RunVerdict& of_run) {
   const Verdict& v = *of_run.verdict;
   const Diagnosis& d = v.diagnosis;
-  respond::Fault out;
+  alert::Fault out;
   out.job = v.job;
   out.run = v.run;
   out.diagnosis = v.id();

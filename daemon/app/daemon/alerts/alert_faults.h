@@ -2,11 +2,11 @@
 #pragma once
 
 #include "app/daemon/alerts/run_verdict.h"
-#include "respond/alert.h"
+#include "model/alert.h"
 
 namespace culprit::app {
 
 // The run must have a verdict.
-respond::Fault fault_of(const RunVerdict& of_run);
+alert::Fault fault_of(const RunVerdict& of_run);
 
 }  // namespace culprit::app

@@ -9,7 +9,7 @@ double figure(uint64_t n) { return static_cast<double>(n); }
 }  // namespace
 
 void about_alerts(serve::MetricsText& m, const AlertService& alerts) {
-  const respond::AlertBook::Counts& c = alerts.book().counts();
+  const alert::AlertBook::Counts& c = alerts.book().counts();
   m.gauge("culprit_alerts_firing", "Issues that fire, storms among them.")
       .value(figure(alerts.book().firing_count()));
   m.counter("culprit_alerts_issues_total", "Issues that began to fire.").value(figure(c.issues));

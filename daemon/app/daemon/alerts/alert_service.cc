@@ -23,17 +23,17 @@ constexpr TimeNs kSeenEvery = 60 * kNsPerSecond;    // a write of the watermark
 constexpr TimeNs kWriteAgain = 5 * kNsPerSecond;    // after a failure of the disk
 constexpr TimeNs kCatchUp = 600 * kNsPerSecond;     // before the watermark: a clock that was set
 
-store::KeptMessage kept(const respond::Message& m) {
+store::KeptMessage kept(const alert::Message& m) {
   return {m.row, m.id, m.receiver, m.issue, static_cast<int>(m.kind), m.created_ns, m.body};
 }
 
-respond::Message message_of(store::KeptMessage m) {
-  const int kind = std::clamp(m.kind, 0, static_cast<int>(respond::Message::Kind::kRecord));
+alert::Message message_of(store::KeptMessage m) {
+  const int kind = std::clamp(m.kind, 0, static_cast<int>(alert::Message::Kind::kRecord));
   return {m.row,
           std::move(m.id),
           std::move(m.receiver),
           std::move(m.issue),
-          static_cast<respond::Message::Kind>(kind),
+          static_cast<alert::Message::Kind>(kind),
           m.created_ns,
           std::move(m.body)};
 }
@@ -128,15 +128,15 @@ Status AlertService::load(const std::string& state_dir) {
   auto found = (*store)->load();
   if (!found) return tl::unexpected(found.error());
   store_ = std::move(*store);
-  std::vector<respond::Issue> issues;
+  std::vector<alert::Issue> issues;
   for (const store::KeptIssue& one : found->issues) {
-    auto issue = respond::issue_from_json(one.text);
+    auto issue = alert::issue_from_json(one.text);
     issue ? issues.push_back(std::move(*issue)) : options_.complain(issue.error().text);
   }
-  std::vector<respond::Window> windows;
+  std::vector<alert::Window> windows;
   for (const store::KeptWindow& one : found->windows)
-    if (auto window = respond::window_from_json(one.text)) windows.push_back(std::move(*window));
-  std::vector<respond::Message> messages;
+    if (auto window = alert::window_from_json(one.text)) windows.push_back(std::move(*window));
+  std::vector<alert::Message> messages;
   for (store::KeptMessage& one : found->messages) messages.push_back(message_of(std::move(one)));
   if (!messages.empty()) kept_row_ = last_row_ = messages.back().row;
   book_.load(std::move(issues), std::move(windows));
@@ -149,15 +149,15 @@ Status AlertService::load(const std::string& state_dir) {
   return {};
 }
 
-respond::BookOptions AlertService::book_options() const {
-  respond::BookOptions out;
+alert::BookOptions AlertService::book_options() const {
+  alert::BookOptions out;
   const Config& c = *options_.config;
   out.storm_above = static_cast<size_t>(c.alerts.storm_above);
   out.expire_after_ns = c.alerts.expire_after_ns;
   out.critical = c.alerts.critical;
   out.remind_every_ns = c.alerts.remind_every_ns;
   for (const AlertConfig& a : c.alert) {
-    respond::Route r;
+    alert::Route r;
     r.name = a.name;
     r.categories = a.categories;
     r.actions = a.actions;
@@ -231,19 +231,19 @@ void AlertService::found(const LiveEvent& event) {
 void AlertService::on_verdicts(std::span<const RunVerdict> verdicts) {
   const TimeNs now = wall();
   std::map<records::JobRunId, std::string> open;
-  for (const respond::Issue* issue : book_.firing())
+  for (const alert::Issue* issue : book_.firing())
     open[{issue->fault.job, issue->fault.run}] = issue->fault.diagnosis;
   for (const RunVerdict& v : verdicts) {
-    respond::End why = v.known ? respond::End::kWithdrawn : respond::End::kForgotten;
+    alert::End why = v.known ? alert::End::kWithdrawn : alert::End::kForgotten;
     if (const auto at = open.find({v.job, v.run}); at != open.end() && v.refuted.contains(at->second))
-      why = respond::End::kRefuted;
+      why = alert::End::kRefuted;
     book_.update(v.job, v.run, v.verdict ? std::optional(fault_of(v)) : std::nullopt, why, now);
   }
   flush();
 }
 
 void AlertService::restored() {
-  for (const respond::Issue* issue : book_.firing())
+  for (const alert::Issue* issue : book_.firing())
     if (issue->storm.empty()) options_.verdicts->look_at(issue->fault.job, issue->fault.run);
   const bool is_new = seen_until_ns_ == kNoTime;  // what was before the file is no news
   options_.verdicts->restored(is_new ? kNoTime : seen_until_ns_ - kCatchUp);
@@ -260,8 +260,8 @@ void AlertService::follow_runs() {
   followed_ns_ = mono();
   following_ = true;
   const auto names = std::make_shared<std::set<std::string>>();
-  for (const respond::Issue* issue : book_.firing()) names->insert(issue->fault.job);
-  const auto news = std::make_shared<std::vector<respond::RunNews>>();
+  for (const alert::Issue* issue : book_.firing()) names->insert(issue->fault.job);
+  const auto news = std::make_shared<std::vector<alert::RunNews>>();
   options_.engine->query(
       [names, news](LiveJobs& live, TimeNs) {
         for (const LiveJobSummary& job : live.jobs())
@@ -279,32 +279,32 @@ void AlertService::follow_runs() {
 
 // ---- what people do
 
-Result<respond::Issue> AlertService::acknowledge(const std::string& key, const std::string& by) {
+Result<alert::Issue> AlertService::acknowledge(const std::string& key, const std::string& by) {
   auto done = book_.acknowledge(key, by, wall());
   flush();
   return done;
 }
 
-Result<respond::Issue> AlertService::silence(const std::string& key, TimeNs for_ns, const std::string& by) {
+Result<alert::Issue> AlertService::silence(const std::string& key, TimeNs for_ns, const std::string& by) {
   const TimeNs now = wall();
   auto done = book_.silence(key, now + for_ns, by, now);
   flush();
   return done;
 }
 
-Result<respond::Issue> AlertService::repaired(const std::string& key, const std::string& by) {
+Result<alert::Issue> AlertService::repaired(const std::string& key, const std::string& by) {
   auto done = book_.repaired(key, by, wall());
   flush();
   return done;
 }
 
-Result<respond::Window> AlertService::add_window(respond::Window window) {
+Result<alert::Window> AlertService::add_window(alert::Window window) {
   auto added = book_.add_window(std::move(window), wall());
   flush();
   return added;
 }
 
-Result<respond::Window> AlertService::end_window(int64_t id) {
+Result<alert::Window> AlertService::end_window(int64_t id) {
   auto ended = book_.end_window(id, wall());
   book_.tick(wall());
   flush();
@@ -316,17 +316,17 @@ Result<respond::Window> AlertService::end_window(int64_t id) {
 void AlertService::record(const LiveEvent& event) {
   std::string record = otlp_record(event);
   if (record.empty()) return;
-  respond::Message m;
+  alert::Message m;
   m.id = fmt::format("{}/{}", event.job, event.id);
   m.receiver = kOtlpReceiver;
-  m.kind = respond::Message::Kind::kRecord;
+  m.kind = alert::Message::Kind::kRecord;
   m.created_ns = event.time_ns;
   m.body = std::move(record);
   add(std::move(m));
 }
 
-void AlertService::add(respond::Message message) {
-  const bool keep = message.kind != respond::Message::Kind::kLatest;
+void AlertService::add(alert::Message message) {
+  const bool keep = message.kind != alert::Message::Kind::kLatest;
   store::KeptMessage copy = kept(message);
   std::vector<int64_t> gone;
   last_row_ = copy.row = outbox_.add(std::move(message), gone);
@@ -338,7 +338,7 @@ void AlertService::add(respond::Message message) {
 
 // What a restart would lose of receivers, and what became of messages.
 void AlertService::keep_receivers() {
-  for (const respond::Message& m : outbox_.take_dropped()) book_.settled(m.receiver, m.issue, true);
+  for (const alert::Message& m : outbox_.take_dropped()) book_.settled(m.receiver, m.issue, true);
   for (const std::string& name : receivers()) {
     respond::Outbox::Past now = outbox_.past(name);
     const auto known = pasts_.find(name);
@@ -351,8 +351,8 @@ void AlertService::keep_receivers() {
 }
 
 void AlertService::flush() {
-  respond::BookChanges changes = book_.take();
-  for (const respond::Issue& issue : changes.issues) {
+  alert::BookChanges changes = book_.take();
+  for (const alert::Issue& issue : changes.issues) {
     std::erase_if(unwritten_.issues, [&](const auto& one) { return one.key == issue.key; });
     std::erase(unwritten_.issues_gone, issue.key);
     unwritten_.issues.push_back({issue.key, to_json(issue)});
@@ -361,9 +361,9 @@ void AlertService::flush() {
     std::erase_if(unwritten_.issues, [&](const auto& one) { return one.key == key; });
     unwritten_.issues_gone.push_back(std::move(key));
   }
-  for (const respond::Window& w : changes.windows) unwritten_.windows.push_back({w.id, to_json(w)});
+  for (const alert::Window& w : changes.windows) unwritten_.windows.push_back({w.id, to_json(w)});
   for (const int64_t id : changes.windows_forgotten) unwritten_.windows_gone.push_back(id);
-  for (respond::Message& m : changes.messages) add(std::move(m));
+  for (alert::Message& m : changes.messages) add(std::move(m));
   keep_receivers();
   write();
 }
@@ -446,10 +446,10 @@ void AlertService::export_metrics() {
     const TimeNs now = wall();
     respond::OtlpMetrics made =
         respond::otlp_metrics_body(text, {options_.config->host.name}, options_.started_ns, now);
-    respond::Message m;
+    alert::Message m;
     m.id = "metrics";
     m.receiver = kOtlpReceiver;
-    m.kind = respond::Message::Kind::kLatest;
+    m.kind = alert::Message::Kind::kLatest;
     m.created_ns = now;
     m.body = std::move(made.body);
     add(std::move(m));
@@ -483,15 +483,15 @@ DeliveryOrder AlertService::order_for(const AlertConfig& receiver, bool otlp) co
 }
 
 // What an Alertmanager has to hear again, each minute.
-std::vector<respond::Issue> AlertService::standing(const AlertConfig& receiver, Channel& channel) {
-  std::vector<respond::Issue> out;
+std::vector<alert::Issue> AlertService::standing(const AlertConfig& receiver, Channel& channel) {
+  std::vector<alert::Issue> out;
   const bool due = channel.resent_ns == kNoTime || mono() - channel.resent_ns >= kResendEvery;
   if (receiver.type != AlertType::kAlertmanager || !due || outbox_.waits(receiver.name, wall())) return out;
-  for (const respond::Issue* issue : book_.firing()) {
+  for (const alert::Issue* issue : book_.firing()) {
     const auto d = issue->deliveries.find(receiver.name);
-    if (d == issue->deliveries.end() || d->second.state != respond::Delivery::State::kSent) continue;
+    if (d == issue->deliveries.end() || d->second.state != alert::Delivery::State::kSent) continue;
     out.push_back(*issue);
-    out.back().news = respond::news_of(*issue, d->second.change);
+    out.back().news = alert::news_of(*issue, d->second.change);
   }
   if (out.empty()) channel.resent_ns = mono();
   return out;
@@ -502,8 +502,8 @@ void AlertService::kick(const AlertConfig& receiver, bool otlp) {
   const auto known = channels_.find(receiver.name);
   if (known != channels_.end() && known->second.busy) return;
   DeliveryOrder order = order_for(receiver, otlp);
-  for (respond::Message& m : outbox_.due(receiver.name, batch_of(receiver, otlp), order.now)) {
-    if (m.kind != respond::Message::Kind::kLatest && m.row > kept_row_) break;
+  for (alert::Message& m : outbox_.due(receiver.name, batch_of(receiver, otlp), order.now)) {
+    if (m.kind != alert::Message::Kind::kLatest && m.row > kept_row_) break;
     if (otlp && !order.messages.empty() && (m.kind != order.messages.front().kind)) break;
     order.messages.push_back(std::move(m));
     order.messages.back().change = change_of(order.messages.back());
@@ -517,14 +517,14 @@ void AlertService::kick(const AlertConfig& receiver, bool otlp) {
 }
 
 // What a revision says that the messages before it did not.
-std::string AlertService::change_of(const respond::Message& m) const {
-  if (m.kind != respond::Message::Kind::kRevised) return "";
+std::string AlertService::change_of(const alert::Message& m) const {
+  if (m.kind != alert::Message::Kind::kRevised) return "";
   const auto known = book_.issues().find(m.issue);
   if (known == book_.issues().end()) return "";
   const auto d = known->second.deliveries.find(m.receiver);
   if (d == known->second.deliveries.end() || !d->second.read) return "";
-  const auto said = respond::issue_from_json(m.body);
-  return said ? respond::change_of(*d->second.read, said->fault) : "";
+  const auto said = alert::issue_from_json(m.body);
+  return said ? alert::change_of(*d->second.read, said->fault) : "";
 }
 
 void AlertService::begin(Channel& channel, DeliveryOrder order) {
@@ -547,15 +547,15 @@ void AlertService::delivered(const DeliveryOrder& order, const DeliveryOutcome& 
   Channel& own = at->second;
   own.busy = false;
   std::vector<int64_t> rows, gone;
-  for (const respond::Message& m : order.messages) rows.push_back(m.row);
+  for (const alert::Message& m : order.messages) rows.push_back(m.row);
   const TimeNs now = wall();
   std::string trouble;
   if (outcome.kind == DeliveryOutcome::Kind::kSent) {
     gone = outbox_.sent(name, rows, now);
-    for (const respond::Message& m : order.messages) {
+    for (const alert::Message& m : order.messages) {
       book_.settled(name, m.issue, false);
-      const auto said = m.issue.empty() ? Result<respond::Issue>(tl::unexpected(Error{}))
-                                        : respond::issue_from_json(m.body);
+      const auto said =
+          m.issue.empty() ? Result<alert::Issue>(tl::unexpected(Error{})) : alert::issue_from_json(m.body);
       if (said) book_.delivered(name, m.issue, said->fault, m.change);
     }
     if (outcome.rejected > 0) outbox_.rejected(name, outcome.rejected);

@@ -21,8 +21,8 @@
 #include "app/daemon/alerts/verdict_feed.h"
 #include "app/daemon/engine/engine_worker.h"
 #include "app/daemon/self/complaint.h"
+#include "core/alert/alert_book.h"
 #include "io/env.h"
-#include "respond/alert_book.h"
 #include "respond/outbox.h"
 #include "store/alert_store.h"
 
@@ -62,13 +62,13 @@ class AlertService {
   };
   void test(const std::string& receiver, std::function<void(Result<std::vector<Tested>>)> answer);
   // What a person does about an issue, by its key.
-  Result<respond::Issue> acknowledge(const std::string& key, const std::string& by);
-  Result<respond::Issue> silence(const std::string& key, TimeNs for_ns, const std::string& by);
-  Result<respond::Issue> repaired(const std::string& key, const std::string& by);
-  Result<respond::Window> add_window(respond::Window window);
-  Result<respond::Window> end_window(int64_t id);
+  Result<alert::Issue> acknowledge(const std::string& key, const std::string& by);
+  Result<alert::Issue> silence(const std::string& key, TimeNs for_ns, const std::string& by);
+  Result<alert::Issue> repaired(const std::string& key, const std::string& by);
+  Result<alert::Window> add_window(alert::Window window);
+  Result<alert::Window> end_window(int64_t id);
 
-  const respond::AlertBook& book() const { return book_; }
+  const alert::AlertBook& book() const { return book_; }
   const respond::Outbox& outbox() const { return outbox_; }
   const Config& config() const { return *options_.config; }
   // Why alerts are late or lost now; empty: they are not.
@@ -89,11 +89,11 @@ class AlertService {
 
   AlertService(io::Env& env, AlertServiceOptions options);
   Status load(const std::string& state_dir);
-  respond::BookOptions book_options() const;
+  alert::BookOptions book_options() const;
   std::vector<std::string> receivers() const;
   void record(const LiveEvent& event);
   void found(const LiveEvent& event);
-  void add(respond::Message message);
+  void add(alert::Message message);
   void keep_receivers();
   void flush();
   void write();
@@ -104,8 +104,8 @@ class AlertService {
   void kick_all();
   void kick(const AlertConfig& receiver, bool otlp);
   Channel* channel(const std::string& receiver);
-  std::vector<respond::Issue> standing(const AlertConfig& receiver, Channel& channel);
-  std::string change_of(const respond::Message& message) const;
+  std::vector<alert::Issue> standing(const AlertConfig& receiver, Channel& channel);
+  std::string change_of(const alert::Message& message) const;
   void begin(Channel& channel, DeliveryOrder order);
   void delivered(const DeliveryOrder& order, const DeliveryOutcome& outcome);
   DeliveryOrder order_for(const AlertConfig& receiver, bool otlp) const;
@@ -114,7 +114,7 @@ class AlertService {
 
   io::Env& env_;
   const AlertServiceOptions options_;
-  respond::AlertBook book_;
+  alert::AlertBook book_;
   respond::Outbox outbox_;
   std::shared_ptr<store::AlertStore> store_;  // worker only
   store::AlertChanges unwritten_;

@@ -16,7 +16,7 @@ namespace {
 
 json text_or_null(const std::string& text) { return text.empty() ? json(nullptr) : json(text); }
 
-json window_json(const respond::Window& w, TimeNs now) {
+json window_json(const alert::Window& w, TimeNs now) {
   const char* state = w.ended ? "ended" : w.over(now) ? "over" : w.open(now) ? "open" : "to come";
   return {{"id", w.id},
           {"state", state},
@@ -34,17 +34,17 @@ using Waiting = std::set<std::pair<std::string, std::string>>;  // receivers and
 Waiting waiting_of(const respond::Outbox& outbox) {
   Waiting out;
   for (const auto& [receiver, line] : outbox.lines())
-    for (const respond::Message& m : line.waiting) out.emplace(receiver, m.issue);
+    for (const alert::Message& m : line.waiting) out.emplace(receiver, m.issue);
   return out;
 }
 
-const char* word_of(const respond::Delivery& d, bool waits) {
-  if (d.state == respond::Delivery::State::kHeld) return "held";
-  if (d.state == respond::Delivery::State::kSilent) return "silent";
+const char* word_of(const alert::Delivery& d, bool waits) {
+  if (d.state == alert::Delivery::State::kHeld) return "held";
+  if (d.state == alert::Delivery::State::kSilent) return "silent";
   return waits ? "waiting" : d.dropped ? "dropped" : "sent";
 }
 
-json issue_json(const respond::Issue& i, const Waiting& waiting) {
+json issue_json(const alert::Issue& i, const Waiting& waiting) {
   json deliveries = json::object();
   for (const auto& [receiver, d] : i.deliveries)
     deliveries[receiver] = word_of(d, waiting.contains({receiver, i.key}));
@@ -54,8 +54,8 @@ json issue_json(const respond::Issue& i, const Waiting& waiting) {
           {"run", i.fault.run},
           {"diagnosis", i.fault.diagnosis.empty() ? json(nullptr) : json(i.fault.diagnosis)},
           {"title", i.fault.title},
-          {"severity", respond::to_string(i.severity)},
-          {"where", text_or_null(respond::where_of(i.fault))},
+          {"severity", alert::to_string(i.severity)},
+          {"where", text_or_null(alert::where_of(i.fault))},
           {"owner", text_or_null(i.fault.user)},
           {"acknowledged_by", text_or_null(i.handling.acknowledged_by)},
           {"acknowledged_ns", time_or_null(i.handling.acknowledged_ns)},
@@ -66,7 +66,7 @@ json issue_json(const respond::Issue& i, const Waiting& waiting) {
           {"since_ns", time_or_null(i.fired_ns)},
           {"changed_ns", time_or_null(i.changed_ns)},
           {"resolved_ns", time_or_null(i.resolved_ns)},
-          {"end", i.firing() ? json(nullptr) : json(respond::end_of(i))},
+          {"end", i.firing() ? json(nullptr) : json(alert::end_of(i))},
           {"receivers", std::move(deliveries)}};
 }
 
@@ -97,10 +97,10 @@ json receivers_json(const AlertService& alerts) {
 
 json alert_status(const AlertService& alerts) {
   uint64_t held = 0, silent = 0;
-  for (const respond::Issue* issue : alerts.book().firing())
+  for (const alert::Issue* issue : alerts.book().firing())
     for (const auto& [receiver, d] : issue->deliveries) {
-      held += d.state == respond::Delivery::State::kHeld;
-      silent += d.state == respond::Delivery::State::kSilent;
+      held += d.state == alert::Delivery::State::kHeld;
+      silent += d.state == alert::Delivery::State::kSilent;
     }
   return {{"firing", alerts.book().firing_count()},
           {"held_by_storms", held},
@@ -112,31 +112,31 @@ json alert_status(const AlertService& alerts) {
 
 void DaemonApi::alerts(const serve::AlertQuery& query, Answer answer) {
   if (!parts_.alerts) return ApiSource::alerts(query, std::move(answer));
-  std::vector<const respond::Issue*> issues;
+  std::vector<const alert::Issue*> issues;
   for (const auto& [key, issue] : parts_.alerts->book().issues())
     if ((!query.key || key == *query.key) && (!query.job || issue.fault.job == *query.job) &&
         (!query.run || issue.fault.run == *query.run))
       issues.push_back(&issue);
-  std::ranges::sort(issues, [](const respond::Issue* a, const respond::Issue* b) {
+  std::ranges::sort(issues, [](const alert::Issue* a, const alert::Issue* b) {
     return std::pair(b->firing(), b->changed_ns) < std::pair(a->firing(), a->changed_ns);
   });
   const Waiting waiting = waiting_of(parts_.alerts->outbox());
   json items = json::array();
   constexpr size_t kShown = 1000;
-  for (const respond::Issue* issue : issues)
+  for (const alert::Issue* issue : issues)
     if (items.size() < kShown) items.push_back(issue_json(*issue, waiting));
   answer(dump({{"items", std::move(items)}, {"receivers", receivers_json(*parts_.alerts)}}));
 }
 
 void DaemonApi::mark_alerts(json& items) const {
   if (!parts_.alerts) return;
-  std::map<std::pair<std::string, uint32_t>, const respond::Issue*> firing;
-  for (const respond::Issue* issue : parts_.alerts->book().firing())
+  std::map<std::pair<std::string, uint32_t>, const alert::Issue*> firing;
+  for (const alert::Issue* issue : parts_.alerts->book().firing())
     if (issue->storm.empty()) firing[{issue->fault.job, issue->fault.run}] = issue;
   for (json& item : items) {
     const auto at = firing.find({item.value("id", ""), item.value("run", 0u)});
     if (at == firing.end()) continue;
-    const respond::Handling& h = at->second->handling;
+    const alert::Handling& h = at->second->handling;
     item["alert"] = {{"key", at->second->key},
                      {"acknowledged_by", text_or_null(h.acknowledged_by)},
                      {"silent_until_ns", time_or_null(h.silent_until_ns)}};
@@ -177,14 +177,14 @@ void DaemonApi::maintenance(Answer answer) {
   answer(dump({{"items", std::move(items)}}));
 }
 
-void DaemonApi::audit(const char* what, const respond::Window& w) {
+void DaemonApi::audit(const char* what, const alert::Window& w) {
   const records::AuditRow row{env_.now(io::Clock::kWall), w.by, what, std::to_string(w.id), to_json(w)};
   parts_.recorder->record([row](records::Records& index) { return index.add_audit(row); });
 }
 
 void DaemonApi::add_maintenance(const std::string& body, const serve::Actor& by, Answer answer) {
   if (!parts_.alerts) return ApiSource::add_maintenance(body, by, std::move(answer));
-  auto window = respond::window_from_json(body);
+  auto window = alert::window_from_json(body);
   if (!window) return answer(fail(ErrorCode::kInvalid, "the body: " + window.error().text));
   const TimeNs now = env_.now(io::Clock::kWall);
   if (window->from_ns == kNoTime) window->from_ns = now;
@@ -204,7 +204,7 @@ void DaemonApi::end_maintenance(int64_t id, const serve::Actor& by, Answer answe
   if (!parts_.alerts) return ApiSource::end_maintenance(id, by, std::move(answer));
   const auto ended = parts_.alerts->end_window(id);
   if (!ended) return answer(tl::unexpected(ended.error()));
-  respond::Window seen = *ended;
+  alert::Window seen = *ended;
   seen.by = who(by);
   audit("maintenance end", seen);
   if (parts_.inform) parts_.inform(fmt::format("maintenance window {} is ended by {}", id, who(by)));

@@ -105,7 +105,7 @@ class DaemonApi : public serve::ApiSource {
   nlohmann::json host_rows(const std::vector<NamedHost>& named);
   // Adds "alert" to the jobs of GET /v1/now that have one which fires.
   void mark_alerts(nlohmann::json& items) const;
-  void audit(const char* what, const respond::Window& window);
+  void audit(const char* what, const alert::Window& window);
 
   RuleMaker rule_maker_{env_, *this};
   // The jobs of the engine, as the items of GET /v1/jobs, after all batches that it has.

@@ -32,7 +32,7 @@ Verdict row_of(const std::string& id, double confidence, bool leads, VerdictStat
   return out;
 }
 
-respond::Fault fault_of(const std::vector<Verdict>& of_run) {
+alert::Fault fault_of(const std::vector<Verdict>& of_run) {
   const RunVerdict v = run_verdict(of_run);
   BOOST_REQUIRE(v.verdict.has_value());
   return app::fault_of(v);
@@ -104,9 +104,9 @@ BOOST_AUTO_TEST_CASE(a_fault_without_an_accused_host_has_the_hosts_of_its_eviden
   row.diagnosis.evidence.assign(4, {});
   for (size_t i = 0; i < 3; ++i) row.diagnosis.evidence[i].host = i < 2 ? "n3" : "n4";
   for (size_t i = 0; i < 2; ++i) row.diagnosis.evidence[i].rank = 2;
-  const respond::Fault fault = fault_of({row});
+  const alert::Fault fault = fault_of({row});
   BOOST_CHECK_EQUAL(fault.place, "");
-  BOOST_CHECK_EQUAL(respond::where_of(fault), "n3 (rank 2), n4");
+  BOOST_CHECK_EQUAL(alert::where_of(fault), "n3 (rank 2), n4");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

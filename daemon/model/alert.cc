@@ -1,22 +1,13 @@
-#include "respond/alert.h"
+#include "model/alert.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
-#include <cmath>
 #include <nlohmann/json.hpp>
-#include <tuple>
 
-#include "base/hash.h"
 #include "model/json_text.h"
 
-namespace culprit::respond {
+namespace culprit::alert {
 namespace {
 
 using nlohmann::json;
-
-// As in /v1/events: smaller changes of confidence are no news.
-constexpr double kConfidenceNews = 0.1;
 
 std::string dump_issue(const json& value) {
   return value.dump(-1, ' ', false, json::error_handler_t::replace);
@@ -165,26 +156,6 @@ bool is_critical(const std::string& category) { return category == "hardware" ||
 
 }  // namespace
 
-std::string issue_key(const Fault& f) {
-  return hex64(hash64(
-      fmt::format("{}\n{}\n{}\n{}\n{}", f.job, f.run, f.component, f.source, fmt::join(f.hosts, "\n"))));
-}
-
-bool is_grave(const Fault& f) { return f.action == "isolate" || f.vouched; }
-
-bool graver(const Fault& a, const Fault& b) {
-  const auto order = [](const Fault& f) {
-    return std::tuple(f.action == "isolate", f.vouched, f.confidence);
-  };
-  return order(b) < order(a);
-}
-
-bool differs(const Fault& a, const Fault& b) {
-  return a.title != b.title || a.symptom != b.symptom || a.category != b.category || a.action != b.action ||
-         a.place != b.place || a.hosts != b.hosts || a.source != b.source ||
-         std::abs(a.confidence - b.confidence) >= kConfidenceNews;
-}
-
 std::string_view to_string(Change change) {
   constexpr std::string_view kWords[] = {"firing", "revised", "resolved"};
   return kWords[static_cast<size_t>(change)];
@@ -208,25 +179,6 @@ std::string_view to_string(Severity severity) {
 }
 
 std::string where_of(const Fault& f) { return !f.place.empty() ? f.place : f.seen; }
-
-Brief brief_of(const Fault& f) { return {f.title, where_of(f), f.action, f.confidence}; }
-
-std::string change_of(const Brief& before, const Fault& now) {
-  const Brief after = brief_of(now);
-  std::string out;
-  const auto add = [&](std::string_view what, const std::string& from, const std::string& to) {
-    if (from == to) return;
-    out += fmt::format("{}{} {} -> {}", out.empty() ? "" : "; ", what, from.empty() ? "none" : from,
-                       to.empty() ? "none" : to);
-  };
-  add("title", before.title, after.title);
-  add("where", before.where, after.where);
-  add("action", before.action, after.action);
-  if (std::abs(before.confidence - after.confidence) >= kConfidenceNews)
-    add("confidence", fmt::format("{:.0f} %", 100 * before.confidence),
-        fmt::format("{:.0f} %", 100 * after.confidence));
-  return out;
-}
 
 std::string news_of(const Issue& issue, const std::string& change) {
   return issue.news + (issue.news.empty() || change.empty() ? "" : "; ") + change;
@@ -302,4 +254,4 @@ Result<Issue> issue_from_json(std::string_view text) {
   return out;
 }
 
-}  // namespace culprit::respond
+}  // namespace culprit::alert

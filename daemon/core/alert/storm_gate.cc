@@ -1,8 +1,8 @@
-#include "respond/storm_gate.h"
+#include "core/alert/storm_gate.h"
 
 #include <algorithm>
 
-namespace culprit::respond {
+namespace culprit::alert {
 
 void StormGate::forget_old(TimeNs now) {
   for (auto& [name, owner] : owners_)
@@ -56,4 +56,4 @@ bool StormGate::admit(const std::string& name, TimeNs now) {
   return true;
 }
 
-}  // namespace culprit::respond
+}  // namespace culprit::alert

@@ -8,9 +8,9 @@
 
 #include "base/status.h"
 #include "base/time.h"
-#include "respond/alert.h"
+#include "model/alert.h"
 
-namespace culprit::respond {
+namespace culprit::alert {
 
 // Whether the whole text matches: * any characters, ? one. All other characters stand for themselves.
 bool matches_glob(std::string_view pattern, std::string_view text);
@@ -39,4 +39,4 @@ constexpr size_t kPatternBytes = 256;  // of hosts and jobs
 constexpr size_t kReasonBytes = 1000;  // one or two sentences
 constexpr TimeNs kWindowLongest = TimeNs{366} * 24 * 3600 * kNsPerSecond;  // a longer one is forgotten
 
-}  // namespace culprit::respond
+}  // namespace culprit::alert

@@ -12,7 +12,7 @@
 #include "base/status.h"
 #include "base/time.h"
 
-namespace culprit::respond {
+namespace culprit::alert {
 
 // The standing verdict of a run. Texts are untrusted and of limited length.
 struct Fault {
@@ -40,14 +40,6 @@ struct Fault {
   } line;
 };
 
-// The same for all revisions of one fault in one run; 16 hex digits.
-std::string issue_key(const Fault& fault);
-// A host is to be isolated, or more than a user's word stands for it. No storm of others holds it.
-bool is_grave(const Fault& fault);
-// Which one a person has to hear of first.
-bool graver(const Fault& a, const Fault& b);
-// Whether a person would read the two as different news.
-bool differs(const Fault& a, const Fault& b);
 // Where it is: of the accused, else where it was seen; empty: no place is known.
 std::string where_of(const Fault& fault);
 
@@ -86,9 +78,6 @@ struct Brief {
   std::string title, where, action;
   double confidence = 0;
 };
-Brief brief_of(const Fault& fault);
-// "title NCCL timeout -> GPU lost; where node-1 -> node-2; confidence 60 % -> 90 %"; empty: nothing of these.
-std::string change_of(const Brief& before, const Fault& now);
 
 // What one receiver knows of an issue.
 struct Delivery {
@@ -149,4 +138,4 @@ struct Message {
   std::string change = {};  // of a revision that is on its way: what its receiver does not know yet
 };
 
-}  // namespace culprit::respond
+}  // namespace culprit::alert

@@ -1,4 +1,4 @@
-#include "respond/alert_book.h"
+#include "core/alert/alert_book.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 #include "base/hash.h"
 #include "base/text.h"
 
-namespace culprit::respond {
+namespace culprit::alert {
 namespace {
 
 constexpr TimeNs kForgetEvery = 60 * kNsPerSecond;
@@ -638,4 +638,4 @@ Result<Window> AlertBook::end_window(int64_t id, TimeNs now) {
   return at->second;
 }
 
-}  // namespace culprit::respond
+}  // namespace culprit::alert

@@ -1,11 +1,11 @@
-#include "respond/maintenance.h"
+#include "core/alert/maintenance.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "model/json_text.h"
 
-namespace culprit::respond {
+namespace culprit::alert {
 
 // Linear in the text for each star: the last star alone is tried again.
 bool matches_glob(std::string_view pattern, std::string_view text) {
@@ -80,4 +80,4 @@ std::string trouble_of(const Window& w, TimeNs now) {
   return "";
 }
 
-}  // namespace culprit::respond
+}  // namespace culprit::alert

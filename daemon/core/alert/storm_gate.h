@@ -13,7 +13,7 @@
 
 #include "base/time.h"
 
-namespace culprit::respond {
+namespace culprit::alert {
 
 class StormGate {
  public:
@@ -46,4 +46,4 @@ class StormGate {
   std::map<std::string, Owner> owners_;  // with something in the last minute, or held
 };
 
-}  // namespace culprit::respond
+}  // namespace culprit::alert

@@ -1,10 +1,10 @@
 // Which issues fire and who hears of them, with a numeric clock.
-#include "respond/alert_book.h"
+#include "core/alert/alert_book.h"
 
 #include <boost/test/unit_test.hpp>
 
 using namespace culprit;
-using namespace culprit::respond;
+using namespace culprit::alert;
 
 namespace {
 

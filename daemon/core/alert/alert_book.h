@@ -15,11 +15,12 @@
 
 #include "base/status.h"
 #include "base/time.h"
-#include "respond/alert.h"
-#include "respond/maintenance.h"
-#include "respond/storm_gate.h"
+#include "core/alert/identity.h"
+#include "core/alert/maintenance.h"
+#include "core/alert/storm_gate.h"
+#include "model/alert.h"
 
-namespace culprit::respond {
+namespace culprit::alert {
 
 // Who hears of what. An empty list: of all.
 struct Route {
@@ -182,4 +183,4 @@ class AlertBook {
   TimeNs forgot_ns_ = kNoTime;
 };
 
-}  // namespace culprit::respond
+}  // namespace culprit::alert
