@@ -1,30 +1,32 @@
 #include "app/client.h"
 
-#include <curl/curl.h>
 #include <fmt/format.h>
 
 #include <cerrno>
 #include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <system_error>
 #include <utility>
 
 #include "app/token_text.h"
 #include "base/limits.h"
 #include "base/text.h"
+#include "io/http/exchange.h"
 #include "model/json_text.h"
 
 namespace culprit::app {
 namespace {
 
-constexpr long kConnectMs = 5000;
 // A daemon that is silent for this long counts as dead; its streams send a heartbeat every 15 s.
 constexpr long kSilentSeconds = 45;
 // The report of the largest job has some hundred MB.
 constexpr size_t kAnswerBytes = 512 << 20;
 // Per event; the daemon limits events to 1 MiB.
 constexpr size_t kEventBytes = 4 << 20;
+// Of an answer without status 2xx: a sentence, or what a proxy says.
+constexpr size_t kErrorBytes = 64 << 10;
 
 ErrorCode code_of(long status) {
   switch (status) {
@@ -86,59 +88,12 @@ class EventParser {
   ServerEvent event_;
 };
 
-struct Easy {
-  Easy() : handle(curl_easy_init()) {}
-  Easy(const Easy&) = delete;
-  ~Easy() {
-    curl_slist_free_all(headers);
-    curl_easy_cleanup(handle);
-  }
-  void header(const std::string& line) { headers = curl_slist_append(headers, line.c_str()); }
-  CURL* handle;
-  curl_slist* headers = nullptr;
-};
-
-// One request and its response.
-struct Exchange {
-  CURL* handle = nullptr;
-  std::string error_body;  // body of an answer without status 2xx
-  std::vector<std::string> gaps;
-  std::function<bool(std::string_view)> take;
-  std::function<bool()> idle;
-  bool ended = false;  // stopped by take or idle
-
-  long status() const {
-    long out = 0;
-    curl_easy_getinfo(handle, CURLINFO_RESPONSE_CODE, &out);
-    return out;
-  }
-
-  static size_t on_bytes(char* bytes, size_t one, size_t count, void* self) {
-    auto& e = *static_cast<Exchange*>(self);
-    const std::string_view part(bytes, one * count);
-    if (e.status() / 100 != 2) {
-      if (e.error_body.size() < 64 << 10) e.error_body += part;
-      return part.size();
-    }
-    if (e.take(part)) return part.size();
-    e.ended = true;
-    return 0;
-  }
-
-  static size_t on_header(char* bytes, size_t one, size_t count, void* self) {
-    const std::string_view line(bytes, one * count);
-    constexpr std::string_view kGap = "x-culprit-gap:";
-    if (lowercase(std::string(line.substr(0, kGap.size()))) == kGap)
-      static_cast<Exchange*>(self)->gaps.emplace_back(trim(line.substr(kGap.size())));
-    return line.size();
-  }
-
-  static int on_progress(void* self, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
-    auto& e = *static_cast<Exchange*>(self);
-    if (e.idle && !e.idle()) e.ended = true;
-    return e.ended;
-  }
-};
+// The gap of a line "X-Culprit-Gap: …"; nothing: another header.
+std::optional<std::string_view> gap_in(std::string_view header) {
+  constexpr std::string_view kGap = "x-culprit-gap:";
+  if (lowercase(std::string(header.substr(0, kGap.size()))) != kGap) return std::nullopt;
+  return trim(header.substr(kGap.size()));
+}
 
 }  // namespace
 
@@ -150,9 +105,9 @@ struct Client::Impl {
   long answer_ms = 0;
 
   Result<std::string> token() const;
-  Status prepare(Easy& easy, Exchange& exchange, const std::string& path) const;
-  Status perform(Easy& easy, Exchange& exchange) const;
-  Error unreachable(Exchange& exchange, CURLcode code) const;
+  Result<io::HttpRequest> request(const std::string& path) const;
+  Status perform(io::HttpRequest request, const std::function<bool(std::string_view)>& take) const;
+  Error unreachable(const io::HttpFailure& failure) const;
 };
 
 Result<std::string> Client::Impl::token() const {
@@ -169,70 +124,61 @@ Result<std::string> Client::Impl::token() const {
   return token;
 }
 
-Status Client::Impl::prepare(Easy& easy, Exchange& exchange, const std::string& path) const {
-  CURL* h = exchange.handle = easy.handle;
-  if (!socket.empty()) curl_easy_setopt(h, CURLOPT_UNIX_SOCKET_PATH, socket.c_str());
-  curl_easy_setopt(h, CURLOPT_URL, (base + path).c_str());
-  curl_easy_setopt(h, CURLOPT_PROTOCOLS_STR, "http,https");
-  curl_easy_setopt(h, CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
-  if (!ca_file.empty()) {
-    curl_easy_setopt(h, CURLOPT_CAINFO, ca_file.c_str());
-    curl_easy_setopt(h, CURLOPT_CAPATH, nullptr);  // no other authority
-  }
-  curl_easy_setopt(h, CURLOPT_NOPROXY, "*");
-  curl_easy_setopt(h, CURLOPT_PATH_AS_IS, 1L);  // a job's name may be ".."
-  curl_easy_setopt(h, CURLOPT_NOSIGNAL, 1L);
-  curl_easy_setopt(h, CURLOPT_CONNECTTIMEOUT_MS, kConnectMs);
-  if (answer_ms > 0) curl_easy_setopt(h, CURLOPT_TIMEOUT_MS, answer_ms);
-  curl_easy_setopt(h, CURLOPT_LOW_SPEED_LIMIT, 1L);
-  curl_easy_setopt(h, CURLOPT_LOW_SPEED_TIME, kSilentSeconds);
-  curl_easy_setopt(h, CURLOPT_WRITEFUNCTION, Exchange::on_bytes);
-  curl_easy_setopt(h, CURLOPT_WRITEDATA, &exchange);
-  curl_easy_setopt(h, CURLOPT_HEADERFUNCTION, Exchange::on_header);
-  curl_easy_setopt(h, CURLOPT_HEADERDATA, &exchange);
-  curl_easy_setopt(h, CURLOPT_NOPROGRESS, 0L);
-  curl_easy_setopt(h, CURLOPT_XFERINFOFUNCTION, Exchange::on_progress);
-  curl_easy_setopt(h, CURLOPT_XFERINFODATA, &exchange);
-  if (token_file.empty() || !socket.empty()) return {};
+Result<io::HttpRequest> Client::Impl::request(const std::string& path) const {
+  io::HttpRequest out;
+  out.url = base + path;
+  out.socket = socket;
+  out.path_as_is = true;  // a job's name may be ".."
+  out.ca_file = ca_file;
+  out.ca_alone = true;
+  out.within_ns = answer_ms * kNsPerMs;
+  out.silent_ns = kSilentSeconds * kNsPerSecond;
+  if (token_file.empty() || !socket.empty()) return out;
   const auto secret = token();
   if (!secret) return tl::unexpected(secret.error());
-  easy.header("Authorization: Bearer " + *secret);
-  return {};
+  out.headers.push_back("Authorization: Bearer " + *secret);
+  return out;
 }
 
-Error Client::Impl::unreachable(Exchange& exchange, CURLcode code) const {
-  long number = 0;
-  curl_easy_getinfo(exchange.handle, CURLINFO_OS_ERRNO, &number);
-  if (code == CURLE_COULDNT_CONNECT || code == CURLE_COULDNT_RESOLVE_HOST) {
-    const std::string why = number ? lowercase(std::generic_category().message(static_cast<int>(number)))
-                                   : lowercase(curl_easy_strerror(code));
+Error Client::Impl::unreachable(const io::HttpFailure& failure) const {
+  using Kind = io::HttpFailure::Kind;
+  const std::string reason = lowercase(failure.reason);
+  if (failure.kind == Kind::kUnreachable) {
+    const int number = failure.system_error;
+    const std::string why = number ? lowercase(std::generic_category().message(number)) : reason;
     if (number == EACCES || number == EPERM)
       return {ErrorCode::kDenied, fmt::format("{}: {}; its group may speak to the daemon", server, why)};
     return {ErrorCode::kNotFound, fmt::format("no culpritd answers at {}: {}; is it running? systemctl "
                                               "status culpritd",
                                               server, why)};
   }
-  if (code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE)
+  if (failure.kind == Kind::kUntrusted)
     return {ErrorCode::kDenied,
-            fmt::format("{}: {}; --ca-file names the authority that signed its certificate", server,
-                        lowercase(curl_easy_strerror(code)))};
-  if (code == CURLE_OPERATION_TIMEDOUT)
+            fmt::format("{}: {}; --ca-file names the authority that signed its certificate", server, reason)};
+  if (failure.kind == Kind::kTimeout)
     return {ErrorCode::kIo, fmt::format("{}: no answer within {} s", server, kSilentSeconds)};
-  return {ErrorCode::kIo,
-          fmt::format("{}: the answer broke off: {}", server, lowercase(curl_easy_strerror(code)))};
+  return {ErrorCode::kIo, fmt::format("{}: the answer broke off: {}", server, reason)};
 }
 
-Status Client::Impl::perform(Easy& easy, Exchange& exchange) const {
-  curl_easy_setopt(easy.handle, CURLOPT_HTTPHEADER, easy.headers);
-  const CURLcode code = curl_easy_perform(easy.handle);
-  if (exchange.ended) return {};
-  if (code != CURLE_OK) return tl::unexpected(unreachable(exchange, code));
-  const long status = exchange.status();
-  if (status / 100 == 2) return {};
-  const auto body = parse_json(exchange.error_body);
+// `take` gets the body of an answer with status 2xx.
+Status Client::Impl::perform(io::HttpRequest request,
+                             const std::function<bool(std::string_view)>& take) const {
+  std::string error_body;
+  request.on_body = [&](long status, std::string_view part) {
+    if (status / 100 == 2) return take(part);
+    if (error_body.size() < kErrorBytes) error_body += part;
+    return true;
+  };
+  const auto answer = io::http_exchange(request);
+  if (!answer) {
+    if (answer.error().kind == io::HttpFailure::Kind::kStopped) return {};
+    return tl::unexpected(unreachable(answer.error()));
+  }
+  if (answer->status / 100 == 2) return {};
+  const auto body = parse_json(error_body);
   if (body.is_object() && body.contains("error") && body["error"].is_string())
-    return fail(code_of(status), body["error"].get<std::string>());
-  return fail(code_of(status), fmt::format("{}: it answers with status {}", server, status));
+    return fail(code_of(answer->status), body["error"].get<std::string>());
+  return fail(code_of(answer->status), fmt::format("{}: it answers with status {}", server, answer->status));
 }
 
 Client::Client(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -241,8 +187,7 @@ Client::~Client() = default;
 const std::string& Client::server() const { return impl_->server; }
 
 Result<Client> Client::make(const ClientOptions& options) {
-  static const bool once = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
-  if (!once) return fail(ErrorCode::kIo, "libcurl cannot be used");
+  if (!io::prepare_http()) return fail(ErrorCode::kIo, "libcurl cannot be used");
   auto impl = std::make_unique<Impl>();
   const auto chosen = [](const std::string& option, const char* variable, const char* otherwise) {
     const char* environment = std::getenv(variable);
@@ -283,42 +228,40 @@ Result<std::string> Client::get(const std::string& path) {
 }
 
 Result<std::string> Client::post(const std::string& path, const std::string& json) {
-  Easy easy;
+  auto request = impl_->request(path);
+  if (!request) return tl::unexpected(request.error());
+  request->headers.emplace_back("Content-Type: application/json");
+  request->body = json;
   std::string out;
-  Exchange exchange;
-  exchange.take = [&](std::string_view part) {
+  const Status done = impl_->perform(std::move(*request), [&](std::string_view part) {
     out += part;
     return out.size() <= kAnswerBytes;
-  };
-  if (Status status = impl_->prepare(easy, exchange, path); !status) return tl::unexpected(status.error());
-  easy.header("Content-Type: application/json");
-  curl_easy_setopt(easy.handle, CURLOPT_POSTFIELDSIZE, static_cast<long>(json.size()));
-  curl_easy_setopt(easy.handle, CURLOPT_COPYPOSTFIELDS, json.c_str());
-  if (Status status = impl_->perform(easy, exchange); !status) return tl::unexpected(status.error());
+  });
+  if (!done) return tl::unexpected(done.error());
   return out;
 }
 
 Result<std::vector<std::string>> Client::get_stream(const std::string& path,
                                                     const std::function<bool(std::string_view)>& take) {
-  Easy easy;
-  Exchange exchange;
-  exchange.take = take;
-  if (Status status = impl_->prepare(easy, exchange, path); !status) return tl::unexpected(status.error());
-  if (Status status = impl_->perform(easy, exchange); !status) return tl::unexpected(status.error());
-  return std::move(exchange.gaps);
+  auto request = impl_->request(path);
+  if (!request) return tl::unexpected(request.error());
+  std::vector<std::string> gaps;
+  request->on_header = [&](std::string_view line) {
+    if (const auto gap = gap_in(line)) gaps.emplace_back(*gap);
+  };
+  if (Status done = impl_->perform(std::move(*request), take); !done) return tl::unexpected(done.error());
+  return gaps;
 }
 
 Status Client::events(const std::string& path, const std::string& last_id,
                       const std::function<bool(const ServerEvent&)>& take) {
-  Easy easy;
-  Exchange exchange;
+  auto request = impl_->request(path);
+  if (!request) return tl::unexpected(request.error());
+  request->headers.emplace_back("Accept: text/event-stream");
+  if (!last_id.empty()) request->headers.push_back("Last-Event-ID: " + last_id);
+  request->goes_on = [&] { return take({}); };
   EventParser parser(take);
-  exchange.take = [&](std::string_view part) { return parser.feed(part); };
-  exchange.idle = [&] { return take({}); };
-  if (Status status = impl_->prepare(easy, exchange, path); !status) return status;
-  easy.header("Accept: text/event-stream");
-  if (!last_id.empty()) easy.header("Last-Event-ID: " + last_id);
-  return impl_->perform(easy, exchange);
+  return impl_->perform(std::move(*request), [&](std::string_view part) { return parser.feed(part); });
 }
 
 std::string url_escaped(std::string_view text) {

@@ -1,6 +1,5 @@
 #include "cli/doctor.h"
 
-#include <curl/curl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,59 +22,12 @@ Examples:
   culprit doctor --format json | jq -r 'select(.health != "ok") | .remedy')";
 
 constexpr size_t kWidth = 100;
-constexpr size_t kAnswerBytes = 16 << 20;
-constexpr long kDaemonAnswerMs = 3000;  // a working daemon answers in milliseconds
 
 struct DoctorOptions {
   app::DoctorOptions doctor;
   std::string format = "text";
   bool exit_code = false;
 };
-
-size_t on_bytes(char* bytes, size_t size, size_t count, void* to) {
-  std::string& out = *static_cast<std::string*>(to);
-  if (out.size() + size * count > kAnswerBytes) return 0;
-  out.append(bytes, size * count);
-  return size * count;
-}
-
-Result<std::string> get(const app::DoctorRequest& request) {
-  const auto& [address, path, token, cert] = request;
-  const std::unique_ptr<CURL, void (*)(CURL*)> curl(curl_easy_init(), curl_easy_cleanup);
-  if (!curl) return fail(ErrorCode::kIo, address + ": no connection can be made");
-  const bool is_unix = address.starts_with("unix:");
-  const std::string socket = is_unix ? address.substr(5) : std::string();
-  const bool tls = !is_unix && !cert.empty();
-  const std::string url =
-      fmt::format("{}://{}{}", tls ? "https" : "http", is_unix ? "localhost" : address, path);
-  std::string body;
-  curl_easy_setopt(curl.get(), CURLOPT_URL, url.c_str());
-  if (is_unix) curl_easy_setopt(curl.get(), CURLOPT_UNIX_SOCKET_PATH, socket.c_str());
-  if (tls) {  // the daemon's own certificate is known, so its names play no part
-    curl_easy_setopt(curl.get(), CURLOPT_CAINFO, cert.c_str());
-    curl_easy_setopt(curl.get(), CURLOPT_CAPATH, nullptr);
-    curl_easy_setopt(curl.get(), CURLOPT_SSL_VERIFYHOST, 0L);
-  }
-  curl_easy_setopt(curl.get(), CURLOPT_NOPROXY, "*");
-  curl_easy_setopt(curl.get(), CURLOPT_NOSIGNAL, 1L);
-  curl_easy_setopt(curl.get(), CURLOPT_TIMEOUT_MS, kDaemonAnswerMs);
-  curl_easy_setopt(curl.get(), CURLOPT_WRITEFUNCTION, on_bytes);
-  curl_easy_setopt(curl.get(), CURLOPT_WRITEDATA, &body);
-  const std::unique_ptr<curl_slist, void (*)(curl_slist*)> headers(
-      token.empty() ? nullptr : curl_slist_append(nullptr, ("Authorization: Bearer " + token).c_str()),
-      curl_slist_free_all);
-  if (headers) curl_easy_setopt(curl.get(), CURLOPT_HTTPHEADER, headers.get());
-  if (const CURLcode code = curl_easy_perform(curl.get()); code != CURLE_OK)
-    return fail(ErrorCode::kIo, fmt::format("{}: {}", address, curl_easy_strerror(code)));
-  long status = 0;
-  curl_easy_getinfo(curl.get(), CURLINFO_RESPONSE_CODE, &status);
-  if (status == 200) return body;
-  const auto json = parse_json(body);
-  const auto why = json.is_object() ? json.find("error") : json.end();
-  return fail(ErrorCode::kIo, json.is_object() && why != json.end() && why->is_string()
-                                  ? why->get<std::string>()
-                                  : fmt::format("{}: {} is answered with status {}", address, path, status));
-}
 
 Ink ink_of(app::Health health) {
   return health == app::Health::kOk ? Ink::kDim : health == app::Health::kWarn ? Ink::kCaution : Ink::kAlarm;
@@ -122,7 +74,7 @@ std::string render_doctor(const std::vector<app::DoctorRow>& rows, bool color) {
 namespace {
 
 int doctor(const DoctorOptions& o) {
-  const auto rows = app::examine(o.doctor, app::machine_probes(get));
+  const auto rows = app::examine(o.doctor, app::machine_probes());
   std::string out;
   if (o.format == "json")
     for (const app::DoctorRow& row : rows) out += json_row(row);

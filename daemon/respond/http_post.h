@@ -1,5 +1,5 @@
-// One HTTP POST. It follows no redirect, verifies certificates, takes no proxy from the environment, and is
-// bounded in time and in the bytes of the answer. Blocking: for a worker's thread.
+// One HTTP POST of a message (io/http/exchange.h), bounded in time and in the bytes of the answer, and what
+// may be shown of it. Blocking: for a worker's thread.
 #pragma once
 
 #include <atomic>
@@ -31,8 +31,6 @@ struct HttpReply {
 };
 constexpr size_t kReplyBytes = 4096;
 
-// Before the first thread.
-void prepare_http();
 Result<HttpReply> post(const HttpPost& request);
 
 // "https://hooks.example" of "https://hooks.example/T0/B0/secret": what may be shown.

@@ -87,6 +87,8 @@ def check_includes(path: Path, text: str) -> Iterator[Offence]:
         inner = name.strip('<>"')
         if inner == "uv.h" and path.parts[:3] != ("daemon", "io", "uv"):
             yield Offence(str(path), line, "uv.h belongs to daemon/io/uv alone")
+        if inner == "curl/curl.h" and path.parts[:3] != ("daemon", "io", "http"):
+            yield Offence(str(path), line, "curl.h belongs to daemon/io/http alone")
         if top == "daemon" and name.startswith('"'):
             yield from check_room(path, line, inner)
         if path.parts[:2] == ("tests", "unit") and "bench" in inner.split("/"):

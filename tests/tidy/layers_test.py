@@ -30,6 +30,8 @@ CASES = (
     ("plugins/a/a.c", '#include "core/engine.h"\n', "against sdk alone"),
     ("daemon/io/env.cc", "#include <uv.h>\n", "uv.h belongs to"),
     ("daemon/io/uv/env.cc", "#include <uv.h>\n", None),
+    ("daemon/app/client.cc", "#include <curl/curl.h>\n", "curl.h belongs to"),
+    ("daemon/io/http/exchange.cc", "#include <curl/curl.h>\n", None),
     ("daemon/core/a.cc", "#include <fstream>\n", "<fstream>"),
     ("daemon/model/a.cc", "void f() { auto t = std::chrono::system_clock::now(); }\n", "system_clock"),
     ("daemon/model/a.cc", '// reads no system_clock\nconst char* k = "system_clock";\n', None),

@@ -81,8 +81,7 @@ struct Probes {
   // The body of an HTTP GET.
   std::function<Result<std::string>(const DoctorRequest& request)> get;
 };
-// Probes of this machine; `get` is an HTTP client's.
-Probes machine_probes(decltype(Probes::get) get);
+Probes machine_probes();  // of this machine
 
 struct DoctorOptions {
   std::string config;  // --config; empty: the default

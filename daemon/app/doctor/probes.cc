@@ -19,11 +19,14 @@
 #include <cstring>
 #include <ctime>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "app/doctor/doctor.h"
 #include "base/text.h"
 #include "ingest/file.h"
+#include "io/http/exchange.h"
 #include "io/installed.h"
+#include "model/json_text.h"
 
 namespace culprit::app {
 namespace {
@@ -223,9 +226,43 @@ Status connect_to(const std::string& address) {
   return {};
 }
 
+constexpr size_t kAnswerBytes = 16 << 20;
+constexpr TimeNs kAnswersWithin = 3 * kNsPerSecond;  // a working daemon answers in milliseconds
+
+Result<std::string> get(const DoctorRequest& request) {
+  const auto& [address, path, token, cert] = request;
+  const bool is_unix = address.starts_with("unix:");
+  const bool tls = !is_unix && !cert.empty();
+  io::HttpRequest sent;
+  sent.url = fmt::format("{}://{}{}", tls ? "https" : "http", is_unix ? "localhost" : address, path);
+  if (is_unix) sent.socket = address.substr(5);
+  if (tls) {  // the daemon's own certificate is known, so its names play no part
+    sent.ca_file = cert;
+    sent.ca_alone = true;
+    sent.any_name = true;
+  }
+  if (!token.empty()) sent.headers.push_back("Authorization: Bearer " + token);
+  sent.within_ns = kAnswersWithin;
+  std::string body;
+  sent.on_body = [&](long, std::string_view bytes) {
+    if (body.size() + bytes.size() > kAnswerBytes) return false;
+    body += bytes;
+    return true;
+  };
+  const auto answer = io::http_exchange(sent);
+  if (!answer) return fail(ErrorCode::kIo, fmt::format("{}: {}", address, answer.error().reason));
+  if (answer->status == 200) return body;
+  const auto json = parse_json(body);
+  const auto why = json.is_object() ? json.find("error") : json.end();
+  return fail(ErrorCode::kIo,
+              json.is_object() && why != json.end() && why->is_string()
+                  ? why->get<std::string>()
+                  : fmt::format("{}: {} is answered with status {}", address, path, answer->status));
+}
+
 }  // namespace
 
-Probes machine_probes(decltype(Probes::get) get) {
+Probes machine_probes() {
   Probes out;
   out.account = account;
   out.path = path_facts;
@@ -240,7 +277,7 @@ Probes machine_probes(decltype(Probes::get) get) {
   out.processes = [] { return look_at_processes({"/proc", wall_now(), wall_now}); };
   out.network = [](const std::string& pid) { return network_namespace("/proc", pid); };
   out.connect = connect_to;
-  out.get = std::move(get);
+  out.get = get;
   return out;
 }
 

@@ -10,8 +10,8 @@
 #include "app/daemon/alerts/alert_records.h"
 #include "base/crash_point.h"
 #include "base/text.h"
+#include "io/http/exchange.h"
 #include "model/json_text.h"
-#include "respond/http_post.h"
 #include "respond/otlp.h"
 
 namespace culprit::app {
@@ -101,7 +101,7 @@ AlertService::AlertService(io::Env& env, AlertServiceOptions options)
     : env_(env), options_(std::move(options)), book_(book_options()) {}
 
 Result<std::unique_ptr<AlertService>> AlertService::open(io::Env& env, AlertServiceOptions options) {
-  respond::prepare_http();
+  io::prepare_http();
   std::unique_ptr<AlertService> out(new AlertService(env, std::move(options)));
   auto disk = env.worker("alerts");
   if (!disk) return tl::unexpected(disk.error());
