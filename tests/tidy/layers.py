@@ -40,6 +40,16 @@ APP_PARTS = {
 }
 # The parts of app/daemon: each may include those before it.
 DAEMON_PARTS = ("self", "keep", "engine", "intake", "watch", "collector", "uplink", "alerts", "api")
+# A namespace has the name of its folder: culprit::ROOM, in core culprit::PART. These are older; no new one is
+# added.
+ODD_NAMESPACES = {
+    "core/detect/logs": "culprit::detect",  # core/logs has the name of the folder
+    "core/fuse": "culprit::core::fuse",
+    "core/logs/packed.h": "culprit",  # of three parts of core
+    "simulate": "culprit::cli",  # verbs of the command line in a program of their own
+}
+NAMELESS_ROOMS = ("base", "model")  # culprit itself, or a namespace with the name of the file
+NAMESPACE = re.compile(r"^namespace (culprit[\w:]*) \{", re.MULTILINE)
 # What asks the world: clock, descriptors, threads, environment. core and model are replayed without it.
 IMPURE = re.compile(r"<(fstream|iostream|cstdio|stdio\.h|filesystem|thread|mutex|shared_mutex|"
                     r"condition_variable|future|atomic|stop_token|chrono|ctime|time\.h|unistd\.h|fcntl\.h|"
@@ -124,6 +134,27 @@ def check_room(path: Path, line: int, included: str) -> Iterator[Offence]:
         own, other = path.parts[2], included.split("/")[1]
         if own in APP_PARTS and other in APP_PARTS and own != other and other not in APP_PARTS[own]:
             yield Offence(str(path), line, f"app/{own} may not include app/{other}")
+
+
+def namespace_of(path: Path) -> str:
+    """The one of a file of daemon/ROOM."""
+    folder = path.parts[1:-1]
+    odd = ODD_NAMESPACES.get("/".join(path.parts[1:])) or ODD_NAMESPACES.get("/".join(folder))
+    if odd or folder[0] in NAMELESS_ROOMS:
+        return odd or "culprit"
+    return "culprit::" + (folder[-1] if folder[0] == "core" else folder[0])
+
+
+def check_namespace(path: Path, text: str) -> Iterator[Offence]:
+    if path.parts[0] != "daemon" or len(path.parts) < 3:
+        return
+    own = namespace_of(path)
+    nameless = path.parts[1] in NAMELESS_ROOMS
+    for found in NAMESPACE.finditer(text):
+        name = found.group(1)
+        inner = name == f"culprit::{path.stem}" if nameless else name.startswith(own + "::")
+        if name != own and not inner:
+            yield Offence(str(path), line_of(text, found.start()), f"namespace {name} in a folder of {own}")
 
 
 def check_purity(path: Path, text: str, code: str) -> Iterator[Offence]:
@@ -243,6 +274,7 @@ def check_text(path: Path, text: str) -> Iterator[Offence]:
     if path.suffix in CPP:
         code = strip(text)
         yield from check_includes(path, text)
+        yield from check_namespace(path, text)
         yield from check_purity(path, text, code)
         yield from check_functions(path, code)
     if path.suffix in (".h", ".hpp"):
