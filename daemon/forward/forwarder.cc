@@ -94,7 +94,6 @@ void Forwarder::lost(const std::string& why, bool hopeless, TimeNs open_since_ns
 void Forwarder::wait_after(const std::string& why) {
   stats_.phase = Phase::kWaiting;
   stats_.last_error = why;
-  stats_.last_error_ns = wall();
   stats_.connected_since_ns = stats_.stalled_since_ns = kNoTime;
   stats_.collector.clear();
   stats_.credit = 0;

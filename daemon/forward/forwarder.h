@@ -67,7 +67,6 @@ struct ForwarderStats {
   TimeNs round_trip_ns = 0;           // of the last ping
   TimeNs stalled_since_ns = kNoTime;  // wall clock: frames in flight without an acknowledgement
   std::string last_error;             // of the last lost or refused connection
-  TimeNs last_error_ns = kNoTime;
   std::array<LogProgress, peer::kLogs.size()> logs;  // by number
   std::string sentence() const;  // "connected, but nothing was acknowledged since …": for people
 };

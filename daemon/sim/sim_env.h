@@ -34,7 +34,6 @@ class SimEnv final : public io::Env {
   bool is_alive() const { return alive_ != nullptr; }
   // kKilled: its kernel ends the connections. kPowerLoss: no peer is informed.
   void kill(Death death);
-  void step_wall_clock(TimeNs ns) { options_.wall_at_start_ns += ns; }
 
   TimeNs now(io::Clock clock) const override;
   void post(std::function<void()> call) override;

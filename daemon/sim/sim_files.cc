@@ -51,7 +51,6 @@ class SimFileHandle final : public io::FileHandle {
     file_->synced.resize(file_->same);
     file_->synced.append(file_->bytes, file_->same);
     file_->same = file_->bytes.size();
-    ++files_.syncs_;
     return {};
   }
   Result<io::FileStatus> status() override {
@@ -133,14 +132,6 @@ void SimFiles::remove_all(const std::string& folder) {
     std::erase_if(*names, [&](const auto& entry) { return lies_in(entry.first, folder); });
 }
 
-void SimFiles::flip_bit(const std::string& path, uint64_t bit) {
-  File& file = *names_.at(path);
-  if (file.bytes.empty()) return;
-  const uint64_t at = bit / 8 % file.bytes.size();
-  for (std::string* bytes : {&file.bytes, &file.synced})
-    if (at < bytes->size()) (*bytes)[at] = static_cast<char>((*bytes)[at] ^ (1 << (bit % 8)));
-}
-
 uint64_t SimFiles::used() const {
   uint64_t n = 0;
   for (const auto& [path, file] : names_) n += file->bytes.size();
@@ -199,7 +190,6 @@ Status SimFiles::sync_folder(const std::string& folder) {
   });
   for (const auto& [path, file] : names_)
     if (lies_in(path, folder)) synced_names_[path] = file;
-  ++syncs_;
   return {};
 }
 

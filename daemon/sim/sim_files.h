@@ -39,11 +39,8 @@ class SimFiles final : public io::Files {
   // Another program starts on the disk.
   void begin_life() { dead_ = false, dies_at = 0; }
   void remove_all(const std::string& folder);
-  // Flips one bit of a file, also in its synced data.
-  void flip_bit(const std::string& path, uint64_t bit);
 
   uint64_t used() const;
-  uint64_t syncs() const { return syncs_; }
   std::vector<std::string> paths() const;
 
   Result<std::unique_ptr<io::FileHandle>> open(const std::string& path, io::OpenFor what) override;
@@ -69,7 +66,7 @@ class SimFiles final : public io::Files {
 
   Random random_;
   Names names_, synced_names_;
-  uint64_t life_ = 0, next_inode_ = 1, syncs_ = 0;
+  uint64_t life_ = 0, next_inode_ = 1;
   bool dead_ = false;
 };
 

@@ -54,7 +54,6 @@ struct ArchiveStats {
   uint64_t pending_bytes = 0;             // taken, not committed yet
   uint64_t duplicates = 0;                // frames that were already stored
   uint64_t refused = 0;                   // malformed frames, or frames out of sequence
-  uint64_t overlap_bytes = 0;             // of pieces whose beginning was already stored
   uint64_t orphans = 0;                   // pieces of undeclared streams: kept, but not accessible
   uint64_t holes = 0, hole_bytes = 0;     // bytes of a stream that never came
   uint64_t adopted_frames = 0;            // at the start: in a segment, but not in the index

@@ -41,7 +41,6 @@ void LogTaker::on_piece(const Piece& piece, std::string_view bytes) {
   Piece copy = piece;
   if (piece.offset < stream.size) {
     const uint64_t known = std::min<uint64_t>(stream.size - piece.offset, bytes.size());
-    stats_.overlap_bytes += known;
     bytes.remove_prefix(known);
     copy.offset = stream.size;
     copy.gap.reset();  // already reported with the bytes

@@ -31,7 +31,7 @@ bool contains(std::string_view text, std::string_view part) { return text.find(p
 struct Signs {
   bool dcp = false, deepspeed = false, universal = false, mp_ranks = false, common = false, weights = false;
   bool safetensors = false;
-  bool trainer = false, orbax = false, snapshot = false, torch_files = false;
+  bool trainer = false, orbax = false, snapshot = false;
 };
 
 Signs signs_of(const Tree& tree, std::string_view folder) {

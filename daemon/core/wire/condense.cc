@@ -100,7 +100,6 @@ struct LineCondenser::Impl {
   CondenseCounts counts;
   std::vector<SentForm> forms;
   FlatMap<uint32_t> form_ids{256};
-  size_t forms_reported = 0;
   std::vector<Count> number_memory;
   std::vector<logs::WriterKey> writers;
   std::vector<WriterMemory> writer_memory;

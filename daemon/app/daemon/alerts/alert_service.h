@@ -118,7 +118,7 @@ class AlertService {
   respond::Outbox outbox_;
   std::shared_ptr<store::AlertStore> store_;  // worker only
   store::AlertChanges unwritten_;
-  bool writing_ = false, store_failing_ = false;
+  bool writing_ = false;
   int64_t kept_row_ = 0;  // messages up to here are on the disk, or cannot be kept
   int64_t last_row_ = 0, writing_row_ = 0;
   TimeNs seen_until_ns_ = kNoTime, seen_written_ns_ = kNoTime;  // seen_written_ns_: monotonic

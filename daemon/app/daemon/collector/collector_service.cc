@@ -198,7 +198,7 @@ void CollectorService::status(const std::string& host, const peer::Status& statu
   HostFacts& facts = hosts_[host];
   facts.status = status;
   const TimeNs now = env_.now(io::Clock::kWall);
-  facts.status_ns = facts.seen_ns = now;
+  facts.seen_ns = now;
   if (facts.noted_ns != kNoTime && now - facts.noted_ns < kNoteEveryNs) return;
   facts.noted_ns = now;
   note(facts);

@@ -48,7 +48,6 @@ struct HostFacts {
   TimeNs seen_ns = kNoTime;
   TimeNs clock_ahead_ns = 0;
   std::optional<peer::Status> status;  // the most recent
-  TimeNs status_ns = kNoTime;          // time of `status`
   TimeNs noted_ns = kNoTime;           // time of the last write to the archive
 };
 

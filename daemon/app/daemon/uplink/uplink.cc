@@ -570,7 +570,6 @@ UplinkFigures Uplink::figures() const {
   out.frames = {reported_.frames, options_.recorder->frames()};
   out.feed = reported_.counts;
   out.jobs = reported_.jobs.size();
-  out.waiting_batches = waiting_.size();
   out.caught_up = replayed_;
   out.trouble = reported_.written ? "" : reported_.written.error().text;
   if (tls_) out.certificate_expires_ns = tls_->expires_ns();

@@ -50,7 +50,7 @@ struct UplinkFigures {
   store::SpoolStats condensed;
   std::array<Recorder::Frames, 2> frames;  // by peer::Log
   JobForwarderCounts feed;
-  size_t jobs = 0, waiting_batches = 0;
+  size_t jobs = 0;
   bool caught_up = false;  // everything stored before the start is condensed
   std::string trouble;     // why condensing fails; empty: it works
   // Wall clock: frames have waited since then without any acknowledgement; kNoTime: no frame waits.
