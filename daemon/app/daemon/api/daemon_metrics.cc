@@ -104,6 +104,10 @@ void about_spool(serve::MetricsText& m, const AgentParts& p) {
   m.counter("culprit_spool_refused_batches_total", "Batches that the spool could never take.")
       .value(number(f.refused_batches));
   m.gauge("culprit_spool_waiting_batches", "Batches that wait for the disk.").value(number(f.waiting));
+  m.counter("culprit_index_retries_total", "Failed writes to the index that are tried again.")
+      .value(number(f.index_retries));
+  m.counter("culprit_index_lost_total", "Writes to the index that were given up.")
+      .value(number(f.index_lost));
 }
 
 void about_files(serve::MetricsText& m, const Sources& sources) {

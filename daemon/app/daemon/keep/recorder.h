@@ -92,6 +92,7 @@ class Recorder {
     store::SpoolStats spool;
     uint64_t refused_batches = 0;  // the spool can never store them
     size_t waiting = 0;            // batches
+    uint64_t index_retries = 0, index_lost = 0;
   };
   Figures figures() const;
 

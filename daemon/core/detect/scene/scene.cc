@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 #include <set>
@@ -113,20 +114,10 @@ class SceneJudge {
     });
   }
   // Dumps number each operation of each rank; reports of the library compare ranks; a stack is one moment.
-  static int rank_of(SightSource source) {
-    switch (source) {
-      case SightSource::kFlight:
-        return 0;
-      case SightSource::kWatchdog:
-        return 1;
-      case SightSource::kRecords:
-        return 2;
-      case SightSource::kStack:
-        return 3;
-      case SightSource::kRas:
-        return 4;
-    }
-    return 5;
+  static std::ptrdiff_t rank_of(SightSource source) {
+    constexpr std::array kByProof = {SightSource::kFlight, SightSource::kWatchdog, SightSource::kRecords,
+                                     SightSource::kStack, SightSource::kRas};
+    return std::ranges::find(kByProof, source) - kByProof.begin();
   }
 
   // Other statements of the same ranks raise the confidence, those of other ranks lower it.
