@@ -649,10 +649,10 @@ void set_aside(const detect::View& view, std::vector<Sign>& signs, std::vector<F
   signs = std::move(kept);
 }
 
-// In order of time, then of lines.
-std::tuple<TimeNs, uint32_t, uint64_t> place_of(const Sign& sign) {
-  const logs::LogPlace& place = sign.lines.front()->place;
-  return {place.time_ns, place.source, place.line};
+// In order of time, then of lines, then of the rules that match one line.
+std::tuple<TimeNs, uint32_t, uint64_t, uint8_t> place_of(const Sign& sign) {
+  const logs::RuleLine& first = *sign.lines.front();
+  return {first.place.time_ns, first.place.source, first.place.line, first.order};
 }
 
 // The ranks that report trouble, and the lines about a peer.

@@ -155,6 +155,7 @@ void JobEvents::take_hits(const LogBatch& batch, uint32_t i, std::vector<RuleLin
     const LineRecord& line = batch.lines[i];
     RuleLine& r = out.emplace_back();
     r.rule = hit.rule;
+    r.order = static_cast<uint8_t>(std::min<size_t>(out.size() - 1, 255));
     // Log services stamp all that a job prints with level info, so a level says nothing against a wording of
     // its own. It counts where a catch-all found the line.
     const bool reported = hit.general && (hit.level == Level::kInfo || hit.level == Level::kDebug);

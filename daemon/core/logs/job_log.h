@@ -95,6 +95,7 @@ struct RuleLine {
   bool own_time = true;    // the line itself has its time
   bool death = false;      // an uncaught exception or a launcher's list of failures: the process ends with it
   bool handled = false;    // the line itself says that the fault was repaired or is no failure
+  uint8_t order = 0;       // of the rules of its event, by line and then the most specific first; at most 255
   std::string text;
   std::vector<std::string> holes;      // in the order of the rule's holes
   std::string about;                   // the host in a launcher's list; empty: the writer's host

@@ -11,6 +11,7 @@
 #include <map>
 #include <new>
 #include <numeric>
+#include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -121,7 +122,7 @@ void Matcher::add(const Rule& rule, uint32_t index, std::vector<std::string>& li
   for (const Pattern& p : rule.except) rules_[index].except.push_back(p.regex);
   for (const Pattern& p : rule.any) {
     const auto id = static_cast<uint32_t>(patterns_.size());
-    patterns_.push_back({index, p.regex, p.also});
+    patterns_.push_back({index, p.regex, p.also, p.literals});
     if (p.literals.empty()) always_.push_back(id);
     for (const std::string& literal : p.literals) {
       literals.push_back(literal);
@@ -367,16 +368,17 @@ void Scanner::verify(uint32_t pattern, std::string_view message, TextSource sour
   if (!compiled.regex->Match(text, 0, text.size(), re2::RE2::UNANCHORED, nullptr, 0)) return;
   if (is_excepted(index, text)) return;
   found_[index] = stamp_;
-  RuleMatch match{index, rule.says <= Says::kFailure, false, {}};
+  RuleMatch match{index, rule.says <= Says::kFailure, false, pattern, 0, {}};
   const bool weighed = source == TextSource::kLog && !restriction_;
   const size_t captured =
       compiled.groups.empty() ? 0 : static_cast<size_t>(compiled.regex->NumberOfCapturingGroups());
-  groups_.resize(captured + 1);
+  groups_.assign(captured + 1, {});
   if (weighed)
     match.mentioned = find_reported(pattern, compiled, text);
-  else if (captured > 0)
+  else if (captured > 0 || !restriction_)
     compiled.regex->Match(text, 0, text.size(), re2::RE2::UNANCHORED, groups_.data(),
                           static_cast<int>(groups_.size()));
+  if (groups_[0].data() != nullptr) match.begin = static_cast<uint32_t>(groups_[0].data() - text.data());
   for (const int g : compiled.groups)
     match.holes.push_back(g == 0 ? std::string_view{}
                                  : std::string_view(groups_[static_cast<size_t>(g)].data(),
@@ -433,6 +435,38 @@ void Scanner::keep_most() {
   for (const RuleMatch& m : matches_)
     if (matcher_->rules_[m.rule].decides) most = std::max(most, matcher_->rules_[m.rule].says);
   std::erase_if(matches_, [&](const RuleMatch& m) { return matcher_->rules_[m.rule].says < most; });
+}
+
+// Bytes of fixed text of the wording that the message has: of each set the longest text.
+size_t Scanner::fixed_bytes(uint32_t pattern) const {
+  const Matcher::Wording& wording = matcher_->patterns_[pattern];
+  const auto longest = [&](const std::vector<std::string>& texts) {
+    size_t bytes = 0;
+    for (const std::string& text : texts)
+      if (text.size() > bytes && find_text(lower_, text) != npos) bytes = text.size();
+    return bytes;
+  };
+  const auto is_part = [&](const std::string& whole) {
+    return std::ranges::any_of(wording.literals,
+                               [&](const std::string& part) { return whole.find(part) != npos; });
+  };
+  // Texts that share a part are looked for by that part; they themselves are the first set then.
+  const bool twice = !wording.also.empty() && std::ranges::all_of(wording.also.front(), is_part);
+  size_t bytes = twice ? 0 : longest(wording.literals);
+  for (const std::vector<std::string>& texts : wording.also) bytes += longest(texts);
+  return bytes;
+}
+
+// By what the rules declare and the line shows. Ids decide only between wordings that are alike in all of it.
+void Scanner::put_most_specific_first(std::string_view message) {
+  if (lower_.empty() && !message.empty()) {
+    lower_.resize(message.size());
+    lower_ascii(message, lower_.data());
+  }
+  std::ranges::stable_sort(matches_, {}, [&](const RuleMatch& m) {
+    const auto says = static_cast<int>(matcher_->rules_[m.rule].says);
+    return std::tuple(-says, -static_cast<int64_t>(fixed_bytes(m.pattern)), m.begin);
+  });
 }
 
 void Scanner::restrict_to(std::span<const uint32_t> rules) {
@@ -524,6 +558,7 @@ std::span<const RuleMatch> Scanner::match(size_t begin, size_t end, std::string_
   if (restriction_) find_particular(message, source);
   if (matcher_->always_.empty()) next_ = at_ < hits_.size() ? hits_[at_].end : kNone;
   keep_most();
+  if (matches_.size() > 1 && !restriction_) put_most_specific_first(message);
   return matches_;
 }
 

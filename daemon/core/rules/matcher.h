@@ -32,6 +32,8 @@ struct RuleMatch {
   uint32_t rule = 0;
   bool general = false;                 // of its rule
   bool mentioned = false;               // the message does not report it (core/logs/mention.h)
+  uint32_t pattern = 0;                 // number of the wording in the matcher
+  uint32_t begin = 0;                   // of the wording, in the message
   std::vector<std::string_view> holes;  // views into the message
 };
 
@@ -58,6 +60,7 @@ class Matcher {
     uint32_t rule = 0;
     std::string regex;
     std::vector<std::vector<std::string>> also;  // see Pattern
+    std::vector<std::string> literals;           // likewise
   };
   struct Of {  // the properties of a rule
     SourceSet sources = 0;
@@ -96,9 +99,10 @@ class Scanner {
   bool wants(size_t end) const { return next_ <= end; }
   // The end of the next literal; npos after the last one; 0 with rules that check every line.
   size_t next() const { return next_; }
-  // The rules found in the line [begin, end) of the block. Call for lines in order; results are in order of
-  // rules. Valid until the next call. What the message only mentions gives way to what it reports. `time_ns`:
-  // of the line, if known.
+  // The rules found in the line [begin, end) of the block. Call for lines in order. The rules that say most
+  // come first, then those whose wording has the most fixed text there, then those that begin first in it,
+  // and only then the order of rules decides. Valid until the next call. What the message only mentions gives
+  // way to what it reports. `time_ns`: of the line, if known.
   std::span<const RuleMatch> match(size_t begin, size_t end, std::string_view message, TextSource source,
                                    TimeNs time_ns = kNoTime);
   // The next line may be the one that begins there again.
@@ -137,6 +141,8 @@ class Scanner {
   bool find_reported(uint32_t pattern, const Compiled& compiled, const re2::StringPiece& text);
   const logs::MentionFrame& usual_frame(uint32_t pattern, const Compiled& compiled);
   void keep_most();
+  void put_most_specific_first(std::string_view message);
+  size_t fixed_bytes(uint32_t pattern) const;
 
   std::shared_ptr<const Matcher> matcher_;
   hs_scratch* scratch_ = nullptr;
