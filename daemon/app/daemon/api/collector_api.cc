@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "app/daemon/api/api_json.h"
-#include "model/json_text.h"
+#include "app/daemon/api/host_rows.h"
 
 namespace culprit::app {
 namespace {
@@ -15,17 +15,10 @@ namespace {
 double as_double(uint64_t n) { return static_cast<double>(n); }
 
 // As on the host itself, but the archive does not know how many files a log had.
-json proven_owner(const StreamInfo& info) {
+std::optional<uint32_t> proven_owner(const StreamInfo& info) {
   const bool by_peer = info.kind == OriginKind::kSocket || info.kind == OriginKind::kRing;
-  return info.uid && by_peer ? uid_json(info.uid) : json(nullptr);
+  return info.uid && by_peer ? info.uid->uid() : std::nullopt;
 }
-
-// A host that has not connected since the start: its last state in the archive.
-struct Remembered {
-  json about;
-  TimeNs seen_ns = kNoTime;
-  uint64_t bytes = 0, skipped = 0;
-};
 
 // Age of the oldest unacknowledged frame and number of such frames, over both logs.
 void put_lag(json& row, const HostFacts& facts) {
@@ -71,23 +64,24 @@ json row_of(const HostFacts& facts) {
   return row;
 }
 
-json row_of(const std::string& host, const Remembered& of) {
-  const auto reported = [&](const char* name) {
-    return of.about.is_object() ? of.about.value(name, json()) : json();
-  };
-  const json left = reported("left");
-  const bool known = left.is_string() && !left.get_ref<const std::string&>().empty();
+template <class Value>
+json or_null(const std::optional<Value>& value) {
+  return value ? json(*value) : json(nullptr);
+}
+
+json row_of(const std::string& host, const RememberedHost& of) {
+  const HostAbout& about = of.about;
   return {{"host", host},
           {"connected", false},
           {"state", "silent"},
           {"since_ns", time_or_null(of.seen_ns)},
           {"last_ns", time_or_null(of.seen_ns)},
-          {"version", reported("program")},
-          {"address", reported("address")},
-          {"clock_ahead_ns", reported("clock_ahead_ns")},
-          {"dropped_bytes", reported("dropped_bytes")},
-          {"dropped_records", reported("dropped_records")},
-          {"left", known ? left : json("not heard since the collector's start")}};
+          {"version", or_null(about.program)},
+          {"address", or_null(about.address)},
+          {"clock_ahead_ns", or_null(about.clock_ahead_ns)},
+          {"dropped_bytes", or_null(about.dropped_bytes)},
+          {"dropped_records", or_null(about.dropped_records)},
+          {"left", about.left.empty() ? "not heard since the collector's start" : about.left}};
 }
 
 // Order of hosts: silent ones first, the longest silence first; then by name.
@@ -179,109 +173,100 @@ void about_engines(serve::MetricsText& m, const LiveCounts& c) {
 
 }  // namespace
 
+CollectorApi::CollectorApi(io::Env& env, AgentParts parts, CollectorService& collecting)
+    : DaemonApi(env, std::move(parts)), collecting_(collecting) {
+  lists_.set_more_sources([this](const auto& job, std::vector<SourceRow> own, Lists::SourceRows rows) {
+    add_archived(job, std::move(own), std::move(rows));
+  });
+}
+
 serve::Health CollectorApi::health() {
   if (const auto why = collecting_.unhealthy(env_.now(io::Clock::kMonotonic))) return {false, *why};
   return DaemonApi::health();
 }
 
-void CollectorApi::metrics(std::function<void(std::string)> answer) {
-  DaemonApi::metrics([this, answer = std::move(answer)](std::string text) {
-    serve::MetricsText m;
-    about_connections(m, collecting_.connections());
-    about_archive(m, collecting_.archive(), collecting_.figures());
-    about_engines(m, parts_.engine->counts());
-    answer(text + m.finish());
-  });
+std::string CollectorApi::metrics_text(Figures figures) {
+  serve::MetricsText m;
+  about_connections(m, collecting_.connections());
+  about_archive(m, collecting_.archive(), collecting_.figures());
+  about_engines(m, parts_.engine->counts());
+  return DaemonApi::metrics_text(figures) + m.finish();
 }
 
-void CollectorApi::status(Answer answer) {
-  DaemonApi::status([this, answer = std::move(answer)](Result<std::string> text) {
-    if (!text) return answer(tl::unexpected(text.error()));
-    json out = parse_json(*text);
-    const collect::CollectorStats connections = collecting_.connections();
-    const store::ArchiveStats archive = collecting_.archive();
-    out["role"] = parts_.config->watches() ? "both" : "collector";
-    out["collector"] = {{"listen", collecting_.address()},
-                        {"hosts", connections.hosts},
-                        {"connections", connections.connections},
-                        {"restoring", collecting_.figures().restoring},
-                        {"last_refusal", connections.last_refusal},
-                        {"archive_bytes", archive.bytes},
-                        {"archive_max_bytes", parts_.config->collector.retention_max_size},
-                        {"pending_bytes", archive.pending_bytes}};
-    answer(dump(out));
-  });
+json CollectorApi::status_values() {
+  json out = DaemonApi::status_values();
+  const collect::CollectorStats connections = collecting_.connections();
+  const store::ArchiveStats archive = collecting_.archive();
+  out["role"] = parts_.config->watches() ? "both" : "collector";
+  out["collector"] = {{"listen", collecting_.address()},
+                      {"hosts", connections.hosts},
+                      {"connections", connections.connections},
+                      {"restoring", collecting_.figures().restoring},
+                      {"last_refusal", connections.last_refusal},
+                      {"archive_bytes", archive.bytes},
+                      {"archive_max_bytes", parts_.config->collector.retention_max_size},
+                      {"pending_bytes", archive.pending_bytes}};
+  return out;
 }
 
 void CollectorApi::hosts(Answer answer) {
-  DaemonApi::hosts([this, answer = std::move(answer)](Result<std::string> text) {
-    if (!text) return answer(tl::unexpected(text.error()));
-    auto own = std::make_shared<json>(parse_json(*text));
-    auto kept = std::make_shared<std::map<std::string, Remembered>>();
-    collecting_.query(
-        [kept](store::Archive& archive) {
-          if (auto rows = archive.hosts())
-            for (const store::HostRow& row : *rows)
-              (*kept)[row.host] = {parse_json(row.about), row.seen_ns, row.bytes, row.skipped};
-        },
-        [this, own, kept, answer] {
-          std::map<std::string, json> rows;
-          for (const auto& [host, of] : *kept) rows[host] = row_of(host, of);
-          for (const HostFacts& facts : collecting_.hosts()) rows[facts.host] = row_of(facts);
-          for (auto& [host, row] : rows) {
-            row["suspected"] = false;
-            row["standing"] = "normal";
-            for (const char* name : {"score", "reason", "job", "diagnosis"}) row[name] = nullptr;
-            const auto of = kept->find(host);
-            row["archive_bytes"] = of == kept->end() ? 0 : of->second.bytes;
-            row["skipped_frames"] = of == kept->end() ? 0 : of->second.skipped;
-          }
-          json items = json::array();
-          for (json& item : (*own)["items"]) {
-            const std::string host = item.value("host", "");
-            const auto at = rows.find(host);
-            const bool itself = host == parts_.config->host.name;
-            if (at != rows.end())
-              for (const char* name : {"suspected", "standing", "score", "reason", "job", "diagnosis"})
-                at->second[name] = item.value(name, json());
-            else if (!itself || parts_.config->watches())
-              items.push_back(std::move(item));
-          }
-          for (auto& [host, row] : rows) items.push_back(std::move(row));
-          std::stable_sort(items.begin(), items.end(), stands_before);
-          answer(dump({{"items", items}}));
-        });
-  });
+  named_in_index(*parts_.recorder, "",
+                 [this, answer = std::move(answer)](Result<std::vector<NamedHost>> found) {
+                   if (!found) return answer(tl::unexpected(found.error()));
+                   const auto named = std::make_shared<std::vector<NamedHost>>(std::move(*found));
+                   auto kept = std::make_shared<std::map<std::string, RememberedHost>>();
+                   collecting_.query(
+                       [kept](store::Archive& archive) {
+                         if (auto rows = archive.hosts())
+                           for (const store::HostRow& row : *rows)
+                             (*kept)[row.host] = {host_about(row.about), row.seen_ns, row.bytes, row.skipped};
+                       },
+                       [this, named, kept, answer] {
+                         answer(dump({{"items", host_list(*named, *kept)}}));
+                       });
+                 });
 }
 
-void CollectorApi::sources(const std::optional<std::string>& job, Answer answer) {
-  DaemonApi::sources(job, [this, job, answer = std::move(answer)](Result<std::string> text) {
-    if (!text) return answer(tl::unexpected(text.error()));
-    auto own = std::make_shared<json>(parse_json(*text));
-    collecting_.query(
-        [own, job](store::Archive& archive) {
-          const auto kept = archive.kept({.job = job.value_or(""), .places = false});
-          if (!kept) return;
-          for (auto it = kept->rbegin(); it != kept->rend(); ++it) {
-            const StreamInfo& info = it->kept.state.info;
-            (*own)["items"].push_back({{"job", info.job.empty() ? json(nullptr) : json(info.job)},
-                                       {"host", it->host},
-                                       {"path", info.path},
-                                       {"kind", to_string(info.kind)},
-                                       {"bytes", it->kept.state.size},
-                                       {"lost_bytes", it->kept.first_offset},
-                                       {"lost_records", nullptr},
-                                       {"first_ns", time_or_null(info.opened_ns)},
-                                       {"last_ns", nullptr},
-                                       {"uid", uid_json(info.uid)},
-                                       {"pod", pod_json(info.uid)},
-                                       {"owner", proven_owner(info)},
-                                       {"pid", info.pid ? json(*info.pid) : json(nullptr)},
-                                       {"ended", it->kept.state.ended}});
-          }
-        },
-        [own, answer] { answer(dump(*own)); });
-  });
+// What hosts and the archive say, with what is held against each; and hosts whose logs are read here.
+json CollectorApi::host_list(const std::vector<NamedHost>& named,
+                             const std::map<std::string, RememberedHost>& kept) {
+  std::map<std::string, const NamedHost*> against;
+  for (const NamedHost* one : worst_by_host(named, env_.now(io::Clock::kWall))) against[one->host] = one;
+  std::map<std::string, json> rows;
+  for (const auto& [host, of] : kept) rows[host] = row_of(host, of);
+  for (const HostFacts& facts : collecting_.hosts()) rows[facts.host] = row_of(facts);
+  for (auto& [host, row] : rows) {
+    const auto worst = against.find(host);
+    put_standing(row, worst == against.end() ? nullptr : worst->second);
+    const auto of = kept.find(host);
+    row["archive_bytes"] = of == kept.end() ? 0 : of->second.bytes;
+    row["skipped_frames"] = of == kept.end() ? 0 : of->second.skipped;
+  }
+  json items = json::array();
+  for (auto& [host, row] : host_rows(named)) {
+    const bool itself = host == parts_.config->host.name;
+    if (!rows.contains(host) && (!itself || parts_.config->watches())) items.push_back(std::move(row));
+  }
+  for (auto& [host, row] : rows) items.push_back(std::move(row));
+  std::stable_sort(items.begin(), items.end(), stands_before);
+  return items;
+}
+
+void CollectorApi::add_archived(const std::optional<std::string>& job, std::vector<SourceRow> own,
+                                Lists::SourceRows rows) {
+  auto all = std::make_shared<std::vector<SourceRow>>(std::move(own));
+  collecting_.query(
+      [all, job](store::Archive& archive) {
+        const auto kept = archive.kept({.job = job.value_or(""), .places = false});
+        if (!kept) return;
+        for (auto it = kept->rbegin(); it != kept->rend(); ++it) {
+          const StreamInfo& info = it->kept.state.info;
+          all->push_back({info.job, it->host, info.path, info.kind, it->kept.state.size,
+                          it->kept.first_offset, info.opened_ns, info.uid, proven_owner(info), info.pid,
+                          it->kept.state.ended});
+        }
+      },
+      [all, rows = std::move(rows)] { rows(std::move(*all)); });
 }
 
 void CollectorApi::evidence(const serve::EvidenceQuery& query,

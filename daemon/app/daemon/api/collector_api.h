@@ -4,29 +4,43 @@
 // Thread: the loop's. Borrows the parts of DaemonApi and the CollectorService.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "app/daemon/api/daemon_api.h"
 #include "app/daemon/collector/collector_service.h"
+#include "app/daemon/collector/host_about.h"
 
 namespace culprit::app {
 
+// A host that has not connected since the start: its last state in the archive.
+struct RememberedHost {
+  HostAbout about;
+  TimeNs seen_ns = kNoTime;
+  uint64_t bytes = 0, skipped = 0;
+};
+
 class CollectorApi final : public DaemonApi {
  public:
-  CollectorApi(io::Env& env, AgentParts parts, CollectorService& collecting)
-      : DaemonApi(env, std::move(parts)), collecting_(collecting) {}
+  CollectorApi(io::Env& env, AgentParts parts, CollectorService& collecting);
 
   serve::Health health() override;
-  void metrics(std::function<void(std::string)> answer) override;
-  void status(Answer answer) override;
   void hosts(Answer answer) override;
-  void sources(const std::optional<std::string>& job, Answer answer) override;
   void evidence(const serve::EvidenceQuery& query,
                 std::function<void(Result<std::unique_ptr<serve::EvidenceReader>>)> answer) override;
 
  private:
+  std::string metrics_text(Figures figures) override;
+  nlohmann::json status_values() override;
+  // The sources that the archive has, behind those of this host.
+  void add_archived(const std::optional<std::string>& job, std::vector<SourceRow> own,
+                    Lists::SourceRows rows);
+  nlohmann::json host_list(const std::vector<NamedHost>& named,
+                           const std::map<std::string, RememberedHost>& kept);
+
   CollectorService& collecting_;
   std::shared_ptr<void> readers_ = std::make_shared<int>();  // each evidence reader holds a reference
 };

@@ -16,36 +16,6 @@
 namespace culprit::app {
 namespace {
 
-json row_json(const records::JobRow& row) {
-  const bool well = row.state == records::JobState::kEndedWell;
-  return {{"id", row.id},
-          {"run", row.run},
-          {"state", well ? records::to_string(records::JobState::kEnded) : records::to_string(row.state)},
-          {"well", well},
-          {"hosts", row.hosts ? json(*row.hosts) : json(nullptr)},
-          {"first_ns", time_or_null(row.first_ns)},
-          {"last_ns", time_or_null(row.last_ns)},
-          {"ended_ns", time_or_null(row.ended_ns)},
-          {"lines", row.lines ? json(*row.lines) : json(nullptr)},
-          {"verdict", row.verdict.empty() ? json(nullptr) : json(row.verdict)},
-          {"headline", row.headline.empty() ? json(nullptr) : json(row.headline)},
-          {"note", nullptr}};
-}
-
-// The uid that alone gave all bytes of a source; null: unknown. The next file at a path may be another
-// user's, so a log that was rotated or rewritten has no known owner.
-json owner_of(const store::KeptStream& stream) {
-  const StreamInfo& info = stream.state.info;
-  const bool by_peer = info.kind == OriginKind::kSocket || info.kind == OriginKind::kRing;
-  const bool one_file = info.kind == OriginKind::kFile && stream.state.past.empty();
-  return info.uid && (by_peer || one_file) ? uid_json(info.uid) : json(nullptr);
-}
-
-std::string text_of(const json& object, const char* name) {
-  const auto at = object.find(name);
-  return at != object.end() && at->is_string() ? at->get<std::string>() : "";
-}
-
 // People's judgements from the index: of this diagnosis, and of others of its kind.
 struct Said {
   bool is_read = false;
@@ -171,7 +141,7 @@ bool names_host(const Diagnosis& diagnosis, const std::string& host) {
 DaemonApi::DaemonApi(io::Env& env, AgentParts parts)
     : env_(env),
       parts_(std::move(parts)),
-      now_jobs_(env, [this](auto done) { live_jobs(std::move(done)); }),
+      now_jobs_(env, [this](auto done) { lists_.live_jobs(std::move(done)); }),
       figures_(env, [this](auto done) {
         const auto out = std::make_shared<std::vector<JobFigures>>();
         parts_.engine->query([out](LiveJobs& live, TimeNs now) { *out = live.figures(now); },
@@ -188,7 +158,9 @@ serve::Health DaemonApi::health() {
 
 std::unique_ptr<serve::ApiSource> DaemonApi::limited_to(const serve::Reader& reader) {
   if (parts_.access.sees_all(reader)) return nullptr;
-  return std::make_unique<OwnView>(*this, *reader.uid);
+  OpenToUsers open{[this](const Answer& answer) { answer(dump(status_values())); },
+                   [this](const auto& answer) { answer(metrics_text(Figures::kOpen)); }};
+  return std::make_unique<OwnView>(*this, lists_, std::move(open), *reader.uid);
 }
 
 void DaemonApi::on_evidence_read(const serve::EvidenceQuery& query, const serve::Reader& reader) {
@@ -197,6 +169,12 @@ void DaemonApi::on_evidence_read(const serve::EvidenceQuery& query, const serve:
 }
 
 void DaemonApi::status(Answer answer) {
+  json out = status_values();
+  if (parts_.alerts) out["alerts"] = alert_status(*parts_.alerts);
+  answer(dump(out));
+}
+
+json DaemonApi::status_values() {
   const serve::Health now = health();
   const Recorder::Figures store = parts_.recorder->figures();
   const SelfUsage usage = read_self_usage();
@@ -228,7 +206,6 @@ void DaemonApi::status(Answer answer) {
                       {"jobs_without_engine", parts_.engine->counts().without_engine},
                       {"jobs_not_read", parts_.engine->counts().waiting}};
   }
-  if (parts_.alerts) out["alerts"] = alert_status(*parts_.alerts);
   if (parts_.uplink) add_forward(out, parts_.config->forward.to, parts_.uplink->figures());
   json tails = json::array();
   uint64_t lag = 0;
@@ -250,64 +227,10 @@ void DaemonApi::status(Answer answer) {
   }
   out["logs"] = std::move(tails);
   out["lag_bytes"] = lag;
-  answer(dump(out));
+  return out;
 }
 
 // Running jobs first, then jobs of the index.
-void DaemonApi::jobs(Answer answer) {
-  live_jobs([this, answer = std::move(answer)](const std::shared_ptr<json>& items) {
-    add_stored_jobs(items, [items, answer] { answer(dump({{"items", *items}})); });
-  });
-}
-
-// What the store's worker reads; the worker may be the last to hold it.
-struct DaemonApi::StoredJobs {
-  std::vector<records::JobRow> rows;
-  std::set<JudgedTitles::Run> live, listed;
-  JudgedTitles::Answer judged;
-};
-
-void DaemonApi::add_stored_jobs(std::shared_ptr<json> items, std::function<void()> done) {
-  const auto found = std::make_shared<StoredJobs>();
-  for (const json& item : *items) found->live.emplace(text_of(item, "id"), item.value("run", 0u));
-  parts_.recorder->query(
-      [found, judged = judged_](store::Spool&, records::Records& index) {
-        if (auto jobs = index.jobs()) found->rows = std::move(*jobs);
-        found->listed = found->live;
-        for (const records::JobRow& row : found->rows) found->listed.emplace(row.id, row.run);
-        found->judged = judged->of(index, found->listed);
-      },
-      [this, found, items = std::move(items), done = std::move(done)] { finish_judged(found, items, done); });
-}
-
-// In short pieces of work: the disk's other work goes on in between.
-void DaemonApi::finish_judged(const std::shared_ptr<StoredJobs>& found, const std::shared_ptr<json>& items,
-                              const std::function<void()>& done) {
-  if (!found->judged.complete)
-    return parts_.recorder->query(
-        [found, judged = judged_](store::Spool&, records::Records& index) {
-          found->judged = judged->of(index, found->listed);
-        },
-        [this, found, items, done] { finish_judged(found, items, done); });
-  merge(*found, *items);
-  done();
-}
-
-void DaemonApi::merge(const StoredJobs& found, json& items) {
-  for (const records::JobRow& row : found.rows)
-    if (!found.live.contains({row.id, row.run})) items.push_back(row_json(row));
-  const JudgedTitles::Titles& titles = found.judged.titles;
-  for (json& item : items)
-    if (const auto at = titles.find({text_of(item, "id"), item.value("run", 0u)}); at != titles.end())
-      item["verdict"] = at->second ? json(*at->second) : json(nullptr);
-  const auto began = [](const json& item) {
-    const json at = item.value("first_ns", json());
-    return at.is_number() ? at.get<TimeNs>() : kNoTime;
-  };
-  std::stable_sort(items.begin(), items.end(),
-                   [&](const json& a, const json& b) { return began(a) > began(b); });
-}
-
 namespace {
 
 // What engine and index know of the report that is asked for.
@@ -389,16 +312,17 @@ void DaemonApi::report(const serve::ReportQuery& query, Answer answer) {
                        });
 }
 
-void DaemonApi::diagnoses(const serve::DiagnosisQuery& query, Answer answer) {
+void DaemonLists::diagnoses_of(const serve::DiagnosisQuery& query, KeepJob keep, Answer answer) {
   const auto text = std::make_shared<Result<std::string>>();
   records::VerdictQuery asked;
   asked.job = query.job.value_or("");
   asked.run = query.run;
   asked.since_ns = query.since_ns.value_or(kNoTime);
   parts_.recorder->query(
-      [text, asked](store::Spool&, records::Records& index) {
+      [text, asked, keep = std::move(keep)](store::Spool&, records::Records& index) {
         auto said = Said::of(index, asked);
         if (!said) return void(*text = tl::unexpected(said.error()));
+        std::erase_if(said->verdicts, [&](const Verdict& v) { return !keep(v.job); });
         JsonWriter w;
         w.object([&] {
           w.list("items", said->verdicts, [&](Verdict v) {
@@ -477,32 +401,9 @@ void DaemonApi::plugins(Answer answer) {
 }
 
 void DaemonApi::sources(const std::optional<std::string>& job, Answer answer) {
-  auto kept = std::make_shared<std::vector<store::KeptStream>>();
-  parts_.recorder->query(
-      [kept, job](store::Spool& spool, records::Records&) {
-        *kept = job ? spool.streams_of(*job) : spool.streams();
-      },
-      [this, kept, answer = std::move(answer)] {
-        json items = json::array();
-        for (auto it = kept->rbegin(); it != kept->rend(); ++it) {
-          const StreamInfo& info = it->state.info;
-          items.push_back({{"job", info.job.empty() ? json(nullptr) : json(info.job)},
-                           {"host", parts_.config->host.name},
-                           {"path", info.path},
-                           {"kind", to_string(info.kind)},
-                           {"bytes", it->state.size},
-                           {"lost_bytes", it->first_offset},
-                           {"lost_records", nullptr},
-                           {"first_ns", time_or_null(info.opened_ns)},
-                           {"last_ns", nullptr},
-                           {"uid", uid_json(info.uid)},
-                           {"pod", pod_json(info.uid)},
-                           {"owner", owner_of(*it)},
-                           {"pid", info.pid ? json(*info.pid) : json(nullptr)},
-                           {"ended", it->state.ended}});
-        }
-        answer(dump({{"items", items}}));
-      });
+  lists_.source_rows(job, [answer = std::move(answer)](Result<std::vector<SourceRow>> rows) {
+    rows ? answer(dump(to_json(*rows))) : answer(tl::unexpected(rows.error()));
+  });
 }
 
 void DaemonApi::evidence(const serve::EvidenceQuery& query,

@@ -11,7 +11,7 @@
 
 #include "app/config/config.h"
 #include "app/daemon/alerts/alert_service.h"
-#include "app/daemon/api/judged_titles.h"
+#include "app/daemon/api/daemon_lists.h"
 #include "app/daemon/api/named_hosts.h"
 #include "app/daemon/api/own_view.h"
 #include "app/daemon/api/read_audit.h"
@@ -60,14 +60,18 @@ class DaemonApi : public serve::ApiSource {
   std::unique_ptr<serve::ApiSource> limited_to(const serve::Reader& reader) override;
   void on_evidence_read(const serve::EvidenceQuery& query, const serve::Reader& reader) override;
   serve::Health health() override;
-  void metrics(std::function<void(std::string)> answer) override;
+  void metrics(std::function<void(std::string)> answer) override { answer(metrics_text(Figures::kAll)); }
   void job_metrics(KeepJob keep, std::function<void(std::string)> answer) override;
   void status(Answer answer) override;
-  void jobs(Answer answer) override;
+  void jobs(Answer answer) override { lists_.jobs_of(every_job, std::move(answer)); }
   void now(const serve::NowQuery& query, Answer answer) override;
   void report(const serve::ReportQuery& query, Answer answer) override;
-  void diagnoses(const serve::DiagnosisQuery& query, Answer answer) override;
-  void suspects(const std::optional<std::string>& job, Answer answer) override;
+  void diagnoses(const serve::DiagnosisQuery& query, Answer answer) override {
+    lists_.diagnoses_of(query, every_job, std::move(answer));
+  }
+  void suspects(const std::optional<std::string>& job, Answer answer) override {
+    lists_.suspects_of(job, every_job, std::move(answer));
+  }
   void hosts(Answer answer) override;
   void devices(Answer answer) override;
   void rules(Answer answer) override;
@@ -93,8 +97,16 @@ class DaemonApi : public serve::ApiSource {
   void test_alert(const std::string& receiver, const serve::Actor& by, Answer answer) override;
 
  protected:
+  enum class Figures : uint8_t { kOpen, kAll };  // without those of receivers of alerts, or with them
+  virtual std::string metrics_text(Figures figures);
+  virtual nlohmann::json status_values();  // of GET /v1/status, for every reader
+  // The rows of GET /v1/hosts by host: this one first, then what is held against others.
+  using HostRows = std::vector<std::pair<std::string, nlohmann::json>>;
+  HostRows host_rows(const std::vector<NamedHost>& named);
+
   io::Env& env_;
   AgentParts parts_;
+  DaemonLists lists_{parts_};
 
  private:
   // Which parts of ours did not run for the job, and why, a sentence each; empty ones among them.
@@ -102,24 +114,13 @@ class DaemonApi : public serve::ApiSource {
   void put_rule(const serve::RuleRequest& request, const serve::Actor& by,
                 const std::shared_ptr<MadeRule>& made, Answer answer);
 
-  nlohmann::json host_rows(const std::vector<NamedHost>& named);
   // Adds "alert" to the jobs of GET /v1/now that have one which fires.
   void mark_alerts(nlohmann::json& items) const;
   void audit(const char* what, const alert::Window& window);
 
   RuleMaker rule_maker_{env_, *this};
-  // The jobs of the engine, as the items of GET /v1/jobs, after all batches that it has.
-  void live_jobs(std::function<void(std::shared_ptr<nlohmann::json>)> done);
-  // Adds the runs of the index, in the order of GET /v1/jobs.
-  void add_stored_jobs(std::shared_ptr<nlohmann::json> items, std::function<void()> done);
-  struct StoredJobs;
-  void finish_judged(const std::shared_ptr<StoredJobs>& found, const std::shared_ptr<nlohmann::json>& items,
-                     const std::function<void()>& done);
-  static void merge(const StoredJobs& found, nlohmann::json& items);
-
-  EngineAnswer<nlohmann::json> now_jobs_;  // for GET /v1/now
+  EngineAnswer<DaemonLists::Jobs> now_jobs_;  // for GET /v1/now
   EngineAnswer<std::vector<JobFigures>> figures_;
-  std::shared_ptr<JudgedTitles> judged_ = std::make_shared<JudgedTitles>();  // used on the store's worker
   std::shared_ptr<void> reading_ = std::make_shared<int>();  // each evidence reader holds a reference
   ReadAudit audit_;
 };
@@ -129,9 +130,6 @@ std::string who(const serve::Actor& by);
 
 // Of GET /v1/status: what waits for receivers, and what is wrong.
 nlohmann::json alert_status(const AlertService& alerts);
-
-// All counts of the daemon in the Prometheus text format.
-std::string metrics_text(const AgentParts& parts, TimeNs mono, const SelfUsage& usage);
 
 // Reads evidence on a worker of its own, so a slow client or disk delays no other reader. `share` is kept
 // alive as long as the reader.

@@ -240,9 +240,10 @@ void about_uplink(serve::MetricsText& m, const UplinkFigures& f) {
 
 }  // namespace
 
-std::string metrics_text(const AgentParts& parts, TimeNs mono, const SelfUsage& usage) {
+std::string DaemonApi::metrics_text(Figures figures) {
+  const AgentParts& parts = parts_;
   serve::MetricsText m;
-  about_itself(m, parts, mono, usage);
+  about_itself(m, parts, env_.now(io::Clock::kMonotonic), read_self_usage());
   about_spool(m, parts);
   if (const Sources* sources = parts.sources()) {
     about_files(m, *sources);
@@ -252,7 +253,7 @@ std::string metrics_text(const AgentParts& parts, TimeNs mono, const SelfUsage& 
   if (const RasService* ras = parts.ras ? parts.ras() : nullptr) about_ras(m, ras->figures());
   if (const CaptureService* capture = parts.capture ? parts.capture() : nullptr) about_capture(m, *capture);
   if (parts.engine) about_jobs(m, *parts.engine);
-  if (parts.alerts) about_alerts(m, *parts.alerts);
+  if (parts.alerts && figures == Figures::kAll) about_alerts(m, *parts.alerts);
   if (parts.uplink) about_uplink(m, parts.uplink->figures());
   if (const std::optional<serve::HttpCounts> http = parts.http()) {
     const serve::HttpCounts& counts = *http;
@@ -263,10 +264,6 @@ std::string metrics_text(const AgentParts& parts, TimeNs mono, const SelfUsage& 
     m.gauge("culprit_http_connections", "Connections that are open.").value(number(counts.connections));
   }
   return m.finish();
-}
-
-void DaemonApi::metrics(std::function<void(std::string)> answer) {
-  answer(metrics_text(parts_, env_.now(io::Clock::kMonotonic), read_self_usage()));
 }
 
 void DaemonApi::job_metrics(KeepJob keep, std::function<void(std::string)> answer) {

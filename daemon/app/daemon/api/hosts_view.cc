@@ -5,6 +5,7 @@
 
 #include "app/daemon/api/api_json.h"
 #include "app/daemon/api/daemon_api.h"
+#include "app/daemon/api/host_rows.h"
 #include "app/daemon/api/named_hosts.h"
 #include "base/time.h"
 
@@ -44,7 +45,8 @@ Result<std::vector<NamedHost>> hosts_of_index(records::Records& index, const std
   return named_hosts(*rows, last, *cleared);
 }
 
-// Sets what is held against the host. `of`: null, nothing.
+}  // namespace
+
 void put_standing(json& row, const NamedHost* of) {
   const bool suspected = of && of->verdict && !of->claimed();
   row["suspected"] = suspected;
@@ -55,31 +57,14 @@ void put_standing(json& row, const NamedHost* of) {
   row["diagnosis"] = of ? json(of->diagnosis) : json();
 }
 
-}  // namespace
-
-void DaemonApi::suspects(const std::optional<std::string>& job, Answer answer) {
-  const auto named = std::make_shared<Result<std::vector<NamedHost>>>();
-  parts_.recorder->query(
-      [named, job](store::Spool&, records::Records& index) {
-        *named = hosts_of_index(index, job.value_or(""));
-      },
-      [named, answer = std::move(answer)] {
-        if (!*named) return answer(tl::unexpected(named->error()));
-        json items = json::array();
-        for (const NamedHost& one : **named)
-          if (one.verdict) items.push_back(suspect_row(one));
-        answer(dump({{"items", items}}));
-      });
-}
-
 // Logs of other hosts may be read here too: these hosts are listed with what is held against them.
-json DaemonApi::host_rows(const std::vector<NamedHost>& named) {
+DaemonApi::HostRows DaemonApi::host_rows(const std::vector<NamedHost>& named) {
   const serve::Health now = health();
   uint64_t lag = 0, gaps = 0;
   if (const Sources* sources = parts_.sources())
     for (const Tails::Tail& tail : sources->tails().tails())
       lag += tail.stats.lag_bytes, gaps += tail.stats.gaps;
-  json items = json::array();
+  HostRows rows;
   json own = {{"host", parts_.config->host.name},
               {"state", now.ok ? "healthy" : "unhealthy"},
               {"last_ns", env_.now(io::Clock::kWall)},
@@ -99,20 +84,39 @@ json DaemonApi::host_rows(const std::vector<NamedHost>& named) {
                 {"gaps", nullptr},
                 {"version", nullptr}};
     put_standing(row, one);
-    items.push_back(std::move(row));
+    rows.emplace_back(one->host, std::move(row));
   }
-  items.insert(items.begin(), std::move(own));
-  return items;
+  rows.emplace(rows.begin(), parts_.config->host.name, std::move(own));
+  return rows;
+}
+
+void named_in_index(Recorder& recorder, const std::string& job,
+                    std::function<void(Result<std::vector<NamedHost>>)> then) {
+  const auto named = std::make_shared<Result<std::vector<NamedHost>>>();
+  recorder.query(
+      [named, job](store::Spool&, records::Records& index) { *named = hosts_of_index(index, job); },
+      [named, then = std::move(then)] { then(std::move(*named)); });
+}
+
+void DaemonLists::suspects_of(const std::optional<std::string>& job, KeepJob keep, Answer answer) {
+  named_in_index(*parts_.recorder, job.value_or(""),
+                 [keep = std::move(keep), answer = std::move(answer)](Result<std::vector<NamedHost>> named) {
+                   if (!named) return answer(tl::unexpected(named.error()));
+                   json items = json::array();
+                   for (const NamedHost& one : *named)
+                     if (one.verdict && keep(one.job)) items.push_back(suspect_row(one));
+                   answer(dump({{"items", items}}));
+                 });
 }
 
 void DaemonApi::hosts(Answer answer) {
-  const auto named = std::make_shared<Result<std::vector<NamedHost>>>();
-  parts_.recorder->query(
-      [named](store::Spool&, records::Records& index) { *named = hosts_of_index(index, ""); },
-      [this, named, answer = std::move(answer)] {
-        if (!*named) return answer(tl::unexpected(named->error()));
-        answer(dump({{"items", host_rows(**named)}}));
-      });
+  named_in_index(*parts_.recorder, "",
+                 [this, answer = std::move(answer)](Result<std::vector<NamedHost>> named) {
+                   if (!named) return answer(tl::unexpected(named.error()));
+                   json items = json::array();
+                   for (auto& [host, row] : host_rows(*named)) items.push_back(std::move(row));
+                   answer(dump({{"items", std::move(items)}}));
+                 });
 }
 
 }  // namespace culprit::app

@@ -9,7 +9,6 @@
 
 #include "app/daemon/api/daemon_api.h"
 #include "base/text.h"
-#include "model/json_text.h"
 
 namespace culprit::app {
 namespace {
@@ -228,19 +227,6 @@ json NowList::page(const NowVerdicts& verdicts) const {
   return {{"items", std::move(items)}, {"total", rows_.size()}, {"counts", counts_}};
 }
 
-void DaemonApi::live_jobs(std::function<void(std::shared_ptr<json>)> done) {
-  auto items = std::make_shared<json>(json::array());
-  parts_.engine->query(
-      [items](LiveJobs& live, TimeNs) {
-        for (const LiveJobSummary& job : live.jobs()) {
-          json item = parse_json(to_json(job));
-          item["ended_ns"] = job.state == JobState::kRunning ? json(nullptr) : time_or_null(job.last_ns);
-          items->push_back(std::move(item));
-        }
-      },
-      [items, done = std::move(done)] { done(items); });
-}
-
 namespace {
 
 // Runs whose verdicts are read at once: the disk's other work goes on in between.
@@ -336,15 +322,17 @@ class NowReading : public std::enable_shared_from_this<NowReading> {
 
 // A page must not wait until an engine has read a large batch: then it gets what the engine answered last.
 void DaemonApi::now(const serve::NowQuery& query, Answer answer) {
-  now_jobs_.get(
-      [this, query, answer = std::move(answer)](const std::shared_ptr<const json>& live, bool late) {
-        const auto items = std::make_shared<json>(live ? *live : json::array());
-        add_stored_jobs(items, [this, items, query, late, answer] {
-          const auto finish = [this](json& page) { mark_alerts(page["items"]); };
-          std::make_shared<NowReading>(*parts_.recorder, late, finish, answer)
-              ->start(items, query, env_.now(io::Clock::kWall));
-        });
-      });
+  now_jobs_.get([this, query, answer = std::move(answer)](
+                    const std::shared_ptr<const DaemonLists::Jobs>& live, bool late) {
+    const auto jobs = std::make_shared<DaemonLists::Jobs>(live ? *live : DaemonLists::Jobs());
+    lists_.add_stored_jobs(jobs, [this, jobs, query, late, answer] {
+      const auto items = std::make_shared<json>(json::array());
+      for (const ListedJob& job : *jobs) items->push_back(to_json(job));
+      const auto finish = [this](json& page) { mark_alerts(page["items"]); };
+      std::make_shared<NowReading>(*parts_.recorder, late, finish, answer)
+          ->start(items, query, env_.now(io::Clock::kWall));
+    });
+  });
 }
 
 }  // namespace culprit::app

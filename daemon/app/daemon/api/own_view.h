@@ -1,16 +1,20 @@
 // What one user of the host sees of the API on the unix socket ([http.acl]): jobs and evidence of that user.
 // A source is the user's if its "owner" is, a job if all its sources are. Everything
-// else is answered as if it did not exist, and what is not about one job is refused.
+// else is answered as if it did not exist, and what is not about one job is refused. The view chooses among
+// rows (listed.h), never in JSON.
 //
 // Thread: the loop's. Borrows the whole API, which outlives it; it may be destroyed before its answers come.
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
+#include <functional>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
+#include <utility>
 
+#include "app/daemon/api/listed.h"
 #include "serve/api.h"
 
 namespace culprit::app {
@@ -22,18 +26,24 @@ struct ReadAccess {
   bool sees_all(const serve::Reader& reader) const;
 };
 
-// The jobs whose sources are all of the user. `sources`: the items of GET /v1/sources.
-std::set<std::string> jobs_of_user(const nlohmann::json& sources, uint32_t uid);
+// The jobs whose sources are all of the user.
+std::set<std::string> jobs_of_user(std::span<const SourceRow> sources, uint32_t uid);
+
+// Of the whole daemon: without receivers of alerts and their figures, as alerts() is refused.
+struct OpenToUsers {
+  std::function<void(serve::ApiSource::Answer)> status;
+  std::function<void(std::function<void(std::string)>)> metrics;
+};
 
 class OwnView final : public serve::ApiSource {
  public:
-  OwnView(serve::ApiSource& all, uint32_t uid) : all_(all), uid_(uid) {}
+  OwnView(serve::ApiSource& all, Lists& lists, OpenToUsers open, uint32_t uid)
+      : all_(all), lists_(lists), open_(std::move(open)), uid_(uid) {}
 
   serve::Health health() override { return all_.health(); }
-  // Without receivers of alerts and their figures, as alerts() is refused.
-  void metrics(std::function<void(std::string)> answer) override;
+  void metrics(std::function<void(std::string)> answer) override { open_.metrics(std::move(answer)); }
   void job_metrics(KeepJob keep, std::function<void(std::string)> answer) override;
-  void status(Answer answer) override;
+  void status(Answer answer) override { open_.status(std::move(answer)); }
   void rules(Answer answer) override { all_.rules(std::move(answer)); }
   void rule(const std::string& id, Answer answer) override { all_.rule(id, std::move(answer)); }
   void jobs(Answer answer) override;
@@ -67,6 +77,8 @@ class OwnView final : public serve::ApiSource {
   static void refuse(const Answer& answer);
 
   serve::ApiSource& all_;
+  Lists& lists_;
+  const OpenToUsers open_;
   const uint32_t uid_;
 };
 

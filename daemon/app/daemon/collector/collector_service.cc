@@ -4,14 +4,12 @@
 
 #include <algorithm>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <utility>
 
+#include "app/daemon/collector/host_about.h"
 #include "base/check.h"
 #include "base/text.h"
 #include "io/descriptors.h"
-#include "model/json_text.h"
-#include "model/json_writer.h"
 
 namespace culprit::app {
 namespace {
@@ -40,19 +38,11 @@ constexpr TimeNs kNoteEveryNs = 60 * kNsPerSecond;
 constexpr size_t kWantedPerHost = 32, kWantedHosts = 16'384;
 constexpr const char* kNothingAcknowledged = "nothing is acknowledged to agents until it can be written";
 
-// What `hosts` shows of a disconnected host; stored in the archive.
-std::string about_of(const HostFacts& f) {
-  JsonWriter w;
-  w.object([&] {
-    w.field("program", f.program);
-    w.field("address", f.address);
-    w.field("clock_ahead_ns", f.clock_ahead_ns);
-    w.field("left", f.left);
-    if (!f.status) return;
-    w.field("dropped_bytes", f.status->dropped_bytes);
-    w.field("dropped_records", f.status->dropped_records);
-  });
-  return w.finish();
+// What `hosts` shows of a disconnected host.
+HostAbout about_of(const HostFacts& f) {
+  HostAbout out{f.program, f.address, f.clock_ahead_ns, f.left, {}, {}};
+  if (f.status) out.dropped_bytes = f.status->dropped_bytes, out.dropped_records = f.status->dropped_records;
+  return out;
 }
 
 }  // namespace
@@ -117,11 +107,8 @@ std::vector<std::pair<std::string, TimeNs>> CollectorService::known_addresses() 
   const auto rows = archive_->hosts();
   if (!rows) return out;
   for (const store::HostRow& row : *rows) {
-    const auto about = parse_json(row.about);
-    if (!about.is_object() || row.seen_ns == kNoTime) continue;
-    const auto address = about.find("address");
-    if (address != about.end() && address->is_string())
-      out.emplace_back(address->get<std::string>(), row.seen_ns);
+    if (row.seen_ns == kNoTime) continue;
+    if (auto address = host_about(row.about).address) out.emplace_back(std::move(*address), row.seen_ns);
   }
   return out;
 }
@@ -207,8 +194,8 @@ void CollectorService::status(const std::string& host, const peer::Status& statu
 // Stores the state of a host that may stay disconnected after a restart. It waits for the next work, at the
 // latest retain(): only a commit makes it durable.
 void CollectorService::note(const HostFacts& facts) {
-  enqueue([host = facts.host, now = facts.seen_ns,
-           about = about_of(facts)](store::Archive& archive) { archive.note_host(host, now, about); },
+  enqueue([host = facts.host, now = facts.seen_ns, about = to_json(about_of(facts))](
+              store::Archive& archive) { archive.note_host(host, now, about); },
           {});
 }
 

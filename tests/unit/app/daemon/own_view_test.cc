@@ -15,49 +15,69 @@ using nlohmann::json;
 
 constexpr uint32_t kAlice = 12'003, kBob = 12'004;
 
-json source(const char* job, const char* path, json uid, const char* kind = "file") {
-  return {{"job", job}, {"host", "h"}, {"path", path}, {"kind", kind}, {"owner", std::move(uid)}};
+SourceRow source(const char* job, const char* path, std::optional<uint32_t> uid,
+                 OriginKind kind = OriginKind::kFile) {
+  SourceRow row;
+  row.job = job;
+  row.host = "h";
+  row.path = path;
+  row.kind = kind;
+  row.owner = uid;
+  return row;
 }
 
-class Stored final : public serve::test::FakeSource {
+class Stored final : public serve::test::FakeSource, public Lists {
  public:
-  json all = json::array({source("a", "/a1", kAlice),
-                          source("a", "/a2", kAlice, "socket"),
-                          source("b", "/b", kBob),
-                          source("mixed", "/m1", kAlice),
-                          source("mixed", "/m2", kBob),
-                          source("rotated", "/r", kAlice),
-                          source("rotated", "/r", nullptr),
-                          source("unknown", "/u", nullptr),
-                          source("a", "x", nullptr, "condensed"),
-                          {{"job", nullptr}, {"host", "h"}, {"path", "/dev/kmsg"}, {"kind", "kernel"}}});
-  std::string state, figures;
-  void status(Answer answer) override { answer(state); }
-  void metrics(std::function<void(std::string)> take) override { take(figures); }
-  void jobs(Answer answer) override {
-    json items = json::array();
-    for (const char* id : {"a", "b", "mixed", "rotated", "unknown", "unseen"}) items.push_back({{"id", id}});
-    answer(json{{"items", items}}.dump());
-  }
+  using Answer = serve::ApiSource::Answer;
+  using KeepJob = serve::ApiSource::KeepJob;
+  std::vector<SourceRow> all = {source("a", "/a1", kAlice),
+                                source("a", "/a2", kAlice, OriginKind::kSocket),
+                                source("b", "/b", kBob),
+                                source("mixed", "/m1", kAlice),
+                                source("mixed", "/m2", kBob),
+                                source("rotated", "/r", kAlice),
+                                source("rotated", "/r", {}),
+                                source("unknown", "/u", {}),
+                                source("a", "x", {}, OriginKind::kCondensed),
+                                source("", "/dev/kmsg", {}, OriginKind::kKernel)};
+  bool fails = false;
+
   void report(const serve::ReportQuery& query, Answer answer) override {
     answer("report of " + query.of.job);
   }
-  void diagnoses(const serve::DiagnosisQuery&, Answer answer) override { answer(by_job()); }
-  void suspects(const std::optional<std::string>&, Answer answer) override { answer(by_job()); }
-  void sources(const std::optional<std::string>& job, Answer answer) override {
-    json items = json::array();
-    for (const json& one : all)
-      if (!job || one["job"].is_null() || one["job"] == *job) items.push_back(one);
-    answer(json{{"items", items}}.dump());
+  void jobs_of(KeepJob keep, Answer answer) override {
+    answer(those({"a", "b", "mixed", "rotated", "unknown", "unseen"}, keep));
+  }
+  void diagnoses_of(const serve::DiagnosisQuery&, KeepJob keep, Answer answer) override {
+    answer(those({"a", "b", "mixed", ""}, keep));
+  }
+  void suspects_of(const std::optional<std::string>&, KeepJob keep, Answer answer) override {
+    answer(those({"a", "b", "mixed", ""}, keep));
+  }
+  void source_rows(const std::optional<std::string>& job, SourceRows rows) override {
+    if (fails) return rows(fail(ErrorCode::kIo, "the spool is not readable"));
+    std::vector<SourceRow> out;
+    for (const SourceRow& one : all)
+      if (!job || one.job.empty() || one.job == *job) out.push_back(one);
+    rows(std::move(out));
   }
 
  private:
-  static std::string by_job() { return R"({"items":[{"job":"a"},{"job":"b"},{"job":"mixed"},{}]})"; }
+  static std::string those(std::initializer_list<const char*> jobs, const KeepJob& keep) {
+    std::string out;
+    for (const char* job : jobs)
+      if (keep(job)) out += std::string(job) + ";";
+    return out;
+  }
 };
 
 struct Fixture {
   Stored stored;
-  OwnView alice{stored, kAlice};
+  OwnView alice{stored,
+                stored,
+                {[](const auto& take) { take("status for everyone"); },
+                 [](const auto& take) { take("figures for everyone"); }},
+                kAlice};
   std::string got;
   serve::ApiSource::Answer answer = [this](Result<std::string> text) {
     got = text ? *text : "error: " + text.error().text;
@@ -68,13 +88,13 @@ BOOST_FIXTURE_TEST_SUITE(own_view, Fixture)
 
 BOOST_AUTO_TEST_CASE(a_user_sees_the_jobs_whose_sources_are_all_of_that_user) {
   alice.jobs(answer);
-  BOOST_TEST(got == R"({"items":[{"id":"a"}]})");
+  BOOST_TEST(got == "a;");
   alice.diagnoses({}, answer);
-  BOOST_TEST(got == R"({"items":[{"job":"a"}]})");
+  BOOST_TEST(got == "a;");
   alice.suspects(std::nullopt, answer);
-  BOOST_TEST(got == R"({"items":[{"job":"a"}]})");
+  BOOST_TEST(got == "a;");
   alice.suspects("b", answer);
-  BOOST_TEST(got == R"({"items":[]})");
+  BOOST_TEST(got == "");
   alice.report({{"a", std::nullopt}}, answer);
   BOOST_TEST(got == "report of a");
   for (const char* job : {"b", "mixed", "rotated", "unknown", "unseen", ""}) {
@@ -83,16 +103,12 @@ BOOST_AUTO_TEST_CASE(a_user_sees_the_jobs_whose_sources_are_all_of_that_user) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(a_user_sees_nothing_of_receivers_of_alerts) {
-  stored.state = R"({"alerts":{"receivers":[{"name":"on-call"}]},"healthy":true})";
+BOOST_AUTO_TEST_CASE(a_user_sees_the_status_and_the_figures_that_everyone_may_see) {
   alice.status(answer);
-  BOOST_TEST(got == R"({"healthy":true})");
-  stored.figures =
-      "# HELP culprit_alerts_sent_total Messages.\n# TYPE culprit_alerts_sent_total counter\n"
-      "culprit_alerts_sent_total{receiver=\"on-call\"} 1\n# TYPE culprit_up gauge\nculprit_up 1\n"
-      "culprit_alerts_firing 2\nculprit_jobs 3";
+  BOOST_TEST(got == "status for everyone");
   alice.metrics([&](std::string text) { got = std::move(text); });
-  BOOST_TEST(got == "# TYPE culprit_up gauge\nculprit_up 1\nculprit_jobs 3");
+  BOOST_TEST(got == "figures for everyone");
+  BOOST_TEST(stored.asked == "");
 }
 
 BOOST_AUTO_TEST_CASE(a_user_gets_metrics_of_the_own_jobs) {
@@ -140,9 +156,11 @@ BOOST_AUTO_TEST_CASE(what_is_about_all_jobs_and_every_change_is_refused_to_a_use
 }
 
 BOOST_AUTO_TEST_CASE(a_list_of_sources_that_fails_shows_nothing) {
-  stored.all = "no list";
+  stored.fails = true;
   alice.jobs(answer);
-  BOOST_TEST(got == R"({"items":[]})");
+  BOOST_TEST(got == "error: the spool is not readable");
+  alice.diagnoses({}, answer);
+  BOOST_TEST(got == "error: the spool is not readable");
 }
 
 BOOST_AUTO_TEST_SUITE_END()
