@@ -134,10 +134,12 @@ Result<std::vector<JobRow>> Index::last_runs() {
 }
 
 Status Index::put_report(const std::string& job, uint32_t run, const Report& report) {
-  return in_transaction([&] {
+  const Status done = in_transaction([&] {
     Statement put(database_, "INSERT OR REPLACE INTO reports (job, run, json) VALUES (?, ?, ?)");
     return put.bind(job).bind_number(run).bind(to_json(report, Charts::kIncluded)).run();
   });
+  if (done) note_read(true, job, run, "");
+  return done;
 }
 
 Result<std::optional<Report>> Index::report(const std::string& job, uint32_t run) {
@@ -146,6 +148,7 @@ Result<std::optional<Report>> Index::report(const std::string& job, uint32_t run
   if (!text) return tl::unexpected(text.error());
   if (!*text) return std::nullopt;
   auto report = report_from_json(**text);
+  note_read(report.has_value(), job, run, "");
   if (!report) return tl::unexpected(report.error());
   return std::move(*report);
 }
@@ -159,7 +162,7 @@ constexpr std::string_view kDiagnosisColumns =
 
 Status Index::put_verdict(const Verdict& v) {
   note_changed(v.job, v.run);
-  return in_transaction([&] {
+  const Status done = in_transaction([&] {
     Statement put(database_,
                   "INSERT INTO diagnoses (job, run, id, kind, first_ns, last_ns, json, state, leads) VALUES "
                   "(?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (job, run, id) DO UPDATE SET kind = "
@@ -168,11 +171,16 @@ Status Index::put_verdict(const Verdict& v) {
     put.bind(v.job).bind_number(v.run).bind(v.id()).bind(v.kind).bind_time(v.since_ns).bind_time(v.last_ns);
     return put.bind(to_json(v)).bind(to_string(v.state)).bind(static_cast<int64_t>(v.leads)).run();
   });
+  if (done) note_read(true, v.job, v.run, v.id());
+  return done;
 }
 
 // A row that another version wrote in a form that cannot be read has its columns alone, and does not lead.
-static Verdict verdict_of(const auto& row) {
-  Verdict out = verdict_from_json(row.text(6)).value_or(Verdict());
+template <class Row>
+Verdict Index::verdict_of(const Row& row) {
+  auto read = verdict_from_json(row.text(6));
+  note_read(read.has_value(), row.text(0), static_cast<uint32_t>(row.integer(1)), row.text(2));
+  Verdict out = std::move(read).value_or(Verdict());
   out.job = row.text(0);
   out.run = static_cast<uint32_t>(row.integer(1));
   out.diagnosis.id = row.text(2);
@@ -183,6 +191,15 @@ static Verdict verdict_of(const auto& row) {
   out.judged_by = row.text(8);
   out.judged_ns = row.time(9);
   return out;
+}
+
+void Index::note_read(bool read, const std::string& job, uint32_t run, const std::string& id) {
+  if (read && unreadable_.empty()) return;
+  if (read)
+    unreadable_.erase({job, run, id});
+  else if (unreadable_.size() < kUnreadableMax)
+    unreadable_.emplace(job, run, id);
+  unreadable_count_ = unreadable_.size();
 }
 
 // Only the conditions that are asked for: SQLite chooses an index when it prepares a statement.
@@ -200,7 +217,7 @@ Result<std::vector<Verdict>> Index::verdicts(const VerdictQuery& query) {
   Statement get(database_,
                 fmt::format("{}{}ORDER BY {} DESC, rowid DESC LIMIT ?4", kDiagnosisColumns, where, by));
   get.bind(query.job).bind_number(query.run).bind_time(query.since_ns).bind(query.limit);
-  return get.rows<Verdict>([](const auto& row) { return verdict_of(row); });
+  return get.rows<Verdict>([this](const auto& row) { return verdict_of(row); });
 }
 
 Result<std::vector<Leading>> Index::leading(size_t limit) {
@@ -218,7 +235,7 @@ Result<std::vector<Verdict>> Index::leading_of(const std::string& job, uint32_t 
                 fmt::format("{}WHERE job = ? AND run = ? AND ({}) ORDER BY +first_ns DESC, rowid DESC",
                             kDiagnosisColumns, kMayLead));
   get.bind(job).bind_number(run);
-  return get.rows<Verdict>([](const auto& row) { return verdict_of(row); });
+  return get.rows<Verdict>([this](const auto& row) { return verdict_of(row); });
 }
 
 Result<std::vector<JobRunId>> Index::judged_runs() {

@@ -6,11 +6,14 @@
 // disk, a locked file) leave it usable. A damaged file is renamed at the start, and a new one created.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -29,6 +32,7 @@ constexpr size_t kDiagnosesPerRunMax = 1'000;  // further ones add nothing for a
 constexpr size_t kFindingsPerRunMax = 10'000;  // some 5 MB
 constexpr size_t kAuditMax = 100'000;          // people's actions: enough for years
 constexpr size_t kPoolLogMax = 10'000;         // any user's jobs make rows: apart from people's actions
+constexpr size_t kUnreadableMax = 10'000;      // rows that are remembered as unreadable
 constexpr size_t kDeviceFaultsMax = 10'000;    // 100,000 devices, one of ten suspected
 
 class Index : public records::Records {
@@ -43,6 +47,9 @@ class Index : public records::Records {
   const std::string& moved_aside() const { return database_.moved_aside(); }
   // SQLite found damage after the start: the next open() renames the file.
   bool damaged() const { return database_.damaged(); }
+  // Reports and diagnoses, met since the start and not written again since, whose JSON another version wrote
+  // and this one cannot read. Any thread.
+  uint64_t unreadable() const { return unreadable_count_; }
 
   Status upsert_job(const records::JobRow& job) override;
   Result<std::optional<records::JobRow>> job(const std::string& id,
@@ -84,11 +91,17 @@ class Index : public records::Records {
   Status in_transaction(const Work& work);
   Status write_audit(const records::AuditRow& row);
   void note_changed(const std::string& job, uint32_t run);
+  template <class Row>
+  Verdict verdict_of(const Row& row);
+  // `id`: of a diagnosis; empty: the report of the run.
+  void note_read(bool read, const std::string& job, uint32_t run, const std::string& id);
   Status hold_bounds();
 
   Database database_;
   uint64_t writes_ = 0;
   records::Changed changed_;
+  std::set<std::tuple<std::string, uint32_t, std::string>> unreadable_;
+  std::atomic<uint64_t> unreadable_count_ = 0;
   ThreadOwner owner_;
 };
 

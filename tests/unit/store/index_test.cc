@@ -529,6 +529,27 @@ BOOST_AUTO_TEST_CASE(each_earlier_version_is_brought_up_to_date) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(a_row_in_a_form_of_another_version_is_counted_until_it_is_written_again) {
+  Folder folder;
+  auto index = open_index(folder);
+  const auto put = [&] {
+    must(index->upsert_job(job_row("a")));
+    must(index->put_report("a", 0, report_of("x")));
+    must(index->put_verdict(verdict("a", "d1", 1)));
+    must(index->put_verdict(verdict("a", "d2", 2)));
+  };
+  put();
+  sql(folder.file(), "UPDATE diagnoses SET json = 'no json' WHERE id = 'd1'; UPDATE reports SET json = '{}'");
+  BOOST_TEST(index->unreadable() == 0u);
+  for (int i = 0; i < 2; ++i) {  // a row counts once, however often it is read
+    BOOST_TEST(index->verdicts({})->size() == 2u);
+    BOOST_TEST(!index->report("a", 0).has_value());
+    BOOST_TEST(index->unreadable() == 2u);
+  }
+  put();
+  BOOST_TEST(index->unreadable() == 0u);
+}
+
 BOOST_AUTO_TEST_CASE(what_spoke_against_a_device_outlives_its_jobs_and_the_daemon) {
   Folder folder;
   const auto reported = [&](Index& index, const std::string& job = "", uint32_t run = 0) {

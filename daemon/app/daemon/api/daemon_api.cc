@@ -194,6 +194,7 @@ json DaemonApi::status_values() {
                 {"segments", store.spool.segments},
                 {"dropped_segments", store.spool.dropped_segments},
                 {"waiting_batches", store.waiting}}},
+              {"records", {{"unreadable_rows", store.unreadable_rows}}},
               {"memory_bytes", usage.resident_bytes},
               {"anonymous_bytes", usage.anonymous_bytes},
               {"cpu_ns", usage.cpu_ns}};

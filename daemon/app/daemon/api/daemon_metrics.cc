@@ -108,6 +108,10 @@ void about_spool(serve::MetricsText& m, const AgentParts& p) {
       .value(number(f.index_retries));
   m.counter("culprit_index_lost_total", "Writes to the index that were given up.")
       .value(number(f.index_lost));
+  m.gauge("culprit_unreadable_rows",
+          "Stored reports and diagnoses, met since the start, in a form of another version that this one "
+          "cannot read.")
+      .value(number(f.unreadable_rows));
 }
 
 void about_files(serve::MetricsText& m, const Sources& sources) {

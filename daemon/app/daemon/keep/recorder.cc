@@ -437,7 +437,7 @@ void Recorder::finish(std::function<void()> done) {
 }
 
 Recorder::Figures Recorder::figures() const {
-  return {stats_, refused_batches_, waiting_.size(), index_retries_, index_lost_};
+  return {stats_, refused_batches_, waiting_.size(), index_retries_, index_lost_, index_->unreadable()};
 }
 
 }  // namespace culprit::app

@@ -90,9 +90,10 @@ class Recorder {
   const Frames& frames() const { return frames_; }
   struct Figures {
     store::SpoolStats spool;
-    uint64_t refused_batches = 0;  // the spool can never store them
-    size_t waiting = 0;            // batches
-    uint64_t index_retries = 0, index_lost = 0;
+    uint64_t refused_batches = 0;                // the spool can never store them
+    size_t waiting = 0;                          // batches
+    uint64_t index_retries = 0, index_lost = 0;  // writes to the index
+    uint64_t unreadable_rows = 0;                // see store::Index::unreadable
   };
   Figures figures() const;
 
