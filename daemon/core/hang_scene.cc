@@ -177,10 +177,10 @@ class HangJudge {
   void gather_lines() {
     if (!context_.rules) return;
     const auto rules = context_.rules->rules();
-    std::vector<bool> wanted(rules.size());
-    for (size_t i = 0; i < rules.size(); ++i) wanted[i] = is_read(rules[i].observes);
-    const auto is = [&](uint32_t rule) { return rule < wanted.size() && wanted[rule]; };
-    input_ = scene::sights_of(*context_.view.log, is, analysis_.fate.last_progress_ns);
+    const auto rule_of = [&](uint32_t rule) -> const rules::Rule* {
+      return rule < rules.size() && is_read(rules[rule].observes) ? &rules[rule] : nullptr;
+    };
+    input_ = scene::sights_of(*context_.view.log, rule_of, analysis_.fate.last_progress_ns);
   }
 
   // A job that recovered keeps no fault of its watchdogs.

@@ -1,5 +1,6 @@
 -- Lines of PyTorch's watchdogs that say who waits in which operation. They are no failure by themselves: the
--- rules keep them, and core/detect/scene reads them and answers.
+-- rules keep them, and core/detect/scene reads them and answers. Of desync reports holes carry the values:
+-- `joined` and `absent` (ranks of the group), `seq` and `op` of the operation.
 
 local function keep(id, title, regex, hit, miss)
   rule {
@@ -25,11 +26,15 @@ keep("frame", "Frame of the call that did not end",
   { "#0 all_reduce from /opt/train/model.py:120" },
   { "#0  0x00007f in poll () from /lib/libc.so.6" })
 keep("desync", "Desync report states where a rank is",
-  { [=[\[[\d, ]+\] Timeout at collective: ]=],
-    [=[\[[\d, ]+\] joined but didn't finish collective #\d]=] },
+  { [=[\[(?P<joined>[\d, ]+)\] Timeout at collective: (?P<op>[^,]+)(?:, #(?P<seq>\d+))?]=],
+    [=[\[(?P<joined>[\d, ]+)\] joined but didn't finish collective #(?P<seq>\d+)]=],
+    [=[\[(?P<absent>[\d, ]+)\] finished collective #\d+, but did(?:n't| not) join collective #(?P<seq>\d+)]=],
+    [=[\[(?P<absent>[\d, ]+)\] are the lagging ranks]=] },
   { "\t - [3] Timeout at collective: ALLREDUCE, #120",
-    "\t - [0, 2] joined but didn't finish collective #7 (count from 1)" },
-  { "Timeout at collective" })
+    "\t - [0, 2] joined but didn't finish collective #7 (count from 1)",
+    "\t - [1] finished collective #7, but didn't join collective #8 (count from 1)",
+    "\t - To our best knowledge, ranks [5, 6] are the lagging ranks that caused this timeout." },
+  { "Timeout at collective", "ranks [] are the lagging ranks" })
 keep("barrier", "Ranks meet in a barrier that one does not leave",
   { [[successfully reached monitoredBarrier, but received errors]] },
   { "Rank 3 successfully reached monitoredBarrier, but received errors while waiting for send/recv from " ..

@@ -19,7 +19,12 @@ void add(std::string_view text, SceneInput& input) {
     if (meeting->came && meeting->all && *meeting->came > *meeting->all) std::abort();
     return;
   }
-  const auto line = read_watchdog_line(text);
+  // As if a rule's holes had all of the line.
+  auto line = read_watchdog_line(text);
+  if (const auto named = read_named_ranks(text, {text, {}, text, text})) {
+    if (named->ranks.empty() || named->kind != WatchdogKind::kJoined) std::abort();
+    if (!line) line = named;
+  }
   if (!line) return;
   if (line->kind == WatchdogKind::kBehind || line->kind == WatchdogKind::kMismatch) {
     const bool mismatch = line->kind == WatchdogKind::kMismatch;

@@ -66,7 +66,9 @@ constexpr Key kRuleKeys[] = {
      "out or fails; the last `operations` of a rank; who is `absent` from an operation; the `frames` of a "
      "watchdog without its message; a `meeting` that some did not reach, and its `members`; a `peer` that "
      "closed its connection; `sizes` that differ; a `refusal` by a peer; a `loopback` address offered to "
-     "peers. Only wordings of the library's rules are read: another wording adds nothing"},
+     "peers. Of `operations` the holes `joined` and `absent` (ranks of the group), `seq` and `op` of any "
+     "rule "
+     "are read; of the rest only wordings of the library's rules: another wording adds nothing"},
     {"general", T::kFlag, false, "", "false", "the same as `says = \"failure\"`"},
     {"blames", T::kWord, false, "host job few", "by category",
      "where the fault sits; `few`: on the host where few hosts tell of it. By default on the host for "

@@ -19,6 +19,20 @@ struct Read {
   std::optional<uint32_t> rank;
 };
 
+// What the wording of a rule names.
+NamedRanks named_by(const rules::Rule& rule, const logs::RuleLine& line) {
+  NamedRanks out;
+  if (rule.observes != Observes::kOperations) return out;
+  for (size_t i = 0; i < std::min(rule.holes.size(), line.holes.size()); ++i) {
+    const std::string_view name = rule.holes[i];
+    if (name == "joined") out.joined = line.holes[i];
+    if (name == "absent") out.absent = line.holes[i];
+    if (name == "seq") out.seq = line.holes[i];
+    if (name == "op") out.op = line.holes[i];
+  }
+  return out;
+}
+
 Sight sight_of(const logs::JobLog& log, const Read& read) {
   const logs::WriterStats& writer = log.writers()[read.from->place.writer];
   Sight sight;
@@ -45,9 +59,10 @@ class Reader {
  public:
   Reader(const logs::JobLog& log, SceneInput& out) : log_(log), out_(out), meetings_(log) {}
 
-  void add(const logs::RuleLine& line) {
-    auto meeting = read_meeting_line(line.text);
-    auto known = meeting ? std::nullopt : read_watchdog_line(line.text);
+  void add(const logs::RuleLine& line, const rules::Rule& rule) {
+    auto known = read_named_ranks(line.text, named_by(rule, line));
+    auto meeting = known ? std::nullopt : read_meeting_line(line.text);
+    if (!known && !meeting) known = read_watchdog_line(line.text);
     if ((!meeting && !known) || !seen_.emplace(line.place.source, line.text_line).second) return;
     if (meeting) return meetings_.add(line, std::move(*meeting));
     Read read{std::move(*known), &line, {}};
@@ -183,8 +198,7 @@ std::map<uint32_t, uint64_t> last_progress_of(const logs::JobLog& log) {
 
 }  // namespace
 
-SceneInput sights_of(const logs::JobLog& log, const std::function<bool(uint32_t rule)>& wanted,
-                     TimeNs after) {
+SceneInput sights_of(const logs::JobLog& log, const RuleToRead& rule_of, TimeNs after) {
   SceneInput out;
   for (const logs::WriterStats& writer : log.writers())
     if (writer.rank && writer.lines > 0) out.heard.insert(*writer.rank);
@@ -198,7 +212,8 @@ SceneInput sights_of(const logs::JobLog& log, const std::function<bool(uint32_t 
     return last == progress.end() || line.place.line > last->second;
   };
   for (const logs::RuleLine& line : log.rule_lines())
-    if (wanted(line.rule) && !line.mentioned && is_since(line)) reader.add(line);
+    if (const rules::Rule* rule = rule_of(line.rule); rule && !line.mentioned && is_since(line))
+      reader.add(line, *rule);
   reader.finish();
   std::pair<TimeNs, uint64_t> last{kNoTime, 0};
   for (const logs::ClusterId id : log.clusters()) {

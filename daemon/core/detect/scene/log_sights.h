@@ -6,11 +6,14 @@
 
 #include "core/detect/logs/view.h"
 #include "core/detect/scene/scene.h"
+#include "core/rules/rule.h"
 
 namespace culprit::scene {
 
-// Reads the kept lines of rules for which `wanted` holds, without those before `after`. Sets all of the input
-// but `world` and `iterated`.
-SceneInput sights_of(const logs::JobLog& log, const std::function<bool(uint32_t rule)>& wanted, TimeNs after);
+// The rule of a line, if its lines are read; else null.
+using RuleToRead = std::function<const rules::Rule*(uint32_t rule)>;
+// Reads the kept lines of these rules, without those before `after`. Sets all of the input but `world` and
+// `iterated`.
+SceneInput sights_of(const logs::JobLog& log, const RuleToRead& rule_of, TimeNs after);
 
 }  // namespace culprit::scene

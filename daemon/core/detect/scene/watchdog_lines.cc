@@ -50,17 +50,6 @@ std::vector<uint32_t> numbers(std::string_view text) {
   return out;
 }
 
-// "3, 5" of "... ranks [3, 5]WORDS": the list in brackets right before `words`.
-std::optional<std::vector<uint32_t>> list_before(std::string_view text, std::string_view words) {
-  const size_t at = text.find(words);
-  if (at == text.npos || at == 0 || text[at - 1] != ']') return std::nullopt;
-  const size_t open = text.rfind('[', at);
-  if (open == text.npos) return std::nullopt;
-  std::vector<uint32_t> out = numbers(text.substr(open, at - open));
-  if (out.empty()) return std::nullopt;
-  return out;
-}
-
 // "WorkNCCL(SeqNum=7, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000)": fields in any order.
 bool read_work(std::string_view text, SightCall& call) {
   size_t at = text.find("Work");
@@ -145,35 +134,6 @@ bool read_counters(std::string_view text, WatchdogLine& line) {
   // Release 2.3 prints an uninitialised number where no operation ended.
   if (line.completed && *line.completed > *line.enqueued) line.completed = -1;
   return true;
-}
-
-std::optional<WatchdogKind> read_desync(std::string_view text, WatchdogLine& line) {
-  const auto seq_in = [&](std::string_view words) { return number(after(text, words), true).value_or(-1); };
-  if (auto ranks = list_before(text, " joined but didn't finish collective #")) {
-    line.ranks = std::move(*ranks);
-    line.call.seq = seq_in("didn't finish collective #");
-    return WatchdogKind::kJoined;
-  }
-  for (const std::string_view words : {"but didn't join collective #", "but did not join collective #"}) {
-    if (!has(text, words)) continue;
-    auto ranks = list_before(text, " finished collective #");
-    if (!ranks) return std::nullopt;
-    line.ranks = std::move(*ranks);
-    line.call.seq = seq_in(words);
-    return WatchdogKind::kBehind;
-  }
-  if (auto ranks = list_before(text, " are the lagging ranks")) {
-    line.ranks = std::move(*ranks);
-    return WatchdogKind::kBehind;
-  }
-  if (auto ranks = list_before(text, " Timeout at collective: ")) {
-    const std::string_view rest = after(text, " Timeout at collective: ");
-    line.ranks = std::move(*ranks);
-    line.call.op = rest.substr(0, std::min(rest.find(','), kWordBytes));
-    line.call.seq = number(after(rest, "#"), true).value_or(-1);
-    return WatchdogKind::kJoined;
-  }
-  return std::nullopt;
 }
 
 // "[Rank 0]: Ranks 3, 5 failed to pass monitoredBarrier in 300000 ms", "Rank 1 successfully reached
@@ -298,9 +258,8 @@ std::optional<WatchdogKind> read_work_line(std::string_view text, WatchdogLine& 
   return std::nullopt;
 }
 
-}  // namespace
-
-std::optional<WatchdogLine> read_watchdog_line(std::string_view text) {
+// The rank and the group that a line begins with.
+WatchdogLine head_of(std::string_view text) {
   WatchdogLine line;
   if (const std::string_view rest = after(text, "[rank"); !rest.empty() && is_digit(rest[0]))
     line.rank = rank_number(rest);
@@ -308,8 +267,28 @@ std::optional<WatchdogLine> read_watchdog_line(std::string_view text) {
   if (!line.group_rank)
     if (const std::string_view rest = after(text, "[Rank "); !rest.empty())
       line.group_rank = rank_number(rest);
-  for (auto* const read :
-       {read_fingerprints, read_barrier, read_desync, read_work_line, read_peer, read_frame}) {
+  return line;
+}
+
+}  // namespace
+
+std::optional<WatchdogLine> read_named_ranks(std::string_view text, const NamedRanks& named) {
+  const std::string_view list = named.absent.empty() ? named.joined : named.absent;
+  std::vector<uint32_t> ranks = numbers(list);
+  // A list that was cut may end within a number.
+  if (!list.empty() && !is_digit(list.back()) && has(list, "…") && !ranks.empty()) ranks.pop_back();
+  if (ranks.empty()) return std::nullopt;
+  WatchdogLine line = head_of(text);
+  line.kind = named.absent.empty() ? WatchdogKind::kJoined : WatchdogKind::kBehind;
+  line.ranks = std::move(ranks);
+  line.call.seq = sequence(named.seq, true).value_or(-1);
+  line.call.op = named.op.substr(0, kWordBytes);
+  return line;
+}
+
+std::optional<WatchdogLine> read_watchdog_line(std::string_view text) {
+  const WatchdogLine line = head_of(text);
+  for (auto* const read : {read_fingerprints, read_barrier, read_work_line, read_peer, read_frame}) {
     WatchdogLine one = line;
     if (const auto kind = read(text, one)) {
       one.kind = *kind;

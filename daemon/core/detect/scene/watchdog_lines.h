@@ -1,6 +1,7 @@
-// Reads what PyTorch's watchdogs, desync reports, DETAIL checks, Gloo and HCCL print about operations that do
-// not end: the wordings of torch 1.13 to 2.11. Each line is read alone; log_sights.h joins them. Lines may be
-// cut within a word, so a value counts only with the character that ends it. Pure; accepts any text.
+// Reads what PyTorch's watchdogs, DETAIL checks, Gloo and HCCL print about operations that do not end: the
+// wordings of torch 1.13 to 2.11. Each line is read alone; log_sights.h joins them. Lines may be cut within a
+// word, so a value counts only with the character that ends it. Of desync reports the rules have the wording,
+// and name the values in holes. Pure; accepts any text.
 #pragma once
 
 #include <cstdint>
@@ -43,6 +44,14 @@ struct WatchdogLine {
 
 // Nothing for a line without any of this.
 std::optional<WatchdogLine> read_watchdog_line(std::string_view text);
+
+// The holes by which a rule that observes operations says where ranks are (rules/README.md). Views.
+struct NamedRanks {
+  std::string_view joined, absent;  // "0, 2": ranks that are in operation `seq`, or did not come to it
+  std::string_view seq, op;
+};
+// Nothing without ranks.
+std::optional<WatchdogLine> read_named_ranks(std::string_view text, const NamedRanks& named);
 
 // The names of one operation in all spellings are equal: "allreduce" for "ALLREDUCE", "nccl:all_reduce".
 std::string plain_op(std::string_view op);

@@ -4,6 +4,11 @@
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 #include <ostream>
+#include <string_view>
+#include <vector>
+
+#include "core/rules/matcher.h"
+#include "core/rules/ruleset.h"
 
 using namespace culprit;
 using namespace culprit::scene;
@@ -53,14 +58,6 @@ const Case kCases[] = {
     {"ProcessGroupNCCL's watchdog got stuck for 480 seconds without making progress",
      WatchdogKind::kHeartbeat, -1, -2, -2, "", ""},
     {"#0 all_reduce from /opt/train/model.py:120", WatchdogKind::kFrame, -1, -2, -2, "", ""},
-    {"\t - [0, 2] joined but didn't finish collective #7 (count from 1)", WatchdogKind::kJoined, 7, -2, -2,
-     "", ""},
-    {"\t - [1] finished collective #7, but didn't join collective #8 (count from 1)", WatchdogKind::kBehind,
-     8, -2, -2, "", ""},
-    {"\t - To our best knowledge, ranks [5, 6] are the lagging ranks that caused this timeout. They never "
-     "joined any collectives",
-     WatchdogKind::kBehind, -1, -2, -2, "", ""},
-    {"[3] Timeout at collective: ALLREDUCE, #120", WatchdogKind::kJoined, 120, -2, -2, "ALLREDUCE", ""},
     {"RuntimeError: [Rank 0]: Ranks 3, 5 failed to pass monitoredBarrier in 300000 ms", WatchdogKind::kBehind,
      -1, -2, -2, "monitoredBarrier", ""},
     {"[E compiler_depend.ts:421] [Rank 2] Watchdog caught collective operation timeout: "
@@ -137,6 +134,68 @@ BOOST_AUTO_TEST_CASE(a_fingerprint_gives_both_calls) {
   BOOST_REQUIRE(line->calls.size() == 2u);
   BOOST_TEST((line->calls[0].op == "ALLREDUCE" && line->calls[1].op == "BROADCAST"));
   BOOST_TEST((line->calls[0].sizes == "20, 10 Float" && line->calls[1].sizes == "20 Float"));
+}
+
+// The library's rule has the wording, and its holes the values.
+BOOST_AUTO_TEST_CASE(the_ranks_of_a_desync_report_are_those_that_its_rule_names) {
+  const auto set = rules::Ruleset::shipped();
+  BOOST_REQUIRE(set);
+  const uint32_t index = set->find("pytorch.watchdog.desync").value();
+  const rules::Rule& rule = set->rules()[index];
+  rules::Scanner scanner(set->matcher());
+  using Ranks = std::vector<uint32_t>;
+  const struct {
+    const char* text;
+    WatchdogKind kind;
+    Ranks ranks;
+    int64_t seq;
+    const char* op;
+  } cases[] = {
+      {"\t - [0, 2] joined but didn't finish collective #7 (count from 1)",
+       WatchdogKind::kJoined,
+       {0, 2},
+       7,
+       ""},
+      {"\t - [1] finished collective #7, but didn't join collective #8 (count from 1)",
+       WatchdogKind::kBehind,
+       {1},
+       8,
+       ""},
+      {"\t - To our best knowledge, ranks [5, 6] are the lagging ranks that caused this timeout. They never "
+       "joined any collectives",
+       WatchdogKind::kBehind,
+       {5, 6},
+       -1,
+       ""},
+      {"[3] Timeout at collective: ALLREDUCE, #120", WatchdogKind::kJoined, {3}, 120, "ALLREDUCE"},
+  };
+  for (const auto& c : cases) {
+    const std::string_view text = c.text;
+    scanner.begin(text);
+    NamedRanks named;
+    for (const rules::RuleMatch& m : scanner.match(0, text.size(), text, rules::TextSource::kLog))
+      for (size_t i = 0; m.rule == index && i < m.holes.size(); ++i)
+        for (const auto& [name, to] : {std::pair("joined", &named.joined),
+                                       {"absent", &named.absent},
+                                       {"seq", &named.seq},
+                                       {"op", &named.op}})
+          if (rule.holes[i] == name) *to = m.holes[i];
+    const auto line = read_named_ranks(text, named);
+    BOOST_REQUIRE_MESSAGE(line, text);
+    BOOST_TEST(int(line->kind) == int(c.kind), text);
+    BOOST_TEST(line->ranks == c.ranks, boost::test_tools::per_element());
+    BOOST_TEST(line->call.seq == c.seq);
+    BOOST_TEST(line->call.op == c.op);
+    BOOST_TEST(!read_watchdog_line(text), text);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_list_that_is_cut_gives_no_part_of_a_number) {
+  const auto line = read_named_ranks("", {"", "11, 12, 1…", "", ""});
+  BOOST_REQUIRE(line);
+  BOOST_TEST(line->ranks == (std::vector<uint32_t>{11, 12}), boost::test_tools::per_element());
+  BOOST_TEST(!read_named_ranks("", {"", "1…", "", ""}));
+  BOOST_TEST(!read_named_ranks("[0] ok", {}));
 }
 
 BOOST_AUTO_TEST_CASE(other_lines_are_none) {
