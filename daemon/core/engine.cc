@@ -10,6 +10,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/check.h"
 #include "base/limits.h"
 #include "base/text.h"
 #include "core/correlate.h"
@@ -135,6 +136,7 @@ struct Engine::Impl {
 
   void ingest(SourceOpened& input, TimeNs) { log.open_source(input.info); }
   void ingest(LogInput& input, TimeNs now) {
+    CULPRIT_CHECK(input.batch);
     log.add(*input.batch);
     if (options.live) mark_alarms(*input.batch);
     progress.lines(log.iterations().moves(), now);
@@ -171,6 +173,7 @@ struct Engine::Impl {
     return blocks.size();
   }
   void ingest(CommCondensed& input, TimeNs now) {
+    CULPRIT_CHECK(input.reported && input.streams);
     comm.add_summaries(input.host, *input.reported, *input.streams);
     for (const comm::RankVector& v : input.reported->vectors)
       if (options.live && v.streams < input.streams->size())

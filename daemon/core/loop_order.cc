@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/check.h"
 #include "base/limits.h"
 #include "base/text.h"
 
@@ -76,6 +77,7 @@ std::shared_ptr<const LoopOrder::Shape> LoopOrder::shape_of(const MetricRow& row
   if (shapes_.size() == kShapes) shapes_.pop_back();
   // Waiting rows keep a shape alive, even after it left the recent ones.
   const auto forget = [all = shape_bytes_](const Shape* shape) {
+    CULPRIT_CHECK(*all >= shape->bytes);
     *all -= shape->bytes;
     delete shape;
   };
@@ -97,6 +99,8 @@ LoopOrder::Row LoopOrder::keep(const MetricRow& row) {
 }
 
 void LoopOrder::emit(const Row& kept) {
+  CULPRIT_CHECK(kept.values.size() == kept.shape->values.size());
+  CULPRIT_CHECK(kept.digests.size() == kept.shape->digests.size());
   values_.clear();
   digests_.clear();
   for (size_t i = 0; i < kept.values.size(); ++i) values_.push_back({kept.shape->values[i], kept.values[i]});
@@ -110,7 +114,9 @@ void LoopOrder::emit(const Row& kept) {
 }
 
 void LoopOrder::emit_first() {
+  CULPRIT_CHECK(!held_.empty());
   auto first = held_.extract(held_.begin());
+  CULPRIT_CHECK(bytes_ >= first.mapped().bytes);
   given_ = std::max(given_, first.key());
   bytes_ -= first.mapped().bytes;
   for (auto& item : first.mapped().items) {

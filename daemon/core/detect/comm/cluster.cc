@@ -5,6 +5,8 @@
 #include <numeric>
 #include <utility>
 
+#include "base/check.h"
+
 namespace culprit::comm {
 namespace {
 
@@ -48,7 +50,9 @@ uint32_t Cluster::rank_index(const CommRecord& record, uint32_t host) {
 }
 
 std::optional<std::string> Cluster::host_name(uint32_t rank_index) const {
+  CULPRIT_CHECK(rank_index < ranks_.size());
   const uint32_t host = ranks_[rank_index].host;
+  CULPRIT_CHECK(host == kNone || host < hosts_.size());
   return host == kNone ? std::nullopt : std::optional(hosts_[host]);
 }
 
@@ -69,6 +73,7 @@ uint32_t Cluster::comm_index(const CommRecord& record) {
 
 void Cluster::add_member(uint32_t comm, uint32_t rank) {
   if (!membership_.try_emplace(uint64_t{comm} << 32 | rank, 1).second) return;
+  CULPRIT_CHECK(comm < comms_.size() && rank < ranks_.size());
   comms_[comm].members.push_back(rank);
   mark_changed(comm);
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <algorithm>
 
+#include "base/check.h"
 #include "base/limits.h"
 
 namespace culprit::numerics {
@@ -78,6 +79,7 @@ Frame& Window::frame(std::deque<Frame>& run, int64_t step) {
 }
 
 void Window::add(Frame& frame, uint32_t slot, const MetricRow& row) {
+  CULPRIT_CHECK(slot < ranks_.size());
   if (frame.seen.size() <= slot) frame.seen.resize(ranks_.size());
   frame.ranks += !frame.seen[slot];
   frame.seen[slot] = true;

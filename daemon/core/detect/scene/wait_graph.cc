@@ -6,6 +6,8 @@
 #include <optional>
 #include <utility>
 
+#include "base/check.h"
+
 namespace culprit::scene {
 namespace {
 
@@ -130,6 +132,8 @@ class Graph {
   }
 
   void take(WaitEnd end, std::set<uint32_t> ranks, const OpKey& op) {
+    CULPRIT_CHECK(out_.end == WaitEnd::kNothing);  // the first answer is the only one
+    CULPRIT_CHECK(op.first < groups_.size());
     out_.end = end;
     out_.ranks.assign(ranks.begin(), ranks.end());
     const std::set<uint32_t>& held = ops_[op].held;
@@ -208,6 +212,7 @@ class Graph {
       if (op.low != op.mark) continue;
       std::vector<OpKey> component;
       do {
+        CULPRIT_CHECK(!open.empty());
         component.push_back(open.back());
         ops_[open.back()].on_path = false;
         open.pop_back();

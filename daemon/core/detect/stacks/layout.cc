@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "base/check.h"
 #include "base/limits.h"
 
 namespace culprit::stacks {
@@ -33,6 +34,7 @@ GroupLayout::GroupLayout(const JobFile& job, std::vector<SharedGroup> named)
 }
 
 std::vector<uint32_t> GroupLayout::group_of(uint32_t rank, const Axis& axis) const {
+  CULPRIT_CHECK(parallel_);
   const Parallel& p = *parallel_;
   const std::array<uint32_t, 4> sizes = {std::max(1u, p.tp), std::max(1u, p.cp), std::max(1u, p.dp),
                                          std::max(1u, p.pp)};
@@ -57,6 +59,7 @@ std::optional<SharedGroup> GroupLayout::shared(std::span<const uint32_t> ranks) 
       {"tensor group", true, false, false, false},       {"context group", false, true, false, false},
       {"pipeline group", false, false, false, true},     {"data group", false, false, true, false},
       {"replica of the model", true, true, false, true}, {"pipeline stage", true, true, true, false}};
+  CULPRIT_CHECK(std::ranges::is_sorted(ranks));
   std::optional<SharedGroup> best;
   if (ranks.empty()) return best;
   const auto offer = [&](const char* name, std::vector<uint32_t> group) {
@@ -71,6 +74,7 @@ std::optional<SharedGroup> GroupLayout::shared(std::span<const uint32_t> ranks) 
 }
 
 bool GroupLayout::whole_groups(std::span<const uint32_t> ranks) const {
+  CULPRIT_CHECK(std::ranges::is_sorted(ranks));
   if (!parallel_ || ranks.empty() || ranks.back() >= world_) return false;
   static constexpr Axis kAxes[] = {
       {"", true, false, false, false}, {"", false, true, false, false}, {"", false, false, false, true}};

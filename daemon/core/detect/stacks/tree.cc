@@ -6,6 +6,8 @@
 #include <map>
 #include <utility>
 
+#include "base/check.h"
+
 namespace culprit::stacks {
 namespace {
 
@@ -57,6 +59,7 @@ class TreeMaker {
     TreeNode node;
     node.ranks = std::move(nodes_[at].ranks);
     node.outliers = nodes_[at].outliers;
+    CULPRIT_CHECK(node.outliers <= node.ranks.size());
     node.frames.push_back(std::move(nodes_[at].frame));
     while (nodes_[at].children.size() == 1) {
       const size_t child = nodes_[at].children.begin()->second;
