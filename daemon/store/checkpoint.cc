@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/check.h"
+
 namespace culprit::store {
 
 namespace {
@@ -22,6 +24,7 @@ void Checkpoint::on_position(StreamId stream, const Position& position) {
 void Checkpoint::on_checkpoint(StreamId, uint32_t streams) { complete = streams == reported_; }
 
 Result<Checkpoint> read_checkpoint(SegmentReader& reader, uint64_t epoch, const std::vector<StreamId>* only) {
+  CULPRIT_CHECK(only == nullptr || std::ranges::is_sorted(*only));
   Checkpoint checkpoint(only);
   if (const Status read = read_checkpoint(reader, epoch, checkpoint); !read)
     return tl::unexpected(read.error());

@@ -42,12 +42,13 @@ char* FramePacker::place_for(size_t bound) {
 }
 
 Status FramePacker::pack(FrameHeader& header, std::string_view raw, std::string& out) {
+  CULPRIT_CHECK(raw.size() <= kFrameRawMax);
   const size_t bound = ZSTD_compressBound(raw.size());
   char* const place = place_for(bound);
   const size_t size = ZSTD_compress2(context_, place, bound, raw.data(), raw.size());
   if (ZSTD_isError(size))
     return fail(ErrorCode::kIo, fmt::format("{}: zstd: {}", folder_, ZSTD_getErrorName(size)));
-  CULPRIT_CHECK(raw.size() <= kFrameRawMax);
+  CULPRIT_CHECK(size <= bound);
   header.raw_size = static_cast<uint32_t>(raw.size());
   header.stored_size = static_cast<uint32_t>(size);
   header.payload_hash = hash64({place, size});

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/check.h"
+
 namespace culprit::store {
 
 Result<std::optional<uint64_t>> sequence_before(SegmentReader& reader, uint64_t epoch) {
@@ -40,6 +42,7 @@ Status FrameReader::enter(uint64_t number) {
 
 // Moves to the next unread data frame; false if there is none.
 Result<bool> FrameReader::next(const FrameQuery& query) {
+  CULPRIT_CHECK(reader_);
   for (;;) {
     const auto more = reader_->next({.checkpoints = false, .content = false, .epoch = epoch_});
     if (!more) return tl::unexpected(more.error());
@@ -79,6 +82,7 @@ Result<std::vector<VerbatimFrame>> FrameReader::read(const FrameQuery& query) {
       if (!more && found.empty()) return tl::unexpected(more.error());
       break;
     }
+    CULPRIT_CHECK(reader_->frame().sequence > sequence_ && reader_->frame().sequence <= query.until);
     sequence_ = reader_->frame().sequence;
     found.push_back({reader_->frame(), reader_->verbatim()});
     bytes += found.back().bytes.size();

@@ -7,6 +7,7 @@
 #include <charconv>
 
 #include "base/bytes.h"
+#include "base/check.h"
 #include "base/hash.h"
 
 namespace culprit::store {
@@ -34,6 +35,7 @@ std::string encode(const SegmentHeader& header) {
   put(out, header.created_ns);
   put(out, header.kind);
   put(out, static_cast<uint8_t>(header.cleaned));
+  CULPRIT_CHECK(out.size() <= kSegmentHashAt);
   out.resize(kSegmentHashAt, '\0');
   put(out, hash64(out));
   return out;
@@ -64,12 +66,16 @@ std::string encode(const FrameHeader& header) {
   put(out, header.stream_mask);
   put(out, header.payload_hash);
   put(out, hash64(out));
+  CULPRIT_CHECK(out.size() == kFrameHeaderBytes);
   return out;
 }
 
 std::string pack_frame(FrameHeader header, std::string_view raw) {
+  CULPRIT_CHECK(raw.size() <= kFrameRawMax);
   std::string stored(ZSTD_compressBound(raw.size()), '\0');
-  stored.resize(ZSTD_compress(stored.data(), stored.size(), raw.data(), raw.size(), 1));
+  const size_t size = ZSTD_compress(stored.data(), stored.size(), raw.data(), raw.size(), 1);
+  CULPRIT_CHECK(!ZSTD_isError(size));  // the place is as large as zstd asks for
+  stored.resize(size);
   header.raw_size = static_cast<uint32_t>(raw.size());
   header.stored_size = static_cast<uint32_t>(stored.size());
   header.payload_hash = hash64(stored);
