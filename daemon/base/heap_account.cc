@@ -1,4 +1,5 @@
 #include "base/heap_account.h"
+#include "base/check.h"
 
 #include <malloc.h>
 
@@ -35,7 +36,10 @@ uint64_t HeapAccount::drain_peak() {
 
 HeapScope::HeapScope(HeapAccount* account) noexcept
     : account_(account), outer_(std::exchange(innermost, this)) {}
-HeapScope::~HeapScope() { innermost = outer_; }
+HeapScope::~HeapScope() {
+  CULPRIT_CHECK(innermost == this);  // scopes of a thread end in the reverse order
+  innermost = outer_;
+}
 
 bool HeapScope::admit(size_t bytes) noexcept {
   for (const HeapScope* scope = innermost; scope && scope->account_; scope = scope->outer_)

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/check.h"
+
 namespace culprit::forward {
 namespace {
 
@@ -63,6 +65,7 @@ void EvidencePolicy::decided(TimeNs packed_ns) {
 
 uint64_t EvidencePolicy::allowance(TimeNs mono_ns) {
   if (options_.bytes_per_second == 0) return std::numeric_limits<uint64_t>::max();
+  CULPRIT_CHECK(paid_ns_ == kNoTime || mono_ns >= paid_ns_);
   const auto rate = static_cast<double>(options_.bytes_per_second);
   if (paid_ns_ != kNoTime) owed_ -= rate * static_cast<double>(mono_ns - paid_ns_) / double{kNsPerSecond};
   paid_ns_ = mono_ns;

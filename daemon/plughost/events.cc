@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/bytes.h"
+#include "base/check.h"
 #include "base/limits.h"
 
 namespace culprit::plughost {
@@ -28,7 +29,7 @@ constexpr uint16_t kKinds = CULPRIT_EVENT_COUNTER;
 class EventWriter::Record {
  public:
   // `body_bytes`: after the texts of the head.
-  Record(EventWriter& writer, const EventHead& head, size_t body_bytes) {
+  Record(EventWriter& writer, const EventHead& head, size_t body_bytes) : writer_(writer) {
     const std::string_view job = head.job.substr(0, limits::kNameBytes);
     const std::string_view host = head.host.substr(0, limits::kNameBytes);
     const std::string_view source = head.source.substr(0, limits::kPathBytes);
@@ -50,6 +51,11 @@ class EventWriter::Record {
     text(source);
   }
 
+  // The record is as long as its head says.
+  ~Record() { CULPRIT_CHECK(at_ == writer_.bytes_.data() + writer_.bytes_.size()); }
+  Record(const Record&) = delete;
+  Record& operator=(const Record&) = delete;
+
   static size_t text_bytes(std::string_view text) { return sizeof(uint32_t) + text.size() + 1; }
 
   template <class T>
@@ -69,6 +75,7 @@ class EventWriter::Record {
   }
 
  private:
+  EventWriter& writer_;
   char* at_;
 };
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/check.h"
+
 namespace culprit::respond {
 namespace {
 
@@ -57,6 +59,7 @@ int64_t Outbox::add(alert::Message message, std::vector<int64_t>& gone) {
   });
   make_room(line, gone);
   message.row = ++last_row_;
+  CULPRIT_CHECK(line.waiting.empty() || line.waiting.back().row < message.row);
   line.waiting.push_back(std::move(message));
   return last_row_;
 }

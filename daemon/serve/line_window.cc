@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/check.h"
 #include "base/text.h"
 #include "model/json_writer.h"
 
@@ -10,7 +11,9 @@ namespace culprit::serve {
 LineWindow::LineWindow(uint64_t line, uint64_t around)
     : line_(std::max<uint64_t>(line, 1)),
       first_(line_ - std::min(line_ - 1, std::min(around, kAroundMax))),
-      last_(line_ + std::min({around, kAroundMax, UINT64_MAX - line_})) {}
+      last_(line_ + std::min({around, kAroundMax, UINT64_MAX - line_})) {
+  CULPRIT_CHECK(first_ >= 1 && first_ <= line_ && line_ <= last_);
+}
 
 void LineWindow::add(std::string_view bytes, bool gap) {
   if (done()) return;
@@ -29,6 +32,7 @@ void LineWindow::add(std::string_view bytes, bool gap) {
 }
 
 void LineWindow::take(std::string_view part) {
+  CULPRIT_CHECK(number_ >= first_ && number_ <= last_);
   const auto at = static_cast<size_t>(number_ - first_);
   if (lines_.size() <= at) lines_.resize(at + 1), cut_.resize(at + 1);
   const size_t kept = std::min(part.size(), kLineBytes - std::min(kLineBytes, lines_[at].size()));

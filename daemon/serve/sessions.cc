@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/check.h"
 #include "serve/target.h"
 
 namespace culprit::serve {
@@ -37,6 +38,7 @@ void Sessions::forget_old(TimeNs now) {
 }
 
 Status Sessions::make_link(const LinkMaker& maker, std::string code, TimeNs now) {
+  CULPRIT_CHECK(!code.empty());  // an empty one would match a request without one
   forget_old(now);
   if (!made_.admits(maker.name, kLinksInMinute, now))
     return fail(ErrorCode::kTooSoon, fmt::format("more than {} links in a minute", kLinksInMinute));
@@ -49,6 +51,7 @@ Status Sessions::make_link(const LinkMaker& maker, std::string code, TimeNs now)
 
 Result<Token> Sessions::log_in(std::string_view code, const std::string& peer, std::string secret,
                                TimeNs now) {
+  CULPRIT_CHECK(!secret.empty());
   forget_old(now);
   const std::string given = fmt::format("Bearer {}", code);
   std::optional<size_t> found;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "base/check.h"
 #include "base/hash.h"
 #include "base/limits.h"
 #include "ingest/file.h"
@@ -61,6 +62,7 @@ void release(std::string& text) {
 void taken(Generation& generation, std::string_view bytes, uint64_t zeros) {
   FilePlace& place = generation.place;
   if (place.fingerprint_bytes < limits::kFingerprintBytes) {
+    CULPRIT_CHECK(generation.head.size() <= limits::kFingerprintBytes);
     const size_t room = limits::kFingerprintBytes - generation.head.size();
     generation.head.append(std::min<uint64_t>(zeros, room), '\0');
     generation.head.append(bytes.substr(0, limits::kFingerprintBytes - generation.head.size()));
