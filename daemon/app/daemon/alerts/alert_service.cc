@@ -532,7 +532,7 @@ void AlertService::begin(Channel& channel, DeliveryOrder order) {
   const auto shared = std::make_shared<DeliveryOrder>(std::move(order));
   const auto outcome = std::make_shared<DeliveryOutcome>();
   channel.worker->submit(
-      [shared, outcome] {
+      [shared, outcome, deliver = options_.deliver] {
         crash_point("alerts.before_send");
         *outcome = deliver(*shared);
         crash_point("alerts.after_send");

@@ -36,6 +36,9 @@ struct AlertServiceOptions {
   // The text of GET /metrics, for OTLP; may be empty.
   std::function<void(std::function<void(std::string)>)> metrics = {};
   TimeNs started_ns = 0;
+  // One attempt, on the receiver's worker. A simulation's receivers refuse, hang and answer late, without a
+  // network and in simulated time.
+  std::function<DeliveryOutcome(const DeliveryOrder&)> deliver = app::deliver;
 };
 
 class AlertService {
