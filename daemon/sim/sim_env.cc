@@ -64,6 +64,13 @@ class SimWorker final : public io::Worker {
     std::deque<std::pair<std::function<void()>, std::function<void()>>> items;
     bool gone = false;
   };
+  static void finish(SimEnv& env, const std::shared_ptr<Queue>& queue, const std::function<void()>& done) {
+    env.post([queue, done] {
+      if (!queue->gone && done) done();
+    });
+    queue->items.pop_front();
+    if (!queue->items.empty()) next(env, queue);
+  }
   static void next(SimEnv& env, const std::shared_ptr<Queue>& queue) {
     const TimeNs most = env.options_.work_ns;
     TimeNs takes = most == 0 ? 0 : env.random_.range(0, most);
@@ -72,11 +79,9 @@ class SimWorker final : public io::Worker {
       if (queue->gone) return;
       const auto item = std::move(queue->items.front());
       item.first();
-      env.post([queue, done = item.second] {
-        if (!queue->gone && done) done();
-      });
-      queue->items.pop_front();
-      if (!queue->items.empty()) next(env, queue);
+      const TimeNs more = std::exchange(env.prolonged_ns_, 0);
+      if (more > 0) return env.after(more, [&env, queue, done = item.second] { finish(env, queue, done); });
+      finish(env, queue, item.second);
     });
   }
 

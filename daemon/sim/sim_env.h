@@ -34,6 +34,9 @@ class SimEnv final : public io::Env {
   bool is_alive() const { return alive_ != nullptr; }
   // kKilled: its kernel ends the connections. kPowerLoss: no peer is informed.
   void kill(Death death);
+  void step_wall_clock(TimeNs ns) { options_.wall_at_start_ns += ns; }
+  // Called by the work of a Worker: it ends so much later, though its effects are there now.
+  void prolong_work(TimeNs ns) { prolonged_ns_ += ns; }
 
   TimeNs now(io::Clock clock) const override;
   void post(std::function<void()> call) override;
@@ -64,6 +67,7 @@ class SimEnv final : public io::Env {
   Random random_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   bool stopped_ = false;
+  TimeNs prolonged_ns_ = 0;  // of the work under way
 };
 
 // One end of a Link.
