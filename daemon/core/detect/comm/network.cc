@@ -56,6 +56,7 @@ double transfer_of(const Cluster& cluster, const Step& step, const Instance& ins
     if (!is_synchronising(instance.op)) return -1;
     return kMsPerNs * static_cast<double>(instance.least_ns);
   }
+  for (uint32_t k = 0; k < instance.count; ++k) step.prefetch_side(instance.first + k);
   const bool first_receives = step.ops[side(0)].op == CommOp::kRecv;
   const uint32_t in = side(first_receives ? 0 : 1), out = side(first_receives ? 1 : 0);
   const Op &recv = step.ops[in], &send = step.ops[out];

@@ -18,11 +18,14 @@ constexpr double kUnits = 8192;
 // A part of a rank is never cut into fewer than this many.
 constexpr size_t kPartsLeast = 8;
 
-// Who came last to an operation.
+// Who came last to an operation. All that a side's wait depends on: the tables of a step do not fit the
+// processor's cache, and most of the time is the wait for memory.
 struct Arrival {
-  int64_t at = INT64_MIN;  // on the first host's clock
-  uint32_t side = kNone;   // index into Step::ops
-  int64_t longest_ns = 0;  // wait for it of the one that waited longest
+  int64_t at = INT64_MIN;       // its entry, on the first host's clock
+  int64_t duration_ns = 0;      // of its side
+  int64_t longest_ns = 0;       // wait for it of the one that waited longest
+  uint32_t side = kNone;        // index into Step::ops
+  bool leave_together = false;  // is_synchronising()
 };
 
 // One rank's time in the step, in nanoseconds.
@@ -35,9 +38,9 @@ struct Span {
 
 struct RankTime {
   uint32_t at = 0;  // index into Step::ranks
-  int64_t begin = 0;
+  bool empty = true;
+  int64_t begin = 0, end = 0;
   int64_t waited = 0, awaited = 0;
-  std::vector<Span> spans;
 };
 
 class Painter {
@@ -46,7 +49,8 @@ class Painter {
 
   StepPicture run() {
     arrivals();
-    for (uint32_t i = 0; i < step_.ranks.size(); ++i) ranks_.push_back(follow(i));
+    ranks_.reserve(step_.ranks.size());
+    for (uint32_t i = 0; i < step_.ranks.size(); ++i) ranks_.push_back(follow(i, [](const Span&) {}));
     for (const Arrival& a : arrivals_)
       if (a.side != kNone) ranks_[step_.owner[a.side]].awaited += a.longest_ns;
     scale();
@@ -67,10 +71,11 @@ class Painter {
   // If all leave together, the shortest side is the last to arrive, and no clocks are compared.
   Arrival arrival(const Instance& x) const {
     Arrival out;
+    const bool together = out.leave_together = is_synchronising(x.op);
     if (x.count < 2) return out;
-    const bool together = is_synchronising(x.op);
     int64_t most = INT64_MIN, least = INT64_MAX;
     for (uint32_t s = 0; s < x.count; ++s) {
+      step_.prefetch_side(x.first + s);
       const uint32_t side = step_.sides[x.first + s];
       const Op& op = step_.ops[side];
       if (!op.finished) continue;
@@ -79,26 +84,28 @@ class Painter {
       least = std::min(least, came);
     }
     if (out.side == kNone) return out;
-    out.at = step_.aligned(out.side, step_.ops[out.side].start);
+    const Op& last = step_.ops[out.side];
+    out.at = step_.aligned(out.side, last.start);
+    out.duration_ns = last.end - last.start;
     out.longest_ns = together ? most - least : 0;
     if (static_cast<double>(out.longest_ns) * kMsPerNs <= kTogetherMs) out.longest_ns = 0;
     return out;
   }
 
-  // How long side `k` waited for the last one.
-  int64_t wait_of(uint32_t k) const {
+  // How long side `k`, entered at `start`, waited for the last one.
+  int64_t wait_of(uint32_t k, int64_t start) const {
     const Op& op = step_.ops[k];
     const Arrival& a = arrivals_[op.instance];
     if (a.side == kNone || a.side == k) return 0;
     const int64_t length = op.end - op.start;
-    const Op& last = step_.ops[a.side];
-    if (is_synchronising(step_.instances[op.instance].op))
-      return std::max<int64_t>(0, length - (last.end - last.start));
-    const int64_t wait = a.at - step_.aligned(k, op.start);
+    if (a.leave_together) return std::max<int64_t>(0, length - a.duration_ns);
+    const int64_t wait = a.at - start;
     return wait > length ? 0 : std::max<int64_t>(0, wait);  // it had left by then
   }
 
-  RankTime follow(uint32_t i) {
+  // `take` is called with the rank's spans in order; the second time for a rank yields the same.
+  template <class Take>
+  RankTime follow(uint32_t i, Take take) {
     RankTime out;
     out.at = i;
     const uint32_t first = step_.begin[i], end = step_.begin[i + 1];
@@ -107,47 +114,48 @@ class Painter {
     const auto before =
         std::isnan(gap) ? int64_t{0} : static_cast<int64_t>(gap / static_cast<float>(kMsPerNs));
     out.begin = step_.aligned(first, step_.ops[first].start) - std::max<int64_t>(0, before);
-    int64_t at = out.begin;
+    out.end = out.begin;
     for (uint32_t k = first; k < end; ++k) {
       const Op& op = step_.ops[k];
+      if (k + kPrefetchAhead < end) __builtin_prefetch(&arrivals_[step_.ops[k + kPrefetchAhead].instance]);
       if (!op.finished || op.background) continue;
       // What ran in the background since, and ended before this began: the rank may have waited for it.
-      if (op.awaited != kNone) pass(op.awaited, at, out);
-      pass(k, at, out);
+      if (op.awaited != kNone) pass(op.awaited, out, take);
+      pass(k, out, take);
     }
     return out;
   }
 
-  // The rank is in operation `k` from `at` or its entry on, until its end.
-  void pass(uint32_t k, int64_t& at, RankTime& out) {
-    const int64_t start = step_.aligned(k, step_.ops[k].start), end = step_.aligned(k, step_.ops[k].end);
-    if (end <= at) return;
+  // The rank is in operation `k` from its last end or its entry on, until its end.
+  template <class Take>
+  void pass(uint32_t k, RankTime& out, Take& take) {
+    const Op& op = step_.ops[k];
+    const int64_t clock_ns = step_.clock_ns[out.at], start = op.start + clock_ns, end = op.end + clock_ns;
+    if (end <= out.end) return;
     Span span;
     span.op = k;
-    span.own = std::max<int64_t>(0, start - at);
-    const int64_t entered = std::max(start, at);
-    span.wait = std::clamp<int64_t>(start + wait_of(k) - entered, 0, end - entered);
+    span.own = std::max<int64_t>(0, start - out.end);
+    const int64_t entered = std::max(start, out.end);
+    span.wait = std::clamp<int64_t>(start + wait_of(k, start) - entered, 0, end - entered);
     span.move = end - entered - span.wait;
     if (static_cast<double>(span.wait) * kMsPerNs > kTogetherMs) {
-      span.last = arrivals_[step_.ops[k].instance].side;
+      Arrival& a = arrivals_[op.instance];
+      span.last = a.side;
       out.waited += span.wait;
       // Of operations that do not end together, each wait is known only here.
-      Arrival& a = arrivals_[step_.ops[k].instance];
-      if (!is_synchronising(step_.instances[step_.ops[k].instance].op))
-        a.longest_ns = std::max(a.longest_ns, span.wait);
+      if (!a.leave_together) a.longest_ns = std::max(a.longest_ns, span.wait);
     }
-    out.spans.push_back(span);
-    at = end;
+    take(span);
+    out.empty = false;
+    out.end = end;
   }
 
   void scale() {
     int64_t end = INT64_MIN;
     for (const RankTime& r : ranks_) {
-      if (r.spans.empty()) continue;
+      if (r.empty) continue;
       begin_ = std::min(begin_, r.begin);
-      int64_t at = r.begin;
-      for (const Span& s : r.spans) at += s.length();
-      end = std::max(end, at);
+      end = std::max(end, r.end);
     }
     unit_ns_ = end > begin_ ? static_cast<double>(end - begin_) / kUnits : 1;
     out_.unit_ms = unit_ns_ * kMsPerNs;
@@ -165,7 +173,7 @@ class Painter {
   void choose_rows() {
     std::vector<uint32_t> order;
     for (uint32_t i = 0; i < ranks_.size(); ++i)
-      if (!ranks_[i].spans.empty()) order.push_back(i);
+      if (!ranks_[i].empty) order.push_back(i);
     std::sort(order.begin(), order.end(),
               [&](uint32_t a, uint32_t b) { return worse(ranks_[a], ranks_[b]); });
     std::vector<std::pair<uint32_t, uint32_t>> rows;  // rank, and how many it stands for
@@ -206,7 +214,9 @@ class Painter {
       const uint32_t from = std::exchange(drawn, std::max(drawn, units(at)));
       return drawn - from;
     };
-    for (const Span& s : joined(r.spans, most)) {
+    std::vector<Span> spans;
+    follow(r.at, [&spans](const Span& span) { spans.push_back(span); });
+    for (const Span& s : joined(spans, most)) {
       StepPicture::Part part;
       part.own = step_to(s.own);
       part.wait = step_to(s.wait);
@@ -269,8 +279,8 @@ class Painter {
   const Cluster& cluster_;
   const Step& step_;
   StepPicture out_;
-  std::vector<Arrival> arrivals_;  // by instance
-  std::vector<RankTime> ranks_;    // by index into Step::ranks
+  LargeTable<Arrival> arrivals_;  // by instance
+  std::vector<RankTime> ranks_;   // by index into Step::ranks
   std::map<std::pair<CommOp, CommGroup>, uint32_t> ops_;
   int64_t begin_ = INT64_MAX;
   double unit_ns_ = 1;
@@ -290,7 +300,8 @@ void Pictures::offer(const Cluster& cluster, const Step& step) {
   if (step.ranks.size() < 2 || step.ops.empty()) return;
   ++offered_;
   // Rarer and rarer: a step in the middle of what was seen.
-  if (offered_ >= 4 && std::has_single_bit(offered_)) usual_ = picture_of(cluster, step);
+  const bool usual = offered_ >= 4 && std::has_single_bit(offered_);
+  if (usual) usual_ = picture_of(cluster, step);
   const double cost = cost_of(step.result);
   // After a restart a step may come again.
   std::erase_if(slowest_, [&](const Kept& x) { return x.picture.step == step.number; });
@@ -300,7 +311,7 @@ void Pictures::offer(const Cluster& cluster, const Step& step) {
     if (cost <= least->cost_ms) return;
     slowest_.erase(least);
   }
-  slowest_.push_back({cost, picture_of(cluster, step)});
+  slowest_.push_back({cost, usual ? usual_ : picture_of(cluster, step)});
 }
 
 std::vector<StepPicture> Pictures::all() const {

@@ -36,14 +36,13 @@ class Replay {
     list_hosts(excesses);
     find_transfers();
     list_entries();
-    find_order();
-    if (!ordered()) return;
     constexpr size_t kLanes = 4;  // two lines of the processor's cache for an operation's entry and its end
     std::vector<const Excess*> all{nullptr};
     for (const Excess& excess : excesses) all.push_back(&excess);
     for (size_t i = 0; i < all.size() && (i == 0 || holds_); i += kLanes) {
       const std::span<const Excess* const> some{&all[i], std::min(kLanes, all.size() - i)};
-      some.size() <= 2 ? Run<2>(*this, some).run(lengths_) : Run<kLanes>(*this, some).run(lengths_);
+      const bool more = i + kLanes < all.size();
+      if (!(some.size() <= 2 ? play<2>(some, more) : play<kLanes>(some, more))) return;
       holds_ = std::abs(lengths_[0] - observed_ms()) < kAsObserved * observed_ms();
     }
   }
@@ -96,7 +95,27 @@ class Replay {
     return bits;
   }
 
-  bool ordered() const { return order_.size() == step_.ops.size(); }
+  // Replays the step without each of these excesses. The first time it finds the order on the way, and keeps
+  // it if there are `more`. False: some operations wait for each other.
+  template <size_t kLanes>
+  bool play(std::span<const Excess* const> excesses, bool more) {
+    Run<kLanes> run(*this, excesses);
+    if (!lengths_.empty()) {
+      for (const uint32_t k : order_) run.enter(k);
+    } else {
+      if (more) order_.reserve(step_.ops.size());
+      size_t n = 0;
+      const auto enter = [&](uint32_t k) {
+        run.enter(k);
+        if (more) order_.push_back(k);
+        ++n;
+      };
+      visit_in_order([&](uint32_t k) { run.prefetch(k); }, enter);
+      if (n < step_.ops.size()) return false;
+    }
+    run.add_lengths(lengths_);
+    return true;
+  }
 
   double observed_ms() const { return kMsPerNs * static_cast<double>(last_ns_ - first_ns_); }
 
@@ -143,7 +162,11 @@ class Replay {
     entries_.reserve(step_.ops.size());
     for (uint32_t i = 0; i < step_.ranks.size(); ++i) {
       const uint8_t hosts = host_bits(i);
-      for (uint32_t k = step_.begin[i]; k < step_.begin[i + 1]; ++k) add_entry(k, step_.clock_ns[i], hosts);
+      for (uint32_t k = step_.begin[i]; k < step_.begin[i + 1]; ++k) {
+        if (k + kPrefetchAhead < step_.ops.size())
+          __builtin_prefetch(&took_[step_.ops[k + kPrefetchAhead].instance]);
+        add_entry(k, step_.clock_ns[i], hosts);
+      }
     }
     for (auto& [k, wait] : waits_) wait.start = start_of(wait.op);
   }
@@ -210,35 +233,46 @@ class Replay {
     return out;
   }
 
+  // Ranks that have not entered an instance, and the last rank that waits for them.
+  struct Gate {
+    uint32_t missing = 0, waiting = kNone;
+  };
+
   // The instance that an operation waits for and that some rank has not entered; kNone: none.
-  uint32_t waits_for(const Entry& entry, const std::vector<uint32_t>& missing) const {
+  uint32_t waits_for(const Entry& entry, const std::vector<Gate>& gates) const {
     if (entry.how != After::kEnd && entry.how != After::kEnds) return kNone;
     const Launch all =
         entry.how == After::kEnds ? launches_[entry.after] : Launch{entry.after, entry.after + 1};
     for (uint32_t m = all.from; m < all.to; ++m)
-      if (const Entry& e = entries_[m]; !e.alone && missing[e.instance] > 0) return e.instance;
+      if (const Entry& e = entries_[m]; !e.alone && gates[e.instance].missing > 0) return e.instance;
     return kNone;
   }
 
-  // Orders the operations: each rank continues until it waits for a rank that has not entered.
-  void find_order() {
+  // Orders the operations: each rank continues until it waits for a rank that has not entered. Calls
+  // visit() with each, and prefetch() with those that probably follow.
+  template <class Prefetch, class Visit>
+  void visit_in_order(Prefetch prefetch, Visit visit) const {
     const auto ranks = static_cast<uint32_t>(step_.ranks.size());
-    order_.reserve(step_.ops.size());
     std::vector<uint32_t> next(step_.begin.begin(), step_.begin.end() - 1), ready(ranks);
-    std::vector<uint32_t> missing(step_.instances.size());
-    // Linked lists of waiting ranks: by instance the last one, by rank the one before it.
-    std::vector<uint32_t> waiting(step_.instances.size(), kNone), earlier(ranks, kNone);
+    std::vector<Gate> gates;  // by instance
+    gates.reserve(step_.instances.size());
+    for (const Instance& instance : step_.instances) gates.push_back({instance.count, kNone});
+    std::vector<uint32_t> earlier(ranks, kNone);  // by waiting rank: the one that waited before it
     // Awaited operation and waiting rank (hidden waits); few.
     std::vector<std::pair<uint32_t, uint32_t>> hidden;
-    for (size_t i = 0; i < missing.size(); ++i) missing[i] = step_.instances[i].count;
+    const auto prefetch_ends = [&](uint32_t k) {
+      __builtin_prefetch(&gates[entries_[k].instance]);
+      prefetch(k);
+    };
+    // Last in, first out: ranks of a host follow one another, and share lines of the processor's cache.
     for (uint32_t i = 0; i < ranks; ++i) ready[i] = ranks - 1 - i;
     while (!ready.empty()) {
       const uint32_t rank = ready.back();
       ready.pop_back();
       for (; next[rank] < step_.begin[rank + 1]; ++next[rank]) {
         const uint32_t k = next[rank];
-        if (const uint32_t on = waits_for(entries_[k], missing); on != kNone) {
-          earlier[rank] = std::exchange(waiting[on], rank);
+        if (const uint32_t on = waits_for(entries_[k], gates); on != kNone) {
+          earlier[rank] = std::exchange(gates[on].waiting, rank);
           break;
         }
         if (entries_[k].waited) {
@@ -248,16 +282,19 @@ class Replay {
             break;
           }
         }
-        order_.push_back(k);
+        if (k + 1 < step_.begin[rank + 1]) prefetch_ends(k + 1);
+        visit(k);
         if (!hidden.empty()) {
           for (const auto& [entered, waits] : hidden)
             if (entered == k) ready.push_back(waits);
           std::erase_if(hidden, [k](const auto& h) { return h.first == k; });
         }
-        const uint32_t instance = entries_[k].instance;
-        if (--missing[instance] > 0) continue;
-        for (uint32_t r = std::exchange(waiting[instance], kNone); r != kNone; r = earlier[r])
+        Gate& gate = gates[entries_[k].instance];
+        if (--gate.missing > 0) continue;
+        for (uint32_t r = std::exchange(gate.waiting, kNone); r != kNone; r = earlier[r]) {
+          __builtin_prefetch(&entries_[next[r]]);
           ready.push_back(r);
+        }
       }
     }
   }
@@ -278,18 +315,21 @@ class Replay {
         if (excesses_[lane]) leave_out(*excesses_[lane], lane);
     }
 
-    // Appends the lengths of the step.
-    void run(std::vector<double>& lengths) {
-      for (const uint32_t k : r_.order_) {
-        const Entry& entry = r_.entries_[k];
-        Times at = after(k, entry);
-        for (double& t : at) t += entry.gap_ms;
-        if (entry.waited || (entry.hosts & hosts_) != 0) shorten(k, entry, at);
-        if (entry.start != kNone) starts_[entry.start] = at;
-        Times& last = ends_[entry.instance].entry;
-        for (size_t lane = 0; lane < kLanes; ++lane) last[lane] = std::max(last[lane], at[lane]);
-        if (entry.end != entry.instance) ends_[entry.end].entry = at;
-      }
+    void prefetch(uint32_t k) const { __builtin_prefetch(&ends_[r_.entries_[k].end]); }
+
+    void enter(uint32_t k) {
+      const Entry& entry = r_.entries_[k];
+      Times at = after(k, entry);
+      for (double& t : at) t += entry.gap_ms;
+      if (entry.waited || (entry.hosts & hosts_) != 0) shorten(k, entry, at);
+      if (entry.start != kNone) starts_[entry.start] = at;
+      Times& last = ends_[entry.instance].entry;
+      for (size_t lane = 0; lane < kLanes; ++lane) last[lane] = std::max(last[lane], at[lane]);
+      if (entry.end != entry.instance) ends_[entry.end].entry = at;
+    }
+
+    // Appends the lengths of the step, once all operations have entered.
+    void add_lengths(std::vector<double>& lengths) const {
       Times last{};
       for (size_t n = 0; n < ends_.size(); ++n) {
         if (!r_.counts_[n]) continue;
@@ -364,17 +404,17 @@ class Replay {
     uint8_t hosts_ = 0;                              // bits of Replay::hosts_ that have a lane
     std::array<size_t, kHosts> lane_of_{};
     std::vector<Times> starts_;
-    std::vector<End> ends_;
+    LargeTable<End> ends_;
   };
 
   const Cluster& cluster_;
   const Step& step_;
   std::vector<uint32_t> hosts_;               // of the excesses
-  std::vector<Entry> entries_;                // by operation
+  LargeTable<Entry> entries_;                 // by operation
   std::unordered_map<uint32_t, Wait> waits_;  // by operation; few
   std::vector<Launch> launches_;
-  std::vector<uint32_t> order_;
-  uint32_t starts_ = 0;  // number of starts that are kept
+  std::vector<uint32_t> order_;  // of operations; empty unless there are more excesses than lanes
+  uint32_t starts_ = 0;          // number of starts that are kept
   // By end, instances first: duration, and whether any side finished.
   std::vector<double> took_;
   std::vector<bool> counts_;

@@ -18,11 +18,14 @@ class Builder {
   Builder(const Cluster& cluster, Step& step) : cluster_(cluster), step_(step) {}
 
   void add_ops(const SortedRecords& records) {
-    std::vector<const SortedRecord*> sorted = sort_by_rank(records);
+    LargeTable<const SortedRecord*> sorted = sort_by_rank(records);
     step_.ops.reserve(records.size());
     step_.owner.reserve(records.size());
     step_.begin.push_back(0);
     for (uint32_t i = 0; i < step_.ranks.size(); ++i) {
+      // A rank's records lie as they were read; those of the next one come while this one is added.
+      if (i + 1 < step_.ranks.size())
+        for (uint32_t k = first_[i + 1]; k < first_[i + 2]; ++k) __builtin_prefetch(sorted[k]);
       add_rank({sorted.data() + first_[i], first_[i + 1] - first_[i]}, i);
       step_.begin.push_back(static_cast<uint32_t>(step_.ops.size()));
     }
@@ -31,6 +34,7 @@ class Builder {
   void match() {
     number_channels();
     for (uint32_t i = 0; i < step_.ops.size(); ++i) {
+      if (i + kPrefetchAhead < step_.ops.size()) prefetch_instance(step_.ops[i + kPrefetchAhead]);
       Op& op = step_.ops[i];
       op.instance = instance_of(op);
       ++step_.instances[op.instance].count;
@@ -44,6 +48,8 @@ class Builder {
     }
     step_.sides.resize(first);
     for (uint32_t i = 0; i < step_.ops.size(); ++i) {
+      if (i + kPrefetchAhead < step_.ops.size())
+        __builtin_prefetch(&step_.instances[step_.ops[i + kPrefetchAhead].instance], 1);
       const Op& op = step_.ops[i];
       Instance& instance = step_.instances[op.instance];
       instance.complete = instance.complete && op.finished;
@@ -58,7 +64,7 @@ class Builder {
 
  private:
   // Sorts records by rank; step_.ranks becomes ascending.
-  std::vector<const SortedRecord*> sort_by_rank(const SortedRecords& records) {
+  LargeTable<const SortedRecord*> sort_by_rank(const SortedRecords& records) {
     std::vector<uint32_t>& at = step_.rank_at;
     at.resize(cluster_.ranks().size(), kNone);
     std::vector<uint32_t> count;
@@ -79,7 +85,7 @@ class Builder {
       place = i;
     }
     std::vector<uint32_t> fill(first_.begin(), first_.end() - 1);
-    std::vector<const SortedRecord*> sorted(records.size());
+    LargeTable<const SortedRecord*> sorted(records.size());
     records.for_each([&](const SortedRecord& r) { sorted[fill[at[r.rank]]++] = &r; });
     for (const uint32_t rank : step_.ranks) at[rank] = kNone;
     return sorted;
@@ -130,7 +136,7 @@ class Builder {
 
   // The operation from `tied` on that the record repeats; null: none.
   Op* twin(size_t tied, const SortedRecord& r) {
-    std::vector<Op>& ops = step_.ops;
+    auto& ops = step_.ops;
     const auto key = [](uint32_t s, uint64_t seq, CommOp op) {
       return mix64(seq, uint64_t{s} << 8 | static_cast<uint64_t>(op));
     };
@@ -189,6 +195,11 @@ class Builder {
     }
   }
 
+  void prefetch_instance(const Op& op) const {
+    if (const Span& span = spans_[op.instance]; span.first != kNone)
+      __builtin_prefetch(&step_.instances[span.first + (op.seq - span.low)], 1);
+  }
+
   uint32_t instance_of(const Op& op) {
     const Span& span = spans_[op.instance];
     uint32_t index = 0;
@@ -241,7 +252,9 @@ struct Compared {
 
 class HostComparison {
  public:
-  HostComparison(const Cluster& cluster, const Step& step) : cluster_(cluster), step_(step) {
+  HostComparison(const Cluster& cluster, const Step& step) : step_(step) {
+    hosts_.reserve(step.ranks.size());
+    for (const uint32_t rank : step.ranks) hosts_.push_back(cluster.ranks()[rank].host);
     for (const Instance& instance : step.instances) {
       const Channel& channel = cluster.channels()[instance.channel];
       if (instance.count < 2 || cluster.comms()[channel.comm].hosts < 2) continue;
@@ -260,7 +273,7 @@ class HostComparison {
   }
 
  private:
-  uint32_t host_of(uint32_t side) const { return cluster_.ranks()[step_.ranks[step_.owner[side]]].host; }
+  uint32_t host_of(uint32_t side) const { return hosts_[step_.owner[side]]; }
 
   Compared& pair(uint32_t a, uint32_t b) {
     if (a > b) std::swap(a, b);
@@ -281,6 +294,7 @@ class HostComparison {
     if (!lead.finished || a == kNone) return;
     uint32_t before = a;
     for (uint32_t k = 1; k < instance.count; ++k) {
+      step_.prefetch_side(instance.first + k);
       const uint32_t side = step_.sides[instance.first + k];
       const uint32_t b = host_of(side);
       if (b == before || b == kNone || b == a || !step_.ops[side].finished) continue;
@@ -293,16 +307,18 @@ class HostComparison {
 
   void compare_sends(const Instance& instance) {
     uint32_t from = step_.sides[instance.first], to = step_.sides[instance.first + 1];
+    for (const uint32_t k : {0, 1}) step_.prefetch_side(instance.first + k);
+    if (host_of(from) == host_of(to)) return;
     if (step_.ops[from].op == CommOp::kRecv) std::swap(from, to);
     const uint32_t a = host_of(from), b = host_of(to);
-    if (a == b || a == kNone || b == kNone) return;
+    if (a == kNone || b == kNone) return;
     Compared& c = pair(a, b);
     double& least = a < b ? c.there : c.back;
     least = std::min(least, static_cast<double>(step_.ops[to].end - step_.ops[from].start));
   }
 
-  const Cluster& cluster_;
   const Step& step_;
+  std::vector<uint32_t> hosts_;  // by index into Step::ranks
   std::vector<Compared> pairs_;
   FlatMap<uint32_t> by_pair_;
 };
@@ -313,8 +329,9 @@ void clear_step(const Cluster& cluster, int64_t number, Step& step) {
   step.number = number;
   for (const uint32_t channel : step.channels) step.channel_at[channel] = kNone;
   step.channel_at.resize(cluster.channels().size(), kNone);
-  for (auto* list : {&step.ranks, &step.begin, &step.owner, &step.sides, &step.channels, &step.last})
-    list->clear();
+  for (auto* list : {&step.ranks, &step.begin, &step.channels, &step.last}) list->clear();
+  step.owner.clear();
+  step.sides.clear();
   step.ops.clear();
   step.instances.clear();
   step.base.clear();

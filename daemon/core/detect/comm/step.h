@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/huge_pages.h"
 #include "core/detect/comm/cluster.h"
 #include "core/detect/comm/result.h"
 
@@ -123,10 +124,10 @@ struct Step {
   int64_t number = 0;
   std::vector<uint32_t> ranks;  // indices, ascending by rank
   std::vector<uint32_t> begin;  // operations of ranks[i] are ops[begin[i]] to ops[begin[i + 1]] (exclusive)
-  std::vector<Op> ops;          // by rank, then by start
-  std::vector<uint32_t> owner;  // by op: index into ranks
-  std::vector<Instance> instances;
-  std::vector<uint32_t> sides;     // ops, by instance
+  LargeTable<Op> ops;           // by rank, then by start
+  LargeTable<uint32_t> owner;   // by op: index into ranks
+  LargeTable<Instance> instances;
+  LargeTable<uint32_t> sides;      // ops, by instance
   std::vector<uint32_t> channels;  // with operations in this step
   std::vector<uint64_t> base;      // by Instance::local: first seq in this step
   std::vector<TransferKind> kinds;
@@ -146,6 +147,11 @@ struct Step {
 
   std::vector<uint32_t> rank_at, channel_at;  // by index in the cluster: index here, or kNone
 
+  // Prefetches the operation some places after `sides[at]`: sides of an operation lie far apart in `ops`.
+  void prefetch_side(size_t at) const {
+    constexpr size_t kAhead = 16;
+    if (at + kAhead < sides.size()) __builtin_prefetch(&ops[sides[at + kAhead]]);
+  }
   int64_t aligned(uint32_t op, int64_t time) const { return time + clock_ns[owner[op]]; }
   // Index into `channels` of a channel of the cluster; kNone: not in this step.
   uint32_t local(uint32_t channel) const { return channel < channel_at.size() ? channel_at[channel] : kNone; }
