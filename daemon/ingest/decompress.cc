@@ -352,15 +352,17 @@ size_t Decompressor::read(char* out, size_t size) {
 }
 
 bool Decompressor::read_up_to(size_t limit, std::string& out) {
-  constexpr size_t kStep = 1 << 20;
-  size_t got = kStep;
-  while (got == kStep && out.size() < limit) {
+  // Most files are small, and the room for a read is zeroed first.
+  constexpr size_t kFirst = 64 << 10, kMost = 1 << 20;
+  bool full = true;
+  for (size_t step = kFirst; full && out.size() < limit; step = std::min(2 * step, kMost)) {
     const size_t had = out.size();
-    out.resize(had + kStep);
-    got = read(out.data() + had, kStep);
+    out.resize(had + step);
+    const size_t got = read(out.data() + had, step);
     out.resize(had + got);
+    full = got == step;
   }
-  return got == kStep;
+  return full;
 }
 
 const std::optional<Problem>& Decompressor::problem() const { return impl_->problem; }
