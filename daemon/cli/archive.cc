@@ -2,29 +2,26 @@
 
 #include <archive.h>
 #include <archive_entry.h>
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <array>
-#include <cerrno>
-#include <filesystem>
-#include <system_error>
+#include <utility>
+
+#include "cli/new_file.h"
 
 namespace culprit::cli {
 
 struct Archive::Impl {
-  std::string path, part;
+  std::string path;
+  NewFile file;
   TimeNs now = 0;
-  int descriptor = -1;
   struct archive* out = nullptr;
 
+  Impl(std::string to, NewFile temporary, TimeNs time)
+      : path(std::move(to)), file(std::move(temporary)), now(time) {}
+  Impl(const Impl&) = delete;
   ~Impl() {
     if (out) archive_write_free(out);
-    if (descriptor < 0) return;
-    close(descriptor);
-    std::error_code ignored;
-    std::filesystem::remove(part, ignored);
   }
   Status failed() const {
     const char* why = archive_error_string(out);
@@ -50,22 +47,18 @@ Archive::Archive(Archive&&) noexcept = default;
 Archive::~Archive() = default;
 
 Result<Archive> Archive::create(const std::string& path, TimeNs now) {
-  auto impl = std::make_unique<Impl>();
-  impl->path = path;
-  impl->part = path + ".part";
-  impl->now = now;
   const bool zstd = path.ends_with(".tar.zst");
   if (!zstd && !path.ends_with(".tar.gz") && !path.ends_with(".tgz"))
     return fail(ErrorCode::kInvalid, fmt::format("{}: its name ends in neither .tar.zst nor .tar.gz", path));
   // Readable by the owner only: redaction is never complete.
-  impl->descriptor = open(impl->part.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-  if (impl->descriptor < 0)
-    return fail(ErrorCode::kIo, fmt::format("{}: {}", path, std::generic_category().message(errno)));
+  auto file = NewFile::create(path, 0600);
+  if (!file) return tl::unexpected(file.error());
+  auto impl = std::make_unique<Impl>(path, std::move(*file), now);
   impl->out = archive_write_new();
   if ((zstd ? archive_write_add_filter_zstd(impl->out) : archive_write_add_filter_gzip(impl->out)) !=
           ARCHIVE_OK ||
       archive_write_set_format_pax_restricted(impl->out) != ARCHIVE_OK ||
-      archive_write_open_fd(impl->out, impl->descriptor) != ARCHIVE_OK)
+      archive_write_open_fd(impl->out, impl->file.descriptor()) != ARCHIVE_OK)
     return tl::unexpected(impl->failed().error());
   return Archive(std::move(impl));
 }
@@ -86,13 +79,7 @@ Status Archive::add(const std::string& name, std::FILE* file, uint64_t size) {
 
 Status Archive::finish() {
   if (archive_write_close(impl_->out) != ARCHIVE_OK) return impl_->failed();
-  if (close(std::exchange(impl_->descriptor, -1)) != 0 ||
-      std::rename(impl_->part.c_str(), impl_->path.c_str()) != 0) {
-    const int error = errno;
-    unlink(impl_->part.c_str());
-    return fail(ErrorCode::kIo, fmt::format("{}: {}", impl_->path, std::generic_category().message(error)));
-  }
-  return {};
+  return impl_->file.finish();
 }
 
 }  // namespace culprit::cli

@@ -1,12 +1,9 @@
-#include <fmt/format.h>
-
 #include <cerrno>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
 #include <system_error>
 
 #include "base/text.h"
+#include "cli/new_file.h"
 #include "cli/verbs.h"
 
 namespace culprit::cli {
@@ -24,22 +21,10 @@ bool print(const std::string& text) {
 }
 
 Status write_file(const std::string& path, const std::string& text) {
-  const std::string part = path + ".part";
-  {
-    std::ofstream file(part, std::ios::binary | std::ios::trunc);
-    file << text;
-    file.flush();
-    if (!file) {
-      const std::string why = std::generic_category().message(errno);
-      std::error_code ignored;
-      std::filesystem::remove(part, ignored);
-      return fail(ErrorCode::kIo, fmt::format("{}: {}", path, why));
-    }
-  }
-  std::error_code error;
-  std::filesystem::rename(part, path, error);
-  if (error) return fail(ErrorCode::kIo, fmt::format("{}: {}", path, error.message()));
-  return {};
+  auto file = NewFile::create(path, 0666);
+  if (!file) return tl::unexpected(file.error());
+  if (const Status written = file->write(text); !written) return written;
+  return file->finish();
 }
 
 }  // namespace culprit::cli

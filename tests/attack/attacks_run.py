@@ -1,6 +1,7 @@
-"""`culprit run` and `culpritd --config` in folders where another user may rename and write."""
+"""`culprit run`, `culpritd --config` and new files in folders where another user may rename and write."""
 import os
 import signal
+import stat
 import subprocess
 import time
 from pathlib import Path
@@ -163,6 +164,57 @@ def run_in_a_group_folder_keeps_only_logs_there(context: Context) -> str:
     need(dump.read_text() == "hers", "the dump is there at the end")
     need(not list(sockets.glob("*")), f"left: {list(sockets.glob('*'))}")
     return ", ".join(shared)
+
+
+@case
+def pool_build_in_a_group_folder_writes_through_no_planted_link(context: Context) -> str:
+    """A link with the name of a temporary file leads to a private file of hers."""
+    group = GroupFolder(context)
+    makes = """
+import os, sys
+home = sys.argv[1]
+open(home + "/precious", "w").write("x")
+lines = [f"2026-11-28 02:00:{i:02},000 INFO a: step {i} loss 2\\n" for i in range(40)]
+open(home + "/ok.log", "w").writelines(lines)
+"""
+    run_as(ALICE, makes, str(group.alice))
+    plants = [PYTHON, "-c", "import os, sys; os.symlink(sys.argv[1], sys.argv[2])",
+              str(group.alice / "precious"), str(group.team / "normal.pool.part")]
+    need(as_user(MALLORY, plants, group.env).wait(30) == 0, "the attack works")
+    pool = group.team / "normal.pool"
+    words = [str(context.bin_dir / "culprit"), "pool", "build", str(pool), str(group.alice / "ok.log")]
+    build = as_user(ALICE, words, group.env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    said = build.communicate(timeout=60)[0]
+    need(build.returncode == 0, f"exit {build.returncode}: {said}")
+    need((group.alice / "precious").read_text() == "x", "her private file is overwritten")
+    made = pool.lstat()
+    need(stat.S_ISREG(made.st_mode) and made.st_uid == ALICE and made.st_size > 0, "the pool is not hers")
+    left = sorted(one.name for one in group.team.iterdir())
+    need(left == ["normal.pool", "normal.pool.part"], f"{left}")
+    return "her file is untouched, the pool is hers"
+
+
+@case
+def bundle_in_a_group_folder_is_in_no_file_of_another_user(context: Context) -> str:
+    """Mallory has a file with the name of a temporary file, and would own and read the bundle."""
+    group = GroupFolder(context)
+    daemon = context.daemon().start()
+    (daemon.logs / "a.log").write_bytes(b"INFO step 1\n")
+    daemon.stores_text(str(daemon.logs / "a.log"), b"INFO step 1\n")
+    planted = group.team / "case.tar.gz.part"
+    plants = [PYTHON, "-c", "import os, sys; os.umask(0); open(sys.argv[1], 'w')", str(planted)]
+    need(as_user(MALLORY, plants, group.env).wait(30) == 0, "the attack works")
+    mine, bundle = planted.stat().st_ino, group.team / "case.tar.gz"
+    done = subprocess.run([str(context.bin_dir / "culprit"), "bundle", JOB, "--all", "--server",
+                           f"unix:{daemon.socket}", "-o", str(bundle)], capture_output=True, text=True,
+                          timeout=60, check=False)
+    need(done.returncode == 0, f"exit {done.returncode}: {done.stderr}")
+    made = bundle.stat()
+    need(made.st_uid == 0 and made.st_mode & 0o777 == 0o600, f"uid {made.st_uid}, mode {made.st_mode:o}")
+    need(made.st_ino != mine and planted.stat().st_size == 0, "the bundle is in Mallory's file")
+    left = sorted(one.name for one in group.team.iterdir())
+    need(left == ["case.tar.gz", "case.tar.gz.part"], f"{left}")
+    return "the bundle is a new file, for its owner alone"
 
 
 def refused(context: Context, config: Path, uid: int) -> str:
