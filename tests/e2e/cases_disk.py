@@ -57,7 +57,9 @@ def full_disk_from_the_start(context: Context) -> str:
     time.sleep(2)
     need(daemon.alive(), f"it ended: {daemon.last_words()}")
     words = daemon.errors.read_text()
-    need(words.count("database or disk is full") == 1, f"the full disk is not reported once: {words[:400]}")
+    for file in ("index.db", "alerts.db"):
+        need(words.count(f"{disk / file}: the database failed: database or disk is full") == 1,
+             f"{file} is not reported once: {words[:600]}")
     (disk / "filler").unlink()
     subprocess.run(["mount", "-o", "remount,size=64m", str(disk)], check=True)
     wait_until(lambda: "no result can be kept" in daemon.get("/healthz").body.decode(), 30,
@@ -65,7 +67,8 @@ def full_disk_from_the_start(context: Context) -> str:
     need(daemon.health() == 503, "it is healthy")
     writer.stop()
     journal = writer.bytes()
-    return f"one report; with room: {must_be_exact(settled(daemon, writer.path, end_of(journal)), journal)}"
+    evidence = settled(daemon, writer.path, end_of(journal))
+    return f"one report of each file; with room: {must_be_exact(evidence, journal)}"
 
 
 def flip_bits(folder: Path, rng: random.Random) -> int:
@@ -162,6 +165,22 @@ def index_that_cannot_be_written_is_unhealthy_until_it_can(context: Context) -> 
     words = said()
     holder.execute("ROLLBACK")
     wait_until(lambda: daemon.health() == 200, 30, f"it is healthy again: {said()}")
+    return words.strip()
+
+
+@case
+def alerts_that_cannot_be_kept_are_unhealthy(context: Context) -> str:
+    """The file of alerts is a folder at the start: /healthz names it. With a file it is healthy again."""
+    daemon = context.daemon()
+    (daemon.state / "alerts.db").mkdir(parents=True)
+    daemon.launch()
+    wait_until(lambda: daemon.health() == 503, 30, f"it is unhealthy: {daemon.last_words()}")
+    words = daemon.get("/healthz").body.decode()
+    need("alerts.db" in words, f"/healthz names the file: {words}")
+    daemon.stop()
+    (daemon.state / "alerts.db").rmdir()
+    daemon.start()
+    need(daemon.health() == 200, "it is unhealthy with a file")
     return words.strip()
 
 

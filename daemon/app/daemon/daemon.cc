@@ -320,6 +320,7 @@ Status Daemon::start_alerts() {
     });
   };
   options.started_ns = counts_.started_ns;
+  options.watch = &watch_;
   auto opened = AlertService::open(env_, std::move(options));
   if (!opened) return tl::unexpected(opened.error());
   alerts_ = std::move(*opened);

@@ -107,9 +107,11 @@ Result<std::unique_ptr<AlertService>> AlertService::open(io::Env& env, AlertServ
   if (!disk) return tl::unexpected(disk.error());
   out->disk_ = std::move(*disk);
   const Config& config = *out->options_.config;
-  const bool sends = !config.alert.empty() || !config.otlp.endpoint.empty();
-  if (const Status loaded = out->load(config.state_dir); !loaded && sends)
-    out->options_.complain(loaded.error().text + "; alerts are sent and not kept over a restart");
+  const Status loaded = out->load(config.state_dir);
+  if (!loaded)
+    out->options_.complain(loaded.error().text +
+                           "; alerts and maintenance windows are not kept over a restart");
+  if (out->options_.watch) out->options_.watch->alerts(loaded);
   out->reload();
   out->timer_ = env.timer([service = out.get()] { service->beat(); });
   out->timer_->start(kNsPerSecond, kNsPerSecond);
@@ -397,6 +399,7 @@ void AlertService::write() {
 
 void AlertService::written(const Status& status) {
   writing_ = false;
+  if (options_.watch) options_.watch->alerts(status);
   kept_row_ = writing_row_;
   store_trouble_ = status ? "" : "alerts are not kept: " + status.error().text;
   write_after_ns_ = status ? kNoTime : mono() + kWriteAgain;

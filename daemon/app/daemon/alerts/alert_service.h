@@ -21,6 +21,7 @@
 #include "app/daemon/alerts/verdict_feed.h"
 #include "app/daemon/engine/engine_worker.h"
 #include "app/daemon/self/complaint.h"
+#include "app/daemon/self/self_watch.h"
 #include "core/alert/alert_book.h"
 #include "io/env.h"
 #include "respond/outbox.h"
@@ -39,6 +40,7 @@ struct AlertServiceOptions {
   // One attempt, on the receiver's worker. A simulation's receivers refuse, hang and answer late, without a
   // network and in simulated time.
   std::function<DeliveryOutcome(const DeliveryOrder&)> deliver = app::deliver;
+  SelfWatch* watch = nullptr;  // borrowed; learns whether the file of alerts works
 };
 
 class AlertService {

@@ -96,6 +96,7 @@ std::optional<std::string> SelfWatch::unhealthy(TimeNs now) const {
   const Progress& store = of(Part::kStore);
   if (!store.failure.empty()) return fmt::format("nothing can be kept: {}", store.failure);
   if (!index_failure_.empty()) return fmt::format("no result can be kept: {}", index_failure_);
+  if (!alerts_failure_.empty()) return fmt::format("no alert can be kept: {}", alerts_failure_);
   return std::nullopt;
 }
 

@@ -38,6 +38,8 @@ class SelfWatch {
   void done(Part part, TimeNs now, const Status& outcome = {});
   // The index of results: what was found last of its writes.
   void index(const Status& state) { index_failure_ = state ? std::string() : state.error().text; }
+  // The file of alerts: as found last, at its opening or a write.
+  void alerts(const Status& state) { alerts_failure_ = state ? std::string() : state.error().text; }
   // The oldest work is long and made progress.
   void gets_on(Part part, TimeNs now) { of(part).since_ns = now; }
 
@@ -67,7 +69,7 @@ class SelfWatch {
   Limits limits_;
   TimeNs beat_ns_ = kNoTime, late_ns_ = 0, late_max_ns_ = 0;
   std::array<Progress, 2> parts_;
-  std::string index_failure_;
+  std::string index_failure_, alerts_failure_;
 };
 
 // Resource use of the process as the kernel counts it. Blocks for some tens of microseconds.

@@ -105,3 +105,13 @@ BOOST_AUTO_TEST_CASE(an_index_that_cannot_be_written_is_unhealthy_and_no_hang) {
   watch.index({});
   BOOST_TEST(said(watch.unhealthy(0)) == "nothing");
 }
+
+BOOST_AUTO_TEST_CASE(a_file_of_alerts_that_cannot_be_used_is_unhealthy_and_no_hang) {
+  SelfWatch watch;
+  watch.alerts(fail(ErrorCode::kIo, "/s/alerts.db: cannot be opened: unable to open database file"));
+  BOOST_TEST(said(watch.unhealthy(0)) ==
+             "no alert can be kept: /s/alerts.db: cannot be opened: unable to open database file");
+  BOOST_TEST(said(watch.stuck(0)) == "nothing");
+  watch.alerts({});
+  BOOST_TEST(said(watch.unhealthy(0)) == "nothing");
+}
