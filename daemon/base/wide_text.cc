@@ -40,6 +40,14 @@ WideOrder wide_order(std::string_view bytes) {
   return nuls[1] == 0 && nuls[0] >= most ? WideOrder::kBig : WideOrder::kNone;
 }
 
+size_t wide_tail(std::string_view bytes) {
+  const size_t nul = bytes.find('\0');
+  if (nul == bytes.npos || nul == 0) return bytes.size();
+  const size_t newline = bytes.rfind('\n', nul - 1);
+  if (newline == bytes.npos) return bytes.size();
+  return wide_order(bytes.substr(newline + 1)) == WideOrder::kNone ? bytes.size() : newline + 1;
+}
+
 bool WideText::takes(std::string_view piece) {
   const auto begin = [&](WideOrder order) {
     order_ = order;

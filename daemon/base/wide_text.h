@@ -13,6 +13,9 @@ enum class WideOrder : uint8_t { kNone, kLittle, kBig };
 // By the byte order mark, or since every second byte is NUL as in ASCII text. kNone: it is no UTF-16.
 WideOrder wide_order(std::string_view bytes);
 
+// Offset of UTF-16 behind lines of other text, as where a tool of Windows appends to a log; the size: none.
+size_t wide_tail(std::string_view bytes);
+
 // Decodes text that arrives in pieces, cut anywhere. One thread.
 class WideText {
  public:

@@ -281,6 +281,13 @@ struct Decompressor::Impl {
     return codec ? decode(out, size) : copy(out, size);
   }
 
+  void add_narrow(std::string_view bytes) {
+    const size_t tail = wide_tail(bytes);
+    text = bytes.substr(0, tail);
+    bytes.remove_prefix(tail);
+    if (wide.takes(bytes)) wide.decode(bytes, text);
+  }
+
   size_t read_text(char* out, size_t size) {
     size_t given = 0;
     std::string bytes;
@@ -294,7 +301,7 @@ struct Decompressor::Impl {
         if (wide.takes(bytes))
           wide.decode(bytes, text);
         else
-          text = bytes;
+          add_narrow(bytes);
       }
       const size_t n = text.copy(out + given, size - given, text_at);
       given += n;

@@ -41,43 +41,82 @@ bool is_below(const std::string& path, const std::string& folder) {
 
 std::string own_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
-// The first bytes of the content. A leading hole of a sparse file (a log that was truncated under its writer)
-// is skipped: the text after it decides.
+bool is_blank(std::string_view bytes) { return bytes.find_first_not_of('\0') == bytes.npos; }
+
+// Zero bytes that are read to find the text behind them. A log that was truncated under its writer has as
+// many as it had bytes, in a hole; a copy of it may have no hole.
+constexpr uint64_t kBlankBytes = 256 << 20;
+constexpr size_t kBlankStep = 1 << 20;
+
+// Offset of the first byte that is not zero; 0 if none is found.
+uint64_t content_begin(const File& file) {
+  std::string part;
+  uint64_t at = 0;
+  for (uint64_t read = 0; at < file.size() && read < kBlankBytes; read += part.size()) {
+    at = file.data_from(at);
+    part.resize(kBlankStep);
+    part.resize(file.read_at(part.data(), part.size(), at).bytes);
+    if (part.empty()) break;
+    if (!is_blank(part)) return at + part.find_first_not_of('\0');
+    at += part.size();
+  }
+  return 0;
+}
+
+// The first bytes of the content, without many zero bytes before it: the text behind them decides.
 Result<std::string> read_head(const File& file, const std::string& path) {
   std::string head(kHeadBytes, '\0');
   ReadOutcome outcome = file.read_at(head.data(), head.size(), 0);
-  const bool blank = outcome.bytes > 0 && head.find_first_not_of('\0') == head.npos;
-  if (blank && file.size() > head.size()) {
-    const uint64_t data = file.data_from(0);
-    if (data > 0 && data < file.size()) outcome = file.read_at(head.data(), head.size(), data);
-  }
+  if (outcome.bytes == head.size() && is_blank(head))
+    if (const uint64_t begin = content_begin(file); begin > 0)
+      outcome = file.read_at(head.data(), head.size(), begin);
   if (outcome.error != 0 && outcome.bytes == 0) return tl::unexpected(system_error(path, outcome.error));
   head.resize(outcome.bytes);
   return head;
 }
 
-void set_kind(SourceFile& file, std::string_view head, bool whole) {
+// The head as UTF-8 if it is UTF-16, or such text behind lines of other text; else nothing.
+std::string narrowed(std::string_view head) {
+  const size_t tail = wide_order(head) == WideOrder::kNone ? wide_tail(head) : 0;
+  std::string text(head.substr(0, tail));
+  if (tail == head.size() || (tail > 0 && is_binary(text))) return "";
   WideText wide;
-  std::string text;
-  if (wide.takes(head)) wide.decode(head, text);
+  if (wide.takes(head.substr(tail))) wide.decode(head.substr(tail), text);
+  return text;
+}
+
+void set_kind(SourceFile& file, std::string_view head, bool whole) {
+  const std::string text = narrowed(head);
   file.wide = !text.empty() && !is_binary(text);
   if (file.wide) head = text;
   file.kind = kind_of({head, whole, file.below, file.argument});
   if (file.kind == FileKind::kUnread) file.unread = unread_kind(head);
 }
 
+// Decompresses until the head is not blank, or the bound is reached. Returns the bytes of the head.
+size_t read_compressed_head(Decompressor& decompressor, std::string& text) {
+  size_t size = 0;
+  for (uint64_t read = 0; read < kBlankBytes; read += size) {
+    size = decompressor.read(text.data(), text.size());
+    if (size < text.size() || !is_blank(text)) break;
+  }
+  return size;
+}
+
 // Sets compression and kind; `raw` are the file's first bytes.
 void recognise(SourceFile& file, std::string_view raw, size_t asked) {
   file.compression = compression_of(raw);
   if (file.compression == Compression::kNone) {
-    set_kind(file, raw.substr(0, kHeadBytes), raw.size() < asked);
+    const bool whole = raw.size() < asked;
+    if (is_blank(raw.substr(0, kHeadBytes)) && !is_blank(raw)) raw.remove_prefix(raw.find_first_not_of('\0'));
+    set_kind(file, raw.substr(0, kHeadBytes), whole);
     return;
   }
   std::string text(kHeadBytes, '\0');
   size_t size = 0;
   bool whole = false;
   const auto read = [&](Decompressor decompressor) {
-    size = decompressor.read(text.data(), text.size());
+    size = read_compressed_head(decompressor, text);
     whole = size < text.size() && !decompressor.problem();
   };
   if (file.stream) {

@@ -98,6 +98,38 @@ BOOST_AUTO_TEST_CASE(files_come_in_the_order_of_the_arguments_then_of_the_names)
   BOOST_TEST(list_sources({folder.path("z/")}).files[0].path == folder.path("z") + "/.hidden");
 }
 
+BOOST_AUTO_TEST_CASE(zero_bytes_before_the_text_hide_no_log) {
+  const std::string text = "2026-11-28 02:00:00,000 INFO t: step 1 loss 2\n";
+  TempFolder folder;
+  for (const size_t zeros : {100u, 4096u, 65'536u, 3'000'000u}) {
+    const std::string bytes = std::string(zeros, '\0') + text;
+    folder.write("a.log", bytes);
+    folder.write("b.log.gz", gzip(bytes));
+    for (const SourceFile& file : list_sources({folder.path()}).files)
+      BOOST_TEST((file.kind == FileKind::kLog), file.below << " after " << zeros);
+  }
+  folder.write("a.log", std::string(100'000, '\0'));
+  BOOST_TEST((list_sources({folder.path("a.log")}).files[0].kind == FileKind::kUnread));
+}
+
+BOOST_AUTO_TEST_CASE(utf16_behind_other_text_is_read_as_text) {
+  const std::string first = "2026-11-28 02:00:00,000 INFO t: step 1 loss 2\n",
+                    second = "ERROR: out of memory\n";
+  std::string wide;
+  for (const char c : second) wide += {c, '\0'};
+  TempFolder folder;
+  for (const std::string mark : {"", "\xff\xfe"}) {
+    folder.write("a.log", first + mark + wide);
+    const SourceFile file = list_sources({folder.path("a.log")}).files[0];
+    BOOST_TEST((file.kind == FileKind::kLog));
+    auto opened = Decompressor::open(file);
+    BOOST_REQUIRE(opened.has_value());
+    std::string text(1000, '\0');
+    text.resize(opened->read(text.data(), text.size()));
+    BOOST_TEST(text == first + second);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(a_missing_argument_is_named_and_the_others_are_listed) {
   TempFolder folder;
   folder.write("a.log", "x\n");
