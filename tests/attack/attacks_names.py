@@ -10,12 +10,13 @@ from attacks_who import XID, knows, line, report_of, stamp, training
 from case import Context, case
 from cases_kernel import hand_over
 from cluster import Cluster
-from daemon import HOST, Daemon, need, wait_until
+from daemon import HOST, JOB, Daemon, need, wait_until
 from receivers import Receiver
 
 NAME = "train"
 OF_MALLORY, OF_ALICE = f"{NAME}@uid{MALLORY}", f"{NAME}@uid{ALICE}"
 FATAL = "RuntimeError: CUDA error: an illegal memory access was encountered"
+ECC = "RuntimeError: CUDA error: uncorrectable ECC error encountered"
 LINES = 2 * 60 + 2  # of failing()
 RESOLVED_S = 30  # a later run resolved an issue within 20 s
 
@@ -208,3 +209,30 @@ def a_name_is_one_owners_over_all_hosts(context: Context) -> str:
               for one in ("e2e", job)]
     need(not titles[0] & titles[1], f"the jobs share faults: {titles}")
     return f"{sorted(jobs_of(cluster.collector))}"
+
+
+@case
+def a_stranger_ends_no_job_whose_log_root_writes(context: Context) -> str:
+    """Root's log of a job has an error of memory, and its alert fires. Mallory sends the kernel's line, steps
+    and a good end under its name, before and after a restart."""
+    receiver = Receiver()
+    daemon = with_hook(context, receiver).start()
+    strangers = f"{JOB}@uid{MALLORY}"
+    steps = "".join(f"{stamp(step)} {HOST} trainer[7]: step={step} loss=2\n" for step in range(9))
+    (daemon.logs / "train.log").write_text(f"{steps}{stamp(9)} {HOST} trainer[7]: {ECC}\n")
+    wait_until(lambda: (JOB, "firing") in states(receiver), 60, "the alert fires")
+    before = report_of(daemon, JOB)
+    for state in ("at once", "after a restart"):
+        send_lines(MALLORY, daemon.trace, [line(JOB, "log", line=f"{HOST} kernel: {XID}")] +
+                   training(JOB, range(20)) + [line(JOB, "event", name="job_end", exit_code=0)])
+        wait_until(lambda: strangers in jobs_of(daemon), 30, f"{state}: they are a job of its own")
+        time.sleep(6)  # an end is judged some seconds later
+        need((JOB, "resolved") not in states(receiver), f"{state}: {states(receiver)}")
+        report = report_of(daemon, JOB)
+        need(report["verdict"] == before["verdict"] and
+             report["diagnoses"][0]["confidence"] == before["diagnoses"][0]["confidence"],
+             f"{state}: the verdict changed: {report['headline']}")
+        daemon.stop()
+        daemon.start()
+        knows(daemon, JOB)
+    return f"{before['headline'][:60]}; the stranger's lines are job {strangers}"

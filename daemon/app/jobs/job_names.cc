@@ -47,9 +47,20 @@ const std::string& JobNames::own(const std::string& id, uint32_t user) {
   return id;
 }
 
+// Keeps a free name that root or the daemon's user feeds from users.
+void JobNames::reserve(const StreamInfo& info) {
+  if (info.job.empty() || info.job == kDefaultJob) return;
+  if (!is_fed_by_root(info, user_behind(info, daemon_uid_))) return;
+  const auto known = owners_.find(info.job);
+  if (known == owners_.end() || known->second.user == 0) own(info.job, 0);
+}
+
 std::string JobNames::id_of(const StreamInfo& info, const ShownUsers& shown) {
   const auto user = user_of(info);
-  if (!user) return info.job;
+  if (!user) {
+    reserve(info);
+    return info.job;
+  }
   const std::string apart = fmt::format("{}{}{}", info.job, kOwnerMark, *user);
   if (const auto named = owner_in(info.job)) return own(*named == *user ? info.job : apart, *user);
   if (owners_.contains(apart)) return own(apart, *user);
@@ -60,7 +71,10 @@ std::string JobNames::id_of(const StreamInfo& info, const ShownUsers& shown) {
 }
 
 void JobNames::note(const StreamInfo& info) {
-  if (const auto user = user_of(info)) own(info.job, *user);
+  if (const auto user = user_of(info))
+    own(info.job, *user);
+  else
+    reserve(info);
 }
 
 std::string JobNames::known_as(const std::string& id) const {

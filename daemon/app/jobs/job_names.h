@@ -4,8 +4,9 @@
 // job.
 //
 // A name belongs to the first user with data of it, and to one whom the kernel shows in the control group of
-// that name from then on. Root, the daemon's user and services speak for any job. A user's jobs of one name
-// keep the id of the first.
+// that name from then on. Root, the daemon's user and services speak for any job; a name that root or the
+// daemon's user has first on this host is free for no other user. A user's jobs of one name keep the id of
+// the first.
 //
 // Plain values. One thread. No clock, no file.
 #pragma once
@@ -41,11 +42,12 @@ class JobNames {
 
  private:
   struct Owner {
-    uint32_t user = 0;
+    uint32_t user = 0;  // 0: root or the daemon's user
     uint64_t turn = 0;  // last use
   };
   std::optional<uint32_t> user_of(const StreamInfo& info) const;
   const std::string& own(const std::string& id, uint32_t user);
+  void reserve(const StreamInfo& info);
 
   std::optional<uint32_t> daemon_uid_;
   std::map<std::string, Owner> owners_;  // by id, also of those with an owner in it

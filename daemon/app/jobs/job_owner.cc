@@ -21,6 +21,10 @@ std::optional<Principal> user_behind(const StreamInfo& from, std::optional<uint3
   return from.uid;
 }
 
+bool is_fed_by_root(const StreamInfo& from, std::optional<Principal> user) {
+  return !user && from.uid && (from.kind == OriginKind::kFile || names_itself(from.kind));
+}
+
 void JobOwner::saw(const ShownUsers& users) {
   for (const uint32_t user : users)
     if (shown_.size() < kUsers) shown_.insert(user);
@@ -40,10 +44,12 @@ bool JobOwner::admits(Principal user, OriginKind kind, const ShownUsers& shown) 
   if (!shown.empty() && root_writes_) return false;
   // Later files of other users prove nothing: all users may write to some folders.
   if (filed_) return *filed_ == user;
+  if (root_first_) return false;
   return kind == OriginKind::kFile || !first_ || *first_ == user;
 }
 
 void JobOwner::ingested(const StreamInfo& from, std::optional<Principal> user) {
+  root_first_ = root_first_ || (!filed_ && !first_ && is_fed_by_root(from, user));
   if (from.kind == OriginKind::kFile) {
     if (user && is_person(*user) && !filed_) filed_ = user;
   } else if (!names_itself(from.kind)) {

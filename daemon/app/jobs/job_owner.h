@@ -2,7 +2,8 @@
 // name that their writer chose, and in a folder for all users anyone can add a file that a glob matches. The
 // kernel reports the uid behind each. Root and the daemon's user always count. Another user counts if it owns
 // the job: by processes in the job's control group, else because its file was the job's first one, else
-// because it was the first user to write for the job. Data of other users stays evidence.
+// because it was the first to write for the job. A job that root or the daemon's user feeds first is of no
+// other user. Data of other users stays evidence.
 //
 // Owner: the job (RoutedJob). One thread: that of its table. No clock, no file.
 #pragma once
@@ -23,6 +24,8 @@ using ShownUsers = std::set<uint32_t>;
 // The user behind a source, where this user alone writes it; nothing: the kernel, root, the daemon's user
 // (`daemon_uid`), or unknown.
 std::optional<Principal> user_behind(const StreamInfo& from, std::optional<uint32_t> daemon_uid);
+// Whether root or the daemon's user feeds a job by this source of its host: a file, lines or a ring.
+bool is_fed_by_root(const StreamInfo& from, std::optional<Principal> user);
 
 // Users of services own no job by a file or process: syslog's, a log collector's, a sidecar's.
 bool is_person(const Principal& who);
@@ -53,6 +56,7 @@ class JobOwner {
   std::optional<Principal> filed_;  // the unprivileged owner of the first watched file
   std::optional<Principal> first_;  // the first unprivileged user that wrote for the job
   bool root_writes_ = false;        // root or the daemon's user writes lines or rings
+  bool root_first_ = false;         // before any user, root or the daemon's user fed the job, also by a file
   std::map<Principal, KeptOut> kept_out_;
 };
 

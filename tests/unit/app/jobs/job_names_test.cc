@@ -43,6 +43,28 @@ BOOST_AUTO_TEST_CASE(root_services_and_unknown_users_speak_for_any_job) {
   BOOST_TEST(names.id_of(source("train", 104), {}) == "train@uid104");
 }
 
+BOOST_AUTO_TEST_CASE(a_name_that_root_or_the_daemon_has_first_is_free_for_no_user) {
+  for (const uint32_t first : {0u, kDaemon})
+    for (const OriginKind kind : {OriginKind::kFile, OriginKind::kSocket, OriginKind::kRing}) {
+      JobNames names(kDaemon), after(kDaemon);
+      const StreamInfo stored = source("train", first, kind);
+      BOOST_TEST(names.id_of(stored, {}) == "train");
+      after.note(stored);
+      for (JobNames* one : {&names, &after}) {
+        BOOST_TEST(one->id_of(source("train", kMallory), {}) == "train@uid12002");
+        BOOST_TEST(one->id_of(source("train", kAlice), {kAlice}) == "train", "the user of its processes");
+        BOOST_TEST(one->id_of(stored, {}) == "train");
+        BOOST_TEST(one->id_of(source("train", kAlice), {}) == "train", "and after they ended");
+      }
+    }
+}
+
+BOOST_AUTO_TEST_CASE(root_of_another_host_takes_no_name) {
+  JobNames names(kDaemon);
+  BOOST_TEST(names.id_of(source("train", 0, OriginKind::kCondensed), {}) == "train");
+  BOOST_TEST(names.id_of(source("train", kAlice), {}) == "train");
+}
+
 BOOST_AUTO_TEST_CASE(data_without_a_name_is_of_one_job) {
   JobNames names(kDaemon);
   for (const uint32_t uid : {kAlice, kMallory}) {

@@ -39,8 +39,8 @@ BOOST_AUTO_TEST_CASE(only_unprivileged_writers_are_users) {
 BOOST_AUTO_TEST_CASE(a_job_that_only_lines_name_is_of_its_first_user) {
   JobOwner owner;
   BOOST_TEST(owner.admits(kAlice, kLines, {}));
-  ingest(owner, kLines, 0);
   ingest(owner, OriginKind::kRing, kAlice);
+  ingest(owner, kLines, 0);
   BOOST_TEST(owner.admits(kAlice, kLines, {}));
   BOOST_TEST(!owner.admits(kMallory, kLines, {}));
   BOOST_TEST(!owner.admits(kMallory, kDump, {}));
@@ -64,12 +64,44 @@ BOOST_AUTO_TEST_CASE(a_later_file_of_another_user_makes_no_owner) {
   BOOST_TEST(owner.admits(kMallory, kLog, {kAlice, kMallory}));  // a job of two users, by their processes
 }
 
-BOOST_AUTO_TEST_CASE(files_of_root_and_nobody_say_nothing_about_the_owner) {
+BOOST_AUTO_TEST_CASE(files_of_nobody_say_nothing_about_the_owner) {
   JobOwner owner;
-  ingest(owner, kLog, 0);
   ingest(owner, kLog, 65'534);
   BOOST_TEST(owner.admits(kAlice, kLines, {}));
   BOOST_TEST(owner.admits(kAlice, kLog, {}));
+}
+
+BOOST_AUTO_TEST_CASE(a_job_that_root_or_the_daemon_feeds_first_admits_no_stranger) {
+  for (const uint32_t feeder : {0u, kDaemon})
+    for (const OriginKind first : {kLog, kLines, OriginKind::kRing}) {
+      JobOwner owner;
+      ingest(owner, first, feeder);
+      for (const OriginKind kind : {kLines, OriginKind::kRing, kLog, kDump})
+        BOOST_TEST(!owner.admits(kMallory, kind, {}), feeder << " " << to_string(first));
+      BOOST_TEST(owner.admits(104, kLog, {}), "a log collector's copy");
+      // A batch system's log: the user of the job's processes sends its steps.
+      BOOST_TEST(owner.admits(kAlice, kLines, {0, kAlice}));
+      owner.saw({kAlice});
+      BOOST_TEST(owner.admits(kAlice, kLines, {}), "and after they ended");
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_dump_or_host_data_of_root_makes_no_owner) {
+  for (const OriginKind kind : {kDump, OriginKind::kKernel, OriginKind::kPlugin}) {
+    JobOwner owner;
+    ingest(owner, kind, 0);
+    BOOST_TEST(owner.admits(kAlice, kLines, {}), to_string(kind));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(root_after_the_first_user_changes_no_owner) {
+  for (const OriginKind kind : {kLog, kLines}) {
+    JobOwner owner;
+    ingest(owner, kind, kAlice);
+    ingest(owner, kLog, 0);
+    BOOST_TEST(owner.admits(kAlice, kLines, {}));
+    BOOST_TEST(!owner.admits(kMallory, kLines, {}));
+  }
 }
 
 BOOST_AUTO_TEST_CASE(users_of_services_own_no_job_and_copy_logs_of_all) {
