@@ -15,6 +15,13 @@ namespace {
 constexpr size_t kEvidence = 4;
 constexpr size_t kTimes = 64;  // rules count a few occurrences
 constexpr size_t kTitleBytes = 200, kRemedyBytes = 1000;
+// Of a user's findings in a job, so many are quoted in full: a person reads no more of them. A user may name
+// 64 jobs with 256 subjects each.
+constexpr size_t kWholeTextsOfUser = 16;
+constexpr size_t kShortTextBytes = 160;
+// A user's sentence in a report, which repeats it as a reason against the host in other diagnoses. The
+// evidence quotes the text.
+constexpr size_t kSentenceBytes = 200;
 // A plugin that calls a fault less likely than not accuses nothing.
 constexpr double kLikely = 0.5;
 // A cause is seen some time before or after the job's first and last words: plugins look every few seconds to
@@ -43,6 +50,17 @@ std::string observed(const PluginFinding& f) {
   std::string text = f.text.empty() ? f.title : f.text;
   if (!f.part.empty() && text.find(f.part) == std::string::npos) text = fmt::format("{}: {}", f.part, text);
   return text;
+}
+
+void shorten_to(std::string& text, size_t bytes) {
+  if (text.size() > bytes) text = shorten(text, bytes);
+}
+
+// What names the fault and its place, as a user says it.
+void shorten_names(PluginFinding& f) {
+  for (std::string PluginFinding::*const text : kPluginFindingTexts)
+    if (text != &PluginFinding::text && text != &PluginFinding::remedy)
+      shorten_to(f.*text, limits::kNameBytes);
 }
 
 std::string quoted(const PluginFinding& f) {
@@ -116,6 +134,7 @@ void PluginFindings::forget(const FindingInput& input) {
 
 std::optional<Finding> PluginFindings::add(FindingInput input) {
   PluginFinding& f = input.finding;
+  if (input.user) shorten_names(f);
   const Key key(f.plugin, f.id, f.host, f.peer, f.part, f.rank, f.device, input.user, input.agent);
   const auto known = kept_.find(key);
   if (f.state == PluginState::kCleared) {
@@ -126,6 +145,11 @@ std::optional<Finding> PluginFindings::add(FindingInput input) {
     return std::nullopt;
   }
   if (known == kept_.end() && !may_keep(input.user)) return std::nullopt;
+  if (input.user && of_user_[*input.user] > kWholeTextsOfUser) {
+    shorten_to(f.text, kShortTextBytes);
+    shorten_to(f.remedy, kShortTextBytes);
+    f.values.clear();
+  }
   Kept& kept = known == kept_.end() ? kept_[key] : known->second;
   ++kept.count;
   kept.stands = f.state == PluginState::kRaised;
@@ -149,8 +173,9 @@ std::optional<Finding> PluginFindings::add(FindingInput input) {
   kept.user = input.user;
   kept.agent = std::move(input.agent);
   kept.first = std::move(f);
-  kept.first.title = shorten(kept.first.title, kTitleBytes);
-  kept.first.remedy = shorten(kept.first.remedy, kRemedyBytes);
+  kept.first.values.clear();  // they are in the evidence
+  shorten_to(kept.first.title, kTitleBytes);
+  shorten_to(kept.first.remedy, kRemedyBytes);
   Finding found = finding_of(kept, false);
   return found.kind == FindingKind::kFault ? std::optional(std::move(found)) : std::nullopt;
 }
@@ -182,6 +207,7 @@ Finding PluginFindings::finding_of(const Kept& kept, bool over) {
   f.lines = kept.count;
   f.evidence = kept.evidence;
   f.why.push_back(sentence(said, kept.count));
+  if (kept.user) shorten_to(f.why.back(), kSentenceBytes);
   if (over && kept.last_ns > kept.first_ns)
     f.why.back() += fmt::format("; it was over after {}", format_duration(kept.last_ns - kept.first_ns));
   if (kept.user) f.said_by.uids.push_back(*kept.user);

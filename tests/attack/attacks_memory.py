@@ -1,5 +1,6 @@
 """Inputs that are small to write and large to hold, against a daemon with the memory of its unit: it lives,
 its peak stays low, and an honest job is diagnosed."""
+import contextlib
 import json
 import os
 import pickle
@@ -77,7 +78,8 @@ def watch(daemon: Daemon, seconds: float, done=lambda: False) -> int:
     peak, until = 0, time.monotonic() + seconds
     while time.monotonic() < until and not done():
         need(daemon.alive(), f"the daemon ended: {daemon.last_words()}")
-        peak = max(peak, daemon.anonymous_kb())
+        with contextlib.suppress(ProcessLookupError):  # the next look names it
+            peak = max(peak, daemon.anonymous_kb())
         time.sleep(.02)
     return peak
 
@@ -253,3 +255,44 @@ def a_dump_that_kills_the_daemon_is_left_out_at_the_next_start(context: Context)
     problems = daemon.get("/v1/jobs/e2e/report").json().get("problems", [])
     need(any(str(path) in json.dumps(one) for one in problems), f"the report names the file: {problems}")
     return next(line for line in words.splitlines() if "ran out of memory" in line)[-160:]
+
+
+# Findings with long texts, as fast as the socket takes them, under 64 names over one connection.
+FINDINGS = """
+import os, socket, sys, time
+path, until = sys.argv[1], time.monotonic() + float(sys.argv[2])
+to = socket.socket(socket.AF_UNIX)
+to.settimeout(20)
+to.connect(path)
+number = 0
+while time.monotonic() < until:
+    lines = []
+    for _ in range(20):
+        number += 1
+        lines.append(('{"kind":"finding","job":"m%d","plugin":"p","id":"x%s","title":"t","text":"%s",'
+                      '"severity":"fatal","state":"happened","confidence":1}\\n'
+                      % (number % 64, os.urandom(8).hex(), 'z' * 8000)).encode())
+    to.sendall(b''.join(lines))
+"""
+FINDINGS_KB_MAX = 128 << 10
+
+
+@case
+def long_findings_under_many_names_take_no_memory(context: Context) -> str:
+    """A user sends fatal findings with 8 kB of text each, under 64 names: their reports have copies in
+    events, records and alerts. The daemon lives through its replay too."""
+    daemon, group = limited(context, "findings", "")
+    wait_until(lambda: daemon.items("/v1/jobs"), 30, "the honest job runs")
+    idle = daemon.anonymous_kb()
+    sender = subprocess.Popen([PYTHON, "-c", FINDINGS, str(daemon.trace), "15"], user=MALLORY, group=MALLORY,
+                              extra_groups=[], cwd="/")
+    context.undo.append(sender.kill)
+    peaks = [watch(daemon, 40, lambda: sender.poll() is not None), watch(daemon, 8)]
+    daemon.stop()
+    launch(daemon, group)
+    peaks.append(watch(daemon, 12))
+    taken = max(peaks) - idle
+    need(taken <= FINDINGS_KB_MAX,
+         f"{[peak >> 10 for peak in peaks]} MB of anonymous memory, {idle >> 10} MB idle")
+    honest_job_is_diagnosed(daemon)
+    return f"{taken >> 10} MB more than idle, peak of the group {peak_of_group(group) >> 20} MB"

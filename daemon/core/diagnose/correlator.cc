@@ -43,6 +43,9 @@ constexpr size_t kQuotedBytes = 120;  // of a line in a title
 constexpr size_t kFatalLine = 120;    // bytes shown
 constexpr uint64_t kLastLines = 3;    // of a source: what a program writes when it ends
 constexpr size_t kDiagnoses = 64;  // limit of diagnoses from single findings: later ones explain nothing more
+// Diagnoses behind the first ones repeat so many of the reasons against a host: the report's suspects have
+// all of them, and 64 diagnoses with 32 long reasons each take megabytes in every copy.
+constexpr size_t kWithAllReasons = 8, kReasonsRepeated = 4;
 constexpr double kSuspectFloor = 0.02;
 // Confidence of statistical answers. No labelled real set has enough such answers to measure a share. On logs
 // of other sites all wrong answers had 0.7 to 0.82, so none may exceed a specific rule.
@@ -295,6 +298,9 @@ class Correlator {
       if (std::any_of(f.subjects.begin(), f.subjects.end(),
                       [&](const FindingSubject& s) { return is_of(s, h); }))
         d.hosts.push_back(accused_of(f, h));
+    if (report_.diagnoses.size() >= kWithAllReasons)
+      for (Suspect& s : d.hosts)
+        if (s.why.size() > kReasonsRepeated) s.why.resize(kReasonsRepeated);
     for (const FindingSubject& s : f.subjects)
       if (s.host && s.peer) d.links.push_back({*s.host, *s.peer, f.confidence});
     d.action.kind = f.action;

@@ -341,6 +341,33 @@ BOOST_AUTO_TEST_CASE(a_user_fills_neither_memory_nor_the_place_of_others) {
     if (!one.said_by.uids.empty()) BOOST_REQUIRE(one.subjects.at(0).strength == 0);
 }
 
+// A job may have as many from each of several users, and a host 64 jobs: every report is copied to events,
+// records and alerts.
+BOOST_AUTO_TEST_CASE(a_report_of_a_users_long_texts_stays_small) {
+  Engine engine{EngineOptions{}};
+  PluginFinding f = error_at("node-1", kAt, PluginState::kHappened);
+  f.severity = PluginSeverity::kFatal;
+  for (size_t i = 0; i < limits::kPluginSubjectsOfUser; ++i) {
+    f.id = "fault." + std::to_string(i);
+    f.text = f.id + std::string(limits::kEvidenceText, 'z');
+    f.plugin = std::string(limits::kEvidenceText, 'p');
+    Input input = FindingInput{f, "trace.sock", 0, 12002, "node-1"};
+    engine.step({&input, 1}, kNoTime);
+  }
+  const Report report = engine.report();
+  BOOST_REQUIRE(!report.diagnoses.empty());
+  size_t bytes = 0;
+  for (const Diagnosis& d : report.diagnoses) {
+    for (const std::string& why : d.why) bytes += why.size();
+    for (const Evidence& e : d.evidence) bytes += e.text.size();
+    for (const Suspect& host : d.hosts)
+      for (const std::string& why : host.why) bytes += why.size();
+  }
+  BOOST_TEST(bytes < 256u << 10);
+  BOOST_TEST(report.diagnoses[0].evidence.at(0).text.size() >= limits::kEvidenceText - 3,
+             "the first is whole");
+}
+
 BOOST_AUTO_TEST_CASE(a_report_of_thousands_of_findings_stays_short) {
   Engine engine{EngineOptions{}};
   PluginFinding f = error_at("node-1", kAt, PluginState::kRaised);
