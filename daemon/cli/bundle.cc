@@ -107,6 +107,19 @@ void redact(Json& json, Redactor& redactor, bool learn) {
   }
 }
 
+// Hosts of the report and of its sources, by the names of their fields.
+void learn_hosts(const Json& json, Redactor& redactor) {
+  if (!json.is_structured()) return;
+  for (const auto& [key, value] : json.items()) {
+    const bool names_hosts = json.is_object() && (key == "host" || key == "hosts");
+    if (names_hosts && value.is_string()) redactor.learn_host(value.get<std::string>());
+    if (names_hosts && value.is_array())
+      for (const Json& one : value)
+        if (one.is_string()) redactor.learn_host(one.get<std::string>());
+    learn_hosts(value, redactor);
+  }
+}
+
 class Bundle {
  public:
   Bundle(BundleOptions& options, app::Client& client)
@@ -317,7 +330,10 @@ Status Bundle::write() {
 Status Bundle::run() {
   if (Status status = query(); !status) return status;
   redact(charts_, redactor_, true);
-  for (auto& [name, json] : documents_) redact(json, redactor_, true);
+  for (auto& [name, json] : documents_) {
+    redact(json, redactor_, true);
+    learn_hosts(json, redactor_);
+  }
   if (Status status = choose(); !status) return status;
   for (BundledSource& source : sources_)
     if (Status status = fetch(source); !status) return status;

@@ -12,6 +12,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "cli/redact_fold.h"
 #include "cli/redact_patterns.h"
 
 namespace culprit::cli {
@@ -21,12 +22,13 @@ using Piece = re2::StringPiece;
 
 // System accounts and common words, which identify no person.
 const std::set<std::string, std::less<>> kPublicNames{
-    "root",    "nobody",    "daemon",    "ubuntu",  "debian",         "centos",   "ec2-user",
-    "admin",   "user",      "users",     "none",    "null",           "true",     "false",
-    "unknown", "slurm",     "culprit",   "nvidia",  "docker",         "default",  "system",
-    "the",     "scheduler", "slurmctld", "kubelet", "systemd",        "cron",     "shared",
-    "public",  "data",      "work",      "tmp",     "home",           "scratch",  "local",
-    "lib",     "bin",       "git",       "oauth2",  "x-access-token", "anonymous"};
+    "root",      "nobody",  "daemon", "ubuntu",  "debian", "centos",   "ec2-user",  "admin",
+    "user",      "users",   "none",   "null",    "true",   "false",    "unknown",   "slurm",
+    "culprit",   "nvidia",  "docker", "default", "system", "the",      "scheduler", "slurmctld",
+    "kubelet",   "systemd", "cron",   "shared",  "public", "data",     "work",      "tmp",
+    "home",      "scratch", "local",  "lib",     "bin",    "git",      "oauth2",    "x-access-token",
+    "anonymous", "gpu",     "cpu",    "batch",   "train",  "training", "test",      "research",
+    "job",       "node",    "rank",   "model",   "host",   "process",  "main",      "base"};
 constexpr size_t kNameBytes = 3;  // shorter names would match parts of many words
 
 RE2::Options options() {
@@ -99,7 +101,7 @@ bool is_placeholder(std::string_view text) {
   static const std::set<std::string, std::less<>> words{
       "none", "null", "true", "false", "yes", "no", "required", "unset", "empty", "prompt", "redacted"};
   return text.starts_with('$') || text.starts_with('%') || text.starts_with('[') || text.starts_with('<') ||
-         text.find_first_not_of("*xX.") == text.npos || words.contains(lower(text));
+         text.starts_with("!!") || text.find_first_not_of("*xX.") == text.npos || words.contains(lower(text));
 }
 
 // The text's shape with a number at its end: letters become `letter`, digits 0.
@@ -113,6 +115,40 @@ std::string shaped(std::string_view text, std::string number, char letter) {
     number.pop_back();
   }
   return out;
+}
+
+// Whether the digits of a text have the check digit of a card (Luhn) and are not one group again and again.
+bool is_card(std::string_view text) {
+  std::string digits;
+  for (const char c : text)
+    if (c >= '0' && c <= '9') digits += c;
+  int sum = 0;
+  for (size_t i = 0; i < digits.size(); ++i) {
+    const int digit = digits[digits.size() - 1 - i] - '0';
+    sum += i % 2 == 0 ? digit : digit * 2 % 10 + digit / 5;
+  }
+  const bool repeated = digits.size() > 4 && digits.compare(0, digits.size() - 4, digits, 4) == 0;
+  return digits.size() >= 13 && digits.size() <= 19 && sum % 10 == 0 &&
+         (!repeated || text.size() == digits.size());
+}
+
+// ISO 7064: the number that letters and digits give is 1 modulo 97.
+bool is_iban(std::string_view text) {
+  std::string plain;
+  for (const char c : text)
+    if (c != ' ') plain += c;
+  if (plain.size() < 15 || plain.size() > 34) return false;
+  std::rotate(plain.begin(), plain.begin() + 4, plain.end());
+  int rest = 0;
+  for (const char c : plain) rest = c >= 'A' ? (rest * 100 + c - 'A' + 10) % 97 : (rest * 10 + c - '0') % 97;
+  return rest == 1;
+}
+
+// A short name that would match words of sentences ("gpu") is no host's name to look for.
+bool is_host_name(std::string_view name) {
+  return name.size() > kNameBytes && name.find_first_of("0123456789-") != name.npos &&
+         name.find_first_not_of("0123456789.:") != name.npos && name.find_first_of(" /@[]") == name.npos &&
+         name != "localhost";
 }
 
 bool is_word(char c) {
@@ -198,20 +234,38 @@ struct Redactor::Impl {
 
   // A sentence about a secret, and not the secret: "the password is wrong".
   std::string spoken(std::string_view text) {
-    static const std::set<std::string, std::less<>> states{
-        "a",         "about",   "absent",   "accepted", "all",        "already",   "also",      "always",
-        "an",        "and",     "being",    "correct",  "deprecated", "empty",     "encrypted", "expected",
-        "expired",   "for",     "found",    "given",    "going",      "hidden",    "ignored",   "in",
-        "incorrect", "invalid", "kept",     "loaded",   "longer",     "malformed", "masked",    "missing",
-        "needed",    "never",   "no",       "not",      "now",        "null",      "of",        "ok",
-        "on",        "only",    "optional", "out",      "present",    "read",      "rejected",  "required",
-        "revoked",   "sent",    "set",      "short",    "shorter",    "stale",     "stored",    "the",
-        "there",     "to",      "too",      "unknown",  "unset",      "unused",    "used",      "valid",
-        "weak",      "what",    "wrong",    "your"};
+    static const std::set<std::string, std::less<>> states{"a",         "about",      "absent",
+                                                           "accepted",  "all",        "already",
+                                                           "also",      "always",     "authentication",
+                                                           "denied",    "error",      "failed",
+                                                           "failure",   "please",     "timed",
+                                                           "an",        "and",        "being",
+                                                           "correct",   "deprecated", "empty",
+                                                           "encrypted", "expected",   "expired",
+                                                           "for",       "found",      "given",
+                                                           "going",     "hidden",     "ignored",
+                                                           "in",        "incorrect",  "invalid",
+                                                           "kept",      "loaded",     "longer",
+                                                           "malformed", "masked",     "missing",
+                                                           "needed",    "never",      "no",
+                                                           "not",       "now",        "null",
+                                                           "of",        "ok",         "on",
+                                                           "only",      "optional",   "out",
+                                                           "present",   "read",       "rejected",
+                                                           "required",  "revoked",    "sent",
+                                                           "set",       "short",      "shorter",
+                                                           "stale",     "stored",     "the",
+                                                           "there",     "to",         "too",
+                                                           "unknown",   "unset",      "unused",
+                                                           "used",      "valid",      "weak",
+                                                           "what",      "wrong",      "your"};
     const std::string_view whole = text;
     while (!text.empty() && std::string_view(".,;!?)").find(text.back()) != std::string_view::npos)
       text.remove_suffix(1);
-    if (text.empty() || states.contains(lower(text)) || is_placeholder(text)) return "";
+    const std::string low = lower(text);  // of several words the first and the last tell
+    const bool state =
+        states.contains(low.substr(0, low.find(' '))) && states.contains(low.substr(low.rfind(' ') + 1));
+    if (text.empty() || state || is_placeholder(text)) return "";
     return alias("secret", text, secrets).append(whole.substr(text.size()));
   }
 
@@ -230,7 +284,9 @@ struct Redactor::Impl {
   std::string without_hardware(const std::string& line);
   std::string device(std::string_view text);
   std::string serial(std::string_view text);
+  std::string without_accounts(const std::string& line);
   std::string without_users(const std::string& line);
+  std::string host(const std::string& low);
   std::string without_hosts(const std::string& line);
   std::string without_ips(const std::string& line);
   bool in_key(std::string_view line);
@@ -241,9 +297,15 @@ struct Redactor::Impl {
   Patterns device_patterns{kDevicePatterns}, serial_patterns{kSerialPatterns};
   RE2 email{kEmail, options()}, ipv4{kIpv4, options()}, ipv6{kIpv6, options()};
   RE2 random{kRandom, options()}, hostname{kHostname, options()}, octets{kOctets, options()};
+  RE2 named_key{kNamedKey, options()}, one_time_code{kOneTimeCode, options()}, iban{kIban, options()},
+      card{kCard, options()}, card_named{kCardNamed, options()}, social_security{kSocialSecurity, options()},
+      rare_hostname{kRareHostname, options()}, bare_email{kBareEmail, options()},
+      spelled_email{kSpelledEmail, options()};
   RE2 hex_key{kHexKey, options()}, commit_before{kCommitBefore, options()},
       commit_behind{kCommitBehind, options()};
-  std::map<std::string, size_t, std::less<>> users, emails, hosts, ips, secrets, phones, devices, serials;
+  std::map<std::string, size_t, std::less<>> users, emails, hosts, ips, secrets, phones, devices, serials,
+      accounts;
+  std::set<std::string, std::less<>> own_hosts;  // of the report, in lower case
   std::map<std::string, uint64_t> counts;
   bool key = false;  // within a private key
 };
@@ -258,6 +320,10 @@ std::string Redactor::Impl::without_secrets(const std::string& line) {
   });
   out = replaced(out, random,
                  [&](std::string_view text, size_t) { return looks_random(text) ? secret(text) : ""; });
+  out = replaced(out, named_key,
+                 [&](std::string_view text, size_t) { return looks_random(text) ? secret(text) : ""; });
+  out = replaced(out, one_time_code,
+                 [&](std::string_view text, size_t) { return alias("secret", text, secrets); });
   return replaced(out, hex_key, [&](std::string_view text, size_t begin) -> std::string {
     const size_t end = begin + text.size();
     if (text.size() != kHexKeyDigits || (begin > 0 && is_word(out[begin - 1])) ||
@@ -319,7 +385,8 @@ std::string Redactor::Impl::without_hardware(const std::string& line) {
 }
 
 // Names stand as words: "alice" goes, "malice" stays.
-std::string Redactor::Impl::without_users(const std::string& line) {
+template <class Knows, class Replace>
+std::string without_names(const std::string& line, Knows knows, Replace replacement) {
   std::string out;
   size_t done = 0;
   for (size_t at = 0; at < line.size();) {
@@ -333,21 +400,53 @@ std::string Redactor::Impl::without_users(const std::string& line) {
     size_t length = 0;
     std::string_view text = std::string_view(line).substr(at, end - at);
     for (; !text.empty() && length == 0; text.remove_suffix(1))
-      if ((at + text.size() == line.size() || !is_word(line[at + text.size()])) && users.contains(text))
+      if ((at + text.size() == line.size() || !is_word(line[at + text.size()])) && knows(text))
         length = text.size();
     if (length == 0) {
       while (at < line.size() && is_word(line[at])) ++at;
       continue;
     }
     out.append(line, done, at - done);
-    out += alias("user", std::string_view(line).substr(at, length), users);
+    out += replacement(std::string_view(line).substr(at, length));
     done = at += length;
   }
   return out.append(line, done);
 }
 
+std::string Redactor::Impl::without_users(const std::string& line) {
+  return without_names(
+      line, [&](std::string_view name) { return users.contains(name); },
+      [&](std::string_view name) { return alias("user", name, users); });
+}
+
+std::string Redactor::Impl::without_accounts(const std::string& line) {
+  std::string out = replaced(line, iban, [&](std::string_view text, size_t) {
+    return is_iban(text) ? alias("account", text, accounts) : "";
+  });
+  for (const RE2* regex : {&card, &card_named})
+    out = replaced(out, *regex, [&](std::string_view text, size_t) {
+      return is_card(text) ? alias("account", text, accounts) : "";
+    });
+  return replaced(out, social_security,
+                  [&](std::string_view text, size_t) { return alias("account", text, accounts); });
+}
+
+std::string Redactor::Impl::host(const std::string& low) {
+  ++counts["host"];
+  return fmt::format("host-{}.example", hosts.emplace(low, hosts.size() + 1).first->second);
+}
+
 // Replacements have the form of host names, so that programs still find hosts in the log.
-std::string Redactor::Impl::without_hosts(const std::string& line) {
+std::string Redactor::Impl::without_hosts(const std::string& given) {
+  std::string line = given;
+  if (!own_hosts.empty())
+    line = without_names(
+        given, [&](std::string_view name) { return own_hosts.contains(lower(name)); },
+        [&](std::string_view name) { return host(lower(name)); });
+  line = replaced(line, rare_hostname, [&](std::string_view name, size_t begin) -> std::string {
+    const bool joined = begin > 0 && (is_word(line[begin - 1]) || line[begin - 1] == '.');
+    return joined ? "" : host(lower(name));
+  });
   return replaced(line, hostname, [&](std::string_view name, size_t begin) -> std::string {
     const size_t end = begin + name.size();
     const auto part = [&](size_t at) {
@@ -365,9 +464,7 @@ std::string Redactor::Impl::without_hosts(const std::string& line) {
     // "model.pt" is a checkpoint.
     const bool file = low.ends_with(".pt") && std::count(low.begin(), low.end(), '.') < 2;
     if (file || kPublicHosts.contains(low) || low.ends_with(".example")) return "";
-    ++counts["host"];
-    const auto at = hosts.emplace(low, hosts.size() + 1).first;
-    return fmt::format("host-{}.example", at->second);
+    return host(low);
   });
 }
 
@@ -403,8 +500,13 @@ Redactor::~Redactor() = default;
 void Redactor::next_source() { impl_->key = false; }
 const std::map<std::string, uint64_t>& Redactor::counts() const { return impl_->counts; }
 
+void Redactor::learn_host(std::string_view name) {
+  while (name.ends_with('.')) name.remove_suffix(1);
+  if (is_host_name(name) && !kPublicHosts.contains(lower(name))) impl_->own_hosts.insert(lower(name));
+}
+
 void Redactor::learn(std::string_view text) {
-  const std::string visible = without_invisible(text);
+  const std::string visible = folded(without_invisible(text));
   const std::string_view line = visible;
   impl_->name_patterns.each_in(line, [&](const RE2& regex) {
     Piece rest(line.data(), line.size()), name;
@@ -417,7 +519,7 @@ std::string Redactor::apply(std::string_view given) {
   Impl& m = *impl_;
   if (m.keep_all) return std::string(given);
   size_t invisible = 0;
-  const std::string line = without_invisible(given, &invisible);
+  const std::string line = folded(without_invisible(given, &invisible));
   if (invisible > 0) m.counts["invisible character"] += invisible;
   if (m.in_key(line)) {
     ++m.counts["secret"];
@@ -427,9 +529,11 @@ std::string Redactor::apply(std::string_view given) {
   m.phone_patterns.each_in(out, [&](const RE2& regex) {
     out = m.replaced(out, regex, [&](std::string_view number, size_t) { return m.phone(number); });
   });
+  out = m.without_accounts(out);
   if (!m.keep_hardware) out = m.without_hardware(out);
-  out = m.replaced(out, m.email,
-                   [&](std::string_view text, size_t) { return m.alias("e-mail", text, m.emails); });
+  for (const RE2* regex : {&m.email, &m.bare_email, &m.spelled_email})
+    out = m.replaced(out, *regex,
+                     [&](std::string_view text, size_t) { return m.alias("e-mail", text, m.emails); });
   if (!m.keep_hosts) out = m.without_hosts(out);
   out = m.without_users(out);
   return m.keep_ips ? out : m.without_ips(out);

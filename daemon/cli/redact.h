@@ -28,11 +28,13 @@ class Redactor {
   Redactor(const Redactor&) = delete;
 
   void learn(std::string_view line);
+  // A host of the report: it goes also where its name is short. Names that match words of sentences stay.
+  void learn_host(std::string_view name);
   // The redacted line without its end. Call in the order of the lines of a source: a private key spans lines.
   std::string apply(std::string_view line);
   // Call between two sources.
   void next_source();
-  // Number of redactions by kind: user, secret, e-mail, host, ip.
+  // Number of redactions by kind: user, secret, e-mail, account, host, ip and so on.
   const std::map<std::string, uint64_t>& counts() const;
 
  private:

@@ -9,7 +9,18 @@ namespace culprit::cli {
 // Names of users. They are learned first and then go wherever they stand.
 constexpr std::array kNamePatterns{
     R"(/(?:home|Users)/(?:[a-z]/)?([A-Za-z0-9._-]+))",
-    R"((?i)[\\:]\\*(?:users|documents and settings)\\+([^\\/:*?"<>|\r\n]{1,64}))",
+    R"((?i)/(?:lustre|gpfs|beegfs|nfs|fsx|ceph|panfs|weka|vast|scratch|work|mnt)[a-z0-9_-]*/)"
+    R"((?:users?|home\d*|people)/([a-z0-9._-]+))",
+    R"(/home\d+/([A-Za-z0-9._-]+))",
+    R"(\b(?:[A-Z0-9]+_)+(?:USER|ACCOUNT|LOGNAME|OWNER)["']?[=:]\s*["']?([A-Za-z][A-Za-z0-9._-]+))",
+    R"((?i)\buser ["']?([a-z][a-z0-9._-]+)["']? (?:logged|signed|authenticated|connected) )",
+    R"(\bjob of ([a-z][a-z0-9._-]+) on (?:node|host|partition)\b)",
+    R"((?i)\blog(?:in|ged in|on) as ["']?([a-z][a-z0-9._-]+))",
+    R"((?i)\bcreds?:\s*([a-z][a-z0-9._-]+)\s*/)",
+    R"((?i)\s/user:(?:[a-z0-9._-]+\\)?([a-z][a-z0-9._-]+))",
+    R"(\b(?:[Aa]uthor|[Cc]ommitter|(?:[Ss]igned-[Oo]ff|[Rr]eviewed|[Rr]eported|[Aa]pproved|[Cc]o-[Aa]uthored)-[Bb]y):?\s+)"
+    R"(([A-Z][^\s<>"',:;()]+ [A-Z][^\s<>"',:;()]+))",
+    R"((?i)[\\:]\\*(?:users|benutzer|utilisateurs|usuarios|documents and settings)\\+([^\\/:*?"<>|\r\n]{1,64}))",
     R"(\b(?:UserId|GroupId|Uid|Gid|OWNER|SUBMITTER)=([A-Za-z0-9._-]+)\(\d+\))",
     R"((?i)\b(?:submitted|requested|owned) by:?\s+(?:user\s+)?["']?([A-Za-z][A-Za-z0-9._-]+(?: [A-Z][a-z]+)?))",
     R"((?i)\b(?:submitter|submitted_by|requested_by|created_by|started_by)["']?\s*[=:]\s*["']?([A-Za-z][A-Za-z0-9._-]+))",
@@ -59,8 +70,48 @@ constexpr std::array kSecretPatterns{
     R"(\b((?:AKIA|ASIA)[0-9A-Z]{16}))", R"(\b(AIza[0-9A-Za-z_-]{30,}))", R"(\b(ya29\.[0-9A-Za-z_-]{20,}))",
     R"(\b(hv[sb]\.[A-Za-z0-9_-]{20,}))", R"(\b(dapi[0-9a-f]{32}))",
     R"(\b(SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}))", R"(\b(ATATT[A-Za-z0-9_=-]{20,}))",
-    R"(\b(AGE-SECRET-KEY-1[A-Z0-9]{20,}))", R"(\b(eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*))",
-    R"(\b(?:ssh-[a-z0-9]+|ecdsa-sha2-[a-z0-9-]+)\s(AAAA[A-Za-z0-9+/=]{20,}))"};
+    R"(\b(AGE-SECRET-KEY-1[A-Z0-9]{8,}))", R"(\b(eyJ[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*){4}))",
+    R"(\b(eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*))",
+    R"(\b(?:ssh-[a-z0-9]+|ecdsa-sha2-[a-z0-9-]+)\s(AAAA[A-Za-z0-9+/=]{20,}))",
+    R"(\b((?:glsa|lsv2|sntrys|sntryu|figd|whsec|pscale|phc|phx|rdme)_[A-Za-z0-9_]{16,}))",
+    R"((?i)\bprivate-lines:\s*\d+\s+([A-Za-z0-9+/=]{8,}))",
+    // short ones, behind a name that holds nothing else
+    R"(\b(?:[A-Z0-9]+_)*(?:KEY|PASS|CREDS?)=["']?([^\s"'$<,;]{6,}))",
+    R"((?i)\bpw["']?\s*[=:]\s*["']?([^\s"',;)}\]]{3,}))",
+    R"((?i)\bpwd["']?\s*[=:]\s*["']?([^\s"'/.~\\$<,;:}][^\s"'/\\,;:}]{2,}))",
+    R"((?i)\b(?:x-)?(?:api|auth|access|private|session)[_-](?:key|token)["']?\s*[=:]\s*["']?([^\s"',;$<]{4,}))",
+    R"((?i)(?:^|[\s"'])--?[a-z0-9_-]*(?:password|passwd|passphrase|api[_-]?key)(?:=|\s+)["']?([^\s"'$<-][^\s"']{2,}))",
+    R"((?i)(?:^|[\s"'])--?(?:[a-z]+[_-])?token(?:=|\s+)["']?([a-z]+[0-9][^\s"']*))",
+    R"((?i)(?:secret|token|password|[a-z]_?key)%3d([A-Za-z0-9+/_.~%-]{4,}))",
+    R"((?i)(?:secret|token|password|key)["']?\s*:\s*!!binary\s+["']?([A-Za-z0-9+/=]{4,}))",
+    R"(\b[A-Z0-9_]*(?:KEY|TOKEN|SECRET|PASSWORD)["'\])]*\s*[-=]>\s*["']?([^\s"',;$<]{6,}))",
+    R"((?i)\bresponse=\x22([0-9a-f]{16,})\x22)",
+    R"((?i)\x22session\x22\s*:\s*\x22([a-z]+[0-9][a-z0-9]{6,})\x22)",
+    R"((?i)\b(?:sid|sessid|jsessionid|phpsessid|csrf[a-z_]*)=([a-z0-9%._-]{8,}))",
+    R"((?i)\b(?:d|p|q|dp|dq|qinv|priv|private_exponent)\s*[=:]\s*((?:0x)?[0-9a-f]{32,}))",
+    // of a program's arguments
+    R"(\bopenssl\b[^|;&]*?\s-k\s+["']?([^\s"';|]+))",
+    R"((?i)\bnet\s+use\s+(?:[a-z]:\s+)?\\\S+\s+([^\s/*]\S*))",
+    R"((?i)\b(?:dsn|sqlplus)\s+["']?[a-z]\w*/([^\s/@"']+)@)",
+    R"(\becho\s+(?:-n\s+)?["']?([A-Za-z0-9+/]{12,}={0,2})["']?\s*\|\s*base64\s+(?:-d|-D|--decode)\b)"};
+
+// Codes of one login: digits, which a pattern of keys keeps.
+constexpr const char* kOneTimeCode =
+    R"((?i)\b(?:otp|2fa|mfa|one-time|verification)(?:[ _-]?(?:code|password|passcode))?\s*(?:is|[=:])?\s*([0-9]{6,8})\b)";
+
+// A key of a service by its shape: a short name, and then what looks drawn at random.
+constexpr const char* kNamedKey =
+    R"(\b[a-z][a-z0-9]{1,9}[_-](?:[a-z0-9]{1,8}[_-]){0,2}([A-Za-z0-9]{20,})(?:[^A-Za-z0-9]|$))";
+
+// What a person pays with: the check digits decide.
+constexpr const char* kIban = R"((?:^|[^\w-])([A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?)\b)";
+// No part of a row of numbers.
+constexpr const char* kCard =
+    R"((?:^|[^\w\s.-]\s*|[A-Za-z]\s+)([3-6]\d{3}[ -]\d{4}[ -]\d{4}[ -]\d{1,7})(?:\s*$|\s*[^\w\s.-]|\s+[A-Za-z]))";
+constexpr const char* kCardNamed =
+    R"((?i)\b(?:card|visa|mastercard|amex|kreditkarte)(?:[ _-]?(?:no|nr|number))?\.?\s*[=:]?\s*([3-6]\d{12,18})\b)";
+constexpr const char* kSocialSecurity =
+    R"((?i)\b(?:ssn|social security(?: no| number)?)\.?\s*(?:is|[=:])?\s*(\d{3}-?\d{2}-?\d{4})\b)";
 
 // As people write it. A word behind that says only how the secret is stays ("the password is wrong").
 constexpr std::array kSpokenPatterns{
@@ -68,6 +119,22 @@ constexpr std::array kSpokenPatterns{
     R"(["']?([^\s"']{3,}))",
     R"(\b(?:[A-Z0-9]+[_ ])*(?:KEY|TOKEN|SECRET)\s+(?:is|was)(?:\s+now|\s+set to)?\s*:?\s*)"
     R"(["']?([^\s"']{4,}))",
+    // "Password for 'https://…': …", "Enter passphrase for key: …", to the end of the line
+    R"((?i)\b(?:password|passphrase|passcode|passwort|kennwort)\s+(?:for|f\xc3\xbcr)\s+(?:(?:key|user)\s+)?(?:'[^']*'|"[^"]*"|\w+)\s*:\s*)"
+    R"(([^\s"'][^\r\n]*))",
+    // in other languages
+    R"((?i)(?:passwort|kennwort|contrase\xc3\xb1a|mot de passe|senha|wachtwoord|\xe5\xaf\x86\xe7\xa0\x81|)"
+    R"(\xe5\xaf\x86\xe7\xa2\xbc|\xe3\x83\x91\xe3\x82\xb9\xe3\x83\xaf\xe3\x83\xbc\xe3\x83\x89|)"
+    R"(\xd0\xbf\xd0\xb0\xd1\x80\xd0\xbe\xd0\xbb\xd1\x8c|\xeb\xb9\x84\xeb\xb0\x80\xeb\xb2\x88\xed\x98\xb8))"
+    R"((?:\s*[=:]\s*|\s+(?:ist|est|es|is)\s+)["']?([^\s"',;]{3,}))",
+    // a name of an environment, a blank, and a value with a digit
+    R"(\b(?:[A-Z0-9]+_)+(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASS)\s+["']?)"
+    R"(([A-Za-z+/=_.~@!$^&*:-]+[0-9][A-Za-z0-9+/=_.~@!$^&*:-]{3,}|[A-Za-z+/=_.~@!$^&*:-]{6,}[0-9]+|)"
+    R"([0-9]+[A-Za-z][A-Za-z0-9+/=_.~-]{4,})(?:[\s"',;]|$))",
+    R"((?i)\b(?:user|login|bind|dn|account|admin)\b[^;\r\n]{0,60}?\bpass(?:word|wd)?\s+["']?)"
+    R"(([a-z+_.~@!$^&*-]+[0-9][^\s"',;]*))",
+    R"((?i)\blog(?:in|ged in|on) as \S+ with ["']?([^\s"',;]*[0-9][^\s"',;]*))",
+    R"((?i)\bcreds?:\s*\S+\s*/\s*([^\s"',;]+))", R"((?i)\bkey\s+(?:is|was)\s+["']?([0-9a-f]{24,})\b)",
     R"((?i)\b(?:api|access|secret|private|license|auth|account|encryption|master|storage|ssh|deploy)[ _-]?(?:key|token)\s+)"
     R"((?:is|was)(?:\s+now|\s+set to)?\s*:?\s*["']?([A-Za-z0-9+/=_.~@!$^&*:-]*[0-9][A-Za-z0-9+/=_.~@!$^&*:-]{3,}))"};
 
@@ -97,9 +164,14 @@ constexpr const char* kCommitBehind =
 constexpr const char* kOctets = R"(((?:[0-9A-Fa-f]{2}[:-]){5,}[0-9A-Fa-f]{2}))";
 constexpr std::array kDevicePatterns{
     R"(\b((?:[0-9a-f]{4}\.){2}[0-9a-f]{4})\b)",
-    R"((?i)\bmac(?:[ _-]?addr(?:ess)?)?["']?\s*[=:]\s*["']?([0-9a-f]{12})\b)", R"(\benx([0-9a-f]{12})\b)",
+    R"((?i)\bmac(?:[ _-]?addr(?:ess)?)?["']?\s*[=:]\s*["']?([0-9a-f]{12})\b)",
+    R"(\benx([0-9a-f]{12})\b)",
     R"((?i)guid["']?\s*[=:]?\s*["']?((?:0x)?[0-9a-f]{16}|(?:[0-9a-f]{4}:){3}[0-9a-f]{4})\b)",
-    R"(\bwwn-0x([0-9a-f]{16})\b)"};
+    R"(\bwwn-0x([0-9a-f]{16})\b)",
+    R"(\b(?:eui|naa)\.([0-9a-f]{16,32})\b)",
+    R"(\b(?:GPU|MIG)-([0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12})\b)",
+    R"((?i)\b(?:bios|system|machine|product|dmi)[ _-](?:uuid|id)["']?\s*[=:]?\s*["']?)"
+    R"(([0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|[0-9a-f]{32})\b)"};
 
 constexpr std::array kSerialPatterns{
     R"((?i)\b(?:gpu|board|baseboard|module|chassis|disk|drive|nvme|nic|psu|dimm|hgx|card|part|system|node)[ _-]?(?:\d{1,2}[ _-])?)"
@@ -107,7 +179,7 @@ constexpr std::array kSerialPatterns{
     R"((?i)serial(?:[ _-]?(?:number|num|no\.?|id))?["']?\s*[=:]\s*["']?([A-Z0-9][A-Z0-9._-]{4,}))",
     R"((?i)serial[ _-]?(?:number|num|no\.?)\s+(?:is\s+)?["']?([A-Z0-9][A-Z0-9-]{4,}))",
     R"(\bS/?N["']?\s*[=:#]\s*["']?([A-Z0-9][A-Z0-9-]{4,}))",
-    R"(\bS/N\s+([A-Z0-9][A-Z0-9-]{4,}))",
+    R"((?i)\bs/n\s+([A-Z0-9][A-Z0-9-]{4,}))",
     R"((?i)\b(?:asset|service)[ _-]?tag["']?\s*[=:]\s*["']?([A-Z0-9][A-Z0-9-]{4,}))",
     R"(/by-id/(?:nvme|ata|scsi|usb)-[^\s/]*_([A-Z0-9]{8,}))"};
 
@@ -118,6 +190,14 @@ constexpr const char* kHostname =
     R"(private|localdomain|svc|cluster|test|example|eu|de|at|ch|fr|nl|be|uk|ie|it|es|pt|pl|cz|se|no|dk|fi|us|ca|)"
     R"(mx|br|ar|cl|cn|jp|kr|tw|hk|sg|in|au|nz|za|il|tr|ae|sa|ru|ua)\b))";
 
+// Three labels or more below ends that are also ends of files.
+constexpr const char* kRareHostname =
+    R"(((?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.){2,}(?:systems|xyz|online|academy|university|institute)\b))";
+
+// A person's name at a host without a domain, and what is spelled out.
+constexpr const char* kBareEmail = R"(\b([a-z]+\.[a-z]+@[a-z][a-z0-9-]{2,})(?:[\s,;>)\x22']|$))";
+constexpr const char* kSpelledEmail =
+    R"((?i)\b([a-z0-9._+-]+ (?:at|\(at\)|\[at\]) [a-z0-9-]+(?: (?:dot|\(dot\)|\[dot\]) [a-z0-9-]+)+))";
 constexpr const char* kEmail = R"(([A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}))";
 constexpr const char* kIpv4 = R"((\b(?:25[0-5]|2[0-4]\d|1?\d?\d)(?:\.(?:25[0-5]|2[0-4]\d|1?\d?\d)){3}\b))";
 constexpr const char* kIpv6 = R"(([0-9A-Fa-f:]*:[0-9A-Fa-f]*:[0-9A-Fa-f:.]*))";
