@@ -16,6 +16,8 @@ namespace {
 // Lines of a launcher's list that match rules: the first and the last ones stay, where the root cause is.
 constexpr size_t kListEnds = 500;
 constexpr size_t kQuoted = 65'536;  // samples of data that the job prints
+// No clock in another time zone is that far away. The year of a line without one may be wrong.
+constexpr TimeNs kOlder = 48 * 3600 * kNsPerSecond, kAnyYear = (365 * 24 + 6) * 3600 * kNsPerSecond;
 
 // Gives the first lines of a batch the source's last time. Returns whether this excluded lines by their time.
 bool fill_times(LogBatch& batch, TimeNs last) {
@@ -29,6 +31,13 @@ bool fill_times(LogBatch& batch, TimeNs last) {
     ++batch.skipped_lines;
   }
   return batch.skipped_lines != skipped;
+}
+
+// Whether a line is from long before its source began: the job prints an older log.
+bool is_of_older_log(const LineRecord& line, TimeNs begin_ns) {
+  if (!line.own_time || line.time_ns == kNoTime || line.time_ns >= begin_ns) return false;
+  const TimeNs before = (begin_ns - line.time_ns) % kAnyYear;
+  return before > kOlder && before < kAnyYear - kOlder;
 }
 
 // A rule line for an exception that ended its process and matches no rule.
@@ -74,6 +83,7 @@ void JobEvents::walk_lines(LogBatch& batch, Source& source) {
   next_hit_ = 0;
   for (uint32_t i = 0; i < batch.lines.size(); ++i) {
     LineRecord& line = batch.lines[i];
+    if (source.begin_ns == kNoTime) source.begin_ns = line.time_ns;
     if (!line.skipped) widen(source.counts.first_ns, source.counts.last_ns, line.time_ns);
     if (line.form == kNoForm) continue;
     CULPRIT_DCHECK(line.group < groups_.size() && line.form < batch.forms.size());
@@ -160,7 +170,7 @@ void JobEvents::take_hits(const LogBatch& batch, uint32_t i, std::vector<RuleLin
     // its own. It counts where a catch-all found the line.
     const bool reported = hit.general && (hit.level == Level::kInfo || hit.level == Level::kDebug);
     // The kernel writes "still trying" about hangs, and its rules know their lines.
-    r.mentioned = hit.known == Meaning::kNothing;
+    r.mentioned = hit.known == Meaning::kNothing || is_of_older_log(line, sources_[batch.source].begin_ns);
     r.handled = r.mentioned || (!hit.kernel && (batch.forms[line.form].shape.handled || reported));
     r.known = hit.known;
     r.general = hit.general;

@@ -73,6 +73,7 @@ class JobEvents {
     SourceCounts counts;
     LastTrouble trouble;
     TimeNs time = kNoTime;          // of its last line
+    TimeNs begin_ns = kNoTime;      // of the first line that has a time
     std::optional<LogPlace> fatal;  // "Fatal Python error": its frames follow
     bool fatal_other = false;       // these are of a thread that did not fail
     OpenEvents open;

@@ -171,3 +171,16 @@ BOOST_AUTO_TEST_CASE(a_fault_that_is_only_mentioned_accuses_nobody) {
       fmt::print("TABLE | {} | {} | {} of {}\n", kJobNames[job], kFormNames[form], believed[job][form],
                  all.size());
 }
+
+BOOST_AUTO_TEST_CASE(a_kernel_line_of_months_ago_is_no_cause) {
+  const auto set = rules::Ruleset::shipped();
+  const std::string lost = "NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, GPU has fallen off the bus.\n";
+  const auto job = [&](std::string_view date) {
+    return steps(0, 30) + std::string(date) + lost + std::string(kFailure);
+  };
+  for (const char* past : {"[Thu Oct  1 02:10:11 2026] ", "2026-10-01T02:10:11 node-7 kernel: "})
+    BOOST_TEST(belief(report_of(job(past), set), 2) == "", past);
+  const Report now = report_of(job("[Sat Nov 21 02:00:29 2026] "), set);
+  BOOST_REQUIRE(now.verdict.has_value());
+  BOOST_TEST(now.diagnoses[*now.verdict].rule.value_or("") == "nvidia.xid.79");
+}
