@@ -19,6 +19,7 @@
 #include "core/diagnose/speakers.h"
 #include "core/diagnose/subject.h"
 #include "core/diagnose/uncaught.h"
+#include "core/diagnose/went_on.h"
 #include "core/diagnose/whose.h"
 
 namespace culprit::diagnose {
@@ -608,16 +609,21 @@ std::map<uint32_t, TimeNs> follow_the_end(const detect::View& view, std::vector<
 
 constexpr std::string_view kOfOthers = "of another process";  // no kind of exception
 
-// Where other lines show the failure, the end of a process that is not known to be the job's is no cause of
-// it.
+// Removes the signs for which `is` holds, and returns them. It is asked before any is removed.
+template <class Is>
+std::vector<Sign> take_if(std::vector<Sign>& signs, const Is& is) {
+  std::vector<bool> marked;
+  for (const Sign& sign : signs) marked.push_back(is(sign));
+  std::vector<Sign> taken, kept;
+  for (size_t i = 0; i < signs.size(); ++i) (marked[i] ? taken : kept).push_back(std::move(signs[i]));
+  signs = std::move(kept);
+  return taken;
+}
+
+// Where other lines show the failure, the end of a process that may not be the job's is no cause of it.
 void set_apart(const detect::View& view, std::vector<Sign>& signs, std::vector<Finding>& witnesses) {
-  std::vector<Sign> own;
-  for (Sign& sign : signs)
-    if (sign.of_others)
-      witnesses.push_back(witness(view, std::move(sign)));
-    else
-      own.push_back(std::move(sign));
-  signs = std::move(own);
+  for (Sign& sign : take_if(signs, [](const Sign& one) { return one.of_others; }))
+    witnesses.push_back(witness(view, std::move(sign)));
 }
 
 // Whether the sign is a mistake of the program, which an exception with its place in the program shows.
@@ -638,15 +644,27 @@ void set_aside(const detect::View& view, std::vector<Sign>& signs, std::vector<F
       return !other.aside && (own == part || (own == Component::kNcclComm && part == Component::kNetwork));
     });
   };
-  std::vector<bool> apart;
-  for (const Sign& sign : signs) apart.push_back(sign.aside && !reported(sign));
-  std::vector<Sign> kept;
-  for (size_t i = 0; i < signs.size(); ++i)
-    if (apart[i])
-      witnesses.push_back(witness(view, std::move(signs[i])));
-    else
-      kept.push_back(std::move(signs[i]));
-  signs = std::move(kept);
+  for (Sign& sign : take_if(signs, [&](const Sign& one) { return one.aside && !reported(one); }))
+    witnesses.push_back(witness(view, std::move(sign)));
+}
+
+// Whether an exception of the program ended a process after all lines of the sign.
+bool is_ended_by(const Sign& sign, const Sign& mistake) {
+  const Finding& f = mistake.finding;
+  if (f.category != Category::kUser || f.role != FindingRole::kRoot) return false;
+  if (std::ranges::none_of(mistake.lines, ends_by_exception)) return false;
+  const TimeNs end = mistake.last->place.time_ns, line = sign.last->place.time_ns;
+  return end == kNoTime || line == kNoTime || line <= end;
+}
+
+// What stopped no process is no cause of the program's own mistake that ended the job later: such lines are
+// samples of data, plans and earlier runs as often as faults. Numbers go wrong while the job goes on.
+std::vector<Sign> take_survived(const detect::View& view, std::vector<Sign>& signs) {
+  const auto went_on = [&](const logs::RuleLine* line) { return went_on_after(*view.log, *line); };
+  return take_if(signs, [&](const Sign& one) {
+    return one.finding.symptom != Symptom::kNumeric && std::ranges::all_of(one.lines, went_on) &&
+           std::ranges::any_of(signs, [&](const Sign& other) { return is_ended_by(one, other); });
+  });
 }
 
 // In order of time, then of lines, then of the rules that match one line.
@@ -763,6 +781,8 @@ Signs find_signs(const detect::View& view, const detect::Analysis& a, rules::Rul
   }
   if (alone) set_apart(view, kept, out.witnesses);
   set_aside(view, kept, out.witnesses);
+  for (const Sign& sign : take_survived(view, kept))
+    add_note(fmt::format("the process went on after it: {}", sign.finding.title));
   for (Sign& sign : kept) corroborate(sign, kept);
   out.torn_down = follow_the_end(view, kept);
   lead_with_the_one(view, kept);

@@ -74,21 +74,28 @@ std::string job_with(size_t job, const std::string& mention) {
   return steps(0, 30) + mention + std::string(kFailure);
 }
 
-Report report_of(const std::string& text, const std::shared_ptr<rules::Ruleset>& set) {
+// Of one log a host: node-7, node-8, ...
+Report report_of(const std::vector<std::string>& texts, const std::shared_ptr<rules::Ruleset>& set) {
   EngineOptions options;
   options.rules = set;
   Engine engine(std::move(options));
-  logs::LineParser parser{logs::ParseOptions{}, engine.make_scanner()};
-  logs::LogBatch batch;
-  SourceInfo info;
-  info.file = "node-7.log";
-  info.host = "node-7";
-  Input opened = SourceOpened{info};
-  engine.step({&opened, 1}, kNoTime);
-  parser.parse({0, 0, 0, text, text.size(), true}, info, batch);
-  Input lines = LogInput{&batch};
-  engine.step({&lines, 1}, kNoTime);
+  for (uint32_t i = 0; i < texts.size(); ++i) {
+    logs::LineParser parser{logs::ParseOptions{}, engine.make_scanner()};
+    logs::LogBatch batch;
+    SourceInfo info;
+    info.host = fmt::format("node-{}", 7 + i);
+    info.file = *info.host + ".log";
+    Input opened = SourceOpened{info};
+    engine.step({&opened, 1}, kNoTime);
+    parser.parse({i, 0, 0, texts[i], texts[i].size(), true}, info, batch);
+    Input lines = LogInput{&batch};
+    engine.step({&lines, 1}, kNoTime);
+  }
   return engine.report();
+}
+
+Report report_of(const std::string& text, const std::shared_ptr<rules::Ruleset>& set) {
+  return report_of(std::vector{text}, set);
 }
 
 // Why the report believes what was only mentioned; empty: it does not. A job that ends with a mention of an
@@ -170,6 +177,20 @@ BOOST_AUTO_TEST_CASE(a_fault_that_is_only_mentioned_accuses_nobody) {
     for (size_t form = 0; form < kForms; ++form)
       fmt::print("TABLE | {} | {} | {} of {}\n", kJobNames[job], kFormNames[form], believed[job][form],
                  all.size());
+}
+
+// A rank whose device or host is lost makes no further step.
+BOOST_AUTO_TEST_CASE(a_fault_after_which_its_rank_makes_steps_is_no_cause_of_a_later_mistake) {
+  const auto set = rules::Ruleset::shipped();
+  for (const Mentioned& one : corpus(*set)) {
+    const bool hardware = one.rule->category == Category::kHardware && one.rule->severity == Severity::kFatal;
+    if (!hardware || one.rule->symptom == Symptom::kNumeric) continue;
+    const std::string line = fmt::format("{} WARNING trainer: sample 12: {}\n", time_of(29), one.words);
+    const Report r =
+        report_of({steps(0, 30) + line + steps(30, 32), steps(0, 32) + std::string(kFailure)}, set);
+    const std::string why = belief(r, 2);
+    BOOST_TEST(why.empty(), one.rule->id << ": " << why << "\n" << line);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(a_kernel_line_of_months_ago_is_no_cause) {
