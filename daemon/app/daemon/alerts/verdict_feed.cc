@@ -45,9 +45,13 @@ void VerdictFeed::catch_up() {
   recorder_.query(
       [runs, since = since_ns_](store::Spool&, records::Records& records) {
         const auto verdicts = records.verdicts({.since_ns = since, .limit = kRunsCaughtUp});
-        if (!verdicts) return;
+        // People judge old diagnoses too.
+        const auto judged = records.verdicts({.limit = kRunsCaughtUp, .judged = true});
+        if (!verdicts || !judged) return;
         runs->emplace();
         for (const Verdict& v : *verdicts) (*runs)->emplace_back(v.job, v.run);
+        for (const Verdict& v : *judged)
+          if (v.judged_ns >= since) (*runs)->emplace_back(v.job, v.run);
       },
       [this, runs] {
         catching_up_ = false;
