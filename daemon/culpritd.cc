@@ -42,7 +42,7 @@ constexpr int kDone = 0;
 constexpr int kWrong = 1;  // of --check
 constexpr int kUnable = 2;
 
-void complain(const std::string& sentence) {
+void report_error(const std::string& sentence) {
   std::fprintf(stderr, "culpritd: %s\n", to_terminal(sentence).c_str());
 }
 
@@ -69,7 +69,7 @@ int check(const std::string& config) {
 // "name" or "name:n": a crash point at which the process ends at once, for crash tests.
 void arm_crash_point_from(const char* setting) {
   if (!setting || !*setting) return;
-  if (const Status armed = arm_crash_point(setting); !armed) complain(armed.error().text);
+  if (const Status armed = arm_crash_point(setting); !armed) report_error(armed.error().text);
 }
 
 int watch(const std::string& config_path) {
@@ -117,7 +117,7 @@ int run(int argc, char** argv) {
     return kDone;
   }
   if (parsed.kind != cli::Parsed::Kind::kRun) {
-    complain(parsed.text + "; see `culpritd --help`");
+    report_error(parsed.text + "; see `culpritd --help`");
     return kUnable;
   }
   if (arguments.print_defaults) {
@@ -136,7 +136,7 @@ int main(int argc, char** argv) {
   try {
     return culprit::run(argc, argv);
   } catch (const std::bad_alloc&) {
-    culprit::complain("out of memory");
+    culprit::report_error("out of memory");
     return 2;
   }
 }

@@ -14,7 +14,7 @@
 
 namespace culprit::app {
 
-// FORMATS.md section 8: the defaults of runtime_dir and http.listen.
+// docs/formats.md section 8: the defaults of runtime_dir and http.listen.
 constexpr const char* kLocalServer = "unix:/run/culprit/api.sock";
 
 struct ClientOptions {

@@ -95,7 +95,7 @@ constexpr size_t kLiveSources = 65'536;
 constexpr size_t kHostBacklogBytes = 1 << 20;
 // Raised states of plugins that are kept for jobs that start later: some ten for each device of a host. The
 // oldest gives way.
-constexpr size_t kStandingStates = 1024;
+constexpr size_t kActiveStates = 1024;
 // Faults and subjects of plugins' findings in one job: some ten for each device of a thousand hosts.
 constexpr size_t kPluginSubjects = 65'536;
 // Of them, those that one user claims.
@@ -185,8 +185,8 @@ constexpr size_t kStackName = 1024;
 // frames over all dumps, at some 32 bytes each.
 constexpr size_t kStackUnits = 131'072;
 constexpr size_t kStackSamples = 8;
-constexpr size_t kStackThreadsKept = 4 << 20;
-constexpr size_t kStackFramesKept = 1 << 20;
+constexpr size_t kStackThreadsMax = 4 << 20;
+constexpr size_t kStackFramesMax = 1 << 20;
 
 // Dumps that are being written, on a host: bytes of one, memory to read it, and compressed bytes over all
 // jobs. One is read at a time, and eight ranks with C++ frames fit the service's 512 MB.
@@ -205,11 +205,11 @@ constexpr size_t kRasComms = 65'536;
 // Processes of the last answers of all followed jobs, some 100 bytes each.
 constexpr size_t kRasFollowed = 1 << 17;
 // Processes without an answer that are named: beyond so many the network or a switch is gone.
-constexpr size_t kRasGone = 256;
+constexpr size_t kRasExits = 256;
 // Members that are named of one group of ranks, and communicators with a fault, in what is kept of an answer:
 // a line of the trace socket holds them.
 constexpr size_t kRasListed = 16;
-constexpr size_t kRasCommsKept = 32;
+constexpr size_t kRasCommsMax = 32;
 constexpr size_t kRasRuns = 64;  // of the members of such a communicator
 // Hosts whose answers about a job are kept apart: the newest counts.
 constexpr size_t kRasHosts = 64;

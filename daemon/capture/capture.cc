@@ -63,11 +63,11 @@ class Capture {
     const auto status = parse_status(read_some(fmt::format("/proc/{}/status", answer_.target.pid)));
     if (status) act_as(status->uid);
     auto first = reader_.look(answer_.target.pid);
-    if (!is_target(first)) return gone();
+    if (!is_target(first)) return exited();
     if (first->any_blocked()) {
       pause_for(kBetweenLooks);
       auto second = reader_.look(answer_.target.pid);
-      if (!is_target(second)) return gone();
+      if (!is_target(second)) return exited();
       ProcessReader::mark_stuck(*first, *second);
       first = std::move(second);
     }
@@ -82,7 +82,7 @@ class Capture {
     if (answer_.stacks.threads.empty()) use_tools();
     // A later process with this number has no part in it.
     const auto now = reader_.stat(answer_.target.pid);
-    if (!now || now->start_ticks != answer_.target.start_ticks) return gone();
+    if (!now || now->start_ticks != answer_.target.start_ticks) return exited();
     return std::move(answer_);
   }
 
@@ -91,7 +91,7 @@ class Capture {
     return look && (answer_.target.start_ticks == 0 || look->stat.start_ticks == answer_.target.start_ticks);
   }
 
-  Answer gone() {
+  Answer exited() {
     Answer out;
     out.target = answer_.target;
     out.time_ns = answer_.time_ns;

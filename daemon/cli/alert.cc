@@ -48,13 +48,13 @@ struct AlertTestOptions {
 
 int alert_test(AlertTestOptions& o) {
   auto client = app::Client::make(o.remote.client);
-  if (!client) return complain(client.error().text), kUnable;
+  if (!client) return report_error(client.error().text), kUnable;
   const std::string query = o.receiver.empty() ? "" : "?receiver=" + app::url_escaped(o.receiver);
   const auto done = client->post("/v1/alerts/test" + query, by_whom());
-  if (!done) return complain(done.error().text), kUnable;
+  if (!done) return report_error(done.error().text), kUnable;
   const Json json = parse_ordered_json(*done);
   if (!json.is_object() || !json.contains("items") || !json["items"].is_array())
-    return complain("the daemon's answer is no list"), kUnable;
+    return report_error("the daemon's answer is no list"), kUnable;
   bool all = true;
   std::string out;
   for (const Json& one : json["items"]) {
@@ -95,29 +95,29 @@ Result<std::string> key_of(app::Client& client, const std::string& name) {
 }
 
 int handle(HandleOptions& o, const std::string& what) {
-  if (Status status = resolve(o.remote); !status) return complain(status.error().text), kUnable;
+  if (Status status = resolve(o.remote); !status) return report_error(status.error().text), kUnable;
   Json body = Json::parse(by_whom());
   if (what == "silence") {
     const auto span = app::parse_duration(o.for_time);
-    if (!span) return complain(fmt::format("--for {}: no time such as 2h or 30m", o.for_time)), kUnable;
+    if (!span) return report_error(fmt::format("--for {}: no time such as 2h or 30m", o.for_time)), kUnable;
     body["for_s"] = (*span + kNsPerSecond - 1) / kNsPerSecond;
   }
   auto client = app::Client::make(o.remote.client);
-  if (!client) return complain(client.error().text), kUnable;
+  if (!client) return report_error(client.error().text), kUnable;
   const auto key = key_of(*client, o.alert);
-  if (!key) return complain(key.error().text), kUnable;
+  if (!key) return report_error(key.error().text), kUnable;
   const auto done = client->post(fmt::format("/v1/alerts/{}/{}", app::url_escaped(*key), what), body.dump());
-  if (!done) return complain(done.error().text), kUnable;
+  if (!done) return report_error(done.error().text), kUnable;
   const Json json = parse_ordered_json(*done);
-  if (!json.is_object()) return complain("the daemon's answer is no object"), kUnable;
+  if (!json.is_object()) return report_error("the daemon's answer is no object"), kUnable;
   const bool silent = json.value("silent_until_ns", Json()).is_number();
-  std::string said = "repaired";
-  if (what == "acknowledge") said = "acknowledged by " + text_field(json, "acknowledged_by");
+  std::string reported = "repaired";
+  if (what == "acknowledge") reported = "acknowledged by " + text_field(json, "acknowledged_by");
   if (what == "silence")
-    said = silent ? "silent until " + time_field(json, "silent_until_ns", o.remote.zone) : "heard again";
-  said =
-      fmt::format("alert {}: {}: {}, {}\n", *key, said, text_field(json, "job"), text_field(json, "title"));
-  return print(o.remote.format == "json" ? *done : said) ? kDone : kUnable;
+    reported = silent ? "silent until " + time_field(json, "silent_until_ns", o.remote.zone) : "heard again";
+  reported = fmt::format("alert {}: {}: {}, {}\n", *key, reported, text_field(json, "job"),
+                         text_field(json, "title"));
+  return print(o.remote.format == "json" ? *done : reported) ? kDone : kUnable;
 }
 
 std::string receivers_table(const Json& json, const RemoteOptions& o) {

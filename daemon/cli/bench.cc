@@ -22,10 +22,10 @@ struct BenchOptions {
 
 // Nothing: the reason is on standard error.
 std::optional<app::JobFiles> files_of(BenchOptions& o, app::ReadProgress& progress) {
-  if (Status status = resolve(o.reading); !status) return complain(status.error().text), std::nullopt;
+  if (Status status = resolve(o.reading); !status) return report_error(status.error().text), std::nullopt;
   auto files = app::collect_files(o.reading.diagnose.paths, o.reading.diagnose, progress);
-  if (!files) return complain(files.error().text), std::nullopt;
-  for (const Error& error : files->errors) complain(error.text);
+  if (!files) return report_error(files.error().text), std::nullopt;
+  for (const Error& error : files->errors) report_error(error.text);
   if (!files->errors.empty()) return std::nullopt;
   return std::move(*files);
 }

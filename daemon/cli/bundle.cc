@@ -35,7 +35,7 @@ Look through the archive before you send it: what resembles nothing known was no
 // Lines of evidence around a quoted line: the context of a fault in one process's log.
 constexpr uint64_t kLinesAround = 500;
 constexpr size_t kLineBytes = 1 << 20;  // longer lines are processed in parts
-constexpr const char* kKept =
+constexpr const char* kRetained =
     "what resembles no name, home folder, secret, e-mail, phone number, full host name, IP address, address "
     "of a "
     "network device or serial number was kept";
@@ -59,7 +59,7 @@ struct BundledSource {
   std::set<uint64_t> lines;  // quoted lines, from 1; nothing: all lines
   File raw;
   std::vector<std::string> gaps;
-  uint64_t from_line = 0, kept_lines = 0, bytes = 0;
+  uint64_t from_line = 0, retained_lines = 0, bytes = 0;
 };
 
 // Calls back for each line without its end.
@@ -229,7 +229,7 @@ Status Bundle::fetch(BundledSource& source) {
   LineCutter cutter([&](const std::string& text) {
     redactor_.learn(text);  // includes lines outside the archive: a name may be learned from any line
     if (!wanted(source, ++line)) return;
-    if (source.kept_lines++ == 0) source.from_line = line;
+    if (source.retained_lines++ == 0) source.from_line = line;
     written = written && std::fwrite(text.data(), 1, text.size(), source.raw.get()) == text.size() &&
               std::fputc('\n', source.raw.get()) != EOF;
   });
@@ -278,7 +278,7 @@ std::string Bundle::manifest() {
                        {"host", s.host},
                        {"path", s.path},
                        {"first_line", s.from_line},
-                       {"lines", s.kept_lines},
+                       {"lines", s.retained_lines},
                        {"bytes", s.bytes},
                        {"all", s.lines.empty()},
                        {"gaps", s.gaps}});
@@ -298,7 +298,7 @@ std::string Bundle::manifest() {
                          {"hosts_kept", o_.redact.keep_hosts},
                          {"hardware_kept", o_.redact.keep_hardware},
                          {"words_given", o_.redact.names.size()},
-                         {"note", o_.redact.keep_all ? "nothing was blacked out" : kKept}};
+                         {"note", o_.redact.keep_all ? "nothing was blacked out" : kRetained}};
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -341,20 +341,20 @@ Status Bundle::run() {
 }
 
 int bundle(BundleOptions& o) {
-  if (Status status = resolve(o.remote); !status) return complain(status.error().text), kUnable;
+  if (Status status = resolve(o.remote); !status) return report_error(status.error().text), kUnable;
   auto client = app::Client::make(o.remote.client);
-  if (!client) return complain(client.error().text), kUnable;
+  if (!client) return report_error(client.error().text), kUnable;
   if (const passwd* user = getpwuid(getuid()); user && user->pw_uid != 0)
     o.redact.names.push_back(user->pw_name);
   Bundle work(o, *client);
   if (Status status = work.run(); !status)
-    return complain(with_meant_job(*client, status.error(), o.job)), kUnable;
-  std::string said = fmt::format("{}: the report and {}; blacked out:", to_terminal(o.out),
-                                 counted(work.sources(), "source"));
-  for (const auto& [kind, count] : work.redactor().counts()) said += fmt::format(" {} × {}", count, kind);
-  if (work.redactor().counts().empty()) said += " nothing";
-  if (o.redact.keep_all) said += ", as --raw asks";
-  return print(said + "\n") ? kDone : kUnable;
+    return report_error(with_meant_job(*client, status.error(), o.job)), kUnable;
+  std::string reported = fmt::format("{}: the report and {}; blacked out:", to_terminal(o.out),
+                                     counted(work.sources(), "source"));
+  for (const auto& [kind, count] : work.redactor().counts()) reported += fmt::format(" {} × {}", count, kind);
+  if (work.redactor().counts().empty()) reported += " nothing";
+  if (o.redact.keep_all) reported += ", as --raw asks";
+  return print(reported + "\n") ? kDone : kUnable;
 }
 
 }  // namespace

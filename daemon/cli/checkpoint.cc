@@ -206,10 +206,10 @@ bool is_wrong(const app::CheckpointLook& look) {
 int print_newest(const CheckpointVerb& o) {
   const auto newest = app::newest_whole_checkpoint(o.path, options_of(o));
   if (!newest) {
-    complain(newest.error().text);
+    report_error(newest.error().text);
     return newest.error().code == ErrorCode::kNotFound ? kFound : kUnable;
   }
-  for (const std::string& skipped : newest->skipped) complain("left out " + skipped);
+  for (const std::string& skipped : newest->skipped) report_error("left out " + skipped);
   if (!o.json && o.format == "text") return print(newest->path + "\n") ? kDone : kUnable;
   JsonWriter w;
   w.object([&] {
@@ -227,17 +227,17 @@ int checkpoint_verb(const CheckpointVerb& o) {
   if (o.bytes) (void)!::nice(10);
   if (o.newest) return print_newest(o);
   const auto zone = zone_named(o.timezone);
-  if (!zone) return complain(zone.error().text), kUnable;
+  if (!zone) return report_error(zone.error().text), kUnable;
   const auto look = app::look_at_checkpoints(o.path, options_of(o));
-  if (!look) return complain(look.error().text), kUnable;
-  if (look->series.empty()) return complain(o.path + ": has no checkpoint"), kUnable;
+  if (!look) return report_error(look.error().text), kUnable;
+  if (look->series.empty()) return report_error(o.path + ": has no checkpoint"), kUnable;
   const bool json = o.json || o.format == "json";
   std::vector<std::string> done;
   bool failed = false;
   if (o.fall_back)
     for (const app::SeriesLook& series : look->series)
       if (const Status fell = app::fall_back(*look, series, done); !fell) {
-        complain(fell.error().text);
+        report_error(fell.error().text);
         failed = true;
       }
   std::string out;
@@ -251,7 +251,7 @@ int checkpoint_verb(const CheckpointVerb& o) {
     }
     for (const std::string& sentence : done) out += "done: " + to_terminal(sentence) + "\n";
   }
-  if (!look->note.empty()) complain("the digests of this look are not kept: " + look->note);
+  if (!look->note.empty()) report_error("the digests of this look are not kept: " + look->note);
   if (!print(out)) return kUnable;
   if (!o.bytes) return kDone;
   if (o.fall_back) return failed ? kFound : kDone;

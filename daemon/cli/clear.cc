@@ -19,12 +19,12 @@ struct ClearOptions {
 
 int clear(ClearOptions& o) {
   auto client = app::Client::make(o.remote.client);
-  if (!client) return complain(client.error().text), kUnable;
+  if (!client) return report_error(client.error().text), kUnable;
   const auto done = client->post("/v1/hosts/" + app::url_escaped(o.host) + "/clear", by_whom());
-  if (!done) return complain(with_meant_host(*client, done.error(), o.host)), kUnable;
-  const std::string said =
+  if (!done) return report_error(with_meant_host(*client, done.error(), o.host)), kUnable;
+  const std::string reported =
       o.remote.format == "json" ? *done : fmt::format("{}: cleared\n", to_terminal(o.host));
-  return print(said) ? kDone : kUnable;
+  return print(reported) ? kDone : kUnable;
 }
 
 }  // namespace

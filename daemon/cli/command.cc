@@ -95,15 +95,15 @@ std::string names_of(const CLI::Option& option) {
 HelpRow row_of(const CLI::Option& option) {
   const bool takes = option.get_type_size() != 0;
   const Value value = takes ? value_of(option) : Value();
-  std::vector<std::string> said;
-  if (!value.range.empty()) said.push_back(value.range);
-  if (takes && !option.get_default_str().empty()) said.push_back("default: " + option.get_default_str());
-  if (option.get_required() && !option.get_positional()) said.emplace_back("required");
+  std::vector<std::string> reported;
+  if (!value.range.empty()) reported.push_back(value.range);
+  if (takes && !option.get_default_str().empty()) reported.push_back("default: " + option.get_default_str());
+  if (option.get_required() && !option.get_positional()) reported.emplace_back("required");
   if (!option.get_excludes().empty()) {
     std::vector<std::string> others;
     for (const CLI::Option* other : option.get_excludes()) others.push_back(other->get_name());
     std::sort(others.begin(), others.end());
-    said.push_back("not with " + CLI::detail::join(others, ", "));
+    reported.push_back("not with " + CLI::detail::join(others, ", "));
   }
   const bool many = option.get_expected_max() == CLI::detail::expected_max_vector_size;
   HelpRow out{names_of(option), option.get_description()};
@@ -111,7 +111,7 @@ HelpRow row_of(const CLI::Option& option) {
     out.name += many ? "..." : "";
   else if (takes)
     out.name += " " + value.name + (many ? "..." : "");
-  if (!said.empty()) out.text += " [" + CLI::detail::join(said, "; ") + "]";
+  if (!reported.empty()) out.text += " [" + CLI::detail::join(reported, "; ") + "]";
   return out;
 }
 

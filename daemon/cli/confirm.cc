@@ -125,7 +125,7 @@ std::string asked(const std::string& what, const std::string& proposal) {
 void ask(const app::ConfirmedRule& rule, const Diagnosis& d, app::RuleWords& words) {
   for (std::string_view line : split(rule.text, '\n'))
     std::fprintf(stderr, "%s\n", to_terminal(line).c_str());
-  complain("Enter takes what stands in brackets; what stays empty is left to fill in");
+  report_error("Enter takes what stands in brackets; what stays empty is left to fill in");
   const auto fill = [](std::string& text, const char* what, const std::string& proposal) {
     if (text.empty()) text = asked(what, proposal);
   };
@@ -209,11 +209,11 @@ struct Made {
   int status = kDone;
 };
 
-Made not_made(const Error& error) { return complain(error.text), Made{{}, kUnable}; }
+Made not_made(const Error& error) { return report_error(error.text), Made{{}, kUnable}; }
 
 // Reads what the rule is made of, asks for its texts on a terminal, makes it, and tells what it rests on.
 // `words`: those that it has now.
-Made make(const ConfirmOptions& o, const Report& report, const Diagnosis& d, app::KeptJobs* kept,
+Made make(const ConfirmOptions& o, const Report& report, const Diagnosis& d, app::StoredJobs* stored,
           std::optional<detect::Pool> pool, app::RuleWords& words) {
   ReadingOptions reading;
   if (Status status = resolve(reading); !status) return not_made(status.error());
@@ -222,8 +222,8 @@ Made make(const ConfirmOptions& o, const Report& report, const Diagnosis& d, app
   if (!load_rules(choice, loaded)) return not_made({ErrorCode::kInvalid, "the rules in use are not sound"});
   app::ConfirmWork work(report, d,
                         {loaded.set, std::move(pool), o.what, o.logs, o.healthy, o.failed, reading.diagnose});
-  const Status gathered = work.gather(kept);
-  for (const std::string& note : work.notes()) complain(note);
+  const Status gathered = work.gather(stored);
+  for (const std::string& note : work.notes()) report_error(note);
   if (!gathered) return not_made(gathered.error());
   words = o.words;
   words.by = o.by;
@@ -237,9 +237,9 @@ Made make(const ConfirmOptions& o, const Report& report, const Diagnosis& d, app
     const std::vector<app::LineChoice> lines = work.lines();
     if (may_ask(o) && !lines.empty()) words.line = asked_line(lines);
     if (words.line.empty()) {
-      complain(rule.error().text);
+      report_error(rule.error().text);
       if (!may_ask(o)) list_lines(lines);
-      return complain("a rule is made by: " + next_command(o, d, lines)), Made{{}, kFound};
+      return report_error("a rule is made by: " + next_command(o, d, lines)), Made{{}, kFound};
     }
     rule = work.make(words);
   }
@@ -249,7 +249,7 @@ Made make(const ConfirmOptions& o, const Report& report, const Diagnosis& d, app
     rule = work.make(words);
     if (!rule) return not_made(rule.error());
   }
-  for (const std::string& sentence : work.remarks(*rule)) complain(sentence);
+  for (const std::string& sentence : work.remarks(*rule)) report_error(sentence);
   return {std::move(*rule)};
 }
 
@@ -268,7 +268,7 @@ std::string_view but_open(const app::ConfirmedRule& rule) {
 int install_there(const ConfirmOptions& o, const Confirmed& of, const app::ConfirmedRule& rule) {
   const std::string elsewhere = "no folder of the daemon's rules can be written to from here";
   if (!of.words.id.empty())
-    return complain(elsewhere + "; the rule is printed"), print(rule.text) ? kDone : kUnable;
+    return report_error(elsewhere + "; the rule is printed"), print(rule.text) ? kDone : kUnable;
   Json body = Json::parse(by_whom());
   const std::pair<const char*, const std::string&> texts[] = {
       {"title", of.words.title},       {"cause", of.words.cause},         {"remedy", of.words.remedy},
@@ -282,8 +282,8 @@ int install_there(const ConfirmOptions& o, const Confirmed& of, const app::Confi
                      body.dump(-1, ' ', false, Json::error_handler_t::replace));
   const Json made = answer ? parse_ordered_json(*answer) : Json();
   if (!made.is_object()) {
-    complain(fmt::format("{}; {}; the rule is printed", elsewhere,
-                         answer ? "the daemon's answer is no JSON" : answer.error().text));
+    report_error(fmt::format("{}; {}; the rule is printed", elsewhere,
+                             answer ? "the daemon's answer is no JSON" : answer.error().text));
     return print(rule.text) ? kDone : kUnable;
   }
   return print(fmt::format("{}: rule {} is loaded{}\n", text_field(made, "file"), text_field(made, "id"),
@@ -299,13 +299,13 @@ int install(const ConfirmOptions& o, const Confirmed& of, const app::ConfirmedRu
   if (folder.empty()) return install_there(o, of, rule);
   const std::string path = (std::filesystem::path(folder) / (rule.id + ".lua")).string();
   if (std::filesystem::exists(path))
-    return complain(path + ": there is such a file already; it was not touched"), kUnable;
-  if (Status status = write_file(path, rule.text); !status) return complain(status.error().text), kUnable;
+    return report_error(path + ": there is such a file already; it was not touched"), kUnable;
+  if (Status status = write_file(path, rule.text); !status) return report_error(status.error().text), kUnable;
   const auto loaded = client.post("/v1/reload", by_whom());
   if (!loaded) {
     std::error_code ignored;
     std::filesystem::remove(path, ignored);
-    return complain(loaded.error().text + "; the rule was taken away again"), kUnable;
+    return report_error(loaded.error().text + "; the rule was taken away again"), kUnable;
   }
   return print(fmt::format("{}: rule {} is loaded{}\n", to_terminal(path), rule.id, but_open(rule)))
              ? kDone
@@ -317,8 +317,9 @@ int put(const ConfirmOptions& o, const Confirmed* of, const app::ConfirmedRule& 
   if (o.out.empty() && of && assent) return install(o, *of, rule);
   if (o.out.empty()) return print(rule.text) ? kDone : kUnable;
   if (std::filesystem::exists(o.out))
-    return complain(o.out + ": there is such a file already; it was not touched"), kUnable;
-  if (Status status = write_file(o.out, rule.text); !status) return complain(status.error().text), kUnable;
+    return report_error(o.out + ": there is such a file already; it was not touched"), kUnable;
+  if (Status status = write_file(o.out, rule.text); !status)
+    return report_error(status.error().text), kUnable;
   return print(fmt::format("{}: rule {}\n", to_terminal(o.out), rule.id)) ? kDone : kUnable;
 }
 
@@ -330,7 +331,7 @@ Status judge(app::Client& client, const ConfirmOptions& o, std::optional<uint32_
                                             app::url_escaped(o.id), o.wrong ? "refute" : "confirm", query),
                                 by_whom());
   if (!done) return tl::unexpected(done.error());
-  complain(fmt::format("{} of {} is recorded as {}", o.id, o.what, o.wrong ? "wrong" : "right"));
+  report_error(fmt::format("{} of {} is recorded as {}", o.id, o.what, o.wrong ? "wrong" : "right"));
   return {};
 }
 
@@ -347,48 +348,48 @@ std::string known_by(const Diagnosis& d) {
 }
 
 int confirm_offline(const ConfirmOptions& o) {
-  if (o.wrong) return complain("--wrong: a daemon keeps it; name a job"), kUnable;
+  if (o.wrong) return report_error("--wrong: a daemon keeps it; name a job"), kUnable;
   auto pool = pool_of(nullptr, o);
-  if (!pool) return complain(pool.error().text), kUnable;
+  if (!pool) return report_error(pool.error().text), kUnable;
   const auto report = report_of_file(o);
-  if (!report) return complain(report.error().text), kUnable;
+  if (!report) return report_error(report.error().text), kUnable;
   const Diagnosis* diagnosis = find(*report, o.id);
   if (!diagnosis)
-    return complain(
+    return report_error(
                fmt::format("{}: its report has no diagnosis '{}'{}", o.what, o.id, meant_of(*report, o.id))),
            kUnable;
   app::RuleWords words;
-  if (diagnosis->rule && o.line.empty()) return complain(known_by(*diagnosis)), kDone;
+  if (diagnosis->rule && o.line.empty()) return report_error(known_by(*diagnosis)), kDone;
   const Made made = make(o, *report, *diagnosis, nullptr, std::move(*pool), words);
   return made.rule ? put(o, nullptr, *made.rule) : made.status;
 }
 
 int confirm_live(const ConfirmOptions& o) {
   auto client = app::Client::make(o.remote.client);
-  if (!client) return complain(client.error().text), kUnable;
+  if (!client) return report_error(client.error().text), kUnable;
   // Read first, so that an unreadable pool fails before the judgement is recorded.
   auto pool = pool_of(&*client, o);
-  if (!pool) return complain(pool.error().text), kUnable;
+  if (!pool) return report_error(pool.error().text), kUnable;
   const auto run = run_of(*client, o);
-  if (!run) return complain(run.error().text), kUnable;
+  if (!run) return report_error(run.error().text), kUnable;
   const auto report = report_of_job(*client, o, *run);
-  if (!report) return complain(with_meant_job(*client, report.error(), o.what)), kUnable;
+  if (!report) return report_error(with_meant_job(*client, report.error(), o.what)), kUnable;
   const Diagnosis* diagnosis = find(*report, o.id);
   const auto record = [&](const std::string& rule) {
     const Status done = judge(*client, o, *run, rule);
-    if (!done) complain(done.error().text + (diagnosis ? "" : meant_of(*report, o.id)));
+    if (!done) report_error(done.error().text + (diagnosis ? "" : meant_of(*report, o.id)));
     return done ? kDone : kUnable;
   };
   if (o.wrong || !diagnosis || (diagnosis->rule && o.line.empty())) {
     const int recorded = record("");
     if (recorded != kDone || o.wrong) return recorded;
-    complain(diagnosis ? known_by(*diagnosis)
-                       : fmt::format("{}: its report has no diagnosis '{}' any more", o.what, o.id));
+    report_error(diagnosis ? known_by(*diagnosis)
+                           : fmt::format("{}: its report has no diagnosis '{}' any more", o.what, o.id));
     return kDone;
   }
-  KeptByServer kept(*client);
+  StoredByServer stored(*client);
   Confirmed of{*client, *run, {}};
-  const Made made = make(o, *report, *diagnosis, &kept, std::move(*pool), of.words);
+  const Made made = make(o, *report, *diagnosis, &stored, std::move(*pool), of.words);
   const int recorded = record(made.rule ? made.rule->id : "");
   return std::max(recorded, made.rule ? put(o, &of, *made.rule) : made.status);
 }

@@ -129,15 +129,15 @@ JobOutcome diagnose_job(const DiagnoseOptions& o, const DiagnoseRequest& asked) 
     Watch watch(progress, !o.reading.quiet);
     return app::diagnose(options, progress);
   }();
-  if (!done) return complain(done.error().text), JobOutcome{kUnable};
-  for (const Error& error : done->errors) complain(error.text);
+  if (!done) return report_error(done.error().text), JobOutcome{kUnable};
+  for (const Error& error : done->errors) report_error(error.text);
   JobOutcome out;
   if (!done->errors.empty()) out.status = kUnable;
   out.name = name_of(done->report, asked.part);
   out.jobs = {done->report.job.id.value_or(out.name)};
   if (o.job.empty()) out.jobs.insert(out.jobs.end(), done->other_jobs.begin(), done->other_jobs.end());
   if ((asked.several || out.jobs.size() > 1) && o.format == "html")
-    return complain("--format html: a page shows one job, and the paths hold several: --job picks one"),
+    return report_error("--format html: a page shows one job, and the paths hold several: --job picks one"),
            JobOutcome{kUnable};
   const bool chosen = o.job.empty() || o.job == done->report.job.id.value_or(out.name);
   if (!done->anything || !chosen) return out;
@@ -171,14 +171,14 @@ std::vector<app::JobPaths> parts_of(const DiagnoseOptions& o) {
 }
 
 int diagnose(DiagnoseOptions& o) {
-  if (Status status = resolve(o.reading); !status) return complain(status.error().text), kUnable;
+  if (Status status = resolve(o.reading); !status) return report_error(status.error().text), kUnable;
   if (Status status = leave_out(o.without, o.reading.diagnose.steps); !status)
-    return complain(status.error().text), kUnable;
-  if (o.why && o.format != "text") return complain("--why: only with --format text"), kUnable;
+    return report_error(status.error().text), kUnable;
+  if (o.why && o.format != "text") return report_error("--why: only with --format text"), kUnable;
   const std::vector<app::JobPaths> jobs = parts_of(o);
   if (jobs.size() > 1 && o.format == "html")
-    return complain(fmt::format("--format html: a page shows one job, and the paths hold {}: --job picks one",
-                                jobs.size())),
+    return report_error(fmt::format(
+               "--format html: a page shows one job, and the paths hold {}: --job picks one", jobs.size())),
            kUnable;
   int status = kDone;
   bool found = false, any = false, held = false;
@@ -208,11 +208,12 @@ int diagnose(DiagnoseOptions& o) {
   }
   if (!shown.empty() && !print(render_all(shown, o))) status = kUnable;
   if (!o.job.empty() && !any && status == kDone)
-    return complain("--job " + o.job + ": no such job below the paths" + did_you_mean(o.job, ids, "'")),
+    return report_error("--job " + o.job + ": no such job below the paths" + did_you_mean(o.job, ids, "'")),
            kUnable;
   if (!any || status != kDone) return kUnable;
   if (o.exit_code && !held)
-    return complain(fmt::format("{}: nothing was read", fmt::join(o.reading.diagnose.paths, ", "))), kUnable;
+    return report_error(fmt::format("{}: nothing was read", fmt::join(o.reading.diagnose.paths, ", "))),
+           kUnable;
   return o.exit_code && found ? kFound : kDone;
 }
 

@@ -37,7 +37,7 @@ struct Difference {
   std::optional<ChangePoint> since;  // of the later run
   Pace before, after;
   std::vector<std::string> hosts_in, hosts_out;
-  std::vector<MessageCount> fresh, gone;  // the most frequent first
+  std::vector<MessageCount> fresh, removed;  // the most frequent first
 };
 
 std::vector<std::string> only_in(const std::set<std::string>& a, const std::set<std::string>& b) {
@@ -59,10 +59,10 @@ Difference difference(const TwoRuns& runs) {
   }
   for (const MessageCount& m : runs.messages) {
     if (m.before == 0 && m.after > 0) out.fresh.push_back(m);
-    if (m.after == 0 && m.before > 0) out.gone.push_back(m);
+    if (m.after == 0 && m.before > 0) out.removed.push_back(m);
   }
   std::ranges::stable_sort(out.fresh, std::greater(), &MessageCount::after);
-  std::ranges::stable_sort(out.gone, std::greater(), &MessageCount::before);
+  std::ranges::stable_sort(out.removed, std::greater(), &MessageCount::before);
   return out;
 }
 
@@ -143,7 +143,7 @@ std::string to_text(const TwoRuns& runs, const Difference& d, const DiffOptions&
       out += to_terminal(fmt::format("  {}: {} -> {}", name, before, after)) + "\n";
   }
   add_messages(out, "New messages", d.fresh, o.top);
-  add_messages(out, "Vanished messages", d.gone, o.top);
+  add_messages(out, "Vanished messages", d.removed, o.top);
   if (!runs.before.has_logs || !runs.after.has_logs)
     out += "\nMessages, versions and settings are compared where both runs are folders or files of logs.\n";
   return out;
@@ -215,16 +215,16 @@ std::string to_json(const TwoRuns& runs, const Difference& d, const DiffOptions&
     values("versions", runs.before.versions, runs.after.versions);
     values("settings", runs.before.settings, runs.after.settings);
     messages("new", d.fresh);
-    messages("vanished", d.gone);
+    messages("vanished", d.removed);
   });
   return w.finish() + "\n";
 }
 
 int diff(DiffOptions& o) {
-  if (Status status = resolve(o.reading); !status) return complain(status.error().text), kUnable;
+  if (Status status = resolve(o.reading); !status) return report_error(status.error().text), kUnable;
   const auto runs = read_two_runs(o.before, o.after, o.reading.diagnose, o.remote.client);
-  if (!runs) return complain(runs.error().text), kUnable;
-  for (const Error& error : runs->errors) complain(error.text);
+  if (!runs) return report_error(runs.error().text), kUnable;
+  for (const Error& error : runs->errors) report_error(error.text);
   const Difference d = difference(*runs);
   if (!print(o.format == "json" ? to_json(*runs, d, o) : to_text(*runs, d, o))) return kUnable;
   const bool slower = (d.speed && d.speed->different) || d.since;

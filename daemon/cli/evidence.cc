@@ -63,7 +63,8 @@ Status find_reader(app::Client& client, EvidenceOptions& o, const Error& refusal
                                                  fmt::join(*readers, ", ")));
   if (readers->size() != 1 || readers->contains(o.host)) return tl::unexpected(refusal);
   if (!o.host.empty())
-    complain(fmt::format("note: host {} has no such source; it was read by {}", o.host, *readers->begin()));
+    report_error(
+        fmt::format("note: host {} has no such source; it was read by {}", o.host, *readers->begin()));
   o.host = *readers->begin();
   return {};
 }
@@ -82,11 +83,11 @@ Result<Json> get_lines(app::Client& client, EvidenceOptions& o) {
 // Numbered and safe for a terminal, unlike the bytes of `cat`.
 int show_lines(app::Client& client, EvidenceOptions& o) {
   const auto got = get_lines(client, o);
-  if (!got) return complain(got.error().text), kUnable;
+  if (!got) return report_error(got.error().text), kUnable;
   const auto lines = got->find("lines"), cut = got->find("cut");
   uint64_t number = got->value("first", uint64_t{1});
   if (lines == got->end() || !lines->is_array())
-    return complain(client.server() + ": it answers without lines"), kUnable;
+    return report_error(client.server() + ": it answers without lines"), kUnable;
   std::string out;
   for (size_t i = 0; i < lines->size(); ++i, ++number) {
     std::string text = (*lines)[i].is_string() ? (*lines)[i].get<std::string>() : "";
@@ -97,21 +98,21 @@ int show_lines(app::Client& client, EvidenceOptions& o) {
     out += '\n';
   }
   if (got->value("sure", true) == false)
-    complain(o.path + ": bytes were lost before these lines: their numbers may be wrong");
-  if (lines->empty()) return complain(fmt::format("{}: it has no line {}", o.path, *o.line)), kUnable;
+    report_error(o.path + ": bytes were lost before these lines: their numbers may be wrong");
+  if (lines->empty()) return report_error(fmt::format("{}: it has no line {}", o.path, *o.line)), kUnable;
   return print(out) ? kDone : kUnable;
 }
 
 int cat(EvidenceOptions& o) {
-  if (o.around && !o.line) return complain("--around needs --line"), kUnable;
+  if (o.around && !o.line) return report_error("--around needs --line"), kUnable;
   if (o.line && (o.from_byte != 0 || o.to_byte))
-    return complain("--line: not together with --from-byte or --to-byte"), kUnable;
+    return report_error("--line: not together with --from-byte or --to-byte"), kUnable;
   auto client = app::Client::make(o.remote.client);
-  if (!client) return complain(client.error().text), kUnable;
+  if (!client) return report_error(client.error().text), kUnable;
   const Error none{ErrorCode::kNotFound, fmt::format("no evidence of {} for job {}", o.path, o.job)};
   if (o.host.empty())
     if (const Status found = find_reader(*client, o, none); !found)
-      return complain(with_meant_job(*client, found.error(), o.job)), kUnable;
+      return report_error(with_meant_job(*client, found.error(), o.job)), kUnable;
   if (o.line) return show_lines(*client, o);
   bool printed = true;
   const auto read = [&] {
@@ -123,11 +124,11 @@ int cat(EvidenceOptions& o) {
   auto gaps = read();
   if (!gaps && gaps.error().code == ErrorCode::kNotFound) {
     if (const Status found = find_reader(*client, o, gaps.error()); !found)
-      return complain(with_meant_job(*client, found.error(), o.job)), kUnable;
+      return report_error(with_meant_job(*client, found.error(), o.job)), kUnable;
     gaps = read();
   }
-  if (!gaps) return complain(with_meant_job(*client, gaps.error(), o.job)), kUnable;
-  for (const std::string& gap : *gaps) complain(o.path + ": gap " + gap);
+  if (!gaps) return report_error(with_meant_job(*client, gaps.error(), o.job)), kUnable;
+  for (const std::string& gap : *gaps) report_error(o.path + ": gap " + gap);
   return printed ? kDone : kUnable;
 }
 

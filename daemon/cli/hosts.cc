@@ -64,9 +64,9 @@ double score_of(const Json& host) {
 }
 
 // A daemon of an earlier version says only whether the host is suspected.
-std::string standing_of(const Json& host) {
-  const auto standing = host.find("standing");
-  if (standing != host.end() && standing->is_string()) return to_terminal(standing->get<std::string>());
+std::string state_of(const Json& host) {
+  const auto current = host.find("standing");
+  if (current != host.end() && current->is_string()) return to_terminal(current->get<std::string>());
   const auto suspected = host.find("suspected");
   return suspected != host.end() && *suspected == true ? "suspect" : "normal";
 }
@@ -97,11 +97,11 @@ int devices(RemoteOptions& o) {
 }
 
 int hosts(RemoteOptions& o) {
-  if (Status status = resolve(o); !status) return complain(status.error().text), kUnable;
+  if (Status status = resolve(o); !status) return report_error(status.error().text), kUnable;
   auto client = app::Client::make(o.client);
-  if (!client) return complain(client.error().text), kUnable;
+  if (!client) return report_error(client.error().text), kUnable;
   auto items = get_items(*client, "/v1/hosts");
-  if (!items) return complain(items.error().text), kUnable;
+  if (!items) return report_error(items.error().text), kUnable;
   std::vector<Json> sorted = worst_first(std::move(*items));
   const std::string out =
       o.format == "json"
@@ -114,9 +114,9 @@ int hosts(RemoteOptions& o) {
 
 std::vector<Json> worst_first(std::vector<Json> hosts) {
   const auto order = [](const Json& host) {
-    const std::string standing = standing_of(host), state = text_field(host, "state");
+    const std::string current = state_of(host), state = text_field(host, "state");
     const bool well = state == "healthy" || state == "not watched here";
-    return standing == "suspect" ? 0 : !well ? 1 : standing == "odd" ? 2 : 3;
+    return current == "suspect" ? 0 : !well ? 1 : current == "odd" ? 2 : 3;
   };
   std::stable_sort(hosts.begin(), hosts.end(), [&](const Json& a, const Json& b) {
     return order(a) != order(b) ? order(a) < order(b) : score_of(a) > score_of(b);
@@ -128,7 +128,7 @@ std::string hosts_text(const std::vector<Json>& hosts, const Zone& zone, bool co
   std::vector<std::vector<std::string>> rows{
       {"HOST", "STANDING", "SCORE", "STATE", "LAST SEEN", "LAG", "DROPPED", "CLOCK", "VERSION", "WHY"}};
   for (const Json& host : hosts)
-    rows.push_back({text_field(host, "host"), standing_of(host),
+    rows.push_back({text_field(host, "host"), state_of(host),
                     score_of(host) > 0 ? fmt::format("{:.2f}", score_of(host)) : "-",
                     text_field(host, "state"), time_field(host, "last_ns", zone), lag(host), drops(host),
                     clock(host), text_field(host, "version"), reason(host)});

@@ -32,7 +32,7 @@ int jobs(RemoteOptions& o) {
             }
         return rows.size() > 1 ? table(rows, wants_color()) + notes : std::string("no job was seen yet\n");
       },
-      kept_runs_hint());
+      stored_runs_hint());
 }
 
 }  // namespace

@@ -4,12 +4,12 @@
 
 namespace culprit::cli {
 
-Result<std::string> KeptByServer::sources(const std::string& job) {
+Result<std::string> StoredByServer::sources(const std::string& job) {
   return client_.get("/v1/sources?job=" + app::url_escaped(job));
 }
 
-Status KeptByServer::read(const std::string& job, const std::string& host, const std::string& path,
-                          const std::function<bool(std::string_view)>& take) {
+Status StoredByServer::read(const std::string& job, const std::string& host, const std::string& path,
+                            const std::function<bool(std::string_view)>& take) {
   bool stopped = false;
   const auto gaps =
       client_.get_stream(fmt::format("/v1/evidence?job={}&host={}&path={}&from_byte=0", app::url_escaped(job),

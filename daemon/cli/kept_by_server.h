@@ -2,13 +2,13 @@
 #pragma once
 
 #include "app/client.h"
-#include "app/confirm/kept.h"
+#include "app/confirm/stored.h"
 
 namespace culprit::cli {
 
-class KeptByServer final : public app::KeptJobs {
+class StoredByServer final : public app::StoredJobs {
  public:
-  explicit KeptByServer(app::Client& client) : client_(client) {}
+  explicit StoredByServer(app::Client& client) : client_(client) {}
   std::string name() const override { return client_.server(); }
   Result<std::string> jobs() override { return client_.get("/v1/jobs"); }
   Result<std::string> sources(const std::string& job) override;

@@ -48,30 +48,30 @@ Result<TimeNs> moment(const std::string& text, TimeNs base, const Zone& zone) {
 }
 
 int add_window(AddOptions& o) {
-  if (Status status = resolve(o.remote); !status) return complain(status.error().text), kUnable;
+  if (Status status = resolve(o.remote); !status) return report_error(status.error().text), kUnable;
   auto client = app::Client::make(o.remote.client);
-  if (!client) return complain(client.error().text), kUnable;
+  if (!client) return report_error(client.error().text), kUnable;
   TimeNs from = now_ns();
   Json body = Json::parse(by_whom());
   if (!o.from.empty()) {
     const auto given = moment(o.from, from, o.remote.zone);
-    if (!given) return complain("--from: " + given.error().text), kUnable;
+    if (!given) return report_error("--from: " + given.error().text), kUnable;
     from = *given;
     body["from_ns"] = from;
   }
   const auto until = moment(o.until, from, o.remote.zone);
-  if (!until) return complain("--until: " + until.error().text), kUnable;
+  if (!until) return report_error("--until: " + until.error().text), kUnable;
   body["until_ns"] = *until;
   body["reason"] = to_utf8(o.reason);
   if (!o.hosts.empty()) body["hosts"] = to_utf8(o.hosts);
   if (!o.jobs.empty()) body["jobs"] = to_utf8(o.jobs);
   const auto done = client->post("/v1/maintenance", body.dump());
-  if (!done) return complain(done.error().text), kUnable;
+  if (!done) return report_error(done.error().text), kUnable;
   const Json json = parse_ordered_json(*done);
-  if (!json.is_object()) return complain("the daemon's answer is no object"), kUnable;
-  const std::string said = fmt::format("window {}: silent until {}\n", text_field(json, "id"),
-                                       time_field(json, "until_ns", o.remote.zone));
-  return print(o.remote.format == "json" ? *done : said) ? kDone : kUnable;
+  if (!json.is_object()) return report_error("the daemon's answer is no object"), kUnable;
+  const std::string reported = fmt::format("window {}: silent until {}\n", text_field(json, "id"),
+                                           time_field(json, "until_ns", o.remote.zone));
+  return print(o.remote.format == "json" ? *done : reported) ? kDone : kUnable;
 }
 
 int list_windows(RemoteOptions& o) {
@@ -96,9 +96,9 @@ struct EndOptions {
 
 int end_window(EndOptions& o) {
   auto client = app::Client::make(o.remote.client);
-  if (!client) return complain(client.error().text), kUnable;
+  if (!client) return report_error(client.error().text), kUnable;
   const auto done = client->post(fmt::format("/v1/maintenance/{}/end", o.id), by_whom());
-  if (!done) return complain(done.error().text), kUnable;
+  if (!done) return report_error(done.error().text), kUnable;
   return print(o.remote.format == "json" ? *done : fmt::format("window {}: ended\n", o.id)) ? kDone : kUnable;
 }
 

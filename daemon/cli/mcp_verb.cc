@@ -51,14 +51,14 @@ int mcp(McpOptions& o) {
   std::unique_ptr<McpSource> source;
   if (o.dir.empty()) {
     auto client = app::Client::make(o.remote.client);
-    if (!client) return complain(client.error().text), kUnable;
+    if (!client) return report_error(client.error().text), kUnable;
     source = mcp_of_daemon(std::move(*client));
   } else {
     ReadingOptions reading;
     reading.diagnose.paths = {o.dir};
     reading.quiet = true;
-    if (Status status = resolve(reading); !status) return complain(status.error().text), kUnable;
-    if (access(o.dir.c_str(), R_OK) != 0) return complain(o.dir + ": it cannot be read"), kUnable;
+    if (Status status = resolve(reading); !status) return report_error(status.error().text), kUnable;
+    if (access(o.dir.c_str(), R_OK) != 0) return report_error(o.dir + ": it cannot be read"), kUnable;
     source = mcp_of_folder(std::move(reading.diagnose));
   }
   McpServer server(*source);
@@ -68,7 +68,7 @@ int mcp(McpOptions& o) {
     printed = reply.empty() || print(reply + "\n");
     return printed;
   });
-  if (!whole) complain("standard input cannot be read");
+  if (!whole) report_error("standard input cannot be read");
   return whole && printed ? kDone : kUnable;
 }
 

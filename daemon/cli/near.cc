@@ -37,13 +37,13 @@ std::string with_meant_host(app::Client& client, const Error& error, const std::
   return with_meant(client, error, host, {"/v1/hosts", "host"});
 }
 
-std::string kept_run_hint(const std::string& job) {
-  const std::string inputs = app::kept_run(job, environment);
+std::string stored_run_hint(const std::string& job) {
+  const std::string inputs = app::stored_run(job, environment);
   return inputs.empty() ? "" : "; `culprit run` kept one: culprit diagnose " + shell_word(inputs);
 }
 
-std::string kept_runs_hint() {
-  const std::string root = app::kept_runs_root(environment);
+std::string stored_runs_hint() {
+  const std::string root = app::stored_runs_root(environment);
   return root.empty() ? "" : "; `culprit run` kept some: culprit diagnose " + shell_word(root) + "/NAME/job";
 }
 

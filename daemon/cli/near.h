@@ -17,8 +17,8 @@ std::string with_meant_host(app::Client& client, const Error& error, const std::
 
 // "; `culprit run` kept …" with the command that reads it, where this user has a kept run of the name; else
 // empty. Looks at folders.
-std::string kept_run_hint(const std::string& job);
+std::string stored_run_hint(const std::string& job);
 // The same of any run.
-std::string kept_runs_hint();
+std::string stored_runs_hint();
 
 }  // namespace culprit::cli

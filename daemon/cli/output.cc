@@ -8,7 +8,7 @@
 
 namespace culprit::cli {
 
-void complain(const std::string& sentence) {
+void report_error(const std::string& sentence) {
   std::fprintf(stderr, "culprit: %s\n", to_terminal(sentence).c_str());
 }
 
@@ -16,7 +16,7 @@ bool print(const std::string& text) {
   const bool whole =
       std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
   if (whole || errno == EPIPE) return true;
-  complain("standard output: " + std::generic_category().message(errno));
+  report_error("standard output: " + std::generic_category().message(errno));
   return false;
 }
 

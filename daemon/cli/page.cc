@@ -27,14 +27,14 @@ bool on_this_machine_only(const std::string& url) {
 }
 
 int print_link(PageOptions& o) {
-  if (Status status = resolve(o.remote); !status) return complain(status.error().text), kUnable;
+  if (Status status = resolve(o.remote); !status) return report_error(status.error().text), kUnable;
   auto client = app::Client::make(o.remote.client);
-  if (!client) return complain(client.error().text), kUnable;
+  if (!client) return report_error(client.error().text), kUnable;
   const auto done = client->post("/v1/page/link", by_whom());
-  if (!done) return complain(done.error().text), kUnable;
+  if (!done) return report_error(done.error().text), kUnable;
   Json json = parse_ordered_json(*done);
   if (!json.is_object() || !json.value("url", Json()).is_string())
-    return complain("the daemon's answer has no link"), kUnable;
+    return report_error("the daemon's answer has no link"), kUnable;
   std::string url = json["url"].get<std::string>();
   if (!o.job.empty()) url += "&at=" + app::url_escaped("jobs/" + app::url_escaped(o.job));
   json["url"] = url;

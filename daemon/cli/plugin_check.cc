@@ -53,12 +53,12 @@ bool prepare(const PluginCheckVerb& o, app::PluginCheckOptions& out) {
   out.host_program = o.host_program;
   for (const std::string& value : o.values) {
     const size_t at = value.find('=');
-    if (at == value.npos) return complain(value + ": an option is NAME=VALUE"), false;
+    if (at == value.npos) return report_error(value + ": an option is NAME=VALUE"), false;
     out.values.emplace_back(value.substr(0, at), value.substr(at + 1));
   }
   for (const std::string& path : o.logs) {
     std::ifstream file(path);
-    if (!file) return complain(path + ": it cannot be read"), false;
+    if (!file) return report_error(path + ": it cannot be read"), false;
     for (std::string line; out.lines.size() < kLogLines && std::getline(file, line);)
       out.lines.push_back(line.substr(0, limits::kLineBytes));
   }
@@ -111,7 +111,7 @@ int check(const PluginCheckVerb& o) {
     if (text && printed) printed = print(to_text(row, color));
     rows.push_back(std::move(row));
   });
-  if (!cost) return complain(cost.error().text), kUnable;
+  if (!cost) return report_error(cost.error().text), kUnable;
   if (printed) printed = print(text ? summary(rows, *cost, color) : to_json(rows, *cost));
   if (!printed) return kUnable;
   return count_of(rows, app::PluginCheckRow::Outcome::kWrong) > 0 ? kFound : kDone;

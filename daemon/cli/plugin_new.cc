@@ -197,22 +197,22 @@ bool is_name(const std::string& name) {
 
 int make(const std::string& name) {
   if (!is_name(name))
-    return complain(name +
-                    ": the name of a plugin has 1 to 64 of [a-z0-9_], begins with a letter and has two "
-                    "words at least, as in fan_watch"),
+    return report_error(name +
+                        ": the name of a plugin has 1 to 64 of [a-z0-9_], begins with a letter and has two "
+                        "words at least, as in fan_watch"),
            kUnable;
   std::error_code error;
-  if (std::filesystem::exists(name, error)) return complain(name + ": it exists already"), kUnable;
+  if (std::filesystem::exists(name, error)) return report_error(name + ": it exists already"), kUnable;
   const std::pair<std::string, const char*> files[] = {{"CMakeLists.txt", kCMake},
                                                        {"README.md", kReadme},
                                                        {"src/" + name + ".c", kSource},
                                                        {"test/" + name + "_test.c", kTest}};
   for (const char* folder : {"/src", "/test"})
     if (!std::filesystem::create_directories(name + folder, error))
-      return complain(fmt::format("{}{}: {}", name, folder, error.message())), kUnable;
+      return report_error(fmt::format("{}{}: {}", name, folder, error.message())), kUnable;
   for (const auto& [path, text] : files)
     if (const Status written = write_file(name + "/" + path, filled(text, name)); !written)
-      return complain(written.error().text), kUnable;
+      return report_error(written.error().text), kUnable;
   return print(fmt::format(
              "{0}/: a detector and its test; build and try it, {0}/README.md goes on from there:\n"
              "  cmake -S {0} -B {0}/build && cmake --build {0}/build\n"

@@ -15,23 +15,23 @@ struct PoolOptions {
 };
 
 int build(PoolOptions& o) {
-  if (Status status = resolve(o.reading); !status) return complain(status.error().text), kUnable;
+  if (Status status = resolve(o.reading); !status) return report_error(status.error().text), kUnable;
   app::ReadProgress progress;
   auto built = [&] {
     Watch watch(progress, !o.reading.quiet);
     return app::build_pool(o.reading.diagnose.paths, o.reading.diagnose, progress);
   }();
-  if (!built) return complain(built.error().text), kUnable;
-  for (const Problem& p : built->problems) complain(p.file + ": " + p.what);
-  if (progress.stop) return complain("interrupted; nothing was written"), kUnable;
+  if (!built) return report_error(built.error().text), kUnable;
+  for (const Problem& p : built->problems) report_error(p.file + ": " + p.what);
+  if (progress.stop) return report_error("interrupted; nothing was written"), kUnable;
   const detect::Pool& pool = built->pool;
-  if (pool.jobs == 0) return complain(o.out + ": not written: no job with a log could be read"), kUnable;
+  if (pool.jobs == 0) return report_error(o.out + ": not written: no job with a log could be read"), kUnable;
   const auto text = pool.save();
-  if (!text) return complain(o.out + ": not written: " + text.error().text), kUnable;
-  if (Status status = write_file(o.out, *text); !status) return complain(status.error().text), kUnable;
-  const std::string said = fmt::format("{}: {}, {}\n", to_terminal(o.out), counted(pool.jobs, "job"),
-                                       counted(pool.forms.size(), "form"));
-  return print(said) && built->errors.empty() ? kDone : kUnable;
+  if (!text) return report_error(o.out + ": not written: " + text.error().text), kUnable;
+  if (Status status = write_file(o.out, *text); !status) return report_error(status.error().text), kUnable;
+  const std::string reported = fmt::format("{}: {}, {}\n", to_terminal(o.out), counted(pool.jobs, "job"),
+                                           counted(pool.forms.size(), "form"));
+  return print(reported) && built->errors.empty() ? kDone : kUnable;
 }
 
 constexpr const char* kPoolExamples = R"(
@@ -67,12 +67,12 @@ struct ForgetOptions {
 
 int forget(ForgetOptions& o) {
   auto client = app::Client::make(o.remote.client);
-  if (!client) return complain(client.error().text), kUnable;
+  if (!client) return report_error(client.error().text), kUnable;
   const auto done = client->post("/v1/pool/" + app::url_escaped(o.job) + "/forget", by_whom());
-  if (!done) return complain(done.error().text), kUnable;
-  const std::string said =
+  if (!done) return report_error(done.error().text), kUnable;
+  const std::string reported =
       o.remote.format == "json" ? *done : fmt::format("{}: forgotten\n", to_terminal(o.job));
-  return print(said) ? kDone : kUnable;
+  return print(reported) ? kDone : kUnable;
 }
 
 void add_log(Command& pool, Run& run) {

@@ -16,7 +16,7 @@ int usage_error(const Parsed& parsed) {
   for (char& c : text)
     if (c == '\n') c = ' ';
   const std::string meant = did_you_mean(parsed.unknown, parsed.options);
-  complain(text + meant + (meant.empty() ? "; see `" : " see `") + parsed.verb + " --help`");
+  report_error(text + meant + (meant.empty() ? "; see `" : " see `") + parsed.verb + " --help`");
   return kUnable;
 }
 
@@ -59,16 +59,16 @@ int run_program(Command& app, Run& verb, const std::vector<std::string>& words,
   const std::string unknown = unknown_verb(app, words);
   const Parsed parsed = app.parse(words);
   if (parsed.kind == Parsed::Kind::kHelp && unknown.empty()) return print(parsed.text) ? kDone : kUnable;
-  if (parsed.kind == Parsed::Kind::kHelp) return complain(unknown), kUnable;
+  if (parsed.kind == Parsed::Kind::kHelp) return report_error(unknown), kUnable;
   if (parsed.kind == Parsed::Kind::kWrong) return usage_error(parsed);
   if (parsed.kind == Parsed::Kind::kMissing) {
     if (unknown.empty()) return usage_error(parsed);
-    return complain(unknown), kUnable;
+    return report_error(unknown), kUnable;
   }
   try {
     return verb ? verb() : kUnable;
   } catch (const std::bad_alloc&) {
-    complain("out of memory");
+    report_error("out of memory");
     return kUnable;
   }
 }

@@ -86,16 +86,16 @@ Result<std::vector<Json>> get_items(app::Client& client, const std::string& path
 
 int print_answer(RemoteOptions& options, const std::string& path,
                  const std::function<std::string(const Json&)>& show, const std::string& instead) {
-  if (Status status = resolve(options); !status) return complain(status.error().text), kUnable;
+  if (Status status = resolve(options); !status) return report_error(status.error().text), kUnable;
   auto client = app::Client::make(options.client);
-  if (!client) return complain(client.error().text), kUnable;
+  if (!client) return report_error(client.error().text), kUnable;
   if (options.format == "json") {
     auto text = client->get(path);
-    if (!text) return complain(text.error().text + instead), kUnable;
+    if (!text) return report_error(text.error().text + instead), kUnable;
     return print(*text) ? kDone : kUnable;
   }
   const auto json = get_json(*client, path);
-  if (!json) return complain(json.error().text + instead), kUnable;
+  if (!json) return report_error(json.error().text + instead), kUnable;
   return print(show(*json)) ? kDone : kUnable;
 }
 

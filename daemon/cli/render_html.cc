@@ -67,7 +67,7 @@ void bound_hang(Hang& hang) {
   cut_to(hang.clusters, kRowsMax);
   for (StackCluster& c : hang.clusters) cut_to(c.frames, kFramesMax);
   cut_to(hang.suspects, kOfPlaceMax);
-  cut_to(hang.scene, kRowsMax);
+  cut_to(hang.hang_state, kRowsMax);
 }
 
 Report bounded(const Report& report) {
@@ -100,9 +100,9 @@ void keep_half(std::vector<Row>& rows, Weight weight) {
                    [&](size_t a, size_t b) { return weight(rows[a]) > weight(rows[b]); });
   order.resize((order.size() + 1) / 2);
   std::sort(order.begin(), order.end());
-  std::vector<Row> kept;
-  for (const size_t i : order) kept.push_back(std::move(rows[i]));
-  rows = std::move(kept);
+  std::vector<Row> stored;
+  for (const size_t i : order) stored.push_back(std::move(rows[i]));
+  rows = std::move(stored);
 }
 
 double most_of(const std::vector<float>& values) {

@@ -90,14 +90,15 @@ class EvidenceLines {
 };
 
 int report(ReportOptions& o) {
-  if (Status status = resolve(o.remote); !status) return complain(status.error().text), kUnable;
+  if (Status status = resolve(o.remote); !status) return report_error(status.error().text), kUnable;
   auto client = app::Client::make(o.remote.client);
-  if (!client) return complain(client.error().text), kUnable;
+  if (!client) return report_error(client.error().text), kUnable;
   const std::string& format = o.remote.format;
   const auto text = client->get(report_path(o.job, o.run, format != "json"));
-  if (!text) return complain(with_meant_job(*client, text.error(), o.job) + kept_run_hint(o.job)), kUnable;
+  if (!text)
+    return report_error(with_meant_job(*client, text.error(), o.job) + stored_run_hint(o.job)), kUnable;
   auto read = report_from_json(*text);
-  if (!read) return complain(client->server() + ": " + read.error().text), kUnable;
+  if (!read) return report_error(client->server() + ": " + read.error().text), kUnable;
   std::erase_if(read->diagnoses, [](const Diagnosis& d) { return d.is_refuted(); });  // they stand last
   RenderOptions options;
   options.color = wants_color();

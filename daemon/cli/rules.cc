@@ -39,16 +39,16 @@ void add_rule_options(Command& verb, app::RuleOptions& rules) {
 
 bool load_rules(RuleChoice& choice, app::LoadedRules& out) {
   out = app::load_rules(choice.rules);
-  for (const Error& error : out.files.errors) complain(error.text);
+  for (const Error& error : out.files.errors) report_error(error.text);
   if (!out.errors.empty()) {
     const rules::RuleError& e = out.errors[0];
     const std::string more =
         out.errors.size() > 1 ? fmt::format(" (and {} more)", counted(out.errors.size() - 1, "error")) : "";
-    complain(fmt::format("{}:{}: error[{}]: {}{}; `culprit rules check` shows all", e.file, e.line, e.code,
-                         e.what, more));
+    report_error(fmt::format("{}:{}: error[{}]: {}{}; `culprit rules check` shows all", e.file, e.line,
+                             e.code, e.what, more));
   }
   if (!out.set) return false;
-  for (const app::OpenRule& open : app::open_rules(*out.set)) complain(open.file + ": " + open.what);
+  for (const app::OpenRule& open : app::open_rules(*out.set)) report_error(open.file + ": " + open.what);
   return true;
 }
 
@@ -62,9 +62,10 @@ std::string suggestion(std::string_view id, const rules::Ruleset& set) {
   return best.empty() ? "" : fmt::format("; did you mean '{}'?", best);
 }
 
-void complain_unknown(std::string_view id, const rules::Ruleset& set) {
+void report_unknown(std::string_view id, const rules::Ruleset& set) {
   const std::string near = suggestion(id, set);
-  complain(fmt::format("{}: no such rule{}", id, near.empty() ? "; `culprit rules list` shows all" : near));
+  report_error(
+      fmt::format("{}: no such rule{}", id, near.empty() ? "; `culprit rules list` shows all" : near));
 }
 
 // no-color.org: NO_COLOR counts with any non-empty value.

@@ -24,7 +24,7 @@ void add_rule_format(Command& verb, RuleChoice& choice);
 bool load_rules(RuleChoice& choice, app::LoadedRules& out);
 
 // Prints that the rule does not exist, with the closest existing id.
-void complain_unknown(std::string_view id, const rules::Ruleset& set);
+void report_unknown(std::string_view id, const rules::Ruleset& set);
 // "; did you mean 'nvidia.xid.79'?", empty if no id is similar.
 std::string suggestion(std::string_view id, const rules::Ruleset& set);
 

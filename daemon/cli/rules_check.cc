@@ -139,7 +139,7 @@ int check(RuleChoice& o) {
   app::LoadedRules loaded = app::load_rules(o.rules);
   add_open(loaded);
   if (!o.rules.library) add_unstated(loaded);
-  for (const Error& error : loaded.files.errors) complain(error.text);
+  for (const Error& error : loaded.files.errors) report_error(error.text);
   const Checked checked = count(loaded);
   // No output if none of the rule files could be read.
   if (checked.files > 0 || o.format == "json")

@@ -117,7 +117,7 @@ int explain(RulesExplainOptions& o) {
   app::LoadedRules loaded;
   if (!load_rules(o.choice, loaded)) return kUnable;
   const auto index = loaded.set->find(o.id);
-  if (!index) return complain_unknown(o.id, *loaded.set), kUnable;
+  if (!index) return report_unknown(o.id, *loaded.set), kUnable;
   const rules::Rule& rule = loaded.set->rules()[*index];
   const bool printed = print(o.choice.format == "json" ? app::explained_json(rule) + "\n" : to_text(rule));
   return printed ? kDone : kUnable;

@@ -93,17 +93,17 @@ bool print_rows(const app::RuleMatches& matches, const rules::Ruleset& set, cons
 void print_matches(const app::RuleMatches& matches, const app::JobFiles& files) {
   for (const auto* problems : {&files.problems, &matches.problems})
     for (const Problem& p : *problems)
-      complain(p.file.empty() || p.what.starts_with(p.file) ? p.what : p.file + ": " + p.what);
+      report_error(p.file.empty() || p.what.starts_with(p.file) ? p.what : p.file + ": " + p.what);
 }
 
 int match(RulesMatchOptions& o) {
-  if (Status status = resolve(o.reading); !status) return complain(status.error().text), kUnable;
+  if (Status status = resolve(o.reading); !status) return report_error(status.error().text), kUnable;
   app::LoadedRules loaded;
   if (!load_rules(o.choice, loaded)) return kUnable;
   app::ReadProgress progress;
   auto files = app::collect_files(o.reading.diagnose.paths, o.reading.diagnose, progress);
-  if (!files) return complain(files.error().text), kUnable;
-  for (const Error& error : files->errors) complain(error.text);
+  if (!files) return report_error(files.error().text), kUnable;
+  for (const Error& error : files->errors) report_error(error.text);
   progress.bytes_total = files->bytes;
   const app::RuleMatches matches = [&] {
     Watch watch(progress, !o.reading.quiet);

@@ -46,20 +46,20 @@ int make(RulesNewOptions& o) {
   if (!load_rules(o.choice, loaded)) return kUnable;
   if (const auto index = loaded.set->find(o.id)) {
     const rules::RulePlace& place = loaded.set->rules()[*index].place;
-    complain(fmt::format("{}: there is such a rule already, at {}:{}", o.id, place.file, place.line));
+    report_error(fmt::format("{}: there is such a rule already, at {}:{}", o.id, place.file, place.line));
     return kUnable;
   }
   std::string pattern = "fabric port <port> went down", hit = "fabric port 7 went down";
   if (!o.from.empty()) {
     auto line = app::read_line(o.from);
-    if (!line) return complain(line.error().text), kUnable;
+    if (!line) return report_error(line.error().text), kUnable;
     logs::HeaderParser headers({});
     // Only the first part of a very long line is a useful example.
     hit = line->text.substr(0, kMatchedBytes);
     while (hit.ends_with('\r')) hit.pop_back();
     pattern = app::template_of(trim(std::string_view(hit).substr(headers.parse(hit).message)));
     if (pattern.empty())
-      return complain(
+      return report_error(
                  fmt::format("{}: nothing in the line is fixed: it has no three characters in a row that "
                              "every such line would have",
                              o.from)),
@@ -69,7 +69,7 @@ int make(RulesNewOptions& o) {
   // The printed rule must load: an invalid id is rejected here with the loader's message.
   const rules::RuleText file{o.id + ".lua", text};
   if (auto set = rules::Ruleset::load({&file, 1}); !set)
-    return complain(fmt::format("{}: {}", o.id, set.error()[0].what)), kUnable;
+    return report_error(fmt::format("{}: {}", o.id, set.error()[0].what)), kUnable;
   return print(text) ? kDone : kUnable;
 }
 

@@ -82,12 +82,12 @@ std::string shown_rule(const ReplayedRule& one) {
 std::string to_text(const std::vector<ReplayedJob>& jobs) {
   std::vector<std::vector<std::string>> rows{{"job", "state", "said then", "these rules say"}};
   for (const ReplayedJob& job : jobs) {
-    std::vector<std::string> said;
-    for (const ReplayedRule& rule : job.rules) said.push_back(shown_rule(rule));
-    const std::string now = !job.read ? "(its logs are not kept)" : said.empty() ? "-" : "";
+    std::vector<std::string> printed;
+    for (const ReplayedRule& rule : job.rules) printed.push_back(shown_rule(rule));
+    const std::string now = !job.read ? "(its logs are not kept)" : printed.empty() ? "-" : "";
     rows.push_back({to_terminal(job.id), job.well ? "well" : "failed",
                     job.verdict.empty() ? "-" : to_terminal(shorten(job.verdict, 60)),
-                    to_terminal(now.empty() ? fmt::format("{}", fmt::join(said, ", ")) : now)});
+                    to_terminal(now.empty() ? fmt::format("{}", fmt::join(printed, ", ")) : now)});
   }
   return table(rows, wants_color());
 }
@@ -131,27 +131,27 @@ std::vector<ReplayedJob> jobs_since(const std::vector<Json>& items, TimeNs since
 
 int replay(RulesReplayOptions& o) {
   const auto span = duration(o.since);
-  if (!span) return complain(span.error().text), kUnable;
+  if (!span) return report_error(span.error().text), kUnable;
   app::LoadedRules loaded;
   if (!load_rules(o.choice, loaded) || !loaded.files.errors.empty()) return kUnable;
   std::set<std::string_view> files;
   for (size_t i = loaded.files.given; i < loaded.files.texts.size(); ++i)
     files.insert(loaded.files.texts[i].file);
   auto client = app::Client::make(o.remote.client);
-  if (!client) return complain(client.error().text), kUnable;
+  if (!client) return report_error(client.error().text), kUnable;
   const auto items = get_items(*client, "/v1/jobs");
-  if (!items) return complain(items.error().text), kUnable;
+  if (!items) return report_error(items.error().text), kUnable;
   const TimeNs now = std::chrono::duration_cast<std::chrono::nanoseconds>(
                          std::chrono::system_clock::now().time_since_epoch())
                          .count();
   std::vector<ReplayedJob> jobs = jobs_since(*items, now - *span, o.jobs);
   const app::DiagnoseOptions reading;
-  KeptByServer kept(*client);
+  StoredByServer stored(*client);
   bool wrong = false;
   for (ReplayedJob& job : jobs) {
-    const auto logs = app::JobLogs::fetch(kept, job.id, reading);
+    const auto logs = app::JobLogs::fetch(stored, job.id, reading);
     if (!logs) {
-      complain(fmt::format("{}: {}", job.id, logs.error().text));
+      report_error(fmt::format("{}: {}", job.id, logs.error().text));
       continue;
     }
     job.read = true;

@@ -45,12 +45,12 @@ size_t read_evidence(app::Client& client, const std::vector<Json>& jobs, size_t 
   size_t read = 0;
   std::set<std::string> seen;
   const app::DiagnoseOptions reading;
-  KeptByServer kept(client);
+  StoredByServer stored(client);
   for (const Json& job : jobs) {
     const std::string id = job.value("id", "");
     if (read >= most) break;
     if (id.empty() || !seen.insert(id).second) continue;
-    const auto logs = app::JobLogs::fetch(kept, id, reading);
+    const auto logs = app::JobLogs::fetch(stored, id, reading);
     if (!logs) continue;  // its evidence is gone
     ++read;
     std::map<std::pair<size_t, uint64_t>, std::set<std::string>> lines;
@@ -114,11 +114,11 @@ int review(RulesReviewOptions& o) {
   app::LoadedRules loaded;
   if (!load_rules(o.choice, loaded)) return kUnable;
   auto client = app::Client::make(o.remote.client);
-  if (!client) return complain(client.error().text), kUnable;
+  if (!client) return report_error(client.error().text), kUnable;
   const auto diagnoses = get_items(*client, "/v1/diagnoses");
-  if (!diagnoses) return complain(diagnoses.error().text), kUnable;
+  if (!diagnoses) return report_error(diagnoses.error().text), kUnable;
   const auto jobs = get_items(*client, "/v1/jobs");
-  if (!jobs) return complain(jobs.error().text), kUnable;
+  if (!jobs) return report_error(jobs.error().text), kUnable;
   RuleRecords records = records_of(*diagnoses, *jobs);
   const size_t read = read_evidence(*client, *jobs, o.jobs, loaded.set, records);
   const TimeNs since = wall_now() - static_cast<TimeNs>(o.days) * 86'400 * kNsPerSecond;

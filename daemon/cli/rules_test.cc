@@ -56,12 +56,12 @@ Expected read_expected(const std::string& path, const rules::Ruleset& set) {
     return out;
   }
   size_t number = 0, bytes = 0;
-  bool said = false;
+  bool printed = false;
   for (std::string line; std::getline(file, line) && (bytes += line.size()) <= kExpectBytes;) {
     ++number;
     const std::string_view text = trim(std::string_view(line).substr(0, line.find('#')));
     if (text.empty()) continue;
-    said = true;
+    printed = true;
     if (text == "none") continue;
     const size_t blank = text.find(' ');
     const std::string_view id = text.substr(0, blank);
@@ -74,7 +74,7 @@ Expected read_expected(const std::string& path, const rules::Ruleset& set) {
     else
       out.rules[std::string(id)] += count;
   }
-  if (!said) out.faults.push_back(path + " is empty: say `none` where no rule has to fire");
+  if (!printed) out.faults.push_back(path + " is empty: say `none` where no rule has to fire");
   return out;
 }
 
@@ -197,7 +197,7 @@ std::string to_text(const app::LoadedRules& loaded, const std::vector<TestOutcom
 int test(RuleChoice& o) {
   o.rules.site = false;  // the result must be the same on every machine
   const app::LoadedRules loaded = app::load_rules(o.rules);
-  for (const Error& error : loaded.files.errors) complain(error.text);
+  for (const Error& error : loaded.files.errors) report_error(error.text);
   if (!loaded.files.errors.empty()) return kUnable;
   std::vector<TestOutcome> outcomes;
   if (loaded.set) {

@@ -142,9 +142,9 @@ std::string to_json(const std::vector<rules::NearRule>& nearest, const std::vect
 }
 
 int why(RulesWhyOptions& o) {
-  if (Status status = resolve(o.reading); !status) return complain(status.error().text), kUnable;
+  if (Status status = resolve(o.reading); !status) return report_error(status.error().text), kUnable;
   auto line = app::read_line(o.place);
-  if (!line) return complain(line.error().text), kUnable;
+  if (!line) return report_error(line.error().text), kUnable;
   app::LoadedRules loaded;
   if (!load_rules(o.choice, loaded)) return kUnable;
   logs::HeaderParser headers({});

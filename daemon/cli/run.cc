@@ -111,14 +111,14 @@ int show_environment(const RunOptions& o, const app::Launch& launch) {
 
 // Runs the command in place of this program, as if it had been called alone.
 int run_plainly(const RunOptions& o, const std::string& why) {
-  complain(why + ": the command runs without culprit");
+  report_error(why + ": the command runs without culprit");
   std::signal(SIGPIPE, SIG_DFL);
   std::vector<char*> words;
   for (const std::string& word : o.command) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
   ::execvp(words[0], words.data());
   const int error = errno;
-  complain(fmt::format("{}: {}", o.command[0], std::generic_category().message(error)));
+  report_error(fmt::format("{}: {}", o.command[0], std::generic_category().message(error)));
   return error == ENOENT ? kNotFound : kDenied;
 }
 
@@ -129,7 +129,7 @@ void write_job_file(const app::RunFolder& folder, const app::Launch& launch) {
   if (Status written = folder.inputs().write(
           kName, fmt::format("[job]\nid = \"{}\"\nhost_pattern = '^(?P<host>[^/]+)/'\n", launch.job));
       !written)
-    complain(written.error().text);
+    report_error(written.error().text);
 }
 
 // A command with its daemon, from start to end.
@@ -158,7 +158,7 @@ class Session {
                          lasted,
                          daemon_lives() && folder_.logs().is_there() ? server_ : "",
                          last_report_,
-                         log_->figures(),
+                         log_->counters(),
                          log_paths_,
                          zone_,
                          o_.report_to};
@@ -182,8 +182,8 @@ class Session {
     if (const auto rank = app::first_rank_of(o_.command, variable))
       (void)app::replace_error_files(folder_.files() + "/torchrun", folder_.logs(), *rank);
     if (const uint64_t lost = folder_.collect())
-      complain(fmt::format("{}: {} of what the command wrote could not be copied to it",
-                           folder_.logs().path(), format_bytes(lost)));
+      report_error(fmt::format("{}: {} of what the command wrote could not be copied to it",
+                               folder_.logs().path(), format_bytes(lost)));
     const std::string& program = o_.command[0];
     std::string lines = app::end_lines(end, program.substr(program.rfind('/') + 1), run_wall_now(), kills_,
                                        app::memory_kills());
@@ -192,7 +192,7 @@ class Session {
                                       run_wall_now());
     if (lines.empty()) return;
     if (Status written = folder_.logs().write(launch_.log + ".end.log", lines); !written)
-      complain(written.error().text);
+      report_error(written.error().text);
   }
 
   std::string last_lines() const {
@@ -218,7 +218,7 @@ class Session {
     began_ns_ = std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
     auto command = app::ChildCommand::start(options);
     if (command) return command_ = std::move(*command), kDone;
-    complain(command.error().text);
+    report_error(command.error().text);
     if (!launch_.in_team) folder_.remove();
     return command.error().code == ErrorCode::kNotFound ? kNotFound : kDenied;
   }
@@ -301,8 +301,8 @@ class Session {
     if (o_.report_to < 0 || hangs == hangs_) return;
     hangs_ = hangs;
     const TimeNs after = app::parse_duration(o_.retry.end_hang).value_or(0);
-    const TimeNs stood = app::parse_duration(o_.hang_after).value_or(kHangAfter);
-    if (hangs) command_->call_after(std::max(after - stood, kHangEvidence), [this] { end_hang(); });
+    const TimeNs held = app::parse_duration(o_.hang_after).value_or(kHangAfter);
+    if (hangs) command_->call_after(std::max(after - held, kHangEvidence), [this] { end_hang(); });
   }
 
   void end_hang() {
@@ -353,13 +353,13 @@ std::optional<ResumeFrom> newest_checkpoint(const std::string& folder, std::opti
   options.now = run_wall_now();
   auto found = app::newest_whole_checkpoint(folder, options, before);
   if (found) return ResumeFrom{std::move(found->path), found->step};
-  if (found.error().code != ErrorCode::kNotFound) complain(found.error().text);
+  if (found.error().code != ErrorCode::kNotFound) report_error(found.error().text);
   return std::nullopt;
 }
 
 int run_attempts(const RunOptions& o, const app::Launch& launch, app::RunFolder& folder) {
   if (launch.in_team) {
-    complain(
+    report_error(
         "--retries: this is one of several tasks of a job; run one culprit in front of srun, mpirun or "
         "torchrun");
     return kUnable;
@@ -377,7 +377,7 @@ int run_attempts(const RunOptions& o, const app::Launch& launch, app::RunFolder&
 }
 
 int run_command(RunOptions& o) {
-  if (Status checked = check_run_options(o); !checked) return complain(checked.error().text), kUnable;
+  if (Status checked = check_run_options(o); !checked) return report_error(checked.error().text), kUnable;
   app::LaunchRequest request{o.command, o.job, machine_name(), moment_now(), variable};
   app::Launch launch = app::understand_launch(request);
   if (o.show_env) return show_environment(o, launch);
@@ -385,7 +385,7 @@ int run_command(RunOptions& o) {
   const auto zone = zone_named("local");
   auto folder = app::RunFolder::create({o.dir, o.shared, variable}, launch);
   if (!folder) return run_plainly(o, folder.error().text);
-  if (!folder->note().empty()) complain(folder->note());
+  if (!folder->note().empty()) report_error(folder->note());
   o.report_to = take_report_descriptor();
   if (o.retry.used()) return run_attempts(o, launch, *folder);
   return Session(o, std::move(launch), std::move(*folder), zone ? *zone : Zone()).run();

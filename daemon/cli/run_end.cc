@@ -36,7 +36,7 @@ constexpr size_t kShownMost = 3;  // of each list
 constexpr size_t kLinesMost = 4;  // of evidence
 constexpr size_t kCommandBytes = 80;
 
-void say(const std::string& sentence) { complain(sentence); }
+void say(const std::string& sentence) { report_error(sentence); }
 
 std::string duration_text(TimeNs ns) {
   const int64_t seconds = ns / kNsPerSecond;
@@ -68,8 +68,8 @@ std::optional<Report> daemon_report(const EndedRun& run) {
     if ((out && out->verdict) || std::chrono::steady_clock::now() >= until) break;
     std::this_thread::sleep_for(kRunLookEvery);
   }
-  if (const auto kept = app::keep_evidence(*client, run.launch.job, run.folder.logs()); !kept)
-    say(kept.error().text);
+  if (const auto stored = app::keep_evidence(*client, run.launch.job, run.folder.logs()); !stored)
+    say(stored.error().text);
   return out;
 }
 

@@ -31,7 +31,7 @@ struct EndedRun {
   TimeNs lasted_ns = 0;
   std::string server;                      // of the private daemon; empty: it does not run
   std::optional<std::string> live_report;  // of the last verdict while the command ran
-  app::OutputLog::Figures log;             // of the copy of the output
+  app::OutputLog::Counters log;            // of the copy of the output
   std::vector<std::string> log_paths;      // of the copy
   Zone zone;
   int report_to = -1;  // descriptor for the report of a failure as JSON; -1: none is asked for

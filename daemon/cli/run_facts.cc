@@ -96,7 +96,7 @@ Result<RunFacts> read_run(const std::string& name, const app::DiagnoseOptions& o
     auto job = of_daemon(name, client);
     if (job || job.error().code != ErrorCode::kNotFound) return job;
     return fail(ErrorCode::kNotFound, fmt::format("{} is neither a file or folder nor a known job: {}", name,
-                                                  job.error().text + kept_run_hint(name)));
+                                                  job.error().text + stored_run_hint(name)));
   }
   return name.ends_with(".json") ? of_report_file(name) : of_files(name, options);
 }

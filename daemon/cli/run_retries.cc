@@ -37,7 +37,7 @@ constexpr TimeNs kPatience = 5 * kNsPerSecond, kKillWithin = 10 * kNsPerSecond;
 constexpr uint32_t kRetriesMost = 1000;
 constexpr int kNoCommand = 127, kNoStart = 126;  // as a shell has it
 constexpr const char* kReportVariable = "CULPRIT_REPORT_DESCRIPTOR";
-constexpr std::array kHeard = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
+constexpr std::array kReceived = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
 
 TimeNs wall_now() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -77,18 +77,18 @@ class Retries {
   explicit Retries(const RunAgain& again) : run_(again), o_(again.options), mark_(app::make_mark()) {
     limits_.retries = o_.retries.value_or(0);
     limits_.min_left_ns = app::parse_duration(o_.min_time).value_or(limits_.min_left_ns);
-    sigemptyset(&heard_);
-    for (const int signal : kHeard) sigaddset(&heard_, signal);
-    sigaddset(&heard_, SIGCHLD);
-    sigprocmask(SIG_BLOCK, &heard_, &old_mask_);
+    sigemptyset(&received_);
+    for (const int signal : kReceived) sigaddset(&received_, signal);
+    sigaddset(&received_, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &received_, &old_mask_);
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   }
   ~Retries() { sigprocmask(SIG_SETMASK, &old_mask_, nullptr); }
 
   int run() {
     if (const size_t ended = app::end_orphans(); ended > 0)
-      complain(fmt::format("{} of a run that was killed {} ended first", processes(ended),
-                           ended == 1 ? "was" : "were"));
+      report_error(fmt::format("{} of a run that was killed {} ended first", processes(ended),
+                               ended == 1 ? "was" : "were"));
     const app::Guardian guardian(mark_);
     for (;;) {
       Attempt& attempt = begin();
@@ -124,7 +124,7 @@ class Retries {
         fmt::format("attempt {} of {}: {}", next.number, next.number + left(), last.decision.why);
     if (!last.headline.empty()) line += fmt::format(" ({})", last.headline);
     if (!next.resume.empty()) line += ", from " + next.resume;
-    complain(line + fmt::format("; {} lost", format_duration(next.begin_ns - last.begin_ns)));
+    report_error(line + fmt::format("; {} lost", format_duration(next.begin_ns - last.begin_ns)));
   }
 
   // Attempts without progress that may follow the next one.
@@ -154,7 +154,7 @@ class Retries {
     environment.push_back(fmt::format("{}={}", kReportVariable, report_));
     const pid_t parent = ::getpid();
     const pid_t child = ::fork();
-    if (child < 0) complain(std::string("no process for an attempt: ") + std::strerror(errno));
+    if (child < 0) report_error(std::string("no process for an attempt: ") + std::strerror(errno));
     if (child != 0) return child;
     ::prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (::getppid() != parent) _exit(kNoStart);
@@ -172,7 +172,7 @@ class Retries {
   int wait(pid_t child) {
     for (;;) {
       siginfo_t info{};
-      const int signal = ::sigwaitinfo(&heard_, &info);
+      const int signal = ::sigwaitinfo(&received_, &info);
       if (signal < 0) continue;
       if (signal != SIGCHLD) {
         hear(signal);
@@ -196,7 +196,7 @@ class Retries {
               .count();
       if (stopped_ || rest <= 0) return !stopped_;
       const timespec time{static_cast<time_t>(rest / kNsPerSecond), static_cast<long>(rest % kNsPerSecond)};
-      const int signal = ::sigtimedwait(&heard_, nullptr, &time);
+      const int signal = ::sigtimedwait(&received_, nullptr, &time);
       if (signal > 0 && signal != SIGCHLD) hear(signal);
     }
   }
@@ -251,7 +251,7 @@ class Retries {
     size_t ended = 0;
     const auto left = app::end_marked(mark_, kPatience, kKillWithin, ended);
     if (ended > 0)
-      complain(
+      report_error(
           fmt::format("{} that the attempt left {} ended", processes(ended), ended == 1 ? "was" : "were"));
     (void)app::remove_shared_memory(attempt.begin_ns);
     if (left.empty()) return true;
@@ -274,12 +274,12 @@ class Retries {
       return code;
     }
     write_ledger();
-    if (!last.decision.why.empty() && !last.decision.again) complain(last.decision.why);
+    if (!last.decision.why.empty() && !last.decision.again) report_error(last.decision.why);
     if (attempts_.size() == 1) return code;
-    complain(last.status == 0 ? fmt::format("attempt {} ended well", last.number)
-                              : fmt::format("{} failed", counted(attempts_.size(), "attempt")));
+    report_error(last.status == 0 ? fmt::format("attempt {} ended well", last.number)
+                                  : fmt::format("{} failed", counted(attempts_.size(), "attempt")));
     std::fputs(app::attempt_table(attempts_).c_str(), stderr);
-    complain("attempts: " + run_.folder.path() + "/attempts.jsonl");
+    report_error("attempts: " + run_.folder.path() + "/attempts.jsonl");
     return code;
   }
 
@@ -288,7 +288,7 @@ class Retries {
     std::string lines;
     for (const Attempt& attempt : attempts_) lines += app::ledger_line(attempt);
     if (Status written = run_.folder.held().write("attempts.jsonl", lines); !written)
-      complain(written.error().text);
+      report_error(written.error().text);
   }
 
   const RunAgain& run_;
@@ -299,7 +299,7 @@ class Retries {
   std::vector<Attempt> attempts_;
   int report_ = -1;  // what the attempt hands over
   std::optional<int64_t> best_, resumed_;
-  sigset_t heard_{}, old_mask_{};
+  sigset_t received_{}, old_mask_{};
   bool stopped_ = false;
   int verdict_ = 0;
 };

@@ -24,7 +24,7 @@ bool is_for_simulator(const std::vector<std::string>& words) {
 int start_simulator(const std::vector<std::string>& words) {
   const Error error = app::become_program("culprit-simulate", words);
   // An error would stand within the line that a person types.
-  if (words.front() != "complete") complain(fmt::format("simulate: {}", error.text));
+  if (words.front() != "complete") report_error(fmt::format("simulate: {}", error.text));
   return kUnable;
 }
 

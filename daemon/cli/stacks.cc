@@ -99,12 +99,12 @@ int stacks_of_files(const StacksOptions& o) {
   app::DiagnoseOptions options;
   options.paths = o.what;
   const auto threads = app::thread_count(getenv("CULPRIT_THREADS"));
-  if (!threads) return complain(threads.error().text), kUnable;
+  if (!threads) return report_error(threads.error().text), kUnable;
   app::ReadProgress progress;
   auto watch = std::make_unique<Watch>(progress, !o.quiet);
   auto files = app::collect_files(options.paths, options, progress);
-  if (!files) return complain(files.error().text), kUnable;
-  for (const Error& error : files->errors) complain(error.text);
+  if (!files) return report_error(files.error().text), kUnable;
+  for (const Error& error : files->errors) report_error(error.text);
   progress.bytes_total = files->bytes;
   std::vector<StackDump> dumps;
   stacks::Samples samples;
@@ -114,12 +114,12 @@ int stacks_of_files(const StacksOptions& o) {
   };
   const auto problems = app::read_stack_files(files->stacks, files->job, *threads, take, progress);
   watch.reset();
-  for (const Problem& p : problems) complain(p.file + ": " + p.what);
+  for (const Problem& p : problems) report_error(p.file + ": " + p.what);
   ShownStacks picture;
   picture.missing = number_unranked(dumps);
   for (const StackDump& dump : dumps) samples.add(dump);
-  for (const std::string& what : samples.drop_sentences()) complain(what);
-  if (samples.empty()) return complain(o.what[0] + ": there are no stacks in it"), kUnable;
+  for (const std::string& what : samples.drop_sentences()) report_error(what);
+  if (samples.empty()) return report_error(o.what[0] + ": there are no stacks in it"), kUnable;
   const JobFile& job = files->job;
   const stacks::GroupLayout layout(job);
   const auto place = [&](uint32_t rank) {
@@ -150,9 +150,9 @@ class Capturing {
   Status run() {
     const std::string path =
         fmt::format("/v1/jobs/{}/capture?rounds={}", app::url_escaped(o_.what[0]), o_.rounds);
-    const auto said = client_.post(path, by_whom());
-    if (!said) return tl::unexpected(said.error());
-    const Json order = parse_ordered_json(*said);
+    const auto reported = client_.post(path, by_whom());
+    if (!reported) return tl::unexpected(reported.error());
+    const Json order = parse_ordered_json(*reported);
     if (!order.is_object() || !order.contains("sample") || !order["sample"].is_number_unsigned())
       return fail(ErrorCode::kInvalid, client_.server() + ": the answer does not say what was asked for");
     first_ = order["sample"].get<uint32_t>();
@@ -210,21 +210,21 @@ class Capturing {
 };
 
 int stacks_of_job(StacksOptions& o) {
-  if (Status status = resolve(o.remote); !status) return complain(status.error().text), kUnable;
+  if (Status status = resolve(o.remote); !status) return report_error(status.error().text), kUnable;
   auto client = app::Client::make(o.remote.client);
-  if (!client) return complain(client.error().text), kUnable;
+  if (!client) return report_error(client.error().text), kUnable;
   if (o.capture)
     if (const Status taken = Capturing(*client, o).run(); !taken)
-      return complain(with_meant_job(*client, taken.error(), o.what[0])), kUnable;
+      return report_error(with_meant_job(*client, taken.error(), o.what[0])), kUnable;
   const auto text = client->get(report_path(o.what[0], o.run));
-  if (!text) return complain(with_meant_job(*client, text.error(), o.what[0])), kUnable;
+  if (!text) return report_error(with_meant_job(*client, text.error(), o.what[0])), kUnable;
   const auto read = report_from_json(*text);
-  if (!read) return complain(client->server() + ": " + read.error().text), kUnable;
+  if (!read) return report_error(client->server() + ": " + read.error().text), kUnable;
   if (!read->hang || read->hang->clusters.empty()) {
     if (!read->stacks || read->stacks->clusters.empty())
-      return complain(o.what[0] +
-                      ": the daemon has no stacks of it: they are taken when a job stands still, and "
-                      "with --capture"),
+      return report_error(o.what[0] +
+                          ": the daemon has no stacks of it: they are taken when a job stands still, and "
+                          "with --capture"),
              kUnable;
     ShownStacks picture;
     picture.clusters = read->stacks->clusters;
@@ -242,12 +242,12 @@ int stacks_of_job(StacksOptions& o) {
 }
 
 int show_stacks(StacksOptions& o) {
-  if (o.capture && o.run) return complain("--capture: only a running job, so without --run"), kUnable;
-  if (o.rounds > 1 && !o.capture) return complain("--rounds needs --capture"), kUnable;
+  if (o.capture && o.run) return report_error("--capture: only a running job, so without --run"), kUnable;
+  if (o.rounds > 1 && !o.capture) return report_error("--rounds needs --capture"), kUnable;
   // A path that exists is one; other words are jobs of the daemon.
   const bool path = o.what.size() > 1 || o.what[0] == "-" || o.what[0].find('/') != std::string::npos ||
                     access(o.what[0].c_str(), F_OK) == 0;
-  if (path && o.capture) return complain(o.what[0] + ": --capture takes a job of the daemon"), kUnable;
+  if (path && o.capture) return report_error(o.what[0] + ": --capture takes a job of the daemon"), kUnable;
   return path ? stacks_of_files(o) : stacks_of_job(o);
 }
 

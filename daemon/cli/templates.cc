@@ -42,7 +42,8 @@ void read(const app::JobFiles& files, const TemplatesOptions& o, app::ReadProgre
   };
   const std::vector<Problem> problems =
       app::parse_logs(files.logs, {o.reading.diagnose.parse, o.reading.diagnose.threads}, take, progress);
-  for (const Problem& p : problems) complain(p.what.starts_with(p.file) ? p.what : p.file + ": " + p.what);
+  for (const Problem& p : problems)
+    report_error(p.what.starts_with(p.file) ? p.what : p.file + ": " + p.what);
 }
 
 bool print_lines(const Mined& mined, const logs::JobLog& log) {
@@ -84,12 +85,12 @@ bool print_templates(const logs::JobLog& log, bool json) {
 }
 
 int templates(TemplatesOptions& o) {
-  if (Status status = resolve(o.reading); !status) return complain(status.error().text), kUnable;
+  if (Status status = resolve(o.reading); !status) return report_error(status.error().text), kUnable;
   app::ReadProgress progress;
   auto watch = std::make_unique<Watch>(progress, !o.reading.quiet);
   auto files = app::collect_files(o.reading.diagnose.paths, o.reading.diagnose, progress);
-  if (!files) return complain(files.error().text), kUnable;
-  for (const Error& error : files->errors) complain(error.text);
+  if (!files) return report_error(files.error().text), kUnable;
+  for (const Error& error : files->errors) report_error(error.text);
   progress.bytes_total = files->bytes;
   Mined mined{core::Engine({files->job, {}, {}}), {}};
   read(*files, o, progress, mined);

@@ -53,7 +53,7 @@ void add_evidence(Command& app, Run& run);
 void add_bundle(Command& app, Run& run);
 
 // Prints "culprit: SENTENCE" on standard error with control characters escaped.
-void complain(const std::string& sentence);
+void report_error(const std::string& sentence);
 
 // Writes all of it to standard output. On failure (a full disk) prints an error and returns false. A closed
 // pipe is no failure, for example with `head`.

@@ -175,15 +175,16 @@ bool is_known(app::Client& client, const std::string& job) {
 }
 
 int watch(WatchOptions& o) {
-  if (Status status = resolve(o.remote); !status) return complain(status.error().text), kUnable;
+  if (Status status = resolve(o.remote); !status) return report_error(status.error().text), kUnable;
   auto client = app::Client::make(o.remote.client);
-  if (!client) return complain(client.error().text), kUnable;
+  if (!client) return report_error(client.error().text), kUnable;
   for (const int number : {SIGINT, SIGTERM}) std::signal(number, [](int) { g_stop = 1; });
   const std::string path = "/v1/events" + (o.job.empty() ? "" : "?job=" + app::url_escaped(o.job));
   // An error at the start is the user's to fix; a later failure may be temporary.
-  if (const auto status = client->get("/v1/status"); !status) return complain(status.error().text), kUnable;
+  if (const auto status = client->get("/v1/status"); !status)
+    return report_error(status.error().text), kUnable;
   if (!o.job.empty() && !is_known(*client, o.job))
-    complain(fmt::format("{}: no job '{}' is known yet; waiting for it", client->server(), o.job));
+    report_error(fmt::format("{}: no job '{}' is known yet; waiting for it", client->server(), o.job));
   std::string last_id;
   Findings findings;
   bool printed = true, reported = false;
@@ -198,8 +199,8 @@ int watch(WatchOptions& o) {
     const bool reached = status || status.error().code == ErrorCode::kIo;
     if (reached) pause = 1, reported = false;
     if (!reported)
-      complain((status ? client->server() + ": it ended the connection" : status.error().text) +
-               "; trying again");
+      report_error((status ? client->server() + ": it ended the connection" : status.error().text) +
+                   "; trying again");
     reported = true;
     wait(pause);
     pause = std::min(pause * 2, kWaitSecondsMax);

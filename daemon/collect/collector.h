@@ -70,8 +70,8 @@ struct CollectorStats {
 struct HostConnection {
   std::string host, address, program, boot_id;
   peer::Version version;
-  TimeNs since_ns = kNoTime, heard_ns = kNoTime;  // wall clock
-  TimeNs clock_ahead_ns = 0;                      // its wall clock minus ours, at its Hello
+  TimeNs since_ns = kNoTime, last_received_ns = kNoTime;  // wall clock
+  TimeNs clock_ahead_ns = 0;                              // its wall clock minus ours, at its Hello
   uint64_t frames = 0, bytes = 0, duplicates = 0, held_bytes = 0;
 };
 

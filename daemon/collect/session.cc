@@ -38,7 +38,7 @@ Session::Session(Collector& owner, std::unique_ptr<io::Stream> stream)
       address_(stream_->address()),
       network_(io::network_of(address_)),
       begun_ns_(owner.mono()),
-      heard_ns_(begun_ns_) {}
+      last_received_ns_(begun_ns_) {}
 
 void Session::begin() {
   CULPRIT_CHECK(thread_.here());
@@ -85,7 +85,7 @@ bool Session::has_begun() const {
 
 // Silence counts only while its connection is read.
 bool Session::is_silent(TimeNs now) const {
-  return !paused_ && now - heard_ns_ > 2 * owner_.options_.ping_ns;
+  return !paused_ && now - last_received_ns_ > 2 * owner_.options_.ping_ns;
 }
 
 // ---- received messages
@@ -93,7 +93,7 @@ bool Session::is_silent(TimeNs now) const {
 void Session::on_bytes(std::string_view bytes) {
   CULPRIT_CHECK(thread_.here());
   const auto self = shared_from_this();
-  heard_ns_ = owner_.mono();
+  last_received_ns_ = owner_.mono();
   if (state_ == State::kClosing) return;
   splitter_.add(bytes);
   while (state_ == State::kHello || state_ == State::kAsking || state_ == State::kOpen) {
@@ -176,7 +176,7 @@ void Session::answered(Result<std::vector<peer::LogMark>> marks) {
   state_ = State::kOpen;
   owner_.newcomers_.prove(network_, owner_.mono());
   since_ns_ = owner_.wall();
-  heard_ns_ = pinged_ns_ = owner_.mono();
+  last_received_ns_ = pinged_ns_ = owner_.mono();
   splitter_.allow(peer::kMessageBytes);
   peer::Welcome welcome;
   welcome.version = version_;
@@ -272,7 +272,7 @@ void Session::read_or_not() {
   const bool pause = owner_.held_ || enough;
   if (pause == std::exchange(paused_, pause)) return;
   if (pause) return stream_->pause();
-  heard_ns_ = owner_.mono();
+  last_received_ns_ = owner_.mono();
   stream_->resume();
 }
 
@@ -312,8 +312,9 @@ void Session::sweep(TimeNs now, bool late, size_t& verifies) {
   if (state_ != State::kOpen) return;
   if (const Status holds = certificate_holds(verifies); !holds)
     return refuse(Refusal::kIdentity, holds.error().text);
-  if (!paused_ && now - heard_ns_ > options.silence_ns)
-    return refuse(Refusal::kTimeout, fmt::format("it was silent for {} s", (now - heard_ns_) / kNsPerSecond));
+  if (!paused_ && now - last_received_ns_ > options.silence_ns)
+    return refuse(Refusal::kTimeout,
+                  fmt::format("it was silent for {} s", (now - last_received_ns_) / kNsPerSecond));
   if (now - pinged_ns_ < options.ping_ns || !has_room()) return;
   pinged_ns_ = now;
   owner_.newcomers_.prove(network_, now);
@@ -332,7 +333,7 @@ Status Session::certificate_holds(size_t& verifies) {
 
 void Session::refuse(Refusal code, const std::string& sentence) {
   CULPRIT_CHECK(thread_.here());
-  if (state_ == State::kClosing || state_ == State::kGone) return;
+  if (state_ == State::kClosing || state_ == State::kExited) return;
   owner_.count_refusal(code, who() + ": " + sentence);
   const bool can_say = state_ != State::kTls;
   leave(sentence);
@@ -344,9 +345,9 @@ void Session::refuse(Refusal code, const std::string& sentence) {
 }
 
 void Session::close(const std::string& why) {
-  if (state_ == State::kGone) return;
+  if (state_ == State::kExited) return;
   leave(why);
-  state_ = State::kGone;
+  state_ = State::kExited;
   owner_.newcomers_.remove(*this);
   tls_ = nullptr;
   stream_.reset();
@@ -379,7 +380,7 @@ HostConnection Session::facts() const {
   facts.program = hello_.program, facts.boot_id = hello_.boot_id;
   facts.version = version_;
   facts.since_ns = since_ns_;
-  facts.heard_ns = owner_.wall() - (owner_.mono() - heard_ns_);
+  facts.last_received_ns = owner_.wall() - (owner_.mono() - last_received_ns_);
   facts.clock_ahead_ns = clock_ahead_ns_;
   facts.frames = frames_, facts.bytes = bytes_, facts.duplicates = duplicates_;
   facts.held_bytes = held_bytes_;

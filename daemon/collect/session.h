@@ -15,7 +15,7 @@ namespace culprit::collect {
 
 class Session : public std::enable_shared_from_this<Session> {
  public:
-  enum class State : uint8_t { kTls, kHello, kAsking, kOpen, kClosing, kGone };
+  enum class State : uint8_t { kTls, kHello, kAsking, kOpen, kClosing, kExited };
 
   Session(Collector& owner, std::unique_ptr<io::Stream> stream);
   void begin();
@@ -79,8 +79,8 @@ class Session : public std::enable_shared_from_this<Session> {
   FrameSink::Batch batch_;
   uint64_t held_bytes_ = 0;  // received and not appended
   bool paused_ = false;
-  TimeNs begun_ns_, heard_ns_, pinged_ns_ = 0;  // monotonic
-  TimeNs since_ns_ = kNoTime;                   // wall clock
+  TimeNs begun_ns_, last_received_ns_, pinged_ns_ = 0;  // monotonic
+  TimeNs since_ns_ = kNoTime;                           // wall clock
   TimeNs clock_ahead_ns_ = 0, closes_ns_ = 0;
   uint64_t frames_ = 0, bytes_ = 0, duplicates_ = 0;
   ThreadOwner thread_;

@@ -13,22 +13,22 @@
 #include "base/check.h"
 #include "base/limits.h"
 #include "base/text.h"
-#include "core/correlate.h"
 #include "core/detect/comm/findings.h"
 #include "core/detect/flight/flight.h"
+#include "core/detect/flight/flight_dumps.h"
 #include "core/detect/logs/ending.h"
 #include "core/detect/logs/lost_numbers.h"
 #include "core/detect/stacks/stacks.h"
 #include "core/diagnose/correlator.h"
 #include "core/diagnose/proof.h"
 #include "core/diagnose/signs.h"
-#include "core/flight_dumps.h"
+#include "core/fuse/correlate.h"
+#include "core/fuse/hang_state.h"
+#include "core/fuse/merge_findings.h"
 #include "core/fuse/pass.h"
-#include "core/hang_scene.h"
 #include "core/loop_order.h"
 #include "core/loop_ranks.h"
 #include "core/measured_steps.h"
-#include "core/merge_findings.h"
 #include "core/rule_runs.h"
 #include "core/rules/block_scanner.h"
 #include "core/rules/run.h"
@@ -94,13 +94,13 @@ struct Engine::Impl {
   std::vector<Problem> problems;
   RuleRuns rule_runs;
   detect::ProgressWatch progress;
-  detect::Fate fate;               // of the last report
+  detect::RunEnd outcome;          // of the last report
   std::optional<JobScope> extent;  // of the report that is being made
   comm::CommTrace comm;
   comm::HostLoad load;
   comm::Announced announced;
   std::vector<comm::StepsWanted> wanted;  // since the last drain_requests()
-  FlightDumps flights;
+  flight::FlightDumps flights;
   stacks::Samples stacks;
   std::optional<stacks::SlowAnswer> slow;  // of the stacks, when so many dumps had arrived
   uint64_t rounds_of = 0;
@@ -110,7 +110,7 @@ struct Engine::Impl {
   LoopRanks loop_ranks;
   detect::RankExits exits;
   PluginFindings plugins;
-  RasStates ras;
+  ras::RasStates ras;
   std::vector<FindingInput> troubles;  // of plugins themselves, the first ones
   size_t plugin_troubles = 0;          // all of them
   std::vector<Finding> urgent;         // findings of plugins for the effects of this step
@@ -122,7 +122,7 @@ struct Engine::Impl {
     std::set<Principal> users;
     bool others = false;  // root, the daemon's user, or not known
   };
-  std::map<TraceHeard::Of, Speakers> speakers;  // of data that is not log text
+  std::map<ReceivedTraceCount::Of, Speakers> speakers;  // of data that is not log text
 
   explicit Impl(EngineOptions o)
       : options(std::move(o)),
@@ -201,7 +201,7 @@ struct Engine::Impl {
     non_log.lines += input.lines;
   }
   void ingest(detect::RankExited& input, TimeNs now) { exits.add(input, now); }
-  void ingest(TraceHeard& input, TimeNs) {
+  void ingest(ReceivedTraceCount& input, TimeNs) {
     constexpr size_t kUsers = 64;
     Speakers& of = speakers[input.of];
     of.others = of.others || !input.user;
@@ -210,11 +210,11 @@ struct Engine::Impl {
   // Says of the findings of detectors which users alone gave the data.
   void name_speakers(std::vector<Finding>& findings) const {
     for (Finding& f : findings) {
-      const auto from = f.detector == DetectorKind::kComm       ? speakers.find(TraceHeard::Of::kComm)
-                        : f.detector == DetectorKind::kNumerics ? speakers.find(TraceHeard::Of::kLoop)
-                        : f.detector == DetectorKind::kFlight   ? speakers.find(TraceHeard::Of::kDumps)
-                        : f.detector == DetectorKind::kStacks   ? speakers.find(TraceHeard::Of::kStacks)
-                                                                : speakers.end();
+      const auto from = f.detector == DetectorKind::kComm       ? speakers.find(ReceivedTraceCount::Of::kComm)
+                        : f.detector == DetectorKind::kNumerics ? speakers.find(ReceivedTraceCount::Of::kLoop)
+                        : f.detector == DetectorKind::kFlight ? speakers.find(ReceivedTraceCount::Of::kDumps)
+                        : f.detector == DetectorKind::kStacks ? speakers.find(ReceivedTraceCount::Of::kStacks)
+                                                              : speakers.end();
       if (from == speakers.end() || from->second.others || !f.said_by.uids.empty()) continue;
       f.said_by.uids.assign(from->second.users.begin(), from->second.users.end());
     }
@@ -224,7 +224,7 @@ struct Engine::Impl {
   void read_findings(fuse::Draft& draft) {
     std::vector<Finding>& findings = draft.analysis.findings;
     name_speakers(findings);
-    const bool well = draft.analysis.fate.ended_well;
+    const bool well = draft.analysis.outcome.ended_well;
     draft.report.findings = diagnose::seen_findings(findings, well);
     if (rules::RuleRun* const run = rule_runs.in_time(); run && options.steps.shapes)
       diagnose::apply_rules_to_findings(*run, well, findings);
@@ -267,7 +267,7 @@ struct Engine::Impl {
     scope.add_times(other);
     return scope;
   }
-  void ingest(RasInput& input, TimeNs) { ras.add(std::move(input)); }
+  void ingest(ras::RasInput& input, TimeNs) { ras.add(std::move(input)); }
   void ingest(RuleOverran& input, TimeNs) { rule_runs.overrun(input.rule); }
   void ingest(FlightInput& input, TimeNs) { flights.add(std::move(input.dump), problems); }
 
@@ -319,12 +319,12 @@ struct Engine::Impl {
   // or another run, and prove no hang.
   bool went_on() const {
     const TimeNs last = flights.last_ns();
-    const TimeNs moved = options.live ? progress.moved_ns(log) : fate.last_progress_ns;
+    const TimeNs moved = options.live ? progress.moved_ns(log) : outcome.last_progress_ns;
     return last != kNoTime && moved != kNoTime && moved > last + options.hang.after_ns;
   }
 
   std::optional<flight::FlightAnswer> ask_flights(const detect::View& view, Report& report) const {
-    if (flights.all().empty() || fate.ended_well) return std::nullopt;
+    if (flights.all().empty() || outcome.ended_well) return std::nullopt;
     if (went_on()) {
       report.problems.push_back({"", std::nullopt,
                                  "the Flight Recorder's dumps are of a stop that is over: the job went on "
@@ -335,22 +335,22 @@ struct Engine::Impl {
   }
 
   // A job whose watchdogs gave up after its end was stated did not end well.
-  void judge_end(const detect::View& view, detect::Fate& end) const {
+  void judge_end(const detect::View& view, detect::RunEnd& end) const {
     const rules::Ruleset* const rules = rule_runs.ruleset();
-    if (rules && end.ended_well) end.ended_well = !timed_out_at_end(view, *rules, end);
+    if (rules && end.ended_well) end.ended_well = !fuse::timed_out_at_end(view, *rules, end);
   }
 
   // Adds why the job stands, by all sources together.
-  void add_scene(fuse::Draft& draft) {
+  void add_hang_state(fuse::Draft& draft) {
     const detect::View& view = draft.view;
     detect::Analysis& analysis = draft.analysis;
     Report& report = draft.report;
     const rules::Ruleset* ruleset = rule_runs.ruleset();
-    if (!options.steps.shapes || analysis.fate.ended_well) ruleset = nullptr;
+    if (!options.steps.shapes || analysis.outcome.ended_well) ruleset = nullptr;
     const PlaceOfRank place = places(view);
-    const HangContext context{view, ruleset, place};
-    if (ruleset) blame_loopback(context, analysis);
-    HangSources sources;
+    const fuse::HangContext context{view, ruleset, place};
+    if (ruleset) fuse::blame_loopback(context, analysis);
+    fuse::HangSources sources;
     sources.unproven = std::move(draft.signs.unproven);
     sources.flight = ask_flights(view, report);
     sources.ras = ask_ras(view, analysis, draft.now);
@@ -361,8 +361,8 @@ struct Engine::Impl {
     const bool hangs = report.hang || timed_out || (sources.flight && sources.flight->waits) ||
                        (sources.ras && !sources.ras->verdict.findings.empty());
     sources.stacks = ask_stacks(view, hangs, report);
-    if (sources.stacks) sources.stack_sights = stacks::sights_of(stacks);
-    std::ranges::move(add_hang_scene(context, std::move(sources), analysis, report),
+    if (sources.stacks) sources.stack_observations = stacks::observations_of(stacks);
+    std::ranges::move(fuse::add_hang_state(context, std::move(sources), analysis, report),
                       std::back_inserter(draft.open));
   }
 
@@ -384,7 +384,7 @@ struct Engine::Impl {
 
   // The job's pace by its lines, else by its numbers. Of a trace the ranks are known that others wait for.
   void add_pace(fuse::Draft& draft) {
-    const detect::Fate& end = draft.analysis.fate;
+    const detect::RunEnd& end = draft.analysis.outcome;
     if (!comm.empty() || end.ended_well) return;
     const auto pace = end.slower ? end.slower : steps.slower_pace();
     if (!pace || pace->from_ns == kNoTime) return;
@@ -395,16 +395,16 @@ struct Engine::Impl {
   void join(fuse::Draft& draft) {
     // Lines without a time make a hang seem older than the last progress.
     const TimeNs waits = draft.report.hang ? draft.report.hang->since_ns : kNoTime;
-    join_causes(draft.analysis.findings, std::move(draft.signs.witnesses),
-                std::max(waits, draft.analysis.fate.last_progress_ns));
+    fuse::join_causes(draft.analysis.findings, std::move(draft.signs.witnesses),
+                      std::max(waits, draft.analysis.outcome.last_progress_ns));
   }
 
   // What RAS says of a job that stands: by its clock, or offline.
-  std::optional<RasStates::Said> ask_ras(const detect::View& view, const detect::Analysis& analysis,
-                                         TimeNs now) const {
-    if (ras.empty() || analysis.fate.ended_well) return std::nullopt;
+  std::optional<ras::RasStates::RasJudgement> ask_ras(const detect::View& view,
+                                                      const detect::Analysis& analysis, TimeNs now) const {
+    if (ras.empty() || analysis.outcome.ended_well) return std::nullopt;
     if (now != kNoTime && progress.goes_on(log, options.hang, now)) return std::nullopt;
-    RasStates::Moment moment{progress.last_move_ns(), now, options.hang.after_ns, {}};
+    ras::RasStates::Moment moment{progress.last_move_ns(), now, options.hang.after_ns, {}};
     moment.place = places(view);
     return ras.judge(moment);
   }
@@ -416,8 +416,8 @@ struct Engine::Impl {
   // What stacks since the last progress say of a hang. A live job is judged only when the clock or other
   // evidence found one.
   std::optional<stacks::StackAnswer> ask_stacks(const detect::View& view, bool hangs, Report& report) {
-    if (stacks.empty() || fate.ended_well || (options.live && !hangs)) return std::nullopt;
-    stacks.forget_before(options.live ? progress.moved_ns(log) : fate.last_progress_ns);
+    if (stacks.empty() || outcome.ended_well || (options.live && !hangs)) return std::nullopt;
+    stacks.forget_before(options.live ? progress.moved_ns(log) : outcome.last_progress_ns);
     if (stacks.empty()) {
       report.problems.push_back({"", std::nullopt, "the stacks are older than the job's last progress"});
       return std::nullopt;
@@ -434,19 +434,19 @@ struct Engine::Impl {
   // What several rounds of stacks say of a job that goes on. Of a live job they accuse no rank alone: another
   // source must say that its steps became slower.
   void add_rounds(fuse::Draft& draft) {
-    if (stacks.empty() || fate.ended_well) return;
+    if (stacks.empty() || outcome.ended_well) return;
     detect::Analysis& analysis = draft.analysis;
     Report& report = draft.report;
-    const stacks::SlowAnswer& said = judge_rounds(draft.view);
-    if (options.live) report.stacks = said.picture;
-    if (!said.finding || report.hang) return;
+    const stacks::SlowAnswer& output = judge_rounds(draft.view);
+    if (options.live) report.stacks = output.picture;
+    if (!output.finding || report.hang) return;
     const auto is = [&](Symptom symptom) {
       return std::ranges::any_of(analysis.findings, [&](const Finding& f) {
         return f.kind == FindingKind::kFault && f.symptom == symptom;
       });
     };
     if (options.live ? is(Symptom::kSlowdown) : !is(Symptom::kHang))
-      analysis.findings.push_back(*said.finding);
+      analysis.findings.push_back(*output.finding);
   }
 
   const stacks::SlowAnswer& judge_rounds(const detect::View& view) {
@@ -460,8 +460,9 @@ struct Engine::Impl {
 
   // What speaks for the job's health. Dumps without an open operation and a quiet RAS prove nothing.
   diagnose::Proof proof(TimeNs now) const {
-    diagnose::Proof out{fate.ended_well, log.iterations().moves() > 0, !comm.empty() || !numbers.empty(), {}};
-    if (now == kNoTime && !fate.end_stated) out.cut_short = detect::cut_short(log);
+    diagnose::Proof out{
+        outcome.ended_well, log.iterations().moves() > 0, !comm.empty() || !numbers.empty(), {}};
+    if (now == kNoTime && !outcome.end_stated) out.cut_short = detect::cut_short(log);
     return out;
   }
 
@@ -494,16 +495,16 @@ struct Engine::Impl {
                                   : !options.live  ? comm::Stopped::kRecordsEnd
                                   : !exits.empty() ? comm::Stopped::kRanksEnded
                                                    : comm::Stopped::kNo;
-    comm::TraceFindings said = comm::report_findings(comm, stopped, {&load, &announced});
-    std::move(said.wanted.begin(), said.wanted.end(), std::back_inserter(wanted));
-    std::move(said.findings.begin(), said.findings.end(), std::back_inserter(analysis.findings));
-    join_mismatch(analysis.findings);
-    report.irregularities = std::move(said.irregularities);
-    report.comm = std::move(said.steps);
-    if (said.hang) report.hang = std::move(said.hang);
-    draft.open.insert(draft.open.begin(), said.missing.begin(),
-                      said.missing.end());  // the trace's come first
-    draft.left_out = std::move(said.left_out);
+    comm::TraceFindings output = comm::report_findings(comm, stopped, {&load, &announced});
+    std::move(output.wanted.begin(), output.wanted.end(), std::back_inserter(wanted));
+    std::move(output.findings.begin(), output.findings.end(), std::back_inserter(analysis.findings));
+    fuse::join_mismatch(analysis.findings);
+    report.irregularities = std::move(output.irregularities);
+    report.comm = std::move(output.steps);
+    if (output.hang) report.hang = std::move(output.hang);
+    draft.open.insert(draft.open.begin(), output.missing.begin(),
+                      output.missing.end());  // the trace's come first
+    draft.left_out = std::move(output.left_out);
   }
 
   // Whether a trace or the numbers of a file show that the job trained.
@@ -512,7 +513,7 @@ struct Engine::Impl {
     return last_step > first_step;
   }
 
-  void judge_steps(const detect::View& view, detect::Fate& of) const {
+  void judge_steps(const detect::View& view, detect::RunEnd& of) const {
     of.trained = of.last_iteration >= 0 || progress.beaten() > 0 || shows_steps();
     of.first_step_ns = first_step_ns(view);
   }
@@ -538,9 +539,9 @@ struct Engine::Impl {
     static const detect::Pool kNone;
     const bool fits = !options.live || options.pool.learned || options.pool.resembles(log);
     draft.analysis = detect::analyse(draft.view, fits ? options.pool : kNone, options.steps);
-    judge_steps(draft.view, draft.analysis.fate);
-    judge_end(draft.view, draft.analysis.fate);
-    fate = draft.analysis.fate;
+    judge_steps(draft.view, draft.analysis.outcome);
+    judge_end(draft.view, draft.analysis.outcome);
+    outcome = draft.analysis.outcome;
   }
   void add_stall(fuse::Draft& draft) {
     if (draft.now == kNoTime) return;
@@ -555,15 +556,15 @@ struct Engine::Impl {
                       std::back_inserter(draft.analysis.findings));
   }
   void join_operations(fuse::Draft& draft) {
-    if (draft.left_out) join_left_out(std::move(*draft.left_out), draft.analysis.findings);
+    if (draft.left_out) fuse::join_left_out(std::move(*draft.left_out), draft.analysis.findings);
     draft.left_out.reset();
   }
-  void join_stalls(fuse::Draft& draft) { join_stall(draft.analysis.findings); }
+  void join_stalls(fuse::Draft& draft) { fuse::join_stall(draft.analysis.findings); }
   void leave_out_unheard(fuse::Draft& draft) {
     detect::leave_out(draft.unheard, draft.analysis.findings);
     if (draft.report.hang) detect::leave_out(draft.unheard, *draft.report.hang);
   }
-  void order_slowness(fuse::Draft& draft) { put_slowness_behind(draft.analysis.findings); }
+  void order_slowness(fuse::Draft& draft) { fuse::put_slowness_behind(draft.analysis.findings); }
   void correlate(fuse::Draft& draft) {
     diagnose::correlate(draft.view, draft.analysis, options.live, draft.report);
   }
@@ -574,7 +575,7 @@ struct Engine::Impl {
     const bool found = report.hang || !report.suspects.empty() || !report.diagnoses.empty();
     if (auto ranks = comm.missing(); ranks && found) open.push_back(std::move(*ranks));
     // People take stacks of a job that seems to stand.
-    if (!found && !stacks.empty() && !draft.analysis.fate.ended_well && open.empty())
+    if (!found && !stacks.empty() && !draft.analysis.outcome.ended_well && open.empty())
       open.emplace_back("whether the job goes on: its stacks are from after its last progress");
     std::ranges::move(open, std::back_inserter(report.missing));
     report.problems.insert(report.problems.end(), problems.begin(), problems.end());
@@ -596,7 +597,7 @@ struct Engine::Impl {
 
   // The last iteration in lines or heartbeats.
   std::optional<int64_t> iteration() const {
-    const int64_t last = std::max(fate.last_iteration, progress.beaten());
+    const int64_t last = std::max(outcome.last_iteration, progress.beaten());
     return last < 0 ? std::nullopt : std::optional(last);
   }
 
@@ -606,7 +607,7 @@ struct Engine::Impl {
     const detect::View& view = draft.view;
     detect::Analysis& analysis = draft.analysis;
     detect::RankExits first = exits;
-    for (const CommRecord& record : comm.standing())
+    for (const CommRecord& record : comm.open_records())
       if (record.end_ns == 0) first.returned(record.rank);
     JobSummary known;
     comm::add_summary(comm, known);
@@ -615,7 +616,7 @@ struct Engine::Impl {
     const bool one_host = known.hosts == 1 && std::ranges::all_of(groups, [&](const comm::CommInfo& group) {
                             return group.reported_size <= known.ranks;
                           });
-    judged.judge({view, analysis.fate, known.ranks, progress.last_move_ns(), one_host, iteration()},
+    judged.judge({view, analysis.outcome, known.ranks, progress.last_move_ns(), one_host, iteration()},
                  analysis.findings);
   }
 
@@ -632,12 +633,12 @@ struct Engine::Impl {
   void add_numerics(fuse::Draft& draft) {
     if (!numbers.empty()) add_metrics(draft.view, draft.analysis, draft.report);
     if (auto lost = detect::find_lost_numbers(draft.view, draft.analysis))
-      join_lost(std::move(*lost), draft.analysis, draft.report);
+      fuse::join_lost(std::move(*lost), draft.analysis, draft.report);
   }
 
   void add_metrics(const detect::View& view, detect::Analysis& analysis, Report& report) {
-    numerics::NumericFindings said = numbers.findings();
-    for (Finding& finding : said.findings) {
+    numerics::NumericFindings output = numbers.findings();
+    for (Finding& finding : output.findings) {
       for (FindingSubject& subject : finding.subjects) {
         if (!subject.rank) continue;
         RankPlace place = place_of(view, *subject.rank);
@@ -646,10 +647,10 @@ struct Engine::Impl {
       }
       analysis.findings.push_back(std::move(finding));
     }
-    for (std::string& what : order.problems()) said.problems.push_back(std::move(what));
-    for (std::string& what : said.problems) report.problems.push_back({"", std::nullopt, std::move(what)});
-    report.numerics = std::move(said.faults);
-    report.curves = std::move(said.curves);
+    for (std::string& what : order.problems()) output.problems.push_back(std::move(what));
+    for (std::string& what : output.problems) report.problems.push_back({"", std::nullopt, std::move(what)});
+    report.numerics = std::move(output.faults);
+    report.curves = std::move(output.curves);
   }
 };
 
@@ -704,29 +705,29 @@ std::span<const fuse::Pass<Engine::Impl>> Engine::Impl::passes() {
   using enum fuse::Part;
   using I = Impl;
   static constexpr fuse::Pass<Impl> kPasses[] = {
-      {"lines", {}, {kFate, kFindings}, &I::read_lines},
-      {"clock", {kFate}, {kFindings, kHang}, &I::add_stall},
-      {"plugins", {kFate}, {kFindings}, &I::add_plugins},
-      {"rules", {kFate, kFindings}, {kFindings, kSigns, kOpen}, &I::add_signs},
-      {"records", {kFate, kFindings}, {kFindings, kHang, kSigns, kOpen, kCharts}, &I::add_comm},
-      {"numbers", {kFate, kFindings}, {kFindings, kProblems, kCharts}, &I::add_numerics},
+      {"lines", {}, {kOutcome, kFindings}, &I::read_lines},
+      {"clock", {kOutcome}, {kFindings, kHang}, &I::add_stall},
+      {"plugins", {kOutcome}, {kFindings}, &I::add_plugins},
+      {"rules", {kOutcome, kFindings}, {kFindings, kSigns, kOpen}, &I::add_signs},
+      {"records", {kOutcome, kFindings}, {kFindings, kHang, kSigns, kOpen, kCharts}, &I::add_comm},
+      {"numbers", {kOutcome, kFindings}, {kFindings, kProblems, kCharts}, &I::add_numerics},
       {"operations left out", {kFindings, kSigns}, {kFindings, kSigns}, &I::join_operations},
       {"hang",
-       {kFate, kFindings, kSigns, kHang},
+       {kOutcome, kFindings, kSigns, kHang},
        {kFindings, kSigns, kHang, kOpen, kProblems},
-       &I::add_scene},
-      {"rounds of stacks", {kFate, kFindings, kHang}, {kFindings, kCharts}, &I::add_rounds},
-      {"rules on findings", {kFate, kFindings}, {kFindings, kCharts}, &I::read_findings},
+       &I::add_hang_state},
+      {"rounds of stacks", {kOutcome, kFindings, kHang}, {kFindings, kCharts}, &I::add_rounds},
+      {"rules on findings", {kOutcome, kFindings}, {kFindings, kCharts}, &I::read_findings},
       {"stall and hang", {kFindings}, {kFindings}, &I::join_stalls},
-      {"exits", {kFate, kFindings}, {kFindings}, &I::judge_exits},
-      {"pace", {kFate}, {kFindings}, &I::add_pace},
-      {"causes", {kFate, kFindings, kSigns, kHang}, {kFindings, kSigns}, &I::join},
+      {"exits", {kOutcome, kFindings}, {kFindings}, &I::judge_exits},
+      {"pace", {kOutcome}, {kFindings}, &I::add_pace},
+      {"causes", {kOutcome, kFindings, kSigns, kHang}, {kFindings, kSigns}, &I::join},
       {"agents away", {kFindings, kHang}, {kFindings, kHang}, &I::leave_out_unheard},
       {"slowness behind", {kFindings}, {kFindings}, &I::order_slowness},
       {"speakers", {kFindings}, {kFindings}, &I::name_speakers},
-      {"diagnoses", {kFate, kFindings, kHang}, {kDiagnoses, kOpen, kJob}, &I::correlate},
+      {"diagnoses", {kOutcome, kFindings, kHang}, {kDiagnoses, kOpen, kJob}, &I::correlate},
       {"summary", {}, {kJob}, &I::add_summary},
-      {"open questions", {kFate, kHang, kDiagnoses, kJob}, {kOpen, kProblems}, &I::ask},
+      {"open questions", {kOutcome, kHang, kDiagnoses, kJob}, {kOpen, kProblems}, &I::ask},
   };
   return kPasses;
 }
@@ -746,7 +747,7 @@ Report Engine::report(TimeNs now, const detect::Unheard& unheard) {
 bool Engine::may_stall(TimeNs now) const { return impl_->progress.may_stall(impl_->options.hang, now); }
 uint32_t Engine::last_capture() const { return impl_->stacks.last_capture(); }
 TimeNs Engine::progressed_ns() const { return impl_->progress.last_move_ns(); }
-bool Engine::ended_well() const { return impl_->fate.ended_well; }
+bool Engine::ended_well() const { return impl_->outcome.ended_well; }
 
 std::vector<comm::StepsWanted> Engine::drain_requests() { return std::exchange(impl_->wanted, {}); }
 

@@ -17,10 +17,10 @@
 #include "core/detect/logs/rank_exits.h"
 #include "core/detect/logs/stall.h"
 #include "core/detect/logs/unheard.h"
+#include "core/detect/ras/ras_states.h"
 #include "core/logs/batch.h"
 #include "core/logs/line_parser.h"
 #include "core/plugin_findings.h"
-#include "core/ras_states.h"
 #include "core/rules/run.h"
 #include "model/comm.h"
 #include "model/finding.h"
@@ -96,14 +96,14 @@ struct NonLogRead {
 };
 // Live: the user behind data that is not log text, once for each user; none: root, the daemon's user, or not
 // known.
-struct TraceHeard {
+struct ReceivedTraceCount {
   enum class Of : uint8_t { kComm, kLoop, kDumps, kStacks } of = Of::kComm;
   std::optional<Principal> user;
 };
-using Input =
-    std::variant<SourceOpened, LogInput, ProblemSeen, RuleOverran, detect::ProgressSeen, detect::PhaseSeen,
-                 CommInput, CommCondensed, FlightInput, MetricInput, EventInput, NonLogRead,
-                 detect::RankExited, TraceHeard, FindingInput, RasInput, StackInput, StackRefusal>;
+using Input = std::variant<SourceOpened, LogInput, ProblemSeen, RuleOverran, detect::ProgressSeen,
+                           detect::PhaseSeen, CommInput, CommCondensed, FlightInput, MetricInput, EventInput,
+                           NonLogRead, detect::RankExited, ReceivedTraceCount, FindingInput, ras::RasInput,
+                           StackInput, StackRefusal>;
 
 // Output of a step: a rule of severity error or fatal fired.
 using Effect = std::variant<Finding>;

@@ -87,27 +87,28 @@ std::shared_ptr<const LoopOrder::Shape> LoopOrder::shape_of(const MetricRow& row
 }
 
 LoopOrder::Row LoopOrder::keep(const MetricRow& row) {
-  Row kept{row, shape_of(row), nullptr, {}, {}};
-  kept.row.host = {};
-  kept.row.values = {};
-  kept.row.digests = {};
+  Row retained{row, shape_of(row), nullptr, {}, {}};
+  retained.row.host = {};
+  retained.row.values = {};
+  retained.row.digests = {};
   if (hosts_.size() < limits::kWriters || hosts_.contains(std::string(row.host)))
-    kept.host = &*hosts_.emplace(row.host).first;
-  for (const MetricValue& v : row.values) kept.values.push_back(v.value);
-  for (const MetricDigest& d : row.digests) kept.digests.push_back(d.value);
-  return kept;
+    retained.host = &*hosts_.emplace(row.host).first;
+  for (const MetricValue& v : row.values) retained.values.push_back(v.value);
+  for (const MetricDigest& d : row.digests) retained.digests.push_back(d.value);
+  return retained;
 }
 
-void LoopOrder::emit(const Row& kept) {
-  CULPRIT_CHECK(kept.values.size() == kept.shape->values.size());
-  CULPRIT_CHECK(kept.digests.size() == kept.shape->digests.size());
+void LoopOrder::emit(const Row& retained) {
+  CULPRIT_CHECK(retained.values.size() == retained.shape->values.size());
+  CULPRIT_CHECK(retained.digests.size() == retained.shape->digests.size());
   values_.clear();
   digests_.clear();
-  for (size_t i = 0; i < kept.values.size(); ++i) values_.push_back({kept.shape->values[i], kept.values[i]});
-  for (size_t i = 0; i < kept.digests.size(); ++i)
-    digests_.push_back({kept.shape->digests[i], kept.digests[i]});
-  MetricRow row = kept.row;
-  if (kept.host) row.host = *kept.host;
+  for (size_t i = 0; i < retained.values.size(); ++i)
+    values_.push_back({retained.shape->values[i], retained.values[i]});
+  for (size_t i = 0; i < retained.digests.size(); ++i)
+    digests_.push_back({retained.shape->digests[i], retained.digests[i]});
+  MetricRow row = retained.row;
+  if (retained.host) row.host = *retained.host;
   row.values = values_;
   row.digests = digests_;
   sink_.row(row);
@@ -162,11 +163,11 @@ void LoopOrder::add(std::span<const MetricRow> rows, TimeNs now, bool remote) {
       continue;
     }
     PendingStep& held = held_[place];
-    Row kept = keep(row);
-    held.bytes += kept.bytes();
-    bytes_ += kept.bytes();
+    Row retained = keep(row);
+    held.bytes += retained.bytes();
+    bytes_ += retained.bytes();
     held.reported_ns = std::max(held.reported_ns, now);
-    held.items.emplace_back(std::move(kept));
+    held.items.emplace_back(std::move(retained));
   }
   advance(now, remote);
   emit_known();
@@ -178,9 +179,9 @@ void LoopOrder::add(const LoopEvent& event, TimeNs now, bool remote) {
   const int64_t place = rank == ranks_.end() ? last_place_ : rank->second.place;
   if (place <= given_ || held_.empty()) return sink_.event(event);
   PendingStep& held = held_[place];
-  LoopBatch kept;
-  kept.add(event);
-  held.items.emplace_back(std::move(kept));
+  LoopBatch retained;
+  retained.add(event);
+  held.items.emplace_back(std::move(retained));
   const size_t bytes = bytes_of(event);
   held.bytes += bytes;
   bytes_ += bytes;

@@ -71,7 +71,7 @@ class LoopOrder {
   int64_t place_of(const MetricRow& row);
   std::shared_ptr<const Shape> shape_of(const MetricRow& row);
   Row keep(const MetricRow& row);
-  void emit(const Row& kept);
+  void emit(const Row& retained);
   void emit_first();
   bool emit_known();
   void advance(TimeNs now, bool remote);

@@ -114,7 +114,8 @@ bool forgets(const PluginFinding& finding) { return finding.id == kPluginForgot;
 
 // A user may fill neither the place of others nor the memory.
 bool PluginFindings::may_keep(std::optional<Principal> user) {
-  if (kept_.size() < limits::kPluginSubjects && (!user || of_user_[*user] < limits::kPluginSubjectsOfUser)) {
+  if (retained_.size() < limits::kPluginSubjects &&
+      (!user || of_user_[*user] < limits::kPluginSubjectsOfUser)) {
     if (user) ++of_user_[*user];
     return true;
   }
@@ -123,12 +124,13 @@ bool PluginFindings::may_keep(std::optional<Principal> user) {
 }
 
 void PluginFindings::forget(const FindingInput& input) {
-  for (auto& [key, kept] : kept_) {
-    const bool its = kept.first.plugin == input.finding.plugin && kept.first.host == input.finding.host &&
-                     kept.user == input.user && kept.agent == input.agent;
-    if (!its || !kept.stands) continue;
-    kept.stands = false;
-    kept.last_ns = std::max(kept.last_ns, input.finding.time_ns);
+  for (auto& [key, retained] : retained_) {
+    const bool its = retained.first.plugin == input.finding.plugin &&
+                     retained.first.host == input.finding.host && retained.user == input.user &&
+                     retained.agent == input.agent;
+    if (!its || !retained.is_active) continue;
+    retained.is_active = false;
+    retained.last_ns = std::max(retained.last_ns, input.finding.time_ns);
   }
 }
 
@@ -136,28 +138,28 @@ std::optional<Finding> PluginFindings::add(FindingInput input) {
   PluginFinding& f = input.finding;
   if (input.user) shorten_names(f);
   const Key key(f.plugin, f.id, f.host, f.peer, f.part, f.rank, f.device, input.user, input.agent);
-  const auto known = kept_.find(key);
+  const auto known = retained_.find(key);
   if (f.state == PluginState::kCleared) {
-    if (known == kept_.end()) return std::nullopt;
-    known->second.stands = false;
+    if (known == retained_.end()) return std::nullopt;
+    known->second.is_active = false;
     known->second.cleared = true;
     known->second.last_ns = std::max(known->second.last_ns, f.time_ns);
     return std::nullopt;
   }
-  if (known == kept_.end() && !may_keep(input.user)) return std::nullopt;
+  if (known == retained_.end() && !may_keep(input.user)) return std::nullopt;
   if (input.user && of_user_[*input.user] > kWholeTextsOfUser) {
     shorten_to(f.text, kShortTextBytes);
     shorten_to(f.remedy, kShortTextBytes);
     f.values.clear();
   }
-  Kept& kept = known == kept_.end() ? kept_[key] : known->second;
-  ++kept.count;
-  kept.stands = f.state == PluginState::kRaised;
-  kept.cleared = false;
-  kept.last_ns = std::max(kept.last_ns, f.time_ns);
-  if (kept.times.size() == kTimes) kept.times.erase(kept.times.begin());
-  kept.times.push_back(f.time_ns);
-  if (kept.evidence.size() < kEvidence) {
+  RetainedFinding& retained = known == retained_.end() ? retained_[key] : known->second;
+  ++retained.count;
+  retained.is_active = f.state == PluginState::kRaised;
+  retained.cleared = false;
+  retained.last_ns = std::max(retained.last_ns, f.time_ns);
+  if (retained.times.size() == kTimes) retained.times.erase(retained.times.begin());
+  retained.times.push_back(f.time_ns);
+  if (retained.evidence.size() < kEvidence) {
     Evidence e;
     if (!f.host.empty()) e.host = f.host;
     e.file = std::move(input.file);
@@ -166,62 +168,64 @@ std::optional<Finding> PluginFindings::add(FindingInput input) {
     e.time_ns = f.time_ns;
     e.rank = f.rank;
     e.uid = input.user;
-    kept.evidence.push_back(std::move(e));
+    retained.evidence.push_back(std::move(e));
   }
-  if (kept.count > 1) return std::nullopt;
-  kept.first_ns = f.time_ns;
-  kept.user = input.user;
-  kept.agent = std::move(input.agent);
-  kept.first = std::move(f);
-  kept.first.values.clear();  // they are in the evidence
-  shorten_to(kept.first.title, kTitleBytes);
-  shorten_to(kept.first.remedy, kRemedyBytes);
-  Finding found = finding_of(kept, false);
+  if (retained.count > 1) return std::nullopt;
+  retained.first_ns = f.time_ns;
+  retained.user = input.user;
+  retained.agent = std::move(input.agent);
+  retained.first = std::move(f);
+  retained.first.values.clear();  // they are in the evidence
+  shorten_to(retained.first.title, kTitleBytes);
+  shorten_to(retained.first.remedy, kRemedyBytes);
+  Finding found = finding_of(retained, false);
   return found.kind == FindingKind::kFault ? std::optional(std::move(found)) : std::nullopt;
 }
 
-Finding PluginFindings::finding_of(const Kept& kept, bool over) {
-  const PluginFinding& said = kept.first;
+Finding PluginFindings::finding_of(const RetainedFinding& retained, bool over) {
+  const PluginFinding& reported = retained.first;
   Finding f;
   f.detector = DetectorKind::kPlugin;
-  f.plugin = said.plugin;
-  f.id = said.id;
-  f.times = kept.times;
+  f.plugin = reported.plugin;
+  f.id = reported.id;
+  f.times = retained.times;
   // What is over was no reason to stop; it may explain what was measured at that time.
-  const bool fault = said.severity >= PluginSeverity::kError && said.confidence >= kLikely && !over;
+  const bool fault = reported.severity >= PluginSeverity::kError && reported.confidence >= kLikely && !over;
   f.kind = fault ? FindingKind::kFault : FindingKind::kSupport;
-  f.fatal = fault && said.severity == PluginSeverity::kFatal;
+  f.fatal = fault && reported.severity == PluginSeverity::kFatal;
   // A job may run on with such a fault: it gives way to what stopped or slowed the job by measure.
   f.general = fault && !f.fatal;
-  f.confidence = said.confidence;
-  f.title = said.title;
-  f.category = from_word<Category>(said.category).value_or(Category::kUnknown);
-  f.component = from_word<Component>(said.component).value_or(Component::kUnknown);
-  f.symptom = from_word<Symptom>(said.symptom).value_or(Symptom::kOther);
-  f.action = from_word<ActionKind>(said.action).value_or(ActionKind::kNone);
+  f.confidence = reported.confidence;
+  f.title = reported.title;
+  f.category = from_word<Category>(reported.category).value_or(Category::kUnknown);
+  f.component = from_word<Component>(reported.component).value_or(Component::kUnknown);
+  f.symptom = from_word<Symptom>(reported.symptom).value_or(Symptom::kOther);
+  f.action = from_word<ActionKind>(reported.action).value_or(ActionKind::kNone);
   if (f.component == Component::kHostMemory && f.symptom == Symptom::kCrash) f.ends = ProcessEnd::kKilled;
-  f.restart = from_word<Restart>(said.restart);
-  f.remedy = said.remedy;
-  f.first_ns = kept.first_ns;
-  f.last_ns = kept.stands ? kNoTime : kept.last_ns;
-  f.lines = kept.count;
-  f.evidence = kept.evidence;
-  f.why.push_back(sentence(said, kept.count));
-  if (kept.user) shorten_to(f.why.back(), kSentenceBytes);
-  if (over && kept.last_ns > kept.first_ns)
-    f.why.back() += fmt::format("; it was over after {}", format_duration(kept.last_ns - kept.first_ns));
-  if (kept.user) f.said_by.uids.push_back(*kept.user);
-  const bool hearsay = !kept.agent.empty() && !said.host.empty() && said.host != kept.agent;
-  if (hearsay) f.said_by.hosts.push_back(kept.agent);
-  if (!said.host.empty() || said.rank) {
+  f.restart = from_word<Restart>(reported.restart);
+  f.remedy = reported.remedy;
+  f.first_ns = retained.first_ns;
+  f.last_ns = retained.is_active ? kNoTime : retained.last_ns;
+  f.lines = retained.count;
+  f.evidence = retained.evidence;
+  f.why.push_back(sentence(reported, retained.count));
+  if (retained.user) shorten_to(f.why.back(), kSentenceBytes);
+  if (over && retained.last_ns > retained.first_ns)
+    f.why.back() +=
+        fmt::format("; it was over after {}", format_duration(retained.last_ns - retained.first_ns));
+  if (retained.user) f.said_by.uids.push_back(*retained.user);
+  const bool hearsay = !retained.agent.empty() && !reported.host.empty() && reported.host != retained.agent;
+  if (hearsay) f.said_by.hosts.push_back(retained.agent);
+  if (!reported.host.empty() || reported.rank) {
     FindingSubject subject;
-    if (!said.host.empty()) subject.host = said.host;
-    if (!said.peer.empty() && !kept.user) subject.peer = said.peer;
-    subject.rank = said.rank;
-    subject.device = said.device;
-    const double weight = fault ? weight_of(said.severity) : std::min(kWarning, weight_of(said.severity));
-    const bool claim = kept.user || hearsay;  // a claim below a fault has no weight
-    subject.strength = claim && !fault ? 0 : weight * said.confidence;
+    if (!reported.host.empty()) subject.host = reported.host;
+    if (!reported.peer.empty() && !retained.user) subject.peer = reported.peer;
+    subject.rank = reported.rank;
+    subject.device = reported.device;
+    const double weight =
+        fault ? weight_of(reported.severity) : std::min(kWarning, weight_of(reported.severity));
+    const bool claim = retained.user || hearsay;  // a claim below a fault has no weight
+    subject.strength = claim && !fault ? 0 : weight * reported.confidence;
     f.subjects.push_back(std::move(subject));
   }
   return f;
@@ -231,12 +235,12 @@ std::vector<Finding> PluginFindings::findings(const detect::View& view, const Jo
                                               const JobScope& scope) const {
   const RanksOfDevices ranks(view, job);
   std::vector<Finding> out;
-  for (const auto& [key, kept] : kept_) {
-    const bool of_job = scope.has(kept.first.host) || kept.first.host == kept.agent;
+  for (const auto& [key, retained] : retained_) {
+    const bool of_job = scope.has(retained.first.host) || retained.first.host == retained.agent;
     if (!of_job) continue;
     // A state that ended after the job stood until the job's end.
-    const bool after = scope.last_ns() != kNoTime && kept.last_ns > scope.last_ns();
-    Finding f = finding_of(kept, kept.cleared && !after);
+    const bool after = scope.last_ns() != kNoTime && retained.last_ns > scope.last_ns();
+    Finding f = finding_of(retained, retained.cleared && !after);
     if (!in_time(f, scope)) continue;
     for (FindingSubject& s : f.subjects)
       if (s.host && s.device && !s.rank) s.rank = ranks.of(*s.host, *s.device);

@@ -40,20 +40,20 @@ class PluginFindings {
   std::optional<Finding> add(FindingInput input);
   // Ends the states that this plugin of this host raised.
   void forget(const FindingInput& input);
-  bool empty() const { return kept_.empty(); }
+  bool empty() const { return retained_.empty(); }
   // One finding for each fault and subject of this job. Ranks of devices come from `job` and from the logs.
   std::vector<Finding> findings(const detect::View& view, const JobFile& job, const JobScope& scope) const;
   uint64_t dropped() const { return dropped_; }
 
  private:
-  struct Kept {
+  struct RetainedFinding {
     PluginFinding first;
     std::optional<Principal> user;
     std::string agent;
     TimeNs first_ns = kNoTime, last_ns = kNoTime;
     std::vector<TimeNs> times;  // of the last occurrences
     uint64_t count = 0;
-    bool stands = false, cleared = false;
+    bool is_active = false, cleared = false;
     std::vector<Evidence> evidence;  // the first ones
   };
   // Plugin, id, host, peer, part, rank, device, and who said it: no user or host changes what another said.
@@ -61,10 +61,10 @@ class PluginFindings {
   using Key = std::tuple<std::string, std::string, std::string, std::string, std::string, MaybeNumber,
                          MaybeNumber, std::optional<Principal>, std::string>;
   // `over`: its state ended while the job ran.
-  static Finding finding_of(const Kept& kept, bool over);
+  static Finding finding_of(const RetainedFinding& retained, bool over);
   bool may_keep(std::optional<Principal> user);
 
-  std::map<Key, Kept> kept_;
+  std::map<Key, RetainedFinding> retained_;
   std::map<Principal, size_t> of_user_;
   uint64_t dropped_ = 0;  // beyond the limits of subjects
 };

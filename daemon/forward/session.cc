@@ -38,7 +38,10 @@ bool is_hopeless(peer::Refusal code) {
 }  // namespace
 
 Session::Session(Forwarder& owner, std::unique_ptr<io::Stream> stream)
-    : owner_(owner), alive_(std::make_shared<Session*>(this)), begun_ns_(owner.mono()), heard_ns_(begun_ns_) {
+    : owner_(owner),
+      alive_(std::make_shared<Session*>(this)),
+      begun_ns_(owner.mono()),
+      last_received_ns_(begun_ns_) {
   splitter_.allow(peer::kFirstMessageBytes);
   tick_ = owner_.env_.timer([this] { tick(); });
   tick_->start(kTickNs, kTickNs);
@@ -84,7 +87,7 @@ void Session::send_hello() {
 
 void Session::on_bytes(std::string_view bytes) {
   CULPRIT_CHECK(thread_.here());
-  heard_ns_ = owner_.mono();
+  last_received_ns_ = owner_.mono();
   splitter_.add(bytes);
   while (!dead_) {
     auto message = splitter_.next();
@@ -110,8 +113,9 @@ void Session::tick() {
   const ForwarderOptions& options = owner_.options_;
   if (!open_ && now - begun_ns_ > options.handshake_ns)
     return lose(options.to + ": took the connection and did not welcome it in time");
-  if (now - heard_ns_ > options.silence_ns)
-    return lose(fmt::format("{}: has been silent for {} s", options.to, (now - heard_ns_) / kNsPerSecond));
+  if (now - last_received_ns_ > options.silence_ns)
+    return lose(
+        fmt::format("{}: has been silent for {} s", options.to, (now - last_received_ns_) / kNsPerSecond));
   if (!open_) return;
   if (const Status holds = certificate_holds(); !holds) return lose(holds.error().text, true);
   if (now - beaten_ns_ >= options.ping_ns) beat(now);
@@ -360,11 +364,11 @@ void Session::send_frames(Log log, std::vector<SourceFrame> frames) {
   };
   for (SourceFrame& frame : frames) {
     const bool data = frame.kind == FrameKind::kData;
-    const uint64_t stands = std::max(out.cursor, unselected);
-    if (data && frame.sequence <= stands) continue;
+    const uint64_t reached = std::max(out.cursor, unselected);
+    if (data && frame.sequence <= reached) continue;
     // A checkpoint follows the frame of its sequence; a data frame has the sequence itself.
     const uint64_t before = data ? frame.sequence - 1 : frame.sequence;
-    if (before > stands) {
+    if (before > reached) {
       tell_unselected();
       skip(log, before, before < owner_.source_.bounds(log).first ? kFreed : kUnreadable);
     }

@@ -82,9 +82,9 @@ class Session {
   std::vector<peer::LogBounds> reported_;  // as sent in Hello
   std::array<Out, peer::kLogs.size()> outs_;
   bool open_ = false, dead_ = false, pumping_ = false, again_ = false;
-  TimeNs begun_ns_, heard_ns_, beaten_ns_ = 0;  // monotonic
-  TimeNs open_since_ns_ = kNoTime;              // monotonic
-  TimeNs waiting_since_ns_ = kNoTime;           // monotonic: for an acknowledgement
+  TimeNs begun_ns_, last_received_ns_, beaten_ns_ = 0;  // monotonic
+  TimeNs open_since_ns_ = kNoTime;                      // monotonic
+  TimeNs waiting_since_ns_ = kNoTime;                   // monotonic: for an acknowledgement
   uint64_t unacked_bytes_ = 0;
   ThreadOwner thread_;
 };

@@ -93,7 +93,7 @@ class RasJson {
       out_.largest = std::max(out_.largest, comm.size);
       out_.largest_comms += comm.size == out_.largest;
     }
-    for (const RasGone& gone : out_.gone) ++(gone.dead ? out_.dead_processes : out_.gone_processes);
+    for (const RasExit& exited : out_.exited) ++(exited.dead ? out_.dead_processes : out_.exited_processes);
     return {};
   }
 
@@ -245,7 +245,7 @@ class RasJson {
     if (key_ == "hash") comm.hash = value.hash();
     if (key_ == "secondary_hash") comm.secondary = value.name();
     if (key_ == "size") comm.size = value.count();
-    if (key_ == "ranks_count") comm.heard = value.count();
+    if (key_ == "ranks_count") comm.reporting = value.count();
     if (key_ == "missing_ranks_count") comm.missing_ranks = value.count();
     if (key_ == "ranks" || key_ == "missing_ranks") ++out_.dropped;
   }
@@ -302,10 +302,10 @@ class RasJson {
     out_.comms.back().missing.push_back(missing_);
     if (!missing_.unresponsive && !missing_.dead) return;
     const uint32_t process = missing_.member.process;
-    const bool known = std::any_of(out_.gone.begin(), out_.gone.end(),
-                                   [&](const RasGone& gone) { return gone.process == process; });
-    if (!known && process != kRasUnknown && out_.gone.size() < limits::kRasGone)
-      out_.gone.push_back({process, missing_.member.device, kRasUnknown, missing_.dead});
+    const bool known = std::any_of(out_.exited.begin(), out_.exited.end(),
+                                   [&](const RasExit& exited) { return exited.process == process; });
+    if (!known && process != kRasUnknown && out_.exited.size() < limits::kRasExits)
+      out_.exited.push_back({process, missing_.member.device, kRasUnknown, missing_.dead});
   }
 
   void end_comm() {
@@ -314,7 +314,7 @@ class RasJson {
       out_.comms.pop_back();
       return void(++out_.dropped);
     }
-    comm.heard = std::max<uint32_t>(comm.heard, static_cast<uint32_t>(comm.ranks.size()));
+    comm.reporting = std::max<uint32_t>(comm.reporting, static_cast<uint32_t>(comm.ranks.size()));
     comm.missing_ranks = std::max<uint32_t>(comm.missing_ranks, static_cast<uint32_t>(comm.missing.size()));
     for (const RasRank& rank : comm.ranks) comm.errors += rank.error != 0;
   }

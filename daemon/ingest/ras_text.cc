@@ -147,7 +147,7 @@ class RasText {
     comm_ = &out_.comms.emplace_back();
     comm_->hash = hash;
     if (group >= rows_.size()) return;
-    comm_->size = comm_->heard = rows_[group].size;
+    comm_->size = comm_->reporting = rows_[group].size;
     comm_->phase = rows_[group].phase;
   }
 
@@ -163,13 +163,13 @@ class RasText {
     if (text.find("error") != npos && text.find(" on ") != npos) return error_line(c);
     uint32_t n = 0;
     if (!c.number(n)) return of_ == Of::kNothing;
-    if (c.word(" job process")) return count_gone(n);
+    if (c.word(" job process")) return count_exits(n);
     if (c.word(" ranks ") || c.word(" rank ")) return group_line(c, n);
     return of_ == Of::kNothing;
   }
 
   // "1 job process is considered dead (unreachable via the RAS network)"
-  bool count_gone(uint32_t n) {
+  bool count_exits(uint32_t n) {
     if (of_ == Of::kDead) out_.dead_processes = n;
     return of_ == Of::kDead;
   }
@@ -179,13 +179,13 @@ class RasText {
     uint32_t n = 0;
     if (!c.number(n)) return false;
     if (c.word(" job process")) {
-      out_.gone_processes = n;
+      out_.exited_processes = n;
       return true;
     }
     if (!c.word(" rank") || !comm_) return false;
     of_ = Of::kMissingRanks;
     comm_->missing_ranks = n;
-    comm_->heard -= std::min(n, comm_->heard);
+    comm_->reporting -= std::min(n, comm_->reporting);
     return true;
   }
 
@@ -222,15 +222,15 @@ class RasText {
     uint32_t pid = 0;
     if (!c.number(pid) || !c.word(" on node ")) return false;
     const std::string_view host = c.until(" ");
-    RasGone gone{processes_.index(host, pid), kRasUnknown, kRasUnknown, of_ == Of::kDead};
+    RasExit exited{processes_.index(host, pid), kRasUnknown, kRasUnknown, of_ == Of::kDead};
     if (c.word(" managing GPU")) {
       (void)c.word("s");
-      gone.device = device_of(c.rest());
+      exited.device = device_of(c.rest());
     }
-    if (out_.gone.size() >= limits::kRasGone)
+    if (out_.exited.size() >= limits::kRasExits)
       ++out_.dropped;
     else
-      out_.gone.push_back(gone);
+      out_.exited.push_back(exited);
     return true;
   }
 

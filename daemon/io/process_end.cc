@@ -25,7 +25,7 @@ TimeNs clock_of_ends() {
   return now.tv_sec * kNsPerSecond + now.tv_nsec;
 }
 
-bool is_zombie_or_gone(pid_t pid) {
+bool is_zombie_or_exited(pid_t pid) {
   siginfo_t info{};
   const int failed = ::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT);
   return failed != 0 ? errno == ECHILD : info.si_pid != 0;
@@ -38,7 +38,7 @@ bool ends_within(pid_t pid, TimeNs within_ns) {
   const Descriptor process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   if (!process.is_open() && errno == ESRCH) return true;
   for (;;) {
-    if (is_zombie_or_gone(pid)) return true;
+    if (is_zombie_or_exited(pid)) return true;
     const TimeNs left = until - clock_of_ends();
     if (left <= 0) return false;
     // Rounded up: a wait of 0 ms would be no wait.
@@ -46,7 +46,7 @@ bool ends_within(pid_t pid, TimeNs within_ns) {
     pollfd end{process.get(), POLLIN, 0};
     const int ready = ::poll(&end, 1, process.is_open() ? left_ms : std::min(left_ms, kLookMs));
     // It ended, and another process that traces it does not know yet.
-    if (ready > 0 && !is_zombie_or_gone(pid)) ::poll(nullptr, 0, std::min(left_ms, kLookMs));
+    if (ready > 0 && !is_zombie_or_exited(pid)) ::poll(nullptr, 0, std::min(left_ms, kLookMs));
   }
 }
 

@@ -47,8 +47,8 @@ enum class ProcessEnd : uint8_t {
   kKilled,  // from outside: by the kernel, a limit, a scheduler or a person
 };
 
-// What the lines of a rule show of ranks that wait (`observes`). The judge of a hang (core/hang_scene) reads
-// the lines themselves; no rule's id or title tells it what they are.
+// What the lines of a rule show of ranks that wait (`observes`). The judge of a hang (core/fuse/hang_state)
+// reads the lines themselves; no rule's id or title tells it what they are.
 enum class Observes : uint8_t {
   kNothing,
   kCollective,  // a collective operation waits, times out or fails

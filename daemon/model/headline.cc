@@ -151,20 +151,20 @@ Outcome outcome(const Report& r) {
   return r.missing.empty() && !is_partly_read(r) ? Outcome::kHealthy : Outcome::kUnknown;
 }
 
-Standing standing_of(const Report& r) {
+Conclusion conclusion_of(const Report& r) {
   switch (outcome(r)) {
     case Outcome::kVerdict:
-      return Standing::kFault;
+      return Conclusion::kFault;
     case Outcome::kNoticed:
-      return r.hang || !r.numerics.empty() ? Standing::kFault : Standing::kCannotTell;
+      return r.hang || !r.numerics.empty() ? Conclusion::kFault : Conclusion::kCannotTell;
     case Outcome::kHealthy:
-      return Standing::kNoFault;
+      return Conclusion::kNoFault;
     case Outcome::kInconclusive:
     case Outcome::kUnknown:
     case Outcome::kEmpty:
       break;
   }
-  return Standing::kCannotTell;
+  return Conclusion::kCannotTell;
 }
 
 const Diagnosis* leading(const Report& r) {
@@ -226,7 +226,7 @@ std::string headline_of(const Report& report) {
 
 void conclude(Report& report) {
   for (Diagnosis& d : report.diagnoses) d.headline = sentence_of(d, report.job);
-  report.standing = standing_of(report);
+  report.conclusion = conclusion_of(report);
   report.headline = headline_of(report);
   report.restart = restart_of(report);
 }

@@ -18,7 +18,7 @@ enum class Outcome : uint8_t {
   kEmpty,  // no input was read
 };
 Outcome outcome(const Report& report);
-Standing standing_of(const Report& report);
+Conclusion conclusion_of(const Report& report);
 
 // The diagnosis of the headline: the verdict, else the best one that no person refuted; null: none.
 const Diagnosis* leading(const Report& report);

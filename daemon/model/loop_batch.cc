@@ -7,17 +7,17 @@ std::string_view LoopBatch::keep(std::string_view text) {
 }
 
 void LoopBatch::add(const MetricRow& row) {
-  MetricRow& kept = rows_.emplace_back(row);
-  kept.host = keep(row.host);
+  MetricRow& retained = rows_.emplace_back(row);
+  retained.host = keep(row.host);
   for (const MetricValue& v : row.values) values_.push_back({keep(v.name), v.value});
   for (const MetricDigest& d : row.digests) digests_.push_back({keep(d.name), d.value});
   counts_.push_back({row.values.size(), row.digests.size()});
 }
 
 void LoopBatch::add(const LoopEvent& event) {
-  PlacedEvent& kept = events_.emplace_back(PlacedEvent{event, rows_.size(), event.fields.size()});
-  kept.event.host = keep(event.host);
-  kept.event.name = keep(event.name);
+  PlacedEvent& retained = events_.emplace_back(PlacedEvent{event, rows_.size(), event.fields.size()});
+  retained.event.host = keep(event.host);
+  retained.event.name = keep(event.name);
   for (const EventField& f : event.fields) fields_.push_back({keep(f.name), keep(f.json)});
 }
 
@@ -32,11 +32,11 @@ void LoopBatch::clear() {
 }
 
 void LoopBatch::set_host(std::string_view host) {
-  const std::string_view kept = keep(host);
+  const std::string_view retained = keep(host);
   for (MetricRow& row : rows_)
-    if (row.host.empty()) row.host = kept;
+    if (row.host.empty()) row.host = retained;
   for (PlacedEvent& e : events_)
-    if (e.event.host.empty()) e.event.host = kept;
+    if (e.event.host.empty()) e.event.host = retained;
 }
 
 void LoopBatch::join() {

@@ -75,7 +75,7 @@ struct RasComm {
   uint64_t hash = 0;
   std::string secondary;               // tells communicators of one hash apart; the text form has none
   uint32_t size = 0;                   // 0: not said
-  uint32_t heard = 0;                  // ranks with data
+  uint32_t reporting = 0;              // ranks with data
   std::vector<RasRank> ranks;          // of JSON: all with data
   std::vector<RasMissing> missing;     // as far as listed
   uint32_t missing_ranks = 0;          // their number
@@ -86,11 +86,11 @@ struct RasComm {
 };
 
 // A process of the job without an answer; dead: for at least a minute.
-struct RasGone {
+struct RasExit {
   uint32_t process = kRasUnknown, device = kRasUnknown;
   uint32_t world = kRasUnknown;  // global rank; only in a RasState
   bool dead = false;
-  bool operator==(const RasGone&) const = default;
+  bool operator==(const RasExit&) const = default;
 };
 
 struct RasAnswer {
@@ -103,8 +103,8 @@ struct RasAnswer {
   uint64_t comms_seen = 0;     // their number, as the answer says
   uint32_t largest = 0;        // size of the largest communicator
   uint64_t largest_comms = 0;  // communicators of that size
-  std::vector<RasGone> gone;
-  uint32_t gone_processes = 0, dead_processes = 0;  // their numbers, also where none is listed
+  std::vector<RasExit> exited;
+  uint32_t exited_processes = 0, dead_processes = 0;  // their numbers, also where none is listed
   uint32_t timeouts = 0;
   uint64_t dropped = 0;  // beyond limits, or not understood: communicators, ranks, lines
   bool cut = false;      // the text ends early
@@ -115,7 +115,7 @@ struct RasAnswer {
 struct RasCommState {
   uint64_t hash = 0;
   std::string secondary;
-  uint32_t size = 0, heard = 0, missing_ranks = 0;
+  uint32_t size = 0, reporting = 0, missing_ranks = 0;
   RankList members;  // global ranks of all members; empty: unknown, or more than limits::kRasRuns runs
   std::vector<RasMissing> missing;  // at most limits::kRasListed, as all lists here
   std::vector<RasSpread> spreads;   // only functions with different counts
@@ -139,8 +139,8 @@ struct RasState {
   uint32_t ranks = 0;                 // of the largest communicator
   std::vector<RasProcess> processes;  // of the members below
   std::vector<RasCommState> comms;    // those with a fault
-  std::vector<RasGone> gone;
-  uint32_t gone_processes = 0, dead_processes = 0;
+  std::vector<RasExit> exited;
+  uint32_t exited_processes = 0, dead_processes = 0;
   uint64_t dropped = 0;  // not kept: beyond limits
   // Live: whose process answered; none: root, the daemon's user, or not known.
   std::optional<Principal> user;

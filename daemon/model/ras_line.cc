@@ -29,7 +29,7 @@ class RasLine {
       w_.time("still_since_ns", state_.still_since_ns);
       w_.field("communicators", state_.comms_seen);
       w_.field("ranks", state_.ranks);
-      w_.field("gone_processes", state_.gone_processes);
+      w_.field("gone_processes", state_.exited_processes);
       w_.field("dead_processes", state_.dead_processes);
       w_.field("dropped", state_.dropped + (state_.comms.size() - comms));
       w_.list("processes", state_.processes, [&](const RasProcess& process) {
@@ -38,7 +38,7 @@ class RasLine {
           w_.field("pid", process.pid);
         });
       });
-      w_.list("gone", state_.gone, [&](const RasGone& one) { gone(one); });
+      w_.list("gone", state_.exited, [&](const RasExit& one) { exited(one); });
       w_.list("comms", std::span(state_.comms).first(comms), [&](const RasCommState& one) { comm(one); });
     });
     return w_.finish();
@@ -48,7 +48,7 @@ class RasLine {
   void number(const char* name, uint32_t value) {
     if (value != kRasUnknown) w_.field(name, value);
   }
-  void gone(const RasGone& one) {
+  void exited(const RasExit& one) {
     w_.object([&] {
       number("process", one.process);
       number("device", one.device);
@@ -76,7 +76,7 @@ class RasLine {
       w_.field("hash", hex64(one.hash));
       w_.field("secondary", one.secondary);
       w_.field("size", one.size);
-      w_.field("heard", one.heard);
+      w_.field("heard", one.reporting);
       w_.field("missing_ranks", one.missing_ranks);
       w_.field("errors", one.errors);
       w_.field("answers", one.answers);

@@ -81,7 +81,7 @@ struct Words<HangAnswer> {
                                                           "unfinished", "rank_left",    "no_single_rank"};
 };
 template <>
-struct Words<ScenePlace> {
+struct Words<CallPlace> {
   static constexpr std::array<std::string_view, 5> kTable{"unknown", "waits", "finished", "elsewhere",
                                                           "left"};
 };
@@ -96,7 +96,7 @@ struct Words<PhaseKind> {
 };
 
 template <>
-struct Words<Standing> {
+struct Words<Conclusion> {
   static constexpr std::array<std::string_view, 3> kTable{"fault", "no_fault", "cannot_tell"};
 };
 
@@ -119,11 +119,11 @@ size_t cut_by(std::vector<Entry>& list, size_t top, Better better) {
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return better(list[a], list[b]); });
   order.resize(top);
   std::sort(order.begin(), order.end());
-  std::vector<Entry> kept;
-  kept.reserve(top);
-  for (const size_t i : order) kept.push_back(std::move(list[i]));
+  std::vector<Entry> retained;
+  retained.reserve(top);
+  for (const size_t i : order) retained.push_back(std::move(list[i]));
   const size_t left_out = list.size() - top;
-  list = std::move(kept);
+  list = std::move(retained);
   return left_out;
 }
 
@@ -168,9 +168,9 @@ std::string_view to_string(Observes value) { return word_of(value); }
 std::string_view to_string(SlowPart value) { return word_of(value); }
 std::string_view to_string(NumericClass value) { return word_of(value); }
 std::string_view to_string(HangAnswer value) { return word_of(value); }
-std::string_view to_string(ScenePlace value) { return word_of(value); }
+std::string_view to_string(CallPlace value) { return word_of(value); }
 std::string_view to_string(Severity value) { return word_of(value); }
-std::string_view to_string(Standing value) { return word_of(value); }
+std::string_view to_string(Conclusion value) { return word_of(value); }
 std::string_view to_string(VerdictState value) { return word_of(value); }
 std::string_view to_string(PhaseKind value) { return word_of(value); }
 
@@ -204,9 +204,9 @@ template std::optional<Observes> from_word(std::string_view);
 template std::optional<SlowPart> from_word(std::string_view);
 template std::optional<NumericClass> from_word(std::string_view);
 template std::optional<HangAnswer> from_word(std::string_view);
-template std::optional<ScenePlace> from_word(std::string_view);
+template std::optional<CallPlace> from_word(std::string_view);
 template std::optional<Severity> from_word(std::string_view);
-template std::optional<Standing> from_word(std::string_view);
+template std::optional<Conclusion> from_word(std::string_view);
 template std::optional<VerdictState> from_word(std::string_view);
 template std::optional<PhaseKind> from_word(std::string_view);
 
@@ -231,11 +231,11 @@ std::string shown_list(const std::vector<std::string>& names) {
   return out;
 }
 
-std::string sentence(const SaidBy& said) {
+std::string sentence(const SaidBy& by) {
   std::string out;
-  if (!said.uids.empty()) out = "said by " + shown_list(said.uids) + " alone";
-  if (!said.hosts.empty())
-    out += (out.empty() ? "" : "; ") + std::string("hearsay: said by ") + shown_list(said.hosts) +
+  if (!by.uids.empty()) out = "said by " + shown_list(by.uids) + " alone";
+  if (!by.hosts.empty())
+    out += (out.empty() ? "" : "; ") + std::string("hearsay: said by ") + shown_list(by.hosts) +
            ", not by the accused host itself";
   return out;
 }

@@ -57,10 +57,10 @@ enum class HangAnswer : uint8_t {
   kLeft,        // a rank was killed, raised an exception or exited
   kNoSingle,    // no single rank: all are late
 };
-enum class ScenePlace : uint8_t { kUnknown, kWaits, kFinished, kElsewhere, kLeft };
+enum class CallPlace : uint8_t { kUnknown, kWaits, kFinished, kElsewhere, kLeft };
 enum class Severity : uint8_t { kInfo, kWarning, kError, kFatal };
 // What a report says of its job as a whole.
-enum class Standing : uint8_t { kFault, kNoFault, kCannotTell };
+enum class Conclusion : uint8_t { kFault, kNoFault, kCannotTell };
 // What became of a diagnosis: people confirm or refute it, and the engine withdraws it.
 enum class VerdictState : uint8_t { kOpen, kWithdrawn, kConfirmed, kRefuted };
 // What a job did for a time, by its progress and its lines.
@@ -77,9 +77,9 @@ std::string_view to_string(Restart);
 std::string_view to_string(SlowPart);
 std::string_view to_string(NumericClass);
 std::string_view to_string(HangAnswer);
-std::string_view to_string(ScenePlace);
+std::string_view to_string(CallPlace);
 std::string_view to_string(Severity);
-std::string_view to_string(Standing);      // "fault", "no_fault", "cannot_tell"
+std::string_view to_string(Conclusion);    // "fault", "no_fault", "cannot_tell"
 std::string_view to_string(VerdictState);  // "open", "withdrawn", "confirmed", "refuted"
 std::string_view to_string(PhaseKind);
 template <class Enum>
@@ -125,7 +125,7 @@ struct SaidBy {
   std::vector<std::string> hosts;  // hosts whose logs accuse another host
 };
 // "said by uid 12002 alone", "hearsay: said by gpu-1, not by the accused host itself".
-std::string sentence(const SaidBy& said);
+std::string sentence(const SaidBy& by);
 // "uids 1, 2, 3 and 4 more", "pod:3f2a51e8c9d0".
 std::string shown_list(const std::vector<Principal>& who);
 std::string shown_list(const std::vector<std::string>& names);
@@ -261,11 +261,11 @@ struct StackPicture {
   std::vector<std::string> why;        // who was waited for in the rounds, in sentences
 };
 
-// What the last operation of ranks was, or where they are instead. Together the rows are the scene of a hang.
-struct SceneRow {
+// What the last operation of ranks was, or where they are instead. Together the rows are the state of a hang.
+struct HangStateRow {
   std::string group, op;
   int64_t seq = -1;  // -1: unknown
-  ScenePlace place = ScenePlace::kUnknown;
+  CallPlace place = CallPlace::kUnknown;
   std::string doing;            // a phrase, where more is known: "in dataloader.py:1122", "signal 9"
   std::vector<uint32_t> ranks;  // ascending
 };
@@ -275,12 +275,12 @@ struct Hang {
   std::vector<StackCluster> clusters;
   std::vector<Suspect> suspects;
   HangAnswer answer = HangAnswer::kUnknown;
-  std::string sentence = {};              // who waits in what for whom; empty: not known
-  std::string op = {}, group = {};        // the operation in which the ranks wait
-  int64_t seq = -1;                       // its number within the group; -1: unknown
-  std::vector<uint32_t> waiting = {};     // ranks that wait in it, ascending
-  std::vector<uint32_t> waited_for = {};  // ascending; the ranks at fault in a mismatch
-  std::vector<SceneRow> scene = {};       // most ranks first
+  std::string sentence = {};                  // who waits in what for whom; empty: not known
+  std::string op = {}, group = {};            // the operation in which the ranks wait
+  int64_t seq = -1;                           // its number within the group; -1: unknown
+  std::vector<uint32_t> waiting = {};         // ranks that wait in it, ascending
+  std::vector<uint32_t> waited_for = {};      // ascending; the ranks at fault in a mismatch
+  std::vector<HangStateRow> hang_state = {};  // most ranks first
 };
 
 struct Problem {
@@ -386,11 +386,11 @@ struct NumericCurves {
 
 struct Report {
   JobSummary job;
-  Standing standing = Standing::kCannotTell;  // see conclude()
-  std::string headline;                       // one sentence, the same on every screen
-  std::optional<size_t> verdict;              // index into diagnoses
-  std::optional<RestartAdvice> restart;       // of the job; see conclude(). Empty: no fault was found
-  std::optional<bool> settled;                // as a daemon's report says: false, it may still change
+  Conclusion conclusion = Conclusion::kCannotTell;  // see conclude()
+  std::string headline;                             // one sentence, the same on every screen
+  std::optional<size_t> verdict;                    // index into diagnoses
+  std::optional<RestartAdvice> restart;             // of the job; see conclude(). Empty: no fault was found
+  std::optional<bool> settled;                      // as a daemon's report says: false, it may still change
   std::vector<std::string> missing;
   std::vector<std::string> notes;  // failures that the job survived or had after its planned end; no faults
   std::vector<Diagnosis> diagnoses;

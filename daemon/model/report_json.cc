@@ -75,7 +75,7 @@ class ReportWriter {
     w_.object([&] {
       w_.field("schema", "culprit.report/1");
       job(report_.job);
-      w_.field("state", to_string(report_.standing));
+      w_.field("state", to_string(report_.conclusion));
       w_.field("headline", report_.headline);
       if (report_.settled) w_.field("settled", *report_.settled);
       if (report_.verdict && *report_.verdict < report_.diagnoses.size()) {
@@ -202,19 +202,19 @@ class ReportWriter {
     });
   }
 
-  void said_by(const SaidBy& said) {
+  void said_by(const SaidBy& reported) {
     w_.member("said_by", [&] {
       w_.object([&] {
         std::vector<uint32_t> uids;
         std::vector<std::string> pods;
-        for (const Principal& who : said.uids)
+        for (const Principal& who : reported.uids)
           if (const auto uid = who.uid())
             uids.push_back(*uid);
           else
             pods.push_back(who.pod_id());
         w_.values("uids", uids);
         if (!pods.empty()) w_.values("pods", pods);
-        w_.values("hosts", said.hosts);
+        w_.values("hosts", reported.hosts);
       });
     });
   }
@@ -340,7 +340,7 @@ class ReportWriter {
         number("seq", hang.seq);
         w_.values("waiting", hang.waiting);
         w_.values("waited_for", hang.waited_for);
-        w_.list("scene", hang.scene, [&](const SceneRow& row) { scene_row(row); });
+        w_.list("scene", hang.hang_state, [&](const HangStateRow& row) { hang_state_row(row); });
       });
     });
   }
@@ -366,7 +366,7 @@ class ReportWriter {
       });
     });
   }
-  void scene_row(const SceneRow& row) {
+  void hang_state_row(const HangStateRow& row) {
     w_.object([&] {
       w_.field("group", row.group);
       w_.field("op", row.op);

@@ -160,7 +160,7 @@ class ReportReader {
     // An older daemon or archive says no headline.
     if (r_.find(json, "headline")) {
       r_.field(json, "headline", out_.headline);
-      r_.word_field(json, "state", out_.standing);
+      r_.word_field(json, "state", out_.conclusion);
     } else {
       conclude(out_);
     }
@@ -265,15 +265,15 @@ class ReportReader {
       r_.field(*action, "targets", d.action.targets);
     }
     if (const Json* restart = r_.find(x, "restart")) read_restart(*restart, d.restart);
-    if (const Json* said = r_.find(x, "said_by")) {
+    if (const Json* reported = r_.find(x, "said_by")) {
       SaidBy& by = d.said_by.emplace();
       std::vector<uint32_t> uids;
       std::vector<std::string> pods;
-      r_.field(*said, "uids", uids);
-      r_.field(*said, "pods", pods);
+      r_.field(*reported, "uids", uids);
+      r_.field(*reported, "pods", pods);
       by.uids.assign(uids.begin(), uids.end());
       for (const std::string& pod : pods) by.uids.push_back(Principal::pod(pod));
-      r_.field(*said, "hosts", by.hosts);
+      r_.field(*reported, "hosts", by.hosts);
     }
     return d;
   }
@@ -432,7 +432,7 @@ class ReportReader {
     r_.field(x, "waiting", hang.waiting);
     r_.field(x, "waited_for", hang.waited_for);
     r_.list(x, "scene", [&](const Json& one) {
-      SceneRow& row = hang.scene.emplace_back();
+      HangStateRow& row = hang.hang_state.emplace_back();
       r_.field(one, "group", row.group);
       r_.field(one, "op", row.op);
       r_.field(one, "seq", row.seq);

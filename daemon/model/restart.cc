@@ -92,7 +92,7 @@ std::optional<RestartAdvice> restart_of(const Report& report) {
   if (is == Outcome::kVerdict)
     if (const Diagnosis* lead = leading(report); lead != nullptr && lead->about == About::kJob)
       return lead->restart.why.empty() ? std::nullopt : std::optional(lead->restart);
-  const bool faulty = is == Outcome::kInconclusive || standing_of(report) == Standing::kFault;
+  const bool faulty = is == Outcome::kInconclusive || conclusion_of(report) == Conclusion::kFault;
   if (!faulty) return std::nullopt;
   RestartAdvice unknown;
   unknown.why = kNotKnown;

@@ -36,7 +36,7 @@ struct Verdict {
   Diagnosis diagnosis = {};  // gone before it was stored: its id alone
 
   const std::string& id() const { return diagnosis.id; }
-  bool stands() const { return state == VerdictState::kOpen || state == VerdictState::kConfirmed; }
+  bool is_open() const { return state == VerdictState::kOpen || state == VerdictState::kConfirmed; }
   // Whether a kernel, root or several users say what it rests on.
   bool has_proof() const { return !diagnosis.said_by; }
 };

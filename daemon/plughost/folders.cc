@@ -32,9 +32,10 @@ bool is_trusted(const std::string& path, uid_t trusted_uid) {
 void use(const FoundFile& found, PluginFiles& out) {
   const std::string& path = found.file.path;
   if (const auto at = out.by_name.find(found.name); at != out.by_name.end())
-    out.complaints.push_back(fmt::format("{}: not used, as {} has the same name", path, at->second.path));
+    out.errors_reported.push_back(
+        fmt::format("{}: not used, as {} has the same name", path, at->second.path));
   else if (out.by_name.size() >= limits::kPluginsOnHost)
-    out.complaints.push_back(
+    out.errors_reported.push_back(
         fmt::format("{}: not used, as there are {} plugins already", path, out.by_name.size()));
   else
     out.by_name[found.name] = found.file;
@@ -48,7 +49,7 @@ PluginFiles find_plugins(const std::vector<std::string>& folders, uid_t trusted_
   for (const std::string& folder : folders) {
     const auto names = io::real_files().list(folder);
     if (!names) {
-      out.complaints.push_back("plugins: " + names.error().text);
+      out.errors_reported.push_back("plugins: " + names.error().text);
       continue;
     }
     for (const std::string& file : *names) {
@@ -59,7 +60,7 @@ PluginFiles find_plugins(const std::vector<std::string>& folders, uid_t trusted_
       found.file.path = folder + "/" + file;
       const std::string& path = found.file.path;
       if (!is_plain_name(found.name)) {
-        out.complaints.push_back(fmt::format("{}: the name of a plugin has only [a-z0-9_]", path));
+        out.errors_reported.push_back(fmt::format("{}: the name of a plugin has only [a-z0-9_]", path));
         continue;
       }
       struct stat status;

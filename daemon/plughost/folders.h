@@ -21,7 +21,7 @@ struct PluginFile {
 struct PluginFiles {
   std::map<std::string, PluginFile> by_name;  // limits::kPluginsOnHost of them at most
   // A sentence for each file that is not used, and for each folder that cannot be read.
-  std::vector<std::string> complaints;
+  std::vector<std::string> errors_reported;
   bool any = false;  // a file *.so, used or not
 };
 

@@ -17,7 +17,7 @@ namespace culprit::plughost {
 namespace {
 
 // Sentences that are not logged twice. Who may write to a folder must not fill memory and log.
-constexpr size_t kComplaintsMax = 256;
+constexpr size_t kErrorsReportedMax = 256;
 
 }  // namespace
 
@@ -28,9 +28,9 @@ Plugins::Plugins(PluginsOptions options, std::function<void(PluginFinding&&)> fo
 
 Plugins::~Plugins() = default;
 
-void Plugins::complain_once(const std::string& sentence) {
-  if (complaints_.size() >= kComplaintsMax) return;
-  if (complaints_.insert(sentence).second) log_(CULPRIT_ERR, sentence);
+void Plugins::report_error_once(const std::string& sentence) {
+  if (errors_reported_.size() >= kErrorsReportedMax) return;
+  if (errors_reported_.insert(sentence).second) log_(CULPRIT_ERR, sentence);
 }
 
 PluginTable Plugins::table_of(const std::string& name) const {
@@ -47,7 +47,7 @@ std::vector<std::string> Plugins::reload(std::vector<std::string> folders, std::
                                          TimeNs mono) {
   options_.folders = std::move(folders);
   options_.tables = std::move(tables);
-  complaints_.clear();
+  errors_reported_.clear();
   for (const auto& [name, plugin] : plugins_)
     if (plugin->gave_up()) in_use_.erase(name);
   scanned_ = true;
@@ -62,7 +62,7 @@ std::vector<std::string> Plugins::reload(std::vector<std::string> folders, std::
 // did not see.
 void Plugins::compare(bool at_once, TimeNs mono) {
   PluginFiles files = find_plugins(options_.folders, options_.trusted_uid);
-  for (const std::string& complaint : files.complaints) complain_once(complaint);
+  for (const std::string& error_report : files.errors_reported) report_error_once(error_report);
   std::map<std::string, PluginFile>& found = files.by_name;
   for (const auto& [name, seen] : found) {
     PluginTable table = table_of(name);
@@ -88,7 +88,8 @@ void Plugins::compare(bool at_once, TimeNs mono) {
   seen_ = std::move(found);
   for (const PluginTable& table : options_.tables)
     if (table.enabled && !seen_.contains(table.name))
-      complain_once(fmt::format("plugin {}: no folder of plugins has a file {}.so", table.name, table.name));
+      report_error_once(
+          fmt::format("plugin {}: no folder of plugins has a file {}.so", table.name, table.name));
 }
 
 void Plugins::observe(std::string_view events) {

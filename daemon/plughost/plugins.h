@@ -105,7 +105,7 @@ class Plugins {
  private:
   PluginTable table_of(const std::string& name) const;
   void compare(bool at_once, TimeNs mono);
-  void complain_once(const std::string& sentence);
+  void report_error_once(const std::string& sentence);
   TimeNs round_all(TimeNs wall, TimeNs mono);
 
   PluginsOptions options_;
@@ -113,7 +113,7 @@ class Plugins {
   const PluginLog log_;
   std::map<std::string, std::unique_ptr<Supervisor>> plugins_;
   std::map<std::string, PluginFile> seen_, in_use_;  // at the last scan; as it was started
-  std::set<std::string> complaints_;                 // logged already
+  std::set<std::string> errors_reported_;            // logged already
   bool scanned_ = false;
   std::atomic<uint64_t> wanted_{0};
 };

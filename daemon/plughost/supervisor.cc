@@ -427,8 +427,9 @@ void Supervisor::end() {
   if (stopping_ != End::kOfDaemon) {
     forget();
   } else if (current_.gave_state) {
-    if (const Status kept = state_file_.keep(saved_); !kept)
-      log_(CULPRIT_WARNING, fmt::format("plugin {}: its state is lost: {}", table_.name, kept.error().text));
+    if (const Status retained = state_file_.keep(saved_); !retained)
+      log_(CULPRIT_WARNING,
+           fmt::format("plugin {}: its state is lost: {}", table_.name, retained.error().text));
   }
   current_ = {};
   failure_.reset();

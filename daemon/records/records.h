@@ -66,8 +66,9 @@ class Records {
   // job accuses, or of all if the job is empty.
   virtual Result<std::vector<DeviceFault>> device_faults(const std::string& job = "", uint32_t run = 0) = 0;
 
-  // Adds what a run taught, in place of an earlier row of it, with a row of the log; removes the runs `gone`.
-  virtual Status teach(const TaughtRow& row, const std::vector<JobRunId>& gone) = 0;
+  // Adds what a run taught, in place of an earlier row of it, with a row of the log; removes the runs
+  // `removed`.
+  virtual Status teach(const TaughtRow& row, const std::vector<JobRunId>& removed) = 0;
   virtual Result<std::vector<TaughtRow>> taught() = 0;  // oldest first
   // Removes what the runs of a job taught, with rows of the log and of audit. kNotFound: nothing.
   virtual Status forget_taught(const std::string& job, TimeNs time_ns, const std::string& by) = 0;

@@ -101,7 +101,7 @@ TimeNs mono_now() {
 }
 
 // Writes the text and reads what the child complains of, until both ends are closed or time is over.
-bool exchange(const MailHandover& mail, Pipe& in, Pipe& err, std::string& said) {
+bool exchange(const MailHandover& mail, Pipe& in, Pipe& err, std::string& errors) {
   const TimeNs until = mono_now() + mail.within_ns;
   size_t written = 0;
   while (in.end(1) >= 0 || err.end(0) >= 0) {
@@ -116,7 +116,7 @@ bool exchange(const MailHandover& mail, Pipe& in, Pipe& err, std::string& said) 
     if (err.end(0) >= 0 && ends[1].revents != 0) {
       char block[512];
       const ssize_t n = ::read(err.end(0), block, sizeof block);
-      if (n > 0 && said.size() < kErrorBytes) said.append(block, static_cast<size_t>(n));
+      if (n > 0 && errors.size() < kErrorBytes) errors.append(block, static_cast<size_t>(n));
       if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) err.close_end(0);
     }
   }
@@ -173,11 +173,11 @@ Status hand_over(const MailHandover& mail) {
   err.close_end(1);
   ::fcntl(in.end(1), F_SETFL, O_NONBLOCK);
   ::fcntl(err.end(0), F_SETFL, O_NONBLOCK);
-  std::string said;
-  const bool in_time = exchange(mail, in, err, said);
+  std::string errors;
+  const bool in_time = exchange(mail, in, err, errors);
   const auto end = wait_for_end(*child, mail, !in_time);
   if (end && end->is_success()) return {};
-  const std::string first(said.substr(0, said.find('\n')));
+  const std::string first(errors.substr(0, errors.find('\n')));
   const std::string how = !in_time || !end   ? "did not end in time"
                           : end->signal == 0 ? fmt::format("exit status {}", end->code)
                                              : fmt::format("signal {}", end->signal);

@@ -19,7 +19,7 @@ constexpr const char* kTestKey = "culprit-test";  // those of issues are of 16 h
 constexpr size_t kListed = 8;                     // hosts, reasons
 constexpr size_t kLabelBytes = 200;
 // An alert that is not sent again for so long is over for Alertmanager: five misses, and a long restart.
-constexpr TimeNs kStandsNs = 600 * kNsPerSecond;
+constexpr TimeNs kActiveNs = 600 * kNsPerSecond;
 
 std::string listed(const std::vector<std::string>& names, std::string_view separator) {
   const size_t n = std::min(names.size(), kListed);
@@ -212,9 +212,9 @@ std::string alertmanager_body(const std::vector<alert::Issue>& issues, const Not
                              "alert_link", "line_link", "owner", "acknowledged", "end"})
       if (!v.at(name).empty()) notes[name] = v.at(name);
     alert["annotations"] = std::move(notes);
-    alert["endsAt"] = issue.firing() ? rfc3339(now + kStandsNs) : v.at("resolved");
+    alert["endsAt"] = issue.firing() ? rfc3339(now + kActiveNs) : v.at("resolved");
     if (!v.at("link").empty()) alert["generatorURL"] = v.at("link");
-    if (issue.raised_ns != kNoTime && now - issue.raised_ns < kStandsNs) {
+    if (issue.raised_ns != kNoTime && now - issue.raised_ns < kActiveNs) {
       json before = alert;
       before["labels"]["severity"] = to_string(alert::Severity::kWarning);
       before["endsAt"] = rfc3339(issue.raised_ns);

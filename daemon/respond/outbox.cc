@@ -48,28 +48,28 @@ void Outbox::give_up(alert::Message message) {
   if (!message.issue.empty()) given_up_.push_back(std::move(message));
 }
 
-int64_t Outbox::add(alert::Message message, std::vector<int64_t>& gone) {
+int64_t Outbox::add(alert::Message message, std::vector<int64_t>& removed) {
   Line& line = lines_[message.receiver];
   std::erase_if(line.waiting, [&](const alert::Message& older) {
     const bool old = replaces(message, older);
     if (!old) return false;
-    gone.push_back(older.row);
+    removed.push_back(older.row);
     line.refusals.erase(older.row);
     return true;
   });
-  make_room(line, gone);
+  make_room(line, removed);
   message.row = ++last_row_;
   CULPRIT_CHECK(line.waiting.empty() || line.waiting.back().row < message.row);
   line.waiting.push_back(std::move(message));
   return last_row_;
 }
 
-void Outbox::make_room(Line& line, std::vector<int64_t>& gone) {
+void Outbox::make_room(Line& line, std::vector<int64_t>& removed) {
   for (const alert::Message::Kind kind : kDropOrder) {
     if (line.waiting.size() < most_) return;
     const auto at = std::ranges::find(line.waiting, kind, &alert::Message::kind);
     if (at == line.waiting.end()) continue;
-    gone.push_back(at->row);
+    removed.push_back(at->row);
     line.refusals.erase(at->row);
     give_up(*at);
     line.waiting.erase(at);
@@ -126,31 +126,31 @@ std::vector<int64_t> Outbox::refused(const std::string& receiver, const std::vec
                                      const std::string& why, TimeNs now) {
   failed(receiver, why, std::nullopt, now);
   Line& line = lines_[receiver];
-  std::vector<int64_t> gone;
+  std::vector<int64_t> removed;
   for (const alert::Message& m : line.waiting)  // others gave way while they were on their way
     if (std::ranges::find(rows, m.row) != rows.end() && ++line.refusals[m.row] >= kRefusals)
-      gone.push_back(m.row);
+      removed.push_back(m.row);
   std::erase_if(line.waiting, [&](const alert::Message& m) {
-    if (std::ranges::find(gone, m.row) == gone.end()) return false;
+    if (std::ranges::find(removed, m.row) == removed.end()) return false;
     give_up(m);
     return true;
   });
-  for (const int64_t row : gone) line.refusals.erase(row);
-  line.counts.dropped += gone.size();
-  if (!gone.empty()) line.wait_ns = 0;  // the next one may be sound
-  return gone;
+  for (const int64_t row : removed) line.refusals.erase(row);
+  line.counts.dropped += removed.size();
+  if (!removed.empty()) line.wait_ns = 0;  // the next one may be sound
+  return removed;
 }
 
 std::vector<int64_t> Outbox::keep_only(const std::vector<std::string>& receivers) {
-  std::vector<int64_t> gone;
+  std::vector<int64_t> removed;
   std::erase_if(lines_, [&](const auto& one) {
     if (std::ranges::find(receivers, one.first) != receivers.end()) return false;
-    for (const alert::Message& m : one.second.waiting) gone.push_back(m.row);
+    for (const alert::Message& m : one.second.waiting) removed.push_back(m.row);
     return true;
   });
-  orphans_ += gone.size();
+  orphans_ += removed.size();
   for (const std::string& receiver : receivers) lines_.try_emplace(receiver);  // its counts begin at 0
-  return gone;
+  return removed;
 }
 
 size_t Outbox::pending() const {

@@ -56,8 +56,8 @@ class Outbox {
 
   // Restores messages of before the start, in order of rows.
   void load(std::vector<alert::Message> messages);
-  // Gives the message its row. `gone`: rows of messages that give way.
-  int64_t add(alert::Message message, std::vector<int64_t>& gone);
+  // Gives the message its row. `removed`: rows of messages that give way.
+  int64_t add(alert::Message message, std::vector<int64_t>& removed);
   // The oldest messages that may be sent now, at most `most`; none while the receiver has to wait.
   std::vector<alert::Message> due(const std::string& receiver, size_t most, TimeNs now) const;
   // Whether the receiver failed and is not tried again yet.
@@ -84,7 +84,7 @@ class Outbox {
 
  private:
   void give_up(alert::Message message);
-  void make_room(Line& line, std::vector<int64_t>& gone);
+  void make_room(Line& line, std::vector<int64_t>& removed);
 
   const size_t most_;
   std::map<std::string, Line> lines_;

@@ -18,8 +18,8 @@ constexpr size_t kClients = 32;
 // Queued bytes per client: a thousand findings. A stopped terminal must not fill the memory.
 constexpr size_t kQueueBytes = 256 << 10;
 // Events kept for clients that reconnect, such as after a laptop's sleep or a proxy restart.
-constexpr size_t kKeptEvents = 512;
-constexpr size_t kKeptBytes = 1 << 20;
+constexpr size_t kRetainedEvents = 512;
+constexpr size_t kRetainedBytes = 1 << 20;
 
 // A line break would end the field of the event.
 std::string one_line(std::string_view text) {
@@ -58,11 +58,13 @@ EventHub::~EventHub() {
   for (const auto& client : clients_) client->stream->finish();
 }
 
-std::string EventHub::id_of(const Kept& kept) const { return fmt::format("{}-{}", epoch_, kept.number); }
+std::string EventHub::id_of(const RetainedEvent& retained) const {
+  return fmt::format("{}-{}", epoch_, retained.number);
+}
 
-std::string EventHub::text_of(const Kept& kept, bool cloud) const {
-  const Event& e = kept.event;
-  const std::string id = id_of(kept);
+std::string EventHub::text_of(const RetainedEvent& retained, bool cloud) const {
+  const Event& e = retained.event;
+  const std::string id = id_of(retained);
   const std::string data =
       cloud ? to_json(CloudEvent{id, source_, e.kind, e.job, e.time_ns, e.json}) : e.json;
   return fmt::format("id: {}\nevent: {}\ndata: {}\n\n", id, e.kind, data);
@@ -83,8 +85,8 @@ void EventHub::tell_dropped(Client& client) {
   client.dropped = 0;
 }
 
-void EventHub::offer(Client& client, const Kept& kept) {
-  std::string text = text_of(kept, client.cloud);
+void EventHub::offer(Client& client, const RetainedEvent& retained) {
+  std::string text = text_of(retained, client.cloud);
   if (client.stream->queued() + text.size() > kQueueBytes) {
     ++client.dropped;
     ++dropped_;
@@ -95,17 +97,17 @@ void EventHub::offer(Client& client, const Kept& kept) {
 }
 
 void EventHub::publish(const Event& event) {
-  Kept kept{++last_, event};
-  kept.event.kind = one_line(event.kind);
-  kept.event.json = one_line(event.json);
-  if (kept.event.time_ns == kNoTime) kept.event.time_ns = env_.now(io::Clock::kWall);
+  RetainedEvent retained{++last_, event};
+  retained.event.kind = one_line(event.kind);
+  retained.event.json = one_line(event.json);
+  if (retained.event.time_ns == kNoTime) retained.event.time_ns = env_.now(io::Clock::kWall);
   for (const auto& client : clients_)
-    if (client->wants(event)) offer(*client, kept);
-  kept_bytes_ += kept.bytes();
-  kept_.push_back(std::move(kept));
-  while (kept_.size() > kKeptEvents || kept_bytes_ > kKeptBytes) {
-    kept_bytes_ -= kept_.front().bytes();
-    kept_.pop_front();
+    if (client->wants(event)) offer(*client, retained);
+  retained_bytes_ += retained.bytes();
+  retained_.push_back(std::move(retained));
+  while (retained_.size() > kRetainedEvents || retained_bytes_ > kRetainedBytes) {
+    retained_bytes_ -= retained_.front().bytes();
+    retained_.pop_front();
   }
 }
 
@@ -127,12 +129,12 @@ void EventHub::send_batch(const Request& request, const Reply& reply) {
   const uint64_t seen = seen_by(last);
   std::string out;
   const auto add = [&](const std::string& json) { out += (out.empty() ? "[" : ",") + json; };
-  if (!last.empty() && !kept_.empty() && seen + 1 < kept_.front().number)
-    add(dropped_json(kept_.front().number - seen - 1, true));
-  for (const Kept& kept : kept_) {
-    const Event& e = kept.event;
-    if (kept.number > seen && wanted.wants(e))
-      add(to_json(CloudEvent{id_of(kept), source_, e.kind, e.job, e.time_ns, e.json}));
+  if (!last.empty() && !retained_.empty() && seen + 1 < retained_.front().number)
+    add(dropped_json(retained_.front().number - seen - 1, true));
+  for (const RetainedEvent& retained : retained_) {
+    const Event& e = retained.event;
+    if (retained.number > seen && wanted.wants(e))
+      add(to_json(CloudEvent{id_of(retained), source_, e.kind, e.job, e.time_ns, e.json}));
   }
   reply.send({200, kCloudEventBatch, (out.empty() ? "[" : out) + "]\n", {}});
 }
@@ -150,14 +152,14 @@ void EventHub::subscribe(const Request& request, const Reply& reply) {
   if (const auto job = request.query.find("job"); job != request.query.end()) client->job = job->second;
   client->stream = reply.stream({200, "text/event-stream", "", {{"X-Accel-Buffering", "no"}}});
   clients_.push_back(client);
-  client->stream->on_closed([this, gone = std::weak_ptr(client)] { clients_.remove(gone.lock()); });
+  client->stream->on_closed([this, removed = std::weak_ptr(client)] { clients_.remove(removed.lock()); });
   client->stream->write(": culprit\nretry: 2000\n\n");  // also sends the headers
   const std::string last = last_id_of(request);
   const uint64_t seen = last.empty() ? last_ : seen_by(last);
-  if (!kept_.empty() && seen + 1 < kept_.front().number && !last.empty())
-    client->dropped = kept_.front().number - seen - 1;
-  for (const Kept& kept : kept_)
-    if (kept.number > seen && client->wants(kept.event)) offer(*client, kept);
+  if (!retained_.empty() && seen + 1 < retained_.front().number && !last.empty())
+    client->dropped = retained_.front().number - seen - 1;
+  for (const RetainedEvent& retained : retained_)
+    if (retained.number > seen && client->wants(retained.event)) offer(*client, retained);
 }
 
 void EventHub::heartbeat() {

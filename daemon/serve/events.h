@@ -35,15 +35,15 @@ class EventHub {
 
  private:
   struct Client;
-  struct Kept {
+  struct RetainedEvent {
     uint64_t number;
     Event event;
     size_t bytes() const { return event.kind.size() + event.job.size() + event.json.size(); }
   };
-  void offer(Client& client, const Kept& kept);
+  void offer(Client& client, const RetainedEvent& retained);
   void tell_dropped(Client& client);
-  std::string id_of(const Kept& kept) const;
-  std::string text_of(const Kept& kept, bool cloud) const;
+  std::string id_of(const RetainedEvent& retained) const;
+  std::string text_of(const RetainedEvent& retained, bool cloud) const;
   std::string dropped_json(uint64_t events, bool cloud);
   uint64_t seen_by(const std::string& last_id) const;
   void send_batch(const Request& request, const Reply& reply);
@@ -53,8 +53,8 @@ class EventHub {
   std::string source_;
   std::string epoch_;  // ids of another daemon run are not valid in this one
   uint64_t last_ = 0, dropped_ = 0, drops_ = 0;
-  std::deque<Kept> kept_;
-  size_t kept_bytes_ = 0;
+  std::deque<RetainedEvent> retained_;
+  size_t retained_bytes_ = 0;
   std::list<std::shared_ptr<Client>> clients_;
   std::unique_ptr<io::Timer> timer_;
 };

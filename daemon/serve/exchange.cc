@@ -108,7 +108,7 @@ ssize_t Body::read(char* out, size_t max) {
   return static_cast<ssize_t>(size);
 }
 
-void Body::connection_gone() {
+void Body::connection_closed() {
   response_ = nullptr;
   parts_.clear();
   queued_ = 0;

@@ -49,7 +49,7 @@ class Body final : public BodyStream {
   void cut();
   // libmicrohttpd's content reader.
   ssize_t read(char* out, size_t max);
-  void connection_gone();
+  void connection_closed();
 
  private:
   void request_content();

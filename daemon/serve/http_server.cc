@@ -12,7 +12,7 @@
 
 #include "io/address.h"
 #include "io/container.h"
-#include "serve/crowd.h"
+#include "serve/connection_shares.h"
 #include "serve/exchange.h"
 #include "serve/listen.h"
 #include "serve/routes.h"
@@ -258,16 +258,16 @@ void MhdServer::run() {
 // Closes connections for those to come; false: there is room.
 bool MhdServer::make_room() {
   if (connections_.size() <= kConnections - kFree) return false;
-  std::vector<CrowdMember> crowd;
+  std::vector<OpenConnection> all_members;
   std::vector<MHD_Connection*> members;
   for (const auto& [connection, state] : connections_) {
     if (state.leaving) continue;
-    crowd.push_back({state.who, state.number, state.waiting_since != kNoTime});
+    all_members.push_back({state.who, state.number, state.waiting_since != kNoTime});
     members.push_back(connection);
   }
   bool any = false;
-  for (; crowd.size() > kConnections - kFree; any = true) {
-    const size_t index = gives_way(crowd, kConnections / 4);
+  for (; all_members.size() > kConnections - kFree; any = true) {
+    const size_t index = gives_way(all_members, kConnections / 4);
     Connection& state = connections_[members[index]];
     state.leaving = true;
     ++counts_.gave_way;
@@ -276,7 +276,7 @@ bool MhdServer::make_room() {
       if (answer->body) answer->body->cut();
     }
     shutdown(descriptor_of(members[index]), SHUT_RDWR);  // libmicrohttpd sees the end and closes it
-    crowd.erase(crowd.begin() + static_cast<std::ptrdiff_t>(index));
+    all_members.erase(all_members.begin() + static_cast<std::ptrdiff_t>(index));
     members.erase(members.begin() + static_cast<std::ptrdiff_t>(index));
   }
   return any;
@@ -322,7 +322,7 @@ void MhdServer::forget(Connection& connection) {
   const auto exchange = std::move(connection.exchange);
   if (!exchange) return;
   if (exchange->wait) exchange->wait->die();
-  if (exchange->answer && exchange->answer->body) exchange->answer->body->connection_gone();
+  if (exchange->answer && exchange->answer->body) exchange->answer->body->connection_closed();
 }
 
 void* MhdServer::on_target(void* self, const char* raw, MHD_Connection* connection) {

@@ -112,7 +112,7 @@ struct HttpCounts {
   uint64_t connections = 0;         // current
   uint64_t refused = 0;             // requests that reached no handler
   uint64_t timeouts = 0;            // connections closed for lack of progress
-  uint64_t gave_way = 0;            // connections closed for newer ones (serve/crowd.h)
+  uint64_t gave_way = 0;            // connections closed for newer ones (serve/connection_shares.h)
 };
 
 class HttpServer {

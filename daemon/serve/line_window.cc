@@ -35,9 +35,9 @@ void LineWindow::take(std::string_view part) {
   CULPRIT_CHECK(number_ >= first_ && number_ <= last_);
   const auto at = static_cast<size_t>(number_ - first_);
   if (lines_.size() <= at) lines_.resize(at + 1), cut_.resize(at + 1);
-  const size_t kept = std::min(part.size(), kLineBytes - std::min(kLineBytes, lines_[at].size()));
-  lines_[at] += part.substr(0, kept);
-  cut_[at] += part.size() - kept;
+  const size_t retained = std::min(part.size(), kLineBytes - std::min(kLineBytes, lines_[at].size()));
+  lines_[at] += part.substr(0, retained);
+  cut_[at] += part.size() - retained;
   to_ = read_ + part.size();
 }
 

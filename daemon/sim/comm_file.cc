@@ -10,8 +10,8 @@
 
 namespace culprit::sim {
 
-CommFiles::CommFiles(const CommJobOptions& options, const CommSite& site, const std::vector<uint32_t>& kept,
-                     std::string folder)
+CommFiles::CommFiles(const CommJobOptions& options, const CommSite& site,
+                     const std::vector<uint32_t>& retained, std::string folder)
     : options_(options), site_(site), folder_(std::move(folder)), hosts_(site.hosts) {
   Random random(mix64(options.seed, 0x656c6966));
   epoch_ns_ = (1'763'690'000 + random.below(2'000'000)) * 1'000'000'000ull;
@@ -26,7 +26,7 @@ CommFiles::CommFiles(const CommJobOptions& options, const CommSite& site, const 
   }
   std::vector<uint32_t> may;
   for (uint32_t h = 0; h < site.hosts; ++h)
-    if (std::find(kept.begin(), kept.end(), h) == kept.end()) may.push_back(h);
+    if (std::find(retained.begin(), retained.end(), h) == retained.end()) may.push_back(h);
   for (uint32_t i = 0; i < options.missing_hosts && may.size() > 1; ++i) {
     const uint64_t at = random.below(may.size());
     hosts_[may[at]].missing = true;

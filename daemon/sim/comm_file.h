@@ -11,8 +11,8 @@ namespace culprit::sim {
 
 class CommFiles {
  public:
-  // Hosts of `kept` are never missing.
-  CommFiles(const CommJobOptions& options, const CommSite& site, const std::vector<uint32_t>& kept,
+  // Hosts of `retained` are never missing.
+  CommFiles(const CommJobOptions& options, const CommSite& site, const std::vector<uint32_t>& retained,
             std::string folder);
 
   // Writes the folder, job.toml, and each host's header and joins.

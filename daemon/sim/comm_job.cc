@@ -112,9 +112,10 @@ Status simulate_comm(const CommJobOptions& options, const std::string& out) {
   for (size_t i = 0; i < faults.size() && options.severity == 0; ++i)
     if (!is_of_job(faults[i]) && !is_hang(faults[i]) && !is_pause(faults[i]))
       choose_severity_of(*site, faults[i], random.fork(100 + i));
-  std::vector<uint32_t> kept;
-  for (const CommFault& fault : faults) kept.insert(kept.end(), fault.hosts.begin(), fault.hosts.end());
-  CommFiles files(options, *site, kept, out + "/job");
+  std::vector<uint32_t> retained;
+  for (const CommFault& fault : faults)
+    retained.insert(retained.end(), fault.hosts.begin(), fault.hosts.end());
+  CommFiles files(options, *site, retained, out + "/job");
   if (Status status = files.begin(); !status) return status;
   Result<CommPlay> done = play_comm(*site, faults, &files);
   if (!done) return tl::unexpected(done.error());

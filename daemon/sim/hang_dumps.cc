@@ -8,7 +8,7 @@
 #include "base/hash.h"
 #include "model/json_writer.h"
 #include "sim/files.h"
-#include "sim/hang_scene.h"
+#include "sim/hang_state.h"
 
 namespace culprit::sim {
 namespace {
@@ -102,7 +102,7 @@ struct DumpEntry {
   std::string_view state;
 };
 
-std::vector<DumpEntry> entries_of(const HangScene& c, uint32_t r) {
+std::vector<DumpEntry> entries_of(const HangState& c, uint32_t r) {
   const HangRank& rank = c.rank(r);
   const size_t first = rank.calls.size() > kDumpEntries ? rank.calls.size() - kDumpEntries : 0;
   std::vector<DumpEntry> out;
@@ -121,7 +121,7 @@ std::vector<DumpEntry> entries_of(const HangScene& c, uint32_t r) {
 
 class DumpPickle {
  public:
-  DumpPickle(const HangScene& scene, uint32_t rank) : c_(scene), s_(scene.site), r_(rank) {}
+  DumpPickle(const HangState& hang_state, uint32_t rank) : c_(hang_state), s_(hang_state.site), r_(rank) {}
 
   std::string make() {
     o_.dict([&] {
@@ -230,7 +230,7 @@ class DumpPickle {
       });
   }
 
-  const HangScene& c_;
+  const HangState& c_;
   const HangSite& s_;
   const uint32_t r_;
   PickleOut o_;
@@ -239,7 +239,7 @@ class DumpPickle {
 // As torch writes JSON: no frames, numbers of the status as strings, 0 for unknown times.
 class DumpJson {
  public:
-  DumpJson(const HangScene& scene, uint32_t rank) : c_(scene), s_(scene.site), r_(rank) {}
+  DumpJson(const HangState& hang_state, uint32_t rank) : c_(hang_state), s_(hang_state.site), r_(rank) {}
 
   std::string make() {
     w_.object([&] {
@@ -306,7 +306,7 @@ class DumpJson {
     w_.field("is_p2p", act.is_p2p());
   }
 
-  const HangScene& c_;
+  const HangState& c_;
   const HangSite& s_;
   const uint32_t r_;
   JsonWriter w_;
@@ -314,7 +314,7 @@ class DumpJson {
 
 }  // namespace
 
-Status write_hang_dumps(const HangScene& c, const std::string& folder) {
+Status write_hang_dumps(const HangState& c, const std::string& folder) {
   if (c.site.torch == 201) return {};  // it has no recorder
   std::filesystem::create_directories(folder + "/flight");
   for (uint32_t r = 0; r < c.site.world; ++r) {

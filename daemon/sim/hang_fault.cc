@@ -141,11 +141,11 @@ class HangFaultMaker {
     f_.ranks.push_back(rank);
     set_operation(rank, at);
     if (f_.end == HangEnd::kStopped) return true;
-    f_.gone.push_back(rank);
+    f_.exited.push_back(rank);
     if (s_.launcher != HangLauncher::kTorchrun) return true;
     const uint32_t first = s_.host_of(rank) * s_.ranks_per_host;
     for (uint32_t r = first; r < first + s_.ranks_per_host; ++r)
-      if (r != rank) f_.gone.push_back(r);
+      if (r != rank) f_.exited.push_back(r);
     return true;
   }
 
@@ -292,8 +292,8 @@ bool HangFault::is_at_fault(uint32_t rank) const {
   return std::binary_search(ranks.begin(), ranks.end(), rank);
 }
 
-bool HangFault::is_gone(uint32_t rank) const {
-  return std::find(gone.begin(), gone.end(), rank) != gone.end();
+bool HangFault::is_removed(uint32_t rank) const {
+  return std::find(exited.begin(), exited.end(), rank) != exited.end();
 }
 
 Result<HangFault> make_hang_fault(const HangSite& site, std::string_view kind, Random random) {

@@ -18,7 +18,7 @@ struct HangFault {
   std::vector<uint32_t> ranks;  // at fault; none: no single rank is
   std::vector<uint32_t> hosts;  // theirs, or both ends of a link
   HangEnd end = HangEnd::kAlive;
-  std::vector<uint32_t> gone;  // ranks whose processes have ended, with those that the launcher ended
+  std::vector<uint32_t> exited;  // ranks whose processes have ended, with those that the launcher ended
   HangPlace place = HangPlace::kForward;  // of the host of the ranks at fault
   bool own_place = false;                 // `place` differs from what their program says
   std::vector<HangDeviation> deviations;
@@ -30,7 +30,7 @@ struct HangFault {
   uint32_t operation_rank = 0, operation_act = 0;
 
   bool is_at_fault(uint32_t rank) const;
-  bool is_gone(uint32_t rank) const;
+  bool is_removed(uint32_t rank) const;
 };
 
 Result<HangFault> make_hang_fault(const HangSite& site, std::string_view kind, Random random);

@@ -1,5 +1,5 @@
 // Python frames of a simulated trainer: where the host of a rank is, and from where it calls.
-#include "sim/hang_scene.h"
+#include "sim/hang_state.h"
 
 namespace culprit::sim {
 namespace {

@@ -9,8 +9,8 @@
 #include "model/json_writer.h"
 #include "sim/files.h"
 #include "sim/hang_fault.h"
-#include "sim/hang_scene.h"
 #include "sim/hang_site.h"
+#include "sim/hang_state.h"
 #include "sim/hang_world.h"
 
 namespace culprit::sim {
@@ -45,7 +45,8 @@ std::string job_toml(const HangSite& s) {
 
 class HangTruth {
  public:
-  HangTruth(const HangJobOptions& options, const HangScene& scene) : o_(options), c_(scene), s_(scene.site) {}
+  HangTruth(const HangJobOptions& options, const HangState& hang_state)
+      : o_(options), c_(hang_state), s_(hang_state.site) {}
 
   std::string make() {
     w_.object([&] {
@@ -55,7 +56,7 @@ class HangTruth {
       job();
       w_.values("ranks", c_.fault.ranks);
       w_.list("hosts", c_.fault.hosts, [&](uint32_t host) { w_.write(s_.host_names[host]); });
-      w_.values("gone", c_.fault.gone);
+      w_.values("gone", c_.fault.exited);
       operation();
       evidence();
     });
@@ -126,7 +127,7 @@ class HangTruth {
   // What logs say of the cause.
   std::vector<std::string> logged_causes() const {
     std::vector<std::string> out;
-    if (!c_.fault.gone.empty() && s_.launcher != HangLauncher::kPlain) out.push_back("launcher");
+    if (!c_.fault.exited.empty() && s_.launcher != HangLauncher::kPlain) out.push_back("launcher");
     if (c_.kernel_line || (c_.fault.kind == "storage" && s_.storage_lines)) out.push_back("kernel");
     const bool end = !c_.fault.ranks.empty() && c_.captured[c_.fault.ranks.front()];
     if (c_.fault.end == HangEnd::kException && end) out.push_back("traceback");
@@ -135,7 +136,7 @@ class HangTruth {
   }
 
   const HangJobOptions& o_;
-  const HangScene& c_;
+  const HangState& c_;
   const HangSite& s_;
   JsonWriter w_;
 };
@@ -183,7 +184,7 @@ Status simulate_hang(const HangJobOptions& o, const std::string& out) {
   if (!fault) return tl::unexpected(fault.error());
   HangWorld world(*site, fault->program_of, fault->deviations, fault->cut);
   world.run();
-  const HangScene scene(*site, *fault, world, o.capture);
+  const HangState hang_state(*site, *fault, world, o.capture);
   const std::string job = out + "/job";
   std::error_code error;
   std::filesystem::create_directories(job, error);
@@ -191,7 +192,7 @@ Status simulate_hang(const HangJobOptions& o, const std::string& out) {
   if (Status status = write_text(job + "/job.toml", job_toml(*site)); !status) return status;
   struct Writer {
     std::string_view source;
-    Status (*write)(const HangScene&, const std::string&);
+    Status (*write)(const HangState&, const std::string&);
   };
   constexpr Writer kWriters[] = {{"watchdog", write_hang_logs},
                                  {"flight", write_hang_dumps},
@@ -199,9 +200,9 @@ Status simulate_hang(const HangJobOptions& o, const std::string& out) {
                                  {"stacks", write_hang_stacks}};
   for (const Writer& one : kWriters) {
     if (!writes(o, one.source)) continue;
-    if (Status status = one.write(scene, job); !status) return status;
+    if (Status status = one.write(hang_state, job); !status) return status;
   }
-  return write_text(out + "/truth.json", HangTruth(o, scene).make());
+  return write_text(out + "/truth.json", HangTruth(o, hang_state).make());
 }
 
 }  // namespace culprit::sim

@@ -9,7 +9,7 @@
 
 #include "base/hash.h"
 #include "sim/files.h"
-#include "sim/hang_scene.h"
+#include "sim/hang_state.h"
 
 namespace culprit::sim {
 namespace {
@@ -48,13 +48,13 @@ SourceLines source_lines(uint32_t torch) {
 
 class RankLog {
  public:
-  RankLog(const HangScene& scene, uint32_t rank) : c_(scene), s_(scene.site), r_(rank) {}
+  RankLog(const HangState& hang_state, uint32_t rank) : c_(hang_state), s_(hang_state.site), r_(rank) {}
 
   std::vector<HangLine> lines() {
     start();
     progress();
     phase();
-    departure();
+    exit_found();
     if (c_.captured[r_] && c_.answers(r_) && c_.first_timeout_ns != 0) watchdog();
     for (HangLine& line : out_) line.at_ns += static_cast<uint64_t>(c_.clock_offset_ns(s_.host_of(r_)));
     std::stable_sort(out_.begin(), out_.end(),
@@ -136,10 +136,10 @@ class RankLog {
                       i * 3, "##", i * 2'811, 93'700, took / 60, took % 60));
     }
   }
-  void departure() {
+  void exit_found() {
     if (c_.fault.end != HangEnd::kException || !c_.fault.is_at_fault(r_) || !c_.captured[r_]) return;
     const std::string prefix = s_.torch == 201 ? "" : fmt::format("[rank{}]: ", r_);
-    const uint64_t at = c_.gone_ns();
+    const uint64_t at = c_.exit_ns();
     std::string text = prefix + "Traceback (most recent call last):\n";
     std::vector<HangFrame> frames = hang_frames(s_, HangPlace::kForward, false);
     for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame)
@@ -266,11 +266,11 @@ class RankLog {
   }
   // Neighbours of a dead rank whose transport notices.
   bool remote_error(const TimedOut& one) {
-    if (!s_.remote_error || c_.fault.gone.empty() || s_.torch < 203) return false;
+    if (!s_.remote_error || c_.fault.exited.empty() || s_.torch < 203) return false;
     const uint32_t size = s_.group_size(one.group), group = s_.group_of(one.group, r_);
     const uint32_t next = s_.member(one.group, group, (s_.index_in(one.group, r_) + 1) % size);
-    if (!c_.fault.is_gone(next)) return false;
-    const uint64_t at = std::max(c_.gone_ns(), one.call->created_ns) + 2 * kLogSecond;
+    if (!c_.fault.is_removed(next)) return false;
+    const uint64_t at = std::max(c_.exit_ns(), one.call->created_ns) + 2 * kLogSecond;
     log(at, source_lines(s_.torch).caught + 1,
         fmt::format(
             "[Rank {}] Collective {} raised the following async exception: NCCL error: remote process "
@@ -295,20 +295,20 @@ class RankLog {
                     s_.torch == 201 ? "NCCL" : "Process group", caught(one, one.group)));
   }
 
-  const HangScene& c_;
+  const HangState& c_;
   const HangSite& s_;
   const uint32_t r_;
   std::vector<HangLine> out_;
 };
 
 // Of the launcher's agent on a host, and of its kernel.
-std::vector<HangLine> agent_lines(const HangScene& c, uint32_t host) {
+std::vector<HangLine> agent_lines(const HangState& c, uint32_t host) {
   const HangSite& s = c.site;
   std::vector<HangLine> out;
-  if (s.launcher != HangLauncher::kTorchrun || c.fault.gone.empty() || c.fault.hosts.front() != host)
+  if (s.launcher != HangLauncher::kTorchrun || c.fault.exited.empty() || c.fault.hosts.front() != host)
     return out;
   const uint32_t rank = c.fault.ranks.front(), local = rank % s.ranks_per_host;
-  const uint64_t at = c.gone_ns() + 2 * kLogSecond;
+  const uint64_t at = c.exit_ns() + 2 * kLogSecond;
   const std::string stamp = fmt::format(
       "E{:%m%d %H:%M:%S}.{:06} 3991 torch/distributed/elastic/multiprocessing/"
       "api.py:869]",
@@ -337,7 +337,7 @@ std::string syslog_line(const HangSite& s, uint32_t host, uint64_t at, std::stri
   return fmt::format("{:%b %d %H:%M:%S} {} kernel: {}", utc(at), s.host_names[host], text);
 }
 
-std::vector<HangLine> kernel_lines(const HangScene& c, uint32_t host) {
+std::vector<HangLine> kernel_lines(const HangState& c, uint32_t host) {
   const HangSite& s = c.site;
   std::vector<HangLine> out;
   const auto add = [&](uint64_t at, std::string_view text) {
@@ -347,7 +347,7 @@ std::vector<HangLine> kernel_lines(const HangScene& c, uint32_t host) {
     if (one.host == host) add(one.at_ns, one.text);
   if (c.kernel_line && c.fault.hosts.front() == host) {
     const uint32_t pid = s.pid_of(c.fault.ranks.front());
-    add(c.gone_ns(), fmt::format("Out of memory: Killed process {} (python3) total-vm:284310416kB, "
+    add(c.exit_ns(), fmt::format("Out of memory: Killed process {} (python3) total-vm:284310416kB, "
                                  "anon-rss:120412332kB, file-rss:0kB, shmem-rss:8192kB, UID:1000",
                                  pid));
   }
@@ -369,7 +369,7 @@ Status write_log(const std::string& path, std::vector<HangLine> lines) {
   return write_text(path, text);
 }
 
-Status write_host(const HangScene& c, const std::string& folder, uint32_t host) {
+Status write_host(const HangState& c, const std::string& folder, uint32_t host) {
   const HangSite& s = c.site;
   const std::string own = folder + "/" + s.host_names[host];
   std::vector<HangLine> all = agent_lines(c, host);
@@ -397,7 +397,7 @@ Status write_host(const HangScene& c, const std::string& folder, uint32_t host) 
 
 }  // namespace
 
-Status write_hang_kernel_logs(const HangScene& c, const std::string& folder) {
+Status write_hang_kernel_logs(const HangState& c, const std::string& folder) {
   for (uint32_t host = 0; host < c.site.hosts; ++host) {
     std::vector<HangLine> lines = kernel_lines(c, host);
     const std::string own = folder + "/logs/" + c.site.host_names[host];
@@ -407,11 +407,11 @@ Status write_hang_kernel_logs(const HangScene& c, const std::string& folder) {
   return {};
 }
 
-Status write_hang_logs(const HangScene& c, const std::string& folder) {
+Status write_hang_logs(const HangState& c, const std::string& folder) {
   std::filesystem::create_directories(folder + "/logs");
   for (uint32_t host = 0; host < c.site.hosts; ++host)
     if (Status status = write_host(c, folder + "/logs", host); !status) return status;
-  if (c.site.launcher != HangLauncher::kSlurm || c.fault.gone.empty()) return {};
+  if (c.site.launcher != HangLauncher::kSlurm || c.fault.exited.empty()) return {};
   const uint32_t rank = c.fault.ranks.front();
   return write_text(folder + "/logs/srun.log",
                     fmt::format("srun: error: {}: task {}: {}\n", c.site.host_name(rank), rank,

@@ -8,7 +8,7 @@
 
 #include "base/hash.h"
 #include "sim/files.h"
-#include "sim/hang_scene.h"
+#include "sim/hang_state.h"
 
 namespace culprit::sim {
 namespace {
@@ -17,7 +17,7 @@ constexpr HangOp kRasOps[] = {HangOp::kBroadcast, HangOp::kAllGather, HangOp::kR
                               HangOp::kAllReduce};
 constexpr size_t kRasListed = 10;
 
-uint64_t launches(const HangScene& c, uint32_t r, HangGroup kind, HangOp op) {
+uint64_t launches(const HangState& c, uint32_t r, HangGroup kind, HangOp op) {
   uint64_t n = c.world.launches_before(r, kind, op);
   const HangRank& rank = c.rank(r);
   for (const HangCall& call : rank.calls) {
@@ -29,7 +29,8 @@ uint64_t launches(const HangScene& c, uint32_t r, HangGroup kind, HangOp op) {
 
 class RasAnswer {
  public:
-  RasAnswer(const HangScene& scene, uint32_t number) : c_(scene), s_(scene.site), number_(number) {}
+  RasAnswer(const HangState& hang_state, uint32_t number)
+      : c_(hang_state), s_(hang_state.site), number_(number) {}
 
   std::string json() {
     std::string out = fmt::format(
@@ -71,9 +72,9 @@ class RasAnswer {
     return since + (120 + number_ * 10) * uint64_t{1'000'000'000};
   }
   bool is_lost(uint32_t rank) const { return !c_.answers(rank); }
-  bool is_dead(uint32_t rank) const { return c_.fault.is_gone(rank) || number_ > 1; }
+  bool is_dead(uint32_t rank) const { return c_.fault.is_removed(rank) || number_ > 1; }
   uint32_t lost() const {
-    uint32_t n = static_cast<uint32_t>(c_.fault.gone.size());
+    uint32_t n = static_cast<uint32_t>(c_.fault.exited.size());
     return c_.fault.end == HangEnd::kStopped ? n + 1 : n;
   }
   uint32_t communicators() const {
@@ -98,13 +99,13 @@ class RasAnswer {
   void communicator_json(std::string& out, HangGroup kind, uint32_t group) const {
     const uint32_t size = s_.group_size(kind);
     std::string ranks, missing;
-    uint32_t gone = 0;
+    uint32_t exited = 0;
     for (uint32_t i = 0; i < size; ++i) {
       const uint32_t rank = s_.member(kind, group, i);
       if (is_lost(rank)) {
         fmt::format_to(std::back_inserter(missing),
                        "{}{{{},\"status\":{{\"unresponsive\":true,\"considered_dead\":{}}}}}",
-                       gone++ == 0 ? "" : ",", ids(kind, rank), is_dead(rank));
+                       exited++ == 0 ? "" : ",", ids(kind, rank), is_dead(rank));
         continue;
       }
       fmt::format_to(std::back_inserter(ranks),
@@ -119,8 +120,8 @@ class RasAnswer {
     fmt::format_to(std::back_inserter(out),
                    "{{\"hash\":\"{}\",\"secondary_hash\":\"{:016x}\",\"size\":{},\"ranks_count\":{},"
                    "\"missing_ranks_count\":{},\"ranks\":[{}],\"missing_ranks\":[{}]}}",
-                   hash(kind, group), mix64(s_.group_hash(kind, group), 1), size, size - gone, gone, ranks,
-                   missing);
+                   hash(kind, group), mix64(s_.group_hash(kind, group), 1), size, size - exited, exited,
+                   ranks, missing);
   }
 
   std::string place(HangGroup kind, uint32_t rank) const {
@@ -132,14 +133,14 @@ class RasAnswer {
     bool incomplete = false, mismatch = false;
     for (uint32_t group = 0; group < count; ++group) {
       const std::string name = fmt::format("#{}-{} ({})", row, group, hash(kind, group));
-      std::vector<uint32_t> gone;
+      std::vector<uint32_t> exited;
       for (uint32_t i = 0; i < size; ++i)
-        if (is_lost(s_.member(kind, group, i))) gone.push_back(s_.member(kind, group, i));
-      if (!gone.empty()) {
+        if (is_lost(s_.member(kind, group, i))) exited.push_back(s_.member(kind, group, i));
+      if (!exited.empty()) {
         incomplete = true;
         errors += fmt::format("{} INCOMPLETE\n  Missing communicator data from {} rank{}\n", name,
-                              gone.size(), gone.size() == 1 ? "" : "s");
-        for (uint32_t rank : gone) errors += "  " + place(kind, rank);
+                              exited.size(), exited.size() == 1 ? "" : "s");
+        for (uint32_t rank : exited) errors += "  " + place(kind, rank);
         errors += "\n";
       }
       for (HangOp op : kRasOps) mismatch = counts(kind, group, op, name, warnings) || mismatch;
@@ -203,14 +204,14 @@ class RasAnswer {
     return out;
   }
 
-  const HangScene& c_;
+  const HangState& c_;
   const HangSite& s_;
   const uint32_t number_;
 };
 
 }  // namespace
 
-Status write_hang_ras(const HangScene& c, const std::string& folder) {
+Status write_hang_ras(const HangState& c, const std::string& folder) {
   for (uint32_t number = 1; number <= 2; ++number) {
     RasAnswer answer(c, number);
     const bool json = c.site.ras_json;

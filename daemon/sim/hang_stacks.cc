@@ -5,7 +5,7 @@
 
 #include "base/hash.h"
 #include "sim/files.h"
-#include "sim/hang_scene.h"
+#include "sim/hang_state.h"
 
 namespace culprit::sim {
 namespace {
@@ -52,11 +52,11 @@ std::vector<NativeFrame> native_frames(HangPlace place, bool waits) {
 
 class StackText {
  public:
-  StackText(const HangScene& scene, uint32_t rank)
-      : s_(scene.site),
+  StackText(const HangState& hang_state, uint32_t rank)
+      : s_(hang_state.site),
         r_(rank),
-        place_(scene.place_of(rank)),
-        waits_(scene.in_sync(rank)),
+        place_(hang_state.place_of(rank)),
+        waits_(hang_state.in_sync(rank)),
         frames_(hang_frames(s_, place_, waits_)),
         native_(native_frames(place_, waits_)) {}
 
@@ -201,11 +201,11 @@ class StackText {
 
 }  // namespace
 
-Status write_hang_stacks(const HangScene& c, const std::string& folder) {
+Status write_hang_stacks(const HangState& c, const std::string& folder) {
   const HangSite& s = c.site;
   for (uint32_t r = 0; r < s.world; ++r) {
     const bool stopped = c.fault.end == HangEnd::kStopped && c.fault.is_at_fault(r);
-    if (!c.captured[r] || c.fault.is_gone(r)) continue;
+    if (!c.captured[r] || c.fault.is_removed(r)) continue;
     // A stopped process does not run the handler of a signal.
     if (stopped && s.stack_form == StackForm::kFaultHandler) continue;
     const std::string own = fmt::format("{}/stacks/{}", folder, s.host_name(r));

@@ -10,8 +10,8 @@
 #include "sim/comm_play.h"
 #include "sim/files.h"
 #include "sim/hang_fault.h"
-#include "sim/hang_scene.h"
 #include "sim/hang_site.h"
+#include "sim/hang_state.h"
 #include "sim/hang_world.h"
 #include "sim/job.h"
 #include "sim/mixed_plan.h"
@@ -59,7 +59,7 @@ class MixedJob {
     std::error_code error;
     std::filesystem::create_directories(job_ + "/plugins", error);
     if (error) return fail(ErrorCode::kIo, job_ + ": " + error.message());
-    if (Status status = is_mixed_hang(p_.fault) ? stand() : go_on(); !status) return status;
+    if (Status status = is_mixed_hang(p_.fault) ? entry() : go_on(); !status) return status;
     for (uint32_t host = 0; has("counters") && host < p_.hosts.size(); ++host) {
       const std::string lines = mixed_counter_lines(p_, host);
       if (lines.empty()) continue;
@@ -89,8 +89,8 @@ class MixedJob {
     return c;
   }
 
-  // A job that hangs: the scene is that of `simulate hang`, with records of the steps before.
-  Status stand() {
+  // A job that hangs: the hang state is that of `simulate hang`, with records of the steps before.
+  Status entry() {
     HangJobOptions h;
     h.ranks = o_.ranks;
     h.ranks_per_host = o_.ranks_per_host;
@@ -103,27 +103,28 @@ class MixedJob {
     site->storage_lines = false;
     HangWorld world(*site, fault->program_of, fault->deviations, fault->cut);
     world.run();
-    HangScene scene(*site, *fault, world, 1);
-    scene.kernel_line = false;
+    HangState hang_state(*site, *fault, world, 1);
+    hang_state.kernel_line = false;
     p_.hosts = site->host_names;
     p_.tp = site->tp, p_.pp = site->pp, p_.dp = site->dp;
     if (!fault->ranks.empty()) p_.rank = fault->ranks[0];
     p_.fault_hosts = fault->hosts;
     if (p_.fault == MixedFault::kCableDown && p_.fault_hosts.size() > 1) p_.peer = p_.fault_hosts[1];
-    const uint64_t stops = scene.fault_ns != 0 ? scene.gone_ns() : scene.since_ns;
-    p_.onset_at_ns = static_cast<TimeNs>(p_.fault == MixedFault::kOom ? stops : scene.since_ns);
+    const uint64_t stops = hang_state.fault_ns != 0 ? hang_state.exit_ns() : hang_state.since_ns;
+    p_.onset_at_ns = static_cast<TimeNs>(p_.fault == MixedFault::kOom ? stops : hang_state.since_ns);
     if (Status status = play_before(*site); !status) return status;
     add_mixed_signs(p_, random_.fork(5));
     for (const MixedKernelLine& line : p_.kernel)
-      if (has("kernel")) scene.kernel.push_back({line.host, static_cast<uint64_t>(line.at_ns), line.text});
+      if (has("kernel"))
+        hang_state.kernel.push_back({line.host, static_cast<uint64_t>(line.at_ns), line.text});
     shown_.insert(p_.shows.begin(), p_.shows.end());
-    return write_scene(scene);
+    return write_hang_state(hang_state);
   }
 
-  Status write_scene(const HangScene& scene) {
+  Status write_hang_state(const HangState& hang_state) {
     struct Writer {
       std::string_view input;
-      Status (*write)(const HangScene&, const std::string&);
+      Status (*write)(const HangState&, const std::string&);
     };
     constexpr Writer kWriters[] = {{"logs", write_hang_logs},
                                    {"flight", write_hang_dumps},
@@ -131,9 +132,9 @@ class MixedJob {
                                    {"stacks", write_hang_stacks}};
     for (const Writer& one : kWriters) {
       if (has(one.input)) {
-        if (Status status = one.write(scene, job_); !status) return status;
+        if (Status status = one.write(hang_state, job_); !status) return status;
       } else if (one.input == "logs") {
-        if (Status status = write_hang_kernel_logs(scene, job_); !status) return status;
+        if (Status status = write_hang_kernel_logs(hang_state, job_); !status) return status;
       }
     }
     for (const std::string_view input : {"logs", "flight", "ras", "stacks"}) shown_.insert(input);

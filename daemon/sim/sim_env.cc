@@ -51,22 +51,22 @@ class SimTimer final : public io::Timer {
 class SimWorker final : public io::Worker {
  public:
   explicit SimWorker(SimEnv& env) : env_(env), queue_(std::make_shared<Queue>()) {}
-  ~SimWorker() override { queue_->gone = true; }
+  ~SimWorker() override { queue_->exited = true; }
   void submit(std::function<void()> work, std::function<void()> done) override {
     queue_->items.push_back({std::move(work), std::move(done)});
     if (queue_->items.size() == 1) next(env_, queue_);
   }
   size_t queued() const override { return queue_->items.size(); }
-  void abandon() override { queue_->gone = true; }
+  void abandon() override { queue_->exited = true; }
 
  private:
   struct Queue {
     std::deque<std::pair<std::function<void()>, std::function<void()>>> items;
-    bool gone = false;
+    bool exited = false;
   };
   static void finish(SimEnv& env, const std::shared_ptr<Queue>& queue, const std::function<void()>& done) {
     env.post([queue, done] {
-      if (!queue->gone && done) done();
+      if (!queue->exited && done) done();
     });
     queue->items.pop_front();
     if (!queue->items.empty()) next(env, queue);
@@ -76,7 +76,7 @@ class SimWorker final : public io::Worker {
     TimeNs takes = most == 0 ? 0 : env.random_.range(0, most);
     if (most > 0 && env.random_.per_mille(10)) takes *= 50;
     env.after(takes, [&env, queue] {
-      if (queue->gone) return;
+      if (queue->exited) return;
       const auto item = std::move(queue->items.front());
       item.first();
       const TimeNs more = std::exchange(env.prolonged_ns_, 0);

@@ -140,13 +140,13 @@ Template::Template(std::string_view text) {
       break;
     }
     const std::string_view name = text.substr(open + 1, close - open - 1);
-    std::string kept;
-    kept.swap(literal);
+    std::string retained;
+    retained.swap(literal);
     const size_t before = ops_.size();
-    if (!kept.empty()) ops_.push_back({Hole::kText, 0, 0, 0, kept});
+    if (!retained.empty()) ops_.push_back({Hole::kText, 0, 0, 0, retained});
     if (!parse_hole(name)) {
       ops_.resize(before);
-      literal = kept + '<';
+      literal = retained + '<';
       text.remove_prefix(open + 1);
       continue;
     }

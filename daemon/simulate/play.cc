@@ -35,7 +35,7 @@ struct SimulatePlayOptions {
 double seconds(TimeNs ns) { return static_cast<double>(ns) / static_cast<double>(kNsPerSecond); }
 
 // On a terminal each line overwrites the previous one.
-void show(const app::PlayFigures& f) {
+void show(const app::PlayCounters& f) {
   const std::string text =
       f.begun_ns == kNoTime
           ? fmt::format("{} of {} hosts are connected", f.connected, f.hosts)
@@ -71,7 +71,7 @@ class MadeJob {
 };
 
 std::string json_of(const app::PlayOutcome& o, double took) {
-  const app::PlayFigures& f = o.figures;
+  const app::PlayCounters& f = o.counters;
   JsonWriter w;
   w.object([&] {
     w.field("hosts", f.hosts);
@@ -88,7 +88,7 @@ std::string json_of(const app::PlayOutcome& o, double took) {
 }
 
 std::string text_of(const app::PlayOutcome& o, double took) {
-  const app::PlayFigures& f = o.figures;
+  const app::PlayCounters& f = o.counters;
   std::string out =
       fmt::format("{}, {} in {} for {} of logs, {} acknowledged, {:.1f} s", counted(f.hosts, "host"),
                   counted(f.frames, "frame"), format_bytes(f.bytes), format_bytes(f.log_bytes),
@@ -104,7 +104,7 @@ int play(SimulatePlayOptions o) {
   std::optional<MadeJob> made;
   if (o.run.folder.empty()) {
     auto folder = MadeJob::make(o.job, made);
-    if (!folder) return complain(folder.error().text), kUnable;
+    if (!folder) return report_error(folder.error().text), kUnable;
     o.run.folder = std::move(*folder);
   }
   o.run.patience_ns = static_cast<TimeNs>(o.patience_s * static_cast<double>(kNsPerSecond));
@@ -112,12 +112,13 @@ int play(SimulatePlayOptions o) {
   if (!o.quiet) o.run.show = show;
   const auto played = app::play(o.run);
   if (!o.quiet) fmt::print(stderr, "\r\x1b[K");
-  if (!played) return complain("simulate play: " + played.error().text), kUnable;
-  const app::PlayFigures& f = played->figures;
+  if (!played) return report_error("simulate play: " + played.error().text), kUnable;
+  const app::PlayCounters& f = played->counters;
   const double took = f.begun_ns == kNoTime || f.done_ns == kNoTime ? 0 : seconds(f.done_ns - f.begun_ns);
   const bool printed = print(o.format == "json" ? json_of(*played, took) : text_of(*played, took));
-  if (played->stopped) return complain("simulate play: stopped before all was acknowledged"), kUnable;
-  if (!played->report_trouble.empty()) return complain("simulate play: " + played->report_trouble), kUnable;
+  if (played->stopped) return report_error("simulate play: stopped before all was acknowledged"), kUnable;
+  if (!played->report_trouble.empty())
+    return report_error("simulate play: " + played->report_trouble), kUnable;
   return printed ? kDone : kUnable;
 }
 

@@ -116,9 +116,9 @@ int list(const SimulateOptions& o) {
 
 int logs(const SimulateOptions& o) {
   if (o.list) return list(o);
-  if (o.out.empty()) return complain("simulate logs: OUT is missing"), kUnable;
+  if (o.out.empty()) return report_error("simulate logs: OUT is missing"), kUnable;
   if (Status status = sim::simulate_logs(o.job, o.out); !status)
-    return complain(status.error().text), kUnable;
+    return report_error(status.error().text), kUnable;
   return kDone;
 }
 
@@ -128,27 +128,27 @@ int comm(const CommOptions& o) {
     for (const sim::NamedChoice& c : sim::comm_faults()) text += fmt::format("  {:<28} {}\n", c.name, c.help);
     return print(text) ? kDone : kUnable;
   }
-  if (o.out.empty()) return complain("simulate comm: OUT is missing"), kUnable;
+  if (o.out.empty()) return report_error("simulate comm: OUT is missing"), kUnable;
   if (Status status = sim::simulate_comm(o.job, o.out); !status)
-    return complain(status.error().text), kUnable;
+    return report_error(status.error().text), kUnable;
   return kDone;
 }
 
 int hang(HangOptions& o) {
   if (o.list) return print_two_lists("kinds", sim::hang_kinds(), "sources", sim::hang_sources());
-  if (o.out.empty()) return complain("simulate hang: OUT is missing"), kUnable;
+  if (o.out.empty()) return report_error("simulate hang: OUT is missing"), kUnable;
   o.job.sources = split_list(o.sources);
   if (Status status = sim::simulate_hang(o.job, o.out); !status)
-    return complain(status.error().text), kUnable;
+    return report_error(status.error().text), kUnable;
   return kDone;
 }
 
 int mixed(MixedOptions& o) {
   if (o.list) return print_two_lists("faults", sim::mixed_faults(), "inputs", sim::mixed_inputs());
-  if (o.out.empty()) return complain("simulate mixed: OUT is missing"), kUnable;
+  if (o.out.empty()) return report_error("simulate mixed: OUT is missing"), kUnable;
   o.job.without = split_list(o.without);
   if (Status status = sim::simulate_mixed(o.job, o.out); !status)
-    return complain(status.error().text), kUnable;
+    return report_error(status.error().text), kUnable;
   return kDone;
 }
 

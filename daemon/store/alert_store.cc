@@ -31,27 +31,29 @@ Result<std::unique_ptr<AlertStore>> AlertStore::open(const std::string& path) {
   return out;
 }
 
-Result<KeptAlerts> AlertStore::load() {
+Result<StoredAlerts> AlertStore::load() {
   using Statement = Database::Statement;
-  KeptAlerts out;
+  StoredAlerts out;
   Statement issues(database_, "SELECT key, text FROM issues");
-  auto kept = issues.rows<KeptIssue>([](Statement& s) { return KeptIssue{s.text(0), s.text(1)}; });
-  if (!kept) return tl::unexpected(kept.error());
-  out.issues = std::move(*kept);
+  auto stored = issues.rows<StoredIssue>([](Statement& s) { return StoredIssue{s.text(0), s.text(1)}; });
+  if (!stored) return tl::unexpected(stored.error());
+  out.issues = std::move(*stored);
   Statement outbox(database_,
                    "SELECT row, id, receiver, issue, kind, created_ns, body FROM outbox ORDER BY row");
-  auto waiting = outbox.rows<KeptMessage>([](Statement& s) {
-    return KeptMessage{s.integer(0), s.text(1), s.text(2), s.text(3), static_cast<int>(s.integer(4)),
-                       s.time(5),    s.text(6)};
+  auto waiting = outbox.rows<StoredMessage>([](Statement& s) {
+    return StoredMessage{s.integer(0), s.text(1), s.text(2), s.text(3), static_cast<int>(s.integer(4)),
+                         s.time(5),    s.text(6)};
   });
   if (!waiting) return tl::unexpected(waiting.error());
   out.messages = std::move(*waiting);
   Statement windows(database_, "SELECT id, text FROM windows ORDER BY id");
-  auto held = windows.rows<KeptWindow>([](Statement& s) { return KeptWindow{s.integer(0), s.text(1)}; });
+  auto held = windows.rows<StoredWindow>([](Statement& s) { return StoredWindow{s.integer(0), s.text(1)}; });
   if (!held) return tl::unexpected(held.error());
   out.windows = std::move(*held);
   Statement receivers(database_, "SELECT name, text FROM receivers");
-  auto known = receivers.rows<KeptReceiver>([](Statement& s) { return KeptReceiver{s.text(0), s.text(1)}; });
+  auto known = receivers.rows<StoredReceiver>([](Statement& s) {
+    return StoredReceiver{s.text(0), s.text(1)};
+  });
   if (!known) return tl::unexpected(known.error());
   out.receivers = std::move(*known);
   Statement seen(database_, "SELECT until_ns FROM seen");
@@ -67,13 +69,13 @@ Status AlertStore::apply(const AlertChanges& changes) {
 Status AlertStore::write(const AlertChanges& c) {
   using Statement = Database::Statement;
   Statement put_issue(database_, "INSERT OR REPLACE INTO issues VALUES (?, ?)");
-  for (const KeptIssue& one : c.issues)
+  for (const StoredIssue& one : c.issues)
     if (Status s = put_issue.again().bind(one.key).bind(one.text).run(); !s) return s;
   Statement drop_issue(database_, "DELETE FROM issues WHERE key = ?");
-  for (const std::string& key : c.issues_gone)
+  for (const std::string& key : c.issues_removed)
     if (Status s = drop_issue.again().bind(key).run(); !s) return s;
   Statement put_message(database_, "INSERT OR REPLACE INTO outbox VALUES (?, ?, ?, ?, ?, ?, ?)");
-  for (const KeptMessage& m : c.messages)
+  for (const StoredMessage& m : c.messages)
     if (Status s = put_message.again()
                        .bind(m.row)
                        .bind(m.id)
@@ -86,19 +88,19 @@ Status AlertStore::write(const AlertChanges& c) {
         !s)
       return s;
   Statement drop_message(database_, "DELETE FROM outbox WHERE row = ?");
-  for (const int64_t row : c.messages_gone)
+  for (const int64_t row : c.messages_removed)
     if (Status s = drop_message.again().bind(row).run(); !s) return s;
   Statement put_window(database_, "INSERT OR REPLACE INTO windows VALUES (?, ?)");
-  for (const KeptWindow& w : c.windows)
+  for (const StoredWindow& w : c.windows)
     if (Status s = put_window.again().bind(w.id).bind(w.text).run(); !s) return s;
   Statement drop_window(database_, "DELETE FROM windows WHERE id = ?");
-  for (const int64_t id : c.windows_gone)
+  for (const int64_t id : c.windows_removed)
     if (Status s = drop_window.again().bind(id).run(); !s) return s;
   Statement put_receiver(database_, "INSERT OR REPLACE INTO receivers VALUES (?, ?)");
-  for (const KeptReceiver& one : c.receivers)
+  for (const StoredReceiver& one : c.receivers)
     if (Status s = put_receiver.again().bind(one.name).bind(one.text).run(); !s) return s;
   Statement drop_receiver(database_, "DELETE FROM receivers WHERE name = ?");
-  for (const std::string& name : c.receivers_gone)
+  for (const std::string& name : c.receivers_removed)
     if (Status s = drop_receiver.again().bind(name).run(); !s) return s;
   if (c.seen_until_ns == kNoTime) return {};
   return Statement(database_, "INSERT OR REPLACE INTO seen VALUES (1, ?)").bind_time(c.seen_until_ns).run();

@@ -17,47 +17,47 @@
 
 namespace culprit::store {
 
-struct KeptIssue {
+struct StoredIssue {
   std::string key, text;
 };
-struct KeptMessage {
+struct StoredMessage {
   int64_t row = 0;
   std::string id, receiver, issue;
   int kind = 0;
   TimeNs created_ns = kNoTime;
   std::string body;
 };
-struct KeptWindow {
+struct StoredWindow {
   int64_t id = 0;
   std::string text;
 };
 
-struct KeptReceiver {
+struct StoredReceiver {
   std::string name, text;
 };
 
 struct AlertChanges {
-  std::vector<KeptIssue> issues;
-  std::vector<std::string> issues_gone;
-  std::vector<KeptMessage> messages;
-  std::vector<int64_t> messages_gone;  // rows
-  std::vector<KeptWindow> windows;
-  std::vector<int64_t> windows_gone;
-  std::vector<KeptReceiver> receivers;
-  std::vector<std::string> receivers_gone;
+  std::vector<StoredIssue> issues;
+  std::vector<std::string> issues_removed;
+  std::vector<StoredMessage> messages;
+  std::vector<int64_t> messages_removed;  // rows
+  std::vector<StoredWindow> windows;
+  std::vector<int64_t> windows_removed;
+  std::vector<StoredReceiver> receivers;
+  std::vector<std::string> receivers_removed;
   TimeNs seen_until_ns = kNoTime;  // verdicts before this time were looked at
   bool empty() const {
-    return issues.empty() && issues_gone.empty() && messages.empty() && messages_gone.empty() &&
-           windows.empty() && windows_gone.empty() && receivers.empty() && receivers_gone.empty() &&
+    return issues.empty() && issues_removed.empty() && messages.empty() && messages_removed.empty() &&
+           windows.empty() && windows_removed.empty() && receivers.empty() && receivers_removed.empty() &&
            seen_until_ns == kNoTime;
   }
 };
 
-struct KeptAlerts {
-  std::vector<KeptIssue> issues;
-  std::vector<KeptMessage> messages;  // in order of rows
-  std::vector<KeptWindow> windows;
-  std::vector<KeptReceiver> receivers;
+struct StoredAlerts {
+  std::vector<StoredIssue> issues;
+  std::vector<StoredMessage> messages;  // in order of rows
+  std::vector<StoredWindow> windows;
+  std::vector<StoredReceiver> receivers;
   TimeNs seen_until_ns = kNoTime;  // none: a new file
 };
 
@@ -66,7 +66,7 @@ class AlertStore {
   static Result<std::unique_ptr<AlertStore>> open(const std::string& path);
   const std::string& moved_aside() const { return database_.moved_aside(); }
 
-  Result<KeptAlerts> load();
+  Result<StoredAlerts> load();
   Status apply(const AlertChanges& changes);
 
  private:

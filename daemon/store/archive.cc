@@ -367,7 +367,9 @@ Status Archive::retain(const std::vector<std::string>& running, TimeNs now) {
 // ---- queries
 
 Result<std::vector<HostRow>> Archive::hosts() { return impl_->index.hosts(); }
-Result<std::vector<HostStream>> Archive::kept(const KeptQuery& query) { return impl_->index.kept(query); }
+Result<std::vector<HostStream>> Archive::stored(const StoredQuery& query) {
+  return impl_->index.stored(query);
+}
 Result<std::vector<SkippedFrames>> Archive::skipped(const std::string& host, LogKind kind) {
   return impl_->index.skipped(host, kind);
 }

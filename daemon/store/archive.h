@@ -25,8 +25,8 @@
 #include "base/time.h"
 #include "io/files.h"
 #include "model/piece.h"
-#include "store/kept.h"
 #include "store/segment.h"
+#include "store/stored_streams.h"
 
 namespace culprit::store {
 
@@ -85,7 +85,7 @@ struct HostRow {
   uint64_t skipped = 0;  // frames that never came
 };
 
-struct KeptQuery {
+struct StoredQuery {
   std::string host = {};  // empty: all
   std::string job = {};   // includes kernel messages and dumps without a job; empty: all
   std::string path = {};  // empty: any
@@ -94,7 +94,7 @@ struct KeptQuery {
 };
 struct HostStream {
   std::string host;
-  KeptStream kept;  // for EvidenceReader::read
+  StoredStream stored;  // for EvidenceReader::read
 };
 
 // Input of replay() in archive_replay.h; a plain value.
@@ -147,7 +147,7 @@ class Archive {
   // As of the last commit.
   Result<std::vector<HostRow>> hosts();
   // By host, then in order of arrival.
-  Result<std::vector<HostStream>> kept(const KeptQuery& query);
+  Result<std::vector<HostStream>> stored(const StoredQuery& query);
   Result<std::vector<SkippedFrames>> skipped(const std::string& host, LogKind kind);
   // Of the condensed logs, of these hosts if any are given.
   Result<ReplayPlan> replay_plan(const std::vector<std::string>& hosts = {});

@@ -263,7 +263,7 @@ Status ArchiveIndex::forget_logs(Dropped& dropped, const std::vector<int64_t>& l
       if (!empty.good()) return empty.status();
       continue;
     }
-    dropped.gone.push_back(number(empty, 0));
+    dropped.removed.push_back(number(empty, 0));
     for (const char* table : {"streams", "extents", "gaps", "skips", "logs"}) {
       Statement drop(database_, std::string("DELETE FROM ") + table + " WHERE log = ?");
       if (const Status went = drop.bind(log).run(); !went) return went;
@@ -306,7 +306,7 @@ Result<std::vector<HostRow>> ArchiveIndex::hosts() {
   });
 }
 
-Result<std::vector<HostStream>> ArchiveIndex::kept(const KeptQuery& query) {
+Result<std::vector<HostStream>> ArchiveIndex::stored(const StoredQuery& query) {
   std::vector<HostStream> found;
   std::vector<int64_t> logs;
   Statement get(
@@ -320,13 +320,13 @@ Result<std::vector<HostStream>> ArchiveIndex::kept(const KeptQuery& query) {
   get.bind(query.path).bind(static_cast<int64_t>(OriginKind::kPlugin));
   while (get.row()) {
     HostStream& stream = found.emplace_back();
-    StreamState& state = stream.kept.state;
+    StreamState& state = stream.stored.state;
     state.info = stream_of(get);
     state.size = number(get, 8);
     state.ended = get.integer(10) != 0;
-    stream.kept.first_offset = number(get, 9);
+    stream.stored.first_offset = number(get, 9);
     stream.host = get.text(11);
-    stream.kept.epoch = number(get, 12);
+    stream.stored.epoch = number(get, 12);
     logs.push_back(get.integer(13));
   }
   if (!get.good()) return tl::unexpected(get.status().error());
@@ -343,23 +343,23 @@ Status ArchiveIndex::add_places(std::vector<HostStream>& streams, const std::vec
       "BY segment");
   Statement gaps(database_, "SELECT stream, offset, bytes, reason FROM gaps WHERE log = ? ORDER BY offset");
   for (size_t i = 0; i < streams.size();) {
-    std::map<StreamId, KeptStream*> wanted;
+    std::map<StreamId, StoredStream*> wanted;
     const int64_t log = logs[i];
     for (; i < streams.size() && logs[i] == log; ++i)
-      wanted[streams[i].kept.state.info.id] = &streams[i].kept;
+      wanted[streams[i].stored.state.info.id] = &streams[i].stored;
     const auto stream_at = [&](const Statement& row) {
       const auto found = wanted.find(static_cast<StreamId>(row.integer(0)));
       return found == wanted.end() ? nullptr : found->second;
     };
     extents.again().bind(log);
     while (extents.row())
-      if (KeptStream* kept = stream_at(extents))
-        kept->extents.push_back({number(extents, 1), number(extents, 2), number(extents, 3),
-                                 number(extents, 4), number(extents, 5)});
+      if (StoredStream* stored = stream_at(extents))
+        stored->extents.push_back({number(extents, 1), number(extents, 2), number(extents, 3),
+                                   number(extents, 4), number(extents, 5)});
     gaps.again().bind(log);
     while (gaps.row())
-      if (KeptStream* kept = stream_at(gaps))
-        kept->holes.push_back({number(gaps, 1), number(gaps, 2), gaps.text(3)});
+      if (StoredStream* stored = stream_at(gaps))
+        stored->holes.push_back({number(gaps, 1), number(gaps, 2), gaps.text(3)});
     if (!extents.good()) return extents.status();
     if (!gaps.good()) return gaps.status();
   }

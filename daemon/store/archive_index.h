@@ -49,7 +49,7 @@ class ArchiveIndex {
   // newest of each host. Returns the logs with frames in it (their streams in memory are outdated) and the
   // deleted logs.
   struct Dropped {
-    std::vector<uint64_t> epochs, gone;
+    std::vector<uint64_t> epochs, removed;
   };
   Result<Dropped> drop_segment(uint64_t segment);
   // Whether it has streams of one of these jobs.
@@ -58,7 +58,7 @@ class ArchiveIndex {
   Status forget_hosts(TimeNs before);
 
   Result<std::vector<HostRow>> hosts();
-  Result<std::vector<HostStream>> kept(const KeptQuery& query);
+  Result<std::vector<HostStream>> stored(const StoredQuery& query);
   Result<std::vector<SkippedFrames>> skipped(const std::string& host, LogKind kind);
   // Segments with frames of these logs, by row.
   Result<std::vector<uint64_t>> segments_of(const std::vector<int64_t>& logs);

@@ -107,7 +107,7 @@ void ArchiveLogs::forget(const ArchiveIndex::Dropped& dropped) {
     streams_in_memory_ -= std::min(streams_in_memory_, found->second.streams.size());
     unload(found->second);
   }
-  for (const uint64_t epoch : dropped.gone) {
+  for (const uint64_t epoch : dropped.removed) {
     const auto found = logs_.find(epoch);
     if (found == logs_.end()) continue;
     if (found->second.touched) {

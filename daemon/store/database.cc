@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kBusyMs = 2000;  // for a person who reads the file with sqlite3
 // Renamed damaged files to keep: their content was derived from evidence that still exists.
-constexpr int kDamagedKept = 4;
+constexpr int kDamagedMax = 4;
 
 }  // namespace
 
@@ -100,7 +100,7 @@ Status Database::move_aside() {
   close();
   int n = 1;
   std::string to;
-  for (; n <= kDamagedKept; ++n) {
+  for (; n <= kDamagedMax; ++n) {
     to = fmt::format("{}.damaged-{}", options_.path, n);
     if (access(to.c_str(), F_OK) != 0) break;
   }

@@ -43,12 +43,12 @@ class SpoolFrames {
     next_segment_ =
         static_cast<size_t>(std::lower_bound(numbers_.begin(), numbers_.end(), segment) - numbers_.begin());
     sequence_ = sequence;
-    gone_ = segment > 0 && (next_segment_ == numbers_.size() || numbers_[next_segment_] != segment);
+    removed_ = segment > 0 && (next_segment_ == numbers_.size() || numbers_[next_segment_] != segment);
     // What was left of it may have been joined to the one before.
-    if (gone_ && next_segment_ > 0) next_segment_ -= 1;
+    if (removed_ && next_segment_ > 0) next_segment_ -= 1;
   }
   // Whether evidence was removed before the current frame to make room, since the last call.
-  bool went() { return std::exchange(gone_, false); }
+  bool went() { return std::exchange(removed_, false); }
   uint64_t segment() const { return numbers_[next_segment_ - 1]; }  // of the current frame
   // The last segment with a complete checkpoint that was created before frame `sequence` + 1.
   std::optional<uint64_t> segment_before(uint64_t sequence) {
@@ -66,7 +66,7 @@ class SpoolFrames {
     leave_segment();
     next_segment_ = segment;
     entered_.reset();
-    gone_ = false;
+    removed_ = false;
     sequence_ = 0;
   }
   // False after the last.
@@ -108,13 +108,13 @@ class SpoolFrames {
       if (reader) {
         const uint64_t number = numbers_[next_segment_ - 1];
         const bool cleaned = reader->header() && reader->header()->cleaned;
-        gone_ = gone_ || cleaned || (entered_ && *entered_ + 1 != number);
+        removed_ = removed_ || cleaned || (entered_ && *entered_ + 1 != number);
         entered_ = number;
         reader_.emplace(std::move(*reader));
         return true;
       }
       // Deleted to make room after the folder was listed. The offsets show the hole.
-      gone_ = gone_ || reader.error().code == ErrorCode::kNotFound;
+      removed_ = removed_ || reader.error().code == ErrorCode::kNotFound;
       if (reader.error().code != ErrorCode::kNotFound) note_unreadable(reader.error());
     }
     return false;
@@ -139,7 +139,7 @@ class SpoolFrames {
   std::vector<uint64_t> numbers_;
   size_t next_segment_ = 0;
   std::optional<uint64_t> entered_;  // the last one's number
-  bool gone_ = false;
+  bool removed_ = false;
   std::optional<SegmentReader> reader_;
   ReadDamage damage_;
 };
@@ -207,7 +207,7 @@ class Replayer : public RecordSink {
 // The part of the range in one stream: passes on its bytes in [next, to), in order.
 class StreamCopy : public RecordSink {
  public:
-  StreamCopy(const KeptStream& stream, uint64_t base, const EvidenceSink& sink)
+  StreamCopy(const StoredStream& stream, uint64_t base, const EvidenceSink& sink)
       : id_(stream.state.info.id),
         size_(stream.state.size),
         first_(stream.first_offset),
@@ -273,7 +273,7 @@ using Starts = std::vector<std::optional<std::map<StreamId, Position>>>;
 
 Starts read_starts(SpoolFrames& frames, const EvidenceRange& range) {
   std::vector<StreamId> wanted;
-  for (const KeptStream& stream : range.streams) wanted.push_back(stream.state.info.id);
+  for (const StoredStream& stream : range.streams) wanted.push_back(stream.state.info.id);
   std::sort(wanted.begin(), wanted.end());
   Starts starts(frames.segments());
   for (size_t i = 0; i < starts.size(); ++i)
@@ -296,7 +296,7 @@ size_t segment_before(const Starts& starts, StreamId stream, uint64_t from) {
 // ---- evidence of an archive
 
 // The stream's frames with [from, ...), in order, until the copy is complete.
-void copy_extents(io::Files& files, const std::string& folder, const KeptStream& stream, uint64_t from,
+void copy_extents(io::Files& files, const std::string& folder, const StoredStream& stream, uint64_t from,
                   StreamCopy& copy, ReadDamage& damage) {
   const auto note = [&](std::string what) {
     if (damage.first.empty()) damage.first = std::move(what);
@@ -399,7 +399,7 @@ Result<ReadDamage> replay(io::Files& files, const std::string& folder, uint64_t 
 Result<ReadDamage> EvidenceReader::read(const EvidenceRange& range, const EvidenceSink& sink) const {
   std::optional<SpoolFrames> frames;
   Starts starts;
-  const auto of_spool = [](const KeptStream& stream) { return stream.epoch == 0; };
+  const auto of_spool = [](const StoredStream& stream) { return stream.epoch == 0; };
   if (std::any_of(range.streams.begin(), range.streams.end(), of_spool)) {
     auto opened = SpoolFrames::open(files_, folder_);
     if (!opened) return tl::unexpected(opened.error());
@@ -408,7 +408,7 @@ Result<ReadDamage> EvidenceReader::read(const EvidenceRange& range, const Eviden
   }
   ReadDamage damage;
   uint64_t base = 0;
-  for (const KeptStream& stream : range.streams) {
+  for (const StoredStream& stream : range.streams) {
     const uint64_t begin = base, size = stream.state.size;
     base += size;
     if (base < range.from || (base == range.from && size > 0) || begin >= range.to) continue;

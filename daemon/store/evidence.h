@@ -59,7 +59,7 @@ class Replay {
 // Bytes [from, to) of the streams of one source, concatenated in order of their ids, counted from the
 // beginning of the first, each up to its size in `state`.
 struct EvidenceRange {
-  std::vector<KeptStream> streams;  // Spool::streams_of(job, path), or Archive::kept() of one host
+  std::vector<StoredStream> streams;  // Spool::streams_of(job, path), or Archive::kept() of one host
   uint64_t from = 0, to = UINT64_MAX;
 };
 // Missing bytes. `offset` counts like the range. Deleted bytes keep their offsets (`in_range` of them are

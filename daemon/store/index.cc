@@ -382,8 +382,8 @@ Status Index::add_device_fault(const DeviceFault& f) {
 
 Status Index::remove_device_faults(const std::string& job, uint32_t run, const std::string& diagnosis) {
   return in_transaction([&] {
-    Statement gone(database_, "DELETE FROM device_faults WHERE job = ? AND run = ? AND diagnosis = ?");
-    return gone.bind(job).bind_number(run).bind(diagnosis).run();
+    Statement removed(database_, "DELETE FROM device_faults WHERE job = ? AND run = ? AND diagnosis = ?");
+    return removed.bind(job).bind_number(run).bind(diagnosis).run();
   });
 }
 
@@ -406,7 +406,7 @@ Result<std::vector<DeviceFault>> Index::device_faults(const std::string& job, ui
 
 // ---- pools
 
-Status Index::teach(const TaughtRow& row, const std::vector<JobRunId>& gone) {
+Status Index::teach(const TaughtRow& row, const std::vector<JobRunId>& removed) {
   return in_transaction([&]() -> Status {
     Statement put(database_,
                   "INSERT OR REPLACE INTO taught (job, run, owner, why, time_ns, forms, text) VALUES (?, ?, "
@@ -414,7 +414,7 @@ Status Index::teach(const TaughtRow& row, const std::vector<JobRunId>& gone) {
     put.bind(row.job).bind_number(row.run).bind(row.owner).bind(row.why).bind_time(row.time_ns);
     if (const Status done = put.bind_number(row.forms).bind(row.text).run(); !done) return done;
     Statement drop(database_, "DELETE FROM taught WHERE job = ? AND run = ?");
-    for (const auto& [job, run] : gone)
+    for (const auto& [job, run] : removed)
       if (const Status done = drop.again().bind(job).bind_number(run).run(); !done) return done;
     Statement log(database_,
                   "INSERT INTO pool_log (time_ns, what, job, run, owner, why, forms, who) VALUES (?, "

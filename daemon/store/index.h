@@ -80,7 +80,7 @@ class Index : public records::Records {
   Status remove_device_faults(const std::string& job, uint32_t run, const std::string& diagnosis) override;
   Result<std::vector<records::DeviceFault>> device_faults(const std::string& job = "",
                                                           uint32_t run = 0) override;
-  Status teach(const records::TaughtRow& row, const std::vector<records::JobRunId>& gone) override;
+  Status teach(const records::TaughtRow& row, const std::vector<records::JobRunId>& removed) override;
   Result<std::vector<records::TaughtRow>> taught() override;
   Status forget_taught(const std::string& job, TimeNs time_ns, const std::string& by) override;
   Result<std::vector<records::PoolLogRow>> pool_log(size_t limit = records::kRowsListed) override;

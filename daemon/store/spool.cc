@@ -156,7 +156,7 @@ Status Spool::write_ready(TimeNs now) {
   Status written = try_write_ready(now);
   while (!written && make_room_on_disk(ready_.size(), now)) written = try_write_ready(now);
   if (!written) return note(written, now);
-  ready_stands();
+  ready_is_valid();
   return note({}, now);
 }
 
@@ -169,7 +169,7 @@ Status Spool::try_write_ready(TimeNs now) {
   return segments_.append(ready_);
 }
 
-void Spool::ready_stands() {
+void Spool::ready_is_valid() {
   for (const SpoolStreams::Mark& mark : ready_marks_)
     if (const StreamInfo* const info = options_.fair ? streams_.info(mark.stream) : nullptr)
       shares_.add(ready_header_.segment, owner_of(*info), streams_.uncommitted_bytes(mark));

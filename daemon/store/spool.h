@@ -25,13 +25,13 @@
 #include "io/files.h"
 #include "model/piece.h"
 #include "store/frame_packer.h"
-#include "store/kept.h"
 #include "store/record.h"
 #include "store/segment.h"
 #include "store/spool_pins.h"
 #include "store/spool_segments.h"
 #include "store/spool_shares.h"
 #include "store/spool_streams.h"
+#include "store/stored_streams.h"
 
 namespace culprit::store {
 
@@ -86,14 +86,14 @@ class Spool {
   Spool& operator=(const Spool&) = delete;
 
   // The stored sources, by id, as of the last commit; ended ones as long as evidence of them exists.
-  std::vector<KeptStream> streams() const { return streams_.kept(); }
+  std::vector<StoredStream> streams() const { return streams_.stored(); }
   // The same streams and those waiting for a commit, at their positions after append(): this process's
   // sources continue there.
   std::vector<StreamState> appended() const { return streams_.appended(); }
   // Streams of a job, with the kernel's and with dumps without a job, which may belong to any job; or of one
   // path of it, if given.
-  std::vector<KeptStream> streams_of(const std::string& job, const std::string& path = {}) const {
-    return streams_.kept_of(job, path);
+  std::vector<StoredStream> streams_of(const std::string& job, const std::string& path = {}) const {
+    return streams_.stored_of(job, path);
   }
   // An id that no stream of this spool has had. Any thread.
   StreamId allocate() { return streams_.allocate(); }
@@ -162,7 +162,7 @@ class Spool {
   Status pack_pending(TimeNs now);
   Status write_ready(TimeNs now);
   Status try_write_ready(TimeNs now);
-  void ready_stands();
+  void ready_is_valid();
   Status ensure_segment(TimeNs now);
   Status begin_segment(TimeNs now);
   Result<std::string> checkpoint(uint64_t number, TimeNs now);

@@ -99,7 +99,7 @@ class Cleaner {
     if (Status begun = begin(first, after->checkpoint); !begun) return tl::unexpected(begun.error());
     if (into)
       if (Status copied = copy(*into); !copied) return tl::unexpected(copied.error());
-    if (Status kept = keep(*from, after->checkpoint); !kept) return tl::unexpected(kept.error());
+    if (Status stored = keep(*from, after->checkpoint); !stored) return tl::unexpected(stored.error());
     return finish();
   }
   void discard() {
@@ -162,13 +162,13 @@ class Cleaner {
 
   // Frames that have nothing of the kept sources are skipped by their headers.
   Status keep(Source& source, const FullCheckpoint& after) {
-    uint64_t kept = 0;
+    uint64_t stored = 0;
     for (const auto* known : std::array<const FullCheckpoint*, 2>{&source.checkpoint, &after})
       for (const auto& [id, info] : known->infos)
-        if (!removes(id) && !ended_before(source, id)) kept |= stream_bit(id);
+        if (!removes(id) && !ended_before(source, id)) stored |= stream_bit(id);
     Filter filter([this](StreamId id) { return removes(id); });
     for (;;) {
-      const auto more = source.reader.next({.streams = kept, .checkpoints = false, .epoch = plan_.epoch});
+      const auto more = source.reader.next({.streams = stored, .checkpoints = false, .epoch = plan_.epoch});
       if (!more) return tl::unexpected(more.error());
       if (!*more) return {};
       filter.begin(source.reader.frame());

@@ -16,14 +16,14 @@ void SpoolStreams::raise_next_id(StreamId at_least) {
   }
 }
 
-KeptStream SpoolStreams::kept(const Stream& s) {
+StoredStream SpoolStreams::stored(const Stream& s) {
   return {{s.info, s.committed.size, s.committed.place, s.committed.ended, s.committed.past}, s.first_offset};
 }
 
-std::vector<KeptStream> SpoolStreams::kept() const {
-  std::vector<KeptStream> found;
+std::vector<StoredStream> SpoolStreams::stored() const {
+  std::vector<StoredStream> found;
   for (const auto& [id, stream] : streams_)
-    if (stream.declared) found.push_back(kept(stream));
+    if (stream.declared) found.push_back(stored(stream));
   return found;
 }
 
@@ -34,12 +34,12 @@ std::vector<StreamState> SpoolStreams::appended() const {
   return found;
 }
 
-std::vector<KeptStream> SpoolStreams::kept_of(const std::string& job, const std::string& path) const {
-  std::vector<KeptStream> found;
+std::vector<StoredStream> SpoolStreams::stored_of(const std::string& job, const std::string& path) const {
+  std::vector<StoredStream> found;
   for (const auto& [id, s] : streams_) {
     const bool of_host = is_of_host(s.info.kind) || s.info.kind == OriginKind::kDump;
     const bool of_job = s.info.job == job || (s.info.job.empty() && of_host);
-    if (s.declared && of_job && (path.empty() || s.info.path == path)) found.push_back(kept(s));
+    if (s.declared && of_job && (path.empty() || s.info.path == path)) found.push_back(stored(s));
   }
   return found;
 }
@@ -156,13 +156,13 @@ std::vector<CommittedOffset> SpoolStreams::drain_moved() {
 
 uint64_t SpoolStreams::forget() {
   // Makes extra room for the batches until the next commit, so that this runs rarely.
-  constexpr size_t kKept = kStreamsMax / 2;
+  constexpr size_t kRetained = kStreamsMax / 2;
   uint64_t forgotten = 0;
-  for (auto it = streams_.begin(); it != streams_.end() && streams_.size() > kKept;) {
+  for (auto it = streams_.begin(); it != streams_.end() && streams_.size() > kRetained;) {
     const Stream& s = it->second;
-    const bool gone = s.declared && s.committed.ended && s.appended.size == s.committed.size && !s.touched;
-    it = gone ? streams_.erase(it) : std::next(it);
-    forgotten += gone;
+    const bool removed = s.declared && s.committed.ended && s.appended.size == s.committed.size && !s.touched;
+    it = removed ? streams_.erase(it) : std::next(it);
+    forgotten += removed;
   }
   return forgotten;
 }

@@ -10,8 +10,8 @@
 
 #include "base/status.h"
 #include "model/piece.h"
-#include "store/kept.h"
 #include "store/record.h"
+#include "store/stored_streams.h"
 
 namespace culprit::store {
 
@@ -30,8 +30,8 @@ class SpoolStreams {
   StreamId next_id() const { return next_id_.load(std::memory_order_relaxed); }
 
   // As of the last commit.
-  std::vector<KeptStream> kept() const;
-  std::vector<KeptStream> kept_of(const std::string& job, const std::string& path) const;
+  std::vector<StoredStream> stored() const;
+  std::vector<StoredStream> stored_of(const std::string& job, const std::string& path) const;
   // Also those that wait for a commit, at their positions after append().
   std::vector<StreamState> appended() const;
   size_t size() const { return streams_.size(); }
@@ -84,7 +84,7 @@ class SpoolStreams {
     bool moved = false;                        // is in moved_
     uint64_t check_size = 0, check_batch = 0;  // check(): required start of the batch's next piece
   };
-  static KeptStream kept(const Stream& stream);
+  static StoredStream stored(const Stream& stream);
   Status check(const PieceBatch& batch);
   void touch(Stream& stream);
   void raise_next_id(StreamId at_least);

@@ -20,13 +20,13 @@ constexpr size_t kMessageBytesMax = 64 << 10;
 // A step of the wall clock looks like a long wait. So does a single late tick.
 constexpr int kTicksMin = 3;
 
-void close_others(int kept) {
+void close_others(int open_fd) {
 #ifdef SYS_close_range
-  const bool below = kept == 3 || syscall(SYS_close_range, 3u, unsigned(kept) - 1, 0) == 0;
-  if (below && syscall(SYS_close_range, unsigned(kept) + 1, ~0u, 0) == 0) return;
+  const bool below = open_fd == 3 || syscall(SYS_close_range, 3u, unsigned(open_fd) - 1, 0) == 0;
+  if (below && syscall(SYS_close_range, unsigned(open_fd) + 1, ~0u, 0) == 0) return;
 #endif
   for (int i = 3; i < 1024; ++i) {
-    if (i != kept) close(i);
+    if (i != open_fd) close(i);
   }
 }
 

@@ -97,16 +97,16 @@ void Watch::nvml(int32_t status) {
 
 bool Watch::reachable(const Device& device, const Subject& subject, const Sample& sample) {
   // Not found counts for a device that was there: an index that never answered accuses nothing.
-  const bool gone = sample.status == kLost || (sample.status == kNotFound && !device.bus.empty());
-  report_.state(kFellOff, subject, gone, [&] {
-    return Seen{name_of(subject, sample) + (gone ? ": NVML says that the GPU is lost" : ": answers again"),
+  const bool lost = sample.status == kLost || (sample.status == kNotFound && !device.bus.empty());
+  report_.state(kFellOff, subject, lost, [&] {
+    return Seen{name_of(subject, sample) + (lost ? ": NVML says that the GPU is lost" : ": answers again"),
                 {{"nvml_status", double(sample.status)}}};
   });
   report_.state(kNeedsReset, subject, sample.status == kResetRequired, [&] {
     return Seen{name_of(subject, sample) + ": NVML asks for a reset",
                 {{"nvml_status", double(sample.status)}}};
   });
-  const bool fails = sample.status != kOk && !gone && sample.status != kResetRequired;
+  const bool fails = sample.status != kOk && !lost && sample.status != kResetRequired;
   report_.state(kQueryFails, subject, fails, [&] {
     return Seen{name_of(subject, sample) + format(": NVML returns %d", sample.status),
                 {{"nvml_status", double(sample.status)}}};
@@ -258,13 +258,13 @@ void Watch::xid(const Xid& xid) {
 void Watch::amd(int64_t index, const AmdSample& sample, int64_t now_ns) {
   Device& device = amd_[index];
   const Subject subject{"", index};
-  const bool gone = !device.bus.empty() && (!sample.present || !sample.readable);
-  if (!gone) device.bus = sample.bus;
+  const bool lost = !device.bus.empty() && (!sample.present || !sample.readable);
+  if (!lost) device.bus = sample.bus;
   const std::string name = format("GPU %lld (%s)", (long long)index, device.bus.c_str());
-  report_.state(kFellOff, subject, gone, [&] {
-    return Seen{name + (gone ? ": its files in sysfs cannot be read any more" : ": answers again"), {}};
+  report_.state(kFellOff, subject, lost, [&] {
+    return Seen{name + (lost ? ": its files in sysfs cannot be read any more" : ": answers again"), {}};
   });
-  if (gone || !sample.readable) return;
+  if (lost || !sample.readable) return;
   Sample common;  // the judgement of memory is the same
   std::snprintf(common.bus, sizeof common.bus, "%s", sample.bus);
   common.corrected = sample.corrected;

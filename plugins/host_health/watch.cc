@@ -175,14 +175,14 @@ void Watch::nfs_mount(const std::string& folder, const Rpc& rpc, int64_t now_ns)
 // A process in uninterruptible sleep that has not run since the last look. One that reads a disk all day
 // is often in that state, but runs in between.
 void Watch::tasks(int64_t now_ns) {
-  std::map<std::string, Stuck> kept;
+  std::map<std::string, Stuck> open_fd;
   size_t count = 0;
   for (const std::string& pid : list(root_ + "/proc")) {
     if (pid[0] < '0' || pid[0] > '9' || ++count > kTasksMax) continue;
     const std::string folder = root_ + "/proc/" + pid;
     const auto text = read_text(folder + "/stat", 1024);
     const auto found = text ? task(*text) : std::nullopt;
-    if (!found || found->state != 'D' || found->kernel || kept.size() >= kStuckMax) continue;
+    if (!found || found->state != 'D' || found->kernel || open_fd.size() >= kStuckMax) continue;
     std::string status = read_text(folder + "/status", 8192).value_or("");
     std::replace(status.begin(), status.end(), '\t', ' ');
     const auto at = status.find("\nvoluntary_ctxt_switches:");
@@ -197,9 +197,9 @@ void Watch::tasks(int64_t now_ns) {
         before->second.switches == switches) {
       entry.since_ns = before->second.since_ns;
     }
-    kept[pid] = entry;
+    open_fd[pid] = entry;
   }
-  stuck_.swap(kept);
+  stuck_.swap(open_fd);
   for (const auto& [pid, entry] : stuck_) {
     const double stuck_s = double(now_ns - entry.since_ns) * 1e-9;
     report_.state(kStuck, Subject{"pid " + pid}, stuck_s >= double(kStuck_s),
@@ -210,7 +210,7 @@ void Watch::tasks(int64_t now_ns) {
                                 {{"seconds", stuck_s}}};
                   });
   }
-  for (const auto& [pid, entry] : kept) {  // ran again, or ended
+  for (const auto& [pid, entry] : open_fd) {  // ran again, or ended
     if (stuck_.count(pid)) continue;
     report_.state(kStuck, Subject{"pid " + pid}, false, [name = entry.name, pid = pid] {
       return Seen{name + " (pid " + pid + ") runs again or ended", {}};

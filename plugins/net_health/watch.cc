@@ -65,7 +65,7 @@ void Watch::rdma(const std::string& device, const Reading& reading, bool counter
   const auto known = ports_.lower_bound(device + "/");
   const bool was = known != ports_.end() && known->first.compare(0, device.size() + 1, device + "/") == 0;
   if (!was) return;
-  report_.state(kGone, Subject{device}, !any, [&] {
+  report_.state(kExited, Subject{device}, !any, [&] {
     return Seen{device + (any ? ": is there again" : ": has no ports in sysfs any more"), {}};
   });
 }
@@ -74,7 +74,7 @@ void Watch::interface(const std::string& name, const Reading& reading, int64_t n
   const std::string* state = find(reading, "operstate");
   const auto known = ports_.find(name);
   if (known != ports_.end()) {
-    report_.state(kGone, Subject{name}, !state, [&] {
+    report_.state(kExited, Subject{name}, !state, [&] {
       return Seen{name + (state ? ": is there again" : ": is not in sysfs any more"), {}};
     });
   }

@@ -1,5 +1,5 @@
 -- Lines of PyTorch's watchdogs that say who waits in which operation. They are no failure by themselves: the
--- rules keep them, and core/detect/scene reads them and answers. Of desync reports holes carry the values:
+-- rules keep them, and core/detect/hang reads them and answers. Of desync reports holes carry the values:
 -- `joined` and `absent` (ranks of the group), `seq` and `op` of the operation.
 
 local function keep(id, title, regex, hit, miss)

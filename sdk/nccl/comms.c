@@ -223,7 +223,7 @@ uint64_t comm_time(nccl_comm* comm, uint64_t timer) {
 
 int group_members(uint8_t kind, const uint32_t* ranks, uint32_t count) {
   uint32_t* copy;
-  int kept = 0;
+  int stored = 0;
   if (!ranks || count == 0 || count > ranks_max || kind > CULPRIT_EDP) return 0;
   for (uint32_t i = 0; i < count; ++i)
     if (ranks[i] >= ranks_max) return 0;
@@ -234,9 +234,9 @@ int group_members(uint8_t kind, const uint32_t* ranks, uint32_t count) {
   if (known.group_count < GROUPS_MAX) {
     const members group = {kind, count, copy};
     known.groups[known.group_count++] = group;
-    kept = 1;
+    stored = 1;
   }
   pthread_mutex_unlock(&known.mutex);
-  if (!kept) free(copy);
-  return kept;
+  if (!stored) free(copy);
+  return stored;
 }

@@ -371,10 +371,10 @@ int main(int count, char** arguments) {
   }
   further_communicators();
   matched_late(MPI_COMM_WORLD);
-  MPI_Comm crowd;
-  MPI_Comm_dup(MPI_COMM_WORLD, &crowd);
-  many(crowd);
-  MPI_Comm_free(&crowd);
+  MPI_Comm members;
+  MPI_Comm_dup(MPI_COMM_WORLD, &members);
+  many(members);
+  MPI_Comm_free(&members);
   MPI_Comm_split(MPI_COMM_WORLD, rank % 2, -rank, &halves);
   MPI_Comm_split(MPI_COMM_WORLD, 0, -rank, &turned);
   MPI_Cart_create(MPI_COMM_WORLD, 2, dims, periods, 0, &square);

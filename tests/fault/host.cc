@@ -158,7 +158,7 @@ bool Host::start() {
   tail.allocate = [spool = daemon->spool.get()] { return spool->allocate(); };
   tail.stored_until_ns = daemon->spool->stored_until_ns();
   std::vector<StreamState> known;
-  for (store::KeptStream& kept : daemon->spool->streams()) known.push_back(std::move(kept.state));
+  for (store::StoredStream& retained : daemon->spool->streams()) known.push_back(std::move(retained.state));
   auto tailer = ingest::Tailer::make(std::move(tail), known);
   CULPRIT_CHECK(tailer.has_value());
   daemon->tailer = std::move(*tailer);
@@ -166,7 +166,7 @@ bool Host::start() {
   return true;
 }
 
-void Host::note_first_sight() {
+void Host::note_first_seen() {
   if (daemon_->tailer->stats().files > 0 && seen_from_ == UINT64_MAX) seen_from_ = file_begin_;
 }
 
@@ -194,7 +194,7 @@ bool Host::round(const Rounds& rounds) {
     next.now_mono = mono_;
     next.changed = {folder_ + "/logs"};
     ingest::TailOutcome outcome = daemon_->tailer->round(next);
-    note_first_sight();
+    note_first_seen();
     idle = !outcome.more && outcome.batch.pieces.empty() && outcome.batch.opened.empty();
     if (!outcome.batch.pieces.empty() || !outcome.batch.opened.empty())
       daemon_->waiting.push_back(std::move(outcome.batch));
@@ -225,7 +225,7 @@ void Host::settle() {
 
 Account Host::account() {
   Evidence evidence;
-  const std::vector<store::KeptStream> streams = daemon_->spool->streams_of("", log());
+  const std::vector<store::StoredStream> streams = daemon_->spool->streams_of("", log());
   const store::EvidenceReader reader(io::real_files(), folder_ + "/spool");
   const store::EvidenceSink sink{[&](std::string_view bytes) {
                                    evidence.bytes += bytes;
@@ -234,14 +234,14 @@ Account Host::account() {
                                  [&](const store::EvidenceGap& gap) { evidence.gaps.push_back(gap.offset); }};
   const auto read = reader.read({streams}, sink);
   CULPRIT_CHECK(read.has_value());
-  for (const store::KeptStream& kept : daemon_->spool->streams()) {
-    if (kept.state.info.path == log()) continue;
+  for (const store::StoredStream& retained : daemon_->spool->streams()) {
+    if (retained.state.info.path == log()) continue;
     const store::EvidenceSink other{[&](std::string_view bytes) {
                                       evidence.others += bytes;
                                       return true;
                                     },
                                     {}};
-    CULPRIT_CHECK(reader.read({{kept}}, other).has_value());
+    CULPRIT_CHECK(reader.read({{retained}}, other).has_value());
   }
   return account_for(evidence, journal_, std::min<uint64_t>(seen_from_, journal_.size()));
 }

@@ -57,7 +57,7 @@ class Host {
   bool start();
   bool round(const Rounds& rounds);
   bool store(bool commits);
-  void note_first_sight();
+  void note_first_seen();
 
   std::string folder_, pattern_;
   std::string journal_;

@@ -16,8 +16,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (read) dumps.push_back(std::move(read->dump));
   }
   const auto answer = culprit::flight::analyse_flight(dumps, {});
-  if (!answer.waits && !answer.statements.empty()) std::abort();
-  for (const culprit::scene::Statement& said : answer.statements)
-    if (said.ranks.empty() || said.confidence <= 0 || said.confidence > 1) std::abort();
+  if (!answer.waits && !answer.claims.empty()) std::abort();
+  for (const culprit::hang::HangClaim& output : answer.claims)
+    if (output.ranks.empty() || output.confidence <= 0 || output.confidence > 1) std::abort();
   return 0;
 }

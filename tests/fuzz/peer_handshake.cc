@@ -37,15 +37,15 @@ class Sink final : public collect::FrameSink {
   void on_batch(Batch batch, std::function<void(Status)> done) override {
     for (const collect::LogItem& item : batch.items) {
       const peer::Log log = std::visit([](const auto& i) { return i.log; }, item);
-      uint64_t& stands = last[batch.epochs[static_cast<size_t>(log)]];
+      uint64_t& position = last[batch.epochs[static_cast<size_t>(log)]];
       if (const auto* skipped = std::get_if<peer::Skipped>(&item)) {
-        require(skipped->from == stands + 1 && skipped->to >= skipped->from);
-        stands = skipped->to;
+        require(skipped->from == position + 1 && skipped->to >= skipped->from);
+        position = skipped->to;
       } else if (const auto& frame = std::get<peer::Frame>(item); frame.kind == peer::FrameKind::kData) {
-        require(frame.sequence == stands + 1 && !frame.bytes.empty());
-        stands = frame.sequence;
+        require(frame.sequence == position + 1 && !frame.bytes.empty());
+        position = frame.sequence;
       } else {
-        require(frame.sequence <= stands);
+        require(frame.sequence <= position);
       }
     }
     done({});

@@ -37,7 +37,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const auto answer = culprit::ingest::parse_ras(text.substr(0, length));
     if (!answer) continue;
     const culprit::RasState state = follower.add(*answer, at += 10 * culprit::kNsPerSecond);
-    check(state.comms.size() <= culprit::limits::kRasCommsKept);
+    check(state.comms.size() <= culprit::limits::kRasCommsMax);
     for (const culprit::RasCommState& comm : state.comms) {
       for (const culprit::RasMissing& missing : comm.missing) check_member(state, missing.member);
       for (const culprit::RasSpread& spread : comm.spreads) check_groups(state, spread.groups);

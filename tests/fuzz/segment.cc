@@ -26,7 +26,7 @@ void require(bool condition) {
   if (!condition) std::abort();
 }
 
-std::string read_stream(MemoryFiles& files, const KeptStream& stream) {
+std::string read_stream(MemoryFiles& files, const StoredStream& stream) {
   std::string out;
   uint64_t missing = 0;
   EvidenceSink sink;
@@ -87,7 +87,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Spool& spool = **opened;
   uint64_t given = 0;
   const auto streams = spool.streams();
-  for (const KeptStream& stream : streams)
+  for (const StoredStream& stream : streams)
     if (stream.state.size < (1 << 24)) given += read_stream(files, stream).size();
   const uint64_t again = replayed(files, spool.last_sequence());
   require(given <= again);
@@ -104,7 +104,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   require(spool.append(batch, 1).has_value());
   require(spool.commit(1).has_value());
   require(spool.streams().size() == streams.size() + 1);
-  for (const KeptStream& stream : spool.streams())
+  for (const StoredStream& stream : spool.streams())
     if (stream.state.info.id == info.id) require(read_stream(files, stream) == piece.bytes);
   return 0;
 }

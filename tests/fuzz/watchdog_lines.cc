@@ -1,19 +1,19 @@
 // Any changes and cuts of a watchdog's lines, of those about meetings and of bars, through the parsers and
-// the scene: an answer that names a class has a title, and a rank is not both waiting and waited for.
+// the hang state: an answer that names a class has a title, and a rank is not both waiting and waited for.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
 
-#include "core/detect/scene/meeting_lines.h"
-#include "core/detect/scene/scene.h"
-#include "core/detect/scene/watchdog_lines.h"
+#include "core/detect/hang/judge.h"
+#include "core/detect/hang/meeting_lines.h"
+#include "core/detect/hang/watchdog_lines.h"
 
 namespace {
 
-using namespace culprit::scene;
+using namespace culprit::hang;
 
-void add(std::string_view text, SceneInput& input) {
+void add(std::string_view text, HangInput& input) {
   if (names_preparation(text)) input.preparing = read_preparing(text, {});
   if (const auto meeting = read_meeting_line(text)) {
     if (meeting->came && meeting->all && *meeting->came > *meeting->all) std::abort();
@@ -28,42 +28,42 @@ void add(std::string_view text, SceneInput& input) {
   if (!line) return;
   if (line->kind == WatchdogKind::kBehind || line->kind == WatchdogKind::kMismatch) {
     const bool mismatch = line->kind == WatchdogKind::kMismatch;
-    input.statements.push_back({mismatch ? culprit::HangAnswer::kMismatch : culprit::HangAnswer::kMissing,
-                                line->group,
-                                line->call,
-                                line->ranks,
-                                line->calls,
-                                {}});
+    input.claims.push_back({mismatch ? culprit::HangAnswer::kMismatch : culprit::HangAnswer::kMissing,
+                            line->group,
+                            line->call,
+                            line->ranks,
+                            line->calls,
+                            {}});
     return;
   }
-  Sight sight;
-  sight.rank = line->rank;
-  sight.group_rank = line->group_rank;
-  sight.group = line->group;
-  sight.enqueued = line->enqueued;
-  sight.completed = line->completed;
-  sight.waited_ns = line->waited_ns;
-  sight.evidence.text = text;
-  if (line->call.seq >= 0 || !line->call.op.empty()) sight.call = line->call;
-  input.sights.push_back(std::move(sight));
+  Observation observation;
+  observation.rank = line->rank;
+  observation.group_rank = line->group_rank;
+  observation.group = line->group;
+  observation.enqueued = line->enqueued;
+  observation.completed = line->completed;
+  observation.waited_ns = line->waited_ns;
+  observation.evidence.text = text;
+  if (line->call.seq >= 0 || !line->call.op.empty()) observation.call = line->call;
+  input.observations.push_back(std::move(observation));
 }
 
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string_view text(reinterpret_cast<const char*>(data), size);
-  SceneInput input;
+  HangInput input;
   input.world = 4;
   while (!text.empty()) {
     const size_t end = std::min(text.find('\n'), text.size());
     add(text.substr(0, end), input);
     text.remove_prefix(std::min(text.size(), end + 1));
   }
-  const SceneAnswer said = answer(input);
-  if (said.hang.answer != culprit::HangAnswer::kUnknown && said.title.empty()) std::abort();
-  for (const uint32_t rank : said.hang.waited_for)
-    if (std::ranges::binary_search(said.hang.waiting, rank) &&
-        said.hang.answer == culprit::HangAnswer::kMissing)
+  const HangJudgement output = answer(input);
+  if (output.hang.answer != culprit::HangAnswer::kUnknown && output.title.empty()) std::abort();
+  for (const uint32_t rank : output.hang.waited_for)
+    if (std::ranges::binary_search(output.hang.waiting, rank) &&
+        output.hang.answer == culprit::HangAnswer::kMissing)
       std::abort();
   return 0;
 }

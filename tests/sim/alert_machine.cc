@@ -53,7 +53,7 @@ Status AlertMachine::open_records() {
   app::RecorderOptions options;
   options.state_dir = plan_.config.state_dir;
   options.watch = &watch_;
-  options.complain = [this](const std::string& what) { plan_.tell("  " + what); };
+  options.report_error = [this](const std::string& what) { plan_.tell("  " + what); };
   options.committed = [this](const std::vector<store::CommittedOffset>&, uint64_t sequence) {
     if (restore_) restore_->committed(sequence);
   };
@@ -76,7 +76,7 @@ Status AlertMachine::start_engine() {
   options.watch = &watch_;
   options.rule_watch = &rule_watch_;
   options.take = [this](std::vector<app::LiveEvent>&& events) { delivery_->deliver(events); };
-  options.complain = [this](const std::string& what) { plan_.tell("  " + what); };
+  options.report_error = [this](const std::string& what) { plan_.tell("  " + what); };
   auto started = app::EngineWorker::start(*env_, std::move(options));
   if (!started) return tl::unexpected(started.error());
   engine_ = std::move(*started);
@@ -95,7 +95,7 @@ Status AlertMachine::open_alerts() {
   options.config = &plan_.config;
   options.verdicts = verdicts_.get();
   options.engine = engine_.get();
-  options.complain = options.inform = [this](const std::string& what) { plan_.tell("  " + what); };
+  options.report_error = options.inform = [this](const std::string& what) { plan_.tell("  " + what); };
   options.started_ns = counts_.started_ns;
   options.deliver = [this](const app::DeliveryOrder& order) {
     return receivers.at(order.receiver.name).deliver(*env_, order);
@@ -214,7 +214,7 @@ std::string AlertMachine::unfinished() const {
   };
   add(!counts_.restored, "it is not restored");
   add(counts_.store_bytes + counts_.engine_bytes > 0, "batches are under way");
-  add(recorder_->figures().waiting > 0, "batches wait for the disk");
+  add(recorder_->counters().waiting > 0, "batches wait for the disk");
   add(!verdicts_->is_idle(), "verdicts are not published");
   add(alerts_->outbox().pending() > 0, fmt::format("{} messages wait", alerts_->outbox().pending()));
   for (const std::string& trouble : alerts_->troubles()) add(true, trouble);

@@ -535,12 +535,12 @@ class AlertRun {
     for (const auto& [key, issue] : machine_->alerts().book().issues()) expected[key] = to_json(issue);
     machine_->kill();
     auto store = store::AlertStore::open(folder_ + "/alerts.db");
-    const auto kept = store ? (*store)->load() : tl::unexpected(store.error());
-    if (!kept) return broken(kept.error().text);
-    if (!kept->messages.empty()) broken(fmt::format("{} sent messages are kept", kept->messages.size()));
-    for (const store::KeptIssue& issue : kept->issues)
+    const auto stored = store ? (*store)->load() : tl::unexpected(store.error());
+    if (!stored) return broken(stored.error().text);
+    if (!stored->messages.empty()) broken(fmt::format("{} sent messages are kept", stored->messages.size()));
+    for (const store::StoredIssue& issue : stored->issues)
       if (expected[issue.key] != issue.text) broken("issue " + issue.key + " is kept in another state");
-    if (kept->issues.size() != expected.size()) broken("not all issues are kept");
+    if (stored->issues.size() != expected.size()) broken("not all issues are kept");
     for (const char* file : {"alerts.db", "index.db"})
       if (std::filesystem::file_size(fmt::format("{}/{}", folder_, file)) > (8 << 20))
         broken(fmt::format("{} grows", file));

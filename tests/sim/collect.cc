@@ -322,17 +322,17 @@ class Run {
   }
 
   void verify_log(const Daemon& agent, Log log) {
-    store::KeptQuery query;
+    store::StoredQuery query;
     query.host = agent.plan.host, query.job = "job", query.kind = kind_of(log);
-    const auto kept = collector_->archive().kept(query);
-    if (!kept) return broken(kept.error().text);
+    const auto stored = collector_->archive().stored(query);
+    if (!stored) return broken(stored.error().text);
     std::map<StreamId, uint64_t> there;
-    for (const store::HostStream& stream : *kept) {
-      const StreamState& state = stream.kept.state;
-      if (stream.kept.epoch == agent.epoch(log)) there[state.info.id] = state.size;
-      verify_stream(agent, log, stream.kept);
+    for (const store::HostStream& stream : *stored) {
+      const StreamState& state = stream.stored.state;
+      if (stream.stored.epoch == agent.epoch(log)) there[state.info.id] = state.size;
+      verify_stream(agent, log, stream.stored);
     }
-    for (const store::KeptStream& stream : agent.streams(log)) {
+    for (const store::StoredStream& stream : agent.streams(log)) {
       const auto found = there.find(stream.state.info.id);
       if (found == there.end() && !makes_room())
         broken(fmt::format("{}: source {} is missing", agent.plan.host, stream.state.info.id));
@@ -350,15 +350,15 @@ class Run {
   // Garbage before later writes is missing in the agent's spool, and reported as gaps.
   static bool has_holes(const Daemon& agent) { return agent.disk.reordered > 0; }
 
-  void verify_stream(const Daemon& agent, Log log, const store::KeptStream& kept) {
+  void verify_stream(const Daemon& agent, Log log, const store::StoredStream& stored) {
     uint64_t at = 0;
     const auto who = [&] {
       return fmt::format("{}: {} of source {} at byte {}", agent.plan.host, peer::name_of(log),
-                         kept.state.info.id, at);
+                         stored.state.info.id, at);
     };
     store::EvidenceSink sink;
     sink.bytes = [&](std::string_view bytes) {
-      if (bytes != text_of(agent.plan.host, log, kept.state.info.id, at, bytes.size()))
+      if (bytes != text_of(agent.plan.host, log, stored.state.info.id, at, bytes.size()))
         return broken(who() + " is not what was written"), false;
       at += bytes.size(), bytes_ += bytes.size();
       return true;
@@ -369,11 +369,12 @@ class Run {
         broken(fmt::format("{} is missing: {}", who(), gap.gap.reason));
       at = gap.offset + std::max(gap.in_range, gap.gap.bytes);
     };
-    const auto damage =
-        store::EvidenceReader(collector_->disk, collector_->plan.folder).read({{kept}, 0, UINT64_MAX}, sink);
+    const auto damage = store::EvidenceReader(collector_->disk, collector_->plan.folder)
+                            .read({{stored}, 0, UINT64_MAX}, sink);
     if (!damage) return broken(damage.error().text);
     if (damage->frames > 0) broken(who() + ": " + damage->first);
-    if (at != kept.state.size) broken(fmt::format("{} it ends, and its size is {}", who(), kept.state.size));
+    if (at != stored.state.size)
+      broken(fmt::format("{} it ends, and its size is {}", who(), stored.state.size));
   }
 
   // Rebuilt engines get every piece once and in order.
@@ -400,7 +401,7 @@ class Run {
     const auto damage = store::replay(collector_->disk, collector_->plan.folder, *plan, visitor);
     if (damage.frames > 0) broken("replay: " + damage.first);
     for (const auto& agent : agents_)
-      for (const store::KeptStream& stream : agent->streams(Log::kCondensed))
+      for (const store::StoredStream& stream : agent->streams(Log::kCondensed))
         if (const uint64_t place = at[{agent->epoch(Log::kCondensed), stream.state.info.id}];
             place != stream.state.size && !(makes_room() && place == 0))
           broken(fmt::format("{}: replay gives {} of {} bytes of source {}", agent->plan.host, place,

@@ -193,7 +193,7 @@ std::string Daemon::state() const {
   return out;
 }
 
-std::vector<store::KeptStream> Daemon::streams(Log log) const {
+std::vector<store::StoredStream> Daemon::streams(Log log) const {
   return spools_[static_cast<size_t>(log)]->streams();
 }
 

@@ -69,7 +69,7 @@ class Daemon {
 
   bool is_done() const;  // all frames of the spools are acknowledged
   std::string state() const;
-  std::vector<store::KeptStream> streams(peer::Log log) const;
+  std::vector<store::StoredStream> streams(peer::Log log) const;
   uint64_t epoch(peer::Log log) const { return spools_[static_cast<size_t>(log)]->epoch(); }
   std::optional<uint64_t> epoch_or_none(peer::Log log) const;
   const store::Spool& spool(peer::Log log) const { return *spools_[static_cast<size_t>(log)]; }

@@ -112,7 +112,7 @@ class Outage {
     pass(kHour);
     if (!agent_->start()) broken("the agent does not start: " + agent_->why_not_started);
     pass(outage / 2);
-    const uint64_t refused = agent_->refused_appends, kept = agent_->spool(Log::kEvidence).stats().bytes;
+    const uint64_t refused = agent_->refused_appends, stored = agent_->spool(Log::kEvidence).stats().bytes;
     need(refused > 0, "the spool's bound did not act");
     const TimeNs back = world_.monotonic_ns();
     collector_->start();
@@ -129,7 +129,8 @@ class Outage {
     fmt::print(
         "{} days: {:.1f} MB of spool took {:.1f} MB of {:.0f} MB written, the source waited {} times; "
         "caught up {} s after the collector came, {:.0f} MB that were rotated away reported as a gap\n",
-        days, mb(kept), mb(arrived_), mb(log_.written(wall())), refused, took / kNsPerSecond, mb(log_.lost));
+        days, mb(stored), mb(arrived_), mb(log_.written(wall())), refused, took / kNsPerSecond,
+        mb(log_.lost));
     return true;
   }
 
@@ -157,10 +158,10 @@ class Outage {
   }
 
   void verify() {
-    store::KeptQuery query;
+    store::StoredQuery query;
     query.host = kHost, query.job = "job", query.kind = store::LogKind::kEvidence;
-    const auto kept = collector_->archive().kept(query);
-    if (!kept || kept->size() != 1) return broken("its evidence is not one source");
+    const auto stored = collector_->archive().stored(query);
+    if (!stored || stored->size() != 1) return broken("its evidence is not one source");
     uint64_t at = 0, gaps = 0, missing = 0;  // positions in the file
     store::EvidenceSink sink;
     sink.bytes = [&](std::string_view bytes) {
@@ -171,7 +172,7 @@ class Outage {
     };
     sink.gap = [&](const store::EvidenceGap& gap) { ++gaps, missing += gap.gap.bytes, at += gap.gap.bytes; };
     const auto damage = store::EvidenceReader(collector_->disk, collector_->plan.folder)
-                            .read({{kept->front().kept}, 0, UINT64_MAX}, sink);
+                            .read({{stored->front().stored}, 0, UINT64_MAX}, sink);
     if (!damage) return broken(damage.error().text);
     if (gaps != log_.gaps || missing != log_.lost || missing == 0)
       broken(fmt::format("{} bytes were lost, and {} are reported in {} gaps", log_.lost, missing, gaps));

@@ -37,6 +37,13 @@ CASES = (
     ("tests/a", "#!/bin/sh\n# told\n", ["2 told"]),
     ("data/a.log", "told\n", []),
 )
+NAMES = (
+    ("daemon/io/a.cc", "int kept_bytes = 0;  // what was kept\n", ["1 kept_bytes"]),
+    ("daemon/io/a.h", "struct SaidBy {};\nstruct HangScene {};\n", ["2 HangScene"]),
+    ("daemon/io/a.cc", 'f("the scene");\nbool bystander, outstanding;\n', []),
+    ("tests/unit/io/a.cc", "TEST(what_was_read_is_kept) {}\n", []),
+    ("tests/a.py", "kept = 1\n", []),
+)
 ROOMS = (("README.md", "documents"), ("daemon/docs/a.md", "documents"), ("daemon/core/detect/comm/a.cc",
          "daemon/core"), ("daemon/core/a.cc", "daemon/core"), ("daemon/io/uv/a.cc", "daemon/io"),
          ("daemon/a.cc", "daemon"), ("tests/unit/io/a.cc", "tests/unit"), ("CMakeLists.txt", "."))
@@ -55,8 +62,18 @@ def check_ratchet() -> List[str]:
     return wrong
 
 
+def check_names() -> List[str]:
+    """A noun of ours is no name in C++, but for words of the contract and names of tests."""
+    wrong = []
+    for name, text, expected in NAMES:
+        found = [f"{word.line} {word.what}" for word in words.private_names(Path(name), text)]
+        if found != expected:
+            wrong.append(f"{name}: {text!r}: expected {expected}, found {found}")
+    return wrong
+
+
 def main() -> int:
-    wrong = check_ratchet()
+    wrong = check_ratchet() + check_names()
     for name, text, expected in CASES:
         found = sorted(f"{word.line} {word.what}" for _, word in words.words_in(Path(name), text))
         if found != sorted(expected):

@@ -51,7 +51,7 @@ class Place {
   }
 
   Status rewrite(const std::string& name, const std::string& text, bool is_link) {
-    if (Status kept = keep_copy(name); !kept) return kept;
+    if (Status stored = keep_copy(name); !stored) return stored;
     const std::string temporary = fmt::format(".{}.culprit-{}", name, ::getpid());
     if (Status made = is_link ? make_link(temporary, text) : write(temporary, text, mode_of(name)); !made) {
       ::unlinkat(folder_, temporary.c_str(), 0);

@@ -1,7 +1,7 @@
-// The configuration of culpritd (FORMATS.md section 8): plain values, and one table of options that parses,
-// checks, documents and compares them. The caller owns a loaded Config; this module has no state; any thread.
-// load_config reads files and blocks; parse_config is pure. Paths are not checked here, except certificates
-// by check_config; `culprit doctor` and the start check them.
+// The configuration of culpritd (docs/formats.md section 8): plain values, and one table of options that
+// parses, checks, documents and compares them. The caller owns a loaded Config; this module has no state; any
+// thread. load_config reads files and blocks; parse_config is pure. Paths are not checked here, except
+// certificates by check_config; `culprit doctor` and the start check them.
 #pragma once
 
 #include <sys/types.h>
@@ -241,7 +241,7 @@ RuleOptions rule_options(const Config& config, std::optional<uid_t> owner = std:
 std::vector<std::string> without_effect(const Config& config);
 
 // culpritd --check: checks the configuration, its certificates and its rules. Lists all errors, one per line,
-// and the exit status (FORMATS.md section 7).
+// and the exit status (docs/formats.md section 7).
 struct ConfigCheck {
   int status = 0;
   std::string output, errors;  // for standard output and standard error

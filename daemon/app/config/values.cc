@@ -18,7 +18,7 @@ namespace culprit::app {
 namespace {
 
 constexpr size_t kJobBytes = 255;      // limit of file names; Slurm's and Kubernetes' names are shorter
-constexpr size_t kHostBytes = 64;      // FORMATS.md section 3
+constexpr size_t kHostBytes = 64;      // docs/formats.md section 3
 constexpr size_t kGroupBytes = 32;     // of useradd
 constexpr size_t kWebHostBytes = 253;  // of the DNS
 constexpr int64_t kRegexBytes = 1 << 20;

@@ -23,7 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kKeptLines = 500;  // of each pattern
+constexpr size_t kRetainedLines = 500;  // of each pattern
 constexpr size_t kSources = 2000;
 constexpr ptrdiff_t kPathParts = 8;  // of a source's path, the last ones
 constexpr std::string_view kSearch = "confirm.search";
@@ -58,20 +58,20 @@ std::string safe_name(std::string_view text) {
 }
 
 // A source of text of a job.
-struct KeptText {
+struct StoredText {
   std::string host, path;
 };
 
 // From the answer of GET /v1/sources; one path may have had several files.
-std::vector<KeptText> texts_of(const std::string& answer) {
-  std::vector<KeptText> out;
+std::vector<StoredText> texts_of(const std::string& answer) {
+  std::vector<StoredText> out;
   std::set<std::pair<std::string, std::string>> seen;
   for (const Json& s : items_of(answer)) {
     const auto text = [&](const char* name) {
       return s.contains(name) && s[name].is_string() ? s[name].get<std::string>() : std::string();
     };
     const std::string kind = text("kind");
-    KeptText one{text("host"), text("path")};
+    StoredText one{text("host"), text("path")};
     if ((kind != "file" && kind != "kernel" && kind != "journal") || !seen.emplace(one.host, one.path).second)
       continue;
     if (out.size() < kSources) out.push_back(std::move(one));
@@ -80,7 +80,7 @@ std::vector<KeptText> texts_of(const std::string& answer) {
 }
 
 // HOST/PATH below the folder, as far as names allow: they tell whose log it is.
-fs::path new_place(const fs::path& folder, const KeptText& source) {
+fs::path new_place(const fs::path& folder, const StoredText& source) {
   std::vector<std::string> parts;
   for (const std::string_view part : split(source.path, '/'))
     if (!part.empty()) parts.push_back(safe_name(part));
@@ -144,25 +144,25 @@ Result<std::shared_ptr<JobLogs>> JobLogs::open(const std::vector<std::string>& p
   return out;
 }
 
-Result<std::shared_ptr<JobLogs>> JobLogs::fetch(KeptJobs& kept, const std::string& job,
+Result<std::shared_ptr<JobLogs>> JobLogs::fetch(StoredJobs& stored, const std::string& job,
                                                 const DiagnoseOptions& reading, const FetchOptions& fetch) {
-  const auto answer = kept.sources(job);
+  const auto answer = stored.sources(job);
   if (!answer) return tl::unexpected(answer.error());
   auto folder = new_folder(fetch.folder);
   if (!folder) return tl::unexpected(folder.error());
   std::shared_ptr<JobLogs> out(new JobLogs());
   out->folder_ = *folder;
   out->reading_ = reading;
-  const std::vector<KeptText> texts = texts_of(*answer);
+  const std::vector<StoredText> texts = texts_of(*answer);
   // The agents' hosts, where there are several; one host may read the logs of others, whose names tell.
   const bool one_host =
-      std::ranges::all_of(texts, [&](const KeptText& t) { return t.host == texts[0].host; });
+      std::ranges::all_of(texts, [&](const StoredText& t) { return t.host == texts[0].host; });
   if (!one_host) out->reading_.host_pattern = "^(?P<host>[^/]+)/";
   uint64_t bytes = 0;
-  for (const KeptText& source : texts) {
+  for (const StoredText& source : texts) {
     if (bytes >= fetch.bytes) break;
     std::ofstream file(new_place(*folder, source), std::ios::binary);
-    const Status read = kept.read(job, source.host, source.path, [&](std::string_view part) {
+    const Status read = stored.read(job, source.host, source.path, [&](std::string_view part) {
       bytes += part.size();
       file << part;
       return file.good() && bytes < fetch.bytes;
@@ -170,7 +170,7 @@ Result<std::shared_ptr<JobLogs>> JobLogs::fetch(KeptJobs& kept, const std::strin
     if (!read) return tl::unexpected(read.error());
   }
   if (texts.empty())
-    return fail(ErrorCode::kNotFound, fmt::format("{}: no lines of job {} are kept", kept.name(), job));
+    return fail(ErrorCode::kNotFound, fmt::format("{}: no lines of job {} are kept", stored.name(), job));
   if (const Status done = out->collect({*folder}); !done) return tl::unexpected(done.error());
   return out;
 }
@@ -190,7 +190,7 @@ std::vector<Occurrences> JobLogs::search(const std::vector<std::string>& pattern
   for (const core::RuleFired& fired : match(set).fired) {
     Occurrences& one = out[pattern_of_rule[fired.hit.rule]];
     ++one.count;
-    if (one.lines.size() < kKeptLines)
+    if (one.lines.size() < kRetainedLines)
       one.lines.push_back({fired.hit.text, fired.hit.host, fired.hit.time_ns});
   }
   return out;

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "app/confirm/kept.h"
 #include "app/confirm/rule.h"
+#include "app/confirm/stored.h"
 #include "app/offline/diagnose.h"
 #include "base/status.h"
 
@@ -30,7 +30,7 @@ class JobLogs {
   static Result<std::shared_ptr<JobLogs>> open(const std::vector<std::string>& paths,
                                                const DiagnoseOptions& reading);
   // The job's kept bytes, up to limits of bytes and sources; without a source that is text: an error.
-  static Result<std::shared_ptr<JobLogs>> fetch(KeptJobs& kept, const std::string& job,
+  static Result<std::shared_ptr<JobLogs>> fetch(StoredJobs& stored, const std::string& job,
                                                 const DiagnoseOptions& reading,
                                                 const FetchOptions& fetch = {});
   ~JobLogs();

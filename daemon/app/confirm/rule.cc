@@ -201,7 +201,7 @@ void prove_on(const Cause& cause, const ConfirmContext& context, ConfirmedRule& 
     const uint64_t n = found.empty() ? 0 : found[0].count;
     out.proof.push_back(fmt::format("of the failed job {} it hits {}{}", job.name,
                                     n ? counted(n, "line") : "nothing",
-                                    job.said.empty() ? "" : "; its verdict was: " + job.said));
+                                    job.verdict.empty() ? "" : "; its verdict was: " + job.verdict));
   }
   if (healthy > 0)
     out.proof.push_back(
@@ -290,7 +290,7 @@ Result<ConfirmedRule> finding_rule(const Report& report, const Diagnosis& d, con
     if (!job.healthy)
       out.proof.push_back(fmt::format("of the failed job {} it hits {}{}", job.name,
                                       has_cause(job.findings, *cause) ? "a finding" : "nothing",
-                                      job.said.empty() ? "" : "; its verdict was: " + job.said));
+                                      job.verdict.empty() ? "" : "; its verdict was: " + job.verdict));
   return out;
 }
 

@@ -35,7 +35,7 @@ using SearchLogs = std::function<std::vector<Occurrences>(const std::vector<std:
 struct TriedJob {
   std::string name;
   bool healthy = true;
-  std::string said;  // of a failed one: its verdict; empty: unknown
+  std::string verdict;  // of a failed one: its verdict; empty: unknown
   SearchLogs search;
   std::vector<SeenFinding> findings = {};  // of its report
 };

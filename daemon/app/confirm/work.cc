@@ -20,8 +20,8 @@ constexpr size_t kPlaces = 20;  // of lines: one shows the header
 
 }  // namespace
 
-Status ConfirmWork::gather(KeptJobs* kept) {
-  if (const auto own = own_logs(kept); own)
+Status ConfirmWork::gather(StoredJobs* stored) {
+  if (const auto own = own_logs(stored); own)
     job_ = *own;
   else
     notes_.push_back(own.error().text + ": the pattern rests on the quoted lines alone");
@@ -31,7 +31,7 @@ Status ConfirmWork::gather(KeptJobs* kept) {
       if (!logs) return tl::unexpected(logs.error());
       add(path, healthy, "", *logs);
     }
-  if (kept) gather_kept(*kept);
+  if (stored) gather_stored(*stored);
   context_.pool = from_.pool ? &*from_.pool : nullptr;
   context_.known = from_.known.get();
   if (job_) take_own();
@@ -81,9 +81,9 @@ std::vector<std::string> ConfirmWork::remarks(const ConfirmedRule& rule) const {
   return out;
 }
 
-Result<std::shared_ptr<JobLogs>> ConfirmWork::own_logs(KeptJobs* kept) const {
+Result<std::shared_ptr<JobLogs>> ConfirmWork::own_logs(StoredJobs* stored) const {
   if (!from_.logs.empty()) return JobLogs::open(from_.logs, from_.reading);
-  if (kept) return JobLogs::fetch(*kept, from_.job, from_.reading, from_.fetch);
+  if (stored) return JobLogs::fetch(*stored, from_.job, from_.reading, from_.fetch);
   std::set<std::string> files;
   std::error_code error;
   for (const Evidence& e : d_.evidence)
@@ -96,16 +96,16 @@ Result<std::shared_ptr<JobLogs>> ConfirmWork::own_logs(KeptJobs* kept) const {
   return JobLogs::open({files.begin(), files.end()}, from_.reading);
 }
 
-void ConfirmWork::add(const std::string& name, bool healthy, const std::string& said,
+void ConfirmWork::add(const std::string& name, bool healthy, const std::string& verdict,
                       std::shared_ptr<JobLogs> logs) {
-  context_.others.push_back({name, healthy, said, [logs](const std::vector<std::string>& patterns) {
+  context_.others.push_back({name, healthy, verdict, [logs](const std::vector<std::string>& patterns) {
                                return logs->search(patterns);
                              }});
 }
 
 // The newest other jobs whose evidence the daemon keeps.
-void ConfirmWork::gather_kept(KeptJobs& kept) {
-  const auto jobs = kept.jobs();
+void ConfirmWork::gather_stored(StoredJobs& stored) {
+  const auto jobs = stored.jobs();
   if (!jobs) return notes_.push_back(jobs.error().text);
   size_t healthy = 0, failed = 0;
   std::set<std::string> seen{from_.job};
@@ -114,12 +114,12 @@ void ConfirmWork::gather_kept(KeptJobs& kept) {
     const bool well = job.value("well", false);
     if (id.empty() || state == "running" || !seen.insert(id).second) continue;
     size_t& count = well ? healthy : failed;
-    if (count >= from_.kept_jobs) continue;
-    auto logs = JobLogs::fetch(kept, id, from_.reading, from_.fetch);
+    if (count >= from_.stored_jobs) continue;
+    auto logs = JobLogs::fetch(stored, id, from_.reading, from_.fetch);
     if (!logs) continue;  // its evidence is gone
     ++count;
-    const bool said = job.contains("verdict") && job["verdict"].is_string();
-    add(id, well, said ? job["verdict"].template get<std::string>() : "", *logs);
+    const bool verdict = job.contains("verdict") && job["verdict"].is_string();
+    add(id, well, verdict ? job["verdict"].template get<std::string>() : "", *logs);
   }
 }
 

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "app/confirm/kept.h"
 #include "app/confirm/logs.h"
 #include "app/confirm/rule.h"
+#include "app/confirm/stored.h"
 
 namespace culprit::app {
 
@@ -21,7 +21,7 @@ struct ConfirmSources {
   std::vector<std::string> healthy = {}, failed = {};  // paths of other jobs, one each
   DiagnoseOptions reading = {};
   FetchOptions fetch = {};
-  size_t kept_jobs = 10;  // other jobs of each kind, failed and successful, whose kept evidence it reads
+  size_t stored_jobs = 10;  // other jobs of each kind, failed and successful, whose kept evidence it reads
 };
 
 class ConfirmWork {
@@ -30,9 +30,9 @@ class ConfirmWork {
   ConfirmWork(const Report& report, const Diagnosis& diagnosis, ConfirmSources sources)
       : report_(report), d_(diagnosis), from_(std::move(sources)) {}
 
-  // Reads what the rule is made and proven with. `kept`: null without a daemon. What cannot be read is in
+  // Reads what the rule is made and proven with. `stored`: null without a daemon. What cannot be read is in
   // notes(), and the rest counts. Errors: files that the caller named.
-  Status gather(KeptJobs* kept);
+  Status gather(StoredJobs* stored);
   const std::vector<std::string>& notes() const { return notes_; }
   Result<ConfirmedRule> make(const RuleWords& words) const { return rule_of(report_, d_, words, context_); }
   // The lines that a person may choose from, for RuleWords::line.
@@ -41,9 +41,9 @@ class ConfirmWork {
   std::vector<std::string> remarks(const ConfirmedRule& rule) const;
 
  private:
-  Result<std::shared_ptr<JobLogs>> own_logs(KeptJobs* kept) const;
-  void add(const std::string& name, bool healthy, const std::string& said, std::shared_ptr<JobLogs> logs);
-  void gather_kept(KeptJobs& kept);
+  Result<std::shared_ptr<JobLogs>> own_logs(StoredJobs* stored) const;
+  void add(const std::string& name, bool healthy, const std::string& verdict, std::shared_ptr<JobLogs> logs);
+  void gather_stored(StoredJobs& stored);
   void take_own();
   // What a line of the pattern has before its message, as a sentence; empty: nothing, or no line is here.
   std::string header_of(const std::string& pattern) const;

@@ -92,22 +92,22 @@ Status Daemon::begin() {
   if (box)
     black_box_ = std::move(*box);
   else
-    complain(box.error().text);
+    report_error(box.error().text);
   auto plugin_box = BlackBox::open(config_.state_dir + "/black_box_of_plugins");
   if (plugin_box)
     plugin_box_ = std::move(*plugin_box);
   else
-    complain(plugin_box.error().text);
+    report_error(plugin_box.error().text);
   const std::string quarantine = config_.state_dir + "/quarantine.json";
-  auto kept = Quarantine::read(quarantine);
-  if (!kept) complain(kept.error().text);
-  quarantine_ = std::make_unique<Quarantine>(kept ? std::move(*kept) : Quarantine(quarantine));
+  auto stored = Quarantine::read(quarantine);
+  if (!stored) report_error(stored.error().text);
+  quarantine_ = std::make_unique<Quarantine>(stored ? std::move(*stored) : Quarantine(quarantine));
   learn_from_last_end();
 
   auto rules = load_first_rules();
   if (const Status opened = open_recorder(); !opened) return opened;
 
-  for (const std::string& sentence : without_effect(config_)) complain(sentence);
+  for (const std::string& sentence : without_effect(config_)) report_error(sentence);
 
   auto processes = ProcessWatch::start(env_, config_.jobs.only.empty());
   if (!processes) return tl::unexpected(processes.error());
@@ -143,16 +143,16 @@ Status Daemon::begin() {
 void Daemon::learn_from_last_end() {
   if (const auto crashed = plugin_box_.read_and_reset()) {
     if (const auto added = quarantine_->add(*crashed, counts_.started_ns); !added)
-      complain(added.error().text);
-    complain(fmt::format("the process before ended within plugin {}", crashed->id));
+      report_error(added.error().text);
+    report_error(fmt::format("the process before ended within plugin {}", crashed->id));
   }
   if (const auto crashed = black_box_.read_and_reset()) {
     const auto added = quarantine_->add(*crashed, counts_.started_ns);
-    if (!added) complain(added.error().text);
-    const bool stands = added && *added;
-    complain(fmt::format("the process before ended within {}: {}", crashed->id,
-                         stands ? "it is not run again until its text changes"
-                                : "once says little, should it come again it is not run any more"));
+    if (!added) report_error(added.error().text);
+    const bool is_active = added && *added;
+    report_error(fmt::format("the process before ended within {}: {}", crashed->id,
+                             is_active ? "it is not run again until its text changes"
+                                       : "once says little, should it come again it is not run any more"));
   }
   const auto unclean = black_box_.begin_run(oom_kills());
   black_box_.record_failed_allocations();
@@ -162,18 +162,18 @@ void Daemon::learn_from_last_end() {
   for (const std::string& input : unclean->inputs) {
     if (input.empty()) continue;
     const auto added = quarantine_->add({BlackBox::Kind::kInput, input, 0, false}, counts_.started_ns);
-    if (!added) complain(added.error().text);
+    if (!added) report_error(added.error().text);
     sentence += fmt::format("; it read {}, which is not read again for a week", input);
   }
   // A dump is read on the engines' thread: then no engine worked.
   const bool dump = !unclean->inputs[static_cast<size_t>(BlackBox::Reader::kDumps)].empty();
   if (!unclean->job.empty() && !dump) {
     const auto added = quarantine_->add({BlackBox::Kind::kJob, unclean->job, 0, false}, counts_.started_ns);
-    if (!added) complain(added.error().text);
+    if (!added) report_error(added.error().text);
     sentence += fmt::format("; an engine worked on job {}{}", unclean->job,
                             added && *added ? ", again: it is kept as evidence only for a week" : "");
   }
-  complain(sentence);
+  report_error(sentence);
 }
 
 std::function<void(std::string_view)> Daemon::reading(BlackBox::Reader reader) {
@@ -202,12 +202,12 @@ std::shared_ptr<rules::Ruleset> Daemon::load_first_rules() {
     _exit(0);
   }
   if (rules.set) return tell_open(*rules.set), rules.set;
-  complain(first_error(rules) + "; the built-in rules alone are used");
+  report_error(first_error(rules) + "; the built-in rules alone are used");
   return rules::Ruleset::shipped();
 }
 
 void Daemon::tell_open(const rules::Ruleset& rules) {
-  for (const OpenRule& open : open_rules(rules)) complain(open.file + ": " + open.what);
+  for (const OpenRule& open : open_rules(rules)) report_error(open.file + ": " + open.what);
 }
 
 Status Daemon::open_recorder() {
@@ -215,7 +215,7 @@ Status Daemon::open_recorder() {
   recorder.state_dir = config_.state_dir;
   recorder.max_bytes = config_.spool.max_size;
   recorder.watch = &watch_;
-  recorder.complain = [this](const std::string& what) { complain(what); };
+  recorder.report_error = [this](const std::string& what) { report_error(what); };
   recorder.committed = [this](const std::vector<store::CommittedOffset>& offsets, uint64_t sequence) {
     if (restore_) restore_->committed(sequence);
     if (late_) late_->committed(sequence);
@@ -230,10 +230,11 @@ Status Daemon::open_recorder() {
   auto opened = Recorder::open(env_, std::move(recorder));
   if (!opened) return tl::unexpected(opened.error());
   recorder_ = std::move(*opened);
-  const store::SpoolStats found = recorder_->figures().spool;
+  const store::SpoolStats found = recorder_->counters().spool;
   if (found.cut_bytes > 0 || found.damaged_frames > 0)
-    complain(fmt::format("spool: {} bytes behind the last sound frame were cut, {} damaged frames skipped",
-                         found.cut_bytes, found.damaged_frames));
+    report_error(
+        fmt::format("spool: {} bytes behind the last sound frame were cut, {} damaged frames skipped",
+                    found.cut_bytes, found.damaged_frames));
   return {};
 }
 
@@ -248,7 +249,8 @@ Status Daemon::lock_state() {
 }
 
 Status Daemon::start_engine(std::shared_ptr<rules::Ruleset> rules) {
-  if (const Status kept = quarantine_->keep_only(rules->rules()); !kept) complain(kept.error().text);
+  if (const Status stored = quarantine_->keep_only(rules->rules()); !stored)
+    report_error(stored.error().text);
   rule_watch_ = std::make_unique<RuleWatch>(black_box_);
   EngineWorkerOptions options;
   LiveOptions& live = options.live;
@@ -277,7 +279,7 @@ Status Daemon::start_engine(std::shared_ptr<rules::Ruleset> rules) {
   for (records::TaughtRow& row : recorder_->take_known_taught()) {
     auto pool = detect::Pool::load(row.text, "the normal pool: job " + row.job);
     if (!pool) {
-      complain(pool.error().text);
+      report_error(pool.error().text);
       continue;
     }
     live.taught.push_back({std::move(row.job), row.run, std::move(row.owner), std::move(row.why), row.time_ns,
@@ -286,7 +288,7 @@ Status Daemon::start_engine(std::shared_ptr<rules::Ruleset> rules) {
   options.watch = &watch_;
   options.rule_watch = rule_watch_.get();
   options.take = [this](std::vector<LiveEvent>&& events) { delivery_->deliver(events); };
-  options.complain = [this](const std::string& what) { complain(what); };
+  options.report_error = [this](const std::string& what) { report_error(what); };
   options.engine_memory = [this](const Config& config) { return memory_of_engines(config); };
   auto started = EngineWorker::start(env_, std::move(options));
   if (!started) return tl::unexpected(started.error());
@@ -311,7 +313,7 @@ Status Daemon::start_alerts() {
   verdicts_ = std::make_unique<VerdictFeed>(*recorder_, engine_.get());
   options.verdicts = verdicts_.get();
   options.engine = engine_.get();
-  options.complain = [this](const std::string& what) { complain(what); };
+  options.report_error = [this](const std::string& what) { report_error(what); };
   options.inform = [this](const std::string& what) { log_.info(what); };
   options.metrics = [this](std::function<void(std::string)> take) {
     source_->metrics([this, take = std::move(take)](const std::string& own) {
@@ -338,7 +340,7 @@ Status Daemon::start_collecting() {
   options.max_bytes = config_.collector.retention_max_size;
   options.max_age_ns = config_.collector.retention_max_age_ns;
   options.engine = engine_.get();
-  options.complain = [this](const std::string& what) { complain(what); };
+  options.report_error = [this](const std::string& what) { report_error(what); };
   options.info = [this](const std::string& what) { log_.info(what); };
   auto opened = CollectorService::open(env_, std::move(options));
   if (!opened) return tl::unexpected(opened.error());
@@ -374,7 +376,7 @@ Status Daemon::start_uplink(std::shared_ptr<rules::Ruleset> rules) {
   options.feed.users_of = [watch = processes_.get()](const std::string& job) { return watch->users_of(job); };
   options.feed.reading = reading(BlackBox::Reader::kDumps);
   options.feed.left_out = left_out();
-  options.complain = [this](const std::string& what) { complain(what); };
+  options.report_error = [this](const std::string& what) { report_error(what); };
   options.status = [this] { return peer_status(); };
   options.stacks_wanted = [this](const peer::StacksWanted& wanted) { look_into(wanted); };
   auto started = Uplink::start(env_, std::move(options));
@@ -390,7 +392,7 @@ peer::Status Daemon::peer_status() const {
   const serve::Health health = source_->health();
   out.healthy = health.ok;
   if (!health.ok) out.trouble = health.sentence;
-  out.read_bytes = recorder_->figures().spool.raw_bytes;
+  out.read_bytes = recorder_->counters().spool.raw_bytes;
   if (sources_)
     for (const Tails::Tail& tail : sources_->tails().tails()) {
       out.sources += tail.stats.files;
@@ -434,17 +436,17 @@ void Daemon::restore() {
 
 // People's judgements of diagnoses also count for the reports of running jobs.
 void Daemon::load_judgements() {
-  const auto said = std::make_shared<std::vector<LiveJobs::Judgement>>();
+  const auto judgements = std::make_shared<std::vector<LiveJobs::Judgement>>();
   recorder_->query(
-      [said](store::Spool&, records::Records& index) {
+      [judgements](store::Spool&, records::Records& index) {
         if (const auto rows = index.verdicts({.judged = true}))
           for (const Verdict& v : *rows)
-            said->push_back({v.job, v.id(), v.run, v.state == VerdictState::kConfirmed});
+            judgements->push_back({v.job, v.id(), v.run, v.state == VerdictState::kConfirmed});
       },
-      [this, said] {
-        if (said->empty()) return;
-        engine_->query([said](LiveJobs& live, TimeNs now) {
-          for (const LiveJobs::Judgement& one : *said) live.judge(one, now);
+      [this, judgements] {
+        if (judgements->empty()) return;
+        engine_->query([judgements](LiveJobs& live, TimeNs now) {
+          for (const LiveJobs::Judgement& one : *judgements) live.judge(one, now);
         });
       });
 }
@@ -455,9 +457,9 @@ void Daemon::restored(std::vector<SharedBatch>&& rest, const Result<store::ReadD
   if (collector_) collector_->go_on();
   alerts_->restored();
   if (!damage)
-    complain(damage.error().text);
+    report_error(damage.error().text);
   else if (damage->frames > 0)
-    complain(fmt::format("spool: {}; {} damaged frames are left out", damage->first, damage->frames));
+    report_error(fmt::format("spool: {}; {} damaged frames are left out", damage->first, damage->frames));
   intake_->restored(std::move(rest));
 }
 
@@ -550,7 +552,7 @@ void Daemon::start_sources(std::vector<StreamState> known) {
   options.stored_until_ns = recorder_->stored_until_ns();
   options.allocate = [this] { return recorder_->allocate(); };
   options.take = [this](PieceBatch&& batch) { intake_->take(std::move(batch)); };
-  options.complain = [this](const std::string& what) { complain(what); };
+  options.report_error = [this](const std::string& what) { report_error(what); };
   options.processes = processes_.get();
   options.kernel_descriptor = options_.service.descriptor_named("kmsg");
   sources_ = std::make_unique<Sources>(env_, std::move(options));
@@ -570,7 +572,8 @@ ReadAccess Daemon::read_access() {
   if (const ::group* found = getgrnam(name.c_str()))
     out.group = found->gr_gid;
   else
-    complain(fmt::format("http.acl.group: no group {}: only root and the daemon's user see all jobs", name));
+    report_error(
+        fmt::format("http.acl.group: no group {}: only root and the daemon's user see all jobs", name));
   return out;
 }
 
@@ -598,7 +601,7 @@ void Daemon::make_api() {
   http_ = std::make_unique<HttpService>(
       env_, config_, *api_,
       [this](const serve::Reader& reader) { return source_->limited_to(reader) == nullptr; },
-      [this](const std::string& what) { complain(what); },
+      [this](const std::string& what) { report_error(what); },
       [this](const std::string& what) { log_.info(what); });
 }
 
@@ -626,12 +629,13 @@ void Daemon::report_hang() {
   hung_ = why.value_or("");
   if (why) black_box_.mark_over_time();
   const bool blind = processes_->stuck_ns(mono()).has_value();
-  if (blind && !blind_) complain("a look at the processes hangs in /proc: whether jobs live is not known");
+  if (blind && !blind_)
+    report_error("a look at the processes hangs in /proc: whether jobs live is not known");
   blind_ = blind;
 }
 
-void Daemon::complain(const std::string& sentence) {
-  ++counts_.complaints;
+void Daemon::report_error(const std::string& sentence) {
+  ++counts_.errors_reported;
   log_.warning(sentence);
 }
 
@@ -642,7 +646,7 @@ void Daemon::reload_collecting() {
   if (tls)
     collector_->set_tls(std::move(*tls));
   else
-    complain(tls.error().text + "; the certificate of before holds");
+    report_error(tls.error().text + "; the certificate of before holds");
 }
 
 // ---- end

@@ -83,7 +83,7 @@ class Daemon {
   void start_sources(std::vector<StreamState> known);
   void start_plugins();
   void say(LogLevel level, const std::string& what) {
-    level >= LogLevel::kWarning ? complain(what) : log_.info(what);
+    level >= LogLevel::kWarning ? report_error(what) : log_.info(what);
   }
   void start_ras();
   Status start_alerts();
@@ -96,12 +96,12 @@ class Daemon {
   void report_lost();
   void load_judgements();
   void refuse_reload(const std::string& why);
-  void change_sources(const Config& before, std::vector<std::string> kept);
-  void reloaded(const std::vector<std::string>& kept);
+  void change_sources(const Config& before, std::vector<std::string> stored);
+  void reloaded(const std::vector<std::string>& stored);
   void swap(LoadedConfig loaded, std::shared_ptr<rules::Ruleset> rules);
   void beat();
   void report_hang();
-  void complain(const std::string& sentence);
+  void report_error(const std::string& sentence);
   void reload_collecting();
   void finish();
   void save_jobs();

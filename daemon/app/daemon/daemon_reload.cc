@@ -55,35 +55,36 @@ void Daemon::swap(LoadedConfig loaded, std::shared_ptr<rules::Ruleset> rules) {
   options_.loaded = std::move(loaded);
   log_.set_level(config_.daemon.log_level);
   tell_open(*rules);
-  if (const Status kept = quarantine_->keep_only(rules->rules()); !kept) complain(kept.error().text);
+  if (const Status stored = quarantine_->keep_only(rules->rules()); !stored)
+    report_error(stored.error().text);
   pipeline_->reload(config_, std::move(rules));
   if (ras_) ras_->reload();
   if (alerts_) alerts_->reload();
   if (collector_) reload_collecting();
   if (http_) http_->reload();
   if (!plugins_) return change_sources(before, {});
-  plugins_->reload([this, before](std::vector<std::string> kept) {
-    if (!stopping_) change_sources(before, std::move(kept));
+  plugins_->reload([this, before](std::vector<std::string> stored) {
+    if (!stopping_) change_sources(before, std::move(stored));
   });
 }
 
-// `kept`: what the reload did not change, and why.
-void Daemon::change_sources(const Config& before, std::vector<std::string> kept) {
-  if (!sources_) return reloaded(kept);
+// `stored`: what the reload did not change, and why.
+void Daemon::change_sources(const Config& before, std::vector<std::string> stored) {
+  if (!sources_) return reloaded(stored);
   sources_->change(
       before, config_,
       [this](std::function<void(std::vector<StreamState>)> answer) {
         recorder_->positions(std::move(answer));
       },
-      [this, kept = std::move(kept)] { reloaded(kept); });
+      [this, stored = std::move(stored)] { reloaded(stored); });
 }
 
-void Daemon::reloaded(const std::vector<std::string>& kept) {
+void Daemon::reloaded(const std::vector<std::string>& stored) {
   ++counts_.reloads;
   reloading_ = false;
-  for (const std::string& sentence : kept) complain("reload: " + sentence);
-  log_.info(kept.empty() ? "reloaded" : "reloaded in part: the lines before say what is not");
-  (void)notify_.ready(kept.empty() ? "running" : "running; reload: " + kept.front());
+  for (const std::string& sentence : stored) report_error("reload: " + sentence);
+  log_.info(stored.empty() ? "reloaded" : "reloaded in part: the lines before say what is not");
+  (void)notify_.ready(stored.empty() ? "running" : "running; reload: " + stored.front());
   if (const auto done = std::exchange(reload_done_, {}); done) done({});
 }
 

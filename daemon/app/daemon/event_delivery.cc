@@ -138,10 +138,10 @@ void EventDelivery::record_pool(const std::shared_ptr<const PoolChange>& change)
     const TaughtJob& t = change->taught;
     auto text = t.pool.save();
     if (!text) return tl::unexpected(text.error());
-    std::vector<records::JobRunId> gone;
-    for (const NormalPools::Run& run : change->gone) gone.emplace_back(run.job, run.run);
+    std::vector<records::JobRunId> removed;
+    for (const NormalPools::Run& run : change->removed) removed.emplace_back(run.job, run.run);
     return index.teach({t.job, t.run, t.owner, t.why, t.time_ns, t.pool.forms.size(), std::move(*text)},
-                       gone);
+                       removed);
   });
 }
 

@@ -165,11 +165,11 @@ class Walk {
       }
       const std::string found = it->path().filename().string();
       if (!any && ::fnmatch(name.c_str(), found.c_str(), FNM_PERIOD) != 0) continue;
-      std::error_code gone;
-      const bool is_folder = fs::is_directory(it->symlink_status(gone));
+      std::error_code missing;
+      const bool is_folder = fs::is_directory(it->symlink_status(missing));
       if (is_folder && (any || !last))
         step(it->path(), names, any ? at : at + 1);
-      else if (!is_folder && last && !fs::is_directory(it->path(), gone))
+      else if (!is_folder && last && !fs::is_directory(it->path(), missing))
         out_.files.push_back(it->path().string());
     }
   }

@@ -42,13 +42,13 @@ bool Announcer::compare(const Report& report, std::span<const AccusedTimes> accu
     const auto [at, fresh] = known_.try_emplace(d.id);
     DiagnosisState& known = at->second;
     Face face = face_of(d, report.verdict == i);
-    const bool differs_now = fresh || differs(face, known.kept);
+    const bool differs_now = fresh || differs(face, known.retained);
     changed = changed || differs_now || !known.was_there;
     known.changed = differs_now || known.accused_ns != accused[i];
     known.there = true;
     known.sentence = d.headline;
     known.accused_ns = accused[i];
-    if (differs_now) known.kept = std::move(face);
+    if (differs_now) known.retained = std::move(face);
   }
   for (const auto& [id, known] : known_) changed = changed || (known.was_there && !known.there);
   return changed;
@@ -68,7 +68,7 @@ std::vector<Announcement> Announcer::update(const Report& report, std::span<cons
   const bool changed = compare(report, accused);
   const bool pending = std::any_of(known_.begin(), known_.end(), [](const auto& one) {
     const DiagnosisState& known = one.second;
-    return known.there ? !known.announced || differs(known.kept, *known.announced)
+    return known.there ? !known.announced || differs(known.retained, *known.announced)
                        : known.announced.has_value();
   });
   if (pending) {
@@ -85,7 +85,7 @@ Announcement Announcer::announcement_of(const Diagnosis& d, const DiagnosisState
   Announcement out;
   out.id = d.id;
   out.publish = out.settled = true;
-  out.verdict = known.kept.verdict;
+  out.verdict = known.retained.verdict;
   out.sentence = d.headline;
   if (out.verdict) {
     out.change = verdict_id_.empty() ? Change::kNew : Change::kRevised;
@@ -102,21 +102,21 @@ Announcement Announcer::announcement_of(const Diagnosis& d, const DiagnosisState
 void Announcer::announce(const Report& report, std::vector<Announcement>& out) {
   for (size_t i = 0; i < report.diagnoses.size(); ++i) {
     DiagnosisState& known = known_[report.diagnoses[i].id];
-    if (known.announced && !differs(known.kept, *known.announced)) continue;
+    if (known.announced && !differs(known.retained, *known.announced)) continue;
     out.push_back(announcement_of(report.diagnoses[i], known));
     out.back().index = i;
-    known.announced = known.kept;
+    known.announced = known.retained;
     known.changed = false;
   }
   for (auto& [id, known] : known_) {
     if (known.there || !known.announced) continue;
-    Announcement gone;
-    gone.id = id;
-    gone.change = Change::kWithdrawn;
-    gone.publish = gone.settled = true;
-    gone.verdict = known.announced->verdict;
-    gone.sentence = known.sentence;
-    out.push_back(std::move(gone));
+    Announcement removed;
+    removed.id = id;
+    removed.change = Change::kWithdrawn;
+    removed.publish = removed.settled = true;
+    removed.verdict = known.announced->verdict;
+    removed.sentence = known.sentence;
+    out.push_back(std::move(removed));
     known.announced.reset();
   }
   verdict_id_ = report.verdict ? report.diagnoses[*report.verdict].id : "";
@@ -128,11 +128,11 @@ void Announcer::keep(const Report& report, std::vector<Announcement>& out) {
   for (size_t i = 0; i < report.diagnoses.size(); ++i) {
     const DiagnosisState& known = known_[report.diagnoses[i].id];
     if (!known.changed) continue;
-    Announcement kept = announcement_of(report.diagnoses[i], known);
-    kept.index = i;
-    kept.publish = false;
-    kept.settled = known.announced && !differs(known.kept, *known.announced);
-    out.push_back(std::move(kept));
+    Announcement retained = announcement_of(report.diagnoses[i], known);
+    retained.index = i;
+    retained.publish = false;
+    retained.settled = known.announced && !differs(known.retained, *known.announced);
+    out.push_back(std::move(retained));
   }
   for (auto it = known_.begin(); it != known_.end();) {
     const DiagnosisState& known = it->second;
@@ -143,11 +143,11 @@ void Announcer::keep(const Report& report, std::vector<Announcement>& out) {
     const bool reported =
         std::any_of(out.begin(), out.end(), [&](const Announcement& a) { return a.id == it->first; });
     if (!reported) {
-      Announcement gone;
-      gone.id = it->first;
-      gone.change = Change::kWithdrawn;
-      gone.sentence = known.sentence;
-      out.push_back(std::move(gone));
+      Announcement removed;
+      removed.id = it->first;
+      removed.change = Change::kWithdrawn;
+      removed.sentence = known.sentence;
+      out.push_back(std::move(removed));
     }
     it = known_.erase(it);
   }

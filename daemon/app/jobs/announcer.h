@@ -59,7 +59,7 @@ class Announcer {
   struct DiagnosisState {
     std::string sentence;
     AccusedTimes accused_ns;
-    Face kept;
+    Face retained;
     std::optional<Face> announced;
     bool there = false, was_there = false, changed = false;
   };

@@ -11,11 +11,11 @@
 namespace culprit::app {
 
 std::vector<core::Effect> WriterSink::step(core::Input& input, TimeNs now) {
-  if (const auto* heard = std::get_if<core::TraceHeard>(&input)) {
-    heard_.push_back(*heard);
+  if (const auto* received = std::get_if<core::ReceivedTraceCount>(&input)) {
+    received_.push_back(*received);
     return {};
   }
-  while (heard_sent_ < heard_.size()) writer_->add(heard_[heard_sent_++], now);
+  while (received_sent_ < received_.size()) writer_->add(received_[received_sent_++], now);
   if (const auto* opened = std::get_if<core::SourceOpened>(&input)) {
     sources_.push_back({opened->info, std::nullopt});
     declare(sources_.back(), now);
@@ -28,7 +28,7 @@ std::vector<core::Effect> WriterSink::step(core::Input& input, TimeNs now) {
 }
 
 void WriterSink::begin_session() {
-  next_ = heard_sent_ = 0;
+  next_ = received_sent_ = 0;
   dropped_lines_ = 0;  // counted with the session that ended
   for (WrittenSource& source : sources_) source.number.reset();
 }
@@ -64,11 +64,11 @@ SessionCounts& SessionCounts::operator+=(const SessionCounts& other) {
 
 RefusedPart::RefusedPart(const PieceBatch& part) {
   for (const StreamInfo& info : part.opened) undeclared.insert(info.id);
-  for (const Piece& piece : part.pieces) kept.try_emplace(piece.stream, piece.offset);
+  for (const Piece& piece : part.pieces) retained.try_emplace(piece.stream, piece.offset);
 }
 
 bool RefusedPart::lost(StreamId& mark) const {
-  if (mark == kNoStream || !kept.contains(mark)) return false;
+  if (mark == kNoStream || !retained.contains(mark)) return false;
   if (undeclared.contains(mark)) mark = kNoStream;
   return true;
 }
@@ -120,7 +120,7 @@ void ForwardedJob::ingest_trace(const LiveStream& from, TraceBatch& batch, const
 // The collector learns of each user once: the counts are this host's.
 void ForwardedJob::keep_out(Principal user, const LiveStream& from, const Piece& piece) {
   if (piece.bytes.empty()) return;
-  if (!owner.kept_out(user, piece, from.info.kind)) return;
+  if (!owner.refused(user, piece, from.info.kind)) return;
   std::string what =
       fmt::format("lines or records of {} for this job are kept as evidence only: the job is another user's",
                   to_string(user));
@@ -210,13 +210,14 @@ void ForwardedJob::refused(const RefusedPart& part) {
     if (part.lost(mark.stream)) mark.moved = true;
   // A block behind a lost one is of no use.
   std::erase_if(before, [&](const Piece& last) {
-    return part.undeclared.contains(last.stream) || (!last.bytes.empty() && part.kept.contains(last.stream));
+    return part.undeclared.contains(last.stream) ||
+           (!last.bytes.empty() && part.retained.contains(last.stream));
   });
   for (Piece& last : before)
-    if (const auto at = part.kept.find(last.stream); at != part.kept.end()) last.offset = at->second;
+    if (const auto at = part.retained.find(last.stream); at != part.retained.end()) last.offset = at->second;
   if (stream_ == kNoStream) return;
-  const auto block = part.kept.find(stream_);
-  if (block == part.kept.end()) return;
+  const auto block = part.retained.find(stream_);
+  if (block == part.retained.end()) return;
   if (!part.undeclared.contains(stream_)) before.push_back(end_of(stream_, block->second));
   begin_session();
 }

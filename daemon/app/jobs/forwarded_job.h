@@ -43,8 +43,8 @@ class WriterSink : public LiveSink {
 
   std::optional<wire::InputWriter>& writer_;
   std::vector<WrittenSource> sources_;  // by their numbers in this class
-  std::vector<core::TraceHeard> heard_;
-  size_t heard_sent_ = 0;  // of these, in this session
+  std::vector<core::ReceivedTraceCount> received_;
+  size_t received_sent_ = 0;  // of these, in this session
   SourceId next_ = 0;
   uint64_t dropped_lines_ = 0;
 };
@@ -61,8 +61,8 @@ struct RefusedPart {
   // Whether the stream is in the part; if it was opened there, it has to be opened again: `mark` is reset.
   bool lost(StreamId& mark) const;
 
-  std::set<StreamId> undeclared;                // streams opened in the part
-  std::unordered_map<StreamId, uint64_t> kept;  // streams with pieces in it, and the offset before them
+  std::set<StreamId> undeclared;                    // streams opened in the part
+  std::unordered_map<StreamId, uint64_t> retained;  // streams with pieces in it, and the offset before them
 };
 
 class ForwardedJob final : public RoutedJob {

@@ -7,19 +7,19 @@ namespace {
 
 // An agent reports a running job about every minute. A host that missed several reports, and had time to
 // reconnect, no longer counts.
-constexpr TimeNs kHeardNs = 300 * kNsPerSecond;
+constexpr TimeNs kReportingNs = 300 * kNsPerSecond;
 
 }  // namespace
 
 void JobHosts::on_report(const std::string& host, TimeNs until, TimeNs now, bool active) {
   // The first report after a silence of all hosts: the network was cut, and other hosts follow.
-  const auto heard = [&](const auto& of) { return is_heard(of.second, now); };
-  if (std::none_of(hosts_.begin(), hosts_.end(), heard))
-    for (auto& [name, other] : hosts_) other.heard_ns = now;
+  const auto received = [&](const auto& of) { return is_reporting(of.second, now); };
+  if (std::none_of(hosts_.begin(), hosts_.end(), received))
+    for (auto& [name, other] : hosts_) other.last_received_ns = now;
   change(hosts_[host], [&](Host& h) {
     h.until_ns = std::max(h.until_ns, until);
-    h.heard_ns = now;
-    if (active && h.gone()) h.alive.reset();  // it has lines again; its agent will report processes
+    h.last_received_ns = now;
+    if (active && h.exited()) h.alive.reset();  // it has lines again; its agent will report processes
   });
   most_ns_ = std::max(most_ns_, until);
   if (active) active_ns_ = std::max(active_ns_, now);
@@ -40,9 +40,9 @@ bool JobHosts::away(const std::string& host, TimeNs since) {
 std::map<std::string, TimeNs> JobHosts::away(TimeNs now) const {
   std::map<std::string, TimeNs> out;
   for (const auto& [name, host] : hosts_) {
-    if (host.gone()) continue;
-    const bool silent = host.heard_ns != kNoTime && !is_heard(host, now);
-    const TimeNs since = host.away_ns ? *host.away_ns : silent ? host.heard_ns : kNoTime;
+    if (host.exited()) continue;
+    const bool silent = host.last_received_ns != kNoTime && !is_reporting(host, now);
+    const TimeNs since = host.away_ns ? *host.away_ns : silent ? host.last_received_ns : kNoTime;
     if (since != kNoTime) out[name] = since;
   }
   return out;
@@ -52,38 +52,38 @@ template <class Change>
 void JobHosts::change(Host& host, const Change& change) {
   by_until_.erase({host.until_ns, &host});
   alive_ -= host.alive == true ? 1 : 0;
-  gone_ -= host.gone() ? 1 : 0;
+  removed_ -= host.exited() ? 1 : 0;
   change(host);
-  if (!host.gone()) by_until_.emplace(host.until_ns, &host);
+  if (!host.exited()) by_until_.emplace(host.until_ns, &host);
   alive_ += host.alive == true ? 1 : 0;
-  gone_ += host.gone() ? 1 : 0;
+  removed_ += host.exited() ? 1 : 0;
 }
 
 void JobHosts::back(TimeNs now) {
-  for (auto& [name, host] : hosts_) host.heard_ns = now;
+  for (auto& [name, host] : hosts_) host.last_received_ns = now;
   if (!hosts_.empty()) active_ns_ = now;
 }
 
-bool JobHosts::is_heard(const Host& host, TimeNs now) {
-  return host.heard_ns != kNoTime && now - host.heard_ns < kHeardNs;
+bool JobHosts::is_reporting(const Host& host, TimeNs now) {
+  return host.last_received_ns != kNoTime && now - host.last_received_ns < kReportingNs;
 }
 
 const JobHosts::Host* JobHosts::last(TimeNs now) const {
   // Silent hosts have early times and come first, but they are few.
   for (const auto& [until, host] : by_until_)
-    if (is_heard(*host, now)) return host;
+    if (is_reporting(*host, now)) return host;
   return nullptr;
 }
 
 std::optional<bool> JobHosts::alive(TimeNs now) const {
-  const auto lives = [&](const auto& h) { return h.second.alive == true && is_heard(h.second, now); };
+  const auto lives = [&](const auto& h) { return h.second.alive == true && is_reporting(h.second, now); };
   if (alive_ > 0 && std::any_of(hosts_.begin(), hosts_.end(), lives)) return true;
-  return !hosts_.empty() && gone_ == hosts_.size() ? std::optional(false) : std::nullopt;
+  return !hosts_.empty() && removed_ == hosts_.size() ? std::optional(false) : std::nullopt;
 }
 
 bool JobHosts::somebody_missing(TimeNs now) const {
   return std::any_of(hosts_.begin(), hosts_.end(),
-                     [&](const auto& h) { return !h.second.gone() && !is_heard(h.second, now); });
+                     [&](const auto& h) { return !h.second.exited() && !is_reporting(h.second, now); });
 }
 
 TimeNs JobHosts::known_until(TimeNs now) const {

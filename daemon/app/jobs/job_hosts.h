@@ -36,7 +36,7 @@ class JobHosts {
   std::vector<std::string> present() const {
     std::vector<std::string> out;
     for (const auto& [name, host] : hosts_)
-      if (!host.gone()) out.push_back(name);
+      if (!host.exited()) out.push_back(name);
     return out;
   }
   size_t size() const { return hosts_.size(); }
@@ -52,13 +52,13 @@ class JobHosts {
 
  private:
   struct Host {
-    TimeNs until_ns = kNoTime;      // its clock
-    TimeNs heard_ns = kNoTime;      // the collector's clock
-    std::optional<TimeNs> away_ns;  // the collector's clock: disconnected since; kNoTime: connected
+    TimeNs until_ns = kNoTime;          // its clock
+    TimeNs last_received_ns = kNoTime;  // the collector's clock
+    std::optional<TimeNs> away_ns;      // the collector's clock: disconnected since; kNoTime: connected
     std::optional<bool> alive;
-    bool gone() const { return alive == false; }
+    bool exited() const { return alive == false; }
   };
-  static bool is_heard(const Host& host, TimeNs now);
+  static bool is_reporting(const Host& host, TimeNs now);
   // The host with the smallest `until` among those that count; null: none.
   const Host* last(TimeNs now) const;
   template <class Change>
@@ -67,8 +67,8 @@ class JobHosts {
   std::map<std::string, Host> hosts_;
   // Hosts whose processes are not gone, sorted: every block looks up the last host.
   std::set<std::pair<TimeNs, const Host*>> by_until_;
-  size_t alive_ = 0, gone_ = 0;  // hosts that reported processes; hosts that reported them gone
-  TimeNs most_ns_ = kNoTime;     // largest `until` of any host
+  size_t alive_ = 0, removed_ = 0;  // hosts that reported processes; hosts that reported them gone
+  TimeNs most_ns_ = kNoTime;        // largest `until` of any host
   TimeNs active_ns_ = kNoTime;
 };
 

@@ -27,7 +27,7 @@ constexpr const char* kTooLong = "a line that is too long";
 constexpr uint64_t kBufferBytes = 4096;
 
 // The second parser and its thread are kept for the next batch of a queue.
-constexpr TimeNs kAheadKeptNs = 5 * kNsPerSecond;
+constexpr TimeNs kAheadRetainedNs = 5 * kNsPerSecond;
 
 // A growing file has times up to now; its clock may be ahead of the daemon's.
 constexpr TimeNs kClocksApart = 24 * 3600 * kNsPerSecond;
@@ -151,7 +151,7 @@ void LiveParsing::parse(const TextChunk& chunk, const SourceInfo& source) {
 }
 
 void LiveParsing::settle(TimeNs now) {
-  if (ahead_ns == kNoTime || (now >= ahead_ns && now - ahead_ns < kAheadKeptNs)) return;
+  if (ahead_ns == kNoTime || (now >= ahead_ns && now - ahead_ns < kAheadRetainedNs)) return;
   ahead_ns = kNoTime;
   ahead.release();
   ahead_of = nullptr;
@@ -170,9 +170,9 @@ void JobInputs::step(core::Input input, TimeNs now) {
 }
 
 // Passes on who gives data that is not log text.
-void JobInputs::hear(core::TraceHeard::Of of, const LiveStream& stream, TimeNs now) {
+void JobInputs::hear(core::ReceivedTraceCount::Of of, const LiveStream& stream, TimeNs now) {
   const auto user = user_behind(stream.info, parsing_.uid);
-  if (heard_.emplace(of, user).second) step(core::TraceHeard{of, user}, now);
+  if (received_.emplace(of, user).second) step(core::ReceivedTraceCount{of, user}, now);
 }
 
 // The path relative to the watched folder: folders above it say nothing about this job's hosts.
@@ -281,7 +281,7 @@ JobInputs::SettledFiles JobInputs::settle_files(TimeNs now) {
 }
 
 bool JobInputs::ingest_dump(const LiveStream& stream, const Piece& piece, TimeNs now) {
-  hear(core::TraceHeard::Of::kDumps, stream, now);
+  hear(core::ReceivedTraceCount::Of::kDumps, stream, now);
   dumps_.ingest(stream.info, piece, now);
   return feed_dumps(now);
 }
@@ -343,7 +343,7 @@ void JobInputs::ingest_trace(const LiveStream& stream, TraceBatch& batch, TimeNs
   for (detect::PhaseSeen& seen : batch.phases) step(std::move(seen), now);
   for (const detect::ProgressSeen& seen : batch.beats) step(seen, now);
   batch.loop.set_host(parsing_.host);
-  if (!batch.loop.empty()) hear(core::TraceHeard::Of::kLoop, stream, now);
+  if (!batch.loop.empty()) hear(core::ReceivedTraceCount::Of::kLoop, stream, now);
   batch.loop.each([&](std::span<const MetricRow> rows) { step(core::MetricInput{rows}, now); },
                   [&](const LoopEvent& event) { step(core::EventInput{event}, now); });
   feed_findings(stream, batch, now);
@@ -354,7 +354,7 @@ void JobInputs::ingest_trace(const LiveStream& stream, TraceBatch& batch, TimeNs
 // The same stacks for this engine and a collector's: a dump without a host is of this one.
 void JobInputs::feed_stacks(const LiveStream& stream, TraceBatch& batch, TimeNs now) {
   if (batch.stack_lines == 0) return;
-  hear(core::TraceHeard::Of::kStacks, stream, now);
+  hear(core::ReceivedTraceCount::Of::kStacks, stream, now);
   for (StackDump& dump : batch.stacks) {
     if (!dump.host) dump.host = parsing_.host;
     if (dump.time_ns == kNoTime) dump.time_ns = now;
@@ -417,7 +417,7 @@ void JobInputs::ingest_ring(const LiveStream& stream, const Piece& piece, TimeNs
     ring_ranks_.erase(rank);
   }
   if (records.empty()) return;
-  hear(core::TraceHeard::Of::kComm, stream, now);
+  hear(core::ReceivedTraceCount::Of::kComm, stream, now);
   std::memcpy(records.data(), piece.bytes.data(), records.size() * kCommRecordBytes);
   const bool sound = comm_record_fault(records.back()).empty();
   if (sound && !piece.ends && ring_ranks_.size() < limits::kLiveSources)

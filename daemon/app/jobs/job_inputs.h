@@ -174,7 +174,7 @@ class JobInputs {
   void place(const std::string& path, JobSource& source);
   void prove_guess(const std::string& guessed);
   void step(core::Input input, TimeNs now);
-  void hear(core::TraceHeard::Of of, const LiveStream& stream, TimeNs now);
+  void hear(core::ReceivedTraceCount::Of of, const LiveStream& stream, TimeNs now);
   bool ends_in_trouble(const JobSource& source);
   logs::LineFeed::Take taker(JobSource& source, TimeNs now);
 
@@ -189,7 +189,8 @@ class JobInputs {
   std::vector<Finding> findings_;
   std::map<std::string, BrokenLines> broken_;                      // by the source's path
   std::set<std::pair<std::string, std::string>> broken_reported_;  // by drain_broken(): path, reason
-  std::set<std::pair<core::TraceHeard::Of, std::optional<Principal>>> heard_;  // users, by their data
+  std::set<std::pair<core::ReceivedTraceCount::Of, std::optional<Principal>>>
+      received_;  // users, by their data
   size_t gaps_ = 0;
   uint64_t unfinished_bytes_ = 0;  // of the feeds' incomplete lines
   uint64_t refused_ = 0;

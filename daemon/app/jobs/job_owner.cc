@@ -61,16 +61,16 @@ void JobOwner::ingested(const StreamInfo& from, std::optional<Principal> user) {
   }
 }
 
-bool JobOwner::kept_out(Principal user, const Piece& piece, OriginKind kind) {
-  if (kept_out_.size() >= kUsers && !kept_out_.contains(user)) user = kept_out_.rbegin()->first;
-  const auto [at, is_new] = kept_out_.try_emplace(user);
+bool JobOwner::refused(Principal user, const Piece& piece, OriginKind kind) {
+  if (refused_.size() >= kUsers && !refused_.contains(user)) user = refused_.rbegin()->first;
+  const auto [at, is_new] = refused_.try_emplace(user);
   (kind == OriginKind::kRing ? at->second.records : at->second.lines) += units_of(piece, kind);
   return is_new;
 }
 
 std::string JobOwner::sentence(Principal user) const {
-  const auto known = kept_out_.find(user);
-  if (known == kept_out_.end()) return {};
+  const auto known = refused_.find(user);
+  if (known == refused_.end()) return {};
   std::string what;
   if (known->second.lines + known->second.records == 0) what = "data";  // less than a line
   if (known->second.lines > 0) what = counted(known->second.lines, "line");

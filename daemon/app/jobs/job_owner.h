@@ -40,12 +40,12 @@ class JobOwner {
   void ingested(const StreamInfo& from, std::optional<Principal> user);
   // Data that is not ingested: its lines, or the records of a ring. True for the first of the user; users
   // beyond kUsers are counted with another one.
-  bool kept_out(Principal user, const Piece& piece, OriginKind kind);
+  bool refused(Principal user, const Piece& piece, OriginKind kind);
 
-  struct KeptOut {
+  struct Refused {
     uint64_t lines = 0, records = 0;
   };
-  const std::map<Principal, KeptOut>& all_kept_out() const { return kept_out_; }  // by uid; at most kUsers
+  const std::map<Principal, Refused>& all_refused() const { return refused_; }  // by uid; at most kUsers
   // "3 lines of uid 12002 for this job were kept as evidence only: the job is another user's".
   std::string sentence(Principal user) const;
 
@@ -57,7 +57,7 @@ class JobOwner {
   std::optional<Principal> first_;  // the first unprivileged user that wrote for the job
   bool root_writes_ = false;        // root or the daemon's user writes lines or rings
   bool root_first_ = false;         // before any user, root or the daemon's user fed the job, also by a file
-  std::map<Principal, KeptOut> kept_out_;
+  std::map<Principal, Refused> refused_;
 };
 
 // Lines, or records of a ring, of a piece; a dump has neither.

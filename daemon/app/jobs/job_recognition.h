@@ -1,5 +1,6 @@
-// Which job a source belongs to: by the configuration, its path, or the process that writes it (FORMATS.md
-// section 8; control groups, SLURM_JOB_ID). process_view.h lists the permissions that each way needs.
+// Which job a source belongs to: by the configuration, its path, or the process that writes it
+// (docs/formats.md section 8; control groups, SLURM_JOB_ID). process_view.h lists the permissions that each
+// way needs.
 //
 // Blocking: one worker thread each. Never fails: an unknown job is kDefaultJob, or as configured.
 #pragma once

@@ -34,12 +34,13 @@ void HostBacklog::keep(StreamId stream, std::vector<HostLine> lines) {
   for (HostLine& line : lines) {
     if (line.passing) continue;
     if (!line.forgets.empty())
-      std::erase_if(standing_,
-                    [of = line.forgets + ' '](const Line& kept) { return kept.line.state.starts_with(of); });
+      std::erase_if(active_, [of = line.forgets + ' '](const Line& retained) {
+        return retained.line.state.starts_with(of);
+      });
     if (!line.state.empty()) {
-      std::erase_if(standing_, [&](const Line& kept) { return kept.line.state == line.state; });
-      if (!line.clears) standing_.push_back({stream, line});
-      if (standing_.size() > limits::kStandingStates) standing_.pop_front();
+      std::erase_if(active_, [&](const Line& retained) { return retained.line.state == line.state; });
+      if (!line.clears) active_.push_back({stream, line});
+      if (active_.size() > limits::kActiveStates) active_.pop_front();
     }
     bytes_ += line.text.size() + sizeof(Line);
     lines_.push_back({stream, std::move(line)});
@@ -86,7 +87,7 @@ bool JobRouter::keeps_out(RoutedJob* job, LiveStream& stream, const Piece& piece
   if (job) job->owner.saw(shown);
   if ((job ? job->owner : kNone).admits(*user, kind, shown)) return false;
   if (kind == OriginKind::kFile) stream.lines_before += units_of(piece, kind);
-  kept_out_ += units_of(piece, kind);
+  refused_ += units_of(piece, kind);
   if (job) job->keep_out(*user, stream, piece);
   return true;
 }

@@ -83,10 +83,10 @@ class HostBacklog {
     const auto is_recent = [at](const HostLine& line) {
       return line.time_ns == kNoTime || line.time_ns >= at - kMargin;
     };
-    for (const Line& kept : standing_)
-      if (!is_recent(kept.line)) take(kept.stream, kept.line);
-    for (const Line& kept : lines_)
-      if (is_recent(kept.line)) take(kept.stream, kept.line);
+    for (const Line& retained : active_)
+      if (!is_recent(retained.line)) take(retained.stream, retained.line);
+    for (const Line& retained : lines_)
+      if (is_recent(retained.line)) take(retained.stream, retained.line);
   }
 
  private:
@@ -96,7 +96,7 @@ class HostBacklog {
     StreamId stream;
     HostLine line;
   };
-  std::deque<Line> lines_, standing_;
+  std::deque<Line> lines_, active_;
   size_t bytes_ = 0;
 };
 
@@ -117,7 +117,7 @@ class JobRouter {
   RoutedJob* route(LiveStream& stream, const Piece& piece, TimeNs now);
   uint64_t broken_trace_lines() const { return broken_trace_lines_; }
   // Lines and records of users for jobs of others.
-  uint64_t kept_out() const { return kept_out_; }
+  uint64_t refused() const { return refused_; }
 
  private:
   bool keeps_out(RoutedJob* job, LiveStream& stream, const Piece& piece);
@@ -127,7 +127,7 @@ class JobRouter {
   std::optional<uint32_t> uid_;
   OnPiece on_piece_;
   UsersOf users_of_;
-  uint64_t broken_trace_lines_ = 0, kept_out_ = 0;
+  uint64_t broken_trace_lines_ = 0, refused_ = 0;
 };
 
 }  // namespace culprit::app

@@ -25,7 +25,7 @@ constexpr TimeNs kLookWithin = 10 * kNsPerSecond;
 // Interval of checks of a possible hang that was explained, for example by a phase.
 constexpr TimeNs kLookAgain = 5 * kNsPerSecond;
 // A job without any process and line for so long has ended: what it wrote last is read by then.
-constexpr TimeNs kGoneFor = 30 * kNsPerSecond;
+constexpr TimeNs kAbsentFor = 30 * kNsPerSecond;
 // Hangs, ends and slow reports have time scales of tens of seconds.
 constexpr TimeNs kTickEvery = kNsPerSecond;
 
@@ -117,8 +117,8 @@ bool JobSchedule::may_hang(LiveJob& job, TimeNs now) {
 bool JobSchedule::stall_changed(LiveJob& job, TimeNs now) {
   const bool hangs = job.report().hang.has_value(), stalls = job.may_stall(now);
   if (hangs == stalls) return false;
-  // A report may show the scene of a job that has failed and does not stall: at each tick it would take the
-  // time of the reports of other jobs.
+  // A report may show the hang state of a job that has failed and does not stall: at each tick it would take
+  // the time of the reports of other jobs.
   const TimeNs asked = job.due.asked_stall_ns;
   if (asked != kNoTime && now >= asked && now - asked < kLookAgain) return false;
   if (stalls && !may_hang(job, now)) return false;
@@ -131,7 +131,7 @@ bool JobSchedule::is_over(LiveJob& job, TimeNs now) {
   if (job.due.end_ns != kNoTime && now >= job.due.end_ns && silent >= LiveJob::kLastWords &&
       job.end_is_known(now))
     return true;
-  if (silent < std::min(kGoneFor, options_.ended_after_ns)) return false;
+  if (silent < std::min(kAbsentFor, options_.ended_after_ns)) return false;
   // Processes that were seen and are all gone come to no further step; a restart is another run.
   const auto lives = alive(job, now);
   if (lives == false) return true;

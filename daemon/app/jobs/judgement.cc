@@ -13,10 +13,10 @@ namespace {
 constexpr double kConclusive = 0.5;  // same value as in the correlator
 
 // 0 confirmed, 1 not judged, 2 refuted.
-int standing(const Judgements& judgements, const std::string& id) {
-  const auto said = judgements.find(id);
-  if (said == judgements.end()) return 1;
-  return said->second ? 0 : 2;
+int conclusion(const Judgements& judgements, const std::string& id) {
+  const auto reported = judgements.find(id);
+  if (reported == judgements.end()) return 1;
+  return reported->second ? 0 : 2;
 }
 
 }  // namespace
@@ -26,16 +26,16 @@ JudgedOrder order_of(const std::vector<RankedDiagnosis>& diagnoses, std::optiona
   JudgedOrder out;
   out.order.resize(diagnoses.size());
   std::iota(out.order.begin(), out.order.end(), size_t{0});
-  const auto standing_of = [&](size_t i) { return standing(judgements, diagnoses[i].id); };
+  const auto conclusion_of = [&](size_t i) { return conclusion(judgements, diagnoses[i].id); };
   std::stable_sort(out.order.begin(), out.order.end(),
-                   [&](size_t a, size_t b) { return standing_of(a) < standing_of(b); });
+                   [&](size_t a, size_t b) { return conclusion_of(a) < conclusion_of(b); });
   if (out.order.empty()) return out;
   const size_t first = out.order[0];
-  if (standing_of(first) == 0)
+  if (conclusion_of(first) == 0)
     out.verdict = first;
-  else if (verdict && standing_of(*verdict) != 2)
+  else if (verdict && conclusion_of(*verdict) != 2)
     out.verdict = verdict;
-  else if (verdict && standing_of(first) == 1 && diagnoses[first].confidence >= kConclusive)
+  else if (verdict && conclusion_of(first) == 1 && diagnoses[first].confidence >= kConclusive)
     out.verdict = first;
   return out;
 }
@@ -78,8 +78,8 @@ void apply_judgements(const Judgements& judgements, Report& report) {
   for (size_t i = 0; i < judged.order.size(); ++i) {
     if (judged.verdict == judged.order[i]) report.verdict = i;
     diagnoses.push_back(std::move(report.diagnoses[judged.order[i]]));
-    if (const auto said = judgements.find(diagnoses.back().id); said != judgements.end())
-      diagnoses.back().state = said->second ? VerdictState::kConfirmed : VerdictState::kRefuted;
+    if (const auto reported = judgements.find(diagnoses.back().id); reported != judgements.end())
+      diagnoses.back().state = reported->second ? VerdictState::kConfirmed : VerdictState::kRefuted;
   }
   report.diagnoses = std::move(diagnoses);
 }

@@ -80,7 +80,7 @@ Verdict verdict_of(const LiveEvent& event, const DiagnosisChange& change) {
   out.job = event.job;
   out.run = event.run;
   out.kind = change.diagnosis ? kind_of(*change.diagnosis) : "";
-  if (event.kind == LiveEventKind::kDiagnosisGone) out.state = VerdictState::kWithdrawn;
+  if (event.kind == LiveEventKind::kDiagnosisWithdrawn) out.state = VerdictState::kWithdrawn;
   out.leads = a.index && a.verdict;
   out.settled = a.settled;
   out.since_ns = out.last_ns = event.time_ns;

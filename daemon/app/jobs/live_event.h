@@ -22,14 +22,14 @@
 namespace culprit::app {
 
 enum class LiveEventKind : uint8_t {
-  kJobStarted,     // content: JobChange
-  kFinding,        // content: FindingChange
-  kDiagnosis,      // content: DiagnosisChange
-  kDiagnosisGone,  // the same, as last emitted
-  kJobEnded,       // content: JobChange with the final report
-  kPoolChanged,    // content: PoolChange
-  kStepsWanted,    // request for records of `steps` to the agents of `hosts`; never replayed
-  kStacksWanted,   // request for stacks to the agents of `hosts`, and of this host if `here`; never replayed
+  kJobStarted,          // content: JobChange
+  kFinding,             // content: FindingChange
+  kDiagnosis,           // content: DiagnosisChange
+  kDiagnosisWithdrawn,  // the same, as last emitted
+  kJobEnded,            // content: JobChange with the final report
+  kPoolChanged,         // content: PoolChange
+  kStepsWanted,         // request for records of `steps` to the agents of `hosts`; never replayed
+  kStacksWanted,  // request for stacks to the agents of `hosts`, and of this host if `here`; never replayed
 };
 // As in /v1/events: "job_started", "finding", "diagnosis", "diagnosis_gone", "job_ended", "pool_changed". The
 // last three are not for subscribers.
@@ -44,9 +44,9 @@ struct LiveJobSummary {
   JobState state = JobState::kRunning;
   bool well = false;  // it completed as planned without a failure
   bool hangs = false;
-  Standing standing = Standing::kCannotTell;   // of the last report
-  std::string headline;                        // of the last report
-  uint64_t hosts = 0, ranks = 0, sources = 0;  // of the last report; sources: current
+  Conclusion conclusion = Conclusion::kCannotTell;  // of the last report
+  std::string headline;                             // of the last report
+  uint64_t hosts = 0, ranks = 0, sources = 0;       // of the last report; sources: current
   uint64_t lines = 0, bytes = 0;
   TimeNs first_ns = kNoTime, last_ns = kNoTime;  // when its first and last bytes were read
   std::optional<int64_t> iteration;
@@ -79,14 +79,14 @@ struct FindingChange {
 
 struct DiagnosisChange {
   Announcement announcement;
-  std::optional<Diagnosis> diagnosis;  // of kDiagnosisGone: as last emitted, if it was
+  std::optional<Diagnosis> diagnosis;  // of kDiagnosisWithdrawn: as last emitted, if it was
   AccusedTimes accused_ns;
 };
 
 // A healthy job taught its owner's pool, and these runs gave way to it.
 struct PoolChange {
   TaughtJob taught;
-  std::vector<NormalPools::Run> gone;
+  std::vector<NormalPools::Run> removed;
 };
 
 struct LiveEvent {

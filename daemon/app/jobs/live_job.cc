@@ -116,16 +116,16 @@ void LiveJob::ingest_trace(const LiveStream& stream, TraceBatch& batch, const Pi
   note(stream, piece, now);
   if (piece.gap) sources_.ingest_gap(stream, piece, now);
   sources_.ingest_trace(stream, batch, now);
-  said_end_ = said_end_ || batch.ends;
-  said_failed_ = said_failed_ || batch.failed;
-  said_success_ = said_success_ || batch.succeeded;
+  reported_end_ = reported_end_ || batch.ends;
+  reported_failure_ = reported_failure_ || batch.failed;
+  reported_success_ = reported_success_ || batch.succeeded;
   vouched_ = vouched_ || (batch.succeeded && is_trusted(stream.info, options_.uid));
   if (batch.ends) due.end_ns = now + kLastWords;
 }
 
 void LiveJob::keep_out(Principal user, const LiveStream& stream, const Piece& piece) {
   if (piece.bytes.empty()) return;
-  owner.kept_out(user, piece, stream.info.kind);
+  owner.refused(user, piece, stream.info.kind);
   dirty_ = true;
 }
 
@@ -161,8 +161,8 @@ void LiveJob::agent_away(const std::string& host, TimeNs since) {
 }
 
 void LiveJob::remote_ends(bool failed, TimeNs at, TimeNs now) {
-  said_end_ = true;
-  said_failed_ = said_failed_ || failed;
+  reported_end_ = true;
+  reported_failure_ = reported_failure_ || failed;
   end_reported_ns_ = std::max(end_reported_ns_, at);
   due.end_ns = now;
 }
@@ -193,7 +193,7 @@ void LiveJob::make_report(TimeNs now, bool hangs, bool at_once, std::vector<Live
   report_away(away, report_);
   sources_.report_broken(report_);
   std::vector<Problem> of_others;
-  for (const auto& [user, kept] : owner.all_kept_out())
+  for (const auto& [user, retained] : owner.all_refused())
     of_others.push_back({"", std::nullopt, owner.sentence(user)});
   report_.problems.insert(report_.problems.begin(), of_others.begin(), of_others.end());
   dirty_ = false;
@@ -276,7 +276,7 @@ void LiveJob::teach(bool named, TimeNs now, std::vector<LiveEvent>& out) {
   taught.owner = *of;
   taught.why = why_healthy(named);
   taught.time_ns = now;
-  change->gone = pools_.add(taught);
+  change->removed = pools_.add(taught);
   out.push_back(events_.event(LiveEventKind::kPoolChanged, now));
   out.back().content = std::shared_ptr<const PoolChange>(std::move(change));
 }
@@ -287,9 +287,9 @@ void LiveJob::end(TimeNs now, std::vector<LiveEvent>& out) {
   engine_->settle_loop(std::numeric_limits<TimeNs>::max());
   // Stopping a job that hangs does not clear the hang.
   make_report(now, report_.hang.has_value(), true, out);
-  const bool reached = engine_->read().ended_well() || said_end_;
+  const bool reached = engine_->read().ended_well() || reported_end_;
   const bool nothing = report_.diagnoses.empty() && report_.suspects.empty() && report_.missing.empty();
-  const bool well = reached && nothing && !said_failed_ && engine_->read().log().events() > 0;
+  const bool well = reached && nothing && !reported_failure_ && engine_->read().log().events() > 0;
   const auto& healthy = options_.healthy;
   const bool named = std::find(healthy.begin(), healthy.end(), summary_.id) != healthy.end();
   std::vector<LiveEvent> taught;
@@ -300,7 +300,7 @@ void LiveJob::end(TimeNs now, std::vector<LiveEvent>& out) {
   const bool crashed = !reached && std::ranges::any_of(report_.diagnoses, [](const Diagnosis& d) {
     return d.symptom == Symptom::kCrash || d.symptom == Symptom::kLaunchFailure;
   });
-  const bool failed = said_failed_ || (!said_success_ && (report_.verdict || crashed));
+  const bool failed = reported_failure_ || (!reported_success_ && (report_.verdict || crashed));
   summary_.state = failed ? JobState::kFailed : JobState::kEnded;
   close(now, out);
   std::move(taught.begin(), taught.end(), std::back_inserter(out));

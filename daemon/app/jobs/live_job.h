@@ -9,7 +9,7 @@
 #include "app/jobs/capture_times.h"
 #include "app/jobs/effective_time.h"
 #include "app/jobs/job_agents.h"
-#include "app/jobs/job_figures.h"
+#include "app/jobs/job_counters.h"
 #include "app/jobs/job_inputs.h"
 #include "app/jobs/job_router.h"
 #include "app/jobs/job_shares.h"
@@ -96,13 +96,13 @@ class LiveJob final : public RoutedJob {
   bool dirty() const { return dirty_; }
   bool may_stall(TimeNs now) const { return engine_ && engine_->read().may_stall(agents_.known_until(now)); }
   bool ended_well() const { return engine_ && engine_->read().ended_well(); }
-  bool said_end() const { return said_end_; }
+  bool reported_end() const { return reported_end_; }
   const JobStreams& streams() const { return streams_; }
   const Report& report() const { return report_; }
   LiveJobSummary summary() const;
   // After each input: remembers how far the run has come by then.
   void note_step(TimeNs at);
-  JobFigures figures(TimeNs now) const;
+  JobCounters counters(TimeNs now) const;
   uint64_t lines() const { return running() ? engine_->read().log().lines() : summary_.lines; }
   uint64_t refused() const { return sources_.refused(); }
   TimeNs last_ns() const { return summary_.last_ns; }
@@ -158,7 +158,7 @@ class LiveJob final : public RoutedJob {
   RunEvents events_;
   TimeNs local_ns_ = kNoTime;         // last data from a source of this host
   TimeNs end_reported_ns_ = kNoTime;  // when an agent reported the end, on its clock
-  bool dirty_ = false, said_end_ = false, said_failed_ = false, said_success_ = false;
+  bool dirty_ = false, reported_end_ = false, reported_failure_ = false, reported_success_ = false;
   JobStreams streams_;
   CaptureTimes captures_;
   Judgements judgements_;

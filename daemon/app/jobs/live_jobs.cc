@@ -183,15 +183,15 @@ std::vector<LiveJobSummary> LiveJobs::jobs() const {
   return out;
 }
 
-std::vector<JobFigures> LiveJobs::figures(TimeNs now) const {
-  std::vector<JobFigures> out;
-  for (const auto& [id, job] : impl_->jobs) out.push_back(job->figures(now));
+std::vector<JobCounters> LiveJobs::counters(TimeNs now) const {
+  std::vector<JobCounters> out;
+  for (const auto& [id, job] : impl_->jobs) out.push_back(job->counters(now));
   for (const auto& [id, job] : impl_->without_engine.all()) {
-    JobFigures& figures = out.emplace_back();
-    figures.id = id;
-    figures.state = FigureState::kNoEngine;
-    figures.first_ns = job.since_ns;
-    figures.last_ns = job.last_ns;
+    JobCounters& counters = out.emplace_back();
+    counters.id = id;
+    counters.state = FigureState::kNoEngine;
+    counters.first_ns = job.since_ns;
+    counters.last_ns = job.last_ns;
   }
   return out;
 }
@@ -213,12 +213,12 @@ void LiveJobs::judge(const Judgement& judgement, TimeNs now) {
   constexpr size_t kRuns = 10'000;  // judged runs
   const std::pair key(judgement.job, judgement.run);
   if (impl_->judgements.size() >= kRuns && !impl_->judgements.contains(key)) return;
-  Judgements& said = impl_->judgements[key];
-  said[judgement.id] = judgement.right;
+  Judgements& judged = impl_->judgements[key];
+  judged[judgement.id] = judgement.right;
   const auto known = impl_->jobs.find(judgement.job);
   if (known == impl_->jobs.end() || known->second->run() != judgement.run) return;
   std::vector<LiveEvent> out;
-  known->second->judge(said, now, out);
+  known->second->judge(judged, now, out);
   impl_->push(out);
 }
 

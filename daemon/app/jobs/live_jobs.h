@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "app/jobs/capture_times.h"
-#include "app/jobs/job_figures.h"
+#include "app/jobs/job_counters.h"
 #include "app/jobs/live_event.h"
 #include "app/jobs/normal_pools.h"
 #include "base/limits.h"
@@ -32,7 +32,7 @@
 namespace culprit::app {
 
 struct LiveOptions {
-  std::string host;                       // this daemon's name, FORMATS.md section 8 [host]
+  std::string host;                       // this daemon's name, docs/formats.md section 8 [host]
   std::optional<uint32_t> uid;            // this daemon's user, whose own messages may name hosts
   std::vector<std::string> roots;         // fixed folders of the [[log]] globs: paths are relative to them
   std::shared_ptr<rules::Ruleset> rules;  // null: none
@@ -43,7 +43,7 @@ struct LiveOptions {
   Zone zone;                              // for times without a zone
   // Threads that parse: with 2, long texts of a queue are parsed on a second one.
   unsigned threads = 1;
-  detect::StallOptions hang;                   // FORMATS.md section 8 [hang]
+  detect::StallOptions hang;                   // docs/formats.md section 8 [hang]
   CapturePlan capture;                         // of processes of a job that hangs
   TimeNs ended_after_ns = 120 * kNsPerSecond;  // end of a job without processes after this silence
   TimeNs report_every_ns = 10 * kNsPerSecond;  // interval of reports that are not urgent
@@ -89,7 +89,7 @@ struct LiveCounts {
   std::vector<std::string> named_without_engine;    // a few of them
   uint64_t bytes_refused = 0;       // beyond the limits of jobs and sources: kept as evidence only
   uint64_t broken_trace_lines = 0;  // kept as evidence only
-  uint64_t kept_out = 0;            // lines and records for jobs of another user: kept as evidence only
+  uint64_t refused = 0;             // lines and records for jobs of another user: kept as evidence only
   uint64_t remote_blocks = 0, remote_blocks_lost = 0;  // from agents of other hosts; unreadable ones
   uint64_t remote_bytes = 0;                           // of these blocks
   std::string remote_lost_of;                          // host of the last lost block
@@ -159,7 +159,7 @@ class LiveJobs {
   std::string whose_word(const std::string& job) const;
   // Newest first. A job without an engine is a run of its own with a note, also if an earlier run had one.
   std::vector<LiveJobSummary> jobs() const;
-  std::vector<JobFigures> figures(TimeNs now) const;  // of the same jobs, by id
+  std::vector<JobCounters> counters(TimeNs now) const;  // of the same jobs, by id
   // Whether the last report of the job is fully announced.
   bool settled(const std::string& job) const;
   // A person's judgement of a diagnosis. Its run may not be restored yet.

@@ -258,8 +258,8 @@ struct LiveJobs::Impl final : JobTable {
     out.due.written_ns = claim.old ? at - options.ended_after_ns : at;
     out.due.fresh = !here;  // what other hosts send is never old
     std::vector<LiveEvent> started;
-    if (const auto said = judgements.find({id, out.run()}); said != judgements.end())
-      out.judge(said->second, at, started);
+    if (const auto judged = judgements.find({id, out.run()}); judged != judgements.end())
+      out.judge(judged->second, at, started);
     ++counts.jobs_started;
     LiveEvent e;
     e.kind = LiveEventKind::kJobStarted;
@@ -321,7 +321,7 @@ struct LiveJobs::Impl final : JobTable {
     written_ns = piece.written_ns == kNoTime ? at : std::min(piece.written_ns, at);
     RoutedJob* job = router.route(stream, piece, at);
     counts.broken_trace_lines = router.broken_trace_lines();
-    counts.kept_out = router.kept_out();
+    counts.refused = router.refused();
     if (job) {
       stream.read_until = std::max(stream.read_until, piece.offset + piece.bytes.size());
       stream.lines_refused = 0;
@@ -474,7 +474,7 @@ struct LiveJobs::Impl final : JobTable {
     push(out);
     if (job.streams().all_ended() && job.due.end_ns == kNoTime)
       job.due.end_ns = at + LiveJob::kLastWords;
-    else if (!job.streams().all_ended() && !job.said_end())
+    else if (!job.streams().all_ended() && !job.reported_end())
       job.due.end_ns = kNoTime;
   }
 

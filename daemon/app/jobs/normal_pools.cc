@@ -38,10 +38,10 @@ void NormalPools::rebuild(Owner& owner) {
   for (const TaughtJob& taught : owner.taught) learn(owner, taught);
 }
 
-void NormalPools::drop_oldest(std::map<std::string, Owner>::iterator owner, std::vector<Run>& gone) {
+void NormalPools::drop_oldest(std::map<std::string, Owner>::iterator owner, std::vector<Run>& removed) {
   Owner& of = owner->second;
   const size_t bytes = bytes_of(of.taught.front().pool);
-  gone.push_back({of.taught.front().job, of.taught.front().run});
+  removed.push_back({of.taught.front().job, of.taught.front().run});
   of.taught.erase(of.taught.begin());
   of.bytes -= bytes;
   bytes_ -= bytes;
@@ -53,7 +53,7 @@ void NormalPools::drop_oldest(std::map<std::string, Owner>::iterator owner, std:
 }
 
 std::vector<NormalPools::Run> NormalPools::add(TaughtJob taught) {
-  std::vector<Run> gone;
+  std::vector<Run> removed;
   taught.pool.learned = true;
   Owner& owner = owners_[taught.owner];
   owner.turn = ++turns_;
@@ -72,21 +72,21 @@ std::vector<NormalPools::Run> NormalPools::add(TaughtJob taught) {
     ++jobs_;
     owner.taught.push_back(std::move(taught));
     learn(owner, owner.taught.back());
-    if (owner.taught.size() > kOfOwner) drop_oldest(owners_.find(owner.taught.back().owner), gone);
+    if (owner.taught.size() > kOfOwner) drop_oldest(owners_.find(owner.taught.back().owner), removed);
   }
-  hold_bounds(gone);
-  return gone;
+  hold_bounds(removed);
+  return removed;
 }
 
-void NormalPools::hold_bounds(std::vector<Run>& gone) {
+void NormalPools::hold_bounds(std::vector<Run>& removed) {
   while (bytes_ > kBytes)
     drop_oldest(std::ranges::max_element(owners_, {}, [](const auto& entry) { return entry.second.bytes; }),
-                gone);
+                removed);
   if (owners_.size() <= kOwners) return;
   const auto idle = std::ranges::min_element(owners_, {}, [](const auto& entry) {
     return std::pair(entry.first == kTrustedOwner, entry.second.turn);
   });
-  for (size_t left = idle->second.taught.size(); left > 0; --left) drop_oldest(idle, gone);
+  for (size_t left = idle->second.taught.size(); left > 0; --left) drop_oldest(idle, removed);
 }
 
 size_t NormalPools::forget(const std::string& job) {

@@ -71,8 +71,8 @@ class NormalPools {
   };
   void learn(Owner& owner, const TaughtJob& taught);
   void rebuild(Owner& owner);
-  void hold_bounds(std::vector<Run>& gone);
-  void drop_oldest(std::map<std::string, Owner>::iterator owner, std::vector<Run>& gone);
+  void hold_bounds(std::vector<Run>& removed);
+  void drop_oldest(std::map<std::string, Owner>::iterator owner, std::vector<Run>& removed);
 
   std::map<std::string, Owner> owners_;
   size_t bytes_ = 0, jobs_ = 0;

@@ -10,7 +10,7 @@
 namespace culprit::app {
 namespace {
 
-constexpr size_t kHeard = 256;  // users of a session, by their data
+constexpr size_t kReceived = 256;  // users of a session, by their data
 
 }  // namespace
 
@@ -35,8 +35,8 @@ LiveJob* RemoteStream::ingest(const Piece& piece, At at, const JobOf& job_of) {
   if (id && id->number == 0) {
     reader_ = std::make_unique<wire::InputReader>(find_, shapes_);
     sources_.clear();
-    heard_.clear();
-    heard_by_ = {};
+    received_.clear();
+    received_by_ = {};
     reported_troubles_ = false;
   }
   const bool goes_on = reader_ && id && (id->number == 0 || id->session == reader_->session());
@@ -84,10 +84,10 @@ void RemoteStream::report_troubles() {
 }
 
 // Each run learns it with its first data.
-void RemoteStream::feed_heard(LiveJob& job, TimeNs now) {
-  if (heard_by_ != std::pair<const LiveJob*, uint32_t>(&job, job.run())) heard_fed_ = 0;
-  heard_by_ = {&job, job.run()};
-  while (heard_fed_ < heard_.size()) job.ingest_remote(host_, heard_[heard_fed_++], now);
+void RemoteStream::feed_received(LiveJob& job, TimeNs now) {
+  if (received_by_ != std::pair<const LiveJob*, uint32_t>(&job, job.run())) received_fed_ = 0;
+  received_by_ = {&job, job.run()};
+  while (received_fed_ < received_.size()) job.ingest_remote(host_, received_[received_fed_++], now);
 }
 
 // Before the inputs, so that the run knows of a further user no later than of that user's lines.
@@ -115,8 +115,8 @@ std::optional<SourceId> RemoteStream::source_here(LiveJob& job, RemoteSource& so
 }
 
 void RemoteStream::on_input(core::Input input, TimeNs now) {
-  if (const auto* heard = std::get_if<core::TraceHeard>(&input)) {
-    if (heard_.size() < kHeard) heard_.push_back(*heard);
+  if (const auto* received = std::get_if<core::ReceivedTraceCount>(&input)) {
+    if (received_.size() < kReceived) received_.push_back(*received);
     return;
   }
   auto* lines = std::get_if<core::LogInput>(&input);
@@ -138,7 +138,7 @@ void RemoteStream::on_input(core::Input input, TimeNs now) {
     job->add_remote_bytes(lines->batch->range_bytes);
   }
   if (!job) return;
-  feed_heard(*job, now);
+  feed_received(*job, now);
   if (!unreported_.empty()) report(std::exchange(unreported_, {}));
   if (auto* problem = std::get_if<core::ProblemSeen>(&input))
     problem->problem.what = host_ + ": " + problem->problem.what;

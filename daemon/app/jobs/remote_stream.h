@@ -52,7 +52,7 @@ class RemoteStream : private wire::InputSink {
   void alive(bool alive, TimeNs now) override;
   LiveJob* job_for(bool begins);
   std::optional<SourceId> source_here(LiveJob& job, RemoteSource& source, TimeNs now);
-  void feed_heard(LiveJob& job, TimeNs now);
+  void feed_received(LiveJob& job, TimeNs now);
   void note_owner(LiveJob& job);
   void report(const std::string& what);
   void report_troubles();
@@ -64,9 +64,9 @@ class RemoteStream : private wire::InputSink {
   wire::FormShapes* shapes_;
   std::unique_ptr<wire::InputReader> reader_;
   std::vector<RemoteSource> sources_;
-  std::vector<core::TraceHeard> heard_;  // of this session
-  size_t heard_fed_ = 0;                 // of these, to that run
-  std::pair<const LiveJob*, uint32_t> heard_by_ = {};
+  std::vector<core::ReceivedTraceCount> received_;  // of this session
+  size_t received_fed_ = 0;                         // of these, to that run
+  std::pair<const LiveJob*, uint32_t> received_by_ = {};
   std::string unreported_;          // for the report of the next run that ingests something
   bool reported_troubles_ = false;  // in this session
   uint64_t broken_session_ = 0, blocks_lost_ = 0;

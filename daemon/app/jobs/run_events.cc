@@ -106,7 +106,7 @@ AccusedTimes RunEvents::accused_times(const Diagnosis& d) {
 // `diagnosis`: null if it is gone.
 LiveEvent RunEvents::diagnosis_event(const Announcement& a, const Diagnosis* diagnosis,
                                      const AccusedTimes& accused, TimeNs now) {
-  LiveEvent e = event(diagnosis ? LiveEventKind::kDiagnosis : LiveEventKind::kDiagnosisGone, now);
+  LiveEvent e = event(diagnosis ? LiveEventKind::kDiagnosis : LiveEventKind::kDiagnosisWithdrawn, now);
   e.id = a.id;
   e.publish = a.publish;
   DiagnosisChange change;

@@ -1,5 +1,5 @@
-// Sorts lines of the trace socket, or of a file of them (FORMATS.md section 4), by their kind for an engine.
-// Used for a socket's pieces and for files.
+// Sorts lines of the trace socket, or of a file of them (docs/formats.md section 4), by their kind for an
+// engine. Used for a socket's pieces and for files.
 //
 // Values and pure functions; one thread. No clock: time is that of the records.
 #pragma once
@@ -59,7 +59,7 @@ struct TraceBatch {
   std::vector<core::FindingInput> findings;  // of plugins; without file and user
   struct RasLine {
     std::string job;
-    core::RasInput input;  // without file; its host is the line's
+    ras::RasInput input;  // without file; its host is the line's
   };
   std::vector<RasLine> ras;       // states of NCCL's RAS, from the daemon itself or from files
   std::vector<StackDump> stacks;  // a host only where the line may name one

@@ -1,4 +1,4 @@
-// Reads files of trace lines (FORMATS.md section 4: metrics and other lines of the trace socket) into an
+// Reads files of trace lines (docs/formats.md section 4: metrics and other lines of the trace socket) into an
 // engine. The file with the lowest step is read next, so all ranks reach the same step together. One line of
 // each file is buffered. Blocks, on the caller's thread.
 #pragma once

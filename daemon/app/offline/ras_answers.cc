@@ -55,7 +55,7 @@ std::vector<Problem> read_ras_answers(const std::vector<ingest::SourceFile>& fil
   ras::Follower follower;
   for (const DatedAnswer& read : answers) {
     add_ras_problems(read, problems);
-    core::Input input = core::RasInput{follower.add(read.answer, read.at_ns), read.file->path, std::nullopt};
+    core::Input input = ras::RasInput{follower.add(read.answer, read.at_ns), read.file->path, std::nullopt};
     engine.step({&input, 1}, kNoTime);
   }
   return problems;

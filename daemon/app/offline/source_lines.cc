@@ -52,9 +52,9 @@ class WindowFiller {
   void take(std::string_view line) {
     for (SourceLines* w : windows_) {
       if (number_ < w->first || number_ >= w->first + w->lines.size()) continue;
-      const size_t at = number_ - w->first, kept = std::min(line.size(), kContextLineBytes);
-      w->lines[at].assign(line.substr(0, kept));
-      w->cut[at] = line.size() - kept;
+      const size_t at = number_ - w->first, retained = std::min(line.size(), kContextLineBytes);
+      w->lines[at].assign(line.substr(0, retained));
+      w->cut[at] = line.size() - retained;
     }
   }
 

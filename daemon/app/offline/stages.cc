@@ -208,12 +208,12 @@ StageCosts measure_stages(const JobFiles& files, const logs::ParseOptions& parse
                           const std::shared_ptr<rules::Ruleset>& set, unsigned repetitions) {
   StageCosts out;
   std::vector<Spent> rounds;
-  volatile uint64_t kept = 0;
+  volatile uint64_t retained = 0;
   for (unsigned i = 0; i < repetitions; ++i) {
     Round round(files, parse, set);
     uint64_t sum = 0;
     rounds.push_back(round.run(sum));
-    kept = kept + sum;
+    retained = retained + sum;
     out.bytes = round.bytes();
     out.lines = round.lines();
   }

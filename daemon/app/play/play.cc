@@ -91,7 +91,7 @@ class Playing {
     moved_ns_ = now();
     env_.run();
     given_up_ = true;
-    out_.figures = player_->figures();
+    out_.counters = player_->counters();
     if (error_) return tl::unexpected(*error_);
     return std::move(out_);
   }
@@ -110,32 +110,33 @@ class Playing {
   }
 
   void tick() {
-    const PlayFigures figures = player_->figures();
-    if (run_.show) run_.show(figures);
-    const uint64_t moved = figures.acknowledged + figures.connected + static_cast<uint64_t>(figures.job_ns);
-    if (std::exchange(moved_, moved) != moved || figures.done_ns != kNoTime || !sends(figures))
+    const PlayCounters counters = player_->counters();
+    if (run_.show) run_.show(counters);
+    const uint64_t moved =
+        counters.acknowledged + counters.connected + static_cast<uint64_t>(counters.job_ns);
+    if (std::exchange(moved_, moved) != moved || counters.done_ns != kNoTime || !sends(counters))
       moved_ns_ = now();
     if (now() - moved_ns_ < run_.patience_ns) return;
     std::string why =
-        figures.trouble.empty() ? fmt::format("{}: acknowledges nothing", run_.play.to) : figures.trouble;
-    if (run_.play.tls_folder.empty() && figures.begun_ns == kNoTime) why += "; if it uses TLS, name --tls";
+        counters.trouble.empty() ? fmt::format("{}: acknowledges nothing", run_.play.to) : counters.trouble;
+    if (run_.play.tls_folder.empty() && counters.begun_ns == kNoTime) why += "; if it uses TLS, name --tls";
     end({ErrorCode::kIo, std::move(why)});
   }
   // Whether frames are under way; a slow job may have none for a long time.
-  bool sends(const PlayFigures& figures) const {
-    return figures.begun_ns == kNoTime || figures.acknowledged < figures.frames;
+  bool sends(const PlayCounters& counters) const {
+    return counters.begun_ns == kNoTime || counters.acknowledged < counters.frames;
   }
 
   void request_report() {
     if (!run_.server) return;
     auto report = std::make_shared<Report>();
-    const uint64_t lines = player_->figures().lines;
+    const uint64_t lines = player_->counters().lines;
     asking_->submit([this, report, lines] { *report = wait_for_report(lines); },
                     [this, report] {
                       out_.report_trouble = report->trouble;
                       out_.verdict = report->verdict;
                       if (report->at_ns != kNoTime)
-                        out_.report_after_ns = report->at_ns - player_->figures().given_ns;
+                        out_.report_after_ns = report->at_ns - player_->counters().given_ns;
                       reported_ = true;
                       look_for_end();
                     });
@@ -169,7 +170,7 @@ class Playing {
   }
 
   void look_for_end() {
-    if (player_->figures().done_ns != kNoTime && (reported_ || !run_.server)) env_.stop();
+    if (player_->counters().done_ns != kNoTime && (reported_ || !run_.server)) env_.stop();
   }
 
   io::Env& env_;

@@ -18,11 +18,11 @@ struct PlayRun {
   std::optional<std::string> server;
   // Timeout without any acknowledgement while frames wait, or before the first host is accepted.
   TimeNs patience_ns = 60 * kNsPerSecond;
-  std::function<void(const PlayFigures&)> show = {};  // called twice a second
+  std::function<void(const PlayCounters&)> show = {};  // called twice a second
 };
 
 struct PlayOutcome {
-  PlayFigures figures;
+  PlayCounters counters;
   bool stopped = false;  // by a signal
   // Time from the last sent frame to the report with all lines. Nothing: no server was given, or the
   // collector has fewer lines than were sent (`report_trouble`).

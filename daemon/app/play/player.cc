@@ -109,7 +109,7 @@ Status Player::add_hosts() {
       status.read_bytes = h->log_bytes;
       return status;
     });
-    host->agent->on_acknowledged = [this](uint64_t frames) { figures_.acknowledged += frames; };
+    host->agent->on_acknowledged = [this](uint64_t frames) { counters_.acknowledged += frames; };
     host->phase_ns = static_cast<TimeNs>(hash64(names[i]) % static_cast<uint64_t>(kPlayStep));
     host->flushed = -static_cast<int64_t>(hosts_.size()) % kFlushSteps;
     by_number[i] = h;
@@ -122,42 +122,42 @@ Status Player::add_hosts() {
   // Files without a host may have a step in common with the host's own files: the order of time is kept.
   for (const auto& [when, slices] : job_->slices)
     by_number[when.second]->steps.push_back({when.first, &slices});
-  figures_.hosts = hosts_.size();
-  if (!job_->slices.empty()) figures_.job_all_ns = (job_->slices.rbegin()->first.first + 1) * kPlayStep;
+  counters_.hosts = hosts_.size();
+  if (!job_->slices.empty()) counters_.job_all_ns = (job_->slices.rbegin()->first.first + 1) * kPlayStep;
   return {};
 }
 
 bool Player::all_connected() {
-  figures_.connected = 0;
-  figures_.trouble.clear();
+  counters_.connected = 0;
+  counters_.trouble.clear();
   bool all = true;
   for (const auto& host : hosts_) {
     const forward::ForwarderStats stats = host->forwarder->stats();
     host->connected = stats.phase == forward::Phase::kOpen;
-    figures_.connected += host->connected;
+    counters_.connected += host->connected;
     all = all && stats.sessions > 0;
     if (!host->connected && !stats.last_error.empty())
-      figures_.trouble = host->name + ": " + stats.last_error;
+      counters_.trouble = host->name + ": " + stats.last_error;
   }
   return all;
 }
 
 void Player::tick() {
   const TimeNs now = env_.now(io::Clock::kMonotonic);
-  if (figures_.done_ns == kNoTime && now - looked_ns_ >= kLookEvery) {
+  if (counters_.done_ns == kNoTime && now - looked_ns_ >= kLookEvery) {
     looked_ns_ = now;
     const bool all = all_connected();
-    const bool enough = now - started_ns_ >= kConnectNs && figures_.connected > 0;
-    if (figures_.begun_ns == kNoTime && (all || enough)) figures_.begun_ns = now;
+    const bool enough = now - started_ns_ >= kConnectNs && counters_.connected > 0;
+    if (counters_.begun_ns == kNoTime && (all || enough)) counters_.begun_ns = now;
   }
-  if (figures_.begun_ns == kNoTime) return;
+  if (counters_.begun_ns == kNoTime) return;
   pump();
   look_for_end();
 }
 
 TimeNs Player::job_now() const {
-  const auto passed = static_cast<double>(env_.now(io::Clock::kMonotonic) - figures_.begun_ns);
-  const auto all = static_cast<double>(figures_.job_all_ns + kPlayStep);
+  const auto passed = static_cast<double>(env_.now(io::Clock::kMonotonic) - counters_.begun_ns);
+  const auto all = static_cast<double>(counters_.job_all_ns + kPlayStep);
   return static_cast<TimeNs>(options_.speed > 0 ? std::min(passed * options_.speed, all) : all);
 }
 
@@ -182,7 +182,7 @@ void Player::pump() {
     if (flush) host.flushed = step.number;
     ++host.next;
     host.working = true;
-    figures_.job_ns = std::max(figures_.job_ns, (step.number + 1) * kPlayStep);
+    counters_.job_ns = std::max(counters_.job_ns, (step.number + 1) * kPlayStep);
   }
   if (work->all.empty()) return;
   busy_ = true;
@@ -202,15 +202,15 @@ void Player::worked(Work& work) {
     Host& host = *one.host;
     host.working = false;
     if (!one.made.read && !std::exchange(failed_, true) && on_failed) on_failed(one.made.read.error());
-    figures_.log_bytes += one.made.log_bytes - host.log_bytes;
-    figures_.lines += one.made.lines - host.lines;
+    counters_.log_bytes += one.made.log_bytes - host.log_bytes;
+    counters_.lines += one.made.lines - host.lines;
     host.log_bytes = one.made.log_bytes;
     host.lines = one.made.lines;
-    figures_.finished += host.finished();
+    counters_.finished += host.finished();
     for (const auto& frames : one.made.frames)
       for (const forward::SourceFrame& frame : frames) {
-        ++figures_.frames;
-        figures_.bytes += frame.bytes.size();
+        ++counters_.frames;
+        counters_.bytes += frame.bytes.size();
       }
     host.agent->add(std::move(one.made));
     for (const peer::Log log : peer::kLogs) host.forwarder->appended(log);
@@ -218,20 +218,20 @@ void Player::worked(Work& work) {
 }
 
 void Player::look_for_end() {
-  if (figures_.finished < hosts_.size() || figures_.done_ns != kNoTime) return;
+  if (counters_.finished < hosts_.size() || counters_.done_ns != kNoTime) return;
   const auto all = [&](bool (PlayAgent::*is)() const) {
     return std::all_of(hosts_.begin(), hosts_.end(), [&](const auto& host) { return (*host->agent.*is)(); });
   };
   const TimeNs now = env_.now(io::Clock::kMonotonic);
-  if (figures_.given_ns == kNoTime && all(&PlayAgent::all_given)) {
-    figures_.given_ns = now;
+  if (counters_.given_ns == kNoTime && all(&PlayAgent::all_given)) {
+    counters_.given_ns = now;
     if (on_given) on_given();
   }
-  if (figures_.given_ns == kNoTime || !all(&PlayAgent::all_acknowledged)) return;
-  figures_.done_ns = now;
+  if (counters_.given_ns == kNoTime || !all(&PlayAgent::all_acknowledged)) return;
+  counters_.done_ns = now;
   if (on_done) on_done();
 }
 
-PlayFigures Player::figures() const { return figures_; }
+PlayCounters Player::counters() const { return counters_; }
 
 }  // namespace culprit::app

@@ -33,7 +33,7 @@ struct PlayOptions {
   std::shared_ptr<rules::Ruleset> rules;
 };
 
-struct PlayFigures {
+struct PlayCounters {
   size_t hosts = 0, connected = 0, finished = 0;  // finished: all lines are condensed
   uint64_t frames = 0, acknowledged = 0;          // of both logs; frames: so far
   uint64_t bytes = 0, log_bytes = 0, lines = 0;   // of frames; of the played logs
@@ -50,7 +50,7 @@ class Player {
   static Result<std::unique_ptr<Player>> start(io::Env& env, PlayOptions options, SlicedJob job);
   ~Player();
 
-  PlayFigures figures() const;
+  PlayCounters counters() const;
   std::function<void()> on_given, on_done;            // once each
   std::function<void(const Error& error)> on_failed;  // a file is unreadable: the play stops
 
@@ -71,7 +71,7 @@ class Player {
   const PlayOptions options_;
   const std::shared_ptr<const SlicedJob> job_;  // also read by the worker
   std::vector<std::unique_ptr<Host>> hosts_;
-  PlayFigures figures_;
+  PlayCounters counters_;
   size_t cursor_ = 0;  // index of the next host to check
   TimeNs started_ns_ = kNoTime, looked_ns_ = kNoTime;
   bool busy_ = false, failed_ = false;

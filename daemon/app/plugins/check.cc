@@ -118,8 +118,8 @@ class Check {
   bool create() {
     Trial trial(trial_);
     const bool made = trial.load() && trial.create() && trial.stop();
-    const std::string said = trial.lines().empty() ? "" : "; it logged: " + trial.lines().back();
-    judge(made, "create", made ? "a detector is created and destroyed" : trial.problem() + said);
+    const std::string logged = trial.lines().empty() ? "" : "; it logged: " + trial.lines().back();
+    judge(made, "create", made ? "a detector is created and destroyed" : trial.problem() + logged);
     return made;
   }
 

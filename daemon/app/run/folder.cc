@@ -176,7 +176,7 @@ std::string default_run_root(const Lookup& variable) {
   return spare_run_root(variable);
 }
 
-std::string kept_run(const std::string& job, const Lookup& variable) {
+std::string stored_run(const std::string& job, const Lookup& variable) {
   if (!check_run_name(job).empty()) return {};
   for (const std::string& root : {default_run_root(variable), spare_run_root(variable)}) {
     struct stat run {
@@ -189,7 +189,7 @@ std::string kept_run(const std::string& job, const Lookup& variable) {
   return {};
 }
 
-std::string kept_runs_root(const Lookup& variable) {
+std::string stored_runs_root(const Lookup& variable) {
   for (const std::string& root : {default_run_root(variable), spare_run_root(variable)}) {
     std::error_code error;
     fs::directory_iterator it(root, error);

@@ -92,9 +92,9 @@ class RunFolder {
 std::string default_run_root(const Lookup& variable);
 
 // The inputs of the run of this name below a default root, for `culprit diagnose`. Empty: there are none.
-std::string kept_run(const std::string& job, const Lookup& variable);
+std::string stored_run(const std::string& job, const Lookup& variable);
 // The default root that holds runs; empty: none does.
-std::string kept_runs_root(const Lookup& variable);
+std::string stored_runs_root(const Lookup& variable);
 
 // Removes ended runs below the root beyond the newest `keep`, and the sockets of those that were killed. What
 // still runs stays. Returns the names of the removed runs.

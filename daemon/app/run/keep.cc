@@ -54,7 +54,7 @@ bool wait_until_read(Client& client, const std::string& job, const std::string& 
 Result<size_t> keep_evidence(Client& client, const std::string& job, const HeldFolder& folder) {
   const auto sources = sources_of(client, job);
   if (!sources) return tl::unexpected(sources.error());
-  size_t kept = 0, seen = 0;
+  size_t retained = 0, seen = 0;
   for (const json& source : *sources) {
     if (!source.is_object() || ++seen > kSourcesMost) continue;
     const std::string kind = text_of(source, "kind"), path = text_of(source, "path");
@@ -70,9 +70,9 @@ Result<size_t> keep_evidence(Client& client, const std::string& job, const HeldF
     if (!gaps && bytes.empty()) continue;
     const std::string name = run_name_of(kind == "plugin" ? path : "trace") + ".ndjson";
     if (Status written = folder.write(name, bytes); !written) return tl::unexpected(written.error());
-    ++kept;
+    ++retained;
   }
-  return kept;
+  return retained;
 }
 
 }  // namespace culprit::app

@@ -39,8 +39,8 @@ void OutputLog::add(size_t stream, std::string_view bytes) {
   {
     const std::lock_guard lock(mutex_);
     if (queued_ + bytes.size() > kQueuedMost) {
-      figures_.dropped += bytes.size();
-      if (figures_.trouble.empty()) figures_.trouble = "the disk is too slow";
+      counters_.dropped += bytes.size();
+      if (counters_.trouble.empty()) counters_.trouble = "the disk is too slow";
       return;
     }
     queued_ += bytes.size();
@@ -56,9 +56,9 @@ void OutputLog::finish(int within_ms) {
   changed_.wait_for(lock, std::chrono::milliseconds(within_ms), [this] { return queue_.empty() && !busy_; });
 }
 
-OutputLog::Figures OutputLog::figures() const {
+OutputLog::Counters OutputLog::counters() const {
   const std::lock_guard lock(mutex_);
-  return figures_;
+  return counters_;
 }
 
 void OutputLog::run() {
@@ -74,11 +74,11 @@ void OutputLog::run() {
     lock.lock();
     busy_ = false;
     queued_ -= part.bytes.size();
-    (error == 0 ? figures_.written : figures_.dropped) += part.bytes.size();
+    (error == 0 ? counters_.written : counters_.dropped) += part.bytes.size();
     File& file = files_[part.stream];
     if (error != 0 && !std::exchange(file.told, true))
-      figures_.trouble += (figures_.trouble.empty() ? "" : "; ") +
-                          io::system_error(folder_.path() + "/" + file.name, error).text;
+      counters_.trouble += (counters_.trouble.empty() ? "" : "; ") +
+                           io::system_error(folder_.path() + "/" + file.name, error).text;
     changed_.notify_all();
   }
 }

@@ -30,12 +30,12 @@ class OutputLog {
   // Waits until all of it is written, for at most `within_ms`.
   void finish(int within_ms);
 
-  struct Figures {
+  struct Counters {
     uint64_t written = 0;
     uint64_t dropped = 0;  // bytes that are in no file
     std::string trouble;   // why, of each file
   };
-  Figures figures() const;
+  Counters counters() const;
 
  private:
   struct File {
@@ -61,7 +61,7 @@ class OutputLog {
   std::deque<Part> queue_;
   size_t queued_ = 0;
   bool busy_ = false, ends_ = false;
-  Figures figures_;
+  Counters counters_;
   std::thread thread_;
 };
 

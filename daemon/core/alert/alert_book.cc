@@ -25,7 +25,7 @@ bool is_another(const Fault& repaired, Fault now) {
 }
 
 // The run stands still where it has one of these, so that progress means the end of it.
-bool stands_still(const Fault& fault) {
+bool is_stable(const Fault& fault) {
   return fault.symptom == "crash" || fault.symptom == "hang" || fault.symptom == "launch_failure";
 }
 
@@ -453,7 +453,7 @@ void AlertBook::forget_old(TimeNs now) {
     if (!issue.firing()) resolved.emplace_back(issue.resolved_ns, key);
   std::ranges::sort(resolved);
   for (const auto& [time, key] : resolved) {
-    if (issues_.size() < kIssuesMax && now - time < kResolvedKept) break;
+    if (issues_.size() < kIssuesMax && now - time < kResolvedRetained) break;
     const Issue& issue = issues_.at(key);
     const RunId run(issue.fault.job, issue.fault.run);
     if (const auto keys = of_run_.find(run); keys != of_run_.end()) {
@@ -464,7 +464,7 @@ void AlertBook::forget_old(TimeNs now) {
     changes_.forgotten.push_back(key);
   }
   std::erase_if(windows_, [&](const auto& one) {
-    const bool old = one.second.over(now) && now - one.second.until_ns >= kWindowKept;
+    const bool old = one.second.over(now) && now - one.second.until_ns >= kWindowRetained;
     if (old) changes_.windows_forgotten.push_back(one.first);
     return old;
   });
@@ -514,7 +514,7 @@ void AlertBook::follow(const RunNews& news, TimeNs now) {
   for (Issue* issue : earlier) resolve(*issue, End::kLaterRun, now);
   if (now - p.since_ns < kRecoveredAfter) return;
   for (Issue* issue : own)
-    if (stands_still(issue->fault)) resolve(*issue, End::kRecovered, now);
+    if (is_stable(issue->fault)) resolve(*issue, End::kRecovered, now);
 }
 
 // ---- what people do
@@ -612,9 +612,9 @@ void AlertBook::remind(Issue& issue, TimeNs now) {
 
 Result<Window> AlertBook::add_window(Window window, TimeNs now) {
   if (std::string why = trouble_of(window, now); !why.empty()) return fail(ErrorCode::kInvalid, why);
-  const auto standing =
+  const auto conclusion =
       std::ranges::count_if(windows_, [&](const auto& one) { return !one.second.over(now); });
-  if (static_cast<size_t>(standing) >= kWindows)
+  if (static_cast<size_t>(conclusion) >= kWindows)
     return fail(ErrorCode::kLimit, fmt::format("there are {} maintenance windows already", kWindows));
   if (windows_.size() >= 2 * kWindows) {  // those that are over stay for a while: the oldest gives way
     const auto over = std::ranges::find_if(windows_, [&](const auto& one) { return one.second.over(now); });

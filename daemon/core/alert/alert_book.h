@@ -73,8 +73,8 @@ class AlertBook {
   // How often a storm is sent again while it grows.
   static constexpr TimeNs kStormEvery = 60 * kNsPerSecond;
   static constexpr size_t kIssuesMax = 20'000;  // twice the runs that the index keeps
-  static constexpr TimeNs kResolvedKept = TimeNs{7} * 24 * 3600 * kNsPerSecond;
-  static constexpr TimeNs kWindowKept = TimeNs{30} * 24 * 3600 * kNsPerSecond;
+  static constexpr TimeNs kResolvedRetained = TimeNs{7} * 24 * 3600 * kNsPerSecond;
+  static constexpr TimeNs kWindowRetained = TimeNs{30} * 24 * 3600 * kNsPerSecond;
   static constexpr size_t kStormNames = 20;
   static constexpr TimeNs kSilentLongest = TimeNs{30} * 24 * 3600 * kNsPerSecond;
 

@@ -10,7 +10,8 @@ namespace {
 //   specific rule         14 of 17
 //   catch-all              6 of 12
 // The numbers stay below these shares, shrunk towards the share of all: rules were written with two of the
-// three sets in sight, so an unseen set has lower shares. `tests/eval/run --only real` prints both shares.
+// three sets in observation, so an unseen set has lower shares. `tests/eval/run --only real` prints both
+// shares.
 constexpr double kFatal = 0.88;
 constexpr double kSpecific = 0.80;
 constexpr double kFramework = 0.70;

@@ -61,7 +61,7 @@ class Correlator {
     summarise();
     hosts_ = blame(view_, a_.findings, a_.torn_down);
     faults_ = order_faults(a_.findings);
-    failed_ = !faults_.empty() || stands_out();
+    failed_ = !faults_.empty() || is_outlier();
     activity();
     if (!failed_ && !uneasy()) {
       tell_slower_pace();
@@ -93,11 +93,11 @@ class Correlator {
     if (!log_.iterations().track().empty()) job.iteration = log_.iterations().last().iteration;
   }
 
-  bool good_end() const { return a_.fate.ended_well || (a_.fate.end_stated && faults_.empty()); }
+  bool good_end() const { return a_.outcome.ended_well || (a_.outcome.end_stated && faults_.empty()); }
 
   // Whether the end of the job is unusual without any known sign. Each condition is rare in a job that ran
   // well or was cut off.
-  bool stands_out() const {
+  bool is_outlier() const {
     if (good_end()) return false;
     if (fell_silent()) return true;
     const Singled singled = singled_out();
@@ -109,7 +109,7 @@ class Correlator {
                      (hosts_.size() < 2 || hosts_[0].weight > 1.5 * hosts_[1].weight);
     const bool compared = a_.has_pool || ends_abnormally();
     if (one && compared && late >= 2 && a_.birth_surprise > 4) return true;
-    if (a_.fate.progress_stopped && late > 0 && (a_.has_pool || troubled())) return true;
+    if (a_.outcome.progress_stopped && late > 0 && (a_.has_pool || troubled())) return true;
     if (a_.has_pool && a_.novel_seen > 3 * a_.novel_expected + 2 && late >= 2) return true;
     if (failures_of_most() >= 2) return true;
     return late >= 2 && a_.birth_surprise > kSurprise && spoken();
@@ -125,7 +125,7 @@ class Correlator {
   }
 
   // Whether the job hangs, or words of failure appear at the end.
-  bool ends_abnormally() const { return a_.fate.progress_stopped || spoken(); }
+  bool ends_abnormally() const { return a_.outcome.progress_stopped || spoken(); }
 
   bool fell_silent() const {
     return std::any_of(hosts_.begin(), hosts_.end(), [](const Blame& b) { return b.silent; });
@@ -142,19 +142,19 @@ class Correlator {
   // Whether templates began together with a slower pace of the job that lasts until its end.
   bool slows_down() const {
     const auto with_it = [](const TemplateScore& t) { return t.with_slowdown && t.indicates >= kSure; };
-    return !a_.fate.ended_well && std::ranges::any_of(a_.templates, with_it);
+    return !a_.outcome.ended_well && std::ranges::any_of(a_.templates, with_it);
   }
 
   // Without a suspect: all hosts are slower, and the logs may not show the cause.
   void tell_slower_pace() {
-    auto slow = slowdown_of(view_, a_.fate);
+    auto slow = slowdown_of(view_, a_.outcome);
     if (!slow && !slows_down()) return;
     if (slows_down()) list_indicating();
     if (slow) {
       report_.diagnoses.push_back(std::move(*slow));
       finish();
     }
-    const detect::SlowerPace& pace = *a_.fate.slower;
+    const detect::SlowerPace& pace = *a_.outcome.slower;
     report_.missing.push_back(fmt::format(
         "why an iteration takes {} since iteration {} and took {} before (metrics of the hosts at that time)",
         format_duration(pace.after_ns), pace.iteration, format_duration(pace.before_ns)));
@@ -162,7 +162,7 @@ class Correlator {
 
   // Whether a job without progress has words of failure.
   bool speaks_of_failure() const {
-    if (a_.fate.last_iteration >= 0) return false;
+    if (a_.outcome.last_iteration >= 0) return false;
     for (const TemplateScore& t : a_.templates)
       if (t.score >= kIndicating && detect::words_class(log_.templates()[t.id]) == 2) return true;
     return false;
@@ -170,11 +170,11 @@ class Correlator {
 
   // A line whose header has the level fatal, after the last progress. Null: there is none.
   const logs::TemplateStats* ends_fatally() const {
-    if (a_.fate.last_progress_ns == kNoTime) return nullptr;
+    if (a_.outcome.last_progress_ns == kNoTime) return nullptr;
     for (const TemplateScore& t : a_.templates) {
       const logs::TemplateStats& stats = log_.templates()[t.id];
       if (stats.level == logs::Level::kFatal && stats.first_ns != kNoTime &&
-          stats.first_ns >= a_.fate.last_progress_ns)
+          stats.first_ns >= a_.outcome.last_progress_ns)
         return &stats;
     }
     return nullptr;
@@ -230,7 +230,7 @@ class Correlator {
   double late_evidence() const {
     double sum = 0;
     for (const TemplateScore& t : a_.templates)
-      if (t.score >= kIndicating && (t.late || a_.fate.last_iteration < 0)) sum += t.score;
+      if (t.score >= kIndicating && (t.late || a_.outcome.last_iteration < 0)) sum += t.score;
     return sum;
   }
 
@@ -252,19 +252,20 @@ class Correlator {
   // start-up. Without progress lines the stage may be unknown.
   std::optional<Stage> stage_at(const Finding* f) const {
     if (log_.events() == 0) return std::nullopt;
-    if (a_.fate.trained && a_.fate.last_iteration < 0) return Stage::kIterative;
-    const int64_t iteration = f ? f->iteration.value_or(-1) : a_.fate.last_iteration;
-    if (iteration >= 0) return a_.fate.stage == Stage::kCheckpoint ? Stage::kCheckpoint : Stage::kIterative;
+    if (a_.outcome.trained && a_.outcome.last_iteration < 0) return Stage::kIterative;
+    const int64_t iteration = f ? f->iteration.value_or(-1) : a_.outcome.last_iteration;
+    if (iteration >= 0)
+      return a_.outcome.stage == Stage::kCheckpoint ? Stage::kCheckpoint : Stage::kIterative;
     // A state that stands since before the job began was there at each of its stages.
-    const bool stands = f && f->detector == DetectorKind::kPlugin && f->last_ns == kNoTime;
-    const bool timed = f && f->first_ns != kNoTime && !stands;
+    const bool is_active = f && f->detector == DetectorKind::kPlugin && f->last_ns == kNoTime;
+    const bool timed = f && f->first_ns != kNoTime && !is_active;
     // A fatal fault of a job that trained is not from its start-up: an untimed line has the time of an
     // earlier line. Steps without times cannot be compared with it either.
-    const bool ordered = timed && a_.fate.last_progress_ns != kNoTime;
-    if (a_.fate.last_iteration >= 0 && (!ordered || f->fatal)) return a_.fate.stage;
+    const bool ordered = timed && a_.outcome.last_progress_ns != kNoTime;
+    if (a_.outcome.last_iteration >= 0 && (!ordered || f->fatal)) return a_.outcome.stage;
     for (const logs::WriterStats& w : log_.writers())
       if (w.stage && *w.stage == Stage::kInit) return Stage::kInit;
-    const bool launching = a_.fate.last_iteration >= 0 || (f && f->symptom == Symptom::kLaunchFailure);
+    const bool launching = a_.outcome.last_iteration >= 0 || (f && f->symptom == Symptom::kLaunchFailure);
     return launching ? std::optional(Stage::kLaunch) : std::nullopt;
   }
 
@@ -315,7 +316,7 @@ class Correlator {
     report_.diagnoses.push_back(std::move(d));
   }
 
-  bool progressed() const { return a_.fate.trained || a_.fate.last_iteration > 0; }
+  bool progressed() const { return a_.outcome.trained || a_.outcome.last_iteration > 0; }
 
   // Whether the job may run again after this fault. A consequence alone asks for no change and names no
   // host.
@@ -362,7 +363,7 @@ class Correlator {
   // Where nothing else is found, and no job that trains shows that it may wait: machines log such lines all
   // the time. They accuse no host: a host is named to look at.
   void add_notices() {
-    if (!report_.diagnoses.empty() || a_.fate.last_iteration >= 0 || a_.fate.ended_well) return;
+    if (!report_.diagnoses.empty() || a_.outcome.last_iteration >= 0 || a_.outcome.ended_well) return;
     for (const Finding& f : a_.findings) {
       if (f.kind != FindingKind::kNotice || report_.diagnoses.size() >= kDiagnoses) continue;
       add_fault(f, true);
@@ -412,8 +413,8 @@ class Correlator {
 
   // Whether a host's first sign clearly precedes the last iteration.
   bool begins_early(const Blame& host) const {
-    return host.onset_ns != kNoTime && a_.fate.last_progress_ns != kNoTime &&
-           a_.fate.last_progress_ns - host.onset_ns > kLongIll * a_.fate.step_ns;
+    return host.onset_ns != kNoTime && a_.outcome.last_progress_ns != kNoTime &&
+           a_.outcome.last_progress_ns - host.onset_ns > kLongIll * a_.outcome.step_ns;
   }
 
   // Adds a line of each of the best templates: the host's own first, by time.
@@ -482,7 +483,7 @@ class Correlator {
                            : clear       ? DetectorKind::kSpatial
                            : a_.has_pool ? DetectorKind::kCrossJob
                                          : DetectorKind::kTemporal);
-    d.symptom = a_.fate.progress_stopped || silent ? Symptom::kHang : Symptom::kCrash;
+    d.symptom = a_.outcome.progress_stopped || silent ? Symptom::kHang : Symptom::kCrash;
     if (clear && !silent && begins_early(*top))
       d.symptom = Symptom::kSlowdown;  // the host had signs long before the job ended
     d.title = silent        ? fmt::format("{} fell silent before its peers", top->name)
@@ -503,14 +504,14 @@ class Correlator {
     } else {
       d.remedy = "Read the indicating lines; with logs of healthy jobs (--healthy) more can be said.";
     }
-    d.time_ns = clear && top->onset_ns != kNoTime ? top->onset_ns : a_.fate.last_progress_ns;
-    if (a_.fate.last_iteration >= 0)
-      d.iteration = clear && top->iteration ? *top->iteration : a_.fate.last_iteration;
+    d.time_ns = clear && top->onset_ns != kNoTime ? top->onset_ns : a_.outcome.last_progress_ns;
+    if (a_.outcome.last_iteration >= 0)
+      d.iteration = clear && top->iteration ? *top->iteration : a_.outcome.last_iteration;
     d.stage = stage_at(nullptr);
-    if (a_.fate.progress_stopped)
+    if (a_.outcome.progress_stopped)
       d.why.push_back(fmt::format("no iteration was finished in the last {}, one takes {}",
-                                  format_duration(a_.fate.last_ns - a_.fate.last_progress_ns),
-                                  format_duration(a_.fate.step_ns)));
+                                  format_duration(a_.outcome.last_ns - a_.outcome.last_progress_ns),
+                                  format_duration(a_.outcome.step_ns)));
     if (d.why.empty())
       d.why.push_back(fmt::format("{} began when the iterations ended",
                                   counted(static_cast<uint64_t>(late_evidence() + 0.5), "message")));
@@ -607,12 +608,12 @@ class Correlator {
     for (const logs::ProgressPoint& p : log_.iterations().track())
       if (p.time_ns != kNoTime) out.progress.emplace_back(p.time_ns, p.iteration);
     while (out.progress.size() > 400) {
-      size_t kept = 0;
-      for (size_t i = 0; i < out.progress.size(); i += 2) out.progress[kept++] = out.progress[i];
-      out.progress.resize(kept);
+      size_t retained = 0;
+      for (size_t i = 0; i < out.progress.size(); i += 2) out.progress[retained++] = out.progress[i];
+      out.progress.resize(retained);
     }
     if (log_.first_ns() == kNoTime) return;
-    out.phases = phases_of(log_, a_.fate, report_.hang ? report_.hang->since_ns : kNoTime);
+    out.phases = phases_of(log_, a_.outcome, report_.hang ? report_.hang->since_ns : kNoTime);
     constexpr TimeNs kBins = 96;
     out.first_ns = log_.first_ns();
     out.bin_ns = std::max<TimeNs>(1, (log_.last_ns() - log_.first_ns()) / kBins + 1);

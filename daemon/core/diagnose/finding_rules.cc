@@ -124,14 +124,14 @@ void apply_rules_to_findings(rules::RuleRun& run, bool ended_well, std::vector<F
 }
 
 std::vector<SeenFinding> seen_findings(const std::vector<Finding>& findings, bool ended_well) {
-  std::vector<const Finding*> kept;
+  std::vector<const Finding*> retained;
   for (const Finding& f : findings)
-    if (is_read(f, ended_well) && f.kind != FindingKind::kIteration) kept.push_back(&f);
+    if (is_read(f, ended_well) && f.kind != FindingKind::kIteration) retained.push_back(&f);
   // Of too many, those stay that state a fault.
-  std::ranges::stable_partition(kept, [](const Finding* f) { return f->kind == FindingKind::kFault; });
-  if (kept.size() > limits::kSeenFindings) kept.resize(limits::kSeenFindings);
+  std::ranges::stable_partition(retained, [](const Finding* f) { return f->kind == FindingKind::kFault; });
+  if (retained.size() > limits::kSeenFindings) retained.resize(limits::kSeenFindings);
   std::vector<SeenFinding> out;
-  for (const Finding* finding : kept) {
+  for (const Finding* finding : retained) {
     const Finding& f = *finding;
     const rules::RuleHit hit = hit_of_finding(f);
     SeenFinding seen{

@@ -29,8 +29,8 @@ struct WorkTimes {
 
 class PhaseFinder {
  public:
-  PhaseFinder(const logs::JobLog& log, const detect::Fate& fate, TimeNs hang_ns)
-      : log_(log), fate_(fate), hang_ns_(hang_ns), step_ns_(log.iterations().median_step_ns()) {}
+  PhaseFinder(const logs::JobLog& log, const detect::RunEnd& outcome, TimeNs hang_ns)
+      : log_(log), outcome_(outcome), hang_ns_(hang_ns), step_ns_(log.iterations().median_step_ns()) {}
 
   std::vector<JobPhase> run() {
     for (const logs::ProgressPoint& p : log_.iterations().track())
@@ -125,9 +125,9 @@ class PhaseFinder {
     const TimeNs last = log_.last_ns();
     if (last - progressed <= least_ && hang_ns_ == kNoTime) return;
     PhaseKind kind = PhaseKind::kEnd;
-    if (!fate_.ended_well && (fate_.progress_stopped || hang_ns_ != kNoTime))
+    if (!outcome_.ended_well && (outcome_.progress_stopped || hang_ns_ != kNoTime))
       kind = PhaseKind::kStall;
-    else if (fate_.stage == Stage::kCheckpoint)
+    else if (outcome_.stage == Stage::kCheckpoint)
       kind = PhaseKind::kCheckpoint;
     if (last > progressed) add(kind, progressed, last);
   }
@@ -157,7 +157,7 @@ class PhaseFinder {
   }
 
   const logs::JobLog& log_;
-  const detect::Fate& fate_;
+  const detect::RunEnd& outcome_;
   const TimeNs hang_ns_, step_ns_;
   TimeNs least_ = 0;
   std::vector<logs::ProgressPoint> points_;  // with times, ascending
@@ -167,8 +167,8 @@ class PhaseFinder {
 
 }  // namespace
 
-std::vector<JobPhase> phases_of(const logs::JobLog& log, const detect::Fate& fate, TimeNs hang_ns) {
-  return PhaseFinder(log, fate, hang_ns).run();
+std::vector<JobPhase> phases_of(const logs::JobLog& log, const detect::RunEnd& outcome, TimeNs hang_ns) {
+  return PhaseFinder(log, outcome, hang_ns).run();
 }
 
 }  // namespace culprit::diagnose

@@ -16,6 +16,6 @@ constexpr size_t kPhasesMax = 300;
 
 // `hang_ns`: since when the job hangs; kNoTime: it does not, as far as known. Empty without timed progress.
 // Beyond kPhasesMax phases the shortest are left to the training around them.
-std::vector<JobPhase> phases_of(const logs::JobLog& log, const detect::Fate& fate, TimeNs hang_ns);
+std::vector<JobPhase> phases_of(const logs::JobLog& log, const detect::RunEnd& outcome, TimeNs hang_ns);
 
 }  // namespace culprit::diagnose

@@ -173,9 +173,9 @@ bool is_undated_end(const logs::JobLog& log, const Finding& f, const logs::RuleL
 // makes progress at the end of its log. Only later lines can show whether the trouble matters. A job that
 // ended has a later line of failure, or a silent host.
 bool is_pending(const detect::View& view, const detect::Analysis& a, const Sign& sign) {
-  const detect::Fate& fate = a.fate;
-  if (sign.finding.fatal || fate.last_progress_ns == kNoTime || fate.step_ns <= 0) return false;
-  if (fate.last_ns - fate.last_progress_ns >= kRunning * fate.step_ns) return false;
+  const detect::RunEnd& outcome = a.outcome;
+  if (sign.finding.fatal || outcome.last_progress_ns == kNoTime || outcome.step_ns <= 0) return false;
+  if (outcome.last_ns - outcome.last_progress_ns >= kRunning * outcome.step_ns) return false;
   if (!std::ranges::all_of(sign.lines, [](const logs::RuleLine* line) { return line->kernel; })) return false;
   const auto is_silence = [](const Finding& f) { return f.detector == DetectorKind::kSilence; };
   if (std::ranges::any_of(a.findings, is_silence)) return false;
@@ -189,9 +189,9 @@ bool is_pending(const detect::View& view, const detect::Analysis& a, const Sign&
 }
 
 // Whether a kernel wrote the line long before the first step of a job that then trained.
-bool precedes_job(const detect::Fate& fate, const logs::RuleLine& line) {
-  if (!line.kernel || !line.own_time || !fate.trained || fate.first_step_ns == kNoTime) return false;
-  return line.place.time_ns != kNoTime && line.place.time_ns + kStartUp < fate.first_step_ns;
+bool precedes_job(const detect::RunEnd& outcome, const logs::RuleLine& line) {
+  if (!line.kernel || !line.own_time || !outcome.trained || outcome.first_step_ns == kNoTime) return false;
+  return line.place.time_ns != kNoTime && line.place.time_ns + kStartUp < outcome.first_step_ns;
 }
 
 // Whether the job continued normally after the sign's last line. `reported`: other lines report that a
@@ -212,14 +212,14 @@ bool survived(const detect::View& view, const detect::Analysis& a, const Sign& s
   const bool ends = f.symptom == Symptom::kCrash && f.category != Category::kHardware && !last.exception &&
                     (f.fatal || sign.rule->says == rules::Says::kFailure);
   const int64_t enough = ends ? kSurvivedDeath : kSurvived;
-  if (at >= 0 && dated && a.fate.last_iteration - at >= enough) return true;
+  if (at >= 0 && dated && a.outcome.last_iteration - at >= enough) return true;
   if (log.steps_below(last.place)) return true;  // started again from an earlier step
   // One line of broken hardware is enough. Another fault with unknown time stopped nothing, if the job made
   // progress until the end of its log.
-  const bool to_the_end = a.fate.last_progress_ns != kNoTime && a.fate.step_ns > 0 &&
-                          a.fate.last_ns - a.fate.last_progress_ns < kRunning * a.fate.step_ns;
+  const bool to_the_end = a.outcome.last_progress_ns != kNoTime && a.outcome.step_ns > 0 &&
+                          a.outcome.last_ns - a.outcome.last_progress_ns < kRunning * a.outcome.step_ns;
   if (at < 0 && to_the_end && !reported && !(f.fatal && f.category == Category::kHardware)) return true;
-  if (precedes_training(view, last) || precedes_job(a.fate, last)) return true;
+  if (precedes_training(view, last) || precedes_job(a.outcome, last)) return true;
   if (!outlived(f, last, reported)) return false;
   const bool few = view.log->writers()[last.place.writer].rank || (!last.exception && !f.fatal);
   return events_after(log, last) > (few ? kLastOfRank : kLastEvents);
@@ -235,15 +235,15 @@ void recount(const detect::View& view, Sign& sign) {
 
 // Removes the lines of a rule after which the job continued: they have another cause.
 void drop_survived(const detect::View& view, const detect::Analysis& a, Sign& sign) {
-  const auto gone_on = [&](const logs::RuleLine* line) {
+  const auto resumed = [&](const logs::RuleLine* line) {
     const int64_t at =
         view.log->iterations().iteration_at(line->place.time_ns, line->place.source, line->place.line);
-    return line->own_time && at >= 0 && a.fate.last_iteration - at >= kSurvived;
+    return line->own_time && at >= 0 && a.outcome.last_iteration - at >= kSurvived;
   };
   if (sign.finding.symptom == Symptom::kNumeric) return;
-  if (std::ranges::all_of(sign.lines, gone_on)) return;  // broken hardware at the end of the job
+  if (std::ranges::all_of(sign.lines, resumed)) return;  // broken hardware at the end of the job
   const size_t before = sign.lines.size();
-  std::erase_if(sign.lines, gone_on);
+  std::erase_if(sign.lines, resumed);
   if (sign.lines.size() != before) recount(view, sign);
 }
 
@@ -283,15 +283,15 @@ bool breaks_at_end(const detect::View& view, const detect::Analysis& a, const Si
     if (!line->kernel || !line->own_time || line->place.time_ns == kNoTime) return false;
     const int64_t at =
         log.iterations().iteration_at(line->place.time_ns, line->place.source, line->place.line);
-    const bool at_the_end =
-        a.fate.last_progress_ns == kNoTime || line->place.time_ns <= a.fate.last_progress_ns + kTearDown;
-    return at_the_end && at >= 0 && a.fate.last_iteration - at <= kSurvived &&
+    const bool at_the_end = a.outcome.last_progress_ns == kNoTime ||
+                            line->place.time_ns <= a.outcome.last_progress_ns + kTearDown;
+    return at_the_end && at >= 0 && a.outcome.last_iteration - at <= kSurvived &&
            !detect::states_end_on(log, line->place.writer);
   });
 }
 
 bool is_harmless(const detect::View& view, const detect::Analysis& a, const Sign& sign, bool reported) {
-  if (a.fate.ended_well) return !breaks_at_end(view, a, sign);
+  if (a.outcome.ended_well) return !breaks_at_end(view, a, sign);
   if (a.has_pool && !sign.novel && sign.known && !(a.learned_pool && is_alarm(sign))) return true;
   return survived(view, a, sign, reported);
 }
@@ -479,7 +479,7 @@ void add_line(const detect::View& view, const detect::Analysis& a, const Hit& hi
     sign.finding.code = line.code;
     sign.of_others = of_others;
     sign.aside = aside;
-    sign.alone = !of_others && (!needs_company(rule, line) || a.fate.last_iteration < 0);
+    sign.alone = !of_others && (!needs_company(rule, line) || a.outcome.last_iteration < 0);
     sign.finding.general = sign.finding.general || !sign.alone;
     sign.finding.confidence = confidence_of_rule(sign.finding);
   }
@@ -528,7 +528,7 @@ bool is_catch_all(const Sign& sign) { return sign.finding.general && sign.lines[
 // The failure of a process after which the job went on, as a note.
 std::optional<std::string> note_of(const detect::View& view, const detect::Analysis& a, const Sign& sign) {
   const auto ended = [](const logs::RuleLine* line) { return line->death; };
-  if (a.fate.ended_well || !std::ranges::any_of(sign.lines, ended)) return std::nullopt;
+  if (a.outcome.ended_well || !std::ranges::any_of(sign.lines, ended)) return std::nullopt;
   const int64_t at = iteration_of(*view.log, *sign.lines.front());
   return fmt::format("the job went on after a failure{}: {}",
                      at >= 0 ? fmt::format(" at iteration {}", at) : std::string(), sign.finding.title);
@@ -545,7 +545,7 @@ bool is_after_the_end(const detect::View& view, const detect::Analysis& a, const
   const Finding& f = sign.finding;
   const bool by_signal = f.general && f.symptom == Symptom::kCrash && f.role == FindingRole::kRoot &&
                          sign.rule->says == rules::Says::kFailure;
-  return a.fate.end_stated && (by_signal || is_catch_all(sign)) &&
+  return a.outcome.end_stated && (by_signal || is_catch_all(sign)) &&
          detect::states_end(*view.log, &sign.lines.front()->place);
 }
 
@@ -614,9 +614,9 @@ template <class Is>
 std::vector<Sign> take_if(std::vector<Sign>& signs, const Is& is) {
   std::vector<bool> marked;
   for (const Sign& sign : signs) marked.push_back(is(sign));
-  std::vector<Sign> taken, kept;
-  for (size_t i = 0; i < signs.size(); ++i) (marked[i] ? taken : kept).push_back(std::move(signs[i]));
-  signs = std::move(kept);
+  std::vector<Sign> taken, retained;
+  for (size_t i = 0; i < signs.size(); ++i) (marked[i] ? taken : retained).push_back(std::move(signs[i]));
+  signs = std::move(retained);
   return taken;
 }
 
@@ -746,18 +746,18 @@ Signs find_signs(const detect::View& view, const detect::Analysis& a, rules::Rul
     const Sign& sign = entry.second;
     return sign.finding.role == FindingRole::kCascade && sign.alone && !is_harmless(view, a, sign, false);
   });
-  std::vector<Sign> kept;
+  std::vector<Sign> retained;
   const auto add_witness = [&](Sign sign) { out.witnesses.push_back(witness(view, std::move(sign))); };
-  const auto add_note = [&](std::string said) {
+  const auto add_note = [&](std::string note) {
     if (out.notes.size() < kNotes)
-      out.notes.push_back(std::move(said));
+      out.notes.push_back(std::move(note));
     else
       ++out.notes_cut;
   };
   for (auto& [rule, sign] : weak) add_witness(std::move(sign));
   for (auto& [key, sign] : by_rule) {
     if (is_harmless(view, a, sign, reported)) {
-      if (auto said = note_of(view, a, sign)) add_note(std::move(*said));
+      if (auto note = note_of(view, a, sign)) add_note(std::move(*note));
       if (may_witness(*sign.rule)) add_witness(std::move(sign));
       continue;
     }
@@ -777,22 +777,22 @@ Signs find_signs(const detect::View& view, const detect::Analysis& a, rules::Rul
     drop_survived(view, a, sign);
     name_by_launcher(log, whose, sign);
     alone = alone || sign.alone;
-    kept.push_back(std::move(sign));
+    retained.push_back(std::move(sign));
   }
-  if (alone) set_apart(view, kept, out.witnesses);
-  set_aside(view, kept, out.witnesses);
-  for (const Sign& sign : take_survived(view, kept))
+  if (alone) set_apart(view, retained, out.witnesses);
+  set_aside(view, retained, out.witnesses);
+  for (const Sign& sign : take_survived(view, retained))
     add_note(fmt::format("the process went on after it: {}", sign.finding.title));
-  for (Sign& sign : kept) corroborate(sign, kept);
-  out.torn_down = follow_the_end(view, kept);
-  lead_with_the_one(view, kept);
-  std::ranges::stable_sort(kept, {}, place_of);
+  for (Sign& sign : retained) corroborate(sign, retained);
+  out.torn_down = follow_the_end(view, retained);
+  lead_with_the_one(view, retained);
+  std::ranges::stable_sort(retained, {}, place_of);
   if (!alone)
-    for (Sign& sign : std::exchange(kept, {}))
+    for (Sign& sign : std::exchange(retained, {}))
       if (sign.finding.role == FindingRole::kRoot)
         out.unproven.push_back({complete(view, std::move(sign)), {}});
-  auto quiet = find_quiet_rank(view, reports_by_rank(log, kept));
-  for (Sign& sign : kept) out.findings.push_back(complete(view, std::move(sign)));
+  auto quiet = find_quiet_rank(view, reports_by_rank(log, retained));
+  for (Sign& sign : retained) out.findings.push_back(complete(view, std::move(sign)));
   if (quiet) out.findings.push_back(std::move(*quiet));
   return out;
 }

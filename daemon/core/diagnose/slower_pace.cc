@@ -48,9 +48,9 @@ bool is_announced(const logs::JobLog& log, const detect::SlowerPace& pace) {
 
 }  // namespace
 
-std::optional<Diagnosis> slowdown_of(const detect::View& view, const detect::Fate& fate) {
-  if (!fate.slower || fate.ended_well || fate.slower->factor() < kMuch) return std::nullopt;
-  const detect::SlowerPace& pace = *fate.slower;
+std::optional<Diagnosis> slowdown_of(const detect::View& view, const detect::RunEnd& outcome) {
+  if (!outcome.slower || outcome.ended_well || outcome.slower->factor() < kMuch) return std::nullopt;
+  const detect::SlowerPace& pace = *outcome.slower;
   const logs::JobLog& log = *view.log;
   if (pace.from_ns == kNoTime || is_announced(log, pace)) return std::nullopt;
   Diagnosis d;

@@ -12,6 +12,6 @@ namespace culprit::diagnose {
 
 // Nothing if the pace is not much slower, or if lines at that time announce other work: an evaluation, a
 // checkpoint, another batch size or stage.
-std::optional<Diagnosis> slowdown_of(const detect::View& view, const detect::Fate& fate);
+std::optional<Diagnosis> slowdown_of(const detect::View& view, const detect::RunEnd& outcome);
 
 }  // namespace culprit::diagnose

@@ -21,7 +21,7 @@ namespace culprit::core::fuse {
 
 // What passes read and write of a draft.
 enum class Part : uint8_t {
-  kFate,       // how the job ended
+  kOutcome,    // how the job ended
   kFindings,   // of all detectors
   kHang,       // of the report
   kSigns,      // what is no fault by itself: signs of rules, an operation that a rank may have left out

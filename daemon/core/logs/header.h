@@ -1,6 +1,6 @@
 // Parses the header of a line: host and rank, time, level, and the offset of the message. Pure. A parser
 // belongs to one thread and one source. It remembers the last matching shape, so that the usual line needs
-// one attempt. Recognised shapes: FORMATS.md section 2.
+// one attempt. Recognised shapes: docs/formats.md section 2.
 #pragma once
 
 #include <cstdint>

@@ -50,10 +50,10 @@ struct Track {
   FlatMap<bool> forms{4};  // forms of its lines
 
   static void thin(std::vector<ProgressPoint>& list) {
-    size_t kept = 0;
-    for (size_t i = 0; i < list.size(); i += 2) list[kept++] = list[i];
-    if (list.size() % 2 == 0) list[kept++] = list.back();
-    list.resize(kept);
+    size_t retained = 0;
+    for (size_t i = 0; i < list.size(); i += 2) list[retained++] = list[i];
+    if (list.size() % 2 == 0) list[retained++] = list.back();
+    list.resize(retained);
   }
 
   // Returns whether the writer exceeded its earlier iterations.

@@ -235,11 +235,11 @@ void JobEvents::add_event(const LogBatch& batch, uint32_t i, const LogPlace& pla
       progress_.add_line(batch, {i, form, templates_.form(form).key, templates_.is_folded(form), place});
   if (counts_up) ++templates_.of_form(form).rises;
   if (counts_up)
-    said_.clear();
-  else if (said_.size() < kSaid && seen.shape.words < 2 && seen.level < Level::kError &&
-           std::ranges::find(said_, form) == said_.end()) {
-    said_.push_back(form);
-    if (said_times_.size() < kSaidForms) ++*said_times_.try_emplace(form, 0).first;
+    reported_.clear();
+  else if (reported_.size() < kReported && seen.shape.words < 2 && seen.level < Level::kError &&
+           std::ranges::find(reported_, form) == reported_.end()) {
+    reported_.push_back(form);
+    if (reported_times_.size() < kReportedForms) ++*reported_times_.try_emplace(form, 0).first;
   }
   if (const auto stage = batch.forms[line.form].shape.stage) writer.stage = stage;
 }
@@ -329,13 +329,13 @@ void JobEvents::end(Source& source) {
   open = {};
 }
 
-std::vector<std::string> JobEvents::said_since_progress() const {
+std::vector<std::string> JobEvents::reported_since_progress() const {
   std::vector<std::string> out;
   // What comes with most steps says nothing of this one.
   constexpr uint64_t kFewTimes = 3;
   const uint64_t moves = progress_.iterations().moves();
-  for (const uint32_t form : said_) {
-    const uint64_t* times = said_times_.find(form);
+  for (const uint32_t form : reported_) {
+    const uint64_t* times = reported_times_.find(form);
     if (!times || *times <= kFewTimes || *times * 4 < moves) out.emplace_back(templates_.form(form).text);
   }
   return out;

@@ -42,8 +42,8 @@ class JobEvents {
   const LastTrouble& last_trouble(SourceId source) const { return sources_[source].trouble; }
   // See JobLog::last_forms.
   const std::vector<uint32_t>& last_forms() const { return groups_.forms(); }
-  // See JobLog::said_since_progress.
-  std::vector<std::string> said_since_progress() const;
+  // See JobLog::reported_since_progress.
+  std::vector<std::string> reported_since_progress() const;
   const RuleLines& rule_lines() const { return rule_lines_; }
   // Texts that are no evidence, although their lines may have matched.
   const std::vector<QuotedLines>& quoted() const { return quoted_; }
@@ -103,10 +103,10 @@ class JobEvents {
   size_t next_hit_ = 0;            // in the current batch
   std::vector<uint32_t> touched_;  // records that may have lines of the current batch
   std::vector<Relabel> relabels_;  // of the current batch
-  static constexpr size_t kSaid = 32;
-  std::vector<uint32_t> said_;  // forms of events since the last progress, the first ones
-  static constexpr size_t kSaidForms = 4096;
-  FlatMap<uint64_t> said_times_{64};  // by form: how often it was among them
+  static constexpr size_t kReported = 32;
+  std::vector<uint32_t> reported_;  // forms of events since the last progress, the first ones
+  static constexpr size_t kReportedForms = 4096;
+  FlatMap<uint64_t> reported_times_{64};  // by form: how often it was among them
   TimeNs first_ns_ = kNoTime, last_ns_ = kNoTime;
   Drops drops_;
 };

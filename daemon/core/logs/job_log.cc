@@ -55,7 +55,9 @@ bool JobLog::steps_below(const LogPlace& place) const { return impl_->progress.s
 int64_t JobLog::step_since_restart(const LogPlace& place) const {
   return impl_->progress.step_since_restart(place);
 }
-std::vector<std::string> JobLog::said_since_progress() const { return impl_->events.said_since_progress(); }
+std::vector<std::string> JobLog::reported_since_progress() const {
+  return impl_->events.reported_since_progress();
+}
 const LastTrouble& JobLog::last_trouble_of(SourceId source) const {
   return impl_->events.last_trouble(source);
 }

@@ -128,7 +128,7 @@ class JobLog {
   uint64_t lines_of(SourceId source) const;  // with SourceInfo::lines_before
   uint64_t events_of(SourceId source) const;
   // The forms of lines that arrived since the last progress and report no trouble, a few of the first.
-  std::vector<std::string> said_since_progress() const;
+  std::vector<std::string> reported_since_progress() const;
   const LastTrouble& last_trouble_of(SourceId source) const;
   const std::vector<WriterStats>& writers() const;  // resolved by settle()
   // By cluster; only results of Miner::resolve have counts.
@@ -154,7 +154,7 @@ class JobLog {
   const Numbers& numbers() const;
   // A few of the last progress lines, oldest first.
   const std::vector<LogSample>& last_progress() const;
-  // Both in order of arrival, without those dropped because of limits (see KeptLines).
+  // Both in order of arrival, without those dropped because of limits (see RetainedLines).
   const std::vector<RuleLine>& rule_lines() const;
   const std::vector<RuleLine>& uncaught() const;  // exceptions that ended a process and match no rule
   // Whether a counter of the place's source began again below it from a lower number, and made several steps

@@ -50,17 +50,17 @@ void merge_into(TemplateStats& to, TemplateStats from) {
 void join_groups(std::vector<GroupStats>& groups) {
   std::stable_sort(groups.begin(), groups.end(),
                    [](const GroupStats& a, const GroupStats& b) { return a.writer < b.writer; });
-  size_t kept = 0;
+  size_t retained = 0;
   for (size_t i = 0; i < groups.size(); ++i) {
-    if (kept > 0 && groups[kept - 1].writer == groups[i].writer) {
-      groups[kept - 1].count += groups[i].count;
-      widen(groups[kept - 1].first_ns, groups[kept - 1].last_ns, groups[i].first_ns);
-      widen(groups[kept - 1].first_ns, groups[kept - 1].last_ns, groups[i].last_ns);
+    if (retained > 0 && groups[retained - 1].writer == groups[i].writer) {
+      groups[retained - 1].count += groups[i].count;
+      widen(groups[retained - 1].first_ns, groups[retained - 1].last_ns, groups[i].first_ns);
+      widen(groups[retained - 1].first_ns, groups[retained - 1].last_ns, groups[i].last_ns);
     } else {
-      groups[kept++] = groups[i];
+      groups[retained++] = groups[i];
     }
   }
-  groups.resize(kept);
+  groups.resize(retained);
 }
 
 }  // namespace

@@ -261,7 +261,7 @@ class JsonReader {
       if (out_.time.empty()) out_.time = f.value;
     } else if (!f.quoted) {
       const bool number = !f.value.empty() && (f.value[0] == '-' || (f.value[0] >= '0' && f.value[0] <= '9'));
-      out_.figures = out_.figures || (number && !is_one_of(f.key, kMeta));
+      out_.has_numbers = out_.has_numbers || (number && !is_one_of(f.key, kMeta));
     } else {
       take_text(f);
     }

@@ -45,7 +45,7 @@ struct JsonLine {
   uint32_t rank = kNoRank, local = kNoRank;
   bool kernel = false;               // a message of the kernel
   Service service = Service::kNone;  // as journald names the writer
-  bool figures = false;              // a field has a number that the program measured or counted
+  bool has_numbers = false;          // a field has a number that the program measured or counted
 };
 
 // The fields that loggers and services agree on; none for a line that is no object.

@@ -8,7 +8,7 @@ namespace culprit::logs {
 namespace {
 
 // Larger buffers are freed: thousands of sources wait with a line of a few hundred bytes.
-constexpr size_t kKeptBuffer = 4096;
+constexpr size_t kRetainedBuffer = 4096;
 
 }  // namespace
 
@@ -19,10 +19,10 @@ void LineFeed::keep(std::string_view text) {
     text.remove_prefix(std::min(text.find('\0'), text.size()));
     const size_t run = std::min(text.find_first_not_of('\0'), text.size());
     const size_t before = rest_.size() - (rest_.find_last_not_of('\0') + 1);
-    const size_t kept =
+    const size_t retained =
         rest_.empty() ? 0 : std::min(run, limits::kHoleNuls - std::min(limits::kHoleNuls, before));
-    append(text.substr(0, kept));
-    lost_ += run - kept;
+    append(text.substr(0, retained));
+    lost_ += run - retained;
     text.remove_prefix(run);
   }
 }
@@ -53,7 +53,7 @@ void LineFeed::emit(std::string_view lines, bool last, const Take& take) {
 void LineFeed::emit_rest(bool last, const Take& take) {
   emit(rest_, last, take);
   rest_.clear();
-  if (rest_.capacity() > kKeptBuffer) rest_.shrink_to_fit();
+  if (rest_.capacity() > kRetainedBuffer) rest_.shrink_to_fit();
 }
 
 void LineFeed::feed(std::string_view bytes, const Take& take) {

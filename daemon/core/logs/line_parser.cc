@@ -206,13 +206,14 @@ struct LineParser::Impl {
       // The service's first: a program's own may be of another zone, and only some of its lines have one.
       // Without a header in front the time is any of the line's.
       if (header.time_ns == kNoTime || (header.message == 0 && around == 0))
-        if (const TimeNs said = headers.time_of(inner->time); said != kNoTime) header.time_ns = said;
+        if (const TimeNs inner_value = headers.time_of(inner->time); inner_value != kNoTime)
+          header.time_ns = inner_value;
       if (header.time_ns == kNoTime && own.time_ns != kNoTime && !own.kernel_time)
         header.time_ns = own.time_ns;
       header.level = own.level != Level::kNone ? own.level : std::max(header.level, inner->level);
       header.kernel = header.kernel || own.kernel || inner->kernel;
-      for (const Service said : {own.service, inner->service})
-        if (header.service == Service::kNone) header.service = said;
+      for (const Service inner_value : {own.service, inner->service})
+        if (header.service == Service::kNone) header.service = inner_value;
       // Where the writer's host is known, such a field may name the other end of a connection.
       if (header.host.empty() && !source->host) header.host = own.host.empty() ? inner->host : own.host;
       if (header.rank == kNoRank) header.rank = own.rank != kNoRank ? own.rank : inner->rank;

@@ -87,10 +87,10 @@ struct Miner::Impl {
     auto& ids = word_ids[static_cast<size_t>(place)];
     const auto found = ids.find(text);
     if (found != ids.end()) return found->second;
-    const std::string& kept = texts.emplace_back(text);
+    const std::string& retained = texts.emplace_back(text);
     const auto id = static_cast<WordId>(words.size());
-    words.push_back({kept, traits_of(kept, place)});
-    ids.emplace(kept, id);
+    words.push_back({retained, traits_of(retained, place)});
+    ids.emplace(retained, id);
     return id;
   }
 

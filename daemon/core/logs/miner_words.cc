@@ -219,8 +219,8 @@ std::string union_text(const std::vector<std::string_view>& texts) {
     const auto keep = [&](size_t end) {
       const std::string_view between = text.substr(done, end - done);
       if (gap == gaps.size()) gaps.emplace_back(between);
-      std::string& kept = gaps[gap++];
-      if (longer(between, kept)) kept = between;
+      std::string& retained = gaps[gap++];
+      if (longer(between, retained)) retained = between;
     };
     for (const std::string_view word : pieces.words) {
       if (word == kHole) continue;

@@ -94,10 +94,10 @@ bool Numbers::add(uint32_t form, const NumberLine& line, std::string_view messag
   if (writers_.size() >= kWriters && !index_of_.find(key)) return false;
   const auto [index, fresh] = index_of_.try_emplace(key, next);
   if (fresh) writers_.emplace_back();
-  NumberLine kept = line;
+  NumberLine retained = line;
   const auto lost = [](const std::optional<double>& value) { return value && !std::isfinite(*value); };
-  if (lost(values.loss) || lost(values.norm) || values.skipped) kept.text = shorten(message, kText);
-  return follow(writers_[*index], values, kept);
+  if (lost(values.loss) || lost(values.norm) || values.skipped) retained.text = shorten(message, kText);
+  return follow(writers_[*index], values, retained);
 }
 
 }  // namespace culprit::logs

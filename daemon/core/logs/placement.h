@@ -1,5 +1,5 @@
-// Finds the host and rank of a file from its path below the argument (FORMATS.md section 2, rule 3) or from
-// the user's patterns (rule 1). Pure; build once, share between threads.
+// Finds the host and rank of a file from its path below the argument (docs/formats.md section 2, rule 3) or
+// from the user's patterns (rule 1). Pure; build once, share between threads.
 #pragma once
 
 #include <memory>

@@ -9,7 +9,7 @@ namespace culprit::logs {
 RuleLines::RuleLines() : lines_(limits::kRuleLineBytes), uncaught_(limits::kUncaughtBytes) {}
 
 void RuleLines::add(RuleLine line, uint64_t form) {
-  KeptLines& to = line.rule == JobLog::kNoRule ? uncaught_ : lines_;
+  RetainedLines& to = line.rule == JobLog::kNoRule ? uncaught_ : lines_;
   to.add(std::move(line), form);
 }
 

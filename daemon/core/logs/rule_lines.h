@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/logs/job_log.h"
-#include "core/logs/kept_lines.h"
+#include "core/logs/retained_lines.h"
 
 namespace culprit::logs {
 
@@ -29,11 +29,11 @@ class RuleLines {
   // Discards the writer's lines in the source of `end`, from line `begin` on: they are quoted from data.
   void drop_quoted(const LogPlace& end, uint64_t begin);
 
-  const KeptLines& of_rules() const { return lines_; }
-  const KeptLines& uncaught() const { return uncaught_; }
+  const RetainedLines& of_rules() const { return lines_; }
+  const RetainedLines& uncaught() const { return uncaught_; }
 
  private:
-  KeptLines lines_, uncaught_;
+  RetainedLines lines_, uncaught_;
 };
 
 // Changes the rule numbers of lines, as JobLog::renumber_rules.

@@ -44,8 +44,8 @@ bool any_of(std::string_view text, const std::array<std::string_view, N>& words)
   return false;
 }
 
-// Stems of words for failure and trouble, at the beginning of a word. LOGS.md: 54.8 % of indicating lines are
-// errors, so the words are a hint, not a proof.
+// Stems of words for failure and trouble, at the beginning of a word. docs/detectors.md: 54.8 % of indicating
+// lines are errors, so the words are a hint, not a proof.
 constexpr std::array<std::string_view, 32> kFailureWords = {
     "error",           "fail",          "fatal",      "exception",   "abort",     "panic",
     "crash",           "segfault",      "killed",     "core dumped", "sigterm",   "sigkill",
@@ -112,7 +112,7 @@ constexpr std::array<std::string_view, 6> kParts = {"epoch <", "epoch #", "stage
                                                     "phase <", "round <", "fold <"};
 
 // The lists above, one bit each.
-enum Said : uint32_t {
+enum Reported : uint32_t {
   kFails = 1,
   kTroubles = 2,
   kAdvises = 4,
@@ -157,7 +157,7 @@ class WordLists {
  private:
   struct Entry {
     std::string_view word;
-    Said list;
+    Reported list;
   };
 
   static bool is_lower(char c) { return c >= 'a' && c <= 'z'; }
@@ -165,7 +165,7 @@ class WordLists {
     return static_cast<size_t>(a - 'a') * 26 + static_cast<size_t>(b - 'a');
   }
 
-  void add(const auto& words, Said list) {
+  void add(const auto& words, Reported list) {
     for (const std::string_view word : words) {
       CULPRIT_CHECK(word.size() >= 2 && is_lower(word[0]) && is_lower(word[1]));
       entries_[slot(word[0], word[1])].push_back({word, list});

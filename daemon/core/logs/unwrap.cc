@@ -121,7 +121,7 @@ std::optional<Unwrapped> unwrap(std::string_view line, std::string& made) {
       out.text = json->error.empty() ? json->message : json->error;
     else
       maker.add("", json->message).add(": ", json->error);
-  } else if (!json->figures) {
+  } else if (!json->has_numbers) {
     out.text = json->message;
   }
   if (!out.text.empty() && is_plain(out.text)) return out;

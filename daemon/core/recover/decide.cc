@@ -11,7 +11,7 @@
 namespace culprit::recover {
 namespace {
 
-// Choices without a source but ezpz's and NVRx's (docs/decisions.md).
+// Choices without a source but ezpz's and NVRx's (docs/decisions).
 constexpr TimeNs kFirstWait = 5 * kNsPerSecond, kLongestWait = 300 * kNsPerSecond;
 constexpr TimeNs kFirstProbe = 30 * kNsPerSecond, kLongestProbe = 600 * kNsPerSecond;
 constexpr double kSpread = 0.2;

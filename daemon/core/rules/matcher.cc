@@ -42,7 +42,7 @@ constexpr uint64_t kBytesLookedThrough = 2;  // for a literal, in a unit
 // RE2 marks the places that it has been to up to this many bits, beyond them it runs its slowest engine.
 constexpr uint64_t kMarkedBits = 256 * 1024, kMarkedInstructions = 500;
 constexpr uint64_t kSlowest = 40, kMarked = 2;  // a byte and an instruction
-constexpr size_t kProgramSizeKept = 1 << 20;    // instructions of all regexes that proving keeps: some 32 MB
+constexpr size_t kProgramSizeMax = 1 << 20;     // instructions of all regexes that proving keeps: some 32 MB
 
 // The searched text of each literal: the literal, or a shorter one that it contains. Each searched text costs
 // time in the pass over all bytes. Codes occur with and without "0x", words with several endings.
@@ -53,7 +53,7 @@ std::vector<std::string_view> without_longer(const std::vector<std::string>& lit
   std::sort(order.begin(), order.end(), [](std::string_view a, std::string_view b) {
     return std::pair(a.size(), a) < std::pair(b.size(), b);
   });
-  std::unordered_set<std::string_view> kept;
+  std::unordered_set<std::string_view> retained;
   std::unordered_map<std::string_view, uint64_t> lengths;  // of the kept ones, a bit each, by their beginning
   std::unordered_map<std::string_view, std::string_view> found;
   for (const std::string_view text : order) {
@@ -64,11 +64,11 @@ std::vector<std::string_view> without_longer(const std::vector<std::string>& lit
       for (uint64_t bits = known == lengths.end() ? 0 : known->second; bits != 0; bits &= bits - 1) {
         const auto length = static_cast<size_t>(std::countr_zero(bits)) + 1;
         if (i + length > text.size()) break;
-        if (const auto it = kept.find(text.substr(i, length)); it != kept.end()) held = *it;
+        if (const auto it = retained.find(text.substr(i, length)); it != retained.end()) held = *it;
       }
     }
     if (!fresh || held != text || text.size() < kRare || line_share(text) > kRareShare) continue;
-    kept.insert(text);
+    retained.insert(text);
     lengths[text.substr(0, kRare)] |= uint64_t{1} << (text.size() - 1);
   }
   std::vector<std::string_view> out;
@@ -488,7 +488,7 @@ void Scanner::restrict_to(std::span<const uint32_t> rules) {
     for (uint32_t pattern = to.first[rule]; pattern < to.first[rule + 1]; ++pattern)
       to.patterns.push_back(pattern);
   work_ += to.patterns.size();
-  if (program_size_ > kProgramSizeKept) free_compiled();
+  if (program_size_ > kProgramSizeMax) free_compiled();
 }
 
 void Scanner::consider_restricted(size_t end) {

@@ -91,7 +91,7 @@ std::string beginning(std::string_view wording, size_t size, bool is_template) {
   return out;
 }
 
-bool stands_in(const std::string& regex, std::string_view message, std::string* matched) {
+bool found_in(const std::string& regex, std::string_view message, std::string* matched) {
   const re2::RE2 compiled(regex, regex_options());
   if (!compiled.ok()) return false;
   re2::StringPiece all;
@@ -111,7 +111,7 @@ void follow(std::string_view wording, bool is_template, std::string_view message
     const double nearness = static_cast<double>(size) / static_cast<double>(whole);
     if (nearness <= best.nearness) return;
     const std::string regex = beginning(wording, size, is_template);
-    if (regex.empty() || !stands_in(regex, message, &matched) || matched.empty()) continue;
+    if (regex.empty() || !found_in(regex, message, &matched) || matched.empty()) continue;
     best.nearness = nearness;
     best.wording = wording;
     best.matched = matched;
@@ -165,14 +165,14 @@ class Nearness {
     };
     return line_.size() > message_.size() &&
            (pattern.literals.empty() || std::ranges::any_of(pattern.literals, in)) &&
-           stands_in(pattern.regex, line_, matched);
+           found_in(pattern.regex, line_, matched);
   }
 
   // 2 if a wording matches the line, else the share of words plus a bonus for a literal.
   double quick(const Rule& rule) const {
     double best = 0;
     for (const Pattern& p : rule.any) {
-      if ((has(p) && stands_in(p.regex, message_, nullptr)) || in_line(p, nullptr)) return 2;
+      if ((has(p) && found_in(p.regex, message_, nullptr)) || in_line(p, nullptr)) return 2;
       best = std::max(best, shared_words(p.text, lower_) + (has(p) && !p.literals.empty() ? 0.5 : 0));
     }
     return best;
@@ -183,12 +183,12 @@ class Nearness {
     NearRule out;
     out.rule = index;
     for (const Pattern& p : rule.any) {
-      if (!has(p) || !stands_in(p.regex, message_, &out.matched)) continue;
+      if (!has(p) || !found_in(p.regex, message_, &out.matched)) continue;
       out.wording = p.text;
       out.nearness = 1;
       out.stop = NearRule::Stop::kFound;
       for (const Pattern& e : rule.except)
-        if (out.other.empty() && stands_in(e.regex, message_, nullptr)) out.other = e.text;
+        if (out.other.empty() && found_in(e.regex, message_, nullptr)) out.other = e.text;
       if (!out.other.empty()) out.stop = NearRule::Stop::kExcept;
       if (!(rule.sources & bit(source_))) out.stop = NearRule::Stop::kSource;
       return out;
@@ -213,15 +213,15 @@ class Nearness {
 
   void give_way(std::vector<NearRule>& found) const {
     const auto says = [&](const NearRule& n) { return set_.rules()[n.rule].says; };
-    const auto stands = [](const NearRule& n) { return n.stop == NearRule::Stop::kFound; };
+    const auto holds = [](const NearRule& n) { return n.stop == NearRule::Stop::kFound; };
     const NearRule* most = nullptr;
     for (const NearRule& n : found)
-      if (stands(n) && (!most || says(n) > says(*most))) most = &n;
+      if (holds(n) && (!most || says(n) > says(*most))) most = &n;
     if (!most) return;
     const Says bar = says(*most);
     const std::string id = set_.rules()[most->rule].id;
     for (NearRule& n : found)
-      if (stands(n) && says(n) < bar) {
+      if (holds(n) && says(n) < bar) {
         n.stop = NearRule::Stop::kGeneral;
         n.other = id;
       }
@@ -245,7 +245,7 @@ std::string hidden_by_header(const Rule& rule, std::string_view line) {
   if (begins.empty()) return "";
   const std::string_view message = line.substr(logs::HeaderParser({}).parse(line).message);
   for (const Pattern& p : rule.any)
-    if (stands_in(p.regex, line, nullptr) && !stands_in(p.regex, message, nullptr)) return begins;
+    if (found_in(p.regex, line, nullptr) && !found_in(p.regex, message, nullptr)) return begins;
   return "";
 }
 

@@ -185,12 +185,12 @@ class Required {
       seen_.push_back(atom);
       if (!might_match()) continue;
       seen_.pop_back();
-      kept_.push_back(atom);
+      retained_.push_back(atom);
       used_[static_cast<size_t>(atom)] = true;
       out.push_back(usable_piece(atoms_[static_cast<size_t>(atom)]));
       usable = usable && out.back().size() >= kAlsoMin;
     }
-    seen_ = kept_;  // the next set is one of other texts
+    seen_ = retained_;  // the next set is one of other texts
     return usable ? shortest(out) : std::vector<std::string>();
   }
 
@@ -198,7 +198,7 @@ class Required {
   LoadWork& work_;
   std::vector<std::string> atoms_;
   std::vector<int> order_, seen_, possible_;
-  std::vector<int> kept_;  // of all sets before
+  std::vector<int> retained_;  // of all sets before
   std::vector<bool> used_;
 };
 

@@ -133,14 +133,14 @@ struct SandboxState final : Meter {
     }
     size_t size = 0;
     const char* text = lua_type(lua, -1) == LUA_TSTRING ? lua_tolstring(lua, -1, &size) : nullptr;
-    std::string_view said = text ? std::string_view(text, size) : "raised a value that is no text";
-    if (said.starts_with("chunk:")) {
-      said.remove_prefix(6);
-      const auto [end, bad] = std::from_chars(said.data(), said.data() + said.size(), out.line);
-      if (bad == std::errc()) said.remove_prefix(static_cast<size_t>(end - said.data()));
-      if (said.starts_with(": ")) said.remove_prefix(2);
+    std::string_view message = text ? std::string_view(text, size) : "raised a value that is no text";
+    if (message.starts_with("chunk:")) {
+      message.remove_prefix(6);
+      const auto [end, bad] = std::from_chars(message.data(), message.data() + message.size(), out.line);
+      if (bad == std::errc()) message.remove_prefix(static_cast<size_t>(end - message.data()));
+      if (message.starts_with(": ")) message.remove_prefix(2);
     }
-    out.text = std::string(said.substr(0, 500));
+    out.text = std::string(message.substr(0, 500));
     lua_pop(lua, 1);
     return out;
   }

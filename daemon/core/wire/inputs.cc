@@ -38,7 +38,7 @@ enum Kind : uint8_t {
   kEvent,
   kNonLog,
   kExited,
-  kHeard,
+  kReceived,
   kFinding,
   kRas,
   kStackNote,
@@ -244,9 +244,9 @@ void InputWriter::add(const core::Input& input, TimeNs now) {
         note(kFinding, now, pack(i));
         hurries_ = hurries_ || i.finding.severity >= PluginSeverity::kError;
       },
-      [&](const core::RasInput& i) {
+      [&](const ras::RasInput& i) {
         note(kRas, now, pack_ras(i));
-        hurries_ = hurries_ || !i.state.comms.empty() || !i.state.gone.empty();
+        hurries_ = hurries_ || !i.state.comms.empty() || !i.state.exited.empty();
       },
       [&](const core::StackInput& i) {
         note(kStackNote, now, pack_stacks(i.dump));
@@ -266,11 +266,11 @@ void InputWriter::add(const core::Input& input, TimeNs now) {
         non_log_.bytes += i.bytes;
         non_log_.lines += i.lines;
       },
-      [&](const core::TraceHeard& i) {
+      [&](const core::ReceivedTraceCount& i) {
         PackedWriter out;
         out.byte(static_cast<uint8_t>(i.of));
         put(out, i.user);
-        note(kHeard, now, out.bytes());
+        note(kReceived, now, out.bytes());
       },
       [&](const core::CommCondensed&) {},  // from another host, which sends them itself
   };
@@ -284,7 +284,7 @@ void InputWriter::add_comm(const core::CommInput& input, TimeNs now) {
   c.came_ns = now;
   c.trace.add_records(input.host, input.records);
   // The records continue, so the ranks reported as inside an operation have left it.
-  for (CommRecord& record : std::exchange(c.stands, {})) {
+  for (CommRecord& record : std::exchange(c.open_records, {})) {
     record.end_ns = record.start_ns + 1;
     c.condenser.pass(record);
   }
@@ -293,17 +293,18 @@ void InputWriter::add_comm(const core::CommInput& input, TimeNs now) {
 void InputWriter::tick(TimeNs now) {
   // Longer than any operation of a running job, shorter than the wait for any hang.
   constexpr TimeNs kStill = 3 * kNsPerSecond;
-  if (!comm_ || now - comm_->came_ns < kStill || !comm_->stands.empty() || !comm_->trace.waits()) return;
-  for (const CommRecord& record : comm_->trace.standing()) {
+  if (!comm_ || now - comm_->came_ns < kStill || !comm_->open_records.empty() || !comm_->trace.waits())
+    return;
+  for (const CommRecord& record : comm_->trace.open_records()) {
     comm_->condenser.pass(record);
-    if (record.end_ns == 0) comm_->stands.push_back(record);
+    if (record.end_ns == 0) comm_->open_records.push_back(record);
   }
-  stands_ = !comm_->stands.empty();
+  stalled_ = !comm_->open_records.empty();
 }
 
 // Sums of steps are sent with the block of the minute, like lines.
 void InputWriter::note_comm(TimeNs now) {
-  stands_ = false;
+  stalled_ = false;
   if (!comm_ || comm_->condenser.empty()) return;
   PackedWriter body;
   body.text(std::string_view(comm_->host).substr(0, limits::kNameBytes));
@@ -395,8 +396,8 @@ struct InputReader::Note {
   TimeNs now = kNoTime;
   std::variant<core::SourceOpened, core::ProblemSeen, detect::ProgressSeen, detect::PhaseSeen,
                std::pair<Kind, bool>, Comm, core::FlightInput, LoopBatch, core::NonLogRead,
-               detect::RankExited, core::TraceHeard, core::FindingInput, core::RasInput, core::StackInput,
-               StackRefusal>
+               detect::RankExited, core::ReceivedTraceCount, core::FindingInput, ras::RasInput,
+               core::StackInput, StackRefusal>
       what;
 };
 
@@ -460,12 +461,13 @@ bool InputReader::read_notes(PackedReader& in, std::vector<Note>& out) {
       out.push_back({now, unpack_finding(body)});
     } else if (kind == kRas) {
       out.push_back({now, unpack_ras(body)});
-    } else if (kind == kHeard) {
+    } else if (kind == kReceived) {
       const uint8_t of = body.byte();
-      if (of > static_cast<uint8_t>(core::TraceHeard::Of::kStacks))
+      if (of > static_cast<uint8_t>(core::ReceivedTraceCount::Of::kStacks))
         ++unknown_notes_;
       else
-        out.push_back({now, core::TraceHeard{static_cast<core::TraceHeard::Of>(of), get_principal(body)}});
+        out.push_back({now, core::ReceivedTraceCount{static_cast<core::ReceivedTraceCount::Of>(of),
+                                                     get_principal(body)}});
     } else
       ++unknown_notes_;
     if (!body.ok()) return false;  // longer than the known fields is allowed

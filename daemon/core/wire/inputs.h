@@ -47,7 +47,7 @@ class InputWriter {
   bool empty(TimeNs now) const;  // a flush would have no content
   // Whether content should be sent soon: a fault, new words of failure, an end. Other content may wait for a
   // minute or more: longer blocks need fewer bytes.
-  bool urgent() const { return condenser_.urgent() || notes_after_ > 0 || stands_ || hurries_; }
+  bool urgent() const { return condenser_.urgent() || notes_after_ > 0 || stalled_ || hurries_; }
   bool full() const;  // whether a flush should precede further input
   // Whether the block can declare one more source; if not, lines of a new source need a flush first.
   bool has_room_for_source() const;
@@ -73,11 +73,11 @@ class InputWriter {
     comm::CommTrace trace;
     std::string host;
     TimeNs came_ns = kNoTime;
-    std::vector<CommRecord> stands;  // reported as inside an operation
+    std::vector<CommRecord> open_records;  // reported as inside an operation
     Comm();
   };
   std::unique_ptr<Comm> comm_;
-  bool stands_ = false;  // since the last flush
+  bool stalled_ = false;  // since the last flush
 
   LoopPacker loop_;
   core::NonLogRead non_log_;  // since the last flush

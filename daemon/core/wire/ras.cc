@@ -86,7 +86,7 @@ RankList get_ranks(PackedReader& in) {
 void put(PackedWriter& out, const RasCommState& comm) {
   out.put_word(comm.hash);
   out.text(comm.secondary);
-  for (const uint32_t n : {comm.size, comm.heard, comm.missing_ranks, comm.errors, comm.answers})
+  for (const uint32_t n : {comm.size, comm.reporting, comm.missing_ranks, comm.errors, comm.answers})
     out.number(n);
   wire::put_time(out, comm.since_ns);
   put(out, comm.members);
@@ -107,7 +107,7 @@ RasCommState get_comm(PackedReader& in, size_t processes) {
   RasCommState comm;
   comm.hash = in.get_word();
   comm.secondary = in.text(limits::kNameBytes);
-  for (uint32_t* n : {&comm.size, &comm.heard, &comm.missing_ranks, &comm.errors, &comm.answers})
+  for (uint32_t* n : {&comm.size, &comm.reporting, &comm.missing_ranks, &comm.errors, &comm.answers})
     *n = get_count(in);
   comm.since_ns = wire::get_time(in);
   comm.members = get_ranks(in);
@@ -129,30 +129,30 @@ RasCommState get_comm(PackedReader& in, size_t processes) {
   return comm;
 }
 
-void put_gone(PackedWriter& out, const RasState& state) {
-  out.number(state.gone.size());
-  for (const RasGone& gone : state.gone) {
-    put_id(out, gone.process);
-    put_id(out, gone.device);
-    put_id(out, gone.world);
-    out.byte(gone.dead);
+void put_exits(PackedWriter& out, const RasState& state) {
+  out.number(state.exited.size());
+  for (const RasExit& exited : state.exited) {
+    put_id(out, exited.process);
+    put_id(out, exited.device);
+    put_id(out, exited.world);
+    out.byte(exited.dead);
   }
 }
-void get_gone(PackedReader& in, RasState& state) {
+void get_exits(PackedReader& in, RasState& state) {
   const uint64_t count = in.number(limits::kRasListed);
   for (uint64_t i = 0; i < count && in.ok(); ++i) {
-    RasGone& gone = state.gone.emplace_back();
-    gone.process = get_id(in);
-    gone.device = get_id(in);
-    gone.world = get_id(in);
-    gone.dead = in.byte() != 0;
-    if (gone.process != kRasUnknown && gone.process >= state.processes.size()) in.fail();
+    RasExit& exited = state.exited.emplace_back();
+    exited.process = get_id(in);
+    exited.device = get_id(in);
+    exited.world = get_id(in);
+    exited.dead = in.byte() != 0;
+    if (exited.process != kRasUnknown && exited.process >= state.processes.size()) in.fail();
   }
 }
 
 }  // namespace
 
-std::string pack_ras(const core::RasInput& input) {
+std::string pack_ras(const ras::RasInput& input) {
   const RasState& s = input.state;
   PackedWriter out;
   for (const std::string* text : {&s.host, &s.address, &s.version})
@@ -160,7 +160,7 @@ std::string pack_ras(const core::RasInput& input) {
   wire::put_time(out, s.at_ns);
   wire::put_time(out, s.still_since_ns);
   out.byte(s.json ? kRasJson : 0);
-  for (const uint32_t n : {s.answers, s.still, s.ranks, s.gone_processes, s.dead_processes}) out.number(n);
+  for (const uint32_t n : {s.answers, s.still, s.ranks, s.exited_processes, s.dead_processes}) out.number(n);
   out.number(s.comms_seen);
   out.number(s.dropped);
   out.number(s.user ? s.user->value + 1 : 0);
@@ -171,20 +171,20 @@ std::string pack_ras(const core::RasInput& input) {
   }
   out.number(s.comms.size());
   for (const RasCommState& comm : s.comms) put(out, comm);
-  put_gone(out, s);
+  put_exits(out, s);
   out.text(std::string_view(input.file).substr(0, limits::kPathBytes));
   out.number(input.offset ? *input.offset + 1 : 0);
   return out.finish();
 }
 
-core::RasInput unpack_ras(PackedReader& in) {
-  core::RasInput input;
+ras::RasInput unpack_ras(PackedReader& in) {
+  ras::RasInput input;
   RasState& s = input.state;
   for (std::string* text : {&s.host, &s.address, &s.version}) *text = in.text(limits::kNameBytes);
   s.at_ns = wire::get_time(in);
   s.still_since_ns = wire::get_time(in);
   s.json = (in.byte() & kRasJson) != 0;
-  for (uint32_t* n : {&s.answers, &s.still, &s.ranks, &s.gone_processes, &s.dead_processes})
+  for (uint32_t* n : {&s.answers, &s.still, &s.ranks, &s.exited_processes, &s.dead_processes})
     *n = get_count(in);
   s.comms_seen = in.number();
   s.dropped = in.number();
@@ -194,9 +194,9 @@ core::RasInput unpack_ras(PackedReader& in) {
     std::string host(in.text(limits::kNameBytes));
     s.processes.push_back({std::move(host), get_count(in)});
   }
-  const uint64_t comms = in.number(limits::kRasCommsKept);
+  const uint64_t comms = in.number(limits::kRasCommsMax);
   for (uint64_t i = 0; i < comms && in.ok(); ++i) s.comms.push_back(get_comm(in, s.processes.size()));
-  get_gone(in, s);
+  get_exits(in, s);
   input.file = in.text(limits::kPathBytes);
   if (const uint64_t offset = in.number(uint64_t{1} << 60); offset > 0) input.offset = offset - 1;
   return input;

@@ -4,12 +4,12 @@
 
 #include <string>
 
+#include "core/detect/ras/ras_states.h"
 #include "core/logs/packed.h"
-#include "core/ras_states.h"
 
 namespace culprit::wire {
 
-std::string pack_ras(const core::RasInput& input);
-core::RasInput unpack_ras(PackedReader& in);
+std::string pack_ras(const ras::RasInput& input);
+ras::RasInput unpack_ras(PackedReader& in);
 
 }  // namespace culprit::wire

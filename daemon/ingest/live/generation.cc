@@ -38,18 +38,18 @@ ssize_t read_at(int descriptor, char* out, size_t size, uint64_t offset) {
 }
 
 // Reads all bytes; else returns why not, with errno for kUnreadable.
-Stands read_whole(const Descriptor& file, char* out, size_t size, uint64_t offset) {
+FileState read_whole(const Descriptor& file, char* out, size_t size, uint64_t offset) {
   errno = 0;
-  if (read_at(file.get(), out, size, offset) == static_cast<ssize_t>(size)) return Stands::kYes;
-  return errno == 0 ? Stands::kNo : Stands::kUnreadable;
+  if (read_at(file.get(), out, size, offset) == static_cast<ssize_t>(size)) return FileState::kYes;
+  return errno == 0 ? FileState::kNo : FileState::kUnreadable;
 }
 
 // Reads the bytes before the position, and compares them with their hash.
-Stands tail_at(const Descriptor& file, const FilePlace& place, std::string& tail) {
+FileState tail_at(const Descriptor& file, const FilePlace& place, std::string& tail) {
   tail.assign(std::min<uint64_t>({place.tail_bytes, limits::kTailBytes, place.offset}), '\0');
-  if (tail.empty()) return Stands::kYes;
-  const Stands read = read_whole(file, tail.data(), tail.size(), place.offset - tail.size());
-  return read == Stands::kYes && hash64(tail) != place.tail ? Stands::kNo : read;
+  if (tail.empty()) return FileState::kYes;
+  const FileState read = read_whole(file, tail.data(), tail.size(), place.offset - tail.size());
+  return read == FileState::kYes && hash64(tail) != place.tail ? FileState::kNo : read;
 }
 
 // Clears the text and frees its memory: thousands of files wait with a position.
@@ -107,16 +107,16 @@ Reading read_plain(Generation& generation, size_t max) {
     return std::move(reading);
   };
   // A read error is no proof of another file, so that no byte is read twice.
-  const auto unless_stands = [&]() -> std::optional<ReadResult> {
-    const Stands now = stands_as_taken(generation);
-    if (now == Stands::kYes) return std::nullopt;
-    if (now == Stands::kUnreadable) reading.error = errno;
-    return now == Stands::kNo ? ReadResult::kChanged : ReadResult::kFailed;
+  const auto unless_unchanged = [&]() -> std::optional<ReadResult> {
+    const FileState now = state_as_read(generation);
+    if (now == FileState::kYes) return std::nullopt;
+    if (now == FileState::kUnreadable) reading.error = errno;
+    return now == FileState::kNo ? ReadResult::kChanged : ReadResult::kFailed;
   };
   if (look.size < place.offset) return is(ReadResult::kChanged);
   if (look.size == place.offset) return is(ReadResult::kEnd);
   if (const uint64_t hole = hole_at_place(generation, look)) {
-    if (const auto other = unless_stands()) return is(*other);
+    if (const auto other = unless_unchanged()) return is(*other);
     if (place.offset + hole >= look.size) return is(ReadResult::kEnd);
     reading.skipped = hole;
     taken(generation, {}, hole);
@@ -135,7 +135,7 @@ Reading read_plain(Generation& generation, size_t max) {
     reading.bytes.clear();
     return is(ReadResult::kFailed);
   }
-  const auto other = as_seen ? unless_stands() : ReadResult::kChanged;
+  const auto other = as_seen ? unless_unchanged() : ReadResult::kChanged;
   if (other) {
     reading.bytes.clear();
     return is(*other);
@@ -200,17 +200,18 @@ Reading read_on(Generation& generation, size_t max) {
   return reading;
 }
 
-Stands stands_as_taken(Generation& generation) {
+FileState state_as_read(Generation& generation) {
   const FilePlace& place = generation.place;
   char head[limits::kFingerprintBytes];
   const size_t size = std::min<size_t>(place.fingerprint_bytes, sizeof head);
-  if (const Stands read = read_whole(generation.file, head, size, 0); read != Stands::kYes) return read;
-  if (size > 0 && hash64({head, size}) != place.fingerprint) return Stands::kNo;
+  if (const FileState read = read_whole(generation.file, head, size, 0); read != FileState::kYes) return read;
+  if (size > 0 && hash64({head, size}) != place.fingerprint) return FileState::kNo;
   std::string tail;
-  if (const Stands stands = tail_at(generation.file, place, tail); stands != Stands::kYes) return stands;
+  if (const FileState unchanged = tail_at(generation.file, place, tail); unchanged != FileState::kYes)
+    return unchanged;
   generation.tail = std::move(tail);
   if (size < limits::kFingerprintBytes) generation.head.assign(head, size);
-  return Stands::kYes;
+  return FileState::kYes;
 }
 
 FilePlace place_by_now(const Generation& generation) {
@@ -248,7 +249,7 @@ Reach reaches(const Descriptor& file, Compression compression, const FilePlace& 
     if (look_at(file.get(), look) != 0) return Reach::kOther;
     if (look.size < place.offset) return Reach::kShorter;
     std::string tail;
-    return tail_at(file, place, tail) == Stands::kYes ? Reach::kWhole : Reach::kOther;
+    return tail_at(file, place, tail) == FileState::kYes ? Reach::kWhole : Reach::kOther;
   }
   if (place.offset > kSkipBytes) return Reach::kWhole;
   const auto decoder = decoder_over(file, compression, "");

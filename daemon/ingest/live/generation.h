@@ -55,8 +55,8 @@ Reading read_on(Generation& generation, size_t max);
 
 // Whether the open file begins as in the fingerprint and still has the last read bytes before the position.
 // Stores the beginning in `head` if it is shorter than a fingerprint. kUnreadable sets errno.
-enum class Stands : uint8_t { kYes, kNo, kUnreadable };
-Stands stands_as_taken(Generation& generation);
+enum class FileState : uint8_t { kYes, kNo, kUnreadable };
+FileState state_as_read(Generation& generation);
 
 // The position of an open file, with a fingerprint of all bytes that exist now.
 FilePlace place_by_now(const Generation& generation);

@@ -97,7 +97,7 @@ class RasLineReader {
     f.number("still_since_ns", out_.still_since_ns);
     f.number("communicators", out_.comms_seen);
     f.number("ranks", out_.ranks);
-    f.number("gone_processes", out_.gone_processes);
+    f.number("gone_processes", out_.exited_processes);
     f.number("dead_processes", out_.dead_processes);
     f.number("dropped", out_.dropped);
     f.list("processes", kRasLineProcesses, [&](RasFields p) {
@@ -106,14 +106,14 @@ class RasLineReader {
       p.number("pid", process.pid);
     });
     f.list("gone", limits::kRasListed, [&](RasFields p) {
-      RasGone& gone = out_.gone.emplace_back();
-      p.number("process", gone.process);
-      p.number("device", gone.device);
-      p.number("world", gone.world);
-      p.flag("dead", gone.dead);
-      check_process(gone.process);
+      RasExit& exited = out_.exited.emplace_back();
+      p.number("process", exited.process);
+      p.number("device", exited.device);
+      p.number("world", exited.world);
+      p.flag("dead", exited.dead);
+      check_process(exited.process);
     });
-    f.list("comms", limits::kRasCommsKept, [&](RasFields p) { read_comm(p, out_.comms.emplace_back()); });
+    f.list("comms", limits::kRasCommsMax, [&](RasFields p) { read_comm(p, out_.comms.emplace_back()); });
     if (!wrong_.empty()) return fail(ErrorCode::kInvalid, "'" + wrong_ + "' has a wrong value");
     return std::move(out_);
   }
@@ -141,7 +141,7 @@ class RasLineReader {
     f.hash("hash", comm.hash);
     f.text("secondary", comm.secondary);
     f.number("size", comm.size);
-    f.number("heard", comm.heard);
+    f.number("heard", comm.reporting);
     f.number("missing_ranks", comm.missing_ranks);
     f.number("errors", comm.errors);
     f.number("answers", comm.answers);

@@ -22,7 +22,7 @@ class Tailer::Impl {
 
  private:
   void restore_source(const StreamState& state, const std::string& name);
-  bool stand_on_root();
+  bool watch_root();
   void look_ahead();
   void read_ready(uint64_t left);
   TimeNs next_time() const;
@@ -110,7 +110,7 @@ TailOutcome Tailer::Impl::round(const TailRound& round) {
   tail_.output.begin(outcome);
   folders_.take_hints(round);
   tail_.open.adapt(tail_.root.take_shortage());
-  if (stand_on_root()) {
+  if (watch_root()) {
     look_ahead();
     folders_.list_due();
     while (TailSource* source = tail_.queue.pop_due()) follower_.look(*source);
@@ -126,7 +126,7 @@ TailOutcome Tailer::Impl::round(const TailRound& round) {
   return outcome;
 }
 
-bool Tailer::Impl::stand_on_root() {
+bool Tailer::Impl::watch_root() {
   const TimeNs mono = tail_.time.mono;
   if (tail_.root.is_open() && mono < next_root_) return true;
   next_root_ = mono + kPolledLookNs;

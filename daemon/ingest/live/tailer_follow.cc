@@ -10,7 +10,7 @@ namespace {
 // A list that changes while it is read is read again; a rotation each millisecond needs a few attempts.
 constexpr int kAttempts = 8;
 // A path that is empty for this long has ended; rotations take less time.
-constexpr TimeNs kGoneNs = 60 * kNsPerSecond;
+constexpr TimeNs kAbsentNs = 60 * kNsPerSecond;
 
 bool has_work(const TailSource& source) {
   const auto unread = [](const LateFile& late) { return late.generation.unread() > 0; };
@@ -60,9 +60,9 @@ void SourceFollower::look_same(TailSource& source, const Look& at) {
   const bool doubtful = !last.verified || (moved && at.size == last.place.offset && at.size > 0);
   if (!shorter && doubtful && last.place.fingerprint_bytes > 0) {
     if (!ensure_open(source, last)) return;
-    const Stands stands = stands_as_taken(last);
-    if (stands == Stands::kUnreadable) return failed(source, errno);
-    if (stands == Stands::kNo) return resolve(source, true);
+    const FileState unchanged = state_as_read(last);
+    if (unchanged == FileState::kUnreadable) return failed(source, errno);
+    if (unchanged == FileState::kNo) return resolve(source, true);
   }
   if (shorter) {
     source.changed_at = tail_.time.mono;
@@ -118,18 +118,18 @@ void SourceFollower::look_absent(TailSource& source) {
   // New names in the folder may belong to the source, even if its last generation has one of them.
   Look folder;
   if (tail_.root.look(source.folder->name, folder) != 0) folder.modified_ns = kNoTime;
-  const bool stands = linked && last_name_stands(source) && folder.modified_ns == source.searched_ns;
-  if (!stands || tail_.time.mono >= source.next_search) {
+  const bool unchanged = linked && last_name_is_there(source) && folder.modified_ns == source.searched_ns;
+  if (!unchanged || tail_.time.mono >= source.next_search) {
     source.next_search = tail_.time.mono + kSweepNs;
     source.searched_ns = folder.modified_ns;
     resolve(source, false);
   }
-  if (!linked && !calls.failed() && !has_work(source) && tail_.time.mono - *source.absent_since >= kGoneNs)
+  if (!linked && !calls.failed() && !has_work(source) && tail_.time.mono - *source.absent_since >= kAbsentNs)
     end(source);
 }
 
 // Whether the last generation still has its last known name, away from the path.
-bool SourceFollower::last_name_stands(const TailSource& source) {
+bool SourceFollower::last_name_is_there(const TailSource& source) {
   const Generation& last = source.chain.back();
   Look at;
   return last.name != source.name && tail_.root.look(last.name, at) == 0 && same_file(last.place, at);
@@ -163,7 +163,7 @@ AtPath SourceFollower::at_path(const TailSource& source) {
   return at;
 }
 
-bool SourceFollower::stands_at_path(const TailSource& source, const RotationPlan& plan) {
+bool SourceFollower::is_at_path(const TailSource& source, const RotationPlan& plan) {
   Look at;
   const bool there = tail_.root.look(source.name, at) == 0 && at.regular;
   return there == plan.at_path && (!there || (at.device == plan.path.device && at.inode == plan.path.inode));
@@ -190,7 +190,7 @@ void SourceFollower::resolve(TailSource& source, bool rewritten) {
     }
     if (uncertain) plan.may_lack = true;
     // The file that was opened at first sight is the first one, whatever replaced it.
-    if (!first && !stands_at_path(source, plan)) continue;
+    if (!first && !is_at_path(source, plan)) continue;
     if (plan.torn) {
       const auto again = tail_.lister.names(*source.folder, tail_.lister.mark());
       if (!again || *again != *entries) continue;
@@ -221,7 +221,7 @@ void SourceFollower::carry_out(TailSource& source, RotationPlan plan) {
     gap = Gap{0, 0, "the file was rotated away: files that came between may have been removed"};
   }
   if (plan.position) {
-    stand_at(source, plan);
+    watch_at(source, plan);
   } else if (!plan.held && !source.chain.empty()) {
     Generation last = std::move(source.chain.back());
     source.chain.pop_back();
@@ -243,7 +243,7 @@ void SourceFollower::carry_out(TailSource& source, RotationPlan plan) {
 }
 
 // Continues the last generation in the file where its content was found.
-void SourceFollower::stand_at(TailSource& source, RotationPlan& plan) {
+void SourceFollower::watch_at(TailSource& source, RotationPlan& plan) {
   Generation& last = source.chain.back();
   const Sibling& at = *plan.position;
   if (!plan.held || at.compression == last.compression) last.name = at.name;

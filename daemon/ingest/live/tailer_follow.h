@@ -25,12 +25,12 @@ class SourceFollower {
   void look_same(TailSource& source, const Look& at);
   void look_other(TailSource& source);
   void look_absent(TailSource& source);
-  bool last_name_stands(const TailSource& source);
+  bool last_name_is_there(const TailSource& source);
   void end(TailSource& source);
-  bool stands_at_path(const TailSource& source, const RotationPlan& plan);
+  bool is_at_path(const TailSource& source, const RotationPlan& plan);
   void resolve(TailSource& source, bool rewritten);
   void carry_out(TailSource& source, RotationPlan plan);
-  void stand_at(TailSource& source, RotationPlan& plan);
+  void watch_at(TailSource& source, RotationPlan& plan);
   void leave(TailSource& source);  // leaves the oldest generation, which was read to its end
 
   bool read_piece(TailSource& source, uint64_t max, uint64_t& taken);

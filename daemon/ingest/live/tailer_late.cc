@@ -135,7 +135,7 @@ void LateFiles::find_of(TailSource& source, const std::unordered_map<uint64_t, c
         look_at(generation.file.get(), at) != 0 || !same_file(place, at))
       continue;
     // Else the inode was used again.
-    if (stands_as_taken(generation) == Stands::kYes) follow(source, std::move(generation));
+    if (state_as_read(generation) == FileState::kYes) follow(source, std::move(generation));
   }
   tail_.open.update(source);
   if (!source.late.empty()) tail_.queue.schedule(source, tail_.time.mono);

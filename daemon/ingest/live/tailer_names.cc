@@ -15,34 +15,34 @@ constexpr int kLists = 4;
 }  // namespace
 
 void FolderLister::read(TailFolder& folder) {
-  FolderNames& kept = folder.names;
-  if (kept.lists++ == 0) named_.push_back(&folder);
+  FolderNames& retained = folder.names;
+  if (retained.lists++ == 0) named_.push_back(&folder);
   const uint64_t begun = mark();
   Look before, after;
   auto entries = std::make_shared<std::vector<Entry>>();
-  kept.error = root_.look(folder.name, before);
-  if (kept.error == 0) kept.error = root_.list(folder.name, kEntries, *entries);
-  kept.settled = kept.error == 0 && time_.now - before.modified_ns > kSettledNs &&
-                 root_.look(folder.name, after) == 0 && after.modified_ns == before.modified_ns;
-  kept.sound = kept.settled || (kept.entries && *kept.entries == *entries);
-  kept.entries = std::move(entries);
-  kept.begun = begun;
-  kept.modified_ns = before.modified_ns;
+  retained.error = root_.look(folder.name, before);
+  if (retained.error == 0) retained.error = root_.list(folder.name, kEntries, *entries);
+  retained.settled = retained.error == 0 && time_.now - before.modified_ns > kSettledNs &&
+                     root_.look(folder.name, after) == 0 && after.modified_ns == before.modified_ns;
+  retained.sound = retained.settled || (retained.entries && *retained.entries == *entries);
+  retained.entries = std::move(entries);
+  retained.begun = begun;
+  retained.modified_ns = before.modified_ns;
 }
 
 std::shared_ptr<const std::vector<Entry>> FolderLister::names(TailFolder& folder, uint64_t since) {
-  FolderNames& kept = folder.names;
+  FolderNames& retained = folder.names;
   Look now;
-  if (kept.sound && kept.begun > since) return kept.entries;
-  if (kept.settled && root_.look(folder.name, now) == 0 && now.modified_ns == kept.modified_ns)
-    return kept.entries;
-  while (kept.lists < kLists) {
+  if (retained.sound && retained.begun > since) return retained.entries;
+  if (retained.settled && root_.look(folder.name, now) == 0 && now.modified_ns == retained.modified_ns)
+    return retained.entries;
+  while (retained.lists < kLists) {
     read(folder);
     // A folder that may not be listed has no names, now or later.
-    const bool ours =
-        kept.error == EMFILE || kept.error == ENFILE || kept.error == ENOMEM || kept.error == EIO;
+    const bool ours = retained.error == EMFILE || retained.error == ENFILE || retained.error == ENOMEM ||
+                      retained.error == EIO;
     if (ours) return nullptr;
-    if (kept.sound) return kept.entries;
+    if (retained.sound) return retained.entries;
   }
   return nullptr;
 }

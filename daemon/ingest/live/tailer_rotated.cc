@@ -238,7 +238,7 @@ bool RotationSearch::walk(Row& row) {
   }
   if (likely != nullptr) plan_.position = *likely;
   // Keeps parts written after the log was first seen or after the known part: parts that existed at first
-  // sight may be unread after a kill. Others only have a similar name.
+  // observation may be unread after a kill. Others only have a similar name.
   const auto other = [&](Sibling* sibling) {
     return !left_while_followed(row, *sibling) &&
            (end == nullptr || !see(*end) || sibling->look.modified_ns < end->look.modified_ns);
@@ -265,8 +265,8 @@ void RotationSearch::find_parts() {
     if (known) break;
   }
   const bool had_bytes = !source_.chain.empty() && source_.chain.back().seen > 0;
-  const bool gone = plan_.held && !plan_.position && had_bytes;
-  plan_.may_lack = all.cut || (gone && (known || !all.unknown.empty()));
+  const bool removed = plan_.held && !plan_.position && had_bytes;
+  plan_.may_lack = all.cut || (removed && (known || !all.unknown.empty()));
   open_newer(all);
 }
 

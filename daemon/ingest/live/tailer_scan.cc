@@ -47,17 +47,17 @@ bool older_sibling(const Sibling& a, const Sibling& b) {
 }  // namespace
 
 TailFolder& FolderScan::folder(const std::string& name, WatchGlob::State state) {
-  auto& kept = folders_[name];
-  if (!kept) {
-    kept = std::make_unique<TailFolder>();
-    kept->name = name;
-    kept->state = std::move(state);
+  auto& retained = folders_[name];
+  if (!retained) {
+    retained = std::make_unique<TailFolder>();
+    retained->name = name;
+    retained->state = std::move(state);
     next_folder_ = 0;
-  } else if (kept->gone) {
-    kept->gone = kept->failing = kept->watched = kept->asked = kept->settled = false;
-    kept->next_list = kept->next_full = next_folder_ = 0;
+  } else if (retained->removed) {
+    retained->removed = retained->failing = retained->watched = retained->asked = retained->settled = false;
+    retained->next_list = retained->next_full = next_folder_ = 0;
   }
-  return *kept;
+  return *retained;
 }
 
 TailFolder& FolderScan::folder_above(const std::string& name) {
@@ -106,11 +106,11 @@ void FolderScan::list_due() {
   for (size_t before = 0; before != folders_.size();) {
     before = folders_.size();
     for (auto& [name, folder] : folders_)
-      if (!folder->gone && tail_.time.mono >= folder->next_list) visit(*folder);
+      if (!folder->removed && tail_.time.mono >= folder->next_list) visit(*folder);
   }
   next_folder_ = tail_.time.mono + kSweepNs;
   for (auto& [name, folder] : folders_)
-    if (!folder->gone) next_folder_ = std::min(next_folder_, folder->next_list);
+    if (!folder->removed) next_folder_ = std::min(next_folder_, folder->next_list);
   // Lists many folders together.
   next_folder_ = std::max(next_folder_, tail_.time.mono + kFirstLookNs);
 }
@@ -125,9 +125,9 @@ TimeNs FolderScan::next_time(TimeNs latest) const {
 }
 
 void FolderScan::visit(TailFolder& folder) {
-  if (!folder.gone && list_changed(folder)) list(folder);
+  if (!folder.removed && list_changed(folder)) list(folder);
   if (folder.hinted) sweep_after_hint(folder);
-  if (folder.gone || (!folder.hinted && folder.waiting.empty())) hot_.erase(&folder);
+  if (folder.removed || (!folder.hinted && folder.waiting.empty())) hot_.erase(&folder);
 }
 
 void FolderScan::sweep_after_hint(TailFolder& folder) {
@@ -158,7 +158,7 @@ void FolderScan::list_failed(TailFolder& folder, int error) {
     // Its sources detect by themselves that their files are gone.
     if (folder.asked) tail_.output.unwatch(folder.name);
     folder.asked = folder.watched = false;
-    folder.gone = !folder.name.empty();
+    folder.removed = !folder.name.empty();
     folder.waiting.clear();
     forget_ended(folder, {});
     for (const uint32_t number : folder.sources) tail_.queue.schedule(tail_.sources[number], tail_.time.mono);
@@ -193,9 +193,9 @@ void FolderScan::list(TailFolder& folder) {
   }
   if (folder.names.lists == 0) tail_.lister.read(folder);
   // A copy: checks of sources may read the names again.
-  const auto kept = folder.names.entries;
+  const auto retained = folder.names.entries;
   if (began_ns_ == kNoTime) began_ns_ = tail_.time.now;
-  const std::vector<Entry>& entries = *kept;
+  const std::vector<Entry>& entries = *retained;
   const int error = folder.names.error;
   const TimeNs modified_ns = folder.names.modified_ns;
   if (error != 0) list_failed(folder, error);
@@ -341,7 +341,7 @@ void FolderScan::consider(TailFolder& folder, const Entry& entry, const std::set
     return;
   }
   full_ = false;
-  const std::vector<Sibling> older = older_at_first_sight(folder, name, fresh);
+  const std::vector<Sibling> older = older_when_first_seen(folder, name, fresh);
   // Rotated since the names were read: the parts would not be in order, or not all of them.
   bool torn = is_torn(folder, entry.name, entry.inode, at.inode);
   for (const Sibling& part : older)
@@ -352,8 +352,8 @@ void FolderScan::consider(TailFolder& folder, const Entry& entry, const std::set
 
 // Parts rotated before the daemon first saw the log are the beginning of the log, if the glob matches them. A
 // file that was still written after the log began is no rotated part of it, whatever its name.
-std::vector<Sibling> FolderScan::older_at_first_sight(TailFolder& folder, const std::string& name,
-                                                      const std::set<std::string>& fresh) {
+std::vector<Sibling> FolderScan::older_when_first_seen(TailFolder& folder, const std::string& name,
+                                                       const std::set<std::string>& fresh) {
   std::vector<Sibling> older;
   const TimeNs born = tail_.root.born_ns(name);
   const std::string base = folder.name.empty() ? name : name.substr(folder.name.size() + 1);

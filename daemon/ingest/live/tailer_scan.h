@@ -45,8 +45,8 @@ class FolderScan {
   static bool is_torn(TailFolder& folder, const std::string& name, uint64_t listed, uint64_t found);
   void consider(TailFolder& folder, const Entry& entry, const std::set<std::string>& fresh);
   void create(TailFolder& folder, const std::string& name, uint32_t uid, const std::vector<Sibling>& older);
-  std::vector<Sibling> older_at_first_sight(TailFolder& folder, const std::string& name,
-                                            const std::set<std::string>& fresh);
+  std::vector<Sibling> older_when_first_seen(TailFolder& folder, const std::string& name,
+                                             const std::set<std::string>& fresh);
   void add_unstored(TailFolder& folder, const std::string& name, std::vector<Sibling>& older);
   std::vector<Sibling> rotated_parts(TailFolder& folder, const std::string& name);
 

@@ -89,7 +89,7 @@ struct TailSource {
 struct TailFolder {
   std::string name;  // below the root, "" the root itself
   WatchGlob::State state;
-  bool watched = false, asked = false, gone = false, hinted = false, failing = false;
+  bool watched = false, asked = false, removed = false, hinted = false, failing = false;
   bool settled = false;  // a change of its list would change its modification time
   TimeNs modified_ns = kNoTime;
   TimeNs next_list = 0, next_full = 0;  // next_list: if the modification time changed; next_full: in any case

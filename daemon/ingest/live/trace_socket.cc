@@ -335,7 +335,7 @@ class Socket final : public TraceSocket {
   }
 
   void report_broken(Client& client, const std::string& why) {
-    if (client.reported || !options_.complain) return;
+    if (client.reported || !options_.report_error) return;
     client.reported = true;
     const TimeNs now = env_.now(io::Clock::kMonotonic);
     if (reported_ns_ != kNoTime && now - reported_ns_ < kTellEveryNs) {
@@ -346,8 +346,8 @@ class Socket final : public TraceSocket {
     std::string more;
     if (const uint64_t others = std::exchange(unreported_, 0); others > 0)
       more = "; so did " + counted(others, "other client") + " since the last time";
-    options_.complain(options_.path + ": a line of process " + std::to_string(client.peer.pid) + " of " +
-                      to_string(client.peer.who()) + " is kept and not understood: " + why + more);
+    options_.report_error(options_.path + ": a line of process " + std::to_string(client.peer.pid) + " of " +
+                          to_string(client.peer.who()) + " is kept and not understood: " + why + more);
   }
 
   UserSource* named_source(Client& client, const std::string& job) {

@@ -39,7 +39,7 @@ struct TraceSocketOptions {
   std::function<void(PieceBatch&&)> take;
   // Receives a sentence about a client with a broken line: once per client, with a limited rate. May be
   // empty.
-  std::function<void(const std::string&)> complain = {};
+  std::function<void(const std::string&)> report_error = {};
 };
 
 constexpr TimeNs kTraceLingers = 60 * kNsPerSecond;

@@ -153,7 +153,7 @@ void slower_than_peers() {
   CULPRIT_TEST_CHECK(run.raised("net.speed_degraded") == 1 && run.all() == 1);
 }
 
-void gone() {
+void lost() {
   Net net;
   const std::string command = "rm -r " + net.world.path("sys/class/infiniband/mlx5_4");
   CULPRIT_TEST_CHECK(std::system(command.c_str()) == 0);
@@ -294,7 +294,7 @@ int main(int argc, char** argv) {
       {"a counter that was reset starts again", counts_after_a_reset},
       {"a port that falls to a lower speed is a finding", speed},
       {"a port slower than all its peers is a finding", slower_than_peers},
-      {"an adapter that disappears is fatal", gone},
+      {"an adapter that disappears is fatal", lost},
       {"PCIe width and speed are judged by what device and slot can, errors by growth", pci},
       {"a read that hangs is a finding of its adapter; the others go on", hang},
       {"flaps of a real link are counted", real_flaps},

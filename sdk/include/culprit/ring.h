@@ -177,9 +177,9 @@ static inline culprit_record culprit_record_of(enum culprit_op op, enum culprit_
 }
 
 static inline void culprit_ring_fail_(char* error, size_t error_size, const char* subject, const char* what) {
-  const int kept = errno;
-  if (error && error_size) snprintf(error, error_size, "%s: %s", subject, what ? what : strerror(kept));
-  errno = kept;
+  const int saved = errno;
+  if (error && error_size) snprintf(error, error_size, "%s: %s", subject, what ? what : strerror(saved));
+  errno = saved;
 }
 
 /* Creates the file under its temporary name: locked, sized, with every page allocated (so that a full disk

@@ -158,9 +158,9 @@ void opening(const std::string& folder, size_t segments) {
   auto archive = must(Archive::open(io::real_files(), {.folder = path}));
   const double opened = cpu_seconds() - cpu, passed = wall_seconds() - wall;
   const double asked = cpu_seconds();
-  const auto kept = must(archive->kept({.host = "host7", .job = "job"}));
+  const auto retained = must(archive->stored({.host = "host7", .job = "job"}));
   fmt::print("open: {} segments, {} extents: {:.0f} ms of CPU, {:.0f} ms; one host's {} sources: {:.1f} ms\n",
-             segments, segments * kHosts * 8, opened * 1e3, passed * 1e3, kept.size(),
+             segments, segments * kHosts * 8, opened * 1e3, passed * 1e3, retained.size(),
              (cpu_seconds() - asked) * 1e3);
 }
 

@@ -257,7 +257,7 @@ std::string difference(const Report& a, const Report& b) {
 }
 
 Measured measure(const std::string& folder, const std::vector<std::string>& healthy, TimeNs block,
-                 const std::string& kept) {
+                 const std::string& retained) {
   static const auto rules = rules::Ruleset::shipped();
   Measured m;
   const Job job = load(folder, block);
@@ -278,7 +278,7 @@ Measured measure(const std::string& folder, const std::vector<std::string>& heal
   if (m.differs.empty()) m.order = difference(offline->report, far);
   if (!m.same) {
     for (const auto& [side, text] : {std::pair("raw", to_json(raw)), std::pair("far", to_json(far))})
-      std::ofstream(fmt::format("{}.{}.json", kept, side)) << text << '\n';
+      std::ofstream(fmt::format("{}.{}.json", retained, side)) << text << '\n';
   }
   return m;
 }

@@ -7,8 +7,8 @@ using namespace culprit::cli;
 
 namespace {
 
-Json host(const char* name, const char* standing, double score, const char* state = "healthy") {
-  Json out = {{"host", name}, {"state", state}, {"standing", standing}, {"suspected", false}};
+Json host(const char* name, const char* conclusion, double score, const char* state = "healthy") {
+  Json out = {{"host", name}, {"state", state}, {"standing", conclusion}, {"suspected", false}};
   if (score > 0) out.update(Json{{"score", score}, {"reason", "NIC is down"}, {"job", "j"}});
   return out;
 }
@@ -32,7 +32,7 @@ BOOST_AUTO_TEST_CASE(the_worst_host_comes_first) {
   BOOST_TEST(sorted == expected, boost::test_tools::per_element());
 }
 
-BOOST_AUTO_TEST_CASE(a_row_shows_standing_score_and_reason) {
+BOOST_AUTO_TEST_CASE(a_row_shows_state_score_and_reason) {
   Json hostile = host("\x1b[2Jx", "odd", 0.31);
   const std::string text =
       hosts_text({host("a", "suspect", 0.912), hostile, host("c", "normal", 0)}, Zone(), false);

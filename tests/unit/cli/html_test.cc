@@ -225,11 +225,11 @@ BOOST_AUTO_TEST_CASE(the_file_of_a_large_job_has_a_bound_and_keeps_what_stands_o
   BOOST_TEST(html.size() <= size_t{1} << 20);
   const auto charts = read(html)["report"]["charts"];
   const auto& hosts = charts["activity"]["hosts"];
-  const auto kept = [&](const char* name) {
+  const auto retained = [&](const char* name) {
     return std::any_of(hosts.begin(), hosts.end(), [&](const auto& h) { return h["host"] == name; });
   };
-  BOOST_TEST(kept("n2718"));
-  BOOST_TEST(kept("n1234"));
+  BOOST_TEST(retained("n2718"));
+  BOOST_TEST(retained("n1234"));
   BOOST_TEST(charts["activity"]["hosts_all"] == 3000);
   const auto& ranks = charts["comm"]["rows"];
   BOOST_TEST(std::any_of(ranks.begin(), ranks.end(), [](const auto& row) { return row["rank"] == 9; }));

@@ -8,8 +8,8 @@ namespace culprit::cli {
 namespace {
 
 struct Sample {
-  std::string line;                       // without the marks
-  std::vector<std::string> kept, secret;  // in turns, from what is kept
+  std::string line;                           // without the marks
+  std::vector<std::string> retained, secret;  // in turns, from what is kept
 };
 
 Sample parse(std::string_view text) {
@@ -17,8 +17,8 @@ Sample parse(std::string_view text) {
   Sample out;
   while (true) {
     const size_t begin = text.find(kBegin), end = text.find(kEnd, begin);
-    out.kept.emplace_back(text.substr(0, begin));
-    out.line += out.kept.back();
+    out.retained.emplace_back(text.substr(0, begin));
+    out.line += out.retained.back();
     if (begin == text.npos || end == text.npos) return out;
     out.secret.emplace_back(text.substr(begin + kBegin.size(), end - begin - kBegin.size()));
     out.line += out.secret.back();
@@ -28,15 +28,15 @@ Sample parse(std::string_view text) {
 
 // Whether `text` is what is kept with something, and no secret, between.
 bool is_redacted(std::string_view text, const Sample& sample) {
-  if (!text.starts_with(sample.kept[0])) return false;
-  text.remove_prefix(sample.kept[0].size());
-  for (size_t i = 1; i < sample.kept.size(); ++i) {
-    const bool last = i + 1 == sample.kept.size();
-    if (last && !text.ends_with(sample.kept[i])) return false;
-    const size_t end = last ? text.size() - sample.kept[i].size() : text.find(sample.kept[i], 1);
+  if (!text.starts_with(sample.retained[0])) return false;
+  text.remove_prefix(sample.retained[0].size());
+  for (size_t i = 1; i < sample.retained.size(); ++i) {
+    const bool last = i + 1 == sample.retained.size();
+    if (last && !text.ends_with(sample.retained[i])) return false;
+    const size_t end = last ? text.size() - sample.retained[i].size() : text.find(sample.retained[i], 1);
     if (end == text.npos || end == 0) return false;
     if (text.substr(0, end).find(sample.secret[i - 1]) != text.npos) return false;
-    text.remove_prefix(end + sample.kept[i].size());
+    text.remove_prefix(end + sample.retained[i].size());
   }
   return text.empty();
 }

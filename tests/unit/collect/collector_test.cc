@@ -40,7 +40,7 @@ struct Agent {
     say(peer::Frame{Log::kEvidence, FrameKind::kData, sequence, bytes});
   }
   // Received messages, "welcome", "ack 3", without pings.
-  std::string heard() {
+  std::string received() {
     std::string all;
     for (;;) {
       auto message = splitter.next();
@@ -92,7 +92,7 @@ BOOST_AUTO_TEST_CASE(a_peer_that_breaks_the_protocol_is_refused_counted_and_the_
   const struct {
     std::string bytes;
     Refusal code;
-    std::string heard;
+    std::string received;
   } cases[] = {
       {"GET / HTTP/1.1\r\n\r\n", Refusal::kProtocol,
        "refused: what came is none of our messages: GET / HTTP/1.1\\x0d\\x0a"},
@@ -132,15 +132,15 @@ BOOST_AUTO_TEST_CASE(a_peer_that_breaks_the_protocol_is_refused_counted_and_the_
     other.frame(1);
     Agent rogue(receiver.env);
     rogue.say_bytes(row.bytes);
-    BOOST_TEST(rogue.heard() == row.heard);
+    BOOST_TEST(rogue.received() == row.received);
     BOOST_TEST(receiver.refused(row.code) == 1u);
     BOOST_TEST(receiver.sink.events.back().starts_with(std::string("refused ") + peer::name_of(row.code)) ==
-               !row.heard.starts_with("welcome"));
+               !row.received.starts_with("welcome"));
     rogue.say_bytes("whatever");
     receiver.env.advance(4 * kNsPerSecond);
     BOOST_TEST(rogue.ended);
     other.frame(2);
-    BOOST_TEST(other.heard() == "welcome; ack 1; ack 2");
+    BOOST_TEST(other.received() == "welcome; ack 1; ack 2");
     BOOST_TEST(receiver.collector->hosts().size() == 1u);
     BOOST_TEST(receiver.collector->stats().connections == 1u);
   }
@@ -158,10 +158,10 @@ BOOST_AUTO_TEST_CASE(a_peer_that_says_nothing_or_falls_silent_is_refused_in_time
   }
   BOOST_TEST(receiver.refused(Refusal::kTimeout) == 0u);
   receiver.env.advance(2 * kNsPerSecond);
-  BOOST_TEST(mute.heard() == "refused: it did not say hello in time");
-  BOOST_TEST(slow.heard() == "refused: it did not say hello in time");
+  BOOST_TEST(mute.received() == "refused: it did not say hello in time");
+  BOOST_TEST(slow.received() == "refused: it did not say hello in time");
   receiver.env.advance(21 * kNsPerSecond);
-  BOOST_TEST(silent.heard() == "welcome; refused: it was silent for 26 s");
+  BOOST_TEST(silent.received() == "welcome; refused: it was silent for 26 s");
   receiver.env.advance(3 * kNsPerSecond);
   BOOST_TEST(receiver.collector->stats().connections == 0u);
 }
@@ -186,12 +186,12 @@ BOOST_AUTO_TEST_CASE(a_newer_connection_of_a_host_replaces_a_dead_one_or_one_of_
     receiver.env.advance(row.silent_s * kNsPerSecond);
     Agent newer(receiver.env);
     newer.hello("node-1", 1, row.boot);
-    BOOST_TEST(older.heard() == row.older);
-    BOOST_TEST(newer.heard() == row.newer);
+    BOOST_TEST(older.received() == row.older);
+    BOOST_TEST(newer.received() == row.newer);
     BOOST_TEST(receiver.collector->hosts().size() == 1u);
     Agent& alive = row.newer == "welcome" ? newer : older;
     alive.frame(1);
-    BOOST_TEST(alive.heard() == "ack 1");
+    BOOST_TEST(alive.received() == "ack 1");
   }
 }
 
@@ -203,7 +203,7 @@ BOOST_AUTO_TEST_CASE(a_host_has_one_name_in_any_case) {
   for (const char* name : {"node-1", "NODE-1", "nOdE-1"}) {
     Agent other(receiver.env);
     other.hello(name, 1, "other");
-    BOOST_TEST(other.heard() ==
+    BOOST_TEST(other.received() ==
                "refused: the host is connected already as Node-1 (10.0.0.1:4000), and alive");
   }
   BOOST_TEST(receiver.collector->hosts().size() == 1u);
@@ -216,7 +216,7 @@ BOOST_AUTO_TEST_CASE(copies_are_dropped_counted_and_acknowledged_once) {
   Agent agent(receiver.env);
   agent.hello("node-1", 1);
   for (const uint64_t sequence : {1, 2, 2, 1, 3}) agent.frame(sequence, std::to_string(sequence));
-  BOOST_TEST(agent.heard() == "welcome; ack 1; ack 2; ack 3");
+  BOOST_TEST(agent.received() == "welcome; ack 1; ack 2; ack 3");
   BOOST_TEST(receiver.sink.epochs[2].bytes == "123");
   BOOST_TEST(receiver.collector->stats().duplicates == 2u);
   agent.say(peer::Skipped{Log::kEvidence, 2, 5, "policy"});  // only the new part counts
@@ -291,9 +291,9 @@ BOOST_AUTO_TEST_CASE(what_came_in_part_is_bounded_over_all_connections) {
   }
   receiver.env.advance(kNsPerSecond);
   BOOST_TEST(receiver.refused(Refusal::kTooMany) == 2u);
-  BOOST_TEST(agents[3]->heard() == "welcome; refused: too much is on its way from all hosts together");
+  BOOST_TEST(agents[3]->received() == "welcome; refused: too much is on its way from all hosts together");
   agents[0]->say_bytes(part.substr(4'000'000));
-  BOOST_TEST(agents[0]->heard() == "welcome; ack 1");
+  BOOST_TEST(agents[0]->received() == "welcome; ack 1");
 }
 
 BOOST_AUTO_TEST_CASE(frames_that_the_sink_refuses_end_the_connection) {
@@ -305,7 +305,7 @@ BOOST_AUTO_TEST_CASE(frames_that_the_sink_refuses_end_the_connection) {
     Agent agent(receiver.env);
     agent.hello("node-1", 1);
     agent.frame(1);
-    BOOST_TEST(agent.heard() == "welcome; refused: the disk is full");
+    BOOST_TEST(agent.received() == "welcome; refused: the disk is full");
     BOOST_TEST(receiver.refused(refusal) == 1u);
     BOOST_TEST(receiver.collector->stats().held_bytes == 0u);
   }
@@ -321,7 +321,7 @@ BOOST_AUTO_TEST_CASE(too_many_connections_are_closed_and_counted) {
   receiver.env.read();
   BOOST_TEST(idle.ended);
   three.hello("node-3", 21);
-  BOOST_TEST(three.heard() == "welcome");
+  BOOST_TEST(three.received() == "welcome");
   Agent four(receiver.env);
   receiver.env.read();
   BOOST_TEST(four.ended);
@@ -342,7 +342,7 @@ BOOST_AUTO_TEST_CASE(idle_connections_of_an_address_leave_room_for_an_agent_of_t
   peer::Hello hello;
   hello.host = "node-1", hello.boot_id = "boot";
   agent.say_bytes(peer::encode(hello).substr(1));
-  BOOST_TEST(agent.heard() == "welcome");
+  BOOST_TEST(agent.received() == "welcome");
   receiver.env.advance(6 * kNsPerSecond);  // refused, and given time to read it
   BOOST_TEST(receiver.collector->stats().unknown == 0u);
   BOOST_TEST(receiver.collector->stats().connections == 1u);
@@ -376,7 +376,7 @@ BOOST_AUTO_TEST_CASE(strangers_do_not_take_the_places_of_addresses_that_had_a_se
   };
   auto agent = from("10.0.0.1:4000");
   agent->hello("node-1", 1);
-  BOOST_TEST(agent->heard() == "welcome");
+  BOOST_TEST(agent->received() == "welcome");
   agent.reset();
   receiver.env.advance(23 * 3600 * kNsPerSecond);
   std::vector<std::unique_ptr<Agent>> strangers;
@@ -386,12 +386,12 @@ BOOST_AUTO_TEST_CASE(strangers_do_not_take_the_places_of_addresses_that_had_a_se
   }
   auto before_restart = from("10.0.0.7:1");
   before_restart->hello("node-7", 71);
-  BOOST_TEST(before_restart->heard() == "welcome");
+  BOOST_TEST(before_restart->received() == "welcome");
   auto refused = from("10.0.0.6:1");
   agent = from("10.0.0.1:4001");
   agent->hello("node-1", 1);
   BOOST_TEST(refused->ended);
-  BOOST_TEST(agent->heard() == "welcome");
+  BOOST_TEST(agent->received() == "welcome");
 }
 
 BOOST_AUTO_TEST_CASE(after_a_stall_of_the_loop_no_handshake_is_too_late) {
@@ -401,9 +401,9 @@ BOOST_AUTO_TEST_CASE(after_a_stall_of_the_loop_no_handshake_is_too_late) {
   receiver.env.monotonic_ns += 10 * kNsPerSecond;
   receiver.env.advance(0);
   agent.hello("node-1", 1);
-  BOOST_TEST(agent.heard() == "welcome");
+  BOOST_TEST(agent.received() == "welcome");
   receiver.env.advance(2 * kNsPerSecond);
-  BOOST_TEST(mute.heard() == "refused: it did not say hello in time");
+  BOOST_TEST(mute.received() == "refused: it did not say hello in time");
 }
 
 namespace {
@@ -476,7 +476,7 @@ BOOST_AUTO_TEST_CASE(an_agent_that_reads_nothing_gets_no_queue) {
   BOOST_TEST(receiver.env.links.at(0)->ends[0].wire.size() < 70'000u);
   agent.stream->resume();
   receiver.env.read();
-  BOOST_TEST(agent.heard().ends_with("ack 4999"));
+  BOOST_TEST(agent.received().ends_with("ack 4999"));
 }
 
 BOOST_AUTO_TEST_CASE(a_collector_that_stops_says_bye_and_what_comes_late_does_nothing) {
@@ -490,7 +490,7 @@ BOOST_AUTO_TEST_CASE(a_collector_that_stops_says_bye_and_what_comes_late_does_no
   receiver.collector->want("node-2", peer::Wanted{1, 2, "no host"});
   receiver.collector->stop();
   receiver.env.read();
-  BOOST_TEST(agent.heard() == "welcome; wanted: a rank hangs; bye: the collector stops");
+  BOOST_TEST(agent.received() == "welcome; wanted: a rank hangs; bye: the collector stops");
   BOOST_TEST(agent.ended);
   BOOST_TEST(receiver.sink.events.back() == "node-1 disconnected: the collector stops");
   BOOST_TEST(receiver.env.dial(kAddress) == nullptr);

@@ -1,4 +1,4 @@
-#include "core/correlate.h"
+#include "core/fuse/correlate.h"
 
 #include <boost/test/unit_test.hpp>
 #include <string>
@@ -78,15 +78,15 @@ Finding fault(Finding f) {
 
 // The title of the only finding that is left; else how many are left.
 std::string left(std::vector<Finding> all, std::vector<Finding> witnesses = {}, TimeNs stopped = kNoTime) {
-  join_causes(all, std::move(witnesses), stopped);
+  fuse::join_causes(all, std::move(witnesses), stopped);
   return all.size() == 1 ? all[0].title : std::to_string(all.size());
 }
 
 const Finding kSlowRank = measured(Symptom::kSlowdown, Component::kGpu, {place("a", 3, 3)});
 const Finding kSlowLink = measured(Symptom::kSlowdown, Component::kNetwork, {place("a")});
 const Finding kOddReplica = measured(Symptom::kNumeric, Component::kGpu, {place("a", 3, 3)});
-const Finding kStandsAt = measured(Symptom::kHang, Component::kUnknown, {place("a", 3, 3)});
-const Finding kStands = measured(Symptom::kHang, Component::kNetwork, {});
+const Finding kStalledAt = measured(Symptom::kHang, Component::kUnknown, {place("a", 3, 3)});
+const Finding kStalled = measured(Symptom::kHang, Component::kNetwork, {});
 
 }  // namespace
 
@@ -98,7 +98,7 @@ BOOST_AUTO_TEST_CASE(a_cause_on_one_host_gives_no_weight_to_another_host_that_is
   slow.subjects = {place("a", 3, 3), place("b", 3, 11)};
   for (FindingSubject& s : slow.subjects) s.strength = 0;
   std::vector<Finding> all{slow, counted_by(Component::kGpu, Symptom::kSlowdown, place("a", 3))};
-  join_causes(all, {}, kNoTime);
+  fuse::join_causes(all, {}, kNoTime);
   BOOST_REQUIRE(all.size() == 1u);
   BOOST_REQUIRE(all[0].subjects.size() == 2u);
   BOOST_TEST((all[0].subjects[0].strength > 0 && all[0].subjects[1].strength == 0));
@@ -114,14 +114,14 @@ BOOST_AUTO_TEST_CASE(each_combination_of_the_table_is_one_diagnosis_of_the_cause
       {kSlowLink, counted_by(Component::kNetwork, Symptom::kSlowdown, place("a"))},
       {kSlowLink, fault(counted_by(Component::kNetwork, Symptom::kHang, place("a")))},
       {kOddReplica, counted_by(Component::kGpuMemory, Symptom::kCrash, place("a", 3))},
-      {kStandsAt, counted_by(Component::kStorage, Symptom::kHang, place("a"))},
-      {kStandsAt, counted_by(Component::kHostKernel, Symptom::kHang, place("a"))},
-      {kStandsAt, fault(counted_by(Component::kHostMemory, Symptom::kCrash, place("a")))},
-      {kStands, fault(counted_by(Component::kNetwork, Symptom::kHang, place("b")))},
+      {kStalledAt, counted_by(Component::kStorage, Symptom::kHang, place("a"))},
+      {kStalledAt, counted_by(Component::kHostKernel, Symptom::kHang, place("a"))},
+      {kStalledAt, fault(counted_by(Component::kHostMemory, Symptom::kCrash, place("a")))},
+      {kStalled, fault(counted_by(Component::kNetwork, Symptom::kHang, place("b")))},
   };
   for (const Row& row : rows) {
     std::vector<Finding> all = {row.cause, row.effect};
-    join_causes(all);
+    fuse::join_causes(all);
     BOOST_REQUIRE_EQUAL(all.size(), 1u);
     BOOST_TEST(all[0].title == "Counted: Measured");
     BOOST_TEST((all[0].kind == FindingKind::kFault));
@@ -136,10 +136,10 @@ BOOST_AUTO_TEST_CASE(each_combination_of_the_table_is_one_diagnosis_of_the_cause
 
 // A hang that a log's silence shows is a mere consequence: with its cause it leads what the cause ended.
 BOOST_AUTO_TEST_CASE(a_consequence_that_is_joined_with_its_cause_is_a_cause) {
-  Finding silence = kStandsAt;
+  Finding silence = kStalledAt;
   silence.role = FindingRole::kCascade;
   std::vector<Finding> all = {counted_by(Component::kGpu, Symptom::kCrash, place("a", 3)), silence};
-  join_causes(all);
+  fuse::join_causes(all);
   BOOST_REQUIRE_EQUAL(all.size(), 1u);
   BOOST_TEST((all[0].role == FindingRole::kRoot));
 }
@@ -157,12 +157,12 @@ BOOST_AUTO_TEST_CASE(what_the_machine_reports_after_a_failure_does_not_explain_i
       {FindingRole::kRoot, 17 * kNsPerSecond, 1},
   };
   for (const auto& c : kCases) {
-    Finding silence = kStandsAt, lost = counted_by(Component::kGpu, Symptom::kCrash, place("a", 3));
+    Finding silence = kStalledAt, lost = counted_by(Component::kGpu, Symptom::kCrash, place("a", 3));
     silence.role = c.role;
     silence.first_ns = silence.last_ns = kStopped;
     lost.first_ns = lost.last_ns = kStopped + c.after;
     std::vector<Finding> all = {lost, silence};
-    join_causes(all, {}, kStopped);
+    fuse::join_causes(all, {}, kStopped);
     BOOST_TEST(all.size() == c.left, c.after / kNsPerSecond << " s");
   }
 }
@@ -172,7 +172,7 @@ BOOST_AUTO_TEST_CASE(what_a_part_does_not_do_is_not_joined) {
   BOOST_TEST(left({kSlowRank, counted_by(Component::kGpu, Symptom::kHang, place("a", 3))}) == "2");
   BOOST_TEST(left({kSlowLink, counted_by(Component::kGpu, Symptom::kSlowdown, place("a", 3))}) == "2");
   BOOST_TEST(left({kOddReplica, counted_by(Component::kGpu, Symptom::kSlowdown, place("a", 3))}) == "2");
-  BOOST_TEST(left({kStandsAt, counted_by(Component::kGpu, Symptom::kSlowdown, place("a", 3))}) == "2");
+  BOOST_TEST(left({kStalledAt, counted_by(Component::kGpu, Symptom::kSlowdown, place("a", 3))}) == "2");
 }
 
 BOOST_AUTO_TEST_CASE(another_device_or_host_merely_coincides) {
@@ -181,7 +181,7 @@ BOOST_AUTO_TEST_CASE(another_device_or_host_merely_coincides) {
     BOOST_TEST(left({kOddReplica, counted_by(Component::kGpuMemory, Symptom::kCrash, elsewhere)}) == "2");
   }
   BOOST_TEST(left({kSlowLink, counted_by(Component::kNetwork, Symptom::kSlowdown, place("b"))}) == "2");
-  BOOST_TEST(left({kStandsAt, counted_by(Component::kStorage, Symptom::kHang, place("b"))}) == "2");
+  BOOST_TEST(left({kStalledAt, counted_by(Component::kStorage, Symptom::kHang, place("b"))}) == "2");
 }
 
 BOOST_AUTO_TEST_CASE(either_end_of_a_link_may_have_the_cause) {
@@ -205,7 +205,7 @@ BOOST_AUTO_TEST_CASE(earlier_and_cleared_or_later_merely_coincides) {
 }
 
 BOOST_AUTO_TEST_CASE(a_stop_is_timed_by_the_last_progress_and_not_by_its_time_out) {
-  Finding timed_out = kStands;
+  Finding timed_out = kStalled;
   timed_out.first_ns = timed_out.last_ns = kAt + kHour;
   Finding down = fault(counted_by(Component::kNetwork, Symptom::kHang, place("a")));
   down.last_ns = kAt + 60 * kNsPerSecond;  // it came back
@@ -215,8 +215,8 @@ BOOST_AUTO_TEST_CASE(a_stop_is_timed_by_the_last_progress_and_not_by_its_time_ou
 }
 
 BOOST_AUTO_TEST_CASE(a_warning_anywhere_does_not_explain_that_the_whole_job_stands) {
-  BOOST_TEST(left({kStands, counted_by(Component::kNetwork, Symptom::kSlowdown, place("a"))}) == "2");
-  Finding program = kStands;
+  BOOST_TEST(left({kStalled, counted_by(Component::kNetwork, Symptom::kSlowdown, place("a"))}) == "2");
+  Finding program = kStalled;
   program.component = Component::kUserCode;
   program.category = Category::kUser;
   BOOST_TEST(left({program, fault(counted_by(Component::kNetwork, Symptom::kHang, place("a")))}) == "2");
@@ -225,8 +225,8 @@ BOOST_AUTO_TEST_CASE(a_warning_anywhere_does_not_explain_that_the_whole_job_stan
 BOOST_AUTO_TEST_CASE(kernel_counters_and_measurement_are_one_diagnosis) {
   std::vector<Finding> all = {fault(counted_by(Component::kStorage, Symptom::kHang, place("a"))),
                               fault(logged(Component::kStorage, Symptom::kHang, place("a"))),
-                              fault(logged(Component::kHostKernel, Symptom::kHang, place("b"))), kStands};
-  join_causes(all);
+                              fault(logged(Component::kHostKernel, Symptom::kHang, place("b"))), kStalled};
+  fuse::join_causes(all);
   BOOST_REQUIRE_EQUAL(all.size(), 1u);
   BOOST_TEST((all[0].component == Component::kStorage));
   BOOST_TEST(all[0].found_by == (std::vector<std::string>{"comm", "plugin:watcher", "rule:kernel.line"}),
@@ -236,7 +236,7 @@ BOOST_AUTO_TEST_CASE(kernel_counters_and_measurement_are_one_diagnosis) {
 
 BOOST_AUTO_TEST_CASE(a_fault_of_another_part_stays_beside) {
   BOOST_TEST(left({fault(counted_by(Component::kStorage, Symptom::kHang, place("a"))),
-                   fault(logged(Component::kNetwork, Symptom::kHang, place("a"))), kStands}) == "2");
+                   fault(logged(Component::kNetwork, Symptom::kHang, place("a"))), kStalled}) == "2");
 }
 
 BOOST_AUTO_TEST_CASE(a_witness_explains_and_is_dropped_if_it_explains_nothing) {
@@ -244,7 +244,7 @@ BOOST_AUTO_TEST_CASE(a_witness_explains_and_is_dropped_if_it_explains_nothing) {
   BOOST_TEST(left({kSlowLink}, {flap}) == "Logged: Measured");
   BOOST_TEST(left({kSlowRank}, {flap}) == "Measured");
   std::vector<Finding> none;
-  join_causes(none, {flap});
+  fuse::join_causes(none, {flap});
   BOOST_TEST(none.empty());
 }
 
@@ -252,7 +252,7 @@ BOOST_AUTO_TEST_CASE(a_line_supports_the_counter_of_the_same_device) {
   const Finding counter = fault(counted_by(Component::kGpuMemory, Symptom::kCrash, place("a", 3)));
   BOOST_TEST(left({counter}, {logged(Component::kGpuMemory, Symptom::kCrash, place("a"))}) == "Counted");
   std::vector<Finding> all = {counter};
-  join_causes(all, {logged(Component::kGpuMemory, Symptom::kCrash, place("a"))});
+  fuse::join_causes(all, {logged(Component::kGpuMemory, Symptom::kCrash, place("a"))});
   BOOST_TEST(all[0].found_by.size() == 2u);
 }
 
@@ -260,11 +260,11 @@ BOOST_AUTO_TEST_CASE(what_a_trace_finds_too_cheap_becomes_a_fault_with_a_cause) 
   Finding weak = kSlowLink;
   weak.kind = FindingKind::kSupport;
   std::vector<Finding> all = {weak, counted_by(Component::kNetwork, Symptom::kSlowdown, place("a"))};
-  join_causes(all);
+  fuse::join_causes(all);
   BOOST_REQUIRE_EQUAL(all.size(), 1u);
   BOOST_TEST((all[0].kind == FindingKind::kFault));
   all = {weak};
-  join_causes(all);
+  fuse::join_causes(all);
   BOOST_TEST((all.at(0).kind == FindingKind::kSupport));
 }
 
@@ -278,7 +278,7 @@ BOOST_AUTO_TEST_CASE(numbers_that_move_after_a_planned_change_are_no_fault) {
   plan.title = "A planned change moved the loss";
   const auto is_fault = [](Finding effect, const Finding& planned) {
     std::vector<Finding> all = {std::move(effect), planned};
-    join_causes(all);
+    fuse::join_causes(all);
     return all.at(0).kind == FindingKind::kFault;
   };
   plan.iteration = 100;
@@ -302,7 +302,7 @@ BOOST_AUTO_TEST_CASE(a_slower_pace_and_a_counter_of_one_host_at_that_moment_are_
   pace.confidence = 0.3;
   Finding hot = counted_by(Component::kGpu, Symptom::kSlowdown, place("a", 3));
   std::vector<Finding> all = {pace, hot};
-  join_causes(all);
+  fuse::join_causes(all);
   BOOST_REQUIRE_EQUAL(all.size(), 1u);
   BOOST_TEST((all[0].kind == FindingKind::kFault));
   BOOST_TEST(all[0].confidence <= 0.6);
@@ -331,7 +331,7 @@ BOOST_AUTO_TEST_CASE(a_claim_and_a_fault_of_the_program_explain_nothing) {
   BOOST_TEST(left({kSlowRank, claim}) == "2");
   Finding program = fault(logged(Component::kGpu, Symptom::kCrash, place("a")));
   program.category = Category::kUser;
-  BOOST_TEST(left({kStandsAt, program}) == "2");
+  BOOST_TEST(left({kStalledAt, program}) == "2");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -34,7 +34,7 @@ std::string verdict_on(const std::string& log) { return verdict_on(std::vector<L
 
 struct Row {
   const char* log;
-  const char* said;
+  const char* output;
 };
 
 const std::string kLost =
@@ -53,7 +53,7 @@ BOOST_AUTO_TEST_CASE(an_exit_by_signal_in_any_words_leads_a_lost_peer) {
        "Process crashed (segmentation fault)"},
       {"worker w1 exited with code 3\n", "Rank ended by itself: exit code 3, worker 1"},
   };
-  for (const Row& row : rows) BOOST_TEST(verdict_on(kLost + row.log).find(row.said) != std::string::npos);
+  for (const Row& row : rows) BOOST_TEST(verdict_on(kLost + row.log).find(row.output) != std::string::npos);
 }
 
 BOOST_AUTO_TEST_CASE(the_first_task_that_srun_sees_fail_owns_the_exception_above_it) {

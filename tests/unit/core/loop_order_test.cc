@@ -163,11 +163,11 @@ BOOST_AUTO_TEST_CASE(names_of_what_waits_are_bounded_and_kept_once_for_rows_that
 BOOST_AUTO_TEST_CASE(events_that_wait_are_bounded_with_all_that_they_say) {
   Ordered o;
   o.tell(0, {0, 1}, kSecond, true);
-  const std::string said(60'000, 'x');
-  const EventField fields[] = {{"said", said}};
+  const std::string output(60'000, 'x');
+  const EventField fields[] = {{"said", output}};
   LoopEvent event;
   event.rank = 0, event.name = "note", event.fields = fields;
-  const size_t held = (kLoopHeldBytes + kLoopHeldBytesOfRank) / said.size();
+  const size_t held = (kLoopHeldBytes + kLoopHeldBytesOfRank) / output.size();
   for (size_t i = 0; i <= held && o.rows.empty(); ++i) o.order.add(event, kSecond, true);
   BOOST_TEST(o.rows.size() == 1u);
 }

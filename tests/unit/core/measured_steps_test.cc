@@ -55,14 +55,14 @@ BOOST_AUTO_TEST_CASE(steps_after_a_line_of_a_kernel_show_that_the_job_survived_i
 }
 
 BOOST_AUTO_TEST_CASE(a_line_without_a_time_stopped_nothing_where_steps_go_on_until_the_logs_end) {
-  const auto kept = [](TimeNs log_end) {
+  const auto retained = [](TimeNs log_end) {
     std::vector<Finding> signs = {line(kNoTime)}, witnesses;
     drop_outlived(steps_with(1), log_end, signs, witnesses);
     return signs.size();
   };
-  BOOST_TEST(kept(kStart + 61 * kNsPerSecond) == 0u);
-  BOOST_TEST(kept(kStart + 90 * kNsPerSecond) == 1u);
-  BOOST_TEST(kept(kNoTime) == 1u);
+  BOOST_TEST(retained(kStart + 61 * kNsPerSecond) == 0u);
+  BOOST_TEST(retained(kStart + 90 * kNsPerSecond) == 1u);
+  BOOST_TEST(retained(kNoTime) == 1u);
 }
 
 BOOST_AUTO_TEST_CASE(a_restart_begins_a_new_series_and_a_late_row_does_not) {

@@ -4,11 +4,12 @@
 
 #include "base/limits.h"
 #include "base/text.h"
-#include "core/correlate.h"
 #include "core/engine.h"
+#include "core/fuse/correlate.h"
 
 using namespace culprit;
 using namespace culprit::core;
+using namespace culprit::core::fuse;
 
 namespace {
 
@@ -320,11 +321,11 @@ BOOST_AUTO_TEST_CASE(an_agent_that_speaks_of_another_host_makes_a_claim) {
   PluginFindings plugins;
   plugins.add({error_at("node-1", kAt, PluginState::kRaised), "", 0, {}, "node-9"});
   plugins.add({error_at("node-1", kAt, PluginState::kRaised), "", 0, {}, "node-1"});
-  std::vector<std::vector<std::string>> said;
-  for (const Finding& f : findings_of(plugins)) said.push_back(f.said_by.hosts);
-  BOOST_REQUIRE(said.size() == 2u);
-  BOOST_TEST(said[0].empty());
-  BOOST_TEST(said[1] == std::vector<std::string>{"node-9"}, boost::test_tools::per_element());
+  std::vector<std::vector<std::string>> output;
+  for (const Finding& f : findings_of(plugins)) output.push_back(f.said_by.hosts);
+  BOOST_REQUIRE(output.size() == 2u);
+  BOOST_TEST(output[0].empty());
+  BOOST_TEST(output[1] == std::vector<std::string>{"node-9"}, boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_CASE(a_user_fills_neither_memory_nor_the_place_of_others) {

@@ -1,4 +1,4 @@
-#include "core/ras_states.h"
+#include "core/detect/ras/ras_states.h"
 
 #include <boost/test/unit_test.hpp>
 
@@ -24,7 +24,7 @@ RasState behind(TimeNs at) {
   s.ranks = 8;
   s.processes = {{"10.0.0.9", 4003}};
   RasCommState& comm = s.comms.emplace_back();
-  comm.size = comm.heard = 8;
+  comm.size = comm.reporting = 8;
   comm.answers = 3;
   comm.since_ns = s.still_since_ns;
   comm.spreads.push_back({"AllReduce", {{100, 7, {}}, {99, 1, {{3, 0, 1, 3}}}}});
@@ -50,8 +50,8 @@ BOOST_AUTO_TEST_CASE(the_rank_of_a_standing_job_is_a_suspect_with_the_name_of_it
   other.host = "node-9";
   other.address = "10.0.0.9";
   other.at_ns = kStart;
-  give(engine, RasInput{other, "ras", 0}, kStart);
-  give(engine, RasInput{behind(kStart + kSecond), "ras", 70}, kStart + kSecond);
+  give(engine, ras::RasInput{other, "ras", 0}, kStart);
+  give(engine, ras::RasInput{behind(kStart + kSecond), "ras", 70}, kStart + kSecond);
   const Report report = engine.report(kStart + 2 * kSecond);
   BOOST_REQUIRE(report.hang);
   BOOST_REQUIRE(report.hang->suspects.size() == 1u);
@@ -66,7 +66,7 @@ BOOST_AUTO_TEST_CASE(the_rank_of_a_standing_job_is_a_suspect_with_the_name_of_it
 
 BOOST_AUTO_TEST_CASE(a_job_that_goes_on_has_no_hang) {
   Engine engine = live_engine();
-  give(engine, RasInput{behind(kStart), "ras", 0}, kStart);
+  give(engine, ras::RasInput{behind(kStart), "ras", 0}, kStart);
   give(engine, detect::ProgressSeen{7, 0}, kStart + kSecond);
   BOOST_TEST(!engine.report(kStart + 2 * kSecond).hang);
 }
@@ -74,7 +74,7 @@ BOOST_AUTO_TEST_CASE(a_job_that_goes_on_has_no_hang) {
 BOOST_AUTO_TEST_CASE(an_announced_phase_is_no_hang) {
   Engine engine = live_engine();
   give(engine, detect::PhaseSeen{"checkpoint", true, 0}, kStart);
-  give(engine, RasInput{behind(kStart + 60 * kSecond), "ras", 0}, kStart + 60 * kSecond);
+  give(engine, ras::RasInput{behind(kStart + 60 * kSecond), "ras", 0}, kStart + 60 * kSecond);
   BOOST_TEST(!engine.report(kStart + 61 * kSecond).hang);
 }
 
@@ -82,17 +82,17 @@ BOOST_AUTO_TEST_CASE(a_standstill_shorter_than_the_bar_is_no_hang) {
   Engine engine = live_engine();
   RasState s = behind(kStart);
   s.still_since_ns = s.comms[0].since_ns = kStart - 5 * kSecond;
-  give(engine, RasInput{s, "ras", 0}, kStart);
+  give(engine, ras::RasInput{s, "ras", 0}, kStart);
   BOOST_TEST(!engine.report(kStart + kSecond).hang);
 }
 
 BOOST_AUTO_TEST_CASE(the_newest_state_counts) {
   Engine engine = live_engine();
-  give(engine, RasInput{behind(kStart), "ras", 0}, kStart);
+  give(engine, ras::RasInput{behind(kStart), "ras", 0}, kStart);
   RasState healthy;
   healthy.host = "node-1";
   healthy.at_ns = kStart + kSecond;
-  give(engine, RasInput{healthy, "ras", 0}, kStart + kSecond);
+  give(engine, ras::RasInput{healthy, "ras", 0}, kStart + kSecond);
   BOOST_TEST(!engine.report(kStart + 2 * kSecond).hang);
 }
 
@@ -100,7 +100,7 @@ BOOST_AUTO_TEST_CASE(offline_one_answer_is_told_without_a_verdict) {
   Engine engine(EngineOptions{});
   RasState s = behind(kStart);
   s.answers = s.still = s.comms[0].answers = 1;
-  give(engine, RasInput{s, "ras.json", {}}, kNoTime);
+  give(engine, ras::RasInput{s, "ras.json", {}}, kNoTime);
   const Report report = engine.report();
   BOOST_TEST(!report.verdict);
   BOOST_REQUIRE(report.hang);
@@ -108,7 +108,7 @@ BOOST_AUTO_TEST_CASE(offline_one_answer_is_told_without_a_verdict) {
 }
 
 BOOST_AUTO_TEST_CASE(states_of_many_hosts_are_limited_and_counted) {
-  RasStates states;
+  ras::RasStates states;
   for (size_t i = 0; i < limits::kRasHosts + 5; ++i) {
     RasState s;
     s.host = "node-" + std::to_string(i);

@@ -56,7 +56,7 @@ Read read(const Job& job) {
   return out;
 }
 
-std::string said(const Report& report) {
+std::string output(const Report& report) {
   if (!report.restart) return "-";
   std::string out(to_string(report.restart->kind));
   for (const auto* names : {&report.restart->hosts, &report.restart->devices})
@@ -91,13 +91,14 @@ BOOST_AUTO_TEST_CASE(a_line_and_the_progress_before_it_say_what_must_differ) {
       {60, "safetensors_rust.SafetensorError: Error while deserializing header: MetadataIncompleteBuffer",
        "older"},
   };
-  for (const auto& row : rows) BOOST_TEST(said(read({row.steps, {row.line}}).report) == row.wanted, row.line);
+  for (const auto& row : rows)
+    BOOST_TEST(output(read({row.steps, {row.line}}).report) == row.wanted, row.line);
 }
 
 BOOST_AUTO_TEST_CASE(without_a_fault_nothing_is_said_and_without_a_verdict_unknown) {
-  BOOST_TEST(said(read({60, {}}).report) == "-");
+  BOOST_TEST(output(read({60, {}}).report) == "-");
   const Report report = read({0, {"ERROR something odd happened here"}}).report;
-  if (report.restart) BOOST_TEST(said(report) == "unknown");
+  if (report.restart) BOOST_TEST(output(report) == "unknown");
 }
 
 BOOST_AUTO_TEST_CASE(a_consequence_names_no_host_and_stops_no_job) {

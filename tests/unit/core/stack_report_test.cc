@@ -8,7 +8,7 @@ using namespace culprit::core;
 
 namespace {
 
-StackDump standing(uint32_t rank, const std::string& file, const std::string& function) {
+StackDump conclusion(uint32_t rank, const std::string& file, const std::string& function) {
   StackDump dump;
   dump.rank = rank;
   dump.host = "node-" + std::to_string(rank / 4);
@@ -25,8 +25,8 @@ StackDump standing(uint32_t rank, const std::string& file, const std::string& fu
 std::vector<Input> one_in_the_loader(TimeNs at = kNoTime) {
   std::vector<Input> out;
   for (uint32_t r = 0; r < 8; ++r) {
-    StackDump dump = r == 6 ? standing(r, "torch/utils/data/dataloader.py", "__next__")
-                            : standing(r, "torch/distributed/distributed_c10d.py", "all_reduce");
+    StackDump dump = r == 6 ? conclusion(r, "torch/utils/data/dataloader.py", "__next__")
+                            : conclusion(r, "torch/distributed/distributed_c10d.py", "all_reduce");
     dump.time_ns = at;
     out.emplace_back(StackInput{std::move(dump)});
   }
@@ -77,8 +77,8 @@ std::vector<Input> five_rounds() {
   std::vector<Input> out;
   for (uint32_t round = 0; round < 5; ++round)
     for (uint32_t r = 0; r < 8; ++r) {
-      StackDump dump = r == 6 ? standing(r, "tokenizer.py", "encode_" + std::to_string(round))
-                              : standing(r, "torch/distributed/distributed_c10d.py", "all_reduce");
+      StackDump dump = r == 6 ? conclusion(r, "tokenizer.py", "encode_" + std::to_string(round))
+                              : conclusion(r, "torch/distributed/distributed_c10d.py", "all_reduce");
       dump.time_ns = (1'790'000'000 + 10 * int64_t{round}) * kNsPerSecond;
       dump.sample = round + 1;
       out.emplace_back(StackInput{std::move(dump)});
@@ -133,8 +133,8 @@ BOOST_AUTO_TEST_CASE(rounds_name_the_rank_of_a_live_job_that_something_else_call
   slow.severity = PluginSeverity::kError;
   slow.confidence = 0.6;
   slow.time_ns = now;
-  FindingInput& said = std::get<FindingInput>(inputs.emplace_back(FindingInput{}));
-  said.finding = slow;
+  FindingInput& output = std::get<FindingInput>(inputs.emplace_back(FindingInput{}));
+  output.finding = slow;
   engine.step(inputs, now);
   const Report report = engine.report(now);
   const auto is_slow = [](const Diagnosis& d) {

@@ -125,17 +125,17 @@ BOOST_AUTO_TEST_CASE(a_text_tells_missing_and_dead_processes_and_missing_ranks) 
       "  Missing communicator data from 1 rank\n"
       "  Rank 21 -- GPU 5 managed by process 3487984 on node 172.16.64.213\n\n" +
       kWarnings + "TIMEOUT\n  Encountered 2 communication timeouts while gathering communicator data\n\n");
-  BOOST_TEST(a.gone_processes == 1u);
+  BOOST_TEST(a.exited_processes == 1u);
   BOOST_TEST(a.dead_processes == 2u);
   BOOST_TEST(a.timeouts == 2u);
-  BOOST_REQUIRE(a.gone.size() == 2u);
-  BOOST_TEST(!a.gone[0].dead);
-  BOOST_TEST(a.gone[0].device == 5u);
-  BOOST_TEST(a.gone[1].dead);
-  BOOST_TEST(a.gone[1].device == 4u);
+  BOOST_REQUIRE(a.exited.size() == 2u);
+  BOOST_TEST(!a.exited[0].dead);
+  BOOST_TEST(a.exited[0].device == 5u);
+  BOOST_TEST(a.exited[1].dead);
+  BOOST_TEST(a.exited[1].device == 4u);
   BOOST_REQUIRE(a.comms.size() == 1u);
   BOOST_TEST(a.comms[0].missing_ranks == 1u);
-  BOOST_TEST(a.comms[0].heard == 31u);
+  BOOST_TEST(a.comms[0].reporting == 31u);
   BOOST_REQUIRE(a.comms[0].missing.size() == 1u);
   BOOST_TEST(a.comms[0].missing[0].member.rank == 21u);
   BOOST_TEST(a.comms[0].missing[0].unresponsive);
@@ -212,7 +212,7 @@ BOOST_AUTO_TEST_CASE(json_gives_each_rank_with_its_counts_and_phase) {
   BOOST_REQUIRE(comm.missing.size() == 1u);
   BOOST_TEST(comm.missing[0].unresponsive);
   BOOST_TEST(!comm.missing[0].dead);
-  BOOST_TEST(a.gone_processes == 1u);
+  BOOST_TEST(a.exited_processes == 1u);
 }
 
 BOOST_AUTO_TEST_CASE(numbers_that_are_none_are_dropped_and_counted) {
@@ -343,7 +343,7 @@ BOOST_AUTO_TEST_CASE(real_answers_are_recognised_and_read_whole) {
       BOOST_TEST(a.largest == 1u);
       BOOST_TEST(a.dropped == 0u);
       BOOST_TEST(!a.cut);
-      BOOST_TEST(a.gone.empty());
+      BOOST_TEST(a.exited.empty());
       if (!a.json) continue;
       BOOST_REQUIRE(a.comms.size() == 1u);
       const RasComm& comm = a.comms[0];

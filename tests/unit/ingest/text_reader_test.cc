@@ -224,9 +224,11 @@ BOOST_AUTO_TEST_CASE(a_file_that_grows_is_read_as_long_as_it_was_listed) {
 
 BOOST_AUTO_TEST_CASE(a_file_that_vanished_or_became_a_folder_is_an_error_that_names_it) {
   TempFolder folder;
-  const std::string gone = folder.path("gone.log");
-  BOOST_TEST(read_plain_chunk(plain_file(gone, 5), 0).error().text == gone + ": no such file or directory");
-  BOOST_TEST(StreamReader::open(plain_file(gone, 5)).error().text == gone + ": no such file or directory");
+  const std::string removed = folder.path("gone.log");
+  BOOST_TEST(read_plain_chunk(plain_file(removed, 5), 0).error().text ==
+             removed + ": no such file or directory");
+  BOOST_TEST(StreamReader::open(plain_file(removed, 5)).error().text ==
+             removed + ": no such file or directory");
   BOOST_TEST(read_plain_chunk(plain_file(folder.path(), 5), 0).error().text ==
              folder.path() + ": is a folder, not a file");
 }

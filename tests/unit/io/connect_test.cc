@@ -93,15 +93,15 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_reached_is_one_sentence_that_names_it) {
   };
   for (const auto& row : cases) {
     RealLoop loop;
-    std::string said;
+    std::string output;
     auto connecting = loop.env->connect(row.address, {}, [&](Result<std::unique_ptr<Stream>> result) {
       BOOST_REQUIRE(!result);
-      said = result.error().text;
+      output = result.error().text;
       loop.env->stop();
     });
     BOOST_REQUIRE(connecting);
     loop.run();
-    BOOST_TEST(said.starts_with(row.says));
+    BOOST_TEST(output.starts_with(row.says));
   }
   RealLoop loop;
   for (const std::string address : {"unix:/x", "node", "node:0", ":1"}) {
@@ -124,15 +124,15 @@ BOOST_AUTO_TEST_CASE(who_does_not_answer_is_given_up_in_time) {
   const std::string at = "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
   const Client first(Client::to_port(at));
   RealLoop loop;
-  std::string said;
+  std::string output;
   ConnectOptions options;
   options.timeout_ns = 50 * kNsPerMs;
   auto connecting = loop.env->connect(at, options, [&](Result<std::unique_ptr<Stream>> result) {
-    said = result ? "connected" : result.error().text;
+    output = result ? "connected" : result.error().text;
     loop.env->stop();
   });
   loop.run();
-  BOOST_TEST(said == at + ": does not answer");
+  BOOST_TEST(output == at + ": does not answer");
   ::close(full);
 }
 

@@ -28,9 +28,9 @@ class FailingFiles : public Files {
   void fail(const std::string& name, uint64_t nth, int code, bool for_good = false) {
     named_[name] = {by_name_[name] + nth, code, for_good};
   }
-  // The `nth` append from now on writes `kept` bytes and fails.
-  void tear(uint64_t nth, size_t kept, int code) {
-    tear_at_ = by_name_["append"] + nth, kept_ = kept, tear_code_ = code;
+  // The `nth` append from now on writes `retained` bytes and fails.
+  void tear(uint64_t nth, size_t retained, int code) {
+    tear_at_ = by_name_["append"] + nth, retained_ = retained, tear_code_ = code;
   }
   void heal() { fail_at_ = tear_at_ = 0, for_good_ = false, named_.clear(); }
   uint64_t calls() const { return calls_; }
@@ -74,7 +74,7 @@ class FailingFiles : public Files {
     Status append(std::string_view bytes) override {
       if (const int code = files_.next("append")) return system_failure(path_, code);
       if (files_.tear_at_ == 0 || files_.by_name_["append"] != files_.tear_at_) return inner_->append(bytes);
-      if (Status status = inner_->append(bytes.substr(0, files_.kept_)); !status) return status;
+      if (Status status = inner_->append(bytes.substr(0, files_.retained_)); !status) return status;
       return system_failure(path_, files_.tear_code_);
     }
     Result<size_t> read_at(char* out, size_t size, uint64_t offset) override {
@@ -121,7 +121,7 @@ class FailingFiles : public Files {
   uint64_t calls_ = 0, fail_at_ = 0, tear_at_ = 0;
   int code_ = 0, tear_code_ = 0;
   bool for_good_ = false;
-  size_t kept_ = 0;
+  size_t retained_ = 0;
   std::map<std::string, uint64_t> by_name_;
   std::map<std::string, Failure> named_;
 };

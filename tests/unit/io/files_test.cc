@@ -87,8 +87,8 @@ BOOST_AUTO_TEST_CASE(a_handle_is_not_inherited_by_programs_that_are_started) {
   auto file = opened(real_files(), folder / "f", OpenFor::kCreate);
   int found = 0;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
-    std::error_code gone;
-    if (std::filesystem::read_symlink(entry.path(), gone) != folder / "f") continue;
+    std::error_code removed;
+    if (std::filesystem::read_symlink(entry.path(), removed) != folder / "f") continue;
     ++found;
     BOOST_TEST((::fcntl(std::stoi(entry.path().filename()), F_GETFD) & FD_CLOEXEC) != 0);
   }

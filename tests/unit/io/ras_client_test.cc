@@ -39,7 +39,7 @@ class Service {
     if (thread_.joinable()) thread_.join();
   }
 
-  std::string address, heard;
+  std::string address, received;
 
  private:
   void run() {
@@ -53,7 +53,7 @@ class Service {
   void read_line(int peer) {
     char c = 0;
     while (::read(peer, &c, 1) == 1) {
-      heard += c;
+      received += c;
       if (c == '\n') return;
     }
   }
@@ -109,7 +109,7 @@ BOOST_AUTO_TEST_CASE(a_process_that_may_not_be_asked_is_not_asked) {
   BOOST_TEST((reply.error().code == ErrorCode::kDenied));
   BOOST_TEST(!read);
   service.join();
-  BOOST_TEST(service.heard == "SET FORMAT json\n");
+  BOOST_TEST(service.received == "SET FORMAT json\n");
 }
 
 BOOST_AUTO_TEST_CASE(an_answer_is_read_as_it_comes_and_ends_at_its_limit) {
@@ -196,7 +196,7 @@ BOOST_AUTO_TEST_CASE(a_listener_of_another_user_is_sent_nothing) {
   BOOST_REQUIRE(!reply);
   BOOST_TEST((reply.error().code == ErrorCode::kDenied));
   service.join();
-  BOOST_TEST(service.heard == "");
+  BOOST_TEST(service.received == "");
 }
 
 BOOST_AUTO_TEST_CASE(an_answer_beyond_its_limit_is_refused) {

@@ -17,11 +17,11 @@ using Credentials = std::shared_ptr<const TlsCredentials>;
 
 struct Side {
   std::unique_ptr<TlsStream> stream;
-  std::string said, received, ended;  // "ok" or the reason
+  std::string output, received, ended;  // "ok" or the reason
   void begin(NetEnv& env, std::unique_ptr<Stream> below, Credentials with, TlsStream::Options options) {
     stream = std::make_unique<TlsStream>(env, std::move(below), std::move(with), std::move(options),
                                          [this](Status status) {
-                                           said = status ? "ok" : status.error().text;
+                                           output = status ? "ok" : status.error().text;
                                            if (status) start();
                                          });
   }
@@ -55,9 +55,9 @@ BOOST_AUTO_TEST_CASE(bytes_go_both_ways_and_the_peers_names_are_known) {
   Ends ends;
   ends.connect(authority.load("c", {"DNS:collector.example,IP:10.1.2.3"}),
                authority.load("n", {"DNS:Node-3,DNS:node-3.cluster"}));
-  BOOST_TEST(ends.server.said == "ok");
+  BOOST_TEST(ends.server.output == "ok");
   BOOST_TEST(ends.server.stream->has_answered());
-  BOOST_TEST(ends.client.said == "ok");
+  BOOST_TEST(ends.client.output == "ok");
   const std::vector<std::string> names = {"node-3", "node-3.cluster"};
   BOOST_TEST(ends.server.stream->peer_names() == names, boost::test_tools::per_element());
   const std::string large(3'000'000, 'x');
@@ -122,8 +122,8 @@ BOOST_AUTO_TEST_CASE(wrong_certificates_are_refused_with_a_sentence_that_names_t
     Ends ends;
     ends.connect(row.server, row.client, row.name);
     BOOST_TEST_CONTEXT(row.what) {
-      BOOST_TEST(ends.server.said == row.at_server);
-      BOOST_TEST(ends.client.said == row.at_client);
+      BOOST_TEST(ends.server.output == row.at_server);
+      BOOST_TEST(ends.client.output == row.at_client);
       BOOST_TEST(ends.client.ended == row.later);
     }
   }
@@ -148,10 +148,10 @@ BOOST_AUTO_TEST_CASE(what_is_no_handshake_is_refused_with_a_sentence) {
     ends.connect(collector, nullptr);
     ends.plain->write(row.bytes);
     ends.env.read();
-    if (ends.server.said.empty()) BOOST_TEST(!ends.server.stream->has_answered());
+    if (ends.server.output.empty()) BOOST_TEST(!ends.server.stream->has_answered());
     ends.plain.reset();
     ends.env.read();
-    BOOST_TEST(ends.server.said == row.says);
+    BOOST_TEST(ends.server.output == row.says);
   }
 }
 
@@ -166,10 +166,10 @@ BOOST_AUTO_TEST_CASE(a_handshake_may_be_cut_anywhere) {
       ends.env.largest_read = 50;
       ends.env.on_link = [&](Link& link) { link.cut_at[end] = cut; };
       ends.connect(collector, node);
-      const bool server = ends.server.said != "ok", client = ends.client.said != "ok";
+      const bool server = ends.server.output != "ok", client = ends.client.output != "ok";
       BOOST_TEST((server || !ends.server.ended.empty() || client || !ends.client.ended.empty()),
                  "cut at " << cut);
-      if (server) BOOST_TEST(ends.server.said.starts_with("10.0.0.1:4000: the connection ended during"));
+      if (server) BOOST_TEST(ends.server.output.starts_with("10.0.0.1:4000: the connection ended during"));
     }
 }
 
@@ -290,7 +290,7 @@ BOOST_AUTO_TEST_CASE(a_revoked_certificate_is_refused_and_a_list_that_is_out_of_
     BOOST_REQUIRE_MESSAGE(collector, (collector ? "" : collector.error().text));
     Ends ends;
     ends.connect(*collector, node);
-    BOOST_TEST(ends.server.said == row.at_server);
+    BOOST_TEST(ends.server.output == row.at_server);
   }
   TlsFiles with = files;
   with.crl = files.cert;

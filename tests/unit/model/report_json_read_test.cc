@@ -64,8 +64,8 @@ Report full() {
   r.hang->sentence = "Rank 3 never joined all_reduce #13";
   r.hang->op = "all_reduce", r.hang->group = "dp2", r.hang->seq = 13;
   r.hang->waiting = {0, 1, 2}, r.hang->waited_for = {3};
-  r.hang->scene = {{"dp2", "all_reduce", 13, ScenePlace::kWaits, "", {0, 1, 2}},
-                   {"dp2", "", -1, ScenePlace::kLeft, "signal 9", {3}}};
+  r.hang->hang_state = {{"dp2", "all_reduce", 13, CallPlace::kWaits, "", {0, 1, 2}},
+                        {"dp2", "", -1, CallPlace::kLeft, "signal 9", {3}}};
   r.problems = {{"b.zst", 17, "ends early"}, {"", std::nullopt, "clocks differ"}};
   r.cut = {{"suspects", 4}};
   return r;

@@ -9,7 +9,7 @@
 namespace culprit::plughost::testing {
 namespace {
 
-struct KeptState {
+struct StoredState {
   TempFolder folder;
   StateFile file{folder.path(), "actor"};
   std::string path = folder.path() + "/actor.state";
@@ -22,27 +22,27 @@ struct KeptState {
 };
 
 BOOST_AUTO_TEST_CASE(a_state_is_taken_once) {
-  const KeptState kept;
+  const StoredState retained;
   const std::string state("a\0b", 3), largest(limits::kPluginStateBytes, 'x');
-  BOOST_TEST(kept.file.take() == "");
+  BOOST_TEST(retained.file.take() == "");
   for (const std::string& one : {state, largest}) {
-    BOOST_TEST(kept.file.keep("of before").has_value());
-    BOOST_TEST(kept.file.keep(one).has_value());
-    BOOST_TEST((kept.file.take() == one));
-    BOOST_TEST(kept.file.take() == "");
+    BOOST_TEST(retained.file.keep("of before").has_value());
+    BOOST_TEST(retained.file.keep(one).has_value());
+    BOOST_TEST((retained.file.take() == one));
+    BOOST_TEST(retained.file.take() == "");
   }
-  BOOST_TEST(kept.file.keep(state).has_value());
-  BOOST_TEST(kept.file.keep("").has_value());  // instead of the one before
-  BOOST_TEST(kept.file.take() == "");
+  BOOST_TEST(retained.file.keep(state).has_value());
+  BOOST_TEST(retained.file.keep("").has_value());  // instead of the one before
+  BOOST_TEST(retained.file.take() == "");
   const StateFile nowhere("", "actor");
   BOOST_TEST(nowhere.keep(state).has_value());
   BOOST_TEST(nowhere.take() == "");
 }
 
 BOOST_AUTO_TEST_CASE(a_damaged_state_is_ignored_and_removed) {
-  const KeptState kept;
-  BOOST_REQUIRE(kept.file.keep("a state").has_value());
-  const std::string sound = kept.bytes();
+  const StoredState retained;
+  BOOST_REQUIRE(retained.file.keep("a state").has_value());
+  const std::string sound = retained.bytes();
   std::vector<std::string> cases{"", "short", sound + "x", sound.substr(0, sound.size() - 1),
                                  std::string(3 * limits::kPluginStateBytes, 'x')};
   for (size_t at = 0; at < sound.size(); ++at) {
@@ -50,27 +50,27 @@ BOOST_AUTO_TEST_CASE(a_damaged_state_is_ignored_and_removed) {
     cases.back()[at] ^= 1;
   }
   for (const std::string& bytes : cases) {
-    kept.write(bytes);
-    BOOST_TEST(kept.file.take() == "");
-    BOOST_TEST(!std::filesystem::exists(kept.path));
+    retained.write(bytes);
+    BOOST_TEST(retained.file.take() == "");
+    BOOST_TEST(!std::filesystem::exists(retained.path));
   }
 }
 
 BOOST_AUTO_TEST_CASE(a_state_is_a_regular_file_of_this_user) {
-  const KeptState kept;
-  BOOST_REQUIRE(kept.file.keep("a state").has_value());
-  const std::string elsewhere = kept.folder.path() + "/elsewhere";
-  std::filesystem::rename(kept.path, elsewhere);
-  std::filesystem::create_symlink(elsewhere, kept.path);
-  BOOST_TEST(kept.file.take() == "");
-  std::filesystem::remove(kept.path);
-  BOOST_REQUIRE(mkfifo(kept.path.c_str(), 0600) == 0);
-  BOOST_TEST(kept.file.take() == "");  // and does not wait for a writer
-  std::filesystem::remove(kept.path);
+  const StoredState retained;
+  BOOST_REQUIRE(retained.file.keep("a state").has_value());
+  const std::string elsewhere = retained.folder.path() + "/elsewhere";
+  std::filesystem::rename(retained.path, elsewhere);
+  std::filesystem::create_symlink(elsewhere, retained.path);
+  BOOST_TEST(retained.file.take() == "");
+  std::filesystem::remove(retained.path);
+  BOOST_REQUIRE(mkfifo(retained.path.c_str(), 0600) == 0);
+  BOOST_TEST(retained.file.take() == "");  // and does not wait for a writer
+  std::filesystem::remove(retained.path);
   if (geteuid() != 0) return;
-  std::filesystem::rename(elsewhere, kept.path);
-  BOOST_REQUIRE(chown(kept.path.c_str(), 12002, 0) == 0);
-  BOOST_TEST(kept.file.take() == "");
+  std::filesystem::rename(elsewhere, retained.path);
+  BOOST_REQUIRE(chown(retained.path.c_str(), 12002, 0) == 0);
+  BOOST_TEST(retained.file.take() == "");
 }
 
 struct PluginFolder {
@@ -100,8 +100,8 @@ BOOST_AUTO_TEST_CASE(untrusted_files_push_no_trusted_one_out) {
   BOOST_REQUIRE(found.by_name.contains("same"));
   BOOST_TEST(found.by_name.at("same").path == second + "/same.so");
   BOOST_TEST(found.by_name.contains("z"));
-  BOOST_TEST(found.by_name.contains("a000"));  // to be refused
-  BOOST_TEST(found.complaints.size() == 3u);   // two without room, and the one with the same name
+  BOOST_TEST(found.by_name.contains("a000"));      // to be refused
+  BOOST_TEST(found.errors_reported.size() == 3u);  // two without room, and the one with the same name
 }
 
 BOOST_AUTO_TEST_CASE(of_a_name_in_several_folders_the_first_file_counts) {
@@ -119,7 +119,7 @@ BOOST_AUTO_TEST_CASE(of_a_name_in_several_folders_the_first_file_counts) {
       second + "/Bad name.so: the name of a plugin has only [a-z0-9_]",
       fmt::format("{}/same.so: not used, as {}/same.so has the same name", second, first),
       fmt::format("plugins: {}/none: no such file or directory", world.folder.path())};
-  BOOST_TEST(found.complaints == expected, boost::test_tools::per_element());
+  BOOST_TEST(found.errors_reported == expected, boost::test_tools::per_element());
   BOOST_TEST(!find_plugins({world.folder.path()}, geteuid()).any);
 }
 

@@ -257,10 +257,10 @@ BOOST_AUTO_TEST_CASE(states_end_with_the_instance_that_knows_them) {
   world.state_folder = world.folder.path() + "/state";
   world.run();
   BOOST_TEST(world.forgotten() == 1u);  // an earlier daemon may have been killed
-  const PluginFinding said = world.finding(std::string(kPluginForgot));
-  BOOST_TEST(said.plugin == "actor");
-  BOOST_TEST((said.severity == PluginSeverity::kInfo && said.state == PluginState::kHappened));
-  BOOST_TEST(said.confidence == 1);
+  const PluginFinding output = world.finding(std::string(kPluginForgot));
+  BOOST_TEST(output.plugin == "actor");
+  BOOST_TEST((output.severity == PluginSeverity::kInfo && output.state == PluginState::kHappened));
+  BOOST_TEST(output.confidence == 1);
   world.plugins->observe(command("crash"));
   world.until_state("waiting");
   BOOST_TEST(world.forgotten() == 2u);

@@ -23,7 +23,7 @@ Message message(const std::string& issue, Kind kind, const std::string& receiver
 struct Box {
   explicit Box(size_t most = 100) : outbox(most) {}
   void add(const std::string& issue, Kind kind, const std::string& receiver = "a") {
-    outbox.add(message(issue, kind, receiver), gone);
+    outbox.add(message(issue, kind, receiver), removed);
   }
   std::string waiting(TimeNs second = 0, size_t most = 100) {
     std::string out;
@@ -32,7 +32,7 @@ struct Box {
     return out;
   }
   Outbox outbox;
-  std::vector<int64_t> gone;
+  std::vector<int64_t> removed;
 };
 
 }  // namespace
@@ -48,7 +48,7 @@ BOOST_AUTO_TEST_CASE(a_newer_message_replaces_a_revision_and_never_the_first) {
   BOOST_CHECK_EQUAL(b.waiting(), "xfyexe");
   b.add("x", Kind::kResolved);
   BOOST_CHECK_EQUAL(b.waiting(), "xfyexr");
-  BOOST_CHECK(b.gone == (std::vector<int64_t>{2, 4}));
+  BOOST_CHECK(b.removed == (std::vector<int64_t>{2, 4}));
   BOOST_CHECK_EQUAL(b.outbox.lines().at("a").counts.dropped, 0);
 }
 
@@ -73,7 +73,7 @@ BOOST_AUTO_TEST_CASE(beyond_the_limit_the_oldest_ends_go_first_and_are_counted) 
   b.add("w", Kind::kFiring);
   BOOST_CHECK_EQUAL(b.waiting(), "yfzfvfwf");
   BOOST_CHECK_EQUAL(b.outbox.lines().at("a").counts.dropped, 3);
-  BOOST_CHECK(b.gone == (std::vector<int64_t>{2, 4, 1}));
+  BOOST_CHECK(b.removed == (std::vector<int64_t>{2, 4, 1}));
 }
 
 BOOST_AUTO_TEST_CASE(a_failing_receiver_waits_longer_each_time_and_others_do_not) {
@@ -153,10 +153,10 @@ BOOST_AUTO_TEST_CASE(what_is_given_up_is_told_once_and_counted_over_a_restart) {
 
 BOOST_AUTO_TEST_CASE(a_restart_keeps_the_order_and_the_numbers_go_on) {
   Box b;
-  std::vector<Message> kept{message("x", Kind::kFiring), message("y", Kind::kFiring)};
-  kept[0].row = 5;
-  kept[1].row = 9;
-  b.outbox.load(kept);
+  std::vector<Message> retained{message("x", Kind::kFiring), message("y", Kind::kFiring)};
+  retained[0].row = 5;
+  retained[1].row = 9;
+  b.outbox.load(retained);
   b.add("z", Kind::kFiring);
   BOOST_CHECK_EQUAL(b.waiting(), "xfyfzf");
   BOOST_CHECK_EQUAL(b.outbox.due("a", 9, 0).back().row, 10);

@@ -15,7 +15,7 @@ using namespace test;
 struct Fixture {
   ManualEnv env;
   Folder folder;
-  std::vector<Reply> kept;
+  std::vector<Reply> retained;
   std::shared_ptr<BodyStream> stream;
   Request last;
   std::unique_ptr<HttpServer> server;
@@ -32,7 +32,7 @@ struct Fixture {
             {"GET", "/", echo, Role::kNone},
             {"POST", "/change/{name}", echo, Role::kOperate},
             {"POST", "/free", echo, Role::kNone},
-            {"GET", "/later", [this](const Request&, const Reply& r) { kept.push_back(r); }},
+            {"GET", "/later", [this](const Request&, const Reply& r) { retained.push_back(r); }},
             {"GET", "/never", [](const Request&, const Reply&) {}},
             {"GET", "/stream", [this](const Request&, const Reply& r) {
                stream = r.stream({200, "text/plain", "", {}});
@@ -134,11 +134,11 @@ BOOST_AUTO_TEST_CASE(an_answer_may_come_later) {
   open_local();
   Wire wire(env, server->address());
   wire.send(request("GET", "/later"));
-  for (int i = 0; i < 20 && kept.empty(); ++i) env.turn(2);
-  BOOST_REQUIRE_EQUAL(kept.size(), 1u);
+  for (int i = 0; i < 20 && retained.empty(); ++i) env.turn(2);
+  BOOST_REQUIRE_EQUAL(retained.size(), 1u);
   env.advance(100 * kNsPerSecond);  // the time of the handler does not count against the client
   BOOST_CHECK_EQUAL(ask(request("GET", "/echo/a")).status, 200);
-  kept[0].send({200, "text/plain", "at last", {}});
+  retained[0].send({200, "text/plain", "at last", {}});
   BOOST_CHECK_EQUAL(answered(wire.read_all()).body, "at last");
 }
 
@@ -146,16 +146,16 @@ BOOST_AUTO_TEST_CASE(an_answer_to_who_went_away_or_after_the_server_goes_nowhere
   open_local();
   auto wire = std::make_unique<Wire>(env, server->address());
   wire->send(request("GET", "/later"));
-  for (int i = 0; i < 20 && kept.empty(); ++i) env.turn(2);
-  BOOST_REQUIRE_EQUAL(kept.size(), 1u);
+  for (int i = 0; i < 20 && retained.empty(); ++i) env.turn(2);
+  BOOST_REQUIRE_EQUAL(retained.size(), 1u);
   wire.reset();
-  kept[0].send({200, "text/plain", std::string(1 << 20, 'x'), {}});
+  retained[0].send({200, "text/plain", std::string(1 << 20, 'x'), {}});
   for (int i = 0; i < 10; ++i) env.turn(1);
   Wire other(env, server->address());
   other.send(request("GET", "/later"));
-  for (int i = 0; i < 20 && kept.size() < 2; ++i) env.turn(2);
+  for (int i = 0; i < 20 && retained.size() < 2; ++i) env.turn(2);
   server.reset();
-  kept.at(1).send({200, "text/plain", "late", {}});
+  retained.at(1).send({200, "text/plain", "late", {}});
   BOOST_CHECK_EQUAL(answered(other.read_all()).status, 503);
 }
 
@@ -163,9 +163,9 @@ BOOST_AUTO_TEST_CASE(a_stream_that_begins_after_the_server_is_closed_from_its_be
   open_local();
   Wire wire(env, server->address());
   wire.send(request("GET", "/later"));
-  for (int i = 0; i < 20 && kept.empty(); ++i) env.turn(2);
+  for (int i = 0; i < 20 && retained.empty(); ++i) env.turn(2);
   server.reset();
-  stream = kept.at(0).stream({200, "text/plain", "", {}});
+  stream = retained.at(0).stream({200, "text/plain", "", {}});
   int closed = 0;
   const auto held = std::make_shared<int>();
   stream->on_closed([&closed, held] { ++closed; });
@@ -267,7 +267,7 @@ BOOST_AUTO_TEST_CASE(answers_that_are_not_read_give_way_too_and_their_writers_le
   for (int i = 0; i < 100; ++i) {
     watchers.push_back(std::make_unique<Wire>(env, server->address()));
     watchers.back()->send(request("GET", i % 2 ? "/stream" : "/later"));
-    for (int turn = 0; turn < 20 && !(i % 2 ? stream != nullptr : kept.size() > 0); ++turn) env.turn(2);
+    for (int turn = 0; turn < 20 && !(i % 2 ? stream != nullptr : retained.size() > 0); ++turn) env.turn(2);
     if (stream) std::exchange(stream, nullptr)->on_closed([&] { ++closed; });
   }
   BOOST_CHECK_EQUAL(ask(request("GET", "/echo/a")).status, 200);

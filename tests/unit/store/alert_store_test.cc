@@ -29,10 +29,10 @@ BOOST_AUTO_TEST_SUITE(alert_store)
 
 BOOST_AUTO_TEST_CASE(a_new_one_has_seen_nothing) {
   const AlertFolder folder;
-  const auto kept = folder.open()->load();
-  BOOST_REQUIRE(kept);
-  BOOST_CHECK(kept->issues.empty() && kept->messages.empty() && kept->windows.empty());
-  BOOST_CHECK_EQUAL(kept->seen_until_ns, kNoTime);
+  const auto stored = folder.open()->load();
+  BOOST_REQUIRE(stored);
+  BOOST_CHECK(stored->issues.empty() && stored->messages.empty() && stored->windows.empty());
+  BOOST_CHECK_EQUAL(stored->seen_until_ns, kNoTime);
 }
 
 BOOST_AUTO_TEST_CASE(what_was_applied_is_there_after_a_restart_in_order) {
@@ -48,31 +48,31 @@ BOOST_AUTO_TEST_CASE(what_was_applied_is_there_after_a_restart_in_order) {
     BOOST_REQUIRE(store->apply(c));
     AlertChanges again;
     again.issues = {{"k1", "more"}};
-    again.issues_gone = {"k2", "nothing"};
+    again.issues_removed = {"k2", "nothing"};
     again.receivers = {{"a", "newer"}};
-    again.receivers_gone = {"b"};
+    again.receivers_removed = {"b"};
     BOOST_REQUIRE(store->apply(again));
   }
   auto store = folder.open();
-  auto kept = store->load();
-  BOOST_REQUIRE(kept);
-  BOOST_REQUIRE_EQUAL(kept->issues.size(), 1);
-  BOOST_CHECK_EQUAL(kept->issues[0].text, "more");
-  BOOST_REQUIRE_EQUAL(kept->messages.size(), 2);
-  BOOST_CHECK_EQUAL(kept->messages[0].row, 3);
-  BOOST_CHECK_EQUAL(kept->messages[1].body, "body \xff");
-  BOOST_CHECK_EQUAL(kept->messages[0].created_ns, kNoTime);
-  BOOST_CHECK_EQUAL(kept->windows.size(), 1);
-  BOOST_REQUIRE_EQUAL(kept->receivers.size(), 1);
-  BOOST_CHECK_EQUAL(kept->receivers[0].text, "newer");
-  BOOST_CHECK_EQUAL(kept->seen_until_ns, 9);
-  AlertChanges gone;
-  gone.messages_gone = {3, 7};
-  gone.windows_gone = {1};
-  BOOST_REQUIRE(store->apply(gone));
-  kept = store->load();
-  BOOST_REQUIRE(kept);
-  BOOST_CHECK(kept->messages.empty() && kept->windows.empty() && kept->issues.size() == 1);
+  auto stored = store->load();
+  BOOST_REQUIRE(stored);
+  BOOST_REQUIRE_EQUAL(stored->issues.size(), 1);
+  BOOST_CHECK_EQUAL(stored->issues[0].text, "more");
+  BOOST_REQUIRE_EQUAL(stored->messages.size(), 2);
+  BOOST_CHECK_EQUAL(stored->messages[0].row, 3);
+  BOOST_CHECK_EQUAL(stored->messages[1].body, "body \xff");
+  BOOST_CHECK_EQUAL(stored->messages[0].created_ns, kNoTime);
+  BOOST_CHECK_EQUAL(stored->windows.size(), 1);
+  BOOST_REQUIRE_EQUAL(stored->receivers.size(), 1);
+  BOOST_CHECK_EQUAL(stored->receivers[0].text, "newer");
+  BOOST_CHECK_EQUAL(stored->seen_until_ns, 9);
+  AlertChanges removed;
+  removed.messages_removed = {3, 7};
+  removed.windows_removed = {1};
+  BOOST_REQUIRE(store->apply(removed));
+  stored = store->load();
+  BOOST_REQUIRE(stored);
+  BOOST_CHECK(stored->messages.empty() && stored->windows.empty() && stored->issues.size() == 1);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

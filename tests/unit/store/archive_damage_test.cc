@@ -137,11 +137,11 @@ BOOST_AUTO_TEST_CASE(a_kill_while_the_oldest_goes_leaves_what_is_reported) {
     waitpid(child, &status, 0);
     BOOST_TEST(WIFSIGNALED(status));
     auto archive = open_archive(io::real_files(), options);
-    for (const HostStream& stream : kept_of(*archive, host)) {
-      const StreamId id = stream.kept.state.info.id;
-      const Given given = read_kept(io::real_files(), folder.path(), stream.kept);
+    for (const HostStream& stream : stored_of(*archive, host)) {
+      const StreamId id = stream.stored.state.info.id;
+      const Given given = read_stored(io::real_files(), folder.path(), stream.stored);
       BOOST_TEST(given.bytes.size() == host.sizes[id]);
-      BOOST_TEST(check_bytes(id, given.bytes) == stream.kept.first_offset);
+      BOOST_TEST(check_bytes(id, given.bytes) == stream.stored.first_offset);
     }
     host.write(2, 9000);
     BOOST_TEST(host.send_and_commit(*archive));
@@ -217,9 +217,10 @@ BOOST_AUTO_TEST_CASE(on_a_full_disk_the_oldest_evidence_makes_room) {
   }
   BOOST_TEST(archive->stats().dropped_segments > 0u);
   check_whole(*archive, files, folder.path(), condensed);
-  for (const HostStream& stream : kept_of(*archive, host))
-    BOOST_TEST(check_bytes(stream.kept.state.info.id, read_kept(files, folder.path(), stream.kept).bytes) ==
-               stream.kept.first_offset);
+  for (const HostStream& stream : stored_of(*archive, host))
+    BOOST_TEST(
+        check_bytes(stream.stored.state.info.id, read_stored(files, folder.path(), stream.stored).bytes) ==
+        stream.stored.first_offset);
 }
 
 BOOST_AUTO_TEST_CASE(where_others_fill_the_disk_nothing_is_dropped_and_nothing_taken_until_they_leave) {
@@ -280,14 +281,14 @@ BOOST_AUTO_TEST_CASE(an_index_is_made_again_also_where_the_oldest_went) {
     if (!lost) BOOST_TEST(archive->stats().missing_segments == 2u);
     for (Host* host : {&filled.raw, &filled.condensed}) {
       BOOST_TEST((*archive->begin(host->origin, 1) == 80u));
-      const auto kept = kept_of(*archive, *host);
-      BOOST_REQUIRE(kept.size() == 2u);
-      for (const HostStream& stream : kept) {
-        const StreamId id = stream.kept.state.info.id;
-        BOOST_TEST(stream.kept.first_offset > 0u);
-        const Given given = read_kept(filled.files, filled.folder.path(), stream.kept);
+      const auto stored = stored_of(*archive, *host);
+      BOOST_REQUIRE(stored.size() == 2u);
+      for (const HostStream& stream : stored) {
+        const StreamId id = stream.stored.state.info.id;
+        BOOST_TEST(stream.stored.first_offset > 0u);
+        const Given given = read_stored(filled.files, filled.folder.path(), stream.stored);
         BOOST_TEST(given.bytes.size() == host->sizes[id]);
-        BOOST_TEST(check_bytes(id, given.bytes) == stream.kept.first_offset);
+        BOOST_TEST(check_bytes(id, given.bytes) == stream.stored.first_offset);
       }
     }
   }
@@ -306,9 +307,9 @@ BOOST_AUTO_TEST_CASE(a_flipped_bit_is_a_gap_with_and_without_the_index) {
       if (lost) std::filesystem::remove(db);
       {
         auto archive = filled.open();
-        for (const HostStream& stream : kept_of(*archive, filled.raw)) {
-          const StreamId id = stream.kept.state.info.id;
-          const Given given = read_kept(filled.files, filled.folder.path(), stream.kept);
+        for (const HostStream& stream : stored_of(*archive, filled.raw)) {
+          const StreamId id = stream.stored.state.info.id;
+          const Given given = read_stored(filled.files, filled.folder.path(), stream.stored);
           BOOST_TEST(given.bytes.size() == filled.raw.sizes[id]);
           const uint64_t missing = check_bytes(id, given.bytes);
           holes += missing > 0;

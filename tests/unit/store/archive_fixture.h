@@ -103,7 +103,7 @@ class Host {
   int written = 0;
 };
 
-inline Given read_kept(io::Files& files, const std::string& folder, const KeptStream& kept) {
+inline Given read_stored(io::Files& files, const std::string& folder, const StoredStream& stored) {
   Given given;
   EvidenceSink sink;
   sink.bytes = [&](std::string_view bytes) {
@@ -115,25 +115,26 @@ inline Given read_kept(io::Files& files, const std::string& folder, const KeptSt
     given.gaps.push_back(gap);
     given.bytes.append(gap.in_range, '.');
   };
-  const auto damage = EvidenceReader(files, folder).read({{kept}, 0, UINT64_MAX}, sink);
+  const auto damage = EvidenceReader(files, folder).read({{stored}, 0, UINT64_MAX}, sink);
   BOOST_REQUIRE(damage.has_value());
   given.damage = *damage;
   return given;
 }
 
-inline std::vector<HostStream> kept_of(Archive& archive, const Host& host, const std::string& path = {}) {
-  auto kept = archive.kept({.host = host.origin.host, .job = "j1", .path = path, .kind = host.origin.kind});
-  BOOST_REQUIRE_MESSAGE(kept.has_value(), (kept ? "" : kept.error().text));
-  return std::move(*kept);
+inline std::vector<HostStream> stored_of(Archive& archive, const Host& host, const std::string& path = {}) {
+  auto stored =
+      archive.stored({.host = host.origin.host, .job = "j1", .path = path, .kind = host.origin.kind});
+  BOOST_REQUIRE_MESSAGE(stored.has_value(), (stored ? "" : stored.error().text));
+  return std::move(*stored);
 }
 
 // All bytes of the host are stored, once and in order.
 inline void check_whole(Archive& archive, io::Files& files, const std::string& folder, const Host& host) {
-  const auto kept = kept_of(archive, host);
-  BOOST_TEST(kept.size() == host.sizes.size());
-  for (const HostStream& stream : kept) {
-    const StreamId id = stream.kept.state.info.id;
-    const Given given = read_kept(files, folder, stream.kept);
+  const auto stored = stored_of(archive, host);
+  BOOST_TEST(stored.size() == host.sizes.size());
+  for (const HostStream& stream : stored) {
+    const StreamId id = stream.stored.state.info.id;
+    const Given given = read_stored(files, folder, stream.stored);
     BOOST_TEST((given.bytes == bytes_of(id, 0, host.sizes.at(id))));
     BOOST_TEST(given.gaps.empty());
     BOOST_TEST(given.damage.frames == 0u);

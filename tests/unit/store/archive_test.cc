@@ -42,7 +42,7 @@ BOOST_AUTO_TEST_CASE(frames_of_many_hosts_come_back_byte_for_byte_over_segments_
     for (const Host* host : {&a, &b, &c}) check_whole(*archive, files, folder.path(), *host);
   }
   BOOST_TEST(archive->stats().segments > 6u);
-  const auto all = archive->kept({.job = "j1", .path = "/log/0"});
+  const auto all = archive->stored({.job = "j1", .path = "/log/0"});
   BOOST_REQUIRE((all && all->size() == 2u));  // a job's evidence over all hosts
   BOOST_TEST(((*all)[0].host == "a" && (*all)[1].host == "b"));
 }
@@ -134,9 +134,9 @@ BOOST_AUTO_TEST_CASE(frames_that_never_come_are_a_gap_with_their_reason) {
   for (const int i : {6, 7, 8, 9}) must(archive->append(frames[static_cast<size_t>(i)].bytes, 1));
   BOOST_REQUIRE(archive->commit(1).has_value());
   for (int restart = 0; restart < 3; ++restart) {
-    const auto kept = kept_of(*archive, host);
-    BOOST_REQUIRE(kept.size() == 1u);
-    const Given given = read_kept(files, folder.path(), kept[0].kept);
+    const auto stored = stored_of(*archive, host);
+    BOOST_REQUIRE(stored.size() == 1u);
+    const Given given = read_stored(files, folder.path(), stored[0].stored);
     BOOST_TEST(given.bytes == bytes_of(0, 0, 300) + std::string(300, '.') + bytes_of(0, 600, 1000));
     BOOST_REQUIRE(given.gaps.size() == 1u);
     BOOST_TEST(given.gaps[0].gap.reason == "not forwarded by policy");
@@ -161,13 +161,13 @@ BOOST_AUTO_TEST_CASE(a_host_that_dropped_its_first_frames_begins_with_a_checkpoi
   }
   auto archive = open_archive(files, archive_options(folder, 1 << 20));
   BOOST_TEST(host.send_and_commit(*archive));
-  const auto kept = kept_of(*archive, host);
-  BOOST_REQUIRE(kept.size() == 2u);
-  for (const HostStream& stream : kept) {
-    const StreamId id = stream.kept.state.info.id;
-    const Given given = read_kept(files, folder.path(), stream.kept);
+  const auto stored = stored_of(*archive, host);
+  BOOST_REQUIRE(stored.size() == 2u);
+  for (const HostStream& stream : stored) {
+    const StreamId id = stream.stored.state.info.id;
+    const Given given = read_stored(files, folder.path(), stream.stored);
     BOOST_TEST(given.bytes.size() == host.sizes[id]);
-    BOOST_TEST(check_bytes(id, given.bytes) == stream.kept.first_offset);
+    BOOST_TEST(check_bytes(id, given.bytes) == stream.stored.first_offset);
     BOOST_REQUIRE(given.gaps.size() == 1u);
     BOOST_TEST((given.gaps[0].offset == 0u && given.gaps[0].gap.reason == kDropped));
   }
@@ -260,12 +260,12 @@ BOOST_AUTO_TEST_CASE(above_its_size_evidence_goes_first_and_condensed_frames_las
   }
   check_whole(*archive, files, folder.path(), condensed);
   for (int restart = 0; restart < 2; ++restart) {
-    for (const HostStream& stream : kept_of(*archive, raw)) {
-      const StreamId id = stream.kept.state.info.id;
-      BOOST_TEST(stream.kept.first_offset > 0u);
-      const Given given = read_kept(files, folder.path(), stream.kept);
+    for (const HostStream& stream : stored_of(*archive, raw)) {
+      const StreamId id = stream.stored.state.info.id;
+      BOOST_TEST(stream.stored.first_offset > 0u);
+      const Given given = read_stored(files, folder.path(), stream.stored);
       BOOST_TEST(given.bytes.size() == raw.sizes[id]);
-      BOOST_TEST(check_bytes(id, given.bytes) == stream.kept.first_offset);
+      BOOST_TEST(check_bytes(id, given.bytes) == stream.stored.first_offset);
       BOOST_REQUIRE(given.gaps.size() == 1u);
       BOOST_TEST(given.gaps[0].gap.reason == kDropped);
     }
@@ -277,7 +277,7 @@ BOOST_AUTO_TEST_CASE(above_its_size_evidence_goes_first_and_condensed_frames_las
     must(archive->retain({"j1"}, 1));
     BOOST_TEST(archive->stats().bytes <= options.max_bytes + (64 << 10));
   }
-  BOOST_TEST(kept_of(*archive, condensed)[0].kept.first_offset > 0u);
+  BOOST_TEST(stored_of(*archive, condensed)[0].stored.first_offset > 0u);
 }
 
 BOOST_AUTO_TEST_CASE(what_is_old_goes_but_not_what_running_jobs_need) {
@@ -295,18 +295,18 @@ BOOST_AUTO_TEST_CASE(what_is_old_goes_but_not_what_running_jobs_need) {
     BOOST_TEST(hosts.back()->send_and_commit(*archive, 200));
   }
   must(archive->retain({"j1"}, 250));
-  BOOST_TEST(kept_of(*archive, *hosts[0])[0].kept.first_offset > 0u);
-  BOOST_TEST(kept_of(*archive, *hosts[1])[0].kept.first_offset == 0u);
+  BOOST_TEST(stored_of(*archive, *hosts[0])[0].stored.first_offset > 0u);
+  BOOST_TEST(stored_of(*archive, *hosts[1])[0].stored.first_offset == 0u);
   must(archive->retain({"another"}, 250));
-  BOOST_TEST(kept_of(*archive, *hosts[1])[0].kept.first_offset > 0u);
+  BOOST_TEST(stored_of(*archive, *hosts[1])[0].stored.first_offset > 0u);
   for (const auto& host : hosts) {  // they continue at their positions
     host->write(5, 100);
     BOOST_TEST(host->send_and_commit(*archive, 260));
-    const auto kept = kept_of(*archive, *host, "/log/0");
-    BOOST_REQUIRE(kept.size() == 1u);
-    BOOST_TEST(check_bytes(0, read_kept(files, folder.path(), kept[0].kept).bytes) ==
-               kept[0].kept.first_offset);
-    BOOST_TEST(kept[0].kept.state.size == host->sizes[0]);
+    const auto stored = stored_of(*archive, *host, "/log/0");
+    BOOST_REQUIRE(stored.size() == 1u);
+    BOOST_TEST(check_bytes(0, read_stored(files, folder.path(), stored[0].stored).bytes) ==
+               stored[0].stored.first_offset);
+    BOOST_TEST(stored[0].stored.state.size == host->sizes[0]);
   }
 }
 
@@ -330,9 +330,9 @@ BOOST_AUTO_TEST_CASE(a_wiped_spools_log_goes_with_its_last_bytes) {
   BOOST_TEST(now.send_and_commit(*archive, 400));
   must(archive->retain({}, 450));
   BOOST_TEST(archive->stats().logs == 1u);
-  const auto kept = kept_of(*archive, now);
-  BOOST_REQUIRE(kept.size() == 2u);
-  BOOST_TEST(kept[0].kept.state.size == now.sizes[0]);
+  const auto stored = stored_of(*archive, now);
+  BOOST_REQUIRE(stored.size() == 2u);
+  BOOST_TEST(stored[0].stored.state.size == now.sizes[0]);
 }
 
 BOOST_AUTO_TEST_CASE(a_folder_of_another_kind_or_version_is_refused_and_left_alone) {

@@ -41,11 +41,11 @@ uint64_t go_on_and_check(MemoryFiles& files, Spool& spool) {
   for (const StreamId id : {0u, 1u}) {
     uint64_t size = 0;
     bool known = false;
-    for (const KeptStream& kept : spool.streams()) {
-      if (kept.state.info.id != id) continue;
+    for (const StoredStream& retained : spool.streams()) {
+      if (retained.state.info.id != id) continue;
       known = true;
-      size = kept.state.size;
-      BOOST_TEST((size == 0 || (kept.state.place && kept.state.place->offset == size)));
+      size = retained.state.size;
+      BOOST_TEST((size == 0 || (retained.state.place && retained.state.place->offset == size)));
     }
     PieceBatch batch;
     if (!known) batch.opened = {stream_info(id, "/a")};
@@ -72,7 +72,7 @@ BOOST_AUTO_TEST_CASE(a_segment_cut_anywhere_is_a_prefix_of_its_frames) {
     uint64_t frames = 0;
     while (frames < ends.size() && ends[frames] <= size) frames += 1;
     uint64_t stored = 0;
-    for (const KeptStream& kept : spool->streams()) stored += kept.state.size;
+    for (const StoredStream& retained : spool->streams()) stored += retained.state.size;
     BOOST_TEST(stored == (frames == 0 ? 0 : (frames - 1) * kPieceSize));
     BOOST_TEST(go_on_and_check(files, *spool) == 0u);
     spool.reset();

@@ -42,7 +42,7 @@ BOOST_AUTO_TEST_CASE(a_range_begins_and_ends_in_any_segment) {
     batch.opened.clear();
   }
   BOOST_TEST(spool->stats().segments > 3u);
-  for (const KeptStream& stream : spool->streams())
+  for (const StoredStream& stream : spool->streams())
     for (uint64_t from = 0; from < stream.state.size; from += 8'999)
       for (const uint64_t size : {1, 9'001, 100'000}) {
         const uint64_t to = std::min(from + size, stream.state.size);

@@ -87,7 +87,7 @@ struct Writer {
   void restart() {
     spool.reset();
     spool = open_spool(files, options);
-    for (const KeptStream& kept : spool->streams()) sizes[kept.state.info.id] = kept.state.size;
+    for (const StoredStream& stored : spool->streams()) sizes[stored.state.info.id] = stored.state.size;
   }
 
   MemoryFiles& files;
@@ -134,8 +134,8 @@ BOOST_AUTO_TEST_CASE(a_flood_of_one_user_removes_no_evidence_of_others) {
     must_be_whole(writer, kernel);
     const uint64_t missing = must_begin_later(writer, flood);
     BOOST_TEST((missing > 0 && missing < writer.sizes[flood]));
-    for (const KeptStream& kept : writer.spool->streams())
-      BOOST_TEST(kept.first_offset == (kept.state.info.id == flood ? missing : 0u));
+    for (const StoredStream& stored : writer.spool->streams())
+      BOOST_TEST(stored.first_offset == (stored.state.info.id == flood ? missing : 0u));
   }
 }
 
@@ -199,8 +199,8 @@ BOOST_AUTO_TEST_CASE(evidence_of_the_same_size_shares_the_room_and_the_oldest_go
     for (const StreamId id : ids) writer.write(id, 20'000);
   BOOST_TEST(writer.largest <= kMost);
   const uint64_t first = must_begin_later(writer, ids[0]), second = must_begin_later(writer, ids[1]);
-  const uint64_t kept[] = {writer.sizes[0] - first, writer.sizes[1] - second};
-  BOOST_TEST((kept[0] < 2 * kept[1] && kept[1] < 2 * kept[0]));
+  const uint64_t stored[] = {writer.sizes[0] - first, writer.sizes[1] - second};
+  BOOST_TEST((stored[0] < 2 * stored[1] && stored[1] < 2 * stored[0]));
 }
 
 BOOST_AUTO_TEST_CASE(evidence_older_than_a_week_goes_first) {

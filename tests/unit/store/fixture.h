@@ -91,8 +91,8 @@ inline Given read_all(MemoryFiles& files, EvidenceRange range) {
   return given;
 }
 inline Given read_stream(MemoryFiles& files, const Spool& spool, StreamId id) {
-  for (const KeptStream& kept : spool.streams())
-    if (kept.state.info.id == id) return read_all(files, {{kept}, 0, UINT64_MAX});
+  for (const StoredStream& stored : spool.streams())
+    if (stored.state.info.id == id) return read_all(files, {{stored}, 0, UINT64_MAX});
   return {};
 }
 

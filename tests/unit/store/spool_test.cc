@@ -25,8 +25,8 @@ void write_frames(Spool& spool, int frames, uint64_t size) {
 }
 
 uint64_t size_of(const Spool& spool, StreamId id) {
-  for (const KeptStream& kept : spool.streams())
-    if (kept.state.info.id == id) return kept.state.size;
+  for (const StoredStream& stored : spool.streams())
+    if (stored.state.info.id == id) return stored.state.size;
   return 0;
 }
 
@@ -333,7 +333,8 @@ BOOST_AUTO_TEST_CASE(streams_of_a_job_are_its_own_and_those_of_all) {
   must_commit(*spool);
   const auto ids = [&](const std::string& job, const std::string& path) {
     std::string text;
-    for (const KeptStream& kept : spool->streams_of(job, path)) text += std::to_string(kept.state.info.id);
+    for (const StoredStream& stored : spool->streams_of(job, path))
+      text += std::to_string(stored.state.info.id);
     return text;
   };
   BOOST_TEST(ids("j1", "") == "0235");

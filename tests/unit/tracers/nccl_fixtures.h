@@ -207,23 +207,23 @@ class Caller {
 
 // The last record of each operation, in order, as a reader keeps it.
 inline std::vector<culprit_record> last_of_each(const std::vector<culprit_record>& records) {
-  std::vector<culprit_record> kept;
+  std::vector<culprit_record> retained;
   for (const culprit_record& record : records) {
     bool seen = false;
-    for (culprit_record& k : kept)
+    for (culprit_record& k : retained)
       if (k.comm == record.comm && k.rank == record.rank && k.op == record.op && k.peer == record.peer &&
           k.seq == record.seq && record.op != CULPRIT_JOIN)
         k = record, seen = true;
-    if (!seen) kept.push_back(record);
+    if (!seen) retained.push_back(record);
   }
-  return kept;
+  return retained;
 }
 
 inline std::vector<culprit_record> operations(const Library& library) {
-  std::vector<culprit_record> kept;
+  std::vector<culprit_record> retained;
   for (const culprit_record& record : last_of_each(library.records()))
-    if (record.op != CULPRIT_JOIN) kept.push_back(record);
-  return kept;
+    if (record.op != CULPRIT_JOIN) retained.push_back(record);
+  return retained;
 }
 
 }  // namespace culprit::testing

@@ -112,9 +112,9 @@ DeliveryOutcome outcome_of(const Result<respond::HttpReply>& reply, const respon
   out.kind = kind_of_status(reply->status);
   out.retry_after_ns = reply->retry_after_ns;
   const std::string clear = respond::without_secrets(reply->body, request.secrets);
-  const std::string said = shorten(to_terminal(trim(clear)), kAnswerShown);
+  const std::string answer = shorten(to_terminal(trim(clear)), kAnswerShown);
   out.sentence = fmt::format("{} answered {}{}{}", respond::shown_url(request.url), reply->status,
-                             said.empty() ? "" : ": ", said);
+                             answer.empty() ? "" : ": ", answer);
   if (reply->status >= 300 && reply->status < 400) out.sentence += "; redirects are not followed";
   return out;
 }
@@ -160,7 +160,7 @@ DeliveryOutcome to_alertmanager(const DeliveryOrder& order, const std::vector<al
   request->body = respond::alertmanager_body(issues, order.context, order.now);
   DeliveryOutcome out = send(*request, order);
   // Only with a message: what stands is sent each minute.
-  for (size_t i = order.standing.size(); i < issues.size() && out.kind == Kind::kSent; ++i) {
+  for (size_t i = order.active.size(); i < issues.size() && out.kind == Kind::kSent; ++i) {
     const TimeNs until = issues[i].handling.silent_until_ns;
     if (!issues[i].firing() || until == kNoTime || until <= order.now) continue;
     request->url = below(address, "/api/v2/silences");
@@ -209,7 +209,7 @@ size_t batch_of(const AlertConfig& receiver, bool otlp) {
 
 DeliveryOutcome deliver(const DeliveryOrder& order) {
   if (order.otlp) return to_otlp(order);
-  std::vector<alert::Issue> issues = order.standing;
+  std::vector<alert::Issue> issues = order.active;
   for (const alert::Message& m : order.messages) {
     auto issue = alert::issue_from_json(m.body);
     if (!issue) return {Kind::kRefused, issue.error().text, std::nullopt, 0};

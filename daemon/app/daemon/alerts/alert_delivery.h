@@ -20,7 +20,7 @@ struct DeliveryOrder {
   AlertConfig receiver;
   bool otlp = false;  // then the receiver is OTLP's endpoint
   std::vector<alert::Message> messages;
-  std::vector<alert::Issue> standing;  // for Alertmanager: sent again, as they are
+  std::vector<alert::Issue> active;  // for Alertmanager: sent again, as they are
   respond::NoticeContext context;
   TimeNs now = kNoTime;
   std::shared_ptr<const std::atomic<bool>> stop;

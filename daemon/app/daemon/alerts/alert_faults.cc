@@ -10,8 +10,8 @@
 namespace culprit::app {
 namespace {
 
-constexpr size_t kNamed = 3;         // places
-constexpr size_t kHostsKept = 1024;  // for maintenance windows
+constexpr size_t kNamed = 3;        // places
+constexpr size_t kHostsMax = 1024;  // for maintenance windows
 constexpr size_t kAlertTextBytes = 1000;
 constexpr size_t kReasons = 8;
 
@@ -99,10 +99,10 @@ alert::Fault fault_of(const RunVerdict& of_run) {
   out.confidence = d.confidence;
   out.action = to_string(d.action.kind);
   for (const std::string& target : d.action.targets)
-    if (out.targets.size() < kHostsKept) out.targets.push_back(target);
+    if (out.targets.size() < kHostsMax) out.targets.push_back(target);
   for (const Suspect& place : d.hosts)
     if (std::string host = alert_text(place.host.value_or(""));
-        !host.empty() && out.hosts.size() < kHostsKept &&
+        !host.empty() && out.hosts.size() < kHostsMax &&
         std::ranges::find(out.hosts, host) == out.hosts.end())
       out.hosts.push_back(std::move(host));
   for (const std::string& why : d.why)

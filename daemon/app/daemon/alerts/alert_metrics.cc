@@ -19,9 +19,9 @@ void about_alerts(serve::MetricsText& m, const AlertService& alerts) {
   m.counter("culprit_alerts_refused_total", "Issues beyond the limit that are not followed.")
       .value(figure(c.refused));
   m.counter("culprit_alerts_resent_total", "Standing alerts that an Alertmanager got again.")
-      .value(figure(alerts.figures().resent));
+      .value(figure(alerts.counters().resent));
   m.counter("culprit_alerts_store_failures_total", "Writes of alerts to the disk that failed.")
-      .value(figure(alerts.figures().store_failed));
+      .value(figure(alerts.counters().store_failed));
   m.counter("culprit_alerts_without_receiver_total", "Messages dropped because their receiver was removed.")
       .value(figure(alerts.outbox().dropped_without_receiver()));
   const auto& lines = alerts.outbox().lines();

@@ -44,13 +44,13 @@ OtlpLog log_of(const LiveEvent& event, const FindingChange& change) {
 OtlpLog log_of(const LiveEvent& event, const DiagnosisChange& change) {
   OtlpLog out;
   const Announcement& a = change.announcement;
-  const bool gone = event.kind == LiveEventKind::kDiagnosisGone || a.change == Change::kWithdrawn;
-  out.severity = gone ? OtlpSeverity::kInfo : a.verdict ? OtlpSeverity::kError : OtlpSeverity::kWarning;
+  const bool removed = event.kind == LiveEventKind::kDiagnosisWithdrawn || a.change == Change::kWithdrawn;
+  out.severity = removed ? OtlpSeverity::kInfo : a.verdict ? OtlpSeverity::kError : OtlpSeverity::kWarning;
   out.text = a.sentence;
   out.attributes = {{"event.name", std::string("culprit.diagnosis")},
                     {"culprit.event.id", event.id},
                     {"culprit.verdict", a.index && a.verdict},
-                    {"culprit.change", words(to_string(gone ? Change::kWithdrawn : a.change))}};
+                    {"culprit.change", words(to_string(removed ? Change::kWithdrawn : a.change))}};
   if (!change.diagnosis) return out;
   const Diagnosis& d = *change.diagnosis;
   out.time_ns = d.time_ns;

@@ -23,11 +23,11 @@ constexpr TimeNs kSeenEvery = 60 * kNsPerSecond;    // a write of the watermark
 constexpr TimeNs kWriteAgain = 5 * kNsPerSecond;    // after a failure of the disk
 constexpr TimeNs kCatchUp = 600 * kNsPerSecond;     // before the watermark: a clock that was set
 
-store::KeptMessage kept(const alert::Message& m) {
+store::StoredMessage stored(const alert::Message& m) {
   return {m.row, m.id, m.receiver, m.issue, static_cast<int>(m.kind), m.created_ns, m.body};
 }
 
-alert::Message message_of(store::KeptMessage m) {
+alert::Message message_of(store::StoredMessage m) {
   const int kind = std::clamp(m.kind, 0, static_cast<int>(alert::Message::Kind::kRecord));
   return {m.row,
           std::move(m.id),
@@ -46,9 +46,9 @@ std::string text_of(const respond::Outbox::Past& past) {
       .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-respond::Outbox::Past past_of(const store::KeptReceiver& kept) {
-  respond::Outbox::Past out{kept.name, 0, "", kNoTime, kNoTime};
-  const auto object = parse_json(kept.text);
+respond::Outbox::Past past_of(const store::StoredReceiver& stored) {
+  respond::Outbox::Past out{stored.name, 0, "", kNoTime, kNoTime};
+  const auto object = parse_json(stored.text);
   if (!object.is_object()) return out;
   const auto number = [&](const char* name, auto& to) {
     if (const auto at = object.find(name); at != object.end() && at->is_number_integer()) at->get_to(to);
@@ -71,27 +71,27 @@ std::optional<std::string> user_text(const std::string& user) {
 // A failed write and what came since, as one. Of an issue the newest counts.
 void put_before(store::AlertChanges failed, store::AlertChanges& later) {
   std::set<std::string> newer;
-  for (const store::KeptIssue& one : later.issues) newer.insert(one.key);
+  for (const store::StoredIssue& one : later.issues) newer.insert(one.key);
   std::erase_if(failed.issues, [&](const auto& one) { return newer.contains(one.key); });
-  std::erase_if(failed.issues_gone, [&](const auto& key) { return newer.contains(key); });
-  const std::set<int64_t> gone(later.messages_gone.begin(), later.messages_gone.end());
-  std::erase_if(failed.messages, [&](const auto& m) { return gone.contains(m.row); });
+  std::erase_if(failed.issues_removed, [&](const auto& key) { return newer.contains(key); });
+  const std::set<int64_t> removed(later.messages_removed.begin(), later.messages_removed.end());
+  std::erase_if(failed.messages, [&](const auto& m) { return removed.contains(m.row); });
   const auto join = [](auto& first, auto& second) {
     first.insert(first.end(), std::make_move_iterator(second.begin()), std::make_move_iterator(second.end()));
     second = std::move(first);
   };
   join(failed.issues, later.issues);
-  join(failed.issues_gone, later.issues_gone);
+  join(failed.issues_removed, later.issues_removed);
   join(failed.messages, later.messages);
-  join(failed.messages_gone, later.messages_gone);
-  std::set<std::string> named(later.receivers_gone.begin(), later.receivers_gone.end());
-  for (const store::KeptReceiver& one : later.receivers) named.insert(one.name);
+  join(failed.messages_removed, later.messages_removed);
+  std::set<std::string> named(later.receivers_removed.begin(), later.receivers_removed.end());
+  for (const store::StoredReceiver& one : later.receivers) named.insert(one.name);
   std::erase_if(failed.receivers, [&](const auto& one) { return named.contains(one.name); });
-  std::erase_if(failed.receivers_gone, [&](const auto& name) { return named.contains(name); });
+  std::erase_if(failed.receivers_removed, [&](const auto& name) { return named.contains(name); });
   join(failed.receivers, later.receivers);
-  join(failed.receivers_gone, later.receivers_gone);
+  join(failed.receivers_removed, later.receivers_removed);
   join(failed.windows, later.windows);
-  join(failed.windows_gone, later.windows_gone);
+  join(failed.windows_removed, later.windows_removed);
   later.seen_until_ns = std::max(failed.seen_until_ns, later.seen_until_ns);
 }
 
@@ -109,8 +109,8 @@ Result<std::unique_ptr<AlertService>> AlertService::open(io::Env& env, AlertServ
   const Config& config = *out->options_.config;
   const Status loaded = out->load(config.state_dir);
   if (!loaded)
-    out->options_.complain(loaded.error().text +
-                           "; alerts and maintenance windows are not kept over a restart");
+    out->options_.report_error(loaded.error().text +
+                               "; alerts and maintenance windows are not kept over a restart");
   if (out->options_.watch) out->options_.watch->alerts(loaded);
   out->reload();
   out->timer_ = env.timer([service = out.get()] { service->beat(); });
@@ -126,24 +126,24 @@ Status AlertService::load(const std::string& state_dir) {
   auto store = store::AlertStore::open(state_dir + "/alerts.db");
   if (!store) return tl::unexpected(store.error());
   if (!(*store)->moved_aside().empty())
-    options_.complain("alerts: their file was damaged and is now " + (*store)->moved_aside());
+    options_.report_error("alerts: their file was damaged and is now " + (*store)->moved_aside());
   auto found = (*store)->load();
   if (!found) return tl::unexpected(found.error());
   store_ = std::move(*store);
   std::vector<alert::Issue> issues;
-  for (const store::KeptIssue& one : found->issues) {
+  for (const store::StoredIssue& one : found->issues) {
     auto issue = alert::issue_from_json(one.text);
-    issue ? issues.push_back(std::move(*issue)) : options_.complain(issue.error().text);
+    issue ? issues.push_back(std::move(*issue)) : options_.report_error(issue.error().text);
   }
   std::vector<alert::Window> windows;
-  for (const store::KeptWindow& one : found->windows)
+  for (const store::StoredWindow& one : found->windows)
     if (auto window = alert::window_from_json(one.text)) windows.push_back(std::move(*window));
   std::vector<alert::Message> messages;
-  for (store::KeptMessage& one : found->messages) messages.push_back(message_of(std::move(one)));
-  if (!messages.empty()) kept_row_ = last_row_ = messages.back().row;
+  for (store::StoredMessage& one : found->messages) messages.push_back(message_of(std::move(one)));
+  if (!messages.empty()) stored_row_ = last_row_ = messages.back().row;
   book_.load(std::move(issues), std::move(windows));
   outbox_.load(std::move(messages));
-  for (const store::KeptReceiver& one : found->receivers) {
+  for (const store::StoredReceiver& one : found->receivers) {
     pasts_[one.name] = past_of(one);
     outbox_.load(pasts_[one.name]);
   }
@@ -183,11 +183,11 @@ std::vector<std::string> AlertService::receivers() const {
 void AlertService::reload() {
   book_.set_options(book_options());
   const std::vector<std::string> names = receivers();
-  const std::vector<int64_t> gone = outbox_.keep_only(names);
-  if (!gone.empty())
-    options_.complain(fmt::format("alerts: {} for receivers that are no longer configured are dropped",
-                                  counted(gone.size(), "message")));
-  unwritten_.messages_gone.insert(unwritten_.messages_gone.end(), gone.begin(), gone.end());
+  const std::vector<int64_t> removed = outbox_.keep_only(names);
+  if (!removed.empty())
+    options_.report_error(fmt::format("alerts: {} for receivers that are no longer configured are dropped",
+                                      counted(removed.size(), "message")));
+  unwritten_.messages_removed.insert(unwritten_.messages_removed.end(), removed.begin(), removed.end());
   std::erase_if(channels_, [&](auto& one) {
     if (std::ranges::find(names, one.first) != names.end()) return false;
     if (one.second.worker) one.second.worker->abandon();
@@ -195,16 +195,16 @@ void AlertService::reload() {
   });
   std::erase_if(pasts_, [&](const auto& one) {
     if (std::ranges::find(names, one.first) != names.end()) return false;
-    unwritten_.receivers_gone.push_back(one.first);
+    unwritten_.receivers_removed.push_back(one.first);
     return true;
   });
   for (const std::string& name : names) outbox_.try_now(name);
   for (const AlertConfig& a : options_.config->alert) {
     if (const std::string why = trouble_of(a); !why.empty())
-      options_.complain(fmt::format("alert receiver {}: {}", a.name, why));
+      options_.report_error(fmt::format("alert receiver {}: {}", a.name, why));
     for (const std::string& owner : a.owners)
       if (!user_text(owner))
-        options_.complain(fmt::format("alert receiver {}: this host knows no user {}", a.name, owner));
+        options_.report_error(fmt::format("alert receiver {}: this host knows no user {}", a.name, owner));
   }
   write();
 }
@@ -329,12 +329,12 @@ void AlertService::record(const LiveEvent& event) {
 
 void AlertService::add(alert::Message message) {
   const bool keep = message.kind != alert::Message::Kind::kLatest;
-  store::KeptMessage copy = kept(message);
-  std::vector<int64_t> gone;
-  last_row_ = copy.row = outbox_.add(std::move(message), gone);
-  for (const int64_t row : gone)
+  store::StoredMessage copy = stored(message);
+  std::vector<int64_t> removed;
+  last_row_ = copy.row = outbox_.add(std::move(message), removed);
+  for (const int64_t row : removed)
     if (std::erase_if(unwritten_.messages, [&](const auto& m) { return m.row == row; }) == 0)
-      unwritten_.messages_gone.push_back(row);
+      unwritten_.messages_removed.push_back(row);
   if (keep) unwritten_.messages.push_back(std::move(copy));
 }
 
@@ -346,7 +346,7 @@ void AlertService::keep_receivers() {
     const auto known = pasts_.find(name);
     if (known != pasts_.end() && known->second == now) continue;
     std::erase_if(unwritten_.receivers, [&](const auto& one) { return one.name == name; });
-    std::erase(unwritten_.receivers_gone, name);
+    std::erase(unwritten_.receivers_removed, name);
     unwritten_.receivers.push_back({name, text_of(now)});
     pasts_[name] = std::move(now);
   }
@@ -356,15 +356,15 @@ void AlertService::flush() {
   alert::BookChanges changes = book_.take();
   for (const alert::Issue& issue : changes.issues) {
     std::erase_if(unwritten_.issues, [&](const auto& one) { return one.key == issue.key; });
-    std::erase(unwritten_.issues_gone, issue.key);
+    std::erase(unwritten_.issues_removed, issue.key);
     unwritten_.issues.push_back({issue.key, to_json(issue)});
   }
   for (std::string& key : changes.forgotten) {
     std::erase_if(unwritten_.issues, [&](const auto& one) { return one.key == key; });
-    unwritten_.issues_gone.push_back(std::move(key));
+    unwritten_.issues_removed.push_back(std::move(key));
   }
   for (const alert::Window& w : changes.windows) unwritten_.windows.push_back({w.id, to_json(w)});
-  for (const int64_t id : changes.windows_forgotten) unwritten_.windows_gone.push_back(id);
+  for (const int64_t id : changes.windows_forgotten) unwritten_.windows_removed.push_back(id);
   for (alert::Message& m : changes.messages) add(std::move(m));
   keep_receivers();
   write();
@@ -377,7 +377,7 @@ void AlertService::write() {
   const bool waits = write_after_ns_ != kNoTime && mono() < write_after_ns_ && !stopping_;
   if (unwritten_.empty() || waits || !store_) {
     if (!store_) unwritten_ = {};
-    kept_row_ = last_row_;
+    stored_row_ = last_row_;
     if (stopping_ && stopped_) std::exchange(stopped_, {})();
     return kick_all();
   }
@@ -400,12 +400,12 @@ void AlertService::write() {
 void AlertService::written(const Status& status) {
   writing_ = false;
   if (options_.watch) options_.watch->alerts(status);
-  kept_row_ = writing_row_;
+  stored_row_ = writing_row_;
   store_trouble_ = status ? "" : "alerts are not kept: " + status.error().text;
   write_after_ns_ = status ? kNoTime : mono() + kWriteAgain;
-  figures_.store_failed += !status;
-  if (const auto said = store_complaint_.look(store_trouble_, "alerts are kept again", mono()))
-    options_.complain(*said);
+  counters_.store_failed += !status;
+  if (const auto reported = store_error_.look(store_trouble_, "alerts are kept again", mono()))
+    options_.report_error(*reported);
   if (!status && stopping_) {
     if (stopped_) std::exchange(stopped_, {})();
     return;
@@ -472,7 +472,8 @@ AlertService::Channel* AlertService::channel(const std::string& receiver) {
   if (out.worker) return &out;
   auto worker = env_.worker("alert " + receiver);
   if (!worker) {
-    if (const auto said = out.complaint.look(worker.error().text, "", mono())) options_.complain(*said);
+    if (const auto reported = out.error_report.look(worker.error().text, "", mono()))
+      options_.report_error(*reported);
     return nullptr;
   }
   out.worker = std::move(*worker);
@@ -486,7 +487,7 @@ DeliveryOrder AlertService::order_for(const AlertConfig& receiver, bool otlp) co
 }
 
 // What an Alertmanager has to hear again, each minute.
-std::vector<alert::Issue> AlertService::standing(const AlertConfig& receiver, Channel& channel) {
+std::vector<alert::Issue> AlertService::active(const AlertConfig& receiver, Channel& channel) {
   std::vector<alert::Issue> out;
   const bool due = channel.resent_ns == kNoTime || mono() - channel.resent_ns >= kResendEvery;
   if (receiver.type != AlertType::kAlertmanager || !due || outbox_.waits(receiver.name, wall())) return out;
@@ -506,17 +507,17 @@ void AlertService::kick(const AlertConfig& receiver, bool otlp) {
   if (known != channels_.end() && known->second.busy) return;
   DeliveryOrder order = order_for(receiver, otlp);
   for (alert::Message& m : outbox_.due(receiver.name, batch_of(receiver, otlp), order.now)) {
-    if (m.kind != alert::Message::Kind::kLatest && m.row > kept_row_) break;
+    if (m.kind != alert::Message::Kind::kLatest && m.row > stored_row_) break;
     if (otlp && !order.messages.empty() && (m.kind != order.messages.front().kind)) break;
     order.messages.push_back(std::move(m));
     order.messages.back().change = change_of(order.messages.back());
   }
-  const bool stands = !otlp && receiver.type == AlertType::kAlertmanager && book_.firing_count() > 0;
-  if (order.messages.empty() && !stands) return;
+  const bool is_firing = !otlp && receiver.type == AlertType::kAlertmanager && book_.firing_count() > 0;
+  if (order.messages.empty() && !is_firing) return;
   Channel* own = channel(receiver.name);
   if (!own) return;
-  order.standing = standing(receiver, *own);
-  if (!order.messages.empty() || !order.standing.empty()) begin(*own, std::move(order));
+  order.active = active(receiver, *own);
+  if (!order.messages.empty() || !order.active.empty()) begin(*own, std::move(order));
 }
 
 // What a revision says that the messages before it did not.
@@ -526,8 +527,8 @@ std::string AlertService::change_of(const alert::Message& m) const {
   if (known == book_.issues().end()) return "";
   const auto d = known->second.deliveries.find(m.receiver);
   if (d == known->second.deliveries.end() || !d->second.read) return "";
-  const auto said = alert::issue_from_json(m.body);
-  return said ? alert::change_of(*d->second.read, said->fault) : "";
+  const auto reported = alert::issue_from_json(m.body);
+  return reported ? alert::change_of(*d->second.read, reported->fault) : "";
 }
 
 void AlertService::begin(Channel& channel, DeliveryOrder order) {
@@ -549,35 +550,35 @@ void AlertService::delivered(const DeliveryOrder& order, const DeliveryOutcome& 
   if (at == channels_.end() || stopping_) return;
   Channel& own = at->second;
   own.busy = false;
-  std::vector<int64_t> rows, gone;
+  std::vector<int64_t> rows, removed;
   for (const alert::Message& m : order.messages) rows.push_back(m.row);
   const TimeNs now = wall();
   std::string trouble;
   if (outcome.kind == DeliveryOutcome::Kind::kSent) {
-    gone = outbox_.sent(name, rows, now);
+    removed = outbox_.sent(name, rows, now);
     for (const alert::Message& m : order.messages) {
       book_.settled(name, m.issue, false);
-      const auto said =
+      const auto reported =
           m.issue.empty() ? Result<alert::Issue>(tl::unexpected(Error{})) : alert::issue_from_json(m.body);
-      if (said) book_.delivered(name, m.issue, said->fault, m.change);
+      if (reported) book_.delivered(name, m.issue, reported->fault, m.change);
     }
     if (outcome.rejected > 0) outbox_.rejected(name, outcome.rejected);
-    if (!order.standing.empty()) {
+    if (!order.active.empty()) {
       own.resent_ns = mono();
-      figures_.resent += order.standing.size();
+      counters_.resent += order.active.size();
     }
   } else {
     trouble = fmt::format("alert receiver {}: {}", name, outcome.sentence);
     if (outcome.kind == DeliveryOutcome::Kind::kRefused)
-      gone = outbox_.refused(name, rows, outcome.sentence, now);
+      removed = outbox_.refused(name, rows, outcome.sentence, now);
     else
       outbox_.failed(name, outcome.sentence, outcome.retry_after_ns, now);
-    if (!gone.empty()) trouble += fmt::format("; dropped after {} refusals", respond::Outbox::kRefusals);
+    if (!removed.empty()) trouble += fmt::format("; dropped after {} refusals", respond::Outbox::kRefusals);
   }
-  if (const auto said =
-          own.complaint.look(trouble, fmt::format("alert receiver {}: takes alerts again", name), mono()))
-    trouble.empty() ? options_.inform(*said) : options_.complain(*said);
-  unwritten_.messages_gone.insert(unwritten_.messages_gone.end(), gone.begin(), gone.end());
+  if (const auto reported =
+          own.error_report.look(trouble, fmt::format("alert receiver {}: takes alerts again", name), mono()))
+    trouble.empty() ? options_.inform(*reported) : options_.report_error(*reported);
+  unwritten_.messages_removed.insert(unwritten_.messages_removed.end(), removed.begin(), removed.end());
   keep_receivers();  // what it says of issues is kept with this
   flush();
 }

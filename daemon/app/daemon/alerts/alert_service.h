@@ -20,7 +20,7 @@
 #include "app/daemon/alerts/alert_faults.h"
 #include "app/daemon/alerts/verdict_feed.h"
 #include "app/daemon/engine/engine_worker.h"
-#include "app/daemon/self/complaint.h"
+#include "app/daemon/self/error_report.h"
 #include "app/daemon/self/self_watch.h"
 #include "core/alert/alert_book.h"
 #include "io/env.h"
@@ -33,7 +33,7 @@ struct AlertServiceOptions {
   const Config* config = nullptr;
   VerdictFeed* verdicts = nullptr;
   EngineWorker* engine = nullptr;
-  std::function<void(const std::string&)> complain, inform;  // for the log
+  std::function<void(const std::string&)> report_error, inform;  // for the log
   // The text of GET /metrics, for OTLP; may be empty.
   std::function<void(std::function<void(std::string)>)> metrics = {};
   TimeNs started_ns = 0;
@@ -78,18 +78,18 @@ class AlertService {
   const Config& config() const { return *options_.config; }
   // Why alerts are late or lost now; empty: they are not.
   std::vector<std::string> troubles() const;
-  struct Figures {
+  struct Counters {
     uint64_t resent = 0;        // standing alerts, to Alertmanagers
     uint64_t store_failed = 0;  // writes to the disk
   };
-  const Figures& figures() const { return figures_; }
+  const Counters& counters() const { return counters_; }
 
  private:
   struct Channel {
     std::unique_ptr<io::Worker> worker;
     bool busy = false;
     TimeNs resent_ns = kNoTime;  // to an Alertmanager
-    Complaint complaint;
+    ErrorReport error_report;
   };
 
   AlertService(io::Env& env, AlertServiceOptions options);
@@ -109,7 +109,7 @@ class AlertService {
   void kick_all();
   void kick(const AlertConfig& receiver, bool otlp);
   Channel* channel(const std::string& receiver);
-  std::vector<alert::Issue> standing(const AlertConfig& receiver, Channel& channel);
+  std::vector<alert::Issue> active(const AlertConfig& receiver, Channel& channel);
   std::string change_of(const alert::Message& message) const;
   void begin(Channel& channel, DeliveryOrder order);
   void delivered(const DeliveryOrder& order, const DeliveryOutcome& outcome);
@@ -124,7 +124,7 @@ class AlertService {
   std::shared_ptr<store::AlertStore> store_;  // worker only
   store::AlertChanges unwritten_;
   bool writing_ = false;
-  int64_t kept_row_ = 0;  // messages up to here are on the disk, or cannot be kept
+  int64_t stored_row_ = 0;  // messages up to here are on the disk, or cannot be kept
   int64_t last_row_ = 0, writing_row_ = 0;
   TimeNs seen_until_ns_ = kNoTime, seen_written_ns_ = kNoTime;  // seen_written_ns_: monotonic
   TimeNs write_after_ns_ = kNoTime;                             // monotonic: after a failure
@@ -133,9 +133,9 @@ class AlertService {
   TimeNs followed_ns_ = kNoTime, exported_ns_ = kNoTime;  // monotonic
   std::map<std::string, Channel> channels_;
   std::map<std::string, respond::Outbox::Past> pasts_;  // as kept on the disk
-  Complaint store_complaint_;
+  ErrorReport store_error_;
   std::string store_trouble_;
-  Figures figures_;
+  Counters counters_;
   const std::shared_ptr<std::atomic<bool>> stop_ = std::make_shared<std::atomic<bool>>(false);
   std::unique_ptr<io::Timer> timer_;
   std::unique_ptr<io::Worker> disk_;

@@ -14,7 +14,7 @@ constexpr size_t kRunsCaughtUp = 10'000;  // after a start
 void VerdictFeed::on_events(const std::vector<LiveEvent>& events) {
   for (const LiveEvent& e : events) {
     const bool announced = e.kind == LiveEventKind::kDiagnosis && e.publish;
-    if (announced || e.kind == LiveEventKind::kDiagnosisGone || e.kind == LiveEventKind::kJobEnded)
+    if (announced || e.kind == LiveEventKind::kDiagnosisWithdrawn || e.kind == LiveEventKind::kJobEnded)
       waiting_.emplace(e.job, e.run);
   }
   read();

@@ -85,7 +85,7 @@ json row_of(const std::string& host, const RememberedHost& of) {
 }
 
 // Order of hosts: silent ones first, the longest silence first; then by name.
-bool stands_before(const json& a, const json& b) {
+bool precedes(const json& a, const json& b) {
   const bool a_silent = a.value("state", "") == "silent", b_silent = b.value("state", "") == "silent";
   if (a_silent != b_silent) return a_silent;
   const auto last = [](const json& row) {
@@ -120,7 +120,7 @@ void about_connections(serve::MetricsText& m, const collect::CollectorStats& s) 
       .value(as_double(s.tls_failures));
 }
 
-void about_archive(serve::MetricsText& m, const store::ArchiveStats& s, const CollectorService::Figures& f) {
+void about_archive(serve::MetricsText& m, const store::ArchiveStats& s, const CollectorService::Counters& f) {
   m.gauge("culprit_archive_bytes", "Of all segments on the disk.").value(as_double(s.bytes));
   m.gauge("culprit_archive_segments", "Segments on the disk.").value(as_double(s.segments));
   m.gauge("culprit_archive_logs", "Logs of hosts that are known.").value(as_double(s.logs));
@@ -185,12 +185,12 @@ serve::Health CollectorApi::health() {
   return DaemonApi::health();
 }
 
-std::string CollectorApi::metrics_text(Figures figures) {
+std::string CollectorApi::metrics_text(Counters counters) {
   serve::MetricsText m;
   about_connections(m, collecting_.connections());
-  about_archive(m, collecting_.archive(), collecting_.figures());
+  about_archive(m, collecting_.archive(), collecting_.counters());
   about_engines(m, parts_.engine->counts());
-  return DaemonApi::metrics_text(figures) + m.finish();
+  return DaemonApi::metrics_text(counters) + m.finish();
 }
 
 json CollectorApi::status_values() {
@@ -201,7 +201,7 @@ json CollectorApi::status_values() {
   out["collector"] = {{"listen", collecting_.address()},
                       {"hosts", connections.hosts},
                       {"connections", connections.connections},
-                      {"restoring", collecting_.figures().restoring},
+                      {"restoring", collecting_.counters().restoring},
                       {"last_refusal", connections.last_refusal},
                       {"archive_bytes", archive.bytes},
                       {"archive_max_bytes", parts_.config->collector.retention_max_size},
@@ -210,37 +210,37 @@ json CollectorApi::status_values() {
 }
 
 void CollectorApi::hosts(Answer answer) {
-  named_in_index(*parts_.recorder, "",
-                 [this, answer = std::move(answer)](Result<std::vector<NamedHost>> found) {
-                   if (!found) return answer(tl::unexpected(found.error()));
-                   const auto named = std::make_shared<std::vector<NamedHost>>(std::move(*found));
-                   auto kept = std::make_shared<std::map<std::string, RememberedHost>>();
-                   collecting_.query(
-                       [kept](store::Archive& archive) {
-                         if (auto rows = archive.hosts())
-                           for (const store::HostRow& row : *rows)
-                             (*kept)[row.host] = {host_about(row.about), row.seen_ns, row.bytes, row.skipped};
-                       },
-                       [this, named, kept, answer] {
-                         answer(dump({{"items", host_list(*named, *kept)}}));
-                       });
-                 });
+  named_in_index(
+      *parts_.recorder, "", [this, answer = std::move(answer)](Result<std::vector<NamedHost>> found) {
+        if (!found) return answer(tl::unexpected(found.error()));
+        const auto named = std::make_shared<std::vector<NamedHost>>(std::move(*found));
+        auto stored = std::make_shared<std::map<std::string, RememberedHost>>();
+        collecting_.query(
+            [stored](store::Archive& archive) {
+              if (auto rows = archive.hosts())
+                for (const store::HostRow& row : *rows)
+                  (*stored)[row.host] = {host_about(row.about), row.seen_ns, row.bytes, row.skipped};
+            },
+            [this, named, stored, answer] {
+              answer(dump({{"items", host_list(*named, *stored)}}));
+            });
+      });
 }
 
 // What hosts and the archive say, with what is held against each; and hosts whose logs are read here.
 json CollectorApi::host_list(const std::vector<NamedHost>& named,
-                             const std::map<std::string, RememberedHost>& kept) {
+                             const std::map<std::string, RememberedHost>& stored) {
   std::map<std::string, const NamedHost*> against;
   for (const NamedHost* one : worst_by_host(named, env_.now(io::Clock::kWall))) against[one->host] = one;
   std::map<std::string, json> rows;
-  for (const auto& [host, of] : kept) rows[host] = row_of(host, of);
+  for (const auto& [host, of] : stored) rows[host] = row_of(host, of);
   for (const HostFacts& facts : collecting_.hosts()) rows[facts.host] = row_of(facts);
   for (auto& [host, row] : rows) {
     const auto worst = against.find(host);
-    put_standing(row, worst == against.end() ? nullptr : worst->second);
-    const auto of = kept.find(host);
-    row["archive_bytes"] = of == kept.end() ? 0 : of->second.bytes;
-    row["skipped_frames"] = of == kept.end() ? 0 : of->second.skipped;
+    put_host_state(row, worst == against.end() ? nullptr : worst->second);
+    const auto of = stored.find(host);
+    row["archive_bytes"] = of == stored.end() ? 0 : of->second.bytes;
+    row["skipped_frames"] = of == stored.end() ? 0 : of->second.skipped;
   }
   json items = json::array();
   for (auto& [host, row] : host_rows(named)) {
@@ -248,7 +248,7 @@ json CollectorApi::host_list(const std::vector<NamedHost>& named,
     if (!rows.contains(host) && (!itself || parts_.config->watches())) items.push_back(std::move(row));
   }
   for (auto& [host, row] : rows) items.push_back(std::move(row));
-  std::stable_sort(items.begin(), items.end(), stands_before);
+  std::stable_sort(items.begin(), items.end(), precedes);
   return items;
 }
 
@@ -257,13 +257,13 @@ void CollectorApi::add_archived(const std::optional<std::string>& job, std::vect
   auto all = std::make_shared<std::vector<SourceRow>>(std::move(own));
   collecting_.query(
       [all, job](store::Archive& archive) {
-        const auto kept = archive.kept({.job = job.value_or(""), .places = false});
-        if (!kept) return;
-        for (auto it = kept->rbegin(); it != kept->rend(); ++it) {
-          const StreamInfo& info = it->kept.state.info;
-          all->push_back({info.job, it->host, info.path, info.kind, it->kept.state.size,
-                          it->kept.first_offset, info.opened_ns, info.uid, proven_owner(info), info.pid,
-                          it->kept.state.ended});
+        const auto stored = archive.stored({.job = job.value_or(""), .places = false});
+        if (!stored) return;
+        for (auto it = stored->rbegin(); it != stored->rend(); ++it) {
+          const StreamInfo& info = it->stored.state.info;
+          all->push_back({info.job, it->host, info.path, info.kind, it->stored.state.size,
+                          it->stored.first_offset, info.opened_ns, info.uid, proven_owner(info), info.pid,
+                          it->stored.state.ended});
         }
       },
       [all, rows = std::move(rows)] { rows(std::move(*all)); });
@@ -281,12 +281,12 @@ void CollectorApi::evidence(const serve::EvidenceQuery& query,
   range->to = query.to_byte;
   collecting_.query(
       [range, found, query](store::Archive& archive) {
-        auto kept = archive.kept({.host = query.host, .job = query.job, .path = query.path});
-        if (!kept) {
-          *found = tl::unexpected(kept.error());
+        auto stored = archive.stored({.host = query.host, .job = query.job, .path = query.path});
+        if (!stored) {
+          *found = tl::unexpected(stored.error());
           return;
         }
-        for (store::HostStream& stream : *kept) range->streams.push_back(std::move(stream.kept));
+        for (store::HostStream& stream : *stored) range->streams.push_back(std::move(stream.stored));
       },
       [this, range, found, query, answer = std::move(answer), share = readers_] {
         if (!*found) return answer(tl::unexpected(found->error()));

@@ -33,13 +33,13 @@ class CollectorApi final : public DaemonApi {
                 std::function<void(Result<std::unique_ptr<serve::EvidenceReader>>)> answer) override;
 
  private:
-  std::string metrics_text(Figures figures) override;
+  std::string metrics_text(Counters counters) override;
   nlohmann::json status_values() override;
   // The sources that the archive has, behind those of this host.
   void add_archived(const std::optional<std::string>& job, std::vector<SourceRow> own,
                     Lists::SourceRows rows);
   nlohmann::json host_list(const std::vector<NamedHost>& named,
-                           const std::map<std::string, RememberedHost>& kept);
+                           const std::map<std::string, RememberedHost>& stored);
 
   CollectorService& collecting_;
   std::shared_ptr<void> readers_ = std::make_shared<int>();  // each evidence reader holds a reference

@@ -17,23 +17,23 @@ namespace culprit::app {
 namespace {
 
 // People's judgements from the index: of this diagnosis, and of others of its kind.
-struct Said {
+struct StoredAnswers {
   bool is_read = false;
   std::vector<Verdict> verdicts;
   std::map<std::string, records::Judged> judged;
   std::vector<records::DeviceFault> faults;  // of the devices that the run accuses
 
-  static Result<Said> of(records::Records& index, const records::VerdictQuery& query) {
+  static Result<StoredAnswers> of(records::Records& index, const records::VerdictQuery& query) {
     auto verdicts = index.verdicts(query);
     if (!verdicts) return tl::unexpected(verdicts.error());
     auto judged = index.judged();
     if (!judged) return tl::unexpected(judged.error());
-    Said said{true, std::move(*verdicts), std::move(*judged), {}};
-    if (query.job.empty() || !query.run) return said;
+    StoredAnswers answers{true, std::move(*verdicts), std::move(*judged), {}};
+    if (query.job.empty() || !query.run) return answers;
     auto faults = index.device_faults(query.job, *query.run);
     if (!faults) return tl::unexpected(faults.error());
-    said.faults = std::move(*faults);
-    return said;
+    answers.faults = std::move(*faults);
+    return answers;
   }
 
   // Adds earlier faults of the accused devices in other jobs to the reasons.
@@ -82,7 +82,7 @@ void add_parts(Report& report, const std::vector<std::string>& troubles) {
   if (!report.verdict && report.missing.size() > before) conclude_again(report);
 }
 
-void add_forward(json& out, const std::string& to, const UplinkFigures& f) {
+void add_forward(json& out, const std::string& to, const UplinkCounters& f) {
   out["jobs"] = f.jobs;
   out["lines"] = f.feed.lines;
   out["bytes"] = f.feed.bytes;
@@ -142,9 +142,9 @@ DaemonApi::DaemonApi(io::Env& env, AgentParts parts)
     : env_(env),
       parts_(std::move(parts)),
       now_jobs_(env, [this](auto done) { lists_.live_jobs(std::move(done)); }),
-      figures_(env, [this](auto done) {
-        const auto out = std::make_shared<std::vector<JobFigures>>();
-        parts_.engine->query([out](LiveJobs& live, TimeNs now) { *out = live.figures(now); },
+      counters_(env, [this](auto done) {
+        const auto out = std::make_shared<std::vector<JobCounters>>();
+        parts_.engine->query([out](LiveJobs& live, TimeNs now) { *out = live.counters(now); },
                              [out, done] { done(out); });
       }) {}
 
@@ -159,7 +159,7 @@ serve::Health DaemonApi::health() {
 std::unique_ptr<serve::ApiSource> DaemonApi::limited_to(const serve::Reader& reader) {
   if (parts_.access.sees_all(reader)) return nullptr;
   OpenToUsers open{[this](const Answer& answer) { answer(dump(status_values())); },
-                   [this](const auto& answer) { answer(metrics_text(Figures::kOpen)); }};
+                   [this](const auto& answer) { answer(metrics_text(Counters::kOpen)); }};
   return std::make_unique<OwnView>(*this, lists_, std::move(open), *reader.uid);
 }
 
@@ -176,7 +176,7 @@ void DaemonApi::status(Answer answer) {
 
 json DaemonApi::status_values() {
   const serve::Health now = health();
-  const Recorder::Figures store = parts_.recorder->figures();
+  const Recorder::Counters store = parts_.recorder->counters();
   const SelfUsage usage = read_self_usage();
   json out = {{"version", CULPRIT_VERSION},
               {"host", parts_.config->host.name},
@@ -207,7 +207,7 @@ json DaemonApi::status_values() {
                       {"jobs_without_engine", parts_.engine->counts().without_engine},
                       {"jobs_not_read", parts_.engine->counts().waiting}};
   }
-  if (parts_.uplink) add_forward(out, parts_.config->forward.to, parts_.uplink->figures());
+  if (parts_.uplink) add_forward(out, parts_.config->forward.to, parts_.uplink->counters());
   json tails = json::array();
   uint64_t lag = 0;
   if (const Sources* sources = parts_.sources()) {
@@ -241,7 +241,7 @@ struct FoundReport {
   std::string note;  // why the job has no engine
   std::optional<Error> unreadable;
   bool settled = true;
-  Said said;
+  StoredAnswers answers;
 };
 
 void find_live(FoundReport& found, const serve::JobRun& of, LiveJobs& live, TimeNs now) {
@@ -262,11 +262,12 @@ void find_stored(FoundReport& found, const std::string& job, records::Records& i
     if (const auto last = index.job(job); last && *last) found.run = (*last)->run;
   if (!found.run) return;
   if (!found.report) {
-    auto kept = index.report(job, *found.run);
-    if (!kept) found.unreadable = kept.error();
-    if (kept) found.report = std::move(*kept);
+    auto stored = index.report(job, *found.run);
+    if (!stored) found.unreadable = stored.error();
+    if (stored) found.report = std::move(*stored);
   }
-  if (auto said = Said::of(index, {.job = job, .run = found.run})) found.said = std::move(*said);
+  if (auto answers = StoredAnswers::of(index, {.job = job, .run = found.run}))
+    found.answers = std::move(*answers);
 }
 
 // As people's judgements leave it, with what the index knows of its diagnoses.
@@ -274,12 +275,12 @@ void finish(FoundReport& found, const std::string& job, const std::vector<std::s
   Report& report = *found.report;
   report.job.run = found.run;
   report.settled = found.settled;
-  judge_report(found.said.judgements(), report);
+  judge_report(found.answers.judgements(), report);
   add_parts(report, troubles);
   for (Diagnosis& d : report.diagnoses) {
-    found.said.mark_state(d);
-    found.said.mark(d, job);
-    found.said.remember(d, {job, found.run});
+    found.answers.mark_state(d);
+    found.answers.mark(d, job);
+    found.answers.remember(d, {job, found.run});
   }
 }
 
@@ -321,14 +322,14 @@ void DaemonLists::diagnoses_of(const serve::DiagnosisQuery& query, KeepJob keep,
   asked.since_ns = query.since_ns.value_or(kNoTime);
   parts_.recorder->query(
       [text, asked, keep = std::move(keep)](store::Spool&, records::Records& index) {
-        auto said = Said::of(index, asked);
-        if (!said) return void(*text = tl::unexpected(said.error()));
-        std::erase_if(said->verdicts, [&](const Verdict& v) { return !keep(v.job); });
+        auto answers = StoredAnswers::of(index, asked);
+        if (!answers) return void(*text = tl::unexpected(answers.error()));
+        std::erase_if(answers->verdicts, [&](const Verdict& v) { return !keep(v.job); });
         JsonWriter w;
         w.object([&] {
-          w.list("items", said->verdicts, [&](Verdict v) {
+          w.list("items", answers->verdicts, [&](Verdict v) {
             v.diagnosis.state = v.state;
-            said->mark(v.diagnosis, v.job);
+            answers->mark(v.diagnosis, v.job);
             w.write_raw(to_json(v, VerdictForm::kListed));
           });
         });

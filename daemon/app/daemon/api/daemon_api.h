@@ -60,7 +60,7 @@ class DaemonApi : public serve::ApiSource {
   std::unique_ptr<serve::ApiSource> limited_to(const serve::Reader& reader) override;
   void on_evidence_read(const serve::EvidenceQuery& query, const serve::Reader& reader) override;
   serve::Health health() override;
-  void metrics(std::function<void(std::string)> answer) override { answer(metrics_text(Figures::kAll)); }
+  void metrics(std::function<void(std::string)> answer) override { answer(metrics_text(Counters::kAll)); }
   void job_metrics(KeepJob keep, std::function<void(std::string)> answer) override;
   void status(Answer answer) override;
   void jobs(Answer answer) override { lists_.jobs_of(every_job, std::move(answer)); }
@@ -97,8 +97,8 @@ class DaemonApi : public serve::ApiSource {
   void test_alert(const std::string& receiver, const serve::Actor& by, Answer answer) override;
 
  protected:
-  enum class Figures : uint8_t { kOpen, kAll };  // without those of receivers of alerts, or with them
-  virtual std::string metrics_text(Figures figures);
+  enum class Counters : uint8_t { kOpen, kAll };  // without those of receivers of alerts, or with them
+  virtual std::string metrics_text(Counters counters);
   virtual nlohmann::json status_values();  // of GET /v1/status, for every reader
   // The rows of GET /v1/hosts by host: this one first, then what is held against others.
   using HostRows = std::vector<std::pair<std::string, nlohmann::json>>;
@@ -120,7 +120,7 @@ class DaemonApi : public serve::ApiSource {
 
   RuleMaker rule_maker_{env_, *this};
   EngineAnswer<DaemonLists::Jobs> now_jobs_;  // for GET /v1/now
-  EngineAnswer<std::vector<JobFigures>> figures_;
+  EngineAnswer<std::vector<JobCounters>> counters_;
   std::shared_ptr<void> reading_ = std::make_shared<int>();  // each evidence reader holds a reference
   ReadAudit audit_;
 };

@@ -12,7 +12,7 @@ namespace {
 
 // The uid that alone gave all bytes of a source; none: unknown. The next file at a path may be another
 // user's, so a log that was rotated or rewritten has no known owner.
-std::optional<uint32_t> owner_of(const store::KeptStream& stream) {
+std::optional<uint32_t> owner_of(const store::StoredStream& stream) {
   const StreamInfo& info = stream.state.info;
   const bool by_peer = info.kind == OriginKind::kSocket || info.kind == OriginKind::kRing;
   const bool one_file = info.kind == OriginKind::kFile && stream.state.past.empty();
@@ -75,14 +75,14 @@ void DaemonLists::merge(const StoredJobs& found, Jobs& jobs) {
 }
 
 void DaemonLists::source_rows(const std::optional<std::string>& job, SourceRows rows) {
-  auto kept = std::make_shared<std::vector<store::KeptStream>>();
+  auto retained = std::make_shared<std::vector<store::StoredStream>>();
   parts_.recorder->query(
-      [kept, job](store::Spool& spool, records::Records&) {
-        *kept = job ? spool.streams_of(*job) : spool.streams();
+      [retained, job](store::Spool& spool, records::Records&) {
+        *retained = job ? spool.streams_of(*job) : spool.streams();
       },
-      [this, kept, job, rows = std::move(rows)] {
+      [this, retained, job, rows = std::move(rows)] {
         std::vector<SourceRow> out;
-        for (auto it = kept->rbegin(); it != kept->rend(); ++it) {
+        for (auto it = retained->rbegin(); it != retained->rend(); ++it) {
           const StreamInfo& info = it->state.info;
           out.push_back({info.job, parts_.config->host.name, info.path, info.kind, it->state.size,
                          it->first_offset, info.opened_ns, info.uid, owner_of(*it), info.pid,

@@ -20,27 +20,28 @@ void about_itself(serve::MetricsText& m, const AgentParts& p, TimeNs mono, const
   m.gauge("culprit_resident_memory_bytes", "Memory in RAM.").value(number(usage.resident_bytes));
   m.gauge("culprit_open_descriptors", "Files and sockets that are open.").value(number(usage.descriptors));
   m.counter("culprit_cpu_seconds_total", "Processor time used.").value(seconds(usage.cpu_ns));
-  const SelfWatch::Figures figures = p.watch->figures(mono);
+  const SelfWatch::Counters counters = p.watch->counters(mono);
   m.gauge("culprit_loop_latency_seconds", "How late the loop was at its last beat.")
-      .value(seconds(figures.loop_late_ns));
+      .value(seconds(counters.loop_late_ns));
   m.gauge("culprit_loop_latency_max_seconds", "How late the loop was at most since the start.")
-      .value(seconds(figures.loop_late_max_ns));
+      .value(seconds(counters.loop_late_max_ns));
   m.gauge("culprit_oldest_work_seconds", "For how long a worker has not come back.")
-      .value(seconds(figures.engine_waits_ns), {{"part", "engine"}})
-      .value(seconds(figures.store_waits_ns), {{"part", "store"}});
+      .value(seconds(counters.engine_waits_ns), {{"part", "engine"}})
+      .value(seconds(counters.store_waits_ns), {{"part", "store"}});
   m.gauge("culprit_queued_bytes", "Read, and not yet taken by the part.")
       .value(number(p.counts->store_bytes), {{"part", "store"}})
       .value(number(p.counts->engine_bytes), {{"part", "engine"}});
   m.counter("culprit_holds_total", "Times that sources were held because a part did not keep up.")
       .value(number(p.counts->holds));
-  m.counter("culprit_complaints_total", "Sentences written to the log.").value(number(p.counts->complaints));
+  m.counter("culprit_complaints_total", "Sentences written to the log.")
+      .value(number(p.counts->errors_reported));
   m.counter("culprit_reloads_total", "Reloads of the configuration.")
       .value(number(p.counts->reloads), {{"outcome", "done"}})
       .value(number(p.counts->reloads_refused), {{"outcome", "refused"}});
 }
 
 void about_capture(serve::MetricsText& m, const CaptureService& service) {
-  const CaptureService::Figures& f = service.figures();
+  const CaptureService::Counters& f = service.counters();
   m.counter("culprit_capture_total", "Captures of processes of jobs that hang.")
       .value(number(f.captures - f.failed), {{"outcome", "taken"}})
       .value(number(f.failed), {{"outcome", "failed"}})
@@ -78,7 +79,7 @@ void about_plugins(serve::MetricsText& m, const PluginService& service) {
       [](const Row& r) { return number(r.memory_bytes); });
 }
 
-void about_ras(serve::MetricsText& m, const RasService::Figures& f) {
+void about_ras(serve::MetricsText& m, const RasService::Counters& f) {
   m.counter("culprit_ras_answers_total", "Answers of NCCL's RAS service, by what became of them.")
       .value(number(f.answers), {{"outcome", "used"}})
       .value(number(f.failures), {{"outcome", "failed"}})
@@ -86,7 +87,7 @@ void about_ras(serve::MetricsText& m, const RasService::Figures& f) {
 }
 
 void about_spool(serve::MetricsText& m, const AgentParts& p) {
-  const Recorder::Figures f = p.recorder->figures();
+  const Recorder::Counters f = p.recorder->counters();
   m.gauge("culprit_spool_bytes", "Evidence on the disk.").value(number(f.spool.bytes));
   m.gauge("culprit_spool_max_bytes", "Above this the oldest evidence goes.")
       .value(number(p.config->spool.max_size));
@@ -186,7 +187,7 @@ void about_jobs(serve::MetricsText& m, const EngineWorker& engine) {
   m.counter("culprit_refused_bytes_total", "Bytes of jobs and sources beyond a limit: evidence only.")
       .value(number(c.bytes_refused));
   m.counter("culprit_kept_out_total", "Lines and records of users for jobs of others: evidence only.")
-      .value(number(c.kept_out));
+      .value(number(c.refused));
   m.counter("culprit_lost_events_total", "Findings dropped because no reader took them in time.")
       .value(number(c.events_lost));
   m.gauge("culprit_jobs_with_verdict", "Jobs whose report has a verdict; a refuted one is none.")
@@ -196,7 +197,7 @@ void about_jobs(serve::MetricsText& m, const EngineWorker& engine) {
 }
 
 // Metrics of both logs have a label with the log's name.
-void about_uplink(serve::MetricsText& m, const UplinkFigures& f) {
+void about_uplink(serve::MetricsText& m, const UplinkCounters& f) {
   const auto each = [&](auto&& metric, auto value) {
     for (const peer::Log log : peer::kLogs)
       metric.value(number(value(static_cast<size_t>(log))), {{"log", peer::name_of(log)}});
@@ -244,7 +245,7 @@ void about_uplink(serve::MetricsText& m, const UplinkFigures& f) {
 
 }  // namespace
 
-std::string DaemonApi::metrics_text(Figures figures) {
+std::string DaemonApi::metrics_text(Counters counters) {
   const AgentParts& parts = parts_;
   serve::MetricsText m;
   about_itself(m, parts, env_.now(io::Clock::kMonotonic), read_self_usage());
@@ -254,11 +255,11 @@ std::string DaemonApi::metrics_text(Figures figures) {
     about_others(m, *sources);
   }
   if (const PluginService* plugins = parts.plugins ? parts.plugins() : nullptr) about_plugins(m, *plugins);
-  if (const RasService* ras = parts.ras ? parts.ras() : nullptr) about_ras(m, ras->figures());
+  if (const RasService* ras = parts.ras ? parts.ras() : nullptr) about_ras(m, ras->counters());
   if (const CaptureService* capture = parts.capture ? parts.capture() : nullptr) about_capture(m, *capture);
   if (parts.engine) about_jobs(m, *parts.engine);
-  if (parts.alerts && figures == Figures::kAll) about_alerts(m, *parts.alerts);
-  if (parts.uplink) about_uplink(m, parts.uplink->figures());
+  if (parts.alerts && counters == Counters::kAll) about_alerts(m, *parts.alerts);
+  if (parts.uplink) about_uplink(m, parts.uplink->counters());
   if (const std::optional<serve::HttpCounts> http = parts.http()) {
     const serve::HttpCounts& counts = *http;
     m.counter("culprit_http_answers_total", "Answers by status.");
@@ -272,12 +273,12 @@ std::string DaemonApi::metrics_text(Figures figures) {
 
 void DaemonApi::job_metrics(KeepJob keep, std::function<void(std::string)> answer) {
   if (!parts_.engine) return answer("");
-  figures_.get([this, keep = std::move(keep), answer = std::move(answer)](const auto& figures, bool late) {
-    std::vector<JobFigures> jobs = figures ? *figures : std::vector<JobFigures>();
-    std::erase_if(jobs, [&](const JobFigures& job) { return !keep(job.id); });
+  counters_.get([this, keep = std::move(keep), answer = std::move(answer)](const auto& counters, bool late) {
+    std::vector<JobCounters> jobs = counters ? *counters : std::vector<JobCounters>();
+    std::erase_if(jobs, [&](const JobCounters& job) { return !keep(job.id); });
     const auto most = static_cast<size_t>(parts_.config->http.metrics_jobs);
     answer(job_metrics_text(std::move(jobs),
-                            {most, env_.now(io::Clock::kWall), late ? figures_.age() : TimeNs{0}}));
+                            {most, env_.now(io::Clock::kWall), late ? counters_.age() : TimeNs{0}}));
   });
 }
 

@@ -50,10 +50,10 @@ struct Shared {
   Pipe pipe;
   std::function<void(Result<serve::EvidenceChunk>)> answer;
   std::optional<Error> failure;
-  bool gone = false;
+  bool removed = false;
 
   void serve_one() {
-    if (gone || !answer) return;
+    if (removed || !answer) return;
     if (auto chunk = pipe.pop())
       std::exchange(answer, nullptr)(std::move(*chunk));
     else if (failure)
@@ -76,7 +76,7 @@ class StoredEvidence : public serve::EvidenceReader {
   }
   // A hung disk must not block the loop: the thread ends when its read returns.
   ~StoredEvidence() override {
-    shared_->gone = true;
+    shared_->removed = true;
     shared_->pipe.close();
     worker_->abandon();
   }

@@ -16,6 +16,6 @@ namespace culprit::app {
 void named_in_index(Recorder& recorder, const std::string& job,
                     std::function<void(Result<std::vector<NamedHost>>)> then);
 // Sets what is held against the host. `of`: null, nothing.
-void put_standing(nlohmann::json& row, const NamedHost* of);
+void put_host_state(nlohmann::json& row, const NamedHost* of);
 
 }  // namespace culprit::app

@@ -47,7 +47,7 @@ Result<std::vector<NamedHost>> hosts_of_index(records::Records& index, const std
 
 }  // namespace
 
-void put_standing(json& row, const NamedHost* of) {
+void put_host_state(json& row, const NamedHost* of) {
   const bool suspected = of && of->verdict && !of->claimed();
   row["suspected"] = suspected;
   row["standing"] = !of ? "normal" : suspected ? "suspect" : "odd";
@@ -71,10 +71,10 @@ DaemonApi::HostRows DaemonApi::host_rows(const std::vector<NamedHost>& named) {
               {"lag_bytes", lag},
               {"gaps", gaps},
               {"version", CULPRIT_VERSION}};
-  put_standing(own, nullptr);
+  put_host_state(own, nullptr);
   for (const NamedHost* one : worst_by_host(named, env_.now(io::Clock::kWall))) {
     if (one->host == parts_.config->host.name) {
-      put_standing(own, one);
+      put_host_state(own, one);
       continue;
     }
     json row = {{"host", one->host},
@@ -83,7 +83,7 @@ DaemonApi::HostRows DaemonApi::host_rows(const std::vector<NamedHost>& named) {
                 {"lag_bytes", nullptr},
                 {"gaps", nullptr},
                 {"version", nullptr}};
-    put_standing(row, one);
+    put_host_state(row, one);
     rows.emplace_back(one->host, std::move(row));
   }
   rows.emplace(rows.begin(), parts_.config->host.name, std::move(own));

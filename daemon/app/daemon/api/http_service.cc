@@ -61,11 +61,11 @@ std::vector<std::string> web_names(const Config& config) {
 }  // namespace
 
 HttpService::HttpService(io::Env& env, const Config& config, serve::Api& api,
-                         std::function<bool(const serve::Reader&)> sees_all, Say complain, Say inform)
+                         std::function<bool(const serve::Reader&)> sees_all, Say report_error, Say inform)
     : env_(env),
       config_(config),
       api_(api),
-      complain_(std::move(complain)),
+      report_error_(std::move(report_error)),
       inform_(std::move(inform)),
       login_(env, {[this] { return page_url(); }, std::move(sees_all), inform_}) {
   all_.push_back({config.http_address()});
@@ -86,7 +86,7 @@ void HttpService::start_missing() {
       one.trouble.clear();
       continue;
     }
-    if (started.error().text != one.trouble) complain_(started.error().text + "; the rest works");
+    if (started.error().text != one.trouble) report_error_(started.error().text + "; the rest works");
     one.trouble = started.error().text;
     retry_->start(kHttpRetryNs);
   }
@@ -106,8 +106,8 @@ Status HttpService::start(Listening& listening) {
     if (tokens)
       options.tokens = listening.tokens = std::move(*tokens);
     else
-      complain_(tokens.error().text +
-                "; over TCP only /healthz, /metrics and the links of culprit page work");
+      report_error_(tokens.error().text +
+                    "; over TCP only /healthz, /metrics and the links of culprit page work");
     options.session = [this](std::string_view authorization) { return login_.find(authorization); };
   }
   std::vector<serve::Route> routes = api_.routes();
@@ -122,14 +122,14 @@ void HttpService::reload() {
   for (Listening& one : all_) {
     if (!one.server || !one.tcp()) continue;
     auto tls = read_https(config_);
-    if (!tls) complain_(tls.error().text + "; the certificate of before holds");
+    if (!tls) report_error_(tls.error().text + "; the certificate of before holds");
     if (tls && *tls != one.tls) {
       one.server.reset();
       continue;
     }
     one.server->set_names(web_names(config_));
     auto tokens = read_tokens(config_);
-    if (!tokens) complain_(tokens.error().text + "; the tokens of before hold");
+    if (!tokens) report_error_(tokens.error().text + "; the tokens of before hold");
     if (!tokens) continue;
     if (*tokens != one.tokens) login_.sessions().end_of_tokens();
     one.tokens = *tokens;

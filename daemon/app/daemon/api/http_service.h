@@ -24,7 +24,7 @@ class HttpService {
   using Say = std::function<void(const std::string&)>;
   // `sees_all`: who may have a link to the page.
   HttpService(io::Env& env, const Config& config, serve::Api& api,
-              std::function<bool(const serve::Reader&)> sees_all, Say complain, Say inform);
+              std::function<bool(const serve::Reader&)> sees_all, Say report_error, Say inform);
   ~HttpService();
 
   void start();
@@ -50,7 +50,7 @@ class HttpService {
   io::Env& env_;
   const Config& config_;
   serve::Api& api_;
-  const Say complain_, inform_;
+  const Say report_error_, inform_;
   serve::PageLogin login_;
   std::vector<Listening> all_;
   std::unique_ptr<io::Timer> retry_;

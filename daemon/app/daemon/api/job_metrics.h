@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "app/jobs/job_figures.h"
+#include "app/jobs/job_counters.h"
 
 namespace culprit::app {
 
@@ -16,6 +16,6 @@ struct JobMetricsLimits {
 };
 
 // Jobs that need a person come first, then the newest. Each name of a metric occurs, also without values.
-std::string job_metrics_text(std::vector<JobFigures> jobs, const JobMetricsLimits& limits);
+std::string job_metrics_text(std::vector<JobCounters> jobs, const JobMetricsLimits& limits);
 
 }  // namespace culprit::app

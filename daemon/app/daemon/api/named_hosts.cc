@@ -12,7 +12,7 @@ constexpr TimeNs kOddFor = 24 * 3600 * kNsPerSecond;
 
 // Adds each host that a standing diagnosis names, unless a person cleared it after its newest evidence.
 void add_named(const Verdict& v, const std::map<std::string, TimeNs>& cleared, std::vector<NamedHost>& out) {
-  if (!v.stands() || !v.settled) return;
+  if (!v.is_open() || !v.settled) return;
   const Diagnosis& d = v.diagnosis;
   const bool leads = v.state == VerdictState::kConfirmed || v.leads;
   std::vector<Principal> users;

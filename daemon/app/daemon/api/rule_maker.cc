@@ -23,7 +23,7 @@ namespace culprit::app {
 
 namespace fs = std::filesystem;
 
-// The loop answers what the thread asks; `gone`: nothing is answered any more.
+// The loop answers what the thread asks; `removed`: nothing is answered any more.
 struct RuleMaker::Link {
   Link(io::Env& e, serve::ApiSource& s) : env(e), source(s) {}
 
@@ -32,16 +32,16 @@ struct RuleMaker::Link {
   std::unique_ptr<serve::EvidenceReader> reader = nullptr;  // the loop's
   std::mutex mutex = {};
   std::condition_variable changed = {};
-  bool gone = false, running = true;
+  bool removed = false, running = true;
 
   void leave() {
     std::lock_guard lock(mutex);
-    gone = true;
+    removed = true;
     changed.notify_all();
   }
-  bool is_gone() {
+  bool is_removed() {
     std::lock_guard lock(mutex);
-    return gone;
+    return removed;
   }
   bool is_running() {
     std::lock_guard lock(mutex);
@@ -72,24 +72,24 @@ Result<T> wait_for(const SharedLink& link,
                    std::function<void(const SharedLink&, std::function<void(Result<T>)>)> ask) {
   const auto slot = std::make_shared<std::optional<Result<T>>>();
   std::unique_lock lock(link->mutex);
-  if (link->gone) return tl::unexpected(left());
+  if (link->removed) return tl::unexpected(left());
   link->env.post([link, slot, ask = std::move(ask)] {
-    if (link->is_gone()) return;
+    if (link->is_removed()) return;
     ask(link, [link, slot](Result<T> answer) {
       std::lock_guard answered(link->mutex);
       *slot = std::move(answer);
       link->changed.notify_all();
     });
   });
-  link->changed.wait(lock, [&] { return link->gone || slot->has_value(); });
+  link->changed.wait(lock, [&] { return link->removed || slot->has_value(); });
   return slot->has_value() ? std::move(**slot) : tl::unexpected(left());
 }
 
 using Text = std::function<void(Result<std::string>)>;
 
-class KeptHere final : public KeptJobs {
+class StoredHere final : public StoredJobs {
  public:
-  explicit KeptHere(SharedLink link) : link_(std::move(link)) {}
+  explicit StoredHere(SharedLink link) : link_(std::move(link)) {}
 
   std::string name() const override { return "this daemon"; }
   Result<std::string> jobs() override {
@@ -109,7 +109,7 @@ class KeptHere final : public KeptJobs {
     const Result<bool> opened = wait_for<bool>(link_, [=](const SharedLink& link, auto answer) {
       using Reader = Result<std::unique_ptr<serve::EvidenceReader>>;
       link->source.evidence({job, host, path}, [link, answer = std::move(answer)](Reader reader) {
-        if (reader && !link->is_gone()) link->reader = std::move(*reader);
+        if (reader && !link->is_removed()) link->reader = std::move(*reader);
         answer(reader ? Result<bool>(true) : tl::unexpected(reader.error()));
       });
     });
@@ -142,8 +142,8 @@ class KeptHere final : public KeptJobs {
   SharedLink link_;
 };
 
-Result<std::optional<detect::Pool>> pool_of(KeptHere& kept) {
-  const auto answer = kept.pool();
+Result<std::optional<detect::Pool>> pool_of(StoredHere& stored) {
+  const auto answer = stored.pool();
   if (!answer) return tl::unexpected(answer.error());
   const auto json = parse_json(*answer);
   const auto text = json.is_object() ? json.find("pool") : json.end();
@@ -153,15 +153,15 @@ Result<std::optional<detect::Pool>> pool_of(KeptHere& kept) {
   return std::move(*pool);
 }
 
-Result<Report> report_of(KeptHere& kept, const RuleOrder& order) {
-  const auto text = kept.report(order.of);
+Result<Report> report_of(StoredHere& stored, const RuleOrder& order) {
+  const auto text = stored.report(order.of);
   if (!text) return tl::unexpected(text.error());
   return report_from_json(*text);
 }
 
 Result<MadeRule> make_one(const RuleOrder& order, const SharedLink& link) {
-  KeptHere kept(link);
-  const auto report = report_of(kept, order);
+  StoredHere stored(link);
+  const auto report = report_of(stored, order);
   if (!report) return tl::unexpected(report.error());
   const auto diagnosis = std::find_if(report->diagnoses.begin(), report->diagnoses.end(),
                                       [&](const Diagnosis& d) { return d.id == order.id; });
@@ -170,11 +170,11 @@ Result<MadeRule> make_one(const RuleOrder& order, const SharedLink& link) {
   if (diagnosis->rule && order.words.line.empty())
     return fail(ErrorCode::kInvalid,
                 fmt::format("the rule {} knows it already; no new one is needed", *diagnosis->rule));
-  auto pool = pool_of(kept);
+  auto pool = pool_of(stored);
   if (!pool) return tl::unexpected(pool.error());
   std::vector<Error> unread;
   auto known = rules_or_library(
-      order.rules, [link] { return link->is_gone(); }, unread);
+      order.rules, [link] { return link->is_removed(); }, unread);
   if (!known) return tl::unexpected(left());
   std::error_code error;
   fs::remove_all(order.scratch, error);
@@ -182,10 +182,10 @@ Result<MadeRule> make_one(const RuleOrder& order, const SharedLink& link) {
   if (error) return fail(ErrorCode::kIo, fmt::format("{}: {}", order.scratch, error.message()));
   ConfirmSources sources{.known = std::move(known), .pool = std::move(*pool), .job = order.of.job};
   sources.fetch = {kEvidenceBytes, order.scratch};
-  sources.kept_jobs = kOtherJobs;
+  sources.stored_jobs = kOtherJobs;
   ConfirmWork work(*report, *diagnosis, std::move(sources));
-  if (const Status gathered = work.gather(&kept); !gathered) return tl::unexpected(gathered.error());
-  if (link->is_gone()) return tl::unexpected(left());
+  if (const Status gathered = work.gather(&stored); !gathered) return tl::unexpected(gathered.error());
+  if (link->is_removed()) return tl::unexpected(left());
   auto rule = work.make(order.words);
   if (!rule)
     return fail(ErrorCode::kInvalid,
@@ -286,7 +286,7 @@ void RuleMaker::write(const MadeRule& made, std::function<void(Status)> done) {
   const auto written = std::make_shared<Status>();
   run(
       [file = made.file, text = made.rule.text, written](const std::shared_ptr<Link>& link) {
-        if (!link->is_gone()) *written = write_new_file(file, text);
+        if (!link->is_removed()) *written = write_new_file(file, text);
       },
       [written, done = std::move(done)](const Status& status) { done(status ? *written : status); });
 }

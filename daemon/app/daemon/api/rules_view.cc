@@ -23,9 +23,9 @@ void DaemonApi::rules(Answer answer) {
               json rules = parse_json(*text);
               if (judged->empty() || !rules.is_object()) return answer(std::move(*text));
               for (json& rule : rules["items"]) {
-                const auto said = judged->find("rule:" + rule.value("id", ""));
-                if (said != judged->end())
-                  rule["record"] = {{"hits", said->second.hits}, {"right", said->second.right}};
+                const auto judged_rule = judged->find("rule:" + rule.value("id", ""));
+                if (judged_rule != judged->end())
+                  rule["record"] = {{"hits", judged_rule->second.hits}, {"right", judged_rule->second.right}};
               }
               answer(dump(rules));
             });

@@ -44,12 +44,12 @@ void ArchiveRestore::next_round() {
         writer->commit(*work);
         work->stats = archive->stats();
         *plan = archive->replay_plan();
-        const store::KeptQuery query{.places = false, .kind = store::LogKind::kCondensed};
+        const store::StoredQuery query{.places = false, .kind = store::LogKind::kCondensed};
         if (ended.empty()) return;
-        if (auto kept = archive->kept(query))
-          for (const store::HostStream& stream : *kept)
-            if (stream.kept.state.ended && ended.contains(stream.kept.state.info.job))
-              over->emplace(stream.kept.epoch, stream.kept.state.info.id);
+        if (auto stored = archive->stored(query))
+          for (const store::HostStream& stream : *stored)
+            if (stream.stored.state.ended && ended.contains(stream.stored.state.info.job))
+              over->emplace(stream.stored.epoch, stream.stored.state.info.id);
       },
       [this, work, plan, over] {
         if (stopped_) return;
@@ -58,7 +58,7 @@ void ArchiveRestore::next_round() {
         if (*plan)
           feed_->plan = std::move(**plan);
         else
-          options_.complain(plan->error().text + "; jobs of before are known from what comes only");
+          options_.report_error(plan->error().text + "; jobs of before are known from what comes only");
         feed_->over.merge(*over);
         feed_part();
       });
@@ -100,7 +100,7 @@ void ArchiveRestore::round_done() {
   }
   const store::ReadDamage damage = feed_->replay.damage();
   if (!damage.first.empty())
-    options_.complain(
+    options_.report_error(
         fmt::format("archive: {}; {} damaged frames are left out", damage.first, damage.frames));
   const auto done = std::move(options_.done);  // the callback destroys this
   done();

@@ -68,12 +68,12 @@ Result<std::unique_ptr<CollectorService>> CollectorService::open(io::Env& env,
   c->writer_ = std::make_unique<ArchiveWriter>(*c->archive_);
   c->stats_ = c->archive_->stats();
   if (!c->archive_->moved_aside().empty())
-    c->options_.complain(
+    c->options_.report_error(
         fmt::format("{}: the archive's index was damaged; it is kept there, and a new one was "
                     "made of the segments",
                     c->archive_->moved_aside()));
   if (c->stats_.cut_bytes > 0 || c->stats_.damaged_frames > 0)
-    c->options_.complain(
+    c->options_.report_error(
         fmt::format("archive: {} bytes behind the last sound frame were cut, {} damaged frames left out; "
                     "agents send again "
                     "what was not acknowledged",
@@ -136,7 +136,8 @@ void CollectorService::listen() {
                               options_.tls ? "" : ", without TLS: their names are not proven"));
     return;
   }
-  if (started.error().text != listen_trouble_) options_.complain(started.error().text + "; the rest works");
+  if (started.error().text != listen_trouble_)
+    options_.report_error(started.error().text + "; the rest works");
   listen_trouble_ = started.error().text;
   listen_timer_->start(5 * kNsPerSecond);
 }
@@ -174,7 +175,7 @@ void CollectorService::enqueue(std::function<void(store::Archive&)> work, std::f
   item.work = std::move(work);
   item.worked = std::move(done);
   // Queries do not wait for a failing disk or for the engine.
-  if (paused_ || retry_waits_ || figures_.engine_bytes > kEngineRelease)
+  if (paused_ || retry_waits_ || counters_.engine_bytes > kEngineRelease)
     worker_->submit([this, work = std::move(item.work)] { work(*archive_); }, std::move(item.worked));
   else
     queue_.push_back(std::move(item));
@@ -240,7 +241,8 @@ void CollectorService::report_agent(const std::string& host, TimeNs away_since) 
 
 void CollectorService::refused(peer::Refusal code, const std::string& sentence) {
   CULPRIT_CHECK(owner_.here());
-  options_.complain(fmt::format("an agent is refused ({}): {}", peer::name_of(code), to_terminal(sentence)));
+  options_.report_error(
+      fmt::format("an agent is refused ({}): {}", peer::name_of(code), to_terminal(sentence)));
 }
 
 void CollectorService::want(const std::vector<std::string>& hosts, TimeNs at, const std::string& reason) {
@@ -248,7 +250,7 @@ void CollectorService::want(const std::vector<std::string>& hosts, TimeNs at, co
   const peer::Wanted wanted{at, at, reason};
   for (const std::string& host : hosts) {
     if (!wanted_.contains(host) && wanted_.size() >= kWantedHosts) {
-      ++figures_.wants_untaken;
+      ++counters_.wants_untaken;
       continue;
     }
     std::deque<peer::Wanted>& of_host = wanted_[host];
@@ -257,24 +259,24 @@ void CollectorService::want(const std::vector<std::string>& hosts, TimeNs at, co
     if (reported != kNoTime && at >= reported && at - reported < kOneTimeNs) continue;
     if (of_host.size() == kWantedPerHost) of_host.pop_front();
     of_host.push_back(wanted);
-    ++figures_.wants;
-    if (!collector_ || !collector_->want(host, wanted)) ++figures_.wants_untaken;
+    ++counters_.wants;
+    if (!collector_ || !collector_->want(host, wanted)) ++counters_.wants_untaken;
   }
 }
 
 void CollectorService::want_steps(const std::vector<std::string>& hosts, const peer::StepsWanted& wanted) {
   CULPRIT_CHECK(owner_.here());
   for (const std::string& host : hosts) {
-    ++figures_.steps_wanted;
-    if (!collector_ || !collector_->want(host, wanted)) ++figures_.steps_untaken;
+    ++counters_.steps_wanted;
+    if (!collector_ || !collector_->want(host, wanted)) ++counters_.steps_untaken;
   }
 }
 
 void CollectorService::want_stacks(const std::vector<std::string>& hosts, const peer::StacksWanted& wanted) {
   CULPRIT_CHECK(owner_.here());
   for (const std::string& host : hosts) {
-    ++figures_.stacks_wanted;
-    if (!collector_ || !collector_->want(host, wanted)) ++figures_.stacks_untaken;
+    ++counters_.stacks_wanted;
+    if (!collector_ || !collector_->want(host, wanted)) ++counters_.stacks_untaken;
   }
 }
 
@@ -292,7 +294,7 @@ void CollectorService::pump() {
   auto work = std::make_shared<ArchiveWork>();
   uint64_t bytes = 0;
   size_t items = 0;
-  const bool holds = paused_ || figures_.engine_bytes > kEngineHold;
+  const bool holds = paused_ || counters_.engine_bytes > kEngineHold;
   while (!holds && !queue_.empty() && bytes < kWorkBytes && items < kWorkItems) {
     bytes += queue_.front().batch.bytes;
     items += queue_.front().batch.items.size();
@@ -345,7 +347,7 @@ void CollectorService::acknowledge(const ArchiveWork& work) {
   stats_ = work.stats;
   // An append alone may be in memory, so it does not prove that the disk works.
   if (!work.written || work.commits) report_status(work.written);
-  if (work.commits) ++(work.written ? figures_.commits : figures_.failed_commits);
+  if (work.commits) ++(work.written ? counters_.commits : counters_.failed_commits);
   if (!collector_) return;
   for (const store::CommittedLog& log : work.committed) collector_->committed(log.epoch, log.sequence);
 }
@@ -359,17 +361,17 @@ void CollectorService::commit_after(TimeNs after) {
 void CollectorService::feed_engine(std::vector<RemoteBatch>&& batches) {
   size_t bytes = 0;
   for (const RemoteBatch& batch : batches) bytes += batch.weight();
-  if (figures_.engine_bytes <= kEngineHold && figures_.engine_bytes + bytes > kEngineHold)
-    ++figures_.engine_holds;
-  figures_.engine_bytes += bytes;
+  if (counters_.engine_bytes <= kEngineHold && counters_.engine_bytes + bytes > kEngineHold)
+    ++counters_.engine_holds;
+  counters_.engine_bytes += bytes;
   options_.engine->query(
       [all = std::make_shared<const std::vector<RemoteBatch>>(std::move(batches))](LiveJobs& live,
                                                                                    TimeNs now) {
         for (const RemoteBatch& batch : *all) live.ingest(batch, now);
       },
       [this, bytes] {
-        figures_.engine_bytes -= bytes;
-        if (figures_.engine_bytes <= kEngineRelease) pump();
+        counters_.engine_bytes -= bytes;
+        if (counters_.engine_bytes <= kEngineRelease) pump();
       });
 }
 
@@ -378,8 +380,9 @@ void CollectorService::report_status(const Status& status) {
   CULPRIT_CHECK(owner_.here());
   const std::string now = status ? "" : status.error().text;
   if (now == trouble_) return;
-  if (!now.empty() && trouble_.empty()) options_.complain(fmt::format("{}; {}", now, kNothingAcknowledged));
-  if (now.empty()) options_.complain("archive: it can be written again");
+  if (!now.empty() && trouble_.empty())
+    options_.report_error(fmt::format("{}; {}", now, kNothingAcknowledged));
+  if (now.empty()) options_.report_error("archive: it can be written again");
   trouble_ = now;
 }
 
@@ -394,7 +397,7 @@ void CollectorService::restore(std::vector<std::string> ended_jobs, std::functio
   options.engine = options_.engine;
   options.folder = folder_;
   options.ended.insert(ended_jobs.begin(), ended_jobs.end());
-  options.complain = options_.complain;
+  options.report_error = options_.report_error;
   options.committed = [this](const ArchiveWork& work) { acknowledge(work); };
   options.pause = [this] { paused_ = true; };
   options.done = [this, done = std::move(done)] {
@@ -402,14 +405,14 @@ void CollectorService::restore(std::vector<std::string> ended_jobs, std::functio
     done();
   };
   direct_ = false;
-  figures_.restoring = true;
+  counters_.restoring = true;
   restore_ = std::make_unique<ArchiveRestore>(env_, files_, std::move(options));
   restore_->begin();
 }
 
 void CollectorService::go_on() {
   CULPRIT_CHECK(owner_.here());
-  figures_.restoring = false;
+  counters_.restoring = false;
   direct_ = true;
   paused_ = false;
   pump();
@@ -431,7 +434,7 @@ void CollectorService::retain() {
       [this, status, running, now] {
         query([status, running, now](store::Archive& archive) { *status = archive.retain(*running, now); },
               [this, status] {
-                if (!*status) options_.complain(status->error().text);
+                if (!*status) options_.report_error(status->error().text);
               });
       });
 }
@@ -441,7 +444,7 @@ void CollectorService::report_lost_blocks() {
   const LiveCounts& counts = options_.engine->counts();
   const uint64_t lost = counts.remote_blocks_lost - std::exchange(reported_lost_, counts.remote_blocks_lost);
   if (lost == 0) return;
-  options_.complain(fmt::format(
+  options_.report_error(fmt::format(
       "{} of what agents saw cannot be read, the last of host {}: jobs miss it until these agents "
       "start from zero; the evidence is kept",
       counted(lost, "block"), to_terminal(counts.remote_lost_of)));
@@ -476,7 +479,7 @@ void CollectorService::stop(std::function<void()> done) {
         if (auto moved = archive_->commit(now); !moved) *status = tl::unexpected(moved.error());
       },
       [this, status, done = std::move(done)] {
-        if (!*status) options_.complain(status->error().text);
+        if (!*status) options_.report_error(status->error().text);
         done();
       });
 }
@@ -492,13 +495,13 @@ std::optional<std::string> CollectorService::unhealthy(TimeNs mono) const {
 }
 
 std::vector<HostFacts> CollectorService::hosts() const {
-  std::map<std::string, TimeNs> heard;
+  std::map<std::string, TimeNs> received;
   if (collector_)
-    for (const collect::HostConnection& c : collector_->hosts()) heard[c.host] = c.heard_ns;
+    for (const collect::HostConnection& c : collector_->hosts()) received[c.host] = c.last_received_ns;
   std::vector<HostFacts> out;
   for (const auto& [name, facts] : hosts_) {
     out.push_back(facts);
-    if (const auto at = heard.find(name); at != heard.end()) out.back().seen_ns = at->second;
+    if (const auto at = received.find(name); at != received.end()) out.back().seen_ns = at->second;
   }
   return out;
 }
@@ -508,10 +511,10 @@ collect::CollectorStats CollectorService::connections() const {
 }
 std::string CollectorService::address() const { return collector_ ? collector_->address() : ""; }
 
-CollectorService::Figures CollectorService::figures() const {
-  Figures figures = figures_;
-  figures.waiting = queue_.size();
-  return figures;
+CollectorService::Counters CollectorService::counters() const {
+  Counters counters = counters_;
+  counters.waiting = queue_.size();
+  return counters;
 }
 
 }  // namespace culprit::app

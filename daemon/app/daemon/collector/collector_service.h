@@ -33,10 +33,10 @@ struct CollectorServiceOptions {
   std::shared_ptr<const io::TlsCredentials> tls;  // null: no TLS, loopback only
   uint64_t max_bytes = 0;
   TimeNs max_age_ns = 0;
-  EngineWorker* engine = nullptr;                          // borrowed; outlives this
-  std::function<void(const std::string&)> complain, info;  // sentences for the log
-  std::function<std::vector<std::string>()> running = {};  // jobs whose data the archive must keep
-  collect::CollectorOptions limits = {};                   // listen, tls and program are set by this class
+  EngineWorker* engine = nullptr;                              // borrowed; outlives this
+  std::function<void(const std::string&)> report_error, info;  // sentences for the log
+  std::function<std::vector<std::string>()> running = {};      // jobs whose data the archive must keep
+  collect::CollectorOptions limits = {};  // listen, tls and program are set by this class
 };
 
 // State of a host that is or was connected.
@@ -86,7 +86,7 @@ class CollectorService : private collect::FrameSink {
   store::ArchiveStats archive() const { return stats_; }
   collect::CollectorStats connections() const;
   std::string address() const;
-  struct Figures {
+  struct Counters {
     uint64_t commits = 0, failed_commits = 0, engine_holds = 0;
     uint64_t steps_wanted = 0, steps_untaken = 0;    // requests for records of steps; those not sent
     uint64_t stacks_wanted = 0, stacks_untaken = 0;  // the same for stacks
@@ -94,7 +94,7 @@ class CollectorService : private collect::FrameSink {
     size_t waiting = 0, engine_bytes = 0;
     bool restoring = false;
   };
-  Figures figures() const;
+  Counters counters() const;
 
  private:
   CollectorService(io::Env& env, CollectorServiceOptions options);
@@ -135,7 +135,7 @@ class CollectorService : private collect::FrameSink {
   std::map<std::string, HostFacts> hosts_;
   std::map<std::string, std::deque<peer::Wanted>> wanted_;  // by host
   store::ArchiveStats stats_;                               // as of the last finished work
-  Figures figures_;
+  Counters counters_;
   std::string trouble_, listen_trouble_;
   uint64_t reported_lost_ = 0;      // blocks
   TimeNs busy_since_ns_ = kNoTime;  // monotonic: start of the worker's current work

@@ -62,7 +62,7 @@ void EngineWorker::submit(std::string what, std::function<void(TimeNs)> work, st
         else
           timer_->stop();
         for (const std::string& sentence : out->notices)
-          if (options_.complain) options_.complain(sentence);
+          if (options_.report_error) options_.report_error(sentence);
         if (done) done();
         if (!out->events.empty()) options_.take(std::move(out->events));
       });

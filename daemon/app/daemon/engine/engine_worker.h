@@ -30,7 +30,7 @@ struct EngineWorkerOptions {
   SelfWatch* watch = nullptr;       // borrowed
   RuleWatch* rule_watch = nullptr;  // borrowed; worker only
   std::function<void(std::vector<LiveEvent>&&)> take;
-  std::function<void(const std::string& sentence)> complain;  // for the log; may be empty
+  std::function<void(const std::string& sentence)> report_error;  // for the log; may be empty
   // LiveOptions::memory_max after a reload; empty: as before.
   std::function<uint64_t(const Config&)> engine_memory;
 };

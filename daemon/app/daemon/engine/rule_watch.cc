@@ -20,7 +20,7 @@ void RuleWatch::enter(const rules::Rule& rule) {
 void RuleWatch::leave() {
   const TimeNs took = clock_() - entered_ns_;
   box_.leave();
-  if (running_ && took > kOverrunNs && overran_.size() < kOverrunsKept) overran_.push_back(running_->id);
+  if (running_ && took > kOverrunNs && overran_.size() < kOverrunsMax) overran_.push_back(running_->id);
   running_ = nullptr;
 }
 

@@ -21,7 +21,7 @@ class RuleWatch : public rules::FunctionWatch {
   // instructions are not counted.
   static constexpr TimeNs kOverrunNs = 2 * kNsPerMs;
 
-  static constexpr size_t kOverrunsKept = 1000;  // until drain_overruns(), after each batch
+  static constexpr size_t kOverrunsMax = 1000;  // until drain_overruns(), after each batch
 
   // `box` is borrowed and outlives this.
   explicit RuleWatch(BlackBox& box, std::function<TimeNs()> clock = thread_time)

@@ -296,14 +296,14 @@ void ProcessWatch::begin() {
     return static_cast<TimeNs>(std::chrono::steady_clock::now().time_since_epoch() /
                                std::chrono::nanoseconds(1));
   };
-  auto figures = std::make_shared<Figures>();
+  auto counters = std::make_shared<Counters>();
   looks_->submit(
-      [shared = shared_, look = std::move(look), began = began_ns_, figures] {
+      [shared = shared_, look = std::move(look), began = began_ns_, counters] {
         const TimeNs began_cpu = thread_time();
         auto view = std::make_shared<const ProcessView>(look_at_processes(look));
-        figures->last_took_ns = thread_time() - began_cpu;
-        figures->processes = view->processes.size();
-        for (const auto& [pid, process] : view->processes) figures->barred += process.barred;
+        counters->last_took_ns = thread_time() - began_cpu;
+        counters->processes = view->processes.size();
+        for (const auto& [pid, process] : view->processes) counters->barred += process.barred;
         {
           const std::lock_guard lock(shared->mutex);
           shared->jobs.on_view(*view);
@@ -312,10 +312,10 @@ void ProcessWatch::begin() {
         }
         shared->fresh.notify_all();
       },
-      [this, began = began_ns_, figures] {
-        figures_.processes = figures->processes;
-        figures_.barred = figures->barred;
-        figures_.last_took_ns = figures->last_took_ns;
+      [this, began = began_ns_, counters] {
+        counters_.processes = counters->processes;
+        counters_.barred = counters->barred;
+        counters_.last_took_ns = counters->last_took_ns;
         ended(began);
       });
 }
@@ -323,8 +323,8 @@ void ProcessWatch::begin() {
 void ProcessWatch::ended(TimeNs began_ns) {
   busy_ = false;
   const TimeNs now = env_.now(io::Clock::kMonotonic);
-  ++figures_.looks;
-  next_ns_ = began_ns + std::max(kLookEvery, kShare * figures_.last_took_ns);
+  ++counters_.looks;
+  next_ns_ = began_ns + std::max(kLookEvery, kShare * counters_.last_took_ns);
   if (std::exchange(again_, false)) look_timer_->start(std::max<TimeNs>(0, next_ns_ - now));
 }
 

@@ -99,12 +99,12 @@ class ProcessWatch {
   // Start of a scan that does not end; nothing if no scan hangs.
   std::optional<TimeNs> stuck_ns(TimeNs mono) const;
 
-  struct Figures {
+  struct Counters {
     size_t processes = 0, barred = 0;
     uint64_t looks = 0;
     TimeNs last_took_ns = 0;
   };
-  Figures figures() const { return figures_; }
+  Counters counters() const { return counters_; }
 
  private:
   struct Shared;
@@ -121,7 +121,7 @@ class ProcessWatch {
   const std::shared_ptr<Shared> shared_;  // outlives this if a scan hangs
   bool busy_ = false, again_ = false;
   TimeNs began_ns_ = kNoTime, next_ns_ = 0;  // monotonic
-  Figures figures_;
+  Counters counters_;
   std::map<uint64_t, Question> questions_;
   uint64_t next_question_ = 0;
   std::unique_ptr<io::Timer> look_timer_, late_timer_;

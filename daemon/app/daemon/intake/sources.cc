@@ -66,7 +66,7 @@ struct Patience {
 };
 
 TailsOptions tails_options(io::Env& env, const SourcesOptions& options) {
-  TailsOptions out{options.allocate, options.take, options.complain, {}, options.stored_until_ns};
+  TailsOptions out{options.allocate, options.take, options.report_error, {}, options.stored_until_ns};
   if (!options.processes) return out;
   out.processes = [&env, watch = options.processes, patience = std::make_shared<Patience>()](TimeNs since) {
     auto view = watch->view(since, 0);
@@ -114,7 +114,7 @@ void Sources::change(const Config& before, const Config& after, AskPositions pos
 
 void Sources::start_rings() {
   auto worker = env_.worker("rings");
-  if (!worker) return options_.complain(worker.error().text + ": no ring is read");
+  if (!worker) return options_.report_error(worker.error().text + ": no ring is read");
   rings_ = std::make_unique<Rings>();
   rings_->worker = std::move(*worker);
   ingest::RingOptions options;
@@ -158,7 +158,7 @@ void Sources::ring_round() {
       [reader = rings_->reader.get(), round, outcome] { *outcome = reader->round(round); },
       [this, outcome] {
         rings_->busy = false;
-        for (const Error& e : outcome->problems) options_.complain(e.text);
+        for (const Error& e : outcome->problems) options_.report_error(e.text);
         if (!outcome->batch.opened.empty() || !outcome->batch.pieces.empty())
           options_.take(std::move(outcome->batch));
         if (stopping_) return became_idle();
@@ -200,7 +200,7 @@ Status Sources::open_kernel() {
 
 // Reported once and retried: a machine without free descriptors may have some later.
 void Sources::kernel_failed(const Error& error) {
-  if (error.text != kernel_->trouble) options_.complain(error.text);
+  if (error.text != kernel_->trouble) options_.report_error(error.text);
   kernel_->trouble = error.text;
   kernel_->more->start(kRetryNs);
 }
@@ -246,16 +246,16 @@ void Sources::start_trace() {
     options_.processes->job_of(peer.pid, std::move(answer));
   };
   trace.take = options_.take;
-  trace.complain = options_.complain;
+  trace.report_error = options_.report_error;
   auto opened = ingest::TraceSocket::open(env_, std::move(trace));
   if (opened) {
     trace_ = std::move(*opened);
-    if (!trace_trouble_.empty()) options_.complain(trace_path_ + ": the trace socket is open");
+    if (!trace_trouble_.empty()) options_.report_error(trace_path_ + ": the trace socket is open");
     trace_trouble_.clear();
     if (held_) trace_->pause_all();
     return;
   }
-  if (opened.error().text != trace_trouble_) options_.complain(opened.error().text);
+  if (opened.error().text != trace_trouble_) options_.report_error(opened.error().text);
   trace_trouble_ = opened.error().text;
   trace_retry_->start(kRetryNs);
 }

@@ -35,7 +35,7 @@ struct SourcesOptions {
   ProcessWatch* processes = nullptr;   // borrowed; null: jobs of processes are unknown
   std::function<StreamId()> allocate;  // called on any thread
   std::function<void(PieceBatch&&)> take;
-  std::function<void(const std::string&)> complain;
+  std::function<void(const std::string&)> report_error;
   int kernel_descriptor = -1;  // from systemd; borrowed
 };
 

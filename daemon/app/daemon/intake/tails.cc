@@ -116,7 +116,7 @@ Tails::~Tails() = default;
 std::vector<Tails::Watched> Tails::grouped(const std::vector<LogWatch>& logs) const {
   std::vector<Watched> out;
   for (const LogWatch& log : logs)
-    if (const Status added = add_table(log, out); !added) options_.complain(added.error().text);
+    if (const Status added = add_table(log, out); !added) options_.report_error(added.error().text);
   return out;
 }
 
@@ -133,7 +133,7 @@ void Tails::follow(Watched&& one, const std::vector<StreamState>& known, size_t 
     if (watch)
       folder_watch_ = std::move(*watch);
     else if (follows_.empty())
-      options_.complain(watch.error().text + "; files are looked at now and then instead");
+      options_.report_error(watch.error().text + "; files are looked at now and then instead");
   }
   auto follow = std::make_unique<Follow>();
   follow->watched = std::make_shared<const Watched>(std::move(one));
@@ -148,7 +148,7 @@ void Tails::follow(Watched&& one, const std::vector<StreamState>& known, size_t 
   const size_t share = std::max<size_t>(1, io::input_descriptors() / 2 / groups);
   tail.open_max = std::min(std::max<size_t>(16, kTailDescriptors / groups), share);
   auto tailer = ingest::Tailer::make(std::move(tail), known);
-  if (!tailer) return options_.complain(tailer.error().text);
+  if (!tailer) return options_.report_error(tailer.error().text);
   follow->tailer = std::move(*tailer);
   follow->timer = env_.timer([this, f = follow.get()] { begin_round(*f); });
   follow->lane = free_lane();
@@ -171,7 +171,7 @@ io::Worker* Tails::worker_of(Follow& follow) {
   if (worker) return worker.get();
   auto made = env_.worker(fmt::format("tail-{}", follow.lane));
   if (!made) {
-    options_.complain(fmt::format("{}: {}; tried again", follow.glob, made.error().text));
+    options_.report_error(fmt::format("{}: {}; tried again", follow.glob, made.error().text));
     return nullptr;
   }
   worker = std::move(*made);
@@ -233,7 +233,7 @@ void Tails::end_round(Follow& follow, ingest::TailOutcome&& outcome) {
   CULPRIT_CHECK(owner_.here());
   follow.busy = false;
   for (const Problem& p : outcome.problems)
-    options_.complain(p.file.empty() ? p.what : fmt::format("{}: {}", p.file, p.what));
+    options_.report_error(p.file.empty() ? p.what : fmt::format("{}: {}", p.file, p.what));
   if (!follow.leaving) watch_folders(follow, outcome);
   if (!outcome.batch.opened.empty() || !outcome.batch.pieces.empty()) options_.take(std::move(outcome.batch));
   if (stopping_) {
@@ -267,7 +267,7 @@ void Tails::watch_folders(Follow& follow, ingest::TailOutcome& outcome) {
     if (users.empty()) {
       if (const Status added = folder_watch_->add(folder); !added) {
         watched_.erase(folder);
-        options_.complain(added.error().text + "; its files are looked at now and then instead");
+        options_.report_error(added.error().text + "; its files are looked at now and then instead");
         continue;
       }
     }
@@ -329,13 +329,13 @@ void Tails::leave_hung_behind() {
     if (follow->leaving && follow->busy) hung.insert(follow->lane);
   if (left_behind() + hung.size() > kLeftBehind) {
     if (!std::exchange(change_->reported, true))
-      options_.complain(
+      options_.report_error(
           fmt::format("{} threads hang in files that are followed no more: the reload waits", left_behind()));
     return deadline_->start(kStopWithinNs);
   }
   for (auto& follow : follows_) {
     if (!follow->busy || !hung.contains(follow->lane)) continue;
-    options_.complain(
+    options_.report_error(
         fmt::format("{}: its files have been read for {} without an end: they are left to a thread that "
                     "no one waits for",
                     follow->glob, format_duration(env_.now(io::Clock::kMonotonic) - follow->began_ns)));

@@ -36,7 +36,7 @@ constexpr TimeNs kRetryNs = 5 * kNsPerSecond;  // of a source that could not be 
 struct TailsOptions {
   std::function<StreamId()> allocate;  // called on any thread
   std::function<void(PieceBatch&&)> take;
-  std::function<void(const std::string&)> complain;
+  std::function<void(const std::string&)> report_error;
   // See JobRules; called on any thread.
   std::function<std::shared_ptr<const ProcessView>(TimeNs since_ns)> processes;
   TimeNs stored_until_ns = kNoTime;  // ingest::TailOptions; for tables known at the start

@@ -68,7 +68,7 @@ Result<std::unique_ptr<Recorder>> Recorder::open(io::Env& env, RecorderOptions o
   r->spool_ = std::move(*opened);
   auto index = store::Index::open(r->options_.state_dir + "/index.db");
   if (!index && index.error().code == ErrorCode::kIo) {  // a full disk; evidence does not need the index
-    r->options_.complain(index.error().text + "; what is found is kept in memory until the next start");
+    r->options_.report_error(index.error().text + "; what is found is kept in memory until the next start");
     r->index_in_memory_ = tl::unexpected(index.error());
     r->options_.watch->index(r->index_in_memory_);
     index = store::Index::open(":memory:");
@@ -76,19 +76,19 @@ Result<std::unique_ptr<Recorder>> Recorder::open(io::Env& env, RecorderOptions o
   if (!index) return tl::unexpected(index.error());
   r->index_ = std::move(*index);
   if (!r->index_->moved_aside().empty())
-    r->options_.complain(fmt::format("{}: the index was damaged; it is kept there and a new one is begun",
-                                     r->index_->moved_aside()));
+    r->options_.report_error(fmt::format("{}: the index was damaged; it is kept there and a new one is begun",
+                                         r->index_->moved_aside()));
   if (auto diagnoses = r->index_->verdicts({.job = "", .run = {}, .limit = kPinnedAgain}))
     for (auto one = diagnoses->rbegin(); one != diagnoses->rend(); ++one)
       r->spool_->pin(one->job, one->since_ns - kPinnedNs, one->since_ns + kPinnedNs);
-  for (store::KeptStream& kept : r->spool_->streams()) r->known_.push_back(std::move(kept.state));
+  for (store::StoredStream& stored : r->spool_->streams()) r->known_.push_back(std::move(stored.state));
   r->known_sequence_ = r->spool_->last_sequence();
   r->stored_until_ns_ = r->spool_->stored_until_ns();
   auto jobs = r->index_->last_runs();
   if (!jobs) return tl::unexpected(jobs.error());
   r->known_jobs_ = std::move(*jobs);
   if (auto taught = r->index_->taught()) r->known_taught_ = std::move(*taught);
-  if (const Status begun = r->begin_life(); !begun) r->options_.complain(begun.error().text);
+  if (const Status begun = r->begin_life(); !begun) r->options_.report_error(begun.error().text);
   r->stats_ = r->spool_->stats();
   r->frames_ = frames_of(*r->spool_);
   Recorder* self = r.get();
@@ -171,11 +171,11 @@ void Recorder::appended(const Status& status, bool with_commit) {
   // A batch that the spool can never store is no disk failure.
   const bool never = is_refused(status), failed = !status && !never;
   if (failed) report_trouble(write_trouble_, status, kHeldBack);
-  options_.watch->done(SelfWatch::Part::kStore, env_.now(io::Clock::kMonotonic), standing());
+  options_.watch->done(SelfWatch::Part::kStore, env_.now(io::Clock::kMonotonic), health());
   if (failed) return retry_timer_->start(kWriteRetryNs);
   if (never) {
     ++refused_batches_;
-    options_.complain("spool: a batch is left out: " + status.error().text);
+    options_.report_error("spool: a batch is left out: " + status.error().text);
   } else if (!with_commit) {
     dirty_ = true;
     if (!committing_) {
@@ -204,8 +204,7 @@ void Recorder::commit() {
   worker_->submit([this, outcome, now] { commit_now(*outcome, now); },
                   [this, outcome] {
                     committed(*outcome);
-                    options_.watch->done(SelfWatch::Part::kStore, env_.now(io::Clock::kMonotonic),
-                                         standing());
+                    options_.watch->done(SelfWatch::Part::kStore, env_.now(io::Clock::kMonotonic), health());
                   });
 }
 
@@ -241,7 +240,7 @@ void Recorder::report_dropped(const store::SpoolStats& now) {
   if (now.dropped_for_disk == stats_.dropped_for_disk) return;
   if (reported_dropped_ns_ != kNoTime && mono - reported_dropped_ns_ < kTellDroppedNs) return;
   reported_dropped_ns_ = mono;
-  options_.complain(fmt::format(
+  options_.report_error(fmt::format(
       "spool: its disk is full: the oldest evidence goes ({} since the start), though "
       "it has only {} of the {} that it may have",
       format_bytes(now.dropped_for_disk), format_bytes(now.bytes), format_bytes(options_.max_bytes)));
@@ -252,7 +251,7 @@ void Recorder::report_evicted(const store::SpoolStats& now) {
   if (now.evicted_bytes == stats_.evicted_bytes) return;
   if (reported_evicted_ns_ != kNoTime && mono - reported_evicted_ns_ < kTellDroppedNs) return;
   reported_evicted_ns_ = mono;
-  options_.complain(fmt::format(
+  options_.report_error(fmt::format(
       "spool: spool.max_size ({}) is reached and {} has most of it: its oldest evidence is removed; "
       "evidence of others stays",
       format_bytes(options_.max_bytes), now.evicted_from));
@@ -273,7 +272,7 @@ void Recorder::sync() {
       [this, status, frames] {
         note_frames(*frames);
         report_trouble(sync_trouble_, *status, "a loss of power may take what is written meanwhile");
-        options_.watch->done(SelfWatch::Part::kStore, env_.now(io::Clock::kMonotonic), standing());
+        options_.watch->done(SelfWatch::Part::kStore, env_.now(io::Clock::kMonotonic), health());
         if (!*status) unsynced_ = true;
       });
 }
@@ -326,13 +325,13 @@ void Recorder::acknowledged(uint64_t sequence) {
 void Recorder::report_trouble(std::string& trouble, const Status& status, const char* meanwhile) {
   const std::string now = status ? "" : status.error().text;
   if (now == trouble) return;
-  if (!now.empty() && trouble.empty()) options_.complain(fmt::format("{}; {}", now, meanwhile));
-  if (now.empty()) options_.complain("spool: it can be written again");
+  if (!now.empty() && trouble.empty()) options_.report_error(fmt::format("{}; {}", now, meanwhile));
+  if (now.empty()) options_.report_error("spool: it can be written again");
   trouble = now;
 }
 
 // An append in memory or a write without a sync does not prove that the disk works again.
-Status Recorder::standing() const {
+Status Recorder::health() const {
   const std::string& trouble = write_trouble_.empty() ? sync_trouble_ : write_trouble_;
   return trouble.empty() ? Status{} : fail(ErrorCode::kIo, trouble);
 }
@@ -384,7 +383,7 @@ void Recorder::index_written(const Status& status) {
   if (!status && status.error().code == ErrorCode::kIo && !std::exchange(index_retrying_, true))
     index_timer_->start(kIndexRetryNs);
   const std::string trouble = status ? "" : status.error().text;
-  if (!trouble.empty() && trouble != index_trouble_) options_.complain(trouble);
+  if (!trouble.empty() && trouble != index_trouble_) options_.report_error(trouble);
   index_trouble_ = trouble;
   options_.watch->index(status ? index_in_memory_ : status);
 }
@@ -416,27 +415,27 @@ void Recorder::finish(std::function<void()> done) {
   auto outcome = std::make_shared<Result<std::vector<store::CommittedOffset>>>();
   worker_->submit(
       [this, rest = std::move(rest), under_way = appending_, outcome, now] {
-        Status kept;
+        Status stored;
         const size_t first = under_way && (*under_way || is_refused(*under_way)) ? 1 : 0;
-        for (size_t i = first; i < rest.size() && (kept || is_refused(kept)); ++i)
-          kept = spool_->append(*rest[i], now);
+        for (size_t i = first; i < rest.size() && (stored || is_refused(stored)); ++i)
+          stored = spool_->append(*rest[i], now);
         *outcome = spool_->commit(now);
         const Status synced = spool_->sync();
         if (!synced) *outcome = tl::unexpected(synced.error());
         // If socket data was not stored, the run did not end well; the next start reports the loss.
-        if (!kept) *outcome = tl::unexpected(kept.error());
+        if (!stored) *outcome = tl::unexpected(stored.error());
         if (*outcome) (void)files_.open(options_.state_dir + kEndedWell, io::OpenFor::kCreate);
       },
       [this, outcome, done = std::move(done)] {
         if (*outcome)
           options_.committed(**outcome, spool_->last_sequence());
         else
-          options_.complain(outcome->error().text);
+          options_.report_error(outcome->error().text);
         done();
       });
 }
 
-Recorder::Figures Recorder::figures() const {
+Recorder::Counters Recorder::counters() const {
   return {stats_, refused_batches_, waiting_.size(), index_retries_, index_lost_, index_->unreadable()};
 }
 

@@ -32,9 +32,9 @@ using SharedBatch = std::shared_ptr<const PieceBatch>;
 struct RecorderOptions {
   std::string state_dir;
   uint64_t max_bytes = 0;
-  bool hold = false;                                 // frames wait for a collector: Spool::hold
-  SelfWatch* watch = nullptr;                        // borrowed
-  std::function<void(const std::string&)> complain;  // one sentence for each change
+  bool hold = false;                                     // frames wait for a collector: Spool::hold
+  SelfWatch* watch = nullptr;                            // borrowed
+  std::function<void(const std::string&)> report_error;  // one sentence for each change
   // More of frames() is synced.
   std::function<void()> synced = {};
   // All appended batches are in the spool, in frames up to `sequence`.
@@ -88,14 +88,14 @@ class Recorder {
     uint64_t synced = 0, written = 0, acknowledged = 0;
   };
   const Frames& frames() const { return frames_; }
-  struct Figures {
+  struct Counters {
     store::SpoolStats spool;
     uint64_t refused_batches = 0;                // the spool can never store them
     size_t waiting = 0;                          // batches
     uint64_t index_retries = 0, index_lost = 0;  // writes to the index
     uint64_t unreadable_rows = 0;                // see store::Index::unreadable
   };
-  Figures figures() const;
+  Counters counters() const;
 
  private:
   Recorder(io::Env& env, RecorderOptions options);
@@ -117,7 +117,7 @@ class Recorder {
   Status write_index();
   void index_written(const Status& status);
   void report_trouble(std::string& trouble, const Status& status, const char* meanwhile);
-  Status standing() const;
+  Status health() const;
 
   io::Env& env_;
   RecorderOptions options_;

@@ -74,8 +74,8 @@ std::optional<Quarantined> item_of(const nlohmann::json& json) {
   if (deaths != json.end() && deaths->is_number_unsigned())
     out.deaths = static_cast<uint32_t>(std::min<uint64_t>(deaths->get<uint64_t>(), kDeaths));
   // Older files list only disabled rules.
-  const auto stands = json.find("stands");
-  out.stands = stands == json.end() || !stands->is_boolean() || stands->get<bool>();
+  const auto is_active = json.find("stands");
+  out.is_active = is_active == json.end() || !is_active->is_boolean() || is_active->get<bool>();
   const auto since = json.find("since_ns");
   if (since != json.end() && since->is_number_integer()) out.since_ns = since->get<int64_t>();
   return out;
@@ -115,28 +115,29 @@ Result<bool> Quarantine::add(const BlackBox::Crashed& crashed, TimeNs now) {
   if (const auto known = std::find_if(items_.begin(), items_.end(), same);
       known != items_.end() && known->text_hash == item.text_hash && now - known->since_ns < kTogetherNs)
     item.deaths += known->deaths;
-  item.stands = input || crashed.over_time || item.deaths >= kDeaths;
+  item.is_active = input || crashed.over_time || item.deaths >= kDeaths;
   item.why = crashed.over_time ? "the daemon stood still in it and was ended"
-             : item.stands     ? "the daemon died twice while it ran"
+             : item.is_active  ? "the daemon died twice while it ran"
                                : "the daemon died once while it ran: it is run on";
   if (job)
-    item.why = item.stands ? "the daemon ran out of memory twice while it worked on it: it is evidence only"
-                           : "the daemon ran out of memory once while it worked on it";
+    item.why = item.is_active
+                   ? "the daemon ran out of memory twice while it worked on it: it is evidence only"
+                   : "the daemon ran out of memory once while it worked on it";
   if (input) item.why = "the daemon ran out of memory while it read it: it is not read for a week";
   std::erase_if(items_, same);
   if (items_.size() >= kItems) items_.erase(items_.begin());
   items_.push_back(item);
   if (const Status written = write(); !written) return tl::unexpected(written.error());
-  return item.stands;
+  return item.is_active;
 }
 
 Status Quarantine::keep_only(std::span<const rules::Rule> rules) {
-  const size_t gone = std::erase_if(items_, [&](const Quarantined& q) {
+  const size_t removed = std::erase_if(items_, [&](const Quarantined& q) {
     return q.kind == "rule" && std::none_of(rules.begin(), rules.end(), [&](const rules::Rule& rule) {
              return rule.id == q.id && rule.text_hash == q.text_hash;
            });
   });
-  return gone > 0 ? write() : Status();
+  return removed > 0 ? write() : Status();
 }
 
 std::vector<std::string> Quarantine::plugins() const {
@@ -149,7 +150,7 @@ std::vector<std::string> Quarantine::plugins() const {
 std::vector<std::string> Quarantine::within_a_week(std::string_view kind, TimeNs now) const {
   std::vector<std::string> out;
   for (const Quarantined& q : items_)
-    if (q.kind == kind && q.stands && now - q.since_ns < kTogetherNs) out.push_back(q.id);
+    if (q.kind == kind && q.is_active && now - q.since_ns < kTogetherNs) out.push_back(q.id);
   return out;
 }
 
@@ -159,7 +160,7 @@ std::vector<std::string> Quarantine::inputs(TimeNs now) const { return within_a_
 std::vector<std::string> Quarantine::rules() const {
   std::vector<std::string> out;
   for (const Quarantined& q : items_)
-    if (q.kind == "rule" && q.stands) out.push_back(q.id);
+    if (q.kind == "rule" && q.is_active) out.push_back(q.id);
   return out;
 }
 
@@ -172,7 +173,7 @@ Status Quarantine::write() const {
       w.field("id", q.id);
       w.field("why", q.why);
       w.field("deaths", q.deaths);
-      w.field("stands", q.stands);
+      w.field("stands", q.is_active);
       w.field("since", format_time(q.since_ns));
       w.field("since_ns", q.since_ns);
       w.field("text_hash", hex64(q.text_hash));

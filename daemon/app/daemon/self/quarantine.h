@@ -27,7 +27,7 @@ struct Quarantined {
   uint64_t text_hash = 0;
   TimeNs since_ns = kNoTime;  // last death of the process in it
   uint32_t deaths = 1;
-  bool stands = false;  // it is not run; false: it is only remembered
+  bool is_active = false;  // it is not run; false: it is only remembered
 };
 
 class Quarantine {

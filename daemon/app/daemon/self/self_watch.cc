@@ -100,7 +100,7 @@ std::optional<std::string> SelfWatch::unhealthy(TimeNs now) const {
   return std::nullopt;
 }
 
-SelfWatch::Figures SelfWatch::figures(TimeNs now) const {
+SelfWatch::Counters SelfWatch::counters(TimeNs now) const {
   const Progress &engine = of(Part::kEngine), &store = of(Part::kStore);
   const auto waits = [&](const Progress& p) { return p.given == p.done ? 0 : now - p.since_ns; };
   return {late_ns_, late_max_ns_, engine.done, store.done, store.failed, waits(engine), waits(store)};

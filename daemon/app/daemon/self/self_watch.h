@@ -48,12 +48,12 @@ class SelfWatch {
   // For GET /healthz: stuck(), and problems that a restart does not solve.
   std::optional<std::string> unhealthy(TimeNs now) const;
 
-  struct Figures {
+  struct Counters {
     TimeNs loop_late_ns = 0, loop_late_max_ns = 0;  // of the last beat; maximum since the start
     uint64_t engine_done = 0, store_done = 0, store_failed = 0;
     TimeNs engine_waits_ns = 0, store_waits_ns = 0;  // age of the oldest work under way
   };
-  Figures figures(TimeNs now) const;
+  Counters counters(TimeNs now) const;
 
  private:
   struct Progress {

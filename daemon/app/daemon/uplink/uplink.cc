@@ -146,7 +146,7 @@ Status Uplink::open() {
   feed.ended_after_ns = config.jobs.ended_after_ns;
   feed_ = std::make_unique<JobForwarder>(std::move(feed));
   std::vector<StreamState> known;
-  for (store::KeptStream& kept : spool_->streams()) known.push_back(std::move(kept.state));
+  for (store::StoredStream& stored : spool_->streams()) known.push_back(std::move(stored.state));
   feed_->resume(known, env_.now(io::Clock::kWall));
   std::set<StreamId> evidence;
   for (const StreamState& state : recorder.known()) evidence.insert(state.info.id);
@@ -192,7 +192,7 @@ void Uplink::connect() {
   forward_.tls = tls_;
   const auto status = [this] {
     peer::Status out = options_.status();
-    const store::SpoolStats evidence = options_.recorder->figures().spool;
+    const store::SpoolStats evidence = options_.recorder->counters().spool;
     out.logs = {{peer::Log::kCondensed, reported_.stats.bytes, 0, kNoTime},
                 {peer::Log::kEvidence, evidence.bytes, 0, kNoTime}};
     out.jobs = reported_.jobs;
@@ -209,13 +209,13 @@ void Uplink::load_tls() {
   if (!files.used()) return;
   auto loaded = io::TlsCredentials::load({files.cert, files.key, files.ca, files.crl});
   tls_trouble_ = loaded ? "" : loaded.error().text;
-  complain(of_tls_, tls_trouble_, "the certificates can be read again");
+  report_error(of_tls_, tls_trouble_, "the certificates can be read again");
   if (loaded) tls_ = std::move(*loaded);
 }
 
-void Uplink::complain(Complaint& of, const std::string& trouble, const char* mended) {
+void Uplink::report_error(ErrorReport& of, const std::string& trouble, const char* mended) {
   const auto words = of.look(trouble, mended, env_.now(io::Clock::kMonotonic));
-  if (words) options_.complain("forward: " + *words);
+  if (words) options_.report_error("forward: " + *words);
 }
 
 peer::LogBounds Uplink::bounds(peer::Log log) const {
@@ -271,7 +271,7 @@ void Uplink::look_at_waiting() {
 // block end.
 void Uplink::fell_behind(peer::Log log, uint64_t committed) {
   CULPRIT_CHECK(owner_.here());
-  options_.complain(
+  options_.report_error(
       fmt::format("forward: the collector has more of the {} log than this host: its disk lost what "
                   "was synced; what comes now is sent",
                   peer::name_of(log)));
@@ -380,13 +380,13 @@ void Uplink::worked(const WorkReport& reported) {
   CULPRIT_CHECK(owner_.here());
   const bool more = reported.frames.synced > reported_.frames.synced;
   reported_ = reported;
-  complain(of_disk_, reported.written ? "" : reported.written.error().text + "; sources are held back",
-           "the condensed log can be written again");
+  report_error(of_disk_, reported.written ? "" : reported.written.error().text + "; sources are held back",
+               "the condensed log can be written again");
   if (!reported.refused.empty())
-    complain(of_refused_,
-             fmt::format("{}; the collector misses what was in it, {} blocks so far", reported.refused,
-                         reported.counts.blocks_refused),
-             "");
+    report_error(of_refused_,
+                 fmt::format("{}; the collector misses what was in it, {} blocks so far", reported.refused,
+                             reported.counts.blocks_refused),
+                 "");
   if (reported.unwritten) {
     pausing_ = true;
     pause_timer_->start(kRetry);
@@ -420,11 +420,11 @@ void Uplink::replay_part() {
         current_->batch = std::make_shared<const PieceBatch>(std::move(part->batch));
         current_->before = replay_from_;
         if (part->whole && !*part->whole) return;
-        if (!part->whole) options_.complain(part->whole.error().text);
+        if (!part->whole) options_.report_error(part->whole.error().text);
         replayed_ = true;
         const store::ReadDamage damage = replay_->damage();
         if (damage.frames > 0)
-          options_.complain(
+          options_.report_error(
               fmt::format("spool: {}; {} damaged frames are left out", damage.first, damage.frames));
         replay_.reset();
       });
@@ -509,7 +509,7 @@ void Uplink::beat() {
     const bool away = stats.phase != forward::Phase::kOpen && !stats.last_error.empty();
     // The state is unknown during a connection attempt.
     if (away || stats.phase == forward::Phase::kOpen)
-      complain(of_link_, away ? stats.last_error + kTriedAgain : "", "connected to the collector");
+      report_error(of_link_, away ? stats.last_error + kTriedAgain : "", "connected to the collector");
   }
   if (!busy_ && !pausing_ && !reported_.jobs.empty() &&
       (ticked_ns_ == kNoTime || now - ticked_ns_ >= kTickEvery)) {
@@ -517,12 +517,12 @@ void Uplink::beat() {
     return work("a tick", [this](TimeNs wall) { feed_->tick(wall); });
   }
   if (now - forgot_ns_ >= kForgetEvery && replayed_) {
-    if (std::exchange(forgot_ns_, now) > 0) forget_gone();
+    if (std::exchange(forgot_ns_, now) > 0) forget_removed();
   }
   pump();
 }
 
-void Uplink::forget_gone() {
+void Uplink::forget_removed() {
   auto known = std::make_shared<std::set<StreamId>>();
   options_.recorder->query(
       [known](store::Spool& spool, records::Records&) {
@@ -561,11 +561,11 @@ void Uplink::finished() {
   std::exchange(finish_done_, nullptr)();
 }
 
-UplinkFigures Uplink::figures() const {
-  UplinkFigures out;
+UplinkCounters Uplink::counters() const {
+  UplinkCounters out;
   const TimeNs now = env_.now(io::Clock::kWall);
   if (forwarder_) out.forward = forwarder_->stats();
-  const Recorder::Figures evidence = options_.recorder->figures();
+  const Recorder::Counters evidence = options_.recorder->counters();
   out.condensed = reported_.stats;
   out.frames = {reported_.frames, options_.recorder->frames()};
   out.feed = reported_.counts;

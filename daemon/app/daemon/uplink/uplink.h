@@ -22,7 +22,7 @@
 #include "app/config/config.h"
 #include "app/daemon/keep/pipeline.h"
 #include "app/daemon/keep/recorder.h"
-#include "app/daemon/self/complaint.h"
+#include "app/daemon/self/error_report.h"
 #include "app/daemon/self/waiting_since.h"
 #include "app/jobs/job_forwarder.h"
 #include "base/thread_owner.h"
@@ -37,15 +37,15 @@ struct UplinkOptions {
   const Config* config = nullptr;  // of the start
   Recorder* recorder = nullptr;
   SelfWatch* watch = nullptr;
-  JobForwarderOptions feed;                          // the uplink sets the fields of the spools
-  std::function<void(const std::string&)> complain;  // one sentence for each change
-  std::function<peer::Status()> status;              // of the host; the uplink adds the part on logs
+  JobForwarderOptions feed;                              // the uplink sets the fields of the spools
+  std::function<void(const std::string&)> report_error;  // one sentence for each change
+  std::function<peer::Status()> status;                  // of the host; the uplink adds the part on logs
   // The collector requests the stacks of a job on this host; may be empty.
   std::function<void(const peer::StacksWanted& wanted)> stacks_wanted = {};
 };
 
 // For status, metrics and health.
-struct UplinkFigures {
+struct UplinkCounters {
   forward::ForwarderStats forward;
   store::SpoolStats condensed;
   std::array<Recorder::Frames, 2> frames;  // by peer::Log
@@ -76,7 +76,7 @@ class Uplink final : public Pipeline, public forward::FrameSource {
   void reload(const Config& config, std::shared_ptr<rules::Ruleset> rules) override;
   // Condenses and writes the appended batches within a time limit, then calls `done`.
   void finish(std::function<void()> done) override;
-  UplinkFigures figures() const;
+  UplinkCounters counters() const;
   std::vector<std::string> jobs() const { return reported_.jobs; }
 
   peer::LogBounds bounds(peer::Log log) const override;
@@ -120,12 +120,12 @@ class Uplink final : public Pipeline, public forward::FrameSource {
   void flush();
   void write(TimeNs now);
   void beat();
-  void forget_gone();
+  void forget_removed();
   void finished();
   uint64_t log_synced(peer::Log log) const;
   uint64_t log_written(peer::Log log) const;
   void look_at_waiting();
-  void complain(Complaint& of, const std::string& trouble, const char* mended);
+  void report_error(ErrorReport& of, const std::string& trouble, const char* mended);
   static size_t index(peer::Log log) { return static_cast<size_t>(log); }
 
   io::Env& env_;
@@ -148,7 +148,7 @@ class Uplink final : public Pipeline, public forward::FrameSource {
   std::array<uint64_t, 2> raised_ = {}, acknowledged_ = {};
   std::array<WaitingSince, 2> waits_;  // wall clock
   std::string tls_trouble_;            // the current problem
-  Complaint of_disk_, of_refused_, of_tls_, of_link_;
+  ErrorReport of_disk_, of_refused_, of_tls_, of_link_;
   std::shared_ptr<const io::TlsCredentials> tls_;
   std::function<void()> finish_done_;
   std::unique_ptr<io::Timer> beat_timer_, pause_timer_, finish_timer_;

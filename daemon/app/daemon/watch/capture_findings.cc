@@ -56,9 +56,10 @@ constexpr Words kBlocked = {"process.blocked",
                             "check",
                             "See the kernel log of the host for a disk, a driver or a device that does not "
                             "answer."};
-constexpr Words kGone = {"process.gone", "The process of a rank has ended",
-                         "unknown",      "unknown",
-                         "restart",      "See how the process ended: its log, the kernel log, its launcher."};
+constexpr Words kExited = {
+    "process.gone", "The process of a rank has ended",
+    "unknown",      "unknown",
+    "restart",      "See how the process ended: its log, the kernel log, its launcher."};
 
 PluginFinding made(const Words& words, std::string text, double confidence) {
   PluginFinding out;
@@ -97,10 +98,11 @@ PluginFinding waiting(const Json& line, const Json& waits) {
 
 std::optional<PluginFinding> finding_in(const Json& line) {
   const std::string state = text_of(line, "state");
-  if (state == "gone") return made(kGone, fmt::format("{} is gone", process_of(line)), kLikely);
+  if (state == "gone") return made(kExited, fmt::format("{} is gone", process_of(line)), kLikely);
   if (state == "Z" || state == "X")
     return made(
-        kGone, fmt::format("{} is a zombie: it ended, and its parent has not collected it", process_of(line)),
+        kExited,
+        fmt::format("{} is a zombie: it ended, and its parent has not collected it", process_of(line)),
         kCertain);
   if (is_set(line, "frozen")) return made(kFrozen, fmt::format("{} is frozen", process_of(line)), kCertain);
   if (line.contains("tracer") && (state == "t" || state == "T"))

@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kWaitingJobs = 16;
 constexpr TimeNs kLookPatience = 5 * kNsPerSecond;  // for the list of the job's processes
-constexpr size_t kComplaints = 32;
+constexpr size_t kErrorsReported = 32;
 constexpr size_t kTroubles = 256;  // jobs whose last capture is remembered
 
 constexpr std::string_view kRemedy = "; `sudo culprit doctor` has the remedy";
@@ -56,7 +56,7 @@ void CaptureService::capture(const peer::StacksWanted& wanted) {
   const auto same =
       std::find_if(waiting_.begin(), waiting_.end(), [&](const Asked& a) { return a.job == wanted.job; });
   if (same != waiting_.end()) return void(*same = wanted);
-  if (waiting_.size() >= kWaitingJobs) return void(++figures_.refused);
+  if (waiting_.size() >= kWaitingJobs) return void(++counters_.refused);
   waiting_.push_back(wanted);
   begin();
 }
@@ -66,7 +66,7 @@ void CaptureService::begin() {
   if (!worker_) {
     auto made = env_.worker("capture");
     if (!made) {
-      ++figures_.failed;
+      ++counters_.failed;
       return waiting_.clear();
     }
     worker_ = std::move(*made);
@@ -102,7 +102,7 @@ void CaptureService::begin() {
 
 void CaptureService::ended(const Asked& asked, Done& done) {
   if (stopping_) return;
-  ++figures_.captures;
+  ++counters_.captures;
   std::string trouble;
   if (!done.lines)
     trouble = done.lines.error().text;
@@ -112,21 +112,22 @@ void CaptureService::ended(const Asked& asked, Done& done) {
     trouble = "culprit-capture found no rank among the processes of the job";
   if (!trouble.empty()) {
     keep_trouble(asked.job, done.lines ? trouble : trouble + std::string(kRemedy));
-    ++figures_.failed;
-    const bool is_new = complaints_.size() < kComplaints && complaints_.insert(asked.job + trouble).second;
+    ++counters_.failed;
+    const bool is_new =
+        errors_reported_.size() < kErrorsReported && errors_reported_.insert(asked.job + trouble).second;
     if (is_new)
       options_.log(LogLevel::kWarning, fmt::format("job {} is not captured: {}", asked.job, trouble));
     return;
   }
-  figures_.dropped += done.lines->dropped;
-  const uint64_t before = figures_.with_stacks;
+  counters_.dropped += done.lines->dropped;
+  const uint64_t before = counters_.with_stacks;
   std::string bytes;
   for (const std::string& line : done.lines->lines) add_line(asked, line, bytes);
   keep_trouble(asked.job,
-               figures_.with_stacks > before ? "" : why_none(done.lines->lines) + std::string(kRemedy));
+               counters_.with_stacks > before ? "" : why_none(done.lines->lines) + std::string(kRemedy));
   options_.log(LogLevel::kInfo, fmt::format("job {}{}: {} captured, {} with stacks (sample {})", asked.job,
                                             asked.moves ? "" : " does not go on", done.lines->lines.size(),
-                                            figures_.with_stacks - before, asked.sample));
+                                            counters_.with_stacks - before, asked.sample));
   if (!bytes.empty()) store(std::move(bytes), env_.now(io::Clock::kWall));
 }
 
@@ -146,9 +147,9 @@ std::string CaptureService::trouble_of(const std::string& job) const {
 // A process of a job that goes on waits for a disk, or is stopped, for a moment: that is no fault.
 void CaptureService::add_line(const Asked& asked, const std::string& line, std::string& bytes) {
   const auto parsed = ingest::parse_trace_line(line);
-  if (!parsed || parsed->kind != ingest::TraceKind::kStack) return void(++figures_.dropped);
-  ++figures_.processes;
-  figures_.with_stacks += !parsed->threads.empty();
+  if (!parsed || parsed->kind != ingest::TraceKind::kStack) return void(++counters_.dropped);
+  ++counters_.processes;
+  counters_.with_stacks += !parsed->threads.empty();
   bytes += line + "\n";
   if (asked.moves) return;
   if (const auto finding = finding_of_state(line)) bytes += finding_line(*finding) + "\n";

@@ -42,13 +42,13 @@ class CaptureService {
   void capture(const peer::StacksWanted& wanted);
   void stop() { stopping_ = true; }
 
-  struct Figures {
+  struct Counters {
     uint64_t captures = 0, processes = 0, with_stacks = 0;
     uint64_t failed = 0;   // captures that gave nothing
     uint64_t refused = 0;  // requests while too many waited
     uint64_t dropped = 0;  // lines that are no stacks, or beyond the limits
   };
-  const Figures& figures() const { return figures_; }
+  const Counters& counters() const { return counters_; }
   // Why the last capture of the job gave no stack, as a sentence; empty: it gave some, or there was none.
   std::string trouble_of(const std::string& job) const;
 
@@ -69,9 +69,9 @@ class CaptureService {
   StreamId stream_ = kNoStream;
   uint64_t offset_ = 0;
   bool open_ = false;  // declared in this run
-  std::set<std::string> complaints_;
+  std::set<std::string> errors_reported_;
   std::map<std::string, std::string> troubles_;  // by job
-  Figures figures_;
+  Counters counters_;
 };
 
 }  // namespace culprit::app

@@ -244,9 +244,9 @@ void PluginService::reload(std::function<void(std::vector<std::string>)> done) {
   }
   reload_done_ = std::move(done);
   reload_timer_->start(kReloadNs);
-  const auto answered = [this, number = ++reloads_](std::vector<std::string> kept) {
-    env_.post([this, number, kept = std::move(kept)]() mutable {
-      if (number == reloads_) answer(std::move(kept));
+  const auto answered = [this, number = ++reloads_](std::vector<std::string> stored) {
+    env_.post([this, number, stored = std::move(stored)]() mutable {
+      if (number == reloads_) answer(std::move(stored));
     });
   };
   {
@@ -256,9 +256,9 @@ void PluginService::reload(std::function<void(std::vector<std::string>)> done) {
   thread_->ring();
 }
 
-void PluginService::answer(std::vector<std::string> kept) {
+void PluginService::answer(std::vector<std::string> stored) {
   reload_timer_->stop();
-  if (const auto done = std::exchange(reload_done_, nullptr)) done(std::move(kept));
+  if (const auto done = std::exchange(reload_done_, nullptr)) done(std::move(stored));
 }
 
 void PluginService::found(PluginFinding&& finding) {

@@ -52,7 +52,7 @@ class PluginService {
   void look();
   void forget_absent();
   std::string state_folder() const;
-  void answer(std::vector<std::string> kept);
+  void answer(std::vector<std::string> stored);
   void found(PluginFinding&& finding);
   std::vector<plughost::PluginTable> tables() const;
 

@@ -46,7 +46,7 @@ struct FollowedJob {
 };
 
 bool shows_anything(const RasState& state) {
-  return !state.comms.empty() || !state.gone.empty() || state.dead_processes + state.gone_processes > 0 ||
+  return !state.comms.empty() || !state.exited.empty() || state.dead_processes + state.exited_processes > 0 ||
          state.still >= 2;
 }
 
@@ -84,9 +84,9 @@ struct RasService::Shared {
 
 struct RasService::Round {
   std::vector<std::string> lines;
-  Figures figures;
+  Counters counters;
   std::string trouble;
-  bool stands = false, news = false;
+  bool stalled = false, news = false;
   uint32_t place = kRasSlowest;
 };
 
@@ -109,8 +109,8 @@ class RasAsker {
     const std::function<void(std::string_view)>& reading;
     const std::function<bool(std::string_view)>& left_out;
   };
-  RasAsker(Parts parts, std::vector<std::string>& lines, RasService::Figures& figures)
-      : p_(parts), lines_(lines), figures_(figures), own_(io::own_addresses()) {}
+  RasAsker(Parts parts, std::vector<std::string>& lines, RasService::Counters& counters)
+      : p_(parts), lines_(lines), counters_(counters), own_(io::own_addresses()) {}
 
   void run() {
     forget();
@@ -118,7 +118,7 @@ class RasAsker {
     if (p_.pods) ask_pods();
   }
   const std::string& trouble() const { return trouble_; }
-  bool stands() const { return stands_; }
+  bool stalled() const { return stalled_; }
   bool news() const { return news_; }
   uint32_t place() const { return place_; }
 
@@ -153,14 +153,14 @@ class RasAsker {
       question.read_answer = [&](const io::RasQuestion::Next& next) { answer = parse(input, world, next); };
       const auto reply = io::ask_ras(question);
       if (!reply && reply.error().code == ErrorCode::kDenied) {
-        ++figures_.foreign;
+        ++counters_.foreign;
         continue;
       }
       if (!reply) return failed(reply.error());
       if (!answer) return failed({answer.error().code, address + ": the answer " + answer.error().text});
       if (job.empty() && reply->socket) job = job_named(*answer, reply->socket->uid);
       if (job.empty())
-        ++figures_.foreign;
+        ++counters_.foreign;
       else if (answered.insert(job).second)
         follow(job, *answer, reply->socket->uid, own_);
       most = std::min(kRasAsks, local.size() < 2 ? 1 : kRasAsksOfJob * local.size());
@@ -234,7 +234,7 @@ class RasAsker {
 
   void failed(const Error& error) {
     if (error.code == ErrorCode::kNotFound || p_.stop) return;  // no listener: no job with NCCL
-    ++figures_.failures;
+    ++counters_.failures;
     trouble_ = error.text;
   }
 
@@ -273,7 +273,7 @@ class RasAsker {
   // `own`: addresses of the processes of this host, as the answer has them.
   void follow(const std::string& job, const RasAnswer& answer, const Principal& who,
               const std::set<std::string>& own) {
-    ++figures_.answers;
+    ++counters_.answers;
     answered_.insert(job);
     if (!p_.jobs.contains(job) && p_.jobs.size() >= kRasJobs) return;
     FollowedJob& followed = p_.jobs[job];
@@ -289,8 +289,8 @@ class RasAsker {
     if (!who.is_uid(0) && !who.is_uid(::getuid())) state.user = who;
     place_ = std::min(place_, followed.place);
     const bool shows = shows_anything(state);
-    stands_ = stands_ || shows;
-    news_ = news_ || before.comms.size() != state.comms.size() || before.gone != state.gone;
+    stalled_ = stalled_ || shows;
+    news_ = news_ || before.comms.size() != state.comms.size() || before.exited != state.exited;
     // A healthy state is handed on once, and after one that was not.
     if (shows || followed.shown || first) lines_.push_back(ras_line(state, job));
     followed.shown = shows;
@@ -311,11 +311,11 @@ class RasAsker {
 
   Parts p_;
   std::vector<std::string>& lines_;
-  RasService::Figures& figures_;
+  RasService::Counters& counters_;
   const std::set<std::string> own_;
   std::set<std::string> answered_;  // jobs
   std::string trouble_;
-  bool stands_ = false, news_ = false;
+  bool stalled_ = false, news_ = false;
   uint32_t place_ = kRasSlowest;
 };
 
@@ -379,10 +379,10 @@ void RasService::ask() {
         if (shared->stop) return;
         RasAsker asker({addresses, host, *env, *processes, shared->stop, shared->barred, pods, way,
                         shared->jobs, shared->last_pod, reading, left_out},
-                       round->lines, round->figures);
+                       round->lines, round->counters);
         asker.run();
         round->trouble = asker.trouble();
-        round->stands = asker.stands();
+        round->stalled = asker.stalled();
         round->news = asker.news();
         round->place = asker.place();
       },
@@ -392,18 +392,18 @@ void RasService::ask() {
 void RasService::answered(Round&& round) {
   asking_ = false;
   if (stopping_) return;
-  figures_.answers += round.figures.answers;
-  figures_.failures += round.figures.failures;
-  figures_.foreign += round.figures.foreign;
+  counters_.answers += round.counters.answers;
+  counters_.failures += round.counters.failures;
+  counters_.foreign += round.counters.foreign;
   if (round.trouble != trouble_ && !round.trouble.empty()) options_.inform("RAS: " + round.trouble);
   trouble_ = round.trouble;
   for (std::string& line : round.lines) give(std::move(line));
   const TimeNs interval = options_.config->ras.interval_ns;
-  fast_rounds_ = round.stands && !round.news ? fast_rounds_ + 1 : 0;
-  const bool fast = round.stands && fast_rounds_ < kRasFastRounds;
-  const bool asked = round.figures.answers > 0;
+  fast_rounds_ = round.stalled && !round.news ? fast_rounds_ + 1 : 0;
+  const bool fast = round.stalled && fast_rounds_ < kRasFastRounds;
+  const bool asked = round.counters.answers > 0;
   // A state counts when a second answer repeats it.
-  const TimeNs soon = std::exchange(again_, false) && round.stands ? kRasSoonestNs : kRasFastNs;
+  const TimeNs soon = std::exchange(again_, false) && round.stalled ? kRasSoonestNs : kRasFastNs;
   const TimeNs base = fast ? std::min(soon, interval) : interval;
   if (options_.config->ras.enabled)
     timer_->start(base * (asked ? std::min(round.place, kRasSlowest - 1) + 1 : 1));

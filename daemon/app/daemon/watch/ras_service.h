@@ -48,12 +48,12 @@ class RasService {
   // A job does not go on: asks now, unless it asked a few seconds ago.
   void hurry();
 
-  struct Figures {
+  struct Counters {
     uint64_t answers = 0;   // understood, and of a job on this host
     uint64_t failures = 0;  // cut off, late, or no RAS
     uint64_t foreign = 0;   // of no job on this host, or about processes of another user
   };
-  const Figures& figures() const { return figures_; }
+  const Counters& counters() const { return counters_; }
 
  private:
   struct Shared;
@@ -68,7 +68,7 @@ class RasService {
   const std::shared_ptr<Shared> shared_;  // with the thread
   std::unique_ptr<io::Worker> worker_;
   std::unique_ptr<io::Timer> timer_;
-  Figures figures_;
+  Counters counters_;
   std::string trouble_;  // the last one that was logged
   StreamId stream_ = kNoStream;
   uint64_t offset_ = 0;

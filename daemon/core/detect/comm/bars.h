@@ -11,9 +11,9 @@ namespace culprit::comm {
 // between the fastest and the slowest of most. So a twentieth of a rank's own work is no fault.
 constexpr double kSigmas = 3, kWorth = 0.02, kDevicesDiffer = 0.05;
 // An event stands out if it is this many times as large as the next one of any rank.
-constexpr double kStandsOut = 2;
+constexpr double kOutlies = 2;
 // Events of one kind: within the same factor.
-constexpr bool alike(double a, double b) { return a <= kStandsOut * b && b <= kStandsOut * a; }
+constexpr bool alike(double a, double b) { return a <= kOutlies * b && b <= kOutlies * a; }
 // A pause must be far beyond nine of ten ranks. A delay of many ranks is uneven work, such as a checkpoint
 // that all write.
 constexpr double kPauseBeyond = 8;

@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "core/detect/comm/judge.h"
 #include "core/detect/comm/unknown.h"
-#include "core/detect/scene/sentence.h"
+#include "core/detect/hang/sentence.h"
 #include "model/rank_place.h"
 
 namespace culprit::comm {
@@ -252,7 +252,7 @@ class Teller {
             ? "Check clocks, temperatures and throttling of the device, and what else runs on its host."
             : "Check link errors and speeds of the ports and cables on this way.";
     f.why = why(c);
-    if (std::string said = cores.sentence(); !said.empty()) f.why.push_back(std::move(said));
+    if (std::string reported = cores.sentence(); !reported.empty()) f.why.push_back(std::move(reported));
     if (cores.contended())
       f.remedy =
           "See what else runs on the cores of its host: another job, a service, more processes than cores.";
@@ -476,10 +476,10 @@ class Teller {
     for (const uint32_t r : stuck.in) hang.waiting.push_back(cluster_.ranks()[r].rank);
     std::ranges::sort(hang.waiting);
     if (!hang.waiting.empty())
-      hang.scene.push_back({hang.group, hang.op, hang.seq, ScenePlace::kWaits, {}, hang.waiting});
+      hang.hang_state.push_back({hang.group, hang.op, hang.seq, CallPlace::kWaits, {}, hang.waiting});
     if (!hang.waited_for.empty())
-      hang.scene.push_back({hang.group, {}, -1, ScenePlace::kUnknown, {}, hang.waited_for});
-    hang.sentence = scene::sentence_of(hang, {});
+      hang.hang_state.push_back({hang.group, {}, -1, CallPlace::kUnknown, {}, hang.waited_for});
+    hang.sentence = hang::sentence_of(hang, {});
   }
 
   // Base of findings on ranks whose program made different calls in a step.

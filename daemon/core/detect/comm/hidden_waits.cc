@@ -18,7 +18,7 @@ constexpr double kAfterMs = 5;
 // Sightings needed to recognise a wait, sightings kept, and of how many sightings one may lack the entry.
 // Simulated with 10,000 runs: a steadily slow rank and 64 unrelated entries within 5 ms. With eight
 // sightings, no run gave a false match; with four, one run in seventy did.
-constexpr size_t kSightings = 8, kGapsKept = 32, kMissedOf = 10;
+constexpr size_t kSightings = 8, kGapsRetained = 32, kMissedOf = 10;
 // The same share as for gaps that end together (comm/peer_groups.cc).
 constexpr float kScatterShare = 0.1f;
 
@@ -116,7 +116,7 @@ void HiddenWaits::note(const Cluster& cluster, const Step& step, uint32_t op,
                        std::deque<StepResult>& earlier) {
   const Place place = place_of(step, op);
   if (const auto known = gaps_.find(place);
-      known != gaps_.end() && (known->second.recognised || known->second.sightings.size() >= kGapsKept))
+      known != gaps_.end() && (known->second.recognised || known->second.sightings.size() >= kGapsRetained))
     return;
   const auto entries = entries_before_end(cluster, step, op);
   if (entries.empty() && !gaps_.contains(place)) return;

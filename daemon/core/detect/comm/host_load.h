@@ -1,6 +1,6 @@
-// Load on the cores of the ranks' hosts, from the metrics host/* (FORMATS.md section 4). It distinguishes a
-// rank that loses its core to other work from a rank with a slow device. Keeps the last samples of each rank,
-// about 2 KB, for at most kRanks ranks. Owned by the engine; one thread; pure.
+// Load on the cores of the ranks' hosts, from the metrics host/* (docs/formats.md section 4). It
+// distinguishes a rank that loses its core to other work from a rank with a slow device. Keeps the last
+// samples of each rank, about 2 KB, for at most kRanks ranks. Owned by the engine; one thread; pure.
 #pragma once
 
 #include <cstddef>

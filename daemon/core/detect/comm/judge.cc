@@ -247,7 +247,7 @@ class Judge {
       if (of.marks[i].hit) shares.push_back(share_of(of.marks[i].step, of.excess[i]));
     if (shares.size() < kHits || shares.size() >= 2 * kHits) return shares.size() >= kHits;
     std::ranges::sort(shares, std::greater<>());
-    return shares[kHits - 1] * kStandsOut * kStandsOut >= shares[kHits - 2];
+    return shares[kHits - 1] * kOutlies * kOutlies >= shares[kHits - 2];
   }
 
   // False: not slow for long enough.
@@ -299,8 +299,7 @@ class Judge {
     }
     if (ranks == 0) return false;
     const Rhythm rhythm = find_rhythm(hits, at_others, ranks);
-    const bool often =
-        events >= kHits && static_cast<double>(events) >= kStandsOut * static_cast<double>(most);
+    const bool often = events >= kHits && static_cast<double>(events) >= kOutlies * static_cast<double>(most);
     const double by_events = often ? recurrence_evidence(events, of_others / static_cast<double>(ranks)) : 0;
     Culprit c;
     c.evidence = std::max(rhythm.evidence, by_events) - std::log(4.0);  // correction for four tried variants
@@ -370,7 +369,7 @@ class Judge {
     c.ratio = usual > 0 ? 1 + excess / usual : 1;
     c.excess_ms = excess / static_cast<double>(c.steps.size());
     c.stalls = !c.lasting && 2 * even < c.steps.size();
-    if (!stands_out(rank, run, c)) return;
+    if (!is_outlier(rank, run, c)) return;
     if (!c.likely)
       out_.culprits.push_back(std::move(c));
     else if (c.stalls)
@@ -415,7 +414,7 @@ class Judge {
 
   // Whether the rank's excess is beyond the spread between ranks, each with its own slowest steps. Some ranks
   // regularly have more work.
-  bool stands_out(uint32_t rank, const Run& run, Culprit& c) {
+  bool is_outlier(uint32_t rank, const Run& run, Culprit& c) {
     find_means(of_[rank].marks[run.from].step, of_[rank].marks[run.to].step, c.steps.size());
     // The expected maximum of n normal values.
     const double far = std::sqrt(2 * std::log(static_cast<double>(of_.size()) / kAlpha));
@@ -557,7 +556,7 @@ class Judge {
     // Lost records may mislead the critical path. The step itself still shows the pause in its length.
     const double longer = steps_[at].step_ms - kinds_.usual_ms;
     const double cost = std::max(double{r.path}, std::min(longer, double{r.largest}));
-    if (most < kStandsOut * next || cost < kPauseWorth * steps_[at].step_ms) return;
+    if (most < kOutlies * next || cost < kPauseWorth * steps_[at].step_ms) return;
     for (uint32_t s = 0; s < steps_.size(); ++s)  // the same event at a rank where it does not show
       if (s != at && kinds_.is_alike(steps_, s, longer) && !is_named(s)) return;
     if (2 * r.closer < r.largest) return;  // its family was equally late, so their batch is the reason
@@ -591,13 +590,13 @@ class Judge {
     const auto is_host = [](const Culprit& c) {
       return c.kind == SlowPart::kHost && c.peers == 0 && !c.ambiguous;
     };
-    std::set<size_t> gone;
+    std::set<size_t> exited;
     for (size_t i = 0; i < out_.culprits.size(); ++i) {
       const Culprit& first = out_.culprits[i];
-      if (!is_host(first) || gone.contains(i)) continue;
+      if (!is_host(first) || exited.contains(i)) continue;
       std::vector<size_t> hosts{i};
       for (size_t j = i + 1; j < out_.culprits.size(); ++j)
-        if (is_host(out_.culprits[j]) && !gone.contains(j) && at_the_same_time(first, out_.culprits[j]))
+        if (is_host(out_.culprits[j]) && !exited.contains(j) && at_the_same_time(first, out_.culprits[j]))
           hosts.push_back(j);
       if (hosts.size() < 2) continue;
       std::ranges::stable_sort(hosts, std::greater<>(), [&](size_t k) {
@@ -608,7 +607,7 @@ class Judge {
       for (const size_t k : hosts) {
         const Culprit& other = out_.culprits[k];
         for (size_t s = 0; s < other.steps.size(); ++s) costs[other.steps[s]] += other.costs[s];
-        if (k != i) gone.insert(k);
+        if (k != i) exited.insert(k);
         if (k == hosts[0]) continue;
         merged.hosts.push_back(other.hosts[0]);
         merged.ranks.insert(merged.ranks.end(), other.ranks.begin(), other.ranks.end());
@@ -618,11 +617,11 @@ class Judge {
       set_costs(merged, costs);
       out_.culprits[i] = std::move(merged);
     }
-    erase(gone);
+    erase(exited);
   }
 
-  void erase(const std::set<size_t>& gone) {
-    for (auto i = gone.rbegin(); i != gone.rend(); ++i)
+  void erase(const std::set<size_t>& exited) {
+    for (auto i = exited.rbegin(); i != exited.rend(); ++i)
       out_.culprits.erase(out_.culprits.begin() + static_cast<ptrdiff_t>(*i));
   }
 
@@ -644,7 +643,7 @@ class Judge {
     for (size_t i = 0; i < out_.culprits.size(); ++i)
       if (out_.culprits[i].kind == SlowPart::kGpu && !out_.culprits[i].hosts.empty())
         slow[out_.culprits[i].hosts[0]].push_back(i);
-    std::set<size_t> gone;
+    std::set<size_t> exited;
     for (auto& [host, list] : slow) {
       // A slow device delays its neighbours too, but less: drop ranks with a smaller share.
       double most = 0;
@@ -655,7 +654,7 @@ class Judge {
       // At most half of a role can be slower than usual at a time. More slow ranks were slow at different
       // times, with no other host for comparison: their batches differ.
       if (2 * list.size() > c.peers) {
-        gone.insert(list.begin(), list.end());
+        exited.insert(list.begin(), list.end());
         continue;
       }
       c.kind = SlowPart::kHost;
@@ -665,17 +664,17 @@ class Judge {
         if (i != list[0]) c.ranks.push_back(other.ranks[0]);
         c.evidence = std::max(c.evidence, other.evidence);
         for (size_t k = 0; k < other.steps.size(); ++k) costs[other.steps[k]] += other.costs[k];
-        if (i != list[0]) gone.insert(i);
+        if (i != list[0]) exited.insert(i);
       }
       set_costs(c, costs);
     }
-    erase(gone);
+    erase(exited);
   }
 
   // Keeps the steps in which a culprit cost something. Drops culprits that never cost anything, unless a
   // costlier one hides them.
   void choose_steps() {
-    std::vector<Culprit> kept;
+    std::vector<Culprit> retained;
     double most = 0;
     for (Culprit& c : out_.culprits) most = std::max(most, keep_costly(c));
     for (Culprit& c : out_.culprits) {
@@ -690,9 +689,9 @@ class Judge {
       if (c.stalls) c.kind = SlowPart::kHost;
       // A rank close behind, or little evidence in total, lowers the confidence.
       c.confidence *= c.pause ? 1 : sure_of(c.evidence, c.bar, c.events > 0 ? c.events : c.seen);
-      kept.push_back(std::move(c));
+      retained.push_back(std::move(c));
     }
-    out_.culprits = std::move(kept);
+    out_.culprits = std::move(retained);
     choose_likely();
   }
 

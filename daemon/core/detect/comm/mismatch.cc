@@ -8,7 +8,7 @@
 namespace culprit::comm {
 namespace {
 
-constexpr size_t kKept = 64;
+constexpr size_t kRetained = 64;
 // Number of operations that ranks may enter after a mismatch, because they run in the background.
 constexpr uint64_t kBehind = 2;
 
@@ -65,7 +65,7 @@ void find_mismatches(const Cluster& cluster, const Step& step, std::vector<Misma
 }
 
 void keep_mismatch(Mismatch found, std::vector<Mismatch>& out) {
-  if (out.size() == kKept) out.erase(out.begin());  // the last one may have stopped the job
+  if (out.size() == kRetained) out.erase(out.begin());  // the last one may have stopped the job
   out.push_back(std::move(found));
 }
 

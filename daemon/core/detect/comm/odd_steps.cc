@@ -146,7 +146,7 @@ class OddStepFinder {
   bool holds(const StepResult& step, uint32_t s, Candidate& c) const {
     c.step = s;
     c.odd = is_odd_[s];
-    if (c.size_ms < kStandsOut * c.next_ms || c.own_ms < kWorth * step.step_ms) return false;
+    if (c.size_ms < kOutlies * c.next_ms || c.own_ms < kWorth * step.step_ms) return false;
     const double longer = step.step_ms - usual_ms_;
     if (!c.odd) return c.cost_ms >= kAccuseWorth * (step.step_ms - c.cost_ms);
     // Lost records may mislead the critical path. The length of the step still shows the excess.
@@ -309,7 +309,7 @@ class OddStepFinder {
     for (auto& [key, x] : by_part) {
       std::vector<double> sizes;
       for (const Candidate& c : x.events) sizes.push_back(c.size_ms);
-      x.level = lower_median(sizes) / kStandsOut;
+      x.level = lower_median(sizes) / kOutlies;
       suspected_.push_back(std::move(x));
     }
     std::stable_sort(suspected_.begin(), suspected_.end(),
@@ -345,7 +345,7 @@ class OddStepFinder {
         if (c.shape == Shape::kPause && kMany * others >= steps_[s].ranks.size()) continue;
         x.others += others;
         // In much longer steps ranks differ more, by what makes these steps long.
-        if (steps_[s].step_ms - usual_ms_ <= kStandsOut * kStandsOut * x.level) x.others_alike += others;
+        if (steps_[s].step_ms - usual_ms_ <= kOutlies * kOutlies * x.level) x.others_alike += others;
       }
     }
   }

@@ -238,14 +238,14 @@ class Painter {
     if (spans.size() <= most) return spans;
     std::vector<uint32_t> order(spans.size());
     std::iota(order.begin(), order.end(), 0);
-    const size_t kept = (most - 1) / 2;
-    std::nth_element(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(kept), order.end(),
+    const size_t retained = (most - 1) / 2;
+    std::nth_element(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(retained), order.end(),
                      [&](uint32_t a, uint32_t b) {
                        const int64_t x = spans[a].length(), y = spans[b].length();
                        return x != y ? x > y : a < b;
                      });
     std::vector<bool> whole(spans.size(), false);
-    for (size_t i = 0; i < kept; ++i) whole[order[i]] = true;
+    for (size_t i = 0; i < retained; ++i) whole[order[i]] = true;
     std::vector<Span> out;
     bool open = false;
     int64_t longest = 0;  // wait of one in the open span
@@ -304,9 +304,10 @@ void Pictures::offer(const Cluster& cluster, const Step& step) {
   if (usual) usual_ = picture_of(cluster, step);
   const double cost = cost_of(step.result);
   // After a restart a step may come again.
-  std::erase_if(slowest_, [&](const Kept& x) { return x.picture.step == step.number; });
-  const auto least = std::min_element(slowest_.begin(), slowest_.end(),
-                                      [](const Kept& a, const Kept& b) { return a.cost_ms < b.cost_ms; });
+  std::erase_if(slowest_, [&](const Retained& x) { return x.picture.step == step.number; });
+  const auto least =
+      std::min_element(slowest_.begin(), slowest_.end(),
+                       [](const Retained& a, const Retained& b) { return a.cost_ms < b.cost_ms; });
   if (slowest_.size() >= kPictures) {
     if (cost <= least->cost_ms) return;
     slowest_.erase(least);
@@ -316,7 +317,7 @@ void Pictures::offer(const Cluster& cluster, const Step& step) {
 
 std::vector<StepPicture> Pictures::all() const {
   std::vector<StepPicture> out;
-  for (const Kept& x : slowest_) out.push_back(x.picture);
+  for (const Retained& x : slowest_) out.push_back(x.picture);
   const bool there = std::ranges::any_of(out, [&](const StepPicture& x) { return x.step == usual_.step; });
   if (!usual_.rows.empty() && !there) out.push_back(usual_);
   std::sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.step < b.step; });

@@ -29,11 +29,11 @@ class Pictures {
   std::vector<StepPicture> all() const;
 
  private:
-  struct Kept {
+  struct Retained {
     double cost_ms = 0;  // that ranks and network parts cost the step
     StepPicture picture;
   };
-  std::vector<Kept> slowest_;
+  std::vector<Retained> slowest_;
   StepPicture usual_;
   uint64_t offered_ = 0;
 };

@@ -104,10 +104,10 @@ class Builder {
       if (tied < step_.ops.size() && step_.ops[tied].start != r->start) tied = step_.ops.size();
       // An operation is recorded at entry and again at exit, or twice. Unfinished records come first; the
       // longer span wins.
-      if (Op* said = twin(tied, *r)) {
-        step_.duplicates += said->finished && r->end != 0;
-        said->end = std::max(said->end, r->end);
-        said->finished = said->finished || r->end != 0;
+      if (Op* logged = twin(tied, *r)) {
+        step_.duplicates += logged->finished && r->end != 0;
+        logged->end = std::max(logged->end, r->end);
+        logged->finished = logged->finished || r->end != 0;
         continue;
       }
       Op op;

@@ -181,8 +181,8 @@ void pack(const HostVectors& reported, PackedWriter& out) {
     next = int64_t{v.streams} + 1;
     pack(v, before[v.streams], out);
   }
-  out.number(reported.standing.size());
-  for (const CommRecord& r : reported.standing)
+  out.number(reported.open_records.size());
+  for (const CommRecord& r : reported.open_records)
     out.raw({reinterpret_cast<const char*>(&r), kCommRecordBytes});
   out.number(reported.answers.size());
   for (const StepRecords& answer : reported.answers) {
@@ -234,9 +234,9 @@ bool unpack(PackedReader& in, size_t known, HostVectors& out) {
     if (!unpack(in, before[v.streams], v)) return in.fail(), false;
     out.vectors.push_back(v);
   }
-  const uint64_t standing = in.number(in.left() / kCommRecordBytes);
-  for (uint64_t i = 0; i < standing && in.ok(); ++i) {
-    CommRecord& r = out.standing.emplace_back();
+  const uint64_t open_records = in.number(in.left() / kCommRecordBytes);
+  for (uint64_t i = 0; i < open_records && in.ok(); ++i) {
+    CommRecord& r = out.open_records.emplace_back();
     const std::string_view bytes = in.raw(kCommRecordBytes);
     if (!bytes.empty()) std::memcpy(static_cast<void*>(&r), bytes.data(), kCommRecordBytes);
   }
@@ -393,26 +393,26 @@ std::string StepSummarizer::pack_rank(const Cluster& cluster, const Step& step, 
   return out.finish();
 }
 
-void StepSummarizer::keep(KeptStep step) {
-  kept_bytes_ += step.bytes;
-  kept_.push_back(std::move(step));
-  while (kept_bytes_ > kKeptBytes) {
-    kept_bytes_ -= kept_.front().bytes;
-    kept_.pop_front();
+void StepSummarizer::keep(RetainedStep step) {
+  retained_bytes_ += step.bytes;
+  retained_.push_back(std::move(step));
+  while (retained_bytes_ > kRetainedBytes) {
+    retained_bytes_ -= retained_.front().bytes;
+    retained_.pop_front();
   }
 }
 
 void StepSummarizer::add(const Cluster& cluster, const Step& step) {
   ranks_.resize(cluster.ranks().size());
-  KeptStep kept;
-  kept.number = step.number;
-  kept.bytes = sizeof kept;
+  RetainedStep retained;
+  retained.number = step.number;
+  retained.bytes = sizeof retained;
   for (uint32_t i = 0; i < step.ranks.size(); ++i) {
     if (!add_rank(cluster, step, i)) continue;
-    kept.ranks.emplace_back(step.ranks[i], pack_rank(cluster, step, i));
-    kept.bytes += sizeof kept.ranks.back() + kept.ranks.back().second.size();
+    retained.ranks.emplace_back(step.ranks[i], pack_rank(cluster, step, i));
+    retained.bytes += sizeof retained.ranks.back() + retained.ranks.back().second.size();
   }
-  keep(std::move(kept));
+  keep(std::move(retained));
 }
 
 void StepSummarizer::answer(const std::vector<int64_t>& steps) {
@@ -423,10 +423,10 @@ void StepSummarizer::answer(const std::vector<int64_t>& steps) {
     StepRecords out;
     out.step = number;
     // Backward: the job may have restarted, and the last step with this number counts.
-    const auto kept = std::find_if(kept_.rbegin(), kept_.rend(),
-                                   [number](const KeptStep& step) { return step.number == number; });
-    for (size_t i = 0; kept != kept_.rend() && i < kept->ranks.size(); ++i) {
-      const auto& [rank, packed] = kept->ranks[i];
+    const auto retained = std::find_if(retained_.rbegin(), retained_.rend(),
+                                       [number](const RetainedStep& step) { return step.number == number; });
+    for (size_t i = 0; retained != retained_.rend() && i < retained->ranks.size(); ++i) {
+      const auto& [rank, packed] = retained->ranks[i];
       if (answer_bytes_ + packed.size() > kAnswerBytes) break;
       answer_bytes_ += packed.size();
       out.ranks.push_back({ranks_[rank].number, packed});

@@ -26,7 +26,7 @@ constexpr size_t kStreamsReported = 8;
 constexpr size_t kStreams = 255;
 
 // Packed records of the last steps, kept for requests: 2,000 steps of 8 ranks with 100 operations each.
-constexpr size_t kKeptBytes = 16 << 20;
+constexpr size_t kRetainedBytes = 16 << 20;
 // Limits per block of answers: a few steps of a host, as a block has some megabytes.
 constexpr size_t kAnswerBytes = 1 << 20, kAnswers = 64;
 
@@ -37,7 +37,7 @@ constexpr size_t kStreamsOfHost = 1 << 16;
 constexpr size_t kRanksReported = 1 << 18;
 
 // Records passed through unchanged between two drains: joins of a host's ranks, and standing operations.
-constexpr size_t kStanding = 16'384;
+constexpr size_t kOpenRecords = 16'384;
 
 // Operations of one kind of a rank in a group, or with one peer of the group.
 struct Stream {
@@ -89,8 +89,8 @@ struct HostVectors {
   std::vector<StepRecords> answers;
   // Members of groups, and positions of idle ranks: operations entered and not left (end 0), and the last
   // operations left. These records belong to no step.
-  std::vector<CommRecord> standing;
-  bool empty() const { return vectors.empty() && standing.empty() && answers.empty(); }
+  std::vector<CommRecord> open_records;
+  bool empty() const { return vectors.empty() && open_records.empty() && answers.empty(); }
   // Number of summaries and of ranks in answers.
   size_t ranks() const {
     size_t n = vectors.size();
@@ -146,8 +146,8 @@ class StepSummarizer {
   void add(const Cluster& cluster, const Step& step);
   // Passes a record through unchanged, up to kStanding.
   void pass(const CommRecord& record) {
-    if (reported_.standing.size() < kStanding)
-      reported_.standing.push_back(record);
+    if (reported_.open_records.size() < kOpenRecords)
+      reported_.open_records.push_back(record);
     else
       ++dropped_;
   }
@@ -164,22 +164,22 @@ class StepSummarizer {
     uint32_t number = 0;
     bool changed = true;
   };
-  struct KeptStep {
+  struct RetainedStep {
     int64_t number = 0;
     std::vector<std::pair<uint32_t, std::string>> ranks;  // index, records
     size_t bytes = 0;
   };
   bool add_rank(const Cluster& cluster, const Step& step, uint32_t i);
   std::string pack_rank(const Cluster& cluster, const Step& step, uint32_t i);
-  void keep(KeptStep step);
+  void keep(RetainedStep step);
   void add_streams(const Cluster& cluster, const Step& step, uint32_t i, RankVector& out);
   static uint32_t stream_of(RankTable& known, const Cluster& cluster, const Slot& slot, const Op& op);
 
   std::vector<RankTable> ranks_;  // by index
   uint32_t next_ = 0;
   HostVectors reported_;
-  std::deque<KeptStep> kept_;
-  size_t kept_bytes_ = 0, answer_bytes_ = 0;
+  std::deque<RetainedStep> retained_;
+  size_t retained_bytes_ = 0, answer_bytes_ = 0;
   uint64_t dropped_ = 0;
 };
 

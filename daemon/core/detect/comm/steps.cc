@@ -11,10 +11,10 @@ namespace {
 
 constexpr int64_t kNoStep = -1;
 // For live records: steps of a hundred blocks, forty steps; hosts do not differ by more.
-constexpr size_t kVotesKept = 4096;
-constexpr size_t kMarkersKept = 1 << 16;
+constexpr size_t kVotesMax = 4096;
+constexpr size_t kMarkersMax = 1 << 16;
 // Limit of blocks per step: live records keep no more votes.
-constexpr size_t kBlocksOfStep = kVotesKept;
+constexpr size_t kBlocksOfStep = kVotesMax;
 
 // Operations of a rank after one marker operation, up to and including the next.
 struct Block {
@@ -173,7 +173,7 @@ class Numbering {
 
   // Sets the period of new markers. Earlier decisions stay, because the step numbers must continue.
   void decide() {
-    if (count_.markers.size() > kMarkersKept)
+    if (count_.markers.size() > kMarkersMax)
       std::erase_if(count_.markers, [this](const auto& one) { return !periods_.contains(one.first); });
     for (const auto& [marker, votes] : periods_) {
       const auto [at, fresh] = count_.markers.try_emplace(marker);
@@ -212,7 +212,7 @@ class Numbering {
       uint32_t most = 0;
       for (const auto& [d, n] : distances)
         if (n > most) out.distance = d, most = n;
-      while (marker.votes.size() > kVotesKept) {
+      while (marker.votes.size() > kVotesMax) {
         const StepCount::Votes& oldest = marker.votes.begin()->second;
         marker.before += 2 * oldest.begins >= oldest.of;
         marker.from = marker.votes.begin()->first + 1;

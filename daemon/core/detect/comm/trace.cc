@@ -250,7 +250,7 @@ void CommTrace::add_summary(uint32_t host, const RankVector& vector, const RankS
   note_progress(rank, vector.step, vector.begin_ns);
 }
 
-void CommTrace::add_standing(uint32_t host, const CommRecord& record) {
+void CommTrace::add_open(uint32_t host, const CommRecord& record) {
   if (const std::string_view fault = comm_record_fault(record); !fault.empty()) {
     ++faulty_[fault];
     return;
@@ -270,7 +270,7 @@ void CommTrace::add_standing(uint32_t host, const CommRecord& record) {
 void CommTrace::add_summaries(const std::string& host, const HostVectors& reported,
                               const std::vector<RankStreams>& streams) {
   const uint32_t from = host.empty() ? kNone : cluster_.host_index(host);
-  for (const CommRecord& record : reported.standing) add_standing(from, record);
+  for (const CommRecord& record : reported.open_records) add_open(from, record);
   for (const RankVector& v : reported.vectors)
     if (v.streams < streams.size()) add_summary(from, v, streams[v.streams]);
   for (const StepRecords& answer : reported.answers) add_answer(from, answer, streams);
@@ -307,7 +307,7 @@ void CommTrace::add_answer(uint32_t host, const StepRecords& reported,
   finished_.add_answer(std::move(out), last_ns_);
 }
 
-std::vector<CommRecord> CommTrace::standing() const {
+std::vector<CommRecord> CommTrace::open_records() const {
   std::vector<CommRecord> out;
   for (const RankInfo& info : cluster_.ranks())
     for (const Slot& slot : info.slots) {

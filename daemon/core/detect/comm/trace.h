@@ -53,7 +53,7 @@ class CommTrace {
   // From now on finished steps go to `condenser`, and none is judged.
   void condense_into(StepSummarizer* condenser) { condenser_ = condenser; }
   // Positions of all ranks: operations entered and not left, and the last operation left per stream.
-  std::vector<CommRecord> standing() const;
+  std::vector<CommRecord> open_records() const;
   bool waits() const { return !open_.empty(); }  // some rank is inside an operation, as far as known
 
   bool empty() const { return taken_ == 0; }
@@ -100,7 +100,7 @@ class CommTrace {
   void close_plain(size_t n);
   void close_reported();
   void number_steps();
-  void add_standing(uint32_t host, const CommRecord& record);
+  void add_open(uint32_t host, const CommRecord& record);
   void add_summary(uint32_t host, const RankVector& vector, const RankStreams& streams);
   void add_answer(uint32_t host, const StepRecords& reported, const std::vector<RankStreams>& streams);
 

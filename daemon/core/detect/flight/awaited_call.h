@@ -17,6 +17,6 @@ struct AwaitedCall {
 
 // Prefers an operation that the accused ranks have not entered, then the one in which most ranks wait.
 // Empty: no rank waits in a collective.
-std::optional<AwaitedCall> awaited_call(const FlightScene& scene, const FlightAccusations& accused);
+std::optional<AwaitedCall> awaited_call(const FlightView& view, const FlightAccusations& accused);
 
 }  // namespace culprit::flight

@@ -13,13 +13,13 @@ namespace {
 // entries overlap. Jobs have about ten groups per rank.
 constexpr size_t kOfGroup = 32;
 
-struct Kept {
+struct Retained {
   size_t under_way = 0, last = 0;
 };
 
 class FlightCondenser {
  public:
-  explicit FlightCondenser(const FlightDump& dump) : dump_(dump), kept_(dump.groups.size()) {}
+  explicit FlightCondenser(const FlightDump& dump) : dump_(dump), retained_(dump.groups.size()) {}
 
   FlightDump run() {
     out_.rank = dump_.rank;
@@ -41,17 +41,17 @@ class FlightCondenser {
   std::vector<bool> choose() {
     std::vector<bool> chosen(dump_.ops.size(), false);
     size_t room = limits::kFlightOpsSent;
-    const auto take = [&](size_t i, size_t Kept::*count) {
+    const auto take = [&](size_t i, size_t Retained::*count) {
       const FlightOp& op = dump_.ops[i];
-      if (chosen[i] || room == 0 || op.group >= kept_.size()) return;
-      if (kept_[op.group].*count >= kOfGroup) return;
-      ++(kept_[op.group].*count);
+      if (chosen[i] || room == 0 || op.group >= retained_.size()) return;
+      if (retained_[op.group].*count >= kOfGroup) return;
+      ++(retained_[op.group].*count);
       --room;
       chosen[i] = true;
     };
     for (size_t i = 0; i < chosen.size(); ++i)
-      if (!dump_.ops[i].done) take(i, &Kept::under_way);
-    for (size_t i = chosen.size(); i-- > 0;) take(i, &Kept::last);
+      if (!dump_.ops[i].done) take(i, &Retained::under_way);
+    for (size_t i = chosen.size(); i-- > 0;) take(i, &Retained::last);
     return chosen;
   }
 
@@ -76,7 +76,7 @@ class FlightCondenser {
   }
 
   const FlightDump& dump_;
-  std::vector<Kept> kept_;  // by group
+  std::vector<Retained> retained_;  // by group
   std::unordered_map<uint32_t, uint32_t> words_, stacks_;
   FlightDump out_;
 };

@@ -8,8 +8,8 @@
 #include <set>
 
 #include "core/detect/flight/awaited_call.h"
+#include "core/detect/flight/observations.h"
 #include "core/detect/flight/rules.h"
-#include "core/detect/flight/sights.h"
 
 namespace culprit::flight {
 namespace {
@@ -17,15 +17,15 @@ namespace {
 class FlightAnalysis {
  public:
   FlightAnalysis(std::span<const FlightDump> dumps, const PlaceOfRank& place)
-      : dumps_(dumps), place_(place), scene_(dumps, out_.problems) {}
+      : dumps_(dumps), place_(place), view_(dumps, out_.problems) {}
 
   FlightAnswer run() {
-    if (!scene_.anything() || scene_.snapshot_of_work()) return std::move(out_);
-    const FlightAccusations odd = find_mismatches(scene_);
-    const FlightAccusations devices = find_stuck_devices(scene_, many_);
-    FlightAccusations hosts = find_stuck_hosts(scene_, false, many_);
-    if (hosts.empty() && devices.empty()) hosts = find_stuck_hosts(scene_, true, many_);
-    if (hosts.empty() && devices.empty()) hosts = find_silent_sources(scene_);
+    if (!view_.anything() || view_.snapshot_of_work()) return std::move(out_);
+    const FlightAccusations odd = find_mismatches(view_);
+    const FlightAccusations devices = find_stuck_devices(view_, many_);
+    FlightAccusations hosts = find_stuck_hosts(view_, false, many_);
+    if (hosts.empty() && devices.empty()) hosts = find_stuck_hosts(view_, true, many_);
+    if (hosts.empty() && devices.empty()) hosts = find_silent_sources(view_);
     out_.waits = true;
     out_.since_ns = since();
     report_absent();
@@ -33,16 +33,16 @@ class FlightAnalysis {
     report_devices(devices);
     // Ranks that call other operations do not enter the common one either.
     if (odd.empty()) report_hosts(hosts);
-    if (out_.statements.empty()) report_no_rank();
+    if (out_.claims.empty()) report_no_rank();
     add_clusters(odd, devices, hosts);
-    out_.sights = sights_of(scene_, place_);
+    out_.observations = observations_of(view_, place_);
     return std::move(out_);
   }
 
  private:
   void report_absent() {
     std::set<uint32_t> absent;
-    for (const FlightTeam& team : scene_.teams()) absent.merge(absent_of(scene_, team));
+    for (const FlightTeam& team : view_.teams()) absent.merge(absent_of(view_, team));
     for (const FlightDump& dump : dumps_) absent.erase(dump.rank);
     if (!absent.empty())
       out_.missing.push_back(fmt::format("the Flight Recorder dumps of {}", rank_list(absent)));
@@ -53,7 +53,7 @@ class FlightAnalysis {
     for (const bool collectives : {true, false}) {
       for (uint32_t d = 0; d < dumps_.size() && (collectives || first == kNoTime); ++d)
         for (const FlightOp& op : dumps_[d].ops)
-          if (!op.done && !scene_.older(d) && op.p2p != collectives && op.created_ns != kNoTime &&
+          if (!op.done && !view_.older(d) && op.p2p != collectives && op.created_ns != kNoTime &&
               (first == kNoTime || op.created_ns < first))
             first = op.created_ns;
     }
@@ -62,7 +62,7 @@ class FlightAnalysis {
 
   std::vector<std::string> frames_of(uint32_t d) const {
     const FlightDump& dump = dumps_[d];
-    const FlightUnder& under = scene_.under(d);
+    const FlightUnder& under = view_.under(d);
     if (under.first == UINT32_MAX) return {under.send ? "in a send" : "in no operation of a group"};
     const FlightOp& op = dump.ops[under.first];
     std::vector<std::string> out;
@@ -78,10 +78,10 @@ class FlightAnalysis {
                     const FlightAccusations& hosts) {
     std::map<std::pair<bool, std::vector<std::string>>, std::vector<uint32_t>> clusters;
     for (uint32_t d = 0; d < dumps_.size(); ++d) {
-      if (scene_.older(d)) continue;
+      if (view_.older(d)) continue;
       const uint32_t rank = dumps_[d].rank;
       const bool accused = odd.contains(rank) || devices.contains(rank) || hosts.contains(rank);
-      clusters[{!scene_.under(d).none() && !accused, frames_of(d)}].push_back(rank);
+      clusters[{!view_.under(d).none() && !accused, frames_of(d)}].push_back(rank);
     }
     for (auto& [key, ranks] : clusters) {
       std::ranges::sort(ranks);
@@ -149,13 +149,13 @@ class FlightAnalysis {
   }
 
   void state(HangAnswer answer, const FlightAccusations& accused, Finding f) {
-    scene::Statement said = scene::stated_by(scene::SightSource::kFlight, answer, std::move(f));
-    if (const auto call = awaited_call(scene_, accused)) {
-      said.call.op = call->op;
-      said.call.seq = call->seq;
-      said.group.description = call->team;
+    hang::HangClaim claim = hang::stated_by(hang::ObservationSource::kFlight, answer, std::move(f));
+    if (const auto call = awaited_call(view_, accused)) {
+      claim.call.op = call->op;
+      claim.call.seq = call->seq;
+      claim.group.description = call->team;
     }
-    out_.statements.push_back(std::move(said));
+    out_.claims.push_back(std::move(claim));
   }
 
   void report_devices(const FlightAccusations& devices) {
@@ -192,9 +192,9 @@ class FlightAnalysis {
     f.by_no_device = true;
     f.confidence = 0.4;
     size_t waiting = 0;
-    for (uint32_t d = 0; d < dumps_.size(); ++d) waiting += !scene_.older(d) && !scene_.under(d).none();
+    for (uint32_t d = 0; d < dumps_.size(); ++d) waiting += !view_.older(d) && !view_.under(d).none();
     f.title = fmt::format("{} of {} ranks wait in communication, and none is late", waiting,
-                          scene_.informative_dumps());
+                          view_.informative_dumps());
     f.why.push_back(many_.empty() ? "all ranks that left a dump have enqueued what the others wait in"
                                   : many_);
     f.action = ActionKind::kCheck;
@@ -205,8 +205,8 @@ class FlightAnalysis {
   std::span<const FlightDump> dumps_;
   const PlaceOfRank& place_;
   FlightAnswer out_;
-  FlightScene scene_;  // after out_: its constructor appends to out_.problems
-  std::string many_;   // set if too many ranks qualify: why none is named
+  FlightView view_;   // after out_: its constructor appends to out_.problems
+  std::string many_;  // set if too many ranks qualify: why none is named
 };
 
 }  // namespace

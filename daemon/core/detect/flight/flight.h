@@ -6,8 +6,8 @@
 //
 // or if it called another operation than its peers under the same sequence number. The rules skip pipeline
 // groups, whose ranks are never at the same place. If nothing distinguishes the ranks, none is named; ranks
-// without a dump and ranks that wait for each other in a circle are left to the scene of all sources
-// (core/detect/scene). Pure; accepts any dumps, also corrupt ones.
+// without a dump and ranks that wait for each other in a circle are left to the hang state of all sources
+// (core/detect/hang). Pure; accepts any dumps, also corrupt ones.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "core/detect/scene/scene.h"
+#include "core/detect/hang/judge.h"
 #include "model/finding.h"
 #include "model/flight.h"
 #include "model/rank_place.h"
@@ -24,12 +24,12 @@
 namespace culprit::flight {
 
 struct FlightAnswer {
-  bool waits = false;                        // an operation is open; if not, only problems are set
-  TimeNs since_ns = kNoTime;                 // when the first open operation was created
-  std::vector<scene::Statement> statements;  // what the rules prove
-  std::vector<scene::Sight> sights;          // where each rank stands in each group
-  std::optional<Finding> no_rank;            // set if the rules prove nothing: ranks wait, and none is late
-  std::vector<StackCluster> clusters;        // of all ranks by their call, largest first
+  bool waits = false;                           // an operation is open; if not, only problems are set
+  TimeNs since_ns = kNoTime;                    // when the first open operation was created
+  std::vector<hang::HangClaim> claims;          // what the rules prove
+  std::vector<hang::Observation> observations;  // where each rank stands in each group
+  std::optional<Finding> no_rank;      // set if the rules prove nothing: ranks wait, and none is late
+  std::vector<StackCluster> clusters;  // of all ranks by their call, largest first
   std::vector<std::string> missing;
   std::vector<Problem> problems;
 };

@@ -68,12 +68,12 @@ std::string rank_list(const std::set<uint32_t>& ranks) {
   }
   return out;
 }
-FlightAccusations find_mismatches(const FlightScene& scene) {
-  const std::span<const FlightDump> dumps = scene.dumps();
+FlightAccusations find_mismatches(const FlightView& view) {
+  const std::span<const FlightDump> dumps = view.dumps();
   FlightAccusations out;
-  for (const FlightTeam& team : scene.teams()) {
+  for (const FlightTeam& team : view.teams()) {
     std::vector<Call> calls;
-    for (const Standing& at : team.standings) {
+    for (const GroupProgress& at : team.progress) {
       for (const FlightOp& op : dumps[at.dump].ops)
         if (op.group == at.group && !op.p2p) calls.push_back({op.seq, at.dump, &op});
     }
@@ -92,9 +92,9 @@ namespace {
 
 // Sentences on ranks of a team that have not completed an operation that others completed, by standing; empty
 // for other ranks. Ranks with equal progress have the same ranks ahead of them.
-std::vector<std::string> stuck_in(const FlightScene& scene, const FlightTeam& team) {
-  const std::span<const FlightDump> dumps = scene.dumps();
-  const std::vector<Standing>& all = team.standings;
+std::vector<std::string> stuck_in(const FlightView& view, const FlightTeam& team) {
+  const std::span<const FlightDump> dumps = view.dumps();
+  const std::vector<GroupProgress>& all = team.progress;
   std::vector<std::string> out(all.size());
   std::vector<size_t> order(all.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -106,8 +106,8 @@ std::vector<std::string> stuck_in(const FlightScene& scene, const FlightTeam& te
     size_t end = i;
     while (end < order.size() && all[order[end]].completed == completed) ++end;
     for (size_t k = i; k < end && !ahead.empty(); ++k) {
-      const Standing& at = all[order[k]];
-      if (!at.waits() || !scene.any_synchronises(at, completed, std::min(most, at.enqueued))) continue;
+      const GroupProgress& at = all[order[k]];
+      if (!at.waits() || !view.any_synchronises(at, completed, std::min(most, at.enqueued))) continue;
       out[order[k]] = fmt::format("rank {} has not completed {} {} of {}, which {} {}", dumps[at.dump].rank,
                                   op_name(dumps, team, at.awaited()), at.awaited(), team.title(),
                                   rank_list(ahead), ahead.size() == 1 ? "has" : "have");
@@ -119,46 +119,47 @@ std::vector<std::string> stuck_in(const FlightScene& scene, const FlightTeam& te
 
 }  // namespace
 
-FlightAccusations find_stuck_devices(const FlightScene& scene, std::string& many) {
-  const std::span<const FlightDump> dumps = scene.dumps();
+FlightAccusations find_stuck_devices(const FlightView& view, std::string& many) {
+  const std::span<const FlightDump> dumps = view.dumps();
   FlightAccusations out;
-  for (const FlightTeam& team : scene.teams()) {
-    std::vector<std::string> why = stuck_in(scene, team);
+  for (const FlightTeam& team : view.teams()) {
+    std::vector<std::string> why = stuck_in(view, team);
     for (size_t i = 0; i < why.size(); ++i)
       if (!why[i].empty())
-        out.try_emplace(dumps[team.standings[i].dump].rank, FlightAccused{std::move(why[i]), 0.9});
+        out.try_emplace(dumps[team.progress[i].dump].rank, FlightAccused{std::move(why[i]), 0.9});
   }
-  if (scene.too_many(out.size())) {
+  if (view.too_many(out.size())) {
     many = fmt::format(
         "{} of {} ranks are behind others: the dumps may be of a job at work, taken one "
         "after the other",
-        out.size(), scene.informative_dumps());
+        out.size(), view.informative_dumps());
     out.clear();
   }
   return out;
 }
-FlightAccusations find_stuck_hosts(const FlightScene& scene, bool sends, std::string& many) {
-  const std::span<const FlightDump> dumps = scene.dumps();
+FlightAccusations find_stuck_hosts(const FlightView& view, bool sends, std::string& many) {
+  const std::span<const FlightDump> dumps = view.dumps();
   struct Late {
     size_t late = SIZE_MAX, waiting = 0;
     std::string why;
   };
   std::map<uint32_t, Late> late;
-  for (const FlightTeam& team : scene.teams()) {
+  for (const FlightTeam& team : view.teams()) {
     std::vector<int64_t> awaited;
-    for (const Standing& at : team.standings)
+    for (const GroupProgress& at : team.progress)
       if (at.waits()) awaited.push_back(at.awaited());
     if (awaited.empty()) continue;
     std::sort(awaited.begin(), awaited.end());
-    const auto waiting_for = [&](const Standing& at) {
+    const auto waiting_for = [&](const GroupProgress& at) {
       return static_cast<size_t>(awaited.end() -
                                  std::upper_bound(awaited.begin(), awaited.end(), at.enqueued));
     };
-    const auto behind = static_cast<size_t>(std::count_if(
-        team.standings.begin(), team.standings.end(), [&](const Standing& a) { return waiting_for(a) > 0; }));
-    for (const Standing& at : team.standings) {
+    const auto behind =
+        static_cast<size_t>(std::count_if(team.progress.begin(), team.progress.end(),
+                                          [&](const GroupProgress& a) { return waiting_for(a) > 0; }));
+    for (const GroupProgress& at : team.progress) {
       const size_t waiting = waiting_for(at);
-      const FlightUnder& under = scene.under(at.dump);
+      const FlightUnder& under = view.under(at.dump);
       if (waiting == 0 || under.collective || under.receive || (under.send && !sends)) continue;
       // The group with the fewest late ranks is the most specific.
       Late& l = late[dumps[at.dump].rank];
@@ -172,39 +173,39 @@ FlightAccusations find_stuck_hosts(const FlightScene& scene, bool sends, std::st
   }
   FlightAccusations out;
   for (auto& [rank, l] : late) out[rank] = {std::move(l.why), sends ? 0.7 : 0.9};
-  if (scene.too_many(out.size())) {
+  if (view.too_many(out.size())) {
     many = fmt::format("{} of {} ranks have not enqueued what the others wait in", out.size(),
-                       scene.informative_dumps());
+                       view.informative_dumps());
     out.clear();
   }
   return out;
 }
-FlightAccusations find_silent_sources(const FlightScene& scene) {
-  const std::span<const FlightDump> dumps = scene.dumps();
+FlightAccusations find_silent_sources(const FlightView& view) {
+  const std::span<const FlightDump> dumps = view.dumps();
   std::unordered_map<uint32_t, uint32_t> dump_of;
   for (uint32_t d = 0; d < dumps.size(); ++d)
-    if (!scene.older(d)) dump_of[dumps[d].rank] = d;
+    if (!view.older(d)) dump_of[dumps[d].rank] = d;
   FlightAccusations out;
   for (const auto& [rank, d] : dump_of)
     for (const FlightOp& op : dumps[d].ops) {
       const auto source = op.done || !op.p2p ? std::nullopt : source_of_recv(dumps[d], op);
       const auto from = source ? dump_of.find(*source) : dump_of.end();
-      if (from == dump_of.end() || !scene.under(from->second).none()) continue;
+      if (from == dump_of.end() || !view.under(from->second).none()) continue;
       out.try_emplace(*source,
                       FlightAccused{fmt::format("rank {} waits to receive from rank {}, which waits for "
                                                 "no other rank",
                                                 rank, *source),
                                     0.7});
     }
-  if (scene.too_many(out.size())) out.clear();
+  if (view.too_many(out.size())) out.clear();
   return out;
 }
-std::set<uint32_t> absent_of(const FlightScene& scene, const FlightTeam& team) {
-  const std::span<const FlightDump> dumps = scene.dumps();
+std::set<uint32_t> absent_of(const FlightView& view, const FlightTeam& team) {
+  const std::span<const FlightDump> dumps = view.dumps();
   std::set<uint32_t> out(team.ranks.begin(), team.ranks.end());
-  for (const Standing& at : team.standings) out.erase(dumps[at.dump].rank);
+  for (const GroupProgress& at : team.progress) out.erase(dumps[at.dump].rank);
   for (uint32_t d = 0; d < dumps.size(); ++d)
-    if (scene.older(d)) out.erase(dumps[d].rank);
+    if (view.older(d)) out.erase(dumps[d].rank);
   return out;
 }
 

@@ -6,7 +6,7 @@
 #include <set>
 #include <string>
 
-#include "core/detect/flight/scene.h"
+#include "core/detect/flight/view.h"
 
 namespace culprit::flight {
 
@@ -20,17 +20,17 @@ using FlightAccusations = std::map<uint32_t, FlightAccused>;  // by rank
 std::string rank_list(const std::set<uint32_t>& ranks);
 
 // Ranks that called another operation than their peers under the same sequence number.
-FlightAccusations find_mismatches(const FlightScene& scene);
+FlightAccusations find_mismatches(const FlightView& view);
 // R2: ranks that have not completed what their peers completed. `many`: set to the reason if too many ranks
 // qualify.
-FlightAccusations find_stuck_devices(const FlightScene& scene, std::string& many);
+FlightAccusations find_stuck_devices(const FlightView& view, std::string& many);
 // R1: ranks without an open operation for which other ranks wait. `sends`: ranks with only sends open count
 // too, because a send may wait for a receive that no rank has posted.
-FlightAccusations find_stuck_hosts(const FlightScene& scene, bool sends, std::string& many);
+FlightAccusations find_stuck_hosts(const FlightView& view, bool sends, std::string& many);
 // In a pipeline, all open operations may be receives. Names the rank that should send and has no open
 // operation.
-FlightAccusations find_silent_sources(const FlightScene& scene);
+FlightAccusations find_silent_sources(const FlightView& view);
 // Members of the team without a dump.
-std::set<uint32_t> absent_of(const FlightScene& scene, const FlightTeam& team);
+std::set<uint32_t> absent_of(const FlightView& view, const FlightTeam& team);
 
 }  // namespace culprit::flight

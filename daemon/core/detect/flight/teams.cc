@@ -43,7 +43,7 @@ std::vector<GroupCounts> look_over(const FlightDump& dump) {
 }
 
 // Entries show the state at the dump; counters show the state that the watchdog saw last.
-void stand(Standing& at, const GroupCounts& seen, const FlightGroup* counters) {
+void entry(GroupProgress& at, const GroupCounts& seen, const FlightGroup* counters) {
   at.enqueued = seen.last;
   if (counters) at.enqueued = std::max(at.enqueued, counters->enqueued.value_or(-1));
   at.completed = seen.done;
@@ -63,7 +63,7 @@ std::vector<FlightTeam> teams_of(std::span<const FlightDump> dumps) {
       const FlightGroup& group = dumps[d].groups[g];
       FlightTeam& team = teams[{group.name, group.ranks}];
       team.mixed = team.mixed || seen[d][g].p2p;
-      team.standings.push_back({d, g, -1, -1});
+      team.progress.push_back({d, g, -1, -1});
       if (!team.name.empty()) continue;
       team.name = group.name;
       team.description = group.description;
@@ -73,16 +73,16 @@ std::vector<FlightTeam> teams_of(std::span<const FlightDump> dumps) {
   std::vector<FlightTeam> out;
   for (auto& [key, team] : teams) {
     team.pipeline = is_pipeline(team.description) || is_pipeline(team.name);
-    for (Standing& at : team.standings) {
+    for (GroupProgress& at : team.progress) {
       const FlightGroup& group = dumps[at.dump].groups[at.group];
       const GroupCounts& own = seen[at.dump][at.group];
-      stand(at, own, team.mixed ? nullptr : &group);
+      entry(at, own, team.mixed ? nullptr : &group);
       // Without counters, a rank that has entries in other groups enqueued nothing in this group.
       if (!own.any && !(group.enqueued && !team.mixed) && dumps[at.dump].ops.empty()) at.group = UINT32_MAX;
     }
-    std::erase_if(team.standings, [](const Standing& at) { return at.group == UINT32_MAX; });
+    std::erase_if(team.progress, [](const GroupProgress& at) { return at.group == UINT32_MAX; });
     if (team.ranks.empty())
-      for (const Standing& at : team.standings) team.ranks.push_back(dumps[at.dump].rank);
+      for (const GroupProgress& at : team.progress) team.ranks.push_back(dumps[at.dump].rank);
     out.push_back(std::move(team));
   }
   std::sort(out.begin(), out.end(),
@@ -91,7 +91,7 @@ std::vector<FlightTeam> teams_of(std::span<const FlightDump> dumps) {
 }
 
 std::string op_name(std::span<const FlightDump> dumps, const FlightTeam& team, int64_t seq) {
-  for (const Standing& at : team.standings)
+  for (const GroupProgress& at : team.progress)
     for (const FlightOp& op : dumps[at.dump].ops)
       if (op.group == at.group && op.seq == seq && !op.p2p) return dumps[at.dump].words[op.name];
   return "operation";

@@ -15,7 +15,7 @@ namespace culprit::flight {
 
 // Progress of one rank in one group. Sequence numbers are equal on all ranks; operations up to `completed`
 // are done.
-struct Standing {
+struct GroupProgress {
   uint32_t dump = 0, group = 0;  // indices: the dump, and the group within it
   int64_t enqueued = -1, completed = -1;
   bool waits() const { return completed < enqueued; }
@@ -24,10 +24,10 @@ struct Standing {
 
 struct FlightTeam {
   std::string name, description;
-  std::vector<uint32_t> ranks;      // as configured, else ranks with a standing
-  std::vector<Standing> standings;  // from dumps with information on the group
-  bool pipeline = false;            // its ranks are never at the same place: the rules skip it
-  bool mixed = false;               // it also has sends and receives: its counters cannot be compared
+  std::vector<uint32_t> ranks;          // as configured, else ranks with a standing
+  std::vector<GroupProgress> progress;  // from dumps with information on the group
+  bool pipeline = false;                // its ranks are never at the same place: the rules skip it
+  bool mixed = false;                   // it also has sends and receives: its counters cannot be compared
   std::string title() const { return description.empty() ? "group " + name : description; }
 };
 

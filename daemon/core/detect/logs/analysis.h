@@ -38,7 +38,7 @@ struct Steps {
 };
 
 // How the job's logs end.
-struct Fate {
+struct RunEnd {
   bool ended_well = false;  // the log states a planned end after the last progress, and no failure
   bool end_stated = false;  // the log states a planned end after the last progress; a failure may follow
   bool progress_stopped =
@@ -74,7 +74,7 @@ struct TemplateScore {
 };
 
 struct Analysis {
-  Fate fate;
+  RunEnd outcome;
   bool has_pool = false;
   bool learned_pool = false;  // see Pool
   double novel_expected = 0;  // number of new templates expected in a healthy job
@@ -94,7 +94,7 @@ struct Analysis {
 Analysis analyse(const View& view, const Pool& pool, const Steps& steps);
 
 // The parts, in the order in which analyse() calls them.
-Fate find_fate(const View& view);
+RunEnd find_outcome(const View& view);
 void score_templates(const View& view, const Pool& pool, const Steps& steps, Analysis& analysis);
 void add_spatial(const View& view, Analysis& analysis);
 void find_odd_iterations(const View& view, Analysis& analysis);

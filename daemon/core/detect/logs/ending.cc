@@ -108,7 +108,7 @@ bool is_late(const logs::JobLog& log, const logs::LogPlace& place) {
   return place.line * 2 >= log.lines_of(place.source);
 }
 
-struct Statements {
+struct EndClaims {
   std::vector<logs::LogPlace> succeeded, planned, failed;
 };
 
@@ -122,8 +122,8 @@ bool succeeds(const logs::JobLog& log, logs::ClusterId id) {
                      [](const logs::LogSample& s) { return states_success(s.text); });
 }
 
-Statements read_statements(const logs::JobLog& log) {
-  Statements out;
+EndClaims read_claims(const logs::JobLog& log) {
+  EndClaims out;
   for (const logs::ClusterId id : log.clusters()) {
     const logs::TemplateStats& t = log.templates()[id];
     std::vector<logs::LogPlace>* to = nullptr;
@@ -150,9 +150,9 @@ bool others_fail_after(const logs::JobLog& log, const logs::LogPlace& stated) {
 }
 
 // The ranks, by writer, that state a good end in lines of their own.
-std::set<uint32_t> ranks_that_end(const logs::JobLog& log, const Statements& said) {
+std::set<uint32_t> ranks_that_end(const logs::JobLog& log, const EndClaims& claims) {
   std::set<uint32_t> out;
-  for (const auto* places : {&said.succeeded, &said.planned})
+  for (const auto* places : {&claims.succeeded, &claims.planned})
     for (const logs::LogPlace& place : *places)
       if (log.writers()[place.writer].rank) out.insert(place.writer);
   return out;
@@ -161,8 +161,8 @@ std::set<uint32_t> ranks_that_end(const logs::JobLog& log, const Statements& sai
 // Whether the log of a rank that made progress ends with its failure, while ranks state a good end each for
 // themselves. Then none of these statements is about the job. A single rank that states an end may speak for
 // all: nothing is known of the others.
-bool another_rank_dies(const logs::JobLog& log, const Statements& said) {
-  const std::set<uint32_t> end = ranks_that_end(log, said);
+bool another_rank_dies(const logs::JobLog& log, const EndClaims& claims) {
+  const std::set<uint32_t> end = ranks_that_end(log, claims);
   if (end.size() < 2) return false;
   const auto dies = [&](const logs::RuleLine& line) {
     const uint32_t writer = line.place.writer;
@@ -277,17 +277,18 @@ bool announces_work(std::string_view text) {
 
 bool ended_well(const logs::JobLog& log) {
   if (exit_was_seen(log)) return false;
-  Statements said = read_statements(log);
+  EndClaims claims = read_claims(log);
   // One rank may end as planned while others die.
   for (const logs::RuleLine& line : log.rule_lines())
-    if (line.death && !line.handled) said.failed.push_back(line.place);
-  if (another_rank_dies(log, said)) return false;
+    if (line.death && !line.handled) claims.failed.push_back(line.place);
+  if (another_rank_dies(log, claims)) return false;
   const AfterProgress after_progress(log);
-  if (std::ranges::any_of(said.succeeded, after_progress)) return true;
-  return std::ranges::any_of(said.planned, [&](const logs::LogPlace& place) {
+  if (std::ranges::any_of(claims.succeeded, after_progress)) return true;
+  return std::ranges::any_of(claims.planned, [&](const logs::LogPlace& place) {
     if (!after_progress(place) || others_fail_after(log, place)) return false;
-    return std::ranges::none_of(
-        said.failed, [&](const logs::LogPlace& failure) { return order(failure, place) != Order::kBefore; });
+    return std::ranges::none_of(claims.failed, [&](const logs::LogPlace& failure) {
+      return order(failure, place) != Order::kBefore;
+    });
   });
 }
 
@@ -308,8 +309,8 @@ std::string cut_short(const logs::JobLog& log) {
 
 bool states_end_on(const logs::JobLog& log, uint32_t writer) {
   const std::optional<std::string>& host = log.writers()[writer].host;
-  const Statements said = read_statements(log);
-  for (const auto* places : {&said.succeeded, &said.planned})
+  const EndClaims claims = read_claims(log);
+  for (const auto* places : {&claims.succeeded, &claims.planned})
     for (const logs::LogPlace& place : *places)
       if (log.writers()[place.writer].host == host) return true;
   return false;
@@ -320,7 +321,7 @@ bool states_end(const logs::JobLog& log, const logs::LogPlace* before) {
   const AfterProgress after_progress(log);
   if (counts_all(log) && (!before || order(log.last_progress().back().place, *before) != Order::kAfter))
     return true;
-  return std::ranges::any_of(read_statements(log).planned, [&](const logs::LogPlace& place) {
+  return std::ranges::any_of(read_claims(log).planned, [&](const logs::LogPlace& place) {
     if (!before && others_fail_after(log, place)) return false;
     return after_progress(place) && (!before || order(place, *before) != Order::kAfter);
   });

@@ -48,30 +48,31 @@ bool reports_steadily(const logs::Iterations& iterations) {
 
 }  // namespace
 
-Fate find_fate(const View& view) {
+RunEnd find_outcome(const View& view) {
   const logs::JobLog& log = *view.log;
   const logs::Iterations& iterations = log.iterations();
-  Fate fate;
-  fate.last_ns = log.last_ns();
-  fate.last_progress_ns = iterations.last().time_ns;
-  fate.last_iteration = iterations.track().empty() ? -1 : iterations.last().iteration;
-  fate.slower = find_slower_pace(iterations.track());
-  fate.step_ns = iterations.median_step_ns();
-  fate.ended_well = ended_well(log);
-  fate.end_stated = fate.ended_well || states_end(log);
-  const bool timed = fate.last_progress_ns != kNoTime && fate.last_ns != kNoTime;
+  RunEnd outcome;
+  outcome.last_ns = log.last_ns();
+  outcome.last_progress_ns = iterations.last().time_ns;
+  outcome.last_iteration = iterations.track().empty() ? -1 : iterations.last().iteration;
+  outcome.slower = find_slower_pace(iterations.track());
+  outcome.step_ns = iterations.median_step_ns();
+  outcome.ended_well = ended_well(log);
+  outcome.end_stated = outcome.ended_well || states_end(log);
+  const bool timed = outcome.last_progress_ns != kNoTime && outcome.last_ns != kNoTime;
   const TimeNs checkpoint = last_phase(log, true);
-  const bool saving = timed && checkpoint != kNoTime && checkpoint >= fate.last_progress_ns;
-  if (timed && fate.step_ns > 0) {
-    const TimeNs patience = std::max({kHangAfter, kHangSteps * fate.step_ns, 2 * longest_report(iterations)});
-    const TimeNs silent = fate.last_ns - fate.last_progress_ns;
-    const bool phase = silent < kPhaseLongest && last_phase(log, false) >= fate.last_progress_ns;
+  const bool saving = timed && checkpoint != kNoTime && checkpoint >= outcome.last_progress_ns;
+  if (timed && outcome.step_ns > 0) {
+    const TimeNs patience =
+        std::max({kHangAfter, kHangSteps * outcome.step_ns, 2 * longest_report(iterations)});
+    const TimeNs silent = outcome.last_ns - outcome.last_progress_ns;
+    const bool phase = silent < kPhaseLongest && last_phase(log, false) >= outcome.last_progress_ns;
     const bool stopped = silent > patience && reports_steadily(iterations);
-    fate.progress_stopped = !fate.ended_well && !saving && !phase && stopped;
+    outcome.progress_stopped = !outcome.ended_well && !saving && !phase && stopped;
   }
-  if (fate.last_iteration >= 0)
-    fate.stage = saving ? Stage::kCheckpoint : fate.ended_well ? Stage::kTeardown : Stage::kIterative;
-  return fate;
+  if (outcome.last_iteration >= 0)
+    outcome.stage = saving ? Stage::kCheckpoint : outcome.ended_well ? Stage::kTeardown : Stage::kIterative;
+  return outcome;
 }
 
 }  // namespace culprit::detect

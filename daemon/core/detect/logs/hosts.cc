@@ -119,8 +119,9 @@ class HostScorer {
       if (h.last_iteration >= 0) ++telling, most = std::max(most, h.last_iteration);
     for (const Unit& h : view_.hosts) behind += h.last_iteration >= 0 && h.last_iteration < most;
     // At a cut or a kill, some hosts have merely not printed their last iteration yet.
-    const bool timed = a_.fate.last_ns != kNoTime && a_.fate.last_progress_ns != kNoTime;
-    const bool time_to_finish = timed && a_.fate.last_ns - a_.fate.last_progress_ns > 2 * a_.fate.step_ns;
+    const bool timed = a_.outcome.last_ns != kNoTime && a_.outcome.last_progress_ns != kNoTime;
+    const bool time_to_finish =
+        timed && a_.outcome.last_ns - a_.outcome.last_progress_ns > 2 * a_.outcome.step_ns;
     if (telling < 3 || behind * 3 > telling || !time_to_finish) return;
     for (size_t h = 0; h < tally_.size(); ++h)
       if (view_.hosts[h].last_iteration >= 0 && view_.hosts[h].last_iteration < most)
@@ -158,12 +159,12 @@ class HostScorer {
     if (all < 3) return;
     std::vector<size_t> times(all, 0);
     std::vector<double> strength(all, 0);
-    size_t complaints = 0;
+    size_t errors_reported = 0;
     for (const TemplateScore& s : a_.templates) {
       if (s.score < kIndicating) break;
       const size_t absent = all - s.hosts.size();
       if (!s.late || absent > std::max<size_t>(1, all / 4)) continue;
-      ++complaints;
+      ++errors_reported;
       if (absent == 0) continue;
       std::vector<bool> there(all, false);
       for (const UnitCount& c : s.hosts) there[c.unit] = true;
@@ -173,7 +174,7 @@ class HostScorer {
     }
     for (uint32_t h = 0; h < all; ++h) {
       const double share =
-          static_cast<double>(times[h]) / static_cast<double>(std::max<size_t>(1, complaints));
+          static_cast<double>(times[h]) / static_cast<double>(std::max<size_t>(1, errors_reported));
       tally_[h].absent = strength[h] * share * share;
     }
   }
@@ -287,7 +288,7 @@ class HostScorer {
     Tally& tally = tally_[c.unit];
     (of_others ? tally.echoes : tally.own) += of_others ? kOfPeers * share : share;
     // A line that occurred once, long before the end, does not show which host was first.
-    const bool counts = s.late || s.spatial > 1 || a_.fate.last_progress_ns == kNoTime;
+    const bool counts = s.late || s.spatial > 1 || a_.outcome.last_progress_ns == kNoTime;
     if (counts && c.first_ns != kNoTime && (tally.onset == kNoTime || c.first_ns < tally.onset))
       tally.onset = c.first_ns;
     if (tally.templates.size() < kTemplatesReported) tally.templates.push_back(s.id);

@@ -21,8 +21,8 @@ constexpr uint64_t kCertainSigns = 3;
 // So this many consecutive lost norms may still be the search for a scale.
 constexpr uint64_t kUsualSearch = 16, kLongestSearch = 32;
 constexpr double kLossRose =
-    1.5;                        // the loss rose before, if the last values exceed this multiple of the best
-constexpr int64_t kGoneOn = 3;  // iterations after the last overflow that show a recovery
+    1.5;                         // the loss rose before, if the last values exceed this multiple of the best
+constexpr int64_t kResumed = 3;  // iterations after the last overflow that show a recovery
 constexpr size_t kEvidence = 4;
 
 enum class What : uint8_t { kLoss, kNorm, kScale };
@@ -98,8 +98,8 @@ class Search {
     if (s.what == What::kLoss) return true;
     const bool loss_too = s.of->loss.lost > 0;
     if (s.what == What::kScale) {
-      const int64_t at = iteration_of(s.of->last_starved), end = a_.fate.last_iteration;
-      return s.lines >= kCertainSigns && (loss_too || at < 0 || end - at <= kGoneOn);
+      const int64_t at = iteration_of(s.of->last_starved), end = a_.outcome.last_iteration;
+      return s.lines >= kCertainSigns && (loss_too || at < 0 || end - at <= kResumed);
     }
     if (loss_too) return true;
     // Only norms: they overflow as planned during the search for a loss scale.
@@ -115,7 +115,7 @@ class Search {
       const uint64_t both = s.what == What::kLoss && s.of->norm.lost > 0 ? 1 : 0;
       const uint64_t n = s.lines + both;
       double sure = n >= kCertainSigns ? 0.9 : n == 2 ? 0.75 : 0.55;
-      if (n == 1 && a_.fate.ended_well) sure = 0;
+      if (n == 1 && a_.outcome.ended_well) sure = 0;
       if (s.what != What::kLoss) sure = std::min(sure, 0.85);
       if (s.finite == 0) sure = n >= kCertainSigns ? std::min(sure, 0.8) : 0.4;
       best = std::max(best, sure);

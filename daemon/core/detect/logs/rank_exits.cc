@@ -75,12 +75,12 @@ std::optional<int> exit_code_in(std::string_view text) {
   return std::nullopt;
 }
 
-// Whether any rank outside `gone` reports a lost peer.
-bool others_miss_a_peer(const View& view, const std::set<uint32_t>& gone) {
+// Whether any rank outside `exited` reports a lost peer.
+bool others_miss_a_peer(const View& view, const std::set<uint32_t>& removed) {
   const logs::JobLog& log = *view.log;
   return std::any_of(log.rule_lines().begin(), log.rule_lines().end(), [&](const logs::RuleLine& line) {
     const auto rank = log.writers()[line.place.writer].rank;
-    return line.known == logs::Meaning::kEcho && !line.handled && !(rank && gone.contains(*rank));
+    return line.known == logs::Meaning::kEcho && !line.handled && !(rank && removed.contains(*rank));
   });
 }
 
@@ -100,10 +100,10 @@ bool names_pid(std::string_view text, uint32_t pid) {
 }
 
 // Whether a hang finding only reports that these ranks did not enter an operation.
-bool waits_for(const Finding& f, const std::set<uint32_t>& gone) {
+bool waits_for(const Finding& f, const std::set<uint32_t>& removed) {
   if (f.kind != FindingKind::kFault || f.symptom != Symptom::kHang || f.subjects.empty()) return false;
   return f.rule.empty() && std::all_of(f.subjects.begin(), f.subjects.end(), [&](const FindingSubject& s) {
-           return s.rank && gone.contains(*s.rank);
+           return s.rank && removed.contains(*s.rank);
          });
 }
 
@@ -164,7 +164,7 @@ std::vector<const RankExits::Exit*> RankExits::wordless(const Job& job) const {
   return out;
 }
 
-Finding RankExits::fault_of(const View& view, const std::vector<const Exit*>& gone) {
+Finding RankExits::fault_of(const View& view, const std::vector<const Exit*>& removed) {
   Finding f;
   f.detector = DetectorKind::kSilence;
   f.kind = FindingKind::kFault;
@@ -175,7 +175,7 @@ Finding RankExits::fault_of(const View& view, const std::vector<const Exit*>& go
   f.remedy =
       "Find out what ended the process: the kernel's out-of-memory lines, the exit status at its launcher or "
       "scheduler, somebody's kill.";
-  for (const Exit* exit : gone) {
+  for (const Exit* exit : removed) {
     const RankExited& of = exit->of;
     std::optional<int> code;
     for (const logs::RuleLine& line : view.log->rule_lines()) {
@@ -192,27 +192,27 @@ Finding RankExits::fault_of(const View& view, const std::vector<const Exit*>& go
     FindingSubject s;
     if (!of.host.empty()) s.host = of.host;
     s.rank = of.rank;
-    s.strength = kStrength / static_cast<double>(gone.size());
+    s.strength = kStrength / static_cast<double>(removed.size());
     f.subjects.push_back(std::move(s));
   }
   f.lines = f.evidence.size();
   f.title = f.why[0];
-  if (gone.size() > 1) f.title += fmt::format(", and {} more", counted(gone.size() - 1, "rank"));
+  if (removed.size() > 1) f.title += fmt::format(", and {} more", counted(removed.size() - 1, "rank"));
   return f;
 }
 
 void RankExits::judge(const Job& job, std::vector<Finding>& findings) const {
-  if (exits_.empty() || job.fate.ended_well) return;
-  const std::vector<const Exit*> gone = wordless(job);
+  if (exits_.empty() || job.outcome.ended_well) return;
+  const std::vector<const Exit*> removed = wordless(job);
   const size_t all = std::max({job.ranks, job.view.ranks.size(), exits_.size()});
-  if (gone.empty() || gone.size() > std::max<size_t>(1, all / kFewOf) || gone.size() == all) return;
+  if (removed.empty() || removed.size() > std::max<size_t>(1, all / kFewOf) || removed.size() == all) return;
   std::set<uint32_t> numbers;
-  for (const Exit* exit : gone) numbers.insert(exit->of.rank);
+  for (const Exit* exit : removed) numbers.insert(exit->of.rank);
   const bool missed = others_miss_a_peer(job.view, numbers);
   const bool waited =
       std::any_of(findings.begin(), findings.end(), [&](const Finding& f) { return waits_for(f, numbers); });
   if (!missed && !waited) return;
-  Finding fault = fault_of(job.view, gone);
+  Finding fault = fault_of(job.view, removed);
   fault.iteration = job.iteration;
   // A line of the kernel or the launcher is more specific.
   fault.general = std::any_of(findings.begin(), findings.end(), [](const Finding& f) {
@@ -226,7 +226,8 @@ void RankExits::judge(const Job& job, std::vector<Finding>& findings) const {
       if (!fault.iteration) fault.iteration = wait.iteration;
     }
   std::erase_if(findings, [&](const Finding& wait) { return waits_for(wait, numbers); });
-  if (Finding* seen = reported_death(gone[0]->of.rank, gone[0]->of.pid, findings); seen && gone.size() == 1)
+  if (Finding* seen = reported_death(removed[0]->of.rank, removed[0]->of.pid, findings);
+      seen && removed.size() == 1)
     join_death(std::move(fault), *seen);
   else
     findings.push_back(std::move(fault));

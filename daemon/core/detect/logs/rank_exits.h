@@ -34,7 +34,7 @@ class RankExits {
   // fault absorbs findings that only describe this waiting.
   struct Job {
     const View& view;
-    const Fate& fate;
+    const RunEnd& outcome;
     size_t ranks = 0;
     TimeNs progressed_ns = kNoTime;    // last progress, on the clock of add()
     bool one_host = false;             // all ranks run on one host: local rank numbers are global
@@ -48,7 +48,7 @@ class RankExits {
     TimeNs time_ns = kNoTime;
   };
   std::vector<const Exit*> wordless(const Job& job) const;
-  static Finding fault_of(const View& view, const std::vector<const Exit*>& gone);
+  static Finding fault_of(const View& view, const std::vector<const Exit*>& exited);
 
   std::map<uint32_t, Exit> exits_;
 };

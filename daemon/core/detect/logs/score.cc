@@ -2,7 +2,8 @@
 //
 // Each term is a log likelihood ratio of the failure's templates against harmless ones. Each is calibrated on
 // harmless templates: those of the pool, and this job's own from before the end.
-//   words      LOGS.md: 54.8 % of the indicating templates are errors, 23.1 % warnings, 22.1 % plain. The
+//   words      docs/detectors.md: 54.8 % of the indicating templates are errors, 23.1 % warnings, 22.1 %
+// plain. The
 //              term compares this with the shares among equally rare harmless templates. In a job full of
 //              harmless alarms, an alarm is weak evidence.
 //   cross-job  the share of equally alarming and rare harmless templates that the pool lacks: among this
@@ -21,8 +22,9 @@
 namespace culprit::detect {
 namespace {
 
-constexpr double kExpected = 10, kTemplatesMin = 30, kTemplatesMax = 330;    // of the prior
-constexpr std::array<double, 3> kIndicatingByWords = {0.221, 0.231, 0.548};  // LOGS.md, by words class
+constexpr double kExpected = 10, kTemplatesMin = 30, kTemplatesMax = 330;  // of the prior
+constexpr std::array<double, 3> kIndicatingByWords = {0.221, 0.231,
+                                                      0.548};  // docs/detectors.md, by words class
 // Of ten templates of a healthy run (tests with real logs).
 constexpr std::array<double, 3> kHarmless = {8.7, 1.0, 0.3};
 constexpr double kNovelSure = 0.95;  // 5 % of real faults repeat a line that healthy jobs also have
@@ -99,13 +101,13 @@ class Scorer {
  private:
   // The window in which the failure's own lines begin: from the last finished iteration to the end.
   void find_window() {
-    from_ = a_.fate.last_progress_ns;
-    untimed_ = from_ == kNoTime && a_.fate.last_iteration >= 0;
+    from_ = a_.outcome.last_progress_ns;
+    untimed_ = from_ == kNoTime && a_.outcome.last_iteration >= 0;
     if (from_ == kNoTime || log_.first_ns() == kNoTime) {
       from_ = kNoTime;
       return;
     }
-    from_ = std::max(log_.first_ns(), from_ - a_.fate.step_ns);
+    from_ = std::max(log_.first_ns(), from_ - a_.outcome.step_ns);
     length_ = static_cast<double>(std::max<TimeNs>(1, log_.last_ns() - from_));
     before_ = static_cast<double>(std::max<TimeNs>(1, from_ - log_.first_ns()));
   }
@@ -225,7 +227,7 @@ class Scorer {
         for (int rare : {0, 1}) expected_births_[wide][rare] = (half[wide][rare] + kSmooth) * window;
       // New work brings new lines, and a stopped job did at most one more iteration.
       const double by_work = 2.0 / std::max(2.0, static_cast<double>(log_.iterations().span()));
-      if (a_.fate.progress_stopped) by_work_ = std::min(1.0, by_work / window);
+      if (a_.outcome.progress_stopped) by_work_ = std::min(1.0, by_work / window);
     }
     if (untimed_)
       for (int wide : {0, 1})
@@ -333,18 +335,18 @@ class Scorer {
   double course(const logs::TemplateStats& t, const TemplateScore& s) const {
     if (says_nothing(t)) return 0;
     if (s.late) return std::max(0.0, late_by_work(t, s) - s.temporal);
-    double said = 0;
+    double reported = 0;
     if (is_outlived(t, s)) {
       const uint32_t words = words_class(t);
-      said = words_term(t, std::min<uint32_t>(words, 1)) - words_term(t, words) - s.shape;
+      reported = words_term(t, std::min<uint32_t>(words, 1)) - words_term(t, words) - s.shape;
     }
-    if (s.with_slowdown) return said + with_slowdown() - s.temporal;
+    if (s.with_slowdown) return reported + with_slowdown() - s.temporal;
     const bool start = s.iteration < 0 && log_.iterations().span() >= kSettled;
-    if (start && precedes_times(t)) return said + std::min(0.0, kStart - s.temporal);
-    const bool early = a_.fate.slower && t.count > kRare && s.iteration >= 0 &&
-                       a_.fate.last_iteration - s.iteration > kOutlived;
-    if (early) return said + std::min(0.0, kBefore - s.temporal);
-    return said;
+    if (start && precedes_times(t)) return reported + std::min(0.0, kStart - s.temporal);
+    const bool early = a_.outcome.slower && t.count > kRare && s.iteration >= 0 &&
+                       a_.outcome.last_iteration - s.iteration > kOutlived;
+    if (early) return reported + std::min(0.0, kBefore - s.temporal);
+    return reported;
   }
 
   double late_by_work(const logs::TemplateStats& t, const TemplateScore& s) const {
@@ -357,15 +359,15 @@ class Scorer {
 
   // Number of iterations around the start of the slower part that count as its start.
   int64_t slowdown_width() const {
-    const auto slower = static_cast<double>(a_.fate.last_iteration - a_.fate.slower->iteration);
+    const auto slower = static_cast<double>(a_.outcome.last_iteration - a_.outcome.slower->iteration);
     return std::max(kSlowdownSteps, static_cast<int64_t>(kSlowdownShare * slower));
   }
 
   // Whether the template began with the slowdown and lasts until near its end.
   bool begins_with_slowdown(const logs::TemplateStats& t, const TemplateScore& s) const {
-    if (!a_.fate.slower || t.count <= kRare || s.first_ns == kNoTime || s.iteration < 0) return false;
-    if (std::abs(s.iteration - a_.fate.slower->iteration) > slowdown_width()) return false;
-    const auto slower = static_cast<double>(from_ - a_.fate.slower->from_ns);
+    if (!a_.outcome.slower || t.count <= kRare || s.first_ns == kNoTime || s.iteration < 0) return false;
+    if (std::abs(s.iteration - a_.outcome.slower->iteration) > slowdown_width()) return false;
+    const auto slower = static_cast<double>(from_ - a_.outcome.slower->from_ns);
     return static_cast<double>(from_ - t.last_ns) < slower / 3;
   }
 
@@ -386,7 +388,7 @@ class Scorer {
     if (s.late || t.last_ns == kNoTime || from_ == kNoTime) return false;
     const logs::LogPlace& place = t.places.front();
     const int64_t at = log_.iterations().iteration_at(t.last_ns, place.source, place.line);
-    return a_.fate.last_iteration - at > kOutlived;
+    return a_.outcome.last_iteration - at > kOutlived;
   }
 
   // Whether the template began after the first fifth of the job's iterations.
@@ -402,7 +404,7 @@ class Scorer {
     const TimeNs end = from_;
     if (end != kNoTime && s.first_ns != kNoTime && log_.first_ns() < end) {
       const double length = static_cast<double>(end - log_.first_ns());
-      const double step = std::max(static_cast<double>(a_.fate.step_ns), length / 100);
+      const double step = std::max(static_cast<double>(a_.outcome.step_ns), length / 100);
       return (std::max(0.0, static_cast<double>(end - s.first_ns)) + step) / length;
     }
     const logs::LogPlace& place = t.places.front();
@@ -474,7 +476,7 @@ void score_templates(const View& view, const Pool& pool, const Steps& steps, Ana
 
 Analysis analyse(const View& view, const Pool& pool, const Steps& steps) {
   Analysis a;
-  a.fate = find_fate(view);
+  a.outcome = find_outcome(view);
   score_templates(view, pool, steps, a);
   if (steps.spatial) add_spatial(view, a);
   const double count = clamp(static_cast<double>(a.templates.size()), kTemplatesMin, kTemplatesMax);

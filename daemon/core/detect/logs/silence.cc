@@ -91,7 +91,7 @@ Finding finding_of_silence(const View& view, uint32_t host, const Silent& silent
 void add_silent_ranks(const View& view, const std::vector<bool>& host_silent, Analysis& a) {
   std::map<uint32_t, std::vector<Silent>> of_host;
   std::vector<uint32_t> order;
-  const std::vector<Silent> found = find_silent_units(view.ranks, a.fate.step_ns);
+  const std::vector<Silent> found = find_silent_units(view.ranks, a.outcome.step_ns);
   std::map<uint32_t, size_t> silent_on;  // ranks, by host
   for (const Silent& s : found) ++silent_on[view.ranks[s.unit].host];
   for (const Silent& s : found) {
@@ -123,8 +123,8 @@ void add_silent_ranks(const View& view, const std::vector<bool>& host_silent, An
 void find_silent(const View& view, Analysis& a) {
   std::vector<bool> host_silent(view.hosts.size(), false);
   // With two hosts, neither is an outlier, unless one stopped together with the job's progress.
-  if (view.hosts.size() >= (a.fate.progress_stopped ? 2u : 3u)) {
-    const std::vector<Silent> found = find_silent_units(view.hosts, a.fate.step_ns);
+  if (view.hosts.size() >= (a.outcome.progress_stopped ? 2u : 3u)) {
+    const std::vector<Silent> found = find_silent_units(view.hosts, a.outcome.step_ns);
     for (size_t i = 0; i < found.size(); ++i) {
       host_silent[found[i].unit] = true;
       const std::string before = format_duration(found[i].silent_ns);

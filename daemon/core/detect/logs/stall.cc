@@ -98,7 +98,7 @@ bool ProgressWatch::announced(const logs::JobLog& log, TimeNs now) const {
   if (now - moved_ns_ >= kPhaseLongest) return false;
   const TimeNs progress = log.iterations().last().time_ns;
   // Lines without times: their order of arrival counts.
-  if (progress == kNoTime) return std::ranges::any_of(log.said_since_progress(), announces_work);
+  if (progress == kNoTime) return std::ranges::any_of(log.reported_since_progress(), announces_work);
   // What comes with most steps announces none.
   const auto comes_with_steps = [&](const logs::TemplateStats& t) {
     return t.count > kFewTimes && t.count * 4 >= log.iterations().moves();

@@ -17,7 +17,7 @@
 namespace culprit::detect {
 
 struct StallOptions {
-  TimeNs after_ns = 60 * kNsPerSecond;  // FORMATS.md section 8 [hang]
+  TimeNs after_ns = 60 * kNsPerSecond;  // docs/formats.md section 8 [hang]
   int64_t steps = 5;                    // times the median step
 };
 

@@ -65,20 +65,20 @@ std::vector<bool> strangers(const logs::JobLog& log) {
   const std::vector<std::string> listed = listed_hosts(log);
   if (listed.empty()) return {};
   const std::set<std::string> names(listed.begin(), listed.end());
-  bool heard = false;
+  bool logged = false;
   std::set<std::string> members, others;
   for (uint32_t i = 0; i < log.writers().size(); ++i) {
     const logs::WriterStats& w = log.writers()[i];
     if (!w.host) continue;
     const std::string known = log.host_called(*w.host);
     const bool is_listed = names.contains(*w.host) || names.contains(known);
-    heard = heard || is_listed;
+    logged = logged || is_listed;
     if (is_listed || w.rank || log.iterations().last_of(i) >= 0)
       members.insert(*w.host);
     else
       others.insert(*w.host);
   }
-  if (!heard || others.empty()) return {};
+  if (!logged || others.empty()) return {};
   std::vector<bool> out;
   for (const logs::WriterStats& w : log.writers()) out.push_back(w.host && !members.contains(*w.host));
   return out;
@@ -156,19 +156,19 @@ std::vector<UnitCount> count_by(const logs::TemplateStats& stats,
     if (unit != kNowhere) out.push_back({unit, g.count, g.first_ns, g.last_ns});
   }
   std::sort(out.begin(), out.end(), [](const UnitCount& a, const UnitCount& b) { return a.unit < b.unit; });
-  size_t kept = 0;
+  size_t retained = 0;
   for (const UnitCount& c : out) {
-    if (kept == 0 || out[kept - 1].unit != c.unit) {
-      out[kept++] = c;
+    if (retained == 0 || out[retained - 1].unit != c.unit) {
+      out[retained++] = c;
       continue;
     }
-    UnitCount& to = out[kept - 1];
+    UnitCount& to = out[retained - 1];
     to.count += c.count;
     if (c.first_ns != kNoTime && (to.first_ns == kNoTime || c.first_ns < to.first_ns))
       to.first_ns = c.first_ns;
     to.last_ns = std::max(to.last_ns, c.last_ns);
   }
-  out.resize(kept);
+  out.resize(retained);
   return out;
 }
 

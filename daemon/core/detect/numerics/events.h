@@ -1,4 +1,4 @@
-// Checks that a training loop made itself, read from the fields of an event (FORMATS.md section 4).
+// Checks that a training loop made itself, read from the fields of an event (docs/formats.md section 4).
 //
 //   {"kind":"event","name":"replay","step":120,"rank":13,"where":"same","equal":false}
 //     Step 120 of rank 13 was recomputed on its device ("same") or on another ("elsewhere"); "equal" tells

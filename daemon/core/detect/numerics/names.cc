@@ -13,7 +13,7 @@ struct NameRole {
   std::string_view text;
   Role role;
 };
-// FORMATS.md section 4, and common synonyms.
+// docs/formats.md section 4, and common synonyms.
 constexpr std::array kKnown = {
     NameRole{"loss", Role::kLoss},
     NameRole{"train_loss", Role::kLoss},

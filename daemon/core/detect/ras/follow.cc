@@ -112,9 +112,9 @@ std::vector<RasCommState> faulty_comms(const RasAnswer& answer, const WorldRanks
   }
   std::stable_sort(out.begin(), out.end(),
                    [](const RasCommState& a, const RasCommState& b) { return a.size > b.size; });
-  if (out.size() > limits::kRasCommsKept) {
-    dropped += out.size() - limits::kRasCommsKept;
-    out.resize(limits::kRasCommsKept);
+  if (out.size() > limits::kRasCommsMax) {
+    dropped += out.size() - limits::kRasCommsMax;
+    out.resize(limits::kRasCommsMax);
   }
   return out;
 }
@@ -141,8 +141,8 @@ std::vector<bool> Follower::moved_processes(const RasAnswer& answer) {
 }
 
 // With one more answer of the same content.
-Follower::Stand Follower::repeated(const Stand& known, TimeNs at) {
-  Stand out = known;
+Follower::Repeat Follower::repeated(const Repeat& known, TimeNs at) {
+  Repeat out = known;
   if (known.last_ns != kNoTime && at != kNoTime && at - known.last_ns < kApartNs) return out;
   if (at == kNoTime) return out;
   ++out.answers;
@@ -156,14 +156,14 @@ void Follower::note_counts(const RasAnswer& answer, TimeNs at) {
   // Of communicators in order the text form gives no counts: only a fault that stays proves a stop.
   const bool proves = answer.json || !answer.comms.empty();
   const bool same = answers_ > 0 && proves && all == all_;
-  still_ = same ? repeated(still_, at) : Stand{all, 1, at, at};
+  still_ = same ? repeated(still_, at) : Repeat{all, 1, at, at};
   all_ = all;
   ++answers_;
 }
 
 void Follower::follow_comms(const RasAnswer& answer, RasState& state) {
   const std::vector<bool> moved = moved_processes(answer);
-  std::map<CommKey, Stand> next;
+  std::map<CommKey, Repeat> next;
   for (const RasComm& comm : answer.comms) {
     const CommKey key(comm.hash, comm.secondary);
     const uint64_t digest = digest_of(comm);
@@ -172,12 +172,12 @@ void Follower::follow_comms(const RasAnswer& answer, RasState& state) {
     });
     const auto known = comms_.find(key);
     const bool same = known != comms_.end() && known->second.digest == digest && !moves;
-    next[key] = same ? repeated(known->second, state.at_ns) : Stand{digest, 1, state.at_ns, state.at_ns};
+    next[key] = same ? repeated(known->second, state.at_ns) : Repeat{digest, 1, state.at_ns, state.at_ns};
   }
   for (RasCommState& comm : state.comms) {
-    const Stand& stand = next[{comm.hash, comm.secondary}];
-    comm.answers = stand.answers;
-    comm.since_ns = stand.since_ns;
+    const Repeat& repeat = next[{comm.hash, comm.secondary}];
+    comm.answers = repeat.answers;
+    comm.since_ns = repeat.since_ns;
   }
   comms_ = std::move(next);
 }
@@ -193,7 +193,7 @@ RasState Follower::add(const RasAnswer& answer, TimeNs at) {
   state.still_since_ns = still_.since_ns;
   state.comms_seen = answer.comms_seen;
   state.ranks = answer.largest;
-  state.gone_processes = answer.gone_processes;
+  state.exited_processes = answer.exited_processes;
   state.dead_processes = answer.dead_processes;
   state.dropped = answer.dropped;
   const WorldRanks world(answer);
@@ -201,11 +201,11 @@ RasState Follower::add(const RasAnswer& answer, TimeNs at) {
   follow_comms(answer, state);
   Naming naming(answer, world, state);
   for (RasCommState& comm : state.comms) naming.name(comm);
-  for (const RasGone& gone : answer.gone) {
-    if (state.gone.size() >= limits::kRasListed) break;
-    RasGone& named = state.gone.emplace_back(gone);
-    named.world = world.of_process(gone.process, gone.device);
-    named.process = naming.process(gone.process);
+  for (const RasExit& exited : answer.exited) {
+    if (state.exited.size() >= limits::kRasListed) break;
+    RasExit& named = state.exited.emplace_back(exited);
+    named.world = world.of_process(exited.process, exited.device);
+    named.process = naming.process(exited.process);
   }
   return state;
 }

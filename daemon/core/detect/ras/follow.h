@@ -23,13 +23,13 @@ class Follower {
   RasState add(const RasAnswer& answer, TimeNs at);
 
  private:
-  struct Stand {
+  struct Repeat {
     uint64_t digest = 0;
     uint32_t answers = 0;  // some seconds apart: one that is saved twice counts once
     TimeNs since_ns = kNoTime;
     TimeNs last_ns = kNoTime;  // of the last one that counts
   };
-  static Stand repeated(const Stand& known, TimeNs at);
+  static Repeat repeated(const Repeat& known, TimeNs at);
   using CommKey = std::pair<uint64_t, std::string>;
 
   void note_counts(const RasAnswer& answer, TimeNs at);
@@ -37,10 +37,10 @@ class Follower {
   void follow_comms(const RasAnswer& answer, RasState& state);
 
   uint32_t answers_ = 0;
-  std::map<CommKey, Stand> comms_;                                 // with a fault, of the last answer
+  std::map<CommKey, Repeat> comms_;                                // with a fault, of the last answer
   std::map<std::pair<std::string, uint32_t>, uint64_t> launched_;  // by host and pid: operations of a process
   uint64_t all_ = 0;                                               // digest of all counts
-  Stand still_;
+  Repeat still_;
 };
 
 }  // namespace culprit::ras

@@ -15,12 +15,12 @@ namespace culprit::ras {
 namespace {
 
 // Probability that the ranks are the right ones. One answer alone does not show that anything stands.
-constexpr double kDeadConfidence = 0.85, kStandsConfidence = 0.75, kOnceConfidence = 0.4;
+constexpr double kDeadConfidence = 0.85, kStalledConfidence = 0.75, kOnceConfidence = 0.4;
 constexpr double kUnresponsiveConfidence = 0.65;
 // A larger share of a communicator without an answer: the network or the service, not these processes.
-constexpr double kManyGone = 0.25;
+constexpr double kManyExits = 0.25;
 constexpr size_t kNamed = 16;
-const std::string kSaid = "NCCL RAS: ";
+const std::string kReported = "NCCL RAS: ";
 
 // A rank in a sentence and as a subject: identified by its process and device.
 struct Named {
@@ -36,7 +36,7 @@ class Judge {
   Judge(const RasState& state, const RasContext& context) : state_(state), context_(context) {}
 
   RasVerdict run() {
-    judge_gone();
+    judge_exits();
     for (const RasCommState& comm : state_.comms)
       if (!judge_making(comm)) judge_phases(comm);
     judge_counts();
@@ -132,24 +132,24 @@ class Judge {
     out_.answers.push_back(answer);
   }
 
-  std::string stands_for(const RasCommState& comm) const {
+  std::string speaks_for(const RasCommState& comm) const {
     if (comm.answers < 2) return "one answer alone: a running job shows this for moments too";
     return fmt::format("the same in {} answers over {}", comm.answers,
                        format_duration(comm.since_ns == kNoTime ? 0 : state_.at_ns - comm.since_ns));
   }
-  static double stands(const RasCommState& comm) {
-    return comm.answers >= 2 ? kStandsConfidence : kOnceConfidence;
+  static double stalled(const RasCommState& comm) {
+    return comm.answers >= 2 ? kStalledConfidence : kOnceConfidence;
   }
 
   // ---- ranks that left
 
-  void judge_gone() {
+  void judge_exits() {
     Ranks dead, silent;
     TimeNs since = state_.at_ns;
     uint32_t answers = 0;
     std::set<uint32_t> dead_processes;  // the text form has them apart from the ranks
-    for (const RasGone& gone : state_.gone)
-      if (gone.dead) dead_processes.insert(gone.process);
+    for (const RasExit& exited : state_.exited)
+      if (exited.dead) dead_processes.insert(exited.process);
     for (const RasCommState& comm : state_.comms)
       for (const RasMissing& missing : comm.missing) {
         const uint32_t process = missing.member.process;
@@ -159,19 +159,19 @@ class Judge {
         answers = std::max(answers, comm.answers);
         if (comm.since_ns != kNoTime) since = std::min(since, comm.since_ns);
       }
-    for (const RasGone& gone : state_.gone) {
+    for (const RasExit& exited : state_.exited) {
       RasMember member;
       member.rank = kRasUnknown;
-      member.process = gone.process;
-      member.device = gone.device;
-      member.world = gone.world;
-      Ranks& ranks = gone.dead ? dead : silent;
-      if (gone.process != kRasUnknown && !knows(ranks, member)) ranks.insert({member});
+      member.process = exited.process;
+      member.device = exited.device;
+      member.world = exited.world;
+      Ranks& ranks = exited.dead ? dead : silent;
+      if (exited.process != kRasUnknown && !knows(ranks, member)) ranks.insert({member});
     }
-    for (const Named& one : dead) gone_.insert(one.member.process);
-    for (const Named& one : silent) gone_.insert(one.member.process);
-    report_gone(dead, std::max<size_t>(dead.size(), state_.dead_processes), {true, answers, since});
-    report_gone(silent, std::max<size_t>(silent.size(), state_.gone_processes), {false, answers, since});
+    for (const Named& one : dead) removed_.insert(one.member.process);
+    for (const Named& one : silent) removed_.insert(one.member.process);
+    report_exits(dead, std::max<size_t>(dead.size(), state_.dead_processes), {true, answers, since});
+    report_exits(silent, std::max<size_t>(silent.size(), state_.exited_processes), {false, answers, since});
   }
 
   static bool knows(const Ranks& ranks, const RasMember& member) {
@@ -179,15 +179,15 @@ class Judge {
                        [&](const Named& one) { return one.member.process == member.process; });
   }
 
-  struct GoneFacts {
+  struct ExitFacts {
     bool dead;
     uint32_t answers;
     TimeNs since_ns;
   };
-  void report_gone(const Ranks& ranks, size_t all, const GoneFacts& facts) {
+  void report_exits(const Ranks& ranks, size_t all, const ExitFacts& facts) {
     if (all == 0) return;
     Finding f = fault(facts.since_ns);
-    const bool many = all > 1 && static_cast<double>(all) > kManyGone * std::max<double>(state_.ranks, 1);
+    const bool many = all > 1 && static_cast<double>(all) > kManyExits * std::max<double>(state_.ranks, 1);
     const bool proven = facts.dead || std::max(facts.answers, state_.still) >= 2;
     f.confidence = facts.dead ? kDeadConfidence : proven ? kUnresponsiveConfidence : kOnceConfidence;
     f.by_no_device = many || ranks.empty();
@@ -233,7 +233,7 @@ class Judge {
         for (const RasMember& member : group.listed) absent.insert({member});
     for (const RasMissing& missing : comm.missing) absent.insert({missing.member});
     Finding f = fault(comm.since_ns);
-    f.confidence = all > 0 ? stands(comm) : kOnceConfidence;
+    f.confidence = all > 0 ? stalled(comm) : kOnceConfidence;
     const bool few = !absent.empty() && all * 2 <= comm.size && absent.size() == all;
     f.by_no_device = !few;
     if (few)
@@ -249,7 +249,7 @@ class Judge {
         "Where all came, check the network between the hosts.";
     add(few ? HangAnswer::kMissing : HangAnswer::kUnknown, std::move(f),
         fmt::format("NCCL RAS: {}: {} in INIT, {} elsewhere; {}", comm_name(comm), init->ranks, all,
-                    stands_for(comm)));
+                    speaks_for(comm)));
     return true;
   }
 
@@ -271,7 +271,7 @@ class Judge {
     }
     const bool few = all < running->ranks && left.size() == all;
     Finding f = fault(comm.since_ns);
-    f.confidence = few && !ends ? stands(comm) : kOnceConfidence;
+    f.confidence = few && !ends ? stalled(comm) : kOnceConfidence;
     f.by_no_device = true;  // a program's order of ends, or an abort after an error of another rank
     f.category = Category::kUser;
     f.component = Component::kUserCode;
@@ -287,7 +287,7 @@ class Judge {
         "batches.";
     add(few ? HangAnswer::kMismatch : HangAnswer::kUnknown, std::move(f),
         fmt::format("NCCL RAS: {}: {} RUNNING, {}; {}", comm_name(comm), running->ranks, how,
-                    stands_for(comm)));
+                    speaks_for(comm)));
   }
 
   // ---- counts
@@ -340,7 +340,7 @@ class Judge {
         continue;
       }
       std::erase_if(roots, [&](const Named& one) {
-        return gone_.contains(one.member.process) || !told.insert(one.member.process).second;
+        return removed_.contains(one.member.process) || !told.insert(one.member.process).second;
       });
       if (!roots.empty()) report_behind(d, roots, chain);
     }
@@ -355,7 +355,7 @@ class Judge {
         if (!minority || !(same(a.ahead_named, b.behind_named) && b.behind_named.size() == b.behind))
           continue;
         Finding f = fault(a.comm->since_ns);
-        f.confidence = stands(*a.comm);
+        f.confidence = stalled(*a.comm);
         f.by_no_device = true;
         f.category = Category::kUser;
         f.component = Component::kUserCode;
@@ -369,7 +369,7 @@ class Judge {
             "the "
             "rank, on data or on time round them.";
         add(HangAnswer::kMismatch, std::move(f),
-            kSaid + counts_of(a) + "; " + counts_of(b) + "; " + stands_for(*a.comm));
+            kReported + counts_of(a) + "; " + counts_of(b) + "; " + speaks_for(*a.comm));
         return true;
       }
     return false;
@@ -390,7 +390,7 @@ class Judge {
   void report_behind(const Difference& d, const Ranks& roots, bool chain) {
     const std::string& function = d.spread->function;
     Finding f = fault(d.comm->since_ns);
-    f.confidence = stands(*d.comm);
+    f.confidence = stalled(*d.comm);
     for (const Named& one : roots)
       if (f.subjects.size() < kNamed) f.subjects.push_back(subject(one.member, 2 * f.confidence));
     f.title = fmt::format("{} never joined {} #{}; {} {}", capital(names(roots, roots.size())),
@@ -411,7 +411,7 @@ class Judge {
           "ranks of several hosts are late together: they may wait in send or receive, which RAS does not "
           "see");
     }
-    add(answer, std::move(f), kSaid + counts_of(d) + "; " + stands_for(*d.comm));
+    add(answer, std::move(f), kReported + counts_of(d) + "; " + speaks_for(*d.comm));
   }
 
   bool on_several_hosts(const Ranks& ranks) const {
@@ -423,7 +423,7 @@ class Judge {
   // Most ranks behind a few: storage, a phase of the program, or the few made a call of their own.
   void report_many_behind(const Difference& d) {
     Finding f = fault(d.comm->since_ns);
-    f.confidence = std::min(stands(*d.comm), 0.5);
+    f.confidence = std::min(stalled(*d.comm), 0.5);
     f.by_no_device = true;
     for (const Named& one : d.ahead_named)
       if (f.subjects.size() < kNamed) f.subjects.push_back(subject(one.member, 0));
@@ -435,7 +435,7 @@ class Judge {
         "either these made a call of their own, or all others are late together: storage or a phase of the "
         "program");
     f.remedy = "Compare stacks of one rank of each side (py-spy dump).";
-    add(HangAnswer::kUnknown, std::move(f), kSaid + counts_of(d) + "; " + stands_for(*d.comm));
+    add(HangAnswer::kUnknown, std::move(f), kReported + counts_of(d) + "; " + speaks_for(*d.comm));
   }
 
   // ---- nothing distinguishes the ranks
@@ -454,7 +454,7 @@ class Judge {
   const RasState& state_;
   const RasContext& context_;
   RasVerdict out_;
-  std::set<uint32_t> gone_;  // processes
+  std::set<uint32_t> removed_;  // processes
 };
 
 }  // namespace

@@ -9,7 +9,7 @@
 namespace culprit::ras {
 namespace {
 
-constexpr size_t kGroupsKept = 8;
+constexpr size_t kGroupsMax = 8;
 
 // The largest group first, without names; then the others by value.
 void order(std::vector<RasGroup>& groups) {
@@ -18,7 +18,7 @@ void order(std::vector<RasGroup>& groups) {
   const auto largest = std::max_element(
       groups.begin(), groups.end(), [](const RasGroup& a, const RasGroup& b) { return a.ranks < b.ranks; });
   if (largest != groups.end()) std::rotate(groups.begin(), largest, largest + 1);
-  if (groups.size() > kGroupsKept) groups.resize(kGroupsKept);
+  if (groups.size() > kGroupsMax) groups.resize(kGroupsMax);
   for (RasGroup& group : groups) {
     const bool names = &group != &groups.front() || group.ranks == 1;
     if (!names) group.listed.clear();
@@ -55,10 +55,10 @@ std::vector<RasGroup> phases_of(const RasComm& comm) {
                                           [](const RasMissing& m) { return !m.unresponsive && !m.dead; }));
   const bool init =
       comm.ranks.empty() ? comm.phase == RasPhase::kInit : comm.ranks.front().phase == RasPhase::kInit;
-  const auto heard = static_cast<uint32_t>(comm.ranks.size());
-  if (out.empty() && (init || strangers > 0) && (heard > 0 || init)) {
+  const auto reporting = static_cast<uint32_t>(comm.ranks.size());
+  if (out.empty() && (init || strangers > 0) && (reporting > 0 || init)) {
     const RasPhase all = comm.ranks.empty() ? RasPhase::kInit : comm.ranks.front().phase;
-    out.push_back({static_cast<uint64_t>(all), heard > 0 ? heard : comm.heard, {}});
+    out.push_back({static_cast<uint64_t>(all), reporting > 0 ? reporting : comm.reporting, {}});
   }
   if (strangers > 0) {
     RasGroup& group = out.emplace_back();
@@ -78,7 +78,7 @@ RasCommState condense(const RasComm& comm, const std::vector<std::string>& funct
   out.hash = comm.hash;
   out.secondary = comm.secondary;
   out.size = comm.size;
-  out.heard = comm.heard;
+  out.reporting = comm.reporting;
   out.missing_ranks = comm.missing_ranks;
   out.errors = comm.errors;
   for (const RasMissing& missing : comm.missing)

@@ -25,13 +25,13 @@ constexpr double kRepeated = 0.1, kMoved = -0.2, kFewWait = -0.15;
 
 class Judge {
  public:
-  Judge(const Crowd& crowd, const GroupLayout& layout, const Circumstances& known)
-      : crowd_(crowd), layout_(layout), known_(known), n_(crowd.members.size()) {}
+  Judge(const Members& all_members, const GroupLayout& layout, const Circumstances& known)
+      : members_(all_members), layout_(layout), known_(known), n_(all_members.members.size()) {}
 
   Judgement run() {
     Judgement out = decide();
-    out.stands = known_.hangs || all_stand(out);
-    if (!out.stands) out.confidence = std::min(out.confidence, kUnproven);
+    out.is_stalled = known_.hangs || all_stalled(out);
+    if (!out.is_stalled) out.confidence = std::min(out.confidence, kUnproven);
     return out;
   }
 
@@ -51,9 +51,9 @@ class Judge {
   }
 
   // Whether the accused, and those that wait, are where they were some seconds before.
-  bool all_stand(const Judgement& out) const {
-    const auto still = [&](uint32_t m) { return stands(crowd_.members[m]); };
-    const auto moves = [&](uint32_t m) { return crowd_.members[m].moves; };
+  bool all_stalled(const Judgement& out) const {
+    const auto still = [&](uint32_t m) { return is_stalled(members_.members[m]); };
+    const auto moves = [&](uint32_t m) { return members_.members[m].moves; };
     std::vector<uint32_t> held = waiting_;
     held.insert(held.end(), open_.begin(), open_.end());
     if (out.answer == Answer::kAllLate) held.insert(held.end(), elsewhere_.begin(), elsewhere_.end());
@@ -66,14 +66,14 @@ class Judge {
   void sort_out() {
     std::map<std::string, size_t> ops;
     for (uint32_t m = 0; m < n_; ++m) {
-      const Member& member = crowd_.members[m];
+      const Member& member = members_.members[m];
       moving_ += member.moves ? 1 : 0;
       const Where where = member.found.where;
       if (member.found.stopped) {
         elsewhere_.push_back(m);
       } else if (waits(where)) {
         waiting_.push_back(m);
-        ops[op_of(member)] += is_named(member) ? crowd_.members.size() : 1;
+        ops[op_of(member)] += is_named(member) ? members_.members.size() : 1;
       } else if (is_open(where) || member.found.blind) {
         open_.push_back(m);
       } else {
@@ -98,13 +98,13 @@ class Judge {
   // Where some are known to be elsewhere, those that may wait for their devices are no suspects then.
   void keep_sure() {
     const auto unsure = std::stable_partition(elsewhere_.begin(), elsewhere_.end(),
-                                              [&](uint32_t m) { return is_sure(crowd_.members[m].found); });
+                                              [&](uint32_t m) { return is_sure(members_.members[m].found); });
     if (unsure == elsewhere_.begin()) return;
     open_.insert(open_.end(), unsure, elsewhere_.end());
     elsewhere_.erase(unsure, elsewhere_.end());
   }
 
-  bool is_common(uint32_t m) const { return is_common_place(crowd_, crowd_.members[m]); }
+  bool is_common(uint32_t m) const { return is_common_place(members_, members_.members[m]); }
 
   // Whether the frame names the operation: a wait for the work that it returned does not.
   static bool is_named(const Member& member) {
@@ -122,21 +122,21 @@ class Judge {
   }
 
   double certainty(uint32_t m) const {
-    const Member& member = crowd_.members[m];
+    const Member& member = members_.members[m];
     if (member.found.stopped) return kProven;
     double out = member.found.where == Where::kDeviceCall ? kDriver
                  : member.found.proven                    ? kProven
                                                           : kHostCode;
     if (member.moves)
       out += kMoved;
-    else if (stands(member))
+    else if (is_stalled(member))
       out += kRepeated;
     return is_sure(member.found) ? out : std::min(out, kUnproven);
   }
 
   void describe_accused() {
     std::map<Where, size_t> count;
-    for (const uint32_t m : out_.accused) ++count[crowd_.members[m].found.where];
+    for (const uint32_t m : out_.accused) ++count[members_.members[m].found.where];
     out_.where = std::max_element(count.begin(), count.end(), [](const auto& a, const auto& b) {
                    return a.second < b.second;
                  })->first;
@@ -146,7 +146,7 @@ class Judge {
   std::vector<uint32_t> ranks_of(const std::vector<uint32_t>& members) const {
     std::vector<uint32_t> out;
     for (const uint32_t m : members)
-      if (crowd_.members[m].process->rank) out.push_back(*crowd_.members[m].process->rank);
+      if (members_.members[m].process->rank) out.push_back(*members_.members[m].process->rank);
     std::sort(out.begin(), out.end());
     return out;
   }
@@ -172,11 +172,11 @@ class Judge {
   Judgement few_wait() {
     std::vector<uint32_t> known;
     size_t device = 0;
-    for (const uint32_t m : open_) device += is_open(crowd_.members[m].found.where) ? 1 : 0;
+    for (const uint32_t m : open_) device += is_open(members_.members[m].found.where) ? 1 : 0;
     for (const uint32_t m : elsewhere_)
-      if (crowd_.members[m].found.proven || crowd_.members[m].found.stopped) known.push_back(m);
+      if (members_.members[m].found.proven || members_.members[m].found.stopped) known.push_back(m);
     const bool most_held = (device + waiting_.size()) * 5 >= n_ * 3;
-    const bool one_place = n_ >= 4 && crowd_.groups[0].members.size() * 5 >= n_ * 3;
+    const bool one_place = n_ >= 4 && members_.groups[0].members.size() * 5 >= n_ * 3;
     if (!known.empty())
       elsewhere_ = std::move(known);
     else if (!most_held && !one_place)
@@ -186,13 +186,13 @@ class Judge {
 
   Judgement all_late() {
     std::map<Where, size_t> count;
-    for (const uint32_t m : elsewhere_) ++count[crowd_.members[m].found.where];
+    for (const uint32_t m : elsewhere_) ++count[members_.members[m].found.where];
     out_.where = std::max_element(count.begin(), count.end(), [](const auto& a, const auto& b) {
                    return a.second < b.second;
                  })->first;
     out_.answer = Answer::kAllLate;
     const bool repeated = std::all_of(elsewhere_.begin(), elsewhere_.end(),
-                                      [&](uint32_t m) { return stands(crowd_.members[m]); });
+                                      [&](uint32_t m) { return is_stalled(members_.members[m]); });
     out_.confidence = repeated || !waiting_.empty() ? kDriver : kByGroup;
     return std::move(out_);
   }
@@ -201,7 +201,7 @@ class Judge {
   Judgement all_wait() {
     std::vector<uint32_t> odd;
     for (const uint32_t m : waiting_)
-      if (is_odd(crowd_.members[m])) odd.push_back(m);
+      if (is_odd(members_.members[m])) odd.push_back(m);
     if (odd.empty() && silence()) return std::move(out_);
     if (odd.empty() || odd.size() > most_accused()) {
       out_.answer = odd.empty() ? Answer::kNoneLate : Answer::kSplit;
@@ -229,13 +229,13 @@ class Judge {
   // Tools name an operation at different depths: one that another tool names is not compared.
   bool is_odd(const Member& member) const {
     return member.found.where == Where::kCollective && is_named(member) &&
-           member.sample->tool == crowd_.tool && out_.waits_in != kSomeCall &&
+           member.sample->tool == members_.tool && out_.waits_in != kSomeCall &&
            member.found.op != out_.waits_in;
   }
 
   void split(const std::vector<uint32_t>& odd) {
     std::map<std::string, size_t> count;
-    for (const uint32_t m : odd) ++count[crowd_.members[m].found.op];
+    for (const uint32_t m : odd) ++count[members_.members[m].found.op];
     for (const auto& [op, n] : count)
       out_.other += fmt::format("{}{} in {}", out_.other.empty() ? "" : ", ", n, op);
     out_.waiting -= odd.size();
@@ -250,7 +250,7 @@ class Judge {
     return true;
   }
 
-  const Crowd& crowd_;
+  const Members& members_;
   const GroupLayout& layout_;
   const Circumstances& known_;
   const size_t n_;
@@ -261,8 +261,8 @@ class Judge {
 
 }  // namespace
 
-Judgement judge(const Crowd& crowd, const GroupLayout& layout, const Circumstances& known) {
-  return Judge(crowd, layout, known).run();
+Judgement judge(const Members& all_members, const GroupLayout& layout, const Circumstances& known) {
+  return Judge(all_members, layout, known).run();
 }
 
 }  // namespace culprit::stacks

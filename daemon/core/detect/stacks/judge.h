@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "core/detect/stacks/crowd.h"
 #include "core/detect/stacks/layout.h"
+#include "core/detect/stacks/members.h"
 
 namespace culprit::stacks {
 
@@ -26,16 +26,16 @@ enum class Answer : uint8_t {
 
 struct Judgement {
   Answer answer = Answer::kNothing;
-  std::vector<uint32_t> accused;     // indices into Crowd::members
+  std::vector<uint32_t> accused;     // indices into Members::members
   std::vector<uint32_t> absent;      // kSilent: ranks
   std::optional<SharedGroup> group;  // kSharedGroup, and kElsewhere with several accused
   Where where = Where::kHost;        // of most accused, or of most processes
   double confidence = 0;
-  size_t waiting = 0;    // processes that wait for others
-  std::string waits_in;  // "all_reduce", of most of these
-  std::string other;     // kSplit: "4 in all_reduce", those that are not in it
-  std::string why_none;  // if no rank can be named: the reason
-  bool stands = false;   // samples some seconds apart show that the job stands still, or it is known
+  size_t waiting = 0;       // processes that wait for others
+  std::string waits_in;     // "all_reduce", of most of these
+  std::string other;        // kSplit: "4 in all_reduce", those that are not in it
+  std::string why_none;     // if no rank can be named: the reason
+  bool is_stalled = false;  // samples some seconds apart show that the job stands still, or it is known
 };
 
 // What other sources know.
@@ -43,6 +43,6 @@ struct Circumstances {
   const std::map<uint32_t, std::string>& silent;  // ranks that gave no stack, and why
   bool hangs = false;                             // other evidence says that the job stands still
 };
-Judgement judge(const Crowd& crowd, const GroupLayout& layout, const Circumstances& known);
+Judgement judge(const Members& members, const GroupLayout& layout, const Circumstances& known);
 
 }  // namespace culprit::stacks

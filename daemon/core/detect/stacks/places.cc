@@ -11,7 +11,7 @@ namespace {
 // The walk over one stack, from the innermost frame outwards.
 class Walk {
  public:
-  Walk(const Samples& samples, std::span<const Standing> path) : samples_(samples), path_(path) {}
+  Walk(const Samples& samples, std::span<const CodePlace> path) : samples_(samples), path_(path) {}
 
   Found run() {
     for (size_t i = 0; i < path_.size() && strong_ == kNone; ++i) note(i, meaning(i));
@@ -39,7 +39,7 @@ class Walk {
     } else {
       from = first_shown();
     }
-    out.blind = !path_.empty() && std::ranges::all_of(path_, [&](const Standing& s) {
+    out.blind = !path_.empty() && std::ranges::all_of(path_, [&](const CodePlace& s) {
       return samples_.frame(s.frame).function == "?";
     });
     for (size_t i = from; i < path_.size(); ++i) {
@@ -112,7 +112,7 @@ class Walk {
   }
 
   const Samples& samples_;
-  std::span<const Standing> path_;
+  std::span<const CodePlace> path_;
   size_t weak_ = kNone, strong_ = kNone, tell_ = kNone;
   bool program_ = false;
 };
@@ -149,7 +149,7 @@ int explains_backward(const Samples& samples, const Thread& t, const Found& foun
   const auto path = samples.path(t.path);
   if (t.child || path.empty()) return 0;
   bool autograd = false;
-  for (const Standing& s : path) {
+  for (const CodePlace& s : path) {
     const Frame& frame = samples.frame(s.frame);
     autograd = autograd || frame.file.find("torch/autograd/function.py") != frame.file.npos ||
                frame.function.find("autograd::Engine") != frame.function.npos;

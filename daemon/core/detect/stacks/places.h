@@ -12,17 +12,17 @@ namespace culprit::stacks {
 
 struct Found {
   Where where = Where::kHost;
-  std::string op;                // of a collective
-  std::vector<Standing> frames;  // of the thread that matters from the telling frame on, innermost first
-  size_t tells = 0;              // index of the telling frame in `frames`: those before it are its own
-  bool proven = false;           // a frame tells it; false: code of the program is all that is known
-  bool blind = false;            // no frame has a name: it may be anywhere
-  bool whole = false;            // the innermost call is seen: no hidden one can be a wait for the device
-  bool helper = false;           // the process is no rank's own: a loader's worker, a launcher
-  bool stopped = false;          // by a signal, a debugger or a frozen cgroup
-  bool in_loader = false;        // kFile: read for the data loader
-  bool in_save = false;          // kFile: of a checkpoint
-  std::string site;              // of a collective: the program's line that called it
+  std::string op;                 // of a collective
+  std::vector<CodePlace> frames;  // of the thread that matters from the telling frame on, innermost first
+  size_t tells = 0;               // index of the telling frame in `frames`: those before it are its own
+  bool proven = false;            // a frame tells it; false: code of the program is all that is known
+  bool blind = false;             // no frame has a name: it may be anywhere
+  bool whole = false;             // the innermost call is seen: no hidden one can be a wait for the device
+  bool helper = false;            // the process is no rank's own: a loader's worker, a launcher
+  bool stopped = false;           // by a signal, a debugger or a frozen cgroup
+  bool in_loader = false;         // kFile: read for the data loader
+  bool in_save = false;           // kFile: of a checkpoint
+  std::string site;               // of a collective: the program's line that called it
 };
 
 // Whether it says anything: without a frame only the kernel's state does.

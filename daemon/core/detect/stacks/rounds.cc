@@ -87,10 +87,10 @@ class RoundJudge {
   Rounds run() {
     const RoundsOf rounds(samples_);
     for (const int64_t round : rounds.all()) {
-      Crowd crowd = make_crowd(samples_, [&](const Sample& s) { return rounds.of(s) == round; });
-      if (crowd.members.size() < 2) continue;
-      judge_round(crowd);
-      out_.newest = std::move(crowd);
+      Members all_members = members_of(samples_, [&](const Sample& s) { return rounds.of(s) == round; });
+      if (all_members.members.size() < 2) continue;
+      judge_round(all_members);
+      out_.newest = std::move(all_members);
       out_.capture = round > 0 ? static_cast<uint32_t>(round) : 0;
     }
     name();
@@ -104,26 +104,28 @@ class RoundJudge {
     return process.host.value_or("");
   }
 
-  void judge_round(const Crowd& crowd) {
+  void judge_round(const Members& all_members) {
     static const std::map<uint32_t, std::string> kNobody;
     ++out_.count;
-    processes_ = std::max(processes_, crowd.members.size());
-    for (const Member& m : crowd.members) {
+    processes_ = std::max(processes_, all_members.members.size());
+    for (const Member& m : all_members.members) {
       const TimeNs at = m.sample->time_ns;
       if (at != kNoTime && (out_.first_ns == kNoTime || at < out_.first_ns)) out_.first_ns = at;
       out_.last_ns = std::max(out_.last_ns, at);
       ++ranks_of_[host_of(*m.process)][m.process];
     }
-    const Judgement said = judge(crowd, layout_, {kNobody, true});
+    const Judgement judgement = judge(all_members, layout_, {kNobody, true});
     // The others must be known to wait in a collective: a wait for the device says little of one moment.
-    if (said.answer != Answer::kElsewhere || said.waiting * 2 < crowd.members.size() - said.accused.size())
+    if (judgement.answer != Answer::kElsewhere ||
+        judgement.waiting * 2 < all_members.members.size() - judgement.accused.size())
       return;
-    if (said.waiting == 0) return;
+    if (judgement.waiting == 0) return;
     ++out_.telling;
-    accused_ += static_cast<double>(said.accused.size()) / static_cast<double>(crowd.members.size());
+    accused_ +=
+        static_cast<double>(judgement.accused.size()) / static_cast<double>(all_members.members.size());
     std::set<std::string> hosts;
-    for (const uint32_t m : said.accused) {
-      const Member& member = crowd.members[m];
+    for (const uint32_t m : judgement.accused) {
+      const Member& member = all_members.members[m];
       Votes& votes = by_process_[member.process];
       ++votes.rounds;
       votes.process = member.process;
@@ -138,7 +140,7 @@ class RoundJudge {
   }
 
   // In most rounds, and hardly by chance.
-  bool stands_out(const Votes& votes, double share, double subjects, double& confidence) const {
+  bool is_outlier(const Votes& votes, double share, double subjects, double& confidence) const {
     confidence = confidence_of_votes(votes.rounds, out_.count, share, subjects);
     return votes.rounds * 2 > out_.count && confidence >= kLeastSure;
   }
@@ -148,7 +150,7 @@ class RoundJudge {
     const double share = accused_ / static_cast<double>(out_.count);
     for (const auto& [process, votes] : by_process_) {
       RoundSuspect suspect{process, "", {process}, votes.rounds, 0, votes.found};
-      if (stands_out(votes, share, static_cast<double>(processes_), suspect.confidence))
+      if (is_outlier(votes, share, static_cast<double>(processes_), suspect.confidence))
         out_.suspects.push_back(std::move(suspect));
     }
     if (out_.suspects.empty()) name_host(share);
@@ -175,7 +177,7 @@ class RoundJudge {
       suspect.members.push_back(process);
       if (!suspect.process || n > votes.members.at(suspect.process)) suspect.process = process;
     }
-    if (stands_out(votes, std::min(1.0, share * ranks), static_cast<double>(processes_) / ranks,
+    if (is_outlier(votes, std::min(1.0, share * ranks), static_cast<double>(processes_) / ranks,
                    suspect.confidence))
       out_.suspects.push_back(std::move(suspect));
   }
@@ -220,7 +222,7 @@ std::vector<std::string> round_sentences(const Rounds& rounds, const Samples& sa
     if (out.size() == kRoundSentences) break;
     std::string where(s.found.stopped ? "stopped" : phrase(s.found.where));
     if (!s.found.frames.empty()) {
-      const Standing& at = s.found.frames[std::min(s.found.tells, s.found.frames.size() - 1)];
+      const CodePlace& at = s.found.frames[std::min(s.found.tells, s.found.frames.size() - 1)];
       where += fmt::format(" ({})", shown(samples.frame(at.frame), at.line));
     }
     const std::string name = s.host.empty() ? name_of(*s.process) : fmt::format("a rank of {}", s.host);

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "core/detect/stacks/crowd.h"
 #include "core/detect/stacks/layout.h"
+#include "core/detect/stacks/members.h"
 #include "core/detect/stacks/stacks.h"
 
 namespace culprit::stacks {
@@ -28,7 +28,7 @@ struct Rounds {
   size_t count = 0;    // rounds with at least two processes
   size_t telling = 0;  // of these, rounds in which the others waited for somebody
   TimeNs first_ns = kNoTime, last_ns = kNoTime;
-  Crowd newest;                        // of the last round
+  Members newest;                      // of the last round
   uint32_t capture = 0;                // its number; 0: unknown
   std::vector<RoundSuspect> suspects;  // most votes first; empty: none stands out
 };

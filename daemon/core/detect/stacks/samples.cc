@@ -13,9 +13,9 @@ namespace {
 
 constexpr uint32_t kNoRank = UINT32_MAX;
 
-uint64_t hash_of(std::span<const Standing> path) {
+uint64_t hash_of(std::span<const CodePlace> path) {
   uint64_t hash = 0x9e3779b97f4a7c15;
-  for (const Standing& s : path) {
+  for (const CodePlace& s : path) {
     hash ^= (static_cast<uint64_t>(s.frame) << 32) | s.line;
     hash *= 0xff51afd7ed558ccd;
     hash ^= hash >> 32;
@@ -40,7 +40,7 @@ FrameId Samples::intern(std::string_view function_text, std::string_view file_te
   const auto [known, fresh] =
       frame_ids_.try_emplace({function, file, native}, static_cast<FrameId>(frames_.size()));
   if (!fresh) return known->second;
-  if (frames_.size() >= limits::kStackFramesKept) {
+  if (frames_.size() >= limits::kStackFramesMax) {
     frame_ids_.erase(known);
     ++dropped_frames_;
     return 0;  // counts as the first one that was seen
@@ -60,7 +60,7 @@ FrameId Samples::frame_of(const StackDump& dump, const StackFrame& f) {
     return intern(function, file, f.native);
   }
   const FrameId id = intern(function, file, f.native);
-  if (raws_.size() < limits::kStackFramesKept) {
+  if (raws_.size() < limits::kStackFramesMax) {
     raw_ids_.try_emplace(key, static_cast<uint32_t>(raws_.size()));
     raws_.push_back({function, file, f.native, id});
   }
@@ -74,7 +74,7 @@ PathId Samples::path_of(const StackDump& dump, const StackThread& thread) {
     const FrameId id = frame_of(dump, f);
     standings_.push_back({id, frames_[id].native ? 0 : f.line});
   }
-  const std::span<const Standing> own(standings_.data() + begin, standings_.size() - begin);
+  const std::span<const CodePlace> own(standings_.data() + begin, standings_.size() - begin);
   const uint64_t hash = hash_of(own);
   const auto [first, last] = path_ids_.equal_range(hash);
   for (auto at = first; at != last; ++at)
@@ -88,7 +88,7 @@ PathId Samples::path_of(const StackDump& dump, const StackThread& thread) {
   return id;
 }
 
-std::span<const Standing> Samples::path(PathId id) const {
+std::span<const CodePlace> Samples::path(PathId id) const {
   return {standings_.data() + paths_[id].first, paths_[id].second};
 }
 
@@ -110,7 +110,7 @@ void Samples::add(const StackDump& dump) {
   Sample sample{dump.tool, dump.host.value_or(""), dump.pid,      dump.time_ns, arrivals_++, dump.file,
                 dump.line, dump.process_state,     dump.waits_in, {},           dump.sample};
   for (const StackThread& t : dump.threads) {
-    if (threads_ >= limits::kStackThreadsKept || standings_.size() >= UINT32_MAX / 2) {
+    if (threads_ >= limits::kStackThreadsMax || standings_.size() >= UINT32_MAX / 2) {
       ++dropped_threads_;
       continue;
     }

@@ -29,10 +29,10 @@ struct Frame {
   FrameMeaning meaning;
 };
 // A frame of a stack: what, and at which line.
-struct Standing {
+struct CodePlace {
   FrameId frame = 0;
   uint32_t line = 0;
-  auto operator<=>(const Standing&) const = default;
+  auto operator<=>(const CodePlace&) const = default;
 };
 struct Thread {
   std::string name;
@@ -80,7 +80,7 @@ class Samples {
   bool empty() const { return by_place_.empty() && silent_.empty(); }
 
   const Frame& frame(FrameId id) const { return frames_[id]; }
-  std::span<const Standing> path(PathId id) const;  // innermost first
+  std::span<const CodePlace> path(PathId id) const;  // innermost first
 
   // A sentence for each kind of data that was not kept.
   std::vector<std::string> drop_sentences() const;
@@ -102,7 +102,7 @@ class Samples {
   std::vector<Raw> raws_;
   FlatMap<uint32_t> raw_ids_;     // index into raws_
   std::vector<uint64_t> hashes_;  // of the words of the dump that is added
-  std::vector<Standing> standings_;
+  std::vector<CodePlace> standings_;
   std::vector<std::pair<uint32_t, uint32_t>> paths_;  // begin and length in standings_
   std::unordered_multimap<uint64_t, PathId> path_ids_;
   std::map<Place, Process> by_place_;

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "base/text.h"
-#include "core/detect/stacks/crowd.h"
 #include "core/detect/stacks/judge.h"
+#include "core/detect/stacks/members.h"
 #include "core/detect/stacks/rounds.h"
 #include "core/detect/stacks/tree.h"
 
@@ -65,8 +65,8 @@ class Answering {
  public:
   explicit Answering(const StackQuestion& question)
       : q_(question),
-        crowd_(make_crowd(question.samples)),
-        judgement_(judge(crowd_, question.layout, {question.samples.silent(), question.known_hang})) {}
+        members_(members_of(question.samples)),
+        judgement_(judge(members_, question.layout, {question.samples.silent(), question.known_hang})) {}
 
   // Of a job that goes on.
   SlowAnswer slow() {
@@ -91,8 +91,8 @@ class Answering {
   }
 
   StackAnswer run() {
-    if (crowd_.members.empty()) return std::move(out_);
-    out_.clusters = clusters_of(q_.samples, crowd_, healthy());
+    if (members_.members.empty()) return std::move(out_);
+    out_.clusters = clusters_of(q_.samples, members_, healthy());
     switch (judgement_.answer) {
       case Answer::kElsewhere:
         out_.answer = HangAnswer::kMissing;
@@ -111,10 +111,10 @@ class Answering {
                      judgement_.where == Where::kLoader ? Component::kUserData : Component::kStorage);
         break;
       case Answer::kNoneLate:
-        if (judgement_.stands) state_none_late();
+        if (judgement_.is_stalled) state_none_late();
         break;
       case Answer::kSplit:
-        if (judgement_.stands) state_split();
+        if (judgement_.is_stalled) state_split();
         break;
       case Answer::kSilent:
         accuse_silent();
@@ -131,15 +131,15 @@ class Answering {
   }
 
  private:
-  const Member& member(uint32_t m) const { return crowd_.members[m]; }
+  const Member& member(uint32_t m) const { return members_.members[m]; }
 
   // A group of stacks is healthy unless most of its processes are accused.
   std::vector<bool> healthy() const {
-    std::vector<size_t> accused(crowd_.groups.size());
+    std::vector<size_t> accused(members_.groups.size());
     for (const uint32_t m : judgement_.accused) ++accused[member(m).group];
     std::vector<bool> out;
     for (size_t g = 0; g < accused.size(); ++g)
-      out.push_back(accused[g] * 2 <= crowd_.groups[g].members.size());
+      out.push_back(accused[g] * 2 <= members_.groups[g].members.size());
     return out;
   }
 
@@ -174,19 +174,19 @@ class Answering {
   std::string waiters() const {
     if (judgement_.waiting == 0) {
       size_t device = 0;
-      for (const Member& m : crowd_.members) device += is_open(m.found.where) ? 1 : 0;
+      for (const Member& m : members_.members) device += is_open(m.found.where) ? 1 : 0;
       if (device > 0)
-        return fmt::format("{} of {} processes wait for their devices", device, crowd_.members.size());
-      return fmt::format("{} of {} processes are at one place", crowd_.groups[0].members.size(),
-                         crowd_.members.size());
+        return fmt::format("{} of {} processes wait for their devices", device, members_.members.size());
+      return fmt::format("{} of {} processes are at one place", members_.groups[0].members.size(),
+                         members_.members.size());
     }
-    return fmt::format("{} of {} processes wait in {}", judgement_.waiting, crowd_.members.size(),
+    return fmt::format("{} of {} processes wait in {}", judgement_.waiting, members_.members.size(),
                        judgement_.waits_in);
   }
 
   std::string frame_of(const Found& found) const {
     if (found.frames.empty()) return "no frame of the program";
-    const Standing& s = found.frames[std::min(found.tells, found.frames.size() - 1)];
+    const CodePlace& s = found.frames[std::min(found.tells, found.frames.size() - 1)];
     return shown(q_.samples.frame(s.frame), s.line);
   }
 
@@ -209,7 +209,7 @@ class Answering {
       return fmt::format("its stack changes between {} samples{}: it is slow or working, not stuck",
                          m.samples, span);
     if (m.found.frames.empty()) return fmt::format("its state is the same in {} samples{}", m.samples, span);
-    if (!stands(m))
+    if (!is_stalled(m))
       return fmt::format("its stack is the same in {} samples{}: too close to tell stuck from slow",
                          m.samples, span);
     return fmt::format("its stack is the same in {} samples{}: it is stuck, not slow", m.samples, span);
@@ -304,7 +304,7 @@ class Answering {
   void accuse_elsewhere() {
     const Member& first = member(judgement_.accused[0]);
     const bool stuck = std::all_of(judgement_.accused.begin(), judgement_.accused.end(),
-                                   [&](uint32_t m) { return stands(member(m)); });
+                                   [&](uint32_t m) { return is_stalled(member(m)); });
     const bool moves = std::all_of(judgement_.accused.begin(), judgement_.accused.end(),
                                    [&](uint32_t m) { return member(m).moves; });
     Found typical = first.found;
@@ -433,7 +433,7 @@ class Answering {
                    ? kStorage.remedy
                    : "Look at what feeds the loaders of all ranks: storage, network, a shared service.";
     size_t n = 0;
-    for (uint32_t m = 0; m < crowd_.members.size(); ++m) {
+    for (uint32_t m = 0; m < members_.members.size(); ++m) {
       if (member(m).found.where != judgement_.where) continue;
       ++n;
       if (f.evidence.size() < kEvidence)
@@ -442,7 +442,7 @@ class Answering {
     }
     f.lines = n;
     f.why.push_back(
-        fmt::format("{} of {} processes are {}", n, crowd_.members.size(), phrase(judgement_.where)));
+        fmt::format("{} of {} processes are {}", n, members_.members.size(), phrase(judgement_.where)));
     f.title = titled(fmt::format(title, phrase(judgement_.where)));
     finish(std::move(f), true);
   }
@@ -454,7 +454,7 @@ class Answering {
     f.by_no_device = true;
     f.why.push_back("no stack is outside of a collective: a device or the network does not finish one");
     f.evidence.push_back(evidence(0, waiters()));
-    f.lines = crowd_.members.size();
+    f.lines = members_.members.size();
     f.action = ActionKind::kCheck;
     f.remedy = "Read Flight Recorder dumps or ask NCCL RAS which operation is open, and look at the network.";
     f.title = titled(fmt::format("{}, and none is late", waiters()));
@@ -470,7 +470,7 @@ class Answering {
         "ranks of one group that call different collectives at one time wait for each other: the program; "
         "ranks of different groups may");
     f.evidence.push_back(evidence(0, waiters()));
-    f.lines = crowd_.members.size();
+    f.lines = members_.members.size();
     f.remedy =
         "Compare the calls of both sides: if they are of one group, look for conditions on the rank, on data "
         "or on time round them; else take Flight Recorder dumps.";
@@ -504,14 +504,14 @@ class Answering {
   }
 
   void finish(Finding f, bool hangs) {
-    hangs = hangs && judgement_.stands;
+    hangs = hangs && judgement_.is_stalled;
     out_.hangs = hangs;
     if (!hangs) f.fatal = false;
     out_.findings.push_back(std::move(f));
   }
 
   void report_unproven() {
-    if (judgement_.stands || out_.findings.empty()) return;
+    if (judgement_.is_stalled || out_.findings.empty()) return;
     out_.missing.push_back(
         "whether the job stands still: a second dump of all ranks some seconds later, for the stacks are of "
         "one moment or changed");
@@ -528,16 +528,16 @@ class Answering {
 
   // Processes whose stacks count for no rank.
   void report_others() {
-    if (!crowd_.strangers.empty())
+    if (!members_.strangers.empty())
       out_.missing.push_back(
           fmt::format("the ranks of {}: their stacks are left out, as of no rank of the job",
-                      some_names(crowd_.strangers)));
-    if (!crowd_.doubled.empty())
+                      some_names(members_.strangers)));
+    if (!members_.doubled.empty())
       out_.missing.push_back(fmt::format("which dumps are of this job: those of {} are of several hosts",
-                                         some_names(crowd_.doubled)));
-    if (!crowd_.silent.empty() && (out_.hangs || q_.known_hang))
+                                         some_names(members_.doubled)));
+    if (!members_.silent.empty() && (out_.hangs || q_.known_hang))
       out_.missing.push_back(
-          fmt::format("stacks with a frame of {}: their dumps have none", some_names(crowd_.silent)));
+          fmt::format("stacks with a frame of {}: their dumps have none", some_names(members_.silent)));
   }
 
   // Ranks of the job without a stack, if that leaves something open.
@@ -546,7 +546,7 @@ class Answering {
     if (world == 0 || (!out_.hangs && !q_.known_hang)) return;
     std::set<uint32_t> absent;
     for (uint32_t rank = 0; rank < world; ++rank) absent.insert(absent.end(), rank);
-    for (const Member& m : crowd_.members)
+    for (const Member& m : members_.members)
       if (m.process->rank) absent.erase(*m.process->rank);
     if (!absent.empty())
       out_.missing.push_back(fmt::format("the stacks of {} {}", absent.size() == 1 ? "rank" : "ranks",
@@ -554,7 +554,7 @@ class Answering {
   }
 
   const StackQuestion& q_;
-  Crowd crowd_;
+  Members members_;
   Judgement judgement_;
   StackAnswer out_;
 };

@@ -261,7 +261,7 @@ BOOST_AUTO_TEST_CASE(a_check_tells_configuration_and_rules_and_its_status_is_tha
   const struct {
     std::string path;
     int status;
-    const char* said;
+    const char* printed;
   } cases[] = {
       {folder.write("good.toml", "hang.steps = 7\n"), 0, ": ok, with "},
       {folder.write("bad.toml", "hang.steps = 0\n"), 1, ":1:14: error: 'hang.steps' must be from 1 to 1000"},
@@ -273,7 +273,7 @@ BOOST_AUTO_TEST_CASE(a_check_tells_configuration_and_rules_and_its_status_is_tha
     const ConfigCheck check = check_config(c.path, kNow);
     BOOST_TEST_CONTEXT(c.path << ": " << check.errors << check.output) {
       BOOST_TEST(check.status == c.status);
-      BOOST_TEST((c.status ? check.errors : check.output).find(c.said) != std::string::npos);
+      BOOST_TEST((c.status ? check.errors : check.output).find(c.printed) != std::string::npos);
       BOOST_TEST(check.output.empty() == (c.status != 0));
     }
   }

@@ -112,11 +112,11 @@ BOOST_AUTO_TEST_CASE(the_text_is_general_and_what_nobody_said_is_left_open) {
            "ada"};
   const ConfirmedRule rule = made();
   BOOST_TEST(!rule.open);
-  const rules::Rule said = loaded(rule);
-  BOOST_TEST(said.id == "site.retimer");
-  BOOST_TEST(said.title == "Retimer loses its lock");
-  BOOST_TEST(said.remedy == "Cause: A firmware before 3 drops it. Update the firmware.");
-  BOOST_TEST((said.component == Component::kNvlink && said.action == ActionKind::kIsolate));
+  const rules::Rule output = loaded(rule);
+  BOOST_TEST(output.id == "site.retimer");
+  BOOST_TEST(output.title == "Retimer loses its lock");
+  BOOST_TEST(output.remedy == "Cause: A firmware before 3 drops it. Update the firmware.");
+  BOOST_TEST((output.component == Component::kNvlink && output.action == ActionKind::kIsolate));
   BOOST_TEST(has(rule.text, "Confirmed by ada"));
 }
 

@@ -178,7 +178,7 @@ BOOST_AUTO_TEST_CASE(one_death_is_no_proof_two_in_a_week_or_a_stand_still_are) {
   const struct {
     const char* name;
     std::vector<Death> deaths;
-    bool stands;
+    bool is_active;
   } kCases[] = {
       {"killed once, as by the OOM killer", {{0}}, false},
       {"twice", {{0}, {kDay}}, true},
@@ -189,14 +189,14 @@ BOOST_AUTO_TEST_CASE(one_death_is_no_proof_two_in_a_week_or_a_stand_still_are) {
   for (const auto& c : kCases) {
     const Folder folder;
     const std::string path = folder.at("quarantine.json");
-    bool stands = false;
+    bool is_active = false;
     for (const Death& death : c.deaths) {
       auto list = Quarantine::read(path);  // each start reads it
       BOOST_REQUIRE(list.has_value());
-      stands = *list->add({BlackBox::Kind::kRule, "a.b", death.text, death.over_time}, death.at);
+      is_active = *list->add({BlackBox::Kind::kRule, "a.b", death.text, death.over_time}, death.at);
     }
-    BOOST_TEST(stands == c.stands, c.name);
-    BOOST_TEST(Quarantine::read(path)->rules().size() == (c.stands ? 1u : 0u), c.name);
+    BOOST_TEST(is_active == c.is_active, c.name);
+    BOOST_TEST(Quarantine::read(path)->rules().size() == (c.is_active ? 1u : 0u), c.name);
   }
 }
 

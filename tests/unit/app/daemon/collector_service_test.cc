@@ -120,7 +120,7 @@ struct Life {
     options.state_dir = folder;
     options.listen = kAddress;
     options.engine = engine.get();
-    options.complain = [this](const std::string& what) { complaints.push_back(what); };
+    options.report_error = [this](const std::string& what) { errors_reported.push_back(what); };
     options.info = [](const std::string&) {};
     auto opened = CollectorService::open(env, std::move(options));
     BOOST_REQUIRE_MESSAGE(opened.has_value(), (opened ? "" : opened.error().text));
@@ -164,7 +164,7 @@ struct Life {
   BlackBox box;
   RuleWatch rule_watch{box};
   std::vector<LiveEvent> events;
-  std::vector<std::string> complaints;
+  std::vector<std::string> errors_reported;
   std::unique_ptr<EngineWorker> engine;
   std::unique_ptr<CollectorService> collecting;
   bool restored = false;
@@ -304,11 +304,11 @@ BOOST_AUTO_TEST_CASE(after_a_restart_engines_have_what_was_archived_while_agents
   tell(hosts, 30);
   second.restore();
   for (auto& host : hosts) host->send(3);
-  BOOST_TEST(second.collecting->figures().restoring);
+  BOOST_TEST(second.collecting->counters().restoring);
   second.env.read();
   second.commit();
   BOOST_TEST(second.restored);
-  BOOST_TEST(second.complaints.empty());
+  BOOST_TEST(second.errors_reported.empty());
   for (auto& host : hosts) {
     host->hear();
     BOOST_TEST(host->committed.value_or(0) == 3u);
@@ -332,7 +332,7 @@ BOOST_AUTO_TEST_CASE(while_the_disk_takes_nothing_nothing_is_acknowledged_and_it
     for (int i = 0; i < 5; ++i) life.env.advance(kSecond);
     a.hear();
     BOOST_TEST(a.acknowledged == 0u);
-    BOOST_TEST(life.complaints.size() == 1u);
+    BOOST_TEST(life.errors_reported.size() == 1u);
     BOOST_TEST(life.collecting->unhealthy(life.env.monotonic_ns).has_value());
     // Queries are answered all the same.
     bool answered = false;
@@ -343,7 +343,7 @@ BOOST_AUTO_TEST_CASE(while_the_disk_takes_nothing_nothing_is_acknowledged_and_it
   life.env.advance(2 * kSecond);
   a.hear();
   BOOST_TEST(a.acknowledged == 1u);
-  BOOST_TEST(life.complaints.size() == 2u);
+  BOOST_TEST(life.errors_reported.size() == 2u);
   BOOST_TEST(!life.collecting->unhealthy(life.env.monotonic_ns).has_value());
   BOOST_TEST(life.lines() == 10u);
 }
@@ -365,7 +365,7 @@ BOOST_AUTO_TEST_CASE(a_frame_that_differs_from_its_digest_ends_the_connection_an
   BOOST_TEST(a.acknowledged == 0u);
   BOOST_TEST(a.refusal.find("differs from its announced digest") != std::string::npos);
   BOOST_TEST(life.lines() == 0u);
-  BOOST_TEST(life.complaints.size() == 1u);
+  BOOST_TEST(life.errors_reported.size() == 1u);
 }
 
 BOOST_AUTO_TEST_CASE(evidence_that_is_wanted_of_a_host_that_is_away_is_asked_when_it_comes) {
@@ -401,7 +401,7 @@ BOOST_AUTO_TEST_CASE(at_its_stop_what_came_is_committed) {
     life.collecting->stop([&] { stopped = true; });
     life.env.read();
     BOOST_TEST(stopped);
-    BOOST_TEST(life.complaints.empty());
+    BOOST_TEST(life.errors_reported.empty());
   }
   Life again(folder.path);
   again.collecting->listen();

@@ -10,8 +10,8 @@ namespace {
 
 constexpr TimeNs kNow = 1'795'226'400 * kNsPerSecond;
 
-JobFigures job(std::string id, FigureState state = FigureState::kRunning, TimeNs age_ns = kNsPerSecond) {
-  JobFigures out;
+JobCounters job(std::string id, FigureState state = FigureState::kRunning, TimeNs age_ns = kNsPerSecond) {
+  JobCounters out;
   out.id = std::move(id);
   out.state = state;
   out.first_ns = kNow - age_ns;
@@ -19,7 +19,7 @@ JobFigures job(std::string id, FigureState state = FigureState::kRunning, TimeNs
   return out;
 }
 
-JobFigures accused(JobFigures of) {
+JobCounters accused(JobCounters of) {
   of.verdict = {Category::kHardware, Component::kGpu, Symptom::kHang, ActionKind::kIsolate, 0.875, 2};
   return of;
 }
@@ -41,7 +41,7 @@ bool has(const std::string& text, const std::string& line) {
 BOOST_AUTO_TEST_SUITE(job_metrics)
 
 BOOST_AUTO_TEST_CASE(a_job_has_what_is_known_of_it) {
-  JobFigures full = accused(job("llama", FigureState::kHangs));
+  JobCounters full = accused(job("llama", FigureState::kHangs));
   full.run = 2, full.step = 1120, full.effective_time = 0.75, full.hosts = 4, full.ranks = 32;
   full.progressed_ns = kNow - kNsPerSecond / 2;
   const std::string text = job_metrics_text({full, job("bare")}, {10, kNow, 2 * kNsPerSecond});
@@ -63,13 +63,13 @@ BOOST_AUTO_TEST_CASE(a_job_has_what_is_known_of_it) {
 }
 
 BOOST_AUTO_TEST_CASE(the_worst_come_first_then_the_newest_and_the_rest_is_counted) {
-  std::vector<JobFigures> jobs = {job("old", FigureState::kRunning, 90 * kNsPerSecond),
-                                  job("new", FigureState::kRunning),
-                                  job("ended", FigureState::kEnded),
-                                  job("failed", FigureState::kFailed),
-                                  job("hangs", FigureState::kHangs),
-                                  job("bare", FigureState::kNoEngine),
-                                  accused(job("accused"))};
+  std::vector<JobCounters> jobs = {job("old", FigureState::kRunning, 90 * kNsPerSecond),
+                                   job("new", FigureState::kRunning),
+                                   job("ended", FigureState::kEnded),
+                                   job("failed", FigureState::kFailed),
+                                   job("hangs", FigureState::kHangs),
+                                   job("bare", FigureState::kNoEngine),
+                                   accused(job("accused"))};
   std::string text = job_metrics_text(jobs, {10, kNow, 0});
   const std::vector<std::string> all = {"accused", "hangs", "failed", "new", "old", "bare", "ended"};
   BOOST_TEST(jobs_in(text) == all, boost::test_tools::per_element());
@@ -81,8 +81,8 @@ BOOST_AUTO_TEST_CASE(the_worst_come_first_then_the_newest_and_the_rest_is_counte
 }
 
 BOOST_AUTO_TEST_CASE(a_job_that_ended_is_shown_for_an_hour) {
-  std::vector<JobFigures> jobs = {job("now", FigureState::kFailed), job("before", FigureState::kFailed),
-                                  job("still", FigureState::kRunning)};
+  std::vector<JobCounters> jobs = {job("now", FigureState::kFailed), job("before", FigureState::kFailed),
+                                   job("still", FigureState::kRunning)};
   jobs[1].last_ns = jobs[2].last_ns = kNow - 3601 * kNsPerSecond;
   const std::string text = job_metrics_text(jobs, {10, kNow, 0});
   BOOST_TEST(jobs_in(text) == (std::vector<std::string>{"now", "still"}), boost::test_tools::per_element());
@@ -98,7 +98,7 @@ BOOST_AUTO_TEST_CASE(a_hostile_name_ends_no_label_and_makes_no_series_twice) {
 }
 
 BOOST_AUTO_TEST_CASE(a_thousand_jobs_take_bounded_text) {
-  std::vector<JobFigures> jobs;
+  std::vector<JobCounters> jobs;
   for (int i = 0; i < 10'000; ++i) jobs.push_back(accused(job(fmt::format("job-{}", i))));
   const std::string text = job_metrics_text(jobs, {200, kNow, 0});
   BOOST_TEST(text.size() < (256u << 10), text.size());

@@ -342,14 +342,14 @@ BOOST_AUTO_TEST_CASE(looks_take_no_more_than_their_share_and_what_is_old_says_no
   io::testing::FakeEnv env;
   auto watch = std::move(*ProcessWatch::start(env, true, proc.root.string()));
   env.run();
-  BOOST_TEST(watch->figures().looks == 1u);
+  BOOST_TEST(watch->counters().looks == 1u);
   for (int i = 0; i < 100; ++i) {
     BOOST_TEST((watch->alive("4711") == true));
     env.run();
   }
   env.advance(2 * kNsPerSecond);
   env.run();
-  BOOST_TEST(watch->figures().looks == 2u, "once a second");
+  BOOST_TEST(watch->counters().looks == 2u, "once a second");
   env.monotonic_ns += 61 * kNsPerSecond;
   BOOST_TEST(!watch->alive("4711").has_value(), "until the next look");
   env.run();

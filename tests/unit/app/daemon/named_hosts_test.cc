@@ -71,9 +71,9 @@ BOOST_AUTO_TEST_CASE(what_a_container_alone_says_is_a_claim) {
 
 BOOST_AUTO_TEST_CASE(what_does_not_stand_accuses_no_host) {
   for (const VerdictState state : {VerdictState::kWithdrawn, VerdictState::kRefuted}) {
-    Verdict gone = row("d1", "h", 0.9, true);
-    gone.state = state;
-    BOOST_TEST(shown({gone}) == "", to_string(state));
+    Verdict removed = row("d1", "h", 0.9, true);
+    removed.state = state;
+    BOOST_TEST(shown({removed}) == "", to_string(state));
   }
   Verdict earlier = row("d1", "h", 0.9, true);
   earlier.run = 0;

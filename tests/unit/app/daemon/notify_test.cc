@@ -41,7 +41,7 @@ class Manager {
     ::close(descriptor_);
     if (name_[0] == '/') ::unlink(name_.c_str());
   }
-  std::string heard() {
+  std::string received() {
     char text[4096];
     const ssize_t got = ::recv(descriptor_, text, sizeof text, 0);
     return got < 0 ? "nothing" : std::string(text, static_cast<size_t>(got));
@@ -87,15 +87,15 @@ BOOST_AUTO_TEST_CASE(the_manager_hears_each_state_over_a_path_and_over_an_abstra
     Manager manager(name);
     Notify notify(parsed({{"NOTIFY_SOCKET", name}}).notify_socket);
     BOOST_TEST(notify.ready("follows 3 files\nREADY=0").has_value());
-    BOOST_TEST(manager.heard() == "READY=1\nSTATUS=follows 3 files READY=0");
+    BOOST_TEST(manager.received() == "READY=1\nSTATUS=follows 3 files READY=0");
     BOOST_TEST(notify.reloading(5'000'123'456).has_value());
-    BOOST_TEST(manager.heard() == "RELOADING=1\nMONOTONIC_USEC=5000123");
+    BOOST_TEST(manager.received() == "RELOADING=1\nMONOTONIC_USEC=5000123");
     BOOST_TEST(notify.status("well").has_value());
-    BOOST_TEST(manager.heard() == "STATUS=well");
+    BOOST_TEST(manager.received() == "STATUS=well");
     BOOST_TEST(notify.feed_watchdog().has_value());
-    BOOST_TEST(manager.heard() == "WATCHDOG=1");
+    BOOST_TEST(manager.received() == "WATCHDOG=1");
     BOOST_TEST(notify.stopping().has_value());
-    BOOST_TEST(manager.heard() == "STOPPING=1");
+    BOOST_TEST(manager.received() == "STOPPING=1");
   }
 }
 
@@ -103,8 +103,8 @@ BOOST_AUTO_TEST_CASE(without_a_manager_nothing_is_said_and_one_that_went_away_is
   BOOST_TEST(parsed({{"NOTIFY_SOCKET", "vsock:2:1234"}}).notify_socket == "");
   Notify none("");
   BOOST_TEST(none.ready("well").has_value());
-  Notify gone("/does/not/exist");
-  const Status status = gone.ready("well");
+  Notify removed("/does/not/exist");
+  const Status status = removed.ready("well");
   BOOST_REQUIRE(!status.has_value());
   BOOST_TEST(status.error().text.starts_with("/does/not/exist: cannot notify the service manager: "));
   BOOST_TEST(!Notify("/" + std::string(200, 'x')).stopping().has_value());

@@ -71,7 +71,7 @@ struct Bench {
         evidence[states[piece.stream].info.path] += piece.bytes;
       }
     };
-    options.complain = [this](const std::string& what) { reported.push_back(what); };
+    options.report_error = [this](const std::string& what) { reported.push_back(what); };
     tails = std::make_unique<Tails>(env, std::move(options));
   }
   ~Bench() {

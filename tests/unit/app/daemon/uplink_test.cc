@@ -36,7 +36,7 @@ class Host {
     recorder.state_dir = folder_;
     recorder.watch = &watch_;
     recorder.hold = true;
-    recorder.complain = [](const std::string&) {};
+    recorder.report_error = [](const std::string&) {};
     recorder.committed = [](const std::vector<store::CommittedOffset>&, uint64_t) {};
     recorder_ = std::move(*Recorder::open(*env_, std::move(recorder)));
     UplinkOptions options;
@@ -45,7 +45,7 @@ class Host {
     options.watch = &watch_;
     options.feed.host = "node-0";
     options.feed.rules = shipped();
-    options.complain = [](const std::string&) {};
+    options.report_error = [](const std::string&) {};
     options.status = [] { return peer::Status(); };
     uplink_ = std::move(*Uplink::start(*env_, std::move(options)));
   }
@@ -142,7 +142,7 @@ BOOST_AUTO_TEST_CASE(only_synced_frames_are_to_be_sent_and_both_logs_have_theirs
   BOOST_TEST(host.uplink().bounds(peer::Log::kCondensed).next == 1u);
   host.finish();
   BOOST_TEST(host.uplink().bounds(peer::Log::kCondensed).next == 2u);
-  BOOST_TEST(host.uplink().figures().feed.lines == 100u);
+  BOOST_TEST(host.uplink().counters().feed.lines == 100u);
   for (const peer::Log log : peer::kLogs) {
     forward::ReadRequest all = request(log, 0);
     all.with_checkpoint = true;
@@ -186,12 +186,12 @@ BOOST_AUTO_TEST_CASE(after_an_end_without_a_word_what_was_not_condensed_is_read_
   host.start();
   host.write_and_wait(lines(stream, offset, 5, false));
   host.finish();
-  BOOST_TEST(host.uplink().figures().feed.lines == 15u);
+  BOOST_TEST(host.uplink().counters().feed.lines == 15u);
   host.stop();
   host.start();
   host.finish();
-  BOOST_TEST(host.uplink().figures().feed.lines == 0u);
-  BOOST_TEST(host.uplink().figures().caught_up);
+  BOOST_TEST(host.uplink().counters().feed.lines == 0u);
+  BOOST_TEST(host.uplink().counters().caught_up);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

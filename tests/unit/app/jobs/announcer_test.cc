@@ -29,20 +29,20 @@ struct Listener {
     std::vector<std::string> out;
     for (const Announcement& a : announcer.update(r, accused, second * kSecond, at_once)) {
       if (!a.publish) continue;
-      std::string said =
+      std::string output =
           a.change == Change::kNew ? a.verdict ? "verdict" : "diagnosis" : std::string(to_string(a.change));
-      said += " " + a.sentence;
-      if (!a.replaced_title.empty()) said += " instead of " + a.replaced_title;
-      out.push_back(said);
+      output += " " + a.sentence;
+      if (!a.replaced_title.empty()) output += " instead of " + a.replaced_title;
+      out.push_back(output);
     }
     return out;
   }
 };
 
-using Said = std::vector<std::string>;
+using Reported = std::vector<std::string>;
 
-void expect(const Said& said, const Said& expected) {
-  BOOST_CHECK_EQUAL_COLLECTIONS(said.begin(), said.end(), expected.begin(), expected.end());
+void expect(const Reported& output, const Reported& expected) {
+  BOOST_CHECK_EQUAL_COLLECTIONS(output.begin(), output.end(), expected.begin(), expected.end());
 }
 
 }  // namespace

@@ -69,10 +69,10 @@ BOOST_AUTO_TEST_SUITE(engine_budget)
 
 BOOST_AUTO_TEST_CASE(an_account_has_what_its_scopes_keep) {
   HeapAccount account;
-  std::vector<std::string> kept;
+  std::vector<std::string> retained;
   {
     const HeapScope counted(&account);
-    for (int i = 0; i < 100; ++i) kept.emplace_back(1000, 'x');
+    for (int i = 0; i < 100; ++i) retained.emplace_back(1000, 'x');
   }
   BOOST_TEST(account.bytes() > 100u * 1000u);
   BOOST_TEST(account.bytes() < 120u * 1000u);
@@ -80,7 +80,7 @@ BOOST_AUTO_TEST_CASE(an_account_has_what_its_scopes_keep) {
   BOOST_TEST(account.bytes() < 120u * 1000u);
   {
     const HeapScope counted(&account);
-    std::vector<std::string>().swap(kept);
+    std::vector<std::string>().swap(retained);
   }
   BOOST_TEST(account.bytes() == 0u);
   BOOST_TEST(account.drain_peak() > 100u * 1000u);
@@ -250,14 +250,14 @@ BOOST_AUTO_TEST_CASE(a_job_in_which_the_daemon_died_twice_is_evidence_only) {
 
 BOOST_AUTO_TEST_CASE(the_job_that_an_engine_works_on_is_announced) {
   LiveOptions options = live_options();
-  std::vector<std::string> said;
-  options.working = [&](std::string_view job) { said.emplace_back(job); };
+  std::vector<std::string> output;
+  options.working = [&](std::string_view job) { output.emplace_back(job); };
   LiveJobs jobs(options);
   Feed feed(jobs);
   feed.write(feed.open(OriginKind::kFile, "j", "/logs/a.log"), step_line(1), kStart);
-  BOOST_REQUIRE(said.size() >= 2u);
-  BOOST_TEST(said[0] == "j");
-  BOOST_TEST(said.back().empty());
+  BOOST_REQUIRE(output.size() >= 2u);
+  BOOST_TEST(output[0] == "j");
+  BOOST_TEST(output.back().empty());
 }
 
 // 64 folders of old jobs, and one that fails now, all of one user.

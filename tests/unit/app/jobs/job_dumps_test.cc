@@ -333,12 +333,12 @@ BOOST_AUTO_TEST_CASE(condensed_dumps_of_real_hangs_say_the_same) {
       whole.push_back(std::move(read->dump));
     }
     const auto a = flight::analyse_flight(whole, {}), b = flight::analyse_flight(sent, {});
-    BOOST_REQUIRE((a.waits && b.waits && a.statements.size() == b.statements.size()));
+    BOOST_REQUIRE((a.waits && b.waits && a.claims.size() == b.claims.size()));
     std::set<uint32_t> named;
-    for (size_t i = 0; i < a.statements.size(); ++i) {
-      BOOST_TEST((a.statements[i].ranks == b.statements[i].ranks));
-      BOOST_TEST((a.statements[i].as->why == b.statements[i].as->why));
-      named.insert(b.statements[i].ranks.begin(), b.statements[i].ranks.end());
+    for (size_t i = 0; i < a.claims.size(); ++i) {
+      BOOST_TEST((a.claims[i].ranks == b.claims[i].ranks));
+      BOOST_TEST((a.claims[i].as->why == b.claims[i].as->why));
+      named.insert(b.claims[i].ranks.begin(), b.claims[i].ranks.end());
     }
     BOOST_TEST((named == stuck));
     BOOST_TEST(a.since_ns == b.since_ns);

@@ -363,7 +363,7 @@ BOOST_AUTO_TEST_CASE(a_long_session_continues_in_another_and_is_readable_from_th
     uint64_t lines, lost, sources;
   };
   const auto batches = evidence(37);
-  const auto play = [&](uint64_t session_bytes, StreamId gone) {
+  const auto play = [&](uint64_t session_bytes, StreamId removed) {
     Remote ids;
     JobForwarderOptions options = feed_options(ids);
     options.session_bytes = session_bytes;
@@ -376,7 +376,7 @@ BOOST_AUTO_TEST_CASE(a_long_session_continues_in_another_and_is_readable_from_th
       take_all(feed, batches[i], i);
       if (i % 20 != 19 && i + 1 < batches.size()) continue;
       for (PieceBatch& part : feed.flush(i + 1, kStart)) {
-        std::erase_if(part.pieces, [&](const Piece& piece) { return piece.stream == gone; });
+        std::erase_if(part.pieces, [&](const Piece& piece) { return piece.stream == removed; });
         jobs.ingest(RemoteBatch{"node-0", 1, std::move(part)}, kStart);
       }
     }
@@ -487,8 +487,8 @@ BOOST_AUTO_TEST_CASE(what_stood_in_a_batch_that_was_not_kept_is_reported_again_a
     take_all(feed, batches[i], i);
     if (i % 10 != 9 && i + 1 < batches.size()) continue;
     const auto parts = feed.flush(i + 1, kStart);
-    const bool is_kept = std::find(refused.begin(), refused.end(), flushes++) == refused.end();
-    if (is_kept)
+    const bool is_stored = std::find(refused.begin(), refused.end(), flushes++) == refused.end();
+    if (is_stored)
       remote.take(parts);
     else
       for (const PieceBatch& part : parts) feed.refused(part);
@@ -557,8 +557,8 @@ BOOST_AUTO_TEST_CASE(names_of_one_user_do_not_keep_another_users_job_from_the_co
   BOOST_TEST(forwarder.jobs().size() == 4u);
   write("alice", 1000, kStart + 10);
   forwarder.flush(1, kStart + 10);
-  const std::vector<std::string> kept = {"alice", "m1", "m2", "m3"};
-  BOOST_TEST(forwarder.jobs() == kept, boost::test_tools::per_element());
+  const std::vector<std::string> retained = {"alice", "m1", "m2", "m3"};
+  BOOST_TEST(forwarder.jobs() == retained, boost::test_tools::per_element());
   BOOST_TEST(forwarder.counts().bytes_refused > 0u);
 }
 

@@ -148,12 +148,12 @@ BOOST_AUTO_TEST_CASE(what_is_kept_out_is_counted_by_user) {
   JobOwner owner;
   Piece lines;
   lines.bytes = "a\nb\n";
-  owner.kept_out(kMallory, lines, OriginKind::kSocket);
+  owner.refused(kMallory, lines, OriginKind::kSocket);
   BOOST_TEST(owner.sentence(kMallory) ==
              "2 lines of uid 12002 for this job were kept as evidence only: the job is another user's");
   Piece records;
   records.bytes.assign(64, '\0');
-  owner.kept_out(kMallory, records, OriginKind::kRing);
+  owner.refused(kMallory, records, OriginKind::kRing);
   BOOST_TEST(owner.sentence(kMallory).starts_with("2 lines and 1 communication record of uid 12002"));
 }
 
@@ -161,10 +161,10 @@ BOOST_AUTO_TEST_CASE(a_crowd_of_users_is_counted_within_a_limit) {
   JobOwner owner;
   Piece line;
   line.bytes = "a\n";
-  for (uint32_t uid = 1; uid <= 1000; ++uid) owner.kept_out(uid, line, OriginKind::kSocket);
-  BOOST_TEST(owner.all_kept_out().size() == 64u);
+  for (uint32_t uid = 1; uid <= 1000; ++uid) owner.refused(uid, line, OriginKind::kSocket);
+  BOOST_TEST(owner.all_refused().size() == 64u);
   uint64_t lines = 0;
-  for (const auto& [uid, kept] : owner.all_kept_out()) lines += kept.lines;
+  for (const auto& [uid, retained] : owner.all_refused()) lines += retained.lines;
   BOOST_TEST(lines == 1000u);
 }
 

@@ -44,7 +44,7 @@ std::shared_ptr<rules::Ruleset> own_rules(const std::string& id, const std::stri
   return *set;
 }
 
-std::string said(const std::string& word, int64_t at) { return clock(s(at)) + " ERROR " + word + " it\n"; }
+std::string output(const std::string& word, int64_t at) { return clock(s(at)) + " ERROR " + word + " it\n"; }
 
 }  // namespace
 
@@ -83,7 +83,7 @@ BOOST_AUTO_TEST_CASE(a_hang_is_reported_after_a_minute_and_taken_back_with_progr
   BOOST_TEST(published(jobs.poll_events()).empty(), "it settles");
   tick(jobs, 201, 207);
   events = jobs.poll_events();
-  BOOST_TEST(count(events, LiveEventKind::kDiagnosisGone) == 1u);
+  BOOST_TEST(count(events, LiveEventKind::kDiagnosisWithdrawn) == 1u);
   BOOST_TEST(!hangs(jobs));
 }
 
@@ -213,7 +213,7 @@ BOOST_AUTO_TEST_CASE(a_hang_is_reported_for_lines_without_a_time) {
 }
 
 // The report of a job that failed may show who waits for whom, which is no stall.
-BOOST_AUTO_TEST_CASE(a_failed_job_with_a_scene_is_not_reported_at_each_tick) {
+BOOST_AUTO_TEST_CASE(a_failed_job_with_a_hang_state_is_not_reported_at_each_tick) {
   LiveOptions options = live_options();
   options.alive = [](const std::string&) { return std::optional(true); };
   LiveJobs jobs(std::move(options));
@@ -327,7 +327,7 @@ BOOST_AUTO_TEST_CASE(a_hang_stays_the_verdict_when_its_processes_are_killed) {
   BOOST_TEST(hangs(jobs));
   tick(jobs, 291, 400);
   BOOST_TEST((jobs.jobs().at(0).state == JobState::kFailed));
-  BOOST_TEST(count(jobs.poll_events(), LiveEventKind::kDiagnosisGone) == 0u);
+  BOOST_TEST(count(jobs.poll_events(), LiveEventKind::kDiagnosisWithdrawn) == 0u);
 }
 
 BOOST_AUTO_TEST_CASE(a_dead_job_does_not_hang) {
@@ -412,16 +412,16 @@ BOOST_AUTO_TEST_CASE(a_verdict_settles_and_what_changes_is_revised) {
   Feed feed(jobs);
   const StreamId log = run_a_minute(jobs, feed);
   jobs.poll_events();
-  feed.write(log, said("beta", 62), s(62));
+  feed.write(log, output("beta", 62), s(62));
   jobs.tick(s(62));
   auto events = jobs.poll_events();
-  const LiveEvent* kept = first(events, LiveEventKind::kDiagnosis);
-  BOOST_REQUIRE(kept);
-  BOOST_TEST(!kept->publish);
-  BOOST_TEST(to_json(*kept).find("\"settled\":false") != std::string::npos, to_json(*kept));
+  const LiveEvent* retained = first(events, LiveEventKind::kDiagnosis);
+  BOOST_REQUIRE(retained);
+  BOOST_TEST(!retained->publish);
+  BOOST_TEST(to_json(*retained).find("\"settled\":false") != std::string::npos, to_json(*retained));
   BOOST_TEST(!jobs.settled("j"));
   BOOST_TEST(!jobs.jobs().at(0).verdict.has_value(), "no list shows what may change");
-  feed.write(log, said("alpha", 61), s(64));
+  feed.write(log, output("alpha", 61), s(64));
   tick(jobs, 64, 69);
   BOOST_TEST(count(published(jobs.poll_events()), LiveEventKind::kDiagnosis) == 0u);
   tick(jobs, 69, 71);
@@ -598,7 +598,7 @@ BOOST_AUTO_TEST_CASE(a_reload_counts_for_the_lines_that_come_after) {
   LiveJobs jobs(std::move(options));
   Feed feed(jobs);
   const StreamId log = feed.open(OriginKind::kFile, "j", "/logs/a.log");
-  feed.write(log, said("alpha", 0) + said("beta", 1), s(1));
+  feed.write(log, output("alpha", 0) + output("beta", 1), s(1));
   // Its index changed: own.a now precedes it.
   const std::string both = rule_text("own.a", "alpha") + rule_text("own.b", "beta");
   const std::vector<rules::RuleText> files = {{"own.lua", both}};
@@ -608,7 +608,7 @@ BOOST_AUTO_TEST_CASE(a_reload_counts_for_the_lines_that_come_after) {
   std::string report = report_of(jobs, "j", s(2));
   BOOST_TEST(report.find("beta was said") != std::string::npos, "what was found stays");
   BOOST_TEST(report.find("alpha was said") == std::string::npos, "old lines are not matched again");
-  feed.write(log, said("alpha", 3), s(3));
+  feed.write(log, output("alpha", 3), s(3));
   report = report_of(jobs, "j", s(4));
   BOOST_TEST(report.find("alpha was said") != std::string::npos);
   BOOST_TEST(report.find("beta was said") != std::string::npos);

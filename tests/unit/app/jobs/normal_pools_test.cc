@@ -240,9 +240,9 @@ BOOST_AUTO_TEST_CASE(the_pools_are_bounded_and_the_trusted_one_stays) {
   pools.add(taught("r", std::string(kTrustedOwner), 1));
   for (size_t i = 0; i < NormalPools::kOfOwner; ++i)
     BOOST_TEST(pools.add(taught(fmt::format("a{}", i), "user 1", 10)).empty());
-  const auto gone = pools.add(taught("more", "user 1", 10));
-  BOOST_REQUIRE(gone.size() == 1u);
-  BOOST_TEST(gone[0].job == "a0");
+  const auto removed = pools.add(taught("more", "user 1", 10));
+  BOOST_REQUIRE(removed.size() == 1u);
+  BOOST_TEST(removed[0].job == "a0");
   BOOST_TEST(pools.add(taught("more", "user 1", 10)).empty(), "the same run again");
   BOOST_TEST(pools.jobs() == NormalPools::kOfOwner + 1);
   size_t lost = 0;

@@ -185,7 +185,7 @@ BOOST_AUTO_TEST_CASE(a_host_that_was_not_heard_for_long_is_waited_for_again_when
     collector.tick(kStart + s * kSecond);
   }
   BOOST_TEST(count(collector.events, LiveEventKind::kDiagnosis) > 0u);
-  BOOST_TEST(count(collector.events, LiveEventKind::kDiagnosisGone) == 0u);
+  BOOST_TEST(count(collector.events, LiveEventKind::kDiagnosisWithdrawn) == 0u);
   BOOST_TEST(collector.jobs.running() == 1u);
   // b is back, and reports all that time, block by block.
   for (int64_t s = 60; s < 3600; s += 600) {
@@ -194,7 +194,7 @@ BOOST_AUTO_TEST_CASE(a_host_that_was_not_heard_for_long_is_waited_for_again_when
     collector.take(b.block(kStart + (s + 600) * kSecond), kStart + 3610 * kSecond);
   }
   for (int64_t s = 3611; s < 3640; ++s) collector.tick(kStart + s * kSecond);
-  BOOST_TEST(count(collector.events, LiveEventKind::kDiagnosisGone) > 0u);
+  BOOST_TEST(count(collector.events, LiveEventKind::kDiagnosisWithdrawn) > 0u);
   BOOST_TEST(!collector.jobs.jobs().at(0).hangs);
   BOOST_TEST(collector.jobs.jobs().at(0).lines == 60u + 60u + 3600u);
 }
@@ -373,9 +373,9 @@ BOOST_AUTO_TEST_CASE(where_all_have_too_many_the_one_with_the_most_gives_up_one)
   open("another", 2);
   BOOST_TEST(sessions.size() == 10u);
   BOOST_TEST(sessions.made_room() == 3u);
-  for (const StreamId kept : {0u, 1u, 5u, 9u, 10u, 11u, 12u})
-    BOOST_TEST((sessions.block({1, kept}) != nullptr));
-  for (const StreamId gone : {2u, 3u, 4u}) BOOST_TEST((sessions.block({1, gone}) == nullptr));
+  for (const StreamId retained : {0u, 1u, 5u, 9u, 10u, 11u, 12u})
+    BOOST_TEST((sessions.block({1, retained}) != nullptr));
+  for (const StreamId removed : {2u, 3u, 4u}) BOOST_TEST((sessions.block({1, removed}) == nullptr));
 }
 
 BOOST_AUTO_TEST_CASE(an_agent_that_was_restarted_goes_on_in_its_sources) {

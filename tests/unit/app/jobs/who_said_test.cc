@@ -33,7 +33,7 @@ Report after_an_xid(OriginKind kind, uint32_t uid) {
 
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(who_said)
+BOOST_AUTO_TEST_SUITE(who_reported)
 
 BOOST_AUTO_TEST_CASE(a_users_own_xid_isolates_no_host) {
   for (const OriginKind kind : {OriginKind::kFile, OriginKind::kSocket}) {
@@ -75,7 +75,7 @@ BOOST_AUTO_TEST_CASE(lines_of_another_user_are_no_input_and_are_reported) {
   BOOST_TEST_REQUIRE(!report.problems.empty());
   BOOST_TEST(report.problems[0].what ==
              "3 lines of uid 12002 for this job were kept as evidence only: the job is another user's");
-  BOOST_TEST(jobs.counts().kept_out == 3u);
+  BOOST_TEST(jobs.counts().refused == 3u);
   BOOST_TEST(jobs.running() == 1u);
 }
 

@@ -41,8 +41,8 @@ std::map<Part, std::string> state_of(const Draft& d) {
   Report hang;
   hang.hang = r.hang;
   return {
-      {Part::kFate, fmt::format("{} {} {}", d.analysis.fate.ended_well, d.analysis.fate.last_progress_ns,
-                                d.analysis.fate.last_iteration)},
+      {Part::kOutcome, fmt::format("{} {} {}", d.analysis.outcome.ended_well,
+                                   d.analysis.outcome.last_progress_ns, d.analysis.outcome.last_iteration)},
       {Part::kFindings, findings},
       {Part::kHang, to_json(hang)},
       {Part::kSigns,

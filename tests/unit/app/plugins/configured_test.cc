@@ -43,7 +43,7 @@ BOOST_AUTO_TEST_CASE(a_plugin_that_loads_and_takes_its_options_is_sound) {
 BOOST_AUTO_TEST_CASE(what_keeps_a_plugin_from_running_is_a_sentence_with_its_name) {
   const struct {
     void (*change)(Folder&);
-    const char* said;
+    const char* output;
   } cases[] = {
       {[](Folder& f) {
          f.config.plugin[0].options = {{"mod", "x"}};
@@ -62,7 +62,7 @@ BOOST_AUTO_TEST_CASE(what_keeps_a_plugin_from_running_is_a_sentence_with_its_nam
     BOOST_REQUIRE_EQUAL(checked.errors.size(), 1u);
     BOOST_TEST_CONTEXT(checked.errors[0]) {
       BOOST_TEST(checked.errors[0].starts_with("plugin " + folder.config.plugin[0].name + ": "));
-      BOOST_TEST(checked.errors[0].find(c.said) != std::string::npos);
+      BOOST_TEST(checked.errors[0].find(c.output) != std::string::npos);
       BOOST_TEST(checked.sound == 0u);
     }
   }

@@ -158,14 +158,14 @@ BOOST_AUTO_TEST_CASE(without_a_folder_for_sockets_the_reasons_name_those_tried) 
 
 BOOST_AUTO_TEST_CASE(a_kept_run_is_found_by_its_name) {
   const Place place;
-  BOOST_TEST((kept_run("train", place.lookup()) == "" && kept_runs_root(place.lookup()) == ""));
+  BOOST_TEST((stored_run("train", place.lookup()) == "" && stored_runs_root(place.lookup()) == ""));
   Launch launch = launch_of("train");
   const auto folder = place.make(launch);
   BOOST_REQUIRE(folder.has_value());
-  BOOST_TEST(kept_run("train", place.lookup()) == folder->inputs().path());
-  BOOST_TEST(kept_runs_root(place.lookup()) == folder->root().path());
+  BOOST_TEST(stored_run("train", place.lookup()) == folder->inputs().path());
+  BOOST_TEST(stored_runs_root(place.lookup()) == folder->root().path());
   for (const char* name : {"other", "", "..", "../run/train", "-rf"})
-    BOOST_TEST(kept_run(name, place.lookup()) == "", name);
+    BOOST_TEST(stored_run(name, place.lookup()) == "", name);
 }
 
 BOOST_AUTO_TEST_CASE(members_of_a_team_share_the_folder) {
@@ -328,8 +328,8 @@ std::string killed_run(const Place& place) {
     Launch launch = launch_of("killed");
     const auto folder = place.make(launch);
     const std::string rings = folder ? folder->rings() : "";
-    const bool said = ::write(ends[1], rings.data(), rings.size()) >= 0;
-    ::_exit(said ? 0 : 1);
+    const bool output = ::write(ends[1], rings.data(), rings.size()) >= 0;
+    ::_exit(output ? 0 : 1);
   }
   ::close(ends[1]);
   char rings[300] = {};
@@ -396,8 +396,8 @@ BOOST_AUTO_TEST_CASE(the_log_has_what_was_added_and_is_bounded) {
       log.add(0, std::string(39, static_cast<char>('a' + i)) + "\n");
       log.finish(60'000);
     }
-    BOOST_TEST(log.figures().written == 200u);
-    BOOST_TEST(log.figures().dropped == 0u);
+    BOOST_TEST(log.counters().written == 200u);
+    BOOST_TEST(log.counters().dropped == 0u);
   }
   BOOST_TEST(content(path) == std::string(39, 'e') + "\n");
   BOOST_TEST(content(path + ".1") == std::string(39, 'c') + "\n" + std::string(39, 'd') + "\n");
@@ -409,8 +409,8 @@ BOOST_AUTO_TEST_CASE(a_log_that_cannot_be_written_is_counted_and_told) {
   OutputLog log(*nowhere, {"output.log"}, 100);
   log.add(0, "12345");
   log.finish(60'000);
-  BOOST_TEST(log.figures().dropped == 5u);
-  BOOST_TEST(log.figures().trouble.find("output.log") != std::string::npos);
+  BOOST_TEST(log.counters().dropped == 5u);
+  BOOST_TEST(log.counters().trouble.find("output.log") != std::string::npos);
 }
 
 BOOST_AUTO_TEST_CASE(each_stream_that_is_not_copied_is_named_once) {
@@ -421,7 +421,7 @@ BOOST_AUTO_TEST_CASE(each_stream_that_is_not_copied_is_named_once) {
     log.add(stream, "12345");
     log.finish(60'000);
   }
-  const std::string trouble = log.figures().trouble;
+  const std::string trouble = log.counters().trouble;
   for (const char* name : {"output.out.log", "output.err.log"})
     BOOST_TEST((trouble.find(name) != trouble.npos && trouble.find(name) == trouble.rfind(name)), trouble);
 }

@@ -9,7 +9,7 @@ using namespace culprit::alert;
 namespace {
 
 constexpr TimeNs kSecond = kNsPerSecond;
-using Said = std::vector<std::string>;
+using RasJudgement = std::vector<std::string>;
 
 Fault fault(const std::string& job, const std::string& title = "GPU lost",
             const std::string& host = "node-1") {
@@ -45,16 +45,16 @@ struct Listener {
     return out;
   }
   void verdict(const Fault& f, TimeNs second) { book.update(f.job, f.run, f, End::kNone, second * kSecond); }
-  void gone(const std::string& job, TimeNs second, End why = End::kWithdrawn, uint32_t run = 0) {
+  void exited(const std::string& job, TimeNs second, End why = End::kWithdrawn, uint32_t run = 0) {
     book.update(job, run, std::nullopt, why, second * kSecond);
   }
   void runs(std::vector<RunNews> news, TimeNs second) { book.on_runs(news, second * kSecond); }
-  Said at(TimeNs second) {
+  RasJudgement at(TimeNs second) {
     book.tick(second * kSecond);
-    return said();
+    return output();
   }
-  Said said() {
-    Said out;
+  RasJudgement output() {
+    RasJudgement out;
     const BookChanges changes = book.take();
     for (const Message& m : changes.messages) {
       constexpr const char* kWords[] = {"firing", "revised", "resolved"};
@@ -64,16 +64,16 @@ struct Listener {
                     (issue->storm.empty() ? issue->fault.job : "storm of " + std::to_string(issue->count)));
       ids.push_back(m.receiver + m.id);
     }
-    for (const Issue& issue : changes.issues) kept[issue.key] = issue;
-    for (const std::string& key : changes.forgotten) kept.erase(key);
+    for (const Issue& issue : changes.issues) retained[issue.key] = issue;
+    for (const std::string& key : changes.forgotten) retained.erase(key);
     for (const Window& w : changes.windows) windows[w.id] = w;
     return out;
   }
   void restart() {
-    (void)said();
+    (void)output();
     AlertBook again(book.options());
     std::vector<Issue> issues;
-    for (const auto& [key, issue] : kept) {
+    for (const auto& [key, issue] : retained) {
       auto read = issue_from_json(to_json(issue));
       BOOST_REQUIRE(read);
       issues.push_back(std::move(*read));
@@ -84,13 +84,13 @@ struct Listener {
     book = std::move(again);
   }
   AlertBook book;
-  std::map<std::string, Issue> kept;
+  std::map<std::string, Issue> retained;
   std::map<int64_t, Window> windows;
-  Said ids;
+  RasJudgement ids;
 };
 
-void expect(const Said& said, const Said& expected) {
-  BOOST_CHECK_EQUAL_COLLECTIONS(said.begin(), said.end(), expected.begin(), expected.end());
+void expect(const RasJudgement& output, const RasJudgement& expected) {
+  BOOST_CHECK_EQUAL_COLLECTIONS(output.begin(), output.end(), expected.begin(), expected.end());
 }
 
 RunNews running(uint32_t run, int64_t iteration) { return {"j", run, true, false, iteration}; }
@@ -103,7 +103,7 @@ BOOST_AUTO_TEST_CASE(one_fault_is_one_issue_however_often_it_is_said) {
   Listener l({everything("a")});
   l.verdict(fault("j"), 1);
   l.verdict(fault("j"), 2);
-  expect(l.said(), {"a firing j"});
+  expect(l.output(), {"a firing j"});
   l.verdict(fault("j"), 3);
   expect(l.at(4), {});
 }
@@ -112,7 +112,7 @@ BOOST_AUTO_TEST_CASE(a_revision_keeps_the_key_and_has_an_id_of_its_own) {
   Listener l({everything("a")});
   l.verdict(fault("j"), 1);
   l.verdict(fault("j", "Switch lost", "node-2"), 2);
-  expect(l.said(), {"a firing j", "a revised j"});
+  expect(l.output(), {"a firing j", "a revised j"});
   BOOST_CHECK_EQUAL(l.book.issues().size(), 1);
   BOOST_CHECK_NE(l.ids[0], l.ids[1]);
   BOOST_CHECK_EQUAL(l.ids[0].substr(0, 17), l.ids[1].substr(0, 17));
@@ -126,17 +126,17 @@ BOOST_AUTO_TEST_CASE(a_small_change_of_confidence_is_no_news) {
   l.verdict(f, 2);
   f.confidence = 0.7;
   l.verdict(f, 3);
-  expect(l.said(), {"a firing j", "a revised j"});
+  expect(l.output(), {"a firing j", "a revised j"});
 }
 
 BOOST_AUTO_TEST_CASE(it_is_resolved_where_the_verdict_goes_and_fires_again_where_it_returns) {
   for (const End why : {End::kWithdrawn, End::kRefuted, End::kForgotten}) {
     Listener l({everything("a")});
     l.verdict(fault("j"), 1);
-    l.gone("j", 2, why);
-    l.gone("j", 3, why);
+    l.exited("j", 2, why);
+    l.exited("j", 3, why);
     l.verdict(fault("j"), 4);
-    expect(l.said(), {"a firing j", "a resolved j", "a firing j"});
+    expect(l.output(), {"a firing j", "a resolved j", "a firing j"});
     BOOST_CHECK_EQUAL(l.book.issues().size(), 1);
   }
 }
@@ -144,15 +144,15 @@ BOOST_AUTO_TEST_CASE(it_is_resolved_where_the_verdict_goes_and_fires_again_where
 BOOST_AUTO_TEST_CASE(a_run_that_goes_on_resolves_it_and_its_verdict_is_no_news_any_more) {
   Listener l({everything("a")});
   l.verdict(fault("j"), 1);
-  (void)l.said();
+  (void)l.output();
   for (TimeNs second = 10; second <= 130; second += 10) l.runs({running(0, second)}, second);
-  expect(l.said(), {});  // its last lines are no progress
+  expect(l.output(), {});  // its last lines are no progress
   l.runs({running(0, 200)}, 140);
-  expect(l.said(), {"a resolved j"});
+  expect(l.output(), {"a resolved j"});
   l.verdict(fault("j"), 150);
-  expect(l.said(), {});
+  expect(l.output(), {});
   l.verdict(fault("j", "Disk full"), 160);
-  expect(l.said(), {"a firing j"});
+  expect(l.output(), {"a firing j"});
 }
 
 BOOST_AUTO_TEST_CASE(progress_of_a_slow_run_does_not_resolve_it) {
@@ -161,7 +161,7 @@ BOOST_AUTO_TEST_CASE(progress_of_a_slow_run_does_not_resolve_it) {
   f.symptom = "slowdown";
   l.verdict(f, 1);
   for (TimeNs second = 10; second <= 600; second += 10) l.runs({running(0, second)}, second);
-  expect(l.said(), {"a firing j"});
+  expect(l.output(), {"a firing j"});
 }
 
 BOOST_AUTO_TEST_CASE(a_later_run_resolves_it_once_it_makes_progress) {
@@ -169,11 +169,11 @@ BOOST_AUTO_TEST_CASE(a_later_run_resolves_it_once_it_makes_progress) {
   l.verdict(fault("j"), 1);
   l.runs({running(1, 100)}, 20);
   l.runs({running(1, 100)}, 30);
-  expect(l.said(), {"a firing j"});
+  expect(l.output(), {"a firing j"});
   l.runs({running(1, 101)}, 40);
-  expect(l.said(), {"a resolved j"});
+  expect(l.output(), {"a resolved j"});
   l.verdict(fault("j", "Switch lost"), 50);  // the run before is over
-  expect(l.said(), {});
+  expect(l.output(), {});
 }
 
 BOOST_AUTO_TEST_CASE(a_users_word_resolves_what_this_user_said_alone) {
@@ -198,7 +198,7 @@ BOOST_AUTO_TEST_CASE(a_users_word_resolves_what_this_user_said_alone) {
         l.restart();
         for (TimeNs second = 10; second <= 300; second += 10)
           l.runs({{"j", run, !well, well, second, row.speaks}}, second);
-        expect(l.said(), row.resolves ? Said{"a resolved j"} : Said{});
+        expect(l.output(), row.resolves ? RasJudgement{"a resolved j"} : RasJudgement{});
       }
 }
 
@@ -208,16 +208,16 @@ BOOST_AUTO_TEST_CASE(a_run_that_ends_as_planned_resolves_its_own_and_those_of_ea
   Fault later = fault("j");
   later.run = 1;
   l.verdict(later, 5);
-  (void)l.said();
+  (void)l.output();
   l.runs({{"j", 1, false, true, std::nullopt}, {"other", 0, false, true, std::nullopt}}, 20);
-  expect(l.said(), {"a resolved j", "a resolved j"});
+  expect(l.output(), {"a resolved j", "a resolved j"});
 }
 
 BOOST_AUTO_TEST_CASE(an_issue_of_which_nothing_is_heard_expires_unless_the_run_goes_on) {
   Listener l({everything("a")});
   l.verdict(fault("j"), 0);
   l.verdict(fault("k"), 0);
-  (void)l.said();
+  (void)l.output();
   const TimeNs day = 24 * 3600;
   l.runs({{"k", 0, true, false, std::nullopt}}, day);
   expect(l.at(day - 1), {});
@@ -233,17 +233,17 @@ BOOST_AUTO_TEST_CASE(routes_choose_by_category_action_confidence_and_job) {
   routes[3].jobs = {"llama-*", "k?"};
   Listener l(routes);
   l.verdict(fault("llama-7"), 1);
-  expect(l.said(),
+  expect(l.output(),
          {"action firing llama-7", "sure firing llama-7", "job firing llama-7", "all firing llama-7"});
   Fault f = fault("k1");
   f.category = "user";
   f.action = "fix";
   f.confidence = 0.6;
   l.verdict(f, 2);
-  expect(l.said(), {"category firing k1", "job firing k1", "all firing k1"});
+  expect(l.output(), {"category firing k1", "job firing k1", "all firing k1"});
   f.confidence = 0.9;  // a receiver hears of it once it is sure enough, and others the revision
   l.verdict(f, 3);
-  expect(l.said(), {"all revised k1", "category revised k1", "job revised k1", "sure firing k1"});
+  expect(l.output(), {"all revised k1", "category revised k1", "job revised k1", "sure firing k1"});
 }
 
 BOOST_AUTO_TEST_CASE(a_receiver_may_leave_out_the_end) {
@@ -251,8 +251,8 @@ BOOST_AUTO_TEST_CASE(a_receiver_may_leave_out_the_end) {
   routes[0].resolved = false;
   Listener l(routes);
   l.verdict(fault("j"), 1);
-  l.gone("j", 2);
-  expect(l.said(), {"a firing j"});
+  l.exited("j", 2);
+  expect(l.output(), {"a firing j"});
 }
 
 BOOST_AUTO_TEST_CASE(a_window_holds_alerts_silent_and_lets_them_out_at_its_end) {
@@ -264,13 +264,13 @@ BOOST_AUTO_TEST_CASE(a_window_holds_alerts_silent_and_lets_them_out_at_its_end) 
   w.reason = "new switches";
   BOOST_REQUIRE(l.book.add_window(w, 0));
   l.verdict(fault("early"), 5);
-  expect(l.said(), {"a firing early"});
+  expect(l.output(), {"a firing early"});
   l.verdict(fault("j"), 20);
   l.verdict(fault("k"), 21);
   l.verdict(fault("other", "GPU lost", "rack2-7"), 22);
   l.verdict(fault("early", "Switch lost"), 23);  // revised within the window
-  expect(l.said(), {"a firing other"});
-  l.gone("k", 30);  // nothing was said of it
+  expect(l.output(), {"a firing other"});
+  l.exited("k", 30);  // nothing was said of it
   expect(l.at(99), {});
   BOOST_CHECK_EQUAL(l.book.windows().at(1).held, 2);
   l.restart();
@@ -286,8 +286,8 @@ BOOST_AUTO_TEST_CASE(the_end_of_what_was_sent_is_told_within_a_window) {
   w.until_ns = 100 * kSecond;
   w.reason = "test";
   BOOST_REQUIRE(l.book.add_window(w, 5 * kSecond));
-  l.gone("j", 20);
-  expect(l.said(), {"a firing j", "a resolved j"});
+  l.exited("j", 20);
+  expect(l.output(), {"a firing j", "a resolved j"});
 }
 
 BOOST_AUTO_TEST_CASE(a_person_ends_a_window) {
@@ -308,9 +308,9 @@ BOOST_AUTO_TEST_CASE(a_person_ends_a_window) {
 BOOST_AUTO_TEST_CASE(more_than_a_few_in_a_minute_become_one_and_the_rest_follows) {
   Listener l({everything("a")}, 3);
   for (int i = 0; i < 8; ++i) l.verdict(fault("j" + std::to_string(i)), 10);
-  expect(l.said(), {"a firing j0", "a firing j1", "a firing j2"});
+  expect(l.output(), {"a firing j0", "a firing j1", "a firing j2"});
   expect(l.at(11), {"a firing storm of 5"});
-  l.gone("j4", 15);
+  l.exited("j4", 15);
   for (int i = 8; i < 10; ++i) l.verdict(fault("j" + std::to_string(i)), 52 + i);
   expect(l.at(69), {});
   expect(l.at(72),
@@ -333,34 +333,34 @@ BOOST_AUTO_TEST_CASE(the_storm_of_one_owner_holds_no_issue_of_another) {
   for (int i = 0; i < 100; ++i) {  // one each 1.5 s
     l.verdict(claim("x" + std::to_string(i), "user 1000"), i * 3 / 2);
     (void)l.at(i * 3 / 2);
-    if (i == 20 || i == 80) (void)l.said();
+    if (i == 20 || i == 80) (void)l.output();
     if (i == 20) l.verdict(claim("root-job", "user 0"), 30);
-    if (i == 20) expect(l.said(), {"a firing root-job"});
+    if (i == 20) expect(l.output(), {"a firing root-job"});
     if (i == 80) l.verdict(claim("root-job-2", "user 0"), 120);
-    if (i == 80) expect(l.said(), {"a firing root-job-2"});
+    if (i == 80) expect(l.output(), {"a firing root-job-2"});
   }
 }
 
 BOOST_AUTO_TEST_CASE(what_is_grave_passes_the_storm_of_claims_whoever_owns_it) {
   Listener l({everything("a")}, 2);
   for (int i = 0; i < 8; ++i) l.verdict(claim("x" + std::to_string(i), "user 1000"), 1);
-  (void)l.said();
+  (void)l.output();
   Fault vouched = claim("vouched", "user 1000");
   vouched.vouched = true;
   Fault isolate = fault("isolate");
   isolate.owner = "user 1000";
   l.verdict(vouched, 2);
   l.verdict(isolate, 2);
-  expect(l.said(), {"a firing vouched", "a firing isolate"});
+  expect(l.output(), {"a firing vouched", "a firing isolate"});
   isolate.job = "third";
   l.verdict(isolate, 2);  // its own bound
-  expect(l.said(), {});
+  expect(l.output(), {});
 }
 
 BOOST_AUTO_TEST_CASE(more_owners_than_may_be_heard_are_one_storm) {
   Listener l({everything("a")}, 3);
   for (int i = 0; i < 30; ++i) l.verdict(claim("x" + std::to_string(i), "user " + std::to_string(i)), 1);
-  expect(l.said(), {"a firing x0", "a firing x1", "a firing x2"});
+  expect(l.output(), {"a firing x0", "a firing x1", "a firing x2"});
   expect(l.at(2), {"a firing storm of 27"});
 }
 
@@ -375,7 +375,7 @@ BOOST_AUTO_TEST_CASE(the_gravest_is_named_and_released_first) {
   l.verdict(f, 1);
   f = fault("isolate, surer");
   l.verdict(f, 1);
-  (void)l.said();
+  (void)l.output();
   expect(l.at(2), {"a firing storm of 33"});
   const auto& issues = l.book.issues();
   const auto storm = std::ranges::find_if(issues, [](const auto& one) { return !one.second.storm.empty(); });
@@ -397,7 +397,7 @@ BOOST_AUTO_TEST_CASE(a_storm_is_counted_by_receiver_and_not_for_one_that_groups)
   l.verdict(fault("x"), 1);
   l.verdict(fault("y"), 1);
   l.verdict(fault("mine"), 1);
-  expect(l.said(),
+  expect(l.output(),
          {"all firing x", "manager firing x", "manager firing y", "mine firing mine", "manager firing mine"});
   expect(l.at(2), {"all firing storm of 2"});
 }
@@ -406,20 +406,20 @@ BOOST_AUTO_TEST_CASE(a_restart_forgets_nothing_and_says_nothing_twice) {
   Listener l({everything("a")});
   l.verdict(fault("j"), 1);
   l.verdict(fault("k"), 1);
-  l.gone("k", 2);
-  (void)l.said();
+  l.exited("k", 2);
+  (void)l.output();
   l.restart();
   l.verdict(fault("j"), 10);
-  l.gone("k", 10);
+  l.exited("k", 10);
   expect(l.at(11), {});
-  l.gone("j", 12);
-  expect(l.said(), {"a resolved j"});
+  l.exited("j", 12);
+  expect(l.output(), {"a resolved j"});
 }
 
 BOOST_AUTO_TEST_CASE(what_was_given_up_is_known_until_a_later_message_is_taken) {
   Listener l({everything("a")});
   l.verdict(fault("j"), 1);
-  (void)l.said();
+  (void)l.output();
   const std::string key = l.book.issues().begin()->first;
   const auto dropped = [&] { return l.book.issues().at(key).deliveries.at("a").dropped; };
   l.book.settled("a", key, true);
@@ -442,11 +442,11 @@ BOOST_AUTO_TEST_CASE(what_somebody_acknowledged_is_not_repeated) {
   l.book.set_options(options);
   l.verdict(fault("j"), 1);
   l.verdict(fault("k"), 1);
-  (void)l.said();
+  (void)l.output();
   const std::string key = issue_key(fault("j"));
   BOOST_REQUIRE(l.book.acknowledge(key, "alice", 2 * kSecond));
   BOOST_REQUIRE(l.book.acknowledge(key, "bob", 3 * kSecond));  // it is alice's
-  (void)l.said();
+  (void)l.output();
   l.restart();
   BOOST_CHECK_EQUAL(l.book.issues().at(key).handling.acknowledged_by, "alice");
   expect(l.at(100), {});
@@ -454,13 +454,13 @@ BOOST_AUTO_TEST_CASE(what_somebody_acknowledged_is_not_repeated) {
   expect(l.at(200), {});
   expect(l.at(201), {"a revised k", "b revised k"});
   l.verdict(fault("j", "Switch lost"), 202);  // news are no reminders
-  expect(l.said(), {"a revised j", "b revised j"});
+  expect(l.output(), {"a revised j", "b revised j"});
 }
 
 BOOST_AUTO_TEST_CASE(nothing_is_repeated_unless_it_is_configured) {
   Listener l({everything("a")});
   l.verdict(fault("j"), 1);
-  (void)l.said();
+  (void)l.output();
   expect(l.at(80'000), {});
 }
 
@@ -468,14 +468,14 @@ BOOST_AUTO_TEST_CASE(a_silence_holds_one_alert_and_ends_by_itself) {
   Listener l({everything("a")});
   l.verdict(fault("j"), 1);
   l.verdict(fault("k"), 1);
-  (void)l.said();
+  (void)l.output();
   const std::string key = issue_key(fault("j"));
   BOOST_REQUIRE(l.book.silence(key, 100 * kSecond, "alice", 2 * kSecond));
-  (void)l.said();
+  (void)l.output();
   l.restart();
   l.verdict(fault("j", "Switch lost"), 3);
   l.verdict(fault("k", "Switch lost"), 3);
-  expect(l.said(), {"a revised k"});
+  expect(l.output(), {"a revised k"});
   expect(l.at(99), {});
   expect(l.at(100), {"a revised j"});
   BOOST_CHECK_EQUAL(l.book.issues().at(key).news, "it still fires, and its silence is over");
@@ -487,11 +487,11 @@ BOOST_AUTO_TEST_CASE(a_receiver_that_groups_hears_of_a_silence_to_make_its_own) 
   options.routes[1].groups = true;
   l.book.set_options(options);
   l.verdict(fault("j"), 1);
-  (void)l.said();
+  (void)l.output();
   const std::string key = issue_key(fault("j"));
   BOOST_REQUIRE(l.book.acknowledge(key, "alice", 2 * kSecond));
   BOOST_REQUIRE(l.book.silence(key, 100 * kSecond, "alice", 2 * kSecond));
-  expect(l.said(), {"manager revised j"});
+  expect(l.output(), {"manager revised j"});
   expect(l.at(101), {});
 }
 
@@ -499,9 +499,9 @@ BOOST_AUTO_TEST_CASE(the_end_of_a_silenced_alert_is_sent) {
   Listener l({everything("a")});
   l.verdict(fault("j"), 1);
   BOOST_REQUIRE(l.book.silence(issue_key(fault("j")), 100 * kSecond, "alice", 2 * kSecond));
-  (void)l.said();
-  l.gone("j", 3);
-  expect(l.said(), {"a resolved j"});
+  (void)l.output();
+  l.exited("j", 3);
+  expect(l.output(), {"a resolved j"});
 }
 
 BOOST_AUTO_TEST_CASE(the_end_of_a_silence_says_nothing_of_what_somebody_has) {
@@ -510,29 +510,29 @@ BOOST_AUTO_TEST_CASE(the_end_of_a_silence_says_nothing_of_what_somebody_has) {
   const std::string key = issue_key(fault("j"));
   BOOST_REQUIRE(l.book.acknowledge(key, "alice", 2 * kSecond));
   BOOST_REQUIRE(l.book.silence(key, 100 * kSecond, "alice", 2 * kSecond));
-  (void)l.said();
+  (void)l.output();
   expect(l.at(101), {});
 }
 
 BOOST_AUTO_TEST_CASE(a_silence_is_ended_by_one_of_no_length_and_is_not_longer_than_a_month) {
   Listener l({everything("a")});
   l.verdict(fault("j"), 1);
-  (void)l.said();
+  (void)l.output();
   const std::string key = issue_key(fault("j"));
   BOOST_CHECK(!l.book.silence(key, 31 * 86'400 * kSecond, "alice", 2 * kSecond));
   BOOST_REQUIRE(l.book.silence(key, 100 * kSecond, "alice", 2 * kSecond));
   BOOST_REQUIRE(l.book.silence(key, 3 * kSecond, "alice", 3 * kSecond));
-  expect(l.said(), {"a revised j"});
+  expect(l.output(), {"a revised j"});
 }
 
 BOOST_AUTO_TEST_CASE(what_was_repaired_is_over_and_says_by_whom) {
   Listener l({everything("a")});
   l.verdict(fault("j"), 1);
-  (void)l.said();
+  (void)l.output();
   const auto done = l.book.repaired(issue_key(fault("j")), "alice", 2 * kSecond);
   BOOST_REQUIRE(done);
   BOOST_CHECK_EQUAL(end_of(*done), "alice repaired it");
-  expect(l.said(), {"a resolved j"});
+  expect(l.output(), {"a resolved j"});
   l.restart();
   Fault surer = fault("j");
   surer.confidence = 0.6;
@@ -547,12 +547,12 @@ BOOST_AUTO_TEST_CASE(a_new_finding_fires_what_was_repaired) {
     l.verdict(fault("j"), 1);
     BOOST_REQUIRE(l.book.acknowledge(key, "bob", 2 * kSecond));
     BOOST_REQUIRE(l.book.repaired(key, "alice", 2 * kSecond));
-    (void)l.said();
+    (void)l.output();
     l.restart();
     then(l);
-    const Said said = l.said();
-    if (!said.empty()) BOOST_CHECK_EQUAL(l.book.firing().front()->handling.acknowledged_by, "");
-    return said;
+    const RasJudgement output = l.output();
+    if (!output.empty()) BOOST_CHECK_EQUAL(l.book.firing().front()->handling.acknowledged_by, "");
+    return output;
   };
   const auto again = [&](const std::string& source, const std::string& host) {
     return repaired([=](Listener& l) { l.book.found_again("j", 0, source, host, 3 * kSecond); });
@@ -562,7 +562,7 @@ BOOST_AUTO_TEST_CASE(a_new_finding_fires_what_was_repaired) {
   expect(again("rule:other", "node-1"), {});
   expect(repaired([](Listener& l) { l.verdict(fault("j", "GPU lost", "node-2"), 3); }), {"a firing j"});
   expect(repaired([](Listener& l) {
-           l.gone("j", 3);  // its verdict went, and came again
+           l.exited("j", 3);  // its verdict went, and came again
            l.verdict(fault("j"), 4);
          }),
          {"a firing j"});
@@ -578,7 +578,7 @@ BOOST_AUTO_TEST_CASE(only_what_fires_and_is_no_storm_can_be_handled) {
   };
   BOOST_CHECK_EQUAL(why("nothing"), "no alert nothing");
   const std::string key = issue_key(fault("j"));
-  l.gone("j", 3);
+  l.exited("j", 3);
   BOOST_CHECK_EQUAL(why(key), "alert " + key + " is over: the diagnosis was withdrawn");
   for (const auto& [name, issue] : l.book.issues())
     if (!issue.storm.empty())
@@ -591,22 +591,22 @@ BOOST_AUTO_TEST_CASE(a_fault_of_a_program_goes_to_the_receiver_of_the_jobs_user)
   routes[2].categories = {"user"};
   Fault f = fault("j");
   f.category = "user";
-  const auto heard = [&](const std::string& user, const std::string& category) {
+  const auto received = [&](const std::string& user, const std::string& category) {
     Listener l(routes);
     f.user = user;
     f.category = category;
     l.verdict(f, 1);
-    return l.said();
+    return l.output();
   };
-  expect(heard("user 1001", "user"), {"alice firing j", "users firing j"});
-  expect(heard("user 1001", "hardware"), {"ops firing j", "alice firing j"});
-  expect(heard("user 1002", "user"), {"ops firing j", "users firing j"});
-  expect(heard("", "user"), {"ops firing j", "users firing j"});
+  expect(received("user 1001", "user"), {"alice firing j", "users firing j"});
+  expect(received("user 1001", "hardware"), {"ops firing j", "alice firing j"});
+  expect(received("user 1002", "user"), {"ops firing j", "users firing j"});
+  expect(received("", "user"), {"ops firing j", "users firing j"});
   routes[1].owners = {"*"};
-  expect(heard("user 1002", "user"), {"alice firing j", "users firing j"});
-  expect(heard("", "user"), {"ops firing j", "users firing j"});
+  expect(received("user 1002", "user"), {"alice firing j", "users firing j"});
+  expect(received("", "user"), {"ops firing j", "users firing j"});
   routes[1].min_confidence = 0.95;  // it does not want this one
-  expect(heard("user 1002", "user"), {"ops firing j", "users firing j"});
+  expect(received("user 1002", "user"), {"ops firing j", "users firing j"});
 }
 
 BOOST_AUTO_TEST_CASE(only_hardware_and_platforms_are_critical_unless_others_are_configured) {
@@ -643,23 +643,23 @@ BOOST_AUTO_TEST_CASE(a_revision_raises_the_severity_and_never_lowers_it) {
 BOOST_AUTO_TEST_CASE(old_ends_are_forgotten) {
   Listener l({everything("a")});
   l.verdict(fault("j"), 0);
-  l.gone("j", 1);
-  (void)l.said();
+  l.exited("j", 1);
+  (void)l.output();
   const TimeNs week = 7 * 24 * 3600;
   (void)l.at(week);
-  BOOST_CHECK_EQUAL(l.kept.size(), 1);
+  BOOST_CHECK_EQUAL(l.retained.size(), 1);
   (void)l.at(week + 70);
-  BOOST_CHECK(l.kept.empty() && l.book.issues().empty());
+  BOOST_CHECK(l.retained.empty() && l.book.issues().empty());
 }
 
 BOOST_AUTO_TEST_CASE(a_removed_receiver_is_forgotten_and_a_new_one_hears_of_what_comes) {
   Listener l({everything("a")});
   l.verdict(fault("j"), 1);
-  (void)l.said();
+  (void)l.output();
   l.book.set_options(Listener::options({everything("b")}, 10));
   l.verdict(fault("k"), 2);
-  l.gone("j", 3);
-  expect(l.said(), {"b firing k"});
+  l.exited("j", 3);
+  expect(l.output(), {"b firing k"});
 }
 
 BOOST_AUTO_TEST_SUITE_END()

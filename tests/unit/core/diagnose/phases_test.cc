@@ -39,11 +39,11 @@ struct Job {
     logs::LineParser({}, nullptr).parse({0, 0, 0, text, text.size(), true}, {}, batch);
     log.add(batch);
     log.settle();
-    detect::Fate fate;
-    fate.progress_stopped = stopped;
+    detect::RunEnd outcome;
+    outcome.progress_stopped = stopped;
     std::string out;
     TimeNs last = kNoTime;
-    for (const JobPhase& p : phases_of(log, fate, kNoTime)) {
+    for (const JobPhase& p : phases_of(log, outcome, kNoTime)) {
       if (last != kNoTime) BOOST_TEST(p.first_ns == last);
       last = p.last_ns;
       out += fmt::format("{}{} {}", out.empty() ? "" : ", ", to_string(p.kind),
@@ -101,8 +101,8 @@ BOOST_AUTO_TEST_CASE(their_number_has_a_bound) {
     job.steps(5 * i + 1, 5 * i + 5);
     job.say(2, "running validation").say(60 + i, "validation is done");
   }
-  const std::string said = job.phases();
-  BOOST_TEST(std::count(said.begin(), said.end(), ',') < static_cast<long>(kPhasesMax));
+  const std::string output = job.phases();
+  BOOST_TEST(std::count(output.begin(), output.end(), ',') < static_cast<long>(kPhasesMax));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -86,7 +86,7 @@ BOOST_AUTO_TEST_CASE(hits_of_rules_beyond_the_bound_are_counted_and_reported) {
 BOOST_AUTO_TEST_CASE(the_kept_lines_do_not_depend_on_the_batches) {
   std::string text;
   for (int i = 0; i < 60'000; ++i) text += i % 12'345 == 99 ? "exitcode 3\n" : "ValueError: bad shape\n";
-  const auto kept = [&](size_t size) {
+  const auto retained = [&](size_t size) {
     Feeder f;
     for (size_t at = 0; at < text.size();) {
       const size_t end = at + size < text.size() ? text.find('\n', at + size) + 1 : text.size();
@@ -99,9 +99,9 @@ BOOST_AUTO_TEST_CASE(the_kept_lines_do_not_depend_on_the_batches) {
     for (const RuleLine& line : f.log.rule_lines()) lines.push_back(line.place.line);
     return lines;
   };
-  const std::vector<uint64_t> whole = kept(text.size());
+  const std::vector<uint64_t> whole = retained(text.size());
   BOOST_TEST(whole.size() < 60'000u);
-  for (const size_t size : {10'000, 65'536, 1 << 20}) BOOST_TEST((kept(size) == whole));
+  for (const size_t size : {10'000, 65'536, 1 << 20}) BOOST_TEST((retained(size) == whole));
 }
 
 // The last exceptions decide whether a process ended with one.

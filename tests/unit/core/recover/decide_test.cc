@@ -60,7 +60,7 @@ Decision after(const std::vector<Attempt>& attempts, const Means& means = with_s
   return out;
 }
 
-std::string said(const Decision& d) {
+std::string output(const Decision& d) {
   if (!d.again) return d.code == 0 ? "stop" : "stop " + std::to_string(d.code);
   std::string out = d.older ? "older" : d.probe ? "probe" : "again";
   for (const std::string& host : d.hosts) out += " without " + host;
@@ -129,7 +129,7 @@ BOOST_AUTO_TEST_CASE(the_table_says_whether_the_job_runs_again) {
         {kUnknown, true, "", Progress::kUnknown}},
        "stop 93"},
   };
-  for (const auto& row : rows) BOOST_TEST(said(after(row.attempts)) == row.wanted, row.what);
+  for (const auto& row : rows) BOOST_TEST(output(after(row.attempts)) == row.wanted, row.what);
 }
 
 BOOST_AUTO_TEST_CASE(a_host_is_left_out_by_the_first_way_that_there_is) {
@@ -152,16 +152,16 @@ BOOST_AUTO_TEST_CASE(a_storm_a_day_and_the_end_of_the_allocation_stop_any_job) {
   std::vector<Attempt> storm;
   for (int i = 0; i < 5; ++i)
     storm.push_back({Restart::kSame, true, "", Progress::kMade, 100 * i, "r", "", (i + 1) * kMinute});
-  BOOST_TEST(said(after(storm)) == "stop 93");
+  BOOST_TEST(output(after(storm)) == "stop 93");
   storm.pop_back();
-  BOOST_TEST(said(after(storm)) == "again");
+  BOOST_TEST(output(after(storm)) == "again");
   std::vector<Attempt> day;
   for (int i = 0; i < 20; ++i)
     day.push_back({Restart::kSame, true, "", Progress::kMade, 100 * i, "r", "", (i + 1) * 40 * kMinute});
-  BOOST_TEST(said(after(day)) == "stop 93");
+  BOOST_TEST(output(after(day)) == "stop 93");
   Means ending = with_spares();
   ending.left_ns = 9 * kMinute;
-  BOOST_TEST(said(after({{Restart::kSame}}, ending)) == "stop 138");
+  BOOST_TEST(output(after({{Restart::kSame}}, ending)) == "stop 138");
 }
 
 BOOST_AUTO_TEST_CASE(waiting_times_double_up_to_a_limit) {

@@ -75,7 +75,7 @@ void check(const Attack& attack, const Tried& tried, const Budget& budget) {
 
 constexpr Overrun kLong = Overrun::kInstructions, kBig = Overrun::kMemory;
 
-// First those of OPERATIONS.md, then others.
+// First those of docs/operations.md, then others.
 constexpr Attack kAttacks[] = {
     {"pcall in a loop", "while true do pcall(function() while true do end end) end",
      "nil value (global 'pcall')"},
@@ -188,50 +188,50 @@ BOOST_AUTO_TEST_CASE(each_attack_while_a_file_loads_ends_within_its_budgets) {
 }
 
 BOOST_AUTO_TEST_CASE(what_can_run_long_or_hide_an_error_is_not_there) {
-  for (const char* gone : {"pcall",
-                           "xpcall",
-                           "coroutine",
-                           "load",
-                           "loadstring",
-                           "loadfile",
-                           "dofile",
-                           "require",
-                           "package",
-                           "io",
-                           "os",
-                           "debug",
-                           "collectgarbage",
-                           "print",
-                           "warn",
-                           "setmetatable",
-                           "getmetatable",
-                           "rawset",
-                           "rawget",
-                           "rawlen",
-                           "rawequal",
-                           "table",
-                           "utf8",
-                           "_G",
-                           "string.rep",
-                           "string.find",
-                           "string.match",
-                           "string.gmatch",
-                           "string.gsub",
-                           "string.dump",
-                           "string.reverse",
-                           "string.pack",
-                           "math.random",
-                           "math.randomseed"})
-    BOOST_TEST(!load(fmt::format("assert({} == nil)", gone)).failed, gone);
+  for (const char* exited : {"pcall",
+                             "xpcall",
+                             "coroutine",
+                             "load",
+                             "loadstring",
+                             "loadfile",
+                             "dofile",
+                             "require",
+                             "package",
+                             "io",
+                             "os",
+                             "debug",
+                             "collectgarbage",
+                             "print",
+                             "warn",
+                             "setmetatable",
+                             "getmetatable",
+                             "rawset",
+                             "rawget",
+                             "rawlen",
+                             "rawequal",
+                             "table",
+                             "utf8",
+                             "_G",
+                             "string.rep",
+                             "string.find",
+                             "string.match",
+                             "string.gmatch",
+                             "string.gsub",
+                             "string.dump",
+                             "string.reverse",
+                             "string.pack",
+                             "math.random",
+                             "math.randomseed"})
+    BOOST_TEST(!load(fmt::format("assert({} == nil)", exited)).failed, exited);
 }
 
 BOOST_AUTO_TEST_CASE(what_is_kept_is_there) {
-  for (const char* kept :
+  for (const char* retained :
        {"assert",     "error",        "ipairs",       "next",        "pairs",       "select",
         "tonumber",   "tostring",     "type",         "string.byte", "string.char", "string.format",
         "string.len", "string.lower", "string.upper", "string.sub",  "math.floor",  "math.max",
         "text.has",   "text.match",   "text.number",  "rule",        "override"})
-    BOOST_TEST(!load(fmt::format("assert(type({}) == 'function')", kept)).failed, kept);
+    BOOST_TEST(!load(fmt::format("assert(type({}) == 'function')", retained)).failed, retained);
 }
 
 BOOST_AUTO_TEST_CASE(nothing_that_is_given_can_be_changed) {

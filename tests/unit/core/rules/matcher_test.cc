@@ -47,14 +47,14 @@ std::vector<std::string> scan(const std::vector<Rule>& rules, std::string_view b
   std::vector<std::string> out;
   for (size_t begin = 0; begin < block.size();) {
     const size_t end = std::min(block.find('\n', begin), block.size());
-    std::string said;
+    std::string output;
     if (scanner.wants(end))
       for (const RuleMatch& m : scanner.match(begin, end, block.substr(begin, end - begin), source)) {
-        said += fmt::format("{}(", m.rule);
-        for (std::string_view hole : m.holes) said += fmt::format("{},", hole);
-        said += ") ";
+        output += fmt::format("{}(", m.rule);
+        for (std::string_view hole : m.holes) output += fmt::format("{},", hole);
+        output += ") ";
       }
-    out.push_back(said);
+    out.push_back(output);
     begin = end + 1;
   }
   return out;

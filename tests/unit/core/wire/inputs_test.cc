@@ -27,7 +27,7 @@ struct Collector final : InputSink {
   InputReader reader;
   SourceId next = 0;
   std::vector<std::string> reported;
-  std::optional<RasInput> ras;
+  std::optional<ras::RasInput> ras;
 
   explicit Collector(const std::shared_ptr<rules::Ruleset>& rules = shipped())
       : engine({{}, {}, {}, rules}), reader(rule_finder(rules.get())) {}
@@ -47,14 +47,14 @@ struct Collector final : InputSink {
       reported.push_back("phase " + std::get<detect::PhaseSeen>(input).name);
     if (const auto* exited = std::get_if<detect::RankExited>(&input))
       reported.push_back(fmt::format("exited {} {} {}", exited->rank, exited->host, exited->pid.value_or(0)));
-    if (const auto* heard = std::get_if<TraceHeard>(&input))
+    if (const auto* reporting = std::get_if<ReceivedTraceCount>(&input))
       reported.push_back(
-          fmt::format("heard {} {}", static_cast<int>(heard->of), heard->user.value_or(0).value));
-    if (const auto* said = std::get_if<FindingInput>(&input))
-      reported.push_back(fmt::format("{} of {} at {}:{} by {}", finding_line(said->finding),
-                                     said->finding.host, said->file, said->offset,
-                                     said->user.value_or(0).value));
-    if (const auto* said = std::get_if<RasInput>(&input)) ras = *said;
+          fmt::format("heard {} {}", static_cast<int>(reporting->of), reporting->user.value_or(0).value));
+    if (const auto* output = std::get_if<FindingInput>(&input))
+      reported.push_back(fmt::format("{} of {} at {}:{} by {}", finding_line(output->finding),
+                                     output->finding.host, output->file, output->offset,
+                                     output->user.value_or(0).value));
+    if (const auto* output = std::get_if<ras::RasInput>(&input)) ras = *output;
     engine.step({&input, 1}, now);
   }
   void ends(bool failed, TimeNs) override { reported.push_back(failed ? "failed" : "ended"); }
@@ -233,15 +233,15 @@ BOOST_AUTO_TEST_CASE(states_of_ras_arrive_whole) {
   s.comms_seen = 9;
   s.ranks = 8192;
   s.processes = {{"10.0.0.5", 11}, {"10.0.0.6", 12}};
-  s.gone = {{1, 5, 9, true}};
-  s.gone_processes = s.dead_processes = 1;
+  s.exited = {{1, 5, 9, true}};
+  s.exited_processes = s.dead_processes = 1;
   s.dropped = 2;
   s.user = 12'003;
   RasCommState& comm = s.comms.emplace_back();
   comm.hash = 0xfedcba9876543210u;
   comm.secondary = "0x1:0x2";
   comm.size = 8;
-  comm.heard = 7;
+  comm.reporting = 7;
   comm.missing_ranks = 1;
   comm.errors = 2;
   comm.members = {0, 2, 4, 6, 9, 10, 11, 12};
@@ -250,7 +250,7 @@ BOOST_AUTO_TEST_CASE(states_of_ras_arrive_whole) {
   comm.spreads.push_back({"AllReduce", {{6650, 6, {}}, {6649, 1, {{2, 0, 1, kRasUnknown}}}}});
   comm.phases.push_back({static_cast<uint64_t>(RasPhase::kInit), 7, {}});
   Agent agent;
-  agent.give(RasInput{s, "ras", 70});
+  agent.give(ras::RasInput{s, "ras", 70});
   BOOST_TEST(agent.writer.urgent());
   Collector collector;
   BOOST_TEST(read(collector, agent.writer.flush(kNsPerSecond)) == "");
@@ -268,8 +268,8 @@ BOOST_AUTO_TEST_CASE(the_users_behind_sources_and_data_arrive) {
   of_pod.user = Principal::pod("3f2a51e8c9d0b7");
   agent.give(SourceOpened{of_user});
   agent.give(SourceOpened{of_pod});
-  agent.give(TraceHeard{TraceHeard::Of::kLoop, 12'003});
-  agent.give(TraceHeard{TraceHeard::Of::kDumps, std::nullopt});
+  agent.give(ReceivedTraceCount{ReceivedTraceCount::Of::kLoop, 12'003});
+  agent.give(ReceivedTraceCount{ReceivedTraceCount::Of::kDumps, std::nullopt});
   Collector collector;
   BOOST_TEST(read(collector, agent.writer.flush(kNsPerSecond)) == "");
   const std::vector<std::string> expected = {

@@ -22,8 +22,8 @@ RasState state() {
   s.comms_seen = 9;
   s.ranks = 8192;
   s.processes = {{"10.0.0.5", 11}, {"10.0.0.6", 12}};
-  s.gone = {{1, 5, 9, true}};
-  s.gone_processes = 1;
+  s.exited = {{1, 5, 9, true}};
+  s.exited_processes = 1;
   s.dead_processes = 1;
   s.dropped = 2;
   s.user = 12'003;
@@ -31,7 +31,7 @@ RasState state() {
   comm.hash = 0xfedcba9876543210u;
   comm.secondary = "0x1:0x2";
   comm.size = 8;
-  comm.heard = 7;
+  comm.reporting = 7;
   comm.missing_ranks = 1;
   comm.errors = 2;
   comm.members = {0, 2, 4, 6, 9, 10, 11, 12};

@@ -68,7 +68,7 @@ class RingHost {
     options.allocate = [this] { return next_id_++; };
   }
 
-  struct Kept {
+  struct Retained {
     StreamState state;
     std::vector<uint64_t> seqs;
     std::vector<std::pair<uint64_t, uint64_t>> gaps;  // missing records, and the record after them
@@ -82,7 +82,7 @@ class RingHost {
 
   void start() {
     std::vector<StreamState> known;
-    for (const auto& [id, kept] : streams) known.push_back(kept.state);
+    for (const auto& [id, retained] : streams) known.push_back(retained.state);
     reader = std::make_unique<RingReader>(options, known);
   }
 
@@ -101,7 +101,7 @@ class RingHost {
   }
 
   void commit() {
-    for (const auto& [id, kept] : streams) reader->committed(id, kept.state.size);
+    for (const auto& [id, retained] : streams) reader->committed(id, retained.state.size);
   }
 
   void rounds(int n) {
@@ -111,38 +111,38 @@ class RingHost {
     }
   }
 
-  const Kept& only() const {
+  const Retained& only() const {
     BOOST_REQUIRE_EQUAL(streams.size(), 1u);
     return streams.begin()->second;
   }
 
   RingOptions options;
   std::unique_ptr<RingReader> reader;
-  std::map<StreamId, Kept> streams;
+  std::map<StreamId, Retained> streams;
   std::vector<std::string> problems;
   TimeNs now = 1000 * kNsPerSecond;
 
  private:
   void keep(const Piece& piece) {
     BOOST_REQUIRE(streams.contains(piece.stream));
-    Kept& kept = streams[piece.stream];
-    BOOST_REQUIRE_EQUAL(piece.offset, kept.state.size);
+    Retained& retained = streams[piece.stream];
+    BOOST_REQUIRE_EQUAL(piece.offset, retained.state.size);
     BOOST_REQUIRE_EQUAL(piece.bytes.size() % 64, 0u);
     BOOST_REQUIRE_LE(piece.bytes.size(), limits::kPieceBytes);
-    BOOST_REQUIRE(!kept.state.ended);
+    BOOST_REQUIRE(!retained.state.ended);
     if (piece.gap) {
-      kept.gaps.emplace_back(piece.gap->records, piece.offset / 64);
+      retained.gaps.emplace_back(piece.gap->records, piece.offset / 64);
       BOOST_REQUIRE(!piece.gap->reason.empty());
     }
     for (size_t at = 0; at < piece.bytes.size(); at += 64) {
       culprit_record record;
       memcpy(&record, piece.bytes.data() + at, sizeof record);
-      kept.seqs.push_back(record.seq);
-      kept.torn += record.op != CULPRIT_ALL_REDUCE || record.bytes != ~record.seq;
+      retained.seqs.push_back(record.seq);
+      retained.torn += record.op != CULPRIT_ALL_REDUCE || record.bytes != ~record.seq;
     }
-    kept.state.size += piece.bytes.size();
-    if (piece.place) kept.state.place = piece.place;
-    kept.state.ended = piece.ends;
+    retained.state.size += piece.bytes.size();
+    if (piece.place) retained.state.place = piece.place;
+    retained.state.ended = piece.ends;
   }
 
   StreamId next_id_ = 7;

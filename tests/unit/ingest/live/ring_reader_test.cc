@@ -118,12 +118,12 @@ BOOST_AUTO_TEST_CASE(a_restart_loses_and_doubles_nothing_wherever_it_comes) {
     host.start();
   }
   host.rounds(3);
-  const RingHost::Kept& kept = host.only();
-  BOOST_TEST(kept.seqs.size() == taken);
-  BOOST_TEST(std::is_sorted(kept.seqs.begin(), kept.seqs.end()));
-  BOOST_TEST((std::adjacent_find(kept.seqs.begin(), kept.seqs.end()) == kept.seqs.end()));
-  BOOST_TEST(kept.missing() == culprit_ring_dropped(ring));
-  BOOST_TEST(taken + kept.missing() == n);
+  const RingHost::Retained& retained = host.only();
+  BOOST_TEST(retained.seqs.size() == taken);
+  BOOST_TEST(std::is_sorted(retained.seqs.begin(), retained.seqs.end()));
+  BOOST_TEST((std::adjacent_find(retained.seqs.begin(), retained.seqs.end()) == retained.seqs.end()));
+  BOOST_TEST(retained.missing() == culprit_ring_dropped(ring));
+  BOOST_TEST(taken + retained.missing() == n);
   culprit_ring_close(ring);
 }
 
@@ -148,7 +148,7 @@ BOOST_AUTO_TEST_CASE(a_store_that_lost_its_end_costs_a_gap_of_what_was_given_bac
   culprit_ring* ring = make_ring(folder.path(), 8);
   for (uint64_t n = 0; n < 3; ++n) push(ring, n);
   host.rounds(1);
-  const RingHost::Kept before = host.only();
+  const RingHost::Retained before = host.only();
   for (uint64_t n = 3; n < 7; ++n) push(ring, n);
   host.rounds(1);
   host.reader.reset();
@@ -493,8 +493,8 @@ BOOST_AUTO_TEST_CASE(a_flood_in_one_ring_holds_up_no_other) {
   BOOST_TEST(host.streams.size() == 4u);
   for (int i = 0; i < 40 && host.round(0, 256 << 10).more; ++i) {
   }
-  for (const auto& [id, kept] : host.streams)
-    BOOST_TEST((kept.seqs.size() == 1u || kept.seqs.size() == 65536u));
+  for (const auto& [id, retained] : host.streams)
+    BOOST_TEST((retained.seqs.size() == 1u || retained.seqs.size() == 65536u));
   culprit_ring_close(flood);
   for (culprit_ring* ring : quiet) culprit_ring_close(ring);
 }

@@ -63,17 +63,17 @@ BOOST_AUTO_TEST_CASE(every_number_comes_or_is_counted_through_kills_of_either_si
       BOOST_TEST(folder.files() == 0u);
       BOOST_REQUIRE_EQUAL(host.streams.size(), 2u);
       uint64_t all = 0, done = 0;
-      for (const auto& [id, kept] : host.streams) {
-        BOOST_TEST(kept.state.ended);
-        BOOST_TEST(kept.torn == 0u);
+      for (const auto& [id, retained] : host.streams) {
+        BOOST_TEST(retained.state.ended);
+        BOOST_TEST(retained.torn == 0u);
         uint64_t next = 0;
         bool ordered = true;
-        for (const uint64_t seq : kept.seqs) {
+        for (const uint64_t seq : retained.seqs) {
           ordered &= seq >= next;
           next = seq + 1;
         }
         BOOST_TEST(ordered);
-        all += kept.seqs.size() + kept.missing();
+        all += retained.seqs.size() + retained.missing();
       }
       for (const Producer& producer : producers) done += attempts(producer);
       // A kill may separate a push and its count: one each.

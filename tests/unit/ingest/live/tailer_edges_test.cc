@@ -368,7 +368,7 @@ BOOST_AUTO_TEST_CASE(parts_rotated_before_the_first_look_come_first_if_the_glob_
   BOOST_CHECK_EQUAL(f.evidence("x.log"), "one\ntwo\nthree\n");
 }
 
-BOOST_AUTO_TEST_CASE(parts_found_at_first_sight_outlive_a_kill_before_they_are_taken) {
+BOOST_AUTO_TEST_CASE(parts_that_are_found_first_outlive_a_kill_before_they_are_read) {
   TailFolderFixture f("x*");
   std::string expected;
   for (int i = 1; i <= 4; ++i) {

@@ -99,7 +99,7 @@ BOOST_AUTO_TEST_CASE(lines_become_evidence_exactly_as_they_came) {
 BOOST_AUTO_TEST_CASE(a_client_whose_lines_are_broken_is_reported_once_and_not_in_a_storm) {
   TraceSocketOptions options;
   std::vector<std::string> reported;
-  options.complain = [&](const std::string& sentence) { reported.push_back(sentence); };
+  options.report_error = [&](const std::string& sentence) { reported.push_back(sentence); };
   Bench bench(std::move(options));
   auto one = bench.connect(1000, 1), two = bench.connect(1000, 2), three = bench.connect(1001, 3);
   one->send("broken\nbroken\n{}\n");

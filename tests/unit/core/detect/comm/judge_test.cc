@@ -636,12 +636,12 @@ BOOST_AUTO_TEST_CASE(open_calls_that_differ_count_once_the_process_of_a_rank_end
       trace.add_records("node-" + std::to_string(rank), {&one, 1});
     }
   BOOST_TEST(comm::report_findings(trace, comm::Stopped::kNo).findings.empty());
-  const comm::TraceFindings said = comm::report_findings(trace, comm::Stopped::kRanksEnded);
-  BOOST_REQUIRE(said.findings.size() == 1u);
+  const comm::TraceFindings output = comm::report_findings(trace, comm::Stopped::kRanksEnded);
+  BOOST_REQUIRE(output.findings.size() == 1u);
   BOOST_TEST(
-      said.findings[0].title ==
+      output.findings[0].title ==
       "Rank 2 (node-2) entered all_reduce of 4096 bytes where 3 peers entered all_reduce of 256 bytes");
-  BOOST_TEST(!said.hang);
+  BOOST_TEST(!output.hang);
 }
 
 BOOST_AUTO_TEST_CASE(ranks_that_go_on_after_a_mismatch_only_count_differently) {

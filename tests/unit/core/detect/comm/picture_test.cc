@@ -128,10 +128,10 @@ BOOST_AUTO_TEST_CASE(the_steps_that_a_rank_made_longest_are_kept_and_a_usual_one
     steps[i].result = a.steps()[i];
     pictures.offer(*cluster, steps[i]);
   }
-  std::vector<int64_t> kept;
-  for (const StepPicture& p : pictures.all()) kept.push_back(p.step);
+  std::vector<int64_t> retained;
+  for (const StepPicture& p : pictures.all()) retained.push_back(p.step);
   const std::vector<int64_t> expected{21, 25, 29, 31, 33, 37};  // 31 is the 32nd step that was offered
-  BOOST_TEST(kept == expected, boost::test_tools::per_element());
+  BOOST_TEST(retained == expected, boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

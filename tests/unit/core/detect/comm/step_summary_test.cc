@@ -122,11 +122,11 @@ class Agents {
   }
 
   // Connected agents answer the requests. Returns the number of bytes.
-  size_t answer(const std::vector<StepsWanted>& wanted, uint32_t gone = kHosts) {
+  size_t answer(const std::vector<StepsWanted>& wanted, uint32_t exited = kHosts) {
     size_t bytes = 0;
     for (const StepsWanted& one : wanted)
       for (uint32_t h = 0; h < kHosts; ++h)
-        if (std::find(one.hosts.begin(), one.hosts.end(), name_of(h)) != one.hosts.end() && h != gone) {
+        if (std::find(one.hosts.begin(), one.hosts.end(), name_of(h)) != one.hosts.end() && h != exited) {
           hosts_[h].condenser.answer(one.steps);
           bytes += send(h);
         }
@@ -339,7 +339,7 @@ BOOST_AUTO_TEST_CASE(standing_ranks_show_who_is_stuck) {
     CommTrace trace(&kNoJob, true);
     trace.condense_into(&condensers[h]);
     for (const auto& step : records[h]) trace.add_records(name_of(h), step);
-    for (const CommRecord& r : trace.standing()) condensers[h].pass(r);
+    for (const CommRecord& r : trace.open_records()) condensers[h].pass(r);
     const HostVectors reported = condensers[h].drain();
     all.add_summaries(name_of(h), reported, reported.streams);
   }
@@ -386,7 +386,7 @@ BOOST_AUTO_TEST_CASE(summaries_are_decoded_exactly) {
   }
   CommRecord join;
   join.rank = 7;
-  reported.standing.push_back(join);
+  reported.open_records.push_back(join);
   PackedWriter out;
   pack(reported, out);
   PackedReader in(out.bytes());
@@ -403,7 +403,7 @@ BOOST_AUTO_TEST_CASE(summaries_are_decoded_exactly) {
     BOOST_TEST(std::isnan(b.self_ms[3]));
     BOOST_TEST(b.sums[0].count == 12u);
   }
-  BOOST_TEST((back.standing == reported.standing));
+  BOOST_TEST((back.open_records == reported.open_records));
   BOOST_TEST(size_class(bytes_of_class(97)) == 97);
 }
 

@@ -60,7 +60,7 @@ std::vector<FlightDump> job(uint32_t ranks) {
 // Ranks that the rules accuse.
 std::set<uint32_t> accused(const FlightAnswer& answer) {
   std::set<uint32_t> out;
-  for (const scene::Statement& said : answer.statements) out.insert(said.ranks.begin(), said.ranks.end());
+  for (const hang::HangClaim& output : answer.claims) out.insert(output.ranks.begin(), output.ranks.end());
   return out;
 }
 
@@ -68,7 +68,7 @@ std::set<uint32_t> accused(const FlightAnswer& answer) {
 
 BOOST_AUTO_TEST_CASE(completed_operations_are_no_hang) {
   const FlightAnswer answer = analyse_flight(job(8), {});
-  BOOST_TEST((!answer.waits && answer.statements.empty() && answer.sights.empty()));
+  BOOST_TEST((!answer.waits && answer.claims.empty() && answer.observations.empty()));
   BOOST_TEST((answer.missing.empty() && answer.problems.empty()));
   BOOST_TEST(!analyse_flight({}, {}).waits);
 }
@@ -83,10 +83,11 @@ BOOST_AUTO_TEST_CASE(who_has_not_enqueued_what_peers_wait_in_is_stuck_on_the_hos
   const FlightAnswer answer = analyse_flight(dumps, place);
   BOOST_TEST((accused(answer) == std::set<uint32_t>{3}));
   BOOST_TEST(answer.since_ns == kStart + 11);
-  const scene::Statement& said = answer.statements[0];
-  BOOST_TEST((said.answer == HangAnswer::kMissing && said.call.op == "all_reduce" && said.call.seq == 11));
-  BOOST_TEST(said.group.description == "default_pg");
-  const Finding& f = *said.as;
+  const hang::HangClaim& output = answer.claims[0];
+  BOOST_TEST(
+      (output.answer == HangAnswer::kMissing && output.call.op == "all_reduce" && output.call.seq == 11));
+  BOOST_TEST(output.group.description == "default_pg");
+  const Finding& f = *output.as;
   BOOST_TEST((f.subjects[0].host == "node-0" && f.subjects[0].device == 3u));
   BOOST_TEST(f.why[0] ==
              "rank 3 has not enqueued all_reduce 11 of default_pg, in which 7 ranks wait, and waits for no "
@@ -118,8 +119,8 @@ BOOST_AUTO_TEST_CASE(who_has_not_completed_what_peers_have_is_stuck_on_the_devic
   for (FlightDump& d : dumps) add(d, {0, 12, false});
   const FlightAnswer answer = analyse_flight(dumps, {});
   BOOST_TEST((accused(answer) == std::set<uint32_t>{5}));
-  BOOST_TEST((answer.statements[0].as->component == Component::kGpu));
-  BOOST_TEST(!answer.statements[0].as->subjects[0].host);
+  BOOST_TEST((answer.claims[0].as->component == Component::kGpu));
+  BOOST_TEST(!answer.claims[0].as->subjects[0].host);
 }
 
 BOOST_AUTO_TEST_CASE(a_root_that_has_sent_its_broadcast_accuses_no_rank) {
@@ -156,7 +157,7 @@ BOOST_AUTO_TEST_CASE(calls_that_do_not_match_are_a_fault_of_the_program) {
     for (FlightDump& d : dumps) add(d, d.rank == 6 ? op : Op{0, 11, false});
     const FlightAnswer answer = analyse_flight(dumps, {});
     BOOST_TEST((accused(answer) == std::set<uint32_t>{6}));
-    const Finding& f = *answer.statements[0].as;
+    const Finding& f = *answer.claims[0].as;
     BOOST_TEST((f.by_no_device && f.category == Category::kUser));
     BOOST_TEST(f.why[0].starts_with(why), f.why[0]);
   }
@@ -171,7 +172,7 @@ BOOST_AUTO_TEST_CASE(ranks_without_a_dump_are_told_as_missing) {
   for (FlightDump& d : dumps) add(d, {0, 11, false});
   dumps.erase(dumps.begin() + 4);
   const FlightAnswer answer = analyse_flight(dumps, {});
-  BOOST_TEST((accused(answer).empty() && answer.waits && answer.sights.size() > 7));
+  BOOST_TEST((accused(answer).empty() && answer.waits && answer.observations.size() > 7));
   BOOST_TEST((answer.missing == std::vector<std::string>{"the Flight Recorder dumps of rank 4"}));
 }
 

@@ -15,7 +15,7 @@ std::vector<std::vector<double>> cloud(size_t rows, size_t columns) {
 }
 }  // namespace
 
-BOOST_AUTO_TEST_CASE(the_row_that_stands_apart_scores_highest_and_by_its_column) {
+BOOST_AUTO_TEST_CASE(the_row_that_is_an_outlier_scores_highest_and_by_its_column) {
   auto rows = cloud(64, 10);
   rows[17][3] += 20;
   const auto result = isolation_forest(rows, {}, 0.5);

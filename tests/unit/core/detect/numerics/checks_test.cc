@@ -7,36 +7,36 @@ using namespace numbers;
 
 namespace {
 
-struct Said {
+struct RasJudgement {
   std::string name;
   int64_t step = 0;
   uint32_t rank = 0;
   std::vector<std::pair<std::string, std::string>> fields;
 };
 
-void give(Detector& detector, const Said& said) {
+void give(Detector& detector, const RasJudgement& output) {
   std::vector<EventField> fields;
-  for (const auto& [name, json] : said.fields) fields.push_back({name, json});
-  detector.add(LoopEvent{{}, said.rank, said.step, kNoTime, said.name, fields});
+  for (const auto& [name, json] : output.fields) fields.push_back({name, json});
+  detector.add(LoopEvent{{}, output.rank, output.step, kNoTime, output.name, fields});
 }
 
-Said audit(int64_t step, uint32_t rank, uint32_t by, const std::string& odd = "") {
-  Said said{"audit", step, rank, {{"by", std::to_string(by)}, {"equal", "false"}}};
-  if (!odd.empty()) said.fields.emplace_back("odd", odd);
-  return said;
+RasJudgement audit(int64_t step, uint32_t rank, uint32_t by, const std::string& odd = "") {
+  RasJudgement output{"audit", step, rank, {{"by", std::to_string(by)}, {"equal", "false"}}};
+  if (!odd.empty()) output.fields.emplace_back("odd", odd);
+  return output;
 }
-Said replay(int64_t step, uint32_t rank, const std::string& where, const std::string& equal) {
+RasJudgement replay(int64_t step, uint32_t rank, const std::string& where, const std::string& equal) {
   return {"replay", step, rank, {{"where", '"' + where + '"'}, {"equal", equal}}};
 }
 
-NumericFindings with(const std::vector<Said>& all, bool suspect = false) {
+NumericFindings with(const std::vector<RasJudgement>& all, bool suspect = false) {
   Detector detector;
   for (const Row& row : rows({}, [&](Row& r) {
          if (suspect && r.rank == 2 && r.step >= 60) r.values["act_max/layer.1"] *= 1.6;
        })) {
     row.give(detector);
   }
-  for (const Said& said : all) give(detector, said);
+  for (const RasJudgement& output : all) give(detector, output);
   return detector.findings();
 }
 
@@ -110,7 +110,7 @@ BOOST_AUTO_TEST_CASE(a_step_from_before_the_fault_takes_nothing_back) {
 BOOST_AUTO_TEST_CASE(what_computes_every_step_again_is_counted) {
   for (const std::string where : {"same", "elsewhere"}) {
     const NumericFindings once = with({replay(70, 2, where, "true")}, true);
-    std::vector<Said> all;
+    std::vector<RasJudgement> all;
     for (int64_t step = 70; step < 1070; ++step) all.push_back(replay(step, 2, where, "true"));
     const NumericFindings t = with(all, true);
     BOOST_TEST(t.faults.at(0).confidence == once.faults.at(0).confidence);
@@ -120,9 +120,9 @@ BOOST_AUTO_TEST_CASE(what_computes_every_step_again_is_counted) {
 }
 
 BOOST_AUTO_TEST_CASE(an_audit_that_agrees_says_nothing) {
-  Said said = audit(70, 1, 2);
-  said.fields[1].second = "true";
-  BOOST_TEST(with({said}).faults.empty());
+  RasJudgement output = audit(70, 1, 2);
+  output.fields[1].second = "true";
+  BOOST_TEST(with({output}).faults.empty());
 }
 
 BOOST_AUTO_TEST_CASE(a_check_that_cannot_be_read_is_reported) {

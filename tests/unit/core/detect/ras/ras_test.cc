@@ -7,7 +7,7 @@
 #include "base/limits.h"
 #include "core/detect/ras/follow.h"
 #include "core/detect/ras/judge.h"
-#include "core/detect/ras/sights.h"
+#include "core/detect/ras/observations.h"
 
 using namespace culprit;
 using namespace culprit::ras;
@@ -24,7 +24,7 @@ RasAnswer world(uint32_t ranks) {
   a.functions = {"Broadcast", "AllReduce"};
   RasComm& comm = a.comms.emplace_back();
   comm.hash = 0xabc;
-  comm.size = comm.heard = ranks;
+  comm.size = comm.reporting = ranks;
   for (uint32_t r = 0; r < ranks; ++r) {
     a.processes.push_back({fmt::format("10.0.0.{}", r / 4), 1000 + r});
     RasRank rank;
@@ -42,7 +42,7 @@ RasAnswer world(uint32_t ranks) {
 RasComm& add_comm(RasAnswer& a, uint64_t hash, const std::vector<uint32_t>& ranks) {
   RasComm& comm = a.comms.emplace_back();
   comm.hash = hash;
-  comm.size = comm.heard = static_cast<uint32_t>(ranks.size());
+  comm.size = comm.reporting = static_cast<uint32_t>(ranks.size());
   for (uint32_t i = 0; i < ranks.size(); ++i) {
     RasRank rank;
     rank.member = {i, ranks[i], ranks[i] % 4, kRasUnknown};
@@ -62,9 +62,9 @@ void remove(RasAnswer& a, uint32_t rank, bool dead) {
   comm.ranks.erase(comm.ranks.begin() + rank);
   comm.missing.push_back(missing);
   ++comm.missing_ranks;
-  --comm.heard;
-  a.gone.push_back({missing.member.process, missing.member.device, kRasUnknown, dead});
-  ++(dead ? a.dead_processes : a.gone_processes);
+  --comm.reporting;
+  a.exited.push_back({missing.member.process, missing.member.device, kRasUnknown, dead});
+  ++(dead ? a.dead_processes : a.exited_processes);
 }
 
 RasState follow(const std::vector<RasAnswer>& answers) {
@@ -116,8 +116,8 @@ BOOST_AUTO_TEST_CASE(a_rank_that_finalises_before_the_others_proves_nothing) {
     a.comms[0].ranks[0].phase = phase;
     RasContext once;
     once.once = true;
-    const RasVerdict said = judge(follow({a, a}), once);
-    return said.findings.empty() ? 0.0 : said.findings[0].confidence;
+    const RasVerdict output = judge(follow({a, a}), once);
+    return output.findings.empty() ? 0.0 : output.findings[0].confidence;
   };
   BOOST_TEST(confidence(RasPhase::kFinalize) < 0.5);
   BOOST_TEST(confidence(RasPhase::kAbort) > 0.5);
@@ -324,31 +324,31 @@ BOOST_AUTO_TEST_CASE(a_communicator_with_a_fault_names_all_of_its_members_by_glo
   BOOST_TEST((state.comms[0].members == RankList{2, 4, 6}));
 }
 
-BOOST_AUTO_TEST_CASE(sights_tell_who_waits_in_which_operation_and_who_did_not_come) {
+BOOST_AUTO_TEST_CASE(observations_show_who_waits_in_which_operation_and_who_did_not_come) {
   RasAnswer a = world(8);
   a.comms[0].ranks[5].counts[1] = 99;
-  BOOST_TEST(sights_of(follow({a}), {}).sights.empty());  // nothing stands yet
-  const RasSights all = sights_of(follow({a, a}), {});
-  BOOST_REQUIRE(all.sights.size() == 8u);
-  for (const scene::Sight& s : all.sights) {
+  BOOST_TEST(observations_of(follow({a}), {}).observations.empty());  // nothing stands yet
+  const RasObservations all = observations_of(follow({a, a}), {});
+  BOOST_REQUIRE(all.observations.size() == 8u);
+  for (const hang::Observation& s : all.observations) {
     BOOST_TEST(s.counted == "AllReduce");
     BOOST_TEST(s.group.size == 8u);
     BOOST_TEST(s.call.has_value() == (s.rank.value() != 5u));
     BOOST_TEST(s.enqueued.value() == (s.rank.value() == 5u ? 99 : 100));
   }
-  BOOST_TEST(all.departures.empty());
+  BOOST_TEST(all.exits.empty());
 }
 
-BOOST_AUTO_TEST_CASE(processes_without_an_answer_are_departures) {
+BOOST_AUTO_TEST_CASE(processes_without_an_answer_are_exits) {
   RasAnswer a = world(8);
   remove(a, 6, true);
   remove(a, 2, false);
-  const RasSights all = sights_of(follow({a}), {});
-  BOOST_REQUIRE(all.departures.size() == 2u);
-  BOOST_TEST((all.departures[0].kind == scene::DepartureKind::kExited));
-  BOOST_TEST(all.departures[0].rank.value() == 6u);
-  BOOST_TEST((all.departures[1].kind == scene::DepartureKind::kUnresponsive));
-  BOOST_TEST(all.departures[1].host.value() == "10.0.0.0");
+  const RasObservations all = observations_of(follow({a}), {});
+  BOOST_REQUIRE(all.exits.size() == 2u);
+  BOOST_TEST((all.exits[0].kind == hang::ExitKind::kExited));
+  BOOST_TEST(all.exits[0].rank.value() == 6u);
+  BOOST_TEST((all.exits[1].kind == hang::ExitKind::kUnresponsive));
+  BOOST_TEST(all.exits[1].host.value() == "10.0.0.0");
 }
 
 BOOST_AUTO_TEST_CASE(the_word_of_a_user_is_told_as_such) {
@@ -368,8 +368,8 @@ BOOST_AUTO_TEST_CASE(a_state_keeps_limited_lists_and_counts_the_rest) {
     comm.ranks[0].counts[0] = 1;
   }
   const RasState state = follow({a});
-  BOOST_TEST(state.comms.size() == limits::kRasCommsKept);
-  BOOST_TEST(state.dropped == 100 - limits::kRasCommsKept);
+  BOOST_TEST(state.comms.size() == limits::kRasCommsMax);
+  BOOST_TEST(state.dropped == 100 - limits::kRasCommsMax);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

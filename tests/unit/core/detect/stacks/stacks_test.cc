@@ -5,8 +5,8 @@
 #include <set>
 
 #include "base/limits.h"
-#include "core/detect/stacks/crowd.h"
-#include "core/detect/stacks/sights.h"
+#include "core/detect/stacks/members.h"
+#include "core/detect/stacks/observations.h"
 #include "core/detect/stacks/tree.h"
 #include "ingest/stack_json.h"
 
@@ -304,8 +304,8 @@ BOOST_AUTO_TEST_CASE(a_rank_in_python_code_that_may_wait_for_its_device_is_not_p
   for (TimeNs s = 0; s < 3; ++s)
     for (uint32_t r = 0; r < 8; ++r) job.add(r, r == 3 ? on_program(plain) : kAllReduce, 10 * s);
   BOOST_TEST(fault(job.answer())->confidence < 0.5);
-  using State = scene::SightState;
-  BOOST_TEST((sights_of(job.samples).sights[3].state == State::kUnknown));
+  using State = hang::ObservedState;
+  BOOST_TEST((observations_of(job.samples).observations[3].state == State::kUnknown));
   // A known place next to it is the suspect.
   for (TimeNs s = 0; s < 3; ++s) job.add(6, kLoading, 10 * s);
   BOOST_TEST(accused(job.answer()) == std::set<uint32_t>{6}, boost::test_tools::per_element());
@@ -436,22 +436,23 @@ BOOST_AUTO_TEST_CASE(a_single_process_or_no_common_place_accuses_nobody) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(a_sight_says_in_which_collective_a_rank_is_or_that_it_is_in_none) {
+BOOST_AUTO_TEST_CASE(an_observation_says_in_which_collective_a_rank_is_or_that_it_is_in_none) {
   Job job;
   job.add(0, kAllReduce);
   job.add(1, kLoading);
   job.add(2, kDeviceWait);
   job.add(3, kAllReduce, 0, ",\"state\":\"T\"");
   job.samples.add_silent(4, "Error: 503");
-  const StackSights got = sights_of(job.samples);
-  BOOST_REQUIRE(got.sights.size() == 4u);
-  using State = scene::SightState;
+  const StackObservations got = observations_of(job.samples);
+  BOOST_REQUIRE(got.observations.size() == 4u);
+  using State = hang::ObservedState;
   const State expected[] = {State::kInCall, State::kElsewhere, State::kUnknown, State::kStopped};
-  for (size_t r = 0; r < 4; ++r) BOOST_TEST((got.sights[r].state == expected[r] && got.sights[r].rank == r));
-  BOOST_TEST(
-      (got.sights[0].call->op == "all_reduce" && got.sights[0].call->site == "train.py:train_step:120"));
-  BOOST_TEST(!got.sights[1].call);
-  BOOST_TEST((got.departures.size() == 1u && got.departures[0].rank == 4u));
+  for (size_t r = 0; r < 4; ++r)
+    BOOST_TEST((got.observations[r].state == expected[r] && got.observations[r].rank == r));
+  BOOST_TEST((got.observations[0].call->op == "all_reduce" &&
+              got.observations[0].call->site == "train.py:train_step:120"));
+  BOOST_TEST(!got.observations[1].call);
+  BOOST_TEST((got.exits.size() == 1u && got.exits[0].rank == 4u));
 }
 
 BOOST_AUTO_TEST_CASE(frames_of_other_installations_compare_as_equal) {

@@ -1,0 +1,231 @@
+#include "core/detect/hang/log_observations.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "core/detect/hang/line_text.h"
+#include "core/detect/hang/meetings.h"
+#include "core/detect/hang/watchdog_lines.h"
+
+namespace culprit::hang {
+namespace {
+
+struct Read {
+  WatchdogLine line;
+  const logs::RuleLine* from = nullptr;
+  std::optional<uint32_t> rank;
+};
+
+// What the wording of a rule names.
+NamedRanks named_by(const rules::Rule& rule, const logs::RuleLine& line) {
+  NamedRanks out;
+  if (rule.observes != Observes::kOperations) return out;
+  for (size_t i = 0; i < std::min(rule.holes.size(), line.holes.size()); ++i) {
+    const std::string_view name = rule.holes[i];
+    if (name == "joined") out.joined = line.holes[i];
+    if (name == "absent") out.absent = line.holes[i];
+    if (name == "seq") out.seq = line.holes[i];
+    if (name == "op") out.op = line.holes[i];
+  }
+  return out;
+}
+
+Observation observation_of(const logs::JobLog& log, const Read& read) {
+  const logs::WriterStats& writer = log.writers()[read.from->place.writer];
+  Observation observation;
+  observation.source = ObservationSource::kWatchdog;
+  observation.rank = read.rank;
+  observation.group_rank = read.line.group_rank;
+  observation.host = writer.host;
+  observation.device = writer.device;
+  observation.group = read.line.group;
+  observation.enqueued = read.line.enqueued;
+  observation.completed = read.line.completed;
+  if (read.from->own_time) observation.at_ns = read.from->place.time_ns;
+  observation.waited_ns = read.line.waited_ns;
+  observation.evidence = detect::evidence_of(log, *read.from);
+  return observation;
+}
+
+HangClaim claim_of(const logs::JobLog& log, const Read& read, HangAnswer answer) {
+  return {answer,          read.line.group, read.line.call,
+          read.line.ranks, read.line.calls, detect::evidence_of(log, *read.from)};
+}
+
+class Reader {
+ public:
+  Reader(const logs::JobLog& log, HangInput& out) : log_(log), out_(out), meetings_(log) {}
+
+  void add(const logs::RuleLine& line, const rules::Rule& rule) {
+    auto known = read_named_ranks(line.text, named_by(rule, line));
+    auto meeting = known ? std::nullopt : read_meeting_line(line.text);
+    if (!known && !meeting) known = read_watchdog_line(line.text);
+    if ((!meeting && !known) || !seen_.emplace(line.place.source, line.text_line).second) return;
+    if (meeting) return meetings_.add(line, std::move(*meeting));
+    Read read{std::move(*known), &line, {}};
+    read.rank = read.line.rank ? read.line.rank : log_.writers()[line.place.writer].rank;
+    std::vector<Read>& own = by_writer_[{line.place.source, line.place.writer}];
+    if (read.line.kind == WatchdogKind::kFrame) return add_frame(read, own);
+    own.push_back(std::move(read));
+  }
+
+  void finish() {
+    for (auto& [writer, lines] : by_writer_) {
+      join_groups(lines);
+      for (const Read& read : lines) emit(read);
+    }
+    drop_referrals();
+    meetings_.finish(out_);
+  }
+
+ private:
+  // "Check rank 0": what rank 0 itself says of the others counts.
+  void drop_referrals() {
+    std::set<uint32_t> own;
+    for (const auto& [writer, lines] : by_writer_)
+      for (const Read& read : lines)
+        if (read.line.kind == WatchdogKind::kBehind && read.rank && !read.line.refers) own.insert(*read.rank);
+    for (const auto& [writer, lines] : by_writer_)
+      for (const Read& read : lines)
+        if (read.line.refers && !own.contains(read.line.ranks[0]))
+          out_.claims.push_back(claim_of(log_, read, HangAnswer::kMissing));
+  }
+
+  // The innermost frame that is not of torch itself.
+  static void add_frame(const Read& frame, std::vector<Read>& own) {
+    if (own.empty()) return;
+    std::string& site = own.back().line.call.site;
+    if (site.empty() || site.find("/torch/") != site.npos) site = frame.line.call.site;
+  }
+
+  // The first line of an operation that times out has no group; a later one with its number has.
+  static void join_groups(std::vector<Read>& lines) {
+    std::map<std::pair<std::optional<uint32_t>, int64_t>, const WatchdogLine*> known;
+    for (const Read& read : lines)
+      if (read.line.call.seq >= 0 && (!read.line.group.key.empty() || !read.line.group.local.empty()))
+        known.try_emplace({read.rank, read.line.call.seq}, &read.line);
+    for (Read& read : lines) {
+      const auto at = known.find({read.rank, read.line.call.seq});
+      if (at == known.end() || !read.line.group.key.empty() || !read.line.group.local.empty()) continue;
+      read.line.group = at->second->group;
+      // A rank in the group; before, it may have been the rank in another group of the process.
+      read.line.group_rank = at->second->group_rank;
+    }
+  }
+
+  void emit(const Read& read) {
+    Observation observation = observation_of(log_, read);
+    const WatchdogLine& line = read.line;
+    switch (line.kind) {
+      case WatchdogKind::kTimeout:
+        observation.timed_out = true;
+        observation.call = line.call;
+        break;
+      case WatchdogKind::kStatus:
+        if (line.call.seq >= 0) observation.call = line.call;
+        break;
+      case WatchdogKind::kDump:
+        observation.group = {"0", "default_pg", {}, 0, "0"};
+        break;
+      case WatchdogKind::kAsync:
+      case WatchdogKind::kStore:
+      case WatchdogKind::kGloo:
+        observation.call = line.call;
+        break;
+      case WatchdogKind::kJoined:
+        for (const uint32_t rank : line.ranks) {
+          observation.rank = rank;
+          observation.call = line.call;
+          out_.observations.push_back(observation);
+        }
+        return;
+      case WatchdogKind::kBehind:
+        if (line.refers) return add_wait(read, std::move(observation));
+        out_.claims.push_back(claim_of(log_, read, HangAnswer::kMissing));
+        return;
+      case WatchdogKind::kMismatch:
+        out_.claims.push_back(claim_of(log_, read, HangAnswer::kMismatch));
+        return;
+      case WatchdogKind::kClosed:
+        return add_exit(read, std::move(observation));
+      case WatchdogKind::kHeartbeat:
+      case WatchdogKind::kFrame:
+        return;
+    }
+    out_.observations.push_back(std::move(observation));
+  }
+
+  // It came, and waits for the rank that it refers to.
+  void add_wait(const Read& read, Observation observation) {
+    if (!observation.rank) return;
+    observation.call = read.line.call;
+    out_.observations.push_back(std::move(observation));
+  }
+
+  // Gloo closes all connections of a process that ends for any reason: without a rank that says nothing, the
+  // line tells no more than that.
+  void add_exit(const Read& read, Observation observation) {
+    if (has(read.from->text, "gloo") && !silent_rank(out_.logged)) return;
+    RankExit exited;
+    exited.kind = ExitKind::kExited;
+    if (!read.line.peer.empty()) exited.host = read.line.peer;
+    exited.by_peers = true;
+    exited.reason = "its peers saw it close the connection";
+    exited.at_ns = observation.at_ns;
+    exited.evidence = std::move(observation.evidence);
+    out_.exits.push_back(std::move(exited));
+  }
+
+  const logs::JobLog& log_;
+  HangInput& out_;
+  Meetings meetings_;
+  std::map<std::pair<uint32_t, uint32_t>, std::vector<Read>> by_writer_;
+  std::set<std::pair<uint32_t, uint64_t>> seen_;  // a line of several rules is read once
+};
+
+// The last line of progress of each source: what is above it, the job survived.
+std::map<uint32_t, uint64_t> last_progress_of(const logs::JobLog& log) {
+  std::map<uint32_t, uint64_t> out;
+  for (const logs::ProgressPoint& point : log.iterations().track()) {
+    uint64_t& line = out[point.source];
+    line = std::max<uint64_t>(line, point.line);
+  }
+  return out;
+}
+
+}  // namespace
+
+HangInput observations_of(const logs::JobLog& log, const RuleToRead& rule_of, TimeNs after) {
+  HangInput out;
+  for (const logs::WriterStats& writer : log.writers())
+    if (writer.rank && writer.lines > 0) out.logged.insert(*writer.rank);
+  Reader reader(log, out);
+  const std::map<uint32_t, uint64_t> progress = last_progress_of(log);
+  // A line without a time has that of an earlier line: only its place in the file says what came first.
+  const auto is_since = [&](const logs::RuleLine& line) {
+    if (after == kNoTime || line.place.time_ns == kNoTime || line.place.time_ns >= after) return true;
+    if (line.own_time) return false;
+    const auto last = progress.find(line.place.source);
+    return last == progress.end() || line.place.line > last->second;
+  };
+  for (const logs::RuleLine& line : log.rule_lines())
+    if (const rules::Rule* rule = rule_of(line.rule); rule && !line.mentioned && is_since(line))
+      reader.add(line, *rule);
+  reader.finish();
+  std::pair<TimeNs, uint64_t> last{kNoTime, 0};
+  for (const logs::ClusterId id : log.clusters()) {
+    const logs::TemplateStats& t = log.templates()[id];
+    if (t.samples.empty() || !names_preparation(t.samples[0].text)) continue;
+    if (t.shape.kind == logs::ShapeKind::kException || t.known == logs::Meaning::kFault) continue;
+    const std::pair<TimeNs, uint64_t> at{t.last_ns, t.samples[0].place.line};
+    if (out.preparing && at < last) continue;
+    last = at;
+    out.preparing = read_preparing(t.samples[0].text, log.writers()[t.samples[0].place.writer].rank);
+  }
+  return out;
+}
+
+}  // namespace culprit::hang
