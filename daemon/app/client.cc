@@ -21,11 +21,11 @@ namespace {
 
 // A daemon that is silent for this long counts as dead; its streams send a heartbeat every 15 s.
 constexpr long kSilentSeconds = 45;
-// The report of the largest job has some hundred MB.
+// Limit of an answer: the report of the largest job has some hundred MB.
 constexpr size_t kAnswerBytes = 512 << 20;
-// Per event; the daemon limits events to 1 MiB.
+// Limit of an event; the daemon limits events to 1 MiB.
 constexpr size_t kEventBytes = 4 << 20;
-// Of an answer without status 2xx: a sentence, or what a proxy says.
+// Limit of an answer without status 2xx: a sentence, or a proxy's message.
 constexpr size_t kErrorBytes = 64 << 10;
 
 ErrorCode code_of(long status) {
@@ -160,7 +160,7 @@ Error Client::Impl::unreachable(const io::HttpFailure& failure) const {
   return {ErrorCode::kIo, fmt::format("{}: the answer broke off: {}", server, reason)};
 }
 
-// `take` gets the body of an answer with status 2xx.
+// `take` is called with the body of an answer with status 2xx.
 Status Client::Impl::perform(io::HttpRequest request,
                              const std::function<bool(std::string_view)>& take) const {
   std::string error_body;

@@ -20,9 +20,9 @@ constexpr const char* kLocalServer = "unix:/run/culprit/api.sock";
 struct ClientOptions {
   // "unix:PATH", "http://HOST:PORT" or "https://HOST:PORT"; empty: CULPRIT_SERVER, else kLocalServer.
   std::string server;
-  std::string token_file;    // for TCP: its first token; empty: CULPRIT_TOKEN_FILE, else none is sent
-  std::string ca_file = {};  // for https; empty: CULPRIT_CA_FILE, else the authorities of the system
-  long answer_ms = 0;        // of a whole answer; 0: as long as it comes
+  std::string token_file;    // for TCP: file whose first token is sent; empty: CULPRIT_TOKEN_FILE, else none
+  std::string ca_file = {};  // for https; empty: CULPRIT_CA_FILE, else the system's authorities
+  long answer_ms = 0;        // limit of a whole answer; 0: no limit
 };
 
 struct ServerEvent {
@@ -44,7 +44,7 @@ class Client {
   Result<std::vector<std::string>> get_stream(const std::string& path,
                                               const std::function<bool(std::string_view)>& take);
   // Reads events until the connection ends, an error, or `take` returns false. `take` also gets an occasional
-  // event without a kind, so it can stop. `last_id`: id of an earlier event after which to continue.
+  // event without a kind, so that it can stop. `last_id`: continues after the event with this id.
   Status events(const std::string& path, const std::string& last_id,
                 const std::function<bool(const ServerEvent&)>& take);
 

@@ -1,4 +1,4 @@
-// Programs of ours that a verb starts in its place.
+// Starts our other programs in place of a verb.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace culprit::app {
 
-// Becomes the helper program with these arguments, as exec does. Returns only if it cannot.
+// Replaces this process by the helper program with these arguments, like exec. Returns only on failure.
 Error become_program(std::string_view name, const std::vector<std::string>& words);
 
 }  // namespace culprit::app

@@ -1,5 +1,5 @@
-// The first token of a token file's text, for clients: the first word of the first line that is no comment;
-// empty: there is none. Pure; any thread.
+// The first token in a token file's text, for clients: the first word of the first line that is no comment;
+// empty: none. Pure; any thread.
 #pragma once
 
 #include <algorithm>

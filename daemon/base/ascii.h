@@ -1,4 +1,4 @@
-// Character classes of ASCII, as header fields and names use them: no locale.
+// ASCII character classes, independent of the locale: for header fields and names.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ constexpr uint64_t digits_value(std::string_view line, size_t pos, size_t count)
   return n;
 }
 
-// The value of a number; of its first nine digits if it has more.
+// The value of a number; of a longer number, the value of its first nine digits.
 constexpr uint32_t digits_value(std::string_view digits) {
   return static_cast<uint32_t>(digits_value(digits, 0, digits.size() < 9 ? digits.size() : 9));
 }

@@ -1,5 +1,6 @@
 // Named places where a test kills the process as `kill -9` would, to prove what survives. The main program
-// arms one of them before it starts threads; any thread passes them. An unarmed one costs one load.
+// arms one crash point before it starts threads; any thread may reach it. An unarmed crash point costs one
+// load.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// An open-addressing map from 64-bit keys to small values, for counters in hot loops. It mixes the keys, so
-// any bits may vary. No erase. One thread.
+// An open-addressing map from 64-bit keys to small values, for counters in hot loops. Keys are mixed, so keys
+// may differ in any bits. No erase. One thread.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace culprit {
 
-// Look-ups that run at once: as many as a core supports. A prefetch is made this far ahead.
+// Distance of a prefetch ahead of its look-up: the number of concurrent memory accesses that a core supports.
 constexpr size_t kPrefetchAhead = 8;
 
 template <class Value>
@@ -37,13 +37,13 @@ class FlatMap {
     return slot.life == life_ ? &slot.value : nullptr;
   }
 
-  // Prefetches the slot of `key`. A large map does not fit the core's own cache, and the waits of several
-  // known look-ups overlap.
+  // Prefetches the slot of `key`. A large map does not fit the core's cache; prefetching overlaps the cache
+  // misses of several look-ups.
   void prefetch(uint64_t key) const { __builtin_prefetch(&slots_[slot_of(key)]); }
 
   size_t size() const { return size_; }
 
-  // Keeps the memory and does not touch it, so a map that was large once stays cheap for small uses.
+  // Keeps the memory without touching it: small uses of a once large map stay cheap.
   void clear() {
     size_ = 0;
     if (++life_ != 0) return;
@@ -55,7 +55,8 @@ class FlatMap {
   struct Slot {
     uint64_t key = 0;
     Value value{};
-    uint32_t life = 0;  // the slot is in use in this life of the map, which clear() ends; 0: never
+    // the slot is in use if this equals the map's life; clear() starts a new life; 0: never used
+    uint32_t life = 0;
   };
 
   size_t slot_of(uint64_t key) const { return mix64(key, 0) & (slots_.size() - 1); }

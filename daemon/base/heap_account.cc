@@ -13,7 +13,7 @@ namespace {
 
 constinit thread_local const HeapScope* innermost = nullptr;
 
-// Of the block and of its header in malloc's arena.
+// Bytes of the block and of its header in malloc's arena.
 size_t block_bytes(void* block) { return ::malloc_usable_size(block) + sizeof(size_t); }
 
 }  // namespace
@@ -65,7 +65,7 @@ void release_free_memory() { ::malloc_trim(0); }
 
 }  // namespace culprit
 
-// The other forms of new and delete call these; but those of the address sanitizer do not.
+// The standard library's other forms of new and delete call these; the address sanitizer's forms do not.
 [[gnu::noinline]] void* operator new(size_t size) {
   if (!culprit::HeapScope::admit(size)) throw std::bad_alloc();
   for (;;) {

@@ -1,9 +1,9 @@
-// Counts the memory that a part of the program holds: what new returned to this thread within a HeapScope,
-// less what was deleted within one. So no container has to estimate its size. An account may have a limit:
-// an allocation beyond it fails as if memory were out, with std::bad_alloc. Programs that link this file get
-// its operators new and delete.
+// Counts the memory that a part of the program holds: bytes allocated minus bytes freed by this thread within
+// a HeapScope. So no container has to estimate its size. An allocation beyond an account's limit throws
+// std::bad_alloc. Programs that link this file get its operators new and delete.
 //
-// What one scope allocates, a scope of the same account must free: results leave as copies made outside.
+// Memory allocated in a scope must be freed in a scope of the same account. So results are copied outside the
+// scope.
 #pragma once
 
 #include <cstddef>
@@ -18,15 +18,15 @@ class HeapAccount {
   HeapAccount& operator=(const HeapAccount&) = delete;
 
   uint64_t bytes() const { return bytes_ > 0 ? static_cast<uint64_t>(bytes_) : 0; }
-  // The most since the last call.
+  // Peak bytes since the last call.
   uint64_t drain_peak();
 
-  // Replaces the limit. Memory that is held already stays.
+  // Replaces the limit. Memory already held is kept, even beyond the limit.
   void allow(uint64_t most) { most_ = most; }
-  // Whether an allocation was refused for the limit.
+  // Whether the limit refused an allocation.
   bool refused() const { return refused_; }
 
-  bool admit(size_t bytes) noexcept;  // false, and noted: they would exceed the limit
+  bool admit(size_t bytes) noexcept;  // false, and recorded, if the bytes would exceed the limit
   void add(size_t bytes) noexcept;
   void remove(size_t bytes) noexcept { bytes_ -= static_cast<int64_t>(bytes); }
 
@@ -36,8 +36,8 @@ class HeapAccount {
   bool refused_ = false;
 };
 
-// Within its life the account counts for this thread, and the accounts of the scopes around it count too;
-// null: none does.
+// While this scope exists, the account and the accounts of enclosing scopes count this thread's memory. With
+// null, no account counts.
 class HeapScope {
  public:
   explicit HeapScope(HeapAccount* account) noexcept;
@@ -45,7 +45,7 @@ class HeapScope {
   HeapScope(const HeapScope&) = delete;
   HeapScope& operator=(const HeapScope&) = delete;
 
-  // For operators new and delete: the accounts that count for this thread.
+  // For operators new and delete: apply to the accounts active on this thread.
   static bool admit(size_t bytes) noexcept;
   static void allocated(void* block) noexcept;
   static void freed(void* block) noexcept;

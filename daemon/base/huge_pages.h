@@ -1,5 +1,5 @@
-// Memory for tables of many megabytes that are read out of order: in pages of 2 MB where the kernel has them,
-// which spares most page faults and look-ups of addresses. Any thread.
+// Allocator for tables of many megabytes with random access. It uses 2 MB pages if the kernel has them, which
+// avoids most page faults and TLB misses. Any thread.
 #pragma once
 
 #include <sys/mman.h>
@@ -11,12 +11,12 @@
 
 namespace culprit {
 
-// An allocator as of the standard library, and from the heap as that one: a HeapAccount counts it.
+// A standard allocator. It uses the heap, so a HeapAccount counts its memory.
 template <class T>
 struct HugePages {
   using value_type = T;
-  static constexpr size_t kLeast = 8 << 20;      // below, one or two huge pages at best
-  static constexpr uintptr_t kSmallPage = 4096;  // madvise wants its multiples
+  static constexpr size_t kLeast = 8 << 20;      // smaller tables fill one or two huge pages at best
+  static constexpr uintptr_t kSmallPage = 4096;  // madvise requires aligned addresses
 
   HugePages() = default;
   template <class Other>
@@ -27,7 +27,7 @@ struct HugePages {
     if (n * sizeof(T) < kLeast) return at;
     const uintptr_t begin = (reinterpret_cast<uintptr_t>(at) + kSmallPage - 1) / kSmallPage * kSmallPage;
     const uintptr_t end = reinterpret_cast<uintptr_t>(at + n) / kSmallPage * kSmallPage;
-    (void)madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);  // else ordinary pages
+    (void)madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);  // on failure: ordinary pages
     return at;
   }
   void deallocate(T* at, size_t n) { std::allocator<T>().deallocate(at, n); }

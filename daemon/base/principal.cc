@@ -7,7 +7,7 @@
 namespace culprit {
 
 Principal Principal::pod(std::string_view id) {
-  constexpr int kDigits = 12;  // as `docker ps` and `crictl ps` show, and a few more
+  constexpr int kDigits = 12;  // as `docker ps`, `crictl ps` and some other tools show
   uint64_t number = 0;
   int digits = 0;
   for (const char c : id) {

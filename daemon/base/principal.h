@@ -1,5 +1,5 @@
-// Who wrote something: a user of this host, or a container. Root inside a container is that container and not
-// root: containers run as root by habit, and what they say proves nothing about the host.
+// Who wrote something: a user of this host, or a container. Root inside a container counts as the container,
+// not as root. Most containers run as root, so their claims prove nothing about the host.
 #pragma once
 
 #include <compare>
@@ -12,8 +12,8 @@
 namespace culprit {
 
 struct Principal {
-  // A uid, or kPod and the first 12 hexadecimal digits of the container's id. In formats on disk and between
-  // hosts it is this number.
+  // A uid, or kPod and the first 12 hexadecimal digits of the container's id. Formats on disk and between
+  // hosts use this number.
   uint64_t value = 0;
   static constexpr uint64_t kPod = uint64_t{1} << 48, kEnd = uint64_t{1} << 49;
 
@@ -24,7 +24,8 @@ struct Principal {
     out.value = value;
     return out;
   }
-  // `id` begins with 12 hexadecimal digits, in lower case, hyphens aside; else: the unknown container.
+  // `id` must begin with 12 lower-case hexadecimal digits, ignoring hyphens; otherwise the unknown container
+  // is returned.
   static Principal pod(std::string_view id);
 
   constexpr bool is_pod() const { return value >= kPod; }

@@ -1,6 +1,5 @@
-// The memory that a reader of untrusted bytes may hold: some bytes for each byte that it read, counted as the
-// allocator gives them. So every decoder has one limit, whatever it builds, and a small hostile file cannot
-// become a large tree. One thread.
+// The memory that a reader of untrusted bytes may hold: a few bytes per byte read, measured at the allocator.
+// So one limit fits every decoder, and a small hostile file cannot become a large tree. One thread.
 #pragma once
 
 #include <algorithm>
@@ -17,21 +16,21 @@ namespace culprit {
 
 class ReadBudget {
  public:
-  // `bytes`: of the input, read already. `most`: that may be held, however much is read. `free`: that may be
-  // held besides.
+  // `bytes`: input bytes read so far. `most`: upper limit of the memory, for any input size. `free`: memory
+  // allowed in addition to the share per byte read.
   explicit ReadBudget(uint64_t bytes = 0, uint64_t most = UINT64_MAX, uint64_t free = limits::kHeldFree)
       : most_(most), free_(free), account_(0) {
     add_read(bytes);
   }
 
-  // More of the input was read.
+  // Reports that more input was read.
   void add_read(uint64_t bytes) {
     read_ += bytes;
     account_.allow(std::min(most_, read_ * limits::kHeldPerByte + free_));
   }
 
-  // Calls `read`, which returns a Result. What it held beyond the budget is an error: "takes more memory than
-  // …", behind `subject`. The result itself is freed outside the budget.
+  // Calls `read`, which returns a Result. If `read` exceeds the budget, the error is `subject` and "takes
+  // more memory than …". The result itself is freed outside the budget.
   template <class Read>
   auto run(const Read& read, const std::string& subject = {}) -> decltype(read()) {
     try {
@@ -43,7 +42,7 @@ class ReadBudget {
                                                                  : "there is no memory to read it"));
   }
 
-  // What is held now, and was at most since the last call.
+  // The account: memory held now, and the peak.
   HeapAccount& account() { return account_; }
 
  private:

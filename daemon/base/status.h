@@ -11,11 +11,11 @@ namespace culprit {
 enum class ErrorCode {
   kInvalid,   // the input breaks its format
   kNotFound,  // the named object does not exist
-  kDenied,    // it exists and may not be read or written
+  kDenied,    // no permission to read or write the object
   kLimit,     // a limit of base/limits.h was reached
   kIo,        // the system failed
-  kBusy,      // the same work is under way
-  kTooSoon,   // the same was asked for a moment ago
+  kBusy,      // the same work is already running
+  kTooSoon,   // the same request was made a moment ago
 };
 
 struct [[nodiscard]] Error {

@@ -39,8 +39,8 @@ uint32_t code_point(std::string_view c) {
   return (b(0) & 0x07u) << 18 | (b(1) & 0x3fu) << 12 | (b(2) & 0x3fu) << 6 | (b(3) & 0x3fu);
 }
 
-// Characters that no reader sees, and that hide text from people or show it to programs alone: marks of
-// direction, of zero width, fillers, selectors of variants, tags.
+// Invisible characters, which can hide text from people while programs read it: direction marks, zero-width
+// characters, fillers, variation selectors, tags.
 bool is_invisible(uint32_t c) {
   constexpr std::pair<uint32_t, uint32_t> kRanges[] = {
       {0x00ad, 0x00ad},   {0x034f, 0x034f},  {0x061c, 0x061c}, {0x115f, 0x1160}, {0x17b4, 0x17b5},
@@ -68,7 +68,7 @@ void for_each_character(std::string_view bytes, Emit emit) {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// The leading run of digits without leading zeros; `text` then starts after it.
+// Removes the leading digits from `text` and returns them without leading zeros.
 std::string_view take_number(std::string_view& text) {
   size_t end = 0;
   while (end < text.size() && is_digit(text[end])) ++end;
@@ -173,7 +173,7 @@ bool natural_less(std::string_view a, std::string_view b) {
     y.remove_prefix(1);
   }
   if (x.empty() != y.empty()) return x.empty();
-  return a < b;  // they differ in leading zeros only
+  return a < b;  // equal except for leading zeros
 }
 
 std::string_view trim(std::string_view text) {
@@ -186,7 +186,8 @@ std::string_view trim(std::string_view text) {
 size_t find_text(std::string_view text, std::string_view part, size_t from) {
 #if defined(__SSE2__)
   if (part.size() >= 2 && text.size() >= part.size() + 15) {
-    // Places where the first and the last byte fit, 16 at a time; the last block overlaps the one before.
+    // Finds positions where first and last byte match, 16 at a time; the last block overlaps the previous
+    // one.
     const __m128i first = _mm_set1_epi8(part.front()), last = _mm_set1_epi8(part.back());
     const size_t last_block = text.size() - part.size() - 15;
     for (; from < last_block + 16; from += 16) {

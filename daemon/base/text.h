@@ -14,8 +14,8 @@ std::string to_utf8(std::string_view bytes);
 // For terminals: valid UTF-8 with C0, C1 and bidirectional controls written as \xNN or \uNNNN; a tab stays.
 std::string to_terminal(std::string_view bytes);
 
-// Without characters that no reader sees: tags, zero width, direction, selectors. Text that only a program
-// reads is an instruction to it. Adds their number to `left_out`. ASCII and invalid bytes stay.
+// Removes invisible characters (tags, zero-width, direction marks, variation selectors): they can hide
+// instructions to a program. Adds the number removed to `left_out`. ASCII and invalid bytes stay.
 std::string without_invisible(std::string_view bytes, size_t* left_out = nullptr);
 
 // For HTML text and attribute values.
@@ -23,16 +23,17 @@ std::string to_html(std::string_view bytes);
 
 // The longest prefix of at most `max` bytes that ends at a character, with "…" if something was cut.
 std::string shorten(std::string_view text, size_t max);
-// Beginning and end of the text, of at most `max` bytes together, with " … " in place of the middle.
+// Beginning and end of the text, at most `max` bytes together; " … " replaces the middle.
 std::string shorten_middle(std::string_view text, size_t max);
 
-// "node-2" before "node-10": runs of digits compare as numbers. A strict total order of different strings.
+// Orders "node-2" before "node-10": runs of digits compare as numbers. A strict total order of different
+// strings.
 bool natural_less(std::string_view a, std::string_view b);
 
 std::string_view trim(std::string_view text);
 std::vector<std::string_view> split(std::string_view text, char separator);
-// As text.find(part, from), for words in lines: libstdc++ stops at each occurrence of the first byte, and
-// libc's memmem prepares a table.
+// Like text.find(part, from), but faster for words in lines. libstdc++ stops at each occurrence of the first
+// byte; libc's memmem first prepares a table.
 size_t find_text(std::string_view text, std::string_view part, size_t from = 0);
 // Writes the text to `to` with ASCII letters in lower case.
 void lower_ascii(std::string_view text, char* to);

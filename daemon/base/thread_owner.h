@@ -1,5 +1,5 @@
-// Which thread an object belongs to, for assertions: the first thread that asks, until release().
-// An object that several threads use one after the other calls release() where it is handed over.
+// For assertions: the thread that owns an object. The first thread that calls here() owns it until release().
+// An object passed between threads calls release() at the hand-over.
 #pragma once
 
 namespace culprit {

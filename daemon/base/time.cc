@@ -37,7 +37,7 @@ int32_t Zone::offset_at(TimeNs time) const {
 }
 
 TimeNs Zone::from_clock(int64_t shown_ns) const {
-  constexpr TimeNs kDay = 86'400 * kNsPerSecond;  // no zone has such an offset
+  constexpr TimeNs kDay = 86'400 * kNsPerSecond;  // larger than the offset of any zone
   const auto with = [shown_ns](int32_t offset_s) { return shown_ns - offset_s * kNsPerSecond; };
   if (changes_.empty()) return with(first_offset_s_);
   const int32_t before = offset_at(shown_ns - kDay), after = offset_at(shown_ns + kDay);

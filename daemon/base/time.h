@@ -34,12 +34,12 @@ struct Civil {
 };
 Civil civil_from_ns(TimeNs time);
 
-// Offset of a time zone east of UTC, at each time. A plain value; from a number it is a constant offset. The
-// caller supplies the changes of a zone such as Europe/Berlin.
+// Offset of a time zone east of UTC over time. A plain value. A single number gives a constant offset; for a
+// zone such as Europe/Berlin the caller supplies the changes.
 class Zone {
  public:
   struct Change {
-    TimeNs at;  // from this moment on
+    TimeNs at;  // start of the offset
     int32_t offset_s;
   };
   Zone(int32_t offset_s = 0) : first_offset_s_(offset_s) {}

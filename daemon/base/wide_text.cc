@@ -35,7 +35,7 @@ WideOrder wide_order(std::string_view bytes) {
   if (probe.size() < kProbeLeast || (probe[0] != '\0') == (probe[1] != '\0')) return WideOrder::kNone;
   size_t nuls[2] = {};
   for (size_t i = 0; i < probe.size(); ++i) nuls[i % 2] += probe[i] == '\0';
-  const size_t most = probe.size() / 2 - probe.size() / 10;  // of the units four in five are of ASCII
+  const size_t most = probe.size() / 2 - probe.size() / 10;  // at least four in five units are ASCII
   if (nuls[0] == 0 && nuls[1] >= most) return WideOrder::kLittle;
   return nuls[1] == 0 && nuls[0] >= most ? WideOrder::kBig : WideOrder::kNone;
 }
@@ -58,7 +58,7 @@ bool WideText::takes(std::string_view piece) {
   if (order_ == WideOrder::kNone) return begin(wide_order(piece));
   if (const WideOrder marked = order_of_mark(piece); marked != WideOrder::kNone && !half_)
     return begin(marked);
-  // A few characters without a NUL may be any text.
+  // A few characters without a NUL prove nothing: UTF-16 and UTF-8 are both possible.
   const bool narrow = piece.size() > kProbeLeast && piece.find('\0') == piece.npos && to_utf8(piece) == piece;
   return narrow ? begin(WideOrder::kNone) : true;
 }

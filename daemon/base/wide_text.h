@@ -1,4 +1,5 @@
-// Text in UTF-16 as UTF-8. PowerShell redirects to it, and tools of Windows log in it. Pure; untrusted bytes.
+// Converts UTF-16 to UTF-8: PowerShell redirects output as UTF-16, and Windows tools log in UTF-16. Pure;
+// untrusted bytes.
 #pragma once
 
 #include <cstdint>
@@ -10,18 +11,19 @@ namespace culprit {
 
 enum class WideOrder : uint8_t { kNone, kLittle, kBig };
 
-// By the byte order mark, or since every second byte is NUL as in ASCII text. kNone: it is no UTF-16.
+// Detects UTF-16 by its byte order mark, or by a NUL in every second byte (ASCII text). kNone: not UTF-16.
 WideOrder wide_order(std::string_view bytes);
 
-// Offset of UTF-16 behind lines of other text, as where a tool of Windows appends to a log; the size: none.
+// Offset of UTF-16 text after lines of other text, such as a Windows tool's output appended to a log. Returns
+// the size if there is none.
 size_t wide_tail(std::string_view bytes);
 
 // Decodes text that arrives in pieces, cut anywhere. One thread.
 class WideText {
  public:
-  // Whether the piece is UTF-16: it begins such a text, or continues one. UTF-8 that follows ends the text.
+  // Whether the piece is UTF-16: it begins a UTF-16 text or continues one. UTF-8 after it ends the text.
   bool takes(std::string_view piece);
-  // Appends the piece as UTF-8, without byte order marks; what is no character becomes U+FFFD.
+  // Appends the piece as UTF-8, without byte order marks. Invalid units become U+FFFD.
   void decode(std::string_view piece, std::string& out);
 
  private:

@@ -57,7 +57,7 @@ std::string read_from(int fd, off_t at, size_t most) {
   return out;
 }
 
-// The number of a process in the innermost of its namespaces.
+// The pid in the innermost pid namespace of the process.
 uint32_t inner_pid(uint32_t pid) {
   const std::string status = read_some(fmt::format("/proc/{}/status", pid));
   for (const std::string_view line : split(status, '\n')) {
@@ -68,7 +68,7 @@ uint32_t inner_pid(uint32_t pid) {
   return pid;
 }
 
-// The process that holds the file's lock; 0: none that we see.
+// Pid of the process that holds the lock of the file; 0: no visible process.
 uint32_t lock_holder(int fd) {
   struct flock lock {};
   lock.l_type = F_WRLCK;
@@ -115,12 +115,13 @@ std::optional<StackFile> find_stack_file(const std::string& rings, uint32_t pid,
     StackFile file{rings + "/" + std::string(name), {}};
     const Fd fd(open_own(status.uid, file.path));
     if (fd.get() < 0) continue;
-    // In a container's namespace two processes may have one number: the lock says whose file it is.
+    // Processes in different pid namespaces may have the same pid; the lock identifies the owner of the
+    // file.
     const uint32_t holder = lock_holder(fd.get());
     if (holder != 0 && holder != pid) continue;
     const std::string text = read_from(fd.get(), 0, kHeadBytes);
     const auto head = parse_stack_file_head(std::string_view(text).substr(0, text.find('\n')));
-    // A file without a lock may be of a process that is gone.
+    // An unlocked file may belong to a process that has exited.
     if (!head || (found && holder == 0)) continue;
     file.head = *head;
     found = std::move(file);
@@ -142,7 +143,7 @@ Result<std::string> ask_for_stacks(const StackFile& file, uint32_t pid, const Pr
   const Fd fd(open_own(status->uid, file.path));
   struct stat before {};
   if (fd.get() < 0 || ::fstat(fd.get(), &before) != 0) return io::system_failure(file.path, errno);
-  // By the descriptor: the number may be another process's by now.
+  // Signals by pidfd: the pid may belong to another process by now.
   if (::syscall(SYS_pidfd_send_signal, handle.get(), file.head.signal, nullptr, 0) != 0)
     return io::system_failure("the signal for its stacks", errno);
   const TimeNs until = mono() + within_ns;

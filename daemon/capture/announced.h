@@ -1,6 +1,6 @@
-// What a process announced that it answers: the signal on which Python's faulthandler writes its stacks
-// (sdk/python/culprit/_stacks.py), and the pipe on which PyTorch's Flight Recorder writes its dump. No
-// signal goes to a process that did not announce it: the signal would end it. Blocking; one thread.
+// What a process has announced to answer: the signal on which Python's faulthandler writes its stacks
+// (sdk/python/culprit/_stacks.py), and the pipe on which PyTorch's Flight Recorder writes its dump. A
+// process without an announcement gets no signal, because the signal would end it. Blocking; one thread.
 #pragma once
 
 #include <cstdint>
@@ -22,20 +22,20 @@ struct StackFileHead {
 };
 std::optional<StackFileHead> parse_stack_file_head(std::string_view line);
 
-// Whether the process has a handler for the signal, and the signal is one of those that a package may use.
+// Whether the process has a handler for `signal`, and `signal` is one of those that a package may use.
 bool may_signal(const ProcStatus& status, int signal);
 
-// The file of this process in the folder of rings. Nothing: the process announced none.
+// The stack file of this process in the folder of rings. Nothing: the process announced none.
 struct StackFile {
   std::string path;
   StackFileHead head;
 };
 std::optional<StackFile> find_stack_file(const std::string& rings, uint32_t pid, const ProcStatus& status);
-// Sends the signal and returns what the process appended to its file.
+// Sends the signal, and returns the text that the process appended to its file.
 Result<std::string> ask_for_stacks(const StackFile& file, uint32_t pid, const ProcStat& stat,
                                    TimeNs within_ns);
 
-// Asks the Flight Recorder for a dump: one byte into `PREFIX<rank>.pipe`, seen from the process's root.
+// Requests a Flight Recorder dump: writes one byte to `PREFIX<rank>.pipe`, relative to the process's root.
 Status ask_recorder(uint32_t pid, const ProcStatus& status, const RankEnvironment& environment);
 
 }  // namespace culprit::capture

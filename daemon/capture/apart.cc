@@ -28,11 +28,11 @@ namespace {
 constexpr uid_t kNobody = 65534;
 constexpr rlim_t kReaderBytes = rlim_t{512} << 20, kReaderSeconds = 10;
 constexpr size_t kReasonBytes = 512;
-// Of an answer: each text has its length before it.
+// Size limit of an answer; each text is preceded by its length.
 constexpr size_t kAnswerMost =
     1024 + kToolThreads * (64 + kFrameBytes + kToolFrames * (sizeof(uint64_t) + kFrameBytes));
 
-// Numbers and texts one after the other, of the same program on both sides.
+// Writes numbers and texts in sequence; the same program reads them.
 class Writer {
  public:
   void number(uint64_t value) { out_.append(reinterpret_cast<const char*>(&value), sizeof value); }
@@ -47,7 +47,7 @@ class Writer {
   std::string out_;
 };
 
-// Trusts nothing of its bytes. After an error all numbers are 0 and all texts empty.
+// Reads untrusted bytes. After an error, all numbers are 0 and all texts empty.
 class Reader {
  public:
   explicit Reader(std::string_view bytes) : bytes_(bytes) {}

@@ -1,6 +1,6 @@
-// Reads the text of a tool or of a process in a child without rights: no capability, never root, no
-// descriptor but its answer. A fault in a reader of such a text gives its writer nothing, and ends the child
-// alone. Blocking; one thread.
+// Parses the text of a tool or of a process in a child without rights: no capability, never root, no
+// descriptor except its answer. An exploited parser gives the text's writer no rights, and a crash ends
+// only the child. Blocking; one thread.
 #pragma once
 
 #include <string_view>
@@ -13,8 +13,8 @@ namespace culprit::capture {
 
 using StackReader = Result<Stacks> (*)(std::string_view text);
 
-// What `read` gives for the text, cut to the limits of tool_text.h. An error is the reader's, or says how the
-// child ended.
+// Result of `read` for the text, cut to the limits of tool_text.h. An error comes from the reader, or says
+// how the child ended.
 Result<Stacks> read_apart(StackReader read, std::string_view text, TimeNs within_ns);
 
 }  // namespace culprit::capture

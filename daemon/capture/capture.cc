@@ -18,13 +18,14 @@
 namespace culprit::capture {
 namespace {
 
-// Between two looks: a thread that reads a disk runs meanwhile.
+// Interval between two looks, in which a thread that only reads a disk makes progress.
 constexpr TimeNs kBetweenLooks = 300 * kNsPerMs;
 constexpr TimeNs kReadWithin = 3 * kNsPerSecond;  // 8 MiB of text take a tenth
 constexpr TimeNs kToolWithin = 10 * kNsPerSecond, kAnswerWithin = 2 * kNsPerSecond;
 
-// Environment, descriptors and calls are files of /proc that their owner alone may open; so are its pipe and
-// its file of stacks. The end of the parent ends this process too, which the change of the user had undone.
+// Takes the file access rights of the process's owner, who alone may open its environment, descriptors and
+// calls in /proc, its pipe and its stack file. The change of user clears the parent-death signal, so it is
+// set again.
 void act_as(uint32_t uid) {
   ::setfsuid(uid);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -80,7 +81,7 @@ class Capture {
     if (!answer_.is_rank) return std::move(answer_);
     ask_process(file);
     if (answer_.stacks.threads.empty()) use_tools();
-    // A later process with this number has no part in it.
+    // Discards the answer if a later process has taken the pid.
     const auto now = reader_.stat(answer_.target.pid);
     if (!now || now->start_ticks != answer_.target.start_ticks) return exited();
     return std::move(answer_);
@@ -100,7 +101,8 @@ class Capture {
     return out;
   }
 
-  // The workers of a data loader inherit the rank, and so does a shell around the program.
+  // Whether the process is a rank's program. Data-loader workers inherit the rank, as does a shell around
+  // the program.
   bool is_rank() const {
     const ProcStat& own = answer_.look->stat;
     if (own.state == 'Z') return true;        // whatever it was
@@ -113,7 +115,7 @@ class Capture {
     return above.rank != answer_.rank || gave_rank(above, answer_.look->environment);
   }
 
-  // The job's one program, without the workers that it made.
+  // Whether the process is the program of a job without ranks, and not a worker that this program started.
   bool is_program() const {
     const ProcStat& own = answer_.look->stat;
     if (own.name.starts_with("culprit") || answer_.look->is_launcher || answer_.rank) return false;
@@ -124,7 +126,8 @@ class Capture {
 
   TimeNs left() const { return until_ns_ - mono(); }
 
-  // py-spy stops nothing and comes first. A dump by signal interrupts a call of the process for a moment.
+  // Order: py-spy is first, because it stops nothing. A dump by signal briefly interrupts a system call of
+  // the process.
   void ask_process(const std::optional<StackFile>& file) {
     const ProcessLook& look = *answer_.look;
     if (look.stat.state == 'Z' || look.stat.state == 'X') {
@@ -142,7 +145,7 @@ class Capture {
     if (!asked) add_reason(answer_.why, "Flight Recorder", asked.error().text);
   }
 
-  // What has the signal pending goes on with it later: no harm, and no answer now.
+  // A stopped process would handle the signal only later: harmless, but without an answer now.
   void use_signal(const StackFile& file) {
     const ProcessLook& look = *answer_.look;
     const bool runs = look.stat.state != 'T' && look.stat.state != 't' && !look.frozen;

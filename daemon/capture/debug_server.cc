@@ -82,7 +82,7 @@ struct Listener {
 
 const char* table_of(bool v6) { return v6 ? "/proc/self/net/tcp6" : "/proc/self/net/tcp"; }
 
-// Whether a connection to the loopback address of its family reaches it.
+// Whether the listener accepts connections to the loopback address of its family.
 bool takes_loopback(const Listener& of) {
   if (of.row.local.find_first_not_of('0') == std::string::npos) return true;
   sockaddr_in6 v6{};
@@ -97,7 +97,7 @@ bool takes_loopback(const Listener& of) {
   return of.row.local == own;
 }
 
-// The listening sockets of the process, by the kernel's tables.
+// The listening sockets of the process, from the kernel's TCP tables.
 std::vector<Listener> listeners_of(uint32_t pid, uint32_t uid) {
   const std::set<uint64_t> own = sockets_of(pid);
   std::vector<Listener> out;
@@ -108,7 +108,8 @@ std::vector<Listener> listeners_of(uint32_t pid, uint32_t uid) {
   return out;
 }
 
-// The socket in whose accept() the server's thread waits; 0: not readable, or it does something else.
+// Inode of the socket on which the server's thread waits in accept(); 0: unreadable, or the thread does
+// something else.
 uint64_t accepting_inode(const ProcessLook& look, uint32_t pid) {
   for (const ThreadView& thread : look.threads) {
     if (thread.pid != pid || thread.name != kServerThread || !thread.call) continue;
@@ -168,7 +169,7 @@ class DebugConnection {
     return {};
   }
 
-  // Another process may have taken the port meanwhile.
+  // Checks who accepted the connection: another process may have taken the port meanwhile.
   Status check_peer(uint32_t pid, uint32_t uid) {
     const uint16_t own = own_port();
     const TimeNs until = std::min(until_ns_, mono() + kAcceptWithin);

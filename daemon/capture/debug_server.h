@@ -1,10 +1,12 @@
-// torch's debug server (torch.distributed.debug): where a rank started it, the process answers over HTTP with
-// its Python stacks. It needs no right to trace, so it helps where a tracer may not look.
+// torch's debug server (torch.distributed.debug): if a rank started it, the process answers over HTTP with
+// its Python stacks. This needs no right to trace, so it works where a tracer is not permitted.
 //
-// The port is an ephemeral one. It is found by the thread "pt_workerserver" of the process: the descriptor of
-// its accept(), else the process's only listening socket; no other port is ever tried. Only 127.0.0.1 and ::1
-// are asked, in the process's own network namespace where that is ours. Nothing is sent before the kernel's
-// table says that the process itself accepted the connection. No redirect is followed. Blocking; one thread.
+//
+// The port is ephemeral. It is found by the process's thread "pt_workerserver": the descriptor of the
+// thread's accept(), else the process's only listening socket. No other port is tried. Only 127.0.0.1 and
+// ::1 are used, and only if the process shares our network namespace. Nothing is sent until the kernel's
+// table shows that the process itself accepted the connection. No redirect is followed. Blocking; one
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -29,14 +31,14 @@ struct TcpRow {
 // At most `most` rows. Pure.
 std::vector<TcpRow> parse_tcp(std::string_view table, size_t most = 65'536);
 
-// The body of an answer with status 200 and a length, or up to the end of the connection. An error says what
-// is wrong with it. Pure.
+// Body of an HTTP answer with status 200, by its length or up to the end of the connection. An error
+// describes what is wrong with the answer. Pure.
 Result<std::string> http_body(std::string_view answer);
 
 // Whether the process has the server's thread.
 bool has_debug_server(const ProcessLook& look, uint32_t pid);
 
-// The text of faulthandler that the server gives. kNotFound: it does not listen where we may ask.
+// The server's faulthandler text. kNotFound: the server does not listen on a permitted address.
 Result<std::string> ask_debug_server(const ProcessLook& look, uint32_t pid, TimeNs within_ns);
 
 }  // namespace culprit::capture

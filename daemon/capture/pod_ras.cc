@@ -22,7 +22,8 @@
 namespace culprit::capture {
 namespace {
 
-constexpr size_t kPartBytes = 9 << 10;  // a line holds it if each byte is a control: 6 bytes of JSON
+// Fits a line even if each byte is a control character: 6 bytes of JSON.
+constexpr size_t kPartBytes = 9 << 10;
 constexpr size_t kPodAddresses = 64, kPodWhyBytes = 400;
 constexpr const char* kPodDenied = "denied";
 constexpr const char* kPodNotFound = "not_found";
@@ -49,18 +50,19 @@ std::optional<bool> is_same(int namespace_fd, const char* path) {
   return its.st_dev == other.st_dev && its.st_ino == other.st_ino;
 }
 
-// Enters the namespace; returns the user of the process.
+// Enters the network namespace; returns the uid of the process.
 Result<uint32_t> enter_network_of(const Target& target) {
   const std::string folder = fmt::format("/proc/{}", target.pid);
   const Descriptor space(folder + "/ns/net");
   const int error = errno;
-  // The start is read behind the descriptor: both are of the same process.
+  // The start time is read after the descriptor is opened, so that both belong to the same process.
   const auto stat = ProcessReader().stat(target.pid);
   const auto status = parse_status(read_some(folder + "/status"));
   if (!stat || !status || (target.start_ticks != 0 && stat->start_ticks != target.start_ticks))
     return fail(ErrorCode::kNotFound, "the process has exited");
   if (space.get() < 0) return io::system_failure("its network namespace", error);
-  // That of process 1 may be hidden from us: then it is entered, and the checks of the listener's user hold.
+  // The namespace of process 1 may be unreadable. Then the namespace is entered, and the checks of the
+  // listener's user apply.
   if (is_same(space.get(), "/proc/self/ns/net").value_or(true) ||
       is_same(space.get(), "/proc/1/ns/net").value_or(false))
     return fail(ErrorCode::kInvalid, "the process is in no network namespace of its own");
@@ -84,7 +86,7 @@ std::string part_line(const Target& target, uint64_t part, std::string_view text
   return w.finish() + "\n";
 }
 
-// As many bytes as fit without a cut through a character.
+// The largest part that does not split a character.
 size_t part_size(std::string_view text) {
   size_t size = std::min(text.size(), kPartBytes);
   while (size < text.size() && size > kPartBytes - 4 && (text[size] & 0xc0) == 0x80) --size;

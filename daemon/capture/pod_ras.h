@@ -17,25 +17,26 @@
 
 namespace culprit::capture {
 
-constexpr size_t kPodRasBytes = 16 << 20;  // of an answer: 30,000 ranks over all communicators
+constexpr size_t kPodRasBytes = 16 << 20;  // size limit of an answer: 30,000 ranks over all communicators
 constexpr TimeNs kPodRasWithin = 20 * kNsPerSecond;
 
 struct PodRas {
-  uint32_t uid = 0;                    // of the process that answered, and of the one that was named
+  uint32_t uid = 0;                    // of the process that answered and of the requested process
   std::vector<std::string> addresses;  // of the namespace, as NCCL prints them
   std::string text;                    // for ingest::parse_ras()
   bool operator==(const PodRas&) const = default;
 };
 
-// Enters the namespace of the process and asks there; nothing is sent unless a process of the same user
-// accepts the connection. The caller stays there and has no capability afterwards: for a child that ends.
-// kDenied: the kernel does not let us enter. kNotFound: the process has exited, or none listens. Blocking.
+// Enters the process's network namespace and queries RAS there. Sends nothing unless a process of the same
+// user accepts the connection. Afterwards the caller remains in that namespace without any capability, so
+// the caller should be a child that exits. kDenied: the kernel refuses the entry. kNotFound: the process
+// has exited, or nothing listens. Blocking.
 Result<PodRas> ask_pod_ras(const Target& target, uint16_t port, TimeNs within_ns);
 
-// The lines of an answer, each within kAnswerBytes and with its newline. Pure.
+// The answer as lines with newlines, each of at most kAnswerBytes. Pure.
 std::string ras_lines(const Target& target, const Result<PodRas>& answer);
-// The answer of the lines about one process; other lines do not count. An error is that of the answer, or
-// says what the lines lack. Pure.
+// Joins the lines about process `pid` to its answer; ignores other lines. An error is that of the answer,
+// or says what is missing in the lines. Pure.
 Result<PodRas> read_ras_lines(uint32_t pid, const std::vector<std::string>& lines);
 
 }  // namespace culprit::capture

@@ -202,7 +202,7 @@ bool waits_for_server(std::string_view wchan) {
 }
 
 RankEnvironment parse_environment(std::string_view text) {
-  // The most specific one counts: torchrun's within a task of Slurm.
+  // Most specific first: in a Slurm task, torchrun's rank takes precedence.
   constexpr std::string_view kRanks[] = {
       "RANK=", "OMPI_COMM_WORLD_RANK=", "PMIX_RANK=", "PMI_RANK=", "SLURM_PROCID="};
   constexpr std::string_view kPipe = "TORCH_NCCL_DEBUG_INFO_PIPE_FILE=";

@@ -15,9 +15,9 @@
 namespace culprit::capture {
 namespace {
 
-// Of a process; NCCL, CUDA and OpenMP make some hundreds on a large host.
+// Limit of threads per process; NCCL, CUDA and OpenMP create some hundreds on a large host.
 constexpr size_t kThreadsSeen = 512;
-// Workers of a data loader, and what they started.
+// Limit of children: data-loader workers and their descendants.
 constexpr size_t kChildren = 128;
 constexpr size_t kChildrenAsked = 16;  // for their environment, the nearest first
 constexpr size_t kMountBytes = 4 << 20;
@@ -61,7 +61,8 @@ std::string link_of(const std::string& path) {
   return size > 0 ? std::string(target.data(), static_cast<size_t>(size)) : std::string();
 }
 
-// A text of the process's memory. It belongs to the call, and the process is blocked in the call.
+// Reads a text from the process's memory. The text is an argument of a system call in which the process is
+// blocked.
 std::string text_at(uint32_t pid, uint64_t address) {
   std::array<char, kPathBytes> buffer;
   // Pages end where nothing may be read any more.
@@ -163,7 +164,7 @@ std::optional<ProcessLook> ProcessReader::look(uint32_t pid) const {
   }
   out.children = children.size();
   out.environment = environment(pid);
-  // A worker of torchrun starts no ranks, and neither does a process without one.
+  // Skips torchrun's workers and processes without a rank: they start no ranks.
   const RankEnvironment& own = out.environment;
   if (own.rank && !own.elastic)
     for (size_t i = 0; i < std::min(children.size(), kChildrenAsked) && !out.is_launcher; ++i)
@@ -178,7 +179,7 @@ RankEnvironment ProcessReader::environment(uint32_t pid) const {
 void ProcessReader::add_threads(uint32_t pid, ProcessLook& out) const {
   uint64_t more = 0;
   std::vector<uint32_t> tids = numbers_in(folder(pid) + "/task", kThreadsSeen, more);
-  // The main thread has the number of its process.
+  // The main thread's tid equals the pid.
   std::stable_partition(tids.begin(), tids.end(), [pid](uint32_t tid) { return tid == pid; });
   for (const uint32_t tid : tids) {
     if (out.threads.size() >= kThreadsSeen) {
@@ -217,7 +218,7 @@ std::optional<WaitingFile> ProcessReader::file_of(uint32_t pid, const ProcSyscal
   const Mount* mount = nullptr;
   if (how == FileArgument::kDescriptor) {
     const std::string fd = std::to_string(static_cast<uint32_t>(call.arguments[0]));
-    // The text of the link is the kernel's: the file system is not asked.
+    // The kernel supplies the text of the link without a request to the file system.
     out.path = plain(link_of(folder(pid) + "/fd/" + fd));
     const auto id = parse_mount_id(read_some(folder(pid) + "/fdinfo/" + fd));
     if (id) mount = mount_of(mounts, *id);

@@ -45,7 +45,7 @@ void write_view(JsonWriter& w, const ThreadView& thread) {
   if (!thread.kernel.empty()) w.values("kernel", thread.kernel);
 }
 
-// What the kernel's look says of the process as a whole.
+// Writes the process-level fields of the look.
 void write_look(JsonWriter& w, const ProcessLook& look) {
   const char state = look.stat.state;
   w.field("uid", look.status.uid);

@@ -1,5 +1,5 @@
-// What the daemon asks culprit-capture for, as one line of JSON, and what it answers: a {"kind":"stack"} line
-// (formats.md section 5) for each process, or the lines of capture/pod_ras.h. Values and pure functions, any
+// The daemon's request to culprit-capture, one line of JSON, and the answer: one {"kind":"stack"} line
+// (formats.md section 5) per process, or the lines of capture/pod_ras.h. Values and pure functions, any
 // thread.
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace culprit::capture {
 
-// The start distinguishes a process from a later one with its number.
+// A process; the start time distinguishes it from a later process with the same pid.
 struct Target {
   uint32_t pid = 0;
   uint64_t start_ticks = 0;
@@ -30,16 +30,16 @@ struct Request {
   std::vector<std::string> tools = {"py-spy", "eu-stack", "gdb"};  // names or absolute paths, best first
   TimeNs budget_ns = 15 * kNsPerSecond;                            // of the whole request
   uint32_t at_once = 4;                                            // processes
-  bool all = false;  // also launchers and workers, which are no ranks
-  // Not 0: no stacks, but the answer of NCCL's RAS service at this port of the loopback address, in the
-  // network namespace of each process.
+  bool all = false;  // also launchers and workers, which are not ranks
+  // If not 0: queries NCCL's RAS service at this loopback port, in the network namespace of each process,
+  // instead of capturing stacks.
   uint16_t ras_port = 0;
   std::vector<Target> targets;
-  // Not on the wire: no process has a rank, so that programs without one count.
+  // Not transmitted. True if no process has a rank: programs without a rank are captured too.
   bool programs = false;
   bool operator==(const Request&) const = default;
 };
-constexpr size_t kTargets = 1024;   // ranks of a host and their workers, several times over
+constexpr size_t kTargets = 1024;   // several times the ranks of a host and their workers
 constexpr size_t kRasTargets = 16;  // with a port of RAS
 constexpr size_t kRequestBytes = 1 << 20;
 constexpr size_t kAnswerBytes = 60 << 10;  // of a line; the trace socket takes 64 KiB
@@ -59,7 +59,7 @@ struct Answer {
   Stacks stacks;
   bool recorder_asked = false;  // for a dump of the Flight Recorder
 };
-// The line, without a newline. Threads and frames beyond its size are left out and counted.
+// The answer as a line without newline. Threads and frames beyond the size limit are dropped and counted.
 std::string answer_line(const Request& request, const Answer& answer);
 
 }  // namespace culprit::capture

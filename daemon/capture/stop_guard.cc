@@ -25,7 +25,7 @@ constexpr TimeNs kDetachEvery = 10 * kNsPerMs;
 constexpr uint64_t bit_of(int signal) { return uint64_t{1} << (signal - 1); }
 constexpr uint64_t kStops = bit_of(SIGSTOP) | bit_of(SIGTSTP) | bit_of(SIGTTIN) | bit_of(SIGTTOU);
 
-// What the capture tells its guard, and the guard's exit status.
+// Messages from the capture to its guard, and the guard's exit status.
 enum Word : char { kClean = 'c', kUnclean = 'u' };
 enum Outcome : int { kAsItWas = 0, kContinued = 1, kTraced = 2 };
 
@@ -79,8 +79,8 @@ class Guard {
     watch_.add(now->view);
   }
 
-  // A stop may still be on its way to a thread that has had no core since: SIGCONT takes it back, and does
-  // nothing to a process that runs and does not handle it.
+  // Sends SIGCONT, because a stop may be pending for a thread that has not been scheduled since. SIGCONT
+  // cancels this stop, and has no effect on a running process without a handler.
   int release() const {
     if (watch_.asked()) return kAsItWas;
     auto now = moment();
@@ -106,10 +106,10 @@ class Guard {
 };
 
 [[noreturn]] void guard(const Target& target, int from) {
-  ::setsid();  // what ends the capture's group or session does not end the guard
+  ::setsid();  // a signal to the capture's group or session does not end the guard
   for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGPIPE}) ::signal(signal, SIG_IGN);
   ::prctl(PR_SET_PDEATHSIG, 0);
-  // The capture may be read to its end while the guard lives.
+  // Closes the capture's output in the guard, so that a reader sees its end while the guard lives.
   if (from != 0) ::dup2(from, 0);
   ::syscall(SYS_close_range, 1U, ~0U, 0);
   ::_exit(Guard(target, 0).run());

@@ -1,9 +1,10 @@
-// Leaves a process as it was when a tool that traces it ends: running if it ran, stopped if somebody stopped
-// it meanwhile. A tracer that is killed can leave the process stopped, and the kernel does not say whose stop
-// it is. So a program of its own watches the process from before the tool starts. It outlives the capture: if
-// that is killed half-way, the guard waits for the end of the tool, and lets the process go on.
+// Restores the state of a process after a tracing tool: running if it ran, stopped if someone else stopped
+// it meanwhile. A killed tracer can leave the process stopped, and the kernel does not say who stopped it.
+// So a separate guard process watches the target from before the tool starts. The guard outlives the
+// capture: if the capture is killed, the guard waits for the end of the tool and resumes the process.
 //
-// Blocking; one thread. Begin it before the tool, end it after.
+//
+// Blocking; one thread. Construct it before the tool starts; call end() after the tool.
 #pragma once
 
 #include <sys/types.h>
@@ -35,14 +36,14 @@ class StopGuard {
   pid_t pid_ = -1;
 };
 
-// What was seen of a process in a moment, as /proc/PID/status has it.
+// State of a process at one moment, from /proc/PID/status.
 struct StopView {
   char state = '?';
   bool traced = false;
-  bool stop_pending = false;  // a stop sent to the process waits for its tracer; a tracer's own is a thread's
+  bool stop_pending = false;  // a stop for the whole process is pending; a tracer's own stop is per thread
   bool tool_lives = true;     // after the moment
 };
-// Whether somebody else stopped the process, from moments in their order.
+// Decides from successive views whether someone other than the tracer stopped the process.
 class StopWatch {
  public:
   void add(const StopView& view);

@@ -28,9 +28,10 @@ namespace {
 constexpr const char* kFolders[] = {"/usr/local/bin", "/usr/bin", "/bin"};
 constexpr std::array<std::string_view, 3> kTools = {"py-spy", "eu-stack", "gdb"};
 constexpr rlim_t kToolBytes = rlim_t{2} << 30;  // gdb with the symbols of a large program takes 1 GiB
-constexpr TimeNs kEndWithin = kNsPerSecond;     // a killed program; in an uninterruptible call it stays
+// Time for a killed program to exit; one in an uninterruptible call does not.
+constexpr TimeNs kEndWithin = kNsPerSecond;
 
-// Whether only root or this user can change what the path leads to.
+// Whether only root or this user can change the file at this path.
 bool is_trusted(std::string path) {
   const uid_t own = ::geteuid();
   for (bool first = true;; first = false) {
@@ -86,7 +87,7 @@ void give_way() {
 [[noreturn]] void exec_tool(const ToolRun& run, int output) {
   ::setpgid(0, 0);
   if (!run.stops) give_way();
-  // No descriptor of ours, and nothing on the terminal.
+  // Gives the tool no descriptor of ours, and no terminal.
   const int null = ::open("/dev/null", O_RDWR);
   ::dup2(null, STDIN_FILENO);
   ::dup2(output, STDOUT_FILENO);
@@ -154,7 +155,7 @@ std::vector<std::string> arguments_of(Tool tool, const std::string& program, uin
     case Tool::kGdb:
       break;
   }
-  // No file of the process's folders or of a home is run, and nothing is fetched.
+  // gdb must neither execute files from the process's folders or a home, nor download anything.
   return {program, "-batch",
           "-nx",   "-nh",
           "-iex",  "set auto-load off",
@@ -208,7 +209,7 @@ Result<std::string> run_tool(const ToolRun& run, bool* clean) {
   ::close(pipe[1]);
   auto output = read_output(pipe[0], run.output_most, until);
   ::close(pipe[0]);
-  // A program that closed its output may still run.
+  // A program may run on after closing its output.
   const auto status = output ? reap(pid, until) : std::nullopt;
   ::kill(-pid, SIGKILL);
   if (!status && !reap(pid, mono() + kEndWithin))
@@ -245,7 +246,8 @@ Result<ToolRights> rights_for(Tool tool, uint32_t uid, const TraceRules& rules) 
   if (uid != rules.own_uid && !rules.may_change_user)
     return fail(ErrorCode::kDenied, "the process is of another user");
   if (!root && rules.yama == 0) return ToolRights::kUser;
-  // gdb and eu-stack read files that the process's user wrote; a fault in them must not give a user rights.
+  // gdb and eu-stack read files that the process's user wrote; an exploited bug in these tools must not
+  // give a user rights.
   if (tool == Tool::kPySpy) return ToolRights::kTracer;
   return fail(ErrorCode::kDenied,
               root ? "it is not used on root's processes in other containers"

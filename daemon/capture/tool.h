@@ -1,6 +1,6 @@
-// Runs a program that looks into a process: py-spy, eu-stack or gdb, with a time limit, and ends it with all
-// that it started. The program gets a fixed environment, no descriptor of ours, and the rights of the process
-// that it looks into, never more: what it reads is a user's. Blocking; one thread.
+// Runs a program that inspects a process (py-spy, eu-stack or gdb) with a time limit, and kills it with all
+// its children. The program gets a fixed environment, none of our descriptors, and at most the rights of
+// the inspected process, because a user controls its input. Blocking; one thread.
 #pragma once
 
 #include <sys/types.h>
@@ -21,7 +21,8 @@ enum class Tool : uint8_t { kPySpy, kEuStack, kGdb };
 std::string_view to_string(Tool tool);  // "py-spy", "eu-stack", "gdb"
 std::optional<Tool> tool_of(std::string_view name);
 
-// The program in a fixed list of folders, or at an absolute path, if root or our user alone can change it.
+// Finds the program in a fixed list of folders, or at an absolute path. Only root or our user may be able
+// to change it.
 Result<std::string> find_tool(const std::string& name_or_path);
 // Its command line.
 std::vector<std::string> arguments_of(Tool tool, const std::string& program, uint32_t pid);
@@ -37,22 +38,23 @@ struct ToolRun {
   ToolRights rights = ToolRights::kOwn;
   uint32_t uid = 0, gid = 0;
   TimeNs within_ns = 5 * kNsPerSecond;
-  bool stops = true;  // the process while it looks: then it has the job's priority, else the lowest
+  bool stops = true;  // the tool stops the process; it then runs at the job's priority, else at the lowest
   size_t output_most = 8 << 20;
   std::function<void(pid_t)> started = {};  // called with its process before it runs
 };
-// Its standard output. An error says why there is none: "it took longer than 5 s". `clean`, where given: it
-// ended by itself with success.
+// Returns the tool's standard output. An error says why there is none: "it took longer than 5 s". `clean`,
+// if given: the tool exited by itself with success.
 Result<std::string> run_tool(const ToolRun& run, bool* clean = nullptr);
 
-// Reads a descriptor until its end, the time (monotonic) or more than `most` bytes. Nothing: out of time.
+// Reads a descriptor until its end, until `until` (monotonic), or beyond `most` bytes. Nothing: out of
+// time.
 std::optional<std::string> read_output(int output, size_t most, TimeNs until);
 
-// Gives up capabilities of the calling process for good: this one, or all of them. False: the kernel refused.
+// Permanently drops a capability of the calling process, or all. False: the kernel refused.
 bool give_up_capability(int capability);
 bool give_up_capabilities();
 
-// How a tool may look into a process of that user. An error says why it may not.
+// How a tool may inspect a process of this user. An error says why it may not.
 struct TraceRules {
   uint32_t own_uid = 0;
   bool may_change_user = false;  // CAP_SETUID

@@ -21,7 +21,7 @@ class Builder {
     if (!open_) return void(++out_.dropped);
     out_.threads.push_back({shorten(to_utf8(name), kFrameBytes), tid, false, {}});
   }
-  // A single colon within a part would read as a border of parts; the pairs of a C++ name stay.
+  // part() replaces single colons, which separate parts; the double colons of C++ names stay.
   void frame(std::string_view file, std::string_view function, uint64_t line) {
     if (!open_) return;
     if (out_.threads.back().frames.size() >= kToolFrames) return void(++out_.dropped);
@@ -41,7 +41,7 @@ class Builder {
 
  private:
   static std::string part(std::string_view text) {
-    // The end of a long path says more than its beginning.
+    // Keeps the end of a long path, which is more informative than its beginning.
     if (text.size() > kFrameBytes) text.remove_prefix(text.size() - kFrameBytes);
     std::string out = to_utf8(trim(text));
     while (out.starts_with(':')) out.erase(0, 1);
@@ -79,7 +79,7 @@ bool member_flag(dom::object object, const char* key) {
   return object.at_key(key).get(out) == simdjson::SUCCESS && out;
 }
 
-// "__poll (fds=0x1, n=2) at poll.c:29", "?? () from /lib/x.so", "_start ()".
+// Parses "__poll (fds=0x1, n=2) at poll.c:29", "?? () from /lib/x.so", "_start ()".
 void gdb_frame(std::string_view text, Builder& out) {
   if (text.starts_with("0x")) {
     const size_t in = text.find(" in ");
@@ -176,7 +176,7 @@ Result<Stacks> read_faulthandler(std::string_view text) {
   for (const std::string_view line : split(text, '\n')) {
     const bool current = line.starts_with("Current thread ");
     if ((current || line.starts_with("Thread ")) && line.find("(most recent call first)") != line.npos) {
-      // The signal reaches the main thread as a rule, but any may be current.
+      // Usually the signal reaches the main thread, but the current thread may be another one.
       const size_t open = line.find('['), close = line.rfind(']');
       const bool named = open != line.npos && close != line.npos && close > open;
       out.thread(named ? line.substr(open + 1, close - open - 1) : current ? "current" : "", 0);

@@ -1,6 +1,6 @@
-// Reads the stacks that py-spy, gdb, eu-stack and faulthandler print, as frames of a {"kind":"stack"} line
-// (formats.md section 5). Pure functions, any thread. The texts are a user's word: each limit holds for any
-// text, and what is beyond it is counted.
+// Parses the stacks that py-spy, gdb, eu-stack and faulthandler print, into frames of a {"kind":"stack"}
+// line (formats.md section 5). Pure functions, any thread. The texts are untrusted: all limits hold for any
+// text, and the excess is counted.
 #pragma once
 
 #include <cstdint>

@@ -74,7 +74,7 @@ struct HandleOptions {
   std::string for_time = "2h";
 };
 
-// The key of the alert that a person names: by itself, or as the only one that fires for a job.
+// The key of the alert that a person names: the key itself, or a job with only one firing alert.
 Result<std::string> key_of(app::Client& client, const std::string& name) {
   auto items = get_items(client, "/v1/alerts?key=" + app::url_escaped(name));
   if (!items) return tl::unexpected(items.error());

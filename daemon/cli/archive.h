@@ -1,5 +1,5 @@
-// Writes a tar archive, compressed as its name says: .tar.zst or .tar.gz. The file has a temporary name until
-// finish(); an abandoned archive leaves no file. Belongs to one thread.
+// Writes a tar archive, compressed according to its name: .tar.zst or .tar.gz. The file has a temporary name
+// until finish(); an abandoned archive leaves no file. Belongs to one thread.
 #pragma once
 
 #include <cstdint>

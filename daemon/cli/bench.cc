@@ -1,5 +1,5 @@
-// `culprit bench`: runs parts of the pipeline alone, for tests/bench. Hidden in the help, since it is of no
-// use to users.
+// `culprit bench`: runs parts of the pipeline separately, for tests/bench. Hidden in the help, since users do
+// not need it.
 #include <fmt/format.h>
 
 #include <optional>
@@ -20,7 +20,7 @@ struct BenchOptions {
   unsigned repetitions = 5;
 };
 
-// Nothing: the reason is on standard error.
+// Nothing: the error is already on standard error.
 std::optional<app::JobFiles> files_of(BenchOptions& o, app::ReadProgress& progress) {
   if (Status status = resolve(o.reading); !status) return report_error(status.error().text), std::nullopt;
   auto files = app::collect_files(o.reading.diagnose.paths, o.reading.diagnose, progress);
@@ -92,7 +92,7 @@ std::string stages_json(const app::StageCosts& costs) {
   return w.finish() + "\n";
 }
 
-// Each stage of a line by itself, compared with memchr.
+// Runs each stage for a line separately, compared with memchr.
 int stages(BenchOptions& o) {
   app::ReadProgress progress;
   const auto files = files_of(o, progress);

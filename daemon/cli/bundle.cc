@@ -107,7 +107,7 @@ void redact(Json& json, Redactor& redactor, bool learn) {
   }
 }
 
-// Hosts of the report and of its sources, by the names of their fields.
+// Learns hosts of the report and of its sources from fields with host names.
 void learn_hosts(const Json& json, Redactor& redactor) {
   if (!json.is_structured()) return;
   for (const auto& [key, value] : json.items()) {
@@ -140,7 +140,7 @@ class Bundle {
   app::Client& client_;
   Redactor redactor_;
   std::map<std::string, Json> documents_;  // by name in the archive
-  Json charts_;                            // of the report, for its HTML page
+  Json charts_;                            // charts of the report, for its HTML page
   std::vector<BundledSource> sources_;
   std::vector<std::string> notes_;
 };
@@ -171,8 +171,8 @@ std::string word_of(const Json& object, const char* name) {
   return at != object.end() && at->is_string() ? at->get<std::string>() : "";
 }
 
-// Chooses all sources of the job, or those that its diagnoses quote. A source belongs to the host that reads
-// it. Its lines may come from hosts that have no source of their own.
+// Selects all sources of the job, or only those quoted by its diagnoses. A source belongs to the host that
+// reads it; its lines may come from hosts without sources.
 Status Bundle::choose() {
   std::map<std::pair<std::string, std::string>, std::set<uint64_t>> quoted;  // host and file
   const Json& report = documents_["report.json"];
@@ -381,7 +381,7 @@ void add_bundle(Command& app, Run& run) {
   verb->callback([o, &run] {
     if (o->out.empty()) {
       o->out = o->job + ".tar.zst";
-      std::replace(o->out.begin(), o->out.end(), '/', '_');  // a job's name must not form a path
+      std::replace(o->out.begin(), o->out.end(), '/', '_');  // a job's name must not act as a path
     }
     run = [o] { return bundle(*o); };
   });

@@ -7,7 +7,7 @@
 namespace culprit::cli {
 namespace {
 
-constexpr long kAnswerMs = 60;  // a person who types waits for it
+constexpr long kAnswerMs = 60;  // a person waits while typing
 
 std::vector<std::string> listed(app::Client& client, const std::string& path, const char* member) {
   std::vector<std::string> out;

@@ -1,4 +1,4 @@
-// What the words of `culprit` may be: jobs, diagnoses, hosts and sources of a daemon, rules.
+// Candidates for the words of `culprit`: jobs, diagnoses, hosts and sources of a daemon, and rules.
 #pragma once
 
 #include <string>

@@ -223,7 +223,7 @@ int print_newest(const CheckpointVerb& o) {
 }
 
 int checkpoint_verb(const CheckpointVerb& o) {
-  // A job may run on this host, and reading can wait.
+  // A job may run on this host, so reading gets a lower priority.
   if (o.bytes) (void)!::nice(10);
   if (o.newest) return print_newest(o);
   const auto zone = zone_named(o.timezone);

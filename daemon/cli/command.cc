@@ -23,15 +23,15 @@ std::string named_verb(const CLI::App& app) {
   return out;
 }
 
-// The verb that was parsed last.
+// The innermost parsed verb.
 const CLI::App& last_verb(const CLI::App& app) {
   const CLI::App* at = &app;
   while (!at->get_subcommands().empty()) at = at->get_subcommands().back();
   return *at;
 }
 
-// What was given that no option and no argument takes; an unknown option comes first, since its value may
-// be left over too, or a required argument may seem to be missing for it.
+// The error for arguments that no option or argument accepts. An unknown option comes first: its value may be
+// left over too, or make a required argument seem missing.
 Parsed left_over(const CLI::App& app, Parsed otherwise) {
   const std::vector<std::string> all = app.remaining(true);
   if (all.empty()) return otherwise;
@@ -50,13 +50,13 @@ Parsed left_over(const CLI::App& app, Parsed otherwise) {
   return out;
 }
 
-// What the help says of the value of an option.
+// The help's description of an option's value.
 struct Value {
   std::string name;   // "text|json", "N"
   std::string range;  // "1 to 8", "one of host, job"; empty: any
 };
 
-constexpr size_t kChoicesMost = 24;  // longer lists of words go into the text
+constexpr size_t kChoicesMost = 24;  // longer lists of words are put into the text
 
 // The parser writes "TEXT:{text,json}", "UINT:UINT in [1 - 8]" and "UINT:SIZE [b, kb(=1000b), ...]".
 Value value_of(const CLI::Option& option) {
@@ -213,7 +213,7 @@ Command::~Command() = default;
 
 Command* Command::add_subcommand(const std::string& name, const std::string& about) {
   CLI::App* verb = app_->add_subcommand(name, about);
-  if (!hidden()) verb->group(title_);  // what is below a hidden verb is hidden too
+  if (!hidden()) verb->group(title_);  // verbs below a hidden verb are hidden too
   return &verbs_.emplace_back(verb);
 }
 
@@ -257,8 +257,9 @@ Parsed Command::parse(int argc, char** argv) {
 
 Parsed Command::parse(const std::vector<std::string>& words) {
   try {
-    app_->parse(std::vector<std::string>(words.rbegin(), words.rend()));  // the parser takes from the back
-  } catch (const CLI::Success& done) {                                    // help or version was requested
+    // the parser takes words from the back
+    app_->parse(std::vector<std::string>(words.rbegin(), words.rend()));
+  } catch (const CLI::Success& done) {  // help or version was requested
     std::ostringstream text;
     app_->exit(done, text, text);
     return {Parsed::Kind::kHelp, text.str(), ""};

@@ -16,7 +16,7 @@ class Option;
 
 namespace culprit::cli {
 
-// Width in columns: from the environment, else from the terminal, else a width that suits a ticket.
+// Width in columns: from the environment, else from the terminal, else a default that suits a ticket.
 size_t page_width();
 
 class Option {
@@ -45,9 +45,9 @@ struct Parsed {
   enum class Kind : unsigned char { kRun, kHelp, kMissing, kWrong };
   Kind kind = Kind::kRun;
   std::string text;                       // help or version to print; else the error
-  std::string verb;                       // the parsed verb with the program's name, whose help to suggest
-  std::string unknown = {};               // the first option that the verb does not have: "--formt"
-  std::vector<std::string> options = {};  // the long options that it has
+  std::string verb;                       // program and verb that were parsed, whose help to suggest
+  std::string unknown = {};               // the first option unknown to the verb: "--formt"
+  std::vector<std::string> options = {};  // the verb's long options
 };
 
 class Command {
@@ -64,7 +64,7 @@ class Command {
   Option* add_option(const std::string& names, Value& value, const std::string& about);
   Option* add_flag(const std::string& names, bool& value, const std::string& about);
   void footer(const std::string& text);
-  // Title of the verbs that are added from here on, in the help.
+  // Title in the help for the verbs added after this call.
   void begin_verbs(const std::string& title);
   void callback(std::function<void()> run);
   void require_subcommand();
@@ -75,11 +75,11 @@ class Command {
   std::string name() const;
   bool hidden() const;
   std::string footer_text() const;
-  // Whether the option, as "--name" or "-n", takes a value; false for one that the verb does not have.
+  // Whether the option, as "--name" or "-n", takes a value; false for an unknown option.
   bool takes_value(const std::string& option) const;
   const std::deque<Command>& subcommands() const { return verbs_; }
   Parsed parse(int argc, char** argv);
-  // The same without the program's name.
+  // Parses words without the program's name.
   Parsed parse(const std::vector<std::string>& words);
 
  private:

@@ -13,7 +13,7 @@ namespace {
 constexpr size_t kCandidates = 500;
 
 struct Argument {
-  std::string_view verb, name;  // an option, or the place of an argument: "1", "2"
+  std::string_view verb, name;  // an option, or the number of an argument: "1", "2"
   Wanted wanted;
 };
 constexpr Argument kArguments[] = {
@@ -45,7 +45,7 @@ Wanted wanted_at(std::string_view verb, std::string_view name) {
   return Wanted::kNothing;
 }
 
-// The value of the option in earlier words, for what else is asked of the daemon.
+// Stores the value of an option in earlier words, for requests to the daemon.
 void take_value(Completing& out, std::string_view option, const std::string& value) {
   if (option == "--server") out.server = value;
   if (option == "--token-file") out.token_file = value;
@@ -59,7 +59,7 @@ Completing completing(const Command& app, const std::vector<std::string>& words)
   Completing out;
   if (words.empty()) return out;
   const Command* verb = &app;
-  std::string option;  // whose value the next word is
+  std::string option;  // option whose value is the next word
   size_t arguments = 0;
   bool only_arguments = false;  // after --
   for (size_t i = 0; i + 1 < words.size(); ++i) {
@@ -119,7 +119,7 @@ std::string without_quotes(std::string_view word) {
 }
 
 int complete(const Command& app, std::vector<std::string> words, const Candidates& candidates) {
-  // Error messages would stand within the line that a person types.
+  // An error message would appear within the line that a person types.
   if (!std::freopen("/dev/null", "w", stderr)) return kUnable;
   const bool quoted = !words.empty() && words[0] == "--quoted";
   if (quoted) words.erase(words.begin());
@@ -128,7 +128,7 @@ int complete(const Command& app, std::vector<std::string> words, const Candidate
   const Completing at = completing(app, words);
   std::set<std::string> shown;
   for (const std::string& name : candidates(at)) {
-    // A name with control characters is no line, and none that a person types.
+    // Skips a name with control characters: it would break the list, and a person would not type it.
     const bool plain = to_terminal(name) == name && name.find('\t') == name.npos;
     if (plain && !name.empty() && name.starts_with(at.prefix) && shown.size() < kCandidates)
       shown.insert(name);

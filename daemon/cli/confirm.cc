@@ -93,7 +93,7 @@ Result<Report> report_of_job(app::Client& client, const ConfirmOptions& o, std::
   return report;
 }
 
-// Templates of successful jobs: from the named file, else from the daemon; nothing if neither has any.
+// Templates of successful jobs: from the named file, else from the daemon; nothing if there are none.
 Result<std::optional<detect::Pool>> pool_of(app::Client* client, const ConfirmOptions& o) {
   std::string text, name = o.pool;
   if (!o.pool.empty()) {
@@ -113,7 +113,7 @@ Result<std::optional<detect::Pool>> pool_of(app::Client* client, const ConfirmOp
   return std::move(*pool);
 }
 
-// What the operator gave, and what is asked for on a terminal; the proposals come from the diagnosis.
+// The operator's value, else an answer on the terminal; the diagnosis provides the proposal.
 std::string asked(const std::string& what, const std::string& proposal) {
   std::fprintf(stderr, "%s [%s]: ", what.c_str(), to_terminal(proposal).c_str());
   std::string line;
@@ -152,14 +152,14 @@ std::string rules_folder(app::Client& client) {
 
 bool may_ask(const ConfirmOptions& o) { return !o.yes && isatty(0) && isatty(2); }
 
-// The lines to choose from, each with its number and why the choice is not made without a person.
+// Lists the selectable lines, each with its number and why only a person may choose it.
 void list_lines(const std::vector<app::LineChoice>& lines) {
   for (size_t i = 0; i < lines.size(); ++i)
     std::fprintf(stderr, "  %zu  %s%s\n", i + 1, to_terminal(shorten(lines[i].line, 160)).c_str(),
                  lines[i].why_not.empty() ? "" : ("\n     " + to_terminal(lines[i].why_not)).c_str());
 }
 
-// The line that --line means: a number of the list, or FILE:N.
+// The line selected by --line: a number of the list, or FILE:N.
 Result<std::string> line_of(const std::string& given, const std::vector<app::LineChoice>& lines) {
   size_t number = 0;
   const auto [stop, error] = std::from_chars(given.data(), given.data() + given.size(), number);
@@ -176,7 +176,7 @@ Result<std::string> line_of(const std::string& given, const std::vector<app::Lin
   return line->text;
 }
 
-// Asks which line tells the fault; empty: none, or no answer.
+// Asks which line states the fault; empty: none, or no answer.
 std::string asked_line(const std::vector<app::LineChoice>& lines) {
   std::fprintf(stderr, "no line of it tells of a fault by itself; which one does?\n");
   list_lines(lines);
@@ -186,7 +186,7 @@ std::string asked_line(const std::vector<app::LineChoice>& lines) {
   return line ? *line : "";
 }
 
-// The command that makes a rule where a person has to choose.
+// The command that makes a rule after a person has chosen a line.
 std::string next_command(const ConfirmOptions& o, const Diagnosis& d,
                          const std::vector<app::LineChoice>& lines) {
   if (!lines.empty()) {
@@ -203,7 +203,7 @@ std::string next_command(const ConfirmOptions& o, const Diagnosis& d,
   return fmt::format("culprit rules new {0} > {0}.lua   # --from FILE:N makes it of a line", id);
 }
 
-// A rule, or none: then it is said why, and `status` is the command's.
+// A rule, or none: then the reason is already printed, and `status` is the exit status.
 struct Made {
   std::optional<app::ConfirmedRule> rule = {};
   int status = kDone;
@@ -211,8 +211,8 @@ struct Made {
 
 Made not_made(const Error& error) { return report_error(error.text), Made{{}, kUnable}; }
 
-// Reads what the rule is made of, asks for its texts on a terminal, makes it, and tells what it rests on.
-// `words`: those that it has now.
+// Reads the rule's inputs, asks for its texts on a terminal, makes the rule, and prints its proof. `words`:
+// the rule's current texts.
 Made make(const ConfirmOptions& o, const Report& report, const Diagnosis& d, app::StoredJobs* stored,
           std::optional<detect::Pool> pool, app::RuleWords& words) {
   ReadingOptions reading;
@@ -259,12 +259,12 @@ struct Confirmed {
   app::RuleWords words;
 };
 
-// What a rule with open texts waits for.
+// What is missing in a rule with open texts.
 std::string_view but_open(const app::ConfirmedRule& rule) {
   return rule.open ? "; it runs once its marked texts are written" : "";
 }
 
-// Where this user may not write, the daemon makes the rule itself. It names it by its pattern.
+// If this user lacks write permission, the daemon makes the rule and names it by its pattern.
 int install_there(const ConfirmOptions& o, const Confirmed& of, const app::ConfirmedRule& rule) {
   const std::string elsewhere = "no folder of the daemon's rules can be written to from here";
   if (!of.words.id.empty())
@@ -292,7 +292,7 @@ int install_there(const ConfirmOptions& o, const Confirmed& of, const app::Confi
              : kUnable;
 }
 
-// Writes the rule where the daemon reads it, and has it loaded; a refused rule is taken away again.
+// Writes the rule to the daemon's folder and makes the daemon load it; removes a rejected rule.
 int install(const ConfirmOptions& o, const Confirmed& of, const app::ConfirmedRule& rule) {
   app::Client& client = of.client;
   const std::string folder = rules_folder(client);

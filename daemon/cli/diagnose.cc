@@ -56,7 +56,7 @@ Status leave_out(const std::vector<std::string>& names, detect::Steps& steps) {
   return {};
 }
 
-// A page carries the lines around its evidence.
+// Adds the lines around the evidence to a page.
 void add_lines(const Report& report, const DiagnoseOptions& o, RenderOptions& options) {
   app::ReadProgress progress;
   Watch watch(progress, !o.reading.quiet);
@@ -69,7 +69,7 @@ void add_lines(const Report& report, const DiagnoseOptions& o, RenderOptions& op
                     counted(read.left_out, "piece")));
 }
 
-// How the findings became one answer, pass by pass.
+// The steps from findings to one diagnosis, pass by pass.
 std::string steps_text(const std::vector<core::fuse::PassStep>& steps) {
   std::string out = "\nHow the findings became this answer\n";
   if (steps.empty()) out += "  no detector and no rule found anything\n";
@@ -95,9 +95,9 @@ struct JobOutcome {
   int status = kDone;
   bool found = false;
   bool empty = false;                  // the input held nothing
-  std::optional<Report> report = {};   // none: nothing of it was read, or another job was asked for
-  std::string steps = {};              // with --why
-  std::string name = {};               // its id, else the name of its folder
+  std::optional<Report> report = {};   // none: nothing was read, or another job was requested
+  std::string steps = {};              // set with --why
+  std::string name = {};               // the job's id, else its folder's name
   std::vector<std::string> jobs = {};  // this job, then others in the same paths
 };
 
@@ -149,7 +149,7 @@ JobOutcome diagnose_job(const DiagnoseOptions& o, const DiagnoseRequest& asked) 
   return out;
 }
 
-// A row for each job, then each report under its name.
+// A row for each job, then each report with the job's name.
 std::string render_all(const std::vector<JobOutcome>& shown, const DiagnoseOptions& o) {
   if (shown.size() == 1) return render(*shown[0].report, o) + shown[0].steps;
   std::vector<JobRow> rows;
@@ -161,7 +161,7 @@ std::string render_all(const std::vector<JobOutcome>& shown, const DiagnoseOptio
   return out;
 }
 
-// The parts to read: if names alone tell which one is asked for, only this one.
+// The parts to read: only the requested one if names alone identify it.
 std::vector<app::JobPaths> parts_of(const DiagnoseOptions& o) {
   std::vector<app::JobPaths> parts = app::split_jobs(o.reading.diagnose.paths);
   const auto asked = [&](const app::JobPaths& part) { return part.id == o.job; };
@@ -201,7 +201,7 @@ int diagnose(DiagnoseOptions& o) {
   };
   for (const app::JobPaths& part : jobs) {
     std::vector<std::string> named = tell({part, o.job, jobs.size() > 1});
-    // Each report may name more jobs: files are read only as far as the requested job needs.
+    // Each report may reveal more jobs: files are read only as far as the requested job requires.
     for (size_t i = 1; i < named.size(); ++i)
       for (std::string& other : tell({part, named[i], true}))
         if (std::ranges::find(named, other) == named.end()) named.push_back(std::move(other));

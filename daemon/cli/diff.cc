@@ -34,7 +34,7 @@ using Values = std::map<std::string, std::set<std::string>>;
 
 struct Difference {
   std::optional<SpeedChange> speed;
-  std::optional<ChangePoint> since;  // of the later run
+  std::optional<ChangePoint> since;  // point in the later run
   Pace before, after;
   std::vector<std::string> hosts_in, hosts_out;
   std::vector<MessageCount> fresh, removed;  // the most frequent first

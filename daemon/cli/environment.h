@@ -1,4 +1,4 @@
-// The user's environment. Any thread, while none changes it.
+// The user's environment. Any thread, while no thread changes it.
 #pragma once
 
 #include <cstdlib>
@@ -8,7 +8,7 @@
 
 namespace culprit::cli {
 
-// The value of a variable; nothing: it is not set.
+// The value of a variable; nothing: not set.
 inline std::optional<std::string> variable(std::string_view name) {
   const char* value = std::getenv(std::string(name).c_str());
   return value ? std::optional<std::string>(value) : std::nullopt;

@@ -53,8 +53,8 @@ Result<std::set<std::string>> readers_of(app::Client& client, const EvidenceOpti
   return out;
 }
 
-// A dump is evidence against the host of its rank, and its file may have been read by another host: then that
-// one is asked. Of several that have the path none is guessed.
+// Evidence from a dump names the host of its rank, although another host may have read the file: then that
+// host is queried. If several hosts have the path, none is chosen.
 Status find_reader(app::Client& client, EvidenceOptions& o, const Error& refusal) {
   const auto readers = readers_of(client, o);
   if (!readers) return tl::unexpected(o.host.empty() ? readers.error() : refusal);
@@ -80,7 +80,7 @@ Result<Json> get_lines(app::Client& client, EvidenceOptions& o) {
   return ask();
 }
 
-// Numbered and safe for a terminal, unlike the bytes of `cat`.
+// Numbered and safe for a terminal, unlike the output of `cat`.
 int show_lines(app::Client& client, EvidenceOptions& o) {
   const auto got = get_lines(client, o);
   if (!got) return report_error(got.error().text), kUnable;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kWidthLeast = 40;  // narrower terminals wrap the lines themselves
 constexpr size_t kWidthMost = 110;  // longer lines are hard to read
-constexpr size_t kNamesMost = 28;   // columns of names; a longer name has a line of its own
+constexpr size_t kNamesMost = 28;   // columns of names; a longer name gets a separate line
 constexpr size_t kIndent = 2, kGap = 2;
 
 void add_wrapped(std::string& out, std::string_view text, size_t width, size_t indent) {
@@ -18,7 +18,7 @@ void add_wrapped(std::string& out, std::string_view text, size_t width, size_t i
     out.append(indent, ' ').append(line).append("\n");
 }
 
-// The column of the texts: behind the longest name that is not too long.
+// The column of the texts: after the longest name that is not too long.
 size_t column_of(const std::vector<HelpSection>& sections) {
   size_t column = 0;
   for (const HelpSection& section : sections)
@@ -43,7 +43,7 @@ void add_section(std::string& out, const HelpSection& section, size_t column, si
   }
 }
 
-// Where a comment of the shell begins; npos: none.
+// Start of a shell comment; npos: none.
 size_t comment_of(std::string_view command) {
   char quote = 0;
   for (size_t i = 0; i < command.size(); ++i) {
@@ -58,7 +58,7 @@ size_t comment_of(std::string_view command) {
   return std::string_view::npos;
 }
 
-// The words of a command, quoted ones whole.
+// The words of a command; a quoted word is one word.
 std::vector<std::string_view> words_of(std::string_view command) {
   std::vector<std::string_view> out;
   char quote = 0;

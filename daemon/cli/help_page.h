@@ -19,11 +19,11 @@ struct HelpSection {
 struct HelpPage {
   std::string about, usage;
   std::vector<HelpSection> sections;
-  std::string footer;  // examples, and what else is to be said
+  std::string footer;  // examples and additional text
 };
 
 // Indented lines of the footer below "Examples:" are commands. A command that is too long gets its comment in
-// a line before it, and ends its lines with a backslash, so that it can be pasted as it stands.
+// a line before it, and its lines end in a backslash, so that it can be pasted.
 std::string help_text(const HelpPage& page, size_t width);
 
 }  // namespace culprit::cli

@@ -43,8 +43,8 @@ std::string drops(const Json& host) {
   return out.empty() ? "none" : out;
 }
 
-// What is held against the host ("GPU has fallen off the bus (job llama)"), then why the host is
-// disconnected or unhealthy.
+// Findings about the host ("GPU has fallen off the bus (job llama)"), then why the host is disconnected or
+// unhealthy.
 std::string reason(const Json& host) {
   const auto reported = [&](const char* name) {
     const auto at = host.find(name);
@@ -63,7 +63,7 @@ double score_of(const Json& host) {
   return score != host.end() && score->is_number() ? score->get<double>() : 0;
 }
 
-// A daemon of an earlier version says only whether the host is suspected.
+// A daemon of an earlier version reports only whether the host is suspected.
 std::string state_of(const Json& host) {
   const auto current = host.find("standing");
   if (current != host.end() && current->is_string()) return to_terminal(current->get<std::string>());
@@ -71,7 +71,7 @@ std::string state_of(const Json& host) {
   return suspected != host.end() && *suspected == true ? "suspect" : "normal";
 }
 
-// A small clock offset is hidden: the delay of the hello causes as much.
+// Hides a small clock offset, since the delay of the hello causes as much.
 std::string clock(const Json& host) {
   const auto ahead = host.find("clock_ahead_ns");
   if (ahead == host.end() || !ahead->is_number_integer()) return "-";
@@ -80,7 +80,7 @@ std::string clock(const Json& host) {
   return fmt::format("{} {}", format_duration(std::abs(ns)), ns > 0 ? "ahead" : "behind");
 }
 
-// Lists earlier faults of devices, for the decision to use a device again.
+// Lists earlier faults of devices, for the decision whether to use a device again.
 int devices(RemoteOptions& o) {
   return print_answer(o, "/v1/devices", [&](const Json& json) {
     std::vector<std::vector<std::string>> rows{

@@ -8,7 +8,7 @@
 
 namespace culprit::cli {
 
-// Suspects by score, then hosts that are silent or unhealthy, odd ones by score, normal ones; else in the
+// Suspects by score, then silent or unhealthy hosts, odd ones by score, normal ones; otherwise in the
 // daemon's order.
 std::vector<Json> worst_first(std::vector<Json> hosts);
 std::string hosts_text(const std::vector<Json>& hosts, const Zone& zone, bool color);

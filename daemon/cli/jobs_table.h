@@ -17,12 +17,12 @@ struct JobRow {
 // "failed", "hangs", "slow", "unclear", "odd", "well", "unknown" or "empty", for a job in files.
 std::string state_of(const Report& report);
 
-// Of a job in /v1/jobs: "running", "hangs", "failed", "ended".
+// State of a job in /v1/jobs: "running", "hangs", "failed", "ended".
 std::string state_of_job(const Json& job);
-// The headline of its last report; of an older daemon the title of its verdict; "-": none.
+// The headline of the last report; from an older daemon, the title of the verdict; "-": none.
 std::string found_in_job(const Json& job);
 
-// A row for each job: its name, hosts, state and what was found in one line. Safe for a terminal.
+// A row for each job: name, hosts, state and the diagnosis in one line. Safe for a terminal.
 std::string jobs_table(const std::vector<JobRow>& jobs, bool color);
 
 }  // namespace culprit::cli

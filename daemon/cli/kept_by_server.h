@@ -1,4 +1,4 @@
-// What a running daemon keeps of jobs, over its API. Borrows the client.
+// A running daemon's stored data of jobs, over its API. Borrows the client.
 #pragma once
 
 #include "app/client.h"

@@ -18,7 +18,7 @@ uint32_t code_point(std::string_view c) {
   return point;
 }
 
-// East Asian Width W and F as ranges, as in wcwidth; the C library's wcwidth depends on the locale.
+// East Asian Width W and F as ranges, like wcwidth, which in the C library depends on the locale.
 size_t columns_of_point(uint32_t c) {
   if (c < 0x300) return 1;
   if (c <= 0x36f || (c >= 0x200b && c <= 0x200d) || (c >= 0xfe00 && c <= 0xfe0f)) return 0;
@@ -99,7 +99,7 @@ std::string shorten_around(std::string_view text, size_t focus, size_t width) {
   size_t begin = 0;
   while (begin + 1 < characters.size() && characters[begin + 1].at <= focus) ++begin;
   const size_t columns_before = columns_of(text.substr(0, characters[begin].at));
-  // The focus and the words after it matter most: they get three quarters of the width.
+  // The focus and the words after it are most important: they get three quarters of the width.
   if (columns_before <= width / 4) {
     begin = 0;
   } else {

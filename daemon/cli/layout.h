@@ -11,10 +11,10 @@ namespace culprit::cli {
 // Width of the text in columns: two for wide characters (CJK, emoji), none for combining ones.
 size_t columns_of(std::string_view text);
 
-// Lines of at most `width` columns, broken at spaces. A longer word has a line of its own and stays whole, so
-// a path can be copied.
+// Lines of at most `width` columns, broken at spaces. A longer word gets a separate line and is not broken,
+// so a path can be copied.
 std::vector<std::string> wrap(std::string_view text, size_t width);
-// The same with long words broken, for quoted lines.
+// Like wrap(), but breaks long words; for quoted lines.
 std::vector<std::string> wrap_hard(std::string_view text, size_t width);
 
 // At most `width` columns of the text around byte `focus`, with "…" at each cut.

@@ -12,13 +12,13 @@ namespace {
 
 constexpr uint64_t kLinesAround = 5;
 
-// First and last line: those of a record, such as a traceback, and some around.
+// First and last line of a record, such as a traceback, with some lines around it.
 std::pair<uint64_t, uint64_t> lines_around(const Evidence& e) {
   const auto more = static_cast<uint64_t>(std::ranges::count(e.text, '\n'));
   return {*e.line > kLinesAround ? *e.line - kLinesAround : 1, *e.line + kLinesAround + more};
 }
 
-// A value that begins with '-' would be taken for an option.
+// Joins a value that begins with '-', which would otherwise be read as an option.
 std::string option(std::string_view name, std::string_view value) {
   return fmt::format("{}{}{}", name, value.starts_with('-') ? '=' : ' ', shell_word(value));
 }

@@ -1,5 +1,5 @@
-// The command that shows a line of evidence with its surroundings, ready to be pasted into a shell. Names of
-// files, hosts and jobs are untrusted: they are quoted, and the command has no control characters.
+// The command that shows a line of evidence with its surroundings, ready to paste into a shell. Names of
+// files, hosts and jobs are untrusted: they are quoted, and the command contains no control characters.
 #pragma once
 
 #include <functional>
@@ -11,11 +11,11 @@
 
 namespace culprit::cli {
 
-// `sed` on the file, behind its decompressor. Empty: the evidence has no line, or its file is no regular one.
+// `sed` on the file, after its decompressor. Empty: the evidence has no line, or its file is not regular.
 // Reads the first bytes of the file.
 std::string look_in_file(const Evidence& evidence);
 
-// `culprit evidence cat` for a daemon's job; `options` as this command got them. Empty: without line or job.
+// `culprit evidence cat` for a daemon's job; `options` are those of this command. Empty: no line or no job.
 std::string look_at_daemon(const Evidence& evidence, std::string_view job, const app::ClientOptions& options);
 
 }  // namespace culprit::cli

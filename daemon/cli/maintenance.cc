@@ -41,7 +41,7 @@ TimeNs now_ns() {
       .count();
 }
 
-// "2h" is from `base` on; else a time.
+// A duration such as "2h" counts from `base`; else a time.
 Result<TimeNs> moment(const std::string& text, TimeNs base, const Zone& zone) {
   if (const auto span = app::parse_duration(text)) return base + *span;
   return parse_time(text, zone);

@@ -84,7 +84,7 @@ Json failed(const Json& id, int code, const std::string& text) {
           {"error", {{"code", code}, {"message", to_terminal(without_invisible(text))}}}};
 }
 
-// Escaped line by line, so that a newline of the source stays one.
+// Escapes line by line, so that newlines of the source remain.
 std::string escaped(std::string_view text) {
   std::string out;
   for (const std::string_view line : split(text, '\n')) {
@@ -115,7 +115,7 @@ std::string text_of(const Json& arguments, const char* name) {
   return at != arguments.end() && at->is_string() ? at->get<std::string>() : "";
 }
 
-// Why the arguments do not fit the tool; empty: they do.
+// Why the arguments are invalid for the tool; empty: valid.
 std::string misfit(const Tool& tool, const Json& arguments) {
   if (!arguments.is_object()) return "the arguments are no object";
   for (const auto& [name, value] : arguments.items()) {
@@ -170,7 +170,7 @@ Json McpServer::answer(const Json& message) {
   const auto method = message.find("method");
   if (message.value("jsonrpc", Json()) != "2.0") return failed(id, kInvalidRequest, "jsonrpc is not \"2.0\"");
   if (method == message.end()) {
-    // An answer to a request of the server, which makes none.
+    // An answer to a request; the server makes no requests.
     if (message.contains("result") || message.contains("error")) return nullptr;
     return failed(id, kInvalidRequest, "method is missing");
   }
@@ -198,7 +198,7 @@ Json McpServer::answer(const Json& message) {
     return failed(id, kInvalidParams, shorten(why, 200));
   try {
     return result(call(params));
-  } catch (const std::exception&) {  // an answer of the daemon with other types, or too little memory
+  } catch (const std::exception&) {  // the daemon's answer has unexpected types, or memory is short
     return failed(id, kInternal, "the answer cannot be made");
   }
 }

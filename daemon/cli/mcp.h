@@ -1,7 +1,7 @@
 // A server of the Model Context Protocol, revision 2025-06-18 and the two before it. A message of JSON-RPC
-// 2.0 is one line. The server only reads. What it answers from logs is untrusted: escaped, marked as data
-// and of limited size. Input is hostile too: every line gets an answer or is a notification, and none ends
-// it. One thread.
+// 2.0 is one line. The server only reads. Answers with text from logs are untrusted: escaped, marked as data
+// and limited in size. Input is untrusted too: each line gets an answer or is a notification, and no line
+// ends the server. One thread.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -12,16 +12,16 @@
 
 namespace culprit::cli {
 
-// What the tools ask. A job may be empty if there is only one. Texts may hold anything.
+// Data source of the tools. A job may be empty if there is only one. Texts may contain any bytes.
 class McpSource {
  public:
   virtual ~McpSource() = default;
   virtual Result<std::string> jobs() = 0;
   virtual Result<std::string> hosts() = 0;
   virtual Result<std::string> report(const std::string& job) = 0;
-  // Why a diagnosis was made; empty `id`: the leading one.
+  // Why a diagnosis was made; empty `id`: the leading diagnosis.
   virtual Result<std::string> why(const std::string& job, const std::string& id) = 0;
-  // What speaks against a host or a line of a log as the cause; either may be empty.
+  // Facts against a host or a log line as the cause; either argument may be empty.
   virtual Result<std::string> why_not(const std::string& job, const std::string& host,
                                       const std::string& line) = 0;
   struct Place {
@@ -35,7 +35,7 @@ class McpSource {
 class McpServer {
  public:
   explicit McpServer(McpSource& source) : source_(source) {}
-  // The answer to one line, without a newline; empty: none is due.
+  // The answer to one line, without a newline; empty: the line needs no answer.
   std::string handle(std::string_view line);
   // The answer to a line that was too long to read.
   static std::string too_long();

@@ -1,4 +1,4 @@
-// The jobs that `culprit mcp` answers for: those of a daemon, or those in a folder. Block.
+// The jobs that `culprit mcp` serves: a daemon's, or those in a folder. Calls block.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 namespace culprit::cli {
 
 std::unique_ptr<McpSource> mcp_of_daemon(app::Client client);
-// Reads the folder at the first question, and keeps the reports.
+// Reads the folder at the first request, and stores the reports.
 std::unique_ptr<McpSource> mcp_of_folder(app::DiagnoseOptions options);
 
 }  // namespace culprit::cli

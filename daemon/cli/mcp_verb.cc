@@ -21,7 +21,8 @@ struct McpOptions {
   std::string dir;
 };
 
-// Calls back for each line of standard input; nullopt: a line that is too long. False: it cannot be read.
+// Calls back for each line of standard input; nullopt: a line that is too long. False: the input is
+// unreadable.
 bool for_each_line(const std::function<bool(std::optional<std::string_view>)>& take) {
   std::string line, part(64 << 10, '\0');
   bool skipping = false;

@@ -15,7 +15,7 @@ namespace culprit::cli {
 namespace {
 
 constexpr size_t kHostsInHeadline = 3;
-constexpr size_t kDate = 10;  // of a written time
+constexpr size_t kDate = 10;  // bytes of the date in a written time
 
 std::string spaced(std::string_view word) {
   std::string out(word);
@@ -150,7 +150,7 @@ std::string sentence(const Hang& hang, const RenderOptions& options) {
   if (hang.since_ns != kNoTime) {
     out += fmt::format(" since {} {}", format_time(hang.since_ns, options.zone), options.zone_name);
   }
-  // Its own time has neither date nor zone.
+  // The hang's own text has a time without date and zone.
   if (!hang.sentence.empty()) return out + ": " + hang.sentence.substr(0, hang.sentence.rfind(" since "));
   if (!hang.suspects.empty()) out += "; " + places(hang.suspects, kHostsInHeadline);
   return out;
@@ -189,7 +189,7 @@ std::string look_command(const Diagnosis& d, const RenderOptions& options) {
   return "";
 }
 
-// Never 100 %: a diagnosis is no proof.
+// At most 99 %: a diagnosis is no proof.
 std::string percent(double share) {
   const double clamped = share > 0 ? std::min(share, 0.99) : 0.0;
   return fmt::format("{:.0f} %", std::round(clamped * 100));
@@ -228,12 +228,12 @@ std::vector<const IterationScore*> most_irregular(const Report& report, size_t m
   std::stable_sort(list.begin(), list.end(),
                    [](const auto* x, const auto* y) { return x->score > y->score; });
   list.resize(max);
-  std::sort(list.begin(), list.end());  // by address: all are in one array
+  std::sort(list.begin(), list.end());  // sorted by address: all are in one array
   return list;
 }
 
 size_t focus_of(std::string_view line, std::span<const Indicating> indicating) {
-  constexpr size_t kTelling = 8;  // shorter words occur in any line
+  constexpr size_t kTelling = 8;  // minimum length: shorter words occur in any line
   for (const Indicating& x : indicating) {
     const std::string_view literal = longest_literal(x.template_text);
     if (literal.size() < kTelling) continue;

@@ -16,22 +16,22 @@ namespace culprit::cli {
 // The numeric fault that the diagnosis is based on; null: none.
 const NumericFault* fault_of(const Report& report, const Diagnosis& diagnosis);
 
-// The first line: the report's headline, with the confidence, or with what was read.
+// The first line: the report's headline, with the confidence or the amount of input read.
 std::string headline(const Report& report, const RenderOptions& options);
 // "hardware, gpu, crash, iterative stage, 2026-11-21 02:12:09.123 UTC".
 std::string classified(const Diagnosis& diagnosis, const RenderOptions& options);
 // "rule nvidia.xid.79, 11 of 12 of its kind confirmed, last judged by alice, diagnosis d1".
 std::string reported_by(const Diagnosis& diagnosis);
-// The recommended action with its targets ("Isolate node-17"), and how. Either may be empty. An action
-// without targets comes before the remedy ("Fix: read the traceback").
+// The recommended action with its targets ("Isolate node-17"), and the remedy. Either may be empty. An action
+// without targets precedes the remedy ("Fix: read the traceback").
 struct Advice {
   std::string action, remedy;
 };
 Advice advice(const Diagnosis& diagnosis);
-// Says that the reading was stopped early; empty if it was not.
+// A sentence if the reading was stopped early; else empty.
 std::string interruption(const Report& report);
 inline constexpr std::string_view kSettling = "New evidence came seconds ago: this answer may still change.";
-// One sentence on a slow spell, a numeric fault or a hang.
+// One sentence on a period of slow steps, a numeric fault or a hang.
 std::string sentence(const Irregularity& irregularity);
 std::string sentence(const NumericFault& fault);
 std::string sentence(const Hang& hang, const RenderOptions& options);
@@ -41,18 +41,18 @@ std::string job_range(const JobSummary& job, const RenderOptions& options);
 
 // "runs/a.log:120", "runs/a.comm +4096".
 std::string address(const Evidence& evidence);
-// The command that shows the first evidence of the diagnosis for which there is one; empty: none.
+// The command that shows the first evidence of the diagnosis that a command can show; empty: none.
 std::string look_command(const Diagnosis& diagnosis, const RenderOptions& options);
 std::string percent(double share);
 // "61,204,331".
 std::string grouped(uint64_t n);
-// Without a zone; with the date only if `same_day` is another day.
+// A time without a zone; with the date only if its day differs from `same_day`.
 std::string clock_time(TimeNs time, TimeNs same_day, const RenderOptions& options);
 
 // Problems that are not also in `missing`.
 std::vector<const Problem*> unread(const Report& report);
 
-// Evidence of the same text from several places, shown once.
+// Evidence with equal text from several places, shown once.
 struct EvidenceGroup {
   const Evidence* first = nullptr;
   std::vector<const Evidence*> others;

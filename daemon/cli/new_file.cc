@@ -13,7 +13,7 @@
 namespace culprit::cli {
 namespace {
 
-constexpr int kNamesTried = 8;  // of 64 random bits: a second collision is an attack
+constexpr int kNamesTried = 8;  // names of 64 random bits: a second collision is an attack
 
 tl::unexpected<Error> new_file_failure(const std::string& path, int error) {
   return tl::unexpected(
@@ -54,7 +54,7 @@ Status NewFile::create_temporary(mode_t mode) {
   for (int i = 0; error == EEXIST && i < kNamesTried; ++i) {
     uint64_t number = 0;
     if (::getrandom(&number, sizeof number, 0) != sizeof number) return failed(errno);
-    const std::string name = fmt::format(".culprit-{:016x}.part", number);  // not longer with a long name_
+    const std::string name = fmt::format(".culprit-{:016x}.part", number);  // not longer for a long name_
     descriptor_ = ::openat(folder_, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
     error = descriptor_ < 0 ? errno : 0;
     if (error == 0) temporary_ = name;

@@ -1,6 +1,6 @@
-// A file that the command line writes whole or not at all: it has a temporary name in the folder of its path
-// until finish(), and is removed without it. Other users may write to that folder: the temporary name is
-// random, is created and never opened, and no link is followed. Belongs to one thread.
+// A file that the command line writes completely or not at all. It has a temporary name in the target's
+// folder until finish(), and is removed without finish(). Other users may write to that folder: the temporary
+// name is random, an existing file is never opened, and no link is followed. Belongs to one thread.
 #pragma once
 
 #include <sys/types.h>
@@ -14,7 +14,7 @@ namespace culprit::cli {
 
 class NewFile {
  public:
-  // `mode` as of open(2): the umask applies. An existing file of this path is replaced by finish().
+  // `mode` as for open(2): the umask applies. finish() replaces an existing file of this path.
   static Result<NewFile> create(const std::string& path, mode_t mode);
   NewFile(NewFile&& other) noexcept;
   NewFile& operator=(NewFile&&) = delete;
@@ -29,7 +29,7 @@ class NewFile {
   Status create_temporary(mode_t mode);
   Status failed(int error) const;
 
-  std::string path_, name_, temporary_;  // the names are in `folder_`
+  std::string path_, name_, temporary_;  // the names of files in `folder_`
   int folder_ = -1, descriptor_ = -1;
 };
 

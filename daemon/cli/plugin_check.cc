@@ -47,7 +47,7 @@ std::string to_text(const app::PluginCheckRow& row, bool color) {
                      to_terminal(row.text));
 }
 
-// False: a sentence was printed.
+// False: an error was printed.
 bool prepare(const PluginCheckVerb& o, app::PluginCheckOptions& out) {
   out.library = o.library;
   out.host_program = o.host_program;

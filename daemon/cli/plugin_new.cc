@@ -188,7 +188,7 @@ std::string filled(std::string text, const std::string& name) {
   return text;
 }
 
-// Two words at least: one word may be a keyword of C or a name of its library, which would not compile.
+// At least two words: one word may be a keyword of C or a name of its library, which would not compile.
 bool is_name(const std::string& name) {
   const auto allowed = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
   return !name.empty() && name.size() <= kPluginNameMax && name[0] >= 'a' && name[0] <= 'z' &&

@@ -1,4 +1,4 @@
-// The verbs of `culprit plugin`, a file each. See verbs.h.
+// The verbs of `culprit plugin`, each in a separate file. See verbs.h.
 #pragma once
 
 #include "cli/verbs.h"

@@ -20,7 +20,7 @@ int usage_error(const Parsed& parsed) {
   return kUnable;
 }
 
-// The error for a misspelt verb, for which the parser only reports a missing verb. Empty: no misspelt verb.
+// The error for a misspelt verb, which the parser only reports as missing. Empty: no misspelt verb.
 std::string unknown_verb(const Command& app, const std::vector<std::string>& words) {
   const Command* last = &app;
   for (const std::string& word : words) {

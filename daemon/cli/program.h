@@ -1,5 +1,5 @@
-// What the main functions of our programs share: words to verb, errors of usage, completion. It needs the
-// command line alone.
+// Common parts of our programs' main functions: words to verb, usage errors, completion. Needs only the
+// command line.
 #pragma once
 
 #include <functional>
@@ -16,8 +16,8 @@ namespace culprit::cli {
 std::vector<std::string> words_of(int argc, char** argv);
 // Parses the words, runs the verb, and returns the exit status. `complete WORD...` prints candidates.
 int run_program(Command& app, Run& verb, const std::vector<std::string>& words, const Candidates& candidates);
-// Opens each closed standard descriptor so that its use fails. Otherwise a file opened later would get the
-// number.
+// Opens each closed standard descriptor in a way that makes its use fail. Otherwise a file opened later would
+// get its number.
 void fill_standard_streams();
 
 }  // namespace culprit::cli

@@ -12,8 +12,8 @@ using Bytes = std::vector<unsigned char>;
 
 // Versions 1 to 10 of level L, by table 9 and annex E of the standard.
 struct Version {
-  size_t codewords, correction, blocks;  // of all blocks; of each; how many
-  size_t centres[3];                     // of alignment patterns; 0: none
+  size_t codewords, correction, blocks;  // all codewords; correction codewords per block; number of blocks
+  size_t centres[3];                     // centres of alignment patterns; 0: none
   size_t data() const { return codewords - correction * blocks; }
 };
 constexpr Version kVersions[] = {{26, 7, 1, {}},
@@ -27,7 +27,7 @@ constexpr Version kVersions[] = {{26, 7, 1, {}},
                                  {292, 30, 2, {6, 26, 46}},
                                  {346, 18, 4, {6, 28, 50}}};
 
-// In the field of 256 elements with the polynomial 0x11d.
+// Product in the field of 256 elements with the polynomial 0x11d.
 unsigned char product(unsigned char a, unsigned char b) {
   unsigned out = 0;
   for (int i = 7; i >= 0; --i) {
@@ -37,7 +37,7 @@ unsigned char product(unsigned char a, unsigned char b) {
   return static_cast<unsigned char>(out);
 }
 
-// The checked bits of a short code: `data` with its remainder by `polynomial` of `degree`.
+// `data` followed by its remainder modulo `polynomial` of `degree`: the check bits of a short code.
 unsigned with_remainder(unsigned data, unsigned polynomial, int degree) {
   unsigned rest = data;
   for (int i = 0; i < degree; ++i) rest = (rest << 1) ^ ((rest >> (degree - 1)) * polynomial);
@@ -57,12 +57,12 @@ Bytes data_of(std::string_view text, size_t version) {
   add(4, 4);  // bytes
   add(text.size(), version < 10 ? 8 : 16);
   for (const char c : text) add(static_cast<unsigned char>(c), 8);
-  add(0, 4);  // the end; both counts leave room for it
+  add(0, 4);  // terminator; both capacities include it
   for (unsigned char fill = 0xec; out.size() < most; fill ^= 0xec ^ 0x11) out.push_back(fill);
   return out;
 }
 
-// The codewords of all blocks, one of each in turn.
+// The codewords of all blocks, interleaved.
 Bytes interleaved(const Bytes& data, const Version& v) {
   const size_t shorter = v.blocks - v.codewords % v.blocks, length = v.codewords / v.blocks - v.correction;
   std::vector<Bytes> parts, corrections;
@@ -166,7 +166,7 @@ class Drawing {
     }
   }
 
-  // With its light border, as far as it lies within the code.
+  // A finder pattern with its light border, as far as within the code.
   void finder(size_t centre_x, size_t centre_y) {
     for (int dy = -4; dy <= 4; ++dy)
       for (int dx = -4; dx <= 4; ++dx) {
@@ -184,7 +184,7 @@ class Drawing {
             std::max(std::abs(dx), std::abs(dy)) != 1);
   }
 
-  // Level L and the mask, twice.
+  // Writes level L and the mask, twice.
   void format(int mask) {
     const unsigned bits = with_remainder(1u << 3 | static_cast<unsigned>(mask), 0x537, 10) ^ 0x5412;
     const size_t n = code_.size;
@@ -202,7 +202,7 @@ class Drawing {
   std::vector<bool> fixed_;  // modules that carry no data
 };
 
-// How hard a line of modules is to read: runs of a colour, and what looks like a finder pattern.
+// Penalty of a line of modules: runs of one colour, and sequences similar to a finder pattern.
 size_t penalty_of(const std::vector<bool>& line) {
   size_t out = 0, run = 0;
   for (size_t i = 0; i < line.size(); ++i) {
@@ -246,7 +246,7 @@ size_t penalty_of(const QrCode& code) {
 }  // namespace
 
 std::vector<unsigned char> qr_correction(const std::vector<unsigned char>& data, size_t count) {
-  Bytes divisor(count);  // without its highest term
+  Bytes divisor(count);  // without the highest term
   divisor.back() = 1;
   unsigned char root = 1;
   for (size_t i = 0; i < count; ++i) {
@@ -285,7 +285,8 @@ std::optional<QrCode> qr_code(std::string_view text) {
 std::string qr_text(const QrCode& code) {
   constexpr size_t kMargin = 4;
   constexpr const char* kBlackOnWhite = "\x1b[38;5;16;48;5;231m";
-  constexpr const char* kHalves[] = {" ", "▄", "▀", "█"};  // of the upper and the lower row
+  constexpr const char* kHalves[] = {" ", "▄", "▀", "█"};  // glyphs of a pair of modules: upper row, lower
+                                                           // row
   const auto dark = [&](size_t x, size_t y) {
     return x >= kMargin && y >= kMargin && x < code.size + kMargin && y < code.size + kMargin &&
            code.at(x - kMargin, y - kMargin);

@@ -15,13 +15,13 @@ struct QrCode {
   bool at(size_t x, size_t y) const { return dark[y * size + x]; }
 };
 
-constexpr size_t kQrBytes = 271;  // of version 10; larger ones do not fit into a terminal
-// Nothing: the text is longer.
+constexpr size_t kQrBytes = 271;  // capacity of version 10; larger codes do not fit into a terminal
+// Nothing: the text is too long.
 std::optional<QrCode> qr_code(std::string_view text);
-// Black on white whatever the terminal's colours are, two rows of modules a line, with its margin.
+// Black on white regardless of the terminal's colours, two rows of modules per line, with the margin.
 std::string qr_text(const QrCode& code);
 
-// Reed-Solomon codewords of QR codes for `data`, of this number.
+// The `count` Reed-Solomon codewords of a QR code for `data`.
 std::vector<unsigned char> qr_correction(const std::vector<unsigned char>& data, size_t count);
 
 }  // namespace culprit::cli

@@ -125,7 +125,7 @@ struct Watch::Impl {
 
   void loop() {
     std::unique_lock lock(mutex);
-    // Short readings show no bar.
+    // Shows no bar for short readings.
     while (!over.wait_for(lock, std::chrono::milliseconds(drawn ? 100 : 400), [this] { return ended; }))
       show();
     if (drawn) fmt::print(stderr, "\r\x1b[K");

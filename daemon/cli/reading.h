@@ -26,8 +26,8 @@ Status resolve(ReadingOptions& options);
 // "2026-11-21", "2026-11-21T02:12", "2026-11-21 02:12:09.5", or seconds since the epoch: "@1763690000".
 Result<TimeNs> parse_time(const std::string& text, const Zone& zone);
 
-// During its lifetime, SIGINT and SIGTERM set progress.stop; a second one ends the program. A signal that was
-// ignored before, as for a background job, stays ignored. Draws a progress bar on standard error if that is a
+// During its lifetime, SIGINT and SIGTERM set progress.stop; a second signal ends the program. A signal that
+// was ignored before, as for a background job, remains ignored. Draws a progress bar if standard error is a
 // terminal.
 class Watch {
  public:

@@ -38,11 +38,12 @@ RE2::Options options() {
   return out;
 }
 
-// Bits a character: 24 that are drawn from 64 have 4.35 on average, names of classes and files below 4.1.
+// Minimum entropy in bits per character: 24 random characters out of 64 have 4.35 on average, names of
+// classes and files less than 4.1.
 constexpr double kRandomBits = 4.2;
-constexpr int kSlashes = 2;  // base64 has one in 64 characters; a path has more
+constexpr int kSlashes = 2;  // base64 has one slash in 64 characters; a path has more
 
-// Of everybody: they name no site.
+// Public hosts, which do not identify a site.
 const std::set<std::string, std::less<>> kPublicHosts{"github.com",
                                                       "huggingface.co",
                                                       "pytorch.org",
@@ -65,7 +66,7 @@ const std::set<std::string, std::less<>> kPublicHosts{"github.com",
                                                       "discord.com",
                                                       "api.telegram.org"};
 
-constexpr size_t kContext = 60;  // bytes round a hash that show whether it is a commit
+constexpr size_t kContext = 60;  // bytes around a hash that show whether it is a commit
 constexpr size_t kHexKeyDigits = 40;
 constexpr size_t kSerialBytes = 5;
 
@@ -96,7 +97,7 @@ std::string lower(std::string_view text) {
   return out;
 }
 
-// Texts in the place of a secret that are no secret: variables, redacted values, words such as "none".
+// Texts in place of a secret: variables, redacted values, words such as "none".
 bool is_placeholder(std::string_view text) {
   static const std::set<std::string, std::less<>> words{
       "none", "null", "true", "false", "yes", "no", "required", "unset", "empty", "prompt", "redacted"};
@@ -104,7 +105,7 @@ bool is_placeholder(std::string_view text) {
          text.starts_with("!!") || text.find_first_not_of("*xX.") == text.npos || words.contains(lower(text));
 }
 
-// The text's shape with a number at its end: letters become `letter`, digits 0.
+// The text's shape, followed by a number: letters become `letter`, digits 0.
 std::string shaped(std::string_view text, std::string number, char letter) {
   std::string out(text);
   for (char& c : out)
@@ -117,7 +118,7 @@ std::string shaped(std::string_view text, std::string number, char letter) {
   return out;
 }
 
-// Whether the digits of a text have the check digit of a card (Luhn) and are not one group again and again.
+// Whether the digits of a text have a card's check digit (Luhn) and are not one repeated group.
 bool is_card(std::string_view text) {
   std::string digits;
   for (const char c : text)
@@ -132,7 +133,7 @@ bool is_card(std::string_view text) {
          (!repeated || text.size() == digits.size());
 }
 
-// ISO 7064: the number that letters and digits give is 1 modulo 97.
+// ISO 7064: an IBAN's letters and digits form a number that is 1 modulo 97.
 bool is_iban(std::string_view text) {
   std::string plain;
   for (const char c : text)
@@ -144,7 +145,7 @@ bool is_iban(std::string_view text) {
   return rest == 1;
 }
 
-// A short name that would match words of sentences ("gpu") is no host's name to look for.
+// Rejects a short name that would match words of sentences ("gpu").
 bool is_host_name(std::string_view name) {
   return name.size() > kNameBytes && name.find_first_of("0123456789-") != name.npos &&
          name.find_first_not_of("0123456789.:") != name.npos && name.find_first_of(" /@[]") == name.npos &&
@@ -159,7 +160,7 @@ bool is_word(char c) {
 
 namespace {
 
-// Regexes; one pass over a line finds those that are to be tried.
+// Regexes; one pass over a line finds those to be tried.
 class Patterns {
  public:
   template <size_t n>
@@ -232,7 +233,7 @@ struct Redactor::Impl {
     return done == 0 && out.empty() ? line : out.append(line, done);
   }
 
-  // A sentence about a secret, and not the secret: "the password is wrong".
+  // Leaves sentences about a secret unchanged: "the password is wrong".
   std::string spoken(std::string_view text) {
     static const std::set<std::string, std::less<>> states{"a",         "about",      "absent",
                                                            "accepted",  "all",        "already",
@@ -262,7 +263,7 @@ struct Redactor::Impl {
     const std::string_view whole = text;
     while (!text.empty() && std::string_view(".,;!?)").find(text.back()) != std::string_view::npos)
       text.remove_suffix(1);
-    const std::string low = lower(text);  // of several words the first and the last tell
+    const std::string low = lower(text);  // if there are several words, the first and the last one decide
     const bool state =
         states.contains(low.substr(0, low.find(' '))) && states.contains(low.substr(low.rfind(' ') + 1));
     if (text.empty() || state || is_placeholder(text)) return "";
@@ -275,7 +276,7 @@ struct Redactor::Impl {
   }
 
   std::string secret(std::string_view text) {
-    // "tokens: 4096" counts words of a text.
+    // "tokens: 4096" is a word count, not a secret.
     if (text.find_first_not_of("0123456789.eE+-") == text.npos || is_placeholder(text)) return "";
     return alias("secret", text, secrets);
   }
@@ -305,7 +306,7 @@ struct Redactor::Impl {
       commit_behind{kCommitBehind, options()};
   std::map<std::string, size_t, std::less<>> users, emails, hosts, ips, secrets, phones, devices, serials,
       accounts;
-  std::set<std::string, std::less<>> own_hosts;  // of the report, in lower case
+  std::set<std::string, std::less<>> own_hosts;  // hosts of the report, in lower case
   std::map<std::string, uint64_t> counts;
   bool key = false;  // within a private key
 };
@@ -338,7 +339,7 @@ std::string Redactor::Impl::without_secrets(const std::string& line) {
   });
 }
 
-// The same address in other notations is the same device.
+// Different notations of one address are the same device.
 std::string Redactor::Impl::device(std::string_view text) {
   std::string digits;
   for (const char c : lower(text.starts_with("0x") ? text.substr(2) : text))
@@ -347,7 +348,7 @@ std::string Redactor::Impl::device(std::string_view text) {
   ++counts["hardware-address"];
   const size_t number = devices.emplace(digits, devices.size() + 1).first->second;
   std::string out = shaped(text, fmt::format("{:x}", number), '0');
-  if (out.size() > 2 && (out[2] == ':' || out[2] == '-')) out[1] = '2';  // an address that no maker gives
+  if (out.size() > 2 && (out[2] == ':' || out[2] == '-')) out[1] = '2';  // a prefix that no manufacturer has
   return text.starts_with("0x") ? "0x" + out.substr(2) : out;
 }
 
@@ -384,7 +385,7 @@ std::string Redactor::Impl::without_hardware(const std::string& line) {
   return out;
 }
 
-// Names stand as words: "alice" goes, "malice" stays.
+// Names match whole words: "alice" is removed, "malice" is not.
 template <class Knows, class Replace>
 std::string without_names(const std::string& line, Knows knows, Replace replacement) {
   std::string out;
@@ -470,18 +471,18 @@ std::string Redactor::Impl::without_hosts(const std::string& given) {
 
 std::string Redactor::Impl::without_ips(const std::string& line) {
   const std::string four = replaced(line, ipv4, [&](std::string_view ip, size_t) -> std::string {
-    // Loopback, unspecified and mask addresses say nothing about the site.
+    // Loopback, unspecified and mask addresses reveal nothing about the site.
     if (ip.starts_with("127.") || ip == "0.0.0.0" || ip.starts_with("255.")) return "";
     return alias("ip", ip, ips);
   });
   return replaced(four, ipv6, [&](std::string_view text, size_t begin) -> std::string {
-    // "std::bad_alloc" contains the form of an address but is none.
+    // "std::bad_alloc" contains the form of an address, but is not an address.
     const size_t end = begin + text.size();
     if ((begin > 0 && is_word(four[begin - 1])) || (end < four.size() && is_word(four[end]))) return "";
     std::array<unsigned char, sizeof(in6_addr)> parsed;
     while (text.ends_with('.')) text.remove_suffix(1);
     if (text == "::" || text == "::1" || text.size() < 4) return "";
-    if (RE2::FullMatch(Piece(text.data(), text.size()), octets)) return "";  // of a device
+    if (RE2::FullMatch(Piece(text.data(), text.size()), octets)) return "";  // octets of a device address
     if (inet_pton(AF_INET6, std::string(text).c_str(), parsed.data()) != 1) return "";
     return alias("ip", text, ips);
   });

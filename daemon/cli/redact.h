@@ -1,7 +1,7 @@
 // Redacts private data in a site's logs: user names, home folders, tokens, passwords and e-mail addresses.
-// Also IP addresses and full host names unless they are to be kept. Equal names get equal replacements
+// Also IP addresses and full host names unless configured otherwise. Equal names get equal replacements
 // ("[user-2]", "host-3.example"), so events can still be followed. Redaction is incomplete: unknown forms
-// pass, and the manifest says so.
+// remain, and the manifest says so.
 //
 // Two passes: learn() every line, then apply() every line. So a name learned from the last line is redacted
 // in the first. Belongs to one thread.
@@ -17,7 +17,7 @@ namespace culprit::cli {
 
 struct RedactOptions {
   bool keep_ips = false, keep_hosts = false, keep_hardware = false;
-  std::vector<std::string> names = {};  // of users, and other words that must go, whatever stands around them
+  std::vector<std::string> names = {};  // user names and other words that are removed at every occurrence
   bool keep_all = false;
 };
 
@@ -28,9 +28,10 @@ class Redactor {
   Redactor(const Redactor&) = delete;
 
   void learn(std::string_view line);
-  // A host of the report: it goes also where its name is short. Names that match words of sentences stay.
+  // A host of the report: its short name is redacted too, except names that match words of sentences.
   void learn_host(std::string_view name);
-  // The redacted line without its end. Call in the order of the lines of a source: a private key spans lines.
+  // The redacted line without its line break. Call in the order of a source's lines, since a private key
+  // spans lines.
   std::string apply(std::string_view line);
   // Call between two sources.
   void next_source();

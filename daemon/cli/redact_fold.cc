@@ -14,7 +14,7 @@ int hex_value(char c) {
   return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-// The number that `digits` digits in hex at `at` give; -1: they are none.
+// The number formed by `digits` hex digits at `at`; -1: other characters.
 int hex_number(std::string_view text, size_t at, size_t digits) {
   if (at + digits > text.size()) return -1;
   int out = 0;
@@ -26,7 +26,7 @@ int hex_number(std::string_view text, size_t at, size_t digits) {
   return out;
 }
 
-// Of a sequence that begins with an escape; 0: there is none.
+// Length of a control sequence at the start of the text; 0: none.
 size_t terminal_sequence(std::string_view text) {
   if (text.size() < 2) return 0;
   size_t at = 2;
@@ -64,12 +64,12 @@ bool is_name_letter(int code) {
           code == '_' || code == '-');
 }
 
-// "C:\lib\x64" names a folder: what an escape of two digits stands for is within a word.
+// "C:\lib\x64" names a folder: a two-digit escape counts only within a word.
 bool is_within_word(std::string_view text, size_t end) {
   return end < text.size() && (is_ascii_letter(text[end]) || text.substr(end, 2) == "\\x");
 }
 
-// "%4d" is a format: an escape of an address is within a word or begins one of a query.
+// "%4d" is a format: an escape in an address is within a word or begins a word of a query.
 bool is_in_address(std::string_view text, size_t at) {
   const char before = at > 0 ? text[at - 1] : '&';
   const bool joined = is_ascii_letter(before) || is_ascii_digit(before) || before == '_' || before == '&' ||
@@ -101,7 +101,7 @@ std::string without_escapes(std::string_view text) {
   return out;
 }
 
-// Latin letters that letters of two bytes in UTF-8 look like.
+// Latin letters that look like two-byte UTF-8 letters.
 struct LookAlike {
   std::string_view letter;
   char latin;
@@ -125,7 +125,7 @@ char latin_of(std::string_view letter) {
 
 bool is_lead_of_two(char c) { return (static_cast<unsigned char>(c) & 0xe0) == 0xc0; }
 
-// A word in one script stays: only mixed ones disguise a Latin word.
+// A word in one script remains unchanged: only mixed scripts disguise a Latin word.
 std::string in_one_script(std::string_view text) {
   std::string out;
   out.reserve(text.size());

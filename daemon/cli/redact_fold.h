@@ -1,5 +1,5 @@
-// A line as the redactor matches it and as it is written: without what hides a word from a pattern and not
-// from a reader. Pure; any thread; untrusted bytes.
+// Two forms of a line: for matching, without characters that hide a word from a pattern but not from a
+// reader; and for output. Pure; any thread; untrusted bytes.
 #pragma once
 
 #include <string>

@@ -1,12 +1,12 @@
-// What a bundle blacks out: RE2 patterns over bytes. The last group of a pattern is replaced. Constants; any
-// thread.
+// RE2 patterns, over bytes, for private data that a bundle redacts. The last group of a pattern is replaced.
+// Constants; any thread.
 #pragma once
 
 #include <array>
 
 namespace culprit::cli {
 
-// Names of users. They are learned first and then go wherever they stand.
+// User names: learned first, then removed at every occurrence.
 constexpr std::array kNamePatterns{
     R"(/(?:home|Users)/(?:[a-z]/)?([A-Za-z0-9._-]+))",
     R"((?i)/(?:lustre|gpfs|beegfs|nfs|fsx|ceph|panfs|weka|vast|scratch|work|mnt)[a-z0-9_-]*/)"
@@ -30,13 +30,13 @@ constexpr std::array kNamePatterns{
     R"(\b([A-Za-z][A-Za-z0-9._-]*)@[A-Za-z0-9.-]+:[~/A-Za-z])",
     R"(://([A-Za-z][A-Za-z0-9._-]*)(?::[^/\s@]*)?@)",
     R"(\bmachine\s+\S+\s+login\s+([A-Za-z][A-Za-z0-9._-]+))",                      // .netrc
-    R"((?i)\blogin\b[^|;&]*?\s(?:-u|--username)[\s=]+([A-Za-z][A-Za-z0-9._-]+))",  // of a registry
+    R"((?i)\blogin\b[^|;&]*?\s(?:-u|--username)[\s=]+([A-Za-z][A-Za-z0-9._-]+))",  // login of a registry
     R"(\bAAAA[A-Za-z0-9+/=]{20,}\s([A-Za-z][A-Za-z0-9._-]*)@)"};                   // behind a public key
 
 constexpr std::array kSecretPatterns{
-    // in a URL: its password, or a token in its place
+    // in a URL: the password, or a token in its place
     R"(://[^/\s:@"']*:([^/\s"'<>]+)@)", R"(://((?:[A-Za-z_-]+[0-9]|[0-9]+[A-Za-z_-])[A-Za-z0-9_-]{14,})@)",
-    // what is quoted may hold blanks
+    // a quoted value may contain white space
     R"((?i)(?:password|passwd|passphrase)["']?\s*[=:]\s*["']([^"']+)["'])",
     // key = value, in environments, headers and JSON
     R"((?i)(?:pass(?:word|wd|phrase)?|secret|token|(?:api|access|private|account|shared|license|encryption|)"
@@ -46,7 +46,7 @@ constexpr std::array kSecretPatterns{
     R"((?i)(?:password|passwd|passphrase)=([^\s"'&;,)}\]]+))",
     R"((?i)\b[a-z0-9]+_pwd["']?\s*[=:]\s*["']?([^\s"',;}]+))", R"((?i)[;?&"']pwd=([^\s"';&]+))",
     R"((?i)\b(?:set-)?cookie["']?:\s*["']?([^"'\r\n]+))",
-    // of a program's arguments
+    // arguments of a program
     R"((?i)--?[a-z0-9_-]*(?:password|passwd|passphrase|secret|token|api[_-]?key)\s+["']?)"
     R"(([A-Za-z0-9+/=_.~%@!$^&*:][^\s"']{5,}))",
     R"(\blogin\b[^|;&]*?[\s"',]-p[\s"',=]*([^\s"',]+))", R"(\bsshpass\s+-p\s*["']?([^\s"']+))",
@@ -57,12 +57,12 @@ constexpr std::array kSecretPatterns{
     R"(\bwandb\s+login\s+(?:--?\S+\s+)*([0-9A-Za-z_-]{20,}))", R"(-pass(?:in|out)?[\s=]+pass:([^\s"']+))",
     R"(\bmachine\s+\S+\s+login\s+\S+\s+password\s+(\S+))", R"((?i)\bidentified\s+by\s+["']([^"']+))",
     R"(\bbasic-auth\s+["']?[^\s:"']+:([^\s"']+))", R"((?i)\b(?:bearer|basic)\s+([A-Za-z0-9+/=_.~-]{8,}))",
-    // what a service was asked with in a URL, signed links among it
+    // secret query parameters of a URL, including those of signed links
     R"((?i)[?&](?:[a-z0-9_.-]*(?:sig|key|auth|code|session|jwt|sas)[a-z0-9_.-]*)=([^&\s"'<>#]{6,}))",
     R"(hooks\.slack\.com/(?:services|workflows|triggers)/([A-Za-z0-9/_-]+))",
     R"(discord(?:app)?\.com/api/webhooks/([0-9]+/[A-Za-z0-9_-]+))", R"(\.webhook\.office\.com/([^\s"']+))",
     R"(\b([0-9]{8,10}:AA[A-Za-z0-9_-]{30,}))", R"(api\.telegram\.org/bot([^\s/"']+))",
-    // by what a service's keys begin with
+    // keys with a service's prefix
     R"(\b((?:hf|gh[opsur]|npm|pypi|glc|gsk|r8|sk_live|sk_test|rk_live|dop_v1|doo_v1|lin_api|shpat)_)"
     R"([A-Za-z0-9]{16,}))",
     R"(\b(dckr_pat_[A-Za-z0-9_-]{12,}))", R"(\b(github_pat_[A-Za-z0-9_]{20,}))",
@@ -75,7 +75,7 @@ constexpr std::array kSecretPatterns{
     R"(\b(?:ssh-[a-z0-9]+|ecdsa-sha2-[a-z0-9-]+)\s(AAAA[A-Za-z0-9+/=]{20,}))",
     R"(\b((?:glsa|lsv2|sntrys|sntryu|figd|whsec|pscale|phc|phx|rdme)_[A-Za-z0-9_]{16,}))",
     R"((?i)\bprivate-lines:\s*\d+\s+([A-Za-z0-9+/=]{8,}))",
-    // short ones, behind a name that holds nothing else
+    // short values after a name that consists only of secret words
     R"(\b(?:[A-Z0-9]+_)*(?:KEY|PASS|CREDS?)=["']?([^\s"'$<,;]{6,}))",
     R"((?i)\bpw["']?\s*[=:]\s*["']?([^\s"',;)}\]]{3,}))",
     R"((?i)\bpwd["']?\s*[=:]\s*["']?([^\s"'/.~\\$<,;:}][^\s"'/\\,;:}]{2,}))",
@@ -89,23 +89,23 @@ constexpr std::array kSecretPatterns{
     R"((?i)\x22session\x22\s*:\s*\x22([a-z]+[0-9][a-z0-9]{6,})\x22)",
     R"((?i)\b(?:sid|sessid|jsessionid|phpsessid|csrf[a-z_]*)=([a-z0-9%._-]{8,}))",
     R"((?i)\b(?:d|p|q|dp|dq|qinv|priv|private_exponent)\s*[=:]\s*((?:0x)?[0-9a-f]{32,}))",
-    // of a program's arguments
+    // arguments of a program
     R"(\bopenssl\b[^|;&]*?\s-k\s+["']?([^\s"';|]+))",
     R"((?i)\bnet\s+use\s+(?:[a-z]:\s+)?\\\S+\s+([^\s/*]\S*))",
     R"((?i)\b(?:dsn|sqlplus)\s+["']?[a-z]\w*/([^\s/@"']+)@)",
     R"(\becho\s+(?:-n\s+)?["']?([A-Za-z0-9+/]{12,}={0,2})["']?\s*\|\s*base64\s+(?:-d|-D|--decode)\b)"};
 
-// Codes of one login: digits, which a pattern of keys keeps.
+// One-time login codes: digits, which the pattern of keys skips.
 constexpr const char* kOneTimeCode =
     R"((?i)\b(?:otp|2fa|mfa|one-time|verification)(?:[ _-]?(?:code|password|passcode))?\s*(?:is|[=:])?\s*([0-9]{6,8})\b)";
 
-// A key of a service by its shape: a short name, and then what looks drawn at random.
+// A service's key by its form: a short name, followed by random-looking characters.
 constexpr const char* kNamedKey =
     R"(\b[a-z][a-z0-9]{1,9}[_-](?:[a-z0-9]{1,8}[_-]){0,2}([A-Za-z0-9]{20,})(?:[^A-Za-z0-9]|$))";
 
-// What a person pays with: the check digits decide.
+// Account numbers for payments: the check digits decide.
 constexpr const char* kIban = R"((?:^|[^\w-])([A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?)\b)";
-// No part of a row of numbers.
+// Not part of a sequence of numbers.
 constexpr const char* kCard =
     R"((?:^|[^\w\s.-]\s*|[A-Za-z]\s+)([3-6]\d{3}[ -]\d{4}[ -]\d{4}[ -]\d{1,7})(?:\s*$|\s*[^\w\s.-]|\s+[A-Za-z]))";
 constexpr const char* kCardNamed =
@@ -113,7 +113,8 @@ constexpr const char* kCardNamed =
 constexpr const char* kSocialSecurity =
     R"((?i)\b(?:ssn|social security(?: no| number)?)\.?\s*(?:is|[=:])?\s*(\d{3}-?\d{2}-?\d{4})\b)";
 
-// As people write it. A word behind that says only how the secret is stays ("the password is wrong").
+// Secrets in sentences. A following word that only describes the secret's state remains ("the password is
+// wrong").
 constexpr std::array kSpokenPatterns{
     R"((?i)\b(?:password|passwd|passphrase|passcode)\s+(?:for\s+(?:\S+\s+){1,4})?(?:is|was|will be)(?:\s+now|\s+set to)?\s*:?\s*)"
     R"(["']?([^\s"']{3,}))",
@@ -127,7 +128,7 @@ constexpr std::array kSpokenPatterns{
     R"(\xe5\xaf\x86\xe7\xa2\xbc|\xe3\x83\x91\xe3\x82\xb9\xe3\x83\xaf\xe3\x83\xbc\xe3\x83\x89|)"
     R"(\xd0\xbf\xd0\xb0\xd1\x80\xd0\xbe\xd0\xbb\xd1\x8c|\xeb\xb9\x84\xeb\xb0\x80\xeb\xb2\x88\xed\x98\xb8))"
     R"((?:\s*[=:]\s*|\s+(?:ist|est|es|is)\s+)["']?([^\s"',;]{3,}))",
-    // a name of an environment, a blank, and a value with a digit
+    // name of an environment variable, a space, and a value with a digit
     R"(\b(?:[A-Z0-9]+_)+(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASS)\s+["']?)"
     R"(([A-Za-z+/=_.~@!$^&*:-]+[0-9][A-Za-z0-9+/=_.~@!$^&*:-]{3,}|[A-Za-z+/=_.~@!$^&*:-]{6,}[0-9]+|)"
     R"([0-9]+[A-Za-z][A-Za-z0-9+/=_.~-]{4,})(?:[\s"',;]|$))",
@@ -146,11 +147,11 @@ constexpr std::array kPhonePatterns{
     R"((\+?[0-9(][0-9 ()/.-]{5,18}[0-9]))",
     R"((?i)\bcall\s+(?:me|us|him|her|them|\w+)?\s*(?:at|on)\s+(\+?[0-9(][0-9 ()/.-]{5,18}[0-9]))"};
 
-// What stands behind a key and "=" or ":" and looks drawn at random.
+// A random-looking value after a key and "=" or ":".
 constexpr const char* kRandom =
     R"([A-Za-z0-9_.-]+["']?\s*[=:]\s*["']?([A-Za-z0-9+/_-]{24,}={0,2})(?:[\s"',;)}\]]|$))";
 
-// 40 digits in hex: a key of Weights & Biases and others, or a commit, which the text round it shows.
+// 40 hex digits: a key of Weights & Biases and others, or a commit; the surrounding text decides.
 constexpr const char* kHexKey = R"(([0-9A-Fa-f]{40,}))";
 constexpr const char* kCommitBefore =
     R"((?i)(?:commit|revision|rev|sha1?|sha1?sum|git|git_version|hash|head|checkout|checked out|merge|merging|)"
@@ -160,7 +161,7 @@ constexpr const char* kCommitBefore =
 constexpr const char* kCommitBehind =
     R"(^(?:\s+(?:refs/|HEAD\b|commit\b|tree\b|blob\b|tag\b|\*| \S)|\.\.|\^|~))";
 
-// Addresses of network devices: octets of Ethernet (6), of InfiniBand's GUIDs (8) and of IP over it (20).
+// Addresses of network devices: 6 octets (Ethernet), 8 (InfiniBand GUIDs) or 20 (IP over InfiniBand).
 constexpr const char* kOctets = R"(((?:[0-9A-Fa-f]{2}[:-]){5,}[0-9A-Fa-f]{2}))";
 constexpr std::array kDevicePatterns{
     R"(\b((?:[0-9a-f]{4}\.){2}[0-9a-f]{4})\b)",
@@ -183,18 +184,18 @@ constexpr std::array kSerialPatterns{
     R"((?i)\b(?:asset|service)[ _-]?tag["']?\s*[=:]\s*["']?([A-Z0-9][A-Z0-9-]{4,}))",
     R"(/by-id/(?:nvme|ata|scsi|usb)-[^\s/]*_([A-Z0-9]{8,}))"};
 
-// Names below these ends are of hosts; file names end otherwise ("train.py", "libcuda.so.1").
+// Names with these endings are hosts; file names have other endings ("train.py", "libcuda.so.1").
 constexpr const char* kHostname =
     R"(((?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)+)"
     R"((?:com|net|org|edu|gov|mil|int|io|ai|cloud|dev|app|tech|info|local|internal|intranet|lan|corp|home|)"
     R"(private|localdomain|svc|cluster|test|example|eu|de|at|ch|fr|nl|be|uk|ie|it|es|pt|pl|cz|se|no|dk|fi|us|ca|)"
     R"(mx|br|ar|cl|cn|jp|kr|tw|hk|sg|in|au|nz|za|il|tr|ae|sa|ru|ua)\b))";
 
-// Three labels or more below ends that are also ends of files.
+// Three labels or more, with an ending that files have too.
 constexpr const char* kRareHostname =
     R"(((?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.){2,}(?:systems|xyz|online|academy|university|institute)\b))";
 
-// A person's name at a host without a domain, and what is spelled out.
+// A person's name at a host without a domain, and spelled-out addresses.
 constexpr const char* kBareEmail = R"(\b([a-z]+\.[a-z]+@[a-z][a-z0-9-]{2,})(?:[\s,;>)\x22']|$))";
 constexpr const char* kSpelledEmail =
     R"((?i)\b([a-z0-9._+-]+ (?:at|\(at\)|\[at\]) [a-z0-9-]+(?: (?:dot|\(dot\)|\[dot\]) [a-z0-9-]+)+))";

@@ -35,8 +35,8 @@ Result<Json> get_json(app::Client& client, const std::string& path);
 // The items of a list resource.
 Result<std::vector<Json>> get_items(app::Client& client, const std::string& path);
 
-// Prints one answer of the daemon: unchanged with --format json, else by `show`. `instead`: stands behind the
-// error where there is none.
+// Prints one answer of the daemon: unchanged with --format json, else by `show`. `instead`: text after an
+// error if the resource is missing.
 int print_answer(RemoteOptions& options, const std::string& path,
                  const std::function<std::string(const Json&)>& show, const std::string& instead = "");
 
@@ -48,7 +48,7 @@ std::string shown(const Json& value);
 
 // Rows in columns; the first row is bold on a terminal with colour. Texts must be safe to show.
 std::string table(const std::vector<std::vector<std::string>>& rows, bool color);
-// The same with the texts of one column cut so that the rows fit into `width` columns, as far as that goes.
+// Like table(), but cuts the texts of one column so that rows fit into `width` columns if possible.
 std::string table(std::vector<std::vector<std::string>> rows, bool color, size_t cut, size_t width);
 
 // The user who makes a change: {"by": "alice"}.

@@ -1,7 +1,7 @@
-// Renders a report for people. Text for a terminal or a pipe starts with the fault, its place and the
-// remedy. HTML is one self-contained file of at most a MiB: the components of the daemon's page, the report
-// as their data, and the text for a browser without scripts. It asks for nothing elsewhere. Both are pure
-// functions of the report and the options: the same bytes for the same input.
+// Renders a report for people. Text for a terminal or a pipe starts with the fault, its place and the remedy.
+// HTML is one self-contained file of at most a MiB: the components of the daemon's page, the report as their
+// data, and the text for a browser without scripts. The file loads nothing from elsewhere. Both are pure
+// functions of the report and the options: equal bytes for equal input.
 #pragma once
 
 #include <functional>
@@ -17,14 +17,14 @@ namespace culprit::cli {
 struct RenderOptions {
   bool color = false;
   size_t width = 100;  // columns
-  Zone zone;           // of displayed times
+  Zone zone;           // zone of displayed times
   std::string zone_name = "UTC";
   size_t lines_max = 8;  // limit of evidence and indicating lines
   // The command that shows a line of evidence with its surroundings (look.h); null or empty text: none.
   std::function<std::string(const Evidence&)> look = nullptr;
-  bool settling = false;  // of a running job: recent evidence may still change the diagnosis
-  // Of HTML alone: lines around the evidence; the job and run at a daemon, for its commands (empty: made of
-  // files); and sentences that stand first.
+  bool settling = false;  // report of a running job: recent evidence may still change the diagnosis
+  // Only for HTML: lines around the evidence; job and run at a daemon, for its commands (empty: made from
+  // files); sentences at the start.
   std::vector<SourceLines> lines = {};
   std::string job = {};
   std::optional<uint32_t> run = {};

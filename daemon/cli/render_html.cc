@@ -15,12 +15,12 @@
 namespace culprit::cli {
 namespace {
 
-// The whole file: what a mail and a chat take, and a browser opens at once.
+// Limit of the whole file: accepted by mail and chat, and fast in a browser.
 constexpr size_t kPageBytes = 1 << 20;
-// Entries of lists; --format json has everything.
+// Limits of list entries; --format json has everything.
 constexpr size_t kDiagnosesMax = 20, kSuspectsMax = 50, kTemplatesMax = 60, kPlacesMax = 20, kRowsMax = 100;
 constexpr size_t kEvidenceMax = 20, kWhyMax = 12, kOfPlaceMax = 64, kFramesMax = 64;
-// Halvings of what the charts draw, then of the longest lines, until the file is small enough: a line of "<"
+// Limits of halving the charts' data, then the longest lines, until the file is small enough: a line of "<"
 // takes six times its length.
 constexpr int kHalvings = 6, kLineHalvings = 4;
 
@@ -53,7 +53,7 @@ void bound(Diagnosis& d) {
   cut_to(d.restart.devices, kOfPlaceMax);
 }
 
-// The verdict stays, wherever it stands.
+// The verdict is always included, at any position.
 void bound_diagnoses(Report& r) {
   if (r.diagnoses.size() > kDiagnosesMax && r.verdict && *r.verdict >= kDiagnosesMax) {
     std::swap(r.diagnoses[kDiagnosesMax - 1], r.diagnoses[*r.verdict]);
@@ -91,7 +91,7 @@ Report bounded(const Report& report) {
   return r;
 }
 
-// Keeps half of the rows of each chart: those that stand out.
+// Keeps the most notable half of each chart's rows.
 template <class Row, class Weight>
 void keep_half(std::vector<Row>& rows, Weight weight) {
   std::vector<size_t> order(rows.size());
@@ -152,8 +152,8 @@ std::set<std::string> accused_hosts(const Report& r) {
   return out;
 }
 
-// JSON within a script element: no text can end it or begin a comment. What turns or hides text for those who
-// read the file itself is written out too; elsewhere than in texts JSON has none of these characters.
+// JSON for a script element: no text can end the element or begin a comment. Characters that change the
+// direction of text or hide text are escaped too; JSON has them only within texts.
 std::string for_script(std::string_view json) {
   std::string out;
   out.reserve(json.size());
@@ -218,7 +218,7 @@ std::string data_of(const Report& shown, const Report& whole, const RenderOption
   return for_script(w.finish());
 }
 
-// to_html writes controls out, and ends of lines are among them.
+// to_html escapes control characters, including line breaks.
 std::string lines_as_html(const std::string& text) {
   std::string out;
   for (const std::string_view line : split(text, '\n')) out.append(to_html(line)).append("\n");

@@ -16,8 +16,8 @@ namespace {
 
 constexpr size_t kWidthMin = 40, kWidthMax = 160;  // longer lines are hard to read
 constexpr size_t kTextColumnsMin = 20;             // narrower columns of text are hard to read
-constexpr size_t kTextRecordLines = 6;             // of a traceback
-constexpr size_t kQuoteRows = 2;                   // of one line of a log
+constexpr size_t kTextRecordLines = 6;             // lines shown of a traceback
+constexpr size_t kQuoteRows = 2;                   // rows of one log line
 constexpr size_t kOtherDiagnoses = 4, kFewLines = 5;
 
 // The output from top to bottom. All texts pass through to_terminal here, so no caller can forget it.
@@ -44,7 +44,7 @@ class Page {
     }
   }
 
-  // A line of a log with its indicating part in view. Returns the number of rows.
+  // A log line, cut so that its indicating part is visible. Returns the number of rows.
   size_t quote(size_t indent, std::string_view line, std::span<const Indicating> indicating) {
     const std::string text = safe(line);
     const size_t columns = room(indent);
@@ -56,7 +56,7 @@ class Page {
     return rows.size();
   }
 
-  // One row, cut to fit; `head` is plain and not cut. If there is no room, the text goes below it.
+  // One row, cut to fit; `head` is plain and not cut. If the text does not fit, it goes on the next row.
   void row(std::string_view head, std::string_view text, Ink ink = Ink::kPlain) {
     std::string safe_head = safe(head);
     const size_t used = columns_of(safe_head);
@@ -128,7 +128,7 @@ class TextReport {
     if (!by.empty()) page_.note(by);
     const NumericFault* fault = fault_of(r_, d);
     if (fault) page_.item("  ", sentence(*fault));
-    // Before the reasons: the first ten lines must say what to do.
+    // Precedes the reasons: the first ten lines must contain the action.
     what_to_do(d);
     if (!d.why.empty()) {
       page_.section("Why");
@@ -222,7 +222,7 @@ class TextReport {
     more(r_.diagnoses.size() - 1 - shown, "diagnosis");
   }
 
-  // Slow steps, numeric faults and hangs: one sentence each, and the first suspect's behaviour.
+  // Periods of slow steps, numeric faults and hangs: one sentence each, and the first suspect's behaviour.
   void live_findings() {
     if (r_.hang) {
       page_.section("Hang");
@@ -240,7 +240,7 @@ class TextReport {
       page_.section("Wrong numbers");
       for (size_t i = 0; i < std::min(r_.numerics.size(), kFewLines); ++i) {
         page_.item("  - ", sentence(r_.numerics[i]));
-        // The fault of the first lines is not repeated.
+        // Skips the fault that the first lines already report.
         const bool reported = leading(r_) && fault_of(r_, *leading(r_)) == &r_.numerics[i];
         if (!reported && !r_.numerics[i].mitigation.empty())
           page_.item("    ", r_.numerics[i].mitigation, Ink::kDim);
@@ -254,7 +254,7 @@ class TextReport {
     hidden_ = hidden_ || r_.comm.steps.size() > 1;
   }
 
-  // If a diagnosis has them, its reasons list them.
+  // Only without a diagnosis: its reasons already list the suspects.
   void hang_suspects() {
     if (leading(r_)) return;
     const std::vector<Suspect>& all = r_.hang->suspects;

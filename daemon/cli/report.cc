@@ -30,7 +30,7 @@ struct ReportOptions {
   bool exit_code = false;
 };
 
-// False if the answer is not of that form, or has no lines.
+// False if the answer has another form, or no lines.
 bool take_lines(const Json& got, SourceLines& w) {
   const auto is_list = [&](const char* name) { return got.contains(name) && got[name].is_array(); };
   if (!got.is_object() || !is_list("lines") || !is_list("cut")) return false;
@@ -48,8 +48,8 @@ bool take_lines(const Json& got, SourceLines& w) {
   return !w.lines.empty();
 }
 
-// The lines around the evidence, as far as the daemon has them. Evidence may name the host that it is about,
-// while another one has read the source.
+// The lines around the evidence that the daemon has. Evidence may name the host that it is about, although
+// another host read the source.
 class EvidenceLines {
  public:
   EvidenceLines(app::Client& client, const std::string& job) : client_(client), job_(app::url_escaped(job)) {}

@@ -1,6 +1,5 @@
-// What the report's own file carries besides its data: the page's components as one script, the style
-// sheet, and their hashes for the file's Content-Security-Policy. Made from serve/web at build time
-// (serve/web/bundle.cmake).
+// Parts of a report's file besides its data: the page's components as one script, the style sheet, and their
+// hashes for the file's Content-Security-Policy. Made from serve/web at build time (serve/web/bundle.cmake).
 #pragma once
 
 #include <string_view>

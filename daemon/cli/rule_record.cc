@@ -10,7 +10,7 @@
 namespace culprit::cli {
 namespace {
 
-constexpr uint64_t kOverlapLines = 3;  // that two rules share before they overlap
+constexpr uint64_t kOverlapLines = 3;  // minimum of common lines of two overlapping rules
 constexpr size_t kDateBytes = 10;
 
 std::string text_at(const Json& object, const char* name) {
@@ -32,7 +32,8 @@ void add_noise(const rules::Rule& rule, const RuleRecord& r, std::vector<RuleRem
                                counted(r.confirmed, "time"))});
 }
 
-// A pair is listed once, at the rule of the site or the first id; cascades share lines with roots by design.
+// Lists a pair once, at the rule of the site or the first id. Cascades share lines with root causes by
+// design.
 void add_overlaps(const rules::Ruleset& set, const rules::Rule& rule, const RuleRecords& records,
                   std::vector<RuleRemark>& out) {
   const RuleRecord& r = records.at(rule.id);
@@ -92,7 +93,8 @@ std::vector<RuleRemark> remarks_on(const rules::Ruleset& set, const RuleRecords&
   for (const rules::Rule& rule : set.rules()) {
     if (!rule.enabled) continue;
     const auto record = records.find(rule.id);
-    const bool serves = rule.severity < Severity::kError;  // windows of other rules; it makes no diagnosis
+    const bool serves = rule.severity < Severity::kError;  // used by windows of other rules; makes no
+                                                           // diagnosis
     if (record != records.end()) add_noise(rule, record->second, out);
     if (record != records.end()) add_overlaps(set, rule, records, out);
     if (!is_of_site(rule) || serves) continue;

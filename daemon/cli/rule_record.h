@@ -1,5 +1,4 @@
-// What a daemon's history says of each rule: how often it fired, in which jobs, and what people said of it.
-// Pure.
+// A daemon's history of each rule: how often the rule fired, in which jobs, and people's judgements. Pure.
 #pragma once
 
 #include <map>
@@ -13,10 +12,10 @@
 namespace culprit::cli {
 
 struct RuleRecord {
-  uint64_t fired = 0, confirmed = 0, refuted = 0;  // diagnoses of the rule, and those that people judged
+  uint64_t fired = 0, confirmed = 0, refuted = 0;  // diagnoses by the rule, and those that people judged
   TimeNs last_ns = kNoTime;
   std::set<std::string> jobs, healthy_jobs;
-  uint64_t lines = 0;                           // of kept evidence on which it fired
+  uint64_t lines = 0;                           // lines of stored evidence on which the rule fired
   std::map<std::string, uint64_t> others = {};  // rules on those lines
 };
 using RuleRecords = std::map<std::string, RuleRecord>;
@@ -24,10 +23,10 @@ using RuleRecords = std::map<std::string, RuleRecord>;
 // From the items of GET /v1/diagnoses and GET /v1/jobs.
 RuleRecords records_of(const std::vector<Json>& diagnoses, const std::vector<Json>& jobs);
 
-// Rules that fired on one line of kept evidence.
+// Adds one line of stored evidence and the rules that fired on it.
 void add_line(const std::set<std::string>& rules, RuleRecords& out);
 
-// What is wrong with a rule's record, in sentences.
+// Problems of a rule's record, in sentences.
 struct RuleRemark {
   std::string rule;
   enum class Kind : uint8_t { kNoisy, kOverlapping, kStale } kind = Kind::kStale;
@@ -35,8 +34,8 @@ struct RuleRemark {
 };
 std::string_view to_string(RuleRemark::Kind kind);
 
-// Noisy ones first. `since_ns`: what fired last before it is stale. Only rules of a site can be stale: a
-// library waits for faults that a site may never have.
+// Noisy rules first. `since_ns`: a rule that last fired before it is stale. Only a site's rules can be stale:
+// a library has rules for faults that a site may never have.
 std::vector<RuleRemark> remarks_on(const rules::Ruleset& set, const RuleRecords& records, TimeNs since_ns);
 
 }  // namespace culprit::cli

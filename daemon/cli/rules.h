@@ -1,4 +1,4 @@
-// Common parts of the verbs of `culprit rules`. Each verb has a file of its own.
+// Common parts of the verbs of `culprit rules`. Each verb has a separate file.
 #pragma once
 
 #include <string>
@@ -28,7 +28,7 @@ void report_unknown(std::string_view id, const rules::Ruleset& set);
 // "; did you mean 'nvidia.xid.79'?", empty if no id is similar.
 std::string suggestion(std::string_view id, const rules::Ruleset& set);
 
-// An error in the form of compilers, safe for a terminal.
+// An error in the format of compilers, safe for a terminal.
 std::string show_error(const rules::RuleError& error, bool color);
 // The member "errors" of JSON output.
 void write_errors(JsonWriter& w, const std::vector<rules::RuleError>& errors);

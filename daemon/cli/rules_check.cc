@@ -22,8 +22,9 @@ Examples:
 
 // Minimum duration of a measurement: shorter ones depend on the clock's resolution.
 constexpr auto kMeasured = std::chrono::milliseconds(5);
-constexpr size_t kMeasuredRules = 100;   // of all: the check ends soon, however many look at every line
-constexpr size_t kMeasuredLines = 2000;  // of the examples
+constexpr size_t kMeasuredRules = 100;   // limit of measured rules, so that the check ends soon even if many
+                                         // rules match every line
+constexpr size_t kMeasuredLines = 2000;  // lines of the examples
 
 struct Cost {
   std::string id;
@@ -113,7 +114,7 @@ std::string to_text(const app::LoadedRules& loaded, const Checked& checked) {
   return out;
 }
 
-// Marked texts that a person has yet to write, in the given files.
+// Adds marked texts in the given files that are still to be written.
 void add_open(app::LoadedRules& loaded) {
   if (!loaded.set) return;
   std::set<std::string_view> given;
@@ -123,7 +124,7 @@ void add_open(app::LoadedRules& loaded) {
     if (given.contains(open.error.file)) loaded.errors.push_back(open.error);
 }
 
-// Files with a rule of the library's are a copy of it: each of their rules has to say what the library's say.
+// A file with a library rule is a copy of the library's file: each of its rules must state the same fields.
 void add_unstated(app::LoadedRules& loaded) {
   if (!loaded.set) return;
   const auto shipped = rules::Ruleset::shipped();

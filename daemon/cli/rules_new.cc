@@ -14,7 +14,7 @@ Examples:
   culprit rules new site.storage.slow > site.lua
   culprit rules new site.fabric.flap --from node-3.log:120 > site.lua)";
 
-constexpr size_t kMatchedBytes = 2000;  // of the example
+constexpr size_t kMatchedBytes = 2000;  // bytes of the example
 
 struct RulesNewOptions {
   RuleChoice choice;

@@ -55,7 +55,7 @@ Result<TimeNs> duration(const std::string& text) {
   return std::stoll(digits) * kSeconds[unit] * kNsPerSecond;
 }
 
-// The given rules alone, with those that their windows name.
+// Results of the given rules, and of rules that their windows name.
 std::vector<ReplayedRule> fired_in(const app::JobLogs& logs, const std::shared_ptr<rules::Ruleset>& set,
                                    const std::set<std::string_view>& files) {
   std::map<std::string, ReplayedRule> out;

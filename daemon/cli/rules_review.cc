@@ -39,7 +39,7 @@ TimeNs wall_now() {
       .count();
 }
 
-// The lines of the newest jobs whose evidence is kept.
+// Reads lines of the newest jobs with stored evidence.
 size_t read_evidence(app::Client& client, const std::vector<Json>& jobs, size_t most,
                      const std::shared_ptr<rules::Ruleset>& set, RuleRecords& records) {
   size_t read = 0;
@@ -51,7 +51,7 @@ size_t read_evidence(app::Client& client, const std::vector<Json>& jobs, size_t 
     if (read >= most) break;
     if (id.empty() || !seen.insert(id).second) continue;
     const auto logs = app::JobLogs::fetch(stored, id, reading);
-    if (!logs) continue;  // its evidence is gone
+    if (!logs) continue;  // the evidence is gone
     ++read;
     std::map<std::pair<size_t, uint64_t>, std::set<std::string>> lines;
     for (const core::RuleFired& fired : (*logs)->match(set).fired)

@@ -28,8 +28,8 @@ Examples:
   culprit rules test --format json site.lua)";
 
 constexpr size_t kExpectBytes = 1 << 20;
-constexpr size_t kHeadersTried = 10'000;  // lines of a log in which a rule did not fire
-constexpr size_t kShown = 3;              // places of unexpected matches
+constexpr size_t kHeadersTried = 10'000;  // tried lines of a log in which a rule did not fire
+constexpr size_t kShown = 3;              // shown places of unexpected matches
 
 struct Expected {
   std::map<std::string, uint64_t> rules;  // 0: any number above 0
@@ -95,7 +95,7 @@ std::vector<std::string> testdata_logs(const app::RuleFiles& files, std::vector<
   return {logs.begin(), logs.end()};
 }
 
-// The first line of the log that has the rule's wording only together with its header, as a sentence.
+// The first log line that matches the rule's wording only together with its header, as a sentence.
 std::string hidden_in(const std::string& log, const rules::Rule& rule) {
   std::ifstream file(log);
   size_t number = 0;

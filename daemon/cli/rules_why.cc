@@ -27,7 +27,7 @@ struct RulesWhyOptions {
   size_t top = 5;
 };
 
-// What becomes of the line's rules when the whole file is read, so windows and functions are considered.
+// Result of the line's rules after reading the whole file, including windows and functions.
 struct OnLine {
   std::vector<uint32_t> fired, mentioned;
 };
@@ -74,7 +74,7 @@ std::string source_names(const rules::Rule& rule) {
   return out;
 }
 
-// `header`: where the message begins, as a sentence.
+// `header`: a sentence on the start of the message.
 std::string sentence(const rules::NearRule& near, const rules::Rule& rule, bool fires,
                      const std::string& header) {
   switch (near.stop) {
@@ -151,7 +151,7 @@ int why(RulesWhyOptions& o) {
   const logs::Header header = headers.parse(line->text);
   const auto source = header.kernel ? rules::TextSource::kKernel : rules::TextSource::kLog;
   const auto [fired, mentioned] = firing(o, *line, loaded);
-  // A rule that reads the line with its header.
+  // Such a rule matches the line together with its header.
   const bool whole = std::ranges::any_of(fired, [&](uint32_t rule) {
     return loaded.set->rules()[rule].sources == rules::bit(rules::TextSource::kFatal);
   });

@@ -48,14 +48,14 @@ Examples:
   culprit run --retries 3 --checkpoints ckpt -- torchrun train.py --resume {resume}
   srun culprit run -- python train.py         # one watches on each node)";
 
-constexpr uint64_t kLogBytes = 256 << 20;  // of each stream, twice with the file before
-constexpr int kToldMost = 6;               // changes of the verdict that are printed while the command runs
+constexpr uint64_t kLogBytes = 256 << 20;  // limit of each stream's log, twice with the previous file
+constexpr int kToldMost = 6;               // limit of verdict changes printed while the command runs
 constexpr int kNotFound = 127, kDenied = 126;
 
 struct RunOptions {
   std::vector<std::string> command;
   std::string job, dir, shared, hang_after;
-  int report_to = -1;  // of an attempt: a descriptor for its report
+  int report_to = -1;  // in an attempt: descriptor for the report
   bool no_arm = false, show_env = false, no_color = false;
   RunChoices choices;
   RetryOptions retry;
@@ -92,7 +92,7 @@ app::ArmedPlaces places_of(const app::RunFolder& folder, const app::Launch& laun
   return out;
 }
 
-// Without making any folder.
+// Prints the environment without creating a folder.
 int show_environment(const RunOptions& o, const app::Launch& launch) {
   const std::string root = !o.shared.empty() ? o.shared
                            : !o.dir.empty()  ? o.dir
@@ -109,7 +109,7 @@ int show_environment(const RunOptions& o, const app::Launch& launch) {
   return print(app::show_armed(app::armed_variables(places, variable))) ? kDone : kUnable;
 }
 
-// Runs the command in place of this program, as if it had been called alone.
+// Runs the command in place of this program, as if without `culprit run`.
 int run_plainly(const RunOptions& o, const std::string& why) {
   report_error(why + ": the command runs without culprit");
   std::signal(SIGPIPE, SIG_DFL);
@@ -122,7 +122,7 @@ int run_plainly(const RunOptions& o, const std::string& why) {
   return error == ENOENT ? kNotFound : kDenied;
 }
 
-// The file that tells `culprit diagnose` the job and the hosts.
+// The file that names the job and the hosts for `culprit diagnose`.
 void write_job_file(const app::RunFolder& folder, const app::Launch& launch) {
   constexpr const char* kName = "job.toml";
   if (folder.inputs().has(kName)) return;
@@ -170,14 +170,16 @@ class Session {
  private:
   static constexpr int kLogWithinMs = 5000;
   static constexpr TimeNs kDiskWithin = 2 * kNsPerSecond;
-  static constexpr std::streamoff kTailBytes = 64 * 1024;  // of each stream: where a failure is printed
-  static constexpr TimeNs kHangAfter = 60 * kNsPerSecond;  // as the daemon's default
-  // For stacks, dumps and the report of a hang before it is ended, and for the command to end by itself.
+  static constexpr std::streamoff kTailBytes = 64 * 1024;  // last part of each stream, in which failures are
+                                                           // printed
+  static constexpr TimeNs kHangAfter = 60 * kNsPerSecond;  // equals the daemon's default
+  // Time for stacks, dumps and the report of a hang before the command is ended, and time for it to end by
+  // itself.
   static constexpr TimeNs kHangEvidence = 10 * kNsPerSecond, kHangPatience = 5 * kNsPerSecond;
-  // A command that ends at once needs no daemon: its output is read at its end.
+  // A command that ends within this time needs no daemon: its output is read at its end.
   static constexpr TimeNs kDaemonAfter = kNsPerSecond;
 
-  // Logs of what is known only at the end.
+  // Writes logs of facts that are known only at the end.
   void write_end(const app::CommandEnd& end) {
     if (const auto rank = app::first_rank_of(o_.command, variable))
       (void)app::replace_error_files(folder_.files() + "/torchrun", folder_.logs(), *rank);
@@ -253,7 +255,7 @@ class Session {
 
   bool daemon_lives() const { return daemon_ > 0; }
 
-  // The daemon reads them by their path. A user who moves the folder away may put other logs there.
+  // The daemon reads the logs by path. A user who moves the folder may put other logs there.
   bool reads_our_logs() {
     if (folder_.logs().is_there()) return true;
     if (!std::exchange(told_moved_, true))
@@ -262,7 +264,7 @@ class Session {
   }
 
   void stop_daemon() {
-    // What it has is kept by now, or of no use: nothing waits for an orderly end.
+    // The daemon's data is already saved or useless, so no orderly end is needed.
     if (daemon_ > 0) {
       ::kill(daemon_, SIGKILL);
       ::waitpid(std::exchange(daemon_, -1), nullptr, 0);
@@ -270,7 +272,7 @@ class Session {
     follow_.reset();
   }
 
-  // Before the command has ended.
+  // Call only before the command has ended.
   void tell(const std::string& sentence) { command_->tell("culprit: " + to_terminal(sentence) + "\n"); }
 
   void announce() {
@@ -296,7 +298,7 @@ class Session {
     tell(fmt::format("  more: culprit report {} --server {}", launch_.job, server_));
   }
 
-  // A hang that lasts is ended; the report with its stacks is there by then.
+  // Ends a command that hangs too long; the report with its stacks is complete by then.
   void watch_hang(bool hangs) {
     if (o_.report_to < 0 || hangs == hangs_) return;
     hangs_ = hangs;

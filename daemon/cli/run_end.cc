@@ -29,11 +29,11 @@
 namespace culprit::cli {
 namespace {
 
-constexpr int kReadWithinMs = 3000;    // for the daemon to read the last lines
+constexpr int kReadWithinMs = 3000;    // limit of waiting until the daemon has read the last lines
 constexpr int kSettleWithinMs = 1500;  // and to have a verdict
 constexpr std::chrono::milliseconds kOthersWithin{10'000}, kRunLookEvery{250};
-constexpr size_t kShownMost = 3;  // of each list
-constexpr size_t kLinesMost = 4;  // of evidence
+constexpr size_t kShownMost = 3;  // shown entries of each list
+constexpr size_t kLinesMost = 4;  // shown lines of evidence
 constexpr size_t kCommandBytes = 80;
 
 void say(const std::string& sentence) { report_error(sentence); }
@@ -73,7 +73,7 @@ std::optional<Report> daemon_report(const EndedRun& run) {
   return out;
 }
 
-// The report with another path of its files: what a reader can open.
+// The report with paths of files that a reader can open.
 Report with_path(const Report& report, const std::string& from, const std::string& to) {
   std::string text = to_json(report);
   std::string name = nlohmann::json(to).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -86,7 +86,7 @@ Report with_path(const Report& report, const std::string& from, const std::strin
 
 std::optional<Report> files_report(const EndedRun& run) {
   app::DiagnoseOptions options;
-  // By its descriptor: its path may lead elsewhere by now.
+  // Opens the folder by its descriptor, since its path may lead elsewhere now.
   const std::string held = fmt::format("/proc/self/fd/{}/.", run.folder.inputs().descriptor());
   options.paths = {run.folder.exposed() ? held : run.folder.inputs().path()};
   options.parse.zone = run.zone;
@@ -100,7 +100,7 @@ std::optional<Report> files_report(const EndedRun& run) {
   return std::move(done->report);
 }
 
-// That of the folder can be had again, so it leads where the daemon knows no more.
+// Prefers the report from files, which can be repeated, unless the daemon knows more.
 std::optional<Report> better(std::optional<Report> live, std::optional<Report> files) {
   if (!files) return live;
   if (!live || !live->verdict) return files;
@@ -136,7 +136,7 @@ void hand_over(int fd, std::string_view text) {
   while (!text.empty()) {
     const ssize_t n = ::write(fd, text.data(), text.size());
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return;  // the reader takes a part for no report
+    if (n <= 0) return;  // the reader rejects an incomplete report
     text.remove_prefix(static_cast<size_t>(n));
   }
 }
@@ -163,7 +163,7 @@ void report_run(const EndedRun& run, const std::optional<Report>& found) {
   say("again: culprit diagnose " + run.folder.inputs().path());
 }
 
-// Whether this member speaks for the job. `others`: their ends.
+// Whether this member reports for the job. `others`: the other members' ends.
 bool speaks(app::Members& members, const app::CommandEnd& end, std::vector<app::MemberEnd>& others) {
   const auto until = std::chrono::steady_clock::now() + kOthersWithin;
   for (;;) {
@@ -215,11 +215,11 @@ int finish_run(const EndedRun& run, const std::function<void()>& stop_daemon) {
   if (run.live_report)
     if (auto read = report_from_json(*run.live_report)) live = std::move(*read);
   if (live && !live->verdict) live.reset();
-  // What ended with exit code 0 did not hang.
+  // A command with exit code 0 did not hang.
   if (live && status == 0 && live->diagnoses[*live->verdict].symptom == Symptom::kHang) live.reset();
-  // What a job prints while it is ended is no cause of what was wrong before.
+  // Output of a job during its termination is no cause of an earlier problem.
   const bool ended_by_user = run.end.interrupted || run.end.terminated;
-  // Ctrl-C, or the reader of the output left, as `head` does: no failure of the job.
+  // Ctrl-C, or the output's reader exited, as `head` does: no failure of the job.
   const bool wanted = run.end.interrupted || run.end.signal == SIGPIPE;
   const bool told_before = live.has_value();
   if (status != 0 && !wanted && !(ended_by_user && told_before)) live = daemon_report(run);
@@ -241,7 +241,7 @@ int finish_run(const EndedRun& run, const std::function<void()>& stop_daemon) {
   const bool live_only = told_before && (ended_by_user || status == 0);
   const std::optional<Report> files = live_only ? std::nullopt : files_report(run);
   auto found = live_only ? live : better(live, files);
-  // The whole log knows the last step, also where the daemon was asked before it had read it.
+  // The whole log has the last step, even if the daemon was queried before it read the end.
   if (found && files) found->job.iteration = files->job.iteration;
   report_run(run, found);
   if (run.report_to >= 0 && found) hand_over(run.report_to, to_json(*found));

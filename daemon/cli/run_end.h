@@ -29,16 +29,16 @@ struct EndedRun {
   std::vector<std::string> words;  // the command
   app::CommandEnd end;
   TimeNs lasted_ns = 0;
-  std::string server;                      // of the private daemon; empty: it does not run
-  std::optional<std::string> live_report;  // of the last verdict while the command ran
-  app::OutputLog::Counters log;            // of the copy of the output
-  std::vector<std::string> log_paths;      // of the copy
+  std::string server;                      // address of the private daemon; empty: not running
+  std::optional<std::string> live_report;  // report of the last verdict while the command ran
+  app::OutputLog::Counters log;            // counters of the output's copy
+  std::vector<std::string> log_paths;      // files of the output's copy
   Zone zone;
-  int report_to = -1;  // descriptor for the report of a failure as JSON; -1: none is asked for
+  int report_to = -1;  // descriptor for the report of a failure as JSON; -1: no report requested
 };
 
-// Prints on standard error what there is to say, and clears up. Returns the exit status of the command.
-// `stop_daemon` is called once it is not needed any more.
+// Prints the outcome on standard error and cleans up. Returns the exit status of the command. Calls
+// `stop_daemon` once the daemon is not needed any more.
 int finish_run(const EndedRun& run, const std::function<void()>& stop_daemon);
 
 // "`torchrun … train.py`", for sentences.

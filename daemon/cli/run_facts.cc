@@ -17,7 +17,8 @@ namespace culprit::cli {
 namespace {
 
 constexpr size_t kStatedNames = 200, kStatedValues = 8;
-constexpr uint64_t kStatingLines = 200'000;  // of a file: versions and settings stand at the start of a log
+constexpr uint64_t kStatingLines = 200'000;  // limit per file: versions and settings are at the start of a
+                                             // log
 constexpr std::streamsize kReportFileBytes = 512 << 20;
 
 struct Side {
@@ -101,7 +102,7 @@ Result<RunFacts> read_run(const std::string& name, const app::DiagnoseOptions& o
   return name.ends_with(".json") ? of_report_file(name) : of_files(name, options);
 }
 
-// Reads the logs of both runs into one set of templates, so that equal messages have equal texts.
+// Reads the logs of both runs into common templates, so that equal messages have equal texts.
 Status count_messages(TwoRuns& runs, const app::DiagnoseOptions& options) {
   app::ReadProgress progress;
   std::vector<app::LogFile> logs;

@@ -35,7 +35,7 @@ using app::Attempt;
 
 constexpr TimeNs kPatience = 5 * kNsPerSecond, kKillWithin = 10 * kNsPerSecond;
 constexpr uint32_t kRetriesMost = 1000;
-constexpr int kNoCommand = 127, kNoStart = 126;  // as a shell has it
+constexpr int kNoCommand = 127, kNoStart = 126;  // codes as in a shell
 constexpr const char* kReportVariable = "CULPRIT_REPORT_DESCRIPTOR";
 constexpr std::array kReceived = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
 
@@ -45,7 +45,7 @@ TimeNs wall_now() {
       .count();
 }
 
-// A port that is free now; 0: none.
+// A currently free port; 0: none.
 uint16_t free_port() {
   const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
@@ -127,7 +127,7 @@ class Retries {
     report_error(line + fmt::format("; {} lost", format_duration(next.begin_ns - last.begin_ns)));
   }
 
-  // Attempts without progress that may follow the next one.
+  // Number of attempts without progress that may follow the next attempt.
   uint32_t left() const {
     const uint32_t used = ledger_.fruitless();
     return limits_.retries > used ? limits_.retries - used : 0;
@@ -168,7 +168,7 @@ class Retries {
     _exit(kNoStart);
   }
 
-  // Until the child has ended; passes signals on that were sent to this process alone.
+  // Waits until the child has ended; passes on signals that were sent to this process alone.
   int wait(pid_t child) {
     for (;;) {
       siginfo_t info{};
@@ -187,7 +187,7 @@ class Retries {
 
   void hear(int signal) { stopped_ = stopped_ || (signal != SIGUSR1 && signal != SIGUSR2); }
 
-  // Waits before the next attempt; false: a signal ended it.
+  // Waits before the next attempt; false: a signal ended the wait.
   bool pause(TimeNs wait_ns) {
     const auto until = std::chrono::steady_clock::now() + std::chrono::nanoseconds(wait_ns);
     for (;;) {
@@ -228,7 +228,7 @@ class Retries {
     means.chance = chance();
     if (const TimeNs end = app::allocation_end(variable); end != kNoTime) means.left_ns = end - wall_now();
     recover::Limits limits = limits_;
-    if (!o_.retries) limits.retries = kRetriesMost;  // asked for the exit code alone
+    if (!o_.retries) limits.retries = kRetriesMost;  // without --retries, only the exit code is wanted
     attempt.decision = recover::decide(ledger_, attempt.failure, means, limits);
     const Diagnosis* lead = report ? leading(*report) : nullptr;
     const auto forbids = [&](const std::string& wanted) { return matches(wanted, lead->rule.value_or("")); };
@@ -246,7 +246,7 @@ class Retries {
     attempt.decision.why = std::move(why);
   }
 
-  // Nothing of the attempt is left when the next begins.
+  // Ends all processes of the attempt before the next one begins.
   bool clear_up(Attempt& attempt) {
     size_t ended = 0;
     const auto left = app::end_marked(mark_, kPatience, kKillWithin, ended);
@@ -283,7 +283,7 @@ class Retries {
     return code;
   }
 
-  // Whole at any time, also when this process is killed.
+  // Replaces the file atomically, so that it is complete even if this process is killed.
   void write_ledger() const {
     std::string lines;
     for (const Attempt& attempt : attempts_) lines += app::ledger_line(attempt);
@@ -297,7 +297,7 @@ class Retries {
   recover::Limits limits_;
   recover::Ledger ledger_;
   std::vector<Attempt> attempts_;
-  int report_ = -1;  // what the attempt hands over
+  int report_ = -1;  // descriptor of the attempt's report
   std::optional<int64_t> best_, resumed_;
   sigset_t received_{}, old_mask_{};
   bool stopped_ = false;

@@ -1,5 +1,6 @@
-// `culprit run --retries N`: attempts of one command, each a `culprit run` of its own in a folder below that
-// of the run, until one ends well or the decision table says stop (core/recover). Blocks; one thread: forks.
+// `culprit run --retries N`: runs one command in attempts, each a separate `culprit run` in a subfolder of
+// the run's folder. Stops when one succeeds or the decision table says stop (core/recover). Blocks; one
+// thread: forks.
 #pragma once
 
 #include <cstdint>
@@ -16,20 +17,20 @@
 namespace culprit::cli {
 
 struct RetryOptions {
-  std::optional<uint32_t> retries;  // attempts without progress after the first; nothing: one run as it is
-  std::string checkpoints;          // folder; empty: nothing is resumed
-  std::string min_time = "10m";     // of the allocation, that an attempt is worth starting
-  std::string end_hang = "10m";     // a hang is ended after so long
+  std::optional<uint32_t> retries;  // limit of consecutive attempts without progress; nothing: a single run
+  std::string checkpoints;          // folder of checkpoints; empty: no resume
+  std::string min_time = "10m";     // minimum time left in the allocation for another attempt
+  std::string end_hang = "10m";     // time after which a hung command is ended
   std::vector<std::string> no_retry_on;  // rules
   bool verdict_exit = false;
   bool used() const { return retries.has_value() || verdict_exit; }
 };
 
-// The descriptor on which an attempt's own `culprit run` hands its report over; -1: this is no attempt. Its
-// command does not get it. Call once.
+// The descriptor for the report of an attempt's `culprit run`; -1: not an attempt. The command does not
+// inherit it. Call once.
 int take_report_descriptor();
 
-// Why the options cannot be used.
+// Checks the options' values; the error is the reason.
 Status check_retry_options(const RetryOptions& options);
 
 // A checkpoint to resume from.
@@ -42,10 +43,10 @@ struct RunAgain {
   const RetryOptions& options;
   const app::Launch& launch;
   app::RunFolder& folder;
-  std::vector<std::string> passed_on;  // options of each attempt's own `culprit run`
+  std::vector<std::string> passed_on;  // options for the `culprit run` of each attempt
   std::vector<std::string> command;
   bool keep = false;
-  // The newest whole checkpoint of the folder, of a step before `before` if given; nothing: there is none.
+  // The folder's newest complete checkpoint, of a step before `before` if given; nothing: none.
   std::function<std::optional<ResumeFrom>(std::optional<int64_t> before)> newest;
 };
 

@@ -23,14 +23,14 @@ bool is_for_simulator(const std::vector<std::string>& words) {
 
 int start_simulator(const std::vector<std::string>& words) {
   const Error error = app::become_program("culprit-simulate", words);
-  // An error would stand within the line that a person types.
+  // An error would appear within the line that a person types.
   if (words.front() != "complete") report_error(fmt::format("simulate: {}", error.text));
   return kUnable;
 }
 
-// Its place in the list of verbs.
+// Adds the verb to the list of verbs.
 void add_simulate(Command& app, Run& run) {
-  auto words = std::make_shared<std::vector<std::string>>();  // start_simulator() has them before
+  auto words = std::make_shared<std::vector<std::string>>();  // start_simulator() handles the words earlier
   Command* verb = app.add_subcommand("simulate", "Make a job with a known fault, for trying and testing");
   verb->footer(kSimulatorExamples);
   verb->add_option("WORD", *words, "Its verb and options, as culprit-simulate takes them");

@@ -1,4 +1,4 @@
-// `culprit simulate` is a program of its own, culprit-simulate: no operator needs it.
+// `culprit simulate` is a separate program, culprit-simulate, since no operator needs it.
 #pragma once
 
 #include <string>
@@ -6,9 +6,10 @@
 
 namespace culprit::cli {
 
-// Whether the words are its verb, or ask for candidates of it.
+// Whether the words contain its verb, or request candidates for it.
 bool is_for_simulator(const std::vector<std::string>& words);
-// Becomes that program. Returns only if it cannot, with an exit status and an error on standard error.
+// Replaces this process by that program. Returns only on failure, with an exit status and an error on
+// standard error.
 int start_simulator(const std::vector<std::string>& words);
 
 }  // namespace culprit::cli

@@ -7,9 +7,9 @@ namespace culprit::cli {
 namespace {
 
 constexpr size_t kBlocks = 12, kBlocksMin = 5, kIntervalsMin = 20;
-constexpr double kLeast = 0.03;   // smaller differences do not matter to anybody
-constexpr double kEffect = 0.9;   // share of pairs of blocks that agree
-constexpr double kSpreads = 2.0;  // of noise
+constexpr double kLeast = 0.03;   // smaller differences are irrelevant
+constexpr double kEffect = 0.9;   // share of pairs of blocks that must agree
+constexpr double kSpreads = 2.0;  // multiple of the noise
 
 double median(std::vector<double> values) {
   if (values.empty()) return 0;
@@ -29,7 +29,7 @@ std::vector<double> medians(std::span<const double> values) {
   return out;
 }
 
-// Median distance from the median, as a share of it, as large as a standard deviation.
+// Median distance from the median as a share of the median, scaled to a standard deviation.
 double spread(const std::vector<double>& values) {
   const double middle = median(values);
   if (middle <= 0) return 0;

@@ -13,9 +13,9 @@ namespace culprit::cli {
 
 using ProgressPoints = std::vector<std::pair<TimeNs, int64_t>>;
 
-// Step times of a run. Blocks are stretches of equally many intervals: their medians show the run's noise.
+// Step times of a run. A block has a fixed number of intervals; the blocks' medians show the run's noise.
 struct Pace {
-  std::vector<double> step_ms;  // between points, in order of time
+  std::vector<double> step_ms;  // step times between points, in order of time
   std::vector<TimeNs> at_ns;    // end of each interval
   std::vector<int64_t> iteration;
   std::vector<double> blocks;  // medians
@@ -26,11 +26,11 @@ Pace pace_of(const ProgressPoints& progress);
 
 struct SpeedChange {
   double ratio = 1;     // step time after / before
-  double bound = 0;     // differences of the ratio from 1 up to this may be noise
+  double bound = 0;     // deviations of the ratio from 1 up to this bound may be noise
   double effect = 0.5;  // share of pairs of blocks in which the later one is slower
   bool different = false;
 };
-// nullopt: too few points of a run to compare.
+// nullopt: a run has too few points.
 std::optional<SpeedChange> compare(const Pace& before, const Pace& after);
 
 struct ChangePoint {
@@ -38,7 +38,7 @@ struct ChangePoint {
   int64_t iteration = 0;
   SpeedChange change;
 };
-// The point within a run that divides it best into two speeds; nullopt: none beyond its noise.
+// The point that best divides a run into two speeds; nullopt: the difference is within the noise.
 std::optional<ChangePoint> change_point(const Pace& pace);
 
 }  // namespace culprit::cli

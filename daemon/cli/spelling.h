@@ -7,8 +7,8 @@
 
 namespace culprit::cli {
 
-// "; did you mean WORD?" with the nearest of the names; empty: none is near, or it is the word itself.
-// `quote` stands around the word.
+// "; did you mean WORD?" with the nearest name; empty: no near name, or an exact match. `quote` surrounds the
+// word.
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& names,
                          std::string_view quote = "");
 

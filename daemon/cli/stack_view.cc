@@ -14,8 +14,8 @@ namespace {
 using stacks::StackTree;
 using stacks::TreeNode;
 
-constexpr size_t kRunsShown = 24;     // of a set of ranks
-constexpr size_t kTreeDepthMax = 64;  // chains within chains; deeper ones are cut
+constexpr size_t kRunsShown = 24;     // limit of shown ranges in a set of ranks
+constexpr size_t kTreeDepthMax = 64;  // limit of nested chains; deeper ones are cut
 
 std::string rank_count(const TreeNode& node) { return counted(node.ranks.size(), "rank"); }
 

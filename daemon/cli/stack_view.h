@@ -1,4 +1,4 @@
-// The prefix tree of stacks with sets of ranks, as text and as JSON: stacks that differ stand out and come
+// The prefix tree of stacks with sets of ranks, as text and as JSON: deviating stacks are marked and come
 // first. Pure.
 #pragma once
 

@@ -29,7 +29,7 @@ Examples:
   culprit stacks llama-70b-0412                     # of a job that hangs under culpritd
   culprit stacks llama-70b-0412 --capture --rounds 5   # of a slow job: who keeps the others waiting)";
 
-constexpr size_t kNumberedShown = 64;  // processes without a rank that are listed
+constexpr size_t kNumberedShown = 64;  // limit of listed processes without a rank
 
 struct StacksOptions {
   std::vector<std::string> what;
@@ -41,7 +41,7 @@ struct StacksOptions {
   RemoteOptions remote;
 };
 
-// What both kinds of targets give.
+// Stacks from either kind of target.
 struct ShownStacks {
   std::vector<StackCluster> clusters;
   std::vector<Suspect> suspects;
@@ -76,8 +76,7 @@ int print_picture(const ShownStacks& picture, bool json) {
   return print(out) ? kDone : kUnable;
 }
 
-// Where no dump tells a rank, the processes get numbers, so that the tree can show them. Returns a
-// sentence for each.
+// If no dump has a rank, numbers the processes, so that the tree can show them. Returns a sentence for each.
 std::vector<std::string> number_unranked(std::vector<StackDump>& dumps) {
   std::vector<std::string> out;
   for (const StackDump& dump : dumps)
@@ -142,7 +141,7 @@ int stacks_of_files(const StacksOptions& o) {
   return files->errors.empty() ? shown : kUnable;
 }
 
-// Asks the daemon for stacks and waits until those of the last round are there.
+// Requests stacks from the daemon and waits until the last round's stacks have arrived.
 class Capturing {
  public:
   Capturing(app::Client& client, const StacksOptions& o) : client_(client), o_(o) {}
@@ -244,7 +243,7 @@ int stacks_of_job(StacksOptions& o) {
 int show_stacks(StacksOptions& o) {
   if (o.capture && o.run) return report_error("--capture: only a running job, so without --run"), kUnable;
   if (o.rounds > 1 && !o.capture) return report_error("--rounds needs --capture"), kUnable;
-  // A path that exists is one; other words are jobs of the daemon.
+  // An existing path is read as a path; other words are jobs of the daemon.
   const bool path = o.what.size() > 1 || o.what[0] == "-" || o.what[0].find('/') != std::string::npos ||
                     access(o.what[0].c_str(), F_OK) == 0;
   if (path && o.capture) return report_error(o.what[0] + ": --capture takes a job of the daemon"), kUnable;

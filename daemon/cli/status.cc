@@ -48,14 +48,14 @@ void flatten(const Json& object, const std::string& before, std::vector<std::vec
   }
 }
 
-// A healthy daemon may still say what is missing.
+// A healthy daemon may still report missing parts.
 Ink ink_of_health(const Json& json, const std::string& health) {
   const auto healthy = json.find("healthy");
   const bool well = healthy != json.end() && healthy->is_boolean() && healthy->get<bool>();
   return health == "ok" ? Ink::kDim : well ? Ink::kCaution : Ink::kAlarm;
 }
 
-// Who it is and how it does.
+// Name, role and health of the daemon.
 std::string headline(const Json& json, const Zone& zone, bool color) {
   const std::string health = text_field(json, "health");
   return fmt::format("culpritd {} on {}, {}, since {}: {}\n", text_field(json, "version"),
@@ -63,7 +63,7 @@ std::string headline(const Json& json, const Zone& zone, bool color) {
                      inked(health, ink_of_health(json, health), color));
 }
 
-// A member of an object; null where it is missing.
+// A member of an object; null if missing.
 const Json& member(const Json& object, const char* name) {
   static const Json kNone;
   const auto at = object.is_object() ? object.find(name) : object.end();
@@ -110,8 +110,8 @@ std::string reads_line(const Json& json) {
                    : "");
 }
 
-// Where an agent sends, or what a collector receives. A daemon without its collector counts as healthy, but
-// the reader must see that no data leaves the host.
+// Target of an agent, or input of a collector. A daemon without its collector counts as healthy, but the
+// reader must see that no data leaves the host.
 std::pair<std::string, std::string> way(const Json& json, const Zone& zone, bool color) {
   const Json& forward = member(json, "forward");
   if (forward.is_object()) {
@@ -158,7 +158,7 @@ std::string cost_line(const Json& json) {
                            format_bytes(count(engines, "memory_max_bytes")));
 }
 
-// What is lost or wrong, each in a few words.
+// Losses and problems, each in a few words.
 std::vector<std::string> troubles_of(const Json& json) {
   std::vector<std::string> out;
   const auto some = [&](uint64_t n, const char* noun, const char* what) {

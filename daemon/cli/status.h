@@ -7,11 +7,11 @@
 
 namespace culprit::cli {
 
-// The answer of GET /v1/status in eight lines: who it is and how it does, jobs, what it reads, where it sends
-// or what it receives, alerts, store, its own cost, and what is lost or wrong.
+// The answer of GET /v1/status in eight lines: identity and health, jobs, inputs, target or sources, alerts,
+// store, own cost, and losses or problems.
 std::string status_text(const Json& status, const Zone& zone, bool color);
 
-// The first of these lines, and each field by its name, those of later versions among them.
+// The first of these lines, and each field by its name, including fields of later versions.
 std::string status_fields(const Json& status, const Zone& zone, bool color);
 
 }  // namespace culprit::cli

@@ -1,5 +1,5 @@
-// Communication over steps, prepared for display: the curve of step times in the available columns, slow
-// ranks, and chains of waiting, for text. Pure functions of the report; views borrow it.
+// Communication over steps, prepared for text: the curve of step times within the available columns, slow
+// ranks, and chains of waiting. Pure functions of the report; views borrow it.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace culprit::cli {
 
-// One column: steps [first, end) of CommSteps::steps. The slowest of several steps is shown.
+// One column: steps [first, end) of CommSteps::steps. Shows the slowest of its steps.
 struct StepBin {
   size_t first = 0, end = 0;
   double step_ms = 0, without_ms = 0;

@@ -14,7 +14,7 @@ namespace culprit::cli {
 namespace {
 
 constexpr size_t kTextSpells = 5, kLinks = 6, kTextRanks = 12;
-constexpr size_t kNameColumns = 26;  // of a rank and its host before its row
+constexpr size_t kNameColumns = 26;  // columns for a rank and its host before its row
 constexpr size_t kTextSuspects = 3;
 
 class StepText {
@@ -36,7 +36,7 @@ class StepText {
  private:
   void add(std::string text, Ink ink = Ink::kPlain) { rows_.push_back({std::move(text), ink}); }
 
-  // The total cost of a spell.
+  // The total cost of a period of slow steps.
   static double cost(const Irregularity& x) {
     return x.cost_ms * static_cast<double>(x.last_step - x.first_step + 1);
   }
@@ -55,7 +55,7 @@ class StepText {
     return parts.empty() ? "no single rank or link" : fmt::format("{}", fmt::join(parts, ", "));
   }
 
-  // The most expensive spells, in the order of steps.
+  // The most expensive periods of slow steps, in the order of steps.
   void spells() {
     if (r_.irregularities.empty()) return;
     std::vector<const Irregularity*> shown;
@@ -84,7 +84,7 @@ class StepText {
     if (links.empty()) return;
     add("");
     add(fmt::format("  Who waited for whom, step {}:", x.first_step), Ink::kDim);
-    // The last links are closest to the culprit; earlier links are left out.
+    // The last links are closest to the culprit, so earlier links are left out.
     const size_t skipped = links.size() > kLinks ? links.size() - kLinks : 0;
     if (skipped) add(fmt::format("    ({} before)", counted(skipped, "rank")), Ink::kDim);
     for (size_t i = skipped; i < links.size(); ++i)

@@ -17,7 +17,7 @@ Examples:
   culprit help diagnose
   culprit help rules check)";
 
-// main answers it; here it has its place in the list of verbs.
+// Lists the verb; main handles it.
 void add_help(Command& app, Run& run) {
   auto words = std::make_shared<std::vector<std::string>>();
   Command* verb = app.add_subcommand("help", "What a verb does, its options and examples");

@@ -55,8 +55,8 @@ void add_bundle(Command& app, Run& run);
 // Prints "culprit: SENTENCE" on standard error with control characters escaped.
 void report_error(const std::string& sentence);
 
-// Writes all of it to standard output. On failure (a full disk) prints an error and returns false. A closed
-// pipe is no failure, for example with `head`.
+// Writes the whole text to standard output. On failure (a full disk) prints an error and returns false. A
+// closed pipe is no failure, for example with `head`.
 [[nodiscard]] bool print(const std::string& text);
 
 // Writes a temporary file and renames it, so readers never see a partial file.

@@ -33,7 +33,7 @@ struct WatchOptions {
   std::string job;
 };
 
-// The first word of a line; a verdict stands out.
+// The first word of a line; a verdict is highlighted.
 std::string word_of_event(const app::ServerEvent& event, const Json& data) {
   if (event.kind == "job_started") return "started";
   if (event.kind == "job_ended") return "ended";
@@ -76,7 +76,7 @@ std::string text_line(const app::ServerEvent& event, const Json& data, const Zon
     const auto text = data.find(name);
     return text != data.end() && text->is_string();
   };
-  const bool whole = has("headline");  // it says where
+  const bool whole = has("headline");  // the headline includes the place
   for (const char* name : {"headline", "title", "verdict"}) {
     if (!has(name)) continue;
     out += "  " + text_field(data, name);
@@ -91,10 +91,10 @@ std::string text_line(const app::ServerEvent& event, const Json& data, const Zon
   return out + "\n";
 }
 
-// Groups a fault on many hosts into one line and a count, so that a verdict stays visible.
+// Groups a fault on many hosts into one line and a count, so that a verdict remains visible.
 class Findings {
  public:
-  // Whether it is the first of its kind; others are counted until summary().
+  // Whether the finding is the first of its kind; others are counted until summary().
   bool is_first(const Json& data) {
     const std::string kind =
         fmt::format("{}\n{}\n{}", text_field(data, "job"), text_field(data, "run"), text_field(data, "rule"));
@@ -110,7 +110,7 @@ class Findings {
     return false;
   }
 
-  // Whether findings still arrive; then counting continues.
+  // Whether findings still arrive, so that counting continues.
   bool still_come() const { return std::time(nullptr) - counted_at_ < kQuietSeconds; }
 
   std::string summary(const Zone& zone) {
@@ -129,7 +129,7 @@ class Findings {
 
  private:
   static constexpr std::time_t kQuietSeconds = 2;
-  // Beyond these limits kinds are dropped and shown again.
+  // Beyond these limits, kinds are dropped and shown again.
   static constexpr size_t kKinds = 1000, kHosts = 10'000;
   struct Kind {
     std::set<std::string> hosts;
@@ -180,7 +180,7 @@ int watch(WatchOptions& o) {
   if (!client) return report_error(client.error().text), kUnable;
   for (const int number : {SIGINT, SIGTERM}) std::signal(number, [](int) { g_stop = 1; });
   const std::string path = "/v1/events" + (o.job.empty() ? "" : "?job=" + app::url_escaped(o.job));
-  // An error at the start is the user's to fix; a later failure may be temporary.
+  // An error at the start needs the user; a later failure may be temporary.
   if (const auto status = client->get("/v1/status"); !status)
     return report_error(status.error().text), kUnable;
   if (!o.job.empty() && !is_known(*client, o.job))

@@ -15,7 +15,7 @@ namespace {
 constexpr const char* kDatabase = "/usr/share/zoneinfo/";
 constexpr int64_t kDay = 86'400;
 
-// The name may be untrusted: it must stay below the database's folder.
+// The name may be untrusted, so it must not leave the database's folder.
 bool in_database(const std::string& name) {
   const std::string path = kDatabase + name;
   struct stat status;

@@ -14,11 +14,11 @@ namespace {
 using peer::Refusal;
 
 constexpr TimeNs kSweepNs = kNsPerSecond;
-// Certificates verified again in a sweep after new ones were loaded: some 50 ms of the loop.
+// Certificates verified per sweep after new ones were loaded; this takes about 50 ms of the loop.
 constexpr size_t kVerifies = 256;
 // At most one line per reason in the log.
 constexpr TimeNs kTellNs = 10 * kNsPerSecond;
-// A smaller credit would cost a round trip per small frame.
+// Smallest credit: a smaller one would cost a round trip per small frame.
 constexpr uint64_t kLeastCredit = 64 << 10;
 
 }  // namespace
@@ -65,7 +65,7 @@ void Collector::accept(std::unique_ptr<io::Stream> stream) {
   session->begin();
 }
 
-// Room for a new connection, for which another one may have to go; false: it is refused.
+// Ensures room for a new connection, and may close another one for it. False: refuse the new connection.
 bool Collector::make_room(const std::string& address) {
   auto [admitted, gives_way] = newcomers_.judge(io::network_of(address), mono());
   if (admitted && gives_way == nullptr && sessions_.size() >= options_.connections) {
@@ -90,7 +90,7 @@ void Collector::sweep() {
   all.reserve(sessions_.size());
   for (const auto& [_, session] : sessions_) all.push_back(session);
   const TimeNs now = mono();
-  // After a stall of the loop no one had its time: the bytes of all of them wait to be read.
+  // After a stall of the loop, time-outs are invalid: the bytes of all peers are still unread.
   const bool late = now - std::exchange(swept_ns_, now) > 2 * kSweepNs;
   size_t verifies = kVerifies;
   for (const auto& session : all) session->sweep(now, late, verifies);
@@ -98,7 +98,8 @@ void Collector::sweep() {
   shed(all);
 }
 
-// Partial messages cannot wait for each other: above the limit, the connections with the largest are closed.
+// Above the limit of incomplete messages, closes the connections with the largest ones: incomplete messages
+// cannot be processed to free memory.
 void Collector::shed(const std::vector<std::shared_ptr<Session>>& all) {
   uint64_t total = 0;
   for (const auto& session : all) total += session->partial_bytes();
@@ -162,7 +163,8 @@ void Collector::deliver(Session& session, FrameSink::Batch batch) {
 }
 
 void Collector::hold_or_go_on() {
-  // Resumes at half full, so that not every frame stops and starts thousands of connections.
+  // Resumes only when half of the limit is free, so that not every frame pauses and resumes thousands of
+  // connections.
   const bool hold = stats_.held_bytes > (held_ ? options_.held_bytes / 2 : options_.held_bytes);
   if (hold == std::exchange(held_, hold)) return;
   stats_.holds += hold ? 1 : 0;

@@ -1,18 +1,24 @@
 // The receiving end: accepts connections of agents, verifies their identity, and passes their frames to a
-// FrameSink in order. It acknowledges only what committed() reports. A peer that breaks the protocol is
-// refused with a sentence and counted; the others continue.
+// FrameSink in order. It acknowledges only what committed() reports. A peer that violates the protocol is
+// refused with a sentence and counted; other peers are not affected.
 //
-// Connections before their Hello are bounded in sum and per address, and have three seconds for it; see
-// collect/newcomers.h.
 //
-// A host has one connection. A newer one replaces it if it is of the same boot (the agent restarted, and its
-// old connection may be half-open) or if the older one is silent; else the newer one is refused.
+// Connections before their Hello are limited in total and per address, and must send it within three
+// seconds; see collect/newcomers.h.
 //
-// Memory: per connection the incomplete message and the frames that the sink has not appended, bounded by
-// credit. Over all connections held_bytes; beyond it none is read until the sink catches up.
 //
-// Thread: the loop's. Owned by app; may be destroyed at any time except from within a call of its FrameSink.
-// It never parses frames.
+// A host has one connection. A newer one replaces it in two cases: both have the same boot id (the agent
+// restarted, and its old connection may be half-open), or the older one is silent. Otherwise the newer one
+// is refused.
+//
+//
+// Memory per connection: the incomplete message, and frames that the sink has not appended, limited by
+// credit. Memory over all connections: held_bytes; above this limit no connection is read until the sink
+// catches up.
+//
+//
+// Thread: the loop's. Owned by app; may be destroyed at any time, except from within a call of its
+// FrameSink. It never parses frames.
 #pragma once
 
 #include <array>
@@ -36,19 +42,19 @@ namespace culprit::collect {
 
 struct CollectorOptions {
   std::string listen;                             // "HOST:PORT"
-  std::shared_ptr<const io::TlsCredentials> tls;  // null: plain, on loopback only; names are not verified
+  std::shared_ptr<const io::TlsCredentials> tls;  // null: no TLS, on loopback only; names are not verified
   std::string program;
   size_t connections = 16'384;  // a job of 8,192 hosts, all reconnecting
-  // Before their Hello: many may reconnect at once. Half of them for addresses that had a session within a
-  // day.
+  // Limit of connections before their Hello: many agents may reconnect at once. Half are reserved for
+  // addresses that had a session within a day.
   size_t unknown_connections = 4'096;
   size_t unknown_per_address = 256;        // many hosts may be behind it
-  uint64_t held_bytes = 256 << 20;         // received and not appended, over all connections
-  uint64_t credit_bytes = 4 << 20;         // per host at most; less if many share held_bytes
+  uint64_t held_bytes = 256 << 20;         // received but not appended, over all connections
+  uint64_t credit_bytes = 4 << 20;         // limit per host; smaller if many hosts share held_bytes
   TimeNs handshake_ns = 3 * kNsPerSecond;  // TLS and Hello
-  // Addresses ("10.0.0.7:40312") of sessions before this process, with the time of the last contact.
+  // Addresses ("10.0.0.7:40312") with sessions in earlier processes, and the time of their last contact.
   std::vector<std::pair<std::string, TimeNs>> known = {};
-  // Hosts before this process: their names keep their spelling.
+  // Hosts known from earlier processes: their names keep their spelling.
   std::vector<std::string> hosts = {};
   TimeNs ping_ns = 10 * kNsPerSecond;
   TimeNs silence_ns = 25 * kNsPerSecond;
@@ -75,7 +81,7 @@ struct HostConnection {
   uint64_t frames = 0, bytes = 0, duplicates = 0, held_bytes = 0;
 };
 
-// Of ASCII letters: names of hosts are compared in it.
+// Lowers ASCII letters; host names are compared in this form.
 std::string lower_case(std::string name);
 
 class Session;
@@ -85,13 +91,14 @@ class Collector {
   static Result<std::unique_ptr<Collector>> start(io::Env& env, CollectorOptions options, FrameSink& sink);
   ~Collector();
 
-  // All frames of the epoch up to `sequence` are committed.
+  // Call when all frames of the epoch up to `sequence` are committed.
   void committed(uint64_t epoch, uint64_t sequence);
-  // Requests the evidence of a time span from a host. False: it is not connected, or does not read.
+  // Requests the evidence of a time span from a host. False: the host is not connected, or does not read.
   bool want(const std::string& host, const peer::Message& wanted);
-  // For new connections. Open ones end within seconds if their certificate does not hold by these.
+  // Credentials for new connections. An open connection ends within seconds if they do not accept its
+  // certificate.
   void set_tls(std::shared_ptr<const io::TlsCredentials> tls);
-  // Sends Bye to all and accepts no more connections.
+  // Sends Bye to all peers, and accepts no more connections.
   void stop();
 
   std::string address() const;  // with the actual port for port 0
@@ -106,9 +113,9 @@ class Collector {
   void sweep();
   void shed(const std::vector<std::shared_ptr<Session>>& all);
   uint64_t credit() const;
-  // The name of a host, in the spelling that came first: names differ by more than upper and lower case.
+  // The host's name in the spelling that came first: names that differ only in case are the same host.
   std::string canonical(const std::string& host);
-  // An error: another connection of the host stays.
+  // An error: the host's other connection has precedence.
   Status admit(Session& session);
   void leave(Session& session);
   void deliver(Session& session, FrameSink::Batch batch);

@@ -8,7 +8,7 @@
 namespace culprit::collect {
 namespace {
 
-// Known networks; each needs a valid certificate, and a cluster has one for each host.
+// Limit of known networks: each entry requires a valid certificate, and a cluster has one per host.
 constexpr size_t kNetworks = 65'536;
 
 }  // namespace
@@ -26,7 +26,7 @@ Newcomers::Verdict Newcomers::judge(const std::string& network, TimeNs now) {
   return {gives_way != nullptr, gives_way};
 }
 
-// The connection of `waiting` that gives way; null if all of them are within a handshake.
+// The connection of `waiting` to close first; null if all of them are in a handshake that still has time.
 Session* Newcomers::first(Waiting& waiting, TimeNs now) const {
   while (!waiting.silent.empty()) {
     const auto at = waiting.silent.begin();

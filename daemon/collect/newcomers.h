@@ -1,13 +1,15 @@
-// The connections whose peers have not proven who they are: bounds their number, in sum and per address, and
-// selects the one that gives way to a new one.
+// Connections whose peers are not yet authenticated: limits their number, in total and per address, and
+// selects the one to close for a new one.
 //
-// There are two pools of equal size: strangers, and addresses that had an accepted session within the last
-// day. So strangers cannot take the places that the agents need to return. Within a full pool, and within a
-// full address, the oldest connection without a handshake goes first; then the oldest one within a handshake,
-// if it had time for it. Else the new connection is refused: closing handshakes that are under way would
-// serve no one when many agents return at once.
 //
-// Owned by the Collector; the loop's thread. It never closes a connection.
+// There are two pools of equal size: one for unknown addresses, and one for addresses that had an accepted
+// session within the last day. So unknown peers cannot take the places that reconnecting agents need. When
+// a pool or an address is full, the oldest connection that has not begun a handshake is closed; else the
+// oldest one in a handshake, if it had time to finish. Otherwise the new connection is refused: if many
+// agents reconnect at once, closing handshakes in progress would let none succeed.
+//
+//
+// Owned by the Collector; the loop's thread. It never closes a connection itself.
 #pragma once
 
 #include <cstdint>
@@ -31,28 +33,28 @@ class Newcomers {
   };
   explicit Newcomers(Limits limits) : limits_(limits) {}
 
-  // A connection of `network` has come (io::network_of). Returns the connection to close for it.
+  // Decides on a new connection of `network` (io::network_of), and on the connection to close for it.
   struct Verdict {
     bool admitted = true;
     Session* gives_way = nullptr;
   };
   Verdict judge(const std::string& network, TimeNs now);
   void add(Session& session, const std::string& network, TimeNs now);
-  // It has proven who it is, or is gone; no effect if it is not here.
+  // Call when the session is authenticated or closed; no effect if it is not in a pool.
   void remove(Session& session);
-  // The connection to close for a place in the process; null if there is none.
+  // The connection to close when the process is out of connections; null: none.
   Session* oldest();
 
   // A peer of this network had an accepted session at `now`.
   void prove(const std::string& network, TimeNs now);
   bool is_known(const std::string& network, TimeNs now) const;
-  // Forgets networks that proved themselves too long ago.
+  // Forgets networks whose last accepted session is too old.
   void forget(TimeNs now);
 
   size_t size() const { return entries_.size(); }
 
  private:
-  // Connections by their number, which grows with time.
+  // Connections by number; numbers increase with time.
   struct Waiting {
     std::map<uint64_t, Session*> silent, begun;
     size_t size() const { return silent.size() + begun.size(); }

@@ -14,9 +14,10 @@ namespace {
 using peer::Log;
 using peer::Refusal;
 
-// Time for the peer to read a refusal; closing the connection at once would discard it.
+// Delay before the connection is closed, so that the peer can read the refusal; an immediate close would
+// discard it.
 constexpr TimeNs kLingerNs = 2 * kNsPerSecond;
-// Limit of unread answers to an agent: it learns their content later too.
+// Limit of unread answers to an agent; their content is repeated later.
 constexpr size_t kQueueBytes = 64 << 10;
 
 std::string joined(const std::vector<std::string>& names) {
@@ -83,7 +84,7 @@ bool Session::has_begun() const {
   return state_ == State::kHello && (tls_ != nullptr || splitter_.held() > 0);
 }
 
-// Silence counts only while its connection is read.
+// Silence counts only while the connection is read.
 bool Session::is_silent(TimeNs now) const {
   return !paused_ && now - last_received_ns_ > 2 * owner_.options_.ping_ns;
 }
@@ -188,7 +189,7 @@ void Session::answered(Result<std::vector<peer::LogMark>> marks) {
   owner_.sink_.connected(hello_.host, hello_, address_);
 }
 
-// Whether `first` continues the log; false: it does not, and the peer was refused.
+// Whether the frame range that begins at `first` continues the log; if not, refuses the peer.
 bool Session::fits(Log log, uint64_t first, const char* what) {
   const In& in = ins_[static_cast<size_t>(log)];
   if (in.open && first <= in.cursor + 1) return true;
@@ -202,7 +203,7 @@ bool Session::fits(Log log, uint64_t first, const char* what) {
 void Session::on_frame(peer::Frame frame) {
   CULPRIT_CHECK(thread_.here());
   const bool data = frame.kind == peer::FrameKind::kData;
-  // A checkpoint follows the frame of its sequence.
+  // A checkpoint has the sequence of the frame before it.
   if (!fits(frame.log, frame.sequence + (data ? 0 : 1), data ? "frame" : "a checkpoint before frame")) return;
   In& in = ins_[static_cast<size_t>(frame.log)];
   ++frames_, ++owner_.stats_.frames;
@@ -267,7 +268,7 @@ void Session::taken(uint64_t bytes, const Status& status) {
 
 void Session::read_or_not() {
   if (state_ != State::kOpen) return;
-  // Agents respect their credit, except for one larger frame.
+  // Agents stay within their credit, except for one larger frame.
   const bool enough = held_bytes_ > std::max<uint64_t>(2 * owner_.options_.credit_bytes, peer::kMessageBytes);
   const bool pause = owner_.held_ || enough;
   if (pause == std::exchange(paused_, pause)) return;
@@ -286,7 +287,7 @@ void Session::committed(uint64_t epoch, uint64_t sequence) {
 void Session::acknowledge() {
   for (size_t i = 0; i < ins_.size(); ++i) {
     In& in = ins_[i];
-    // An older connection may have committed more than this one sent so far.
+    // An older connection may have committed more frames than this one has sent.
     const uint64_t sequence = std::min(in.committed, in.cursor);
     if (sequence <= in.acked || !has_room()) continue;
     CULPRIT_CHECK(sequence > in.acked && sequence <= in.committed);
@@ -321,7 +322,7 @@ void Session::sweep(TimeNs now, bool late, size_t& verifies) {
   write(peer::Ping{static_cast<uint64_t>(now)});
 }
 
-// Whether the peer's certificate is still one that a new connection could have.
+// Whether a new connection with the peer's certificate would still be accepted.
 Status Session::certificate_holds(size_t& verifies) {
   if (tls_ == nullptr) return {};
   const bool expired = owner_.wall() >= tls_->peer_expires_ns();

@@ -19,8 +19,8 @@ class Session : public std::enable_shared_from_this<Session> {
 
   Session(Collector& owner, std::unique_ptr<io::Stream> stream);
   void begin();
-  // `late`: the loop stalled, so no time-out of a handshake holds. `verifies`: how many certificates may
-  // still be verified again in this sweep.
+  // `late`: the loop stalled, so handshakes must not time out. `verifies`: remaining certificates that may
+  // be verified again in this sweep.
   void sweep(TimeNs now, bool late, size_t& verifies);
   void refuse(peer::Refusal code, const std::string& sentence);
   void close(const std::string& why);
@@ -34,7 +34,7 @@ class Session : public std::enable_shared_from_this<Session> {
   const peer::Hello& hello() const { return hello_; }
   std::string who() const;
   const std::string& network() const { return network_; }
-  bool has_begun() const;  // a handshake: a whole first message of TLS, or a byte without TLS
+  bool has_begun() const;  // handshake begun: with TLS a whole first message, else one byte
   bool is_silent(TimeNs now) const;
   size_t partial_bytes() const { return splitter_.held(); }
   HostConnection facts() const;

@@ -38,7 +38,7 @@ namespace culprit::core {
 
 namespace {
 
-constexpr size_t kPluginTroubles = 100;  // reported as problems of a job
+constexpr size_t kPluginTroubles = 100;  // limit of plugin problems in a job's report
 
 void add_from_log(const detect::View& view, uint32_t rank, RankPlace& place) {
   const uint32_t unit = view.rank_numbered(rank);
@@ -60,13 +60,13 @@ void report_drops(const logs::JobLog& log, const comm::CommTrace& comm, std::vec
   for (std::string& what : comm.drop_sentences()) out.push_back({"", std::nullopt, std::move(what)});
 }
 
-// Reports sources whose times are too far apart for one job. A good end of one source then proves nothing
-// for the others, and no answer holds for all.
+// Reports sources whose times are too far apart for one job. Then a good end of one source proves nothing for
+// the others, and no answer is valid for all.
 void report_several_jobs(const logs::JobLog& log, Report& report) {
   constexpr TimeNs kDay = 24 * 3600 * kNsPerSecond;
-  constexpr TimeNs kApart = kDay;  // a job that waits for its hosts restarts sooner
+  constexpr TimeNs kApart = kDay;  // a job that waits for its hosts restarts sooner than this
   constexpr TimeNs kLongest =
-      200 * kDay;  // a longer file holds a line of another year, as of a clock not set
+      200 * kDay;  // a longer file contains a line of another year, as from an unset clock
   std::vector<std::pair<TimeNs, TimeNs>> spans;
   for (SourceId id = 0; id < log.sources().size(); ++id)
     if (const auto span = log.span_of(id); span.first != kNoTime && span.second - span.first < kLongest)
@@ -95,14 +95,14 @@ struct Engine::Impl {
   RuleRuns rule_runs;
   detect::ProgressWatch progress;
   detect::RunEnd outcome;          // of the last report
-  std::optional<JobScope> extent;  // of the report that is being made
+  std::optional<JobScope> extent;  // of the report under construction
   comm::CommTrace comm;
   comm::HostLoad load;
   comm::Announced announced;
   std::vector<comm::StepsWanted> wanted;  // since the last drain_requests()
   flight::FlightDumps flights;
   stacks::Samples stacks;
-  std::optional<stacks::SlowAnswer> slow;  // of the stacks, when so many dumps had arrived
+  std::optional<stacks::SlowAnswer> slow;  // result of the stacks, by number of dumps
   uint64_t rounds_of = 0;
   numerics::Detector numbers;
   LoopOrder order{{[this](const MetricRow& row) { numbers.add(row); },
@@ -113,10 +113,10 @@ struct Engine::Impl {
   ras::RasStates ras;
   std::vector<FindingInput> troubles;  // of plugins themselves, the first ones
   size_t plugin_troubles = 0;          // all of them
-  std::vector<Finding> urgent;         // findings of plugins for the effects of this step
+  std::vector<Finding> urgent;         // plugin findings for the effects of this step
   NonLogRead non_log;
-  int64_t first_step = -1, last_step = -1;  // of traces and numbers
-  TimeNs rows_ns = kNoTime;                 // of the first numbers
+  int64_t first_step = -1, last_step = -1;  // of traces and metrics
+  TimeNs rows_ns = kNoTime;                 // of the first metrics
   MeasuredSteps steps;
   struct Speakers {
     std::set<Principal> users;
@@ -207,7 +207,7 @@ struct Engine::Impl {
     of.others = of.others || !input.user;
     if (input.user && of.users.size() < kUsers) of.users.insert(*input.user);
   }
-  // Says of the findings of detectors which users alone gave the data.
+  // Marks detector findings whose data came from users alone.
   void name_speakers(std::vector<Finding>& findings) const {
     for (Finding& f : findings) {
       const auto from = f.detector == DetectorKind::kComm       ? speakers.find(ReceivedTraceCount::Of::kComm)
@@ -220,7 +220,7 @@ struct Engine::Impl {
     }
   }
   void name_speakers(fuse::Draft& draft) { name_speakers(draft.analysis.findings); }
-  // What the detectors found, for rules on findings.
+  // The detectors' findings, for rules with source `finding`.
   void read_findings(fuse::Draft& draft) {
     std::vector<Finding>& findings = draft.analysis.findings;
     name_speakers(findings);
@@ -238,7 +238,7 @@ struct Engine::Impl {
     auto found = plugins.add(std::move(input));
     if (found && options.live) urgent.push_back(std::move(*found));
   }
-  // The troubles of plugins while the job ran. They hide none of the job's data.
+  // Plugin problems while the job ran. They do not hide the job's data.
   void report_troubles(const JobScope& scope, std::vector<Problem>& out) const {
     for (const FindingInput& input : troubles) {
       const TimeNs at = input.finding.time_ns;
@@ -256,7 +256,7 @@ struct Engine::Impl {
                      fmt::format("{} of plugins about further subjects are not kept",
                                  counted(plugins.dropped(), "finding"))});
   }
-  // By all that was read.
+  // The hosts and the time span, from all data read.
   JobScope scope_of(const detect::View& view) const {
     JobScope scope(view, options.job);
     for (const std::string& host : comm.cluster().hosts()) scope.add_host(host);
@@ -334,13 +334,13 @@ struct Engine::Impl {
     return flight::analyse_flight(flights.all(), places(view));
   }
 
-  // A job whose watchdogs gave up after its end was stated did not end well.
+  // A job whose watchdogs timed out after its stated end did not end well.
   void judge_end(const detect::View& view, detect::RunEnd& end) const {
     const rules::Ruleset* const rules = rule_runs.ruleset();
     if (rules && end.ended_well) end.ended_well = !fuse::timed_out_at_end(view, *rules, end);
   }
 
-  // Adds why the job stands, by all sources together.
+  // Adds the reason why the job stands still, from all sources.
   void add_hang_state(fuse::Draft& draft) {
     const detect::View& view = draft.view;
     detect::Analysis& analysis = draft.analysis;
@@ -366,7 +366,7 @@ struct Engine::Impl {
                       std::back_inserter(draft.open));
   }
 
-  // Adds the findings of rules, and keeps what is none by itself.
+  // Adds the findings of rules, and stores rule signs that are no findings.
   void add_signs(fuse::Draft& draft) {
     rules::RuleRun* const run = rule_runs.in_time();
     if (!run || !options.steps.shapes) return;
@@ -382,7 +382,7 @@ struct Engine::Impl {
     if (signs.notes_cut > 0) draft.report.cut["notes"] = signs.notes_cut;
   }
 
-  // The job's pace by its lines, else by its numbers. Of a trace the ranks are known that others wait for.
+  // The job's pace by its log lines, else by its metrics. A trace also shows the ranks that others wait for.
   void add_pace(fuse::Draft& draft) {
     const detect::RunEnd& end = draft.analysis.outcome;
     if (!comm.empty() || end.ended_well) return;
@@ -399,7 +399,7 @@ struct Engine::Impl {
                       std::max(waits, draft.analysis.outcome.last_progress_ns));
   }
 
-  // What RAS says of a job that stands: by its clock, or offline.
+  // The RAS result for a job that stands still: by its clock, or offline.
   std::optional<ras::RasStates::RasJudgement> ask_ras(const detect::View& view,
                                                       const detect::Analysis& analysis, TimeNs now) const {
     if (ras.empty() || analysis.outcome.ended_well) return std::nullopt;
@@ -413,8 +413,8 @@ struct Engine::Impl {
     return [this, &view](uint32_t rank) { return place_of(view, rank); };
   }
 
-  // What stacks since the last progress say of a hang. A live job is judged only when the clock or other
-  // evidence found one.
+  // The hang result of stacks taken since the last progress. A live job is judged only if the clock or other
+  // evidence shows a hang.
   std::optional<stacks::StackAnswer> ask_stacks(const detect::View& view, bool hangs, Report& report) {
     if (stacks.empty() || outcome.ended_well || (options.live && !hangs)) return std::nullopt;
     stacks.forget_before(options.live ? progress.moved_ns(log) : outcome.last_progress_ns);
@@ -426,13 +426,13 @@ struct Engine::Impl {
     const PlaceOfRank place = places(view);
     for (std::string& what : stacks.drop_sentences()) report.problems.push_back({"", std::nullopt, what});
     stacks::StackAnswer answer = stacks::analyse_stacks({stacks, layout, place, hangs});
-    // Rounds tell a slow rank; one moment of them says less.
+    // Several rounds show a slow rank; a single round is weaker evidence.
     if (!hangs && !answer.hangs && judge_rounds(view).finding) answer.findings.clear();
     return answer;
   }
 
-  // What several rounds of stacks say of a job that goes on. Of a live job they accuse no rank alone: another
-  // source must say that its steps became slower.
+  // The result of several rounds of stacks for a job that makes progress. For a live job they accuse no rank
+  // alone: another source must show that its steps became slower.
   void add_rounds(fuse::Draft& draft) {
     if (stacks.empty() || outcome.ended_well) return;
     detect::Analysis& analysis = draft.analysis;
@@ -458,7 +458,7 @@ struct Engine::Impl {
     return *slow;
   }
 
-  // What speaks for the job's health. Dumps without an open operation and a quiet RAS prove nothing.
+  // Evidence of the job's health. Dumps without an open operation and a quiet RAS prove nothing.
   diagnose::Proof proof(TimeNs now) const {
     diagnose::Proof out{
         outcome.ended_well, log.iterations().moves() > 0, !comm.empty() || !numbers.empty(), {}};
@@ -466,7 +466,7 @@ struct Engine::Impl {
     return out;
   }
 
-  // Counts communication records as progress, as lines are. Records without step numbers prove progress by
+  // Counts communication records as progress, as for lines. Records without step numbers prove progress by
   // their arrival.
   void beat(std::span<const CommRecord> records, TimeNs now) {
     for (size_t i = 0; i < records.size();) {
@@ -488,7 +488,7 @@ struct Engine::Impl {
     detect::Analysis& analysis = draft.analysis;
     Report& report = draft.report;
     const TimeNs now = draft.now;
-    // Records that only end prove no hang in a live job: some ranks are always inside an operation.
+    // Records that merely end prove no hang in a live job: some ranks are always inside an operation.
     const bool by_clock =
         now != kNoTime && progress.may_stall(options.hang, now) && !progress.excused(log, options.hang, now);
     const comm::Stopped stopped = by_clock         ? comm::Stopped::kByClock
@@ -509,7 +509,7 @@ struct Engine::Impl {
 
   // Whether a trace or the numbers of a file show that the job trained.
   bool shows_steps() const {
-    if (options.live) return false;  // heartbeats tell it
+    if (options.live) return false;  // heartbeats show it
     return last_step > first_step;
   }
 
@@ -533,8 +533,8 @@ struct Engine::Impl {
 
   static std::span<const fuse::Pass<Impl>> passes();
 
-  // What the lines show, and how the job ended by them. A live job may be of another kind than the pool's; a
-  // pool that a user named is always used. Of learned pools the caller chose those of this kind.
+  // The analysis of the lines, and the outcome according to them. A live job may be of another kind than the
+  // pool's jobs; a pool named by a user is always used. The caller chose learned pools of the same kind.
   void read_lines(fuse::Draft& draft) {
     static const detect::Pool kNone;
     const bool fits = !options.live || options.pool.learned || options.pool.resembles(log);
@@ -568,13 +568,13 @@ struct Engine::Impl {
   void correlate(fuse::Draft& draft) {
     diagnose::correlate(draft.view, draft.analysis, options.live, draft.report);
   }
-  // What is missing for a better answer, and what was not read.
+  // Missing information for a better answer, and unread data.
   void ask(fuse::Draft& draft) {
     Report& report = draft.report;
     std::vector<std::string>& open = draft.open;
     const bool found = report.hang || !report.suspects.empty() || !report.diagnoses.empty();
     if (auto ranks = comm.missing(); ranks && found) open.push_back(std::move(*ranks));
-    // People take stacks of a job that seems to stand.
+    // People take stacks of a job that seems to stand still.
     if (!found && !stacks.empty() && !draft.analysis.outcome.ended_well && open.empty())
       open.emplace_back("whether the job goes on: its stacks are from after its last progress");
     std::ranges::move(open, std::back_inserter(report.missing));
@@ -620,7 +620,7 @@ struct Engine::Impl {
                  analysis.findings);
   }
 
-  // Adds what the logs do not show.
+  // Adds ranks, hosts and times that the logs lack.
   void add_summary(fuse::Draft& draft) {
     JobSummary& job = draft.report.job;
     comm::add_summary(comm, job);
@@ -699,8 +699,8 @@ std::vector<std::string> Engine::drop_sentences() const {
   return out;
 }
 
-// In this order. What a pass writes beyond its row, or reads before it was written, fails
-// tests/unit/app/offline/passes_test.cc.
+// Runs in this order. tests/unit/app/offline/passes_test.cc fails if a pass writes outside its row, or reads
+// a part before it is written.
 std::span<const fuse::Pass<Engine::Impl>> Engine::Impl::passes() {
   using enum fuse::Part;
   using I = Impl;

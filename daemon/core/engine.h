@@ -42,10 +42,10 @@ struct EngineOptions {
   std::shared_ptr<rules::Ruleset> rules = nullptr;  // null: none
   rules::FunctionWatch* watch = nullptr;            // borrowed; called around each call of a rule's function
   std::vector<std::string> quarantined = {};  // ids of rules that are not evaluated, reported as problems
-  bool live = false;                     // step() emits findings at once; otherwise only report() has them
+  bool live = false;                     // step() emits findings at once; else only report() returns them
   detect::StallOptions hang = {};        // for reports with a time
   comm::Parallel parallel = {};          // for parallel work; the report does not depend on it
-  fuse::PassObserver* passes = nullptr;  // borrowed; sees how a report is made
+  fuse::PassObserver* passes = nullptr;  // borrowed; observes how a report is made
 };
 
 // Sources are numbered from 0 in the order of their SourceOpened.
@@ -94,8 +94,7 @@ struct EventInput {
 struct NonLogRead {
   uint64_t bytes = 0, lines = 0;
 };
-// Live: the user behind data that is not log text, once for each user; none: root, the daemon's user, or not
-// known.
+// Live: the user behind data other than log text, once per user; none: root, the daemon's user, or unknown.
 struct ReceivedTraceCount {
   enum class Of : uint8_t { kComm, kLoop, kDumps, kStacks } of = Of::kComm;
   std::optional<Principal> user;
@@ -108,7 +107,7 @@ using Input = std::variant<SourceOpened, LogInput, ProblemSeen, RuleOverran, det
 // Output of a step: a rule of severity error or fatal fired.
 using Effect = std::variant<Finding>;
 
-// A rule that fired, with its event; or one whose wording an event only mentions, which fires nothing.
+// A rule that matched, with its event; or a rule whose text an event only mentions, which is no match.
 struct RuleFired {
   logs::LogPlace place;
   rules::RuleHit hit;
@@ -131,7 +130,7 @@ class Engine {
   // A scanner for the line parser of one thread, to find this engine's rules; null without rules.
   std::unique_ptr<logs::LineScanner> make_scanner() const;
 
-  // Live: metrics reported until `until` are complete on all hosts, and need not wait for other ranks.
+  // Live: all hosts' metrics reported until `until` have arrived, so rows need not wait for other ranks.
   // Returns whether rows were processed.
   bool settle_loop(TimeNs until);
 
@@ -140,7 +139,7 @@ class Engine {
   Report report(TimeNs now = kNoTime, const detect::Unheard& unheard = {});
   // Records to request from agents, collected by the reports since the last call.
   std::vector<comm::StepsWanted> drain_requests();
-  // Cheap: whether a report at this time may contain a stop of progress.
+  // Cheap check: whether a report at this time may contain a standstill.
   bool may_stall(TimeNs now) const;
   // Time of the last sign of progress, on step()'s clock; kNoTime: none yet.
   // The highest number among captures that gave stacks; 0: none.

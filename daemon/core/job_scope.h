@@ -1,5 +1,5 @@
-// The hosts and the time of a job, as far as its own data tells. What a plugin found elsewhere or at another
-// time is not about this job. Pure; one thread.
+// The hosts and the time span of a job, according to its own data. Plugin findings for other hosts or times
+// do not concern the job. Pure; one thread.
 #pragma once
 
 #include <set>
@@ -16,11 +16,11 @@ namespace culprit::core {
 class JobScope {
  public:
   JobScope() = default;
-  // From job.toml and the logs, but not from kernel logs: these began before the job.
+  // From job.toml and the logs except kernel logs, which begin before the job.
   JobScope(const detect::View& view, const JobFile& job);
 
   void add_host(std::string_view name);
-  // The times of data that is no log.
+  // Adds the times of data other than logs.
   void add_times(const JobSummary& other);
 
   // Whether the job has the host, under any of its names. True if no host of the job is known.

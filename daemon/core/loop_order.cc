@@ -14,7 +14,7 @@ namespace {
 // Time in which a round reads all sockets of a host: metrics reported at one time arrive within it.
 constexpr TimeNs kRounds = 2 * kNsPerSecond;
 
-// Agents send once a minute: before each had its turn, the set of hosts is unknown.
+// Agents send once a minute: before each has sent, the set of hosts is unknown.
 constexpr TimeNs kFirstTurns = 75 * kNsPerSecond;
 
 // Recent shapes to compare with: steps with and without digests, of ranks with more and fewer metrics, in two

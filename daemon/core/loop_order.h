@@ -46,7 +46,7 @@ class LoopOrder {
  private:
   struct Rank {
     int64_t step = -1;
-    int64_t place = 0;  // in steps; a jump back counts as one forward, since all ranks make it
+    int64_t place = 0;  // in steps; a step back counts as one forward, because all ranks make it
   };
   // Names of a row's values and digests; most rows share them with a recent row.
   struct Shape {

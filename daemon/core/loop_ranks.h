@@ -18,8 +18,8 @@ namespace culprit::core {
 class LoopRanks {
  public:
   void add(const MetricRow& row);
-  // {"kind":"event","name":"device","rank":3,"uuid":"GPU-…"}, or "serial": a name that the device keeps on
-  // any host.
+  // {"kind":"event","name":"device","rank":3,"uuid":"GPU-…"}, or "serial": an id that the device has on any
+  // host.
   void add(const LoopEvent& event);
   std::optional<std::string> device_of(uint32_t rank) const;
   // The host of the rank's last row.
@@ -37,7 +37,7 @@ class LoopRanks {
   TimeNs first_ns_ = kNoTime, last_ns_ = kNoTime;
 };
 
-// Data-parallel peers by job.toml; empty if it does not say.
+// Data-parallel peers according to job.toml; empty if unspecified.
 numerics::Layout layout_of(const JobFile& job);
 
 }  // namespace culprit::core

@@ -10,9 +10,9 @@ namespace culprit::core {
 namespace {
 
 constexpr size_t kTrack = 4096;    // points; beyond, every other one is dropped
-constexpr size_t kOutlived = 3;    // of these the first may have been in progress
+constexpr size_t kOutlived = 3;    // the first of these may have been in progress
 constexpr TimeNs kRunning = 2;     // steps after the last one in which a job may still be running
-constexpr double kPaceSure = 0.3;  // that a pace is a fault; jobs change their own work
+constexpr double kPaceSure = 0.3;  // that a slower pace is a fault; jobs change their own work
 
 }  // namespace
 

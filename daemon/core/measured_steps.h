@@ -1,5 +1,5 @@
-// The steps that the training's own numbers show, by their times: what logs without progress lines do not
-// tell. Bounded. One thread; pure.
+// The times of steps from the training's own metrics, for logs without progress lines. Bounded. One thread;
+// pure.
 #pragma once
 
 #include <optional>
@@ -14,25 +14,26 @@ namespace culprit::core {
 
 class MeasuredSteps {
  public:
-  // The first row of each step counts. Steps that go back begin a new series, as after a restart.
+  // The first row of each step counts. A step back begins a new series, as after a restart.
   void add(int64_t step, TimeNs at);
-  // How many kept steps ended after this time.
+  // Number of stored steps that ended after this time.
   size_t after(TimeNs at) const;
-  // Whether steps ended until this time, or nearly so.
+  // Whether steps ended at or shortly before this time.
   bool go_on_until(TimeNs at) const;
   std::optional<detect::SlowerPace> slower_pace() const { return detect::find_slower_pace(track_); }
   TimeNs last_ns() const { return track_.empty() ? kNoTime : track_.back().time_ns; }
 
  private:
   std::vector<logs::ProgressPoint> track_;  // ascending
-  int64_t every_ = 1;                       // of long jobs only each of so many steps is kept
+  int64_t every_ = 1;                       // in long jobs, only every n-th step is stored
 };
 
-// That the job became slower, without weight and without a place: a fault only where a machine says why.
+// A finding that the job became slower, without weight and place: a fault only if a machine reports the
+// reason.
 Finding pace_finding(const detect::SlowerPace& pace, TimeNs until);
 
-// Moves lines of a kernel to `witnesses` that the job went on after: several steps ended later. Lines without
-// a time stopped nothing if the steps go on until `log_end`.
+// Moves kernel findings that the job survived to `witnesses`: several steps ended later. Untimed lines
+// stopped nothing if steps continue until `log_end`.
 void drop_outlived(const MeasuredSteps& steps, TimeNs log_end, std::vector<Finding>& signs,
                    std::vector<Finding>& witnesses);
 

@@ -15,17 +15,17 @@ namespace {
 constexpr size_t kEvidence = 4;
 constexpr size_t kTimes = 64;  // rules count a few occurrences
 constexpr size_t kTitleBytes = 200, kRemedyBytes = 1000;
-// Of a user's findings in a job, so many are quoted in full: a person reads no more of them. A user may name
-// 64 jobs with 256 subjects each.
+// Number of a user's findings per job that are quoted in full: a person reads no more. A user may name 64
+// jobs with 256 subjects each.
 constexpr size_t kWholeTextsOfUser = 16;
 constexpr size_t kShortTextBytes = 160;
-// A user's sentence in a report, which repeats it as a reason against the host in other diagnoses. The
+// Length of a user's sentence in a report, which other diagnoses repeat as a reason against the host. The
 // evidence quotes the text.
 constexpr size_t kSentenceBytes = 200;
-// A plugin that calls a fault less likely than not accuses nothing.
+// Below this confidence, a plugin's finding accuses nothing.
 constexpr double kLikely = 0.5;
-// A cause is seen some time before or after the job's first and last words: plugins look every few seconds to
-// a minute. A job that stopped is silent until NCCL's time-out, 10 minutes by default.
+// A cause is observed some time before or after the job's first and last lines: plugins sample every few
+// seconds to a minute. A stopped job is silent until NCCL's time-out, 10 minutes by default.
 constexpr TimeNs kBeforeJob = 120 * kNsPerSecond, kAfterJob = 600 * kNsPerSecond;
 // Weight against a subject. A warning alone makes no job suspect (kSuspicious in the correlator is .4): most
 // throttled devices and busy hosts finish their jobs.
@@ -45,7 +45,7 @@ double weight_of(PluginSeverity severity) {
   return 0;
 }
 
-// What was observed, with the part of the host or device.
+// The observation, with the part of the host or device.
 std::string observed(const PluginFinding& f) {
   std::string text = f.text.empty() ? f.title : f.text;
   if (!f.part.empty() && text.find(f.part) == std::string::npos) text = fmt::format("{}: {}", f.part, text);
@@ -56,7 +56,7 @@ void shorten_to(std::string& text, size_t bytes) {
   if (text.size() > bytes) text = shorten(text, bytes);
 }
 
-// What names the fault and its place, as a user says it.
+// The fault and its place in a user's wording.
 void shorten_names(PluginFinding& f) {
   for (std::string PluginFinding::*const text : kPluginFindingTexts)
     if (text != &PluginFinding::text && text != &PluginFinding::remedy)
@@ -77,7 +77,7 @@ std::string sentence(const PluginFinding& f, uint64_t count) {
   return out;
 }
 
-// The rank of each device of a host, where one log alone has the device.
+// The rank of each device of a host, if exactly one log has the device.
 class RanksOfDevices {
  public:
   RanksOfDevices(const detect::View& view, const JobFile& job) : job_(job) {
@@ -88,7 +88,7 @@ class RanksOfDevices {
       if (!fresh) at->second.reset();
     }
   }
-  // By job.toml, else by the logs.
+  // From job.toml, else from the logs.
   std::optional<uint32_t> of(const std::string& host, uint32_t device) const {
     if (const auto known = rank_of_local(job_, host, device)) return known;
     const auto at = ranks_.find({host, device});
@@ -112,7 +112,7 @@ bool is_about_culprit(const PluginFinding& finding) { return finding.id.starts_w
 
 bool forgets(const PluginFinding& finding) { return finding.id == kPluginForgot; }
 
-// A user may fill neither the place of others nor the memory.
+// A user may fill neither other users' share nor the memory.
 bool PluginFindings::may_keep(std::optional<Principal> user) {
   if (retained_.size() < limits::kPluginSubjects &&
       (!user || of_user_[*user] < limits::kPluginSubjectsOfUser)) {
@@ -189,11 +189,11 @@ Finding PluginFindings::finding_of(const RetainedFinding& retained, bool over) {
   f.plugin = reported.plugin;
   f.id = reported.id;
   f.times = retained.times;
-  // What is over was no reason to stop; it may explain what was measured at that time.
+  // An ended state did not stop the job; it may explain measurements of its time.
   const bool fault = reported.severity >= PluginSeverity::kError && reported.confidence >= kLikely && !over;
   f.kind = fault ? FindingKind::kFault : FindingKind::kSupport;
   f.fatal = fault && reported.severity == PluginSeverity::kFatal;
-  // A job may run on with such a fault: it gives way to what stopped or slowed the job by measure.
+  // A job may continue with such a fault, so a measured stop or slowdown has priority.
   f.general = fault && !f.fatal;
   f.confidence = reported.confidence;
   f.title = reported.title;
@@ -238,7 +238,7 @@ std::vector<Finding> PluginFindings::findings(const detect::View& view, const Jo
   for (const auto& [key, retained] : retained_) {
     const bool of_job = scope.has(retained.first.host) || retained.first.host == retained.agent;
     if (!of_job) continue;
-    // A state that ended after the job stood until the job's end.
+    // A state that ended after the job lasted until the job's end.
     const bool after = scope.last_ns() != kNoTime && retained.last_ns > scope.last_ns();
     Finding f = finding_of(retained, retained.cleared && !after);
     if (!in_time(f, scope)) continue;

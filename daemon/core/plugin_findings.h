@@ -1,5 +1,5 @@
-// Findings of plugins about one job: kept by fault and subject, and given to the correlator as findings of
-// detectors. A state that was raised stands until it is cleared, or until its plugin forgets it.
+// Plugin findings about one job, stored by fault and subject, and passed to the correlator as detector
+// findings. A raised state lasts until it is cleared, or until its plugin loses its state.
 //
 // Pure; one thread.
 #pragma once
@@ -25,23 +25,23 @@ struct FindingInput {
   PluginFinding finding;
   std::string file;
   uint64_t offset = 0;
-  std::optional<Principal> user = {};  // who alone wrote it; none: the daemon or root
-  std::string agent = {};              // the host whose daemon had it; empty: it was read from a file
+  std::optional<Principal> user = {};  // its only writer; none: the daemon or root
+  std::string agent = {};              // host of the reporting daemon; empty: read from a file
 };
 
 // Whether the finding is about Culprit itself: a plugin that crashed, hung or was refused.
 bool is_about_culprit(const PluginFinding& finding);
-// Whether the plugin lost its state: it will not clear what it raised.
+// Whether the plugin lost its state: it will not clear its raised states.
 bool forgets(const PluginFinding& finding);
 
 class PluginFindings {
  public:
-  // Returns the finding if it is worth a report at once: a fault that is not known yet.
+  // Returns the finding if it must be reported at once: a new fault.
   std::optional<Finding> add(FindingInput input);
-  // Ends the states that this plugin of this host raised.
+  // Ends the states raised by this plugin on this host.
   void forget(const FindingInput& input);
   bool empty() const { return retained_.empty(); }
-  // One finding for each fault and subject of this job. Ranks of devices come from `job` and from the logs.
+  // One finding per fault and subject of this job. The ranks of devices come from `job` and the logs.
   std::vector<Finding> findings(const detect::View& view, const JobFile& job, const JobScope& scope) const;
   uint64_t dropped() const { return dropped_; }
 
@@ -56,11 +56,11 @@ class PluginFindings {
     bool is_active = false, cleared = false;
     std::vector<Evidence> evidence;  // the first ones
   };
-  // Plugin, id, host, peer, part, rank, device, and who said it: no user or host changes what another said.
+  // Plugin, id, host, peer, part, rank, device and writer: no user or host changes the finding of another.
   using MaybeNumber = std::optional<uint32_t>;
   using Key = std::tuple<std::string, std::string, std::string, std::string, std::string, MaybeNumber,
                          MaybeNumber, std::optional<Principal>, std::string>;
-  // `over`: its state ended while the job ran.
+  // `over`: the state ended while the job ran.
   static Finding finding_of(const RetainedFinding& retained, bool over);
   bool may_keep(std::optional<Principal> user);
 

@@ -1,5 +1,5 @@
-// The state of a job's rules, twice: in order of arrival, for findings of a live job at once, and in order of
-// time, for reports. Owned by the engine; one thread; pure.
+// The state of a job's rules, twice: by arrival, for immediate findings of a live job, and by time, for
+// reports. Owned by the engine; one thread; pure.
 #pragma once
 
 #include <memory>
@@ -32,7 +32,7 @@ class RuleRuns {
   // The log's dropped lines that may have been failures: of rules of severity error or fatal, or uncaught
   // exceptions.
   uint64_t dropped_faults(const logs::JobLog& log) const;
-  // Adds a problem for each rule that could not run, and for hits that no window kept.
+  // Adds a problem for each rule that could not run, and for hits outside of every window.
   void add_troubles(std::vector<Problem>& out) const;
 
  private:

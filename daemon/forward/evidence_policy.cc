@@ -8,7 +8,7 @@
 namespace culprit::forward {
 namespace {
 
-// Time spans of findings whose frames were not sent yet. More of them are merged into one span.
+// Limit of time spans around findings whose frames are not yet sent. Excess spans are merged into one.
 constexpr size_t kSpans = 1024;
 
 }  // namespace
@@ -52,7 +52,7 @@ Selection EvidencePolicy::selection(TimeNs wall_ns) const {
     case EvidenceMode::kFindings:
       break;
   }
-  // A finding is reported some time after its cause. Then there is no need to wait for frames before it.
+  // A finding is reported some time after its cause, so frames before its span need no further wait.
   TimeNs until = wall_ns - 2 * options_.around_ns;
   for (const Selection::Span& span : spans_)
     if (span.from_ns <= wall_ns) until = std::max(until, span.from_ns);
@@ -70,7 +70,7 @@ uint64_t EvidencePolicy::allowance(TimeNs mono_ns) {
   if (paid_ns_ != kNoTime) owed_ -= rate * static_cast<double>(mono_ns - paid_ns_) / double{kNsPerSecond};
   paid_ns_ = mono_ns;
   owed_ = std::max(owed_, 0.0);
-  // The unused budget of one second may be sent at once.
+  // The unused budget of up to one second may be sent at once.
   return owed_ < rate ? static_cast<uint64_t>(rate - owed_) : 0;
 }
 

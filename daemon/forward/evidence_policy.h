@@ -1,7 +1,8 @@
-// Which evidence frames go to the collector, and how fast: all, those around findings, or none. With
-// "findings" a frame is decided when it is twice `around` old, so that the time before a finding is still
-// available. The other frames are skipped, reported as a gap, and stay on the agent within its own limit.
-// Frames that declare streams are always sent: later frames depend on them.
+// Decides which evidence frames go to the collector, and at which rate: all, those around findings, or
+// none. With "findings", a frame is decided when it is twice `around` old, so that the time before a
+// finding can still be sent. Skipped frames are reported as a gap, and stay on the agent within its own
+// limit. Frames that declare streams are always sent, because later frames depend on them.
+//
 //
 // A plain value of the loop's thread. Time is an argument: wall clock to select frames, monotonic to count
 // bytes.
@@ -29,16 +30,16 @@ class EvidencePolicy {
   void set(EvidenceOptions options) { options_ = options; }
 
   void finding(TimeNs at_ns) { around(at_ns, at_ns); }
-  // A finding in this span; `around` of this host extends it at both ends.
+  // Adds the span of a finding, extended at both ends by this host's `around`.
   void around(TimeNs from_ns, TimeNs to_ns);
   void want(TimeNs from_ns, TimeNs to_ns);
   Selection selection(TimeNs wall_ns) const;
-  // Frames packed before this are sent or skipped for good: requests for them are dropped.
+  // Frames packed before `packed_ns` are sent or skipped for good: drops the spans for them.
   void decided(TimeNs packed_ns);
-  // Whether frames wait until they are old enough to be decided.
+  // Whether frames wait until they are old enough for a decision.
   bool waits_for_time() const { return options_.mode == EvidenceMode::kFindings; }
 
-  // Bytes that may be sent now. One larger frame may still go; the excess is subtracted later.
+  // Bytes that may be sent now. One larger frame is permitted; its excess is subtracted later.
   uint64_t allowance(TimeNs mono_ns);
   void sent(uint64_t bytes) { owed_ += static_cast<double>(bytes); }
 

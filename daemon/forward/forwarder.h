@@ -1,13 +1,15 @@
 // Sends an agent's logs to its collector: connects, sends Hello, continues after the frames that the
 // collector has committed, keeps a window of unacknowledged bytes, and reconnects after a loss.
 //
-// Sent frames are not kept: the log has them until they are acknowledged, and a reconnect reads them again.
-// So memory is one read per log and the unsent bytes of the socket. The condensed log goes first. Evidence
-// fills at most three quarters of the window and little of the socket's queue, which bounds the delay of a
-// condensed frame.
 //
-// Thread: the loop's. Owned by app; may be destroyed at any time except from within a call of its
-// FrameSource. It never judges a job.
+// Sent frames are not kept in memory: the log retains them until they are acknowledged, and a reconnect
+// reads them again. So memory is one read per log plus the unsent bytes of the socket. The condensed log
+// has priority. Evidence fills at most three quarters of the window and little of the socket's queue, which
+// bounds the delay of a condensed frame.
+//
+//
+// Thread: the loop's. Owned by app; may be destroyed at any time, except from within a call of its
+// FrameSource. It never diagnoses a job.
 #pragma once
 
 #include <array>
@@ -34,14 +36,15 @@ struct ForwarderOptions {
   std::string host, boot_id, program;
   uint64_t seed = 0;  // of the jitter; different in each process
   EvidenceOptions evidence;
-  // Limit of unacknowledged bytes; the collector's credit may be less. Enough for 100 MB/s at a commit of 40
-  // ms, and the most that a collector holds of one host.
+  // Limit of unacknowledged bytes; the collector's credit may be smaller. It suffices for 100 MB/s at a
+  // commit of 40 ms, and is the most that a collector holds per host.
   uint64_t window_bytes = 4 << 20;
   TimeNs connect_ns = 10 * kNsPerSecond;    // per attempt, over all addresses of the name
   TimeNs handshake_ns = 20 * kNsPerSecond;  // TLS and Hello until Welcome
   TimeNs ping_ns = 10 * kNsPerSecond;       // heartbeat and Status
-  TimeNs silence_ns = 25 * kNsPerSecond;    // without any byte of the peer: the connection is lost
-  TimeNs settled_ns = 60 * kNsPerSecond;    // a session of this duration resets the backoff
+  // Time without any byte from the peer after which the connection counts as lost.
+  TimeNs silence_ns = 25 * kNsPerSecond;
+  TimeNs settled_ns = 60 * kNsPerSecond;  // a session of this duration resets the backoff
 };
 
 enum class Phase : uint8_t { kWaiting, kConnecting, kHandshake, kOpen, kStopped };
@@ -65,7 +68,7 @@ struct ForwarderStats {
   uint64_t attempts = 0, sessions = 0;  // connections attempted, and welcomed
   uint64_t credit = 0;
   TimeNs round_trip_ns = 0;           // of the last ping
-  TimeNs stalled_since_ns = kNoTime;  // wall clock: frames in flight without an acknowledgement
+  TimeNs stalled_since_ns = kNoTime;  // wall clock: since when frames in flight lack an acknowledgement
   std::string last_error;             // of the last lost or refused connection
   std::array<LogProgress, peer::kLogs.size()> logs;  // by number
   std::string sentence() const;  // "connected, but nothing was acknowledged since …": for people
@@ -75,7 +78,7 @@ class Session;
 
 class Forwarder {
  public:
-  // `status` fills in the host's part of Status; the forwarder fills in the progress of the logs.
+  // `status` fills in the host's part of Status; the forwarder adds the progress of the logs.
   Forwarder(io::Env& env, ForwarderOptions options, FrameSource& source,
             std::function<peer::Status()> status);
   ~Forwarder();
@@ -83,12 +86,12 @@ class Forwarder {
   void start();
   // The log has new frames.
   void appended(peer::Log log);
-  // A spool was recreated: a new connection reports that to the collector.
+  // Call after a spool was recreated: reconnects, to report the new epoch to the collector.
   void reopened();
-  // A finding at this time: evidence around it is sent at once.
+  // Call for a finding at this time: evidence around it is sent at once.
   void finding(TimeNs at_ns);
-  // For new connections. An open one ends within seconds if the collector's certificate does not hold by
-  // these.
+  // Credentials for new connections. An open connection ends within seconds if the new credentials do not
+  // accept the collector's certificate.
   void set_tls(std::shared_ptr<const io::TlsCredentials> tls);
   void set_evidence(EvidenceOptions evidence);
   // Sends Bye and does not reconnect.
@@ -100,7 +103,7 @@ class Forwarder {
   friend class Session;
   void connect();
   void connected(Result<std::unique_ptr<io::Stream>> stream);
-  // Called by the session, which is unusable afterwards.
+  // Called by the session when its connection is lost; the session is unusable afterwards.
   void lost(const std::string& why, bool hopeless, TimeNs open_since_ns);
   void wait_after(const std::string& why);
   TimeNs mono() const { return env_.now(io::Clock::kMonotonic); }

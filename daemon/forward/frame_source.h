@@ -16,14 +16,15 @@
 
 namespace culprit::forward {
 
-// Which frames are read with their bytes. Frames that declare streams always are: later frames need them.
+// Selects the frames that are read with their bytes. Frames that declare streams are always selected: later
+// frames depend on them.
 struct Selection {
   struct Span {
     TimeNs from_ns = 0, to_ns = 0;  // both included
   };
   bool all = true;
   std::vector<Span> spans;  // unless all: packed within one of these
-  TimeNs until_ns = 0;      // reading stops before the first unselected frame after this time
+  TimeNs until_ns = 0;      // reading stops before the first unselected frame that is newer than this time
   bool selects(TimeNs packed_ns, bool declares) const;
   bool stops_at(TimeNs packed_ns, bool declares) const {
     return packed_ns > until_ns && !selects(packed_ns, declares);
@@ -40,9 +41,10 @@ struct SourceFrame {
 struct ReadRequest {
   peer::Log log = peer::Log::kCondensed;
   uint64_t after = 0;
-  // Starts with the checkpoint of the first segment: the peer does not know earlier declarations.
+  // Starts with the checkpoint of the first segment, because the peer does not have earlier declarations.
   bool with_checkpoint = false;
-  size_t max_bytes = 0;   // of frames with bytes; one larger frame is allowed; checkpoints not counted
+  // Limit for frames with bytes; one larger frame is permitted; checkpoints do not count.
+  size_t max_bytes = 0;
   size_t max_frames = 0;  // with or without bytes
   Selection selection;
 };
@@ -51,28 +53,29 @@ class FrameSource {
  public:
   virtual ~FrameSource() = default;
 
-  // `next` counts frames that are synced to disk, not only written. If a power loss took a frame that the
-  // collector has, another frame would get its number, and the collector would drop that as a duplicate.
+  // `next` counts only frames synced to disk. If a power loss removed a frame that the collector has,
+  // another frame would get its number, and the collector would drop it as a duplicate.
   virtual peer::LogBounds bounds(peer::Log log) const = 0;
 
-  // Data frames after `after`, in order, up to `next` of bounds(). The first may be later than after + 1 if
-  // that was deleted, and unreadable frames leave holes. The forwarder retries an error a second later.
-  // Calls `done` once, also from within.
+  // Reads data frames after `after`, in order, up to `next` of bounds(). The first one is later than after
+  // + 1 if that frame was deleted; unreadable frames leave holes. After an error, the forwarder retries a
+  // second later. Calls `done` once, possibly from within read().
   using Done = std::function<void(Result<std::vector<SourceFrame>>)>;
   virtual void read(ReadRequest request, Done done) = 0;
 
-  // The collector has committed all frames up to `sequence`: these may be freed, later ones may not.
-  // A smaller one than before has no effect: the collector lost data.
+  // The collector has committed all frames up to `sequence`: these may be deleted, later ones must not be.
+  // A smaller value than before has no effect: the collector lost data.
   virtual void acknowledged(peer::Log log, uint64_t sequence) = 0;
 
-  // The collector requests records of these steps of a job; they are sent in the condensed log, if available.
+  // The collector requests records of these steps of a job. They are sent in the condensed log, if
+  // available.
   virtual void steps_wanted(const std::string& job, const std::vector<int64_t>& steps) = 0;
 
   // The collector requests the stacks of a job's processes on this host.
   virtual void stacks_wanted(const peer::StacksWanted& wanted) = 0;
 
-  // The collector has frames of this epoch beyond our end: the disk lost synced frames. The log is not sent
-  // until it has another epoch (and reopened() was called).
+  // The collector has frames of this epoch beyond the end of our log: our disk lost synced frames. The log
+  // is not sent until it has a new epoch (and reopened() was called).
   virtual void fell_behind(peer::Log log, uint64_t committed) = 0;
 };
 

@@ -16,20 +16,21 @@ using peer::FrameKind;
 using peer::Log;
 
 constexpr TimeNs kTickNs = kNsPerSecond;
-// Bytes queued in the socket: a frame of the condensed log may wait for this many.
+// Limit of bytes queued in the socket; a condensed frame may have to wait behind them.
 constexpr size_t kQueueBytes = 512 << 10;
 constexpr size_t kReadBytes = 512 << 10;
 constexpr size_t kReadFrames = 4096;
-// Frames of a log in flight. Small frames cost memory for their numbers, within any window.
+// Limit of a log's frames in flight: within any byte window, small frames cost memory for their numbers.
 constexpr size_t kUnackedFrames = 32'768;
-// Time without an acknowledgement: commits take milliseconds, or seconds on a slow disk.
+// Time without an acknowledgement after which the collector counts as stalled: commits take milliseconds,
+// or seconds on a slow disk.
 constexpr TimeNs kStallNs = 10 * kNsPerSecond;
 
 constexpr const char* kByPolicy = "not forwarded by policy";
 constexpr const char* kFreed = "no longer held by the agent";
 constexpr const char* kUnreadable = "cannot be read from the agent's disk";
 
-// Whether the next attempt would be refused too.
+// Whether the refusal is permanent, so that the next attempt would fail too.
 bool is_hopeless(peer::Refusal code) {
   return code == peer::Refusal::kVersion || code == peer::Refusal::kIdentity ||
          code == peer::Refusal::kProtocol || code == peer::Refusal::kBadFrame;
@@ -124,7 +125,7 @@ void Session::tick() {
   pump();
 }
 
-// Whether the collector's certificate is still one that a new connection would accept.
+// Whether a new connection would still accept the collector's certificate.
 Status Session::certificate_holds() {
   if (tls_ == nullptr) return {};
   if (owner_.wall() < tls_->peer_expires_ns() && verified_by_ == owner_.options_.tls) return {};
@@ -133,7 +134,7 @@ Status Session::certificate_holds() {
 }
 
 void Session::beat(TimeNs now) {
-  // In a stuck queue a ping measures nothing and only makes the queue longer.
+  // In a full queue, a ping measures nothing and only lengthens the queue.
   if (stream_->unsent() >= kQueueBytes) return;
   beaten_ns_ = now;
   peer::Status status = owner_.status_ ? owner_.status_() : peer::Status();
@@ -162,7 +163,7 @@ void Session::note_stall(TimeNs now) {
 
 // ---- messages of the collector
 
-// False: the message is not allowed in this state.
+// False: the message is not permitted in this state.
 bool Session::handle(const peer::Message& message) {
   if (const auto* refused = std::get_if<peer::Refused>(&message)) {
     lose(owner_.options_.to + ": refuses this host: " + refused->sentence, is_hopeless(refused->code));
@@ -178,7 +179,7 @@ bool Session::handle(const peer::Message& message) {
   if (const auto* ping = std::get_if<peer::Ping>(&message)) return write(peer::Pong{ping->stamp}), true;
   if (const auto* pong = std::get_if<peer::Pong>(&message)) {
     const TimeNs now = owner_.mono();
-    // The stamp is our own; any other value is no time.
+    // The pong echoes our own timestamp; a later value is invalid.
     if (pong->stamp <= static_cast<uint64_t>(now))
       owner_.stats_.round_trip_ns = now - static_cast<TimeNs>(pong->stamp);
     return true;
@@ -262,7 +263,8 @@ bool Session::acknowledge(const peer::Ack& ack) {
     const bool waits = std::any_of(outs_.begin(), outs_.end(), [](const Out& o) { return !o.sent.empty(); });
     waiting_since_ns_ = waits ? owner_.mono() : kNoTime;
     owner_.stats_.stalled_since_ns = kNoTime;
-    // Not when it is sent: a lost connection loses it, and it is needed again.
+    // Decided on acknowledgement, not on sending: frames in flight are lost with the connection and must be
+    // selected again.
     if (ack.log == Log::kEvidence && decided_ns != kNoTime) owner_.policy_.decided(decided_ns);
     owner_.source_.acknowledged(ack.log, ack.sequence);
   }
@@ -274,7 +276,7 @@ bool Session::acknowledge(const peer::Ack& ack) {
 
 void Session::appended(Log log) {
   CULPRIT_CHECK(thread_.here());
-  // While the policy waits for time to pass, further frames have no effect.
+  // While the policy waits for frames to age, new frames have no effect.
   if (log == Log::kCondensed || !owner_.policy_.waits_for_time()) out(log).waits = false;
   pump();
 }
@@ -284,7 +286,7 @@ void Session::finding() {
   pump();
 }
 
-// The source may answer from within read(): then this loop continues, without recursion.
+// The source may answer from within read(); the loop then continues without recursion.
 void Session::pump() {
   CULPRIT_CHECK(thread_.here());
   again_ = true;
@@ -306,7 +308,7 @@ bool Session::may_read(Log log) {
          owner_.policy_.allowance(owner_.mono()) > 0;
 }
 
-// Evidence never gets the last quarter of the window.
+// Evidence may not use the last quarter of the window.
 uint64_t Session::room(Log log) const {
   const uint64_t window = std::min(owner_.options_.window_bytes, owner_.stats_.credit);
   const uint64_t share = log == Log::kCondensed ? window : window - window / 4;
@@ -366,7 +368,7 @@ void Session::send_frames(Log log, std::vector<SourceFrame> frames) {
     const bool data = frame.kind == FrameKind::kData;
     const uint64_t reached = std::max(out.cursor, unselected);
     if (data && frame.sequence <= reached) continue;
-    // A checkpoint follows the frame of its sequence; a data frame has the sequence itself.
+    // The sequence of a checkpoint is that of the frame before it; a data frame has its own.
     const uint64_t before = data ? frame.sequence - 1 : frame.sequence;
     if (before > reached) {
       tell_unselected();

@@ -1,6 +1,6 @@
 // One connection of the forwarder: TLS, Hello, and after Welcome frames, acknowledgements and heartbeats
-// until it is lost. Used and owned by forwarder.cc only; the loop's thread. After it reported its loss to
-// the owner it does nothing.
+// until the connection is lost. Used and owned by forwarder.cc only; the loop's thread. After reporting its
+// loss to the owner, a session does nothing.
 #pragma once
 
 #include <deque>
@@ -37,7 +37,7 @@ class Session {
     bool enabled = false;
     bool reading = false;
     bool waits = false;            // for time or for new frames
-    bool with_checkpoint = false;  // of the next read: the collector does not know earlier declarations
+    bool with_checkpoint = false;  // for the next read: the collector does not have earlier declarations
     std::deque<Sent> sent;
   };
 
@@ -77,7 +77,7 @@ class Session {
   io::TlsStream* tls_ = nullptr;                           // stream_, if it is one
   std::shared_ptr<const io::TlsCredentials> verified_by_;  // the collector's certificate
   std::unique_ptr<io::Timer> tick_;
-  std::shared_ptr<Session*> alive_;  // answers of the source check whether the session still exists
+  std::shared_ptr<Session*> alive_;  // lets answers of the source check whether the session still exists
   peer::Splitter splitter_;
   std::vector<peer::LogBounds> reported_;  // as sent in Hello
   std::array<Out, peer::kLogs.size()> outs_;

@@ -1,8 +1,8 @@
 // The values of a small data file (a pickle, a JSON text) in one arena: numbers, texts, lists and tables. A
-// pickle may share values or make a list its own member, so members are references, and callers must limit
+// pickle may share values or make a list its own member. So members are references, and callers must limit
 // the depth of a walk. Texts of a pickle point into its bytes, which must outlive the tree. One thread. Files
-// are untrusted: the number and nesting of values are limited, and the values that hostile files repeat
-// (null, truth values, whole numbers below 2^31) take no memory of their own.
+// are untrusted: number and nesting of values are limited. Values that hostile files may repeat (null,
+// booleans, integers from 0 to nearly 2^31) need no memory.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ class DataTree {
   // Members of a list; alternating keys and values of a table. Valid until the next change of the tree.
   using Members = std::span<const Ref>;
 
-  // Why no further value is read; empty: there is room.
+  // The reason why no further value is accepted; empty: there is room.
   std::string_view refusal() const;
 
   Ref add_null() { return kNullRef; }
@@ -42,24 +42,24 @@ class DataTree {
   // The value of an integer, or of a text that contains only an integer.
   std::optional<int64_t> integer(Ref at) const;
   bool truth(Ref at) const { return at == kTrueRef; }
-  Members members(Ref at) const;  // of other values: none
+  Members members(Ref at) const;  // empty for other values
   // The value of a key of a table; of a repeated key, the last one.
   std::optional<Ref> find(Ref table, std::string_view key) const;
 
  private:
-  // References above kDirect are values themselves.
+  // References from kDirect on encode the value itself.
   static constexpr Ref kDirect = Ref{1} << 31, kNullRef = ~Ref{0}, kTrueRef = kNullRef - 1,
                        kFalseRef = kNullRef - 2, kDirectInts = kFalseRef - kDirect;
 
   struct Value {
     Kind kind = Kind::kNull;
-    uint8_t depth = 0;  // of a list or table when its members were added
-    uint32_t size = 0;  // of a text, or members
+    uint8_t depth = 0;  // nesting of a list or table when its members were added
+    uint32_t size = 0;  // bytes of a text, or number of members
     union {
       int64_t integer = 0;
       double real;
       const char* text;
-      Ref* members;  // behind their capacity
+      Ref* members;  // preceded by their capacity
     };
   };
   Ref add(Value value);
@@ -69,10 +69,10 @@ class DataTree {
 
   std::deque<Value> values_;
   std::vector<std::unique_ptr<char[]>> blocks_;
-  char* free_ = nullptr;  // in the last block of the usual size
+  char* free_ = nullptr;  // free space in the last block of normal size
   size_t free_bytes_ = 0;
   std::unordered_map<std::string_view, Ref> shared_;  // short texts
-  size_t held_ = 0;                                   // members, and bytes of own texts
+  size_t held_ = 0;                                   // number of members plus bytes of own texts
   bool too_deep_ = false;
 };
 

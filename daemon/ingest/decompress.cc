@@ -33,7 +33,7 @@ class Codec {
  public:
   virtual ~Codec() = default;
   virtual Step step(std::string_view in, char* out, size_t size, bool input_ended) = 0;
-  // The input may end here.
+  // Whether the input may end here.
   virtual bool complete() const = 0;
 };
 
@@ -51,8 +51,8 @@ class ZstdCodec final : public Codec {
 
   Step step(std::string_view in, char* out, size_t size, bool) override {
     if (stream_ == nullptr) return {0, 0, "no memory for the decoder"};
-    // zstd discards the output of a call that fails. So that damage loses no sound block before it, a call
-    // gets at most one block of input, and none while output is pending.
+    // zstd discards the output of a call that fails. To keep all sound blocks before damage, a call gets at
+    // most one block of input, and none while output is pending.
     if (pending_) {
       const Step flushed = decode({in.data(), 0, 0}, out, size);
       if (flushed.given > 0 || flushed.damage != nullptr) return flushed;
@@ -140,7 +140,7 @@ class XzCodec final : public Codec {
     stream_.avail_in = in.size();
     stream_.next_out = reinterpret_cast<uint8_t*>(out);
     stream_.avail_out = size;
-    // Only the end of the input shows liblzma that no further stream follows.
+    // liblzma learns only from the end of input that no further stream follows.
     const lzma_ret status = lzma_code(&stream_, input_ended ? LZMA_FINISH : LZMA_RUN);
     complete_ = status == LZMA_STREAM_END;
     return {in.size() - stream_.avail_in, size - stream_.avail_out, damage_of(status)};
@@ -153,7 +153,7 @@ class XzCodec final : public Codec {
       case LZMA_OK:
       case LZMA_STREAM_END:
       case LZMA_BUF_ERROR:
-        return nullptr;  // the caller sees that there was no progress
+        return nullptr;  // the caller detects the missing progress
       case LZMA_MEMLIMIT_ERROR:
         return "needs a dictionary of more than the 128 MiB allowed";
       case LZMA_MEM_ERROR:
@@ -205,8 +205,8 @@ struct Decompressor::Impl {
   std::string name;
   Compression compression = Compression::kNone;
   std::unique_ptr<Codec> codec;  // null: the bytes pass unchanged
-  std::string head;              // owned bytes before those of `file`
-  std::string_view in;           // read and not decoded: in `head`, in `buffer`, or in borrowed memory
+  std::string head;              // owned bytes that precede those of `file`
+  std::string_view in;           // bytes not decoded yet: in `head`, `buffer` or borrowed memory
   File file;                     // not open: `in` is all input
   std::unique_ptr<char[]> buffer;
   bool input_ended = false, done = false;
@@ -215,7 +215,7 @@ struct Decompressor::Impl {
   int read_error = 0;
   bool is_wide = false;
   WideText wide;
-  std::string text;  // decoded and not given yet, from `text_at` on
+  std::string text;  // decoded text; not returned yet from `text_at` on
   size_t text_at = 0;
 
   void stop(std::string what) {
@@ -359,7 +359,7 @@ size_t Decompressor::read(char* out, size_t size) {
 }
 
 bool Decompressor::read_up_to(size_t limit, std::string& out) {
-  // Most files are small, and the room for a read is zeroed first.
+  // Starts small: most files are small, and the buffer of a read is zeroed first.
   constexpr size_t kFirst = 64 << 10, kMost = 1 << 20;
   bool full = true;
   for (size_t step = kFirst; full && out.size() < limit; step = std::min(2 * step, kMost)) {

@@ -1,7 +1,7 @@
-// One interface over plain, zstd, gzip and xz bytes, of a file, of standard input or in memory. Text in
-// UTF-16 is read as UTF-8. Owns its file and its decoder; one thread at a time. Concatenated frames, members
-// and streams are read as one; skippable zstd frames are skipped. Memory is bounded by the window that
-// limits.h allows and one input buffer.
+// Reads plain, zstd, gzip and xz bytes from a file, standard input or memory. UTF-16 text is converted to
+// UTF-8. Owns its file and its decoder; one thread at a time. Concatenated frames, members and streams are
+// read as one; skippable zstd frames are skipped. Memory is bounded by the window that limits.h allows and
+// one input buffer.
 //
 // Sound bytes are never discarded. Damage, a cut, a read error or a decompression bomb ends the bytes at that
 // point; problem() reports the cause and its offset in the compressed file.
@@ -33,7 +33,7 @@ class Decompressor {
   // Appends to `out` until it has at least `limit` bytes or the input ends. Returns whether more may follow.
   bool read_up_to(size_t limit, std::string& out);
   const std::optional<Problem>& problem() const;
-  // errno of the read that ended the bytes; 0: none did.
+  // errno of the read that ended the bytes; 0: no read error.
   int read_error() const;
   // Bytes of the compressed input decoded so far.
   uint64_t consumed() const;
@@ -44,8 +44,8 @@ class Decompressor {
   std::unique_ptr<Impl> impl_;
 };
 
-// The whole decompressed content of a small file (job.toml and the like). Damage is an error, because half of
-// such a file may have another meaning. So is a content longer than `limit` bytes.
+// The whole decompressed content of a small file (job.toml and the like). Damage is an error, as part of such
+// a file may have another meaning. Content longer than `limit` bytes is an error too.
 Result<std::string> read_small_file(const SourceFile& file, size_t limit);
 
 }  // namespace culprit::ingest

@@ -31,7 +31,7 @@ ReadOutcome read_full(char* out, size_t size, Once once) {
 // Waits until the stream is readable or at its end; false once `stop` is set. The signal that sets `stop` may
 // interrupt another thread, so this thread polls it.
 bool wait_for(int descriptor, const std::atomic<bool>* stop) {
-  constexpr int kLookMs = 100;  // a delay after Ctrl-C that a person does not notice
+  constexpr int kLookMs = 100;  // an unnoticeable delay after Ctrl-C
   for (;;) {
     if (stop && *stop) return false;
     struct pollfd ready = {descriptor, POLLIN, 0};

@@ -25,8 +25,8 @@ class File {
   File() = default;
   // Opens a regular file; anything else is an error. A pipe without a writer does not block.
   static Result<File> open(const std::string& path);
-  // Opens a pipe, or standard input for "-". Once `stop` (borrowed; null: never) is true, reading ends as at
-  // the end of the input, also while it waits for a writer.
+  // Opens a pipe, or standard input for "-". When `stop` (borrowed; null: never) becomes true, reading ends
+  // as at the end of input, even while waiting for a writer.
   static Result<File> open_stream(const std::string& path, const std::atomic<bool>* stop);
   // Takes ownership of the descriptor of an open regular file, also on failure.
   static Result<File> adopt(int descriptor, const std::string& subject) {
@@ -43,7 +43,7 @@ class File {
   // holes follow. Changes the position of read(), so use one of the two.
   uint64_t data_from(uint64_t offset) const;
 
-  // As of open(). A stream has size 0, and a time only if it is a regular file.
+  // Size and time as of open(). A stream has size 0, and a time only if it is a regular file.
   uint64_t size() const { return size_; }
   TimeNs modified_ns() const { return modified_ns_; }
 

@@ -47,7 +47,7 @@ class Reader {
     out_.stacks.emplace_back();
   }
 
-  // A sentence about parts that were left out; empty: none.
+  // Returns a sentence about omitted parts; empty: none.
   std::string run(Ref root) {
     out_.version = word_at(root, "version", 32);
     groups(root);
@@ -96,7 +96,7 @@ class Reader {
     return word(text);
   }
 
-  // From "[0, 1, 2]" as a text, or from a list of numbers.
+  // Reads ranks from a text "[0, 1, 2]" or a list of numbers.
   std::vector<uint32_t> ranks_of(Ref at) const {
     std::vector<uint32_t> out;
     const auto take = [&](uint64_t rank) {
@@ -157,7 +157,7 @@ class Reader {
     return group;
   }
 
-  // An entry without its required keys was cut off.
+  // Skips an entry without its required keys: it was cut off.
   void add_entry(Ref entry) {
     const auto group = group_of(entry);
     const auto state = tree_.find(entry, "state");
@@ -184,8 +184,8 @@ class Reader {
     out_.ops.push_back(op);
   }
 
-  // "train.py:forward:120", the form of stacks in other inputs. Only for unfinished operations: finished ones
-  // need no location.
+  // Stores the stack as "train.py:forward:120", as in other inputs. Only for unfinished operations: finished
+  // ones need no location.
   uint32_t stack_of(Ref entry) {
     const auto frames = tree_.find(entry, "frames");
     if (!frames) return 0;
@@ -203,9 +203,9 @@ class Reader {
     return at->second;
   }
 
-  // Counters of groups are stored under numbers that only the process knows. Entries have the numbers of some
-  // groups. For the others: numbers and names of groups both follow the order of creation. So if both lists
-  // have the same length and no entry contradicts, they correspond by index.
+  // Maps group counters to groups. Counters are stored under numbers local to the process; entries have the
+  // numbers of some groups. Numbers and names of groups both follow the order of creation. So lists of equal
+  // length without a contradicting entry correspond by index.
   void status(Ref root) {
     const auto table = tree_.find(root, "pg_status");
     if (!table) return;
@@ -277,7 +277,7 @@ std::optional<uint32_t> rank_in_name(std::string_view path) {
     const auto [stop, error] = std::from_chars(name.data() + at, name.data() + name.size(), rank);
     return error == std::errc() && rank < limits::kCommRanks ? std::optional(rank) : std::nullopt;
   };
-  // "nccl_trace_rank_10-0-0-5_3": a host may stand before the rank.
+  // "nccl_trace_rank_10-0-0-5_3": a host may precede the rank.
   if (const size_t at = name.rfind("trace_rank_"); at != name.npos) {
     const size_t last = name.rfind('_');
     if (last + 1 < name.size() && name.find_first_not_of("0123456789", last + 1) == name.npos)

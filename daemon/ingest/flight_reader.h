@@ -21,11 +21,11 @@ struct ReadFlight {
 
 // The rank at the end of a dump's name ("_dump_7", "nccl_trace_rank_7.json", "rank3_dump.pickle.zst").
 std::optional<uint32_t> rank_in_name(std::string_view path);
-// The host in "nccl_trace_rank_<host>_<rank>"; empty: the name has none.
+// The host in "nccl_trace_rank_<host>_<rank>"; empty if absent.
 std::string host_in_name(std::string_view path);
 
-// `path` is for messages, and supplies the rank. The error is a sentence with the path as its subject.
-// Memory is bounded by the bytes (ReadBudget) and by `held_max`.
+// `path` is for messages, and gives the rank. The error is a sentence with the path as its subject. Memory is
+// bounded by the bytes (ReadBudget) and by `held_max`.
 Result<ReadFlight> parse_flight(std::string_view bytes, const std::string& path,
                                 uint64_t held_max = UINT64_MAX);
 Result<ReadFlight> read_flight(const SourceFile& file);

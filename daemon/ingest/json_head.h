@@ -9,9 +9,9 @@ namespace culprit::ingest {
 // Keys at the top level of the first object. `kind` points into the text.
 struct JsonHead {
   std::string_view kind;                        // the value of "kind", if it is a string
-  bool has_frames = false, has_thread = false;  // of a stack dump
-  bool has_entries = false, has_pg_config = false, has_version = false;  // of a Flight Recorder dump
-  bool has_communicators = false;                                        // of an answer of NCCL's RAS
+  bool has_frames = false, has_thread = false;  // keys of a stack dump
+  bool has_entries = false, has_pg_config = false, has_version = false;  // keys of a Flight Recorder dump
+  bool has_communicators = false;                                        // key of an NCCL RAS answer
   bool complete = false;                                                 // the end of the object was seen
 };
 JsonHead read_json_head(std::string_view text);

@@ -8,7 +8,7 @@ namespace {
 
 using Ref = DataTree::Ref;
 
-// Receives the parser's events. After a cut it has the values before the cut.
+// Receives the parser's events. After a cut, the tree has the values before the cut.
 class Builder {
  public:
   explicit Builder(ReadTree& out) : out_(out) {}
@@ -33,7 +33,7 @@ class Builder {
     return false;
   }
 
-  // Closes what a cut left open. A key without its value is dropped.
+  // Closes lists and tables left open by a cut. A key without a value is dropped.
   void finish() {
     while (!open_.empty()) close();
     if (!pending_.empty()) out_.root = pending_.front();
@@ -41,7 +41,7 @@ class Builder {
 
  private:
   struct Open {
-    size_t first;  // of its members in `pending_`
+    size_t first;  // index of the first member in `pending_`
     bool table;
   };
 

@@ -14,7 +14,7 @@ namespace {
 
 using Ref = DataTree::Ref;
 
-// Known opcodes that are no data: PROTO 2 and later. The names are those of Python's pickletools.
+// Names of known opcodes that are not data, as in Python's pickletools.
 std::string_view refused_name(uint8_t op) {
   switch (op) {
     case 'c':
@@ -89,7 +89,7 @@ class Machine {
     if (out_.problem.empty()) out_.problem = what;
   }
 
-  // Bytes of an argument. Fewer than `n` are damage; the result is then empty.
+  // Reads `n` bytes of an argument. If fewer are left, the pickle is damaged and the result is empty.
   std::string_view read_bytes(uint64_t n) {
     if (n > bytes_.size() - at_) {
       damage("is cut off");
@@ -333,7 +333,7 @@ class Machine {
     }
   }
 
-  // Python and torch number what they remember from 0 on.
+  // Python and torch number memo entries from 0.
   void put(uint64_t name) {
     if (!have(1)) return;
     if (name >= limits::kDumpValues || name > bytes_.size()) return damage("remembers too much");
@@ -346,7 +346,7 @@ class Machine {
     if (name >= memo_.size() || memo_[name] == kNothing)
       return damage("is damaged: it asks for a value that it did not have");
     push(memo_[name]);
-    // A value that is fetched repeatedly takes no memory of its own, but a place on the stack.
+    // A value fetched repeatedly needs no own memory, but space on the stack.
     if (stack_.size() > limits::kDumpValues) damage("is too large");
   }
 

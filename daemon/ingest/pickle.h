@@ -13,18 +13,18 @@
 
 namespace culprit::ingest {
 
-// The values before a cut or damage, and the problem. Without a root there are no values.
+// The values before a cut or damage, and the problem. No root: no values.
 struct ReadTree {
   DataTree tree;
   std::optional<DataTree::Ref> root;
   std::string problem;  // empty: read to the end
-  uint64_t offset = 0;  // of the problem
+  uint64_t offset = 0;  // offset of the problem
 };
 
 // Texts of the tree point into `bytes`. The error is a reason without a subject: a forbidden opcode.
 Result<ReadTree> read_pickle(std::string_view bytes);
 
-// The same for a JSON text.
+// Reads a JSON text into the same form.
 ReadTree read_json_tree(std::string_view text);
 
 }  // namespace culprit::ingest

@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kRasInProgress = 7;  // NCCL's result code: ncclInProgress
 
-// A value that is no list or object. Of another type: the defaults.
+// A scalar value. Accessors return defaults for other types.
 struct RasScalar {
   std::optional<uint64_t> natural = {};
   int64_t code = 0;
@@ -40,7 +40,7 @@ struct RasScalar {
   }
 };
 
-// "2026-11-21 02:12:09", as if it were UTC. kNoTime for a year far from ours: its nanoseconds may not fit.
+// Parses "2026-11-21 02:12:09" as UTC. kNoTime for a distant year, whose nanoseconds may overflow.
 TimeNs ras_time(std::string_view text) {
   constexpr std::string_view kForm = "0000-00-00 00:00:00";
   if (text.size() < kForm.size()) return kNoTime;
@@ -55,7 +55,7 @@ TimeNs ras_time(std::string_view text) {
   return (days * 86'400 + seconds) * kNsPerSecond;
 }
 
-// Receives the parser's events. Nothing is kept of values that are not part of an answer.
+// Receives the parser's events. Values that are not part of an answer are dropped.
 class RasJson {
  public:
   RasJson(RasAnswer& out, const RasBounds& bounds)
@@ -98,7 +98,7 @@ class RasJson {
   }
 
  private:
-  // Where in an answer the parser is. kOther: within a value that is passed over.
+  // The parser's position in an answer. kOther: within a skipped value.
   enum class Level : uint8_t {
     kNone,
     kOther,
@@ -115,7 +115,7 @@ class RasJson {
     kLostStatus
   };
 
-  // The level of an object that begins there.
+  // The level of an object that begins at level `at`.
   Level object_in(Level at) {
     switch (at) {
       case Level::kNone:
@@ -168,7 +168,7 @@ class RasJson {
     }
   }
 
-  // Whether the communicator can have one more member. Its size comes first, as NCCL writes it.
+  // Whether the communicator can have one more member. NCCL writes the size first.
   bool fits(const RasComm& comm) const {
     const size_t members = comm.ranks.size() + comm.missing.size();
     return comm.size <= bounds_.size && members < (comm.size > 0 ? comm.size : bounds_.size);
@@ -337,17 +337,17 @@ class RasJson {
   RasProcessTable processes_;
   std::vector<Level> levels_;
   std::string key_;  // the last one
-  Ids ids_;          // of the rank that is read
+  Ids ids_;          // ids of the current rank
   RasRank rank_;
   RasMissing missing_;
   RankStatus status_;
-  size_t guess_ = 0;  // ranks name the functions in one order
+  size_t guess_ = 0;  // next expected function: all ranks list functions in the same order
   size_t members_ = 0;
   bool known_ = false;
   std::optional<Error> failed_;
 };
 
-// The bytes of an answer for the parser, as they come.
+// Feeds the bytes of an answer to the parser as they arrive.
 class RasBytes {
  public:
   RasBytes(std::string_view first, const NextBytes& next, size_t most, ReadBudget& budget)

@@ -13,7 +13,7 @@ namespace culprit::ingest {
 
 class RasProcessTable {
  public:
-  // `most`: processes that are stored.
+  // `most`: maximum of stored processes.
   RasProcessTable(std::vector<RasProcess>& table, size_t most) : table_(table), most_(most) {}
 
   // The index of the process; kRasUnknown for a host that NCCL does not know, or beyond the limit.

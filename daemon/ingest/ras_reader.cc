@@ -13,10 +13,9 @@
 namespace culprit::ingest {
 namespace {
 
-// Of a job whose processes say how many they are. Programs of several worlds (trainers, actors) have one RAS
-// service, and a process knows only its own world: eight of them, and the ranks of a small cluster in any
-// case. Communicators that a rank is in; bytes of a rank in an answer (600 as NCCL lays it out), and in
-// memory.
+// Limits for a job with a known world size. Programs with several worlds (trainers, actors) share one RAS
+// service, but a process knows only its own world: allow eight worlds, and at least the ranks of a small
+// cluster. Then: communicators per rank, bytes per rank in an answer (600 in NCCL's layout), and in memory.
 constexpr uint32_t kRasWorlds = 8;
 constexpr uint32_t kRasWorldLeast = 1024;
 constexpr uint32_t kRasCommsOfRank = 16;
@@ -26,7 +25,7 @@ constexpr uint64_t kRasHeldOfRank = 256;
 }  // namespace
 
 std::string_view after_ras_replies(std::string_view session) {
-  constexpr size_t kReplies = 8;  // more commands than there are
+  constexpr size_t kReplies = 8;  // more than the existing commands
   for (size_t i = 0; i < kReplies; ++i) {
     const size_t begin = std::min(session.find_first_not_of(" \t\r\n"), session.size());
     const size_t end = session.find('\n', begin);

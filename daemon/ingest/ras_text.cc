@@ -13,9 +13,9 @@
 namespace culprit::ingest {
 namespace {
 
-constexpr size_t kRasRows = 4096;  // rows of the table of communicators: groups of equal ones
+constexpr size_t kRasRows = 4096;  // rows of the communicator table; a row is a group of equal communicators
 
-// Takes parts off the front of a line.
+// Consumes parts from the front of a line.
 class RasCursor {
  public:
   explicit RasCursor(std::string_view text) : rest_(text) {}
@@ -68,7 +68,7 @@ class RasText {
 
  private:
   enum class Part : uint8_t { kHead, kTable, kFaults };
-  // What a line of a fault belongs to.
+  // The fault that a line belongs to.
   enum class Of : uint8_t { kNothing, kMissingRanks, kMissingProcesses, kDead, kPhases, kCounts, kErrors };
   struct Row {
     uint32_t size = 0;
@@ -234,7 +234,7 @@ class RasText {
     return true;
   }
 
-  // " 0", " 0 (NVML 3)": the number of NVML, as the driver's messages and nvidia-smi use it.
+  // " 0", " 0 (NVML 3)": returns NVML's number if present, as driver messages and nvidia-smi use it.
   static uint32_t device_of(std::string_view text) {
     const size_t nvml = text.find("(NVML ");
     RasCursor c(trim(nvml == npos ? text : text.substr(nvml + 6)));
@@ -258,7 +258,7 @@ class RasText {
     return true;
   }
 
-  // Adds ranks of a value; later lines of ranks belong to them.
+  // Adds a group of ranks with equal value; later rank lines belong to this group.
   bool add_group(uint64_t value, uint32_t ranks) {
     std::vector<RasGroup>* const groups = groups_of();
     if (!groups || groups->size() >= kRasGroups) return false;
@@ -329,7 +329,7 @@ class RasText {
     return true;
   }
 
-  // An answer lists few: only communicators with a fault have a block.
+  // Limit of communicator blocks: only communicators with a fault have one.
   static constexpr size_t kRasTextComms = 8192;
   static constexpr size_t kRasGroups = 4096;
 
@@ -338,9 +338,9 @@ class RasText {
   RasProcessTable processes_;
   Part part_ = Part::kHead;
   Of of_ = Of::kNothing;
-  RasComm* comm_ = nullptr;  // of the block; valid until another one is opened
+  RasComm* comm_ = nullptr;  // communicator of the current block; valid until another is opened
   std::vector<Row> rows_;
-  std::vector<std::pair<uint32_t, uint32_t>> numbers_;  // of out_.comms
+  std::vector<std::pair<uint32_t, uint32_t>> numbers_;  // numbers of the communicators in out_.comms
   size_t members_ = 0;
   bool table_ = false, warnings_ = false;
 };

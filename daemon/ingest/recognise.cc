@@ -15,7 +15,7 @@ namespace {
 
 using namespace std::string_view_literals;
 
-// Formats with a beginning that may look like text.
+// Binary formats whose beginning may look like text.
 constexpr std::array kBinaryMagics = {
     "\x7f"
     "ELF"sv,
@@ -31,11 +31,11 @@ constexpr std::array kBinaryMagics = {
     "ARROW1"sv,
     "BZh9"sv,
     "\x04\x22\x4d\x18"sv,
-    "\xff\xfe"sv,  // UTF-16 or UTF-32 that is no text
+    "\xff\xfe"sv,  // a UTF-16 or UTF-32 mark, but no text
     "\xfe\xff"sv,
 };
 
-// The size of a header in 8 bytes, then JSON: weights in safetensors format.
+// Whether the head is of the safetensors format: 8 bytes of header size, then JSON.
 bool is_safetensors(std::string_view head) {
   return head.size() > 9 && head.substr(4, 4) == "\0\0\0\0"sv && head[8] == '{' && head[9] == '"';
 }
@@ -87,7 +87,7 @@ JsonLines count_json_lines(std::string_view head) {
   return count;
 }
 
-// A line of a text dump of stacks; `opens` if a dump may begin with it.
+// Classification of a line in a text dump of stacks; `opens`: a dump may begin with this line.
 struct StackLine {
   bool opens = false, belongs = false;
 };
@@ -154,7 +154,7 @@ bool named_as_flight_recorder(std::string_view name) {
   return at != name.npos && at + kMark.size() < name.size() && digit(name[at + kMark.size()]);
 }
 
-// For JSON, judged by content only.
+// Kind of a JSON file by content only.
 std::optional<FileKind> kind_of_json(const NamedHead& file, std::string_view name) {
   const JsonLines lines = count_json_lines(file.head);
   if (lines.metrics > 0 && lines.objects * 2 >= lines.lines) return FileKind::kMetrics;
@@ -169,7 +169,7 @@ std::optional<FileKind> kind_of_json(const NamedHead& file, std::string_view nam
   // The reader reports a dump that is cut off early.
   if ((first.has_entries || first.has_version) && named_as_flight_recorder(name))
     return FileKind::kFlightRecorder;
-  // The first line is longer than the head: its kind may follow.
+  // The first line is longer than the head, so "kind" may follow later.
   if (name.ends_with(".ndjson") && lines.objects > 0 && lines.other_kinds == 0) return FileKind::kMetrics;
   if (is_machine_json(file.head)) return FileKind::kUnread;
   return std::nullopt;
@@ -186,7 +186,7 @@ std::optional<FileKind> kind_of_binary(std::string_view head, std::string_view n
   return name.ends_with(".comm") ? FileKind::kComm : FileKind::kUnread;
 }
 
-// A session whose answer is JSON.
+// Whether the head is a RAS session with a JSON answer.
 bool is_ras_session(std::string_view head) {
   const std::string_view answer = after_ras_replies(head);
   if (answer.size() == head.size() || !answer.starts_with('{')) return false;
@@ -196,7 +196,7 @@ bool is_ras_session(std::string_view head) {
 
 bool is_stacks_name(std::string_view name) { return name.ends_with(".json") || name.ends_with(".txt"); }
 
-// Whether lines of a log follow an answer of RAS, whose own lines never begin with a bracket or a digit.
+// Whether log lines follow a RAS answer. Lines of an answer never begin with a bracket or a digit.
 bool has_log_lines(std::string_view head) {
   for (size_t at = head.find('\n'); at != npos && at + 1 < head.size(); at = head.find('\n', at + 1))
     if (head[at + 1] == '[' || (head[at + 1] >= '0' && head[at + 1] <= '9')) return true;
@@ -236,7 +236,7 @@ bool is_binary(std::string_view head) {
     (control ? controls : others) += run;
   }
   if (controls + others == 0) return !head.empty();
-  // Random bytes have 9 % of these, UTF-16 50 %; a log with NUL-terminated lines 1 or 2 %.
+  // Share of control bytes: random bytes 9 %, UTF-16 50 %, a log with NUL-terminated lines 1 or 2 %.
   return controls > 8 && controls * 20 > controls + others;
 }
 

@@ -28,7 +28,7 @@ std::string join(const std::string& folder, const std::string& name) {
   return folder.ends_with('/') ? folder + name : folder + "/" + name;
 }
 
-// The path with all links followed; nothing if it leads nowhere.
+// The path with all links resolved; nullopt for a broken path.
 std::optional<std::string> resolve(const std::string& path) {
   const std::unique_ptr<char, decltype(&std::free)> resolved(::realpath(path.c_str(), nullptr), &std::free);
   if (!resolved) return std::nullopt;
@@ -43,8 +43,8 @@ std::string own_name(const std::string& path) { return path.substr(path.rfind('/
 
 bool is_blank(std::string_view bytes) { return bytes.find_first_not_of('\0') == bytes.npos; }
 
-// Zero bytes that are read to find the text behind them. A log that was truncated under its writer has as
-// many as it had bytes, in a hole; a copy of it may have no hole.
+// Limit of leading zero bytes that are read to find text. A log truncated under its writer begins with a hole
+// of its former size; in a copy the zeros may be written to disk.
 constexpr uint64_t kBlankBytes = 256 << 20;
 constexpr size_t kBlankStep = 1 << 20;
 
@@ -63,7 +63,7 @@ uint64_t content_begin(const File& file) {
   return 0;
 }
 
-// The first bytes of the content, without many zero bytes before it: the text behind them decides.
+// The first bytes of the content after leading zero bytes: the text after these decides the kind.
 Result<std::string> read_head(const File& file, const std::string& path) {
   std::string head(kHeadBytes, '\0');
   ReadOutcome outcome = file.read_at(head.data(), head.size(), 0);
@@ -75,7 +75,7 @@ Result<std::string> read_head(const File& file, const std::string& path) {
   return head;
 }
 
-// The head as UTF-8 if it is UTF-16, or such text behind lines of other text; else nothing.
+// The head as UTF-8 if it is UTF-16 or has UTF-16 after lines of other text; otherwise empty.
 std::string narrowed(std::string_view head) {
   const size_t tail = wide_order(head) == WideOrder::kNone ? wide_tail(head) : 0;
   std::string text(head.substr(0, tail));
@@ -93,7 +93,7 @@ void set_kind(SourceFile& file, std::string_view head, bool whole) {
   if (file.kind == FileKind::kUnread) file.unread = unread_kind(head);
 }
 
-// Decompresses until the head is not blank, or the bound is reached. Returns the bytes of the head.
+// Decompresses until the head has text or the limit is reached. Returns the size of the head.
 size_t read_compressed_head(Decompressor& decompressor, std::string& text) {
   size_t size = 0;
   for (uint64_t read = 0; read < kBlankBytes; read += size) {
@@ -126,7 +126,7 @@ void recognise(SourceFile& file, std::string_view raw, size_t asked) {
   }
   text.resize(size);
   set_kind(file, text, whole);
-  // Compressed and damaged from the start: treated as a log, whose reader reports the damage.
+  // A compressed file damaged at the start is treated as a log: the log reader reports the damage.
   if (file.kind == FileKind::kEmpty && !whole) file.kind = FileKind::kLog;
 }
 
@@ -147,7 +147,7 @@ class Walk {
       auto names = read_names(argument);
       if (!names) return failed(std::move(names.error()));
       above_ = {{status.st_dev, status.st_ino}};
-      // Before all other names: if it is a link, its target must not be listed as a log.
+      // job.toml comes before all other names: if it is a link, its target must not be listed as a log.
       const auto job = std::find(names->begin(), names->end(), kJobFile);
       if (job != names->end()) std::rotate(names->begin(), job, job + 1);
       return folder(argument, "", *names);
@@ -253,8 +253,8 @@ class Walk {
   }
 
   void subfolder(const std::string& path, const std::string& below, FolderId id) {
-    // Only a folder mounted below itself comes here twice. Only the folders above are compared: some file
-    // systems give two folders one number.
+    // Only a folder mounted below itself is visited twice. Only parent folders are compared, as some file
+    // systems give two folders the same inode.
     if (std::find(above_.begin(), above_.end(), id) != above_.end()) return;
     const auto names = read_names(path);
     if (!names) return problem(path, names.error().text);

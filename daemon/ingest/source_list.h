@@ -33,22 +33,22 @@ enum class FileKind : uint8_t {
   kRas,  // an answer of NCCL's RAS
   kJob,
   kEmpty,
-  kUnread  // no text, or a binary or machine format without a reader: `unread` names it
+  kUnread  // binary, or a machine format without a reader; `unread` names it
 };
 enum class Compression : uint8_t { kNone, kZstd, kGzip, kXz };
 
 struct SourceFile {
-  std::string path;   // to open: the argument joined with the path below it; "-" is standard input
+  std::string path;   // path to open: the argument joined with the path below it; "-" is standard input
   std::string below;  // the path below the argument ('/'-separated); the file's own name for a file argument
   std::string argument;
   FileKind kind = FileKind::kLog;
   UnreadKind unread;
   Compression compression = Compression::kNone;
-  bool wide = false;  // text in UTF-16, which every reader gets as UTF-8
+  bool wide = false;  // UTF-16 text; readers get UTF-8
   uint64_t size = 0;  // on disk at the time of listing; 0 for a stream
   TimeNs modified_ns = kNoTime;
-  // Only for a pipe or standard input: the open stream, with the bytes that recognition read. It can be read
-  // once: copies of this value share it, and the first reader takes it over.
+  // Only for a pipe or standard input: the open stream, with the bytes that recognition read. The stream can
+  // be read once: copies of this value share it, and the first reader takes it.
   std::shared_ptr<File> stream;
   std::string head;
 };
@@ -56,15 +56,15 @@ struct SourceFile {
 struct SourceList {
   std::vector<SourceFile> files;
   std::vector<Problem> problems;  // parts of the walk that could not be read
-  // Arguments that are missing, unreadable, or neither file, folder nor pipe: exit status 2; the rest is
-  // valid.
+  // Arguments that are missing, unreadable, or of another type than file, folder or pipe: exit status 2.
+  // Other arguments are still listed.
   std::vector<Error> failed_arguments;
 };
 
 // Recognition is by content first (formats.md section 1) and reads only the beginning of each file. Pipes,
-// devices and sockets found on a walk are passed over with a problem. A pipe named as an argument is a stream
-// like "-". It is read as far as recognition needs, or until `stop` is true (null: never; borrowed, also by
-// listed streams). Devices and sockets as arguments are errors.
+// devices and sockets found on a walk are skipped with a problem. A pipe named as an argument is a stream
+// like "-". Recognition reads as much of the pipe as it needs, or until `stop` is true (null: never;
+// borrowed, also by listed streams). Devices and sockets as arguments are errors.
 SourceList list_sources(const std::vector<std::string>& arguments, const std::atomic<bool>* stop = nullptr);
 
 }  // namespace culprit::ingest

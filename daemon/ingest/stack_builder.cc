@@ -22,7 +22,7 @@ bool is_native_frame(std::string_view file, uint32_t line) {
   if (file.ends_with(".py") || file.starts_with('<')) return false;
   if (line == 0 || file.ends_with(".so") || file.find(".so.") != file.npos || file.starts_with("lib"))
     return true;
-  // With debugging symbols a debugger names source and line.
+  // With debug symbols, a debugger reports source file and line.
   for (const std::string_view end :
        {".c", ".cc", ".cpp", ".cxx", ".h", ".hpp", ".hh", ".S", ".s", ".cu", ".cuh", ".inl", ".rs", ".go"})
     if (file.ends_with(end)) return true;
@@ -70,7 +70,7 @@ void StackBuilder::add_frame_text(std::string_view text) {
     line = whole_number(text.substr(last + 1));
     text = text.substr(0, last);
   }
-  // A C++ name has colons of its own: the file ends before the first that stands alone.
+  // A C++ name contains "::", so the file ends before the first single colon.
   size_t first = text.find(':');
   if (first != text.npos && first + 1 < text.size() && text[first + 1] == ':') first = text.npos;
   const bool named = first != text.npos;

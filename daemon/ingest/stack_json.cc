@@ -182,7 +182,7 @@ StackJson parse_stack_json(std::string_view text) {
   StackJson out;
   size_t at = 0;
   while ((at = text.find_first_not_of(" \t\r\n,", at)) != text.npos && out.problem.empty()) {
-    if (text[at] != '{' && text[at] != '[') {  // words of the tool between its values
+    if (text[at] != '{' && text[at] != '[') {  // text printed by the tool between its values
       ++out.others;
       at = std::min(text.find('\n', at), text.size());
       continue;

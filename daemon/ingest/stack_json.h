@@ -11,11 +11,11 @@ namespace culprit::ingest {
 
 struct StackJson {
   std::vector<StackDump> dumps;
-  std::vector<StackRefusal> refusals;  // of lines whose process is gone
-  std::string problem;                 // why the rest of the text could not be parsed; empty: it was
+  std::vector<StackRefusal> refusals;  // refusals from lines whose process is gone
+  std::string problem;                 // reason why the rest could not be parsed; empty: all parsed
   uint64_t offset = 0;                 // of the problem
   uint64_t dropped = 0;                // dumps, threads and frames beyond the limits
-  uint64_t others = 0;                 // values that are no stacks
+  uint64_t others = 0;                 // values other than stacks
 };
 
 // One or more JSON values, one after another: an array of threads from py-spy, or objects of kind "stack".

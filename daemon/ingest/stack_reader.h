@@ -23,12 +23,12 @@ struct ReadStacks {
 };
 
 // The rank in the name of a file ("stacks/node-1/rank_3.json", "pyspy_rank3.2.txt"), and its host in the form
-// `stacks/<host>/rank_<r>.<json|txt>`. No other number counts: it may be a pid or the number of a host.
+// `stacks/<host>/rank_<r>.<json|txt>`. Other numbers are ignored: they may be a pid or part of a host name.
 std::optional<uint32_t> stack_rank_in_name(std::string_view path);
 std::optional<std::string> stack_host_in_path(std::string_view path);
 
-// `path` is for messages, and supplies rank and host that the dumps themselves lack. The error is a sentence
-// with the path as its subject.
+// `path` is for messages, and gives rank and host if the dumps lack them. The error is a sentence with the
+// path as its subject.
 Result<ReadStacks> parse_stacks(std::string_view bytes, const std::string& path);
 Result<ReadStacks> read_stacks(const SourceFile& file);
 

@@ -34,7 +34,7 @@ std::string_view without_front(std::string_view text, std::string_view front) {
   return text;
 }
 
-// Between the first `open` and the next `close` after it; empty: there is none.
+// Text between the first `open` and the next `close`; empty if there is none.
 std::string_view between(std::string_view text, char open, char close) {
   const size_t first = text.find(open);
   if (first == text.npos) return {};
@@ -42,7 +42,7 @@ std::string_view between(std::string_view text, char open, char close) {
   return end == text.npos ? std::string_view() : text.substr(first + 1, end - first - 1);
 }
 
-// Where the last balanced parenthesis of the text opens; npos: there is none.
+// Position where the last balanced parenthesis opens; npos: none.
 size_t arguments_of(std::string_view text) {
   if (!text.ends_with(')')) return text.npos;
   size_t depth = 0;
@@ -50,7 +50,7 @@ size_t arguments_of(std::string_view text) {
     if (text[i] == ')') ++depth;
     if (text[i] == '(' && --depth == 0) return i;
   }
-  return text.find(" (");  // a text among the arguments has a parenthesis
+  return text.find(" (");  // a string argument contains a parenthesis
 }
 
 // "path/file.cc:120", "file.c:48:7".
@@ -67,7 +67,7 @@ void split_place(std::string_view place, std::string_view& file, uint32_t& line)
   line = last.empty() ? 0 : line_number(last);
 }
 
-// Terminal sequences, which py-spy writes for colours.
+// Removes terminal colour sequences, which py-spy writes.
 std::string without_colours(std::string_view line) {
   std::string out;
   for (size_t i = 0; i < line.size(); ++i) {
@@ -182,7 +182,7 @@ bool StackText::add_line(std::string_view line) {
   if (text.empty()) return true;
   if (add_section(text) || add_header(text) || add_thread(text)) return true;
   if (add_frame(line, text) || add_continuation(line, text) || is_gdb_noise(text)) return true;
-  // Variables of py-spy's frames, further in than its frames.
+  // Local variables in py-spy's output, indented deeper than frames.
   if (builder_.dump().tool == StackTool::kPySpy && line.starts_with("        ")) return true;
   ++unknown;
   return false;
@@ -210,7 +210,7 @@ bool StackText::add_section(std::string_view text) {
   return false;
 }
 
-// Lines with which a dump of one process begins.
+// Parses lines that begin the dump of a process.
 bool StackText::add_header(std::string_view text) {
   std::string_view rest = text;
   if (text.starts_with("Process ") || text.starts_with("PID ")) {
@@ -240,7 +240,8 @@ bool StackText::add_header(std::string_view text) {
   return false;
 }
 
-// A worker's dump follows that of its parent: its threads belong to the parent's dump, with their own pid.
+// A worker's dump follows its parent's dump: the worker's threads join the parent's dump, with the worker's
+// pid.
 void StackText::join_parent(uint32_t pid) {
   const auto parent = std::find_if(dumps.rbegin(), dumps.rend(), [&](const StackDump& d) {
     if (d.tool != StackTool::kPySpy || d.rank != section_) return false;
@@ -327,9 +328,10 @@ bool StackText::add_frame(std::string_view line, std::string_view text) {
     builder_.add_frame(in == rest.npos ? "" : rest.substr(in + 4), text.substr(6, quote - 6), number, false);
     return true;
   }
-  if (in_native_python_ && text.starts_with("Binary file")) return true;  // gdb and eu-stack say it better
+  // gdb and eu-stack give better native stacks
+  if (in_native_python_ && text.starts_with("Binary file")) return true;
   if (const auto frame = parse_native_frame(text)) {
-    // gdb's `bt` of a single thread has no line of the thread; each #0 begins another.
+    // gdb's `bt` of one thread prints no thread line; each #0 begins another thread.
     if (builder_.empty() || (text.starts_with("#0 ") && builder_.last_frame()))
       begin_thread(builder_.dump().tool == StackTool::kEuStack ? StackTool::kEuStack : StackTool::kGdb, {},
                    0);
@@ -349,7 +351,7 @@ bool StackText::add_frame(std::string_view line, std::string_view text) {
   return true;
 }
 
-// eu-stack's line of the source below a frame, and a frame that gdb breaks over lines.
+// Parses eu-stack's source line below a frame, and a frame that gdb breaks over several lines.
 bool StackText::add_continuation(std::string_view line, std::string_view text) {
   StackFrame* last = builder_.last_frame();
   if (!last || !line.starts_with("    ")) return false;

@@ -18,9 +18,9 @@ namespace culprit::ingest {
 
 class StackText {
  public:
-  // `line` without its newline. True: it belongs to a dump or is known noise of a tool.
+  // `line` without its newline. True: the line belongs to a dump or is known noise of a tool.
   bool add_line(std::string_view line);
-  // No line follows.
+  // Ends the input.
   void end();
 
   std::vector<StackDump> dumps;
@@ -34,7 +34,7 @@ class StackText {
   bool add_thread(std::string_view text);
   bool add_frame(std::string_view line, std::string_view text);
   bool add_continuation(std::string_view line, std::string_view text);
-  // Begins a thread; a dump that has a thread of this number already is over.
+  // Begins a thread. If the dump already has a thread with this id, a new dump begins.
   StackThread* begin_thread(StackTool tool, std::string_view name, uint64_t id);
   void close();
   void join_parent(uint32_t pid);
@@ -47,7 +47,7 @@ class StackText {
   std::map<std::tuple<uint32_t, uint32_t, StackTool>, uint32_t> samples_;  // dumps of a process so far
 };
 
-// A thread's line and a frame of gdb, pstack and eu-stack, as the recogniser needs them too.
+// A thread line and a frame of gdb, pstack and eu-stack; the recogniser uses these too.
 struct NativeFrame {
   std::string_view function, file;
   uint32_t line = 0;

@@ -15,10 +15,10 @@ namespace {
 
 constexpr size_t kSearchPart = 64 << 10;
 
-// The bytes needed for a chunk: the byte before it (is it a newline?), its range, the part of a line that may
-// be kept beyond its end, and one byte more, which shows whether the line ends there.
+// The bytes needed for a chunk: the byte before it (a newline or not), its range, the kept part of a line
+// beyond its end, and one more byte, which shows whether the line ends there.
 struct Window {
-  uint64_t begin = 0;   // in the text
+  uint64_t begin = 0;   // offset in the text
   size_t capacity = 0;  // bytes, at most
   size_t limit = 0;     // end of the chunk's range in the window
 };
@@ -29,7 +29,7 @@ Window window_of(uint64_t index, const ChunkRule& rule) {
           before + rule.chunk_bytes};
 }
 
-// Offset of the chunk's first line in the window; `have` if no line begins there.
+// Offset of the chunk's first line in the window; `have` if no line begins in the chunk.
 size_t first_line(const char* data, size_t have, const Window& window, uint64_t index) {
   if (index == 0 || have == 0) return 0;
   // A line that begins after the range's last byte belongs to the next chunk.
@@ -37,8 +37,8 @@ size_t first_line(const char* data, size_t have, const Window& window, uint64_t 
   return newline ? static_cast<size_t>(static_cast<const char*>(newline) - data) + 1 : have;
 }
 
-// Sets the members of the chunk from the `have` bytes of its window. Fewer than the window's capacity: the
-// text ends there.
+// Sets the members of the chunk from the `have` bytes of its window. If `have` is less than the window's
+// capacity, the text ends there.
 void frame(ChunkBuffer& chunk, size_t have, uint64_t index, const ChunkRule& rule) {
   const Window window = window_of(index, rule);
   char* data = chunk.store.data();
@@ -62,7 +62,7 @@ void frame(ChunkBuffer& chunk, size_t have, uint64_t index, const ChunkRule& rul
   chunk.range_bytes = std::min(have, window.limit) - std::min(have, before);
 }
 
-// The end of a line that a chunk cuts takes the place of the last bytes that the chunk has of the line.
+// Replaces the last bytes that a chunk has of a cut line with the line's end.
 class LineEnd {
  public:
   LineEnd(ChunkBuffer& chunk, const ChunkRule& rule)
@@ -70,7 +70,8 @@ class LineEnd {
         at_(chunk.store.data() + (chunk.bytes.data() - chunk.store.data()) + chunk.bytes.size() - 1 - bytes_),
         end_(at_, bytes_) {}
 
-  // The next bytes of the text. Returns the bytes up to the end of the line; all of them if it is not there.
+  // The next bytes of the text. Returns the number of bytes up to the end of the line; all bytes if the line
+  // does not end in `part`.
   size_t add(std::string_view part) {
     const size_t size = std::min(part.find('\n'), part.size());
     end_.append(part.substr(size - std::min(size, bytes_), std::min(size, bytes_)));
@@ -86,7 +87,8 @@ class LineEnd {
   std::string end_;
 };
 
-// Of a plain file other chunks read these bytes again, and who wants a file's first lines reads no terabyte.
+// Limit of the search for a line's end. In a plain file other chunks read these bytes again, and reading a
+// file's first lines must not read a terabyte.
 constexpr size_t kLineSearchBytes = 64 << 20;
 
 void read_line_end(const File& file, ChunkBuffer& chunk, uint64_t at, const ChunkRule& rule) {
@@ -136,7 +138,7 @@ Result<ChunkBuffer> read_plain_chunk(const SourceFile& file, uint64_t index, Chu
   chunk.last = index + 1 >= chunk_count(file.size, rule);
   size_t wanted =
       file.size > window.begin ? std::min<uint64_t>(window.capacity, file.size - window.begin) : 0;
-  // No line begins in a hole. A writer that continues after its log was truncated can leave a hole of
+  // Skips holes, where no line begins: a writer that continues after its log was truncated can leave
   // terabytes.
   if (index > 0 && wanted > 0 && opened->data_from(window.begin) >= window.begin + window.limit) {
     const size_t in_range = std::min(wanted, window.limit) - 1;
@@ -157,7 +159,7 @@ Result<ChunkBuffer> read_plain_chunk(const SourceFile& file, uint64_t index, Chu
     chunk.problem = Problem{file.path, end, why};
   }
   frame(chunk, outcome.bytes, index, rule);
-  // The byte at the end of the window gave way to a newline.
+  // A newline replaced the byte at the end of the window.
   if (chunk.cut) read_line_end(*opened, chunk, window.begin + window.capacity - 1, rule);
   return chunk;
 }
@@ -168,8 +170,8 @@ struct StreamReader::Impl {
   uint64_t index = 0;
   std::string carry;  // bytes read beyond the last chunk's end, with the byte before it
   bool ended = false;
-  uint64_t empty = 0;       // the next chunks, within a line of an earlier one
-  uint64_t last_range = 0;  // of the last of these, where the text ends there
+  uint64_t empty = 0;       // number of next chunks that lie within a line of an earlier chunk
+  uint64_t last_range = 0;  // range of the last of these chunks, if the text ends in it
 
   void skip_line(ChunkBuffer& chunk, const Window& window);
 };
@@ -183,7 +185,7 @@ void StreamReader::Impl::skip_line(ChunkBuffer& chunk, const Window& window) {
   const uint64_t until = at + kLineSearchBytes;
   while (size == part.size() && at < until) {
     at += part.size();
-    // So that what is read fits into the window of its chunk.
+    // Bounded so that the bytes read fit into the window of their chunk.
     next.resize(std::min(kSearchPart, std::max<size_t>(rule.line_bytes, 1)));
     next.resize(text.read(next.data(), next.size()));
     part.swap(next);
@@ -193,7 +195,7 @@ void StreamReader::Impl::skip_line(ChunkBuffer& chunk, const Window& window) {
   const bool found = size < part.size() || part.empty();
   if (found) line.write();
   const uint64_t c = rule.chunk_bytes;
-  // Where no byte follows the line, no chunk does.
+  // If no byte follows the line, no chunk follows.
   if (found && size + 1 == part.size()) {
     next.resize(1);
     next.resize(text.read(next.data(), 1));
@@ -247,7 +249,7 @@ std::optional<ChunkBuffer> StreamReader::next(ChunkBuffer recycled) {
   size_t have = self.carry.size();
   std::memcpy(data, self.carry.data(), have);
   have += self.text.read(data + have, window.capacity - have);
-  // Before framing, which may overwrite one of its bytes.
+  // Before frame(), which may overwrite a byte of the carry.
   self.carry.clear();
   if (have > window.limit) self.carry.assign(data + window.limit - 1, have - window.limit + 1);
   frame(chunk, have, self.index, self.rule);

@@ -1,15 +1,15 @@
 // Reads a file's text, decompressed, as chunks of whole lines. One thread at a time.
 //
 // Chunk i has the lines that begin within [i * C, (i + 1) * C) of the text, C = ChunkRule::chunk_bytes.
-// Several threads may read parts of a plain file. A compressed file or a pipe is read in order and divided by
-// the same rule in the decompressed text, so that chunks do not depend on the way of reading.
+// Several threads may read parts of a plain file. A compressed file or a pipe is read in order; the same rule
+// divides its decompressed text. So chunks do not depend on the way of reading.
 //
-// The last line of a chunk may reach beyond the chunk's end. Up to ChunkRule::line_bytes bytes beyond the end
-// are kept, the last of them from the line's end (if that is within 64 MiB, holes of a plain file aside); the
-// rest is left out, and a newline ends the line (ChunkBuffer::cut). So a chunk has at most C + line_bytes + 1
-// bytes, and a line of 100 GB costs only its reading. Every line keeps its number and its offset: only the
-// last line of a chunk is ever cut, and only beyond limits::kLineBytes. A chunk in the middle of an earlier
-// line is empty.
+// The last line of a chunk may reach beyond the chunk's end. Up to ChunkRule::line_bytes bytes beyond the
+// chunk's end are kept, the last of these from the line's end (if within 64 MiB, not counting holes of a
+// plain file). The middle is omitted, and a newline ends the line (ChunkBuffer::cut). So a chunk has at most
+// C + line_bytes + 1 bytes, and a line of 100 GB costs only the time to read it. Every line keeps its number
+// and its offset: only the last line of a chunk is ever cut, and only beyond limits::kLineBytes. A chunk in
+// the middle of an earlier line is empty.
 #pragma once
 
 #include <cstdint>
@@ -54,17 +54,17 @@ class ByteStore {
 struct ChunkBuffer {
   std::string_view bytes;
   uint64_t index = 0;
-  uint64_t offset = 0;             // of bytes[0] in the text
+  uint64_t offset = 0;             // offset of bytes[0] in the text
   uint64_t range_bytes = 0;        // size of the chunk's range; the sum is the size of the text
   bool last = false;               // no chunk follows
   bool cut = false;                // the last line is longer than in `bytes`
-  std::optional<Problem> problem;  // of a plain file: `bytes` has the readable part
+  std::optional<Problem> problem;  // plain files only: `bytes` has the readable part
   ByteStore store;
 };
 
 // Reads chunk `index` of a plain file with pread; any thread. The file is read up to its size when it was
-// listed; later bytes are ignored. If it is shorter now, the chunk with its end has the problem. `recycled`:
-// an earlier buffer, to reuse its memory.
+// listed; later bytes are ignored. If the file is shorter now, the chunk with its new end has the problem.
+// `recycled`: an earlier buffer whose memory is reused.
 Result<ChunkBuffer> read_plain_chunk(const SourceFile& file, uint64_t index, ChunkBuffer recycled = {},
                                      const ChunkRule& rule = {});
 
@@ -77,8 +77,8 @@ class StreamReader {
   StreamReader& operator=(StreamReader&&) noexcept;
   ~StreamReader();
 
-  // The next chunk; nothing after the last. Damage ends the text: earlier bytes were returned, and problem()
-  // reports the damage. There is always a first chunk, even of an empty text.
+  // The next chunk; nullopt after the last. Damage ends the text: the bytes before it are returned, and
+  // problem() reports the damage. Even an empty text has one chunk.
   std::optional<ChunkBuffer> next(ChunkBuffer recycled = {});
   const std::optional<Problem>& problem() const;
   // Bytes of the file consumed so far, for a progress bar.

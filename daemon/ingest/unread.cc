@@ -34,7 +34,7 @@ constexpr Magic kMagics[] = {
     {"\xff\xfe"sv, kWideText},
     {"\xfe\xff"sv, kWideText}};
 
-// Whether a quoted value has spaces, as text for people does.
+// Whether a quoted value has spaces, like text for people.
 bool has_sentence(std::string_view text) {
   for (size_t at = text.find('"'); at != text.npos;) {
     const size_t end = text.find('"', at + 1);
@@ -70,7 +70,7 @@ bool speaks(std::string_view head) {
 }  // namespace
 
 UnreadKind unread_kind(std::string_view head) {
-  constexpr size_t kType = 16;  // of an ELF file; 4 is a core dump
+  constexpr size_t kType = 16;  // file type in an ELF header; 4 is a core dump
   if (head.starts_with("\x7f"
                        "ELF"sv)) {
     if (head.size() > kType && head[kType] == 4)
@@ -93,7 +93,7 @@ UnreadKind unread_kind(std::string_view head) {
 }
 
 bool is_java_dump(std::string_view head) {
-  constexpr size_t kBegin = 256;  // after the time, where jstack writes one
+  constexpr size_t kBegin = 256;  // jstack may write a time before the title
   return head.substr(0, kBegin).find("Full thread dump") != head.npos &&
          (head.find("tid=0x") != head.npos || head.find("java.lang.Thread.State") != head.npos);
 }

@@ -1,4 +1,4 @@
-// Names the kind of a file that is no log, trace or dump, by its first bytes. Pure functions; any thread.
+// Identifies files other than logs, traces and dumps by their first bytes. Pure functions; any thread.
 #pragma once
 
 #include <string_view>
@@ -8,14 +8,16 @@ namespace culprit::ingest {
 struct UnreadKind {
   std::string_view what;     // "a core dump"
   std::string_view instead;  // a suggested input in its place; empty: none
-  bool lost = false;         // it may have been a log: what it held is not known
+  bool lost = false;         // may have been a log with unknown content
 };
 UnreadKind unread_kind(std::string_view head);
 
-// JSON for machines: a profiler's trace, or lines of objects with neither a sentence nor a step.
+// Whether the head is machine JSON: a profiler's trace, or lines of objects with neither a sentence nor a
+// step.
 bool is_machine_json(std::string_view head);
 
-// Thread dumps of a Java program (jstack, SIGQUIT): no process of a training job.
+// Whether the head is a thread dump of a Java program (jstack, SIGQUIT), which is no process of a training
+// job.
 bool is_java_dump(std::string_view head);
 
 }  // namespace culprit::ingest

@@ -14,8 +14,8 @@ struct HostPort {
 };
 std::optional<HostPort> split_address(std::string_view address);
 
-// Who can be bounded as one: the host of "10.0.0.7:40312", and the /64 of an IPv6 host, which has all of its
-// addresses. The whole text if it is no numeric address.
+// Network for per-peer limits: the host of "10.0.0.7:40312", and the /64 of an IPv6 host, which may use all
+// addresses of the /64. The whole text if the address is not numeric.
 std::string network_of(std::string_view address);
 
 }  // namespace culprit::io

@@ -19,7 +19,8 @@ namespace culprit::io {
 namespace {
 
 constexpr TimeNs kKilledEnds = kNsPerSecond;
-// Above those of the program: copies are made there first, so that none is overwritten before it is copied.
+// Descriptors are first copied to numbers from here on, above the program's, so that none is overwritten
+// before its copy.
 constexpr int kFirstCopy = 16;
 
 class SpawnActions {
@@ -40,7 +41,7 @@ class SpawnActions {
     keep(posix_spawn_file_actions_adddup2(&actions_, copied, number));
   }
   void close_from(int number) { keep(posix_spawn_file_actions_addclosefrom_np(&actions_, number)); }
-  int error() const { return error_; }  // the first one
+  int error() const { return error_; }  // the first error
   const posix_spawn_file_actions_t* get() const { return &actions_; }
 
  private:
@@ -74,7 +75,7 @@ class SpawnAttributes {
   posix_spawnattr_t attributes_;
 };
 
-// Borrowed from the texts, which execve() does not change.
+// Pointers into the texts; execve() does not change these.
 std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
   std::vector<char*> out;
   for (const std::string& text : texts) out.push_back(const_cast<char*>(text.c_str()));

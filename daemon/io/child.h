@@ -1,10 +1,8 @@
-// A program that runs in a process of its own and does a job for this one: the capture, a plugin's host,
-// sendmail. Any thread, one at a time for each Child; of a program with many threads too, since nothing runs
-// between the fork and the exec but system calls of posix_spawn.
+// A helper program in a child process: the capture, a plugin's host, sendmail. Any thread, one at a time for
+// each Child. Safe in multi-threaded programs: only posix_spawn's system calls run between fork and exec.
 //
-// The program gets nothing that it is not given: its descriptors and its environment are exactly those
-// named, no signal is blocked or ignored, and it leads a process group of its own, so a signal of the
-// terminal does not reach it.
+// The program inherits only the named descriptors and environment. No signal is blocked or ignored. The
+// program leads its own process group, so the terminal's signals do not reach it.
 //
 // Not for a command that takes this process's terminal and signals (app/run/child), a process that must die
 // with its parent or give up rights before the exec (capture/tool, app/run/private_daemon), and a copy of
@@ -23,10 +21,10 @@
 
 namespace culprit::io {
 
-// What kill() and the destructor end.
+// Processes that kill() and the destructor end.
 enum class ChildKill : uint8_t {
   kGroup,    // also processes that the program left in its group
-  kProcess,  // the program alone: others of its group end by themselves
+  kProcess,  // only the program: others of its group end by themselves
 };
 
 struct ChildProgram {
@@ -35,15 +33,15 @@ struct ChildProgram {
   std::string path;
   std::vector<std::string> arguments;         // the first is the name that the program sees
   std::vector<std::string> environment = {};  // "NAME=value"
-  // Copied to 0, 1, 2, …; borrowed for the call. Standard streams without one are /dev/null.
+  // Descriptors copied to 0, 1, 2, …; borrowed for the call. Missing standard streams are /dev/null.
   std::vector<int> descriptors = {};
   ChildKill kill = ChildKill::kGroup;
 };
 
 struct ChildEnd {
-  int code = 0;         // exit status; -1: it was not this process that waited for it
-  int signal = 0;       // that ended it; 0: it exited
-  uint64_t cpu_ns = 0;  // of the program and the children that it waited for
+  int code = 0;         // exit status; -1: another process waited for it
+  int signal = 0;       // signal that ended the program; 0: it exited
+  uint64_t cpu_ns = 0;  // CPU time of the program and the children that it waited for
 
   bool is_success() const { return code == 0 && signal == 0; }
 };
@@ -58,19 +56,20 @@ class Child {
     swap(other);
     return *this;
   }
-  // Kills what still runs and waits for a second at most: a process in an uninterruptible call is left.
+  // Kills a running program and waits at most a second: a process in an uninterruptible call is left behind.
   ~Child();
 
   pid_t pid() const { return pid_; }  // also after its end
-  // Until wait() has returned its end the number is the program's own.
+  // Whether wait() has returned the end. Until then the kernel does not reuse the pid.
   bool is_waited_for() const { return state_ != State::kRuns; }
-  // Whether it ended; wait() has still to be called. At once.
+  // Whether the program ended, without blocking; wait() must still be called.
   bool has_ended() const;
-  // How it ended, once; nothing: it runs after `within_ns`, or was waited for before. No longer kills.
+  // Returns the program's end, once. nullopt: still running after `within_ns`, or already waited for.
   std::optional<ChildEnd> wait(TimeNs within_ns);
-  // SIGKILL, see ChildKill. Nothing once it was waited for: the number may be another's.
+  // Sends SIGKILL, see ChildKill. No effect once waited for: the pid may belong to another process.
   void kill() const;
-  // Kills it, and waits. False: it does not end within this time, and the destructor does not try again.
+  // Kills the program and waits. False if it does not end within this time; the destructor then does not try
+  // again.
   bool end(TimeNs within_ns);
 
  private:

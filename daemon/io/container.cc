@@ -55,7 +55,7 @@ std::vector<std::string_view> parts_of(std::string_view path) { return split(pat
 
 std::string_view container_in(std::string_view cgroup) {
   for (const std::string_view line : split(cgroup, '\n')) {
-    std::string_view found;  // the innermost: a container may run containers
+    std::string_view found;  // the innermost id: containers may be nested
     for (const std::string_view part : parts_of(line))
       if (const std::string_view id = id_in(part); !id.empty()) found = id;
     if (!found.empty()) return found;

@@ -9,7 +9,7 @@
 namespace culprit::io {
 namespace {
 
-// As the unit's LimitNOFILE.
+// Same as LimitNOFILE in the systemd unit.
 constexpr rlim_t kMost = 131'072;
 // The reserve: a hundred clients of the API, segments of the spool and the archive, the index, the reload.
 constexpr size_t kReserve = 256;
@@ -40,7 +40,7 @@ void raise_descriptor_limit() {
   const rlim_t wanted = std::min(files.rlim_max, kMost);
   if (files.rlim_cur >= wanted) return;
   files.rlim_cur = wanted;
-  (void)::setrlimit(RLIMIT_NOFILE, &files);  // the old limit holds else
+  (void)::setrlimit(RLIMIT_NOFILE, &files);  // on failure the old limit stays
 }
 
 size_t input_descriptors() {

@@ -1,12 +1,12 @@
-// A descriptor with an owner, and the limit of all of them (RLIMIT_NOFILE). Inputs that others can multiply,
-// such as log files, rings and connections, leave a reserve for the spool, the index and the API. Any thread.
+// An owning descriptor, and the limit of descriptors (RLIMIT_NOFILE). Inputs that users can multiply (log
+// files, rings, connections) leave a reserve for the spool, the index and the API. Any thread.
 #pragma once
 
 #include <cstddef>
 
 namespace culprit::io {
 
-// Closes it at the end of its life.
+// Closes the descriptor in the destructor.
 class Descriptor {
  public:
   Descriptor() = default;
@@ -23,14 +23,14 @@ class Descriptor {
   int number_ = -1;
 };
 
-// Raises the soft limit to the hard one, at most 131,072: a shell gives 1,024. At the start of the process.
+// Raises the soft limit to the hard one, at most 131,072: a shell sets 1,024. Call at process start.
 void raise_descriptor_limit();
 
-// How many descriptors inputs may use.
+// Number of descriptors that inputs may use.
 size_t input_descriptors();
 
-// Whether the number of a descriptor that was just opened for an input belongs to the reserve: the kernel
-// gives the lowest free number, so all below are in use. The caller closes it, as with EMFILE.
+// Whether a descriptor just opened for an input is part of the reserve. The kernel assigns the lowest free
+// number, so all lower numbers are in use. If true, the caller closes it, as with EMFILE.
 bool is_reserved(int descriptor);
 
 }  // namespace culprit::io

@@ -34,7 +34,7 @@ class Handle final : public FileHandle {
     while (!bytes.empty()) {
       const ssize_t n = again([&] { return ::write(descriptor_, bytes.data(), bytes.size()); });
       if (n < 0) return system_failure(path_, errno);
-      // A nearly full disk accepts a part and reports the reason only at the next call.
+      // A nearly full disk accepts part of the bytes and reports the reason at the next call.
       bytes.remove_prefix(static_cast<size_t>(n));
     }
     return {};
@@ -66,7 +66,7 @@ class Handle final : public FileHandle {
     struct stat status;
     if (::fstat(descriptor_, &status) != 0) return system_failure(path_, errno);
     struct statx more = {};
-    // Old kernels and sandboxes may not have it.
+    // Old kernels and sandboxes may lack statx().
     if (::statx(descriptor_, "", AT_EMPTY_PATH, STATX_BTIME, &more) != 0 && errno != ENOSYS && errno != EPERM)
       return system_failure(path_, errno);
     const bool born = (more.stx_mask & STATX_BTIME) != 0;
@@ -117,7 +117,7 @@ class RealFiles final : public Files {
   Status make_folder(const std::string& path) override {
     for (size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
       const std::string part = path.substr(0, end);
-      // An existing parent may be one in which we may not create folders.
+      // mkdir() may fail with another error for an existing folder, if we may not write to its parent.
       if (!is_folder(part) && ::mkdir(part.c_str(), 0700) != 0 && !(errno == EEXIST && is_folder(part))) {
         if (errno == EEXIST) return fail(ErrorCode::kInvalid, part + ": is there already and is no folder");
         return system_failure(part, errno);

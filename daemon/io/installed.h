@@ -1,5 +1,5 @@
-// Where a helper program of ours is: in the folder of the running program, or where a package puts it.
-// Blocks for a moment; any thread.
+// Path of one of our helper programs: in the folder of the running program, or where a package installs it.
+// Blocks briefly; any thread.
 #pragma once
 
 #include <optional>
@@ -8,10 +8,10 @@
 
 namespace culprit::io {
 
-// None: there is no such program that this process may run.
+// nullopt: no such program that this process may run.
 std::optional<std::string> installed_helper(std::string_view name);
 
-// The path, also where nothing is, for an error that names it.
+// The path even if no program is there, for error messages.
 std::string helper_path(std::string_view name);
 
 }  // namespace culprit::io

@@ -15,7 +15,7 @@
 namespace culprit::io {
 namespace {
 
-// Where the kernel has no such descriptors (before Linux 5.3, or a filter of system calls).
+// Polling interval if the kernel has no pidfd (before Linux 5.3, or a system call filter).
 constexpr int kLookMs = 2;
 constexpr TimeNs kPollMost = 1'000'000 * kNsPerMs;
 
@@ -41,11 +41,11 @@ bool ends_within(pid_t pid, TimeNs within_ns) {
     if (is_zombie_or_exited(pid)) return true;
     const TimeNs left = until - clock_of_ends();
     if (left <= 0) return false;
-    // Rounded up: a wait of 0 ms would be no wait.
+    // Rounded up, as 0 ms would not wait.
     const int left_ms = static_cast<int>((std::min(left, kPollMost) + kNsPerMs - 1) / kNsPerMs);
     pollfd end{process.get(), POLLIN, 0};
     const int ready = ::poll(&end, 1, process.is_open() ? left_ms : std::min(left_ms, kLookMs));
-    // It ended, and another process that traces it does not know yet.
+    // The process ended, but its tracer has not been notified yet.
     if (ready > 0 && !is_zombie_or_exited(pid)) ::poll(nullptr, 0, std::min(left_ms, kLookMs));
   }
 }

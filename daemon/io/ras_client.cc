@@ -27,9 +27,9 @@
 namespace culprit::io {
 namespace {
 
-constexpr int kRasStepMs = 100;              // until `stop` is read again
-constexpr size_t kRasLineBytes = 4096;       // of a reply to a command
-constexpr size_t kRasTableBytes = 16 << 20;  // of /proc/net/tcp: 100,000 sockets
+constexpr int kRasStepMs = 100;              // interval of checks of `stop`
+constexpr size_t kRasLineBytes = 4096;       // size of a reply to a command
+constexpr size_t kRasTableBytes = 16 << 20;  // size of /proc/net/tcp: 100,000 sockets
 constexpr TimeNs kRasAcceptWithin = kNsPerSecond;
 constexpr int kRasAcceptStepMs = 10;
 
@@ -117,7 +117,7 @@ class RasConnection {
     return held_;
   }
 
-  // Waits until the service has accepted the connection, and for a socket of that user.
+  // Waits until the service has accepted the connection, and requires a socket of that user.
   Status accepted_by(uint32_t uid) const {
     const TimeNs until = std::min(until_ns_, ras_clock() + kRasAcceptWithin);
     while (ras_clock() < until && !(question_.stop && *question_.stop)) {
@@ -173,7 +173,7 @@ class RasConnection {
     }
   }
 
-  // Appends what came; false at the end.
+  // Appends received bytes; false at the end.
   Result<bool> read() {
     for (;;) {
       if (const Status ready = wait(POLLIN); !ready) return tl::unexpected(ready.error());
@@ -193,7 +193,7 @@ class RasConnection {
   std::vector<char> buffer_ = std::vector<char>(256 << 10);
 };
 
-// "0100007F:6D7C": the port behind the colon.
+// The port after the colon of "0100007F:6D7C".
 std::optional<uint16_t> ras_port_in(std::string_view cell) {
   const size_t colon = cell.rfind(':');
   uint16_t port = 0;
@@ -218,7 +218,7 @@ std::optional<RasSocket> socket_between(std::string_view table, uint16_t server_
     const auto number = [](std::string_view cell, auto& value) {
       return std::from_chars(cell.data(), cell.data() + cell.size(), value).ec == std::errc();
     };
-    // Two sockets with these ports, of other addresses: whose it is stays open. Inode 0: not accepted yet.
+    // Two sockets with these ports and different addresses are ambiguous. Inode 0: not accepted yet.
     const bool sound =
         number(cells[kUid], found.uid) && number(cells[kInode], found.inode) && found.inode != 0;
     if (!sound || out) return std::nullopt;
@@ -272,7 +272,7 @@ Result<RasReply> ask_ras(const RasQuestion& question) {
   const bool json = reply->starts_with("OK");
   if (!json && !reply->starts_with("ERROR"))
     return fail(ErrorCode::kInvalid, question.address + ": is no RAS service");
-  // Until a process accepted the connection its socket has no owner.
+  // The socket has no owner until a process accepts the connection.
   RasReply out;
   out.socket = peer.server_socket();
   if (question.may_ask && !(out.socket && question.may_ask(*out.socket)))

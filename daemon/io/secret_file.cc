@@ -14,7 +14,7 @@
 namespace culprit::io {
 namespace {
 
-// The command after which the daemon, and no one else, can read the file.
+// The command that gives read permission to the daemon alone.
 std::string mend(const std::string& path, const FileRights& file, const ProcessRights& process) {
   if (file.uid == process.uid || process.uid == 0) return "chmod 600 " + path;
   const auto in = [&](gid_t gid) {
@@ -44,7 +44,7 @@ Status check_secret(const std::string& path, const FileRights& file, const Proce
     return refused(fmt::format("belongs to user {}, who is neither root nor the daemon's user", file.uid));
   if ((file.mode & S_IROTH) != 0) return refused("any user may read it");
   if ((file.mode & (S_IWOTH | S_IWGRP)) != 0) return refused("others may change it");
-  // A file of root that this process reads can only be read by its group.
+  // This process can read a file of root only through its group.
   const bool by_group = file.uid != process.uid && std::find(process.groups.begin(), process.groups.end(),
                                                              file.gid) != process.groups.end();
   if (!root && (file.mode & S_IRGRP) != 0 && file.gid != 0 && file.gid != process.gid && !by_group)
@@ -53,12 +53,12 @@ Status check_secret(const std::string& path, const FileRights& file, const Proce
 }
 
 Result<std::string> read_secret(const std::string& path, size_t bytes_max) {
-  // As root any owner is allowed, so the file's own is the one that may stand on the way to it.
+  // As root any file owner is allowed, so the path may also belong to the file's owner.
   const ProcessRights process = own_rights();
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) return system_failure(path, errno);
   if (!S_ISREG(status.st_mode)) return fail(ErrorCode::kInvalid, path + ": is no regular file");
-  // First, because its remedy also fits where the mode is what the walk refuses.
+  // Checked first: its remedy is also right if the path check fails because of the mode.
   if (Status closed = check_secret(path, {status.st_uid, status.st_gid, status.st_mode}, process); !closed)
     return tl::unexpected(closed.error());
   const auto opened = open_trusted_file(path, process.uid == 0 ? status.st_uid : process.uid);

@@ -1,5 +1,5 @@
-// A file with a secret: a private key, a token. It is read only if no one but root, the daemon's user and the
-// daemon's own group can read it, and only root and the daemon's user can change or replace it
+// A file with a secret: a private key, a token. Only root, the daemon's user and the daemon's own group may
+// have read access. Only root and the daemon's user may be able to change or replace the file
 // (trusted_path.h). Blocking; any thread.
 #pragma once
 
@@ -19,7 +19,7 @@ struct FileRights {
   gid_t gid = 0;
   mode_t mode = 0;
 };
-// Of a process: its effective uid and gid, and its other groups.
+// A process's effective uid and gid, and its supplementary groups.
 struct ProcessRights {
   uid_t uid = 0;
   gid_t gid = 0;
@@ -27,11 +27,11 @@ struct ProcessRights {
 };
 ProcessRights own_rights();
 
-// Error kDenied: who else may read or change the file, and the command that mends it. As root, any owner and
-// group are allowed: `culpritd --check` runs as root, and the file belongs to the service's user.
+// Error kDenied: names who else may read or change the file, and the command that fixes it. As root, any
+// owner and group are allowed: `culpritd --check` runs as root, and the file belongs to the service's user.
 Status check_secret(const std::string& path, const FileRights& file, const ProcessRights& process);
 
-// The content, of at most `bytes_max`, after check_secret() on the opened file.
+// Returns the content, at most `bytes_max` bytes, after check_secret() on the opened file.
 Result<std::string> read_secret(const std::string& path, size_t bytes_max);
 
 }  // namespace culprit::io

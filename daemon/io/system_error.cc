@@ -8,7 +8,7 @@ namespace culprit::io {
 
 Error system_error(const std::string& subject, int number) {
   std::string reason = std::generic_category().message(number);
-  // In lower case, to follow the subject: "Permission denied", "Input/output error". No reason begins with a
+  // Lower case after the subject: "Permission denied", "Input/output error". No reason begins with a proper
   // name.
   if (!reason.empty()) reason[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(reason[0])));
   ErrorCode code = ErrorCode::kIo;

@@ -15,12 +15,12 @@ namespace {
 
 // Largest payload of a TLS record.
 constexpr size_t kRecordBytes = 16 << 10;
-// Bytes written through OpenSSL's memory at a time, so that it does not grow to the largest write.
+// Bytes passed to OpenSSL at a time, so that its memory does not grow to the largest write.
 constexpr size_t kWriteBytes = 64 << 10;
 
 std::string day_of(TimeNs time) { return format_time(time).substr(0, 19) + " UTC"; }
 
-// "certificate expired" of "sslv3 alert certificate expired".
+// Returns "certificate expired" for "sslv3 alert certificate expired".
 std::string alert_text(std::string_view reason) {
   const size_t at = reason.find("alert ");
   return std::string(at == reason.npos ? reason : reason.substr(at + 6));
@@ -40,7 +40,7 @@ std::string handshake_reason(unsigned long error) {
 
 }  // namespace
 
-// Shared with calls that run while the owner is destroyed.
+// Shared with callbacks that run while the owner is destroyed.
 struct TlsStream::Impl : std::enable_shared_from_this<TlsStream::Impl> {
   struct SslDelete {
     void operator()(SSL* owned) const { SSL_free(owned); }
@@ -78,7 +78,7 @@ struct TlsStream::Impl : std::enable_shared_from_this<TlsStream::Impl> {
   size_t handshake_bytes = 0;
   bool answered = false;
   TimeNs peer_expires_ns = std::numeric_limits<TimeNs>::max();
-  std::string refused;  // what is wrong with a certificate
+  std::string refused;  // the problem of a certificate
   std::vector<std::string> names;
 };
 
@@ -86,7 +86,7 @@ std::string refusal_of(X509_STORE_CTX* context) {
   X509* certificate = X509_STORE_CTX_get_current_cert(context);
   const int error = X509_STORE_CTX_get_error(context);
   const bool dated = error == X509_V_ERR_CERT_HAS_EXPIRED || error == X509_V_ERR_CERT_NOT_YET_VALID;
-  // An intermediate may have expired; else the error names the peer's own certificate.
+  // If an intermediate expired, the error names it; otherwise the peer's own certificate.
   if (!dated || certificate == nullptr) certificate = X509_STORE_CTX_get0_cert(context);
   const std::string name = certificate == nullptr ? "the peer" : name_of(certificate);
   switch (error) {
@@ -157,7 +157,7 @@ void TlsStream::Impl::begin() {
 }
 
 void TlsStream::Impl::on_bytes(std::string_view bytes) {
-  const auto self = shared_from_this();  // one of the calls may destroy the owner
+  const auto self = shared_from_this();  // a callback may destroy the owner
   if (state == State::kEnded) return;
   BIO_write(in, bytes.data(), static_cast<int>(bytes.size()));
   if (state == State::kHandshake) {
@@ -187,7 +187,7 @@ void TlsStream::Impl::shake() {
   flush();  // includes the alert with the reason for the peer
   if (done == 1) {
     note_peer();
-    below->pause();  // until start()
+    below->pause();  // paused until start()
     return shaken({});
   }
   if (!why.empty()) shaken(fail(ErrorCode::kDenied, options.peer + ": " + why));
@@ -208,7 +208,7 @@ Status TlsStream::Impl::verify(const TlsCredentials& by) const {
       X509_STORE_CTX_init(check.get(), SSL_CTX_get_cert_store(by.impl_->context.get()), peer,
                           SSL_get_peer_cert_chain(ssl.get())) != 1)
     return fail(ErrorCode::kIo, options.peer + ": its certificate cannot be verified again");
-  // As in a handshake: the peer's purpose and name.
+  // Checks the peer's purpose and name, as in a handshake.
   X509_STORE_CTX_set_default(check.get(), options.side == Side::kConnects ? "ssl_server" : "ssl_client");
   X509_VERIFY_PARAM* verify = X509_STORE_CTX_get0_param(check.get());
   X509_VERIFY_PARAM_set1(verify, SSL_get0_param(ssl.get()));
@@ -255,7 +255,7 @@ void TlsStream::Impl::deliver() {
   }
 }
 
-// The caller must not be called back from within.
+// Delivers from the loop: callbacks must not run within the caller's call.
 void TlsStream::Impl::deliver_later() {
   env.post([weak = weak_from_this()] {
     if (const auto self = weak.lock()) self->deliver();
@@ -328,7 +328,7 @@ void TlsStream::write(std::string bytes) {
   for (std::string_view rest = bytes; !rest.empty();) {
     const std::string_view part = rest.substr(0, kWriteBytes);
     ERR_clear_error();
-    // Memory accepts all bytes at once; a failure is permanent, and reading reports it.
+    // A memory BIO accepts all bytes at once; a failure is permanent and is reported by reading.
     if (SSL_write(impl_->ssl.get(), part.data(), static_cast<int>(part.size())) <= 0) break;
     impl_->flush();
     rest.remove_prefix(part.size());

@@ -1,10 +1,10 @@
-// TLS over a Stream; itself a Stream. OpenSSL with memory BIOs, so that it never uses a descriptor. TLS 1.2
-// and newer, certificates on both sides, no renegotiation, no session tickets or resumption, so that
-// reloaded certificates apply to every new connection.
+// TLS over a Stream; itself a Stream. OpenSSL uses memory BIOs, never a descriptor. TLS 1.2 and newer,
+// certificates on both sides, no renegotiation. Without session tickets and resumption, reloaded certificates
+// apply to every new connection.
 //
 // Thread: the loop's. TlsCredentials are loaded and compared on any thread, and immutable afterwards. The
-// creator owns a TlsStream, and the TlsStream owns the stream below it; it may be destroyed from within its
-// calls. Errors name the peer by its certificate, with the reason.
+// creator owns a TlsStream, which owns the stream below it. A TlsStream may be destroyed from within its
+// callbacks. Errors name the peer by its certificate, with the reason.
 #pragma once
 
 #include <cstdint>
@@ -24,15 +24,15 @@ struct TlsFiles {
   std::string cert;  // PEM: the certificate and its intermediates
   std::string key;
   std::string ca;        // authorities of the peers' certificates
-  std::string crl = {};  // PEM: their revocation lists, one for each authority; empty: none is checked
+  std::string crl = {};  // PEM: revocation lists, one per authority; empty: no revocation check
   bool operator==(const TlsFiles&) const = default;
 };
 
 // Certificates, key and authorities, for any number of connections.
 class TlsCredentials {
  public:
-  // Reads the files; blocks. An error names the file that is unreadable or does not match, such as a key of
-  // another certificate, or one that others may read (io/secret_file.h).
+  // Reads the files; blocks. An error names the faulty file: unreadable, a key of another certificate, or a
+  // key that others may read (io/secret_file.h).
   static Result<std::shared_ptr<const TlsCredentials>> load(const TlsFiles& files);
   ~TlsCredentials();
   TlsCredentials(const TlsCredentials&) = delete;
@@ -42,7 +42,7 @@ class TlsCredentials {
   // does not interrupt service.
   bool outdated() const;
   const TlsFiles& files() const;
-  // Of our own certificate.
+  // Subject and expiry of our own certificate.
   const std::string& subject() const;  // "node-3": its first DNS name, else its common name
   TimeNs expires_ns() const;
 
@@ -62,8 +62,8 @@ class TlsStream final : public Stream {
     // peer, for errors only; peer_names() has the names of its certificate.
     std::string peer;
   };
-  // Starts the handshake. Calls `ready` once, never from within: ok, and start() may be called; else the
-  // stream is unusable, and the error is one sentence. No time-out here.
+  // Starts the handshake. Calls `ready` once, never from within. On success start() may be called; on an
+  // error (one sentence) the stream is unusable. The caller sets any time-out.
   TlsStream(Env& env, std::unique_ptr<Stream> below, std::shared_ptr<const TlsCredentials> credentials,
             Options options, std::function<void(Status)> ready);
   // Sends close_notify: nothing more follows.
@@ -72,10 +72,10 @@ class TlsStream final : public Stream {
   // DNS names of the peer's verified certificate, in lower case; once ready.
   const std::vector<std::string>& peer_names() const;
 
-  // Whether a whole first message of the peer came, so that this side answered it. Once a handshake, a peer
-  // that sends a part of it costs as little as an idle one.
+  // Whether the peer's first message arrived completely, so that this side answered. Until then a peer costs
+  // no more than an idle one.
   bool has_answered() const;
-  // When the first certificate of the peer's chain expires; once ready.
+  // Earliest expiry in the peer's certificate chain; once ready.
   TimeNs peer_expires_ns() const;
   // Whether the peer's certificate would be accepted now, with these credentials; once ready. Costs a
   // signature or two, some 0.2 ms.
@@ -96,8 +96,7 @@ class TlsStream final : public Stream {
   const std::shared_ptr<Impl> impl_;
 };
 
-// A problem of certificate files: those that load() finds, and those that only peers would notice. Empty: no
-// problem.
+// A problem of certificate files that load() finds, or that only peers would notice.
 struct TlsTrouble {
   enum class File : uint8_t { kCert, kKey, kCa, kCrl };
   File file = File::kCert;

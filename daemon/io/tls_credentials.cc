@@ -12,7 +12,7 @@
 namespace culprit::io {
 namespace {
 
-// A chain and a private key, or the authorities of a site. A larger file is something else.
+// Limit of a PEM file: a chain and a private key, or the authorities of a site.
 constexpr size_t kPemBytes = 4 << 20;
 
 struct BioDelete {
@@ -90,7 +90,7 @@ using Key = std::unique_ptr<EVP_PKEY, void (*)(EVP_PKEY*)>;
 
 Result<Key> read_key(const std::string& path, const std::string& text) {
   const Bio bio = bio_of(text);
-  // OpenSSL would ask for a password at the terminal: there is none.
+  // Returns no password; otherwise OpenSSL would ask for one at the terminal.
   const auto none = [](char*, int, int, void*) { return 0; };
   Key key(PEM_read_bio_PrivateKey(bio.get(), nullptr, none, nullptr), EVP_PKEY_free);
   if (!key) return wrong(path, "has no usable private key");
@@ -120,7 +120,8 @@ Status use_authorities(SSL_CTX* context, const std::string& path, const std::str
   return {};
 }
 
-// From now on every certificate of a peer's chain must be on no list, and each of its authorities needs one.
+// Enables revocation checks: no certificate of a peer's chain may be revoked, and each authority must have a
+// list.
 Status use_revocations(SSL_CTX* context, const std::string& path, const std::string& text) {
   const Bio bio = bio_of(text);
   X509_STORE* store = SSL_CTX_get_cert_store(context);
@@ -137,7 +138,7 @@ Status use_revocations(SSL_CTX* context, const std::string& path, const std::str
   return {};
 }
 
-// Whether each list holds now: with one that is out of date all of its authority are refused.
+// Whether each list is valid now: an outdated list rejects all certificates of its authority.
 Status fits_time(const std::string& path, const std::string& text, TimeNs now_ns) {
   const Bio bio = bio_of(text);
   Status status;
@@ -152,7 +153,7 @@ Status fits_time(const std::string& path, const std::string& text, TimeNs now_ns
   return status;
 }
 
-// What peers verify: validity, names, purpose.
+// Checks what peers verify: validity, names, purpose.
 Status fits_use(X509* own, const std::string& path, const TlsUse& use) {
   const TimeNs from = time_of(X509_get0_notBefore(own)), to = time_of(X509_get0_notAfter(own));
   if (to < use.now_ns) return fail(ErrorCode::kInvalid, path + ": has expired at " + format_time(to));
@@ -192,7 +193,7 @@ Status fits_authority(const std::string& path, const std::string& text, const Tl
   return fail(ErrorCode::kInvalid, path + ": " + refused);
 }
 
-// Peers that trust the same authorities would refuse it; peers may trust others.
+// Whether our own authorities accept the certificate; peers may trust other authorities.
 Status fits_own_authority(SSL_CTX* context, const TlsFiles& files, const TlsUse& use) {
   const std::unique_ptr<X509_STORE_CTX, void (*)(X509_STORE_CTX*)> check(X509_STORE_CTX_new(),
                                                                          X509_STORE_CTX_free);
@@ -259,8 +260,8 @@ SSL_CTX* new_tls_context() {
                                    SSL_OP_CIPHER_SERVER_PREFERENCE);
   SSL_CTX_set_num_tickets(context, 0);
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
-  // Saves 34 KB per connection: there are thousands of idle ones.
-  // Sends the chain of the file only: the authority's own certificate proves nothing to a peer.
+  // Saves 34 KB per connection: there are thousands of idle ones. Sends only the chain in the file: the
+  // authority's own certificate proves nothing to a peer.
   SSL_CTX_set_mode(context,
                    SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_NO_AUTO_CHAIN);
   SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, note_verification);
@@ -285,7 +286,7 @@ std::vector<std::string> dns_names(X509* certificate) {
     if (name->type != GEN_DNS) continue;
     const auto* bytes = reinterpret_cast<const char*>(ASN1_STRING_get0_data(name->d.dNSName));
     std::string text(bytes, static_cast<size_t>(ASN1_STRING_length(name->d.dNSName)));
-    // A NUL inside a name deceives comparisons of C strings; such a name matches no host.
+    // Skips names with an inner NUL, which could pass a C string comparison falsely.
     if (text.empty() || text.find('\0') != text.npos) continue;
     names.push_back(to_terminal(lower(std::move(text))));
   }
@@ -298,7 +299,7 @@ TimeNs time_of(const ASN1_TIME* time) {
   const int64_t days = days_from_civil(parts.tm_year + 1900, static_cast<unsigned>(parts.tm_mon + 1),
                                        static_cast<unsigned>(parts.tm_mday));
   const int64_t seconds = days * 86400 + parts.tm_hour * 3600 + parts.tm_min * 60 + parts.tm_sec;
-  // A certificate may be valid until 9999, beyond 64-bit nanoseconds.
+  // Clamped: a certificate may be valid until the year 9999, beyond 64-bit nanoseconds.
   return std::clamp(seconds, int64_t{0}, int64_t{9'000'000'000}) * kNsPerSecond;
 }
 

@@ -27,13 +27,13 @@ struct TlsCredentials::Impl {
     void operator()(SSL_CTX* owned) const { SSL_CTX_free(owned); }
   };
   TlsFiles files;
-  uint64_t hash = 0;  // of the files' content
+  uint64_t hash = 0;  // hash of the files' content
   std::unique_ptr<SSL_CTX, Delete> context;
   std::string subject;
   TimeNs expires_ns = kNoTime;
 };
 
-// Configured except for certificates. Null without memory.
+// A context configured except for certificates; null if out of memory.
 SSL_CTX* new_tls_context();
 // The sentence for a failed verification: whose certificate, and why.
 std::string refusal_of(X509_STORE_CTX* context);

@@ -35,8 +35,7 @@ bool is_read_only(const Descriptor& at) {
   return ::fstatvfs(at.get(), &info) == 0 && (info.f_flag & ST_RDONLY) != 0;
 }
 
-// The uid that stands for users without a number in our user namespace, where root of the host is one of
-// them; nothing: root has a number.
+// The overflow uid of our user namespace, if the host's root is not mapped there; nullopt: root is mapped.
 std::optional<uid_t> uid_of_unknown_root() {
   std::ifstream map("/proc/self/uid_map");
   uint64_t inside = 0, outside = 0, count = 0;
@@ -48,7 +47,7 @@ std::optional<uid_t> uid_of_unknown_root() {
   return overflow;
 }
 
-// "user 12002"; no name, because a look-up may ask a hung network service.
+// "user 12002", without a name: a look-up may block on a hung network service.
 std::string user(uid_t uid) { return uid == 0 ? "root" : fmt::format("user {}", uid); }
 
 enum class Wanted : uint8_t { kFolder, kFile, kProgram };
@@ -84,7 +83,7 @@ class Walk {
 
   static tl::unexpected<Error> reason() {
     const int number = errno;
-    Error error = system_error("x", number);  // without its subject
+    Error error = system_error("x", number);  // the reason without the subject
     error.text.erase(0, 3);
     if (number == ELOOP) error.text = "is a link, or is reached through one, which is not followed";
     return tl::unexpected(std::move(error));
@@ -107,7 +106,7 @@ class Walk {
     return has_trusted_writers("/", at_, status_);
   }
 
-  // To the front: what a link leads to comes before the rest.
+  // Inserts parts at the front: the target of a link precedes the rest.
   void add_parts(const std::string& path) {
     std::vector<std::string> parts;
     for (const std::string_view part : split(path, '/'))
@@ -123,7 +122,7 @@ class Walk {
     return {};
   }
 
-  // `last`: of the path of a file, if no link follows.
+  // `last`: the last component of a file's path.
   Status step(const std::string& part, bool last) {
     if (part == "..") return enter(Descriptor(::openat(at_.get(), "..", kWalkFlags | O_DIRECTORY)), "..");
     const std::string path = path_ + "/" + part;
@@ -134,7 +133,7 @@ class Walk {
     if (const Status sound = has_trusted_writers(path, next, status); !sound) return sound;
     if (S_ISLNK(status.st_mode)) return follow(next, path, status);
     if (last) return open_last(part, path);
-    // With O_DIRECTORY an automounter mounts what belongs there.
+    // O_DIRECTORY triggers an automounter's mount.
     return enter(Descriptor(::openat(at_.get(), part.c_str(), kWalkFlags | O_DIRECTORY)), part);
   }
 
@@ -146,7 +145,7 @@ class Walk {
     return {};
   }
 
-  // What is opened is what was checked: its owner and mode are read again from the descriptor.
+  // Reads owner and mode again from the opened descriptor, so that the opened file is the checked one.
   Status open_last(const std::string& part, const std::string& path) {
     Descriptor file(::openat(at_.get(), part.c_str(), file_flags_));
     struct stat status;
@@ -158,7 +157,7 @@ class Walk {
     return {};
   }
 
-  // kOwner: by the component's own owner and mode.
+  // kOwner: checks the component's own owner and mode.
   Status has_trusted_writers(const std::string& path, const Descriptor& at, const struct stat& status) const {
     if (writers_ != Writers::kOwner) return {};
     if (!is_trusted(status.st_uid))
@@ -176,7 +175,7 @@ class Walk {
                             S_ISREG(status.st_mode) ? "change" : "replace what is in", path));
   }
 
-  // Whether only trusted users could put something else at this place.
+  // Whether only trusted users can replace this component.
   Status cannot_be_replaced(const std::string& path, const struct stat& component) {
     if (writers_ == Writers::kOwner || !any_user_writes(status_)) return {};
     const std::string folder = path_.empty() ? "/" : path_;
@@ -196,7 +195,7 @@ class Walk {
     return {};
   }
 
-  // `below`: the owner of what is reached through it.
+  // `below`: owner of the component reached through the shared one.
   tl::unexpected<Error> replaceable(uid_t below) const {
     return fail(ErrorCode::kDenied,
                 fmt::format("{0} belongs to {1} and is in a folder that any user may write to, and what is "
@@ -222,12 +221,12 @@ class Walk {
   const uid_t trusted_uid_;
   const std::optional<uid_t> unknown_root_;
   const Writers writers_;
-  std::deque<std::string> parts_;  // still to open
-  Descriptor at_;                  // the folder that was reached
-  struct stat status_ = {};        // of it
+  std::deque<std::string> parts_;  // components still to open
+  Descriptor at_;                  // the folder reached so far
+  struct stat status_ = {};        // status of at_
   std::string path_;               // of it, "" for "/"
   std::optional<Shared> shared_;
-  Descriptor file_;  // the last component, of a file
+  Descriptor file_;  // the last component, if it is a file
   int file_flags_ = kFileFlags;
   int links_ = 0;
 };

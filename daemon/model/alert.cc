@@ -240,7 +240,7 @@ Result<Issue> issue_from_json(std::string_view text) {
   if (out.key.empty() || end < 0 || end > static_cast<int>(End::kRepaired))
     return fail(ErrorCode::kInvalid, "an alert on the disk lacks its key or has an unknown state");
   out.end = static_cast<End>(end);
-  // One that an earlier version kept has the severity that its category gives.
+  // An issue stored by an earlier version gets the severity of its category.
   int severity = out.storm.empty() ? is_critical(out.fault.category) : 1;
   m.number("severity", severity);
   out.severity = severity == 0 ? Severity::kWarning : Severity::kCritical;

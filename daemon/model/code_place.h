@@ -1,4 +1,4 @@
-// A place in a program's source: of the frame in which an exception was raised.
+// A place in a program's source: the frame in which an exception was raised.
 #pragma once
 
 #include <cstdint>

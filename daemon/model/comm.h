@@ -1,5 +1,5 @@
 // Records of communication operations, as in `.comm` files and in rings (formats.md section 3). The layout in
-// memory equals the layout in files (little-endian). Times are of the clock of the host that wrote the
+// memory equals the layout in files (little-endian). Times are from the clock of the host that wrote the
 // record; clocks of hosts may differ. Plain values; any thread.
 #pragma once
 
@@ -16,7 +16,7 @@ constexpr std::string_view kCommMagic = "CULPCOMM";
 constexpr uint32_t kCommVersion = 1;
 constexpr size_t kCommHeaderBytes = 128;
 constexpr size_t kCommRecordBytes = 64;
-// Of step, peer and device.
+// An unknown step, peer or device.
 constexpr uint32_t kCommUnknown = 0xffffffff;
 
 enum class CommOp : uint16_t {
@@ -38,17 +38,17 @@ constexpr uint16_t kCommOps = 12;
 enum class CommGroup : uint8_t { kUnknown, kWorld, kDp, kTp, kPp, kEp, kCp, kEdp };
 constexpr uint8_t kCommGroups = 8;
 
-constexpr uint8_t kCommDeviceTimes = 1;  // a flag
+constexpr uint8_t kCommDeviceTimes = 1;  // flag: times are from the device
 
 struct CommRecord {
   uint64_t start_ns = 0;  // the rank's entry
   uint64_t end_ns = 0;    // its exit; 0 while unfinished
-  uint64_t comm = 0;      // the same on all ranks of the communicator
-  uint64_t seq = 0;       // of collectives: number within the communicator; of send and recv: within the pair
+  uint64_t comm = 0;      // id, equal on all ranks of the communicator
+  uint64_t seq = 0;       // number within the communicator; for send and recv: within the pair
   uint64_t bytes = 0;     // moved per rank; 0: unknown
   uint32_t rank = 0;      // global
   uint32_t step = kCommUnknown;
-  uint32_t peer = kCommUnknown;  // of send and recv: global rank
+  uint32_t peer = kCommUnknown;  // for send and recv: global rank
   uint32_t comm_size = 0;
   CommOp op = CommOp::kJoin;
   CommGroup group = CommGroup::kUnknown;
@@ -67,8 +67,8 @@ struct CommHeader {
 Result<CommHeader> parse_comm_header(std::string_view bytes);
 std::string comm_header_bytes(const CommHeader& header);
 
-// The fault of a single record, empty if it is sound: an operation or group that does not exist, a negative
-// span, a rank beyond limits::kCommRanks, a missing peer.
+// The fault of a single record, or empty: unknown operation or group, negative span, rank beyond
+// limits::kCommRanks, missing peer.
 std::string_view comm_record_fault(const CommRecord& record);
 
 bool is_p2p(CommOp op);

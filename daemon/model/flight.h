@@ -19,7 +19,7 @@ enum class FlightState : uint8_t { kScheduled, kStarted, kCompleted };
 struct FlightGroup {
   std::string name, description;
   RankList ranks;  // global; empty: not in the dump
-  // The rank's own counters of collectives, if the dump has them.
+  // The rank's counters of collectives, if in the dump.
   std::optional<int64_t> enqueued, completed;
 };
 
@@ -29,7 +29,7 @@ struct FlightOp {
   uint32_t name = 0;   // "all_reduce", "recv 0<-3"
   uint32_t in_sizes = 0, out_sizes = 0, dtypes = 0;
   uint32_t stack = 0;  // index into FlightDump::stacks
-  int64_t seq = 0;     // of collectives: the number within the group, the same on all ranks
+  int64_t seq = 0;     // for collectives: number within the group, equal on all ranks
   TimeNs created_ns = kNoTime;
   FlightState state = FlightState::kScheduled;
   bool p2p = false;
@@ -39,10 +39,10 @@ struct FlightOp {
 struct FlightDump {
   uint32_t rank = 0;
   std::optional<std::string> host;
-  bool host_guessed = false;    // `host` is the folder of the dump: several hosts may share that folder
-  std::string file;             // as reports name it
-  std::string version;          // of the format
-  TimeNs written_ns = kNoTime;  // of the file, where it is known
+  bool host_guessed = false;    // `host` is the dump's folder, which several hosts may share
+  std::string file;             // name of the file in reports
+  std::string version;          // version of the format
+  TimeNs written_ns = kNoTime;  // write time of the file, if known
   std::vector<FlightGroup> groups;
   std::vector<FlightOp> ops;  // in order of enqueueing
   std::vector<std::string> words;

@@ -65,8 +65,8 @@ std::string logged_by(const Diagnosis& d, const JobSummary& job) {
   return out.empty() ? "" : ", logged" + out;
 }
 
-// "Rank 11 (node-7, GPU 3) is in the data loader": the place stands with the rank that the title begins
-// with. Empty: the title begins with something else.
+// "Rank 11 (node-7, GPU 3) is in the data loader": inserts the place after the rank that begins the title.
+// Empty if the title begins otherwise.
 std::string with_place_of_rank(std::string_view title, const std::vector<Suspect>& hosts) {
   if (hosts.size() != 1 || hosts[0].ranks.size() != 1 || !hosts[0].host) return {};
   const std::string rank = fmt::format("Rank {} ", hosts[0].ranks[0]);
@@ -91,7 +91,7 @@ std::string inconclusive(const Report& report) {
                     : fmt::format("; {} kinds of message are out of the ordinary", report.indicating.size()));
 }
 
-// Without its time, which the reader's zone decides.
+// Omits the time, as its text depends on the reader's time zone.
 std::string words_of(const Hang& hang) {
   const std::string out = "the job hangs";
   if (!hang.sentence.empty()) return out + ": " + hang.sentence.substr(0, hang.sentence.rfind(" since "));
@@ -133,8 +133,7 @@ std::string nothing_read(const Report& report) {
 
 }  // namespace
 
-// Whether part of a log is missing, which may contain the fault. Skipped inputs that are no logs do not
-// count.
+// Whether part of a log is missing that may contain the fault. Skipped inputs other than logs do not count.
 bool is_partly_read(const Report& report) {
   return std::any_of(report.problems.begin(), report.problems.end(), [](const Problem& p) {
     return p.about == About::kJob && !p.what.starts_with("passed over: ");

@@ -1,5 +1,5 @@
-// The one sentence of a report, for every screen, message and file, and what it says of the job: a fault, no
-// fault, or that nothing can be said. Text of logs is unchanged: a caller that shows it escapes it. Pure.
+// The headline of a report for every screen, message and file, and the conclusion: fault, no fault, or
+// unknown. Log text is not escaped: callers escape it for display. Pure.
 #pragma once
 
 #include <span>
@@ -11,9 +11,9 @@ namespace culprit {
 
 enum class Outcome : uint8_t {
   kVerdict,       // a conclusive diagnosis
-  kInconclusive,  // signs of a fault without a certain cause
-  kNoticed,       // the job did not fail, but has an anomaly (slow steps, numbers, a hang)
-  kUnknown,       // no fault was found, but no proof of a good end
+  kInconclusive,  // signs of a fault, but no certain cause
+  kNoticed,       // no failure, but an anomaly (slow steps, numerics, a hang)
+  kUnknown,       // no fault found, but no proof of success
   kHealthy,
   kEmpty,  // no input was read
 };
@@ -22,19 +22,19 @@ Conclusion conclusion_of(const Report& report);
 
 // The diagnosis of the headline: the verdict, else the best one that no person refuted; null: none.
 const Diagnosis* leading(const Report& report);
-// The title as part of a sentence: one line of limited length without a full stop.
+// The title for use in a sentence: one line of limited length without a full stop.
 std::string title_of(const Diagnosis& diagnosis);
-// "KeyError: 'lr' in f (tb.py:4) on node-3 (rank 2), at iteration 15": what, where in the program, who, when.
+// "KeyError: 'lr' in f (tb.py:4) on node-3 (rank 2), at iteration 15": fault, code place, host and rank, time
+// in the job.
 std::string sentence_of(const Diagnosis& diagnosis, const JobSummary& job);
-// Of any outcome. Without times and sizes: it stays the same while the job does.
+// The headline for any outcome. Without times and sizes, so it changes only with the job's state.
 std::string headline_of(const Report& report);
-// Fills in the standing and all headlines. Call after the last change of the report.
+// Fills in the conclusion and all headlines. Call after the last change of the report.
 void conclude(Report& report);
 
-// Whether part of a log is missing, which may contain the fault. Skipped inputs that are no logs do not
-// count.
+// Whether part of a log is missing that may contain the fault. Skipped inputs other than logs do not count.
 bool is_partly_read(const Report& report);
-// Sentences of ranks that are late now and then, once each; three at most.
+// Distinct sentences about occasionally late ranks; at most three.
 std::vector<std::string> watch_sentences(const Report& report);
 
 // "node-17 (rank 139, GPU 3)"; "unknown host" if unknown.

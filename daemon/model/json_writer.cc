@@ -20,7 +20,7 @@ void JsonWriter::write(std::string_view text) {
   out_ += '"';
 }
 
-// Readers in many languages take controls of C1 and the separators U+2028 and U+2029 for the end of a line.
+// Readers in many languages treat C1 controls, U+2028 and U+2029 as line ends.
 void JsonWriter::escape(std::string_view text) {
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];

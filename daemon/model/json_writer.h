@@ -1,7 +1,6 @@
-// Writes JSON text directly, without a tree in between. Reading is nlohmann's, and so is a document that is
-// read, edited and written again: answers made of stored reports, and bundles. Texts become UTF-8, controls
-// and line separators are escaped: a value is one line. Numbers that JSON does not have (infinities, NaN)
-// become null.
+// Writes JSON text directly, without building a tree. nlohmann::json reads JSON, and edits documents: answers
+// made from stored reports, and bundles. Texts become UTF-8; controls and line separators are escaped, so a
+// value is one line. Infinities and NaN become null.
 //
 //     JsonWriter w;
 //     w.object([&] {
@@ -37,7 +36,7 @@ class JsonWriter {
   void object(Body body) {
     bracketed('{', '}', body);
   }
-  // `each` writes one value for an entry.
+  // `each` writes one value per entry.
   template <class Range, class Each>
   void array(const Range& range, Each each) {
     bracketed('[', ']', [&] {
@@ -69,11 +68,11 @@ class JsonWriter {
   }
   void null(std::string_view name) { key(name), out_ += "null"; }
   void time(std::string_view name, TimeNs time) { time == kNoTime ? null(name) : field(name, time); }
-  // null where the text is empty.
+  // Writes null if the text is empty.
   void text_or_null(std::string_view name, std::string_view text) {
     text.empty() ? null(name) : field(name, text);
   }
-  // JSON that is there already.
+  // Inserts existing JSON text unchanged.
   void raw(std::string_view name, std::string_view json) { key(name), out_ += json; }
 
   // ---- values
@@ -99,7 +98,7 @@ class JsonWriter {
     else
       out_ += "null";
   }
-  // With so many significant digits.
+  // Writes a number with `digits` significant digits.
   void write_digits(double value, int digits) {
     fmt::format_to(std::back_inserter(out_), "{:.{}g}", value, digits);
   }

@@ -1,6 +1,6 @@
-// Rows and events of model/metric.h, copied for the way from a reader to an engine, in order of arrival.
-// Owns all names and values; each text is stored once. Returned views are valid until the next change. One
-// thread; never interprets its content.
+// Copies of rows and events (model/metric.h) for the transfer from a reader to an engine, in order of
+// arrival. Owns all names and values; each text is stored once. Returned views are valid until the next
+// change. One thread; never interprets its content.
 #pragma once
 
 #include <span>
@@ -57,7 +57,8 @@ class LoopBatch {
 
   std::unordered_set<std::string> texts_;
   std::vector<MetricRow> rows_;
-  std::vector<Counts> counts_;  // of rows_; join() sets their spans: arrays move as they grow
+  // sizes of the rows' spans; join() sets the spans, as arrays move when they grow
+  std::vector<Counts> counts_;
   std::vector<PlacedEvent> events_;
   std::vector<MetricValue> values_;
   std::vector<MetricDigest> digests_;

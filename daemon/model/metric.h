@@ -1,7 +1,7 @@
 // Metrics of a training loop (formats.md section 4): values by rank and step, and events.
 //
 // Plain views: names and values are borrowed from the reader of the line for the duration of the call. A
-// callee that keeps a name keeps a copy, or a number for it.
+// callee that keeps a name must copy it or intern it.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct MetricValue {
   double value = 0;       // may be NaN or infinite
 };
 
-// 64 bits of a rank's tensors: equal for equal replicas.
+// A 64-bit digest of a rank's tensors: equal for equal replicas.
 struct MetricDigest {
   std::string_view name;  // "param", "grad_reduced"
   uint64_t value = 0;

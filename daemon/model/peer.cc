@@ -14,9 +14,10 @@ namespace {
 
 constexpr char kMark[] = {'C', 'P'};
 constexpr size_t kProgramBytes = 64, kBootIdBytes = 64, kHostBytes = 253, kJobBytes = 256;
-// Kinds of logs in a message: a newer version may have more kinds.
+// Limit of log kinds in a message: a newer version may have more kinds.
 constexpr size_t kLogsMax = 8;
-// Every sequence number has a successor. At a frame each nanosecond this value is reached after a century.
+// Limit of sequence numbers, so that each has a successor. One frame per nanosecond would take a century to
+// reach it.
 constexpr uint64_t kSequenceMax = uint64_t{1} << 62;
 
 // fields() lists the members of a body once, for writing and for reading, by a Writer or a Reader. A Reader
@@ -327,15 +328,15 @@ void Splitter::add(std::string_view bytes) {
   if (begin_ > 0 && begin_ * 2 >= buffer_.size()) {
     buffer_.erase(0, begin_);
     begin_ = 0;
-    if (buffer_.empty() && buffer_.capacity() > (size_t{1} << 20)) buffer_ = {};  // of one large frame
+    if (buffer_.empty() && buffer_.capacity() > (size_t{1} << 20)) buffer_ = {};  // memory of one large frame
   }
   buffer_ += bytes;
 }
 
 Result<std::optional<Message>> Splitter::next() {
   const std::string_view rest = std::string_view(buffer_).substr(begin_);
-  // Reports a wrong mark at its first wrong byte: a peer of another protocol may wait for an answer and send
-  // no more.
+  // Reports a wrong mark at its first wrong byte: a peer with another protocol may send nothing more and wait
+  // for an answer.
   const size_t shown = std::min(rest.size(), sizeof kMark);
   if (rest.substr(0, shown) != std::string_view(kMark, shown))
     return fail(ErrorCode::kInvalid,

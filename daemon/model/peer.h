@@ -1,10 +1,10 @@
 // Messages between an agent and its collector: plain values and their encoding.
 //
 // A connection carries messages: "CP", type u16, size of the body u32, body; numbers little-endian. The agent
-// begins with Hello, the collector answers with Welcome or Refused. Frames of the agent's logs follow, each
-// as in its spool on disk, in order of their sequence numbers. The collector acknowledges committed frames. A
-// body may be longer than this version knows (a newer minor version); the rest is ignored. Messages of an
-// unknown type are skipped by their size. The present form of the header, Hello and Refused stays in every
+// begins with Hello, the collector answers with Welcome or Refused. Frames of the agent's logs follow in
+// order of sequence numbers, each encoded as in the agent's spool on disk. The collector acknowledges
+// committed frames. The body of a newer minor version may be longer; the unknown rest is ignored. Messages of
+// an unknown type are skipped by their size. The present form of the header, Hello and Refused stays in every
 // major version: any two peers can exchange the reason of a refusal.
 //
 // Values own their data. Pure functions, any thread; a Splitter belongs to one connection. Memory is bounded
@@ -39,7 +39,7 @@ const char* name_of(Log log);
 
 struct LogBounds {
   Log log = Log::kCondensed;
-  uint64_t epoch = 0;  // of its spool
+  uint64_t epoch = 0;  // epoch of the agent's spool
   uint64_t first = 1;  // oldest stored data frame
   uint64_t next = 1;   // after the newest stored frame; first == next: none is stored
   bool operator==(const LogBounds&) const = default;
@@ -50,7 +50,7 @@ struct Hello {
   Version oldest = kOldest, newest = kNewest;
   std::string program;  // "0.1.0"
   std::string host;     // must equal the name in the certificate
-  std::string boot_id;  // of the kernel: changes with each boot of the host
+  std::string boot_id;  // the kernel's boot id: changes with each boot of the host
   TimeNs time_ns = 0;   // wall clock of the agent
   std::vector<LogBounds> logs;
   bool operator==(const Hello&) const = default;
@@ -91,8 +91,8 @@ struct Frame {
   bool operator==(const Frame&) const = default;
 };
 
-// From the agent: these data frames will not be sent. They count as received and are acknowledged like
-// frames.
+// From the agent: data frames that will not be sent. Skipped frames count as received and are acknowledged
+// like others.
 struct Skipped {
   Log log = Log::kCondensed;
   uint64_t from = 0, to = 0;  // both inclusive
@@ -100,7 +100,7 @@ struct Skipped {
   bool operator==(const Skipped&) const = default;
 };
 
-// From the collector: all of the log up to `sequence` is committed.
+// From the collector: the log is committed up to `sequence`.
 struct Ack {
   Log log = Log::kCondensed;
   uint64_t epoch = 0, sequence = 0;
@@ -128,32 +128,32 @@ struct Status {
   bool operator==(const Status&) const = default;
 };
 
-// From the collector: send the evidence around this time, as far around it as the agent's policy says.
+// From the collector: requests the evidence around this time; the agent's policy sets the range.
 struct Wanted {
   TimeNs from_ns = 0, to_ns = 0;
   std::string reason;
   bool operator==(const Wanted&) const = default;
 };
 
-// From the collector: write records of these steps of a job to the condensed log, if the agent has them.
+// From the collector: requests records of these steps of a job in the condensed log, if the agent has them.
 struct StepsWanted {
   std::string job;
   std::vector<int64_t> steps;
   bool operator==(const StepsWanted&) const = default;
 };
 
-// From the collector: capture the processes of this job on the host. Version 1.0 of an agent before this
-// message skips it. The flags travel in the highest bits of the sample: an agent that does not know them
-// captures.
+// From the collector: requests a capture of the job's processes on the host. An agent 1.0 without this
+// message skips it. The flags are sent in the highest bits of the sample: an agent that does not know the
+// flags captures.
 struct StacksWanted {
   std::string job;
   uint32_t sample = 0;    // from 1: counts the captures of one run
-  bool moves = false;     // the job goes on: the state of a process at one moment proves nothing
-  bool ras_only = false;  // ask NCCL RAS alone: the collector captures nothing
+  bool moves = false;     // the job makes progress: one state of a process proves nothing
+  bool ras_only = false;  // query only NCCL RAS; capture no processes
   bool operator==(const StacksWanted&) const = default;
 };
 
-// From either peer if it sent nothing else for a while; a Pong returns it.
+// From a peer that sent nothing else for a while; the other peer answers with a Pong.
 struct Ping {
   uint64_t stamp = 0;
   bool operator==(const Ping&) const = default;
@@ -164,12 +164,12 @@ struct Pong {
 };
 
 enum class Refusal : uint16_t {
-  kProtocol = 1,     // the input is no message, or no message that is valid at this point
+  kProtocol = 1,     // the input is no message, or the message is not valid at this point
   kVersion = 2,      // no common major version
   kIdentity = 3,     // the certificate belongs to another host
   kHostTaken = 4,    // another connection of this host is live
-  kReplaced = 5,     // a newer connection of this host
-  kTooMany = 6,      // connections, or bytes that wait
+  kReplaced = 5,     // a newer connection of this host replaced this one
+  kTooMany = 6,      // too many connections or queued bytes
   kTimeout = 7,      // no Hello in time, or no messages for too long
   kBadFrame = 8,     // a damaged frame, or a frame out of sequence
   kUnavailable = 9,  // the collector cannot store data now
@@ -199,9 +199,9 @@ using Message = std::variant<Unknown, Hello, Welcome, Frame, Skipped, Ack, Statu
 const char* name_of(const Message& message);
 
 constexpr size_t kHeaderBytes = 8;
-// Limit of the first message, while the peer is unknown: a Hello has a few names and two logs.
+// Limit of the first message, sent before the peer is authenticated: a Hello has a few names and two logs.
 constexpr size_t kFirstMessageBytes = 16 << 10;
-// A frame of the store has at most 8 MiB before compression, which adds at most 1/256.
+// Limit of later messages: a frame of the store has at most 8 MiB, and compression adds at most 1/256.
 constexpr size_t kMessageBytes = (8 << 20) + (128 << 10);
 // Limit of a sentence, a reason and a trouble text.
 constexpr size_t kSentenceBytes = 1024;
@@ -211,7 +211,7 @@ constexpr size_t kStepsWanted = 64;
 
 // The message with its header. Texts beyond their limit are cut.
 std::string encode(const Message& message);
-// The error names the fault in the body; the peer caused it.
+// An error names the fault in the body, which the peer caused.
 Result<Message> decode(uint16_t type, std::string_view body);
 
 // "node-3", "node-3.cluster.example": letters, digits, '-', '_' and '.', at most 253 bytes.
@@ -225,7 +225,7 @@ class Splitter {
   void add(std::string_view bytes);
   // nullopt: more bytes are needed. After an error no message follows.
   Result<std::optional<Message>> next();
-  size_t held() const { return buffer_.size() - begin_; }  // bytes that are not part of a returned message
+  size_t held() const { return buffer_.size() - begin_; }  // bytes of messages not returned yet
 
  private:
   std::string buffer_;

@@ -2,9 +2,9 @@
 // order. Plain values that own all their data.
 //
 // The evidence of a source is its bytes in order of arrival: a file's bytes over all its generations, a
-// ring's records, a socket's lines, the kernel's records. Late bytes of an earlier generation stand where
-// they were found; the piece's place identifies their file. `offset` is a position in the evidence. Lost
-// bytes are a gap at the offset where they are missing; a gap takes no room in the evidence.
+// ring's records, a socket's lines, the kernel's records. Late bytes of an earlier generation follow the
+// bytes read before them; the piece's place identifies their file. `offset` is a position in the evidence.
+// Lost bytes are a gap at the offset where they are missing; a gap has no length in the evidence.
 #pragma once
 
 #include <algorithm>
@@ -19,12 +19,12 @@
 
 namespace culprit {
 
-// Two kinds belong to an agent's condensed log. kCondensed: the blocks of one session of a job
-// (core/wire/inputs.h); a piece with bytes is one whole block; path "condensed/SESSION", in hex. kMark: how
-// far a source's evidence is condensed; without bytes, its place has the position; engines ignore marks.
-// kDump is a file that a process writes as a whole (a Flight Recorder dump) and that is parsed when it is
-// complete. kPlugin: findings of a plugin, lines of model/plugin_finding.h; path "plugin/NAME",
-// and what culprit-capture saw of processes.
+// Kind of a source. kCondensed and kMark belong to an agent's condensed log. kCondensed: blocks of one
+// session of a job (core/wire/inputs.h); a piece with bytes is one whole block; path "condensed/SESSION", in
+// hex. kMark: position up to which a source's evidence is condensed; the piece has a place but no bytes;
+// engines ignore marks. kDump: a file that a process writes as a whole (a Flight Recorder dump); parsed when
+// complete. kPlugin: findings of a plugin, as lines of model/plugin_finding.h, path "plugin/NAME"; also the
+// process states that culprit-capture saw.
 enum class OriginKind : uint8_t {
   kFile = 0,
   kSocket = 1,
@@ -43,7 +43,7 @@ constexpr std::string_view to_string(OriginKind kind) {
   return kWords[static_cast<size_t>(kind)];
 }
 
-// Lines about the host: every job on it gets them.
+// Whether a source has lines about the host: every job on the host gets these lines.
 constexpr bool is_of_host(OriginKind kind) {
   return kind == OriginKind::kKernel || kind == OriginKind::kPlugin;
 }
@@ -56,32 +56,34 @@ constexpr StreamId kNoStream = 0xffffffff;
 struct StreamInfo {
   StreamId id = kNoStream;
   OriginKind kind = OriginKind::kFile;
-  std::string job;   // empty: of every job on the host (is_of_host)
-  std::string path;  // as watched: `path` of evidence in formats.md section 9
-  // Of the writing process, as the kernel reports it; of a file its owner, or the container of its path.
+  std::string job;   // empty: every job on the host (is_of_host)
+  std::string path;  // the watched path: `path` of evidence in formats.md section 9
+  // User of the writing process, as the kernel reports it; for a file: its owner, or the container named in
+  // its path.
   std::optional<Principal> uid;
   std::optional<uint32_t> pid;
   TimeNs opened_ns = kNoTime;  // wall clock
-  TimeNs boot_ns = kNoTime;    // of kKernel: wall time at which the kernel's clock was 0
+  TimeNs boot_ns = kNoTime;    // only kKernel: wall time at which the kernel's clock was 0
 };
 
-// Identity of a file, and the position up to which its bytes are read. A path may get another file, and an
-// inode another content. Only all members together identify a file: device, inode, beginning, and the bytes
-// before the position. A copy has another inode and equal other members.
+// Identity of a file, and the position up to which its bytes are read. A path may later name another file,
+// and an inode may be reused. A file is identified by device, inode, beginning, and the bytes before the
+// position together. A copy differs only in the inode.
 struct FilePlace {
   uint64_t device = 0, inode = 0;
   uint64_t fingerprint = 0;        // XXH3 of the first `fingerprint_bytes` bytes
   uint32_t fingerprint_bytes = 0;  // at most limits::kFingerprintBytes; fewer if the file was shorter
-  uint64_t offset = 0;             // in this file, after the bytes of the piece
+  uint64_t offset = 0;             // position in this file after the bytes of the piece
   uint64_t tail = 0;               // XXH3 of the last `tail_bytes` bytes before the offset
   uint32_t tail_bytes = 0;         // at most limits::kTailBytes; fewer if fewer were read in a row
   bool operator==(const FilePlace&) const = default;
 };
 
-// Positions of sources that are no files. The store keeps each in the form of a FilePlace and interprets none
-// of its fields; the formats on disk are those of FilePlace.
+// Positions in sources that are not files. The store keeps each position as a FilePlace without interpreting
+// the fields; the disk format is that of FilePlace.
 
-// In a ring: the next record since the ring's start, and the dropped records that were reported.
+// Position in a ring: number of the next record since the ring's start, and number of dropped records
+// reported.
 struct RingPlace {
   uint64_t device = 0, inode = 0;
   uint64_t drops = 0, next = 0;
@@ -89,18 +91,18 @@ struct RingPlace {
   static RingPlace from(const FilePlace& p) { return {p.device, p.inode, p.fingerprint, p.offset}; }
 };
 
-// In the kernel's messages: the sequence number of the next record of this boot.
+// Position in the kernel's messages: sequence number of the next record of this boot.
 struct KernelPlace {
   uint64_t boot = 0, next = 0;
   FilePlace stored() const { return {0, 0, boot, 0, next}; }
   static KernelPlace from(const FilePlace& p) { return {p.fingerprint, p.offset}; }
 };
 
-// In the condensed log: how far a stream of the evidence with this epoch is condensed.
+// Position of a mark: how far a stream of the evidence log with this epoch is condensed.
 struct MarkPlace {
-  uint64_t epoch = 0, stream = 0;  // of the evidence
-  uint64_t offset = 0, lines = 0;  // bytes before the mark, and the lines that end there
-  uint64_t flags = 0;              // the writer's
+  uint64_t epoch = 0, stream = 0;  // epoch and stream of the evidence log
+  uint64_t offset = 0, lines = 0;  // bytes before the mark, and number of lines ending there
+  uint64_t flags = 0;              // defined by the writer
   FilePlace stored() const { return {epoch, stream, flags, 0, offset, lines}; }
   static MarkPlace from(const FilePlace& p) { return {p.device, p.inode, p.offset, p.tail, p.fingerprint}; }
 };
@@ -115,45 +117,45 @@ struct Piece {
   StreamId stream = kNoStream;
   uint64_t offset = 0;  // of bytes[0] in the source's evidence
   std::string bytes;
-  TimeNs time_ns = kNoTime;  // wall clock at reading
-  std::optional<Gap> gap;    // before the bytes
-  // Read position in the file of these bytes once the store has the piece; none for a socket. For late bytes
-  // it continues an earlier file of the source, otherwise the current file.
+  TimeNs time_ns = kNoTime;  // wall clock when read
+  std::optional<Gap> gap;    // gap before the bytes
+  // Read position in the file after this piece; none for a socket. For late bytes the file is an earlier one
+  // of the source, otherwise the current one.
   std::optional<FilePlace> place;
-  bool ends = false;  // nothing follows: the file was removed or the process ended
-  // When the file was last written, as known at reading; kNoTime: unknown. Not stored.
+  bool ends = false;  // last piece: the file was removed or the process ended
+  // Last modification of the file, as known when read; kNoTime: unknown. Not stored.
   TimeNs written_ns = kNoTime;
 };
 
-// The state of a source in the store, as found at a start of the daemon.
+// State of a source in the store at the daemon's start.
 struct StreamState {
   StreamInfo info;
   uint64_t size = 0;               // bytes of evidence: the offset of the next piece
-  std::optional<FilePlace> place;  // not of a socket
+  std::optional<FilePlace> place;  // none for a socket
   bool ended = false;
-  // Final positions in earlier files of the source (rotated, truncated): they are recognised under any name
-  // and never read again. The latest is last; at most kPastPlaces.
+  // Final positions in earlier files of the source (rotated, truncated), latest last; at most kPastPlaces.
+  // These files are recognised under any name and not read again.
   std::vector<FilePlace> past;
 };
-// Rotated files that are remembered: logrotate's default is 4; a year of daily files is rare.
+// Number of remembered rotated files: logrotate's default is 4; a year of daily files is rare.
 constexpr size_t kPastPlaces = 32;
 
-// Whether a piece of `passed` bytes (with its gap) that ends at `now` continues from `before` in the same
+// Whether a piece of `passed` bytes (including its gap) that ends at `now` begins at `before` in the same
 // file.
 inline bool goes_on_in(const FilePlace& before, const FilePlace& now, uint64_t passed) {
   return before.device == now.device && before.inode == now.inode && before.offset + passed == now.offset;
 }
 
-// Updates the state of a stream in the store by a piece. The piece moves the place that it continues: the
-// source's current place or a past one. If it continues none, a new generation begins. `State` has the
-// members of StreamState with the same names; `size` is the size of the piece's bytes.
+// Applies a piece to the stored state of a stream. The piece advances the place that it continues: the
+// current place or a past one. A piece that continues no place begins a new generation. `State` has
+// StreamState's members under the same names; `size` is the size of the piece's bytes.
 template <class State>
 void advance(State& state, const Piece& piece, OriginKind kind, size_t size) {
   state.size = std::max(state.size, piece.offset + size);
   state.ended = piece.ends;
   if (!piece.place) return;
-  // The first piece of a new generation begins at 0, even if inode and size equal those before. A piece that
-  // continues belongs to the same generation, even if it was read from a copy.
+  // The first piece of a new generation begins at 0, even if inode and size are as before. A continuing piece
+  // belongs to the same generation, even if read from a copy.
   const uint64_t passed = size + (piece.gap ? piece.gap->bytes : 0);
   const auto goes_on = [&](const FilePlace& place) {
     return place == *piece.place || place.offset + passed <= piece.place->offset;
@@ -180,7 +182,7 @@ inline void advance(StreamState& state, const Piece& piece) {
 struct PieceBatch {
   std::vector<StreamInfo> opened;
   std::vector<Piece> pieces;
-  bool whole = false;  // in one frame of the store: all of it becomes durable, or none
+  bool whole = false;  // stored in one frame: the whole batch becomes durable, or nothing
   uint64_t bytes() const {
     uint64_t n = 0;
     for (const Piece& p : pieces) n += p.bytes.size();

@@ -13,7 +13,8 @@ namespace culprit {
 namespace {
 
 constexpr std::array<std::string_view, 4> kSeverities = {"info", "warning", "error", "fatal"};
-// JSON takes up to six bytes for one: the line then has room for all texts and places.
+// Bytes of a shortened text. JSON may encode one byte as six; the line then still has room for all texts and
+// places.
 constexpr size_t kShortText = 256;
 constexpr std::array<std::string_view, 3> kStates = {"happened", "raised", "cleared"};
 

@@ -25,14 +25,14 @@ struct PluginFinding {
   std::string plugin;                                // name of the plugin, "gpu_health"
   std::string id;                                    // the fault: "gpu.thermal_throttle"
   std::string title;                                 // the fault in a few words, without names and numbers
-  std::string text;                                  // what was observed, with names and numbers
+  std::string text;                                  // the observation, with names and numbers
   std::string category, component, symptom, action;  // words of formats.md section 7; empty: unknown
-  std::string restart;                               // the same; empty: by category and action
+  std::string restart;  // word of formats.md section 7; empty: by category and action
   std::string remedy;
-  std::string host;  // empty: that of the daemon
+  std::string host;  // empty: the daemon's host
   std::string job;   // empty: every job on the host
-  std::string peer;  // of a link: the host at its other end; empty: no link
-  std::string part;  // of the host or device: "mlx5_0/1"; empty: the whole
+  std::string peer;  // for a link: the host at the other end; empty: no link
+  std::string part;  // part of the host or device: "mlx5_0/1"; empty: the whole
   std::optional<uint32_t> rank, device;
   TimeNs time_ns = kNoTime;
   double confidence = 0;  // probability that the fault is there, 0..1
@@ -41,20 +41,21 @@ struct PluginFinding {
   std::vector<std::pair<std::string, double>> values;
 };
 
-// All texts of a finding.
+// All text members of a finding.
 inline constexpr std::string PluginFinding::*kPluginFindingTexts[] = {
     &PluginFinding::plugin,   &PluginFinding::id,        &PluginFinding::title,   &PluginFinding::text,
     &PluginFinding::category, &PluginFinding::component, &PluginFinding::symptom, &PluginFinding::action,
     &PluginFinding::remedy,   &PluginFinding::host,      &PluginFinding::job,     &PluginFinding::peer,
     &PluginFinding::part,     &PluginFinding::restart};
 
-// The line, without a newline.
+// The JSON line, without a newline.
 std::string finding_line(const PluginFinding& finding);
-// Shortens what a person reads, and leaves out values, until the line and its newline have at most
-// limits::kLineBytes. What identifies the fault and its place stays. Returns whether anything was too long.
+// Shortens texts for people and drops values until the line with its newline has at most limits::kLineBytes.
+// Keeps the identity and place of the fault. Returns whether anything was too long.
 bool fit_line(PluginFinding& finding);
 
-// From the daemon: no instance of the plugin knows what earlier ones raised, so all of its states have ended.
+// Id of the daemon's finding that ends all states of a plugin: no instance of the plugin knows the states
+// raised by earlier instances.
 inline constexpr std::string_view kPluginForgot = "culprit.plugin.forgot";
 PluginFinding plugin_forgot(const std::string& plugin, TimeNs time);
 

@@ -1,5 +1,5 @@
-// The ranks of a group, ascending, as runs with a constant step. A process group has one or a few runs,
-// whatever its size, and a dump of each rank lists all of them. A plain value; any thread.
+// The ranks of a group, ascending, as runs with a constant step. A process group of any size has one or a few
+// runs; the dump of each rank lists all groups. A plain value; any thread.
 #pragma once
 
 #include <cstddef>

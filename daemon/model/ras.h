@@ -1,9 +1,9 @@
-// An answer of NCCL's RAS service (docs/formats.md section 1): what the processes of a job say of their
-// communicators. And what consecutive answers say together: RasState. Plain values that own all their data;
-// any thread. Untrusted: every number and name is the claim of the process that answered.
+// An answer of NCCL's RAS service (docs/formats.md section 1): the communicators of a job as its processes
+// report them. RasState combines consecutive answers. Plain values that own all their data; any thread.
+// Untrusted: every number and name is a claim of the answering process.
 //
-// Counts are operations that the host launched, per function. RAS does not see send, recv and all-to-all, nor
-// whether a launched operation finished.
+// Counts are operations that the host launched, per function. RAS does not count send, recv and all-to-all,
+// and does not know whether a launched operation finished.
 #pragma once
 
 #include <array>
@@ -20,10 +20,10 @@
 
 namespace culprit {
 
-constexpr uint32_t kRasUnknown = UINT32_MAX;  // of ranks, processes and devices
-constexpr size_t kRasFunctions = 8;           // of an answer; NCCL counts five
+constexpr uint32_t kRasUnknown = UINT32_MAX;  // an unknown rank, process or device
+constexpr size_t kRasFunctions = 8;           // functions of an answer; NCCL counts five
 
-// kNoComm: the process answers and is no member of the communicator (any more).
+// kNoComm: the process answers, but is not or no longer a member of the communicator.
 enum class RasPhase : uint8_t { kNoComm, kInit, kRunning, kFinalize, kAbort };
 constexpr size_t kRasPhases = 5;
 std::string_view to_string(RasPhase phase);  // as NCCL spells it: "NOCOMM", …
@@ -35,7 +35,7 @@ struct RasProcess {
   auto operator<=>(const RasProcess&) const = default;
 };
 
-// A rank of a communicator: its number there, its process (index into the table of processes) and its device.
+// A rank of a communicator: its rank number, its process (index into the process table) and its device.
 struct RasMember {
   uint32_t rank = 0;
   uint32_t process = kRasUnknown;
@@ -51,14 +51,14 @@ struct RasRank {
   std::array<uint64_t, kRasFunctions> counts{};  // by RasAnswer::functions
 };
 
-// A member without data. Neither flag: its process answers, without this communicator.
+// A member without data. No flag set: its process answers, but does not report this communicator.
 struct RasMissing {
   RasMember member;
   bool unresponsive = false, dead = false;
   bool operator==(const RasMissing&) const = default;
 };
 
-// Ranks at the same count of a function, or in the same phase. The text form lists minorities alone.
+// Ranks with the same count of a function, or in the same phase. The text form lists only minorities.
 struct RasGroup {
   uint64_t value = 0;  // a count, or a RasPhase
   uint32_t ranks = 0;
@@ -73,15 +73,15 @@ struct RasSpread {
 
 struct RasComm {
   uint64_t hash = 0;
-  std::string secondary;               // tells communicators of one hash apart; the text form has none
-  uint32_t size = 0;                   // 0: not said
+  std::string secondary;               // distinguishes communicators with equal hash; absent in the text form
+  uint32_t size = 0;                   // 0: not reported
   uint32_t reporting = 0;              // ranks with data
-  std::vector<RasRank> ranks;          // of JSON: all with data
-  std::vector<RasMissing> missing;     // as far as listed
-  uint32_t missing_ranks = 0;          // their number
-  std::vector<RasSpread> spreads;      // of the text form: functions with different counts
-  std::vector<RasGroup> phases;        // of the text form: where phases differ
-  std::optional<RasPhase> phase = {};  // of the text form: the one phase, or the latest of several
+  std::vector<RasRank> ranks;          // JSON only: all ranks with data
+  std::vector<RasMissing> missing;     // listed missing members
+  uint32_t missing_ranks = 0;          // number of missing members
+  std::vector<RasSpread> spreads;      // text form only: functions with different counts
+  std::vector<RasGroup> phases;        // text form only: if phases differ
+  std::optional<RasPhase> phase = {};  // text form only: the common phase, or the latest of several
   uint32_t errors = 0;                 // ranks that report an error
 };
 
@@ -100,17 +100,17 @@ struct RasAnswer {
   std::vector<RasProcess> processes;
   std::vector<std::string> functions;
   std::vector<RasComm> comms;  // the text form: only those with an error or a warning
-  uint64_t comms_seen = 0;     // their number, as the answer says
+  uint64_t comms_seen = 0;     // number of communicators, as the answer reports
   uint32_t largest = 0;        // size of the largest communicator
   uint64_t largest_comms = 0;  // communicators of that size
   std::vector<RasExit> exited;
-  uint32_t exited_processes = 0, dead_processes = 0;  // their numbers, also where none is listed
+  uint32_t exited_processes = 0, dead_processes = 0;  // numbers of processes, even if none is listed
   uint32_t timeouts = 0;
-  uint64_t dropped = 0;  // beyond limits, or not understood: communicators, ranks, lines
+  uint64_t dropped = 0;  // communicators, ranks and lines beyond limits or not parsed
   bool cut = false;      // the text ends early
 };
 
-// ---- what consecutive answers of one job say together
+// ---- the state of one job from consecutive answers
 
 struct RasCommState {
   uint64_t hash = 0;
@@ -119,30 +119,30 @@ struct RasCommState {
   RankList members;  // global ranks of all members; empty: unknown, or more than limits::kRasRuns runs
   std::vector<RasMissing> missing;  // at most limits::kRasListed, as all lists here
   std::vector<RasSpread> spreads;   // only functions with different counts
-  std::vector<RasGroup> phases;     // only where phases differ; or one group: all are in init
+  std::vector<RasGroup> phases;     // only if phases differ; or one group, if all are in init
   uint32_t errors = 0;
   uint32_t answers = 1;       // consecutive answers with the same content; the first included
-  TimeNs since_ns = kNoTime;  // of the first of these
+  TimeNs since_ns = kNoTime;  // time of the first of these answers
   bool operator==(const RasCommState&) const = default;
 };
 
 struct RasState {
-  std::string host;     // the one that asked; empty: offline
-  std::string address;  // of that host, as NCCL prints it; empty: unknown
+  std::string host;     // the host that queried; empty: offline
+  std::string address;  // address of the querying host, as NCCL prints it; empty: unknown
   std::string version;
-  TimeNs at_ns = kNoTime;  // of the last answer
+  TimeNs at_ns = kNoTime;  // time of the last answer
   bool json = false;
-  uint32_t answers = 1;  // of this job so far
+  uint32_t answers = 1;  // answers of this job so far
   uint32_t still = 1;    // consecutive answers in which no count of any communicator moved
   TimeNs still_since_ns = kNoTime;
   uint64_t comms_seen = 0;            // communicators of the last answer
-  uint32_t ranks = 0;                 // of the largest communicator
-  std::vector<RasProcess> processes;  // of the members below
-  std::vector<RasCommState> comms;    // those with a fault
+  uint32_t ranks = 0;                 // ranks of the largest communicator
+  std::vector<RasProcess> processes;  // processes of the members below
+  std::vector<RasCommState> comms;    // communicators with a fault
   std::vector<RasExit> exited;
   uint32_t exited_processes = 0, dead_processes = 0;
-  uint64_t dropped = 0;  // not kept: beyond limits
-  // Live: whose process answered; none: root, the daemon's user, or not known.
+  uint64_t dropped = 0;  // entries beyond limits, not stored
+  // Live only: user of the answering process; none: root, the daemon's user, or unknown.
   std::optional<Principal> user;
   bool operator==(const RasState&) const = default;
 };

@@ -7,7 +7,7 @@
 
 namespace culprit {
 
-// The line, without a newline, of at most limits::kLineBytes: communicators that do not fit are left out and
+// The line without a newline, at most limits::kLineBytes. Communicators that do not fit are omitted and
 // counted in `dropped`.
 std::string ras_line(const RasState& state, const std::string& job);
 

@@ -110,7 +110,7 @@ std::string_view word_of(Enum value) {
   return Words<Enum>::kTable[static_cast<size_t>(value)];
 }
 
-// Keeps the `top` entries that `better` prefers, in their present order.
+// Keeps the `top` best entries by `better`, in their original order.
 template <class Entry, class Better>
 size_t cut_by(std::vector<Entry>& list, size_t top, Better better) {
   if (list.size() <= top) return 0;

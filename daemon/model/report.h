@@ -43,7 +43,7 @@ enum class Symptom : uint8_t { kLaunchFailure, kCrash, kHang, kSlowdown, kNumeri
 enum class Stage : uint8_t { kLaunch, kInit, kIterative, kCheckpoint, kTeardown };
 enum class ActionKind : uint8_t { kIsolate, kCheck, kRestart, kRollback, kRetry, kMitigate, kFix, kNone };
 enum class About : uint8_t { kJob, kCulprit };
-// What must differ for the next attempt of the job (formats.md section 7), the strictest first.
+// What must change before the next attempt of the job (formats.md section 7), strictest first.
 enum class Restart : uint8_t { kNever, kElsewhere, kOlder, kLater, kSame, kUnknown };
 // What slows a job's steps: a part of the machine, or the job as a whole.
 enum class SlowPart : uint8_t { kGpu, kHost, kNic, kLink, kNvlink, kSwitch, kJob };
@@ -51,19 +51,19 @@ enum class NumericClass : uint8_t { kSdc, kData, kOptimizer, kSchedule, kUnknown
 // Why the ranks of a hang wait (docs/detectors.md).
 enum class HangAnswer : uint8_t {
   kUnknown,
-  kMissing,     // a rank did not come: stuck in host code, or dead
-  kMismatch,    // ranks called different operations or sizes: the program
-  kUnfinished,  // all came, and it did not finish: device or network
+  kMissing,     // a rank never joined: stuck in host code, or dead
+  kMismatch,    // ranks called different operations or sizes: a program fault
+  kUnfinished,  // all ranks joined, but the operation did not finish: device or network
   kLeft,        // a rank was killed, raised an exception or exited
   kNoSingle,    // no single rank: all are late
 };
 enum class CallPlace : uint8_t { kUnknown, kWaits, kFinished, kElsewhere, kLeft };
 enum class Severity : uint8_t { kInfo, kWarning, kError, kFatal };
-// What a report says of its job as a whole.
+// Conclusion of a report about the whole job.
 enum class Conclusion : uint8_t { kFault, kNoFault, kCannotTell };
-// What became of a diagnosis: people confirm or refute it, and the engine withdraws it.
+// State of a diagnosis: people confirm or refute a diagnosis; the engine withdraws it.
 enum class VerdictState : uint8_t { kOpen, kWithdrawn, kConfirmed, kRefuted };
-// What a job did for a time, by its progress and its lines.
+// Activity of a job during a period, derived from its progress and its log lines.
 enum class PhaseKind : uint8_t { kStart, kTraining, kEvaluation, kCheckpoint, kRestart, kStall, kEnd };
 
 // The words of formats.md; from_word returns nothing for other words.
@@ -95,7 +95,7 @@ struct Suspect {
   std::vector<uint32_t> ranks;
   std::vector<uint32_t> devices;
   std::vector<std::string> why;  // one sentence each
-  // Only in irregularities and hang, with one entry per rank.
+  // Set only in irregularities and hangs: one Suspect per rank.
   bool single = false;
   std::optional<uint32_t> rank;
   std::optional<uint32_t> device;
@@ -114,12 +114,13 @@ struct Evidence {
   std::string text;
   TimeNs time_ns = kNoTime;  // by the clock of its line
   std::optional<uint32_t> rank;
-  // In the JSON form where known: the user who alone wrote the source. Not of the kernel's, root's or the
-  // daemon's user's sources, and never offline.
+  // The only user who wrote the source; in the JSON form where known. Unset for sources of the kernel, root
+  // or the daemon's user, and for offline reports.
   std::optional<Principal> uid;
 };
 
-// Who alone said what an accusation rests on, so that it is no proof. Both empty: others said it too.
+// The only authors of the evidence of an accusation, which is therefore no proof. Both empty: an independent
+// author confirms the evidence.
 struct SaidBy {
   std::vector<Principal> uids;     // users and containers, ascending
   std::vector<std::string> hosts;  // hosts whose logs accuse another host
@@ -131,11 +132,11 @@ std::string shown_list(const std::vector<Principal>& who);
 std::string shown_list(const std::vector<std::string>& names);
 
 struct Confirmation {
-  std::string by;  // who judged last
+  std::string by;  // the person who judged last
   uint64_t hits = 0, right = 0;
-  std::string first_by = {};  // who confirmed first, for a rule of `confirm` who made it; empty: none
+  std::string first_by = {};  // first to confirm; for a rule made by `confirm`: its author; empty: none
   TimeNs first_ns = kNoTime;
-  // As a daemon's report says: the judgement of this diagnosis, not of its kind.
+  // Only in a daemon's report: the judgement of this diagnosis, not of its kind.
   std::optional<bool> right_here = {};
 };
 
@@ -144,15 +145,15 @@ struct Action {
   std::vector<std::string> targets;
 };
 
-// Whether the job may run again, and what must differ; see model/restart.h.
+// Whether the job may run again, and what must change first; see model/restart.h.
 struct RestartAdvice {
   Restart kind = Restart::kUnknown;
-  // A specific fault with a high confidence: kNever then stops the job at once. Otherwise one more attempt
-  // is right, whatever the kind.
+  // A specific fault with high confidence: kNever then stops the job at once. If false, one more attempt is
+  // advised for every kind.
   bool sure = false;
   std::string why;                   // one sentence without a full stop; empty: nothing is stated
-  std::vector<std::string> hosts;    // to leave out, as the logs name them; only with kElsewhere
-  std::vector<std::string> devices;  // likewise: "GPU 5", "0000:9b:00"; on the hosts, if these are known
+  std::vector<std::string> hosts;    // to exclude, named as in the logs; only with kElsewhere
+  std::vector<std::string> devices;  // to exclude: "GPU 5", "0000:9b:00"; on `hosts`, if known
 };
 
 struct Diagnosis {
@@ -178,10 +179,10 @@ struct Diagnosis {
   std::string remedy;
   Action action;
   RestartAdvice restart;
-  // As a daemon's report says; nothing: of a report without one.
+  // Only in a daemon's report.
   std::optional<VerdictState> state;
-  std::optional<SaidBy> said_by;  // set where confidence and action are capped for it
-  std::optional<CodePlace> code;  // of an exception: the last frame in the program's own code
+  std::optional<SaidBy> said_by;  // set if it capped confidence and action
+  std::optional<CodePlace> code;  // for an exception: the last frame in the program's own code
   std::string headline;           // see conclude()
 
   bool is_refuted() const { return state == VerdictState::kRefuted; }
@@ -204,7 +205,7 @@ struct Indicating {
   TimeNs first_ns = kNoTime;
 };
 
-// A detector's finding as rules with source "finding" read it.
+// A detector's finding in the form that rules with source "finding" match.
 struct SeenFinding {
   std::string text;  // "comm: A host is slow as a whole"
   std::optional<std::string> host;
@@ -233,7 +234,7 @@ struct Irregularity {
   std::vector<Link> links;
   std::optional<uint64_t> comm;
   std::vector<ChainLink> chain;
-  std::string sentence;  // of suspects that explain single steps, without a verdict; else empty
+  std::string sentence;  // suspects of single steps, if there is no verdict; else empty
 };
 
 struct NumericFault {
@@ -251,22 +252,22 @@ struct StackCluster {
   bool healthy = false;
 };
 
-// The stacks that the daemon has of a job, whether or not it stands: of the newest capture, or of rounds.
+// The daemon's stacks of a job, hung or not: from the newest capture or from several rounds.
 struct StackPicture {
   uint32_t sample = 0;     // number of the newest capture; 0: unknown
-  uint64_t processes = 0;  // with stacks in it
-  uint32_t rounds = 0;     // captures that were compared
+  uint64_t processes = 0;  // processes with stacks in the newest capture
+  uint32_t rounds = 0;     // number of compared captures
   TimeNs first_ns = kNoTime, last_ns = kNoTime;
   std::vector<StackCluster> clusters;  // of the newest capture, most ranks first
-  std::vector<std::string> why;        // who was waited for in the rounds, in sentences
+  std::vector<std::string> why;        // sentences: the ranks that others waited for in the rounds
 };
 
-// What the last operation of ranks was, or where they are instead. Together the rows are the state of a hang.
+// Ranks with the same last operation, or the same other place. All rows together are the state of a hang.
 struct HangStateRow {
   std::string group, op;
   int64_t seq = -1;  // -1: unknown
   CallPlace place = CallPlace::kUnknown;
-  std::string doing;            // a phrase, where more is known: "in dataloader.py:1122", "signal 9"
+  std::string doing;            // a phrase, if more is known: "in dataloader.py:1122", "signal 9"
   std::vector<uint32_t> ranks;  // ascending
 };
 
@@ -275,34 +276,34 @@ struct Hang {
   std::vector<StackCluster> clusters;
   std::vector<Suspect> suspects;
   HangAnswer answer = HangAnswer::kUnknown;
-  std::string sentence = {};                  // who waits in what for whom; empty: not known
-  std::string op = {}, group = {};            // the operation in which the ranks wait
-  int64_t seq = -1;                           // its number within the group; -1: unknown
-  std::vector<uint32_t> waiting = {};         // ranks that wait in it, ascending
+  std::string sentence = {};           // which ranks wait in which operation for which ranks; empty: unknown
+  std::string op = {}, group = {};     // the operation in which the ranks wait
+  int64_t seq = -1;                    // number of the operation within the group; -1: unknown
+  std::vector<uint32_t> waiting = {};  // ranks that wait in the operation, ascending
   std::vector<uint32_t> waited_for = {};      // ascending; the ranks at fault in a mismatch
   std::vector<HangStateRow> hang_state = {};  // most ranks first
 };
 
 struct Problem {
-  std::string file;  // empty: of the job's logs together
+  std::string file;  // empty: all logs of the job
   std::optional<uint64_t> offset;
   std::string what;
-  About about = About::kJob;  // kCulprit: it hides none of the job's data
+  About about = About::kJob;  // kCulprit: none of the job's data is missing
 };
 
 struct JobSummary {
   std::optional<std::string> id;
   uint64_t hosts = 0, ranks = 0, bytes = 0, lines = 0, unplaced_lines = 0, templates = 0;
   TimeNs first_ns = kNoTime, last_ns = kNoTime;
-  std::optional<int64_t> iteration = {};  // the last one that a line reports
-  std::optional<uint32_t> run = {};       // as a daemon's report says
+  std::optional<int64_t> iteration = {};  // the last iteration that a log line reports
+  std::optional<uint32_t> run = {};       // only in a daemon's report
 };
 
 // Lines of a host over time, for the heat map: bin i covers [first_ns + i * bin_ns, + bin_ns).
 struct HostActivity {
   std::string host;
   std::vector<uint32_t> lines;
-  std::vector<uint32_t> indicating;  // of those, lines of indicating templates
+  std::vector<uint32_t> indicating;  // the part of `lines` with indicating templates
 };
 struct JobPhase {
   PhaseKind kind = PhaseKind::kTraining;
@@ -315,62 +316,63 @@ struct Activity {
   // (time, iteration) of the job's progress, thinned to at most a few hundred points.
   std::vector<std::pair<TimeNs, int64_t>> progress;
   std::vector<JobPhase> phases = {};  // ascending, without overlap; a few hundred at most
-  uint64_t hosts_all = 0;             // if more than `hosts` has
+  uint64_t hosts_all = 0;             // number of all hosts, if larger than hosts.size()
 };
 
 // One step, rank by rank: own work, waiting for others, and moving data. Times are in units of `unit_ms` from
 // the step's beginning, on the clock of the first host.
 struct StepPicture {
-  // An operation of a rank, after its own work before it. Short ones in a row are one part, with the
-  // operation and the rank of the longest wait among them.
+  // A rank's own work and the operation after it. Consecutive short operations form one part, with the
+  // operation and the rank of their longest wait.
   struct Part {
     uint32_t own = 0, wait = 0, move = 0;
     uint32_t op = 0;    // index into `ops`
-    int64_t last = -1;  // the rank that came last; -1: itself, or unknown
+    int64_t last = -1;  // the last rank to arrive; -1: this rank, or unknown
   };
   struct Row {
     uint32_t rank = 0;
     std::optional<std::string> host;
     std::optional<uint32_t> device;
-    uint32_t of = 1;        // ranks of the host that the row stands for; it shows the one most waited for
-    uint32_t begin = 0;     // its first part begins
-    double wait_ms = 0;     // it waited for others
-    double awaited_ms = 0;  // the longest wait of others for it, summed over operations
-    double path_ms = 0;     // the step is longer because of it
+    // ranks of the host that this row represents; `rank` is the one with most waiting for it
+    uint32_t of = 1;
+    uint32_t begin = 0;     // start of the first part
+    double wait_ms = 0;     // waiting of this rank for others
+    double awaited_ms = 0;  // longest wait of another rank for this one, summed over operations
+    double path_ms = 0;     // time that this rank adds to the step
     std::vector<Part> parts;
   };
   int64_t step = 0;
   double step_ms = 0, unit_ms = 0;
   std::vector<std::string> ops;
   std::vector<Row> rows;         // ascending by rank
-  uint64_t ranks = 0;            // of the step; `rows` stand for some of them
-  std::vector<ChainLink> chain;  // who waited for whom, from the step's end back
+  uint64_t ranks = 0;            // all ranks of the step; `rows` represent some of them
+  std::vector<ChainLink> chain;  // chain of waits, from the step's end backwards
 };
 
-// Communication over steps, for display: step times, and the excess of ranks over their peers.
+// Communication by step, for display: step times, and each rank's excess over its peers.
 struct CommSteps {
   std::vector<int64_t> steps;      // ascending; the other vectors have one entry per step
   std::vector<double> step_ms;     // duration of the step, over all ranks
-  std::vector<double> without_ms;  // duration without the excess
+  std::vector<double> without_ms;  // duration of the step without the excess
   struct Row {
     uint32_t rank = 0;
     std::optional<std::string> host;
     std::optional<uint32_t> device;
-    std::vector<float> excess_ms;  // by step: own time minus that of its peers; NaN: not seen
+    std::vector<float> excess_ms;  // by step: the rank's own time minus its peers' time; NaN: no data
   };
   std::vector<Row> rows;  // the ranks with most excess, ascending by rank; at most limits::kCommRows
   uint64_t ranks = 0;     // of the job; `rows` has some of them
-  std::vector<StepPicture> pictures = {};  // of a few steps: the slowest by single ranks, and a usual one
+  std::vector<StepPicture> pictures = {};  // the steps most slowed by single ranks, and a normal one
 };
 
 // Metrics of the loop over steps, for display.
 struct NumericCurves {
   std::vector<int64_t>
-      steps;  // ascending, thinned to at most limits::kNumericPoints; the others have one entry each
+      steps;  // ascending, thinned to at most limits::kNumericPoints; other vectors have one entry per step
   struct Curve {
-    std::string metric;          // "loss", "grad_norm": the reported well-known ones of formats.md section 4
+    std::string metric;          // "loss", "grad_norm": reported metrics that formats.md section 4 names
     std::vector<double> median;  // over ranks; NaN: not reported
-    std::vector<double> worst;   // of the rank farthest from the median
+    std::vector<double> worst;   // value of the rank farthest from the median
     std::vector<uint32_t> not_finite =
         {};  // indices into `steps` with a number that is not finite, ascending
   };
@@ -378,7 +380,7 @@ struct NumericCurves {
   struct Row {
     uint32_t rank = 0;
     std::optional<std::string> host;
-    std::vector<float> odd;  // by step: distance from its peers, 0 equal, 1 surely different; NaN: not seen
+    std::vector<float> odd;  // by step: distance from its peers, 0 equal, 1 surely different; NaN: no data
   };
   std::vector<Row> rows;  // the most deviating ranks, ascending by rank; at most limits::kNumericRows
   uint64_t ranks = 0;     // of the job; `rows` has some of them
@@ -389,17 +391,18 @@ struct Report {
   Conclusion conclusion = Conclusion::kCannotTell;  // see conclude()
   std::string headline;                             // one sentence, the same on every screen
   std::optional<size_t> verdict;                    // index into diagnoses
-  std::optional<RestartAdvice> restart;             // of the job; see conclude(). Empty: no fault was found
-  std::optional<bool> settled;                      // as a daemon's report says: false, it may still change
+  std::optional<RestartAdvice> restart;             // for the job; see conclude(). Empty: no fault was found
+  std::optional<bool> settled;                      // only in a daemon's report; false: may still change
   std::vector<std::string> missing;
-  std::vector<std::string> notes;  // failures that the job survived or had after its planned end; no faults
+  // failures that are no faults: survived by the job, or after its planned end
+  std::vector<std::string> notes;
   std::vector<Diagnosis> diagnoses;
   std::vector<Suspect> suspects;
   std::vector<Indicating> indicating;
   std::vector<IterationScore> iterations;
   std::vector<Irregularity> irregularities;
   std::vector<NumericFault> numerics;
-  std::vector<SeenFinding> findings;  // at most limits::kSeenFindings; in the JSON form if there are any
+  std::vector<SeenFinding> findings;  // at most limits::kSeenFindings; in the JSON form if not empty
   std::optional<Hang> hang;
   std::optional<StackPicture> stacks;  // of a live job
   std::vector<Problem> problems;
@@ -408,7 +411,7 @@ struct Report {
   Activity activity;
   CommSteps comm;
   NumericCurves curves;
-  bool interrupted = false;  // the reading was stopped; the report has the state at that time
+  bool interrupted = false;  // reading was stopped early; the report has the state at that time
 };
 
 // Cuts every list of the report to its best `top` entries, and counts the rest in `cut`.

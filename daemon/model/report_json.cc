@@ -19,10 +19,10 @@
 namespace culprit {
 namespace {
 
-// Adds what only a report has: bounded scores, and points of curves.
+// Adds the value forms that only reports have: bounded scores and curve points.
 class Writer : public JsonWriter {
  public:
-  // Points of a curve with this many digits. Null means not reported; infinities as in formats.md.
+  // Writes points of a curve with this many digits. Null: not reported; infinities as in formats.md.
   template <class Range>
   void points(const char* name, const Range& range, int digits) {
     list(name, range, [&](double value) {
@@ -38,7 +38,7 @@ class Writer : public JsonWriter {
   void score(const char* name, double value) { field(name, value > 0 ? std::min(value, 1.0) : 0.0); }
 };
 
-// Hosts whose activity is drawn: more rows are no use on a page.
+// Maximum of hosts with an activity row: more rows do not help on a page.
 constexpr size_t kActivityHosts = 4096;
 
 // Digits of a point of a curve, and of a shade.
@@ -376,7 +376,7 @@ class ReportWriter {
       w_.values("ranks", row.ranks);
     });
   }
-  // Null for an unknown number of an operation.
+  // Writes an operation's number; null if unknown.
   void number(const char* name, int64_t seq) { seq < 0 ? w_.null(name) : w_.field(name, seq); }
 
   void problem(const Problem& x) {
@@ -452,7 +452,7 @@ class ReportWriter {
     });
   }
 
-  // `parts` is one list of five numbers for each part.
+  // Writes `parts` as five numbers per part.
   void picture_row(const StepPicture::Row& row) {
     w_.object([&] {
       w_.field("rank", row.rank);
@@ -485,7 +485,7 @@ class ReportWriter {
     });
   }
 
-  // A count as one character: 0 is '0', and each further one is half a doubling.
+  // Counts as characters: 0 is '0'; each further character is a factor of sqrt(2).
   static std::string levels(const std::vector<uint32_t>& counts) {
     constexpr std::string_view kLevels = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_";
     std::string out;

@@ -8,8 +8,8 @@
 #include "model/report.h"
 
 namespace culprit {
-// Data for display: the member "charts" {"numerics", "comm"}, from CommSteps and NumericCurves with the names
-// of their members. At most some hundred KB.
+// Whether to write data for display: the member "charts" {"numerics", "comm"}, with the members of
+// NumericCurves and CommSteps. At most some hundred KB.
 enum class Charts : uint8_t { kLeftOut, kIncluded };
 std::string to_json(const Report& report, Charts charts = Charts::kLeftOut);
 std::string to_json(const Diagnosis& diagnosis);

@@ -157,7 +157,7 @@ class ReportReader {
     if (const Json* cut = r_.find(json, "cut"); cut && cut->is_object())
       for (const auto& [list, count] : cut->items())
         if (count.is_number_unsigned()) out_.cut[list] = count.get<uint64_t>();
-    // An older daemon or archive says no headline.
+    // Older daemons and archives have no headline.
     if (r_.find(json, "headline")) {
       r_.field(json, "headline", out_.headline);
       r_.word_field(json, "state", out_.conclusion);
@@ -208,7 +208,7 @@ class ReportReader {
     r_.field(x, "run", job.run);
   }
 
-  // The verdict repeats one of the diagnoses.
+  // "verdict" repeats one of the diagnoses.
   void read_verdict(const Json& x) {
     std::string id;
     r_.field(x, "id", id);
@@ -482,7 +482,8 @@ class ReportReader {
     if (const Json* activity = r_.find(x, "activity")) read_activity(*activity);
   }
 
-  // Counts of lines as characters (report_json.cc): each becomes a count that is written as it again.
+  // Reads line counts written as characters (report_json.cc): a character becomes a count that maps to the
+  // same character.
   void read_levels(const Json& x, const char* name, std::vector<uint32_t>& out) {
     std::string levels;
     r_.field(x, name, levels);

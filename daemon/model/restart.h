@@ -1,5 +1,5 @@
-// Whether a job that failed may run again, and what must differ: the values of rules and detectors, and the
-// advice of a diagnosis or a report. What follows from it is decided in core/recover. Pure.
+// Whether a failed job may run again, and what must change first: the values of rules and detectors, and the
+// advice of a diagnosis or report. core/recover decides what follows from the advice. Pure.
 #pragma once
 
 #include <optional>
@@ -10,17 +10,17 @@
 
 namespace culprit {
 
-// A `never` below this confidence gives the job one more attempt: a wrong stop costs the job, a missed one an
-// attempt.
+// A `never` below this confidence still allows one more attempt. A wrong stop costs the job; a missed stop
+// costs one attempt.
 constexpr double kSureRestart = 0.75;
 
-// Of a fault whose rule, detector or plugin states none. In doubt unknown: one more attempt.
+// The value for a fault whose rule, detector or plugin sets none. In doubt kUnknown: one more attempt.
 Restart default_restart(Category category, ActionKind action);
 
-// The value of a finding. `progress`: the job made progress in this attempt.
+// The value for a finding. `progress`: the job made progress in this attempt.
 Restart restart_of(const Finding& finding, bool progress);
 
-// The value that asks for more. Unknown gives way to any other.
+// The stricter of two values. Any other value is stricter than kUnknown.
 Restart stricter(Restart a, Restart b);
 
 // The reason of the value, without a full stop: "the same will happen again until somebody changes it".
@@ -30,7 +30,8 @@ std::string reason_of(Restart kind, bool progress);
 // "elsewhere, without node-3", "no: the same will happen again", "later, when the service answers again".
 std::string sentence(const RestartAdvice& advice);
 
-// Of the whole report: that of its leading diagnosis. Without a verdict unknown; without a fault nothing.
+// The advice of the whole report: its leading diagnosis's. Without a verdict kUnknown; without a fault
+// nullopt.
 std::optional<RestartAdvice> restart_of(const Report& report);
 
 }  // namespace culprit

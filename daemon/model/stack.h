@@ -13,22 +13,22 @@
 namespace culprit {
 
 enum class StackTool : uint8_t { kUnknown, kPySpy, kFaultHandler, kGdb, kEuStack };
-// py-spy alone tells it. kGil: active, and it holds Python's interpreter lock.
+// State of a thread; only py-spy reports it. kGil: active and holding Python's global interpreter lock.
 enum class ThreadState : uint8_t { kUnknown, kIdle, kActive, kGil };
 
 // Texts are indices into StackDump::words; 0 is the empty text.
 struct StackFrame {
   uint32_t function = 0;
-  uint32_t file = 0;  // of the source, else the library that contains the function
+  uint32_t file = 0;  // source file, else the library that contains the function
   uint32_t line = 0;  // 0: unknown
   bool native = false;
 };
 
 struct StackThread {
   uint32_t name = 0;  // index into StackDump::words
-  uint64_t id = 0;    // as the tool numbers it, equal over the dumps of one process
-  uint32_t pid = 0;   // of its process: workers may be listed with it; 0: the dump's
-  bool main = false;  // the tool says that it is the process's first thread
+  uint64_t id = 0;    // the tool's number, equal in all dumps of one process
+  uint32_t pid = 0;   // its process, as a dump may include worker processes; 0: the dump's
+  bool main = false;  // the tool marks it as the process's first thread
   ThreadState state = ThreadState::kUnknown;
   std::vector<StackFrame> frames;  // innermost first
 };
@@ -36,20 +36,20 @@ struct StackThread {
 struct StackDump {
   std::optional<uint32_t> rank;
   std::optional<std::string> host;
-  std::string file;   // as reports name it
-  uint64_t line = 0;  // of its beginning, from 1; 0: not text
+  std::string file;   // name of the file in reports
+  uint64_t line = 0;  // first line of the dump, from 1; 0: not text
   StackTool tool = StackTool::kUnknown;
   uint32_t pid = 0;  // 0: unknown
   TimeNs time_ns = kNoTime;
-  // The number of the capture, where a line names it; else counts the dumps of one process within the file.
+  // Number of the capture, if a line names it; otherwise number of the process's dump within the file.
   uint32_t sample = 0;
-  std::string process_state;  // the kernel's letter, where the writer gives it: "D", "T", "Z"; else empty
-  std::string waits_in;       // the kernel's function in which it sleeps (wchan), where the writer gives it
+  std::string process_state;  // the kernel's state letter, if given: "D", "T", "Z"; else empty
+  std::string waits_in;       // kernel function in which it sleeps (wchan), if given
   std::vector<std::string> words;
   std::vector<StackThread> threads;
 };
 
-// A rank that was asked for its stacks in vain.
+// A rank that did not return its stacks.
 struct StackRefusal {
   uint32_t rank = 0;
   std::string reason;  // "Error: 503", "its process is gone"

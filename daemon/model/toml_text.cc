@@ -7,7 +7,7 @@
 namespace culprit {
 namespace {
 
-// The last character of the string that begins at `at`.
+// Position of the last character of the string that begins at `at`.
 size_t end_of_string(std::string_view text, size_t at) {
   const char quote = text[at];
   const char three[] = {quote, quote, quote};
@@ -18,7 +18,7 @@ size_t end_of_string(std::string_view text, size_t at) {
     if (text[at] == '\\' && quote == '"')
       ++at;
     else if (text[at] == '\n' && mark.size() == 1)
-      return at - 1;  // not closed: the parser refuses it
+      return at - 1;  // unclosed string: the parser rejects it
     else if (text.substr(at).starts_with(mark))
       return at + mark.size() - 1;
   }

@@ -144,7 +144,7 @@ std::optional<std::string> host_of_rank(const JobFile& job, uint32_t rank) {
 
 std::optional<uint32_t> device_of_rank(const JobFile& job, uint32_t rank) {
   if (!job.ranks_per_host || *job.ranks_per_host == 0) return std::nullopt;
-  // With the hosts known, a rank beyond the last host does not belong to this job.
+  // If the hosts are known, a rank beyond the last host is not in this job.
   if (!job.hosts.empty() && rank / *job.ranks_per_host >= job.hosts.size()) return std::nullopt;
   return rank % *job.ranks_per_host;
 }

@@ -31,7 +31,7 @@ struct JobFile {
 // keys are ignored (a newer tool may have written them); a known key of a wrong type is an error.
 Result<JobFile> parse_job_file(std::string_view text, std::string_view name);
 
-// The host of a rank, if `job` determines it: hosts[r / ranks_per_host], device r % ranks_per_host.
+// The host of rank r, if `job` determines it: hosts[r / ranks_per_host]; the device is r % ranks_per_host.
 std::optional<std::string> host_of_rank(const JobFile& job, uint32_t rank);
 std::optional<uint32_t> device_of_rank(const JobFile& job, uint32_t rank);
 // The global rank of a host's local device.

@@ -8,7 +8,7 @@
 namespace culprit {
 namespace {
 
-// The members of its announcement come first.
+// The members of the announcement come first.
 std::string head_json(const Verdict& v, VerdictForm form) {
   JsonWriter head;
   head.object([&] {

@@ -1,5 +1,5 @@
-// A diagnosis of one run of a job, as it stands: what alerts, lists, pages and a controller read. It
-// becomes JSON where it is stored or served (formats.md section 9). Plain values; pure; any thread.
+// The current state of a diagnosis of one run, for alerts, lists, pages and controllers. Stored and served as
+// JSON (formats.md section 9). Plain values; pure; any thread.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace culprit {
 
-// By host: arrival of the newest evidence against it.
+// By host: arrival time of the newest evidence against the host.
 using AccusedTimes = std::map<std::string, TimeNs>;
 
 enum class Change : uint8_t { kNew, kRevised, kWithdrawn };
@@ -23,32 +23,32 @@ std::string_view to_string(Change change);  // "new", "revised", "withdrawn"
 struct Verdict {
   std::string job;
   uint32_t run = 0;
-  std::string kind;  // kind_of(diagnosis) when it was last there
+  std::string kind;  // kind_of(diagnosis) when the run last had the diagnosis
   VerdictState state = VerdictState::kOpen;
-  bool leads = false;                                 // announced as the verdict of its run
-  bool settled = true;                                // false: it may change before it is announced
-  TimeNs since_ns = kNoTime, last_ns = kNoTime;       // first and last occurrence
-  Change change = Change::kNew;                       // by the last announcement
-  std::string replaces_id = {}, replaces_title = {};  // the verdict before it; empty: none
+  bool leads = false;                            // announced as the run's verdict
+  bool settled = true;                           // false: the diagnosis may change before its announcement
+  TimeNs since_ns = kNoTime, last_ns = kNoTime;  // first and last occurrence
+  Change change = Change::kNew;                  // kind of the last announcement
+  std::string replaces_id = {}, replaces_title = {};  // the previous verdict; empty: none
   AccusedTimes accused_ns = {};
-  std::string judged_by = {};  // who judged last; empty: not judged
+  std::string judged_by = {};  // the person who judged last; empty: not judged
   TimeNs judged_ns = kNoTime;
-  Diagnosis diagnosis = {};  // gone before it was stored: its id alone
+  Diagnosis diagnosis = {};  // only the id, if the diagnosis disappeared before it was stored
 
   const std::string& id() const { return diagnosis.id; }
   bool is_open() const { return state == VerdictState::kOpen || state == VerdictState::kConfirmed; }
-  // Whether a kernel, root or several users say what it rests on.
+  // Whether the evidence is from a kernel, root or several users.
   bool has_proof() const { return !diagnosis.said_by; }
 };
 
 // Equal for the same fault in any job: "rule:nvidia.xid.79", "comm:slowdown".
 std::string kind_of(const Diagnosis& diagnosis);
 
-// "job", "run", "verdict" (leads), "settled", "change", "replaces", "accused_ns" and the members of the
-// diagnosis; of a list also "first_ns", "last_ns" and, where the diagnosis is gone, "state".
+// JSON members: "job", "run", "verdict" (leads), "settled", "change", "replaces", "accused_ns" and the
+// members of the diagnosis. kListed adds "first_ns", "last_ns" and, if the diagnosis is gone, "state".
 enum class VerdictForm : uint8_t { kEvent, kListed };
 std::string to_json(const Verdict& verdict, VerdictForm form = VerdictForm::kEvent);
-// Reads what to_json wrote, perhaps in another version. An error names the field of a wrong type.
+// Reads the output of to_json, also from another version. An error names the field of a wrong type.
 Result<Verdict> verdict_from_json(std::string_view text);
 
 }  // namespace culprit

@@ -1,5 +1,5 @@
-// The clocks of this process, to measure calls of plugins where they run. Elsewhere time is an argument. Any
-// thread.
+// The clocks of this process, to measure plugin calls in the process that runs them. Elsewhere time is an
+// argument. Any thread.
 #pragma once
 
 #include <ctime>

@@ -17,7 +17,7 @@ constexpr size_t kNameMax = 64;
 constexpr uint64_t kTickLeastMs = 100;
 constexpr uint64_t kTickMostMs = 24ull * 3600 * 1000;
 
-// Sizes of version 1.0: structs of plugins may be larger, never smaller.
+// Sizes in version 1.0 of the interface: a plugin's structs may be larger, never smaller.
 #define CULPRIT_SIZE_UP_TO(type, member) (offsetof(type, member) + sizeof(type::member))
 constexpr size_t kPluginSize = CULPRIT_SIZE_UP_TO(culprit_plugin, create);
 constexpr size_t kDescriptionSize = CULPRIT_SIZE_UP_TO(culprit_description, option_count);
@@ -33,7 +33,7 @@ bool to_number(const std::string& text, T& out) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-// The reason why a value does not fit; empty: it does.
+// Why the value is invalid for the option; empty: it is valid.
 std::string value_fault(const OptionSpec& option, const std::string& value) {
   double number = 0;
   switch (option.type) {

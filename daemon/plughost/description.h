@@ -1,5 +1,6 @@
-// How a plugin describes itself (culprit_description), as a value of our own, and the options that result
-// from it and its table of culpritd.toml. Values; any thread. Errors are reasons without a subject.
+// A plugin's description (culprit_description) as a value of our own, and the plugin's effective options:
+// description plus its table of culpritd.toml. Values; any thread. Error texts are reasons without a
+// subject.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +32,7 @@ struct Description {
 
 using OptionValues = std::vector<std::pair<std::string, std::string>>;
 
-// Whether a name is one of a plugin or an option: 1 to 64 of [a-z0-9_].
+// Whether a name is valid for a plugin or an option: 1 to 64 of [a-z0-9_].
 bool is_plain_name(std::string_view name);
 
 // Copies and checks. `name`: that of the file.
@@ -39,7 +40,7 @@ Result<Description> read_description(const culprit_plugin* plugin, std::string_v
 // Of one that came over the channel.
 Status check_description(const Description& description, std::string_view name);
 
-// All options with their values: configured ones, else the defaults. An error names the option.
+// All options with their values: the configured ones, else the defaults. An error names the option.
 Result<OptionValues> resolve_options(const Description& description, const OptionValues& configured);
 
 }  // namespace culprit::plughost

@@ -18,16 +18,16 @@ namespace culprit::plughost {
 namespace {
 
 constexpr size_t kIdMax = 64;
-// shorten() adds an ellipsis, to_utf8() up to three bytes for each.
+// shorten() adds an ellipsis; to_utf8() makes up to three bytes of one.
 constexpr size_t kTextMax = 3 * limits::kEvidenceText + 3;
 
-// Sizes of version 1.0: structs of plugins may be larger, never smaller.
+// Sizes in version 1.0 of the interface: a plugin's structs may be larger, never smaller.
 #define CULPRIT_UP_TO(type, member) (offsetof(type, member) + sizeof(type::member))
 constexpr size_t kDetectorSize = CULPRIT_UP_TO(culprit_detector, extension);
 constexpr size_t kFindingSize = CULPRIT_UP_TO(culprit_detector_finding, value_count);
 constexpr size_t kValueSize = CULPRIT_UP_TO(culprit_value, value);
 
-// While code of the daemon runs that a plugin called.
+// Scope in which daemon code runs that the plugin called.
 class BackInDaemon {
  public:
   explicit BackInDaemon(CodeOfPlugin code) : code_(code), before_(code && code(false)) {}
@@ -68,7 +68,7 @@ bool is_id(std::string_view id) {
   });
 }
 
-// What our own struct cannot hold. The reason, or empty.
+// Why a finding does not fit our own struct; empty: it does.
 std::string unreadable(const culprit_detector_finding* from) {
   if (!from) return "it is NULL";
   if (from->size < kFindingSize) return fmt::format("its size is {}", from->size);

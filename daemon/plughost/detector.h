@@ -1,9 +1,10 @@
-// One detector of a plugin behind a C++ face: what it gets is complete, what it gives is checked, copied and
-// limited. It runs in the host program, in the daemon for plugins without a process, and in `culprit plugin
-// check`.
+// C++ wrapper of one plugin's detector: it passes complete input to the plugin, and checks, copies and
+// limits the plugin's output. Runs in the host program, in the daemon for plugins without a process, and in
+// `culprit plugin check`.
 //
-// One thread calls everything. The detector's own threads may call the [any] functions of culprit_host, hence
-// `log` comes from any thread.
+//
+// One thread makes all calls. The detector's own threads may call the [any] functions of culprit_host,
+// hence `log` is called from any thread.
 #pragma once
 
 #include <atomic>
@@ -31,8 +32,8 @@ struct DetectorLimits {
 // Why a finding is invalid; empty: it is sound.
 std::string finding_fault(const PluginFinding& finding);
 
-// Called with true where a plugin's code begins to run in this thread, with false where it ends; returns the
-// value before. May be null. The host program makes allocations of plugins fail with it.
+// Called with true when a plugin's code begins to run in this thread, with false when it ends; returns the
+// previous value. May be null. The host program uses it to make allocations of the plugin fail.
 using CodeOfPlugin = bool (*)(bool runs);
 
 class Detector {

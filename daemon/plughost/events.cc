@@ -11,7 +11,7 @@
 namespace culprit::plughost {
 namespace {
 
-// Before each event. The texts of job, host and source follow, then the body.
+// Head of each record. The texts of job, host and source follow, then the body.
 struct RecordHead {
   uint32_t bytes = 0;  // of the whole record
   uint16_t kind = 0, version = 1;
@@ -25,7 +25,7 @@ constexpr uint16_t kKinds = CULPRIT_EVENT_COUNTER;
 
 // ---- writing
 
-// Fills in a record whose size is known: a growing string costs more than what is written.
+// Writes into a record of known size, because appending to a growing string costs more than the writes.
 class EventWriter::Record {
  public:
   // `body_bytes`: after the texts of the head.
@@ -160,7 +160,7 @@ std::string EventWriter::take() {
 }
 
 size_t select_events(std::string_view bytes, uint64_t kinds, std::string* out) {
-  size_t count = 0, run = 0, at = 0;  // run: where the selected records before `at` begin
+  size_t count = 0, run = 0, at = 0;  // run: start of the selected records before `at`
   const auto flush = [&] {
     if (out) out->append(bytes.substr(run, at - run));
   };
@@ -183,8 +183,8 @@ size_t select_events(std::string_view bytes, uint64_t kinds, std::string* out) {
 
 // ---- reading
 
-// Its structs are at stable addresses in one block. A pointer of an array stands for at least 5 bytes of the
-// record, a culprit_thread with its pointer for 9, the structs of an event for a RecordHead.
+// Places the structs at stable addresses in one block. Each array pointer needs at least 5 bytes of the
+// record, a culprit_thread with its pointer 9, the structs of an event a RecordHead; this bounds the block.
 class EventReader::Decoder {
  public:
   static constexpr size_t kPerByte = 8;
@@ -249,7 +249,7 @@ class EventReader::Decoder {
     if (size_out) *size_out = size;
     return std::exchange(at_, at_ + size + 1);
   }
-  // Of texts; fewer bytes than they need are left: bad.
+  // An array of texts; sets bad_ if fewer bytes are left than the texts need.
   const char* const* texts(uint64_t& count) {
     count = get<uint32_t>();
     if (count > static_cast<uint64_t>(end_ - at_) / 5) bad_ = true;

@@ -1,9 +1,10 @@
-// Events for plugins as bytes: what the daemon writes is what the host process of a plugin reads.
-// Little-endian, between processes of one release. Records stand one after the other, and each is complete in
-// itself, so that batches can be joined, and filtered by kind. Texts end with NUL in them: culprit_event
-// borrows them as they are.
+// Binary events for plugins: the daemon writes them, and the host process of a plugin reads them.
+// Little-endian, between processes of one release. Records follow each other and are self-contained, so
+// that batches can be joined, and filtered by kind. Texts end with NUL, so that culprit_event can borrow
+// them.
 //
-// Values; one thread at a time. The reader survives any bytes.
+//
+// Values; one thread at a time. The reader accepts any bytes without a fault.
 #pragma once
 
 #include <array>
@@ -35,11 +36,11 @@ struct StackThread {
 
 class EventWriter {
  public:
-  // Of kind CULPRIT_EVENT_LOG or CULPRIT_EVENT_KERNEL. Cuts longer texts at limits::kLineBytes.
+  // An event of kind CULPRIT_EVENT_LOG or CULPRIT_EVENT_KERNEL. Cuts longer texts at limits::kLineBytes.
   void line(const EventHead& head, std::string_view text, std::string_view message_template,
             std::span<const std::string_view> parameters, uint64_t line);
   void metric(const EventHead& head, std::string_view name, double value, int64_t step);
-  // The rank and the device of the head are those of the record.
+  // The event's rank and device are those of the record, not of the head.
   void comm(const EventHead& head, const CommRecord& record);
   void step(const EventHead& head, std::string_view phase, int64_t step, uint32_t state);
   void stack(const EventHead& head, std::span<const StackThread> threads);
@@ -58,13 +59,13 @@ class EventWriter {
   size_t count_ = 0;
 };
 
-// Of the bytes of a batch: how many events are of `kinds` (bits), and their records, appended to `out` if it
-// is not null. Bytes that are no record end the batch.
+// Number of events in a batch whose kind is in `kinds` (bits). Appends their records to `out` if it is not
+// null. Stops at bytes that are no record.
 size_t select_events(std::string_view bytes, uint64_t kinds, std::string* out);
 
 class EventReader {
  public:
-  // Decodes a batch; events() borrow its texts. False: the bytes are malformed, and there are no events.
+  // Decodes a batch; events() borrow its texts. False: the bytes are malformed, and events() is empty.
   bool read(std::string_view bytes);
   const culprit_event* const* events() const { return events_.data(); }
   size_t count() const { return events_.size(); }

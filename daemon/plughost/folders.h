@@ -10,7 +10,7 @@
 
 namespace culprit::plughost {
 
-// A library in a folder: another identity is another version.
+// A library in a folder. A changed identity means another version.
 struct PluginFile {
   std::string path;
   uint64_t device = 0, inode = 0, size = 0;
@@ -20,13 +20,14 @@ struct PluginFile {
 
 struct PluginFiles {
   std::map<std::string, PluginFile> by_name;  // limits::kPluginsOnHost of them at most
-  // A sentence for each file that is not used, and for each folder that cannot be read.
+  // One sentence per unused file and per unreadable folder.
   std::vector<std::string> errors_reported;
   bool any = false;  // a file *.so, used or not
 };
 
-// Of a name that is in several folders, the first file counts. Files that an untrusted user could change
-// (io/trusted_path.h) count after all others, so that they push none out: they are listed to be refused.
+// If several folders have a file of the same name, the first one is used. Files that an untrusted user
+// could change (io/trusted_path.h) come after all others, so that they replace none; they are listed in
+// order to be refused.
 PluginFiles find_plugins(const std::vector<std::string>& folders, uid_t trusted_uid);
 
 }  // namespace culprit::plughost

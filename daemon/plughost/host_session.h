@@ -1,7 +1,8 @@
-// The far end of the channel: carries out the daemon's messages on one plugin, and answers. The host program
-// connects it with a socket; for a plugin in the daemon's own process it is called directly.
+// The plugin's end of the channel: executes the daemon's messages on one plugin, and answers. The host
+// program connects it with a socket; for a plugin in the daemon's own process it is called directly.
 //
-// One thread calls it. `send` comes from any thread, one call at a time.
+//
+// One thread calls it. `send` is called from any thread, one call at a time.
 #pragma once
 
 #include <functional>
@@ -23,9 +24,9 @@ class HostSession {
   HostSession(std::string name, Send send, CodeOfPlugin code_of_plugin = nullptr)
       : name_(std::move(name)), send_(std::move(send)), code_of_plugin_(code_of_plugin) {}
 
-  // Opens the library: sends kHello or kRefused. The descriptor is borrowed.
+  // Opens the library, and sends kHello or kRefused. The descriptor is borrowed.
   void open(int descriptor);
-  // False: this was the last message, or a malformed one.
+  // False after the last message or a malformed one.
   bool handle(MessageKind kind, std::string_view payload);
 
  private:

@@ -6,7 +6,7 @@
 namespace culprit::plughost {
 
 Result<Library> open_library(int descriptor, std::string_view name) {
-  // The file that was checked, whatever has its name now.
+  // Loads the file that was checked, even if another file now has its name.
   const std::string path = fmt::format("/proc/self/fd/{}", descriptor);
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) {

@@ -17,8 +17,8 @@ struct Library {
   Description description;
 };
 
-// `descriptor`: of the open file, borrowed. `name`: the file's without ".so". The error is a reason without a
-// subject.
+// `descriptor`: of the open file, borrowed. `name`: the file's name without ".so". The error is a reason
+// without a subject.
 Result<Library> open_library(int descriptor, std::string_view name);
 
 }  // namespace culprit::plughost

@@ -8,7 +8,7 @@
 namespace culprit::plughost {
 namespace {
 
-// Of a thread of the plugin that logs without end; exchange() empties it.
+// Limit of unread answers if a thread of the plugin logs without end; exchange() empties them.
 constexpr size_t kAnswersMax = 4096;
 
 }  // namespace

@@ -1,5 +1,5 @@
-// A plugin in this process. Calls run at once; what they answer is handed over at the next exchange(). A
-// crash of the plugin ends this process. See host_link.h.
+// A plugin in this process. Calls run at once; their answers are delivered by the next exchange(). A crash
+// of the plugin ends this process. See host_link.h.
 #pragma once
 
 #include <deque>

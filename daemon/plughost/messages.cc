@@ -189,7 +189,7 @@ void set_message_size(std::string& out, size_t at) {
 }
 
 char* MessageReader::room(size_t& size) {
-  if (begin_ > 0) {  // what is left is small but for the largest messages
+  if (begin_ > 0) {  // the rest is small, except for the largest messages
     std::memmove(bytes_.data(), bytes_.data() + begin_, filled_ - begin_);
     filled_ -= begin_;
     begin_ = 0;

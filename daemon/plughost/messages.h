@@ -1,5 +1,6 @@
-// Messages between the daemon and a host program, over a stream. Each has a head with its size; the daemon
-// trusts no byte of them, since a plugin can write to the channel. Values; one thread at a time.
+// Messages between the daemon and a host program, over a stream. Each message has a head with its size. The
+// daemon trusts no byte of a message, since a plugin can write to the channel. Values; one thread at a
+// time.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,7 @@ enum class MessageKind : uint16_t {
   kStop = 4,    // saves the state and ends
   // From it.
   kHello = 16,    // Description
-  kRefused = 17,  // a reason: the library is no plugin, or created no detector
+  kRefused = 17,  // a reason: the library is no plugin, or it created no detector
   kReady = 18,    // uint8: whether the state was loaded
   kFinding = 19,  // PluginFinding, without the plugin's name
   kLog = 20,      // uint32 severity, and a text
@@ -59,10 +60,11 @@ bool decode(std::string_view bytes, PluginFinding& out);
 bool decode(std::string_view bytes, LogLine& out);
 bool decode(std::string_view bytes, Done& out);
 
-// The message as it goes over the channel; appended.
+// Appends the encoded message to `out`.
 void append_message(std::string& out, MessageKind kind, std::string_view payload);
 constexpr size_t kMessageHeadBytes = 8;
-// Corrects the head of the message at `at`, the last one, after bytes were appended to its payload.
+// Updates the size in the head of the last message, which starts at `at`, after bytes were appended to its
+// payload.
 void set_message_size(std::string& out, size_t at);
 
 class MessageReader {
@@ -73,7 +75,7 @@ class MessageReader {
   };
   enum class Next : uint8_t { kNone, kMessage, kMalformed };
 
-  // Where the next bytes are to be read, and how many fit; then added() with their number.
+  // Buffer for the next bytes, with its size; afterwards call added() with the number of bytes read.
   char* room(size_t& size);
   void added(size_t size) { filled_ += size; }
   Next next(Message& out);

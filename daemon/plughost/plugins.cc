@@ -16,7 +16,8 @@
 namespace culprit::plughost {
 namespace {
 
-// Sentences that are not logged twice. Who may write to a folder must not fill memory and log.
+// Limit of remembered error sentences, each logged once. A user who may write to a folder must not fill
+// memory and log.
 constexpr size_t kErrorsReportedMax = 256;
 
 }  // namespace
@@ -58,8 +59,8 @@ std::vector<std::string> Plugins::reload(std::vector<std::string> folders, std::
   return out;
 }
 
-// Compares the files of the folders with the plugins that run. `at_once`: also takes files that the last scan
-// did not see.
+// Compares the files of the folders with the running plugins. `at_once`: also accepts files that the last
+// scan did not see.
 void Plugins::compare(bool at_once, TimeNs mono) {
   PluginFiles files = find_plugins(options_.folders, options_.trusted_uid);
   for (const std::string& error_report : files.errors_reported) report_error_once(error_report);
@@ -151,7 +152,7 @@ void Plugins::stop(TimeNs mono, int wait_ms) {
     if (plugins_.empty() || left_ms <= 0) break;
     std::vector<pollfd> descriptors;
     for (const auto& [name, plugin] : plugins_) plugin->add_descriptors(descriptors);
-    // A process that closed its channel is gone a moment later.
+    // A process that closed its channel exits a moment later.
     ::poll(descriptors.data(), descriptors.size(), static_cast<int>(std::min<TimeNs>(left_ms, 10)));
   }
   plugins_.clear();

@@ -18,7 +18,7 @@
 namespace culprit::plughost {
 namespace {
 
-// Of one exchange: a plugin that floods its channel must not hold up the others.
+// Reads per exchange: a plugin that floods its channel must not delay the others.
 constexpr int kReadsAtOnce = 16;
 constexpr int kSocketBytes = 1 << 20;
 constexpr TimeNs kKilledEnds = 200 * kNsPerMs;
@@ -46,13 +46,13 @@ std::string signal_name(int number) {
   return name ? fmt::format("SIG{}", name) : fmt::format("signal {}", number);
 }
 
-// The numbers of a file of /proc, from `skip` on; an empty vector if there is none.
+// The numbers of a /proc file, from number `skip` on; empty if the file does not exist.
 std::vector<uint64_t> proc_numbers(const std::string& path, size_t skip) {
   std::array<char, 1024> text{};
   const io::Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   const ssize_t size = !file.is_open() ? -1 : ::read(file.get(), text.data(), text.size() - 1);
   if (size <= 0) return {};
-  // The name in stat may hold blanks and brackets.
+  // The process name in stat may contain blanks and brackets.
   const char* at = std::strrchr(text.data(), ')');
   at = at ? at + 1 : text.data();
   std::vector<uint64_t> out;
@@ -83,7 +83,7 @@ Result<std::unique_ptr<HostLink>> ProcessLink::start(const ProcessOptions& optio
   return std::unique_ptr<HostLink>(new ProcessLink(std::move(*child), std::move(ours), std::move(output)));
 }
 
-// A process in an uninterruptible call stays; it is init's then.
+// A process in an uninterruptible call stays alive; init becomes its parent.
 ProcessLink::~ProcessLink() { (void)child_.end(kKilledEnds); }
 
 void ProcessLink::send(MessageKind kind, std::string_view payload) {
@@ -187,7 +187,7 @@ void ProcessLink::read_output(const Handlers& handlers) {
 HostLink::State ProcessLink::exchange(const Handlers& handlers) {
   read_output(handlers);
   if (!channel_.is_open()) return State::kClosed;
-  // What it sent before its end is read even if nothing can be written any more.
+  // Messages from before the process's end are read even if writing fails.
   const bool writable = flush();
   State state = receive(handlers);
   if (state == State::kOpen && !writable) state = State::kClosed;
@@ -203,7 +203,7 @@ void ProcessLink::add_descriptors(std::vector<pollfd>& out) const {
   if (output_.is_open()) out.push_back({output_.get(), POLLIN, 0});
 }
 
-// Also after the end of the process: its children are in its group.
+// Also after the process has ended: its children are in its process group.
 void ProcessLink::kill() { child_.kill(); }
 
 bool ProcessLink::ended(std::string& how) {
@@ -224,7 +224,7 @@ HostLink::Use ProcessLink::use() {
   if (child_.is_waited_for()) return use_;
   static const uint64_t kTicks = static_cast<uint64_t>(::sysconf(_SC_CLK_TCK));
   static const uint64_t kPage = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
-  // After the name: state is field 0, utime, stime, cutime and cstime are fields 11 to 14.
+  // Fields after the name: 0 is the state; 11 to 14 are utime, stime, cutime and cstime.
   const std::vector<uint64_t> stat = proc_numbers(fmt::format("/proc/{}/stat", child_.pid()), 11);
   const std::vector<uint64_t> statm = proc_numbers(fmt::format("/proc/{}/statm", child_.pid()), 1);
   if (stat.size() < 4 || statm.empty()) return use_;

@@ -1,4 +1,4 @@
-// A plugin in a process of its own: the program culprit-plugin-host, over a socket pair. See host_link.h.
+// A plugin in a separate process: the program culprit-plugin-host, over a socket pair. See host_link.h.
 #pragma once
 
 #include <deque>

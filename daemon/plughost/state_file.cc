@@ -19,8 +19,8 @@ namespace {
 constexpr uint64_t kStateMagic = 0x3154535453505543;  // "CUPSTST1"
 constexpr size_t kStateHeadBytes = 2 * sizeof(uint64_t);
 
-// At most `most` bytes, and one more if there are more. Empty also if the descriptor is not of a regular file
-// of this user.
+// Reads at most `most` bytes, and one more if the file is longer. Empty if the descriptor is not of a
+// regular file of this user.
 std::string read_own_file(int descriptor, size_t most) {
   struct stat status;
   if (::fstat(descriptor, &status) != 0) return "";
@@ -45,7 +45,7 @@ StateFile::StateFile(std::string folder, const std::string& plugin)
 
 std::string StateFile::take() const {
   if (path_.empty()) return "";
-  // Another user's pipe or link must neither hold up the daemon nor lead it elsewhere.
+  // A pipe or link of another user must neither block the daemon nor redirect it.
   const int file = ::open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY);
   if (file < 0) return "";
   const std::string bytes = read_own_file(file, kStateHeadBytes + limits::kPluginStateBytes);

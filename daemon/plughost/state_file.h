@@ -1,5 +1,5 @@
-// What a plugin saved of itself, over a stop of the daemon: FOLDER/NAME.state. It is taken once: after a
-// crash it would be of another time, and perhaps the cause. Blocking; one thread.
+// A plugin's saved state while the daemon is stopped: FOLDER/NAME.state. It is read once and removed: after
+// a crash it would be outdated, and perhaps the cause. Blocking; one thread.
 #pragma once
 
 #include <string>
@@ -14,8 +14,8 @@ class StateFile {
   // An empty folder: nothing is kept.
   StateFile(std::string folder, const std::string& plugin);
 
-  // Reads and removes it. Empty: there is none; it is damaged or too large; it is no regular file of this
-  // user; or it cannot be removed, so that it would come back.
+  // Reads and removes the state. Empty if there is no file, it is damaged or too large, it is no regular
+  // file of this user, or it cannot be removed (it would be read again).
   std::string take() const;
   // Replaces it. An empty state leaves none.
   Status keep(std::string_view state) const;

@@ -21,7 +21,8 @@ constexpr TimeNs kDyingLookNs = 10 * kNsPerMs;
 constexpr TimeNs kNever = std::numeric_limits<TimeNs>::max();
 // A flood is reported again after this long.
 constexpr TimeNs kFloodNs = 600 * kNsPerSecond;
-// Over its processor time a plugin gets no events; what it uses above that is its own doing.
+// Multiple of the CPU limit at which a plugin is killed. Above the limit it gets no events, so further CPU
+// time is its own doing.
 constexpr double kCpuKill = 1.5;
 // Findings of an instance that is not ready.
 constexpr size_t kEarlyMax = 1024;
@@ -95,7 +96,7 @@ void Supervisor::start(TimeNs mono) {
   state_ = State::kStarting;
 }
 
-// A reason that only a person can remove: there is no use in another try.
+// Refuses the plugin for a reason that only a person can remove: a retry is useless.
 void Supervisor::refuse(const std::string& why) {
   state_ = State::kRefused;
   reason_ = why;
@@ -118,7 +119,7 @@ void Supervisor::discard(Instance& instance) {
   instance = {};
 }
 
-// What it found so far is evidence, whatever becomes of the instance.
+// Publishes the early findings: they are evidence, whatever happens to the instance.
 void Supervisor::release_early(Instance& of) {
   for (PluginFinding& finding : std::exchange(of.early, {})) found_(std::move(finding));
 }
@@ -129,7 +130,7 @@ void Supervisor::replace(std::string path, PluginTable table, bool other_file, T
   const bool same_table = table == asked_;
   asked_ = std::move(table);
   if (!table_.own_process && same_table && state_ == State::kRunning) {
-    // The file may be loaded still, and loading it again gives what is loaded.
+    // The old file may still be loaded, and loading the new one would return the old one.
     log_(CULPRIT_WARNING,
          fmt::format("plugin {} changed; it runs in this process, so the change takes effect "
                      "at the next start of culpritd",
@@ -165,7 +166,7 @@ void Supervisor::keep_options(const std::string& why) {
   report("refused", "A plugin refused its new options", fmt::format("plugin {} {}", table_.name, keeps_));
 }
 
-// The earlier one goes on. `why` empty: something newer takes its place.
+// Drops the candidate; the current instance continues. Empty `why`: a newer candidate replaces it.
 void Supervisor::drop_candidate(const std::string& why) {
   discard(*candidate_);
   candidate_.reset();
@@ -195,7 +196,7 @@ void Supervisor::candidate_round() {
     return;
   }
   if (state_ != State::kRunning) return;
-  // Between two batches: those that wait in the queue come first.
+  // kStop follows the batches that are already queued.
   current_.link->send(MessageKind::kStop, {});
   state_ = State::kEnding;
   replacing_ = true;
@@ -241,7 +242,7 @@ void Supervisor::receive(MessageKind kind, std::string_view payload) {
       return hello(payload);
     case MessageKind::kRefused: {
       const std::string why = shorten(to_utf8(payload), limits::kEvidenceText);
-      // Before it introduced itself, the file is wrong. Later, whatever it needs may come yet.
+      // Before kHello, the file itself is wrong. Later, a missing dependency may still become available.
       return current_.description ? fail_with({"failed", why}) : refuse(why);
     }
     case MessageKind::kReady:
@@ -317,11 +318,11 @@ void Supervisor::done(std::string_view payload) {
 
 void Supervisor::finding(std::string_view payload) {
   PluginFinding out;
-  // The host program drops such findings: the plugin wrote to the channel itself.
+  // The host program drops malformed findings, so the plugin wrote to the channel itself.
   if (!decode(payload, out) || !finding_fault(out).empty())
     return fail_with({"malformed", "a finding is malformed"});
   new_minute();
-  // Twice, as minutes begin at different times on both sides.
+  // Twice the limit, because minutes begin at different times in the daemon and the host program.
   if (table_.findings_per_minute > 0 && ++findings_of_minute_ > 2 * table_.findings_per_minute)
     return fail_with({"malformed", "findings came past their limit"});
   out.plugin = table_.name;
@@ -371,7 +372,8 @@ void Supervisor::report(std::string_view id, std::string_view title, std::string
   found_(std::move(out));
 }
 
-// No instance knows of what was raised, and none will: neither from memory nor from the file.
+// The raised states are lost: no instance has them in memory, and no later one will read them from the
+// file.
 void Supervisor::forget() {
   saved_.clear();
   state_file_.remove();
@@ -545,14 +547,14 @@ void Supervisor::tick_if_due() {
   current_.link->send_first(MessageKind::kTick, payload);
 }
 
-// A child of the plugin may hold the channel open after its end.
+// A child of the plugin may keep the channel open after the plugin has ended.
 void Supervisor::reap_if_ended() {
   std::string how;
   if (!current_.link || !current_.link->ended(how)) return;
   exchange();  // what it sent before
   if (!current_.link) return;
   if (how.empty()) how = "it exited";
-  // The kill that follows a closed channel is ours.
+  // The daemon itself kills a plugin whose channel is closed.
   if (how == "SIGKILL ended it" || how == fmt::format("it exited with status {}", kExitChannel))
     how = "it closed its channel to the daemon, or was killed";
   reaped(how);
@@ -603,7 +605,7 @@ void Supervisor::observe(std::string_view events) {
   (runs && current_.link->send_events(events, count) ? events_ : dropped_) += count;
 }
 
-// Also while it is about to run again, so that what it misses is counted.
+// Not 0 while the plugin waits for a restart, so that the events it misses are counted.
 uint64_t Supervisor::wanted() const {
   const bool idle = state_ == State::kQuarantined || state_ == State::kRefused || state_ == State::kOver;
   return idle ? 0 : description_.events;

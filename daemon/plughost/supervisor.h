@@ -43,23 +43,25 @@ class Supervisor {
   const std::string& path() const { return path_; }
   // As configured last.
   const PluginTable& table() const { return asked_; }
-  // Why an earlier table is in effect: "keeps its earlier options: …". Empty: the one that was asked for is.
+  // Why an earlier table is in effect: "keeps its earlier options: …". Empty: the requested table is in
+  // effect.
   const std::string& keeps() const { return keeps_; }
   // Quarantined or refused: only a changed file or table, or a reload, starts it again.
   bool gave_up() const { return state_ == State::kQuarantined || state_ == State::kRefused; }
 
-  // Starts it; or the other file or table takes over, with the state, once it has proved that it loads.
+  // Starts the plugin. If it runs, the new file or table takes over, with the state, once it has loaded
+  // successfully.
   void start(TimeNs mono);
   void replace(std::string path, PluginTable table, bool other_file, TimeNs mono);
-  // Lets it save its state and end. The state is kept if the daemon ends.
+  // Lets the plugin save its state and exit. The state is kept only if the daemon ends.
   enum class End : uint8_t { kOfDaemon, kRemoved, kDisabled };
   void stop(End why, TimeNs mono);
   bool is_over() const { return state_ == State::kOver; }
 
-  // Kinds of events it wants now; 0: none is sent.
+  // Event kinds that the plugin wants now; 0: send none.
   uint64_t wanted() const;
   void observe(std::string_view events);
-  // Sends and receives what is possible, and does what is due. Returns when it is due again.
+  // Sends and receives what is possible, and handles expired timers. Returns the time of the next call.
   TimeNs round(TimeNs wall, TimeNs mono);
   void add_descriptors(std::vector<pollfd>& out) const;
   PluginRow row() const;
@@ -145,13 +147,13 @@ class Supervisor {
   Description description_;                           // of the instance that ran last
   std::string saved_;                                 // state of the instance that ended
   std::optional<End> stopping_;
-  std::string replaced_;  // version of the instance that the next one replaces; empty: it replaces none
+  std::string replaced_;            // version of the instance that the next one replaces; empty: none
   std::optional<Failure> failure_;  // while dying
   std::deque<TimeNs> failures_;
-  bool replacing_ = false;  // the old instance ends; pending_ holds events for the new one until then
+  bool replacing_ = false;  // the old instance is ending; pending_ has events for the new one
   std::string pending_;
   size_t pending_count_ = 0;
-  std::string raised_;  // the finding that ends when it runs: "refused", "quarantined"
+  std::string raised_;  // finding to end once the plugin runs: "refused", "quarantined"
   TimeNs resume_at_ = kNoTime;
 
   std::deque<Sample> samples_;

@@ -65,7 +65,7 @@ Result<HttpReply> post(const HttpPost& request) {
   sent.ca_file = request.ca;
   sent.proxy = request.proxy;
   sent.within_ns = request.within_ns;
-  // What exceeds the limit is read and left out: an end of the connection would look like a failure.
+  // Reads and discards bytes above the limit: closing the connection would look like a failure.
   sent.on_body = [&](long, std::string_view bytes) {
     out.body += bytes.substr(0, kReplyBytes - out.body.size());
     return true;
@@ -116,7 +116,7 @@ std::vector<std::string> secrets_of_header(std::string_view line) {
 std::string without_secrets(std::string text, const std::vector<std::string>& secrets) {
   std::set<std::string> forms;
   for (const std::string& secret : secrets) add_forms(secret, forms);
-  // The longest first: a part of it is blanked with it.
+  // Longest first: a secret that is part of a longer one is replaced together with it.
   std::vector<std::string> ordered(forms.begin(), forms.end());
   std::ranges::stable_sort(ordered, std::ranges::greater(), &std::string::size);
   for (const std::string& form : ordered)

@@ -1,5 +1,5 @@
-// One HTTP POST of a message (io/http/exchange.h), bounded in time and in the bytes of the answer, and what
-// may be shown of it. Blocking: for a worker's thread.
+// Sends a message in one HTTP POST (io/http/exchange.h), with limits of time and of the answer's bytes;
+// also removes secrets from texts to show. Blocking: for a worker's thread.
 #pragma once
 
 #include <atomic>
@@ -33,18 +33,18 @@ constexpr size_t kReplyBytes = 4096;
 
 Result<HttpReply> post(const HttpPost& request);
 
-// "https://hooks.example" of "https://hooks.example/T0/B0/secret": what may be shown.
+// The part of a URL that may be shown: "https://hooks.example" of "https://hooks.example/T0/B0/secret".
 std::string shown_url(std::string_view url);
 
-// What an answer could repeat of these, as a whole and in parts: path, query and password of an address; the
-// value of a header and its words.
+// Secrets that an answer could repeat, whole and in parts: path, query and password of a URL; value and
+// words of a header.
 std::vector<std::string> secrets_of_url(std::string_view url);
 std::vector<std::string> secrets_of_header(std::string_view line);
-// The text with "[secret]" for each secret in it, also where it is escaped for JSON or HTML. A secret that
-// the end of the text cuts off is left out.
+// Replaces each secret in the text by "[secret]", also where it is escaped for JSON or HTML. A secret
+// truncated at the end of the text is removed.
 std::string without_secrets(std::string text, const std::vector<std::string>& secrets);
 
-// The lines of a file of headers, without comments; an error names the line and never a value.
+// Parses a file of headers: its lines without comments. An error has the line number and never a value.
 Result<std::vector<std::string>> parse_headers(std::string_view text);
 
 }  // namespace culprit::respond

@@ -24,7 +24,7 @@ constexpr size_t kErrorBytes = 2000;
 constexpr size_t kLineBytes = 900;  // RFC 5322: 998
 constexpr size_t kSubjectBytes = 200;
 
-// One line of printable ASCII, or an encoded word: a job's name begins no header.
+// One line of printable ASCII, or encoded words, so that a job name cannot inject a header.
 std::string header_text(std::string_view text) {
   const std::string safe = shorten(to_terminal(text), kSubjectBytes);
   if (std::ranges::all_of(safe, [](char c) { return c >= ' ' && c < 0x7f; }) &&
@@ -32,7 +32,7 @@ std::string header_text(std::string_view text) {
     return safe;
   std::string out, word;
   for (size_t i = 0; i < safe.size();) {
-    // An encoded word ends at a character, within 75 bytes.
+    // Each encoded word has at most 75 bytes and splits no character.
     size_t end = i + 1;
     while (end < safe.size() && (static_cast<unsigned char>(safe[end]) & 0xc0) == 0x80) ++end;
     std::string next;
@@ -84,7 +84,8 @@ class Pipe {
   int ends_[2];
 };
 
-// The child reads `in` and writes to `err`. It may leave a process in its group that delivers the mail.
+// Starts the program, which reads `in` and writes to `err`. It may leave a process in its group that
+// delivers the mail.
 Result<io::Child> start_sendmail(const MailHandover& mail, const Pipe& in, const Pipe& err) {
   std::vector<std::string> words{mail.program, "-i", "--"};
   words.insert(words.end(), mail.to.begin(), mail.to.end());
@@ -100,7 +101,7 @@ TimeNs mono_now() {
   return t.tv_sec * kNsPerSecond + t.tv_nsec;
 }
 
-// Writes the text and reads what the child complains of, until both ends are closed or time is over.
+// Writes the text and reads the child's error output, until both pipes are closed or the time is over.
 bool exchange(const MailHandover& mail, Pipe& in, Pipe& err, std::string& errors) {
   const TimeNs until = mono_now() + mail.within_ns;
   size_t written = 0;
@@ -123,7 +124,7 @@ bool exchange(const MailHandover& mail, Pipe& in, Pipe& err, std::string& errors
   return true;
 }
 
-// It may close its streams and stay. Nothing: it cannot be ended.
+// The child may close its pipes and keep running. Nothing: it cannot be killed.
 std::optional<io::ChildEnd> wait_for_end(io::Child& child, const MailHandover& mail, bool kill_now) {
   const TimeNs until = mono_now() + mail.within_ns;
   for (;;) {

@@ -1,4 +1,4 @@
-// Hands a mail to a program that takes what sendmail takes. Blocking: for a worker's thread.
+// Passes a mail to a program with the interface of sendmail. Blocking: for a worker's thread.
 #pragma once
 
 #include <atomic>
@@ -18,9 +18,9 @@ struct MailHandover {
   const std::atomic<bool>* stop = nullptr;  // ends it early; borrowed
 };
 
-// Runs PROGRAM -i -- TO... with an almost empty environment; ends it after `within_ns`. Refuses a program
-// that users other than root and this process's could change (io/trusted_path.h). Another error has its exit
-// status and the first line that it wrote to standard error.
+// Runs PROGRAM -i -- TO... with an almost empty environment; kills it after `within_ns`. Refuses a program
+// that users other than root and this process's user could change (io/trusted_path.h). Other errors have
+// the exit status and the first line of standard error.
 Status hand_over(const MailHandover& mail);
 
 }  // namespace culprit::respond

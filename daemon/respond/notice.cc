@@ -18,7 +18,8 @@ constexpr size_t kValueBytes = 1000;              // Slack, Teams and PagerDuty 
 constexpr const char* kTestKey = "culprit-test";  // those of issues are of 16 hex digits
 constexpr size_t kListed = 8;                     // hosts, reasons
 constexpr size_t kLabelBytes = 200;
-// An alert that is not sent again for so long is over for Alertmanager: five misses, and a long restart.
+// Time without a repeat after which Alertmanager considers an alert resolved: five missed repeats, and a
+// long restart.
 constexpr TimeNs kActiveNs = 600 * kNsPerSecond;
 
 std::string listed(const std::vector<std::string>& names, std::string_view separator) {

@@ -1,5 +1,5 @@
-// What a message says: the values that templates name, and the bodies of the built-in forms. Pure; any
-// thread. All texts of jobs are untrusted: values are shortened, and each form escapes what it inserts.
+// Content of messages: the values for templates, and the bodies of the built-in formats. Pure; any thread.
+// All texts of jobs are untrusted: values are shortened, and each format escapes what it inserts.
 #pragma once
 
 #include <map>
@@ -13,35 +13,37 @@
 namespace culprit::respond {
 
 struct NoticeContext {
-  std::string url;   // of the page, without a slash at its end; empty: unknown
+  std::string url;   // base URL of the page, without a trailing slash; empty: unknown
   std::string host;  // of this daemon
 };
 
 using Values = std::map<std::string, std::string>;
 
-// state, title, job, run, summary, link, command, key, id, and others: formats.md section 12.
+// Template values: state, title, job, run, summary, link, command, key, id, and others (formats.md section
+// 12).
 Values values_of(const alert::Issue& issue, const alert::Message& message, const NoticeContext& context);
 // A message that says it is a test.
 alert::Issue test_issue(const std::string& host, TimeNs now);
-// "#/jobs/ID?run=2" behind the url; empty without one.
+// Appends "#/jobs/ID?run=2" to the url; empty without a url.
 std::string job_link(const alert::Fault& fault, const std::string& url);
-// The same at the alert, where a person can acknowledge it: "#/jobs/ID?run=2&alert=KEY".
+// Link to the alert, where a person can acknowledge it: "#/jobs/ID?run=2&alert=KEY".
 std::string alert_link(const alert::Issue& issue, const std::string& url);
 std::string line_link(const alert::Fault& fault, const std::string& url);
 
-// Replaces {{name}}, {{name|slack}}, {{name|markdown}} and {{name|firing:trigger|resolved:resolve}} by their
-// values, escaped for a JSON string. An error names what is unknown, or says why the result is no JSON.
+// Replaces {{name}}, {{name|slack}}, {{name|markdown}} and {{name|firing:trigger|resolved:resolve}} by
+// their values, escaped for a JSON string. An error names the unknown part, or says why the result is no
+// JSON.
 Result<std::string> render(std::string_view text, const Values& values);
 
 // The body of a webhook without a template.
 std::string webhook_body(const alert::Issue& issue, const Values& values);
 
-// Of POST /api/v2/alerts. Labels never change for an issue, except that a warning may become critical: then
-// the alert with the label of before has its end.
+// Body of POST /api/v2/alerts. The labels of an issue never change, except when a warning becomes critical:
+// then the alert with the previous label gets an end time.
 std::string alertmanager_body(const std::vector<alert::Issue>& issues, const NoticeContext& context,
                               TimeNs now);
 
-// Of POST /api/v2/silences: for a silenced issue, until its silence ends.
+// Body of POST /api/v2/silences: for a silenced issue, until the silence ends.
 std::string alertmanager_silence(const alert::Issue& issue, TimeNs now);
 
 // A whole mail with its headers, for sendmail.

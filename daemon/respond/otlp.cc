@@ -70,7 +70,7 @@ struct Sample {
   double value = 0;
 };
 
-// `text` stands behind '{'; it is cut behind '}'.
+// `text` begins after '{'; it is advanced past '}'.
 std::optional<TextLabels> take_labels(std::string_view& text) {
   TextLabels out;
   for (;;) {

@@ -1,4 +1,4 @@
-// Bodies of OTLP over HTTP with JSON: logs and metrics. Pure; any thread. In this form members are in
+// Bodies of OTLP over HTTP in JSON: logs and metrics. Pure; any thread. In this encoding members are in
 // camelCase, 64-bit integers are strings, and enums are numbers.
 #pragma once
 
@@ -22,7 +22,7 @@ struct OtlpAttribute {
   std::variant<std::string, int64_t, double, bool> value;
 };
 
-// As the data model of OpenTelemetry numbers them.
+// Severity numbers of the OpenTelemetry data model.
 enum class OtlpSeverity : uint8_t { kInfo = 9, kWarning = 13, kError = 17, kFatal = 21 };
 
 struct OtlpLog {
@@ -36,17 +36,18 @@ std::string otlp_log(const OtlpLog& log);
 // Of POST /v1/logs, from records.
 std::string otlp_logs_body(const std::vector<std::string>& records, const OtlpResource& resource);
 
-// Metrics of one answer to GET /metrics; further ones are left out and counted.
+// Limit of metrics from one answer to GET /metrics; further ones are dropped and counted.
 constexpr size_t kOtlpPoints = 5000;
 struct OtlpMetrics {
   std::string body;  // of POST /v1/metrics
   size_t points = 0, left_out = 0;
 };
-// From the Prometheus text format, as MetricsText writes it: counters since `started_ns`, gauges, histograms.
+// Converts the Prometheus text format that MetricsText writes: counters since `started_ns`, gauges,
+// histograms.
 OtlpMetrics otlp_metrics_body(std::string_view text, const OtlpResource& resource, TimeNs started_ns,
                               TimeNs now);
 
-// What an answer with status 200 says was rejected.
+// Number of rejected records in an answer with status 200.
 uint64_t otlp_rejected(std::string_view reply);
 
 }  // namespace culprit::respond

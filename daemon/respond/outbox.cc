@@ -78,7 +78,7 @@ void Outbox::make_room(Line& line, std::vector<int64_t>& removed) {
   }
 }
 
-// A clock that was set back does not prolong the wait.
+// The bound limits the wait if the clock was set back.
 bool Outbox::waits(const std::string& receiver, TimeNs now) const {
   const auto at = lines_.find(receiver);
   if (at == lines_.end() || at->second.next_ns == kNoTime) return false;

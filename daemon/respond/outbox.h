@@ -1,8 +1,10 @@
-// Messages that wait for their receivers, in order, and when each receiver is tried again. A newer message
-// about an issue replaces a waiting revision; the first one about an issue always goes out. Beyond a limit by
-// receiver messages are dropped and counted: ends of issues first, then revisions, each the oldest first.
+// Queue of messages to receivers, in order, with the time of each receiver's next attempt. A newer message
+// about an issue replaces a queued revision; the first message about an issue is always sent. Above a limit
+// per receiver, messages are dropped and counted: ends of issues first, then revisions, the oldest of each
+// first.
 //
-// Pure: time is an argument. One thread. The caller keeps messages on the disk until they are gone from here.
+//
+// Pure: time is an argument. One thread. The caller keeps messages on disk until the outbox removes them.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +22,12 @@ namespace culprit::respond {
 
 class Outbox {
  public:
-  // A receiver that was down for a day: a storm of 1,000 issues with their ends, and records of findings.
+  // Limit per receiver, sufficient for a day without the receiver: a storm of 1,000 issues with their ends,
+  // and records of findings.
   static constexpr size_t kMost = 10'000;
   static constexpr TimeNs kFirstWait = kNsPerSecond,
                           kLongestWait = 300 * kNsPerSecond;  // also if it asks for more
-  // A message that the receiver calls malformed is dropped after so many refusals.
+  // Number of refusals after which a message is dropped that the receiver calls malformed.
   static constexpr uint32_t kRefusals = 3;
 
   explicit Outbox(size_t most = kMost) : most_(most) {}
@@ -54,28 +57,28 @@ class Outbox {
   void load(const Past& past);
   Past past(const std::string& receiver) const;
 
-  // Restores messages of before the start, in order of rows.
+  // At a start: restores the stored messages, in order of rows.
   void load(std::vector<alert::Message> messages);
-  // Gives the message its row. `removed`: rows of messages that give way.
+  // Queues the message and assigns its row. `removed`: rows of the messages dropped for it.
   int64_t add(alert::Message message, std::vector<int64_t>& removed);
-  // The oldest messages that may be sent now, at most `most`; none while the receiver has to wait.
+  // The oldest messages that may be sent now, at most `most`; none while the receiver's retry is not due.
   std::vector<alert::Message> due(const std::string& receiver, size_t most, TimeNs now) const;
-  // Whether the receiver failed and is not tried again yet.
+  // Whether the receiver failed and its retry is not due yet.
   bool waits(const std::string& receiver, TimeNs now) const;
 
-  // A person asks for it: the next attempt is due at once.
+  // Makes the next attempt due at once, on a person's request.
   void try_now(const std::string& receiver);
 
-  // Outcomes of an attempt. They return the rows that are done with.
+  // Outcomes of an attempt. They return the rows of finished messages.
   std::vector<int64_t> sent(const std::string& receiver, const std::vector<int64_t>& rows, TimeNs now);
   void failed(const std::string& receiver, const std::string& why, std::optional<TimeNs> asked, TimeNs now);
   std::vector<int64_t> refused(const std::string& receiver, const std::vector<int64_t>& rows,
                                const std::string& why, TimeNs now);
-  // The receiver took a message and left out so many records of it.
+  // The receiver accepted a message but rejected this many of its records.
   void rejected(const std::string& receiver, uint64_t records) { lines_[receiver].counts.dropped += records; }
-  // Issues and receivers of messages that were given up since the last call.
+  // Issues and receivers of the messages dropped since the last call.
   std::vector<alert::Message> take_dropped() { return std::exchange(given_up_, {}); }
-  // The receivers are these now: messages for others are dropped. Returns their rows.
+  // Sets the receivers; messages for others are dropped. Returns their rows.
   std::vector<int64_t> keep_only(const std::vector<std::string>& receivers);
 
   const std::map<std::string, Line>& lines() const { return lines_; }  // by receiver

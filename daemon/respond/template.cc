@@ -19,7 +19,7 @@ std::string json_inside(std::string_view text) {
   return whole.substr(1, whole.size() - 2);
 }
 
-// Slack reads <...> as links and calls of people.
+// Escapes '<' and '>', because Slack reads <...> as links and mentions.
 std::string for_slack(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -44,7 +44,7 @@ std::string for_markdown(std::string_view text) {
   return out;
 }
 
-// "firing:trigger|resolved:resolve": the word behind the value; empty: none has it.
+// Looks up the value in "firing:trigger|resolved:resolve", and returns the word after it; empty: not found.
 std::string mapped(const std::vector<std::string_view>& choices, std::string_view value) {
   for (size_t i = 1; i < choices.size(); ++i) {
     const size_t colon = choices[i].find(':');

@@ -21,14 +21,15 @@
 namespace culprit::serve {
 namespace {
 
-// One trailer per gap; a last one counts the rest.
+// Limit of trailers, one per gap; the last one counts the remaining gaps.
 constexpr size_t kGapTrailers = 100;
-// Read to find a line by its number: a second of a disk. Farther in, `culprit evidence cat` reads it.
+// Bytes read to find a line by its number: a second of disk reads. For lines beyond it, use `culprit
+// evidence cat`.
 constexpr uint64_t kLineSearchBytes = 256 << 20;
 constexpr uint64_t kAround = 5;     // lines before and after
-constexpr uint32_t kNowRows = 100;  // of /v1/now, unless the reader asks for another number
+constexpr uint32_t kNowRows = 100;  // default number of rows of /v1/now
 constexpr uint32_t kNowRowsMax = 500;
-constexpr size_t kNameBytes = 4096;            // of a job, host or path: the limit of file systems
+constexpr size_t kNameBytes = 4096;            // limit of a job, host or path, as in file systems
 constexpr size_t kRuleTextBytes = 2000;        // of each text of a rule
 constexpr int64_t kSilenceSeconds = 2 * 3600;  // unless the body says another time
 constexpr int64_t kSilenceSecondsMax = 30 * 24 * 3600;
@@ -38,7 +39,7 @@ std::optional<std::string> parameter(const Request& request, const std::string& 
   return at == request.query.end() ? std::nullopt : std::optional(at->second);
 }
 
-// A misspelt parameter would silently return more than intended.
+// Rejects unknown parameters: a misspelt filter would silently return too much.
 Status only(const Request& request, const std::vector<std::string>& known) {
   for (const auto& [name, value] : request.query) {
     if (std::find(known.begin(), known.end(), name) == known.end())
@@ -71,7 +72,7 @@ ApiSource::Answer json_answer(const Reply& reply, int status = 200) {
   };
 }
 
-// The person who makes a change, from a body that is empty or {"by": "alice"}.
+// The person who requests a change, from a body that is empty or {"by": "alice"}.
 Result<Actor> actor(const Request& request) {
   Actor out{"", request.uid, request.token};
   if (trim(request.body).empty()) return out;
@@ -112,7 +113,7 @@ Result<EvidenceQuery> evidence_query(const Request& request) {
   return out;
 }
 
-// Copies the chunks of a reader to a client, one at a time. Pending calls keep it alive.
+// Copies the chunks of an EvidenceReader to a client, one at a time. Pending calls keep the copy alive.
 class EvidenceCopy : public std::enable_shared_from_this<EvidenceCopy> {
  public:
   EvidenceCopy(std::unique_ptr<EvidenceReader> reader, std::shared_ptr<BodyStream> out)
@@ -133,7 +134,7 @@ class EvidenceCopy : public std::enable_shared_from_this<EvidenceCopy> {
 
   void on_chunk(Result<EvidenceChunk> chunk) {
     if (done_) return;
-    // A truncated body shows the client that it is incomplete.
+    // A truncated body shows the client that the evidence is incomplete.
     if (!chunk) {
       out_->abort();
       return stop();
@@ -161,7 +162,7 @@ class EvidenceCopy : public std::enable_shared_from_this<EvidenceCopy> {
     out_->trailer("X-Culprit-Gap", text);
   }
 
-  // Destroyed together with its reader, which may be the caller.
+  // Only marks the copy done: its reader may be the caller and must not be destroyed here.
   void stop() { done_ = true; }
 
   std::unique_ptr<EvidenceReader> reader_;
@@ -191,13 +192,14 @@ void serve_evidence(ApiSource& source, const Request& request, const Reply& repl
       });
 }
 
-// Reads a source from its beginning until the lines around one line are there. Pending calls keep it alive.
+// Reads a source from its beginning until the lines around the requested line are found. Pending calls keep
+// the search alive.
 class LineSearch : public std::enable_shared_from_this<LineSearch> {
  public:
   LineSearch(std::unique_ptr<EvidenceReader> reader, LineWindow window, Reply reply)
       : reader_(std::move(reader)), window_(std::move(window)), reply_(std::move(reply)) {}
 
-  // A reader may answer within the call: a loop, for a long source.
+  // A reader may answer within the call; the loop avoids recursion for a long source.
   void next() {
     again_ = true;
     if (asking_) return;
@@ -221,7 +223,7 @@ class LineSearch : public std::enable_shared_from_this<LineSearch> {
     next();
   }
 
-  // The reader ends with its last reference, which the caller may hold.
+  // Only marks the search done: its reader ends with the last reference, which the caller may hold.
   void finish(Response response) {
     done_ = true;
     reply_.send(std::move(response));
@@ -263,14 +265,14 @@ void serve_now(ApiSource& source, const Request& request, ApiSource::Answer answ
 
 using Ask = std::function<void(ApiSource&, const Request&, ApiSource::Answer)>;
 
-// A read-only route with a JSON answer; `known`: its parameters.
+// A read-only route with a JSON answer; `known`: its allowed parameters.
 struct Reading {
   std::string pattern;
   std::vector<std::string> known;
   Ask ask;
 };
 
-// The reader gets what the reader may see of the source.
+// The handler gets the view of the source that the requesting reader may see.
 Route route_of(ApiSource& source, Reading reading) {
   return {"GET", std::move(reading.pattern),
           [&source, known = std::move(reading.known), ask = std::move(reading.ask)](const Request& request,
@@ -308,7 +310,7 @@ void serve_health(ApiSource& source, const Reply& reply) {
   reply.send({health.ok ? 200 : 503, "application/json", w.finish() + "\n", {}});
 }
 
-// Those of the daemon are for everyone. Those of jobs are for readers: they name jobs.
+// Everyone gets the daemon's metrics. Only readers get those of jobs, which contain job names.
 void serve_metrics(ApiSource& source, const Request& request, const Reply& reply) {
   const auto of = source.limited_to(reader_of(request));
   const auto own = [&source, reply, role = request.role, who = reader_of(request)](const std::string& text) {
@@ -354,7 +356,7 @@ bool is_word(const std::string& text, std::span<const std::string_view> words) {
   return text.empty() || std::find(words.begin(), words.end(), text) != words.end();
 }
 
-// The texts that a person gives of a rule; another member than these and "by" is a mistake.
+// Reads a person's texts for a rule; any other member, except "by", is an error.
 Status read_rule_texts(const std::string& body, RuleRequest& out) {
   if (trim(body).empty()) return {};
   const std::pair<const char*, std::string*> texts[] = {
@@ -485,7 +487,7 @@ std::vector<Reading> readings() {
 
 Api::Api(io::Env& env, ApiSource& source, std::string_view host) : source_(source), events_(env, host) {}
 
-// Events carry all jobs, so they are for readers who see all jobs.
+// Only for readers who may see all jobs, because the events cover all jobs.
 void Api::serve_events(const Request& request, const Reply& reply) {
   if (Status status = only(request, {"job", "format", "after"}); !status)
     return reply.send(error_response(status.error()));

@@ -1,8 +1,9 @@
 // The routes of docs/formats.md section 9. Checks parameters here; app supplies the bodies as serialised
 // JSON.
 //
-// Thread: the loop's. ApiSource is borrowed and must outlive the Api. It answers on the loop, at once or
-// later, each call exactly once (a dropped Answer is the answer 500).
+//
+// Thread: the loop's. ApiSource is borrowed and must outlive the Api. ApiSource answers each call exactly
+// once, on the loop, at once or later. A dropped Answer sends status 500.
 #pragma once
 
 #include <cstdint>
@@ -23,10 +24,10 @@ namespace culprit::serve {
 
 struct Health {
   bool ok = false;
-  std::string sentence;  // "ok", or the part without progress and since when
+  std::string sentence;  // "ok", or the component that makes no progress, and since when
 };
 
-// A run of a job, counted from 0; without a number the last run.
+// A run of a job, numbered from 0; without a number, the last run.
 struct JobRun {
   std::string job;
   std::optional<uint32_t> run;
@@ -45,13 +46,13 @@ struct Judgement {
   std::string rule = {};  // the rule that was made of it
 };
 
-// A rule to be made of a confirmed diagnosis. Texts that are empty are left open in it.
+// Request to make a rule from a confirmed diagnosis. Empty texts stay open in the rule.
 struct RuleRequest {
   JobRun of;
   std::string id;    // of the diagnosis
   bool dry = false;  // only show it
   std::string title = {}, cause = {}, remedy = {}, category = {}, component = {}, action = {};
-  std::string line = {};  // that tells the fault; empty: the best of the diagnosis
+  std::string line = {};  // line that shows the fault; empty: the best one of the diagnosis
 };
 
 struct DiagnosisQuery {
@@ -69,11 +70,11 @@ struct EvidenceQuery {
 // A part of the list of jobs.
 struct NowQuery {
   uint32_t limit = 0, from = 0;
-  std::string words;  // separated by blanks; a job must have each; empty: all
-  std::string state;  // "running", "ended", "failed", "verdict" (jobs that have one); empty: all
+  std::string words;  // blank-separated words; a job must have each; empty: all
+  std::string state;  // "running", "ended", "failed", "verdict" (jobs with a verdict); empty: all
 };
 
-// Of a job, of one of its runs, or of one key; empty: all.
+// Selects alerts of a job, of one of its runs, or of one key; empty: all.
 struct AlertQuery {
   std::optional<std::string> job, key;
   std::optional<uint32_t> run;
@@ -86,8 +87,8 @@ struct AlertOrder {
   TimeNs for_ns = 0;  // of a silence; 0 ends one
 };
 
-// A part of a source's evidence, in order. `gap` precedes the bytes. It begins at their offset, or earlier if
-// stored bytes were lost.
+// A part of a source's evidence, in order. `gap` precedes the bytes: it begins at the offset of `bytes`, or
+// earlier if stored bytes were lost.
 struct EvidenceChunk {
   uint64_t offset = 0;  // of the bytes, in the source's evidence
   std::string bytes;
@@ -96,9 +97,9 @@ struct EvidenceChunk {
   std::optional<uint64_t> gap_offset = std::nullopt;  // if it differs from `offset`
 };
 
-// Reads one source for one client. The next chunk is requested when the client has received the previous one.
-// Destroyed when the client has all bytes or left, also while a chunk is pending (its answer is then ignored)
-// and from within an answer.
+// Reads one source for one client. The next chunk is requested when the client has received the previous
+// one. It is destroyed when the client has all bytes or has left. This can happen while a chunk is pending
+// (its answer is then ignored) and from within an answer.
 class EvidenceReader {
  public:
   virtual ~EvidenceReader() = default;
@@ -107,7 +108,7 @@ class EvidenceReader {
 
 // The author of a change, for the audit log.
 struct Actor {
-  std::string name;             // from the client: {"by": "alice"}; empty if absent
+  std::string name;             // name from the client: {"by": "alice"}; empty if absent
   std::optional<uint32_t> uid;  // from the kernel; none over TCP
   std::string token = {};       // name of the token over TCP
 };
@@ -124,17 +125,18 @@ class ApiSource {
   virtual ~ApiSource() = default;
   using Answer = std::function<void(Result<std::string>)>;  // a JSON value
 
-  // What the reader may see, if that is not everything; null: everything. It may be destroyed before its
-  // answers come.
+  // The part of the source that the reader may see; null: the reader may see everything. The returned
+  // source may be destroyed before its answers arrive.
   virtual std::unique_ptr<ApiSource> limited_to(const Reader&) { return nullptr; }
-  // GET /v1/now: the jobs for a page, those that need a person first (docs/formats.md section 9).
+  // GET /v1/now: the jobs for the web page, those that need a person's attention first (docs/formats.md
+  // section 9).
   virtual void now(const NowQuery& query, Answer answer) = 0;
-  // The reader is given this evidence: for the audit log.
+  // Called when a reader gets this evidence: for the audit log.
   virtual void on_evidence_read(const EvidenceQuery&, const Reader&) {}
 
   virtual Health health() = 0;
   virtual void metrics(std::function<void(std::string)> answer) = 0;  // written with MetricsText; of no job
-  // Metrics of the jobs that `keep` returns true for, bounded in number.
+  // Metrics of the jobs for which `keep` returns true; their number is limited.
   using KeepJob = std::function<bool(const std::string& job)>;
   virtual void job_metrics(KeepJob keep, std::function<void(std::string)> answer) = 0;
   virtual void status(Answer answer) = 0;
@@ -147,52 +149,55 @@ class ApiSource {
   virtual void diagnoses(const DiagnosisQuery& query, Answer answer) = 0;
   virtual void suspects(const std::optional<std::string>& job, Answer answer) = 0;
   virtual void hosts(Answer answer) = 0;  // "host", "state", "suspected", "last_ns"
-  // GET /v1/devices: devices that were suspected of data corruption. "device" (its UUID
-  // or serial number, else its number and host), "host", "job", "run", "diagnosis", "step", "time_ns".
+  // GET /v1/devices: devices suspected of data corruption. "device" (its UUID or serial number, else its
+  // number and host), "host", "job", "run", "diagnosis", "step", "time_ns".
   virtual void devices(Answer answer) = 0;
   virtual void rules(Answer answer) = 0;
   // GET /v1/rules/ID: all of one rule.
   virtual void rule(const std::string& id, Answer answer) = 0;
   // GET /v1/plugins: the plugins of this host. "name", "version", "state" (starting, running, waiting,
-  // quarantined, refused, ending, disabled, missing), "reason", and what they cost: formats.md section 9.
+  // quarantined, refused, ending, disabled, missing), "reason", and their costs: formats.md section 9.
   virtual void plugins(Answer answer) = 0;
   // GET /v1/sources?job=: the stored evidence. "job", "host", "path", "kind", "bytes", "lost_bytes",
   // "lost_records", "first_ns", "last_ns", "ended".
   virtual void sources(const std::optional<std::string>& job, Answer answer) = 0;
   virtual void evidence(const EvidenceQuery& query,
                         std::function<void(Result<std::unique_ptr<EvidenceReader>>)> answer) = 0;
-  // {"config": "…", "versions": {…}}: the configuration as read, without secrets; for `culprit bundle`.
+  // {"config": "…", "versions": {…}}: the configuration as read, with secrets removed; for `culprit
+  // bundle`.
   virtual void about(Answer answer) = 0;
-  // GET /v1/pool: {"pool": "…"}, the pool of jobs that ended well, as `culprit pool` saves it; null if there
-  // are none.
+  // GET /v1/pool: {"pool": "…"}, the pool of successful jobs in the format of `culprit pool`; null if it is
+  // empty.
   virtual void pool(Answer answer) = 0;
-  // GET /v1/pool/log: which jobs taught the pools, and what was taken back, newest first. "time_ns", "what"
-  // (learned, forgotten), "job", "run", "owner", "why", "forms", "by", "counts".
+  // GET /v1/pool/log: which jobs were added to the pools and which were removed, newest first. "time_ns",
+  // "what" (learned, forgotten), "job", "run", "owner", "why", "forms", "by", "counts".
   virtual void pool_log(Answer answer) = 0;
   virtual void judge(const Judgement& judgement, const Actor& by, Answer answer) = 0;
-  // POST /v1/jobs/JOB/diagnoses/ID/rule: makes and proves a rule as `culprit confirm` does; unless it is dry,
-  // confirms the diagnosis, writes the rule to the site's folder and loads it. "id", "text", "title", "open",
-  // "file", "notes", "loaded". kBusy: one is being made.
+  // POST /v1/jobs/JOB/diagnoses/ID/rule: makes and verifies a rule, as `culprit confirm` does. Unless
+  // `dry`, confirms the diagnosis, writes the rule to the site's folder and loads it. "id", "text",
+  // "title", "open", "file", "notes", "loaded". kBusy: another rule is in progress.
   virtual void make_rule(const RuleRequest& request, const Actor& by, Answer answer) = 0;
   virtual void clear(const std::string& host, const Actor& by, Answer answer) = 0;
-  // POST /v1/reload: as SIGHUP; answers once the new rules hold, or why nothing changed.
+  // POST /v1/reload: same as SIGHUP. Answers when the new rules are in effect, or with the reason why
+  // nothing changed.
   virtual void reload(const Actor& by, Answer answer) = 0;
-  // POST /v1/jobs/JOB/capture: takes the stacks of all ranks now, `rounds` times. Answers 202 with what was
-  // asked; kNotFound: no such job; kBusy: it is captured already; kTooSoon.
+  // POST /v1/jobs/JOB/capture: captures the stacks of all ranks now, `rounds` times. Answers 202 with the
+  // requested captures. kNotFound: no such job; kBusy: a capture is in progress; kTooSoon.
   virtual void capture(const std::string& job, uint32_t rounds, const Actor& by, Answer answer) = 0;
-  // POST /v1/pool/JOB/forget: takes back what the runs of the job taught.
+  // POST /v1/pool/JOB/forget: removes what the runs of the job added to the pool.
   virtual void forget_taught(const std::string& job, const Actor& by, Answer answer) = 0;
-  // GET /v1/alerts: the issues, and what each receiver has before it. An agent sends none.
+  // GET /v1/alerts: the issues, and the messages queued for each receiver. An agent sends no alerts.
   virtual void alerts(const AlertQuery&, Answer answer) { no_alerts(answer); }
-  // POST /v1/alerts/KEY/acknowledge, …/silence, …/repaired: answers with the issue, as in alerts().
+  // POST /v1/alerts/KEY/acknowledge, …/silence, …/repaired: answers with the issue, in the format of
+  // alerts().
   virtual void handle_alert(const AlertOrder&, const Actor&, Answer answer) { no_alerts(answer); }
   // GET /v1/maintenance: the maintenance windows, in which alerts are suppressed.
   virtual void maintenance(Answer answer) { no_alerts(answer); }
-  // POST /v1/maintenance with {"hosts", "jobs", "from_ns", "until_ns", "reason"}: adds one.
+  // POST /v1/maintenance with {"hosts", "jobs", "from_ns", "until_ns", "reason"}: adds a window.
   virtual void add_maintenance(const std::string&, const Actor&, Answer answer) { no_alerts(answer); }
   // POST /v1/maintenance/ID/end.
   virtual void end_maintenance(int64_t, const Actor&, Answer answer) { no_alerts(answer); }
-  // POST /v1/alerts/test?receiver=NAME: sends a test; without a name to all.
+  // POST /v1/alerts/test?receiver=NAME: sends a test message; without a name to all receivers.
   virtual void test_alert(const std::string&, const Actor&, Answer answer) { no_alerts(answer); }
 
  private:
@@ -203,11 +208,11 @@ class ApiSource {
 
 class Api {
  public:
-  // `host`: this daemon's, for the source of CloudEvents.
+  // `host`: this daemon's host, for the source attribute of CloudEvents.
   Api(io::Env& env, ApiSource& source, std::string_view host = "localhost");
-  // For HttpServer::start. They borrow the Api, which must outlive the server.
+  // Routes for HttpServer::start. They borrow the Api, which must outlive the server.
   std::vector<Route> routes();
-  // The events of /v1/events. Each diagnosis and finding as in the report, plus "job".
+  // Hub of /v1/events. Each diagnosis and finding has the members of the report, plus "job".
   EventHub& events() { return events_; }
 
  private:

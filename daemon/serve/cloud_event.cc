@@ -10,7 +10,7 @@
 namespace culprit::serve {
 
 std::string rfc3339(TimeNs time) {
-  // From the year 0 on; RFC 3339 has no other years, and time_t of 64-bit nanoseconds ends in 2262.
+  // Supports years from 0 on, as RFC 3339 does; 64-bit nanoseconds end in 2262.
   TimeNs ns = time % kNsPerSecond;
   auto seconds = static_cast<time_t>(time / kNsPerSecond);
   if (ns < 0) ns += kNsPerSecond, --seconds;

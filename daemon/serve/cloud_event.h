@@ -8,7 +8,7 @@
 
 namespace culprit::serve {
 
-// Before the kind of an event, as the specification asks for: "io.culprit.diagnosis".
+// Prefix of event types, as the specification requires: "io.culprit.diagnosis".
 constexpr std::string_view kCloudEventType = "io.culprit.";
 constexpr const char* kCloudEventBatch = "application/cloudevents-batch+json";
 
@@ -23,7 +23,7 @@ struct CloudEvent {
 // One object on one line.
 std::string to_json(const CloudEvent& event);
 
-// The URI reference of this daemon's events: "//HOST/v1/events".
+// URI reference of this daemon's event source: "//HOST/v1/events".
 std::string cloud_source(std::string_view host);
 
 // RFC 3339 in UTC: "2026-11-21T02:12:09.123456789Z".

@@ -1,4 +1,4 @@
-// Which connection of the HTTP server gives way when nearly all are taken. Pure; any thread.
+// Selects the HTTP connection to close when nearly all are in use. Pure; any thread.
 #pragma once
 
 #include <cstddef>
@@ -14,10 +14,10 @@ struct OpenConnection {
   bool waiting = false;  // for a whole request; else it is answered
 };
 
-// The index of a connection of the client that has the most. If more than `waiting_max` connections of that
-// client wait for a request, the oldest one of these; else its oldest answer. So idle connections and half
-// requests go before answers, and answers that a client does not read cannot keep out its own requests.
-// Requires a member.
+// Index of a connection of the client with most connections. If more than `waiting_max` of them wait for a
+// request, the oldest waiting one; else the oldest with an answer in progress. So idle connections and
+// incomplete requests are closed before answers. Answers that a client does not read cannot block its own
+// requests. Requires at least one connection.
 size_t gives_way(std::span<const OpenConnection> connections, size_t waiting_max);
 
 }  // namespace culprit::serve

@@ -11,17 +11,18 @@
 namespace culprit::serve {
 namespace {
 
-// Proxies and clients close a stream that is silent for a minute. A write also detects a client that left.
+// Heartbeat interval: proxies and clients close a stream after a minute of silence. The write also detects
+// a client that left.
 constexpr TimeNs kHeartbeatNs = 15 * kNsPerSecond;
-// Limit of event clients, so that other requests find a connection.
+// Limit of event clients, so that connections remain for other requests.
 constexpr size_t kClients = 32;
-// Queued bytes per client: a thousand findings. A stopped terminal must not fill the memory.
+// Queued bytes per client: a thousand findings. A suspended terminal must not fill the memory.
 constexpr size_t kQueueBytes = 256 << 10;
-// Events kept for clients that reconnect, such as after a laptop's sleep or a proxy restart.
+// Events retained for clients that reconnect, for example after a laptop's sleep or a proxy restart.
 constexpr size_t kRetainedEvents = 512;
 constexpr size_t kRetainedBytes = 1 << 20;
 
-// A line break would end the field of the event.
+// Replaces line breaks: they would end the field of the event.
 std::string one_line(std::string_view text) {
   std::string out(text);
   std::replace_if(
@@ -29,7 +30,7 @@ std::string one_line(std::string_view text) {
   return out;
 }
 
-// The header is of a reconnect, with a later id than the address.
+// The header takes precedence: a reconnect sends it, with a later id than the address.
 std::string last_id_of(const Request& request) {
   const auto after = request.query.find("after");
   return request.last_event_id.empty() && after != request.query.end() ? after->second
@@ -70,7 +71,7 @@ std::string EventHub::text_of(const RetainedEvent& retained, bool cloud) const {
   return fmt::format("id: {}\nevent: {}\ndata: {}\n\n", id, e.kind, data);
 }
 
-// It is made for one client, so its id is not that of a kept event.
+// This event is made for one client, so its id must differ from those of retained events.
 std::string EventHub::dropped_json(uint64_t events, bool cloud) {
   const std::string json = fmt::format("{{\"events\":{}}}", events);
   if (!cloud) return json;
@@ -111,8 +112,8 @@ void EventHub::publish(const Event& event) {
   }
 }
 
-// The number of the last event that a client saw; 0 for an id of another run of the daemon: all kept events
-// are new to it.
+// Number of the last event that a client saw. 0 for an id of an earlier daemon run: all retained events are
+// new to the client.
 uint64_t EventHub::seen_by(const std::string& last_id) const {
   const std::string ours = epoch_ + "-";
   uint64_t seen = 0;
@@ -121,7 +122,7 @@ uint64_t EventHub::seen_by(const std::string& last_id) const {
   return seen;
 }
 
-// The kept events as one JSON array, for clients that ask from time to time.
+// The retained events as one JSON array, for clients that poll.
 void EventHub::send_batch(const Request& request, const Reply& reply) {
   Client wanted;
   if (const auto job = request.query.find("job"); job != request.query.end()) wanted.job = job->second;

@@ -1,5 +1,6 @@
-// Server-sent events for all watching clients. The last events are kept for clients that reconnect
+// Server-sent events for all connected clients. The last events are retained for clients that reconnect
 // (Last-Event-ID). A slow client loses events and receives their number.
+//
 //
 // Thread: the loop's. Owns its clients' streams.
 #pragma once
@@ -19,7 +20,7 @@ struct Event {
   std::string kind;          // "finding", "diagnosis", "job"
   std::string job;           // empty: no job
   std::string json;          // on one line
-  TimeNs time_ns = kNoTime;  // when it came to be; kNoTime: when it is published
+  TimeNs time_ns = kNoTime;  // creation time of the event; kNoTime: the time of publishing
 };
 
 class EventHub {
@@ -51,7 +52,7 @@ class EventHub {
 
   io::Env& env_;
   std::string source_;
-  std::string epoch_;  // ids of another daemon run are not valid in this one
+  std::string epoch_;  // ids of an earlier daemon run are invalid in this one
   uint64_t last_ = 0, dropped_ = 0, drops_ = 0;
   std::deque<RetainedEvent> retained_;
   size_t retained_bytes_ = 0;

@@ -51,7 +51,7 @@ void Body::on_ready(std::function<void()> call) {
 }
 
 void Body::on_closed(std::function<void()> call) {
-  if (closed()) return call();  // no other call would release it, and its captures may hold this body
+  if (closed()) return call();  // nothing else would release `call`, whose captures may hold this body
   on_closed_ = std::move(call);
 }
 
@@ -131,7 +131,7 @@ void Reply::send(Response response) const { state_->answer->respond(std::move(re
 
 std::shared_ptr<BodyStream> Reply::stream(Response head) const {
   Answer& answer = *state_->answer;
-  // A handler that answers after the server's end finds its request answered; its bytes are discarded.
+  // After the server has ended, a late handler's request counts as answered; its bytes are discarded.
   CULPRIT_CHECK(!answer.given || answer.wait->dead());
   auto body = std::make_shared<Body>(answer.wait);
   if (!answer.given) answer.body = body;
@@ -186,7 +186,7 @@ MHD_Response* make_response(const Response& response, const std::shared_ptr<Body
   header("Cache-Control", "no-store");
   header("X-Content-Type-Options", "nosniff");
   header("Referrer-Policy", "no-referrer");
-  // Only the page's own scripts may run, and no site may frame it.
+  // Allows only the page's own scripts, and forbids every site to frame the page.
   header("Content-Security-Policy",
          "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; "
          "form-action 'none'; frame-ancestors 'none'");

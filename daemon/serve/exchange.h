@@ -1,7 +1,8 @@
 // One request and its answer, between libmicrohttpd and a handler. Used by http_server.cc only.
 //
-// A connection that waits for its answer, or for the next part of it, is suspended and costs nothing. The
-// answer resumes it and requests a turn of the server (`kick`).
+//
+// A connection that waits for its answer, or for the next part of the answer, is suspended and costs
+// nothing. The answer resumes the connection and requests a turn of the server (`kick`).
 #pragma once
 
 #include <microhttpd.h>
@@ -15,7 +16,8 @@
 
 namespace culprit::serve {
 
-// Whether the connection waits for us. Shared by all code that may wake it; dead once the client left.
+// State of a connection that waits for its handler. Shared by all code that may resume the connection; dead
+// once the client has left.
 class Wait {
  public:
   Wait(MHD_Connection* connection, std::function<void()> kick)
@@ -45,7 +47,7 @@ class Body final : public BodyStream {
   void abort() override;
 
   void set_response(MHD_Response* response) { response_ = response; }
-  // Ends the body as if the client had left: the writer is called.
+  // Ends the body as if the client had left: calls the writer's on_closed.
   void cut();
   // libmicrohttpd's content reader.
   ssize_t read(char* out, size_t max);
@@ -63,8 +65,8 @@ class Body final : public BodyStream {
   std::function<void()> on_ready_, on_closed_;
 };
 
-// The answer, given once. The exchange reads it. Copies of the Reply share a State; its end without an answer
-// counts as an answer.
+// The answer, given once and read by the exchange. Copies of a Reply share a State; if it ends without an
+// answer, this counts as an answer.
 struct Answer {
   explicit Answer(std::shared_ptr<Wait> w) : wait(std::move(w)) {}
   void respond(Response r);

@@ -20,26 +20,27 @@
 namespace culprit::serve {
 namespace {
 
-// Connections: the daemon of a host has a few clients, such as a scraper, a page, some terminals.
+// Limit of connections: a host's daemon has a few clients, such as a scraper, a page, some terminals.
 constexpr unsigned kConnections = 100;
-// Of these, kept free: with none left, a new client waits for the oldest one to leave.
+// Connections kept free: with none free, a new client waits until the oldest one leaves.
 constexpr size_t kFree = 10;
-// Turns of libmicrohttpd in one of the loop, of 10 new connections each: thousands of idle connections are
-// through within a few, and then the client behind them is served.
+// Turns of libmicrohttpd per turn of the loop, with 10 new connections each. Thousands of idle connections
+// are accepted and closed within a few turns, so that a client behind them is served.
 constexpr int kTurns = 32;
 // Memory per connection, for the request headers and the bytes being sent.
 constexpr size_t kConnectionBytes = 64 << 10;
-// A browser sends 2 KB of headers, more with a long path.
+// Limit of the request headers: a browser sends 2 KB, more with a long path.
 constexpr size_t kHeaderBytes = 16 << 10;
 constexpr size_t kBodyBytes = 1 << 20;
-// Bytes read and discarded beyond that, so that the client reads our answer instead of a reset.
+// Bytes beyond the body limit that are read and discarded, so that the client reads our answer instead of a
+// reset.
 constexpr size_t kWastedBytes = 8 << 20;
-// Time for a whole request; a slower client is disconnected.
+// Time limit of a whole request; a slower client is disconnected.
 constexpr TimeNs kRequestNs = 30 * kNsPerSecond;
-// The same for the first one of a connection: it follows the connection at once.
+// Time limit of a connection's first request, which follows the connection at once.
 constexpr TimeNs kFirstRequestNs = 5 * kNsPerSecond;
 constexpr TimeNs kSweepNs = kNsPerSecond;
-// Time without progress of an answer; then the client is disconnected.
+// Time after which a client is disconnected if its answer makes no progress.
 constexpr unsigned kSilentSeconds = 60;
 
 // As for agents: see io/tls.h.
@@ -59,7 +60,7 @@ struct Exchange {
 };
 
 struct Connection {
-  TimeNs waiting_since = 0;  // for a whole request; kNoTime while it is answered
+  TimeNs waiting_since = 0;  // start of the wait for a whole request; kNoTime while an answer is in progress
   std::string who;           // the user of a unix socket, or the network of an address
   uint64_t number = 0;       // in order of arrival
   bool is_first = true;      // no request of it was complete yet
@@ -72,7 +73,7 @@ const char* header(MHD_Connection* connection, const char* name) {
   return value ? value : "";
 }
 
-// Whether a body of this Content-Length is read; "": it has none, or comes in chunks.
+// Whether a body of this Content-Length is accepted; "": no body, or a chunked one.
 bool fits(std::string_view length) {
   uint64_t bytes = 0;
   const auto parsed = std::from_chars(length.data(), length.data() + length.size(), bytes);
@@ -87,7 +88,7 @@ int descriptor_of(MHD_Connection* connection) {
 std::optional<uint32_t> peer_uid(MHD_Connection* connection) {
   const auto who = io::peer_of(descriptor_of(connection));
   if (!who) return std::nullopt;
-  constexpr uint32_t kNobody = 65534;  // root of a container is a reader without rights here
+  constexpr uint32_t kNobody = 65534;  // container root (no uid here) is a reader without rights
   return who->uid().value_or(kNobody);
 }
 
@@ -99,7 +100,7 @@ std::string who_is(MHD_Connection* connection, bool local) {
   return io::network_of(address_text(at, size));
 }
 
-// All groups of the peer; only its own group if the kernel reports no others.
+// All groups of the peer, or only its primary group if the kernel reports no others.
 std::vector<uint32_t> peer_groups(MHD_Connection* connection) {
   constexpr size_t kGroups = 65'536;  // Linux permits no more
   ucred peer{};
@@ -227,7 +228,7 @@ MhdServer::~MhdServer() {
     unlink(listening_.path.c_str());
 }
 
-// Ends answers that are under way for a token that is gone or no longer suffices.
+// Ends answers in progress whose token was removed or no longer suffices.
 void MhdServer::set_tokens(Tokens tokens) {
   options_.tokens = std::move(tokens);
   if (listening_.local) return;
@@ -244,7 +245,7 @@ void MhdServer::run() {
   for (int turn = 0; turn < kTurns; ++turn) {
     const bool full = connections_.size() >= kConnections;
     MHD_run(daemon_);
-    // libmicrohttpd accepts new clients only in a turn after the one in which a client left.
+    // libmicrohttpd accepts new clients only in the turn after a client has left.
     if (full && connections_.size() < kConnections) MHD_run(daemon_);
     if (!make_room()) break;
   }
@@ -255,7 +256,7 @@ void MhdServer::run() {
     turn_->stop();
 }
 
-// Closes connections for those to come; false: there is room.
+// Closes connections to make room for new ones; false: there was room.
 bool MhdServer::make_room() {
   if (connections_.size() <= kConnections - kFree) return false;
   std::vector<OpenConnection> all_members;
@@ -354,7 +355,8 @@ MHD_Result MhdServer::begin(MHD_Connection* connection, Exchange& e, std::string
   e.refusal = refusal(connection, e, method);
   if (!e.refusal) return MHD_YES;
   ++counts_.refused;
-  // A client that still sends its body would lose the answer with the connection: a small one is read first.
+  // Reads a small body first: if the connection closed while the client sends, the client would lose the
+  // answer.
   return fits(header(connection, "Content-Length")) ? MHD_YES : queue(connection, *e.refusal, nullptr);
 }
 

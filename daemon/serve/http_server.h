@@ -1,9 +1,10 @@
-// An HTTP server on libmicrohttpd inside the loop: it parses, limits and refuses requests; handlers answer at
-// once or later. It is independent of the content (serve/api.h).
+// An HTTP server on libmicrohttpd inside the loop: it parses, limits and refuses requests; handlers answer
+// at once or later. It is independent of the content (serve/api.h).
+//
 //
 // Thread: the loop's, including callbacks and answers. The server owns its connections. A Reply or stream
-// that outlives its client or the server is dead, and calls to it are allowed. Nothing blocks, memory per
-// client is limited, and a client without progress is disconnected.
+// that outlives its client or the server is dead; calls to a dead one are allowed and have no effect.
+// Nothing blocks, memory per client is limited, and a client without progress is disconnected.
 #pragma once
 
 #include <cstdint>
@@ -26,16 +27,16 @@ namespace culprit::serve {
 struct Request {
   std::string method;  // GET also for HEAD
   std::vector<std::string> path;
-  std::map<std::string, std::string> names;  // values of "{job}" and others in the route's pattern
+  std::map<std::string, std::string> names;  // values of the route pattern's parameters, such as "{job}"
   std::map<std::string, std::string> query;
   std::string body;
   std::string last_event_id;     // of a reconnecting browser or watcher
   std::optional<uint32_t> uid;   // of the peer of a unix socket, from the kernel
   std::vector<uint32_t> groups;  // of that process when it connected
   std::string token;             // name of the token over TCP
-  bool by_session = false;       // it is that of a page which a link logged in (serve/sessions.h)
+  bool by_session = false;       // the token is that of a page session (serve/sessions.h)
   std::string peer;              // the user of a unix socket, or the network of an address
-  Role role = Role::kNone;       // by the token; on a unix socket root and our own uid operate, others read
+  Role role = Role::kNone;       // by the token; on a unix socket, root and our own uid operate, others read
 };
 
 struct Response {
@@ -47,18 +48,17 @@ struct Response {
 
 // {"error": "one sentence"}.
 Response error_response(int status, std::string_view sentence);
-// With the status of the error: 400, 404, 403, 503, 500.
+// Uses the HTTP status of the error: 400, 404, 403, 503, 500.
 Response error_response(const Error& error);
 
-// A body in parts; each is written when the previous one was sent.
+// A body sent in parts; each is written after the previous one was sent.
 class BodyStream {
  public:
   virtual ~BodyStream() = default;
   virtual void write(std::string bytes) = 0;
   virtual size_t queued() const = 0;  // bytes that the connection has not accepted
   virtual bool closed() const = 0;    // the client left
-  // Calls back whenever nothing is queued and the client can receive more; then not again until the next
-  // write.
+  // Calls `call` when nothing is queued and the client can receive more; again only after the next write.
   virtual void on_ready(std::function<void()> call) = 0;
   virtual void on_closed(std::function<void()> call) = 0;
   virtual void trailer(const std::string& name, const std::string& value) = 0;
@@ -66,8 +66,8 @@ class BodyStream {
   virtual void abort() = 0;  // the client sees an incomplete body
 };
 
-// The answer to one request; copies share it. Exactly one of the calls, once. If the last copy is destroyed
-// without an answer, the client gets 500.
+// The answer to one request; copies share it. Make exactly one of its calls, once. If the last copy is
+// destroyed without an answer, the client gets 500.
 class Reply {
  public:
   struct State;
@@ -99,10 +99,10 @@ struct HttpOptions {
   std::string address;          // "unix:PATH" or "HOST:PORT", port 0: any
   uint32_t socket_mode = 0660;  // of the unix socket
   std::vector<std::string> names =
-      {};              // of this host, allowed in a Host header besides addresses and localhost
-  Tokens tokens = {};  // for TCP; empty: routes that need no role are served, and no other
+      {};              // names of this host that a Host header may have, besides addresses and localhost
+  Tokens tokens = {};  // for TCP; empty: only routes that need no role are served
   HttpTls tls = {};    // for TCP
-  // For TCP: the session that "Bearer SECRET" names, or null. May be empty.
+  // For TCP: looks up the session of "Bearer SECRET"; null: none. The function may be empty.
   std::function<const Token*(std::string_view authorization)> session = {};
 };
 
@@ -117,14 +117,14 @@ struct HttpCounts {
 
 class HttpServer {
  public:
-  // Errors: the address is bad, in use, or not allowed: one sentence.
+  // The error says in one sentence that the address is malformed, in use, or not allowed.
   static Result<std::unique_ptr<HttpServer>> start(io::Env& env, HttpOptions options,
                                                    std::vector<Route> routes);
   virtual ~HttpServer() = default;  // open requests get 503, streams end
   // As clients write it, with the actual port.
   virtual const std::string& address() const = 0;
   virtual HttpCounts counts() const = 0;
-  // After a reload. Answers under way for a token or a session that is gone are cut.
+  // Call after a reload. Ends answers in progress whose token or session was removed.
   virtual void set_tokens(Tokens tokens) = 0;
   virtual void set_names(std::vector<std::string> names) = 0;  // as in HttpOptions
 };

@@ -1,4 +1,4 @@
-// The lines around one line of a source, found by counting line ends. Pure; one thread.
+// The lines around one line of a source, located by counting line ends. Pure; one thread.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +10,18 @@ namespace culprit::serve {
 
 class LineWindow {
  public:
-  // `line` counts from 1. `around`: lines before and after it; at most kAroundMax.
+  // `line` counts from 1. `around`: number of lines before and after it; at most kAroundMax.
   static constexpr uint64_t kAroundMax = 200;
   static constexpr size_t kLineBytes = 2000;  // of a line; the rest is counted only
   LineWindow(uint64_t line, uint64_t around);
 
-  // The next bytes of the source. `gap`: bytes before them were lost, so the count may be wrong from here.
+  // Adds the next bytes of the source. `gap`: bytes before these were lost, so line numbers may be wrong
+  // from here on.
   void add(std::string_view bytes, bool gap);
   bool done() const { return number_ > last_; }
   uint64_t read_bytes() const { return read_; }
-  // {"line", "first", "lines": [text], "cut": [number of bytes left out of each], "from_byte", "to_byte",
-  // "sure"}. `sure`: nothing was lost before the last of these lines.
+  // {"line", "first", "lines": [text], "cut": [number of bytes removed from each], "from_byte", "to_byte",
+  // "sure"}. `sure`: nothing was lost before the end of these lines.
   std::string finish();
 
  private:

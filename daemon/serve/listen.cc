@@ -17,8 +17,8 @@
 namespace culprit::serve {
 namespace {
 
-// More connections wait in the kernel than are served at once: a burst is served late, not refused. The
-// kernel bounds it by net.core.somaxconn, 4096.
+// The accept queue is longer than the number of served connections: in a burst clients wait and are not
+// refused. The kernel limits it to net.core.somaxconn, 4096.
 constexpr int kBacklog = 4096;
 
 std::string reason(int error) { return std::generic_category().message(error); }
@@ -44,7 +44,7 @@ sockaddr_un unix_address(const std::string& path) {
   return out;
 }
 
-// An old socket file may be replaced; a served socket or another kind of file may not.
+// Only an old socket file may be replaced, not a served socket or another kind of file.
 Status may_replace(const std::string& address, const std::string& path) {
   struct stat status;
   if (lstat(path.c_str(), &status) != 0)
@@ -59,7 +59,8 @@ Status may_replace(const std::string& address, const std::string& path) {
   return {};
 }
 
-// Binds under a temporary name and renames: no client finds it with other permissions, or incomplete.
+// Binds under a temporary name and renames the file: no client finds a socket that does not listen yet or
+// has other permissions.
 Result<Listening> listen_unix(const std::string& address, uint32_t mode) {
   const std::string path = address.substr(5), staged = path + ".new";
   if (path.empty() || path[0] != '/')
@@ -103,7 +104,7 @@ Result<Listening> listen_tcp(const std::string& address) {
     return fail(ErrorCode::kInvalid, fmt::format("{}: {}", address, gai_strerror(error)));
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found, freeaddrinfo);
   Descriptor socket_of(socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  const int yes = 1;  // a restart does not wait for the last packets of old connections
+  const int yes = 1;  // a restart need not wait for the last packets of old connections
   setsockopt(socket_of.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   if (bind(socket_of.get(), found->ai_addr, found->ai_addrlen) != 0 ||
       listen(socket_of.get(), kBacklog) != 0) {

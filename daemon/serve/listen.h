@@ -1,5 +1,5 @@
-// Creates the listening socket of a server. Used at its start, on the loop; blocks only as long as the system
-// calls do.
+// Creates the listening socket of a server. Used at the server's start, on the loop; blocks only for the
+// system calls.
 #pragma once
 
 #include <sys/socket.h>

@@ -1,5 +1,6 @@
-// The page at `/`: files for a browser, which use the API. They hold no data and need no role: the browser
-// gets the scripts that send the token. Text from logs is shown as text, never as markup. Pure; any thread.
+// The page at `/`: files for a browser, which use the API. They contain no data and need no role: the
+// browser needs the scripts before it can send a token. The page shows text from logs as text, never as
+// markup. Pure; any thread.
 #pragma once
 
 #include <span>

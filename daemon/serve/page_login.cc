@@ -16,7 +16,7 @@ constexpr size_t kCodeBytes = 16;  // of five minutes, and tried ten times a min
 constexpr size_t kSessionBytes = 32;
 constexpr size_t kLoginBytes = 1000;  // anyone may send it
 
-// Hexadecimal digits of random bytes; nothing: the kernel gives none.
+// Random bytes as hexadecimal digits; nothing if the kernel gives none.
 std::optional<std::string> secret_of(size_t bytes) {
   std::string raw(bytes, '\0'), out;
   if (getrandom(raw.data(), raw.size(), 0) != static_cast<ssize_t>(raw.size())) return std::nullopt;

@@ -1,8 +1,9 @@
-// The routes by which a browser is logged in: POST /v1/page/link makes a link for who may read everything,
-// POST /v1/page/login gives its session over TCP. The code is behind the '#' of the address, which browsers
-// never send: to fetch the link uses nothing up.
+// The routes that log a browser in. POST /v1/page/link makes a link, for a client that may read everything.
+// POST /v1/page/login exchanges the link's code for a session over TCP. The code follows '#' in the
+// address, a part that browsers never send, so fetching the link does not use up the code.
 //
-// Thread: the loop's. The routes borrow it; it outlives the servers.
+//
+// Thread: the loop's. The routes borrow the PageLogin, which outlives the servers.
 #pragma once
 
 #include <functional>
@@ -20,7 +21,7 @@ namespace culprit::serve {
 class PageLogin {
  public:
   struct Parts {
-    // Of the page as a browser opens it, without a slash at its end; empty: no address of TCP answers.
+    // URL of the page for a browser, without a trailing slash; empty: the daemon serves no TCP address.
     std::function<std::string()> url;
     std::function<bool(const Reader&)> sees_all;
     std::function<void(const std::string&)> inform;  // for the log

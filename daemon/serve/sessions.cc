@@ -12,7 +12,8 @@
 namespace culprit::serve {
 namespace {
 
-// Of one maker's the oldest gives way; of all: room for one more.
+// Ensures room for one more: removes the maker's oldest entry if that maker has too many. False: all makers
+// together have too many.
 template <class List>
 bool make_room(List& list, const LinkMaker& maker, size_t most_of, size_t most) {
   const auto own = [&](const auto& one) { return one.maker.name == maker.name; };
@@ -23,7 +24,7 @@ bool make_room(List& list, const LinkMaker& maker, size_t most_of, size_t most) 
 
 }  // namespace
 
-// With too many names there is room again within a minute.
+// Refuses new names while too many are counted; counts expire after a minute.
 bool Sessions::Rate::admits(const std::string& name, size_t most, TimeNs now) {
   for (auto& [of, times] : times_)
     std::erase_if(times, [&](TimeNs at) { return now - at >= 60 * kNsPerSecond; });
@@ -38,7 +39,7 @@ void Sessions::forget_old(TimeNs now) {
 }
 
 Status Sessions::make_link(const LinkMaker& maker, std::string code, TimeNs now) {
-  CULPRIT_CHECK(!code.empty());  // an empty one would match a request without one
+  CULPRIT_CHECK(!code.empty());  // an empty secret would match a request without one
   forget_old(now);
   if (!made_.admits(maker.name, kLinksInMinute, now))
     return fail(ErrorCode::kTooSoon, fmt::format("more than {} links in a minute", kLinksInMinute));
@@ -57,7 +58,7 @@ Result<Token> Sessions::log_in(std::string_view code, const std::string& peer, s
   std::optional<size_t> found;
   for (size_t i = 0; i < links_.size(); ++i)
     if (bearer_matches(given, links_[i].code)) found = i;
-  // A right code is never refused for what others of its address sent.
+  // The rate limit applies only to wrong codes: other clients of the same address cannot block a right one.
   if (!found) {
     if (!failed_.admits(peer, kFailedInMinute, now))
       return fail(ErrorCode::kTooSoon, "too many links of this address failed: try again in a minute");

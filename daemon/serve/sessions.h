@@ -1,6 +1,7 @@
-// Links that log a browser in once, and the sessions that they give, instead of a token typed by hand. A code
-// is used once and within minutes. A session is a token of its own with the role of who made the link, for
-// half a day, and makes no further links. All are kept in memory alone: the end of the daemon ends them.
+// Single-use links that log a browser in, and their sessions, instead of a token typed by hand. A code is
+// valid once, for minutes. A session is a token with the role of the link's maker, valid for half a day; it
+// cannot make further links. All are in memory only and end with the daemon.
+//
 //
 // Pure: time (monotonic) and random secrets are arguments. One thread.
 #pragma once
@@ -16,11 +17,11 @@
 
 namespace culprit::serve {
 
-// Who asks for a link, and what a session of it may do.
+// Client that requests a link, and the role of the link's session.
 struct LinkMaker {
   Role role = Role::kRead;
   std::string name;       // "uid 1000", "token alice"
-  bool by_token = false;  // of the token file: its sessions end when that file changes
+  bool by_token = false;  // from the token file: sessions end when this file changes
 };
 
 class Sessions {
@@ -33,12 +34,15 @@ class Sessions {
   static constexpr size_t kFailedInMinute = 10;  // of one peer
   static constexpr size_t kPeers = 1000;         // whose failures are counted
 
-  // A link with this code. Of one maker's that wait the oldest gives way. kTooSoon: too many.
+  // Makes a link with this code. If its maker has too many unused links, the oldest is removed. kTooSoon:
+  // too many.
   Status make_link(const LinkMaker& maker, std::string code, TimeNs now);
-  // The session of a code, under this secret. Every code that waits is compared, in constant time. kDenied:
-  // it is none of them; kTooSoon: the peer failed too often. Of one maker's sessions the oldest gives way.
+  // Exchanges a code for a session with this secret. Compares with every unused code in constant time.
+  // kDenied: unknown code. kTooSoon: the peer failed too often. If the maker has too many sessions, the
+  // oldest ends.
   Result<Token> log_in(std::string_view code, const std::string& peer, std::string secret, TimeNs now);
-  // The session of "Bearer SECRET"; null: none. Compares all in constant time. Valid until the next call.
+  // The session of "Bearer SECRET"; null: none. Compares with all secrets in constant time. Valid until the
+  // next call.
   const Token* find(std::string_view authorization, TimeNs now);
   // The token file has changed.
   void end_of_tokens();

@@ -12,7 +12,7 @@
 namespace culprit::serve {
 namespace {
 
-// Routes have at most six segments and five parameters; many more are an attack.
+// Routes have at most six segments and five parameters; more than these limits indicate an attack.
 constexpr size_t kSegments = 16;
 constexpr size_t kParameters = 16;
 
@@ -23,7 +23,7 @@ int hex_value(char c) {
   return -1;
 }
 
-// `plus`: decode + as a blank, as in queries of forms.
+// `plus`: decode '+' as a blank, as in form queries.
 Result<std::string> decoded(std::string_view text, bool plus) {
   std::string out;
   out.reserve(text.size());
@@ -119,7 +119,7 @@ bool bearer_matches(std::string_view authorization, std::string_view token) {
   constexpr std::string_view kScheme = "bearer ";
   if (token.empty() || lower(authorization.substr(0, kScheme.size())) != kScheme) return false;
   const std::string_view given = trim(authorization.substr(kScheme.size()));
-  // Compares every byte of the given token: the time depends on its length only.
+  // Compares every byte, so that the time depends only on the length of the given token.
   unsigned differs = given.size() != token.size();
   for (size_t i = 0; i < given.size(); ++i)
     differs |= static_cast<unsigned char>(given[i]) ^ static_cast<unsigned char>(token[i % token.size()]);

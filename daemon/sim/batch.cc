@@ -59,7 +59,7 @@ void append_python(const Context& context, Tone tone, std::string& out) {
   }
 }
 
-// The first field of a text with a field for its header: the text up to its first '|'.
+// Returns the text up to its first '|': the header field of a text that has one.
 std::string take_field(const std::string& text) {
   const size_t bar = text.find('|');
   return bar == text.npos ? std::string() : text.substr(0, bar);
@@ -188,7 +188,7 @@ void append_line(const Line& line, const Context& context, std::string& out) {
   const size_t begin = out.size();
   line.text->expand(context, out);
   if (line.shape != Shape::kDmesg) return;
-  // The kernel puts its time before each line of a message.
+  // The kernel prints its timestamp before each line of a message.
   for (size_t at = out.find('\n', begin); at != out.npos; at = out.find('\n', at + 1)) {
     std::string stamp;
     append_kernel(context, stamp);

@@ -1,4 +1,4 @@
-// Lines between the simulated writers and the files: complete with their headers, to be sorted by true time.
+// Log lines between the simulated writers and the files: complete with headers, to be sorted by true time.
 // Values; one thread.
 #pragma once
 
@@ -10,11 +10,11 @@
 
 namespace culprit::sim {
 
-// The part of the fault in a line: none, made on the faulty host (for a fault of the program: anywhere), or a
-// consequence elsewhere.
+// Role of a line in the fault: none; root: written on the faulty host (for a program fault: on any host);
+// echo: a consequence elsewhere.
 enum class Role : uint8_t { kNone, kRoot, kEcho };
 
-// The output of a host that has a line: 0 .. ranks_per_host - 1 are its ranks.
+// Output slot of a host that writes a line; 0 .. ranks_per_host - 1 are the host's ranks.
 constexpr uint32_t kAgentSlot = 0xfffffffd, kKernelSlot = 0xfffffffe, kLauncherSlot = 0xffffffff;
 
 struct Record {

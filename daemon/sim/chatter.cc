@@ -1,4 +1,4 @@
-// Debug lines composed of parts, so that each site has its own few hundred templates.
+// Debug lines assembled from parts, so that each site has a few hundred templates of its own.
 #include <array>
 
 #include "sim/tables.h"

@@ -1,6 +1,6 @@
-// Random numbers of the communication simulator. Each draw is a function of its purpose (seed, rank, step,
-// place), not of the order of drawing. So a job with a fault and the same job without it are equal in all
-// other respects. Integers only: a seed gives the same bytes on every machine. Pure functions; any thread.
+// Random numbers of the communication simulator. Each draw is a function of its key (seed, rank, step,
+// purpose), not of the order of draws. So a job with a fault differs from the same job without it only by
+// the fault. Integers only: a seed gives the same bytes on every machine. Pure functions; any thread.
 #pragma once
 
 #include <algorithm>
@@ -24,21 +24,23 @@ constexpr int64_t exp2_unit(int64_t q) {
   return whole < 0 ? cubic >> -whole : cubic << whole;
 }
 
-// Standard normal in units: the sum of four uniform numbers, so never beyond 3.5. The caller adds tails.
+// Standard normal number in units: the sum of four uniform numbers, hence at most 3.5 in magnitude. The
+// caller adds tails.
 constexpr int64_t normal_unit(uint64_t word) {
   int64_t sum = -131'070;
   for (int i = 0; i < 4; ++i) sum += static_cast<int64_t>(word >> (16 * i) & 0xffff);
   return (sum * 113'512) >> 16;
 }
 
-// Exponential of mean one in units: minus the logarithm of a uniform number, linear between powers of two.
+// Exponential number with mean one, in units: minus the logarithm of a uniform number, linear between
+// powers of two.
 constexpr int64_t exponential_unit(uint64_t word) {
   const int zeros = std::countl_zero(word | 1);
   const auto fraction = static_cast<int64_t>((zeros < 63 ? word << (zeros + 1) : 0) >> 48);
   return ((((zeros + 1) << 16) - fraction) * 45'426) >> 16;  // ln 2
 }
 
-// A lognormal factor in units; `sigma` is of log2, in units.
+// Lognormal factor in units; `sigma` is the deviation of log2, in units.
 constexpr int64_t lognormal_unit(uint64_t word, int64_t sigma) {
   return exp2_unit((sigma * normal_unit(word)) >> 16);
 }

@@ -10,8 +10,8 @@ constexpr uint64_t kStoppedNs = 60'000 * kMs;  // a process that gets SIGSTOP, a
 
 bool moves(const CommFault& fault) { return fault.name == "pause-moves" || fault.name == "loader-moves"; }
 
-// `count` of the steps, at any distance from one another. Left out are the first step, which has no earlier
-// one, and steps with a checkpoint or an evaluation, which hide what happens at the same time.
+// Chooses `count` steps at random. Excludes the first step, which has no previous one, and steps with a
+// checkpoint or an evaluation, which hide concurrent events.
 void choose_some(CommFault& fault, const CommSite& site, uint32_t count, Random& random) {
   std::vector<uint32_t> usual;
   const auto every = [](uint32_t step, uint32_t n) { return n != 0 && (step + 1) % n == 0; };
@@ -24,7 +24,7 @@ void choose_some(CommFault& fault, const CommSite& site, uint32_t count, Random&
   }
 }
 
-// Rank 0 saves, logs or evaluates every few steps; frameworks count steps from 1.
+// Chooses every n-th step: rank 0 saves, logs or evaluates; frameworks count steps from 1.
 void choose_every(CommFault& fault, const CommSite& site, Random& random) {
   static constexpr uint32_t kPeriods[] = {4, 5, 6, 8, 10, 20};
   const uint32_t period = kPeriods[random.below(std::size(kPeriods))];
@@ -32,7 +32,7 @@ void choose_every(CommFault& fault, const CommSite& site, Random& random) {
     fault.active[step] = (site.first_step + step + 1) % period == 0;
 }
 
-// By a share of the steps between a seventh and a half, and between half and all of the severity.
+// The fault is active in a seventh to half of the steps, with half to all of its severity.
 void choose_fluctuation(CommFault& fault, const CommSite& site, Random& random) {
   const uint32_t steps = site.steps;
   const int64_t percent = random.range(15, 51);
@@ -89,7 +89,7 @@ void add_pauses(const CommFault& fault, const CommSite& site, uint32_t step, Com
     const auto rank = static_cast<uint32_t>((fault.key + number * stride) % site.world);
     if (fault.name == "pause-moves") {
       effects.pauses.push_back({rank, mix64(key, 3), ns});
-    } else {  // the loader of a host: all of its ranks begin late
+    } else {  // the data loader of a host: all its ranks start late
       const uint32_t first = site.host_of(rank) * site.ranks_per_host;
       for (uint32_t r = first; r < std::min(first + site.ranks_per_host, site.world); ++r)
         effects.pauses.push_back({r, 0, ns});

@@ -52,15 +52,15 @@ constexpr Kind kKinds[] = {
     {"rank0-saves", "job", "rank 0 saves or logs every few steps: no fault", Somebody::kNo},
 };
 
-// A stall longer than a garbage collection (some hundred milliseconds), so that the two are distinguishable:
-// a file system that does not answer, a transfer that is retried.
+// Minimum stall, longer than a garbage collection (some hundred milliseconds), so that the two are
+// distinguishable. Causes: a file system that does not answer, a transfer that is retried.
 constexpr uint64_t kStallNs = 500'000'000;
 
 int64_t units(double value) { return static_cast<int64_t>(value * static_cast<double>(kUnit)); }
 
 bool has_rhythm(const CommFault& fault) { return fault.name == "stall-periodic" || fault.name == "spike"; }
 
-// Steps of a recurring fault: four to eight stalls, or one step of every five to nine.
+// Chooses the steps of a recurring fault: four to eight stalls, or one in every five to nine steps.
 void choose_rhythm(CommFault& fault, uint32_t steps, Random random) {
   const auto stalls = static_cast<uint32_t>(random.range(4, 9));
   const uint32_t period =
@@ -70,7 +70,7 @@ void choose_rhythm(CommFault& fault, uint32_t steps, Random random) {
   for (uint32_t step = std::min(first, steps - 1); step < steps; step += period) fault.active[step] = 1;
 }
 
-// A preemption or a neighbour's job: 3 to 12 of at least a hundred steps.
+// Chooses the steps of a preemption or a neighbour's job: 3 to 12 of at least a hundred.
 void choose_burst(CommFault& fault, uint32_t steps, Random random) {
   const auto length = std::clamp(static_cast<uint32_t>(random.range(3, 13)), 1u, std::max(1u, steps / 10));
   const auto from = static_cast<uint32_t>(random.below(steps - length + 1));
@@ -119,7 +119,7 @@ void add_host(CommFault& fault, const CommSite& site, uint32_t host) {
     add_rank(fault, site, r);
 }
 
-// Groups and channels in which `slow(a, b)` holds for two ranks that exchange bytes.
+// Collects the groups and channels where two ranks exchange bytes and `slow(a, b)` holds.
 template <class Slow>
 void find_slow(CommFault& fault, const CommSite& site, Slow slow) {
   for (uint8_t kind = 1; kind < kCommGroups; ++kind) {
@@ -142,7 +142,7 @@ void slow_card(CommFault& fault, const CommSite& site) {
   find_slow(fault, site, [&](uint32_t a, uint32_t b) {
     return (a == rank || b == rank) && site.host_of(a) != site.host_of(b);
   });
-  // A ring over several cards of a host is divided among them: all wait for the slowest card.
+  // A ring uses several cards of a host in parallel; all members wait for the slowest card.
   for (uint8_t kind = 1; kind < kCommGroups; ++kind) {
     const CommGroups& groups = site.groups[kind];
     const uint32_t n = groups.of_rank[rank];
@@ -182,8 +182,8 @@ bool slow_link(CommFault& fault, const CommSite& site, Random& random) {
   return true;
 }
 
-// Ranks whose fault could cause the same slowdown: the members of the smallest slow group, or the ends of the
-// slow channel.
+// Ranks whose fault could cause the same slowdown: the members of the smallest slow group, or both ends of
+// the slow channel.
 std::vector<uint32_t> others_that_may(const CommFault& fault, const CommSite& site) {
   if (!fault.slow_channels.empty()) {
     const uint32_t c = fault.slow_channels[0], r = c / 2;
@@ -294,7 +294,7 @@ void add_slow_links(const CommFault& fault, const CommSite& site, int64_t slower
     const CommGroups& groups = site.groups[kind];
     for (const uint32_t n : fault.slow_groups[kind]) {
       int64_t factor = slower;
-      // Between hosts the card is the slowest link, unless the connection of the devices is even slower.
+      // Between hosts, the network card is the slowest link, unless the slowed NVLink is even slower.
       if (fault.name == "nvlink" && groups.spans[n]) {
         const uint64_t inside = scaled(site.nvlink_ns_per_mib, slower);
         factor = static_cast<int64_t>((std::max(inside, groups.ns_per_mib[n]) << 16) / groups.ns_per_mib[n]);
@@ -353,7 +353,7 @@ void add_effects(const CommFault& fault, const CommSite& site, uint32_t step, Co
   } else if (is_hang(fault)) {
     effects.stops.push_back({fault.ranks[0], fault.stop_at, fault.name == "hang-device"});
   } else if (fault.name == "stall" || fault.name == "stall-periodic") {
-    // As long as all compute of a micro-batch, times the severity.
+    // Duration of the pause: all compute of a micro-batch times the severity.
     const uint64_t work = (site.block_ns + site.expert_ns) * site.blocks * site.micro_batches;
     effects.pauses.push_back({fault.ranks[0], mix64(fault.key, has_rhythm(fault) ? 0 : step),
                               std::max(kStallNs, scaled(work, slower))});

@@ -17,7 +17,7 @@ CommFiles::CommFiles(const CommJobOptions& options, const CommSite& site,
   epoch_ns_ = (1'763'690'000 + random.below(2'000'000)) * 1'000'000'000ull;
   if (options.epoch_ns != 0) epoch_ns_ = options.epoch_ns;
   if (!options.plain && random.chance(60)) lost_per_100k_ = static_cast<uint32_t>(random.below(100));
-  // From synchronised within microseconds to unsynchronised: 2^10 .. 2^31 ns.
+  // Clock skew, from synchronised within microseconds to unsynchronised: 2^10 .. 2^31 ns.
   const int64_t skew = int64_t{1} << random.range(10, 31);
   for (Host& host : hosts_) {
     if (options.plain) continue;

@@ -1,5 +1,5 @@
-// Writes the records of a simulated job as the tracers of its hosts would: on the hosts' own clocks, in order
-// of the ends of operations, without data that tracers do not know. One thread.
+// Writes the records of a simulated job as the tracers of its hosts would: on each host's clock, sorted by
+// the ends of operations, without data that tracers do not know. One thread.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ class CommFiles {
   CommFiles(const CommJobOptions& options, const CommSite& site, const std::vector<uint32_t>& retained,
             std::string folder);
 
-  // Writes the folder, job.toml, and each host's header and joins.
+  // Writes the folder, job.toml, and the header and joins of each host.
   Status begin();
   // Adds the last phase of all ranks.
   Status add(const CommWorld& world);

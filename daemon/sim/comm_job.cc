@@ -25,15 +25,15 @@ std::string numbers(const std::vector<double>& list) {
   return list_of(list.size(), [&](size_t i) { return fmt::format("{:.3f}", list[i]); });
 }
 
-// A pause as short as a garbage collection, that comes once, or in a job whose collections are as long: any
-// process may have it.
+// Whether a pause is healthy: shorter than a garbage collection, and either unique or in a job with equally
+// long collections. Any process may pause like this.
 bool looks_healthy(const CommSite& site, const CommFault& fault) {
   constexpr uint64_t kCollectionNs = 300'000'000;
   if (!is_pause(fault) || fault.pause_ns >= kCollectionNs) return false;
   return fault.name == "pause-once" || (site.gc_every != 0 && 2 * site.gc_ns >= fault.pause_ns);
 }
 
-// Fluctuations are small; a spike shows in the length of its step.
+// Fluctuations are small; a spike must be visible in the length of its step.
 void choose_severity_of(const CommSite& site, CommFault& fault, Random random) {
   if (fault.name.starts_with("fluctuation"))
     choose_severity(site, fault, random, 1.15, 1.3);
@@ -55,8 +55,8 @@ std::string fault_json(const CommSite& site, const CommFault& fault, const CommP
   }
   const auto host = [&](uint32_t h) { return fmt::format("\"{}\"", site.host_names[h]); };
   const bool device = fault.ranks.size() == 1;
-  // Faults below 5 % of every step, and faults without a detectable place, may be reported or not. What comes
-  // more than once in single steps shows in two of them, and a pause makes a step a tenth longer.
+  // Optional: faults that cost less than 5 % of each step, or without a detectable place. A fault of
+  // several listed steps must show in two of them; a pause must lengthen its step by a tenth.
   std::ranges::sort(shares, std::greater<>());
   const double share = shares[fault.listed && steps.size() > 1 ? 1 : 0];
   const bool shows = is_hang(fault) ||

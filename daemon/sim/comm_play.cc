@@ -6,7 +6,8 @@
 namespace culprit::sim {
 namespace {
 
-// Several variants of the same job, step by step: with all faults, with none, and without each fault in turn.
+// Runs variants of the same job in parallel, step by step: with all faults, with none, and without each
+// fault in turn.
 struct Programs {
   std::vector<CommProgram> train, evaluation, checkpoint;
 };
@@ -34,7 +35,8 @@ class Variant {
   Variant(const CommSite& site, std::vector<const CommFault*> faults, bool keep)
       : site_(site), faults_(std::move(faults)), world_(site, keep) {}
 
-  // Duration of the step over all ranks in milliseconds; `each` sees the world after every phase.
+  // Returns the duration of the step over all ranks in milliseconds; calls `each` with the world after
+  // every phase.
   template <class Each>
   double step(const Programs& programs, uint32_t number, Each each) {
     CommEffects effects;
@@ -70,8 +72,8 @@ double time_of(const CommSite& site, const Programs& programs, std::vector<const
 
 }  // namespace
 
-// By default it makes the step 1.08 to 2.5 times as long, if the faulty part is on the critical path. A
-// weaker fault has no effect, and a stronger one is obvious.
+// Default: the step takes 1.08 to 2.5 times as long, if the faulty part is on the critical path. A weaker
+// fault has no effect, and a stronger one is obvious.
 void choose_severity(const CommSite& site, CommFault& fault, Random random, double least, double most) {
   const Programs programs = make_programs(site);
   CommSite calm = site;
@@ -83,8 +85,8 @@ void choose_severity(const CommSite& site, CommFault& fault, Random random, doub
   const double goal = without * (least + (most - least) * random.real() * random.real());
   double low = 1, high = fault.slow_channels.empty() && fault.kind != "nic" ? 64 : 256;
   for (int i = 0; i < 9; ++i) {
-    // Bisects on a logarithmic scale approximately: no library function, so the result is equal on every
-    // machine.
+    // Approximate bisection on a logarithmic scale, without library functions, so that the result is equal
+    // on every machine.
     trial.severity = i == 0 ? 4 : (low + high > 16 ? low + (high - low) / 4 : (low + high) / 2);
     const double ms = time_of(calm, programs, {&trial});
     (ms < goal ? low : high) = trial.severity;

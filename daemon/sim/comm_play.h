@@ -1,5 +1,5 @@
-// Runs a simulated job's communication step by step, with its faults and without each: what a step lasts, and
-// its records. Deterministic; one thread.
+// Runs the communication of a simulated job step by step, with its faults and without each: durations of
+// steps, and records. Deterministic; one thread.
 #pragma once
 
 #include <vector>
@@ -16,7 +16,7 @@ struct CommPlay {
   bool stuck = false;
 };
 
-// Chooses how strong a fault is, so that it shows: a step takes `most` times as long at most.
+// Chooses a visible severity for a fault; a step takes at most `most` times as long.
 void choose_severity(const CommSite& site, CommFault& fault, Random random, double least = 1.08,
                      double most = 2.5);
 

@@ -64,7 +64,7 @@ void Builder::collective(CommOp op, CommGroup group, uint64_t bytes, Act act) {
   add(one);
 }
 
-// The ends of the pipeline have no neighbour on one side, unless chunks form a cycle.
+// The first and last stage of a pipeline have no neighbour on one side, unless chunks form a cycle.
 void Builder::transfer(uint8_t parts, Act act) {
   if (s_.virtual_stages == 1 && stage_ == 0) parts &= static_cast<uint8_t>(~(kRecvPrevious | kSendPrevious));
   if (s_.virtual_stages == 1 && stage_ + 1 == s_.pp) parts &= static_cast<uint8_t>(~(kSendNext | kRecvNext));
@@ -87,7 +87,7 @@ void Builder::transfer(uint8_t parts, Act act) {
   add(one);
 }
 
-// Gathers the parameters that were updated by shards, while the first micro-batch waits for them.
+// Gathers the parameters that the shards updated; the first micro-batch waits for them.
 void Builder::begin() {
   compute(s_.loader_ns, Act::kHost, 0);
   if (s_.sharded && s_.dp * s_.cp > 1) {
@@ -124,7 +124,7 @@ void Builder::forward(Unit unit) {
     compute(s_.head_ns, Act::kCompute, unit.micro_batch);
 }
 
-// After the last micro-batch of a chunk, its gradients are complete and are sent during the rest of the
+// After its last micro-batch, the gradients of a chunk are complete; they are sent during the remaining
 // compute.
 void Builder::backward(Unit unit) {
   --backward_left_;
@@ -168,7 +168,7 @@ Builder::Unit Builder::unit_of(uint32_t k, bool back) const {
   return {k / round * s_.pp + k % s_.pp, back ? s_.virtual_stages - 1 - chunk : chunk};
 }
 
-// The order of Megatron-LM: rounds of pp micro-batches through each chunk in turn.
+// Schedule of Megatron-LM: rounds of pp micro-batches through each chunk in turn.
 void Builder::interleaved() {
   const uint32_t total = s_.micro_batches * s_.virtual_stages;
   const uint32_t warm = s_.micro_batches == s_.pp

@@ -1,4 +1,4 @@
-// The actions of every rank of a pipeline stage in a step, in order: compute, and operations that wait for
+// The actions of each rank of a pipeline stage in a step, in order: compute, and operations that wait for
 // other ranks. Made once from the site; a plain value, immutable afterwards.
 #pragma once
 
@@ -11,7 +11,7 @@ namespace culprit::sim {
 
 enum class Act : uint8_t {
   kCompute,    // on the device: longer on a slow device
-  kExpert,     // compute with a load that depends on the experts of the tokens
+  kExpert,     // compute whose load depends on the token routing to experts
   kHost,       // on the host: loading, logging
   kEnter,      // a collective that the rank waits for
   kIssue,      // a collective on the data-parallel stream

@@ -41,12 +41,13 @@ Status check_options(const CommJobOptions& o) {
   return {};
 }
 
-// Chooses missing sizes: tensor parallel within a host, some pipeline, the rest data parallel.
+// Chooses sizes that the options leave open: tensor parallel within a host, some pipeline parallel, the
+// rest data parallel.
 void choose_parallel(CommSite& s, const CommJobOptions& o, Random random) {
   const uint32_t rest = s.world / std::max(1u, s.cp);
   s.tp = o.tp;
   s.pp = o.pp;
-  // For a size that does not fit, check_shape reports an error.
+  // If a given size does not fit, check_shape reports the error.
   for (uint32_t tp = 1u << random.below(4); s.tp == 0; tp /= 2)
     if (tp == 1 || (tp <= s.ranks_per_host && rest % (tp * std::max(1u, s.pp)) == 0 && rest / tp >= s.ep))
       s.tp = tp;
@@ -55,7 +56,7 @@ void choose_parallel(CommSite& s, const CommJobOptions& o, Random random) {
   s.dp = o.dp != 0 ? o.dp : std::max(1u, rest / (s.tp * s.pp));
 }
 
-// About 90 records per rank and step, as in the logs of Holmes, unless the options say otherwise.
+// About 90 records per rank and step, as in the logs of Holmes, unless the options differ.
 void choose_schedule(CommSite& s, const CommJobOptions& o, Random random) {
   s.virtual_stages = o.virtual_stages != 0 ? o.virtual_stages : s.pp > 2 && random.chance(35) ? 2 : 1;
   s.blocks = o.layers != 0 ? o.layers : static_cast<uint32_t>(random.range(1, s.virtual_stages > 1 ? 2 : 3));
@@ -74,9 +75,10 @@ void choose_schedule(CommSite& s, const CommJobOptions& o, Random random) {
   s.device_times = random.chance(70);
 }
 
-// Fitted with tests/eval/comm_fit.py to shared/data/comm. Compute between operations: a spread of .0165
-// around its median over steps; one in 1,000 is beyond four spreads, by .2 more on average. A rank's whole
-// steps spread by .004. Spreads of log2 are 1.443 times as large. The seed chooses half to twice of each.
+// Parameters fitted with tests/eval/comm_fit.py to shared/data/comm. Compute between operations spreads by
+// .0165 around its median over steps. One duration in 1,000 is beyond four spreads, by .2 more on average.
+// The whole steps of a rank spread by .004. Spreads of log2 are 1.443 times as large. The seed scales each
+// by half to twice.
 void choose_times(CommSite& s, Random random) {
   const auto around = [&](uint64_t value) { return scaled(value, exp2_unit(random.range(-kUnit, kUnit))); };
   s.block_ns = around(18'000'000) / s.blocks;
@@ -128,8 +130,8 @@ uint32_t number_of(const CommSite& s, CommGroup kind, uint32_t rank) {
   }
 }
 
-// A ring crosses each link once: the slowest link decides. The ranks of a group on one host share its
-// crossing, each with a card of its own. Switches above the leaves are oversubscribed.
+// A ring crosses each link once, so the slowest link decides. The ranks of a group on one host share its
+// crossing, each with its own card. Switches above the leaves are oversubscribed.
 void fill_links(CommSite& s, CommGroups& groups, int64_t oversubscribed) {
   for (uint32_t n = 0; n + 1 < groups.first.size(); ++n) {
     const uint32_t* first = &groups.members[groups.first[n]];
@@ -198,7 +200,7 @@ Result<CommSite> make_comm_site(const CommJobOptions& o) {
   s.ep = o.ep;
   s.ranks_per_host = std::min(o.ranks_per_host, o.world);
   s.hosts = (s.world + s.ranks_per_host - 1) / s.ranks_per_host;
-  // A small cluster also has several leaves, for a comparison between them.
+  // A small cluster also gets several leaves, so that they can be compared.
   s.hosts_per_switch = std::clamp(s.hosts / 4, 1u, o.hosts_per_switch);
   s.steps = o.steps;
   s.first_step = static_cast<uint32_t>(random.fork(3).below(3)) * 400;

@@ -1,6 +1,6 @@
-// The cluster and the model of a simulated communication trace: members of communicators, bandwidth of links,
-// duration of the parts of a step. Plain values, made once by make_comm_site and immutable afterwards; any
-// thread.
+// The cluster and the model of a simulated communication trace: members of communicators, bandwidth of
+// links, durations of the parts of a step. Plain values, made once by make_comm_site and immutable
+// afterwards; any thread.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@
 
 namespace culprit::sim {
 
-// All communicators of one kind: number n has the members `first[n]` .. `first[n + 1]`.
+// All communicators of one kind; the members of communicator n are `first[n]` .. `first[n + 1]`.
 struct CommGroups {
   std::vector<uint32_t> of_rank, first, members;
   std::vector<uint64_t> ns_per_mib;  // of its slowest link
@@ -42,7 +42,7 @@ struct CommSite {
   // Spreads of log2, in units.
   int64_t noise = 0, lottery = 0, sequence = 0, expert = 0, stage = 0;
   uint32_t tail_per_100k = 0;
-  // Intervals of pauses, in steps of each process; 0: none.
+  // Intervals of pauses, in steps of each process; 0: no pauses.
   uint32_t gc_every = 0, checkpoint_every = 0, evaluation_every = 0;
   uint64_t gc_ns = 0, checkpoint_ns = 0;
   int64_t warm_up = kUnit;  // factor on the compute of the first step

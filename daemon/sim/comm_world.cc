@@ -5,11 +5,11 @@
 namespace culprit::sim {
 namespace {
 
-// Smaller sends are buffered: NCCL's simple protocol moves slices of 512 KiB, its low-latency protocol some
-// KiB.
+// Sends below this size are buffered: NCCL's simple protocol moves slices of 512 KiB, its low-latency
+// protocol some KiB.
 constexpr uint64_t kEagerBytes = 64 << 10;
 constexpr uint64_t kLaunchNs = 8'000, kExitNs = 1'500;
-// Fitted: gaps below 10 ms, caused by the host, spread by about a factor of e.
+// Fitted: host-caused gaps below 10 ms spread by about a factor of e.
 constexpr int64_t kHostSpread = 60'000;
 
 enum Tag : uint64_t { kLottery = 1, kSample, kHot, kGc, kGcLength, kGcPlace };
@@ -107,7 +107,7 @@ void CommWorld::advance(uint32_t r) {
   }
 }
 
-// False: the rank waits, and the event that ends the wait makes it ready.
+// False: the rank waits, and the event that ends this wait makes the rank ready.
 bool CommWorld::act(uint32_t r, uint32_t index) {
   Rank& rank = ranks_[r];
   const CommAct& one = phase_.programs[site_.stage_of(r)].actions[index];
@@ -150,7 +150,7 @@ uint64_t CommWorld::compute_ns(uint32_t r, uint32_t index) const {
   uint64_t ns = scaled(scaled(one.amount, lottery_[r]), lognormal_unit(key, site_.noise));
   ns = scaled(ns, sample_[size_t{site_.sample_of(r)} * site_.micro_batches + one.micro_batch]);
   if (one.act == Act::kExpert) {
-    // The preferred experts change with each batch; a small part of the preference is constant.
+    // The preferred experts change per batch; a small part of the preference is constant.
     ns = scaled(ns, lognormal_unit(mix64(key, kHot), site_.expert));
     if (site_.cp * site_.dp > site_.ep)
       ns = scaled(ns, lognormal_unit(mix64(mix64(site_.seed, kHot), site_.expert_of(r)), site_.expert / 8));
@@ -316,7 +316,7 @@ void CommWorld::match(uint32_t channel) {
   part_done(receiver, end_ns);
 }
 
-// Operations that started together may be one kernel with common times.
+// Operations that started together may be one fused kernel with the same times.
 void CommWorld::part_done(uint32_t r, uint64_t end_ns) {
   Rank& rank = ranks_[r];
   rank.until = std::max(rank.until, end_ns);
@@ -328,8 +328,8 @@ void CommWorld::part_done(uint32_t r, uint64_t end_ns) {
   ready_.push_back(r);
 }
 
-// Rings: each rank sends (n - 1) / n of the bytes, twice (to reduce and to distribute). Small operations use
-// a tree.
+// Ring: each rank sends (n - 1) / n of the bytes, twice (reduce and distribute). Small operations use a
+// tree.
 uint64_t CommWorld::collective_ns(const CommAct& one, uint32_t number, uint64_t key) const {
   const CommGroups& all = site_.of(one.group);
   const uint64_t n = all.size(number), times = one.op == CommOp::kAllReduce ? 2 : 1;

@@ -1,6 +1,6 @@
-// Runs the ranks of a simulated job, phase by phase. Each rank continues until it waits for others; the last
-// rank to arrive releases all. The duration of an operation does not depend on its time, so the order of
-// processing ranks has no effect. One thread; borrows the site, which must outlive it.
+// Runs the ranks of a simulated job, phase by phase. Each rank continues until it waits for others; the
+// last rank to arrive releases all. The duration of an operation does not depend on its start, so the order
+// of processing ranks has no effect. One thread; borrows the site, which must outlive the world.
 #pragma once
 
 #include <array>
@@ -13,16 +13,16 @@
 
 namespace culprit::sim {
 
-// Deviations from normal in a step. Factors in units; an empty list: all are one.
+// Deviations from normal in one step. Factors in units; an empty list: all factors are one.
 struct CommEffects {
   struct Pause {
     uint32_t rank = 0;
-    uint64_t place = 0;  // index of its action, modulo the number of actions
+    uint64_t place = 0;  // index of the rank's action, modulo the number of actions
     uint64_t ns = 0;
   };
   struct Stop {
     uint32_t rank = 0, action = 0;
-    bool device = false;  // true: it enters and never leaves; false: it never enters
+    bool device = false;  // true: the rank enters and never leaves; false: it never enters
   };
   std::vector<int64_t> compute, host;  // by rank
   std::vector<int64_t> channel;        // by 2 x sender; + 1: to the previous stage
@@ -41,9 +41,9 @@ class CommWorld {
  public:
   CommWorld(const CommSite& site, bool keep_records);
 
-  // Returns the end of the last rank, on a clock common to all ranks.
+  // Returns the time when the last rank ends, on a clock common to all ranks.
   uint64_t run(const CommPhase& phase, const CommEffects& effects);
-  // Of the last phase, in order of entry; the end is 0 in a hang.
+  // Records of the last phase, in order of entry; in a hang the end is 0.
   std::span<const CommRecord> records(uint32_t rank) const;
   bool stuck() const { return stuck_; }
 
@@ -67,7 +67,7 @@ class CommWorld {
   struct Group {
     uint32_t arrived = 0;
     uint64_t latest = 0;
-    // Of a broadcast: the root does not wait and may leave before others arrive.
+    // Of a broadcast: the root does not wait and may leave before the others arrive.
     uint64_t root_end = 0;
     std::vector<uint32_t> waiting;
   };

@@ -1,4 +1,5 @@
-// The part of a job after its fault: the fault's own lines, the reactions of other ranks, the launcher's end.
+// The end of a job after its fault: the fault's own lines, the reactions of other ranks, the launcher's
+// exit.
 #include <algorithm>
 
 #include "sim/job.h"
@@ -7,7 +8,7 @@ namespace culprit::sim {
 
 namespace {
 
-// Delay between the onset and the reaction of the others.
+// Delay between the onset of the fault and the reaction of the other ranks.
 TimeNs notice_after(Tail tail, const Site& site, Random& random) {
   switch (tail) {
     case Tail::kReset:
@@ -38,7 +39,7 @@ Status JobWriter::play_stop() {
   const TimeNs onset = outcome_.onset_ns;
   play_script(own, onset, Role::kRoot);
   const TimeNs notice = onset + notice_after(fault_->tail, site_, random_);
-  // Background lines of the hosts continue while the ranks wait.
+  // The hosts' background lines continue while the ranks wait.
   play_monitor(notice, true);
   play_script(tail_script(fault_->tail, site_.accel), notice, Role::kEcho);
   if (fault_->tail == Tail::kSilent) return sink_.write(batch_);
@@ -59,7 +60,7 @@ void JobWriter::play_script_line(const ScriptLine& line, const Template& text, T
                                  Role victim_role) {
   writers(line.who, writers_);
   const TimeNs base = from + random_.range(line.from_ms, line.to_ms) * kNsPerMs;
-  // If many ranks write a line, all write it at nearly the same time.
+  // A line of several ranks is written by all of them at nearly the same time.
   const int64_t spread_ms = writers_.size() > 1 ? std::max(40, (line.to_ms - line.from_ms) / 4) : 1;
   const std::vector<Writer> chosen = writers_;
   for (const Writer writer : chosen) {

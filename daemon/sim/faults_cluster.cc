@@ -1,4 +1,4 @@
-// Faults of hosts, storage and the cluster around the job.
+// Tables: faults of hosts, storage and the cluster around the job.
 #include "sim/spell.h"
 
 namespace culprit::sim {

@@ -1,4 +1,4 @@
-// Faults of devices and links with explicit messages.
+// Tables: faults of devices and links with explicit messages.
 #include "sim/spell.h"
 
 namespace culprit::sim {

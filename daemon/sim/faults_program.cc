@@ -1,4 +1,4 @@
-// Faults of the program, its data and its configuration.
+// Tables: faults of the program, its data and its configuration.
 #include "sim/spell.h"
 
 namespace culprit::sim {

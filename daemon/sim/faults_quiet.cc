@@ -1,4 +1,4 @@
-// Faults without a message: ordinary lines are missing, slower, more frequent or in another order.
+// Tables: faults without a message. Ordinary lines are missing, slower, more frequent or in another order.
 #include "sim/spell.h"
 
 namespace culprit::sim {

@@ -1,4 +1,4 @@
-// Flight Recorder dumps: the last calls of each rank whose process lives, as pickle or JSON.
+// Flight Recorder dumps: the last calls of each rank with a live process, as pickle or JSON.
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -14,9 +14,9 @@ namespace culprit::sim {
 namespace {
 
 constexpr size_t kDumpEntries = 20;
-constexpr uint32_t kDumpMembersMax = 1'024;  // a larger default group does not tell its ranks
+constexpr uint32_t kDumpMembersMax = 1'024;  // default groups above this size have no list of ranks
 
-// Protocol 2 as torch writes it: each string once, then by its number.
+// Pickle protocol 2 as torch writes it: each string once, later by its memo number.
 class PickleOut {
  public:
   PickleOut() { out_ = "\x80\x02"; }
@@ -236,7 +236,7 @@ class DumpPickle {
   PickleOut o_;
 };
 
-// As torch writes JSON: no frames, numbers of the status as strings, 0 for unknown times.
+// JSON as torch writes it: no frames, status numbers as strings, 0 for unknown times.
 class DumpJson {
  public:
   DumpJson(const HangState& hang_state, uint32_t rank) : c_(hang_state), s_(hang_state.site), r_(rank) {}

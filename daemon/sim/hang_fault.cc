@@ -35,7 +35,7 @@ class HangFaultMaker {
     return f_.programs.back().get();
   }
 
-  // The step before and the step of the fault, or a phase in its place.
+  // Builds programs of two steps: the previous step, then the step of the fault, or `phase` instead of it.
   void train(const HangProgram* phase = nullptr) {
     std::vector<const HangProgram*> by_stage;
     for (uint32_t stage = 0; stage < s_.pp; ++stage) {
@@ -47,7 +47,7 @@ class HangFaultMaker {
     for (uint32_t r = 0; r < s_.world; ++r) f_.program_of.push_back(by_stage[s_.stage_of(r)]);
   }
 
-  // Indexes of the acts of part 1 for which `wanted` holds.
+  // Indexes of the acts of part 1 that satisfy `wanted`.
   template <class Wanted>
   std::vector<uint32_t> acts(uint32_t rank, Wanted wanted) const {
     std::vector<uint32_t> out;
@@ -101,7 +101,8 @@ class HangFaultMaker {
     return true;
   }
 
-  // Others wait in a barrier for the rank that prepares or saves; or all are late.
+  // Other ranks wait in a barrier for the rank that prepares or saves; with a storage fault, all ranks are
+  // late.
   bool phase() {
     if (f_.kind != "tokenize" && f_.kind != "save" && f_.kind != "storage") return false;
     const HangPlace place = f_.kind == "tokenize" ? HangPlace::kTokenize : HangPlace::kSave;
@@ -112,7 +113,7 @@ class HangFaultMaker {
     };
     if (f_.kind == "storage") {
       f_.class_name = "storage";
-      // Of half of the jobs some ranks are done and wait.
+      // In half of the jobs, some ranks have finished and wait.
       const uint64_t done_percent = random_.chance(50) ? 0 : random_.range(5, 30);
       for (uint32_t r = 0; r < s_.world; ++r)
         if (!random_.chance(static_cast<uint32_t>(done_percent))) stop_host(r, host_act(r));
@@ -166,11 +167,12 @@ class HangFaultMaker {
     return true;
   }
 
-  // All groups with neighbours on the two hosts stand still.
+  // All groups with neighbours on the two hosts stall.
   bool network() {
     f_.class_name = kHangDevice;
     train();
-    // Two neighbours on different hosts; the world's groups have them in every job of several hosts.
+    // Picks two neighbours on different hosts; in a job of several hosts, the groups over all ranks always
+    // have some.
     const HangGroup first = random_.chance(30) ? HangGroup::kPipeline : HangGroup::kData;
     uint32_t a = 0, b = 0, rank = 0;
     for (HangGroup kind : {first, HangGroup::kData, HangGroup::kPipeline, HangGroup::kWorld}) {
@@ -251,7 +253,7 @@ class HangFaultMaker {
     }
     f_.program_of[rank] = keep(std::move(program));
     f_.ranks.push_back(rank);
-    // What the peers call; the index is the same in their programs.
+    // The call of the peers; its index is the same in their programs.
     const HangGroup group = act.group;
     const uint32_t number = s_.group_of(group, rank), peer = s_.index_in(group, rank) == 0 ? 1 : 0;
     const uint32_t other = s_.member(group, number, peer);
@@ -261,7 +263,7 @@ class HangFaultMaker {
     return acts(rank, [](const HangAct& act) { return act.place == HangPlace::kNorm; }).front();
   }
 
-  // Changes the programs of one replica; the others wait for it in their first data-parallel call.
+  // Changes the programs of one replica; the other replicas wait for it in their first data-parallel call.
   template <class Change>
   void replica(Change change) {
     const auto chosen = static_cast<uint32_t>(random_.below(s_.dp));

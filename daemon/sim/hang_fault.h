@@ -1,5 +1,5 @@
-// The fault of a simulated hang: who is at fault, what its ranks do instead, what the right answer is.
-// Owns the programs of the ranks. Plain values; any thread.
+// The fault of a simulated hang: the ranks at fault, what they do instead, and the expected answer. Owns
+// the programs of the ranks. Plain values; any thread.
 #pragma once
 
 #include <memory>
@@ -18,14 +18,15 @@ struct HangFault {
   std::vector<uint32_t> ranks;  // at fault; none: no single rank is
   std::vector<uint32_t> hosts;  // theirs, or both ends of a link
   HangEnd end = HangEnd::kAlive;
-  std::vector<uint32_t> exited;  // ranks whose processes have ended, with those that the launcher ended
+  // Ranks whose processes have exited, including those that the launcher killed.
+  std::vector<uint32_t> exited;
   HangPlace place = HangPlace::kForward;  // of the host of the ranks at fault
   bool own_place = false;                 // `place` differs from what their program says
   std::vector<HangDeviation> deviations;
   HangCut cut;
   std::vector<std::unique_ptr<const HangProgram>> programs;
   std::vector<const HangProgram*> program_of;  // by rank
-  // The operation in which the job hangs: a rank that has it in its program, and its index there.
+  // The hanging operation: a rank with it in its program, and its index there.
   bool has_operation = false;
   uint32_t operation_rank = 0, operation_act = 0;
 

@@ -1,4 +1,4 @@
-// Python frames of a simulated trainer: where the host of a rank is, and from where it calls.
+// Python frames of a simulated trainer: the code position of each rank's host thread.
 #include "sim/hang_state.h"
 
 namespace culprit::sim {
@@ -11,7 +11,7 @@ struct SourcePlace {
   uint32_t line = 0;
 };
 
-// The part of a trainer's stack that belongs to a place, innermost first.
+// The part of a trainer's stack for one place, innermost frame first.
 struct PlaceFrames {
   HangPlace place;
   std::vector<SourcePlace> frames;

@@ -75,7 +75,7 @@ class HangTruth {
       });
     });
   }
-  // The number is that on the ranks that reach it: one more than what is complete before.
+  // The operation's number on the ranks that reach it: the count of completed operations plus one.
   void operation() {
     if (!c_.fault.has_operation) {
       w_.null("group");

@@ -1,4 +1,4 @@
-// Logs of ranks and hosts: progress, the watchdog in the wording of its release, the launcher, the kernel.
+// Logs of ranks and hosts: progress, watchdog lines in the wording of the torch release, launcher, kernel.
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -29,7 +29,7 @@ struct HangLine {
 
 std::tm utc(uint64_t at_ns) { return fmt::gmtime(static_cast<std::time_t>(at_ns / kLogSecond)); }
 
-// Numbers of source lines in ProcessGroupNCCL.cpp, by release.
+// Line numbers in ProcessGroupNCCL.cpp, by torch release.
 struct SourceLines {
   int caught, status, trace, first, dump, observed, failed, avoid, ended;
 };
@@ -64,7 +64,7 @@ class RankLog {
 
  private:
   void add(uint64_t at_ns, std::string text) { out_.push_back({at_ns, std::move(text)}); }
-  // A line of the script. In a host's log nothing tells the rank, as in real ones.
+  // A line of the training script. In a host's log it does not name the rank, as in real logs.
   void say(uint64_t at_ns, std::string_view text) {
     add(at_ns, fmt::format("[{:%Y-%m-%d %H:%M:%S}] {}", utc(at_ns), text));
   }
@@ -156,7 +156,7 @@ class RankLog {
     std::vector<TimedOut> out;
     for (HangGroup kind : kAllHangGroups) {
       const HangCall* call = c_.open_call(r_, kind);
-      // The others' abort ends this rank a minute after the first.
+      // A minute after the first time-out, the abort of the other ranks ends this rank.
       if (call && call->created_ns + s_.timeout_ns < c_.first_timeout_ns + 55 * kLogSecond)
         out.push_back({call, kind});
     }
@@ -234,7 +234,7 @@ class RankLog {
       text += fmt::format("\n#{} {} from {}:{}", number++, frame.function, frame.file, frame.line);
     log(at, line, text);
   }
-  // Of the monitor of the default group: its numbers, whatever group hangs.
+  // Line of the default group's monitor: it has this group's numbers, even if another group hangs.
   void dump_signal(uint64_t at, std::string_view from) {
     const HangRank& rank = c_.rank(r_);
     log(at, source_lines(s_.torch).dump,
@@ -264,7 +264,7 @@ class RankLog {
       if (c_.rank(r).waits() && c_.answers(r)) return r;
     return 0;
   }
-  // Neighbours of a dead rank whose transport notices.
+  // Logs the transport error of a rank whose ring neighbour has died.
   bool remote_error(const TimedOut& one) {
     if (!s_.remote_error || c_.fault.exited.empty() || s_.torch < 203) return false;
     const uint32_t size = s_.group_size(one.group), group = s_.group_of(one.group, r_);
@@ -301,7 +301,7 @@ class RankLog {
   std::vector<HangLine> out_;
 };
 
-// Of the launcher's agent on a host, and of its kernel.
+// Lines of the launcher's agent on a host, and of the host's kernel.
 std::vector<HangLine> agent_lines(const HangState& c, uint32_t host) {
   const HangSite& s = c.site;
   std::vector<HangLine> out;

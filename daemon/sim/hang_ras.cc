@@ -1,5 +1,5 @@
-// Two answers of NCCL RAS, 10 s apart, as text or JSON. RAS counts the calls of each communicator that the
-// host handed over, by operation; it sees neither sends nor devices.
+// Two answers of NCCL RAS, 10 s apart, as text or JSON. RAS counts the calls that the host issued on each
+// communicator, by operation; it sees neither sends nor devices.
 #include <algorithm>
 #include <map>
 
@@ -155,7 +155,7 @@ class RasAnswer {
     return fmt::format("{:5}{:10}{:10}{:10}{:10}{:10}   RUNNING  {}\n", row, count, nodes,
                        std::max(1u, size / nodes), size, count * size - lost(), wrong);
   }
-  // A block where the members counted differently; only small minorities are listed.
+  // Writes a block if the members' counts differ; lists only small minorities.
   bool counts(HangGroup kind, uint32_t group, HangOp op, const std::string& name,
               std::string& warnings) const {
     std::map<uint64_t, std::vector<uint32_t>, std::greater<>> by_count;

@@ -12,7 +12,8 @@ namespace {
 constexpr uint64_t kHangSecond = 1'000'000'000;
 constexpr uint32_t kHangRanksMax = 65'536;
 
-// Tensor and pipeline parallel whose product divides the world and leaves at least 4 replicas.
+// Chooses tensor and pipeline parallel sizes whose product divides the world and leaves at least 4
+// replicas.
 Status choose_hang_parallel(HangSite& s, const HangJobOptions& o, Random random) {
   const uint32_t tensor[] = {1, 2, 4, 8, 8}, stages[] = {1, 2, 4, 8, 16};
   for (int attempt = 0; attempt < 200; ++attempt) {
@@ -52,7 +53,7 @@ void choose_hang_software(HangSite& s, const HangJobOptions& o, Random random) {
     return o.sources.empty() || std::find(o.sources.begin(), o.sources.end(), source) != o.sources.end();
   };
   const uint64_t drawn = random.below(5);
-  // The recorder is of 2.3 and later: a job that shows nothing else must have one.
+  // The Flight Recorder exists from torch 2.3 on; a job without other evidence must have one.
   s.torch = releases[wants("watchdog") ? drawn : std::max<uint64_t>(drawn, 1)];
   s.timeout_ns = (s.torch == 201 ? 1'800 : 600) * kHangSecond;
   s.sync_p2p = random.chance(50);

@@ -1,5 +1,5 @@
-// The cluster, the process groups and the software of a simulated job that hangs. Plain values, made once by
-// make_hang_site and immutable afterwards; any thread. Ranks: tp + TP * (dp + DP * pp).
+// The cluster, process groups and software of a simulated job that hangs. Plain values, made once by
+// make_hang_site and immutable afterwards; any thread. Rank number: tp + TP * (dp + DP * pp).
 #pragma once
 
 #include <array>
@@ -18,10 +18,10 @@ constexpr size_t kHangGroups = 4;
 
 enum class HangOp : uint8_t { kAllReduce, kAllGather, kReduceScatter, kBroadcast, kSend, kRecv };
 
-// Who starts the processes, and what it does when one ends.
+// Program that starts the processes, and its reaction when one exits.
 enum class HangLauncher : uint8_t {
-  kTorchrun,  // reports the exit code and ends the other processes of the host
-  kSlurm,     // reports the signal or exit code; the other processes stay
+  kTorchrun,  // reports the exit code and kills the other processes of the host
+  kSlurm,     // reports the signal or exit code; the other processes continue
   kPlain      // reports nothing
 };
 
@@ -33,15 +33,15 @@ struct HangSite {
   uint32_t ranks_per_host = 8, hosts = 1;
   uint32_t layers = 2, micro_batches = 2, buckets = 2;
   uint32_t steps_done = 0;  // complete steps before the recorded ones
-  uint32_t torch = 206;     // 201, 203, 205, 206 (and later): the wording of its lines
+  uint32_t torch = 206;     // 201, 203, 205, 206 (and later): selects the wording of its lines
   uint64_t timeout_ns = 0;
   uint64_t start_ns = 0;                           // of the recorded steps
   uint64_t step_ns = 0;                            // about
   bool sync_p2p = false;                           // the host waits for each receive
-  bool host_logs = false;                          // one log per host with the rank before each line
+  bool host_logs = false;                          // one log per host, with the rank before each line
   bool json_dumps = false, started_times = false;  // of the Flight Recorder
   bool ras_json = true;
-  bool remote_error = false;   // peers of a dead rank get an error of NCCL within seconds
+  bool remote_error = false;   // peers of a dead rank get an NCCL error within seconds
   bool storage_lines = false;  // the kernel logs that the storage does not respond
   HangLauncher launcher = HangLauncher::kPlain;
   StackForm stack_form = StackForm::kPySpyJson;
@@ -63,7 +63,7 @@ struct HangSite {
   uint32_t group_of(HangGroup kind, uint32_t rank) const;
   uint32_t member(HangGroup kind, uint32_t group, uint32_t index) const;
   uint32_t index_in(HangGroup kind, uint32_t rank) const;
-  // The name that all members know, and the number in each process.
+  // The group's name, common to all members, and its number in each process.
   uint32_t group_name(HangGroup kind, uint32_t group) const;
   uint32_t group_id(HangGroup kind) const { return static_cast<uint32_t>(kind); }
   uint64_t group_hash(HangGroup kind, uint32_t group) const;

@@ -1,4 +1,4 @@
-// Stack dumps of each process that lives: py-spy's JSON and text, faulthandler, gdb, eu-stack.
+// Stack dumps of each live process: py-spy's JSON and text, faulthandler, gdb, eu-stack.
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -84,7 +84,7 @@ class StackText {
   uint64_t address(std::string_view function) const {
     return 0x7f1000000000ull + mix64(s_.seed ^ r_, hash64(function)) % 0xfffffffffull;
   }
-  // Whether the main thread runs Python or C that does not sleep.
+  // Whether the main thread runs (Python, or C code that does not sleep).
   bool active() const {
     return waits_ || place_ == HangPlace::kForward || place_ == HangPlace::kGarbage ||
            place_ == HangPlace::kTokenize;

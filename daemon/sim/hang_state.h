@@ -1,5 +1,6 @@
-// What the sources of a simulated hang are written from: site, fault, the ranks where they stopped, who was
-// captured, and when. Borrows all three, which must outlive it. The writers write below `folder`, the job's.
+// Input of the writers of a simulated hang: site, fault, stopped ranks (world), and which ranks were
+// captured when. Borrows site, fault and world, which must outlive it. The writers write below `folder`,
+// the job's.
 #pragma once
 
 #include <string>
@@ -35,12 +36,12 @@ struct HangState {
   HangState(const HangSite& site, const HangFault& fault, const HangWorld& world, double capture);
   // Of a host's clock against the common one.
   int64_t clock_offset_ns(uint32_t host) const;
-  // Whether a process is there to write a dump or answer.
+  // Whether the rank's process is alive to write a dump or answer.
   bool answers(uint32_t rank) const;
   // When the fault's process ended or stopped.
   uint64_t exit_ns() const { return fault_ns + 1'500'000'000; }
   const HangRank& rank(uint32_t r) const { return world.ranks()[r]; }
-  // The first call of this group that is not completed; null: all are.
+  // The first incomplete call of this group; null: all calls are complete.
   const HangCall* open_call(uint32_t rank, HangGroup group) const;
   // Where the host of the rank is.
   HangPlace place_of(uint32_t rank) const;
@@ -55,7 +56,7 @@ struct HangFrame {
   std::string file;
   uint32_t line = 0;
 };
-// Frames of the main thread, innermost first. `waits`: in a synchronisation at `place`.
+// Frames of the main thread, innermost first. `waits`: it waits in a synchronisation at `place`.
 std::vector<HangFrame> hang_frames(const HangSite& site, HangPlace place, bool waits);
 // Of the code that hands a call over.
 std::vector<HangFrame> hang_call_site(const HangSite& site, const HangAct& act);

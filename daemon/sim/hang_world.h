@@ -1,6 +1,6 @@
-// Runs the ranks of a simulated job until nothing moves. The host of a rank hands calls over and goes on; its
-// device takes them one after another; a collective completes when the devices of all members have reached
-// it. One thread; borrows the site and the programs, which must outlive it.
+// Runs the ranks of a simulated job until no rank makes progress. The host of a rank issues calls
+// asynchronously; its device executes them in order. A collective completes when the devices of all members
+// have reached it. One thread; borrows the site and the programs, which must outlive the world.
 #pragma once
 
 #include <array>
@@ -41,20 +41,20 @@ struct HangAct {
   HangGroup group = HangGroup::kWorld;
   HangOp op = HangOp::kAllReduce;
   HangPlace place = HangPlace::kForward;
-  uint32_t part = 0;         // 0: the step before; 1: the step or phase of the fault
+  uint32_t part = 0;         // 0: the previous step; 1: the step or phase of the fault
   uint64_t in = 0, out = 0;  // elements
-  bool with_next = false;    // of a send or receive: the other is the next stage, else the previous
+  bool with_next = false;    // of a send or receive: the peer is the next stage, else the previous one
   bool is_p2p() const { return what == What::kCall && (op == HangOp::kSend || op == HangOp::kRecv); }
 };
 using HangProgram = std::vector<HangAct>;
 
 HangProgram hang_step(const HangSite& site, uint32_t stage, uint32_t part);
-// A phase of the host that all ranks have, and the barrier behind it.
+// Program of a host phase that all ranks execute, and the barrier after it.
 HangProgram hang_barrier(HangPlace host, HangPlace barrier);
 
 constexpr uint32_t kNever = std::numeric_limits<uint32_t>::max();
 
-// What differs from a healthy run. Indexes are of the rank's program.
+// Deviations from a healthy run. Indexes refer to the rank's program.
 struct HangDeviation {
   uint32_t rank = 0;
   uint32_t host_stops_at = kNever;     // does not run this act
@@ -91,7 +91,7 @@ class HangWorld {
   void run();
 
   const std::vector<HangRank>& ranks() const { return ranks_; }
-  // Calls in all steps before the recorded ones, by group and, for collectives, by operation.
+  // Number of calls in all steps before the recorded ones, by group and, for collectives, by operation.
   uint32_t calls_before(uint32_t rank, HangGroup group) const;
   uint32_t launches_before(uint32_t rank, HangGroup group, HangOp op) const;
 

@@ -6,9 +6,9 @@ namespace culprit::sim {
 
 namespace {
 
-// Average of the benches' logs; only a first estimate for the padding.
+// Average line length in the bench logs; only a first estimate for the padding.
 constexpr uint64_t kLineBytes = 140;
-// Debug lines of one host per iteration; for more padding, further iterations are run.
+// Limit of debug lines per host and iteration; more padding takes further iterations.
 constexpr uint64_t kChatterMax = 400;
 constexpr uint32_t kHarmlessBefore = 4;  // iterations
 
@@ -76,13 +76,13 @@ void JobWriter::plan_noise() {
     uint64_t places = spec.per_thousand / 1000;
     if (random_.per_mille(spec.per_thousand % 1000)) ++places;
     if (kernel && !site_.kernel_logs) continue;
-    // Events of many hosts are more frequent in larger jobs.
+    // Events of many hosts occur more often in larger jobs.
     if (places > 0 && spec.per_thousand >= 1000) places = std::max<uint64_t>(1, places * site_.hosts / 16);
     for (; places > 0; --places) {
       const auto host = static_cast<uint32_t>(random_.below(site_.hosts));
       const auto local = static_cast<uint32_t>(random_.below(site_.ranks_per_host));
       auto iteration = static_cast<uint32_t>(random_.range(1, iterations_));
-      // Of a job that goes on nothing follows that would show how harmless its last lines are.
+      // In a job that continues, an alarm in the last iterations has no later lines that prove it harmless.
       if (!run_.ends && iteration + kHarmlessBefore > iterations_) continue;
       for (uint64_t n = 1 + random_.below(spec.burst_max); n > 0; --n) {
         noise_.push_back({std::min(iteration, iterations_), host, local, index});
@@ -137,7 +137,7 @@ void JobWriter::set_in(TimeNs after) {
 }
 
 Status JobWriter::play_stage(const std::vector<CompiledLine>& lines, TimeNs length_ns) {
-  // Written in parts: the initialisation of a thousand hosts need not be in memory at once.
+  // Written in parts, so that the initialisation of a thousand hosts is not in memory at once.
   const size_t piece = site_.ranks > 512 ? 4 : lines.size();
   for (size_t begin = 0; begin < lines.size(); begin += piece) {
     for (size_t i = begin; i < std::min(lines.size(), begin + piece); ++i) {
@@ -159,9 +159,10 @@ Status JobWriter::play_stage(const std::vector<CompiledLine>& lines, TimeNs leng
 
 Status JobWriter::play_iteration(uint32_t index, uint64_t bytes) {
   if (bytes > 0 && index > 1) {
-    // Approaches the requested size: the lines so far determine the share of each remaining iteration.
+    // Approaches the requested size: each remaining iteration gets a share that depends on the bytes so
+    // far.
     const uint64_t done = sink_.bytes();
-    // After its onset a drifting job continues: there is always one more iteration to pad.
+    // A job with a drifting fault continues after the onset, so one more iteration can always be padded.
     const uint32_t last = std::min(iterations_, std::min(onset_, end_)) + 2;
     const uint64_t left = (bytes > done ? bytes - done : 0) / (last > index ? last - index : 1);
     chatter_ = std::max<uint64_t>(1, left / kLineBytes / site_.hosts);
@@ -204,7 +205,7 @@ void JobWriter::play_pattern(uint32_t index, TimeNs length) {
       const bool slow = drifting_ && victim(writer.host, writer.slot);
       int64_t place = line.percent == kFixed ? n : i + 1;  // an iteration is logged at its end
       if (slow && fault_->reorder) place = n - i;
-      // The others compute at their own speed and wait at the end.
+      // The other ranks compute at their own speed and wait at the end.
       const TimeNs within = (slow || place == n ? length : own) * place / (n + 1);
       const TimeNs at = now_ + within + random_.range(0, own / 50);
       if (!cut_off(writer.host, writer.slot, at)) emit(line.line, writer, at, Role::kNone);

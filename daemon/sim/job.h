@@ -1,5 +1,4 @@
-// Writes one job from its launch to its end, line by line, into a sink. A JobWriter lives for one job; one
-// thread.
+// Writes one job from its launch to its end, line by line, into a sink. One JobWriter per job; one thread.
 #pragma once
 
 #include <optional>
@@ -20,7 +19,7 @@ struct FaultOutcome {
 
 class JobWriter {
  public:
-  // `fault`: null for a healthy job. `bytes`: pad to about this size, 0: none.
+  // `fault`: null for a healthy job. `bytes`: approximate size to pad to; 0: no padding.
   JobWriter(const Site& site, const Tables& tables, const Run& run, Sink& sink);
   Result<FaultOutcome> write(const FaultKind* fault, uint64_t bytes);
 
@@ -44,7 +43,7 @@ class JobWriter {
   void play_drift(TimeNs length_ns);
   void play_planned(TimeNs until_ns);
   void set_moment(uint32_t index);
-  // The fault starts at now_ + `after`: later lines are cut off.
+  // Sets the onset of the fault to now_ + `after`: later lines are dropped.
   void set_in(TimeNs after);
   Status play_stop();
   Status play_end(TimeNs from, bool quiet);

@@ -15,7 +15,7 @@ namespace {
 
 // Upper limits: a larger job shows nothing new.
 constexpr uint32_t kHostsMax = 65'536, kRanksPerHostMax = 64, kIterationsMax = 10'000'000, kHealthyMax = 1000;
-// Size limit of a healthy job: it shows the templates of the padding and need not be as large.
+// Size limit of a healthy job: it shows the templates of the padding, so it can be smaller.
 constexpr uint64_t kHealthyBytes = 16 << 20;
 
 bool named(const std::vector<NamedChoice>& choices, std::string_view name) {

@@ -20,7 +20,7 @@ struct LogJobOptions {
   uint64_t seed = 1;
   uint32_t iterations = 200;  // of a healthy job
   uint32_t healthy = 3;       // number of healthy jobs
-  uint64_t bytes = 0;         // pad the job's log with ordinary lines to about this size; 0: no padding
+  uint64_t bytes = 0;         // approximate size to which ordinary lines pad the job's log; 0: no padding
 };
 
 struct NamedChoice {
@@ -30,7 +30,7 @@ const std::vector<NamedChoice>& log_faults();
 const std::vector<NamedChoice>& log_layouts();
 const std::vector<NamedChoice>& log_frameworks();
 
-// Writes out/job, out/healthy/<n> and out/truth.json. `out` must not exist or be empty.
+// Writes out/job, out/healthy/<n> and out/truth.json. `out` must be absent or empty.
 Status simulate_logs(const LogJobOptions& options, const std::string& out);
 
 }  // namespace culprit::sim

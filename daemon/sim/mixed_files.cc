@@ -1,5 +1,5 @@
-// What plugins stored and the training's own numbers, as lines of JSON. The formats are written here and
-// never by the product's readers.
+// Findings that plugins stored, and the metrics of the training, as lines of JSON. The formats are written
+// here and never by the product's readers.
 #include <cmath>
 
 #include <fmt/format.h>
@@ -30,7 +30,7 @@ class Numbers {
   }
 
  private:
-  // Uniform in -1 .. 1, a function of its purpose.
+  // Uniform number in -1 .. 1, a function of its key.
   double drawn(uint64_t what, uint64_t step, uint64_t of) const {
     const uint64_t word = mix64(mix64(seed_ ^ what, step), of);
     return static_cast<double>(word >> 11) * 0x1.0p-52 - 1;

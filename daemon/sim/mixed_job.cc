@@ -42,7 +42,7 @@ constexpr MixedKind kMixedKinds[] = {
     {"healthy-plan", "the learning rate is set to another value: no fault", "", "", "", "", ""},
 };
 constexpr uint32_t kMixedSteps = 40, kNumericSteps = 100;
-// From the launcher's first line to the first iteration.
+// Time from the launcher's first line to the first iteration.
 constexpr TimeNs kStartUp = 90 * kNsPerSecond;
 
 class MixedJob {
@@ -89,7 +89,7 @@ class MixedJob {
     return c;
   }
 
-  // A job that hangs: the hang state is that of `simulate hang`, with records of the steps before.
+  // A job that hangs: its hang state is that of `simulate hang`, with records of the previous steps.
   Status entry() {
     HangJobOptions h;
     h.ranks = o_.ranks;
@@ -173,7 +173,7 @@ class MixedJob {
     return done ? Status{} : Status{tl::unexpected(done.error())};
   }
 
-  // A job that goes on: its trace sets the pace of its logs.
+  // A job that continues: its trace sets the pace of its logs.
   Status go_on() {
     const bool numeric = p_.fault == MixedFault::kMemory || p_.fault == MixedFault::kPlanned ||
                          p_.fault == MixedFault::kHealthyPlan;
@@ -211,7 +211,7 @@ class MixedJob {
     return write_logs(log_site, run);
   }
 
-  // The fault of the trace; one that another place would cause as well is drawn again.
+  // Chooses the fault of the trace; draws again if the fault looks the same at another place.
   Status choose_fault(const CommJobOptions& c, CommSite& site, std::vector<CommFault>& faults) {
     if (kind_->comm.empty()) return {};
     Random random = random_.fork(3);

@@ -1,7 +1,6 @@
-// Makes a simulated training job with every input at once: logs of ranks and kernels, traces of
-// communication, numbers of the training, findings of plugins, and for a hang dumps, RAS answers and stacks.
-// out/job holds them, out/truth.json the fault and what each input shows of it. Equal options give equal
-// bytes.
+// Makes a simulated training job with every input at once: logs of ranks and kernels, communication traces,
+// training metrics, findings of plugins, and for a hang dumps, RAS answers and stacks. out/job has the
+// inputs; out/truth.json has the fault and what each input shows of it. Equal options give equal bytes.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +23,7 @@ struct MixedJobOptions {
 const std::vector<NamedChoice>& mixed_faults();
 const std::vector<NamedChoice>& mixed_inputs();
 
-// Writes out/job and out/truth.json. `out` must not exist or be empty.
+// Writes out/job and out/truth.json. `out` must be absent or empty.
 Status simulate_mixed(const MixedJobOptions& options, const std::string& out);
 
 }  // namespace culprit::sim

@@ -1,5 +1,5 @@
-// What happens in a simulated job with every input: its hosts, its steps, the fault, and what each input
-// shows of it. A plain value; the writers read it. One thread.
+// Plan of a simulated job with every input: its hosts, its steps, the fault, and what each input shows of
+// the fault. A plain value that the writers read. One thread.
 #pragma once
 
 #include <cstdint>
@@ -56,7 +56,7 @@ struct MixedPlan {
   std::vector<std::string> hosts;
   uint32_t ranks_per_host = 8;
   uint32_t tp = 1, pp = 1, dp = 1;
-  // Of the fault. `peer`: the host at the other end of a link.
+  // Place of the fault. `peer`: the host at the other end of a link.
   std::optional<uint32_t> rank;
   std::vector<uint32_t> fault_hosts;
   std::optional<uint32_t> peer;
@@ -76,11 +76,11 @@ struct MixedPlan {
   uint32_t host_of(uint32_t r) const { return r / ranks_per_host; }
 };
 
-// Fills in counters, kernel and chat: what the machines say of the fault, in the words of one of several
+// Fills in counters, kernel and chat: the machines' symptoms of the fault, in the wording of one of several
 // drivers and sites, and harmless reports of other hosts.
 void add_mixed_signs(MixedPlan& plan, Random random);
 
-// The lines of out/job/plugins and out/job/metrics.ndjson.
+// Lines of out/job/plugins and out/job/metrics.ndjson.
 std::string mixed_counter_lines(const MixedPlan& plan, uint32_t host);
 std::string mixed_metric_lines(const MixedPlan& plan, Random random);
 

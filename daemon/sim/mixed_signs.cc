@@ -1,5 +1,5 @@
-// What machines say of a fault: findings of plugins, lines of kernels and of the sites' monitors. Each in
-// several wordings, as drivers and sites have them.
+// Symptoms that machines report for a fault: findings of plugins, kernel lines, lines of the sites'
+// monitors. Each has several wordings, because drivers and sites differ.
 #include <algorithm>
 
 #include <fmt/args.h>
@@ -15,7 +15,7 @@ constexpr TimeNs kSecond = kNsPerSecond;
 
 using Wordings = std::vector<std::string_view>;
 
-// Names of parts that lines of one host have in common.
+// Names of parts that all lines of one host share.
 struct Parts {
   std::string bus, card, port, netdev, pid, server, disk;
 };
@@ -106,7 +106,7 @@ class Signs {
   }
   void show(std::string_view input) { p_.shows.insert(input); }
 
-  // The site's own plugin has other names than the product's.
+  // The site's own plugin uses other names than the product's plugin.
   MixedCounter& count(uint32_t host, TimeNs at, std::string_view own, std::string_view theirs,
                       std::string_view title) {
     MixedCounter& c = p_.counters.emplace_back();

@@ -1,5 +1,5 @@
-// Harmless alarms, in healthy and failed jobs: lines that look serious and are not, mostly rare and at random
-// places.
+// Harmless alarms in healthy and failed jobs: lines that look serious but are not, mostly rare and at
+// random places.
 #include "sim/spell.h"
 
 namespace culprit::sim {
@@ -8,8 +8,8 @@ namespace {
 
 using namespace spell;
 
-// Above 1,000 per thousand: in every job, more often with more hosts. The others are rare. A rare alarm is
-// often in the failed job and in no healthy one, which makes it a trap.
+// Above 1,000 per thousand: in every job, and more often with more hosts. Others are rare, and often occur
+// in the failed job but in no healthy one, so that they mislead.
 constexpr NoiseSpec kNoise[] = {
     {kKernel, kDmesg, W, 9000, 3,
      "EDAC MC<i:0:3>: 1 CE memory read error on CPU_SrcID#<i:0:1>_MC#<i:0:3>_Chan#<i:0:1>_DIMM#0 (channel:0 "

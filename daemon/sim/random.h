@@ -1,4 +1,4 @@
-// The simulator's random numbers: SplitMix64, with integers and exact binary fractions only, so that a seed
+// The simulator's random numbers: SplitMix64, only with integers and exact binary fractions, so that a seed
 // gives the same numbers on every machine and compiler. A value; one owner.
 #pragma once
 
@@ -17,9 +17,10 @@ class Random {
     x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
     return x ^ (x >> 31);
   }
-  // 0 .. n - 1; n = 0 gives 0. The bias of the multiply-shift is below 2^-32 for the small n used here.
+  // Uniform in 0 .. n - 1; n = 0 gives 0. The bias of the multiply-shift is below 2^-32 for the small n
+  // used here.
   uint64_t below(uint64_t n) { return n == 0 ? 0 : ((next() >> 32) * n) >> 32; }
-  // lo .. hi, both inclusive; spans of more than 32 bits use the remainder.
+  // Uniform in lo .. hi, both inclusive; spans of more than 32 bits use the remainder.
   int64_t range(int64_t lo, int64_t hi) {
     const uint64_t span = static_cast<uint64_t>(hi) - static_cast<uint64_t>(lo) + 1;
     const uint64_t step = span >> 32 ? next() % span : below(span);

@@ -123,7 +123,7 @@ void SimEnv::kill(Death death) {
     const auto link = weak.lock();
     for (int end = 0; link && end < 2; ++end) {
       Link::End& own = link->ends[end];
-      // Selects the links of this life: its pointer has expired, and its end was not closed.
+      // Selects the links of this life: their pointer has expired, but their end is still open.
       if (own.machine != options_.machine || !own.alive.expired() || !own.open) continue;
       own.open = false;
       if (death == Death::kPowerLoss) {

@@ -1,9 +1,10 @@
-// A machine of a simulated world, as io::Env: timers, workers and connections of one life of a program.
+// A machine of a simulated world, as io::Env: timers, workers and connections during one life of a program.
 //
-// kill() simulates kill -9 or a power loss: from then on no object of this life has any effect, even if its
-// calls are still on the stack. Its owner destroys the rest and makes another SimEnv for the next life.
-// Blocking work (Worker) takes no time, or a random time. Descriptors, watched folders and signals do not
-// exist.
+//
+// kill() simulates kill -9 or a power loss: afterwards no object of this life has any effect, even if its
+// calls are still on the stack. The owner destroys these objects and makes another SimEnv for the next
+// life. Blocking work (Worker) takes no time, or a random time. Descriptors, watched folders and signals do
+// not exist.
 #pragma once
 
 #include <deque>
@@ -19,7 +20,7 @@ namespace culprit::sim {
 struct SimEnvOptions {
   std::string machine;
   TimeNs wall_at_start_ns = 1'763'700'000 * kNsPerSecond;  // wall clock where the world's time is 0
-  TimeNs work_ns = 0;  // longest duration of a piece of work, random; sometimes 50 times as long
+  TimeNs work_ns = 0;  // longest duration of blocking work; random, sometimes 50 times as long
 };
 
 class SimEnv final : public io::Env {
@@ -32,10 +33,10 @@ class SimEnv final : public io::Env {
   const std::string& machine() const { return options_.machine; }
   World& world() { return world_; }
   bool is_alive() const { return alive_ != nullptr; }
-  // kKilled: its kernel ends the connections. kPowerLoss: no peer is informed.
+  // kKilled: the machine's kernel closes the connections. kPowerLoss: peers receive nothing.
   void kill(Death death);
   void step_wall_clock(TimeNs ns) { options_.wall_at_start_ns += ns; }
-  // Called by the work of a Worker: it ends so much later, though its effects are there now.
+  // Called from a Worker's work: delays its completion by `ns`; its effects are visible at once.
   void prolong_work(TimeNs ns) { prolonged_ns_ += ns; }
 
   TimeNs now(io::Clock clock) const override;

@@ -23,7 +23,7 @@ class SimFileHandle final : public io::FileHandle {
 
   Status append(std::string_view bytes) override {
     if (const Status entered = enter(); !entered) {
-      // Also if the program dies within the call: some bytes may be written.
+      // Some bytes may be written, also if the program dies within the call.
       if (entered.error().code != ErrorCode::kDenied)
         file_->bytes.append(bytes.substr(0, files_.random_.below(bytes.size() + 1)));
       return entered;
@@ -95,7 +95,7 @@ std::string SimFiles::after_power_loss(const File& file) {
     case 2:
       return file.bytes.substr(0, file.same + random_.below(behind + 1));
     default: {
-      // The size is there, but some blocks are missing, usually the last ones.
+      // The file has its full size, but some blocks are missing, usually the last ones.
       std::string torn = file.bytes;
       const size_t from = file.same + random_.below(behind + 1);
       const size_t to = random_.chance(20) ? from + random_.below(torn.size() - from + 1) : torn.size();

@@ -25,12 +25,12 @@ class SimFiles final : public io::Files {
   explicit SimFiles(uint64_t seed) : random_(seed) {}
 
   uint64_t capacity = uint64_t{1} << 40;
-  uint32_t failing_per_mille = 0;  // calls that fail once; a failed append leaves a part of its bytes
+  uint32_t failing_per_mille = 0;  // calls that fail once; a failed append writes a part of its bytes
   bool dead_disk = false;          // all calls fail
   uint64_t calls = 0;
   uint64_t reordered = 0;  // power losses that left garbage before correctly written bytes
-  // The program dies within this call, counted in `calls`; an append may leave a part of its bytes. 0: no
-  // death.
+  // Number of the call (as in `calls`) within which the program dies; an append may write a part of its
+  // bytes. 0: never.
   uint64_t dies_at = 0;
   std::function<void()> on_death;  // called within the call: disables the objects of this life
 

@@ -9,9 +9,9 @@ namespace culprit::sim {
 
 namespace {
 
-// Limit of events at one moment of virtual time: more are an endless loop.
+// Limit of events at one moment of virtual time; more indicate an endless loop.
 constexpr uint64_t kEventsOfAMoment = 200'000;
-// Interval of checks of a blocked or paused connection.
+// Interval at which a blocked or paused connection is checked.
 constexpr TimeNs kLookAgainNs = 200 * kNsPerMs;
 constexpr size_t kReadBytes = 64 << 10;
 
@@ -121,7 +121,7 @@ void World::reset(const std::shared_ptr<Link>& link) {
   }
 }
 
-// The kernel of the sender to `to` has accepted all bytes.
+// The sender's kernel has accepted all bytes of direction `to`.
 void World::notify_sent(const std::shared_ptr<Link>& link, int to) {
   Link::End& writer = link->ends[1 - to];
   if (link->ends[to].wire.size() > link->kernel_bytes || std::exchange(link->ends[to].reported, true)) return;
@@ -130,12 +130,12 @@ void World::notify_sent(const std::shared_ptr<Link>& link, int to) {
   if (handlers->on_sent) handlers->on_sent();
 }
 
-// One step of a direction; schedules the next one if needed.
+// Moves the bytes of one direction; schedules the next call if needed.
 void World::pump(const std::shared_ptr<Link>& link, int to) {
   Link::End& end_to = link->ends[to];
   if (link->half_open || !end_to.open || end_to.ended || end_to.alive.expired()) return;
   if (is_blocked(*link)) return pump_soon(link, to, kLookAgainNs);
-  // A paused reader is informed at the latest when it resumes.
+  // A paused reader is informed when it resumes.
   if (!end_to.started || end_to.paused) return;
   if (link->cut_at == 0) {
     const Error error{ErrorCode::kIo, "a connection: connection reset by peer"};

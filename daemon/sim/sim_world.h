@@ -1,6 +1,7 @@
-// A world for simulations: virtual time, one queue of events, a network in memory with faults. A seed
-// determines everything, so that a failure is reproducible by its seed. Its machines are SimEnv (sim_env.h),
+// A world for simulations: virtual time, one queue of events, and an in-memory network with faults. A seed
+// determines everything, so a failure is reproducible by its seed. Its machines are SimEnv (sim_env.h),
 // their disks SimFiles.
+//
 //
 // One thread. A World outlives all its objects. No call waits: run_for() jumps from event to event.
 #pragma once
@@ -19,16 +20,18 @@
 
 namespace culprit::sim {
 
-// Faults of later connections; each is decided once per connection.
+// Faults of later connections; drawn once per connection.
 struct NetFaults {
-  uint32_t refused_percent = 0;           // no listener
-  uint32_t lost_percent = 0;              // no answer: the attempt times out
-  uint32_t cut_percent = 0;               // reset after some bytes, usually within a message
-  uint32_t half_open_percent = 0;         // after some bytes none arrive any more, and no side is informed
+  uint32_t refused_percent = 0;  // no listener
+  uint32_t lost_percent = 0;     // no answer: the attempt times out
+  uint32_t cut_percent = 0;      // reset after some bytes, usually within a message
+  // Half-open: after some bytes none arrive any more, and no side is informed.
+  uint32_t half_open_percent = 0;
   uint32_t slow_percent = 0;              // one direction has 1 to 2,000 bytes a second
   uint64_t fault_after_bytes = 64 << 10;  // upper limit of the position of a cut or a half-open state
-  TimeNs latency_ns = kNsPerMs;           // upper limit; random per connection: one may overtake another
-  size_t kernel_bytes = 256 << 10;  // upper limit of the bytes that a kernel accepts from a writer; random
+  // Upper limit; random per connection, so one connection may overtake another.
+  TimeNs latency_ns = kNsPerMs;
+  size_t kernel_bytes = 256 << 10;  // upper limit of the bytes that a kernel buffers for a writer; random
 };
 
 class SimEnv;
@@ -44,17 +47,17 @@ class World {
   Random& random() { return random_; }  // for the author of schedules
 
   TimeNs monotonic_ns() const { return now_; }
-  // Runs `call` at this time, whichever machines are up; calls of one time in order.
+  // Runs `call` at this time, whichever machines are up. Calls of the same time run in order.
   void at(TimeNs when_ns, std::function<void()> call);
   void after(TimeNs ns, std::function<void()> call) { at(now_ + ns, std::move(call)); }
-  // Runs all events that are due in this time. False for a chain of events without progress of time, which is
-  // a program error.
+  // Runs all events of the next `ns`. False for a chain of events without progress of time, which is a
+  // program error.
   bool run_for(TimeNs ns);
   uint64_t events() const { return ran_; }
 
-  // Ends all faults, also of existing connections, except half-open ones.
+  // Ends all faults, also of existing connections; half-open ones stay.
   void heal();
-  // Unplugs or plugs a machine's cable: unplugged, no byte arrives and none is lost.
+  // Unplugs or plugs a machine's cable; while it is unplugged, no byte arrives and none is lost.
   void block(const std::string& machine, bool blocked);
   // Resets all connections of the machine.
   void cut_all(const std::string& machine);
@@ -82,7 +85,7 @@ class World {
     std::function<void(std::unique_ptr<io::Stream>)> call;
   };
 
-  // Returns the connecting end, or null without a listener; decides the faults of the connection.
+  // Returns the connecting end, or null without a listener; draws the faults of the connection.
   std::unique_ptr<io::Stream> dial(SimEnv& from, const std::string& address);
   void pump_soon(const std::shared_ptr<Link>& link, int to, TimeNs ns);
   void pump(const std::shared_ptr<Link>& link, int to);
@@ -100,7 +103,7 @@ class World {
   std::vector<std::weak_ptr<Link>> links_;
 };
 
-// A connection between two machines; end 0 connected. For World and its streams only.
+// A connection between two machines; end 0 is the connecting one. For World and its streams only.
 struct Link {
   struct End {
     std::string machine;
@@ -110,7 +113,7 @@ struct Link {
     uint64_t delivered = 0;
     bool open = true, started = false, paused = false, ended = false;
     bool pumping = false;           // an event is scheduled
-    bool hung_up = false;           // the other end is closed: the end follows the bytes on the way
+    bool hung_up = false;           // the other end is closed: this end closes after the bytes in flight
     bool reported = true;           // the other end knows that its kernel accepted all bytes
     uint64_t bytes_per_second = 0;  // 0: no limit
   };

@@ -16,8 +16,8 @@ namespace culprit::sim {
 
 namespace {
 
-// Limits of the buffer of one file, and of all buffers together, so that 8,192 files of ranks fit the memory
-// of an ordinary machine.
+// Limits of one file's buffer and of all buffers together, so that 8,192 rank files fit the memory of an
+// ordinary machine.
 constexpr size_t kBufferBytes = 1 << 20;
 constexpr size_t kBufferedBytes = 128 << 20;
 
@@ -28,7 +28,7 @@ std::string month_day_time(TimeNs time) {
   return fmt::format("{} {:2} {:02}:{:02}:{:02}", kMonths[c.month - 1], c.day, c.hour, c.minute, c.second);
 }
 
-// The end of the job: readers use it for times without a year.
+// Sets the modification time to the end of the job: readers use it for timestamps without a year.
 void set_modified(const std::string& path, TimeNs time) {
   if (time == kNoTime) return;
   const auto seconds = static_cast<time_t>(time / kNsPerSecond);
@@ -58,7 +58,7 @@ Sink::Sink(const Site& site, const Run& run, std::string folder)
 }
 
 int32_t Sink::file(const std::string& path) {
-  // Slots are in order, so that equal paths are adjacent, except for the few streams.
+  // Slots are in order, so slots with equal paths are adjacent, except for the few streams.
   const size_t window = site_.ranks_per_host * 4ull + 4;
   for (size_t i = files_.size(); i > 0 && i + window > files_.size(); --i)
     if (files_[i - 1].path == path) return static_cast<int32_t>(i - 1);

@@ -1,5 +1,5 @@
-// Writes a job's lines to files, in every layout of formats.md section 2, and stores the places of the lines
-// that the fault made. Memory: its buffers only. One thread.
+// Writes a job's lines to files, in every layout of formats.md section 2, and records the positions of the
+// lines that the fault caused. Memory: its buffers only. One thread.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace culprit::sim {
 struct Mark {
   uint32_t file;
   Role role;
-  bool continues;  // not the first line of a record of several lines
+  bool continues;  // continuation line of a multi-line record
   bool error_word;
   uint64_t line;
 };
@@ -25,7 +25,7 @@ class Sink {
 
   // Sorts the batch by time, writes it and clears it.
   Status write(Batch& batch);
-  // Writes all buffers, and job.toml if the site has one.
+  // Flushes all buffers, and writes job.toml if the site has one.
   Status finish();
 
   uint64_t bytes() const { return bytes_; }
@@ -41,7 +41,7 @@ class Sink {
     TimeNs last_ns = kNoTime;  // time of its last line, for the file's modification time
   };
   enum class Stamp : uint8_t { kNone, kSyslog, kJournal };
-  // Outputs of one writer: `file` for its lines; `errors` for those of standard error, if different.
+  // Outputs of one writer: `file` for its lines; `errors` for its standard error, if separate.
   struct Slot {
     int32_t file = -1, errors = -1, plog = -1, plog_errors = -1;  // -1: none
     Stamp stamp = Stamp::kNone;
@@ -69,7 +69,7 @@ class Sink {
   uint64_t bytes_ = 0, buffered_ = 0;
 };
 
-// Whether the line has a word that a person (or grep) uses to search for failures.
+// Whether the line has a word by which a person (or grep) searches for failures.
 bool has_error_word(std::string_view line);
 
 }  // namespace culprit::sim

@@ -17,7 +17,7 @@ constexpr std::array<std::string_view, 6> kRoots = {"/lustre/fs01/projects/lm", 
                                                     "/gpfs/scratch/llm",        "/data/shared/runs",
                                                     "/mnt/weka/experiments",    "/fsx/work"};
 
-// Names in typical forms of sites; `n` is the host's number in the cluster.
+// A host name in one of the forms that sites use; `n` is the host's number in the cluster.
 std::string host_name(const Site& site, uint64_t n, uint32_t index) {
   if (site.layout == "workers") return fmt::format("worker_{}", index);
   if (site.layout == "ascend-plog" || site.layout == "compose") return fmt::format("worker-{}", index);

@@ -1,5 +1,5 @@
-// Constant properties of a simulated site (Site), and those of one job (Run): names, addresses, clocks,
-// settings. Values, made from the seed.
+// Constant properties of a simulated site (Site) and of one job (Run): names, addresses, clocks, settings.
+// Values, made from the seed.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +45,7 @@ struct RunHost {
   int64_t boot_ns = 0;    // when its kernel started
 };
 
-// A line that is written at its time, whatever the job does.
+// A line with a fixed time, whatever the job does.
 struct PlannedLine {
   TimeNs time_ns = 0;  // true time
   uint32_t host = 0, slot = 0;
@@ -62,8 +62,9 @@ struct Run {
   int64_t first_iteration = 0;  // resumed from a checkpoint
   uint32_t fault_host = 0, fault_local = 0;
   uint8_t exit_code = 1;  // of the first process that ends; 128 + signal
-  // Set where other data of the job has the same times: when its first iteration begins, 0: after the
-  // start-up; how long each takes, empty: by the site; further lines by time; whether it ends.
+  // Set if the job's other data has the same times: start of the first iteration (0: after the start-up),
+  // duration of each iteration (empty: by the site), further lines sorted by time, and whether the job
+  // ends.
   TimeNs first_iteration_ns = 0;
   std::vector<int64_t> steps_us;
   std::vector<PlannedLine> planned;
@@ -72,7 +73,7 @@ struct Run {
 };
 
 Site make_site(const LogJobOptions& options);
-// `index` 0 is the job of interest; healthy jobs count from 1.
+// `index` 0 is the job under test; healthy jobs count from 1.
 Run make_run(const Site& site, uint64_t seed, uint32_t index);
 
 uint32_t pid_of(const Run& run, uint32_t host, uint32_t local);

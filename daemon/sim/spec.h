@@ -10,12 +10,12 @@ namespace culprit::sim {
 enum class Accel : uint8_t { kNvidia, kAscend, kTpu };
 enum class Launcher : uint8_t { kTorchrun, kSlurm, kMpirun, kKubernetes };
 
-// The header before the text. kHf and kMind take a first field from the text, up to its first '|'.
+// The header before the text. kHf and kMind take a first field from the text, which ends at the first '|'.
 enum class Shape : uint8_t {
   kRaw,       // none
   kDeep,      // [2021-05-25 06:29:49,234] [INFO] file.py ...
   kPython,    // the site's own logging format
-  kNccl,      // host:pid:tid [device] NCCL INFO ...; from warnings on the text has the file itself
+  kNccl,      // host:pid:tid [device] NCCL INFO ...; from warnings on, the text includes the file
   kGlog,      // I0511 18:18:30.779522 915 file.cc:211] ...
   kHf,        // [INFO|file.py:415] 2021-05-25 06:30:01,222 >> ...
   kNemo,      // [NeMo I 2023-09-11 22:31:45 module:12] ...
@@ -50,14 +50,14 @@ enum class Who : uint8_t {
   kAllButVictim,  // every rank but the faulty one
 };
 
-// `percent`: probability of the line at each occasion; kFixed: always, and at every site.
+// `percent`: probability of the line at each occasion. kFixed: always, and at every site.
 constexpr uint16_t kFixed = 1000;
 struct LineSpec {
   Who who;
   Shape shape;
   Tone tone;
   uint16_t percent;
-  const char* text;  // holes: template.h; " ||| " separates wordings, one of them is chosen
+  const char* text;  // holes: template.h; " ||| " separates alternative wordings
 };
 using Lines = std::span<const LineSpec>;
 

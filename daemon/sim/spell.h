@@ -1,4 +1,4 @@
-// Short names for the columns of the tables. Only for the files of the tables.
+// Short names for the columns of the tables. Include only in the files of the tables.
 #pragma once
 
 #include "sim/tables.h"

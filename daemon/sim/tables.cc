@@ -7,10 +7,10 @@ namespace culprit::sim {
 
 namespace {
 
-// Share of the lines (except fixed ones) that a site never writes.
+// Percentage of the lines (except fixed ones) that a site never writes.
 constexpr uint32_t kLeftOutPercent = 12;
 
-// Lines of NVIDIA's software do not occur with other accelerators.
+// Whether the line fits the accelerator: NVIDIA's lines occur only with NVIDIA devices.
 bool belongs(Accel accel, Shape shape, std::string_view text) {
   if (accel == Accel::kNvidia) return true;
   if (shape == Shape::kNccl || shape == Shape::kTorchCpp) return false;
@@ -30,7 +30,7 @@ void compile(Lines lines, Accel accel, Random& random, std::vector<CompiledLine>
   }
 }
 
-// Sets the pointers of lines to their own templates once the vector no longer grows.
+// Points lines to their own templates, once the vector no longer grows.
 void settle(std::vector<CompiledLine>& lines) {
   for (CompiledLine& line : lines) line.line.text = &line.text;
 }

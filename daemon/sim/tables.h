@@ -30,9 +30,10 @@ Lines monitor_lines(Accel accel);
 Lines kernel_boot_lines();
 Lines deep_trace_lines(Accel accel);
 
-// Harmless alarms. `per_thousand`: jobs per thousand with the alarm; above 1,000: events per thousand jobs.
+// Harmless alarms. `per_thousand`: jobs in a thousand that have the alarm; above 1,000: events per thousand
+// jobs.
 struct NoiseSpec {
-  Who who;  // kRank, kHost, kKernel, kAgent: at one random place each time; kLauncher
+  Who who;  // kRank, kHost, kKernel, kAgent: one random place per event; kLauncher
   Shape shape;
   Tone tone;
   uint16_t per_thousand;
@@ -41,7 +42,7 @@ struct NoiseSpec {
 };
 std::span<const NoiseSpec> noise_specs();
 
-// Debug lines composed of parts, different for each site.
+// Debug lines assembled from parts, different for each site.
 std::vector<std::string> compose_chatter(Random& random, size_t count);
 
 struct CompiledLine {
@@ -67,10 +68,11 @@ enum class Course : uint8_t {
   kDrift,  // the job continues, changed, and ends later
 };
 enum class Tail : uint8_t {
-  kReset,     // neighbours lose their connections within seconds; soon after, the rest is killed or times out
+  // Neighbours lose their connections within seconds; soon after, other ranks are killed or time out.
+  kReset,
   kWatchdog,  // minutes later the collectives of all others time out
   kKilled,    // the launcher kills the others within seconds
-  kWaiting,   // the others wait, report that in ordinary words, and are ended by a signal
+  kWaiting,   // the others wait, report this in ordinary words, and are killed by a signal
   kSilent,    // all output ends
 };
 struct FaultKind {
@@ -84,7 +86,7 @@ struct FaultKind {
   Tail tail;
   uint8_t exit_code;           // 128 + signal, or the process's own
   bool victim_silent;          // no output of the host after the onset
-  bool reorder;                // drift: the lines of the host have another order
+  bool reorder;                // drift: the host's lines change their order
   uint16_t stretch_percent;    // drift: of the duration of an iteration
   Script nvidia, ascend, tpu;  // an empty one falls back to `nvidia`
 };

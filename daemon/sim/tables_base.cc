@@ -1,4 +1,4 @@
-// Lines of launchers, drivers, collective libraries, kernels and monitors in any job.
+// Tables: lines of launchers, drivers, collective libraries, kernels and monitors in any job.
 #include "sim/spell.h"
 
 namespace culprit::sim {

@@ -1,4 +1,4 @@
-// MindSpore/MindFormers, MaxText, and a plain training loop with lines of every rank.
+// Tables: MindSpore/MindFormers, MaxText, and a plain training loop where every rank writes lines.
 #include "sim/spell.h"
 
 namespace culprit::sim {

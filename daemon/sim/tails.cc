@@ -1,4 +1,4 @@
-// The lines of the rest of a job after the loss of a part of it, and its end by the launcher.
+// Tables: lines of the other ranks after a part of the job was lost, and of the launcher that ends the job.
 #include "sim/spell.h"
 
 namespace culprit::sim {

@@ -75,7 +75,7 @@ std::string slurm_words(uint8_t exit_code) {
 }
 
 uint32_t peer_of(const Context& context) {
-  // Constant within a line: p, ph and pip of one text name one rank.
+  // Constant within a line: the holes p, ph and pip of one text refer to the same rank.
   const uint64_t mixed = Random(static_cast<uint64_t>(context.local_ns) + context.local).next();
   return static_cast<uint32_t>(mixed % context.site.ranks);
 }

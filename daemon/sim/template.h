@@ -25,7 +25,7 @@ namespace culprit::sim {
 struct Site;
 struct Run;
 
-// Values common to all ranks at one moment of the job.
+// Values that all ranks have in common at one moment of the job.
 struct Moment {
   int64_t iteration = 0;
   int64_t loss_e6 = 0;  // negative: NaN
@@ -50,7 +50,7 @@ class Template {
   explicit Template(std::string_view text);
   void expand(const Context& context, std::string& out) const;
 
-  // In groups, each filled by its own function; the order is significant.
+  // Groups of holes, each filled by its own function; the order is significant.
   enum class Hole : uint8_t {
     kText,
     kRank,
@@ -133,7 +133,7 @@ std::string_view choose_wording(std::string_view text, Random& random);
 void append_int(std::string& out, int64_t value);
 // `value` / 10^digits with all its digits.
 void append_decimal(std::string& out, int64_t value, unsigned digits);
-// "2026-11-21 02:12:09" (or with another separator than the blank); the last second is cached.
+// "2026-11-21 02:12:09" (or with another separator than the blank); caches the last second.
 std::string_view date_and_time(TimeNs time, char separator = ' ');
 
 }  // namespace culprit::sim

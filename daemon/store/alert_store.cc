@@ -22,7 +22,7 @@ CREATE TABLE receivers (name TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID
 
 }  // namespace
 
-// A message that is sent must be known after a power loss too, or it is sent twice under another name.
+// A sent message must be recorded durably; after a power loss it would be sent again under another id.
 AlertStore::AlertStore(const std::string& path) : database_({path, kAlertSteps, true, 512}) {}
 
 Result<std::unique_ptr<AlertStore>> AlertStore::open(const std::string& path) {

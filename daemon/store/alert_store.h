@@ -1,9 +1,10 @@
-// What alerts must remember over a restart, one SQLite file in the state folder: issues, messages that wait
-// for their receivers, maintenance windows. Values are opaque texts; the rooms that make them know their
-// forms.
+// State of alerting that survives a restart, in one SQLite file of the state folder: issues, messages
+// queued for receivers, maintenance windows. Values are opaque texts, whose format the calling modules
+// define.
 //
-// One thread owns it. Each call is one transaction, all or nothing. Errors (a full disk) leave it usable. A
-// damaged file is renamed at the start, and a new one created.
+//
+// One thread owns an AlertStore. Each call is one transaction. Errors (a full disk) leave it usable. A
+// damaged file is renamed at the start, and a new one is created.
 #pragma once
 
 #include <cstdint>

@@ -19,11 +19,11 @@ namespace {
 
 // Bytes per write; a commit writes the rest.
 constexpr size_t kWriteBytes = 1 << 20;
-// Bytes per kind of log that wait in memory while the disk fails.
+// Limit of bytes per kind of log that are buffered in memory while the disk fails.
 constexpr size_t kArchivePendingBytes = 16 << 20;
-// Bytes of an origin frame before packing: 5,000 sources.
+// Raw bytes of one origin frame; enough for 5,000 sources.
 constexpr size_t kOriginPartBytes = 1 << 20;
-// Bytes of the names of a log's sources: 131,072 of 200 bytes, the most of our spools.
+// Limits of a log's sources and of their names: 131,072 names of 200 bytes, the most that our spools write.
 constexpr size_t kLogStreamsMax = 1 << 20;  // including ended ones
 constexpr size_t kLogTextBytes = 32 << 20;
 constexpr size_t kLogsOfHostMax = 1024;  // a host that wipes its spool (two logs) every hour for three weeks
@@ -149,7 +149,7 @@ Status check(const FrameHeader& header, const ArchivedLog& log) {
   return {};
 }
 
-// Reads the whole frame before any part of it is taken.
+// Decodes a whole frame before any of its records is applied.
 class Look : public RecordSink {
  public:
   explicit Look(const ArchivedLog& log) : log_(log) {}
@@ -191,7 +191,7 @@ Status Archive::append(std::string_view frame, TimeNs now, PieceBatch* taken) {
     return {};
   }
   if (const Status follows = check(*header, log); !follows) return a.refuse(follows.error().text);
-  // The streams decide which part is new; the index may have to load them.
+  // The known streams decide which bytes of the frame are new; the index may have to load these streams.
   if (const Status ready = a.make_ready(log, now); !ready) return a.note(ready, now);
   if (const Status sound = a.unpack(frame, *header, log); !sound) return sound;
   const LogKind kind = log.origin.kind;
@@ -215,7 +215,7 @@ Status Archive::append(std::string_view frame, TimeNs now, PieceBatch* taken) {
   return {};
 }
 
-// Returns a segment with room; it begins with the owners of the following frames.
+// Provides a segment with room for a frame; it starts with the origins of the logs whose frames follow.
 Status Archive::Impl::make_ready(ArchivedLog& log, TimeNs now) {
   const LogKind kind = log.origin.kind;
   if (segments.pending_bytes(kind) >= kWriteBytes) {
@@ -296,7 +296,8 @@ Result<std::vector<CommittedLog>> Archive::commit(TimeNs now) {
   crash_point("store.archive_after_transaction");
   a.hosts.clear();
   a.segments.indexed();
-  // Hosts may send much between two calls of retain(). A failure is noted; the frames are committed.
+  // Hosts may send many frames between two calls of retain(). An error is only recorded: the frames are
+  // already committed.
   (void)a.hold_size(now);
   return a.logs.committed();
 }
@@ -314,8 +315,8 @@ bool Archive::Impl::make_room_on_disk(uint64_t needed) {
   return row != nullptr && drop(row->number).has_value();
 }
 
-// Deletes the file before its row: the next start recognises a row without a file, but would take a file
-// without a row for uncommitted data.
+// Deletes the file before its row. After a crash between the two, a start recognises a row without a file.
+// It would take a file without a row for uncommitted data.
 Status Archive::Impl::drop(uint64_t number) {
   crash_point("store.archive_before_drop");
   if (const Status removed = segments.remove_file(number); !removed) return removed;

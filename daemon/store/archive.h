@@ -43,7 +43,8 @@ struct ArchiveOptions {
   std::string folder;
   uint64_t max_bytes = uint64_t{200} << 30;
   TimeNs max_age_ns = 0;  // by arrival of the frames; 0: no limit
-  // Bytes deleted at once to make room (a thousandth of 200 GiB, but at most a 16th of max_bytes).
+  // Segment size; a segment is the unit of deletion. A thousandth of 200 GiB, but at most a 16th of
+  // max_bytes.
   uint64_t segment_bytes = 256 << 20;
 };
 
@@ -54,10 +55,10 @@ struct ArchiveStats {
   uint64_t pending_bytes = 0;             // taken, not committed yet
   uint64_t duplicates = 0;                // frames that were already stored
   uint64_t refused = 0;                   // malformed frames, or frames out of sequence
-  uint64_t orphans = 0;                   // pieces of undeclared streams: kept, but not accessible
+  uint64_t orphans = 0;                   // pieces of undeclared streams: stored, but not readable
   uint64_t holes = 0, hole_bytes = 0;     // bytes of a stream that never came
   uint64_t adopted_frames = 0;            // at the start: in a segment, but not in the index
-  uint64_t cut_bytes = 0;                 // at the start: torn, after the last sound frame
+  uint64_t cut_bytes = 0;                 // at the start: torn bytes after the last sound frame
   uint64_t damaged_frames = 0;            // at the start, in the re-read part
   uint64_t missing_segments = 0;          // at the start: in the index, but not in the folder
   uint64_t dropped_segments = 0, dropped_bytes = 0;
@@ -70,7 +71,7 @@ struct CommittedLog {
   uint64_t epoch = 0, sequence = 0;
 };
 
-// Frames from..to never come: the peer does not send them or no longer has them.
+// Frames from..to will not arrive: the peer does not send them or has deleted them.
 struct SkippedFrames {
   uint64_t from = 0, to = 0;
   TimeNs time_ns = kNoTime;
@@ -89,7 +90,7 @@ struct StoredQuery {
   std::string host = {};  // empty: all
   std::string job = {};   // includes kernel messages and dumps without a job; empty: all
   std::string path = {};  // empty: any
-  bool places = true;     // also the positions of their bytes: needed by a reader, not by a list
+  bool places = true;     // also the positions of the streams' bytes: a reader needs them, a list does not
   LogKind kind = LogKind::kEvidence;
 };
 struct HostStream {
@@ -106,7 +107,8 @@ struct ReplayPlan {
   std::map<uint64_t, LogOrigin> logs;  // by epoch; other frames are skipped
 };
 
-// Sources of all logs in memory, 300 bytes each; idle logs are unloaded, and read again on their next frame.
+// Limit of the sources in memory, over all logs; 300 bytes each. Idle logs are unloaded, and loaded again
+// on their next frame.
 constexpr size_t kArchiveStreamsInMemory = 500'000;
 
 class Archive {
@@ -118,30 +120,32 @@ class Archive {
   Archive(const Archive&) = delete;
   Archive& operator=(const Archive&) = delete;
 
-  // New path of an index found damaged at the start; empty: it was sound or absent.
+  // New path of an index that was damaged at the start; empty if the index was sound or absent.
   const std::string& moved_aside() const;
 
-  // Called before a peer's frames. Returns the sequence up to which its log is committed; nothing for an
-  // unknown log. An unknown log starts with a skip() of its deleted frames and the checkpoint of its first
-  // frame (frames.h). kDenied if the epoch belongs to another host or kind of log.
+  // Call before the frames of a peer. Returns the committed sequence of the log; nothing for an unknown
+  // log. For an unknown log, next call skip() for its deleted frames, and append the checkpoint of its
+  // first frame (frames.h). kDenied if the epoch belongs to another host or kind of log.
   Result<std::optional<uint64_t>> begin(const LogOrigin& origin, TimeNs now);
-  // Takes one frame, header and stored bytes. Its new part is added to `taken`, if given, with the stream
-  // ids of its log: streams before their pieces, holes as gaps, equal to the later output of replay().
-  // kInvalid: malformed or out of sequence, a permanent error. Other errors are the disk's: nothing is
-  // taken; retry later.
+  // Stores one frame, header and stored bytes. Its new records are added to `taken` (may be null) with the
+  // stream ids of its log: streams before their pieces, holes as gaps, equal to the later output of
+  // replay(). kInvalid: malformed or out of sequence, a permanent error. Other errors come from the disk:
+  // nothing is stored; retry later.
   Status append(std::string_view frame, TimeNs now, PieceBatch* taken = nullptr);
-  // `from` is at most the number after the last taken frame. No effect if `to` is not beyond that frame.
+  // `from` is at most the last stored sequence plus one. No effect if `to` is not greater than the last
+  // stored sequence.
   Status skip(uint64_t epoch, const SkippedFrames& skipped);
-  // Makes all taken frames durable; after an error a later call does. Returns the logs with progress.
+  // Makes all appended frames durable. After an error, call it again. Returns the logs whose committed
+  // sequence increased.
   Result<std::vector<CommittedLog>> commit(TimeNs now);
 
-  // Deletes the oldest segments above max_bytes, and those older than max_age_ns, evidence first. Condensed
-  // frames of `running` jobs are deleted for size only, when no evidence is left.
+  // Deletes the oldest segments above max_bytes, and segments older than max_age_ns, evidence first.
+  // Condensed frames of `running` jobs are deleted only above max_bytes, after all evidence.
   Status retain(const std::vector<std::string>& running, TimeNs now);
 
   void set_retention(uint64_t max_bytes, TimeNs max_age_ns);
 
-  // Last contact of a host, and free text about it; part of the next commit.
+  // Records the last contact of a host, with free text; stored by the next commit.
   void note_host(const std::string& host, TimeNs now, std::string about);
 
   // As of the last commit.
@@ -149,7 +153,7 @@ class Archive {
   // By host, then in order of arrival.
   Result<std::vector<HostStream>> stored(const StoredQuery& query);
   Result<std::vector<SkippedFrames>> skipped(const std::string& host, LogKind kind);
-  // Of the condensed logs, of these hosts if any are given.
+  // Plan for the condensed logs of `hosts`; of all hosts if the list is empty.
   Result<ReplayPlan> replay_plan(const std::vector<std::string>& hosts = {});
 
   ArchiveStats stats() const;

@@ -10,7 +10,7 @@ namespace {
 
 using Statement = Database::Statement;
 
-// SQLite's cache: streams and extents of a thousand hosts that write at once.
+// SQLite's page cache: the streams and extents of a thousand hosts that write concurrently.
 constexpr int kCacheKib = 16 << 10;
 
 int64_t as_row(uint64_t value) { return static_cast<int64_t>(value); }
@@ -18,7 +18,7 @@ uint64_t number(const Statement& row, int column) { return static_cast<uint64_t>
 
 }  // namespace
 
-// Statements of a commit, prepared once for all commits up to one that fails.
+// Prepared statements of a commit, reused until a commit fails.
 struct ArchiveIndex::Writers {
   explicit Writers(Database& db)
       : log(db,
@@ -169,7 +169,8 @@ Status ArchiveIndex::write_log(const ArchivedLog& log) {
     if (there) {
       w.stream.again().bind(as_row(s.size)).bind(as_row(s.first)).bind(int64_t{s.ended});
       done = w.stream.bind(log.row).bind(int64_t{id}).run();
-      there = database_.changes() > 0;  // else it had ended and was deleted with a segment
+      // No row: the stream had ended, and its row was deleted with a segment.
+      there = database_.changes() > 0;
     }
     if (done && !there) {
       w.new_stream.again().bind(log.row).bind(int64_t{id}).bind(static_cast<int64_t>(s.info.kind));

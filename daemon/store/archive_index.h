@@ -1,5 +1,5 @@
 // archive.db: the logs with their hosts and committed sequences, and the position of each source's bytes.
-// Reads and writes rows; the archive decides. The archive's thread.
+// Reads and writes rows; Archive decides which. Used on the archive's thread.
 #pragma once
 
 #include <map>
@@ -30,7 +30,7 @@ class ArchiveIndex {
   Status open() { return database_.open(); }
   const Database& database() const { return database_; }
 
-  // The archive's own number, written once the index has all segments. None: the index is new.
+  // Epoch of the archive, written once the index covers all segments. None: the index is new.
   Result<std::optional<uint64_t>> epoch();
   Status put_epoch(uint64_t epoch);
   Result<std::vector<SegmentRow>> segments();
@@ -45,8 +45,8 @@ class ArchiveIndex {
   };
   Status write(const Changes& changes);
 
-  // The segment was deleted. Also deletes ended streams without later bytes, and empty logs, except the
-  // newest of each host. Returns the logs with frames in it (their streams in memory are outdated) and the
+  // Removes a deleted segment, ended streams without later bytes, and empty logs except the newest of each
+  // host. Returns the logs that had frames in the segment (their streams in memory are outdated) and the
   // deleted logs.
   struct Dropped {
     std::vector<uint64_t> epochs, removed;
@@ -54,7 +54,7 @@ class ArchiveIndex {
   Result<Dropped> drop_segment(uint64_t segment);
   // Whether it has streams of one of these jobs.
   Result<bool> holds_jobs(uint64_t segment, const std::vector<std::string>& jobs);
-  // Deletes hosts without logs and without contact since then.
+  // Deletes hosts without logs whose last contact was before `before`.
   Status forget_hosts(TimeNs before);
 
   Result<std::vector<HostRow>> hosts();

@@ -20,7 +20,7 @@ void LogTaker::on_stream(const StreamInfo& info) {
   if (taken_ != nullptr) taken_->opened.push_back(info);
 }
 
-// From a checkpoint or an origin: earlier bytes of an unknown stream are not stored.
+// A position from a checkpoint or an origin: the bytes before it are not stored if the stream is unknown.
 void LogTaker::on_position(StreamId id, const Position& position) {
   const auto found = log_.streams.find(id);
   if (kind_ == FrameKind::kData || found == log_.streams.end()) return;

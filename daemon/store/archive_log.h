@@ -1,5 +1,5 @@
-// One log of an archive in memory: its streams, and its changes since the last commit. Part of the archive;
-// on its thread.
+// One log of an archive in memory: its streams, and its changes since the last commit. Used by Archive on
+// its thread.
 #pragma once
 
 #include <cstdint>
@@ -55,8 +55,8 @@ struct FramePlace {
   uint64_t segment = 0, at = 0;
 };
 
-// Applies the records of a frame, as far as its kind allows: positions in checkpoints only, origins and
-// skips in frames of the archive only. `taken` may be null.
+// Applies the records of a frame that its kind allows: positions in checkpoints, origins and skips in the
+// archive's own frames. `taken` may be null.
 class LogTaker : public RecordSink {
  public:
   struct Into {
@@ -71,7 +71,7 @@ class LogTaker : public RecordSink {
   void on_position(StreamId id, const Position& position) override;
   void on_origin(const OriginRecord& origin) override;
   void on_skipped(const SkippedRecord& skipped) override;
-  // The frame is data number `sequence`: frames between it and the last one are unreadable.
+  // Call for data frame number `sequence`: the frames between the previous one and this one are unreadable.
   void note_lost(uint64_t sequence, TimeNs now);
 
  private:

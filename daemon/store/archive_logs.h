@@ -23,17 +23,17 @@ class ArchiveLogs {
   size_t remove_empty(const LogOrigin& origin);
   const std::map<uint64_t, ArchivedLog>& all() const { return logs_; }
 
-  // The streams of the log are in memory afterwards.
+  // Loads the streams of the log into memory.
   Status load(ArchivedLog& log, ArchiveIndex& index);
-  // Applies the records of a frame to the loaded log of the taker. False: malformed.
+  // Applies the records of a frame to the taker's log, which must be loaded. False: malformed.
   bool read(std::string_view content, ArchivedLog& log, LogTaker& taker);
   void touch(ArchivedLog& log);
   // Logs for the index.
   std::vector<ArchivedLog*> touched();
   bool has_changes() const { return !touched_.empty(); }
-  // The changes are durable. Returns the logs with progress.
+  // Call after a commit: marks all changes durable. Returns the logs whose committed sequence increased.
   std::vector<CommittedLog> committed();
-  // The index lost a segment: streams in memory are outdated.
+  // Call after the index dropped a segment: unloads the outdated streams.
   void forget(const ArchiveIndex::Dropped& dropped);
 
  private:

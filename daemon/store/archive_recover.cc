@@ -76,13 +76,13 @@ Status ArchiveRecovery::adopt_segments() {
     const uint64_t on_disk = std::exchange(row.size, indexed[number]);
     if (on_disk > row.size)
       if (const Status adopted = adopt(row); !adopted) return adopted;
-    row.size = std::min(row.size, on_disk);  // shorter: the missing part is reported when it is read
+    row.size = std::min(row.size, on_disk);  // a shorter file: readers report the missing part
   }
   to_.segments.end_recovery();
   return {};
 }
 
-// Takes the frames after row.size, and advances row.size to their end.
+// Takes the frames from offset row.size on, and advances row.size past them.
 Status ArchiveRecovery::adopt(SegmentRow& row) {
   auto reader = SegmentReader::open(to_.files, folder_, row.number);
   if (!reader) return tl::unexpected(reader.error());
@@ -93,7 +93,7 @@ Status ArchiveRecovery::adopt(SegmentRow& row) {
   for (;;) {
     const auto more = reader->next({});
     if (!more) return tl::unexpected(more.error());
-    // Hosts resend uncommitted frames, so frames after a hole are not taken.
+    // Frames after a hole are ignored: hosts resend uncommitted frames.
     if (!*more || (!rebuilding_ && reader->damaged_bytes() > 0)) break;
     if (!adopt_frame(*reader, row.number)) {
       if (!rebuilding_) break;
@@ -122,7 +122,7 @@ struct OwnFrame : RecordSink {
   std::optional<SkippedRecord> skipped;
   void on_origin(const OriginRecord& record) override { origin = record; }
   void on_skipped(const SkippedRecord& record) override { skipped = record; }
-  // Hosts resend frames that it counts and that a power loss took.
+  // False if the frame counts sequences that a power loss removed; hosts resend these.
   bool follows(uint64_t sequence) const {
     return (!origin || origin->sequence <= sequence) && (!skipped || skipped->from <= sequence + 1);
   }
@@ -130,7 +130,7 @@ struct OwnFrame : RecordSink {
 
 }  // namespace
 
-// False if the frame cannot follow the known ones.
+// False if the frame's sequence does not follow the known frames.
 bool ArchiveRecovery::adopt_frame(const SegmentReader& reader, uint64_t segment) {
   const FrameHeader& frame = reader.frame();
   ArchivedLog* log = to_.logs.find(frame.epoch);

@@ -1,6 +1,6 @@
-// Recovery of an archive at a start. Segments are the primary data: rows without a file are deleted, and the
-// unindexed end of each file is read and taken as if it came now. A lost index is the same case, from the
-// beginning of each file. Used by an Archive, on its thread.
+// Recovery of an archive at a start. Segments are the primary data: index rows without a file are deleted,
+// and the unindexed end of each file is read and applied like new frames. A lost index is rebuilt in the
+// same way, from the beginning of each file. Used by Archive on its thread.
 #pragma once
 
 #include <cstdint>

@@ -12,7 +12,7 @@ namespace culprit::store {
 
 namespace {
 
-// Rebuilds the state of the logs from their frames.
+// Rebuilds the streams of the logs from their frames.
 class Again {
  public:
   bool done() const { return done_; }

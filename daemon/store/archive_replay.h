@@ -1,5 +1,5 @@
 // Reads the pieces of an archive's logs in order of arrival, to rebuild engines. Any thread, while the
-// archive is written. Owns nothing of the Archive; returns only frames with correct checksums.
+// archive is written. Borrows nothing of the Archive; returns only frames with correct checksums.
 #pragma once
 
 #include <functional>
@@ -11,18 +11,20 @@
 
 namespace culprit::store {
 
-// Each stream comes before its first piece. The callee may take the bytes of a piece. False ends the replay.
+// Each stream is passed before its first piece. The callee may move the bytes out of a piece. Return false
+// to end the replay.
 struct ArchiveVisitor {
   std::function<bool(const LogOrigin&, const StreamInfo&)> wanted;  // other pieces are left out
   std::function<bool(const LogOrigin&, const Piece&)> piece;
 };
-// The same in parts, while the archive grows: each call continues after the previous one, with the same or a
+// Replay in parts, while the archive grows: each call continues after the previous one, with the same or a
 // later plan. One thread at a time.
 class ArchiveReplay {
  public:
   ArchiveReplay(io::Files& files, std::string folder);
   ~ArchiveReplay();
-  // Until the end of the plan, or about `bytes_most` bytes of pieces. Returns whether the end was reached.
+  // Reads to the end of the plan, or about `bytes_most` bytes of pieces. Returns whether it reached the
+  // end.
   bool advance(const ReplayPlan& plan, uint64_t bytes_most, const ArchiveVisitor& visitor);
   ReadDamage damage() const;  // so far
 

@@ -15,8 +15,8 @@ namespace {
 // A full archive has at least this many segments, so that a deletion removes a small part.
 constexpr uint64_t kArchiveSegmentsMin = 16;
 constexpr uint64_t kArchiveSegmentBytesMin = 64 << 10;
-// Free space, besides the write itself, below which a disk counts as full: file systems reserve some, and the
-// index needs some.
+// Free space (besides the pending write) below which a disk counts as full: file systems reserve some, and
+// the index needs some.
 constexpr uint64_t kArchiveSlackBytes = 4 << 20;
 
 }  // namespace
@@ -149,8 +149,8 @@ const SegmentRow* ArchiveSegments::oldest(SegmentKind kind) const {
   return nullptr;
 }
 
-// Evidence first, as in a spool. Not if other programs filled the disk: deleting would gain little, and the
-// hosts still have their unsent frames.
+// Prefers evidence, as in a spool. Null if other programs filled the disk: a deletion would free little,
+// and the hosts still hold their unacknowledged frames.
 const SegmentRow* ArchiveSegments::oldest_on_full_disk(uint64_t needed) const {
   const auto disk = files_.space(options_.folder);
   if (!disk || disk->free >= needed + kArchiveSlackBytes || finished_.size() < 2) return nullptr;
@@ -159,7 +159,7 @@ const SegmentRow* ArchiveSegments::oldest_on_full_disk(uint64_t needed) const {
   return row == nullptr ? oldest(SegmentKind::kCondensed) : row;
 }
 
-// The message of a full disk says whether this archive fills it.
+// Extends the message of a full disk: whether this archive fills it.
 Error ArchiveSegments::explained(Error error, uint64_t needed) const {
   const auto disk = files_.space(options_.folder);
   const uint64_t held = bytes();

@@ -1,6 +1,6 @@
-// The segment files of an archive: created, written, finished, synced, deleted. Each kind of log has its own
-// segments, so that one kind can be deleted without the other. The archive decides what is deleted. Owned by
-// an Archive; its thread.
+// The segment files of an archive: creates, writes, finishes, syncs and deletes them. Each kind of log has
+// its own segments, so that one kind can be deleted without the other. Archive decides what is deleted.
+// Used by Archive on its thread.
 #pragma once
 
 #include <algorithm>
@@ -30,7 +30,7 @@ class ArchiveSegments {
       : files_(files), options_(options), make_room_(std::move(make_room)) {}
   std::string path(uint64_t number) const { return options_.folder + "/" + segment_name(number); }
 
-  // Begins a segment of this kind if none has room. `epoch`: the archive's.
+  // Ensures a segment of this kind with room; creates one if needed. `epoch`: the archive's.
   Status ensure(LogKind kind, uint64_t epoch, TimeNs now);
   // Place of the next frame, after ensure().
   FramePlace end(LogKind kind) const;
@@ -42,7 +42,7 @@ class ArchiveSegments {
   // All appended bytes, and the folder.
   Status sync();
 
-  // Segments for the index: those with changes since the last indexed().
+  // Segments that changed since the last indexed(), to be written to the index.
   std::vector<SegmentRow> changes() const;
   bool has_new_finished() const { return !unindexed_.empty(); }
   void indexed();
@@ -50,32 +50,34 @@ class ArchiveSegments {
   uint64_t bytes() const { return finished_bytes_ + lanes_[0].row.size + lanes_[1].row.size; }
   size_t size() const;
   const std::map<uint64_t, SegmentRow>& finished() const { return finished_; }
-  // Of the finished, indexed segments; null: none.
+  // The oldest finished and indexed segment of this kind; null: none.
   const SegmentRow* oldest(SegmentKind kind) const;
-  // The segment to delete for `needed` bytes; null: the disk is not full, or others fill it.
+  // The segment to delete for `needed` bytes; null: the disk is not full, or other programs fill it.
   const SegmentRow* oldest_on_full_disk(uint64_t needed) const;
-  // Deletion: first the file, then its row in the index. forget() returns the size, if it was known.
+  // To delete a segment, call remove_file(), delete its row in the index, then call forget(). forget()
+  // returns the size, if it was known.
   Status remove_file(uint64_t number);
   std::optional<uint64_t> forget(uint64_t number);
 
   // At a start: the segments of the folder, by number. The recovery corrects their sizes.
   std::map<uint64_t, SegmentRow>& found() { return finished_; }
   void use_number(uint64_t number) { next_number_ = std::max(next_number_, number + 1); }
-  // The index lacks the end of this segment, which a killed process may have left in the page cache only.
+  // Syncs a segment whose end is not indexed: a killed process may have left this end in the page cache
+  // only.
   Status sync_found(const SegmentRow& row);
-  // The newest segment of each kind is continued. If that fails, the next frame starts a segment, and the
-  // torn part stays in place.
+  // Reopens the newest segment of each kind. If that fails, the next frame starts a new segment, and the
+  // torn bytes stay in the old file.
   void end_recovery();
 
  private:
   struct Lane {
-    SegmentRow row;                          // of the segment being written, if there is a handle; its size
+    SegmentRow row;                          // the segment being written, if `handle` is set; with its size
     std::unique_ptr<io::FileHandle> handle;  // counts the bytes surely on disk
     std::string buffer;                      // bytes after that size
     bool tail_unknown = false;               // a write failed: the file's content after `size` is unknown
     bool unsynced = false, unindexed = false;
-    uint64_t look_at = 0;             // size at which the disk's free space is read again
-    uint64_t disk_room = UINT64_MAX;  // what all segments may take of the disk, as of then
+    uint64_t look_at = 0;             // size at which the disk's free space is queried again
+    uint64_t disk_room = UINT64_MAX;  // limit of the bytes of all segments, from the last query of free space
     uint64_t end() const { return row.size + buffer.size(); }
   };
   Lane& lane(LogKind kind) { return lanes_[static_cast<size_t>(kind)]; }

@@ -9,7 +9,7 @@ namespace culprit::store {
 
 namespace {
 
-// Bytes of a checkpoint before packing: 5,000 sources.
+// Raw bytes of one checkpoint frame; enough for 5,000 sources.
 constexpr size_t kCheckpointPartBytes = 1 << 20;
 
 }  // namespace

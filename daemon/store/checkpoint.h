@@ -1,4 +1,4 @@
-// The beginning of a segment: the position of every source. Any thread; owns its data.
+// The checkpoint at the beginning of a segment: the position of every source. Any thread; owns its data.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,11 @@ namespace culprit::store {
 
 class Checkpoint : public RecordSink {
  public:
-  // Of all streams, or of those in `only` (sorted, borrowed for the object's life).
+  // Collects all streams, or only those in `only` (sorted, borrowed for the object's life).
   explicit Checkpoint(const std::vector<StreamId>* only = nullptr) : only_(only) {}
   std::map<StreamId, Position> positions;
-  // Sizes at the beginning of the segment. In a cleaned segment, removed sources stand behind its end.
+  // Sizes of the streams at the beginning of the segment. In a cleaned segment, the positions of removed
+  // sources are those after the segment.
   std::map<StreamId, uint64_t> begins;
   bool complete = false;  // false: damaged, or from another spool
 
@@ -36,10 +37,10 @@ Result<Checkpoint> read_checkpoint(SegmentReader& reader, uint64_t epoch,
                                    const std::vector<StreamId>* only = nullptr);
 Status read_checkpoint(SegmentReader& reader, uint64_t epoch, Checkpoint& checkpoint);
 
-// Packs a checkpoint into frames: a large one has several.
+// Packs a checkpoint into one frame, or into several if it is large.
 class CheckpointWriter {
  public:
-  // `header`: epoch, segment, sequence and time of its frames. Borrows the packer.
+  // `header`: epoch, segment, sequence and time of the frames. Borrows the packer.
   CheckpointWriter(FramePacker& packer, FrameHeader header);
   void add_acknowledged(uint64_t sequence) { put_acknowledged(raw_, sequence); }
   Status add(const StreamInfo& info, const Position& position);

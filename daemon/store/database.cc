@@ -13,7 +13,7 @@ namespace culprit::store {
 namespace {
 
 constexpr int kBusyMs = 2000;  // for a person who reads the file with sqlite3
-// Renamed damaged files to keep: their content was derived from evidence that still exists.
+// Renamed damaged files that are kept; their content was derived from evidence that still exists.
 constexpr int kDamagedMax = 4;
 
 }  // namespace
@@ -39,7 +39,7 @@ Error Database::error(const char* doing) {
   const int code = sqlite3_extended_errcode(db_);
   if ((code & 0xff) == SQLITE_CORRUPT || (code & 0xff) == SQLITE_NOTADB) damaged_ = true;
   const char* reason = db_ == nullptr ? "out of memory" : sqlite3_errmsg(db_);
-  // Refused values are permanent errors; others come from the disk or a lock.
+  // Errors of refused values are permanent; all others come from the disk or a lock.
   const bool refused = (code & 0xff) == SQLITE_CONSTRAINT || (code & 0xff) == SQLITE_TOOBIG;
   return {refused ? ErrorCode::kInvalid : ErrorCode::kIo,
           fmt::format("{}: {}: {}", options_.path, doing, reason)};
@@ -59,7 +59,7 @@ Status Database::connect() {
   }
   sqlite3_busy_timeout(db_, kBusyMs);
   sqlite3_limit(db_, SQLITE_LIMIT_LENGTH, static_cast<int>(limits::kPoolFileBytes));
-  // A kill loses no transaction in either mode. Files of other programs are not trusted.
+  // A killed process loses no transaction in either mode. Files of other programs are not trusted.
   return execute(
       fmt::format("PRAGMA journal_mode=WAL; PRAGMA synchronous={}; PRAGMA foreign_keys=ON; PRAGMA "
                   "cache_size=-{}; PRAGMA journal_size_limit=4194304; PRAGMA trusted_schema=OFF;",
@@ -95,7 +95,7 @@ Status Database::check_and_migrate() {
   return {};
 }
 
-// With its -wal and -shm files, so that it can still be inspected.
+// Renames the -wal and -shm files too, so that the damaged database can still be inspected.
 Status Database::move_aside() {
   close();
   int n = 1;

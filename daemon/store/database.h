@@ -23,9 +23,10 @@ namespace culprit::store {
 
 struct DatabaseOptions {
   std::string path;
-  // Each migrates the tables from one version to the next (PRAGMA user_version); borrowed for its life.
+  // Each step migrates the tables from one version to the next (PRAGMA user_version); borrowed for the
+  // Database's life.
   std::span<const std::string_view> steps;
-  bool full_sync = false;  // else a power loss may take the last transactions; the file stays sound
+  bool full_sync = false;  // false: a power loss may remove the last transactions; the file stays sound
   int cache_kib = 1024;
 };
 
@@ -41,7 +42,7 @@ class Database {
   Status open();
   // New path of a damaged file; empty: it was sound.
   const std::string& moved_aside() const { return moved_aside_; }
-  // SQLite found damage after the start: the next open() renames the file.
+  // True if SQLite found damage after the start; the next open() renames the file.
   bool damaged() const { return damaged_; }
 
   Status execute(const std::string& sql);

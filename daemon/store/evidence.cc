@@ -14,7 +14,7 @@ namespace culprit::store {
 
 namespace {
 
-// Reads the frames of a folder's segments in order, each once, while files are written and deleted.
+// Reads the frames of a folder's segments once each, in order, while the folder is written.
 class SpoolFrames {
  public:
   static Result<SpoolFrames> open(io::Files& files, const std::string& folder) {
@@ -38,13 +38,13 @@ class SpoolFrames {
     return std::move(*found);
   }
 
-  // Continues after a frame, up to which another reader has read this folder.
+  // Continues after frame `sequence` of `segment`, which another reader has reached.
   void go_on_behind(uint64_t sequence, uint64_t segment) {
     next_segment_ =
         static_cast<size_t>(std::lower_bound(numbers_.begin(), numbers_.end(), segment) - numbers_.begin());
     sequence_ = sequence;
     removed_ = segment > 0 && (next_segment_ == numbers_.size() || numbers_[next_segment_] != segment);
-    // What was left of it may have been joined to the one before.
+    // The rest of the removed segment may have been joined to the previous segment.
     if (removed_ && next_segment_ > 0) next_segment_ -= 1;
   }
   // Whether evidence was removed before the current frame to make room, since the last call.
@@ -88,7 +88,7 @@ class SpoolFrames {
     }
   }
   const FrameHeader& frame() const { return reader_->frame(); }
-  // False if the content is malformed; the records before that point were passed on.
+  // False if the content is malformed; the records before the malformed one were passed on.
   bool records(RecordSink& sink) {
     if (read_records(reader_->content(), sink)) return true;
     damage_.frames += 1;
@@ -113,7 +113,7 @@ class SpoolFrames {
         reader_.emplace(std::move(*reader));
         return true;
       }
-      // Deleted to make room after the folder was listed. The offsets show the hole.
+      // The segment was deleted after the folder was listed; the offsets of the next pieces show the hole.
       removed_ = removed_ || reader.error().code == ErrorCode::kNotFound;
       if (reader.error().code != ErrorCode::kNotFound) note_unreadable(reader.error());
     }
@@ -149,7 +149,7 @@ class SpoolFrames {
 class Replayer : public RecordSink {
  public:
   bool done() const { return done_; }
-  // Bytes before the first checkpoint are not requested.
+  // Bytes before the first checkpoint are skipped by request; they are no gap.
   void begin_here() { begins_here_ = true; }
   void visit(const ReplayVisitor& visitor) { visitor_ = &visitor; }
   uint64_t bytes() const { return bytes_; }  // returned so far
@@ -204,7 +204,7 @@ class Replayer : public RecordSink {
 
 // ---- evidence
 
-// The part of the range in one stream: passes on its bytes in [next, to), in order.
+// Passes on the bytes [next, to) of one stream of the range, in order.
 class StreamCopy : public RecordSink {
  public:
   StreamCopy(const StoredStream& stream, uint64_t base, const EvidenceSink& sink)
@@ -242,7 +242,7 @@ class StreamCopy : public RecordSink {
   }
 
  private:
-  // An archive also knows the bytes that never came.
+  // Reports the missing bytes up to `until`. An archive also knows the bytes that never came.
   void hole(uint64_t until) {
     if (next_ < first_) part_hole(std::min(until, first_), kDropped);
     for (const Hole& never : holes_) {
@@ -287,7 +287,7 @@ size_t segment_before(const Starts& starts, StreamId stream, uint64_t from) {
   for (size_t i = 0; i < starts.size(); ++i) {
     if (!starts[i]) continue;
     const auto found = starts[i]->find(stream);
-    // Equal: a gap at `from` may be in the previous segment.
+    // Equal sizes do not count: a gap at `from` may be in the previous segment.
     if (found == starts[i]->end() || found->second.size < from) best = i;
   }
   return best;
@@ -295,7 +295,7 @@ size_t segment_before(const Starts& starts, StreamId stream, uint64_t from) {
 
 // ---- evidence of an archive
 
-// The stream's frames with [from, ...), in order, until the copy is complete.
+// Reads the stream's frames in order, starting with the extent of byte `from`, until the copy is complete.
 void copy_extents(io::Files& files, const std::string& folder, const StoredStream& stream, uint64_t from,
                   StreamCopy& copy, ReadDamage& damage) {
   const auto note = [&](std::string what) {
@@ -321,7 +321,7 @@ void copy_extents(io::Files& files, const std::string& folder, const StoredStrea
       damage.unreadable_segments += !next;
       more = next && *next && reader->frame_at() <= extent.last_at;
       if (more && !read_records(reader->content(), copy)) damage.frames += 1;
-      // Later bytes may be garbage that a start skipped.
+      // Bytes after the extent may be garbage that a start of the archive skipped.
       more = more && reader->frame_at() < extent.last_at;
     }
     damage.frames += reader->damaged_frames();
@@ -377,7 +377,7 @@ Result<bool> Replay::advance(uint64_t until, uint64_t bytes_most, const ReplayVi
   const uint64_t begin = r.replayer.bytes();
   while (!r.replayer.done()) {
     if (r.replayer.bytes() - begin >= bytes_most) return false;
-    // Segments grow while they are read: a finished one is checked again.
+    // Segments may grow during the read; next() checks a finished one again.
     if (!r.frames->next({.behind = r.sequence}) || r.frames->frame().sequence > until) break;
     if (r.frames->went()) r.replayer.segments_went();
     (void)r.frames->records(r.replayer);

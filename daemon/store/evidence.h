@@ -1,6 +1,6 @@
-// Reads the files of a spool or an archive, while it is written: to rebuild engines after a restart, and to
-// return the bytes of a source as they came. Any thread, one call at a time; owns nothing of the Spool. Never
-// writes; returns only frames with correct checksums.
+// Reads the files of a spool or an archive, while they are written: to rebuild engines after a restart, and
+// to return the original bytes of a source. Any thread, one call at a time. Borrows nothing of the Spool
+// and never writes. Returns only frames with correct checksums.
 #pragma once
 
 #include <cstdint>
@@ -21,16 +21,16 @@ namespace culprit::store {
 constexpr std::string_view kDamaged = "a part of the store is damaged";
 constexpr std::string_view kDropped = "the oldest evidence was dropped to keep the store within its size";
 
-// Damage found while reading; all 0 if everything was read.
+// Damage found while reading; all counts are 0 if everything was read.
 struct ReadDamage {
   uint64_t frames = 0, bytes = 0;  // damaged, skipped
   uint64_t unreadable_segments = 0;
   std::string first;  // a sentence about the first
 };
 
-// Streams and pieces in the order of the spool, up to the frame `until` (Spool::last_sequence()). Each
-// stream comes before its first piece; that piece may begin after 0, with a gap that has the reason. Bytes
-// of a piece are borrowed for the call. Return false to end.
+// Receives streams and pieces in the order of the spool, up to the frame `until` (Spool::last_sequence()).
+// Each stream comes before its first piece. A first piece may begin after offset 0, with a gap that has the
+// reason. Bytes of a piece are borrowed for the call. Return false to end.
 struct ReplayVisitor {
   std::function<bool(const StreamInfo&)> wanted;  // other pieces are left out
   std::function<bool(const Piece&)> piece;
@@ -38,13 +38,13 @@ struct ReplayVisitor {
 Result<ReadDamage> replay(io::Files& files, const std::string& folder, uint64_t until,
                           const ReplayVisitor& visitor);
 
-// The same in parts, while the spool grows: each call continues after the previous one. One thread at a time.
+// Replay in parts, while the spool grows: each call continues after the previous one. One thread at a time.
 class Replay {
  public:
   Replay(io::Files& files, std::string folder);
   ~Replay();
-  // Called before reading: frames up to `sequence` are not needed. Starts with its segment; earlier bytes
-  // are no gap.
+  // Call before reading: skips frames up to `sequence`. Starts with the segment of that frame; earlier
+  // bytes are not reported as a gap.
   void begin_behind(uint64_t sequence);
   // Reads to the frame `until`, or about `bytes_most` bytes of pieces. Returns whether it reached `until`. An
   // error (the folder cannot be listed) changes nothing.
@@ -56,14 +56,14 @@ class Replay {
   std::unique_ptr<Impl> impl_;
 };
 
-// Bytes [from, to) of the streams of one source, concatenated in order of their ids, counted from the
-// beginning of the first, each up to its size in `state`.
+// Bytes [from, to) of one source. The source's streams are concatenated in order of their ids, each with
+// its size in `state`; offsets count from the beginning of the first stream.
 struct EvidenceRange {
   std::vector<StoredStream> streams;  // Spool::streams_of(job, path), or Archive::kept() of one host
   uint64_t from = 0, to = UINT64_MAX;
 };
-// Missing bytes. `offset` counts like the range. Deleted bytes keep their offsets (`in_range` of them are
-// inside the range); bytes that never came have none.
+// A range of missing bytes; `offset` counts as in EvidenceRange. Deleted bytes occupy offsets, and
+// `in_range` of them are in the requested range. Bytes that never came occupy none.
 struct EvidenceGap {
   uint64_t offset = 0;
   uint64_t in_range = 0;

@@ -1,4 +1,4 @@
-// Makes frames of their content, with one zstd context for all frames of a spool. Owned by a Spool; its
+// Packs content into frames, with one zstd context for all frames of a spool. Owned by a Spool; used on its
 // thread.
 #pragma once
 
@@ -14,8 +14,8 @@ struct ZSTD_CCtx_s;
 
 namespace culprit::store {
 
-// Content at which a frame is packed. Larger ones compress little better (zstd's window at level 1 is 512
-// KiB), and a damaged frame costs this much evidence.
+// Raw size at which a frame is packed. Larger frames compress little better (zstd's window at level 1 is
+// 512 KiB), and a damaged frame loses this much evidence.
 constexpr size_t kFrameBytes = 512 << 10;
 
 class FramePacker {

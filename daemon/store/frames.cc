@@ -47,7 +47,7 @@ Result<bool> FrameReader::next(const FrameQuery& query) {
     const auto more = reader_->next({.checkpoints = false, .content = false, .epoch = epoch_});
     if (!more) return tl::unexpected(more.error());
     if (*more) {
-      // A frame on disk after a failed write has a duplicate.
+      // A failed write may leave a frame on disk that the retry wrote again.
       if (reader_->frame().sequence <= sequence_) continue;
       return reader_->frame().sequence <= query.until;
     }

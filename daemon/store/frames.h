@@ -1,6 +1,6 @@
-// Reads the frames of a spool verbatim and in order, for a peer that stores them, while the spool is written.
-// Any thread, one call at a time; it keeps its position between calls and owns nothing of the Spool. Never
-// writes, never decompresses; returns only frames with correct checksums.
+// Reads the frames of a spool verbatim and in order, for a peer that stores them, while the spool is
+// written. Any thread, one call at a time. A reader keeps its position between calls and borrows nothing of
+// the Spool. Never writes and never decompresses; returns only frames with correct checksums.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct VerbatimFrame {
 
 struct FrameQuery {
   uint64_t after = 0;  // the last sequence before the requested ones
-  uint64_t until = 0;  // the last requested one: Spool::synced_sequence()
+  uint64_t until = 0;  // last requested sequence: Spool::synced_sequence()
   size_t bytes = 1 << 20;
 };
 
@@ -30,12 +30,12 @@ class FrameReader {
   FrameReader(io::Files& files, std::string folder, uint64_t epoch)
       : files_(files), folder_(std::move(folder)), epoch_(epoch) {}
 
-  // The data frames after `after`, at least one if there is one, at most `bytes` of them. A jump in their
-  // sequences means deleted or damaged frames. Empty: no frame is left up to `until`.
+  // Returns data frames after `after`: as many as fit `bytes`, but at least one if any exists. A jump of
+  // the sequence means deleted or damaged frames. Empty: no frame up to `until` is left.
   Result<std::vector<VerbatimFrame>> read(const FrameQuery& query);
-  // The checkpoint of the segment with frame `after` + 1, or with the next existing frame. It declares all
-  // streams to a reader that starts after `sequence`, the last frame before it. Frames between `sequence` and
-  // `after` may declare more. Empty if there is none.
+  // The checkpoint of the segment that contains frame `after` + 1, or else the next existing frame. It
+  // declares all streams for a reader that starts after `sequence`, the last frame before the segment.
+  // Frames between `sequence` and `after` may declare more. Empty if no such segment exists.
   struct Checkpoint {
     uint64_t sequence = 0;
     std::vector<VerbatimFrame> frames;
@@ -55,7 +55,8 @@ class FrameReader {
   uint64_t sequence_ = 0;  // of the last frame read
 };
 
-// The sequence of the last frame before the segment, from its first sound frame; nothing if there is none.
+// Sequence of the last frame before the segment, read from the segment's first sound frame; nothing if
+// there is none.
 Result<std::optional<uint64_t>> sequence_before(SegmentReader& reader, uint64_t epoch);
 
 }  // namespace culprit::store

@@ -14,7 +14,7 @@ namespace {
 using namespace records;
 using Statement = Database::Statement;
 
-// Writes between two checks of the row limits: counting costs more than a row.
+// Number of writes between two checks of the row limits: counting the rows costs more than writing one.
 constexpr uint64_t kBoundsEvery = 256;
 
 }  // namespace
@@ -40,7 +40,8 @@ Status Index::in_transaction(const Work& work) {
 
 Status Index::hold_bounds() {
   return in_transaction([&]() -> Status {
-    // Keeps the newest runs of each job; then, over all jobs, running ones and the newest.
+    // Keeps the newest runs of each job. Above the limit over all jobs, keeps running jobs and the newest
+    // ended ones.
     Statement runs(database_,
                    "DELETE FROM jobs WHERE rowid IN (SELECT rowid FROM (SELECT rowid, row_number() OVER "
                    "(PARTITION BY id ORDER BY run DESC) AS n FROM jobs) WHERE n > ?)");
@@ -175,7 +176,8 @@ Status Index::put_verdict(const Verdict& v) {
   return done;
 }
 
-// A row that another version wrote in a form that cannot be read has its columns alone, and does not lead.
+// If this version cannot parse a row of another version, only its columns are returned, and the diagnosis
+// does not lead.
 template <class Row>
 Verdict Index::verdict_of(const Row& row) {
   auto read = verdict_from_json(row.text(6));
@@ -202,7 +204,7 @@ void Index::note_read(bool read, const std::string& job, uint32_t run, const std
   unreadable_count_ = unreadable_.size();
 }
 
-// Only the conditions that are asked for: SQLite chooses an index when it prepares a statement.
+// The query has only the requested conditions: SQLite chooses an index when it prepares a statement.
 Result<std::vector<Verdict>> Index::verdicts(const VerdictQuery& query) {
   std::string where;
   const auto ask = [&](bool asked, const char* condition) {
@@ -212,7 +214,7 @@ Result<std::vector<Verdict>> Index::verdicts(const VerdictQuery& query) {
   ask(query.run.has_value(), "run = ?2");
   ask(query.since_ns != kNoTime, "last_ns >= ?3");
   ask(query.judged, "judged_by <> ''");
-  // The rows of a job are few: they are found by their key and then sorted.
+  // A job has few rows: SQLite finds them by their key and then sorts them.
   const char* by = query.job.empty() ? "first_ns" : "+first_ns";
   Statement get(database_,
                 fmt::format("{}{}ORDER BY {} DESC, rowid DESC LIMIT ?4", kDiagnosisColumns, where, by));
@@ -277,7 +279,7 @@ Status Index::judge(const Judgement& j) {
 }
 
 Result<std::map<std::string, Judged>> Index::judged() {
-  // SQLite takes the other columns from the row of a single max().
+  // With a single max(), SQLite takes the other columns from the same row.
   Statement get(database_,
                 "SELECT detail, what, who, max(row) FROM audit WHERE what IN ('confirm', 'refute') AND "
                 "detail <> '' GROUP BY subject ORDER BY max(row)");

@@ -25,15 +25,16 @@
 
 namespace culprit::store {
 
-// Limits of rows. The oldest are deleted first; of jobs, ended ones first.
+// Row limits. The oldest rows are deleted first; among jobs, ended ones first.
 constexpr size_t kJobsMax = 10'000;            // runs of all jobs: a year with 27 a day
 constexpr size_t kRunsPerJobMax = 100;         // a job that fails every hour evicts no other for four days
 constexpr size_t kDiagnosesPerRunMax = 1'000;  // further ones add nothing for a job
 constexpr size_t kFindingsPerRunMax = 10'000;  // some 5 MB
 constexpr size_t kAuditMax = 100'000;          // people's actions: enough for years
-constexpr size_t kPoolLogMax = 10'000;         // any user's jobs make rows: apart from people's actions
-constexpr size_t kUnreadableMax = 10'000;      // rows that are remembered as unreadable
-constexpr size_t kDeviceFaultsMax = 10'000;    // 100,000 devices, one of ten suspected
+// Separate from people's actions, because every user's jobs add rows.
+constexpr size_t kPoolLogMax = 10'000;
+constexpr size_t kUnreadableMax = 10'000;    // rows that are remembered as unreadable
+constexpr size_t kDeviceFaultsMax = 10'000;  // 100,000 devices, one of ten suspected
 
 class Index : public records::Records {
  public:
@@ -43,12 +44,12 @@ class Index : public records::Records {
   Index(const Index&) = delete;
   Index& operator=(const Index&) = delete;
 
-  // New path of a file found damaged at the start; empty: it was sound.
+  // New path of a file that was damaged at the start; empty if it was sound.
   const std::string& moved_aside() const { return database_.moved_aside(); }
-  // SQLite found damage after the start: the next open() renames the file.
+  // True if SQLite found damage after the start; the next open() renames the file.
   bool damaged() const { return database_.damaged(); }
-  // Reports and diagnoses, met since the start and not written again since, whose JSON another version wrote
-  // and this one cannot read. Any thread.
+  // Number of reports and diagnoses with JSON of another version that this one cannot read, found since the
+  // start and not rewritten since. Any thread.
   uint64_t unreadable() const { return unreadable_count_; }
 
   Status upsert_job(const records::JobRow& job) override;
@@ -93,7 +94,7 @@ class Index : public records::Records {
   void note_changed(const std::string& job, uint32_t run);
   template <class Row>
   Verdict verdict_of(const Row& row);
-  // `id`: of a diagnosis; empty: the report of the run.
+  // `id`: of a diagnosis; empty for the report of the run.
   void note_read(bool read, const std::string& job, uint32_t run, const std::string& id);
   Status hold_bounds();
 

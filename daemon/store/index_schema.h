@@ -1,5 +1,5 @@
-// The tables of the index, as steps from each version to the next (PRAGMA user_version). Released steps never
-// change; new ones are appended, with a test that starts from the earlier tables.
+// The tables of the index, as migration steps from each version to the next (PRAGMA user_version). Released
+// steps never change; new ones are appended, with a test that migrates from the earlier tables.
 #pragma once
 
 #include <array>

@@ -61,7 +61,8 @@ FilePlace get_place(Cursor& in) {
   return place;
 }
 
-// Each returns whether the record is well-formed; `in` may be bad in addition.
+// Each returns whether the record is well-formed; the caller must also check `in`, which may have run out
+// of bytes.
 bool read_stream(Cursor& in, RecordSink& sink) {
   StreamInfo stream;
   bool good = true;

@@ -1,5 +1,6 @@
-// The records of a decompressed frame (README.md has their format). Pure functions over bytes. The decoder
-// refuses content that is not exactly a sequence of records; it borrows the frame's bytes.
+// Encodes and decodes the records of an uncompressed frame (README.md has their format). Pure functions
+// over bytes. The decoder refuses content that is not exactly a sequence of records; it borrows the frame's
+// bytes.
 #pragma once
 
 #include <cstdint>
@@ -27,9 +28,9 @@ void put_position(std::string& out, StreamId stream, const Position& position);
 // The last record of a checkpoint: the next free id, and the number of positions before it.
 void put_checkpoint(std::string& out, StreamId next_id, uint32_t streams);
 
-// In a checkpoint: the sequence up to which a peer has the frames.
+// In a checkpoint: the sequence that a peer has acknowledged.
 void put_acknowledged(std::string& out, uint64_t sequence);
-// In an archive: the owner of a log, and the sequence up to which it was taken.
+// In an archive: the owner of a log, and the log's last stored sequence.
 struct OriginRecord {
   uint8_t kind = 0;
   uint64_t sequence = 0;
@@ -54,7 +55,7 @@ class RecordSink {
  public:
   virtual ~RecordSink() = default;
   virtual void on_stream(const StreamInfo& /*stream*/) {}
-  // The bytes are in `bytes`; `piece.bytes` is empty.
+  // `bytes` has the bytes of the piece; `piece.bytes` is empty.
   virtual void on_piece(const Piece& /*piece*/, std::string_view /*bytes*/) {}
   virtual void on_position(StreamId /*stream*/, const Position& /*position*/) {}
   virtual void on_acknowledged(uint64_t /*sequence*/) {}
@@ -62,7 +63,7 @@ class RecordSink {
   virtual void on_skipped(const SkippedRecord& /*skipped*/) {}
   virtual void on_checkpoint(StreamId /*next_id*/, uint32_t /*streams*/) {}
 };
-// False if the content is malformed; `sink` got the records before that point.
+// False if the content is malformed; `sink` has received the records before the malformed one.
 bool read_records(std::string_view content, RecordSink& sink);
 
 }  // namespace culprit::store

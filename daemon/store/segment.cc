@@ -110,7 +110,7 @@ std::optional<uint64_t> segment_number(std::string_view name) {
   if (name.size() != 16 + kSuffix.size() || !name.ends_with(kSuffix)) return std::nullopt;
   uint64_t number = 0;
   const auto [end, error] = std::from_chars(name.data(), name.data() + 16, number, 16);
-  // Only names of segment_name(): two files must not have the same number.
+  // Accepts only names that segment_name() makes: two files must not have the same number.
   if (error != std::errc{} || end != name.data() + 16 || segment_name(number) != name) return std::nullopt;
   return number;
 }
@@ -144,7 +144,7 @@ bool Unpacker::unpack(const FrameHeader& header, std::string_view stored, std::s
   if (stored.size() != header.stored_size || hash64(stored) != header.payload_hash) return false;
   if (ZSTD_getFrameContentSize(stored.data(), stored.size()) != header.raw_size) return false;
   out.resize(header.raw_size);
-  // One call into existing memory: no window is allocated, whatever the frame requests.
+  // One call into existing memory: zstd allocates no window, whatever size the frame requests.
   return ZSTD_decompressDCtx(context_, out.data(), out.size(), stored.data(), stored.size()) ==
          header.raw_size;
 }
@@ -167,7 +167,7 @@ Result<SegmentReader> SegmentReader::open(io::Files& files, const std::string& f
   if (!whole) return tl::unexpected(whole.error());
   if (*whole) reader.header_ = decode_segment_header(reader.head_);
   if (reader.header_ && reader.header_->number != number) reader.header_.reset();  // a renamed file
-  // Frames after a damaged header are still at their places.
+  // After a damaged segment header, frames are still at their usual offsets.
   reader.position_ = std::min<uint64_t>(kSegmentHeaderBytes, reader.size_);
   reader.any_origin_ = reader.header_ && reader.header_->kind != SegmentKind::kSpool;
   reader.sound_end_ = reader.header_ ? reader.position_ : 0;

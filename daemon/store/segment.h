@@ -1,6 +1,6 @@
-// A segment file: its header, its frames, and a reader that returns the sound frames and skips damage
-// between them. README.md has the format. Any thread, one at a time; a reader owns its file and may read
-// while another thread appends to it. Nothing here writes.
+// A segment file: its header, its frames, and a reader that returns sound frames and skips damage between
+// them. README.md has the format. Any thread, one at a time. A reader owns its file handle; another thread
+// may append to the file meanwhile. Nothing here writes.
 #pragma once
 
 #include <algorithm>
@@ -22,10 +22,10 @@ namespace culprit::store {
 constexpr uint32_t kSegmentVersion = 1;
 constexpr size_t kSegmentHeaderBytes = 64;
 constexpr size_t kFrameHeaderBytes = 72;
-// Size of a decompressed frame. Larger ones are refused, so that a damaged or forged size makes no reader
-// allocate more. A writer's batch fits into one frame.
+// Limit of a frame's raw size. Larger frames are refused, so that a damaged or forged size causes no large
+// allocation. A writer's batch fits into one frame.
 constexpr size_t kFrameRawMax = 8 << 20;
-// Largest sequence: no spool reaches it, and larger numbers still fit 64 bits.
+// Largest sequence: no spool reaches it, and sums still fit 64 bits.
 constexpr uint64_t kSequenceMax = uint64_t{1} << 60;
 
 // Owner of the frames: one spool; or many spools in an archive (archive.h), one kind of log per segment.
@@ -33,37 +33,40 @@ enum class SegmentKind : uint8_t { kSpool = 0, kEvidence = 1, kCondensed = 2 };
 
 struct SegmentHeader {
   uint32_t version = kSegmentVersion;
-  uint64_t epoch = 0;  // of the spool or archive: random, drawn at its creation
+  uint64_t epoch = 0;  // epoch of the spool or archive: random, drawn at its creation
   uint64_t number = 0;
   TimeNs created_ns = kNoTime;
   SegmentKind kind = SegmentKind::kSpool;
   bool cleaned = false;  // rewritten without the evidence of some owners (spool_clean.h)
 };
 std::string encode(const SegmentHeader& header);
-// Nothing if it is malformed or damaged. The version may be newer: these 64 bytes never change.
+// Nothing if the header is malformed or damaged. Its version may be newer: the 64 bytes of the header never
+// change.
 std::optional<SegmentHeader> decode_segment_header(std::string_view bytes);
 
 enum class FrameKind : uint8_t {
   kData = 0,
   kCheckpointPart = 1,  // more of it follows
   kCheckpointEnd = 2,
-  kOrigin = 3,  // in an archive: the owner of this epoch, and the positions of its streams
+  kOrigin = 3,  // in an archive: the owner of the log with this epoch, and the positions of its streams
 };
 
 struct FrameHeader {
   FrameKind kind = FrameKind::kData;
-  bool declares = false;  // it declares streams: later frames depend on it
+  bool declares = false;  // declares streams: later frames depend on this frame
   uint32_t raw_size = 0, stored_size = 0;
   uint64_t epoch = 0, segment = 0;
   uint64_t sequence =
-      0;  // data frame: counts over all segments; checkpoint: that of the last frame before it
+      // Of a data frame: its number over all segments; of a checkpoint: that of the last data frame before
+      // it.
+      0;
   TimeNs time_ns = kNoTime;
-  uint64_t stream_mask = 0;  // bit (id mod 64) is set for each stream in its records
+  uint64_t stream_mask = 0;  // bit (id mod 64) is set for each stream that has records in the frame
   uint64_t payload_hash = 0;
 };
 std::string encode(const FrameHeader& header);
 std::optional<FrameHeader> decode_frame_header(std::string_view bytes);
-// Makes a frame of its content, at most kFrameRawMax; fills in sizes and hash of the header.
+// Packs content of at most kFrameRawMax into a frame; fills in sizes and hash of the header.
 std::string pack_frame(FrameHeader header, std::string_view raw);
 inline uint64_t stream_bit(uint32_t id) { return uint64_t{1} << (id % 64); }
 
@@ -84,7 +87,7 @@ class Unpacker {
   ~Unpacker();
   Unpacker(const Unpacker&) = delete;
   Unpacker& operator=(const Unpacker&) = delete;
-  // False if `stored` does not match the header, or is not a zstd frame of its size.
+  // False if `stored` does not match the header, or is not a zstd frame of the header's raw size.
   bool unpack(const FrameHeader& header, std::string_view stored, std::string& out);
 
  private:
@@ -94,7 +97,7 @@ class Unpacker {
 class SegmentReader {
  public:
   static Result<SegmentReader> open(io::Files& files, const std::string& folder, uint64_t number);
-  // Accepts frames of any spool, also with a damaged header: for archives.
+  // Accepts frames of any spool, also if the segment's header is damaged: for archives.
   void accept_any_origin() { any_origin_ = true; }
   SegmentReader(SegmentReader&&) noexcept;
   SegmentReader& operator=(SegmentReader&&) noexcept;
@@ -102,18 +105,19 @@ class SegmentReader {
 
   const std::optional<SegmentHeader>& header() const { return header_; }  // nothing: damaged
   uint64_t size() const { return size_; }
-  // Epoch of its spool, from the header or, if that is damaged, from its first sound frame.
+  // Epoch of the segment's spool, from the header or, if that is damaged, from the first sound frame.
   Result<std::optional<uint64_t>> epoch();
 
-  // Frames that next() need not read; it skips them by their headers.
+  // Selects the frames that next() returns; it skips others by their headers.
   struct Wanted {
     uint64_t streams = ~uint64_t{0};
     bool checkpoints = true;
     uint64_t behind = 0;                 // data frames up to this number are skipped
-    bool content = true;                 // false: only the checksum is verified, and content() is empty
+    bool content = true;                 // false: next() verifies only the checksum, and content() is empty
     std::optional<uint64_t> epoch = {};  // nothing: any
   };
-  // Moves to the next sound wanted frame; false if there is none. An error if the disk fails.
+  // Moves to the next sound frame that `wanted` selects; false if there is none. An error if the disk
+  // fails.
   Result<bool> next(const Wanted& wanted);
   const FrameHeader& frame() const { return frame_; }
   std::string_view content() const { return content_; }  // valid until next()
@@ -121,16 +125,17 @@ class SegmentReader {
   std::string verbatim() const { return frame_head_ + stored_; }
   uint64_t frame_at() const { return frame_at_; }  // its offset in the file
 
-  // next() continues from there; call before the first one.
+  // next() continues at `offset`; call seek() before the first next().
   void seek(uint64_t offset) { position_ = offset; }
-  // Reads nothing after `size`: later bytes may not be durable.
+  // Ignores bytes from offset `size` on: they may not be durable.
   void limit(uint64_t size) { size_ = std::min(size_, size); }
-  // Makes bytes visible that were appended after the opening.
+  // Makes bytes readable that were appended after the file was opened.
   Status refresh();
 
   // The end of the last sound frame so far.
   uint64_t sound_end() const { return sound_end_; }
-  // Damage between sound frames so far: frames with a sound header and damaged content, and skipped bytes.
+  // Damage between sound frames so far: number of frames with a sound header and damaged content, and
+  // skipped bytes.
   uint64_t damaged_frames() const { return damaged_frames_; }
   uint64_t damaged_bytes() const { return damaged_bytes_; }
 

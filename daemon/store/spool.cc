@@ -12,10 +12,10 @@ namespace culprit::store {
 
 namespace {
 
-// Bytes that wait while the disk fails: a packed frame and the current one.
+// Limit of bytes in memory while the disk fails: a packed frame and the current one.
 constexpr size_t kPendingBytes = kFrameRawMax;
 static_assert(kBatchBytes + kFrameBytes <= kPendingBytes);
-// A full spool has at least this many segments, so that a deletion removes an eighth and not all.
+// A full spool has at least this many segments, so that a deletion removes at most an eighth of it.
 constexpr uint64_t kSegmentsMin = 8;
 constexpr uint64_t kSegmentBytesMin = 64 << 10;
 
@@ -111,7 +111,7 @@ void Spool::add_to_frame(const PieceBatch& batch, TimeNs now) {
     raw_mask_ |= stream_bit(piece.stream);
     stats_.raw_bytes += piece.bytes.size();
     streams_.append(piece);
-    // The failure is recorded; the batch is taken and waits.
+    // A write error is recorded in stats_; the batch is accepted and stays in memory.
     if (!batch.whole && raw_.size() >= kFrameBytes && stats_.failing_since_ns == kNoTime)
       (void)write_pending(now);
   }
@@ -211,7 +211,7 @@ Status Spool::begin_segment(TimeNs now) {
   return begun;
 }
 
-// The positions of all sources, so that a segment is readable without earlier ones.
+// Packs the positions of all sources, so that a segment is readable without earlier ones.
 Result<std::string> Spool::checkpoint(uint64_t number, TimeNs now) {
   FrameHeader header;
   header.epoch = epoch_;

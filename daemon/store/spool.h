@@ -38,14 +38,17 @@ namespace culprit::store {
 struct SpoolOptions {
   std::string folder;
   uint64_t max_bytes = uint64_t{4} << 30;
-  // Bytes deleted at once to make room (a 64th of the default size), and re-read at a start (.3 s).
+  // Segment size: the unit of deletion (a 64th of max_bytes' default), and the part that a start reads
+  // again (.3 s).
   uint64_t segment_bytes = 64 << 20;
   int level = 1;  // zstd; level 3 costs 1.6 times as much and compresses no better
-  // Frames go to a peer: a start keeps those that were unacknowledged when the newest segment began.
+  // A peer receives the frames: a start retains those that were unacknowledged when the newest segment
+  // began.
   bool hold = false;
-  // Evidence of the last week makes room by owner: first that of the user, and of its job, with most of it.
+  // Deletes evidence of the last week by owner: of the user with most bytes, first that of the user's
+  // largest job.
   bool fair = false;
-  // Epoch of a new spool; 0: random. Simulations set it to be repeatable.
+  // Epoch of a new spool; 0: random. Simulations set it, to be repeatable.
   uint64_t new_epoch = 0;
 };
 
@@ -63,16 +66,16 @@ struct SpoolStats {
   uint64_t evicted_bytes = 0;
   std::string evicted_from;
   uint64_t forgotten_streams = 0;  // ended ones beyond the limit of streams
-  // Bytes of frames that a peer has not acknowledged: its unacknowledged segments, and the unacknowledged
-  // share of the segment at its position.
+  // Bytes of frames that the peer has not acknowledged: whole unacknowledged segments, and the
+  // unacknowledged share of the partly acknowledged one.
   uint64_t waiting_bytes = 0;
-  bool full = false;  // of unacknowledged segments: no writes until some are acknowledged
+  bool full = false;  // unacknowledged segments fill the spool: no writes until some are acknowledged
   uint64_t failures = 0;
   TimeNs failing_since_ns = kNoTime;  // since when writes fail; kNoTime: they work
   std::string last_error;
 };
 
-// Bytes of one batch: it may wait in memory as one frame while the disk fails.
+// Limit of one batch: it may wait in memory as one frame while the disk fails.
 constexpr size_t kBatchBytes = 6 << 20;
 
 class Spool {
@@ -85,53 +88,55 @@ class Spool {
   Spool(const Spool&) = delete;
   Spool& operator=(const Spool&) = delete;
 
-  // The stored sources, by id, as of the last commit; ended ones as long as evidence of them exists.
+  // The stored sources by id, as of the last commit. Ended sources are included while evidence of them
+  // exists.
   std::vector<StoredStream> streams() const { return streams_.stored(); }
-  // The same streams and those waiting for a commit, at their positions after append(): this process's
-  // sources continue there.
+  // The committed and the uncommitted streams, at their positions after append(): this process's sources
+  // continue there.
   std::vector<StreamState> appended() const { return streams_.appended(); }
-  // Streams of a job, with the kernel's and with dumps without a job, which may belong to any job; or of one
-  // path of it, if given.
+  // Streams of a job, or of one `path` of it if given. Includes streams that may belong to any job: the
+  // kernel's, and dumps without a job.
   std::vector<StoredStream> streams_of(const std::string& job, const std::string& path = {}) const {
     return streams_.stored_of(job, path);
   }
-  // An id that no stream of this spool has had. Any thread.
+  // Returns an id that no stream of this spool has had. Any thread.
   StreamId allocate() { return streams_.allocate(); }
 
-  // Takes the whole batch or, on an error, nothing: retry later. Permanent errors (kInvalid): a piece that
-  // does not begin at the end of its stream, a piece of an undeclared stream, a batch above kBatchBytes.
+  // Accepts the whole batch or, on an error, nothing: retry later. Permanent errors (kInvalid): a piece
+  // that does not begin at the end of its stream, a piece of an undeclared stream, a batch above
+  // kBatchBytes.
   Status append(const PieceBatch& batch, TimeNs now);
-  // Writes the appended data. On an error the data stays appended, and the next call retries. Returns the
-  // streams with progress since the last successful commit.
+  // Writes the appended data. On an error the data stays in memory, and the next call retries. Returns the
+  // streams whose position advanced since the last successful commit.
   Result<std::vector<CommittedOffset>> commit(TimeNs now);
-  // Evidence of [from, to] is kept in preference, up to a quarter of max_bytes for all such times: a job was
-  // diagnosed.
+  // A job was diagnosed: evidence of [from, to] is deleted last. All such intervals together protect up to
+  // a quarter of max_bytes.
   void pin(const std::string& job, TimeNs from, TimeNs to) { pins_.add(streams_.uid_of(job), from, to); }
   // Syncs the segment and the folder to disk.
   Status sync();
 
   SpoolStats stats() const;
-  // Wall clock: streams() has the sources that an earlier process saw before this time. It is the time of the
-  // last frame at least 10 minutes older than the newest: a process that is killed soon after its start may
-  // have stored a frame of one source and none of another. Without such a frame it is the creation of the
-  // folder. kNoTime: the folder is new.
+  // Wall-clock time before which an earlier process has stored every source that it saw; streams() has
+  // these sources. It is the time of the last frame at least 10 minutes older than the newest: a process
+  // killed soon after its start may have stored a frame of one source and none of another. Without such a
+  // frame it is the creation time of the folder. kNoTime: the folder is new.
   TimeNs stored_until_ns() const { return stored_until_ns_; }
-  // Number of the last committed frame: at a start, replay() up to it returns the earlier content.
+  // Number of the last committed frame. At a start, replay() up to this number returns the earlier content.
   uint64_t last_sequence() const { return written_sequence_; }
 
-  // For a peer that keeps a copy of the frames (frames.h): the identity of this spool.
+  // Identity of this spool, for a peer that stores copies of the frames (frames.h).
   uint64_t epoch() const { return epoch_; }
-  // The first stored data frame; the number after the last if there is none.
+  // Number of the first stored data frame; the last number plus one if there is none.
   uint64_t first_sequence() const;
-  // Frames up to it survive the machine. Later ones must not be sent: after a power loss other bytes would
-  // get their numbers.
+  // Last frame that survives a power loss. Later frames must not be sent: after a power loss, other bytes
+  // would get their numbers.
   uint64_t synced_sequence() const { return synced_sequence_; }
-  // Frames after `acknowledged` are kept from now on; earlier ones may be deleted. It only increases. To keep
-  // none: call it with last_sequence() after each change.
+  // From now on, frames after `acknowledged` are retained; earlier ones may be deleted. The value only
+  // increases. To retain none, call it with last_sequence() after each change.
   void retain_after(uint64_t acknowledged);
   uint64_t acknowledged() const { return acknowledged_; }
-  // A peer has frames up to `sequence` that this spool lost, for example by a disk that did not sync. The
-  // next frame gets a number after it.
+  // Call if a peer has frames up to `sequence` that this spool lost, for example on a disk that did not
+  // sync. The next frame gets a higher number.
   void raise_sequence(uint64_t sequence);
 
  private:

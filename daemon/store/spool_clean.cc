@@ -15,7 +15,7 @@ namespace culprit::store {
 
 namespace {
 
-// A checkpoint with the sources that it declares.
+// A checkpoint that also collects the streams that it declares.
 class FullCheckpoint : public Checkpoint {
  public:
   std::map<StreamId, StreamInfo> infos;
@@ -119,7 +119,7 @@ class Cleaner {
     return file_->append(bytes);
   }
 
-  // Writes the header and the checkpoint: that of `first`, with removed sources as in `after`.
+  // Writes the header and the checkpoint of `first`, with the positions of removed sources from `after`.
   Status begin(Source& first, const FullCheckpoint& after) {
     (void)files_.remove(unfinished());  // of a cleaning that failed
     auto file = files_.open(unfinished(), io::OpenFor::kCreate);
@@ -160,7 +160,7 @@ class Cleaner {
     return found != source.checkpoint.positions.end() && found->second.ended;
   }
 
-  // Frames that have nothing of the kept sources are skipped by their headers.
+  // Frames without records of kept sources are skipped by their headers.
   Status keep(Source& source, const FullCheckpoint& after) {
     uint64_t stored = 0;
     for (const auto* known : std::array<const FullCheckpoint*, 2>{&source.checkpoint, &after})

@@ -1,8 +1,8 @@
-// Rewrites a finished segment of a spool without the evidence of some sources. What stays keeps its order,
-// sequence numbers and offsets. The checkpoint of the result has the removed sources at their positions after
-// the segment: their evidence begins later. The result is complete and synced before it replaces a file, so a
-// crash leaves the old segment or the new one. A crash between the two files of a joined result leaves both;
-// readers skip the repeated frames by their numbers.
+// Rewrites a finished segment of a spool without the evidence of some sources. The kept records keep their
+// order, sequence numbers and offsets. The new checkpoint has the removed sources at their positions after
+// the segment: their evidence begins later. The result is complete and synced before it replaces a file, so
+// a crash leaves either the old segment or the new one. If two segments are joined, a crash may leave both
+// files; readers skip repeated frames by their numbers.
 #pragma once
 
 #include <cstdint>
@@ -20,16 +20,17 @@ namespace culprit::store {
 struct CleanPlan {
   std::string folder;
   uint64_t epoch = 0;
-  uint64_t number = 0, next = 0;                   // the segment and the one after it
-  std::optional<uint64_t> into;                    // an earlier segment that the rest is appended to
+  uint64_t number = 0, next = 0;  // the segment and the one after it
+  // An earlier segment to which the kept records are appended.
+  std::optional<uint64_t> into;
   std::function<bool(const StreamInfo&)> removes;  // sources; of `into`, nothing is removed
 };
 
-// An unfinished result. A start deletes such files.
+// Name of an unfinished result. A start deletes such files.
 std::string unfinished_name(const std::string& folder, uint64_t number);
 
-// Writes the result as segment `into`, or else `number`; with `into`, the caller then deletes `number`.
-// Returns the size. On an error nothing has changed.
+// Writes the result as segment `into` if given, else as `number`. With `into`, the caller must then delete
+// `number`. Returns the size. On an error nothing has changed.
 Result<uint64_t> clean_segment(io::Files& files, FramePacker& packer, const CleanPlan& plan);
 
 }  // namespace culprit::store

@@ -7,7 +7,7 @@ namespace culprit::store {
 
 namespace {
 
-// Pins that are remembered: more than fit into the pinned share of a spool.
+// Limit of remembered pins: more than fit into the pinned share of a spool.
 constexpr size_t kPins = 1024;
 
 }  // namespace

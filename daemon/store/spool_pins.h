@@ -1,5 +1,5 @@
-// Times whose evidence is kept in preference: the minutes around diagnoses. Pure; owned by a Spool; its
-// thread.
+// Intervals whose evidence is deleted last: the minutes around diagnoses. Pure; owned by a Spool; used on
+// its thread.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@ namespace culprit::store {
 
 class SpoolPins {
  public:
-  // `uid`: the user whose job was diagnosed, if any.
+  // `uid`: the user whose job was diagnosed, if known.
   void add(std::optional<Principal> uid, TimeNs from, TimeNs to);
-  // Segments with pinned evidence: at most `bytes_most` of them, the same share for each user, the latest
-  // pins first.
+  // Segments with pinned evidence, at most `bytes_most` bytes in total. Each user gets the same share; the
+  // latest pins come first.
   std::set<uint64_t> segments(const std::vector<SpoolSegments::Segment>& all, uint64_t bytes_most) const;
 
  private:

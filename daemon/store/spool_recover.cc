@@ -15,7 +15,7 @@ namespace culprit::store {
 
 namespace {
 
-// A process has stored all sources that it saw this long ago, but while the disk fails.
+// After this time a process has stored all sources that it saw, unless the disk fails.
 constexpr TimeNs kStoredSoonNs = 600 * kNsPerSecond;
 
 // The newest segment that is readable without earlier ones, and can be continued.
@@ -49,7 +49,7 @@ class Spool::Recovery : public RecordSink {
   Spool& spool_;
 };
 
-// Whether a process had this folder before, even if it could store nothing.
+// Records whether an earlier process used this folder, even if it could store nothing.
 Status Spool::note_earlier_life() {
   const auto folder = files_.open(options_.folder, io::OpenFor::kRead);
   if (!folder && folder.error().code == ErrorCode::kNotFound) return {};
@@ -82,7 +82,7 @@ Status Spool::recover(TimeNs) {
   const size_t newest = segments_.all().size() - 1;
   for (size_t i = first->value_or(0); i <= newest; ++i)
     if (const Status read = read_segment(recovery, i); !read) return read;
-  // Otherwise, or if this fails, the next frame starts a segment, and the torn part stays in place.
+  // If the newest segment is not reopened, the next frame starts a new segment, and the torn bytes stay.
   if (*first == newest) segments_.reopen_newest(segments_.all().back().size - stats_.cut_bytes);
   streams_.end_recovery();
   note_stored_until();
@@ -96,7 +96,8 @@ Status Spool::recover(TimeNs) {
   return note_sequences();
 }
 
-// If a segment has no sound frame, the value of the next one counts.
+// Sets the last sequence before each segment. A segment without a sound frame gets the value of the next
+// segment.
 Status Spool::note_sequences() {
   uint64_t before = written_sequence_;
   for (size_t i = segments_.all().size(); i-- > 0;) {
@@ -110,12 +111,12 @@ Status Spool::note_sequences() {
   return {};
 }
 
-// Reads their sizes, and the epoch from the newest with a sound header.
+// Reads the sizes of the segments, and the epoch from the newest segment with a sound header.
 Status Spool::look_at_segments() {
   const auto numbers = list_segments(files_, options_.folder);
   if (!numbers) return tl::unexpected(numbers.error());
   for (const uint64_t number : *numbers) {
-    // If it stays, the next cleaning of this segment deletes it.
+    // If the removal fails, the next cleaning of this segment deletes the file.
     if (options_.fair) (void)files_.remove(unfinished_name(options_.folder, number));
     auto reader = SegmentReader::open(files_, options_.folder, number);
     if (!reader) return tl::unexpected(reader.error());
@@ -161,7 +162,7 @@ Status Spool::read_segment(Recovery& recovery, size_t which) {
   return {};
 }
 
-// Bytes of each owner in each segment: what the positions grew by, from checkpoint to checkpoint.
+// Computes the bytes of each owner in each segment: the growth of its positions between checkpoints.
 Status Spool::note_shares() {
   if (!options_.fair) return {};
   std::map<StreamId, uint64_t> begin;
@@ -188,8 +189,8 @@ Status Spool::note_shares() {
   });
 }
 
-// The bytes before the checkpoint of the oldest segment, or with `fair` of the first with evidence of the
-// owner. Streams that ended before it no longer exist.
+// Marks bytes as deleted before the checkpoint of the oldest segment, or with `fair` before the first
+// segment with evidence of the owner. Streams that ended there no longer exist.
 void Spool::note_first_offsets() {
   const auto first_of = [&](const StreamInfo& info) {
     const auto found = options_.fair ? shares_.first_with(owner_of(info)) : std::nullopt;

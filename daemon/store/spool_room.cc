@@ -1,4 +1,4 @@
-// Making room in a spool: above its size, and on a full disk.
+// Makes room in a spool: above its size limit, and on a full disk.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,19 +12,21 @@ namespace culprit::store {
 
 namespace {
 
-// Free space, besides the write itself, below which a disk counts as full: file systems reserve some.
+// Free space (besides the pending write) below which a disk counts as full: file systems reserve some.
 constexpr uint64_t kDiskSlackBytes = 1 << 20;
 // Share of the spool for pinned times.
 constexpr uint64_t kPinnedShare = 4;
-// Older evidence is not protected from other owners: jobs of the past must not narrow the present one's.
+// Age up to which evidence is protected from other owners. Older jobs must not reduce the space of current
+// ones.
 constexpr TimeNs kProtectedNs = 7 * 24 * 3600 * kNsPerSecond;
-// A cleaned segment up to this share of a segment takes the rest of the next one, so that few files remain.
+// A cleaned segment up to this share of segment_bytes_ takes the kept records of the next cleaned segment,
+// so that few files remain.
 constexpr uint64_t kJoinedShare = 4;
 
 }  // namespace
 
-// Keeps the spool within its limit. If nothing can be deleted, it exceeds the limit by the current write; an
-// error if unacknowledged frames take the space.
+// Keeps the spool within max_bytes. If nothing can be deleted, the current write exceeds the limit. An
+// error if unacknowledged frames fill the spool.
 Status Spool::room_for(uint64_t needed, TimeNs now) {
   while (segments_.bytes() + needed > options_.max_bytes && segments_.all().size() > 1)
     if (!evict(now, segments_.bytes() + needed > options_.max_bytes + segment_bytes_)) break;
@@ -34,8 +36,7 @@ Status Spool::room_for(uint64_t needed, TimeNs now) {
                                              options_.folder, format_bytes(options_.max_bytes)));
 }
 
-// On a full disk old evidence is deleted for new evidence, down to one finished segment. Returns whether
-// there is room now.
+// Deletes old evidence on a full disk, down to one finished segment. Returns whether there is room now.
 bool Spool::make_room_on_disk(uint64_t needed, TimeNs now) {
   if (segments_.all().size() <= 2) return false;
   const auto disk = files_.space(options_.folder);
@@ -46,7 +47,7 @@ bool Spool::make_room_on_disk(uint64_t needed, TimeNs now) {
   return true;
 }
 
-// Whether a peer needs frames of a finished segment.
+// Whether the peer still needs frames of a finished segment.
 bool Spool::is_held(size_t which) const {
   const auto& all = segments_.all();
   return options_.hold && which + 1 < all.size() && all[which + 1].before > acknowledged_;
@@ -57,8 +58,8 @@ bool Spool::is_stale(size_t which, TimeNs now) const {
   return end != kNoTime && now - end > kProtectedNs;
 }
 
-// `at_once`: if a segment cannot be rewritten now, one is deleted. Else the next write tries again: one
-// failing call must not cost the evidence of others.
+// `at_once`: if no segment can be rewritten now, deletes one. Otherwise the next write tries again: one
+// failed call must not delete the evidence of others.
 bool Spool::evict(TimeNs now, bool at_once) {
   const auto& all = segments_.all();
   if (is_held(0)) return false;
@@ -79,7 +80,7 @@ bool Spool::evict(TimeNs now, bool at_once) {
   return drop_oldest();
 }
 
-// Rewrites a segment without the victim's evidence.
+// Rewrites a segment without the evidence of the victim.
 bool Spool::clean(const Victim& victim, const std::set<uint64_t>& pinned) {
   const auto& all = segments_.all();
   const size_t which = victim.segment;
@@ -102,7 +103,7 @@ bool Spool::clean(const Victim& victim, const std::set<uint64_t>& pinned) {
   segments_.replaced(joins ? which - 1 : which, *size);
   shares_.evict(segment.number, victim);
   if (joins) {
-    // The rest is durable in the other file before this one goes.
+    // The kept records must be durable in the other file before this file is deleted.
     Status joined = files_.sync_folder(options_.folder);
     if (joined) joined = segments_.drop(which);
     if (!joined) return fails(joined.error());

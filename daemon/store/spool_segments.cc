@@ -36,12 +36,12 @@ Status SpoolSegments::begin(const SegmentHeader& header, std::string_view checkp
     crash_point("store.segment_begun");
     if (written) written = (*file)->append(checkpoint);
   } else {
-    // One write: it also succeeds on a disk that fails each second one.
+    // One write: this succeeds even on a disk where every second write fails.
     written = (*file)->append(encode(header).append(checkpoint));
   }
   if (!written) {
     file->reset();
-    // The segment has only a copy of known data. If it cannot be deleted, its number stays used.
+    // The segment only repeats known positions. If it cannot be deleted, its number stays used.
     if (!files_.remove(path(header.number)))
       segments_.push_back({header.number, 0, before, header.created_ns});
     return written;

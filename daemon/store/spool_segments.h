@@ -1,6 +1,6 @@
-// The segment files of a spool: created, appended to, synced, deleted. Remembers what is not synced, and
-// repairs a file after a failed write; the spool decides what is written and deleted. Owned by a Spool; its
-// thread.
+// The segment files of a spool: creates, appends to, syncs and deletes them. Tracks what is not synced, and
+// repairs a file after a failed write. Spool decides what is written and deleted. Owned by a Spool; used on
+// its thread.
 #pragma once
 
 #include <cstdint>
@@ -26,24 +26,25 @@ class SpoolSegments {
   };
   SpoolSegments(io::Files& files, std::string folder) : files_(files), folder_(std::move(folder)) {}
 
-  // By number; the last is being written while is_open().
+  // Sorted by number; while is_open(), the last is being written.
   const std::vector<Segment>& all() const { return segments_; }
   uint64_t bytes() const { return bytes_; }
   bool is_open() const { return handle_ != nullptr; }
   uint64_t next_number() const { return segments_.empty() ? 1 : segments_.back().number + 1; }
 
-  // At a start: a segment of the folder, in order.
+  // At a start: adds a segment of the folder; call in order of numbers.
   void add_found(const Segment& segment);
   void set_before(size_t which, uint64_t before) { segments_[which].before = before; }
-  // Opens the newest segment, cut after `sound_end`. If that fails, none is open.
+  // Opens the newest segment, truncated at `sound_end`. If that fails, none is open.
   void reopen_newest(uint64_t sound_end);
-  // A killed process may have left data in the page cache only: the next sync() covers all segments.
+  // Makes the next sync() cover all segments: a killed process may have left data in the page cache only.
   void distrust_all();
 
-  // Creates the next segment; none is open. `checkpoint`: its first frames; `before`: as in Segment.
+  // Creates the next segment; requires that none is open. `checkpoint`: its first frames; `before`: as in
+  // Segment.
   Status begin(const SegmentHeader& header, std::string_view checkpoint, uint64_t before);
   Status append(std::string_view frame);
-  // After a failed append(): truncates its remains, or else abandons the segment.
+  // Call after a failed append(): truncates the partial write; if that fails, abandons the segment.
   void mend_tail();
   // Syncs and closes the open segment. If the sync fails, sync() retries.
   Status finish();

@@ -1,5 +1,5 @@
-// Who has how much of a spool: bytes of each owner in each segment. Chooses whose evidence makes room.
-// Pure; owned by a Spool; its thread.
+// Bytes of each owner in each segment of a spool. Chooses whose evidence is deleted to make room. Pure;
+// owned by a Spool; used on its thread.
 #pragma once
 
 #include <compare>
@@ -15,7 +15,7 @@
 
 namespace culprit::store {
 
-// Owner of evidence. Without a uid: files and the kernel, of the host itself.
+// Owner of evidence. Without a uid: the host itself (files and the kernel).
 struct Owner {
   std::optional<Principal> uid;
   std::string job;
@@ -42,19 +42,19 @@ class SpoolShares {
   void add(uint64_t segment, const Owner& owner, uint64_t bytes);
   // The victim's evidence was removed from the segment.
   void evict(uint64_t segment, const Victim& victim);
-  // The evidence of segment `from` is in `into` now.
+  // Moves the evidence counted in segment `from` to `into`.
   void join(uint64_t from, uint64_t into);
   void forget(uint64_t segment) { bytes_.erase(segment); }
 
   bool is_empty(uint64_t segment) const { return !bytes_.contains(segment); }
   bool has(uint64_t segment, const Victim& victim) const;
-  // Whether the segment has evidence of the victim alone.
+  // Whether all evidence in the segment belongs to the victim.
   bool is_only_of(uint64_t segment, const Victim& victim) const;
   // Number of the first segment with bytes of the owner.
   std::optional<uint64_t> first_with(const Owner& owner) const;
 
-  // The largest user gives way, and of its jobs the largest: the oldest candidate that has enough of it.
-  // Nothing: one owner has everything, or no candidate has enough of the largest.
+  // Chooses the user with most bytes, that user's largest job, and the oldest candidate segment with enough
+  // of the job's bytes. Nothing if one owner has all bytes, or no candidate has enough.
   std::optional<Victim> choose(const Segments& segments, const std::vector<size_t>& candidates) const;
 
  private:

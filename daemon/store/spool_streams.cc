@@ -155,7 +155,7 @@ std::vector<CommittedOffset> SpoolStreams::drain_moved() {
 }
 
 uint64_t SpoolStreams::forget() {
-  // Makes extra room for the batches until the next commit, so that this runs rarely.
+  // Forgets more than necessary, so that the batches until the next commit have room and this runs rarely.
   constexpr size_t kRetained = kStreamsMax / 2;
   uint64_t forgotten = 0;
   for (auto it = streams_.begin(); it != streams_.end() && streams_.size() > kRetained;) {
@@ -188,7 +188,8 @@ void SpoolStreams::recover(const StreamInfo& info) {
 void SpoolStreams::recover(const Piece& piece, std::string_view bytes) {
   const auto found = streams_.find(piece.stream);
   if (found == streams_.end()) {
-    // The frame that declared it is damaged. It is not accessible, but its id must not be used again.
+    // The frame that declared the stream is damaged. The piece is not readable, but the stream's id must
+    // not be used again.
     return recover_next_id(piece.stream + 1);
   }
   advance(found->second.committed, piece, found->second.info.kind, bytes.size());

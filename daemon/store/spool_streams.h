@@ -17,45 +17,45 @@ namespace culprit::store {
 
 struct CommittedOffset {
   StreamId stream = kNoStream;
-  uint64_t offset = 0;  // of the evidence: all bytes before it are committed
+  uint64_t offset = 0;  // position in the evidence: all bytes before it are committed
 };
 
-// Known sources at a time. At most 100,000 files are watched; 200 bytes each.
+// Limit of known sources. At most 100,000 files are watched; 200 bytes each.
 constexpr size_t kStreamsMax = 131'072;
 
 class SpoolStreams {
  public:
-  // An id that no stream of this spool has had. Any thread.
+  // Returns an id that no stream of this spool has had. Any thread.
   StreamId allocate() { return next_id_.fetch_add(1, std::memory_order_relaxed); }
   StreamId next_id() const { return next_id_.load(std::memory_order_relaxed); }
 
   // As of the last commit.
   std::vector<StoredStream> stored() const;
   std::vector<StoredStream> stored_of(const std::string& job, const std::string& path) const;
-  // Also those that wait for a commit, at their positions after append().
+  // Includes uncommitted streams; positions are those after append().
   std::vector<StreamState> appended() const;
   size_t size() const { return streams_.size(); }
 
-  // Declares the streams of a batch, if all of it can follow the known data; else changes nothing.
+  // Declares the streams of a batch if each piece continues its stream; else changes nothing.
   Status declare(const PieceBatch& batch);
-  // For each part of a declared batch, in order: it is in the current frame.
+  // Call for each part of a declared batch, in order, once it is in the current frame.
   void open(const StreamInfo& info);
   void append(const Piece& piece);
   struct Mark {
     StreamId stream;
     Position position;
   };
-  // The current frame ends. Returns the positions of its streams.
+  // Ends the current frame. Returns the positions of its streams.
   std::vector<Mark> end_frame();
-  // The frame that ends at these positions was written.
+  // Call when the frame that ends at these positions was written.
   void commit(const std::vector<Mark>& marks);
   // Streams with progress since the last call.
   std::vector<CommittedOffset> drain_moved();
-  // Forgets ended streams beyond the limit, the oldest first; their bytes stay as long as their segments.
+  // Forgets the oldest ended streams above the limit; their bytes stay until their segments are deleted.
   // Returns how many.
   uint64_t forget();
 
-  // Bytes before `position` were deleted. A stream that ended there no longer exists.
+  // Call when the bytes before `position` were deleted. A stream that ended there no longer exists.
   void delete_before(StreamId id, const Position& position);
   // The stream's description; null if it is unknown.
   const StreamInfo* info(StreamId id) const;
@@ -67,7 +67,7 @@ class SpoolStreams {
   template <class With>
   Status for_each_committed(With with) const;
 
-  // At a start: stored records in order, and their end.
+  // At a start: call for stored records in order, then end_recovery().
   void recover(const StreamInfo& info);
   void recover(const Piece& piece, std::string_view bytes);
   void recover(StreamId id, const Position& position);

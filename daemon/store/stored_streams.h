@@ -9,11 +9,11 @@
 
 namespace culprit::store {
 
-// Frames in an archive's segment with a stream's bytes [from, to).
+// Part of an archive's segment that has a stream's bytes [from, to).
 struct Extent {
   uint64_t segment = 0;
   uint64_t from = 0, to = 0;
-  uint64_t first_at = 0, last_at = 0;  // file offsets of the first and the last of them
+  uint64_t first_at = 0, last_at = 0;  // file offsets of its first and its last frame
 };
 
 // Bytes of a stream that never came, and the reason.

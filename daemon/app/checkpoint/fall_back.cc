@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kNamesTried = 100;
 
-// The folder of a series. Closes its descriptor.
+// The folder of a series; closes its descriptor.
 class Place {
  public:
   Place(const std::string& root, const std::string& folder) {
@@ -30,7 +30,7 @@ class Place {
   }
   bool is_open() const { return folder_ >= 0; }
 
-  // Renames without replacing anything: to NAME.torn, or NAME.2.torn and so on. Returns the new name.
+  // Renames to NAME.torn, or NAME.2.torn and so on, without replacing a file. Returns the new name.
   Result<std::string> set_aside(const std::string& name, const std::string& ending) {
     for (int n = 1; n <= kNamesTried; ++n) {
       const std::string to = n == 1 ? name + ending : fmt::format("{}.{}{}", name, n, ending);
@@ -40,7 +40,7 @@ class Place {
     return fail(ErrorCode::kBusy, name + ": no free name next to it");
   }
 
-  // A second name for the same content, so that the first can be replaced.
+  // Adds a second name for the content, so that the first can be replaced.
   Status keep_copy(const std::string& name) {
     for (int n = 1; n <= kNamesTried; ++n) {
       const std::string to = n == 1 ? name + ".before" : fmt::format("{}.{}.before", name, n);
@@ -95,7 +95,7 @@ Status fall_back(const CheckpointLook& look, const SeriesLook& series, std::vect
   if (!plan) return tl::unexpected(plan.error());
   Place place(look.root, series.folder);
   if (!place.is_open()) return io::system_failure(look.root + "/" + series.folder, errno);
-  // The pointer first: at no moment it names what is not there.
+  // Rewrites the pointer first, so that it never names a missing checkpoint.
   for (const auto& [pointer, text] : plan->rewrite) {
     if (Status made = place.rewrite(std::string(checkpoint::name_of(pointer.path)), text, pointer.is_link);
         !made)

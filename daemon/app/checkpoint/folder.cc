@@ -22,7 +22,7 @@ using checkpoint::Entry;
 using checkpoint::EntryKind;
 
 constexpr int kDepth = 16;
-constexpr size_t kBlock = 4096;  // what O_DIRECT asks of offsets, sizes and memory
+constexpr size_t kBlock = 4096;  // alignment that O_DIRECT requires for offsets, sizes and memory
 
 class Descriptor {
  public:
@@ -58,7 +58,7 @@ std::string target_of(int folder, const char* name) {
   return out;
 }
 
-// Appends what is below the folder. What vanishes meanwhile is not there.
+// Appends the folder's content; entries that disappear meanwhile are skipped.
 Status walk(Descriptor folder, const std::string& path, const std::string& root, int depth,
             std::vector<Entry>& out) {
   DIR* listing = ::fdopendir(folder.release());

@@ -1,5 +1,5 @@
-// A folder of checkpoints on disk, read-only: its names, and the bytes of its files. Nothing below it follows
-// links. Blocking; one thread.
+// A folder of checkpoints on disk, read-only: its names, and the bytes of its files. Follows no links below
+// the folder. Blocking; one thread.
 #pragma once
 
 #include <memory>
@@ -12,16 +12,16 @@ namespace culprit::app {
 
 class CheckpointFolder : public checkpoint::ByteSource {
  public:
-  // `path`: a folder, or one file. `direct`: reads past the page cache, from the disk itself.
+  // `path`: a folder, or one file. `direct`: reads from the disk, without the page cache.
   static Result<CheckpointFolder> open(const std::string& path, bool direct);
   CheckpointFolder(CheckpointFolder&&) noexcept;
   ~CheckpointFolder() override;
 
   const checkpoint::Tree& tree() const { return tree_; }
-  // The folder, without links; of a file the one that it lies in.
+  // The folder with links resolved; for a file, its parent folder.
   const std::string& root() const { return root_; }
   std::string name() const;
-  // False for one file: what is next to it is not in the tree.
+  // False for one file: the tree lacks the files next to it.
   bool is_complete() const { return complete_; }
 
   Result<size_t> read_at(const std::string& path, char* out, size_t size, uint64_t offset) override;

@@ -75,7 +75,7 @@ Result<CheckpointLook> look_at_checkpoints(const std::string& path, const Checkp
                           std::move(look.findings));
     for (const Judged& judged : look.checkpoints) {
       out.bytes_read += judged.checked.bytes_read;
-      // Of a checkpoint that is not whole, what is wrong must not become what is known.
+      // Records only complete checkpoints, so that damage is not recorded as the known content.
       if (judged.checked.state == State::kWhole)
         for (const auto& [file, digest] : judged.checked.digests) memory.keep(file, digest);
     }
@@ -120,7 +120,8 @@ Result<NewestCheckpoint> newest_whole_checkpoint(const std::string& path, const 
       }
       for (const auto& [file, digest] : checked.digests) memory.keep(file, digest);
       (void)memory.save(folder->is_complete() ? &folder->tree()
-                                              : nullptr);  // the checkpoint is whole with or without it
+                                              : nullptr);  // the checkpoint is complete with or without this
+                                                           // file
       out.path = absolute(folder->root(), judged.found.path);
       out.format = judged.found.format;
       out.step = step;

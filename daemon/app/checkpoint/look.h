@@ -1,6 +1,6 @@
-// Looks at a folder of checkpoints: lists or verifies them, gives the newest whole one, and falls back to it.
-// Only fall_back() changes anything in the folder. What files contained is remembered in a file of the user's
-// state, so that a later look sees a changed byte in formats without a checksum. Blocking; one thread.
+// Examines a folder of checkpoints: lists or verifies them, finds the newest complete one, and falls back to
+// it. Only fall_back() changes the folder. A file in the user's state records what files contained, so that a
+// later check detects a changed byte in formats without a checksum. Blocking; one thread.
 #pragma once
 
 #include <functional>
@@ -16,11 +16,11 @@ namespace culprit::app {
 
 struct CheckpointOptions {
   bool bytes = false;    // read every byte, not only headers and sizes
-  bool settled = false;  // the writer has ended: nothing is being written
+  bool settled = false;  // the writer has ended: no file is being written
   bool direct = false;   // past the page cache
   TimeNs now = kNoTime;
   std::optional<int64_t> resumed_from;
-  // Where the memory of earlier looks is kept; empty: none is.
+  // Folder for records of earlier checks; empty: no records.
   std::string state_folder;
   // Called before each checkpoint; may be empty.
   std::function<void(const std::string& path, uint64_t bytes)> progress;
@@ -38,28 +38,28 @@ struct CheckpointLook {
   bool bytes = false;
   std::vector<SeriesLook> series;
   uint64_t bytes_read = 0;
-  std::string note;  // why the memory of this look could not be kept; empty: it is
+  std::string note;  // why this check's record could not be written; empty: it was written
 };
 
-// An error if nothing at all can be read; a folder without checkpoints has no series.
+// Returns an error only if nothing can be read; a folder without checkpoints has no series.
 Result<CheckpointLook> look_at_checkpoints(const std::string& path, const CheckpointOptions& options);
 
 struct NewestCheckpoint {
   std::string path;  // absolute
   checkpoint::Format format = checkpoint::Format::kTorch;
   std::optional<int64_t> step;
-  std::vector<std::string> skipped;  // newer ones, with the reason
+  std::vector<std::string> skipped;  // newer checkpoints that were skipped, with the reason
 };
 
-// The newest whole checkpoint below the path, every byte of it verified; older ones are not read. Of several
-// series that of the latest change comes first. `before`: only checkpoints of earlier steps. kNotFound: there
-// is none; the error says how many are not whole.
+// The newest complete checkpoint below the path, with every byte verified; older ones are not read. Of
+// several series, the most recently changed one comes first. `before`: only checkpoints of earlier steps.
+// kNotFound: no complete checkpoint; the error has the number of incomplete ones.
 Result<NewestCheckpoint> newest_whole_checkpoint(const std::string& path, const CheckpointOptions& options,
                                                  std::optional<int64_t> before = {});
 
-// Sets the checkpoints aside that are newer than the newest whole one and not whole (a new name, *.torn), and
-// rewrites what names them (a new file in its place, the old text kept as *.before). Returns what was done,
-// one sentence each. An error stops it: what was done until then is in `done`.
+// Renames incomplete checkpoints that are newer than the newest complete one (*.torn), and rewrites the files
+// that name them (in a new file; the old text is kept as *.before). Returns each action as a sentence. After
+// an error, `done` has the actions up to then.
 Status fall_back(const CheckpointLook& look, const SeriesLook& series, std::vector<std::string>& done);
 
 }  // namespace culprit::app

@@ -1,5 +1,5 @@
-// What an earlier look at a folder found: digests of files, and how many checkpoints were whole. A file of
-// the user's state, one for each folder. Blocking; one thread.
+// Results of an earlier check of a folder: digests of files, and the number of complete checkpoints. Stored
+// in a file of the user's state for each folder. Blocking; one thread.
 #pragma once
 
 #include <map>
@@ -12,14 +12,14 @@ namespace culprit::app {
 
 class CheckpointMemory {
  public:
-  // Empty where there is no file, or one that cannot be read.
+  // Empty if the file is missing or unreadable.
   static CheckpointMemory load(const std::string& state_folder, const std::string& root);
 
   const checkpoint::Digests& digests() const { return digests_; }
   size_t whole(const std::string& series) const;
   void keep(const std::string& path, const checkpoint::Digest& digest) { digests_[path] = digest; }
   void keep_whole(const std::string& series, size_t n) { whole_[series] = n; }
-  // Forgets files whose folder is not in the tree any more, and writes. Null: forgets nothing.
+  // Drops files whose folder is no longer in the tree, and writes. Null: drops nothing.
   Status save(const checkpoint::Tree* tree);
 
  private:

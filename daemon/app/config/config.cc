@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kConfigFileBytes = 1 << 20;  // per file: 1,000 [[log]] tables need a tenth
-constexpr size_t kConfigFiles = 1000;         // in conf.d
+constexpr size_t kConfigFiles = 1000;         // limit of files in conf.d
 
 // The errors have no path.
 Result<std::string> read_whole(const std::string& path, uid_t owner) {
@@ -69,7 +69,7 @@ std::string own_host_name() {
   return name;
 }
 
-// At the key of the file, such as "http.tls.cert".
+// An error at the position of the key, such as "http.tls.cert".
 ConfigError error_at(const LoadedConfig& loaded, const std::string& key, const std::string& what) {
   ConfigError error{"", 0, 0, fmt::format("'{}': {}", key, what)};
   if (const auto at = loaded.places.find(key); at != loaded.places.end())
@@ -77,8 +77,8 @@ ConfigError error_at(const LoadedConfig& loaded, const std::string& key, const s
   return error;
 }
 
-// Programs that deliver mail run with the daemon's rights. One that is absent is an error of the delivery: it
-// may be installed later.
+// Programs that deliver mail run with the daemon's rights. A missing program fails only at delivery: it may
+// be installed later.
 void check_mailers(LoadedConfig& loaded, uid_t owner) {
   for (const AlertConfig& alert : loaded.config.alert) {
     if (alert.type != AlertType::kMail) continue;
@@ -165,7 +165,7 @@ Config with_reloadable(const Config& before, Config after) {
 RuleOptions rule_options(const Config& config, std::optional<uid_t> owner) {
   const std::vector<std::string> defaults = Config().rules;
   RuleOptions out;
-  out.site = false;  // it is one of the defaults
+  out.site = false;  // the folder is one of the defaults
   out.trusted_uid = owner.value_or(::geteuid());
   for (const std::string& path : config.rules) {
     const bool is_default = std::find(defaults.begin(), defaults.end(), path) != defaults.end();
@@ -212,7 +212,7 @@ ConfigError certificate_error(const LoadedConfig& loaded, const char* table, con
                   trouble.error.text);
 }
 
-// A token file that cannot be read, or that others may read: the daemon would refuse it.
+// Reports a token file that is unreadable or readable by others: the daemon would refuse it.
 std::string trouble_of_tokens(const LoadedConfig& loaded) {
   const std::string& path = loaded.config.http.token_file;
   if (path.empty() || loaded.config.http.listen.starts_with("unix:")) return "";
@@ -220,7 +220,7 @@ std::string trouble_of_tokens(const LoadedConfig& loaded) {
   return text ? "" : format_error(error_at(loaded, "http.token_file", text.error().text)) + "\n";
 }
 
-// HTTPS checks no certificates of clients, so authorities play no part.
+// HTTPS checks no certificates of clients, so authorities are not checked.
 std::string trouble_of_https(const LoadedConfig& loaded, TimeNs now) {
   const TlsFiles& files = loaded.config.http.tls;
   std::string out;
@@ -232,9 +232,8 @@ std::string trouble_of_https(const LoadedConfig& loaded, TimeNs now) {
   return out;
 }
 
-// Errors of the tokens, and of the certificates that the role needs: they would fail at the start or on the
-// other side.
-// `warnings`: problems that may be intended.
+// Errors of the tokens, and of the certificates that the role needs: these would fail at the start or at the
+// peer. `warnings`: problems that may be intended.
 std::string trouble_of_certificates(const LoadedConfig& loaded, TimeNs now, std::string& warnings) {
   const Config& config = loaded.config;
   const bool agent = config.role == DaemonRole::kAgent;

@@ -30,8 +30,8 @@ enum class PluginProcess : uint8_t { kOwn, kDaemon };
 enum class AlertType : uint8_t { kWebhook, kAlertmanager, kMail };
 enum class LogLevel : uint8_t { kDebug, kInfo, kWarning, kError };
 
-// Files of a certificate: cert and key are set, or none; ca where certificates of peers are checked; crl may
-// be added.
+// Certificate files: cert and key are set together or not at all; ca where peers' certificates are checked;
+// crl is optional.
 struct TlsFiles {
   std::string cert, key, ca, crl;
   bool used() const { return !cert.empty(); }
@@ -39,40 +39,41 @@ struct TlsFiles {
 };
 
 // One [[log]] or [[dump]] table. At most one of job and job_pattern is set. With neither, the writing process
-// names the job (its cgroup or SLURM_JOB_ID); for dumps it is the only running job.
+// determines the job (its cgroup or SLURM_JOB_ID); a dump belongs to the only running job.
 struct LogWatch {
   std::string path;         // an absolute glob: *, ?, [...], and ** as a whole name
-  std::string job;          // of all matching files
-  std::string job_pattern;  // RE2 with a group named job, on the path
+  std::string job;          // job of all matching files
+  std::string job_pattern;  // RE2 that matches the path; its group named job is the job id
   bool dumps = false;       // a [[dump]] table
   bool operator==(const LogWatch&) const = default;
 };
 
 // One [[plugin]] table: how a plugin runs. Plugins without a table have these defaults.
 struct PluginConfig {
-  std::string name;  // of the plugin: the file is NAME.so
+  std::string name;  // name of the plugin: the file is NAME.so
   bool enabled = true;
   PluginProcess process = PluginProcess::kOwn;
-  uint64_t memory = 256 << 20;  // bytes of its process; 0: no limit
-  int64_t cpu_percent = 10;     // of a core, averaged over a minute
+  uint64_t memory = 256 << 20;  // memory limit of the plugin's process in bytes; 0: no limit
+  int64_t cpu_percent = 10;     // limit in percent of a core, averaged over a minute
   int64_t findings_per_minute = 60;
-  TimeNs call_timeout_ns = 10 * kNsPerSecond;                    // of one call
-  std::vector<std::pair<std::string, std::string>> options;      // the plugin's own; values as text
-  std::vector<std::pair<std::string, std::string>> environment;  // variables of its own process
+  TimeNs call_timeout_ns = 10 * kNsPerSecond;                    // limit of one call
+  std::vector<std::pair<std::string, std::string>> options;      // options that the plugin defines; values as
+                                                                 // text
+  std::vector<std::pair<std::string, std::string>> environment;  // environment of the plugin's process
   bool operator==(const PluginConfig&) const = default;
 };
 
-// One [[alert]] table: a receiver of alerts, and which of them it gets. An empty list: all.
+// One [[alert]] table: a receiver and the alerts that it gets. An empty list selects all.
 struct AlertConfig {
   std::string name;
   AlertType type = AlertType::kWebhook;
-  std::string url, url_file;    // one of them, unless it gets mail; a webhook's address may be a secret
-  std::string headers_file;     // of secrets: lines "NAME: VALUE"
-  std::string secret_file;      // {{secret}} of the template
+  std::string url, url_file;    // one of them is set, except for mail; a webhook's address may be a secret
+  std::string headers_file;     // file with secret headers: lines "NAME: VALUE"
+  std::string secret_file;      // file with the value of {{secret}} in the template
   std::string template_file;    // empty: Culprit's own form
   std::string ca, proxy;        // empty: the system's authorities, no proxy
-  std::vector<std::string> to;  // of mail
-  std::string from;             // of mail
+  std::vector<std::string> to;  // recipients of mail
+  std::string from;             // sender of mail
   std::string sendmail = "/usr/sbin/sendmail";
   std::vector<std::string> categories, actions, jobs;  // jobs: globs
   std::vector<std::string> owners;                     // users of jobs, by name or uid; "*": any
@@ -113,11 +114,11 @@ struct Config {
     std::string only;  // the one job that this daemon watches; empty: any
   } jobs;
   struct Engine {
-    uint64_t memory = 0;  // bytes of all engines; 0: by the limit of the control group
+    uint64_t memory = 0;  // memory limit of all engines in bytes; 0: from the limit of the control group
   } engine;
   struct Trace {
     std::string socket = "trace.sock";
-    std::string job;  // job of lines that name none; empty: the writing process's
+    std::string job;  // job of lines without a job; empty: the writing process's job
     std::string rings = "/dev/shm/culprit";
   } trace;
   struct Kernel {
@@ -149,9 +150,9 @@ struct Config {
   } collector;
   struct Http {
     std::string listen = "unix:api.sock";
-    std::string token_file;  // empty: over TCP only /healthz, /metrics and links of the page
-    TlsFiles tls;            // without ca: clients show tokens and no certificates
-    std::string url;         // of the page as people open it; empty: unknown
+    std::string token_file;  // empty: TCP clients reach only /healthz, /metrics and links of the page
+    TlsFiles tls;            // without ca: clients authenticate by token, not by certificate
+    std::string url;         // address of the page in a browser; empty: unknown
     std::vector<std::string> hosts;
     int64_t metrics_jobs = 200;
     struct Acl {
@@ -180,8 +181,8 @@ struct Config {
   bool watches() const { return role != DaemonRole::kCollector; }
   // For io::Env::listen: relative names are joined with runtime_dir.
   std::string trace_address() const;  // "unix:/run/culprit/trace.sock"
-  std::string http_address() const;   // the same, or "127.0.0.1:7420"
-  std::string local_address() const;  // of the API on a unix socket: http_address(), or api.sock
+  std::string http_address() const;   // "unix:…", or "127.0.0.1:7420"
+  std::string local_address() const;  // the API on a unix socket: http_address(), or api.sock
 };
 
 // An error in a configuration. Line 0: the file as a whole.
@@ -203,15 +204,16 @@ struct LoadedConfig {
   Config config;                              // valid only without errors
   std::vector<ConfigError> errors;            // all errors, by file and position
   std::vector<std::string> files;             // files in the order of reading
-  std::map<std::string, ConfigPlace> places;  // by key: where it was last set
+  std::map<std::string, ConfigPlace> places;  // position at which each key was last set
 };
-// The key in `places` of the program that delivers a receiver's mail, or of its table.
+// The key in `places` of the program that delivers a receiver's mail; without it, the key of the receiver's
+// table.
 std::string sendmail_key(const std::string& receiver);
 
 // `path` empty: kConfigFile if it exists. Then reads conf.d/*.toml in the same folder, sorted by name. A
-// later file overrides keys of earlier ones; [[log]], [[dump]], [[plugin]] and [[alert]] tables
-// add up. A file that a user other than root and `owner` (none: the caller's) could change or replace is
-// refused with kDenied, as it names programs that run with the daemon's rights; so is such a program of mail.
+// later file overrides keys of earlier ones; [[log]], [[dump]], [[plugin]] and [[alert]] tables add up. A
+// file names programs that run with the daemon's rights. kDenied refuses a file or a mail program that a user
+// other than root and `owner` (none: the caller's) could change or replace.
 LoadedConfig load_config(const std::string& path, std::optional<uid_t> owner = std::nullopt);
 
 struct ConfigText {
@@ -219,12 +221,12 @@ struct ConfigText {
 };
 LoadedConfig parse_config(std::span<const ConfigText> texts);
 
-// Keys whose values differ ("hang.after"; of listed tables "log", "dump", "plugin", "alert"), and those
-// among them that need a restart.
+// Keys with different values ("hang.after"; of listed tables "log", "dump", "plugin", "alert"), and the
+// subset that needs a restart.
 std::vector<std::string> changed_keys(const Config& before, const Config& after);
 std::vector<std::string> keys_for_restart(const Config& before, const Config& after);
 
-// `after`, with the keys that need a restart as in `before`.
+// `after`, except that keys which need a restart keep their values from `before`.
 Config with_reloadable(const Config& before, Config after);
 
 // A commented culpritd.toml with every key, its default and its meaning.
@@ -237,14 +239,14 @@ std::string config_reference();
 RuleOptions rule_options(const Config& config, std::optional<uid_t> owner = std::nullopt);
 
 // One sentence for each option that is set but has no effect in this version. The start and --check print
-// them, so users do not rely on the option.
+// these sentences, so users do not rely on the option.
 std::vector<std::string> without_effect(const Config& config);
 
-// culpritd --check: checks the configuration, its certificates and its rules. Lists all errors, one per line,
+// culpritd --check: checks the configuration, its certificates and its rules. Holds all errors, one per line,
 // and the exit status (docs/formats.md section 7).
 struct ConfigCheck {
   int status = 0;
-  std::string output, errors;  // for standard output and standard error
+  std::string output, errors;  // text for standard output and standard error
 };
 ConfigCheck check_config(const std::string& path, TimeNs now);
 

@@ -1,6 +1,6 @@
-// The table of options: key, type with its range, default (that of a fresh Config), help, and whether a
-// reload may change it. All access to options by name uses this table. Constant; any thread. Private to the
-// configuration's files.
+// The table of options: key, type with its range, default (the value in a fresh Config), help, and whether a
+// reload may change the option. All access to options by name uses this table. Constant; any thread. Private
+// to the configuration's files.
 #pragma once
 
 #include <optional>
@@ -18,7 +18,7 @@ namespace culprit::app {
 // Returns why a text is invalid, to follow "'key' "; empty: it is valid.
 using Check = std::string (*)(std::string_view text);
 
-// Types of values. `of` returns the field in a Config; for listed tables the field of the last one.
+// Types of values. `of` returns the field in a Config; for listed tables, the field of the last table.
 struct TextType {
   std::string& (*of)(Config&);
   Check check;
@@ -26,7 +26,7 @@ struct TextType {
 };
 struct TextsType {
   std::vector<std::string>& (*of)(Config&);
-  Check check;  // of each element
+  Check check;  // check of each element
   const char* name;
 };
 struct FlagType {
@@ -49,7 +49,7 @@ struct WordType {
   size_t (*get)(const Config&);
   std::span<const std::string_view> words;
 };
-// A table of any keys with texts, numbers, true or false; values are kept as text.
+// A table with arbitrary keys; values are texts, numbers, true or false, stored as text.
 struct PairsType {
   std::vector<std::pair<std::string, std::string>>& (*of)(Config&);
 };
@@ -60,7 +60,7 @@ struct Option {
   std::string_view key;  // "collector.retention.max_size"
   OptionType type;
   bool reloads;
-  const char* example;  // as TOML, if the default is empty; else null
+  const char* example;  // in TOML, if the default is empty; else null
   const char* help;     // sentences
   std::string_view table() const { return key.substr(0, key.find('.') == key.npos ? 0 : key.find('.')); }
 };
@@ -80,7 +80,7 @@ constexpr std::string_view kLogTable = "log", kDumpTable = "dump", kPluginTable 
 constexpr bool is_listed(std::string_view table) {
   return table == kLogTable || table == kDumpTable || table == kPluginTable || table == kAlertTable;
 }
-// A Config in which the options of listed tables have a place.
+// A Config in which each listed table has one entry, so that all options have a field.
 Config config_with_tables();
 
 // The value of an option in TOML.
@@ -90,13 +90,13 @@ bool is_empty(const Option& option, Config& config);
 std::string type_text(const Option& option);
 
 std::optional<TimeNs> parse_duration(std::string_view text);  // "90s", "1h30m", "500ms"
-std::string duration_text(TimeNs ns);                         // parses back to the same value
+std::string duration_text(TimeNs ns);                         // the text parses to the same value
 std::optional<uint64_t> parse_size(std::string_view text);    // "64MiB", "200GB", "4096B"
 std::string size_text(uint64_t bytes);
 
 // Whether "HOST:PORT" is reachable from this machine only.
 bool is_loopback(std::string_view address);
-// Whether a request to the address goes to another host without TLS, so that it shows its secrets.
+// Whether a request to the address leaves the host without TLS and would expose its secrets.
 bool goes_in_clear(std::string_view url);
 
 }  // namespace culprit::app

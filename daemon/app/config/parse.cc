@@ -13,14 +13,15 @@
 namespace culprit::app {
 namespace {
 
-constexpr size_t kTextBytes = 4096;  // per value: the longest path of Linux
+constexpr size_t kTextBytes = 4096;  // per value: the longest path in Linux
 constexpr size_t kListItems = 1000;  // for example rule folders or healthy jobs
 constexpr size_t kLogTables = 1000;  // more than one for each training user
 constexpr size_t kPluginTables = 100;
 constexpr size_t kAlertTables = 16;       // a thread each
-constexpr size_t kPluginOptions = 100;    // of one plugin
-constexpr size_t kErrors = 100;           // reported per load; more errors mean that the file is a wrong one
-constexpr size_t kSocketPathBytes = 107;  // of sockaddr_un
+constexpr size_t kPluginOptions = 100;    // options of one plugin
+constexpr size_t kErrors = 100;           // errors reported per load; with more errors the file is probably a
+                                          // wrong one
+constexpr size_t kSocketPathBytes = 107;  // limit of sockaddr_un
 
 std::string_view type_of(const toml::node& node) {
   switch (node.type()) {
@@ -234,7 +235,7 @@ class Reader {
     }
   }
 
-  // Keys that another type of receiver has would silently do nothing.
+  // Rejects keys of another receiver type, which would silently have no effect.
   void check_alert(const Place& place, const AlertConfig& alert) {
     if (alert.name.empty()) return refuse(place, "an [[alert]] table needs 'name'");
     const auto same = [&](const AlertConfig& other) { return other.name == alert.name; };
@@ -404,7 +405,7 @@ class Reader {
                                           best.empty() ? "" : fmt::format("; did you mean '{}'?", best)));
   }
 
-  // Where a key was last set; if it was not set, the start of the last file.
+  // Where a key was last set; the start of the last file if it was not set.
   Place place_of(const std::string& key) const {
     const auto it = places_.find(key);
     return it != places_.end() ? it->second : Place{texts_.empty() ? 0 : texts_.size() - 1, 0, 0};
@@ -462,8 +463,8 @@ class Reader {
   size_t file_ = 0;
   LoadedConfig out_;
   std::vector<std::pair<Place, std::string>> errors_;
-  std::map<std::string, Place> places_;       // by key: where it was last set
-  std::map<std::string, Place> file_places_;  // of paths in [[log]] and [[dump]] tables
+  std::map<std::string, Place> places_;       // position at which each key was last set
+  std::map<std::string, Place> file_places_;  // positions of paths in [[log]] and [[dump]] tables
 };
 
 std::string joined_address(const std::string& folder, const std::string& name) {

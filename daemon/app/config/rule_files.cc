@@ -123,7 +123,8 @@ class RuleReader {
 RuleFiles read_rule_files(const RuleOptions& options) {
   RuleFiles out;
   RuleReader reader(out, options.trusted_uid);
-  // Of two equal texts the first is kept, so the user's files are read first and moved to the end.
+  // Equal texts are stored once, at their first position: so the user's files are read first and moved to the
+  // end.
   for (const std::string& path : options.paths) reader.path(path);
   const size_t given = out.texts.size();
   if (options.site) reader.site(kSiteRules);

@@ -1,8 +1,8 @@
 // The rules of a command: the built-in library, the site's folder, and files named by the user. Reading
 // blocks; any thread.
 //
-// Files with the same text count as one file under the name that the user gave. So a copy of a library file
-// or a folder named twice is no duplicate. An id that two different files declare is a duplicate.
+// Files with the same text count as one file under the name that the user gave. So a copy of a library file,
+// or a folder named twice, is no duplicate. An id that two different files declare is a duplicate.
 #pragma once
 
 #include <sys/types.h>
@@ -23,29 +23,29 @@ namespace culprit::app {
 constexpr const char* kSiteRules = "/etc/culprit/rules.d";
 
 struct RuleOptions {
-  std::vector<std::string> paths;  // files, and folders whose **/*.lua files are read
+  std::vector<std::string> paths;  // files, and folders searched for **/*.lua files
   bool library = true;
   bool site = true;  // read kSiteRules if it exists
-  // Of a daemon: files that any user could change or replace are errors, unless root or this user has them.
+  // For a daemon: rejects files that users other than root and this user could change or replace.
   std::optional<uid_t> trusted_uid = std::nullopt;
 };
 
 // Rule files, read but not parsed.
 struct RuleFiles {
-  std::vector<rules::RuleText> texts;  // the library's first, then the site's, then those of `paths`
+  std::vector<rules::RuleText> texts;  // texts in this order: the library, the site, `paths`
   size_t library = 0;                  // number of texts from the library
   size_t given = 0;                    // index of the first text from `paths`
   std::vector<Error> errors;           // unreadable files
 };
 
-// In folders, names that start with a dot are skipped. Links to files are followed, links to folders are not.
-// Annotations for editors (texts that start with ---@meta) are skipped.
+// Skips names in folders that start with a dot. Follows links to files, but not to folders. Skips annotations
+// for editors (texts that start with ---@meta).
 RuleFiles read_rule_files(const RuleOptions& options);
 
 // A set of rules, or the errors of reading or parsing.
 struct LoadedRules {
   RuleFiles files;
-  std::shared_ptr<rules::Ruleset> set;  // null if there are errors, here or in files.errors
+  std::shared_ptr<rules::Ruleset> set;  // null if there are errors in this struct or in files.errors
   std::vector<rules::RuleError> errors;
 };
 // `stop`: polled during the load; true ends it with the error "stopped".
@@ -56,7 +56,7 @@ LoadedRules load_rules(const RuleOptions& options, std::function<bool()> stop = 
 std::shared_ptr<rules::Ruleset> rules_or_library(const RuleOptions& options, std::function<bool()> stop,
                                                  std::vector<Error>& errors);
 
-// A rule that does not run, since a person has yet to write some of its texts.
+// A rule that does not run because some of its texts are unfinished.
 struct OpenRule {
   std::string file, what;  // what: a sentence without the file
 };

@@ -9,16 +9,16 @@
 
 namespace culprit::app {
 
-// What `culprit rules list` prints and GET /v1/rules lists.
+// The form in `culprit rules list` and GET /v1/rules.
 std::string to_json(const rules::Rule& rule);
-// All of it: what `culprit rules explain` prints and GET /v1/rules/ID answers.
+// The full form in `culprit rules explain` and GET /v1/rules/ID.
 std::string explained_json(const rules::Rule& rule);
 
 // "never", "never, after steps same".
 std::string restart_of(const rules::Rule& rule);
 std::string_view blame_of(const rules::Rule& rule);
 std::vector<std::string> sources_of(const rules::Rule& rule);
-// What lines are searched for, in order.
+// The literals that lines are searched for, in order.
 std::vector<std::string> literals_of(const rules::Rule& rule);
 
 }  // namespace culprit::app

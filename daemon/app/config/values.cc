@@ -19,11 +19,11 @@ namespace {
 
 constexpr size_t kJobBytes = 255;      // limit of file names; Slurm's and Kubernetes' names are shorter
 constexpr size_t kHostBytes = 64;      // docs/formats.md section 3
-constexpr size_t kGroupBytes = 32;     // of useradd
-constexpr size_t kWebHostBytes = 253;  // of the DNS
+constexpr size_t kGroupBytes = 32;     // limit of useradd
+constexpr size_t kWebHostBytes = 253;  // limit of the DNS
 constexpr int64_t kRegexBytes = 1 << 20;
 
-// Why one name between slashes matches no file, or files other than it seems.
+// Why a name between slashes of a glob matches no file, or other files than expected.
 std::string check_glob_name(std::string_view name) {
   if (name.empty()) return "has an empty name between two slashes";
   if (name == "." || name == "..") return fmt::format("must not hold '{}' as a name", name);
@@ -34,7 +34,7 @@ std::string check_glob_name(std::string_view name) {
   for (size_t open = name.find('['); open != name.npos;) {
     size_t from = open + 1;
     if (from < name.size() && (name[from] == '!' || name[from] == '^')) ++from;
-    const size_t close = name.find(']', from + 1);  // directly behind '[', a ']' stands for itself
+    const size_t close = name.find(']', from + 1);  // a ']' directly after '[' is a literal
     if (close == name.npos) return "has a '[' without its ']'";
     open = name.find('[', close + 1);
   }

@@ -18,14 +18,14 @@ namespace culprit::app {
 namespace {
 
 constexpr size_t kCandidates = 24;
-constexpr size_t kOffers = 9;  // to a person, who answers with a digit
+constexpr size_t kOffers = 9;  // lines offered to a person, who answers with one digit
 constexpr double kIndicates = 0.5;
-constexpr double kQuoted = 0.6;             // a quoted line that indicates nothing by itself
+constexpr double kQuoted = 0.6;             // score of a quoted line that is not an indicating line
 constexpr TimeNs kSkewNs = 1'000'000'000;   // clocks of hosts differ
 constexpr TimeNs kLaterNs = 5'000'000'000;  // lines of one event come this close together
-constexpr size_t kFewWords = 3;             // a fixed part of fewer is a heading
-constexpr size_t kExceptionWords = 2;       // of an exception, whose name is one
-constexpr double kVariant = 0.75;           // share of words that wordings of one message have in common
+constexpr size_t kFewWords = 3;             // a pattern with fewer fixed words is a heading
+constexpr size_t kExceptionWords = 2;       // the same for an exception, whose name is one word
+constexpr double kVariant = 0.75;           // share of common words in two wordings of one message
 
 struct Candidate {
   std::string pattern;
@@ -33,12 +33,12 @@ struct Candidate {
   Occurrences seen;
   std::set<std::string> hosts;
   TimeNs first_ns = kNoTime;
-  bool accused = true;   // an accused host prints it, or none is accused
-  std::string why_not;   // empty: it may be the cause
-  bool follows = false;  // the library knows that it follows from another fault
-  bool later = false;    // came after signs on other hosts
+  bool accused = true;   // an accused host prints the line, or no host is accused
+  std::string why_not;   // why the line is not the cause; empty: it may be
+  bool follows = false;  // according to the library, the line follows from another fault
+  bool later = false;    // came after symptoms on other hosts
   uint64_t failed = 0;   // lines in other failed jobs
-  bool healthy = false;  // a successful job writes it
+  bool healthy = false;  // a successful job writes the line
   double worth = 0;
 };
 
@@ -58,7 +58,8 @@ class Chooser {
     names_.insert(accused_.begin(), accused_.end());
     names_.insert(context.job_hosts.begin(), context.job_hosts.end());
     count_words();
-    // A job's name stands in paths and messages; a name of usual words, as "train", stays.
+    // A job's name occurs in paths and messages, so it is removed; a name of common words such as "train" is
+    // not.
     if (const std::string name = report.job.id.value_or(""); !name.empty()) {
       const std::set<std::string> words = words_of_text(name);
       if (std::ranges::any_of(words, [&](const std::string& word) { return !usual_.contains(word); }))
@@ -85,7 +86,7 @@ class Chooser {
     return outcome(*best);
   }
 
-  // What a person chose is taken, whatever speaks against it as a mark, unless successful jobs write it.
+  // Accepts the line that a person chose despite doubts about it, unless successful jobs write it.
   Result<Cause> take(const std::string& line) {
     const std::string message = message_of(line);
     const std::string lines[] = {message};
@@ -101,7 +102,7 @@ class Chooser {
     search_job();
     for (Candidate& c : candidates_) judge(c);
     Candidate& mine = candidates_[0];
-    if (!Fires(mine.pattern).in(message)) {  // other lines of its first form are no wording of it
+    if (!Fires(mine.pattern).in(message)) {  // the other lines of its first pattern do not have this wording
       mine.pattern = chosen.pattern;
       mine.seen = {1, {quoted_.back()}};
     }
@@ -150,7 +151,7 @@ class Chooser {
     candidates_.push_back(std::move(c));
   }
 
-  // Quoted lines; and templates that indicate the failure, most of all on the accused hosts.
+  // Collects quoted lines, and templates that indicate the failure, above all on the accused hosts.
   void gather() {
     for (const Evidence& e : d_.evidence) {
       const std::string message = message_of(e.text);
@@ -159,7 +160,7 @@ class Chooser {
       quoted_.push_back({message, e.host.value_or(""), e.time_ns});
     }
     for (const Indicating& i : report_.indicating) {
-      if (!of_logs() && accused_.empty()) break;  // nothing ties these lines to the diagnosis
+      if (!of_logs() && accused_.empty()) break;  // no fact ties these lines to the diagnosis
       if (i.score < kIndicates) {
         rate_quoted(i);
         continue;
@@ -175,14 +176,14 @@ class Chooser {
     }
   }
 
-  // Whether the diagnosis rests on lines; that of a detector of traces or dumps only quotes them.
+  // Whether the diagnosis rests on log lines; a detector of traces or dumps only quotes lines.
   bool of_logs() const {
     constexpr std::string_view kOthers[] = {"comm", "flight", "numerics", "stacks"};
     const std::string by = d_.detector.value_or("");
     return std::ranges::find(kOthers, by) == std::end(kOthers) && !by.starts_with("plugin:");
   }
 
-  // A quoted line of a template that hardly indicates the failure counts as little.
+  // Lowers the score of a quoted line whose template hardly indicates the failure.
   void rate_quoted(const Indicating& i) {
     const Fires fires(rule_template(i.template_text));
     for (Candidate& c : candidates_)
@@ -199,7 +200,7 @@ class Chooser {
     for (size_t i = 0; i < candidates_.size(); ++i) {
       Candidate& c = candidates_[i];
       if (i < found.size()) c.seen = std::move(found[i]);
-      if (c.seen.count == 0) {  // without logs, or a record of several lines: what the report quotes
+      if (c.seen.count == 0) {  // no logs, or a record of several lines: use the lines quoted by the report
         const Fires fires(c.pattern);
         for (const Occurrence& o : quoted_)
           if (fires.in(o.message)) c.seen.lines.push_back(o), ++c.seen.count;
@@ -272,7 +273,7 @@ class Chooser {
     return shape.kind == logs::ShapeKind::kException ? kExceptionWords : kFewWords;
   }
 
-  // What the library says of such lines: its rules' examples, and its rules on this line.
+  // What the library knows of these lines: examples in its rules, and its rules that match the line.
   std::string known_as(const Fires& fires, Candidate& c) const {
     if (!context_.known) return "";
     size_t examples = 0;
@@ -317,7 +318,7 @@ class Chooser {
     return re2::RE2::PartialMatch(message, *one);
   }
 
-  // A form may hide a fixed word of the pattern in its hole, so the forms of the lines count too.
+  // A form's hole may hide a fixed word of the pattern, so the forms of the lines are compared too.
   uint64_t in_pool(const Fires& fires, const Candidate& c) const {
     if (!context_.pool) return 0;
     std::set<std::string> own;
@@ -328,7 +329,7 @@ class Chooser {
     return n;
   }
 
-  // What comes after the first sign on other hosts is a consequence.
+  // A line after the first symptom on other hosts is a consequence.
   void judge_order() {
     TimeNs sign = kNoTime, elsewhere = kNoTime;
     for (const Candidate& c : candidates_) {
@@ -343,7 +344,7 @@ class Chooser {
     const auto follows = [&](const Candidate& c) {
       return elsewhere != kNoTime && c.first_ns != kNoTime && c.first_ns > elsewhere + kSkewNs;
     };
-    // If all came later, the clocks or the accusation are not exact: none is ruled out.
+    // If all lines came later, the clocks or the accusation are inexact: no line is ruled out.
     const bool all = std::all_of(candidates_.begin(), candidates_.end(),
                                  [&](const Candidate& c) { return !c.why_not.empty() || follows(c); });
     for (Candidate& c : candidates_) {
@@ -369,7 +370,8 @@ class Chooser {
                                   counted(found[i].count, "line"));
       }
     }
-    // Another failed job may have had the same fault, so its lines count only where others remain.
+    // Another failed job may have had the same fault, so its lines rule out a candidate only if others
+    // remain.
     const bool fresh = std::any_of(candidates_.begin(), candidates_.end(),
                                    [](const Candidate& c) { return c.why_not.empty() && c.failed == 0; });
     for (Candidate& c : candidates_)
@@ -389,7 +391,7 @@ class Chooser {
     for (const std::string& text : context_.job_templates) take(text);
   }
 
-  // Words that few other lines have tell most; words of failure tell that it is one.
+  // Words that few other lines contain are the most specific; words of failure mark a fault.
   double worth(const Candidate& c) const {
     double rare = 0;
     size_t words = 0;
@@ -419,7 +421,7 @@ class Chooser {
     out.pattern = best.pattern;
     out.seen = best.seen;
     out.hosts = best.hosts;
-    // Proven on the job: the finished pattern, not the ones that it was made of.
+    // The proof on the job uses the finished pattern, not the patterns that it was built from.
     if (std::vector<Occurrences> again; context_.job) {
       again = context_.job({best.pattern});
       if (!again.empty() && again[0].count > 0) out.seen = std::move(again[0]);

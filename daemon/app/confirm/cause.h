@@ -1,4 +1,4 @@
-// Chooses, among the lines of a confirmed diagnosis, the one that tells the cause. Pure.
+// Selects the line of a confirmed diagnosis that states the cause. Pure.
 #pragma once
 
 #include <set>
@@ -14,7 +14,7 @@ struct Cause {
   std::string pattern;
   Occurrences seen;
   std::set<std::string> hosts;        // that print it in the job
-  std::vector<std::string> left_out;  // lines of the same failure that are not the cause
+  std::vector<std::string> left_out;  // lines of the same failure that do not state the cause
   std::vector<std::string> notes;
   uint64_t pool_forms = 0;  // tried
   uint64_t examples = 0;

@@ -14,8 +14,8 @@
 namespace culprit::app {
 namespace {
 
-constexpr TimeNs kNearNs = 600 * kNsPerSecond;  // plugins look every few seconds to minutes
-// Detectors of logs weigh lines; their findings come with every fault.
+constexpr TimeNs kNearNs = 600 * kNsPerSecond;  // plugins sample every few seconds to minutes
+// Detectors that evaluate lines; their findings occur with every fault.
 constexpr std::array<std::string_view, 5> kOfLines = {
     "spatial: ", "temporal: ", "cross-job: ", "silence: ", "traceback: "};
 constexpr std::array<std::string_view, 9> kDetectors = {
@@ -27,7 +27,7 @@ bool starts_with_any(std::string_view text, const auto& all) {
 }
 bool of_plugin(std::string_view text) { return !starts_with_any(text, kDetectors); }
 
-// "gpu_health gpu.thermal_throttle:": what a plugin calls the fault; its values differ.
+// A plugin's name of the fault, such as "gpu_health gpu.thermal_throttle:", without the varying values.
 std::string pattern_of_finding(const std::string& text, const std::set<std::string>& names) {
   if (of_plugin(text)) return text.substr(0, std::min(text.size(), text.find(": ") + 1));
   const std::string lines[] = {text};
@@ -86,7 +86,7 @@ std::optional<Company> company_of(const Report& report, const SeenFinding& lead,
                                                                  : "host";
       return Company{{pattern_of_finding(f.text, names), f.text}, by, gap(lead.first_ns, lead.last_ns, f)};
     }
-  // A line near a finding about lines may be there by accident: the company must be of another kind.
+  // A line close to a finding about lines may be a coincidence: the company must be of another kind.
   if (starts_with_any(lead.text, kOfLines)) return std::nullopt;
   for (const FiredRule& fired : context.fired) {
     const SeenFinding as{"", fired.host, {}, {}, fired.time_ns, fired.time_ns};

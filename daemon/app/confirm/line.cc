@@ -11,17 +11,18 @@
 namespace culprit::app {
 namespace {
 
-// A program says on its way out that it got a signal, and a launcher that a process ended: neither says why.
+// An exiting program reports a signal, and a launcher an ended process: neither line has the cause.
 constexpr std::array<std::string_view, 13> kEnds = {
     "sigterm",   "sigkill",     "sigint",      "received signal",   "closing signal", "exitcode", "exit code",
     "exit_code", "exit status", "exited with", "returned non-zero", "job failed",     "signal 15"};
 constexpr std::array<std::string_view, 2> kHeads = {"most recent call first", "most recent call last"};
-// What a program supposes is its guess about what it met.
+// A program's guess about an error that it met.
 constexpr std::array<std::string_view, 8> kSupposes = {" may be ",   " might ",   " maybe ",    " possibly ",
                                                        " probably ", " perhaps ", " could be ", " seems "};
-constexpr size_t kOwnWords = 2;       // that a word about others needs, to say more than cascades do
-constexpr size_t kValues = 3;         // "name=<_>": a line with so many reports measurements
-constexpr uint64_t kChanceLines = 3;  // of a line without a word of trouble; fewer may be chatter
+constexpr size_t kOwnWords = 2;       // minimum of words without cascade vocabulary in a line about other
+                                      // processes
+constexpr size_t kValues = 3;         // "name=<_>": a line with this many pairs reports measurements
+constexpr uint64_t kChanceLines = 3;  // minimum of lines without a word of trouble; fewer may be chatter
 
 bool has_any(const std::string& text, const auto& words) {
   return std::ranges::any_of(words, [&](std::string_view word) { return text.find(word) != text.npos; });

@@ -1,4 +1,4 @@
-// Tells whether a line can be the mark of a fault, or why not. Pure.
+// Decides whether a line can identify a fault, or why not. Pure.
 #pragma once
 
 #include <set>
@@ -9,23 +9,23 @@
 
 namespace culprit::app {
 
-// What the library says of lines that only follow from a fault.
+// Vocabulary of the library for lines that only follow from a fault.
 class ConsequenceWords {
  public:
   // Null: no library.
   explicit ConsequenceWords(const rules::Ruleset* known);
-  // Words of the line that no cascade of the library has.
+  // Number of the line's words that no cascade of the library contains.
   size_t own_words(const std::string& line) const;
 
  private:
   std::set<std::string> words_;
 };
 
-// Why such a line is the mark of no fault, in a sentence; empty: it may be one. `count`: of its occurrences.
+// Why the line does not identify a fault, in a sentence; empty: it may. `count`: number of its occurrences.
 std::string why_no_mark(const std::string& line, const std::string& pattern, uint64_t count,
                         const ConsequenceWords& words);
 
-// Whether it speaks of failure by itself, so that one such line is enough.
+// Whether the line itself reports a failure, so that one such line is enough.
 bool speaks_of_failure(const std::string& line);
 
 }  // namespace culprit::app

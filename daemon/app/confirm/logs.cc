@@ -23,12 +23,12 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kRetainedLines = 500;  // of each pattern
+constexpr size_t kRetainedLines = 500;  // limit of lines per pattern
 constexpr size_t kSources = 2000;
-constexpr ptrdiff_t kPathParts = 8;  // of a source's path, the last ones
+constexpr ptrdiff_t kPathParts = 8;  // number of last parts of a source's path
 constexpr std::string_view kSearch = "confirm.search";
 
-// The template's regex, with any white space for a space: mined templates have single ones.
+// The template's regex, with any white space in place of a space: mined templates have single spaces.
 std::string lenient(const std::string& pattern) {
   std::string out = rules::template_to_regex(pattern).value_or("");
   for (size_t at = 0; (at = out.find("\\ ", at)) != out.npos; at += 3) out.replace(at, 2, "\\s+");
@@ -44,12 +44,12 @@ std::shared_ptr<rules::Ruleset> set_of(const std::vector<std::string>& patterns)
 )",
                         kSearch, i, lua_text(lenient(patterns[i])), lua_text(patterns[i]));
   const rules::RuleText file{"search.lua", text};
-  // The patterns are tried on logs here; their examples prove nothing.
+  // The patterns are only tried on logs, so their examples need no proof.
   auto set = rules::Ruleset::load({&file, 1}, {.proven_files = 1});
   return set ? *set : nullptr;
 }
 
-// A name for a folder or file: a host or path as others wrote it may be anything.
+// A safe name for a folder or file: a host or path from other programs may contain anything.
 std::string safe_name(std::string_view text) {
   std::string out;
   for (const char c : text.substr(text.size() - std::min<size_t>(text.size(), 150)))
@@ -62,7 +62,7 @@ struct StoredText {
   std::string host, path;
 };
 
-// From the answer of GET /v1/sources; one path may have had several files.
+// From the answer of GET /v1/sources; one path may have several sources, one per file.
 std::vector<StoredText> texts_of(const std::string& answer) {
   std::vector<StoredText> out;
   std::set<std::pair<std::string, std::string>> seen;
@@ -79,20 +79,21 @@ std::vector<StoredText> texts_of(const std::string& answer) {
   return out;
 }
 
-// HOST/PATH below the folder, as far as names allow: they tell whose log it is.
+// HOST/PATH below the folder, within the limits of names: the names show whose log it is.
 fs::path new_place(const fs::path& folder, const StoredText& source) {
   std::vector<std::string> parts;
   for (const std::string_view part : split(source.path, '/'))
     if (!part.empty()) parts.push_back(safe_name(part));
   if (std::ssize(parts) > kPathParts) parts.erase(parts.begin(), parts.end() - kPathParts);
   if (parts.empty()) parts.emplace_back("_");
-  if (parts.back() == "job.toml") parts.back() += "_";  // it would speak of the job
+  if (parts.back() == "job.toml") parts.back() += "_";  // a job.toml would describe the job
   const fs::path top = folder / safe_name(source.host);
   fs::path at = top;
   for (const std::string& part : parts) at /= part;
   std::error_code error;
   fs::create_directories(at.parent_path(), error);
-  for (size_t n = 0; error || fs::exists(at, error); ++n) {  // names that became the same, or a folder there
+  for (size_t n = 0; error || fs::exists(at, error); ++n) {  // the name is already taken by another source or
+                                                             // a folder
     at = top / fmt::format("{}", n) / parts.back();
     if (n >= kSources) break;
     fs::create_directories(at.parent_path(), error);
@@ -154,7 +155,8 @@ Result<std::shared_ptr<JobLogs>> JobLogs::fetch(StoredJobs& stored, const std::s
   out->folder_ = *folder;
   out->reading_ = reading;
   const std::vector<StoredText> texts = texts_of(*answer);
-  // The agents' hosts, where there are several; one host may read the logs of others, whose names tell.
+  // Uses the agents' hosts if there are several; a single host may read logs of others, whose names show the
+  // host.
   const bool one_host =
       std::ranges::all_of(texts, [&](const StoredText& t) { return t.host == texts[0].host; });
   if (!one_host) out->reading_.host_pattern = "^(?P<host>[^/]+)/";

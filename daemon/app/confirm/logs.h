@@ -1,5 +1,5 @@
-// The logs that `confirm` and `rules replay` try a rule on: files of a job, or evidence that a daemon has
-// kept. Blocks; one thread calls.
+// The logs on which `confirm` and `rules replay` try a rule: files of a job, or evidence stored by a daemon.
+// Blocks; one thread calls.
 #pragma once
 
 #include <memory>
@@ -14,22 +14,22 @@
 
 namespace culprit::app {
 
-// The objects of an answer {"items": [ … ]}; nothing of another answer.
+// The objects of an answer {"items": [ … ]}; empty for another answer.
 std::vector<nlohmann::ordered_json> items_of(const std::string& answer);
 
-// How much of a job's kept evidence is read, and where it lies meanwhile.
+// Limits of reading a job's stored evidence, and its temporary folder.
 struct FetchOptions {
   uint64_t bytes = 256u << 20;
-  std::string folder = {};  // must exist; empty: the system's for temporary files
+  std::string folder = {};  // must exist; empty: the system's temporary folder
 };
 
-// The files of one job. A folder of fetched evidence is removed with it.
+// The files of one job. Its destructor removes a folder of fetched evidence.
 class JobLogs {
  public:
   // `paths`: as `culprit diagnose` takes them. Errors: an unreadable path, no log.
   static Result<std::shared_ptr<JobLogs>> open(const std::vector<std::string>& paths,
                                                const DiagnoseOptions& reading);
-  // The job's kept bytes, up to limits of bytes and sources; without a source that is text: an error.
+  // Fetches the job's stored bytes, up to limits of bytes and sources. Fails without a text source.
   static Result<std::shared_ptr<JobLogs>> fetch(StoredJobs& stored, const std::string& job,
                                                 const DiagnoseOptions& reading,
                                                 const FetchOptions& fetch = {});
@@ -38,7 +38,7 @@ class JobLogs {
   JobLogs& operator=(const JobLogs&) = delete;
 
   std::vector<Occurrences> search(const std::vector<std::string>& patterns) const;
-  // What the job wrote, of any host.
+  // Facts about the job's lines, over all hosts.
   struct Facts {
     std::vector<std::string> templates;  // mined, with holes "<*>"
     std::vector<std::string> hosts;
@@ -52,7 +52,7 @@ class JobLogs {
 
   DiagnoseOptions reading_;
   JobFiles files_;
-  std::string folder_;  // of fetched evidence; empty: none
+  std::string folder_;  // folder of fetched evidence; empty: none
 };
 
 }  // namespace culprit::app

@@ -19,9 +19,9 @@ namespace {
 constexpr std::string_view kAnyHole = "<_>";
 constexpr std::string_view kNameless = "000";  // stands for a name
 constexpr size_t kMessageBytes = 1000;
-constexpr size_t kOccurrences = 200;  // further ones hardly vary more
+constexpr size_t kOccurrences = 200;  // more occurrences hardly add variation
 constexpr size_t kWordLetters = 3;
-// A number behind one of these tells faults apart.
+// A number after one of these words distinguishes faults.
 constexpr std::array<std::string_view, 12> kCodes = {"code",   "errno",    "error",  "err",
                                                      "status", "signal",   "xid",    "sxid",
                                                      "rc",     "exitcode", "reason", "syndrome"};
@@ -50,7 +50,7 @@ struct Token {
   std::string blank, text;
 };
 
-// The word before the digits of a token, or else the token before it: "[Errno", "code".
+// The word before a token's digits, or else the previous token: "[Errno", "code".
 bool is_code(std::string_view before, std::string_view token) {
   const size_t digit = std::find_if(token.begin(), token.end(), is_digit) - token.begin();
   std::string name = lower(token.substr(0, digit));
@@ -66,7 +66,7 @@ std::string escaped_token(std::string_view text) {
   return out;
 }
 
-// Each of the names becomes a number, longest first: what a template has a hole for.
+// Replaces each name by a number, longest name first, so that a template gets a hole there.
 std::string without_names(std::string text, const std::set<std::string>& all) {
   std::vector<std::string> names(all.begin(), all.end());
   std::sort(names.begin(), names.end(),
@@ -82,7 +82,7 @@ std::string without_names(std::string text, const std::set<std::string>& all) {
   return text;
 }
 
-// The tokens of a line as a template's. Codes keep their numbers.
+// The tokens of a line as for a template. Codes keep their numbers.
 std::vector<Token> open_tokens(const std::string& raw, const std::set<std::string>& names) {
   const std::string line = without_names(raw, names);
   const std::vector<std::string_view> given = tokens_of(line);
@@ -99,14 +99,14 @@ std::vector<Token> open_tokens(const std::string& raw, const std::set<std::strin
   return out;
 }
 
-// What two tokens have in common at both ends, with a hole between.
+// The common start and end of two tokens, with a hole between.
 std::string merged(const std::string& a, const std::string& b) {
   if (a == b) return a;
   size_t front = 0, back = 0;
   const size_t most = std::min(a.size(), b.size());
   while (front < most && a[front] == b[front]) ++front;
   while (back < most - front && a[a.size() - 1 - back] == b[b.size() - 1 - back]) ++back;
-  // Whole words only, and no part of a hole or of an escape.
+  // Cuts only at whole words, and not within a hole or an escape.
   while (front > 0 && (is_letter(a[front - 1]) || is_digit(a[front - 1]) || a[front - 1] == '<')) --front;
   while (back > 0 && (is_letter(a[a.size() - back]) || is_digit(a[a.size() - back]) ||
                       a[a.size() - back] == '>' || a[a.size() - back] == '<'))
@@ -151,14 +151,14 @@ std::string pattern_of(std::span<const std::string> occurrences, const std::set<
   for (const std::string& line : occurrences.first(std::min(occurrences.size(), kOccurrences))) {
     const std::vector<Token> tokens = open_tokens(line, names);
     if (all.empty()) all = tokens;
-    if (tokens.size() != all.size()) continue;  // another wording; its share is judged by the proof
+    if (tokens.size() != all.size()) continue;  // another wording; the proof decides about its share
     for (size_t i = 0; i < all.size(); ++i) all[i].text = merged(all[i].text, tokens[i].text);
   }
   while (!all.empty() && is_open(all.back().text)) all.pop_back();
   while (!all.empty() && (is_open(all.front().text) || is_level(all.front().text))) all.erase(all.begin());
   std::string out;
   for (const Token& token : all) out += (out.empty() ? "" : token.blank) + token.text;
-  // Of holes at the very ends only their neighbours say something.
+  // Holes at the very ends carry no information.
   while (out.ends_with(kAnyHole)) out.resize(out.size() - kAnyHole.size());
   while (out.starts_with(kAnyHole)) out.erase(0, kAnyHole.size());
   out = std::string(trim(out));

@@ -20,9 +20,9 @@ namespace {
 
 constexpr size_t kHits = 3;
 constexpr size_t kMisses = 3;
-constexpr double kSame = 0.75;  // of words: a wording of the same message
+constexpr double kSame = 0.75;  // share of common words that makes a line a wording of the same message
 
-// The hit with its rarest words taken out: what a careless pattern would still match.
+// The hit without its rarest words: text that a careless pattern would still match.
 std::string near_miss(const std::string& pattern, const Fires& fires) {
   const std::string words = spoken(pattern);
   for (size_t cut = words.rfind(' '); cut != words.npos && cut > 0; cut = words.rfind(' ', cut - 1))
@@ -41,8 +41,8 @@ std::vector<std::string> hits_of(const Cause& cause, const Fires& fires) {
   return out;
 }
 
-// The lines nearest to the hits that must not fire: a cascade of the same failure, and what the pool and the
-// job write in good order.
+// The lines most similar to the hits that must not fire: the cascade of the same failure, and normal lines of
+// the pool and the job.
 std::vector<std::string> misses_of(const Cause& cause, const ConfirmContext& context, const Fires& fires) {
   std::vector<std::pair<double, std::string>> near;
   const std::set<std::string> own = words_of_text(cause.pattern);
@@ -89,7 +89,7 @@ struct Texts {
   bool open = false;
 };
 
-// A "<name>" in a title would be a hole.
+// Removes "<name>" from a title, where it would be a hole.
 std::string plain(std::string text) {
   std::erase_if(text, [](char c) { return c == '<' || c == '>'; });
   return text;
@@ -110,10 +110,10 @@ Texts texts_of(const Diagnosis& d, const RuleWords& words, const std::string& pr
   if (words.component.empty()) missing.emplace_back("component");
   out.category = words.category.empty() ? "unknown" : words.category;
   out.component = words.component.empty() ? "unknown" : words.component;
-  // A controller acts on it only where the operator says so.
+  // A controller acts on the rule only if the operator says so.
   const bool mild = d.action.kind == ActionKind::kCheck && !d.hosts.empty();
   out.action = !words.action.empty() ? words.action : mild ? "check" : "none";
-  // A later job is judged by its own progress: the value of this one holds for both.
+  // A later job is judged by its own progress, so this job's value fits both.
   out.restart = to_string(d.restart.kind);
   std::string open;
   if (words.category.empty() || words.component.empty())
@@ -135,7 +135,7 @@ struct Parts {
   std::vector<std::string> hits, misses;
 };
 
-// A window asks for several lines, so an example has several, and too few of them make a miss.
+// A window requires several lines, so its example has several lines, and its miss has too few.
 void put_in_window(Parts& parts) {
   const RuleWindow& w = *parts.window;
   const std::vector<std::string> lines = parts.hits;
@@ -182,7 +182,7 @@ std::string shown_hosts(const std::set<std::string>& hosts) {
   return hosts.empty() ? "" : " on " + shown_list(std::vector<std::string>(hosts.begin(), hosts.end()));
 }
 
-// What the finished pattern says of each job.
+// Adds what the finished pattern matches in each job.
 void prove_on(const Cause& cause, const ConfirmContext& context, ConfirmedRule& out) {
   out.proof.push_back(
       fmt::format("of this job it hits {}{}", counted(cause.seen.count, "line"), shown_hosts(cause.hosts)));
@@ -216,7 +216,7 @@ void set_id(const RuleWords& words, const Texts& texts, const std::string& patte
 }
 
 Status loads(const ConfirmedRule& rule, const rules::Ruleset* known) {
-  // A rule may name one of the library; those are proven.
+  // The new rule may refer to rules of the library, which are already proven.
   std::vector<rules::RuleText> files;
   for (const rules::LibraryFile& f : rules::library())
     if (known) files.push_back({fmt::format("library:{}", f.name), std::string(f.text)});
@@ -247,7 +247,7 @@ Result<ConfirmedRule> line_rule(const Diagnosis& d, const RuleWords& words, cons
     return loads(out, nullptr);
   };
   Status proof = proven(parts);
-  if (!proof && parts.window) proof = proven(plain);  // a header that hides a part of the line
+  if (!proof && parts.window) proof = proven(plain);  // a header may hide a part of the line
   if (!proof) return tl::unexpected(proof.error());
   if (const std::string begins = logs::begins_after(words.line); !begins.empty())
     out.notes.push_back(std::string(kMessageAlone) + begins);

@@ -1,5 +1,6 @@
-// Makes a rule from a diagnosis that a person confirmed, so its lines name the cause next time: the pattern
-// of the cause alone, generalised and proven. Pure; logs are searched through callbacks.
+// Makes a rule from a diagnosis that a person confirmed, so that the rule's lines identify the cause next
+// time. The rule is the pattern of the cause alone, generalised and proven. Pure; logs are searched through
+// callbacks.
 #pragma once
 
 #include <functional>
@@ -16,10 +17,10 @@ namespace culprit::app {
 
 using rules::kFillIn;
 
-// Begins the note on what a line has before its message.
+// Start of the note about text that precedes the message in a line.
 constexpr std::string_view kMessageAlone = "rules see the message alone: ";
 
-// Where one pattern is met in the logs of a job: all lines count, and some are kept.
+// Where a pattern matches in a job's logs: all matches are counted, some lines are stored.
 struct Occurrence {
   std::string message, host;  // host empty: unknown
   TimeNs time_ns = kNoTime;
@@ -35,9 +36,9 @@ using SearchLogs = std::function<std::vector<Occurrences>(const std::vector<std:
 struct TriedJob {
   std::string name;
   bool healthy = true;
-  std::string verdict;  // of a failed one: its verdict; empty: unknown
+  std::string verdict;  // verdict of a failed job; empty: unknown
   SearchLogs search;
-  std::vector<SeenFinding> findings = {};  // of its report
+  std::vector<SeenFinding> findings = {};  // findings of the job's report
 };
 
 // A rule of the library that fired on a line of the job.
@@ -46,44 +47,45 @@ struct FiredRule {
   TimeNs time_ns = kNoTime;
 };
 
-// What the operator says; empty: left open.
+// Texts by the operator; an empty one stays open.
 struct RuleWords {
   std::string id, title, cause, remedy, category, component, action;
   std::string by;         // who confirmed it
-  std::string line = {};  // that tells the fault, as it stands in a log; empty: the best of the diagnosis
+  std::string line = {};  // log line that identifies the fault, unchanged; empty: the diagnosis's best line
 };
 
 struct ConfirmContext {
-  const detect::Pool* pool = nullptr;           // of successful jobs; null: none
-  const rules::Ruleset* known = nullptr;        // rules in use: cascades, and what is known already
+  const detect::Pool* pool = nullptr;           // pool of successful jobs; null: none
+  const rules::Ruleset* known = nullptr;        // rules in use: show cascades, and faults that a rule already
+                                                // covers
   SearchLogs job = {};                          // the failed job's own logs; empty: only the quoted lines
-  std::vector<std::string> job_templates = {};  // mined from them, with holes "<*>"
+  std::vector<std::string> job_templates = {};  // templates mined from the job's logs, with holes "<*>"
   std::vector<std::string> job_hosts = {};      // that wrote them
-  std::vector<FiredRule> fired = {};            // warnings and errors among them, not cascades
+  std::vector<FiredRule> fired = {};            // fired warnings and errors except cascades
   std::vector<TriedJob> others = {};
 };
 
 struct ConfirmedRule {
   std::string id, text;            // a rule file that loads
-  std::string pattern, title;      // title: the proposal, where the operator gave none
+  std::string pattern, title;      // title: the proposal if the operator gave none
   std::vector<std::string> notes;  // one sentence for each part left out, with the reason
   std::vector<std::string> proof;  // one sentence for each trial
-  bool open = false;               // some text is left to fill in
+  bool open = false;               // some texts are still to be written
 };
 
-// A line of the diagnosis that its rule may be made of.
+// A line of the diagnosis from which its rule may be made.
 struct LineChoice {
   std::string line;
-  std::string why_not;  // why it is not taken unless a person says so, in a sentence; empty: it may be
+  std::string why_not;  // why only a person may choose the line, in a sentence; empty: no doubt
 };
-// The likeliest first; at most a screen of them.
+// The likeliest line first; at most one screen of lines.
 std::vector<LineChoice> lines_of(const Report& report, const Diagnosis& diagnosis,
                                  const ConfirmContext& context);
 
-// A diagnosis without a line of its own becomes a rule on findings. The id is built from the component and
-// a hash of the pattern where `words.id` is empty. Errors: kNotFound: no line and no finding is suitable, so
-// that a person has to choose one; kInvalid: a rule knows the diagnosis; the chosen line has nothing fixed,
-// or successful jobs write it; the id is invalid.
+// A diagnosis without a suitable line becomes a rule on findings. If `words.id` is empty, the id consists of
+// the component and a hash of the pattern. Errors: kNotFound: no line and no finding is suitable, so a person
+// has to choose. kInvalid: a rule already covers the diagnosis; the chosen line has no fixed word, or
+// successful jobs write it; or the id is invalid.
 Result<ConfirmedRule> rule_of(const Report& report, const Diagnosis& diagnosis, const RuleWords& words,
                               const ConfirmContext& context);
 

@@ -14,7 +14,7 @@
 namespace culprit::app {
 namespace {
 
-constexpr size_t kTemplateBytes = 400;  // messages differ at their start
+constexpr size_t kTemplateBytes = 400;  // maximum length: messages differ at their start
 constexpr std::string_view kHole = "<_>";
 
 std::string escaped(std::string_view text) {
@@ -79,7 +79,7 @@ std::string template_of(std::string_view message) {
 }
 
 std::string lua_text(std::string_view text) {
-  const bool utf8 = to_utf8(text) == text;  // otherwise bytes are escaped one by one
+  const bool utf8 = to_utf8(text) == text;  // otherwise each byte is escaped separately
   std::string out = "\"";
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);

@@ -15,10 +15,10 @@
 namespace culprit::app {
 namespace {
 
-constexpr size_t kHosts = 3;  // more than two neighbours by chance; a smaller job has the fault too
+constexpr size_t kHosts = 3;  // more than two neighbours by chance, yet few enough for a smaller job
 constexpr TimeNs kAtOnceNs = 600 * kNsPerSecond;
-constexpr size_t kRepeated = 6;  // lines of one host that make a repetition
-constexpr size_t kShare = 3;     // a third of them is enough the next time
+constexpr size_t kRepeated = 6;  // minimum lines of one host that count as a repetition
+constexpr size_t kShare = 3;     // a third of these lines is enough the next time
 constexpr uint64_t kLinesMin = 2, kLinesMax = 5;
 constexpr TimeNs kSpanMinNs = 10 * kNsPerSecond, kSpanMaxNs = 86'400 * kNsPerSecond;
 constexpr std::string_view kOpenHole = "<_>";
@@ -42,7 +42,7 @@ std::optional<RuleWindow> window_of_hosts(const std::map<std::string, std::vecto
                     kHosts};
 }
 
-// The lines of the host with most of them: how closely they usually come.
+// Window from the host with the most lines: the usual distance of its lines.
 std::optional<RuleWindow> window_of_repetition(const std::map<std::string, std::vector<TimeNs>>& times) {
   const std::vector<TimeNs>* most = nullptr;
   for (const auto& [host, of] : times)
@@ -58,7 +58,7 @@ std::optional<RuleWindow> window_of_repetition(const std::map<std::string, std::
   return out;
 }
 
-// Whether the text of the only named hole is one of `wanted` in every line that the template matches.
+// Whether, in every line that the template matches, the text of the only named hole is one of `wanted`.
 bool names(const std::string& pattern, const Cause& cause, const std::set<std::string>& wanted,
            bool of_others) {
   const auto regex = rules::template_to_regex(pattern);

@@ -1,4 +1,4 @@
-// What a daemon keeps of jobs, as `confirm` reads it: over HTTP from the command line, or in the daemon
+// A daemon's stored data of jobs, as read by `confirm`: over HTTP from the command line, or in the daemon
 // itself. Blocks; one thread calls.
 #pragma once
 
@@ -13,7 +13,7 @@ namespace culprit::app {
 class StoredJobs {
  public:
   virtual ~StoredJobs() = default;
-  virtual std::string name() const = 0;  // for errors: "unix:/run/culprit/api.sock"
+  virtual std::string name() const = 0;  // name for errors: "unix:/run/culprit/api.sock"
   // The answers of GET /v1/jobs and GET /v1/sources?job=, as JSON.
   virtual Result<std::string> jobs() = 0;
   virtual Result<std::string> sources(const std::string& job) = 0;

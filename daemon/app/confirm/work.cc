@@ -14,9 +14,9 @@
 namespace culprit::app {
 namespace {
 
-// Lines of rules in use that may come with a finding.
+// Limit of lines that match rules in use and may accompany a finding.
 constexpr size_t kFiredRules = 1000;
-constexpr size_t kPlaces = 20;  // of lines: one shows the header
+constexpr size_t kPlaces = 20;  // limit of lines that are read for their header
 
 }  // namespace
 
@@ -103,7 +103,7 @@ void ConfirmWork::add(const std::string& name, bool healthy, const std::string& 
                              }});
 }
 
-// The newest other jobs whose evidence the daemon keeps.
+// Reads the newest other jobs with stored evidence.
 void ConfirmWork::gather_stored(StoredJobs& stored) {
   const auto jobs = stored.jobs();
   if (!jobs) return notes_.push_back(jobs.error().text);
@@ -116,7 +116,7 @@ void ConfirmWork::gather_stored(StoredJobs& stored) {
     size_t& count = well ? healthy : failed;
     if (count >= from_.stored_jobs) continue;
     auto logs = JobLogs::fetch(stored, id, from_.reading, from_.fetch);
-    if (!logs) continue;  // its evidence is gone
+    if (!logs) continue;  // the evidence is gone
     ++count;
     const bool verdict = job.contains("verdict") && job["verdict"].is_string();
     add(id, well, verdict ? job["verdict"].template get<std::string>() : "", *logs);

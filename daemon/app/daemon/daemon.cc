@@ -29,10 +29,10 @@
 namespace culprit::app {
 namespace {
 
-// SIGTERM: systemd and people expect an end; what hangs by then is left.
+// Limit after SIGTERM, since systemd and people expect an end; work that still hangs is abandoned.
 constexpr TimeNs kEndWithinNs = 4 * kNsPerSecond;
 
-// Jobs that a collector holds an engine for, over all hosts; ended ones go first.
+// Jobs over all hosts for which a collector has an engine; ended jobs are dropped first.
 constexpr size_t kCollectorJobs = 1024;
 
 // Role "both" accepts agents if an address or a certificate for them is configured.
@@ -53,10 +53,10 @@ Result<std::shared_ptr<const io::TlsCredentials>> credentials(const TlsFiles& fi
   return io::TlsCredentials::load({files.cert, files.key, files.ca, files.crl});
 }
 
-// Of the processors that the service may use.
+// Limited by the processors that the service may use.
 unsigned parsing_threads() { return std::min(2u, std::thread::hardware_concurrency()); }
 
-// The folder above the first wildcard: paths count below it.
+// The folder above the first wildcard: paths are relative to it.
 std::string fixed_root(const std::string& glob) {
   const std::string fixed = glob.substr(0, glob.find_first_of("*?[{"));
   return fixed.substr(0, fixed.rfind('/'));
@@ -126,7 +126,7 @@ Status Daemon::begin() {
   start_capture();
   start_sources(recorder_->known());
   start_ras();
-  malloc_trim(0);  // what loading the rules took is not needed again
+  malloc_trim(0);  // frees memory that only loading the rules needed
 
   for (const int number : {SIGTERM, SIGINT})
     if (auto on = env_.on_signal(number, [this] { stop(); })) signals_.push_back(std::move(*on));
@@ -139,7 +139,7 @@ Status Daemon::begin() {
   return {};
 }
 
-// What the process before died in is not run again if it comes again.
+// Quarantines what the previous process died in, so that a repetition is prevented.
 void Daemon::learn_from_last_end() {
   if (const auto crashed = plugin_box_.read_and_reset()) {
     if (const auto added = quarantine_->add(*crashed, counts_.started_ns); !added)
@@ -165,7 +165,7 @@ void Daemon::learn_from_last_end() {
     if (!added) report_error(added.error().text);
     sentence += fmt::format("; it read {}, which is not read again for a week", input);
   }
-  // A dump is read on the engines' thread: then no engine worked.
+  // The engines' thread also reads dumps: while it read a dump, no engine worked.
   const bool dump = !unclean->inputs[static_cast<size_t>(BlackBox::Reader::kDumps)].empty();
   if (!unclean->job.empty() && !dump) {
     const auto added = quarantine_->add({BlackBox::Kind::kJob, unclean->job, 0, false}, counts_.started_ns);
@@ -192,7 +192,7 @@ uint64_t Daemon::memory_of_engines(const Config& config) const {
   return died_of_memory_ ? bytes / 2 : bytes;
 }
 
-// Nothing is held yet: a signal ends the load and the program at once.
+// No data is pending yet: a signal ends the load and the program at once.
 std::shared_ptr<rules::Ruleset> Daemon::load_first_rules() {
   const EarlyStop early;
   LoadedRules rules = load_rules(rule_options(config_), EarlyStop::asked);
@@ -238,7 +238,7 @@ Status Daemon::open_recorder() {
   return {};
 }
 
-// Two daemons on one state folder would each undo what the other wrote.
+// Two daemons on one state folder would overwrite each other's data.
 Status Daemon::lock_state() {
   const std::string path = config_.state_dir + "/lock";
   lock_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -405,8 +405,8 @@ peer::Status Daemon::peer_status() const {
 
 // ---- what was before
 
-// Jobs that ran when the daemon ended go on: their evidence is given to new engines. Of those that ended,
-// what came after their end.
+// Jobs that ran when the daemon ended continue: new engines ingest their evidence. For ended jobs, only data
+// after their end is ingested.
 void Daemon::restore() {
   RestoreOptions options;
   options.recorder = recorder_.get();
@@ -414,7 +414,7 @@ void Daemon::restore() {
   for (const records::JobRow& row : recorder_->known_jobs()) {
     if (row.state != records::JobState::kRunning)
       options.ends.push_back({row.id, row.run, row.ended_ns});
-    else if (row.run > 0)  // the run before ended before this one began
+    else if (row.run > 0)  // the earlier run ended before this run began
       options.ends.push_back({row.id, row.run - 1, row.first_ns - 1});
   }
   options.hold = [this] { intake_->hold_for_restore(); };
@@ -463,8 +463,8 @@ void Daemon::restored(std::vector<SharedBatch>&& rest, const Result<store::ReadD
   intake_->restored(std::move(rest));
 }
 
-// What a socket's peers had sent and the process before had not stored when it was killed cannot be asked for
-// again, and its size is unknown.
+// Reports data that a socket's peers sent and the killed previous process did not store. The data cannot be
+// requested again, and its size is unknown.
 void Daemon::report_lost() {
   PieceBatch batch;
   for (const StreamState& state : recorder_->known()) {
@@ -526,7 +526,7 @@ void Daemon::start_ras() {
   ras_ = std::make_unique<RasService>(env_, std::move(options));
 }
 
-// RAS answers whether or not stacks may be taken.
+// RAS is queried whether or not stack captures are allowed.
 void Daemon::look_into(peer::StacksWanted wanted) {
   if (ras_) ras_->hurry();
   wanted.job = job_names_.known_as(wanted.job);
@@ -562,7 +562,7 @@ void Daemon::start_sources(std::vector<StreamState> known) {
 
 // ---- HTTP
 
-// Root and the daemon's user see everything in any case.
+// Root and the daemon's user may always read everything.
 ReadAccess Daemon::read_access() {
   ReadAccess out;
   out.users = config_.http.acl.users;
@@ -621,7 +621,7 @@ void Daemon::beat() {
   if (options_.service.watchdog_ns > 0) (void)notify_.feed_watchdog();
 }
 
-// Each once: what hangs hangs for a while.
+// Logs each hang once, since a hang lasts.
 void Daemon::report_hang() {
   const auto why = watch_.stuck(mono());
   if (why && hung_.empty()) log_.error(*why);
@@ -639,7 +639,7 @@ void Daemon::report_error(const std::string& sentence) {
   log_.warning(sentence);
 }
 
-// Certificates hold for connections from now on; the collector ends those that they do not cover.
+// Certificates apply to new connections; the collector closes connections that they do not cover.
 void Daemon::reload_collecting() {
   collector_->set_retention(config_.collector.retention_max_size, config_.collector.retention_max_age_ns);
   auto tls = credentials(config_.collector.tls);
@@ -665,7 +665,7 @@ void Daemon::stop() {
   if (ras_) ras_->stop();
   http_.reset();
   if (capture_) capture_->stop();
-  // The store first: the engine may have much before it, and gets at the next start what it does not take.
+  // Stops the store first: the engine may have a long queue; the next start ingests the rest of it.
   const auto finish_rest = [this] { collector_ ? collector_->stop([this] { finish(); }) : finish(); };
   const auto finish_all = [this, finish_rest] { plugins_ ? plugins_->stop(finish_rest) : finish_rest(); };
   if (sources_)
@@ -682,8 +682,8 @@ void Daemon::finish() {
   pipeline_->finish([this, last] { recorder_->finish(last); });
 }
 
-// What the jobs stand at is what a list of them shows after the next start. Where they were not restored yet,
-// their rows are as they were.
+// Stores the jobs' current state, which a list of jobs shows after the next start. Rows of jobs that were not
+// restored yet remain unchanged.
 void Daemon::save_jobs() {
   if (!engine_ || !counts_.restored) return end();
   auto rows = std::make_shared<std::vector<records::JobRow>>();
@@ -703,7 +703,7 @@ void Daemon::save_jobs() {
       });
 }
 
-// A thread that was left behind in a dead mount may come back while all that it uses goes: it does not.
+// An abandoned thread in a dead mount may resume while its data is destroyed; _exit() prevents this.
 void Daemon::end() {
   black_box_.end_run();
   if (!sources_ || sources_->tails().left_behind() == 0) return env_.stop();
@@ -711,10 +711,10 @@ void Daemon::end() {
   _exit(0);
 }
 
-// Something hangs: a mount, a disk. What is in the store is in the store; the rest is read again.
+// Something hangs: a mount or a disk. Stored data is safe; the rest is read again.
 void Daemon::give_up() {
   log_.error("something did not end in time and is left: what was not stored yet is read again");
-  black_box_.leave();  // whichever rule or plugin runs just now is not to blame
+  black_box_.leave();  // the rule or plugin that runs now is not to blame
   plugin_box_.leave();
   black_box_.end_run();
   _exit(0);

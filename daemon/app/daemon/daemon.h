@@ -1,10 +1,10 @@
-// culpritd with role both: sources, store, engine and API of one host, connected. What sources give goes to
-// the store and to the engine, both in the same order; while either has too much before it, sources are held.
-// With role agent the collector has the engine: there what sources give goes to the uplink instead.
+// culpritd with role both: sources, store, engine and API of one host, connected. Data from sources goes to
+// the store and to the engine, in the same order; sources pause while the queue of either is full. With role
+// agent the collector has the engine: data from sources goes to the uplink instead.
 //
 // A collector also receives from agents of other hosts (role both), or only from them (role collector).
 //
-// Thread: the loop's. Owns everything that it starts; the Env goes after it.
+// Thread: the loop's. Owns everything that it starts; the Env outlives it.
 #pragma once
 
 #include <atomic>
@@ -50,15 +50,15 @@ struct DaemonOptions {
 
 class Daemon {
  public:
-  // Blocks while the store is recovered and the rules are loaded. An error is one that leaves nothing to do:
-  // other failures are logged, and the rest works.
+  // Blocks while the store is recovered and the rules are loaded. Returns an error only if the daemon cannot
+  // work at all: other failures are logged, and the rest works.
   static Result<std::unique_ptr<Daemon>> start(io::Env& env, DaemonOptions options, Log& log);
   ~Daemon();
 
-  // SIGHUP: all of the new configuration, or nothing of it.
-  // `done`: what became of it; not called once the daemon ends.
+  // SIGHUP: applies the whole new configuration, or nothing of it. `done`: the result; not called if the
+  // daemon ends first.
   void reload(std::function<void(Status)> done = {});
-  // SIGTERM: what is held is finished; then the loop ends. Within five seconds, whatever hangs.
+  // SIGTERM: finishes pending data; then the loop ends. Takes at most five seconds, even if something hangs.
   void stop();
 
  private:
@@ -117,36 +117,36 @@ class Daemon {
   Notify notify_;
   SelfWatch watch_;
   BlackBox black_box_;
-  BlackBox plugin_box_;          // of plugins within this process
+  BlackBox plugin_box_;          // for plugins within this process
   bool died_of_memory_ = false;  // the process before
   std::unique_ptr<Quarantine> quarantine_;
   std::unique_ptr<RuleWatch> rule_watch_;
   int lock_ = -1;
   AgentCounts counts_;
-  JobNames job_names_;  // of this host
+  JobNames job_names_;  // names on this host
   bool stopping_ = false, reloading_ = false;
-  std::function<void(Status)> reload_done_;  // of the reload under way; may be empty
+  std::function<void(Status)> reload_done_;  // callback of the current reload; may be empty
   const std::shared_ptr<std::atomic<bool>> leaving_ =
-      std::make_shared<std::atomic<bool>>(false);  // for workers
-  uint64_t trimmed_after_ = 0;                     // holds
+      std::make_shared<std::atomic<bool>>(false);  // read by workers
+  uint64_t trimmed_after_ = 0;                     // value of `holds` at the last trim
   std::string hung_;
   bool blind_ = false;
   std::unique_ptr<ProcessWatch> processes_;
   std::unique_ptr<Recorder> recorder_;
-  std::unique_ptr<EngineWorker> engine_;         // null: the collector has it
-  std::unique_ptr<Uplink> uplink_;               // of an agent
-  std::unique_ptr<CollectorService> collector_;  // null: agents have another collector
+  std::unique_ptr<EngineWorker> engine_;         // null: the collector has the engine
+  std::unique_ptr<Uplink> uplink_;               // set with role agent
+  std::unique_ptr<CollectorService> collector_;  // null: this daemon is not a collector
   Pipeline* pipeline_ = nullptr;                 // the engine or the uplink, by the role
-  std::unique_ptr<EventDelivery> delivery_;      // of the engine
-  std::unique_ptr<VerdictFeed> verdicts_;        // the same
-  std::unique_ptr<AlertService> alerts_;         // the same
+  std::unique_ptr<EventDelivery> delivery_;      // set with an engine
+  std::unique_ptr<VerdictFeed> verdicts_;        // set with an engine
+  std::unique_ptr<AlertService> alerts_;         // set with an engine
   std::unique_ptr<Intake> intake_;
   std::unique_ptr<Restore> restore_;
-  std::unique_ptr<LateReading> late_;  // of the engine, once all is restored
+  std::unique_ptr<LateReading> late_;  // set with an engine once all stored data is restored
   std::unique_ptr<Sources> sources_;
-  std::unique_ptr<PluginService> plugins_;   // null: the role watches no host
-  std::unique_ptr<RasService> ras_;          // the same
-  std::unique_ptr<CaptureService> capture_;  // the same
+  std::unique_ptr<PluginService> plugins_;   // null: the role observes no host
+  std::unique_ptr<RasService> ras_;          // null: the role observes no host
+  std::unique_ptr<CaptureService> capture_;  // null: the role observes no host
   std::unique_ptr<DaemonApi> source_;
   std::unique_ptr<serve::Api> api_;
   std::unique_ptr<HttpService> http_;

@@ -9,7 +9,7 @@
 
 namespace culprit::app {
 
-// Prepared and proven apart, then swapped between two batches.
+// Prepares and checks the new state separately, then swaps it in between two batches.
 void Daemon::reload(std::function<void(Status)> done) {
   if (stopping_) return;
   if (reloading_) {
@@ -68,7 +68,7 @@ void Daemon::swap(LoadedConfig loaded, std::shared_ptr<rules::Ruleset> rules) {
   });
 }
 
-// `stored`: what the reload did not change, and why.
+// `stored`: settings that the reload did not change, with the reasons.
 void Daemon::change_sources(const Config& before, std::vector<std::string> stored) {
   if (!sources_) return reloaded(stored);
   sources_->change(

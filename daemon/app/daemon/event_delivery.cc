@@ -23,7 +23,7 @@ Status put_verdict(records::Records& index, const LiveEvent& event, const Diagno
   return status;
 }
 
-// The row is written before anything else about the job.
+// Writes the job's row before all its other data.
 Status put_job(records::Records& index, const JobChange& job) {
   const records::JobRow row = job_row(job.summary);
   Status status = index.upsert_job(row);
@@ -52,7 +52,7 @@ records::JobRow job_row(const LiveJobSummary& job) {
 }
 
 void EventDelivery::deliver(const std::vector<LiveEvent>& events) {
-  std::vector<LiveEvent> findings;  // a fault on all hosts brings one or more for each
+  std::vector<LiveEvent> findings;  // a fault on all hosts causes one or more findings per host
   for (const LiveEvent& event : events) {
     if (event.kind == LiveEventKind::kStepsWanted) {
       if (parts_.collector) parts_.collector->want_steps(event.hosts, {event.job, event.steps});
@@ -78,7 +78,7 @@ void EventDelivery::deliver(const std::vector<LiveEvent>& events) {
   if (parts_.recorded) parts_.recorded(events);
 }
 
-// Also for diagnoses that may still change: hosts keep evidence only for a while.
+// Also requests evidence for diagnoses that may still change, since hosts keep evidence only for a while.
 void EventDelivery::want_evidence(const LiveEvent& event) {
   if (parts_.collector && (event.kind == LiveEventKind::kFinding || event.kind == LiveEventKind::kDiagnosis))
     parts_.collector->want(event.hosts, event.known_until_ns, "a fault was found in job " + event.job);
@@ -90,7 +90,7 @@ void EventDelivery::publish(const LiveEvent& event) {
   if (!event.sentence.empty()) parts_.log->info(fmt::format("job {}: {}", event.job, event.sentence));
 }
 
-// The process before may have been killed before it made this diagnosis.
+// The previous process may have been killed before it made this diagnosis.
 void EventDelivery::publish_if_new(const LiveEvent& event) {
   const auto known = std::make_shared<bool>(true);
   parts_.recorder->query(
@@ -119,7 +119,7 @@ void EventDelivery::record(const LiveEvent& event) {
   });
 }
 
-// In one transaction: each costs more than its rows.
+// Uses one transaction, since each transaction costs more than its rows.
 void EventDelivery::record_findings(std::vector<LiveEvent> findings) {
   if (findings.empty()) return;
   parts_.recorder->record([findings = std::move(findings)](records::Records& index) {

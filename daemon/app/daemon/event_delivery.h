@@ -1,5 +1,5 @@
-// Delivers the engine's events: to the index of the store, to subscribers and the log, and, as requests for
-// evidence and records, to the agents of the hosts.
+// Delivers the engine's events to the index of the store, to subscribers and to the log. Sends requests for
+// evidence and records to the agents of the hosts.
 //
 // Thread: the loop's. Owner: Daemon. Borrows its parts, which outlive it.
 #pragma once
@@ -23,7 +23,7 @@ struct EventDeliveryParts {
   Log* log = nullptr;
   // Captures the processes of a job on this host; may be empty.
   std::function<void(const peer::StacksWanted& wanted)> capture = {};
-  // The events are recorded, or will be before any later query; may be empty.
+  // Called when the events are recorded, or will be before any later query; may be empty.
   std::function<void(const std::vector<LiveEvent>&)> recorded = {};
 };
 
@@ -31,7 +31,7 @@ class EventDelivery {
  public:
   explicit EventDelivery(EventDeliveryParts parts) : parts_(std::move(parts)) {}
 
-  // Later events go to its subscribers too.
+  // Publishes later events to the API's subscribers too.
   void publish_to(serve::Api& api) { api_ = &api; }
   void deliver(const std::vector<LiveEvent>& events);
 

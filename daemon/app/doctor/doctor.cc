@@ -20,7 +20,8 @@ namespace {
 // Manual renewal of certificates needs some days.
 constexpr TimeNs kCertificateLeftNs = TimeNs{14} * 24 * 3600 * kNsPerSecond;
 constexpr uint32_t kRead = 4, kWrite = 2, kSearch = 1;
-constexpr uint64_t kInotifyInstances = 16;  // the daemon uses one; other programs of the user have their own
+constexpr uint64_t kInotifyInstances = 16;  // instances reserved for other programs of the user; the daemon
+                                            // uses one
 constexpr uint64_t kDescriptors = 4096;     // sockets, segments, the database, rings
 constexpr uint64_t kRingsBytes = 64 << 20;  // 16 processes with a ring of 65,536 records each
 constexpr const char* kCaptureSocket = "/run/culprit-capture/socket";
@@ -68,8 +69,8 @@ class Examination {
     rows_.push_back({check, Health::kFail, std::move(what), std::move(remedy)});
   }
 
-  // Whether the daemon's user has all permissions of `wanted` (kRead, ...) on a path, by the rules of the
-  // kernel (acl(5)): as owner, named user, member of a group, or other.
+  // Whether the daemon's user has all permissions of `wanted` (kRead, ...) on a path. Follows the kernel's
+  // rules (acl(5)): as owner, named user, group member, or other.
   bool may(const PathFacts& facts, uint32_t wanted) const {
     if (account_.uid == 0) return true;
     const auto grants = [&](uint32_t bits) { return (bits & wanted) == wanted; };
@@ -125,10 +126,11 @@ class Examination {
                                : fmt::format("{} is valid", files));
   }
 
-  // Whose files are trusted besides root's. Who is no root asks about a daemon of their own.
+  // The user whose files are trusted in addition to root's. A caller other than root asks about their own
+  // daemon.
   uid_t owner() const { return ::geteuid() == 0 ? account_.uid : ::geteuid(); }
 
-  // The command that a sentence on a path ends with.
+  // The command at the end of a sentence about a path.
   static std::optional<std::string> remedy_in(const std::string& sentence) {
     constexpr std::string_view kRun = "; run ";
     const size_t at = sentence.rfind(kRun);
@@ -181,8 +183,8 @@ class Examination {
     const PathFacts facts = probes_.path(path);
     const std::string mend = fmt::format("install -d -m {:04o} -o {} {}", mode, account_.name, path);
     if (facts.error == ENOENT) {
-      // Systemd creates these folders at the start (StateDirectory=, RuntimeDirectory=), and so does a daemon
-      // of root.
+      // Systemd creates these folders at the start (StateDirectory=, RuntimeDirectory=); so does a daemon of
+      // root.
       if (account_.uid == 0) return ok(check, fmt::format("{} is not there yet: the start makes it", path));
       return warn(check, fmt::format("{} is not there; only the service's start or root can make it", path),
                   mend);
@@ -408,7 +410,7 @@ class Examination {
          "uname -r");
   }
 
-  // The group that may see all processes if /proc hides them; nothing: none is hidden.
+  // The group that may see all processes if /proc hides them; nothing: no process is hidden.
   struct Hidden {
     std::optional<uint32_t> gid;
   };
@@ -461,7 +463,7 @@ class Examination {
     ok("jobs", "jobs are recognised by control group and by the owners of logs, without any right");
   }
 
-  // Who takes the stacks of a job that hangs.
+  // Whether and how the stacks of a hung job can be captured.
   void capture() {
     if (!config().watches() || !config().capture.enabled) return;
     const std::string yama = probes_.text("/proc/sys/kernel/yama/ptrace_scope").value_or("0");
@@ -500,7 +502,7 @@ class Examination {
     warn("plugins", "culprit-plugin-host is not installed: no plugin runs", kReinstall);
   }
 
-  // Only where a process of a job is in a network namespace of its own: NCCL's RAS service is asked there.
+  // Applies only to a job process in a separate network namespace: NCCL's RAS service is queried there.
   void pods() {
     if (!config().watches() || !config().ras.enabled || !config().capture.enabled) return;
     const auto own = probes_.network("self");
@@ -549,7 +551,7 @@ class Examination {
     ok("token", fmt::format("{} is readable to {}", file, account_.name));
   }
 
-  // A secret, a template or a program that the daemon's user must have for a receiver.
+  // A receiver's file that the daemon's user needs: a secret, a template or a program.
   bool receiver_file(const std::string& receiver, const std::string& file, uint32_t wanted) {
     if (file.empty()) return true;
     const bool secret = wanted == kRead && !file.ends_with(".json") && !file.ends_with(".pem");
@@ -586,7 +588,7 @@ class Examination {
                              counted(c.alert.size() + !c.otlp.endpoint.empty(), "receiver")));
   }
 
-  // What the running daemon cannot deliver.
+  // Receivers that the running daemon cannot deliver to.
   void undelivered(const nlohmann::json& reported) {
     const auto troubles = reported.find("troubles");
     if (troubles == reported.end() || !troubles->is_array()) return;
@@ -685,7 +687,7 @@ class Examination {
   const Probes& probes_;
   LoadedConfig loaded_;
   Account account_;
-  bool has_account_ = false;          // the daemon's; else account_ is the caller's
+  bool has_account_ = false;          // true: account_ is the daemon's; false: the caller's
   uint64_t watched_ = 0, files_ = 0;  // folders and files of all [[log]] tables
   std::vector<DoctorRow> rows_;
 };

@@ -1,6 +1,6 @@
-// Finds problems that would keep the daemon from observing a job, with the command that fixes each: one row
-// per check. Facts about the machine come through Probes, so tests can replace them. Blocks; any thread. The
-// machine is not changed.
+// Finds problems that would prevent the daemon from observing a job, with the command that fixes each: one
+// row per check. Facts about the machine come through Probes, so tests can replace them. Blocks; any thread.
+// Does not change the machine.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,13 @@ enum class Health : uint8_t { kOk, kWarn, kFail };
 std::string_view to_string(Health health);  // "ok", "warn", "fail"
 
 struct DoctorRow {
-  std::string check;  // a short name of a fixed set, such as "inotify"
+  std::string check;  // short name from a fixed set, such as "inotify"
   Health health = Health::kOk;
   std::string what;    // one sentence
   std::string remedy;  // a shell command for root; empty: no problem
 };
 
-// The daemon's user, which decides what it may read and write.
+// The daemon's user, which determines the readable and writable files.
 struct Account {
   std::string name;
   uint32_t uid = 0;
@@ -55,7 +55,7 @@ struct DoctorRequest {
 };
 
 struct Probes {
-  // By name; "": the caller's account.
+  // The account by name; "": the caller's account.
   std::function<std::optional<Account>(const std::string& name)> account;
   std::function<PathFacts(const std::string& path)> path;
   std::function<std::optional<DiskFacts>(const std::string& path)> disk;
@@ -72,10 +72,10 @@ struct Probes {
   std::function<TimeNs()> now;
   std::function<uint64_t()> descriptors_max;
   std::function<bool()> has_openat2;
-  // Path of an installed program of ours that only the daemon starts; nothing: it is not there.
+  // Path of an installed helper program that only the daemon starts; nothing: not installed.
   std::function<std::optional<std::string>(const std::string& name)> helper;
   std::function<ProcessView()> processes;  // as visible to the caller
-  // See network_namespace(); "self": the caller's, which is taken for the daemon's.
+  // See network_namespace(); "self": the caller's namespace, taken as the daemon's.
   std::function<std::optional<uint64_t>(const std::string& pid)> network;
   std::function<Status(const std::string& address)> connect;  // "unix:PATH"
   // The body of an HTTP GET.

@@ -236,7 +236,7 @@ Result<std::string> get(const DoctorRequest& request) {
   io::HttpRequest sent;
   sent.url = fmt::format("{}://{}{}", tls ? "https" : "http", is_unix ? "localhost" : address, path);
   if (is_unix) sent.socket = address.substr(5);
-  if (tls) {  // the daemon's own certificate is known, so its names play no part
+  if (tls) {  // the daemon's own certificate is known, so its names are not checked
     sent.ca_file = cert;
     sent.ca_alone = true;
     sent.any_name = true;

@@ -30,7 +30,7 @@ bool Announcer::differs(const Face& a, const Face& b) {
   return a.text != b.text || a.verdict != b.verdict || std::abs(a.confidence - b.confidence) >= kNews;
 }
 
-// Whether people would see a difference to the last report.
+// Whether people would see a difference from the last report.
 bool Announcer::compare(const Report& report, std::span<const AccusedTimes> accused) {
   bool changed = false;
   for (auto& [id, known] : known_) {
@@ -123,7 +123,7 @@ void Announcer::announce(const Report& report, std::vector<Announcement>& out) {
   verdict_title_ = report.verdict ? report.diagnoses[*report.verdict].title : "";
 }
 
-// Adds changed diagnoses that were not announced now, and removed ones that were never announced.
+// Adds changed diagnoses that are not announced now, and removed ones that were never announced.
 void Announcer::keep(const Report& report, std::vector<Announcement>& out) {
   for (size_t i = 0; i < report.diagnoses.size(); ++i) {
     const DiagnosisState& known = known_[report.diagnoses[i].id];

@@ -1,6 +1,6 @@
 // Decides when a job's diagnoses are announced: once they are unchanged for some seconds, so that the next
-// line of a failing job does not withdraw them at once. A verdict that is certain by itself does not wait. An
-// announced diagnosis that changes is revised; one that disappears is withdrawn.
+// line of a failing job does not withdraw them at once. A verdict that is certain without further evidence is
+// announced at once. An announced diagnosis that changes is revised; one that disappears is withdrawn.
 //
 // Pure: time is an argument. One thread.
 #pragma once
@@ -22,36 +22,36 @@ namespace culprit::app {
 // A diagnosis that differs from its stored version, or is announced now.
 struct Announcement {
   std::string id;
-  std::optional<size_t> index;  // in Report::diagnoses; nothing: the diagnosis is gone
+  std::optional<size_t> index;  // index in Report::diagnoses; nothing: the diagnosis is gone
   Change change = Change::kNew;
   bool publish = false;  // announce it now; false: only store it
-  bool settled = false;  // its stored version was announced
+  bool settled = false;  // the stored version was announced
   bool verdict = false;
-  std::string sentence;                             // of the diagnosis, also of one that disappeared
-  std::string replaced_verdict_id, replaced_title;  // of the verdict that it replaces
+  std::string sentence;                             // sentence of the diagnosis, also after it disappeared
+  std::string replaced_verdict_id, replaced_title;  // id and title of the verdict that this one replaces
 };
 
 class Announcer {
  public:
-  // torchrun checks its processes every 5 s by default: its report on a rank comes that late.
+  // By default torchrun checks its processes every 5 s, which delays its report on a rank as much.
   static constexpr TimeNs kSettle = 5 * kNsPerSecond;
   // Limit of the delay while new findings keep coming.
   static constexpr TimeNs kSettleLongest = 20 * kNsPerSecond;
 
-  // After each report. `accused`: of each diagnosis; a change of it is stored, not announced. `at_once`:
-  // announces without waiting (the job is over, a person judged, a restart).
+  // Call after each report. `accused`: the accused of each diagnosis; a change of them is stored, not
+  // announced. `at_once`: announces without waiting (the job is over, a person judged, a restart).
   std::vector<Announcement> update(const Report& report, std::span<const AccusedTimes> accused, TimeNs now,
                                    bool at_once);
-  // A new finding came: the next reports may differ.
+  // A new finding arrived: the next reports may differ.
   void new_finding(TimeNs now);
-  // When a report is due because a diagnosis waits for its announcement, if one does.
+  // Time at which a report is due because a diagnosis waits for its announcement; nothing: none waits.
   std::optional<TimeNs> due_ns() const;
   // The title of the announced verdict; empty: none.
   const std::string& verdict() const { return verdict_title_; }
   bool settled() const { return pending_ns_ == kNoTime; }
 
  private:
-  struct Face {  // the text of a diagnosis that people see
+  struct Face {  // the visible text of a diagnosis
     std::string text;
     double confidence = 0;
     bool verdict = false;
@@ -72,7 +72,7 @@ class Announcer {
   void keep(const Report& report, std::vector<Announcement>& out);
 
   std::map<std::string, DiagnosisState> known_;         // by id
-  std::string verdict_id_, verdict_title_;              // of the announced verdict
+  std::string verdict_id_, verdict_title_;              // id and title of the announced verdict
   TimeNs pending_ns_ = kNoTime, changed_ns_ = kNoTime;  // start of the current wait; last change
 };
 

@@ -13,12 +13,13 @@
 namespace culprit::app {
 namespace {
 
-// Fewer bytes are no queue. A tailer reads up to 1 MiB in a round if it finds so much.
+// Minimum bytes of a queue: a tailer reads up to 1 MiB in a round if available.
 constexpr uint64_t kQueueBytes = 512 << 10;
 // Passing a shorter text to another thread and back costs more than it saves.
 constexpr size_t kLongText = 16 << 10;
 
-// The lines of the piece that the ingesting thread parses in one chunk, unless it holds bytes before them.
+// The lines of the piece that the ingesting thread parses in one chunk, unless it has buffered bytes before
+// them.
 std::string_view whole_lines(const Piece& piece) {
   if (piece.bytes.size() < kLongText || piece.bytes.size() > limits::kChunkBytes) return {};
   return std::string_view(piece.bytes).substr(0, piece.bytes.rfind('\n') + 1);
@@ -66,7 +67,7 @@ BatchAhead::BatchAhead(const Parts& parts, const Coming& coming, TimeNs now) : p
   Walk walk{parts, now};
   std::vector<ParseAhead::Text> texts =
       walk.texts(std::span<const Piece>(coming.batch.pieces).subspan(coming.first));
-  // The ingesting thread is about to parse the first one.
+  // The ingesting thread is about to parse the first text itself.
   if (!texts.empty()) texts.erase(texts.begin());
   if (begun) texts.clear();
   if (coming.next) {

@@ -1,6 +1,6 @@
-// Chooses the pieces that ParseAhead parses while earlier ones are ingested: long pieces of files whose
-// sources are open, of the batch and of the next one. Only a queue has so many bytes: a host without a
-// backlog uses one thread.
+// Chooses the pieces of a batch and the next batch that ParseAhead parses while earlier ones are ingested:
+// long pieces of files whose sources are open. Only a queue has so many bytes: a host without a backlog uses
+// one thread.
 //
 // An object lives while its batch is ingested. Thread: that of the jobs.
 #pragma once
@@ -21,10 +21,10 @@ class BatchAhead {
   struct Parts {
     JobTable& jobs;
     LiveParsing& parsing;
-    // Null: the stream's pieces are not ingested as they are.
+    // Null: the stream's pieces are not ingested unchanged.
     std::function<const LiveStream*(StreamId)> stream_of;
   };
-  // The pieces of `batch` from `first` on are ingested, then those of `next`, if there is one.
+  // Pieces to be ingested: those of `batch` from `first` on, then those of `next`, if any.
   struct Coming {
     const PieceBatch& batch;
     size_t first = 0;

@@ -1,6 +1,6 @@
-// When the processes of a job are captured: of one that does not go on at once, and again at intervals while
-// it does not, since several samples tell slow from stuck; of one whose steps became slower, and where a
-// person asks for it, in rounds. A value of one run; one thread. Time is an argument.
+// When to capture the processes of a job. A hung job is captured at once and again at intervals, since
+// several samples distinguish slow from stuck. A job with slower steps, or one requested by a person, is
+// captured in rounds. A value of one run; one thread. Time is an argument.
 #pragma once
 
 #include <algorithm>
@@ -12,21 +12,21 @@
 namespace culprit::app {
 
 struct CapturePlan {
-  uint32_t samples = 0;  // of one stop; 0: none
+  uint32_t samples = 0;  // captures per hang; 0: none
   TimeNs every_ns = 10 * kNsPerSecond;
-  uint32_t rounds = 0;  // of a job that became slower; 0: none
-  bool stacks = true;   // false: NCCL RAS alone is asked
+  uint32_t rounds = 0;  // rounds for a job that became slower; 0: none
+  bool stacks = true;   // false: queries only NCCL RAS
 };
 
 class CaptureTimes {
  public:
-  // How the job is: it does not go on, or a standing diagnosis says that its steps became slower.
+  // State of the job: it hangs, or a standing diagnosis reports slower steps.
   struct JobPace {
     bool stalled = false, slow = false;
   };
   enum class Request : uint8_t { kTaken, kUnderWay, kTooSoon };
 
-  // A person asks for so many captures. `answer_ns`: how long hosts may take for one.
+  // A person requests this many captures. `answer_ns`: how long hosts may take for one.
   Request request(uint32_t rounds, const CapturePlan& plan, TimeNs answer_ns, TimeNs now) {
     if (wanted_ > 0 || (stalled_ && taken_ > 0 && taken_ < plan.samples)) return Request::kUnderWay;
     const TimeNs passed = since_last(now);
@@ -39,8 +39,8 @@ class CaptureTimes {
     return Request::kTaken;
   }
 
-  // The number of the capture that is due now. Numbers grow over the run; `known`: the highest one whose
-  // stacks were seen, as before a restart.
+  // The number of the capture that is due now. Numbers grow over the run; `known`: the highest number with
+  // received stacks, for example from before a restart.
   std::optional<uint32_t> due(const JobPace& pace, const CapturePlan& plan, TimeNs now, uint32_t known = 0) {
     if (!pace.stalled) taken_ = 0;
     stalled_ = pace.stalled;
@@ -57,11 +57,11 @@ class CaptureTimes {
     return number_;
   }
 
-  uint32_t number() const { return number_; }  // of the last capture; 0: none yet
+  uint32_t number() const { return number_; }  // number of the last capture; 0: none yet
 
  private:
   static constexpr TimeNs kFloorNs = 10 * kNsPerSecond;        // between two requests
-  static constexpr TimeNs kSlowAgainNs = 1800 * kNsPerSecond;  // between two series of a slow job
+  static constexpr TimeNs kSlowAgainNs = 1800 * kNsPerSecond;  // pause between two series of a slow job
   static constexpr uint32_t kNumberMax = 1 << 24;              // a user's line may name any number
 
   // Infinite without a capture, and after a clock was set back.
@@ -79,8 +79,8 @@ class CaptureTimes {
     wanted_ = std::max(wanted_, plan.rounds);
   }
 
-  uint32_t taken_ = 0;   // of the present stop
-  uint32_t wanted_ = 0;  // further captures of a series
+  uint32_t taken_ = 0;   // captures of the current hang
+  uint32_t wanted_ = 0;  // remaining captures of a series
   uint32_t number_ = 0;
   bool at_once_ = false, stalled_ = false, slow_ = false;
   TimeNs last_ns_ = kNoTime, asked_ns_ = kNoTime, slow_ns_ = kNoTime;

@@ -6,11 +6,11 @@ namespace culprit::app {
 namespace {
 
 constexpr size_t kPoints = 512;
-constexpr int64_t kStepsLeast = 10;  // fewer: the first ones compile and allocate
+constexpr int64_t kStepsLeast = 10;  // minimum: the first steps compile and allocate
 constexpr size_t kStretchesLeast = 3;
-// A stretch may take so many times the median before its excess counts as lost: pace varies.
+// Multiple of the median that a stretch may take before the excess counts as lost, since pace varies.
 constexpr double kVaries = 1.5;
-// Clocks of hosts and times of lines differ by so much from the daemon's clock.
+// Maximum difference of hosts' clocks and lines' times from the daemon's clock.
 constexpr TimeNs kClocks = 300 * kNsPerSecond;
 
 struct Stretch {
@@ -18,7 +18,7 @@ struct Stretch {
   double pace() const { return ns / steps; }
 };
 
-// Between neighbouring points. Times that go back are those of steps that were done again.
+// Stretches between neighbouring points. Times that go back belong to repeated steps.
 std::vector<Stretch> stretches_of(std::span<const StepTime> track) {
   std::vector<Stretch> out;
   TimeNs last = track.front().first;
@@ -32,7 +32,7 @@ std::vector<Stretch> stretches_of(std::span<const StepTime> track) {
   return out;
 }
 
-// Of all steps, not of the stretches: their lengths differ.
+// Median over all steps instead of stretches, whose lengths differ.
 double median_pace(std::vector<Stretch> all) {
   std::sort(all.begin(), all.end(), [](const Stretch& a, const Stretch& b) { return a.pace() < b.pace(); });
   double steps = 0, passed = 0;
@@ -59,14 +59,14 @@ std::optional<double> effective_time_ratio(std::span<const StepTime> track, cons
   if (pace <= 0) return std::nullopt;
   double used = pace;  // the first step itself
   for (const Stretch& one : stretches) used += one.pace() <= kVaries * pace ? one.ns : one.steps * pace;
-  // Steps since the last point, whose numbers are not known yet.
+  // Adds steps since the last point; their numbers are unknown.
   if (times.progressed_ns > last) used += static_cast<double>(times.progressed_ns - last);
   return std::clamp(used / static_cast<double>(all), 0.0, 1.0);
 }
 
 void StepTrack::add(TimeNs at, int64_t step) {
   if (at == kNoTime || (!points_.empty() && step <= points_.back().second)) return;
-  // The last point stays current: it is replaced until its place in the thinned list is due.
+  // Replaces the last point until its place in the thinned list is due, so that it stays current.
   if (points_.size() > 1 && seen_ % every_ != 0)
     points_.back() = {at, step};
   else

@@ -13,7 +13,7 @@
 
 namespace culprit::app {
 
-// A mark: its stream in the condensed log (kNoStream: none yet; the flush sets it) and its value.
+// A mark: its stream in the condensed log and its value. kNoStream: no stream yet; the flush sets it.
 struct ForwardMark {
   StreamId& stream;
   std::string job, path;

@@ -29,7 +29,7 @@ std::vector<core::Effect> WriterSink::step(core::Input& input, TimeNs now) {
 
 void WriterSink::begin_session() {
   next_ = received_sent_ = 0;
-  dropped_lines_ = 0;  // counted with the session that ended
+  dropped_lines_ = 0;  // already counted with the ended session
   for (WrittenSource& source : sources_) source.number.reset();
 }
 
@@ -89,7 +89,7 @@ void ForwardedJob::note(const LiveStream& from, const Piece& piece, TimeNs now) 
   note_owner(from, piece, now);
 }
 
-// A session has one owner. What the next piece brings goes to a session of its own if it is another user's.
+// A session has one owner. If the next piece belongs to another user, it starts a new session.
 void ForwardedJob::note_owner(const LiveStream& from, const Piece& piece, TimeNs now) {
   const auto before_it = pool_owner_.uid();
   pool_owner_.add(from.info, piece, options_.uid);
@@ -117,7 +117,7 @@ void ForwardedJob::ingest_trace(const LiveStream& from, TraceBatch& batch, const
   if (batch.ends) writer_->ends(batch.failed, now);
 }
 
-// The collector learns of each user once: the counts are this host's.
+// Informs the collector of each user once; the counts are this host's.
 void ForwardedJob::keep_out(Principal user, const LiveStream& from, const Piece& piece) {
   if (piece.bytes.empty()) return;
   if (!owner.refused(user, piece, from.info.kind)) return;
@@ -143,9 +143,9 @@ void ForwardedJob::ingest_host_lines(LiveStream& from, const Piece& piece, std::
   mark.moved = true;
 }
 
-// Starts another session of the same sources, which may be in the middle of a line. The previous session
-// ends with the first block of the new one: a collector forgets a session once the next one begins. After a
-// kill the job is found by the previous session.
+// Starts another session of the same sources, which may be in the middle of a line. The previous session ends
+// with the first block of the new one: a collector drops a session once the next one begins. After a kill the
+// job is found by the previous session.
 void ForwardedJob::begin_session() {
   earlier_ = counts();
   session_ = options_.draw_session();
@@ -208,7 +208,7 @@ void ForwardedJob::add_host_marks(FlushParts& out, ForwardedStreams& streams) {
 void ForwardedJob::refused(const RefusedPart& part) {
   for (auto& [stream, mark] : host_marks)
     if (part.lost(mark.stream)) mark.moved = true;
-  // A block behind a lost one is of no use.
+  // A block after a lost one is useless.
   std::erase_if(before, [&](const Piece& last) {
     return part.undeclared.contains(last.stream) ||
            (!last.bytes.empty() && part.retained.contains(last.stream));

@@ -1,5 +1,5 @@
-// A job of this host and its session: it writes the job's inputs into blocks of the condensed log. A session
-// that is long enough, or whose block the spool rejected, is followed by another one of the same sources.
+// A job of this host and its session: writes the job's inputs into blocks of the condensed log. After a long
+// enough session, or a block that the spool rejected, a new session continues with the same sources.
 //
 // Owner: JobForwarder. One thread: the uplink's worker. No clock.
 #pragma once
@@ -23,9 +23,8 @@
 
 namespace culprit::app {
 
-// A session's writer and the state of its sources. Sources continue in a new session: each is declared again
-// with a new number at its next input. All declarations at once would exceed a frame, and most sources have
-// ended.
+// A session's writer and the state of its sources. In a new session, each source is declared again with a new
+// number at its next input. Declaring all sources at once would exceed a frame, and most sources have ended.
 class WriterSink : public LiveSink {
  public:
   explicit WriterSink(std::optional<wire::InputWriter>& writer) : writer_(writer) {}
@@ -36,13 +35,13 @@ class WriterSink : public LiveSink {
  private:
   struct WrittenSource {
     SourceInfo info;                 // with the current number of lines
-    std::optional<SourceId> number;  // in this session; nothing: not declared yet
+    std::optional<SourceId> number;  // number in this session; nothing: not declared yet
   };
   void declare(WrittenSource& source, TimeNs now);
   void write_lines(logs::LogBatch& batch, TimeNs now);
 
   std::optional<wire::InputWriter>& writer_;
-  std::vector<WrittenSource> sources_;  // by their numbers in this class
+  std::vector<WrittenSource> sources_;  // by the sources' numbers in this class
   std::vector<core::ReceivedTraceCount> received_;
   size_t received_sent_ = 0;  // of these, in this session
   SourceId next_ = 0;
@@ -58,11 +57,13 @@ struct SessionCounts {
 // A part that the spool rejected for good.
 struct RefusedPart {
   explicit RefusedPart(const PieceBatch& part);
-  // Whether the stream is in the part; if it was opened there, it has to be opened again: `mark` is reset.
+  // Whether the part contains the stream. If the part opened the stream, `mark` is reset, so that the stream
+  // is opened again.
   bool lost(StreamId& mark) const;
 
   std::set<StreamId> undeclared;                    // streams opened in the part
-  std::unordered_map<StreamId, uint64_t> retained;  // streams with pieces in it, and the offset before them
+  std::unordered_map<StreamId, uint64_t> retained;  // streams with pieces in the part, and the offset before
+                                                    // these pieces
 };
 
 class ForwardedJob final : public RoutedJob {
@@ -73,10 +74,11 @@ class ForwardedJob final : public RoutedJob {
   void ingest_trace(const LiveStream& from, TraceBatch& batch, const Piece& piece, TimeNs now) override;
   void keep_out(Principal user, const LiveStream& from, const Piece& piece) override;
   const JobInputs& inputs() const override { return sources_; }
-  // A piece of a source about the host (is_of_host) and its lines: the part that this job did not get before.
+  // A piece of a source about the host (is_of_host) and its lines; the job ingests the part that it did not
+  // get before.
   void ingest_host_lines(LiveStream& from, const Piece& piece, std::span<const HostLine> lines, TimeNs now);
 
-  // Adds the session's next block and, once the session is over, its end.
+  // Adds the session's next block and, once the session is over, the session's end.
   void add_block(FlushParts& out, JobForwarderCounts& totals);
   // Adds marks of the sources about the host if the session has any block.
   void add_host_marks(FlushParts& out, ForwardedStreams& streams);
@@ -91,18 +93,18 @@ class ForwardedJob final : public RoutedJob {
 
   // State of the job for JobForwarder, kept between calls.
   struct HostMark {
-    uint64_t reported = 0;  // position in the source up to which the job was fed
+    uint64_t reported = 0;  // the job has ingested the source up to this position
     bool moved = false;     // since the last flush
     StreamId stream = kNoStream;
   };
   std::map<StreamId, HostMark> host_marks;
-  // Last blocks and ends of earlier sessions, sent with the first block of this one.
+  // Last blocks and ends of earlier sessions, sent with the first block of this session.
   std::vector<Piece> before;
   TimeNs last_ns = kNoTime;  // read time of the last bytes
   TimeNs asked_ns = kNoTime, reported_ns = kNoTime;
   std::optional<bool> reported;
   bool over = false;  // the session ends with the next flush
-  JobClaim claim;     // of the best known of those that send data
+  JobClaim claim;     // claim by the best-known sender of data
 
  private:
   void note(const LiveStream& from, const Piece& piece, TimeNs now);
@@ -117,7 +119,7 @@ class ForwardedJob final : public RoutedJob {
   JobInputs sources_;
   JobStreams streams_;
   PoolOwner pool_owner_;
-  StreamId stream_ = kNoStream;  // of the session's blocks
+  StreamId stream_ = kNoStream;  // stream of the session's blocks
   uint64_t offset_ = 0;
   TimeNs began_ns_ = kNoTime;
   SessionCounts earlier_;  // sessions

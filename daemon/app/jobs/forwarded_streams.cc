@@ -9,7 +9,7 @@ namespace culprit::app {
 namespace {
 
 // Limit of mark bytes between two flushes. A block has at most some 3 MiB and shares a frame with the marks
-// of its sources. A frame holds 6 MiB; up to JobForwarderOptions::part_bytes of it are in use already.
+// of its sources. A frame holds 6 MiB, and up to JobForwarderOptions::part_bytes of it are already in use.
 constexpr size_t kMarkBytes = 2 << 20;
 // Stream number of the mark of the whole evidence.
 constexpr uint64_t kAllStreams = UINT64_MAX;

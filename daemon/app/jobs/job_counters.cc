@@ -32,7 +32,7 @@ void LiveJob::note_step(TimeNs at) {
   progressed_ns_ = engine_->read().progressed_ns();
 }
 
-// Times of lines are better than those of their arrival, where lines have times.
+// Uses the lines' times where available; they are more exact than arrival times.
 std::optional<double> LiveJob::effective_time(TimeNs now) const {
   const RunTimes times{summary_.first_ns, progressed_ns_,
                        running() ? agents_.known_until(now) : summary_.last_ns};

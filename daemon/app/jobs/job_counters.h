@@ -1,5 +1,5 @@
-// Figures of a job for /metrics: numbers and words of a fixed set, no text of lines. Values; made on the
-// engine's worker, then owned by the reader.
+// Values of a job for /metrics: numbers and words from a fixed set, no text from lines. Plain values; made on
+// the engine's worker, then owned by the reader.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct JobCounters {
   std::string id;
   uint32_t run = 0;
   FigureState state = FigureState::kRunning;
-  TimeNs first_ns = kNoTime, last_ns = kNoTime;  // of its data
+  TimeNs first_ns = kNoTime, last_ns = kNoTime;  // times of the job's data
   TimeNs progressed_ns = kNoTime;                // last sign of progress
   std::optional<int64_t> step;                   // the highest
   std::optional<double> effective_time;          // effective_time.h

@@ -9,12 +9,13 @@
 namespace culprit::app {
 namespace {
 
-// After this time a hung file system or a killed process will not complete the dump.
+// After this time the dump is abandoned: a file system hangs, or its process was killed.
 constexpr TimeNs kPatience = 60 * kNsPerSecond;
-// Memory for a larger text is given back to the kernel after reading.
+// Memory for a larger text is returned to the kernel after reading.
 constexpr size_t kLargeText = 1 << 20;
 
-// Checks the end of a pickle or JSON text. Reading costs as much as the bytes, so not after every piece.
+// Checks the end of a pickle or JSON text. Full reading costs as much as the bytes, so it is not tried after
+// every piece.
 bool may_be_whole(const PackedText& text) { return text.last_mark() == '.' || text.last_mark() == '}'; }
 
 std::string without_path(std::string what, const std::string& path) {
@@ -53,7 +54,7 @@ void JobDumps::ingest(const StreamInfo& info, const Piece& piece, TimeNs now) {
   if (files_.size() >= limits::kLiveSources && !files_.contains(info.id)) return;
   File& file = files_[info.id];
   const bool begins = begins_file(piece);
-  // Late bytes of an earlier file that another one replaced.
+  // Late bytes of a file that another file replaced.
   const size_t passed = piece.bytes.size() + (piece.gap ? piece.gap->bytes : 0);
   const bool late = !begins && file.at && piece.place && !piece.bytes.empty() &&
                     !goes_on_in(*file.at, *piece.place, passed);
@@ -87,7 +88,7 @@ void JobDumps::append(File& file, const std::string& bytes) {
   all_.held -= file.text.packed_bytes();
   file.text.append(bytes);
   all_.held += file.text.packed_bytes();
-  // Tries again at twice the size, so that failed attempts cost at most as much as a successful one.
+  // Tries again only at twice the size, so that failed attempts cost at most as much as a successful one.
   if (may_be_whole(file.text) && file.text.size() >= 2 * file.tried) try_to_read(file);
 }
 

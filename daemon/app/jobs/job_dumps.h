@@ -1,11 +1,10 @@
-// Flight Recorder dumps of one job's processes, put together from the pieces of their files. A dump counts
-// once it is complete and its reader accepts it. A file that is written again is another dump. Cut, damaged
-// or hostile dumps are reported as problems and not used: a rank without its last operations would look
-// stuck.
+// Flight Recorder dumps of one job's processes, assembled from the pieces of their files. A dump counts once
+// it is complete and its reader accepts it. A file that is written again is another dump. Cut, damaged or
+// hostile dumps are reported as problems and not used: a rank without its last operations would look stuck.
 //
-// One thread: the engine's or the uplink's worker. No clock: time is that at which a piece was read.
-// Incomplete dumps are buffered compressed, over all jobs at most limits::kLiveDumpsPacked; one at a time is
-// read, in at most limits::kLiveDumpHeld.
+// One thread: the engine's or the uplink's worker. No clock: the time is the read time of a piece. Incomplete
+// dumps are buffered compressed, at most limits::kLiveDumpsPacked over all jobs. One dump at a time is read,
+// within limits::kLiveDumpHeld.
 #pragma once
 
 #include <functional>
@@ -31,9 +30,9 @@ constexpr TimeNs kQuiet = kNsPerSecond;
 // Of all jobs on a host.
 struct DumpReading {
   size_t held = 0;  // compressed bytes of incomplete dumps
-  // Called with the file that is read next, and with "" after it. May be empty.
+  // Called with the file before it is read, and with "" afterwards. May be empty.
   std::function<void(std::string_view path)> reading = {};
-  // Whether the file is not read, since memory ran out in it before. Empty: none is left out.
+  // Whether to skip the file because memory ran out in it before. Empty: reads all files.
   std::function<bool(std::string_view path)> left_out = {};
 };
 
@@ -46,10 +45,10 @@ class JobDumps {
   ~JobDumps();
 
   void ingest(const StreamInfo& info, const Piece& piece, TimeNs now);
-  // Reads dumps that have not grown for a while, up to the first complete one; gives up after a longer time.
-  // Returns whether there is a complete one: take it, and call again.
+  // Reads dumps that have not grown for a while, up to the first complete one; abandons a dump after a longer
+  // time. Returns whether a dump is complete: take it, and call again.
   bool settle(TimeNs now);
-  // No more data follows: incomplete dumps are cut off. Returns as settle().
+  // No more data follows: abandons incomplete dumps. Returns the same as settle().
   bool end();
   // Whether bytes of the stream are buffered.
   bool pending(StreamId stream) const;
@@ -67,7 +66,7 @@ class JobDumps {
     std::optional<FilePlace> at;
     TimeNs last_ns = kNoTime;
     size_t tried = 0;   // size at the last failed attempt
-    bool over = false;  // read or given up: later bytes do not count
+    bool over = false;  // read or abandoned: later bytes are ignored
     std::string why;    // why the last attempt failed
   };
   void append(File& file, const std::string& bytes);

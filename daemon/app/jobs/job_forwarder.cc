@@ -31,7 +31,7 @@ struct JobForwarder::Impl final : JobTable {
   ForwardedStreams streams;
   std::map<std::string, std::unique_ptr<ForwardedJob>> jobs;
   HostBacklog backlog;
-  std::vector<Piece> ends;  // of condensed streams, for the next flush
+  std::vector<Piece> ends;  // ends of condensed streams, for the next flush
   SessionCounts of_ended;   // jobs
   bool hurry = false;
 
@@ -88,7 +88,7 @@ struct JobForwarder::Impl final : JobTable {
   }
   std::string only_running() const override { return jobs.size() == 1 ? jobs.begin()->first : ""; }
 
-  // Makes room for one more job: a running one gives way, and its session ends.
+  // Makes room for one more job: a running job is removed, and its session ends.
   bool make_room(const JobClaim& wants) {
     std::vector<ForwardedJob*> running;
     std::vector<EngineHolder> holders;
@@ -155,7 +155,7 @@ struct JobForwarder::Impl final : JobTable {
       end(job, now);
   }
 
-  // Incomplete lines count as lines.
+  // Ends the job; incomplete lines count as lines.
   void end(ForwardedJob& job, TimeNs now) {
     if (std::exchange(job.over, true)) return;
     job.sources().end(now);
@@ -167,8 +167,8 @@ struct JobForwarder::Impl final : JobTable {
 
   // ---- flush
 
-  // A job's block and its marks are in one part, so a kill between two parts repeats nothing. The mark of the
-  // whole evidence comes last.
+  // A job's block and its marks are in one part, so a kill between two parts causes no repetition. The mark
+  // of the whole evidence comes last.
   std::vector<PieceBatch> flush(uint64_t sequence, TimeNs now) {
     FlushParts out(options, now);
     for (Piece& last : std::exchange(ends, {})) {
@@ -180,7 +180,7 @@ struct JobForwarder::Impl final : JobTable {
       out.may_part();
       job->add_block(out, counts);
       job->add_host_marks(out, streams);
-      // Marks without room here belong only to incomplete lines that the end of a job completed.
+      // Marks without room here belong only to incomplete lines that were completed by the job's end.
       for (ForwardedStream* stream : moved[id])
         if (out.has_room()) streams.write(*stream, out);
     }
@@ -217,8 +217,8 @@ void JobForwarder::resume(const std::vector<StreamState>& known, TimeNs now) {
     if (ours && s.streams.resume(state)) continue;
     if (ours && state.place->fingerprint == kOfOneJob) {
       of_one_job.push_back(&state);
-    } else {  // a session of the previous process, or the mark of another spool
-      // Opens the session's job at once: it gets lines about the host even if it is silent itself.
+    } else {  // a session of the previous process, or a mark of another spool
+      // Opens the session's job at once, so that even a silent job gets lines about the host.
       ForwardedJob* job = nullptr;
       if (state.info.kind == OriginKind::kCondensed) job = s.open(state.info.job, state.info, now);
       std::vector<Piece>& ends = job ? job->before : s.ends;
@@ -260,7 +260,7 @@ void JobForwarder::tick(TimeNs now) {
 void JobForwarder::answer(const std::string& job, const std::vector<int64_t>& steps) {
   CULPRIT_CHECK(impl_->owner.here());
   auto known = impl_->jobs.find(job);
-  // The collector's id may name the owner of a name that is free on this host.
+  // The collector's id may contain the owner, while the name is free on this host.
   if (known == impl_->jobs.end()) known = impl_->jobs.find(std::string(name_of_job(job)));
   if (known == impl_->jobs.end()) return;
   known->second->writer().answer(steps);
@@ -292,7 +292,7 @@ std::vector<PieceBatch> JobForwarder::flush(uint64_t sequence, TimeNs now) {
   return impl_->flush(sequence, now);
 }
 
-// Also called before the worker begins: no thread owns the forwarder yet.
+// Also called before the worker starts, when no thread owns the forwarder yet.
 void JobForwarder::keep_only(const std::set<StreamId>& known) {
   Impl& s = *impl_;
   const auto end_mark = [&](StreamId mark) {

@@ -12,14 +12,14 @@ constexpr TimeNs kReportingNs = 300 * kNsPerSecond;
 }  // namespace
 
 void JobHosts::on_report(const std::string& host, TimeNs until, TimeNs now, bool active) {
-  // The first report after a silence of all hosts: the network was cut, and other hosts follow.
+  // The first report after a silence of all hosts: the network was down, and other hosts follow.
   const auto received = [&](const auto& of) { return is_reporting(of.second, now); };
   if (std::none_of(hosts_.begin(), hosts_.end(), received))
     for (auto& [name, other] : hosts_) other.last_received_ns = now;
   change(hosts_[host], [&](Host& h) {
     h.until_ns = std::max(h.until_ns, until);
     h.last_received_ns = now;
-    if (active && h.exited()) h.alive.reset();  // it has lines again; its agent will report processes
+    if (active && h.exited()) h.alive.reset();  // the host sends lines again; its agent will report processes
   });
   most_ns_ = std::max(most_ns_, until);
   if (active) active_ns_ = std::max(active_ns_, now);
@@ -69,7 +69,7 @@ bool JobHosts::is_reporting(const Host& host, TimeNs now) {
 }
 
 const JobHosts::Host* JobHosts::last(TimeNs now) const {
-  // Silent hosts have early times and come first, but they are few.
+  // Silent hosts have early times, so they come first, but they are few.
   for (const auto& [until, host] : by_until_)
     if (is_reporting(*host, now)) return host;
   return nullptr;

@@ -19,17 +19,17 @@ namespace {
 // Limit of sources of a job over all hosts: 8,192 hosts with 8 ranks, and each host's kernel log.
 constexpr SourceId kRemoteSources = 4 * limits::kLiveSources;
 
-constexpr size_t kGapsReported = 100;  // per job; the store counts all of them
+constexpr size_t kGapsReported = 100;  // gaps reported per job; the store counts all of them
 constexpr const char* kTooLong = "a line that is too long";
 
 // The C library and Python flush full buffers in the middle of a line. A line cut at such a boundary
-// continues later.
+// continues with the next write.
 constexpr uint64_t kBufferBytes = 4096;
 
-// The second parser and its thread are kept for the next batch of a queue.
+// After this time without a queue, the second parser and its thread are freed.
 constexpr TimeNs kAheadRetainedNs = 5 * kNsPerSecond;
 
-// A growing file has times up to now; its clock may be ahead of the daemon's.
+// Tolerance of a file's future times: its clock may be ahead of the daemon's.
 constexpr TimeNs kClocksApart = 24 * 3600 * kNsPerSecond;
 
 bool tells_failure(const logs::LogBatch& batch) {
@@ -47,7 +47,7 @@ TraceBatch read_trace(LiveStream& stream, std::string_view bytes, uint64_t offse
   while (!bytes.empty()) {
     const size_t end = bytes.find('\n');
     const std::string_view part = bytes.substr(0, end);
-    // The socket rejects longer lines, so a longer one is broken.
+    // The socket rejects longer lines, so a longer line is broken.
     const bool fits = stream.rest.size() + part.size() <= limits::kLineBytes;
     if (end == std::string_view::npos) {
       if (fits)
@@ -169,13 +169,13 @@ void JobInputs::step(core::Input input, TimeNs now) {
     findings_.push_back(std::move(std::get<Finding>(effect)));
 }
 
-// Passes on who gives data that is not log text.
+// Records that a source sent data other than log text.
 void JobInputs::hear(core::ReceivedTraceCount::Of of, const LiveStream& stream, TimeNs now) {
   const auto user = user_behind(stream.info, parsing_.uid);
   if (received_.emplace(of, user).second) step(core::ReceivedTraceCount{of, user}, now);
 }
 
-// The path relative to the watched folder: folders above it say nothing about this job's hosts.
+// The path relative to the watched folder, since folders above it do not name hosts of this job.
 std::string_view JobInputs::below_root(const std::string& path) const {
   std::string_view below = path;
   for (const std::string& root : parsing_.roots)
@@ -252,7 +252,8 @@ void JobInputs::ingest_file(const LiveStream& stream, const Piece& piece, TimeNs
   source->unsettled = !piece.bytes.empty() && !piece.ends;
 }
 
-// Whether the last line has no newline and reports an error. Such a line is ingested without its rest.
+// Whether the last line has no newline and reports an error. Such a line is ingested without waiting for its
+// end.
 bool JobInputs::ends_in_trouble(const JobSource& source) {
   const std::string_view rest = source.feed.rest();
   if (rest.empty() || source.end % kBufferBytes == 0) return false;
@@ -301,7 +302,7 @@ bool JobInputs::feed_dumps(TimeNs now) {
       dump.host_guessed = !owner.host || owner.guessed;
       dump.host = dump.host_guessed ? std::optional(parsing_.host) : std::move(owner.host);
     }
-    // Condensed as for a collector, so that results are the same on an agent and on a collector.
+    // Condensed as for a collector, so that results are the same with and without a collector.
     step(core::FlightInput{flight::condense(dump)}, now);
   }
   for (Problem& problem : problems) step(core::ProblemSeen{std::move(problem)}, now);
@@ -351,7 +352,7 @@ void JobInputs::ingest_trace(const LiveStream& stream, TraceBatch& batch, TimeNs
   if (batch.loop_lines > 0) step(core::NonLogRead{batch.loop_bytes, batch.loop_lines}, now);
 }
 
-// The same stacks for this engine and a collector's: a dump without a host is of this one.
+// Passes the same stacks to this engine as to a collector's: a dump without a host belongs to this host.
 void JobInputs::feed_stacks(const LiveStream& stream, TraceBatch& batch, TimeNs now) {
   if (batch.stack_lines == 0) return;
   hear(core::ReceivedTraceCount::Of::kStacks, stream, now);
@@ -394,7 +395,7 @@ void JobInputs::feed_ras(const LiveStream& stream, TraceBatch& batch, TimeNs now
   }
 }
 
-// A finding without a host is about this one; one with a job is not about others.
+// A finding without a host is about this host; one with a job is not about other jobs.
 void JobInputs::feed_findings(const LiveStream& stream, TraceBatch& batch, TimeNs now) {
   for (core::FindingInput& input : batch.findings) {
     const bool of_host = stream.info.job.empty();
@@ -412,7 +413,7 @@ void JobInputs::ingest_ring(const LiveStream& stream, const Piece& piece, TimeNs
   std::vector<CommRecord> records(piece.bytes.size() / kCommRecordBytes);
   const auto rank = ring_ranks_.find(stream.info.id);
   if (piece.ends && rank != ring_ranks_.end()) {
-    // After a gap the time of the process's end is unknown: the daemon was not running.
+    // After a gap the time of the process's end is unknown, since the daemon was not running.
     if (!piece.gap) step(detect::RankExited{rank->second, parsing_.host, stream.info.pid}, now);
     ring_ranks_.erase(rank);
   }

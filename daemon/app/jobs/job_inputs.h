@@ -1,7 +1,7 @@
 // Turns pieces of the daemon's sources into inputs of an engine: lines of a trace socket, kernel records as
 // lines, and the sources of one job's engine with their host and rank.
 //
-// One thread: the engine's worker. No clock: time is that at which a piece was read.
+// One thread: the engine's worker. No clock: the time of an input is the time at which its piece was read.
 #pragma once
 
 #include <map>
@@ -28,48 +28,48 @@ namespace culprit::app {
 // A stream in LiveJobs; it outlives the runs of its job.
 struct LiveStream {
   StreamInfo info;
-  uint64_t lines_before = 0;   // of a file: lines of earlier runs
-  uint64_t lines_refused = 0;  // those of them that came last, while the job had no engine
-  uint64_t read_until = 0;     // bytes before it were given to the job
-  bool late = false;           // its job was read from the store: see LiveJobs::begin_reading()
-  bool stored = false;         // known from the store alone
-  std::string rest;            // of a socket or the kernel log: the incomplete line or record
-  BrokenLines broken_before;   // of a socket: broken lines before the first one that began a job
+  uint64_t lines_before = 0;   // lines of a file that belong to earlier runs
+  uint64_t lines_refused = 0;  // the last of these lines, refused while the job had no engine
+  uint64_t read_until = 0;     // the job has ingested all bytes before this offset
+  bool late = false;           // the job was read from the store: see LiveJobs::begin_reading()
+  bool stored = false;         // the stream is known from the store alone
+  std::string rest;            // incomplete line or record of a socket or the kernel log
+  BrokenLines broken_before;   // broken lines of a socket before the first line that began a job
   bool ended = false;
-  std::string dump_job;  // of a dump without a job name: the job that gets it
+  std::string dump_job;  // the job that gets a dump without a job name
 };
 
-// The job that gets the data of a stream.
+// The job that gets the stream's data.
 const std::string& job_of(const LiveStream& stream);
 
-// Reads the complete lines of `stream.rest` + `bytes` and keeps the rest. `offset`: of `bytes` in the
-// source's evidence. `trusted`: the peer may name hosts.
+// Reads the complete lines of `stream.rest` + `bytes` and stores the incomplete rest. `offset`: position of
+// `bytes` in the source's evidence. `trusted`: the peer may name hosts.
 TraceBatch read_trace(LiveStream& stream, std::string_view bytes, uint64_t offset, bool trusted);
 
 // A line about the whole host: a message of the kernel, or a finding of a plugin.
 struct HostLine {
   TimeNs time_ns = kNoTime;
-  std::string text;  // with its newline
-  // Of a finding: its place in the source's evidence, and the state that it raises or clears.
+  std::string text;  // includes its newline
+  // Position of a finding in the source's evidence, and the state that the finding raises or clears.
   uint64_t offset = 0;
   std::string state = {};  // empty: none
   bool clears = false;
-  std::string forgets = {};  // the plugin whose states all end with it; empty: none
-  bool passing = false;      // not for jobs that start later
+  std::string forgets = {};  // the plugin whose states all end with this line; empty: none
+  bool passing = false;      // true: jobs that start later do not get the line
 };
-// The same for records of the kernel log, and for findings.
+// As read_trace(), for records of the kernel log and for findings.
 std::vector<HostLine> read_host_lines(LiveStream& stream, std::string_view bytes, uint64_t offset);
 
 // The parser that all jobs share; it matches rules.
 struct LiveParsing {
-  // `daemon_uid`: sources of this user and of root are not a user's.
+  // `daemon_uid`: sources of this user and of root do not count as a user's sources.
   LiveParsing(std::string host_name, std::vector<std::string> log_roots,
               std::optional<uint32_t> daemon_uid = {});
   // Sets the rules (null: none) and the zone for later lines. The rules outlive the next call.
   void use(const rules::Ruleset* rules, const Zone& zone);
-  // Parses the chunk to `batch`, or takes what was parsed ahead.
+  // Parses the chunk to `batch`, or takes the result of parsing ahead.
   void parse(const TextChunk& chunk, const SourceInfo& source);
-  // Frees what parsing ahead needs if there was no queue for some seconds.
+  // Frees the memory for parsing ahead if the queue was empty for some seconds.
   void settle(TimeNs now);
 
   std::string host;
@@ -79,8 +79,8 @@ struct LiveParsing {
   std::function<std::unique_ptr<logs::LineParser>()> make_parser;
   std::unique_ptr<logs::LineParser> parser;
   logs::LogBatch batch;
-  unsigned threads = 1;  // 2: texts of a queue are parsed ahead
-  // Of BatchAhead: the batch that the last texts belong to, and the time of the last use.
+  unsigned threads = 1;  // 2: queued texts are parsed ahead
+  // For BatchAhead: the batch of the last texts, and the time of the last use.
   std::shared_ptr<const PieceBatch> ahead_of;
   TimeNs ahead_ns = kNoTime;
   DumpReading dumps;
@@ -110,17 +110,17 @@ class JobInputs {
   JobInputs(std::string job, LiveSink& sink, LiveParsing& parsing)
       : job_(std::move(job)), sink_(sink), parsing_(parsing), dumps_(parsing.dumps) {}
 
-  // Ingests a piece of a file, a ring (whole records; it ends with its process) or a dump. Returns whether a
-  // dump became complete or was given up.
+  // Ingests a piece of a file, a ring (whole records; the ring ends with its process) or a dump. Returns
+  // whether a dump became complete or was abandoned.
   bool ingest(const LiveStream& stream, const Piece& piece, TimeNs now);
-  // Ends files that are quiet for a second: records that wait for their last line, and a last line with an
-  // error but without a newline. `cut`: files whose last line was ingested without a newline.
+  // Settles files that are quiet for a second: ends records that wait for their last line, and a last line
+  // with an error but without a newline. `cut`: files whose last line was ingested without a newline.
   struct SettledFiles {
     bool news = false;
     std::vector<StreamId> cut;
   };
   SettledFiles settle_files(TimeNs now);
-  // Reads dumps that no longer grow; returns as ingest().
+  // Reads dumps that no longer grow; returns the same as ingest().
   bool settle_dumps(TimeNs now);
   bool dump_pending(StreamId stream) const { return dumps_.pending(stream); }
   void ingest_trace(const LiveStream& stream, TraceBatch& batch, TimeNs now);
@@ -129,16 +129,16 @@ class JobInputs {
   void ingest_gap(const LiveStream& stream, const Piece& piece, TimeNs now);
   // Adds broken lines to the report as problems with their position.
   void report_broken(Report& report) const;
-  // Inputs that need no parsing. open_other() returns the source's number; nothing beyond the limit of
-  // sources.
+  // Inputs that need no parsing. open_other() returns the source's number; nothing if the limit of sources is
+  // reached.
   std::optional<SourceId> open_other(SourceInfo info, TimeNs now);
   void feed(core::Input input, TimeNs now) { step(std::move(input), now); }
-  // Ingests incomplete lines as lines.
+  // Ingests incomplete last lines as complete lines.
   void end(TimeNs now);
-  // Kinds of broken lines since the last call, each once as a problem.
+  // Kinds of broken lines since the last call, each as one problem.
   std::vector<Problem> drain_broken();
-  // The stream's source as its next piece, read at `at`, will find it. Nothing: the source is not open, or,
-  // with `joins`, the piece continues an incomplete line.
+  // The source to which the stream's next piece, read at `at`, will belong. Nothing: the source is not open,
+  // or, with `joins`, the piece continues an incomplete line.
   std::optional<SourceInfo> source_for(StreamId stream, TimeNs at, bool joins) const;
   // Number of the stream's source in the engine.
   std::optional<SourceId> source_of(StreamId stream) const;
@@ -156,8 +156,8 @@ class JobInputs {
     std::optional<std::string> guessed;  // host from the file's name, not yet confirmed by other files
     TimeNs last_ns = kNoTime;            // arrival of the file's last bytes
     uint64_t end = 0;                    // end offset of these bytes
-    bool unsettled = false;              // bytes came since settle_files()
-    bool trouble = false;                // these bytes hold an exception or a list of failures
+    bool unsettled = false;              // bytes arrived since settle_files()
+    bool trouble = false;                // these bytes contain an exception or a list of failures
   };
   enum class Part : uint8_t { kLines, kEvents };
 
@@ -183,16 +183,17 @@ class JobInputs {
   LiveParsing& parsing_;
   JobDumps dumps_;
   std::map<std::pair<StreamId, Part>, JobSource> sources_;
-  std::map<StreamId, uint32_t> ring_ranks_;  // of open rings
+  std::map<StreamId, uint32_t> ring_ranks_;  // ranks of open rings
   SourceId next_ = 0;
   std::map<std::string, std::set<std::string>> guesses_;  // by stem, names
   std::vector<Finding> findings_;
   std::map<std::string, BrokenLines> broken_;                      // by the source's path
-  std::set<std::pair<std::string, std::string>> broken_reported_;  // by drain_broken(): path, reason
+  std::set<std::pair<std::string, std::string>> broken_reported_;  // pairs of path and reason that
+                                                                   // drain_broken() returned
   std::set<std::pair<core::ReceivedTraceCount::Of, std::optional<Principal>>>
       received_;  // users, by their data
   size_t gaps_ = 0;
-  uint64_t unfinished_bytes_ = 0;  // of the feeds' incomplete lines
+  uint64_t unfinished_bytes_ = 0;  // bytes of the feeds' incomplete lines
   uint64_t refused_ = 0;
 };
 

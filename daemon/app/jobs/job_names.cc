@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kOwnerMark = "@uid";
 
-// The owner that an id names: 1002 of "train@uid1002".
+// The owner named by an id: 1002 of "train@uid1002".
 std::optional<uint32_t> owner_in(std::string_view id) {
   const size_t at = id.rfind(kOwnerMark);
   if (at == id.npos || at == 0) return std::nullopt;
@@ -29,10 +29,10 @@ std::string_view name_of_job(std::string_view id) {
   return owner_in(id) ? id.substr(0, id.rfind(kOwnerMark)) : id;
 }
 
-// The user who alone writes the source, where that user's word counts for own jobs alone.
+// The only writer of the source, if this user may write only for own jobs.
 std::optional<uint32_t> JobNames::user_of(const StreamInfo& info) const {
   const auto behind = user_behind(info, daemon_uid_);
-  // Which pods are of one job the kernel does not tell: the name alone joins them.
+  // The kernel does not show which pods belong to one job, so only the name joins them.
   const auto user = behind ? behind->uid() : std::nullopt;
   if (!user || info.job.empty() || info.job == kDefaultJob) return std::nullopt;
   // A log collector's copy.
@@ -47,7 +47,7 @@ const std::string& JobNames::own(const std::string& id, uint32_t user) {
   return id;
 }
 
-// Keeps a free name that root or the daemon's user feeds from users.
+// Reserves a free name that root or the daemon's user feeds, so that no user can own it.
 void JobNames::reserve(const StreamInfo& info) {
   if (info.job.empty() || info.job == kDefaultJob) return;
   if (!is_fed_by_root(info, user_behind(info, daemon_uid_))) return;

@@ -1,12 +1,11 @@
-// The id of a job: a name belongs to one owner, and another user's job of the same name has an id of its
-// own, "train@uid1002". Everything that is known of a job is kept by its id: runs, reports, issues, pools,
-// evidence. So no user's data reaches the job of another one, and a stranger who takes a name first hides no
-// job.
+// The id of a job: a name belongs to one owner, and another user's job of the same name gets a different id,
+// "train@uid1002". All data of a job is stored by its id: runs, reports, issues, pools, evidence. So no
+// user's data reaches another user's job, and a stranger who takes a name first hides no job.
 //
-// A name belongs to the first user with data of it, and to one whom the kernel shows in the control group of
-// that name from then on. Root, the daemon's user and services speak for any job; a name that root or the
-// daemon's user has first on this host is free for no other user. A user's jobs of one name keep the id of
-// the first.
+// A name belongs to the first user who sends data under it. Later, a user with processes in the control group
+// of that name becomes its owner. Root, the daemon's user and services may write for any job; if root or the
+// daemon's user uses a name first on this host, no other user can own it. A user's jobs of one name retain
+// the id of the first one.
 //
 // Plain values. One thread. No clock, no file.
 #pragma once
@@ -27,17 +26,17 @@ std::string_view name_of_job(std::string_view id);
 
 class JobNames {
  public:
-  // Names whose owner is known: beyond it the name that was used least recently is free again.
+  // Limit of names with a known owner: beyond it the least recently used name is free again.
   static constexpr size_t kNames = 65'536;
 
   explicit JobNames(std::optional<uint32_t> daemon_uid) : daemon_uid_(daemon_uid) {}
 
-  // The id of the job of a new source that names `info.job`. `shown`: the users with processes in the control
-  // group of that name.
+  // The job id for a new source that names `info.job`. `shown`: the users with processes in the control group
+  // of that name.
   std::string id_of(const StreamInfo& info, const ShownUsers& shown);
-  // A source has this id already; it was stored, or another table gave it.
+  // Records the id that a source already has, from the store or from another table.
   void note(const StreamInfo& info);
-  // The id here of a job with this id at the collector, where another host's job may have the name.
+  // This host's id for a job with this id at the collector, where another host's job may have the name.
   std::string known_as(const std::string& id) const;
 
  private:
@@ -50,7 +49,7 @@ class JobNames {
   void reserve(const StreamInfo& info);
 
   std::optional<uint32_t> daemon_uid_;
-  std::map<std::string, Owner> owners_;  // by id, also of those with an owner in it
+  std::map<std::string, Owner> owners_;  // by id, including ids that contain the owner
   uint64_t turns_ = 0;
 };
 

@@ -10,7 +10,7 @@
 
 namespace culprit::app {
 
-// UID_MIN of login.defs. 65534 is of owners that this host does not know, 65535 of Kubernetes' pause.
+// UID_MIN of login.defs. 65534 stands for owners unknown to this host, 65535 is the uid of Kubernetes' pause.
 bool is_person(const Principal& who) {
   return !who.is_pod() && who.value >= 1000 && who.value != 65534 && who.value != 65535;
 }
@@ -31,7 +31,7 @@ void JobOwner::saw(const ShownUsers& users) {
 }
 
 bool JobOwner::admits(Principal user, OriginKind kind, const ShownUsers& shown) const {
-  // The containers of a job come and go; which of them are of one job the kernel does not tell.
+  // A job's containers change, and the kernel does not show which containers belong to one job.
   if (user.is_pod())
     return is_file(kind) ||
            (std::ranges::none_of(shown, is_person) && std::ranges::none_of(shown_, is_person) && !filed_ &&
@@ -40,9 +40,9 @@ bool JobOwner::admits(Principal user, OriginKind kind, const ShownUsers& shown) 
   if (is_file(kind) && !is_person(user)) return true;
   if (const uint32_t uid = *user.uid(); shown.contains(uid) || shown_.contains(uid)) return true;
   if (std::ranges::any_of(shown, is_person) || std::ranges::any_of(shown_, is_person)) return false;
-  // All processes are root's, such as those of a container. A launcher's are too, before it starts the job.
+  // All processes are root's, as in a container, or as a launcher's before it starts the job.
   if (!shown.empty() && root_writes_) return false;
-  // Later files of other users prove nothing: all users may write to some folders.
+  // Later files of other users prove nothing, since all users may write to some folders.
   if (filed_) return *filed_ == user;
   if (root_first_) return false;
   return kind == OriginKind::kFile || !first_ || *first_ == user;

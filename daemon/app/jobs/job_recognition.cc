@@ -53,10 +53,10 @@ std::string JobRecognition::of_file(const std::string& path) const {
   if (!impl_->rules.job.empty()) return impl_->rules.job;
   if (auto job = impl_->of_path(path)) return *job;
   if (!impl_->rules.processes) return impl_->rules.otherwise;
-  // A pattern without a match does not decide; the writing process may name the job.
+  // A pattern without a match does not decide, so the writing process may determine the job.
   const auto file = facts_of_file(path);
   if (!file) return impl_->rules.otherwise;
-  // A process that created the file has it open since `born_ns`.
+  // A process that created the file has had it open since `born_ns`.
   const auto view = impl_->rules.processes(file->born_ns);
   return view ? job_of_file(*view, path, *file).value_or(impl_->rules.otherwise) : impl_->rules.otherwise;
 }

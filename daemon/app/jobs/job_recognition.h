@@ -1,4 +1,4 @@
-// Which job a source belongs to: by the configuration, its path, or the process that writes it
+// Determines the job of a source: by the configuration, its path, or the process that writes it
 // (docs/formats.md section 8; control groups, SLURM_JOB_ID). process_view.h lists the permissions that each
 // way needs.
 //
@@ -16,16 +16,16 @@
 
 namespace culprit::app {
 
-// The job of sources that belong to no job.
+// The job of sources without a job.
 constexpr const char* kDefaultJob = "default";
 
 struct JobRules {
-  std::string job;          // as configured; overrides the rest
+  std::string job;          // the configured job; overrides the rest
   std::string job_pattern;  // RE2 with a group `job`, on the path
   // The processes as of `since_ns` (wall clock) or later if available in time; null: unknown. Empty:
   // processes are not consulted.
   std::function<std::shared_ptr<const ProcessView>(TimeNs since_ns)> processes = {};
-  std::string otherwise = kDefaultJob;  // if nothing else names a job
+  std::string otherwise = kDefaultJob;  // the job if nothing else names one
 };
 
 class JobRecognition {

@@ -57,7 +57,7 @@ RoutedJob* JobRouter::route(LiveStream& stream, const Piece& piece, TimeNs now) 
   const std::string& id = job_of(stream);
   RoutedJob* const known = jobs_.running(id);
   const bool runs = known != nullptr;
-  // The end of a file begins no run of a job that is over.
+  // The end of a file does not start a run of a finished job.
   if (piece.bytes.empty() && !runs) return nullptr;
   if (keeps_out(known, stream, piece)) return nullptr;
   TraceBatch trace;
@@ -80,7 +80,7 @@ RoutedJob* JobRouter::route(LiveStream& stream, const Piece& piece, TimeNs now) 
 bool JobRouter::keeps_out(RoutedJob* job, LiveStream& stream, const Piece& piece) {
   const OriginKind kind = stream.info.kind;
   const auto user = user_behind(stream.info, uid_);
-  // All data without a name is of one job: it has no owner.
+  // All data without a job name is one job, which has no owner.
   if (!user || job_of(stream) == kDefaultJob) return false;
   static const JobOwner kNone;
   const ShownUsers shown = users_of_ ? users_of_(job_of(stream)) : ShownUsers();
@@ -92,7 +92,7 @@ bool JobRouter::keeps_out(RoutedJob* job, LiveStream& stream, const Piece& piece
   return true;
 }
 
-// False where no line of it is understood and the job does not run: such lines begin none.
+// Returns false if no line parses and the job is not running; unparsed lines never start a job.
 bool JobRouter::read(LiveStream& stream, const Piece& piece, bool runs, TraceBatch& out) {
   const bool trusted = uid_ && stream.info.uid == uid_;
   if (piece.gap) stream.rest.clear();

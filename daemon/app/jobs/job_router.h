@@ -1,5 +1,5 @@
-// Routes pieces of this host to the jobs that they belong to. LiveJobs (engines of this process) and
-// JobForwarder (jobs of a collector) share it: each is a JobTable of RoutedJobs, and owns its router.
+// Routes pieces of this host to their jobs. LiveJobs (engines of this process) and JobForwarder (jobs of a
+// collector) share it: each is a JobTable of RoutedJobs, and owns its router.
 //
 // Thread: that of the table. Streams, pieces and batches are borrowed for the call. Time is an argument.
 #pragma once
@@ -20,14 +20,15 @@
 
 namespace culprit::app {
 
-// A silent job whose processes are unknown may hang; it is forgotten after this time anyway.
+// A silent job with unknown processes may hang; it is dropped after this time anyway.
 constexpr TimeNs kForgotten = 6 * 3600 * kNsPerSecond;
 constexpr TimeNs kAskEvery = kNsPerSecond;  // interval of checks of a silent job's processes
 
 // The streams of one running job, and which of them ended.
 class JobStreams {
  public:
-  // Counts a piece. Dumps outlive their job, and peers of a socket reconnect: the end of neither counts.
+  // Counts a piece. The end of a dump or a socket does not count: dumps outlive their job, and a socket's
+  // peers reconnect.
   void note(const StreamInfo& info, const Piece& piece);
   bool all_ended() const { return !ended_.empty() && ended_count_ == ended_.size(); }
   std::vector<StreamId> ids() const;
@@ -38,7 +39,8 @@ class JobStreams {
   size_t ended_count_ = 0;
 };
 
-// Whether the piece is a sign of life. The bare end of a socket is none: its peers may have left long before.
+// Whether the piece is a sign of life. The end of a socket alone is none: its peers may have exited long
+// before.
 bool shows_life(const StreamInfo& info, const Piece& piece);
 
 // A running job, as its pieces reach it.
@@ -47,9 +49,9 @@ class RoutedJob {
   virtual ~RoutedJob() = default;
   // A piece of a file, a ring or a dump.
   virtual void ingest(const LiveStream& stream, const Piece& piece, TimeNs now) = 0;
-  // A piece of a trace socket; `batch`: what its lines say.
+  // A piece of a trace socket; `batch`: the parsed lines.
   virtual void ingest_trace(const LiveStream& stream, TraceBatch& batch, const Piece& piece, TimeNs now) = 0;
-  // A piece of a user who does not own the job stays evidence: the job only reports it.
+  // A piece by a user who does not own the job. The piece remains evidence: the job only reports it.
   virtual void keep_out(Principal user, const LiveStream& stream, const Piece& piece) = 0;
   virtual const JobInputs& inputs() const = 0;
 
@@ -60,24 +62,24 @@ class RoutedJob {
 class JobTable {
  public:
   virtual ~JobTable() = default;
-  // The running job; null: it does not run.
+  // The running job; null: the job is not running.
   virtual RoutedJob* running(const std::string& id) = 0;
   // The id of the only running job; empty if no job or several run.
   virtual std::string only_running() const = 0;
-  // Returns the running job and starts it if necessary, for data of a stream. Null: it gets no engine, or it
-  // has ended.
+  // Returns the running job for data of a stream; starts the job if necessary. Null: the job gets no engine,
+  // or has ended.
   virtual RoutedJob* open(const std::string& id, const StreamInfo& from, TimeNs now) = 0;
   // No job gets the piece; it stays evidence. Called once per refused piece.
   virtual void refuse(LiveStream& stream, const Piece& piece) = 0;
 };
 
-// The last lines about the host. A line before a job's first one may report a fault that hit this job, and a
-// raised state still stands, until it is cleared or its plugin forgets it.
+// The most recent lines about the host. A line before a job's first line may report a fault that hit the job.
+// A raised state remains until a line clears it or its plugin drops it.
 class HostBacklog {
  public:
   void keep(StreamId stream, std::vector<HostLine> lines);
-  // Calls `take` for lines that may concern a job that starts at `at`: standing states, then lines, each
-  // oldest first.
+  // Calls `take` for lines that may concern a job that starts at `at`: raised states, then lines, each oldest
+  // first.
   template <class Take>  // (StreamId, const HostLine&)
   void replay(TimeNs at, const Take& take) const {
     const auto is_recent = [at](const HostLine& line) {
@@ -90,7 +92,7 @@ class HostBacklog {
   }
 
  private:
-  // Processes may take this long until their first line.
+  // Longest time from a process's start to its first line.
   static constexpr TimeNs kMargin = 60 * kNsPerSecond;
   struct Line {
     StreamId stream;
@@ -116,7 +118,7 @@ class JobRouter {
   // got it, or null.
   RoutedJob* route(LiveStream& stream, const Piece& piece, TimeNs now);
   uint64_t broken_trace_lines() const { return broken_trace_lines_; }
-  // Lines and records of users for jobs of others.
+  // Lines and records that users sent for other users' jobs.
   uint64_t refused() const { return refused_; }
 
  private:

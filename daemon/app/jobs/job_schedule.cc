@@ -5,26 +5,27 @@
 namespace culprit::app {
 namespace {
 
-// Reports of an owner may use a tenth of the thread's time if urgent, else a hundredth. Those of many owners
-// together may use half of it.
+// Time share of one owner's reports: a tenth if urgent, else a hundredth. Reports of many owners together may
+// use half of the thread's time.
 constexpr int64_t kUrgentShare = 10, kSlowShare = 100, kAllShare = 2;
-// Share that may be used at once, so that short reports of many jobs are made in one tick: 100 ms of reports.
+// Saved-up share that may be used at once, so that short reports of many jobs are made in one tick: 100 ms of
+// reports.
 constexpr TimeNs kUnusedShare = kNsPerSecond;
-// The same in advance, for the first report about a run or about its fault: one second of reports.
+// Share in advance for the first report about a run or its fault: one second of reports.
 constexpr TimeNs kFirstAdvance = 10 * kNsPerSecond;
-// Least interval of urgent reports of a job: a fault that reaches all hosts brings findings for seconds, and
-// no reader follows reports faster.
+// Minimum interval of a job's urgent reports: a fault that reaches all hosts brings findings for seconds, and
+// no reader follows faster reports.
 constexpr TimeNs kUrgentEvery = kNsPerSecond;
 constexpr TimeNs kSlowest = 300 * kNsPerSecond;  // longest interval of reports, at any cost
-// The same for a job on hosts that are disconnected: networks are cut for days, and hosts are lost.
+// The same limit for a job on disconnected hosts: network outages last for days, and hosts are lost.
 constexpr TimeNs kForgottenUnheard = 7 * 24 * 3600 * kNsPerSecond;
 // Interval of process checks of running jobs.
 constexpr TimeNs kAskRunning = 30 * kNsPerSecond;
-// A longer scan of processes hangs: then the result of the previous scan counts.
+// Limit of a process scan: after it the scan hangs, and the previous scan's result counts.
 constexpr TimeNs kLookWithin = 10 * kNsPerSecond;
-// Interval of checks of a possible hang that was explained, for example by a phase.
+// Interval of checks of a possible hang that has an explanation, for example a phase.
 constexpr TimeNs kLookAgain = 5 * kNsPerSecond;
-// A job without any process and line for so long has ended: what it wrote last is read by then.
+// A job without any process and line for this time has ended: its last data is read by then.
 constexpr TimeNs kAbsentFor = 30 * kNsPerSecond;
 // Hangs, ends and slow reports have time scales of tens of seconds.
 constexpr TimeNs kTickEvery = kNsPerSecond;
@@ -44,7 +45,8 @@ std::optional<bool> JobSchedule::alive(LiveJob& job, TimeNs now) {
   const bool stepped_back = now < due.asked_alive_ns;
   if (options_.alive && is_here(job) &&
       (due.asked_alive_ns == kNoTime || stepped_back || now - due.asked_alive_ns >= kAskEvery)) {
-    due.looked_ns = options_.looked_ns ? options_.looked_ns() : now;  // read first: another scan may end now
+    // read before the scan's result: another scan may end now
+    due.looked_ns = options_.looked_ns ? options_.looked_ns() : now;
     due.alive = options_.alive(job.id());
     due.lived = due.lived || due.alive == true;
     due.asked_alive_ns = now;
@@ -86,7 +88,7 @@ bool JobSchedule::urgent_is_due(const LiveJob& job, TimeNs now) {
 }
 
 void JobSchedule::reported(LiveJob& job, TimeNs now, TimeNs cost) {
-  // An account that is balanced delays no report; the clock may have been set back.
+  // A balanced account delays no report; the clock may have been set back.
   std::erase_if(accounts_, [now](const auto& a) {
     return a.second.allowed_ns <= now - kUnusedShare || now < a.second.last_ns;
   });
@@ -107,7 +109,7 @@ bool JobSchedule::may_hang(LiveJob& job, TimeNs now) {
   }
   TimeNs& since = job.due.stalled_ns;
   if (since == kNoTime || now < since) since = now;
-  // Stopping a job that hangs does not clear the hang.
+  // Stopping a hung job does not clear the hang.
   if (alive(job, now) == false) return reports_hang(job.report());
   const bool asked = options_.looked_ns && is_here(job);
   return !asked || job.due.looked_ns >= since || now - since >= kLookWithin;
@@ -117,8 +119,8 @@ bool JobSchedule::may_hang(LiveJob& job, TimeNs now) {
 bool JobSchedule::stall_changed(LiveJob& job, TimeNs now) {
   const bool hangs = job.report().hang.has_value(), stalls = job.may_stall(now);
   if (hangs == stalls) return false;
-  // A report may show the hang state of a job that has failed and does not stall: at each tick it would take
-  // the time of the reports of other jobs.
+  // Limits reports on the hang state of a failed job that does not stall: one per tick would take the time of
+  // other jobs' reports.
   const TimeNs asked = job.due.asked_stall_ns;
   if (asked != kNoTime && now >= asked && now - asked < kLookAgain) return false;
   if (stalls && !may_hang(job, now)) return false;
@@ -132,7 +134,7 @@ bool JobSchedule::is_over(LiveJob& job, TimeNs now) {
       job.end_is_known(now))
     return true;
   if (silent < std::min(kAbsentFor, options_.ended_after_ns)) return false;
-  // Processes that were seen and are all gone come to no further step; a restart is another run.
+  // If all processes that were seen have exited, the job makes no further step; a restart is another run.
   const auto lives = alive(job, now);
   if (lives == false) return true;
   if (silent < options_.ended_after_ns || lives) return false;

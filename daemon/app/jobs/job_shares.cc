@@ -33,7 +33,7 @@ std::optional<size_t> gives_way(std::span<const EngineHolder> holders, const Job
   const size_t share = slots / held.size();
   const bool entitled = of_claimant < share;
   std::optional<size_t> out;
-  // An idle holder goes first, then one of the largest owner; of these the weakest origin, then the longest
+  // Prefers an idle holder, then one of the largest owner; among these, the weakest origin, then the longest
   // silence.
   const auto order = [&](size_t i) {
     const EngineHolder& h = holders[i];

@@ -11,14 +11,14 @@
 
 namespace culprit::app {
 
-using Judgements = std::map<std::string, bool>;  // by the diagnosis's id: whether it was right
+using Judgements = std::map<std::string, bool>;  // diagnosis id to judgement: true if the diagnosis was right
 
 struct RankedDiagnosis {
   std::string id;
   double confidence = 0;
 };
 
-// The new order of the diagnoses, by their old indices, and the old index of the verdict.
+// The new order of the diagnoses as old indices, and the old index of the verdict.
 struct JudgedOrder {
   std::vector<size_t> order;
   std::optional<size_t> verdict;
@@ -29,11 +29,11 @@ JudgedOrder order_of(const std::vector<RankedDiagnosis>& diagnoses, std::optiona
 // Reorders the diagnoses and chooses the verdict.
 void apply_judgements(const Judgements& judgements, Report& report);
 
-// Does so in a finished report: hosts that refuted diagnoses alone name are no suspects. Where the verdict
-// changed, what follows from it is concluded again.
+// Applies judgements to a finished report: hosts named only by refuted diagnoses are no suspects. If the
+// verdict changed, its consequences are derived again.
 void judge_report(const Judgements& judgements, Report& report);
-// conclude() for a report that has headlines: these are kept, since those of an older version's report name
-// places that are not in its JSON form. State, headline and restart advice of the whole report are new.
+// conclude() for a report with headlines. The headlines are kept, since those of an older version's report
+// name places that its JSON form lacks. State, headline and restart advice of the whole report are new.
 void conclude_again(Report& report);
 
 }  // namespace culprit::app

@@ -90,7 +90,7 @@ Verdict verdict_of(const LiveEvent& event, const DiagnosisChange& change) {
   out.accused_ns = change.accused_ns;
   if (change.diagnosis) out.diagnosis = *change.diagnosis;
   out.diagnosis.id = event.id;
-  out.diagnosis.state.reset();  // `state` of the verdict has it
+  out.diagnosis.state.reset();  // `state` of the verdict contains it
   return out;
 }
 

@@ -1,5 +1,5 @@
 // Events of all jobs that wait for LiveJobs::poll_events(). Findings are limited in number; other events are
-// rare. While batches of before a restart are ingested, only the last findings are kept: earlier ones were
+// rare. While batches from before a restart are ingested, only the last findings are kept: earlier ones were
 // emitted before the restart.
 //
 // Owner: LiveJobs. One thread: the engine's worker.
@@ -15,9 +15,10 @@ namespace culprit::app {
 
 class LiveEvents {
  public:
-  // Takes the events of `out` and empties it. `restoring`: they come from batches of before a restart.
+  // Takes the events of `out` and empties it. `restoring`: the events come from batches from before a
+  // restart.
   void add(std::vector<LiveEvent>& out, bool restoring);
-  // All batches of before the restart are ingested.
+  // All batches from before the restart are ingested.
   void replayed();
   std::vector<LiveEvent> drain();
   uint64_t lost() const { return lost_; }  // findings beyond the limit

@@ -32,7 +32,7 @@ std::string key_of(const Diagnosis& d) {
   // Numeric faults that begin at different steps are separate faults.
   if (d.detector == to_string(DetectorKind::kNumerics) && d.iteration)
     out += fmt::format(":{}", *d.iteration);
-  if (out.starts_with("plugin:")) out += ":" + d.title;  // a plugin knows several faults
+  if (out.starts_with("plugin:")) out += ":" + d.title;  // a plugin may report several faults
   return out;
 }
 
@@ -82,7 +82,7 @@ void LiveJob::add_remote_owner(std::optional<Principal> uid) {
   on_owner(before);
 }
 
-// The forms of the owner's pools go into the engine before the first lines of the owner.
+// Adds the forms of the owner's pools to the engine before the owner's first lines.
 void LiveJob::on_owner(const std::optional<std::string>& before) {
   const auto now = pool_owner_.name();
   if (now != before && engine_) use_kinds(pools_.kinds(now.value_or("")));
@@ -254,7 +254,7 @@ void LiveJob::judge(const Judgements& judgements, TimeNs now, std::vector<LiveEv
   if (!running()) summary_.verdict = announced_verdict(announcer());
 }
 
-// The end is a job's own word in most cases, so a job never teaches more than its owner's pool.
+// The end is usually reported by the job itself, so a job teaches at most its owner's pool.
 std::string LiveJob::why_healthy(bool named) const {
   if (named) return "the configuration names it";
   if (vouched_) return "root or the daemon's user reports a good end";
@@ -285,7 +285,7 @@ void LiveJob::end(TimeNs now, std::vector<LiveEvent>& out) {
   sources_.end(now);
   emit_findings(now, out);
   engine_->settle_loop(std::numeric_limits<TimeNs>::max());
-  // Stopping a job that hangs does not clear the hang.
+  // Stopping a hung job does not clear the hang.
   make_report(now, report_.hang.has_value(), true, out);
   const bool reached = engine_->read().ended_well() || reported_end_;
   const bool nothing = report_.diagnoses.empty() && report_.suspects.empty() && report_.missing.empty();
@@ -314,7 +314,7 @@ void LiveJob::close(TimeNs now, std::vector<LiveEvent>& out) {
   out.push_back(std::move(e));
 }
 
-// No new report is made: it would take memory and time that others wait for.
+// Makes no new report: a report would take memory and time that other jobs need.
 void LiveJob::give_way(TimeNs now, const std::string& why, std::vector<LiveEvent>& out) {
   emit_findings(now, out);
   summary_ = summary();

@@ -26,7 +26,7 @@ namespace culprit::app {
 
 class LiveJob final : public RoutedJob {
  public:
-  // What a LiveJob borrows; it outlives the job.
+  // Objects that a LiveJob borrows; they outlive the job.
   struct Parts {
     const LiveOptions& options;
     LiveParsing& parsing;
@@ -37,49 +37,50 @@ class LiveJob final : public RoutedJob {
   // `now` is the time at which the piece was read.
   void ingest(const LiveStream& stream, const Piece& piece, TimeNs now) override;
   // Reads dumps whose files no longer grow, closes metric rows that can get no more values by `now`, and
-  // settles quiet files that end in an error. A complete dump and such an error urge a report.
+  // settles quiet files that end in an error. A complete dump or an error at a file's end requests an urgent
+  // report.
   void settle(TimeNs now);
   void ingest_trace(const LiveStream& stream, TraceBatch& batch, const Piece& piece, TimeNs now) override;
   void keep_out(Principal user, const LiveStream& stream, const Piece& piece) override;
   const JobInputs& inputs() const override { return sources_; }
   void ingest_host_lines(const LiveStream& stream, std::span<const HostLine> lines, TimeNs now);
-  // Inputs from agents of other hosts. Their sources have the numbers of open_remote(), which returns nothing
-  // beyond the limit of sources. Inputs use the agent's clock; `now` is the collector's.
+  // Inputs from agents of other hosts. open_remote() returns the number of a source; nothing if the limit of
+  // sources is reached. Inputs use the agent's clock; `now` is the collector's.
   std::optional<SourceId> open_remote(const std::string& host, SourceInfo info, TimeNs at);
   void ingest_remote(const std::string& host, core::Input input, TimeNs at);
-  // An agent reports sources of this user; nothing: of several or unknown users.
+  // An agent reports that this user writes the job's sources; nothing: several or unknown users.
   void add_remote_owner(std::optional<Principal> uid);
   void add_remote_bytes(uint64_t bytes) { summary_.bytes += bytes; }
   void remote_ends(bool failed, TimeNs at, TimeNs now);
   void on_agent_report(const std::string& host, TimeNs until, TimeNs now, bool active);
   JobHosts& hosts() { return agents_.hosts(); }
-  // The host's agent is disconnected since then (the collector's clock); kNoTime: it is back.
+  // The connection to the host's agent: lost since `since` (the collector's clock); kNoTime: restored.
   void agent_away(const std::string& host, TimeNs since);
   bool is_local() const { return local_ns_ != kNoTime; }
-  // Whether it may run on this host: a process of it was seen, or no other host is known to run it. A
-  // collector may read a log of a job that runs elsewhere.
+  // Whether the run may be on this host: a process of the run was seen here, or no other host is known to run
+  // the job. A collector may read a log of a job that runs elsewhere.
   bool runs_here() const { return due.lived || (is_local() && agents_.hosts().empty()); }
-  // Since when no data of the run has arrived, on the collector's clock.
+  // Arrival of the run's last data, on the collector's clock.
   TimeNs silent_since() const;
   // Whether all hosts have reported up to the end event.
   bool end_is_known(TimeNs now) const { return agents_.hosts().have_reported(end_reported_ns_, now); }
 
-  // Appends findings of rules since the last call as events. Returns whether one of them was new.
+  // Appends rule findings since the last call as events. Returns whether one of them was new.
   bool emit_findings(TimeNs now, std::vector<LiveEvent>& out);
 
   // Makes a report and emits its changes. `hangs`: silence may be a hang; `at_once`: see Announcer::update.
   void make_report(TimeNs now, bool hangs, bool at_once, std::vector<LiveEvent>& out);
-  // Appends a request for stacks if one is due: the job does not go on, became slower, or a person asked.
+  // Appends a request for stacks if one is due: the job hangs, slowed down, or a person asked.
   void ask_for_stacks(TimeNs now, std::vector<LiveEvent>& out);
-  // A person asks for stacks: appends the first request. kNotFound, kDenied, kBusy, kTooSoon.
+  // A person requests stacks: appends the first request. Errors: kNotFound, kDenied, kBusy, kTooSoon.
   Result<CaptureOrder> order_capture(uint32_t rounds, TimeNs now, std::vector<LiveEvent>& out);
   void judge(const Judgements& judgements, TimeNs now, std::vector<LiveEvent>& out);
   const Announcer& announcer() const { return events_.announcer(); }
-  // Makes the last report and frees the engine. A job that ended well teaches the pool of its owner.
+  // Makes the last report and frees the engine. A job that ended well teaches its owner's pool.
   void end(TimeNs now, std::vector<LiveEvent>& out);
-  // Chooses the normal pools again: the owner's and the trusted ones, of jobs that resemble this one.
+  // Selects the normal pools again: pools of the owner and trusted pools, from similar jobs.
   void choose_pool();
-  // Ends the run with its last report and frees the engine. `why`: a sentence for the report.
+  // Ends the run early with its last report and frees the engine. `why`: a sentence for the report.
   void give_way(TimeNs now, const std::string& why, std::vector<LiveEvent>& out);
   void replace_rules(const std::shared_ptr<rules::Ruleset>& rules);
   void set_hang(const detect::StallOptions& hang);
@@ -89,7 +90,8 @@ class LiveJob final : public RoutedJob {
   std::optional<std::string> pool_owner() const { return pool_owner_.name(); }
   // Whether root or the daemon's user writes for the job, here or on another host.
   bool hears_root() const { return pool_owner_.hears_root(); }
-  // Whose share of the thread's time its reports take: the user who alone writes, else who claims the job.
+  // The user whose share of the thread's time pays for the job's reports: the only user who writes, else the
+  // user who claims the job.
   std::string payer() const { return pool_owner_.name().value_or(claim.owner); }
   uint32_t run() const { return summary_.run; }
   bool running() const { return engine_ != nullptr; }
@@ -100,23 +102,23 @@ class LiveJob final : public RoutedJob {
   const JobStreams& streams() const { return streams_; }
   const Report& report() const { return report_; }
   LiveJobSummary summary() const;
-  // After each input: remembers how far the run has come by then.
+  // Called after each input: stores how far the run has come by then.
   void note_step(TimeNs at);
   JobCounters counters(TimeNs now) const;
   uint64_t lines() const { return running() ? engine_->read().log().lines() : summary_.lines; }
   uint64_t refused() const { return sources_.refused(); }
   TimeNs last_ns() const { return summary_.last_ns; }
   std::map<StreamId, uint64_t> lines_of_streams() const;
-  // Memory of the engine, and of data that it has not got yet.
+  // Memory of the engine, and of data that the engine has not received yet.
   uint64_t memory_bytes() const { return engine_ ? engine_->bytes() + sources_.unread_bytes() : 0; }
   uint64_t report_bytes() const { return engine_ ? engine_->report_bytes() : 0; }
 
-  // Who wants the engine: the best known of those that send data.
+  // claim to the engine by the best-known sender of data
   JobClaim claim;
 
   // Time between the end event and the end: processes still write while they exit.
   static constexpr TimeNs kLastWords = 5 * kNsPerSecond;
-  // Within this time of a capture another one is refused as under way.
+  // A second capture within this time is refused because one is under way.
   static constexpr TimeNs kCaptureAnswer = 5 * kNsPerSecond;
   // Schedule of LiveJobs for this run, kept between calls.
   struct Due {
@@ -126,10 +128,10 @@ class LiveJob final : public RoutedJob {
     bool urgent = false;           // an error was found
     TimeNs asked_alive_ns = kNoTime, asked_stall_ns = kNoTime;
     TimeNs stalled_ns = kNoTime;  // first sight of the stall
-    TimeNs written_ns = kNoTime;  // when its last data was written
-    bool fresh = false;           // it wrote while it was watched
+    TimeNs written_ns = kNoTime;  // time at which the last data was written
+    bool fresh = false;           // the job wrote data while it was watched
     std::optional<bool> alive;
-    bool lived = false;          // its processes were seen
+    bool lived = false;          // processes of the job were seen
     TimeNs looked_ns = kNoTime;  // start of the scan behind `alive`
     TimeNs end_ns = kNoTime;     // announced time of the end
   } due;
@@ -147,17 +149,17 @@ class LiveJob final : public RoutedJob {
   const LiveOptions& options_;
   NormalPools& pools_;
   PoolOwner pool_owner_;
-  std::vector<uint64_t> kinds_;  // of the engine's pool
-  uint64_t pools_version_ = 0;   // NormalPools::version() at that time
-  bool vouched_ = false;         // root or the daemon's user reported a good end
+  std::vector<uint64_t> kinds_;  // kinds in the engine's pool
+  uint64_t pools_version_ = 0;   // NormalPools::version() at the last choice of pools
+  bool vouched_ = false;         // root or the daemon's user reported a successful end
   std::unique_ptr<MeteredEngine> engine_;
   EngineSink sink_;
   JobInputs sources_;
   Report report_;
-  JobAgents agents_;  // of other hosts
+  JobAgents agents_;  // agents of other hosts
   RunEvents events_;
   TimeNs local_ns_ = kNoTime;         // last data from a source of this host
-  TimeNs end_reported_ns_ = kNoTime;  // when an agent reported the end, on its clock
+  TimeNs end_reported_ns_ = kNoTime;  // agent's clock: time at which an agent reported the end
   bool dirty_ = false, reported_end_ = false, reported_failure_ = false, reported_success_ = false;
   JobStreams streams_;
   CaptureTimes captures_;

@@ -32,11 +32,11 @@ void LiveJobs::ingest(const PieceBatch& batch, TimeNs now, std::shared_ptr<const
 }
 
 void LiveJobs::ingest(const RemoteBatch& batch, TimeNs now) {
-  // A session ends the job's earlier one, whose last block may be in the same batch.
+  // A new session ends the job's earlier one, whose last block may be in the same batch.
   std::map<StreamId, const StreamInfo*> opened;
   for (const StreamInfo& info : batch.batch.opened)
     if (info.kind == OriginKind::kCondensed) opened.emplace(info.id, &info);  // others are marks
-  // A name that another user has here is that user's on all hosts.
+  // A name that another user owns here belongs to that user on all hosts.
   const auto open = [&](StreamInfo info) {
     info.job = impl_->names.id_of(info, {});
     impl_->remote.open({batch.epoch, info.id}, batch.host, info,
@@ -91,7 +91,7 @@ void LiveJobs::replayed(TimeNs now) {
   impl_->over.clear();
 }
 
-// Data written while the daemon was down is still being read, so hangs are checked a little later.
+// Data written while the daemon was down is still being read, so checks for hangs start a little later.
 void LiveJobs::caught_up(TimeNs now) {
   CULPRIT_CHECK(impl_->owner.here());
   impl_->behind = false;

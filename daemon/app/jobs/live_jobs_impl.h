@@ -1,4 +1,4 @@
-// The state of LiveJobs and what happens to it with each piece and each tick; live_jobs.cc has the interface.
+// The state of LiveJobs and its changes with each piece and each tick; live_jobs.cc has the interface.
 //
 // Owner: LiveJobs. One thread: the engine's worker. Time is an argument.
 #pragma once
@@ -32,7 +32,7 @@ inline uint64_t count_lines(std::string_view text) {
   return static_cast<uint64_t>(std::count(text.begin(), text.end(), '\n'));
 }
 
-// Within its life an engine works on the job.
+// Marks the job as the one that an engine works on, during the object's life.
 class Working {
  public:
   Working(const LiveOptions& options, std::string_view job) : options_(options) {
@@ -63,21 +63,22 @@ struct LiveJobs::Impl final : JobTable {
   LiveEvents events;
   HostBacklog backlog;
   RemoteSessions remote;
-  JobNames names;  // of all hosts
+  JobNames names;  // names on all hosts
   JobsWithoutEngine without_engine;
-  // A job whose data is read from the store, after it was without an engine. What arrives meanwhile is left
-  // to the store.
+  // A job without an engine so far whose data is read from the store. Data that arrives meanwhile is read
+  // from the store too.
   struct Reading {
-    std::map<StreamId, uint64_t> read, arrived;  // ends of the data, by source
+    std::map<StreamId, uint64_t> read, arrived;  // end offsets of the data, by source
   };
   std::map<std::string, Reading> reading;  // by job
-  TimeNs written_ns = kNoTime;             // of the piece at hand
+  TimeNs written_ns = kNoTime;             // write time of the current piece
   bool restoring = false;                  // batches from before the restart are ingested
-  bool behind = false;                     // until caught_up(): input is late
-  std::map<std::string, TimeNs> over;      // while restoring: end of each job's last ended run
-  std::map<std::string, TimeNs> ended_ns;  // the same, at any time
-  std::map<std::string, TimeNs> agents;    // other hosts: disconnected since; kNoTime: connected
-  std::map<std::pair<std::string, uint32_t>, Judgements> judgements;  // of diagnoses, by job and run
+  bool behind = false;                     // true until caught_up(): the input lags behind
+  std::map<std::string, TimeNs> over;      // while restoring: end time of each job's last ended run
+  std::map<std::string, TimeNs> ended_ns;  // like `over`, but at any time
+  std::map<std::string, TimeNs> agents;    // remote hosts: start of the disconnection; kNoTime: connected
+  // judgements of diagnoses, by job and run
+  std::map<std::pair<std::string, uint32_t>, Judgements> judgements;
 
   explicit Impl(LiveOptions o)
       : options(std::move(o)),
@@ -97,7 +98,7 @@ struct LiveJobs::Impl final : JobTable {
     counts.events_lost = events.lost();
   }
 
-  // Drops the job that ended first. False: all run.
+  // Drops the job that ended first. False: all jobs are running.
   bool forget_ended() {
     auto oldest = jobs.end();
     for (auto it = jobs.begin(); it != jobs.end(); ++it)
@@ -129,7 +130,7 @@ struct LiveJobs::Impl final : JobTable {
     return out;
   }
 
-  // Makes room for one more job: an ended one is dropped, or a running one gives way.
+  // Makes room for one more job: drops an ended job, or takes the engine of a running one.
   bool make_room(const std::string& id, const JobClaim& wants) {
     while (jobs.size() >= options.jobs_max) {
       if (forget_ended()) continue;
@@ -170,7 +171,8 @@ struct LiveJobs::Impl final : JobTable {
     for (const StreamId id : job.streams().ids()) forget(id);
   }
 
-  // An old job that gave way before it was read to its end is read later as a whole.
+  // Schedules an old job for a complete second reading, since it lost its engine before its data was read to
+  // the end.
   void read_again(LiveJob& job) {
     without_engine.note_unread(job.id());
     for (const StreamId id : job.streams().ids())
@@ -178,7 +180,7 @@ struct LiveJobs::Impl final : JobTable {
         known->second.read_until = known->second.lines_before = known->second.lines_refused = 0;
   }
 
-  // Lets the largest jobs give way until the engines fit into their memory.
+  // Takes engines from the largest jobs until the engines' memory is within the limit.
   void balance_memory(TimeNs at) {
     while (engine_bytes() > options.memory_max) {
       const Holders held = holders(at);
@@ -193,7 +195,7 @@ struct LiveJobs::Impl final : JobTable {
     }
   }
 
-  // With room for one report: it needs memory for a while.
+  // Includes memory for one report, which needs it temporarily.
   uint64_t engine_bytes() const {
     uint64_t out = 0, report = 0;
     for (const auto& [id, job] : jobs) {
@@ -226,7 +228,7 @@ struct LiveJobs::Impl final : JobTable {
     job.due.fresh = job.due.fresh || !is_old(at);
   }
 
-  // Whether the job may have an engine: the limits, and a slot.
+  // Whether the job may have an engine: checks the limits and the free slots.
   bool gets_engine(const std::string& id, const JobClaim& claim) {
     if (options.evidence_only.contains(id))
       without_engine.add(id, EngineLack::kDeaths,
@@ -243,7 +245,8 @@ struct LiveJobs::Impl final : JobTable {
     return false;
   }
 
-  // Begins a run of a job that does not run. `here`: it may run on this host, whose lines of before are its.
+  // Starts a run of a job that is not running. `here`: the run may be on this host, so earlier lines about
+  // this host belong to it.
   LiveJob* begin(const std::string& id, const JobClaim& claim, bool here) {
     const TimeNs at = claim.at;
     if (restoring)
@@ -256,7 +259,7 @@ struct LiveJobs::Impl final : JobTable {
     out.claim = claim;
     out.due.report_ns = at + options.report_every_ns;
     out.due.written_ns = claim.old ? at - options.ended_after_ns : at;
-    out.due.fresh = !here;  // what other hosts send is never old
+    out.due.fresh = !here;  // data from other hosts is never old
     std::vector<LiveEvent> started;
     if (const auto judged = judgements.find({id, out.run()}); judged != judgements.end())
       out.judge(judged->second, at, started);
@@ -305,7 +308,7 @@ struct LiveJobs::Impl final : JobTable {
     }
   }
 
-  // Without what was read from the store already.
+  // Skips bytes that were already read from the store.
   void ingest_new(LiveStream& stream, const Piece& piece, TimeNs at) {
     const bool is_new = !stream.late || piece.offset >= stream.read_until;
     if (piece.bytes.empty() || is_new) return ingest_at(stream, piece, at);
@@ -333,7 +336,7 @@ struct LiveJobs::Impl final : JobTable {
 
   // ---- jobs that are read from the store
 
-  // Engines for jobs that wait, as far as there are any. Old ones have time until they are read.
+  // Starts engines for waiting jobs while slots are free. Old jobs are given time for reading their data.
   std::vector<std::string> begin_reading(TimeNs now) {
     std::vector<std::string> out;
     for (const std::string& id : without_engine.waiting()) {
@@ -361,7 +364,7 @@ struct LiveJobs::Impl final : JobTable {
     if (of == reading.end() || !running(of->first)) return;
     uint64_t& until = of->second.read[piece.stream];
     until = std::max(until, piece.offset + piece.bytes.size());
-    // Of a run that has ended, from a source that is known from the store alone.
+    // Data of an ended run, from a source that is known from the store alone.
     const auto ended = ended_ns.find(of->first);
     if (stream.stored && ended != ended_ns.end() && piece.time_ns <= ended->second) {
       if (stream.info.kind == OriginKind::kFile) stream.lines_before += count_lines(piece.bytes);
@@ -370,7 +373,7 @@ struct LiveJobs::Impl final : JobTable {
     ingest_new(stream, piece, piece.time_ns);
   }
 
-  // `at_most`: the jobs are handed over as they are. Returns whether all are read.
+  // `at_most`: finishes the jobs even if data is unread. Returns whether all data is read.
   bool end_reading(bool at_most) {
     for (auto at = reading.begin(); at != reading.end();) {
       LiveJob* job = running(at->first);
@@ -429,7 +432,8 @@ struct LiveJobs::Impl final : JobTable {
 
   // ---- other hosts
 
-  // As job_for. Data of a host that is older than the job's end on other hosts is late and begins no run.
+  // Like job_for(), for a remote host. Data older than the job's end on other hosts is late and starts no
+  // run.
   LiveJob* remote_job(const std::string& id, const std::string& host, TimeNs at, bool begins) {
     const auto known = jobs.find(id);
     if (known != jobs.end() && known->second->running()) return known->second.get();
@@ -523,8 +527,8 @@ struct LiveJobs::Impl final : JobTable {
     push(asked);
   }
 
-  // The jobs in the order of their reports: those of an owner whose reports took less come first, then those
-  // behind the job that reported last, so that the first jobs do not use up the share at each tick.
+  // Running jobs in the order of their reports: first, jobs of owners whose reports took less time. On a tie,
+  // jobs after the one that reported last, so that the first jobs do not use up the share at each tick.
   std::vector<LiveJob*> in_turn(TimeNs now) {
     std::vector<std::pair<TimeNs, LiveJob*>> order;
     auto at = jobs.upper_bound(reported_last);
@@ -550,7 +554,7 @@ struct LiveJobs::Impl final : JobTable {
     return next;
   }
 
-  // What a report says of data that no engine has read.
+  // Report on a job with data that no engine has read.
   Report unread_report(Report report, const std::string& job, const std::string& why) {
     report.job.id = job;
     report.problems.insert(report.problems.begin(), {"", std::nullopt, "not read yet: " + why});

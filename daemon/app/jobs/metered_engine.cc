@@ -13,7 +13,7 @@ MeteredEngine::~MeteredEngine() {
 std::vector<core::Effect> MeteredEngine::step(const core::Input& input, TimeNs now) {
   std::vector<core::Effect> out;
   const HeapScope counted(&account_);
-  core::Input own = input;  // the engine moves out of what it gets
+  core::Input own = input;  // copied, since the engine moves from its input
   const std::vector<core::Effect> effects = engine_->step({&own, 1}, now);
   if (effects.empty()) return out;
   const HeapScope outside(nullptr);

@@ -1,5 +1,5 @@
-// An engine whose memory is counted: all that it allocates and keeps. Calls that change the engine go through
-// here; results are copies, so that their memory is not the engine's.
+// An engine with counted memory: all that it allocates and retains. Calls that change the engine go through
+// this class; results are copies, so that their memory is not counted.
 //
 // Owner: LiveJob. One thread: the engine's worker.
 #pragma once
@@ -14,7 +14,7 @@ namespace culprit::app {
 
 class MeteredEngine {
  public:
-  // `make_options` is called within the engine's account: the engine keeps what it returns.
+  // `make_options` is called within the engine's account, since the engine retains the options.
   template <class MakeOptions>
   explicit MeteredEngine(const MakeOptions& make_options) {
     const HeapScope counted(&account_);
@@ -35,7 +35,7 @@ class MeteredEngine {
   const core::Engine& read() const { return *engine_; }
 
   uint64_t bytes() const { return account_.bytes(); }
-  // What the last report needed for a while, besides what the engine keeps.
+  // Temporary memory of the last report, in addition to the engine's.
   uint64_t report_bytes() const { return report_bytes_; }
 
  private:

@@ -23,7 +23,7 @@ detect::Pool empty_pool() {
 
 }  // namespace
 
-// A kind is the first one that resembles the job.
+// The job's kind is the first one that it resembles.
 void NormalPools::learn(Owner& owner, const TaughtJob& taught) {
   auto kind = std::ranges::find_if(owner.kinds, [&](const Kind& k) { return k.pool.resembles(taught.pool); });
   if (kind == owner.kinds.end()) {

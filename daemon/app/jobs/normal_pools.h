@@ -1,6 +1,6 @@
 // What healthy jobs taught a daemon: a normal pool for each owner and kind of job. A job is judged with the
-// pools of its own owner and those of the trusted owner, so what one user's jobs write excuses no other
-// user's job. The contribution of each job is kept, so that it can be taken back.
+// pools of its own owner and of the trusted owner, so one user's jobs excuse no other user's job. The
+// contribution of each job is stored separately, so that it can be removed.
 //
 // Owner: LiveJobs. One thread: the engine's worker. No clock.
 #pragma once
@@ -21,20 +21,20 @@ struct TaughtJob {
   std::string job;
   uint32_t run = 0;
   std::string owner;  // PoolOwner::name()
-  std::string why;    // it counted as healthy
+  std::string why;    // why the run counted as healthy
   TimeNs time_ns = kNoTime;
-  detect::Pool pool;  // of this run alone
+  detect::Pool pool;  // pool of this run alone
 };
 
 class NormalPools {
  public:
-  // Runs that an owner may teach; then the oldest gives way. More of them do not make the answer better.
+  // Limit of teaching runs per owner; beyond it the oldest is dropped. More runs do not improve the answer.
   static constexpr size_t kOfOwner = 32;
-  // Bytes of all contributions: some 20 owners with 32 jobs of 500 forms. Beyond them the owner with the most
-  // bytes forgets the oldest job.
+  // Limit of all contributions' bytes: some 20 owners with 32 jobs of 500 forms. Beyond it the owner with the
+  // most bytes loses its oldest job.
   static constexpr size_t kBytes = 64 << 20;
-  // One user may have 65,536 uids by subuid. Beyond this number the owner that taught nothing for the longest
-  // time goes; the trusted one stays.
+  // Limit of owners: one user may have 65,536 uids by subuid. Beyond it the owner that taught nothing for the
+  // longest time is dropped, but never the trusted one.
   static constexpr size_t kOwners = 1024;
 
   struct Run {
@@ -42,20 +42,20 @@ class NormalPools {
     uint32_t run = 0;
     bool operator==(const Run&) const = default;
   };
-  // Adds a contribution, in place of one of the same run. Returns the runs that gave way.
+  // Adds a contribution, replacing one of the same run. Returns the dropped runs.
   std::vector<Run> add(TaughtJob taught);
-  // Takes back what the runs of this job taught. Returns their number.
+  // Removes what the runs of this job taught. Returns their number.
   size_t forget(const std::string& job);
 
-  // The kinds of jobs that count for a job of this owner (empty: only the trusted ones): all, or those that
-  // resemble the log.
+  // The kinds of jobs that a job of this owner is compared with (empty owner: only trusted kinds): all, or
+  // those that resemble the log.
   std::vector<uint64_t> kinds(const std::string& owner, const logs::JobLog* log = nullptr) const;
   // Their pools in one.
   detect::Pool merged(const std::vector<uint64_t>& kinds) const;
-  // All pools in one, of all owners.
+  // The pools of all owners merged into one.
   detect::Pool all() const;
   size_t jobs() const { return jobs_; }
-  // Grows with each forget(): pools made before are void.
+  // Grows with each forget(): pools made earlier are invalid.
   uint64_t version() const { return version_; }
 
  private:
@@ -64,10 +64,10 @@ class NormalPools {
     detect::Pool pool;
   };
   struct Owner {
-    std::vector<TaughtJob> taught;  // in order of arrival
+    std::vector<TaughtJob> taught;  // contributions in order of arrival
     std::vector<Kind> kinds;
     size_t bytes = 0;
-    uint64_t turn = 0;  // of the last contribution
+    uint64_t turn = 0;  // turn of the last contribution
   };
   void learn(Owner& owner, const TaughtJob& taught);
   void rebuild(Owner& owner);

@@ -25,7 +25,7 @@ void PackedText::append(std::string_view bytes) {
   if (ZSTD_isError(packed) || packed >= open_.size())
     block.bytes = open_;
   else
-    block.bytes = std::string(block.bytes, 0, packed);  // without the room for the worst case
+    block.bytes = std::string(block.bytes, 0, packed);  // drops the space for the worst case
   packed_bytes_ += block.bytes.size();
   blocks_.push_back(std::move(block));
   open_.clear();

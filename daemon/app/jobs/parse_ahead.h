@@ -1,6 +1,6 @@
-// Parses texts on a second thread before the thread that ingests them comes to them. A parsed text is used
-// only for the bytes and the source that it was parsed for, and parsing depends on nothing else: results are
-// the same as without the second thread.
+// Parses texts on a second thread before the ingesting thread needs them. A parsed text is used only for the
+// bytes and the source that it was parsed for. Parsing depends on nothing else, so results are the same as
+// without the second thread.
 //
 // Owner: LiveParsing. One thread calls it. A text belongs to the thread that parses it, and is passed on
 // under the mutex.
@@ -39,8 +39,8 @@ class ParseAhead {
 
   // Appends texts that will be parsed in order. The first call makes the second thread's parser.
   void add(std::vector<Text> texts, const MakeParser& make_parser);
-  // Puts the parsed chunk into `out`. While the thread still works on it, later texts are parsed with `own`.
-  // False: the caller parses the chunk. Drops its text and those before it.
+  // Puts the parsed chunk into `out`. While the second thread still parses this chunk, later texts are parsed
+  // here with `own`. False: the caller parses the chunk. Drops the chunk's text and earlier ones.
   bool take(const TextChunk& chunk, const SourceInfo& source, logs::LineParser& own, logs::LogBatch& out);
   // Drops all texts but the last `count`.
   void keep_last(size_t count);
@@ -53,7 +53,7 @@ class ParseAhead {
     Text text;
     State state = State::kWaits;
   };
-  // Parsed texts that wait: the memory of a few pieces, and enough for a step that takes longer than others.
+  // Limit of parsed texts that wait: takes the memory of a few pieces, and suffices for a slow step.
   static constexpr size_t kParsedMax = 3;
 
   void work();
@@ -66,10 +66,10 @@ class ParseAhead {
   std::condition_variable changed_;
   std::deque<Item> items_;
   size_t first_ = 0;  // the number of items_[0]
-  size_t next_ = 0;   // the number of the first item that waits
+  size_t next_ = 0;   // number of the first waiting item
   bool works_ = false, ends_ = false;
   std::array<logs::LogBatch, kParsedMax> batches_;
-  std::unique_ptr<logs::LineParser> parser_;  // of the second thread
+  std::unique_ptr<logs::LineParser> parser_;  // parser of the second thread
   std::unique_ptr<TaskThread> thread_;
 };
 

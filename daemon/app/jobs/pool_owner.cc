@@ -27,7 +27,7 @@ void PoolOwner::add(const StreamInfo& info, const Piece& piece, std::optional<ui
 void PoolOwner::add_remote(std::optional<Principal> uid) { add_user(uid); }
 
 void PoolOwner::add_user(std::optional<Principal> uid) {
-  constexpr uint32_t kNobody = 65534;  // for owners that this host does not know
+  constexpr uint32_t kNobody = 65534;  // stands for owners unknown to this host
   if (!uid || uid->is_uid(kNobody) || *uid == Principal::pod(""))
     unknown_ = true;
   else if (users_.size() < 2)

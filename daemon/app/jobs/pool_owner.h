@@ -1,6 +1,6 @@
-// The owner of the normal pool that a job teaches, by the users that the kernel reports for its sources: the
-// owner of a file, peer of the trace socket, owner of a ring. Root and the daemon's user run launchers
-// and log daemons for everybody: only a job without sources of another user is theirs.
+// The owner of the normal pool that a job teaches, according to the users that the kernel reports for its
+// sources: the owner of a file, peer of the trace socket, owner of a ring. Root and the daemon's user run
+// launchers and log daemons for all users: they own only a job without sources of another user.
 //
 // Plain values. One thread.
 #pragma once
@@ -17,7 +17,7 @@
 
 namespace culprit::app {
 
-// The owner of jobs that only root, the daemon's user or the operator speak for.
+// The owner of jobs whose data comes only from root, the daemon's user or the operator.
 constexpr std::string_view kTrustedOwner = "trusted";
 
 // "user 1000", "pod:3f2a51e8c9d0".
@@ -27,20 +27,20 @@ bool is_trusted(const StreamInfo& info, std::optional<uint32_t> daemon_uid);
 
 class PoolOwner {
  public:
-  // A piece of a source of this host. A file that took another one's place may be another user's.
+  // A piece of a source of this host. A file that replaced another one may belong to another user.
   void add(const StreamInfo& info, const Piece& piece, std::optional<uint32_t> daemon_uid);
-  // An agent of another host reports a source of this user; nothing: of several or unknown users. Root of
-  // another host counts as a user: it speaks for its host alone.
+  // An agent of another host reports a source of this user; nothing: several or unknown users. Root of
+  // another host counts as a user, since it is trusted for that host alone.
   void add_remote(std::optional<Principal> uid);
 
   // kTrustedOwner or "user 1000"; nothing: several users, an unknown one, or no source yet.
   std::optional<std::string> name() const;
   bool hears_root() const { return trusted_.has_value() || users_.contains(0); }
-  // The user for a collector. Nothing as for name().
+  // The user for a collector. Nothing in the same cases as name().
   std::optional<Principal> uid() const;
 
  private:
-  // Users beyond the second change nothing.
+  // Users after the second one change nothing.
   void add_user(std::optional<Principal> uid);
 
   std::set<Principal> users_;

@@ -20,7 +20,8 @@ namespace {
 
 constexpr size_t kFileMost = 256 << 10;  // per file of /proc; environments may be long
 constexpr int kParents = 16;             // launchers are within a few generations
-constexpr size_t kWritersMost = 65'536;  // files that are written: those of a host's jobs many times over
+constexpr size_t kWritersMost = 65'536;  // files open for writing: many times the number that a host's jobs
+                                         // have
 // Precision of the comparison of file times and process times: ticks of 10 ms, and the kernel's coarse time.
 constexpr TimeNs kTicksApart = 2 * kNsPerSecond;
 
@@ -127,9 +128,9 @@ std::optional<std::string> container_of(std::string_view above, std::string_view
   return std::string(kind) + "-" + std::string(part.substr(0, kShort));
 }
 
-// Job of a process by its control group. `certain`: a job manager created the group for one job. Otherwise a
-// container or a unit of one run, where other facts (Slurm in a container) may override it.
-// `delegated`: below a user's own manager (user@1000.service), where that user creates groups of any name.
+// Job of a process by its control group. `certain`: a job manager created the group for one job. Otherwise
+// the group is a container or a unit of one run; other facts (Slurm in a container) may override it.
+// `delegated`: below a user's own manager (user@1000.service), where that user creates groups with any name.
 struct GroupJob {
   std::string job;
   bool certain = false, delegated = false;
@@ -167,7 +168,7 @@ std::optional<GroupJob> job_of_cgroup(std::string_view text) {
   return out;
 }
 
-// The job by a process's own files; the caller considers the ancestors.
+// The job claimed by a process's own files; the caller considers the ancestors.
 struct ProcessClaim {
   std::optional<std::string> certain;  // from a job manager's group, or from the environment
   std::optional<std::string> group;    // from a container or a unit
@@ -195,7 +196,7 @@ struct Stat {
   bool zombie = false;
 };
 
-// Example: "20 (a) b) c) S 10 ...". The second field is a name in brackets with any characters.
+// Example: "20 (a) b) c) S 10 ...". The second field is a name in brackets and may contain any character.
 std::optional<Stat> stat_of(const std::string& folder) {
   const std::string text = read_some(folder + "/stat");
   const size_t close = text.rfind(')');
@@ -230,7 +231,7 @@ void look_at_files(const std::string& folder, uint32_t pid, Budget& budget, Proc
     const std::string path = folder + "/fd/" + name;
     // The link's own mode shows how the file was opened; a stat of the target costs more.
     if (::lstat(path.c_str(), &link) != 0 || !(link.st_mode & S_IWUSR)) continue;
-    // No request to a file server: a dead one would block the scan.
+    // Avoids requests to a file server: a dead server would block the scan.
     constexpr int kFlags = AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC;
     if (::statx(AT_FDCWD, path.c_str(), kFlags, STATX_TYPE | STATX_INO, &found) != 0) continue;
     if (!S_ISREG(found.stx_mode)) continue;
@@ -329,7 +330,7 @@ ProcessView look_at_processes(const ProcessLook& look) {
   return out;
 }
 
-// Each namespace has files of its own below /proc/PID/net.
+// Each network namespace has separate files below /proc/PID/net.
 std::optional<uint64_t> network_namespace(const std::string& proc, const std::string& pid) {
   struct stat info {};
   if (::stat((proc + "/" + pid + "/net/tcp").c_str(), &info) != 0) return std::nullopt;
@@ -349,7 +350,7 @@ std::optional<std::string> job_of_process(const std::string& proc, uint32_t pid)
   return group;
 }
 
-// A task of Slurm may be a launcher of several ranks, which count further: the largest number.
+// A Slurm task may be a launcher of several ranks with a larger rank count: the largest number wins.
 uint32_t world_of_process(const std::string& proc, uint32_t pid) {
   constexpr std::string_view kNames[] = {
       "WORLD_SIZE=", "OMPI_COMM_WORLD_SIZE=", "PMI_SIZE=", "SLURM_STEP_NUM_TASKS=", "SLURM_NTASKS="};
@@ -387,7 +388,7 @@ std::optional<std::string> job_of_file(const ProcessView& view, const std::strin
   std::optional<std::string> only;
   size_t running = 0;
   for (const auto& [name, job] : view.jobs()) {
-    // If the job's open files are readable and do not include this file, the job does not write it.
+    // A job does not write the file if all its open files are readable and none is this file.
     if (!job.barred || !job.uids.contains(file.uid)) continue;
     if (holds_word(path, name)) return name;
     // A file last written before the job began belongs to another job.

@@ -28,8 +28,8 @@ struct ProcessView {
   struct Process {
     uint64_t start_ticks = 0;  // since boot; identifies a process together with the pid
     uint32_t parent = 0, uid = 0;
-    bool barred = false;          // its environment and its files are not readable
-    std::string job;              // of itself or an ancestor; empty: none
+    bool barred = false;          // the environment and the files of the process are not readable
+    std::string job;              // job of the process or an ancestor; empty: none
     bool by_environment = false;  // known only from SLURM_JOB_ID
     bool by_user = false;         // known only from a group below the user's own manager
   };
@@ -37,9 +37,9 @@ struct ProcessView {
   std::map<std::pair<uint64_t, uint64_t>, uint32_t> writers;  // (device, inode) -> pid of a writer
   TimeNs began_ns = kNoTime;                                  // wall clock, given by the caller
   TimeNs boot_ns = kNoTime;                                   // wall time of start_ticks 0
-  bool cut = false;  // a limit ended the scan: an absent process may be alive
-  // What the job's processes prove about a file without a visible writer. `began`: start of the first
-  // process.
+  bool cut = false;  // a limit ended the scan: a process that is absent from it may be alive
+  // Facts of the job's processes that decide whether the job writes a file without a visible writer. `began`:
+  // start of the first process.
   struct Job {
     TimeNs began_ns = kNoTime;
     std::set<uint32_t> uids;
@@ -52,25 +52,24 @@ struct ProcessLook {
   std::string proc = "/proc";
   TimeNs now = kNoTime;               // wall clock
   std::function<TimeNs()> timer;      // a monotonic clock; empty: no time limit
-  TimeNs most_ns = 2 * kNsPerSecond;  // 20,000 processes take half of it
-  bool names_jobs = true;             // false: control groups and environments name no job
+  TimeNs most_ns = 2 * kNsPerSecond;  // a scan of 20,000 processes takes half of it
+  bool names_jobs = true;             // false: control groups and environments determine no job
 };
 ProcessView look_at_processes(const ProcessLook& look);
 
 // The job of one process from its own files, without its ancestors; for callers with a pid and no view.
 std::optional<std::string> job_of_process(const std::string& proc, uint32_t pid);
 
-// The ranks of the job as the process's own environment counts them: torchrun, MPI, Slurm. 0: not known, or
-// not readable. The user's word.
+// The job's rank count in the process's own environment: torchrun, MPI, Slurm. 0: unknown, or not readable.
+// The user controls this value.
 uint32_t world_of_process(const std::string& proc, uint32_t pid);
 
-// A number of the process's network namespace, the same for all in it; "self": ours. It needs no right on the
-// process, unlike /proc/PID/ns/net. Nothing: unknown.
+// A number that identifies the process's network namespace; "self": the namespace of this program. Needs no
+// permission for the process, unlike /proc/PID/ns/net. Nothing: unknown.
 std::optional<uint64_t> network_namespace(const std::string& proc, const std::string& pid);
 
-// Whether a process of that job writes the file or is assumed to write it. If open files are not readable,
-// the owner decides: the owner's one job whose name is in the path, or the owner's only job at the last
-// write.
+// Whether a process of the job writes the file or is assumed to. If open files are not readable, the file's
+// owner decides: by the owner's one job whose name is in the path, or the owner's only job at the last write.
 struct FileFacts {
   uint64_t device = 0, inode = 0;
   uint32_t uid = 0;

@@ -36,7 +36,7 @@ void RemoteSessions::make_room(const std::string& host) {
 
 void RemoteSessions::open(Key key, const std::string& host, const StreamInfo& info,
                           wire::LineExpander::FindRule find) {
-  // The agent was restarted: the new session replaces the earlier one of the job.
+  // The agent restarted: the new session replaces the job's earlier one.
   if (const auto of = hosts_.find(host); of != hosts_.end())
     if (const auto before = of->second.find(info.job); before != of->second.end()) end(before->second);
   end(key);

@@ -1,7 +1,7 @@
-// The open sessions of agents: the latest one for each host and job. Each host has a fixed share. Beyond it,
-// a new session replaces one of the same host: first a declared one without blocks, then the least recently
-// used. If all hosts together have too many, the host with the most loses one, so no host can displace
-// others.
+// The open sessions of agents: the latest one for each host and job. Each host has a fixed share. Beyond its
+// share, a new session replaces one of the same host: first a declared one without blocks, then the least
+// recently used. If all hosts together exceed the limit, the host with the most sessions loses one, so no
+// host can displace others.
 //
 // One thread: the engine's worker. Owns the sessions; a pointer is valid until the next non-const call.
 #pragma once
@@ -25,7 +25,7 @@ class RemoteSessions {
 
   explicit RemoteSessions(size_t all = kAll) : all_(all) {}
 
-  // The log's epoch and the stream in it.
+  // The log's epoch and the stream in the log.
   using Key = std::pair<uint64_t, StreamId>;
   // Opens a session; it replaces the host's session of that job.
   void open(Key key, const std::string& host, const StreamInfo& info, wire::LineExpander::FindRule find);
@@ -40,7 +40,7 @@ class RemoteSessions {
  private:
   struct Session {
     RemoteStream stream;
-    uint64_t turn = 0;  // last use, in the order of all calls
+    uint64_t turn = 0;  // time of the last use, as a count of all calls
     bool begun = false;
   };
   using Sessions = std::map<Key, Session>;

@@ -10,7 +10,7 @@
 namespace culprit::app {
 namespace {
 
-constexpr size_t kReceived = 256;  // users of a session, by their data
+constexpr size_t kReceived = 256;  // limit of a session's users with data
 
 }  // namespace
 
@@ -68,7 +68,7 @@ LiveJob* RemoteStream::job_for(bool begins) { return (*job_of_)(job_, at_.known_
 void RemoteStream::report(const std::string& what) {
   unreported_ = what;
   LiveJob* job = job_for(false);
-  if (!job) return;  // sent to the next run that ingests something
+  if (!job) return;  // the next run that ingests data gets it
   job->ingest_remote(host_,
                      core::ProblemSeen{{"", std::nullopt, host_ + ": " + std::exchange(unreported_, {})}},
                      at_.known_until_ns);
@@ -83,14 +83,14 @@ void RemoteStream::report_troubles() {
   }
 }
 
-// Each run learns it with its first data.
+// Each run gets the counts with its first data.
 void RemoteStream::feed_received(LiveJob& job, TimeNs now) {
   if (received_by_ != std::pair<const LiveJob*, uint32_t>(&job, job.run())) received_fed_ = 0;
   received_by_ = {&job, job.run()};
   while (received_fed_ < received_.size()) job.ingest_remote(host_, received_[received_fed_++], now);
 }
 
-// Before the inputs, so that the run knows of a further user no later than of that user's lines.
+// Precedes the inputs, so that the run has a further user no later than that user's lines.
 void RemoteStream::note_owner(LiveJob& job) {
   if (owner_of_ == &job && owner_run_ == job.run()) return;
   owner_of_ = &job;
@@ -120,7 +120,7 @@ void RemoteStream::on_input(core::Input input, TimeNs now) {
     return;
   }
   auto* lines = std::get_if<core::LogInput>(&input);
-  // Reading problems alone may arrive after an end and begin no run.
+  // Reading problems alone may arrive after an end, so they begin no run.
   const bool begins = lines ? !lines->batch->lines.empty()
                             : !std::holds_alternative<core::ProblemSeen>(input) &&
                                   !std::holds_alternative<detect::RankExited>(input) &&
@@ -142,7 +142,7 @@ void RemoteStream::on_input(core::Input input, TimeNs now) {
   if (!unreported_.empty()) report(std::exchange(unreported_, {}));
   if (auto* problem = std::get_if<core::ProblemSeen>(&input))
     problem->problem.what = host_ + ": " + problem->problem.what;
-  // Local numbers of a process are unique on its host only.
+  // Local numbers of a process are unique only on its host.
   const auto own = [&](uint32_t rank) {
     return static_cast<uint32_t>(hash64(fmt::format("{}/{}", host_, rank)));
   };

@@ -1,6 +1,6 @@
 // Reads the condensed log (core/wire/inputs.h) of one agent and one job, block by block, and feeds the job's
-// run. An agent knows no runs: when the next run begins, sources continue and open in it with their first
-// data.
+// run. An agent has no notion of runs: when the next run begins, sources continue and open in it with their
+// first data.
 //
 // One thread: the engine's worker. Owns its reader; looks up jobs and borrows them for the call. Blocks are
 // untrusted: an unreadable block is reported once in the job's report and skipped.
@@ -19,11 +19,11 @@ namespace culprit::app {
 
 class RemoteStream : private wire::InputSink {
  public:
-  // `shapes` is borrowed and outlives this.
+  // `shapes` is borrowed and outlives this object.
   RemoteStream(std::string host, StreamInfo info, wire::LineExpander::FindRule find,
                wire::FormShapes& shapes);
 
-  // The run that ingests data of that time; null: none. `begins`: the data may begin a run.
+  // The run that ingests data of this time; null: none. `begins`: the data may begin a run.
   using JobOf = std::function<LiveJob*(const std::string& job, TimeNs at, bool begins)>;
   struct At {
     TimeNs known_until_ns;  // the agent's clock, at the block's end
@@ -41,10 +41,10 @@ class RemoteStream : private wire::InputSink {
  private:
   struct RemoteSource {
     SourceInfo info;
-    uint64_t lines = 0;  // from this source, over all runs
+    uint64_t lines = 0;  // lines of this source, over all runs
     const LiveJob* of = nullptr;
     uint32_t run = 0;
-    std::optional<SourceId> here;  // number in that run; nothing: too many sources
+    std::optional<SourceId> here;  // the source's number in that run; nothing: too many sources
   };
   SourceId open(SourceInfo info, TimeNs now) override;
   void on_input(core::Input input, TimeNs now) override;
@@ -64,17 +64,17 @@ class RemoteStream : private wire::InputSink {
   wire::FormShapes* shapes_;
   std::unique_ptr<wire::InputReader> reader_;
   std::vector<RemoteSource> sources_;
-  std::vector<core::ReceivedTraceCount> received_;  // of this session
-  size_t received_fed_ = 0;                         // of these, to that run
+  std::vector<core::ReceivedTraceCount> received_;  // counts of this session
+  size_t received_fed_ = 0;                         // number of these counts that the run has
   std::pair<const LiveJob*, uint32_t> received_by_ = {};
-  std::string unreported_;          // for the report of the next run that ingests something
-  bool reported_troubles_ = false;  // in this session
+  std::string unreported_;          // problem for the report of the next run that ingests data
+  bool reported_troubles_ = false;  // true after a report in this session
   uint64_t broken_session_ = 0, blocks_lost_ = 0;
   // Set during ingest():
   const JobOf* job_of_ = nullptr;
   At at_ = {};
   LiveJob* took_ = nullptr;
-  const LiveJob* owner_of_ = nullptr;  // the run that knows the owner, with owner_run_
+  const LiveJob* owner_of_ = nullptr;  // the run that has the owner, with owner_run_
   uint32_t owner_run_ = 0;
 };
 

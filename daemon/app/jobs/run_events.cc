@@ -13,7 +13,7 @@ namespace {
 constexpr TimeNs kRepeatEvery = 10 * kNsPerSecond;
 // Limit of rules and hosts whose findings are counted separately.
 constexpr size_t kRepeats = 4096;
-// Accusations whose evidence has no usable time.
+// Limit of accusations whose evidence has no usable time.
 constexpr size_t kAccused = 4096;
 
 // Identifies a finding when its bytes are read again.
@@ -60,7 +60,8 @@ bool RunEvents::add_findings(const std::vector<Finding>& findings, TimeNs now, s
     const std::string host = f.evidence.empty() ? "" : f.evidence.front().host.value_or("");
     const std::string key = f.rule + "@" + host;
     const auto known = repeats_.find(key);
-    if (known == repeats_.end() && repeats_.size() >= kRepeats) continue;  // the report contains it anyway
+    // the finding is dropped here, but the report has it
+    if (known == repeats_.end() && repeats_.size() >= kRepeats) continue;
     Repeat& repeat = known == repeats_.end() ? repeats_[key] : known->second;
     fresh = fresh || repeat.known_until_ns == kNoTime;
     repeat.last_ns = now;
@@ -89,7 +90,7 @@ TimeNs RunEvents::accused_ns(const Diagnosis& d, const std::string& host) {
   for (const Evidence& e : d.evidence)
     if (!e.host || *e.host == host) last = std::max(last, e.time_ns);
   if (last == kNoTime) last = d.time_ns;
-  // A log's clock may be ahead of the daemon's: then the read time of the line counts.
+  // A log's clock may be ahead of the daemon's: then the line's read time counts.
   if (last != kNoTime && last <= job_.last_ns) return last;
   const std::string key = fmt::format("{}@{}@{}", d.id, host, last);
   if (accused_.size() >= kAccused && !accused_.contains(key)) return job_.last_ns;

@@ -1,5 +1,5 @@
-// The events of one run: its findings and its diagnoses. It remembers what was emitted, so that each change
-// is emitted once and repetitions are counted.
+// The events of one run: its findings and its diagnoses. Records what was emitted, so that each change is
+// emitted once and repetitions are counted.
 //
 // Owner: LiveJob. One thread: the engine's worker. Time is an argument.
 #pragma once
@@ -20,14 +20,14 @@ namespace culprit::app {
 
 class RunEvents {
  public:
-  // Borrowed: the run as it is now, and its agents.
+  // Borrowed: the current state of the run, and its agents.
   RunEvents(const LiveJobSummary& job, const JobAgents& agents) : job_(job), agents_(agents) {}
 
   // An event of the run without content.
   LiveEvent event(LiveEventKind kind, TimeNs now) const;
   // Appends findings as events. Returns whether one of them was new.
   bool add_findings(const std::vector<Finding>& findings, TimeNs now, std::vector<LiveEvent>& out);
-  // Appends diagnoses that changed since the last call. `engine` names devices; null: they have no names.
+  // Appends diagnoses that changed since the last call. `engine` provides device names; null: no names.
   struct At {
     TimeNs now = kNoTime;
     bool at_once = false;  // see Announcer::update
@@ -53,7 +53,8 @@ class RunEvents {
 
   const LiveJobSummary& job_;
   const JobAgents& agents_;
-  std::map<std::string, TimeNs> accused_;  // by diagnosis and host: since when, if evidence has no time
+  std::map<std::string, TimeNs> accused_;  // by diagnosis and host: start of the accusation, for evidence
+                                           // without a time
   std::map<std::string, LastDiagnosis> reported_;  // as last emitted, by id
   std::map<std::string, Repeat> repeats_;          // findings, by rule and host
   Announcer announcer_;

@@ -1,5 +1,5 @@
-// A thread that runs one task at a time, created at its first task. Where none is available, wait() does the
-// task. Owned and called by one thread.
+// A thread that runs one task at a time, created for its first task. If no thread is available, wait() runs
+// the task. Owned and called by one thread.
 #pragma once
 
 #include <condition_variable>
@@ -17,9 +17,9 @@ class TaskThread {
   TaskThread& operator=(const TaskThread&) = delete;
   ~TaskThread();
 
-  // The task before has been waited for.
+  // Call only after wait() for the previous task.
   void start(std::function<void()> task);
-  // Returns when the task is done, and passes on its exception.
+  // Returns when the task is done, and rethrows its exception.
   void wait();
 
  private:
@@ -28,7 +28,7 @@ class TaskThread {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::function<void()> task_;  // empty: done
-  std::exception_ptr failed_;   // of the last task
+  std::exception_ptr failed_;   // exception of the last task
   bool ends_ = false;
   std::thread thread_;
 };

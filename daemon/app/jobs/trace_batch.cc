@@ -16,7 +16,7 @@ constexpr const char* kJobEnd = "job_end";
 constexpr size_t kBrokenKinds = 20;
 constexpr size_t kBrokenShown = 80;  // bytes: enough to identify the writer
 
-// Appends the text as one line, so that a client cannot forge further lines.
+// Appends the text as one line, so that a client cannot forge additional lines.
 void append_line(std::string& out, std::string_view text) {
   for (const char c : text) out += c == '\n' || c == '\r' ? ' ' : c;
 }
@@ -152,7 +152,7 @@ void read_trace_line(TraceBatch& batch, std::string_view text, const TraceReadin
       batch.findings.push_back({ingest::plugin_finding(std::move(*line), host), {}, reading.offset, {}});
       return;
     case ingest::TraceKind::kRas:
-      // The daemon writes them; a user's word about other ranks is none.
+      // Only the daemon writes these lines; a user's claim about other ranks is not trusted.
       if (!reading.trusted) return;
       line->ras->host = line->host;
       line->ras->at_ns = line->time_ns;

@@ -123,7 +123,7 @@ class CommReader {
   const std::vector<ingest::SourceFile>& files_;
   ReadProgress& progress_;
   std::vector<std::unique_ptr<CommInput>> readings_;  // by file, null if not open
-  std::set<Turn> turns_;                              // of the open files
+  std::set<Turn> turns_;                              // turns of the open files
   size_t next_file_ = 0, open_max_ = 0, compressed_ = 0;
 };
 

@@ -30,8 +30,8 @@
 namespace culprit::app {
 namespace {
 
-// Ends a load of rules when the user stops the reading. A report of what was read before the stop still loads
-// them.
+// Stops loading rules when the user stops the reading. A report of data read before the stop still loads
+// rules.
 std::function<bool()> stop_of(const ReadProgress& progress) {
   return [&progress, ended = progress.stop.load()] { return !ended && progress.stop; };
 }
@@ -77,7 +77,7 @@ std::string without_suffix(std::string path) {
   return path;
 }
 
-// Why a job.toml belongs to another job; empty: it belongs to this one.
+// Why a job.toml belongs to another job; empty: it belongs to this job.
 std::string_view other_job(const ingest::SourceFile& file, bool have_one) {
   if (without_suffix(file.below) != "job.toml")
     return "passed over: only the job.toml of the top folder counts; diagnose another job by its own folder";
@@ -135,7 +135,7 @@ TimeNs dated_time(const std::vector<LogFile>& files, const Zone& zone) {
     auto reader = ingest::StreamReader::open(files[i].file, {kBytes, kBytes});
     auto chunk = reader ? reader->next() : std::nullopt;
     if (!chunk) continue;
-    // A time without a year could be assigned to the wrong year with these two.
+    // Two parsers with reference dates a year apart: only a time with a year is the same in both.
     constexpr TimeNs kYear = 366 * 24 * 3600 * kNsPerSecond;
     logs::HeaderParser now({zone, files[i].info.modified_ns});
     logs::HeaderParser then({zone, files[i].info.modified_ns - kYear});
@@ -152,7 +152,7 @@ TimeNs dated_time(const std::vector<LogFile>& files, const Zone& zone) {
 }
 
 // Sets the reference date of times without a year. Copied logs have lost their files' times. If another log
-// of the job has a year, the reference is a month after its start, which is longer than jobs run.
+// of the job has a year, the reference is a month after that log's start: jobs run for less than a month.
 void date_sources(std::vector<LogFile>& files, const Zone& zone) {
   const TimeNs dated = dated_time(files, zone);
   if (dated == kNoTime) return;
@@ -353,8 +353,8 @@ struct PickedJob {
   std::vector<std::string> others = {};
 };
 
-// Removes files of other jobs from `files`. Files without a job belong to job.toml's job, else to the only
-// named one.
+// Removes files of other jobs from `files`. A file without a job belongs to job.toml's job, else to the only
+// named job.
 PickedJob pick_job(JobFiles& files, const std::string& wanted) {
   PickedJob out;
   out.asks = wanted.empty();
@@ -399,7 +399,7 @@ PickedJob pick_job(JobFiles& files, const std::string& wanted) {
 }
 
 // A stream can be read only once: its records of other jobs are skipped and reported, so that the user can
-// request them.
+// request these jobs.
 std::vector<Problem> read_metrics_of(const JobFiles& files, const MetricReading& reading, PickedJob& picked,
                                      core::Engine& engine, ReadProgress& progress) {
   MetricsRead read = read_metrics(files.metrics, reading, engine, progress);
@@ -426,7 +426,7 @@ std::vector<Problem> read_metrics_of(const JobFiles& files, const MetricReading&
   return std::move(read.problems);
 }
 
-// Each path is a problem where no byte was in any, so that a script sees which were empty.
+// If all paths are empty, each path is a problem, so that a script sees which paths were empty.
 void tell_empty(const DiagnoseOptions& options, Diagnosed& out) {
   const JobSummary& job = out.report.job;
   if (job.bytes > 0 || job.lines > 0 || job.ranks > 0 || !out.report.problems.empty() || !out.errors.empty())
@@ -446,7 +446,7 @@ Result<Diagnosed> diagnose(const DiagnoseOptions& options, ReadProgress& progres
   PickedJob picked = pick_job(*files, options.job);
   progress.bytes_total += files->bytes;
   std::vector<Error> errors;
-  // Without input for rules the library is not compiled, which takes long.
+  // Without input for rules the library is not compiled: compiling takes long.
   const bool text = !files->logs.empty() || !files->metrics.empty() || !options.rules.paths.empty() ||
                     !options.healthy.empty();
   const auto rules = text ? rules_or_library(options.rules, stop_of(progress), errors) : nullptr;

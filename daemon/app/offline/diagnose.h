@@ -1,5 +1,5 @@
-// An offline diagnosis: the files below some paths, the healthy jobs to compare with, one report. Blocks;
-// uses up to `threads` threads.
+// An offline diagnosis: reads the files below some paths and healthy jobs for comparison, and makes one
+// report. Blocks; uses up to `threads` threads.
 #pragma once
 
 #include <cstdint>
@@ -20,24 +20,25 @@ namespace culprit::app {
 struct DiagnoseOptions {
   std::vector<std::string> paths;
   std::vector<std::string> healthy;  // folders or files of successful jobs, one job each
-  std::string pool_file;             // written by build_pool; empty: none
+  std::string pool_file;             // pool file from build_pool; empty: none
   std::string host_pattern, rank_pattern;
   logs::ParseOptions parse;
   detect::Steps steps;
   RuleOptions rules;
   unsigned threads = 1;
-  std::string job;  // selects one of several jobs in metric lines; empty: job.toml's, or the first
-  // Fields of one JobPaths from split_jobs(): its files, the job's id, the doubt about it.
+  std::string job;  // selects one of several jobs in metric lines; empty: the job of job.toml, or the first
+                    // one
+  // Fields of one JobPaths from split_jobs(): its files, the job's id, the doubt about the split.
   std::set<std::string> only;  // empty: all
   std::string id, note;
-  core::fuse::PassObserver* passes = nullptr;  // borrowed; sees how the report is made
+  core::fuse::PassObserver* passes = nullptr;  // borrowed; observes the passes that make the report
 };
 
 struct Diagnosed {
   Report report;
-  std::vector<Error> errors;            // unreadable arguments, healthy jobs or pool; the rest was read
+  std::vector<Error> errors;            // unreadable arguments, healthy jobs or pool; all else was read
   bool anything = true;                 // whether any of the paths could be read
-  std::vector<std::string> other_jobs;  // other jobs found in the paths, as far as they were read
+  std::vector<std::string> other_jobs;  // other jobs found in the paths that were read
 };
 
 // Recognised files of the paths; job.toml, patterns and paths name their owners.
@@ -46,9 +47,9 @@ struct JobFiles {
   std::vector<LogFile> logs;
   std::vector<ingest::SourceFile> comm;
   std::vector<ingest::SourceFile> ras;  // answers of NCCL's RAS
-  std::vector<LogFile> metrics;         // and other files of trace lines
-  std::vector<LogFile> stacks;   // dumps of stacks; their paths give host and rank where they lack them
-  std::vector<LogFile> flights;  // Flight Recorder dumps; only the host of their paths counts
+  std::vector<LogFile> metrics;         // metric lines, and other files of trace lines
+  std::vector<LogFile> stacks;          // stack dumps; a path gives the host and rank that its dump lacks
+  std::vector<LogFile> flights;         // Flight Recorder dumps; only the host is taken from the path
   std::vector<Problem> problems;
   std::vector<Error> errors;
   std::vector<Error> unreadable;  // arguments without any readable file
@@ -67,7 +68,7 @@ Result<Diagnosed> diagnose(const DiagnoseOptions& options, ReadProgress& progres
 struct BuiltPool {
   detect::Pool pool;
   std::vector<Problem> problems;
-  std::vector<Error> errors;  // unreadable jobs; the rest was read
+  std::vector<Error> errors;  // unreadable jobs; all others were read
 };
 Result<BuiltPool> build_pool(const std::vector<std::string>& jobs, const DiagnoseOptions& options,
                              ReadProgress& progress);
@@ -81,23 +82,23 @@ struct RuleMatches {
 RuleMatches match_rules(const JobFiles& files, const PipelineOptions& options,
                         std::shared_ptr<rules::Ruleset> set, ReadProgress& progress);
 
-// Calls back for every piece of the files, in order, on this thread.
+// Calls back for every piece of the files, in order, on the caller's thread.
 void for_each_piece(const std::vector<LogFile>& files,
                     const std::function<void(const LogFile&, const ingest::ChunkBuffer&)>& take);
 
-// Only matches the rules in the files, on this thread: the cost of matching alone.
+// Result of only matching rules in the files, on the caller's thread: measures the cost of matching.
 struct RuleScan {
   uint64_t bytes = 0, looked_at = 0, matches = 0;  // lines with a literal of a rule; matched rules
 };
 RuleScan scan_rules(const std::vector<LogFile>& files, const rules::Ruleset& set);
 
-// Only reads the files, on this thread: the cost of reading alone.
+// Result of only reading the files, on the caller's thread: measures the cost of reading.
 struct TextSize {
   uint64_t bytes = 0, lines = 0;
 };
 TextSize read_text(const std::vector<LogFile>& files);
 
-// Threads of a command: CULPRIT_THREADS (`setting`; null or empty: unset), else one per core.
+// Thread count of a command: CULPRIT_THREADS (`setting`; null or empty: unset), else one per core.
 Result<unsigned> thread_count(const char* setting);
 
 }  // namespace culprit::app

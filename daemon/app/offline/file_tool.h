@@ -1,4 +1,4 @@
-// Which program of the system shows the text of a file.
+// Selects the system program that shows the text of a file.
 #pragma once
 
 #include <optional>
@@ -7,8 +7,8 @@
 
 namespace culprit::app {
 
-// "zstd", "gzip" or "xz" for a file that one of them compressed, whatever its name; "" for others; nullopt:
-// no regular file, or unreadable. Reads the first bytes; any thread.
+// "zstd", "gzip" or "xz" for a compressed file, regardless of its name; "" for others; nullopt: no regular
+// file, or unreadable. Reads the first bytes; any thread.
 std::optional<std::string_view> decompressor_of(const std::string& path);
 
 }  // namespace culprit::app

@@ -55,7 +55,7 @@ std::vector<Problem> read_flights(const std::vector<LogFile>& files, unsigned th
     try {
       for (unsigned t = 1; t < std::min<size_t>(threads, slots.size()); ++t) pool.emplace_back(work);
     } catch (const std::exception&) {
-      // This thread does the same work, in case the system gives no more threads.
+      // The caller's thread does the same work, in case the system provides no more threads.
     }
     work();
     for (std::thread& t : pool) t.join();

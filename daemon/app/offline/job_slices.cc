@@ -38,8 +38,8 @@ Status read_times(const LogFile& file, logs::LineParser& parser, std::vector<Run
   return {};
 }
 
-// Longest silence of a played job. PyTorch ends a hanging collective after 10 to 30 minutes by default, and
-// jobs then log. So a longer gap has no meaning for the job and is shortened to this. Otherwise a single line
+// Longest silence of a played job; longer gaps are shortened to this. PyTorch ends a hanging collective after
+// 10 to 30 minutes by default, and jobs then log, so a longer gap has no meaning. Otherwise a single line
 // from a clock set to 1970 would give a gap of years.
 constexpr TimeNs kGapMost = 3600 * kNsPerSecond;
 
@@ -63,7 +63,7 @@ class PlayClock {
   }
 
  private:
-  std::vector<std::pair<TimeNs, TimeNs>> skips_;  // start time, and the total time skipped before it
+  std::vector<std::pair<TimeNs, TimeNs>> skips_;  // start time, and the total time skipped before this start
 };
 
 void cut(uint32_t file, const std::vector<Run>& runs, const PlayClock& clock, TimeNs step, SlicedJob& out) {

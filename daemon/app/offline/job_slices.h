@@ -1,6 +1,6 @@
-// Splits the lines of a job's files by time and host: the data that an agent on each host would have had by
-// then. Used to play a job to a collector, or to an engine in a benchmark. Plain values; slice_job() blocks,
-// on the caller's thread.
+// Splits the lines of a job's files by time and host, into the data that an agent on each host would have had
+// by then. Used to play a job to a collector, or to an engine in a benchmark. Plain values; slice_job()
+// blocks, on the caller's thread.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ struct SlicedJob {
   std::map<std::pair<int64_t, uint32_t>, std::vector<JobSlice>> slices;
 };
 
-// The order within each file is kept: a line with an earlier time than the previous line belongs to the same
+// Keeps the order within each file: a line with an earlier time than the previous line belongs to the same
 // step.
 Result<SlicedJob> slice_job(const std::string& folder, TimeNs step_ns);
 

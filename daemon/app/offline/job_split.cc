@@ -21,15 +21,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A folder with more files counts as one job: a walk to split it would take too long.
+// A folder with more files counts as one job: walking it to split it would take too long.
 constexpr size_t kFilesMost = 100'000;
-constexpr size_t kFilesTimed = 12;        // per job, to find its time range
-constexpr size_t kTimedBytes = 64 << 10;  // of a file's start and end
+constexpr size_t kFilesTimed = 12;        // files per job that are read to find its time range
+constexpr size_t kTimedBytes = 64 << 10;  // bytes at a file's start and end
 
 // Outermost folders at or below `path` with a job.toml of their own, sorted by name.
 void find_jobs(const fs::path& path, int depth, std::vector<std::string>& jobs,
                std::vector<std::string>& rest) {
-  constexpr int kDepth = 4;  // simulate's layout inside a folder for each day or user
+  constexpr int kDepth = 4;  // simulate's layout within a folder per day or user
   std::error_code error;
   if (!fs::is_directory(path, error) || fs::exists(path / "job.toml", error)) {
     (fs::is_directory(path, error) ? jobs : rest).push_back(path.string());
@@ -51,8 +51,8 @@ void find_jobs(const fs::path& path, int depth, std::vector<std::string>& jobs,
 }
 
 struct JobFileName {
-  std::string path;   // as it is listed
-  std::string below;  // its path below the argument, or below the common folder
+  std::string path;   // path as listed
+  std::string below;  // path below the argument, or below the common folder
   std::optional<std::string> host;
   std::optional<uint32_t> rank = {};
 };
@@ -166,7 +166,7 @@ bool share_hosts(const std::map<std::string, Files>& groups) {
   return without > 1;
 }
 
-// The hosts by rank, if the ranks of the files count over all hosts: several hosts, and each rank on one.
+// The hosts by rank, if file ranks are numbered over all hosts: several hosts, and each rank on one host.
 std::map<uint32_t, std::string> global_ranks(const Files& files) {
   std::map<uint32_t, std::string> out;
   std::set<std::string> hosts;
@@ -178,7 +178,7 @@ std::map<uint32_t, std::string> global_ranks(const Files& files) {
   return hosts.size() > 1 ? out : std::map<uint32_t, std::string>();
 }
 
-// Whether each group numbers its ranks over all its hosts, and two of them have one rank on different hosts:
+// Whether each group numbers its ranks over all its hosts, and one rank is on different hosts in two groups:
 // a job has each rank once.
 bool repeat_ranks(const std::map<std::string, Files>& groups) {
   std::map<uint32_t, std::string> seen;
@@ -225,7 +225,7 @@ std::string job_number(const logs::FileName& name) {
 }
 
 // Splits by the job numbers of Slurm, PBS or LSF in file names. A number without a word such as "slurm" may
-// be a process id: the processes of one job run at the same time, on different hosts.
+// be a process id, since the processes of one job run at the same time, on different hosts.
 std::vector<JobPaths> by_number(const std::vector<std::string>& paths, const std::vector<JobFileName>& all) {
   std::map<std::string, Files> groups;
   bool named = true;
@@ -257,7 +257,7 @@ std::vector<JobPaths> by_number(const std::vector<std::string>& paths, const std
       {paths, {}, "", doubt(fmt::format("the {} numbers of jobs in their names", groups.size()), groups)}};
 }
 
-// Meaning of a folder by its name.
+// Kind of a folder according to its name.
 enum class FolderKind : uint8_t { kRun, kPart, kDate, kOther };
 FolderKind kind_of_folder(std::string_view name) {
   constexpr std::string_view kRuns[] = {"run", "exp", "experiment", "trial", "job", "sweep", "seed"};
@@ -272,8 +272,8 @@ FolderKind kind_of_folder(std::string_view name) {
   return std::ranges::find(kRuns, word) != std::end(kRuns) ? FolderKind::kRun : FolderKind::kOther;
 }
 
-// Splits by sibling folders with the same files: runs of one program, unless they are hosts or parts of a
-// run.
+// Splits by sibling folders with the same files: the folders are runs of one program, unless they are hosts
+// or parts of a run.
 std::vector<JobPaths> by_folder(const std::vector<std::string>& paths, const std::vector<JobFileName>& all) {
   std::map<std::string, Files> groups;
   size_t above = all.empty() ? 0 : all[0].below.rfind('/') + 1;  // start of the name in the common folder

@@ -12,11 +12,11 @@ namespace culprit::app {
 struct JobPaths {
   std::vector<std::string> paths;
   std::set<std::string> files;  // the job's files below the paths, as listed; empty: all
-  std::string id;               // from the names of its files; empty: none
+  std::string id;               // derived from the names of its files; empty: none
   std::string note;             // why it may be several jobs; empty: no doubt
 };
 
-// Sorted by name. Files that belong to none of several jobs form one more job, the last.
+// Sorted by name. Files outside of several jobs form one more job, the last one.
 std::vector<JobPaths> split_jobs(const std::vector<std::string>& paths);
 
 }  // namespace culprit::app

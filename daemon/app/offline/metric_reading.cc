@@ -15,9 +15,9 @@
 namespace culprit::app {
 namespace {
 
-// Text in memory: of all open files together, and at least a few lines of each.
+// Limits of text in memory: for all open files together, and at least a few lines of each.
 constexpr size_t kTextBytes = 128 << 20, kTextBytesLeast = 16 << 10;
-// Lines read at a time from an only file.
+// Lines read at a time if there is only one file.
 constexpr size_t kLinesAtOnce = 256;
 
 struct MetricInput {
@@ -25,7 +25,7 @@ struct MetricInput {
   const LogFile* file;
   ingest::StreamReader reader;
   std::optional<ingest::ChunkBuffer> chunk;
-  size_t at = 0;  // in the chunk
+  size_t at = 0;  // position in the chunk
   bool ended = false;
   TraceBatch pending;  // read, not yet fed to the engine
   std::optional<int64_t> step;
@@ -35,8 +35,8 @@ struct MetricInput {
   std::optional<logs::LineFeed> log_feed, event_feed;
 };
 
-// Order of reading: the file with the lowest step first. A jump back counts as one step forward, since all
-// ranks make it.
+// Order of reading: the file with the lowest step first. A step number that jumps back counts as one step
+// forward, since all ranks jump.
 struct Turn {
   int64_t place = 0;
   uint64_t lines = 0;
@@ -120,7 +120,7 @@ class MetricReader {
     readings_[index] = nullptr;
   }
 
-  // Reads up to the next valid line; from an only file several lines.
+  // Reads up to the next valid line; with only one file, several lines.
   void read(MetricInput& r, Turn turn) {
     const size_t wanted = files_.size() == 1 ? kLinesAtOnce : 1;
     r.pending = {};
@@ -227,7 +227,7 @@ class MetricReader {
   logs::LineParser parser_;
   logs::LogBatch parsed_;
   std::vector<std::unique_ptr<MetricInput>> readings_;  // by file, null if not open
-  std::set<Turn> turns_;                                // of the open files
+  std::set<Turn> turns_;                                // turns of the open files
   size_t next_file_ = 0, open_max_ = 0, compressed_ = 0, text_bytes_ = 0;
   SourceId next_source_;
   MetricsRead out_;

@@ -12,14 +12,15 @@
 
 namespace culprit::app {
 
-// The jobs named in the first lines of a file. Of a stream, only the bytes read for recognition count.
+// The jobs named in the first lines of a file. For a stream, only the bytes read for recognition are
+// searched.
 std::set<std::string> jobs_named(const LogFile& file);
 
 struct MetricReading {
   logs::ParseOptions parse;
-  std::string job;             // skip lines that name another job; empty: all lines are of one job
+  std::string job;             // skip lines that name another job; empty: all lines belong to one job
   bool takes_nameless = true;  // include lines without a job
-  SourceId sources = 0;        // sources in the engine; new ones get the next numbers
+  SourceId sources = 0;        // sources in the engine; new sources get the next numbers
 };
 struct MetricsRead {
   std::vector<Problem> problems;     // unreadable or invalid lines

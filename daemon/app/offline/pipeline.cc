@@ -15,7 +15,8 @@
 namespace culprit::app {
 namespace {
 
-// Pieces that a stream may buffer before its turn; and during its turn, in addition to those being parsed.
+// Pieces that a stream may buffer before its turn, and during its turn in addition to the pieces being
+// parsed.
 constexpr size_t kAheadOfHead = 2, kAheadAtHead = 4;
 // Units opened in addition to one per thread, so that a slow first unit does not stop the others.
 constexpr size_t kAhead = 6;
@@ -57,7 +58,7 @@ class Pipeline {
 
   std::vector<Problem> run() {
     const auto is_stream = [](const Unit& unit) { return unit.stream; };
-    // One thread reads a stream; the others parse its pieces.
+    // One thread reads a stream while the others parse its pieces.
     const bool streams = std::any_of(units_.begin(), units_.end(), is_stream);
     const size_t useful = streams ? options_.threads : std::min<size_t>(options_.threads, units_.size());
     threads_ = static_cast<unsigned>(std::max<size_t>(useful, 1));
@@ -66,7 +67,7 @@ class Pipeline {
     try {
       for (unsigned i = 1; i < threads_; ++i) pool.emplace_back([this] { work(); });
     } catch (const std::exception&) {
-      // This thread does the same work, in case the system gives no more threads.
+      // The caller's thread does the same work, in case the system provides no more threads.
     }
     work();
     for (std::thread& t : pool) t.join();
@@ -184,7 +185,8 @@ class Pipeline {
     try {
       unparsed_.push_back(unit.ready.back().get());
     } catch (...) {
-      unit.ready.pop_back();  // not queued: no thread would parse it, and delivery would wait forever
+      unit.ready.pop_back();  // the piece is not queued: otherwise no thread would parse it, and delivery
+                              // would wait forever
       throw;
     }
     changed_.notify_all();
@@ -277,7 +279,7 @@ class Pipeline {
   ReadProgress& progress_;
   std::deque<Unit> units_;
   std::vector<std::unique_ptr<Piece>> spare_;
-  std::deque<Piece*> unparsed_;  // of streams, owned by their units
+  std::deque<Piece*> unparsed_;  // unparsed pieces of streams, owned by their units
   std::vector<Problem> problems_;
   std::exception_ptr failure_;  // the exception that stopped the work
   std::mutex mutex_;

@@ -1,6 +1,6 @@
 // Reads log files into an engine. Several threads read and parse; the thread that completes the next piece in
 // order delivers it. The engine sees the same batches in the same order for any number of threads. Memory is
-// bounded by the pieces under way.
+// bounded by the number of pieces in progress.
 #pragma once
 
 #include <atomic>
@@ -25,8 +25,9 @@ struct LogFile {
 // Written by reading threads, read by the progress display.
 struct ReadProgress {
   std::atomic<uint64_t> bytes_done{0};   // on disk
-  std::atomic<uint64_t> bytes_total{0};  // of the files found so far; 0: unknown
-  std::atomic<bool> stop{false};  // set by a signal handler: pieces under way finish, the rest is skipped
+  std::atomic<uint64_t> bytes_total{0};  // bytes of the files found so far; 0: unknown
+  std::atomic<bool> stop{false};  // set by a signal handler: pieces in progress are finished, the rest is
+                                  // skipped
 };
 
 struct PipelineOptions {
@@ -42,7 +43,7 @@ std::vector<Problem> read_logs(const std::vector<LogFile>& files, const Pipeline
                                core::Engine& engine, ReadProgress& progress);
 
 // Reads and parses like read_logs, but passes each batch to `take`, in order, on any thread, one at a time.
-// Lack of memory for a piece loses only that piece; exceptions of `take` are passed on.
+// Lack of memory for a piece loses only that piece; exceptions from `take` are passed on.
 using TakeBatch = std::function<void(logs::LogBatch&)>;
 std::vector<Problem> parse_logs(const std::vector<LogFile>& files, const PipelineOptions& options,
                                 const TakeBatch& take, ReadProgress& progress);

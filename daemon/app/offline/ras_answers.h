@@ -1,5 +1,5 @@
-// Reads files with answers of NCCL's RAS into an engine, in the order of their times: by the answer itself,
-// else by the file. Blocks, on the caller's thread.
+// Reads files with answers of NCCL's RAS into an engine, sorted by the answer's time, else by the file's.
+// Blocks, on the caller's thread.
 #pragma once
 
 #include <vector>

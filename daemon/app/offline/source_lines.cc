@@ -12,7 +12,7 @@
 namespace culprit::app {
 namespace {
 
-// Places shown of the verdict, and of each other diagnosis; diagnoses with places.
+// Limits: places of the verdict, places of each other diagnosis, and diagnoses with places.
 constexpr size_t kOfVerdict = 20, kOfOthers = 3, kDiagnoses = 20;
 
 auto order_of(const LinePlace& p) { return std::tie(p.file, p.host, p.line); }
@@ -27,7 +27,7 @@ SourceLines window_at(const LinePlace& p) {
   return out;
 }
 
-// Takes lines of a text in order; each belongs to the windows of its file that have its number.
+// Takes lines of a text in order and assigns each to the windows of its file that contain its number.
 class WindowFiller {
  public:
   explicit WindowFiller(std::vector<SourceLines*> windows) : windows_(std::move(windows)) {
@@ -36,9 +36,9 @@ class WindowFiller {
   }
 
   bool done() const { return number_ > last_; }
-  uint64_t number() const { return number_; }  // of the next line
+  uint64_t number() const { return number_; }  // number of the next line
 
-  // Whole lines, but for the last one of the text.
+  // Adds whole lines; only the text's last line may be incomplete.
   void add(std::string_view text) {
     while (!text.empty() && !done()) {
       const size_t end = std::min(text.find('\n'), text.size());

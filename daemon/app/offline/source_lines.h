@@ -1,5 +1,5 @@
-// Reads the lines around the evidence of a report from its files again, for a report that stands alone.
-// Blocks, on the caller's thread.
+// Reads the lines around a report's evidence from its files again, for a self-contained report. Blocks, on
+// the caller's thread.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,16 @@
 
 namespace culprit::app {
 
-// Places of evidence whose lines are shown: of each diagnosis the first ones, of the verdict more.
+// Places of evidence whose lines are shown: the first ones of each diagnosis, and more of the verdict.
 std::vector<LinePlace> places_shown(const Report& report);
 
-// The windows around places, joined where they touch, without their lines: `first`, `here`, and `lines` of
-// the right number of empty texts. In order of file, host and line.
+// The windows around places, joined where they touch, without their texts: `first`, `here`, and the right
+// number of empty `lines`. Sorted by file, host and line.
 std::vector<SourceLines> windows_around(std::vector<LinePlace> places);
 
-// Fills the windows from their files. Text read in total: at most `bytes_max`, so that a report of large
-// files is not read twice in full. Windows that were not reached are left out, and `left_out` counts them.
-// Stops at progress.stop.
+// Fills the windows from their files. Reads at most `bytes_max` of text, so that a report of large files is
+// not read twice in full. Windows that were not reached are left out and counted in `left_out`. Stops at
+// progress.stop.
 struct WindowsRead {
   std::vector<SourceLines> windows;
   size_t left_out = 0;

@@ -10,10 +10,10 @@
 
 namespace culprit::app {
 
-// Takes core::StackInput, StackRefusal and core::NonLogRead, on the caller's thread.
+// Called with core::StackInput, StackRefusal and core::NonLogRead, on the caller's thread.
 using TakeStacks = std::function<void(core::Input)>;
 
-// `job` gives the rank of a host's local rank. Returns reading problems. Files skipped because of
+// `job` maps a host's local rank to the rank. Returns reading problems. Files skipped because of
 // progress.stop are not reported.
 std::vector<Problem> read_stack_files(const std::vector<LogFile>& files, const JobFile& job, unsigned threads,
                                       const TakeStacks& take, ReadProgress& progress);

@@ -50,12 +50,12 @@ TimeNs cpu_ns() {
 }
 
 struct SplitLine {
-  std::string_view header;  // from what a terminal would show of the line
+  std::string_view header;  // header in the line as a terminal would show it
   std::string_view message;
   bool kernel = false;
 };
 
-// One repetition: an engine, parsers and a scanner that know nothing yet.
+// One repetition: a new engine, parsers and a scanner without any state.
 class Round {
  public:
   Round(const JobFiles& files, const logs::ParseOptions& parse, const std::shared_ptr<rules::Ruleset>& set)
@@ -70,7 +70,7 @@ class Round {
     engine_.step(opened, kNoTime);
   }
 
-  // CPU of the stages; the result of all of them goes to `sum`, so that none can be left out.
+  // CPU time of the stages; `sum` gets all results, so that the compiler cannot omit a stage.
   Spent run(uint64_t& sum) {
     TimeNs before = cpu_ns();
     for_each_piece(files_.logs, [&](const LogFile& file, const ingest::ChunkBuffer& piece) {
@@ -98,7 +98,7 @@ class Round {
   void take(const TextChunk& piece, const SourceInfo& source) {
     const std::string_view text = piece.bytes;
     bytes_ += piece.range_bytes;
-    sum_ += count_ends(text);  // no stage is the first to read the piece
+    sum_ += count_ends(text);  // reads the piece once, so that no stage reads it first
     time(kSplit, [&] { sum_ += count_ends(text); });
     time(kParse, [&] { parser_.parse(piece, source, batch_); });
     split_lines(text, source);
@@ -132,7 +132,7 @@ class Round {
     return found;
   }
 
-  // The lines with a form, as the parser found their messages.
+  // The lines with a form, with the messages that the parser found.
   void split_lines(std::string_view text, const SourceInfo& source) {
     lines_.clear();
     logs::HeaderParser headers({zone_, source.modified_ns});
@@ -150,7 +150,7 @@ class Round {
     }
   }
 
-  // The messages in blocks, as the parser scans them.
+  // Scans the messages in blocks, like the parser.
   void scan_messages() {
     constexpr size_t kBlock = 1 << 16;
     std::string block;

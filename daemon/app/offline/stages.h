@@ -1,7 +1,6 @@
-// CPU of each stage that a log line passes, as a multiple of memchr to each end of a line of the same bytes.
-// A regression shows as a ratio, which depends little on the machine and its load. A memchr over a whole
-// piece would be no unit: its speed is that of the machine's caches. For benchmarks. Blocks; this thread
-// only.
+// CPU time of each stage for a log line, as a multiple of memchr over the line's bytes, line by line. A
+// regression shows as a ratio, which depends little on the machine and its load. A memchr over a whole piece
+// would be an unsuitable unit: it measures the machine's caches. For benchmarks. Blocks; this thread only.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +12,7 @@
 
 namespace culprit::app {
 
-// Of all repetitions, that with the median ratio, and the range.
+// The repetition with the median ratio, and the range of all repetitions.
 struct StageCost {
   std::string_view name, what;
   double ratio = 0, least = 0, most = 0;
@@ -26,7 +25,8 @@ struct StageCosts {
   std::vector<StageCost> stages;
 };
 
-// Takes every stage over one piece of the files after the other: noise of the machine meets all of them.
+// Runs every stage over one piece of the files before the next piece, so that noise of the machine affects
+// all stages.
 StageCosts measure_stages(const JobFiles& files, const logs::ParseOptions& parse,
                           const std::shared_ptr<rules::Ruleset>& set, unsigned repetitions);
 

@@ -29,7 +29,7 @@ void ThreadPool::run(size_t n, const comm::Parallel::Work& work) {
       failed = std::current_exception();
     }
   };
-  // All must end before the work does, even if one fails.
+  // All tasks must end before this function returns, even if one fails.
   guarded(some);
   for (size_t i = 0; i < helpers; ++i) guarded([&] { others_[i].wait(); });
   if (failed) std::rethrow_exception(failed);

@@ -1,5 +1,5 @@
-// Threads that wait for work, for the length of a diagnosis. Each is created at its first task; where none is
-// available, the caller does the work itself. Owned and called by one thread.
+// Worker threads for the duration of a diagnosis. Each is created at its first task; if no thread is
+// available, the caller does the work. Owned and called by one thread.
 #pragma once
 
 #include <vector>

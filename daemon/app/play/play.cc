@@ -23,7 +23,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr TimeNs kShowEvery = 500 * kNsPerMs;
-// Limit of the wait for the report after the last acknowledgement, and the interval of its requests.
+// Limit of the wait for the report after the last acknowledgement, and the interval of requests for it.
 constexpr TimeNs kReportPatience = 60 * kNsPerSecond;
 constexpr auto kAskEvery = std::chrono::milliseconds(20);
 // Descriptors in addition to one per host.
@@ -122,7 +122,7 @@ class Playing {
     if (run_.play.tls_folder.empty() && counters.begun_ns == kNoTime) why += "; if it uses TLS, name --tls";
     end({ErrorCode::kIo, std::move(why)});
   }
-  // Whether frames are under way; a slow job may have none for a long time.
+  // Whether frames are unacknowledged; a slow job may have none for a long time.
   bool sends(const PlayCounters& counters) const {
     return counters.begun_ns == kNoTime || counters.acknowledged < counters.frames;
   }
@@ -211,7 +211,7 @@ std::optional<PlayedRun> last_run(const std::string& answer, const std::string& 
 }
 
 Result<PlayOutcome> play(PlayRun run) {
-  // Jobs from `culprit simulate logs` include healthy jobs, which are not played.
+  // Folders from `culprit simulate logs` include healthy jobs, which are not played.
   std::error_code ignored;
   if (std::filesystem::is_directory(run.folder + "/job", ignored)) run.folder += "/job";
   auto job = slice_job(run.folder, kPlayStep);

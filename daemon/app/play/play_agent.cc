@@ -14,7 +14,7 @@ namespace {
 using forward::SourceFrame;
 using peer::Log;
 
-// Bytes per piece, as of a tailer that is behind; bytes per frame, a fraction of the limit.
+// Bytes per piece, as for a tailer with a backlog; bytes per frame, a fraction of the limit.
 constexpr size_t kPieceBytes = 256 << 10, kFrameBytes = 1 << 20;
 
 uint64_t draw() {
@@ -47,7 +47,7 @@ PlayAgent::Made PlayAgent::condense(const SlicedJob& job, const Step& step) {
   if (step.slices)
     for (const JobSlice& slice : *step.slices)
       if (made.read) made.read = ingest(job, slice, step.now, made);
-  if (step.last) feed_->tick(step.now);  // all files have ended: the processes are gone
+  if (step.last) feed_->tick(step.now);  // all files have ended, so the processes are gone
   if ((step.flush || step.last || feed_->urgent()) && !feed_->empty(step.now))
     for (const PieceBatch& batch : feed_->flush(packing_[index(Log::kEvidence)].sequence, step.now))
       pack(Log::kCondensed, batch, step.now, made);
@@ -148,8 +148,8 @@ peer::LogBounds PlayAgent::bounds(peer::Log which) const {
   return {which, log.epoch, log.frames.empty() ? log.next : log.frames.front().sequence, log.next};
 }
 
-// Returns all waiting frames: the Player limits their number. There are no checkpoints: the first frames
-// declare the streams.
+// Returns all waiting frames, since the Player limits their number. There are no checkpoints: the first
+// frames declare the streams.
 void PlayAgent::read(forward::ReadRequest request, Done done) {
   PendingLog& log = logs_[index(request.log)];
   std::vector<SourceFrame> out;

@@ -1,5 +1,5 @@
-// The agent of a played job. It condenses lines like a real agent (JobForwarder) but keeps frames in memory
-// until they are acknowledged: no spool, no disk, no sources of its own. A collector that loses acknowledged
+// The agent of a played job. It condenses lines like a real agent (JobForwarder) but stores frames only in
+// memory until they are acknowledged, without a spool, disk or sources. A collector that loses acknowledged
 // frames cannot get them again.
 //
 // Threads: condense() on a worker, one call at a time; the rest on the loop's. Owned by the Player.
@@ -45,8 +45,9 @@ class PlayAgent final : public forward::FrameSource {
 
   // Adds results of condense(), in order.
   void add(Made made);
-  uint64_t waiting_bytes() const { return logs_[0].bytes + logs_[1].bytes; }  // of frames not acknowledged
-  bool all_given() const;  // all frames were given to the forwarder
+  // bytes of unacknowledged frames
+  uint64_t waiting_bytes() const { return logs_[0].bytes + logs_[1].bytes; }
+  bool all_given() const;  // whether the forwarder has all frames
   bool all_acknowledged() const;
   std::function<void(uint64_t frames)> on_acknowledged;
 
@@ -61,7 +62,7 @@ class PlayAgent final : public forward::FrameSource {
  private:
   struct PendingLog {
     uint64_t epoch = 0, next = 1;
-    uint64_t given = 0;  // last frame given to the forwarder
+    uint64_t given = 0;  // last frame passed to the forwarder
     uint64_t bytes = 0;
     std::deque<forward::SourceFrame> frames;
   };
@@ -78,7 +79,7 @@ class PlayAgent final : public forward::FrameSource {
   void pack(peer::Log log, const PieceBatch& batch, TimeNs now, Made& made);
 
   const PlayAgentOptions options_;
-  StreamId next_id_ = 1;  // of the condensed log
+  StreamId next_id_ = 1;  // next stream of the condensed log
   std::array<Packing, peer::kLogs.size()> packing_;
   std::unordered_map<uint32_t, Stream> streams_;  // by file
   std::unique_ptr<JobForwarder> feed_;

@@ -18,7 +18,7 @@ constexpr int64_t kFlushSteps = 60 * kNsPerSecond / kPlayStep;
 constexpr uint64_t kHostBytes = 4 << 20, kAllBytes = 512 << 20;
 // Hosts per work: the first frames are sent while others are condensed.
 constexpr size_t kAtOnce = 16;
-// Job time starts when all hosts are connected, or after this time: some may be rejected.
+// Job time starts when all hosts are connected, or after this time, since some may be rejected.
 constexpr TimeNs kConnectNs = 20 * kNsPerSecond;
 constexpr TimeNs kLookEvery = 100 * kNsPerMs;
 
@@ -35,7 +35,7 @@ struct Player::Host {
   std::vector<Step> steps;
   size_t next = 0;
   int64_t flushed = 0;
-  TimeNs phase_ns = 0;  // offset within a step, since agents do not start at the same time
+  TimeNs phase_ns = 0;  // offset within a step, since agents start at different times
   bool connected = false, working = false;
   uint64_t log_bytes = 0, lines = 0;
   bool finished() const { return next == steps.size() && !working; }
@@ -119,7 +119,7 @@ Status Player::add_hosts() {
     return fail(ErrorCode::kInvalid, options_.root + ": its files name no hosts, so there are no agents");
   for (Host*& host : by_number)
     if (host == nullptr) host = hosts_.front().get();  // files of a launcher
-  // Files without a host may have a step in common with the host's own files: the order of time is kept.
+  // Files without a host may share a step with the host's own files: the order of time is kept.
   for (const auto& [when, slices] : job_->slices)
     by_number[when.second]->steps.push_back({when.first, &slices});
   counters_.hosts = hosts_.size();

@@ -1,8 +1,8 @@
 // Plays a job's logs to a collector like agents on the job's hosts. Each host has its own connection; lines
 // are condensed in memory (PlayAgent) at the pace of their times. For load tests and for trying a collector.
 //
-// A host with too many unacknowledged bytes pauses, and so does its part of the job. So the collector is not
-// flooded, and memory is bounded by the number of hosts.
+// A host with too many unacknowledged bytes pauses together with its part of the job. So the collector is not
+// overloaded, and memory is bounded by the number of hosts.
 //
 // Thread: the loop's. Owns the agents, their connections and the worker that condenses. Reads the job's files
 // during the play and changes nothing.
@@ -21,7 +21,7 @@
 
 namespace culprit::app {
 
-// Job time whose lines are ingested together. A real agent reports a fault at once.
+// Job time whose lines are ingested together; a real agent reports a fault at once.
 constexpr TimeNs kPlayStep = 10 * kNsPerSecond;
 
 struct PlayOptions {
@@ -34,14 +34,15 @@ struct PlayOptions {
 };
 
 struct PlayCounters {
-  size_t hosts = 0, connected = 0, finished = 0;  // finished: all lines are condensed
-  uint64_t frames = 0, acknowledged = 0;          // of both logs; frames: so far
-  uint64_t bytes = 0, log_bytes = 0, lines = 0;   // of frames; of the played logs
+  size_t hosts = 0, connected = 0, finished = 0;  // finished: hosts whose lines are all condensed
+  uint64_t frames = 0, acknowledged = 0;          // frames of both logs; frames: made so far
+  uint64_t bytes = 0, log_bytes = 0, lines = 0;   // bytes of frames; bytes and lines of the played logs
   TimeNs job_ns = 0, job_all_ns = 0;              // played; total
-  TimeNs begun_ns = kNoTime;                      // monotonic, as the next two: first line due
+  TimeNs begun_ns = kNoTime;                      // monotonic, like the next two fields: the first line was
+                                                  // due
   TimeNs given_ns = kNoTime;                      // last frame sent
   TimeNs done_ns = kNoTime;                       // last frame acknowledged
-  std::string trouble;                            // of a failed connection
+  std::string trouble;                            // error of a failed connection
 };
 
 class Player {

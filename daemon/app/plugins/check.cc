@@ -30,10 +30,10 @@ using Outcome = PluginCheckRow::Outcome;
 
 constexpr const char* kEntry = "culprit_plugin_entry_v1";
 constexpr size_t kSymbolsShown = 5;
-// Memory is compared after the first passes, in which tables of a plugin fill, with after the last.
+// Compares memory after the first passes, in which a plugin's tables fill, with memory after the last pass.
 constexpr uint64_t kWarmPasses = 10, kPasses = 40;
 constexpr uint64_t kGrowthBytes = 1 << 20;
-// Which allocation fails, and all after it: each of the first, then some.
+// Number of the first failing allocation (all later ones fail too): each of the first, then samples.
 constexpr uint64_t kFailingEach = 24, kFailingMax = 4096;
 
 class Check {
@@ -88,7 +88,7 @@ class Check {
                        count > kSymbolsShown ? ", …" : ""));
   }
 
-  // Where it lies now is mostly not where it will be installed.
+  // The library usually has another path once it is installed.
   void rights() {
     std::error_code error;
     const std::string path = std::filesystem::absolute(options_.library, error).lexically_normal();
@@ -123,7 +123,7 @@ class Check {
     return made;
   }
 
-  // One pass. False: something is wrong.
+  // Runs one pass. False: a check failed.
   bool pass(Trial& trial, const std::vector<CorpusBatch>& batches) {
     for (const CorpusBatch& batch : batches) {
       if (!trial.observe(batch.records, known_.events)) return false;
@@ -154,7 +154,7 @@ class Check {
              fmt::format("all are valid, and within {} per minute", trial_.limits.findings_per_minute));
   }
 
-  // The daemon takes a word that it does not know as unknown.
+  // The daemon treats an undefined word as unknown.
   void words() {
     std::set<std::string> faults;
     for (const std::string& bytes : findings_) {
@@ -235,7 +235,7 @@ class Check {
               : "it does not load the state that it saved");
   }
 
-  // The host program's malloc fails in the plugin's calls. An error is fine, a crash is not.
+  // The host program's malloc fails during the plugin's calls. An error is acceptable, a crash is not.
   void allocations() {
     uint64_t tried = 0;
     for (uint64_t n = 1; n <= kFailingMax; n = n < kFailingEach ? n + 1 : n + n / 2) {

@@ -1,4 +1,4 @@
-// `culprit plugin check`: what the daemon will ask of a plugin, tried on a library before it is installed.
+// `culprit plugin check`: tests a library with the daemon's calls before it is installed as a plugin.
 // Blocking; one thread.
 #pragma once
 
@@ -14,8 +14,8 @@ namespace culprit::app {
 
 struct PluginCheckOptions {
   std::string library;
-  std::vector<std::pair<std::string, std::string>> values;  // of its options
-  std::vector<std::string> lines;                           // of logs, besides the built-in events
+  std::vector<std::pair<std::string, std::string>> values;  // values of the plugin's options
+  std::vector<std::string> lines;                           // log lines, in addition to the built-in events
   std::string host_program;                                 // empty: the installed one
 };
 
@@ -25,13 +25,13 @@ struct PluginCheckRow {
   std::string text;
 };
 
-// What was measured; 0: nothing, as a check before failed or the plugin takes no events.
+// Measured cost; 0: not measured, since an earlier check failed or the plugin takes no events.
 struct PluginCost {
-  double event_ns = 0;  // of a core, in the plugin's own process, with the way there and back
+  double event_ns = 0;  // time of a core, in the plugin's process, including the transfer
   uint64_t memory_bytes = 0;
 };
 
-// Calls `row` for each check as it is done. An error: the file cannot be read.
+// Calls `row` after each check. Fails if the file cannot be read.
 Result<PluginCost> check_plugin(const PluginCheckOptions& options,
                                 const std::function<void(PluginCheckRow)>& row);
 

@@ -15,7 +15,7 @@
 namespace culprit::app {
 namespace {
 
-// As the daemon chooses it: of a name that is in several folders, the first one counts.
+// Selects like the daemon: if a name is in several folders, the first one counts.
 std::string library_of(const Config& config, const std::string& name) {
   for (const std::string& folder : config.plugins) {
     std::string path = fmt::format("{}/{}.so", folder, name);
@@ -25,7 +25,7 @@ std::string library_of(const Config& config, const std::string& name) {
   return {};
 }
 
-// The daemon's user, whose files it trusts besides root's.
+// The daemon's user, whose files the daemon trusts in addition to root's.
 std::optional<uid_t> daemon_uid(const Config& config) {
   struct stat status;
   if (::stat(config.state_dir.c_str(), &status) != 0) return std::nullopt;
@@ -50,7 +50,7 @@ class Checker {
     if (path.empty())
       return wrong(table, fmt::format("no folder of plugins has a file {}.so: {}", table.name,
                                       fmt::join(config_.plugins, ", ")));
-    // Its code runs with the rights of this user: only what this user trusts is loaded.
+    // The library's code runs with this user's rights, so only a file that this user trusts is loaded.
     const auto library = io::open_trusted_file(path, ::geteuid());
     if (!library) return not_trusted(table, path, library.error().text);
     const std::string fault = fault_of_options(table, *library);

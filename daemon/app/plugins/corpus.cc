@@ -16,7 +16,7 @@ using plughost::EventWriter;
 
 constexpr TimeNs kBegin = 1'790'000'000 * kNsPerSecond;
 constexpr TimeNs kPassNs = 60 * kNsPerSecond;
-constexpr int64_t kRounds = 60;  // of a pass: a second each
+constexpr int64_t kRounds = 60;  // rounds per pass: a second each
 constexpr int64_t kRanks = 4;
 
 struct Line {
@@ -92,7 +92,7 @@ class Recording {
     CommRecord record;
     record.start_ns = static_cast<uint64_t>(time_ + rank * kNsPerMs);
     record.end_ns = static_cast<uint64_t>(time_ + 20 * kNsPerMs);
-    if (rank == 2 && round == kRounds - 1) record.end_ns = 0;  // it hangs
+    if (rank == 2 && round == kRounds - 1) record.end_ns = 0;  // the operation hangs
     record.comm = 11;
     record.seq = static_cast<uint64_t>(step_);
     record.bytes = 64 << 20;
@@ -121,7 +121,7 @@ class Recording {
     writer_.stack(head(CULPRIT_EVENT_STACK, 2), threads);
   }
 
-  // What no plugin should rely on not to see.
+  // Events that every plugin must be able to handle.
   void extremes() {
     constexpr double kInfinity = std::numeric_limits<double>::infinity();
     const std::string longest(limits::kLineBytes, 'x');

@@ -1,5 +1,5 @@
-// Events for checks of plugins: each kind, as jobs give them, and some that few plugins expect (empty texts,
-// texts that are not UTF-8, the largest numbers). The same for the same pass. A pure function.
+// Events for checks of plugins: each kind in usual form, and unexpected ones (empty texts, texts that are not
+// UTF-8, the largest numbers). Equal for the same pass. A pure function.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@
 namespace culprit::app {
 
 struct CorpusBatch {
-  std::string records;  // of a plughost::EventWriter
+  std::string records;  // records from a plughost::EventWriter
   size_t count = 0;
-  TimeNs wall = 0;  // of the tick after it
+  TimeNs wall = 0;  // time of the following tick
 };
 
 // A minute of a job; pass n follows pass n - 1. `lines`: more lines of logs.

@@ -13,7 +13,7 @@ namespace {
 // Of the linker itself.
 constexpr std::array<std::string_view, 5> kOfLinker{"_init", "_fini", "_edata", "_end", "__bss_start"};
 
-// Whether `count` entries of `size` bytes are within the bytes from `at` on.
+// Whether `count` entries of `size` bytes, starting at `at`, are within the bytes.
 bool fits(std::string_view bytes, uint64_t at, uint64_t count, uint64_t size) {
   return at <= bytes.size() && count <= (bytes.size() - at) / size;
 }

@@ -9,8 +9,8 @@
 
 namespace culprit::app {
 
-// Defined global symbols, sorted, without weak ones: C++ exports those of its library's templates. The error
-// is a reason without a subject.
+// Defined global symbols, sorted, without weak ones: C++ exports its library's templates as weak symbols. The
+// error is a reason without a subject.
 Result<std::vector<std::string>> exported_symbols(std::string_view library);
 
 }  // namespace culprit::app

@@ -81,7 +81,7 @@ bool Trial::wait(MessageKind answer) {
     if (link_->ended(how)) return give_up(how.empty() ? "it exited" : how);
     descriptors.clear();
     link_->add_descriptors(descriptors);
-    // Also now and then: a child of the plugin may hold its channel open.
+    // Polls with a timeout: a child of the plugin may hold its channel open.
     ::poll(descriptors.data(), descriptors.size(), state == HostLink::State::kClosed ? 1 : 20);
   }
 }

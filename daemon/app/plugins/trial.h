@@ -20,27 +20,28 @@ class Trial {
   };
   explicit Trial(Options options) : options_(std::move(options)) {}
 
-  // Each returns false once something has gone wrong: problem() says what.
+  // Each call returns false after a failure; problem() has the reason.
   bool load();
   bool create(const std::string& state = {});
-  // `kinds`: only these are sent.
+  // `kinds`: the only kinds that are sent.
   bool observe(std::string_view records, uint64_t kinds);
   bool tick(TimeNs wall);
   bool stop();
 
   const std::string& problem() const { return problem_; }
-  // The plugin said so itself: no detector, or an error. Else it broke.
+  // The plugin itself refused: no detector, or an error. Otherwise it crashed.
   bool refused() const { return refused_; }
   const plughost::Description& description() const { return description_; }
   const std::vector<std::string>& findings() const { return findings_; }  // encoded
-  const std::vector<std::string>& lines() const { return lines_; }        // of its log and its output
+  // lines of the plugin's log and output
+  const std::vector<std::string>& lines() const { return lines_; }
   uint64_t findings_dropped() const { return findings_dropped_; }
   const std::string& state() const { return state_; }
   bool loaded_state() const { return loaded_state_; }
   uint64_t events() const { return events_; }
   TimeNs observing_ns() const {
     return observing_ns_;
-  }  // of all calls of observe, with the way there and back
+  }  // time of all calls of observe, including the transfer
   TimeNs longest_ns() const { return longest_ns_; }
   uint64_t memory_bytes() const { return link_ ? link_->use().memory_bytes : 0; }
 

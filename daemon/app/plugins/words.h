@@ -1,4 +1,4 @@
-// The words of a plugin's finding that formats.md section 7 does not list, each with what was probably meant.
+// Undefined words of a plugin's finding (formats.md section 7), each with the word that was probably meant.
 // Pure.
 #pragma once
 

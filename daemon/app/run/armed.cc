@@ -9,7 +9,7 @@ namespace {
 class Arming {
  public:
   Arming(const Lookup& user, std::vector<ArmedVariable>& out) : user_(user), out_(out) {}
-  // Names of one setting over versions: a user who set one has chosen.
+  // `names`: names of one setting in different versions; if the user set one of them, nothing is added.
   void add(std::initializer_list<const char*> names, const std::string& value, const char* reason) {
     for (const char* name : names)
       if (user_(name)) return;

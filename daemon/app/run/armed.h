@@ -9,13 +9,13 @@
 
 namespace culprit::app {
 
-// Where what they name goes. An empty one leaves its variables out.
+// Targets of the variables. An empty one leaves its variables out.
 struct ArmedPlaces {
   std::string dumps;         // folder of Flight Recorder dumps
   std::string pipes;         // folder of its pipes
   std::string logs;          // folder of NCCL's and torchrun's files
-  std::string error_file;    // of torch.distributed.elastic
-  std::string trace_socket;  // of the private daemon
+  std::string error_file;    // error file of torch.distributed.elastic
+  std::string trace_socket;  // socket of the private daemon
   std::string rings;
   std::string job;
 };
@@ -26,7 +26,7 @@ struct ArmedVariable {
 };
 std::vector<ArmedVariable> armed_variables(const ArmedPlaces& places, const Lookup& user);
 
-// Their table for `--show-env`: a line each, "NAME=VALUE  # reason".
+// The table of the variables for `--show-env`: a line each, "NAME=VALUE  # reason".
 std::string show_armed(const std::vector<ArmedVariable>& variables);
 
 // Prefixes of Flight Recorder dumps and pipes; the rank follows.

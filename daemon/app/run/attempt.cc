@@ -15,14 +15,14 @@ namespace culprit::app {
 namespace {
 
 constexpr size_t kReasonBytes = 200;
-constexpr size_t kCauseBytes = 60;  // of a table's row
+constexpr size_t kCauseBytes = 60;  // limit in a table's row
 
 void replace_all(std::string& text, std::string_view from, std::string_view to) {
   for (size_t at = 0; (at = text.find(from, at)) != text.npos; at += to.size())
     text.replace(at, from.size(), to);
 }
 
-// Numbers differ between equal failures.
+// Removes numbers, which differ between equal failures.
 std::string without_numbers(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -65,7 +65,7 @@ bool wants_port(const std::vector<std::string>& words) {
 std::vector<std::string> filled(const std::vector<std::string>& words, const Placeholders& values) {
   std::vector<std::string> out;
   for (std::string word : words) {
-    // An option with its place in a word of its own goes where there is nothing to resume from.
+    // If there is nothing to resume from, an option before a separate placeholder word is removed too.
     if (word == "{resume}" && values.resume.empty()) {
       if (!out.empty() && out.back().starts_with("--")) out.pop_back();
       continue;

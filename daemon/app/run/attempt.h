@@ -1,4 +1,4 @@
-// One attempt of `culprit run --retries`: its command and environment, what its report says of its failure,
+// One attempt of `culprit run --retries`: its command and environment, the failure according to its report,
 // and its line in attempts.jsonl (daemon/docs/formats.md). Pure; any thread.
 #pragma once
 
@@ -18,41 +18,42 @@ namespace culprit::app {
 struct Attempt {
   uint32_t number = 1;
   TimeNs begin_ns = kNoTime, end_ns = kNoTime;
-  int status = 0;                   // as a shell has it
-  std::string headline;             // of its report; empty: it says nothing
-  std::string resume;               // checkpoint that it was given; empty: none
-  std::optional<int64_t> from, to;  // iterations: the best of earlier attempts, and its own last one
+  int status = 0;                   // exit status as in a shell
+  std::string headline;             // headline of the attempt's report; empty: none
+  std::string resume;               // checkpoint that the attempt resumed; empty: none
+  std::optional<int64_t> from, to;  // iterations: the best of earlier attempts, and this attempt's last one
   recover::Failure failure;
   recover::Decision decision;
 };
 
-// What the command's words may hold, as {attempt}. Empty: there is none, and the word stays as it is.
+// Values for placeholders in the command's words, such as {attempt}. Empty: no value, and the word remains
+// unchanged.
 struct Placeholders {
   uint32_t attempt = 1;
   std::string resume;
-  uint16_t port = 0;  // a free one; asked for only where a word holds {port}
+  uint16_t port = 0;  // a free port; requested only if a word contains {port}
 };
 bool wants_port(const std::vector<std::string>& words);
 std::vector<std::string> filled(const std::vector<std::string>& words, const Placeholders& values);
 
-// NAME=VALUE for the attempt. `last`: why the one before failed.
+// NAME=VALUE for the attempt. `last`: why the previous attempt failed.
 std::vector<std::string> attempt_variables(uint32_t number, uint32_t left, const std::string& resume,
                                            const std::string& last);
 
-// What the report of a failed attempt comes to. `best`: the highest iteration of earlier attempts.
+// The failure according to a failed attempt's report. `best`: the highest iteration of earlier attempts.
 recover::Failure failure_of(const std::optional<Report>& report, const std::string& host,
                             std::optional<int64_t> best);
 
 // One line of JSON with its newline.
 std::string ledger_line(const Attempt& attempt);
 
-// The exit code for a scheduler that only counts; 0: the command's own says enough.
+// The exit code for a scheduler that only counts failures; 0: use the command's own code.
 int verdict_code(const recover::Failure& failure, const recover::Decision& decision);
 
 // A table of all attempts, a line each.
 std::string attempt_table(const std::vector<Attempt>& attempts);
 
-// When the allocation ends, by Slurm's variable; kNoTime: not known.
+// End of the allocation according to Slurm's variable; kNoTime: unknown.
 TimeNs allocation_end(const Lookup& variable);
 
 }  // namespace culprit::app

@@ -27,10 +27,11 @@
 namespace culprit::app {
 namespace {
 
-// Time within which the sentinel reports what it got too: processes of a group or of a job are signalled one
+// Time within which the sentinel reports the same signal: processes of a group or of a job are signalled one
 // after the other.
 constexpr TimeNs kSentinelWithin = 100 * kNsPerMs;
-constexpr TimeNs kDrainQuiet = 100 * kNsPerMs;  // after the child's end, while others hold its output open
+constexpr TimeNs kDrainQuiet = 100 * kNsPerMs;  // wait after the child's end, while other processes hold its
+                                                // output open
 constexpr TimeNs kDrainMost = 2 * kNsPerSecond;
 constexpr std::array kPassedOn = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
 
@@ -47,11 +48,11 @@ sigset_t set_of_passed_on() {
   return set;
 }
 
-// Reports each signal that it gets, a byte each, until it is killed or its parent ends. Never returns.
+// Reports each signal that it receives as a byte, until it is killed or its parent ends. Never returns.
 [[noreturn]] void be_sentinel(int report, pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) _exit(0);
-  // It must not hold open what readers of our output wait for.
+  // The sentinel must not hold our output open, since readers wait for its end.
   if (report != 3 && ::dup3(report, 3, O_CLOEXEC) < 0) _exit(1);
   ::close_range(4, UINT_MAX, 0);
   for (int fd = 0; fd < 3; ++fd) ::close(fd);
@@ -178,7 +179,7 @@ void ChildCommand::Impl::take_signal(const signalfd_siginfo& info) {
   if (signal == SIGWINCH) return relay.copy_window_size();
   end.interrupted = end.interrupted || signal == SIGINT;
   end.terminated = end.terminated || (signal != SIGINT && signal != SIGUSR1 && signal != SIGUSR2);
-  if (info.ssi_code == SI_KERNEL) return;  // of the terminal: the whole group has it
+  if (info.ssi_code == SI_KERNEL) return;  // the terminal sent the signal: the whole group has it
   const TimeNs now = steady_now();
   const auto got = sentinel_got.find(signal);
   const bool group = got != sentinel_got.end() && now - got->second < kSentinelWithin;
@@ -188,7 +189,9 @@ void ChildCommand::Impl::take_signal(const signalfd_siginfo& info) {
 void ChildCommand::Impl::take_reports() {
   std::array<char, 64> bytes;
   const ssize_t n = ::read(sentinel_reports, bytes.data(), bytes.size());
-  if (n == 0) ::close(std::exchange(sentinel_reports, -1));  // somebody killed it: all signals are passed on
+  if (n == 0)
+    ::close(std::exchange(sentinel_reports, -1));  // the sentinel was killed: all signals are
+                                                   // passed on
   for (ssize_t i = 0; i < n; ++i) {
     const int signal = bytes[static_cast<size_t>(i)];
     sentinel_got[signal] = steady_now();
@@ -232,7 +235,7 @@ int ChildCommand::Impl::patience_ms(TimeNs now) const {
   for (const auto& [signal, due] : to_pass_on) until = std::min(until, due);
   if (later && !ended_at) until = std::min(until, std::max(now, later_ns));
   if (ended_at) until = std::min({until, *ended_at + kDrainMost, now + kDrainQuiet});
-  // A callback may have lasted beyond it; below 0 poll() would wait for ever.
+  // A callback may have lasted beyond the deadline; a negative timeout would make poll() wait forever.
   return static_cast<int>((std::max(until, now) - now + kNsPerMs - 1) / kNsPerMs);
 }
 

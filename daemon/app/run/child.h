@@ -1,11 +1,13 @@
-// The command of `culprit run` as a child, and its output on the way to where ours goes.
+// The command of `culprit run` as a child process, and its output on the way to our output.
 //
-// The child is in our process group and our session, so a terminal's signals and job control reach it as
-// without us. Its standard input is ours. Its output goes through a pipe, or a pseudo-terminal where ours is
-// a terminal; both streams through one where ours are one, so that lines keep their order.
+// The child is in our process group and session, so a terminal's signals and job control reach it as without
+// us. The child inherits our standard input. Its output goes through a pipe, or a pseudo-terminal if ours is
+// a terminal. If our standard output and standard error are the same, the child's share one channel, so that
+// lines keep their order.
 //
-// A signal sent to this process alone is passed on once. One that the whole group or all processes of a job
-// got is not: the child has it already. A sentinel, a forked process for nothing else, tells them apart.
+// A signal sent to this process alone is passed on once. A signal that the whole group or all processes of a
+// job got is not passed on: the child already has it. A sentinel, a forked process for this purpose only,
+// tells the two cases apart.
 //
 // One thread. The process must have no other thread when start() is called. Owns the child until it ends.
 #pragma once
@@ -25,10 +27,10 @@
 namespace culprit::app {
 
 struct CommandEnd {
-  int code = 0;              // of exit
+  int code = 0;              // exit code
   int signal = 0;            // that killed it; 0: none
   bool interrupted = false;  // Ctrl-C, or SIGINT sent to us
-  bool terminated = false;   // another signal that ends was sent to us
+  bool terminated = false;   // another terminating signal was sent to us
   // As a shell has it.
   int status() const { return signal != 0 ? 128 + signal : code; }
 };
@@ -40,7 +42,7 @@ struct CommandOptions {
 
 class ChildCommand {
  public:
-  // Called with what the child wrote. Stream 1: standard error, where it is another than standard output.
+  // Called with the child's output. Stream 1: standard error, if it differs from standard output.
   using Output = std::function<void(size_t stream, std::string_view bytes)>;
 
   // kNotFound, kDenied: the command cannot be run.
@@ -49,17 +51,17 @@ class ChildCommand {
   ChildCommand(const ChildCommand&) = delete;
 
   pid_t pid() const;
-  // Whether standard error is a stream of its own.
+  // Whether standard error is separate from standard output.
   bool has_two_streams() const;
-  // Another child whose end wait() reports, as waitpid's status.
+  // Another child whose end wait() reports, with waitpid's status.
   void watch(pid_t pid, std::function<void(int status)> ended);
-  // A descriptor; `ready` is called within wait() when it is readable.
+  // Calls `ready` within wait() when the descriptor is readable.
   void watch_descriptor(int fd, std::function<void()> ready);
-  // Called once within wait(), if the child still runs then.
+  // Calls `call` once within wait(), if the child is still running then.
   void call_after(TimeNs delay_ns, std::function<void()> call);
-  // Passes the output on until the child has ended and nothing more comes.
+  // Passes the output on until the child has ended and its output is complete.
   CommandEnd wait(const Output& output);
-  // Writes to standard error, on a line of its own on a terminal. Within wait() only.
+  // Writes to standard error; on a terminal, on a separate line. Within wait() only.
   void tell(std::string_view text);
 
  private:

@@ -17,7 +17,7 @@ namespace culprit::app {
 namespace {
 
 constexpr size_t kPaths = 4;
-constexpr double kRoom = 0.02;  // of the bytes: file systems keep a reserve and round to blocks
+constexpr double kRoom = 0.02;  // share of the bytes: file systems have a reserve and round to blocks
 
 bool wants_space(std::string_view line) {
   constexpr std::string_view kWords[] = {"No space left on device", "no space left on device",
@@ -68,7 +68,7 @@ std::string disk_lines(std::string_view tail, const std::string& folder, TimeNs 
   if (paths.empty()) paths.insert(folder);
   std::set<std::string> facts;
   for (std::string path : paths) {
-    // The file itself could often not be made: its nearest folder that exists answers.
+    // The file itself could often not be created, so its nearest existing folder is queried.
     std::optional<Room> room;
     while (!(room = ask(path)) && path.size() > 1) path.resize(std::max<size_t>(1, path.rfind('/')));
     if (room) facts.insert(facts_of(path, *room));

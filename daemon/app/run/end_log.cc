@@ -29,7 +29,7 @@ std::optional<uint64_t> count_in(const std::string& path, std::string_view wante
   return std::nullopt;
 }
 
-// Whether the kernel surely killed nothing for memory meanwhile: the host's count has kills of all groups.
+// Whether the kernel certainly killed no process for memory meanwhile: the host's count covers all groups.
 bool killed_nothing(const std::optional<MemoryKills>& before, const std::optional<MemoryKills>& after) {
   return before && after && before->host && before->host == after->host;
 }

@@ -1,4 +1,4 @@
-// What the command's output cannot say of its own end: its exit code, a signal that killed it, and a kill for
+// Facts about the command's end that its output lacks: its exit code, a signal that killed it, and a kill for
 // memory in its control group. Lines for the log of the run. Reads files of /proc and /sys; any thread.
 #pragma once
 
@@ -11,8 +11,7 @@
 
 namespace culprit::app {
 
-// How often the kernel killed a process for memory: of our control group, at its limit, and on the host as a
-// whole.
+// Number of kernel kills for lack of memory: in our control group, at its limit, and on the whole host.
 struct MemoryKills {
   std::string group;  // empty: not known
   uint64_t kills = 0;
@@ -20,11 +19,11 @@ struct MemoryKills {
 };
 std::optional<MemoryKills> memory_kills();
 
-// Lines with a time each; empty where the end needs none. `program`: its name alone.
+// Lines with a time each; empty for an end that needs no line. `program`: its name alone.
 std::string end_lines(const CommandEnd& end, const std::string& program, TimeNs now,
                       const std::optional<MemoryKills>& before, const std::optional<MemoryKills>& after);
 
-// As the lines begin: UTC with milliseconds.
+// Time in the form in which lines begin: UTC with milliseconds.
 std::string run_time(TimeNs now);
 
 // "SIGKILL", else "signal 99".

@@ -26,20 +26,20 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kNamesTried = 1000;  // "train-1126-190203-2" and so on
+constexpr int kNamesTried = 1000;  // names such as "train-1126-190203-2"
 constexpr size_t kRunsSeen = 10'000;
 constexpr size_t kMembersSeen = 100'000;
-constexpr const char* kMarker = ".culprit-run";  // what remove_old_runs() may remove
-constexpr size_t kSocketPathBytes = 92;          // sun_path has 108, and a name follows
+constexpr const char* kMarker = ".culprit-run";  // marks a folder that remove_old_runs() may remove
+constexpr size_t kSocketPathBytes = 92;          // sun_path has 108 bytes, and a file name follows
 constexpr int kRuntimeNames = 8;
-constexpr int kRemovalsSeen = 10;  // of one folder that is just made
+constexpr int kRemovalsSeen = 10;  // how often one new folder may be removed by others
 constexpr const char* kMemory = "/dev/shm";
 
 bool is_own(const struct stat& info) {
   return S_ISDIR(info.st_mode) && info.st_uid == ::geteuid() && (info.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
-// Makes a folder for this user alone, or takes the one that is there.
+// Creates a folder for this user alone, or uses the existing one.
 Status make_own(const std::string& path) {
   if (::mkdir(path.c_str(), 0700) == 0) return {};
   if (errno != EEXIST) return io::system_failure(path, errno);
@@ -49,7 +49,7 @@ Status make_own(const std::string& path) {
   return {};
 }
 
-// Why others could put another folder at the place of what is in this one; nothing: they cannot.
+// Why other users could replace the content of this folder; nothing: they cannot.
 Status closed_to_others(const std::string& path) {
   const auto opened = io::open_trusted_folder(path, ::geteuid());
   if (!opened) return tl::unexpected(opened.error());
@@ -57,7 +57,7 @@ Status closed_to_others(const std::string& path) {
   return {};
 }
 
-// The folders above the run may belong to others, as /home does.
+// Folders above the run may belong to other users, like /home.
 Status make_above(const std::string& path) {
   struct stat info {};
   if (::stat(path.c_str(), &info) == 0)
@@ -69,7 +69,7 @@ Status make_above(const std::string& path) {
   return io::system_failure(path, errno);
 }
 
-// Whether a member of the run holds its lock, or cannot be asked.
+// Whether a member of the run holds its lock; true also if the lock cannot be checked.
 bool may_run(const HeldFolder& run) {
   const auto members = run.enter("members");
   if (!members) return false;
@@ -85,7 +85,7 @@ std::string temporary_folder(const Lookup& variable) {
   return set && set->starts_with('/') ? *set : "/tmp";
 }
 
-// Of runs where the default root cannot be written to.
+// Root of runs if the default root is not writable.
 std::string spare_run_root(const Lookup& variable) {
   return fmt::format("{}/culprit-run-{}", temporary_folder(variable), ::geteuid());
 }
@@ -99,8 +99,8 @@ std::vector<std::string> runtime_bases(const Lookup& variable) {
   return out;
 }
 
-// All members on a host meet in this folder, so its name follows from the run's. Another user may have taken
-// the first name: then they meet under the next one.
+// All members on a host share this folder, so its name is derived from the run's name. If another user took
+// the first name, the members use the next one.
 std::vector<std::string> runtime_names(const std::string& run, const std::string& host) {
   const std::string name = fmt::format("culprit-{}-{}", ::geteuid(), hex64(hash64(run + "\n" + host)));
   std::vector<std::string> out{name};
@@ -108,14 +108,14 @@ std::vector<std::string> runtime_names(const std::string& run, const std::string
   return out;
 }
 
-// Makes a folder for this user alone, or takes the one that is there, and locks it against remove_unused().
+// Creates a folder for this user alone, or uses the existing one. Locks it against remove_unused().
 Result<HeldFolder> make_in_use(const std::string& path) {
   for (int i = 0; i < kRemovalsSeen; ++i) {
     if (Status made = make_own(path); !made) return tl::unexpected(made.error());
     auto held = HeldFolder::open(path);
     if (!held && held.error().code == ErrorCode::kNotFound) continue;
     if (!held) return held;
-    // Waits while another run removes it, which takes milliseconds.
+    // Waits while another run removes the folder, which takes milliseconds.
     while (::flock(held->descriptor(), LOCK_SH) != 0 && errno == EINTR) {
     }
     if (held->is_there()) return held;
@@ -133,7 +133,7 @@ void remove_unused(const std::string& path) {
   fs::remove_all(path, ignored);
 }
 
-// Makes the first folder of these names that can be this user's, or takes it where it is there.
+// Creates or uses the first folder of these names that can belong to this user.
 Result<HeldFolder> make_one_of(const std::string& base, const std::vector<std::string>& names) {
   if (const Status closed = closed_to_others(base); !closed)
     return fail(closed.error().code, base + ": " + closed.error().text);
@@ -142,7 +142,7 @@ Result<HeldFolder> make_one_of(const std::string& base, const std::vector<std::s
   return made;
 }
 
-// Rings of runs that were killed and whose own folder is gone or below another root.
+// Removes rings of killed runs whose folder is gone or below another root.
 void remove_unused_rings() {
   const auto memory = HeldFolder::open(kMemory);
   if (!memory) return;
@@ -155,7 +155,7 @@ void remove_unused_rings() {
   }
 }
 
-// What a run that was killed left in memory and in the folder of sockets.
+// Removes what a killed run left in memory and in the folder of sockets.
 void remove_runtime(const HeldFolder& run, const Lookup& variable) {
   const auto hosts = run.enter("job");
   if (!hosts) return;
@@ -234,7 +234,7 @@ Result<RunFolder> RunFolder::create(const RunPlaces& places, Launch& launch) {
   return out;
 }
 
-// `closed`: the root must be this user's alone.
+// `closed`: only this user may have access to the root.
 Status RunFolder::make(const std::string& root, Launch& launch, bool closed) {
   std::error_code error;
   const std::string path = fs::absolute(root, error).lexically_normal().string();
@@ -267,7 +267,7 @@ Status RunFolder::make_run(const Launch& launch) {
   job_ = launch.job;
   if (Status run = take(root_.make(job_, !launch.in_team), run_); !run) return run;
   if (Status made = take(run_.make("members"), members_); !made) return made;
-  // A run that has reported is over, also for members that it did not have.
+  // A run that has reported is over, even for members that never joined it.
   for (const std::string& reports : {std::string("reports"), launch.host + ".reports"})
     if (members_.has(reports))
       return fail(ErrorCode::kBusy, members_.path() + "/" + reports + ": is there already");
@@ -276,14 +276,14 @@ Status RunFolder::make_run(const Launch& launch) {
   auto lock = members_.open_file(name, O_RDWR | O_CREAT | O_EXCL);
   if (!lock) return tl::unexpected(lock.error());
   lock_ = lock->release();
-  // Where a file system has no locks, the run counts as ended for remove_old_runs().
+  // Without locks in the file system, remove_old_runs() treats the run as ended.
   (void)::flock(lock_, LOCK_EX | LOCK_NB);
   if (Status made = take(run_.make("job"), inputs_); !made) return made;
   if (Status made = take(inputs_.make(launch.host), logs_); !made) return made;
   return run_.write(kMarker, "A run of `culprit run`.\n");
 }
 
-// What others must not replace while it is used by path.
+// Places files that are used by path where other users cannot replace them.
 Status RunFolder::place_files(const RunPlaces& places, const Launch& launch) {
   files_ = exposed_ ? runtime_ : logs_.path();
   private_ = exposed_ || !places.shared.empty() ? runtime_ : run_.path() + "/private";
@@ -371,7 +371,7 @@ RunFolder::~RunFolder() {
       if (it->path().filename() != "files") fs::remove_all(it->path(), ignored);
     if (!rings_.empty()) fs::remove_all(rings_, ignored);
   }
-  // The last member on this host finds them empty.
+  // Only the last member on this host finds the folders empty.
   if (!runtime_.empty())
     for (const std::string& path : {runtime_ + "/files", runtime_}) ::rmdir(path.c_str());
   if (lock_ >= 0) ::close(lock_);
@@ -381,7 +381,7 @@ void RunFolder::remove() {
   if (in_team_ && !shared_) {
     inputs_.remove_held(host_, logs_);
     if (const auto all = run_.enter("private")) all->remove(host_);
-    // Of other hosts there may be more, where they see the folder after all.
+    // Other hosts may have added more, if they see the folder after all.
     const auto is_folder = [&](const std::string& name) { return inputs_.enter(name).has_value(); };
     if (std::ranges::any_of(inputs_.names(kMembersSeen), is_folder)) return;
   }

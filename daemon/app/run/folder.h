@@ -35,13 +35,13 @@ struct RunPlaces {
 
 class RunFolder {
  public:
-  // Makes the folders, and removes rings of this user that no run has locked. A root that cannot be written
-  // to gives way to one in /tmp, unless --dir or --shared named it; `note` then says why. Changes launch.job
-  // where an earlier run has the name.
+  // Creates the folders, and removes this user's rings that no run has locked. If the root is not writable, a
+  // root in /tmp replaces it, unless --dir or --shared named the root; `note` then has the reason. Changes
+  // launch.job if an earlier run has the same name.
   static Result<RunFolder> create(const RunPlaces& places, Launch& launch);
   RunFolder(RunFolder&& other) noexcept;
   RunFolder& operator=(RunFolder&&) = delete;
-  // Removes the sockets and rings. The run itself stays unless remove() is called.
+  // Removes the sockets and rings. The run's folder remains unless remove() is called.
   ~RunFolder();
 
   const std::string& path() const { return run_.path(); }
@@ -49,28 +49,28 @@ class RunFolder {
   const std::string& note() const { return note_; }
   // Whether other hosts see the folder too.
   bool shared() const { return shared_; }
-  // Whether others may rename folders on the way to it.
+  // Whether other users may rename folders above the run.
   bool exposed() const { return exposed_; }
   const HeldFolder& held() const { return run_; }
   const HeldFolder& inputs() const { return inputs_; }
   const HeldFolder& logs() const { return logs_; }
   const HeldFolder& members() const { return members_; }
-  // For programs that take paths. Empty: there is no folder that this user alone can change.
-  std::string files() const { return files_; }  // of the command: NCCL's warnings, torchrun's logs
+  // For programs that take paths. Empty: no folder is writable by this user alone.
+  std::string files() const { return files_; }  // files of the command: NCCL's warnings, torchrun's logs
   std::string dumps() const { return files_.empty() ? "" : files_ + "/dumps"; }
   const std::string& private_folder() const { return private_; }
-  // Holds files(), if exposed() of each member on this host in a folder of its own.
+  // Folder that contains files(); if exposed(), one subfolder for each member on this host.
   std::string files_root() const { return exposed_ ? runtime_ + "/files" : files_; }
   const std::string& runtime() const { return runtime_; }  // empty: there is none
-  // Why there is none: the folders tried, and what helps.
+  // Why there is no runtime folder: the folders tried, and the remedy.
   const std::string& no_runtime() const { return no_runtime_; }
   const std::string& rings() const { return rings_; }  // empty: there is none
   std::string pipes() const { return runtime_.empty() ? "" : runtime_ + "/pipes"; }
 
-  // What the command wrote outside of the run goes into it, at the end of the command. Returns the bytes that
-  // could not be copied.
+  // Copies files that the command wrote outside of the run into the run, after the command's end. Returns the
+  // bytes that could not be copied.
   uint64_t collect() const;
-  // Removes the run; of a team whose hosts do not share the folder, what this host has of it.
+  // Removes the run; for a team without a shared folder, only this host's part.
   void remove();
 
  private:
@@ -91,16 +91,16 @@ class RunFolder {
 // The default root of runs.
 std::string default_run_root(const Lookup& variable);
 
-// The inputs of the run of this name below a default root, for `culprit diagnose`. Empty: there are none.
+// The inputs of the run with this name below a default root, for `culprit diagnose`. Empty: no such run.
 std::string stored_run(const std::string& job, const Lookup& variable);
-// The default root that holds runs; empty: none does.
+// The default root that contains runs; empty: none.
 std::string stored_runs_root(const Lookup& variable);
 
-// Removes ended runs below the root beyond the newest `keep`, and the sockets of those that were killed. What
-// still runs stays. Returns the names of the removed runs.
+// Removes ended runs below the root except the newest `keep`, and sockets of killed runs. Active runs remain.
+// Returns the names of the removed runs.
 std::vector<std::string> remove_old_runs(const HeldFolder& root, size_t keep, const Lookup& variable);
 
-// Whether the file system of the folder is one of several machines.
+// Whether several machines share the folder's file system.
 bool is_network_folder(const std::string& path);
 
 }  // namespace culprit::app

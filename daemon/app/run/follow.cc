@@ -15,11 +15,11 @@ namespace {
 using json = nlohmann::json;
 
 constexpr int kRetryMs = 100, kRetryMostMs = 5000;
-// A job that fails ends within moments: then its end is reported, and no verdict before it. Until then the
-// verdict settles, too.
+// Wait before a verdict is reported: the verdict settles, and a failing job ends within moments, which is
+// then reported instead.
 constexpr int kSettleMs = 3000;
 
-// Whether the daemon now has another best explanation, or none any more.
+// Whether the daemon's best explanation changed or was withdrawn.
 bool is_verdict(const ServerEvent& event) {
   if (event.kind == "diagnosis_gone") return true;
   if (event.kind != "diagnosis") return false;

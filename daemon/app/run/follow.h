@@ -1,5 +1,5 @@
-// Follows the verdicts of a run's private daemon while the command runs, on a thread of its own. On a verdict
-// it fetches the daemon's report. The owner is woken by a descriptor.
+// Follows the verdicts of a run's private daemon while the command runs, on a separate thread. After a
+// verdict it fetches the daemon's report and wakes the owner through a descriptor.
 #pragma once
 
 #include <atomic>
@@ -16,13 +16,13 @@ namespace culprit::app {
 class Follow {
  public:
   Follow(std::string server, std::string job);
-  // Does not wait for a daemon: end it first.
+  // Does not wait for the daemon: end the daemon first.
   ~Follow();
   Follow(const Follow&) = delete;
 
   // Readable when there is a new report.
   int descriptor() const { return wake_; }
-  // The report of the last verdict, as the daemon gave it; nothing: none since the last call.
+  // The daemon's report of the last verdict, unchanged; nothing: no new report since the last call.
   std::optional<std::string> take();
   // Whether the daemon answered at least once.
   bool reached() const { return reached_; }

@@ -19,8 +19,8 @@ namespace culprit::app {
 namespace {
 
 constexpr int kFolderFlags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW;
-constexpr int kDepth = 64;                // of folders within each other
-constexpr size_t kEntriesSeen = 100'000;  // of one folder
+constexpr int kDepth = 64;                // limit of nested folders
+constexpr size_t kEntriesSeen = 100'000;  // limit of entries in one folder
 
 bool is_same(const struct stat& a, const struct stat& b) {
   return a.st_dev == b.st_dev && a.st_ino == b.st_ino;

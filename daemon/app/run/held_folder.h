@@ -1,5 +1,6 @@
-// A folder by its descriptor: what is written, read and removed stays in this folder, wherever its path leads
-// by now. Names are those of entries of it; no link is followed. Owns the descriptor. Blocking; any thread.
+// A folder held by its descriptor: reads, writes and removals stay in this folder, even if its path leads
+// elsewhere by now. Names are entries of the folder; no link is followed. Owns the descriptor. Blocking; any
+// thread.
 #pragma once
 
 #include <sys/types.h>
@@ -18,36 +19,37 @@ class HeldFolder {
  public:
   HeldFolder() = default;  // none
   static Result<HeldFolder> open(const std::string& path);
-  // Makes a folder for this user alone, or takes the one that is there. `fresh`: it must not be there, else
-  // kBusy. kDenied: it belongs to another user, or others may write to it.
+  // Creates a folder for this user alone, or opens the existing one. `fresh`: kBusy if the folder exists.
+  // kDenied: the folder belongs to another user, or others may write to it.
   Result<HeldFolder> make(const std::string& name, bool fresh = false) const;
   Result<HeldFolder> enter(const std::string& name) const;
 
-  // Where it was opened: for messages, and for programs that only understand paths.
+  // The path at its opening: for messages, and for programs that only understand paths.
   const std::string& path() const { return path_; }
   int descriptor() const { return at_.get(); }
   bool is_open() const { return at_.is_open(); }
-  // Whether it belongs to this user, who alone may write to it.
+  // Whether the folder belongs to this user, who alone may write to it.
   bool is_own() const;
-  // Whether the path still leads here.
+  // Whether the path still leads to this folder.
   bool is_there() const;
 
   bool has(const std::string& name) const;
   std::vector<std::string> names(size_t max) const;
-  // Of at most `bytes_max`; a longer one is cut.
+  // Reads at most `bytes_max`; a longer file is cut.
   Result<std::string> read(const std::string& name, size_t bytes_max) const;
-  // Writes a file and renames it into its place.
+  // Writes a temporary file and renames it to its name.
   Status write(const std::string& name, std::string_view text) const;
-  // With these flags of open(2); mode 0600.
+  // Opens with these flags of open(2); mode 0600.
   Result<io::Descriptor> open_file(const std::string& name, int flags) const;
   // errno or 0.
   int rename(const std::string& from, const std::string& to) const;
-  // A file, or a folder with what is in it.
+  // Removes a file, or a folder with its content.
   void remove(const std::string& name) const;
-  // Removes `folder`, which was opened by this name, with what is in it; what has the name by now stays.
+  // Removes `folder`, which was opened by this name, with its content; another entry that has the name now
+  // remains.
   void remove_held(const std::string& name, const HeldFolder& folder) const;
-  // Copies the regular files of a folder that this user alone can change, with its folders. What is there
-  // already stays. Returns the bytes that could not be copied.
+  // Copies the regular files and subfolders of a folder that this user alone can change. Existing files
+  // remain. Returns the bytes that could not be copied.
   uint64_t copy_from(const std::string& folder) const;
 
  private:

@@ -1,5 +1,5 @@
-// What a run's private daemon has beyond files of the run: stacks that it took, lines of the trace socket.
-// They become files next to the logs, so that `culprit diagnose` of the folder sees them. Blocking; one
+// Evidence that only a run's private daemon has: stacks that it captured, and lines of the trace socket.
+// Saves it as files next to the logs, so that `culprit diagnose` of the folder reads them. Blocking; one
 // thread.
 #pragma once
 
@@ -12,11 +12,11 @@
 
 namespace culprit::app {
 
-// Waits until the daemon has read that much of the file, for at most `within_ms`. Whether it has.
+// Waits until the daemon has read this much of the file, for at most `within_ms`. Returns whether it has.
 bool wait_until_read(Client& client, const std::string& job, const std::string& path, uint64_t bytes,
                      int within_ms);
 
-// Writes each source into the folder as <name>.ndjson. Returns how many.
+// Writes each source into the folder as <name>.ndjson. Returns the number of sources.
 Result<size_t> keep_evidence(Client& client, const std::string& job, const HeldFolder& folder);
 
 }  // namespace culprit::app

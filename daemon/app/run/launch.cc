@@ -10,7 +10,7 @@
 namespace culprit::app {
 namespace {
 
-constexpr size_t kNameBytes = 100;  // further endings fit into a file name of 255
+constexpr size_t kNameBytes = 100;  // leaves room for suffixes in a file name of 255 bytes
 constexpr uint32_t kMembersMost = 1'000'000;
 
 std::optional<uint32_t> count_of(std::string_view text) {
@@ -32,7 +32,7 @@ bool is_plain(char c) {
          c == '.' || c == '+';
 }
 
-// Whether the command starts the ranks itself, so that its output is not that of one rank.
+// Whether the command starts the ranks itself, so that its output does not belong to one rank.
 bool is_launcher(const std::vector<std::string>& command) {
   constexpr std::string_view kPrograms[] = {"torchrun", "accelerate", "deepspeed", "horovodrun",
                                             "mpirun",   "mpiexec",    "srun",      "colossalai"};
@@ -60,7 +60,7 @@ struct Ranks {
   uint32_t rank = 0, world = 1, local = 0, local_world = 1;
 };
 
-// As a launcher other than Slurm numbers this process.
+// The rank numbers that a launcher other than Slurm assigned.
 std::optional<Ranks> ranks_of(const Lookup& variable) {
   struct Names {
     const char *rank, *world, *local, *local_world;
@@ -86,7 +86,7 @@ void join_team(Launch& out, const Ranks& ranks) {
   out.local = ranks.local, out.local_members = ranks.local_world;
 }
 
-// A task of `srun`. The script of `sbatch` has no step, and whatever it runs is one process.
+// Reads a task of `srun`. The script of `sbatch` has no step: whatever it runs is one process.
 bool read_slurm(const LaunchRequest& request, Launch& out) {
   const Lookup& variable = request.variable;
   const auto id = variable("SLURM_JOB_ID");
@@ -116,7 +116,7 @@ void read_torchrun(const LaunchRequest& request, Launch& out) {
     return given ? given : request.variable(variable);
   };
   const std::string nodes = value("nnodes", "PET_NNODES").value_or("1");
-  // "2:4" may be any number: as many as come at least.
+  // A range such as "2:4" allows any number, at least the first.
   const auto count = count_of(std::string_view(nodes).substr(0, nodes.find(':')));
   const std::string id = value("rdzv-id", "PET_RDZV_ID").value_or("");
   const bool named = !request.job.empty() || (!id.empty() && id != "none");

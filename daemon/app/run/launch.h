@@ -1,5 +1,5 @@
-// What the command and the environment of `culprit run` tell of the job: its name, this host, and the other
-// `culprit run` of the same job: tasks of Slurm, ranks of MPI, hosts of torchrun. Pure; any thread.
+// What the command and the environment of `culprit run` say about the job: its name, this host, and other
+// `culprit run` processes of the same job (Slurm tasks, MPI ranks, torchrun hosts). Pure; any thread.
 #pragma once
 
 #include <cstdint>
@@ -11,38 +11,39 @@
 
 namespace culprit::app {
 
-// The value of a variable of the user's environment; nothing: it is not set.
+// The value of a variable in the user's environment; nothing: not set.
 using Lookup = std::function<std::optional<std::string>(std::string_view)>;
 
 struct LaunchRequest {
   std::vector<std::string> command;
-  std::string job;     // given by the user; empty: by the environment, else by the command
+  std::string job;     // given by the user; empty: derived from the environment, else from the command
   std::string host;    // the machine's own name
-  std::string moment;  // "1126-190203", the end of a name that would not differ from run to run
+  std::string moment;  // "1126-190203", a suffix that makes the name differ between runs
   Lookup variable;
 };
 
 struct Launch {
   std::string job;                        // a name for a folder
   std::string host;                       // the same
-  std::string log;                        // of the output, without an ending: "output", "rank_3"
-  bool in_team = false;                   // several `culprit run` share the job and its folder
-  uint32_t member = 0, members = 1;       // of all of them
-  uint32_t local = 0, local_members = 1;  // on this host; number 0 starts the daemon
+  std::string log;                        // name of the output's log, without a suffix: "output", "rank_3"
+  bool in_team = false;                   // several `culprit run` processes share the job and its folder
+  uint32_t member = 0, members = 1;       // number and count over all hosts
+  uint32_t local = 0, local_members = 1;  // number on this host; member 0 starts the daemon
   bool slurm = false;
 };
 
-// Why a name given by the user is no name of a job, to follow "--job "; empty: it is one.
+// Why a name given by the user is no valid job name, to follow "--job "; empty: valid.
 std::string check_run_name(std::string_view name);
-// Other texts as names: what does not fit becomes '_'. "job" where nothing is left.
+// Makes a valid name of any text: replaces invalid characters by '_'. "job" if nothing is left.
 std::string run_name_of(std::string_view text);
 
 Launch understand_launch(const LaunchRequest& request);
 
-// The value of an option of the command, as "--name value" or "--name=value"; '-' and '_' within are alike.
+// The value of an option in the command, as "--name value" or "--name=value"; '-' and '_' in names are
+// equivalent.
 std::optional<std::string> option_of(const std::vector<std::string>& command, std::string_view name);
 
-// Tasks on node number `node` of Slurm's "2(x3),1". Nothing: not known.
+// Tasks on node number `node` according to Slurm's "2(x3),1". Nothing: unknown.
 std::optional<uint32_t> tasks_of_node(std::string_view per_node, uint32_t node);
 
 }  // namespace culprit::app

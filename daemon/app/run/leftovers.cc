@@ -63,7 +63,7 @@ void for_each_own_process(const std::function<void(pid_t)>& call) {
   }
 }
 
-// The value of our variable in the environment that a process was started with.
+// The value of the mark's variable in a process's initial environment.
 std::string mark_of(pid_t pid) {
   const std::string wanted = std::string(kMarkVariable) + "=";
   const std::string text = text_of(fmt::format("/proc/{}/environ", pid), kEnvironmentMost);
@@ -87,11 +87,11 @@ TimeNs steady_now() {
       .count();
 }
 
-// Waits until none is left, or the time is over.
+// Waits until no marked process is left, or the time is over.
 std::vector<MarkedProcess> wait_for(std::string_view mark, TimeNs within) {
   const TimeNs until = steady_now() + within;
   for (;;) {
-    // As the reaper of the run's processes: a zombie has ended.
+    // Reaps zombies as the parent of the run's processes: a zombie has ended.
     while (::waitpid(-1, nullptr, WNOHANG) > 0) {
     }
     std::vector<MarkedProcess> left = marked_processes(mark);
@@ -128,7 +128,7 @@ std::vector<MarkedProcess> end_marked(std::string_view mark, TimeNs patience, Ti
   for (const MarkedProcess& one : left) ::kill(one.pid, SIGTERM);
   left = wait_for(mark, patience);
   const TimeNs until = steady_now() + kill_within;
-  // A process may start others while it is ended: all that are there are killed at each look.
+  // A process may start others while it is being ended: each check kills all that exist.
   while (!left.empty() && steady_now() < until) {
     for (const MarkedProcess& one : left) ::kill(one.pid, SIGKILL);
     left = wait_for(mark, 10 * kNsPerMs);
@@ -188,7 +188,7 @@ Guardian::Guardian(std::string mark) {
     pipe_ = ends[1];
     return;
   }
-  ::setsid();  // what ends the run's group does not end it
+  ::setsid();  // a signal to the run's group does not end the guardian
   if (ends[0] != 3) ::dup3(ends[0], 3, O_CLOEXEC);
   ::close_range(4, UINT_MAX, 0);
   for (int fd = 0; fd < 3; ++fd) ::close(fd);

@@ -40,7 +40,7 @@ std::vector<MemberEnd> Members::ends() const {
     if (path.extension() != ".end" || (!shared_ && path.stem().stem().string() != host_)) continue;
     const json read = parse_json(folder_.read(entry, kEndBytes).value_or(""));
     MemberEnd one;
-    // A file that is not as ours still counts as an end: it has its name by a rename.
+    // A file in another format still counts as an end, since a rename gave it its name.
     if (read.is_object()) {
       const auto number = [&](const char* name) {
         const auto found = read.find(name);

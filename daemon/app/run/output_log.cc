@@ -14,7 +14,7 @@ namespace culprit::app {
 namespace {
 
 constexpr size_t kQueuedMost = 16 << 20;  // seconds of a chatty job
-constexpr size_t kPartBytes = 256 << 10;  // parts of one stream are joined up to here
+constexpr size_t kPartBytes = 256 << 10;  // parts of one stream are joined up to this size
 
 }  // namespace
 

@@ -1,6 +1,6 @@
-// The copy of the command's output in the run's folder. A thread of its own writes it, so a slow or full disk
-// does not hold up the command: what waits is bounded, and the rest is left out and counted. Beyond its size
-// the file is renamed to NAME.1 and a new one begins; an older NAME.1 is dropped.
+// The copy of the command's output in the run's folder. A separate thread writes it, so that a slow or full
+// disk does not block the command: the queue is bounded, and excess output is dropped and counted. At its
+// size limit the file is renamed to NAME.1 and a new one begins; an older NAME.1 is dropped.
 //
 // add() and finish() are for one thread. Owns its thread and the files.
 #pragma once
@@ -20,14 +20,14 @@ namespace culprit::app {
 
 class OutputLog {
  public:
-  // Of the streams 0 (standard output, or both) and 1 (standard error): the files of these names in a folder,
-  // which is borrowed.
+  // Files for stream 0 (standard output, or both) and stream 1 (standard error), with these names, in a
+  // borrowed folder.
   OutputLog(const HeldFolder& folder, std::vector<std::string> names, uint64_t bytes_max);
   ~OutputLog();
   OutputLog(const OutputLog&) = delete;
 
   void add(size_t stream, std::string_view bytes);
-  // Waits until all of it is written, for at most `within_ms`.
+  // Waits until all output is written, for at most `within_ms`.
   void finish(int within_ms);
 
   struct Counters {
@@ -42,7 +42,7 @@ class OutputLog {
     std::string name;
     int fd = -1;
     uint64_t size = 0;
-    bool told = false;  // its trouble
+    bool told = false;  // the file's problem is reported
   };
   struct Part {
     size_t stream;
@@ -55,7 +55,7 @@ class OutputLog {
 
   const HeldFolder& folder_;
   const uint64_t bytes_max_;
-  std::vector<File> files_;  // of the thread
+  std::vector<File> files_;  // used by the thread
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Part> queue_;

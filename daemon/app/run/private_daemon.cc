@@ -21,11 +21,11 @@ namespace culprit::app {
 namespace {
 
 constexpr int kNice = 10;
-constexpr const char* kOomScore = "500";  // the kernel ends it before it ends a rank
+constexpr const char* kOomScore = "500";  // the kernel kills the daemon before a rank
 constexpr size_t kWordsBytes = 4096;
 constexpr const char *kConfigName = "culpritd.toml", *kLogName = "culpritd.log";
 
-// A text of TOML between double quotes; also for globs, in which [ ] * ? { } stand for themselves.
+// A TOML text in double quotes; in globs, [ ] * ? { } become literals.
 std::string toml_text(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
@@ -51,7 +51,7 @@ std::string literal_glob(std::string_view path) {
   return out;
 }
 
-// The variables that a program needs, and none that would make the daemon a rank of the job.
+// The variables that a program needs, without those that would make the daemon a rank of the job.
 std::vector<std::string> daemon_environment() {
   std::vector<std::string> out;
   for (const char* name : {"PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "LANG", "LC_ALL", "TZ",
@@ -60,7 +60,7 @@ std::vector<std::string> daemon_environment() {
   return out;
 }
 
-// What the child needs, made before the fork: other threads of ours may hold locks at that moment.
+// The child's data, made before the fork: other threads may hold locks at that moment.
 struct DaemonStart {
   const char* program;
   char* const* words;
@@ -82,7 +82,7 @@ struct DaemonStart {
   if (nothing >= 0) ::dup2(nothing, STDIN_FILENO);
   ::dup2(start.log, STDOUT_FILENO);
   ::dup2(start.log, STDERR_FILENO);
-  // The command may have inherited descriptors for a purpose; the daemon has none for them.
+  // The command may need inherited descriptors; the daemon does not.
   ::close_range(3, UINT_MAX, 0);
   sigset_t none;
   sigemptyset(&none);

@@ -18,7 +18,7 @@ namespace culprit::app {
 namespace {
 
 constexpr size_t kReadBytes = 64 << 10;
-constexpr int kTellMs = 1000;  // a reader that does not read gets no message
+constexpr int kTellMs = 1000;  // limit of waiting: a reader that does not read gets no message
 
 bool are_one(int a, int b) {
   struct stat first {
@@ -31,7 +31,7 @@ struct Ends {
   int from = -1, child = -1;
 };
 
-// A pseudo-terminal that changes no byte: the terminal itself does that.
+// A pseudo-terminal that changes no byte, since the terminal itself does.
 bool open_terminal(int like, Ends& out) {
   const int from = ::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
   std::array<char, 128> name{};
@@ -122,7 +122,7 @@ void Relay::move(std::span<const pollfd> polled, TimeNs now, const Output& outpu
       read(channel, i, output);
       last_read_ns_ = now;
     }
-    // A file or an idle reader takes it at once; another is waited for by poll().
+    // A file or an idle reader accepts the bytes at once; for others, poll() waits.
     pollfd ready{channel.to, POLLOUT, 0};
     while (!channel.pending.empty() && ::poll(&ready, 1, 0) == 1) write(channel);
   }
@@ -138,7 +138,7 @@ void Relay::read(Channel& channel, size_t stream, const Output& output) {
   ::close(std::exchange(channel.from, -1));  // the end; EIO: no process has the terminal open
 }
 
-// Called when the reader takes at least a part.
+// Call when the reader accepts at least a part.
 void Relay::write(Channel& channel) {
   const size_t part = std::min<size_t>(channel.pending.size() - channel.written, PIPE_BUF);
   const char* const bytes = channel.pending.data() + channel.written;
@@ -146,7 +146,7 @@ void Relay::write(Channel& channel) {
   if (n < 0 && (errno == EINTR || errno == EAGAIN)) return;
   if (n <= 0) {
     channel.pending.clear();
-    // The reader is gone or the disk is full: the next write of the child fails as it would without us.
+    // The reader is gone or the disk is full: the child's next write fails as it would without us.
     if (channel.from >= 0) ::close(std::exchange(channel.from, -1));
     return;
   }

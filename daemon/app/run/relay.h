@@ -1,8 +1,8 @@
-// The output of a child on its way to our standard output and standard error, unchanged. Where ours is a
-// terminal, the child writes to a pseudo-terminal with the same settings and size, so that it prints as to a
-// terminal. Where both of ours are one, the child's are one too.
+// Passes the output of a child unchanged to our standard output and standard error. If ours is a terminal,
+// the child writes to a pseudo-terminal with the same settings and size, so that it prints as to a terminal.
+// If both of ours are the same, the child's are too.
 //
-// One thread. Never waits for a reader: what cannot be written yet waits here, and the child with it.
+// One thread. Never waits for a reader: unwritten output waits here, and the child waits with it.
 #pragma once
 
 #include <poll.h>
@@ -29,7 +29,7 @@ class Relay {
   Relay(const Relay&) = delete;
 
   Status open();
-  // In the child, before it runs the command.
+  // Called in the child, before it runs the command.
   void connect_child() const;
   void close_child_ends();
   void copy_window_size() const;
@@ -39,19 +39,19 @@ class Relay {
   bool has_pending() const;
   TimeNs last_read_ns() const { return last_read_ns_; }
 
-  // Adds what to wait for, and moves bytes of what is ready; both in the same order.
+  // Adds the descriptors to wait for, and moves bytes of ready ones; both in the same order.
   void add_polled(std::vector<pollfd>& polled) const;
   void move(std::span<const pollfd> polled, TimeNs now, const Output& output);
-  // To standard error, on a line of its own on a terminal.
+  // Writes to standard error; on a terminal, on a separate line.
   void tell(std::string_view text);
 
  private:
   struct Channel {
     int from = -1, child = -1, to = -1;
     bool terminal = false;
-    std::string pending = {};  // read and not yet written, but for its first bytes
-    size_t written = 0;        // of pending
-    bool in_line = false;      // the last byte that was written ended no line
+    std::string pending = {};  // read but not completely written
+    size_t written = 0;        // written bytes of `pending`
+    bool in_line = false;      // the last written byte did not end a line
     bool closed() const { return from < 0 && pending.empty(); }
   };
   Status add_channel(int to);

@@ -1,10 +1,11 @@
-// culprit-capture: looks at processes of a job that does not go on, or asks NCCL's RAS service in the network
-// namespaces of some. It reads one request (capture/request.h) from standard input and prints the lines of
-// each process. culpritd starts it, or systemd does for each
-// connection to its socket (culprit-capture@.service), with the right to trace and none else.
+// culprit-capture: inspects processes of a job that makes no progress, or queries NCCL's RAS service in the
+// network namespaces of some processes. It reads one request (capture/request.h) from standard input and
+// prints the lines of each process. It is started by culpritd, or by systemd for each connection to its
+// socket (culprit-capture@.service), with only the right to trace.
 //
-// Each process is looked at by a child of its own: the kernel may block a look for as long as the process's
-// memory is locked. Such a child is ended, and the state alone is reported.
+//
+// Each process is inspected by a separate child: the kernel may block the child as long as the process's
+// memory is locked. A blocked child is killed, and only the state is reported.
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <poll.h>
@@ -33,7 +34,7 @@ namespace {
 
 constexpr TimeNs kRequestWithin = 5 * kNsPerSecond;
 constexpr TimeNs kOneWithin = 15 * kNsPerSecond;  // a look, two tools and a signal
-constexpr TimeNs kToEnd = kNsPerSecond;           // between the end of a tool's time and the child's
+constexpr TimeNs kToEnd = kNsPerSecond;           // time reserved between a tool's deadline and the child's
 
 void make_harmless() {
   const rlimit none{0, 0};
@@ -157,7 +158,7 @@ class Captures {
     if (child.output >= 0 && now < child.until_ns) return false;
     if (child.output >= 0) ::close(child.output);
     ::kill(child.pid, SIGKILL);
-    ::waitpid(child.pid, nullptr, WNOHANG);  // one that the kernel blocks stays behind; init collects it
+    ::waitpid(child.pid, nullptr, WNOHANG);  // a child that the kernel blocks is left to init
     captured_ = captured_ || child.text != "\n";
     if (child.text.ends_with('\n'))
       write_all(STDOUT_FILENO, child.text.size() > 1 ? child.text : std::string());
@@ -174,7 +175,7 @@ class Captures {
   Request request_;
   const TimeNs until_ns_;
   size_t next_ = 0;
-  bool captured_ = false;  // a rank, or a process that could not be looked at
+  bool captured_ = false;  // a rank, or a process that could not be inspected
   std::vector<Child> children_;
 };
 
@@ -185,7 +186,8 @@ int serve() {
     std::fprintf(stderr, "culprit-capture: %s\n", request.error().text.c_str());
     return 2;
   }
-  // Of a drop-in that lets it enter network namespaces. Where root starts it, stacks of the kernel need it.
+  // CAP_SYS_ADMIN comes from a systemd drop-in and is only for entering network namespaces. Root keeps it,
+  // to read kernel stacks.
   if (request->ras_port == 0 && ::geteuid() != 0 && !give_up_capability(CAP_SYS_ADMIN)) {
     std::fprintf(stderr, "culprit-capture: cannot give up CAP_SYS_ADMIN\n");
     return 2;

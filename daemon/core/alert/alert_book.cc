@@ -18,13 +18,13 @@ bool among(const std::vector<std::string>& words, const std::string& word) {
   return words.empty() || std::ranges::find(words, word) != words.end();
 }
 
-// Whether it is another fault than the one that was repaired. How sure it is does not count.
+// Whether the fault differs from the repaired one, apart from its confidence.
 bool is_another(const Fault& repaired, Fault now) {
   now.confidence = repaired.confidence;
   return repaired.diagnosis != now.diagnosis || differs(repaired, now);
 }
 
-// The run stands still where it has one of these, so that progress means the end of it.
+// With one of these symptoms the run stands still, so progress ends the issue.
 bool is_stable(const Fault& fault) {
   return fault.symptom == "crash" || fault.symptom == "hang" || fault.symptom == "launch_failure";
 }
@@ -106,7 +106,7 @@ std::vector<const Issue*> AlertBook::firing() const {
   return out;
 }
 
-// An issue that changes twice is kept once.
+// An issue that changes twice is stored once.
 void AlertBook::note(const Issue& issue) {
   const auto at = std::ranges::find(changes_.issues, issue.key, &Issue::key);
   if (at == changes_.issues.end())
@@ -148,7 +148,7 @@ void AlertBook::update(const std::string& job, uint32_t run, const std::optional
     return;
   }
   if (open) return revise(*open, *fault, now);
-  // The verdict of a run that recovered still stands: only another one is news.
+  // The verdict of a recovered run remains; only a different verdict is news.
   if (const Issue* closed = last_closed(id)) {
     const bool went_on = closed->end == End::kRecovered || closed->end == End::kExpired;
     const bool mended = closed->end == End::kRepaired && !closed->rearmed;
@@ -269,7 +269,7 @@ void AlertBook::count_silenced(const Fault& fault, TimeNs now) {
     }
 }
 
-// The receiver hears of an issue for the first time, now or later.
+// The first notification of an issue to the receiver, now or later.
 void AlertBook::offer(Issue& issue, const Route& r, TimeNs now) {
   if (silent(issue, now)) {
     const bool first = std::ranges::none_of(
@@ -326,7 +326,7 @@ void AlertBook::hold(Issue& issue, const Route& r, TimeNs now) {
   note(own);
 }
 
-// Before the first message a second passes, so that it can count what came with it.
+// Waits one second before the first message, to count the issues that arrive with the first.
 void AlertBook::tick_storm(const Route& r, TimeNs now) {
   const auto at = storms_.find(r.name);
   if (at == storms_.end()) return;
@@ -335,7 +335,7 @@ void AlertBook::tick_storm(const Route& r, TimeNs now) {
   if (storm.key.empty()) return;
   Issue& own = issues_.at(storm.key);
   if (storm.held.empty()) {
-    resolve(own, End::kCalm, now);  // sends nothing where it is over before it was sent
+    resolve(own, End::kCalm, now);  // sends nothing if it ended before it was sent
     storm.key.clear();
     storm.shown = 0;
     return;
@@ -357,7 +357,7 @@ void AlertBook::tick_storm(const Route& r, TimeNs now) {
   note(own);
 }
 
-// A revision may have made a held issue graver, and an end takes it away.
+// A revision may have made a held issue graver, and an ended issue is no longer held.
 void AlertBook::recount(const std::string& receiver) {
   const auto storm = storms_.find(receiver);
   if (storm == storms_.end()) return;
@@ -376,7 +376,7 @@ void AlertBook::recount(const std::string& receiver) {
   }
 }
 
-// The gravest first; of equal ones the oldest.
+// Gravest first; for equal gravity, oldest first.
 void AlertBook::release(const Route& r, TimeNs now) {
   Storm& storm = storms_.at(r.name);
   recount(r.name);
@@ -408,7 +408,7 @@ void AlertBook::release(const Route& r, TimeNs now) {
 
 // ---- time
 
-// Suppressed issues are sent once no window holds it, with what changed meanwhile.
+// Sends suppressed issues once no window matches, with their changes in the meantime.
 void AlertBook::tick_issue(Issue& issue, TimeNs now) {
   if (!issue.storm.empty()) return;
   end_silence(issue, now);
@@ -445,7 +445,7 @@ void AlertBook::tick(TimeNs now) {
   if (forgot_ns_ == kNoTime || now < forgot_ns_ || now - forgot_ns_ >= kForgetEvery) forget_old(now);
 }
 
-// Resolved issues: those that are old, and beyond the limit the oldest.
+// Drops resolved issues: the old ones, and the oldest beyond the limit.
 void AlertBook::forget_old(TimeNs now) {
   forgot_ns_ = now;
   std::vector<std::pair<TimeNs, std::string>> resolved;
@@ -481,7 +481,7 @@ void AlertBook::on_runs(const std::vector<RunNews>& runs, TimeNs now) {
   std::erase_if(progress_, [&](const auto& one) { return !running_.contains(one.first); });
 }
 
-// A user's word resolves what that user's own job said, and nothing that the kernel or root said.
+// A user's claim resolves only issues from the user's own job, and none from the kernel or root.
 bool AlertBook::may_resolve(const RunNews& news, const Fault& fault) {
   return news.user.empty() || (!fault.of_host && (fault.user.empty() || fault.user == news.user));
 }
@@ -547,7 +547,7 @@ Result<Issue> AlertBook::acknowledge(const std::string& key, const std::string& 
   const auto issue = handled(key);
   if (!issue) return tl::unexpected(issue.error());
   Handling& h = (*issue)->handling;
-  if (h.acknowledged_by.empty()) {  // the first one has it
+  if (h.acknowledged_by.empty()) {  // the first acknowledgement counts
     h.acknowledged_by = by;
     h.acknowledged_ns = now;
     note(**issue);
@@ -562,7 +562,7 @@ Result<Issue> AlertBook::silence(const std::string& key, TimeNs until, const std
     return fail(ErrorCode::kInvalid, "the silence is longer than 30 days: add a maintenance window");
   (*issue)->handling.silenced_by = by;
   (*issue)->handling.silent_until_ns = until;
-  // A receiver that repeats by itself has to be silenced itself.
+  // A receiver that repeats alerts itself must be silenced there.
   if (until > now)
     for (auto& [receiver, d] : (*issue)->deliveries)
       if (const Route* r = route(receiver); r && r->groups && d.state == Delivery::State::kSent)
@@ -580,7 +580,7 @@ Result<Issue> AlertBook::repaired(const std::string& key, const std::string& by,
   return **issue;
 }
 
-// What still fires is said again, unless somebody has it.
+// Repeats firing issues that are not acknowledged.
 void AlertBook::end_silence(Issue& issue, TimeNs now) {
   Handling& h = issue.handling;
   if (h.silent_until_ns == kNoTime || now < h.silent_until_ns) return;
@@ -593,7 +593,7 @@ void AlertBook::end_silence(Issue& issue, TimeNs now) {
   note(issue);
 }
 
-// A receiver that groups repeats by itself.
+// A receiver that groups alerts also repeats them itself.
 void AlertBook::remind(Issue& issue, TimeNs now) {
   const TimeNs every = options_.remind_every_ns;
   if (every <= 0 || !issue.handling.acknowledged_by.empty() || silent(issue, now)) return;
@@ -616,7 +616,7 @@ Result<Window> AlertBook::add_window(Window window, TimeNs now) {
       std::ranges::count_if(windows_, [&](const auto& one) { return !one.second.over(now); });
   if (static_cast<size_t>(conclusion) >= kWindows)
     return fail(ErrorCode::kLimit, fmt::format("there are {} maintenance windows already", kWindows));
-  if (windows_.size() >= 2 * kWindows) {  // those that are over stay for a while: the oldest gives way
+  if (windows_.size() >= 2 * kWindows) {  // ended windows stay for a while: the oldest is removed
     const auto over = std::ranges::find_if(windows_, [&](const auto& one) { return one.second.over(now); });
     changes_.windows_forgotten.push_back(over->first);
     windows_.erase(over);

@@ -1,8 +1,8 @@
-// Which issues fire, who hears of them, and when: one issue for each fault, whatever is said of it and how
-// often. The book follows the verdicts that it is given and returns what is to be kept and sent.
+// Decides which issues fire, which receivers are notified, and when. One fault is one issue, however many
+// reports it has. The book tracks the verdicts given to it, and returns what to store and send.
 //
-// Pure: time is an argument. One thread. The caller keeps the changes of take() on the disk, and gives them
-// back to load() at the next start.
+// Pure: time is an argument. One thread. The caller stores the changes from take() on disk, and passes them
+// to load() at the next start.
 #pragma once
 
 #include <cstdint>
@@ -22,17 +22,17 @@
 
 namespace culprit::alert {
 
-// Who hears of what. An empty list: of all.
+// Filter of one receiver. An empty list matches all.
 struct Route {
-  std::string name;                                    // of the receiver
+  std::string name;                                    // the receiver's name
   std::vector<std::string> categories, actions, jobs;  // jobs: globs
-  // Of these users' jobs alone, as Fault::user names them ("user 1000"); "*": of any known user's.
+  // Only jobs of these users, as in Fault::user ("user 1000"); "*": of any known user.
   std::vector<std::string> owners = {};
   double min_confidence = 0;
-  bool resolved = true;  // also of the end
-  bool groups = false;   // it groups alerts by itself, so storms do not concern it
+  bool resolved = true;  // also notify when an issue ends
+  bool groups = false;   // the receiver groups alerts itself, so storms do not apply
   bool wants(const Fault& fault) const;
-  // Whether faults of programs are left to their owner's receiver, where there is one.
+  // Whether program faults are sent only to their owner's receiver, if one exists.
   bool leaves_to_owner(const Fault& fault) const;
 };
 
@@ -41,7 +41,7 @@ struct BookOptions {
   size_t storm_above = 10;  // new issues in a minute
   TimeNs expire_after_ns = TimeNs{24} * 3600 * kNsPerSecond;
   std::vector<std::string> critical = {"hardware", "platform"};  // categories
-  TimeNs remind_every_ns = 0;                                    // of what is not acknowledged; 0: never
+  TimeNs remind_every_ns = 0;                                    // repeats unacknowledged issues; 0: never
 };
 
 // What changed since the last call.
@@ -57,56 +57,57 @@ struct BookChanges {
   }
 };
 
-// How a run of a job goes, as seen now.
+// The current state of a run of a job.
 struct RunNews {
   std::string job;
   uint32_t run = 0;
   bool running = false, well = false;  // well: it ended as planned
   std::optional<int64_t> iteration;
-  std::string user = {};  // whose word alone this is: "user 1000"; empty: root's or the kernel's too
+  std::string user = {};  // the only source: "user 1000"; empty: root or the kernel too
 };
 
 class AlertBook {
  public:
-  // A run that goes on this long after its crash or hang has recovered: its last lines are no progress.
+  // A run that continues this long after its crash or hang has recovered; earlier progress may be its last
+  // lines.
   static constexpr TimeNs kRecoveredAfter = 120 * kNsPerSecond;
-  // How often a storm is sent again while it grows.
+  // Interval at which a growing storm is sent again.
   static constexpr TimeNs kStormEvery = 60 * kNsPerSecond;
-  static constexpr size_t kIssuesMax = 20'000;  // twice the runs that the index keeps
+  static constexpr size_t kIssuesMax = 20'000;  // twice the runs in the index
   static constexpr TimeNs kResolvedRetained = TimeNs{7} * 24 * 3600 * kNsPerSecond;
   static constexpr TimeNs kWindowRetained = TimeNs{30} * 24 * 3600 * kNsPerSecond;
   static constexpr size_t kStormNames = 20;
   static constexpr TimeNs kSilentLongest = TimeNs{30} * 24 * 3600 * kNsPerSecond;
 
   explicit AlertBook(BookOptions options) { set_options(std::move(options)); }
-  // New receivers hear of what comes from now on.
+  // New receivers are notified only of later issues.
   void set_options(BookOptions options);
   void load(std::vector<Issue> issues, std::vector<Window> windows);
 
-  // The verdict of a run as it stands now; none: `why` it has none.
+  // The current verdict of a run; none: `why` states the reason.
   void update(const std::string& job, uint32_t run, const std::optional<Fault>& fault, End why, TimeNs now);
-  // What became of a message: the receiver took it, or it was given up.
+  // The result of sending a message: the receiver accepted it, or sending was abandoned.
   void settled(const std::string& receiver, const std::string& issue, bool dropped);
-  // What the receiver now knows of the issue, and what of it was news.
+  // Records what the receiver now knows about the issue, and which part was news.
   void delivered(const std::string& receiver, const std::string& issue, const Fault& fault,
                  std::string change);
-  // The same kind of finding came again on a host: it fires what a person had called repaired.
+  // The same kind of finding recurred on a host: an issue that a person marked as repaired fires again.
   void found_again(const std::string& job, uint32_t run, const std::string& source, const std::string& host,
                    TimeNs now);
 
-  // What a person does about an issue that fires, by its key. A storm has no fault that could be handled.
+  // A person's actions on a firing issue, by its key. A storm has no fault to act on.
   Result<Issue> acknowledge(const std::string& key, const std::string& by, TimeNs now);
-  // Until then; `now` or earlier ends a silence.
+  // Silences until this time; `now` or earlier ends a silence.
   Result<Issue> silence(const std::string& key, TimeNs until, const std::string& by, TimeNs now);
   Result<Issue> repaired(const std::string& key, const std::string& by, TimeNs now);
 
-  // All runs that the engine knows, at intervals.
+  // Takes all runs that the engine knows; called at intervals.
   void on_runs(const std::vector<RunNews>& runs, TimeNs now);
-  // Ends windows, storms and old issues; at least every few seconds.
+  // Ends windows, storms and old issues; call at least every few seconds.
   void tick(TimeNs now);
   BookChanges take() { return std::exchange(changes_, {}); }
 
-  // Gives it its id.
+  // Assigns the window's id.
   Result<Window> add_window(Window window, TimeNs now);
   Result<Window> end_window(int64_t id, TimeNs now);
 
@@ -128,15 +129,15 @@ class AlertBook {
   using RunId = std::pair<std::string, uint32_t>;
   struct Progress {
     std::optional<int64_t> first, last;
-    TimeNs since_ns = kNoTime, seen_ns = kNoTime;  // of the last advance and the first in a row
+    TimeNs since_ns = kNoTime, seen_ns = kNoTime;  // of the first advance in a row, and of the last
   };
   struct Storm {
-    std::string key;                // of its issue; empty: none is on
+    std::string key;                // of the storm's issue; empty: no storm
     std::vector<std::string> held;  // keys in order
     uint64_t shown = 0;             // count in its newest message
   };
 
-  // Of a receiver. What is grave has a bound of its own.
+  // Gates of one receiver. Grave issues have a separate limit.
   struct Gates {
     StormGate grave, others;
     StormGate& of(const Fault& fault) { return is_grave(fault) ? grave : others; }
@@ -151,7 +152,7 @@ class AlertBook {
   void send(Issue& issue, const Route& route, Message::Kind kind, TimeNs now);
   bool hears(const Route& route, const Fault& fault) const;
   bool covered(const Fault& fault, TimeNs now) const;
-  // By a window, or by a person.
+  // Whether a window or a person suppresses the issue.
   bool silent(const Issue& issue, TimeNs now) const;
   Severity severity_of(const Fault& fault) const;
   Result<Issue*> handled(const std::string& key);
@@ -171,7 +172,7 @@ class AlertBook {
 
   BookOptions options_;
   std::map<std::string, Issue> issues_;
-  std::set<std::string> firing_;                   // keys, also of storms
+  std::set<std::string> firing_;                   // including storms
   std::map<RunId, std::set<std::string>> of_run_;  // keys
   std::map<int64_t, Window> windows_;
   std::map<std::string, Gates> gates_;  // by receiver

@@ -7,7 +7,7 @@
 
 namespace culprit::alert {
 
-// Linear in the text for each star: the last star alone is tried again.
+// Backtracks only to the last star, so the cost is linear in the text per star.
 bool matches_glob(std::string_view pattern, std::string_view text) {
   size_t p = 0, t = 0, star = pattern.npos, from = 0;
   while (t < text.size()) {

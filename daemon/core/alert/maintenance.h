@@ -1,4 +1,4 @@
-// Maintenance windows: for which hosts and jobs alerts are suppressed, and when. Pure: time is an argument.
+// Maintenance windows: the hosts, jobs and times for which alerts are suppressed. Pure: time is an argument.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace culprit::alert {
 
-// Whether the whole text matches: * any characters, ? one. All other characters stand for themselves.
+// Whether the whole text matches: * any characters, ? one. All other characters are literal.
 bool matches_glob(std::string_view pattern, std::string_view text);
 
 struct Window {
@@ -25,18 +25,18 @@ struct Window {
 
   bool open(TimeNs now) const { return !ended && from_ns <= now && now < until_ns; }
   bool over(TimeNs now) const { return ended || until_ns <= now; }
-  // By hosts it matches where every accused host matches: another host may still need a person.
+  // A host pattern must match every accused host: another host may still need a person.
   bool covers(const Fault& fault) const;
 };
 std::string to_json(const Window& window);
 Result<Window> window_from_json(std::string_view text);
 
-// Why the window cannot be added; empty: it can.
+// The reason why the window cannot be added; empty: it can.
 std::string trouble_of(const Window& window, TimeNs now);
 
-constexpr size_t kWindows = 1000;      // that are not over: a rack each of a large cluster
+constexpr size_t kWindows = 1000;      // not yet ended: one per rack of a large cluster
 constexpr size_t kPatternBytes = 256;  // of hosts and jobs
 constexpr size_t kReasonBytes = 1000;  // one or two sentences
-constexpr TimeNs kWindowLongest = TimeNs{366} * 24 * 3600 * kNsPerSecond;  // a longer one is forgotten
+constexpr TimeNs kWindowLongest = TimeNs{366} * 24 * 3600 * kNsPerSecond;  // people forget longer ones
 
 }  // namespace culprit::alert

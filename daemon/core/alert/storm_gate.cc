@@ -26,7 +26,7 @@ StormGate::Sum StormGate::sum() const {
   return out;
 }
 
-// With more owners than may be heard it is a storm of all of them, and none has a share.
+// If there are more owners than the limit, the storm covers all of them, and no owner has a share.
 size_t StormGate::share() const { return most_ / std::max<size_t>(1, owners_.size()); }
 
 void StormGate::forget_held() {

@@ -1,9 +1,9 @@
-// Decides for one receiver which new issues are sent on their own. Beyond `most` within a minute a storm is
-// on: further ones are held. Owners share what may be sent: the storm of one holds the issues of that owner,
-// and another one with no more than its even share is heard at once. Held ones are released once no more than
-// `most` came in the last minute, or no more than its share of their owner, and then so many a minute.
+// Decides for one receiver which new issues are sent individually. More than `most` issues within a minute
+// are a storm: further issues are held. Owners share the limit. One owner's storm holds only that owner's
+// issues; another owner within its even share is sent at once. Held issues are released once the last minute
+// had at most `most` issues, or at most the owner's share; then at this rate per minute.
 //
-// Pure: time is an argument; a clock that is set back opens no gate early.
+// Pure: time is an argument; setting the clock back opens no gate early.
 #pragma once
 
 #include <cstddef>
@@ -20,9 +20,9 @@ class StormGate {
   static constexpr TimeNs kWithin = 60 * kNsPerSecond;
   explicit StormGate(size_t most) : most_(most) {}
 
-  // A new issue of the owner came. True: it is sent now.
+  // Registers a new issue of the owner. True: send it now.
   bool admit(const std::string& owner, TimeNs now);
-  // How many held ones of the owner may be sent now; call sent() for each.
+  // Number of the owner's held issues that may be sent now; call sent() for each.
   size_t room(const std::string& owner, TimeNs now);
   void sent(const std::string& owner, TimeNs now) { owners_[owner].sent.push_back(now); }
   // What waits: the count begins at 0 again, and each one is named.
@@ -31,7 +31,7 @@ class StormGate {
 
  private:
   struct Owner {
-    std::deque<TimeNs> came;  // the newest, at most one more than `most`
+    std::deque<TimeNs> came;  // times of the newest issues, at most `most` + 1
     std::deque<TimeNs> sent;
     size_t held = 0;
   };
@@ -43,7 +43,7 @@ class StormGate {
   size_t share() const;
 
   size_t most_;
-  std::map<std::string, Owner> owners_;  // with something in the last minute, or held
+  std::map<std::string, Owner> owners_;  // owners with recent or held issues
 };
 
 }  // namespace culprit::alert

@@ -15,9 +15,9 @@
 namespace culprit::checkpoint {
 namespace {
 
-// Longer than a shard takes from one write to the next, on a file system that is busy.
+// Exceeds the time between two writes of a shard on a busy file system.
 constexpr TimeNs kQuietNs = 60 * kNsPerSecond;
-// Memory of a reader besides what its bytes allow: buffers. The check itself holds the rest of kHeldFree.
+// Memory of a reader beyond its share per byte: buffers. The check itself holds the rest of kHeldFree.
 constexpr uint64_t kReaderFree = limits::kHeldFree / 2;
 
 bool is_marker(std::string_view name) {
@@ -25,7 +25,7 @@ bool is_marker(std::string_view name) {
          name.ends_with(".tmp") || name.ends_with(".part");
 }
 
-// Digests of one file while its bytes pass.
+// Computes the digests of one file from its bytes in order.
 class Passing {
  public:
   explicit Passing(bool sha256) : xxh_(XXH3_createState()) {
@@ -59,7 +59,7 @@ class Passing {
   std::unique_ptr<EVP_MD_CTX, FreeSha> sha_;
 };
 
-// Checksums of ranges of a file while its bytes pass in order.
+// Computes checksums of ranges of a file from its bytes in order.
 class RangeSums {
  public:
   explicit RangeSums(std::vector<Range>& ranges) : ranges_(ranges) {}
@@ -101,7 +101,7 @@ std::string_view to_string(State state) {
 
 State state_of(const std::vector<Problem>& problems, TimeNs changed_ns, const CheckOptions& options) {
   if (problems.empty()) return State::kWhole;
-  // Clocks of file servers differ a little, so a change may seem to come from the future.
+  // Clocks of file servers differ slightly, so a modification may appear to be in the future.
   if (!options.settled && options.now != kNoTime && changed_ns > options.now - kQuietNs &&
       changed_ns < options.now + kQuietNs)
     return State::kWriting;
@@ -228,7 +228,7 @@ void Checker::check_known() {
   const std::string prefix = found.path.empty() ? "" : found.path + "/";
   const auto first = options.known->lower_bound(prefix);
   auto last = first;
-  bool same = false;  // else all of it was rewritten
+  bool same = false;  // else the whole file was rewritten
   for (; last != options.known->end() && last->first.starts_with(prefix); ++last) {
     const Entry* entry = tree.find(last->first);
     same |= entry && entry->size == last->second.size && entry->modified_ns == last->second.modified_ns;

@@ -1,6 +1,6 @@
-// Whether one checkpoint is whole, without the library that wrote it. Of each format the bytes say what must
-// be there; nothing of a pickle is ever executed. Pure; one thread. Memory is bounded by base/limits.h and by
-// the number of files.
+// Whether one checkpoint is complete and intact, without the library that wrote it. Each format's own
+// metadata states the required content; pickles are never executed. Pure; one thread. Memory is bounded by
+// base/limits.h and by the number of files.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +17,12 @@
 namespace culprit::checkpoint {
 
 enum class Fault : uint8_t {
-  kMissing,      // a file that must be there is not
+  kMissing,      // a required file is missing
   kShort,        // a file ends too early
   kDamaged,      // bytes contradict a checksum, or each other
   kUnfinished,   // a marker says that the writer did not finish
   kOverwritten,  // parts are newer than the index that describes them
-  kUnread,       // it may not be read, or is a link, or of a kind that is not understood
+  kUnread,       // permission denied, a link, or an unknown kind
 };
 std::string_view to_string(Fault fault);
 
@@ -34,14 +34,14 @@ struct Problem {
 
 enum class State : uint8_t {
   kWhole,
-  kWriting,  // not whole, and something in it changed a moment ago
-  kTorn,     // something is missing, short, unfinished or written over
-  kDamaged,  // all is there, and bytes are wrong
+  kWriting,  // incomplete, and recently modified
+  kTorn,     // parts are missing, short, unfinished or overwritten
+  kDamaged,  // complete, with wrong bytes
   kUnread,   // it could not be judged
 };
 std::string_view to_string(State state);
 
-// What is known of a file from an earlier look.
+// A file's state at an earlier check.
 struct Digest {
   uint64_t size = 0;
   TimeNs modified_ns = kNoTime;
@@ -54,26 +54,26 @@ struct CheckOptions {
   // False: headers, directories and sizes. True: every byte is read once, against checksums and digests.
   bool bytes = false;
   TimeNs now = kNoTime;
-  // The writer has ended: nothing is being written.
+  // The writer has exited: nothing is being written.
   bool settled = false;
-  // The files of whole checkpoints at an earlier look, by their path in the tree; null: none. Borrowed.
+  // The files of complete checkpoints at an earlier check, by path in the tree; null: none. Borrowed.
   const Digests* known = nullptr;
 };
 
 struct Checked {
   State state = State::kWhole;
-  std::vector<Problem> problems;  // the first of them
+  std::vector<Problem> problems;  // the first ones
   uint64_t problems_total = 0;
   uint64_t files = 0, bytes = 0;  // of the checkpoint
   uint64_t bytes_read = 0;
   TimeNs changed_ns = kNoTime;
-  std::optional<int64_t> step;                          // as its files say, else as its name says
-  std::vector<std::pair<std::string, Digest>> digests;  // of files that were read to their end
+  std::optional<int64_t> step;                          // from its files, else from its name
+  std::vector<std::pair<std::string, Digest>> digests;  // of files that were read completely
 };
 
 Checked check(const Found& found, const Tree& tree, ByteSource& source, const CheckOptions& options);
 
-// The state that the problems give.
+// The checkpoint's state according to the problems.
 State state_of(const std::vector<Problem>& problems, TimeNs changed_ns, const CheckOptions& options);
 
 }  // namespace culprit::checkpoint

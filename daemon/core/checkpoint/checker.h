@@ -1,4 +1,4 @@
-// The work of check(): what the readers of the formats share. A file is read once, in order, against all its
+// The state of one check(), shared by the format readers. Each file is read once, in order, against all its
 // checksums. Used within core/checkpoint. One thread; lives for one check.
 #pragma once
 
@@ -25,11 +25,11 @@ class Checker {
   Checked run();
 
   void report(Fault fault, const std::string& file, std::string text);
-  // Reports that the file is not there, or is no plain file.
+  // Reports a missing file, or one that is not a regular file.
   const Entry* need(const std::string& path, std::string_view why = "is missing");
 
-  // Calls `read` within the memory that the bytes read by it allow (ReadBudget); reports the file if it takes
-  // more.
+  // Calls `read` with a memory budget in proportion to the bytes that it reads (ReadBudget); reports the file
+  // if `read` exceeds the budget.
   void within_budget(const Entry& file, const std::function<void()>& read);
 
   // ---- files
@@ -39,15 +39,15 @@ class Checker {
   // ---- folders
   void check_dcp(const std::string& folder);
   void check_ranks(const std::string& folder);
-  void check_index(const Entry& index);  // shards by the names of their tensors
+  void check_index(const Entry& index);  // checks shards by their tensor names
   void check_integrity(const Entry& manifest);
 
-  // Bytes of a file, for the reader that runs within its budget.
+  // Bytes of a file, for the current reader within its budget.
   Extent extent(const Entry& file, uint64_t begin, uint64_t size);
   Extent extent(const Entry& file) { return extent(file, 0, file.size); }
   // The whole text of a small file; a problem is reported.
   std::optional<std::string> text_of(const Entry& file, size_t max);
-  // Reads the file to its end against the ranges, which are sorted here, and the digest of an earlier look.
+  // Reads the whole file against the ranges, which this sorts, and against the digest of an earlier check.
   void read_bytes(const Entry& file, std::vector<Range> ranges);
 
   const Found& found;
@@ -77,9 +77,9 @@ class Checker {
 
   std::set<std::string, std::less<>> wrong_;   // files with a problem: their bytes are not read
   std::set<std::string, std::less<>> read_;    // files whose bytes were read
-  std::map<std::string, std::string> sha256_;  // of files, as a manifest has them
+  std::map<std::string, std::string> sha256_;  // from a manifest, by file
   std::string chunk_;
-  ReadBudget* budget_ = nullptr;  // of the reader that runs
+  ReadBudget* budget_ = nullptr;  // of the current reader
 };
 
 }  // namespace culprit::checkpoint

@@ -1,4 +1,4 @@
-// torch.distributed.checkpoint: shards, and an index that is written last.
+// torch.distributed.checkpoint: shards, and an index, which is written last.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace culprit::checkpoint {
 namespace {
 
-// Servers of network file systems keep whole seconds, and hosts differ by less.
+// Network file servers store whole seconds, and host clocks differ by less.
 constexpr TimeNs kSkewNs = 2 * kNsPerSecond;
 
 constexpr std::string_view kStorageInfo = "_StorageInfo";
@@ -30,7 +30,7 @@ bool is_dtype(std::string_view name) {
   return has_digit;
 }
 
-// The classes of an index, over all versions: the rest is an index of something else, or an attack.
+// The classes in an index, over all versions. Any other class means another kind of index, or an attack.
 bool in_index(std::string_view module, std::string_view name) {
   struct Known {
     std::string_view module, name;
@@ -60,7 +60,7 @@ bool in_index(std::string_view module, std::string_view name) {
       {"pathlib._local", "PosixPath"},
       {"megatron.core.dist_checkpointing.strategies.torch", "MCoreMetadata"},
       {"_codecs", "encode"},
-      {"builtins", "getattr"},  // how Python 3.11 writes a member of an enumeration
+      {"builtins", "getattr"},  // Python 3.11's form of an enumeration member
       {"__builtin__", "getattr"},
   }};
   if (module == "torch" && name == "Size") return true;
@@ -114,7 +114,7 @@ class Index : public PickleVisitor {
   std::unordered_map<std::string_view, uint32_t> numbers_;
 };
 
-// A name that stays in the folder.
+// Whether the name stays inside the folder.
 bool is_inside(std::string_view path) {
   return !path.empty() && path[0] != '/' && path.find('\0') == path.npos &&
          ("/" + std::string(path) + "/").find("/../") == std::string::npos;
@@ -133,17 +133,17 @@ std::optional<std::vector<Range>> pieces_of(Checker& checker, const Entry& shard
       return {};
     }
     if (piece.offset < end) {
-      if (piece.offset == last) continue;  // two names of one piece
+      if (piece.offset == last) continue;  // two names of the same piece
       checker.report(Fault::kDamaged, shard.path, "pieces of it overlap");
       return {};
     }
     last = piece.offset;
     end = piece.offset + piece.length;
     if (piece.transformed || shard.path.ends_with(".safetensors")) continue;
-    // Without the bytes, the end of the shard says whether it is all there.
+    // If bytes are not read, the size of the shard shows whether it is complete.
     if (!checker.options.bytes && &piece != &pieces.back()) continue;
     if (auto problem = read_zip(checker.extent(shard, piece.offset, piece.length), ranges)) {
-      // The index says where it ends, so a piece that is no zip was not written, or is not what it was.
+      // The index gives the end of each piece, so a piece that is no zip was not written, or was overwritten.
       if (problem->fault == Fault::kShort) problem->fault = Fault::kDamaged;
       checker.report(problem->fault, shard.path,
                      fmt::format("piece at byte {}: {}", piece.offset, problem->text));

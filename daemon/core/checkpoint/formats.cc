@@ -1,4 +1,4 @@
-// What each training framework's folder must have, beyond what its files say of themselves.
+// The required content of each training framework's folder, beyond the files' own metadata.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -102,7 +102,7 @@ void Checker::check_megatron(const std::string& folder) {
   }
   if (!dist) return report(Fault::kMissing, folder, "has neither ranks (mp_rank_*) nor shards (.metadata)");
   need(join(folder, "metadata.json"));
-  // Only some back ends write it; this is one of them where it says so.
+  // Only some back ends write this file; the content says whether this is one of them.
   bool common = !tree.has_file(join(folder, "metadata.json"));
   if (const Entry* file = tree.find(join(folder, "metadata.json")); file && file->kind == EntryKind::kFile)
     within_budget(*file, [&] {
@@ -152,7 +152,7 @@ void Checker::check_trainer() {
       if (const Entry* named = tree.find(in(trim(*text))); !named || named->kind != EntryKind::kFolder)
         report(Fault::kMissing, in(to_terminal(trim(*text))), "is missing, and the file latest names it");
   if (!model && !sharded && nested.empty()) report(Fault::kMissing, found.path, "has no weights of a model");
-  // A checkpoint of weights alone has none of these; a torn one has some.
+  // A checkpoint of weights alone has none of these; an incomplete one has some.
   const bool optimizer =
       tree.has_file(in("optimizer.pt")) || tree.has_file(in("optimizer.bin")) || sharded || !nested.empty();
   const bool scheduler = tree.has_file(in("scheduler.pt"));
@@ -163,7 +163,7 @@ void Checker::check_trainer() {
 }
 
 void Checker::check_lightning() {
-  // The marker lies neighbour it, under its name with or without the ending.
+  // The marker is next to the file, under the file's name with or without its extension.
   const std::string_view name = name_of(found.path);
   std::string_view stem = name;
   for (const std::string_view end : {".ckpt", "-EMA"})
@@ -189,7 +189,7 @@ void Checker::check_orbax() {
   if (name_of(found.path).find("orbax-checkpoint-tmp") != std::string::npos)
     return report(Fault::kUnfinished, found.path, "has the name of a write that did not finish");
   const auto in = [&](std::string_view name) { return join(found.path, name); };
-  // What the folder has, if its neighbours have it.
+  // Content that the folder must have if the other checkpoints of the series have it.
   for (const std::string_view name : {"commit_success.txt", "_CHECKPOINT_METADATA"}) {
     if (tree.has_file(in(name)) || found.path.empty()) continue;
     for (const Entry* neighbour : tree.in(folder_of(found.path)))

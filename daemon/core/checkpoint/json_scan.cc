@@ -53,7 +53,7 @@ class Walker {
   JsonPath path_;
 };
 
-// Python writes NaN and Infinity, which are no JSON, into its log of losses: they become zeros here.
+// Python writes NaN and Infinity, which are invalid JSON, into its log of losses; this reads them as zeros.
 std::string without_nan(std::string_view text) {
   std::string out(text);
   bool quoted = false;

@@ -1,4 +1,4 @@
-// Walks a JSON text without keeping it: each scalar with the keys above it. Pure; any thread.
+// Scans a JSON text without storing it: calls back with each scalar and its keys. Pure; any thread.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,16 @@ namespace culprit::checkpoint {
 
 struct JsonScalar {
   enum class Kind : uint8_t { kNull, kBool, kNumber, kText, kEmpty };
-  Kind kind = Kind::kNull;  // kEmpty: an object or list, at its beginning
-  int64_t number = 0;       // of a whole number
+  Kind kind = Kind::kNull;  // kEmpty: the start of an object or list
+  int64_t number = 0;       // value of an integer
   std::string_view text = {};
 };
 
-// The keys from the root on; a member of a list has the key "".
+// The keys from the root on; the key of a list member is "".
 using JsonPath = std::vector<std::string>;
 
-// False if the text is no JSON, or is nested deeper than any of these files; `on` has seen what comes before.
+// False if the text is invalid JSON, or nested deeper than any of these files; `on` has received the part
+// before.
 bool scan_json(std::string_view text, const std::function<void(const JsonPath&, const JsonScalar&)>& on);
 
 }  // namespace culprit::checkpoint

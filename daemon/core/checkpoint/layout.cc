@@ -10,7 +10,8 @@
 namespace culprit::checkpoint {
 namespace {
 
-// A folder of experiments, of one of them, of its checkpoints; below that lies a checkpoint's own content.
+// Search depth: a folder of experiments, an experiment, its checkpoints. Deeper folders are a checkpoint's
+// own content.
 constexpr int kDepth = 4;
 
 std::optional<int64_t> number_at(std::string_view text, size_t at) {
@@ -27,7 +28,7 @@ bool is_numbered(std::string_view name, std::string_view prefix) {
 
 bool contains(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }
 
-// What the entries directly in a folder say.
+// Facts from the entries directly in a folder.
 struct Signs {
   bool dcp = false, deepspeed = false, universal = false, mp_ranks = false, common = false, weights = false;
   bool safetensors = false;
@@ -55,7 +56,7 @@ Signs signs_of(const Tree& tree, std::string_view folder) {
   return out;
 }
 
-// Folders with numbers alone are also epochs, ranks, or anything else.
+// Folders with only a number in their names are also epochs, ranks, or other data.
 std::optional<Format> format_of_name(std::string_view name) {
   if (is_numbered(name, "checkpoint-")) return Format::kTrainer;
   if (is_numbered(name, "iter_")) return Format::kMegatron;
@@ -65,7 +66,7 @@ std::optional<Format> format_of_name(std::string_view name) {
   return {};
 }
 
-// What was set aside, and what a library moves into place once it is complete.
+// Checkpoints set aside, and temporary folders that a library renames once complete.
 bool is_aside(std::string_view name) {
   return name.starts_with("tmp-") || name.starts_with(".tmp") || name.ends_with(".torn") ||
          name.ends_with(".tmp") || name.ends_with(".incomplete") || name.ends_with("-unfinished") ||
@@ -90,7 +91,7 @@ class Finder {
       else if (entry->kind == EntryKind::kFolder)
         unknown.push_back(entry);
     }
-    // A folder without the file that shows its format gets the format of its neighbours.
+    // A folder without the file that identifies its format gets the format of the adjacent checkpoints.
     for (const Entry*& entry : unknown) {
       const std::string shape = shape_of(name_of(entry->path));
       const auto like = std::find_if(found.begin(), found.end(), [&](const Found& f) {
@@ -107,7 +108,7 @@ class Finder {
   }
 
   void add(std::string_view folder, std::vector<Found> found) {
-    // By steps where all have one, else by time.
+    // By step if all have one, else by time.
     const bool steps = std::all_of(found.begin(), found.end(), [](const Found& f) { return f.step; });
     std::map<std::string, int64_t> order;
     for (const Found& f : found) order[f.path] = steps ? *f.step : tree_.changed_ns(f.path);

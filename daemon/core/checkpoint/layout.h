@@ -27,27 +27,27 @@ enum class Format : uint8_t {
 std::string_view to_string(Format format);
 
 struct Found {
-  std::string path;  // in the tree; "" is the folder itself
+  std::string path;  // path in the tree; "" is the folder itself
   Format format = Format::kTorch;
   bool is_file = false;
-  std::optional<int64_t> step = {};  // as the name says
+  std::optional<int64_t> step = {};  // from the name
 };
 
-// Checkpoints that lie side by side, the oldest first.
+// Checkpoints in one folder, the oldest first.
 struct Series {
   std::string folder;
   std::vector<Found> checkpoints;
 };
 
-// All checkpoints of a tree; `name` is that of the folder itself. Folders are searched a few levels deep;
-// what a checkpoint has inside is its own. What was set aside (*.torn) is left out.
+// All checkpoints of a tree; `name` is the name of the folder itself. Searches a few folder levels, but not
+// inside a checkpoint. Skips checkpoints set aside (*.torn).
 std::vector<Series> find_series(const Tree& tree, std::string_view name);
 
-// The format of a folder as its content says, and of a file as its name says.
+// The format of a folder by its content, or of a file by its name.
 std::optional<Format> format_of_folder(const Tree& tree, std::string_view folder, std::string_view name);
 std::optional<Format> format_of_file(std::string_view name);
 
-// "iter_0012000" is step 12000. Nothing where a name has no number, or several that are not named.
+// "iter_0012000" is step 12000. Empty if a name has no number, or several without a keyword.
 std::optional<int64_t> step_of(std::string_view name);
 
 // The name with each run of digits as "#".

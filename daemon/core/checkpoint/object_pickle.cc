@@ -109,7 +109,7 @@ class Machine {
     if (stop == digits.data() || bad == std::errc::invalid_argument) return damage("a number is none");
     push_int(value);
   }
-  // A number of more than 64 bits has no meaning here.
+  // A number of more than 64 bits is not used here.
   void push_long(std::string_view raw) {
     uint64_t value = !raw.empty() && (raw.back() & 0x80) ? ~uint64_t{0} : 0;
     for (size_t i = 0; i < raw.size() && i < 8; ++i) {
@@ -136,8 +136,8 @@ class Machine {
     stack_.resize(first);
     push(value);
   }
-  // Moves the values from `first` on into what is below them. Something that grows after others were made
-  // behind it is too large for an object's fields, and loses its content.
+  // Moves the values from `first` on into the value below them. A container that grows after later ones were
+  // created is too large for an object's fields, and loses its content.
   void store(size_t first) {
     const size_t floor = marks_.empty() ? 0 : marks_.back();
     if (first <= floor || first > stack_.size()) return damage("values without a container");

@@ -14,8 +14,8 @@ namespace {
 constexpr std::string_view kRank = "rank_";
 constexpr std::string_view kRng = "rng_state_";
 
-// A name in which the numbers of ranks are cut out: "zero_pp_rank_*_mp_rank_*_optim_states.pt" and {3, 0}.
-// The numbers of layers and experts, which need not begin with 0, stay.
+// A name with the rank numbers cut out: "zero_pp_rank_*_mp_rank_*_optim_states.pt" and {3, 0}. Numbers of
+// layers and experts, which need not begin with 0, stay in the name.
 struct RankName {
   std::string shape;
   std::vector<uint32_t> numbers;
@@ -70,7 +70,7 @@ std::string with_numbers(const std::string& shape, const std::vector<uint32_t>& 
 struct Grid {
   std::vector<RankName> names;
   std::vector<uint32_t> extents;
-  uint32_t lowest = 0;  // what is taken from the first number
+  uint32_t lowest = 0;  // subtracted from the first number
 };
 
 void begin_at_lowest(Grid& grid) {
@@ -80,11 +80,11 @@ void begin_at_lowest(Grid& grid) {
   grid.extents[0] -= grid.lowest;
 }
 
-// The grid of a form of names: from 0 to the largest number in each place.
+// The grid of one name form: from 0 to the largest number in each position.
 std::map<std::string, Grid> grids_of(const Tree& tree, const std::string& folder) {
   std::map<std::string, Grid> out;
   for (const Entry* entry : tree.in(folder)) {
-    if (entry->path.find('*') != std::string::npos) continue;  // no library's name
+    if (entry->path.find('*') != std::string::npos) continue;  // no library writes such a name
     RankName name = rank_name(name_of(entry->path));
     if (name.numbers.empty()) continue;
     Grid& grid = out[name.shape];
@@ -93,13 +93,13 @@ std::map<std::string, Grid> grids_of(const Tree& tree, const std::string& folder
       grid.extents[i] = std::max(grid.extents[i], name.numbers[i] + 1);
     grid.names.push_back(std::move(name));
   }
-  // Each host writes the random numbers of its ranks, maybe to a disk of its own.
+  // Each host writes the random number states of its ranks, possibly to a local disk.
   for (auto& [shape, grid] : out)
     if (shape.starts_with(kRng)) begin_at_lowest(grid);
   return out;
 }
 
-// The first member of the grid that is not there; empty: none.
+// The first missing member of the grid; empty: none.
 std::string first_hole(const std::string& shape, const Grid& grid) {
   std::set<std::vector<uint32_t>> there;
   for (const RankName& name : grid.names) there.insert(name.numbers);
@@ -130,7 +130,7 @@ void Checker::check_ranks(const std::string& folder) {
     report(Fault::kMissing, join(folder, hole),
            fmt::format("is missing: {} of {} ranks are there", grid.names.size(), all));
   }
-  // The ranks that have an optimizer's part are those that have a model's.
+  // The ranks with an optimizer part must be the ranks with a model part.
   const auto extents = [&](std::string_view shape) -> const Grid* {
     const auto at = grids.find(std::string(shape));
     return at == grids.end() ? nullptr : &at->second;

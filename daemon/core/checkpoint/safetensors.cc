@@ -1,4 +1,4 @@
-// safetensors: a JSON header that covers the bytes behind it exactly. It has no checksum.
+// safetensors: a JSON header that describes exactly the bytes after it. The format has no checksum.
 #include <fmt/format.h>
 
 #include <algorithm>

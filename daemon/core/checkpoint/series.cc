@@ -13,14 +13,14 @@
 namespace culprit::checkpoint {
 namespace {
 
-// Of a shard against the same shard of the checkpoint before.
+// Compared with the same shard of the previous checkpoint.
 constexpr double kSmaller = 0.8;
-// Fewer files took over the data of all if the sum is about the same.
+// If the total size is about the same, fewer files took over all data.
 constexpr double kSameSum = 0.9;
 
 constexpr std::string_view kMegatronPointer = "latest_checkpointed_iteration.txt";
 
-// What a pointer's text means as a name.
+// The checkpoint name in a pointer's text.
 std::string name_in(std::string_view file, std::string_view text) {
   text = trim(text);
   if (file == kMegatronPointer && all_digits(text) && text.size() <= 18)
@@ -31,17 +31,17 @@ std::string name_in(std::string_view file, std::string_view text) {
 
 struct Shards {
   uint64_t bytes = 0;
-  std::map<std::string, uint64_t> files;  // by name below the checkpoint, without steps
+  std::map<std::string, uint64_t> files;  // by name below the checkpoint, with steps removed
 };
 
-// Files of a rank each, by the form of their name.
+// Files of one rank each, by name form.
 std::map<std::string, Shards> shards_of(const Found& found, const Tree& tree) {
   std::map<std::string, Shards> out;
   for (const Entry& entry : tree.below(found.path)) {
     if (entry.kind != EntryKind::kFile) continue;
     std::string_view name =
         std::string_view(entry.path).substr(found.path.empty() ? 0 : found.path.size() + 1);
-    // The folder of DeepSpeed inside a Trainer's has the step in its name.
+    // DeepSpeed's folder inside a Trainer's checkpoint has the step in its name.
     if (name.starts_with("global_step")) name = name.substr(name.find('/') + 1);
     const bool of_rank = name.find("rank_") != name.npos || name.starts_with("rng_state_") ||
                          name.ends_with("-model_states.pt") || name.ends_with(".distcp");
@@ -58,7 +58,7 @@ class Comparison {
   Comparison(const Judged& before, Judged& now, const Tree& tree, std::vector<Finding>& findings)
       : before_(before), now_(now), tree_(tree), findings_(findings) {}
 
-  // Whether the newer one has a new problem.
+  // Whether the newer checkpoint has a new problem.
   bool run() {
     const auto old_shards = shards_of(before_.found, tree_), shards = shards_of(now_.found, tree_);
     for (const auto& [shape, old] : old_shards) {
@@ -83,8 +83,8 @@ class Comparison {
         fmt::format("{} has {} files {}, and {} before it {}", name_or_folder(now_.found.path),
                     own.files.size(), shape, name_or_folder(before_.found.path), old.files.size());
     findings_.push_back({Remark::kFewerRanks, false, now_.found.path, text});
-    // An index tells what belongs to the shards of such a checkpoint, and a state of a random number
-    // generator is as large as it is in any world.
+    // An index defines the shards of such a checkpoint. The size of a random number state does not depend on
+    // the number of ranks.
     const bool told = shape.ends_with(".distcp") || shape.find("rng_state_") != shape.npos;
     if (told || static_cast<double>(own.bytes) > kSameSum * static_cast<double>(old.bytes)) return;
     ++now_.checked.problems_total;
@@ -142,7 +142,7 @@ std::vector<Pointer> read_pointers(const Tree& tree, ByteSource& source, const S
       std::string_view target = entry->target;
       if (target.ends_with('/')) target.remove_suffix(1);
       if (target.starts_with("./")) target.remove_prefix(2);
-      // A link deeper into a folder means no checkpoint of this series; a whole path may.
+      // A link deeper into a folder names no checkpoint of this series; an absolute path may.
       if (!target.empty() && (target[0] == '/' || target.find('/') == target.npos))
         out.push_back({entry->path, true, entry->target, std::string(name_of(target))});
     } else if (entry->kind == EntryKind::kFile && entry->size <= limits::kCheckpointPointerBytes &&

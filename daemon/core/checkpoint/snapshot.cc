@@ -1,4 +1,4 @@
-// torchsnapshot: an index in YAML, or in the JSON that YAML includes, which is written last.
+// torchsnapshot: an index in YAML, or in JSON (a subset of YAML), which is written last.
 #include <fmt/format.h>
 
 #include <map>
@@ -11,11 +11,11 @@
 namespace culprit::checkpoint {
 namespace {
 
-// Of each file, how far the pieces reach; and whether the last piece is described to its end.
+// For each file: the end of its last piece, and whether that piece is fully described.
 struct Extents {
   std::map<std::string, uint64_t, std::less<>> ends;
   std::string location;
-  bool ranges = false;  // some tensor has one
+  bool ranges = false;  // at least one tensor has a byte range
   bool tensor = false, open = false;
 
   void at(std::string_view value, bool is_tensor) {
@@ -89,7 +89,7 @@ void Checker::check_snapshot(const Entry& index) {
     if (!text->ends_with('\n') || text->find("manifest:") == text->npos || extents.cut())
       return report(Fault::kShort, index.path, "is cut");
   }
-  // It names all that it was written with, so a file that it does not name was behind a cut.
+  // The index names all files of the checkpoint, so an unnamed file proves that the index was truncated.
   for (const Entry& entry : tree.below(found.path)) {
     const std::string_view name =
         std::string_view(entry.path).substr(found.path.empty() ? 0 : found.path.size() + 1);

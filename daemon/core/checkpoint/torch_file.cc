@@ -12,10 +12,10 @@
 namespace culprit::checkpoint {
 namespace {
 
-// The number 0x1950a86a20f9469cfc6c as a pickle has it, with its length and the pickle's end.
+// The number 0x1950a86a20f9469cfc6c in pickle form, with its length and the pickle's end.
 constexpr std::string_view kLegacyMagic = "\x8a\x0al\xfc\x9c\x46\xf9 j\xa8P\x19.";
 
-// Bytes of an element, by the class of a storage.
+// Bytes per element, by storage class.
 size_t element_bytes(std::string_view cls) {
   struct Width {
     std::string_view name;
@@ -37,7 +37,7 @@ size_t element_bytes(std::string_view cls) {
   return at == kWidths.end() ? 0 : at->bytes;
 }
 
-// Of ("storage", class, key, place, elements, …): the bytes of each key.
+// From ("storage", class, key, place, elements, …): the bytes of each key.
 class Storages : public PickleVisitor {
  public:
   bool allowed(std::string_view) override { return true; }  // a name, never a call
@@ -83,7 +83,7 @@ std::vector<Range> Checker::check_torch(const Entry& file) {
 void Checker::check_legacy(const Entry& file) {
   const Extent whole = extent(file);
   const auto cut = [&] { report(Fault::kShort, file.path, "is cut: its storages are not all there"); };
-  // Magic, version, system, object, keys; then each storage. The object is small compared to them.
+  // Magic, version, system, object, keys; then each storage. The object is small compared to the storages.
   Storages storages;
   PickleEnd keys;
   uint64_t at = 0;

@@ -5,7 +5,7 @@
 namespace culprit::checkpoint {
 namespace {
 
-// A folder's content follows it at once, before "folder-2".
+// A folder's content sorts directly after the folder, before "folder-2".
 bool path_less(std::string_view a, std::string_view b) {
   return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end(), [](char x, char y) {
     const auto rank = [](char c) { return c == '/' ? 0u : 1u + static_cast<unsigned char>(c); };

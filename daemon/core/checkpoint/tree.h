@@ -1,6 +1,5 @@
-// What a checkpoint is read from: the names of a folder, and the bytes of its files. Paths are relative to
-// the folder, with "/" between their parts; "" is the folder itself. Pure; one thread. All of it is
-// untrusted.
+// The input of a checkpoint check: the names in a folder, and the bytes of its files. Paths are relative to
+// the folder, separated by "/"; "" is the folder itself. Pure; one thread. All content is untrusted.
 #pragma once
 
 #include <cstdint>
@@ -41,16 +40,16 @@ class Tree {
   bool has_file(std::string_view path) const;
   // All entries below the folder, at any depth, sorted by path.
   std::span<const Entry> below(std::string_view folder) const;
-  // Those directly in the folder.
+  // The entries directly in the folder.
   std::vector<const Entry*> in(std::string_view folder) const;
-  // The latest change of the path itself and of anything below it; kNoTime: there is nothing.
+  // The latest modification of the path itself or of anything below it; kNoTime: the path does not exist.
   TimeNs changed_ns(std::string_view path) const;
 
  private:
   std::vector<Entry> entries_;  // sorted by path, where "/" comes before all other bytes
 };
 
-// The last part of a path, and what is before it ("" where there is none).
+// The last part of a path, and the part before it ("" if none).
 std::string_view name_of(std::string_view path);
 std::string_view folder_of(std::string_view path);
 std::string join(std::string_view folder, std::string_view name);

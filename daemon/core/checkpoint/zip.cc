@@ -24,17 +24,17 @@ Problem damaged(std::string_view what) { return {Fault::kDamaged, "", std::strin
 
 struct Directory {
   uint64_t entries = 0, size = 0, offset = 0;
-  uint64_t end = 0;  // where it must end
+  uint64_t end = 0;  // required end
 };
 
 struct Item {
-  std::string_view name;  // in the directory
+  std::string_view name;  // from the directory
   uint16_t method = 0;
   uint32_t crc = 0;
   uint64_t stored = 0, size = 0, local = 0;
 };
 
-// Takes the 64-bit values of an extra field, in order, for those that are not in the header itself.
+// Takes the 64-bit values of an extra field, in order, for values that the header itself lacks.
 void widen(std::string_view extra, std::initializer_list<uint64_t*> values) {
   Cursor in(extra);
   while (!in.at_end() && !in.bad()) {
@@ -82,7 +82,7 @@ class Reader {
     return read_end64(end);
   }
 
-  // The 64-bit form of the same, which counts where it is.
+  // The 64-bit form of the same record; it has priority if present.
   std::optional<Problem> read_end64(uint64_t end) {
     if (end >= kLocatorBytes) {
       const auto locator = in_.read(end - kLocatorBytes, kLocatorBytes);
@@ -131,7 +131,7 @@ class Reader {
                        fmt::format("record {} is compressed, which torch never does", item.name));
       if (item.stored != item.size || item.local > directory_.offset || item.stored > directory_.offset)
         return damaged(fmt::format("record {} does not fit the file", item.name));
-      // Each byte belongs to one record, so the work is that of one read.
+      // Each byte belongs to one record, so the total work is one read.
       stored += item.stored;
       if (stored > directory_.offset) return damaged("its records overlap");
       items_.push_back(item);
@@ -183,7 +183,7 @@ class Reader {
     return {};
   }
 
-  // Checksum and sizes behind the bytes of a record; sizes have four or eight bytes.
+  // Checksum and sizes after the bytes of a record; sizes have four or eight bytes.
   std::optional<Problem> read_descriptor(const Item& item, uint64_t at) {
     const uint64_t room = directory_.offset - at;
     const auto bytes = in_.read(at, std::min<uint64_t>(room, 24));

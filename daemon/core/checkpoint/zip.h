@@ -1,5 +1,5 @@
-// The directory of a zip as torch.save writes it: stored entries, no comment. It may lie inside a larger
-// file. Only headers are read; the checksums of the entries come out as ranges. Pure; one thread.
+// The directory of a zip in torch.save's form: stored entries, no comment. The zip may be part of a larger
+// file. Reads only headers; returns the entries' checksums as ranges. Pure; one thread.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct Extent {
   ByteSource& source;
   const std::string& path;
   uint64_t begin = 0, size = 0;
-  ReadBudget* budget = nullptr;  // of the reader: what is read adds to it. Borrowed
+  ReadBudget* budget = nullptr;  // of the current reader, charged with the bytes read. Borrowed
 
   // Exactly `n` bytes at `at` of the extent; an error if the file ends before.
   Result<std::string> read(uint64_t at, uint64_t n) const;
@@ -29,7 +29,7 @@ struct Range {
   std::string name;             // of the record, for messages
 };
 
-// Appends the checksums of the zip's entries; none if the writer computed none. A problem has no file.
+// Appends the checksums of the zip's entries; none if the writer computed none. A problem has no file name.
 std::optional<Problem> read_zip(const Extent& in, std::vector<Range>& ranges);
 
 }  // namespace culprit::checkpoint

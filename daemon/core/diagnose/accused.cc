@@ -11,11 +11,11 @@
 namespace culprit::diagnose {
 namespace {
 
-constexpr size_t kHosts = 16, kDevices = 16;  // names of a finding
+constexpr size_t kHosts = 16, kDevices = 16;  // names per finding
 
 constexpr std::array<std::string_view, 4> kHostHoles = {"host", "host2", "host3", "node"};
 constexpr std::array<std::string_view, 2> kOtherEnds = {"peer", "server"};
-// Holes with a device of the accused host, and what a bare number in them needs in front.
+// Holes with a device of the accused host, and the prefix for a bare number in each.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kDeviceHoles = {{{"pci", "GPU "},
                                                                                         {"pci2", "GPU "},
                                                                                         {"address", ""},
@@ -30,7 +30,7 @@ bool is_name_char(char c) {
   return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '_' || c == '.';
 }
 
-// "10.0.0.3<4791>", "node-7:29500", "'node-7',": a name without its port and what surrounds it.
+// "10.0.0.3<4791>", "node-7:29500", "'node-7',": removes the port and the surrounding characters.
 std::string_view bare(std::string_view text) {
   constexpr std::string_view kEdge = " \t'\"`()<>,;.";
   const size_t begin = text.find_first_not_of(kEdge);

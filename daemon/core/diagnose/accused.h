@@ -1,5 +1,5 @@
-// Who a rule's line accuses: the host, address or device that it names. The speaker is not the accused: a
-// line that names another host says nothing against its writer. Pure.
+// The accused of a rule's line: the host, address or device that it names. A line that names another host
+// does not accuse its writer. Pure.
 #pragma once
 
 #include <set>
@@ -14,18 +14,18 @@
 
 namespace culprit::diagnose {
 
-// The holes that name the one at fault, or its other end: "host", "node", "peer", "server".
+// The holes that name the accused, or the other end of a connection: "host", "node", "peer", "server".
 struct NamedHost {
-  std::string_view name;  // without its port; empty: the line names none
-  bool accuses = false;   // the line names someone, by a single name or not ("n[3-7]")
-  bool is_host = false;   // a host of the cluster, so that it may be left out; else a server or an address
+  std::string_view name;  // without its port; empty: the line contains no name
+  bool accuses = false;   // the line accuses another party, with a single name or not ("n[3-7]")
+  bool is_host = false;   // a host of the cluster, which can be excluded; else a server or an address
 };
 NamedHost host_in(const rules::Rule& rule, const logs::RuleLine& line);
 
 // Index into view.hosts, with or without its domain; kNowhere if no host of the job has this name.
 uint32_t unit_called(const detect::View& view, std::string_view name);
 
-// The lines of one rule, and whom they accuse.
+// The lines of one rule, and the hosts or devices that they accuse.
 struct AccusedBy {
   const rules::Rule* rule = nullptr;
   const std::vector<const logs::RuleLine*>& lines;

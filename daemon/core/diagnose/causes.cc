@@ -5,8 +5,8 @@
 namespace culprit::diagnose {
 namespace {
 
-// A fault of a lower layer may be logged this much later than its effect: the kernel's log has whole seconds,
-// a program reports at once, and clocks of hosts differ.
+// A fault of a lower layer may be logged this much later than its effect: kernel logs have whole seconds,
+// programs report at once, and host clocks differ.
 constexpr TimeNs kReportedLate = 5 * kNsPerSecond;
 
 // The layer of a component, lowest first: the machine with its resources and mounts; the device's runtime and
@@ -33,7 +33,7 @@ int layer(Component component) {
   }
 }
 
-// -1: x is earlier, 1: x is later, 0: undecided by times and by the lines of one file.
+// -1: x is earlier, 1: x is later, 0: neither times nor lines of one file decide.
 int order_in_time(const Finding& x, const Finding& y) {
   if (x.first_ns != kNoTime && y.first_ns != kNoTime && x.first_ns != y.first_ns)
     return x.first_ns < y.first_ns ? -1 : 1;
@@ -42,8 +42,8 @@ int order_in_time(const Finding& x, const Finding& y) {
   return !a || !b || *a == *b ? 0 : *a < *b ? -1 : 1;
 }
 
-// What began after a program's own mistake ended a process is no cause of that. A line of a clock in another
-// time zone is half an hour or more away.
+// A fault that began after the program's own mistake ended a process is not its cause. A clock in another
+// time zone differs by at least half an hour.
 bool came_after(const Finding& f, const Finding& mistake) {
   constexpr TimeNs kZone = 25 * 60 * kNsPerSecond;
   const bool own = mistake.category == Category::kUser &&

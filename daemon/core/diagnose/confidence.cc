@@ -18,8 +18,9 @@ constexpr double kFramework = 0.70;
 constexpr double kGeneral = 0.60;
 // A cascade alone proves a failure without its cause: its confidence just suffices for a verdict.
 constexpr double kCascade = 0.50;
-// Several ranks, or another line that follows from the fault, leave three fifths of the doubt: a judgement,
-// since the excerpts are too short to show a gain (right in 29 of 32 with a second rule, 74 of 78 without).
+// Several ranks, or another line that follows from the fault, leave three fifths of the doubt. This is a
+// judgement: the excerpts are too short to show a gain (right in 29 of 32 with a second rule, 74 of 78
+// without).
 constexpr double kDoubtLeft = 0.6;
 // A second root of another component: right in 4 of 5.
 constexpr double kContradicted = 0.9;

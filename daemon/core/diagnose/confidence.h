@@ -1,4 +1,4 @@
-// The confidence of a diagnosis by rules: the measured share of right answers for its kind of evidence. Pure.
+// The confidence of a diagnosis by rules: the measured accuracy for its kind of evidence. Pure.
 #pragma once
 
 #include <span>
@@ -7,11 +7,11 @@
 
 namespace culprit::diagnose {
 
-// For one rule that fired, by its kind.
+// For one matched rule, by its kind.
 double confidence_of_rule(const Finding& finding);
 
 // For the best fault, adjusted by the job's other faults. Findings without a rule keep their confidence.
-// `watched`: its parent saw the program end with a failure, so that its only exception is why.
+// `watched`: the parent process saw the program fail, so its only exception is the reason.
 double confidence_among(const Finding& best, std::span<const Finding* const> faults, bool watched = false);
 
 }  // namespace culprit::diagnose

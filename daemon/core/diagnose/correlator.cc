@@ -43,8 +43,8 @@ constexpr size_t kQuotedBytes = 120;  // of a line in a title
 constexpr size_t kFatalLine = 120;    // bytes shown
 constexpr uint64_t kLastLines = 3;    // of a source: what a program writes when it ends
 constexpr size_t kDiagnoses = 64;  // limit of diagnoses from single findings: later ones explain nothing more
-// Diagnoses behind the first ones repeat so many of the reasons against a host: the report's suspects have
-// all of them, and 64 diagnoses with 32 long reasons each take megabytes in every copy.
+// Number of reasons against a host that later diagnoses repeat. The report's suspects have all reasons; 64
+// diagnoses with 32 long reasons each take megabytes in every copy.
 constexpr size_t kWithAllReasons = 8, kReasonsRepeated = 4;
 constexpr double kSuspectFloor = 0.02;
 // Confidence of statistical answers. No labelled real set has enough such answers to measure a share. On logs
@@ -168,7 +168,7 @@ class Correlator {
     return false;
   }
 
-  // A line whose header has the level fatal, after the last progress. Null: there is none.
+  // A line after the last progress whose header has the level fatal. Null: none.
   const logs::TemplateStats* ends_fatally() const {
     if (a_.outcome.last_progress_ns == kNoTime) return nullptr;
     for (const TemplateScore& t : a_.templates) {
@@ -180,7 +180,7 @@ class Correlator {
     return nullptr;
   }
 
-  // The report of trouble among the last lines of a source, if no progress follows. Null: none has one.
+  // The failure report among the last lines of a source without later progress. Null: none.
   const logs::LastTrouble* ends_in_trouble() const {
     if (live_) return nullptr;
     for (SourceId source = 0; source < log_.sources().size(); ++source) {
@@ -256,11 +256,11 @@ class Correlator {
     const int64_t iteration = f ? f->iteration.value_or(-1) : a_.outcome.last_iteration;
     if (iteration >= 0)
       return a_.outcome.stage == Stage::kCheckpoint ? Stage::kCheckpoint : Stage::kIterative;
-    // A state that stands since before the job began was there at each of its stages.
+    // A state from before the job's start exists in each stage of the job.
     const bool is_active = f && f->detector == DetectorKind::kPlugin && f->last_ns == kNoTime;
     const bool timed = f && f->first_ns != kNoTime && !is_active;
     // A fatal fault of a job that trained is not from its start-up: an untimed line has the time of an
-    // earlier line. Steps without times cannot be compared with it either.
+    // earlier line. Steps without times cannot be compared with the line either.
     const bool ordered = timed && a_.outcome.last_progress_ns != kNoTime;
     if (a_.outcome.last_iteration >= 0 && (!ordered || f->fatal)) return a_.outcome.stage;
     for (const logs::WriterStats& w : log_.writers())
@@ -305,7 +305,7 @@ class Correlator {
     for (const FindingSubject& s : f.subjects)
       if (s.host && s.peer) d.links.push_back({*s.host, *s.peer, f.confidence});
     d.action.kind = f.action;
-    // A fault of the program stays when its host is gone.
+    // A program fault remains after its host is excluded.
     const bool of_host = f.category != Category::kUser && f.category != Category::kFramework;
     if (of_host && (f.action == ActionKind::kIsolate || f.action == ActionKind::kCheck))
       for (const Suspect& s : d.hosts)
@@ -318,8 +318,7 @@ class Correlator {
 
   bool progressed() const { return a_.outcome.trained || a_.outcome.last_iteration > 0; }
 
-  // Whether the job may run again after this fault. A consequence alone asks for no change and names no
-  // host.
+  // Whether the job may run again after this fault. A consequence alone requires no change and names no host.
   RestartAdvice advice_of(const Finding& f, const Diagnosis& d) const {
     RestartAdvice out;
     const bool progress = progressed() || f.iteration.value_or(0) > 0;
@@ -330,7 +329,7 @@ class Correlator {
     out.why = reason_of(out.kind, progress);
     if (out.kind != Restart::kElsewhere) return out;
     leave_out(f, d, out);
-    // The line that leads may name nothing or the port, and another one the device that is lost.
+    // The leading line may name nothing, or only the port; another line may name the lost device.
     for (const Finding* other : faults_)
       if (other != &f && other->role == FindingRole::kRoot && is_there(*other, out) &&
           restart_of(*other, progress) == Restart::kElsewhere)
@@ -338,7 +337,7 @@ class Correlator {
     return out;
   }
 
-  // Whether the finding names no one beyond those that are left out; anybody if none is.
+  // Whether the finding names only excluded parties; true for any finding if none is excluded.
   static bool is_there(const Finding& other, const RestartAdvice& out) {
     if (out.hosts.empty()) return true;
     return std::ranges::all_of(other.named_hosts, [&](const std::string& name) {
@@ -360,8 +359,8 @@ class Correlator {
       for (const uint32_t device : s.devices) add(out.devices, fmt::format("device {}", device));
   }
 
-  // Where nothing else is found, and no job that trains shows that it may wait: machines log such lines all
-  // the time. They accuse no host: a host is named to look at.
+  // Reports notices only without a diagnosis, an iteration or a good end. Machines log such lines all the
+  // time, so they accuse no host: a host is named only for inspection.
   void add_notices() {
     if (!report_.diagnoses.empty() || a_.outcome.last_iteration >= 0 || a_.outcome.ended_well) return;
     for (const Finding& f : a_.findings) {
@@ -375,7 +374,7 @@ class Correlator {
     }
   }
 
-  // The suspect without devices and ranks that only other findings accuse.
+  // The suspect without the devices and ranks that only other findings accuse.
   Suspect accused_of(const Finding& f, const Blame& host) const {
     Suspect out = host.suspect;
     keep_named(f, host, &FindingSubject::device, out.devices);
@@ -383,7 +382,7 @@ class Correlator {
     return out;
   }
 
-  // A subject without the part means all of its host.
+  // A subject without the part covers its whole host.
   void keep_named(const Finding& f, const Blame& host, std::optional<uint32_t> FindingSubject::*part,
                   std::vector<uint32_t>& known) const {
     std::set<uint32_t> named;
@@ -406,7 +405,7 @@ class Correlator {
     if (f.symptom == Symptom::kNumeric || f.symptom == Symptom::kHang) return f.symptom;
     if (f.detector == DetectorKind::kPlugin && f.symptom != Symptom::kOther) return f.symptom;
     if (stage_at(&f) == Stage::kLaunch) return Symptom::kLaunchFailure;
-    // A job that trained has started, whatever fault ended it.
+    // A job that trained has completed its start-up, whatever fault ended it.
     const bool started = (f.iteration || stage_at(&f) == Stage::kIterative);
     return started && f.symptom == Symptom::kLaunchFailure ? Symptom::kCrash : f.symptom;
   }
@@ -523,7 +522,7 @@ class Correlator {
                             view_.by_rank ? "rank" : "host");
     }
     d.confidence = clear ? confidence_against(*top) : kUnclear;
-    // A host that went silent at once is off or cut off.
+    // A host that went silent at once is powered off or disconnected.
     d.restart.kind = silent && d.category == Category::kHardware ? Restart::kElsewhere : Restart::kUnknown;
     d.restart.why = reason_of(d.restart.kind, progressed());
     if (d.restart.kind == Restart::kElsewhere && d.hosts[0].host) d.restart.hosts.push_back(*d.hosts[0].host);
@@ -564,7 +563,7 @@ class Correlator {
       if (t.indicates < kIndicating) continue;
       const logs::TemplateStats& stats = log_.templates()[t.id];
       if (stats.shape.heading || stats.shape.kind == logs::ShapeKind::kRootCause)
-        continue;  // what follows does
+        continue;  // the code below does
       Indicating out;
       out.template_text = log_.miner().text(t.id);
       out.score = t.indicates;

@@ -1,4 +1,4 @@
-// Rules with source `finding`: they read what detectors found.
+// Rules with source `finding`: they match the detectors' findings.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 namespace culprit::diagnose {
 namespace {
 
-// The text of a finding for rules: "detector: text" with the title of a fault or the first reason of another
-// finding; of a plugin "NAME ID: text" with what it observed.
+// A finding's text for rules: "detector: text", with the title of a fault or the first reason of another
+// finding; for a plugin "NAME ID: text", with its observation.
 std::string text_for_rules(const Finding& f) {
   if (f.detector == DetectorKind::kPlugin)
     return fmt::format("{} {}: {}", f.plugin, f.id, f.evidence.empty() ? f.title : f.evidence[0].text);
@@ -35,7 +35,7 @@ Finding fault_of(const rules::Rule& rule, const logs::RuleLine& line, const Find
   return fault;
 }
 
-// What one finding says to rules, and where.
+// The rule input from one finding, and its place.
 rules::RuleHit hit_of_finding(const Finding& f) {
   rules::RuleHit hit;
   hit.time_ns = f.first_ns;
@@ -51,15 +51,15 @@ rules::RuleHit hit_of_finding(const Finding& f) {
   return hit;
 }
 
-// Whether any user may have made the finding by what it writes. What traces and dumps show keeps the mark of
-// their user instead.
+// Whether any user may have caused the finding by writing data. Findings from traces and dumps carry their
+// user instead.
 bool is_users_word(const Finding& f) {
   const bool of_logs = f.detector != DetectorKind::kComm && f.detector != DetectorKind::kNumerics &&
                        f.detector != DetectorKind::kFlight && f.detector != DetectorKind::kStacks;
   return of_logs && (!f.said_by.uids.empty() || !f.said_by.hosts.empty());
 }
 
-// Whether rules read the finding: of a job that ended well, what was measured.
+// Whether rules read the finding: if the job ended well, only measurements.
 bool is_read(const Finding& f, bool ended_well) {
   const bool measured = f.detector == DetectorKind::kComm || f.detector == DetectorKind::kNumerics;
   return f.rule.empty() && (!ended_well || measured);
@@ -71,7 +71,7 @@ struct FindingMatch {
   rules::RuleHit hit;
 };
 
-// The matches in order of time; those of rules that ask for others come last.
+// The matches in time order; matches of rules that depend on other rules come last.
 std::vector<FindingMatch> match_findings(const std::vector<Finding>& findings, bool ended_well,
                                          const rules::Ruleset& set) {
   std::vector<FindingMatch> out;
@@ -127,7 +127,7 @@ std::vector<SeenFinding> seen_findings(const std::vector<Finding>& findings, boo
   std::vector<const Finding*> retained;
   for (const Finding& f : findings)
     if (is_read(f, ended_well) && f.kind != FindingKind::kIteration) retained.push_back(&f);
-  // Of too many, those stay that state a fault.
+  // Beyond the limit, findings that state a fault have priority.
   std::ranges::stable_partition(retained, [](const Finding* f) { return f->kind == FindingKind::kFault; });
   if (retained.size() > limits::kSeenFindings) retained.resize(limits::kSeenFindings);
   std::vector<SeenFinding> out;

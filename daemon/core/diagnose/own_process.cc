@@ -10,11 +10,11 @@
 namespace culprit::diagnose {
 namespace {
 
-constexpr size_t kShortName = 3;    // a shorter name is part of too many words
-constexpr size_t kKernelName = 15;  // the kernel cuts names here
+constexpr size_t kShortName = 3;    // a shorter name occurs inside too many words
+constexpr size_t kKernelName = 15;  // the kernel truncates names to this length
 
-// How the kernel calls processes and threads of frameworks: interpreters, and what PyTorch, CUDA and Ray name
-// their threads.
+// Kernel names of framework processes and threads: interpreters, and the thread names of PyTorch, CUDA and
+// Ray.
 constexpr std::array<std::string_view, 7> kFrameworks = {"python", "pypy", "pt_", "torch",
                                                          "cuda",   "ray",  "nccl"};
 
@@ -24,7 +24,7 @@ bool is_word_byte(char c) {
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
-// Whether the name stands in the text as a word; what the kernel cut may go on.
+// Whether the name occurs in the text as a word; a name truncated by the kernel may continue.
 bool mentions(std::string_view text, std::string_view name) {
   for (size_t at = text.find(name); at != text.npos; at = text.find(name, at + 1)) {
     const bool begins = at == 0 || !is_word_byte(text[at - 1]);
@@ -34,7 +34,7 @@ bool mentions(std::string_view text, std::string_view name) {
   return false;
 }
 
-// Schedulers of jobs put the control groups of jobs below units of their own.
+// Job schedulers put the jobs' control groups below their own units.
 bool is_unit_of_system(std::string_view group) {
   constexpr std::string_view kSlice = "/system.slice/", kService = ".service";
   return group.starts_with(kSlice) && group.ends_with(kService) &&
@@ -65,7 +65,7 @@ bool OwnProcesses::is_aside(const logs::RuleLine& line) {
   return (line.kernel || service) && !names_own(line);
 }
 
-// Whether the job's own logs name what the line is about.
+// Whether the job's own logs name the subject of the line.
 bool OwnProcesses::names_own(const logs::RuleLine& line) {
   if (!collected_) collect();
   return std::ranges::any_of(line.holes, [&](const std::string& value) {
@@ -73,14 +73,14 @@ bool OwnProcesses::names_own(const logs::RuleLine& line) {
   });
 }
 
-// A service that does something else explains nothing of the job, but for hardware that it met. Where the job
-// itself writes to the system's log, its own program may have any tag.
+// Other services explain nothing about the job, except for hardware faults that they met. If the job itself
+// writes to the system log, its program may have any tag.
 bool OwnProcesses::is_foreign(const logs::RuleLine& line) {
   return line.service == logs::Service::kForeign &&
          rules_.rules()[line.rule].category != Category::kHardware && has_own_logs() && !names_own(line);
 }
 
-// Whether a source without lines of the system's log has progress of the job, or an exception of it.
+// Whether a source without system log lines has progress or an exception of the job.
 bool OwnProcesses::has_own_logs() {
   if (own_logs_) return *own_logs_;
   if (!collected_) collect();
@@ -95,8 +95,8 @@ bool OwnProcesses::has_own_logs() {
   return *own_logs_;
 }
 
-// Whether the text names jobs by number, and none of them is this one. Where the job's own number is not
-// known, no other is another's.
+// Whether the text names job numbers, and none is this job's. If the job's own number is unknown, no number
+// counts as another job's.
 bool OwnProcesses::is_of_other_job(std::string_view text) {
   if (!log_.job().id) return false;
   static const re2::RE2 kNumber(R"((?i)\bjob(?:[ _]?id)?[ =:#]{1,2}(\d{2,})\b)");
@@ -123,7 +123,7 @@ void OwnProcesses::collect() {
   }
 }
 
-// By the job's own logs.
+// According to the job's own logs.
 bool OwnProcesses::is_mentioned(std::string_view name) {
   if (const auto known = mentioned_.find(name); known != mentioned_.end()) return known->second;
   const bool found = std::ranges::any_of(log_.templates(), [&](const logs::TemplateStats& stats) {

@@ -1,6 +1,5 @@
-// Whether what a line of the system's log is about may be the job's. A kernel also reports processes of
-// others: health checks, exporters, another user's program. Services also report other jobs, disks and
-// networks. Pure; one thread.
+// Whether a system log line may concern the job. A kernel also reports other processes: health checks,
+// exporters, other users' programs. Services also report other jobs, disks and networks. Pure; one thread.
 #pragma once
 
 #include <cstdint>
@@ -18,19 +17,19 @@ namespace culprit::diagnose {
 
 class OwnProcesses {
  public:
-  // Keeps both by reference.
+  // Stores references to both arguments.
   OwnProcesses(const logs::JobLog& log, const rules::Ruleset& rules) : log_(log), rules_(rules) {}
 
   enum class Kin : uint8_t {
     kOwn,      // of the job, or the line names no process
-    kUnknown,  // named, but nothing says that it is the job's
-    kOther,    // of a service of the system
+    kUnknown,  // a named process that may or may not be the job's
+    kOther,    // of a system service
   };
-  // Of a kernel's line of a rule with a hole `process`, of a service's line with the number of a job, and of
-  // a line of a service that neither runs jobs nor watches the machine; other lines are kOwn.
+  // Classifies kernel lines of rules with a hole `process`, service lines with a job number, and lines of
+  // services that neither run jobs nor monitor the machine. All other lines are kOwn.
   Kin of(const logs::RuleLine& line);
-  // Whether a system's log tells of a service, a disk or a network, and the job's own logs name nothing of
-  // it.
+  // Whether the line is from a system log, about a service, disk or network, and the job's own logs do not
+  // name the same part.
   bool is_aside(const logs::RuleLine& line);
 
  private:
@@ -44,8 +43,8 @@ class OwnProcesses {
   const logs::JobLog& log_;
   const rules::Ruleset& rules_;
   bool collected_ = false;
-  std::set<uint32_t> system_sources_;                    // sources with lines of a kernel
-  std::set<std::string, std::less<>> pids_;              // that launchers of the job name
+  std::set<uint32_t> system_sources_;                    // sources with kernel lines
+  std::set<std::string, std::less<>> pids_;              // pids in the lines of the job's launchers
   std::set<std::pair<uint32_t, std::string>> of_units_;  // source and pid
   std::map<std::string, bool, std::less<>> mentioned_;
   std::optional<bool> own_logs_;

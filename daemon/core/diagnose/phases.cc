@@ -9,22 +9,22 @@
 namespace culprit::diagnose {
 namespace {
 
-// A pause between progress lines: longer than its steps usually take by so many steps, this time, and this
-// share of the job.
+// A pause between progress lines exceeds the usual interval by this many steps, this time, and this share of
+// the job.
 constexpr TimeNs kPauseSteps = 3, kPauseLeast = 5 * kNsPerSecond, kPauseShare = 500;
-// Without a word on what was done meanwhile a pause is a stall from so many steps or this time on.
+// An unexplained pause counts as a stall from this many steps or this time on.
 constexpr TimeNs kStallSteps = 10, kStallLeast = 60 * kNsPerSecond;
 
 enum class Work : uint8_t { kEvaluates, kSaves, kStarts };
 constexpr size_t kWorks = 3;
 
-// When lines of one kind of work were written: ascending times, as far as their places were kept.
+// Times of lines about one kind of work, ascending, as far as their places were stored.
 struct WorkTimes {
   std::vector<TimeNs> times;
   struct Unknown {
     TimeNs from = 0, to = 0;
   };
-  std::vector<Unknown> unknown;  // more lines came in these times, and when is not known
+  std::vector<Unknown> unknown;  // intervals with further lines at unknown times
 };
 
 class PhaseFinder {
@@ -48,7 +48,7 @@ class PhaseFinder {
   }
 
  private:
-  // The job's logs may reach further back than the job: a kernel's go back to the start of the machine.
+  // The job's logs may begin before the job: a kernel log begins when the machine starts.
   TimeNs first_word() const {
     const TimeNs began = points_.front().time_ns;
     const std::vector<TimeNs>& starts = work_[static_cast<size_t>(Work::kStarts)].times;
@@ -60,7 +60,7 @@ class PhaseFinder {
   void read_work() {
     for (const logs::ClusterId id : log_.clusters()) {
       const logs::TemplateStats& t = log_.templates()[id];
-      // What tells of trouble names no work, whatever its words.
+      // A failure message names no phase, whatever its words.
       if (t.is_progress() || t.shape.words > 0 || t.shape.kind != logs::ShapeKind::kPlain) continue;
       if (t.shape.stage == Stage::kCheckpoint)
         take(t, Work::kSaves);
@@ -77,7 +77,7 @@ class PhaseFinder {
     TimeNs last = t.first_ns;
     for (const logs::LogPlace& p : t.places) {
       if (p.time_ns == kNoTime) continue;
-      // What is written once, after the beginning, is no second start of the program.
+      // A line written once, after the beginning, is no second program start.
       if (work == Work::kStarts && t.first_ns > points_.front().time_ns) continue;
       to.times.push_back(p.time_ns);
       last = std::max(last, p.time_ns);
@@ -86,7 +86,7 @@ class PhaseFinder {
       to.unknown.push_back({last, t.last_ns});
   }
 
-  // Time from the first to the last line of such work within a pause; negative: none.
+  // Time from the first to the last line of this work within a pause; negative: none.
   TimeNs length_of(Work work, TimeNs from, TimeNs to) const {
     const std::vector<TimeNs>& times = work_[static_cast<size_t>(work)].times;
     const auto first = std::upper_bound(times.begin(), times.end(), from);
@@ -100,7 +100,7 @@ class PhaseFinder {
     });
   }
 
-  // What the lines of a pause name; training: nothing.
+  // The phase named by the lines of a pause; training: none.
   PhaseKind named(TimeNs from, TimeNs to) const {
     if (length_of(Work::kStarts, from, to) >= 0) return PhaseKind::kRestart;
     const TimeNs saves = length_of(Work::kSaves, from, to), evaluates = length_of(Work::kEvaluates, from, to);

@@ -1,7 +1,6 @@
-// What a job did when, for a timeline: it started, trained, evaluated, saved a checkpoint, was restarted,
-// or stalled. A time between two progress lines that is much longer than its steps usually take is no
-// training; the lines written meanwhile name it. Where nothing names it, and lines that would may have been
-// dropped, it stays training. Pure.
+// The phases of a job, for a timeline: started, trained, evaluated, saved a checkpoint, restarted, or
+// stalled. A gap between two progress lines much longer than usual is not training; the lines in the gap give
+// its phase. If none does, and such lines may have been dropped, the gap counts as training. Pure.
 #pragma once
 
 #include <vector>
@@ -14,8 +13,8 @@ namespace culprit::diagnose {
 
 constexpr size_t kPhasesMax = 300;
 
-// `hang_ns`: since when the job hangs; kNoTime: it does not, as far as known. Empty without timed progress.
-// Beyond kPhasesMax phases the shortest are left to the training around them.
+// `hang_ns`: start of the hang; kNoTime: no known hang. Empty without timed progress. Beyond kPhasesMax
+// phases, the shortest merge into the training around them.
 std::vector<JobPhase> phases_of(const logs::JobLog& log, const detect::RunEnd& outcome, TimeNs hang_ns);
 
 }  // namespace culprit::diagnose

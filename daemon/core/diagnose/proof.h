@@ -1,4 +1,4 @@
-// What a report without a fault may claim: "nothing wrong" needs proof, such as progress or a stated good
+// What a report without a fault may claim: "nothing wrong" requires proof, such as progress or a stated good
 // end. Pure.
 #pragma once
 
@@ -11,9 +11,9 @@ namespace culprit::diagnose {
 struct Proof {
   bool ended_well = false;
   bool progress = false;
-  // Records of communication, metrics of the loop: their own detectors judged them.
+  // Communication records, loop metrics: their own detectors checked them.
   bool traces = false;
-  // Offline: where a log ends before the end that it announced, "iteration 11 of 1000"; empty: nowhere.
+  // Offline: where a log ends before its announced end, "iteration 11 of 1000"; empty: no such log.
   std::string cut_short;
 };
 

@@ -14,7 +14,7 @@ using detect::View;
 
 constexpr size_t kLeastPeers = 2;  // with two ranks, each accusation equals the other
 constexpr size_t kQuoted = 4;      // lines of peers
-// Like a host that stayed behind while its peers finished (core/detect/logs/hosts.cc).
+// As for a host that stayed behind while its peers finished (core/detect/logs/hosts.cc).
 constexpr double kStrength = 1.5;
 // From silence alone: the rank is right more often than not; the reason of its silence is unknown.
 constexpr double kConfidence = 0.6;

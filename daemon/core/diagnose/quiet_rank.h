@@ -1,5 +1,5 @@
-// A rank that ended or stands still without a report: all peers report that they lost it or waited for it,
-// and the rank itself reports nothing. A kill -9 and a stuck rank both look like that. Pure.
+// A rank that exited or hangs without a report: all peers report that they lost it or waited for it. A kill
+// -9 and a hung rank both look like this. Pure.
 #pragma once
 
 #include <optional>
@@ -11,15 +11,15 @@
 
 namespace culprit::diagnose {
 
-// The lines of rules that count as a rank's own report of trouble.
+// Rule lines that count as a rank's own failure report.
 struct RankReports {
-  std::set<uint32_t> any;                       // ranks with a line of any fault
-  std::vector<const logs::RuleLine*> of_peers;  // that a peer is gone or late
-  Symptom symptom = Symptom::kCrash;            // that these lines report
-  TimeNs first_cause_ns = kNoTime;              // the first line of a fault that is no effect of another
+  std::set<uint32_t> any;                       // ranks with a fault line of any kind
+  std::vector<const logs::RuleLine*> of_peers;  // lines that report a lost or late peer
+  Symptom symptom = Symptom::kCrash;            // the symptom in these lines
+  TimeNs first_cause_ns = kNoTime;              // the first fault line that is not the effect of another
 };
 
-// Empty as well if a cause was reported before the first peer lost the rank: its end is an effect.
+// Also empty if a cause was reported before the first peer lost the rank: then the rank's end is an effect.
 std::optional<Finding> find_quiet_rank(const detect::View& view, const RankReports& reports);
 
 }  // namespace culprit::diagnose

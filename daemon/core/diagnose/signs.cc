@@ -28,15 +28,15 @@ namespace {
 constexpr size_t kEvidence = 20;  // quoted lines of a sign
 constexpr size_t kNotes = 5;
 constexpr size_t kAbsent = 64;        // hosts that a sign names and that wrote nothing
-constexpr size_t kNotices = 64;       // things that rules give notice of
+constexpr size_t kNotices = 64;       // subjects of rules with severity notice
 constexpr double kNotice = 0.4;       // below a verdict
 constexpr double kFatalWeight = 1.0;  // against its host: as much as a certain template without a rule
-// Ranks that gave up waiting are torn down within this time, and their devices with them.
+// Ranks whose wait timed out are torn down within this time, together with their devices.
 constexpr TimeNs kTearDown = 60 * kNsPerSecond;
-// A dying process with its launcher and peers writes no more events after the line.
+// A dying process with its launcher and peers writes at most this many events after the line.
 constexpr uint64_t kLastEvents = 400;
 constexpr uint64_t kLastOfRank =
-    60;                         // the same for a single process: its other threads and its exit handlers
+    60;                         // as above for a single process: its other threads and its exit handlers
 constexpr TimeNs kRunning = 2;  // steps after the last progress in which a job may still be running
 constexpr TimeNs kStartUp = 600 * kNsPerSecond;  // a job starts up within minutes
 constexpr int64_t kTrained = 50;                 // iterations; progress bars of loading shards count fewer
@@ -65,7 +65,7 @@ struct Sign {
        late = false;       // properties of its templates, from the pool and from times
   bool alone = true;       // proves a failure without any other sign
   bool of_others = false;  // about processes that are not known to be the job's
-  bool aside = false;      // all lines are: see OwnProcesses::is_aside
+  bool aside = false;      // all lines are aside: see OwnProcesses::is_aside
 
   void add_subject(const About& about) {
     if (about.host != detect::kNowhere) hosts.insert(about.host);
@@ -101,7 +101,7 @@ About subject_of(const detect::View& view, const rules::Rule& rule, const logs::
   const uint32_t host = named.name.empty() ? detect::kNowhere : unit_called(view, named.name);
   if (host != detect::kNowhere) return {host, {}};
   if (const auto rank = rank_in(view, rule, line)) return about_rank(view, *rank);
-  // A line that names another one does not accuse its writer.
+  // A line that names another host or rank does not accuse its writer.
   if (named.accuses) return {detect::kNowhere, {}, named.is_host ? std::string(named.name) : std::string()};
   return {view.host_of_writer[line.place.writer], {}};
 }
@@ -116,7 +116,7 @@ bool needs_company(const rules::Rule& rule, const logs::RuleLine& line) {
 // launch that the job survived.
 bool precedes_training(const detect::View& view, const logs::RuleLine& line) {
   const logs::Iterations& iterations = view.log->iterations();
-  // What a kernel says of a device stops the ranks that use it at once.
+  // A device fault that the kernel reports stops the device's ranks at once.
   const int64_t enough = line.kernel ? kSurvivedDeath : kTrained;
   if (iterations.track().empty() || iterations.span() < enough) return false;
   const logs::ProgressPoint& first = iterations.track().front();
@@ -158,13 +158,13 @@ bool is_at_end(const logs::JobLog& log, const logs::RuleLine& line) {
 }
 
 // Whether a process ended with this line: an uncaught exception among the last records of its file. If the
-// line has no time, later times in other files do not disprove the end of the process.
+// line has no time, later times in other files do not disprove the end.
 bool is_death(const logs::JobLog& log, const logs::RuleLine& line) {
   return line.death && !line.own_time && is_at_end(log, line);
 }
 
-// Whether a watchdog gave up waiting in the last words of a process, in a line without a time. It has the
-// time of an earlier line, and is not before the progress that other files report.
+// Whether the last lines of a process include an untimed watchdog time-out. The line has the time of an
+// earlier line, and is not before the progress in other files.
 bool is_undated_end(const logs::JobLog& log, const Finding& f, const logs::RuleLine& line) {
   return f.symptom == Symptom::kHang && !line.own_time && !line.kernel && is_at_end(log, line);
 }
@@ -205,16 +205,16 @@ bool survived(const detect::View& view, const detect::Analysis& a, const Sign& s
     return false;
   if (is_undated_end(log, f, last)) return false;
   const int64_t at = log.iterations().iteration_at(last.place.time_ns, last.place.source, last.place.line);
-  // A line without a time has the time of the line before, which may be old. If other lines report a failure
-  // and no successful job has such a line, that time proves nothing.
+  // An untimed line has the time of the line before, which may be old. If other lines report a failure and no
+  // successful job has such a line, that time proves nothing.
   const bool dated = last.own_time || !reported || !sign.novel;
-  // Buffers of other ranks hold some steps behind the line of a launcher that saw a process end.
+  // Other ranks' buffers contain some steps from after the launcher saw the process end.
   const bool ends = f.symptom == Symptom::kCrash && f.category != Category::kHardware && !last.exception &&
                     (f.fatal || sign.rule->says == rules::Says::kFailure);
   const int64_t enough = ends ? kSurvivedDeath : kSurvived;
   if (at >= 0 && dated && a.outcome.last_iteration - at >= enough) return true;
   if (log.steps_below(last.place)) return true;  // started again from an earlier step
-  // One line of broken hardware is enough. Another fault with unknown time stopped nothing, if the job made
+  // One line of broken hardware suffices. Another fault at an unknown time stopped nothing if the job made
   // progress until the end of its log.
   const bool to_the_end = a.outcome.last_progress_ns != kNoTime && a.outcome.step_ns > 0 &&
                           a.outcome.last_ns - a.outcome.last_progress_ns < kRunning * a.outcome.step_ns;
@@ -233,7 +233,7 @@ void recount(const detect::View& view, Sign& sign) {
   for (const logs::RuleLine* line : sign.lines) sign.add_subject(subject_of(view, *sign.rule, *line));
 }
 
-// Removes the lines of a rule after which the job continued: they have another cause.
+// Removes a rule's lines after which the job continued: they have another cause.
 void drop_survived(const detect::View& view, const detect::Analysis& a, Sign& sign) {
   const auto resumed = [&](const logs::RuleLine* line) {
     const int64_t at =
@@ -247,7 +247,7 @@ void drop_survived(const detect::View& view, const detect::Analysis& a, Sign& si
   if (sign.lines.size() != before) recount(view, sign);
 }
 
-// Removes the lines of a state that was over so soon that it caused nothing.
+// Removes the lines of a state that ended too soon to have an effect.
 void drop_recovered(const detect::View& view, const rules::RuleRun& run, Sign& sign) {
   if (!sign.rule->recovery) return;
   const size_t before = sign.lines.size();
@@ -255,7 +255,7 @@ void drop_recovered(const detect::View& view, const rules::RuleRun& run, Sign& s
   if (sign.lines.size() != before) recount(view, sign);
 }
 
-// If ranks share a file, the launcher's list below the only exception names its rank.
+// If ranks share a file, the launcher's failure list below the only exception gives its rank.
 void name_by_launcher(const logs::JobLog& log, const Whose& whose, Sign& sign) {
   const logs::RuleLine& line = *sign.lines.front();
   if (sign.lines.size() != 1 || sign.finding.role != FindingRole::kRoot || !sign.ranks.empty()) return;
@@ -267,7 +267,7 @@ void name_by_launcher(const logs::JobLog& log, const Whose& whose, Sign& sign) {
   sign.ranks.emplace(detect::kNowhere, *rank);
 }
 
-// Whether no learned pool excuses the sign, whatever healthy jobs wrote.
+// Whether the sign counts even if a learned pool contains its lines.
 bool is_alarm(const Sign& sign) {
   return sign.finding.fatal ||
          std::ranges::any_of(sign.lines, [](const logs::RuleLine* line) { return line->kernel; });
@@ -341,9 +341,8 @@ int64_t iteration_of(const logs::JobLog& log, const logs::RuleLine& line) {
   return at(time);
 }
 
-// Completes the finding from all lines of the rule: writers, times, novelty.
-// Says who wrote the lines, where that makes them no proof. A scheduler's own log may state that a host is
-// out of service.
+// Completes the finding from all lines of the rule: writers, times, novelty. Marks writers whose lines are no
+// proof. A scheduler's own log may state that a host is out of service.
 void name_speakers(const detect::View& view, Sign& sign) {
   Finding& f = sign.finding;
   f.said_by.uids = users_of(*view.log, sign.lines);
@@ -368,7 +367,7 @@ Finding complete(const detect::View& view, Sign sign) {
   const int64_t iteration = iteration_of(log, *sign.lines.front());
   if (iteration >= 0) f.iteration = iteration;
   const bool widespread = view.hosts.size() > 1 && sign.hosts.size() * 2 > view.hosts.size();
-  // Hardware may fail on many hosts at once; any other fault that most hosts report is on none of them.
+  // Hardware may fail on many hosts at once. Any other fault that most hosts report accuses none of them.
   f.by_no_device = f.by_no_device || (widespread && sign.rule->blame != rules::Blame::kHost);
   // The template's score already counts any line against a host; this strength is for the additional
   // knowledge of the rule.
@@ -495,8 +494,8 @@ void add_line(const detect::View& view, const detect::Analysis& a, const Hit& hi
   }
 }
 
-// Whether a line of the rule may explain what others measured: it tells of a part of the machine, or of a
-// planned change.
+// Whether a line of the rule may explain measurements: it is about a part of the machine, or about a planned
+// change.
 bool may_witness(const rules::Rule& rule) {
   if (rule.role == rules::Role::kCascade) return false;
   if (rule.severity == Severity::kInfo)
@@ -525,7 +524,7 @@ Finding notice(const detect::View& view, Sign sign) {
 // Whether the sign is an exception of the program that no specific rule knows.
 bool is_catch_all(const Sign& sign) { return sign.finding.general && sign.lines[0]->exception; }
 
-// The failure of a process after which the job went on, as a note.
+// Describes the failure of a process that the job survived, as a note.
 std::optional<std::string> note_of(const detect::View& view, const detect::Analysis& a, const Sign& sign) {
   const auto ended = [](const logs::RuleLine* line) { return line->death; };
   if (a.outcome.ended_well || !std::ranges::any_of(sign.lines, ended)) return std::nullopt;
@@ -539,8 +538,8 @@ std::string after_the_end(const Sign& sign) {
          sign.finding.title;
 }
 
-// Whether the sign says only that a process ended, by an exception that no rule knows or by a signal, and
-// that after the planned end: it may be a fault of the tear-down.
+// Whether the sign is only the end of a process after the planned end, by an unknown exception or a signal.
+// It may be a tear-down fault.
 bool is_after_the_end(const detect::View& view, const detect::Analysis& a, const Sign& sign) {
   const Finding& f = sign.finding;
   const bool by_signal = f.general && f.symptom == Symptom::kCrash && f.role == FindingRole::kRoot &&
@@ -571,7 +570,7 @@ void lead_with_the_one(const detect::View& view, std::vector<Sign>& signs) {
     }
 }
 
-// By host, when its ranks had given up waiting for others and were torn down.
+// Per host, the time at which its ranks had timed out waiting and were torn down.
 std::map<uint32_t, TimeNs> torn_down(const detect::View& view, const std::vector<Sign>& signs) {
   std::map<uint32_t, TimeNs> out;
   for (const Sign& sign : signs) {
@@ -589,8 +588,8 @@ std::map<uint32_t, TimeNs> torn_down(const detect::View& view, const std::vector
   return out;
 }
 
-// What a machine reports after the ranks on it were torn down is no cause of their wait: such signs become
-// cascades. Returns these times. A line of a clock in another time zone is half an hour or more away.
+// Machine reports after the tear-down of the host's ranks do not explain their wait: such signs become
+// cascades. Returns the tear-down times. A clock in another time zone differs by at least half an hour.
 std::map<uint32_t, TimeNs> follow_the_end(const detect::View& view, std::vector<Sign>& signs) {
   std::map<uint32_t, TimeNs> ends = torn_down(view, signs);
   constexpr TimeNs kZone = 25 * 60 * kNsPerSecond;
@@ -609,7 +608,7 @@ std::map<uint32_t, TimeNs> follow_the_end(const detect::View& view, std::vector<
 
 constexpr std::string_view kOfOthers = "of another process";  // no kind of exception
 
-// Removes the signs for which `is` holds, and returns them. It is asked before any is removed.
+// Removes and returns the signs for which `is` holds. Evaluates all signs before removing any.
 template <class Is>
 std::vector<Sign> take_if(std::vector<Sign>& signs, const Is& is) {
   std::vector<bool> marked;
@@ -620,13 +619,13 @@ std::vector<Sign> take_if(std::vector<Sign>& signs, const Is& is) {
   return taken;
 }
 
-// Where other lines show the failure, the end of a process that may not be the job's is no cause of it.
+// If other lines show the failure, the end of a process that may not be the job's is not the cause.
 void set_apart(const detect::View& view, std::vector<Sign>& signs, std::vector<Finding>& witnesses) {
   for (Sign& sign : take_if(signs, [](const Sign& one) { return one.of_others; }))
     witnesses.push_back(witness(view, std::move(sign)));
 }
 
-// Whether the sign is a mistake of the program, which an exception with its place in the program shows.
+// Whether the sign is a program mistake, proved by an exception with its place in the program.
 bool is_own_mistake(const Sign& sign) {
   const auto raised = [](const logs::RuleLine* line) {
     return line->death && line->code && line->service == logs::Service::kNone;
@@ -634,8 +633,8 @@ bool is_own_mistake(const Sign& sign) {
   return sign.finding.category == Category::kUser && std::ranges::any_of(sign.lines, raised);
 }
 
-// What services, disks and networks report next to a program's own mistake is no cause of it, where the job
-// itself reports no trouble with such a part.
+// Reports of services, disks and networks do not explain a program's own mistake, unless the job itself
+// reports trouble with such a part.
 void set_aside(const detect::View& view, std::vector<Sign>& signs, std::vector<Finding>& witnesses) {
   if (std::ranges::none_of(signs, is_own_mistake)) return;
   const auto reported = [&](const Sign& sign) {
@@ -657,8 +656,9 @@ bool is_ended_by(const Sign& sign, const Sign& mistake) {
   return end == kNoTime || line == kNoTime || line <= end;
 }
 
-// What stopped no process is no cause of the program's own mistake that ended the job later: such lines are
-// samples of data, plans and earlier runs as often as faults. Numbers go wrong while the job goes on.
+// A fault that stopped no process does not explain the program mistake that ended the job later: such lines
+// are often data samples, plans or earlier runs. Wrong numbers are an exception, because the job continues
+// with them.
 std::vector<Sign> take_survived(const detect::View& view, std::vector<Sign>& signs) {
   const auto went_on = [&](const logs::RuleLine* line) { return went_on_after(*view.log, *line); };
   return take_if(signs, [&](const Sign& one) {
@@ -667,7 +667,7 @@ std::vector<Sign> take_survived(const detect::View& view, std::vector<Sign>& sig
   });
 }
 
-// In order of time, then of lines, then of the rules that match one line.
+// By time, then by line, then by the rules that match one line.
 std::tuple<TimeNs, uint32_t, uint64_t, uint8_t> place_of(const Sign& sign) {
   const logs::RuleLine& first = *sign.lines.front();
   return {first.place.time_ns, first.place.source, first.place.line, first.order};
@@ -710,7 +710,7 @@ Gathered gather(const detect::View& view, const detect::Analysis& a, rules::Rule
     if (std::find(ids.begin(), ids.end(), rule.id) == ids.end()) ids.push_back(rule.id);
     if (rule.says == rules::Says::kNotice) {
       std::pair key(line->rule, fmt::format("{}", fmt::join(line->holes, "\n")));
-      // Beyond the limit all things of a rule are one.
+      // Beyond the limit, all subjects of a rule share one notice.
       if (out.notices.size() >= kNotices && !out.notices.contains(key)) key.second.clear();
       add_line(view, a, {rule, *line}, out.notices[std::move(key)]);
     }

@@ -1,5 +1,5 @@
-// Signs: findings from rules, one for each rule that fired in the job's logs. A fault that the job survived,
-// or that healthy jobs have too, is no sign. Pure; one thread, because rules have `when` functions.
+// Signs: findings from rules, one per rule that matched the job's logs. A fault that the job survived, or
+// that healthy jobs also have, is no sign. Pure; one thread, because rules have `when` functions.
 #pragma once
 
 #include <map>
@@ -13,29 +13,29 @@
 
 namespace culprit::diagnose {
 
-// All lines of rules by time; lines without a time come first.
+// All rule lines by time; lines without a time come first.
 std::vector<const logs::RuleLine*> in_time(const logs::JobLog& log);
 
 // The rule engine's view of a line. Its writer need not be resolved.
 rules::RuleHit hit_of(const logs::JobLog& log, const logs::RuleLine& line);
 
-// What a rule's line states: without its writers, times and evidence.
+// The content of a rule's line, without writers, times and evidence.
 Finding describe(const rules::Rule& rule, const logs::RuleLine& line);
 
 // The finding of a single hit while the job runs, without knowledge of its peers.
 Finding finding_of(const logs::JobLog& log, const logs::RuleLine& line, const rules::Rule& rule);
 
-// A sign that proves no failure by itself: the job may go on, or a kernel also speaks of other processes.
+// A sign that does not prove a failure: the job may continue, or a kernel also reports other processes.
 struct UnprovenSign {
   Finding finding;
-  std::string missing;  // the question that stays open; empty: none
+  std::string missing;  // the open question; empty: none
 };
 
 struct Signs {
   std::vector<Finding> findings;
   std::vector<UnprovenSign> unproven;
-  // What is no sign: warnings, planned changes, and trouble that the job survived. Without weight; it may
-  // explain what others measured.
+  // Rule findings that are no signs: warnings, planned changes, and trouble that the job survived. Without
+  // weight; they may explain measurements.
   std::vector<Finding> witnesses;
   std::vector<std::string> missing;  // as in the report: questions that are still open
   std::vector<std::string> notes;    // as in the report
@@ -45,15 +45,14 @@ struct Signs {
   std::map<uint32_t, TimeNs> torn_down;  // see detect::Analysis
 };
 
-// Runs the rules with source `finding` on the findings of all detectors, after find_signs() with the same
-// run. What a plugin finds again and again is a hit each time. A rule that fires adds its fault; the
-// detector's finding then supports it. Of a job that ended well only measurements count: what was slow, or
-// not a number.
+// Runs the rules with source `finding` on all detectors' findings, after find_signs() with the same run. Each
+// repeated finding of a plugin is a hit. A matched rule adds its fault; the detector's finding then supports
+// it. If the job ended well, only measurements count: slowness, or NaN.
 void apply_rules_to_findings(rules::RuleRun& run, bool ended_well, std::vector<Finding>& findings);
-// The findings of detectors as these rules read them.
+// The detectors' findings in the form that these rules read.
 std::vector<SeenFinding> seen_findings(const std::vector<Finding>& findings, bool ended_well);
 
-// Clears `run`, and feeds it with the log's hits in order of their times.
+// Clears `run`, and feeds it the log's hits in time order.
 Signs find_signs(const detect::View& view, const detect::Analysis& analysis, rules::RuleRun& run);
 
 }  // namespace culprit::diagnose

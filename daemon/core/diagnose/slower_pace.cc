@@ -13,10 +13,10 @@
 namespace culprit::diagnose {
 namespace {
 
-constexpr double kMuch = 5;  // times as long: programs that change their own work announce it or change less
-// A line that announces other work comes within so many of the slower steps, or this time, of the change.
+constexpr double kMuch = 5;  // times as long: planned changes are announced or smaller
+// A line that announces other work must be within this many slower steps, or this time, of the change.
 constexpr TimeNs kSteps = 3, kNear = 60 * kNsPerSecond;
-constexpr double kPaceConfidence = 0.5;  // that it is slow is sure; that it should not be is not
+constexpr double kPaceConfidence = 0.5;  // the slowdown is certain; that it is a fault is not
 
 bool names_other_work(const std::string& text) {
   static constexpr std::array<std::string_view, 16> kWords = {

@@ -1,4 +1,4 @@
-// A job that goes on at a much slower pace, by the times of its progress alone. The finding has no host, for
+// A job that continues at a much slower pace, by its progress times alone. The finding has no host, because
 // all ranks slow down together. Pure.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace culprit::diagnose {
 
-// Nothing if the pace is not much slower, or if lines at that time announce other work: an evaluation, a
+// Empty if the pace is not much slower, or if lines at that time announce other work: an evaluation, a
 // checkpoint, another batch size or stage.
 std::optional<Diagnosis> slowdown_of(const detect::View& view, const detect::RunEnd& outcome);
 

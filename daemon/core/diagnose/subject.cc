@@ -21,8 +21,8 @@ namespace {
 
 constexpr size_t kTitle = 160;      // bytes; the texts of holes may be long
 constexpr size_t kSubjects = 2;     // holes shown after a title
-constexpr size_t kShortQuote = 20;  // minimum bytes of a quote that is worth reading
-constexpr size_t kBefore = 24;      // bytes of a quote before what the rule matched
+constexpr size_t kShortQuote = 20;  // minimum bytes of a useful quote
+constexpr size_t kBefore = 24;      // bytes of a quote before the rule's match
 constexpr uint32_t kListedRanks = 4096;
 
 // Holes without a meaning outside the line.
@@ -71,7 +71,7 @@ std::string_view trimmed(std::string_view text) {
   }
 }
 
-// Where the first wording of the rule that stands in the text begins; 0: none does.
+// Position of the rule's first wording in the text; 0: none occurs.
 size_t start_of_match(const rules::Rule& rule, std::string_view text) {
   for (const rules::Pattern& pattern : rule.any) {
     const re2::RE2 regex(pattern.regex, rules::regex_options());
@@ -83,7 +83,7 @@ size_t start_of_match(const rules::Rule& rule, std::string_view text) {
   return 0;
 }
 
-// The ranks that a list of those that came ("5, 1, 4") leaves out, up to its highest.
+// The ranks missing from a list of arrived ranks ("5, 1, 4"), up to the list's highest rank.
 std::string missing_of(std::string_view came) {
   std::set<uint32_t> ranks;
   for (size_t at = 0; at < came.size();) {
@@ -101,7 +101,7 @@ std::string missing_of(std::string_view came) {
   return fmt::format("rank{} {} missing", missing.size() > 1 ? "s" : "", fmt::join(missing, ", "));
 }
 
-// The text of a line from a word shortly before what the rule matched there. Blanks in a row become one.
+// The line's text, starting at a word shortly before the rule's match. Consecutive blanks become one.
 std::string quote(const rules::Rule& rule, const logs::RuleLine& line, size_t room) {
   const std::string_view words = logs::words_of(std::string_view(line.text).substr(0, line.text.find('\n')));
   size_t begin = 0;
@@ -116,7 +116,7 @@ std::string quote(const rules::Rule& rule, const logs::RuleLine& line, size_t ro
 std::string subject_of_hole(std::string_view name, std::string_view value) {
   if (name == "ranks_there") return missing_of(value);
   const auto named = std::ranges::find(kNamed, name, &std::pair<std::string_view, std::string_view>::first);
-  const bool plain = named == kNamed.end() || value.starts_with('/');  // a path says what it is
+  const bool plain = named == kNamed.end() || value.starts_with('/');  // a path needs no name
   return std::string(plain ? std::string_view() : named->second) + std::string(value);
 }
 

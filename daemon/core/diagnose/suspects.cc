@@ -91,7 +91,7 @@ class Court {
 
   void accuse(Blame& b, const Finding& finding, const FindingSubject& subject, double strength) {
     (is_claim(finding) ? b.claimed : b.weight) += strength;
-    // A victim that only tells of a failure is not what is suspect on its host.
+    // A victim that only reports a failure is not the suspect part of its host.
     if (finding.role == FindingRole::kCascade && strength <= 0) return;
     if (subject.rank) insert_sorted(b.suspect.ranks, *subject.rank);
     if (subject.device) insert_sorted(b.suspect.devices, *subject.device);

@@ -13,17 +13,18 @@
 namespace culprit::diagnose {
 
 struct Blame {
-  uint32_t unit = detect::kNowhere;  // index into View::hosts; kNowhere: it has no logs in the input
+  uint32_t unit = detect::kNowhere;  // index into View::hosts; kNowhere: no logs in the input
   std::string name;                  // "node-3", "rank 13"
   double weight = 0;                 // sum of strengths
-  double claimed = 0;                // the part of it that rests on claims, before its limit
+  double claimed = 0;                // the part of `weight` from claims, before its limit
   TimeNs onset_ns = kNoTime;         // of the first finding against it
   std::optional<int64_t> iteration;  // at that time, if the finding has one
   bool silent = false;               // it stopped writing before its peers
   Suspect suspect;
 };
 
-// Best first; only units with enough weight. What began on a host after its ranks were torn down adds none.
+// Best first; only units with enough weight. Findings that began on a host after the end of its ranks add no
+// weight.
 std::vector<Blame> blame(const detect::View& view, const std::vector<Finding>& findings,
                          const std::map<uint32_t, TimeNs>& torn_down = {});
 

@@ -18,7 +18,7 @@ bool is_planned_exit(std::string_view text);
 // A placeholder for the missing rule; without an id.
 const rules::Rule& rule_of_uncaught();
 
-// Replaces the finding's title by the exception's text. After a truncated traceback the cause stays open.
+// Replaces the finding's title with the exception's text. After a truncated traceback, the cause stays open.
 void describe_uncaught(std::string_view text, Finding& finding);
 
 }  // namespace culprit::diagnose

@@ -1,16 +1,16 @@
-// Whether a process went on after a line that names a fault. What it only mentions stops no process: a sample
-// of data, a plan, an earlier run. Pure.
+// Whether a process continued after a line that names a fault. A fault that is only mentioned stops no
+// process: a data sample, a plan, an earlier run. Pure.
 #pragma once
 
 #include "core/logs/job_log.h"
 
 namespace culprit::diagnose {
 
-// Whether the writer made steps after the line, or wrote it as an information. False for a kernel's line: the
-// kernel goes on after any fault of a device.
+// Whether the writer made steps after the line, or wrote the line at level info. False for a kernel line: the
+// kernel continues after any device fault.
 bool went_on_after(const logs::JobLog& log, const logs::RuleLine& line);
 
-// Whether an exception of the program ended its process with this line.
+// Whether a program exception with this line ended its process.
 bool ends_by_exception(const logs::RuleLine* line);
 
 }  // namespace culprit::diagnose

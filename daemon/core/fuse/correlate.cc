@@ -16,17 +16,17 @@
 namespace culprit::core::fuse {
 namespace {
 
-// A cause is seen some time before or after its effect: plugins look every few seconds to a minute.
+// A cause is observed some time before or after its effect: plugins sample every few seconds to a minute.
 constexpr TimeNs kSeenNear = 120 * kNsPerSecond;
-// Of a job that stands, the kernel reports a hanging task, or a server that does not answer, minutes later:
-// it looks every two minutes for tasks that hang as long.
+// For a hung job, the kernel reports a blocked task or an unresponsive server minutes later: its hung-task
+// check runs every two minutes.
 constexpr TimeNs kSeenLate = 300 * kNsPerSecond;
-// The kernel reports a device when the program loses it; the program's last lines may be seconds older.
-// A choice, without a source.
+// The kernel reports a device when the program loses it; the program's last lines may be seconds older. The
+// value is a choice, without a source.
 constexpr TimeNs kSeenWith = 10 * kNsPerSecond;
-constexpr int64_t kPlanSteps = 64;    // in which a planned change may move the numbers
+constexpr int64_t kPlanSteps = 64;    // steps in which a planned change may move the numbers
 constexpr double kJoinedMost = 0.97;  // two witnesses may share an error
-constexpr double kPaceMost = 0.6;     // by a pace and a counter at the same time alone
+constexpr double kPaceMost = 0.6;     // confidence limit if only a pace and a counter coincide
 constexpr size_t kConfirming = 8;     // further findings that support a joined fault
 
 // ---- the table of combinations
@@ -37,8 +37,8 @@ enum class Measured : uint8_t {
   kSlowNetwork,
   kStalled,
   kWrongNumbers,
-  kSlowJob,      // as a whole, by its pace alone
-  kLostNumbers,  // of all ranks
+  kSlowJob,      // the job as a whole, by its pace alone
+  kLostNumbers,  // on all ranks
 };
 using JoinBits = uint64_t;
 template <class... Value>
@@ -54,8 +54,8 @@ using Seen = Symptom;
 constexpr JoinBits kAnySymptom = ~JoinBits{0};
 constexpr JoinBits kBreaks = bits_of(Seen::kHang, Seen::kCrash);
 
-// A symptom that was measured, and the cause at its place that the machine reports. The first row that fits
-// says what the measurement rules out.
+// A measured symptom and a machine-reported cause at the same place. The first matching row states what the
+// measurement rules out.
 struct Combination {
   Measured effect;
   JoinBits components, symptoms;  // of the cause
@@ -80,7 +80,8 @@ constexpr Combination kCombinations[] = {
      "the program is no explanation: no rank called another operation than its peers"},
     {Measured::kStalled, bits_of(Component::kHostMemory, Component::kGpu, Component::kCpu),
      bits_of(Seen::kHang), "the program is no explanation: no rank called another operation than its peers"},
-    // Last: what a task waits for in the kernel is the cause, where something tells it.
+    // Last row: if any source reports the resource for which a task is blocked in the kernel, that is the
+    // cause.
     {Measured::kStalled, bits_of(Component::kHostKernel), bits_of(Seen::kHang),
      "the program is no explanation: its task waits in the kernel"},
     {Measured::kWrongNumbers, bits_of(Component::kGpuMemory), kAnySymptom,
@@ -94,20 +95,20 @@ constexpr Combination kCombinations[] = {
      "data and program are less likely: memory of a device failed when the numbers were lost"},
 };
 
-// No place is measured. Then only one host may report a cause, at the moment of the effect.
+// The effect has no measured place. So only one host may report a cause, at the time of the effect.
 bool is_placeless(Measured effect) {
   return effect == Measured::kSlowJob || effect == Measured::kLostNumbers;
 }
 
-// A cause within the machine's way between its parts: slowness of one is none of the other.
+// A cause on the path between parts of one machine. Slowness of one path does not explain that of another.
 constexpr JoinBits kWays = bits_of(Component::kNetwork, Component::kNvlink);
 
-// What a trace shows, and is too cheap to be a fault by itself: a fault where the machine says why.
+// A symptom too small to be a fault by itself becomes a fault if the machine reports the reason.
 bool is_weak(const Finding& f) {
   return f.kind == FindingKind::kSupport && f.detector == DetectorKind::kComm && f.symptom == Seen::kSlowdown;
 }
 
-// The job became slower, by its own steps.
+// The job became slower, by its own step times.
 bool is_pace(const Finding& f) {
   return f.kind == FindingKind::kSupport && f.detector == DetectorKind::kTemporal &&
          f.symptom == Seen::kSlowdown && f.subjects.empty();
@@ -121,7 +122,7 @@ Measured effect_of(const Finding& f) {
     if (f.by_no_device) return Measured::kNone;
     return has_bit(kWays, f.component) ? Measured::kSlowNetwork : Measured::kSlowWork;
   }
-  // A call that differs from the peers' is the program's; a job that stands may do so for a cause outside.
+  // A call that differs from the peers' is the program's fault. A standstill may have an external cause.
   const bool mismatch = f.by_no_device && f.component == Component::kUserCode;
   if (f.symptom == Seen::kHang) return mismatch ? Measured::kNone : Measured::kStalled;
   if (f.symptom == Seen::kCrash && f.detector == DetectorKind::kSilence) return Measured::kStalled;
@@ -130,7 +131,7 @@ Measured effect_of(const Finding& f) {
   return Measured::kNone;
 }
 
-// The row of a cause for this effect; null: none.
+// The table row for this effect and cause; null: none.
 const Combination* row_of(const Finding& cause, Measured effect) {
   for (const Combination& row : kCombinations)
     if (row.effect == effect && has_bit(row.components, cause.component) &&
@@ -149,29 +150,29 @@ bool same_place(const FindingSubject& cause, const FindingSubject& effect) {
   return !cause.device || !effect.rank || cause.rank == effect.rank;
 }
 
-// Whether a cause stops a job by itself, so that it needs no rank that it stops first.
+// Whether a cause stops a job by itself, without stopping one rank first.
 bool is_strong(const Finding& cause) {
   return cause.kind == FindingKind::kFault || cause.symptom == Seen::kHang;
 }
 
 bool same_place(const Finding& cause, const Finding& effect) {
-  // Most hosts say it: the place is theirs in common.
+  // Most hosts report it, so the place is common to all of them.
   if (cause.subjects.empty()) return cause.by_no_device && effect.symptom == Seen::kHang;
   const auto meet = [&](const FindingSubject& c) {
     return std::ranges::any_of(effect.subjects, [&](const FindingSubject& s) { return same_place(c, s); });
   };
   if (!effect.subjects.empty()) return std::ranges::any_of(cause.subjects, meet);
   return effect.symptom == Seen::kHang &&
-         is_strong(cause);  // the whole job stands: any host of it may be why
+         is_strong(cause);  // the whole job stands still: any of its hosts may be the reason
 }
 
 bool same_time(const Finding& cause, const Finding& effect, TimeNs stopped_ns) {
   TimeNs begin = effect.first_ns, end = std::max(effect.first_ns, effect.last_ns);
   TimeNs late = kSeenNear;
-  // Its first line is often that of a time-out, or has no time of its own.
+  // The first line is often that of a time-out, or has no time of its own.
   if (effect.symptom == Seen::kHang && stopped_ns != kNoTime) {
     begin = end = stopped_ns;
-    // Another failure ended the job: what the machine says later is not why.
+    // Another failure ended the job; later machine reports are not the reason.
     late = effect.role == FindingRole::kCascade ? kSeenWith : kSeenLate;
   }
   if (cause.first_ns == kNoTime || begin == kNoTime) return true;
@@ -181,7 +182,7 @@ bool same_time(const Finding& cause, const Finding& effect, TimeNs stopped_ns) {
 
 bool is_of_known_speaker(const Finding& f) { return !f.said_by.uids.empty() || !f.said_by.hosts.empty(); }
 
-// Whether the finding is from the machine: a plugin's, or a rule's about hardware or the platform.
+// Whether the finding is from the machine: from a plugin, or from a rule about hardware or the platform.
 bool is_of_machine(const Finding& f) {
   if (f.confidence <= 0 || is_of_known_speaker(f) || f.category == Category::kFramework) return false;
   if (f.category == Category::kUser && f.component != Component::kHostMemory) return false;
@@ -189,8 +190,8 @@ bool is_of_machine(const Finding& f) {
   return !f.rule.empty() && f.role == FindingRole::kRoot && f.component != Component::kUnknown;
 }
 
-// For effects without a place: a counter of one host that was raised as the job became slower, or a fault of
-// one host as its numbers were lost.
+// For effects without a place: one host's counter that rose when the job became slower, or one host's fault
+// when the numbers were lost.
 bool is_at_moment(const Finding& cause, const Finding& effect) {
   const bool proves = is_pace(effect) ? cause.detector == DetectorKind::kPlugin && cause.rule.empty()
                                       : cause.kind == FindingKind::kFault;
@@ -201,15 +202,14 @@ bool is_at_moment(const Finding& cause, const Finding& effect) {
 
 bool is_death(const Finding& f) { return takes_process(f) && f.symptom == Seen::kCrash; }
 
-// Whether the stacks of a job that stands were taken: its processes were there.
+// Whether stacks of the hung job were taken: then its processes were alive.
 bool saw_stacks(const Finding& f) {
   return f.symptom == Seen::kHang &&
          (f.detector == DetectorKind::kStacks ||
           std::ranges::find(f.found_by, to_string(DetectorKind::kStacks)) != f.found_by.end());
 }
 
-// A job that hangs is ended at last: what a launcher then says of a rank whose stack was seen is a
-// consequence.
+// A hung job is ended at last. A launcher's later report of a rank whose stack was taken is a consequence.
 void follow_hangs(std::vector<Finding>& findings) {
   for (const Finding& hang : findings) {
     if (hang.kind != FindingKind::kFault || !saw_stacks(hang) || hang.subjects.empty()) continue;
@@ -231,8 +231,8 @@ const Combination* row_if_explains(const Finding& cause, const Finding& effect, 
   return meets ? row : nullptr;
 }
 
-// Two reports of the machine about one part of it. The kernel says more than a launcher that saw a process
-// end, and a rule more than a plugin; a line that is no fault by itself supports a plugin's.
+// Two machine reports about one part. The kernel outranks a launcher that saw a process end; a rule outranks
+// a plugin. A line that is no fault by itself supports a plugin's finding.
 bool confirms(const Finding& cause, const Finding& fault, TimeNs stopped_ns) {
   if (fault.kind != FindingKind::kFault || fault.role != FindingRole::kRoot) return false;
   if (cause.component == Component::kUnknown || cause.component != fault.component) return false;
@@ -242,14 +242,14 @@ bool confirms(const Finding& cause, const Finding& fault, TimeNs stopped_ns) {
                         ? fault.detector == DetectorKind::kPlugin && !cause.rule.empty() &&
                               cause.kind == FindingKind::kSupport
                         : plugin || (fault.as_kernel && !cause.as_kernel && cause.category == fault.category);
-  // What most hosts log has no place, and any host may count it.
+  // A message logged by most hosts has no place, and any host may count it.
   const bool meets = fault.by_no_device ? fault.subjects.empty() : same_place(cause, fault);
   return less && meets && same_time(cause, fault, stopped_ns);
 }
 
 // ---- joining
 
-// The action that takes most out of service: isolate before check before the others.
+// The more drastic action: isolate before check before all others.
 ActionKind stronger(ActionKind a, ActionKind b) {
   for (const ActionKind kind : {ActionKind::kIsolate, ActionKind::kCheck})
     if (a == kind || b == kind) return kind;
@@ -282,11 +282,11 @@ void add_evidence(Finding&& cause, Finding& effect) {
   effect.confidence = both(effect.confidence, cause.confidence);
   effect.lines += cause.lines;
   std::ranges::move(cause.evidence, std::back_inserter(effect.evidence));
-  // The machine itself confirms the fault: it no longer rests on a user's word.
+  // The machine itself confirms the fault, so it no longer depends on a user's claim.
   effect.said_by = {};
 }
 
-// A rank or device that the other finding names at the fault's host is the place of the fault.
+// If the other finding names a rank or device on the fault's host, that is the fault's place.
 void name_part(const Finding& cause, Finding& fault) {
   for (FindingSubject& s : fault.subjects) {
     if (!s.host || s.rank || s.device || s.peer) continue;
@@ -298,20 +298,20 @@ void name_part(const Finding& cause, Finding& fault) {
   }
 }
 
-// The fault stays what it is; the other finding supports it.
+// The fault keeps its kind; the other finding supports it.
 void join_confirming(Finding&& cause, Finding& fault) {
   if (cause.confidence > 0 && cause.symptom == fault.symptom) name_part(cause, fault);
   add_why(std::move(cause.why), fault.why);
   fault.fatal = fault.fatal || cause.fatal;
   fault.action = stronger(fault.action, cause.action);
-  // Of two reports of one fault the stricter counts.
+  // If two reports describe one fault, the stricter one counts.
   for (const bool progress : {false, true})
     (progress ? fault.restart_after_steps : fault.restart) =
         stricter(restart_of(fault, progress), restart_of(cause, progress));
   add_evidence(std::move(cause), fault);
 }
 
-// Whether the cause speaks of the host of a subject; true if it names no host.
+// Whether the cause is about the host of a subject; true if the cause names no host.
 bool speaks_of(const Finding& cause, const FindingSubject& s) {
   bool named = false;
   for (const FindingSubject& c : cause.subjects) {
@@ -321,8 +321,7 @@ bool speaks_of(const Finding& cause, const FindingSubject& s) {
   return !named;
 }
 
-// The place of the cause is that of the fault; a measured rank of it stays. Subjects on other hosts stay
-// without weight.
+// The fault takes the cause's place but keeps its measured rank. Subjects on other hosts stay without weight.
 void take_place(const Finding& cause, Finding& effect) {
   if (cause.by_no_device || (cause.category == Category::kPlatform && effect.subjects.empty())) return;
   const bool nowhere = effect.subjects.empty();
@@ -383,7 +382,7 @@ class Joiner {
   }
 
  private:
-  // The row that comes first in the table, then the most certain cause, then a plugin's.
+  // Preference: the earliest table row, then the most certain cause, then a plugin's.
   bool is_better(size_t a, const Combination* row_a, size_t b, const Combination* row_b) const {
     if (row_a != row_b) return row_a < row_b;
     if (all_[a].confidence != all_[b].confidence) return all_[a].confidence > all_[b].confidence;
@@ -405,7 +404,7 @@ class Joiner {
     if (!best || (is_placeless(effect_of(all_[at])) && !of_one_host(causes))) return;
     const Finding lead = all_[*best];
     const bool rule = !lead.rule.empty();
-    // A fault that stopped the job is no slowness: what was slow before supports it.
+    // A fault that stopped the job is not slowness; earlier slowness supports it.
     if (rule && lead.kind == FindingKind::kFault && lead.fatal && all_[at].symptom == Seen::kSlowdown) {
       join_confirming(std::move(all_[at]), all_[*best]);
       spent_[at] = true;
@@ -417,7 +416,7 @@ class Joiner {
       all_[at].detector = DetectorKind::kNone;
     else
       all_[at].detector = DetectorKind::kPlugin, all_[at].plugin = lead.plugin;
-    // What else the machine says of that part, or of what the part holds up.
+    // Other machine reports about this part, or about parts that depend on it.
     size_t more = 0;
     for (const size_t i : causes) {
       if (spent_[i] || is_rival(all_[i], lead)) continue;
@@ -432,8 +431,7 @@ class Joiner {
         causes, [&](size_t i) { return all_[i].subjects[0].host == all_[causes.front()].subjects[0].host; });
   }
 
-  // A fault of another part of the machine stays a fault of its own. A task that waits in the kernel waits
-  // for the part.
+  // A fault of another part of the machine stays separate. A task blocked in the kernel waits for this part.
   static bool is_rival(const Finding& other, const Finding& lead) {
     return other.component != lead.component && other.component != Component::kHostKernel;
   }
@@ -449,12 +447,12 @@ class Joiner {
   }
 
   std::vector<Finding>& all_;
-  const size_t own_;  // the first of them; the others are witnesses
+  const size_t own_;  // index of the first witness: own findings precede it
   const TimeNs stopped_ns_;
   std::vector<bool> spent_;
 };
 
-// A change that was planned: of the training's own numbers, or a line that says so. It needs no action.
+// A planned change: of the training's own numbers, or announced by a line. It needs no action.
 bool is_planned_change(const Finding& f) {
   return f.kind == FindingKind::kSupport && f.component == Component::kUserConfig &&
          f.action == ActionKind::kNone && !is_of_known_speaker(f) &&
@@ -470,8 +468,7 @@ bool follows(const Finding& effect, const Finding& plan) {
   return plan.first_ns <= effect.first_ns + kSeenNear && effect.first_ns <= plan.last_ns + kSeenNear;
 }
 
-// Numbers that move after a planned change are no fault, unless they ended the job or one rank alone has
-// them.
+// Numbers that move after a planned change are no fault, unless they ended the job or affect one rank alone.
 void excuse_planned(std::vector<Finding>& findings) {
   for (Finding& plan : findings) {
     if (!is_planned_change(plan)) continue;
@@ -485,7 +482,7 @@ void excuse_planned(std::vector<Finding>& findings) {
   }
 }
 
-// Several warnings about a host are often one trouble seen from several sides.
+// Several warnings about one host often have one cause.
 void weigh_warnings(std::vector<Finding>& findings) {
   std::map<std::string, FindingSubject*> strongest;
   for (Finding& f : findings) {

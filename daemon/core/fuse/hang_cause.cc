@@ -13,9 +13,10 @@
 namespace culprit::core::fuse {
 namespace {
 
-// The kernel's log has whole seconds, clocks of hosts differ, and what ranks post early waits before a fault.
+// The kernel's log has whole seconds, host clocks differ, and operations posted early start to wait before
+// the fault.
 constexpr TimeNs kAfter = 60 * kNsPerSecond;
-constexpr TimeNs kBefore = 600 * kNsPerSecond;  // a process waits for a lost link until its own limits end
+constexpr TimeNs kBefore = 600 * kNsPerSecond;  // a process waits for a lost link until it times out
 constexpr size_t kLinesOfAnswer = 4;
 
 std::set<std::string> hosts_of(const Finding& f) {
@@ -58,7 +59,7 @@ bool names_process(const Finding& f, const std::set<uint32_t>& processes) {
 
 bool fits(const Standstill& still, const Finding& f) {
   const bool root = f.kind == FindingKind::kFault && f.role == FindingRole::kRoot && !f.rule.empty();
-  // What a user alone says, or one host of another, proves nothing.
+  // A claim of a user, or of one host about another, proves nothing.
   if (!root || !f.said_by.hosts.empty() || !f.said_by.uids.empty()) return false;
   if (!is_in_time(f, still.since_ns)) return false;
   const std::set<std::string> hosts = hosts_of(f);
@@ -70,12 +71,13 @@ bool fits(const Standstill& still, const Finding& f) {
       if (!is_device_fault(f) || f.general) return false;
       return still.hosts.empty() ? hosts.size() == 1 : there;
     case HangAnswer::kLeft:
-      // In a container a process has another number than in the kernel's log.
+      // In a container, a process has another pid than in the kernel's log.
       return takes_process(f) && there && (names_process(f, still.processes) || f.as_kernel);
     case HangAnswer::kNoSingle:
       return f.component == Component::kStorage;
     case HangAnswer::kUnknown:
-      // One mount that does not answer may be of one host; a server that several miss holds them all.
+      // One unresponsive mount may be a fault of its host; a server that several hosts miss blocks all of
+      // them.
       return f.component == Component::kStorage && f.symptom == Symptom::kHang && hosts.size() > 1;
     case HangAnswer::kMissing:
     case HangAnswer::kMismatch:
@@ -100,7 +102,7 @@ std::optional<size_t> cause_of(const Standstill& still, std::span<const Finding>
       continue;
     }
     const Finding& known = findings[*out];
-    // Faults of several hosts explain a wait of all equally well.
+    // Faults on several hosts explain a common wait equally well.
     if (still.answer == HangAnswer::kUnfinished && still.hosts.empty() &&
         hosts_of(known) != hosts_of(findings[i]))
       return std::nullopt;
@@ -141,7 +143,7 @@ Finding with_cause(const Finding& answer, const Finding& cause) {
     out.subjects = cause.subjects;
     out.by_no_device = cause.subjects.empty();
   }
-  // A server that does not answer is no fault of the hosts that wait for it.
+  // An unresponsive server is no fault of the hosts that wait for it.
   if (cause.component == Component::kStorage && hosts_of(cause).size() > 1) {
     out.subjects.clear();
     out.by_no_device = true;

@@ -1,6 +1,6 @@
-// Why a job stands, where the machine itself says it: a link of the host that is behind went down, the kernel
-// killed the process that its peers miss, the server of the files in which ranks wait does not answer. Such a
-// line and the answer of the hang state are one diagnosis, whose cause is the line. Pure.
+// Why a job stands still, if the machine itself reports the cause: a link of the late host went down, the
+// kernel killed the missing process, or a file server does not answer. The machine's line and the hang
+// state's answer become one diagnosis; the line is its cause. Pure.
 #pragma once
 
 #include <cstdint>
@@ -15,22 +15,22 @@
 
 namespace culprit::core::fuse {
 
-// What the hang state says of a job that stands.
+// The hang state's answer for a job that stands still.
 struct Standstill {
   HangAnswer answer = HangAnswer::kUnknown;
-  std::set<std::string> hosts;   // of the ranks that are waited for; empty: none are named
-  std::set<uint32_t> processes;  // that are gone, by number on their host; empty: not known
+  std::set<std::string> hosts;   // hosts of the awaited ranks; empty: no rank is named
+  std::set<uint32_t> processes;  // pids of exited processes on their host; empty: unknown
   TimeNs since_ns = kNoTime;     // when the ranks began to wait
 };
 
-// The first of `findings` that explains the standstill; nothing if none does, or if lines of several hosts
-// could. A line of another host than the one that is behind explains nothing.
+// The first of `findings` that explains the standstill; empty if none does, or if lines of several hosts
+// could. Only lines of the late host count.
 std::optional<size_t> cause_of(const Standstill& still, std::span<const Finding> findings);
 
-// Whether the finding is of the time in which ranks that wait since then met their fault.
+// Whether the finding lies in the period in which ranks waiting since `since_ns` met their fault.
 bool is_in_time(const Finding& finding, TimeNs since_ns);
 
-// `answer` with the cause: its component, action and lines first.
+// `answer` with the cause's component, action and lines in front.
 Finding with_cause(const Finding& answer, const Finding& cause);
 
 }  // namespace culprit::core::fuse

@@ -27,9 +27,9 @@ constexpr const char* kSameBatches =
     "count "
     "that all ranks share ends it.";
 
-constexpr double kHearsay = 0.3;  // strength of what a few lines of peers say of a host
+constexpr double kHearsay = 0.3;  // strength of a few peer lines about a host
 
-// Of an operation that ranks wait in, as a watchdog tells it.
+// The operation in which ranks wait, from a watchdog.
 bool is_of_operation(Observes what) {
   switch (what) {
     case Observes::kCollective:
@@ -54,7 +54,7 @@ bool is_read(Observes what) {
   }
 }
 
-// An exception whose own text says that its rank waited for others: it left because of them.
+// An exception whose own text says that its rank waited for others: a consequence of the others' fault.
 bool is_echo_of_wait(const Finding& f) {
   return f.general && !f.evidence.empty() && std::ranges::all_of(f.evidence, [](const Evidence& e) {
            return hang::read_watchdog_line(e.text) || hang::read_meeting_line(e.text);
@@ -66,19 +66,19 @@ uint32_t world_of(const JobFile& job) {
   return ranks <= limits::kCommRanks ? static_cast<uint32_t>(ranks) : 0;
 }
 
-// A fault that another rule or detector proves, no later than the first wait began to be reported.
+// A fault that another rule or detector proves, no later than the first report of a wait.
 bool came_first(const Finding& f, TimeNs reported) {
   if (f.kind != FindingKind::kFault || f.role != FindingRole::kRoot) return false;
   if (is_of_operation(f.observes)) return false;
   if (f.symptom == Symptom::kSlowdown || f.symptom == Symptom::kNumeric || f.symptom == Symptom::kHang)
     return false;
-  // A kill is no end that a watchdog gives: the times of lines without one are only near.
+  // A kill does not come from a watchdog. Lines without a time have only approximate times.
   constexpr TimeNs kNear = 300 * kNsPerSecond;
   const TimeNs slack = is_kill(f) ? kNear : 0;
   return f.first_ns == kNoTime || reported == kNoTime || f.first_ns <= reported + slack;
 }
 
-// "srun: error: node-3: task 30: Killed", "local_rank: 2": the number behind `word`.
+// "srun: error: node-3: task 30: Killed", "local_rank: 2": the number after `word`.
 std::optional<uint32_t> number_behind(std::string_view text, std::string_view word) {
   const size_t at = text.find(word);
   if (at == text.npos) return std::nullopt;
@@ -94,7 +94,7 @@ hang::RankExit exit_of(const Finding& f, const JobFile& job) {
     if (!exited.host) exited.host = subject.host;
   if (!f.evidence.empty()) exited.evidence = f.evidence[0];
   if (!exited.host) exited.host = exited.evidence.host;
-  // A launcher names the rank in its words; it is not the rank that writes them.
+  // A launcher's text names the rank; the launcher itself is not that rank.
   for (const Evidence& e : f.evidence) {
     if (exited.rank) break;
     if (e.text.find("srun") != e.text.npos) exited.rank = number_behind(e.text, " task ");
@@ -141,14 +141,14 @@ class HangJudge {
   }
 
  private:
-  // What is missing, with the questions of lines that explain nothing here.
+  // What is missing, and the questions of lines that explain nothing here.
   std::vector<std::string> still_open() {
     for (diagnose::UnprovenSign& sign : sources_.unproven)
       if (!sign.missing.empty()) missing_.push_back(std::move(sign.missing));
     return std::move(missing_);
   }
 
-  // Frames of a watchdog tell something only where its message is lost.
+  // Stack frames of a watchdog are evidence only if its message was lost.
   void drop_frames() {
     const auto is_frames = [](const Finding& f) { return f.observes == Observes::kFrames; };
     if (std::ranges::none_of(analysis_.findings, is_frames)) return;
@@ -161,7 +161,7 @@ class HangJudge {
       missing_.emplace_back("why the watchdog ended the process: its message stands above the frames");
   }
 
-  // No rank waits: the peers of a rank that logged nothing failed when its connections closed.
+  // No rank waits: the peers of a silent rank failed when its connections closed.
   void name_silent() {
     const bool explained = std::ranges::any_of(analysis_.findings, [](const Finding& f) {
       return f.kind == FindingKind::kFault && f.role == FindingRole::kRoot;
@@ -183,14 +183,14 @@ class HangJudge {
     input_ = hang::observations_of(*context_.view.log, rule_of, analysis_.outcome.last_progress_ns);
   }
 
-  // A job that recovered keeps no fault of its watchdogs.
+  // If the job recovered, its watchdogs prove no fault.
   bool failed() const {
     return std::ranges::any_of(analysis_.findings, [](const Finding& f) {
       return f.kind == FindingKind::kFault && f.symptom != Symptom::kSlowdown;
     });
   }
 
-  // Progress that only counts preparation is none.
+  // Progress that only counts preparation does not count.
   void read_course() {
     const auto& last = context_.view.log->last_progress();
     const bool prepares = last.empty() || hang::names_preparation(last.back().text);
@@ -201,7 +201,7 @@ class HangJudge {
     input_.preparing = hang::read_preparing(bar.text, context_.view.log->writers()[bar.place.writer].rank);
   }
 
-  // A hang of the records is one of several sources: its finding comes back as the answer's.
+  // The records' hang is one of several sources; its finding returns as part of the answer.
   void gather_records() {
     if (!report_.hang || report_.hang->answer == HangAnswer::kUnknown) return;
     const auto own = std::ranges::find_if(analysis_.findings, [](const Finding& f) {
@@ -237,7 +237,7 @@ class HangJudge {
     if (!sources_.stacks) return;
     stacks::StackAnswer& answer = *sources_.stacks;
     std::ranges::move(answer.missing, std::back_inserter(missing_));
-    // Stacks alone that do not show a standstill.
+    // Stacks alone, without proof of a standstill.
     const bool hangs = report_.hang || answer.hangs || !input_.observations.empty() || sources_.ras;
     if (!hangs && answer.answer != HangAnswer::kNoSingle) {
       std::ranges::move(answer.findings, std::back_inserter(rest_));
@@ -293,7 +293,7 @@ class HangJudge {
       if (!removed_.empty()) weak_exits_.push_back(std::move(exited));
   }
 
-  // A rank without a word while its peers print: the weakest of all.
+  // A silent rank among logging peers: the weakest evidence.
   void gather_silence() {
     for (auto f = analysis_.findings.begin(); f != analysis_.findings.end();) {
       const bool silent = f->rule.empty() && f->detector == DetectorKind::kSilence &&
@@ -315,7 +315,7 @@ class HangJudge {
     std::ranges::move(findings, std::back_inserter(analysis_.findings));
   }
 
-  // Faults of rules first: they say why a rank left. Then processes that answer no more.
+  // Rule faults first: they state why a rank left. Then unresponsive processes.
   void add_exits() {
     TimeNs reported = kNoTime;
     for (const hang::Observation& observation : input_.observations)
@@ -326,7 +326,7 @@ class HangJudge {
       const Finding& f = analysis_.findings[i];
       if (!came_first(f, reported) || is_echo_of_wait(f)) continue;
       hang::RankExit exited = exit_of(f, context_.view.log->job());
-      // A catch-all of a rank that waits is the end of its waiting.
+      // A catch-all fault of a waiting rank is the end of its wait.
       if (f.general && (!exited.rank || waits(*exited.rank))) continue;
       if (!first_) first_ = i;
       input_.exits.push_back(std::move(exited));
@@ -350,7 +350,7 @@ class HangJudge {
     if (auto joined = join_cause(finding, judgement))
       finding = std::move(joined);
     else if (first_ && judgement.hang.answer == HangAnswer::kLeft)
-      finding.reset();  // the rule that says why it left
+      finding.reset();  // replaced by the rule that says why the rank left
     if (judgement.hang.answer == HangAnswer::kLeft)
       for (Finding& f : analysis_.findings)
         if (f.kind == FindingKind::kFault && is_kill(f) && is_in_time(f, standstill(judgement).since_ns))
@@ -368,7 +368,7 @@ class HangJudge {
     return still_open();
   }
 
-  // A fault of the machine, and no rank that left: the finding of its rule is the answer.
+  // A machine fault without an exited rank: the rule's finding is the answer.
   bool blame_fault(hang::HangJudgement& judgement) {
     Finding* const other = first_ ? &analysis_.findings[*first_] : nullptr;
     if (!other || judgement.hang.answer != HangAnswer::kLeft || other->category != Category::kHardware)
@@ -382,7 +382,7 @@ class HangJudge {
     return true;
   }
 
-  // The kill of a process on a host is that of the ranks that left it.
+  // Attributes a process killed on a host to the exited ranks, if all of them ran on this host.
   void name_ranks(const std::vector<uint32_t>& ranks, Finding& f) const {
     if (f.subjects.size() != 1 || f.subjects[0].rank || !f.subjects[0].host) return;
     FindingSubject one = f.subjects[0];
@@ -395,7 +395,7 @@ class HangJudge {
     if (named.size() == ranks.size() && !named.empty()) f.subjects = std::move(named);
   }
 
-  // A line of the machine that explains the answer, and the answer: one diagnosis.
+  // Joins the answer with the machine's line that explains it into one diagnosis.
   std::optional<Finding> join_cause(const std::optional<Finding>& answer, hang::HangJudgement& judgement) {
     const bool unknown = judgement.hang.answer == HangAnswer::kUnknown;
     if (unknown ? input_.observations.empty() && rest_.empty() : !answer) return std::nullopt;
@@ -430,7 +430,7 @@ class HangJudge {
     return out;
   }
 
-  // A rule found a fault of the host of the rank that did not come: that is why.
+  // A rule's fault on the host of the missing rank is the reason.
   void fault_of_host(hang::HangJudgement& judgement) const {
     const bool unexplained = judgement.hang.answer == HangAnswer::kMissing ||
                              (judgement.hang.answer == HangAnswer::kLeft && judgement.by_process);
@@ -464,7 +464,7 @@ class HangJudge {
     return f;
   }
 
-  // A process that answers no more; a fault that a rule found is the finding itself.
+  // An unresponsive process; a fault found by a rule is itself the finding.
   std::optional<Finding> left(const hang::HangJudgement& judgement) {
     if (judgement.by_silence && !first_) return silent(judgement);
     const auto own = std::ranges::find_if(removed_, [&](const Finding& f) {
@@ -473,7 +473,8 @@ class HangJudge {
       });
     });
     if (own == removed_.end()) return std::nullopt;
-    // A rule that says why it left is the finding; a kill of its process is joined with it (join_cause).
+    // A rule that states why the rank left is the finding; a kill of its process is joined to it
+    // (join_cause).
     if (first_ && !first_is_kill_) return std::nullopt;
     return std::move(*own);
   }
@@ -523,7 +524,7 @@ class HangJudge {
       f.first_ns = f.first_ns == kNoTime ? e.time_ns : std::min(f.first_ns, e.time_ns);
       f.last_ns = std::max(f.last_ns, e.time_ns);
     }
-    // Stacks in files have the time of the file, which may be that of a copy.
+    // Stacks in files have the file's time, which may be that of a copy.
     const TimeNs ended = context_.view.log->last_ns();
     if (ended != kNoTime && f.first_ns > ended && judgement.hang.since_ns != kNoTime)
       f.first_ns = judgement.hang.since_ns;
@@ -545,7 +546,7 @@ class HangJudge {
   void unfinished(const hang::HangJudgement& judgement, Finding& f) const {
     const bool named = !judgement.hang.waited_for.empty();
     f.category = Category::kHardware;
-    // Of several devices none is at fault alone.
+    // If several devices are involved, none is at fault alone.
     f.component = judgement.hang.waited_for.size() == 1 ? Component::kGpu : Component::kNetwork;
     f.general = !named;
     f.by_no_device = !named;
@@ -570,7 +571,7 @@ class HangJudge {
     f.component = !judgement.prepares && (judgement.certain || !judgement.hang.waited_for.empty())
                       ? Component::kUnknown
                       : Component::kUserConfig;
-    if (judgement.prepares) f.restart = Restart::kNever;  // it takes as long again
+    if (judgement.prepares) f.restart = Restart::kNever;  // the preparation would take as long again
     if (judgement.hang.waited_for.empty() || judgement.prepares)
       f.remedy =
           "Raise the timeout of the process group above the time of the preparation, or prepare before the "
@@ -584,7 +585,7 @@ class HangJudge {
     }
   }
 
-  // What another source says of the same ranks: where they are tells more than that they did not come.
+  // Another source about the same ranks: their position is stronger evidence than their absence.
   static void join(const hang::HangClaim& claim, Finding& f) {
     if (!claim.as) return;
     std::ranges::copy(claim.why, std::back_inserter(f.why));
@@ -598,7 +599,7 @@ class HangJudge {
     f.title = claim.title;
   }
 
-  // A fault of the program has no suspects: its ranks are in `waited_for`.
+  // A program fault has no suspects: its ranks are in `waited_for`.
   void suspect(Finding& f, const Hang& hang) {
     if (!report_.hang) report_.hang.emplace();
     report_.hang->suspects.clear();
@@ -618,7 +619,7 @@ class HangJudge {
     }
   }
 
-  // The rules that match the same lines would repeat the answer.
+  // Rules that match the same lines would only repeat the answer.
   void give_way(const Finding& answer, bool by_meeting) {
     std::erase_if(analysis_.findings, [&](const Finding& f) {
       if (f.observes == Observes::kAbsent || (by_meeting && f.observes == Observes::kMeeting)) return true;
@@ -629,9 +630,8 @@ class HangJudge {
     });
   }
 
-  // Only ranks that wait print: what began when watchdogs gave up is the end of those that waited, and
-  // accuses no host. Others that say nothing accuse none either, where the hang state has judged who is
-  // missing.
+  // Only waiting ranks print. Templates that began when watchdogs timed out belong to the waiting ranks, and
+  // accuse no host. Silence accuses no host either, if the hang state has judged which ranks are missing.
   void drop_echoes(bool answered) {
     const auto is_wait = [](const hang::Observation& observation) { return observation.timed_out; };
     if (std::ranges::none_of(input_.observations, is_wait)) return;
@@ -653,7 +653,7 @@ class HangJudge {
       return (judged && hearsay) || (gave_up != kNoTime && (f.first_ns == kNoTime || f.first_ns >= gave_up));
     });
   }
-  // When the first watchdog gave up, less what clocks differ.
+  // When the first watchdog timed out, minus the clock difference between hosts.
   TimeNs gave_up_at() const {
     constexpr TimeNs kClocks = 5 * kNsPerSecond;
     TimeNs first = kNoTime;
@@ -723,7 +723,7 @@ bool timed_out_at_end(const detect::View& view, const rules::Ruleset& ruleset,
   constexpr TimeNs kLong = 60 * kNsPerSecond;
   const auto rules = ruleset.rules();
   const logs::JobLog& log = *view.log;
-  // Writers that end with a time-out without a time: no later line of their file has one.
+  // Writers whose last line is a time-out without a time: no later line of the file has a time.
   std::set<uint32_t> undated;
   for (const logs::RuleLine& line : log.rule_lines()) {
     if (line.mentioned || line.rule >= rules.size()) continue;
@@ -737,7 +737,7 @@ bool timed_out_at_end(const detect::View& view, const rules::Ruleset& ruleset,
     if (late) return true;
     undated.insert(line.place.writer);
   }
-  // What one process says without a time may be of an earlier attempt.
+  // An untimed line of one process may be from an earlier attempt.
   return undated.size() > 1 && 2 * undated.size() >= view.ranks.size();
 }
 

@@ -1,6 +1,5 @@
-// Asks the hang state (core/detect/hang) why a job stands, with what all sources say of it: watchdogs' lines,
-// dumps of the Flight Recorder, records, NCCL RAS, stacks, and the faults that rules found. One answer, one
-// finding. Pure.
+// Computes why a job stands still (core/detect/hang), from all sources: watchdog lines, Flight Recorder
+// dumps, records, NCCL RAS, stacks, and faults found by rules. One answer, one finding. Pure.
 #pragma once
 
 #include <functional>
@@ -23,11 +22,11 @@ namespace culprit::core::fuse {
 
 struct HangContext {
   const detect::View& view;
-  const rules::Ruleset* rules;  // null: the lines of watchdogs are not known
+  const rules::Ruleset* rules;  // null: watchdog lines are unknown
   const PlaceOfRank& place;
 };
 
-// What the detectors of the other sources say. Each may be empty.
+// Results of the detectors of the other sources. Each may be empty.
 struct HangSources {
   std::optional<flight::FlightAnswer> flight;
   std::optional<ras::RasStates::RasJudgement> ras;
@@ -36,15 +35,16 @@ struct HangSources {
   std::vector<diagnose::UnprovenSign> unproven;  // lines that prove nothing by themselves
 };
 
-// Peers refuse each other because NCCL offers them its loopback address: the settings, not the network. Such
-// a line is at level info and is no fault by itself.
+// Peers refuse connections because NCCL offers its loopback address: a fault of the settings, not the
+// network. Such a line has level info and is no fault by itself.
 void blame_loopback(const HangContext& context, detect::Analysis& analysis);
 
-// Whether a watchdog gave up waiting after the last progress: such a job did not end well, whatever it says.
+// Whether a watchdog timed out after the last progress: then the job did not end well, whatever its logs
+// state.
 bool timed_out_at_end(const detect::View& view, const rules::Ruleset& rules, const detect::RunEnd& outcome);
 
-// Adds the hang state's answer to `analysis` and `report`, whose hang is what the records say of it. Findings
-// that only repeat what the answer says give way to it. Returns what is missing for a better answer.
+// Adds the hang state's answer to `analysis` and `report`; on entry, the report's hang is that of the
+// records. Findings that only repeat the answer are dropped. Returns what is missing for a better answer.
 std::vector<std::string> add_hang_state(const HangContext& context, HangSources sources,
                                         detect::Analysis& analysis, Report& report);
 

@@ -26,7 +26,7 @@ void join_stall(std::vector<Finding>& findings) {
 }
 
 void join_left_out(comm::RankLeftOut left_out, std::vector<Finding>& findings) {
-  constexpr int64_t kNear = 1;  // steps: the numbers of a step may be logged in the next
+  constexpr int64_t kNear = 1;  // steps: a step's numbers may be logged in the next step
   Finding& fault = left_out.finding;
   const auto follows = [&](const Finding& f) {
     if (f.detector != DetectorKind::kNumerics || !f.iteration ||

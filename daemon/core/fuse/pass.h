@@ -1,5 +1,5 @@
-// The passes that make one report of what all detectors found. They run in the order of their table
-// (core/engine.cc): each says what it reads and writes, so that the order can be checked. Pure.
+// The passes that turn all detectors' findings into one report. They run in the order of their table
+// (core/engine.cc). Each pass declares what it reads and writes, so tests can check the order. Pure.
 #pragma once
 
 #include <cstdint>
@@ -19,17 +19,17 @@
 
 namespace culprit::core::fuse {
 
-// What passes read and write of a draft.
+// The parts of a draft that passes read and write.
 enum class Part : uint8_t {
   kOutcome,    // how the job ended
-  kFindings,   // of all detectors
-  kHang,       // of the report
-  kSigns,      // what is no fault by itself: signs of rules, an operation that a rank may have left out
+  kFindings,   // findings of all detectors
+  kHang,       // the report's hang
+  kSigns,      // no fault by itself: rule signs, an operation that a rank may have left out
   kOpen,       // what is missing for a better answer, and notes
-  kProblems,   // inputs that were not read in full
-  kCharts,     // of the report, and single steps and numbers
+  kProblems,   // inputs that were not read completely
+  kCharts,     // the report's charts, single steps and numbers
   kDiagnoses,  // with suspects and verdict
-  kJob,        // its summary
+  kJob,        // the job's summary
 };
 
 class Parts {
@@ -49,7 +49,7 @@ class Parts {
   uint32_t bits_ = 0;
 };
 
-// A report that is being made. Borrows the view.
+// A report under construction. Borrows the view.
 struct Draft {
   const detect::View& view;
   TimeNs now = kNoTime;  // kNoTime: offline
@@ -58,17 +58,17 @@ struct Draft {
   Report report = {};
   diagnose::Signs signs = {};
   std::optional<comm::RankLeftOut> left_out = {};  // a rank that may have left out an operation
-  std::vector<std::string> open = {};              // questions
+  std::vector<std::string> open = {};              // open questions
 };
 
-// Sees the draft after each pass: to explain the report, or to check the table.
+// Receives the draft after each pass: to explain the report, or to check the table.
 class PassObserver {
  public:
   virtual ~PassObserver() = default;
   virtual void after(std::string_view pass, Parts reads, Parts writes, const Draft& draft) = 0;
 };
 
-// `Of`: whose state the pass reads besides the draft.
+// `Of`: owner of the state that the pass reads in addition to the draft.
 template <class Of>
 struct Pass {
   std::string_view name;

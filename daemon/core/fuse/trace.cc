@@ -12,9 +12,9 @@
 namespace culprit::core::fuse {
 namespace {
 
-constexpr size_t kSteps = 500;        // more are no explanation
+constexpr size_t kSteps = 500;        // a longer trace explains nothing
 constexpr size_t kNameBytes = 100;    // of a finding in a sentence
-constexpr double kSeenChange = 0.01;  // of a confidence: one in a hundred is shown
+constexpr double kSeenChange = 0.01;  // confidence changes below 0.01 are omitted
 
 std::string source_of(const Finding& f) {
   if (!f.rule.empty()) return "rule " + f.rule;
@@ -38,7 +38,7 @@ std::string_view role_of(FindingKind kind, FindingRole role) {
   return role == FindingRole::kCascade ? "a consequence" : "a cause";
 }
 
-// The reason that came with the change, as part of a sentence.
+// The reason given with the change, as part of a sentence.
 std::string because(const std::vector<std::string>& before, const std::vector<std::string>& after) {
   for (auto why = after.rbegin(); why != after.rend(); ++why)
     if (std::ranges::find(before, *why) == before.end()) return ": " + *why;
@@ -82,7 +82,7 @@ std::vector<PassStep> Trace::steps() const {
 
 void Trace::note(std::string_view pass, const std::vector<Finding>& findings) {
   std::map<std::string, Face> after = faces_of(findings);
-  std::vector<const Face*> fresh, grown;  // grown: what may have taken others in
+  std::vector<const Face*> fresh, grown;  // grown: findings that may have absorbed others
   std::string reason;
   for (const auto& [key, now] : after) {
     const auto at = before_.find(key);
@@ -103,7 +103,7 @@ void Trace::note(std::string_view pass, const std::vector<Finding>& findings) {
       add(pass, fmt::format("{}: {:.0f} % after {:.0f} %{}", now.name, 100 * now.confidence,
                             100 * was.confidence, why));
   }
-  // A reader looks for the most certain ones.
+  // The most certain findings come first for the reader.
   std::ranges::stable_sort(fresh, std::ranges::greater(), &Face::confidence);
   for (const Face* one : fresh)
     add(pass,

@@ -1,5 +1,5 @@
-// Tells how the findings of all detectors became one answer: what each pass added, joined, changed or left
-// out. It compares the findings before and after a pass. Pure.
+// Records how the findings of all detectors became one answer: what each pass added, joined, changed or
+// dropped. Compares the findings before and after each pass. Pure.
 #pragma once
 
 #include <map>
@@ -19,13 +19,13 @@ struct PassStep {
 class Trace : public PassObserver {
  public:
   void after(std::string_view pass, Parts reads, Parts writes, const Draft& draft) override;
-  // Of the findings after a pass. Weights against single hosts, which are many, are left out.
+  // Takes the findings after a pass. Weights against single hosts are omitted because of their number.
   void note(std::string_view pass, const std::vector<Finding>& findings);
   std::vector<PassStep> steps() const;
 
  private:
   struct Face {
-    std::string name;  // in a sentence
+    std::string name;  // as used in a sentence
     FindingKind kind = FindingKind::kFault;
     FindingRole role = FindingRole::kRoot;
     double confidence = 0;

@@ -11,7 +11,7 @@
 
 namespace culprit::logs {
 
-// A list of counts, as long as its last count that is not 0.
+// A list of counts that ends at its last non-zero count.
 class BinCounts {
  public:
   size_t size() const { return bytes_.size() / width_; }
@@ -32,7 +32,7 @@ class BinCounts {
 struct ActivityBins {
   size_t bins = 256;  // a power of two
   TimeNs origin_ns = kNoTime, width_ns = 0;
-  BinCounts counts;  // at most `bins`; those that are missing are 0
+  BinCounts counts;  // at most `bins` entries; missing ones are 0
   void add(TimeNs time, uint32_t n);
   double between(TimeNs from, TimeNs to) const;  // lines, if evenly distributed within bins
 };

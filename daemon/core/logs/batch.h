@@ -1,5 +1,5 @@
-// The result of parsing one piece of a source, input of Engine::step: its lines by columns, its distinct
-// forms and writers, and counts. `text` is borrowed: it must outlive the step that gets the batch.
+// The result of parsing one piece of a source, and an input of Engine::step: its lines by columns, its
+// distinct forms and writers, and counts. `text` is borrowed: it must outlive the step that gets the batch.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,8 @@ struct WriterKey {
 constexpr uint32_t kNoForm = 0xffffffff;
 
 struct LineRecord {
-  TimeNs time_ns;          // kNoTime: no time yet in this batch; the engine uses the source's last one
+  // `kNoTime`: before the batch's first time; the engine then uses the source's last time.
+  TimeNs time_ns;
   uint32_t offset;         // of the message in the batch's text or in its `made`
   uint32_t size : 27;      // of the message
   uint32_t indented : 1;   // blanks precede the message
@@ -58,7 +59,7 @@ enum class Meaning : uint8_t {
   kFault,    // a fault
 };
 
-// The number that a line counts up: named by its words, or (`counted`) detected from earlier lines.
+// The number that a line counts up: named by the line's words, or (`counted`) detected from earlier lines.
 struct LineNumber {
   uint32_t line;  // index into lines
   bool counted = false;
@@ -92,7 +93,7 @@ struct LogBatch {
   uint64_t offset = 0;
   bool last = false;
   std::string_view text;
-  std::string made;                               // messages whose texts differ from what the lines hold
+  std::string made;                               // message texts that do not occur verbatim in `text`
   uint64_t range_bytes = 0;                       // bytes of the source that this batch represents
   TimeNs since_ns = kNoTime, until_ns = kNoTime;  // the selected times
   uint64_t skipped_lines = 0;                     // outside the selected times
@@ -104,8 +105,8 @@ struct LogBatch {
   std::vector<std::string_view> holes;  // the captured texts of the hits; views into texts
   std::vector<LineNumber> numbers;      // in order of lines
   uint64_t cut_lines = 0;               // longer than limits::kLineBytes
-  // For batches from a condensed log (condense.h): only lines that the engine reads have texts, counting
-  // numbers were detected before, and the last progress lines are in `pace`.
+  // In batches from a condensed log (condense.h), only lines whose text the engine reads have texts, counting
+  // numbers are already detected, and `pace` has the last progress lines.
   bool condensed = false;
   std::vector<PaceLine> pace;
 

@@ -21,12 +21,12 @@ class BatchGroups {
     FormLines lines;
     uint32_t record = 0;   // of the writer, in its source
     uint16_t room = 0;     // places that the template still accepts
-    bool sampled = false;  // it needs no text of this writer
+    bool sampled = false;  // the template needs no further text of this writer
   };
 
   BatchGroups(JobWriters& writers, JobTemplates& templates) : writers_(writers), templates_(templates) {}
 
-  // A new batch. `records`: of its source. `trimmed`: some of the batch's groups have no lines left.
+  // Starts a batch. `records`: of its source. `trimmed`: some of the batch's groups have no lines left.
   void open(const LogBatch& batch, WriterRecords& records, bool trimmed);
   Group& operator[](uint32_t group) { return groups_[group]; }
   size_t size() const { return groups_.size(); }
@@ -52,7 +52,7 @@ class BatchGroups {
   JobWriters& writers_;
   JobTemplates& templates_;
   std::vector<Group> groups_;
-  std::vector<uint32_t> forms_;        // the job's form, by the batch's own number
+  std::vector<uint32_t> forms_;        // by the batch's form number: the job's form
   std::vector<uint32_t> local_forms_;  // index of a job's form in forms_, if present
 };
 

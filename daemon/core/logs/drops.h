@@ -11,9 +11,9 @@ namespace culprit::logs {
 
 enum class Drop : uint8_t {
   kForms,         // lines whose form exceeds the limit of forms
-  kTemplates,     // lines without a template, beyond the limit of templates
+  kTemplates,     // lines without a template: the limit of templates was reached
   kSamples,       // first lines of templates not kept as text
-  kPlaces,        // lines without a place, below the limit of one template
+  kPlaces,        // lines whose place exceeds the limit of all templates, not of their own
   kGroups,        // lines not counted by writer
   kWriters,       // lines of writers beyond the limit
   kRules,         // lines of rules not kept as text

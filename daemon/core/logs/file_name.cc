@@ -152,8 +152,8 @@ class Reader {
     return i + 1 < n_ && is_common_word(word);
   }
 
-  // The longest host name from part i on, if its form is surer than the known one. Only pods have a word of
-  // the job in front.
+  // Finds the longest host name from part i on, if its form is more certain than the known one. Only names of
+  // pods may begin with a word of the job.
   bool longest_from(size_t i, HostForm least) {
     const bool lead = is_lead(i);
     for (size_t last = n_; last-- > i;) {

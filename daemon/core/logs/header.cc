@@ -120,7 +120,7 @@ std::string begins_after(std::string_view line) {
   constexpr size_t kShown = 100;
   const std::string_view header = line.substr(0, HeaderParser({}).parse(line).message);
   if (trim(header).empty()) return "";
-  // Its end tells more than its time does.
+  // The end of a long header is more informative than its beginning, the time.
   const bool cut = header.size() > kShown;
   return "the message begins after '" + std::string(cut ? "…" : "") +
          to_utf8(cut ? header.substr(header.size() - kShown) : header) + "'";

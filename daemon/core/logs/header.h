@@ -49,7 +49,7 @@ struct HeaderOptions {
   TimeNs modified_ns = kNoTime;  // times without a year get the latest year that is not after this
 };
 
-// Remembers which words are host names: deciding it costs more than parsing a line.
+// Caches which words are host names: the decision costs more than parsing a line.
 class HostCache {
  public:
   bool is_host(std::string_view name);
@@ -73,7 +73,7 @@ class HeaderParser {
   HostCache hosts_;
 };
 
-// What was read as the header, for a person whose rule does not match: "the message begins after
+// Describes the header that was parsed, for a person whose rule does not match: "the message begins after
 // 'rank 13: '". Empty: the message is the whole line.
 std::string begins_after(std::string_view line);
 

@@ -40,8 +40,9 @@ Service service_of(std::string_view tag) {
   // Interpreters, frameworks and launchers, which may log to the system's log for a job.
   constexpr std::string_view kJobs[] = {"python", "pypy", "torch",     "ray",        "mpi",      "orte",
                                         "prte",   "srun", "slurmstep", "accelerate", "deepspeed"};
-  // Schedulers, container engines, the system's manager, monitors of devices, fabrics, storage and clocks, as
-  // their packages name their programs. Short beginnings end in a hyphen: others share them.
+  // Schedulers, container engines, the system's manager, and monitors of devices, fabrics, storage and
+  // clocks, by the program names in their packages. Short prefixes end in a hyphen, since other programs
+  // share them.
   constexpr std::string_view kNodes[] = {
       "slurm",   "pbs",    "sge_",   "sbatchd", "mbatchd",   "kube",      "containerd", "docker",
       "crio",    "podman", "conmon", "runc",    "systemd",   "init",      "oomd",       "earlyoom",
@@ -346,7 +347,7 @@ size_t HeaderScan::take_syslog_host(size_t pos, size_t end) {
   const std::string_view host = line_.substr(host_begin, (host_begin == pos ? end : host_end) - host_begin);
   const size_t tag = take_syslog_tag(text_.skip_spaces(host_end));
   if (tag == 0 && (fields_.zoned || !hosts_.is_host(host))) return 0;
-  // Many programs write such a time. The rest is journald's only with a process number or from the kernel.
+  // Many programs write such a time. It is journald's only if a process number or the kernel's tag follows.
   if (fields_.zoned && line_[tag - 2] != ']' && line_.substr(host_end, tag - host_end) != " kernel:")
     return 0;
   if (fields_.header.host.empty()) fields_.note_host(host);

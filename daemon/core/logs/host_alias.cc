@@ -11,7 +11,7 @@ namespace culprit::logs {
 namespace {
 
 // Minimum share of an owner's lines that name its machine. NCCL names the machine in each of its lines, which
-// are half of the beginning of a log. A host that is only mentioned is in few lines.
+// make up half of a log's beginning. Few lines name a host that is only mentioned.
 constexpr double kNamedShare = 0.25;
 
 std::string_view without_domain(std::string_view name) {

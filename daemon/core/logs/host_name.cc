@@ -26,7 +26,7 @@ constexpr auto kRoles = sorted(std::to_array<std::string_view>(
     {"worker", "master", "trainer", "pod", "replica", "launcher", "learner", "actor", "chief", "ps", "slave",
      "container", "executor", "leader", "follower", "agent"}));
 
-// Words before other numbers: in training jobs, in the output of programs and inside a host.
+// Words before numbers that do not name a host: of training jobs, program output, and parts inside a host.
 constexpr auto kOthers = sorted(std::to_array<std::string_view>(
     {"result",  "results",    "run",      "runs",    "log",       "logs",       "attempt",  "part",
      "step",    "steps",      "epoch",    "trial",   "version",   "job",        "jobs",     "jobid",
@@ -94,7 +94,7 @@ bool holds(const std::array<std::string_view, N>& words, std::string_view word) 
 // Words after a host's number in the names of its network interfaces: "node0123-ib0".
 constexpr auto kInterfaces = sorted(
     std::to_array<std::string_view>({"ib", "eth", "bond", "hsn", "opa", "mgmt", "bmc", "ipmi", "roce"}));
-// First words of cloud names for the nodes of a pool; at least three more parts follow.
+// First words of cloud names for nodes of a pool; such names have at least three more parts.
 constexpr auto kPools =
     sorted(std::to_array<std::string_view>({"gke", "aks", "eks", "oke", "lke", "ske", "doks", "t1v"}));
 }  // namespace
@@ -246,7 +246,7 @@ HostForm numbered_form(std::string_view label) {
   if (runs.machine && runs.last_word.size() == 1 && !runs.other) return HostForm::kMachine;
   if (runs.other || holds(kOthers, runs.last_word))
     return runs.pairs >= 2 && !runs.other ? HostForm::kNumbered : weak;
-  // '_' is not allowed in host names: only the words above may have it.
+  // '_' is not allowed in host names, except after the words above.
   if (runs.underscore) return HostForm::kNone;
   // "E30008", "EI0004", "MIE03E400008": error codes
   if (runs.all_upper && label.find('-') == std::string_view::npos &&
@@ -299,7 +299,7 @@ bool is_ipv4(std::string_view text) {
 }
 
 bool is_ipv6(std::string_view text) {
-  // Hosts have addresses in 2000::/3, fc00::/7 and fe80::/10; "c10::d" in programs is none.
+  // Host addresses are in 2000::/3, fc00::/7 and fe80::/10; "c10::d" in programs is not an address.
   if (text.find(':') != 4 || (text[0] != '2' && text[0] != '3' && (text[0] | 0x20) != 'f')) return false;
   size_t groups = 0, gaps = 0;
   for (size_t at = 0; at <= text.size(); ++groups) {
@@ -338,7 +338,7 @@ HostForm host_form(std::string_view name) {
   if (!holds(kDomains, last) || name.find("..") != std::string_view::npos || dot == 0) return HostForm::kNone;
   const HostForm first = label_form(name.substr(0, dot));
   if (first >= HostForm::kNumbered) return first;
-  // "login.cluster.example.org": three labels under a known top domain are no file and no module
+  // "login.cluster.example.org": three labels under a known top domain are neither a file nor a module
   return std::count(name.begin(), name.end(), '.') >= 2 ? HostForm::kNumbered : HostForm::kNone;
 }
 

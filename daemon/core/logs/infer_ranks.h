@@ -7,8 +7,8 @@
 
 namespace culprit::logs {
 
-// A launcher numbers its processes on a host, and creates a folder for each ("attempt_0/3"). If the lines of
-// two or more processes have both numbers, their difference gives the ranks of the others.
+// A launcher numbers its processes on a host and creates a folder for each ("attempt_0/3"). If lines of two
+// or more processes have both a rank and a local number, the difference gives the other processes' ranks.
 void infer_ranks(std::vector<WriterStats>& writers);
 
 }  // namespace culprit::logs

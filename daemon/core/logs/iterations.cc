@@ -12,13 +12,14 @@
 namespace culprit::logs {
 namespace {
 
-constexpr size_t kTracks = 256;  // tracks; a job has a handful
-// Of these, tracks without words for an iteration: any number that rises. They must leave room for the loop.
+constexpr size_t kTracks = 256;  // a job has a handful
+// Share of these for tracks without words for an iteration (any rising number), so that the job's loop always
+// finds a free track.
 constexpr size_t kCountsTracks = 192;
-constexpr size_t kPoints = 8192;  // points of a track; beyond, every other point is removed
-// Newest points, never removed: a fault shortly before the end must not look like an earlier one.
+constexpr size_t kPoints = 8192;  // points of a track; above this number, every other point is removed
+// Newest points, never removed: otherwise a fault near the end would get an earlier iteration.
 constexpr size_t kRecent = 512;
-// Points of all sources without times: the more sources, the fewer points for each.
+// Points of all sources without times; divided among these sources.
 constexpr size_t kUntimedPoints = 1 << 18;
 constexpr size_t kUntimedFew = 16;         // minimum points of such a source
 constexpr size_t kTrackWriters = 500'000;  // (track, writer) pairs: 20,000 ranks with 25 tracks each
@@ -27,12 +28,12 @@ constexpr size_t kSymbols = 8 << 20;
 constexpr size_t kWindow = 10;        // iterations, as in L4
 constexpr size_t kSequence = 256;     // compared events of an iteration
 constexpr size_t kOdd = 20'000;       // odd iterations
-constexpr double kSigmaFloor = 0.05;  // one event in twenty changes in any iteration
+constexpr double kSigmaFloor = 0.05;  // one event in twenty changes between any two iterations
 constexpr double kSigmas = 3;         // L4's threshold
-constexpr uint64_t kWarmUp = 5;       // distances before a writer's mean is a useful reference
+constexpr uint64_t kWarmUp = 5;       // distances needed before a writer's mean is a useful reference
 
-// A track with this number of lines must repeat each form this often on average. At most kForms forms are
-// counted.
+// A track with kLoopLines lines is a loop only if each form occurs kLoopTimes times on average. At most
+// kForms forms are counted.
 constexpr uint64_t kLoopLines = 4, kLoopTimes = 2;
 constexpr size_t kForms = 4096;
 
@@ -43,8 +44,8 @@ struct Track {
   int64_t max = -1;
   uint64_t stride = 1, skipped = 0;
   std::vector<ProgressPoint> points;                       // new maxima, earliest time of each; thinned
-  std::vector<ProgressPoint> recent;                       // the newest of them, once points were thinned
-  ProgressPoint last;                                      // the first line with the highest iteration
+  std::vector<ProgressPoint> recent;                       // the newest points, once `points` was thinned
+  ProgressPoint last;                                      // the first line with the highest iteration so far
   std::map<uint32_t, std::vector<ProgressPoint>> untimed;  // by source, for lines without a time
   FlatMap<int64_t> of_writer{16};
   FlatMap<bool> forms{4};  // forms of its lines
@@ -101,11 +102,11 @@ struct Track {
     return std::max<TimeNs>(0, last.time_ns - points.front().time_ns);
   }
 
-  // A loop repeats its forms. Single lines of many programs that mention a step are no loop.
+  // A loop repeats its forms. Single lines from many programs that mention a step are not a loop.
   bool is_loop() const { return lines < kLoopLines || kLoopTimes * forms.size() <= lines; }
 
-  // Prefers named tracks, then high and long counts: loading at the start counts high and fast, but briefly.
-  // A number that falls as often as it rises is no counter.
+  // Prefers named tracks, then high and long counts: loading at the start counts high, but only briefly. A
+  // number that falls as often as it rises is not a counter.
   double weight(TimeNs longest) const {
     const double distinct = static_cast<double>(points.size() * stride);
     if (falls * 4 > rises || !is_loop() || distinct < (kind == CounterKind::kCounts ? 8 : 2)) return 0;
@@ -130,7 +131,7 @@ struct WriterLoop {
   uint32_t source = 0;
   Sequence now;
   std::vector<Sequence> window;
-  bool given_up = false;  // kSymbols was reached: its iterations are no longer compared
+  bool given_up = false;  // kSymbols was reached: the writer's iterations are no longer compared
   uint64_t count = 0;
   double mean = 0, squares = 0;  // Welford's running moments of the distances
 };
@@ -148,8 +149,8 @@ struct Iterations::Impl {
   Warp warp;
   std::vector<OddIteration> odd;
   Drops drops;
-  size_t symbols = 0;        // in the windows of all writers
-  size_t track_writers = 0;  // in all tracks
+  size_t symbols = 0;        // total in the windows of all writers
+  size_t track_writers = 0;  // total in all tracks
   size_t counts_tracks = 0;  // tracks of kind kCounts
   size_t untimed = 0;        // number of lists of untimed points, in all tracks
   uint64_t moves = 0;
@@ -248,7 +249,8 @@ struct Iterations::Impl {
     l.squares += delta * (distance - l.mean);
   }
 
-  // Clocks differ, so times may not rise with iterations: uses the highest iteration up to each time.
+  // Clocks of hosts differ, so times may not rise with iterations: takes the highest iteration up to each
+  // time.
   void order_by_time() {
     by_time.clear();
     if (!chosen) return;

@@ -1,11 +1,10 @@
 // The job's iterations, numbered by its own progress lines, and the events of each writer per iteration.
 //
 // A track is a number that counts up: all lines with the same name for it ("step"), or one template with a
-// counting number. The job's track names a step or iteration and has the highest number. Without names, the
-// most regular counter is the job's track. (L4, section 4.4, uses the loop's own lines, but does not say how
-// to find them.) Dynamic time warping compares the events between a writer's progress lines with those of the
-// ten iterations before (L4's window). The detector in core/detect/logs/temporal.cc uses the distances. Pure;
-// one thread.
+// counting number. The job's track is the track that names a step or iteration and counts highest. Without
+// names, it is the most regular counter. (L4, section 4.4, uses the loop's own lines, but does not say how to
+// find them.) Dynamic time warping compares the events of an iteration with those of the ten iterations
+// before (L4's window). The detector in core/detect/logs/temporal.cc uses the distances. Pure; one thread.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +16,14 @@
 
 namespace culprit::logs {
 
-// An iteration of a writer that differs from the ten before by more than three sigma.
+// An iteration of a writer that differs from the ten previous iterations by more than three sigma.
 struct OddIteration {
   uint32_t writer = 0;
   int64_t iteration = 0;
   double distance = 0;  // mean DTW distance to the window, 0 (alike) .. 1
   double sigma = 0;     // standard deviations above the writer's mean
   TimeNs time_ns = kNoTime;
-  std::vector<uint32_t> fresh;  // its clusters that no iteration of the window has
+  std::vector<uint32_t> fresh;  // clusters of this iteration that no iteration of the window has
 };
 
 struct ProgressPoint {
@@ -35,8 +34,8 @@ struct ProgressPoint {
   uint64_t line = 0;
 };
 
-// Evidence that a number counts iterations, ascending: it only counts up, a progress bar shows it, its words
-// name it.
+// Evidence that a number counts iterations, ascending: the number only rises; a progress bar shows it; its
+// words name it.
 enum class CounterKind : uint8_t { kCounts, kBar, kNamed };
 
 // The last progress line of a writer within one source.
@@ -55,16 +54,16 @@ class Iterations {
   // A line that counts `point.iteration` in the track `key`. Returns whether this exceeds the writer's
   // earlier iterations.
   bool progress(uint32_t writer, uint32_t key, CounterKind kind, const ProgressPoint& point);
-  // Lines that exceeded their writer's earlier iterations, in the job's track, a named track or a bar. Grows
-  // while the job makes progress.
+  // Number of lines that exceeded their writer's earlier iterations, in the job's track, a named track or a
+  // bar. Grows while the job makes progress.
   uint64_t moves() const;
   // Chooses the job's track. Call before the functions below; repeatable.
   void choose();
 
   // The points of the job's track by iteration, thinned to a bounded number; empty without a counter.
   const std::vector<ProgressPoint>& track() const;
-  // The current iteration at a place: by time if known, else by the progress lines of its source; -1 before
-  // the first one, or without a counter.
+  // The current iteration at a place: by time if known, else by its source's progress lines. -1 before the
+  // first progress line, or without a counter.
   int64_t iteration_at(TimeNs time, uint32_t source, uint64_t line) const;
   // The writer's last progress line in this source.
   OwnStep own_step(uint32_t writer, uint32_t source) const;
@@ -76,7 +75,7 @@ class Iterations {
   TimeNs median_step_ns() const;
   // Number of iterations in the track; 0 without a counter.
   int64_t span() const;
-  // The highest iteration of a writer; -1: it reports none.
+  // The highest iteration of a writer; -1: the writer reports none.
   int64_t last_of(uint32_t writer) const;
   const std::vector<OddIteration>& odd() const;
   // Data dropped because of limits.

@@ -1,5 +1,5 @@
-// The cells of one matrix depend on each other, cells of different matrices do not. So a vector holds the
-// same cell of several pairs, each with its own length and band.
+// The cells of one matrix depend on each other, but cells of different matrices do not. So each vector holds
+// the same cell of several pairs, each pair with its own length and band.
 #include "core/logs/iterations_warp.h"
 
 #include <algorithm>
@@ -9,15 +9,15 @@
 namespace culprit::logs {
 namespace {
 
-// More than any path costs, and below 2^15 after adding any number of steps.
+// Exceeds the cost of any path, and stays below 2^15 after adding any number of steps.
 constexpr int16_t kFar = 0x3fff;
 
-// Symbols from here on get other numbers to fit in 16 bits: those of named tracks are hashes.
+// Symbols from here on are renumbered to fit in 16 bits: symbols of named tracks are hashes.
 constexpr uint32_t kWide = 0xff00, kWideMost = 0x100;
 
 }  // namespace
 
-// Copies symbols to one lane in 16 bits; false if too many of them need more.
+// Copies symbols to one lane in 16 bits; false if too many of them are wider.
 bool Warp::narrow(std::span<const uint32_t> from, Cell* to, size_t lane) {
   for (size_t i = 0; i < from.size(); ++i) {
     uint32_t symbol = from[i];
@@ -53,7 +53,7 @@ bool Warp::place(std::span<const uint32_t> a, std::span<const uint32_t> b, size_
   return true;
 }
 
-// Always inlined, to be compiled for the processor that its caller was chosen for.
+// Always inlined, so that it is compiled for the same processor as its caller.
 inline __attribute__((always_inline)) void Warp::pass_cells() {
   const Cell far = Cell{} + kFar;
   std::fill(outside_ + kMost - band_max_, outside_ + kMost + band_max_ + 1, far);

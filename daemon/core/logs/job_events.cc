@@ -13,13 +13,15 @@
 namespace culprit::logs {
 namespace {
 
-// Lines of a launcher's list that match rules: the first and the last ones stay, where the root cause is.
+// Limit on rule lines in a launcher's list. The first and last lines are retained, since they name the root
+// cause.
 constexpr size_t kListEnds = 500;
 constexpr size_t kQuoted = 65'536;  // samples of data that the job prints
-// No clock in another time zone is that far away. The year of a line without one may be wrong.
+// A difference of 48 hours exceeds any time zone's. The year may be wrong if the line has none.
 constexpr TimeNs kOlder = 48 * 3600 * kNsPerSecond, kAnyYear = (365 * 24 + 6) * 3600 * kNsPerSecond;
 
-// Gives the first lines of a batch the source's last time. Returns whether this excluded lines by their time.
+// Gives lines before the batch's first time the source's last time. Returns whether some of these lines are
+// outside the selected times.
 bool fill_times(LogBatch& batch, TimeNs last) {
   const uint64_t skipped = batch.skipped_lines;
   for (LineRecord& line : batch.lines) {
@@ -33,7 +35,7 @@ bool fill_times(LogBatch& batch, TimeNs last) {
   return batch.skipped_lines != skipped;
 }
 
-// Whether a line is from long before its source began: the job prints an older log.
+// Whether a line is much older than the beginning of its source: the job prints an older log.
 bool is_of_older_log(const LineRecord& line, TimeNs begin_ns) {
   if (!line.own_time || line.time_ns == kNoTime || line.time_ns >= begin_ns) return false;
   const TimeNs before = (begin_ns - line.time_ns) % kAnyYear;
@@ -116,8 +118,8 @@ void JobEvents::walk_lines(LogBatch& batch, Source& source) {
   touched_.clear();
 }
 
-// Adds a line to its writer's record; returns whether the line is its own event. For a traceback, only rules
-// in the line of its exception count: earlier lines show program text.
+// Adds a line to its writer's record; returns whether the line is its own event. In a traceback, only rules
+// that match the exception's line count: earlier lines show program text.
 bool JobEvents::walk_record(LogBatch& batch, Source& source, uint32_t i, std::vector<RuleLine>& found) {
   CULPRIT_DCHECK(i < batch.lines.size());
   OpenEvents& open = source.open;
@@ -166,10 +168,11 @@ void JobEvents::take_hits(const LogBatch& batch, uint32_t i, std::vector<RuleLin
     RuleLine& r = out.emplace_back();
     r.rule = hit.rule;
     r.order = static_cast<uint8_t>(std::min<size_t>(out.size() - 1, 255));
-    // Log services stamp all that a job prints with level info, so a level says nothing against a wording of
-    // its own. It counts where a catch-all found the line.
+    // Log services stamp all output of a job with level info, so the level does not contradict a specific
+    // wording. It does contradict a general one.
     const bool reported = hit.general && (hit.level == Level::kInfo || hit.level == Level::kDebug);
-    // The kernel writes "still trying" about hangs, and its rules know their lines.
+    // The kernel writes "still trying" about hangs, and kernel rules match exact lines, so words of recovery
+    // do not count.
     r.mentioned = hit.known == Meaning::kNothing || is_of_older_log(line, sources_[batch.source].begin_ns);
     r.handled = r.mentioned || (!hit.kernel && (batch.forms[line.form].shape.handled || reported));
     r.known = hit.known;
@@ -187,8 +190,8 @@ void JobEvents::take_hits(const LogBatch& batch, uint32_t i, std::vector<RuleLin
   }
 }
 
-// The interpreter prints the stacks of its threads below, each from the innermost frame on; the one that
-// failed is "Current thread", wherever it stands, and has no heading where it is alone.
+// Below a fatal error the interpreter prints the stack of each thread, innermost frame first. "Current
+// thread", at any position, is the one that failed; a single thread has no heading.
 void JobEvents::read_fatal(const LogBatch& batch, const LineRecord& line, const LogPlace& place,
                            Source& source) {
   constexpr uint64_t kBelow = 100;  // lines
@@ -222,7 +225,7 @@ void JobEvents::add_event(const LogBatch& batch, uint32_t i, const LogPlace& pla
   ++sources_[place.source].counts.events;
   const FormSeen& seen = batch.forms[line.form];
   const bool trouble = (seen.shape.words > 0 || seen.level >= Level::kError) && !seen.shape.advice;
-  // Its form and not its text, which a collector has of few lines.
+  // Stores the form, not the text: a collector sends few texts.
   if (trouble && !seen.shape.handled)
     sources_[place.source].trouble = {place, sources_[place.source].counts.events,
                                       shorten(templates_.form(form).text, limits::kEvidenceText)};
@@ -270,18 +273,18 @@ void JobEvents::add_rules(std::vector<RuleLine>& found, uint32_t form, const Log
 // `at_end`: no more lines follow in its source.
 void JobEvents::close_held(const RecordEvent& event, std::vector<RuleLine>& found, bool at_end) {
   add_held(event);
-  // An exception is more than what its text mentions.
+  // An uncaught exception is a failure itself, whatever its text mentions.
   if (event.uncaught) std::erase_if(found, [](const RuleLine& r) { return r.mentioned; });
   keep_ends(found);
   const bool handled = was_handled(event);
   for (RuleLine& r : found) {
-    // An exception that was not caught ends its process, whatever level its lines are printed at.
+    // An uncaught exception ends its process, whatever the level of its lines.
     r.handled = handled || r.mentioned || (event.uncaught ? event.shape.handled : r.handled);
     r.own_time = event.own_time;
     r.death = event.uncaught || event.shape.kind == ShapeKind::kRootCause;
     r.exception = r.exception || event.uncaught;
     r.code = event.code;
-    if (r.text.ends_with(event.text)) r.text = event.text;  // without the frame around it
+    if (r.text.ends_with(event.text)) r.text = event.text;  // without the frame of an exception group or box
     if (event.shape.kind != ShapeKind::kRootCause) continue;
     r.about = listed_host(event.text);
     r.about_rank = listed_rank(event.text, r.text);
@@ -311,8 +314,8 @@ void JobEvents::add_held(const RecordEvent& event) {
   if (event.shape.stage) writer.stage = event.shape.stage;
 }
 
-// Whether the program handled the exception: the traceback follows a line of its writer ("upload failed, will
-// retry in 30 s") and does not begin at the entry point of a process.
+// Whether the program handled the exception: the traceback follows a line of its writer such as "upload
+// failed, will retry in 30 s", and does not begin at a process's entry point.
 bool JobEvents::was_handled(const RecordEvent& event) const {
   if (event.uncaught || event.before == kNoForm || event.shape.kind == ShapeKind::kRootCause) return false;
   return templates_.of_form(event.before).shape.handled;
@@ -331,7 +334,7 @@ void JobEvents::end(Source& source) {
 
 std::vector<std::string> JobEvents::reported_since_progress() const {
   std::vector<std::string> out;
-  // What comes with most steps says nothing of this one.
+  // Forms that occur in most steps do not explain the current one.
   constexpr uint64_t kFewTimes = 3;
   const uint64_t moves = progress_.iterations().moves();
   for (const uint32_t form : reported_) {

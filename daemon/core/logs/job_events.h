@@ -22,7 +22,7 @@ namespace culprit::logs {
 
 // The lines of one source so far.
 struct SourceCounts {
-  uint64_t lines = 0;  // with SourceInfo::lines_before
+  uint64_t lines = 0;  // including SourceInfo::lines_before
   uint64_t cut_lines = 0, events = 0;
   TimeNs first_ns = kNoTime, last_ns = kNoTime;  // of its lines in the selected times
 };
@@ -45,16 +45,17 @@ class JobEvents {
   // See JobLog::reported_since_progress.
   std::vector<std::string> reported_since_progress() const;
   const RuleLines& rule_lines() const { return rule_lines_; }
-  // Texts that are no evidence, although their lines may have matched.
+  // Quoted texts: their lines are no evidence, even if they match rules.
   const std::vector<QuotedLines>& quoted() const { return quoted_; }
   TimeNs first_ns() const { return first_ns_; }
   TimeNs last_ns() const { return last_ns_; }
-  // Drops rule lines that do not fit: call before rule_lines().
+  // Drops rule lines beyond the limit: call before rule_lines().
   void trim() { rule_lines_.trim(); }
   Drops drops() const;
 
  private:
-  // The last source line in a traceback. It explains an exception without a message ("AssertionError").
+  // The last line of program source in a traceback. It explains an exception without a message
+  // ("AssertionError").
   struct CodeLine {
     std::string text;
     std::vector<RuleLine> found;
@@ -63,7 +64,7 @@ class JobEvents {
   // The incomplete events of a source, until its last batch.
   struct OpenEvents {
     WriterRecords records;
-    std::unordered_map<uint32_t, std::vector<RuleLine>> held;  // by record: lines of incomplete lists
+    std::unordered_map<uint32_t, std::vector<RuleLine>> held;  // by record: rule lines of incomplete lists
     std::unordered_map<uint32_t, CodeLine> code;               // by record: of open tracebacks
     QuotedTexts quotes;                                        // by record
   };
@@ -74,8 +75,8 @@ class JobEvents {
     LastTrouble trouble;
     TimeNs time = kNoTime;          // of its last line
     TimeNs begin_ns = kNoTime;      // of the first line that has a time
-    std::optional<LogPlace> fatal;  // "Fatal Python error": its frames follow
-    bool fatal_other = false;       // these are of a thread that did not fail
+    std::optional<LogPlace> fatal;  // place of a "Fatal Python error": its frames follow
+    bool fatal_other = false;       // the current frames are of a thread that did not fail
     OpenEvents open;
   };
 
@@ -104,9 +105,9 @@ class JobEvents {
   std::vector<uint32_t> touched_;  // records that may have lines of the current batch
   std::vector<Relabel> relabels_;  // of the current batch
   static constexpr size_t kReported = 32;
-  std::vector<uint32_t> reported_;  // forms of events since the last progress, the first ones
+  std::vector<uint32_t> reported_;  // forms of the first events since the last progress line
   static constexpr size_t kReportedForms = 4096;
-  FlatMap<uint64_t> reported_times_{64};  // by form: how often it was among them
+  FlatMap<uint64_t> reported_times_{64};  // by form: how often it was in reported_
   TimeNs first_ns_ = kNoTime, last_ns_ = kNoTime;
   Drops drops_;
 };

@@ -30,7 +30,7 @@ struct LogSample {
 // The last line of a source that reports trouble by its words or level.
 struct LastTrouble {
   LogPlace place;
-  uint64_t event = 0;  // events of its source with it
+  uint64_t event = 0;  // number of its source's events up to and including this line
   std::string text;    // empty: the source has no such line
 };
 
@@ -76,7 +76,7 @@ struct WriterStats {
   std::optional<Stage> stage;  // of its last line with a stage
 };
 
-// An event that matches a rule, with its text: a line, a traceback (by its exception), a list.
+// An event that matches a rule, with its text: a line, a traceback (by its exception), or a launcher's list.
 struct RuleLine {
   LogPlace place;
   ClusterId cluster = 0;      // as first assigned; use Miner::resolve
@@ -94,8 +94,9 @@ struct RuleLine {
   bool mentioned = false;  // only mentioned in the line (core/logs/mention.h); `handled` too
   bool own_time = true;    // the line itself has its time
   bool death = false;      // an uncaught exception or a launcher's list of failures: the process ends with it
-  bool handled = false;    // the line itself says that the fault was repaired or is no failure
-  uint8_t order = 0;       // of the rules of its event, by line and then the most specific first; at most 255
+  bool handled = false;    // the line itself states that the fault was repaired or is no failure
+  // Rank among the rules of its event, by line, then most specific first; at most 255.
+  uint8_t order = 0;
   std::string text;
   std::vector<std::string> holes;      // in the order of the rule's holes
   std::string about;                   // the host in a launcher's list; empty: the writer's host
@@ -127,7 +128,7 @@ class JobLog {
   const std::vector<SourceInfo>& sources() const;
   uint64_t lines_of(SourceId source) const;  // with SourceInfo::lines_before
   uint64_t events_of(SourceId source) const;
-  // The forms of lines that arrived since the last progress and report no trouble, a few of the first.
+  // Forms of lines that arrived since the last progress line and report no trouble: only the first few.
   std::vector<std::string> reported_since_progress() const;
   const LastTrouble& last_trouble_of(SourceId source) const;
   const std::vector<WriterStats>& writers() const;  // resolved by settle()
@@ -154,19 +155,19 @@ class JobLog {
   const Numbers& numbers() const;
   // A few of the last progress lines, oldest first.
   const std::vector<LogSample>& last_progress() const;
-  // Both in order of arrival, without those dropped because of limits (see RetainedLines).
+  // Both in order of arrival, without lines dropped because of limits (see RetainedLines).
   const std::vector<RuleLine>& rule_lines() const;
   const std::vector<RuleLine>& uncaught() const;  // exceptions that ended a process and match no rule
-  // Whether a counter of the place's source began again below it from a lower number, and made several steps
-  // since: the job was started again.
+  // Whether a counter in the place's source restarted from a lower number after the place and has made
+  // several steps since: the job was restarted.
   bool steps_below(const LogPlace& place) const;
-  // The last step of such a counter that began again above the place; -1: none did.
+  // The last step of a counter that restarted in this way before the place; -1: none did.
   int64_t step_since_restart(const LogPlace& place) const;
-  uint64_t rule_lines_added() const;  // with the dropped ones
-  // Of the lines that match rules beyond the first `added`, those that are kept.
+  uint64_t rule_lines_added() const;  // including dropped lines
+  // The retained rule lines, without the first `added` ones.
   std::span<const RuleLine> rule_lines_since(uint64_t added) const;
-  // Lines of a rule, or for kNoRule uncaught exceptions, dropped because of limits; without those that say
-  // that their fault was handled.
+  // Number of dropped lines of a rule, or of uncaught exceptions for kNoRule. Lines that state that their
+  // fault was handled do not count.
   uint64_t dropped_of_rule(uint32_t rule) const;
   const std::vector<ActivityBins>& activity() const;  // by writer
   uint64_t lines() const;
@@ -181,7 +182,7 @@ class JobLog {
   TimeNs first_ns() const;
   TimeNs last_ns() const;
   const JobFile& job() const;
-  // The job's host with this other name ("node7" for "node7.cluster.local"); empty: none.
+  // The preferred name of the job's host with this name ("node7" for "node7.cluster.local"); empty: none.
   std::string host_called(std::string_view name) const;
 
  private:

@@ -57,7 +57,7 @@ bool JobProgress::add_line(const LogBatch& batch, const EventLine& event) {
     const bool rose =
         iterations_.progress(place.writer, key, kind,
                              {place.time_ns, progress->iteration, place.source, event.symbol, place.line});
-    // Another message follows the progress bar in the line: the bar counts, not that message.
+    // Another message follows the progress bar on the line: the bar counts, but that message does not.
     counts_up = rose && (batch.forms[line.form].shape.progress || kind == CounterKind::kCounts);
     if (iterations_.moves() > moves && !batch.condensed) keep_line(place, message);
   } else {
@@ -88,7 +88,8 @@ void JobProgress::note_step(const LogPlace& place, const Progress& progress) {
 
 bool JobProgress::Restarts::goes_on() const {
   constexpr uint64_t kGoesOn = 3;
-  // One that fell again and again has to come further than before: it may fall at the same step.
+  // After repeated restarts the counter must exceed its previous maximum: the job may fail at the same step
+  // again.
   return fell > 0 && steps >= kGoesOn && (falls == 1 || iteration > highest);
 }
 

@@ -26,8 +26,8 @@ class JobProgress {
  public:
   // The lines of a new batch follow.
   void begin_batch() { next_number_ = 0; }
-  // Adds a line; lines of a batch in their order. Returns whether it counts up: its purpose is a number that
-  // exceeds the writer's earlier ones.
+  // Adds a line, in the order of the batch. Returns whether the line counts up: its purpose is a number that
+  // exceeds its writer's earlier ones.
   bool add_line(const LogBatch& batch, const EventLine& event);
   // Adds an event that is not a progress line.
   void add_event(uint32_t writer, uint32_t symbol) { iterations_.event(writer, symbol); }
@@ -45,12 +45,12 @@ class JobProgress {
   const std::vector<LogSample>& last_lines() const { return last_lines_; }  // oldest first
 
  private:
-  // Where a named counter of a writer began again from a lower number, and the steps since.
+  // Restarts of a writer's named counter from a lower number, and the steps since.
   struct Restarts {
-    uint32_t source = 0, counter = 0;  // its name and total
+    uint32_t source = 0, counter = 0;  // hash of the counter's name and total
     int64_t iteration = -1, highest = -1;
-    uint64_t fell = 0, steps = 0, falls = 0;  // fell: the line; 0: never
-    bool goes_on() const;                     // after it fell
+    uint64_t fell = 0, steps = 0, falls = 0;  // fell: line of the last restart; 0: none
+    bool goes_on() const;                     // made enough steps since the restart
   };
   static constexpr size_t kCountersOfWriter = 4;
   void note_step(const LogPlace& place, const Progress& progress);

@@ -19,7 +19,7 @@ struct FormLines {
   uint32_t writer = 0, form = 0;
   uint64_t count = 0;
   TimeNs first_ns = kNoTime, last_ns = kNoTime;
-  bool untimed = false;  // the first one has no time
+  bool untimed = false;  // the group's first event has no time
 };
 
 class JobTemplates {
@@ -46,7 +46,7 @@ class JobTemplates {
   // Its text, kept within limits. `text_line`: line of the text; the place of a traceback is its first line.
   // Returns whether the form needs no further text of this writer.
   bool add_sample(uint32_t form, const LogPlace& place, std::string_view text, uint64_t text_line);
-  // Number of places that the template of `form` still accepts.
+  // Number of further places that the template of `form` accepts.
   uint16_t room(uint32_t form) const;
   // Settles the templates. `quoted`: texts that are no evidence. Repeatable.
   void settle(const std::vector<QuotedLines>& quoted);

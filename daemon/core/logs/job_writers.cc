@@ -11,7 +11,7 @@
 namespace culprit::logs {
 namespace {
 
-// Writers with full activity; beyond, four ranks of a host share the bins of one.
+// Writers with their own activity bins; beyond this number, four ranks of a host share one.
 constexpr size_t kFineWriters = 16'384;
 constexpr size_t kCoarseBins = 64;
 

@@ -1,6 +1,6 @@
 // The writers of a job's logs: their counts, rhythm and activity, and the hosts and ranks that their names
-// stand for. Owned by JobLog. Memory grows up to limits::kWriters writers; one more stands for the others.
-// One thread; pure.
+// denote. Owned by JobLog. Memory grows up to limits::kWriters writers; one more represents all others. One
+// thread; pure.
 #pragma once
 
 #include <cstdint>

@@ -27,7 +27,7 @@ size_t skip_blanks(std::string_view line, size_t at) {
   return at;
 }
 
-// The end of a value that is no string: at the comma or brace of the object around it.
+// The end of an unquoted value: the comma or brace of the object around it.
 size_t value_end(std::string_view line, size_t at) {
   for (int depth = 0; at < line.size(); ++at) {
     const char c = line[at];
@@ -50,7 +50,7 @@ bool is_one_of(std::string_view key, const std::array<std::string_view, N>& name
   return std::ranges::find(names, key) != names.end();
 }
 
-// Calls `of` with each field of the object whose brace is at `at`; false: it is damaged.
+// Calls `of` with each field of the object whose brace is at `at`; false: the object is damaged.
 template <class Of>
 bool each_field(std::string_view line, size_t at, Of of) {
   at = skip_blanks(line, at + 1);
@@ -76,8 +76,8 @@ bool each_field(std::string_view line, size_t at, Of of) {
   return true;
 }
 
-// As structlog, python-json-logger, zap, zerolog, logrus, slog, log4j, Bunyan and the Elastic common schema
-// name them.
+// Key names of structlog, python-json-logger, zap, zerolog, logrus, slog, log4j, Bunyan and the Elastic
+// common schema.
 constexpr std::array<std::string_view, 5> kMessage = {"msg", "message", "event", "text", "log"};
 constexpr std::array<std::string_view, 8> kLevel = {"level",    "lvl",       "severity",      "levelname",
                                                     "loglevel", "log.level", "severity_text", "PRIORITY"};
@@ -85,11 +85,12 @@ constexpr std::array<std::string_view, 9> kException = {"exception",         "ex
                                                         "traceback",         "stack_trace", "stacktrace",
                                                         "error.stack_trace", "stack",       "exc"};
 constexpr std::array<std::string_view, 3> kErrorKeys = {"error", "err", "errorMessage"};
-// Not "host" and "node": as often they name the other end of a connection.
+// "host" and "node" are excluded: they often name the peer of a connection.
 constexpr std::array<std::string_view, 6> kHost = {"hostname", "node_name", "host.name",
                                                    "nodename", "_HOSTNAME", "nodeName"};
 constexpr std::array<std::string_view, 2> kRank = {"rank", "global_rank"};
-// The program's line in Cloud Logging, journald, CloudWatch and Loki; docker's `log` needs its `stream`.
+// Keys for the program's line in Cloud Logging, journald, CloudWatch; docker's `log` counts only with its
+// `stream`.
 constexpr std::array<std::string_view, 3> kService = {"textPayload", "MESSAGE", "@message"};
 constexpr std::array<std::string_view, 12> kTime = {"time",
                                                     "timestamp",
@@ -112,7 +113,7 @@ constexpr std::array<std::string_view, 8> kLabelHost = {
 constexpr std::array<std::string_view, 4> kLabelPod = {"pod", "pod_name", "podName",
                                                        "io.kubernetes.pod.name"};
 constexpr std::array<std::string_view, 2> kAboutObjects = {"involvedObject", "regarding"};
-// Numbers of the logger itself.
+// Numbers that the logger itself adds, not measurements.
 constexpr std::array<std::string_view, 14> kMeta = {
     "pid",     "tid", "process", "thread",     "line", "lineno",           "line_number",
     "version", "v",   "seq",     "world_size", "port", "local_world_size", "flags"};
@@ -123,7 +124,7 @@ uint32_t number_of(std::string_view text) {
   return error == std::errc() && end == text.data() + text.size() ? number : kNoRank;
 }
 
-// Pino and Bunyan count levels by ten; syslog, so journald, from 0 down to 7.
+// Pino and Bunyan number levels in tens, ascending; syslog and journald from 0 (most severe) to 7.
 Level numbered_level(std::string_view key, uint32_t number) {
   constexpr std::array kSyslog = {Level::kFatal,   Level::kFatal, Level::kFatal, Level::kError,
                                   Level::kWarning, Level::kInfo,  Level::kInfo,  Level::kDebug};
@@ -133,7 +134,7 @@ Level numbered_level(std::string_view key, uint32_t number) {
   return number % 10 == 0 && number / 10 < kTens.size() ? kTens[number / 10] : Level::kNone;
 }
 
-// Which part of the record an object within it is.
+// The role of a nested object in its record.
 enum class Part : uint8_t { kTop, kPayload, kLabels, kError, kInvolved, kSource, kOther };
 
 struct Field {
@@ -148,7 +149,7 @@ class JsonReader {
  public:
   explicit JsonReader(JsonLine& out) : out_(out) {}
 
-  // False: the object, whose brace is at `at`, is damaged.
+  // False: the object at `at` is damaged.
   bool read(std::string_view text, size_t at, Part part) {
     bool entity = false;
     std::string_view type;
@@ -161,11 +162,11 @@ class JsonReader {
   }
 
   void finish() {
-    // A record of data has a text, and nothing that a logger adds.
+    // A record of data has a field `text`, but no field that a logger adds.
     if (text_ && out_.time.empty() && out_.level == Level::kNone && out_.error.empty()) out_.message = {};
-    // Loki's; other loggers name a line of source so.
+    // Loki's key for the line; other loggers use it for a line of source.
     if (labels_ && out_.message.empty() && !line_.empty()) out_.message = line_, service_ = true;
-    if (out_.host.empty()) set_host(label_host_);  // labels may be of another thing
+    if (out_.host.empty()) set_host(label_host_);  // labels may describe another object
     if (!out_.health.check.empty() && health_)
       out_.kind = JsonLine::Kind::kHealth;
     else if (!out_.reason.empty() && !out_.object.empty())
@@ -206,7 +207,7 @@ class JsonReader {
 
   void take_inner(const Field& f, Part part) {
     if (f.list() && is_one_of(f.key, kException) && part != Part::kOther) {
-      out_.exception = f.value;  // as sys.exc_info() gives it
+      out_.exception = f.value;  // the list format of sys.exc_info()
       return;
     }
     if (f.key == "errorCode" && f.list()) return take_codes(f.value);
@@ -223,7 +224,7 @@ class JsonReader {
     --depth_;
   }
 
-  // Of an object within `part`.
+  // The role of the object at `key` within `part`.
   static Part part_of(std::string_view key, Part part) {
     if (is_one_of(key, kErrorKeys) || is_one_of(key, kException)) return Part::kError;
     if (part != Part::kOther || key == "involvedObject" || key == "regarding") {
@@ -338,7 +339,7 @@ class JsonReader {
     if (out_.host.empty() && name.find_first_of("\\ ") == name.npos) out_.host = name;
   }
 
-  // What a container or a session of a user prints is not its service's own.
+  // Output of a container or user session is not the output of its service.
   Service service() const {
     const bool of_user = unit_.starts_with("user@") || (unit_.ends_with(".scope") && unit_ != "init.scope");
     if (out_.kernel || container_ || of_user || (tag_.empty() && unit_.empty())) return Service::kNone;
@@ -347,7 +348,7 @@ class JsonReader {
 
   JsonLine& out_;
   std::string_view label_host_, line_;
-  std::string_view tag_, unit_;  // as journald names the writer
+  std::string_view tag_, unit_;  // names of the writer in journald
   bool labels_ = false, container_ = false;
   int depth_ = 0;
   bool text_ = false;  // the message is a field `text`
@@ -396,7 +397,7 @@ void append_unescaped(std::string_view text, std::string& out) {
     const char c = text[++at];
     const auto point = c == 'u' ? code_point(text.substr(at + 1, 4)) : std::nullopt;
     if (point) {
-      const bool surrogate = *point >= 0xd800 && *point < 0xe000;  // a half of a character
+      const bool surrogate = *point >= 0xd800 && *point < 0xe000;  // half of a surrogate pair
       append_utf8(surrogate ? '?' : *point, out);
       at += 4;
     } else if (c == 'n' || c == 'r' || c == 't') {
@@ -426,7 +427,7 @@ std::string_view joined_exception(std::string_view text) {
   const size_t head = text.rfind(kHead);
   if (head == text.npos) return {};
   text = text.substr(head + kHead.size());
-  // The text ends at its quote; quotes within it are escaped.
+  // The text ends at its closing quote; inner quotes are escaped.
   text = text.substr(0, std::min(text.size(), string_end(text, 0)));
   std::string_view last;
   while (!text.empty()) {
@@ -434,7 +435,7 @@ std::string_view joined_exception(std::string_view text) {
     while (end < text.size() && !text.substr(end).starts_with(kBreak)) end += text[end] == '\\' ? 2 : 1;
     const std::string_view part = text.substr(0, end);
     const bool indented = part.empty() || part[0] == ' ' || part.starts_with("\\t") || part[0] == '\t';
-    if (!indented && last.empty()) last = part;  // what follows is its own text, of several lines
+    if (!indented && last.empty()) last = part;  // later unindented lines belong to the exception's message
     text.remove_prefix(std::min(text.size(), end + kBreak.size()));
   }
   return last;

@@ -7,12 +7,13 @@
 namespace culprit::logs {
 namespace {
 
-// Larger buffers are freed: thousands of sources wait with a line of a few hundred bytes.
+// Larger buffers are freed: thousands of sources may each hold an incomplete line of a few hundred bytes.
 constexpr size_t kRetainedBuffer = 4096;
 
 }  // namespace
 
-// Keeps text without a newline. Of a run of NULs as many as show a hole, and none where a line begins.
+// Stores text without a newline. Runs of NULs are cut to the length that marks a hole; at a line's begin they
+// are dropped.
 void LineFeed::keep(std::string_view text) {
   while (!text.empty()) {
     append(text.substr(0, text.find('\0')));
@@ -27,7 +28,7 @@ void LineFeed::keep(std::string_view text) {
   }
 }
 
-// Of a line that is too long the middle is left out. One byte more than parsing reads marks it as cut.
+// Drops the middle of an overlong line. One byte more than parsing reads marks the line as cut.
 void LineFeed::append(std::string_view text) {
   constexpr size_t kBegin = limits::kLineBytes - limits::kLineEndBytes, kEnd = limits::kLineEndBytes + 1;
   if (rest_.size() + text.size() > kBegin + 2 * kEnd) {

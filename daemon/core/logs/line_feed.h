@@ -1,6 +1,6 @@
-// Converts a source's bytes, cut anywhere, to the whole lines for LineParser, and UTF-16 to UTF-8. Keeps the
-// incomplete last line: its beginning and its end, up to the length that parsing reads, and no hole of NULs.
-// Pure; one thread. The argument of `take` is borrowed for the call.
+// Converts a source's bytes, in pieces of any size, to whole lines for LineParser, and UTF-16 to UTF-8.
+// Stores the incomplete last line: its beginning and end, up to the length that parsing reads, with runs of
+// NULs shortened. Pure; one thread. The argument of `take` is borrowed for the call.
 #pragma once
 
 #include <functional>
@@ -19,11 +19,11 @@ class LineFeed {
   explicit LineFeed(SourceId source = 0) : source_(source) {}
 
   void feed(std::string_view bytes, const Take& take);
-  // The next bytes do not continue the incomplete line.
+  // Discontinuity: the next bytes do not continue the incomplete line.
   void break_line(const Take& take);
-  // No bytes follow.
+  // The source has ended.
   void end(const Take& take);
-  // The source is quiet: records are complete. with_rest: the last line is complete without a newline.
+  // The source is quiet, so its records are complete. with_rest: the last line is complete without a newline.
   void pause(bool with_rest, const Take& take);
   std::string_view rest() const { return rest_; }
   SourceId source() const { return source_; }

@@ -19,9 +19,9 @@ namespace {
 constexpr size_t kShapeCache = 1 << 16;
 // Cached keys of messages with known forms. The cache is useful only if it fits the core's own cache.
 constexpr size_t kKnownForms = 1 << 13;
-// Messages that are scanned at once: as many as fit in the core's own cache.
+// Messages are scanned in blocks of this size, which fits the core's own cache.
 constexpr size_t kScannedBytes = 1 << 16;
-// Objects around each other: docker's around the program's logger, and a collector's around both.
+// Nested objects: docker's around the program's logger, and a collector's around both.
 constexpr int kWrappers = 3;
 constexpr std::string_view kLeftOut = " … ";
 
@@ -49,7 +49,7 @@ struct LineParser::Impl {
     uint32_t form = 0;
   };
 
-  // A text in `messages`; it ends at `end` there.
+  // A text in `messages`, where it ends at `end`.
   struct Unscanned {
     size_t end;
     uint32_t line;
@@ -62,7 +62,7 @@ struct LineParser::Impl {
 
   ParseOptions options;
   std::unique_ptr<LineScanner> scanner;
-  std::string messages;  // to scan for rules: headers take up to half of a line
+  std::string messages;  // texts to scan for rules: a line's header may be half of it
   std::vector<Unscanned> unscanned;
   std::vector<KnownForm> known_forms{kKnownForms};
   uint64_t batches = 0;
@@ -73,7 +73,7 @@ struct LineParser::Impl {
   LogBatch* batch = nullptr;
   const SourceInfo* source = nullptr;
   std::string_view text;
-  // The text has carriage returns, or NULs; most texts have none, which saves a search in each line.
+  // Whether the text has carriage returns or NULs. Most texts have none, which saves a search in each line.
   bool returns = false, nuls = false;
   TimeNs time = kNoTime;
 
@@ -167,7 +167,7 @@ struct LineParser::Impl {
     }
   }
 
-  // A message after a progress bar gets missing writer and time from the bar.
+  // A message after a progress bar takes a missing writer or time from the bar.
   static Header parse_behind(std::string_view bar, std::string_view line, HeaderParser& headers) {
     const Header before = headers.parse(bar);
     Header header = headers.parse(line);
@@ -185,14 +185,14 @@ struct LineParser::Impl {
     return bar.empty() ? std::nullopt : progress_of(bar);
   }
 
-  // An object, or a line of one.
+  // Whether the message may be an object or a line of one.
   static bool may_wrap(std::string_view message) {
     return !message.empty() && (message[0] == '{' || message[0] == '"');
   }
 
-  // The program's own line within an object, and within that line its message; once per object around it.
-  // Adds what the object says of the writer where the line does not.
-  // `whole`: that line with its own header, where there is one.
+  // Returns the message of the program's own line within an object; repeats for nested objects. Completes the
+  // header with the object's fields about the writer. `whole`: the inner line with its own header, if it has
+  // one.
   std::string_view unwrapped(std::string_view message, Header& header, HeaderParser& headers,
                              std::string_view& whole) {
     for (int around = 0; around < kWrappers && may_wrap(message); ++around) {
@@ -203,8 +203,8 @@ struct LineParser::Impl {
       const Header own = headers.parse(message);
       message.remove_prefix(own.message);
       whole = inner->text;
-      // The service's first: a program's own may be of another zone, and only some of its lines have one.
-      // Without a header in front the time is any of the line's.
+      // Prefers the service's time: the program's own may be in another zone, and only some of its lines have
+      // one. If no header precedes the object, header.time_ns may be any time in the line.
       if (header.time_ns == kNoTime || (header.message == 0 && around == 0))
         if (const TimeNs inner_value = headers.time_of(inner->time); inner_value != kNoTime)
           header.time_ns = inner_value;
@@ -214,7 +214,7 @@ struct LineParser::Impl {
       header.kernel = header.kernel || own.kernel || inner->kernel;
       for (const Service inner_value : {own.service, inner->service})
         if (header.service == Service::kNone) header.service = inner_value;
-      // Where the writer's host is known, such a field may name the other end of a connection.
+      // If the source's host is known, such a field may name the peer of a connection, so it is ignored.
       if (header.host.empty() && !source->host) header.host = own.host.empty() ? inner->host : own.host;
       if (header.rank == kNoRank) header.rank = own.rank != kNoRank ? own.rank : inner->rank;
       if (header.local == kNoRank) header.local = own.local != kNoRank ? own.local : inner->local;
@@ -222,7 +222,8 @@ struct LineParser::Impl {
     return message;
   }
 
-  // Made texts stay in place. A line is made at most once for its holes or its length, and then unwrapped.
+  // Texts in `made` must not move. A line is copied at most once for its holes or length, then once per
+  // object.
   void reserve_made() {
     constexpr size_t kMostLines = 256;  // with kLeftOut, per mebibyte
     if (batch->made.empty())
@@ -231,7 +232,7 @@ struct LineParser::Impl {
 
   std::string_view made_since(size_t begin) const { return std::string_view(batch->made).substr(begin); }
 
-  // The texts between holes of the line, as one.
+  // Joins the texts between a line's holes (runs of NULs) by blanks.
   std::string_view without_holes(std::string_view line) {
     const size_t first = std::min(line.find_first_not_of('\0'), line.size());
     line = line.substr(first, line.find_last_not_of('\0') + 1 - first);
@@ -249,7 +250,7 @@ struct LineParser::Impl {
     return made_since(begin);
   }
 
-  // Beginning and end of a line that is too long.
+  // The beginning and end of an overlong line.
   std::string_view shortened(std::string_view line) {
     ++batch->cut_lines;
     reserve_made();
@@ -270,13 +271,13 @@ struct LineParser::Impl {
     Header header = bar.empty() ? headers.parse(line) : parse_behind(bar, line, headers);
     std::string_view message = line.substr(header.message), whole = line;
     if (source->kind == SourceKind::kLog) {
-      // A field is indented where its object was printed over several lines.
+      // A field of an object that was printed over several lines is indented.
       const std::string_view body =
           message.substr(std::min(message.find_first_not_of(" \t"), message.size()));
       if (message.starts_with('{') || body.starts_with('"')) {
         const std::string_view inner = unwrapped(body, header, headers, whole);
         if (inner.data() != body.data()) message = inner;
-      } else if (header.message > 0 && line[header.message - 1] == '"') {  // a text in quotes of logfmt
+      } else if (header.message > 0 && line[header.message - 1] == '"') {  // a quoted text in logfmt
         if (const std::string_view exception = joined_exception(message); !exception.empty())
           message = exception;
       }
@@ -312,7 +313,7 @@ struct LineParser::Impl {
         (source->kind == SourceKind::kLog && (header.kernel || message.starts_with("kernel: ")));
     const Service service = source->kind == SourceKind::kLog && !kernel ? header.service : Service::kNone;
     add_unscanned({0, index, message, header.level, kernel, service, false});
-    // The header of a program's last words tells which program it is.
+    // The header of a fatal line identifies the program, so the whole line is scanned too.
     if (header.level == Level::kFatal && whole.size() > message.size() && !kernel &&
         source->kind == SourceKind::kLog)
       add_unscanned({0, index, whole, header.level, false, service, true});

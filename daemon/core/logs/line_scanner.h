@@ -16,13 +16,13 @@ struct ScannedText {
   bool kernel = false;         // a kernel message
   bool event = false;          // a trace event
   Service service = Service::kNone;
-  bool whole = false;  // `message` is the line with its header, of a line at level fatal
+  bool whole = false;  // `message` is a line of level fatal including its header
 };
 
 class LineScanner {
  public:
   virtual ~LineScanner() = default;
-  // Starts a block of whole messages, one a line, borrowed until the last of them was asked for.
+  // Starts a block of whole messages, one per line, borrowed until the last message was queried.
   virtual void begin(std::string_view block) = 0;
   // Whether on_line() needs a message that ends at `end`.
   bool wants(size_t end) const { return next_ <= end; }
@@ -30,7 +30,7 @@ class LineScanner {
   virtual void on_line(const ScannedText& line, LogBatch& batch) = 0;
 
  protected:
-  size_t next_ = 0;  // messages that end before it match nothing
+  size_t next_ = 0;  // messages that end before this offset match nothing
 };
 
 }  // namespace culprit::logs

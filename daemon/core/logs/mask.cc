@@ -1,6 +1,6 @@
-// The scan. It finds whitespace and bytes that can begin a variable part ("special") 64 bytes at a time. Only
-// tokens with special bytes are parsed (mask_token.cc). The text between two tokens with holes is a literal
-// stretch, hashed at once. So the hash covers the canonical text, cut at its holes.
+// Scans a message: finds whitespace and bytes that can begin a variable part ("special"), 64 bytes at a time.
+// Only tokens with special bytes are parsed (mask_token.cc). The text between two tokens with holes is a
+// literal stretch, hashed at once. The hash thus covers the canonical text, cut at its holes.
 #include "core/logs/mask.h"
 
 #include <array>

@@ -1,7 +1,7 @@
 // A cheap key for the form of a message: the message with each number cut to one digit. Masking depends on
-// the classes of bytes, not on digits. In a few places it depends on the length of a run of digits; there the
-// key keeps the length. So messages of equal key have equal forms (mask_skeleton_test.cc compares with
-// form_hash). Messages of one form may have several keys. Pure, any thread.
+// the classes of bytes, not on the digits. In a few places it depends on the length of a run of digits, so
+// the key contains that length there. Messages of equal key therefore have equal forms (mask_skeleton_test.cc
+// compares with form_hash); messages of one form may have several keys. Pure, any thread.
 #pragma once
 
 #include <cstdint>

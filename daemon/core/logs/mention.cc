@@ -8,10 +8,11 @@
 namespace culprit::logs {
 namespace {
 
-constexpr size_t kFrameBytes = 4096;  // of the text around a part; what is farther away says nothing of it
-constexpr TimeNs kPast = 48 * 3600 * kNsPerSecond;  // a line of another zone is no day away
-constexpr int kDenied = 6;                          // words from "no" to what it denies
-constexpr int kAnnounced = 12;                      // words from "patterns" to the last of them
+constexpr size_t kFrameBytes = 4096;  // text around a part that is examined; text farther away is unrelated
+constexpr TimeNs kPast = 48 * 3600 * kNsPerSecond;  // no time zone shifts a line by that much
+constexpr int kDenied = 6;                          // maximum distance in words from "no" to the denied part
+// Maximum distance in words from "patterns" to the last one listed.
+constexpr int kAnnounced = 12;
 
 bool is_word(char c) { return alpha(c) || digit(c) || c == '_'; }
 
@@ -24,12 +25,12 @@ bool is_one_of(std::string_view word, const std::array<std::string_view, N>& wor
 
 constexpr std::array<std::string_view, 7> kDenies = {"no",      "not", "without", "never",
                                                      "neither", "nor", "zero"};
-// Words before what a program looks for or would do something about.
+// Words that introduce what a program searches for or acts on.
 constexpr std::array<std::string_view, 17> kSought = {
     "pattern", "patterns", "regex",  "regexes", "regexp",  "grep",     "egrep",    "zgrep",    "rule",
     "rules",   "policy",   "filter", "filters", "keyword", "keywords", "denylist", "allowlist"};
 constexpr std::array<std::string_view, 3> kConditions = {"if", "whether", "unless"};
-// Words before a text in quotes that something failed with.
+// Words that introduce a quoted error text.
 constexpr std::array<std::string_view, 46> kReports = {
     "error",    "err",    "errors",      "msg",      "message",  "messages",    "reason", "exception",
     "exc",      "cause",  "detail",      "details",  "what",     "stderr",      "stdout", "output",
@@ -49,14 +50,14 @@ std::string_view without_blanks(std::string_view text) {
   return text;
 }
 
-// The word that ends the text, with the dots within it.
+// The last word of the text, including inner dots.
 std::string_view last_word(std::string_view text) {
   size_t begin = text.size();
   while (begin > 0 && (is_word(text[begin - 1]) || text[begin - 1] == '.')) --begin;
   return text.substr(begin);
 }
 
-// "error_message" says what "message" says.
+// "error_message" counts as "message".
 std::string_view last_part(std::string_view word) {
   const size_t at = word.find_last_of("_.");
   return at == npos ? word : word.substr(at + 1);
@@ -106,7 +107,7 @@ class Around {
   void push(size_t at, char c) {
     if (depth_ < kDepth) open_[depth_] = at, kind_[depth_++] = c;
   }
-  // Closes the last one of its kind, and what was left open within it.
+  // Closes the innermost bracket of this kind and everything still open inside it.
   void pop(char c) {
     for (size_t i = depth_; i-- > 0;)
       if (kind_[i] == c) {
@@ -121,7 +122,7 @@ class Around {
   char quote_ = 0;
 };
 
-// Whether what follows the text, in quotes or brackets, is what a program reports: "failed with '...'",
+// Whether the text introduces, before a quote or bracket, a program's own report: "failed with '...'",
 // "error=...", "OSError(5, '...')", "('Connection aborted.', OSError('...'))".
 bool introduces_report(std::string_view text) {
   text = without_blanks(text);
@@ -150,7 +151,8 @@ bool ends_with_word(std::string_view text, std::string_view word) {
   return text.ends_with(word) && text.size() > word.size() && text[text.size() - word.size() - 1] == ' ';
 }
 
-// The text that introduces what opens there; of a further item that of its list.
+// The text that introduces an opening quote or bracket. For a later item of a list: the text that introduces
+// the list.
 std::string_view introduction(std::string_view message, const Around& around, size_t i) {
   const char quote = message[around[i]];
   std::string_view text = without_blanks(message.substr(0, around[i]));
@@ -171,14 +173,16 @@ std::string_view introduction(std::string_view message, const Around& around, si
   }
 }
 
-// Whether what opened around the part ends behind it. A part up to the end of the message may hold the end.
+// Whether the enclosing bracket or quote closes after the part. If the part extends to the end of the
+// message, the part itself may contain the closing one.
 bool closes_behind(const MessagePart& part, char open) {
   const char close = open == '[' ? ']' : open == '{' ? '}' : open;
   const bool to_the_end = part.end == part.message.size();
   return part.message.find(close, to_the_end ? part.begin : part.end) != npos;
 }
 
-// The quotes, lists and objects around the part that no report introduces; a report ends them.
+// Counts the quotes, lists and objects around the part that no report introduces. Counts from the inside out,
+// up to the first that a report introduces.
 uint8_t quotes_around(const MessagePart& part) {
   const Around around(part.message, part.begin);
   uint8_t quotes = 0;
@@ -187,7 +191,7 @@ uint8_t quotes_around(const MessagePart& part) {
     if (open == '(' || !closes_behind(part, open)) continue;
     const std::string_view text = introduction(part.message, around, i);
     if (!text.empty() && introduces_report(text)) return quotes;
-    // An item of a list that has a line for each; a tag in brackets is none.
+    // An item of a list printed one item per line; a tag in brackets is not an item.
     const std::string_view rest = without_blanks(part.message);
     const bool item = open != '[' && open != '{' && (rest.ends_with(',') || rest.ends_with(open));
     quotes += !text.empty() || item;
@@ -195,7 +199,7 @@ uint8_t quotes_around(const MessagePart& part) {
   return quotes;
 }
 
-// "# ...", "// ...", "+ grep ...", "-  ...", "@@ ...": comments, commands of a shell, differences of files.
+// "# ...", "// ...", "+ grep ...", "-  ...", "@@ ...": comments, shell commands, diffs.
 bool begins_as_text(std::string_view message) {
   if (message.size() < 2) return false;
   const char c = message[0], next = message[1];
@@ -204,11 +208,12 @@ bool begins_as_text(std::string_view message) {
   if (c == '@' && next == '@') return true;
   if (c == '$' && next == ' ') return true;
   if (c == '+') return !digit(next);
-  // A list's item has one blank ("- rank 3: ..."), and a shell's own message none ("-bash: ...").
+  // Not text: a list item has one blank after the dash ("- rank 3: ..."), a shell's own message none ("-bash:
+  // ...").
   return c == '-' && (message.starts_with("-  ") || next == '\t' || next == '"' || next == '#');
 }
 
-// "preflight: no ...", "without ...": a record that begins with it denies all that it names.
+// "preflight: no ...", "without ...": a record that begins with a denial denies everything it names.
 bool begins_with_denial(std::string_view before) {
   while (true) {
     const size_t begin = before.find_first_not_of(' ');
@@ -222,10 +227,10 @@ bool begins_with_denial(std::string_view before) {
   }
 }
 
-// Whether the words before the part deny it, or say that it is looked for.
+// Whether words before the part deny it, or show that a program searches for it.
 bool is_denied_or_sought(std::string_view before) {
   int words = 0;
-  bool clause = true;  // still the part's own
+  bool clause = true;  // still within the part's own clause
   for (size_t at = before.size(); at > 0;) {
     const char c = before[at - 1];
     if (!is_word(c)) {
@@ -266,8 +271,8 @@ bool is_long_over(int64_t day, TimeNs time_ns) {
   return day >= 0 && (time_ns == kNoTime || day * kDay + kPast < time_ns);
 }
 
-// "last failure (2026-10-01): cannot open ...": a wording that begins at "failure" holds the date. Dates in
-// paths and versions have no such brackets and colon.
+// "last failure (2026-10-01): cannot open ...": a wording that begins at "failure" includes the date.
+// Requires "(date): ", which dates in paths and versions lack.
 bool holds_past(std::string_view part, TimeNs time_ns) {
   if (time_ns == kNoTime) return false;
   for (size_t at = part.find('('); at != npos; at = part.find('(', at + 1))
@@ -277,8 +282,8 @@ bool holds_past(std::string_view part, TimeNs time_ns) {
   return false;
 }
 
-// Whether words and a date before the part say that it happened long before the line. A date that begins the
-// text is a header that was not read.
+// Whether words and an old date before the part show that it happened long before the line. A date at the
+// beginning of the text is an unparsed header.
 bool is_past(std::string_view before, TimeNs time_ns) {
   if (std::ranges::none_of(before.substr(0, 4), alpha)) return false;
   for (size_t at = 0; at + 10 <= before.size(); ++at) {
@@ -291,7 +296,7 @@ bool is_past(std::string_view before, TimeNs time_ns) {
 
 MentionFrame frame_of(const MessagePart& part, TimeNs time_ns) {
   MessagePart near = part;
-  // A text of several lines: the part's own.
+  // If the text has several lines, only the part's own line counts.
   if (const size_t line = near.message.substr(0, near.begin).rfind('\n'); line != npos)
     near = {near.message.substr(line + 1), near.begin - line - 1, near.end - line - 1};
   MentionFrame frame;

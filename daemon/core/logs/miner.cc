@@ -23,7 +23,7 @@ namespace {
 
 // Number of live forms that triggers a settle(); doubled each time, so that the total work stays linear.
 constexpr size_t kFirstSettle = 8192;
-// Limit of all ids: it stops an adversary whose forms settle() joins again and again.
+// Limit of all ids, against an adversary whose forms settle() joins again and again.
 constexpr size_t kIds = 4 * limits::kTemplates;
 // Limit of stored text. The forms of a real job have a few MB. Without this limit, long forms could need
 // kTemplates times kMessageBytes.
@@ -32,7 +32,7 @@ constexpr size_t kTextBytes = 24 << 20;
 constexpr size_t kWordsMax = 400'000;
 // Limit of column sets per shape that are compared with a new form.
 constexpr size_t kPatterns = 16;
-// Rounds of one settle(): columns that a round opens are evidence for the next one.
+// Rounds of one settle(): columns opened in one round are evidence in the next.
 constexpr int kRounds = 4;
 // Catch-alls are separate by number of words, up to this number.
 constexpr size_t kFoldLengths = 64;

@@ -1,9 +1,9 @@
-// Template mining by shape and column. Forms stay separate until settle(). It joins forms of equal
-// punctuation whose words differ only in columns with many values. It also joins forms of equal words with
-// different names, holes and brackets between. So neither names nor groups depend on order or shard, unlike
-// an online tree of first tokens (Drain: He et al., ICWS 2017). All wildcards are equal. A template's name is
-// a hash of its text. Templates, ids, words and text have limits; resolve() finds the template of each
-// absorbed cluster. Words of state, outcome or error never become a hole. One thread at a time.
+// Template mining by shape and column. Forms stay separate until settle(), which joins forms of equal
+// punctuation whose words differ only in columns with many values. It also joins forms of equal words that
+// differ only in names, holes and brackets between. Unlike with an online tree of first tokens (Drain: He et
+// al., ICWS 2017), neither names nor groups depend on order or shard. All wildcards are equal. A template's
+// name is a hash of its text. Templates, ids, words and text have limits; resolve() finds the template of
+// each absorbed cluster. Words of state, outcome or error never become a hole. One thread at a time.
 #pragma once
 
 #include <cstdint>

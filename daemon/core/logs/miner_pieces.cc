@@ -26,7 +26,7 @@ bool is_part(char c) { return is_letter(c) || c == '<' || c == '>' || c == '_'; 
 // Quoted stretches up to this size are values; longer ones are messages.
 constexpr size_t kQuotedBytes = 48;
 
-// They join the parts of a name: "host.example.com", "user@host", "Outer$Inner", "layer#3".
+// Characters that join the parts of a name: "host.example.com", "user@host", "Outer$Inner", "layer#3".
 constexpr std::string_view kNameTies = ".-@#$";
 
 // The literals of programming languages. Sorted.
@@ -46,8 +46,8 @@ bool is_address(std::string_view form, size_t at, size_t end) {
   return form.substr(end, 4) == ":<*>" && std::count(name.begin(), name.end(), '.') >= 2;
 }
 
-// "force=false", "'charging': False", "setLights(true)", but not "error: none of them": a literal that does
-// not continue as a sentence. Truth values do not ("visible is false").
+// "force=false", "'charging': False", "setLights(true)": a literal after which no sentence continues, unlike
+// "error: none of them". Truth values within a sentence ("visible is false") do not count.
 bool is_lone_flag(std::string_view form, size_t at, size_t end) {
   if (!is_flag(form.substr(at, end - at))) return false;
   size_t i = at;
@@ -65,7 +65,7 @@ bool is_identifier(std::string_view word) {
   return false;
 }
 
-// "session of user root": the name of a user is whatever the user chose.
+// "session of user root": a user's name may be any word, so it is a value.
 bool is_user(std::string_view form, size_t at) {
   constexpr std::string_view kUser = " user ";
   const std::string_view before = form.substr(0, at);

@@ -19,7 +19,7 @@ struct MinerThresholds {
   size_t values_qualified = 2;
   // A word after an equals sign is a value by grammar: a second value proves it.
   size_t values_assigned = 2;
-  // The same where the key is the only word: it may be a state's.
+  // The same if the key is the only shared word: the value may be a state.
   size_t values_assigned_one = 4;
   // "user<*>" and "root" in one column, among three shared words or more.
   size_t values_mixed = 2;

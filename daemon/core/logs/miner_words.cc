@@ -115,7 +115,7 @@ class GapFinder {
   struct Gap {
     uint64_t first = 0;
     bool varies = false;
-    bool value = false;  // some row has more than a kind
+    bool value = false;  // some row has more than a kind there
     bool empty = false;  // some row has an empty gap
   };
 

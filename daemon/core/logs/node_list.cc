@@ -27,7 +27,8 @@ bool is_of_name(char c) {
          c == '_';
 }
 
-// Appends the names of "01-03" between the parts before and after its brackets; false: they are no ranges.
+// Appends each name of `before` with each number of the range "01-03"; false: invalid range, or too many
+// names.
 bool add_range(std::string_view range, const std::vector<std::string>& before,
                std::vector<std::string>& out) {
   const size_t dash = range.find('-');

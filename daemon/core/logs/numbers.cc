@@ -12,12 +12,12 @@ namespace {
 
 constexpr size_t kWriters = 1 << 16;
 constexpr size_t kText = 400;  // bytes of a line quoted as evidence
-// A tenfold jump of the rate between two lines is a changed setting; a warm-up jumps so only in its first
-// lines.
+// A tenfold jump of the rate between two lines indicates a changed setting. Within a run's first lines, a
+// warm-up may also jump that far.
 constexpr double kLeap = 10, kFirstLeap = 1000;
 constexpr uint32_t kFirstRates = 4;
 
-// Whether line n of a run must be sent: the first three, then powers of two.
+// Whether line n of a run must be sent: the first three, then each power of two.
 bool is_notable(uint64_t n) { return n <= 3 || std::has_single_bit(n); }
 
 NumberLine with(NumberLine line, double value) {

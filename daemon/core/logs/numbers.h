@@ -1,7 +1,6 @@
-// The training's own numbers in its logs over time, by writer: loss, gradient norm, loss scale, learning
-// rate. Keeps only the data that a judgement needs: the current run of values that are not finite, and the
-// values before it. add() returns whether the condenser (condense.h), which sends few texts, must send a
-// line. Owned by one thread; pure.
+// The training's own numbers over time, by writer: loss, gradient norm, loss scale, learning rate. Stores
+// only what a judgement needs: the current run of non-finite values, and the values before it. The condenser
+// (condense.h) sends few texts; add() returns whether it must send a line. Owned by one thread; pure.
 #pragma once
 
 #include <array>
@@ -35,7 +34,7 @@ struct Course {
   uint64_t finite = 0;  // number of values before the current run of NaN or infinity
   double best = std::numeric_limits<double>::infinity();  // the lowest of these values
   std::vector<NumberPlace> last;  // the latest of these values, newest last; at most kLast
-  uint64_t lost = 0;              // consecutive values, up to the last one, that are not finite
+  uint64_t lost = 0;              // consecutive non-finite values up to now
   NumberLine first_lost;
 
   void add(double value, const NumberLine& line);
@@ -50,12 +49,13 @@ struct RateJump {
 // The numbers of one writer in one source, in the order of its lines.
 struct WriterNumbers {
   Course loss, norm;
-  uint64_t starved = 0;  // consecutive lines with a step skipped at a loss scale of one or less
+  uint64_t starved = 0;  // consecutive skipped steps at a loss scale of at most one
   NumberLine first_starved, last_starved;
-  std::optional<double> scale, scale_most;  // the last one, and the largest since values were finite
-  std::optional<double> rate;               // the last one
+  // `scale`: the last one; `scale_most`: the largest since values were finite.
+  std::optional<double> scale, scale_most;
+  std::optional<double> rate;  // the last one
   uint32_t rates = 0;
-  std::optional<RateJump> jump;  // the last one before values stopped being finite
+  std::optional<RateJump> jump;  // the last jump before values became non-finite
   NumberPlace newest;            // the last line with a number
 };
 
@@ -71,7 +71,7 @@ class Numbers {
   static bool follow_rate(WriterNumbers& writer, double rate, const NumberLine& line);
 
   enum class Speaks : uint8_t { kUnknown, kNo, kYes };
-  std::vector<Speaks> forms_;  // by form: whether its lines have numbers
+  std::vector<Speaks> forms_;  // by form: whether lines of the form have numbers
   FlatMap<uint32_t> index_of_{16};
   std::vector<WriterNumbers> writers_;
 };

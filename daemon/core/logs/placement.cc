@@ -81,7 +81,7 @@ struct Candidate {
   size_t others = 0;  // other hosts in the same place
 };
 
-// The readings of one path, before a comparison with the other paths.
+// The readings of one path, before comparison with the other paths.
 struct PathReading {
   std::vector<Candidate> candidates;
   std::optional<uint32_t> rank, local;
@@ -123,7 +123,7 @@ std::string with_named_groups(std::string_view pattern) {
 
 namespace {
 
-// A folder of a single process or host: "attempt_0", "process_log", "rank_3".
+// Name of a folder for a single process or host: "attempt_0", "process_log", "rank_3".
 bool belongs_to_one(std::string_view folder, std::string_view file) {
   return folder.starts_with("attempt_") || folder == "process_log" || find_numbered(folder, "rank") ||
          find_numbered(file, "rank");
@@ -169,7 +169,7 @@ std::string_view known_host_in(std::string_view path, const std::set<std::string
   return {};
 }
 
-// The paths of one job together: hosts and ranks are the parts that vary.
+// Compares the paths of one job: their varying parts are hosts and ranks.
 class PathSet {
  public:
   explicit PathSet(const std::vector<std::string>& paths) {
@@ -187,8 +187,8 @@ class PathSet {
       owner.local = readings_[i].local;
       const Candidate* c = chosen_[i];
       if (!c) continue;
-      // A single folder of a letter and a number may name a job ("j1") or a host. For a single path there are
-      // no other paths to compare with.
+      // A lone folder named by a letter and a number may be a job ("j1") or a host. A single path counts as a
+      // host, since there is nothing to compare it with.
       const bool lone = c->form == HostForm::kNumbered && !c->file && c->others == 0;
       if (!lone || readings_.size() == 1) owner.host = c->host;
       owner.guessed = owner.host && c->form == HostForm::kNumbered && (lone || !c->anchored) &&
@@ -210,7 +210,7 @@ class PathSet {
       for (Candidate& c : reading.candidates) c.others = places[c.place].size() - 1;
   }
 
-  // Prefers the surest form, then a place that only hosts have, then varying names; on a tie, the deeper
+  // Prefers the most certain form, then a place used only by hosts, then varying names; on a tie, the deeper
   // component: "cluster-1/node-3/...".
   static Candidate* choose(PathReading& reading) {
     Candidate* best = nullptr;
@@ -218,7 +218,7 @@ class PathSet {
       return 2 * static_cast<int>(c.form) + 2 * c.anchored + 2 * (c.others > 0);
     };
     for (Candidate& c : reading.candidates) {
-      // A letter and a number are a host only in a place of hosts where other such names occur.
+      // A name of this form is a host only in a place of hosts, next to other such names.
       if (c.form == HostForm::kPossible && (!c.anchored || c.others == 0)) continue;
       if (!best || weight(c) >= weight(*best)) best = &c;
     }
@@ -226,7 +226,7 @@ class PathSet {
   }
 
   // Decides whether "node17-3" is task 3 on node17 or the name of a host. Task numbers begin at 0 and have no
-  // gaps and leading zeros. Each occurs once in the job, or all occur on every host.
+  // gaps or leading zeros. Each occurs once in the job, or all occur on every host.
   void split_tasks() {
     std::map<std::string, std::vector<Candidate*>> groups;
     for (Candidate* c : chosen_)

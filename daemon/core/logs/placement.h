@@ -1,5 +1,5 @@
-// Finds the host and rank of a file from its path below the argument (docs/formats.md section 2, rule 3) or
-// from the user's patterns (rule 1). Pure; build once, share between threads.
+// Finds the host and rank of a file: from the user's patterns (docs/formats.md section 2, rule 1) or from its
+// path below the argument (rule 3). Pure; build once, share between threads.
 #pragma once
 
 #include <memory>
@@ -41,8 +41,8 @@ class Placement {
 
   // `path` is below the argument, '/'-separated, without the suffixes .zst .gz .xz.
   PathOwner owner(std::string_view path) const;
-  // For all files of a job at once: the varying parts of names are hosts and ranks. A folder or file with the
-  // name of one of the job's known `hosts` is that host's, whatever form the name has.
+  // Places all files of a job at once: the varying parts of names are hosts and ranks. A folder or file named
+  // like one of the job's known `hosts` belongs to that host, whatever the form of its name.
   std::vector<PathOwner> owners(const std::vector<std::string>& paths,
                                 const std::vector<std::string>& hosts = {}) const;
   // Whether the user gave a pattern: it then overrides the line's prefix.

@@ -19,8 +19,8 @@ bool is_index(std::string_view message) {
 // Limit on the lines of a notebook's traceback before its exception; some ten lines per frame.
 constexpr uint32_t kNotebookLines = 400;
 
-// Whether the interpreter shows the program's line below: "File "a.py", line 4" and "..., line 4, in f", but
-// not faulthandler's "..., line 4 in f".
+// Whether the interpreter prints the source line below this frame: after "File "a.py", line 4" and "..., line
+// 4, in f", but not after faulthandler's "..., line 4 in f".
 bool shows_source(std::string_view frame) {
   constexpr std::string_view kLine = "\", line ";
   if (!frame.starts_with("File \"")) return false;
@@ -101,7 +101,7 @@ LineRole Record::begin(const RecordLine& line) {
   traceback_ = open_ = line.shape->kind == ShapeKind::kTraceback && begins_traceback(line);
   block_ = line.shape->kind == ShapeKind::kRootCause;
   if (!open_ && !block_) return LineRole::kEvent;
-  cause_ = false;  // this record does not have the exception that it causes
+  cause_ = false;  // the exception caused by this one is not in this record
   buffer(line);
   held_.before = before;
   if (open_) lines_.push_back(line.index);
@@ -152,8 +152,8 @@ bool Record::continues(const RecordLine& line, std::optional<RecordEvent>& done,
   return traceback_ && continues_chain(line, relabels);
 }
 
-// Handles further exceptions of a chain. An exception raised while another was handled has its own entry. An
-// exception that a parent process passes on ended the parent too.
+// Handles further exceptions of a chain. An exception raised while another was handled gets its own entry. If
+// a parent process passes an exception on, that exception ended the parent too.
 bool Record::continues_chain(const RecordLine& line, std::vector<Relabel>& relabels) {
   const ShapeKind kind = line.shape->kind;
   const bool begins = kind == ShapeKind::kTraceback && begins_traceback(line) && (chained_ || cause_);
@@ -163,7 +163,7 @@ bool Record::continues_chain(const RecordLine& line, std::vector<Relabel>& relab
   if (chained_) cause_ = introduces_cause(line.text);
   open_ = begins;
   if (!open_) return true;
-  // The first line represents the traceback until its exception is read.
+  // The first line represents the traceback until its exception arrives.
   held_.shape = *line.shape;
   held_.text.assign(line.text.substr(0, limits::kEvidenceText + 1));
   held_.text_line = line.place.line;
@@ -192,7 +192,7 @@ Record::Part Record::part_of(const RecordLine& line, std::string_view bare) {
   }
   const bool boxed = style_ == TracebackStyle::kBox;
   if (boxed) boxed_ = boxed_ && !inner.framed;
-  // Carets below a source line belong to the frame, and no source line follows them.
+  // Carets below a source line belong to the frame; no further source line follows.
   const bool carets = text.find_first_not_of("^~ ") == text.npos;
   const bool stack =
       line.shape->kind == ShapeKind::kFrame || text.starts_with("File \"") || (boxed && inner.framed);
@@ -213,7 +213,7 @@ bool Record::continues_traceback(const RecordLine& line, std::optional<RecordEve
   const bool coloured = line.text.find('\x1b') != line.text.npos;
   const std::string bare = coloured ? without_colours(line.text) : std::string();
   const Part part = part_of(line, coloured ? std::string_view(bare) : line.text);
-  if (!part.belongs) {  // truncated, or mixed with lines of another writer
+  if (!part.belongs) {  // the traceback is truncated, or mixed with lines of another writer
     close(held_.form, done, relabels);
     return false;
   }
@@ -222,7 +222,7 @@ bool Record::continues_traceback(const RecordLine& line, std::optional<RecordEve
   held_.shape = *line.shape;
   held_.text.assign(part.text.substr(0, limits::kEvidenceText + 1));
   held_.text_line = line.place.line;
-  // The line of the group itself does not describe its exceptions: the first of them is used.
+  // The group's own line does not describe its exceptions, so the first of them is used.
   if (style_ == TracebackStyle::kGroup && is_group(part.text)) {
     held_.form = line.form;
     return true;

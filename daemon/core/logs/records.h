@@ -1,6 +1,6 @@
-// Joins the lines of a record to one event, whose address is its first line. Records: tracebacks with their
+// Joins the lines of a record to one event, located at its first line. Records: tracebacks with their
 // exception, frames after any line, a launcher's list of failed processes. Each writer of a source has one
-// Record across all batches. So events do not depend on where the text was cut. A traceback or list is
+// Record across all batches, so events do not depend on how the text was divided. A traceback or list is
 // pending until its last line is known. Pure; one thread.
 #pragma once
 
@@ -40,15 +40,16 @@ struct RecordEvent {
   LogPlace place;                 // of its first line
   std::string text;               // the exception of a traceback; all lines of a list
   std::optional<CodePlace> code;  // of a traceback: the last frame in the user's own code
-  uint64_t text_line = 0;         // line in its source of that exception; else of the first line
-  bool own_time = false;          // of its first line
-  bool uncaught = false;          // its traceback begins at the entry point of a process: no code caught it
-  bool again = false;             // a further exception of a chain: counted, reported once
-  bool cause = false;             // a further exception that is the cause of the one before
-  uint32_t before = kNoForm;      // form of the writer's previous event
+  // Line of `text` in its source: for a traceback the exception's line, else the first line.
+  uint64_t text_line = 0;
+  bool own_time = false;      // of its first line
+  bool uncaught = false;      // no code caught it: the traceback begins at the entry point of a process
+  bool again = false;         // a further exception of a chain: counted, but reported once
+  bool cause = false;         // a further exception that caused the previous one
+  uint32_t before = kNoForm;  // form of the writer's previous event
 };
 
-// The form of a line in the current batch as part of an event.
+// Assigns a line of the current batch the form of the event it is part of.
 struct Relabel {
   uint32_t line = 0;
   uint32_t form = 0;
@@ -64,19 +65,19 @@ enum class LineRole : uint8_t {
 // The host in a launcher's list of failed processes ("host : node-3"); empty: none.
 std::string listed_host(std::string_view text);
 
-// The rank in the entry with `line` of such a list ("rank : 3 (local_rank: 3)", "exitcode : 1").
+// The rank in the list entry that contains `line` ("rank : 3 (local_rank: 3)", "exitcode : 1").
 std::optional<uint32_t> listed_rank(std::string_view list, std::string_view line);
 
 class Record {
  public:
-  // `form`: of the writer's last event, a plain line; kNoForm: none.
+  // `form`: form of the writer's last event if that was a plain line; kNoForm: none.
   explicit Record(uint32_t form = kNoForm) : form_(form) {}
   // Whether a plain line may be part of a record.
   bool open() const { return open_ || block_ || framed_ || source_; }
   // Whether a launcher's list is pending.
   bool list() const { return block_; }
-  // `done` receives the event that ended with or before this line; `relabels` receives lines of this batch
-  // that are part of an event.
+  // `done` receives the event that ended at or before this line. `relabels` receives lines of this batch that
+  // are part of an event.
   LineRole add(const RecordLine& line, std::optional<RecordEvent>& done, std::vector<Relabel>& relabels);
   // The batch ends: its lines can no longer be relabelled.
   void leave_batch() { lines_.clear(); }
@@ -114,14 +115,14 @@ class Record {
   bool ignored_ = false;     // "Exception ignored in ...": a following traceback is part of it
   bool chained_ = false;     // "During handling of ..." was seen: the next traceback belongs to this record
   bool cause_ = false;       // the cause of the last exception follows
-  bool framed_ = false;      // the rest of a frame around the last traceback may follow
-  bool source_ = false;      // a frame outside of a traceback was seen: its line of the program follows
+  bool framed_ = false;      // the rest of a drawn frame around the last traceback may follow
+  bool source_ = false;      // a frame outside of a traceback was seen: its line of program source follows
   bool boxed_ = false;       // the open traceback's box is complete: its exception follows
   TracebackStyle style_ = TracebackStyle::kPlain;  // of the open traceback
   std::string name_;                               // of a notebook's exception
   uint32_t shown_ = 0;                             // lines of a notebook's traceback
   RecordEvent held_;                               // the pending event, if open_ or block_
-  std::vector<uint32_t> lines_;                    // of this batch; they receive the exception's form
+  std::vector<uint32_t> lines_;                    // lines of this batch that will get the exception's form
 };
 
 }  // namespace culprit::logs

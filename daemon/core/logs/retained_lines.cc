@@ -11,21 +11,22 @@
 namespace culprit::logs {
 namespace {
 
-// Parts of writers: 65,536 ranks with a rule and a half each. Parts of forms, of all rules and of one: a
-// program that prints ever new messages must not fill the memory. Lines of further parts are kept only among
-// the earliest and latest ones of their rule.
+// Limits on parts. Writers: 65,536 ranks with one and a half rules each. Forms: in total and per rule, since
+// a program with ever new messages must not fill the memory. Lines of further parts are retained only among
+// their rule's earliest and latest lines.
 constexpr size_t kWriterParts = 100'000;
 constexpr size_t kFormParts = 32'768;
 constexpr uint32_t kFormPartsOfRule = 1024;
-// The sources of a job are read in parallel, so a line may have lines of other sources behind it.
+// Number of recent lines that are searched for a line. Sources are read in parallel, so lines of other
+// sources may have arrived after it.
 constexpr size_t kLookBack = 1000;
-// A longer line that stays only as the first or last one of its part is cut. Bytes of the line, and of its
-// text after the cut.
+// Longer lines retained only as first or last of their part are cut. The limits: bytes of the line, and of
+// its text after the cut.
 constexpr uint32_t kCutLine = 512;
 constexpr size_t kCutText = 100;
 constexpr uint64_t kAllFit = std::numeric_limits<uint64_t>::max();
 
-// Memory of a line with its slot. A short string is part of its object.
+// Memory of a line including its Slot. A short string is stored within its object.
 uint32_t bytes_of(const RuleLine& line) {
   const auto heap = [](const std::string& text) { return text.size() > 15 ? text.size() + 16 : 0; };
   size_t size = sizeof(RuleLine) + 64 + heap(line.text) + heap(line.about);
@@ -34,7 +35,7 @@ uint32_t bytes_of(const RuleLine& line) {
   return static_cast<uint32_t>(size);
 }
 
-// The largest level at which the needs, each cut at the level, fit into `room`.
+// The largest level such that the needs, each capped at the level, fit into `room`.
 uint64_t fill_level(std::vector<uint64_t> needs, uint64_t room) {
   std::sort(needs.begin(), needs.end());
   for (size_t i = 0; i < needs.size(); ++i) {
@@ -102,7 +103,7 @@ void RetainedLines::trim() {
   next_trim_ = std::max<uint64_t>(bytes_, bytes_max_) * 3 / 2;
 }
 
-// A rule beyond its share has a quarter each for its earliest lines, its latest, its writers and its forms.
+// A rule above its share gets a quarter each for its earliest lines, latest lines, writers and forms.
 std::vector<RetainedLines::Quota> RetainedLines::quotas() const {
   std::vector<uint64_t> needs(rules_.size());
   for (size_t rule = 0; rule < needs.size(); ++rule) needs[rule] = rules_[rule].bytes;
@@ -120,8 +121,8 @@ std::vector<RetainedLines::Quota> RetainedLines::quotas() const {
   return out;
 }
 
-// Which lines stay as the earliest or latest of their rule, or because all of the rule fit. A line belongs to
-// the ends if the lines beyond it leave some of the quota: so a dropped line never changes the fate of
+// Marks the lines retained as earliest or latest of their rule, or because all lines of the rule fit. Only
+// the bytes of lines nearer the end count against the quota, so dropping a line never changes the result for
 // another.
 void RetainedLines::judge_ends(const std::vector<Quota>& quotas, std::vector<LineUse>& outcomes) const {
   std::vector<uint32_t> order;

@@ -19,12 +19,12 @@ class RuleLines {
   void trim();
   // See JobLog::renumber_rules.
   void renumber(const std::vector<uint32_t>& to) { lines_.renumber(to); }
-  // The last exception of a chain was not caught: the process ends with the first one too. Returns whether a
-  // line is kept there.
+  // Marks the first exception of a chain as fatal, since the last one was not caught. Returns whether a line
+  // is retained at the place.
   bool mark_death(const LogPlace& place);
-  // The frames below a line of a rule name the place in the program.
+  // Sets the code place of a rule's line, from the frames below it.
   void name_code(const LogPlace& place, const CodePlace& code) { lines_.name_code(place, code); }
-  // Discards the lines at a place: their exception only passes on the exception that follows.
+  // Discards the lines at a place: their exception only passes on the one that follows in the log.
   void drop(const LogPlace& place) { drop_quoted(place, place.line); }
   // Discards the writer's lines in the source of `end`, from line `begin` on: they are quoted from data.
   void drop_quoted(const LogPlace& end, uint64_t begin);
@@ -36,7 +36,7 @@ class RuleLines {
   RetainedLines lines_, uncaught_;
 };
 
-// Changes the rule numbers of lines, as JobLog::renumber_rules.
+// Changes the rule numbers of lines; see JobLog::renumber_rules.
 void renumber(std::vector<RuleLine>& lines, const std::vector<uint32_t>& to);
 
 }  // namespace culprit::logs

@@ -70,7 +70,7 @@ constexpr std::array<std::string_view, 28> kTroubleWords = {"warn",       "recei
 constexpr std::array<std::string_view, 10> kAdvice = {
     "might be caused", "may be caused",   "possible cause",       "possible reason", "please try",
     "please check",    "could be caused", "for more information", "to debug",        "can be caused"};
-// Phrases that report in the same line that the trouble was overcome.
+// Phrases that report in the same line that the fault was handled.
 constexpr std::array<std::string_view, 9> kRetried = {"succeeded",    "recovered",   "reconnecting",
                                                       "will retry",   "retrying",    "retry in",
                                                       "falling back", "reconnected", "still trying"};
@@ -107,7 +107,7 @@ constexpr std::array<std::string_view, 10> kInit = {
     "nccl version",    "initializ", "building model", "number of parameters", "loading checkpoint",
     "load checkpoint", "tokenizer", "channel <*>/",   "connected all rings",  "compiling"};
 
-// A part of a training, whose end is not that of the job: "done training epoch <*>".
+// Parts of a training: their end is not the end of the job ("done training epoch <*>").
 constexpr std::array<std::string_view, 6> kParts = {"epoch <", "epoch #", "stage <",
                                                     "phase <", "round <", "fold <"};
 
@@ -366,7 +366,7 @@ FormShape shape_of(std::string_view form) {
 
 size_t text_behind_bar(std::string_view line) {
   constexpr size_t kTailBytes = 256;  // of the brackets of a bar
-  size_t rest = 0;                    // behind the last bracket that was closed
+  size_t rest = 0;                    // offset after the last closed bracket
   for (size_t at = line.find(']'); at != npos && at + 1 < line.size(); at = line.find(']', at + 1)) {
     const std::string_view before = line.substr(rest, at - rest);
     rest = at + 1;

@@ -23,13 +23,13 @@ enum class ShapeKind : uint8_t {
 struct FormShape {
   ShapeKind kind = ShapeKind::kPlain;
   bool progress = false;  // names a counting number: iteration, step, a tqdm bar
-  bool advice = false;    // suggests a remedy or a cause: not evidence
-  // About another process: a launcher on its job, a process on its peers or on a signal.
+  bool advice = false;    // suggests a remedy or a cause, so it is not evidence
+  // Reports on another process: a launcher on its job, a process on its peers or on a signal.
   bool of_others = false;
   bool handled = false;        // the line says that the fault was retried, recovered or ignored
   bool ignored = false;        // "Exception ignored in: ...": a following traceback belongs to it
   bool well = false;           // the job or the training ended as planned
-  bool quotes = false;         // a text read or written by a model follows: "prompt: ...", "== samples =="
+  bool quotes = false;         // text read or written by a model follows: "prompt: ...", "== samples =="
   bool heading = false;        // words after a drawn line: "=== end of sample ==="
   bool lists_nodes = false;    // names the scheduler's list of the job's hosts
   uint8_t words = 0;           // 0 none, 1 words of trouble, 2 words of failure

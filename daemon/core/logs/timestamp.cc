@@ -16,7 +16,7 @@ constexpr int64_t kSecondsPerDay = 86400;
 // The widest zone on earth is UTC+14.
 constexpr TimeNs kZoneSlack = 14 * 3600 * kNsPerSecond;
 constexpr int64_t kYearWhenUnknown = 2024;
-// Years outside are no times: no log is older than the epoch, and nanoseconds overflow in 2262.
+// Valid years: no log is older than the epoch, and nanoseconds overflow in 2262.
 constexpr int64_t kFirstYear = 1970, kLastYear = 2199;
 
 constexpr unsigned value(char c) { return static_cast<unsigned>(c - '0'); }

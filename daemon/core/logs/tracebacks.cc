@@ -11,7 +11,7 @@ namespace culprit::logs {
 namespace {
 
 constexpr std::string_view kHead = "Traceback (most recent call last)";
-constexpr size_t kPlaceBytes = 200;  // of a file or function; names of programs are shorter
+constexpr size_t kPlaceBytes = 200;  // limit of a file or function name; real names are shorter
 // Unicode box-drawing characters, U+2500 to U+257F, are three bytes that begin with these two pairs. ASCII
 // boxes have '+', '-' and '|'.
 constexpr std::array<std::string_view, 2> kBoxBytes = {"\xe2\x94", "\xe2\x95"};

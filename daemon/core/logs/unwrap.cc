@@ -8,16 +8,16 @@
 namespace culprit::logs {
 namespace {
 
-// Appends parts to a text, never more bytes than `limit` in all.
+// Appends parts to a text, at most `limit` bytes in total.
 class Maker {
  public:
   Maker(std::string& out, size_t limit) : out_(out), begin_(out.size()), end_(out.size() + limit) {}
 
-  // `before`: only if the part is not empty.
+  // `before` is appended only if the part is not empty.
   Maker& add(std::string_view before, std::string_view part) {
     if (part.empty()) return *this;
     out_ += before.substr(0, room());
-    append_unescaped(part.substr(0, room()), out_);  // which makes no text longer
+    append_unescaped(part.substr(0, room()), out_);  // unescaping never lengthens a text
     return *this;
   }
 
@@ -60,15 +60,15 @@ void join_lines(std::string_view list, Maker& to) {
 
 bool is_plain(std::string_view text) { return text.find('\\') == text.npos; }
 
-// What a program's own logger reports: the exception, else what failed and why.
+// The failure in a program's own log record: the exception of a traceback.
 std::string_view report_of(const JsonLine& json) {
   for (const std::string_view field : {json.exception, json.message, json.error})
     if (const std::string_view exception = joined_exception(field); !exception.empty()) return exception;
   return {};
 }
 
-// "\"textPayload\": \"RuntimeError: ...\",": the field with the message in an object that was printed over
-// several lines.
+// "\"textPayload\": \"RuntimeError: ...\",": the message field of an object that was printed over several
+// lines.
 std::optional<Unwrapped> unwrap_field(std::string_view line, std::string& made) {
   constexpr std::array<std::string_view, 7> kKeys = {"textPayload", "message", "msg",     "log",
                                                      "MESSAGE",     "text",    "@message"};

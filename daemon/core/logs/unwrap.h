@@ -1,6 +1,6 @@
-// Takes a program's own line out of the object that a structured logger, a log service (Cloud Logging,
-// journald, CloudWatch, Loki, Docker), Kubernetes or a health monitor put around it. The only place that does
-// so. Pure.
+// Extracts a program's own line from the object around it: of a structured logger, a log service (Cloud
+// Logging, journald, CloudWatch, Loki, Docker), Kubernetes or a health monitor. No other code does this.
+// Pure.
 #pragma once
 
 #include <optional>
@@ -12,9 +12,9 @@
 namespace culprit::logs {
 
 struct Unwrapped {
-  std::string_view text;  // a part of the line, or the end of `made`
-  bool made = false;      // it is the end of `made`
-  // What the object says of the writer: the line itself may know better.
+  std::string_view text;  // a part of the line, or the last text in `made`
+  bool made = false;      // `text` is the last text in `made`
+  // Fields of the object about the writer; the inner line's own header takes precedence.
   std::string_view host, time;
   Level level = Level::kNone;
   uint32_t rank = kNoRank, local = kNoRank;
@@ -22,12 +22,12 @@ struct Unwrapped {
   Service service = Service::kNone;
 };
 
-// None: the line is no such object, or one whose fields belong together, such as the metrics of a step.
-// Appends to `made` where the text does not stand in the line as it is, never more than the line's size; the
-// caller keeps its memory in place.
+// Returns nothing for a line that is no such object, or whose fields belong together, such as the metrics of
+// a step. If the text does not occur verbatim in the line, it is appended to `made`, with at most the line's
+// size. The caller must prevent reallocation of `made`.
 std::optional<Unwrapped> unwrap(std::string_view line, std::string& made);
 
-// The words of a line that a person should read: of an object its message, else the line.
+// The readable text of a line: the message of an object, else the line.
 std::string_view words_of(std::string_view line);
 
 }  // namespace culprit::logs

@@ -112,7 +112,7 @@ Qualifiers qualifiers(std::string_view text, size_t at) {
 enum class Loss : uint8_t { kWhole, kPart, kOther };
 
 Loss kind_of_loss(std::string_view text, size_t at, size_t end) {
-  // "loss_val", "loss/train"
+  // the qualifier follows: "loss_val", "loss/train"
   if (end < text.size() && (text[end] == '_' || text[end] == '/')) {
     size_t stop = end + 1;
     while (stop < text.size() && is_lower_letter(text[stop])) ++stop;
@@ -123,7 +123,7 @@ Loss kind_of_loss(std::string_view text, size_t at, size_t end) {
   const Qualifiers before = qualifiers(text, at);
   for (size_t i = 0; i < before.size; ++i) {
     if (is_one_of(before.words[i], kEvaluation)) return Loss::kOther;
-    // Words further away belong to the sentence: only adjacent words qualify the key.
+    // Only adjacent words qualify the key; farther words belong to the sentence.
     const char* after = before.words[i].data() + before.words[i].size();
     const bool touches = i == 0 || *after == '_' || *after == '/' || *after == '-' || *after == '.';
     if (!touches) break;
@@ -157,7 +157,8 @@ size_t suffix_end(std::string_view text, size_t end) {
 bool is_evaluation(std::string_view text, size_t first_key) {
   const std::string_view before = text.substr(0, first_key);
   const auto has = [before](std::string_view part) { return find_text(before, part) != npos; };
-  if (!has("val") && !has("test") && !has("dev")) return false;  // a part of each word
+  // Each word of kEvaluation contains one of these.
+  if (!has("val") && !has("test") && !has("dev")) return false;
   bool found = false;
   for (const std::string_view word : kEvaluation) each(before, word, [&](size_t) { found = true; });
   return found;
@@ -184,7 +185,7 @@ void read_losses(std::string_view text, LineValues& out) {
       ++parts;
     }
   });
-  // If a line has only terms of the loss, the whole is NaN if all of them are.
+  // If a line has only terms of the loss, the total counts as NaN if all of them are NaN.
   if (!out.loss && !of_evaluation && parts > 1 && !sound) out.loss = part;
 }
 
@@ -219,7 +220,7 @@ void read_scale(std::string_view text, LineValues& out) {
     const Qualifiers before = qualifiers(text, at);
     if (before.size == 0 || !is_one_of(before.words[0], kScaled)) return;
     const auto value = value_after(text, at + 5);
-    // "Attempted loss scale: 2, reducing to 1": the smaller one applies from now on.
+    // "Attempted loss scale: 2, reducing to 1": the smaller value applies from now on.
     if (value) out.scale = out.scale ? std::min(*out.scale, *value) : *value;
   });
   if (!out.scale) return;

@@ -1,5 +1,5 @@
-// The records of one source, one for each of its writers, until its last batch. Almost all lines are plain,
-// and a writer of plain lines has only the form of its last one here. One thread; pure.
+// The records of one source, one per writer, until the source's last batch. Almost all lines are plain: a
+// writer of plain lines stores only the form of its last line. One thread; pure.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace culprit::logs {
 
 class WriterRecords {
  public:
-  // The number of a writer's record.
+  // The index of a writer's record.
   uint32_t open(uint32_t writer) {
     const auto next = static_cast<uint32_t>(slots_.size());
     if (record_of_) {
@@ -30,7 +30,7 @@ class WriterRecords {
     }
     return next;
   }
-  // Adds a plain line, which is its own event. False: it may be part of the record.
+  // Adds a plain line, which is its own event. False: the line may belong to the open record.
   bool add_plain(uint32_t record, uint32_t form) {
     Slot& slot = slots_[record];
     if (slot.record) {
@@ -45,11 +45,11 @@ class WriterRecords {
     if (!slot.record) slot.record = std::make_unique<Record>(slot.form);
     return *slot.record;
   }
-  // The batch ends.
+  // Call at the end of a batch.
   void leave_batch(uint32_t record) {
     if (slots_[record].record) slots_[record].record->leave_batch();
   }
-  // Calls `with`(number, record) for those that more than a plain line began.
+  // Calls `with`(index, record) for each writer with a Record object.
   template <class With>
   void each(With with) {
     for (uint32_t i = 0; i < slots_.size(); ++i)
@@ -57,16 +57,16 @@ class WriterRecords {
   }
 
  private:
-  // Most files have one writer: few need no map.
+  // Most files have one writer: a linear search suffices for a few.
   static constexpr size_t kFew = 8;
 
   struct Slot {
     uint32_t writer = 0;
-    uint32_t form = kNoForm;         // of the last line, without a record
-    std::unique_ptr<Record> record;  // until the next plain line that is no part of it
+    uint32_t form = kNoForm;         // of the last plain line
+    std::unique_ptr<Record> record;  // until the next plain line outside the record
   };
   std::vector<Slot> slots_;
-  std::unique_ptr<FlatMap<uint32_t>> record_of_;  // by writer; null: few
+  std::unique_ptr<FlatMap<uint32_t>> record_of_;  // by writer; null: at most kFew writers
 };
 
 }  // namespace culprit::logs

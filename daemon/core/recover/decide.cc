@@ -11,12 +11,12 @@
 namespace culprit::recover {
 namespace {
 
-// Choices without a source but ezpz's and NVRx's (docs/decisions).
+// Chosen values; only those of ezpz and NVRx have a source (docs/decisions).
 constexpr TimeNs kFirstWait = 5 * kNsPerSecond, kLongestWait = 300 * kNsPerSecond;
 constexpr TimeNs kFirstProbe = 30 * kNsPerSecond, kLongestProbe = 600 * kNsPerSecond;
 constexpr double kSpread = 0.2;
 constexpr TimeNs kDay = 24 * 3600 * kNsPerSecond;
-// Failures of one root without progress that each value allows before it ends the job.
+// For each restart kind: the failures of one root without progress after which the job ends.
 constexpr uint32_t kSameBudget = 2, kElsewhereBudget = 3, kOlderBudget = 2, kOnce = 1;
 
 TimeNs doubled(TimeNs first, uint32_t times, TimeNs most, double chance) {
@@ -72,9 +72,9 @@ class Table {
                        f_.iteration ? fmt::format(" at step {}", *f_.iteration) : std::string());
   }
 
-  // What holds for any failure.
+  // Limits that apply to any failure.
   std::optional<Decision> by_limits() const {
-    const bool waits = f_.advice.kind == Restart::kLater;  // it uses up no attempt
+    const bool waits = f_.advice.kind == Restart::kLater;  // uses up no attempt
     if (!waits && ledger_.fruitless() > limits_.retries)
       return stop(fmt::format("stopped: {} without progress", counted(ledger_.fruitless(), "attempt")));
     if (ledger_.ended_within(kDay, f_.end_ns) >= limits_.attempts_per_day)
@@ -98,7 +98,7 @@ class Table {
 
   Decision same() const {
     if (times_ == 0) return again("as it is");
-    // On the same hosts one of them failed first both times: it is that one.
+    // On the same hosts, one host failed first both times: this host is at fault.
     const bool hosts_equal = !f_.ran_on.empty() && before_->ran_on == f_.ran_on;
     const bool one_first = !f_.first_to_fail.empty() && before_->first_to_fail == f_.first_to_fail;
     if (times_ < kSameBudget && hosts_equal && one_first && f_.ran_on.size() > 1)

@@ -32,7 +32,7 @@ void Ledger::add(const Failure& failure) {
   ends_.push_back(failure.end_ns);
   if (ends_.size() > kEnds) ends_.pop_front();
   Entry& entry = roots_[failure.root];
-  // Unknown progress counts against the number of attempts alone.
+  // Unknown progress counts only against the number of attempts.
   if (failure.progress != Progress::kUnknown) ++entry.times;
   if (std::string place = place_of(failure); !place.empty()) ++entry.places[std::move(place)];
   entry.iteration = failure.iteration;

@@ -1,5 +1,5 @@
-// The errors of one load: a bounded number for each file, since each costs a look through the file's text.
-// The one after the last says so. One thread.
+// The errors of one load, bounded per file: each costs a search through the file's text. An extra last entry
+// reports that more were found. One thread.
 #pragma once
 
 #include <map>
@@ -17,13 +17,13 @@ constexpr size_t kErrorsPerFile = 100;
 
 class ErrorList {
  public:
-  // Both are borrowed.
+  // `files` and `work` are borrowed.
   ErrorList(std::span<const RuleText> files, LoadWork& work);
 
-  // Asked before an error of this place is put together; false: it is not to be added.
+  // Call before formatting an error of this place; false: the error must not be added.
   bool wants(const std::string& file, uint32_t line);
   void add(RuleError error) { errors_.push_back(std::move(error)); }
-  // Whether this file has more errors than are reported.
+  // Whether this file has more errors than the limit.
   bool full(const std::string& file) const;
 
   size_t size() const { return errors_.size(); }

@@ -11,8 +11,8 @@
 namespace culprit::rules {
 namespace {
 
-// The bytes: a Head, its rows in the order of their hashes, the records, the database. The programs contain
-// them for the machine that they are built for, so numbers are in its order.
+// Layout: a Head, its rows sorted by hash, the records, the database. Numbers have native byte order, since
+// programs embed the bytes for the machine they are built for.
 struct Head {
   uint32_t rows = 0, database = 0;  // number; offset from the start
   uint64_t literal_hash = 0;

@@ -1,6 +1,6 @@
-// What is made of the shipped library at build time: the analysis of its wordings and the matcher of their
-// literals. So a start needs neither RE2's analysis nor Vectorscan's compiler. Other wordings and other sets
-// of literals are analysed and compiled at the start. Pure; any thread.
+// Tables built at build time from the shipped library: the analysis of its wordings, and the compiled matcher
+// of their literals. A start then needs neither RE2's analysis nor Vectorscan's compiler. Wordings and
+// literal sets outside the library are analysed and compiled at the start. Pure; any thread.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@
 
 namespace culprit::rules {
 
-// For the build alone: the bytes that library_tables() returns in the programs. An error comes from
+// Only for the build: serialises the bytes that library_tables() returns in the programs. Errors come from
 // Vectorscan.
 Result<std::string> make_tables(const Ruleset& shipped);
 
-// The analysis of a wording of the library; none for another one.
+// The analysis of a wording of the library; none for other wordings.
 std::optional<Wording> library_wording(std::string_view regex);
 
-// Vectorscan's serialised database, if it was made of these literals (Matcher::literal_hash); else empty.
+// Vectorscan's serialised database if it was built from these literals (Matcher::literal_hash); else empty.
 std::string_view library_database(uint64_t literal_hash);
 
 }  // namespace culprit::rules

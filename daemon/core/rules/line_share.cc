@@ -13,8 +13,8 @@ namespace {
 constexpr size_t kGram = 4;
 
 struct CommonGrams {
-  uint32_t one_of = 1;     // lines
-  std::string_view grams;  // of kGram characters each
+  uint32_t one_of = 1;     // the gram occurs in one of this many lines
+  std::string_view grams;  // concatenated, kGram characters each
 };
 
 constexpr CommonGrams kCommonGrams[] = {
@@ -30,7 +30,7 @@ uint32_t gram_at(std::string_view text, size_t at) {
   return out;
 }
 
-// The counts are of digits of any value. One in ten has the value of the text's digit.
+// The counts treat all digits as one. One occurrence in ten has the digit of the text.
 double of_these_digits(double share, std::string_view gram) {
   for (const char c : gram)
     if (digit(c)) share /= 10;

@@ -6,9 +6,9 @@
 
 namespace culprit::rules {
 
-// An estimate of the share of lines that contain `text` in any case, 0..1: the share of its rarest piece of
-// four characters. A piece that was not counted has kRareShare, and each further one in the text halves it:
-// long texts are rarer, and the counts know only the logs that they are from. 1 for a text of less than four
+// Estimates the share (0..1) of log lines that contain `text` in any case: the share of its rarest
+// four-character gram. Grams without a count have kRareShare, and each further uncounted gram halves the
+// result: the counts cover only the sampled logs, and long texts are rarer. Returns 1 for a text below four
 // characters.
 double line_share(std::string_view text);
 

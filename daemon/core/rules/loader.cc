@@ -17,19 +17,19 @@ namespace {
 constexpr size_t kFileBytes = 4 << 20;
 constexpr size_t kRules = 20'000;
 // Units of LoadWork, measured: see tests/unit/core/rules/work_test.cc.
-constexpr uint64_t kParseAByte = 20;    // of a file, to parse it
-constexpr uint64_t kARule = 20'000;     // to take its table apart
-constexpr uint64_t kALiteral = 50'000;  // to compile what looks for it
+constexpr uint64_t kParseAByte = 20;    // per byte of a file
+constexpr uint64_t kARule = 20'000;     // per rule: reading its table
+constexpr uint64_t kALiteral = 50'000;  // per literal: compiling its search
 constexpr uint64_t kAnOverride = 2'000;
 
-// No release may change these words: hosts of two releases know a rule by its hash. The first two are what it
-// was to be general.
+// These words must never change: hosts with different releases identify a rule by its hash. "false" and
+// "true" are the values of the former flag `general`.
 std::string_view in_hash(Says says) {
   if (says == Says::kCause) return "false";
   return says == Says::kFailure ? "true" : to_string(says);
 }
 
-// All that decides when a rule fires; `text_hash` is the file's.
+// Hashes everything that decides when a rule fires. `text_hash`: hash of the file's text.
 uint64_t hash_of(const Rule& rule, uint64_t text_hash) {
   std::string all = fmt::format("{}\n{}\n{}\n{}\n{}\n", rule.id, rule.sources, to_string(rule.role),
                                 in_hash(rule.says), rule.scan_all);
@@ -71,7 +71,7 @@ class Loader {
   }
 
  private:
-  // Where a rule comes from.
+  // The origin of a rule.
   struct Origin {
     const RuleText& file;
     uint64_t text_hash;
@@ -104,7 +104,7 @@ class Loader {
     if (errors_.wants(file.file, line)) push_error(file, line, code, std::move(what));
   }
 
-  // The one error of a load that does not come to its end.
+  // The only error of a load that ended early.
   void add_end(const RuleText& file, uint32_t line) {
     push_error(file, line, work_.code(), std::string(work_.why()));
   }
@@ -213,7 +213,8 @@ class Loader {
     }
   }
 
-  // Only after the proof, so that the examples of a draft are tried too. Returns whether any rule is open.
+  // Call after the proof, so that the examples of drafts are tested too. Returns whether a rule has a text to
+  // fill in.
   bool switch_off_open() {
     std::set<std::string_view> names;
     for (const RuleText& file : files_.subspan(proven_)) names.insert(file.file);

@@ -37,24 +37,27 @@ std::unique_ptr<re2::RE2> compile_regex(const std::string& regex) {
 // Units of LoadWork, measured: see tests/unit/core/rules/work_test.cc.
 constexpr uint64_t kCompiling = 10'000, kCompilingAnInstruction = 200;
 constexpr uint64_t kMatching = 500, kMatchingAByte = 4;
-constexpr uint64_t kLookingUp = 4;           // a literal or a pattern
-constexpr uint64_t kBytesLookedThrough = 2;  // for a literal, in a unit
-// RE2 marks the places that it has been to up to this many bits, beyond them it runs its slowest engine.
+constexpr uint64_t kLookingUp = 4;           // per literal or pattern
+constexpr uint64_t kBytesLookedThrough = 2;  // bytes searched for a literal, per unit
+// RE2's bit-state engine marks visited states, up to this number of bits. Larger searches use its slowest
+// engine.
 constexpr uint64_t kMarkedBits = 256 * 1024, kMarkedInstructions = 500;
-constexpr uint64_t kSlowest = 40, kMarked = 2;  // a byte and an instruction
-constexpr size_t kProgramSizeMax = 1 << 20;     // instructions of all regexes that proving keeps: some 32 MB
+constexpr uint64_t kSlowest = 40, kMarked = 2;  // per byte and instruction
+// Total instructions of compiled regexes kept while proving: some 32 MB.
+constexpr size_t kProgramSizeMax = 1 << 20;
 
-// The searched text of each literal: the literal, or a shorter one that it contains. Each searched text costs
-// time in the pass over all bytes. Codes occur with and without "0x", words with several endings.
+// The searched text of each literal: the literal itself, or a shorter literal that it contains. Each searched
+// text adds cost to the pass over all bytes. Codes occur with and without "0x", words with several endings.
 std::vector<std::string_view> without_longer(const std::vector<std::string>& literals) {
-  constexpr size_t kRare = 10;  // shorter ones stand in too many lines
+  constexpr size_t kRare = 10;  // shorter texts occur in too many lines
   static_assert(kLiteralMax <= 64);
   std::vector<std::string_view> order(literals.begin(), literals.end());
   std::sort(order.begin(), order.end(), [](std::string_view a, std::string_view b) {
     return std::pair(a.size(), a) < std::pair(b.size(), b);
   });
   std::unordered_set<std::string_view> retained;
-  std::unordered_map<std::string_view, uint64_t> lengths;  // of the kept ones, a bit each, by their beginning
+  // Lengths of the retained texts, one bit each, by their beginning.
+  std::unordered_map<std::string_view, uint64_t> lengths;
   std::unordered_map<std::string_view, std::string_view> found;
   for (const std::string_view text : order) {
     const auto [at, fresh] = found.try_emplace(text, text);
@@ -76,7 +79,7 @@ std::vector<std::string_view> without_longer(const std::vector<std::string>& lit
   return out;
 }
 
-// Whether the rule knows lines of a kernel alone: what it knows within an exception's text is quoted there.
+// Whether the rule matches only kernel lines. Its wording within an exception's text is a quotation.
 bool is_of_kernel(const Rule& rule) {
   logs::HeaderParser headers({});
   const auto by_kernel = [&](const std::string& line) {
@@ -89,7 +92,8 @@ bool is_of_kernel(const Rule& rule) {
   return std::ranges::any_of(rule.hit, by_kernel) && std::ranges::none_of(rule.hit, in_exception);
 }
 
-// The regexes as one, which reads a line once. It may be none: two name a hole, one quotes to its end.
+// Joins the regexes to one alternation, so that RE2 reads a line once. The result may be invalid, for example
+// if two regexes name the same hole or one quotes to its end.
 std::string in_one(const std::vector<std::string>& regexes) {
   std::string out;
   for (const std::string& regex : regexes) out += fmt::format("{}(?:{})", out.empty() ? "" : "|", regex);
@@ -131,7 +135,8 @@ void Matcher::add(const Rule& rule, uint32_t index, std::vector<std::string>& li
   }
 }
 
-// A line with less than the literals from which a pattern is looked for need not be tried.
+// If a pattern is searched by shorter texts, its whole literals become a further requirement, checked before
+// RE2.
 void Matcher::require_whole(std::span<const std::string> literals,
                             std::span<const std::string_view> looked_for) {
   std::map<uint32_t, std::vector<std::string>> whole;  // by pattern
@@ -167,7 +172,8 @@ Status Matcher::compile(const std::vector<std::string>& literals) {
     by_literal_.push_back(patterns);
   }
   hs_database_t* database = nullptr;
-  // Made at build time, unless Vectorscan is of another version or the machine cannot run it.
+  // Prefers the database built at build time; compiles if Vectorscan's version differs or the machine cannot
+  // run it.
   if (const std::string_view made = library_database(literal_hash_);
       !made.empty() && hs_deserialize_database(made.data(), made.size(), &database) == HS_SUCCESS) {
     database_ = database;
@@ -202,13 +208,13 @@ Matcher::~Matcher() {
   if (database_) hs_free_database(database_);
 }
 
-// The matcher's tables from the rule's side: what finds the lines of one rule without a look at the others.
+// The matcher's tables by rule: finds the lines of some rules without work for the others.
 struct Scanner::Restriction {
-  std::vector<uint32_t> first;                  // by rule, its first pattern; one more at the end
-  std::vector<std::vector<uint32_t>> literals;  // by pattern; none: every line is tried
-  std::vector<uint32_t> patterns;               // of the rules that are looked for
-  std::vector<uint32_t> stamps;                 // by literal: the line in which it stood last
-  std::vector<uint32_t> in_line;                // literals
+  std::vector<uint32_t> first;                  // by rule: its first pattern; one more entry at the end
+  std::vector<std::vector<uint32_t>> literals;  // by pattern; none: every line is checked
+  std::vector<uint32_t> patterns;               // patterns of the selected rules
+  std::vector<uint32_t> stamps;                 // by literal: the last line that contained it
+  std::vector<uint32_t> in_line;                // literals of the current line
 };
 
 Scanner::Scanner(std::shared_ptr<const Matcher> matcher)
@@ -248,7 +254,7 @@ Scanner::~Scanner() {
   if (scratch_) hs_free_scratch(scratch_);
 }
 
-// Keeps one hit of a literal per line: a line that repeats it must not fill the memory.
+// Stores one hit of a literal per line: a line that repeats it must not fill the memory.
 int Scanner::on_hit(unsigned id, unsigned long long, unsigned long long to, unsigned, void* self) {
   auto& scanner = *static_cast<Scanner*>(self);
   const uint32_t before = std::exchange(scanner.last_[id], static_cast<uint32_t>(to));
@@ -298,7 +304,7 @@ std::unique_ptr<re2::RE2> Scanner::compile_counted(const std::string& regex) {
   return out;
 }
 
-// A byte costs an instruction each while the automaton grows, as it does on texts this short.
+// Upper bound: while RE2's automaton grows, as on texts this short, each byte costs one step per instruction.
 void Scanner::count_match(const re2::RE2& regex, size_t bytes, bool captures) {
   const auto size = static_cast<uint64_t>(std::max(regex.ProgramSize(), 0));
   work_ += kMatching + bytes * (kMatchingAByte + size);
@@ -387,7 +393,7 @@ void Scanner::verify(uint32_t pattern, std::string_view message, TextSource sour
 }
 
 bool Scanner::find_reported(uint32_t pattern, const Compiled& compiled, const re2::StringPiece& text) {
-  constexpr int kTimes = 8;  // that a line may mention it before
+  constexpr int kTimes = 8;  // occurrences of the wording that are examined
   const bool of_kernel = matcher_->rules_[matcher_->patterns_[pattern].rule].of_kernel;
   const auto find = [&](size_t from) {
     return compiled.regex->Match(text, from, text.size(), re2::RE2::UNANCHORED, groups_.data(),
@@ -407,7 +413,7 @@ bool Scanner::find_reported(uint32_t pattern, const Compiled& compiled, const re
   return true;
 }
 
-// What stands around the wording in its rule's own examples says nothing of other lines.
+// The frame around the wording in its rule's own examples is usual, so it is no sign of a mention.
 const logs::MentionFrame& Scanner::usual_frame(uint32_t pattern, const Compiled& compiled) {
   std::optional<logs::MentionFrame>& usual = usual_[pattern];
   if (usual) return *usual;
@@ -427,7 +433,8 @@ const logs::MentionFrame& Scanner::usual_frame(uint32_t pattern, const Compiled&
   return *usual;
 }
 
-// What the message reports before what it mentions; of several the rules that say most.
+// Keeps reported matches rather than mentioned ones, and of these only the rules with the highest rank of
+// Rule::says.
 void Scanner::keep_most() {
   const auto reported = [](const RuleMatch& m) { return !m.mentioned; };
   if (std::ranges::any_of(matches_, reported)) std::erase_if(matches_, std::not_fn(reported));
@@ -437,7 +444,7 @@ void Scanner::keep_most() {
   std::erase_if(matches_, [&](const RuleMatch& m) { return matcher_->rules_[m.rule].says < most; });
 }
 
-// Bytes of fixed text of the wording that the message has: of each set the longest text.
+// Bytes of the wording's fixed text in the message: the sum, over all sets, of the longest text found.
 size_t Scanner::fixed_bytes(uint32_t pattern) const {
   const Matcher::Wording& wording = matcher_->patterns_[pattern];
   const auto longest = [&](const std::vector<std::string>& texts) {
@@ -450,14 +457,15 @@ size_t Scanner::fixed_bytes(uint32_t pattern) const {
     return std::ranges::any_of(wording.literals,
                                [&](const std::string& part) { return whole.find(part) != npos; });
   };
-  // Texts that share a part are looked for by that part; they themselves are the first set then.
+  // If texts are searched by a shared part, the first set of `also` contains the full texts: count them only
+  // once.
   const bool twice = !wording.also.empty() && std::ranges::all_of(wording.also.front(), is_part);
   size_t bytes = twice ? 0 : longest(wording.literals);
   for (const std::vector<std::string>& texts : wording.also) bytes += longest(texts);
   return bytes;
 }
 
-// By what the rules declare and the line shows. Ids decide only between wordings that are alike in all of it.
+// Sorts by rank, fixed text and position. The order of rule ids decides only ties.
 void Scanner::put_most_specific_first(std::string_view message) {
   if (lower_.empty() && !message.empty()) {
     lower_.resize(message.size());
@@ -507,8 +515,8 @@ void Scanner::consider_restricted(size_t end) {
   }
 }
 
-// One rule that decides by its wording and says more than one that was found: to know that the latter gives
-// way takes no more.
+// Finds one rule that decides by its wording and ranks above the weakest match: one such rule suffices to
+// show that this match gives way.
 void Scanner::find_particular(std::string_view message, TextSource source) {
   Says least = Says::kCause;
   for (const RuleMatch& m : matches_) least = std::min(least, matcher_->rules_[m.rule].says);
@@ -552,7 +560,8 @@ std::span<const RuleMatch> Scanner::match(size_t begin, size_t end, std::string_
       for (const uint32_t pattern : matcher_->by_literal_[hits_[at_].literal]) consider(pattern);
     for (const uint32_t pattern : matcher_->always_) consider(pattern);
   }
-  // Patterns are numbered by rule and, within it, as written: the first wording that fits gives the holes.
+  // Patterns are numbered by rule and, within a rule, in the order of the file: the first matching wording
+  // supplies the holes.
   std::sort(candidates_.begin(), candidates_.end());
   for (const uint32_t pattern : candidates_) verify(pattern, message, source);
   if (restriction_) find_particular(message, source);

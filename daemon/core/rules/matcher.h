@@ -32,15 +32,15 @@ struct RuleMatch {
   uint32_t rule = 0;
   bool general = false;                 // of its rule
   bool mentioned = false;               // the message does not report it (core/logs/mention.h)
-  uint32_t pattern = 0;                 // number of the wording in the matcher
-  uint32_t begin = 0;                   // of the wording, in the message
+  uint32_t pattern = 0;                 // index of the wording in the matcher
+  uint32_t begin = 0;                   // offset of the wording in the message
   std::vector<std::string_view> holes;  // views into the message
 };
 
 class Matcher {
  public:
-  // Skips disabled rules. An error comes from Vectorscan or RE2 and concerns all rules: each pattern alone
-  // was checked before.
+  // Skips disabled rules. Errors come from Vectorscan or RE2 and concern the rules as a whole: each pattern
+  // was checked alone before.
   static Result<std::shared_ptr<const Matcher>> create(std::span<const Rule> rules);
   ~Matcher();
   Matcher(const Matcher&) = delete;
@@ -49,8 +49,8 @@ class Matcher {
   size_t literals() const { return by_literal_.size(); }
   size_t patterns() const { return patterns_.size(); }
 
-  // The compiled form of the literals, for another process of this architecture; and what tells whether it is
-  // theirs (core/rules/library_tables.h).
+  // The compiled literals, for another process of this architecture, and a hash that tells whether a compiled
+  // form belongs to these literals (core/rules/library_tables.h).
   Result<std::string> serialise() const;
   uint64_t literal_hash() const { return literal_hash_; }
 
@@ -65,7 +65,7 @@ class Matcher {
   struct Of {  // the properties of a rule
     SourceSet sources = 0;
     Says says = Says::kCause;
-    bool decides = false;    // by its wording alone; without a window or function that may reject a match
+    bool decides = false;    // the wording alone decides: no window or function may reject a match
     bool of_kernel = false;  // its examples are a kernel's lines, and none is an exception
     std::vector<std::string> holes;
     std::vector<std::string> except;  // regexes
@@ -99,21 +99,21 @@ class Scanner {
   bool wants(size_t end) const { return next_ <= end; }
   // The end of the next literal; npos after the last one; 0 with rules that check every line.
   size_t next() const { return next_; }
-  // The rules found in the line [begin, end) of the block. Call for lines in order. The rules that say most
-  // come first, then those whose wording has the most fixed text there, then those that begin first in it,
-  // and only then the order of rules decides. Valid until the next call. What the message only mentions gives
-  // way to what it reports. `time_ns`: of the line, if known.
+  // The rules that match the line [begin, end) of the block. Call for lines in order. Sorted by the rank of
+  // Rule::says (highest first), then by fixed text in the message (most first), then by position, then by
+  // rule. If the message reports one match, matches that it only mentions are dropped. The result is valid
+  // until the next call. `time_ns`: time of the line, if known.
   std::span<const RuleMatch> match(size_t begin, size_t end, std::string_view message, TextSource source,
                                    TimeNs time_ns = kNoTime);
-  // The next line may be the one that begins there again.
+  // Rewinds, so that the next line may begin at `begin` again.
   void back_to(size_t begin);
   // The end of the first literal at or after `from`; npos if there is none.
   size_t next_literal(size_t from);
 
-  // From now on match() looks for these rules alone, and where a general one of them matches, for one to
-  // which it gives way. What a line then costs does not depend on the number of other rules.
+  // Restricts match() to these rules. If a general rule matches, match() also looks for one rule that it
+  // gives way to. The cost of a line then does not depend on the number of other rules.
   void restrict_to(std::span<const uint32_t> rules);
-  // What restricted match() cost so far, in units of LoadWork.
+  // Cost of restricted match() so far, in units of LoadWork.
   uint64_t work() const { return work_; }
 
  private:
@@ -136,8 +136,8 @@ class Scanner {
   void consider(uint32_t pattern);
   bool may_match(uint32_t pattern, std::string_view message);
   void verify(uint32_t pattern, std::string_view message, TextSource source);
-  // Finds the wording in the text, with its holes: where the text reports it, else where it is mentioned
-  // first. Returns whether it is only mentioned.
+  // Finds the wording and its holes in the text. Prefers an occurrence that the text reports, else takes the
+  // first mention. Returns whether the wording is only mentioned.
   bool find_reported(uint32_t pattern, const Compiled& compiled, const re2::StringPiece& text);
   const logs::MentionFrame& usual_frame(uint32_t pattern, const Compiled& compiled);
   void keep_most();
@@ -160,11 +160,11 @@ class Scanner {
   std::vector<RuleMatch> matches_;
   std::vector<re2::StringPiece> groups_;
   std::vector<std::optional<logs::MentionFrame>>
-      usual_;  // by pattern: the most around it in its rule's examples
-  // Compiled for the first line that needs it: most patterns never meet one.
+      usual_;  // by pattern: the maximum frame around it in its rule's examples
+  // Compiled when a line first needs it: most patterns never match a line.
   std::vector<Compiled> compiled_;                              // by pattern
   std::vector<std::vector<std::unique_ptr<re2::RE2>>> except_;  // by rule
-  size_t program_size_ = 0;                                     // of all that is compiled
+  size_t program_size_ = 0;                                     // of all compiled regexes
   uint64_t work_ = 0;
   std::unique_ptr<Restriction> restriction_;
 };

@@ -9,10 +9,10 @@
 namespace culprit::rules {
 namespace {
 
-constexpr size_t kTried = 24;         // rules that are compared piece by piece
-constexpr size_t kPieceBytes = 400;   // bytes of a wording that are compared
-constexpr double kNearnessMin = 0.2;  // one or two shared words are chance,
-constexpr size_t kMatchedMin = 6;     // and so are few characters
+constexpr size_t kTried = 24;         // rules compared piece by piece
+constexpr size_t kPieceBytes = 400;   // compared bytes of a wording
+constexpr double kNearnessMin = 0.2;  // one or two shared words occur by chance
+constexpr size_t kMatchedMin = 6;     // as do a few shared characters
 
 std::string lower(std::string_view text) {
   std::string out(text);
@@ -106,7 +106,7 @@ void follow(std::string_view wording, bool is_template, std::string_view message
   const size_t whole = std::min(wording.size(), kPieceBytes);
   std::string matched;
   for (size_t size = whole; size > 0; --size) {
-    // Prefixes end at whole words: half a word is a bad place to report.
+    // Prefixes end at whole words, which are easier to read in the report.
     if (size < wording.size() && is_word(wording[size - 1]) && is_word(wording[size])) continue;
     const double nearness = static_cast<double>(size) / static_cast<double>(whole);
     if (nearness <= best.nearness) return;
@@ -158,7 +158,7 @@ class Nearness {
     return pattern.literals.empty() || std::any_of(pattern.literals.begin(), pattern.literals.end(), in);
   }
 
-  // Whether the wording stands in the line with its header.
+  // Whether the wording matches the line including its header.
   bool in_line(const Pattern& pattern, std::string* matched) const {
     const auto in = [&](const std::string& literal) {
       return lower_line_.find(literal) != std::string::npos;

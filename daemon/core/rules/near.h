@@ -15,10 +15,10 @@ struct NearRule {
   enum class Stop : uint8_t {
     kFound,      // the wording matches; a window or a function may still reject the line
     kGeneral,    // it matches, and the rule gives way to a specific one
-    kMentioned,  // it matches, and the line only mentions it: set by who read the log
+    kMentioned,  // it matches, but the line only mentions it; set by the caller that read the log
     kSource,     // it matches, and the line has another source
     kExcept,     // it matches, and an exception matches too
-    kHeader,     // it matches the line, and a part of that is the line's header, which no rule sees
+    kHeader,     // it matches the line only if the header is included, but rules see the message alone
     kWording,    // the wording does not match
   };
   uint32_t rule = 0;
@@ -31,18 +31,18 @@ struct NearRule {
   double nearness = 0;  // 0..1: share of the wording's characters that match
 };
 
-// The line as it stands, and where its message begins.
+// A whole line, and the offset of its message.
 struct ReadLine {
   std::string_view text;
   size_t message = 0;
 };
 
-// Nearest first, at most `max`. Skips rules that are switched off.
+// Nearest first, at most `max`. Skips disabled rules.
 std::vector<NearRule> nearest_rules(const Ruleset& ruleset, const ReadLine& line, TextSource source,
                                     size_t max);
 
-// Why no wording of the rule stands in a line that seems to have one: "the message begins after 'rank 13: '".
-// Empty: the header hides none.
+// If the rule's wording matches only together with the header, explains why: "the message begins after 'rank
+// 13: '". Else empty.
 std::string hidden_by_header(const Rule& rule, std::string_view line);
 
 }  // namespace culprit::rules

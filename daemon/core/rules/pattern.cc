@@ -24,16 +24,17 @@ bool is_name(std::string_view text) {
 }
 
 // Units of LoadWork, measured: see tests/unit/core/rules/work_test.cc.
-constexpr uint64_t kLookedUp = 1'000;        // a wording of the library
+constexpr uint64_t kLookedUp = 1'000;        // per wording of the library
 constexpr uint64_t kAnalysis = 20'000;       // of the shortest regex
-constexpr uint64_t kAnInstruction = 500;     // of its program
-constexpr uint64_t kTooLarge = 100'000'000;  // a regex that RE2 gives up
-constexpr uint64_t kAnAtom = 200;            // looked at once
-constexpr size_t kAlsoMin = 2;               // of a text that is only confirmed in lines found by others
-constexpr uint64_t kAPair = 15'000;          // of literals compared
+constexpr uint64_t kAnInstruction = 500;     // per instruction of the regex's program
+constexpr uint64_t kTooLarge = 100'000'000;  // for a regex that RE2 rejects as too large
+constexpr uint64_t kAnAtom = 200;            // per atom examined once
+// Minimum size of a text that only confirms lines found by other texts.
+constexpr size_t kAlsoMin = 2;
+constexpr uint64_t kAPair = 15'000;  // per pair of compared literals
 
-// What Vectorscan takes of a text: none that begins with a NUL, and none of more than 16,000 bytes, which a
-// regex of ten can ask for.
+// Restrictions of Vectorscan: a text must not begin with a NUL or exceed 16,000 bytes, which a regex of ten
+// characters can require.
 std::string usable_piece(const std::string& text) {
   std::string_view best;
   for (std::string_view piece : split(text, '\0'))
@@ -91,11 +92,11 @@ std::string_view common(std::string_view a, std::string_view b) {
   return best;
 }
 
-// Texts that share a long part are looked for by that part, if it is as rare as they are: wordings in which
-// each word may stand in several forms would else fill the pass over the text.
+// Replaces texts that share a long part by that part if it is rare enough. Otherwise wordings with several
+// forms of each word would add too many texts to the pass.
 void merge(std::vector<std::string>& literals, LoadWork& work) {
-  constexpr size_t kShared = 10;  // shorter parts stand in too many lines
-  constexpr size_t kMerged = 64;  // of one regex; each round compares all pairs
+  constexpr size_t kShared = 10;  // shorter parts occur in too many lines
+  constexpr size_t kMerged = 64;  // texts of one regex; each round compares all pairs
   while (literals.size() <= kMerged && work.spend(literals.size() * literals.size() / 2 * kAPair)) {
     std::string best;
     for (size_t i = 0; i < literals.size(); ++i)
@@ -108,18 +109,19 @@ void merge(std::vector<std::string>& literals, LoadWork& work) {
   }
 }
 
-constexpr double kCommonest = 1'000;  // more than a set of literals adds up to
+constexpr double kCommonest = 1'000;  // above the sum of any set of literals
 
-// A set is as common as its texts; one that cannot be looked for is the most common.
+// The share of a set is the sum over its texts. A set with a text too short to search counts as the most
+// common.
 double share_of(const std::vector<std::string>& texts) {
   double out = 0;
   for (const std::string& text : texts) out += text.size() < kLiteralMin ? kCommonest : line_share(text);
   return out;
 }
 
-// Without the texts that contain another one.
+// Removes texts that contain another text of the set.
 std::vector<std::string> shortest(const std::vector<std::string>& texts) {
-  constexpr size_t kCompared = 64;  // each with all
+  constexpr size_t kCompared = 64;  // texts; each is compared with all others
   if (texts.size() > kCompared) return texts;
   std::vector<std::string> out;
   for (const std::string& text : texts)
@@ -130,9 +132,9 @@ std::vector<std::string> shortest(const std::vector<std::string>& texts) {
   return out;
 }
 
-// The sets of texts; every match contains at least one text of each set. RE2 answers only whether a line with
-// certain texts may match. So a set is what remains if texts are dropped while no line without the rest can
-// match.
+// Derives sets of texts such that every match contains at least one text of each set. RE2 answers only
+// whether a line with given texts may match. So texts are dropped one by one while lines that contain none of
+// the remaining texts cannot match.
 class Required {
  public:
   Required(re2::FilteredRE2& filter, LoadWork& work) : filter_(filter), work_(work) {
@@ -150,8 +152,8 @@ class Required {
     });
   }
 
-  // The rarest set first; the last ones may hold texts that are too short to be looked for. None: every line
-  // may match, or the work is spent.
+  // The rarest set first; the last sets may contain texts too short to search. Empty: every line may match,
+  // or the budget is spent.
   std::vector<std::vector<std::string>> sets() {
     std::vector<std::vector<std::string>> out;
     if (atoms_.empty()) return out;
@@ -190,7 +192,7 @@ class Required {
       out.push_back(usable_piece(atoms_[static_cast<size_t>(atom)]));
       usable = usable && out.back().size() >= kAlsoMin;
     }
-    seen_ = retained_;  // the next set is one of other texts
+    seen_ = retained_;  // the next set uses other texts
     return usable ? shortest(out) : std::vector<std::string>();
   }
 
@@ -198,7 +200,7 @@ class Required {
   LoadWork& work_;
   std::vector<std::string> atoms_;
   std::vector<int> order_, seen_, possible_;
-  std::vector<int> retained_;  // of all sets before
+  std::vector<int> retained_;  // texts of all earlier sets
   std::vector<bool> used_;
 };
 
@@ -206,7 +208,7 @@ class Required {
 
 namespace {
 
-// Where the character, class, escape or quantifier that begins at `at` ends.
+// The end of the character, class, escape or quantifier that begins at `at`.
 size_t end_of_token(std::string_view regex, size_t at) {
   if (regex[at] == '\\' && at + 1 < regex.size()) {
     if (regex[at + 1] == 'Q') return std::min(regex.find("\\E", at), regex.size() - 2) + 2;
@@ -225,12 +227,12 @@ size_t end_of_token(std::string_view regex, size_t at) {
   return std::min(i + 1, regex.size());
 }
 
-// "fail(?:ed)?" -> "fail(?:(?:ed)|)". The same to a matcher, but RE2's analysis takes the former for any
-// text.
+// "fail(?:ed)?" -> "fail(?:(?:ed)|)": equivalent, but RE2's analysis treats the former as matching any text.
 std::string with_alternatives(std::string_view regex) {
   std::string out;
-  std::vector<size_t> open;  // where the groups begin in `out`
-  size_t atom = npos;        // where the last one begins in `out`; npos: none that takes a quantifier
+  std::vector<size_t> open;  // begins of the open groups in `out`
+  // Begin of the last group in `out`; npos: there is none, or a quantifier cannot follow.
+  size_t atom = npos;
   for (size_t at = 0; at < regex.size();) {
     const size_t end = std::max(end_of_token(regex, at), at + 1);
     const std::string_view token = regex.substr(at, end - at);
@@ -247,7 +249,7 @@ std::string with_alternatives(std::string_view regex) {
     atom = npos;
     if (token == "(") {
       open.push_back(begin);
-      // What tells the kind of group is no quantifier.
+      // The '?' that marks the kind of a group is no quantifier.
       if (regex.substr(at, 1) == "?") out += regex[at++];
     } else if (token == ")" && !open.empty()) {
       atom = open.back();

@@ -16,20 +16,21 @@ Result<std::string> template_to_regex(std::string_view text);
 
 // Shorter literals occur in most lines and filter nothing.
 constexpr size_t kLiteralMin = 3;
-// What holds a text holds its pieces, and 64 bytes tell lines apart well enough.
+// Long literals are cut to this length: a line that contains a text contains its pieces, and 64 bytes are
+// selective enough.
 constexpr size_t kLiteralMax = 64;
 
 // Properties of a regex.
 struct Wording {
   std::vector<std::string> holes;  // names of its groups, in order
-  // Fixed texts in lower case; every match contains at least one. Of the sets that RE2's own analysis gives,
-  // the one that the fewest lines of real logs contain (line_share). Empty: every line must be checked.
+  // Fixed texts in lower case; every match contains at least one. Chosen among the sets of RE2's analysis:
+  // the set that occurs in the fewest lines of real logs (line_share). Empty: every line must be checked.
   std::vector<std::string> literals;
   // More sets of texts in lower case; every match contains at least one of each. The rarest first.
   std::vector<std::vector<std::string>> also;
 };
-// An error (RE2's sentence) for what is no regex, or has a name twice. The cost goes to `work`; once that has
-// ended, the literals are not to be used.
+// Returns RE2's error for an invalid regex or a duplicate name. The cost goes to `work`; once `work` has
+// ended, the literals are invalid.
 Result<Wording> analyse(const std::string& regex, LoadWork& work);
 Result<Wording> analyse(const std::string& regex);
 

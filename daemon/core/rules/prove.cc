@@ -17,11 +17,11 @@ namespace {
 // Units of LoadWork, measured: see tests/unit/core/rules/work_test.cc.
 constexpr uint64_t kExample = 2'000, kMatchAByte = 5;
 constexpr uint64_t kALine = 500;
-constexpr uint64_t kAHit = 2'000;  // a function's call among it
-constexpr uint64_t kAnEntry = 30;  // of a window, with each hit
+constexpr uint64_t kAHit = 2'000;  // including a call of the rule's function
+constexpr uint64_t kAnEntry = 30;  // per entry of a window, for each hit
 constexpr uint64_t kARelated = 300;
 
-// The ids of other rules on which its firing depends.
+// The ids of the other rules that decide whether this rule fires.
 std::vector<const std::string*> named_by(const Rule& rule) {
   std::vector<const std::string*> out;
   if (rule.window) out = {&rule.window->after, &rule.window->unless, &rule.window->with};
@@ -30,7 +30,7 @@ std::vector<const std::string*> named_by(const Rule& rule) {
   return out;
 }
 
-// Whether the text's lines make the rule fire, and otherwise what came nearest.
+// Tests whether the lines of a text make the rule fire; if not, finds the nearest miss.
 class Prover {
  public:
   Prover(Ruleset& set, LoadWork& work) : set_(set), work_(work), scanner_(set.matcher()), run_(borrow(set)) {}
@@ -42,7 +42,7 @@ class Prover {
     count_scanning();
   }
 
-  // Not to be believed once the work has ended.
+  // The result is invalid once the budget of work is spent.
   bool fires(std::string_view text) {
     if (!work_.spend(kExample + text.size() * kMatchAByte)) return false;
     run_.clear();
@@ -62,9 +62,9 @@ class Prover {
         take(begin, end, whole ? line : line.substr(header.message), header, time);
       begin = end + 1;
     }
-    // A rule that asks for another one waits for all of its lines, whatever their order.
+    // Hits of rules that depend on other rules are added last, so that the order of lines does not matter.
     for (RuleHit& hit : std::exchange(waiting_, {})) add(std::move(hit));
-    // As in a job's report: a state that was over soon makes no diagnosis.
+    // As in a job's report, a state that ended soon gives no diagnosis.
     std::erase_if(hits_, [&](const RuleHit& hit) { return run_.recovered(hit); });
     return !hits_.empty();
   }
@@ -76,7 +76,7 @@ class Prover {
  private:
   static std::shared_ptr<Ruleset> borrow(Ruleset& set) { return {std::shared_ptr<void>(), &set}; }
 
-  // The rule, those that it names, those that theirs name, and so on; in order.
+  // The rule and all rules that it names, directly or indirectly; in order.
   void find_related() {
     related_ = {rule_};
     std::set<uint32_t> seen{rule_};
@@ -100,7 +100,7 @@ class Prover {
     return TextSource::kLog;
   }
 
-  // Where a rule asks for a rule on lines, a line of its examples may be either's.
+  // If the rule names a rule on lines in `with`, a line of its examples may belong to either rule.
   TextSource source_with(TextSource source) const {
     const auto& window = set_.rules()[rule_].window;
     if (!window || window->with.empty()) return source;
@@ -142,16 +142,16 @@ class Prover {
   LoadWork& work_;
   uint32_t rule_ = 0;
   Scanner scanner_;
-  uint64_t scanned_ = 0;  // of its work
+  uint64_t scanned_ = 0;  // part of the scanner's work that is already charged
   RuleRun run_;
   std::vector<uint32_t> related_;
-  std::vector<RuleHit> hits_;  // at which the rule fired
+  std::vector<RuleHit> hits_;  // hits at which the rule fired
   std::string shadow_;
   bool matched_ = false;
-  std::vector<RuleHit> waiting_;  // of rules that ask for others
+  std::vector<RuleHit> waiting_;  // hits of rules that depend on other rules
 };
 
-// The means of a proof, without the rules themselves.
+// Arguments of a proof, except the rules themselves.
 struct Proof {
   std::span<const RuleText> files;
   LoadWork& work;

@@ -279,7 +279,7 @@ std::optional<Restarts> Reader::restarts(const Value& table) {
   return Restarts{first, words.size() < 2 ? first : word_or(words[1], Restart::kUnknown)};
 }
 
-// "<name>" in a title is a hole of the match, or the line: anything else is a misspelt one.
+// "<name>" in a title is a hole of the match, or <text> for the line: reports other names as misspelt.
 void Reader::check_title(const Rule& rule) {
   const auto is_name = [](std::string_view text) {
     return !text.empty() && !std::isdigit(static_cast<unsigned char>(text[0])) &&
@@ -365,8 +365,8 @@ Rule Reader::rule(const Value& table, uint32_t line) {
   out.ends = word_or(text(table, "ends"), ProcessEnd::kUnknown);
   out.observes = word_or(text(table, "observes"), Observes::kNothing);
   const std::string blames = text(table, "blames");
-  // A fault of the program is on every host. Requirements of the program on a host (memory, libraries, a
-  // suitable network) may fail on a single host.
+  // A fault of the program occurs on every host. What the program requires of a host (memory, libraries, a
+  // suitable network) may be missing on one host.
   const bool program = out.component == Component::kUserCode || out.component == Component::kUserConfig ||
                        out.component == Component::kUserData || out.component == Component::kNumeric ||
                        out.component == Component::kPlatform || out.component == Component::kFramework ||

@@ -31,7 +31,7 @@ struct Override {
 
 class Reader {
  public:
-  // `file` is there to point at keys; errors are appended.
+  // `file` is needed for the positions of keys; errors are appended.
   Reader(const RuleText& file, LoadWork& work, ErrorList& errors)
       : file_(file), work_(work), errors_(errors) {}
 

@@ -13,7 +13,7 @@
 
 namespace culprit::rules {
 
-// Marks a text that a person has yet to write: a rule with one is proven, and never runs.
+// Placeholder for a text that a person must still write: a rule with one is proven, but never runs.
 constexpr std::string_view kFillIn = "FILL IN";
 
 // The source of the text that a rule matches. A rule has one or several.
@@ -33,13 +33,13 @@ enum class Scope : uint8_t { kHost, kRank, kDevice, kJob };
 // The location of the fault: the reporting host, the whole job, or the host if few hosts report it.
 enum class Blame : uint8_t { kHost, kJob, kFew };
 
-// What the wording says of the failure, the least first. Of the rules that match one line those that say most
-// count.
+// What the wording states about a failure, in ascending rank. If several rules match a line, only those of
+// the highest rank count.
 enum class Says : uint8_t {
-  kNotice,   // what to plan for; no job ends of it
+  kNotice,   // a warning to plan for; it ends no job
   kOrigin,   // which program reports a failure
   kFailure,  // what failed, without a reason
-  kErrno,    // which error the system returned, and for what
+  kErrno,    // the error that the system returned, and the operation
   kCause,    // why
 };
 
@@ -61,17 +61,19 @@ struct Window {
   Scope by = Scope::kHost;
   TimeNs span_ns = 0;
   uint32_t at_least = 1;
-  std::string same;           // a hole: only hits with the same value of it count together
+  // A hole: hits count together only if they have the same value of it; empty: any.
+  std::string same;
   std::string distinct;       // a hole whose different values are counted; empty: lines are counted
   std::string after, unless;  // ids of other rules
-  std::string with;           // likewise; of rules on findings alone
+  std::string with;           // id of another rule; only for rules on findings
 };
 
-// The state that a hit reports may end by itself.
+// When the state that a hit reports ends by itself.
 struct Recovery {
-  std::string rule;       // its hit on the same host says that the state is over
-  std::string same;       // a hole of both rules that must have the same value; empty: none
-  TimeNs within_ns = -1;  // a state that ends that soon is no cause of a failure; -1: any may be one
+  std::string rule;  // a hit of this rule on the same host ends the state
+  std::string same;  // a hole of both rules that must have equal values; empty: none
+  // A state that ends within this time causes no failure; -1: every state may cause one.
+  TimeNs within_ns = -1;
 };
 
 struct RulePlace {
@@ -97,20 +99,22 @@ struct Rule {
   ActionKind action = ActionKind::kNone;
   // What must differ for the next attempt of the job: before its first step, and after it.
   Restart restart = Restart::kUnknown, restart_after_steps = Restart::kUnknown;
-  bool restart_stated = false;  // else by category and action; a rule of the library states it
+  // `restart` is in the rule's table; else it is derived from category and action. Library rules must state
+  // it.
+  bool restart_stated = false;
   Role role = Role::kRoot;
   ProcessEnd ends = ProcessEnd::kUnknown;
   Observes observes = Observes::kNothing;
   Blame blame = Blame::kFew;
   SourceSet sources = bit(TextSource::kLog) | bit(TextSource::kKernel);
-  Says says = Says::kCause;  // gives way to rules that say more of the same line
-  // Says no cause, so that it leads no rule that does.
+  Says says = Says::kCause;  // the rule gives way to rules that rank higher on the same line
+  // Whether the rule states no cause; then its finding never leads over one that does.
   bool general() const { return says <= Says::kFailure; }
-  // Whether its finding gives way to those that state a cause elsewhere. What the system answered is often
-  // the cause, never as sure as the program's own words.
+  // Whether its finding gives way to findings that state a cause elsewhere. An error returned by the system
+  // is often the cause, but less certain than the program's own words.
   bool gives_way() const { return says <= Says::kErrno; }
   bool scan_all = false;  // no literals: every line is checked
-  bool enabled = true;    // a site may switch it off
+  bool enabled = true;    // a site may disable it
   std::vector<Pattern> any, except;
   std::vector<std::string> holes;  // names, in the order of captures
   std::optional<Window> window;

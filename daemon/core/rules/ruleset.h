@@ -20,10 +20,10 @@ struct LoadOptions {
   // number of leading files whose examples were tested before (a test covers the shipped library)
   size_t proven_files = 0;
   uint64_t work = kLoadWork;        // see LoadWork
-  std::function<bool()> stop = {};  // asked often; true ends the load with the error "stopped"
+  std::function<bool()> stop = {};  // polled often; true ends the load with the error "stopped"
 };
 
-// A text marked kFillIn.
+// A text marked kFillIn, to be written by a person.
 struct OpenText {
   std::string rule, key;
   RuleError error;  // "left-open"
@@ -45,7 +45,7 @@ class Ruleset {
   // The state of a rule with `when`.
   Sandbox& sandbox(const Rule& rule) { return *sandboxes_[rule.sandbox]; }
   size_t files() const { return files_; }
-  // Rules with an open text are proven and disabled. In order of the rules.
+  // Rules with a text still to be filled in: proven, but disabled. In the order of rules().
   std::span<const OpenText> left_open() const { return left_open_; }
 
  private:
@@ -61,12 +61,12 @@ class Ruleset {
 // "file:12:3: error[unknown-key]: ..." with the line and a caret below, like a compiler.
 std::string format_error(const RuleError& error);
 
-// Whether the examples of the rules in `files` do what they promise; what does not goes to `errors`. A rule's
-// proof looks at the rule, those that its window names, and one that it gives way to: the cost of all proofs
-// is linear in the number of rules.
+// Tests whether the examples of the rules in `files` match as stated; failures are appended to `errors`. The
+// proof of a rule scans only for that rule, the rules its window names, and one rule it gives way to. Total
+// cost is therefore linear in the number of rules.
 void prove(Ruleset& ruleset, std::span<const RuleText> files, LoadWork& work, ErrorList& errors);
 
-// The rules of `files` that leave `restart` to its default: none of the library may.
+// The rules of `files` with the default `restart`. Rules of the library must state it.
 std::vector<RuleError> unstated(const Ruleset& ruleset, std::span<const RuleText> files);
 
 // An error at this key of the rule.

@@ -18,25 +18,26 @@ constexpr size_t kEntriesNew = kEntriesTotal / 2;
 constexpr size_t kFiredTotal = 262'144;  // by host, rank, device and job, for a job of 65,536 ranks
 constexpr size_t kOverOfUnit = 256;      // newest ends of one unit's states
 constexpr size_t kOverTotal = 65'536;
-constexpr size_t kSweepEvery = 4096;  // in refused hits: a search for stale windows costs some ms
+// Refused hits between two searches for stale windows; a search costs some ms.
+constexpr size_t kSweepEvery = 4096;
 constexpr int kOverrunsMax = 3;
 constexpr Scope kScopes[] = {Scope::kHost, Scope::kRank, Scope::kDevice, Scope::kJob};
 
 TimeNs minus(TimeNs time, TimeNs span) { return time < kNoTime + span ? kNoTime : time - span; }
 
-// A rule gets only the beginning of a very long line: texts in Lua have a limit, and no line may make a rule
-// fail.
+// Rules get only the beginning of a very long line: texts in Lua have a size limit, and a long line must not
+// make a rule fail.
 Value text_of(const std::string& text) { return Value::of(text.substr(0, limits::kMessageBytes)); }
 
-// The hash of a named hole's value; 0: the rule has no such hole, or it is empty.
+// The hash of a named hole's value; 0 if the rule lacks the hole or the value is empty.
 uint64_t value_of(const Rule& rule, const RuleHit& hit, const std::string& name) {
   const auto hole = std::ranges::find(rule.holes, name);
   const auto index = static_cast<size_t>(hole - rule.holes.begin());
   return index < hit.holes.size() && !hit.holes[index].empty() ? hash64(hit.holes[index]) : 0;
 }
 
-// What a recovery is about: the host, the value of a hole, and whether a kernel said it. No program takes
-// back what a kernel said.
+// Identity of a state that may recover: the host, the value of a hole, and whether the kernel reported it. A
+// program's line never ends a state that the kernel reported.
 uint64_t unit_of(const Rule& rule, const RuleHit& hit, const std::string& same, bool kernel) {
   return mix64(mix64(hash64(hit.host), same.empty() ? 1 : value_of(rule, hit, same)), kernel ? 1 : 0);
 }
@@ -44,7 +45,7 @@ uint64_t unit_of(const Rule& rule, const RuleHit& hit) {
   return unit_of(rule, hit, rule.recovery->same, hit.source == TextSource::kKernel);
 }
 
-// When the state of a unit that began then was over; kNoTime: it is not.
+// The time at which a unit's state that began at `began` ended; kNoTime: it has not ended.
 TimeNs over_at(const std::unordered_map<uint64_t, std::vector<TimeNs>>& over, uint64_t unit, TimeNs began) {
   const auto known = over.find(unit);
   if (known == over.end()) return kNoTime;
@@ -234,10 +235,10 @@ RuleRun::Entries* RuleRun::keep(const Rule& rule, State& state, const RuleHit& h
   return &entries;
 }
 
-// A later hit of the same unit does not make its time count twice.
+// Overlapping states of one unit are counted once.
 TimeNs RuleRun::down(const State& state, const Entries& entries) const {
   TimeNs sum = 0;
-  std::unordered_map<uint64_t, TimeNs> counted;  // by unit: until when
+  std::unordered_map<uint64_t, TimeNs> counted;  // by unit: end of the counted time
   for (const Entry& e : entries) {
     const TimeNs over = over_at(state.over, e.unit, e.time);
     const TimeNs until = over == kNoTime ? entries.back().time : over;
@@ -307,7 +308,7 @@ Firing RuleRun::count(const Rule& rule, const State& state, const Entries& entri
 }
 
 void RuleRun::remember(State& state, const RuleHit& hit, TimeNs now) {
-  // A finding without a time is not of the time of the hit before it.
+  // A finding without a time does not inherit the time of the previous hit.
   const bool untimed = hit.source == TextSource::kFinding && hit.time_ns == kNoTime;
   const TimeNs at = untimed ? kNoTime : now;
   for (Scope scope : kScopes) {

@@ -30,10 +30,11 @@ struct RuleHit {
 // A rule whose conditions hold at this hit. A rule without a window fires at every hit.
 struct Firing {
   uint64_t count = 1;     // hits in the window
-  uint64_t distinct = 1;  // values of its hole in the window; without a hole: hits
+  uint64_t distinct = 1;  // different values of the rule's hole in the window; without a hole: hits
   uint64_t hosts = 1, ranks = 0;
   TimeNs first_ns = kNoTime, last_ns = kNoTime;
-  // How long the states of the window's hits lasted together; one that is not over lasts to the last hit.
+  // Total duration of the states that the window's hits report. A state that has not ended lasts to the last
+  // hit.
   TimeNs down_ns = 0;
 };
 
@@ -60,7 +61,7 @@ class RuleRun {
   explicit RuleRun(std::shared_ptr<Ruleset> ruleset, FunctionWatch* watch = nullptr);
 
   std::optional<Firing> add(const RuleHit& hit);
-  // Whether the state that the hit reports was over within the time that its rule allows, by the hits so far.
+  // Whether the state that the hit reports ended within the time the rule allows, judged by the hits so far.
   bool recovered(const RuleHit& hit) const;
   // The shell's watchdog measured an overrun of this rule. An input, so that a replay repeats it.
   void overrun(const std::string& rule);
@@ -69,12 +70,13 @@ class RuleRun {
   // Replaces the rules. Rules with unchanged text keep their windows, troubles and quarantine; others lose
   // them.
   void replace(std::shared_ptr<Ruleset> ruleset);
-  // Clears the results of hits: windows, troubles, overruns. Reports of the shell stay.
+  // Clears the results of hits: windows, troubles, overruns. Overruns and exclusions reported by the shell
+  // remain.
   void clear();
 
   const Ruleset& ruleset() const { return *ruleset_; }
   const std::vector<RuleTrouble>& troubles() const { return troubles_; }
-  // Hits that no window kept: a window or the total was full, or the hit was later than the window's span.
+  // Hits that no window stored: a window or the total was full, or the hit was older than the window's span.
   uint64_t dropped() const { return dropped_; }
   size_t entries() const { return entries_; }  // in all windows
 
@@ -83,7 +85,7 @@ class RuleRun {
     TimeNs time;
     uint64_t value, host;
     int64_t rank;
-    uint64_t unit;  // of the recovery
+    uint64_t unit;  // identity of the state that may recover (unit_of)
   };
   using Entries = std::vector<Entry>;  // by time, never empty
   struct FiredSpan {
@@ -91,7 +93,7 @@ class RuleRun {
   };
   struct State {
     std::unordered_map<uint64_t, Entries> windows;  // by key
-    // For each Scope, by key: when it fired; for `after`, `unless` and `with` of other rules.
+    // Times of firing, for each Scope, by key. Other rules read them for `after`, `unless` and `with`.
     std::unordered_map<uint64_t, FiredSpan> fired[4];
     std::unordered_map<uint64_t, std::vector<TimeNs>> over;  // by unit: when its states ended, ascending
     int overruns = 0;
@@ -117,16 +119,17 @@ class RuleRun {
 
   std::shared_ptr<Ruleset> ruleset_;
   FunctionWatch* watch_;
-  std::vector<std::string> overran_, barred_;                 // ids, as the shell reported
-  std::unordered_map<uint32_t, State> states_;                // of rules with hits
-  std::vector<bool> asked_;                                   // rules that another rule's window names
-  std::unordered_map<uint32_t, std::vector<uint32_t>> ends_;  // rules whose states a rule's hit ends
+  std::vector<std::string> overran_, barred_;   // ids, as the shell reported
+  std::unordered_map<uint32_t, State> states_;  // of rules with hits
+  // By rule: whether another rule's window names it.
+  std::vector<bool> asked_;
+  std::unordered_map<uint32_t, std::vector<uint32_t>> ends_;  // by rule: the rules whose states its hit ends
   std::vector<RuleTrouble> troubles_;
   TimeNs now_ = 0;
   bool timed_ = false;                         // some hit had a time
   size_t waited_ = 0;                          // hits until the next sweep
   TimeNs longest_span_ns_ = 0;                 // of all windows
-  size_t entries_ = 0, fired_ = 0, over_ = 0;  // held in all states
+  size_t entries_ = 0, fired_ = 0, over_ = 0;  // in all states
   uint64_t dropped_ = 0;
 };
 

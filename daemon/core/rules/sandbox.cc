@@ -80,7 +80,7 @@ struct SandboxState final : Meter {
     return out;
   }
 
-  // False where nothing may run on.
+  // False if the budget is spent: nothing may continue.
   bool count(uint64_t instructions) {
     used += instructions;
     return (!work || work->spend(instructions * kLuaInstruction)) && used < budget.instructions;
@@ -103,9 +103,10 @@ struct SandboxState final : Meter {
 
   void raise_instructions(lua_State* state, int line) {
     out_of_instructions = true;
-    lua_sethook(state, hook, LUA_MASKCOUNT, 1);  // whatever might catch this is ended by the next instruction
+    lua_sethook(state, hook, LUA_MASKCOUNT, 1);  // the next instruction ends any code that catches this error
     if (work && work->ended())
-      lua_pushfstring(state, "chunk:%d: %s", std::max(line, 0), work->why().data());  // a literal, so it ends
+      // A literal, so it is NUL-terminated.
+      lua_pushfstring(state, "chunk:%d: %s", std::max(line, 0), work->why().data());
     else
       lua_pushfstring(state, "chunk:%d: used more than %d instructions", std::max(line, 0),
                       static_cast<int>(budget.instructions));

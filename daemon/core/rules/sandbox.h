@@ -29,14 +29,14 @@ struct Budget {
   size_t live_bytes = 4 << 20;
   size_t block_bytes = 64 << 10;
   size_t sum_bytes = 64 << 20;  // allocated in one call
-  // Comparing texts full of NULs takes some 6 ns a byte: at this length 100,000 instructions take less than 2
-  // s.
+  // Comparing texts full of NULs takes some 6 ns per byte: with this length 100,000 instructions take less
+  // than 2 s.
   size_t text_bytes = 8 << 10;
 };
-// A file is loaded once, and a family of rules is a loop over its table.
+// Limits of loading: a file is loaded once, and may create a family of rules in a loop.
 constexpr Budget kLoadBudget{1'000'000, 4 << 20, 1 << 20, 256 << 20, 8 << 10};
 constexpr Budget kCallBudget{};
-// Units of LoadWork: an instruction takes some 5 ns, and 20,000 where it compares the longest texts.
+// Units of LoadWork: an instruction takes some 5 ns, but 20,000 ns if it compares the longest texts.
 constexpr uint64_t kLuaInstruction = 1'000;
 
 enum class Overrun : uint8_t { kNone, kInstructions, kMemory };
@@ -66,7 +66,8 @@ class Sandbox {
   // Calls a function of the chunk (Value::function) with two read-only tables. It must return a boolean.
   tl::expected<bool, ScriptError> call(int function, const Value& event, const Value& window);
 
-  // From now on instructions count against this budget too, and its end ends what runs. Borrowed; null: none.
+  // From now on instructions also count against this budget; when it is spent, the running code ends.
+  // Borrowed; null: none.
   void count_into(LoadWork* work);
 
   bool has_functions() const;

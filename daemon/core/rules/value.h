@@ -21,7 +21,7 @@ struct Value {
   std::vector<Value> list;
   std::map<std::string, Value, std::less<>> fields;
   int function = 0;  // a reference in its Sandbox
-  // Of a table for a function: the names that it may have, each followed by a blank. Reading another name is
+  // For a table passed to a function: its permitted names, each followed by a blank. Reading another name is
   // an error. Empty: any name.
   std::string names;
 

@@ -1,6 +1,6 @@
-// The budget of one load of rules: what reading and proving all of them may cost. Work is counted and never
-// timed, so that the same files are taken or refused on every machine; a unit is about a nanosecond. The
-// caller's `stop` is asked along the way and ends the load early. One thread.
+// The budget of one load of rules, for reading and proving all of them. Work is counted, never timed, so that
+// every machine accepts or rejects the same files; a unit is about a nanosecond. The caller's `stop` is
+// polled and ends the load early. One thread.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ class LoadWork {
  public:
   LoadWork(uint64_t budget, std::function<bool()> stop) : budget_(budget), stop_(std::move(stop)) {}
 
-  // False once the budget is spent or the caller stops the load: the work under way ends then.
+  // False once the budget is spent or the caller stopped the load; the current work then ends.
   bool spend(uint64_t units) {
     spent_ += units;
     if (!ended_ && stop_ && stop_()) ended_ = stopped_ = true;
@@ -27,7 +27,7 @@ class LoadWork {
   bool ended() const { return ended_; }
   uint64_t spent() const { return spent_; }
 
-  // Why it ended: an error's code, and the sentence.
+  // The reason of the end: an error's code, and its sentence.
   std::string_view code() const { return stopped_ ? "stopped" : "over-budget"; }
   std::string_view why() const {
     return stopped_ ? "stopped before all rules were proven"

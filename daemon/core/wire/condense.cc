@@ -18,17 +18,18 @@ using namespace condensed;
 
 // Writers per form whose first line is sent as text: as many as JobLog keeps, since all may be on this host.
 constexpr size_t kSamples = 8;
-// Texts per rule and writer; JobLog keeps no more.
+// Texts per rule and writer: JobLog stores no more.
 constexpr uint32_t kHitTexts = 1000;
-// Frames of tracebacks with their texts, whose places are reported: of each source, in so many lines.
+// Frames of tracebacks sent as text, since reports name their places. Limit per source, renewed after this
+// number of lines.
 constexpr uint32_t kFrameTexts = 200, kFrameLines = 10'000;
-// Interval of the last progress lines while there is progress, and the delay after progress stopped. The
-// report of a hang shows them.
+// Interval at which the last progress lines are sent during progress, and the delay after progress stopped.
+// The report of a hang shows these lines.
 constexpr TimeNs kPaceEvery = 600 * kNsPerSecond, kPaceQuiet = 30 * kNsPerSecond;
 constexpr size_t kPaceLines = 3;  // as many as JobLog keeps
 constexpr size_t kTrackWriters = 1 << 16;
 constexpr size_t kHitGroups = 1 << 20;  // pairs of rule and writer: 24 MB
-// A flush is due at a quarter of a block's limits, so that one more batch fits.
+// A flush is due at a quarter of a block's limits, so that one more batch still fits.
 constexpr size_t kFullLines = limits::kWireLines / 4, kFullText = limits::kWireBytes / 4;
 
 uint64_t pair_key(uint32_t a, uint32_t b) { return (uint64_t{a} << 32) | b; }
@@ -40,7 +41,7 @@ struct SentForm {
   logs::CounterWatch watch;
   uint64_t block = 0;               // first block with the form
   uint32_t source = logs::kNoForm;  // the last source to which that block sent the form's text
-  uint32_t samples[kSamples];       // writers
+  uint32_t samples[kSamples];       // writers whose first line was sent as text
   uint32_t sampled = 0;
 };
 
@@ -78,14 +79,14 @@ struct CondensedSource {
   SourceMemory memory;
   TimeNs time = kNoTime;  // time of its last line
   uint64_t lines = 0;
-  uint32_t frames = 0;  // with their texts, until that line
+  uint32_t frames = 0;  // frames sent as text, until line frames_until
   uint64_t frames_until = 0;
-  bool open = false;  // it is in Impl::open
+  bool open = false;  // its id is in Impl::open
   logs::WriterRecords records;
   Pending pending;
 };
 
-// A progress line that may be among the last ones.
+// A candidate for the last progress lines.
 struct Pace {
   bool reported = false;
   uint32_t source = 0, writer = 0;
@@ -174,7 +175,7 @@ struct LineCondenser::Impl {
     source.pending.source = batch.source;
     Pending& p = source.pending;
     p.now = now;
-    // Any source will do: the bytes count only for the job.
+    // Any source may carry the bytes: they count only for the job.
     sources[open.front()].pending.range_bytes += batch.range_bytes;
     p.cut_lines += batch.cut_lines;
     p.last = p.last || batch.last;
@@ -239,7 +240,7 @@ struct LineCondenser::Impl {
     if (hit) take_hits(batch, i, source.pending, reported);
   }
 
-  // Whether the line is its own event. `text`: whether its text decides what the line is.
+  // Returns whether the line is its own event. `text`: whether the line's role depends on its text.
   bool read_record(const logs::LogBatch& batch, const logs::LineRecord& line, CondensedSource& source,
                    const Line& out, bool& text) {
     const logs::FormShape& shape = forms[out.form].shape;
@@ -324,7 +325,7 @@ struct LineCondenser::Impl {
     moved = true;
   }
 
-  // Counts the lines of a storm too, beyond the limit of texts.
+  // Also counts a storm's lines beyond the limit of texts.
   bool wants_hits(const logs::LogBatch& batch, uint32_t i, uint32_t writer) {
     bool wanted = false;
     for (size_t h = next_hit; h < batch.hits.size() && batch.hits[h].line == i; ++h) {
@@ -351,11 +352,12 @@ struct LineCondenser::Impl {
       const uint32_t rule = rule_of(hit.rule);
       if (rule == logs::kNoForm) continue;
       Hit out{static_cast<uint32_t>(p.lines.size()), rule, 0, 0};
-      const bool service = hit.service != logs::Service::kNone;  // a block does not say which
+      const bool service = hit.service != logs::Service::kNone;  // a block does not name the service
       out.bits =
           static_cast<uint8_t>(static_cast<unsigned>(hit.known) | static_cast<unsigned>(hit.level) << 2 |
                                (hit.general ? 32u : 0u) | (hit.kernel || service ? 64u : 0u) |
-                               (hit.event || service ? 128u : 0u));  // no event is of a kernel
+                               // Both bits: a service, since no event is a kernel message.
+                               (hit.event || service ? 128u : 0u));
       if (reported) out.holes = std::min<uint32_t>(hit.holes, kHolesMax);
       for (uint32_t h = 0; h < out.holes; ++h) add_hole(batch.holes[hit.first_hole + h], message, p);
       p.hits.push_back(out);
@@ -393,7 +395,7 @@ struct LineCondenser::Impl {
     write_levels();
   }
 
-  // Writes the forms with a line of a higher level than before.
+  // Writes the forms that now have a line of a higher level than before.
   void write_levels() {
     PackedWriter& meta = columns[kMeta];
     std::vector<uint32_t> risen;
@@ -440,7 +442,7 @@ struct LineCondenser::Impl {
     return line.form == logs::kNoForm ? blank_flags : forms[line.form].memory.flags;
   }
   uint8_t blank_flags = 0;
-  uint32_t last_source = 0;  // in the current block
+  uint32_t last_source = 0;  // source of the previous section in the current block
   TimeNs last_now = 0;
 
   void write_number(const logs::LineNumber& number, Line& line) {
@@ -570,7 +572,7 @@ void LineCondenser::flush(TimeNs now, PackedWriter& out) {
   s.columns[kMeta].number(s.open.size());
   for (const uint32_t id : s.open) {
     s.write_section(s.sources[id]);
-    std::exchange(s.sources[id].pending, {});  // assigned to, a string would keep its memory
+    std::exchange(s.sources[id].pending, {});  // plain assignment would keep the string's memory
     s.sources[id].open = false;
   }
   s.open.clear();

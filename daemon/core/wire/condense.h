@@ -1,13 +1,13 @@
 // Condenses the log batches of one host to a few bytes, with only the fields that JobLog reads. Each line
-// keeps its form, writer and time. Text is kept for lines that the engine reads: the first lines of a form,
-// lines in tracebacks and launchers' lists, lines that match a rule, and sometimes the latest progress lines.
-// An engine behind an Expander reports the same as one that gets the batches directly (tests/bench/condense).
-// One exception: unnamed counters are detected per host, not per job.
+// keeps its form, writer and time. Text is sent only for lines whose text the engine reads: first lines of a
+// form, lines in tracebacks and launchers' lists, lines that match a rule, and sometimes the latest progress
+// lines. An engine behind an Expander reports the same as one that gets the batches directly
+// (tests/bench/condense). One exception: unnamed counters are detected per host, not per job.
 //
-// A Condenser and its Expander form a session. Forms, writers and rules are sent once, and each line contains
-// only what the state of earlier lines does not predict. So an Expander must read all blocks in order from
-// the first; core/wire/inputs.h numbers them. Both are pure, for one thread each. Memory grows with the job's
-// forms and writers, within base/limits.h, and in a Condenser with the data since its last flush.
+// A Condenser and its Expander form a session. Forms, writers and rules are sent once; a line contains only
+// what earlier lines do not predict. So an Expander must read all blocks in order from the first;
+// core/wire/inputs.h numbers them. Both are pure; one thread each. Memory grows with the job's forms and
+// writers, within base/limits.h, and in a Condenser with the data since its last flush.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@
 
 namespace culprit::wire {
 
-// The identity of a rule on all hosts: its id, and a hash of everything that decides when it fires.
+// Identifies a rule on all hosts: its id, and a hash of everything that decides when it fires.
 struct RuleName {
   std::string id;
   uint64_t hash = 0;
@@ -49,10 +49,10 @@ class LineCondenser {
   void add(const logs::LogBatch& batch, TimeNs now);
   // Whether a flush would have no content.
   bool empty(TimeNs now) const;
-  // Whether new content should be sent soon: a fault that a rule knows, or new words of failure. Other
-  // content may wait: longer blocks need fewer bytes.
+  // Whether new content should be sent soon: a fault known to a rule, or new words of failure. Other content
+  // may wait: longer blocks compress better.
   bool urgent() const;
-  // Whether a flush should precede further input.
+  // Whether to flush before further input.
   bool full() const;
   // Appends the content since the last flush.
   void flush(TimeNs now, PackedWriter& out);
@@ -63,25 +63,26 @@ class LineCondenser {
   std::unique_ptr<Impl> impl_;
 };
 
-// A batch as the host's condenser received it; its texts are views into the block.
+// A batch as the host's Condenser received it; its texts are views into the block.
 struct Expanded {
   logs::LogBatch batch;
-  TimeNs now = kNoTime;  // when the last of its lines was added
+  TimeNs now = kNoTime;  // when its last line was added
 };
 
 class LineExpander {
  public:
-  using FindRule = std::function<std::optional<uint32_t>(const RuleName&)>;  // the rule's index on this side
+  // Returns the rule's index on the receiver's side.
+  using FindRule = std::function<std::optional<uint32_t>(const RuleName&)>;
 
-  // `shapes` is borrowed; null: it has its own.
+  // `shapes` is borrowed; null: the expander uses its own.
   explicit LineExpander(FindRule find, FormShapes* shapes = nullptr);
   ~LineExpander();
 
-  // Applies to later blocks.
+  // Sets the rule lookup for later blocks.
   void set_rules(FindRule find);
-  // Reads the content of one flush. After an error the rest of the session is unreadable.
+  // Reads the content of one flush. After an error the rest of the session is invalid.
   Result<std::vector<Expanded>> expand(PackedReader& in);
-  // Hits of rules that this side does not have, and some of their ids.
+  // Counts hits of rules that the receiver lacks, and lists some of their ids.
   uint64_t unknown_hits() const;
   const std::vector<std::string>& unknown_rules() const;
 

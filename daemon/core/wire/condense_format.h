@@ -1,6 +1,6 @@
 // Layout of a block of condensed lines; only for condense.cc and expand.cc.
 //
-// Numbers of one kind form a column, since they are similar: a compressor sees long runs of equal bytes. For
+// Numbers of one kind form a column: similar numbers give long runs of equal bytes, which compress well. For
 // each section (the lines of one source) `meta` has the number of entries in each other column. Both sides
 // predict forms and writers from the same state; a column contains only the deviations.
 #pragma once
@@ -31,17 +31,17 @@ constexpr size_t kColumns = kText + 1;
 constexpr uint8_t kIndented = 1, kOwnTime = 2, kSkipped = 4, kNumbered = 8, kCounted = 16, kRenamed = 32;
 constexpr uint8_t kFlags = 63;
 
-// Values in the column of forms. kPredicted: the form that followed the writer's previous form last time.
-// kBlank: no form. Else the form's number plus kFirst.
+// Values in the column of forms. kPredicted: the form that last followed the writer's previous form. kBlank:
+// no form. Other values: the form's number plus kFirst.
 constexpr uint64_t kPredicted = 0, kBlank = 1, kFirst = 2;
 
-// Bytes of a line's text in a block: enough to decide its form, and more than a report quotes.
+// Bytes of a line's text in a block: enough to decide its form, and longer than a report's quotations.
 constexpr size_t kTextBytes = limits::kMessageBytes + 1;
 static_assert(kTextBytes > limits::kEvidenceText);
-constexpr uint64_t kHolesMax = 64;  // of a hit; no hand-written regex has more groups
-// Rules of a session, over all rule reloads of an agent.
+constexpr uint64_t kHolesMax = 64;  // per hit; no hand-written regex has more groups
+// Rules per session, over all rule reloads of an agent.
 constexpr size_t kRulesMax = 1 << 16;
-// Later times are dropped, so that the difference of two times fits.
+// Later times are dropped, so that the difference of two times does not overflow.
 constexpr TimeNs kTimeMax = TimeNs{1} << 62;
 constexpr TimeNs kUnits[] = {1, 1'000, 1'000'000, 10'000'000, 100'000'000, 1'000'000'000};
 constexpr const char* kFoldedText = "<*> <*> (folded)";
@@ -57,12 +57,12 @@ struct Count {
 struct FormMemory {
   uint8_t flags = kOwnTime;
   logs::Level level = logs::Level::kNone;
-  uint32_t next = 0;               // the form that followed last
+  uint32_t next = 0;               // the form that followed this one last time
   uint32_t count = logs::kNoForm;  // index of its Count, if any
 };
 struct WriterMemory {
   uint32_t form = logs::kNoForm;  // the latest form
-  uint32_t next = 0;              // the writer that followed last in its source
+  uint32_t next = 0;              // the writer that followed this one last time in its source
 };
 struct SourceMemory {
   TimeNs time = kNoTime;

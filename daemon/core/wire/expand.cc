@@ -13,7 +13,7 @@ namespace {
 
 using namespace condensed;
 
-constexpr size_t kUnknownReported = 8;  // ids of rules
+constexpr size_t kUnknownReported = 8;  // reported ids of unknown rules
 
 struct ReceivedForm {
   FormMemory memory;
@@ -22,7 +22,7 @@ struct ReceivedForm {
   uint64_t hash = 0;
 };
 
-// Entries of a column that few lines have, with the line of the next entry.
+// A sparse column: only a few lines have an entry. Holds the line of the next entry.
 struct Sparse {
   PackedReader& column;
   uint64_t left = 0;
@@ -70,7 +70,7 @@ struct LineExpander::Impl {
   uint64_t holes_read = 0;
   int64_t last_source = 0;
   TimeNs last_now = 0;
-  // State of the current batch: the numbers of forms and writers in it.
+  // State of the current batch: its numbers for forms and writers.
   std::vector<uint32_t> local_form, local_writer;
   FlatMap<uint32_t> groups{256};
 
@@ -99,7 +99,7 @@ struct LineExpander::Impl {
   bool read_new() {
     PackedReader& meta = columns[kMeta];
     const uint64_t known = meta.number(limits::kForms);
-    // Each new form has its first line in this block.
+    // Each new form has its first line in this block, which bounds their number.
     if (known < forms.size() || known - forms.size() > columns[kFormCodes].left()) return false;
     forms.resize(known);
     local_form.resize(known, logs::kNoForm);
@@ -232,7 +232,7 @@ struct LineExpander::Impl {
     return flags.left == 0 && texts.left == 0 && hits.left == 0;
   }
 
-  std::vector<uint32_t> batch_forms, batch_writers;  // of the current batch, by their numbers in it
+  std::vector<uint32_t> batch_forms, batch_writers;  // by their number in the current batch
   uint32_t batch_form(const logs::LogBatch& batch, const logs::FormSeen& f) const {
     return batch_forms[static_cast<size_t>(&f - batch.forms.data())];
   }

@@ -9,7 +9,7 @@ namespace culprit::wire {
 namespace {
 
 constexpr size_t kWordBytes = 2048;       // a file name of 1,024 bytes, a function name and a line number
-constexpr size_t kPackedBytes = 1 << 20;  // of a dump: the eight dumps of a host fit a block of 8 MiB
+constexpr size_t kPackedBytes = 1 << 20;  // limit of one dump: the eight dumps of a host fit a block of 8 MiB
 constexpr size_t kWords = 1 << 18, kStacks = 1 << 13;
 
 constexpr uint8_t kHasHost = 1, kGuessed = 2;        // flags of a dump
@@ -23,7 +23,7 @@ std::optional<int64_t> get_counter(PackedReader& in) {
   return in.byte() ? std::optional(in.signed_number()) : std::nullopt;
 }
 
-// Runs as (first rank minus the last one of the run before, step, length).
+// Encodes runs as (first rank minus the previous run's last one, step, length).
 void put_ranks(PackedWriter& out, const RankList& ranks) {
   out.number(ranks.runs().size());
   uint32_t before = 0;
@@ -35,7 +35,7 @@ void put_ranks(PackedWriter& out, const RankList& ranks) {
   }
 }
 
-// Stays in runs: as a list, a few bytes could become a million numbers.
+// Keeps ranks as runs: expanded to a list, a few bytes could become a million numbers.
 RankList get_ranks(PackedReader& in, size_t& room) {
   RankList out;
   uint64_t last = 0;

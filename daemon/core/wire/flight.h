@@ -12,11 +12,11 @@
 
 namespace culprit::wire {
 
-// Nothing if the dump exceeds the size of a block, because of too many groups.
+// Returns nothing if the dump exceeds the size of a block because of too many groups.
 std::optional<std::string> pack_flight(const FlightDump& dump);
-// Limit for the ranks of all groups in a block's dumps: a host with sixteen devices.
+// Limit for the ranks in all groups of a block's dumps: as for a host with sixteen devices.
 constexpr size_t kFlightRanksOfBlock = 16 * limits::kFlightRanks;
-// `room`: remaining part of that limit; reduced by the ranks of this dump.
+// `room`: the unused part of that limit; reduced by the ranks of this dump.
 FlightDump unpack_flight(PackedReader& in, size_t& room);
 
 }  // namespace culprit::wire

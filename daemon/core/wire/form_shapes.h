@@ -1,7 +1,8 @@
-// Shapes of forms, remembered over the sessions of all hosts: hosts send the same forms, and a shape costs
-// more than the rest of a form. Compared by text: an agent could choose a text with another form's hash.
+// Caches shapes of forms across the sessions of all hosts: hosts send the same forms, and computing a shape
+// costs more than the rest of a form. Compares texts, since an agent could choose a text with another form's
+// hash.
 //
-// Owner: the caller of the readers; one thread. Bounded in bytes: when full, it begins again.
+// Owner: the caller of the readers; one thread. Bounded in bytes: cleared when full.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +31,7 @@ class FormShapes {
   size_t size() const { return shapes_.size(); }
 
  private:
-  static constexpr size_t kEntryBytes = 96;  // besides the text
+  static constexpr size_t kEntryBytes = 96;  // in addition to the text
   std::unordered_map<std::string, logs::FormShape> shapes_;
   size_t bytes_ = 0;
 };

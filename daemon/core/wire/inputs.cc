@@ -20,9 +20,9 @@ namespace culprit::wire {
 namespace {
 
 constexpr uint8_t kVersion = 1;
-constexpr uint64_t kMostRead = uint64_t{1} << 48;  // between two flushes; avoids overflow of sums
-// Notes of a block before or after its lines. Heartbeats and similar notes use at most half, which leaves
-// space for all sources.
+constexpr uint64_t kMostRead = uint64_t{1} << 48;  // bytes between two flushes; avoids overflow of sums
+// Limit on the notes of a block before or after its lines. Heartbeats and similar notes use at most half of
+// it; the rest suffices for all sources.
 constexpr uint64_t kNotes = 2 * limits::kLiveSources;
 
 enum Kind : uint8_t {
@@ -272,7 +272,7 @@ void InputWriter::add(const core::Input& input, TimeNs now) {
         put(out, i.user);
         note(kReceived, now, out.bytes());
       },
-      [&](const core::CommCondensed&) {},  // from another host, which sends them itself
+      [&](const core::CommCondensed&) {},  // from another host, whose agent sends them itself
   };
   std::visit(take, input);
 }
@@ -283,7 +283,7 @@ void InputWriter::add_comm(const core::CommInput& input, TimeNs now) {
   c.host = input.host;
   c.came_ns = now;
   c.trace.add_records(input.host, input.records);
-  // The records continue, so the ranks reported as inside an operation have left it.
+  // Records arrive again, so the ranks reported as inside an operation have left it.
   for (CommRecord& record : std::exchange(c.open_records, {})) {
     record.end_ns = record.start_ns + 1;
     c.condenser.pass(record);
@@ -291,7 +291,7 @@ void InputWriter::add_comm(const core::CommInput& input, TimeNs now) {
 }
 
 void InputWriter::tick(TimeNs now) {
-  // Longer than any operation of a running job, shorter than the wait for any hang.
+  // Longer than any operation of a running job, but shorter than the delay before a hang is reported.
   constexpr TimeNs kStill = 3 * kNsPerSecond;
   if (!comm_ || now - comm_->came_ns < kStill || !comm_->open_records.empty() || !comm_->trace.waits())
     return;
@@ -319,7 +319,7 @@ void InputWriter::answer(const std::vector<int64_t>& steps) {
   if (comm_) comm_->condenser.answer(steps);
 }
 
-// Packed rows must be sent: from then on the reader is assumed to know their names and last values.
+// Packed rows must be sent: the packer assumes that the reader knows their names and last values.
 void InputWriter::add_rows(std::span<const MetricRow> rows, TimeNs now) {
   while (!rows.empty()) {
     if (!has_room_for_note()) return loop_.drop(rows.size());
@@ -351,13 +351,13 @@ bool InputWriter::empty(TimeNs now) const {
 }
 
 bool InputWriter::full() const {
-  constexpr size_t kVectors = limits::kWireBytes / 4 / 64;  // each has some 30 bytes
+  constexpr size_t kVectors = limits::kWireBytes / 4 / 64;  // a vector takes some 30 bytes
   return (comm_ && comm_->condenser.size() >= kVectors) || condenser_.full() || loop_.full() ||
          notes_before_ + notes_after_ >= kNotes / 4 ||
          before_.size() + after_.size() >= limits::kWireBytes / 4;
 }
 
-// Input between two checks of full() is added to a quarter of lines, in a frame of 6 MiB.
+// Input between two checks of full() comes on top of a quarter of lines, in a frame of 6 MiB.
 bool InputWriter::has_room_for_source() const { return before_.size() < 3 * limits::kWireBytes / 8; }
 
 std::string InputWriter::flush(TimeNs now) {
@@ -470,7 +470,7 @@ bool InputReader::read_notes(PackedReader& in, std::vector<Note>& out) {
                                                      get_principal(body)}});
     } else
       ++unknown_notes_;
-    if (!body.ok()) return false;  // longer than the known fields is allowed
+    if (!body.ok()) return false;  // a note with more than the known fields is allowed
   }
   return in.ok();
 }
@@ -521,7 +521,7 @@ Status InputReader::read(std::string_view block, InputSink& sink) {
                 fmt::format("condensed block: number {} of session {:x} came where {} of {:x} "
                             "was expected",
                             id->number, id->session, next_, session_));
-  broken_ = true;  // until the whole block is valid
+  broken_ = true;  // the session stays broken until the whole block proves valid
   streams_reported_ = streams_.size();
   ranks_reported_ = notes_reported_ = 0;
   flight_ranks_ = kFlightRanksOfBlock;

@@ -1,13 +1,13 @@
 // Serialises a job's inputs from a host's agent to an engine elsewhere. Lines are condensed
 // (core/wire/condense.h). Communication records become summaries by rank and step
 // (core/detect/comm/step_summary.h). Metric names become numbers (core/wire/loop.h). Other inputs are
-// unchanged. Each input has its time. The inputs between two flushes form a block. The blocks of a writer
-// form a session with a random number; blocks are numbered from 0, and a reader must read all of them in
-// order. Numbers are little-endian and the version comes first. Unknown kinds of notes are skipped and
-// counted.
+// unchanged. Each input has its time. A block contains the inputs between two flushes. The blocks of a writer
+// form a session with a random number; they are numbered from 0, and a reader must read all of them in order.
+// Numbers are little-endian; the version comes first. Unknown kinds of notes are skipped and counted.
 //
-// Pure; one thread each. A reader's input is untrusted: a block of at most limits::kWireBytes needs at most
-// 128 MB during the call. A session needs what base/limits.h allows for forms, writers and sources.
+// Pure; one thread per object. A reader's input is untrusted: reading a block of at most limits::kWireBytes
+// needs at most 128 MB. A session needs as much memory as base/limits.h allows for forms, writers and
+// sources.
 #pragma once
 
 #include <cstdint>
@@ -31,30 +31,30 @@ class InputWriter {
 
   // Rules by their index in later batches; null: none.
   void set_rules(const rules::Ruleset* rules);
-  // Inputs as for Engine::step, in the same order, and before the engine, which changes batches. Sources are
-  // numbered in the order of their SourceOpened. RuleOverran is skipped, since it applies only to the local
-  // engine.
+  // Takes the inputs of Engine::step in the same order, and before the engine, which modifies batches.
+  // Sources are numbered in the order of SourceOpened. RuleOverran is skipped, since it concerns only the
+  // local engine.
   void add(const core::Input& input, TimeNs now);
   // Called periodically: detects ranks that wait inside operations, for the other hosts.
   void tick(TimeNs now);
-  // Adds the requested records of these steps to the next block, if still kept.
+  // Adds the requested records of these steps to the next block, if they are still stored.
   void answer(const std::vector<int64_t>& steps);
   // The job ended on this host.
   void ends(bool failed, TimeNs now);
   // Whether processes of the job are on this host.
   void alive(bool alive, TimeNs now);
 
-  bool empty(TimeNs now) const;  // a flush would have no content
-  // Whether content should be sent soon: a fault, new words of failure, an end. Other content may wait for a
-  // minute or more: longer blocks need fewer bytes.
+  bool empty(TimeNs now) const;  // whether a flush would have no content
+  // Whether content should be sent soon: a fault, new words of failure, the job's end. Other content may wait
+  // a minute or more: longer blocks compress better.
   bool urgent() const { return condenser_.urgent() || notes_after_ > 0 || stalled_ || hurries_; }
-  bool full() const;  // whether a flush should precede further input
+  bool full() const;  // whether to flush before further input
   // Whether the block can declare one more source; if not, lines of a new source need a flush first.
   bool has_room_for_source() const;
   // The next block.
   std::string flush(TimeNs now);
   const CondenseCounts& counts() const { return condenser_.counts(); }
-  // Heartbeats and similar notes beyond the size of a block.
+  // Heartbeats and similar notes dropped because the block was full.
   uint64_t dropped_notes() const {
     return dropped_notes_ + loop_.dropped() + (comm_ ? comm_->condenser.dropped() : 0);
   }
@@ -77,7 +77,7 @@ class InputWriter {
     Comm();
   };
   std::unique_ptr<Comm> comm_;
-  bool stalled_ = false;  // since the last flush
+  bool stalled_ = false;  // ranks wait inside operations, since the last flush
 
   LoopPacker loop_;
   core::NonLogRead non_log_;  // since the last flush
@@ -85,7 +85,7 @@ class InputWriter {
   uint64_t session_, block_ = 0;
   LineCondenser condenser_;
   PackedWriter before_, after_;  // notes before and after the block's lines
-  bool hurries_ = false;         // has a dump, which indicates a hang
+  bool hurries_ = false;         // the block has a dump, which indicates a hang
   uint64_t notes_before_ = 0, notes_after_ = 0, dropped_notes_ = 0;
 };
 
@@ -93,9 +93,10 @@ class InputWriter {
 class InputSink {
  public:
   virtual ~InputSink() = default;
-  // Returns the number of the source on this side.
+  // Returns the receiver's number of the source.
   virtual SourceId open(SourceInfo info, TimeNs now) = 0;
-  // All inputs but SourceOpened, with sources numbered as on this side. A batch is borrowed for the call.
+  // Receives all inputs but SourceOpened, with the receiver's numbers of sources. A batch is borrowed for the
+  // call.
   virtual void on_input(core::Input input, TimeNs now) = 0;
   virtual void ends(bool failed, TimeNs now) = 0;
   virtual void alive(bool alive, TimeNs now) = 0;
@@ -110,14 +111,14 @@ class InputReader {
   explicit InputReader(LineExpander::FindRule find, FormShapes* shapes = nullptr)
       : expander_(std::move(find), shapes) {}
 
-  // Applies to later blocks.
+  // Sets the rules for later blocks.
   void set_rules(LineExpander::FindRule find) { expander_.set_rules(std::move(find)); }
-  // Reads the next block completely or not at all. After an error the session is over; a new session needs a
-  // new reader.
+  // Reads the next block completely or not at all. After an error the session has ended; a new session needs
+  // a new reader.
   Status read(std::string_view block, InputSink& sink);
   uint64_t session() const { return session_; }
-  uint64_t blocks() const { return next_; }  // read so far
-  // A sentence for each kind of input that could not be used.
+  uint64_t blocks() const { return next_; }  // number of blocks read
+  // One sentence for each kind of input that could not be used.
   std::vector<std::string> troubles() const;
 
   // Session and number of a block, to choose its reader.
@@ -136,13 +137,13 @@ class InputReader {
   LineExpander expander_;
   uint64_t session_ = 0, next_ = 0;
   bool broken_ = false;
-  std::vector<SourceId> sources_;  // their numbers on this side
+  std::vector<SourceId> sources_;  // the receiver's numbers
   uint64_t unknown_notes_ = 0;
   LoopUnpacker loop_;
   std::vector<comm::RankStreams> streams_;          // of the session
   size_t streams_reported_ = 0;                     // including the current block
-  size_t ranks_reported_ = 0, notes_reported_ = 0;  // of the current block
-  size_t flight_ranks_ = 0;                         // remaining ranks for its dumps
+  size_t ranks_reported_ = 0, notes_reported_ = 0;  // in the current block
+  size_t flight_ranks_ = 0;                         // ranks that further dumps may have
 };
 
 }  // namespace culprit::wire

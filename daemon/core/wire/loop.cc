@@ -14,11 +14,11 @@ namespace {
 constexpr uint32_t kNoNumber = 0xffffffff;
 // Ranks are u32 in all formats; the largest value means none.
 constexpr uint32_t kRankMax = 0xfffffffe;
-// Lines of the trace socket are no longer than that.
+// The trace socket accepts no longer lines.
 constexpr size_t kFields = limits::kLineBytes / 4;
 
-// Packs a XOR of two doubles. Decimal values share their high bits with the previous one, floats their low
-// bits. So the first byte has the number of low zero bytes and of the bytes that follow.
+// Packs the XOR of two doubles. Decimal values share their high bits with the previous value, floats their
+// low bits. So the first byte has the number of low zero bytes and the number of bytes that follow.
 void put_bits(PackedWriter& out, uint64_t bits) {
   if (bits == 0) return out.byte(0);
   const int below = std::countr_zero(bits) / 8;
@@ -38,7 +38,7 @@ uint64_t get_bits(PackedReader& in) {
   return bits << (8 * below);
 }
 
-// Any difference of two times, and kNoTime.
+// Exact for any difference of two times, and for kNoTime.
 void put_time(PackedWriter& out, TimeNs time, TimeNs& last) {
   out.byte(time != kNoTime);
   if (time == kNoTime) return;
@@ -69,7 +69,7 @@ uint32_t LoopPacker::number_of(std::string_view name) {
   return number;
 }
 
-// Lists values, then kNoNumber, then digests, in the order of the row.
+// Lists the names of values, then kNoNumber, then the names of digests, in the row's order.
 void LoopPacker::list_names(const MetricRow& row) {
   row_.clear();
   for (const MetricValue& v : row.values) row_.push_back(number_of(v.name));
@@ -85,7 +85,7 @@ bool LoopPacker::has_time_for(size_t bytes, TimeNs now) {
   return bytes_ <= limits::kLoopBytesPerSecond;
 }
 
-// The reader knows the names in `before_`.
+// Writes the names only if they differ from the previous row's (`before_`), which the reader knows.
 void LoopPacker::put_names(size_t values, PackedWriter& out) {
   out.byte(row_ == before_);
   if (row_ == before_) return;
@@ -123,7 +123,7 @@ std::string LoopPacker::pack(std::span<const MetricRow>& rows, TimeNs now) {
   for (; !rows.empty() && rows.front().host == host; rows = rows.subspan(1)) {
     const MetricRow& row = rows.front();
     const size_t count = row.values.size() + row.digests.size();
-    // Assumes the largest size.
+    // Assumes the largest encoded size.
     if (values_ + kValuesOfRow + count > kLoopValues || !has_time_for(32 + 9 * count, now)) {
       ++dropped_rows_;
       continue;

@@ -1,6 +1,7 @@
-// Serialises metrics and events of a loop for blocks of core/wire/inputs.h. A name is sent once in a session
-// and then becomes a number. A value or digest is the XOR with the previous one of its name: equal replicas
-// cost one byte each, and equality is exact. A row lists its names only if they differ from the row before.
+// Serialises metrics and events of a loop for blocks of core/wire/inputs.h. A name is sent once per session
+// and then becomes a number. A value or digest is sent as XOR with the previous one of the same name: equal
+// replicas cost one byte each, and equality is exact. A row lists its names only if they differ from the
+// previous row's.
 //
 // Pure; one thread. Untrusted input: reading is bounded, or fails.
 #pragma once
@@ -17,15 +18,15 @@
 
 namespace culprit::wire {
 
-// Limit for a block: a value takes 24 bytes in the reader and fits its share of a block in the writer. Rows,
-// events and their fields count as the number of values that they need in the reader.
+// Limit of a block: a value takes 24 bytes in the reader, and fits the block's share for values in the
+// writer. Rows, events and their fields count as the number of values of equal size in the reader.
 constexpr size_t kLoopValues = 1 << 20;
 constexpr size_t kValuesOfRow = 4, kValuesOfEvent = 12, kValuesOfField = 7;
 
 class LoopPacker {
  public:
-  // Packs leading rows into one note and removes them from `rows`; rows of another host remain. Rows beyond
-  // the limit of the session or of the second are dropped and counted.
+  // Packs leading rows of one host into one note and removes them from `rows`; the next host's rows remain.
+  // Rows beyond the limit per block or per second are dropped and counted.
   std::string pack(std::span<const MetricRow>& rows, TimeNs now);
   std::string pack(const LoopEvent& event);
   // Whether the event fits the block; the reader rejects larger blocks.
@@ -48,7 +49,7 @@ class LoopPacker {
   std::unordered_map<std::string, uint32_t> names_;
   std::vector<std::string_view> fresh_;             // new in this note
   std::vector<uint64_t> last_value_, last_digest_;  // by name
-  std::vector<uint32_t> row_, before_;              // scratch: names of a row, of the row before
+  std::vector<uint32_t> row_, before_;              // scratch: names of this row, and of the previous row
   size_t values_ = 0;                               // in the block
   int64_t second_ = 0;
   size_t bytes_ = 0;  // in that second
@@ -67,7 +68,7 @@ class LoopUnpacker {
 
   std::deque<std::string> names_;
   std::vector<uint64_t> last_value_, last_digest_;
-  std::vector<uint32_t> value_names_, digest_names_;  // of the row before
+  std::vector<uint32_t> value_names_, digest_names_;  // of the previous row
   std::vector<MetricValue> row_values_;               // scratch
   std::vector<MetricDigest> row_digests_;
   size_t values_ = 0;

@@ -1,4 +1,4 @@
-// Times in packed columns: 1970 or later; kNoTime: unknown.
+// Times in packed columns: at or after the epoch; kNoTime: unknown.
 #pragma once
 
 #include "base/time.h"

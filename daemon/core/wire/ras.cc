@@ -12,7 +12,7 @@ constexpr uint64_t kRasMostGroups = 64, kRasMostProcesses = 65'536;
 constexpr uint8_t kRasUnresponsive = 1, kRasDead = 2;
 constexpr uint8_t kRasJson = 1;
 
-// Unknown is the largest number: as 0 it needs one byte.
+// kRasUnknown is the largest number: sent as 0, it needs one byte.
 void put_id(PackedWriter& out, uint32_t id) { out.number(id == kRasUnknown ? 0 : uint64_t{id} + 1); }
 uint32_t get_id(PackedReader& in) {
   const uint64_t id = in.number(kRasUnknown);

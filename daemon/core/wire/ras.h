@@ -1,4 +1,4 @@
-// A state of NCCL's RAS as bytes, for a block of inputs. A reader's bytes are untrusted: it fails for lists
+// Serialises a state of NCCL's RAS for a block of inputs. Input is untrusted: the reader fails for lists
 // beyond the limits of a state. Pure; any thread.
 #pragma once
 

@@ -10,14 +10,15 @@
 namespace culprit::wire {
 namespace {
 
-// Of a dump, so that those of a host's processes fit a block; a process with a hundred threads takes 100 KB.
+// Size limit of one dump, so that the dumps of a host's processes fit a block. A process with a hundred
+// threads takes 100 KB.
 constexpr size_t kStackPackedBytes = 256 << 10;
 constexpr size_t kStackWords = 1 << 16;
 constexpr uint8_t kStackRank = 1, kStackHost = 2;  // flags of a dump
 constexpr uint8_t kStackMain = 4,
-                  kFrameNative = 1;  // of a thread next to its state, of a frame next to its line
+                  kFrameNative = 1;  // flag of a thread, next to its state; flag of a frame, next to its line
 
-// The words that are sent, numbered in order of use.
+// Words sent so far, numbered in order of first use.
 class SentWords {
  public:
   explicit SentWords(const StackDump& dump) : dump_(dump), words_{""}, numbers_{{0, 0}} {}

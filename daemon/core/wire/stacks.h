@@ -9,7 +9,7 @@
 
 namespace culprit::wire {
 
-// Threads and frames beyond the size of a part of a block are left out, the last ones first.
+// Threads and frames beyond the size limit of a dump are omitted, starting from the last.
 std::string pack_stacks(const StackDump& dump);
 StackDump unpack_stacks(PackedReader& in);
 

@@ -85,7 +85,7 @@ uint64_t hole_at_place(const Generation& generation, const Look& look) {
   if (look.allocated + kHoleBytes > look.size) return 0;
   const auto at = static_cast<off_t>(generation.place.offset);
   const off_t data = ::lseek(generation.file.get(), at, SEEK_DATA);
-  // No data after the hole: not written yet, so it is waited for.
+  // No data after the hole: the writer has not written it yet, so wait.
   const uint64_t end = data >= 0 ? static_cast<uint64_t>(data) : look.size;
   const uint64_t hole = end - std::min(end, generation.place.offset);
   return hole < kHoleBytes ? 0 : hole;
@@ -106,7 +106,7 @@ Reading read_plain(Generation& generation, size_t max) {
     reading.result = result;
     return std::move(reading);
   };
-  // A read error is no proof of another file, so that no byte is read twice.
+  // A read error does not prove another file; otherwise bytes could be read twice.
   const auto unless_unchanged = [&]() -> std::optional<ReadResult> {
     const FileState now = state_as_read(generation);
     if (now == FileState::kYes) return std::nullopt;
@@ -196,7 +196,7 @@ Reading read_compressed(Generation& generation, size_t max) {
 Reading read_on(Generation& generation, size_t max) {
   if (generation.compression != Compression::kNone) return read_compressed(generation, max);
   Reading reading = read_plain(generation, max);
-  release(generation.tail);  // each read begins with what stands in the file
+  release(generation.tail);  // each read first checks the bytes in the file
   return reading;
 }
 

@@ -90,7 +90,7 @@ std::optional<KernelRecord> parse_kernel_record(std::string_view raw) {
       !take_field(&rest, &record.sequence) || !take_char(&rest, ',') ||
       !take_field(&rest, &record.since_boot_us) || !take_char(&rest, ','))
     return std::nullopt;
-  if (record.sequence == UINT64_MAX) return std::nullopt;  // no record could follow it
+  if (record.sequence == UINT64_MAX) return std::nullopt;  // no sequence number could follow
   // Flags, and fields that later kernels may add, up to the semicolon.
   const size_t semicolon = rest.find(';');
   if (semicolon == std::string_view::npos) return std::nullopt;

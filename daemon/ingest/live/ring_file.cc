@@ -229,7 +229,7 @@ Result<RingCounts> RingFile::counts() {
   RingCounts& last = header_.counts;
   if (counts.written == last.written && counts.dropped == last.dropped) return counts;
   // Counts change during the read, and the kernel may copy a half-changed one. The smaller value of two reads
-  // was a real one.
+  // is a valid count.
   if (const Status read = read_whole(descriptor_, bytes, sizeof bytes, 0); !read)
     return tl::unexpected(read.error());
   const RingCounts again = counts_of({bytes, sizeof bytes});

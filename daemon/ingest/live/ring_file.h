@@ -1,5 +1,5 @@
 // The untrusted file of one ring: its header and its records. Blocking, one thread at a time; owns the
-// descriptor. It has no read position: the caller gives it.
+// descriptor. The caller keeps the read position.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ struct RingHeader {
   uint32_t rank = 0, device = 0;
 };
 
-// From kRingHeaderUsed bytes and the file's size. The error is a reason without subject.
+// Parses kRingHeaderUsed bytes; checks against the file's size. The error is a reason without subject.
 Result<RingHeader> parse_ring_header(std::string_view bytes, uint64_t file_size);
 
 // The readable records from `next` on: [first, first + count). Records from `next` to `first` are lost. If

@@ -163,7 +163,7 @@ class RingReader::Impl {
   timespec changed_{};                    // modification time of the folder at the last listing
   int listings_due_ = 1;
   TimeNs listed_ns_ = kNoTime, list_pause_ns_ = 0;
-  size_t unread_ = 0;  // names without room in this listing
+  size_t unread_ = 0;  // names skipped in this listing for lack of room
   bool reported_folder_ = false, reported_full_ = false, reported_descriptors_ = false,
        reported_names_ = false;
 };

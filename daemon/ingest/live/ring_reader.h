@@ -3,11 +3,10 @@
 // records, 64 bytes each, unchanged, except that an unknown rank or device becomes the ring's.
 //
 // Durable state. A piece has a RingPlace: the next record since the ring's creation, and the reported drops.
-// The store keeps it in the frame with the bytes. The ring's own `read` counter
-// only shows the producer its free room; committed() advances it when the bytes are durable. After a kill in
-// between, the ring has records that are stored already: the stored place decides, not the counter. A
-// counter beyond the place means that another program wrote it, or that the store lost its end: the records
-// in between are a gap.
+// The store keeps it in the frame with the bytes. The ring's own `read` counter only shows the producer its
+// free room; committed() advances it when the bytes are durable. After a kill in between, the ring has
+// records that are stored already: the stored place decides, not the counter. If the counter is beyond the
+// place, another program wrote it or the store lost its end: the records in between are a gap.
 //
 // Rings are untrusted. They are read with pread and never mapped (their owner may truncate them). Symbolic
 // links, pipes, hard links and wrong sizes are refused. Impossible counts cost a gap; memory and time are
@@ -37,7 +36,7 @@ namespace culprit::ingest {
 // The writer of a ring; the caller derives its job.
 struct RingOwner {
   std::string path;
-  std::string header_job;       // as the ring claims: at most 48 bytes, made valid UTF-8
+  std::string header_job;       // claimed by the ring: at most 48 bytes, made valid UTF-8
   uint32_t uid = 0;             // of the file
   std::optional<uint32_t> pid;  // in the daemon's pid namespace, if the kernel reports it
 };
@@ -75,15 +74,15 @@ class RingReader {
   };
   struct RingRead {
     PieceBatch batch;
-    bool more = false;            // the budget is used up: call another round at once
-    TimeNs next_ns = 0;           // monotonic: time of the next round
-    bool local = false;           // no ring, and the folder may be watched: no call for it can hang
+    bool more = false;   // the budget is used up: call another round at once
+    TimeNs next_ns = 0;  // monotonic: time of the next round
+    bool local = false;  // no ring, and the folder is local: it may be watched, as no call for it can hang
     std::vector<Error> problems;  // each reported once, when it appears
   };
   RingRead round(const Round& round);
 
-  // The stream's evidence is durable up to here: frees room for the producer, and removes a completely
-  // stored ring of a dead process. Call it from the thread of round().
+  // Reports that the stream's evidence is durable up to this offset. Frees room for the producer, and removes
+  // a completely stored ring of a dead process. Call it from the thread of round().
   void committed(StreamId stream, uint64_t evidence_offset);
 
   const RingStats& stats() const;

@@ -158,7 +158,7 @@ bool SafeFolder::is_local(const std::string& below) const {
 }
 
 int SafeFolder::look(const std::string& below, Look& out) const {
-  // A link on the way is checked here by its target; open_file() refuses it.
+  // A link in the path is checked here by its target; open_file() refuses links.
   before_call();
   struct stat status;
   if (::fstatat(root_.get(), name_for(below), &status, AT_SYMLINK_NOFOLLOW) != 0) return note_call(errno);

@@ -30,8 +30,8 @@ struct Entry {
 // Identity and size of a log.
 struct Look {
   uint64_t device = 0, inode = 0, size = 0;
-  uint64_t allocated = 0;  // bytes on disk: fewer than `size` where there are holes
-  TimeNs modified_ns = kNoTime, changed_ns = kNoTime;  // a new name changes the latter alone
+  uint64_t allocated = 0;  // bytes on disk: fewer than `size` if the file has holes
+  TimeNs modified_ns = kNoTime, changed_ns = kNoTime;  // a rename changes only changed_ns
   uint32_t uid = 0;                                    // of its owner
   bool regular = false, linked = false;                // linked: it has a name
 };
@@ -53,7 +53,7 @@ class SafeFolder {
   Status open(const std::string& path);
   void close() { root_ = Descriptor(); }
   bool is_open() const { return root_.is_open(); }
-  // Whether `path` still leads to the open folder, and no untrusted user decides it.
+  // Whether `path` still leads to the open folder, and no untrusted user can change that.
   bool still_at(const std::string& path) const;
   bool is_local(const std::string& below) const;
 
@@ -84,13 +84,13 @@ class SafeFolder {
 
 int look_at(int descriptor, Look& out);  // errno or 0
 
-// Whether a call of this thread on a log failed for a reason that tells nothing of the file (EIO, EMFILE; not
-// ENOENT or EACCES) since the object was made. What was concluded meanwhile is uncertain.
+// Whether a call of this thread on a log failed since construction for a reason unrelated to the file (EIO,
+// EMFILE; not ENOENT or EACCES). Conclusions drawn since then are uncertain.
 class CallWatch {
  public:
   CallWatch();
   bool failed() const;
-  static int error();  // of the last such call
+  static int error();  // errno of the last such call
  private:
   uint64_t before_;
 };

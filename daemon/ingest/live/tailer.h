@@ -10,8 +10,8 @@
 // part), a gap is reported. A failed call (EIO, EMFILE) proves nothing: the check is repeated for a minute.
 //
 // A source is declared with its first piece, which names its file, before any byte is read. So a restart
-// finds the file under any name. After a kill, the parts that left a path since the last stored frame are
-// parts of a log without stored bytes.
+// finds the file under any name. After a kill, parts that left a path after the last stored frame belong to a
+// log without stored bytes.
 //
 // Late bytes are written to a file after another file took its path. In the evidence they follow the bytes
 // read by then. They are found at once while the file is kept open (seconds). Later they are found within a
@@ -43,11 +43,11 @@ namespace culprit::ingest {
 
 struct TailOptions {
   std::string glob;                                            // absolute: formats.md section 8
-  OriginKind kind = OriginKind::kFile;                         // or kDump: of its sources
+  OriginKind kind = OriginKind::kFile;                         // kind of its sources: kFile or kDump
   std::function<std::string(const std::string& path)> job_of;  // job of a new source, from its path
   std::function<StreamId()> allocate;  // a number for a new source; must be thread safe
-  // Wall clock. An earlier process may have read files that left their path after this time, and stored no
-  // byte of them. kNoTime: there was none.
+  // Wall clock. Files that left their path after this time may have been read, but not stored, by an earlier
+  // process. kNoTime: no earlier process.
   TimeNs stored_until_ns = kNoTime;
   size_t files_max = 100'000;        // sources followed at once; further ones are reported and counted
   size_t open_max = 512;             // descriptors kept: share RLIMIT_NOFILE among the tailers

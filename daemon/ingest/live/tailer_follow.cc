@@ -53,7 +53,7 @@ void SourceFollower::look(TailSource& source) {
 
 void SourceFollower::look_same(TailSource& source, const Look& at) {
   Generation& last = source.chain.back();
-  // Also if none, or not all, of its bytes were read.
+  // Also detects truncation if none or not all bytes were read.
   const bool shorter = at.size < last.place.offset || at.size < last.seen;
   const bool moved = at.size != last.seen || at.modified_ns != last.modified_ns;
   // A file that was restored, or rewritten to the same length, must begin with the bytes that were read.
@@ -146,7 +146,7 @@ void SourceFollower::end(TailSource& source) {
   tail_.output.note_lag(source);
   --tail_.counts.files;
   std::erase(source.folder->sources, source.number);
-  // Rotated parts of the source may still exist and are recognised by it, until the names are read again.
+  // The ended source still identifies its rotated parts until the names are read again.
   source.folder->ended.push_back(source.number);
 }
 
@@ -189,7 +189,7 @@ void SourceFollower::resolve(TailSource& source, bool rewritten) {
       break;
     }
     if (uncertain) plan.may_lack = true;
-    // The file that was opened at first sight is the first one, whatever replaced it.
+    // The file opened at first sight is the first generation, even if it was replaced since.
     if (!first && !is_at_path(source, plan)) continue;
     if (plan.torn) {
       const auto again = tail_.lister.names(*source.folder, tail_.lister.mark());
@@ -203,7 +203,7 @@ void SourceFollower::resolve(TailSource& source, bool rewritten) {
   tail_.queue.retry(source);
 }
 
-// Whether a file that cannot be read is waited for.
+// Whether to wait for an unreadable file.
 bool SourceFollower::may_wait(TailSource& source) {
   if (!source.uncertain_since) source.uncertain_since = tail_.time.mono;
   return tail_.time.mono - *source.uncertain_since < kUncertainNs;

@@ -63,7 +63,7 @@ bool LateFiles::read_piece(TailSource& source, LateFile& late, uint64_t max, uin
   if (source.gap) tail_.output.add_piece(source, "");
   const bool passed = reading.result == ReadResult::kBytes || reading.skipped > 0;
   if (!passed) {
-    // At its end, or left: the expected size is the position.
+    // The file is at its end or left: the expected size is the position.
     from.seen = from.place.offset;
     return false;
   }
@@ -134,7 +134,7 @@ void LateFiles::find_of(TailSource& source, const std::unordered_map<uint64_t, c
     if (tail_.root.open_file(generation.name, generation.file) != 0 ||
         look_at(generation.file.get(), at) != 0 || !same_file(place, at))
       continue;
-    // Else the inode was used again.
+    // Otherwise the inode was reused.
     if (state_as_read(generation) == FileState::kYes) follow(source, std::move(generation));
   }
   tail_.open.update(source);

@@ -1,7 +1,7 @@
-// Late bytes: written to a file after another took its path, by a process that has not reopened its log, or
-// never does. In the evidence they follow the bytes read since then; the place in the piece identifies their
-// file. No notification reports them. So a file is kept open for a while after the source left it, and the
-// sizes of all known files are polled, less often the longer they are idle.
+// Late bytes: written to a file after another took its path, by a process that has not reopened its log. In
+// the evidence they follow the bytes read since then; the place in the piece identifies their file. No
+// notification reports them. So a file is kept open for a while after the source left it, and the sizes of
+// all known files are polled, less often the longer they are idle.
 //
 // The files are kept in their sources. The tailer's thread.
 #pragma once

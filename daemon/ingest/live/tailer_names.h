@@ -17,7 +17,7 @@ class FolderLister {
 
   // Orders opens of files and lists: a list with a later mark was read after the open.
   uint64_t mark() { return ++asked_; }
-  // Reads the names once, in whatever state.
+  // Reads the names once, without a consistency check.
   void read(TailFolder& folder);
   // The names in one consistent state, read after the mark `since`; null: not possible in this round.
   std::shared_ptr<const std::vector<Entry>> names(TailFolder& folder, uint64_t since);

@@ -1,6 +1,6 @@
 // Bounds the descriptors that a tailer keeps open: beyond the limit, all files of the source that is unused
-// for the longest time are closed. Where the process has too few, the limit halves, and then grows by one a
-// round up to `max`. Borrows the sources and the output; the tailer's thread.
+// for the longest time are closed. If the process runs out of descriptors, the limit halves; then it grows by
+// one per round up to `max`. Borrows the sources and the output; the tailer's thread.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ class OpenFiles {
   void close_all(TailSource& source);
   // Once a round. `shortage`: a file could not be opened for want of a descriptor.
   void adapt(bool shortage);
-  // Before a late file is closed. If bytes are unread, they are found again by its size, or are a gap if no
-  // name is left.
+  // Before a late file is closed. Unread bytes are found again by the file's size; if the file has no name
+  // left, the bytes are a gap.
   void note_rest(TailSource& source, const LateFile& late);
   size_t count() const { return count_; }
 

@@ -24,7 +24,7 @@ class TailOutput {
   TailOutput(const WatchGlob& glob, const RoundTime& time, TailCounts& counts)
       : glob_(glob), time_(time), counts_(counts) {}
 
-  // Everything goes to `outcome` up to the end of the round.
+  // Begins a round, whose results go to `outcome`.
   void begin(TailOutcome& outcome) { out_ = &outcome; }
   void end() { out_ = nullptr; }
 
@@ -36,9 +36,9 @@ class TailOutput {
   void note_gap(TailSource& source, Gap gap);
   // Counts a gap that is already in a piece.
   void count_gap(uint64_t bytes);
-  // With the source's gap and the position in the file that is being read.
+  // Adds a piece with the source's gap and the position in the current file.
   Piece& add_piece(TailSource& source, std::string bytes);
-  // Without both. The first piece of a source declares it.
+  // Adds a piece without gap and position. The first piece of a source declares the source.
   Piece& add_bare_piece(TailSource& source, std::string bytes);
   void note_lag(TailSource& source);
 

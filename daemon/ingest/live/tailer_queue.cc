@@ -32,7 +32,7 @@ void CheckQueue::schedule_next(TailSource& source) {
   if (source.changed_at == time_.mono || source.interval == 0) source.interval = kFirstLookNs;
   TimeNs wait = watched && !source.absent_since ? kSweepNs : source.interval;
   if (!source.late.empty() && wait > kPolledLookNs) wait = kPolledLookNs;
-  // Spread, so that a thousand files do not come due in one round again and again.
+  // Jitter, so that a thousand files do not repeatedly fall due in the same round.
   const TimeNs jitter = static_cast<TimeNs>(mix64(source.info.id, 1) % 256) * wait / 1024;
   source.interval = std::min(source.interval * 2, longest);
   schedule(source, time_.mono + wait - jitter);

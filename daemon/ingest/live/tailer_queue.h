@@ -27,9 +27,9 @@ class CheckQueue {
   // A source that is due now; null if there is none.
   TailSource* pop_due();
 
-  // At the beginning of the next round: names changed while the source was checked.
+  // Schedules a check at the start of the next round: names changed during the check.
   void retry(TailSource& source);
-  // As many of these as one round may open files of.
+  // Returns the retried sources, as many as one round may open files for.
   std::vector<TailSource*> take_retries();
 
   void make_ready(TailSource& source);
@@ -46,10 +46,10 @@ class CheckQueue {
   const SourceTable& sources_;
   using Due = std::pair<TimeNs, uint32_t>;
   std::priority_queue<Due, std::vector<Due>, std::greater<>> due_;
-  using Owner = std::optional<Principal>;  // of the file
+  using Owner = std::optional<Principal>;  // owner of the file
   std::map<Owner, std::list<uint32_t>> ready_;
   size_t ready_count_ = 0;
-  Owner last_;                     // the one whose turn was last
+  Owner last_;                     // the owner served last
   std::vector<uint32_t> pending_;  // to be retried
 };
 

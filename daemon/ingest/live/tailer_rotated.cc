@@ -73,15 +73,15 @@ struct RotationSearch::Row {
   bool cut = false;  // more parts may exist
 };
 
-// Called only if needed: for a few of a thousand rotated parts.
+// Examines a file. Called only if needed: for a few of a thousand rotated parts.
 bool RotationSearch::see(Sibling& sibling) {
   if (!sibling.seen) sibling.seen = root_.look(sibling.name, sibling.look) == 0 && sibling.look.regular;
   return sibling.seen;
 }
 
 // Whether numbers grow with time. logrotate counts from the youngest, others (log4j2) from the oldest. The
-// times of the two parts with the most distant numbers decide: of plain ones if there are two, since a
-// compressor may change a time; most keep it.
+// modification times of the two parts with the most distant numbers decide. Plain parts are preferred, as a
+// compressor may change the time.
 bool RotationSearch::counts_up(const std::vector<Sibling*>& row) {
   const bool two_plain = std::ranges::count_if(row, [](const Sibling* s) { return is_plain(*s); }) > 1;
   Sibling *youngest = nullptr, *oldest = nullptr;
@@ -138,7 +138,7 @@ bool RotationSearch::is_taken(const Descriptor& file, const Sibling& sibling) {
          });
 }
 
-// The role of a file; if it is the position, it is opened as that.
+// The role of a file. A file with the read position is opened in the plan.
 RotationSearch::Part RotationSearch::what_is(Sibling& sibling) {
   Descriptor file;
   const bool plain = is_plain(sibling);
@@ -159,7 +159,7 @@ RotationSearch::Part RotationSearch::what_is(Sibling& sibling) {
       if (!plan_.position) plan_.file = std::move(file);
       return Part::kPosition;
     }
-    // A copy from before all its bytes were read, also if those were fewer than a fingerprint.
+    // A copy made before all bytes were read, even if the bytes read are fewer than a fingerprint.
     const Generation& last = source_.chain.back();
     const bool short_copy = beginning.size() < last.head.size() && last.head.starts_with(beginning);
     const bool shorter = owner == nullptr && (it == Reach::kShorter || short_copy);
@@ -304,7 +304,7 @@ RotationPlan RotationSearch::plan(AtPath at, const std::vector<Entry>& entries, 
       plan_.held = true;
       return std::move(plan_);
     }
-    // A file renamed since then is read on under its new name; reading detects another content.
+    // Reading of a since renamed file continues under its new name; reading detects changed content.
     plan_.rewritten = rewritten && there;
     plan_.held = !plan_.rewritten && (last.file.is_open() || last.decoder);
     plan_.place = plan_.held ? place_by_now(last) : last.place;

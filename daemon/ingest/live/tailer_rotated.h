@@ -1,5 +1,5 @@
-// Finds what became of the last file of a source, and the files that came after it, among the names of its
-// folder. It opens files but changes nothing: the follower carries out the plan.
+// Finds the last file of a source and its successors among the names of the folder. It opens files but
+// changes nothing: the follower carries out the plan.
 //
 // Invariant of rotation: a check first opens the file at the path, then reads all names of the folder. The
 // path must be unchanged after all names were checked. So every file that was at the path since the last
@@ -26,7 +26,7 @@ struct Sibling {
   bool rotated() const { return !form.base.empty(); }
   std::string name;  // below the root
   uint64_t inode = 0;
-  RotatedName form;  // no base: the name is not that of a rotated file
+  RotatedName form;  // no base: not a rotated name
   Compression compression = Compression::kNone;
   bool seen = false;  // `look` is valid
   Look look;
@@ -45,7 +45,7 @@ struct RotationPlan {
   Descriptor opened;                // the file at the path
   FilePlace place;                  // position in the last generation
   std::optional<Sibling> position;  // present name of the last generation
-  Descriptor file;                  // the last generation, opened there
+  Descriptor file;                  // the last generation, opened at `position`
   std::vector<Generation> newer;    // oldest first; the one at the path is last
   bool at_path = false;             // a regular file is at the path
   Look path;
@@ -60,8 +60,8 @@ std::vector<Sibling> siblings_of(const TailSource& source, const std::vector<Ent
 bool is_copied(const SafeFolder& root, const RotationPlan& plan, const TailSource& source,
                const Sibling& sibling);
 
-// When a part left the path: it was written or copied no later, and renamed when the next file was created.
-// Creation times: kNoTime if unknown; `next_born` not if the part is a copy.
+// Time when a part left the path. A part is written or copied no later, and renamed when the next file is
+// created. `born`, `next_born`: creation times, kNoTime if unknown; pass kNoTime as `next_born` for a copy.
 TimeNs left_path_ns(const Look& part, TimeNs born, TimeNs next_born);
 
 // copytruncate: whether the file is a copy of the file at the path, or of its content before a truncation.
@@ -73,7 +73,7 @@ class RotationSearch {
   RotationSearch(const SafeFolder& root, const SourceTable& sources, const TailSource& source)
       : root_(root), sources_(sources), source_(source) {}
 
-  // Once. `rewritten`: the content of the last file differs from the bytes that were read.
+  // Call once. `rewritten`: the last file's content differs from the bytes read.
   RotationPlan plan(AtPath at, const std::vector<Entry>& entries, bool rewritten);
 
  private:

@@ -33,7 +33,7 @@ bool older_part(const Sibling& a, const Sibling& b) {
   return older_mark(a.form, b.form);
 }
 
-// 0 if the name is not there.
+// Inode of the name; 0 if absent.
 uint64_t inode_of(const std::vector<Entry>& entries, const std::string& name) {
   const auto at = std::lower_bound(entries.begin(), entries.end(), name,
                                    [](const Entry& entry, const std::string& n) { return entry.name < n; });
@@ -264,7 +264,7 @@ bool FolderScan::has_grown(TailFolder& folder, const std::string& name) {
   return grown;
 }
 
-// Calls failed, so that a name could not be judged.
+// Schedules another check of a name that could not be judged because calls failed.
 void FolderScan::look_again(TailFolder& folder, const std::string& name) {
   folder.uncertain.insert(name);
   const TimeNs soon = tail_.time.mono + kPolledLookNs;
@@ -272,8 +272,8 @@ void FolderScan::look_again(TailFolder& folder, const std::string& name) {
   folder.next_list = std::min(folder.next_list, soon);
 }
 
-// Whether the name got another file since the names were read. Of a mounted file, and in some FUSE file
-// systems, the number in the folder never is the file's: the same difference again proves no change.
+// Whether the name got another file since the names were read. For a mounted file, and in some FUSE file
+// systems, the listed inode always differs from the file's. So a repeated equal difference is no change.
 bool FolderScan::is_torn(TailFolder& folder, const std::string& name, uint64_t listed, uint64_t found) {
   if (listed == found) return folder.differing.erase(name), false;
   const std::pair now(listed, found);
@@ -292,7 +292,7 @@ void FolderScan::consider(TailFolder& folder, const Entry& entry, const std::set
   }
   const CallWatch calls;
   const auto forms = rotated_forms(entry.name);
-  // Its parts must not become sources before it.
+  // Parts of an uncertain base must not become sources before the base.
   const auto is_uncertain_base = [&](const RotatedName& form) {
     return folder.uncertain.contains(form.base);
   };
@@ -382,7 +382,7 @@ std::vector<Sibling> FolderScan::rotated_parts(TailFolder& folder, const std::st
   TailSource path;
   path.name = name;
   path.folder = &folder;
-  // An ended source of the path may have read what is compressed now.
+  // An ended source of the path may have read the now compressed file.
   const bool again = tail_.sources.at(name) != nullptr;
   for (Sibling& sibling : siblings_of(path, *folder.names.entries)) {
     const bool plain = sibling.compression == Compression::kNone;
@@ -402,11 +402,11 @@ void FolderScan::add_unstored(TailFolder& folder, const std::string& name, std::
   if (since == kNoTime || !folder.names.entries) return;
   const TimeNs path_born = tail_.root.born_ns(name);
   const std::vector<Sibling> parts = rotated_parts(folder, name);
-  TimeNs next_born = path_born;  // of the file after the part; kNoTime: unknown
+  TimeNs next_born = path_born;  // creation time of the file after the part; kNoTime: unknown
   for (size_t i = parts.size(); i-- > 0;) {
     const Sibling& part = parts[i];
     const bool plain = part.compression == Compression::kNone;
-    // While it is compressed, both are there.
+    // During compression, both the plain and the compressed file exist.
     if (!plain && i + 1 < parts.size() && parts[i + 1].form.mark == part.form.mark) continue;
     const TimeNs born = plain ? tail_.root.born_ns(part.name) : kNoTime;
     const bool copied = born != kNoTime && path_born != kNoTime && born > path_born;
@@ -426,7 +426,7 @@ void FolderScan::create(TailFolder& folder, const std::string& name, uint32_t ui
   made->info.kind = tail_.options.kind;
   made->info.path = tail_.output.path_of(name);
   made->info.job = tail_.options.job_of ? tail_.options.job_of(made->info.path) : "";
-  // The runtime of containers writes as root what they print.
+  // The container runtime writes container output as root.
   const auto container = uid == 0 ? io::container_of_log(made->info.path) : std::nullopt;
   made->info.uid = container.value_or(uid);
   made->info.opened_ns = tail_.time.now;

@@ -19,7 +19,7 @@
 
 namespace culprit::ingest {
 
-// If calls fail for this long, the files that can be read are read, and a gap is reported.
+// If calls fail for this long, readable files are read and a gap is reported.
 constexpr TimeNs kUncertainNs = 60 * kNsPerSecond;
 
 struct TailFolder;
@@ -57,12 +57,12 @@ struct TailSource {
   uint32_t number = 0;  // in the SourceTable
   std::string name;     // below the root
   TailFolder* folder = nullptr;
-  uint64_t size = 0;  // of the evidence
+  uint64_t size = 0;  // bytes of evidence
   std::vector<Generation> chain;
   std::vector<FilePlace> past;
   std::vector<LateFile> late;   // the latest last
   bool late_failing = false;    // the last read late file was unreadable
-  TimeNs late_at = 0;           // when a file was left or a late file had grown
+  TimeNs late_at = 0;           // time when a file was left or a late file had grown
   TimeNs next_late = 0;         // time of the next check of all past files
   std::optional<AtPath> ahead;  // opened at the start of this round, before any names were read
   bool pending = false;         // in the CheckQueue, to be retried
@@ -70,7 +70,7 @@ struct TailSource {
   TimeNs next_look = 0, queued_at = 0, interval = 0;
   TimeNs changed_at = 0;  // when the file last grew or was replaced
   std::optional<TimeNs> absent_since;
-  TimeNs next_search = 0;        // of the search for its last generation under another name
+  TimeNs next_search = 0;        // time of the next search for the last generation under another name
   TimeNs searched_ns = kNoTime;  // modification time of the folder at the last search
   TimeNs not_before = 0;         // no read before this time, after a failure
   uint64_t lag = 0;
@@ -80,8 +80,8 @@ struct TailSource {
   bool declared = false;  // a piece was returned
   bool placed = false;    // a piece has named its file
   bool searches = false;  // earlier files may exist: known at the start, or not opened at first sight
-  std::optional<TimeNs> unseen_since;     // calls fail that look at the file at the path
-  std::optional<TimeNs> uncertain_since;  // calls fail for which its files cannot be identified
+  std::optional<TimeNs> unseen_since;     // calls on the file at the path fail since then
+  std::optional<TimeNs> uncertain_since;  // its files cannot be identified since then, as calls fail
   size_t descriptors = 0;
   std::optional<std::list<uint32_t>::iterator> held;  // in OpenFiles
 };
@@ -90,10 +90,10 @@ struct TailFolder {
   std::string name;  // below the root, "" the root itself
   WatchGlob::State state;
   bool watched = false, asked = false, removed = false, hinted = false, failing = false;
-  bool settled = false;  // a change of its list would change its modification time
+  bool settled = false;  // a change of the list would now change the modification time
   TimeNs modified_ns = kNoTime;
   TimeNs next_list = 0, next_full = 0;  // next_list: if the modification time changed; next_full: in any case
-  TimeNs next_sweep = 0;                // of all its sources after a hint
+  TimeNs next_sweep = 0;                // next check of all its sources after a hint
   std::vector<uint32_t> sources;
   std::vector<uint32_t> ended;  // sources with files that may be in this folder
   FolderNames names;
@@ -105,8 +105,8 @@ struct TailFolder {
   };
   std::unordered_map<std::string, Ignored> ignored;
   std::set<std::string> waiting;    // matched names, not identified yet
-  std::set<std::string> uncertain;  // matched names that could not be judged, since calls failed
-  // Names whose inode in the folder is another than the file's, with both.
+  std::set<std::string> uncertain;  // matched names not judged, as calls failed
+  // Names whose listed inode differs from the file's inode, with both inodes.
   std::map<std::string, std::pair<uint64_t, uint64_t>> differing;
 };
 

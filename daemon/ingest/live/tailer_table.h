@@ -1,5 +1,5 @@
-// The sources of a tailer by number, by path and by the inodes of their files. Owns the sources; an ended one
-// stays while files of it may exist. Borrows the root folder; the tailer's thread.
+// The sources of a tailer by number, by path and by the inodes of their files. Owns the sources; an ended
+// source stays while files of it may exist. Borrows the root folder; the tailer's thread.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ class SourceTable {
  public:
   explicit SourceTable(const SafeFolder& root) : root_(root) {}
 
-  // Gives the source a number that is free. If a path ended and came back, the later source has it.
+  // Assigns a free number. If a path ended and reappeared, the path belongs to the later source.
   TailSource& add(std::unique_ptr<TailSource> source);
   // An ended source; also forgets its files.
   void remove(TailSource& source);

@@ -32,7 +32,7 @@ struct TraceField {
   std::string json;  // its value, without blanks
 };
 
-// Members without a key are empty, or kNoTime.
+// Members whose key is absent are empty or kNoTime.
 struct TraceLine {
   TraceKind kind = TraceKind::kUnknown;
   std::string_view job;
@@ -40,7 +40,7 @@ struct TraceLine {
   std::optional<uint32_t> rank;
   std::optional<int64_t> step;  // at least 0
   TimeNs time_ns = kNoTime;
-  std::string_view name;                 // of a phase and of an event
+  std::string_view name;                 // name of a phase or an event
   std::string_view state;                // of a phase: "begin" or "end"
   std::string_view text;                 // of a log: its `line`
   std::vector<MetricValue> values;       // of a metric
@@ -48,7 +48,7 @@ struct TraceLine {
   std::vector<TraceThread> threads;      // of a stack
   std::optional<PluginFinding> finding;  // of a finding: all but its job, host, rank and time
   std::optional<RasState> ras;           // of a state of NCCL's RAS: all but its host and time
-  std::vector<TraceField> fields;        // of an event and of an unknown kind: its other keys
+  std::vector<TraceField> fields;        // other keys of an event or an unknown kind
 };
 
 // `line` has no newline and at most limits::kLineBytes. Returned views are valid until the next call on the

@@ -13,13 +13,13 @@
 namespace culprit::ingest {
 namespace {
 
-// Time for which lines are collected: a tenth of the time of a diagnosis, and at most 50 batches a second
-// for any number of writers.
+// Time for which lines are collected: a tenth of a diagnosis's time; at most 50 batches a second for any
+// number of writers.
 constexpr TimeNs kGatherNs = 20 * kNsPerMs;
 // Interval of checks whether a user above its rate may continue.
 constexpr TimeNs kHoldNs = 20 * kNsPerMs;
-// Bytes read from all clients at the end: the kernel holds 200 KB of each, and more could not be stored in
-// time.
+// Limit of bytes read from all clients at shutdown: the kernel holds 200 KB per client; more could not be
+// stored in time.
 constexpr size_t kDrainBytes = 16 << 20;
 // Interval of checks whether a stream without writers ends.
 constexpr TimeNs kIdleCheckNs = kTraceLingers / 6;
@@ -105,7 +105,7 @@ class Socket final : public TraceSocket {
     options_.known.clear();
   }
 
-  // Reads the bytes that the kernel holds: their writers saw the write succeed.
+  // Reads the bytes that the kernel holds: writers saw these writes succeed.
   ~Socket() override {
     listener_.reset();
     size_t left = kDrainBytes;
@@ -428,7 +428,7 @@ class Socket final : public TraceSocket {
     gather_->start(kGatherNs);
   }
 
-  // Must be the last action of a call: the receiver may pause the socket.
+  // Must be the last action of a callback: the receiver may pause the socket.
   void flush() {
     gathering_ = false;
     gather_->stop();
@@ -470,9 +470,10 @@ class Socket final : public TraceSocket {
   uint64_t held_bytes_ = 0;
   std::vector<UserSource*> touched_;  // with a piece in held_
   bool gathering_ = false, paused_ = false, idle_running_ = false;
-  const std::shared_ptr<int> there_ = std::make_shared<int>();  // callbacks detect the socket's end by it
-  TimeNs reported_ns_ = kNoTime;                                // time of the last reported broken line
-  uint64_t unreported_ = 0;                                     // clients with a broken line since then
+  // lets callbacks detect that the socket was destroyed
+  const std::shared_ptr<int> there_ = std::make_shared<int>();
+  TimeNs reported_ns_ = kNoTime;  // time of the last reported broken line
+  uint64_t unreported_ = 0;       // clients with a broken line since then
   std::unique_ptr<io::Timer> gather_, release_, idle_;
   std::unique_ptr<io::Listener> listener_;
 };

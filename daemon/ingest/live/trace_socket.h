@@ -30,11 +30,11 @@ namespace culprit::ingest {
 
 struct TraceSocketOptions {
   std::string path;                // of the socket; also the path of its evidence
-  std::string job;                 // for lines without a job from a process without one; empty: of every job
+  std::string job;                 // job of lines and processes without a job; empty: every job
   std::vector<StreamState> known;  // streams of this path in the store; their evidence continues
   std::function<StreamId()> allocate;
-  // Answers with the job of a process, or "" if it has none: at once or later, on the loop, also after the
-  // end of the socket. Called once for each connection, before its first read. May be empty.
+  // Answers with the job of a process, or "" if none: at once or later, on the loop, even after the socket is
+  // destroyed. Called once for each connection, before its first read. May be empty.
   std::function<void(const io::PeerCredentials&, std::function<void(std::string)> answer)> job_of;
   std::function<void(PieceBatch&&)> take;
   // Receives a sentence about a client with a broken line: once per client, with a limited rate. May be

@@ -125,7 +125,7 @@ Result<WatchGlob> WatchGlob::parse(std::string_view pattern) {
   size_t from = 1;
   for (size_t end; (end = pattern.find('/', from)) != pattern.npos; from = end + 1) {
     const std::string_view part = pattern.substr(from, end - from);
-    // A brace may span a slash: nothing after its beginning is fixed.
+    // A brace may span a slash, so nothing after the brace's start is fixed.
     if (has_pattern(part)) break;
     if (part == "." || part == "..") return invalid("must not hold \".\" or \"..\"");
     if (!part.empty()) glob.root_.append("/").append(part);

@@ -11,7 +11,7 @@ namespace {
 constexpr long kConnectMs = 5000;
 constexpr curl_off_t kRetryAfterMost = 86'400;  // seconds
 
-// What the callbacks of libcurl get.
+// Context of libcurl's callbacks.
 struct Running {
   const HttpRequest& request;
   CURL* handle;
@@ -57,7 +57,7 @@ void set_connection(CURL* curl, const HttpRequest& request) {
   if (request.any_name) curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 0L);
   curl_easy_setopt(curl, CURLOPT_NETRC, static_cast<long>(CURL_NETRC_IGNORED));
   curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-  curl_easy_setopt(curl, CURLOPT_QUICK_EXIT, 1L);  // a name server that hangs is not waited for
+  curl_easy_setopt(curl, CURLOPT_QUICK_EXIT, 1L);  // do not wait for a hung name server
   curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, kConnectMs);
   curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, static_cast<long>(request.within_ns / kNsPerMs));
   if (request.silent_ns <= 0) return;

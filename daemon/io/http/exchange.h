@@ -1,9 +1,9 @@
-// One HTTP request and its answer, by libcurl, which is included here alone. It follows no redirect, takes no
-// proxy and no password from the environment or a file, verifies certificates, speaks TLS 1.2 or later, and
-// gives up a connection that takes longer than 5 s to open. Blocking; any thread.
+// One HTTP request and its response, with libcurl, which only this file includes. Follows no redirect; takes
+// no proxy or password from the environment or a file. Verifies certificates, uses TLS 1.2 or later;
+// connecting times out after 5 s. Blocking; any thread.
 //
-// Not for culprit-capture: a program that may trace links nothing that speaks TLS, and reads the few lines of
-// a debug server itself (capture/debug_server).
+// Not for culprit-capture: a program with ptrace rights links no TLS library, and parses a debug server's few
+// lines itself (capture/debug_server).
 #pragma once
 
 #include <cstdint>
@@ -18,44 +18,45 @@
 
 namespace culprit::io {
 
-// All are borrowed for the call.
+// All members are borrowed for the call.
 struct HttpRequest {
   std::string url;                            // http or https
   std::string socket = {};                    // a Unix socket instead of the url's host; empty: none
-  bool path_as_is = false;                    // else ".." in the path is resolved
+  bool path_as_is = false;                    // false: ".." in the path is resolved
   std::vector<std::string> headers = {};      // "Name: value"; "Name:" leaves out one of libcurl's
-  std::optional<std::string_view> body = {};  // of a POST; without: a GET
-  std::string ca_file = {};                   // of authorities; empty: the system's
-  bool ca_alone = false;                      // with `ca_file`: the folder of the system counts no more
-  bool any_name = false;                      // the certificate's names need not match
+  std::optional<std::string_view> body = {};  // body of a POST; none: a GET
+  std::string ca_file = {};                   // certificate authorities; empty: the system's
+  bool ca_alone = false;                      // with `ca_file`: ignore the system's CA folder
+  bool any_name = false;                      // skip the check of the certificate's names
   std::string proxy = {};                     // empty: none
-  TimeNs within_ns = 0;                       // the whole exchange; 0: without a limit
-  TimeNs silent_ns = 0;                       // at most without a byte; whole seconds; 0: without a limit
-  std::function<void(std::string_view)> on_header = {};  // a line of the answer; may be empty
-  // The body as it comes, with the status; false ends the exchange. Bounds are the caller's: it keeps what
-  // it wants.
+  TimeNs within_ns = 0;                       // limit of the whole exchange; 0: no limit
+  TimeNs silent_ns = 0;                       // longest time without a byte; whole seconds; 0: no limit
+  std::function<void(std::string_view)> on_header = {};  // receives one header line; may be empty
+  // Receives the body as it arrives, with the status; false ends the exchange. The caller bounds what it
+  // keeps.
   std::function<bool(long status, std::string_view bytes)> on_body = {};
-  std::function<bool()> goes_on = {};  // asked about once a second; false ends the exchange; may be empty
+  std::function<bool()> goes_on = {};  // called about once a second; false ends the exchange; may be empty
 };
 
 struct HttpAnswer {
   long status = 0;
-  std::optional<TimeNs> retry_after_ns;  // the answer asks for it; at most a day
+  std::optional<TimeNs> retry_after_ns;  // requested by the response; at most a day
 };
 
 struct HttpFailure {
   enum class Kind : uint8_t {
-    kStopped,      // on_body or goes_on said so
+    kStopped,      // on_body or goes_on returned false
     kUnreachable,  // no connection
-    kUntrusted,    // its certificate
+    kUntrusted,    // the certificate was rejected
     kTimeout,
     kBroken,
   } kind = Kind::kBroken;
-  std::string reason;    // libcurl's
+  std::string reason;    // libcurl's message
   int system_error = 0;  // errno of the connection; 0: none
 };
 
-// Before the first thread; also for each exchange. False: libcurl cannot be used.
+// Initialises libcurl; call before starting threads. Each exchange calls it too. False: libcurl cannot be
+// used.
 bool prepare_http();
 tl::expected<HttpAnswer, HttpFailure> http_exchange(const HttpRequest& request);
 

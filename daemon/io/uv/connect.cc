@@ -16,7 +16,7 @@
 namespace culprit::io {
 namespace {
 
-// One unreachable address must not use up the time of the others.
+// Time-out per address: one unreachable address must not use up the time of others.
 constexpr TimeNs kAddressNs = 3 * kNsPerSecond;
 // Addresses tried per name: the first ones.
 constexpr size_t kAddresses = 16;
@@ -27,7 +27,7 @@ struct Address {
 };
 struct Found {
   std::vector<Address> addresses;
-  int failed = 0;  // of getaddrinfo
+  int failed = 0;  // error of getaddrinfo
 };
 
 Found look_up(const HostPort& name, int flags) {
@@ -51,8 +51,8 @@ void set(int descriptor, int level, int option, int64_t value) {
   ::setsockopt(descriptor, level, option, &number, sizeof(number));
 }
 
-// Detects a peer that vanished: keepalive on an idle connection, the user timeout on one with unacknowledged
-// bytes.
+// Detects a vanished peer: keepalive if the connection is idle, the TCP user timeout if bytes are
+// unacknowledged.
 void notice_silence(int descriptor, TimeNs silent_ns) {
   const TimeNs third_s = std::max<TimeNs>(1, silent_ns / kNsPerSecond / 3);
   set(descriptor, SOL_SOCKET, SO_KEEPALIVE, 1);
@@ -78,7 +78,8 @@ class TcpConnecting final : public Connecting {
         each_(make_timer(loop, [this] { failed(ETIMEDOUT); })) {}
   ~TcpConnecting() override {
     give_up();
-    // An unresponsive name server blocks its thread for half a minute; that must not block the loop.
+    // An unresponsive name server blocks the resolver's thread for half a minute; the loop must not wait for
+    // it.
     if (resolver_) resolver_->abandon();
   }
 
@@ -165,7 +166,7 @@ class TcpConnecting final : public Connecting {
     if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
   }
 
-  // The call may destroy this object.
+  // The callback may destroy this object.
   void finish(Result<std::unique_ptr<Stream>> result) {
     give_up();
     whole_->stop();

@@ -50,7 +50,7 @@ class UvEnv final : public Env {
                     call_all(*static_cast<Loop*>(handle->data));
                   }) == 0);
     wake_.data = &loop_;
-    // Before each wait: calls that need no wake-up of their own.
+    // Before each wait, runs calls that need no wake-up of their own.
     CULPRIT_CHECK(uv_prepare_init(&loop_.uv, &turn_) == 0);
     turn_.data = &loop_;
     uv_prepare_start(&turn_, [](uv_prepare_t* handle) { call_all(*static_cast<Loop*>(handle->data)); });
@@ -64,7 +64,7 @@ class UvEnv final : public Env {
     uv_close(reinterpret_cast<uv_handle_t*>(&turn_), nullptr);
     // Only close callbacks are left; a write in progress needs a second turn.
     for (int turn = 0; turn < 3; ++turn) uv_run(&loop_.uv, UV_RUN_NOWAIT);
-    CULPRIT_CHECK(uv_loop_close(&loop_.uv) == 0);  // else an object of this Env still exists
+    CULPRIT_CHECK(uv_loop_close(&loop_.uv) == 0);  // otherwise an object of this Env still exists
   }
 
   TimeNs now(Clock clock) const override {

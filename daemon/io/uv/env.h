@@ -1,6 +1,6 @@
 // The real Env, on libuv. The calling thread becomes the loop thread and must call run(). From then on the
 // process ignores SIGPIPE: a closed peer is an error of its stream. All objects of the Env must be destroyed
-// before it; its destructor checks that.
+// first; the Env's destructor checks this.
 #pragma once
 
 #include <memory>

@@ -14,8 +14,8 @@
 namespace culprit::io {
 namespace {
 
-// After a report, further changes are collected for this long. A log with 1,000 lines a second then wakes the
-// loop as often as it is read.
+// After a report, further changes are collected for this long. So a log with 1,000 lines a second wakes the
+// loop no more often than the log is read.
 constexpr TimeNs kGatherNs = 300 * kNsPerMs;
 // Reads per turn: enough for the kernel's queue of 16,384 events of 48 bytes.
 constexpr int kReadsInTurn = 16;
@@ -61,7 +61,7 @@ class Inotify final : public FolderWatch {
     if (known == number_of_.end()) return;
     const int number = known->second;
     number_of_.erase(known);
-    auto& folders = folders_of_[number];  // several, where links give one folder several names
+    auto& folders = folders_of_[number];  // several, if links give one folder several names
     std::erase(folders, folder);
     if (!folders.empty()) return;
     folders_of_.erase(number);
@@ -72,7 +72,7 @@ class Inotify final : public FolderWatch {
   void look() {
     std::set<std::string> folders;
     if (!read_all(folders)) {
-      if (!poll_) (void)watch();  // it succeeded before with the same descriptor
+      if (!poll_) (void)watch();  // succeeded before with the same descriptor
       return;
     }
     poll_.reset();

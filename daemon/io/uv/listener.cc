@@ -16,13 +16,13 @@
 namespace culprit::io {
 namespace {
 
-// Without a free descriptor a connection stays in the kernel's queue and would wake the loop at once. Other
-// code frees descriptors within this time or not at all.
+// Pause of accepting without a free descriptor, as a connection in the kernel's queue would wake the loop at
+// once. Other code frees descriptors within this time or not at all.
 constexpr TimeNs kDescriptorWaitNs = 100 * kNsPerMs;
 // Connections accepted per turn, so that a storm of them leaves time for existing ones.
 constexpr int kAcceptsInTurn = 64;
-// A flood must not fill the kernel's queue before the next turn: SYNs beyond it are repeated after a second.
-// The kernel bounds it by net.core.somaxconn, 4096.
+// Length of the kernel's queue. A flood must not fill the queue before the next turn: the peer repeats a
+// dropped SYN only after a second. The kernel's limit is net.core.somaxconn, 4096.
 constexpr int kBacklog = 4096;
 
 // Closes its socket unless it was released.
@@ -76,8 +76,8 @@ Status check_free(const std::string& path, const sockaddr_un& address) {
   return system_failure("unix:" + path, errno);
 }
 
-// Binds and listens under a temporary name, then renames: a client finds the old socket or a new one that
-// answers and has its permissions.
+// Binds and listens under a temporary name, then renames: a client finds the old socket, or a listening new
+// socket with final permissions.
 Result<Socket> bind_unix(const std::string& path, uint32_t mode, SocketFile& file) {
   sockaddr_un address = {}, temporary = {};
   const std::string non_log = path + "." + std::to_string(::getpid());

@@ -16,10 +16,12 @@
 
 namespace culprit::io {
 
-// Calls queued for the loop. Shared with the threads, so that a thread that outlives the Env finds it closed.
+// Calls queued for the loop. Shared with threads, so that a thread that outlives the Env finds the mailbox
+// closed.
 class Mailbox {
  public:
-  // Any thread. Dropped once the mailbox is closed. kLater: the call waits for the loop's next turn.
+  // Any thread. Calls to a closed mailbox are dropped. kLater: the call waits for the loop's next turn
+  // without a wake-up.
   enum class Wake : uint8_t { kNow, kLater };
   void post(std::function<void()> call, Wake wake = Wake::kNow);
   void open(uv_async_t* wake);
@@ -49,15 +51,15 @@ inline tl::unexpected<Error> uv_failure(const std::string& subject, int number) 
   return tl::unexpected<Error>(uv_error(subject, number));
 }
 
-// libuv uses a handle until its close callback. `state` has the handle and the data of its callbacks and
-// lives until then, as does a closure that runs while its owner is destroyed.
+// libuv uses a handle until its close callback. `state` holds the handle and its callbacks' data, and lives
+// until then. So does a closure that runs while its owner is destroyed.
 template <class State>
 void close_and_free(State* state) {
   uv_close(reinterpret_cast<uv_handle_t*>(&state->handle),
            [](uv_handle_t* handle) { delete static_cast<State*>(handle->data); });
 }
 
-// One per kind, in the file of that name.
+// Factories, one per kind of object, each defined in the file of that name.
 std::unique_ptr<Timer> make_timer(Loop& loop, std::function<void()> call);
 Result<std::unique_ptr<Worker>> make_worker(Loop& loop, const std::string& name);
 Result<std::unique_ptr<Poll>> make_poll(Loop& loop, int descriptor, std::function<void()> readable);

@@ -43,8 +43,8 @@ Result<std::unique_ptr<Poll>> make_poll(Loop& loop, int descriptor, std::functio
   }
   state->handle.data = state;
   auto poll = std::make_unique<UvPoll>(state);
-  // An overwritten /dev/kmsg reports an error and an urgent event. libuv treats an error alone as the end,
-  // and with the urgent event as readable, which is correct.
+  // An overwritten /dev/kmsg reports an error together with an urgent event. libuv treats a lone error as the
+  // end, but an error with the urgent event as readable, which is correct here.
   const int failed =
       uv_poll_start(&state->handle, UV_READABLE | UV_PRIORITIZED,
                     [](uv_poll_t* handle, int, int) { static_cast<PollState*>(handle->data)->call(); });

@@ -111,7 +111,7 @@ class UvStream final : public Stream {
           if (!state.closed && state.handlers.on_sent && uv_stream_get_write_queue_size(&state.handle) == 0)
             state.handlers.on_sent();
         });
-    // The only reason is a socket that the kernel closed already; reading reports that too.
+    // Fails only if the kernel already closed the socket, which reading reports too.
     if (failed != 0) delete write;
   }
   size_t unsent() const override { return uv_stream_get_write_queue_size(&state_->handle); }

@@ -26,7 +26,7 @@ class UvTimer final : public Timer {
   void start(TimeNs after_ns, TimeNs repeat_ns) override {
     uv_update_time(
         state_->handle
-            .loop);  // the loop's time is from the start of the turn, and the callback may have been slow
+            .loop);  // refreshes the loop's time, which is from the start of the turn; a callback may be slow
     uv_timer_start(
         &state_->handle, [](uv_timer_t* handle) { static_cast<TimerState*>(handle->data)->call(); },
         milliseconds(after_ns), milliseconds(repeat_ns));

@@ -45,7 +45,7 @@ void run(const std::shared_ptr<Queue>& queue, const std::string& name) {
     std::function<void()> work = std::move(queue->tasks.front().work);
     lock.unlock();
     work();
-    work = nullptr;  // destroys what it holds before `done` runs
+    work = nullptr;  // destroys the closure before `done` runs
     lock.lock();
     if (queue->tasks.empty()) continue;  // abandoned
     std::function<void()> done = std::move(queue->tasks.front().done);
@@ -64,7 +64,7 @@ void run(const std::shared_ptr<Queue>& queue, const std::string& name) {
 class ThreadWorker final : public Worker {
  public:
   explicit ThreadWorker(Loop& loop) { queue_->mailbox = loop.mailbox; }
-  // An errno: EAGAIN at a limit of tasks or memory.
+  // Returns an errno: EAGAIN at a limit of tasks or memory.
   int begin(const std::string& name) {
     try {
       thread_ = std::thread([queue = queue_, name] { run(queue, name); });

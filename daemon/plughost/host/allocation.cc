@@ -36,7 +36,7 @@ CodeOfPlugin arm_failing_allocations(const char* number) {
 }  // namespace culprit::plughost
 
 #ifdef CULPRIT_OWN_MALLOC
-// The C library's own names stay reachable; free() is untouched.
+// The C library's own names stay reachable; free() is not replaced.
 extern "C" {
 void* __libc_malloc(size_t size);
 void* __libc_calloc(size_t count, size_t size);

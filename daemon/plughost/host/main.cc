@@ -23,8 +23,8 @@
 namespace culprit::plughost {
 namespace {
 
-// Between the limit of the daemon, which counts resident pages now and then, and the kernel's, which counts
-// pages that are only reserved: the stacks of threads, arenas.
+// Reserve between the daemon's limit (resident pages, checked periodically) and the kernel's limit
+// (reserved pages): thread stacks and malloc arenas.
 constexpr uint64_t kReservedBytes = 256 << 20;
 
 void limit(decltype(RLIMIT_CORE) what, uint64_t value) {
@@ -43,7 +43,7 @@ void close_inherited() {
 bool confine([[maybe_unused]] uint64_t memory_bytes, pid_t parent) {
   close_inherited();
   ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-  // The process that started it may be gone already.
+  // The parent process may have exited before this call.
   if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || ::getppid() != parent) return false;
   limit(RLIMIT_CORE, 0);
   limit(RLIMIT_NOFILE, 1024);

@@ -97,7 +97,7 @@ std::string below(std::string url, std::string_view path) {
   return url + std::string(path);
 }
 
-// A receiver that is wrongly set up (401, 404) is mended by a person, so that these are tried again.
+// A person fixes a wrongly configured receiver (401, 404), so these messages are tried again.
 Kind kind_of_status(long status) {
   if (status >= 200 && status < 300) return Kind::kSent;
   if (status == 400 || status == 405 || status == 413 || status == 415 || status == 422)
@@ -105,7 +105,7 @@ Kind kind_of_status(long status) {
   return Kind::kFailed;
 }
 
-// A receiver may repeat the request, its secrets included.
+// A receiver's answer may repeat the request including its secrets.
 DeliveryOutcome outcome_of(const Result<respond::HttpReply>& reply, const respond::HttpPost& request) {
   if (!reply) return {Kind::kFailed, reply.error().text, std::nullopt, 0};
   DeliveryOutcome out;
@@ -133,7 +133,7 @@ DeliveryOutcome to_webhook(const DeliveryOrder& order, const alert::Issue& issue
   auto body = body_of(order.receiver, issue, respond::values_of(issue, m, order.context), request->secrets);
   if (!body) return could_not(body.error());
   request->body = std::move(*body);
-  // The same at each attempt: a receiver that knows it does nothing twice.
+  // Equal for each attempt: a receiver that supports it ignores repetitions.
   request->headers.push_back("Idempotency-Key: " + m.id);
   request->headers.push_back("X-Culprit-Issue: " + issue.key);
   return send(std::move(*request), order);
@@ -159,7 +159,7 @@ DeliveryOutcome to_alertmanager(const DeliveryOrder& order, const std::vector<al
   request->url = below(address, "/api/v2/alerts");
   request->body = respond::alertmanager_body(issues, order.context, order.now);
   DeliveryOutcome out = send(*request, order);
-  // Only with a message: what stands is sent each minute.
+  // Only together with a message: firing issues are sent each minute.
   for (size_t i = order.active.size(); i < issues.size() && out.kind == Kind::kSent; ++i) {
     const TimeNs until = issues[i].handling.silent_until_ns;
     if (!issues[i].firing() || until == kNoTime || until <= order.now) continue;
@@ -170,7 +170,7 @@ DeliveryOutcome to_alertmanager(const DeliveryOrder& order, const std::vector<al
   return out;
 }
 
-// Logs, or the newest metrics.
+// Sends logs, or the newest metrics.
 DeliveryOutcome to_otlp(const DeliveryOrder& order) {
   auto request = request_to(order.receiver);
   if (!request) return could_not(request.error());

@@ -1,5 +1,5 @@
-// One attempt to hand messages to a receiver: reads its secrets, makes the body, sends it and judges the
-// answer. Blocking: for a worker's thread. It borrows nothing, so it may outlive who asked for it.
+// One attempt to deliver messages to a receiver: reads its secrets, makes the body, sends it and evaluates
+// the answer. Blocking: for a worker's thread. Borrows nothing, so it may outlive its caller.
 #pragma once
 
 #include <atomic>
@@ -18,9 +18,9 @@ constexpr const char* kOtlpReceiver = "otlp";
 
 struct DeliveryOrder {
   AlertConfig receiver;
-  bool otlp = false;  // then the receiver is OTLP's endpoint
+  bool otlp = false;  // true: the receiver is OTLP's endpoint
   std::vector<alert::Message> messages;
-  std::vector<alert::Issue> active;  // for Alertmanager: sent again, as they are
+  std::vector<alert::Issue> active;  // for Alertmanager: issues to send again unchanged
   respond::NoticeContext context;
   TimeNs now = kNoTime;
   std::shared_ptr<const std::atomic<bool>> stop;
@@ -29,16 +29,16 @@ struct DeliveryOrder {
 struct DeliveryOutcome {
   enum class Kind : uint8_t {
     kSent,
-    kFailed,   // it is tried again
-    kRefused,  // the receiver calls the message malformed
+    kFailed,   // the message is tried again
+    kRefused,  // the receiver rejects the message as malformed
   } kind = Kind::kFailed;
   std::string sentence;  // plain words: what the receiver answered, or why nothing was sent
   std::optional<TimeNs> retry_after_ns;
-  uint64_t rejected = 0;  // records that OTLP's receiver left out
+  uint64_t rejected = 0;  // records that OTLP's receiver rejected
 };
 
 DeliveryOutcome deliver(const DeliveryOrder& order);
-// Sends a test, and its end where the receiver hears of ends; the order's messages are not used.
+// Sends a test, and the test's end if the receiver gets ends; the order's messages are not used.
 DeliveryOutcome deliver_test(DeliveryOrder order);
 
 // The endpoint of OTLP as a receiver.
@@ -46,7 +46,8 @@ AlertConfig otlp_receiver(const Config& config);
 // How many messages one request may carry.
 size_t batch_of(const AlertConfig& receiver, bool otlp);
 
-// Why the receiver's files would fail; empty: they are sound. Reads them; renders the template.
+// Why delivery would fail because of the receiver's files; empty: the files are valid. Reads the files;
+// renders the template.
 std::string trouble_of(const AlertConfig& receiver);
 
 }  // namespace culprit::app

@@ -11,7 +11,7 @@ namespace culprit::app {
 namespace {
 
 constexpr size_t kNamed = 3;        // places
-constexpr size_t kHostsMax = 1024;  // for maintenance windows
+constexpr size_t kHostsMax = 1024;  // limit of hosts for maintenance windows
 constexpr size_t kAlertTextBytes = 1000;
 constexpr size_t kReasons = 8;
 
@@ -53,7 +53,7 @@ std::string places_text(const Diagnosis& d) {
   return named_first(out);
 }
 
-// Where the evidence was seen: a fault without an accused host has a place too.
+// The places of the evidence, for a fault without an accused host.
 std::string seen_text(const Diagnosis& d) {
   std::vector<std::string> places;
   for (const Evidence& e : d.evidence) {
@@ -74,7 +74,7 @@ alert::Fault::Line first_line(const Diagnosis& d) {
   return {};
 }
 
-// Whether a line of the kernel, of root or of a service matched the rule. Lines of a user name their user.
+// Whether a line of the kernel, root or a service matched the rule. A user's lines name the user.
 bool is_of_host(const Diagnosis& d) {
   return d.rule &&
          std::ranges::any_of(d.evidence, [](const Evidence& e) { return !e.file.empty() && !e.uid; });

@@ -6,7 +6,7 @@
 
 namespace culprit::app {
 
-// The run must have a verdict.
+// Precondition: the run has a verdict.
 alert::Fault fault_of(const RunVerdict& of_run);
 
 }  // namespace culprit::app

@@ -7,7 +7,7 @@
 
 namespace culprit::app {
 
-// Of a finding, or of a diagnosis that was announced; empty: the event is no such thing.
+// The record of a finding or of an announced diagnosis; empty for another event.
 std::string otlp_record(const LiveEvent& event);
 
 }  // namespace culprit::app

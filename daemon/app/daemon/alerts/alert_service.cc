@@ -17,11 +17,11 @@
 namespace culprit::app {
 namespace {
 
-constexpr TimeNs kFollowEvery = 10 * kNsPerSecond;  // of runs with an issue
-constexpr TimeNs kResendEvery = 60 * kNsPerSecond;  // to an Alertmanager
+constexpr TimeNs kFollowEvery = 10 * kNsPerSecond;  // interval of checks of runs with an issue
+constexpr TimeNs kResendEvery = 60 * kNsPerSecond;  // interval of resends to an Alertmanager
 constexpr TimeNs kSeenEvery = 60 * kNsPerSecond;    // a write of the watermark
-constexpr TimeNs kWriteAgain = 5 * kNsPerSecond;    // after a failure of the disk
-constexpr TimeNs kCatchUp = 600 * kNsPerSecond;     // before the watermark: a clock that was set
+constexpr TimeNs kWriteAgain = 5 * kNsPerSecond;    // pause after a failed write
+constexpr TimeNs kCatchUp = 600 * kNsPerSecond;     // margin before the watermark, for a clock that was set
 
 store::StoredMessage stored(const alert::Message& m) {
   return {m.row, m.id, m.receiver, m.issue, static_cast<int>(m.kind), m.created_ns, m.body};
@@ -60,7 +60,7 @@ respond::Outbox::Past past_of(const store::StoredReceiver& stored) {
   return out;
 }
 
-// A user by name or uid as users of jobs are named; nothing: this host knows no such user.
+// A user by name or uid, in the form of job users; nothing: this host knows no such user.
 std::optional<std::string> user_text(const std::string& user) {
   if (user == "*") return user;
   if (user.find_first_not_of("0123456789") == user.npos) return "user " + user;
@@ -68,7 +68,7 @@ std::optional<std::string> user_text(const std::string& user) {
   return found ? std::optional(fmt::format("user {}", found->pw_uid)) : std::nullopt;
 }
 
-// A failed write and what came since, as one. Of an issue the newest counts.
+// Merges a failed write with later changes. The newest version of an issue counts.
 void put_before(store::AlertChanges failed, store::AlertChanges& later) {
   std::set<std::string> newer;
   for (const store::StoredIssue& one : later.issues) newer.insert(one.key);
@@ -118,8 +118,8 @@ Result<std::unique_ptr<AlertService>> AlertService::open(io::Env& env, AlertServ
   return out;
 }
 
-// An attempt under way ends within about a second. It is waited for: at the end of the process TLS must not
-// be in use.
+// A running attempt ends within about a second. The destructor waits for it: TLS must not be in use at the
+// end of the process.
 AlertService::~AlertService() { *stop_ = true; }
 
 Status AlertService::load(const std::string& state_dir) {
@@ -221,7 +221,7 @@ void AlertService::on_events(const std::vector<LiveEvent>& events) {
   flush();
 }
 
-// A finding of the kind that somebody had repaired.
+// Handles a new finding of a kind that a person marked as repaired.
 void AlertService::found(const LiveEvent& event) {
   const auto* change = std::get_if<FindingChange>(&event.content);
   if (!change || change->finding.rule.empty()) return;
@@ -247,7 +247,8 @@ void AlertService::on_verdicts(std::span<const RunVerdict> verdicts) {
 void AlertService::restored() {
   for (const alert::Issue* issue : book_.firing())
     if (issue->storm.empty()) options_.verdicts->look_at(issue->fault.job, issue->fault.run);
-  const bool is_new = seen_until_ns_ == kNoTime;  // what was before the file is no news
+  const bool is_new = seen_until_ns_ == kNoTime;  // first start with an alert file: earlier verdicts are not
+                                                  // new
   options_.verdicts->restored(is_new ? kNoTime : seen_until_ns_ - kCatchUp);
   if (!is_new) return;
   seen_until_ns_ = wall();
@@ -255,7 +256,7 @@ void AlertService::restored() {
   write();
 }
 
-// A job with an issue may go on, or run again.
+// Follows jobs with an issue, which may continue or run again.
 void AlertService::follow_runs() {
   if (following_ || book_.firing_count() == 0 || !options_.engine) return;
   if (followed_ns_ != kNoTime && mono() - followed_ns_ < kFollowEvery) return;
@@ -338,7 +339,7 @@ void AlertService::add(alert::Message message) {
   if (keep) unwritten_.messages.push_back(std::move(copy));
 }
 
-// What a restart would lose of receivers, and what became of messages.
+// Stores the receivers' state that a restart would lose, and the outcome of messages.
 void AlertService::keep_receivers() {
   for (const alert::Message& m : outbox_.take_dropped()) book_.settled(m.receiver, m.issue, true);
   for (const std::string& name : receivers()) {
@@ -370,8 +371,8 @@ void AlertService::flush() {
   write();
 }
 
-// A message goes out once it is on the disk, under a name that a restart keeps. Where the disk fails, it goes
-// out without.
+// Sends a message once it is on the disk, under a name that survives a restart. If the disk fails, the
+// message is sent without being stored.
 void AlertService::write() {
   if (writing_ || !disk_) return;
   const bool waits = write_after_ns_ != kNoTime && mono() < write_after_ns_ && !stopping_;
@@ -486,7 +487,7 @@ DeliveryOrder AlertService::order_for(const AlertConfig& receiver, bool otlp) co
   return {receiver, otlp, {}, {}, {std::move(url), options_.config->host.name}, wall(), stop_};
 }
 
-// What an Alertmanager has to hear again, each minute.
+// Firing issues, which an Alertmanager must get again each minute.
 std::vector<alert::Issue> AlertService::active(const AlertConfig& receiver, Channel& channel) {
   std::vector<alert::Issue> out;
   const bool due = channel.resent_ns == kNoTime || mono() - channel.resent_ns >= kResendEvery;
@@ -520,7 +521,7 @@ void AlertService::kick(const AlertConfig& receiver, bool otlp) {
   if (!order.messages.empty() || !order.active.empty()) begin(*own, std::move(order));
 }
 
-// What a revision says that the messages before it did not.
+// What changed in a revision since the earlier messages.
 std::string AlertService::change_of(const alert::Message& m) const {
   if (m.kind != alert::Message::Kind::kRevised) return "";
   const auto known = book_.issues().find(m.issue);
@@ -579,7 +580,7 @@ void AlertService::delivered(const DeliveryOrder& order, const DeliveryOutcome& 
           own.error_report.look(trouble, fmt::format("alert receiver {}: takes alerts again", name), mono()))
     trouble.empty() ? options_.inform(*reported) : options_.report_error(*reported);
   unwritten_.messages_removed.insert(unwritten_.messages_removed.end(), removed.begin(), removed.end());
-  keep_receivers();  // what it says of issues is kept with this
+  keep_receivers();  // stores the receivers' state together with the issues
   flush();
 }
 

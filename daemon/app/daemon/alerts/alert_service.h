@@ -1,5 +1,5 @@
-// Sends alerts: follows the verdicts of runs, keeps issues and messages on the disk before any is sent,
-// and hands them to their receivers. OTLP's records and metrics take the same way.
+// Sends alerts: follows the verdicts of runs, stores issues and messages on the disk before sending them, and
+// passes messages to their receivers. OTLP's records and metrics take the same path.
 //
 // Thread: the loop's, also for callbacks. Owns a worker for the disk and one for each receiver; the loop
 // never waits for them. Borrows its parts, which outlive it.
@@ -33,40 +33,40 @@ struct AlertServiceOptions {
   const Config* config = nullptr;
   VerdictFeed* verdicts = nullptr;
   EngineWorker* engine = nullptr;
-  std::function<void(const std::string&)> report_error, inform;  // for the log
+  std::function<void(const std::string&)> report_error, inform;  // write to the log
   // The text of GET /metrics, for OTLP; may be empty.
   std::function<void(std::function<void(std::string)>)> metrics = {};
   TimeNs started_ns = 0;
-  // One attempt, on the receiver's worker. A simulation's receivers refuse, hang and answer late, without a
-  // network and in simulated time.
+  // One delivery attempt, on the receiver's worker. Receivers of a simulation refuse, hang and answer late,
+  // without a network and in simulated time.
   std::function<DeliveryOutcome(const DeliveryOrder&)> deliver = app::deliver;
-  SelfWatch* watch = nullptr;  // borrowed; learns whether the file of alerts works
+  SelfWatch* watch = nullptr;  // borrowed; records whether the alert file works
 };
 
 class AlertService {
  public:
-  // Blocks while the file is opened and read.
+  // Blocks while the alert file is opened and read.
   static Result<std::unique_ptr<AlertService>> open(io::Env& env, AlertServiceOptions options);
   ~AlertService();
 
-  // After the events are in the records.
+  // Call after the events are in the records.
   void on_events(const std::vector<LiveEvent>& events);
-  void on_verdicts(std::span<const RunVerdict> verdicts);  // of the feed
-  // The engine has all that was before the start: what happened until the end of the process before, and was
-  // not looked at by it, is caught up with.
+  void on_verdicts(std::span<const RunVerdict> verdicts);  // subscriber of the feed
+  // The engine has ingested all data from before the start. Processes the changes that the previous process
+  // had not handled when it ended.
   void restored();
   void reload();
-  // Keeps what is not on the disk yet, then calls `done`. Sends nothing more.
+  // Writes unwritten changes to the disk, then calls `done`. Sends no more messages.
   void stop(std::function<void()> done);
 
-  // Sends a test to the receiver, or to all, and answers in plain words: receiver, whether it was taken, what
-  // it said.
+  // Sends a test to the receiver, or to all, and answers in plain words: the receiver, whether it accepted
+  // the test, and its answer.
   struct Tested {
     std::string receiver, sentence;
     bool sent = false;
   };
   void test(const std::string& receiver, std::function<void(Result<std::vector<Tested>>)> answer);
-  // What a person does about an issue, by its key.
+  // A person's action on an issue, by the issue's key.
   Result<alert::Issue> acknowledge(const std::string& key, const std::string& by);
   Result<alert::Issue> silence(const std::string& key, TimeNs for_ns, const std::string& by);
   Result<alert::Issue> repaired(const std::string& key, const std::string& by);
@@ -76,10 +76,10 @@ class AlertService {
   const alert::AlertBook& book() const { return book_; }
   const respond::Outbox& outbox() const { return outbox_; }
   const Config& config() const { return *options_.config; }
-  // Why alerts are late or lost now; empty: they are not.
+  // Why alerts are late or lost now; empty: no problem.
   std::vector<std::string> troubles() const;
   struct Counters {
-    uint64_t resent = 0;        // standing alerts, to Alertmanagers
+    uint64_t resent = 0;        // firing alerts sent again to Alertmanagers
     uint64_t store_failed = 0;  // writes to the disk
   };
   const Counters& counters() const { return counters_; }
@@ -88,7 +88,7 @@ class AlertService {
   struct Channel {
     std::unique_ptr<io::Worker> worker;
     bool busy = false;
-    TimeNs resent_ns = kNoTime;  // to an Alertmanager
+    TimeNs resent_ns = kNoTime;  // last resend to an Alertmanager
     ErrorReport error_report;
   };
 
@@ -124,15 +124,15 @@ class AlertService {
   std::shared_ptr<store::AlertStore> store_;  // worker only
   store::AlertChanges unwritten_;
   bool writing_ = false;
-  int64_t stored_row_ = 0;  // messages up to here are on the disk, or cannot be kept
+  int64_t stored_row_ = 0;  // messages up to this row are on the disk, or cannot be stored
   int64_t last_row_ = 0, writing_row_ = 0;
   TimeNs seen_until_ns_ = kNoTime, seen_written_ns_ = kNoTime;  // seen_written_ns_: monotonic
-  TimeNs write_after_ns_ = kNoTime;                             // monotonic: after a failure
+  TimeNs write_after_ns_ = kNoTime;                             // monotonic: next write after a failure
   bool stopping_ = false, following_ = false;
   std::function<void()> stopped_;
   TimeNs followed_ns_ = kNoTime, exported_ns_ = kNoTime;  // monotonic
   std::map<std::string, Channel> channels_;
-  std::map<std::string, respond::Outbox::Past> pasts_;  // as kept on the disk
+  std::map<std::string, respond::Outbox::Past> pasts_;  // as stored on the disk
   ErrorReport store_error_;
   std::string store_trouble_;
   Counters counters_;

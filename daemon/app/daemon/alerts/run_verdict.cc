@@ -18,7 +18,7 @@ RunVerdict run_verdict(const std::vector<Verdict>& of_run) {
     if (!v.judged_by.empty()) judgements[v.id()] = v.state == VerdictState::kConfirmed;
     candidates.push_back(&v);
   }
-  // Of equal ones the newest; a report lists the most probable first.
+  // On a tie, the newest comes first; a report lists the most probable first.
   std::ranges::stable_sort(candidates, std::ranges::greater(),
                            [](const Verdict* v) { return v->diagnosis.confidence; });
   std::vector<RankedDiagnosis> ranked;
@@ -41,7 +41,7 @@ RunVerdict run_verdict(records::Records& records, const std::string& job, uint32
   if (of_run)
     out = run_verdict(*of_run);
   else
-    out.known = out.settled = false;  // it is read again
+    out.known = out.settled = false;  // the run is read again
   out.job = job;
   out.run = run;
   return out;

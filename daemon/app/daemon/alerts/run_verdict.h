@@ -1,4 +1,4 @@
-// Which verdict of a run stands, after people judged its diagnoses. Pure but for the records.
+// The current verdict of a run, after people judged its diagnoses. Pure except for the records.
 #pragma once
 
 #include <optional>
@@ -18,8 +18,8 @@ struct RunVerdict {
   bool settled = true;  // false: a change of the verdict waits for its announcement
   std::optional<Verdict> verdict;
   std::set<std::string> refuted;  // ids of diagnoses
-  std::string owner;              // of the job: "user 1000", "host gpu-7"; empty: not known
-  std::string user;               // who alone writes for the job: "user 1000"; empty: not known, or several
+  std::string owner;              // owner of the job: "user 1000", "host gpu-7"; empty: unknown
+  std::string user;               // the job's only writer: "user 1000"; empty: unknown, or several
 };
 
 // `of_run`: all diagnoses of a run, newest first.

@@ -6,7 +6,7 @@
 namespace culprit::app {
 namespace {
 
-constexpr size_t kRunsAtOnce = 64;        // the disk's other work goes on in between
+constexpr size_t kRunsAtOnce = 64;        // limit that lets other disk work continue in between
 constexpr size_t kRunsCaughtUp = 10'000;  // after a start
 
 }  // namespace
@@ -37,7 +37,7 @@ void VerdictFeed::beat() {
   read();
 }
 
-// Where the records fail, they are read again at the next beat.
+// If the records fail, they are read again at the next beat.
 void VerdictFeed::catch_up() {
   if (since_ns_ == kNoTime || catching_up_) return;
   catching_up_ = true;
@@ -76,7 +76,7 @@ void VerdictFeed::read() {
       [this, verdicts] { add_owners(verdicts); });
 }
 
-// The engine knows whose jobs they are.
+// Adds the owners of the jobs, which the engine knows.
 void VerdictFeed::add_owners(std::shared_ptr<std::vector<RunVerdict>> verdicts) {
   const auto done = [this, verdicts] { publish(*verdicts); };
   if (!engine_) return done();
@@ -91,7 +91,7 @@ void VerdictFeed::add_owners(std::shared_ptr<std::vector<RunVerdict>> verdicts) 
       done);
 }
 
-// A verdict that is not settled is left out: its change is announced within seconds.
+// Skips a verdict that is not settled: its change is announced within seconds.
 void VerdictFeed::publish(const std::vector<RunVerdict>& verdicts) {
   reading_ = false;
   if (stopped_) return;
@@ -104,7 +104,7 @@ void VerdictFeed::publish(const std::vector<RunVerdict>& verdicts) {
       again.emplace_back(v.job, v.run);
   for (const Subscriber& subscriber : subscribers_) subscriber(settled);
   read();
-  for (records::JobRunId& run : again) waiting_.insert(std::move(run));  // at the next beat
+  for (records::JobRunId& run : again) waiting_.insert(std::move(run));  // read again at the next beat
 }
 
 }  // namespace culprit::app

@@ -1,6 +1,6 @@
-// Which verdict of each run stands, for alerts and a controller. A run is read from the records when its
-// diagnoses may have changed. Subscribers get the state and not the change: a kill at any moment loses and
-// doubles none.
+// The current verdict of each run, for alerts and a controller. A run is read from the records when its
+// diagnoses may have changed. Subscribers get the state instead of the change, so a kill at any moment loses
+// and doubles nothing.
 //
 // Thread: the loop's, also for callbacks. Borrows its parts, which outlive it.
 #pragma once
@@ -21,22 +21,22 @@ namespace culprit::app {
 
 class VerdictFeed {
  public:
-  // `engine` may be null: then no owner of a job is known.
+  // `engine` may be null: then the owners of jobs are unknown.
   VerdictFeed(Recorder& recorder, EngineWorker* engine) : recorder_(recorder), engine_(engine) {}
 
   using Subscriber = std::function<void(std::span<const RunVerdict>)>;
   void subscribe(Subscriber subscriber) { subscribers_.push_back(std::move(subscriber)); }
 
-  // After the events are in the records.
+  // Call after the events are in the records.
   void on_events(const std::vector<LiveEvent>& events);
   // The verdict of a run may have changed.
   void look_at(const std::string& job, uint32_t run);
-  // The engine has all that was before the start. Until then subscribers get nothing. `since_ns`: also
-  // runs with diagnoses from then on; kNoTime: none of them.
+  // The engine has ingested all data from before the start; earlier, subscribers get nothing. `since_ns`:
+  // also publishes runs with diagnoses since then; kNoTime: no such runs.
   void restored(TimeNs since_ns);
-  // Each second: reads again where the records failed.
+  // Called each second: repeats failed reads of the records.
   void beat();
-  // Subscribers get nothing more. What was not published is read at the next start: see restored().
+  // Ends publishing. Unpublished verdicts are read at the next start: see restored().
   void stop() { stopped_ = true; }
   // Subscribers have everything up to now.
   bool is_idle() const { return restored_ && since_ns_ == kNoTime && !reading_ && waiting_.empty(); }
@@ -52,7 +52,7 @@ class VerdictFeed {
   std::vector<Subscriber> subscribers_;
   std::set<records::JobRunId> waiting_;
   bool reading_ = false, catching_up_ = false, restored_ = false, stopped_ = false;
-  TimeNs since_ns_ = kNoTime;  // what happened from then on is not read yet
+  TimeNs since_ns_ = kNoTime;  // verdicts since this time are not read yet
 };
 
 }  // namespace culprit::app

@@ -143,7 +143,7 @@ void DaemonApi::mark_alerts(json& items) const {
   }
 }
 
-// A person who repaired the fault has repaired its hosts: nothing before is held against them.
+// A person who repaired the fault repaired its hosts: earlier findings about them no longer count.
 void DaemonApi::handle_alert(const serve::AlertOrder& order, const serve::Actor& by, Answer answer) {
   if (!parts_.alerts) return ApiSource::handle_alert(order, by, std::move(answer));
   using What = serve::AlertOrder::What;

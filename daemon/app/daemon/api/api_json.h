@@ -1,4 +1,4 @@
-// JSON that the APIs of the daemon and the collector edit: stored documents with members added. Pure.
+// JSON edited by the APIs of the daemon and the collector: stored documents with additional members. Pure.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -12,10 +12,10 @@ namespace culprit::app {
 
 using nlohmann::json;
 
-// Each reader of evidence has a thread, of the unit's 64 tasks, for as long as its client reads.
+// Limit of evidence readers: each occupies one of the unit's 64 tasks while its client reads.
 constexpr size_t kEvidenceReaders = 8;
 
-// Of a source: the uid, or the id of the container that wrote it; null: not known, or the other one.
+// The uid, or the id of the container, that wrote a source; null: unknown, or the other kind.
 inline json uid_json(const std::optional<Principal>& who) {
   const auto uid = who ? who->uid() : std::nullopt;
   return uid ? json(*uid) : json(nullptr);

@@ -1,4 +1,4 @@
-// Requests of people for the stacks of a job: POST /v1/jobs/JOB/capture.
+// People's requests for the stacks of a job: POST /v1/jobs/JOB/capture.
 #include <fmt/format.h>
 
 #include <algorithm>

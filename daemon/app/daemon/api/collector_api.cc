@@ -14,7 +14,7 @@ namespace {
 
 double as_double(uint64_t n) { return static_cast<double>(n); }
 
-// As on the host itself, but the archive does not know how many files a log had.
+// Like on the host itself, except that the archive lacks the number of files of a log.
 std::optional<uint32_t> proven_owner(const StreamInfo& info) {
   const bool by_peer = info.kind == OriginKind::kSocket || info.kind == OriginKind::kRing;
   return info.uid && by_peer ? info.uid->uid() : std::nullopt;
@@ -227,7 +227,7 @@ void CollectorApi::hosts(Answer answer) {
       });
 }
 
-// What hosts and the archive say, with what is held against each; and hosts whose logs are read here.
+// The rows of hosts and archive with the findings about each host; and hosts whose logs are read here.
 json CollectorApi::host_list(const std::vector<NamedHost>& named,
                              const std::map<std::string, RememberedHost>& stored) {
   std::map<std::string, const NamedHost*> against;

@@ -35,7 +35,7 @@ class CollectorApi final : public DaemonApi {
  private:
   std::string metrics_text(Counters counters) override;
   nlohmann::json status_values() override;
-  // The sources that the archive has, behind those of this host.
+  // Adds the archive's sources after this host's sources.
   void add_archived(const std::optional<std::string>& job, std::vector<SourceRow> own,
                     Lists::SourceRows rows);
   nlohmann::json host_list(const std::vector<NamedHost>& named,

@@ -16,12 +16,12 @@
 namespace culprit::app {
 namespace {
 
-// People's judgements from the index: of this diagnosis, and of others of its kind.
+// People's judgements from the index: of this diagnosis, and of others of the same kind.
 struct StoredAnswers {
   bool is_read = false;
   std::vector<Verdict> verdicts;
   std::map<std::string, records::Judged> judged;
-  std::vector<records::DeviceFault> faults;  // of the devices that the run accuses
+  std::vector<records::DeviceFault> faults;  // faults of the devices that the run accuses
 
   static Result<StoredAnswers> of(records::Records& index, const records::VerdictQuery& query) {
     auto verdicts = index.verdicts(query);
@@ -44,7 +44,7 @@ struct StoredAnswers {
     }
   }
 
-  // What people said of its kind, and of this one.
+  // Adds people's judgements of this diagnosis and of its kind.
   void mark(Diagnosis& diagnosis, const std::string& job) const {
     const auto kind = judged.find(kind_of(diagnosis));
     if (kind == judged.end()) return;
@@ -72,7 +72,7 @@ struct StoredAnswers {
   }
 };
 
-// Parts of ours that did not run when they were wanted, in a report that leaves a question open.
+// Adds parts of culprit that failed to run to a report that leaves a question open.
 void add_parts(Report& report, const std::vector<std::string>& troubles) {
   const bool asks = report.hang || !report.missing.empty() || (!report.verdict && !report.suspects.empty());
   if (!asks) return;
@@ -114,7 +114,7 @@ void add_forward(json& out, const std::string& to, const UplinkCounters& f) {
                     {"logs", std::move(logs)}};
 }
 
-// The daemon is healthy, and a restart would not help.
+// A problem of a healthy daemon that a restart would not solve.
 std::string sentence_of(const LiveCounts& counts) {
   if (counts.without_engine == 0) return "ok";
   std::string names;
@@ -234,7 +234,7 @@ json DaemonApi::status_values() {
 // Running jobs first, then jobs of the index.
 namespace {
 
-// What engine and index know of the report that is asked for.
+// Data of engine and index on the requested report.
 struct FoundReport {
   std::optional<Report> report;
   std::optional<uint32_t> run;
@@ -270,7 +270,7 @@ void find_stored(FoundReport& found, const std::string& job, records::Records& i
     found.answers = std::move(*answers);
 }
 
-// As people's judgements leave it, with what the index knows of its diagnoses.
+// Applies people's judgements and adds the index's data on the diagnoses.
 void finish(FoundReport& found, const std::string& job, const std::vector<std::string>& troubles) {
   Report& report = *found.report;
   report.job.run = found.run;
@@ -481,7 +481,7 @@ void DaemonApi::pool_log(Answer answer) {
                          });
 }
 
-// The store first: what it still has would come back at the next start.
+// Clears the store first: data that remained there would return at the next start.
 void DaemonApi::forget_taught(const std::string& job, const serve::Actor& by, Answer answer) {
   const auto outcome = std::make_shared<Status>();
   const std::string person = who(by);
@@ -528,7 +528,7 @@ void DaemonApi::judge(const serve::Judgement& judgement, const serve::Actor& by,
       });
 }
 
-// Rejects an unknown host name: it is a typing error, and the intended host would stay suspected.
+// Rejects an unknown host name: a typing error would leave the intended host suspected.
 void DaemonApi::clear(const std::string& host, const serve::Actor& by, Answer answer) {
   const auto known = std::make_shared<bool>(host == parts_.config->host.name);
   const auto outcome = std::make_shared<Status>();

@@ -41,16 +41,16 @@ struct AgentParts {
   EngineWorker* engine = nullptr;  // null with an uplink
   const Uplink* uplink = nullptr;  // null unless the daemon is an agent
   std::function<const Sources*()> sources;
-  std::function<std::optional<serve::HttpCounts>()> http;        // of all addresses
+  std::function<std::optional<serve::HttpCounts>()> http;        // counts over all addresses
   std::function<const PluginService*()> plugins = {};            // may return null
   std::function<const CaptureService*()> capture = {};           // may return null
-  ReadAccess access = {};                                        // as at the start
+  ReadAccess access = {};                                        // access as at the start
   std::function<void(const std::string& sentence)> inform = {};  // writes to the daemon's log
   std::function<const RasService*()> ras = {};                   // may return null
-  // All of the new configuration and rules, or nothing of it; answers when that is done.
+  // Applies the whole new configuration and rules, or nothing of them; answers afterwards.
   std::function<void(std::function<void(Status)>)> reload = {};
   AlertService* alerts = nullptr;   // null with an uplink
-  VerdictFeed* verdicts = nullptr;  // the same
+  VerdictFeed* verdicts = nullptr;  // null with an uplink
 };
 
 class DaemonApi : public serve::ApiSource {
@@ -97,10 +97,10 @@ class DaemonApi : public serve::ApiSource {
   void test_alert(const std::string& receiver, const serve::Actor& by, Answer answer) override;
 
  protected:
-  enum class Counters : uint8_t { kOpen, kAll };  // without those of receivers of alerts, or with them
+  enum class Counters : uint8_t { kOpen, kAll };  // without or with the counters of alert receivers
   virtual std::string metrics_text(Counters counters);
-  virtual nlohmann::json status_values();  // of GET /v1/status, for every reader
-  // The rows of GET /v1/hosts by host: this one first, then what is held against others.
+  virtual nlohmann::json status_values();  // values of GET /v1/status, for every reader
+  // The rows of GET /v1/hosts by host: this host first, then the findings about other hosts.
   using HostRows = std::vector<std::pair<std::string, nlohmann::json>>;
   HostRows host_rows(const std::vector<NamedHost>& named);
 
@@ -109,17 +109,18 @@ class DaemonApi : public serve::ApiSource {
   DaemonLists lists_{parts_};
 
  private:
-  // Which parts of ours did not run for the job, and why, a sentence each; empty ones among them.
+  // Parts of culprit that did not run for the job, each with the reason as a sentence; may contain empty
+  // sentences.
   std::vector<std::string> missing_parts(const std::string& job) const;
   void put_rule(const serve::RuleRequest& request, const serve::Actor& by,
                 const std::shared_ptr<MadeRule>& made, Answer answer);
 
-  // Adds "alert" to the jobs of GET /v1/now that have one which fires.
+  // Adds "alert" to the jobs of GET /v1/now that have a firing alert.
   void mark_alerts(nlohmann::json& items) const;
   void audit(const char* what, const alert::Window& window);
 
   RuleMaker rule_maker_{env_, *this};
-  EngineAnswer<DaemonLists::Jobs> now_jobs_;  // for GET /v1/now
+  EngineAnswer<DaemonLists::Jobs> now_jobs_;  // answer for GET /v1/now
   EngineAnswer<std::vector<JobCounters>> counters_;
   std::shared_ptr<void> reading_ = std::make_shared<int>();  // each evidence reader holds a reference
   ReadAudit audit_;
@@ -128,11 +129,11 @@ class DaemonApi : public serve::ApiSource {
 // "alice (uid 0)": for the log and the store.
 std::string who(const serve::Actor& by);
 
-// Of GET /v1/status: what waits for receivers, and what is wrong.
+// Part of GET /v1/status: messages that wait for receivers, and problems.
 nlohmann::json alert_status(const AlertService& alerts);
 
-// Reads evidence on a worker of its own, so a slow client or disk delays no other reader. `share` is kept
-// alive as long as the reader.
+// Reads evidence on a separate worker, so that a slow client or disk delays no other reader. The reader keeps
+// `share` alive.
 Result<std::unique_ptr<serve::EvidenceReader>> read_evidence(io::Env& env, store::EvidenceReader reader,
                                                              store::EvidenceRange range,
                                                              std::shared_ptr<void> share);

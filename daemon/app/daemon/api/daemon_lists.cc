@@ -10,8 +10,8 @@
 namespace culprit::app {
 namespace {
 
-// The uid that alone gave all bytes of a source; none: unknown. The next file at a path may be another
-// user's, so a log that was rotated or rewritten has no known owner.
+// The only uid that wrote a source; none: unknown. The next file at a path may belong to another user, so a
+// rotated or rewritten log has no known owner.
 std::optional<uint32_t> owner_of(const store::StoredStream& stream) {
   const StreamInfo& info = stream.state.info;
   const bool by_peer = info.kind == OriginKind::kSocket || info.kind == OriginKind::kRing;
@@ -32,7 +32,7 @@ void DaemonLists::jobs_of(KeepJob keep, Answer answer) {
   });
 }
 
-// What the store's worker reads; the worker may be the last to hold it.
+// Data read by the store's worker, which may hold the last reference.
 struct DaemonLists::StoredJobs {
   std::vector<records::JobRow> rows;
   std::set<JudgedTitles::Run> live, listed;
@@ -52,7 +52,7 @@ void DaemonLists::add_stored_jobs(std::shared_ptr<Jobs> jobs, std::function<void
       [this, found, jobs = std::move(jobs), done = std::move(done)] { finish_judged(found, jobs, done); });
 }
 
-// In short pieces of work: the disk's other work goes on in between.
+// Reads in short works, so that other disk work is not delayed.
 void DaemonLists::finish_judged(const std::shared_ptr<StoredJobs>& found, const std::shared_ptr<Jobs>& jobs,
                                 const std::function<void()>& done) {
   if (!found->judged.complete)

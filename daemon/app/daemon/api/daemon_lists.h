@@ -1,4 +1,4 @@
-// The lists of the API: from the jobs of the engine, the index and the spool. Borrows the parts. Thread: the
+// The lists of the API, from the jobs of the engine, the index and the spool. Borrows the parts. Thread: the
 // loop's.
 #pragma once
 
@@ -23,13 +23,13 @@ class DaemonLists final : public Lists {
   void diagnoses_of(const serve::DiagnosisQuery& query, KeepJob keep, Answer answer) override;
   void suspects_of(const std::optional<std::string>& job, KeepJob keep, Answer answer) override;
   void source_rows(const std::optional<std::string>& job, SourceRows rows) override;
-  // Adds the sources of other hosts behind those of this one.
+  // Adds the sources of other hosts after this host's sources.
   using MoreSources =
       std::function<void(const std::optional<std::string>& job, std::vector<SourceRow> own, SourceRows)>;
   void set_more_sources(MoreSources more) { more_sources_ = std::move(more); }
 
   using Jobs = std::vector<ListedJob>;
-  // The jobs of the engine, after all batches that it has.
+  // The jobs of the engine, after all batches that it has received.
   void live_jobs(std::function<void(std::shared_ptr<Jobs>)> done);
   // Adds the runs of the index, in the order of GET /v1/jobs.
   void add_stored_jobs(std::shared_ptr<Jobs> jobs, std::function<void()> done);

@@ -9,13 +9,14 @@
 namespace culprit::app {
 namespace {
 
-// Read ahead of a client; two chunks are buffered.
+// Size of a chunk; two chunks are read ahead of a client.
 constexpr size_t kChunkBytes = 256 << 10;
 
 // Queue from the reading thread to the sending loop: chunks in order, two at most.
 class Pipe {
  public:
-  // Returns false if the reader is gone. `reported` is called only while the reader, and so its Env, exists.
+  // Returns false if the reader is gone. `reported` is called only while the reader, and thus its Env,
+  // exists.
   bool put(serve::EvidenceChunk chunk, const std::function<void()>& reported) {
     std::unique_lock lock(mutex_);
     room_.wait(lock, [&] { return closed_ || chunks_.size() < 2; });

@@ -1,5 +1,5 @@
-// The HTTP API of an agent: its evidence, its sources and the state of its connection to the collector. Jobs
-// are known to the collector only: a query for a job is answered with the collector's address.
+// The HTTP API of an agent: its evidence, its sources and the state of its connection to the collector. Only
+// the collector has jobs: a query for a job is answered with the collector's address.
 //
 // Thread: the loop's. Borrows the parts of DaemonApi.
 #pragma once

@@ -1,4 +1,4 @@
-// What is held against hosts, for the lists of hosts and suspects. Thread: the loop's.
+// Findings about hosts, for the lists of hosts and suspects. Thread: the loop's.
 #pragma once
 
 #include <functional>
@@ -12,10 +12,10 @@
 
 namespace culprit::app {
 
-// The hosts that the diagnoses of the index name: of one job, or with an empty name of all.
+// The hosts named by the index's diagnoses of one job, or of all jobs if `job` is empty.
 void named_in_index(Recorder& recorder, const std::string& job,
                     std::function<void(Result<std::vector<NamedHost>>)> then);
-// Sets what is held against the host. `of`: null, nothing.
+// Sets the host's state from the findings about it. `of`: null, no findings.
 void put_host_state(nlohmann::json& row, const NamedHost* of);
 
 }  // namespace culprit::app

@@ -1,5 +1,5 @@
-// What GET /v1/suspects and GET /v1/hosts say of hosts: a verdict makes a suspect; a diagnosis that is no
-// verdict, or that rests on the word of users alone, makes a host odd; nothing else is held against a host.
+// The states of hosts in GET /v1/suspects and GET /v1/hosts: a verdict makes a suspect. A diagnosis that is
+// no verdict, or that rests only on users' claims, makes a host odd. No other fact changes the state.
 #include <map>
 #include <utility>
 
@@ -12,7 +12,7 @@
 namespace culprit::app {
 namespace {
 
-// As GET /v1/suspects shows it.
+// The row of GET /v1/suspects.
 json suspect_row(const NamedHost& one) {
   json out = {{"job", one.job},
               {"run", one.run},
@@ -57,7 +57,7 @@ void put_host_state(json& row, const NamedHost* of) {
   row["diagnosis"] = of ? json(of->diagnosis) : json();
 }
 
-// Logs of other hosts may be read here too: these hosts are listed with what is held against them.
+// Includes other hosts whose logs are read here, with the findings about them.
 DaemonApi::HostRows DaemonApi::host_rows(const std::vector<NamedHost>& named) {
   const serve::Health now = health();
   uint64_t lag = 0, gaps = 0;

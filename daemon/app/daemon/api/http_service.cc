@@ -13,12 +13,12 @@
 namespace culprit::app {
 namespace {
 
-// Every user may connect; what each sees is decided by request.
+// Every user may connect; each request checks what the user may see.
 constexpr uint32_t kOpenSocket = 0666;
 constexpr TimeNs kHttpRetryNs = 5 * kNsPerSecond;
 constexpr size_t kCertificateBytes = 1 << 20;
 
-// The tokens of TCP; empty where none are configured.
+// The tokens for TCP; empty if none are configured.
 Result<serve::Tokens> read_tokens(const Config& config) {
   const std::string& path = config.http.token_file;
   if (path.empty()) return serve::Tokens();
@@ -40,8 +40,8 @@ Result<std::string> read_file(const std::string& path) {
   return text;
 }
 
-// The certificate of HTTPS and its key; empty where none are configured. OpenSSL reads the files first:
-// libmicrohttpd gives no reason for a file that it refuses. Certificates of clients are not checked.
+// The certificate of HTTPS and its key; empty if none are configured. OpenSSL reads the files first, since
+// libmicrohttpd gives no reason for a rejected file. Certificates of clients are not checked.
 Result<serve::HttpTls> read_https(const Config& config) {
   const TlsFiles& files = config.http.tls;
   if (!files.used()) return serve::HttpTls();
@@ -138,7 +138,7 @@ void HttpService::reload() {
   start_missing();
 }
 
-// As people open the page, else as this host serves it.
+// The page's configured address, else this host's address.
 std::string HttpService::page_url() const {
   const Listening& first = all_.front();
   if (!first.tcp() || !first.server) return "";

@@ -1,6 +1,6 @@
 // Serves the API at its addresses: http.listen, and with a TCP address also the unix socket api.sock, so that
 // the command line and an administrator without a token always reach the daemon. Reads tokens and
-// certificates, at the start and at a reload. An address that cannot be had is tried again.
+// certificates at the start and at a reload. Retries an address that is not available.
 //
 // Thread: the loop's. Borrows the configuration and the Api, which outlive it.
 #pragma once
@@ -22,15 +22,15 @@ namespace culprit::app {
 class HttpService {
  public:
   using Say = std::function<void(const std::string&)>;
-  // `sees_all`: who may have a link to the page.
+  // `sees_all`: decides who may get a link to the page.
   HttpService(io::Env& env, const Config& config, serve::Api& api,
               std::function<bool(const serve::Reader&)> sees_all, Say report_error, Say inform);
   ~HttpService();
 
   void start();
-  // A new certificate needs a new server: its clients connect again.
+  // A new certificate requires a new server: clients must reconnect.
   void reload();
-  // Of all addresses; nothing: none answers.
+  // Counts over all addresses; nothing: no address is served.
   std::optional<serve::HttpCounts> counts() const;
 
  private:
@@ -38,7 +38,7 @@ class HttpService {
   struct Listening {
     std::string address;
     std::unique_ptr<serve::HttpServer> server = {};
-    serve::HttpTls tls = {};  // of the running server
+    serve::HttpTls tls = {};  // credentials of the running server
     serve::Tokens tokens = {};
     std::string trouble = {};
     bool tcp() const { return !address.starts_with("unix:"); }

@@ -9,7 +9,7 @@
 namespace culprit::app {
 namespace {
 
-// The last state of a job stays long enough for any scraper.
+// Time for which an ended job's last state is shown, long enough for any scraper.
 constexpr TimeNs kEndedShown = 3600 * kNsPerSecond;
 
 bool is_over(const JobCounters& job) {
@@ -25,7 +25,7 @@ int rank_of(const JobCounters& job) {
   return job.state == FigureState::kNoEngine ? 4 : 5;
 }
 
-// Returns how many jobs are left out. Names that are equal as UTF-8 would be one series twice.
+// Returns the number of jobs left out. Names that are equal as UTF-8 would be one series twice.
 size_t choose_jobs(std::vector<JobCounters>& jobs, const JobMetricsLimits& limits) {
   std::erase_if(jobs, [&](const JobCounters& job) {
     return is_over(job) && job.last_ns != kNoTime && limits.now - job.last_ns > kEndedShown;
@@ -62,7 +62,7 @@ class JobMetricsWriter {
  private:
   static double seconds(TimeNs ns) { return static_cast<double>(ns) / 1e9; }
 
-  // A value for each job that has one.
+  // Writes a value for each job that has one.
   template <class Value>
   void gauge(std::string_view name, std::string_view help, const Value& value) {
     m_.gauge(name, help);

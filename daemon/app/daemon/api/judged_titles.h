@@ -1,5 +1,5 @@
-// The verdicts of runs whose diagnoses people judged, for lists of jobs. They are computed once and again
-// when a diagnosis of the run changes.
+// The verdicts of runs whose diagnoses people judged, for lists of jobs. A verdict is computed once, and
+// again when a diagnosis of the run changes.
 //
 // Thread: the store's worker.
 #pragma once
@@ -18,11 +18,11 @@ namespace culprit::app {
 class JudgedTitles {
  public:
   using Run = records::JobRunId;
-  // The title of the verdict that is left; nothing: none is. Of the judged runs among `listed`.
+  // Titles of the remaining verdicts for judged runs among `listed`; nothing: no verdict remains.
   using Titles = std::map<Run, std::optional<std::string>>;
   struct Answer {
     Titles titles;
-    bool complete = true;  // false: call again; at most kRunsAtOnce runs are computed in a call
+    bool complete = true;  // false: call again; a call computes at most kRunsAtOnce runs
   };
   Answer of(records::Records& index, const std::set<Run>& listed);
   static constexpr size_t kRunsAtOnce = 16;
@@ -31,7 +31,7 @@ class JudgedTitles {
   Titles known_;
 };
 
-// The title of a run's verdict after people judged its diagnoses. `of_run`: all of the run.
+// The title of a run's verdict after people judged its diagnoses. `of_run`: all diagnoses of the run.
 std::optional<std::string> judged_title(const std::vector<Verdict>& of_run);
 
 }  // namespace culprit::app

@@ -1,5 +1,6 @@
-// The rows of the API's lists, as values. A view of one user (own_view.h) chooses among these values, and
-// only the functions below make JSON of what is chosen: what a row has no field for is shown to no reader.
+// The rows of the API's lists, as values. A view of one user (own_view.h) selects rows and fields of these
+// values. Only the functions below convert the selection to JSON, so no reader sees data without a field in a
+// row.
 //
 // Plain values; pure.
 #pragma once
@@ -24,12 +25,12 @@ namespace culprit::app {
 
 // A source of GET /v1/sources.
 struct SourceRow {
-  std::string job, host, path;  // job: empty for what belongs to no job
+  std::string job, host, path;  // job: empty for sources without a job
   OriginKind kind = OriginKind::kFile;
   uint64_t bytes = 0, lost_bytes = 0;
   TimeNs first_ns = kNoTime;
   std::optional<Principal> writer;
-  std::optional<uint32_t> owner;  // the uid that alone gave all its bytes; none: not known
+  std::optional<uint32_t> owner;  // the only uid that wrote its bytes; none: unknown
   std::optional<uint32_t> pid;
   bool ended = false;
 };
@@ -39,7 +40,7 @@ nlohmann::json to_json(const std::vector<SourceRow>& rows);  // {"items": [ … 
 // A run of GET /v1/jobs: a running job, or a row of the records.
 struct ListedJob {
   std::variant<LiveJobSummary, records::JobRow> of;
-  std::optional<std::string> verdict;  // its title, as people's judgements leave it
+  std::optional<std::string> verdict;  // title of the verdict after people's judgements
 
   explicit ListedJob(LiveJobSummary job) : of(std::move(job)), verdict(std::get<0>(of).verdict) {}
   explicit ListedJob(records::JobRow row) : of(std::move(row)) {
@@ -50,14 +51,14 @@ struct ListedJob {
 };
 nlohmann::json to_json(const ListedJob& job);
 
-// The lists that a view of one user narrows. Each answer is on the loop.
+// The lists that a view of one user narrows. Each answer arrives on the loop.
 class Lists {
  public:
   virtual ~Lists() = default;
   using Answer = serve::ApiSource::Answer;
   using KeepJob = serve::ApiSource::KeepJob;
 
-  // The lists with the rows of the jobs that `keep` returns true for. It may be called on another thread.
+  // The lists with the rows of jobs for which `keep` returns true. `keep` may be called on another thread.
   virtual void jobs_of(KeepJob keep, Answer answer) = 0;
   virtual void diagnoses_of(const serve::DiagnosisQuery& query, KeepJob keep, Answer answer) = 0;
   virtual void suspects_of(const std::optional<std::string>& job, KeepJob keep, Answer answer) = 0;
@@ -66,7 +67,7 @@ class Lists {
   virtual void source_rows(const std::optional<std::string>& job, SourceRows rows) = 0;
 };
 
-// For readers who see every job.
+// For readers who may see every job.
 inline bool every_job(const std::string&) { return true; }
 
 }  // namespace culprit::app

@@ -10,7 +10,7 @@ namespace {
 
 constexpr TimeNs kOddFor = 24 * 3600 * kNsPerSecond;
 
-// Adds each host that a standing diagnosis names, unless a person cleared it after its newest evidence.
+// Adds each host named by a standing diagnosis, unless a person cleared the host after its newest evidence.
 void add_named(const Verdict& v, const std::map<std::string, TimeNs>& cleared, std::vector<NamedHost>& out) {
   if (!v.is_open() || !v.settled) return;
   const Diagnosis& d = v.diagnosis;

@@ -14,7 +14,7 @@ namespace culprit::app {
 namespace {
 
 constexpr TimeNs kRecent = 24 * 3600 * kNsPerSecond;
-constexpr size_t kPlaces = 3, kRanks = 8;  // named in a row; the rest is counted
+constexpr size_t kPlaces = 3, kRanks = 8;  // limits of names in a row; the rest is counted
 
 std::string lower_of(std::string_view text) {
   std::string out(text);
@@ -57,13 +57,13 @@ bool is_in(const json& job, const std::string& state) {
   return state.empty() || string_of(job, "state") == state;
 }
 
-// The job's own texts, where words are searched.
+// The job's own texts, which a search covers.
 std::string own_texts(const json& job) {
   return lower_of(string_of(job, "id") + " " + string_of(job, "state") + " " + string_of(job, "verdict") +
                   " " + string_of(job, "headline") + " " + string_of(job, "note"));
 }
 
-// Removes the words that the text has.
+// Removes words that occur in the text.
 void take_words(std::vector<std::string>& words, const std::string& text) {
   std::erase_if(words, [&](const std::string& word) { return text.find(word) != text.npos; });
 }
@@ -103,7 +103,7 @@ json verdict_row(const Verdict& v) {
           {"alone", !v.has_proof()}};
 }
 
-// The one whose title the run's verdict has.
+// The diagnosis whose title is the run's verdict.
 json verdict_of(const json& job, const std::vector<Verdict>* of_run) {
   const std::string title = string_of(job, "verdict");
   if (title.empty()) return nullptr;
@@ -113,7 +113,7 @@ json verdict_of(const json& job, const std::vector<Verdict>* of_run) {
   return {{"title", title}};
 }
 
-// The texts of a diagnosis that a page shows, made lower case.
+// The visible texts of a diagnosis, in lower case.
 std::string texts_of(const Diagnosis& d) {
   std::string out;
   const auto add = [&out](std::string_view text) { (out += text) += '\n'; };
@@ -138,13 +138,13 @@ std::string texts_of(const Diagnosis& d) {
 
 }  // namespace
 
-// A run, and what is known of its place in the list.
+// A run, and what determines its place in the list.
 struct NowList::Row {
   const json* job = nullptr;
   NowRun run;
   int urgency = 0;
   TimeNs time_ns = kNoTime;
-  bool may_lead = false;  // it has rows that may be its verdict
+  bool may_lead = false;  // the index has rows that may be its verdict
 };
 
 NowList::NowList(json jobs, const std::vector<records::Leading>& leading, serve::NowQuery query, TimeNs now)
@@ -229,10 +229,10 @@ json NowList::page(const NowVerdicts& verdicts) const {
 
 namespace {
 
-// Runs whose verdicts are read at once: the disk's other work goes on in between.
+// Runs whose verdicts are read in one work, so that other disk work is not delayed.
 constexpr size_t kRunsAtOnce = 64;
 
-// What the loop and the store's worker hand to each other: one of them uses it at a time.
+// Data shared by the loop and the store's worker: only one of them uses it at a time.
 struct NowWork {
   std::vector<records::Leading> leading;
   std::unique_ptr<NowList> list;
@@ -247,11 +247,11 @@ struct NowWork {
   }
 };
 
-// Reads what a page needs from the index, in short pieces of work. Pending calls keep it alive. Thread: the
+// Reads a page's data from the index, in short works. Pending calls keep the object alive. Thread: the
 // loop's.
 class NowReading : public std::enable_shared_from_this<NowReading> {
  public:
-  // `finish` gets the page before it is answered.
+  // `finish` may change the page before it is sent.
   NowReading(Recorder& recorder, bool late, std::function<void(json&)> finish,
              serve::ApiSource::Answer answer)
       : recorder_(recorder), late_(late), finish_(std::move(finish)), answer_(std::move(answer)) {}
@@ -276,7 +276,7 @@ class NowReading : public std::enable_shared_from_this<NowReading> {
                     std::move(done));
   }
 
-  // Calls `each` with the rows of some runs, then goes on.
+  // Calls `each` with the rows of some runs, then continues with the next runs.
   template <class Each>
   void read_some(const Each& each, void (NowReading::*on)()) {
     ask(
@@ -320,7 +320,7 @@ class NowReading : public std::enable_shared_from_this<NowReading> {
 
 }  // namespace
 
-// A page must not wait until an engine has read a large batch: then it gets what the engine answered last.
+// A page must not wait until an engine has read a large batch: then it gets the engine's last answer.
 void DaemonApi::now(const serve::NowQuery& query, Answer answer) {
   now_jobs_.get([this, query, answer = std::move(answer)](
                     const std::shared_ptr<const DaemonLists::Jobs>& live, bool late) {

@@ -18,7 +18,7 @@ serve::ApiSource::KeepJob only(std::set<std::string> jobs) {
   return [jobs = std::move(jobs)](const std::string& job) { return jobs.contains(job); };
 }
 
-// Calls `then` with the jobs of the user, among all or if it is this job.
+// Calls `then` with the user's jobs: all of them, or only `job` if it is one of them.
 void with_jobs(Lists& lists, const std::optional<std::string>& job, uint32_t uid,
                std::function<void(Result<std::set<std::string>>)> then) {
   lists.source_rows(job, [uid, then = std::move(then)](Result<std::vector<SourceRow>> rows) {
@@ -107,7 +107,7 @@ void OwnView::sources(const std::optional<std::string>& job, Answer answer) {
   });
 }
 
-// A path of a job may have several sources, one after the other: all must be the user's.
+// A path of a job may have several sources in sequence: all must be the user's.
 void OwnView::evidence(const serve::EvidenceQuery& query,
                        std::function<void(Result<std::unique_ptr<serve::EvidenceReader>>)> answer) {
   lists_.source_rows(query.job, [&all = all_, uid = uid_, query,

@@ -1,9 +1,10 @@
 // What one user of the host sees of the API on the unix socket ([http.acl]): jobs and evidence of that user.
-// A source is the user's if its "owner" is, a job if all its sources are. Everything
-// else is answered as if it did not exist, and what is not about one job is refused. The view chooses among
-// rows (listed.h), never in JSON.
+// A source is the user's if its "owner" is; a job is the user's if all its sources are. Everything else is
+// answered as if it did not exist, and requests that are not about one job are refused. The view selects rows
+// (listed.h), never JSON.
 //
-// Thread: the loop's. Borrows the whole API, which outlives it; it may be destroyed before its answers come.
+// Thread: the loop's. Borrows the whole API, which outlives it; it may be destroyed before its answers
+// arrive.
 #pragma once
 
 #include <cstdint>
@@ -21,15 +22,16 @@ namespace culprit::app {
 
 // Who sees everything over the unix socket.
 struct ReadAccess {
-  bool users = false;             // false: everyone who may connect
-  std::optional<uint32_t> group;  // its members, besides root and the daemon's user
+  bool users = false;             // false: everyone who may connect has full access
+  std::optional<uint32_t> group;  // group whose members have full access, in addition to root and the
+                                  // daemon's user
   bool sees_all(const serve::Reader& reader) const;
 };
 
-// The jobs whose sources are all of the user.
+// The jobs with only sources of the user.
 std::set<std::string> jobs_of_user(std::span<const SourceRow> sources, uint32_t uid);
 
-// Of the whole daemon: without receivers of alerts and their figures, as alerts() is refused.
+// The daemon's values without alert receivers and their counters, since alerts() is refused.
 struct OpenToUsers {
   std::function<void(serve::ApiSource::Answer)> status;
   std::function<void(std::function<void(std::string)>)> metrics;

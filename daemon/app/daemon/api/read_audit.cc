@@ -8,7 +8,7 @@ namespace culprit::app {
 namespace {
 
 constexpr TimeNs kMinuteNs = 60 * kNsPerSecond;
-constexpr size_t kShownBytes = 300;  // of a job, host or path
+constexpr size_t kShownBytes = 300;  // limit of a shown job, host or path
 
 std::string shown(const std::string& text) { return shorten(to_terminal(text), kShownBytes); }
 

@@ -1,5 +1,6 @@
 // Sentences for the daemon's log about who read which evidence: each source once a minute per reader, and at
-// most kSourcesPerMinute sources; the rest of the minute is counted. Pure: time is an argument. One thread.
+// most kSourcesPerMinute sources; further reads of the minute are counted. Pure: time is an argument. One
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,7 @@ class ReadAudit {
   static constexpr size_t kSourcesPerMinute = 100;  // `culprit bundle` reads all sources of a job
   static constexpr size_t kReaders = 1000;
 
-  // What to log now: of this read, and of earlier minutes that are over. `mono`: a clock that never steps.
+  // What to log now: about this read, and about earlier minutes. `mono`: a clock that never steps.
   std::vector<std::string> on_read(const serve::EvidenceQuery& query, const serve::Reader& reader,
                                    TimeNs mono);
 

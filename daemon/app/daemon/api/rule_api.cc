@@ -1,4 +1,4 @@
-// Of the API: a rule made of a confirmed diagnosis, shown or written and loaded.
+// API for a rule made of a confirmed diagnosis: the rule is shown, or written and loaded.
 #include <fmt/format.h>
 
 #include <utility>
@@ -44,7 +44,7 @@ void DaemonApi::make_rule(const serve::RuleRequest& request, const serve::Actor&
   });
 }
 
-// The judgement first: it holds whatever becomes of the file.
+// Stores the judgement first: it remains valid if writing the file fails.
 void DaemonApi::put_rule(const serve::RuleRequest& request, const serve::Actor& by,
                          const std::shared_ptr<MadeRule>& made, Answer answer) {
   judge({request.of, request.id, true, made->rule.id}, by, [=, this](Result<std::string> judged) {

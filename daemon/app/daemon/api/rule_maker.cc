@@ -23,11 +23,11 @@ namespace culprit::app {
 
 namespace fs = std::filesystem;
 
-// The loop answers what the thread asks; `removed`: nothing is answered any more.
+// The loop answers the thread's requests; `removed`: requests get no answer any more.
 struct RuleMaker::Link {
   Link(io::Env& e, serve::ApiSource& s) : env(e), source(s) {}
 
-  io::Env& env;                                             // used only under the mutex and while not gone
+  io::Env& env;                                             // used only under the mutex and before removal
   serve::ApiSource& source;                                 // the loop's
   std::unique_ptr<serve::EvidenceReader> reader = nullptr;  // the loop's
   std::mutex mutex = {};
@@ -57,8 +57,8 @@ namespace {
 
 using SharedLink = std::shared_ptr<RuleMaker::Link>;
 
-constexpr uint64_t kEvidenceBytes = 32u << 20;  // of a job
-constexpr size_t kOtherJobs = 4;                // of each kind
+constexpr uint64_t kEvidenceBytes = 32u << 20;  // limit per job
+constexpr size_t kOtherJobs = 4;                // limit per kind
 
 std::string reason(const std::string& path) {
   return fmt::format("{}: {}", path, std::generic_category().message(errno));
@@ -123,7 +123,7 @@ class StoredHere final : public StoredJobs {
       if (!chunk) status = tl::unexpected(chunk.error());
       more = chunk && take(chunk->bytes) && !chunk->last;
     }
-    // The next source needs its place.
+    // The next source needs this source's space.
     (void)wait_for<bool>(link_, [](const SharedLink& link, auto answer) {
       link->reader.reset();
       answer(true);
@@ -211,7 +211,8 @@ std::string folder_for_rules(const std::vector<std::string>& paths) {
   return "";
 }
 
-// A name that starts with a dot is no rule file, and a link to it appears at once.
+// Writes to a name that starts with a dot, which is no rule file, and then creates a link: readers see the
+// whole file at once.
 Status write_new_file(const std::string& path, const std::string& text) {
   const fs::path at(path);
   std::string part = (at.parent_path() / ("." + at.filename().string() + ".XXXXXX")).string();
@@ -250,7 +251,7 @@ void RuleMaker::run(std::function<void(const std::shared_ptr<Link>&)> work,
   link_ = std::make_shared<Link>(env_, source_);
   done_ = std::move(done);
   deadline_ = env_.timer([this] {
-    worker_->abandon();  // it hangs in the disk, or has too much to read
+    worker_->abandon();  // the thread hangs in the disk, or has too much to read
     end(tl::unexpected(left()));
   });
   deadline_->start(kWithinNs);

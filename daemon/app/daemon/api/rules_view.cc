@@ -8,7 +8,7 @@
 
 namespace culprit::app {
 
-// The engine's list, each rule with its record. Who judged is for the readers of diagnoses.
+// The engine's list, each rule with its record. Only readers of diagnoses see who judged.
 void DaemonApi::rules(Answer answer) {
   const auto text = std::make_shared<std::string>();
   const auto judged = std::make_shared<std::map<std::string, records::Judged>>();

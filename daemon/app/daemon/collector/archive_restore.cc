@@ -23,8 +23,8 @@ struct ArchiveRestore::Feed {
   Feed(io::Files& files, const std::string& folder) : replay(files, folder) {}
   store::ArchiveReplay replay;
   store::ReplayPlan plan;
-  Streams over;        // ended streams of ended jobs, which are not fed
-  uint64_t bytes = 0;  // of this round
+  Streams over;        // skipped streams: ended ones of ended jobs
+  uint64_t bytes = 0;  // bytes of this round
 };
 
 ArchiveRestore::ArchiveRestore(io::Env& env, io::Files& files, ArchiveRestoreOptions options)
@@ -93,7 +93,7 @@ void ArchiveRestore::feed_part() {
 void ArchiveRestore::round_done() {
   ++rounds_;
   if (!last_) {
-    // The agents pause for the last round: little is left, or the limit of rounds is reached.
+    // Pauses the agents for the last round: little is left, or the limit of rounds is reached.
     last_ = std::exchange(feed_->bytes, 0) < kArchivePartBytes || rounds_ >= kArchiveRounds;
     if (last_) options_.pause();
     return next_round();
@@ -102,7 +102,7 @@ void ArchiveRestore::round_done() {
   if (!damage.first.empty())
     options_.report_error(
         fmt::format("archive: {}; {} damaged frames are left out", damage.first, damage.frames));
-  const auto done = std::move(options_.done);  // the callback destroys this
+  const auto done = std::move(options_.done);  // the callback destroys this object
   done();
 }
 

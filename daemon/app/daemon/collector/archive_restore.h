@@ -25,10 +25,10 @@ struct ArchiveRestoreOptions {
   io::Worker* worker = nullptr;
   EngineWorker* engine = nullptr;
   std::string folder;           // of the archive
-  std::set<std::string> ended;  // jobs whose ended streams are left out
+  std::set<std::string> ended;  // jobs whose ended streams are skipped
   std::function<void(const std::string&)> report_error;
-  std::function<void(const ArchiveWork&)> committed;  // after the commit of each round
-  std::function<void()> pause;                        // from now on no frame goes to the archive
+  std::function<void(const ArchiveWork&)> committed;  // called after the commit of each round
+  std::function<void()> pause;                        // after the call no frame goes to the archive
   std::function<void()> done;                         // the engine has everything
 };
 

@@ -14,31 +14,31 @@
 namespace culprit::app {
 namespace {
 
-// The first frame after a calm spell goes to the engine at once. Those of this time behind it are appended,
-// given to the engine and committed together: each work costs wake-ups of three threads, a sync, a
-// transaction and a look at all jobs.
+// The first frame after a quiet period goes to the engine at once. Frames within this time after it are
+// appended, given to the engine and committed together. Each separate work costs wake-ups of three threads, a
+// sync, a transaction and a check of all jobs.
 constexpr TimeNs kGatherNs = 200 * kNsPerMs;
-// Bytes of frames that do not wait.
+// Number of queued bytes from which frames do not wait.
 constexpr uint64_t kGatherBytes = 1 << 20;
 // Limit of bytes per work of the worker, which limits the wait of queries.
 constexpr uint64_t kWorkBytes = 8 << 20;
-// The same limit for small frames and gaps, which cost some 20 us each.
+// The same limit in number of small frames and gaps, which cost some 20 us each.
 constexpr size_t kWorkItems = 4096;
 constexpr TimeNs kArchiveRetryNs = kNsPerSecond;
 constexpr TimeNs kRetainEveryNs = 60 * kNsPerSecond;
-// A longer work of the archive means that the disk hangs.
+// If one work of the archive takes longer, the disk hangs.
 constexpr TimeNs kArchiveStuckNs = 30 * kNsPerSecond;
-// Limits of queued block bytes for the engine that pause and resume frames. They stand for thirty times as
-// many bytes of logs.
+// Limits of queued block bytes for the engine that pause and resume frames. A block byte represents about
+// thirty bytes of logs.
 constexpr size_t kEngineHold = 32 << 20, kEngineRelease = 16 << 20;
-// Findings within this interval share one request for evidence. Also the limit of requests that are kept for
-// a disconnected host.
+// Findings within this interval share one request for evidence. Also limits the requests stored for a
+// disconnected host.
 constexpr TimeNs kOneTimeNs = 5 * kNsPerSecond;
 constexpr TimeNs kNoteEveryNs = 60 * kNsPerSecond;
 constexpr size_t kWantedPerHost = 32, kWantedHosts = 16'384;
 constexpr const char* kNothingAcknowledged = "nothing is acknowledged to agents until it can be written";
 
-// What `hosts` shows of a disconnected host.
+// The fields of `hosts` for a disconnected host.
 HostAbout about_of(const HostFacts& f) {
   HostAbout out{f.program, f.address, f.clock_ahead_ns, f.left, {}, {}};
   if (f.status) out.dropped_bytes = f.status->dropped_bytes, out.dropped_records = f.status->dropped_records;
@@ -101,7 +101,7 @@ Result<std::unique_ptr<CollectorService>> CollectorService::open(io::Env& env,
   return c;
 }
 
-// Of hosts that were here before a restart: they come back first.
+// Hosts that were connected before a restart, which are expected first.
 std::vector<std::pair<std::string, TimeNs>> CollectorService::known_addresses() {
   std::vector<std::pair<std::string, TimeNs>> out;
   const auto rows = archive_->hosts();
@@ -192,8 +192,8 @@ void CollectorService::status(const std::string& host, const peer::Status& statu
   note(facts);
 }
 
-// Stores the state of a host that may stay disconnected after a restart. It waits for the next work, at the
-// latest retain(): only a commit makes it durable.
+// Stores the state of a host that may remain disconnected after a restart. The write waits for the next work,
+// at the latest retain(): only a commit makes it durable.
 void CollectorService::note(const HostFacts& facts) {
   enqueue([host = facts.host, now = facts.seen_ns, about = to_json(about_of(facts))](
               store::Archive& archive) { archive.note_host(host, now, about); },
@@ -345,7 +345,7 @@ void CollectorService::worked(ArchiveWork& work) {
 void CollectorService::acknowledge(const ArchiveWork& work) {
   CULPRIT_CHECK(owner_.here());
   stats_ = work.stats;
-  // An append alone may be in memory, so it does not prove that the disk works.
+  // A successful append may be in memory only, so it does not prove that the disk works.
   if (!work.written || work.commits) report_status(work.written);
   if (work.commits) ++(work.written ? counters_.commits : counters_.failed_commits);
   if (!collector_) return;
@@ -469,7 +469,7 @@ void CollectorService::stop(std::function<void()> done) {
   retry_timer_->stop();
   const TimeNs now = env_.now(io::Clock::kWall);
   auto status = std::make_shared<Status>();
-  // Frames in memory were not acknowledged: their agents send them again.
+  // Frames in memory are unacknowledged: their agents send them again.
   for (ArchiveItem& item : queue_)
     if (item.work)
       worker_->submit([this, work = std::move(item.work)] { work(*archive_); }, std::move(item.worked));

@@ -35,7 +35,7 @@ struct CollectorServiceOptions {
   TimeNs max_age_ns = 0;
   EngineWorker* engine = nullptr;                              // borrowed; outlives this
   std::function<void(const std::string&)> report_error, info;  // sentences for the log
-  std::function<std::vector<std::string>()> running = {};      // jobs whose data the archive must keep
+  std::function<std::vector<std::string>()> running = {};      // jobs whose data the archive must retain
   collect::CollectorOptions limits = {};  // listen, tls and program are set by this class
 };
 
@@ -60,14 +60,16 @@ class CollectorService : private collect::FrameSink {
   // Accepts connections. A failure to listen is reported and retried.
   void listen();
   // Feeds the archive's content to the engine. The caller calls LiveJobs::restoring() before and replayed()
-  // afterwards. `done`: the engine has everything; it gets nothing more until go_on().
+  // afterwards. `done`: the engine has all stored content; new frames wait until go_on().
   void restore(std::vector<std::string> ended_jobs, std::function<void()> done);
   void go_on();
-  // Requests evidence around `at` from these hosts for a finding, now or when they reconnect.
+  // Requests evidence around `at` for a finding from these hosts; a disconnected host gets the request when
+  // it reconnects.
   void want(const std::vector<std::string>& hosts, TimeNs at, const std::string& reason);
-  // Requests records of these steps from connected hosts. The caller repeats the request for the others.
+  // Requests records of these steps from connected hosts. The caller repeats the request for disconnected
+  // hosts.
   void want_steps(const std::vector<std::string>& hosts, const peer::StepsWanted& wanted);
-  // Asks these hosts' agents for the stacks of a job; a host that is away is not asked later.
+  // Requests the stacks of a job from these hosts' agents. A disconnected host never gets the request.
   void want_stacks(const std::vector<std::string>& hosts, const peer::StacksWanted& wanted);
   void set_tls(std::shared_ptr<const io::TlsCredentials> tls);
   void set_retention(uint64_t max_bytes, TimeNs max_age_ns);
@@ -88,9 +90,9 @@ class CollectorService : private collect::FrameSink {
   std::string address() const;
   struct Counters {
     uint64_t commits = 0, failed_commits = 0, engine_holds = 0;
-    uint64_t steps_wanted = 0, steps_untaken = 0;    // requests for records of steps; those not sent
-    uint64_t stacks_wanted = 0, stacks_untaken = 0;  // the same for stacks
-    uint64_t wants = 0, wants_untaken = 0;           // requests for evidence; those not sent at once
+    uint64_t steps_wanted = 0, steps_untaken = 0;    // requests for records of steps; requests not sent
+    uint64_t stacks_wanted = 0, stacks_untaken = 0;  // requests for stacks; those not sent
+    uint64_t wants = 0, wants_untaken = 0;           // requests for evidence; requests not sent at once
     size_t waiting = 0, engine_bytes = 0;
     bool restoring = false;
   };
@@ -128,13 +130,13 @@ class CollectorService : private collect::FrameSink {
   std::unique_ptr<store::Archive> archive_;  // used by the worker only
   std::unique_ptr<ArchiveWriter> writer_;    // used by the worker only
   std::deque<ArchiveItem> queue_;
-  uint64_t gathered_bytes_ = 0;  // of frames in the queue
+  uint64_t gathered_bytes_ = 0;  // bytes of queued frames
   size_t gathered_items_ = 0;
-  bool work_due_ = false;                    // what is in the queue does not wait for more
-  std::unique_ptr<ArchiveRestore> restore_;  // until the engine has the archive's content
+  bool work_due_ = false;                    // the queued frames are processed without waiting for more
+  std::unique_ptr<ArchiveRestore> restore_;  // null once the engine has the archive's content
   std::map<std::string, HostFacts> hosts_;
   std::map<std::string, std::deque<peer::Wanted>> wanted_;  // by host
-  store::ArchiveStats stats_;                               // as of the last finished work
+  store::ArchiveStats stats_;                               // as of the worker's last finished work
   Counters counters_;
   std::string trouble_, listen_trouble_;
   uint64_t reported_lost_ = 0;      // blocks

@@ -1,5 +1,5 @@
-// What the archive keeps of a host for the time that it is not connected: the one place that writes and reads
-// the text of store::HostRow::about. Plain values; pure.
+// The archive's data on a disconnected host: the only code that writes and reads the text of
+// store::HostRow::about. Plain values; pure.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace culprit::app {
 
-// What is not known is empty.
+// Unknown fields are empty.
 struct HostAbout {
   std::optional<std::string> program, address;
   std::optional<TimeNs> clock_ahead_ns;

@@ -5,7 +5,7 @@
 namespace culprit::app {
 namespace {
 
-std::atomic<bool> stop_asked{false};  // a signal handler can reach nothing else
+std::atomic<bool> stop_asked{false};  // global, since a signal handler cannot access anything else
 
 void on_signal(int) { stop_asked = true; }
 

@@ -1,5 +1,5 @@
-// One question to the engine, shared by all who ask it meanwhile. A page or a scraper must not wait until an
-// engine has read a large batch: after `kPatience` a reader gets what the engine answered last.
+// One query to the engine, shared by all readers who request it meanwhile. A page or a scraper must not wait
+// until an engine has read a large batch: after `kPatience` a reader gets the engine's last answer.
 //
 // Thread: the loop's. Owner: the API. Borrows `ask`'s parts, which outlive it.
 #pragma once
@@ -19,7 +19,7 @@ class EngineAnswer {
  public:
   static constexpr TimeNs kPatience = 100 * kNsPerMs;
   using Done = std::function<void(std::shared_ptr<const Value>)>;
-  // `ask` starts the question and calls `Done` on the loop, once.
+  // `ask` starts the query and calls `Done` on the loop, once.
   EngineAnswer(io::Env& env, std::function<void(Done)> ask)
       : env_(env), ask_(std::move(ask)), last_ns_(env.now(io::Clock::kMonotonic)) {}
 
@@ -40,7 +40,7 @@ class EngineAnswer {
     if (!patience_) patience_ = env_.timer([this] { answer(true); });
     if (waiting_.size() == 1) patience_->start(kPatience);
   }
-  // Age of the last answer; without one the time since the start.
+  // Age of the last answer; without an answer, the time since the start.
   TimeNs age() const { return env_.now(io::Clock::kMonotonic) - last_ns_; }
 
  private:

@@ -1,8 +1,8 @@
-// Runs LiveJobs on a worker of its own. Batches of the sources are ingested in the store's order; results
+// Runs LiveJobs on a separate worker. Batches of the sources are ingested in the store's order; results
 // return to the loop as events.
 //
 // Threads: the loop calls this class, and callbacks return to the loop. The jobs, their engines, `alive` and
-// the rule watch run on the worker "engine" alone. Owns the jobs and the worker.
+// the rule watch run only on the worker "engine". Owns the jobs and the worker.
 #pragma once
 
 #include <atomic>
@@ -22,7 +22,7 @@
 
 namespace culprit::app {
 
-// When the processes of a job are captured.
+// The configured times of capturing a job's processes.
 CapturePlan capture_plan(const Config& config);
 
 struct EngineWorkerOptions {
@@ -31,7 +31,7 @@ struct EngineWorkerOptions {
   RuleWatch* rule_watch = nullptr;  // borrowed; worker only
   std::function<void(std::vector<LiveEvent>&&)> take;
   std::function<void(const std::string& sentence)> report_error;  // for the log; may be empty
-  // LiveOptions::memory_max after a reload; empty: as before.
+  // LiveOptions::memory_max after a reload; empty: unchanged.
   std::function<uint64_t(const Config&)> engine_memory;
 };
 
@@ -49,7 +49,7 @@ class EngineWorker final : public Pipeline {
   void query(std::function<void(LiveJobs&, TimeNs now)> work, std::function<void()> done = {});
   void abandon() { worker_->abandon(); }
 
-  const LiveCounts& counts() const { return counts_; }  // as of the last finished work
+  const LiveCounts& counts() const { return counts_; }  // as of the worker's last finished work
   size_t jobs() const { return jobs_; }
 
  private:
@@ -61,7 +61,7 @@ class EngineWorker final : public Pipeline {
   io::Env& env_;
   EngineWorkerOptions options_;
   std::unique_ptr<LiveJobs> live_;  // worker only
-  // Batches that the worker has not begun. It parses the next one while it analyses the one before.
+  // Batches that the worker has not started. It parses the next one while it analyses the current one.
   std::mutex coming_mutex_;
   std::deque<SharedBatch> coming_;
   LiveCounts counts_;

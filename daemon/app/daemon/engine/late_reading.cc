@@ -8,8 +8,9 @@ namespace {
 
 // A part takes the engine's worker some tens of milliseconds.
 constexpr uint64_t kPartBytes = 1 << 20, kPartFrames = 32;
-// The first round reads what came before it; each further one what came during the one before. A job that
-// still writes faster than it is read is then handed over with a part unread.
+// The first round reads data from before its start; each further round reads data that arrived during the
+// previous round. After the last round, a job that writes faster than it is read is handed over partly
+// unread.
 constexpr int kRounds = 30;
 
 }  // namespace
@@ -70,7 +71,7 @@ void LateReading::next() {
       });
 }
 
-// What is not committed yet is read at a later beat.
+// Uncommitted data is read at a later beat.
 void LateReading::part_read(const Part& part) {
   if (part.ended) return replay_.reset();
   if (part.whole) read_ = part.until;

@@ -1,5 +1,5 @@
-// Reads the jobs from the store that were without an engine when their data came, once there are engines for
-// them (LiveJobs::begin_reading). In parts, so that new data and other jobs' reports do not wait for it.
+// Reads jobs from the store that had no engine when their data arrived, once engines are free for them
+// (LiveJobs::begin_reading). Reads in parts, so that new data and other jobs' reports do not wait.
 //
 // Thread: the loop's. Borrows the recorder and the engine, which outlive it.
 #pragma once
@@ -16,9 +16,9 @@ namespace culprit::app {
 class LateReading {
  public:
   LateReading(Recorder& recorder, EngineWorker& engine);
-  // All batches before are in frames of the store up to this one.
+  // All earlier batches are in frames of the store up to this one.
   void committed(uint64_t sequence) { committed_ = sequence; }
-  // About once a second: begins or goes on, if a job waits.
+  // Called about once a second: begins or continues reading if a job waits.
   void beat();
   // Starts no further part.
   void stop() { stopped_ = true; }
@@ -31,7 +31,7 @@ class LateReading {
 
   Recorder& recorder_;
   EngineWorker& engine_;
-  std::shared_ptr<store::Replay> replay_;  // used by the engine's worker; null: nothing is read
+  std::shared_ptr<store::Replay> replay_;  // used by the engine's worker; null: nothing is being read
   uint64_t committed_ = 0;
   uint64_t read_ = 0;   // frames up to this one
   uint64_t until_ = 0;  // end of this round

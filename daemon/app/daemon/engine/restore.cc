@@ -5,7 +5,7 @@
 namespace culprit::app {
 namespace {
 
-// A part takes the engine some tenths of a second. This limits the wait of queries and feeds the watchdog.
+// A part takes the engine some tenths of a second, which limits the wait of queries and feeds the watchdog.
 constexpr uint64_t kRestoredPart = 8 << 20;
 // The first round replays the data from before the start; each further round replays what arrived during the
 // previous one. An engine twice as fast as the input needs some ten rounds for an hour.
@@ -70,7 +70,7 @@ void Restore::read(const Part& part) {
   engine.query([](LiveJobs& live, TimeNs now) { live.caught_up(now); });
   const Result<store::ReadDamage> damage =
       part.whole ? Result<store::ReadDamage>(replay_->damage()) : tl::unexpected(part.whole.error());
-  const auto done = std::move(options_.done);  // the callback may destroy this
+  const auto done = std::move(options_.done);  // the callback may destroy this object
   done({std::make_move_iterator(uncommitted_.begin()), std::make_move_iterator(uncommitted_.end())}, damage);
 }
 

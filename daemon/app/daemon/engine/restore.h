@@ -1,7 +1,7 @@
 // Rebuilds the engines of running jobs after a restart. Stored evidence is fed to new engines in parts, while
-// sources already read and the store keeps new batches. The engine reads the new batches from the spool too,
-// in the spool's order. When it has reached the end of the spool, it gets the uncommitted batches and then
-// every batch directly. So memory holds only uncommitted batches, and the order is always the store's.
+// sources already read and the store saves new batches. The engine reads the new batches from the spool too,
+// in the spool's order. At the end of the spool, it gets the uncommitted batches and then every batch
+// directly. So memory holds only uncommitted batches, and the order is always the store's.
 //
 // A slow engine might never reach the end: after some rounds the sources are paused for the rest.
 //
@@ -22,7 +22,7 @@ namespace culprit::app {
 struct RestoreOptions {
   Recorder* recorder = nullptr;
   EngineWorker* engine = nullptr;
-  std::vector<RunEnd> ends;  // of ended runs
+  std::vector<RunEnd> ends;  // ends of ended runs
   std::function<void()> hold;
   // From now on the engine is fed directly, first with `rest`.
   std::function<void(std::vector<SharedBatch>&& rest, const Result<store::ReadDamage>& damage)> done;
@@ -32,7 +32,7 @@ class Restore {
  public:
   explicit Restore(RestoreOptions options);
   void begin();
-  // Batches of the Recorder: given to it, appended, committed.
+  // The Recorder's callbacks for a batch: given, appended, committed.
   void add_uncommitted(SharedBatch batch) { uncommitted_.push_back(std::move(batch)); }
   void appended() { ++appended_; }
   void committed(uint64_t sequence);
@@ -47,8 +47,8 @@ class Restore {
   RestoreOptions options_;
   std::shared_ptr<store::Replay> replay_;  // used by the engine's worker
   std::deque<SharedBatch> uncommitted_;
-  size_t appended_ = 0;     // of uncommitted_, from the front
-  uint64_t committed_ = 0;  // all batches before uncommitted_ are in frames up to this one
+  size_t appended_ = 0;     // number of appended batches at the front of uncommitted_
+  uint64_t committed_ = 0;  // frames up to this one contain all batches before uncommitted_
   uint64_t until_ = 0;      // end of this round
   int rounds_ = 0;
   bool stopped_ = false;

@@ -1,6 +1,6 @@
 // Wraps every call of a rule's function in the daemon: sets the black box and measures CPU time. A call that
-// takes too long becomes an input of the engine (core::RuleOverran). This input is recorded like any other,
-// so a replay gives the same results. The engine's thread only.
+// takes too long becomes an input of the engine (core::RuleOverran). The input is recorded like any other, so
+// a replay gives the same results. The engine's thread only.
 #pragma once
 
 #include <functional>
@@ -21,9 +21,9 @@ class RuleWatch : public rules::FunctionWatch {
   // instructions are not counted.
   static constexpr TimeNs kOverrunNs = 2 * kNsPerMs;
 
-  static constexpr size_t kOverrunsMax = 1000;  // until drain_overruns(), after each batch
+  static constexpr size_t kOverrunsMax = 1000;  // limit until drain_overruns(), which follows each batch
 
-  // `box` is borrowed and outlives this.
+  // `box` is borrowed and outlives this object.
   explicit RuleWatch(BlackBox& box, std::function<TimeNs()> clock = thread_time)
       : box_(box), clock_(std::move(clock)) {}
 

@@ -9,17 +9,17 @@
 namespace culprit::app {
 namespace {
 
-// Bytes under way to the store or to the pipeline at which sources are paused, and below which they go on:
-// some rounds of a tailer, so that neither ever waits for the other.
+// Pending bytes to the store or the pipeline at which sources pause, and below which they continue: some
+// rounds of a tailer, so that store and pipeline do not wait for each other.
 constexpr size_t kHoldBytes = 4 << 20;
 constexpr size_t kReleaseBytes = 2 << 20;
 
-// A batch of no bytes takes room too.
+// Adds a constant, since an empty batch takes room too.
 size_t weight(const PieceBatch& batch) { return batch.bytes() + 64; }
 
 }  // namespace
 
-// The id is given before anything keeps it: store and pipeline know a job by the same one.
+// Sets the job id first, so that store and pipeline have the same id.
 void Intake::take(PieceBatch&& batch) {
   if (parts_.name_job)
     for (StreamInfo& opened : batch.opened) parts_.name_job(opened);

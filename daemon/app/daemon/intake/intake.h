@@ -1,5 +1,5 @@
-// The way of the bytes: batches of the sources go to the store and to the pipeline, both in the same order.
-// While either has too much before it, sources are paused.
+// The path of the bytes: batches of the sources go to the store and to the pipeline, in the same order. While
+// the queue of either is full, sources are paused.
 //
 // Thread: the loop's. Owner: Daemon. Borrows its parts, which outlive it.
 #pragma once
@@ -20,10 +20,10 @@ struct IntakeParts {
   AgentCounts* counts = nullptr;
   Recorder* recorder = nullptr;
   Pipeline* pipeline = nullptr;
-  std::function<Restore*()> restore;                     // null: the pipeline gets batches directly
+  std::function<Restore*()> restore;                     // returns null if the pipeline gets batches directly
   std::function<void()> pause, resume;                   // sources
-  std::function<void(const SharedBatch&)> observe = {};  // gets every batch too; may be empty
-  std::function<void(StreamInfo&)> name_job = {};        // gives a new source the id of its job; may be empty
+  std::function<void(const SharedBatch&)> observe = {};  // called with every batch too; may be empty
+  std::function<void(StreamInfo&)> name_job = {};        // sets the job id of a new source; may be empty
 };
 
 class Intake {
@@ -31,7 +31,7 @@ class Intake {
   explicit Intake(IntakeParts parts) : parts_(std::move(parts)) {}
 
   void take(PieceBatch&& batch);
-  // A slow restore pauses the sources until restored(), which gets the batches that the pipeline misses.
+  // Pauses the sources of a slow restore until restored(), which gets the batches that the pipeline lacks.
   void hold_for_restore();
   void restored(std::vector<SharedBatch>&& rest);
   bool held() const { return held_; }

@@ -17,7 +17,7 @@ namespace {
 constexpr std::string_view kHole = "<*>", kBlanks = " \t";
 constexpr std::string_view kHostMetric = "host/";
 
-// The kinds that a source can give.
+// The kinds of events that a source can have.
 uint64_t kinds_of(OriginKind kind) {
   switch (kind) {
     case OriginKind::kFile:
@@ -35,8 +35,8 @@ uint64_t kinds_of(OriginKind kind) {
   }
 }
 
-// The end of `words` in `text` from `at` on, where one blank stands for any blanks; npos: they are not there.
-// `begin`: where they begin.
+// The end of `words` in `text`, searched from `at`; a space matches any white space. npos: not found.
+// `begin`: start of the match.
 size_t find_words(std::string_view text, std::string_view words, size_t at, size_t& begin) {
   for (; at <= text.size(); ++at) {
     size_t end = at;
@@ -68,7 +68,7 @@ void write_line(plughost::EventWriter& out, const plughost::EventHead& head, std
 
 std::vector<std::string_view> parameters_of(std::string_view form, std::string_view message) {
   std::vector<std::string_view> out;
-  size_t at = 0;  // in the message, behind the text before the hole
+  size_t at = 0;  // position in the message, after the text before the hole
   bool open = false;
   const auto close = [&](std::string_view words) {
     size_t begin = message.size(), end = message.size();
@@ -199,7 +199,7 @@ void PluginFeed::add_trace(Source& source, const Piece& piece, uint64_t kinds, p
     const bool fits = rest.size() + part.size() <= limits::kLineBytes;
     if (fits) rest += part;
     if (end == std::string_view::npos) {
-      if (!fits) rest.assign(limits::kLineBytes + 1, ' ');  // the socket refuses such a line
+      if (!fits) rest.assign(limits::kLineBytes + 1, ' ');  // like the socket, which refuses such a line
       return;
     }
     if (fits) one(rest);

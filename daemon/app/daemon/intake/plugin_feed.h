@@ -1,7 +1,7 @@
 // Turns pieces of this host's sources into events for plugins (culprit/plugin.h): lines of logs and of the
-// kernel, metrics, steps, stacks and communication records. Only the kinds that a plugin wants are read.
+// kernel, metrics, steps, stacks and communication records. Reads only the kinds that a plugin requests.
 //
-// One thread: that of the plugins. Owns what it needs of unfinished lines.
+// One thread: that of the plugins. Owns the state of unfinished lines.
 #pragma once
 
 #include <cstdint>
@@ -43,8 +43,8 @@ class PluginFeed {
   logs::LogBatch batch_;
 };
 
-// The variable parts of a message, in order: what stands in the place of each "<*>" of its form. Views into
-// the message; empty ones where the form does not say.
+// The variable parts of a message, in order: the text in place of each "<*>" of its form. Views into the
+// message; empty if the form does not determine a part.
 std::vector<std::string_view> parameters_of(std::string_view form, std::string_view message);
 
 }  // namespace culprit::app

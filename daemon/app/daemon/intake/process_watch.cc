@@ -13,16 +13,16 @@ namespace {
 constexpr size_t kFollowed = 16'384;  // limit of files and processes of jobs
 constexpr size_t kJobsSeen = 4096;
 constexpr TimeNs kLookEvery = kNsPerSecond;
-// A scan may use a twentieth of a processor; a loaded host does not lower the rate
+// Inverse of a scan's maximum share of a processor; a loaded host does not lower the rate
 constexpr int64_t kShare = 20;
-// Age up to which a scan counts: twice LiveJobs' interval of checks of a running job.
+// Maximum age of a usable scan: twice LiveJobs' interval of checks of a running job.
 constexpr TimeNs kViewCounts = 60 * kNsPerSecond;
 // A scan stops by itself after two seconds, so a scan of this length hangs.
 constexpr TimeNs kStuck = 20 * kNsPerSecond;
 // Limit of the wait for the job of a trace socket's client.
 constexpr TimeNs kAnswerWithin = kNsPerSecond;
-constexpr int kGenerations = 16;     // from a process of the job to its descendants
-constexpr size_t kQuestions = 4096;  // limit of clients of the trace socket
+constexpr int kGenerations = 16;     // generations between a job's process and its descendants
+constexpr size_t kQuestions = 4096;  // limit of waiting questions about the trace socket's clients
 
 }  // namespace
 
@@ -84,7 +84,7 @@ std::string JobAliveness::job_of(uint32_t pid, const ProcessView& view) const {
   const auto followed = processes_.find(pid);
   if (followed != processes_.end() && followed->second.start_ticks == process->second.start_ticks)
     return followed->second.job;
-  // A process that writes a file of the job, or its descendant.
+  // Searches the process and its ancestors for a writer of a file of the job.
   uint32_t at = pid;
   for (int i = 0; i < kGenerations && at > 1; ++i) {
     if (const auto writer = writers_.find(at); writer != writers_.end()) return writer->second;
@@ -115,7 +115,7 @@ std::vector<JobAliveness::JobProcess> JobAliveness::processes_of(const std::stri
       shown.insert(pid);
   std::set<uint32_t> users;
   for (const uint32_t pid : shown) users.insert(view.processes.at(pid).uid);
-  // A claim is a user's word: where nothing else shows the job, and two users claim it, none counts.
+  // A claim is only a user's word: if nothing else shows the job and two users claim it, no claim counts.
   for (const uint32_t pid : claimed)
     if (shown.empty()) users.insert(view.processes.at(pid).uid);
   if (shown.empty() && users.size() > 1) return {};
@@ -128,7 +128,7 @@ std::vector<JobAliveness::JobProcess> JobAliveness::processes_of(const std::stri
       const auto there = view.processes.find(at);
       at = there == view.processes.end() ? 0 : there->second.parent;
     }
-    // A descendant that belongs to another job is that job's.
+    // A descendant that belongs to another job does not count for this job.
     const bool other = !process.job.empty() && process.job != job && !shown.contains(pid);
     if (at > 1 && shown.contains(at) && !other) out.push_back({pid, process.uid, process.start_ticks});
   }
@@ -142,7 +142,7 @@ struct ProcessWatch::Shared {
   JobAliveness jobs;
   std::shared_ptr<const ProcessView> view;
   TimeNs seen_ns = kNoTime;  // monotonic: start of the view's scan
-  bool asked = false;        // a request for a scan was posted to the loop
+  bool asked = false;        // a scan was requested from the loop
   bool ends = false;
 };
 
@@ -204,7 +204,7 @@ std::set<uint32_t> ProcessWatch::users_of(const std::string& job) {
     users = shared_->jobs.users_of(job);
     old = shared_->seen_ns == kNoTime || now - shared_->seen_ns > kViewCounts;
   }
-  if (old) request_look();  // a trainer may have begun next to a sidecar
+  if (old) request_look();  // a trainer may have started since, next to a sidecar
   return users;
 }
 
@@ -334,7 +334,7 @@ void ProcessWatch::job_of(uint32_t pid, std::function<void(std::string)> answer)
   const TimeNs now = env_.now(io::Clock::kMonotonic);
   if (questions_.empty()) late_timer_->start(kAnswerWithin);
   questions_[id] = {now + kAnswerWithin, std::move(answer)};
-  // If a query hangs, it occupies the thread; more queries are not queued behind it.
+  // A hung query occupies the thread; more queries are not queued behind it.
   if (asks_->queued() > kQuestions) return;
   auto job = std::make_shared<std::string>();
   asks_->submit([proc = proc_, pid, job] { *job = job_of_process(proc, pid).value_or(""); },

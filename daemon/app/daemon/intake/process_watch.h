@@ -33,15 +33,16 @@ class JobAliveness {
   void follow_file(const std::string& job, uint64_t device, uint64_t inode);
   void follow_process(const std::string& job, uint32_t pid);
   void on_view(const ProcessView& view);
-  // Nothing if no process of the job was ever seen or the scan was incomplete: absence proves nothing then.
+  // Nothing if no process of the job was ever seen or the scan was incomplete: an absent process proves
+  // nothing then.
   std::optional<bool> alive(const std::string& job) const;
-  // Whether a process is in a control group of the job: its user did not choose the name alone.
+  // Whether a process is in a control group of the job, so that the job's name is not only its user's choice.
   bool shows(const std::string& job) const { return shown_.contains(job); }
-  std::set<uint32_t> users_of(const std::string& job) const;  // of these processes
-  // The job of a process of the last scan: its own, or that of its data or of a file that it writes.
+  std::set<uint32_t> users_of(const std::string& job) const;  // users of the job's processes
+  // The job of a process of the last scan: named by the process, by its data, or by a file that it writes.
   std::string job_of(uint32_t pid, const ProcessView& view) const;
-  // The processes of the job in this scan, and their descendants. Where its control group, its rings or its
-  // files show processes, others that merely claim the job are no part of it unless a user is the same.
+  // The job's processes in this scan, and their descendants. If the job's control group, rings or files show
+  // processes, other processes that merely claim the job count only with a matching user.
   struct JobProcess {
     uint32_t pid = 0, uid = 0;
     uint64_t start_ticks = 0;
@@ -57,7 +58,7 @@ class JobAliveness {
   std::map<uint32_t, Followed> processes_;
   std::set<std::string> now_, ever_;
   std::map<std::string, std::set<uint32_t>> shown_;  // users by job
-  std::map<uint32_t, std::string> writers_;          // of followed files -> job
+  std::map<uint32_t, std::string> writers_;          // pid of a followed file's writer -> job
   bool cut_ = false;
 };
 
@@ -66,7 +67,7 @@ class ProcessWatch {
   // `names_jobs`: see ProcessLook.
   static Result<std::unique_ptr<ProcessWatch>> start(io::Env& env, bool names_jobs = true,
                                                      std::string proc = "/proc");
-  // Does not wait for a scan that hangs.
+  // Does not wait for a hung scan.
   ~ProcessWatch();
 
   // As of the last scan; requests another one.
@@ -74,8 +75,8 @@ class ProcessWatch {
   // See JobAliveness; as of the last scan.
   bool shows(const std::string& job);
   std::set<uint32_t> users_of(const std::string& job);
-  // The job and the user of each of these processes in a scan since `since_ns` (wall clock); waits for
-  // it as view() does.
+  // The job and the user of each of these processes in a scan since `since_ns` (wall clock); waits for the
+  // scan as view() does.
   struct Belongs {
     std::string job;  // empty: none
     uint32_t uid = 0;
@@ -96,7 +97,7 @@ class ProcessWatch {
   // The job of a process; "" if it has none or the answer takes too long.
   void job_of(uint32_t pid, std::function<void(std::string)> answer);
   const std::string& proc() const { return proc_; }
-  // Start of a scan that does not end; nothing if no scan hangs.
+  // Start of a hung scan; nothing if no scan hangs.
   std::optional<TimeNs> stuck_ns(TimeNs mono) const;
 
   struct Counters {
@@ -118,7 +119,7 @@ class ProcessWatch {
   io::Env& env_;
   const bool names_jobs_;
   const std::string proc_;
-  const std::shared_ptr<Shared> shared_;  // outlives this if a scan hangs
+  const std::shared_ptr<Shared> shared_;  // outlives this object if a scan hangs
   bool busy_ = false, again_ = false;
   TimeNs began_ns_ = kNoTime, next_ns_ = 0;  // monotonic
   Counters counters_;

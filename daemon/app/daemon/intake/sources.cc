@@ -14,11 +14,11 @@
 namespace culprit::app {
 namespace {
 
-// Limits rounds for a storm of kernel messages to seven a second.
+// Limits a storm of kernel messages to seven rounds a second.
 constexpr TimeNs kKernelPauseNs = 150 * kNsPerMs;
 constexpr size_t kRingRoundBytes = 1 << 20;
-// The first lines of a new file wait this long for a scan of processes, once for all new files. A tailer
-// spends at most a fifth of its time on such waits.
+// The first lines of new files wait this long for one scan of processes. A tailer spends at most a fifth of
+// its time on such waits.
 constexpr TimeNs kLookPatienceNs = 3 * kNsPerSecond;
 constexpr TimeNs kLookPauseNs = 15 * kNsPerSecond;
 
@@ -133,7 +133,7 @@ void Sources::start_rings() {
   ring_round();
 }
 
-// Open rings are read too often to need it.
+// Open rings are read so often that they need no notification.
 void Sources::rings_changed() {
   CULPRIT_CHECK(owner_.here());
   if (rings_->reader->stats().rings > 0) return;
@@ -141,7 +141,7 @@ void Sources::rings_changed() {
   ring_round();
 }
 
-// After each round: another folder may have the path now.
+// Called after each round: another folder may have the path now.
 void Sources::watch_rings(bool local) {
   rings_->watched = local && rings_->watch && rings_->watch->add(rings_->folder);
 }
@@ -198,7 +198,7 @@ Status Sources::open_kernel() {
   return {};
 }
 
-// Reported once and retried: a machine without free descriptors may have some later.
+// Reported once and retried: free descriptors may become available later.
 void Sources::kernel_failed(const Error& error) {
   if (error.text != kernel_->trouble) options_.report_error(error.text);
   kernel_->trouble = error.text;
@@ -287,7 +287,7 @@ void Sources::stop(std::function<void()> idle) {
   stopping_ = true;
   idle_ = std::move(idle);
   trace_retry_.reset();
-  trace_.reset();  // passes on its buffered lines
+  trace_.reset();  // the socket first passes on its buffered lines
   if (kernel_) {
     kernel_->poll.reset();
     kernel_->more.reset();

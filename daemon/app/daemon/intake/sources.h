@@ -1,7 +1,7 @@
 // The sources of the daemon, as configured: tailers, rings, the trace socket and the kernel log. Tailers
-// (tails.h) and rings have workers of their own, so a hung mount delays no other source. change() restarts
-// only sources whose configuration changed. Clients of the trace socket, the rings and the kernel log are not
-// interrupted.
+// (tails.h) and rings have separate workers, so a hung mount delays no other source. change() restarts only
+// sources whose configuration changed. It does not interrupt clients of the trace socket, the rings or the
+// kernel log.
 //
 // A source that fails to open is reported and retried; the others continue.
 //
@@ -54,7 +54,7 @@ class Sources {
   void pause();
   void resume();
   void committed(const Committed& offsets);
-  // Stops reading; `idle` is called when no round is under way.
+  // Stops reading; calls `idle` when no round is running.
   void stop(std::function<void()> idle);
   void abandon();
 

@@ -23,11 +23,12 @@ constexpr TimeNs kExactNs = 2 * kNsPerMs;
 constexpr size_t kRoundBytes = 1 << 20;
 // Limit of a reload's wait for a running round.
 constexpr TimeNs kStopWithinNs = 3 * kNsPerSecond;
-// Descriptors of all tailers, of the unit's 131,072; a plain shell gives 1,024.
+// limit of all tailers' descriptors: the unit allows 131,072; a plain shell allows 1,024
 constexpr size_t kTailDescriptors = 512;
-// Threads of all tailers, of the unit's 64 tasks. A hung mount delays tailers that share its thread.
+// Limit of all tailers' threads; the unit allows 64 tasks. A hung mount delays the tailers that share its
+// thread.
 constexpr size_t kTailWorkers = 32;
-// Limit of abandoned threads, of the same 64 tasks; beyond it a reload waits.
+// Limit of abandoned threads, within the same 64 tasks; at the limit a reload waits.
 constexpr size_t kLeftBehind = 12;
 
 }  // namespace
@@ -49,7 +50,7 @@ struct Tails::Watched {
     if (globs.size() == 1) return fmt::format("{}/{}", root, globs[0]);
     return fmt::format("{}/{{{}}}", root, fmt::join(globs, ","));
   }
-  // The job by the first matching table.
+  // The job according to the first matching table.
   std::string job_of(const std::string& path) const {
     std::string_view below = std::string_view(path).substr(tables[0].glob.root().size());
     below.remove_prefix(below.starts_with('/') ? 1 : 0);
@@ -60,7 +61,7 @@ struct Tails::Watched {
 };
 
 Status Tails::add_table(const LogWatch& log, std::vector<Watched>& all) const {
-  // The writer of a dump has exited before any scan: the only running job gets the dump.
+  // The writer of a dump exits before any scan, so the only running job gets the dump.
   const auto processes = log.dumps ? nullptr : options_.processes;
   auto jobs = JobRecognition::create({log.job, log.job_pattern, processes, log.dumps ? "" : kDefaultJob});
   if (!jobs) return tl::unexpected(jobs.error());
@@ -75,7 +76,8 @@ Status Tails::add_table(const LogWatch& log, std::vector<Watched>& all) const {
       return false;
     Watched joined{root, with.globs, {}, {}, log.dumps};
     joined.globs.push_back(rest);
-    return ingest::WatchGlob::parse(joined.glob()).has_value();  // fails with too many alternatives
+    return ingest::WatchGlob::parse(joined.glob()).has_value();  // parsing fails if the pattern has too many
+                                                                 // alternatives
   };
   auto found = std::find_if(all.begin(), all.end(), joins);
   if (found == all.end()) found = all.insert(found, {root, {}, {}, {}, log.dumps});
@@ -92,7 +94,7 @@ struct Tails::Lane {
 struct Tails::Follow {
   std::shared_ptr<const Watched> watched;
   std::string glob;
-  std::shared_ptr<ingest::Tailer> tailer;  // shared with the current round, which may outlive this
+  std::shared_ptr<ingest::Tailer> tailer;  // shared with the current round, which may outlive this object
   std::unique_ptr<io::Timer> timer;
   bool busy = false, wanted = false, leaving = false;
   TimeNs began_ns = kNoTime;  // monotonic
@@ -144,7 +146,7 @@ void Tails::follow(Watched&& one, const std::vector<StreamState>& known, size_t 
   tail.job_of = [watched = follow->watched](const std::string& path) { return watched->job_of(path); };
   tail.allocate = options_.allocate;
   tail.stored_until_ns = options_.stored_until_ns;
-  // Half of the process's share; the folders of the tailers have the other half.
+  // Half of the process's descriptors; the tailers' folders use the other half.
   const size_t share = std::max<size_t>(1, io::input_descriptors() / 2 / groups);
   tail.open_max = std::min(std::max<size_t>(16, kTailDescriptors / groups), share);
   auto tailer = ingest::Tailer::make(std::move(tail), known);
@@ -191,8 +193,8 @@ void Tails::hint(const std::string& folder) {
   }
 }
 
-// Starts a round as soon as the pause since the last one is over. By the timer: one notification reports
-// many folders, and one that missed the round would wait for the next.
+// Starts a round as soon as the pause since the last one is over. The timer covers a missed notification: one
+// notification reports many folders, and a folder that missed the round would wait for the next one.
 void Tails::look(Follow& follow) {
   CULPRIT_CHECK(owner_.here());
   follow.wanted = true;
@@ -321,7 +323,7 @@ void Tails::go_on_changing() {
   change_->positions([this](const std::vector<StreamState>& known) { begin_changed(known); });
 }
 
-// Abandons a hung thread with all its tailers, since the tailer that hangs is unknown. Tailers of unchanged
+// Abandons a hung thread with all its tailers, since it is unknown which tailer hangs. Tailers of unchanged
 // tables are restarted.
 void Tails::leave_hung_behind() {
   std::set<size_t> hung;

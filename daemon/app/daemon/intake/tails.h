@@ -5,7 +5,7 @@
 // change() applies new tables: unchanged ones continue, the others stop and restart at the store's positions.
 // A tailer that does not stop within seconds (a dead mount) is abandoned with its thread. Its later results
 // are ignored; its descriptors close when the mount answers or the process ends. No byte is lost or repeated:
-// earlier results are in the store, and the next tailer starts behind them.
+// the store has the earlier results, and the next tailer starts behind them.
 //
 // Thread: the loop's. Owns the tailers and threads, except abandoned ones.
 #pragma once
@@ -31,7 +31,7 @@ namespace culprit::app {
 
 // A round ends after some megabytes and should take less than a second, so a round of this length hangs.
 constexpr TimeNs kStuckNs = 20 * kNsPerSecond;
-constexpr TimeNs kRetryNs = 5 * kNsPerSecond;  // of a source that could not be opened
+constexpr TimeNs kRetryNs = 5 * kNsPerSecond;  // interval of attempts to open a source
 
 struct TailsOptions {
   std::function<StreamId()> allocate;  // called on any thread
@@ -39,10 +39,10 @@ struct TailsOptions {
   std::function<void(const std::string&)> report_error;
   // See JobRules; called on any thread.
   std::function<std::shared_ptr<const ProcessView>(TimeNs since_ns)> processes;
-  TimeNs stored_until_ns = kNoTime;  // ingest::TailOptions; for tables known at the start
+  TimeNs stored_until_ns = kNoTime;  // as in ingest::TailOptions; for tables known at the start
 };
 
-// Returns the positions of all streams, including every batch handed over before the call.
+// Requests the positions of all streams, including every batch passed on before the call.
 using AskPositions = std::function<void(std::function<void(std::vector<StreamState>)>)>;
 
 class Tails {
@@ -55,7 +55,7 @@ class Tails {
   void change(const std::vector<LogWatch>& logs, AskPositions positions, std::function<void()> done);
   void pause() { held_ = true; }
   void resume();
-  // Starts no more rounds; `idle` is called after the last one.
+  // Starts no more rounds; calls `idle` after the last one.
   void stop(std::function<void()> idle);
   bool busy() const;
   void abandon();
@@ -68,7 +68,7 @@ class Tails {
   // Name of a tailer whose round takes too long, for example on a hung mount.
   std::optional<std::string> stuck(TimeNs mono) const;
   bool watches_folders() const { return folder_watch_ != nullptr; }
-  // Threads that hang in an abandoned tailer: now, and since the start.
+  // Threads hung in an abandoned tailer: now, and since the start.
   size_t left_behind() const;
   uint64_t left_behind_total() const { return left_behind_total_; }
 

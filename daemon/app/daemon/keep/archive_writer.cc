@@ -10,7 +10,7 @@
 namespace culprit::app {
 namespace {
 
-// Bytes whose arrival starts a commit earlier: half of what one host may send without an acknowledgement
+// Uncommitted bytes that start a commit earlier: half of what one host may send without an acknowledgement
 // (CollectorOptions::credit_bytes).
 constexpr uint64_t kCommitBytes = 2 << 20;
 
@@ -52,7 +52,7 @@ void ArchiveWriter::greet(ArchiveItem& item, TimeNs now) {
   item.marks = std::move(marks);
 }
 
-// Appends the item's frames in order; after a disk failure the rest is retried later.
+// Appends the item's frames in order; after a disk failure the remaining frames are retried later.
 void ArchiveWriter::append(ArchiveWork& work, ArchiveItem& item) {
   for (; item.next < item.batch.items.size(); ++item.next) {
     PieceBatch taken;
@@ -102,7 +102,7 @@ void ArchiveWriter::commit(ArchiveWork& work) {
     committed_[log.epoch] = log.sequence;
     dirty_.insert(log.epoch);
   }
-  // Includes logs whose frames were all stored before: their hosts wait for an acknowledgement.
+  // Includes logs whose frames were all stored earlier: their hosts wait for an acknowledgement.
   for (const uint64_t epoch : dirty_)
     if (const auto at = committed_.find(epoch); at != committed_.end())
       work.committed.push_back({epoch, at->second});

@@ -1,4 +1,4 @@
-// The worker's side of CollectorService: writes what hosts send into the archive and commits it, in the order
+// The worker's side of CollectorService: writes data of hosts into the archive and commits it, in the order
 // of arrival.
 //
 // Thread: the archive's worker. Owner: CollectorService, which makes the work and reads its outcome.
@@ -23,7 +23,7 @@ struct ArchiveItem {
   peer::Hello hello;
   collect::FrameSink::HelloDone answer;
   collect::FrameSink::Batch batch;
-  size_t next = 0;  // of the batch's items
+  size_t next = 0;  // next of the batch's items
   std::function<void(Status)> done;
   std::function<void(store::Archive&)> work;
   std::function<void()> worked;
@@ -31,7 +31,7 @@ struct ArchiveItem {
   bool finished = false;
   Result<std::vector<peer::LogMark>> marks;
   Status outcome;
-  std::vector<RemoteBatch> fresh;  // for the engine
+  std::vector<RemoteBatch> fresh;  // new batches for the engine
 };
 
 struct ArchiveWork {
@@ -50,7 +50,7 @@ class ArchiveWriter {
  public:
   explicit ArchiveWriter(store::Archive& archive) : archive_(archive) {}
 
-  // Does all items, then commits if the work asks for it or much is waiting.
+  // Processes all items, then commits if the work requests it or much data is waiting.
   void run(ArchiveWork& work);
   void commit(ArchiveWork& work);
 
@@ -60,7 +60,7 @@ class ArchiveWriter {
   Status append_one(const ArchiveItem& item, const collect::LogItem& one, PieceBatch* taken, TimeNs now);
 
   store::Archive& archive_;
-  std::map<uint64_t, uint64_t> committed_;  // last committed frame by log, as far as known
+  std::map<uint64_t, uint64_t> committed_;  // last committed frame by log, if known
   std::set<uint64_t> dirty_;                // logs with frames since the last commit
 };
 

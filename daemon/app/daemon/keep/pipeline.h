@@ -1,5 +1,5 @@
-// What the daemon does with the batches of its sources apart from storing them. The role selects one pipeline
-// at the start: an EngineWorker analyses batches here, an Uplink condenses them for a collector.
+// Processes the batches of the sources, apart from storing them. The role selects one pipeline at the start:
+// an EngineWorker analyses batches here, an Uplink condenses them for a collector.
 //
 // Thread: the loop's, also for callbacks. Daemon owns the pipeline.
 #pragma once
@@ -18,13 +18,13 @@ class Pipeline {
   virtual ~Pipeline() = default;
   // Call in the order of the store. `done`: the batch is processed, and its memory is free.
   virtual void append(SharedBatch batch, std::function<void()> done) = 0;
-  // Whether a batch is appended here before the store has it.
+  // Whether append() precedes storing the batch.
   virtual bool precedes_store() const = 0;
   // The store has synced more to the disk.
   virtual void evidence_synced() {}
   // For batches from now on.
   virtual void reload(const Config& config, std::shared_ptr<rules::Ruleset> rules) = 0;
-  // Calls `done` when all batches that must be processed before the end are, or when time is up.
+  // Calls `done` when all batches are processed that must be before the end, or after a time limit.
   virtual void finish(std::function<void()> done) = 0;
 };
 

@@ -12,19 +12,20 @@
 namespace culprit::app {
 namespace {
 
-// Maximum loss of socket data after a kill. Five commits a second of a quiet host still compress well.
+// Maximum loss of socket data after a kill. With five commits a second, a quiet host's data still compresses
+// well.
 constexpr TimeNs kCommitAfterNs = 200 * kNsPerMs;
 // If the last commit is this old, a batch is committed at once: a separate commit would wake both threads
 // again. Shorter than a round of a log, since rounds vary.
 constexpr TimeNs kCommitWithNs = 150 * kNsPerMs;
-// The credit of such a batch of a quiet host, committed at once, may return with the loop's next turn,
+// Size of a batch of a quiet host that is committed at once. Its credit may return with the loop's next turn,
 // at the latest with the daemon's beat.
 constexpr uint64_t kCalmBytes = 256 << 10;
 // Interval of reports on a disk that stays full.
 constexpr TimeNs kTellDroppedNs = 3600 * kNsPerSecond;
-// Evidence around a diagnosis that is kept in preference, before and after it.
+// Time before and after a diagnosis whose evidence is preferably retained.
 constexpr TimeNs kPinnedNs = 5 * 60 * kNsPerSecond;
-// Diagnoses before the start whose times are pinned again: more than the pinned share has room for.
+// Number of diagnoses before the start that are pinned again: more than fit into the pinned share.
 constexpr size_t kPinnedAgain = 256;
 // Maximum loss of deleted files after a power loss.
 constexpr TimeNs kSyncEveryNs = 5 * kNsPerSecond;
@@ -149,7 +150,7 @@ void Recorder::append_next() {
   const bool calm = commits && waiting_.front().batch->bytes() <= kCalmBytes;
   auto work = [this, batch = waiting_.front().batch, now, outcome, commits] {
     outcome->appended = spool_->append(*batch, now);
-    // After a failed append no commit: it would fail too, and the problem is reported once.
+    // No commit after a failed append: the commit would fail too, and the problem is reported once.
     if (commits && (outcome->appended || is_refused(outcome->appended))) commit_now(*outcome, now);
   };
   auto done = [this, outcome, commits] {
@@ -168,7 +169,7 @@ void Recorder::append_next() {
 
 void Recorder::appended(const Status& status, bool with_commit) {
   CULPRIT_CHECK(owner_.here());
-  // A batch that the spool can never store is no disk failure.
+  // A batch that the spool rejected for good is no disk failure.
   const bool never = is_refused(status), failed = !status && !never;
   if (failed) report_trouble(write_trouble_, status, kHeldBack);
   options_.watch->done(SelfWatch::Part::kStore, env_.now(io::Clock::kMonotonic), health());
@@ -361,8 +362,8 @@ void Recorder::record(std::function<Status(records::Records&)> work) {
       [this, status] { index_written(*status); });
 }
 
-// Runs on the worker. Executes writes in order and stops at the first failure; after a failure it does
-// nothing until the next retry. Each retry may wait seconds for a lock, and evidence waits behind it.
+// Runs on the worker. Executes writes in order, stops at the first failure, and then does nothing until the
+// next retry. Each retry may wait seconds for a lock and delays evidence.
 Status Recorder::write_index() {
   Status first;
   while (index_failure_.has_value() && !unwritten_.empty()) {

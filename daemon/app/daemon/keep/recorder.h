@@ -32,10 +32,11 @@ using SharedBatch = std::shared_ptr<const PieceBatch>;
 struct RecorderOptions {
   std::string state_dir;
   uint64_t max_bytes = 0;
-  bool hold = false;                                     // frames wait for a collector: Spool::hold
+  bool hold = false;                                     // the spool holds frames until a collector
+                                                         // acknowledges them: Spool::hold
   SelfWatch* watch = nullptr;                            // borrowed
-  std::function<void(const std::string&)> report_error;  // one sentence for each change
-  // More of frames() is synced.
+  std::function<void(const std::string&)> report_error;  // called with one sentence for each change
+  // Called when more of frames() is synced.
   std::function<void()> synced = {};
   // All appended batches are in the spool, in frames up to `sequence`.
   std::function<void(const std::vector<store::CommittedOffset>&, uint64_t sequence)> committed;
@@ -48,16 +49,16 @@ class Recorder {
   ~Recorder();
 
   StreamId allocate() { return spool_->allocate(); }  // any thread
-  // `done`: the batch is appended but not committed, or the spool can never store it.
+  // `done`: the batch is appended but not committed, or the spool rejected it for good.
   void append(SharedBatch batch, std::function<void()> done);
-  // `done` gets the last frame of all batches appended so far, once these frames are synced. An error: the
-  // disk failed; the call may be repeated. Waits while the disk accepts no writes.
+  // Calls `done` with the last frame of all batches appended so far, once these frames are synced. An error
+  // means that the disk failed; the call may be repeated. Waits while the disk accepts no writes.
   void secure(std::function<void(Result<uint64_t> sequence)> done);
-  // A collector has the frames up to `sequence`.
+  // A collector acknowledged the frames up to `sequence`.
   void acknowledged(uint64_t sequence);
-  // The job was diagnosed: evidence of the minutes around `time_ns` is kept in preference.
+  // The job was diagnosed: the spool prefers to retain evidence of the minutes around `time_ns`.
   void pin(const std::string& job, TimeNs time_ns);
-  // Runs on the store's worker after all earlier batches.
+  // Work for the store's worker, after all earlier batches.
   using OnStore = std::function<void(store::Spool&, records::Records&)>;
   void query(OnStore work, std::function<void()> done = {});
   // Writes to the index, in order. If the index is not writable (full disk, locked), the failure is reported
@@ -69,7 +70,7 @@ class Recorder {
   void finish(std::function<void()> done);
   void abandon() { worker_->abandon(); }
 
-  // Positions at the start: sources continue there, and engines are rebuilt up to there.
+  // Positions at the start: sources continue there, and engines are rebuilt up to these positions.
   const std::vector<StreamState>& known() const { return known_; }
   uint64_t known_sequence() const { return known_sequence_; }
   const std::vector<records::JobRow>& known_jobs() const { return known_jobs_; }
@@ -77,12 +78,12 @@ class Recorder {
   bool ended_well() const { return ended_well_; }
   // Spool::stored_until_ns(); kNoTime after a stop that stored everything.
   TimeNs stored_until_ns() const { return ended_well_ ? kNoTime : stored_until_ns_; }
-  // What jobs taught before the start; empty after the call.
+  // What jobs taught before the start; the next call returns nothing.
   std::vector<records::TaughtRow> take_known_taught() { return std::move(known_taught_); }
   const std::string& spool_folder() const { return spool_folder_; }
   io::Files& files() const { return files_; }
 
-  // The spool as a log of frames, as of the last finished work.
+  // The spool as a log of frames, as of the worker's last finished work.
   struct Frames {
     uint64_t epoch = 0, first = 1;
     uint64_t synced = 0, written = 0, acknowledged = 0;
@@ -90,7 +91,7 @@ class Recorder {
   const Frames& frames() const { return frames_; }
   struct Counters {
     store::SpoolStats spool;
-    uint64_t refused_batches = 0;                // the spool can never store them
+    uint64_t refused_batches = 0;                // batches that the spool rejected for good
     size_t waiting = 0;                          // batches
     uint64_t index_retries = 0, index_lost = 0;  // writes to the index
     uint64_t unreadable_rows = 0;                // see store::Index::unreadable
@@ -132,20 +133,23 @@ class Recorder {
   TimeNs stored_until_ns_ = kNoTime;
   uint64_t known_sequence_ = 0;
   std::deque<Waiting> waiting_;
-  // Outcome of the first waiting batch; null: no append is under way
+  // Result of appending the first waiting batch; null: no append is running
   std::shared_ptr<const Status> appending_;
   bool committing_ = false, dirty_ = false, unsynced_ = false, finishing_ = false;
-  std::deque<std::function<Status(records::Records&)>> unwritten_;  // worker only: writes to the index
-  Status index_failure_;                                            // worker only: of the first waiting write
+  std::deque<std::function<Status(records::Records&)>> unwritten_;  // worker only: pending writes to the
+                                                                    // index
+  Status index_failure_;                                            // worker only: last error of the first
+                                                                    // pending write
   bool index_retrying_ = false;                                     // the timer runs
-  Status index_in_memory_;                                          // why it is there, for the whole life
+  Status index_in_memory_;                                          // why the index is only in memory;
+                                                                    // constant after the start
   std::atomic<uint64_t> index_retries_ = 0, index_lost_ = 0;
   TimeNs reported_dropped_ns_ = kNoTime;                      // monotonic
   TimeNs reported_evicted_ns_ = kNoTime;                      // monotonic
   TimeNs committed_ns_ = kNoTime;                             // monotonic: start of the last commit
-  std::string write_trouble_, sync_trouble_, index_trouble_;  // as last reported
+  std::string write_trouble_, sync_trouble_, index_trouble_;  // problems as last reported
   uint64_t refused_batches_ = 0;
-  store::SpoolStats stats_;  // as of the last finished work
+  store::SpoolStats stats_;  // as of the worker's last finished work
   Frames frames_;
   std::unique_ptr<io::Timer> commit_timer_, sync_timer_, retry_timer_, index_timer_;
   std::unique_ptr<io::Worker> worker_;  // destroyed first

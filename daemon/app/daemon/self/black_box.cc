@@ -19,7 +19,7 @@ namespace {
 
 constexpr size_t kPageBytes = 4096;
 constexpr size_t kIdBytes = 256;             // ids of rules have at most 100 bytes
-constexpr uint32_t kFailed = 1, kEnded = 2;  // an allocation did; it ended the process
+constexpr uint32_t kFailed = 1, kEnded = 2;  // an allocation failed; a failed allocation ended the process
 constexpr char kMagic[8] = {'C', 'U', 'L', 'P', 'B', 'B', 'O', 'X'};
 
 Error error_of(const std::string& path, const char* what, int error) {
@@ -37,7 +37,7 @@ struct BlackBox::Page {
   uint64_t text_hash;
   char id[kIdBytes];
   std::atomic<uint32_t> over_time;
-  // Of the run. Older files have zeros here: the last run ended.
+  // State of the run. Older files have zeros here, which means that the last run ended.
   std::atomic<uint32_t> running, out_of_memory;
   std::atomic<uint64_t> oom_kills;
   std::atomic<uint32_t> job_bytes;  // written last and cleared first, like `kind`
@@ -53,7 +53,8 @@ Result<BlackBox> BlackBox::open(const std::string& path) {
   static_assert(sizeof(Page) <= kPageBytes);
   const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (descriptor < 0) return tl::unexpected(error_of(path, "cannot be opened", errno));
-  // Allocated, so that a write to the map cannot fail on a full disk. Also sets the size of a new file.
+  // Allocates the page, so that a write to the map cannot fail on a full disk. Also sets the size of a new
+  // file.
   if (const int error = ::posix_fallocate(descriptor, 0, kPageBytes); error != 0) {
     ::close(descriptor);
     return tl::unexpected(error_of(path, "a page cannot be allocated", error));
@@ -149,8 +150,8 @@ void BlackBox::enter_input(Reader reader, std::string_view name) noexcept {
   input.bytes.store(static_cast<uint32_t>(size), std::memory_order_release);
 }
 
-// The new handler throws as new does without one. A beat of another thread may take the failure back before
-// the process ends, so the terminate handler records what ended it for good.
+// The new handler throws like `new` without a handler. Another thread's beat may clear the recorded failure
+// before the process ends, so the terminate handler records the final cause.
 void BlackBox::record_failed_allocations() noexcept {
   static Page* recorded = nullptr;
   static std::terminate_handler before = nullptr;

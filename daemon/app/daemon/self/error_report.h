@@ -1,7 +1,7 @@
-// Decides when a repeatedly checked problem is logged. A new problem is logged at once, a changed text after
-// a minute at the earliest, an unchanged problem once an hour, and its end once. A problem that comes and
-// goes, or changes its text at each attempt, is logged less and less often, so it cannot flood the log. A
-// value; time is an argument.
+// Decides when a repeatedly checked problem is logged: a new problem at once, a changed text after a minute
+// at the earliest, an unchanged problem once an hour, and its end once. A problem that comes and goes, or
+// changes its text at each attempt, is logged less and less often, so it cannot flood the log. A value; time
+// is an argument.
 #pragma once
 
 #include <algorithm>
@@ -35,7 +35,7 @@ class ErrorReport {
   }
 
  private:
-  std::string reported_;  // empty: no problem was reported, or its end was
+  std::string reported_;  // empty: no problem was reported, or its end was reported
   TimeNs reported_ns_ = kNoTime, apart_ns_ = kApartNs;
 };
 

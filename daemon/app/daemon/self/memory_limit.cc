@@ -12,7 +12,7 @@
 namespace culprit::app {
 namespace {
 
-constexpr uint64_t kLeastMemory = 16 << 20;         // of engines: one job of usual size
+constexpr uint64_t kLeastMemory = 16 << 20;         // minimum for engines: one job of usual size
 constexpr uint64_t kUnlimited = uint64_t{1} << 60;  // version 1 has a number near 2^63 for "no limit"
 constexpr size_t kGroupFileBytes = 64 << 10;
 

@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kFirstDescriptor = 3;     // sd_listen_fds(3)
 constexpr size_t kDescriptorsMax = 64;  // expected: the kernel log and perhaps sockets
-// Below systemd's own limit, and more than a line of `systemctl status`.
+// Below systemd's limit, and more than a line of `systemctl status`.
 constexpr size_t kStatusBytes = 1000;
 
 std::optional<int64_t> number_of(const char* text) {
@@ -31,7 +31,7 @@ std::optional<int64_t> number_of(const char* text) {
   return out;
 }
 
-// A line break would start another assignment.
+// Replaces line breaks, since a line break would start another assignment.
 std::string one_line(std::string_view text) {
   std::string out = shorten(to_utf8(text), kStatusBytes);
   for (char& c : out)

@@ -27,8 +27,8 @@ struct ServiceEnvironment {
   int descriptor_named(std::string_view name) const;  // -1: none
 };
 
-// `get` is getenv or a test's function. Invalid variables and those for another process (LISTEN_PID,
-// WATCHDOG_PID) count as absent.
+// `get` is getenv or a test's function. Invalid variables, and variables for another process (LISTEN_PID,
+// WATCHDOG_PID), count as unset.
 using GetVariable = std::function<const char*(const char*)>;
 ServiceEnvironment parse_service_environment(const GetVariable& get, int own_pid);
 // Reads this process's environment. Sets close-on-exec and removes the variables, so no child uses them. Call

@@ -20,7 +20,7 @@
 namespace culprit::app {
 namespace {
 
-constexpr size_t kItems = 1000;  // of rules that crashed a daemon; one is many
+constexpr size_t kItems = 1000;  // limit of entries; one rule that crashed a daemon is already many
 constexpr uint32_t kDeaths = 2;
 constexpr TimeNs kTogetherNs = 7 * 24 * 3600 * kNsPerSecond;  // deaths further apart are unrelated
 constexpr size_t kFileBytes = 1 << 20;

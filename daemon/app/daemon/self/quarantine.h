@@ -1,10 +1,10 @@
-// Rules (and in-process plugins) that are not run again until their text changes, because the process died in
+// Rules (and in-process plugins) that are disabled until their text changes, because the process died in
 // them. A rule is disabled after two deaths within a week, or after one death while it ran longer than the
 // watchdog allows. One death alone proves little: the OOM killer, an operator's kill or another fault may end
-// the process in any rule. Ends that the process chooses itself (SIGTERM, a hanging disk) name no rule.
-// Likewise a job gets no engine for a week after the process ran out of memory twice while it worked on it,
-// and an input (a dump's file, the RAS service of a user) is not read for a week after it did so once: the
-// reader's memory is its own, and little is lost without one input.
+// the process in any rule. Ends that the process chooses itself (SIGTERM, a hanging disk) blame no rule.
+// Likewise, a job gets no engine for a week after the process twice ran out of memory while working on that
+// job. An input (a dump's file, the RAS service of a user) is not read for a week after one such death: the
+// memory was clearly the reader's, and one lost input costs little.
 //
 // Stored in <state_dir>/quarantine.json, which an operator may read, edit and delete. One thread.
 #pragma once
@@ -25,9 +25,9 @@ struct Quarantined {
   std::string kind;  // "rule", "plugin", "job" or "input"
   std::string id, why;
   uint64_t text_hash = 0;
-  TimeNs since_ns = kNoTime;  // last death of the process in it
+  TimeNs since_ns = kNoTime;  // time of the last death in this rule, plugin, job or input
   uint32_t deaths = 1;
-  bool is_active = false;  // it is not run; false: it is only remembered
+  bool is_active = false;  // true: disabled; false: only recorded
 };
 
 class Quarantine {
@@ -45,8 +45,9 @@ class Quarantine {
   const std::vector<Quarantined>& items() const { return items_; }
   std::vector<std::string> rules() const;             // ids, for EngineOptions::quarantined
   std::vector<std::string> jobs(TimeNs now) const;    // ids, for LiveOptions::evidence_only
-  std::vector<std::string> inputs(TimeNs now) const;  // names, as the black box has them
-  std::vector<std::string> plugins() const;           // names: they are not run within the daemon
+  std::vector<std::string> inputs(TimeNs now) const;  // names in the black box's form
+  std::vector<std::string> plugins() const;           // names of plugins that the daemon does not run
+                                                      // in-process
 
  private:
   std::vector<std::string> within_a_week(std::string_view kind, TimeNs now) const;

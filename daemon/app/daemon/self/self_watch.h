@@ -1,6 +1,6 @@
-// Detects whether the daemon itself makes progress. Completed work of the loop and the workers feeds it, not
-// a timer: a daemon that hangs must not feed its watchdog. Pure: time (monotonic) is an argument. The loop's
-// thread only; work of the workers ends in `done` callbacks there.
+// Detects whether the daemon itself makes progress. Completed work of the loop and the workers counts as
+// progress, not a timer: a hung daemon must not feed its watchdog. Pure: time (monotonic) is an argument. The
+// loop's thread only; work of the workers ends in `done` callbacks there.
 #pragma once
 
 #include <array>
@@ -32,15 +32,15 @@ class SelfWatch {
   explicit SelfWatch(Limits limits) : limits_(limits) {}
 
   void loop_beat(TimeNs now);
-  // A worker got work; `what` describes it in sentences ("a batch of 64 KB"). Several may be under way.
+  // A worker got work; `what` describes the work in sentences ("a batch of 64 KB"). Several works may run.
   void started(Part part, TimeNs now, std::string what);
   // The oldest work ended. A failure of the store lasts until its next success.
   void done(Part part, TimeNs now, const Status& outcome = {});
-  // The index of results: what was found last of its writes.
+  // The index of results: state after its last write.
   void index(const Status& state) { index_failure_ = state ? std::string() : state.error().text; }
-  // The file of alerts: as found last, at its opening or a write.
+  // The file of alerts: state after its opening or last write.
   void alerts(const Status& state) { alerts_failure_ = state ? std::string() : state.error().text; }
-  // The oldest work is long and made progress.
+  // The oldest work takes long but made progress.
   void gets_on(Part part, TimeNs now) { of(part).since_ns = now; }
 
   // Why the daemon hangs; the watchdog is then not fed. Nothing if it makes progress.
@@ -49,16 +49,16 @@ class SelfWatch {
   std::optional<std::string> unhealthy(TimeNs now) const;
 
   struct Counters {
-    TimeNs loop_late_ns = 0, loop_late_max_ns = 0;  // of the last beat; maximum since the start
+    TimeNs loop_late_ns = 0, loop_late_max_ns = 0;  // delay of the last beat; maximum since the start
     uint64_t engine_done = 0, store_done = 0, store_failed = 0;
-    TimeNs engine_waits_ns = 0, store_waits_ns = 0;  // age of the oldest work under way
+    TimeNs engine_waits_ns = 0, store_waits_ns = 0;  // age of the oldest running work
   };
   Counters counters(TimeNs now) const;
 
  private:
   struct Progress {
     uint64_t given = 0, done = 0, failed = 0;
-    TimeNs since_ns = 0;  // start of the oldest work, or end of the last one if later
+    TimeNs since_ns = 0;  // start of the oldest work, or end of the previous work if later
     std::string what, failure;
     std::deque<std::string> waiting;  // work after `what`
   };

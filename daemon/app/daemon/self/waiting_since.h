@@ -1,4 +1,4 @@
-// The time since which frames wait for a peer without any acknowledgement. The current frames may be younger
+// Start of the wait for a peer's acknowledgement while frames are unacknowledged. The frames may be younger
 // than the last acknowledgement: an agent may write after hours without data.
 //
 // A value; time is an argument. The precision is the interval between calls of look().

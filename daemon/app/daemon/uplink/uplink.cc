@@ -13,15 +13,15 @@
 namespace culprit::app {
 namespace {
 
-// Longer blocks compress better, and their content is not urgent.
+// Interval of non-urgent blocks: longer blocks compress better.
 constexpr TimeNs kFlushEvery = 60 * kNsPerSecond;
-// For a job whose processes started or ended.
+// Interval of blocks for a job whose processes started or ended.
 constexpr TimeNs kFlushSoon = 5 * kNsPerSecond;
-// Minimum interval of urgent blocks: a storm of them costs two syncs a second.
+// Minimum interval of urgent blocks: many of them cost at most two syncs a second.
 constexpr TimeNs kFlushApart = kNsPerSecond;
 constexpr TimeNs kTickEvery = 5 * kNsPerSecond;
 constexpr TimeNs kRetry = kNsPerSecond;
-// For marks of sources without evidence.
+// Interval of dropping marks of sources without evidence.
 constexpr TimeNs kForgetEvery = 3600 * kNsPerSecond;
 // Size of the condensed spool as a share of the evidence; the condensed log needs a thirtieth at most.
 constexpr uint64_t kCondensedShare = 8;
@@ -29,7 +29,7 @@ constexpr uint64_t kCondensedLeast = 64 << 20;
 // Part of SIGTERM's five seconds.
 constexpr TimeNs kFinishWithin = 2 * kNsPerSecond;
 constexpr const char* kTriedAgain = "; it is tried again, and what comes waits on this host";
-// A shorter wait may be a busy collector.
+// Time from which a wait is reported: a shorter one may be a busy collector.
 constexpr TimeNs kWaitsLong = 60 * kNsPerSecond;
 
 uint64_t draw() {
@@ -72,7 +72,7 @@ std::string since_text(TimeNs ns) {
 
 }  // namespace
 
-// Reads frames of both logs on a thread of its own, so old frames delay neither the store nor condensing.
+// Reads frames of both logs on a separate thread, so old frames delay neither the store nor condensing.
 struct Uplink::Reader {
   Reader(io::Files& files, std::string evidence, uint64_t evidence_epoch, std::string condensed,
          uint64_t condensed_epoch)
@@ -267,8 +267,8 @@ void Uplink::look_at_waiting() {
     waits_[index(log)].look(log_written(log), acknowledged_[index(log)], env_.now(io::Clock::kWall));
 }
 
-// The disk lost frames that were synced. Later frames get numbers after the collector's; sessions that lost a
-// block end.
+// The disk lost synced frames. Later frames get numbers above the collector's; sessions that lost a block
+// end.
 void Uplink::fell_behind(peer::Log log, uint64_t committed) {
   CULPRIT_CHECK(owner_.here());
   options_.report_error(
@@ -463,7 +463,7 @@ void Uplink::flush() {
       pause_timer_->start(kRetry);
       return;
     }
-    // The mark stays before the frames of waiting batches.
+    // The mark must not pass the frames of waiting batches.
     uint64_t whole = *sequence;
     for (const Waiting& waiting : waiting_) whole = std::min(whole, waiting.before);
     if (current_) whole = std::min(whole, current_->before);
@@ -483,7 +483,8 @@ void Uplink::flush() {
   });
 }
 
-// Runs on the worker. A block that the spool can never store is no disk failure: it is lost and reported.
+// Runs on the worker. A block that the spool rejects for good is lost and reported; it does not count as a
+// disk failure.
 void Uplink::write(TimeNs now) {
   written_ = {};
   while (written_ && !unwritten_.empty()) {

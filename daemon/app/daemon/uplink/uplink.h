@@ -1,10 +1,10 @@
-// Connects an agent to its collector. JobForwarder condenses stored batches into a log of its own
+// Connects an agent to its collector. JobForwarder condenses stored batches into a separate log
 // (state_dir/condensed). forward::Forwarder sends the frames of both logs, the condensed log first.
 //
 // A block of the condensed log is written after its evidence is synced, together with marks of the positions
-// reached. After any restart the JobForwarder continues there and condenses the rest from the evidence. If
-// the disk rejects a block, nothing more is condensed. If the collector does not acknowledge and the space is
-// used up, the store accepts nothing more. In both cases the sources pause.
+// reached. After any restart the JobForwarder continues at the marks and condenses the remaining evidence. If
+// the disk rejects a block, condensing stops. If the collector does not acknowledge and the space is used up,
+// the store accepts no more data. In both cases the sources pause.
 //
 // Thread: the loop's. Owns the condensed spool and the JobForwarder (both on one worker), the frame readers
 // (on another) and the connection. Borrows the recorder, which outlives it.
@@ -34,12 +34,13 @@
 namespace culprit::app {
 
 struct UplinkOptions {
-  const Config* config = nullptr;  // of the start
+  const Config* config = nullptr;  // configuration at the start
   Recorder* recorder = nullptr;
   SelfWatch* watch = nullptr;
   JobForwarderOptions feed;                              // the uplink sets the fields of the spools
-  std::function<void(const std::string&)> report_error;  // one sentence for each change
-  std::function<peer::Status()> status;                  // of the host; the uplink adds the part on logs
+  std::function<void(const std::string&)> report_error;  // called with one sentence for each change
+  std::function<peer::Status()> status;                  // the host's status; the uplink adds the part on
+                                                         // logs
   // The collector requests the stacks of a job on this host; may be empty.
   std::function<void(const peer::StacksWanted& wanted)> stacks_wanted = {};
 };
@@ -51,11 +52,11 @@ struct UplinkCounters {
   std::array<Recorder::Frames, 2> frames;  // by peer::Log
   JobForwarderCounts feed;
   size_t jobs = 0;
-  bool caught_up = false;  // everything stored before the start is condensed
-  std::string trouble;     // why condensing fails; empty: it works
-  // Wall clock: frames have waited since then without any acknowledgement; kNoTime: no frame waits.
+  bool caught_up = false;  // everything that was stored before the start is condensed
+  std::string trouble;     // why condensing fails; empty: condensing works
+  // Wall clock: start of the wait for an acknowledgement; kNoTime: no frame waits.
   TimeNs waits_since_ns = kNoTime;
-  uint64_t waiting_bytes = 0;  // not acknowledged, both logs
+  uint64_t waiting_bytes = 0;  // unacknowledged bytes of both logs
   TimeNs certificate_expires_ns = kNoTime;
   // Examples: "connected to …", "the collector has not acknowledged for 3 h; 4.0 GiB wait".
   std::string sentence;
@@ -70,7 +71,10 @@ class Uplink final : public Pipeline, public forward::FrameSource {
   // Call in the store's order, from the first batch behind Recorder::known_sequence(), before the batch goes
   // to the recorder. `done`: the batch is condensed, but not yet written.
   void append(SharedBatch batch, std::function<void()> done) override;
-  bool precedes_store() const override { return true; }  // condensed before its commit
+  bool precedes_store() const override {
+    return true;
+  }  // the uplink condenses a batch before the store
+     // commits it
   // The recorder has synced more frames.
   void evidence_synced() override;
   void reload(const Config& config, std::shared_ptr<rules::Ruleset> rules) override;
@@ -89,7 +93,7 @@ class Uplink final : public Pipeline, public forward::FrameSource {
  private:
   struct Waiting {
     SharedBatch batch;
-    uint64_t before = 0;  // the last written frame at its arrival
+    uint64_t before = 0;  // the last frame written when the batch arrived
     size_t taken = 0;     // pieces already condensed
     std::function<void()> done;
   };
@@ -101,7 +105,7 @@ class Uplink final : public Pipeline, public forward::FrameSource {
     store::SpoolStats stats;
     Recorder::Frames frames;
     Status written;       // outcome of writing blocks
-    std::string refused;  // since the last work: the last part that the spool can never store
+    std::string refused;  // last part since the previous report that the spool rejected for good
     bool unwritten = false;
   };
   struct Reader;
@@ -142,7 +146,7 @@ class Uplink final : public Pipeline, public forward::FrameSource {
   uint64_t replay_from_ = 0;
   bool replayed_ = false, busy_ = false, stopping_ = false, pausing_ = false;
   WorkReport reported_;
-  std::shared_ptr<Waiting> current_;  // partly condensed; from waiting_ or from the replay
+  std::shared_ptr<Waiting> current_;  // partly condensed batch, from waiting_ or from the replay
   std::deque<Waiting> waiting_;
   TimeNs flushed_ns_ = kNoTime, ticked_ns_ = kNoTime, forgot_ns_ = 0;  // monotonic
   std::array<uint64_t, 2> raised_ = {}, acknowledged_ = {};

@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr double kCertain = 0.9;  // the kernel says it; that this is the cause is likely
+constexpr double kCertain = 0.9;  // the kernel reports the state; that it is the cause is likely
 constexpr double kLikely = 0.7;   // a local disk or a driver may recover
 
 std::string text_of(const Json& from, const char* key) {

@@ -1,5 +1,5 @@
-// What the state of a rank alone says of a job that hangs: it was stopped, its process is gone, or it waits
-// for a file system that does not answer. These are facts of the kernel, without stacks. Pure; any thread.
+// Findings from the state of a hung job's rank: the process is stopped or gone, or waits for a file system
+// that does not answer. These are facts of the kernel, without stacks. Pure; any thread.
 #pragma once
 
 #include <optional>
@@ -9,11 +9,11 @@
 
 namespace culprit::app {
 
-// The source of captured lines, and the plugin that their findings name.
+// The source of captured lines, and the plugin named by their findings.
 inline constexpr std::string_view kCaptureSource = "plugin/culprit-capture",
                                   kCapturePlugin = "culprit-capture";
 
-// Of a {"kind":"stack"} line of culprit-capture. Nothing: the state says nothing, or the line is none.
+// The finding of a {"kind":"stack"} line of culprit-capture. Nothing: an ordinary state, or another line.
 std::optional<PluginFinding> finding_of_state(std::string_view line);
 
 }  // namespace culprit::app

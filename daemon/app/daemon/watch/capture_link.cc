@@ -20,15 +20,16 @@
 namespace culprit::app {
 namespace {
 
-constexpr TimeNs kStopEvery = 100 * kNsPerMs;       // until `stop` is read again
-constexpr TimeNs kBeyondBudget = 5 * kNsPerSecond;  // it keeps to its budget, but the machine may be loaded
+constexpr TimeNs kStopEvery = 100 * kNsPerMs;       // interval of checks of `stop`
+constexpr TimeNs kBeyondBudget = 5 * kNsPerSecond;  // margin beyond the program's budget, for a loaded
+                                                    // machine
 
 TimeNs steady_ns() {
   return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
 }
 
-// One end of a stream to the program, which is a child unless systemd started it. The stream is closed before
-// the child is killed.
+// One end of a stream to the program, which is a child unless systemd started it. Closes the stream before it
+// kills the child.
 struct Peer {
   io::Child child;
   io::Descriptor channel;
@@ -56,7 +57,8 @@ Status start_program(const std::string& program, Peer& peer) {
                                  .arguments = {"culprit-capture"},
                                  .environment = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C"},
                                  .descriptors = {theirs.get(), theirs.get(), io::ChildProgram::kNull},
-                                 .kill = io::ChildKill::kProcess});  // not the guard of a stopped process
+                                 .kill = io::ChildKill::kProcess});  // does not kill the guard of a stopped
+                                                                     // process
   if (!child) return tl::unexpected(child.error());
   peer.child = std::move(*child);
   return {};

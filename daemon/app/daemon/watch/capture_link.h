@@ -1,5 +1,5 @@
-// Gives a request to culprit-capture and returns the lines of its answer: over the socket of its systemd unit
-// where that is there, else from a process of our own rights. Blocking; any thread but the loop's.
+// Sends a request to culprit-capture and returns the lines of its answer: over the socket of its systemd unit
+// if available, else from a process with our own rights. Blocking; any thread but the loop's.
 #pragma once
 
 #include <atomic>
@@ -16,14 +16,14 @@ inline constexpr const char* kCaptureSocket = "/run/culprit-capture/socket";
 
 struct CaptureWay {
   std::string socket = kCaptureSocket;
-  std::string program;  // empty: in the folder of the running program, or the installed one
+  std::string program;  // empty: in the running program's folder, or the installed one
 };
 struct CaptureLines {
   std::vector<std::string> lines;
-  uint64_t dropped = 0;  // lines that are too long, or beyond the limit of bytes
+  uint64_t dropped = 0;  // lines dropped as too long, or beyond the limit of bytes
 };
 struct CaptureLimits {
-  size_t bytes = 16 << 20;                  // of all lines
+  size_t bytes = 16 << 20;                  // limit of all lines
   const std::atomic<bool>* stop = nullptr;  // ends the wait early; borrowed
 };
 Result<CaptureLines> run_capture(const CaptureWay& way, const capture::Request& request,

@@ -14,13 +14,13 @@ namespace culprit::app {
 namespace {
 
 constexpr size_t kWaitingJobs = 16;
-constexpr TimeNs kLookPatience = 5 * kNsPerSecond;  // for the list of the job's processes
+constexpr TimeNs kLookPatience = 5 * kNsPerSecond;  // limit of the wait for the job's process list
 constexpr size_t kErrorsReported = 32;
-constexpr size_t kTroubles = 256;  // jobs whose last capture is remembered
+constexpr size_t kTroubles = 256;  // limit of jobs whose last capture is stored
 
 constexpr std::string_view kRemedy = "; `sudo culprit doctor` has the remedy";
 
-// What culprit-capture says of the first process that it could not look into.
+// culprit-capture's reason for the first process that it could not inspect.
 std::string why_none(const std::vector<std::string>& lines) {
   for (const std::string& line : lines) {
     const auto json = parse_json(line);
@@ -144,7 +144,7 @@ std::string CaptureService::trouble_of(const std::string& job) const {
   return found == troubles_.end() ? "" : found->second;
 }
 
-// A process of a job that goes on waits for a disk, or is stopped, for a moment: that is no fault.
+// Skips a short disk wait or stop in a process of a job that makes progress: that is no fault.
 void CaptureService::add_line(const Asked& asked, const std::string& line, std::string& bytes) {
   const auto parsed = ingest::parse_trace_line(line);
   if (!parsed || parsed->kind != ingest::TraceKind::kStack) return void(++counters_.dropped);

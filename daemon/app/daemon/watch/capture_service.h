@@ -1,6 +1,6 @@
-// Captures the processes of a job on this host, above all of one that does not go on: by the program
-// culprit-capture, on a thread of its own. What it prints becomes evidence and input of the engine, like a
-// plugin's findings, and so do findings of states (capture_findings.h). One capture at a time.
+// Captures the stacks of a job's processes on this host, above all of a hung job. Runs the program
+// culprit-capture on a separate thread. Its output becomes evidence and input of the engine, like a plugin's
+// findings; so do findings of states (capture_findings.h). One capture at a time.
 //
 // Thread: the loop's, also for callbacks. Owns its worker.
 #pragma once
@@ -25,7 +25,7 @@ namespace culprit::app {
 
 struct CaptureServiceOptions {
   const Config* config = nullptr;     // borrowed
-  Recorder* recorder = nullptr;       // borrowed: streams that are known, and new numbers
+  Recorder* recorder = nullptr;       // borrowed: known streams and new stream numbers
   ProcessWatch* processes = nullptr;  // borrowed
   std::function<void(PieceBatch&&)> take;
   std::function<void(LogLevel, const std::string&)> log;
@@ -35,21 +35,21 @@ struct CaptureServiceOptions {
 class CaptureService {
  public:
   CaptureService(io::Env& env, CaptureServiceOptions options);
-  // Does not wait for a capture.
+  // Does not wait for a running capture.
   ~CaptureService();
 
-  // Does nothing where `[capture] enabled` is false.
+  // Does nothing if `[capture] enabled` is false.
   void capture(const peer::StacksWanted& wanted);
   void stop() { stopping_ = true; }
 
   struct Counters {
     uint64_t captures = 0, processes = 0, with_stacks = 0;
-    uint64_t failed = 0;   // captures that gave nothing
-    uint64_t refused = 0;  // requests while too many waited
+    uint64_t failed = 0;   // captures without a result
+    uint64_t refused = 0;  // requests refused because too many waited
     uint64_t dropped = 0;  // lines that are no stacks, or beyond the limits
   };
   const Counters& counters() const { return counters_; }
-  // Why the last capture of the job gave no stack, as a sentence; empty: it gave some, or there was none.
+  // Why the last capture of the job gave no stack, as a sentence; empty: it gave stacks, or no capture ran.
   std::string trouble_of(const std::string& job) const;
 
  private:
@@ -63,7 +63,7 @@ class CaptureService {
 
   io::Env& env_;
   const CaptureServiceOptions options_;
-  std::unique_ptr<io::Worker> worker_;  // made for the first capture
+  std::unique_ptr<io::Worker> worker_;  // created for the first capture
   std::deque<Asked> waiting_;
   bool busy_ = false, stopping_ = false;
   StreamId stream_ = kNoStream;

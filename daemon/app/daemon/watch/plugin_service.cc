@@ -20,13 +20,13 @@
 namespace culprit::app {
 namespace {
 
-constexpr TimeNs kLookNs = 10 * kNsPerSecond;  // for the first plugin
-constexpr TimeNs kScanNs = 2 * kNsPerSecond;   // for new ones
+constexpr TimeNs kLookNs = 10 * kNsPerSecond;  // interval of checks for the first plugin
+constexpr TimeNs kScanNs = 2 * kNsPerSecond;   // interval of checks for new plugins
 constexpr int kRoundMs = 1000;                 // longest wait without an event
-constexpr size_t kQueueBytes = 8 << 20;        // of batches that plugins have not taken
+constexpr size_t kQueueBytes = 8 << 20;        // limit of queued batches that plugins have not read
 constexpr uint64_t kPpmOfPercent = 10'000;
 constexpr TimeNs kReloadNs = 2 * kNsPerSecond;     // longest wait for the thread's answer
-constexpr std::string_view kPathHead = "plugin/";  // of the source of a plugin's findings
+constexpr std::string_view kPathHead = "plugin/";  // path prefix of the source of a plugin's findings
 
 LogLevel level_of(const PluginFinding& finding) {
   if (finding.state == PluginState::kCleared) return LogLevel::kInfo;
@@ -40,12 +40,12 @@ LogLevel level_of(uint32_t severity) {
 
 }  // namespace
 
-// What the loop and the plugins' thread share. The worker keeps it alive.
+// Data shared by the loop and the plugins' thread. The worker keeps it alive.
 struct PluginService::Thread {
   io::Env& env;
   PluginFeed feed;
   plughost::Plugins plugins;
-  const int wake;  // an eventfd: the thread has something to do
+  const int wake;  // an eventfd: wakes the thread for new work
   std::atomic<bool> stopping{false};
 
   std::mutex mutex;  // guards what follows
@@ -156,7 +156,7 @@ void PluginService::look() {
   look_timer_->start(kLookNs);
 }
 
-// What was taken away while no daemon ran cannot say that its states ended.
+// Ends the states of plugins that were removed while no daemon ran.
 void PluginService::forget_absent() {
   const plughost::PluginFiles files = plughost::find_plugins(options_.config->plugins, ::getuid());
   for (const auto& [path, stream] : streams_) {
@@ -222,7 +222,7 @@ void PluginService::start() {
   };
   thread_ = std::make_shared<Thread>(env_, std::move(options), found, log);
   worker_ = std::move(*worker);
-  // Streams that are open already are declared to the plugins first.
+  // Declares streams that are already open to the plugins first.
   options_.recorder->positions([this, thread = thread_](std::vector<StreamState> known) {
     if (stopping_) return;
     auto batch = std::make_shared<PieceBatch>();
@@ -286,7 +286,7 @@ void PluginService::found(PluginFinding&& finding) {
   piece.bytes = finding_line(finding) + "\n";
   piece.time_ns = now;
   stream.offset += piece.bytes.size();
-  if (!core::is_about_culprit(finding))  // the plugins' thread logged those
+  if (!core::is_about_culprit(finding))  // the plugins' thread already logged these findings
     options_.log(level_of(finding),
                  fmt::format("plugin {}: {} ({}, {}): {}", finding.plugin, finding.title,
                              to_string(finding.severity), to_string(finding.state), finding.text));
@@ -300,7 +300,7 @@ void PluginService::stop(std::function<void()> done) {
   if (!thread_) return done();
   thread_->stopping = true;
   thread_->ring();
-  // Findings of the last calls were posted before.
+  // Findings of the last calls are already posted.
   worker_->submit([] {}, std::move(done));
 }
 

@@ -1,6 +1,7 @@
-// The plugins of this host within the daemon. A thread of their own runs them, gets what the sources give,
-// and returns findings, which become evidence and input of the engine like lines of the kernel. Without a
-// plugin in the folders there is no thread. A slow plugin costs its own events; the loop never waits for one.
+// The plugins of this host within the daemon. A separate thread runs them, passes data of the sources to
+// them, and returns findings. Findings become evidence and input of the engine like lines of the kernel.
+// Without a plugin in the folders there is no thread. A slow plugin loses its own events; the loop never
+// waits for one.
 //
 // Thread: the loop's, also for callbacks. Owns its worker.
 #pragma once
@@ -21,12 +22,12 @@ namespace culprit::app {
 
 struct PluginServiceOptions {
   const Config* config = nullptr;  // borrowed
-  Recorder* recorder = nullptr;    // borrowed: streams that are known, and new numbers
+  Recorder* recorder = nullptr;    // borrowed: known streams and new stream numbers
   std::function<void(PieceBatch&&)> take;
   std::function<void(LogLevel, const std::string&)> log;
-  // Any thread: a plugin within this process is entered, and left (""). May be empty.
+  // Called on any thread before a plugin runs in this process, and with "" afterwards. May be empty.
   std::function<void(std::string_view plugin)> entering;
-  std::vector<std::string> crashed;  // plugins that ended the daemon: they get a process of their own
+  std::vector<std::string> crashed;  // plugins that crashed the daemon: each runs in a separate process
 };
 
 class PluginService {
@@ -34,17 +35,17 @@ class PluginService {
   PluginService(io::Env& env, PluginServiceOptions options);
   ~PluginService();
 
-  // What the sources gave, in order.
+  // Passes on a batch of the sources, in order.
   void append(const SharedBatch& batch);
-  // Folders and tables of the configuration may have changed. Calls `done` when they are in effect, or after
-  // two seconds, with a sentence for each plugin whose earlier table is. One at a time.
+  // Applies changed folders and tables of the configuration. Calls `done` when they are in effect, or after
+  // two seconds. `done` gets a sentence for each plugin that still has its earlier table. One call at a time.
   void reload(std::function<void(std::vector<std::string>)> done);
-  // Plugins save their state and end, for at most two seconds; then calls `done`.
+  // Lets plugins save their state and end, for at most two seconds; then calls `done`.
   void stop(std::function<void()> done);
 
   // As of the last second.
   std::vector<plughost::PluginRow> rows() const;
-  uint64_t dropped_batches() const;  // plugins were too slow to take them
+  uint64_t dropped_batches() const;  // batches dropped because plugins were too slow
 
  private:
   struct Thread;
@@ -61,14 +62,14 @@ class PluginService {
   std::shared_ptr<Thread> thread_;  // null: no plugin
   std::unique_ptr<io::Worker> worker_;
   std::unique_ptr<io::Timer> look_timer_, reload_timer_;
-  std::function<void(std::vector<std::string>)> reload_done_;  // empty: no reload is under way
+  std::function<void(std::vector<std::string>)> reload_done_;  // empty: no reload is running
   uint64_t reloads_ = 0;
   struct Stream {
     StreamId id = kNoStream;
     uint64_t offset = 0;
     bool open = false;  // declared in this run
   };
-  std::map<std::string, Stream> streams_;  // of findings, by plugin
+  std::map<std::string, Stream> streams_;  // streams of findings, by plugin
   bool stopping_ = false;
 };
 

@@ -15,21 +15,22 @@ namespace culprit::app {
 namespace {
 
 constexpr size_t kPodJobs = 64, kPodProcesses = 16'384, kPodSpaces = 256;
-constexpr size_t kPodTableBytes = 1 << 20;  // of a pod's connections
+constexpr size_t kPodTableBytes = 1 << 20;  // limit of a pod's connection table
 constexpr size_t kPodLines = 2 * capture::kPodRasBytes;
-constexpr TimeNs kPodBeyond = 2 * kNsPerSecond;  // for the start of the program
+constexpr TimeNs kPodBeyond = 2 * kNsPerSecond;  // margin for the start of the program
 constexpr uint8_t kPodListens = 0x0a;
 
-// Whether 127.0.0.1 reaches it; `local` as in /proc/net/tcp.
+// Whether 127.0.0.1 reaches the address; `local` as in /proc/net/tcp.
 bool on_loopback(const std::string& local) {
   return local == "00000000" || local == fmt::format("{:08X}", htonl(INADDR_LOOPBACK));
 }
 
-// The processes of jobs in other namespaces than ours.
+// The processes of jobs outside the daemon's network namespace, by namespace.
 std::map<uint64_t, std::vector<PodProcess>> spaces_of_jobs(ProcessWatch& processes, TimeNs since_ns) {
   std::map<uint64_t, std::vector<PodProcess>> out;
   const auto own = network_namespace(processes.proc(), "self");
-  const auto of_host = network_namespace(processes.proc(), "1");  // culprit-capture refuses it
+  const auto of_host = network_namespace(processes.proc(), "1");  // culprit-capture refuses the host's
+                                                                  // namespace
   const auto view = processes.view(since_ns, kNsPerSecond);
   if (!own || !view) return out;
   std::set<uint32_t> pids;

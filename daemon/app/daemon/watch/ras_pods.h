@@ -1,5 +1,6 @@
 // Finds the jobs of this host whose processes listen as NCCL's RAS service in a network namespace other than
-// the daemon's (a pod), and asks one of them through culprit-capture. Blocking, for the thread of RAS.
+// the daemon's (a pod), and queries one process of each through culprit-capture. Blocking, for the thread of
+// RAS.
 #pragma once
 
 #include <atomic>
@@ -16,13 +17,13 @@
 namespace culprit::app {
 
 struct RasPod {
-  capture::Target target;  // a process of the job in the namespace, of the user who listens there
+  capture::Target target;  // a process of the job in the namespace, of the listening user
   uint32_t uid = 0;
   uint16_t port = 0;
   bool operator==(const RasPod&) const = default;
 };
 
-// The ports of the loopback addresses among these.
+// The ports of those addresses that are loopback addresses.
 std::vector<uint16_t> loopback_ports(const std::vector<std::string>& addresses);
 
 // A process of a job in some network namespace.
@@ -30,11 +31,12 @@ struct PodProcess {
   std::string job;
   JobAliveness::JobProcess process;
 };
-// The first one of that user among all of a namespace; null: none, or they are of several jobs. Pure.
+// The user's first process among all of a namespace; null: none, or processes of several jobs. Pure.
 const PodProcess* listener_of(const std::vector<PodProcess>& all, uint32_t uid);
 
-// By job, one entry for each namespace and port, by the kernel's tables, which need no right. A namespace in
-// which a user has processes of several jobs is left out: whose answer it would be is not known.
+// By job, one entry for each namespace and port, from the kernel's tables, which need no permission. A
+// namespace in which a user has processes of several jobs is left out, since the answer's job would be
+// unknown.
 std::map<std::string, std::vector<RasPod>> find_ras_pods(ProcessWatch& processes,
                                                          const std::vector<uint16_t>& ports, TimeNs since_ns);
 

@@ -27,12 +27,14 @@ namespace {
 constexpr const char* kRasPath = "ras";
 constexpr TimeNs kRasFastNs = 10 * kNsPerSecond;    // while a job stands
 constexpr TimeNs kRasSoonestNs = 3 * kNsPerSecond;  // between two questions
-constexpr uint32_t kRasFastRounds = 60;             // without news: a watchdog ends the job within 10 minutes
-constexpr uint32_t kRasSlowest = 30;                // factor for hosts far back in a job
-constexpr size_t kRasAsksOfJob = 3, kRasAsks = 12;  // connections of a round, if several jobs share the port
-constexpr size_t kRasPodsOfJob = 2, kRasPods = 16;  // network namespaces that a round enters
-constexpr TimeNs kRasPodsNs = 30 * kNsPerSecond;    // of a round; the last question may take longer
-constexpr TimeNs kRasViewNs = 30 * kNsPerSecond;    // age of a scan of the processes
+constexpr uint32_t kRasFastRounds = 60;             // fast rounds without a change; a watchdog ends the job
+                                                    // within 10 minutes
+constexpr uint32_t kRasSlowest = 30;                // largest factor of the interval, for hosts with a late
+                                                    // place in a job
+constexpr size_t kRasAsksOfJob = 3, kRasAsks = 12;  // connections per round, if several jobs share the port
+constexpr size_t kRasPodsOfJob = 2, kRasPods = 16;  // network namespaces entered per round
+constexpr TimeNs kRasPodsNs = 30 * kNsPerSecond;    // limit of a round; the last request may exceed it
+constexpr TimeNs kRasViewNs = 30 * kNsPerSecond;    // maximum age of the process scan
 constexpr size_t kRasJobs = 64;                     // followed at a time
 constexpr TimeNs kRasForgottenNs = 3600 * kNsPerSecond;
 
@@ -40,9 +42,9 @@ struct FollowedJob {
   ras::Follower follower;
   RasState last;
   TimeNs at_ns = kNoTime;
-  uint32_t place = 0;    // of this host among the hosts of the job
-  size_t processes = 0;  // of the last answer
-  bool shown = false;    // the last state that was handed on shows something
+  uint32_t place = 0;    // position of this host among the job's hosts
+  size_t processes = 0;  // process count of the last answer
+  bool shown = false;    // the last emitted state showed a problem
 };
 
 bool shows_anything(const RasState& state) {
@@ -50,8 +52,8 @@ bool shows_anything(const RasState& state) {
          state.still >= 2;
 }
 
-// How many hosts have a lower rank in the largest communicator. The text form does not say: then the number
-// of ranks decides, so that a large job is not asked by all hosts at once.
+// Number of hosts with a lower rank in the largest communicator. The text form lacks hosts: the number of
+// ranks replaces it, so that not all hosts query a large job at once.
 uint32_t place_in_job(const RasAnswer& answer, const std::set<std::string>& own) {
   if (!answer.json) return answer.largest / 64;
   const RasComm* largest = nullptr;
@@ -74,10 +76,10 @@ uint32_t place_in_job(const RasAnswer& answer, const std::set<std::string>& own)
 
 }  // namespace
 
-// Of the thread, but for `stop`.
+// Used by the thread, except `stop`.
 struct RasService::Shared {
   std::atomic<bool> stop{false};
-  std::atomic<bool> barred{false};  // culprit-capture may not enter network namespaces; until a reload
+  std::atomic<bool> barred{false};  // culprit-capture may not enter network namespaces; reset by a reload
   std::map<std::string, FollowedJob> jobs;
   std::string last_pod;
 };
@@ -92,7 +94,7 @@ struct RasService::Round {
 
 namespace {
 
-// One round of questions, on the thread.
+// One round of RAS requests, on the thread.
 class RasAsker {
  public:
   struct Parts {
@@ -105,7 +107,7 @@ class RasAsker {
     bool pods;  // whether culprit-capture may be used
     const CaptureWay& way;
     std::map<std::string, FollowedJob>& jobs;
-    std::string& last_pod;  // the job that was asked last in a namespace of its own
+    std::string& last_pod;  // the last job queried in its own network namespace
     const std::function<void(std::string_view)>& reading;
     const std::function<bool(std::string_view)>& left_out;
   };
@@ -130,7 +132,7 @@ class RasAsker {
     std::erase_if(p_.jobs, [&](const auto& job) { return wall() - job.second.at_ns > kRasForgottenNs; });
   }
 
-  // A connection lands in any job of the user: further ones reach the others.
+  // A connection reaches any job of the user: more connections reach the other jobs.
   void ask_all(const std::string& address) {
     std::set<std::string> answered, local;
     size_t most = 1;
@@ -170,8 +172,8 @@ class RasAsker {
 
   static std::string input_of(uint32_t uid) { return fmt::format("RAS of user {}", uid); }
 
-  // The black box names the answer while it is parsed, not while the thread waits for more of it.
-  // `world`: ranks of the job, 0: not known.
+  // The black box names the answer during parsing, not while the thread waits for more bytes. `world`: ranks
+  // of the job, 0: unknown.
   Result<RasAnswer> parse(const std::string& input, uint32_t world, const ingest::NextBytes& next) {
     auto out = ingest::parse_ras(
         [&] {
@@ -186,8 +188,8 @@ class RasAsker {
     return out;
   }
 
-  // Jobs in network namespaces of their own. One answer has the whole job.
-  // A slow one takes time from the others: each round begins behind the last one asked.
+  // Queries jobs in separate network namespaces. One answer covers the whole job. A slow job takes time from
+  // the others, so each round starts after the last job queried.
   void ask_pods() {
     if (p_.barred) return;
     const auto found = find_ras_pods(p_.processes, loopback_ports(p_.addresses), wall() - kRasViewNs);
@@ -233,13 +235,13 @@ class RasAsker {
   }
 
   void failed(const Error& error) {
-    if (error.code == ErrorCode::kNotFound || p_.stop) return;  // no listener: no job with NCCL
+    if (error.code == ErrorCode::kNotFound || p_.stop) return;  // no listener: the job does not use NCCL
     ++counters_.failures;
     trouble_ = error.text;
   }
 
-  // The job of the process that has the socket; empty: none, or its descriptors are not readable. Adds all
-  // jobs of its user on this host to `local`. `owner`: that process.
+  // The job of the process that owns the socket; empty: no job, or unreadable descriptors. Adds all jobs of
+  // the process's user on this host to `local`. `owner`: the process.
   std::string job_of(const io::RasSocket& socket, std::set<std::string>& local, uint32_t& owner) {
     const auto view = p_.processes.view(wall() - kRasViewNs, kNsPerSecond);
     if (!view) return {};
@@ -256,7 +258,7 @@ class RasAsker {
     return job;
   }
 
-  // The job of the user's processes on this host that the answer names; empty: none, or several.
+  // The user's job on this host whose processes the answer names; empty: none, or several.
   std::string job_named(const RasAnswer& answer, uint32_t uid) {
     std::set<uint32_t> pids;
     for (const RasProcess& process : answer.processes)
@@ -270,7 +272,7 @@ class RasAsker {
     return job;
   }
 
-  // `own`: addresses of the processes of this host, as the answer has them.
+  // `own`: addresses of this host's processes, in the answer's form.
   void follow(const std::string& job, const RasAnswer& answer, const Principal& who,
               const std::set<std::string>& own) {
     ++counters_.answers;
@@ -291,13 +293,13 @@ class RasAsker {
     const bool shows = shows_anything(state);
     stalled_ = stalled_ || shows;
     news_ = news_ || before.comms.size() != state.comms.size() || before.exited != state.exited;
-    // A healthy state is handed on once, and after one that was not.
+    // A healthy state is emitted once at first and once after each unhealthy state.
     if (shows || followed.shown || first) lines_.push_back(ras_line(state, job));
     followed.shown = shows;
     forget_largest();
   }
 
-  // Until the processes of all followed jobs fit.
+  // Drops the largest jobs until the processes of all followed jobs fit into the limit.
   void forget_largest() {
     size_t all = 0;
     for (const auto& [job, followed] : p_.jobs) all += followed.processes;
@@ -402,14 +404,14 @@ void RasService::answered(Round&& round) {
   fast_rounds_ = round.stalled && !round.news ? fast_rounds_ + 1 : 0;
   const bool fast = round.stalled && fast_rounds_ < kRasFastRounds;
   const bool asked = round.counters.answers > 0;
-  // A state counts when a second answer repeats it.
+  // A state counts once a second answer confirms it.
   const TimeNs soon = std::exchange(again_, false) && round.stalled ? kRasSoonestNs : kRasFastNs;
   const TimeNs base = fast ? std::min(soon, interval) : interval;
   if (options_.config->ras.enabled)
     timer_->start(base * (asked ? std::min(round.place, kRasSlowest - 1) + 1 : 1));
 }
 
-// Findings about the host are lines too: each goes to the job that it names.
+// Emits a line in the form of a finding about the host: the line goes to the job that it names.
 void RasService::give(std::string line) {
   const TimeNs now = env_.now(io::Clock::kWall);
   PieceBatch batch;

@@ -1,10 +1,10 @@
-// Asks NCCL's RAS service of the jobs on this host, and hands what it says of each job on as a line of
-// evidence: in the daemon's network namespace itself, in those of pods through culprit-capture. A thread of
-// its own asks, so the loop never waits. Without a listener a question costs a refused connection.
+// Queries NCCL's RAS service of the jobs on this host, and emits each job's state as a line of evidence.
+// Works in the daemon's network namespace directly, in those of pods through culprit-capture. A separate
+// thread queries, so the loop never waits. Without a listener a query costs a refused connection.
 //
-// An answer is about the job of the process whose socket gave it, or else of the processes on this host that
-// it names; these belong to the user who answered. One host of a job asks at the full rate, the others less
-// often: each answer has the whole job.
+// An answer belongs to the job of the process that owns the socket. Otherwise it belongs to the job of the
+// processes on this host that the answer names, which must be the answering user's. One host of a job queries
+// at the full rate, the others less often: each answer covers the whole job.
 //
 // Thread: the loop's. Owns its worker.
 #pragma once
@@ -26,32 +26,33 @@ namespace culprit::app {
 
 struct RasServiceOptions {
   const Config* config = nullptr;     // borrowed
-  Recorder* recorder = nullptr;       // borrowed: streams that are known, and new numbers
+  Recorder* recorder = nullptr;       // borrowed: known streams and new stream numbers
   ProcessWatch* processes = nullptr;  // borrowed; outlives the service
   std::function<void(PieceBatch&&)> take;
   std::function<void(const std::string&)> inform;
-  CaptureWay way = {};  // into network namespaces of pods
-  // Called with the input that is parsed next ("RAS of user 1001"), and with "" after it; on the thread.
+  CaptureWay way = {};  // access to network namespaces of pods
+  // Called on the thread with the name of the input before it is parsed ("RAS of user 1001"), and with ""
+  // afterwards.
   std::function<void(std::string_view input)> reading;
-  // Whether the input is not read, since memory ran out in it before; on the thread.
+  // Whether to skip the input because memory ran out in it before; on the thread.
   std::function<bool(std::string_view input)> left_out;
 };
 
 class RasService {
  public:
   RasService(io::Env& env, RasServiceOptions options);
-  // Waits for the thread, which gives up at once.
+  // Waits for the thread, which stops at once.
   ~RasService();
 
   void reload();
   void stop();
-  // A job does not go on: asks now, unless it asked a few seconds ago.
+  // A job hangs: queries now, except within a few seconds after the last query.
   void hurry();
 
   struct Counters {
-    uint64_t answers = 0;   // understood, and of a job on this host
+    uint64_t answers = 0;   // answers that were parsed and belong to a job on this host
     uint64_t failures = 0;  // cut off, late, or no RAS
-    uint64_t foreign = 0;   // of no job on this host, or about processes of another user
+    uint64_t foreign = 0;   // answers about no job on this host, or about processes of another user
   };
   const Counters& counters() const { return counters_; }
 
@@ -65,17 +66,17 @@ class RasService {
 
   io::Env& env_;
   const RasServiceOptions options_;
-  const std::shared_ptr<Shared> shared_;  // with the thread
+  const std::shared_ptr<Shared> shared_;  // shared with the thread
   std::unique_ptr<io::Worker> worker_;
   std::unique_ptr<io::Timer> timer_;
   Counters counters_;
-  std::string trouble_;  // the last one that was logged
+  std::string trouble_;  // the last logged problem
   StreamId stream_ = kNoStream;
   uint64_t offset_ = 0;
   TimeNs asked_ns_ = kNoTime;  // the last question
-  uint32_t fast_rounds_ = 0;   // in a row, without news
+  uint32_t fast_rounds_ = 0;   // consecutive rounds without a change
   bool asking_ = false, stopping_ = false, open_ = false;
-  bool again_ = false;  // after the answer that somebody hurried for
+  bool again_ = false;  // query again soon after the answer requested by hurry()
 };
 
 }  // namespace culprit::app

@@ -40,7 +40,7 @@ uint32_t Cluster::rank_index(const CommRecord& record, uint32_t host) {
     edges_changed_ = true;
   }
   RankInfo& info = ranks_[index];
-  // Known before only as a peer of other ranks, which do not know its host.
+  // Until now, the rank was only known as a peer of other ranks, whose records lack its host.
   if (info.host == kNone && host != kNone) {
     info.host = host;
     hosts_changed_ = true;
@@ -153,7 +153,7 @@ uint32_t Cluster::add_slot(uint32_t rank, const CommRecord& record) {
   if (is_p2p(record.op)) {
     slot.peer = record.peer;
     slot.sends = record.op == CommOp::kSend;
-    // The peer may have written nothing; then only its peers' records show it.
+    // If the peer wrote no records, only other ranks' records mention it.
     CommRecord named;
     named.rank = slot.peer;
     const uint32_t other = rank_index(named, kNone);
@@ -194,8 +194,8 @@ void Cluster::settle_comm(CommInfo& comm) {
   comm.changed = false;
 }
 
-// Ranks that send to one another form a pipeline, possibly with a ring. The n-th rank of each pipeline plays
-// the same part. With a single pipeline, or sends from all to all, most ranks would have no peer. Then all
+// Ranks that send to one another form a pipeline, possibly with a ring. The n-th ranks of all pipelines have
+// the same stage. With a single pipeline, or sends between all ranks, most ranks would have no peer. Then all
 // stages are 0, and operations alone define the roles.
 void Cluster::settle_stages() {
   stage_.assign(ranks_.size(), 0);

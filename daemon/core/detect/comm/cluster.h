@@ -19,7 +19,7 @@
 
 namespace culprit::comm {
 
-// The value of an index that refers to nothing.
+// Null index.
 constexpr uint32_t kNone = 0xffffffff;
 
 // One side of a stream of operations: a communicator's collectives, or a rank's sends to or receives from one
@@ -32,9 +32,9 @@ struct Slot {
   uint64_t entered = 0, left = 0;  // exclusive upper bounds of the sequence numbers entered and left
 };
 
-// Limits per rank and in total; records beyond them are counted and dropped. A rank that exchanges data with
-// a thousand ranks has about 2,000 slots. A slot takes 100 bytes, or a few hundred with a communicator of its
-// own; kSlots slots take half a gigabyte.
+// Limits per rank and in total; records beyond them are counted and dropped. A rank with a thousand peers has
+// about 2,000 slots. A slot takes 100 bytes, or a few hundred with a communicator of its own; kSlots slots
+// take half a gigabyte.
 constexpr size_t kRankSlots = 4096, kSlots = 1 << 22;
 
 struct RankInfo {
@@ -74,7 +74,7 @@ class Cluster {
   }
   // Index of the rank in a record from `host` (kNone: unknown). The first record of a rank sets its host.
   uint32_t rank_index(const CommRecord& record, uint32_t host);
-  // Slot of a record that is no join, on the side of the rank that wrote it. Also registers members. kNone:
+  // Slot of a record (except joins) on the side of the rank that wrote it. Also registers members. kNone:
   // over the limit.
   uint32_t slot_of(uint32_t rank, const CommRecord& record);
   // Like slot_of(), for known slots only; `from`: start of the search. kNone: the slot was over the limit.
@@ -114,7 +114,8 @@ class Cluster {
     const uint64_t way = slot.peer == kNone ? 0 : slot.peer > rank.rank ? 1 : 2;
     return mix64(comms_[channels_[slot.channel].comm].shape, way << 1 | (slot.sends ? 1 : 0));
   }
-  // Whether reported communicator sizes are reliable: for most communicators, as many members were seen.
+  // Whether reported communicator sizes are reliable: for most communicators, they equal the number of
+  // members seen.
   bool sizes_hold() const { return sizes_hold_; }
   // Position of a rank in its pipeline; 0 for all ranks if positions do not distinguish them.
   uint32_t stage(uint32_t rank_index) const { return stage_[rank_index]; }

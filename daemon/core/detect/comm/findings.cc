@@ -24,11 +24,11 @@ std::string amount(double ms) {
 
 // Confidence from which a slow host is isolated on timing alone; below it, the action is a check.
 constexpr double kSure = 0.9;
-// Ratio to the peers beyond the differences of sound parts.
+// Minimum ratio to the peers that exceeds the differences between sound parts.
 constexpr double kClear = 1.5;
 // Strength of a finding against its subject (model/finding.h), by confidence.
 constexpr double kStrength = 3;
-// Records of ranks may count operations differently, though rarely.
+// Confidence in a mismatch: records of ranks may, rarely, count operations differently.
 constexpr double kMismatch = 0.9;
 constexpr std::string_view kSameCalls =
     "Compare the control flow of these ranks at that step: every rank of a group must call the same "
@@ -172,8 +172,8 @@ class Teller {
     return fmt::format(": {} apart from one another", counted(c.events, "spell"));
   }
 
-  // A note if the costs rest on summaries. Either no host had records of these steps, or a large job's groups
-  // were only requested in part.
+  // Note if the costs come from summaries: no host had records of these steps, or only part of a large job
+  // was requested.
   const char* by_sums(const Culprit& c) const {
     const auto all = [&](auto holds) {
       return std::all_of(c.steps.begin(), c.steps.end(), [&](uint32_t s) { return holds(steps_[s]); });
@@ -275,8 +275,8 @@ class Teller {
     return f;
   }
 
-  // Slow beyond doubt and without a cost that matters, or only likely slow: a fault only where another
-  // finding says why.
+  // Finding for a rank that is certainly slow at negligible cost, or only likely slow. It is a fault only if
+  // another finding explains the slowness.
   Finding weak_finding_of(const Culprit& c) const {
     Finding f = finding_of(c);
     f.kind = FindingKind::kSupport;
@@ -427,13 +427,13 @@ class Teller {
     f.fatal = true;
     f.symptom = Symptom::kHang;
     // A rank that never entered may wait for data or for a lock. Only a device that does not finish a started
-    // operation points at hardware.
+    // operation indicates hardware.
     const bool device = stuck.on_device && !stuck.ranks.empty() &&
                         std::all_of(stuck.ranks.begin(), stuck.ranks.end(),
                                     [&](uint32_t r) { return cluster_.ranks()[r].device != kNone; });
     f.component = stuck.ranks.empty() ? Component::kNcclComm : device ? Component::kGpu : Component::kUnknown;
     f.category = device ? Category::kHardware : Category::kUnknown;
-    // One in a hundred accusations is wrong if one rank is missing, more if several are.
+    // With one missing rank, one in a hundred accusations is wrong; with several ranks, more are.
     f.confidence = stuck.ranks.empty() ? 0.4 : 0.6 + 0.35 / static_cast<double>(stuck.ranks.size());
     f.action = stuck.ranks.empty() ? ActionKind::kNone : ActionKind::kCheck;
     f.title = stuck.ranks.empty()

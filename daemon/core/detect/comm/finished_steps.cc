@@ -74,7 +74,7 @@ void FinishedSteps::add_summaries(int64_t number, PendingStep held, Cluster& clu
 }
 
 void FinishedSteps::keep(StepResult result) {
-  constexpr size_t kOfStep = 8;  // memory of a step apart from its ranks, counted in ranks
+  constexpr size_t kOfStep = 8;  // fixed memory of a step, in units of ranks
   rank_steps_ += result.ranks.size() + kOfStep;
   for (NetEffect& effect : result.network) effect.channels = {};
   results_.push_back(std::move(result));

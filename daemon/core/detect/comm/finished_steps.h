@@ -1,6 +1,6 @@
 // Analyses the finished steps of a job in order, and keeps a small result of each. Results from summaries are
-// corrected by records that were requested later. Owned by CommTrace; one thread, which runs parts of the
-// analysis in parallel; pure.
+// corrected by records requested later. Owned by CommTrace; one thread, which runs parts of the analysis in
+// parallel; pure.
 #pragma once
 
 #include <algorithm>
@@ -40,7 +40,7 @@ class FinishedSteps {
   // The job was restarted. Usual network durations are kept: the hosts are mostly the same.
   void restart();
 
-  // What to request from hosts that send summaries. `now_ns`: time up to which the job is known.
+  // Record requests for hosts that send summaries. `now_ns`: time of the job's latest data.
   std::vector<StepsWanted> request_records(const Cluster& cluster, const std::vector<Culprit>& culprits,
                                            int64_t now_ns) {
     return requests_.choose(cluster, results_, culprits, now_ns);

@@ -34,8 +34,8 @@ class Search {
     for (const Slot& slot : cluster_.ranks()[rank].slots) {
       if (slot.comm != record.comm || slot.peer != (p2p ? record.peer : kNone)) continue;
       if (p2p && slot.sends != (record.op == CommOp::kSend)) continue;
-      // The record is outdated if the rank continued with the next operation, or if the exit arrived before
-      // the entry.
+      // The record is outdated if the rank entered the next operation, or if the exit arrived before the
+      // entry.
       if (slot.entered > record.seq + 1 || slot.left > record.seq) return;
       waits_.push_back({rank, &slot, &record});
       waiting_.insert(rank);
@@ -43,7 +43,7 @@ class Search {
     }
   }
 
-  // `snapshot`: the trace has no operation recorded at entry and exit, so an open operation is rare and
+  // `snapshot`: no operation of the trace was recorded at both entry and exit, so an open one is rare and
   // significant.
   std::optional<Stuck> run(bool snapshot) {
     if (waits_.empty()) return std::nullopt;
@@ -57,16 +57,17 @@ class Search {
       out.since_ns = std::min(out.since_ns, static_cast<int64_t>(w.record->start_ns));
     const auto& accused = device_.empty() ? host_ : device_;
     out.on_device = !device_.empty();
-    // A running job also has ranks inside operations. The job is stuck only if all ranks are inside an
-    // operation or awaited by others, apart from lost records. It is also stuck if devices did not leave the
-    // last operation.
+    // A running job also has ranks inside operations. The job is stuck if every rank is inside an operation
+    // or awaited by others, apart from lost records. It is also stuck if devices did not leave the last
+    // operation.
     size_t present = 0;
     for (const RankInfo& r : cluster_.ranks()) present += !r.slots.empty();
     const size_t stuck = waiting_.size() + missing;
     const bool enough = snapshot ? 2 * stuck >= present : 64 * stuck >= 63 * present;
     if (!enough && !(snapshot && !device_.empty())) return std::nullopt;
     const CommRecord* in = waits_.front().record;
-    // Many missing ranks at once are no culprits: their records are missing, or the trace was cut.
+    // If many ranks are missing at once, their records are missing or the trace was cut off; none is a
+    // culprit.
     if (accused.size() <= std::max<size_t>(1, cluster_.ranks().size() / 4) || one_host(accused)) {
       uint32_t most = 0;
       for (const auto& [rank, how] : accused) {
@@ -101,7 +102,7 @@ class Search {
     count += by;
   }
 
-  // Ranks in one operation have the same evidence, so each operation is evaluated once.
+  // Waiting ranks of one operation share their evidence, so each operation is evaluated once.
   struct WaitGroup {
     const Wait* first = nullptr;
     std::vector<uint32_t> ranks;  // indices of the ranks in it
@@ -140,7 +141,9 @@ class Search {
         if (!waiting_.contains(m)) add_to(host_, m, &in, static_cast<uint32_t>(held.ranks.size()));
       } else if (slot->left > in.seq) {
         others_left = true;
-        went_on = went_on || slot->left > in.seq + 1;  // left together with it: its exit was not recorded
+        // The member also left a later operation. So the waiting ranks left this one too; their exits were
+        // not recorded.
+        went_on = went_on || slot->left > in.seq + 1;
       }
     }
     if (others_left && all_in && !went_on && is_synchronising(in.op))
@@ -178,9 +181,9 @@ class Search {
                        [&](uint32_t m) { return m != rank && absent(m, kNone); });
   }
 
-  // Removes missing ranks that only lack a record of their last entry. Such a rank has the same progress as a
-  // rank of the same program just before its open operation. Had it entered that operation too, it would wait
-  // there for yet another rank. In contrast, the culprit's next operation waits only for the culprit.
+  // Removes missing ranks that only lack a record of their last entry. Such a rank has the progress of
+  // another rank of the same program just before that rank's open operation. After this entry, the rank would
+  // also wait for another absent rank. The culprit's next operation waits only for the culprit.
   void leave_out_explained() {
     if (host_.size() < 2) return;
     std::multimap<uint64_t, uint64_t> next;  // by progress: kinds of the operations entered next

@@ -20,7 +20,7 @@ namespace culprit::comm {
 // Whether open operations can still end.
 enum class Stopped : uint8_t {
   kNo,
-  kRanksEnded,  // a rank's process ended: what it was inside of does not end, others may still
+  kRanksEnded,  // a rank's process ended: its open operations cannot end, other operations may
   kRecordsEnd,  // the records end; they may be cut off in the middle of a run
   kByClock,     // no progress for longer than the hang limit
 };
@@ -28,9 +28,9 @@ enum class Stopped : uint8_t {
 struct Stuck {
   int64_t since_ns = 0;        // earliest entry into an operation that never ended
   uint64_t waiting = 0;        // number of ranks inside an operation that did not end
-  uint64_t comm = 0, seq = 0;  // the first operation that waits for the rank most ranks wait for
+  uint64_t comm = 0, seq = 0;  // first operation that waits for the most awaited rank
   CommOp op = CommOp::kJoin;
-  bool on_device = false;       // the stuck ranks entered it and did not leave, and their peers left
+  bool on_device = false;       // peers left the operation; the stuck ranks entered it and did not leave
   bool absent = false;          // no record of the stuck ranks exists
   std::vector<uint32_t> ranks;  // indices of the stuck ranks; empty: unknown
   std::vector<uint32_t> in;     // indices of the ranks that wait in the operation
@@ -42,7 +42,7 @@ class OpenOperations {
   // Notes that the rank was alive at the record's time.
   void note_alive(const CommRecord& record);
 
-  // False if the limit is reached: the result can no longer name a rank.
+  // Returns false if the limit is reached; then results no longer name a rank.
   bool add(const CommRecord& record);
   bool empty() const { return open_.empty(); }
   // Drops operations entered before `ns`: the job was restarted since.
@@ -52,7 +52,7 @@ class OpenOperations {
   void add_to(std::vector<CommRecord>& out) const {
     for (const auto& [key, record] : open_) out.push_back(record);
   }
-  // The slots of `cluster` tell which operations each rank entered and left.
+  // The slots of `cluster` hold the operations that each rank entered and left.
   std::optional<Stuck> find(const Cluster& cluster, Stopped stopped) const;
 
  private:
@@ -70,8 +70,8 @@ class OpenOperations {
   bool overdue(const Cluster& cluster, const std::vector<const CommRecord*>& open) const;
 
   std::unordered_map<Key, CommRecord, Hash> open_;
-  // Longest duration of each kind, over operations recorded both at entry and at exit; last timestamp of each
-  // rank. Without such operations, an open record only exists because the process was stopped inside the
+  // Longest duration of each kind, over operations recorded at both entry and exit; last timestamp of each
+  // rank. If no operation was recorded twice, an open record means that the process stopped inside the
   // operation.
   FlatMap<int64_t> longest_;
   std::vector<int64_t> last_ns_;

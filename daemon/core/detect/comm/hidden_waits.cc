@@ -15,9 +15,9 @@ constexpr float kWaitWorth = 0.02f;  // share of a step: the smallest outlier, a
 // Maximum time from the awaited entry to the gap's end; a message between hosts and a kernel launch take
 // less.
 constexpr double kAfterMs = 5;
-// Sightings needed to recognise a wait, sightings kept, and of how many sightings one may lack the entry.
-// Simulated with 10,000 runs: a steadily slow rank and 64 unrelated entries within 5 ms. With eight
-// sightings, no run gave a false match; with four, one run in seventy did.
+// Sightings needed to recognise a wait; sightings stored; one sighting in kMissedOf may lack the entry.
+// Simulation with 10,000 runs (a steadily slow rank, 64 unrelated entries within 5 ms): no false match with
+// eight sightings, one in seventy runs with four.
 constexpr size_t kSightings = 8, kGapsRetained = 32, kMissedOf = 10;
 // The same share as for gaps that end together (comm/peer_groups.cc).
 constexpr float kScatterShare = 0.1f;
@@ -25,8 +25,8 @@ constexpr float kScatterShare = 0.1f;
 // Range of the middle 80 % of the values.
 float range_of(std::vector<float> values) { return quantile(values, 0.9) - quantile(values, 0.1); }
 
-// Removes a wait from the rank's excess. The rank's own work during the wait is unknown. Its comparison with
-// peers remains only if it is also slow elsewhere.
+// Removes a wait from the rank's excess. The rank's own work during the wait is unknown. So the rank is
+// compared with peers only if it is also slow elsewhere.
 void take_out(RankStep& r, float wait_ms, double step_ms) {
   r.excess -= wait_ms, r.closer -= wait_ms, r.self -= wait_ms;
   r.largest = std::min(r.largest, std::max(0.f, r.excess));
@@ -56,8 +56,8 @@ void HiddenWaits::find_longest(Step& step) {
 }
 
 // Entries of other ranks in the last milliseconds of the gap before `op`, latest first. Skips operations in
-// which the rank takes part. Skips ranks of the same host: a whole host may pause and resume together, which
-// is no wait.
+// which the rank takes part, and ranks of the same host: a whole host may pause and resume together, which is
+// no wait.
 std::vector<std::pair<HiddenWaits::Place, float>> HiddenWaits::entries_before_end(const Cluster& cluster,
                                                                                   const Step& step,
                                                                                   uint32_t op) {
@@ -90,8 +90,7 @@ std::vector<std::pair<HiddenWaits::Place, float>> HiddenWaits::entries_before_en
   return out;
 }
 
-// Variation of the gap without the variation common to all ranks, which comes from the length of the step's
-// data.
+// Variation of the gap beyond the variation common to all ranks, which depends on the step's data length.
 float HiddenWaits::gap_scatter(const Gap& gap) {
   std::vector<float> usual, relative;
   for (const Sighting& s : gap.sightings) usual.push_back(s.usual_ms);

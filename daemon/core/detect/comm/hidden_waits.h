@@ -1,6 +1,6 @@
 // Waits that no record shows. A rank that waits for another stage in an unrecorded operation looks slow,
-// because its gap is long. Such a gap ends within milliseconds of another rank's entry into some other
-// operation, in every step. The distance between the two scatters far less than the gap. A gap from the
+// because its gap is long. Such a gap ends, in every step, within milliseconds of another rank's entry into
+// another operation. The time from this entry to the gap's end varies far less than the gap. A gap from the
 // rank's own work has no such pattern. Pure; one thread calls learn(), any thread calls the others.
 #pragma once
 
@@ -18,10 +18,10 @@ class HiddenWaits {
  public:
   // Sets Step::longest, after the comparison of roles.
   static void find_longest(Step& step);
-  // Call for steps in order, after find_longest(). Corrects results in `earlier` if a wait is recognised only
-  // now.
+  // Call for steps in order, after find_longest(). When a wait is first recognised, corrects the results in
+  // `earlier`.
   void learn(const Cluster& cluster, const Step& step, std::deque<StepResult>& earlier);
-  // Removes recognised waits from the step's excess and notes what each wait was for.
+  // Removes recognised waits from the step's excess and records the awaited operation of each.
   void mark(Step& step) const;
   void clear() { gaps_.clear(); }
 

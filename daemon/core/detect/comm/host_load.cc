@@ -17,11 +17,11 @@ constexpr std::string_view kRunnable = "host/runnable_per_core";
 // Overload: more runnable tasks than cores, or a task waits for a core a fifth of the time. Hosts whose cores
 // only load data and launch work show a few percent.
 constexpr double kRunnableMost = 1, kPressureMost = 20;
-// A process that has its core for itself waits for it in less than a hundredth of the time; one of two that
-// share a core waits half of it.
+// A process with a dedicated core waits for less than 1 % of the time; each of two processes on one core
+// waits half of the time.
 constexpr double kStarved = 0.2, kMoreThanOthers = 3;
 constexpr double kMsPerSecond = 1'000;
-constexpr size_t kLeast = 3;  // minimum number of samples; a single one only shows a moment
+constexpr size_t kLeast = 3;  // minimum number of samples; a single sample is a snapshot
 
 double middle(std::vector<double> values) { return values.size() < kLeast ? -1 : lower_median(values); }
 

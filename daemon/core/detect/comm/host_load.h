@@ -22,7 +22,7 @@ struct CoreUse {
   double others = -1;    // the same, of the job's other ranks
   double waits = -1;     // share of time in which the process was ready and had no core
   double others_wait = -1;
-  // The process has no core of its own, whatever the host has left: another one runs on it.
+  // Whether another process runs on the process's core, even if other cores of the host are idle.
   bool starved() const;
   bool contended() const;
   std::string sentence() const;  // empty: unknown
@@ -40,7 +40,7 @@ class HostLoad {
     TimeNs time_ns = kNoTime;
     double pressure = -1, runnable = -1, switches = -1, waited_ms = -1;
   };
-  // By how much a counter grew in a second; negative: unknown.
+  // Growth of a counter per second; negative: unknown.
   static double rate(const std::deque<Sample>& samples, double Sample::*counter);
 
   std::unordered_map<uint32_t, std::deque<Sample>> samples_;  // by rank

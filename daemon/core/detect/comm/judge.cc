@@ -16,18 +16,20 @@
 namespace culprit::comm {
 namespace {
 
-// Slow steps needed to accuse. Two pauses of one process may be chance or habit; two slow steps, one event.
+// Slow steps needed to accuse. Two pauses of a process may be chance or routine; two slow steps may be one
+// event.
 constexpr uint32_t kHits = 3;
 constexpr double kPauseWorth = 0.1;  // smallest cost of a pause, as a share of the step
 // A single event is reported only in short traces, and never as a verdict.
 constexpr size_t kPauseSteps = 24;
 // A slow device is slow in all its work: in three quarters of its time, over at least kGaps places.
 constexpr double kEven = 0.75;
-// With so few ranks, each one contributes an eighth or more of their spread.
+// Ranks of a small job: each rank contributes at least an eighth of the spread.
 constexpr size_t kFew = 8;
-// Accepted rate of false accusations per host whose machine must report trouble as well.
+// Accepted rate of false accusations per host, if a finding also requires trouble reported by the machine.
 constexpr double kAlphaOfHost = 0.05;
-// Shortest interval in which rank 0 logs or saves: with a shorter one, most steps are near a multiple of it.
+// Shortest interval, in steps, at which rank 0 logs or saves. Most steps are near a multiple of any shorter
+// interval.
 constexpr int64_t kHabit = 4;
 // A network part is named if at most two others explain the slowdown equally well.
 constexpr double kNamed = 0.3;
@@ -83,8 +85,8 @@ class Judge {
       if (const double sigma = sigma_without(i); sigma > 0) sigma_without_[i] = sigma;
   }
 
-  // The spread of a small job without this rank; the rank's own excess would otherwise raise the limit. 0:
-  // the other ranks have no peers.
+  // Spread of a small job without this rank, whose own excess would raise the limit. 0: the other ranks have
+  // no peers.
   double sigma_without(uint32_t rank) const {
     std::vector<float> values;
     for (uint32_t s = 0; s < steps_.size(); ++s) {
@@ -136,7 +138,7 @@ class Judge {
     return out;
   }
 
-  // False during an announced phase: its time is no evidence.
+  // False during an announced phase, because extra time is expected there.
   bool is_comparable(const StepResult& s, const RankStep& r) const {
     if (r.peers < 2 || s.step_ms <= 0) return false;
     const auto ns = static_cast<TimeNs>(s.step_ms * kNsPerMs);
@@ -189,8 +191,8 @@ class Judge {
         named[rank] = named[rank] || add_recurring(rank, large ? 0.5 * level : 0);
   }
 
-  // Candidates for intermittent slowness, by the share of their third largest excess or by their number of
-  // slow steps. Only the first kCandidates, because the others stand out less.
+  // The kCandidates strongest candidates for intermittent slowness, by third largest excess or by number of
+  // slow steps.
   std::vector<std::pair<double, uint32_t>> most_hit(const std::vector<bool>& named, bool large) const {
     constexpr size_t kCandidates = 8;
     std::vector<std::pair<double, uint32_t>> out;
@@ -219,7 +221,7 @@ class Judge {
     return hits;
   }
 
-  // Whether the hits in a stretch of a rank's steps are more than a passing event.
+  // Whether the hits in a run of a rank's steps exceed a passing event.
   bool lasts(uint32_t rank, const Run& run, uint32_t hits) const {
     const OfRank& of = of_[rank];
     double ms = 0;
@@ -228,9 +230,9 @@ class Judge {
       ms += steps_[of.marks[i].step].step_ms;
       behind += differs(of.excess[i], of.usual[i]);
     }
-    // Competition for cores varies from second to second. If work on cores scatters as much as an actionable
-    // slowdown, single slow steps are no evidence. Then the rank must lag its peers in nearly all steps of a
-    // longer time.
+    // Competition for cores varies from second to second. If CPU work scatters as much as an actionable
+    // slowdown, single slow steps prove nothing. Then the rank must lag its peers in nearly all steps of a
+    // longer period.
     if (cluster_.ranks()[rank].device == kNone && sigma_for(rank, sigma_) > kWorth &&
         (hits < kLastingLive || ms < kLastingOnCoresMs ||
          behind < kBehindOnCores * static_cast<double>(run.to - run.from + 1)))
@@ -239,8 +241,8 @@ class Judge {
     return kLastingShare * hits >= of.marks.size() && (!live_ || hits >= kLastingLive);
   }
 
-  // Whether there are kHits slow steps of about one size, or twice as many. Two slow steps and the scatter of
-  // a third are one event.
+  // Whether there are kHits slow steps of similar size, or 2 * kHits of any size. Two slow steps and one that
+  // scatters count as one event.
   bool are_several(const OfRank& of, const Run& run) const {
     std::vector<double> shares;
     for (size_t i = run.from; i <= run.to; ++i)
@@ -250,7 +252,7 @@ class Judge {
     return shares[kHits - 1] * kOutlies * kOutlies >= shares[kHits - 2];
   }
 
-  // False: not slow for long enough.
+  // Returns false if the rank was not slow for long enough.
   bool add_lasting(uint32_t rank) {
     const OfRank& of = of_[rank];
     // Rate of hits for healthy ranks. Excludes the rank's host, which may share its fault.
@@ -260,7 +262,7 @@ class Judge {
               static_cast<double>(of.even)};
     const double hits_of_others = 1 + all_.hits - mine.hits;
     const double floor = std::min(hits_of_others / (20 + all_.observed - mine.observed), 0.5);
-    // A healthy rank with work in equal pieces looks even by chance in one of fifty hits.
+    // A healthy rank with equal pieces of work appears even by chance in one of 50 hits.
     const double even_floor = std::min((all_.even - mine.even + 0.02) / hits_of_others, kShows);
     const Run run = strongest(of.marks, floor, even_floor);
     if (run.best < bar_) return false;
@@ -317,8 +319,8 @@ class Judge {
     return sure;
   }
 
-  // The level of chance among the ranks of one host: where its machine says which host is meant, the others
-  // are no alternative.
+  // Bar for chance among the ranks of one host. It applies if the machine's reports identify the host, which
+  // excludes other hosts.
   double bar_of_host(uint32_t rank) const {
     const uint32_t host = cluster_.ranks()[rank].host;
     if (host == kNone || cluster_.hosts().size() < 2) return bar_;
@@ -337,7 +339,7 @@ class Judge {
     return static_cast<size_t>(out);
   }
 
-  // Whether the slowness is a habit of rank 0 (logging, a checkpoint every n steps). Then the slow steps are
+  // Whether the slowness is routine work of rank 0 (logging, a checkpoint every n steps): the slow steps are
   // multiples of n.
   bool is_habit(uint32_t rank, size_t every, double level) const {
     const OfRank& of = of_[rank];
@@ -376,7 +378,7 @@ class Judge {
       keep_likely(std::move(c));
   }
 
-  // Once for each rank.
+  // Adds at most one entry per rank.
   void keep_likely(Culprit c) {
     const auto known = std::ranges::find(out_.likely, c.ranks, &Culprit::ranks);
     if (known == out_.likely.end())
@@ -412,8 +414,8 @@ class Judge {
     middle_ = middle, spread_ = sigma;
   }
 
-  // Whether the rank's excess is beyond the spread between ranks, each with its own slowest steps. Some ranks
-  // regularly have more work.
+  // Whether the rank's excess exceeds the spread between ranks, each taken in its own slowest steps. Some
+  // ranks regularly have more work.
   bool is_outlier(uint32_t rank, const Run& run, Culprit& c) {
     find_means(of_[rank].marks[run.from].step, of_[rank].marks[run.to].step, c.steps.size());
     // The expected maximum of n normal values.
@@ -436,7 +438,7 @@ class Judge {
       for (const NetEffect& e : steps_[s].network) seen[{e.kind, e.a, e.b}].emplace_back(s, &e);
     if (seen.empty()) return;
     const auto n = static_cast<double>(steps_.size());
-    // Rate of named parts by chance: from the three quarters of the parts with the fewest steps.
+    // Rate at which chance names parts, estimated from the three quarters of parts with the fewest steps.
     double named = 1, of = 20;
     const auto parts = static_cast<double>(cluster_.ranks().size());
     of += parts * n;
@@ -486,7 +488,7 @@ class Judge {
       if (first.kind == NetKind::kLink) c.hosts.push_back(first.b);
       add_ranks_of_hosts(c);
     }
-    // If other parts explain it equally well, they do so in every step.
+    // Parts that explain the slowdown equally well do so in every step, so the median holds.
     c.confidence = lower_median(sure);
     c.ambiguous = c.confidence < kNamed;
     out_.culprits.push_back(std::move(c));
@@ -498,9 +500,9 @@ class Judge {
         c.ranks.push_back(r);
   }
 
-  // Longest gap of a step, and the next longest of another host. A rank that waits for the paused rank has a
-  // gap too if the wait's record is lost. Such a gap costs nothing, so the largest one is skipped; a second
-  // one in a step counts.
+  // Longest gap of a step, and the next longest on another host. If a record is lost, a wait for the paused
+  // rank also appears as a gap. This gap costs nothing, so the largest such gap per step is skipped; a second
+  // one counts.
   struct Pause {
     const RankStep* rank = nullptr;
     float next = 0;
@@ -536,8 +538,8 @@ class Judge {
     });
   }
 
-  // Finds a rank that paused once, longer than any other rank at any time. Pauses of several ranks are normal
-  // for the program, and no rank is at fault.
+  // Finds a rank that paused once, longer than any other rank in any step. If several ranks pause, pauses are
+  // normal for the program, and no rank is at fault.
   void find_pause() {
     if (steps_.size() < 4 || steps_.size() > kPauseSteps) return;
     float most = 0, next = 0;
@@ -553,14 +555,15 @@ class Judge {
         next = std::max(next, p.next);
       else if (p.sparse)
         next = std::max(next, p.rank->rank == r.rank ? p.next : p.rank->largest);
-    // Lost records may mislead the critical path. The step itself still shows the pause in its length.
+    // Lost records may divert the critical path; the step's length still shows the pause.
     const double longer = steps_[at].step_ms - kinds_.usual_ms;
     const double cost = std::max(double{r.path}, std::min(longer, double{r.largest}));
     if (most < kOutlies * next || cost < kPauseWorth * steps_[at].step_ms) return;
-    for (uint32_t s = 0; s < steps_.size(); ++s)  // the same event at a rank where it does not show
+    // possibly the same event at another rank, without a visible cause
+    for (uint32_t s = 0; s < steps_.size(); ++s)
       if (s != at && kinds_.is_alike(steps_, s, longer) && !is_named(s)) return;
-    if (2 * r.closer < r.largest) return;  // its family was equally late, so their batch is the reason
-    // Rank 0 saves and logs for all: a single pause of it says nothing.
+    if (2 * r.closer < r.largest) return;  // its family was equally late, so the batch is the cause
+    // Rank 0 saves and logs for all ranks, so its single pause is no evidence.
     if (cluster_.ranks()[r.rank].rank == 0) return;
     for (const Culprit& c : out_.culprits)
       if (std::find(c.ranks.begin(), c.ranks.end(), r.rank) != c.ranks.end()) return;
@@ -577,7 +580,7 @@ class Judge {
     out_.culprits.push_back(std::move(c));
   }
 
-  // Whether the culprits share most steps of the one with fewer steps.
+  // Whether the culprits share most slow steps of the culprit with fewer.
   static bool at_the_same_time(const Culprit& a, const Culprit& b) {
     std::vector<uint32_t> both;
     std::set_intersection(a.steps.begin(), a.steps.end(), b.steps.begin(), b.steps.end(),
@@ -651,8 +654,8 @@ class Judge {
       std::erase_if(list, [&](size_t i) { return out_.culprits[i].share < kAlike * most; });
       if (list.size() < 2 || 4 * list.size() < 3 * ranks[host]) continue;
       Culprit& c = out_.culprits[list[0]];
-      // At most half of a role can be slower than usual at a time. More slow ranks were slow at different
-      // times, with no other host for comparison: their batches differ.
+      // At most half of a role can be slower than usual at once. More slow ranks means that they were slow at
+      // different times, and no other host serves as a comparison. So their batches differ.
       if (2 * list.size() > c.peers) {
         exited.insert(list.begin(), list.end());
         continue;
@@ -671,8 +674,8 @@ class Judge {
     erase(exited);
   }
 
-  // Keeps the steps in which a culprit cost something. Drops culprits that never cost anything, unless a
-  // costlier one hides them.
+  // Keeps the steps in which a culprit has a cost. Drops culprits without any cost, unless a costlier culprit
+  // hides theirs.
   void choose_steps() {
     std::vector<Culprit> retained;
     double most = 0;
@@ -683,7 +686,7 @@ class Judge {
         if (!c.ambiguous && !c.pause && out_.cheap.size() < kCheap) out_.cheap.push_back(std::move(c));
         continue;
       }
-      // Other slow steps of it cost nothing: what it costs is one event.
+      // Its other slow steps cost nothing, so its cost is one event.
       if (c.lasting && !c.hidden && c.steps.size() < kHits) continue;
       c.stalls = c.stalls && c.ranks.size() == 1;
       if (c.stalls) c.kind = SlowPart::kHost;
@@ -695,7 +698,7 @@ class Judge {
     choose_likely();
   }
 
-  // Keeps the steps in which it cost something. Returns the highest cost of a step.
+  // Keeps the steps in which the culprit has a cost. Returns the highest cost of a step.
   double keep_costly(Culprit& c) const {
     std::vector<uint32_t> steps;
     std::vector<double> costs;
@@ -715,7 +718,7 @@ class Judge {
     return *std::ranges::max_element(c.costs);
   }
 
-  // Of the likely ranks those that cost something, and that no culprit explains.
+  // Keeps the likely ranks that have a cost and that no culprit explains.
   void choose_likely() {
     std::erase_if(out_.likely, [&](Culprit& c) {
       keep_costly(c);
@@ -730,8 +733,8 @@ class Judge {
     }
   }
 
-  // Whether the steps would be sufficiently shorter without it. Several culprits, or hosts of a switch, hide
-  // each other's costs, and costs from summaries are estimates: these pass.
+  // Whether the culprit's removal shortens the steps enough. Always true for several culprits or a switch's
+  // hosts, which hide each other's costs, and for estimated costs from summaries.
   bool costs_enough(const Culprit& c) const {
     if (out_.culprits.size() > 1 || c.kind == SlowPart::kSwitch) return true;
     double cost = 0, whole = 0;
@@ -743,7 +746,7 @@ class Judge {
     return cost >= std::max(kAccuseWorth, scatter_without(c)) * (whole - cost);
   }
 
-  // Scatter of the step times without its cost, relative to the median step.
+  // Scatter of the step times without the culprit's cost, relative to the median step.
   double scatter_without(const Culprit& c) const {
     std::map<uint32_t, double> costs;
     for (size_t i = 0; i < c.steps.size(); ++i) costs[c.steps[i]] = c.costs[i];

@@ -33,7 +33,7 @@ struct Culprit {
   size_t events = 0;            // number of independent events, if not lasting
   size_t period = 0;            // steps between events, if periodic
   bool likely = false;          // beyond chance among the ranks of its host, not among all
-  bool hidden = false;          // cost nothing only because another culprit cost more
+  bool hidden = false;          // has no cost only because another culprit costs more
   size_t seen = 0;              // number of slow steps, with or without cost
   uint32_t peers = 0;           // number of ranks that the rank was compared with
   uint64_t comm = 0;            // for network parts: the communicator with the highest cost
@@ -43,11 +43,12 @@ struct Culprit {
 
 struct Judgement {
   std::vector<Culprit> culprits;  // highest cost first
-  // Equally certain, but cheaper per step than the variation between jobs; only mentioned.
+  // Equally certain, but their cost per step is below the variation between jobs; reported without
+  // accusation.
   std::vector<Culprit> cheap;
-  // Ranks that stall, if it is known from elsewhere that their host is meant; not mentioned.
+  // Ranks that stall, used only if other evidence identifies their host; not reported alone.
   std::vector<Culprit> likely;
-  std::vector<Culprit> listed;  // explain single steps, and are only listed there
+  std::vector<Culprit> listed;  // suspects for single steps; no findings
   std::vector<uint32_t> odd;    // irregular steps without a culprit: indices, ascending
 };
 

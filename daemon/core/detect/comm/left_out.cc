@@ -6,7 +6,7 @@
 namespace culprit::comm {
 namespace {
 
-constexpr uint32_t kLasts = 3;      // steps: a label that is late in one step is right in the next
+constexpr uint32_t kLasts = 3;      // steps: a label is late for at most one step
 constexpr size_t kFollowed = 1024;  // ranks that may be behind at the same time
 constexpr uint32_t kCompared = 16;  // channels per step: lost records make more of them incomplete
 

@@ -1,6 +1,6 @@
-// Ranks that skipped a collective which their peers entered. From then on, each of their operations meets a
-// later operation of their peers. Each rank counts its own sequence numbers. So the rank's first number in
-// each later step is lower than that of its peers. Pure.
+// Ranks that skipped a collective that their peers entered. From then on, each operation of the rank is
+// matched with a later operation of its peers. Each rank counts its own sequence numbers. So the rank's first
+// number in each later step is lower than its peers' first number. Pure.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,8 @@ class LeftOutWatch {
  public:
   // Call for steps in order, once each, with all of their records.
   void add(const Cluster& cluster, const Step& step);
-  // The earliest lasting case. Wrong step labels of a rank look the same, so other evidence must agree.
+  // The earliest lasting case. Wrong step labels of a rank have the same effect, so other evidence must
+  // agree.
   std::optional<LeftOut> find() const;
   void clear() { behind_.clear(), aligned_.clear(); }
 

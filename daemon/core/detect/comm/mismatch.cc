@@ -65,7 +65,7 @@ void find_mismatches(const Cluster& cluster, const Step& step, std::vector<Misma
 }
 
 void keep_mismatch(Mismatch found, std::vector<Mismatch>& out) {
-  if (out.size() == kRetained) out.erase(out.begin());  // the last one may have stopped the job
+  if (out.size() == kRetained) out.erase(out.begin());  // the newest may have stopped the job
   out.push_back(std::move(found));
 }
 

@@ -18,13 +18,12 @@ struct Mismatch {
   std::vector<uint32_t> ranks;                         // indices of the minority; on a tie, of all
 };
 
-// Adds the mismatches of a step, up to a fixed number.
-// Appends what differs in a step. Any thread.
+// Appends the mismatches of a step, up to a fixed number. Any thread.
 void find_mismatches(const Cluster& cluster, const Step& step, std::vector<Mismatch>& out);
-// Appends one; the oldest gives way.
+// Appends a mismatch; over the limit, drops the oldest.
 void keep_mismatch(Mismatch found, std::vector<Mismatch>& out);
-// The mismatch that stopped the job: its communicator did nothing afterwards. If ranks continued, one rank
-// only counts differently, and the mismatch is no fault. nullptr: none.
+// The mismatch that stopped the job: its communicator has no later operation. If ranks continued, a rank only
+// counts differently, which is no fault. nullptr: none.
 const Mismatch* last_mismatch(const Cluster& cluster, const std::vector<Mismatch>& all);
 
 }  // namespace culprit::comm

@@ -15,24 +15,24 @@ namespace {
 constexpr size_t kSteps = 32;  // number of steps whose medians define the usual duration
 // Known kinds of operations: a job has some tens of each size; about 200 bytes each.
 constexpr size_t kKinds = 1 << 20;
-// Quantile of a kind's operations that counts as usual. One of four stages may be behind a slow switch; its
-// sends and the sends to it are half of all.
+// Quantile of a kind's operations that counts as usual. If one of four stages is behind a slow switch, half
+// of all sends are slow.
 constexpr double kUsual = 0.4;
-// Log ratio below which a slowdown is not actionable: neighbours on a network cause as much.
+// Minimum log ratio of an actionable slowdown; other traffic on the network causes smaller ones.
 constexpr double kSlowLog = 0.25;
 constexpr double kLinkSigmas = 4;
-// Evidence that a slow or normal channel gives for a part on its way. A faulty part slows nine of ten
-// channels; one of twenty is slow for its own reasons. Of these, one of four is twice as slow again, as on
+// Evidence from a slow or normal channel for a part on its route. Assumption: a faulty part slows nine of ten
+// channels; one of twenty is slow for other reasons. Of these, one of four is twice as slow again, as on
 // shared networks, up to kSlowMost.
 constexpr double kSlow = 2.9, kNormal = -2.25, kTail = 2, kSlowMost = 12;
 
-// If at most one of this many members lacks records, that member is rarely the last to enter.
+// If at most one member in kOneAbsentOf lacks records, it is rarely the last to enter.
 constexpr size_t kOneAbsentOf = 8;
 
-// Share of what crosses a host's border that is slow if all of it is: as for kSlow.
+// Minimum share of slow channels among those that leave a host, if the whole host is slow: as for kSlow.
 constexpr double kAllOfHost = 0.9;
 
-// In groups of more hosts, single pairs are not distinguishable.
+// Maximum number of hosts in a group for which single host pairs are distinguishable.
 constexpr size_t kPairs = 4;
 
 uint64_t kind_of(const Cluster& cluster, const Instance& instance) {
@@ -95,8 +95,9 @@ struct Part {
   }
 };
 
-// Spread of the values: half of the shortest interval with half of them. It equals the median absolute
-// deviation and stays valid if the other half is slow. For few values, the median absolute deviation.
+// Spread of the values: half of the shortest interval with half of them. For symmetric values it equals the
+// median absolute deviation, and it stays valid if the other half is slow. For few values, the median
+// absolute deviation itself.
 double spread_of(std::vector<double>& values) {
   constexpr size_t kFewValues = 16;
   if (values.size() < kFewValues) {
@@ -127,7 +128,7 @@ class Explain {
     for (Circuit& c : circuits_) {
       c.is_slow = c.slow > bar;
       if (c.is_slow) c.evidence = std::min(kSlow + kTail * (c.slow - bar), kSlowMost);
-      // A slow link does not affect an operation that is all latency.
+      // A slow link does not affect operations dominated by latency.
       c.telling = c.is_slow || c.usual >= 0.1 * most;
       any = any || c.is_slow;
     }
@@ -136,13 +137,13 @@ class Explain {
     for (uint32_t i = 0; i < circuits_.size(); ++i)
       if (circuits_[i].telling) list_parts(i), ++telling;
     links_ = count_links();
-    // If all operations stay within one host, there is nothing to compare with.
+    // If one host has all operations, its NVLink has no comparison.
     std::erase_if(parts_, [&](const auto& entry) {
       return entry.first.kind == NetKind::kNvlink && entry.second.all.size() == telling;
     });
     for (uint32_t i = 0; i < circuits_.size(); ++i)
       if (circuits_[i].is_slow) list_perhaps(i);
-    constexpr int kParts = 8;  // per step; more simultaneous faults are a network without a single culprit
+    constexpr int kParts = 8;  // per step; with more simultaneous faults, no single part is the culprit
     const size_t before = step_.result.network.size();
     for (int i = 0; i < kParts && name_best(); ++i) {
     }
@@ -150,8 +151,8 @@ class Explain {
   }
 
  private:
-  // Channels that pass through a part, and larger groups that may. Slow ones may be slow because of the part;
-  // normal ones are no counter-evidence.
+  // Channels that pass through a part (`all`), and larger groups that possibly do (`perhaps`). A slow group
+  // in `perhaps` supports the part; a normal one is no counter-evidence.
   struct Through {
     std::vector<uint32_t> all, perhaps;
   };
@@ -196,8 +197,8 @@ class Explain {
     return std::max<size_t>(1, pairs.size());
   }
 
-  // Adds a slow channel to parts that it may pass: a group of several hosts uses the links within each host
-  // with several of its ranks. A group of many hosts uses connections between pairs of hosts.
+  // Adds a slow channel to the parts on its possible routes. A group of several hosts uses NVLink within each
+  // host that has several of its ranks. A group of many hosts uses links between host pairs.
   void list_perhaps(uint32_t i) {
     std::vector<uint32_t> ranks;
     const std::vector<uint32_t> hosts = hosts_of(i, ranks);
@@ -290,10 +291,10 @@ class Explain {
     step_.result.network.push_back(out);
   }
 
-  // Hosts below one switch are slow together. One host explains the groups that they share, and links seem to
-  // explain the rest. So if hosts and links are named together, each host is examined by itself: below the
-  // switch, (nearly) all that crosses a host's border is slow. If these hosts are few and explain all that is
-  // slow, they replace what was named since `from`.
+  // Hosts below one slow switch are slow together. A single host explains their shared groups, and links
+  // appear to explain the rest. So if hosts and links are named together, each host is tested alone: below
+  // the switch, nearly all channels that leave a host are slow. If few such hosts explain all slow channels,
+  // they replace the parts named since `from`.
   void find_switch(size_t from) {
     auto& named = step_.result.network;
     const std::span<const NetEffect> here(named.begin() + static_cast<ptrdiff_t>(from), named.end());
@@ -326,7 +327,7 @@ class Explain {
     replace_by_hosts(from, below);
   }
 
-  // The first host gets the cost: without one host alone, the others would still be waited for.
+  // The first host gets the whole cost: the removal of a single host saves nothing.
   void replace_by_hosts(size_t from, const std::vector<uint32_t>& hosts) {
     auto& named = step_.result.network;
     const NetEffect first = named[from];
@@ -363,8 +364,8 @@ void Network::measure(const Cluster& cluster, Step& step) {
   std::vector<std::vector<float>> times;
   const Instance* before = nullptr;  // the last one with a kind
   for (Instance& instance : step.instances) {
-    // All recorded members may have waited for a member without records. This is frequent in small groups. In
-    // large groups it is rare, and the median of the operations shows it.
+    // All recorded members may have waited for a member without records. Small groups often do. In large
+    // groups this is rare, and the median over operations excludes it.
     const CommInfo& comm = cluster.comms()[cluster.channels()[instance.channel].comm];
     const size_t missing = comm.reported_size - std::min<size_t>(comm.reported_size, comm.members.size());
     const bool absent =

@@ -1,6 +1,6 @@
-// The network in a step: how long operations took once all ranks had entered, compared with operations of the
-// same kind. Finds the fewest NICs, hosts, links, NVLinks or switches that explain the slower ones. Keeps the
-// usual duration of each kind over the steps. Owned by FinishedSteps; one thread; pure.
+// The network in a step: compares transfer times (after all ranks entered) of operations of the same kind.
+// Finds the fewest NICs, hosts, links, NVLinks or switches that explain the slower ones. Keeps the usual
+// duration of each kind over the steps. Owned by FinishedSteps; one thread; pure.
 #pragma once
 
 #include <cstdint>

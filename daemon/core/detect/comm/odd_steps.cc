@@ -14,18 +14,18 @@
 namespace culprit::comm {
 namespace {
 
-// A step is irregular if it is this much longer than usual, and beyond the spread of the steps.
+// Share by which an irregular step exceeds the usual length; it also exceeds the spread of the steps.
 constexpr double kOddWorth = 0.1;
-// A suspect's own excess is most of what the step is longer by.
+// Minimum share of the step's additional time that a suspect's own excess explains.
 constexpr double kExplains = 0.5;
-// Accepted rate of lists with a wrong name, if events came to random ranks. Events elsewhere show that they
-// do; then the rate is kAlpha.
+// Accepted rate of lists with a wrong name, assuming events on random ranks. If events on other ranks confirm
+// this assumption, the rate is kAlpha.
 constexpr double kAlphaListed = 0.05;
 // A network part must explain its slow channels better than all other parts together.
 constexpr double kSureOfPart = 0.5;
-// The score of a suspect, a sum over its steps, loses half of its value in so many steps.
+// Half-life, in steps, of a suspect's score, which is a sum over its steps.
 constexpr double kHalfLife = 24;
-// A pause of one in so many ranks at the same time is work of the job.
+// If one rank in kMany pauses at the same time, the pause is the job's own work.
 constexpr size_t kMany = 4;
 // By NetKind.
 constexpr SlowPart kPartKinds[] = {SlowPart::kNic, SlowPart::kNvlink, SlowPart::kLink, SlowPart::kHost};
@@ -44,17 +44,18 @@ struct Candidate {
   Shape shape = Shape::kWork;
   uint32_t a = 0, b = 0;             // index of a rank; of hosts, if kind is no kGpu or kNic
   std::vector<uint32_t> hosts = {};  // of a switch
-  double own_ms = 0;                 // what it adds by itself
-  double size_ms = 0;                // the same, as compared with others: at one place or at all others
-  double next_ms = 0;                // the largest of another host
-  double cost_ms = 0;                // what the step is longer by
-  double share = 1;                  // of what the step is longer by
+  double own_ms = 0;                 // own excess
+  // part of own_ms compared with other ranks: at one place, or at all other places
+  double size_ms = 0;
+  double next_ms = 0;  // largest size_ms on another host
+  double cost_ms = 0;  // additional time of the step
+  double share = 1;    // of the step's additional time
   double ratio = 1;
   uint32_t peers = 0;
   uint64_t comm = 0;
   uint32_t step = 0;
   bool odd = false;      // the step is irregular by its length
-  bool by_data = false;  // a batch of its own may be the reason
+  bool by_data = false;  // its own batch may be the cause
 };
 
 class OddStepFinder {
@@ -78,8 +79,8 @@ class OddStepFinder {
   // All candidates that are the same part with the same shape.
   struct Suspected {
     std::vector<Candidate> events;
-    double level = 0;                     // events of others count from this size
-    size_t others = 0, others_alike = 0;  // such events; those in steps that are not much longer
+    double level = 0;                     // minimum size of others' events
+    size_t others = 0, others_alike = 0;  // others' events; those in steps of nearly usual length
     double cost() const {
       return std::accumulate(events.begin(), events.end(), 0.0,
                              [](double sum, const Candidate& c) { return sum + c.cost_ms; });
@@ -109,7 +110,7 @@ class OddStepFinder {
 
   uint32_t host_of(uint32_t rank) const { return cluster_.ranks()[rank].host; }
 
-  // Whether two ranks have no host in common that could be the reason. On one host all ranks are apart.
+  // Whether no common host explains both ranks. In a job on one host, all ranks are apart.
   bool apart(uint32_t a, uint32_t b) const {
     if (a == b) return false;
     return cluster_.hosts().size() < 2 || host_of(a) == kNone || host_of(a) != host_of(b);
@@ -122,7 +123,7 @@ class OddStepFinder {
   static double size_of(const Own& own, Shape shape) {
     return shape == Shape::kPause ? own.long_gap : own.rest;
   }
-  // Ranks of its family, with the same data, were equally late.
+  // Whether its family, which has the same data, was equally late.
   static bool is_of_family(const RankStep& r) { return 2 * r.closer <= r.excess; }
   static Shape shape_of(const RankStep& r, const Own& own) {
     return 2 * own.long_gap >= own.all || r.gaps < kGaps ? Shape::kPause : Shape::kWork;
@@ -142,22 +143,23 @@ class OddStepFinder {
     if (best) candidates_.push_back(*best);
   }
 
-  // Whether the candidate stands out and explains most of an irregular step, or costs much of another.
+  // Whether the candidate is an outlier and either explains most of an irregular step or has a high cost in a
+  // regular one.
   bool holds(const StepResult& step, uint32_t s, Candidate& c) const {
     c.step = s;
     c.odd = is_odd_[s];
     if (c.size_ms < kOutlies * c.next_ms || c.own_ms < kWorth * step.step_ms) return false;
     const double longer = step.step_ms - usual_ms_;
     if (!c.odd) return c.cost_ms >= kAccuseWorth * (step.step_ms - c.cost_ms);
-    // Lost records may mislead the critical path. The length of the step still shows the excess.
+    // Lost records may divert the critical path; the step's length still shows the excess.
     const double cost = std::clamp(c.own_ms, c.cost_ms, std::max(c.cost_ms, longer));
     c.cost_ms = c.shape == Shape::kNetwork ? c.cost_ms : cost;
     c.share = std::min(1.0, c.cost_ms / longer);
     return c.share >= kExplains;
   }
 
-  // A rank whose wait for the suspect was not recorded has an excess too. It costs nothing, so the largest
-  // one is skipped; a second one counts.
+  // A rank with an unrecorded wait for the suspect also has an excess. This excess costs nothing, so the
+  // largest one is skipped; a second one counts.
   double next_of(const StepResult& step, Shape shape, auto is_apart) const {
     double first = 0, second = 0;
     const RankStep* largest = nullptr;
@@ -172,7 +174,7 @@ class OddStepFinder {
     return largest && largest->path <= 0 ? second : first;
   }
 
-  // Beyond what the ranks of this step differ by.
+  // Whether the size exceeds the spread between ranks of this step.
   bool is_far(const StepResult& step, Shape shape, double size) const {
     std::vector<double> sizes;
     for (const RankStep& r : step.ranks)
@@ -187,7 +189,7 @@ class OddStepFinder {
     const RankStep* best = nullptr;
     const auto better = [&](const RankStep& r) {
       if (!best) return true;
-      // What costs nothing follows from what does.
+      // An excess without a cost is a consequence of one with a cost, so cost decides first.
       const bool costs = r.path > kCostWorth * step.step_ms;
       if (costs != (best->path > kCostWorth * step.step_ms)) return costs;
       return size_of(own_of(r), shape) > size_of(own_of(*best), shape);
@@ -215,7 +217,7 @@ class OddStepFinder {
     return c;
   }
 
-  // A host if three quarters of its ranks are alike.
+  // The slowest host, if three quarters of its ranks have a similar excess.
   std::optional<Candidate> slowest_host(const StepResult& step, Shape shape) const {
     if (cluster_.hosts().size() < 3) return std::nullopt;
     std::map<uint32_t, std::vector<const RankStep*>> by_host;
@@ -261,7 +263,7 @@ class OddStepFinder {
     return is_far(step, c.shape, c.size_ms);
   }
 
-  // Hosts whose networks are slow at once have a switch in common.
+  // Hosts with simultaneously slow networks share a switch.
   std::optional<Candidate> slowest_part(const StepResult& step) const {
     const NetEffect* best = nullptr;
     std::vector<uint32_t> hosts;
@@ -290,7 +292,7 @@ class OddStepFinder {
     return c;
   }
 
-  // What the rank is behind in three of four steps: no reason for a single one.
+  // The rank's regular excess (in three of four steps), which does not explain a single slow step.
   double habit_of(uint32_t rank) const {
     std::vector<double> all;
     for (uint32_t s = 0; s < steps_.size(); ++s) {
@@ -344,18 +346,18 @@ class OddStepFinder {
         // A delay of many ranks is uneven work, such as a checkpoint that all write.
         if (c.shape == Shape::kPause && kMany * others >= steps_[s].ranks.size()) continue;
         x.others += others;
-        // In much longer steps ranks differ more, by what makes these steps long.
+        // In much longer steps, the cause of the length also makes ranks differ more.
         if (steps_[s].step_ms - usual_ms_ <= kOutlies * kOutlies * x.level) x.others_alike += others;
       }
     }
   }
 
-  // Rank 0 logs and saves for all.
+  // Whether the pause may be routine work: rank 0 logs and saves for all ranks.
   bool is_habit(const Candidate& c) const {
     return c.kind == SlowPart::kGpu && c.shape == Shape::kPause && cluster_.ranks()[c.a].rank == 0;
   }
 
-  // Neighbouring steps are one event, if events come to others too.
+  // Number of events, with neighbouring steps as one. Used if other parts have events too.
   static size_t spells_of(const Suspected& x) {
     size_t out = 1;
     for (size_t i = 1; i < x.events.size(); ++i) out += x.events[i].step > x.events[i - 1].step + 1;
@@ -368,7 +370,7 @@ class OddStepFinder {
     const auto n = x.events.size();
     const bool of_hosts = c.kind == SlowPart::kHost || c.kind == SlowPart::kNvlink;
     const auto parts = static_cast<double>(of_hosts ? cluster_.hosts().size() : cluster_.ranks().size());
-    // Chance gives each event to any part. Two pauses in steps that are not even irregular are no event.
+    // Null hypothesis: each event hits a random part. Two pauses in regular steps are no event.
     const size_t others = n > 1 ? x.others_alike : x.others, events = others == 0 ? n : spells_of(x);
     const double alpha = others == 0 ? kAlphaListed : kAlpha;
     const bool all_odd = std::ranges::all_of(x.events, &Candidate::odd);
@@ -382,7 +384,8 @@ class OddStepFinder {
     return odd && others == 0 && long_enough && (n > 1 || (!c.by_data && is_only_one(c)));
   }
 
-  // No other step is as irregular for a reason that does not show. It may be the same event at another rank.
+  // Whether no other step is as irregular without an explanation. Such a step may be the same event at
+  // another rank.
   bool is_only_one(const Candidate& c) const {
     const double longer = steps_[c.step].step_ms - usual_ms_;
     return std::ranges::none_of(out_.steps, [&](uint32_t s) {
@@ -394,7 +397,7 @@ class OddStepFinder {
     return std::ranges::any_of(candidates_, [s](const Candidate& c) { return c.step == s; });
   }
 
-  // Each event adds the share that it explains, less the more another part comes near.
+  // Each event adds its explained share, reduced according to the next largest part.
   static double score_of(const std::vector<Candidate>& events) {
     double sum = 0;
     for (size_t i = 0; i < events.size(); ++i) {

@@ -1,6 +1,7 @@
 // Irregular steps that no culprit explains, and the rank, host or network part whose own excess explains each
-// of them. Such a suspect is only listed: single steps are no reason to accuse. It adds up over steps with a
-// decay, and chance that moves from rank to rank lists none. Works only on results of steps. Pure.
+// of them. Such a suspect is only listed, because single steps justify no accusation. Scores of a suspect add
+// up over steps with a decay, so random events on changing ranks list no suspect. Works only on results of
+// steps. Pure.
 #pragma once
 
 #include <cstdint>
@@ -25,11 +26,11 @@ struct StepsSeen {
 
 struct OddSteps {
   std::vector<uint32_t> steps;  // indices, ascending
-  // Of some of these steps, and of others that they cost something. A step has one at most.
+  // Suspects of some of these steps, and of other steps in which they have a cost. At most one per step.
   std::vector<Culprit> suspects;
 };
 
-// `explained`: by step: a culprit is named for it.
+// `explained`: by step, whether a culprit is named for the step.
 OddSteps explain_odd_steps(const StepsSeen& seen, const std::vector<bool>& explained);
 
 }  // namespace culprit::comm

@@ -49,11 +49,11 @@ class Walk {
     if (is_synchronising(instance.op))
       return span - static_cast<double>(theirs.end - theirs.start) * kMsPerNs;
     const int64_t came = step_.aligned(other, theirs.start);
-    if (came > step_.aligned(k, mine.end)) return 0;  // it had left by then
+    if (came > step_.aligned(k, mine.end)) return 0;  // side `k` had left before `other` entered
     return static_cast<double>(came - step_.aligned(k, mine.start)) * kMsPerNs;
   }
 
-  // Of all operations in the launch of `at`: the side that the others waited for.
+  // The last side to arrive, over all operations in the launch of `at`.
   uint32_t last_to_arrive(uint32_t at) {
     const uint32_t owner = step_.owner[at], first = step_.ops[at].launch;
     uint32_t end = at + 1;

@@ -9,19 +9,19 @@
 namespace culprit::comm {
 namespace {
 
-// Limit for the places of a role: kPlaces times the operations of the median member, plus kPlacesMore. It
-// bounds tables of places times members. A place of fewer than half of the members is not compared.
+// Maximum number of places of a role: kPlaces times the operations of the median member, plus kPlacesMore. It
+// bounds the tables of places and members. A place is compared if at least half of the members have it.
 constexpr size_t kPlaces = 4, kPlacesMore = 64;
 
-// Values in a line of the processor's cache. Rows of an odd number of lines: a column of rows whose length is
-// a power of two would fall into one set of the cache.
+// Values per cache line. Rows have an odd number of cache lines: with a power of two, a column would map to
+// one cache set.
 constexpr size_t kLine = 16;
 
 // Share of the step by which each rank of a group must be slower than all ranks of a usual group.
 constexpr float kDiffers = 0.02f;
 
 // Ranks of one role in a step, and their gaps by place. A place is an operation's kind and number in the
-// step, so a lost record shifts no other place. The member with the most operations defines the places;
+// step, so lost records leave other places unchanged. The member with the most operations defines the places;
 // members far above the median are skipped.
 class Role {
  public:
@@ -83,8 +83,8 @@ class Role {
     find_behind(&step_.ops[step_.begin[members_[longest]]]);
   }
 
-  // For each place, the first place that begins after its end. A rank waits there for the operation's end, if
-  // it waits.
+  // For each place, the first place that begins after its end: the only place where a rank can wait for the
+  // operation's end.
   void find_behind(const Op* ops) {
     behind_.resize(places_.size());
     for (uint32_t p = 0; p < behind_.size(); ++p) {
@@ -114,8 +114,8 @@ class Role {
       gaps_[at(p, member)] = op.gap_ms;
       if (op.awaited != kNone) awaits_[p] = true;
     }
-    // After a lost record, the next gap includes the lost operation. This is the next place, or for a
-    // background operation the place after its end.
+    // After a lost record, the following gap includes the lost operation. This gap is at the next place; for
+    // a background operation, at the place after its end.
     for (uint32_t p = 0; p < places_.size(); ++p) {
       if (placed_[p] != kNone) continue;
       for (const uint32_t q : {p + 1, behind_[p]})
@@ -123,8 +123,8 @@ class Role {
     }
   }
 
-  // Whether gaps that began apart end together. Then they end with an awaited operation that was not
-  // recorded. Each rank's own work there is unknown; it is at most the shortest gap.
+  // Whether gaps that began apart end together. Then an unrecorded awaited operation ends them. Each rank's
+  // own work in the gap is unknown; its maximum is the shortest gap.
   bool ends_together(uint32_t p) {
     begins_.clear(), ends_.clear();
     double first = INFINITY, last = -INFINITY;
@@ -156,8 +156,8 @@ class Role {
     return lower_median(values);
   }
 
-  // Decides whether ranks waited for a background operation at a place. If they did, peers agree in the time
-  // since its end; else in the time since the operation before.
+  // Decides whether ranks waited for a background operation at a place. If so, the time since its end is
+  // similar among peers. Otherwise the time since the previous operation is similar.
   void choose_awaited(uint32_t p) {
     if (!awaits_[p]) return;
     std::vector<float> with, without;
@@ -198,14 +198,14 @@ class Role {
       std::fill(gaps.begin(), gaps.end(), usual_[p]);
   }
 
-  // Operations lie by rank, so this pass over them is one by member and not by place.
+  // Iterates by member, because operations are stored by rank.
   void write_excess(uint32_t m) {
     for (uint32_t p = 0; p < places_.size(); ++p) {
       const uint32_t k = ops_[at(p, m)];
       if (k == kNone) continue;
       Op& op = step_.ops[k];
       op.excess_ms = gaps_[at(p, m)] - usual_[p];
-      // A wait whose record was lost is no work.
+      // Excludes a wait whose record was lost.
       if (compared_[p] && lost_[at(p, m)] && op.gap_ms > usual_[p]) op.gap_ms = usual_[p];
     }
   }
@@ -252,12 +252,12 @@ class Role {
   size_t row_ = 0;                       // length of a row in the tables by place, then member:
   std::vector<float> gaps_;
   std::vector<uint32_t> ops_;
-  std::vector<bool> lost_;  // the record before it was lost
+  std::vector<bool> lost_;  // the previous record was lost
 };
 
-// Data that differs between replicas is the same for all ranks of a pipeline. An excess of most of a
-// pipeline, on several hosts and relative to their usual work, comes from the data. For a pipeline with few
-// recorded ranks, the allowance is kSlack times what kOfMost of the other pipelines show.
+// Replicas have different data; all ranks of a pipeline share theirs. So data causes an excess of most ranks
+// of a pipeline on several hosts, relative to their usual work. For a pipeline with few recorded ranks, the
+// allowance is kSlack times the kOfMost quantile of the other pipelines.
 constexpr double kOfMost = 0.9, kSlack = 2;
 constexpr size_t kOthers = 4;  // pipelines needed to estimate the effect of data
 
@@ -367,9 +367,9 @@ bool groups_differ(Step& step, const std::vector<float>& self_ms, const Groups& 
   return true;
 }
 
-// Stages whose sends are not recorded have the same operations. Their reductions distinguish them: if all
-// ranks of one group, on several hosts, are slower than those of another, their work differs. Then only ranks
-// of one group are peers. Returns the parts of the role: one or more.
+// Splits a role by reduction group. Stages without recorded sends have the same operations. If all ranks of
+// one group, on several hosts, are slower than those of another, their work differs. Then only ranks of one
+// group are peers. Returns one or more parts of the role.
 std::vector<std::vector<uint32_t>> split_by_group(const Cluster& cluster, Step& step,
                                                   const std::vector<float>& self_ms,
                                                   std::vector<uint32_t> role) {
@@ -397,7 +397,7 @@ void compare_peers(const Cluster& cluster, Step& step) {
   std::vector<float> self_ms(step.ranks.size(), 0);
   for (uint32_t i = 0; i < step.ranks.size(); ++i) {
     const uint32_t rank = step.ranks[i];
-    // The set of its kinds of operations. A lost record changes their number and not the set.
+    // The role is the set of operation kinds: lost records change counts, but not the set.
     uint64_t role = mix64(cluster.stage(rank), 0);
     seen.assign(cluster.ranks()[rank].slots.size() * kCommOps, false);
     kinds.clear();

@@ -39,14 +39,14 @@ class PendingSteps {
     to.last_ns = std::max({to.last_ns, record.start, record.end});
     ++records_;
   }
-  // At least one record; of files, whose last_ns nothing reads.
+  // Requires at least one record. Only for files, whose last_ns is not used.
   void add(int64_t number, std::vector<SortedRecord> records) {
     records_ += records.size();
     step(number).records.add(std::move(records));
   }
   // Returns the number of streams that exceed the limits of the cluster.
   uint64_t add(const RankVector& vector, const RankStreams& streams, int64_t end_ns, Cluster& cluster);
-  // Removes the oldest step; there is one.
+  // Removes the oldest step. Requires at least one step.
   Steps::node_type extract_oldest();
   void clear() { *this = {}; }
 
@@ -54,7 +54,7 @@ class PendingSteps {
   size_t size() const { return steps_.size(); }
   size_t records() const { return records_; }
   size_t vectors() const { return vectors_; }  // summaries
-  // Whether the oldest of the last `left` steps need not wait longer for a rank that no longer reports.
+  // Whether the oldest of the last `left` steps has waited long enough for a rank that stopped reporting.
   bool is_overdue(const PendingStep& held, size_t left) const;
   // Number of steps among the `most` oldest that are analysed in parallel by `width` threads. Ends before a
   // step with summaries.

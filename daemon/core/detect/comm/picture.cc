@@ -13,17 +13,17 @@
 namespace culprit::comm {
 namespace {
 
-// Units of a picture's width: more than the columns of any screen, so that it can be enlarged.
+// Width of a picture in units: more than the columns of any screen, to allow zooming.
 constexpr double kUnits = 8192;
-// A part of a rank is never cut into fewer than this many.
+// Minimum number of parts per rank.
 constexpr size_t kPartsLeast = 8;
 
-// Who came last to an operation. All that a side's wait depends on: the tables of a step do not fit the
-// processor's cache, and most of the time is the wait for memory.
+// Last arrival at an operation, with all inputs of a side's wait in one place: the step's tables exceed the
+// cache, and memory latency dominates.
 struct Arrival {
   int64_t at = INT64_MIN;       // its entry, on the first host's clock
   int64_t duration_ns = 0;      // of its side
-  int64_t longest_ns = 0;       // wait for it of the one that waited longest
+  int64_t longest_ns = 0;       // longest wait for this arrival
   uint32_t side = kNone;        // index into Step::ops
   bool leave_together = false;  // is_synchronising()
 };
@@ -32,7 +32,7 @@ struct Arrival {
 struct Span {
   int64_t own = 0, wait = 0, move = 0;
   uint32_t op = kNone;    // index into Step::ops
-  uint32_t last = kNone;  // the same: the side that came last; kNone: its own, or unknown
+  uint32_t last = kNone;  // index into Step::ops of the side that came last; kNone: its own, or unknown
   int64_t length() const { return own + wait + move; }
 };
 
@@ -68,7 +68,7 @@ class Painter {
     for (uint32_t i = 0; i < arrivals_.size(); ++i) arrivals_[i] = arrival(step_.instances[i]);
   }
 
-  // If all leave together, the shortest side is the last to arrive, and no clocks are compared.
+  // If all sides leave together, the shortest side arrived last, so no clocks are compared.
   Arrival arrival(const Instance& x) const {
     Arrival out;
     const bool together = out.leave_together = is_synchronising(x.op);
@@ -100,10 +100,10 @@ class Painter {
     const int64_t length = op.end - op.start;
     if (a.leave_together) return std::max<int64_t>(0, length - a.duration_ns);
     const int64_t wait = a.at - start;
-    return wait > length ? 0 : std::max<int64_t>(0, wait);  // it had left by then
+    return wait > length ? 0 : std::max<int64_t>(0, wait);  // side `k` had left before the last one entered
   }
 
-  // `take` is called with the rank's spans in order; the second time for a rank yields the same.
+  // Calls `take` with the rank's spans in order. Repeated calls for a rank give the same spans.
   template <class Take>
   RankTime follow(uint32_t i, Take take) {
     RankTime out;
@@ -119,14 +119,14 @@ class Painter {
       const Op& op = step_.ops[k];
       if (k + kPrefetchAhead < end) __builtin_prefetch(&arrivals_[step_.ops[k + kPrefetchAhead].instance]);
       if (!op.finished || op.background) continue;
-      // What ran in the background since, and ended before this began: the rank may have waited for it.
+      // A background operation that ended before this one began: the rank may have waited for it.
       if (op.awaited != kNone) pass(op.awaited, out, take);
       pass(k, out, take);
     }
     return out;
   }
 
-  // The rank is in operation `k` from its last end or its entry on, until its end.
+  // Accounts for operation `k`: from its entry or the rank's last end, whichever is later, to its end.
   template <class Take>
   void pass(uint32_t k, RankTime& out, Take& take) {
     const Op& op = step_.ops[k];
@@ -142,7 +142,7 @@ class Painter {
       Arrival& a = arrivals_[op.instance];
       span.last = a.side;
       out.waited += span.wait;
-      // Of operations that do not end together, each wait is known only here.
+      // If the sides do not end together, waits are only known per side, so the maximum is taken here.
       if (!a.leave_together) a.longest_ns = std::max(a.longest_ns, span.wait);
     }
     take(span);
@@ -163,7 +163,7 @@ class Painter {
 
   double path_of(const RankTime& r) const { return step_.result.ranks[r.at].path; }
 
-  // The rank that its peers waited for most, without having waited for others itself, comes first.
+  // Order of rows: time that others waited for the rank, minus its own waiting, descending.
   bool worse(const RankTime& a, const RankTime& b) const {
     const int64_t x = a.awaited - a.waited, y = b.awaited - b.waited;
     if (x != y) return x > y;
@@ -176,7 +176,7 @@ class Painter {
       if (!ranks_[i].empty) order.push_back(i);
     std::sort(order.begin(), order.end(),
               [&](uint32_t a, uint32_t b) { return worse(ranks_[a], ranks_[b]); });
-    std::vector<std::pair<uint32_t, uint32_t>> rows;  // rank, and how many it stands for
+    std::vector<std::pair<uint32_t, uint32_t>> rows;  // rank, and number of ranks in its row
     const size_t single = order.size() <= kPictureRows ? order.size() : kPictureSingles;
     for (size_t i = 0; i < single; ++i) rows.emplace_back(order[i], 1);
     std::map<uint32_t, size_t> by_host;  // index into `rows`
@@ -233,7 +233,7 @@ class Painter {
         std::lround(std::clamp(static_cast<double>(at - begin_) / unit_ns_, 0.0, kUnits)));
   }
 
-  // At most `most` spans: the longest stay, and those between them become one.
+  // Returns at most `most` spans: the longest stay, and those between them are merged.
   static std::vector<Span> joined(const std::vector<Span>& spans, size_t most) {
     if (spans.size() <= most) return spans;
     std::vector<uint32_t> order(spans.size());
@@ -248,7 +248,7 @@ class Painter {
     for (size_t i = 0; i < retained; ++i) whole[order[i]] = true;
     std::vector<Span> out;
     bool open = false;
-    int64_t longest = 0;  // wait of one in the open span
+    int64_t longest = 0;  // longest wait of a span within the merged one
     for (size_t i = 0; i < spans.size(); ++i) {
       if (whole[i] || !open) {
         out.push_back(spans[i]);
@@ -299,11 +299,11 @@ StepPicture picture_of(const Cluster& cluster, const Step& step) { return Painte
 void Pictures::offer(const Cluster& cluster, const Step& step) {
   if (step.ranks.size() < 2 || step.ops.empty()) return;
   ++offered_;
-  // Rarer and rarer: a step in the middle of what was seen.
+  // Samples the usual step at step counts that are powers of two.
   const bool usual = offered_ >= 4 && std::has_single_bit(offered_);
   if (usual) usual_ = picture_of(cluster, step);
   const double cost = cost_of(step.result);
-  // After a restart a step may come again.
+  // After a restart, a step number may repeat.
   std::erase_if(slowest_, [&](const Retained& x) { return x.picture.step == step.number; });
   const auto least =
       std::min_element(slowest_.begin(), slowest_.end(),

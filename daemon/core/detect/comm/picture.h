@@ -1,6 +1,6 @@
 // Pictures of single steps for display: for each rank its own work, its waits and for whom, and its
-// transfers. Of a long job a few steps are kept: those that single ranks or network parts made longest, and
-// a usual one. Owned by FinishedSteps; one thread; pure.
+// transfers. Stores a few steps of a long job: those with the highest cost of single ranks or network parts,
+// and a usual one. Owned by FinishedSteps; one thread; pure.
 #pragma once
 
 #include <vector>
@@ -15,22 +15,21 @@ constexpr size_t kPictures = 5, kPictureRows = 256, kPictureParts = 3072;
 // Rows of single ranks in a picture that has to group ranks by host.
 constexpr size_t kPictureSingles = 64;
 
-// `step` is analysed, with the costs of its ranks. Ranks beyond kPictureRows are grouped by host: first those
-// that others waited for most beyond their own waiting, each with a row, then a row for each further host. It
-// shows the rank of the host that was waited for most. Hosts beyond the limit are left out, those waited for
-// least.
+// `step` is analysed, with the costs of its ranks. If there are more ranks than kPictureRows, the ranks that
+// others waited for most (minus their own waiting) get single rows. Each further host gets one row, which
+// shows its most awaited rank. Over the limit, the least awaited hosts are omitted.
 StepPicture picture_of(const Cluster& cluster, const Step& step);
 
 class Pictures {
  public:
-  // Keeps a picture of the step if it belongs to the few.
+  // Stores a picture of the step if it qualifies.
   void offer(const Cluster& cluster, const Step& step);
   // By step.
   std::vector<StepPicture> all() const;
 
  private:
   struct Retained {
-    double cost_ms = 0;  // that ranks and network parts cost the step
+    double cost_ms = 0;  // total cost of ranks and network parts in the step
     StepPicture picture;
   };
   std::vector<Retained> slowest_;

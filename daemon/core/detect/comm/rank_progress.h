@@ -1,6 +1,5 @@
-// The latest step of each rank of a live job, and the ranks that went back to an earlier step. Decides when
-// all ranks have passed a step, and when a restart of the job is certain. Owned by CommTrace; one thread;
-// pure.
+// Latest step of each rank of a live job, and ranks that returned to an earlier step. Detects steps that all
+// ranks have passed, and restarts of the job. Owned by CommTrace; one thread; pure.
 #pragma once
 
 #include <cstdint>
@@ -13,19 +12,19 @@ namespace culprit::comm {
 
 class RankProgress {
  public:
-  // The rank (index) entered an operation of this step. Returns whether it was the last rank that had gone
-  // back, and caught up with the others.
+  // Notes that the rank (index) entered an operation of this step. Returns true if the rank was the last
+  // returned rank and has now caught up.
   bool advance(uint32_t rank, int64_t step, int64_t begin_ns);
-  // Distinguishes a restart from late or repeated records: those were entered before the rank's latest entry.
+  // Distinguishes a restart from late or repeated records, whose entries precede the rank's latest entry.
   bool goes_back(uint32_t rank, int64_t step, int64_t begin_ns) const {
     return rank < latest_.size() && step < latest_[rank] && begin_ns > newest_ns_[rank];
   }
   void note_back(uint32_t rank, int64_t step, int64_t begin_ns);
-  // Whether half of the ranks went back.
+  // Whether half of the ranks returned to an earlier step.
   bool restarted() const { return 2 * back_.size() >= known_; }
   // Entries before this time belong to the run before the restart.
   int64_t restarted_ns() const;
-  // Only the ranks that went back remain. Returns their latest steps.
+  // Keeps only the returned ranks. Returns their latest steps.
   std::vector<int64_t> restart();
 
   // Number of ranks whose latest step is in [from, to).

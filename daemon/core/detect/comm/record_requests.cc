@@ -42,7 +42,7 @@ class Circle {
   }
 
  private:
-  // Together with the culprit's own pipeline three; with fewer, the median may be the culprit's.
+  // Other pipelines: three with the culprit's own. With fewer, the median may be the culprit's value.
   static constexpr size_t kOthers = 2;
 
   size_t add(uint32_t block) {
@@ -60,7 +60,8 @@ class Circle {
 }  // namespace
 
 double RecordRequests::Ratio::now() const {
-  // Limit of a ratio: summaries err by less, so a larger ratio compares different things.
+  // Maximum plausible ratio: errors of summaries are smaller, so a larger ratio compares different
+  // quantities.
   constexpr double kMost = 5;
   return sums > 0 ? std::clamp(records / sums, 1 / kMost, kMost) : 1;
 }
@@ -117,7 +118,7 @@ size_t RecordRequests::unasked() const {
 void RecordRequests::add_answer(HostAnswer reported, int64_t now_ns) {
   const auto known = answers_.find(reported.step);
   if (known == answers_.end()) {
-    // Requested before a restart of this process: other hosts' answers follow.
+    // An answer to a request from before this process restarted; other hosts' answers follow.
     if (reported.records.empty() || unasked() >= kStepsUnasked) return;
     answers_[reported.step].asked_ns = now_ns;
   }
@@ -167,7 +168,7 @@ void RecordRequests::correct(StepResult& sums, const StepResult& records) {
     of_rank_[r.rank].records += by_records;
     of_rank_[r.rank].sums += by_sums;
   }
-  // If only some ranks answered, the records do not give the group's durations.
+  // If only some ranks answered, their records do not determine the group's durations.
   const bool whole = records.ranks.size() == sums.ranks.size();
   for (NetEffect& e : sums.network) {
     if (!whole) break;
@@ -188,7 +189,7 @@ void RecordRequests::correct(StepResult& sums, const StepResult& records) {
 
 void RecordRequests::scale(StepResult& step, bool again) const {
   if (step.basis != Basis::kSums || (of_rank_.empty() && of_part_.empty())) return;
-  // A new step gets the ratio that the other steps have, so the next rescaling treats all alike.
+  // A new step gets the ratio of the other steps, so that the next rescaling is uniform.
   const auto factor = [again](const Ratio& ratio) {
     return again ? ratio.now() / ratio.applied : ratio.applied;
   };

@@ -1,7 +1,7 @@
 // Requests for the records of named culprits, for jobs whose daemons send only summaries. A request covers a
-// few steps of a culprit and the hosts on the critical path. For these steps the records replace the path,
-// the costs and the chain of waiting. For other steps, costs from summaries are scaled by the ratio seen
-// there. If no host has the records any more, the values from summaries stay. Owned by FinishedSteps; one
+// few steps of a culprit and the hosts on the critical path. For these steps, values from records replace the
+// path, the costs and the chain of waiting. For other steps, costs from summaries are scaled by the observed
+// ratio. If no host still has the records, the values from summaries remain. Owned by FinishedSteps; one
 // thread; pure.
 #pragma once
 
@@ -21,15 +21,16 @@
 
 namespace culprit::comm {
 
-// Per culprit: one of every kOneOf known steps, so that records add little to the traffic, and at most
-// kStepsAsked. Several steps, because a single step may not be typical.
+// Per culprit: one of kOneOf known steps to limit traffic, at most kStepsAsked. A single step may not be
+// typical, so several are requested.
 constexpr size_t kStepsAsked = 3, kOneOf = 100;
 // Per job: limit at a time, and limit over its lifetime (about twenty culprits).
 constexpr size_t kStepsPending = 8, kStepsOfJob = 64;
-// Answers without a request from this process: a restarted collector has up to kStepsPending of them.
+// Maximum number of answers without a request from this process: a restarted collector receives up to
+// kStepsPending.
 constexpr size_t kStepsUnasked = kStepsPending;
-// For jobs of up to this many ranks, request records of all ranks. Then the costs that remain without the
-// culprit are known too.
+// For jobs of up to this many ranks, request records of all ranks. Then the remaining costs without the
+// culprit are also known.
 constexpr size_t kRanksWhole = 256;
 // For larger jobs: request the culprit's pipelines, all ranks that work on their data, and other ranks for
 // comparison, until kRanksEnough. Never more than kRanksAsked: about 10 MB for the longest steps.
@@ -42,7 +43,7 @@ struct StepsWanted {
 
 class RecordRequests {
  public:
-  // Chooses the requests from the judged culprits. `now_ns`: time up to which the job is known.
+  // Chooses the requests from the judged culprits. `now_ns`: time of the job's latest data.
   std::vector<StepsWanted> choose(const Cluster& cluster, const std::deque<StepResult>& steps,
                                   const std::vector<Culprit>& culprits, int64_t now_ns);
   // Answer of one host; it may contain no records.

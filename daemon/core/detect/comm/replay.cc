@@ -1,5 +1,5 @@
-// Replay: the length of a step without some excess. Operations run again in the order of their dependencies,
-// each with its recorded duration, without the given excess.
+// Replay: computes a step's length without a given excess. It simulates the operations in dependency order,
+// each with its recorded duration.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -26,8 +26,8 @@ struct Excess {
 // Number of hosts examined; an entry has a bit for each.
 constexpr size_t kHosts = 3;
 
-// Several replays run side by side, since the order of the operations is the same: most of the time is the
-// wait for memory.
+// Runs several replays in parallel lanes: they share the order of operations, and memory latency dominates
+// the time.
 class Replay {
  public:
   // At most kHosts hosts are among the excesses.
@@ -36,7 +36,7 @@ class Replay {
     list_hosts(excesses);
     find_transfers();
     list_entries();
-    constexpr size_t kLanes = 4;  // two lines of the processor's cache for an operation's entry and its end
+    constexpr size_t kLanes = 4;  // an operation's entry and end then take two cache lines
     std::vector<const Excess*> all{nullptr};
     for (const Excess& excess : excesses) all.push_back(&excess);
     for (size_t i = 0; i < all.size() && (i == 0 || holds_); i += kLanes) {
@@ -51,7 +51,7 @@ class Replay {
   double without(size_t i) {
     if (!holds_) return -1;
     const double whole = lengths_[0], ms = std::max(0.0, whole - lengths_[i + 1]);
-    // A wait with a lost record looks like work here, and the rank behind it delays all that follow.
+    // A wait with a lost record counts as work here; its rank then delays all later operations.
     return ms < kShare * whole && has_lost() ? -1 : ms;
   }
 
@@ -62,7 +62,7 @@ class Replay {
   struct Entry {
     uint32_t after = kNone;  // an operation; for kStart: an index of starts; for kEnds: an index of launches_
     uint32_t instance = kNone;
-    uint32_t end = kNone;    // index of its end: its instance, or an additional end of its own
+    uint32_t end = kNone;    // index of its end: its instance, or an end of its own
     uint32_t start = kNone;  // index of its start, if another operation begins after it
     float gap_ms = 0, excess_ms = 0;
     After how = After::kNothing;
@@ -74,7 +74,7 @@ class Replay {
   struct Launch {
     uint32_t from = 0, to = 0;  // operations
   };
-  // As Op::waited_for; after_ms counts from there.
+  // A hidden wait (Op::waited_for); after_ms: time since the entry of the awaited operation.
   struct Wait {
     uint32_t op = kNone, start = kNone;
     float after_ms = 0;
@@ -95,8 +95,8 @@ class Replay {
     return bits;
   }
 
-  // Replays the step without each of these excesses. The first time it finds the order on the way, and keeps
-  // it if there are `more`. False: some operations wait for each other.
+  // Replays the step without each of these excesses. The first call determines the order and stores it if
+  // `more` calls follow. Returns false on a circular wait.
   template <size_t kLanes>
   bool play(std::span<const Excess* const> excesses, bool more) {
     Run<kLanes> run(*this, excesses);
@@ -140,8 +140,8 @@ class Replay {
 
   static double span_ms(const Op& op) { return kMsPerNs * static_cast<double>(op.end - op.start); }
 
-  // Durations once all sides had entered. With missing sides: the shortest recorded side, or the shortest
-  // duration of the channel. The wait for a missing rank is left out.
+  // Computes durations after the last entry. If sides are missing: the shortest recorded side or the
+  // channel's shortest duration, which excludes the wait for the missing rank.
   void find_transfers() {
     took_.reserve(2 * step_.instances.size());
     std::vector<double> least(step_.channels.size(), INFINITY);
@@ -197,7 +197,7 @@ class Replay {
     entries_.push_back(entry);
   }
 
-  // Index of an operation's start, which is kept from now on.
+  // Index of an operation's start; allocates the index on first use.
   uint32_t start_of(uint32_t k) {
     uint32_t& start = entries_[k].start;
     if (start == kNone) start = starts_++;
@@ -226,7 +226,7 @@ class Replay {
     }
   }
 
-  // The launch of an operation: its operations begin together, and end with the last of them.
+  // The launch that contains an operation. A launch's operations begin together and end with the last one.
   Launch launch_of(uint32_t k) const {
     Launch out{step_.ops[k].launch, k + 1};
     while (out.to < step_.begin[step_.owner[k] + 1] && step_.ops[out.to].launch == out.from) ++out.to;
@@ -238,7 +238,7 @@ class Replay {
     uint32_t missing = 0, waiting = kNone;
   };
 
-  // The instance that an operation waits for and that some rank has not entered; kNone: none.
+  // The awaited instance of an operation, if some rank has not entered it; else kNone.
   uint32_t waits_for(const Entry& entry, const std::vector<Gate>& gates) const {
     if (entry.how != After::kEnd && entry.how != After::kEnds) return kNone;
     const Launch all =
@@ -248,8 +248,8 @@ class Replay {
     return kNone;
   }
 
-  // Orders the operations: each rank continues until it waits for a rank that has not entered. Calls
-  // visit() with each, and prefetch() with those that probably follow.
+  // Visits the operations in dependency order: each rank continues until it waits for a rank that has not
+  // entered. Calls visit() for each operation and prefetch() for its probable successors.
   template <class Prefetch, class Visit>
   void visit_in_order(Prefetch prefetch, Visit visit) const {
     const auto ranks = static_cast<uint32_t>(step_.ranks.size());
@@ -257,14 +257,14 @@ class Replay {
     std::vector<Gate> gates;  // by instance
     gates.reserve(step_.instances.size());
     for (const Instance& instance : step_.instances) gates.push_back({instance.count, kNone});
-    std::vector<uint32_t> earlier(ranks, kNone);  // by waiting rank: the one that waited before it
+    std::vector<uint32_t> earlier(ranks, kNone);  // by waiting rank: the previous waiting rank
     // Awaited operation and waiting rank (hidden waits); few.
     std::vector<std::pair<uint32_t, uint32_t>> hidden;
     const auto prefetch_ends = [&](uint32_t k) {
       __builtin_prefetch(&gates[entries_[k].instance]);
       prefetch(k);
     };
-    // Last in, first out: ranks of a host follow one another, and share lines of the processor's cache.
+    // A stack: ranks of one host run consecutively and share cache lines.
     for (uint32_t i = 0; i < ranks; ++i) ready[i] = ranks - 1 - i;
     while (!ready.empty()) {
       const uint32_t rank = ready.back();
@@ -341,7 +341,8 @@ class Replay {
 
    private:
     using Times = std::array<double, kLanes>;
-    // Last entry of the sides that leave together (or of one that does not wait), and the time from there.
+    // Last entry of the sides that leave together (or the entry of a side that does not wait), and the
+    // duration since.
     struct End {
       Times entry, took;
       Times at() const {
@@ -365,7 +366,7 @@ class Replay {
       }
     }
 
-    // An entry without its excess, in all lanes if it waited, else in those of its host.
+    // Removes the excess from an entry time: in all lanes if it waited, else in its host's lanes.
     void shorten(uint32_t k, const Entry& entry, Times& at) const {
       if (!entry.waited) {
         for (size_t h = 0; h < r_.hosts_.size(); ++h)
@@ -414,7 +415,7 @@ class Replay {
   std::unordered_map<uint32_t, Wait> waits_;  // by operation; few
   std::vector<Launch> launches_;
   std::vector<uint32_t> order_;  // of operations; empty unless there are more excesses than lanes
-  uint32_t starts_ = 0;          // number of starts that are kept
+  uint32_t starts_ = 0;          // number of allocated starts
   // By end, instances first: duration, and whether any side finished.
   std::vector<double> took_;
   std::vector<bool> counts_;
@@ -424,8 +425,8 @@ class Replay {
   bool holds_ = false;           // the replay without changes reproduces the recorded length
 };
 
-// Estimate without a valid replay: the path's share, or the largest excess if the path led elsewhere. Delays
-// of several ranks overlap, so their costs do not add up.
+// Cost estimate without a valid replay: time on the path, or the largest excess if the path avoids the ranks.
+// Delays of several ranks overlap, so costs are not summed.
 void take_excess(const std::vector<uint32_t>& ranks, StepResult& step) {
   double on_path = 0, most = 0, sum = 0;
   for (const uint32_t i : ranks) {
@@ -461,7 +462,7 @@ void replay_costs(const Cluster& cluster, Step& step) {
   for (const auto& [host, account] : accounts)
     if (account.most > 2 * kShare * step.result.step_ms) order.emplace_back(-account.most, host);
   std::sort(order.begin(), order.end());
-  // By excess and path: a lost record may mislead the path.
+  // Ordered by excess and path, because a lost record may divert the path.
   if (order.size() > kHosts) order.resize(kHosts);
   if (order.empty() && step.result.network.empty()) return;
   std::vector<Excess> excesses;

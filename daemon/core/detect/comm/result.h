@@ -1,5 +1,5 @@
-// What remains of a step after its records are dropped: a small vector per rank, the critical path, and
-// network effects. Judging uses nothing else. Plain values.
+// Result of a step after its records are dropped: a small vector per rank, the critical path, and network
+// effects. The judge's only input on steps. Plain values.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ constexpr size_t kChainLinks = 32;
 // Records held until their step is judged: 64 bytes each plus tables, 1 GB in total. A step of the largest
 // jobs has a million.
 constexpr size_t kRecordsHeld = 12'000'000;
-// The same for a live job, which shares its process with other jobs: 64 MB, a minute of most hosts.
+// Limit for a live job, which shares its process with other jobs: 64 MB, about a minute of records.
 constexpr size_t kRecordsHeldLive = 1'000'000;
 // Summaries of ranks held until their step is judged: about 250 bytes each with their streams. Enough for 15
 // steps of 65,536 ranks.
@@ -34,9 +34,10 @@ struct RankStep {
   float excess = 0;    // self time beyond its peers
   float closer = 0;    // excess beyond peers of the same family (Cluster::family)
   float largest = 0;   // largest excess at one place
-  float even = 0;      // 0..1: share of its time at places with at least half of the overall relative excess
-  float path = 0;      // how much longer the step is because of this rank
-  float span = 0;      // from first entry to last exit
+  // 0..1: share of self time at places whose relative excess is at least half of the overall one
+  float even = 0;
+  float path = 0;  // how much longer the step is because of this rank
+  float span = 0;  // from first entry to last exit
 };
 
 enum class NetKind : uint8_t { kNic, kNvlink, kLink, kHost };
@@ -48,20 +49,20 @@ struct NetEffect {
   double ratio = 1;       // duration of its operations relative to the usual duration
   double cost = 0;        // ms on the critical path
   float sure = 0;         // 0..1: probability that this part and no other explains the slowdown
-  float evidence = 0;     // of this step: log likelihood ratio beyond what chance gives over so many parts
+  float evidence = 0;     // of this step: log likelihood ratio, corrected for the number of parts
   uint64_t comm = 0;      // id of the communicator with the highest cost
   // Explained channels, in Step::channels; empty once the step is closed.
   std::vector<uint32_t> channels = {};
 };
 
-// Source of a step's paths and costs: records of all ranks; summaries from hosts; or, for named culprits,
-// requested records in addition to summaries.
+// Source of a step's paths and costs. kRecords: records of all ranks. kSums: summaries from hosts. kPath:
+// summaries, and requested records of named culprits.
 enum class Basis : uint8_t { kRecords, kSums, kPath };
 
 struct StepResult {
   int64_t number = 0;
   Basis basis = Basis::kRecords;
-  bool network_by_sums = false;  // network costs come from summaries: records of some ranks do not give them
+  bool network_by_sums = false;  // network costs come from summaries, because only some ranks have records
   double step_ms = 0;
   int64_t last_ns = 0;  // on the clock of the host that ended last
   std::vector<RankStep> ranks;

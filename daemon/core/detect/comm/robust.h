@@ -17,7 +17,7 @@ Number quantile(std::vector<Number>& values, double q) {
   return values[k];
 }
 
-// The lower of two middle values: slowness needs the explanation.
+// For an even count, the lower middle value, so that only slowness needs an explanation.
 template <class Number>
 Number lower_median(std::vector<Number>& values) {
   return quantile(values, 0.5);

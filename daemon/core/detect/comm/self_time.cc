@@ -1,4 +1,4 @@
-// Self time of a rank: the time before each of its operations in which it waited for nothing.
+// Self time of a rank: the time before each operation without waiting.
 #include <algorithm>
 #include <cmath>
 #include <span>
@@ -9,11 +9,11 @@
 namespace culprit::comm {
 namespace {
 
-// Kinds of operations that run in the background of a rank's work. If the next operation begins before an
-// operation's end, the operation did not block the rank. If the next one begins just at its end, it did,
-// unless another operation ended there too. Other cases are no evidence. All ranks run one program, so votes
-// are counted over all ranks of a kind. Single ranks could decide differently in close cases or with a slow
-// network. Receives never count: work needs the received data.
+// Kinds of operations that run in the background of a rank's work. An operation did not block the rank if the
+// next operation begins before its end. It did if the next one begins just at its end, unless another
+// operation ended there too. Other cases are no evidence. All ranks run one program, so votes are counted
+// over all ranks of a kind. Single ranks could decide differently in close cases or with a slow network.
+// Receives are never background: work needs the received data.
 class Background {
  public:
   Background(const Cluster& cluster, Step& step) : cluster_(cluster), step_(step) {}
@@ -71,8 +71,8 @@ class Background {
 };
 
 // Operations of one rank in a step. Most block the rank until they end. Background operations (reduced
-// gradients, sends) only show when they began. Role compares peers to decide whether a rank waited for the
-// end of one.
+// gradients, sends) only mark a time at their start. Role compares peers to decide whether a rank waited for
+// the end of one.
 class Gaps {
  public:
   Gaps(Step& step, uint32_t from, uint32_t to) : step_(step), from_(from), to_(to) {}

@@ -6,8 +6,7 @@
 namespace culprit::comm {
 namespace {
 
-// The longest passing event covers this many steps, and may skip some. So hits at a smaller distance may be
-// one event.
+// Length of the longest passing event in steps, including gaps. Hits at a smaller distance may be one event.
 constexpr size_t kApart = 12;
 // Minimum number of beats of a rhythm; it must hit at least half of the beats. Three suffice if each is a
 // separate event and none is missed. Only the last kStepsOfRhythm steps are searched.
@@ -83,7 +82,7 @@ Rhythm find_rhythm(const std::vector<bool>& hits, const std::vector<uint32_t>& o
         before += on == 0;
       }
       const bool apart = on >= kBeatsApart && on == beats - before && on == all && period > kApart;
-      if (apart) beats = on;  // it began later
+      if (apart) beats = on;  // the rhythm began later: earlier beats do not count
       if (!apart && (on < kBeats || 2 * on < beats)) continue;
       // Rate without a rhythm: the rate between the beats, or that of other ranks at the beats.
       const double usual = std::max((all - on + 1) / (static_cast<double>(steps) - beats + 2),

@@ -12,10 +12,10 @@ namespace culprit::comm {
 // A fault present in this share of all steps is no passing event: preemptions and neighbours' jobs cover 3 to
 // 12 of 100 to 250 steps.
 constexpr size_t kLastingShare = 6;  // one of this many steps
-// For live jobs: the judge waits for more slow steps than a passing event covers.
+// Minimum number of slow steps in live jobs: more than a passing event covers.
 constexpr size_t kLastingLive = 16;
-// In long jobs a smaller share is lasting too: this many slow steps within at least a minute of the job's
-// time.
+// In long jobs a smaller share also counts as lasting: kLastingHits slow steps within at least a minute of
+// job time.
 constexpr size_t kLastingHits = 48;
 constexpr double kLastingMs = 60'000;
 // For ranks that work on host cores. Measured: load from a neighbour came in pieces of up to 3 s and slowed
@@ -27,8 +27,8 @@ constexpr double kAlpha = 0.01;
 // Assumed share of slow steps of a permanent fault.
 constexpr double kShows = 0.9;
 
-// Evidence over steps: a sum that restarts when it falls to zero (CUSUM). So a late fault is found as surely
-// as one that exists from the first step.
+// Evidence over steps: a sum that restarts at zero (CUSUM), so late faults are detected as reliably as faults
+// from the first step.
 struct Run {
   double best = 0;
   size_t from = 0, to = 0;  // its steps, both inclusive
@@ -43,14 +43,14 @@ struct Mark {
 // `floor`: rate of hits for healthy ranks. `even_floor`: rate of even hits among these.
 Run strongest(const std::vector<Mark>& marks, double floor, double even_floor);
 
-// Confidence that it is not chance: from the evidence, assuming independent steps. An upper limit is a coin
-// toss per step, as one of two equal ranks would lead in each.
+// Confidence that the slowness is not chance, from the evidence and assuming independent steps. Its upper
+// limit assumes two equal ranks: each leads in a step with probability 1/2.
 double sure_of(double evidence, double bar, size_t steps);
 
 // Number of independent events. `hits`: by step, whether the rank was slow.
 size_t count_events(const std::vector<bool>& hits);
 
-// Minus the logarithm of the probability that chance gives this many events, if `expected` are usual.
+// Negative logarithm of the probability of this many events by chance; `expected`: usual number.
 double recurrence_evidence(size_t events, double expected);
 
 // Period of a rank's slow steps.

@@ -23,7 +23,7 @@ class Builder {
     step_.owner.reserve(records.size());
     step_.begin.push_back(0);
     for (uint32_t i = 0; i < step_.ranks.size(); ++i) {
-      // A rank's records lie as they were read; those of the next one come while this one is added.
+      // Records are stored in reading order, so the next rank's records are prefetched meanwhile.
       if (i + 1 < step_.ranks.size())
         for (uint32_t k = first_[i + 1]; k < first_[i + 2]; ++k) __builtin_prefetch(sorted[k]);
       add_rank({sorted.data() + first_[i], first_[i + 1] - first_[i]}, i);
@@ -168,7 +168,7 @@ class Builder {
 
   struct Span {
     uint64_t low = UINT64_MAX, high = 0;
-    uint32_t ops = 0, first = kNone;  // first instance; kNone: numbers far apart use an index
+    uint32_t ops = 0, first = kNone;  // first instance; kNone: sparse numbers use an index
 
     void add(uint64_t seq) {
       low = std::min(low, seq);

@@ -16,14 +16,14 @@ namespace culprit::comm {
 
 // Timestamps closer than this were taken together.
 constexpr int64_t kTogetherNs = 2000;
-// An operation that begins this soon after another of its kind was queued behind it. One that begins this
-// shortly before another ends followed it. Launches and timestamps are no more precise.
+// Precision of launches and timestamps. An operation that begins within this time after another of its kind
+// was queued behind it. An operation that begins within this time before another's end followed it.
 constexpr int64_t kQueuedNs = 50'000;
-// Milliseconds: ranks that enter within this time entered together. Clock alignment between hosts and
-// timestamp overhead allow no finer limit.
+// Milliseconds: ranks that enter within this time entered together. Clock alignment and timestamp overhead
+// set the limit.
 constexpr double kTogetherMs = 0.05;
 
-// A record that is sorted into a step: what the analysis needs of it, its rank and stream looked up.
+// Fields of a record that the analysis needs, with its rank and stream resolved to indices.
 struct SortedRecord {
   int64_t start = 0, end = 0;  // end: 0 while unfinished
   uint64_t seq = 0, bytes = 0;
@@ -72,17 +72,17 @@ class RecordList {
 };
 using SortedRecords = RecordList<SortedRecord>;
 
-// One rank's side of an operation. It fills a line of the processor's cache: most of the analysis waits for
-// memory.
+// One rank's side of an operation. It fills one cache line, because the analysis is bound by memory latency.
 struct alignas(64) Op {
   int64_t start = 0, end = 0;  // end: equals start if unfinished
   uint64_t seq = 0;
   uint64_t bytes = 0;
   uint32_t instance = kNone;
-  // The operation after which the rank's own work before this one began: one that ended, or one begun in the
-  // background that the rank does not wait for.
+  // The operation that precedes the rank's own work before this one. Either it ended, or it runs in the
+  // background and the rank does not wait for it.
   uint32_t before = kNone;
-  uint32_t awaited = kNone;     // a background operation that ended since; the rank may have waited for it
+  // background operation that ended during the gap; the rank may have waited for it
+  uint32_t awaited = kNone;
   uint32_t launch = kNone;      // first operation of its launch; operations of a launch run one after another
   uint32_t waited_for = kNone;  // operation of another rank whose entry ended this gap (HiddenWaits)
   float gap_ms = 0;             // own work before it; NaN: unknown
@@ -92,7 +92,7 @@ struct alignas(64) Op {
   bool finished : 1 = true;
   bool background : 1 = false;  // the rank continues while it runs
   bool fused : 1 = false;       // shares its timestamps with its neighbour: launched as one
-  bool alone : 1 = false;       // a send that ended before its receiver entered: it did not wait
+  bool alone : 1 = false;       // a send that ended before its receiver entered, so the sender did not wait
 };
 static_assert(sizeof(Op) == 64);
 
@@ -104,7 +104,7 @@ struct Instance {
   CommOp op = CommOp::kJoin;
   bool complete = false;         // every known member took part and finished
   bool differs = false;          // the sides differ in operation or bytes
-  uint64_t bytes = 0;            // most of a side
+  uint64_t bytes = 0;            // maximum over the sides
   int64_t least_ns = INT64_MAX;  // shortest side
   double transfer_ms = 0;        // duration once all members had entered; negative: unknown
   double usual_ms = 0;           // usual duration of its kind
@@ -118,8 +118,8 @@ struct TransferKind {
   float usual = 0;
 };
 
-// One object serves many steps in turn and keeps its memory. Tables of the job's size are reset entry by
-// entry, so a step costs only its own content.
+// The object is reused for successive steps and retains its memory. Only the used entries of job-sized tables
+// are reset, so the cost depends on the step alone.
 struct Step {
   int64_t number = 0;
   std::vector<uint32_t> ranks;  // indices, ascending by rank
@@ -145,7 +145,7 @@ struct Step {
   std::vector<uint32_t> last;        // by Instance::local: the instance with the highest number
   std::vector<uint32_t> longest;     // ops with the longest gaps beyond their peers (HiddenWaits)
 
-  std::vector<uint32_t> rank_at, channel_at;  // by index in the cluster: index here, or kNone
+  std::vector<uint32_t> rank_at, channel_at;  // by index in the cluster: index in this step, or kNone
 
   // Prefetches the operation some places after `sides[at]`: sides of an operation lie far apart in `ops`.
   void prefetch_side(size_t at) const {
@@ -181,7 +181,7 @@ void align_clocks(const Cluster& cluster, Step& step);
 void compare_peers(const Cluster& cluster, Step& step);
 
 // Call after the path is known. Sets RankStep::path and NetEffect::cost of the main contributors to the time
-// that the step would be shorter without them. Waiting that would then move to other ranks no longer counts.
+// that their removal would save. Waiting that other ranks would then cause is not a saving.
 void replay_costs(const Cluster& cluster, Step& step);
 
 }  // namespace culprit::comm

@@ -14,7 +14,7 @@ namespace culprit::comm {
 namespace {
 
 constexpr float kUnknownMs = std::numeric_limits<float>::quiet_NaN();
-// Minimum wire size of a summary and of a stream: it limits their number by the bytes present.
+// Minimum wire size of a summary and of a stream: the number of bytes present limits their count.
 constexpr size_t kVectorBytes = 14, kStreamBytes = 14;
 // Minimum wire size of an operation in packed records.
 constexpr size_t kOpBytes = 5;
@@ -166,7 +166,7 @@ uint8_t size_class(uint64_t bytes) {
 }
 
 uint64_t bytes_of_class(uint8_t size_class) {
-  // Slightly above the lower bound of the class, so that rounding does not change the class.
+  // Slightly above the class's lower bound, so that rounding preserves the class.
   return size_class == 0 ? 0 : static_cast<uint64_t>(std::ceil(std::exp2((size_class - 0.99) / 4)));
 }
 
@@ -334,8 +334,8 @@ bool StepSummarizer::add_rank(const Cluster& cluster, const Step& step, uint32_t
     out.self_ms[phase] += op.gap_ms;
     uint32_t& before = last[op.slot];
     if (before != kNone && op.seq > step.ops[before].seq + 1) {
-      // Records between the two were lost. The longest gap since includes their time, so its phase is
-      // unknown.
+      // Records between the two operations were lost. The longest gap since then includes their time, so its
+      // phase is unknown.
       uint32_t longest = k;
       for (uint32_t g = before + 1; g < k; ++g)
         if (step.ops[g].gap_ms > step.ops[longest].gap_ms) longest = g;
@@ -490,7 +490,7 @@ class VectorBuilder {
       most[step_.ops[k].instance] = std::max(most[step_.ops[k].instance], counts_[k]);
     }
     for (uint32_t k = 0; k < step_.ops.size(); ++k) {
-      // A rank that lost a record has the sum of fewer operations: scale it up.
+      // After a lost record, the sum covers fewer operations, so it is scaled up.
       Op& op = step_.ops[k];
       const uint32_t all = most[op.instance];
       if (counts_[k] > 0 && counts_[k] < all)
@@ -633,8 +633,8 @@ std::vector<double> estimate_path(const Cluster& cluster, Step& step) {
     }
   }
   for (const double ms : on_path) step.result.network_path_ms += ms;
-  // A rank's excess counts for the path, minus the time that it waits longer than the least waiting rank of
-  // its role.
+  // A rank's path time: its excess minus its additional waiting, relative to the least waiting rank of its
+  // role.
   std::vector<double> least;
   for (uint32_t i = 0; i < step.ranks.size(); ++i) {
     const uint32_t role = step.result.ranks[i].role;

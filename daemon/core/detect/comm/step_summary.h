@@ -1,7 +1,7 @@
 // Step summaries that a host sends instead of records: about thirty bytes per rank and step. A summary has
-// the self time in each eighth of the step, which needs no other host to measure. It also has the total time
-// of the streams that took most of the step. The collector knows all hosts and derives transfer and wait: the
-// transfer is the smallest sum of a group. So no clock is compared with another host's clock.
+// the self time in each eighth of the step, measured by the host alone, and the total time of the longest
+// streams. The collector has all hosts' sums and splits them into transfer and wait: the transfer is the
+// smallest sum of a group. So no clocks of different hosts are compared.
 //
 // Plain values and pure functions; any thread.
 #pragma once
@@ -27,16 +27,19 @@ constexpr size_t kStreams = 255;
 
 // Packed records of the last steps, kept for requests: 2,000 steps of 8 ranks with 100 operations each.
 constexpr size_t kRetainedBytes = 16 << 20;
-// Limits per block of answers: a few steps of a host, as a block has some megabytes.
+// Limits per block of answers: a few steps of a host. A block has some megabytes.
 constexpr size_t kAnswerBytes = 1 << 20, kAnswers = 64;
 
-// Stream tables per session: a host has a few dozen ranks, and a restart of the job changes their streams.
+// Maximum number of stream tables per session: a host has a few dozen ranks, and each job restart changes
+// their streams.
 constexpr size_t kStreamsOfHost = 1 << 16;
 
-// Summaries of a block, and ranks of its answers: about thirty bytes each, as many as a block holds.
+// Maximum number of summaries and answering ranks per block: about thirty bytes each, the capacity of a
+// block.
 constexpr size_t kRanksReported = 1 << 18;
 
-// Records passed through unchanged between two drains: joins of a host's ranks, and standing operations.
+// Maximum number of records passed through unchanged between two drains: joins of a host's ranks, and open
+// operations.
 constexpr size_t kOpenRecords = 16'384;
 
 // Operations of one kind of a rank in a group, or with one peer of the group.
@@ -76,19 +79,19 @@ struct RankRecords {
   uint32_t streams = 0;  // number of its RankStreams
   std::string packed;
 };
-// A host's answer to a request. No ranks: the host has no records of the step any more.
+// A host's answer to a request. No ranks: the host already dropped the step's records.
 struct StepRecords {
   int64_t step = 0;
   std::vector<RankRecords> ranks;
 };
 
-// What a host sends at a time.
+// One transmission of a host.
 struct HostVectors {
   std::vector<RankStreams> streams;  // new ones; their numbers continue the session's
   std::vector<RankVector> vectors;
   std::vector<StepRecords> answers;
-  // Members of groups, and positions of idle ranks: operations entered and not left (end 0), and the last
-  // operations left. These records belong to no step.
+  // Records outside any step: group members, and positions of idle ranks. A position is an open operation
+  // (end 0) or the last completed one.
   std::vector<CommRecord> open_records;
   bool empty() const { return vectors.empty() && open_records.empty() && answers.empty(); }
   // Number of summaries and of ranks in answers.
@@ -131,12 +134,12 @@ struct RankSides {
   uint32_t first = 0, count = 0;  // range of its sides
 };
 
-// Builds a step from summaries, to be compared like a step of records. A rank's phases are the places of its
-// step; each stream is one operation of all its members. `step` is clear.
+// Builds a step from summaries, for the same comparison as a step of records. A rank's phases become places,
+// and each stream becomes one operation of all its members. `step` must be empty.
 void vector_step(Cluster& cluster, std::vector<RankSides> ranks, const std::vector<VectorSide>& sides,
                  Step& step);
-// Call after the comparison of roles and the measurement of the network. Estimates how long others waited for
-// each rank, instead of the critical path. Returns `on_path` like walk_path().
+// Call after the comparison of roles and the measurement of the network. Summaries have no critical path, so
+// this estimates how long others waited for each rank. Returns `on_path` like walk_path().
 std::vector<double> estimate_path(const Cluster& cluster, Step& step);
 
 // The host's side: numbers the streams of its ranks in order of appearance.
@@ -144,14 +147,14 @@ class StepSummarizer {
  public:
   // `step` has only this host's records, and measure_gaps() ran on it.
   void add(const Cluster& cluster, const Step& step);
-  // Passes a record through unchanged, up to kStanding.
+  // Passes a record through unchanged, up to kOpenRecords.
   void pass(const CommRecord& record) {
     if (reported_.open_records.size() < kOpenRecords)
       reported_.open_records.push_back(record);
     else
       ++dropped_;
   }
-  // Adds the records of these steps to the next drain(), as far as they are still kept (the last minutes).
+  // Adds the records of these steps to the next drain(), if still retained (the last minutes).
   void answer(const std::vector<int64_t>& steps);
   uint64_t dropped() const { return dropped_; }
   bool empty() const { return reported_.empty(); }

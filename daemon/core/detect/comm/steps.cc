@@ -10,10 +10,10 @@ namespace culprit::comm {
 namespace {
 
 constexpr int64_t kNoStep = -1;
-// For live records: steps of a hundred blocks, forty steps; hosts do not differ by more.
+// For live records: forty steps of a hundred blocks, more than hosts ever differ.
 constexpr size_t kVotesMax = 4096;
 constexpr size_t kMarkersMax = 1 << 16;
-// Limit of blocks per step: live records keep no more votes.
+// Maximum number of blocks per step: live records store only this many votes.
 constexpr size_t kBlocksOfStep = kVotesMax;
 
 // Operations of a rank after one marker operation, up to and including the next.
@@ -42,7 +42,7 @@ struct Begins {
   int64_t label(uint64_t seq) const {
     const auto at = std::upper_bound(seqs.begin(), seqs.end(), seq);
     int64_t out = before + (at - seqs.begin());
-    // No rank has reached this number yet: a step begins at the usual distance.
+    // No rank has reached this number yet, so the usual distance determines the next step.
     if (seq > seen && !seqs.empty() && seq - seqs.back() >= distance) ++out;
     return out;
   }
@@ -120,8 +120,8 @@ class Numbering {
     count_.open[rank] = block.size;
   }
 
-  // The block size at which half of all operations are in blocks at least as large. Small blocks in between,
-  // or a few large ones, do not change it.
+  // The block size such that blocks of at least this size hold half of all operations. Small blocks, or a few
+  // large ones, do not change it.
   static const Block& usual_block(const Line& line) {
     std::vector<const Block*> by_size;
     uint64_t all = 0, larger = 0;
@@ -133,8 +133,8 @@ class Numbering {
     return line.blocks.front();
   }
 
-  // Whether a block has all kinds of operations of the rank. Kinds with at most one of twenty operations do
-  // not count: those of evaluations and checkpoints, or of unfinished blocks.
+  // Whether a block has all kinds of operations of the rank. Ignores kinds with at most one of twenty
+  // operations: from evaluations, checkpoints or unfinished blocks.
   bool is_whole(const Line& line, const Block& block) const {
     std::unordered_map<uint64_t, uint32_t> kinds;
     for (const uint32_t i : line.records) ++kinds[signature(records_[i])];
@@ -148,7 +148,7 @@ class Numbering {
   }
 
   // Votes for the number of blocks per step: the smallest number at which blocks repeat. 0: one usual block
-  // is a whole step, and other blocks only come between.
+  // is a whole step, and other blocks begin no step.
   void vote(Line& line) {
     const std::vector<Block>& blocks = line.blocks;
     auto& votes = periods_[line.marker];
@@ -160,7 +160,8 @@ class Numbering {
     }
     for (size_t k = 1; 2 * k <= blocks.size() && k <= kBlocksOfStep; ++k) {
       const size_t of = blocks.size() - k - 1;
-      // Up to two of ten pairs may differ: one of a thousand records may be lost, and a step has hundreds.
+      // Up to two of ten pairs may differ: one of a thousand records may be lost, and a step has hundreds of
+      // records.
       size_t other = 0;
       for (size_t i = 1; i + k < blocks.size() && 10 * other <= 2 * of; ++i)
         other += blocks[i].kinds != blocks[i + k].kinds;
@@ -191,7 +192,7 @@ class Numbering {
       if (b.seq < marker.from) continue;
       StepCount::Votes& votes = marker.votes[b.seq];
       ++votes.of;
-      // Forward passes alone, as in an evaluation, are at most half of a step.
+      // A forward pass alone, as in an evaluation, has at most half of a step's operations.
       votes.begins += 4 * b.size >= 3 * line.usual;
     }
   }
@@ -221,8 +222,7 @@ class Numbering {
     }
   }
 
-  // A block belongs to the step of the operation that ends it; for the last block this operation is still to
-  // come.
+  // A block belongs to the step of the operation that ends it. The last block has no such operation yet.
   void label(Line& line) {
     const uint32_t k = count_.markers[line.marker].period;
     const Begins& begins = begins_[line.marker];

@@ -1,8 +1,8 @@
 // Numbers steps that the program did not number, by finding repetition. For each rank, operations of its
-// largest group cut the others into blocks. A step begins with a block of the usual size that holds all kinds
-// of operations. Blocks in between (an evaluation, a checkpoint) belong to the step before and shift no
-// number. If no single block holds all kinds, a fixed number of blocks is a step. Groups that share
-// operations agree on the number. Pure.
+// largest group divide all other operations into blocks. A step begins with a block of the usual size that
+// holds all kinds of operations. Other blocks (an evaluation, a checkpoint) belong to the previous step and
+// do not change the numbering. If no single block holds all kinds, a fixed number of blocks is a step. Groups
+// that share operations agree on the number. Pure.
 #pragma once
 
 #include <cstdint>
@@ -32,8 +32,8 @@ struct StepCount {
   std::optional<int64_t> origin;                // subtracted from the step numbers
 };
 
-// Numbers the steps of records without numbers, in place, from 0. Returns how many records have no step
-// because their rank repeats nothing.
+// Assigns step numbers from 0 to unnumbered records, in place. Returns the number of records without a step,
+// because their rank repeats no operation.
 uint64_t find_steps(std::vector<CommRecord>& records, StepCount& count);
 
 }  // namespace culprit::comm

@@ -22,11 +22,11 @@ void CommTrace::add_records(const std::string& host, std::span<const CommRecord>
 }
 
 void CommTrace::add_records(std::span<const HostRecords> blocks) {
-  // A live job goes on by single records: ranks go back, and steps close.
+  // Live jobs need records one by one, because ranks may return to earlier steps, and steps close.
   std::vector<SortedBlock> sorted(blocks.size());
   if (!live_ && !condenser_ && open_.empty()) sorted = sort(blocks);
   for (size_t i = 0; i < blocks.size(); ++i) {
-    // A block before it may have begun operations, which its records may end.
+    // Records of this block may end operations that an earlier block began.
     if (!sorted[i].sorted || !open_.empty())
       add_records(*blocks[i].host, blocks[i].records);
     else
@@ -44,7 +44,7 @@ std::vector<SortedBlock> CommTrace::sort(std::span<const HostRecords> blocks) {
     hosts[at->second].push_back(i);
   }
   std::vector<SortedBlock> out(blocks.size());
-  // Neighbours go to one thread: their ranks share lines of the processor's cache.
+  // Neighbouring hosts go to one thread, because their ranks share cache lines.
   const size_t parts = std::min(hosts.size(), 4 * finished_.width());
   finished_.parallel().run(parts, [&](size_t part) {
     for (size_t h = part * hosts.size() / parts; h < (part + 1) * hosts.size() / parts; ++h)
@@ -118,7 +118,7 @@ void CommTrace::note_progress(uint32_t rank, int64_t step, int64_t begin_ns) {
 
 void CommTrace::note_back(uint32_t rank, int64_t step, int64_t begin_ns) {
   progress_.note_back(rank, step, begin_ns);
-  // Over the limit, only the input is dropped; the fact that the rank went back is kept.
+  // Over the limit, the input is dropped; the rank remains marked as returned.
   if (again_.records() > kRecordsHeldLive || again_.vectors() > kVectorsHeld || again_.size() > kStepsHeld)
     drop_again();
   if (progress_.restarted()) start_again();
@@ -129,7 +129,7 @@ void CommTrace::drop_again() {
   again_.clear();
 }
 
-// Judges the steps that all ranks left, and drops the interrupted ones, whose rest is unknown.
+// Judges the steps that all ranks left. Drops interrupted steps, because their remainder is unknown.
 void CommTrace::start_again() {
   started_ns_ = progress_.restarted_ns();
   size_t left = 0;
@@ -155,8 +155,8 @@ void CommTrace::start_again() {
 
 // ---- finished steps
 
-// Number of oldest steps to close. For a live job: steps that all ranks passed. Over the memory limit: as
-// many as bring it below. For files it is half of the limit, because many steps can be analysed in parallel.
+// Number of oldest steps to close. For a live job: steps that all ranks passed. Over the memory limit: enough
+// steps to get below it; for files, below half of it, because many steps are analysed in parallel.
 size_t CommTrace::ready() {
   // A rank two steps ahead has sent this step, except for records in transit.
   constexpr int64_t kBehind = 2;
@@ -210,7 +210,7 @@ void CommTrace::close_plain(size_t n) {
   finished_.add_records(std::move(steps), cluster_);
 }
 
-// Closes the oldest step if it has summaries, or becomes a summary for a collector.
+// Closes the oldest step, which has summaries or becomes a summary for a collector.
 void CommTrace::close_reported() {
   auto node = held_.extract_oldest();
   const int64_t number = closed_to_ = node.key();

@@ -1,9 +1,9 @@
 // Ingests communication records and sorts them into steps. A step is analysed once it is over, and its
-// records are dropped. Summaries from other hosts enter the same steps. With a condenser set, a finished step
-// becomes summaries for a collector instead. Files and rings use the same interface. Memory grows with ranks
-// and steps, never with records. Steps without a number are found by repetition. A live job that restarts
-// goes back to an earlier step; the restart is recognised when half of the ranks have gone back.
-// Pure; one thread.
+// records are dropped. Summaries from other hosts enter the same steps. If a condenser is set, finished steps
+// become summaries for a collector and are not judged. Files and rings use the same interface. Memory grows
+// with ranks and steps, never with records. Steps without a number are found by repetition. A restarted live
+// job returns to an earlier step; the restart is recognised when half of the ranks have returned. Pure; one
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -35,14 +35,14 @@ namespace culprit::comm {
 
 class CommTrace {
  public:
-  // `job` is borrowed. `live`: close a step when all ranks have passed it; else at the report or when memory
+  // `job` is borrowed. `live`: steps close when all ranks have passed them; else at the report or when memory
   // is short. Results do not depend on `parallel`.
   CommTrace(const JobFile* job, bool live, Parallel parallel = {})
       : cluster_(job), live_(live), finished_(std::move(parallel)) {}
 
   // `host` wrote the records; empty: unknown.
   void add_records(const std::string& host, std::span<const CommRecord> records);
-  // The same as one block after the other; sorts blocks of files in parallel.
+  // Equivalent to adding the blocks in order; sorts blocks of files in parallel.
   void add_records(std::span<const HostRecords> blocks);
 
   // Adds summaries from another host. `streams`: all stream tables sent in its session.
@@ -54,7 +54,7 @@ class CommTrace {
   void condense_into(StepSummarizer* condenser) { condenser_ = condenser; }
   // Positions of all ranks: operations entered and not left, and the last operation left per stream.
   std::vector<CommRecord> open_records() const;
-  bool waits() const { return !open_.empty(); }  // some rank is inside an operation, as far as known
+  bool waits() const { return !open_.empty(); }  // some rank has an open operation
 
   bool empty() const { return taken_ == 0; }
   bool live() const { return live_; }
@@ -107,7 +107,8 @@ class CommTrace {
   Cluster cluster_;
   bool live_;
   PendingSteps held_;
-  // Input of ranks that went back behind closed steps. Kept apart until half of the ranks went back.
+  // Input of ranks that returned to already closed steps. Stored separately until half of the ranks have
+  // returned.
   PendingSteps again_;
   RankProgress progress_;
   int64_t started_ns_ = 0;               // entries before this time belong to the run before the restart

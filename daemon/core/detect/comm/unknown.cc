@@ -11,10 +11,10 @@
 namespace culprit::comm {
 namespace {
 
-// A job slower than its own best by more than this ratio lost time.
+// Ratio of the median step time to the best, above which the job lost time.
 constexpr double kBelowBest = 1.05;
-// The first and the last stage also have an embedding or a head, up to half of their work. The other stages
-// are alike.
+// The first and last stage also have an embedding or a head, up to half of their work. Middle stages have
+// equal work.
 constexpr double kEndStage = 1.6, kMiddleStage = 1.2;
 constexpr double kUnknownWorth = 0.05;  // share of a step
 constexpr size_t kStepsLeast = 4;       // minimum number of steps for a comparison
@@ -77,7 +77,7 @@ std::string slow_stage(const Cluster& cluster, const std::deque<StepResult>& ste
           : "its share of the layers may be larger by design");
 }
 
-// A group whose ranks are all slower in most steps: its stage may be larger, or its hosts slow.
+// A group whose ranks are all slower in most steps: its stage may have more work, or its hosts may be slow.
 std::string slow_group(const Cluster& cluster, const std::deque<StepResult>& steps) {
   std::map<uint32_t, std::vector<float>> ratios;
   for (const StepResult& s : steps)

@@ -14,7 +14,7 @@ struct Awaited {
   size_t waiting = 0;  // other ranks
 };
 
-// The operation of a team in which most of its ranks wait.
+// The operation in which most ranks of the team wait, without accused ranks.
 Awaited awaited_in(const FlightView& view, const FlightTeam& team, const FlightAccusations& accused) {
   const auto rank_of = [&](const GroupProgress& at) { return view.dumps()[at.dump].rank; };
   std::map<int64_t, size_t> waiting;  // by number

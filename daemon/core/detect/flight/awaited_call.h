@@ -1,4 +1,4 @@
-// The operation in which the ranks of the dumps wait for the ranks that the rules accuse. Pure.
+// The operation in which ranks wait for the accused ranks, according to the dumps. Pure.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct AwaitedCall {
   std::string team;  // its description, else its name
 };
 
-// Prefers an operation that the accused ranks have not entered, then the one in which most ranks wait.
+// Prefers an operation that the accused ranks have not entered, then the one with the most waiting ranks.
 // Empty: no rank waits in a collective.
 std::optional<AwaitedCall> awaited_call(const FlightView& view, const FlightAccusations& accused);
 

@@ -8,8 +8,8 @@
 namespace culprit::flight {
 namespace {
 
-// Entries kept per group, open and last ones each. A rank waits in the first open entry, and mismatches show
-// in the next few. Ranks of a group differ by the few operations that they enqueue ahead, so their last
+// Maximum number of open entries and of last entries per group. A rank waits in the first open entry, and
+// mismatches appear in the next few. Ranks of a group enqueue only a few operations ahead, so their last
 // entries overlap. Jobs have about ten groups per rank.
 constexpr size_t kOfGroup = 32;
 

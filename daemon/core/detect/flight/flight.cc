@@ -31,7 +31,8 @@ class FlightAnalysis {
     report_absent();
     report_odd(odd);
     report_devices(devices);
-    // Ranks that call other operations do not enter the common one either.
+    // After a mismatch, results of R1 are not reported: ranks with a different call have not entered the
+    // common operation either.
     if (odd.empty()) report_hosts(hosts);
     if (out_.claims.empty()) report_no_rank();
     add_clusters(odd, devices, hosts);
@@ -163,7 +164,7 @@ class FlightAnalysis {
     Finding f = fault(devices, "did not complete what the peers completed: its device or link stands still");
     f.category = Category::kHardware;
     f.component = Component::kGpu;
-    // A link that went down looks the same in the dumps.
+    // A failed link has the same symptoms in the dumps, so the action is a check.
     f.action = ActionKind::kCheck;
     f.remedy =
         "Read the kernel's log of the host for Xid errors and for links that went down, and run the vendor's "
@@ -205,8 +206,8 @@ class FlightAnalysis {
   std::span<const FlightDump> dumps_;
   const PlaceOfRank& place_;
   FlightAnswer out_;
-  FlightView view_;   // after out_: its constructor appends to out_.problems
-  std::string many_;  // set if too many ranks qualify: why none is named
+  FlightView view_;   // declared after out_, because its constructor appends to out_.problems
+  std::string many_;  // reason for naming no rank, if too many ranks qualify
 };
 
 }  // namespace

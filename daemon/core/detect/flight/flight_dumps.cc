@@ -13,14 +13,14 @@ namespace culprit::flight {
 
 namespace {
 
-// Copied files lose their times; the operations keep theirs.
+// Copied files lose their modification time, so the operations' times decide first.
 std::pair<TimeNs, TimeNs> latest(const FlightDump& dump) {
   TimeNs last = kNoTime;
   for (const FlightOp& op : dump.ops) last = std::max(last, op.created_ns);
   return {last, dump.written_ns};
 }
 
-// The same dump in a folder that several hosts share. Its path then does not prove the rank's host.
+// Whether two hosts found one dump in a shared folder. Then its path does not identify the rank's host.
 bool found_twice(const FlightDump& a, const FlightDump& b) {
   return a.host_guessed && b.host_guessed && a.host != b.host && a.file == b.file && latest(a) == latest(b);
 }

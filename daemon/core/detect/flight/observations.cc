@@ -18,7 +18,8 @@ hang::Observation observation_of_dump(const FlightDump& dump, const PlaceOfRank&
   return out;
 }
 
-// `at_ns` stays the time of the operation where the file has none: then it waited no known time.
+// Sets the open call. If the file has no time, `at_ns` becomes the operation's creation time, so no waiting
+// time is known.
 void wait_in(const FlightDump& dump, const FlightOp& op, hang::Observation& observation) {
   observation.call.emplace();
   observation.call->op = dump.words[op.name];

@@ -1,5 +1,5 @@
-// Where each rank of the dumps stands, as observations of the hang state of all sources (core/detect/hang):
-// in each group the last numbers and the operation that is open. Pure.
+// Progress of each rank in the dumps, as observations for the hang state of all sources (core/detect/hang):
+// the last sequence numbers and the open operation in each group. Pure.
 #pragma once
 
 #include <vector>
@@ -10,7 +10,7 @@
 
 namespace culprit::flight {
 
-// A send or receive that is open is a wait in no group: the numbers of pairs are not the same on all ranks.
+// Open sends and receives are waits without a group, because sequence numbers of pairs differ between ranks.
 std::vector<hang::Observation> observations_of(const FlightView& view, const PlaceOfRank& place);
 
 }  // namespace culprit::flight

@@ -15,13 +15,13 @@ struct Call {
   const FlightOp* op;
 };
 
-// Description of a rank's call, limited to what must be equal on all ranks.
+// Description of a rank's call: only properties that must be equal on all ranks.
 std::string call_of(std::span<const FlightDump> dumps, const Call& call) {
   const std::vector<std::string>& words = dumps[call.dump].words;
   const std::string& name = words[call.op->name];
   std::string out = name;
   const bool alike = name.find("all_to_all") == name.npos && name.find("alltoall") == name.npos;
-  // Lists of tensors may have different sizes per rank; calls with one tensor per rank may not.
+  // Calls with lists of tensors may have different sizes per rank; calls with one tensor may not.
   const bool flat = name.starts_with("all_reduce") || name.starts_with("allreduce") ||
                     name.starts_with("broadcast") || name.find("_base") != name.npos || name == "reduce";
   if (alike && flat && call.op->in_sizes) out += " of " + words[call.op->in_sizes];
@@ -29,8 +29,8 @@ std::string call_of(std::span<const FlightDump> dumps, const Call& call) {
   return out;
 }
 
-// Whether ranks called different operations under one number, and at least one has not completed it. A
-// completed operation did no harm.
+// Whether ranks called different operations under one number and at least one rank has not completed it.
+// Mismatches that all ranks completed are harmless.
 bool compare(std::span<const FlightDump> dumps, const FlightTeam& team, std::span<const Call> calls,
              FlightAccusations& out) {
   if (std::all_of(calls.begin(), calls.end(), [](const Call& c) { return c.op->done; })) return false;
@@ -90,8 +90,8 @@ FlightAccusations find_mismatches(const FlightView& view) {
 
 namespace {
 
-// Sentences on ranks of a team that have not completed an operation that others completed, by standing; empty
-// for other ranks. Ranks with equal progress have the same ranks ahead of them.
+// Sentences on ranks of a team that have not completed an operation that others completed, by index into
+// FlightTeam::progress; empty for other ranks. Ranks with equal progress share the set of ranks ahead.
 std::vector<std::string> stuck_in(const FlightView& view, const FlightTeam& team) {
   const std::span<const FlightDump> dumps = view.dumps();
   const std::vector<GroupProgress>& all = team.progress;

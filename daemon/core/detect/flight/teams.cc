@@ -13,7 +13,7 @@ namespace {
 bool is_pipeline(std::string_view text) {
   std::string lower;
   for (const char c : text) lower += c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c;
-  // Megatron's groups with pipeline and other dimensions in the name have collectives only.
+  // Megatron groups that combine pipeline with other dimensions in the name only have collectives.
   if (lower.starts_with("pipeline") || lower == "pp") return true;
   return lower.ends_with("_pp") || lower.starts_with("pp_") || lower.find("_pp_") != lower.npos;
 }
@@ -42,7 +42,7 @@ std::vector<GroupCounts> look_over(const FlightDump& dump) {
   return out;
 }
 
-// Entries show the state at the dump; counters show the state that the watchdog saw last.
+// Entries give the state at the dump; counters give the state at the watchdog's last check.
 void entry(GroupProgress& at, const GroupCounts& seen, const FlightGroup* counters) {
   at.enqueued = seen.last;
   if (counters) at.enqueued = std::max(at.enqueued, counters->enqueued.value_or(-1));
@@ -77,7 +77,8 @@ std::vector<FlightTeam> teams_of(std::span<const FlightDump> dumps) {
       const FlightGroup& group = dumps[at.dump].groups[at.group];
       const GroupCounts& own = seen[at.dump][at.group];
       entry(at, own, team.mixed ? nullptr : &group);
-      // Without counters, a rank that has entries in other groups enqueued nothing in this group.
+      // If the counters are unusable, entries in other groups prove that the rank enqueued nothing in this
+      // group.
       if (!own.any && !(group.enqueued && !team.mixed) && dumps[at.dump].ops.empty()) at.group = UINT32_MAX;
     }
     std::erase_if(team.progress, [](const GroupProgress& at) { return at.group == UINT32_MAX; });

@@ -24,19 +24,19 @@ struct GroupProgress {
 
 struct FlightTeam {
   std::string name, description;
-  std::vector<uint32_t> ranks;          // as configured, else ranks with a standing
+  std::vector<uint32_t> ranks;          // as configured, else ranks with progress in the group
   std::vector<GroupProgress> progress;  // from dumps with information on the group
-  bool pipeline = false;                // its ranks are never at the same place: the rules skip it
-  bool mixed = false;                   // it also has sends and receives: its counters cannot be compared
+  bool pipeline = false;                // its ranks are never at the same operation, so the rules skip it
+  bool mixed = false;                   // it also has sends and receives, so its counters are not comparable
   std::string title() const { return description.empty() ? "group " + name : description; }
 };
 
-// In order of names. A dump without any information on a group has no standing in it.
+// Ordered by name. A dump without information on a group has no entry in its `progress`.
 std::vector<FlightTeam> teams_of(std::span<const FlightDump> dumps);
 
 // Name of a team's operation from any dump that has it; "operation" if none has.
 std::string op_name(std::span<const FlightDump> dumps, const FlightTeam& team, int64_t seq);
-// Whether the operation ends on no rank before all ranks entered it.
+// Whether the operation can only end after all ranks have entered it.
 bool synchronises(std::string_view op);
 // Global rank of the peer in "recv 0<-3".
 std::optional<uint32_t> source_of_recv(const FlightDump& dump, const FlightOp& op);

@@ -31,8 +31,8 @@ void FlightView::look_over() {
   }
 }
 
-// A rank cannot leave an operation that another rank has not entered. So the other rank's dump was written
-// earlier and does not show its current place.
+// Finds outdated dumps. A rank only leaves an operation after all ranks entered it. If another rank's dump
+// lacks its entry, that dump was written earlier.
 void FlightView::find_older(std::vector<Problem>& problems) {
   for (const FlightTeam& team : teams_) {
     const auto most = std::max_element(
@@ -61,8 +61,8 @@ bool FlightView::any_synchronises(const GroupProgress& at, int64_t after, int64_
   return !seen;
 }
 
-// Whether the dumps come from a job at work: all open operations were at most a second old when the dump was
-// written. Copied files have other times, so the check fails for them.
+// Whether the job was running normally: all open operations were at most a second old when the dump was
+// written. Copied files have other modification times, so the result is false for them.
 bool FlightView::snapshot_of_work() const {
   constexpr TimeNs kBrief = kNsPerSecond;
   for (uint32_t d = 0; d < dumps_.size(); ++d) {

@@ -26,12 +26,12 @@ class FlightView {
   std::span<const FlightDump> dumps() const { return dumps_; }
   const std::vector<FlightTeam>& teams() const { return teams_; }  // without pipeline groups
   const FlightUnder& under(uint32_t dump) const { return under_[dump]; }
-  // The dump was written at another time than the others, so the rules ignore it.
+  // Whether the dump is older than the others, so the rules ignore it.
   bool older(uint32_t dump) const { return older_[dump]; }
   bool anything() const { return anything_; }  // whether any operation is open
   bool snapshot_of_work() const;
   size_t informative_dumps() const;  // dumps that the rules can use
-  // Whether `accused` is more than half of the ranks. A fault affects few of many ranks.
+  // Whether `accused` is more than half of the ranks; a fault affects few of many ranks.
   bool too_many(size_t accused) const { return informative_dumps() > 2 && 2 * accused > informative_dumps(); }
   // Whether any operation in (after, to] synchronises, by the dump's entries; true if the dump has none.
   bool any_synchronises(const GroupProgress& at, int64_t after, int64_t to) const;

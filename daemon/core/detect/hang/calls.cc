@@ -7,12 +7,12 @@
 namespace culprit::hang {
 namespace {
 
-// Operations whose sizes may differ between ranks by right.
+// Operations whose sizes may legitimately differ between ranks.
 bool sizes_may_differ(const std::string& op) {
   return op.find("alltoall") != op.npos || op.find("coalesced") != op.npos || op == "send" || op == "recv" ||
          op == "unknown";
 }
-// Of these only the root has all the elements.
+// Operations in which only the root has all the elements.
 bool one_sided(const std::string& op) { return op == "gather" || op == "scatter"; }
 
 }  // namespace
@@ -43,7 +43,7 @@ std::string call_key(const ObservedCall& call) {
 bool differ(const ObservedCall& a, const ObservedCall& b) {
   const std::string op = plain_op(a.op), other = plain_op(b.op);
   if (op.empty() || other.empty()) return false;
-  if (is_pair(op) || is_pair(other)) return false;  // the ends of a pair call different ones by right
+  if (is_pair(op) || is_pair(other)) return false;  // the two ends legitimately call different operations
   if (op != other) return true;
   if (sizes_may_differ(op)) return false;
   if (!a.sizes.empty() && !b.sizes.empty() && a.sizes != b.sizes) return true;

@@ -1,4 +1,4 @@
-// Calls of collectives: whether two of them are the same on all ranks, and their words. Pure.
+// Collective calls: comparison between ranks, and their display text. Pure.
 #pragma once
 
 #include <string>
@@ -7,15 +7,15 @@
 
 namespace culprit::hang {
 
-// Whether a plain name is of an operation between two ranks, whose ends call different ones by right.
+// Whether `plain` names a point-to-point operation: its two ends legitimately call different operations.
 bool is_pair(const std::string& plain);
-// Whether its name says that it is a barrier.
+// Whether the operation's name says that it is a barrier.
 bool names_barrier(const ObservedCall& call);
-// A barrier, or the all-reduce of one element that stands for one.
+// A barrier, or the one-element all-reduce that implements a barrier.
 bool is_barrier(const ObservedCall& call);
-// The call without what may differ by right between ranks; empty: nothing to compare.
+// The call without the parts that may legitimately differ between ranks; empty: nothing to compare.
 std::string call_key(const ObservedCall& call);
-// Whether two ranks of a group may not call these under one number.
+// Whether two ranks of a group making these calls under one number is an error.
 bool differ(const ObservedCall& a, const ObservedCall& b);
 // "ALLREDUCE of 4096 elements at train.py:120 in step".
 std::string shown_call(const ObservedCall& call);

@@ -20,9 +20,9 @@
 namespace culprit::hang {
 namespace {
 
-// Operations of a group that are its start: its first barriers stand round preparation.
+// The first operations of a group count as its start-up: preparation takes place between barriers.
 constexpr int64_t kEarly = 50;
-// No device takes part in a wait for a key of the store, and a start needs seconds.
+// A wait for a store key involves no device, and start-up needs seconds.
 constexpr TimeNs kLongForAKey = 600 * kNsPerSecond;
 constexpr size_t kQuotes = 16;
 constexpr size_t kHangStateRows = 200;
@@ -99,7 +99,8 @@ class RankStateJudge {
     weigh(*lead);
     return true;
   }
-  // A rank whose own watchdog gave up waits itself: where its program is by now is not what peers wait for.
+  // A rank whose own watchdog timed out was waiting too: its program's later position is not what its peers
+  // wait for.
   bool contradicted(const HangClaim& claim) const {
     if (claim.source != ObservationSource::kStack || claim.answer != HangAnswer::kMissing ||
         claim.ranks.empty())
@@ -114,7 +115,7 @@ class RankStateJudge {
              });
     });
   }
-  // Dumps number each operation of each rank; reports of the library compare ranks; a stack is one moment.
+  // Dumps number each operation of each rank; library reports compare ranks; a stack is one moment.
   static std::ptrdiff_t rank_of(ObservationSource source) {
     constexpr std::array kByProof = {ObservationSource::kFlight, ObservationSource::kWatchdog,
                                      ObservationSource::kRecords, ObservationSource::kStack,
@@ -122,7 +123,7 @@ class RankStateJudge {
     return std::ranges::find(kByProof, source) - kByProof.begin();
   }
 
-  // Other statements of the same ranks raise the confidence, those of other ranks lower it.
+  // Other statements about the same ranks raise the confidence; those about other ranks lower it.
   void weigh(std::optional<size_t> lead) {
     constexpr double kAgree = 0.05, kDisagree = 0.1, kMost = 0.97;
     for (size_t i = 0; i < in_.claims.size(); ++i) {
@@ -135,7 +136,7 @@ class RankStateJudge {
       if (lead && in_.claims[*lead].source == claim.source) continue;
       out_.confidence += same ? kAgree : claim.weak ? 0 : -kDisagree;
     }
-    // Where most are in the file system, other sources show that they do not just save.
+    // If most ranks are in the file system, other sources show that this is no ordinary save.
     if (out_.hang.answer == HangAnswer::kNoSingle)
       out_.confidence = std::max(out_.confidence, facts_.lives.empty() ? 0.5 : 0.7);
     out_.confidence = std::clamp(out_.confidence, 0.1, kMost);
@@ -182,7 +183,7 @@ class RankStateJudge {
 
   // --- waits across groups ---
 
-  // Of a rank that a source sees, what it says of its life: a stack or counts of another process do not.
+  // What a rank's own process reports about its state. A stack or counts from another process do not count.
   void follow() {
     alive_ = in_.alive;
     facts_.ranks_per_host = in_.ranks_per_host;
@@ -282,7 +283,7 @@ class RankStateJudge {
     return call;
   }
 
-  // Two sides of a circle tell it: who waits where, with the lines of two ranks of each.
+  // For two sides of a circle: who waits where, with the lines of two ranks of each side.
   void tell_circle(const End& end, const ObservedCall& call) {
     constexpr size_t kSides = 2, kOfSide = 2;
     const WaitAnswer& reached = end.reached;
@@ -403,7 +404,7 @@ class RankStateJudge {
     }
   }
 
-  // Ranks of one group that wait under one number, in different calls.
+  // Ranks of one group that wait under one number in different calls.
   bool by_mismatch() {
     for (const Group& group : groups_) {
       const bool apart = !comparable(group);
@@ -422,8 +423,8 @@ class RankStateJudge {
     }
     return false;
   }
-  // Without the name of the group, equal numbers may be of different groups: then all waiting ranks have to
-  // be at one number.
+  // In an unnamed group, equal numbers may belong to different groups, so all waiting ranks must have one
+  // number.
   static bool comparable(const Group& group) { return !group.of.key.empty() || awaited(group).size() == 1; }
   static std::set<int64_t> awaited(const Group& group) {
     std::set<int64_t> out;
@@ -484,7 +485,7 @@ class RankStateJudge {
       for (const auto* side : {&low, &high})
         for (const RankState* entry : *side) quote(*entry);
       const int64_t ahead = *std::next(seqs.begin());
-      // A rank can finish one operation before its peers, and not the next without them.
+      // A rank can finish one operation before its peers, but not the next operation.
       const bool by_calls = ahead > *seqs.begin() + 1 || std::ranges::any_of(low, [&](const RankState* s) {
                               return s->counted && s->enqueued < ahead;
                             });
@@ -507,8 +508,8 @@ class RankStateJudge {
     out_.confidence = 0.6;
     tell_loop({ranks_of(low), *low[0]->call}, {ranks_of(high), *high[0]->call});
   }
-  // The ranks that are behind have enqueued the later operation too, or nothing shows that they have not:
-  // their program is not behind, and data did not arrive. More than half are not at fault together.
+  // The ranks that are behind enqueued the later operation too, or may have. Their program is not behind:
+  // data did not arrive. A majority of ranks is not blamed.
   void finished_apart(const Group& group, const Side& low, const Side& high) {
     out_.hang.answer = HangAnswer::kUnfinished;
     if (low.size() <= high.size()) out_.hang.waited_for = ranks_of(low);
@@ -525,7 +526,7 @@ class RankStateJudge {
     out_.confidence = claim ? 0.65 : 0.5;
   }
 
-  // Ranks of the group; 0: unknown.
+  // Number of ranks in the group; 0: unknown.
   size_t size_of(const Group& group) const {
     if (!group.of.members.empty()) return group.of.members.size();
     if (group.of.size > 0) return group.of.size;
@@ -539,8 +540,8 @@ class RankStateJudge {
     return out;
   }
 
-  // A barrier among the first operations of a group, or any of them while a bar of the preparation stands.
-  // `lasting`: only together with such a bar, which tells more than that its rank says nothing.
+  // A barrier among the first operations of a group, or any barrier while a preparation progress bar is
+  // incomplete. `lasting`: require the progress bar, which is stronger evidence than a rank's silence.
   bool by_barrier(bool lasting = false) {
     if (in_.iterated || !in_.exits.empty()) return false;
     for (const Group& group : groups_)
@@ -577,7 +578,8 @@ class RankStateJudge {
       }
     return false;
   }
-  // Whose bar it is: its writer, if that does not wait; else the only rank up to the last one that does not.
+  // The rank of the progress bar: its writer if not waiting; else the only non-waiting rank up to the last
+  // rank.
   std::vector<uint32_t> preparing_rank() const {
     if (!in_.preparing) return {};
     if (const auto rank = in_.preparing->rank; rank && !facts_.waits.contains(*rank)) return {*rank};
@@ -600,12 +602,13 @@ class RankStateJudge {
     out_.title = preparing_title(p, late.size() == 1 ? name_of(late[0]) : std::string("A rank"), limit);
   }
 
-  // `known`: only a rank that is known to have gone and waits nowhere.
+  // `known`: only ranks that are known to have exited and wait nowhere.
   bool by_exit(bool known) {
     const RankExit* exited = nullptr;
     for (const RankExit& one : in_.exits) {
       if (known && (!one.rank || waits(*one.rank))) continue;
-      // A line says why it left; that it does not answer is the same for all that its launcher ended.
+      // Only a watchdog line says why a rank left. Not answering is common to all ranks that their launcher
+      // ended.
       const bool claim = exited && exited->source == ObservationSource::kWatchdog;
       if (claim && one.source != ObservationSource::kWatchdog) continue;
       if (!exited || (one.at_ns != kNoTime && one.at_ns < exited->at_ns)) exited = &one;
@@ -633,7 +636,7 @@ class RankStateJudge {
     return true;
   }
 
-  // A stack of a process that left, or that was stopped, shows where it was.
+  // A stack of a process that exited or was stopped shows its last position.
   bool waits(uint32_t rank) const {
     return std::ranges::any_of(groups_, [&](const Group& group) {
       return group.source != ObservationSource::kStack &&
@@ -722,7 +725,7 @@ class RankStateJudge {
   void finish() {
     std::ranges::sort(out_.hang.waited_for);
     std::map<std::tuple<std::string, std::string, int64_t, CallPlace, std::string>, std::set<uint32_t>> rows;
-    std::map<std::string, std::string> spelled;  // sources spell one operation differently
+    std::map<std::string, std::string> spelled;  // the spelling of an operation differs between sources
     for (const Group& group : groups_)
       for (const RankState& entry : group.rank_states) {
         if (!entry.rank) continue;

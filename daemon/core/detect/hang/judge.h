@@ -30,9 +30,8 @@
 
 namespace culprit::hang {
 
-// What a source states of ranks by itself. kMissing: they did not come to `call`. kMismatch: they called
-// different operations, `ranks` by `calls`.
-// `weak`: by counts of launches alone, which lag behind pipelines.
+// What a source states about ranks. kMissing: `ranks` did not enter `call`. kMismatch: `ranks` called
+// different operations, listed in `calls`. `weak`: based on launch counts alone, which lag in pipelines.
 struct HangClaim {
   HangAnswer answer = HangAnswer::kMissing;
   ObservedGroup group;
@@ -42,13 +41,13 @@ struct HangClaim {
   Evidence evidence;
   ObservationSource source = ObservationSource::kWatchdog;
   bool weak = false;
-  std::string title = {};  // empty: the hang state makes one
+  std::string title = {};  // empty: composed from the hang state
   std::vector<std::string> why = {};
-  double confidence = 0;           // 0: that of a report of the program's own library
-  std::optional<Finding> as = {};  // how its source reports it: category, action, remedy, places
-  bool meets = false;              // lines counted who came
+  double confidence = 0;           // 0: the confidence of the communication library's own reports
+  std::optional<Finding> as = {};  // the source's own finding: category, action, remedy, places
+  bool meets = false;              // the lines counted the ranks that arrived
 };
-// What a detector of `source` found, as a claim: its ranks, words and confidence.
+// Converts a finding of a detector of `source` to a claim: ranks, text and confidence.
 HangClaim stated_by(ObservationSource source, HangAnswer answer, Finding finding);
 
 struct HangInput {
@@ -67,19 +66,19 @@ struct HangJudgement {
   Hang hang;                  // without clusters and suspects
   std::string title;          // the sentence without times
   bool by_host_code = false;  // kMissing: the rank runs host code
-  bool certain = false;       // the lines themselves prove it
-  bool by_process = false;    // kLeft: its process does not answer, why is unknown
+  bool certain = false;       // the log lines alone prove the answer
+  bool by_process = false;    // kLeft: the process does not answer, reason unknown
   bool by_silence = false;    // kLeft: peers name an address, and only this rank logged nothing
-  bool prepares = false;      // kMissing: the rank does work that comes before the training
+  bool prepares = false;      // kMissing: the rank does work that precedes the training
   bool left_loop = false;     // kMismatch: ranks have different numbers of batches
   double confidence = 0;
   std::vector<std::string> why, missing;
   std::vector<Evidence> evidence;
   std::optional<size_t> led;  // index of the claim that gave the answer
-  std::vector<size_t> agree;  // indices of other claims of the same
+  std::vector<size_t> agree;  // indices of other claims that state the same
 };
 
-// The only rank below the last one that is not among those with lines; of one rank alone none follows.
+// The only rank below the highest one with no log lines. Empty if only one rank is known.
 std::optional<uint32_t> silent_rank(const std::set<uint32_t>& logged);
 
 // `name` may be empty.

@@ -19,7 +19,7 @@ struct Read {
   std::optional<uint32_t> rank;
 };
 
-// What the wording of a rule names.
+// The kind of line that a rule's wording denotes.
 NamedRanks named_by(const rules::Rule& rule, const logs::RuleLine& line) {
   NamedRanks out;
   if (rule.observes != Observes::kOperations) return out;
@@ -82,7 +82,7 @@ class Reader {
   }
 
  private:
-  // "Check rank 0": what rank 0 itself says of the others counts.
+  // "Check rank 0": the statement of rank 0 about the others counts.
   void drop_referrals() {
     std::set<uint32_t> own;
     for (const auto& [writer, lines] : by_writer_)
@@ -94,14 +94,14 @@ class Reader {
           out_.claims.push_back(claim_of(log_, read, HangAnswer::kMissing));
   }
 
-  // The innermost frame that is not of torch itself.
+  // The innermost frame outside of torch.
   static void add_frame(const Read& frame, std::vector<Read>& own) {
     if (own.empty()) return;
     std::string& site = own.back().line.call.site;
     if (site.empty() || site.find("/torch/") != site.npos) site = frame.line.call.site;
   }
 
-  // The first line of an operation that times out has no group; a later one with its number has.
+  // The first line of a timed-out operation has no group; a later line with the same number has one.
   static void join_groups(std::vector<Read>& lines) {
     std::map<std::pair<std::optional<uint32_t>, int64_t>, const WatchdogLine*> known;
     for (const Read& read : lines)
@@ -111,7 +111,7 @@ class Reader {
       const auto at = known.find({read.rank, read.line.call.seq});
       if (at == known.end() || !read.line.group.key.empty() || !read.line.group.local.empty()) continue;
       read.line.group = at->second->group;
-      // A rank in the group; before, it may have been the rank in another group of the process.
+      // `rank` is the group rank; the earlier value may be the rank in another group of the process.
       read.line.group_rank = at->second->group_rank;
     }
   }
@@ -158,15 +158,15 @@ class Reader {
     out_.observations.push_back(std::move(observation));
   }
 
-  // It came, and waits for the rank that it refers to.
+  // This rank arrived, and waits for the rank that it refers to.
   void add_wait(const Read& read, Observation observation) {
     if (!observation.rank) return;
     observation.call = read.line.call;
     out_.observations.push_back(std::move(observation));
   }
 
-  // Gloo closes all connections of a process that ends for any reason: without a rank that says nothing, the
-  // line tells no more than that.
+  // Gloo closes all connections of a process that exits for any reason. Unless a silent rank exists, the line
+  // proves only an exit.
   void add_exit(const Read& read, Observation observation) {
     if (has(read.from->text, "gloo") && !silent_rank(out_.logged)) return;
     RankExit exited;
@@ -183,10 +183,10 @@ class Reader {
   HangInput& out_;
   Meetings meetings_;
   std::map<std::pair<uint32_t, uint32_t>, std::vector<Read>> by_writer_;
-  std::set<std::pair<uint32_t, uint64_t>> seen_;  // a line of several rules is read once
+  std::set<std::pair<uint32_t, uint64_t>> seen_;  // a line that several rules match is read once
 };
 
-// The last line of progress of each source: what is above it, the job survived.
+// The last progress line of each source: the job survived everything before it.
 std::map<uint32_t, uint64_t> last_progress_of(const logs::JobLog& log) {
   std::map<uint32_t, uint64_t> out;
   for (const logs::ProgressPoint& point : log.iterations().track()) {
@@ -204,7 +204,8 @@ HangInput observations_of(const logs::JobLog& log, const RuleToRead& rule_of, Ti
     if (writer.rank && writer.lines > 0) out.logged.insert(*writer.rank);
   Reader reader(log, out);
   const std::map<uint32_t, uint64_t> progress = last_progress_of(log);
-  // A line without a time has that of an earlier line: only its place in the file says what came first.
+  // A line without its own time has the time of an earlier line; only its position in the file gives the
+  // order.
   const auto is_since = [&](const logs::RuleLine& line) {
     if (after == kNoTime || line.place.time_ns == kNoTime || line.place.time_ns >= after) return true;
     if (line.own_time) return false;

@@ -1,5 +1,6 @@
-// The observations of a job's logs: each line of a watchdog read alone (watchdog_lines.h), then joined by its
-// writer. A watchdog prints an operation, its group and the group's numbers in different lines. Pure.
+// The observations from a job's logs. Each watchdog line is read alone (watchdog_lines.h), then joined with
+// the other lines of its writer: an operation, its group and the group's numbers are on different lines.
+// Pure.
 #pragma once
 
 #include <functional>
@@ -10,9 +11,9 @@
 
 namespace culprit::hang {
 
-// The rule of a line, if its lines are read; else null.
+// The rule of the line if the hang detector reads its lines; else null.
 using RuleToRead = std::function<const rules::Rule*(uint32_t rule)>;
-// Reads the kept lines of these rules, without those before `after`. Sets all of the input but `world` and
+// Reads the stored lines of these rules from `after` on. Sets every field of the input but `world` and
 // `iterated`.
 HangInput observations_of(const logs::JobLog& log, const RuleToRead& rule_of, TimeNs after);
 

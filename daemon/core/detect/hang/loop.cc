@@ -73,7 +73,7 @@ std::optional<std::pair<LoopSide, LoopSide>> stated_sides(const std::vector<Grou
 }
 
 std::optional<LoopWait> divided_loop(const std::vector<Group>& groups) {
-  constexpr size_t kMost = 3;  // ranks to one: the members of the other group are not known
+  constexpr size_t kMost = 3;  // peers per rank: the members of the other group are unknown
   std::map<std::pair<size_t, int64_t>, std::vector<const RankState*>> held;
   LoopWait out;
   for (size_t g = 0; g < groups.size(); ++g)

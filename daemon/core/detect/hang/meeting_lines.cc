@@ -8,11 +8,11 @@
 namespace culprit::hang {
 namespace {
 
-constexpr size_t kNameBytes = 80;   // of a barrier, a tensor
-constexpr size_t kNames = 1 << 16;  // more in one line are damage
+constexpr size_t kNameBytes = 80;   // of a barrier's or tensor's name
+constexpr size_t kNames = 1 << 16;  // more in one line mean a damaged line
 constexpr uint32_t kRanks = 1 << 20;
 
-// The number at the head of a text, behind blanks and a colon.
+// The number at the start of a text, after blanks and a colon.
 std::optional<uint32_t> count_at(std::string_view text) {
   text.remove_prefix(std::min(text.find_first_not_of(" :"), text.size()));
   uint32_t value = 0;
@@ -21,7 +21,7 @@ std::optional<uint32_t> count_at(std::string_view text) {
   return value;
 }
 
-// "2, 3] ...": the numbers up to the bracket; nothing if something else stands between.
+// "2, 3] ...": the numbers up to the bracket; empty if any other text precedes it.
 std::vector<uint32_t> listed(std::string_view text) {
   std::vector<uint32_t> out;
   const std::string_view list = text.substr(0, text.find(']'));
@@ -88,15 +88,15 @@ bool read_store_barrier(std::string_view text, MeetingLine& line) {
   return line.all.has_value();
 }
 
-// Names of tasks: "/job:jax_worker/replica:0/task:3", between line ends, real or written out.
+// Task names: "/job:jax_worker/replica:0/task:3", between line ends, real or escaped.
 void read_tasks(std::string_view text, MeetingLine& line) {
   for (std::string_view rest = after(text, "/task:"); !rest.empty() && line.missing.size() < kNames;
        rest = after(rest, "/task:"))
     if (const auto task = count_at(rest)) line.missing.push_back(*task);
 }
 
-// "Barrier timed out. Id: NAME::0. This ...", and then "# of tasks that reached the barrier: 3/4.", "The
-// first task at the barrier: ... Some timed out task names:", and a name in each line.
+// "Barrier timed out. Id: NAME::0. This ...", then "# of tasks that reached the barrier: 3/4.", "The first
+// task at the barrier: ... Some timed out task names:", and one name per line.
 bool read_coordinator(std::string_view text, MeetingLine& line) {
   line.unit = MeetingUnit::kTask;
   if (has(text, "Barrier timed out")) {
@@ -121,7 +121,7 @@ bool read_coordinator(std::string_view text, MeetingLine& line) {
   }
   if (line.opens || line.all) return true;
   if (has(text, "imed out task names:")) return !line.missing.empty();
-  // A line with a name alone goes on with the list above it.
+  // A line with only a name continues the list above it.
   std::string_view name = text;
   while (name.starts_with(' ')) name.remove_prefix(1);
   if (!name.starts_with("/job:")) return false;
@@ -130,7 +130,7 @@ bool read_coordinator(std::string_view text, MeetingLine& line) {
 }
 
 // Tensors that only some ranks submitted: "NAME [missing ranks: 1, 2]", "Stalled ops:NAME [ready ranks: 0],
-// NAME ...", or a rank and what it lacks: "2: [NAME, NAME ...]", "2!: [NAME]".
+// NAME ..."; or a rank and the tensors it lacks: "2: [NAME, NAME ...]", "2!: [NAME]".
 bool read_tensors(std::string_view text, MeetingLine& line) {
   if (has(text, "waiting for remainder of ranks")) {
     line.what = "a tensor";
@@ -178,7 +178,7 @@ bool read_tensors(std::string_view text, MeetingLine& line) {
   return !line.tensors.empty();
 }
 
-// "global_world_sizes=[3, 3, 3]": what an elastic agent started.
+// "global_world_sizes=[3, 3, 3]": the ranks that an elastic agent started.
 bool read_started(std::string_view text, MeetingLine& line) {
   const std::string_view sizes = after(text, "global_world_sizes=[");
   if (sizes.empty()) return false;

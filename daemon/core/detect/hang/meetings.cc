@@ -17,10 +17,10 @@ constexpr size_t kMeetings = 256;
 constexpr size_t kMeetingQuotes = 4;
 constexpr size_t kShown = 8;
 constexpr size_t kSuspects = 256;
-constexpr size_t kTensors = 1'000;   // of a meeting; more are as if the report had been cut
-constexpr size_t kTensorsNamed = 4;  // with the ranks that lack each
+constexpr size_t kTensors = 1'000;   // per meeting; beyond that, the report counts as truncated
+constexpr size_t kTensorsNamed = 4;  // tensors listed with the ranks that lack them
 constexpr std::string_view kTensor = "a tensor";
-constexpr uint32_t kCountable = 1 << 16;  // of larger meetings no rank is inferred
+constexpr uint32_t kCountable = 1 << 16;  // larger meetings: no rank is inferred
 
 std::string_view noun(MeetingUnit unit) { return unit == MeetingUnit::kTask ? "task" : "rank"; }
 
@@ -38,7 +38,7 @@ std::string capital(std::string text) {
   return text;
 }
 
-// The numbers below `end` that are not in `there`; none of a meeting that is too large.
+// The numbers below `end` that are not in `there`; empty if the meeting is too large.
 std::set<uint32_t> others(const std::set<uint32_t>& there, uint32_t end) {
   std::set<uint32_t> out;
   for (uint32_t rank = 0; end <= kCountable && rank < end; ++rank)
@@ -62,7 +62,7 @@ void Meetings::add(const logs::RuleLine& from, MeetingLine line) {
   }
   const auto open = open_.find(from.place.source);
   if (!line.opens && (open == open_.end() || from.text_line > open->second.line + kNextLines)) {
-    // A list whose first line was lost.
+    // The first line of this list was lost.
     if (line.labelled || (!line.all && line.tensors.empty())) return;
     line.what = line.tensors.empty() ? "a barrier" : kTensor;
   }
@@ -71,7 +71,7 @@ void Meetings::add(const logs::RuleLine& from, MeetingLine line) {
   const size_t at = own ? meeting_of(line) : open->second.meeting;
   open_[from.place.source] = {at, from.text_line};
   Meeting& m = meetings_[at];
-  if (line.opens) m.tensors.clear(), m.cut = false;  // each report is of its moment
+  if (line.opens) m.tensors.clear(), m.cut = false;  // each report describes its own moment
   if (line.all) m.all = std::max(m.all.value_or(0), *line.all);
   if (line.came) m.came = std::max(m.came.value_or(0), *line.came);
   m.missing.insert(line.missing.begin(), line.missing.end());
@@ -90,7 +90,7 @@ void Meetings::add(const logs::RuleLine& from, MeetingLine line) {
     one.missing.insert(tensor.missing.begin(), tensor.missing.end());
   }
   const auto rank = line.rank ? line.rank : writer;
-  const bool told = line.lost || line.what == kTensor;  // the coordinator speaks of others
+  const bool told = line.lost || line.what == kTensor;  // the coordinator reports about others
   if (line.opens && rank && !told) m.waiting.insert(*rank);
   if (m.lines.size() < kMeetingQuotes) m.lines.push_back(&from);
 }
@@ -108,7 +108,7 @@ void Meetings::infer_from_tensors(Meeting& m) const {
     for (const auto* const some : {&tensor.there, &tensor.missing})
       if (!some->empty()) end = std::max(end, *some->rbegin() + 1);
   if (const auto ranks = logged(); !ranks.empty()) end = std::max(end, *ranks.rbegin() + 1);
-  // Missing in all of them, or if some are not listed, in any.
+  // The ranks missing in every report; if some ranks are not listed, the ranks missing in any report.
   std::optional<std::set<uint32_t>> common;
   const auto add = [&](const std::set<uint32_t>& missing) {
     if (!common) {
@@ -119,7 +119,7 @@ void Meetings::infer_from_tensors(Meeting& m) const {
       std::erase_if(*common, [&](uint32_t rank) { return !missing.contains(rank); });
     }
   };
-  // Of those that list who came: the ranks of any of them, and of all.
+  // Among reports that list the arrived ranks: the ranks in any of them, and in all.
   std::set<uint32_t> there;
   std::optional<std::set<uint32_t>> everywhere;
   size_t named = 0;
@@ -160,7 +160,7 @@ void Meetings::infer_missing(Meeting& m) const {
   m.why.push_back(fmt::format("of all ranks, only {} logged nothing", names(m.unit, m.missing)));
 }
 
-// Each rank waits in a tensor that another one has not submitted.
+// Each rank waits in a tensor that another rank has not submitted.
 std::optional<HangClaim> Meetings::state_order(const Meeting& m) const {
   if (m.cut || m.tensors.size() < 2 || !m.missing.empty()) return std::nullopt;
   HangClaim claim;
@@ -181,12 +181,12 @@ std::optional<HangClaim> Meetings::state_order(const Meeting& m) const {
   return claim;
 }
 
-// Where JAX has one process a host, a task is a host.
+// If JAX runs one process per host, a task is a host.
 void Meetings::place(const Meeting& m, HangClaim& claim) const {
   const JobFile& job = log_.job();
   const bool by_host =
       m.unit == MeetingUnit::kTask && m.all == job.hosts.size() && job.ranks_per_host.value_or(1) > 1;
-  // So many are no suspects: the cause is common to them.
+  // Too many ranks for suspects: they share a cause.
   const bool few = m.missing.size() <= kSuspects;
   for (const uint32_t one : few ? m.missing : std::set<uint32_t>()) {
     FindingSubject subject;
@@ -211,11 +211,12 @@ std::optional<HangClaim> Meetings::state(const Meeting& m) const {
   f.kind = FindingKind::kFault;
   f.symptom = m.starts ? Symptom::kLaunchFailure : Symptom::kHang;
   f.fatal = true;
-  f.general = true;  // a fault that a line states explains why it did not come
+  f.general = true;  // a fault stated by a line explains why the rank did not come
   f.action = ActionKind::kCheck;
   const std::string who = m.missing.empty() ? std::string() : names(m.unit, m.missing);
   if (m.lost) {
-    f.role = FindingRole::kCascade;  // its peers tell it: why it stopped stands elsewhere, or nowhere
+    f.role = FindingRole::
+        kCascade;  // reported by its peers: the reason of its stop is in other findings, or unknown
     claim.title = capital(who) + " stopped sending heartbeats";
   } else if (!m.tensors.empty()) {
     claim.title = fmt::format("{} did not submit {}", capital(who), m.tensors.begin()->first);

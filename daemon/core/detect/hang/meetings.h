@@ -1,6 +1,6 @@
-// Joins the lines about one meeting of processes (meeting_lines.h) to one statement: how many came, and who
-// did not. Who is missing stands in the lines, or follows: all others say that they wait there, or only the
-// missing ones of all ranks logged nothing. Borrows the log and its lines. One thread; pure.
+// Joins the lines about one meeting of processes (meeting_lines.h): how many ranks arrived, and which did
+// not. The missing ranks are stated in the lines, or inferred: all others wait there, or only the missing
+// ranks logged nothing. Borrows the log and its lines. One thread; pure.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +20,10 @@ class Meetings {
  public:
   explicit Meetings(const logs::JobLog& log) : log_(log) {}
 
-  // In the order of the log. `line` is what `from` says.
+  // In log order. `line` is the parse of `from`.
   void add(const logs::RuleLine& from, MeetingLine line);
-  // Adds a statement, and the ranks that wait, of the first meeting whose missing ranks are known, else of
-  // the first one.
+  // Adds a statement and the waiting ranks for the first meeting with known missing ranks; if none, for the
+  // first meeting.
   void finish(HangInput& out);
 
  private:
@@ -41,7 +41,7 @@ class Meetings {
     std::vector<const logs::RuleLine*> lines = {};  // the first ones
     std::vector<std::string> why = {};
   };
-  // The message that the next lines of a source may go on with.
+  // The message that the next lines of a source may continue.
   struct Open {
     size_t meeting = 0;
     uint64_t line = 0;

@@ -9,7 +9,7 @@
 
 namespace culprit::hang {
 
-// A program that errs gives few sizes: as many sizes as ranks are numbers that were not read well.
+// A faulty program yields few distinct sizes; as many sizes as ranks mean misread numbers.
 bool proves(const Group& group, const NumberedCalls& calls) {
   constexpr size_t kFewCalls = 3;
   if (!group.of.key.empty() && calls.size() <= kFewCalls) return true;
@@ -24,7 +24,7 @@ bool proves(const Group& group, const NumberedCalls& calls) {
 }
 
 bool one_data(const NumberedCalls& calls) {
-  constexpr size_t kMost = 8;  // to one
+  constexpr size_t kMost = 8;  // ranks in the common call per other rank
   const auto most =
       std::ranges::max_element(calls, {}, [](const auto& entry) { return entry.second.size(); });
   const std::optional<uint64_t> in = most->second[0]->call->in;

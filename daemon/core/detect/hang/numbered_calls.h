@@ -1,5 +1,4 @@
-// The calls of ranks of one group under one number: whether they prove that the ranks called different ones.
-// Pure.
+// The calls that ranks of one group made under one number: whether they prove different calls. Pure.
 #pragma once
 
 #include <map>
@@ -10,13 +9,14 @@
 
 namespace culprit::hang {
 
-// By call_key(); borrows the stands. Not empty.
+// Rank states by call_key(); borrows them. Not empty.
 using NumberedCalls = std::map<std::string, std::vector<const RankState*>>;
 
-// Sizes that differ under one number of an unnamed group may be of several groups, unless most ranks agree.
+// Whether the calls prove a mismatch. In an unnamed group, different sizes under one number may belong to
+// several groups, unless most ranks agree.
 bool proves(const Group& group, const NumberedCalls& calls);
-// Of an unnamed group, nearly all ranks with one number called one operation, and the others another one
-// with data of the same size.
+// For an unnamed group: nearly all ranks called one operation under the number, and the others called another
+// operation with data of the same size.
 bool one_data(const NumberedCalls& calls);
 
 }  // namespace culprit::hang

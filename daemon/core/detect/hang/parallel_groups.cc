@@ -15,7 +15,8 @@ namespace {
 
 using Members = std::vector<uint32_t>;
 
-// Ranks are numbered tensor first, then context, data, pipeline. Bits: the dimensions that vary in the group.
+// Rank order: tensor varies fastest, then context, data, pipeline. Bits: the dimensions that vary in the
+// group.
 constexpr std::array<uint32_t, 7> kAxes = {0b0001, 0b0010, 0b0100, 0b1000, 0b0110, 0b1001, 0b0111};
 
 class Layout {
@@ -43,7 +44,7 @@ class Layout {
       out = std::move(next);
       stride *= sizes_[d];
     }
-    return out;  // ascending: the strides are
+    return out;  // ascending, because the strides are
   }
 
  private:
@@ -58,7 +59,7 @@ class Completer {
 
   void run() {
     if (layout_.world() == 0) return;
-    // Groups of one kind have one number within each process.
+    // Groups of one kind have the same number within each process.
     std::map<std::string, std::vector<size_t>> kinds;
     for (size_t i = 0; i < observations_.size(); ++i) {
       const Observation& s = observations_[i];

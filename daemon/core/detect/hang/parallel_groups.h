@@ -1,5 +1,5 @@
-// The members of process groups that a source does not list, from the parallel layout of the job: a group
-// whose ranks all have the numbers in it that an axis of the layout gives them is a group of this axis. Pure.
+// Infers the members of process groups that a source does not list, from the job's parallel layout. A group
+// belongs to an axis if each of its ranks has the group rank that the axis assigns. Pure.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace culprit::hang {
 
-// Fills `members`, and the key of groups that have none. A group that fits several axes stays as it is.
+// Fills `members`, and missing keys. A group that fits several axes is left unchanged.
 void complete_groups(const JobFile& job, std::vector<Observation>& observations);
 
 }  // namespace culprit::hang

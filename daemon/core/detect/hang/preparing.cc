@@ -12,7 +12,7 @@
 namespace culprit::hang {
 namespace {
 
-constexpr size_t kRead = 400;  // bytes of a line that name the work
+constexpr size_t kRead = 400;  // the work's name must be within these bytes of a line
 constexpr size_t kName = 40;
 
 std::string lower(std::string_view text) {
@@ -21,7 +21,8 @@ std::string lower(std::string_view text) {
   return out;
 }
 
-// The bars of datasets: "Map:  88%|", "Filter (num_proc=8):  10%|", by default named after the method.
+// The progress bars of Hugging Face datasets: "Map:  88%|", "Filter (num_proc=8):  10%|". The default title
+// is the method's name.
 bool is_bar_of_datasets(std::string_view text) {
   if (text.find("%|") == text.npos) return false;
   return std::ranges::any_of(

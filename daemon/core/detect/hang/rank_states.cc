@@ -31,15 +31,15 @@ size_t group_in(std::vector<Group>& groups, const ObservedGroup& of, Observation
   return groups.size() - 1;
 }
 
-// The rank in the default group is the global one; older wordings name no other group.
+// The group rank in the default group is the global rank. Older wordings name only the default group.
 std::optional<uint32_t> global_rank(const ObservedGroup& group, std::optional<uint32_t> in_group) {
   if (!in_group) return std::nullopt;
   if (!group.members.empty()) return group.members.at(*in_group);
   return group.key.empty() || group.key == "0" ? in_group : std::nullopt;
 }
 
-// Ranks of one group are never so far apart: such a number is memory that nothing was written to, unless
-// another rank is near it.
+// Ranks of one group are never so far apart: an isolated number is uninitialised memory; one with another
+// rank near it is real.
 void drop_stray_numbers(Group& group) {
   constexpr int64_t kFar = 1'000'000;
   const auto number_of = [](const RankState& entry) {

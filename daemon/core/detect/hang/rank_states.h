@@ -1,4 +1,4 @@
-// Where ranks stand in their groups: all observations of one rank in one group together. Pure.
+// The state of each rank in each of its groups, joined from all its observations. Pure.
 #pragma once
 
 #include <cstdint>
@@ -10,19 +10,19 @@
 
 namespace culprit::hang {
 
-// One rank in one group, from all observations of it. Ranks that no source names have places of their own.
+// One rank in one group, from all its observations. Each rank without a known number has its own entry.
 struct RankState {
   std::optional<uint32_t> rank = {};
   int64_t enqueued = -1, completed = -1;
-  std::optional<ObservedCall> call = {};  // the earliest in which it waits
-  bool counted = false;                   // `enqueued` is known from the rank itself
+  std::optional<ObservedCall> call = {};  // the earliest call in which the rank waits
+  bool counted = false;                   // `enqueued` comes from the rank itself
   ObservedState state = ObservedState::kUnknown;
   std::string doing = {};
   TimeNs since_ns = kNoTime, waited_ns = 0;
   const Evidence* evidence = nullptr;
-  uint32_t order = 0;  // of the observation of `call`
+  uint32_t order = 0;  // position of the observation of `call`
 
-  // The `at`-th observation, of this rank and group. Borrows its evidence.
+  // Adds the `at`-th observation, of this rank and group. Borrows its evidence.
   void add(const Observation& observation, uint32_t at);
   bool waits_at(int64_t seq) const { return call && call->entered && call->seq == seq; }
 };
@@ -37,9 +37,9 @@ struct Group {
   }
 };
 
-// The observations by group and rank. Ranks that a source names by their number in the group alone have one
-// place each, without a rank. Numbers of a watchdog far from those of all other ranks of its group count as
-// unknown. Borrows the evidence.
+// The observations by group and rank. A rank known only by its group rank has its own entry, without a global
+// rank. A watchdog's sequence number far from all others of its group counts as unknown. Borrows the
+// evidence.
 std::vector<Group> groups_of(const std::vector<Observation>& observations);
 
 }  // namespace culprit::hang

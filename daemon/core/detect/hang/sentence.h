@@ -1,4 +1,4 @@
-// The sentence of a hang: who waits in what for whom, since when. Pure.
+// The sentence for a hang: who waits, in which operation, for whom, since when. Pure.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@ namespace culprit::hang {
 // "Rank 11 (node-7, GPU 3)".
 using NameOfRank = std::function<std::string(uint32_t rank)>;
 
-// From the answer, the operation and the ranks of the hang; empty if it knows no operation. `name` may be
+// Built from the answer, the operation and the ranks of the hang; empty without an operation. `name` may be
 // empty.
 std::string sentence_of(const Hang& hang, const NameOfRank& name);
 // "; 63 ranks wait since 03:12:44 UTC"; empty without ranks that wait.

@@ -11,19 +11,19 @@
 namespace culprit::hang {
 namespace {
 
-// Waits that begin closer together than this are in the order in which the source tells of them.
+// Waits that begin within this time of each other keep the source's order.
 constexpr TimeNs kSameTime = kNsPerSecond;
 
 using OpKey = std::pair<size_t, int64_t>;  // group, number
 
-// An operation that holds ranks.
+// An operation in which ranks wait.
 struct HeldOp {
-  std::set<uint32_t> held;          // it is the first open operation of these
-  std::set<uint32_t> idle, absent;  // waited for
-  std::set<OpKey> next;             // what holds those that are waited for
-  std::set<uint32_t> unsaid;        // wait elsewhere, and do not say whether they entered this
+  std::set<uint32_t> held;          // ranks whose first open operation this is
+  std::set<uint32_t> idle, absent;  // ranks it waits for
+  std::set<OpKey> next;             // operations that hold the ranks it waits for
+  std::set<uint32_t> unsaid;        // ranks that wait elsewhere, and may have entered this operation
   bool open = false;                // waits for ranks whose waits are not understood
-  uint32_t mark = 0, low = 0;       // of the search for circles
+  uint32_t mark = 0, low = 0;       // state of the circle search
   bool on_path = false;
 };
 
@@ -58,8 +58,8 @@ class Graph {
     return a.order < b.order;
   }
 
-  // The first open operation of each rank. Times of one rank are blurred: the order of two groups is what
-  // most ranks say.
+  // The first open operation of each rank. Times of one rank are imprecise, so a majority of ranks decides
+  // the order of two groups.
   void choose_first() {
     std::map<uint32_t, std::vector<Wait>> waits;
     for (size_t g = 0; g < groups_.size(); ++g)
@@ -83,7 +83,7 @@ class Graph {
       }
       first_[rank] = *first;
       ops_[{first->group, first->at->waits_at}].held.insert(rank);
-      // Without the exact order each wait may be the first.
+      // Without the exact order, each wait may be the first.
       for (const Wait& one : list)
         if (!groups_[one.group].exact) ops_[{one.group, one.at->waits_at}].held.insert(rank);
     }
@@ -115,7 +115,7 @@ class Graph {
     } else if (late && first != first_.end()) {
       op.next.insert({first->second.group, first->second.at->waits_at});
     } else if (late) {
-      op.open = true;  // it waits by another source
+      op.open = true;  // it waits, according to another source
     }
   }
   void wait_for_unseen(uint32_t rank, bool exact, HeldOp& op) const {
@@ -165,7 +165,7 @@ class Graph {
     return true;
   }
 
-  // The operation with the most ranks in it stands for all that wait for these.
+  // The operation that holds the most ranks represents all operations that wait for these ranks.
   bool idle() {
     std::set<uint32_t> roots;
     const OpKey* most = nullptr;
@@ -179,7 +179,7 @@ class Graph {
     return true;
   }
 
-  // Tarjan's search, without recursion: the chain of operations may be long.
+  // Tarjan's search, iterative: the chain of operations may be long.
   void find_component(const OpKey& start) {
     struct Step {
       OpKey at;
@@ -222,7 +222,7 @@ class Graph {
     }
   }
 
-  // In a circle some ranks wait in one group and the rest in others: the fewer ones left the common order.
+  // In a circle, some ranks wait in one group and the rest in others. The smaller side left the common order.
   bool circle() {
     circle_.clear();
     for (auto& [key, op] : ops_)
@@ -255,8 +255,9 @@ class Graph {
     return true;
   }
 
-  // Watchdogs of a process that ends print one of several waits. Ranks that print no wait in their groups but
-  // one in a wider group left the common order only if they have the same places in all their groups.
+  // The watchdog of an ending process prints only one of several waits. Some ranks print a wait in a wider
+  // group, and none in their own groups. They left the common order only if they have equal group ranks in
+  // all their groups.
   bool apart() {
     std::set<size_t> places;
     std::set<uint32_t> odd;
@@ -300,7 +301,8 @@ class Graph {
       const bool whole = !groups_[key.first].members.empty() && op.absent.empty() && op.held.size() > 1;
       if (!ends(op) || !whole) continue;
       std::set<uint32_t> few = not_begun(key);
-      // An operation that most devices have begun tells more than a larger one that waits as a whole.
+      // An operation that most devices have begun is stronger evidence than a larger operation without such a
+      // split.
       const bool better =
           !most || (few.empty() == behind.empty() ? op.held.size() > ops_[*most].held.size() : !few.empty());
       if (!better) continue;
@@ -317,13 +319,13 @@ class Graph {
         return true;
       }
     }
-    // What the others wait in may hold these too.
+    // The ranks without a report may hold these waits too.
     if (behind.empty() && lacks_) return false;
     take(WaitEnd::kAllIn, std::move(behind), *most);
     return true;
   }
 
-  // The few ranks whose devices have not begun an operation that the others have.
+  // The few ranks whose devices have not begun an operation that the other devices have begun.
   std::set<uint32_t> not_begun(const OpKey& key) const {
     std::set<uint32_t> out;
     for (const WaitPlace& at : groups_[key.first].places)
@@ -332,10 +334,11 @@ class Graph {
     return out;
   }
 
-  // Few ranks print a wait in groups whose other members print only the one in `all`: those have finished it.
-  // If several members print such a wait, the process of each printed what it saw first, and none is named.
+  // Few ranks print a wait in groups whose other members wait only in `all`: the other members have finished
+  // that operation. If several members print such a wait, each process printed its first wait, and no rank is
+  // named.
   std::set<uint32_t> stuck_before(const OpKey& all, OpKey& where) {
-    constexpr size_t kShare = 8;  // of the ranks in `all`, one in so many
+    constexpr size_t kShare = 8;  // at most one in this many of the ranks in `all`
     const HeldOp& whole = ops_[all];
     std::set<uint32_t> out;
     for (const auto& [key, op] : ops_) {
@@ -352,7 +355,7 @@ class Graph {
     return kShare * out.size() <= whole.held.size() ? out : std::set<uint32_t>();
   }
 
-  // One rank alone without a word, or that all ends of the waits lack.
+  // The one rank that reports nothing, or the ranks that every end of the waits lacks.
   bool absent() {
     std::optional<std::set<uint32_t>> common;
     std::set<uint32_t> any;
@@ -379,7 +382,7 @@ class Graph {
     return true;
   }
 
-  // The members of the groups are unknown: of all that live, few do not wait.
+  // The groups' members are unknown: few of the living ranks do not wait.
   bool idle_anywhere() {
     std::set<uint32_t> few;
     for (const uint32_t rank : ranks_.lives)
@@ -401,7 +404,7 @@ class Graph {
   std::map<OpKey, HeldOp> ops_;
   std::vector<OpKey> circle_;
   uint32_t marks_ = 0;
-  bool lacks_ = false;  // of some members nothing is known
+  bool lacks_ = false;  // some members report nothing
   WaitAnswer out_;
 };
 

@@ -13,7 +13,8 @@ constexpr size_t kRanksOfLine = 1 << 16;           // a list of more ranks is da
 constexpr size_t kWordBytes = 200;                 // of a name, a size, a call site
 constexpr std::string_view kNoName = "undefined";  // torch's description of a group that has none
 
-// The number at the head of `text`. A number at the very end may be cut off: it counts only with `open_end`.
+// The number at the start of `text`. A number at the very end may be truncated: it counts only with
+// `open_end`.
 std::optional<int64_t> number(std::string_view text, bool open_end = false) {
   const size_t blank = std::min(text.find_first_not_of(' '), text.size());
   text.remove_prefix(blank);
@@ -23,8 +24,8 @@ std::optional<int64_t> number(std::string_view text, bool open_end = false) {
   return value;
 }
 
-// The number of an operation, or of the last one that ended. Where the library prints memory that it never
-// wrote, 10 to 17 digits stand: no job counts so far.
+// The sequence number of an operation, or of the last completed one. Uninitialised memory prints as 10 to 17
+// digits; no job counts that far.
 std::optional<int64_t> sequence(std::string_view text, bool open_end = false) {
   constexpr int64_t kMost = 10'000'000'000;
   const auto value = number(text, open_end);
@@ -83,14 +84,14 @@ bool read_work(std::string_view text, ObservedCall& call) {
   return true;
 }
 
-// These operations have as many elements out as in: other sizes are those of a garbled line.
+// These operations have equal element counts in and out; other sizes mean a garbled line.
 void drop_impossible_sizes(ObservedCall& call) {
   const bool alike = call.op == "ALLREDUCE" || call.op == "BROADCAST" || call.op == "REDUCE";
   if (alike && call.in && call.out && *call.in != *call.out) call.in = call.out = {};
 }
 
-// "[PG 0 Rank 1]", "[PG 0 (default_pg) Rank 1]", "[PG ID 2 PG GUID 5(mesh_dp) Rank 1]". The number behind PG
-// and PG ID counts the groups of the process: only 0, the default group, means the same on all ranks.
+// "[PG 0 Rank 1]", "[PG 0 (default_pg) Rank 1]", "[PG ID 2 PG GUID 5(mesh_dp) Rank 1]". The number after PG
+// or PG ID is local to the process: only 0, the default group, is equal on all ranks.
 void read_group(std::string_view text, WatchdogLine& line) {
   std::string_view rest = after(text, "[PG ");
   if (rest.empty()) return;
@@ -119,7 +120,7 @@ void read_group(std::string_view text, WatchdogLine& line) {
   if (line.group.key.empty() && line.group.description == "default_pg") line.group.key = "0";
 }
 
-// Numbers of the last operations: NCCL in some releases, no name in others.
+// Numbers of the last operations: some releases name NCCL, others name nothing.
 bool read_counters(std::string_view text, WatchdogLine& line) {
   for (const std::string_view word : {"last enqueued NCCL work: ", "last enqueued work: ",
                                       "Last enqueued NCCL work: ", "last enqueued HCCL work: "})
@@ -131,7 +132,7 @@ bool read_counters(std::string_view text, WatchdogLine& line) {
   for (const std::string_view word :
        {"last completed NCCL work: ", "last completed work: ", "last completed HCCL work: "})
     if (const std::string_view rest = after(text, word); !rest.empty()) line.completed = number(rest, true);
-  // Release 2.3 prints an uninitialised number where no operation ended.
+  // Release 2.3 prints an uninitialised number if no operation has completed.
   if (line.completed && *line.completed > *line.enqueued) line.completed = -1;
   return true;
 }
@@ -172,7 +173,7 @@ ObservedCall fingerprint(std::string_view text) {
   return call;
 }
 
-// A second fingerprint with number 0 and no shape was not read from its rank.
+// A second fingerprint with number 0 and no shape is unset: it was not read from its rank.
 std::optional<WatchdogKind> read_fingerprints(std::string_view text, WatchdogLine& line) {
   const std::string_view running = " is running collective: ";
   const size_t first = text.find(running);
@@ -258,7 +259,7 @@ std::optional<WatchdogKind> read_work_line(std::string_view text, WatchdogLine& 
   return std::nullopt;
 }
 
-// The rank and the group that a line begins with.
+// The rank and the group at the start of a line.
 WatchdogLine head_of(std::string_view text) {
   WatchdogLine line;
   if (const std::string_view rest = after(text, "[rank"); !rest.empty() && is_digit(rest[0]))
@@ -275,7 +276,7 @@ WatchdogLine head_of(std::string_view text) {
 std::optional<WatchdogLine> read_named_ranks(std::string_view text, const NamedRanks& named) {
   const std::string_view list = named.absent.empty() ? named.joined : named.absent;
   std::vector<uint32_t> ranks = numbers(list);
-  // A list that was cut may end within a number.
+  // A truncated list may end within a number.
   if (!list.empty() && !is_digit(list.back()) && has(list, "…") && !ranks.empty()) ranks.pop_back();
   if (ranks.empty()) return std::nullopt;
   WatchdogLine line = head_of(text);

@@ -27,7 +27,7 @@
 
 namespace culprit::detect {
 
-// A template indicates the failure from this posterior probability on.
+// Minimum posterior probability with which a template indicates the failure.
 constexpr double kIndicating = 0.5;
 // Templates reported per host or rank.
 constexpr size_t kTemplatesReported = 3;
@@ -58,7 +58,7 @@ struct TemplateScore {
   double cross_job = 0, temporal = 0, spatial = 0, words = 0, shape = 0;  // log likelihood ratios
   // Posterior probability that it indicates the failure; used to accuse hosts and for verdicts.
   double score = 0;
-  double course = 0;     // extra evidence from the job's own course; used for listing, not to accuse hosts
+  double course = 0;     // extra evidence from the job's own course; for listing, not for accusing hosts
   double indicates = 0;  // posterior probability including `course`
   // The pool's entry for this template (borrowed); null: none, or cross_job is off.
   const PoolForm* known = nullptr;
@@ -79,14 +79,14 @@ struct Analysis {
   bool learned_pool = false;  // see Pool
   double novel_expected = 0;  // number of new templates expected in a healthy job
   uint32_t novel_seen = 0;
-  double birth_surprise = 0;  // -log p that so many templates begin at the end, given the job's own past
+  double birth_surprise = 0;  // -log p of this many new templates at the end, given the job's own past
   std::vector<TemplateScore> templates;  // best first
-  std::vector<uint32_t> by_cluster;      // index into `templates`; kNowhere if the job has no such template
+  std::vector<uint32_t> by_cluster;      // index into `templates`; kNowhere: the job lacks the template
   std::vector<Finding> findings;         // about hosts, ranks and iterations
   // Ids of the rules that fired on lines of a template, by cluster.
   std::map<logs::ClusterId, std::vector<std::string>> rules;
-  // By host (index into View::hosts): when its ranks had given up waiting for others and were torn down. What
-  // a machine reports after that is no cause of the wait.
+  // By host (index into View::hosts): when its ranks had timed out waiting and were torn down. Later machine
+  // reports do not explain the wait.
   std::map<uint32_t, TimeNs> torn_down;
   const TemplateScore* of(logs::ClusterId id) const;
 };

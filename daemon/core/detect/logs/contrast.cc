@@ -30,7 +30,8 @@ Contrast contrast(const std::vector<UnitCount>& counts, const std::vector<double
   const double middle = median(y, absent, none);
   std::vector<double> away;
   for (const double v : y) away.push_back(std::abs(v - middle));
-  // If most units wrote no line, they are the middle, and their distance is 0. Else they are the minority.
+  // If most units wrote no line, zero lines are the median, and their distance is 0. Else units without a
+  // line are the minority.
   double spread = 0;
   if (middle == none) {
     spread = median(away, absent, 0);

@@ -1,5 +1,5 @@
-// Distance of each unit (host or rank) from its peers in the lines of one template. Linear in the number of
-// units that write the template. Pure.
+// Distance of each unit (host or rank) from its peers, by its line count of one template. Linear in the
+// number of units that write the template. Pure.
 #pragma once
 
 #include <cstdint>

@@ -17,7 +17,7 @@ namespace {
 constexpr auto npos = std::string_view::npos;
 constexpr size_t kText = 1024;  // bytes of a line that are examined
 constexpr TimeNs kMoment = kNsPerSecond;
-// A job that ended as planned reports lost peers for some seconds while its ranks end, but not later.
+// After a planned end, a job reports lost peers for some seconds while its ranks exit, but not later.
 constexpr TimeNs kTeardown = 60 * kNsPerSecond;
 constexpr std::array<std::string_view, 7> kSubjects = {"run",   "job",     "training",  "trainer",
                                                        "train", "program", "experiment"};
@@ -47,12 +47,12 @@ bool holds_any(std::string_view text, const std::array<std::string_view, N>& wor
 }
 
 // "job 17 completed", "run_stop", "Training run <*> finished": a subject, then a verb of ending. Only a
-// number, a quoted name or another subject may stand between them.
+// number, a quoted name or another subject may be between them.
 bool subject_ends(std::string_view text) {
   bool subject = false;
   for (size_t at = 0; at < text.size();) {
     if (!is_letter(text[at])) {
-      // The end of a clause ends its subject too.
+      // The end of a clause also ends its subject.
       if (text[at] == '.' || text[at] == ';') subject = false;
       ++at;
       continue;
@@ -112,8 +112,8 @@ struct EndClaims {
   std::vector<logs::LogPlace> succeeded, planned, failed;
 };
 
-// Templates mask numbers such as an exit code. Samples keep them, but count only if they are all lines of the
-// template.
+// Templates mask numbers such as exit codes; samples keep them. Samples count only if they are all of the
+// template's lines.
 bool succeeds(const logs::JobLog& log, logs::ClusterId id) {
   const logs::TemplateStats& t = log.templates()[id];
   if (states_success(log.miner().text(id))) return true;
@@ -138,18 +138,18 @@ EndClaims read_claims(const logs::JobLog& log) {
   return out;
 }
 
-// Whether other files report failures long after this statement of an end: it was of one rank alone.
+// Whether other files report failures long after this statement: then only one rank had ended well.
 bool others_fail_after(const logs::JobLog& log, const logs::LogPlace& stated) {
   if (stated.time_ns == kNoTime) return false;
   return std::ranges::any_of(log.rule_lines(), [&](const logs::RuleLine& line) {
-    // A machine reports what it likes after the end of a job.
+    // Machine reports after the end of a job prove nothing about the job.
     const bool fails = line.known >= logs::Meaning::kEcho && !line.handled && !line.kernel;
     return fails && line.place.source != stated.source && line.place.time_ns != kNoTime &&
            line.place.time_ns - stated.time_ns > kTeardown;
   });
 }
 
-// The ranks, by writer, that state a good end in lines of their own.
+// The ranks, by writer, whose own lines state a good end.
 std::set<uint32_t> ranks_that_end(const logs::JobLog& log, const EndClaims& claims) {
   std::set<uint32_t> out;
   for (const auto* places : {&claims.succeeded, &claims.planned})
@@ -158,9 +158,9 @@ std::set<uint32_t> ranks_that_end(const logs::JobLog& log, const EndClaims& clai
   return out;
 }
 
-// Whether the log of a rank that made progress ends with its failure, while ranks state a good end each for
-// themselves. Then none of these statements is about the job. A single rank that states an end may speak for
-// all: nothing is known of the others.
+// Whether the log of a rank with progress ends with its failure, while other ranks state a good end only for
+// themselves. Then no statement is about the job. A single rank's statement may be about all ranks: nothing
+// is known of the others.
 bool another_rank_dies(const logs::JobLog& log, const EndClaims& claims) {
   const std::set<uint32_t> end = ranks_that_end(log, claims);
   if (end.size() < 2) return false;
@@ -196,7 +196,7 @@ class AfterProgress {
   logs::LogPlace progress_;
 };
 
-// Whether a count of the line has not come to its total: "Epoch [3/10] Step [100/100]".
+// Whether a count of the line is below its total: "Epoch [3/10] Step [100/100]".
 bool counts_on(std::string_view text) {
   for (size_t at = text.find('/'); at != npos; at = text.find('/', at + 1)) {
     size_t from = at;
@@ -210,8 +210,8 @@ bool counts_on(std::string_view text) {
   return false;
 }
 
-// Whether the last progress line counts the last of all steps ("step 5000/5000"). A bar, and steps that came
-// to their total before, may count an epoch.
+// Whether the last progress line has the last of all steps ("step 5000/5000"). A progress bar, or steps that
+// reached their total before, may count one epoch.
 bool counts_all(const logs::JobLog& log) {
   if (log.last_progress().empty()) return false;
   const logs::LogSample& line = log.last_progress().back();
@@ -302,7 +302,7 @@ std::string cut_short(const logs::JobLog& log) {
   const int64_t stride =
       track.size() < 2 ? 1 : track[track.size() - 1].iteration - track[track.size() - 2].iteration;
   if (last->total - last->iteration <= std::max<int64_t>(1, stride)) return {};
-  // A bar may be of the validation, of files that are loaded, or left as it was.
+  // A progress bar may be of a validation or of loaded files, or may be stale.
   if (last->bar && line.place.line < log.lines_of(line.place.source)) return {};
   return fmt::format("{} of {}", last->iteration, last->total);
 }

@@ -28,8 +28,8 @@ bool announces_work(std::string_view text);
 
 bool ended_well(const logs::JobLog& log);
 
-// Whether the program's parent saw it fail ("culprit run: python3 ended with exit code 1"). That is no
-// statement of the program, which a later one could contradict.
+// Whether the program's parent saw it fail ("culprit run: python3 ended with exit code 1"). A later statement
+// of the program does not contradict this.
 bool exit_was_seen(const logs::JobLog& log);
 
 // Whether a line from this writer's host states a good end.
@@ -39,8 +39,8 @@ bool states_end_on(const logs::JobLog& log, uint32_t writer);
 // statements after this place; null: use all.
 bool states_end(const logs::JobLog& log, const logs::LogPlace* before = nullptr);
 
-// "11 of 1000" where the last line that counts towards a total does not come to it; empty: there is none, or
-// the count may be of an epoch that others follow.
+// "11 of 1000" if the last progress line with a total did not reach it; empty: no such line, or the total may
+// be of one epoch among several.
 std::string cut_short(const logs::JobLog& log);
 
 }  // namespace culprit::detect

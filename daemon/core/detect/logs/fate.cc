@@ -37,7 +37,7 @@ TimeNs longest_report(const logs::Iterations& iterations) {
 }
 
 // Whether one file reports progress repeatedly with the same line. Numbers in many files ("profiler ... step
-// 18015") may rise by chance, and their end is no stop.
+// 18015") may increase by chance; their end is no stop.
 bool reports_steadily(const logs::Iterations& iterations) {
   constexpr size_t kReports = 3;
   std::map<std::pair<uint32_t, uint32_t>, size_t> reports;

@@ -1,4 +1,4 @@
-// Host scores: where the indicating templates stand, which host was first, and whom other hosts name.
+// Host scores: which hosts write the indicating templates, which host was first, and which hosts others name.
 //
 // A template on most hosts is an echo and does not accuse the hosts that write it. An echo that names another
 // host or rank accuses that host. Host clocks differ by some ms, so only a larger lead counts.
@@ -118,7 +118,7 @@ class HostScorer {
     for (const Unit& h : view_.hosts)
       if (h.last_iteration >= 0) ++telling, most = std::max(most, h.last_iteration);
     for (const Unit& h : view_.hosts) behind += h.last_iteration >= 0 && h.last_iteration < most;
-    // At a cut or a kill, some hosts have merely not printed their last iteration yet.
+    // When a log is cut or a job killed, some hosts have not yet printed their last iteration.
     const bool timed = a_.outcome.last_ns != kNoTime && a_.outcome.last_progress_ns != kNoTime;
     const bool time_to_finish =
         timed && a_.outcome.last_ns - a_.outcome.last_progress_ns > 2 * a_.outcome.step_ns;
@@ -152,8 +152,8 @@ class HostScorer {
   }
 
  private:
-  // If nearly all hosts complain, the silent host may no longer be able to. This does not hold if it takes
-  // part in other common complaints.
+  // If nearly all hosts report errors, a silent host may be unable to. This does not apply if the host also
+  // writes other common error reports.
   void add_absent() {
     const size_t all = view_.hosts.size();
     if (all < 3) return;
@@ -228,7 +228,7 @@ class HostScorer {
     return false;
   }
 
-  // View::host_named. The lines of a job repeat their words. Compared by text: a hash can be forged, and then
+  // View::host_named, cached because a job's lines repeat their words. Compared by text: with a forged hash,
   // an innocent host would be named.
   uint32_t host_named(std::string_view word) const {
     if (const auto known = host_of_word_.find(word); known != host_of_word_.end()) return known->second;
@@ -260,7 +260,7 @@ class HostScorer {
     return out;
   }
 
-  // Whether a text names a host that wrote nothing: a name of the form of the job's hosts.
+  // Whether a text names a host without logs: a name in the form of the job's host names.
   bool names_absent(std::string_view text) const {
     bool found = false;
     each_word(text, [&](std::string_view word) {

@@ -15,10 +15,11 @@ using logs::NumberLine;
 using logs::NumberPlace;
 using logs::WriterNumbers;
 
-// Number of consecutive lines that make a spell certain: one may be a skipped step, two may be neighbours.
+// Number of consecutive lines that make a spell certain: one line may be a skipped step, two may be adjacent
+// skipped steps.
 constexpr uint64_t kCertainSigns = 3;
-// A dynamic loss scale begins at 2^16 (PyTorch, DeepSpeed) or 2^32 (Megatron) and is halved at each overflow.
-// So this many consecutive lost norms may still be the search for a scale.
+// A dynamic loss scale begins at 2^16 (PyTorch, DeepSpeed) or 2^32 (Megatron), and each overflow halves it.
+// So this many consecutive lost norms may still belong to the scale search.
 constexpr uint64_t kUsualSearch = 16, kLongestSearch = 32;
 constexpr double kLossRose =
     1.5;                         // the loss rose before, if the last values exceed this multiple of the best
@@ -102,7 +103,7 @@ class Search {
       return s.lines >= kCertainSigns && (loss_too || at < 0 || end - at <= kResumed);
     }
     if (loss_too) return true;
-    // Only norms: they overflow as planned during the search for a loss scale.
+    // Only norms: their overflow is expected during the search for a loss scale.
     const bool scaled = s.of->scale && *s.of->scale > 1;
     const uint64_t search = scaled ? kLongestSearch : s.finite == 0 && !s.of->scale ? kUsualSearch : 0;
     return s.lines >= kCertainSigns && s.lines > search;
@@ -187,12 +188,12 @@ class Search {
       why.push_back(fmt::format("{} print it", counted(same, "writer")));
   }
 
-  // The leap of the learning rate just before the spell.
+  // The sudden rise of the learning rate just before the spell.
   const logs::RateJump* jump_before(const Spell& lead) const {
     const logs::RateJump* found = nullptr;
     for (const WriterNumbers& w : log_.numbers().writers()) {
       if (!w.jump) continue;
-      // The leap must lie within the kept values before the spell.
+      // The rise must be within the stored values before the spell.
       const auto& last = lead.course().last;
       const bool same = &w == lead.of && !last.empty() && w.jump->at.place.line >= last.front().place.line &&
                         w.jump->at.place.line <= lead.first->place.line;

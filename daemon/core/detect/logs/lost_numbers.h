@@ -1,6 +1,6 @@
 // Losses and gradient norms in a job's logs that became NaN or infinite and stayed so. The result has the
-// first iteration, the first affected number and what preceded it. Recovered values are no fault: the search
-// for a loss scale overflows, and one bad step is skipped. Pure.
+// first iteration, the first affected number and the preceding events. Recovered values are no fault: the
+// search for a loss scale overflows, and one bad step is skipped. Pure.
 #pragma once
 
 #include <optional>

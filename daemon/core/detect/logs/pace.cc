@@ -17,8 +17,8 @@ constexpr double kSpike = 1.5;     // times the median of its neighbours: an eva
 constexpr size_t kNeighbours = 4;  // neighbours on either side
 constexpr double kStamp = 1e9;     // ns: resolution of timestamps in whole seconds
 constexpr double kSlower = 1.1;    // smaller changes are as large as a job's own drift
-// Threshold for the sum of deviations (CUSUM), in units of its spread. Chance alone exceeds 2 in one of 1,500
-// series. A slower pace is reported only if templates begin with it.
+// Threshold for the cumulative sum of deviations (CUSUM), in units of its spread. Chance alone exceeds 2 in
+// one of 1,500 series. A slower pace is reported only if templates begin with it.
 constexpr double kSure = 2;
 constexpr double kScatter = 0.02;  // minimum spread, as a share of a step
 constexpr double kLasts = 0.5;     // share of the excess that the last third of the slower part must keep

@@ -38,7 +38,7 @@ bool has_form(const std::vector<PoolForm>& forms, uint64_t hash) {
   return at != forms.end() && at->hash == hash;
 }
 
-// Templates with the form of an alarm.
+// Templates whose form is that of an alarm.
 std::set<logs::ClusterId> alarms_of(const logs::JobLog& log) {
   std::set<logs::ClusterId> out;
   for (const logs::JobLog::FormStats& form : log.forms())
@@ -71,8 +71,8 @@ void Pool::add(const logs::JobLog& log) {
   const View view = make_view(log);
   Pool one;
   one.jobs = 1;
-  // JobLog keeps counts by host per template. Each form gets its share, so the shares add up again in
-  // whatever template the forms join later.
+  // JobLog counts per template and host. Each form gets a share, so the shares add up in any template that
+  // the forms join later.
   struct FormCounts {
     double most = 0, share = 0, events = 0;
   };

@@ -1,6 +1,6 @@
 // The normal pool: message forms of successful jobs, with counts and their share of hosts. Built from settled
-// JobLogs, saved as text, used to diagnose a failed job. One that a daemon learned by itself never has, and
-// never excuses, kernel messages and lines of fatal rules (JobLog::mark_alarm). A plain value; pure.
+// JobLogs, saved as text, used to diagnose a failed job. A pool learned by the daemon contains no kernel
+// messages and no lines of fatal rules, and never excuses them (JobLog::mark_alarm). A plain value; pure.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct PoolForm {
   uint64_t hash = 0;  // form_hash of its messages
   std::string text;
   uint32_t jobs = 0;       // number of jobs that have it
-  double host_max = 0;     // most lines of one host in one job: the template's count, divided among its forms
+  double host_max = 0;     // most lines of one host in one job: the template's count, divided by its forms
   double hosts_share = 0;  // largest share of a job's hosts that have it
   uint32_t words = 0;      // 0 plain, 1 trouble, 2 failure (including the log level)
 };
@@ -33,7 +33,7 @@ struct Pool {
   // two trainers share only forms of common libraries, so every other form would look new.
   bool resembles(const logs::JobLog& log) const;
   bool resembles(const Pool& other) const;
-  // Adds a successful job; to a learned pool without its alarms.
+  // Adds a successful job; a learned pool omits the job's alarms.
   void add(const logs::JobLog& log);
   // Adds the jobs of another pool.
   void merge(const Pool& other);

@@ -14,7 +14,8 @@
 namespace culprit::detect {
 namespace {
 
-// If more than one in this many ranks end without a message, a scheduler, a person or a shutdown ended them.
+// If more than one in this many ranks exit without a message, the reason is a scheduler, a person or a
+// shutdown.
 constexpr size_t kFewOf = 3;
 // Strength against the host: the exit shows the place of the fault, not its kind.
 constexpr double kStrength = 1.5;
@@ -121,7 +122,7 @@ Finding* reported_death(uint32_t rank, std::optional<uint32_t> pid, std::vector<
   return nullptr;
 }
 
-// One death, one finding: the rule says how the process ended, the exit whose it was and when.
+// One exit, one finding: the rule gives the reason; the exit gives the rank and the time.
 void join_death(Finding exit, Finding& seen) {
   const uint32_t rank = exit.subjects[0].rank.value_or(0);
   const std::string name = fmt::format("rank {}", rank);
@@ -141,8 +142,8 @@ void RankExits::add(const RankExited& exited, TimeNs now) {
   exits_[exited.rank] = {exited, now};
 }
 
-// Ranks that ended without a message and harmed the job. If the job continued for long, the exit did no harm.
-// A rank that ended after one with a message was ended by its launcher or by the lost connection.
+// Ranks that exited without a message and harmed the job. If the job continued for long, the exit did no
+// harm. A rank that exited after a rank with a message was ended by its launcher or by the lost connection.
 std::vector<const RankExits::Exit*> RankExits::wordless(const Job& job) const {
   const Speakers speakers = find_speakers(job.view, job.one_host);
   TimeNs first_with_words = std::numeric_limits<TimeNs>::max();

@@ -2,10 +2,10 @@
 // prints arguments, evaluations and progress bars. The last pipeline stage prints the loss. One process per
 // host prints for its host.
 //
-// A template on few units accuses them if it has words of failure. It also does if the pool has the same
-// roles without it. Plain lines of a speaker do not accuse it. Speakers are the units of the first and the
-// last rank. Units that alone wrote several templates since the job's beginning are speakers too. Plain lines
-// of another unit are weaker than words of failure; the correlator also requires an abnormal end.
+// A template on few units accuses them if it has words of failure, or if the pool has the same roles but not
+// the template. Plain lines of a speaker do not accuse it. Speakers are the units of the first and the last
+// rank, and units that alone wrote several templates since the job's beginning. Plain lines of another unit
+// are weaker than words of failure; the correlator also requires an abnormal end.
 #include <algorithm>
 
 #include "core/detect/logs/analysis.h"

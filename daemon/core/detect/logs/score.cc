@@ -3,9 +3,8 @@
 // Each term is a log likelihood ratio of the failure's templates against harmless ones. Each is calibrated on
 // harmless templates: those of the pool, and this job's own from before the end.
 //   words      docs/detectors.md: 54.8 % of the indicating templates are errors, 23.1 % warnings, 22.1 %
-// plain. The
-//              term compares this with the shares among equally rare harmless templates. In a job full of
-//              harmless alarms, an alarm is weak evidence.
+//              plain. The term compares this with the shares among equally rare harmless templates. In a job
+//              full of harmless alarms, an alarm is weak evidence.
 //   cross-job  the share of equally alarming and rare harmless templates that the pool lacks: among this
 //              job's templates from before its end, and by templates of only one pool job (Good-Turing)
 //   temporal   a harmless template begins anywhere in the job, one of the failure near its end. K templates
@@ -238,7 +237,7 @@ class Scorer {
         now > expected ? now * std::log(now / expected) - (now - expected) : 0;  // Chernoff, Poisson
   }
   void see_harmless(const logs::TemplateStats& t, const TemplateScore& s) {
-    // A job that never reached its first iteration has no harmless part, except for templates of the pool.
+    // A job that never reached its first iteration has no harmless part, except for the pool's templates.
     const bool counts = from_ != kNoTime || in_counting_file(t);
     if (!counts && !s.known) return;
     ++shares_[t.count <= kRare][words_class(t)];
@@ -264,7 +263,7 @@ class Scorer {
   }
 
   void cross_job(const logs::TemplateStats& t, TemplateScore& s, uint32_t words) const {
-    if (alarms_[s.id]) return;  // the pool cannot have it, so it speaks neither for it nor against it
+    if (alarms_[s.id]) return;  // a learned pool never has alarms, so their absence proves nothing
     const uint64_t most = most_of(t, s.hosts);
     if (!s.known) {
       s.cross_job = clamp(std::log(kNovelSure / novelty(t.count <= kRare, words)), 0, kTermMax);
@@ -323,7 +322,7 @@ class Scorer {
     const double since = std::max(0.0, static_cast<double>(from_ - t.last_ns)) / length;
     const double before = clear_end() ? kBefore : 0;
     const double until = since < kLasting ? 0.5 : clamp(std::log(kLasting / since), kLateMin, 0);
-    // Recurring work of a job usually begins with the job; this job's own templates show how strictly.
+    // Recurring work usually begins with the job; this job's own templates show how strictly.
     const double share = (begun_later_ + kSmooth) / (sustained_ + 2 * kSmooth);
     const double begun =
         begins_later(s) ? std::log(kNovelSure / share) : std::log((1 - kNovelSure) / (1 - share));
@@ -412,8 +411,8 @@ class Scorer {
     return (lines - static_cast<double>(place.line) + 1 + lines / 100) / lines;
   }
 
-  // Whether a template is on few hosts by role (the first rank prints the loss). Then it is so in the pool,
-  // or it began with the job.
+  // Whether the template is on few hosts because of a role (the first rank prints the loss): it is so in the
+  // pool, or it began with the job.
   bool is_role(const TemplateScore& s) const {
     const double hosts = static_cast<double>(view_.hosts.size());
     if (s.known) return s.known->hosts_share * hosts < 1.5 + 0.1 * hosts && s.cross_job < 0;

@@ -1,9 +1,9 @@
 // Silence: hosts and ranks that stopped writing before their peers.
 //
-// The unit's own rhythm decides. After n gaps, the chance that the next gap is longer than the longest is
-// 1/(n+1). The chance that it is k times longer decreases with k. Only few silent units count: the end of a
-// job or a cut-off log affects all units. Ranks are checked too, because a launcher may continue to write on
-// a host whose ranks are gone.
+// Each unit's own rhythm decides. After n gaps, the chance that the next gap exceeds the longest is 1/(n+1).
+// The chance that it is k times longer decreases with k. Silence is evidence only if few units are silent:
+// the end of a job or a cut-off log affects all units. Ranks are checked too, because a launcher may continue
+// to write on a host whose ranks exited.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// Detects that a running job stopped making progress. A clock decides, so a hang is found even if no line
-// arrives. Offline reports do not use this. Pure: time is an argument; it is the daemon's time, not the time
-// in log lines.
+// Detects that a running job stopped making progress. A clock decides, so a hang is found without new log
+// lines. Offline reports do not use this. Pure: time is an argument, and is the daemon's time, not that of
+// log lines.
 #pragma once
 
 #include <cstdint>
@@ -21,13 +21,13 @@ struct StallOptions {
   int64_t steps = 5;                    // times the median step
 };
 
-// Report of a process that it reached a step, independent of log lines.
+// A process's report that it reached a step, independent of log lines.
 struct ProgressSeen {
   int64_t step = 0;
   uint32_t rank = 0;  // any number that identifies the process
 };
 
-// Report of a process that a phase without iterations begins or ends.
+// A process's report that a phase without iterations begins or ends.
 struct PhaseSeen {
   std::string name;
   bool begins = false;
@@ -40,17 +40,17 @@ class ProgressWatch {
   void lines(uint64_t moves, TimeNs now);
   void beat(const ProgressSeen& seen, TimeNs now);
   void phase(const PhaseSeen& seen, TimeNs now);
-  // Reports activity in a job that numbers no steps.
+  // Reports activity of a job that does not number its steps.
   void moves(TimeNs now) { move(now); }
-  // Whether a stop may be no hang: a phase is announced, or the job is in its first step, which may compile
-  // for minutes. `log` is settled.
+  // Whether a stop may be something else than a hang: an announced phase, or the first step, which may
+  // compile for minutes. `log` is settled.
   bool excused(const logs::JobLog& log, const StallOptions& options, TimeNs now) const;
   // Cheap pre-check: whether to call find_stall(), by the median step of its last call.
   bool may_stall(const StallOptions& options, TimeNs now) const;
   // Whether the job progresses, or announced a phase without steps.
   bool goes_on(const logs::JobLog& log, const StallOptions& options, TimeNs now) const;
-  // `log` is settled. Returns a fault with symptom hang; nothing if the job progresses, may progress or never
-  // iterated.
+  // `log` is settled. Returns a fault with symptom hang; empty if the job makes progress, may make progress,
+  // or never iterated.
   std::optional<Finding> find_stall(const logs::JobLog& log, const StallOptions& options, TimeNs now);
   // Time of the last progress: from the log lines if they have times, else their arrival.
   TimeNs moved_ns(const logs::JobLog& log) const;

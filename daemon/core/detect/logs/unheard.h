@@ -1,5 +1,5 @@
-// Hosts whose daemon is disconnected: they may still work although the collector receives nothing. This
-// removes findings that rest on their silence. Pure.
+// Hosts whose daemon is disconnected may still work although the collector receives nothing. This removes
+// findings that depend on their silence. Pure.
 #pragma once
 
 #include <set>
@@ -13,8 +13,8 @@ namespace culprit::detect {
 
 using Unheard = std::set<std::string>;  // names of hosts as in the job's logs
 
-// Removes such hosts from findings that rest on missing lines or on operations never entered. Findings from
-// lines of these hosts stay.
+// Removes these hosts from findings that depend on missing lines or on operations never entered. Findings
+// from lines of these hosts stay.
 void leave_out(const Unheard& unheard, std::vector<Finding>& findings);
 void leave_out(const Unheard& unheard, Hang& hang);
 

@@ -44,8 +44,9 @@ struct View {
   std::vector<uint32_t> rank_of_writer;
   // Index into hosts; kNowhere if the job has no host of this name.
   uint32_t host_named(std::string_view name) const;
-  // Whether job.toml lists the job's hosts without that of the writer, which shows neither rank nor progress:
-  // it is not counted and not accused, and its kernel speaks of others. A launcher may write there.
+  // Whether job.toml lists the job's hosts without the writer's host, and the writer shows neither rank nor
+  // progress. Such a host is neither counted nor accused, and its kernel lines concern others. A launcher may
+  // write there.
   bool is_stranger(uint32_t writer) const { return writer < stranger.size() && stranger[writer]; }
   std::vector<bool> stranger;  // by writer; empty: none
   // Index into ranks, or kNowhere.
@@ -66,7 +67,7 @@ Evidence evidence_at(const logs::JobLog& log, const logs::LogPlace& place, std::
 // Quotes the line of a rule match, with the number of the line that contains the text.
 Evidence evidence_of(const logs::JobLog& log, const logs::RuleLine& line);
 
-// How alarming a template reads: 0 plain, 1 trouble, 2 failure. Its words decide, except against a level
+// Severity of a template's text: 0 plain, 1 trouble, 2 failure. Its words decide, except against a level
 // field: "errors: 0" at level info is no failure, and a line at level error always is.
 uint32_t words_class(const logs::TemplateStats& stats);
 

@@ -1,5 +1,5 @@
-// Faults found in a job's metrics. Each fault is one entry, however many steps show it. Owned by one
-// detector; one thread.
+// Faults found in a job's metrics, with one entry per fault over all its steps. Owned by one detector; one
+// thread.
 #pragma once
 
 #include <algorithm>
@@ -17,14 +17,15 @@ enum class Cause : uint8_t {
   kReplica,    // a replica differs from its peers in values that all replicas share
   kSum,        // the reduced gradient is not the mean of the local gradients
   kNotFinite,  // one rank's values are not finite, and its peers' values are
-  kApart,      // one rank's local metrics are outliers in one part of the model, unlike with hard samples
-  kAudit,      // a recomputation elsewhere gave another result
-  kSpoilt,     // values of one rank became NaN or infinite while its parameters were sound
-  kBatch,      // samples of some ranks
-  kAllBatch,   // samples of all ranks
-  kUnstable,   // the optimiser
-  kOverflow,   // values of most ranks are not finite, for any reason
-  kPlanned,    // a change that the loop announced or made itself
+  // one rank's local metrics are outliers in one part of the model; hard samples would affect the loss
+  kApart,
+  kAudit,     // a recomputation on another device gave a different result
+  kSpoilt,    // values of one rank became NaN or infinite while its parameters were sound
+  kBatch,     // samples of some ranks
+  kAllBatch,  // samples of all ranks
+  kUnstable,  // the optimiser
+  kOverflow,  // values of most ranks are not finite, for any reason
+  kPlanned,   // a change that the loop announced or made itself
 };
 constexpr bool is_corruption(Cause cause) { return cause <= Cause::kAudit; }
 
@@ -74,8 +75,8 @@ class Cases {
     }
     return nullptr;
   }
-  // Adds a case. It replaces an open case of the same rank: one that a check proved earlier, or one from
-  // local metrics before the replica differed. Null: over the limit.
+  // Adds a case. It replaces an open case of the same rank: one proved by an earlier check, or one from local
+  // metrics before the replica differed. Null: over the limit.
   Case* add(Case made) {
     for (Case& known : all_) {
       if (!known.open || !becomes(known, made)) continue;
@@ -109,7 +110,7 @@ class Cases {
     made.first_ns = known.first_ns;
     made.proved = known.proved;
     made.confidence = std::max(made.confidence, known.confidence);
-    // A proof stands first; reasons from local metrics follow those from replicas.
+    // Order of reasons: proofs, replicas, local metrics.
     made.why.insert(known.cause == Cause::kAudit ? made.why.begin() : made.why.end(), known.why.begin(),
                     known.why.end());
     for (const std::string& metric : known.metrics)

@@ -1,4 +1,4 @@
-// Time series of well-known metrics and the outlier score of each rank, thinned out for a page. Owned by one
+// Time series of well-known metrics and the outlier score of each rank, downsampled for display. Owned by one
 // detector; one thread.
 #pragma once
 

@@ -42,8 +42,7 @@ class Detector {
 
   // Whether no row and no event was added.
   bool empty() const;
-  // Findings over all input so far. Callable at any time and repeatedly; incomplete last steps are judged as
-  // they are.
+  // Findings over all input so far. Callable at any time, repeatedly. Includes incomplete last steps.
   NumericFindings findings();
 
  private:

@@ -170,7 +170,7 @@ void act(Finding& finding, const Case& known) {
       finding.category = Category::kHardware;
       finding.component = Component::kGpu;
       finding.by_no_device = false;
-      // One alarm from metrics leads to a check; a proof on the device leads to its isolation.
+      // An alarm from metrics alone suggests a check; a proof on the device suggests its isolation.
       finding.action = known.proved ? ActionKind::kIsolate : ActionKind::kCheck;
       break;
   }
@@ -218,7 +218,7 @@ Finding finding_of(const Case& known, const Window& window) {
   finding.detector = DetectorKind::kNumerics;
   finding.kind = known.cause == Cause::kPlanned ? FindingKind::kSupport : FindingKind::kFault;
   act(finding, known);
-  // The rank whose numbers were lost first is a place, and no accusation.
+  // The rank with the first NaN/Inf is a location, not an accusation.
   const bool accuses = is_corruption(known.cause);
   if (accuses || known.cause == Cause::kSpoilt) {
     for (const uint32_t slot : known.slots) {

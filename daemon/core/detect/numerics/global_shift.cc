@@ -11,29 +11,30 @@ namespace {
 
 constexpr int64_t kLearningSteps = 24;  // learning steps before any judgement from the past
 constexpr size_t kPastSteps = 64;       // steps of the past used for tails and roughness
-// Counted ranks: more ranks are not more independent, as they share the loss curve.
+// Maximum number of ranks counted as independent, because all share the loss curve.
 constexpr size_t kRanks = 8;
 constexpr double kRarest = 1e-4;     // lower limit of one rank's probability
 constexpr double kLevel = 1.0 / 16;  // weight of one step in the usual value
-constexpr double kJump = 0.5;        // limit, in log units, for the influence of one step on the usual value
+constexpr double kJump = 0.5;        // maximum influence of one step on the usual value, in log units
 constexpr std::array<size_t, 3> kWindows = {1, 2, 4};      // numbers of steps judged together
-constexpr double kByChance = 1 / (2e4 * kWindows.size());  // target: steps between false alarms
+constexpr double kByChance = 1 / (2e4 * kWindows.size());  // target: one false alarm in 2e4 steps
 constexpr size_t kGrowthSteps = 8;
 const double kGrowth = std::log(1.5);
 constexpr int64_t kPlanSteps = 20;  // steps after a planned change in which metrics may move
 constexpr int64_t kPlanLasts = 64;  // steps after a planned change that may explain a climb
 constexpr double kClimb = 6;  // standard errors above the best: probability 1e-9 for a normal distribution
-// Share of the parameters' norm that an update may move. In data/sdc, stable trainings stay below .0135 after
-// their first steps, unstable ones above .030. Their geometric mean is .02.
+// Maximum ratio of an update's norm to the parameters' norm. In data/sdc, after the first steps, stable
+// trainings stay below .0135 and unstable ones above .030; .02 is the geometric mean.
 constexpr double kFast = 0.02;
-// Updates of this share replace the parameters within a few steps, whatever the loss does.
+// Updates of this ratio replace the parameters within a few steps; an alarm needs no evidence from the loss.
 constexpr double kTooFast = 0.1;
-constexpr double kClimbFast = 2.5;  // with such large updates, at present or recently, a climb is expected
-// No schedule raises the rate this many times above its maximum; those in data/sdc leap up to 16 times.
+// lower limit during or soon after such large updates, where a climb is expected
+constexpr double kClimbFast = 2.5;
+// Factor above the maximum rate so far that no schedule reaches; schedules in data/sdc leap up to 16 times.
 constexpr double kReckless = 100;
 constexpr uint32_t kFirstRates = 3;
-// An update and weight decay cannot move the parameters' norm farther than this: other parameters were
-// loaded.
+// Limits for the movement of the parameters' norm by an update and weight decay. A larger movement means that
+// other parameters were loaded.
 constexpr double kReplaced = 2, kReplacedShare = 0.01, kReplacedAlone = 0.05, kReplacedTimes = 20;
 constexpr double kPause = 20;  // times the usual step
 constexpr double kPauseSeconds = 30;
@@ -116,7 +117,7 @@ void GlobalShift::follow(const Frame& frame, const Window& window) {
       continue;
     }
     const double limit = at->steps < kLearningSteps ? std::numeric_limits<double>::infinity() : 4 * at->scale;
-    // After a planned change, the usual value stays as before the change.
+    // After a planned change, the usual value is frozen.
     if (plan_ && plan_->step <= frame.step && frame.step - plan_->step <= kPlanSteps && !plan_->reported) {
       if (at->scale > 0 && moves_by_plan(role)) {
         for (const bool up : {false, true}) {
@@ -171,7 +172,8 @@ void GlobalShift::see_rate(double was, double now, const Frame& frame, const std
   const double change = std::abs(std::log(now / was));
   const double most =
       rate_changes_.empty() ? 0 : *std::max_element(rate_changes_.begin(), rate_changes_.end());
-  // A schedule changes smoothly; a leap by a fifth and by four times its usual change was set.
+  // A schedule changes smoothly. A leap by a fifth, and by four times the largest recent change, is a manual
+  // setting.
   const bool is_set = rate_changes_.size() >= 8 && change > std::max(0.2, 4 * most);
   const bool is_reckless = ++rates_ > kFirstRates && now > kReckless * rate_most_;
   if (is_set || is_reckless) plan(frame.step, fmt::format("{} went from {:g} to {:g}", name, was, now));
@@ -263,7 +265,7 @@ void GlobalShift::follow_plan(const Frame& frame, const Window& window, std::vec
   for (Series& series : series_) series.moved[0] = series.moved[1] = 0;
 }
 
-// Growth of norms before this step, relative to a few steps earlier.
+// Finds growth of norms before this step, relative to a few steps earlier.
 void GlobalShift::see_growth() {
   grown_.reset();
   if (steps_ < kLearningSteps / 2) return;
@@ -310,12 +312,12 @@ void GlobalShift::see_losses(const Frame& frame, const Window& window, const Mar
     usual += static_cast<float>(capped(off) * std::max(kLevel, 1.0 / static_cast<double>(steps_ + 1)));
   }
   if (n < 2) return;
-  // Ranks of one sample, or of a reduced loss, report one number: they are one witness.
+  // Ranks with one sample, or with a reduced loss, report the same number and count as one.
   std::sort(distinct.begin(), distinct.end());
   const auto ranks = static_cast<size_t>(std::unique(distinct.begin(), distinct.end()) - distinct.begin());
   const size_t counted = std::min(ranks, kRanks);
   keep(oddness_, sum * static_cast<double>(counted) / static_cast<double>(n), kWindows.back());
-  // All ranks in one step, or in a few consecutive steps.
+  // Combines all ranks in one step, or in a few consecutive steps.
   double rarest = 1, within = 0;
   size_t steps = 0;
   for (size_t back = 1; back <= oddness_.size(); ++back) {
@@ -342,8 +344,8 @@ void GlobalShift::see_losses(const Frame& frame, const Window& window, const Mar
 }
 
 // Detects an excessive loss at the start of a training: each rank is above all losses of the first step. An
-// untrained model should have the highest loss of a training. With few ranks, or a model trained before, up
-// to a tenth more is normal.
+// untrained model should have the highest loss of a training. With few ranks, or a pretrained model, a rise
+// by up to a tenth is normal.
 void GlobalShift::see_start(const Frame& frame, const Window& window, std::vector<Alarm>& alarms) {
   if (first_step_ >= kLearningSteps || steps_ >= kLearningSteps || climb_reported_) return;
   double least = std::numeric_limits<double>::infinity(), most = -least;
@@ -378,11 +380,11 @@ void GlobalShift::see_climb(const Frame& frame, const Window& window, std::vecto
   keep(roughness_, std::abs(value - fast_), kPastSteps);
   fast_ += (value - fast_) / 4;
   slow_ += (value - slow_) * kLevel;
-  // Before that, the slow mean still depends on the first steps.
+  // Before step 16, the slow mean still depends on the first steps.
   if (steps_ == 16) best_ = slow_;
   if (steps_ >= 16) best_ = std::min(best_, slow_);
   if (steps_ < 20) return;
-  // Means with weights 1/4 and 1/16 have the errors of means of 7 and 31 values.
+  // Exponential means with weights 1/4 and 1/16 have the standard errors of means of 7 and 31 values.
   const double error = (1.4826 * median_of(roughness_) + 1e-3) * std::sqrt(1.0 / 7 + 1.0 / 31);
   const double climb = (fast_ - best_) / error;
   if (climb < 2) {

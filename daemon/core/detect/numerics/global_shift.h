@@ -1,9 +1,9 @@
-// Changes of all ranks at once: hard or bad samples everywhere, an unstable optimiser, or a change that the
-// loop announced. Each rank has its own samples, so a loss far above usual on all ranks has a common cause.
-// Bad samples come without warning. An unstable optimiser shows earlier: norms grow by half within a few
-// steps, or the loss climbs above its best. These are norms of activations, queries, keys or updates (per
-// learning rate). A planned change shows in the loop's own values: learning rate, tokens, data stage, or a
-// pause such as a restart. It is reported if metrics move after it. Owned by one detector; one thread.
+// Detects simultaneous changes of all ranks: hard or bad samples everywhere, an unstable optimiser, or a
+// planned change. Each rank has its own samples, so a loss far above usual on all ranks has a common cause.
+// Bad samples have no earlier symptoms. An unstable optimiser has: norms of activations, queries, keys or
+// updates (per learning rate) grow by half within a few steps, or the loss climbs above its best. A planned
+// change appears in the loop's own values: learning rate, tokens, data stage, or a pause such as a restart. A
+// planned change is reported if metrics move after it. Owned by one detector; one thread.
 #pragma once
 
 #include <array>
@@ -29,7 +29,8 @@ class GlobalShift {
     std::string metric;
   };
 
-  // Whether norms grow as before an instability, each step moves the model too far, or the rate just leapt.
+  // Whether the training shows signs of instability: growing norms, too large updates, or a recent leap of
+  // the learning rate.
   bool is_loose() const { return grown_.has_value() || is_fast() || leap_before(step_).has_value(); }
   // The leap of the learning rate that explains a change that began at `step`.
   std::optional<Leap> leap_before(int64_t step) const;
@@ -91,9 +92,9 @@ class GlobalShift {
   std::deque<double> drifts_;       // relative changes of the parameter norm, by step
   uint32_t fast_steps_ = 0;         // consecutive
   std::optional<Rush> rush_;        // updates that are far too large
-  std::optional<int64_t> fast_at_;  // value of steps_ at the end of the last sufficiently long row
+  std::optional<int64_t> fast_at_;  // value of steps_ at the end of the last run of kGrowthSteps fast steps
   int64_t step_ = 0, steps_ = 0, first_step_ = 0;
-  // Learning rate and tokens: how long and how evenly they continued.
+  // Recent changes of the learning rate; number of consecutive steps with equal tokens.
   std::deque<double> rate_changes_;
   uint32_t tokens_alike_ = 0;
   std::deque<double> pauses_;  // seconds, by step

@@ -6,8 +6,8 @@ namespace culprit::numerics {
 
 namespace {
 
-constexpr int64_t kAtOnce = 8;  // steps by which dates of the same beginning may differ
-// Number of separate spells on one rank alone after which bad samples are no explanation.
+constexpr int64_t kAtOnce = 8;  // maximum difference, in steps, between dates of one onset
+// Number of separate occurrences on one rank alone that exclude bad samples as the cause.
 constexpr uint32_t kAgain = 3;
 
 Case begin(Cause cause, const Frame& frame) {
@@ -24,8 +24,8 @@ void goes_on(Case& known, const Frame& frame) {
   known.last_ns = std::max(known.last_ns, frame.last_ns);
 }
 
-// Whether anomaly `then` is a consequence of fault `before`. All anomalies follow from corruption. A climb
-// follows from its first cause. NaN/Inf follows from the fault that led to it.
+// Whether anomaly `then` is a consequence of fault `before`. Any anomaly can follow from corruption, a climb
+// from its first cause, and NaN/Inf from the preceding fault.
 bool follows(Cause then, Cause before) {
   if (then == before || is_corruption(before)) return true;
   if (then == Cause::kUnstable) return before == Cause::kAllBatch || before == Cause::kPlanned;
@@ -95,7 +95,7 @@ bool Judge::see_not_finite(const Peers::Group& group, const Frame& frame, const 
   for (const uint32_t slot : group.slots) voters += frame.is_seen(slot) && !astray_[slot];
   for (uint32_t number = 0; number < frame.values.size(); ++number) {
     const Role role = window.names()[number].role;
-    // Under a scaled loss, gradients overflow occasionally as planned.
+    // With loss scaling, occasional overflows of gradients are expected.
     if (is_planned(role) || role == Role::kTiming || (scaled && role == Role::kGradPart)) continue;
     if (scaled && (role == Role::kGradNorm || role == Role::kGradCos)) continue;
     reported.clear();
@@ -122,9 +122,9 @@ bool Judge::see_not_finite(const Peers::Group& group, const Frame& frame, const 
     goes_on(*known, frame);
     return true;
   }
-  // With sound parameters, the cause is a sample or a device with a single error. Such samples have a fully
-  // masked target or lead to a division by zero. The metrics do not distinguish the two; samples are the more
-  // frequent cause.
+  // With sound parameters, the cause is a sample or a device with a single error. Samples with a fully masked
+  // target, for example, lead to a division by zero. Metrics do not distinguish sample and device; samples
+  // are the more frequent cause.
   Case made = begin(Cause::kSpoilt, frame);
   made.slots = std::move(slots);
   made.metrics = std::move(metrics);
@@ -136,7 +136,7 @@ bool Judge::see_not_finite(const Peers::Group& group, const Frame& frame, const 
   return true;
 }
 
-// Samples move between ranks: values lost repeatedly on one rank alone are the rank's fault.
+// Bad samples occur on changing ranks, so repeated NaN/Inf on one rank alone is the rank's fault.
 void Judge::recur(Case& known, const Frame& frame) {
   if (frame.step - known.last_step <= kAtOnce || ++known.spells < kAgain || known.slots.size() != 1) return;
   const auto& all = cases_.all();
@@ -186,7 +186,7 @@ void Judge::see_apart(const OutlierRank::Alarm& alarm, const Frame& frame, const
     if (!is_reported) known->confidence = std::min(0.95, known->confidence + 0.1);
     return;
   }
-  // Samples that changed on several ranks, or on all, at one time are one fault.
+  // Simultaneous changes of samples on several or all ranks are one fault.
   for (Case& known : cases_.all()) {
     if (!alarm.shifted || !known.open || std::abs(known.step - alarm.since) > kAtOnce) continue;
     if (known.cause != Cause::kBatch && known.cause != Cause::kAllBatch) continue;
@@ -196,8 +196,8 @@ void Judge::see_apart(const OutlierRank::Alarm& alarm, const Frame& frame, const
     known.detected_at = frame.step;
     return goes_on(known, frame);
   }
-  // The entropy of attention depends on samples and hardly on computation, so it is no evidence alone. An
-  // unstable training also makes ranks differ.
+  // Attention entropy depends mainly on samples, so alone it is no evidence. Unstable training also makes
+  // ranks differ.
   if (role == Role::kEntropy || is_unstable(frame)) return;
   Case made = begin(is_data ? Cause::kBatch : Cause::kApart, frame);
   made.step = alarm.since;
@@ -231,8 +231,8 @@ bool Judge::is_unstable(const Frame& frame) const {
          });
 }
 
-// Makes the learning rate the cause of values lost right after its leap. A planned change, or bad samples
-// reported since the leap, are the same fault.
+// Attributes NaN/Inf right after a leap of the learning rate to this leap. Planned changes and bad samples
+// reported since the leap belong to the same fault.
 bool Judge::blame_rate(Alarm& alarm) {
   const auto leap = together_.leap_before(alarm.since);
   if (alarm.cause != Cause::kOverflow || !leap) return false;
@@ -295,7 +295,7 @@ void Judge::judge_team(size_t index, const Frame& frame, const Window& window) {
   const ReplicaCheck::ReplicaDiffs seen = team.equal.step(frame, window, group.slots, astray_);
   see_healed(seen.healed, frame);
   if (seen.odd) return see_odd(team.equal, *seen.odd, frame, window);
-  // An unstable training overflows first on single ranks.
+  // In unstable training, single ranks overflow first, so no rank is accused.
   if (!is_unstable(frame) && see_not_finite(group, frame, window)) return;
   std::vector<uint32_t> sound;
   for (const uint32_t slot : group.slots) {

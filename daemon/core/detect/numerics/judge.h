@@ -23,7 +23,7 @@ class Judge {
   void add_check(const Check& check, TimeNs time_ns, Window& window);
   // The loop announced a restart; it begins with the next step.
   void announce_restart() { together_.announce_restart(); }
-  // A new run begins: forgets the learned course of the last run, keeps its faults.
+  // Begins a new run: resets the learned values and keeps the faults.
   void restart();
 
   // Outlier score by slot after the last step: 0 like its peers, 1 certainly different.

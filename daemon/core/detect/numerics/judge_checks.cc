@@ -1,4 +1,4 @@
-// Results of checks that a training loop made itself: proofs, and retractions.
+// Results of a training loop's own checks: proofs and retractions.
 #include <fmt/format.h>
 
 #include "core/detect/numerics/judge.h"
@@ -8,7 +8,7 @@ namespace culprit::numerics {
 namespace {
 
 // Confidence from one check that shows a difference. A test of a device against itself or others leaves
-// little doubt; each further check halves it.
+// little doubt; each further check halves the doubt.
 constexpr double kProved = 0.95;
 constexpr double kSharedDoubt = 0.7;  // two ranks differ, without a third for comparison
 
@@ -57,12 +57,12 @@ void Judge::add_replay(uint32_t slot, const Check& check, TimeNs time_ns) {
     return;
   }
   Case* known = suspected(slot);
-  // A step before the fault is no evidence on it.
+  // A check of a step before the fault is no evidence.
   if (known == nullptr || known->proved || check.step < known->step) return;
   Agreed& agreed = is_same ? known->same : known->elsewhere;
   if (agreed.times == 0) agreed.first = check.step;
   agreed.last = std::max(agreed.last, check.step);
-  // Later results add little: a loop may recompute every step.
+  // Only the first result counts, because a loop may recompute every step.
   if (++agreed.times > 1) return;
   if (is_same) {
     // A permanently faulty device repeats its error.

@@ -37,7 +37,7 @@ struct Name {
   std::optional<uint32_t> layer;  // digits at the end of the part after the slash
 };
 
-// Whether the loop's plan sets the metrics of a role, so that they are no measurement.
+// Whether metrics of a role are settings of the loop and not measurements.
 constexpr bool is_planned(Role role) {
   return role == Role::kRate || role == Role::kTokens || role == Role::kDataStage || role == Role::kLossScale;
 }
@@ -48,8 +48,8 @@ constexpr bool is_shared(Role role) {
 
 class Names {
  public:
-  // The number of a name; new names get one up to `limit`. `hint`: where to look first. Rows list names in
-  // the same order, so most names need one comparison and no hash.
+  // The number of a name; new names get a number up to `limit`. `hint`: start of the search. Rows list names
+  // in the same order, so most look-ups need one comparison and no hash.
   std::optional<uint32_t> number(std::string_view text, size_t& hint, size_t limit);
 
   const Name& operator[](uint32_t number) const { return names_[number]; }

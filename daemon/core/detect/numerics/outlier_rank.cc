@@ -9,31 +9,31 @@ namespace culprit::numerics {
 
 namespace {
 
-// Steps of the past: enough for a tail, few enough to follow the training's course.
+// Steps in the past: enough to fit a tail, few enough to track the training.
 constexpr size_t kRankPastSteps = 64;
-// Ranks that contribute distances, in turn: more ranks do not improve quantiles.
+// Ranks that contribute distances per step, in rotation; more ranks do not improve the quantiles.
 constexpr size_t kPastRanks = 8;
-// Distances kept over all groups and metrics, 4 bytes each; and the minimum per metric, below which a tail is
-// meaningless.
+// Maximum number of stored distances over all groups and metrics, 4 bytes each; minimum per metric for a
+// meaningful tail.
 constexpr size_t kDistances = 16 << 20, kDistancesLeast = 128;
 // Columns refitted per step: 5 us each. A past of 64 steps hardly changes within 8 steps.
 constexpr size_t kFits = 16'384, kRefitMost = 8;
 constexpr uint32_t kFirstBets = 24;  // learning steps before any bet
 constexpr double kBiasSteps = 16, kBiasPrior = 8;
 constexpr double kScaleSteps = 64, kScalePrior = 16;
-constexpr double kClip = 3;  // median distances; the influence of a value on the usual is limited to this
+constexpr double kClip = 3;  // maximum influence of a value on the usual value, in median distances
 
-// Limits for a loss above its peers' in step after step: Page's sum of excesses beyond one standard
+// Limits for a loss persistently above its peers: Page's cumulative sum of excesses beyond one standard
 // deviation, at most three per step. The sum reaches kShiftBar after twelve steps at the earliest.
 constexpr double kShiftAllowed = 1, kShiftMost = 3, kShiftBar = 24, kShiftDoubt = 4, kShiftSteps = 32;
 
-constexpr double kUsualLoss = 0.06;  // a loss with a smaller probability is an outlier
+constexpr double kUsualLoss = 0.06;  // probability below which a loss is an outlier
 
 constexpr double kWinMax = 7;     // per step: two extreme steps are not enough
 constexpr double kHit = 1.5;      // minimum win that begins a run
 constexpr double kRunEnds = 1.0;  // remaining winnings below which a run has ended
 constexpr double kSuspect = 6;    // winnings above which a rank does not contribute to the past
-constexpr double kRecords = 2;    // multiple of the largest winnings by chance
+constexpr double kRecords = 2;    // required multiple of the largest winnings by chance
 // Steps between false alarms, over all ranks and metrics of a group.
 constexpr double kStepsBetween = 1e4;
 
@@ -56,7 +56,7 @@ bool OutlierRank::compare(Column& column, const std::vector<double>& cells, std:
   }
   if (values_.size() < 3) return false;
   if (!has_positive_only && !column.is_linear && column.steps <= kFirstBets) {
-    // Statistics of the logarithm are not valid for the value itself.
+    // Statistics of logarithms are not valid for linear values, so they restart.
     column = {};
     column.is_linear = true;
     column.cells.resize(slots.size());
@@ -198,9 +198,9 @@ void OutlierRank::settle(uint32_t number, std::span<const uint32_t> slots, std::
   alarms.push_back(alarm);
 }
 
-// Accuses a rank from a single step, if its value is extreme against the column's past and the number of
-// values. If the rank's loss is an outlier too, the sample is the cause. Only large norms and maxima count:
-// one wrong value of many raises them and hardly ever lowers them.
+// Accuses a rank from a single step, if its value is extreme given the column's past and the number of
+// values. If the rank's loss is also an outlier, the sample is the cause. Only high norms and maxima count: a
+// single wrong value raises them and hardly ever lowers them.
 void OutlierRank::see_single(const Frame& frame, std::span<const uint32_t> slots,
                              std::vector<Alarm>& alarms) {
   for (const Single& single : singles_) {
@@ -215,7 +215,7 @@ void OutlierRank::see_single(const Frame& frame, std::span<const uint32_t> slots
   }
 }
 
-// Detects long-lasting other samples on one rank: data domains change, and no single step is extreme.
+// Detects a lasting change of one rank's samples, such as another data domain, without extreme single steps.
 void OutlierRank::see_shifts(const Frame& frame, std::span<const uint32_t> slots,
                              std::vector<Alarm>& alarms) {
   const Column& column = columns_[*loss_];
@@ -241,7 +241,7 @@ void OutlierRank::see_shifts(const Frame& frame, std::span<const uint32_t> slots
                           .loss_score = shift.sum});
       }
     }
-    // While the sum is high, the usual value stays.
+    // While the sum is high, the usual value is frozen.
     if (shift.sum > kShiftDoubt) continue;
     const double limit = column.is_fit ? 2 * kShiftMost * scale : std::numeric_limits<double>::infinity();
     const double off = std::clamp(raw_[place] - shift.bias, -limit, limit);

@@ -1,14 +1,14 @@
-// Whether one rank's local metrics are outliers among its peers. Before the reduction, peers see samples of
-// one distribution on one model. So no rank should differ from the others repeatedly.
+// Detects a rank whose local metrics are outliers among its peers. Before the reduction, peers process
+// samples of one distribution with one model. So no rank should differ from the others repeatedly.
 //
 // Each value is compared with the median of the other ranks. The rank's usual offset is subtracted, because a
-// rank may have its own data domain. The result is divided by the rank's usual variation. The column's own
-// past over all ranks gives the probability of such a distance. Beyond the past, the tail continues as a
-// power law (Hill), because training metrics have heavy tails. Evidence adds up over steps for each rank,
-// metric and direction, as the logarithm of an e-value. This is a bet against the rank being like its peers;
-// its winnings exceed x in at most one of x tries. A single step cannot win. A named rank must have won twice
-// as much as any rank in that metric before. The reason: neighbouring steps are not independent. Owned by one
-// detector; one thread.
+// rank may have its own data domain. The result is divided by the rank's usual variation. The column's past
+// over all ranks gives the probability of this distance. Beyond the past, a power law (Hill) extends the
+// tail, because training metrics have heavy tails. Evidence accumulates over steps for each rank, metric and
+// direction, as the logarithm of an e-value. The e-value is the winnings of a bet against the rank being like
+// its peers. For a healthy rank, winnings exceed x in at most one of x tries. A single step cannot win.
+// Neighbouring steps are not independent, so a named rank must have won twice as much as any rank in that
+// metric before. Owned by one detector; one thread.
 #pragma once
 
 #include <span>
@@ -28,10 +28,10 @@ class OutlierRank {
     bool above = false;     // above its peers
     double evidence = 0;    // logarithm of the e-value
     bool single = false;    // one step alone, far outside the past
-    bool shifted = false;   // a loss slightly above its peers' in each step
+    bool shifted = false;   // the loss is slightly above the peers' losses in each step
     double loss_score = 0;  // evidence of the rank's loss, upwards: its samples are hard
   };
-  // `columns`: number of columns watched over all groups. With many columns, each keeps a shorter past and is
+  // `columns`: number of columns over all groups. With many columns, each stores a shorter past and is
   // refitted less often.
   void set_share(size_t columns);
   // Alarms of this step. Compares the `slots` that are not `astray`.
@@ -59,7 +59,7 @@ class OutlierRank {
     std::vector<Cell> cells;  // by place in `slots`
   };
 
-  // Loss of one rank: its offset before the sum began, and the sum.
+  // Loss of one rank: its offset before the sum's first step, and the sum of excesses.
   struct Shift {
     float bias = 0, sum = 0;
     int64_t since = 0;  // the step
@@ -77,8 +77,7 @@ class OutlierRank {
   void settle(uint32_t number, std::span<const uint32_t> slots, std::vector<Alarm>& alarms);
 
   std::vector<Column> columns_;
-  // For this step: ranks far outside the past, with their columns; and the rarity of each rank's loss, by
-  // place.
+  // Of this step: ranks far outside the past, with their columns; rarity of each rank's loss, by place.
   struct Single {
     size_t place = 0;
     uint32_t column = 0;

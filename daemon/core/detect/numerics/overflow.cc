@@ -45,7 +45,7 @@ std::optional<Alarm> Overflow::step(const Frame& frame, const Window& window, co
     if (!is_gradient(role) && !spoils(role)) continue;
     Column& column = columns_[number];
     const Count c = counts[number] = count(frame.values[number], astray, column.sound);
-    if (c.reported == 0) continue;  // no report: the state stays as last reported
+    if (c.reported == 0) continue;  // not reported: the previous state remains
     if (first_ ? c.lost < c.reported : 2 * c.lost <= c.reported) {
       column.since.reset();
       continue;

@@ -1,7 +1,8 @@
-// Values that become NaN or infinite on most ranks at once: no single rank is at fault, and later results are
-// worthless. A loss, parameters or an update raise an alarm at once. Gradients alone overflow as planned
-// under a scaled loss, which may be unreported: the step is skipped and the scale halved. So gradients must
-// overflow for longer than halving the usual first scale, 2^16, can take. Owned by one detector; one thread.
+// Detects NaN/Inf on most ranks at once: no single rank is at fault, and later results are invalid. A loss,
+// parameters or an update raise an alarm at once. With loss scaling, which may be unreported, occasional
+// overflows of gradients alone are expected: the step is skipped and the scale halved. So gradients must
+// overflow in more steps than halvings of the usual initial scale, 2^16, can take. Owned by one detector; one
+// thread.
 #pragma once
 
 #include <optional>
@@ -16,12 +17,12 @@ namespace culprit::numerics {
 
 class Overflow {
  public:
-  // The alarm of this step, repeated while the fault lasts. The metric that failed first stands first.
+  // The alarm of this step, repeated while the fault lasts. The first failed metric leads.
   std::optional<Alarm> step(const Frame& frame, const Window& window, const Marks& astray);
 
  private:
   struct Column {
-    Marks sound;                   // by slot: was finite at least once
+    Marks sound;                   // by slot: whether it was ever finite
     std::optional<int64_t> since;  // not finite on most ranks since this step
   };
   // Ranks that report a metric, and those whose value is not finite.

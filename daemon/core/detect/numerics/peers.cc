@@ -99,8 +99,8 @@ void Peers::divide(std::vector<Keys>::const_iterator begin, std::vector<Keys>::c
     add({.slots = single, .key = begin->layers, .settled = settled});
     return;
   }
-  // Groups of one layout have equal sizes. Otherwise the smaller ones are ranks with wrong parameters, and
-  // belong to the largest.
+  // Groups of one layout have equal sizes. If not, ranks of the smaller groups have wrong parameters and
+  // belong to the largest group.
   const size_t size = classes[0].slots.size();
   const bool even =
       std::all_of(classes.begin(), classes.end(), [size](const Group& c) { return c.slots.size() == size; });
@@ -122,7 +122,8 @@ void Peers::divide(std::vector<Keys>::const_iterator begin, std::vector<Keys>::c
   for (const uint32_t slot : single) add({.slots = {slot}, .key = begin->layers, .settled = true});
 }
 
-// Caches the keys of each group's first rank for this frame, because new ranks times groups may ask for them.
+// Caches the keys of each group's first rank for this frame, because each new rank is compared with each
+// group.
 void Peers::see_fronts(const Frame& frame, const Window& window) {
   while (fronts_.size() < groups_.size()) {
     const auto& slots = groups_[fronts_.size()].slots;

@@ -1,7 +1,7 @@
 // Groups of data-parallel peers: ranks with the same model and different samples. The layout defines them if
 // known. Else ranks with the same layers and equal parameters form a group. So pipeline stages and
-// tensor-parallel parts become separate groups. Parameter shards all differ, so they stay together by their
-// layers. Owned by one detector; one thread.
+// tensor-parallel parts become separate groups. Parameter shards all differ; their ranks are grouped by
+// layers alone. Owned by one detector; one thread.
 #pragma once
 
 #include <vector>

@@ -6,8 +6,8 @@ namespace culprit::numerics {
 
 namespace {
 
-// Equal steps until a metric must stay equal. Norms that all replicas should share need few. For other names,
-// 16 consecutive matches of six-digit numbers are practically never chance.
+// Number of equal steps after which a difference is an error. Norms that all replicas should share need few.
+// For other metrics, 16 consecutive matches of six-digit numbers are practically never chance.
 constexpr uint32_t kAlikeShared = 3, kAlikeOther = 16;
 // A slot astray is healed after this many equal steps: a diverged replica never matches twice by chance.
 constexpr uint8_t kAlikeAgain = 2;
@@ -58,7 +58,7 @@ bool ReplicaCheck::compare(const Team& team, Value value, Reported reported) {
   return true;
 }
 
-// Adds the result of the last compared column: odd slots, and matches of astray slots.
+// Adds the last compared column's odd slots and matches of astray slots.
 void ReplicaCheck::count(Odd& odd) {
   ++compared_;
   for (const uint32_t slot : back_) ++again_[slot];
@@ -76,8 +76,8 @@ void ReplicaCheck::compare_digests(const Frame& frame, const Team& team, Odd& od
             team, [&](uint32_t slot) { return cells[slot]; }, is_there))
       continue;
     Column& column = digests_[number];
-    // Parameter shards, all different, cannot be compared. A clear majority is enough at first sight, because
-    // equal digests prove equal tensors.
+    // Parameter shards all differ, so they are not compared. For the first comparison, a clear majority is
+    // enough, because equal digests prove equal tensors.
     column.is_held |= odd_.empty() || (voters_ > 2 && odd_.size() * 3 <= voters_);
     if (!column.is_held) continue;
     count(odd);
@@ -96,7 +96,7 @@ void ReplicaCheck::compare_metrics(const Frame& frame, const Window& window, con
     const auto& cells = frame.values[number];
     const auto is_there = [&](uint32_t slot) { return slot < cells.size() && is_reported(cells[slot]); };
     const auto bits = [&](uint32_t slot) { return std::bit_cast<uint64_t>(cells[slot]); };
-    // A shortcut: most metrics differ between ranks, already between the first two.
+    // Shortcut: most metrics already differ between the first two ranks.
     if (!column.is_held && !is_shared(role) && is_there(slots[0]) && is_there(slots[1]) &&
         bits(slots[0]) != bits(slots[1])) {
       column.run = 0;
@@ -180,7 +180,7 @@ std::optional<Sum::Wrong> Sum::step(const Frame& frame, const Window& window,
   for (const uint32_t slot : slots) {
     const double g = frame.value(*norm, slot), r = frame.value(*reduced, slot);
     const double c = cosine ? frame.value(*cosine, slot) : kAbsent;
-    // With a missing part there is nothing to compare; other checks find a single wrong part.
+    // If a part is missing, the sum cannot be checked; other checks find a single wrong part.
     if (!is_reported(g) || !is_reported(r) || !std::isfinite(g)) return {};
     if (std::bit_cast<uint64_t>(r) != std::bit_cast<uint64_t>(reported)) return {};
     has_cosine &= is_reported(c) && std::isfinite(c);
@@ -207,7 +207,7 @@ std::optional<Sum::Wrong> Sum::step(const Frame& frame, const Window& window,
     return {};
   }
   if (run_ >= kSumSteps) return Wrong{.expected = sum, .reported = reported};
-  // The equation never held that well, or does not apply here.
+  // The equation held for too few steps, or does not apply.
   run_ = 0;
   worst_ = error < 0.01 ? std::max(worst_, error) : worst_;
   return {};

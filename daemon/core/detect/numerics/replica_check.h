@@ -1,7 +1,7 @@
-// Compares values that replicas share to the last bit: digests, and metrics that were equal in step after
-// step. Equality itself selects these metrics, not their names. A rank that differs from the majority is odd.
-// Also checks that the local gradients of replicas sum to the reduced gradient. Owned by one detector; one
-// thread.
+// Compares values that are bit-identical on all replicas: digests, and metrics that were equal in many
+// consecutive steps. Equality selects these metrics, not their names. A rank that differs from the majority
+// is odd. Also checks that the local gradients of replicas sum to the reduced gradient. Owned by one
+// detector; one thread.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@
 
 namespace culprit::numerics {
 
-// Slots with wrong parameters do not vote until they are equal again.
+// Slots with wrong parameters ("astray"). They have no vote until they are equal again.
 using Marks = std::vector<uint8_t>;  // by slot
 
 class ReplicaCheck {
@@ -39,7 +39,7 @@ class ReplicaCheck {
   struct Column {
     uint32_t run = 0;  // consecutive equal steps, each with a new value
     double last = kAbsent;
-    bool is_held = false;  // equal for long enough: must stay equal
+    bool is_held = false;  // equal for enough steps, so a difference is an error
   };
   struct Team {
     std::span<const uint32_t> slots;

@@ -1,6 +1,6 @@
-// How rare a distance is among those seen before: quantiles of the past, and a power law (Hill) beyond them,
-// because training metrics have heavy tails. Also the bet on a rarity: without a fault, its winnings over
-// steps exceed x in at most one of x tries (an e-value). Plain values; one thread.
+// Rarity of a distance among past distances: quantiles of the past, extended by a power law (Hill), because
+// training metrics have heavy tails. Also a bet on rarities: without a fault, its winnings over steps exceed
+// x in at most one of x tries (an e-value). Plain values; one thread.
 #pragma once
 
 #include <algorithm>
@@ -41,10 +41,10 @@ class Tail {
   float body_[3] = {0, 0, 0};               // distances that 1/8, 1/4 and 1/2 of the past exceed
 };
 
-// The bet assumes: in this share of steps a faulty rank has rarities of density p^(kBetPower - 1), else those
-// of a healthy rank.
+// Assumption of the bet: a faulty rank has rarities of density p^(kBetPower - 1) in a share kBetShare of its
+// steps, and those of a healthy rank in the others.
 constexpr double kBetShare = 0.2, kBetPower = 0.3;
-// Cost per step. It keeps a temporary, constant offset (a data domain learned later) from winning.
+// Cost per step. It prevents wins by a temporary constant offset (a data domain learned later).
 constexpr double kBetCost = 0.2;
 
 inline double bet(double p) {

@@ -46,11 +46,11 @@ bool Window::is_alive(const Rank& rank) const {
 Window::Place Window::place(Rank& rank, const MetricRow& row) {
   if (row.step > closed_step_) {
     if (!rank.ahead) return Place::kOpen;
-    // Two senders with one rank number: rows that continue the rank's earlier steps are the other sender's.
+    // Rows that continue the rank's earlier steps come from a second sender with the same rank number.
     return row.step > rank.last_step + static_cast<int64_t>(kOpen) ? Place::kOpen : Place::kAhead;
   }
   if (rank.ahead) return Place::kAhead;
-  // Late or repeated rows are older than the rank's last row; a new run is newer.
+  // Late or repeated rows are older than the rank's last row; rows of a new run are newer.
   const bool is_newer = row.time_ns != kNoTime && rank.last_ns != kNoTime && row.time_ns > rank.last_ns;
   const bool is_back = rank.last_step >= 0 && row.step <= rank.last_step;
   if (row.time_ns != kNoTime && rank.last_ns != kNoTime)
@@ -131,7 +131,7 @@ void Window::recycle(Frame&& frame) {
   spare_.push_back(std::move(frame));
 }
 
-// Closes whole steps, and steps more than `keep` open steps back.
+// Closes complete steps, and all except the last `keep` open steps.
 void Window::close(Ready& ready, size_t keep) {
   auto& run = runs_[0];
   // At the beginning, the set of ranks is not yet known.
@@ -157,7 +157,7 @@ void Window::restart(Ready& ready) {
   runs_[1].clear();
   closed_step_ = -1;
   for (Rank& rank : ranks_) {
-    // The other ranks are still to come: their last step belongs to the ended run.
+    // Ranks that have not begun the new run: their last step belongs to the ended run.
     if (!rank.ahead) rank.last_step = -1;
     rank.last_frame = closed_frames_;
     rank.ahead = false;
@@ -234,7 +234,7 @@ std::vector<std::string> Window::problems() const {
                     "passed over",
                     *stranger_, strangers_));
   }
-  // A loop that reports a step in several rows does so on all ranks.
+  // If a loop reports a step in several rows, all ranks do, so this is no clash.
   std::vector<uint32_t> clashing;
   for (const Rank& rank : ranks_) {
     if (rank.clashes > 0) clashing.push_back(rank.rank);

@@ -1,6 +1,6 @@
-// Assembles rows of ranks, in any order, into steps. A step is whole when all live ranks have passed it. A
-// missing rank delays a step by a few steps at most. If half of the ranks go back in steps, a new run begins
-// (a restart, a rollback). A single rank that goes back is two senders with one rank number. Owned by one
+// Assembles rows of ranks, in any order, into steps. A step is complete when all live ranks have passed it. A
+// missing rank delays it by at most a few steps. If half of the ranks return to earlier steps, a new run
+// begins (a restart, a rollback). If a single rank does, two senders share its rank number. Owned by one
 // detector; one thread.
 #pragma once
 
@@ -19,13 +19,13 @@ namespace culprit::numerics {
 class Window {
  public:
   struct Ready {
-    std::vector<Frame> frames;  // whole now, ascending by step
-    bool restarted = false;     // a run ends after these frames, and another begins
+    std::vector<Frame> frames;  // complete, ascending by step
+    bool restarted = false;     // a new run begins after these frames
   };
   Ready add(const MetricRow& row);
   // Returns a frame for reuse.
   void recycle(Frame&& frame);
-  // Frames that have begun and are not whole, ascending by step.
+  // Incomplete frames, ascending by step.
   const std::deque<Frame>& open() const { return runs_[0]; }
 
   const Names& names() const { return names_; }
@@ -45,7 +45,7 @@ class Window {
     int64_t last_step = -1;
     TimeNs last_ns = kNoTime;
     int64_t last_frame = 0;  // value of closed_frames_ when the rank was seen last
-    bool ahead = false;      // has begun a new run that the others have not
+    bool ahead = false;      // has begun a new run before the others
     uint32_t clashes = 0;
   };
   enum class Place { kOpen, kLate, kAhead };

@@ -8,13 +8,13 @@
 namespace culprit::ras {
 namespace {
 
-// Answers less far apart are of one moment.
+// Answers closer together count as one moment.
 constexpr TimeNs kApartNs = 5 * kNsPerSecond;
 
 uint64_t place_key(const RasMember& member) { return uint64_t{member.process} << 32 | member.device; }
 
-// The global ranks of devices: the numbers within the largest communicator, if it has all its ranks and no
-// other communicator of its size numbers them otherwise.
+// Global ranks of devices: the ranks in the largest communicator, if complete and if no communicator of equal
+// size has different ranks.
 class WorldRanks {
  public:
   explicit WorldRanks(const RasAnswer& answer) {
@@ -35,7 +35,7 @@ class WorldRanks {
     const auto known = ranks_.find(place_key(member));
     return known == ranks_.end() ? kRasUnknown : known->second;
   }
-  // Of a process with one device.
+  // For a process with one device.
   uint32_t of_process(uint32_t process, uint32_t device) const {
     RasMember member;
     member.process = process;
@@ -54,7 +54,7 @@ class WorldRanks {
   bool sound_ = true;
 };
 
-// Moves the processes of the named members into the state's own table, and gives the members their ranks.
+// Moves the processes of the named members into the state's own table, and sets the members' ranks.
 class Naming {
  public:
   Naming(const RasAnswer& answer, const WorldRanks& world, RasState& state)
@@ -101,7 +101,7 @@ RankList members_of(const RasComm& comm, const WorldRanks& world) {
   return out.runs().size() <= limits::kRasRuns ? out : RankList();
 }
 
-// Largest communicators first: a state has room for some.
+// Largest communicators first: a state has limited room.
 std::vector<RasCommState> faulty_comms(const RasAnswer& answer, const WorldRanks& world, uint64_t& dropped) {
   std::vector<RasCommState> out;
   for (const RasComm& comm : answer.comms) {
@@ -121,7 +121,7 @@ std::vector<RasCommState> faulty_comms(const RasAnswer& answer, const WorldRanks
 
 }  // namespace
 
-// Which processes launched operations since the last answer. The text form does not say.
+// The processes that launched operations since the last answer. The text format lacks this.
 std::vector<bool> Follower::moved_processes(const RasAnswer& answer) {
   std::vector<uint64_t> launched(answer.processes.size());
   for (const RasComm& comm : answer.comms)
@@ -140,7 +140,7 @@ std::vector<bool> Follower::moved_processes(const RasAnswer& answer) {
   return moved;
 }
 
-// With one more answer of the same content.
+// Counts one more answer with the same content.
 Follower::Repeat Follower::repeated(const Repeat& known, TimeNs at) {
   Repeat out = known;
   if (known.last_ns != kNoTime && at != kNoTime && at - known.last_ns < kApartNs) return out;
@@ -153,7 +153,7 @@ Follower::Repeat Follower::repeated(const Repeat& known, TimeNs at) {
 void Follower::note_counts(const RasAnswer& answer, TimeNs at) {
   uint64_t all = answer.comms_seen;
   for (const RasComm& comm : answer.comms) all += digest_counts(comm);
-  // Of communicators in order the text form gives no counts: only a fault that stays proves a stop.
+  // The text format has no counts of healthy communicators, so only a persistent fault proves a standstill.
   const bool proves = answer.json || !answer.comms.empty();
   const bool same = answers_ > 0 && proves && all == all_;
   still_ = same ? repeated(still_, at) : Repeat{all, 1, at, at};

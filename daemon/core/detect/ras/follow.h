@@ -1,8 +1,8 @@
-// Joins consecutive answers of NCCL's RAS about one job into a RasState: which communicators show a fault,
-// for how many answers it stands still, and the global ranks of the processes. A running job shows different
-// counts for moments, so one answer proves less than two.
+// Joins consecutive NCCL RAS answers about one job into a RasState: communicators with a fault, the number of
+// unchanged answers, and the global ranks of the processes. In a running job, counts differ momentarily, so
+// one answer is weaker evidence than two.
 //
-// Pure; one thread. Keeps of the last answer a number per communicator and per process.
+// Pure; one thread. Stores one number per communicator and per process of the last answer.
 #pragma once
 
 #include <cstdint>
@@ -19,15 +19,15 @@ namespace culprit::ras {
 
 class Follower {
  public:
-  // `at`: when the answer came, later than the one before. The caller fills host and address of the result.
+  // `at`: time of the answer, later than the previous one. The caller fills in the result's host and address.
   RasState add(const RasAnswer& answer, TimeNs at);
 
  private:
   struct Repeat {
     uint64_t digest = 0;
-    uint32_t answers = 0;  // some seconds apart: one that is saved twice counts once
+    uint32_t answers = 0;  // seconds apart: an answer saved twice counts once
     TimeNs since_ns = kNoTime;
-    TimeNs last_ns = kNoTime;  // of the last one that counts
+    TimeNs last_ns = kNoTime;  // time of the last counted answer
   };
   static Repeat repeated(const Repeat& known, TimeNs at);
   using CommKey = std::pair<uint64_t, std::string>;
@@ -37,8 +37,8 @@ class Follower {
   void follow_comms(const RasAnswer& answer, RasState& state);
 
   uint32_t answers_ = 0;
-  std::map<CommKey, Repeat> comms_;                                // with a fault, of the last answer
-  std::map<std::pair<std::string, uint32_t>, uint64_t> launched_;  // by host and pid: operations of a process
+  std::map<CommKey, Repeat> comms_;  // communicators with a fault in the last answer
+  std::map<std::pair<std::string, uint32_t>, uint64_t> launched_;  // operations of a process, by host and pid
   uint64_t all_ = 0;                                               // digest of all counts
   Repeat still_;
 };

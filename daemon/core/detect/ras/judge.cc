@@ -14,15 +14,16 @@
 namespace culprit::ras {
 namespace {
 
-// Probability that the ranks are the right ones. One answer alone does not show that anything stands.
+// Probability that the named ranks are right. One answer alone proves no standstill.
 constexpr double kDeadConfidence = 0.85, kStalledConfidence = 0.75, kOnceConfidence = 0.4;
 constexpr double kUnresponsiveConfidence = 0.65;
-// A larger share of a communicator without an answer: the network or the service, not these processes.
+// If a larger share of a communicator does not answer, the network or the service is at fault, not the
+// processes.
 constexpr double kManyExits = 0.25;
 constexpr size_t kNamed = 16;
 const std::string kReported = "NCCL RAS: ";
 
-// A rank in a sentence and as a subject: identified by its process and device.
+// A rank for sentences and subjects, identified by process and device.
 struct Named {
   RasMember member;
   bool operator<(const Named& other) const {
@@ -64,7 +65,7 @@ class Judge {
     return name ? name : std::optional(address);
   }
 
-  // "rank 7 (process 12 on node-3)"; with a number of the communicator where the global one is unknown.
+  // "rank 7 (process 12 on node-3)"; uses the communicator's rank if the global rank is unknown.
   std::string rank_name(const RasMember& member) const {
     const std::string process = process_name(member.process);
     if (member.world != kRasUnknown) return fmt::format("rank {} ({})", member.world, process);
@@ -147,7 +148,7 @@ class Judge {
     Ranks dead, silent;
     TimeNs since = state_.at_ns;
     uint32_t answers = 0;
-    std::set<uint32_t> dead_processes;  // the text form has them apart from the ranks
+    std::set<uint32_t> dead_processes;  // listed apart from the ranks in the text format
     for (const RasExit& exited : state_.exited)
       if (exited.dead) dead_processes.insert(exited.process);
     for (const RasCommState& comm : state_.comms)
@@ -222,7 +223,7 @@ class Judge {
     return nullptr;
   }
 
-  // Ranks that wait in the making of a communicator for others.
+  // Ranks that wait for others while a communicator is created.
   bool judge_making(const RasCommState& comm) {
     const RasGroup* const init = group_in(comm, RasPhase::kInit);
     if (!init) return false;
@@ -253,14 +254,14 @@ class Judge {
     return true;
   }
 
-  // Ranks that finalised, aborted or never had a communicator that others use.
+  // Ranks that finalized, aborted or never had a communicator that others use.
   void judge_phases(const RasCommState& comm) {
     const RasGroup* const running = group_in(comm, RasPhase::kRunning);
     if (!running || comm.phases.size() < 2) return;
     Ranks left;
     size_t all = 0;
     std::string how;
-    bool ends = true;  // in order, as at the end of every job
+    bool ends = true;  // a normal end, as of every job
     for (const RasGroup& group : comm.phases) {
       if (&group == running) continue;
       ends = ends && group.value == static_cast<uint64_t>(RasPhase::kFinalize);
@@ -272,7 +273,7 @@ class Judge {
     const bool few = all < running->ranks && left.size() == all;
     Finding f = fault(comm.since_ns);
     f.confidence = few && !ends ? stalled(comm) : kOnceConfidence;
-    f.by_no_device = true;  // a program's order of ends, or an abort after an error of another rank
+    f.by_no_device = true;  // the program's order of ends, or an abort after another rank's error
     f.category = Category::kUser;
     f.component = Component::kUserCode;
     for (const Named& one : left)
@@ -321,7 +322,7 @@ class Judge {
         if (spread.groups.size() > 1) all.push_back(difference(comm, spread));
     if (all.empty()) return;
     if (report_other_calls(all)) return;
-    // A rank that is behind in one communicator and ahead in another waits there itself.
+    // A rank that is behind in one communicator and ahead in another waits in the latter.
     Ranks waits;
     for (const Difference& d : all) waits.insert(d.ahead_named.begin(), d.ahead_named.end());
     std::stable_sort(all.begin(), all.end(), [](const Difference& a, const Difference& b) {
@@ -346,7 +347,7 @@ class Judge {
     }
   }
 
-  // The same ranks ahead in one function and behind in another of a communicator: a program's fault.
+  // Ranks ahead in one function and behind in another of the same communicator: a program fault.
   bool report_other_calls(const std::vector<Difference>& all) {
     for (const Difference& a : all)
       for (const Difference& b : all) {
@@ -420,7 +421,7 @@ class Judge {
     return hosts.size() > 1;
   }
 
-  // Most ranks behind a few: storage, a phase of the program, or the few made a call of their own.
+  // Most ranks are behind a few: storage, a program phase, or an extra call of the few.
   void report_many_behind(const Difference& d) {
     Finding f = fault(d.comm->since_ns);
     f.confidence = std::min(stalled(*d.comm), 0.5);

@@ -1,9 +1,9 @@
-// What a RasState says of a hang: which ranks left, which are behind their peers, which communicators are
-// still being made. Counts are launches of the host, per function; send, recv, all-to-all and what a device
-// does not finish are invisible. If the counts distinguish no rank, none is named.
+// Derives the hang answer from a RasState: ranks that left, ranks behind their peers, and communicators under
+// construction. Counts are host launches per function. Send, recv, all-to-all and unfinished device work are
+// invisible. If the counts distinguish no rank, none is named.
 //
-// Pure; accepts any state. The caller decides whether the job stands: a running job shows the same for
-// moments.
+// Pure; accepts any state. The caller decides whether the job stands still: a running job shows such
+// differences momentarily.
 #pragma once
 
 #include <functional>
@@ -19,20 +19,20 @@ namespace culprit::ras {
 
 struct RasContext {
   PlaceOfRank place = {};  // of a global rank; may be empty
-  // The name of a host by its address; may be empty.
+  // Host name by address; may be empty.
   std::function<std::optional<std::string>(const std::string& address)> host = {};
-  std::string file = {};                // for evidence: where the answers are from
-  std::optional<uint64_t> offset = {};  // of the last answer there
-  bool once = true;                     // false: what one answer alone shows is no finding
+  std::string file = {};                // source of the answers, for evidence
+  std::optional<uint64_t> offset = {};  // of the last answer in the file
+  bool once = true;                     // false: evidence from a single answer gives no finding
 };
 
 struct RasVerdict {
   std::vector<Finding> findings;
-  std::vector<HangAnswer> answers;   // what each finding says of the hang
-  std::vector<std::string> missing;  // what RAS cannot tell
+  std::vector<HangAnswer> answers;   // the hang answer of each finding
+  std::vector<std::string> missing;  // information that RAS does not have
 };
 
-// Findings that rest on a user's word (RasState::user) say so.
+// Findings that depend on a user's claim (RasState::user) are marked.
 RasVerdict judge(const RasState& state, const RasContext& context);
 
 }  // namespace culprit::ras

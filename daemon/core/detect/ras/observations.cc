@@ -11,7 +11,7 @@
 namespace culprit::ras {
 namespace {
 
-// What the observations of one group of ranks share.
+// Common fields of the observations of one group of ranks.
 struct GroupFacts {
   const RasCommState* comm;
   const std::string* function;
@@ -62,7 +62,7 @@ class ObservationMaker {
     return e;
   }
 
-  // Fills the place of a member: of an observation or an exit.
+  // Fills in a member's place in an observation or exit.
   template <class Place>
   void place(const RasMember& member, Place& to) const {
     if (member.world != kRasUnknown) to.rank = member.world;

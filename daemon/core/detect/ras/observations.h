@@ -1,5 +1,5 @@
-// What a RasState says, as observations and exits of the hang state (core/detect/hang). Only communicators
-// whose counts stand still give observations: those of a running job prove nothing. Pure; any thread.
+// Converts a RasState to observations and exits for the hang state (core/detect/hang). Only communicators
+// with unchanged counts give observations: those of a running job prove nothing. Pure; any thread.
 #pragma once
 
 #include <vector>
@@ -15,8 +15,8 @@ struct RasObservations {
   std::vector<hang::RankExit> exits;
 };
 
-// A rank that launched the most operations of a function waits in the last one. Ranks of the largest group,
-// which a state does not list, are named if all members of the communicator are known.
+// The rank with the highest launch count of a function waits in the last launch. A state does not list the
+// ranks of its largest group; they are named if all members of the communicator are known.
 RasObservations observations_of(const RasState& state, const RasContext& context);
 
 }  // namespace culprit::ras

@@ -11,7 +11,7 @@
 namespace culprit::ras {
 namespace {
 
-// Hosts whose addresses are known by name.
+// Limit on hosts with a known name.
 constexpr size_t kRasNames = 16'384;
 
 }  // namespace
@@ -39,7 +39,7 @@ const RasInput* RasStates::newest() const {
   return out;
 }
 
-// Whether the state is of a standstill of the job, and not of a moment between two steps.
+// Whether the state is from a standstill, and not from a moment between two steps.
 bool RasStates::counts(const RasState& state, const Moment& moment) {
   if (moment.now == kNoTime) return true;
   if (moment.moved_ns != kNoTime) return state.at_ns > moment.moved_ns;

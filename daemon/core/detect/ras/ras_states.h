@@ -1,5 +1,5 @@
-// What NCCL's RAS said of one job: the last state of each host that asked, and the names of hosts by their
-// addresses. Owned by the engine; one thread; pure.
+// The NCCL RAS states of one job: the last state from each host, and host names by address. Owned by the
+// engine; one thread; pure.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace culprit::ras {
 
-// A state and its place. `offset`: of its line in the file, in bytes; none: the file is an answer.
+// A state and its location. `offset`: byte offset of its line in the file; none: the file is one answer.
 struct RasInput {
   RasState state;
   std::string file;
@@ -27,21 +27,21 @@ class RasStates {
  public:
   void add(RasInput input);
   bool empty() const { return of_host_.empty(); }
-  // Ranks of the largest communicator that RAS knows.
+  // Number of ranks in the largest communicator.
   uint32_t ranks() const { return ranks_; }
 
   struct Moment {
-    // Live: the job stands since then, by its clock; kNoTime: no progress was ever seen.
+    // Live: start of the standstill, by the job's clock; kNoTime: no progress so far.
     TimeNs moved_ns = kNoTime;
     TimeNs now = kNoTime;  // kNoTime: offline
-    TimeNs after_ns = 0;   // of the standstill until it counts
+    TimeNs after_ns = 0;   // duration from which a standstill counts
     PlaceOfRank place = {};
   };
-  // What RAS says of a job that stands; empty: nothing, or it does not stand.
+  // The RAS result for a job that stands still; empty: no evidence, or no standstill.
   struct RasJudgement {
     ras::RasVerdict verdict;
     std::vector<hang::RankExit> exits;
-    bool all_answer = false;  // no process of the job is known to be gone
+    bool all_answer = false;  // no process of the job is known to have exited
     std::vector<Problem> problems;
   };
   std::optional<RasJudgement> judge(const Moment& moment) const;
@@ -51,7 +51,7 @@ class RasStates {
   const RasInput* newest() const;
   static bool counts(const RasState& state, const Moment& moment);
 
-  std::map<std::string, RasInput> of_host_;   // by the host that asked
+  std::map<std::string, RasInput> of_host_;   // by the querying host
   std::map<std::string, std::string> hosts_;  // names by address
   uint32_t ranks_ = 0;
   uint64_t dropped_ = 0;  // states of hosts beyond the limit

@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kGroupsMax = 8;
 
-// The largest group first, without names; then the others by value.
+// The largest group first, without rank names; then the others by value.
 void order(std::vector<RasGroup>& groups) {
   std::sort(groups.begin(), groups.end(),
             [](const RasGroup& a, const RasGroup& b) { return a.value < b.value; });
@@ -27,7 +27,7 @@ void order(std::vector<RasGroup>& groups) {
   }
 }
 
-// Groups the ranks by value(rank); nothing if all have the same one.
+// Groups the ranks by value(rank); empty if all values are equal.
 template <class Value>
 std::vector<RasGroup> group_ranks(const std::vector<RasRank>& ranks, const Value& value) {
   const bool same = std::all_of(ranks.begin(), ranks.end(),
@@ -45,7 +45,7 @@ std::vector<RasGroup> group_ranks(const std::vector<RasRank>& ranks, const Value
   return out;
 }
 
-// Phases matter where they differ, and where all ranks still make the communicator.
+// Phases matter if they differ, or if all ranks are still creating the communicator.
 std::vector<RasGroup> phases_of(const RasComm& comm) {
   const auto phase = [](const RasRank& rank) { return static_cast<uint64_t>(rank.phase); };
   std::vector<RasGroup> out = comm.phases;

@@ -27,7 +27,7 @@ bool has_one(std::string_view text, const std::array<std::string_view, n>& words
 
 std::string_view base_name_of(std::string_view file) { return file.substr(file.rfind('/') + 1); }
 
-// Lower case with words apart: "ncclAllReduce" and "MPI_Allreduce" become "allreduce" here.
+// Lower case without word separators: "ncclAllReduce" and "MPI_Allreduce" both contain "allreduce".
 std::string squeezed(std::string_view name) {
   std::string out;
   for (const char c : name)
@@ -38,7 +38,7 @@ std::string squeezed(std::string_view name) {
 struct Op {
   std::string_view squeezed, name;
 };
-// Longest first, so that "allgatherintotensor" is not a gather.
+// Longest first, so that "allgatherintotensor" does not match gather.
 constexpr Op kOps[] = {
     {"allgather", "all_gather"}, {"reducescatter", "reduce_scatter"},
     {"allreduce", "all_reduce"}, {"alltoall", "all_to_all"},
@@ -67,10 +67,10 @@ FrameMeaning strong(Where where, std::string_view op = {}) {
 }
 FrameMeaning weak(Where where) { return {FrameRole::kWeak, where, {}}; }
 FrameMeaning of_role(FrameRole role) { return {role, Where::kHost, {}}; }
-// Of a library that talks through pipes and sockets.
+// Whether the library communicates through pipes and sockets.
 FrameMeaning of_stream() { return {FrameRole::kLibrary, Where::kStream, {}}; }
 
-// An operation between ranks by the function's name alone, for libraries whose every such name is one.
+// A collective by function name alone, for libraries in which every such name is a collective.
 FrameMeaning communication(std::string_view name) {
   const std::string word = squeezed(name);
   if (const auto op = op_in(word, kOps); !op.empty()) return strong(Where::kCollective, op);
@@ -103,7 +103,7 @@ bool is_pipeline_transfer(std::string_view function) {
          function.starts_with("send_backward") || function.starts_with("recv_backward");
 }
 
-// A program's own wrapper of one operation, whose innermost frame it then is.
+// A program's own wrapper of an operation, as the innermost frame.
 bool is_named_as_collective(std::string_view function) {
   const std::string word = squeezed(function);
   return word.starts_with("allreduce") || word.starts_with("reducescatter") ||
@@ -116,7 +116,7 @@ bool is_loader(std::string_view function, std::string_view file, std::string_vie
   static constexpr std::array<std::string_view, 3> kBases = {"dataloader", "data_loader", "data_sampler"};
   static constexpr std::array<std::string_view, 6> kFunctions = {
       "next_batch", "get_batch", "load_batch", "_next_data", "_try_get_data", "get_next_batch"};
-  // Of a data set only access to samples: its preparation is work of the program.
+  // Only sample access counts as the data set's; its preparation is program work.
   static constexpr std::array<std::string_view, 4> kAccess = {"__getitem__", "__iter__", "__next__",
                                                               "__getitems__"};
   return has_one(file, kFolders) || has_one(base, kBases) || is_one_of(function, kFunctions) ||
@@ -152,7 +152,7 @@ FrameMeaning synchronisation(std::string_view function, std::string_view file, s
       "connection.py", "selectors.py", "popen_fork.py", "process.py",
       "subprocess.py", "socket.py",    "ssl.py",        "client.py"};
   if (!is_one_of(base, kFiles) || has_part(file, "/site-packages/")) return {};
-  // Python's own files are not within a package.
+  // Python's own files are outside of packages.
   static constexpr std::array<std::string_view, 3> kBlocking = {"subprocess.py", "socket.py", "ssl.py"};
   const bool waits_for = has_part(function, "wait") || has_part(function, "communicate") ||
                          has_part(function, "read") || has_part(function, "recv") ||
@@ -173,12 +173,12 @@ FrameMeaning python_meaning(std::string_view function, std::string_view file) {
   const std::string_view base = base_name_of(file);
   if (base == "threading.py" && (has_part(function, "_bootstrap") || function == "run"))
     return of_role(FrameRole::kHidden);
-  // Our own wrapper round an operation is no code of the program inside of it.
+  // Our own wrapper of an operation does not count as program code inside the operation.
   if (file == "culprit/distributed.py") return of_role(FrameRole::kHidden);
   if (base.starts_with("<frozen") || base == "runpy.py") return of_role(FrameRole::kHidden);
   static constexpr std::array<std::string_view, 3> kPrompts = {"pdb.py", "cmd.py", "bdb.py"};
   if (is_one_of(file, kPrompts) || file.starts_with("IPython/terminal/")) return strong(Where::kInput);
-  // Transfers between pipeline stages, as trainers call them.
+  // Transfers between pipeline stages, under the trainers' names.
   if ((function == "_communicate" && base != "subprocess.py") || is_pipeline_transfer(function))
     return strong(Where::kP2p, "send_recv");
   if (is_distributed_file(file, base)) return distributed_python(function);
@@ -201,7 +201,7 @@ FrameMeaning python_meaning(std::string_view function, std::string_view file) {
   return of_role(is_library_python(file, base) ? FrameRole::kLibrary : FrameRole::kPlain);
 }
 
-// Processes next to a rank's own: they may have its variables and its place in a list of dumps.
+// Helper processes of a rank: they may have its variables and its position in a list of dumps.
 bool is_of_helper(std::string_view function, std::string_view file) {
   static constexpr std::array<std::string_view, 5> kFiles = {
       "torch/distributed/elastic/agent/", "torch/distributed/launcher/", "torch/distributed/run.py",
@@ -232,7 +232,7 @@ bool is_neutral_wait(std::string_view bare) {
   return begins_with_one(bare, kBegins) || has_part(bare, "condition_variable");
 }
 
-// Of a file, a pipe, a socket or a terminal.
+// On a file, pipe, socket or terminal.
 bool is_stream_call(std::string_view bare) {
   return bare == "read" || bare == "readv" || bare == "write" || bare == "writev" || bare == "close";
 }
@@ -373,7 +373,7 @@ std::string normal_function(std::string_view function, bool native) {
   for (const std::string_view clone : {".constprop", ".isra", ".part", "[clone", "[abi:"})
     if (const size_t at = out.find(clone); at != out.npos && at > 0) out.erase(at);
   while (out.ends_with(' ')) out.pop_back();
-  // The type that a function template returns stands before its name.
+  // A function template's return type precedes its name.
   if (const size_t blank = out.rfind(' '); blank != out.npos && !has_part(out, "operator"))
     out.erase(0, blank + 1);
   return out.empty() ? "?" : out;

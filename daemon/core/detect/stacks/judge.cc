@@ -13,13 +13,14 @@ namespace {
 
 // With more accused than this share of the processes, none is named.
 constexpr double kMostAccused = 0.25;
-constexpr const char* kSomeCall = "a collective";  // that no frame names
+constexpr const char* kSomeCall = "a collective";  // no frame gives its name
 constexpr size_t kFewAccused = 2;
-// Of all processes, in the file system, the loader or a checkpoint: the cause is common to them.
+// Share of all processes in the file system, the loader or a checkpoint from which their cause is common.
 constexpr double kMostLate = 0.5;
-// Confidence, from how much the stack proves. No labelled real set measures these; they order the answers.
+// Confidence by the strength of the stack as evidence. No labelled real set measures these; they only rank
+// the answers.
 constexpr double kProven = 0.8, kHostCode = 0.65, kDriver = 0.6, kByGroup = 0.45, kByNone = 0.35;
-// Of one moment, and of a place in code of the program from which a call may wait for the device.
+// For a single moment, and for a place in program code with a possible hidden device wait.
 constexpr double kUnproven = 0.45;
 constexpr double kRepeated = 0.1, kMoved = -0.2, kFewWait = -0.15;
 
@@ -50,7 +51,7 @@ class Judge {
     return std::move(out_);
   }
 
-  // Whether the accused, and those that wait, are where they were some seconds before.
+  // Whether the accused and the waiting processes were at the same places some seconds before.
   bool all_stalled(const Judgement& out) const {
     const auto still = [&](uint32_t m) { return is_stalled(members_.members[m]); };
     const auto moves = [&](uint32_t m) { return members_.members[m].moves; };
@@ -62,7 +63,7 @@ class Judge {
            std::all_of(out.accused.begin(), out.accused.end(), still);
   }
 
-  // Sorts the members into those that wait for others, those that prove nothing, and the rest.
+  // Sorts the members into those that wait for others, those without evidence, and the rest.
   void sort_out() {
     std::map<std::string, size_t> ops;
     for (uint32_t m = 0; m < n_; ++m) {
@@ -85,7 +86,7 @@ class Judge {
                                        [](const auto& a, const auto& b) { return a.second < b.second; });
     if (most != ops.end()) out_.waits_in = most->first;
     out_.waiting = waiting_.size();
-    // Many at one place of the program, which proves nothing: they are as the others are.
+    // Many processes at one place of the program: no evidence, because they do not differ from the others.
     std::vector<uint32_t> rest, common;
     for (const uint32_t m : elsewhere_) (is_common(m) ? common : rest).push_back(m);
     if (!rest.empty() || common.size() * 2 > n_) {
@@ -95,7 +96,7 @@ class Judge {
     keep_sure();
   }
 
-  // Where some are known to be elsewhere, those that may wait for their devices are no suspects then.
+  // If some are certainly elsewhere, processes that may wait for their devices are no suspects.
   void keep_sure() {
     const auto unsure = std::stable_partition(elsewhere_.begin(), elsewhere_.end(),
                                               [&](uint32_t m) { return is_sure(members_.members[m].found); });
@@ -106,7 +107,7 @@ class Judge {
 
   bool is_common(uint32_t m) const { return is_common_place(members_, members_.members[m]); }
 
-  // Whether the frame names the operation: a wait for the work that it returned does not.
+  // Whether the frame names the operation; a wait for the returned work object does not.
   static bool is_named(const Member& member) {
     const std::string& op = member.found.op;
     return !op.empty() && op != "wait" && op != "group call";
@@ -161,14 +162,14 @@ class Judge {
     out_.answer = Answer::kElsewhere;
     out_.accused = elsewhere_;
     for (const uint32_t m : elsewhere_) out_.confidence = std::max(out_.confidence, certainty(m) + change);
-    // Several at once: some of them are victims of another one, or the cause is common.
+    // Several accused: some are victims of another one, or the cause is common.
     if (elsewhere_.size() > kFewAccused) out_.confidence = std::min(out_.confidence, kDriver);
     describe_accused();
     return std::move(out_);
   }
 
-  // Most processes wait for their device, or are at places of the program that many share. Then only a place
-  // that is known counts against a process, or that most others are known to wait.
+  // Most processes wait for their device, or are at widely shared places of the program. To accuse a process
+  // then, its place must be certain, or most others must certainly wait.
   Judgement few_wait() {
     std::vector<uint32_t> known;
     size_t device = 0;
@@ -197,7 +198,7 @@ class Judge {
     return std::move(out_);
   }
 
-  // All wait for others: some of them perhaps in another operation than their peers.
+  // All wait for others; some may be in another operation than their peers.
   Judgement all_wait() {
     std::vector<uint32_t> odd;
     for (const uint32_t m : waiting_)
@@ -213,7 +214,7 @@ class Judge {
     out_.waiting -= odd.size();
     const std::vector<uint32_t> ranks = ranks_of(odd);
     describe_accused();
-    // The ranks of a tensor or pipeline group wait for each other, whatever the others do.
+    // The ranks of a tensor or pipeline group wait for each other, independently of other ranks.
     const bool among_themselves = odd.size() > 1 && (layout_.world() == 0 || layout_.whole_groups(ranks));
     if (among_themselves) {
       out_.answer = Answer::kSharedGroup;
@@ -226,7 +227,7 @@ class Judge {
     return std::move(out_);
   }
 
-  // Tools name an operation at different depths: one that another tool names is not compared.
+  // Tools name an operation at different depths, so names of different tools are not compared.
   bool is_odd(const Member& member) const {
     return member.found.where == Where::kCollective && is_named(member) &&
            member.sample->tool == members_.tool && out_.waits_in != kSomeCall &&

@@ -64,7 +64,7 @@ std::optional<SharedGroup> GroupLayout::shared(std::span<const uint32_t> ranks) 
   if (ranks.empty()) return best;
   const auto offer = [&](const char* name, std::vector<uint32_t> group) {
     if (group.size() <= ranks.size() || (best && best->ranks.size() <= group.size())) return;
-    if (world_ != 0 && group.size() >= world_) return;  // all ranks say nothing
+    if (world_ != 0 && group.size() >= world_) return;  // a group of all ranks distinguishes nothing
     if (holds_all(group, ranks)) best = SharedGroup{name, std::move(group)};
   };
   if (parallel_ && ranks.back() < world_)

@@ -1,5 +1,5 @@
-// The parallel groups of ranks (job.toml's [parallel], and groups that other sources name), and which of them
-// holds all of some ranks. Pure.
+// The parallel groups of ranks, from job.toml's [parallel] and from other sources; finds the group that
+// contains given ranks. Pure.
 #pragma once
 
 #include <cstdint>
@@ -22,9 +22,9 @@ class GroupLayout {
   // `named`: groups that other sources know.
   GroupLayout(const JobFile& job, std::vector<SharedGroup> named = {});
 
-  // The smallest group with all of these ranks and at least one more; ranks are ascending.
+  // The smallest group that contains all these ranks and at least one more; `ranks` is ascending.
   std::optional<SharedGroup> shared(std::span<const uint32_t> ranks) const;
-  // Whether the ranks are one whole tensor, context or pipeline group, or several of one kind: such ranks
+  // Whether the ranks form one or more complete tensor, context or pipeline groups of one kind. Such ranks
   // wait for each other.
   bool whole_groups(std::span<const uint32_t> ranks) const;
   // 0: unknown.

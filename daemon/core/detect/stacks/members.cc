@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kTools = 5;
 
-// The tool that has a sample of most processes; one that names Python's functions wins a tie.
+// The tool with samples of most processes; on a tie, the one that names Python functions.
 StackTool most_used(const Samples& samples) {
   std::array<size_t, kTools> count{};
   for (const Process* p : samples.processes()) {
@@ -31,7 +31,7 @@ uint64_t mix(uint64_t hash, uint64_t value) {
   return hash * 0xff51afd7ed558ccd;
 }
 
-// What stays the same while a process waits at one place: the telling frame, and those that called it.
+// The part of a stack that is constant while a process waits at one place: the telling frame and its callers.
 uint64_t place_hash(const Found& found) {
   uint64_t hash = mix(1, static_cast<uint64_t>(found.where));
   for (size_t i = found.tells; i < found.frames.size(); ++i) {
@@ -47,7 +47,7 @@ uint64_t shape_hash(const Found& found) {
   return hash;
 }
 
-// The places of paths, each computed once: most ranks share theirs.
+// The place of each path, computed once: most ranks share paths.
 class PlaceTable {
  public:
   explicit PlaceTable(const Samples& samples) : samples_(samples) {}
@@ -85,7 +85,8 @@ bool of_other_host(const Sample& a, const Sample& b) {
   return !a.host.empty() && !b.host.empty() && short_name(a.host) != short_name(b.host);
 }
 
-// Whether a host gave the rank's stacks while another one did: not one that took the rank over.
+// Whether two hosts gave the rank's stacks at the same time, so that neither took the rank over from the
+// other.
 bool is_doubled(const Usable& usable) {
   constexpr TimeNs kTakeover = 60 * kNsPerSecond;
   const Sample& newest = *usable.back();
@@ -103,7 +104,7 @@ bool is_doubled(const Usable& usable) {
   return first == kNoTime || last_of_other == kNoTime || first - last_of_other < kTakeover;
 }
 
-// The samples that say something of the process itself, as it is now.
+// The samples with evidence about the process itself in its current state.
 Usable usable_of(const Process& process, const std::function<bool(const Sample&)>& keep, PlaceTable& places,
                  bool& helper) {
   Usable out;
@@ -140,7 +141,7 @@ Member member_of(const Process& process, const Usable& usable, StackTool preferr
     out.moves = out.moves || (place && *place != hash);
     place = hash;
     if (first == kNoTime) first = s.time_ns;
-    // One file may have several of unknown times.
+    // One file may contain several samples without times.
     const bool new_one = !out.sample || s.time_ns != out.sample->time_ns || s.file == out.sample->file;
     compared += new_one ? 1 : 0;
     out.sample = &s;
@@ -149,7 +150,7 @@ Member member_of(const Process& process, const Usable& usable, StackTool preferr
   if (first != kNoTime && out.sample->time_ns > first) out.span_ns = out.sample->time_ns - first;
   out.found = places.of(*out.sample);
   if (out.found.proven) return out;
-  // A debugger sees the call into which Python's innermost function went.
+  // A debugger shows the native call made by Python's innermost function.
   for (const Sample* sample : usable) {
     if (sample->tool == tool) continue;
     const Found& other = places.of(*sample);
@@ -221,7 +222,7 @@ std::vector<StackCluster> clusters_of(const Samples& samples, const Members& all
 }
 
 bool is_common_place(const Members& all_members, const Member& member) {
-  // The least number of processes, and their share of all.
+  // Minimum number of processes, and minimum share of all.
   constexpr size_t kFew = 2;
   constexpr double kShare = 0.125;
   if (member.found.proven || member.found.stopped) return false;

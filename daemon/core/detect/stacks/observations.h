@@ -1,5 +1,5 @@
-// What stacks say of each rank, for the state of a hang (core/detect/hang): in which collective it is, that
-// it is in none, or that it is stopped. A wait for the device says neither. Pure.
+// Converts stacks to observations of ranks for the hang state (core/detect/hang): in a collective, in none,
+// or stopped. A wait for the device gives none. Pure.
 #pragma once
 
 #include <vector>
@@ -11,7 +11,7 @@ namespace culprit::stacks {
 
 struct StackObservations {
   std::vector<hang::Observation> observations;
-  std::vector<hang::RankExit> exits;  // ranks that were asked for their stacks and did not answer
+  std::vector<hang::RankExit> exits;  // ranks that did not answer the request for their stacks
 };
 
 StackObservations observations_of(const Samples& samples);

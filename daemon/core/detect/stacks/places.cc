@@ -8,7 +8,7 @@
 namespace culprit::stacks {
 namespace {
 
-// The walk over one stack, from the innermost frame outwards.
+// Walks one stack from the innermost frame outwards.
 class Walk {
  public:
   Walk(const Samples& samples, std::span<const CodePlace> path) : samples_(samples), path_(path) {}
@@ -20,7 +20,7 @@ class Walk {
     if (strong_ != kNone) {
       const FrameMeaning& m = meaning(strong_);
       const bool file = weak_ != kNone && is_of_file(weak_);
-      // A wait for the device there is for work that was enqueued before.
+      // A device wait at this place is for work enqueued earlier.
       const bool device = weak_ != kNone && is_open(meaning(weak_).where) && !waits(m.where);
       const bool disk = file && (m.where == Where::kLoader || m.where == Where::kSave);
       out.where = device ? meaning(weak_).where : disk ? Where::kFile : m.where;
@@ -28,7 +28,7 @@ class Walk {
       out.in_save = disk && m.where == Where::kSave;
       out.op = m.op;
       out.proven = true;
-      // A collective's own inner frames differ between ranks that wait in it.
+      // The inner frames of a collective differ between ranks that wait in it.
       from = waits(m.where) ? strong_ : disk || device ? weak_ : first_shown();
       tell_ = disk || device ? weak_ : strong_;
       if (waits(m.where)) out.site = site_of(strong_);
@@ -56,7 +56,7 @@ class Walk {
 
   const FrameMeaning& meaning(size_t i) const { return samples_.frame(path_[i].frame).meaning; }
 
-  // The innermost call is native and no wait of an unknown kind.
+  // The innermost call is native and is not an unclassified wait.
   bool is_whole() const {
     for (size_t i = 0; i < path_.size(); ++i) {
       if (meaning(i).role == FrameRole::kHidden) continue;
@@ -65,7 +65,7 @@ class Walk {
     return false;
   }
 
-  // A read in the loader or of a checkpoint is of a file unless a library of pipes and sockets made it.
+  // A read in the loader or of a checkpoint is a file read, unless a pipe or socket library made it.
   bool is_of_file(size_t call) const {
     if (meaning(call).where != Where::kStream) return meaning(call).where == Where::kFile;
     if (!samples_.frame(path_[call].frame).native) return false;
@@ -84,11 +84,11 @@ class Walk {
   void note(size_t i, const FrameMeaning& m) {
     if (m.role == FrameRole::kPlain) program_ = true;
     if (m.role == FrameRole::kWeak && weak_ == kNone && !program_) weak_ = i;
-    // Code of the program inside of a call is what runs: the call itself does not wait yet.
+    // Program code inside a call is the running code: the call itself does not wait yet.
     if (m.role == FrameRole::kStrong && !(waits(m.where) && program_)) strong_ = outermost(i, m);
   }
 
-  // Of calls within calls the outermost of the same kind: all_gather_object, not its all_gather.
+  // For nested calls of one kind, the outermost counts: all_gather_object, not its all_gather.
   size_t outermost(size_t i, const FrameMeaning& m) const {
     size_t out = i;
     for (size_t k = i + 1; k < path_.size(); ++k) {
@@ -144,7 +144,7 @@ const Thread* main_thread(const Samples& samples, const Sample& sample) {
   return fallback;
 }
 
-// How well a thread explains that the main thread waits for its backward pass; 0: not at all.
+// How well a thread explains that the main thread waits for the backward pass; 0: not at all.
 int explains_backward(const Samples& samples, const Thread& t, const Found& found) {
   const auto path = samples.path(t.path);
   if (t.child || path.empty()) return 0;
@@ -155,14 +155,14 @@ int explains_backward(const Samples& samples, const Thread& t, const Found& foun
                frame.function.find("autograd::Engine") != frame.function.npos;
   }
   const Frame& outermost = samples.frame(path.back().frame);
-  // A thread that Python started computes no gradients.
+  // A thread started by Python computes no gradients.
   if (!autograd && (is_thread_start(outermost) || outermost.native)) return 0;
   if (waits(found.where)) return 4;
   if (found.proven && !is_open(found.where)) return 3;
   return autograd && found.where != Where::kBackward ? 2 : 1;
 }
 
-// The kernel's function in which a read sleeps, for a file and for a terminal.
+// The kernel function in which a read sleeps, for a file and for a terminal.
 bool sleeps_for_file(std::string_view waits_in) {
   static constexpr std::array<std::string_view, 10> kParts = {
       "folio", "page", "io_schedule", "nfs", "rpc_wait", "fuse", "ceph", "lustre", "xfs", "ext4"};
@@ -197,7 +197,7 @@ Found place_of(const Samples& samples, const Sample& sample) {
       out = std::move(inner);
     }
   }
-  // A worker in the file system is what the data loader waits for.
+  // The data loader waits for a worker that is in the file system.
   if (out.where == Where::kLoader)
     for (const Thread& t : sample.threads)
       if (t.child && place_of(samples, t.path).where == Where::kFile) out.in_loader = true;

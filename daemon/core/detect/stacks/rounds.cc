@@ -19,7 +19,7 @@ namespace {
 constexpr TimeNs kRoundsWindow = 600 * kNsPerSecond;
 constexpr size_t kFewRounds = 3;
 constexpr double kFewRoundsMost = 0.45;
-// Less sure: none is named.
+// Below this confidence, no process is named.
 constexpr double kLeastSure = 0.4;
 constexpr size_t kSuspectsNamed = 2;
 constexpr size_t kRoundSentences = 4;
@@ -31,11 +31,11 @@ class RoundsOf {
     for (const Process* p : samples.processes())
       for (const Sample& s : p->samples) newest_ = std::max(newest_, s.time_ns);
     for (const Process* p : samples.processes()) add(*p);
-    // An older capture than the last eight cannot be one of theirs.
+    // A capture older than the last eight is too old.
     while (captures_.size() > limits::kStackSamples) captures_.erase(captures_.begin());
   }
 
-  // Captures where there are any: other dumps of the time have no part in them.
+  // If there are numbered captures, only their samples count.
   std::vector<int64_t> all() const {
     const std::set<int64_t>& of = captures_.empty() ? counted_ : captures_;
     return {of.begin(), of.end()};
@@ -59,7 +59,7 @@ class RoundsOf {
       for (const Sample* s : of_tool) numbers.insert(s->capture);
       const bool own = numbered && numbers.size() == of_tool.size();
       for (size_t i = 0; i < of_tool.size(); ++i) {
-        // Negative: counted back from the newest, which all processes have.
+        // Negative: counted back from the newest round, which all processes have.
         const int64_t round = own ? of_tool[i]->capture : static_cast<int64_t>(i) - std::ssize(of_tool);
         round_[of_tool[i]] = round;
         (own ? captures_ : counted_).insert(round);
@@ -115,7 +115,7 @@ class RoundJudge {
       ++ranks_of_[host_of(*m.process)][m.process];
     }
     const Judgement judgement = judge(all_members, layout_, {kNobody, true});
-    // The others must be known to wait in a collective: a wait for the device says little of one moment.
+    // The others must certainly wait in a collective: at one moment, a device wait is weak evidence.
     if (judgement.answer != Answer::kElsewhere ||
         judgement.waiting * 2 < all_members.members.size() - judgement.accused.size())
       return;
@@ -139,7 +139,7 @@ class RoundJudge {
     }
   }
 
-  // In most rounds, and hardly by chance.
+  // Accused in most rounds, and unlikely by chance.
   bool is_outlier(const Votes& votes, double share, double subjects, double& confidence) const {
     confidence = confidence_of_votes(votes.rounds, out_.count, share, subjects);
     return votes.rounds * 2 > out_.count && confidence >= kLeastSure;
@@ -156,11 +156,11 @@ class RoundJudge {
     if (out_.suspects.empty()) name_host(share);
     std::stable_sort(out_.suspects.begin(), out_.suspects.end(),
                      [](const RoundSuspect& a, const RoundSuspect& b) { return a.votes > b.votes; });
-    // Many at once have a cause in common, or play another role than the rest.
+    // Many at once share a cause, or have another role than the rest.
     if (out_.suspects.size() > kSuspectsNamed) out_.suspects.clear();
   }
 
-  // The ranks of one host in turn: the host is what they have in common.
+  // Different ranks of one host, round by round: the host is the common factor.
   void name_host(double share) {
     if (by_host_.empty() || ranks_of_.size() < 2) return;
     const auto best = std::max_element(by_host_.begin(), by_host_.end(), [](const auto& a, const auto& b) {
@@ -187,7 +187,7 @@ class RoundJudge {
   const PlaceOfRank& place_;
   Rounds out_;
   size_t processes_ = 0;
-  double accused_ = 0;  // sum over rounds of the accused share
+  double accused_ = 0;  // sum of the accused shares over the rounds
   std::map<const Process*, Votes> by_process_;
   std::map<std::string, Votes> by_host_;
   std::map<std::string, std::map<const Process*, size_t>> ranks_of_;

@@ -43,7 +43,7 @@ FrameId Samples::intern(std::string_view function_text, std::string_view file_te
   if (frames_.size() >= limits::kStackFramesMax) {
     frame_ids_.erase(known);
     ++dropped_frames_;
-    return 0;  // counts as the first one that was seen
+    return 0;  // counts as the first process
   }
   FrameMeaning meaning = meaning_of(function, file, native);
   frames_.push_back({std::move(function), std::move(file), native, std::move(meaning)});

@@ -1,5 +1,5 @@
-// The stacks of a job's processes, normalised and with equal frames and stacks kept once. Of each process the
-// newest samples stay. Owned by the engine or a command; one thread; pure. Dumps are untrusted.
+// The stacks of a job's processes, normalized; equal frames and stacks are stored once. Keeps the newest
+// samples of each process. Owned by the engine or a command; one thread; pure. Dumps are untrusted.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ struct Frame {
   bool native = false;
   FrameMeaning meaning;
 };
-// A frame of a stack: what, and at which line.
+// A stack frame: its name and line.
 struct CodePlace {
   FrameId frame = 0;
   uint32_t line = 0;
@@ -36,7 +36,7 @@ struct CodePlace {
 };
 struct Thread {
   std::string name;
-  bool main = false;   // as the tool says
+  bool main = false;   // according to the tool
   bool child = false;  // of a worker process
   ThreadState state = ThreadState::kUnknown;
   PathId path = 0;
@@ -54,7 +54,7 @@ struct Sample {
   uint32_t capture = 0;  // its number, equal for all processes of the job; 0: unknown
 };
 
-// A process: a rank, or where no rank is known, a process of a host.
+// A process, identified by rank; if the rank is unknown, by host and pid.
 struct Process {
   std::optional<uint32_t> rank;
   std::optional<std::string> host;
@@ -64,36 +64,36 @@ struct Process {
 
 class Samples {
  public:
-  // A copy of a dump that is known, in another file with the same time, is one observation with it.
+  // A copy of a known dump in another file with the same time counts as the same observation.
   void add(const StackDump& dump);
-  // The process was asked for its stacks and did not answer.
+  // The process did not answer the request for its stacks.
   void add_silent(uint32_t rank, std::string reason);
 
-  // Leaves out samples with an earlier time: the process went on since.
+  // Drops samples with an earlier time: the process made progress since then.
   void forget_before(TimeNs time);
 
   // Ranks first, ascending.
   const std::vector<const Process*>& processes() const;
   const std::map<uint32_t, std::string>& silent() const { return silent_; }
   uint32_t last_capture() const { return last_capture_; }  // the highest number
-  uint64_t arrivals() const { return arrivals_; }          // dumps so far: what is derived changes with it
+  uint64_t arrivals() const { return arrivals_; }  // dumps so far: derived results change with this count
   bool empty() const { return by_place_.empty() && silent_.empty(); }
 
   const Frame& frame(FrameId id) const { return frames_[id]; }
   std::span<const CodePlace> path(PathId id) const;  // innermost first
 
-  // A sentence for each kind of data that was not kept.
+  // One sentence per kind of dropped data.
   std::vector<std::string> drop_sentences() const;
 
  private:
-  using Place = std::tuple<uint32_t, std::string, uint32_t>;  // rank or a number above all, host, pid
+  using Place = std::tuple<uint32_t, std::string, uint32_t>;  // rank or a number above all ranks, host, pid
   PathId path_of(const StackDump& dump, const StackThread& thread);
   FrameId frame_of(const StackDump& dump, const StackFrame& frame);
   FrameId intern(std::string_view function, std::string_view file, bool native);
 
   std::vector<Frame> frames_;
   std::map<std::tuple<std::string, std::string, bool>, FrameId> frame_ids_;
-  // Frames by their texts in dumps, which costs less than to normalise them. Hashes are compared with texts.
+  // Frames by their raw text, which is cheaper than normalizing each frame. A hash match is verified by text.
   struct Raw {
     std::string function, file;
     bool native = false;
@@ -101,7 +101,7 @@ class Samples {
   };
   std::vector<Raw> raws_;
   FlatMap<uint32_t> raw_ids_;     // index into raws_
-  std::vector<uint64_t> hashes_;  // of the words of the dump that is added
+  std::vector<uint64_t> hashes_;  // of the words of the dump being added
   std::vector<CodePlace> standings_;
   std::vector<std::pair<uint32_t, uint32_t>> paths_;  // begin and length in standings_
   std::unordered_multimap<uint64_t, PathId> path_ids_;

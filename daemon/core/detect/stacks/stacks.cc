@@ -16,14 +16,14 @@ namespace culprit::stacks {
 namespace {
 
 constexpr size_t kEvidence = 16;
-constexpr size_t kNamed = 8;  // accused with a sentence of their own
+constexpr size_t kNamed = 8;  // accused processes with their own sentence
 
 struct Class {
   Category category = Category::kUnknown;
   Component component = Component::kUnknown;
   ActionKind action = ActionKind::kCheck;
   const char* remedy = "";
-  std::optional<Restart> restart = {};  // if not by category and action
+  std::optional<Restart> restart = {};  // overrides the value derived from category and action
 };
 
 constexpr Class kStorage = {
@@ -68,7 +68,7 @@ class Answering {
         members_(members_of(question.samples)),
         judgement_(judge(members_, question.layout, {question.samples.silent(), question.known_hang})) {}
 
-  // Of a job that goes on.
+  // For a job that makes progress.
   SlowAnswer slow() {
     const Rounds rounds = judge_rounds(q_.samples, q_.layout, q_.place);
     SlowAnswer out;
@@ -526,7 +526,7 @@ class Answering {
     return out;
   }
 
-  // Processes whose stacks count for no rank.
+  // Lists processes whose stacks count for no rank.
   void report_others() {
     if (!members_.strangers.empty())
       out_.missing.push_back(
@@ -540,7 +540,7 @@ class Answering {
           fmt::format("stacks with a frame of {}: their dumps have none", some_names(members_.silent)));
   }
 
-  // Ranks of the job without a stack, if that leaves something open.
+  // Lists ranks of the job without a stack, if they leave a question open.
   void report_absent() {
     const uint32_t world = q_.layout.world();
     if (world == 0 || (!out_.hangs && !q_.known_hang)) return;

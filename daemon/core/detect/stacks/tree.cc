@@ -11,7 +11,7 @@
 namespace culprit::stacks {
 namespace {
 
-// Builds children by name, then joins chains without a branch.
+// Builds the children by name, then joins unbranched chains.
 class TreeMaker {
  public:
   StackTree run(std::span<const StackCluster> clusters, size_t depth) {

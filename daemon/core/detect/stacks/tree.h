@@ -11,14 +11,14 @@
 
 namespace culprit::stacks {
 
-// "0-10,12-63"; empty: "-". Ranks are in any order. Beyond `most` runs the rest is counted: "…, 40 more".
+// "0-10,12-63"; empty: "-". Ranks in any order. Beyond `most` runs, only the number of ranks: "…, 40 more".
 std::string rank_ranges(std::vector<uint32_t> ranks, size_t most = 64);
 
-// A chain of frames that the same ranks share, from the outermost inwards.
+// A chain of frames shared by the same ranks, from the outermost inwards.
 struct TreeNode {
   std::vector<std::string> frames;
   std::vector<uint32_t> ranks;   // ascending
-  size_t outliers = 0;           // of these ranks, how many are in clusters that are not healthy
+  size_t outliers = 0;           // number of these ranks in unhealthy clusters
   std::vector<size_t> children;  // indices into StackTree::nodes; those with outliers first, then the largest
 };
 struct StackTree {
@@ -26,8 +26,8 @@ struct StackTree {
   std::vector<size_t> roots;
 };
 
-// Clusters with frames innermost first, as a report has them. Frames compare as texts. At most `depth` frames
-// of a cluster count, from the outermost on.
+// Takes clusters with frames innermost first, as in a report. Frames are compared by text. Only the outermost
+// `depth` frames of a cluster count.
 StackTree make_tree(std::span<const StackCluster> clusters, size_t depth = 128);
 
 }  // namespace culprit::stacks
