@@ -63,10 +63,15 @@ std::string JobNames::id_of(const StreamInfo& info, const ShownUsers& shown) {
   }
   const std::string apart = fmt::format("{}{}{}", info.job, kOwnerMark, *user);
   if (const auto named = owner_in(info.job)) return own(*named == *user ? info.job : apart, *user);
+  const auto known = owners_.find(info.job);
+  const bool of_root = known != owners_.end() && known->second.user == 0;
+  // The user's first sources may have come before the processes were visible.
+  if (of_root && shown.contains(*user)) return own(info.job, *user);
   if (owners_.contains(apart)) return own(apart, *user);
   if (shown.contains(*user)) return own(info.job, *user);
-  const auto known = owners_.find(info.job);
-  const bool is_free = known == owners_.end() || known->second.user == *user;
+  // Root owns names on its own host: an agent has decided for its host.
+  const bool is_condensed = info.kind == OriginKind::kCondensed;
+  const bool is_free = known == owners_.end() || known->second.user == *user || (of_root && is_condensed);
   return own(is_free && std::ranges::none_of(shown, is_person) ? info.job : apart, *user);
 }
 

@@ -44,7 +44,7 @@ bool JobOwner::admits(Principal user, OriginKind kind, const ShownUsers& shown) 
   if (!shown.empty() && root_writes_) return false;
   // Later files of other users prove nothing, since all users may write to some folders.
   if (filed_) return *filed_ == user;
-  if (root_first_) return false;
+  if (root_first_ && kind != OriginKind::kCondensed) return false;  // an agent has decided for its host
   return kind == OriginKind::kFile || !first_ || *first_ == user;
 }
 

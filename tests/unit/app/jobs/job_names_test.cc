@@ -59,6 +59,19 @@ BOOST_AUTO_TEST_CASE(a_name_that_root_or_the_daemon_has_first_is_free_for_no_use
     }
 }
 
+BOOST_AUTO_TEST_CASE(root_of_this_host_takes_no_name_of_an_agents_job) {
+  JobNames names(kDaemon);
+  BOOST_TEST(names.id_of(source("4711", 0, OriginKind::kFile), {}) == "4711");
+  BOOST_TEST(names.id_of(source("4711", kAlice, OriginKind::kCondensed), {}) == "4711");
+}
+
+BOOST_AUTO_TEST_CASE(a_user_of_a_job_that_root_logs_has_its_name_once_the_kernel_shows_the_user) {
+  JobNames names(kDaemon);
+  BOOST_TEST(names.id_of(source("4711", 0, OriginKind::kFile), {}) == "4711");
+  BOOST_TEST(names.id_of(source("4711", kAlice), {}) == "4711@uid12003");
+  BOOST_TEST(names.id_of(source("4711", kAlice), {kAlice}) == "4711");
+}
+
 BOOST_AUTO_TEST_CASE(root_of_another_host_takes_no_name) {
   JobNames names(kDaemon);
   BOOST_TEST(names.id_of(source("train", 0, OriginKind::kCondensed), {}) == "train");
