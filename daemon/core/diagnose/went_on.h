@@ -6,8 +6,8 @@
 
 namespace culprit::diagnose {
 
-// Whether the writer made steps after the line, or wrote the line at level info. False for a kernel line: the
-// kernel continues after any device fault.
+// Whether the writer made steps after the line, or wrote the line at level info in a log with other levels.
+// False for a kernel line: the kernel continues after any device fault.
 bool went_on_after(const logs::JobLog& log, const logs::RuleLine& line);
 
 // Whether a program exception with this line ended its process.
