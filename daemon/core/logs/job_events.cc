@@ -80,12 +80,22 @@ void JobEvents::add(LogBatch& batch) {
                         p.text);
 }
 
+// A job prints some lines of an older log. Many in a row are the source itself: its first time was wrong, or
+// its newest line is the first.
+void JobEvents::follow_beginning(const LineRecord& line, Source& source) {
+  constexpr size_t kQuotedLines = 100;
+  if (source.begin_ns == kNoTime) source.begin_ns = line.time_ns;
+  if (!line.own_time) return;
+  source.older = is_of_older_log(line, source.begin_ns) ? source.older + 1 : 0;
+  if (source.older >= kQuotedLines) source.begin_ns = line.time_ns, source.older = 0;
+}
+
 void JobEvents::walk_lines(LogBatch& batch, Source& source) {
   std::vector<RuleLine> found;
   next_hit_ = 0;
   for (uint32_t i = 0; i < batch.lines.size(); ++i) {
     LineRecord& line = batch.lines[i];
-    if (source.begin_ns == kNoTime) source.begin_ns = line.time_ns;
+    follow_beginning(line, source);
     if (!line.skipped) widen(source.counts.first_ns, source.counts.last_ns, line.time_ns);
     if (line.form == kNoForm) continue;
     CULPRIT_DCHECK(line.group < groups_.size() && line.form < batch.forms.size());

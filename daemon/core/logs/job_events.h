@@ -75,11 +75,13 @@ class JobEvents {
     LastTrouble trouble;
     TimeNs time = kNoTime;          // of its last line
     TimeNs begin_ns = kNoTime;      // of the first line that has a time
+    size_t older = 0;               // consecutive lines of an older log
     std::optional<LogPlace> fatal;  // place of a "Fatal Python error": its frames follow
     bool fatal_other = false;       // the current frames are of a thread that did not fail
     OpenEvents open;
   };
 
+  static void follow_beginning(const LineRecord& line, Source& source);
   void walk_lines(LogBatch& batch, Source& source);
   bool walk_record(LogBatch& batch, Source& source, uint32_t i, std::vector<RuleLine>& found);
   static void add_code(const CodeLine& code, const RecordEvent& event, std::vector<RuleLine>& found);

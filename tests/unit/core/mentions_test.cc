@@ -205,3 +205,13 @@ BOOST_AUTO_TEST_CASE(a_kernel_line_of_months_ago_is_no_cause) {
   BOOST_REQUIRE(now.verdict.has_value());
   BOOST_TEST(now.diagnoses[*now.verdict].rule.value_or("") == "nvidia.xid.79");
 }
+
+BOOST_AUTO_TEST_CASE(a_wrong_first_date_makes_no_fault_of_the_log_a_mention) {
+  const auto set = rules::Ruleset::shipped();
+  const std::string log = "2031-01-01 00:00:00,000 INFO boot: clock is not set\n" + steps(0, 120) +
+                          "[Sat Nov 21 02:02:01 2026] NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, GPU has "
+                          "fallen off the bus.\n";
+  const Report report = report_of(log, set);
+  BOOST_REQUIRE(report.verdict.has_value());
+  BOOST_TEST(report.diagnoses[*report.verdict].rule.value_or("") == "nvidia.xid.79");
+}
