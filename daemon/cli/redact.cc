@@ -102,7 +102,8 @@ bool is_placeholder(std::string_view text) {
   static const std::set<std::string, std::less<>> words{
       "none", "null", "true", "false", "yes", "no", "required", "unset", "empty", "prompt", "redacted"};
   return text.starts_with('$') || text.starts_with('%') || text.starts_with('[') || text.starts_with('<') ||
-         text.starts_with("!!") || text.find_first_not_of("*xX.") == text.npos || words.contains(lower(text));
+         text.starts_with("!!binary") || text.find_first_not_of("*xX.") == text.npos ||
+         words.contains(lower(text));
 }
 
 // The text's shape, followed by a number: letters become `letter`, digits 0.
@@ -385,6 +386,8 @@ std::string Redactor::Impl::without_hardware(const std::string& line) {
   return out;
 }
 
+constexpr size_t kNameBytesMax = 255;  // of a DNS name; user names are shorter
+
 // Names match whole words: "alice" is removed, "malice" is not.
 template <class Knows, class Replace>
 std::string without_names(const std::string& line, Knows knows, Replace replacement) {
@@ -399,7 +402,7 @@ std::string without_names(const std::string& line, Knows knows, Replace replacem
     while (end < line.size() && (is_word(line[end]) || line[end] == '.' || line[end] == '-')) ++end;
     // The longest known name that starts here and ends at a word's end: "alice" in "alice-train.sh".
     size_t length = 0;
-    std::string_view text = std::string_view(line).substr(at, end - at);
+    std::string_view text = std::string_view(line).substr(at, std::min(end - at, kNameBytesMax));
     for (; !text.empty() && length == 0; text.remove_suffix(1))
       if ((at + text.size() == line.size() || !is_word(line[at + text.size()])) && knows(text))
         length = text.size();
