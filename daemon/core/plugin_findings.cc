@@ -124,13 +124,14 @@ bool PluginFindings::may_keep(std::optional<Principal> user) {
 }
 
 void PluginFindings::forget(const FindingInput& input) {
+  PluginFinding f = input.finding;
+  if (input.user) shorten_names(f);
   for (auto& [key, retained] : retained_) {
-    const bool its = retained.first.plugin == input.finding.plugin &&
-                     retained.first.host == input.finding.host && retained.user == input.user &&
-                     retained.agent == input.agent;
+    const bool its = retained.first.plugin == f.plugin && retained.first.host == f.host &&
+                     retained.user == input.user && retained.agent == input.agent;
     if (!its || !retained.is_active) continue;
     retained.is_active = false;
-    retained.last_ns = std::max(retained.last_ns, input.finding.time_ns);
+    retained.last_ns = std::max(retained.last_ns, f.time_ns);
   }
 }
 

@@ -59,7 +59,8 @@ void set_connection(CURL* curl, const HttpRequest& request) {
   curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(curl, CURLOPT_QUICK_EXIT, 1L);  // do not wait for a hung name server
   curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, kConnectMs);
-  curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, static_cast<long>(request.within_ns / kNsPerMs));
+  curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS,
+                   static_cast<long>((request.within_ns + kNsPerMs - 1) / kNsPerMs));  // 0 is no limit
   if (request.silent_ns <= 0) return;
   curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
   curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, static_cast<long>(request.silent_ns / kNsPerSecond));
