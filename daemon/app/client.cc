@@ -132,7 +132,7 @@ Result<io::HttpRequest> Client::Impl::request(const std::string& path) const {
   out.ca_file = ca_file;
   out.ca_alone = true;
   out.within_ns = answer_ms * kNsPerMs;
-  out.silent_ns = kSilentSeconds * kNsPerSecond;
+  out.idle_timeout_ns = kSilentSeconds * kNsPerSecond;
   if (token_file.empty() || !socket.empty()) return out;
   const auto secret = token();
   if (!secret) return tl::unexpected(secret.error());
@@ -259,7 +259,7 @@ Status Client::events(const std::string& path, const std::string& last_id,
   if (!request) return tl::unexpected(request.error());
   request->headers.emplace_back("Accept: text/event-stream");
   if (!last_id.empty()) request->headers.push_back("Last-Event-ID: " + last_id);
-  request->goes_on = [&] { return take({}); };
+  request->keep_going = [&] { return take({}); };
   EventParser parser(take);
   return impl_->perform(std::move(*request), [&](std::string_view part) { return parser.feed(part); });
 }

@@ -13,6 +13,13 @@ constexpr bool alpha(char c) { return static_cast<unsigned char>((c | 0x20) - 'a
 constexpr bool upper(char c) { return c >= 'A' && c <= 'Z'; }
 constexpr char lower(char c) { return upper(c) ? static_cast<char>(c + 32) : c; }
 
+// -1: no hexadecimal digit.
+constexpr int hex_value(char c) {
+  if (digit(c)) return c - '0';
+  const char low = lower(c);
+  return low >= 'a' && low <= 'f' ? low - 'a' + 10 : -1;
+}
+
 constexpr bool all_digits(std::string_view text) {
   for (const char c : text)
     if (!digit(c)) return false;

@@ -2,7 +2,6 @@
 // Recorder dump if the recorder is armed. The process continues as before: a tool stops it only while
 // reading its stacks. A process that a tracer would disturb, or that would block a tracer, is not traced.
 //
-//
 // Blocking, for `within_ns` and a little more, unless the kernel blocks the caller; one thread.
 #pragma once
 

@@ -1,7 +1,6 @@
 // torch's debug server (torch.distributed.debug): if a rank started it, the process answers over HTTP with
 // its Python stacks. This needs no right to trace, so it works where a tracer is not permitted.
 //
-//
 // The port is ephemeral. It is found by the process's thread "pt_workerserver": the descriptor of the
 // thread's accept(), else the process's only listening socket. No other port is tried. Only 127.0.0.1 and
 // ::1 are used, and only if the process shares our network namespace. Nothing is sent until the kernel's

@@ -3,7 +3,6 @@
 // inspection. Reading a process's memory may still block in the kernel, so the caller must be a process
 // that may be killed.
 //
-//
 // Blocking; one thread. Owns nothing of the process.
 #pragma once
 

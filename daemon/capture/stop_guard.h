@@ -3,7 +3,6 @@
 // So a separate guard process watches the target from before the tool starts. The guard outlives the
 // capture: if the capture is killed, the guard waits for the end of the tool and resumes the process.
 //
-//
 // Blocking; one thread. Construct it before the tool starts; call end() after the tool.
 #pragma once
 

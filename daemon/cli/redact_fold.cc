@@ -2,26 +2,19 @@
 
 #include <cstdint>
 
+#include "base/ascii.h"
+
 namespace culprit::cli {
 namespace {
-
-bool is_ascii_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-bool is_ascii_digit(char c) { return c >= '0' && c <= '9'; }
-
-int hex_value(char c) {
-  if (is_ascii_digit(c)) return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
 
 // The number formed by `digits` hex digits at `at`; -1: other characters.
 int hex_number(std::string_view text, size_t at, size_t digits) {
   if (at + digits > text.size()) return -1;
   int out = 0;
   for (size_t i = 0; i < digits; ++i) {
-    const int digit = hex_value(text[at + i]);
-    if (digit < 0) return -1;
-    out = out * 16 + digit;
+    const int value = hex_value(text[at + i]);
+    if (value < 0) return -1;
+    out = out * 16 + value;
   }
   return out;
 }
@@ -60,21 +53,20 @@ bool is_unseen(int code) {
 
 bool is_name_letter(int code) {
   return code > 0 && code < 0x80 &&
-         (is_ascii_letter(static_cast<char>(code)) || is_ascii_digit(static_cast<char>(code)) ||
-          code == '_' || code == '-');
+         (alpha(static_cast<char>(code)) || digit(static_cast<char>(code)) || code == '_' || code == '-');
 }
 
 // "C:\lib\x64" names a folder: a two-digit escape counts only within a word.
 bool is_within_word(std::string_view text, size_t end) {
-  return end < text.size() && (is_ascii_letter(text[end]) || text.substr(end, 2) == "\\x");
+  return end < text.size() && (alpha(text[end]) || text.substr(end, 2) == "\\x");
 }
 
 // "%4d" is a format: an escape in an address is within a word or begins a word of a query.
 bool is_in_address(std::string_view text, size_t at) {
   const char before = at > 0 ? text[at - 1] : '&';
-  const bool joined = is_ascii_letter(before) || is_ascii_digit(before) || before == '_' || before == '&' ||
-                      before == '?' || before == '/';
-  return joined && at + 3 < text.size() && (is_ascii_letter(text[at + 3]) || text[at + 3] == '%');
+  const bool joined =
+      alpha(before) || digit(before) || before == '_' || before == '&' || before == '?' || before == '/';
+  return joined && at + 3 < text.size() && (alpha(text[at + 3]) || text[at + 3] == '%');
 }
 
 std::string without_escapes(std::string_view text) {
@@ -135,8 +127,8 @@ std::string in_one_script(std::string_view text) {
     size_t end = at;
     while (end < text.size()) {
       const char c = text[end];
-      if (is_ascii_letter(c) || is_ascii_digit(c) || c == '_') {
-        has_latin = has_latin || is_ascii_letter(c);
+      if (alpha(c) || digit(c) || c == '_') {
+        has_latin = has_latin || alpha(c);
         latin += c;
         ++end;
       } else if (is_lead_of_two(c) && end + 1 < text.size()) {

@@ -1,5 +1,5 @@
-// Two forms of a line: for matching, without characters that hide a word from a pattern but not from a
-// reader; and for output. Pure; any thread; untrusted bytes.
+// A line for matching: without characters that hide a word from a pattern but not from a reader. Pure; any
+// thread; untrusted bytes.
 #pragma once
 
 #include <string>

@@ -39,9 +39,10 @@ are. If the command fails, hangs or is killed, standard error says why, and a pa
 nothing is printed and nothing is left. Needs no root and no configuration.
 
 With --retries the diagnosis decides whether a command that failed runs again: never for a mistake of the
-program, later where a service was away, at once where it may go well. Nothing of an attempt is left when the
-next begins. The command gets CULPRIT_ATTEMPT, CULPRIT_ATTEMPTS_LEFT, CULPRIT_RESUME and CULPRIT_LAST_REASON;
-its words may hold {attempt}, {resume} and {port}.
+program (once, where the diagnosis is not certain), later where a service was away, at once where it may go
+well. Nothing of an attempt is left when the next begins. The command gets CULPRIT_ATTEMPT,
+CULPRIT_ATTEMPTS_LEFT, CULPRIT_RESUME and CULPRIT_LAST_REASON; its words may hold {attempt}, {resume} and
+{port}.
 
 Examples:
   culprit run -- torchrun --nproc-per-node 8 train.py

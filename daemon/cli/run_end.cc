@@ -218,7 +218,7 @@ int finish_run(const EndedRun& run, const std::function<void()>& stop_daemon) {
   // A command with exit code 0 did not hang.
   if (live && status == 0 && live->diagnoses[*live->verdict].symptom == Symptom::kHang) live.reset();
   // Output of a job during its termination is no cause of an earlier problem.
-  const bool ended_by_user = run.end.interrupted || run.end.terminated;
+  const bool ended_by_user = run.end.interrupted || run.end.terminated != 0;
   // Ctrl-C, or the output's reader exited, as `head` does: no failure of the job.
   const bool wanted = run.end.interrupted || run.end.signal == SIGPIPE;
   const bool told_before = live.has_value();

@@ -2,20 +2,16 @@
 // FrameSink in order. It acknowledges only what committed() reports. A peer that violates the protocol is
 // refused with a sentence and counted; other peers are not affected.
 //
-//
 // Connections before their Hello are limited in total and per address, and must send it within three
 // seconds; see collect/newcomers.h.
-//
 //
 // A host has one connection. A newer one replaces it in two cases: both have the same boot id (the agent
 // restarted, and its old connection may be half-open), or the older one is silent. Otherwise the newer one
 // is refused.
 //
-//
 // Memory per connection: the incomplete message, and frames that the sink has not appended, limited by
 // credit. Memory over all connections: held_bytes; above this limit no connection is read until the sink
 // catches up.
-//
 //
 // Thread: the loop's. Owned by app; may be destroyed at any time, except from within a call of its
 // FrameSink. It never parses frames.

@@ -1,13 +1,11 @@
 // Connections whose peers are not yet authenticated: limits their number, in total and per address, and
 // selects the one to close for a new one.
 //
-//
 // There are two pools of equal size: one for unknown addresses, and one for addresses that had an accepted
 // session within the last day. So unknown peers cannot take the places that reconnecting agents need. When
 // a pool or an address is full, the oldest connection that has not begun a handshake is closed; else the
 // oldest one in a handshake, if it had time to finish. Otherwise the new connection is refused: if many
 // agents reconnect at once, closing handshakes in progress would let none succeed.
-//
 //
 // Owned by the Collector; the loop's thread. It never closes a connection itself.
 #pragma once

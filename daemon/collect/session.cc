@@ -334,7 +334,7 @@ Status Session::certificate_holds(size_t& verifies) {
 
 void Session::refuse(Refusal code, const std::string& sentence) {
   CULPRIT_CHECK(thread_.here());
-  if (state_ == State::kClosing || state_ == State::kExited) return;
+  if (state_ == State::kClosing || state_ == State::kClosed) return;
   owner_.count_refusal(code, who() + ": " + sentence);
   const bool can_say = state_ != State::kTls;
   leave(sentence);
@@ -346,9 +346,9 @@ void Session::refuse(Refusal code, const std::string& sentence) {
 }
 
 void Session::close(const std::string& why) {
-  if (state_ == State::kExited) return;
+  if (state_ == State::kClosed) return;
   leave(why);
-  state_ = State::kExited;
+  state_ = State::kClosed;
   owner_.newcomers_.remove(*this);
   tls_ = nullptr;
   stream_.reset();

@@ -15,7 +15,7 @@ namespace culprit::collect {
 
 class Session : public std::enable_shared_from_this<Session> {
  public:
-  enum class State : uint8_t { kTls, kHello, kAsking, kOpen, kClosing, kExited };
+  enum class State : uint8_t { kTls, kHello, kAsking, kOpen, kClosing, kClosed };
 
   Session(Collector& owner, std::unique_ptr<io::Stream> stream);
   void begin();

@@ -230,7 +230,7 @@ struct Engine::Impl {
       diagnose::apply_rules_to_findings(*run, well, findings);
   }
   void ingest(FindingInput& input, TimeNs) {
-    if (forgets(input.finding)) return plugins.forget(input);
+    if (forgets(input.finding)) return plugins.forget(std::move(input));
     if (is_about_culprit(input.finding)) {
       if (!input.user && ++plugin_troubles <= kPluginTroubles) troubles.push_back(std::move(input));
       return;

@@ -123,8 +123,8 @@ bool PluginFindings::may_keep(std::optional<Principal> user) {
   return false;
 }
 
-void PluginFindings::forget(const FindingInput& input) {
-  PluginFinding f = input.finding;
+void PluginFindings::forget(FindingInput input) {
+  PluginFinding& f = input.finding;
   if (input.user) shorten_names(f);
   for (auto& [key, retained] : retained_) {
     const bool its = retained.first.plugin == f.plugin && retained.first.host == f.host &&

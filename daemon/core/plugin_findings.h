@@ -39,7 +39,7 @@ class PluginFindings {
   // Returns the finding if it must be reported at once: a new fault.
   std::optional<Finding> add(FindingInput input);
   // Ends the states raised by this plugin on this host.
-  void forget(const FindingInput& input);
+  void forget(FindingInput input);
   bool empty() const { return retained_.empty(); }
   // One finding per fault and subject of this job. The ranks of devices come from `job` and the logs.
   std::vector<Finding> findings(const detect::View& view, const JobFile& job, const JobScope& scope) const;

@@ -3,7 +3,6 @@
 // finding can still be sent. Skipped frames are reported as a gap, and stay on the agent within its own
 // limit. Frames that declare streams are always sent, because later frames depend on them.
 //
-//
 // A plain value of the loop's thread. Time is an argument: wall clock to select frames, monotonic to count
 // bytes.
 #pragma once

@@ -1,12 +1,10 @@
 // Sends an agent's logs to its collector: connects, sends Hello, continues after the frames that the
 // collector has committed, keeps a window of unacknowledged bytes, and reconnects after a loss.
 //
-//
 // Sent frames are not kept in memory: the log retains them until they are acknowledged, and a reconnect
 // reads them again. So memory is one read per log plus the unsent bytes of the socket. The condensed log
 // has priority. Evidence fills at most three quarters of the window and little of the socket's queue, which
 // bounds the delay of a condensed frame.
-//
 //
 // Thread: the loop's. Owned by app; may be destroyed at any time, except from within a call of its
 // FrameSource. It never diagnoses a job.

@@ -248,7 +248,7 @@ FileKind kind_of(const NamedHead& file) {
   if (const auto kind = kind_of_binary(file.head, name)) return *kind;
   if (name.ends_with(".stacks")) return FileKind::kStacks;  // written by culprit.watch_stacks()
   if (const auto kind = kind_of_json(file, name)) return *kind;
-  if (is_java_dump(file.head)) return FileKind::kUnread;
+  if (is_java_dump(file.head) || is_own_page(file.head)) return FileKind::kUnread;
   if (is_ras_session(file.head)) return FileKind::kRas;
   if (is_ras_text(file.head) && !has_log_lines(file.head)) return FileKind::kRas;
   if (is_stack_text(file.head)) return FileKind::kStacks;

@@ -87,6 +87,7 @@ UnreadKind unread_kind(std::string_view head) {
                             : UnreadKind{"JSON without a message or a step in it", "the job's own logs"};
   if (is_java_dump(head))
     return {"the threads of a Java program", "stacks of the training processes: py-spy dump, or gdb"};
+  if (is_own_page(head)) return {"a report of Culprit as a page", ""};
   if (!head.empty() && head.find_first_not_of('\0') == head.npos)
     return {"zero bytes alone, as a file system leaves after a crash", "", true};
   return {"no text", ""};
@@ -96,6 +97,11 @@ bool is_java_dump(std::string_view head) {
   constexpr size_t kBegin = 256;  // jstack may write a time before the title
   return head.substr(0, kBegin).find("Full thread dump") != head.npos &&
          (head.find("tid=0x") != head.npos || head.find("java.lang.Thread.State") != head.npos);
+}
+
+bool is_own_page(std::string_view head) {
+  constexpr size_t kBegin = 2048;  // the title stands behind a policy with two hashes
+  return head.starts_with("<!doctype html>") && head.substr(0, kBegin).find("<title>Culprit: ") != head.npos;
 }
 
 bool is_machine_json(std::string_view head) {

@@ -20,4 +20,7 @@ bool is_machine_json(std::string_view head);
 // job.
 bool is_java_dump(std::string_view head);
 
+// Whether the head is a report that `culprit` wrote as a page: its quotes of a job's lines are no second job.
+bool is_own_page(std::string_view head);
+
 }  // namespace culprit::ingest

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/check.h"
 #include "io/descriptors.h"
 #include "io/process_end.h"
 #include "io/system_error.h"
@@ -91,6 +92,7 @@ uint64_t nanoseconds_of(const timeval& time) {
 
 Result<Child> Child::start(const ChildProgram& program) {
   SpawnActions actions;
+  CULPRIT_CHECK(program.descriptors.size() <= kFirstCopy);  // the copies lie above all of them
   const int given = std::max(3, static_cast<int>(program.descriptors.size()));
   for (int number = 0; number < given; ++number) {
     const auto at = static_cast<size_t>(number);

@@ -2,7 +2,6 @@
 // limits the plugin's output. Runs in the host program, in the daemon for plugins without a process, and in
 // `culprit plugin check`.
 //
-//
 // One thread makes all calls. The detector's own threads may call the [any] functions of culprit_host,
 // hence `log` is called from any thread.
 #pragma once

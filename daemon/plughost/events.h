@@ -3,7 +3,6 @@
 // that batches can be joined, and filtered by kind. Texts end with NUL, so that culprit_event can borrow
 // them.
 //
-//
 // Values; one thread at a time. The reader accepts any bytes without a fault.
 #pragma once
 

@@ -2,7 +2,6 @@
 // process (local_link.h). Each message has one answer, in order: kReady or kRefused for kCreate, kDone for
 // kEvents and kTick, kState for kStop. kFinding and kLog come at any time.
 //
-//
 // One thread. No call waits, except for a plugin in this process.
 #pragma once
 

@@ -1,7 +1,6 @@
 // The plugin's end of the channel: executes the daemon's messages on one plugin, and answers. The host
 // program connects it with a socket; for a plugin in the daemon's own process it is called directly.
 //
-//
 // One thread calls it. `send` is called from any thread, one call at a time.
 #pragma once
 

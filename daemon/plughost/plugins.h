@@ -2,7 +2,6 @@
 // where so configured. They are restarted when they fail, and replaced when their file changes. A failing
 // plugin loses only its own events.
 //
-//
 // One thread calls everything except wanted(), which any thread may call. No call waits longer than its
 // argument permits, except for calls of plugins in this process.
 #pragma once
@@ -55,7 +54,6 @@ struct PluginsOptions {
 };
 
 // One plugin, for `culprit plugin list`, HTTP and metrics.
-//
 //
 // Findings about a plugin itself have ids that no plugin may emit (culprit.plugin.crashed, hung, memory,
 // cpu, flood, malformed, failed, refused, quarantined, forgot), and its name in PluginFinding::plugin. The

@@ -70,7 +70,7 @@ Result<HttpReply> post(const HttpPost& request) {
     out.body += bytes.substr(0, kReplyBytes - out.body.size());
     return true;
   };
-  sent.goes_on = [&] { return !request.stop || !request.stop->load(); };
+  sent.keep_going = [&] { return !request.stop || !request.stop->load(); };
   const auto answer = io::http_exchange(sent);
   if (!answer)
     return fail(ErrorCode::kIo, fmt::format("{}: {}", shown_url(request.url), answer.error().reason));

@@ -3,7 +3,6 @@
 // per receiver, messages are dropped and counted: ends of issues first, then revisions, the oldest of each
 // first.
 //
-//
 // Pure: time is an argument. One thread. The caller keeps messages on disk until the outbox removes them.
 #pragma once
 

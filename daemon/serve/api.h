@@ -1,7 +1,6 @@
 // The routes of docs/formats.md section 9. Checks parameters here; app supplies the bodies as serialised
 // JSON.
 //
-//
 // Thread: the loop's. ApiSource is borrowed and must outlive the Api. ApiSource answers each call exactly
 // once, on the loop, at once or later. A dropped Answer sends status 500.
 #pragma once

@@ -1,7 +1,6 @@
 // Server-sent events for all connected clients. The last events are retained for clients that reconnect
 // (Last-Event-ID). A slow client loses events and receives their number.
 //
-//
 // Thread: the loop's. Owns its clients' streams.
 #pragma once
 

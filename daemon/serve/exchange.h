@@ -1,6 +1,5 @@
 // One request and its answer, between libmicrohttpd and a handler. Used by http_server.cc only.
 //
-//
 // A connection that waits for its answer, or for the next part of the answer, is suspended and costs
 // nothing. The answer resumes the connection and requests a turn of the server (`kick`).
 #pragma once

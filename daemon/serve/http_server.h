@@ -1,7 +1,6 @@
 // An HTTP server on libmicrohttpd inside the loop: it parses, limits and refuses requests; handlers answer
 // at once or later. It is independent of the content (serve/api.h).
 //
-//
 // Thread: the loop's, including callbacks and answers. The server owns its connections. A Reply or stream
 // that outlives its client or the server is dead; calls to a dead one are allowed and have no effect.
 // Nothing blocks, memory per client is limited, and a client without progress is disconnected.

@@ -2,7 +2,6 @@
 // POST /v1/page/login exchanges the link's code for a session over TCP. The code follows '#' in the
 // address, a part that browsers never send, so fetching the link does not use up the code.
 //
-//
 // Thread: the loop's. The routes borrow the PageLogin, which outlives the servers.
 #pragma once
 

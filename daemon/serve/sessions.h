@@ -2,7 +2,6 @@
 // valid once, for minutes. A session is a token with the role of the link's maker, valid for half a day; it
 // cannot make further links. All are in memory only and end with the daemon.
 //
-//
 // Pure: time (monotonic) and random secrets are arguments. One thread.
 #pragma once
 

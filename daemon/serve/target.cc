@@ -7,6 +7,7 @@
 #include <array>
 #include <optional>
 
+#include "base/ascii.h"
 #include "base/text.h"
 
 namespace culprit::serve {
@@ -15,13 +16,6 @@ namespace {
 // Routes have at most six segments and five parameters; more than these limits indicate an attack.
 constexpr size_t kSegments = 16;
 constexpr size_t kParameters = 16;
-
-int hex_value(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
 
 // `plus`: decode '+' as a blank, as in form queries.
 Result<std::string> decoded(std::string_view text, bool plus) {

@@ -25,8 +25,8 @@ std::string numbers(const std::vector<double>& list) {
   return list_of(list.size(), [&](size_t i) { return fmt::format("{:.3f}", list[i]); });
 }
 
-// Whether a pause is healthy: shorter than a garbage collection, and either unique or in a job with equally
-// long collections. Any process may pause like this.
+// Whether a pause is healthy: shorter than a garbage collection, and either unique or in a job whose
+// collections take at least half as long. Any process may pause like this.
 bool looks_healthy(const CommSite& site, const CommFault& fault) {
   constexpr uint64_t kCollectionNs = 300'000'000;
   if (!is_pause(fault) || fault.pause_ns >= kCollectionNs) return false;

@@ -14,7 +14,7 @@
 
 namespace culprit::sim {
 
-// All communicators of one kind; the members of communicator n are `first[n]` .. `first[n + 1]`.
+// All communicators of one kind; communicator n has members[first[n]] up to, without, members[first[n + 1]].
 struct CommGroups {
   std::vector<uint32_t> of_rank, first, members;
   std::vector<uint64_t> ns_per_mib;  // of its slowest link

@@ -59,7 +59,7 @@ class MixedJob {
     std::error_code error;
     std::filesystem::create_directories(job_ + "/plugins", error);
     if (error) return fail(ErrorCode::kIo, job_ + ": " + error.message());
-    if (Status status = is_mixed_hang(p_.fault) ? entry() : go_on(); !status) return status;
+    if (Status status = is_mixed_hang(p_.fault) ? write_hang() : write_running(); !status) return status;
     for (uint32_t host = 0; has("counters") && host < p_.hosts.size(); ++host) {
       const std::string lines = mixed_counter_lines(p_, host);
       if (lines.empty()) continue;
@@ -90,7 +90,7 @@ class MixedJob {
   }
 
   // A job that hangs: its hang state is that of `simulate hang`, with records of the previous steps.
-  Status entry() {
+  Status write_hang() {
     HangJobOptions h;
     h.ranks = o_.ranks;
     h.ranks_per_host = o_.ranks_per_host;
@@ -174,7 +174,7 @@ class MixedJob {
   }
 
   // A job that continues: its trace sets the pace of its logs.
-  Status go_on() {
+  Status write_running() {
     const bool numeric = p_.fault == MixedFault::kMemory || p_.fault == MixedFault::kPlanned ||
                          p_.fault == MixedFault::kHealthyPlan;
     CommJobOptions c = comm_options(numeric ? kNumericSteps : kMixedSteps);

@@ -1,6 +1,5 @@
 // A machine of a simulated world, as io::Env: timers, workers and connections during one life of a program.
 //
-//
 // kill() simulates kill -9 or a power loss: afterwards no object of this life has any effect, even if its
 // calls are still on the stack. The owner destroys these objects and makes another SimEnv for the next
 // life. Blocking work (Worker) takes no time, or a random time. Descriptors, watched folders and signals do

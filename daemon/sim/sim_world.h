@@ -2,7 +2,6 @@
 // determines everything, so a failure is reproducible by its seed. Its machines are SimEnv (sim_env.h),
 // their disks SimFiles.
 //
-//
 // One thread. A World outlives all its objects. No call waits: run_for() jumps from event to event.
 #pragma once
 

@@ -2,7 +2,6 @@
 // queued for receivers, maintenance windows. Values are opaque texts, whose format the calling modules
 // define.
 //
-//
 // One thread owns an AlertStore. Each call is one transaction. Errors (a full disk) leave it usable. A
 // damaged file is renamed at the start, and a new one is created.
 #pragma once

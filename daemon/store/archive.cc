@@ -128,7 +128,7 @@ void Archive::note_host(const std::string& host, TimeNs now, std::string about) 
   note.seen_ns = now;
   if (about.empty()) return;
   note.about = std::move(about);
-  note.reported = true;
+  note.has_about = true;
 }
 
 // ---- taking frames

@@ -202,7 +202,7 @@ Status ArchiveIndex::write_hosts(const Changes& changes) {
   if (changes.hosts == nullptr) return {};
   Statement& seen = writers_->host;
   for (const auto& [host, note] : *changes.hosts) {
-    seen.again().bind(host).bind_time(note.seen_ns).bind(note.about).bind(int64_t{note.reported});
+    seen.again().bind(host).bind_time(note.seen_ns).bind(note.about).bind(int64_t{note.has_about});
     if (const Status put = seen.run(); !put) return put;
   }
   return {};

@@ -20,7 +20,7 @@ struct SegmentRow {
 struct HostNote {
   TimeNs seen_ns = kNoTime;
   std::string about;
-  bool reported = false;  // `about` is new
+  bool has_about = false;  // `about` is new
 };
 
 class ArchiveIndex {

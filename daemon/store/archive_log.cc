@@ -66,8 +66,8 @@ void LogTaker::on_piece(const Piece& piece, std::string_view bytes) {
 }
 
 Gap LogTaker::hole(ArchivedStream& stream, uint64_t bytes) {
-  const bool reported = log_.skips > stream.skips;
-  const std::string reason = reported ? log_.skip_reason : std::string(kNotSent);
+  const bool skipped = log_.skips > stream.skips;
+  const std::string reason = skipped ? log_.skip_reason : std::string(kNotSent);
   stats_.holes += 1;
   stats_.hole_bytes += bytes;
   log_.new_holes.push_back({stream.info.id, {stream.size, bytes, reason}});

@@ -103,9 +103,9 @@ Status Spool::note_sequences() {
   for (size_t i = segments_.all().size(); i-- > 0;) {
     auto reader = SegmentReader::open(files_, options_.folder, segments_.all()[i].number);
     if (!reader) return tl::unexpected(reader.error());
-    const auto reported = sequence_before(*reader, epoch_);
-    if (!reported) return tl::unexpected(reported.error());
-    before = reported->value_or(before);
+    const auto found = sequence_before(*reader, epoch_);
+    if (!found) return tl::unexpected(found.error());
+    before = found->value_or(before);
     segments_.set_before(i, before);
   }
   return {};

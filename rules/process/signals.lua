@@ -163,20 +163,40 @@ ends {
     "srun: error: n7: task 3: Terminated", "*** SIGTERM (@0x3e80) received by PID 4055 from PID 1" },
   miss = { "Setting signal handlers. SIGTERM will save a checkpoint" },
 }
+-- `culprit run` passes the signal on.
+ends {
+  id = "asked_to_end", role = "cascade", category = "platform", component = "platform", severity = "error",
+  action = "none", restart = "unknown",
+  title = "<who> was asked to end: <signal> was sent to culprit run",
+  regex = { [[^culprit run: (?P<who>\S+) was asked to end: (?P<signal>SIG\w+) was sent to culprit run$]] },
+  remedy = "Ask who stopped it: time limit, preemption, its owner, or the failure of another task.",
+  hit = { "culprit run: python3 was asked to end: SIGTERM was sent to culprit run" },
+  miss = { "culprit run: python3 was killed by signal 15 (SIGTERM)" },
+}
 ends {
   id = "abort", restart = "unknown",
   title = "C++ exception was not caught", severity = "error", general = true,
   category = "unknown",
   regex = { [[terminate called after throwing an instance of '(?P<kind>[^']+)']],
-    [[terminate called without an active exception]],
-    [[Fatal Python error: Aborted]], [[libc\+\+abi: terminating]], [[: task \d+: Aborted\b]],
+    [[terminate called without an active exception]], [[libc\+\+abi: terminating]] },
+  except = { [[std::bad_alloc]], [[c10::Dist\w*Error]], torchrun[1], torchrun[2] },
+  remedy = "Read `what():` below it and the error before it.",
+  hit = { "terminate called after throwing an instance of 'c10::Error'" },
+  miss = { "Fatal Python error: Aborted" },
+}
+-- Also by a failed assertion, or by a library that checks itself.
+ends {
+  id = "aborted", restart = "unknown",
+  title = "Process aborted (SIGABRT)", severity = "error", general = true,
+  category = "unknown",
+  regex = { [[Fatal Python error: Aborted]], [[: task \d+: Aborted\b]],
     [[line \d+: +\d+ Aborted\b]], [[^\s*Aborted(?: \(core dumped\))?\s*$]],
     [[process rank (?P<rank>\d+) with PID \d+ on node (?P<host>\S+) exited on signal 6\b]],
     died(6, "ABRT") },
-  except = { [[std::bad_alloc]], [[c10::Dist\w*Error]], torchrun[1], torchrun[2] },
-  remedy = "Read `what():` below it and the error before it.",
+  except = { torchrun[1], torchrun[2] },
+  remedy = "Read the error before it: a failed assertion, an uncaught C++ exception, a check of a library.",
   hit = { "worker 2 exited with exit status 134", "rank 1 exited with code -6",
-    "terminate called after throwing an instance of 'c10::Error'", "Fatal Python error: Aborted" },
+    "Fatal Python error: Aborted" },
   miss = { "Aborted request 17, will be sent again" },
 }
 ends {

@@ -267,6 +267,13 @@ def run_of_a_killed_command_says_so(context: Context) -> str:
     for words, status in (("exit 7", 7), ("kill -TERM $$", 143)):
         done = runs.run("sh", "-c", words)
         need(done.returncode == status, f"{words}: {done.returncode}")
+    asked = runs.start("sleep", "60", stderr=subprocess.PIPE)
+    wait_until(lambda: (runs.root / "sleep").exists() or any(runs.root.glob("sleep*/job")), 20, "it runs")
+    time.sleep(1)
+    os.kill(asked.pid, signal.SIGTERM)
+    said = asked.communicate(timeout=60)[1].decode()
+    need(asked.returncode == 143, f"exit {asked.returncode}: {said}")
+    need("sleep was asked to end: SIGTERM was sent to culprit run" in said, said)
     done = runs.run("/no/such/program")
     need(done.returncode == 127 and b"no such file" in done.stderr, f"{done.returncode} {text_of(done)}")
     with subprocess.Popen([runs.program, "run", "--", "yes"], env=runs.env, stdout=subprocess.PIPE,
@@ -276,7 +283,7 @@ def run_of_a_killed_command_says_so(context: Context) -> str:
         piped.stdout.close()
         said = piped.stderr.read().decode()
         need(piped.wait(timeout=30) == 141 and not said, f"{piped.returncode}: {said}")
-    return "137, 7, 143, 127; 141 without a word where the reader leaves"
+    return "137, 7, 143, 143 where it is asked to end, 127; 141 without a word where the reader leaves"
 
 
 @case

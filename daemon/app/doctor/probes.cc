@@ -239,7 +239,7 @@ Result<std::string> get(const DoctorRequest& request) {
   if (tls) {  // the daemon's own certificate is known, so its names are not checked
     sent.ca_file = cert;
     sent.ca_alone = true;
-    sent.any_name = true;
+    sent.skip_name_check = true;
   }
   if (!token.empty()) sent.headers.push_back("Authorization: Bearer " + token);
   sent.within_ns = kAnswersWithin;

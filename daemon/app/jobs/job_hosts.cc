@@ -52,11 +52,11 @@ template <class Change>
 void JobHosts::change(Host& host, const Change& change) {
   by_until_.erase({host.until_ns, &host});
   alive_ -= host.alive == true ? 1 : 0;
-  removed_ -= host.exited() ? 1 : 0;
+  exited_ -= host.exited() ? 1 : 0;
   change(host);
   if (!host.exited()) by_until_.emplace(host.until_ns, &host);
   alive_ += host.alive == true ? 1 : 0;
-  removed_ += host.exited() ? 1 : 0;
+  exited_ += host.exited() ? 1 : 0;
 }
 
 void JobHosts::back(TimeNs now) {
@@ -78,7 +78,7 @@ const JobHosts::Host* JobHosts::last(TimeNs now) const {
 std::optional<bool> JobHosts::alive(TimeNs now) const {
   const auto lives = [&](const auto& h) { return h.second.alive == true && is_reporting(h.second, now); };
   if (alive_ > 0 && std::any_of(hosts_.begin(), hosts_.end(), lives)) return true;
-  return !hosts_.empty() && removed_ == hosts_.size() ? std::optional(false) : std::nullopt;
+  return !hosts_.empty() && exited_ == hosts_.size() ? std::optional(false) : std::nullopt;
 }
 
 bool JobHosts::somebody_missing(TimeNs now) const {

@@ -68,8 +68,8 @@ class JobHosts {
   std::map<std::string, Host> hosts_;
   // Hosts that may still have processes, sorted, since every block looks up the last host.
   std::set<std::pair<TimeNs, const Host*>> by_until_;
-  size_t alive_ = 0, removed_ = 0;  // hosts that reported processes; hosts that reported that theirs exited
-  TimeNs most_ns_ = kNoTime;        // largest `until` of any host
+  size_t alive_ = 0, exited_ = 0;  // hosts that reported processes; hosts that reported that theirs exited
+  TimeNs most_ns_ = kNoTime;       // largest `until` of any host
   TimeNs active_ns_ = kNoTime;
 };
 

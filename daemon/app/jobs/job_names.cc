@@ -47,7 +47,7 @@ const std::string& JobNames::own(const std::string& id, uint32_t user) {
   return id;
 }
 
-// Reserves a free name that root or the daemon's user feeds, so that no user can own it.
+// Reserves a free name that root or the daemon's user feeds; id_of() decides which users may still own it.
 void JobNames::reserve(const StreamInfo& info) {
   if (info.job.empty() || info.job == kDefaultJob) return;
   if (!is_fed_by_root(info, user_behind(info, daemon_uid_))) return;

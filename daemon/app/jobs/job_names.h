@@ -4,8 +4,8 @@
 //
 // A name belongs to the first user who sends data under it. Later, a user with processes in the control group
 // of that name becomes its owner. Root, the daemon's user and services may write for any job; if root or the
-// daemon's user uses a name first on this host, no other user can own it. A user's jobs of one name retain
-// the id of the first one.
+// daemon's user uses a name first on this host, only a user with processes in its control group, or one that
+// another host's agent admitted, can own it. A user's jobs of one name retain the id of the first one.
 //
 // Plain values. One thread. No clock, no file.
 #pragma once

@@ -2,8 +2,9 @@
 // rings carry a job name that their writer chose. In a folder for all users, anyone can add a file that a
 // glob matches. The kernel reports the uid of each writer. Root and the daemon's user are always admitted.
 // Another user is admitted as the job's owner: by processes in the job's control group, else as the writer of
-// the job's first file, else as the first writer for the job. A job that root or the daemon's user feeds
-// first has no other owner. Data of other users remains evidence.
+// the job's first file, else as the first writer for the job. If root or the daemon's user feeds a job first,
+// being its first writer admits no user, except in data of an agent, which has decided for its host. Data of
+// other users remains evidence.
 //
 // Owner: the job (RoutedJob). One thread: that of its table. No clock, no file.
 #pragma once

@@ -14,9 +14,9 @@ constexpr double kConclusive = 0.5;  // same value as in the correlator
 
 // 0 confirmed, 1 not judged, 2 refuted.
 int conclusion(const Judgements& judgements, const std::string& id) {
-  const auto reported = judgements.find(id);
-  if (reported == judgements.end()) return 1;
-  return reported->second ? 0 : 2;
+  const auto judged = judgements.find(id);
+  if (judged == judgements.end()) return 1;
+  return judged->second ? 0 : 2;
 }
 
 }  // namespace
@@ -78,8 +78,8 @@ void apply_judgements(const Judgements& judgements, Report& report) {
   for (size_t i = 0; i < judged.order.size(); ++i) {
     if (judged.verdict == judged.order[i]) report.verdict = i;
     diagnoses.push_back(std::move(report.diagnoses[judged.order[i]]));
-    if (const auto reported = judgements.find(diagnoses.back().id); reported != judgements.end())
-      diagnoses.back().state = reported->second ? VerdictState::kConfirmed : VerdictState::kRefuted;
+    if (const auto judgement = judgements.find(diagnoses.back().id); judgement != judgements.end())
+      diagnoses.back().state = judgement->second ? VerdictState::kConfirmed : VerdictState::kRefuted;
   }
   report.diagnoses = std::move(diagnoses);
 }

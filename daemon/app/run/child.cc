@@ -178,7 +178,7 @@ void ChildCommand::Impl::take_signal(const signalfd_siginfo& info) {
   if (signal == SIGCHLD) return reap();
   if (signal == SIGWINCH) return relay.copy_window_size();
   end.interrupted = end.interrupted || signal == SIGINT;
-  end.terminated = end.terminated || (signal != SIGINT && signal != SIGUSR1 && signal != SIGUSR2);
+  if (signal != SIGINT && signal != SIGUSR1 && signal != SIGUSR2) end.terminated = signal;
   if (info.ssi_code == SI_KERNEL) return;  // the terminal sent the signal: the whole group has it
   const TimeNs now = steady_now();
   const auto got = sentinel_got.find(signal);

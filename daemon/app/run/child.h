@@ -30,7 +30,7 @@ struct CommandEnd {
   int code = 0;              // exit code
   int signal = 0;            // that killed it; 0: none
   bool interrupted = false;  // Ctrl-C, or SIGINT sent to us
-  bool terminated = false;   // another terminating signal was sent to us
+  int terminated = 0;        // the last other terminating signal that was sent to us; 0: none
   // As a shell has it.
   int status() const { return signal != 0 ? 128 + signal : code; }
 };

@@ -61,9 +61,14 @@ std::string end_lines(const CommandEnd& end, const std::string& program, TimeNs 
   if (before && after && before->group == after->group && after->kills > before->kills)
     out += fmt::format("{} culprit run: Task in {} killed as a result of limit of {} (oom_kill {} to {})\n",
                        run_time(now), after->group, after->group, before->kills, after->kills);
-  if (end.signal == 0 && end.code != 0 && !end.interrupted && !end.terminated)
+  const bool failed = end.status() != 0;
+  if (failed && end.terminated != 0)
+    out += fmt::format("{} culprit run: {} was asked to end: {} was sent to culprit run\n", run_time(now),
+                       program, signal_name(end.terminated));
+  const bool by_itself = !end.interrupted && end.terminated == 0;
+  if (end.signal == 0 && failed && by_itself)
     out += fmt::format("{} culprit run: {} ended with exit code {}\n", run_time(now), program, end.code);
-  if (end.signal != 0 && !end.interrupted && !end.terminated)
+  if (end.signal != 0 && by_itself)
     out += fmt::format("{} culprit run: {} was killed by signal {} ({}){}\n", run_time(now), program,
                        end.signal, signal_name(end.signal),
                        end.signal == SIGKILL && killed_nothing(before, after)

@@ -25,7 +25,7 @@ bool is_another(const Fault& repaired, Fault now) {
 }
 
 // With one of these symptoms the run stands still, so progress ends the issue.
-bool is_stable(const Fault& fault) {
+bool stops_run(const Fault& fault) {
   return fault.symptom == "crash" || fault.symptom == "hang" || fault.symptom == "launch_failure";
 }
 
@@ -514,7 +514,7 @@ void AlertBook::follow(const RunNews& news, TimeNs now) {
   for (Issue* issue : earlier) resolve(*issue, End::kLaterRun, now);
   if (now - p.since_ns < kRecoveredAfter) return;
   for (Issue* issue : own)
-    if (is_stable(issue->fault)) resolve(*issue, End::kRecovered, now);
+    if (stops_run(issue->fault)) resolve(*issue, End::kRecovered, now);
 }
 
 // ---- what people do
@@ -612,9 +612,9 @@ void AlertBook::remind(Issue& issue, TimeNs now) {
 
 Result<Window> AlertBook::add_window(Window window, TimeNs now) {
   if (std::string why = trouble_of(window, now); !why.empty()) return fail(ErrorCode::kInvalid, why);
-  const auto conclusion =
+  const auto current =
       std::ranges::count_if(windows_, [&](const auto& one) { return !one.second.over(now); });
-  if (static_cast<size_t>(conclusion) >= kWindows)
+  if (static_cast<size_t>(current) >= kWindows)
     return fail(ErrorCode::kLimit, fmt::format("there are {} maintenance windows already", kWindows));
   if (windows_.size() >= 2 * kWindows) {  // ended windows stay for a while: the oldest is removed
     const auto over = std::ranges::find_if(windows_, [&](const auto& one) { return one.second.over(now); });

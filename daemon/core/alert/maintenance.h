@@ -1,4 +1,5 @@
 // Maintenance windows: the hosts, jobs and times for which alerts are suppressed. Pure: time is an argument.
+// Plain values; any thread.
 #pragma once
 
 #include <cstdint>

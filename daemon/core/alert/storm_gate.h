@@ -1,9 +1,9 @@
 // Decides for one receiver which new issues are sent individually. More than `most` issues within a minute
 // are a storm: further issues are held. Owners share the limit. One owner's storm holds only that owner's
 // issues; another owner within its even share is sent at once. Held issues are released once the last minute
-// had at most `most` issues, or at most the owner's share; then at this rate per minute.
+// had at most `most` issues, or at most the owner's share: at most `most` a minute, or that share.
 //
-// Pure: time is an argument; setting the clock back opens no gate early.
+// Owned by AlertBook; one thread. Pure: time is an argument; setting the clock back opens no gate early.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ class StormGate {
   // Number of the owner's held issues that may be sent now; call sent() for each.
   size_t room(const std::string& owner, TimeNs now);
   void sent(const std::string& owner, TimeNs now) { owners_[owner].sent.push_back(now); }
-  // What waits: the count begins at 0 again, and each one is named.
+  // Sets the held count of each owner to 0; call hold() for each issue that is still held.
   void forget_held();
   void hold(const std::string& owner) { ++owners_[owner].held; }
 

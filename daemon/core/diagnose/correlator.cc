@@ -563,7 +563,7 @@ class Correlator {
       if (t.indicates < kIndicating) continue;
       const logs::TemplateStats& stats = log_.templates()[t.id];
       if (stats.shape.heading || stats.shape.kind == logs::ShapeKind::kRootCause)
-        continue;  // the code below does
+        continue;  // the lines below the heading indicate the failure
       Indicating out;
       out.template_text = log_.miner().text(t.id);
       out.score = t.indicates;

@@ -28,7 +28,7 @@ namespace {
 constexpr size_t kEvidence = 20;  // quoted lines of a sign
 constexpr size_t kNotes = 5;
 constexpr size_t kAbsent = 64;        // hosts that a sign names and that wrote nothing
-constexpr size_t kNotices = 64;       // subjects of rules with severity notice
+constexpr size_t kNotices = 64;       // subjects of rules that say `notice`
 constexpr double kNotice = 0.4;       // below a verdict
 constexpr double kFatalWeight = 1.0;  // against its host: as much as a certain template without a rule
 // Ranks whose wait timed out are torn down within this time, together with their devices.
@@ -341,8 +341,7 @@ int64_t iteration_of(const logs::JobLog& log, const logs::RuleLine& line) {
   return at(time);
 }
 
-// Completes the finding from all lines of the rule: writers, times, novelty. Marks writers whose lines are no
-// proof. A scheduler's own log may state that a host is out of service.
+// Names the users and hosts whose lines are no proof, such as a scheduler's own log.
 void name_speakers(const detect::View& view, Sign& sign) {
   Finding& f = sign.finding;
   f.said_by.uids = users_of(*view.log, sign.lines);
@@ -353,6 +352,7 @@ void name_speakers(const detect::View& view, Sign& sign) {
   f.said_by.hosts = hearsay_of(view, sign.lines, accused);
 }
 
+// Completes the finding from all lines of the rule: writers, times, novelty.
 Finding complete(const detect::View& view, Sign sign) {
   const logs::JobLog& log = *view.log;
   Finding& f = sign.finding;
@@ -656,18 +656,18 @@ bool is_ended_by(const Sign& sign, const Sign& mistake) {
   return end == kNoTime || line == kNoTime || line <= end;
 }
 
-// A fault that stopped no process does not explain the program mistake that ended the job later: such lines
-// are often data samples, plans or earlier runs. Wrong numbers are an exception, because the job continues
-// with them.
+// A fault that stopped no process does not explain a later mistake of the program: it is often a data sample,
+// a plan or an earlier run. Wrong numbers are an exception: the job continues with them.
 std::vector<Sign> take_survived(const detect::View& view, std::vector<Sign>& signs) {
-  const auto went_on = [&](const logs::RuleLine* line) { return went_on_after(*view.log, *line); };
+  const bool levels = has_levels(*view.log);
+  const auto went_on = [&](const logs::RuleLine* line) { return went_on_after(*view.log, *line, levels); };
   return take_if(signs, [&](const Sign& one) {
     return one.finding.symptom != Symptom::kNumeric && std::ranges::all_of(one.lines, went_on) &&
            std::ranges::any_of(signs, [&](const Sign& other) { return is_ended_by(one, other); });
   });
 }
 
-// By time, then by line, then by the rules that match one line.
+// By time, then by line, then by rule.
 std::tuple<TimeNs, uint32_t, uint64_t, uint8_t> place_of(const Sign& sign) {
   const logs::RuleLine& first = *sign.lines.front();
   return {first.place.time_ns, first.place.source, first.place.line, first.order};

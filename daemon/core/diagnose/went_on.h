@@ -6,9 +6,12 @@
 
 namespace culprit::diagnose {
 
-// Whether the writer made steps after the line, or wrote the line at level info in a log with other levels.
+// Whether levels distinguish the job's lines: a log service may give all of them level info.
+bool has_levels(const logs::JobLog& log);
+
+// Whether the writer made steps after the line, or wrote the line at level info. `levels`: see has_levels().
 // False for a kernel line: the kernel continues after any device fault.
-bool went_on_after(const logs::JobLog& log, const logs::RuleLine& line);
+bool went_on_after(const logs::JobLog& log, const logs::RuleLine& line, bool levels);
 
 // Whether a program exception with this line ended its process.
 bool ends_by_exception(const logs::RuleLine* line);

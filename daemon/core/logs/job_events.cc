@@ -83,11 +83,13 @@ void JobEvents::add(LogBatch& batch) {
 // A job prints some lines of an older log. Many in a row are the source itself: its first time was wrong, or
 // its newest line is the first.
 void JobEvents::follow_beginning(const LineRecord& line, Source& source) {
-  constexpr size_t kQuotedLines = 100;
+  constexpr size_t kQuotedLines = 100;  // chosen above what a preflight prints of the kernel's log
   if (source.begin_ns == kNoTime) source.begin_ns = line.time_ns;
   if (!line.own_time) return;
   source.older = is_of_older_log(line, source.begin_ns) ? source.older + 1 : 0;
-  if (source.older >= kQuotedLines) source.begin_ns = line.time_ns, source.older = 0;
+  if (source.older < kQuotedLines) return;
+  source.begin_ns = line.time_ns;
+  source.older = 0;
 }
 
 void JobEvents::walk_lines(LogBatch& batch, Source& source) {

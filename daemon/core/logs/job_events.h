@@ -74,7 +74,7 @@ class JobEvents {
     SourceCounts counts;
     LastTrouble trouble;
     TimeNs time = kNoTime;          // of its last line
-    TimeNs begin_ns = kNoTime;      // of the first line that has a time
+    TimeNs begin_ns = kNoTime;      // beginning of the log: its first time, see follow_beginning()
     size_t older = 0;               // consecutive lines of an older log
     std::optional<LogPlace> fatal;  // place of a "Fatal Python error": its frames follow
     bool fatal_other = false;       // the current frames are of a thread that did not fail

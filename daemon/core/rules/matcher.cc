@@ -471,10 +471,17 @@ void Scanner::put_most_specific_first(std::string_view message) {
     lower_.resize(message.size());
     lower_ascii(message, lower_.data());
   }
-  std::ranges::stable_sort(matches_, {}, [&](const RuleMatch& m) {
+  // Each key is a search through the line: it is computed once.
+  std::vector<std::tuple<int, int64_t, uint32_t, size_t>> order;
+  for (size_t i = 0; i < matches_.size(); ++i) {
+    const RuleMatch& m = matches_[i];
     const auto says = static_cast<int>(matcher_->rules_[m.rule].says);
-    return std::tuple(-says, -static_cast<int64_t>(fixed_bytes(m.pattern)), m.begin);
-  });
+    order.emplace_back(-says, -static_cast<int64_t>(fixed_bytes(m.pattern)), m.begin, i);
+  }
+  std::ranges::sort(order);
+  std::vector<RuleMatch> sorted;
+  for (const auto& key : order) sorted.push_back(std::move(matches_[std::get<size_t>(key)]));
+  matches_ = std::move(sorted);
 }
 
 void Scanner::restrict_to(std::span<const uint32_t> rules) {

@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "base/ascii.h"
 #include "base/limits.h"
 #include "ingest/file.h"
 
@@ -36,20 +37,13 @@ bool take_char(std::string_view* rest, char c) {
   return true;
 }
 
-int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
-
 // The kernel writes \xNN for control characters, non-ASCII bytes and the backslash.
 std::string unescape(std::string_view text) {
   std::string out;
   out.reserve(text.size());
   for (size_t i = 0; i < text.size(); ++i) {
     const bool escape = text[i] == '\\' && i + 3 < text.size() && text[i + 1] == 'x';
-    const int high = escape ? hex_digit(text[i + 2]) : -1, low = escape ? hex_digit(text[i + 3]) : -1;
+    const int high = escape ? hex_value(text[i + 2]) : -1, low = escape ? hex_value(text[i + 3]) : -1;
     if (high < 0 || low < 0) {
       out += text[i];
       continue;

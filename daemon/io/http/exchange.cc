@@ -12,7 +12,7 @@ constexpr long kConnectMs = 5000;
 constexpr curl_off_t kRetryAfterMost = 86'400;  // seconds
 
 // Context of libcurl's callbacks.
-struct Running {
+struct Callbacks {
   const HttpRequest& request;
   CURL* handle;
   bool stopped = false;
@@ -24,19 +24,19 @@ struct Running {
   }
 
   static size_t on_body(char* bytes, size_t one, size_t count, void* self) {
-    auto& r = *static_cast<Running*>(self);
+    auto& r = *static_cast<Callbacks*>(self);
     if (!r.request.on_body || r.request.on_body(r.status(), {bytes, one * count})) return one * count;
     r.stopped = true;
     return 0;
   }
   static size_t on_header(char* bytes, size_t one, size_t count, void* self) {
-    const HttpRequest& request = static_cast<Running*>(self)->request;
+    const HttpRequest& request = static_cast<Callbacks*>(self)->request;
     if (request.on_header) request.on_header({bytes, one * count});
     return one * count;
   }
   static int on_progress(void* self, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
-    auto& r = *static_cast<Running*>(self);
-    if (r.request.goes_on && !r.request.goes_on()) r.stopped = true;
+    auto& r = *static_cast<Callbacks*>(self);
+    if (r.request.keep_going && !r.request.keep_going()) r.stopped = true;
     return r.stopped;
   }
 };
@@ -54,16 +54,16 @@ void set_connection(CURL* curl, const HttpRequest& request) {
     curl_easy_setopt(curl, CURLOPT_CAINFO, request.ca_file.c_str());
     if (request.ca_alone) curl_easy_setopt(curl, CURLOPT_CAPATH, nullptr);
   }
-  if (request.any_name) curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 0L);
+  if (request.skip_name_check) curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 0L);
   curl_easy_setopt(curl, CURLOPT_NETRC, static_cast<long>(CURL_NETRC_IGNORED));
   curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(curl, CURLOPT_QUICK_EXIT, 1L);  // do not wait for a hung name server
   curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, kConnectMs);
   curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS,
                    static_cast<long>((request.within_ns + kNsPerMs - 1) / kNsPerMs));  // 0 is no limit
-  if (request.silent_ns <= 0) return;
+  if (request.idle_timeout_ns <= 0) return;
   curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
-  curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, static_cast<long>(request.silent_ns / kNsPerSecond));
+  curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, static_cast<long>(request.idle_timeout_ns / kNsPerSecond));
 }
 
 HttpFailure::Kind kind_of(CURLcode code) {
@@ -101,16 +101,16 @@ tl::expected<HttpAnswer, HttpFailure> http_exchange(const HttpRequest& request) 
     curl_easy_setopt(curl.get(), CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request.body->size()));
     curl_easy_setopt(curl.get(), CURLOPT_POSTFIELDS, request.body->data());
   }
-  Running running{request, curl.get()};
-  curl_easy_setopt(curl.get(), CURLOPT_WRITEFUNCTION, Running::on_body);
-  curl_easy_setopt(curl.get(), CURLOPT_WRITEDATA, &running);
-  curl_easy_setopt(curl.get(), CURLOPT_HEADERFUNCTION, Running::on_header);
-  curl_easy_setopt(curl.get(), CURLOPT_HEADERDATA, &running);
+  Callbacks callbacks{request, curl.get()};
+  curl_easy_setopt(curl.get(), CURLOPT_WRITEFUNCTION, Callbacks::on_body);
+  curl_easy_setopt(curl.get(), CURLOPT_WRITEDATA, &callbacks);
+  curl_easy_setopt(curl.get(), CURLOPT_HEADERFUNCTION, Callbacks::on_header);
+  curl_easy_setopt(curl.get(), CURLOPT_HEADERDATA, &callbacks);
   curl_easy_setopt(curl.get(), CURLOPT_NOPROGRESS, 0L);
-  curl_easy_setopt(curl.get(), CURLOPT_XFERINFOFUNCTION, Running::on_progress);
-  curl_easy_setopt(curl.get(), CURLOPT_XFERINFODATA, &running);
+  curl_easy_setopt(curl.get(), CURLOPT_XFERINFOFUNCTION, Callbacks::on_progress);
+  curl_easy_setopt(curl.get(), CURLOPT_XFERINFODATA, &callbacks);
   const CURLcode code = curl_easy_perform(curl.get());
-  if (running.stopped)
+  if (callbacks.stopped)
     return tl::unexpected(HttpFailure{HttpFailure::Kind::kStopped, "it was ended early", 0});
   if (code != CURLE_OK) {
     long number = 0;
@@ -118,7 +118,7 @@ tl::expected<HttpAnswer, HttpFailure> http_exchange(const HttpRequest& request) 
     return tl::unexpected(HttpFailure{kind_of(code), curl_easy_strerror(code), static_cast<int>(number)});
   }
   HttpAnswer out;
-  out.status = running.status();
+  out.status = callbacks.status();
   curl_off_t after = 0;
   if (curl_easy_getinfo(curl.get(), CURLINFO_RETRY_AFTER, &after) == CURLE_OK && after > 0)
     out.retry_after_ns = std::min(after, kRetryAfterMost) * kNsPerSecond;

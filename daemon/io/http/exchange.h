@@ -18,7 +18,7 @@
 
 namespace culprit::io {
 
-// All members are borrowed for the call.
+// `body` is borrowed for the call.
 struct HttpRequest {
   std::string url;                            // http or https
   std::string socket = {};                    // a Unix socket instead of the url's host; empty: none
@@ -27,15 +27,15 @@ struct HttpRequest {
   std::optional<std::string_view> body = {};  // body of a POST; none: a GET
   std::string ca_file = {};                   // certificate authorities; empty: the system's
   bool ca_alone = false;                      // with `ca_file`: ignore the system's CA folder
-  bool any_name = false;                      // skip the check of the certificate's names
+  bool skip_name_check = false;               // of the certificate: accept one for another host
   std::string proxy = {};                     // empty: none
   TimeNs within_ns = 0;                       // limit of the whole exchange; 0: no limit
-  TimeNs silent_ns = 0;                       // longest time without a byte; whole seconds; 0: no limit
+  TimeNs idle_timeout_ns = 0;                 // longest time without a byte; whole seconds; 0: no limit
   std::function<void(std::string_view)> on_header = {};  // receives one header line; may be empty
   // Receives the body as it arrives, with the status; false ends the exchange. The caller bounds what it
   // keeps.
   std::function<bool(long status, std::string_view bytes)> on_body = {};
-  std::function<bool()> goes_on = {};  // called about once a second; false ends the exchange; may be empty
+  std::function<bool()> keep_going = {};  // called about once a second; false ends the exchange; may be empty
 };
 
 struct HttpAnswer {
@@ -45,7 +45,7 @@ struct HttpAnswer {
 
 struct HttpFailure {
   enum class Kind : uint8_t {
-    kStopped,      // on_body or goes_on returned false
+    kStopped,      // on_body or keep_going returned false
     kUnreachable,  // no connection
     kUntrusted,    // the certificate was rejected
     kTimeout,

@@ -80,6 +80,7 @@ BOOST_AUTO_TEST_CASE(content_tells_the_kind_whatever_the_name) {
       {"2026-11-26 10:00:00\nFull thread dump OpenJDK 64-Bit Server VM:\n\n\"main\" #1 prio=5 tid=0x00007f "
        "nid=0x1\n",
        FileKind::kUnread},
+      {"<!doctype html>\n<html><head><title>Culprit: GPU memory is used up</title>", FileKind::kUnread},
       {recorder, FileKind::kFlightRecorder},
       {pickled, FileKind::kFlightRecorder},
       {kText, FileKind::kLog},
@@ -93,6 +94,7 @@ BOOST_AUTO_TEST_CASE(content_tells_the_kind_whatever_the_name) {
 BOOST_AUTO_TEST_CASE(what_only_resembles_another_kind_is_a_log) {
   const std::string cases[] = {
       "[2026-11-21] {\"kind\": \"stack\"}\n",
+      "<!doctype html>\n<html><head><title>Console of job 17</title>",
       "INFO " + kMetric + "INFO\nINFO\nINFO\n" + kMetric,
       "Traceback (most recent call last):\n  File \"a.py\", line 1, in f\nValueError: x\n",
       kText + "Thread 0x00007f12 (most recent call first):\n  File \"/a/b.py\", line 3 in wait\n",

@@ -163,7 +163,9 @@ BOOST_AUTO_TEST_CASE(kill_ends_the_group_also_after_the_end_of_the_program) {
   TestPipe in, out;
   Child child = started(shell("cat <&3 & exit 0", {ChildProgram::kNull, out.write_end.get(),
                                                    ChildProgram::kNull, in.read_end.get()}));
-  while (!child.has_ended()) ::usleep(1000);
+  siginfo_t ended{};
+  BOOST_REQUIRE(::waitid(P_PID, static_cast<id_t>(child.pid()), &ended, WEXITED | WNOWAIT) == 0);
+  BOOST_TEST(child.has_ended());
   child.kill();
   BOOST_TEST(out.rest().empty());  // `cat` held it open, and nothing else ends it
   const auto end = child.wait(kLong);

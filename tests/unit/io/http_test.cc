@@ -160,7 +160,7 @@ BOOST_AUTO_TEST_CASE(the_receiver_of_the_body_ends_the_exchange) {
 BOOST_AUTO_TEST_CASE(a_caller_that_stops_ends_the_exchange) {
   HttpAnswerer server("");
   HttpRequest request = server.request();
-  request.goes_on = [] { return false; };
+  request.keep_going = [] { return false; };
   BOOST_TEST((failure_of(request).kind == HttpFailure::Kind::kStopped));
 }
 

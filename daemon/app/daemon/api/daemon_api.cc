@@ -231,7 +231,6 @@ json DaemonApi::status_values() {
   return out;
 }
 
-// Running jobs first, then jobs of the index.
 namespace {
 
 // Data of engine and index on the requested report.

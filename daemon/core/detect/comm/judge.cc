@@ -593,13 +593,13 @@ class Judge {
     const auto is_host = [](const Culprit& c) {
       return c.kind == SlowPart::kHost && c.peers == 0 && !c.ambiguous;
     };
-    std::set<size_t> exited;
+    std::set<size_t> absorbed;
     for (size_t i = 0; i < out_.culprits.size(); ++i) {
       const Culprit& first = out_.culprits[i];
-      if (!is_host(first) || exited.contains(i)) continue;
+      if (!is_host(first) || absorbed.contains(i)) continue;
       std::vector<size_t> hosts{i};
       for (size_t j = i + 1; j < out_.culprits.size(); ++j)
-        if (is_host(out_.culprits[j]) && !exited.contains(j) && at_the_same_time(first, out_.culprits[j]))
+        if (is_host(out_.culprits[j]) && !absorbed.contains(j) && at_the_same_time(first, out_.culprits[j]))
           hosts.push_back(j);
       if (hosts.size() < 2) continue;
       std::ranges::stable_sort(hosts, std::greater<>(), [&](size_t k) {
@@ -610,7 +610,7 @@ class Judge {
       for (const size_t k : hosts) {
         const Culprit& other = out_.culprits[k];
         for (size_t s = 0; s < other.steps.size(); ++s) costs[other.steps[s]] += other.costs[s];
-        if (k != i) exited.insert(k);
+        if (k != i) absorbed.insert(k);
         if (k == hosts[0]) continue;
         merged.hosts.push_back(other.hosts[0]);
         merged.ranks.insert(merged.ranks.end(), other.ranks.begin(), other.ranks.end());
@@ -620,11 +620,11 @@ class Judge {
       set_costs(merged, costs);
       out_.culprits[i] = std::move(merged);
     }
-    erase(exited);
+    erase(absorbed);
   }
 
-  void erase(const std::set<size_t>& exited) {
-    for (auto i = exited.rbegin(); i != exited.rend(); ++i)
+  void erase(const std::set<size_t>& indices) {
+    for (auto i = indices.rbegin(); i != indices.rend(); ++i)
       out_.culprits.erase(out_.culprits.begin() + static_cast<ptrdiff_t>(*i));
   }
 
@@ -646,7 +646,7 @@ class Judge {
     for (size_t i = 0; i < out_.culprits.size(); ++i)
       if (out_.culprits[i].kind == SlowPart::kGpu && !out_.culprits[i].hosts.empty())
         slow[out_.culprits[i].hosts[0]].push_back(i);
-    std::set<size_t> exited;
+    std::set<size_t> absorbed;
     for (auto& [host, list] : slow) {
       // A slow device delays its neighbours too, but less: drop ranks with a smaller share.
       double most = 0;
@@ -657,7 +657,7 @@ class Judge {
       // At most half of a role can be slower than usual at once. More slow ranks means that they were slow at
       // different times, and no other host serves as a comparison. So their batches differ.
       if (2 * list.size() > c.peers) {
-        exited.insert(list.begin(), list.end());
+        absorbed.insert(list.begin(), list.end());
         continue;
       }
       c.kind = SlowPart::kHost;
@@ -667,11 +667,11 @@ class Judge {
         if (i != list[0]) c.ranks.push_back(other.ranks[0]);
         c.evidence = std::max(c.evidence, other.evidence);
         for (size_t k = 0; k < other.steps.size(); ++k) costs[other.steps[k]] += other.costs[k];
-        if (i != list[0]) exited.insert(i);
+        if (i != list[0]) absorbed.insert(i);
       }
       set_costs(c, costs);
     }
-    erase(exited);
+    erase(absorbed);
   }
 
   // Keeps the steps in which a culprit has a cost. Drops culprits without any cost, unless a costlier culprit

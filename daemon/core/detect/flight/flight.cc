@@ -161,7 +161,10 @@ class FlightAnalysis {
 
   void report_devices(const FlightAccusations& devices) {
     if (devices.empty()) return;
-    Finding f = fault(devices, "did not complete what the peers completed: its device or link stands still");
+    Finding f =
+        fault(devices, devices.size() == 1
+                           ? "did not complete what the peers completed: its device or link stands still"
+                           : "did not complete what the peers completed: their devices or links stand still");
     f.category = Category::kHardware;
     f.component = Component::kGpu;
     // A failed link has the same symptoms in the dumps, so the action is a check.
@@ -174,7 +177,10 @@ class FlightAnalysis {
 
   void report_hosts(const FlightAccusations& hosts) {
     if (hosts.empty()) return;
-    Finding f = fault(hosts, "did not come to the operation in which the others wait: the process is stuck");
+    Finding f =
+        fault(hosts, hosts.size() == 1
+                         ? "did not come to the operation in which the others wait: the process is stuck"
+                         : "did not come to the operation in which the others wait: the processes are stuck");
     f.action = ActionKind::kCheck;
     f.remedy =
         "Take stacks of the process (py-spy dump, and gdb where it does not answer): a lock, a data "

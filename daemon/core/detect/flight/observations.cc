@@ -18,8 +18,8 @@ hang::Observation observation_of_dump(const FlightDump& dump, const PlaceOfRank&
   return out;
 }
 
-// Sets the open call. If the file has no time, `at_ns` becomes the operation's creation time, so no waiting
-// time is known.
+// Sets the open call. `at_ns` becomes the operation's creation time if the file has no time or an earlier
+// one; the wait then counts as 0.
 void wait_in(const FlightDump& dump, const FlightOp& op, hang::Observation& observation) {
   observation.call.emplace();
   observation.call->op = dump.words[op.name];

@@ -43,7 +43,7 @@ std::vector<GroupCounts> look_over(const FlightDump& dump) {
 }
 
 // Entries give the state at the dump; counters give the state at the watchdog's last check.
-void entry(GroupProgress& at, const GroupCounts& seen, const FlightGroup* counters) {
+void set_progress(GroupProgress& at, const GroupCounts& seen, const FlightGroup* counters) {
   at.enqueued = seen.last;
   if (counters) at.enqueued = std::max(at.enqueued, counters->enqueued.value_or(-1));
   at.completed = seen.done;
@@ -76,7 +76,7 @@ std::vector<FlightTeam> teams_of(std::span<const FlightDump> dumps) {
     for (GroupProgress& at : team.progress) {
       const FlightGroup& group = dumps[at.dump].groups[at.group];
       const GroupCounts& own = seen[at.dump][at.group];
-      entry(at, own, team.mixed ? nullptr : &group);
+      set_progress(at, own, team.mixed ? nullptr : &group);
       // If the counters are unusable, entries in other groups prove that the rank enqueued nothing in this
       // group.
       if (!own.any && !(group.enqueued && !team.mixed) && dumps[at.dump].ops.empty()) at.group = UINT32_MAX;

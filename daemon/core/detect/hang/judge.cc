@@ -540,8 +540,9 @@ class RankStateJudge {
     return out;
   }
 
-  // A barrier among the first operations of a group, or any barrier while a preparation progress bar is
-  // incomplete. `lasting`: require the progress bar, which is stronger evidence than a rank's silence.
+  // A barrier among the first operations of a group, any of these operations while a preparation progress bar
+  // is incomplete, or a wait for a store key. `lasting`: require the progress bar, which is stronger evidence
+  // than a rank's silence.
   bool by_barrier(bool lasting = false) {
     if (in_.iterated || !in_.exits.empty()) return false;
     for (const Group& group : groups_)

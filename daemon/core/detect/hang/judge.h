@@ -6,12 +6,15 @@
 //   2. ranks did not finish what their peers finished: their devices
 //   3. a rank left, and waits nowhere
 //   4. most ranks are in the file system: no single rank
-//   5. a rank lives, and is not in what others wait in: by a report, a dump, a stack, or its own numbers
+//   5. a rank lives, and is not in what others wait in: by a report, a dump, a stack, or its own numbers. An
+//      unfinished bar of a preparation comes before its own numbers
 //   6. ranks of several groups wait for each other: the program calls its groups in another order
-//   7. all members are in one operation that none finished: device or network
-//   8. counts of launches say who is behind
-//   9. nothing is known of few members while all others wait: they are missing; why is unknown
-//  10. a barrier in the first operations of a group: some rank still prepares, on the host
+//   7. ranks have different numbers of batches: the program
+//   8. all members are in one operation that none finished: device or network
+//   9. counts of launches show the ranks that are behind
+//  10. nothing is known of few members while all others wait: they are missing; why is unknown
+//  11. a barrier in the first operations of a group: some rank still prepares, on the host
+//  12. a rank left that may also wait
 //
 // Otherwise the answer is unknown, with what is missing. Only ranks that wait print: silence alone is never a
 // fault of the hardware, and the first to print is not the culprit. Pure; accepts any observations.

@@ -13,8 +13,8 @@ namespace culprit::hang {
 
 // The rule of the line if the hang detector reads its lines; else null.
 using RuleToRead = std::function<const rules::Rule*(uint32_t rule)>;
-// Reads the stored lines of these rules from `after` on. Sets every field of the input but `world` and
-// `iterated`.
+// Reads the stored lines of these rules from `after` on. Sets observations, exits, claims, logged and
+// preparing.
 HangInput observations_of(const logs::JobLog& log, const RuleToRead& rule_of, TimeNs after);
 
 }  // namespace culprit::hang

@@ -18,7 +18,7 @@ using OpKey = std::pair<size_t, int64_t>;  // group, number
 
 // An operation in which ranks wait.
 struct HeldOp {
-  std::set<uint32_t> held;          // ranks whose first open operation this is
+  std::set<uint32_t> held;          // ranks whose first open operation this is, or may be
   std::set<uint32_t> idle, absent;  // ranks it waits for
   std::set<OpKey> next;             // operations that hold the ranks it waits for
   std::set<uint32_t> unsaid;        // ranks that wait elsewhere, and may have entered this operation
@@ -75,10 +75,10 @@ class Graph {
       for (const Wait& one : list) {
         if (&one == first) continue;
         const bool swap = one.group < first->group;
-        const int64_t reported = swap ? votes[{one.group, first->group}] : votes[{first->group, one.group}];
+        const int64_t balance = swap ? votes[{one.group, first->group}] : votes[{first->group, one.group}];
         const bool exact = groups_[one.group].exact;
         const bool before =
-            exact || reported == 0 ? earlier(*one.at, *first->at, exact) : swap == (reported > 0);
+            exact || balance == 0 ? earlier(*one.at, *first->at, exact) : swap == (balance > 0);
         if (before) first = &one;
       }
       first_[rank] = *first;
@@ -335,8 +335,8 @@ class Graph {
   }
 
   // Few ranks print a wait in groups whose other members wait only in `all`: the other members have finished
-  // that operation. If several members print such a wait, each process printed its first wait, and no rank is
-  // named.
+  // that operation. If most members print such a wait, each process printed the wait that it saw first, and
+  // no rank is named.
   std::set<uint32_t> stuck_before(const OpKey& all, OpKey& where) {
     constexpr size_t kShare = 8;  // at most one in this many of the ranks in `all`
     const HeldOp& whole = ops_[all];
@@ -355,7 +355,8 @@ class Graph {
     return kShare * out.size() <= whole.held.size() ? out : std::set<uint32_t>();
   }
 
-  // The one rank that reports nothing, or the ranks that every end of the waits lacks.
+  // The one rank that all of several ends of the waits lack; else all ranks that report nothing, if
+  // may_name().
   bool absent() {
     std::optional<std::set<uint32_t>> common;
     std::set<uint32_t> any;

@@ -447,13 +447,16 @@ BOOST_AUTO_TEST_CASE(no_variable_of_the_user_is_replaced) {
 }
 
 BOOST_AUTO_TEST_CASE(a_kill_is_a_line_of_the_log_unless_the_user_asked_for_it) {
-  const CommandEnd killed{0, 9, false, false};
+  const CommandEnd killed{0, 9, false, 0};
   BOOST_TEST(end_lines(killed, "python3", 1'763'690'000'000'000'000, {}, {}) ==
              "2025-11-21T01:53:20.000Z culprit run: python3 was killed by signal 9 (SIGKILL)\n");
-  BOOST_TEST(end_lines({0, 15, false, true}, "python3", 0, {}, {}).empty());
-  BOOST_TEST(end_lines({0, 0, false, false}, "python3", 0, {}, {}).empty());
-  BOOST_TEST(
-      end_lines({1, 0, false, false}, "python3", 0, {}, {}).ends_with("python3 ended with exit code 1\n"));
+  for (const CommandEnd& asked : {CommandEnd{0, 15, false, 15}, CommandEnd{1, 0, false, 15}})
+    BOOST_TEST(end_lines(asked, "python3", 0, {}, {})
+                   .ends_with("python3 was asked to end: SIGTERM was sent to culprit run\n"));
+  BOOST_TEST(end_lines({0, 0, false, 15}, "python3", 0, {}, {}).empty());
+  BOOST_TEST(end_lines({0, 2, true, 0}, "python3", 0, {}, {}).empty());
+  BOOST_TEST(end_lines({0, 0, false, 0}, "python3", 0, {}, {}).empty());
+  BOOST_TEST(end_lines({1, 0, false, 0}, "python3", 0, {}, {}).ends_with("python3 ended with exit code 1\n"));
   const std::string of_memory = end_lines(killed, "p", 0, MemoryKills{"/a", 1}, MemoryKills{"/a", 2});
   BOOST_TEST(of_memory.find("Task in /a killed as a result of limit of /a") != std::string::npos);
   const auto others = [&](uint64_t before, uint64_t after) {

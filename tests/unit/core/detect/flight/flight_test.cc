@@ -119,8 +119,12 @@ BOOST_AUTO_TEST_CASE(who_has_not_completed_what_peers_have_is_stuck_on_the_devic
   for (FlightDump& d : dumps) add(d, {0, 12, false});
   const FlightAnswer answer = analyse_flight(dumps, {});
   BOOST_TEST((accused(answer) == std::set<uint32_t>{5}));
+  BOOST_TEST(answer.claims[0].title.ends_with("completed: its device or link stands still"));
   BOOST_TEST((answer.claims[0].as->component == Component::kGpu));
   BOOST_TEST(!answer.claims[0].as->subjects[0].host);
+  dumps[6].ops[dumps[6].ops.size() - 2].done = false;
+  BOOST_TEST(analyse_flight(dumps, {}).claims[0].title.ends_with(
+      "Ranks 5, 6 did not complete what the peers completed: their devices or links stand still"));
 }
 
 BOOST_AUTO_TEST_CASE(a_root_that_has_sent_its_broadcast_accuses_no_rank) {
