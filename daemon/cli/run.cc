@@ -41,8 +41,8 @@ nothing is printed and nothing is left. Needs no root and no configuration.
 With --retries the diagnosis decides whether a command that failed runs again: never for a mistake of the
 program (once, where the diagnosis is not certain), later where a service was away, at once where it may go
 well. Nothing of an attempt is left when the next begins. The command gets CULPRIT_ATTEMPT,
-CULPRIT_ATTEMPTS_LEFT, CULPRIT_RESUME and CULPRIT_LAST_REASON; its words may hold {attempt}, {resume} and
-{port}.
+CULPRIT_ATTEMPTS_LEFT, CULPRIT_RESUME and CULPRIT_LAST_REASON; its words may hold {attempt}, {resume},
+{port}, and with --min-gpus {gpus} and {ngpus}.
 
 Examples:
   culprit run -- torchrun --nproc-per-node 8 train.py
@@ -425,6 +425,10 @@ void add_run_command(Command& app, Run& run) {
   verb->add_option("--end-hang", o->retry.end_hang, "With --retries, a hang is ended after so long")
       ->type_name("DURATION")
       ->show_default();
+  verb->add_option("--min-gpus", o->retry.min_gpus,
+                   "An attempt may leave out GPUs that the diagnosis names, by UUID, while so many remain; "
+                   "{ngpus} of the command is their number")
+      ->type_name("M");
   verb->add_option("--min-time", o->retry.min_time, "No attempt with less left of Slurm's allocation")
       ->type_name("DURATION")
       ->show_default();

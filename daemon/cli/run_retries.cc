@@ -22,6 +22,7 @@
 
 #include "app/config/options.h"
 #include "app/run/attempt.h"
+#include "app/run/devices.h"
 #include "app/run/leftovers.h"
 #include "base/text.h"
 #include "cli/verbs.h"
@@ -77,6 +78,7 @@ class Retries {
   explicit Retries(const RunAgain& again) : run_(again), o_(again.options), mark_(app::make_mark()) {
     limits_.retries = o_.retries.value_or(0);
     limits_.min_left_ns = app::parse_duration(o_.min_time).value_or(limits_.min_left_ns);
+    if (o_.min_gpus) gpus_ = app::visible_gpus(variable);
     sigemptyset(&received_);
     for (const int signal : kReceived) sigaddset(&received_, signal);
     sigaddset(&received_, SIGCHLD);
@@ -110,6 +112,7 @@ class Retries {
     next.number = static_cast<uint32_t>(attempts_.size() + 1);
     next.begin_ns = wall_now();
     next.from = best_;
+    next.without = without_;
     const Attempt* last = attempts_.empty() ? nullptr : &attempts_.back();
     std::optional<ResumeFrom> from;
     if (run_.newest) from = run_.newest(last && last->decision.older ? resumed_ : std::nullopt);
@@ -144,14 +147,16 @@ class Retries {
         "--end-hang",  o_.end_hang};
     words.insert(words.end(), run_.passed_on.begin(), run_.passed_on.end());
     words.emplace_back("--");
-    app::Placeholders values{attempt.number, attempt.resume, 0};
+    app::Placeholders values{attempt.number, attempt.resume, 0, {}};
     if (app::wants_port(run_.command)) values.port = free_port();
+    for (const app::Gpu& gpu : gpus_.gpus) values.gpus.push_back(gpu.uuid);
     for (std::string& word : app::filled(run_.command, values)) words.push_back(std::move(word));
     std::vector<std::string> environment = app::attempt_variables(
         attempt.number, attempts_.size() == 1 ? limits_.retries : left(), attempt.resume,
         attempts_.size() > 1 ? attempts_[attempts_.size() - 2].headline : "");
     environment.push_back(fmt::format("{}={}", app::kMarkVariable, mark_));
     environment.push_back(fmt::format("{}={}", kReportVariable, report_));
+    if (!without_.empty()) environment.push_back(fmt::format("{}={}", gpus_.variable, app::uuid_list(gpus_)));
     const pid_t parent = ::getpid();
     const pid_t child = ::fork();
     if (child < 0) report_error(std::string("no process for an attempt: ") + std::strerror(errno));
@@ -223,8 +228,10 @@ class Retries {
       const bool further = saved && saved->step && (!resumed_ || *saved->step > *resumed_);
       attempt.failure.progress = further ? recover::Progress::kMade : recover::Progress::kNone;
     }
+    const auto remaining = gpus_without(attempt.failure.advice);
     ledger_.add(attempt.failure);
     recover::Means means;
+    means.may_leave_devices = remaining.has_value();
     means.chance = chance();
     if (const TimeNs end = app::allocation_end(variable); end != kNoTime) means.left_ns = end - wall_now();
     recover::Limits limits = limits_;
@@ -237,8 +244,30 @@ class Retries {
     if (attempt.status == kNoCommand || attempt.status == kNoStart)
       stop(attempt, "not started again: the command cannot be run");
     if (stopped_) stop(attempt, "");
+    if (attempt.decision.way == recover::Way::kDevices) leave_out(attempt.failure.advice.devices, *remaining);
     verdict_ = app::verdict_code(attempt.failure, attempt.decision);
     if (!o_.retries) attempt.decision.again = false, attempt.decision.why.clear();
+  }
+
+  // The GPUs of this host without those that the advice names; nothing: they are not GPUs of this host, or
+  // fewer than --min-gpus would remain. The advice gets their UUIDs, since numbers change with each device
+  // that is left out.
+  std::optional<app::VisibleGpus> gpus_without(RestartAdvice& advice) {
+    if (advice.devices.empty() ||
+        std::ranges::any_of(advice.hosts, [&](const std::string& host) { return host != run_.launch.host; }))
+      return std::nullopt;
+    auto remaining = app::without(gpus_, advice.devices);
+    if (!remaining) return std::nullopt;
+    advice.devices.clear();
+    for (const app::Gpu& gpu : gpus_.gpus)
+      if (!app::contains(*remaining, gpu)) advice.devices.push_back(gpu.uuid);
+    if (remaining->gpus.size() < o_.min_gpus.value_or(UINT32_MAX)) return std::nullopt;
+    return remaining;
+  }
+
+  void leave_out(const std::vector<std::string>& uuids, const app::VisibleGpus& remaining) {
+    without_.insert(without_.end(), uuids.begin(), uuids.end());
+    gpus_ = remaining;
   }
 
   static void stop(Attempt& attempt, std::string why) {
@@ -297,7 +326,9 @@ class Retries {
   recover::Limits limits_;
   recover::Ledger ledger_;
   std::vector<Attempt> attempts_;
-  int report_ = -1;  // descriptor of the attempt's report
+  app::VisibleGpus gpus_;             // that the next attempt may use; empty without --min-gpus
+  std::vector<std::string> without_;  // UUIDs left out so far
+  int report_ = -1;                   // descriptor of the attempt's report
   std::optional<int64_t> best_, resumed_;
   sigset_t received_{}, old_mask_{};
   bool stopped_ = false;
@@ -318,6 +349,9 @@ Status check_retry_options(const RetryOptions& o) {
   if (!o.retries && (!o.checkpoints.empty() || !o.no_retry_on.empty()))
     return fail(ErrorCode::kInvalid, fmt::format("{} needs --retries N",
                                                  o.checkpoints.empty() ? "--no-retry-on" : "--checkpoints"));
+  if (o.min_gpus && (!o.retries || *o.min_gpus == 0))
+    return fail(ErrorCode::kInvalid,
+                o.retries ? "--min-gpus must be at least 1" : "--min-gpus needs --retries N");
   if (o.retries && *o.retries > kRetriesMost)
     return fail(ErrorCode::kInvalid, fmt::format("--retries must be at most {}", kRetriesMost));
   for (const auto& [name, text] :

@@ -22,6 +22,7 @@ struct RetryOptions {
   std::string min_time = "10m";     // minimum time left in the allocation for another attempt
   std::string end_hang = "10m";     // time after which a hung command is ended
   std::vector<std::string> no_retry_on;  // rules
+  std::optional<uint32_t> min_gpus;      // an attempt may leave GPUs out while so many remain; nothing: never
   bool verdict_exit = false;
   bool used() const { return retries.has_value() || verdict_exit; }
 };

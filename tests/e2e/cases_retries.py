@@ -5,12 +5,13 @@ import json
 import os
 import random
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
 from typing import Dict, List
 
-from case import Context, case
+from case import Context, PassOver, case
 from cases_run import Runs, own_words, text_of
 from daemon import need, wait_until
 
@@ -136,3 +137,34 @@ def retries_that_are_killed_leave_no_process(context: Context) -> str:
                 json.loads(line)
         (context.folder / "step.txt").unlink(missing_ok=True)
     return f"{rounds} rounds"
+
+
+@case
+def retries_leave_out_a_gpu_at_fault_while_enough_remain(context: Context) -> str:
+    """Four GPUs that the driver's files show; the second attempt has the other three, by UUID."""
+    if os.geteuid() != 0 or not Path("/proc/driver").is_dir():
+        raise PassOver("the files of a driver are played by root with /proc/driver")
+    gpus = context.folder / "driver/nvidia/gpus"
+    for number in range(4):
+        address = f"0000:{27 + 64 * number:02x}:00.0"
+        (gpus / address).mkdir(parents=True)
+        (gpus / address / "information").write_text(
+            f"Model: \t\t H100\nGPU UUID: \t GPU-0000000{number}-aaaa\nBus Location: \t {address}\n")
+    script = context.folder / "train.sh"
+    script.write_text('echo "$1 $CUDA_VISIBLE_DEVICES"\n[ -z "$CUDA_VISIBLE_DEVICES" ] || exit 0\n'
+                      'echo "NVRM: Xid (PCI:0000:5b:00): 79, pid=7, GPU has fallen off the bus."\nexit 1\n')
+    runs = Runs(context)
+    outcomes = []
+    for least in ("4", "3"):
+        words = [runs.program, "run", *QUICK, "--min-gpus", least, "--job", f"least-{least}", "--", "sh",
+                 str(script), "{ngpus}"]
+        done = subprocess.run(["unshare", "-m", "sh", "-c", 'mount --bind "$0" /proc/driver && exec "$@"',
+                               str(context.folder / "driver"), *words], check=False, env=runs.env,
+                              capture_output=True, timeout=120, cwd=context.folder)
+        outcomes.append(done)
+    few, enough = outcomes
+    need(few.returncode == 1 and b"it must run without" in few.stderr, own_words(few)[-600:])
+    need(enough.returncode == 0, own_words(enough)[-600:])
+    seen = enough.stdout.decode().split("\n")
+    need("3 GPU-00000000-aaaa,GPU-00000002-aaaa,GPU-00000003-aaaa" in seen, f"{seen}")
+    return "without GPU-00000001-aaaa, 3 of 4 remain"

@@ -74,6 +74,10 @@ std::vector<std::string> filled(const std::vector<std::string>& words, const Pla
     replace_all(word, "{attempt}", std::to_string(values.attempt));
     replace_all(word, "{resume}", values.resume);
     if (values.port != 0) replace_all(word, "{port}", std::to_string(values.port));
+    if (!values.gpus.empty()) {
+      replace_all(word, "{gpus}", fmt::format("{}", fmt::join(values.gpus, ",")));
+      replace_all(word, "{ngpus}", std::to_string(values.gpus.size()));
+    }
     out.push_back(std::move(word));
   }
   return out;
@@ -123,6 +127,7 @@ std::string ledger_line(const Attempt& a) {
   out["hosts"] = a.failure.advice.hosts;
   out["devices"] = a.failure.advice.devices;
   out["resume"] = a.resume;
+  out["without"] = a.without;
   out["from"] = number(a.from);
   out["to"] = number(a.to);
   out["progress"] = word_of(a.failure.progress);

@@ -18,10 +18,11 @@ namespace culprit::app {
 struct Attempt {
   uint32_t number = 1;
   TimeNs begin_ns = kNoTime, end_ns = kNoTime;
-  int status = 0;                   // exit status as in a shell
-  std::string headline;             // headline of the attempt's report; empty: none
-  std::string resume;               // checkpoint that the attempt resumed; empty: none
-  std::optional<int64_t> from, to;  // iterations: the best of earlier attempts, and this attempt's last one
+  int status = 0;                    // exit status as in a shell
+  std::string headline;              // headline of the attempt's report; empty: none
+  std::string resume;                // checkpoint that the attempt resumed; empty: none
+  std::vector<std::string> without;  // UUIDs of devices that it ran without
+  std::optional<int64_t> from, to;   // iterations: the best of earlier attempts, and this attempt's last one
   recover::Failure failure;
   recover::Decision decision;
 };
@@ -31,7 +32,8 @@ struct Attempt {
 struct Placeholders {
   uint32_t attempt = 1;
   std::string resume;
-  uint16_t port = 0;  // a free port; requested only if a word contains {port}
+  uint16_t port = 0;              // a free port; requested only if a word contains {port}
+  std::vector<std::string> gpus;  // UUIDs for {gpus} and {ngpus}
 };
 bool wants_port(const std::vector<std::string>& words);
 std::vector<std::string> filled(const std::vector<std::string>& words, const Placeholders& values);

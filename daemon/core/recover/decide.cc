@@ -132,14 +132,20 @@ class Table {
     if (hosts == f_.advice.hosts) out.devices = f_.advice.devices;
     const std::string names = shown_list(out.hosts.empty() ? out.devices : out.hosts);
     const bool whole_hosts = !out.hosts.empty();
-    if (whole_hosts && means_.spares >= out.hosts.size())
+    if (whole_hosts && means_.spares >= out.hosts.size()) {
       out.way = Way::kSpare;
-    else if (means_.may_shrink)
+    } else if (!out.devices.empty() && means_.may_leave_devices) {
+      out.way = Way::kDevices;
+      out.hosts.clear();
+      out.why = "without " + shown_list(out.devices);
+      return out;
+    } else if (means_.may_shrink) {
       out.way = Way::kShrink;
-    else if (means_.may_requeue)
+    } else if (means_.may_requeue) {
       out.way = Way::kRequeue;
-    else
+    } else {
       return stop(fmt::format("not started again here: it must run without {}", names), kElsewhereHelps);
+    }
     out.why = "without " + names;
     return out;
   }

@@ -21,15 +21,16 @@ struct Limits {
 };
 
 // How to exclude a host or device.
-enum class Way : uint8_t { kNone, kSpare, kShrink, kRequeue };
+enum class Way : uint8_t { kNone, kSpare, kDevices, kShrink, kRequeue };
 
 // The environment's resources and permissions.
 struct Means {
-  uint32_t spares = 0;       // idle hosts
-  bool may_shrink = false;   // the job may run on fewer devices or hosts
-  bool may_requeue = false;  // a successor or the scheduler can start it elsewhere
-  TimeNs left_ns = kNoTime;  // of the allocation; kNoTime: no end is known
-  double chance = 0;         // random, -1..1: spreads the waiting times
+  uint32_t spares = 0;             // idle hosts
+  bool may_shrink = false;         // the job may run on fewer hosts
+  bool may_requeue = false;        // a successor or the scheduler can start it elsewhere
+  TimeNs left_ns = kNoTime;        // of the allocation; kNoTime: no end is known
+  double chance = 0;               // random, -1..1: spreads the waiting times
+  bool may_leave_devices = false;  // the job may run on its hosts without the devices of the failure
 };
 
 struct Decision {

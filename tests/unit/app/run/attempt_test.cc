@@ -20,6 +20,7 @@ const Words kWords[] = {
     {"train.py --resume={resume}", "", "train.py"},
     {"train.py ckpt={resume}", "", "train.py ckpt="},
     {"train.py --port {port} {other}", "", "train.py --port 4321 {other}"},
+    {"--nproc-per-node {ngpus} --on {gpus}", "", "--nproc-per-node 2 --on GPU-a,GPU-b"},
 };
 
 Report failed(std::string rule, std::string title, Restart kind, int64_t iteration) {
@@ -44,7 +45,8 @@ BOOST_DATA_TEST_CASE(words_of_the_command_are_filled_in_and_an_option_without_a_
   std::vector<std::string> words;
   std::istringstream text(sample.words);
   for (std::string word; text >> word;) words.push_back(word);
-  BOOST_TEST(fmt::format("{}", fmt::join(filled(words, {2, sample.resume, 4321}), " ")) == sample.filled);
+  BOOST_TEST(fmt::format("{}", fmt::join(filled(words, {2, sample.resume, 4321, {"GPU-a", "GPU-b"}}), " ")) ==
+             sample.filled);
 }
 
 BOOST_AUTO_TEST_CASE(a_failure_has_one_root_whatever_its_numbers_and_progress_beyond_the_best_step) {

@@ -218,3 +218,16 @@ BOOST_AUTO_TEST_CASE(no_sequence_of_failures_runs_for_ever_or_names_a_host_witho
     BOOST_TEST(!after(same).again);
   }
 }
+
+BOOST_AUTO_TEST_CASE(devices_are_left_out_where_the_job_may_run_without_them) {
+  Failure failure = failure_of({Restart::kElsewhere, true, "n1"}, kMinute);
+  failure.advice.devices = {"GPU-a"};
+  Ledger ledger;
+  ledger.add(failure);
+  Means means;
+  means.may_leave_devices = true;
+  const Decision out = decide(ledger, failure, means, {});
+  BOOST_TEST((out.again && out.way == Way::kDevices));
+  BOOST_TEST((out.hosts.empty() && out.devices == failure.advice.devices));
+  BOOST_TEST(out.why == "without GPU-a");
+}
