@@ -235,6 +235,13 @@ const char* enter_namespace(const std::string& root) {
   return nullptr;
 }
 
+// The kernel reports a link's state up to a second after it changed; an error after five.
+bool left_is_up(const std::string& root, bool up) {
+  const std::string read =
+      "[ \"$(cat " + root + "/sys/class/net/left/operstate)\" " + (up ? "=" : "!=") + " up ]";
+  return command("for i in $(seq 100); do " + read + " && exit 0; sleep 0.05; done; exit 1") == 0;
+}
+
 int real_flaps_inside(const std::string& root) {
   constexpr int kSkipped = 77;
   if (const char* reason = enter_namespace(root)) {
@@ -252,10 +259,10 @@ int real_flaps_inside(const std::string& root) {
     for (int i = 0; i < 3; ++i) run.look(2);
     CULPRIT_TEST_CHECK(run.raised("net.link_flap") == 1);
     CULPRIT_TEST_CHECK(culprit_test_value(&run.last("net.link_flap"), "flaps") >= 3);
-    CULPRIT_TEST_CHECK(command("ip link set right down") == 0);
+    CULPRIT_TEST_CHECK(command("ip link set right down") == 0 && left_is_up(root, false));
     for (int i = 0; i < 4; ++i) run.look(2);
     CULPRIT_TEST_CHECK(run.raised("net.link_down") == 1);
-    CULPRIT_TEST_CHECK(command("ip link set right up") == 0);
+    CULPRIT_TEST_CHECK(command("ip link set right up") == 0 && left_is_up(root, true));
     for (int i = 0; i < 3; ++i) run.look(2);
     CULPRIT_TEST_CHECK(run.cleared("net.link_down") == 1);
   }
