@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "app/run/attempt_history.h"
 #include "model/report.h"
 #include "model/source_lines.h"
 
@@ -29,6 +30,7 @@ struct RenderOptions {
   std::string job = {};
   std::optional<uint32_t> run = {};
   std::vector<std::string> notes = {};
+  const app::AttemptHistory* attempts = nullptr;  // of a job that runs again; null: one attempt
 };
 
 std::string render_text(const Report& report, const RenderOptions& options);

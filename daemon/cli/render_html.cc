@@ -5,7 +5,9 @@
 #include <string_view>
 #include <utility>
 
+#include "app/run/attempt_history.h"
 #include "base/text.h"
+#include "cli/attempt_text.h"
 #include "cli/narrative.h"
 #include "cli/render.h"
 #include "cli/report_page.h"
@@ -213,6 +215,7 @@ std::string data_of(const Report& shown, const Report& whole, const RenderOption
       });
     });
     write_lines(w, o.lines);
+    if (o.attempts) w.raw("attempts", app::to_json(*o.attempts));
     w.raw("report", to_json(shown, Charts::kIncluded));
   });
   return for_script(w.finish());
@@ -225,6 +228,15 @@ std::string lines_as_html(const std::string& text) {
   return out;
 }
 
+// The attempts as text, for a browser without scripts.
+std::string attempts_as_text(const RenderOptions& o) {
+  if (!o.attempts) return "";
+  std::string out;
+  for (const std::string& note : o.notes) out += note + "\n";
+  return out + attempt_totals(*o.attempts) + "\n\n" + attempt_table(*o.attempts, {o.width, o.zone, true}) +
+         "\n";
+}
+
 }  // namespace
 
 std::string render_html(const Report& report, const RenderOptions& options) {
@@ -232,7 +244,7 @@ std::string render_html(const Report& report, const RenderOptions& options) {
   RenderOptions plain = options;
   plain.color = false;
   plain.width = 100;
-  const std::string text = lines_as_html(render_text(report, plain));
+  const std::string text = lines_as_html(attempts_as_text(plain) + render_text(report, plain));
   Report shown = bounded(report);
   const std::set<std::string> accused = accused_hosts(shown);
   const size_t around = page.script.size() + page.style.size() + text.size() + 2000;

@@ -360,18 +360,33 @@ std::optional<ResumeFrom> newest_checkpoint(const std::string& folder, std::opti
   return std::nullopt;
 }
 
-int run_attempts(const RunOptions& o, const app::Launch& launch, app::RunFolder& folder) {
+TimeNs newest_saved_ns(const std::string& folder) {
+  app::CheckpointOptions options;
+  options.settled = true;
+  options.now = run_wall_now();
+  TimeNs out = kNoTime;
+  const auto look = app::look_at_checkpoints(folder, options);
+  if (!look) return out;
+  for (const app::SeriesLook& series : look->series)
+    if (const checkpoint::Judged* newest = checkpoint::newest_whole(series.checkpoints))
+      out = std::max(out, newest->checked.changed_ns);
+  return out;
+}
+
+int run_attempts(const RunOptions& o, const app::Launch& launch, app::RunFolder& folder, const Zone& zone) {
   if (launch.in_team) {
     report_error(
         "--retries: this is one of several tasks of a job; run one culprit in front of srun, mpirun or "
         "torchrun");
     return kUnable;
   }
-  RunAgain again{o.retry, launch, folder, {}, o.command, o.choices.keep, {}};
-  if (!o.retry.checkpoints.empty())
+  RunAgain again{o.retry, launch, folder, {}, o.command, o.choices.keep, zone, {}, {}};
+  if (!o.retry.checkpoints.empty()) {
     again.newest = [&o](std::optional<int64_t> before) {
       return newest_checkpoint(o.retry.checkpoints, before);
     };
+    again.saved_ns = [&o] { return newest_saved_ns(o.retry.checkpoints); };
+  }
   if (!o.hang_after.empty()) again.passed_on = {"--hang-after", o.hang_after};
   if (o.no_arm) again.passed_on.emplace_back("--no-arm");
   if (o.no_color) again.passed_on.emplace_back("--no-color");
@@ -390,7 +405,7 @@ int run_command(RunOptions& o) {
   if (!folder) return run_plainly(o, folder.error().text);
   if (!folder->note().empty()) report_error(folder->note());
   o.report_to = take_report_descriptor();
-  if (o.retry.used()) return run_attempts(o, launch, *folder);
+  if (o.retry.used()) return run_attempts(o, launch, *folder, zone ? *zone : Zone());
   return Session(o, std::move(launch), std::move(*folder), zone ? *zone : Zone()).run();
 }
 

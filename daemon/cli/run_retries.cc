@@ -25,6 +25,8 @@
 #include "app/run/devices.h"
 #include "app/run/leftovers.h"
 #include "base/text.h"
+#include "cli/attempt_report.h"
+#include "cli/attempt_text.h"
 #include "cli/verbs.h"
 #include "model/headline.h"
 #include "model/report_json_read.h"
@@ -95,12 +97,17 @@ class Retries {
     for (;;) {
       Attempt& attempt = begin();
       const pid_t child = start(attempt);
-      if (child < 0) return finish(kNoStart);
+      if (child < 0) {
+        attempt.status = kNoStart, attempt.end_ns = attempt.begin_ns;
+        return finish(kNoStart);
+      }
       attempt.status = wait(child);
       attempt.end_ns = wall_now();
       if (attempt.status == 0) return finish(0);
       judge(attempt);
+      set_lost(attempt, attempt.end_ns);
       write_ledger();
+      write_page();
       if (!clear_up(attempt) || !attempt.decision.again || !pause(attempt.decision.wait_ns)) break;
     }
     return finish(exit_code());
@@ -108,6 +115,7 @@ class Retries {
 
  private:
   Attempt& begin() {
+    if (!attempts_.empty()) set_lost(attempts_.back(), wall_now());
     Attempt next;
     next.number = static_cast<uint32_t>(attempts_.size() + 1);
     next.begin_ns = wall_now();
@@ -117,17 +125,16 @@ class Retries {
     std::optional<ResumeFrom> from;
     if (run_.newest) from = run_.newest(last && last->decision.older ? resumed_ : std::nullopt);
     if (from) next.resume = from->path, resumed_ = from->step;
-    if (last) announce(*last, next);
+    if (last) report_error(announcement(*last, next, next.number + left(), from ? from->step : std::nullopt));
     attempts_.push_back(std::move(next));
     return attempts_.back();
   }
 
-  void announce(const Attempt& last, const Attempt& next) const {
-    std::string line =
-        fmt::format("attempt {} of {}: {}", next.number, next.number + left(), last.decision.why);
-    if (!last.headline.empty()) line += fmt::format(" ({})", last.headline);
-    if (!next.resume.empty()) line += ", from " + next.resume;
-    report_error(line + fmt::format("; {} lost", format_duration(next.begin_ns - last.begin_ns)));
+  // The time until `until` that the attempt's failure cost.
+  void set_lost(Attempt& attempt, TimeNs until) const {
+    const TimeNs saved = run_.saved_ns ? run_.saved_ns() : kNoTime;
+    const TimeNs since = saved == kNoTime ? attempt.begin_ns : std::max(attempt.begin_ns, saved);
+    attempt.lost_ns = std::max<TimeNs>(0, until - since);
   }
 
   // Number of attempts without progress that may follow the next attempt.
@@ -136,15 +143,18 @@ class Retries {
     return limits_.retries > used ? limits_.retries - used : 0;
   }
 
+  std::string attempt_name(uint32_t number) const {
+    return fmt::format("{}-attempt-{}", run_.launch.job, number);
+  }
+
   pid_t start(const Attempt& attempt) {
     if (report_ >= 0) ::close(report_);
     report_ = ::memfd_create("culprit-report", MFD_CLOEXEC);
-    std::vector<std::string> words = {
-        "culprit",     "run",
-        "--dir",       run_.folder.path() + "/attempts",
-        "--job",       fmt::format("{}-attempt-{}", run_.launch.job, attempt.number),
-        "--keep-runs", std::to_string(kRetriesMost),
-        "--end-hang",  o_.end_hang};
+    std::vector<std::string> words = {"culprit",     "run",
+                                      "--dir",       run_.folder.path() + "/attempts",
+                                      "--job",       attempt_name(attempt.number),
+                                      "--keep-runs", std::to_string(kRetriesMost),
+                                      "--end-hang",  o_.end_hang};
     words.insert(words.end(), run_.passed_on.begin(), run_.passed_on.end());
     words.emplace_back("--");
     app::Placeholders values{attempt.number, attempt.resume, 0, {}};
@@ -217,12 +227,13 @@ class Retries {
   }
 
   void judge(Attempt& attempt) {
-    const std::optional<Report> report = read_report();
+    std::optional<Report> report = read_report();
     attempt.failure = app::failure_of(report, run_.launch.host, best_);
     attempt.failure.begin_ns = attempt.begin_ns, attempt.failure.end_ns = attempt.end_ns;
     attempt.to = attempt.failure.iteration;
     if (attempt.to) best_ = std::max(best_.value_or(-1), *attempt.to);
     if (report && leading(*report)) attempt.headline = headline_of(*report);
+    if (report && report->verdict) attempt.confidence = leading(*report)->confidence;
     if (attempt.failure.progress == recover::Progress::kUnknown && run_.newest) {
       const auto saved = run_.newest(std::nullopt);
       const bool further = saved && saved->step && (!resumed_ || *saved->step > *resumed_);
@@ -247,6 +258,7 @@ class Retries {
     if (attempt.decision.way == recover::Way::kDevices) leave_out(attempt.failure.advice.devices, *remaining);
     verdict_ = app::verdict_code(attempt.failure, attempt.decision);
     if (!o_.retries) attempt.decision.again = false, attempt.decision.why.clear();
+    if (report) last_report_ = std::move(report), reported_ = attempt.number;
   }
 
   // The GPUs of this host without those that the advice names; nothing: they are not GPUs of this host, or
@@ -303,13 +315,31 @@ class Retries {
       return code;
     }
     write_ledger();
-    if (!last.decision.why.empty() && !last.decision.again) report_error(last.decision.why);
+    if (const std::string why = stop_sentence(last); !why.empty()) report_error(why);
+    const bool page = write_page();
     if (attempts_.size() == 1) return code;
-    report_error(last.status == 0 ? fmt::format("attempt {} ended well", last.number)
-                                  : fmt::format("{} failed", counted(attempts_.size(), "attempt")));
-    std::fputs(app::attempt_table(attempts_).c_str(), stderr);
+    report_error(attempt_totals(history()) +
+                 (last.status == 0 ? fmt::format("; attempt {} ended well", last.number) : ""));
+    std::fputs(attempt_table(history(), {page_width(), run_.zone}).c_str(), stderr);
+    if (page) report_error("page: " + run_.folder.path() + "/report.html");
     report_error("attempts: " + run_.folder.path() + "/attempts.jsonl");
     return code;
+  }
+
+  app::AttemptHistory history() const {
+    app::AttemptHistory out{
+        attempts_, {}, attempts_.back().number + left(), run_.folder.path() + "/attempts.jsonl"};
+    for (const Attempt& attempt : attempts_)
+      out.pages.push_back("attempts/" + attempt_name(attempt.number) + "/report.html");
+    return out;
+  }
+
+  // Returns false if there is no page: no report, or it could not be written.
+  bool write_page() const {
+    if (!last_report_) return false;
+    const Status written = write_attempt_report(run_.folder, history(), *last_report_, reported_, run_.zone);
+    if (!written) report_error(written.error().text);
+    return written.has_value();
   }
 
   // Replaces the file atomically, so that it is complete even if this process is killed.
@@ -326,9 +356,11 @@ class Retries {
   recover::Limits limits_;
   recover::Ledger ledger_;
   std::vector<Attempt> attempts_;
-  app::VisibleGpus gpus_;             // that the next attempt may use; empty without --min-gpus
-  std::vector<std::string> without_;  // UUIDs left out so far
-  int report_ = -1;                   // descriptor of the attempt's report
+  app::VisibleGpus gpus_;              // that the next attempt may use; empty without --min-gpus
+  std::vector<std::string> without_;   // UUIDs left out so far
+  int report_ = -1;                    // descriptor of the attempt's report
+  std::optional<Report> last_report_;  // of the last failed attempt that has one
+  uint32_t reported_ = 0;              // number of this attempt
   std::optional<int64_t> best_, resumed_;
   sigset_t received_{}, old_mask_{};
   bool stopped_ = false;

@@ -47,8 +47,12 @@ struct RunAgain {
   std::vector<std::string> passed_on;  // options for the `culprit run` of each attempt
   std::vector<std::string> command;
   bool keep = false;
+  Zone zone;
   // The folder's newest complete checkpoint, of a step before `before` if given; nothing: none.
   std::function<std::optional<ResumeFrom>(std::optional<int64_t> before)> newest;
+  // When the newest complete checkpoint, by its headers and sizes, was last changed; kNoTime: none. Empty
+  // without a folder.
+  std::function<TimeNs()> saved_ns;
 };
 
 // Returns the exit status: the last attempt's, or with --verdict-exit the code for a scheduler.

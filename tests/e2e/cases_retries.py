@@ -94,6 +94,12 @@ def retries_stop_at_the_same_failure_without_progress(context: Context) -> str:
     rows = attempts(runs)
     need(done.returncode == 1 and len(rows) <= 2, f"exit {done.returncode}, {len(rows)} attempts")
     need(not marked(context), f"left: {marked(context)}")
+    (report,) = runs.root.glob("*/report.json")
+    total = json.loads(report.read_text())["attempts"]
+    need([one["attempt"] for one in total["list"]] == [row["attempt"] for row in rows], str(total)[:600])
+    need(total["lost_ns"] == sum(row["lost_ns"] for row in rows) > 0, str(total)[:600])
+    need(all((report.parent / one["page"]).is_file() for one in total["list"]), str(total)[:600])
+    need(f"{len(rows)} attempts, " in text_of(done) and "cause: " in text_of(done), own_words(done)[-900:])
     return f"{len(rows)} attempts; {rows[-1]['why']}"
 
 

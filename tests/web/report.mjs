@@ -1,12 +1,12 @@
 // The promises of the report's own file, opened from the disk: `culprit diagnose --format html`. None but the last two
 // need a daemon.
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
 import { EVIL } from "./daemon.mjs";
-import { DESK, PHONE, SHOTS, axe, browser, drawn, isNarrow, middle, need, newPage, rendererTime, shot, within } from "./harness.mjs";
+import { DESK, PHONE, ROOT, SHOTS, axe, browser, drawn, isNarrow, middle, need, newPage, rendererTime, shot, within } from "./harness.mjs";
 
 const OPENS_MS = 1000, BYTES = 1024 * 1024, HOSTS = 1024;
 const EVIL_LINE = `NVRM: Xid (PCI:0000:3b:00): 79, pid='</script><script>document.title="owned"</script>', name=\u202e\u2066evil\u2028\u0007<!-- ` +
@@ -78,8 +78,19 @@ class Files {
     return [this.folder(name)];
   }
 
+  // Two attempts that fail at the same step. Its file is in the run's folder, from which links lead on.
+  retried(name) {
+    const folder = this.folder(name), train = path.join(ROOT, "examples/retries/train.py");
+    fs.mkdirSync(folder);
+    spawnSync(path.join(this.daemon.bin, "culprit"), ["run", "--dir", folder, "--job", name, "--retries", "3", "--", train, "same", folder],
+              { stdio: "ignore", cwd: folder, timeout: 120000 });
+    const file = path.join(folder, name, "report.html");
+    return { file, url: pathToFileURL(file).href };
+  }
+
   // The file of a job, as a URL.
   of(name) {
+    if (name === "retries" && !this.made.has(name)) this.made.set(name, this.retried(name));
     if (!this.made.has(name)) {
       const paths = { logs: () => this.simulated("logs", name, "--hosts", "16", "--fault", "gpu-lost", "--healthy", "0"),
                       hang: () => this.simulated("hang", name, "--ranks", "64", "--kind", "loader"),
@@ -95,7 +106,7 @@ class Files {
   }
 }
 
-const EVERY = ["logs", "hang", "slow", "numbers", "evil", "phases"];
+const EVERY = ["logs", "hang", "slow", "numbers", "evil", "phases", "retries"];
 
 export function reportPromises(daemon) {
   const out = [], files = new Files(daemon);
@@ -176,6 +187,37 @@ export function reportPromises(daemon) {
       const body = await page.$eval("body", (e) => e.textContent);
       for (const part of ["fallen off the bus", "Isolate"]) need(body.split('id="data"')[0].includes(part), `no ${part}`);
       await shot("file-plain", page);
+    } finally {
+      await page.close();
+    }
+  });
+
+  promise("attempts stand on one timeline, with totals at the top, and each leads to its own report", () => onPage(async (page) => {
+    await open("retries", page);
+    const top = await text(page, ".note"), bars = await page.$$eval(".tries i:not(.lost)", (list) => list.map((e) => {
+      const { left, right } = e.getBoundingClientRect();
+      return [left, right];
+    }));
+    need(/^2 attempts, .* lost\. It does not run again\./.test(top), top);
+    need(bars.length === 2 && bars[0][1] <= bars[1][0] && bars.every(([left, right]) => right > left), `bars: ${bars}`);
+    const rows = await page.$$eval("[aria-label^=Attempt] tbody tr", (list) => list.map((e) => e.innerText));
+    need(rows.length === 2, `${rows.length} rows`);
+    for (const part of ["out of range", "Run again", "exit status 1"]) need(rows[0].includes(part), `no ${part} in ${rows[0]}`);
+    need(/stopped after 2 attempts/.test(rows[1]), rows[1]);
+    await Promise.all([page.waitForNavigation(), page.click("[aria-label^=Attempt] tbody a")]);
+    await page.waitForSelector(".card h1");
+    need(page.url().includes("-attempt-1/report.html") && !(await page.$(".tries")), page.url());
+    return top;
+  }));
+
+  promise("attempts are text without JavaScript", async () => {
+    const page = await newPage();
+    try {
+      await page.setJavaScriptEnabled(false);
+      await page.goto(files.of("retries").url);
+      const body = (await page.$eval("pre.plain", (e) => e.textContent));
+      for (const part of ["2 attempts, ", "run again ", "stopped after 2 attempts"]) need(body.includes(part), `no ${part}: ${body.slice(0, 900)}`);
+      await shot("file-plain-retries", page);
     } finally {
       await page.close();
     }

@@ -15,7 +15,6 @@ namespace culprit::app {
 namespace {
 
 constexpr size_t kReasonBytes = 200;
-constexpr size_t kCauseBytes = 60;  // limit in a table's row
 
 void replace_all(std::string& text, std::string_view from, std::string_view to) {
   for (size_t at = 0; (at = text.find(from, at)) != text.npos; at += to.size())
@@ -41,8 +40,6 @@ std::optional<int64_t> last_iteration(const Report& report) {
     if (d.iteration) out = std::max(out.value_or(-1), *d.iteration);
   return out;
 }
-
-std::string shown(std::optional<int64_t> iteration) { return iteration ? std::to_string(*iteration) : "-"; }
 
 const char* word_of(recover::Progress progress) {
   switch (progress) {
@@ -121,6 +118,7 @@ std::string ledger_line(const Attempt& a) {
   out["end_ns"] = a.end_ns;
   out["status"] = a.status;
   out["headline"] = a.headline;
+  out["confidence"] = a.confidence ? nlohmann::ordered_json(*a.confidence) : nlohmann::ordered_json(nullptr);
   out["root"] = a.failure.root;
   out["restart"] = to_string(a.failure.advice.kind);
   out["hang"] = a.failure.hang;
@@ -133,24 +131,13 @@ std::string ledger_line(const Attempt& a) {
   out["progress"] = word_of(a.failure.progress);
   out["again"] = a.decision.again;
   out["why"] = a.decision.why;
+  out["lost_ns"] = a.lost_ns;
   return out.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 int verdict_code(const recover::Failure& failure, const recover::Decision& decision) {
   if (failure.advice.kind == Restart::kUnknown) return 0;
   return decision.again ? recover::kElsewhereHelps : decision.code;
-}
-
-std::string attempt_table(const std::vector<Attempt>& attempts) {
-  std::string out =
-      fmt::format("{:>7}  {:>9}  {:>6}  {:>13}  {}\n", "attempt", "lasted", "status", "steps", "cause");
-  for (const Attempt& a : attempts)
-    out += fmt::format("{:>7}  {:>9}  {:>6}  {:>13}  {}\n", a.number, format_duration(a.end_ns - a.begin_ns),
-                       a.status, fmt::format("{} to {}", shown(a.from), shown(a.to)),
-                       a.status == 0        ? "-"
-                       : a.headline.empty() ? "nothing in its output says why"
-                                            : shorten(to_terminal(a.headline), kCauseBytes));
-  return out;
 }
 
 TimeNs allocation_end(const Lookup& variable) {

@@ -20,11 +20,15 @@ struct Attempt {
   TimeNs begin_ns = kNoTime, end_ns = kNoTime;
   int status = 0;                    // exit status as in a shell
   std::string headline;              // headline of the attempt's report; empty: none
+  std::optional<double> confidence;  // 0 to 1, of the report's verdict; empty: no verdict
   std::string resume;                // checkpoint that the attempt resumed; empty: none
   std::vector<std::string> without;  // UUIDs of devices that it ran without
   std::optional<int64_t> from, to;   // iterations: the best of earlier attempts, and this attempt's last one
   recover::Failure failure;
   recover::Decision decision;
+  // Time that a failure cost: from the attempt's begin, or from its last whole checkpoint if that is known,
+  // to the begin of the next attempt; of the last attempt, to its end.
+  TimeNs lost_ns = 0;
 };
 
 // Values for placeholders in the command's words, such as {attempt}. Empty: no value, and the word remains
@@ -51,9 +55,6 @@ std::string ledger_line(const Attempt& attempt);
 
 // The exit code for a scheduler that only counts failures; 0: use the command's own code.
 int verdict_code(const recover::Failure& failure, const recover::Decision& decision);
-
-// A table of all attempts, a line each.
-std::string attempt_table(const std::vector<Attempt>& attempts);
 
 // End of the allocation according to Slurm's variable; kNoTime: unknown.
 TimeNs allocation_end(const Lookup& variable);

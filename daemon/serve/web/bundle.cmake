@@ -2,7 +2,8 @@
 # sheet, and their hashes for a Content-Security-Policy. cmake -DROOT=daemon/serve/web -DOUT=report_page.cc
 # -P bundle.cmake
 cmake_minimum_required(VERSION 3.20)
-set(modules dom charts phases spans timeline evidence stacks parts report)  # each after those that it imports
+# Each after those that it imports.
+set(modules dom charts attempts phases spans timeline evidence stacks parts report)
 
 # Each module becomes a function that returns its exports.
 set(script "\"use strict\";\nconst modules = {};\n")

@@ -1,4 +1,5 @@
 // The report's own file: draws what the file carries. No request is made, and nothing is kept.
+import { attemptTotals, attempts } from "./attempts.js";
 import { bdi, command, h, name, number, plain, quoted, replace, section, setClock } from "./dom.js";
 import { evidence, numbered } from "./evidence.js";
 import { card, facts, hang, indicating, irregular, numerics, others, problems, suspects } from "./parts.js";
@@ -74,10 +75,10 @@ function commands(from, report) {
            command(`culprit bundle ${quoted(from.job)}`));
 }
 
-function draw({ report, lines, zone, from, notes, version }) {
+function draw({ report, lines, zone, from, notes, version, attempts: tried }) {
   const windows = new Windows(lines, from), site = siteOf(windows), d = report.verdict, charts = new Charts(report, []);
-  return [notes.map((one) => h("p", { class: "note", role: "note" }, one)),
-          card(report, site, null), d && section("Evidence", evidence(site, d)), hang(report.hang), charts.element,
+  return [attemptTotals(tried), notes.map((one) => h("p", { class: "note", role: "note" }, one)),
+          card(report, site, null), attempts(tried), d && section("Evidence", evidence(site, d)), hang(report.hang), charts.element,
           suspects(report.suspects, site), irregular(report.irregularities), numerics(report.numerics), others(report, site),
           indicating(report, site), problems(report), windows.draw(), facts(report),
           h("p", { class: "soft" }, `Times are of ${zone === "local" ? "this browser's zone" : name(zone)}. Culprit ${plain(version)}.`),

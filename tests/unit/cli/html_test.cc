@@ -6,6 +6,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "app/run/attempt_history.h"
 #include "base/text.h"
 #include "cli/render.h"
 #include "cli/report_page.h"
@@ -130,6 +131,16 @@ BOOST_AUTO_TEST_CASE(hostile_text_is_data_and_nothing_else) {
   options.lines = {{kHostile, kHostile, 4706, {4711}, {kHostile, kHostile}, {0, 7}}};
   options.job = kHostile;
   options.notes = {kHostile};
+  app::AttemptHistory attempts;
+  attempts.attempts.resize(2);
+  for (app::Attempt& a : attempts.attempts) {
+    a.status = 1, a.begin_ns = a.end_ns = 0;
+    a.headline = a.resume = a.decision.why = kHostile;
+    a.decision.again = true, a.decision.hosts = {kHostile};
+  }
+  attempts.pages = {kHostile, ""};
+  attempts.ledger = kHostile;
+  options.attempts = &attempts;
   const std::string html = render_html(hostile(), options);
   for (const std::string_view part : {data_in(html), text_in(html), between(html, "<title>", "</title>")})
     for (const char* evil : {"<", ">", "\x1b", "\x07", "\xc2\x9b", "\xe2\x80\xae", "\xe2\x80\xa8"})

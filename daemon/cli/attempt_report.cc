@@ -1,0 +1,41 @@
+#include "cli/attempt_report.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "cli/render.h"
+#include "model/json_text.h"
+#include "model/report_json.h"
+
+namespace culprit::cli {
+namespace {
+
+std::string note_of(const app::AttemptHistory& history, uint32_t of) {
+  const app::Attempt& last = history.attempts.back();
+  if (last.status == 0)
+    return fmt::format("Attempt {} ended well. What follows is the report of attempt {}.", last.number, of);
+  return history.attempts.size() == 1 ? "" : fmt::format("What follows is the report of attempt {}.", of);
+}
+
+}  // namespace
+
+Status write_attempt_report(const app::RunFolder& folder, app::AttemptHistory history, const Report& report,
+                            uint32_t of, const Zone& zone) {
+  for (std::string& page : history.pages)
+    if (std::error_code error; !std::filesystem::exists(folder.path() + "/" + page, error)) page.clear();
+  RenderOptions options;
+  options.zone = zone;
+  options.zone_name = "local time";
+  options.attempts = &history;
+  if (const std::string note = note_of(history, of); !note.empty()) options.notes.push_back(note);
+  if (Status written = folder.held().write("report.html", render_html(report, options)); !written)
+    return written;
+  nlohmann::ordered_json json = parse_ordered_json(to_json(report));
+  json["attempts"] = parse_ordered_json(app::to_json(history));
+  return folder.held().write("report.json",
+                             json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+}
+
+}  // namespace culprit::cli
