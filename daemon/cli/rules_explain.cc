@@ -99,6 +99,7 @@ std::string to_text(const rules::Rule& rule) {
   page.row("source", joined(app::sources_of(rule)));
   for (const rules::Pattern& p : rule.any) page.row(p.is_template ? "template" : "regex", p.text);
   for (const rules::Pattern& p : rule.except) page.row("except", p.text);
+  for (const rules::Pattern& p : rule.reads) page.row("reads", p.text);
   if (!rule.holes.empty()) page.row("holes", joined(rule.holes));
   page.row("looked for",
            rule.scan_all ? "every line is tried (scan = \"all\")" : joined(app::literals_of(rule)));

@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "cli/rules.h"
 #include "core/rules/keys.h"
+#include "core/rules/observed_holes.h"
 
 namespace culprit::cli {
 namespace {
@@ -26,6 +27,12 @@ void keys_table(std::string& out, std::span<const Key> keys) {
     const std::string absent = key.required ? "**needed**" : std::string(key.fallback);
     out += fmt::format("| `{}` | {} | {} | {} |\n", key.path, type, absent, key.doc);
   }
+}
+
+void holes_table(std::string& out) {
+  out += "| hole | is | what it says |\n| --- | --- | --- |\n";
+  for (const rules::HoleKey& key : rules::observed_holes())
+    out += fmt::format("| `{}` | {} | {} |\n", key.name, rules::type_name(key.type), key.doc);
 }
 
 std::string lua_type(const Key& key, const std::string& owner) {
@@ -122,6 +129,8 @@ std::string keys_markdown() {
   keys_table(out, rules::rule_keys());
   out += "\nOf `override { … }`:\n\n";
   keys_table(out, rules::override_keys());
+  out += "\n### Holes of ranks that wait\n\nRead from lines of rules with `observes`:\n\n";
+  holes_table(out);
   return out;
 }
 

@@ -6,6 +6,7 @@ local function framework(row)
     title = row.title, category = row.category or "user",
     component = row.component or "user_config", severity = row.severity or "fatal", role = row.role,
     general = row.general, symptom = row.symptom, observes = row.observes,
+    reads = row.reads,
     match = { regex = row.regex, except = row.except },
     remedy = row.remedy, action = row.action or "fix", examples = { hit = row.hit, miss = row.miss },
   }
@@ -106,6 +107,11 @@ rule {
   engine = 1, title = "Horovod lists who did not submit a tensor",
   category = "unknown", component = "unknown", severity = "info", symptom = "hang", action = "none",
   observes = "members",
+  reads = { [=[Stalled ops:(?P<tensors_absent>[^\[]*\[missing ranks:.*\])]=],
+    [=[Stalled ops:(?P<tensors_joined>[^\[]*\[ready ranks:.*\])]=],
+    [=[(?P<tensors_absent>[^\[\]]*\[missing ranks:.*\])]=],
+    [=[(?P<tensors_joined>[^\[\]]*\[ready ranks:.*\])]=],
+    [=[^ *(?P<lacks>\d+)[!: ]*: \[(?P<tensors>[^\[\]]+)\] *$]=], [=[^ *\[(?P<tensors>[^\[\]]+)\] *$]=] },
   match = { regex = { [=[\[(?:missing|ready) ranks: ?\d]=],
     -- The number before it may have been read as the label of the line.
     [=[^(?:\d+!?: )?\[[^\[\]=(]*(?:[aA]ll[rR]educe|[aA]ll[gG]ather|[bB]roadcast|[aA]lltoall|]=] ..
@@ -120,6 +126,7 @@ framework {
   title = "Horovod: some ranks did not submit a tensor", category = "unknown",
   component = "unknown", severity = "error", symptom = "hang", role = "cascade", action = "check",
   observes = "meeting", general = true,  -- the next lines name ranks
+  reads = { [[waiting for (?P<tensor_wait>remainder) of ranks]], [[for more than (?P<waited_s>\d+)]] },
   regex = { [[One or more tensors were submitted to be reduced, gathered or broadcasted by subset of ]] ..
       [[ranks]] },
   remedy = "Look at the ranks that are listed as missing.",

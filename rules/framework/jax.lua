@@ -9,6 +9,7 @@ local function xla(row)
     title = row.title, category = row.category or "framework",
     component = row.component or "framework", severity = row.severity or "fatal", role = row.role,
     general = row.general, symptom = row.symptom, window = row.window, observes = row.observes,
+    reads = row.reads,
     match = { regex = row.regex, except = row.except },
     remedy = row.remedy, action = row.action or "check", examples = { hit = row.hit, miss = row.miss },
   }
@@ -78,9 +79,24 @@ xla {
   hit = { "RuntimeError: Unable to initialize backend 'tpu': ABORTED: The TPU is already in use by " ..
       "process with pid 4021." }, miss = { "Unable to initialize backend 'tpu_driver': NOT_FOUND" },
 }
+-- What the coordinator says of a meeting of tasks: the barrier, how many came, and the names of those who did
+-- not. Line ends may be written out.
+local names = [[(?P<absent_tasks>(?:(?:\s|\\n)*/job:\w+/(?:replica:\d+/)?task:\d+)*)]]
+local coordinator = {
+  [[Barrier (?P<meets>timed (?P<tasks>out))]],
+  [[Barrier timed out.*?Id: (?P<barrier>[^ \n\\]+?)(?:::[^ \n\\:]*)?\.*(?:[ \n\\]|$)]],
+  [[Barrier timed out.*?Barrier_id: (?P<barrier>[^ \n\\]+?)(?:::[^ \n\\:]*)?\.*(?:[ \n\\]|$)]],
+  [[Barrier timed out.*?(?:Id|Barrier_id): \S*(?P<starts>PjRT_Client_Connect|]] ..
+    [[Wait_for_all_tasks_to_register)]],
+  [[(?P<tasks>tasks) that reached the barrier: (?P<came>\d+)/(?P<all>\d+)]],
+  [[imed out (?P<tasks>task) names:]] .. names,
+  [[(?P<lost>\((?P<tasks>stopped) sending heartbeats\)):?]] .. names,
+  [[^\s*(?P<absent_tasks>/job:\w+/(?:replica:\d+/)?(?P<tasks>task):\d+)\s*$]],
+}
 xla {
   id = "jax.heartbeat", title = "JAX's coordinator lost a process", role = "cascade", category = "unknown",
   component = "unknown", severity = "error", action = "none", observes = "meeting",
+  reads = coordinator,
   regex = { [[(?i)# of tasks that reached the barrier: (?P<reached>\d+/\d+)]],
     [[Terminating process because the (?:JAX distributed service|coordinator) detected fatal errors]],
     [[The following tasks are unhealthy \(stopped sending heartbeats\)]],
@@ -96,6 +112,7 @@ xla {
   id = "jax.barrier", restart = "unknown",
   title = "Not all JAX processes came to a barrier", role = "cascade",
   category = "unknown", component = "unknown", severity = "error", symptom = "hang", observes = "meeting",
+  reads = coordinator,
   regex = { [[DEADLINE_EXCEEDED: Barrier timed out]], [[Barrier timed out\. ?(?:Barrier_id|Id): ]] },
   remedy = "Look at the processes that the next lines list.",
   hit = { "DEADLINE_EXCEEDED: Barrier timed out. Barrier_id: PjRT_Client_Connect" },
@@ -106,7 +123,7 @@ rule {
   id = "framework.meeting.tasks", restart = "unknown",
   engine = 1, title = "JAX's coordinator lists processes",
   category = "unknown", component = "unknown", severity = "info", symptom = "hang", action = "none",
-  observes = "members",
+  observes = "members", reads = coordinator,
   match = { regex = { [[# of tasks that reached the barrier: \d+/\d]], [[imed out task names:]],
     [[^\s*/job:\w+/replica:\d+/task:\d+\s*$]] } },
   remedy = "Look at the processes that are listed.",

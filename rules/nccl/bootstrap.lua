@@ -10,7 +10,7 @@ local function start(row)
     title = row.title, category = row.category or "user",
     component = row.component or "network", severity = row.severity or "fatal",
     symptom = row.symptom or "launch_failure",
-    role = row.role, observes = row.observes, general = row.general,
+    role = row.role, observes = row.observes, reads = row.reads, general = row.general,
     match = { regex = row.regex, except = row.except },
     remedy = row.remedy, action = row.action or "fix", examples = { hit = row.hit, miss = row.miss },
   }
@@ -104,6 +104,8 @@ start {
     [[socketProgress: Connection closed by remote peer]],
     [[Accept failed.*Software caused connection abort]],
     [[remote process (?:has )?exited or there was a network error]] },
+  reads = { [=[(?P<closed>Connection closed by) (?:remote )?peer \[?(?P<closed_by>[^<\] ]*)]=],
+    [[(?P<closed>Connection closed by peer)]] },
   remedy = "Look for what ended the peer.",
   hit = { "NCCL WARN socketProgress: Connection closed by remote peer node7<49152>",
     "NCCL WARN Net : Call to recv from 10.0.0.3<4021> failed : Connection reset by peer",

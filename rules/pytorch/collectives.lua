@@ -8,10 +8,20 @@ local function collective(row)
     component = row.component or "nccl_comm", severity = row.severity or "fatal",
     role = row.role or "cascade",
     general = row.general, symptom = row.symptom or "hang",
-    observes = row.observes or "collective",
+    observes = row.observes or "collective", reads = row.reads,
     match = { regex = row.regex, except = row.except },
     remedy = row.remedy, action = row.action or "none", examples = { hit = row.hit, miss = row.miss },
   }
+end
+
+local own_rank = [=[\[rank(?P<own_rank>\d+)\D]=]
+
+-- What a rank calls, in a check of DETAIL: "CollectiveFingerPrint(SequenceNumber=4, OpType=ALLREDUCE,
+-- TensorShape=[20, 10], TensorDtypes=Float, ...". `n`: what follows the names of the holes.
+local function fingerprint(n)
+  return [[ is running collective: (?:\w+\((?:SequenceNumber=(?P<seq]] .. n ..
+    [[>\d+)[,)] ?)?(?:OpType=(?P<op]] .. n .. [[>[^,)]*)[,)] ?)?(?:TensorShape=\[(?P<sizes]] .. n ..
+    [=[>[^\]]*)\][,)]? ?)?(?:TensorDtypes=(?P<types]=] .. n .. [[>[^,)]*)[,)])?)?]]
 end
 
 collective {
@@ -22,6 +32,9 @@ collective {
     [[Timeout at (?:NCCL work|Work): ?(?P<seq>\d+)]], [[Some NCCL operations have failed or timed out]],
     [[Timed out waiting \d+ms for (?:recv|send) operation to complete]],
     [[Caught collective operation timeout: ]] },
+  -- rules/pytorch/watchdog.lua reads the rest.
+  reads = { own_rank,
+    [[Timed out waiting (?P<waited_ms>\d+)ms for (?P<op>recv|send) operation to complete]] },
   remedy = "Find the rank that is behind or silent at this sequence number: it holds the cause.",
   hit = { "[E ProcessGroupNCCL.cpp:474] [Rank 3] Watchdog caught collective operation timeout: " ..
       "WorkNCCL(SeqNum=9)",
@@ -36,6 +49,7 @@ collective {
     [[NCCL watchdog thread terminated with exception]],
     [[To avoid data inconsistency, we are taking the entire process down]],
     [[Observed flight recorder dump signal from another rank]], [[Received a dump signal (?:due to|from)]] },
+  reads = { [[(?P<stuck>watchdog got stuck for|Heartbeat monitor timed out|Could not acquire GIL within)]] },
   remedy = "Look at what the rank did before: a blocked driver call, the GIL, a dead GPU.",
   hit = { "ProcessGroupNCCL's watchdog got stuck for 480 seconds without making progress in monitoring " ..
       "enqueued collectives.",
@@ -65,6 +79,7 @@ collective {
     [[(?:Ranks? )?\[?(?P<ranks>[\d, ]+)\]? (?:has|have)(?: |n't| not) (?:failed to pass ]] ..
         [[monitoredBarrier|reached the barrier)]],
     [[\[Rank 0\]: (?:Rank (?P<ranks>\d+)|Ranks (?P<ranks2>[\d, ]+)) failed to pass monitoredBarrier]] },
+  reads = { own_rank, [[\bRanks? (?P<absent>[\d, ]+) failed to pass (?P<op>monitoredBarrier)]] },
   remedy = "Look at the stacks and logs of the ranks named.",
   hit = { "\t - To our best knowledge, ranks [5] are the lagging ranks that caused this timeout.",
     "RuntimeError: [Rank 0]: Rank 5 failed to pass monitoredBarrier in 300000 ms" },
@@ -80,6 +95,8 @@ collective {
     [[Ranks? .* (?:and|vs\.?) .*are (?:running|calling) collective: CollectiveFingerPrint]],
     [[Mismatch between collective operation types]], [[the desync was probably caused by a mismatch]],
     [[Found (?:a )?mismatch in collective (?:type|size|op)]] },
+  reads = { own_rank, [[Rank (?P<caller>\d+)]] .. fingerprint(""),
+    [[ is running collective: .*Rank (?P<caller2>\d+)]] .. fingerprint("2") },
   remedy = "Look for control flow that depends on the rank (conditions, uneven data, an early exit).",
   hit = { "RuntimeError: Detected mismatch between collectives on ranks. Rank 0 is running collective: " ..
       "CollectiveFingerPrint(" },
@@ -95,6 +112,7 @@ collective {
     [[is setting up NCCL communicator and retrieving ncclUniqueId]],
     [[\[Rank (?P<rank>\d+)\] found async exception when checking for NCCL errors]],
     [[NCCL communicator encountered error set by ProcessGroupNCCL]] },
+  reads = { own_rank, [[(?P<store>ncclUniqueId).*store->get\(]], [[timed out after (?P<waited_ms>\d+)\D]] },
   remedy = "Look for the first error of any rank.",
   hit = { "RuntimeError: NCCL communicator was aborted on rank 3. Original reason for failure was: watchdog",
     "torch.distributed.DistBackendError: [5] is setting up NCCL communicator and retrieving " ..

@@ -6,7 +6,7 @@ local function meeting(row)
     title = row.title, category = row.category or "user",
     component = row.component or "user_config", severity = row.severity or "fatal", role = row.role,
     general = row.general, symptom = row.symptom or "launch_failure",
-    observes = row.observes,
+    observes = row.observes, reads = row.reads,
     match = { regex = row.regex, except = row.except }, remedy = row.remedy, action = row.action or "fix",
     examples = { hit = row.hit, miss = row.miss },
   }
@@ -61,6 +61,14 @@ meeting {
     [[timed out waiting for clients\. \d+/\d+ clients joined]],
     [[wait timeout after \d+ms, keys: /default_pg]],
     [[store based barrier.{0,120}(?:[Tt]imed out|timeout)]] },
+  reads = { [[imed out after (?:(?P<waited_s>\d+) ?seconds)?.*\b(?P<came>\d+)/(?P<all>\d+) ]] ..
+      [[(?P<rendezvous>clients|workers) joined]],
+    [[imed out (?P<group_start>initializing process group) in store based barrier.*world_size=(?P<all>\d+)]],
+    [[in store based barrier on rank: *(?P<own_rank>\d+)]],
+    [[store based barrier.*(?:worker_count|num_workers_joined)=(?P<came>\d+)]],
+    [[imed out waiting on barrier on (?:rank (?P<own_rank>\d+))?.*key prefix: (?P<barrier>[^ (]*).*]] ..
+      [[world_size=(?P<all>\d+)]],
+    [=[imed out waiting on barrier on .*missing_ranks=\[(?P<absent>\d[\d, ]*)\]]=] },
   remedy = "Find the hosts that said nothing: they failed or hang earlier.",
   hit = { "RuntimeError: Timed out initializing process group in store based barrier on rank: 3, for " ..
       "key: store_based_barrier_key:1",
@@ -115,6 +123,9 @@ meeting {
   regex = { [=[gloo/transport/\S+\] (?:Connection closed by peer|Read error|Write error|Timed out ]=] ..
       [=[waiting|writev? ?\[)]=],
     [[Application timeout caused pair closure]] },
+  reads = { [=[(?P<closed>Connection closed by) (?:remote )?peer \[?(?P<closed_by>[^<\] ]*)]=],
+    [[(?P<closed>Connection closed by peer)]], [[(?P<at_exit>gloo)]],
+    [[Timed out waiting (?P<waited_ms>\d+)ms for (?P<op>recv|send) operation to complete]] },
   remedy = "Look at the peer: it ended or hangs.",
   hit = { "RuntimeError: [../gloo/transport/tcp/pair.cc:525] Connection closed by peer [10.0.0.3]:27711",
     "RuntimeError: [gloo/transport/tcp/unbound_buffer.cc:81] Timed out waiting 1800000ms for recv " ..

@@ -1,30 +1,51 @@
-// Any changes and cuts of a watchdog's lines, of those about meetings and of bars, through the parsers and
-// the hang state: an answer that names a class has a title, and a rank is not both waiting and waited for.
+// Any changes and cuts of a watchdog's lines, of those about meetings and of bars, through the library's
+// rules and the hang state: an answer that names a class has a title, and a rank is not both waiting and
+// waited for.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
 
 #include "core/detect/hang/judge.h"
+#include "core/detect/hang/line_reader.h"
 #include "core/detect/hang/meeting_lines.h"
 #include "core/detect/hang/watchdog_lines.h"
+#include "core/rules/ruleset.h"
 
 namespace {
 
 using namespace culprit::hang;
 
+// The values that all rules read from a text, those of meetings apart.
+struct Values {
+  LineValues operation, meeting;
+};
+
+Values values_of(std::string_view text) {
+  static const auto set = culprit::rules::Ruleset::shipped();
+  static LineReader reader;
+  Values out;
+  for (const culprit::rules::Rule& rule : set->rules()) {
+    if (rule.reads.empty()) continue;
+    (is_of_meeting(rule.observes) ? out.meeting : out.operation).add(reader.read(rule, text));
+  }
+  return out;
+}
+
 void add(std::string_view text, HangInput& input) {
   if (names_preparation(text)) input.preparing = read_preparing(text, {});
-  if (const auto meeting = read_meeting_line(text)) {
+  const Values values = values_of(text);
+  if (const auto meeting = read_meeting_line(values.meeting)) {
     if (meeting->came && meeting->all && *meeting->came > *meeting->all) std::abort();
     return;
   }
-  // As if a rule's holes had all of the line.
-  auto line = read_watchdog_line(text);
-  if (const auto named = read_named_ranks(text, {text, {}, text, text})) {
-    if (named->ranks.empty() || named->kind != WatchdogKind::kJoined) std::abort();
-    if (!line) line = named;
-  }
+  auto line = read_watchdog_line(values.operation);
+  // As if a rule's hole had all of the line.
+  LineValues whole;
+  whole.add(ObservedHole::kJoined, text);
+  whole.add(ObservedHole::kSeq, text);
+  whole.add(ObservedHole::kOp, text);
+  if (const auto named = read_watchdog_line(whole); named && !line) line = named;
   if (!line) return;
   if (line->kind == WatchdogKind::kBehind || line->kind == WatchdogKind::kMismatch) {
     const bool mismatch = line->kind == WatchdogKind::kMismatch;

@@ -132,6 +132,9 @@ std::string explained_json(const rules::Rule& rule) {
     w.field("says", rules::to_string(rule.says));
     w.text_or_null("ends", to_string(rule.ends));
     w.text_or_null("observes", to_string(rule.observes));
+    std::vector<std::string_view> reads;
+    for (const rules::Pattern& p : rule.reads) reads.push_back(p.text);
+    w.values("reads", reads);
     w.field("blames", blame_of(rule));
     if (rule.window)
       w.member("window", [&] { write_window(w, *rule.window); });

@@ -12,6 +12,7 @@
 
 #include "base/limits.h"
 #include "core/detect/hang/judge.h"
+#include "core/detect/hang/line_reader.h"
 #include "core/detect/hang/log_observations.h"
 #include "core/detect/hang/meeting_lines.h"
 #include "core/detect/hang/parallel_groups.h"
@@ -54,13 +55,6 @@ bool is_read(Observes what) {
   }
 }
 
-// An exception whose own text says that its rank waited for others: a consequence of the others' fault.
-bool is_echo_of_wait(const Finding& f) {
-  return f.general && !f.evidence.empty() && std::ranges::all_of(f.evidence, [](const Evidence& e) {
-           return hang::read_watchdog_line(e.text) || hang::read_meeting_line(e.text);
-         });
-}
-
 uint32_t world_of(const JobFile& job) {
   const uint64_t ranks = uint64_t{job.ranks_per_host.value_or(0)} * job.hosts.size();
   return ranks <= limits::kCommRanks ? static_cast<uint32_t>(ranks) : 0;
@@ -78,7 +72,8 @@ bool came_first(const Finding& f, TimeNs reported) {
   return f.first_ns == kNoTime || reported == kNoTime || f.first_ns <= reported + slack;
 }
 
-// "srun: error: node-3: task 30: Killed", "local_rank: 2": the number after `word`.
+// "srun: error: node-3: task 30: Killed", "local_rank: 2": the number after `word`. No rule's holes yet: a
+// finding keeps the texts of its lines, not their holes, and a rule's own `local_rank` accuses a rank.
 std::optional<uint32_t> number_behind(std::string_view text, std::string_view word) {
   const size_t at = text.find(word);
   if (at == text.npos) return std::nullopt;
@@ -333,6 +328,21 @@ class HangJudge {
     }
     std::ranges::move(weak_exits_, std::back_inserter(input_.exits));
   }
+  // A failure whose own lines say that its rank waited for others: a consequence of the others' fault.
+  bool is_echo_of_wait(const Finding& f) {
+    return f.general && !f.evidence.empty() &&
+           std::ranges::all_of(f.evidence, [&](const Evidence& e) { return is_wait(e.text); });
+  }
+  bool is_wait(std::string_view text) {
+    if (!context_.rules) return false;
+    const auto rules = context_.rules->rules();
+    return std::ranges::any_of(context_.view.log->rule_lines(), [&](const logs::RuleLine& line) {
+      if (line.text != text || line.rule >= rules.size() || !is_read(rules[line.rule].observes)) return false;
+      const hang::LineValues values = reader_.read(rules[line.rule], line);
+      return hang::read_watchdog_line(values) || hang::read_meeting_line(values);
+    });
+  }
+
   bool waits(uint32_t rank) const {
     return std::ranges::any_of(input_.observations, [&](const hang::Observation& observation) {
       return observation.rank == rank && observation.call;
@@ -683,6 +693,7 @@ class HangJudge {
   detect::Analysis& analysis_;
   Report& report_;
   hang::HangInput input_;
+  hang::LineReader reader_;
   std::vector<hang::RankExit> weak_exits_;
   std::vector<Finding> rest_;     // of detectors that distinguish no rank: for an answer that is unknown
   std::vector<Finding> removed_;  // of RAS: processes that left
@@ -725,6 +736,7 @@ bool timed_out_at_end(const detect::View& view, const rules::Ruleset& ruleset,
   const logs::JobLog& log = *view.log;
   // Writers whose last line is a time-out without a time: no later line of the file has a time.
   std::set<uint32_t> undated;
+  hang::LineReader reader;
   for (const logs::RuleLine& line : log.rule_lines()) {
     if (line.mentioned || line.rule >= rules.size()) continue;
     if (!is_of_operation(rules[line.rule].observes)) continue;
@@ -732,7 +744,7 @@ bool timed_out_at_end(const detect::View& view, const rules::Ruleset& ruleset,
     const bool late = line.own_time && line.place.time_ns >= outcome.last_progress_ns + kLong;
     const bool last = !line.own_time && log.span_of(line.place.source).second <= line.place.time_ns;
     if (!late && !last) continue;
-    const auto read = hang::read_watchdog_line(line.text);
+    const auto read = hang::read_watchdog_line(reader.read(rules[line.rule], line));
     if (!read || read->kind != hang::WatchdogKind::kTimeout || read->waited_ns < kLong) continue;
     if (late) return true;
     undated.insert(line.place.writer);

@@ -66,9 +66,13 @@ constexpr Key kRuleKeys[] = {
      "out or fails; the last `operations` of a rank; who is `absent` from an operation; the `frames` of a "
      "watchdog without its message; a `meeting` that some did not reach, and its `members`; a `peer` that "
      "closed its connection; `sizes` that differ; a `refusal` by a peer; a `loopback` address offered to "
-     "peers. Of `operations` the holes `joined` and `absent` (ranks of the group), `seq` and `op` of any "
-     "rule "
-     "are read; of the rest only wordings of the library's rules: another wording adds nothing"},
+     "peers. The values of the line are in holes, of `match` or of `reads`; \"Holes of ranks that wait\" "
+     "lists them"},
+    {"reads", T::kTexts, false, "", "",
+     "with `observes`: regexes whose named holes are values of a line of this rule, each tried on the whole "
+     "message. Of a hole that several have, the first regex counts in which its group takes part, even "
+     "empty; "
+     "one of `match` with a value comes first. They decide no match"},
     {"general", T::kFlag, false, "", "false", "the same as `says = \"failure\"`"},
     {"blames", T::kWord, false, "host job few", "by category",
      "where the fault sits; `few`: on the host where few hosts tell of it. By default on the host for "

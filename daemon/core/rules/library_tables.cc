@@ -77,7 +77,7 @@ class RecordReader {
 Result<std::string> make_tables(const Ruleset& shipped) {
   std::map<uint64_t, std::string> records;
   for (const Rule& rule : shipped.rules())
-    for (const auto* patterns : {&rule.any, &rule.except})
+    for (const auto* patterns : {&rule.any, &rule.except, &rule.reads})
       for (const Pattern& pattern : *patterns) {
         const auto wording = analyse(pattern.regex);
         CULPRIT_CHECK(wording.has_value());

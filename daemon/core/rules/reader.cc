@@ -11,6 +11,7 @@
 #include "base/time.h"
 #include "core/logs/placement.h"
 #include "core/rules/matcher.h"
+#include "core/rules/observed_holes.h"
 #include "core/rules/pattern.h"
 #include "core/rules/source_text.h"
 #include "model/restart.h"
@@ -21,6 +22,7 @@ namespace {
 constexpr size_t kTextBytes = 4000;     // limit of one text
 constexpr size_t kTexts = 256;          // limit of one list
 constexpr size_t kHoles = 16;           // limit of one rule
+constexpr size_t kReads = 32;           // likewise
 constexpr uint32_t kAtLeastMax = 1000;  // capacity of a window
 constexpr TimeNs kSpanMax = 7 * 24 * 3600 * kNsPerSecond;
 
@@ -269,6 +271,38 @@ void Reader::read_match(const Value& table, Rule& out) {
     error("match", false, "bad-pattern", fmt::format("a rule has at most {} named holes", kHoles));
 }
 
+void Reader::add_reading(const std::string& pattern, Rule& out) {
+  if (work_.ended()) return;
+  Pattern p;
+  p.text = pattern;
+  p.regex = logs::with_named_groups(pattern);
+  const auto wording = analyse(p.regex, work_);
+  const std::string shown = shorten(pattern, 80);
+  if (!wording)
+    return error("reads", true, "bad-pattern", fmt::format("reads '{}': {}", shown, wording.error().text));
+  if (wording->holes.empty())
+    return error("reads", true, "bad-pattern", fmt::format("reads '{}': names no hole", shown));
+  for (const std::string& name : wording->holes) {
+    if (observed_hole(name)) continue;
+    std::vector<std::string> known;
+    for (const HoleKey& key : observed_holes()) known.emplace_back(key.name);
+    error("reads", true, "unknown-hole",
+          fmt::format("reads '{}': '{}' is no hole that is read{}", shown, name, suggested(known, name)));
+  }
+  out.reads.push_back(std::move(p));
+}
+
+void Reader::read_observes(const Value& table, Rule& out) {
+  out.observes = word_or(text(table, "observes"), Observes::kNothing);
+  const std::vector<std::string> reads = texts(table, "reads");
+  if (reads.empty()) return;
+  if (out.observes == Observes::kNothing)
+    return error("reads", false, "bad-value", "reads is only for rules with `observes`");
+  if (reads.size() > kReads)
+    return error("reads", true, "bad-value", fmt::format("reads has at most {} regexes", kReads));
+  for (const std::string& pattern : reads) add_reading(pattern, out);
+}
+
 std::optional<Restarts> Reader::restarts(const Value& table) {
   const std::vector<std::string> words = texts(table, "restart");
   if (words.empty()) return std::nullopt;
@@ -363,7 +397,7 @@ Rule Reader::rule(const Value& table, uint32_t line) {
   out.restart_after_steps = stated ? stated->after_steps : out.restart;
   out.role = text(table, "role") == "cascade" ? Role::kCascade : Role::kRoot;
   out.ends = word_or(text(table, "ends"), ProcessEnd::kUnknown);
-  out.observes = word_or(text(table, "observes"), Observes::kNothing);
+  read_observes(table, out);
   const std::string blames = text(table, "blames");
   // A fault of the program occurs on every host. What the program requires of a host (memory, libraries, a
   // suitable network) may be missing on one host.

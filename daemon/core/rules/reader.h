@@ -50,6 +50,8 @@ class Reader {
   std::vector<std::string> texts(const Value& table, std::string_view path) const;
   void read_match(const Value& table, Rule& out);
   void add_pattern(const std::string& text, std::string_view path, Rule& out);
+  void add_reading(const std::string& pattern, Rule& out);
+  void read_observes(const Value& table, Rule& out);
   void read_window(const Value& table, Rule& out);
   void read_recovery(const Value& table, Rule& out);
   void check_hole(std::string_view path, const std::string& hole, const Rule& rule);

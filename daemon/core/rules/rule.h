@@ -116,6 +116,9 @@ struct Rule {
   bool scan_all = false;  // no literals: every line is checked
   bool enabled = true;    // a site may disable it
   std::vector<Pattern> any, except;
+  // With `observes`: regexes for further holes of a matching line (core/rules/observed_holes.h). They decide
+  // no match.
+  std::vector<Pattern> reads;
   std::vector<std::string> holes;  // names, in the order of captures
   std::optional<Window> window;
   std::optional<Recovery> recovery;

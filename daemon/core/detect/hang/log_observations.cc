@@ -6,7 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/detect/hang/line_text.h"
+#include "core/detect/hang/line_reader.h"
+#include "core/detect/hang/meeting_lines.h"
 #include "core/detect/hang/meetings.h"
 #include "core/detect/hang/watchdog_lines.h"
 
@@ -18,20 +19,6 @@ struct Read {
   const logs::RuleLine* from = nullptr;
   std::optional<uint32_t> rank;
 };
-
-// The kind of line that a rule's wording denotes.
-NamedRanks named_by(const rules::Rule& rule, const logs::RuleLine& line) {
-  NamedRanks out;
-  if (rule.observes != Observes::kOperations) return out;
-  for (size_t i = 0; i < std::min(rule.holes.size(), line.holes.size()); ++i) {
-    const std::string_view name = rule.holes[i];
-    if (name == "joined") out.joined = line.holes[i];
-    if (name == "absent") out.absent = line.holes[i];
-    if (name == "seq") out.seq = line.holes[i];
-    if (name == "op") out.op = line.holes[i];
-  }
-  return out;
-}
 
 Observation observation_of(const logs::JobLog& log, const Read& read) {
   const logs::WriterStats& writer = log.writers()[read.from->place.writer];
@@ -59,20 +46,18 @@ class Reader {
  public:
   Reader(const logs::JobLog& log, HangInput& out) : log_(log), out_(out), meetings_(log) {}
 
+  // The rules of one line come one after another: their values are joined.
   void add(const logs::RuleLine& line, const rules::Rule& rule) {
-    auto known = read_named_ranks(line.text, named_by(rule, line));
-    auto meeting = known ? std::nullopt : read_meeting_line(line.text);
-    if (!known && !meeting) known = read_watchdog_line(line.text);
-    if ((!meeting && !known) || !seen_.emplace(line.place.source, line.text_line).second) return;
-    if (meeting) return meetings_.add(line, std::move(*meeting));
-    Read read{std::move(*known), &line, {}};
-    read.rank = read.line.rank ? read.line.rank : log_.writers()[line.place.writer].rank;
-    std::vector<Read>& own = by_writer_[{line.place.source, line.place.writer}];
-    if (read.line.kind == WatchdogKind::kFrame) return add_frame(read, own);
-    own.push_back(std::move(read));
+    const std::pair place(line.place.source, line.text_line);
+    if (!line_ || place != std::pair(line_->place.source, line_->text_line)) {
+      close_line();
+      line_ = &line;
+    }
+    (is_of_meeting(rule.observes) ? of_meeting_ : of_operation_).add(reader_.read(rule, line));
   }
 
   void finish() {
+    close_line();
     for (auto& [writer, lines] : by_writer_) {
       join_groups(lines);
       for (const Read& read : lines) emit(read);
@@ -82,6 +67,28 @@ class Reader {
   }
 
  private:
+  void close_line() {
+    const logs::RuleLine* line = std::exchange(line_, nullptr);
+    const LineValues of_meeting = std::exchange(of_meeting_, {}),
+                     of_operation = std::exchange(of_operation_, {});
+    if (!line || !(of_meeting.any() || of_operation.any())) return;
+    if (auto meeting = read_meeting_line(of_meeting)) {
+      if (is_first(*line)) meetings_.add(*line, std::move(*meeting));
+      return;
+    }
+    auto known = read_watchdog_line(of_operation);
+    if (!known || !is_first(*line)) return;
+    Read read{std::move(*known), line, {}};
+    read.rank = read.line.rank ? read.line.rank : log_.writers()[line->place.writer].rank;
+    std::vector<Read>& own = by_writer_[{line->place.source, line->place.writer}];
+    if (read.line.kind == WatchdogKind::kFrame) return add_frame(read, own);
+    own.push_back(std::move(read));
+  }
+
+  bool is_first(const logs::RuleLine& line) {
+    return seen_.emplace(line.place.source, line.text_line).second;
+  }
+
   // "Check rank 0": the statement of rank 0 about the others counts.
   void drop_referrals() {
     std::set<uint32_t> own;
@@ -94,11 +101,13 @@ class Reader {
           out_.claims.push_back(claim_of(log_, read, HangAnswer::kMissing));
   }
 
-  // The innermost frame outside of torch.
+  // The innermost frame outside of libraries.
   static void add_frame(const Read& frame, std::vector<Read>& own) {
     if (own.empty()) return;
-    std::string& site = own.back().line.call.site;
-    if (site.empty() || site.find("/torch/") != site.npos) site = frame.line.call.site;
+    WatchdogLine& line = own.back().line;
+    if (!line.call.site.empty() && !line.in_library) return;
+    line.call.site = frame.line.call.site;
+    line.in_library = frame.line.in_library;
   }
 
   // The first line of a timed-out operation has no group; a later line with the same number has one.
@@ -127,12 +136,7 @@ class Reader {
       case WatchdogKind::kStatus:
         if (line.call.seq >= 0) observation.call = line.call;
         break;
-      case WatchdogKind::kDump:
-        observation.group = {"0", "default_pg", {}, 0, "0"};
-        break;
-      case WatchdogKind::kAsync:
-      case WatchdogKind::kStore:
-      case WatchdogKind::kGloo:
+      case WatchdogKind::kWait:
         observation.call = line.call;
         break;
       case WatchdogKind::kJoined:
@@ -165,10 +169,10 @@ class Reader {
     out_.observations.push_back(std::move(observation));
   }
 
-  // Gloo closes all connections of a process that exits for any reason. Unless a silent rank exists, the line
-  // proves only an exit.
+  // If a library closes its connections at any exit, the line proves only an exit, unless a silent rank
+  // exists.
   void add_exit(const Read& read, Observation observation) {
-    if (has(read.from->text, "gloo") && !silent_rank(out_.logged)) return;
+    if (read.line.at_exit && !silent_rank(out_.logged)) return;
     RankExit exited;
     exited.kind = ExitKind::kExited;
     if (!read.line.peer.empty()) exited.host = read.line.peer;
@@ -183,7 +187,10 @@ class Reader {
   HangInput& out_;
   Meetings meetings_;
   std::map<std::pair<uint32_t, uint32_t>, std::vector<Read>> by_writer_;
-  std::set<std::pair<uint32_t, uint64_t>> seen_;  // a line that several rules match is read once
+  LineReader reader_;
+  const logs::RuleLine* line_ = nullptr;  // the current line, and its values by all rules so far
+  LineValues of_operation_, of_meeting_;
+  std::set<std::pair<uint32_t, uint64_t>> seen_;
 };
 
 // The last progress line of each source: the job survived everything before it.

@@ -1,6 +1,6 @@
-// The observations from a job's logs. Each watchdog line is read alone (watchdog_lines.h), then joined with
-// the other lines of its writer: an operation, its group and the group's numbers are on different lines.
-// Pure.
+// The observations from a job's logs. Each line is read alone, by the holes of its rules (line_reader.h), and
+// joined with the other lines of its writer: an operation, its group and the group's numbers are on different
+// lines. Pure.
 #pragma once
 
 #include <functional>

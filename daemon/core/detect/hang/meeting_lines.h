@@ -1,6 +1,6 @@
-// Reads lines that count the processes at a rendezvous or barrier: torch's store, JAX's coordinator,
-// Horovod's stalled tensors. A message may continue in the next lines with names alone. Each line is read
-// alone; meetings.h joins them. Pure; accepts any text.
+// What a line with these values states about processes that meet in a rendezvous or barrier, or that submit
+// tensors. A message may continue in the next lines with names alone. Each line is interpreted alone;
+// meetings.h joins them. Pure; accepts any values.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,18 @@
 #include <vector>
 
 #include "base/time.h"
+#include "core/detect/hang/line_reader.h"
 
 namespace culprit::hang {
+
+// The meeting of ranks that wait until all of them have submitted a tensor.
+constexpr std::string_view kTensor = "a tensor";
 
 // What a meeting counts.
 enum class MeetingUnit : uint8_t { kRank, kTask };
 
 struct MeetingLine {
-  // A Horovod tensor: the ranks that submitted it, or those that did not.
+  // A tensor: the ranks that submitted it, or those that did not.
   struct Tensor {
     std::string name;
     std::vector<uint32_t> there, missing;
@@ -38,7 +42,10 @@ struct MeetingLine {
   TimeNs waited_ns = 0;
 };
 
-// Empty if the line contains none of this.
-std::optional<MeetingLine> read_meeting_line(std::string_view text);
+// Whether values of such lines are read by the function below.
+inline bool is_of_meeting(Observes what) { return what == Observes::kMeeting || what == Observes::kMembers; }
+
+// Empty if the values contain none of this.
+std::optional<MeetingLine> read_meeting_line(const LineValues& values);
 
 }  // namespace culprit::hang

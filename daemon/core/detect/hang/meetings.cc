@@ -17,9 +17,8 @@ constexpr size_t kMeetings = 256;
 constexpr size_t kMeetingQuotes = 4;
 constexpr size_t kShown = 8;
 constexpr size_t kSuspects = 256;
-constexpr size_t kTensors = 1'000;   // per meeting; beyond that, the report counts as truncated
-constexpr size_t kTensorsNamed = 4;  // tensors listed with the ranks that lack them
-constexpr std::string_view kTensor = "a tensor";
+constexpr size_t kTensors = 1'000;        // per meeting; beyond that, the report counts as truncated
+constexpr size_t kTensorsNamed = 4;       // tensors listed with the ranks that lack them
 constexpr uint32_t kCountable = 1 << 16;  // larger meetings: no rank is inferred
 
 std::string_view noun(MeetingUnit unit) { return unit == MeetingUnit::kTask ? "task" : "rank"; }

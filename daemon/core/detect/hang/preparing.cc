@@ -51,6 +51,8 @@ TimeNs clock_of(std::string_view text) {
 
 }  // namespace
 
+// No rule's holes: a line that a rule matches is kept, and these are progress lines, by the thousand. Only
+// the last one of a file is known here, and the sample of its template.
 bool names_preparation(std::string_view text) {
   static constexpr std::array<std::string_view, 14> kWords = {
       "tokeniz", "tokenis",   "preprocess", "num_proc", "packing",  "clustering", "indexing",

@@ -1,7 +1,5 @@
-// Reads the lines of PyTorch watchdogs, DETAIL checks, Gloo and HCCL about operations that do not end (torch
-// 1.13 to 2.11). Each line is read alone; log_observations.h joins them. Lines may be cut within a word, so a
-// value counts only if its terminating character is present. The wordings of desync reports are in rules,
-// with the values in holes. Pure; accepts any text.
+// What a line with these values states about operations that do not end. Each line is interpreted alone;
+// log_observations.h joins them. Pure; accepts any values.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/detect/hang/line_reader.h"
 #include "core/detect/hang/observation.h"
 
 namespace culprit::hang {
@@ -17,15 +16,12 @@ namespace culprit::hang {
 enum class WatchdogKind : uint8_t {
   kTimeout,    // an operation ran longer than its limit: `call`
   kStatus,     // numbers of a group: `enqueued`, `completed`, and `call.seq` that failed
-  kDump,       // as kStatus, for the default group, whichever group hangs
-  kAsync,      // an operation failed because a peer or the network failed earlier
-  kHeartbeat,  // the watchdog itself is blocked: a CUDA call or the GIL
+  kWait,       // the rank waits in `call`, or it failed because a peer or the network failed earlier
+  kHeartbeat,  // the watchdog itself is blocked
   kFrame,      // a frame of the failed operation's call: `call.site`
   kJoined,     // `ranks` are in operation `call.seq` and have not finished it
   kBehind,     // `ranks` did not enter operation `call.seq`; -1: any operation
   kMismatch,   // two ranks called different operations: `ranks` and `calls`
-  kStore,      // waits for a key that rank 0 sets
-  kGloo,       // waits for a peer, without a number
   kClosed,     // the connection to a peer ended: `peer`
 };
 
@@ -37,21 +33,15 @@ struct WatchdogLine {
   std::vector<ObservedCall> calls;  // kMismatch: parallel to `ranks`
   std::optional<int64_t> enqueued, completed;
   std::vector<uint32_t> ranks;  // group ranks
-  bool refers = false;  // kBehind: the rank entered, and refers to the rank that knows the missing ones
+  bool refers = false;      // kBehind: the rank entered, and refers to the rank that knows the missing ones
+  bool in_library = false;  // kFrame: the place is in a library, not in the program
+  bool at_exit = false;     // kClosed: the library closes its connections at any exit
   TimeNs waited_ns = 0;
   std::string peer;
 };
 
-// Empty if the line contains none of this.
-std::optional<WatchdogLine> read_watchdog_line(std::string_view text);
-
-// The holes with which a rule on operations gives the ranks (rules/README.md). Views.
-struct NamedRanks {
-  std::string_view joined, absent;  // "0, 2": ranks in operation `seq`, or not
-  std::string_view seq, op;
-};
-// Empty without ranks.
-std::optional<WatchdogLine> read_named_ranks(std::string_view text, const NamedRanks& named);
+// Empty if the values contain none of this.
+std::optional<WatchdogLine> read_watchdog_line(const LineValues& values);
 
 // Normalizes the spelling of an operation: "allreduce" for "ALLREDUCE", "nccl:all_reduce".
 std::string plain_op(std::string_view op);

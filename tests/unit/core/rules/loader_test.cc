@@ -72,6 +72,19 @@ BOOST_AUTO_TEST_CASE(an_error_points_at_its_key_or_value) {
   });
 }
 
+BOOST_AUTO_TEST_CASE(each_fault_of_reads_has_its_code) {
+  check({
+      {"remedy", "reads = \"x(?P<op>.)\", remedy",
+       "5:3: error[bad-value]: reads is only for rules with `observes`"},
+      {"remedy", "observes = \"peer\", reads = \"(\", remedy",
+       "5:30: error[bad-pattern]: reads '(': missing )"},
+      {"remedy", "observes = \"peer\", reads = \"ran for .\", remedy",
+       "5:30: error[bad-pattern]: reads 'ran for .': names no hole"},
+      {"remedy", "observes = \"peer\", reads = \"(?P<sec>.)\", remedy",
+       "5:30: error[unknown-hole]: reads '(?P<sec>.)': 'sec' is no hole that is read; did you mean 'seq'?"},
+  });
+}
+
 BOOST_AUTO_TEST_CASE(each_fault_has_its_code) {
   check({
       {"\"a.b\"", "\"ab\"", "2:8: error[bad-value]: "},

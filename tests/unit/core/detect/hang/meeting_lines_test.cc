@@ -3,6 +3,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include "library_lines.h"
+
 using namespace culprit;
 using namespace culprit::hang;
 
@@ -13,7 +15,7 @@ namespace {
 using Ranks = std::vector<uint32_t>;
 
 MeetingLine read(std::string_view text) {
-  const auto line = read_meeting_line(text);
+  const auto line = library_lines().meeting(text);
   BOOST_TEST_REQUIRE(line.has_value(), text);
   return *line;
 }
@@ -62,13 +64,13 @@ BOOST_AUTO_TEST_CASE(tasks_of_jax_stand_in_the_next_lines) {
   BOOST_TEST(first.what == "barrier eval_sync");
   const MeetingLine share = read("# of tasks that reached the barrier: 14/16.");
   BOOST_TEST((!share.opens && share.came == 14u && share.all == 16u));
-  BOOST_TEST(!read_meeting_line(
+  BOOST_TEST(!library_lines().meeting(
       "The first task at the barrier: /job:jax_worker/replica:0/task:9. Some timed out task names:"));
 }
 
 BOOST_AUTO_TEST_CASE(a_name_alone_goes_on_with_the_list) {
   BOOST_TEST((read("  /job:jax_worker/replica:0/task:11").missing == Ranks{11}));
-  BOOST_TEST(!read_meeting_line("lost /job:jax_worker/replica:0/task:11"));
+  BOOST_TEST(!library_lines().meeting("lost /job:jax_worker/replica:0/task:11"));
 }
 
 BOOST_AUTO_TEST_CASE(line_ends_that_are_written_out_are_read_in_one_line) {
@@ -98,7 +100,7 @@ BOOST_AUTO_TEST_CASE(other_lines_say_nothing) {
        {"", "3/4 clients joined", "/", "Timed out after 5 seconds waiting for clients. 4/3 clients joined.",
         "2: loss", "rank 3: [0.1, 0.2]", "]3: [", "Barrier passed. Id: eval_sync::2.", "[ready ranks: none]",
         "global_world_sizes=[", "Timed out waiting on barrier on rank 0, for key prefix: a/ (world_size="})
-    BOOST_TEST(!read_meeting_line(text), text);
+    BOOST_TEST(!library_lines().meeting(text), text);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
