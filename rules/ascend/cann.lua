@@ -34,7 +34,7 @@ local codes = {
     "Use a plain ASCII path that exists." },
   { "E30003", "Too many processes run on the NPU", "user", "user_config", "Start fewer processes per NPU." },
   { "E30008", "Operator on the NPU's CPU timed out, often waiting for data", "user", "framework",
-    "Check the data pipeline: the device waits for its next batch." },
+    "Check the data pipeline: the device waits for its next batch.", restart = "unknown" },
   { "E39999", "NPU's CPU operator failed", "user", "framework",
     "Check the data the operator got and how many batches the data set holds.", general = true,
     restart = "unknown" },
@@ -153,8 +153,8 @@ cann {
     miss = { "libhccl.so loaded" },
 }
 cann {
-  id = "getnext", title = "Device waited for a batch that did not come", category = "user",
-    component = "framework", symptom = "hang",
+  id = "getnext", restart = "unknown", title = "Device waited for a batch that did not come",
+  category = "user", component = "framework", symptom = "hang",
   regex = { [[kernel_name=GetNext]], [[fault op_name=aicpu_getnext]], [[(?i)For the GetNext operator.*check]],
     [[rtMemQueueEnQueueBuff execute failed]] },
   remedy = "Check the data pipeline's speed and the number of batches against the number of steps.",

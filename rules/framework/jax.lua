@@ -215,7 +215,7 @@ xla {
   miss = { "Used 12.31G of 15.75G hbm by the program" },
 }
 xla {
-  id = "tpu.hosts", restart = "never",
+  id = "tpu.hosts", restart = "unknown",
   title = "TPU waits for the other hosts of its slice to start the program",
     category = "user",
   component = "user_config", symptom = "launch_failure", severity = "error", action = "fix",

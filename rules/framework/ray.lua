@@ -14,12 +14,18 @@ end
 ray {
   id = "ray.no_cluster", title = "No Ray cluster answers at the address",
   regex = { [[Could not find any running Ray instance]],
-    [[ConnectionError: (?:ray client connection timeout|Could not find.* Ray)]],
+    [[ConnectionError: Could not find.* Ray]] },
+  remedy = "Start the head first, give its address (RAY_ADDRESS), open its port to the hosts.",
+  hit = { "ConnectionError: Could not find any running Ray instance. Please specify the one to connect to" },
+  miss = { "Connected to Ray cluster. View the dashboard at 127.0.0.1:8265" },
+}
+ray {
+  id = "ray.no_answer", restart = "same", title = "Ray's head does not answer at its address",
+  regex = { [[ConnectionError: ray client connection timeout]],
     [[Unable to connect to GCS at (?P<peer>\S+)]],
     [[Failed to connect to GCS at address (?P<peer>[\w.:-]+)]] },
   remedy = "Start the head first, give its address (RAY_ADDRESS), open its port to the hosts.",
-  hit = { "ConnectionError: Could not find any running Ray instance. Please specify the one to connect to",
-    "RuntimeError: Failed to connect to GCS at address 10.0.0.4:6379 within 5 seconds" },
+  hit = { "RuntimeError: Failed to connect to GCS at address 10.0.0.4:6379 within 5 seconds" },
   miss = { "Connected to Ray cluster. View the dashboard at 127.0.0.1:8265" },
 }
 ray {

@@ -12,7 +12,7 @@ local function limit(row)
 end
 
 limit {
-  id = "pids", title = "Process limit of the job's control group reached",
+  id = "pids", restart = { "never", "same" }, title = "Process limit of the job's control group reached",
   regex = { [[cgroup: fork rejected by pids controller in]] },
   except = { [[/system\.slice/]] },  -- a service of the host, not the job
   remedy = "Raise the limit (TasksMax, pids.max, podPidsLimit) or start fewer workers and threads.",

@@ -93,13 +93,22 @@ wrong {
 }
 wrong {
   id = "memory", restart = { "never", "same" }, title = "NCCL found no memory", component = "gpu_memory",
-  regex = { W .. [[(?:Failed to (?:cudaMalloc\b|alloc\b)|cudaMalloc failed|]] ..
-    [[Cuda failure (?:2 )?'out of memory')]],
+  regex = { W .. [[(?:Failed to (?:cudaMalloc\b|alloc\b)|cudaMalloc failed)]],
     W .. [[Failed to CUDA (?:calloc|malloc|host alloc)]] },
   remedy = "Leave room on the card for NCCL's buffers (NCCL_BUFFSIZE, fewer channels or communicators).",
   severity = "error",
-  hit = { "NCCL WARN Failed to CUDA calloc async 608 bytes", "NCCL WARN Cuda failure 'out of memory'" },
+  hit = { "NCCL WARN Failed to CUDA calloc async 608 bytes" },
   miss = { "NCCL INFO Allocated shareable buffer 0x7f size 33554432" },
+}
+-- Any call of CUDA may answer so: the card is full, shared with another process, or broken.
+wrong {
+  id = "memory_call", restart = "same",
+  title = "CUDA gave NCCL no memory: full, shared with others, or broken",
+  component = "gpu_memory", regex = { W .. [[Cuda failure (?:2 )?'out of memory']] },
+  remedy = "Look for other processes on the card (nvidia-smi); leave room for NCCL's buffers.",
+  severity = "error",
+  hit = { "NCCL WARN Cuda failure 'out of memory'", "NCCL WARN Cuda failure 2 'out of memory'" },
+  miss = { "NCCL WARN Cuda failure 'invalid argument'" },
 }
 -- Everything else that NCCL warns of: its words in the headline, where no other rule knows the line.
 wrong {

@@ -43,7 +43,7 @@ ofi {
     miss = { "NET/OFI Request 0x7f completed" },
 }
 ofi {
-  id = "efa.register", restart = "never",
+  id = "efa.register", restart = { "never", "same" },
   title = "Memory could not be registered with the network adapter", severity = "fatal",
     action = "fix",
   regex = { [[(?i)NET/OFI .*Unable to register memory]],

@@ -99,7 +99,7 @@ fabric {
     miss = { "ib_write_bw -d mlx5_0 -F" },
 }
 fabric {
-  id = "create", restart = "never",
+  id = "create", restart = { "never", "same" },
   title = "Queue pairs cannot be created: locked memory or devices are limited",
     says = "errno", category = "platform", action = "fix",
   regex = { [[ibv_(?:create_qp|reg_mr\w*|create_cq|alloc_pd)\b.{0,40}[Ff]ailed]],

@@ -19,7 +19,6 @@ number {
   regex = { [[(?i)(?:Error|Exception|assert)\w*: .{0,120}\b(?:loss|grad(?:ient)?s?|norm|output|]] ..
     [[activation)\w*\b.{0,60}\b(?:is |are |returned |contains? |has |became )?(?:nan|inf|non-?finite|]] ..
       [[not finite)\b]],
-    [[(?i)(?P<place>\brank \d+: )?\bfound (?:nan|inf) in (?:local )?(?:forward loss|grad norm|param)]],
     [[Unexpected result (?:nan|inf|-inf) ?\(message=]], [[FloatingPointError: (?P<what>\S.*)]],
     [[Function '\w+' returned nan values in its \d+th output]],
     -- Sampling from what a diverged model gives.
@@ -31,11 +30,20 @@ number {
     [[(?i)(?:nan|inf|non-finite) (?:loss|grad(?:ient)?(?: norm)?)\b.{0,40}(?:encountered|detected|]] ..
       [[found).{0,40}(?:stop|exit|abort|terminat|rais)]] },
   except = { [[(?i)check_for_nan|nan_check|skipping (?:step|iteration|batch)|=True|=False]] },
-  hit = { "AssertionError: Rank 3: found NaN in local forward loss calculation. Device: 3",
-    "RuntimeError: Function 'MulBackward0' returned nan values in its 0th output.",
+  hit = { "RuntimeError: Function 'MulBackward0' returned nan values in its 0th output.",
     "Loss is nan, stopping training", "ERROR:tensorflow:Model diverged with loss = NaN.",
     "FloatingPointError: invalid value (nan) encountered in jit(train_step)" },
   miss = { "check_for_nan_in_loss_and_grad ... True", "number of nan iterations:   0 |" },
+}
+-- A check of one rank's own values, before they are shared: a sample, or a GPU that computes wrongly.
+number {
+  id = "nan.local", restart = { "unknown", "older" },
+  title = "A rank found that its own loss or gradients are no numbers",
+  regex = { [[(?i)(?P<place>\brank \d+: )?\bfound (?:nan|inf) in (?:local )?(?:forward loss|grad norm|]] ..
+    [[param)]] },
+  except = { [[(?i)check_for_nan|nan_check|skipping (?:step|iteration|batch)|=True|=False]] },
+  hit = { "AssertionError: Rank 3: found NaN in local forward loss calculation. Device: 3" },
+  miss = { "check_for_nan_in_loss_and_grad ... True" },
 }
 -- Trainers' lines of numbers: {'loss': 0.0, 'grad_norm': nan, ...}, "grad_norm": "nan", grad_norm=NaN. One
 -- step whose gradient is no number is how mixed precision finds its loss scale. It is a fault with a loss

@@ -78,7 +78,9 @@ for number, row in ipairs(watches) do
   monitor {
     id = "watch_" .. number, title = "Health monitor reports the host as unhealthy: <check>", says = "origin",
     component = row[2], category = row[4], blames = "host",
-    regex = { [[\b(?P<check>Gpu]] .. row[1] .. [[Watch)IsNotHealthy\b]], [[\bGPU (?P<check>Gpu]] .. row[1] ..
+    regex = { [[\b(?P<check>Gpu]] .. row[1] .. [[Watch)IsNotHealthy\b]] ..
+      [[(?:\s+(?P<host>[a-z][\w.-]*\d[\w.-]*))?]],
+      [[\bGPU (?P<check>Gpu]] .. row[1] ..
       [[Watch): \S]] },
     remedy = row[3], hit = { "Warning  Gpu" .. name .. "WatchIsNotHealthy  gpu-node-7  ErrorCode: unknown" },
     miss = { "Gpu" .. name .. "WatchIsHealthy" },

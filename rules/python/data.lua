@@ -15,6 +15,7 @@ data {
   regex = { [[\bJSONDecodeError: (?P<what>\S.*)]], [[\bujson\.JSONDecodeError]],
     [[ArrowInvalid: JSON parse error: ]],
     [[simdjson.*(?:TAPE_ERROR|The JSON document has an improper structure)]] },
+  except = [[\brequests\.exceptions\.]],  -- an answer of a service
   remedy = "Look at the file and line that was read: often empty, cut off or an error page.",
   hit = { "json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)",
     "pyarrow.lib.ArrowInvalid: JSON parse error: Missing a closing quotation mark in string. in row 14" },
@@ -137,18 +138,45 @@ data {
       "find them" },
   miss = { "Offline mode: forcing local_files_only=True" },
 }
+-- The numbers of HTTP: a service that may answer later, and a request that is refused every time.
+local failed = [[(?:\b(?:OSError|IOError|\w*(?:HTTP|Http|Request|Response|Service|Server|Api|API|Client|]] ..
+  [[Status|Connection|[Ll]oad)\w*(?:Error|Exception)): |\b\w*(?:Error|Exception): .{0,60}\b]] ..
+  [[(?i:http|status|code|response)\b\W{0,3}(?i:error |status |code )?\W{0,2})]]
+local ends = [[(?:\s*$|:? (?:Server|Client) Error\b|[:,]? \W?(?:Internal Server Error|Bad Gateway|]] ..
+  [[Service\b|Gateway Time-?out|Too Many Requests|Request Time-?out|Temporarily|[Uu]navailable))]]
 data {
   id = "http", restart = "later",
   title = "Download failed", component = "network", category = "platform", severity = "error",
-  regex = { [[\bHTTPError: (?:HTTP Error )?(?P<status>[45]\d\d)\b]],
+  regex = { [[\bHTTPError: (?:HTTP Error )?(?P<status>408|425|429|5\d\d)\b]],
+    failed .. [[(?P<status>408|425|429|50[0234]|52[0-7]|529)]] .. ends,
+    [[\b\w*(?:Error|Exception): .{0,120}\b(?P<status>500 Internal Server Error|502 Bad Gateway|]] ..
+      [[503 Service (?:Temporarily )?Unavailable|504 Gateway Time-?out|429 Too Many Requests)\b]],
     [[\b(?:urlopen error|NameResolutionError)\b.*]],
     [[Max retries exceeded with url: ]],
-    [[requests\.exceptions\.(?:ConnectionError|ReadTimeout|SSLError): ]] },
+    [[requests\.exceptions\.(?:ConnectionError|ReadTimeout|SSLError|JSONDecodeError): ]] },
   says = "errno", except = { [[(?i)\bretry(?:ing)?\b|will be sent again]] },
-  remedy = "Check name resolution, proxy and the service; 401, 403 and 404: address and rights.",
+  remedy = "Check name resolution, proxy and the service; try again when it answers.",
   hit = { "requests.exceptions.HTTPError: 503 Server Error: Service Unavailable for url: https://x/y",
-    "urllib.error.URLError: <urlopen error unknown url type: s3>" },
-  miss = { "INFO retrying download in 2 s" },
+    "urllib.error.URLError: <urlopen error unknown url type: s3>", "OSError: 503",
+    "OSError: 503 Service Unavailable", "RuntimeError: upload failed: HTTP 502 Bad Gateway",
+    "ApiException: status code 503", "IOError: server replied with code: 429 Too Many Requests" },
+  miss = { "INFO retrying download in 2 s", "KeyError: 5030", "ValueError: batch of 503 samples",
+    "IndexError: 503 is out of range" },
+}
+data {
+  id = "http_refused", title = "Request was refused: HTTP status <status>", component = "network",
+  category = "platform", severity = "error",
+  regex = { [[\bHTTPError: (?:HTTP Error )?(?P<status>4\d\d)\b]],
+    failed .. [[(?P<status>40[134]|410)(?:\s*$|:? Client Error\b|[:,]? \W?(?:Unauthorized|Forbidden|]] ..
+      [[Not Found|Gone)\b)]] },
+  says = "errno", except = { [[(?i)\bretry(?:ing)?\b|will be sent again]],
+    [[\bHTTPError: (?:HTTP Error )?(?:408|425|429)\b]], [[\bHfHubHTTPError\b]] },
+  remedy = "Correct the address, or give the job a token with the right for it.",
+  hit = { "requests.exceptions.HTTPError: 404 Client Error: Not Found for url: https://x/y",
+    "urllib.error.HTTPError: HTTP Error 403: Forbidden", "OSError: 401 Client Error: Unauthorized" },
+  miss = { "requests.exceptions.HTTPError: 429 Client Error: Too Many Requests for url: https://x/y",
+    "requests.exceptions.HTTPError: 503 Server Error: Service Unavailable for url: https://x/y",
+    "KeyError: 404" },
 }
 data {
   id = "bounds", title = "Token or label is outside of the vocabulary or class range",

@@ -12,7 +12,8 @@ local function worker(row)
 end
 
 worker {
-  id = "shm", restart = "never", title = "Data loader ran out of shared memory", component = "host_memory",
+  id = "shm", restart = { "never", "same" }, title = "Data loader ran out of shared memory",
+  component = "host_memory",
   -- The message speaks of the limit, an option of the container. (A full /dev/shm: rules/storage/disk.lua.)
   regex = { [[dataloader's workers are out of shared memory]], [[(?i)insufficient shared memory \(shm\)]],
     [[(?i)out of shared memory\. Please try to raise your shared memory limit]],

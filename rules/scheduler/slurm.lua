@@ -16,7 +16,7 @@ local causes = {
   { "time_limit", "Job reached its time limit", "TIME LIMIT",
     "Ask for more time, or save and requeue before the limit." },
   { "preempted", "Job was preempted", "PREEMPTION", "Requeue it; save on the warning signal." },
-  { "node_failure", "Slurm lost a host of the job", "NODE FAILURE",
+  { "node_failure", "Slurm lost a host of the job (<peer>)", "NODE FAILURE",
     "Requeue without the host that failed: 'Node failure on' or sacct names it. ON is the host of the " ..
       "batch script.",
     "unknown", "check", true },
@@ -27,7 +27,8 @@ for _, c in ipairs(causes) do
     id = c[1], restart = c[5] and "elsewhere" or "same", title = c[2],
     category = c[5] and "hardware" or "platform", component = c[5] or "platform",
     severity = c[5] and "error" or "fatal", action = c[6] or "retry", remedy = c[4], general = c[7],
-    regex = { [[CANCELLED AT \S+ DUE TO ]] .. c[3], [[CANCELLED DUE TO ]] .. c[3] },
+    -- The hole keeps the host of the batch script, which lives and writes the line, from being accused.
+    regex = { [[CANCELLED (?:AT \S+ )?DUE TO ]] .. (c[5] and "(?P<peer>" .. c[3] .. ")" or c[3]) },
     hit = { "slurmstepd: error: *** STEP 1999616.0 ON n5 CANCELLED AT 2024-05-27T21:42:11 DUE TO " .. c[3] ..
       " ***",
       "slurmstepd: error: *** JOB 1999616 ON n5 CANCELLED AT 2024-05-27T21:42:11 DUE TO " .. c[3] ..

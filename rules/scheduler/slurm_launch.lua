@@ -12,7 +12,8 @@ end
 
 launch {
   id = "prolog", title = "Host failed the scheduler's checks before the job",
-  regex = { [[(?i)\b(?:Task|Job)?prolog\w*.{0,60}(?:failed|failure|error|exit(?:ed)? (?:status|]] ..
+  regex = { [[\bprolog_running: timed out on (?P<host>[\w.-]+)]],
+    [[(?i)\b(?:Task|Job)?prolog\w*.{0,60}(?:failed|failure|error|exit(?:ed)? (?:status|]] ..
     [[code) [1-9]|timed out|giving up)]],
     [[(?i)prolog .*notification failed]], [[\blaunch failed requeued held\b]],
     [[error: .*Job .*: Prolog (?:error|failed)]], [[Reason=(?:Prolog error|batch job complete failure)]] },

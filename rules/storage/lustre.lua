@@ -25,7 +25,8 @@ lustre {
 }
 lustre {
   id = "lost", title = "Lustre client lost its server",
-  regex = { [[Lustre(?:Error)?: .*Connection to (?P<target>\S+) .*was lost; in progress operations]] },
+  regex = { [[Lustre(?:Error)?: .*Connection to (?P<target>\S+) (?:\(at (?P<server>[^)]+)\) )?.*]] ..
+    [[was lost; in progress operations]] },
   remedy = "Wait for recovery; check the server and the storage network when it is not restored.",
   hit = { "Lustre: scratch-OST0004-osc-ffff9f: Connection to scratch-OST0004 (at 10.4.0.9@o2ib) was lost; " ..
     "in progress operations using this service will wait for recovery to complete" },
@@ -43,7 +44,7 @@ lustre {
 }
 lustre {
   id = "operation", title = "A Lustre operation failed", general = true,
-  regex = { [[LustreError: (?:11-0: )?.*[Oo]peration (?P<op>\w+) to node \S+ failed: rc = -\d+]],
+  regex = { [[LustreError: (?:11-0: )?.*[Oo]peration (?P<op>\w+) to node (?P<server>\S+) failed: rc = -\d+]],
     [[LustreError: .*(?:rc = -(?:5|28|107|108|110|122)\b)]] },
   remedy = "Look up the return code: -107 and -108 connection, -110 timeout, -5 I/O, -28 full, -122 quota.",
   hit = { "LustreError: 11-0: scratch-OST0001-osc-ffff9f: operation ost_write to node 10.4.0.9@o2ib " ..

@@ -97,7 +97,8 @@ nfs {
 nfs {
   id = "ceph", title = "Ceph client cannot reach its cluster", symptom = "hang",
   regex = { [[ceph: mds\d+ (?:hung|rejected session|caps stale|reconnect denied)]],
-    [[libceph: (?:osd|mds|mon)\d+ .*(?:socket (?:closed|error)|connect(?:ion)? (?:error|failed)|down)]],
+    [[libceph: (?:osd|mds|mon)\d+ (?:\(\d+\)(?P<server>\S+) )?.*(?:socket (?:closed|error)|]] ..
+      [[connect(?:ion)? (?:error|failed)|down)]],
     [[HEALTH_ERR]], [[\bceph\S*: .*(?:blocklisted|blacklisted|session was evicted)]],
       [[libceph: .*session lost]] },
   remedy = "Check the Ceph cluster's health and the storage network.",

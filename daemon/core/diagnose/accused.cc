@@ -1,5 +1,7 @@
 #include "core/diagnose/accused.h"
 
+#include <re2/re2.h>
+
 #include <algorithm>
 #include <array>
 #include <span>
@@ -64,10 +66,65 @@ std::string device_name(std::string_view before, std::string_view value) {
   return number ? std::string(before) + std::string(value) : std::string(value);
 }
 
+bool is_root_of_elsewhere(const rules::Rule& rule) {
+  return rule.role == rules::Role::kRoot &&
+         (rule.restart == Restart::kElsewhere || rule.restart_after_steps == Restart::kElsewhere);
+}
+
+bool is_of_gpu(Component c) {
+  return c == Component::kGpu || c == Component::kGpuMemory || c == Component::kNvlink ||
+         c == Component::kDriver || c == Component::kCudaRuntime;
+}
+
+// Devices of the accused host in the words of a line whose rule has no hole for them: "0000:83:00.0",
+// "GPU id 3", "device_id=3", "mlx5_3". A number of a memory module or disk is none.
+void name_devices_in_text(const rules::Rule& rule, std::string_view text, Finding& f) {
+  static const RE2 kAddress(
+      R"re(\b((?:[0-9A-Fa-f]{4}|[0-9A-Fa-f]{8}):[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])\b)re");
+  static const RE2 kUuid(R"re(\b(GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b)re");
+  static const std::string kEnd = R"re((\d{1,3})(?:[^\w.:]|[.:](?:\s|$)|$))re";
+  static const RE2 kGpu(R"re((?i)\bGPU(?: ?id| index)?[ :#=]{0,2})re" + kEnd);
+  static const RE2 kDevice(R"re((?i)\b(?:device|NPU|accelerator)(?:[ _]?id)?[ \[:#=]{1,2})re" + kEnd);
+  static const RE2 kAdapter(
+      R"re(\b(mlx[45]_(?:ib|bond_)?\d+|hfi1_\d+|bnxt_re\d+|irdma\d+|cxi\d+|hsn\d+|efa_\d+)\b)re");
+  const bool gpu = is_of_gpu(rule.component), network = rule.component == Component::kNetwork;
+  if (!gpu && !network && rule.component != Component::kPcie) return;
+  const struct {
+    const RE2& pattern;
+    std::string_view before;
+    bool applies;
+  } forms[] = {{kAddress, "", true},
+               {kUuid, "", gpu},
+               {kGpu, "GPU ", gpu},
+               {kDevice, "device ", gpu},
+               {kAdapter, "", network}};
+  for (const auto& form : forms) {
+    re2::StringPiece value;
+    if (!form.applies || !RE2::PartialMatch({text.data(), text.size()}, form.pattern, &value)) continue;
+    return add(f.named_devices, kDevices, device_name(form.before, {value.data(), value.size()}));
+  }
+}
+
 void name_devices(const rules::Rule& rule, const logs::RuleLine& line, Finding& f) {
+  bool named = false;
   for (const auto& [hole, before] : kDeviceHoles)
-    if (const std::string_view value = trim(hole_of(rule, line, hole)); !value.empty())
+    if (const std::string_view value = trim(hole_of(rule, line, hole)); !value.empty()) {
       add(f.named_devices, kDevices, device_name(before, value));
+      named = true;
+    }
+  if (!named && is_root_of_elsewhere(rule)) name_devices_in_text(rule, line.text, f);
+}
+
+// The host in the words of a line whose rule has no hole for it: "offline this node (gpu-7)",
+// "hostname=gpu-7". A name has a digit: a word behind "the host" is none.
+std::string_view host_in_text(std::string_view text) {
+  static const RE2 kField(R"re(\b(?:hostname|nodename|node_name)\W{1,3}([A-Za-z][\w.-]*))re");
+  static const RE2 kWords(R"re((?i)\b(?:node|host|machine)(?:[ :=] ?| ?\())re"
+                          R"re(((?:[a-z][\w.]*-[\w.-]*\d|[a-z]+\d)[\w.-]*|\d+\.\d+\.\d+\.\d+)\b)re");
+  re2::StringPiece value;
+  const re2::StringPiece all(text.data(), text.size());
+  if (!RE2::PartialMatch(all, kField, &value) && !RE2::PartialMatch(all, kWords, &value)) return {};
+  return {value.data(), value.size()};
 }
 
 }  // namespace
@@ -91,6 +148,8 @@ NamedHost host_in(const rules::Rule& rule, const logs::RuleLine& line) {
       return {is_name(name) ? name : std::string_view(), true, is_host && is_name(name)};
     }
   }
+  if (is_root_of_elsewhere(rule))
+    if (const std::string_view name = bare(host_in_text(line.text)); is_name(name)) return {name, true, true};
   return {};
 }
 

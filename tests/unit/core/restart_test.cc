@@ -82,7 +82,23 @@ BOOST_AUTO_TEST_CASE(a_line_and_the_progress_before_it_say_what_must_differ) {
        "use)",
        "same"},
       {60, "OSError: [Errno 116] Stale file handle: '/nfs/run/data.bin'", "later"},
+      {60, "OSError: 503", "later"},
+      {60, "OSError: 503 Service Unavailable", "later"},
+      {0, "requests.exceptions.HTTPError: 429 Client Error: Too Many Requests for url: https://x/y", "later"},
+      {0, "requests.exceptions.HTTPError: 404 Client Error: Not Found for url: https://x/y", "never"},
+      {60, "AssertionError: Rank 3: found NaN in local grad norm in backward pass", "older"},
       {60, "srun: error: Node failure on node-7", "elsewhere node-7"},
+      // Its writer lives: the failed host is another one.
+      {60,
+       "slurmstepd: error: *** STEP 19.0 ON node-1 CANCELLED AT 2026-11-21T02:30:00 DUE TO NODE FAILURE ***",
+       "elsewhere"},
+      {60, "slurmctld: error: prolog_running: timed out on n3", "elsewhere n3"},
+      // A host or device in the words of a line whose rule names none.
+      {60, "Detected a GPU row remap Error for GPU ID 7, please offline this node (node-2)",
+       "elsewhere node-2 GPU 7"},
+      {60, "kernel: amdgpu 0000:83:00.0: amdgpu: [xgmi] link 3 is down", "elsewhere node-1 0000:83:00.0"},
+      {60, "kernel: EDAC MC1: 1 UE multi-bit ECC on P1_DIMM_C1 (node:1 card:2 module:0 rank:0)",
+       "elsewhere node-1"},
       {60, "kernel: NVRM: Xid (PCI:0000:9b:00): 79, pid=1, GPU has fallen off the bus.",
        "elsewhere node-1 0000:9b:00"},
       {60,
@@ -148,6 +164,54 @@ BOOST_AUTO_TEST_CASE(who_writes_a_line_about_another_one_is_not_accused) {
     }
   }
   BOOST_TEST(lines > 20u);
+}
+
+// Over all rules on hardware and hosts whose wordings name no host.
+BOOST_AUTO_TEST_CASE(a_host_behind_the_words_of_a_rule_is_accused_and_not_the_writer) {
+  const std::set<std::string> kNames = {"host", "host2", "host3", "node", "peer", "server"};
+  size_t lines = 0;
+  for (const rules::Rule& rule : shipped()->rules()) {
+    const bool elsewhere = rule.restart == Restart::kElsewhere && rule.role == rules::Role::kRoot;
+    if (!elsewhere || rule.severity < Severity::kError) continue;
+    if (std::ranges::any_of(rule.holes, [&](const std::string& h) { return kNames.contains(h); })) continue;
+    const std::string& hit = rule.hit.front();
+    if (hit.find('\n') != hit.npos) continue;
+    const Report report = read({60, {hit + " (node gpu-77)"}}).report;
+    if (!report.verdict || report.diagnoses[*report.verdict].rule != rule.id) continue;
+    const Diagnosis& d = report.diagnoses[*report.verdict];
+    const auto& hosts = d.restart.hosts;
+    if (std::ranges::find(hosts, "gpu-77") == hosts.end()) continue;  // its words name another
+    ++lines;
+    for (const Suspect& s : d.hosts) BOOST_TEST(s.host.value_or("") != "node-1", rule.id << ": " << hit);
+    BOOST_TEST(hosts.size() == 1u, rule.id << ": " << hit);
+  }
+  BOOST_TEST(lines > 100u);
+}
+
+BOOST_AUTO_TEST_CASE(who_writes_a_line_about_a_numbered_rank_is_not_accused) {
+  const std::set<std::string> kNames = {"rank", "rank2", "failed_rank"};
+  size_t lines = 0;
+  for (const rules::Rule& rule : shipped()->rules()) {
+    if (std::ranges::none_of(rule.holes, [&](const std::string& h) { return kNames.contains(h); })) continue;
+    for (const std::string& hit : rule.hit) {
+      if (hit.find('\n') != hit.npos) continue;
+      const Read got = read({60, {hit}});
+      bool names = false;
+      for (const RuleFired& one : got.fired) {
+        const rules::Rule& fired = shipped()->rules()[one.hit.rule];
+        if (fired.id != rule.id) continue;
+        for (size_t i = 0; i < fired.holes.size() && i < one.hit.holes.size(); ++i)
+          names = names || (kNames.contains(fired.holes[i]) && !one.hit.holes[i].empty());
+      }
+      if (!names) continue;
+      ++lines;
+      for (const Diagnosis& d : got.report.diagnoses) {
+        if (d.rule != rule.id) continue;
+        for (const Suspect& s : d.hosts) BOOST_TEST(s.host.value_or("") != "node-1", rule.id << ": " << hit);
+      }
+    }
+  }
+  BOOST_TEST(lines > 5u);
 }
 
 BOOST_AUTO_TEST_CASE(each_rule_of_the_library_says_what_must_differ) {
