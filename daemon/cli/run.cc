@@ -21,6 +21,7 @@
 #include "app/run/error_files.h"
 #include "app/run/follow.h"
 #include "app/run/private_daemon.h"
+#include "app/run/slurm.h"
 #include "base/text.h"
 #include "cli/environment.h"
 #include "cli/narrative.h"
@@ -124,11 +125,12 @@ int run_plainly(const RunOptions& o, const std::string& why) {
 }
 
 // The file that names the job and the hosts for `culprit diagnose`.
-void write_job_file(const app::RunFolder& folder, const app::Launch& launch) {
+void write_job_file(const app::RunFolder& folder, const app::Launch& launch, bool spans_hosts) {
   constexpr const char* kName = "job.toml";
   if (folder.inputs().has(kName)) return;
-  if (Status written = folder.inputs().write(
-          kName, fmt::format("[job]\nid = \"{}\"\nhost_pattern = '^(?P<host>[^/]+)/'\n", launch.job));
+  // The output of several hosts belongs to none of them: a line's host is the one that it names.
+  const char* hosts = spans_hosts ? "" : "host_pattern = '^(?P<host>[^/]+)/'\n";
+  if (Status written = folder.inputs().write(kName, fmt::format("[job]\nid = \"{}\"\n{}", launch.job, hosts));
       !written)
     report_error(written.error().text);
 }
@@ -142,7 +144,7 @@ class Session {
   int run() {
     if (const int refused = start_command(); refused != kDone) return refused;
     start_log();
-    write_job_file(folder_, launch_);
+    write_job_file(folder_, launch_, app::spans_hosts(o_.command, variable));
     if (launch_.local == 0) command_->call_after(kDaemonAfter, [this] { start_daemon(); });
     const app::CommandEnd end =
         command_->wait([this](size_t stream, std::string_view bytes) { log_->add(stream, bytes); });
@@ -373,7 +375,31 @@ TimeNs newest_saved_ns(const std::string& folder) {
   return out;
 }
 
-int run_attempts(const RunOptions& o, const app::Launch& launch, app::RunFolder& folder, const Zone& zone) {
+// The folder of the run; a successor job goes on in that of the job before, with its attempts.
+Result<app::RunFolder> open_folder(const RunOptions& o, app::Launch& launch, EarlierAttempts& earlier) {
+  earlier.handover = app::handover_of(o.command, variable);
+  for (const char* name : {app::kSuccessorVariable, app::kAttemptVariable, app::kResumeVariable})
+    if (earlier.handover) ::unsetenv(name);
+  if (earlier.handover && o.retry.used()) {
+    app::Launch before = launch;
+    before.job = earlier.handover->run;
+    before.continues = true;
+    auto folder = app::RunFolder::create({o.dir, o.shared, variable}, before);
+    const auto lines = folder ? folder->held().read("attempts.jsonl", app::kLedgerBytes)
+                              : Result<std::string>(tl::unexpected(folder.error()));
+    if (lines) earlier.attempts = app::attempts_of(*lines);
+    if (app::goes_on(earlier.attempts, variable("SLURM_JOB_ID").value_or(""))) {
+      launch = std::move(before);
+      return folder;
+    }
+    if (lines) earlier = {};  // this job is another one
+    if (!lines) report_error("the attempts before this one are not counted: " + lines.error().text);
+  }
+  return app::RunFolder::create({o.dir, o.shared, variable}, launch);
+}
+
+int run_attempts(const RunOptions& o, const app::Launch& launch, app::RunFolder& folder, const Zone& zone,
+                 EarlierAttempts earlier) {
   if (launch.in_team) {
     report_error(
         "--retries: this is one of several tasks of a job; run one culprit in front of srun, mpirun or "
@@ -387,6 +413,7 @@ int run_attempts(const RunOptions& o, const app::Launch& launch, app::RunFolder&
     };
     again.saved_ns = [&o] { return newest_saved_ns(o.retry.checkpoints); };
   }
+  again.earlier = std::move(earlier);
   if (!o.hang_after.empty()) again.passed_on = {"--hang-after", o.hang_after};
   if (o.no_arm) again.passed_on.emplace_back("--no-arm");
   if (o.no_color) again.passed_on.emplace_back("--no-color");
@@ -401,11 +428,13 @@ int run_command(RunOptions& o) {
   if (o.show_env) return show_environment(o, launch);
   o.choices.color = !o.no_color && !std::getenv("NO_COLOR") && ::isatty(STDERR_FILENO);
   const auto zone = zone_named("local");
-  auto folder = app::RunFolder::create({o.dir, o.shared, variable}, launch);
+  EarlierAttempts earlier;
+  auto folder = open_folder(o, launch, earlier);
   if (!folder) return run_plainly(o, folder.error().text);
   if (!folder->note().empty()) report_error(folder->note());
   o.report_to = take_report_descriptor();
-  if (o.retry.used()) return run_attempts(o, launch, *folder, zone ? *zone : Zone());
+  if (o.retry.used())
+    return run_attempts(o, launch, *folder, zone ? *zone : Zone(), std::move(earlier));
   return Session(o, std::move(launch), std::move(*folder), zone ? *zone : Zone()).run();
 }
 
@@ -453,6 +482,10 @@ void add_run_command(Command& app, Run& run) {
   verb->add_flag(
       "--verdict-exit", o->retry.verdict_exit,
       "Exit with 93 where another attempt will not help, with 138 where it may; else as the command");
+  verb->add_flag(
+      "--successor", o->retry.successor,
+      "With --retries in a batch job of Slurm: where no attempt is left for this job, submit its script once "
+      "more, without the hosts that failed");
   verb->add_flag("--verbose", o->choices.verbose, "Print a line also when all went well");
   verb->add_flag("--no-color", o->no_color, "Print no colours");
   verb->callback([o, &run] { run = [o] { return run_command(*o); }; });

@@ -18,6 +18,7 @@
 #include "app/run/end_log.h"
 #include "app/run/keep.h"
 #include "app/run/members.h"
+#include "app/run/slurm.h"
 #include "base/text.h"
 #include "cli/environment.h"
 #include "cli/narrative.h"
@@ -100,11 +101,13 @@ std::optional<Report> files_report(const EndedRun& run) {
   return std::move(done->report);
 }
 
-// Prefers the report from files, which can be repeated, unless the daemon knows more.
-std::optional<Report> better(std::optional<Report> live, std::optional<Report> files) {
+// Prefers the report from files, which can be repeated, unless the daemon knows more. It takes all output for
+// this host's, also where that of several hosts is in it.
+std::optional<Report> better(std::optional<Report> live, std::optional<Report> files, bool spans_hosts) {
   if (!files) return live;
   if (!live || !live->verdict) return files;
   if (!files->verdict) return live;
+  if (spans_hosts) return files;
   const double of_live = live->diagnoses[*live->verdict].confidence;
   return of_live > files->diagnoses[*files->verdict].confidence ? live : files;
 }
@@ -240,7 +243,7 @@ int finish_run(const EndedRun& run, const std::function<void()>& stop_daemon) {
   if (others_failed && run.launch.in_team) say_failed(ends, members);
   const bool live_only = told_before && (ended_by_user || status == 0);
   const std::optional<Report> files = live_only ? std::nullopt : files_report(run);
-  auto found = live_only ? live : better(live, files);
+  auto found = live_only ? live : better(live, files, app::spans_hosts(run.words, variable));
   // The whole log has the last step, even if the daemon was queried before it read the end.
   if (found && files) found->job.iteration = files->job.iteration;
   report_run(run, found);

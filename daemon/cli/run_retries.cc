@@ -27,6 +27,7 @@
 #include "base/text.h"
 #include "cli/attempt_report.h"
 #include "cli/attempt_text.h"
+#include "cli/run_slurm.h"
 #include "cli/verbs.h"
 #include "model/headline.h"
 #include "model/report_json_read.h"
@@ -77,7 +78,13 @@ bool matches(const std::string& wanted, const std::string& rule) {
 
 class Retries {
  public:
-  explicit Retries(const RunAgain& again) : run_(again), o_(again.options), mark_(app::make_mark()) {
+  explicit Retries(const RunAgain& again)
+      : run_(again),
+        o_(again.options),
+        mark_(app::make_mark()),
+        slurm_({o_.successor, again.earlier.handover && again.earlier.attempts.empty(), again.launch.job,
+                again.command},
+               again.earlier.attempts) {
     limits_.retries = o_.retries.value_or(0);
     limits_.min_left_ns = app::parse_duration(o_.min_time).value_or(limits_.min_left_ns);
     if (o_.min_gpus) gpus_ = app::visible_gpus(variable);
@@ -94,6 +101,7 @@ class Retries {
       report_error(fmt::format("{} of a run that was killed {} ended first", processes(ended),
                                ended == 1 ? "was" : "were"));
     const app::Guardian guardian(mark_);
+    take_earlier();
     for (;;) {
       Attempt& attempt = begin();
       const pid_t child = start(attempt);
@@ -106,24 +114,62 @@ class Retries {
       if (attempt.status == 0) return finish(0);
       judge(attempt);
       set_lost(attempt, attempt.end_ns);
+      // Near its end a job has only seconds: the successor comes first.
+      const bool leaves = attempt.decision.again && attempt.decision.way == recover::Way::kRequeue;
+      if (leaves) (void)take_way(attempt);
       write_ledger();
       write_page();
-      if (!clear_up(attempt) || !attempt.decision.again || !pause(attempt.decision.wait_ns)) break;
+      if (!clear_up(attempt) || leaves || !take_way(attempt) || !pause(attempt.decision.wait_ns)) break;
     }
     return finish(exit_code());
   }
 
  private:
+  // The attempts of the jobs that this one succeeds.
+  void take_earlier() {
+    attempts_ = run_.earlier.attempts;
+    if (run_.earlier.handover) handed_ = run_.earlier.handover;
+    for (const Attempt& attempt : attempts_) {
+      if (attempt.status != 0) ledger_.add(attempt.failure);
+      if (attempt.to) best_ = std::max(best_.value_or(-1), *attempt.to);
+    }
+  }
+
+  // The checkpoint of the next attempt.
+  std::optional<ResumeFrom> resume_after(const Attempt* last) const {
+    if (!run_.newest) return std::nullopt;
+    return run_.newest(last && last->decision.older ? resumed_ : std::nullopt);
+  }
+
+  // The checkpoint that the job before this one chose. A newer one may be there, which it left out.
+  std::optional<ResumeFrom> handed_resume() {
+    const std::string path = std::exchange(handed_, std::nullopt)->resume;
+    std::optional<ResumeFrom> newest = resume_after(nullptr);
+    if (!run_.newest || path.empty() || (newest && newest->path == path)) return newest;
+    if (::access(path.c_str(), R_OK) == 0) return ResumeFrom{path, std::nullopt};
+    report_error(path + ": the checkpoint that the job before chose is not there");
+    return newest;
+  }
+
+  // Takes the way of the decision; false: no attempt follows here.
+  bool take_way(Attempt& attempt) {
+    if (!attempt.decision.again) return false;
+    const auto from = resume_after(&attempt);
+    const bool here = slurm_.take_way(attempt, from ? from->path : "");
+    if (!here) write_ledger();
+    return here;
+  }
+
   Attempt& begin() {
     if (!attempts_.empty()) set_lost(attempts_.back(), wall_now());
     Attempt next;
-    next.number = static_cast<uint32_t>(attempts_.size() + 1);
+    next.number = attempts_.empty() ? handed_ ? handed_->number : 1 : attempts_.back().number + 1;
     next.begin_ns = wall_now();
     next.from = best_;
     next.without = without_;
+    next.job = variable("SLURM_JOB_ID").value_or("");
     const Attempt* last = attempts_.empty() ? nullptr : &attempts_.back();
-    std::optional<ResumeFrom> from;
-    if (run_.newest) from = run_.newest(last && last->decision.older ? resumed_ : std::nullopt);
+    const auto from = handed_ ? handed_resume() : resume_after(last);
     if (from) next.resume = from->path, resumed_ = from->step;
     if (last) report_error(announcement(*last, next, next.number + left(), from ? from->step : std::nullopt));
     attempts_.push_back(std::move(next));
@@ -160,7 +206,7 @@ class Retries {
     app::Placeholders values{attempt.number, attempt.resume, 0, {}};
     if (app::wants_port(run_.command)) values.port = free_port();
     for (const app::Gpu& gpu : gpus_.gpus) values.gpus.push_back(gpu.uuid);
-    for (std::string& word : app::filled(run_.command, values)) words.push_back(std::move(word));
+    for (std::string& word : app::filled(slurm_.command(), values)) words.push_back(std::move(word));
     std::vector<std::string> environment = app::attempt_variables(
         attempt.number, attempts_.size() == 1 ? limits_.retries : left(), attempt.resume,
         attempts_.size() > 1 ? attempts_[attempts_.size() - 2].headline : "");
@@ -234,6 +280,7 @@ class Retries {
     if (attempt.to) best_ = std::max(best_.value_or(-1), *attempt.to);
     if (report && leading(*report)) attempt.headline = headline_of(*report);
     if (report && report->verdict) attempt.confidence = leading(*report)->confidence;
+    slurm_.look(attempt);
     if (attempt.failure.progress == recover::Progress::kUnknown && run_.newest) {
       const auto saved = run_.newest(std::nullopt);
       const bool further = saved && saved->step && (!resumed_ || *saved->step > *resumed_);
@@ -245,6 +292,7 @@ class Retries {
     means.may_leave_devices = remaining.has_value();
     means.chance = chance();
     if (const TimeNs end = app::allocation_end(variable); end != kNoTime) means.left_ns = end - wall_now();
+    slurm_.add_to(means, wall_now());
     recover::Limits limits = limits_;
     if (!o_.retries) limits.retries = kRetriesMost;  // without --retries, only the exit code is wanted
     attempt.decision = recover::decide(ledger_, attempt.failure, means, limits);
@@ -254,7 +302,7 @@ class Retries {
       stop(attempt, "not started again: --no-retry-on " + *lead->rule);
     if (attempt.status == kNoCommand || attempt.status == kNoStart)
       stop(attempt, "not started again: the command cannot be run");
-    if (stopped_) stop(attempt, "");
+    if (stopped_ && !slurm_.is_ended_by_slurm()) stop(attempt, "");
     if (attempt.decision.way == recover::Way::kDevices) leave_out(attempt.failure.advice.devices, *remaining);
     verdict_ = app::verdict_code(attempt.failure, attempt.decision);
     if (!o_.retries) attempt.decision.again = false, attempt.decision.why.clear();
@@ -305,6 +353,9 @@ class Retries {
 
   int exit_code() const {
     const int own = attempts_.back().status;
+    // With such a code the scheduler would start this job again too.
+    if (!attempts_.back().successor.empty())
+      return own == recover::kWillNotHelp || own == recover::kElsewhereHelps ? 1 : own;
     return o_.verdict_exit && !stopped_ && verdict_ != 0 ? verdict_ : own;
   }
 
@@ -353,6 +404,7 @@ class Retries {
   const RunAgain& run_;
   const RetryOptions& o_;
   const std::string mark_;
+  SlurmAttempts slurm_;
   recover::Limits limits_;
   recover::Ledger ledger_;
   std::vector<Attempt> attempts_;
@@ -365,6 +417,7 @@ class Retries {
   sigset_t received_{}, old_mask_{};
   bool stopped_ = false;
   int verdict_ = 0;
+  std::optional<app::Handover> handed_;  // of the job before, until the first attempt begins
 };
 
 }  // namespace
@@ -378,9 +431,10 @@ int take_report_descriptor() {
 }
 
 Status check_retry_options(const RetryOptions& o) {
-  if (!o.retries && (!o.checkpoints.empty() || !o.no_retry_on.empty()))
-    return fail(ErrorCode::kInvalid, fmt::format("{} needs --retries N",
-                                                 o.checkpoints.empty() ? "--no-retry-on" : "--checkpoints"));
+  for (const auto& [name, given] :
+       {std::pair("--checkpoints", !o.checkpoints.empty()),
+        std::pair("--no-retry-on", !o.no_retry_on.empty()), std::pair("--successor", o.successor)})
+    if (given && !o.retries) return fail(ErrorCode::kInvalid, fmt::format("{} needs --retries N", name));
   if (o.min_gpus && (!o.retries || *o.min_gpus == 0))
     return fail(ErrorCode::kInvalid,
                 o.retries ? "--min-gpus must be at least 1" : "--min-gpus needs --retries N");

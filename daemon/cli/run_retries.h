@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "app/run/attempt.h"
+#include "app/run/chain.h"
 #include "app/run/folder.h"
 #include "app/run/launch.h"
 #include "base/status.h"
@@ -24,6 +26,7 @@ struct RetryOptions {
   std::vector<std::string> no_retry_on;  // rules
   std::optional<uint32_t> min_gpus;      // an attempt may leave GPUs out while so many remain; nothing: never
   bool verdict_exit = false;
+  bool successor = false;  // in Slurm, another job with the same script may go on
   bool used() const { return retries.has_value() || verdict_exit; }
 };
 
@@ -40,6 +43,12 @@ struct ResumeFrom {
   std::optional<int64_t> step;
 };
 
+// Attempts of earlier jobs of Slurm, which this one succeeds.
+struct EarlierAttempts {
+  std::vector<app::Attempt> attempts;
+  std::optional<app::Handover> handover;  // nothing: this job succeeds none
+};
+
 struct RunAgain {
   const RetryOptions& options;
   const app::Launch& launch;
@@ -53,6 +62,7 @@ struct RunAgain {
   // When the newest complete checkpoint, by its headers and sizes, was last changed; kNoTime: none. Empty
   // without a folder.
   std::function<TimeNs()> saved_ns;
+  EarlierAttempts earlier = {};
 };
 
 // Returns the exit status: the last attempt's, or with --verdict-exit the code for a scheduler.

@@ -33,7 +33,7 @@ SelectTypeParameters=CR_CPU
 MpiDefault=none
 ReturnToService=2
 SlurmdParameters=config_overrides
-{nodes}
+{more}{nodes}
 PartitionName=train Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
 
@@ -49,7 +49,8 @@ def free_ports(count: int) -> List[int]:
 
 
 class Slurm:
-    def __init__(self, context: Context, nodes: int = 2):
+    def __init__(self, context: Context, nodes: int = 2, more: str = ""):
+        """`more`: lines of slurm.conf, each with its newline."""
         path = os.environ["PATH"] + ":/usr/sbin"
         missing = [name for name in PROGRAMS if not shutil.which(name, path=path)]
         if missing:
@@ -63,7 +64,7 @@ class Slurm:
                           "CPUs=4 RealMemory=1000" for i in range(nodes))
         conf = folder / "slurm.conf"
         user = subprocess.run(["id", "-un"], stdout=subprocess.PIPE, check=True, text=True).stdout.strip()
-        conf.write_text(CONF.format(d=folder, port=ports[0], user=user, nodes=lines))
+        conf.write_text(CONF.format(d=folder, port=ports[0], user=user, nodes=lines, more=more))
         self.env: Dict[str, str] = {**os.environ, "SLURM_CONF": str(conf),
                                     "PATH": path}
         context.undo.append(self.end)

@@ -124,6 +124,7 @@ std::string ledger_line(const Attempt& a) {
   out["hang"] = a.failure.hang;
   out["hosts"] = a.failure.advice.hosts;
   out["devices"] = a.failure.advice.devices;
+  out["ran_on"] = a.failure.ran_on;
   out["resume"] = a.resume;
   out["without"] = a.without;
   out["from"] = number(a.from);
@@ -132,6 +133,10 @@ std::string ledger_line(const Attempt& a) {
   out["again"] = a.decision.again;
   out["why"] = a.decision.why;
   out["lost_ns"] = a.lost_ns;
+  if (a.failure.preempted) out["preempted"] = true;
+  if (!a.leaves_out.empty()) out["leaves_out"] = a.leaves_out;
+  if (!a.job.empty()) out["job"] = a.job;
+  if (!a.successor.empty()) out["successor"] = a.successor;
   return out.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 

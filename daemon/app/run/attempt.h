@@ -29,6 +29,9 @@ struct Attempt {
   // Time that a failure cost: from the attempt's begin, or from its last whole checkpoint if that is known,
   // to the begin of the next attempt; of the last attempt, to its end.
   TimeNs lost_ns = 0;
+  std::vector<std::string> leaves_out;  // nodes that the decision adds to those left out
+  std::string job;                      // number of the attempt's job in Slurm; empty: none
+  std::string successor;                // number of the job that goes on; empty: none
 };
 
 // Values for placeholders in the command's words, such as {attempt}. Empty: no value, and the word remains

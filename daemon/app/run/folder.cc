@@ -248,7 +248,7 @@ Status RunFolder::make(const std::string& root, Launch& launch, bool closed) {
   exposed_ = !closed_to_others(path).has_value();
   const std::string job = launch.job;
   Status made;
-  for (int n = 1; n <= kNamesTried; ++n) {
+  for (int n = 1; n <= (launch.continues ? 1 : kNamesTried); ++n) {
     launch.job = n == 1 ? job : fmt::format("{}-{}", job, n);
     made = make_run(launch);
     if (made || made.error().code != ErrorCode::kBusy) break;
@@ -265,19 +265,24 @@ Status RunFolder::make_run(const Launch& launch) {
     return {};
   };
   job_ = launch.job;
-  if (Status run = take(root_.make(job_, !launch.in_team), run_); !run) return run;
+  if (Status run = take(launch.continues ? root_.enter(job_) : root_.make(job_, !launch.in_team), run_); !run)
+    return run;
+  if (launch.continues && !run_.is_own())
+    return fail(ErrorCode::kDenied, run_.path() + ": is no folder of this user alone");
   if (Status made = take(run_.make("members"), members_); !made) return made;
   // A run that has reported is over, even for members that never joined it.
   for (const std::string& reports : {std::string("reports"), launch.host + ".reports"})
     if (members_.has(reports))
       return fail(ErrorCode::kBusy, members_.path() + "/" + reports + ": is there already");
   const std::string name = fmt::format("{}.{}.lock", launch.host, launch.member);
-  if (members_.has(name)) return fail(ErrorCode::kBusy, members_.path() + "/" + name + ": is there already");
-  auto lock = members_.open_file(name, O_RDWR | O_CREAT | O_EXCL);
+  if (!launch.continues && members_.has(name))
+    return fail(ErrorCode::kBusy, members_.path() + "/" + name + ": is there already");
+  auto lock = members_.open_file(name, O_RDWR | O_CREAT | (launch.continues ? 0 : O_EXCL));
   if (!lock) return tl::unexpected(lock.error());
   lock_ = lock->release();
   // Without locks in the file system, remove_old_runs() treats the run as ended.
-  (void)::flock(lock_, LOCK_EX | LOCK_NB);
+  if (::flock(lock_, LOCK_EX | LOCK_NB) != 0 && launch.continues && errno == EWOULDBLOCK)
+    return fail(ErrorCode::kInvalid, run_.path() + ": its run has not ended");
   if (Status made = take(run_.make("job"), inputs_); !made) return made;
   if (Status made = take(inputs_.make(launch.host), logs_); !made) return made;
   return run_.write(kMarker, "A run of `culprit run`.\n");

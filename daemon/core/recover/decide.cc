@@ -34,6 +34,11 @@ class Table {
 
   Decision decide() const {
     if (auto ended = by_limits()) return std::move(*ended);
+    return in_time(f_.preempted ? preempted() : by_kind());
+  }
+
+ private:
+  Decision by_kind() const {
     switch (turned(f_, before_ ? before_->iteration : std::nullopt)) {
       case Restart::kNever:
         return never();
@@ -51,7 +56,6 @@ class Table {
     return once();
   }
 
- private:
   static Decision stop(std::string why, int code = kWillNotHelp) {
     Decision out;
     out.why = std::move(why);
@@ -74,7 +78,7 @@ class Table {
 
   // Limits that apply to any failure.
   std::optional<Decision> by_limits() const {
-    const bool waits = f_.advice.kind == Restart::kLater;  // uses up no attempt
+    const bool waits = f_.preempted || f_.advice.kind == Restart::kLater;  // uses up no attempt
     if (!waits && ledger_.fruitless() > limits_.retries)
       return stop(fmt::format("stopped: {} without progress", counted(ledger_.fruitless(), "attempt")));
     if (ledger_.ended_within(kDay, f_.end_ns) >= limits_.attempts_per_day)
@@ -82,11 +86,25 @@ class Table {
     if (!waits && ledger_.ended_within(limits_.storm_ns, f_.end_ns) >= limits_.storm)
       return stop(
           fmt::format("stopped: {} failures within {}", limits_.storm, format_duration(limits_.storm_ns)));
-    if (means_.left_ns != kNoTime && means_.left_ns < limits_.min_left_ns)
-      return stop(
-          fmt::format("not started again: {} are left of the allocation", format_duration(means_.left_ns)),
-          kElsewhereHelps);
     return std::nullopt;
+  }
+
+  // An allocation that ends soon gets no attempt; a successor has an allocation of its own.
+  Decision in_time(Decision out) const {
+    if (!out.again || means_.left_ns == kNoTime || means_.left_ns >= limits_.min_left_ns) return out;
+    const std::string left = format_duration(std::max<TimeNs>(means_.left_ns, 0));
+    if (!means_.may_requeue)
+      return stop(fmt::format("not started again: {} are left of the allocation", left), kElsewhereHelps);
+    if (out.way == Way::kDevices) out.devices.clear();  // they are of this allocation
+    out.way = Way::kRequeue;
+    out.probe = false;
+    return out;
+  }
+
+  Decision preempted() const {
+    Decision out = again("as it is");
+    out.wait_ns = 0;
+    return out;
   }
 
   Decision never() const {
@@ -132,6 +150,7 @@ class Table {
     if (hosts == f_.advice.hosts) out.devices = f_.advice.devices;
     const std::string names = shown_list(out.hosts.empty() ? out.devices : out.hosts);
     const bool whole_hosts = !out.hosts.empty();
+    if (whole_hosts) out.wait_ns = 0;  // nothing has to recover first
     if (whole_hosts && means_.spares >= out.hosts.size()) {
       out.way = Way::kSpare;
     } else if (!out.devices.empty() && means_.may_leave_devices) {

@@ -28,9 +28,9 @@ void Ledger::add(const Failure& failure) {
     fruitless_ = 0;
   }
   before_ = roots_;
+  if (failure.preempted) return add_end(failure.end_ns);
   if (failure.advice.kind != Restart::kLater) ++fruitless_;  // the service failed, not the attempt
-  ends_.push_back(failure.end_ns);
-  if (ends_.size() > kEnds) ends_.pop_front();
+  add_end(failure.end_ns);
   Entry& entry = roots_[failure.root];
   // Unknown progress counts only against the number of attempts.
   if (failure.progress != Progress::kUnknown) ++entry.times;
@@ -39,6 +39,11 @@ void Ledger::add(const Failure& failure) {
   entry.ran_on = failure.ran_on;
   entry.first_to_fail = failure.first_to_fail;
   if (entry.first_ns == kNoTime) entry.first_ns = failure.end_ns;
+}
+
+void Ledger::add_end(TimeNs end_ns) {
+  ends_.push_back(end_ns);
+  if (ends_.size() > kEnds) ends_.pop_front();
 }
 
 const Ledger::Entry* Ledger::before(const std::string& root) const {

@@ -24,6 +24,7 @@ struct Failure {
   std::string root;                 // "nvidia.xid.79: GPU has fallen off the bus"; empty: no verdict
   RestartAdvice advice;             // of its leading diagnosis
   bool hang = false;                // the attempt was ended because it made no progress
+  bool preempted = false;           // the scheduler took the hosts for another job: no failure of this one
   std::vector<std::string> ran_on;  // hosts of the attempt
   std::string first_to_fail;        // host of the first failure; empty: unknown
   Progress progress = Progress::kUnknown;
@@ -56,12 +57,15 @@ class Ledger {
   const Entry* before(const std::string& root) const;
   // Entry of a root including the latest attempt.
   const Entry& now(const std::string& root) const;
-  // Consecutive attempts without known progress, including the latest. Waits for a service do not count.
+  // Consecutive attempts without known progress, including the latest. Waits for a service and preemptions
+  // do not count.
   uint32_t fruitless() const { return fruitless_; }
   // Number of failures of any kind that ended within `span` before `until`.
   size_t ended_within(TimeNs span, TimeNs until) const;
 
  private:
+  void add_end(TimeNs end_ns);
+
   std::map<std::string, Entry> roots_, before_;
   std::deque<TimeNs> ends_;  // the newest ones
   uint32_t fruitless_ = 0;

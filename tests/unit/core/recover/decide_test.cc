@@ -23,6 +23,7 @@ struct Attempt {
   std::string first = {};  // to fail
   TimeNs at = kNoTime;
   bool hang = false;
+  bool preempted = false;
 };
 
 Failure failure_of(const Attempt& a, TimeNs end) {
@@ -32,6 +33,7 @@ Failure failure_of(const Attempt& a, TimeNs end) {
   f.advice.sure = a.sure;
   if (!a.host.empty()) f.advice.hosts = {a.host};
   f.hang = a.hang;
+  f.preempted = a.preempted;
   f.ran_on = {"n1", "n2"};
   f.first_to_fail = a.first;
   f.progress = a.progress;
@@ -136,10 +138,10 @@ BOOST_AUTO_TEST_CASE(a_host_is_left_out_by_the_first_way_that_there_is) {
   const struct {
     Means means;
     Way wanted;
-  } rows[] = {{{1, true, true}, Way::kSpare},
-              {{0, true, true}, Way::kShrink},
-              {{0, false, true}, Way::kRequeue},
-              {{0, false, false}, Way::kNone}};
+  } rows[] = {{{1, true, false, true}, Way::kSpare},
+              {{0, true, false, true}, Way::kShrink},
+              {{0, false, false, true}, Way::kRequeue},
+              {{0, false, false, false}, Way::kNone}};
   for (const auto& row : rows) {
     const Decision d = after({{Restart::kElsewhere, true, "n1"}}, row.means);
     BOOST_TEST((d.way == row.wanted));
@@ -162,6 +164,33 @@ BOOST_AUTO_TEST_CASE(a_storm_a_day_and_the_end_of_the_allocation_stop_any_job) {
   Means ending = with_spares();
   ending.left_ns = 9 * kMinute;
   BOOST_TEST(output(after({{Restart::kSame}}, ending)) == "stop 138");
+  BOOST_TEST(output(after({{Restart::kNever}}, ending)) == "stop 93");
+}
+
+BOOST_AUTO_TEST_CASE(a_successor_goes_on_where_the_allocation_ends) {
+  Means ending = with_spares();
+  ending.may_requeue = true;
+  ending.left_ns = 9 * kMinute;
+  for (const Restart kind : kKinds) {
+    const Decision d = after({{kind, kind == Restart::kNever, "n1"}}, ending);
+    BOOST_TEST(d.again == (kind != Restart::kNever));
+    if (d.again) BOOST_TEST((d.way == Way::kRequeue));
+  }
+  BOOST_TEST((after({{Restart::kElsewhere, true, "n1"}}, ending).hosts == std::vector<std::string>{"n1"}));
+  ending.left_ns = 10 * kMinute;
+  BOOST_TEST((after({{Restart::kSame}}, ending).way == Way::kNone));
+}
+
+BOOST_AUTO_TEST_CASE(a_preemption_uses_up_no_attempt_but_those_of_a_day) {
+  const Attempt preempted{Restart::kSame, true, "", Progress::kNone, 7, "r", "", kNoTime, true, true};
+  std::vector<Attempt> attempts(19, preempted);
+  BOOST_TEST(output(after(attempts)) == "again");
+  attempts.push_back({Restart::kSame, true, "", Progress::kNone, 7});
+  attempts.back().at = 200 * kMinute;
+  Limits week;
+  week.attempts_per_day = 100;
+  BOOST_TEST(output(after(attempts, with_spares(), week)) == "again");  // its first failure
+  BOOST_TEST(output(after(std::vector<Attempt>(20, preempted))) == "stop 93");
 }
 
 BOOST_AUTO_TEST_CASE(waiting_times_double_up_to_a_limit) {
