@@ -23,9 +23,11 @@
 #include "app/run/private_daemon.h"
 #include "app/run/slurm.h"
 #include "base/text.h"
+#include "cli/attempt_process.h"
 #include "cli/environment.h"
 #include "cli/narrative.h"
 #include "cli/run_end.h"
+#include "cli/run_members.h"
 #include "cli/run_retries.h"
 #include "cli/verbs.h"
 #include "cli/zone.h"
@@ -42,13 +44,19 @@ nothing is printed and nothing is left. Needs no root and no configuration.
 With --retries the diagnosis decides whether a command that failed runs again: never for a mistake of the
 program (once, where the diagnosis is not certain), later where a service was away, at once where it may go
 well. Nothing of an attempt is left when the next begins. The command gets CULPRIT_ATTEMPT,
-CULPRIT_ATTEMPTS_LEFT, CULPRIT_RESUME and CULPRIT_LAST_REASON; its words may hold {attempt}, {resume},
-{port}, and with --min-gpus {gpus} and {ngpus}.
+CULPRIT_ATTEMPTS_LEFT, CULPRIT_RESUME and CULPRIT_LAST_REASON; its words may hold {attempt}, {resume}, {port},
+{hosts}, {nhosts}, {node_rank} and {master}, and with --min-gpus {gpus} and {ngpus}.
+
+With --nodes, one culprit on each host is a member of the job. The members agree by files in the folder of
+--shared on whether another attempt follows and where. A host whose hardware failed is left out, and one of
+--spares, which wait, takes its place.
 
 Examples:
   culprit run -- torchrun --nproc-per-node 8 train.py
   culprit run --retries 3 --checkpoints ckpt -- torchrun train.py --resume {resume}
-  srun culprit run -- python train.py         # one watches on each node)";
+  srun culprit run -- python train.py         # one watches on each node
+  culprit run --retries 3 --nodes 8 --spares 1 --shared /nfs/me --job big -- torchrun --nnodes {nhosts} \
+    --node-rank {node_rank} --master-addr {master} --master-port {port} train.py   # on each of 9 hosts)";
 
 constexpr uint64_t kLogBytes = 256 << 20;  // limit of each stream's log, twice with the previous file
 constexpr int kToldMost = 6;               // limit of verdict changes printed while the command runs
@@ -57,7 +65,8 @@ constexpr int kNotFound = 127, kDenied = 126;
 struct RunOptions {
   std::vector<std::string> command;
   std::string job, dir, shared, hang_after;
-  int report_to = -1;  // in an attempt: descriptor for the report
+  int report_to = -1;    // in an attempt: descriptor for the report
+  bool is_part = false;  // of an attempt on several hosts
   bool no_arm = false, show_env = false, no_color = false;
   RunChoices choices;
   RetryOptions retry;
@@ -164,7 +173,8 @@ class Session {
                          log_->counters(),
                          log_paths_,
                          zone_,
-                         o_.report_to};
+                         o_.report_to,
+                         o_.is_part};
     return finish_run(ended, [this] { stop_daemon(); });
   }
 
@@ -346,6 +356,8 @@ Status check_run_options(const RunOptions& o) {
       return fail(ErrorCode::kInvalid, "--hang-after must be a duration of 1s or more, as 90s or 5m");
   }
   if (Status checked = check_retry_options(o.retry); !checked) return checked;
+  if (o.retry.nodes > 0 && o.shared.empty())
+    return fail(ErrorCode::kInvalid, "--nodes needs --shared DIR, a folder that all hosts of the job see");
   if (o.command.empty() && !o.show_env)
     return fail(ErrorCode::kInvalid, "no command: culprit run -- COMMAND...; see `culprit run --help`");
   return {};
@@ -400,10 +412,10 @@ Result<app::RunFolder> open_folder(const RunOptions& o, app::Launch& launch, Ear
 
 int run_attempts(const RunOptions& o, const app::Launch& launch, app::RunFolder& folder, const Zone& zone,
                  EarlierAttempts earlier) {
-  if (launch.in_team) {
+  if (launch.in_team && o.retry.nodes == 0) {
     report_error(
         "--retries: this is one of several tasks of a job; run one culprit in front of srun, mpirun or "
-        "torchrun");
+        "torchrun, or one on each host with --nodes N --shared DIR");
     return kUnable;
   }
   RunAgain again{o.retry, launch, folder, {}, o.command, o.choices.keep, zone, {}, {}};
@@ -418,7 +430,7 @@ int run_attempts(const RunOptions& o, const app::Launch& launch, app::RunFolder&
   if (o.no_arm) again.passed_on.emplace_back("--no-arm");
   if (o.no_color) again.passed_on.emplace_back("--no-color");
   if (o.choices.verbose) again.passed_on.emplace_back("--verbose");
-  return run_with_retries(again);
+  return o.retry.nodes > 0 ? run_as_member(again, o.choices, zone) : run_with_retries(again);
 }
 
 int run_command(RunOptions& o) {
@@ -426,15 +438,24 @@ int run_command(RunOptions& o) {
   app::LaunchRequest request{o.command, o.job, machine_name(), moment_now(), variable};
   app::Launch launch = app::understand_launch(request);
   if (o.show_env) return show_environment(o, launch);
+  if (o.retry.nodes > 0)
+    if (Status joined = join_members(o.retry, !o.job.empty(), launch); !joined)
+      return report_error(joined.error().text), kUnable;
+  if (const auto part = take_attempt_member()) {
+    o.is_part = launch.in_team = true;
+    launch.member = part->number, launch.members = part->count;
+    launch.local = 0, launch.local_members = 1;
+  }
   o.choices.color = !o.no_color && !std::getenv("NO_COLOR") && ::isatty(STDERR_FILENO);
   const auto zone = zone_named("local");
   EarlierAttempts earlier;
   auto folder = open_folder(o, launch, earlier);
+  // Alone, a command of several hosts would wait for them in vain.
+  if (!folder && o.retry.nodes > 0) return report_error(folder.error().text), kUnable;
   if (!folder) return run_plainly(o, folder.error().text);
   if (!folder->note().empty()) report_error(folder->note());
   o.report_to = take_report_descriptor();
-  if (o.retry.used())
-    return run_attempts(o, launch, *folder, zone ? *zone : Zone(), std::move(earlier));
+  if (o.retry.used()) return run_attempts(o, launch, *folder, zone ? *zone : Zone(), std::move(earlier));
   return Session(o, std::move(launch), std::move(*folder), zone ? *zone : Zone()).run();
 }
 
@@ -462,6 +483,17 @@ void add_run_command(Command& app, Run& run) {
           "Run it again after a failure that another attempt may not have; so many attempts in a row "
           "without progress")
       ->type_name("N");
+  verb->add_option(
+          "--nodes", o->retry.nodes,
+          "With --retries, one attempt runs on so many hosts: one such culprit on each, with --shared")
+      ->type_name("N");
+  verb->add_option("--spares", o->retry.spares,
+                   "Hosts besides --nodes that wait and take the place of one that is left out")
+      ->type_name("S");
+  verb->add_option("--end-others", o->retry.end_others,
+                   "With --nodes, time for the other hosts to end after one failed")
+      ->type_name("DURATION")
+      ->show_default();
   verb->add_option(
           "--checkpoints", o->retry.checkpoints,
           "Folder of checkpoints: the newest whole one is CULPRIT_RESUME and {resume} of the command")

@@ -85,65 +85,6 @@ Report with_path(const Report& report, const std::string& from, const std::strin
   return read ? std::move(*read) : report;
 }
 
-std::optional<Report> files_report(const EndedRun& run) {
-  app::DiagnoseOptions options;
-  // Opens the folder by its descriptor, since its path may lead elsewhere now.
-  const std::string held = fmt::format("/proc/self/fd/{}/.", run.folder.inputs().descriptor());
-  options.paths = {run.folder.exposed() ? held : run.folder.inputs().path()};
-  options.parse.zone = run.zone;
-  const auto threads = app::thread_count(std::getenv("CULPRIT_THREADS"));
-  options.threads = threads ? *threads : 1;
-  app::ReadProgress progress;
-  const Watch watch(progress, false);
-  auto done = app::diagnose(options, progress);
-  if (!done) return say(done.error().text), std::nullopt;
-  if (run.folder.exposed()) return with_path(done->report, held, run.folder.inputs().path());
-  return std::move(done->report);
-}
-
-// Prefers the report from files, which can be repeated, unless the daemon knows more. It takes all output for
-// this host's, also where that of several hosts is in it.
-std::optional<Report> better(std::optional<Report> live, std::optional<Report> files, bool spans_hosts) {
-  if (!files) return live;
-  if (!live || !live->verdict) return files;
-  if (!files->verdict) return live;
-  if (spans_hosts) return files;
-  const double of_live = live->diagnoses[*live->verdict].confidence;
-  return of_live > files->diagnoses[*files->verdict].confidence ? live : files;
-}
-
-void print_report(const EndedRun& run, Report report) {
-  keep_top(report, kShownMost);
-  RenderOptions options;
-  options.color = run.choices.color;
-  options.width = page_width();
-  options.zone = run.zone;
-  options.zone_name = "local time";
-  options.lines_max = kLinesMost;
-  const std::string text = render_text(report, options);
-  std::fwrite(text.data(), 1, text.size(), stderr);
-}
-
-void write_page(const EndedRun& run, const Report& report) {
-  RenderOptions options;
-  options.zone = run.zone;
-  options.zone_name = "local time";
-  constexpr const char* kPage = "report.html";
-  if (Status written = run.folder.held().write(kPage, render_html(report, options)); !written)
-    return say(written.error().text);
-  (void)run.folder.held().write("report.json", to_json(report) + "\n");
-  say("page:  " + run.folder.path() + "/" + kPage);
-}
-
-void hand_over(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t n = ::write(fd, text.data(), text.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return;  // the reader rejects an incomplete report
-    text.remove_prefix(static_cast<size_t>(n));
-  }
-}
-
 void say_log_trouble(const EndedRun& run) {
   if (run.log.dropped == 0) return;
   say(fmt::format("{} of the output are not in the run's copy: {}", format_bytes(run.log.dropped),
@@ -157,11 +98,8 @@ void report_run(const EndedRun& run, const std::optional<Report>& found) {
     say(run.log.dropped == 0 ? "nothing in its output says why"
                              : "the copy of its output is incomplete: what is in it does not say why");
   } else {
-    std::fputs("\n", stderr);
-    print_report(run, *found);
-    std::fputs("\n", stderr);
+    show_report(*found, run.choices, run.zone, run.folder.held());
   }
-  if (found && leading(*found)) write_page(run, *found);
   say("files: " + run.folder.path());
   say("again: culprit diagnose " + run.folder.inputs().path());
 }
@@ -209,6 +147,64 @@ std::string quoted_command(const std::vector<std::string>& words) {
   return "`" + shorten(fmt::format("{}", fmt::join(words, " ")), kCommandBytes) + "`";
 }
 
+std::optional<Report> report_of_inputs(const app::HeldFolder& inputs, bool exposed, const Zone& zone) {
+  app::DiagnoseOptions options;
+  // Opens the folder by its descriptor, since its path may lead elsewhere now.
+  const std::string held = fmt::format("/proc/self/fd/{}/.", inputs.descriptor());
+  options.paths = {exposed ? held : inputs.path()};
+  options.parse.zone = zone;
+  const auto threads = app::thread_count(std::getenv("CULPRIT_THREADS"));
+  options.threads = threads ? *threads : 1;
+  app::ReadProgress progress;
+  const Watch watch(progress, false);
+  auto done = app::diagnose(options, progress);
+  if (!done) return say(done.error().text), std::nullopt;
+  if (exposed) return with_path(done->report, held, inputs.path());
+  return std::move(done->report);
+}
+
+std::optional<Report> better_report(std::optional<Report> live, std::optional<Report> files,
+                                    bool spans_hosts) {
+  if (!files) return live;
+  if (!live || !live->verdict) return files;
+  if (!files->verdict) return live;
+  if (spans_hosts) return files;
+  const double of_live = live->diagnoses[*live->verdict].confidence;
+  return of_live > files->diagnoses[*files->verdict].confidence ? live : files;
+}
+
+void show_report(const Report& report, const RunChoices& choices, const Zone& zone,
+                 const app::HeldFolder& run) {
+  RenderOptions options;
+  options.color = choices.color;
+  options.width = page_width();
+  options.zone = zone;
+  options.zone_name = "local time";
+  options.lines_max = kLinesMost;
+  Report top = report;
+  keep_top(top, kShownMost);
+  std::fputs(("\n" + render_text(top, options) + "\n").c_str(), stderr);
+  RenderOptions of_page;
+  of_page.zone = zone;
+  of_page.zone_name = "local time";
+  constexpr const char* kPage = "report.html";
+  if (Status written = run.write(kPage, render_html(report, of_page)); !written)
+    return say(written.error().text);
+  (void)run.write("report.json", to_json(report) + "\n");
+  say("page:  " + run.path() + "/" + kPage);
+}
+
+void hand_over_report(int fd, const Report& report) {
+  const std::string json = to_json(report);
+  std::string_view text = json;
+  while (!text.empty()) {
+    const ssize_t n = ::write(fd, text.data(), text.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return;  // the reader rejects an incomplete report
+    text.remove_prefix(static_cast<size_t>(n));
+  }
+}
+
 int finish_run(const EndedRun& run, const std::function<void()>& stop_daemon) {
   const int status = run.end.status();
   app::Members members(run.folder.members(), run.launch, run.folder.shared());
@@ -230,6 +226,10 @@ int finish_run(const EndedRun& run, const std::function<void()>& stop_daemon) {
   std::error_code ignored;
   if (const std::string& own = run.folder.private_folder(); !own.empty())
     std::filesystem::remove_all(own + "/state", ignored);
+  if (run.is_part) {
+    if (run.report_to >= 0 && live) hand_over_report(run.report_to, *live);
+    return status;
+  }
   if (run.launch.in_team && !speaks(members, run.end, ends)) return status;
   const bool others_failed =
       std::ranges::any_of(ends, [](const app::MemberEnd& one) { return one.status != 0; });
@@ -242,12 +242,13 @@ int finish_run(const EndedRun& run, const std::function<void()>& stop_daemon) {
   }
   if (others_failed && run.launch.in_team) say_failed(ends, members);
   const bool live_only = told_before && (ended_by_user || status == 0);
-  const std::optional<Report> files = live_only ? std::nullopt : files_report(run);
-  auto found = live_only ? live : better(live, files, app::spans_hosts(run.words, variable));
+  const std::optional<Report> files =
+      live_only ? std::nullopt : report_of_inputs(run.folder.inputs(), run.folder.exposed(), run.zone);
+  auto found = live_only ? live : better_report(live, files, app::spans_hosts(run.words, variable));
   // The whole log has the last step, even if the daemon was queried before it read the end.
   if (found && files) found->job.iteration = files->job.iteration;
   report_run(run, found);
-  if (run.report_to >= 0 && found) hand_over(run.report_to, to_json(*found));
+  if (run.report_to >= 0 && found) hand_over_report(run.report_to, *found);
   remove_older(run);
   return status;
 }

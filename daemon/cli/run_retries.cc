@@ -22,6 +22,7 @@
 
 #include "app/config/options.h"
 #include "app/run/attempt.h"
+#include "app/run/attempt_plan.h"
 #include "app/run/devices.h"
 #include "app/run/leftovers.h"
 #include "base/text.h"
@@ -204,6 +205,7 @@ class Retries {
     words.insert(words.end(), run_.passed_on.begin(), run_.passed_on.end());
     words.emplace_back("--");
     app::Placeholders values{attempt.number, attempt.resume, 0, {}};
+    values.hosts = {run_.launch.host};
     if (app::wants_port(run_.command)) values.port = free_port();
     for (const app::Gpu& gpu : gpus_.gpus) values.gpus.push_back(gpu.uuid);
     for (std::string& word : app::filled(slurm_.command(), values)) words.push_back(std::move(word));
@@ -297,8 +299,7 @@ class Retries {
     if (!o_.retries) limits.retries = kRetriesMost;  // without --retries, only the exit code is wanted
     attempt.decision = recover::decide(ledger_, attempt.failure, means, limits);
     const Diagnosis* lead = report ? leading(*report) : nullptr;
-    const auto forbids = [&](const std::string& wanted) { return matches(wanted, lead->rule.value_or("")); };
-    if (lead && lead->rule && std::ranges::any_of(o_.no_retry_on, forbids))
+    if (lead && lead->rule && forbids_retry(o_, *lead->rule))
       stop(attempt, "not started again: --no-retry-on " + *lead->rule);
     if (attempt.status == kNoCommand || attempt.status == kNoStart)
       stop(attempt, "not started again: the command cannot be run");
@@ -440,13 +441,25 @@ Status check_retry_options(const RetryOptions& o) {
                 o.retries ? "--min-gpus must be at least 1" : "--min-gpus needs --retries N");
   if (o.retries && *o.retries > kRetriesMost)
     return fail(ErrorCode::kInvalid, fmt::format("--retries must be at most {}", kRetriesMost));
-  for (const auto& [name, text] :
-       {std::pair("--min-time", &o.min_time), std::pair("--end-hang", &o.end_hang)}) {
+  if (!o.retries && o.nodes > 0) return fail(ErrorCode::kInvalid, "--nodes needs --retries N");
+  if (o.nodes == 0 && o.spares > 0) return fail(ErrorCode::kInvalid, "--spares needs --nodes N");
+  if (o.nodes > 0 && o.min_gpus)
+    return fail(ErrorCode::kInvalid,
+                "--min-gpus is for one host; with --nodes, --spares replace a whole host");
+  if (o.nodes > app::kHostsMost || o.spares > app::kHostsMost - o.nodes)
+    return fail(ErrorCode::kInvalid,
+                fmt::format("--nodes and --spares must be at most {} together", app::kHostsMost));
+  for (const auto& [name, text] : {std::pair("--min-time", &o.min_time), std::pair("--end-hang", &o.end_hang),
+                                   std::pair("--end-others", &o.end_others)}) {
     const auto duration = app::parse_duration(*text);
     if (!duration || *duration < 0)
       return fail(ErrorCode::kInvalid, fmt::format("{} must be a duration, as 90s or 10m", name));
   }
   return {};
+}
+
+bool forbids_retry(const RetryOptions& o, const std::string& rule) {
+  return std::ranges::any_of(o.no_retry_on, [&](const std::string& wanted) { return matches(wanted, rule); });
 }
 
 int run_with_retries(const RunAgain& again) { return Retries(again).run(); }

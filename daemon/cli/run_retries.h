@@ -25,6 +25,9 @@ struct RetryOptions {
   std::string end_hang = "10m";     // time after which a hung command is ended
   std::vector<std::string> no_retry_on;  // rules
   std::optional<uint32_t> min_gpus;      // an attempt may leave GPUs out while so many remain; nothing: never
+  uint32_t nodes = 0;                    // hosts of an attempt, a `culprit run` on each; 0: this host alone
+  uint32_t spares = 0;                   // more hosts, which wait
+  std::string end_others = "20s";        // time for the other hosts to end after one failed
   bool verdict_exit = false;
   bool successor = false;  // in Slurm, another job with the same script may go on
   bool used() const { return retries.has_value() || verdict_exit; }
@@ -36,6 +39,9 @@ int take_report_descriptor();
 
 // Checks the options' values; the error is the reason.
 Status check_retry_options(const RetryOptions& options);
+
+// Whether --no-retry-on names the rule.
+bool forbids_retry(const RetryOptions& options, const std::string& rule);
 
 // A checkpoint to resume from.
 struct ResumeFrom {

@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""A training loop that fails in five ways on purpose, for `culprit run --retries`:
+"""A training loop that fails in six ways on purpose, for `culprit run --retries`:
 
   import     a module is missing: no attempt helps
   reset      a peer resets the connection in the first attempt
   busy       a service answers 503 in the first attempt
   hang       the first attempt stands at step 12
   same       every attempt ends at step 9 of the same sample
+  gpu        the GPU of the host node-2 fails
 
 It saves its step to FOLDER/step.txt and goes on from there: train.py KIND FOLDER"""
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -24,6 +26,9 @@ def fail(kind: str, step: int, attempt: int) -> None:
         import a_module_that_is_not_there  # noqa: F401
     if kind == "same" and step == 9:
         raise IndexError("index 50304 is out of range of the embedding with 50257 rows")
+    if kind == "gpu" and step == 8 and socket.gethostname() == "node-2":
+        print("NVRM: Xid (PCI:0000:9b:00): 79, pid=4711, GPU has fallen off the bus.", flush=True)
+        raise RuntimeError("CUDA error: unspecified launch failure")
     if attempt > 1 or step != 12:
         return
     if kind == "reset":

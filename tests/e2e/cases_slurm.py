@@ -68,8 +68,9 @@ class Jobs:
                arguments: List[str] = [], replace: bool = False) -> str:  # noqa: B006
         script = self.folder / "job.sh"
         train = f"python3 -u {self.folder}/train.py {self.folder} {seconds}"
-        script.write_text(f"#!/bin/bash\n#SBATCH {options[0]}\n{'exec ' if replace else ''}{self.program} run "
-                          f"{culprit} -- srun {step} {train} \"$@\"\n")
+        begin = "exec " if replace else ""
+        script.write_text(f"#!/bin/bash\n#SBATCH {options[0]}\n{begin}{self.program} run {culprit} -- "
+                          f"srun {step} {train} \"$@\"\n")
         return self.run("sbatch", "--parsable", *options[1:], str(script), *arguments).strip()
 
     def begun(self) -> List[List[str]]:

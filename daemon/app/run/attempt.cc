@@ -75,6 +75,12 @@ std::vector<std::string> filled(const std::vector<std::string>& words, const Pla
       replace_all(word, "{gpus}", fmt::format("{}", fmt::join(values.gpus, ",")));
       replace_all(word, "{ngpus}", std::to_string(values.gpus.size()));
     }
+    if (!values.hosts.empty()) {
+      replace_all(word, "{hosts}", fmt::format("{}", fmt::join(values.hosts, ",")));
+      replace_all(word, "{nhosts}", std::to_string(values.hosts.size()));
+      replace_all(word, "{node_rank}", std::to_string(values.node_rank));
+      replace_all(word, "{master}", values.hosts.front());
+    }
     out.push_back(std::move(word));
   }
   return out;

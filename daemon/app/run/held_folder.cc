@@ -103,7 +103,7 @@ Result<std::string> HeldFolder::read(const std::string& name, size_t bytes_max) 
   return text;
 }
 
-Status HeldFolder::write(const std::string& name, std::string_view text) const {
+Status HeldFolder::write(const std::string& name, std::string_view text, bool synced) const {
   const std::string part = fmt::format("{}.{}.part", name, ::getpid());
   auto file = open_file(part, O_WRONLY | O_CREAT | O_TRUNC);
   if (!file) return io::system_failure(path_of(name), errno);
@@ -114,6 +114,7 @@ Status HeldFolder::write(const std::string& name, std::string_view text) const {
     if (n <= 0) error = n < 0 ? errno : EIO;
     if (n > 0) text.remove_prefix(static_cast<size_t>(n));
   }
+  if (synced && error == 0 && ::fsync(file->get()) != 0) error = errno;
   if (::close(file->release()) != 0 && error == 0) error = errno;
   if (error == 0) error = rename(part, name);
   if (error == 0) return {};

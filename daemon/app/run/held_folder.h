@@ -37,8 +37,8 @@ class HeldFolder {
   std::vector<std::string> names(size_t max) const;
   // Reads at most `bytes_max`; a longer file is cut.
   Result<std::string> read(const std::string& name, size_t bytes_max) const;
-  // Writes a temporary file and renames it to its name.
-  Status write(const std::string& name, std::string_view text) const;
+  // Writes a temporary file and renames it to its name. `synced`: after its text is on the disk.
+  Status write(const std::string& name, std::string_view text, bool synced = false) const;
   // Opens with these flags of open(2); mode 0600.
   Result<io::Descriptor> open_file(const std::string& name, int flags) const;
   // errno or 0.

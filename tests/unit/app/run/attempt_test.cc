@@ -45,8 +45,18 @@ BOOST_DATA_TEST_CASE(words_of_the_command_are_filled_in_and_an_option_without_a_
   std::vector<std::string> words;
   std::istringstream text(sample.words);
   for (std::string word; text >> word;) words.push_back(word);
-  BOOST_TEST(fmt::format("{}", fmt::join(filled(words, {2, sample.resume, 4321, {"GPU-a", "GPU-b"}}), " ")) ==
-             sample.filled);
+  BOOST_TEST(fmt::format("{}", fmt::join(filled(words, {2, sample.resume, 4321, {"GPU-a", "GPU-b"}, {}, 0}),
+                                         " ")) == sample.filled);
+}
+
+BOOST_AUTO_TEST_CASE(words_of_the_command_name_the_hosts_and_this_one) {
+  Placeholders values;
+  values.hosts = {"n3", "n1"};
+  values.node_rank = 1;
+  const auto words =
+      filled({"{hosts}", "{nhosts}", "--node-rank={node_rank}", "tcp://{master}:{port}"}, values);
+  BOOST_TEST(fmt::format("{}", fmt::join(words, " ")) == "n3,n1 2 --node-rank=1 tcp://n3:{port}");
+  BOOST_TEST(filled({"{hosts}"}, {}).front() == "{hosts}");
 }
 
 BOOST_AUTO_TEST_CASE(a_failure_has_one_root_whatever_its_numbers_and_progress_beyond_the_best_step) {

@@ -19,7 +19,7 @@ std::vector<std::string> words_of(const std::string& text) {
   return out;
 }
 
-std::string joined(const std::vector<std::string>& words) { return fmt::format("{}", fmt::join(words, " ")); }
+std::string words_of(const std::vector<std::string>& words) { return fmt::format("{}", fmt::join(words, " ")); }
 
 Lookup lookup(std::map<std::string, std::string, std::less<>> variables) {
   return [variables = std::move(variables)](std::string_view name) -> std::optional<std::string> {
@@ -67,8 +67,8 @@ BOOST_DATA_TEST_CASE(a_step_runs_on_as_many_nodes_without_the_excluded_ones,
                      boost::unit_test::data::make(kSteps)) {
   const auto words = words_of(sample.command);
   BOOST_TEST(nodes_of_step(words).value_or(0) == static_cast<uint32_t>(sample.nodes));
-  BOOST_TEST(joined(excluding(words, {"n1", "n3"})) == sample.without);
-  BOOST_TEST(joined(excluding(words, {})) == sample.command);
+  BOOST_TEST(words_of(excluding(words, {"n1", "n3"})) == sample.without);
+  BOOST_TEST(words_of(excluding(words, {})) == sample.command);
 }
 
 BOOST_AUTO_TEST_CASE(a_job_is_ended_by_its_limit_or_a_preemption_and_else_by_a_person) {
@@ -100,8 +100,8 @@ BOOST_AUTO_TEST_CASE(a_successor_gets_what_the_job_got) {
   // One task of an array, not the whole array; its output files have names of their own.
   const auto of_array =
       successor_options(*job, lookup({{"SLURM_JOB_ID", "12"}, {"SLURM_ARRAY_TASK_ID", "7"}}));
-  BOOST_TEST(joined(of_array).find("--array=7") != std::string::npos);
-  BOOST_TEST(joined(of_array).find("--output") == std::string::npos);
+  BOOST_TEST(words_of(of_array).find("--array=7") != std::string::npos);
+  BOOST_TEST(words_of(of_array).find("--output") == std::string::npos);
 }
 
 BOOST_AUTO_TEST_CASE(arguments_of_the_script_are_those_behind_it) {

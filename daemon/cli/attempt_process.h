@@ -1,0 +1,67 @@
+// One attempt of `culprit run --retries` as a process: a `culprit run` that hands over its report. Signals to
+// this process alone are passed on. While an object exists, the signals are blocked, and processes that an
+// attempt leaves become children of this one. Blocks; one thread: forks.
+#pragma once
+
+#include <signal.h>
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/time.h"
+
+namespace culprit::cli {
+
+// Codes as in a shell.
+constexpr int kCommandNotFound = 127, kCommandNotStarted = 126;
+
+// In an attempt of several hosts: this member's number and their count, as "1/4". Call once.
+struct AttemptMember {
+  uint32_t number = 0, count = 1;
+};
+std::optional<AttemptMember> take_attempt_member();
+std::string attempt_member_variable(const AttemptMember& member);  // NAME=VALUE
+
+class AttemptProcess {
+ public:
+  explicit AttemptProcess(std::string mark);
+  ~AttemptProcess();
+  AttemptProcess(const AttemptProcess&) = delete;
+
+  // Runs `culprit` with these words and variables NAME=VALUE. False: no process; the error is printed.
+  bool start(const std::vector<std::string>& words, std::vector<std::string> environment);
+  // Exit status as in a shell; nothing: still running after `within`. kNoTime: no limit.
+  std::optional<int> wait(TimeNs within = kNoTime);
+  pid_t pid() const { return child_; }
+  // What the attempt handed over as JSON; empty: nothing.
+  std::string report_text() const;
+
+  // Waits for this time; false: a signal ended the wait.
+  bool pause(TimeNs wait_ns);
+  // Whether a signal to end was sent to this process.
+  bool stopped() const { return stopped_; }
+
+ private:
+  // Waits for a signal, at most until `until`; 0: none.
+  int next_signal(TimeNs until, siginfo_t& info);
+
+  const std::string mark_;
+  pid_t child_ = -1;
+  int report_ = -1;
+  sigset_t received_{}, old_mask_{};
+  bool stopped_ = false;
+};
+
+// All that is in the descriptor, from its beginning.
+std::string text_of_descriptor(int fd);
+
+// A currently free port; 0: none.
+uint16_t unused_port();
+
+// Ends all processes with the mark; prints their number. `left`: a process that cannot be ended.
+bool end_leftovers(const std::string& mark, TimeNs since, std::string& left);
+
+}  // namespace culprit::cli

@@ -1,0 +1,255 @@
+"""`culprit run --retries N --nodes N`: a `culprit run` on each host. They agree by files in a shared folder
+on whether the job runs again and where."""
+import contextlib
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Dict, List
+
+from case import Context, case
+from cases_run import Runs
+from daemon import Broken, need, wait_until
+
+JOB = "job"
+PROGRAM = """import os, sys, time
+host, kind, folder = os.environ["SLURMD_NODENAME"], sys.argv[1], sys.argv[2]
+attempt, words = int(os.environ["CULPRIT_ATTEMPT"]), " ".join(sys.argv[3:])
+with open(f"{folder}/began.{attempt}.{host}", "w") as out:
+    print(words, os.environ["CULPRIT_ATTEMPTS_LEFT"], file=out)
+for step in range(10 * (attempt - 1), 10 * attempt):
+    print(f"iteration {step}/100 loss {3 - step / 100}", flush=True)
+    time.sleep(0.05)
+if kind == "gpu" and attempt == 1 and host == "n2":
+    print("NVRM: Xid (PCI:0000:9b:00): 79, pid=4711, GPU has fallen off the bus.", file=sys.stderr)
+    sys.exit("RuntimeError: CUDA error: unspecified launch failure")
+if kind == "gpu" and attempt == 1:
+    time.sleep(600)
+if kind == "import" and host == "n1":
+    import a_module_that_is_not_there
+if kind == "reset" and attempt == 1:
+    raise ConnectionResetError(104, "Connection reset by peer")
+if kind == "gone" and attempt == 1:
+    time.sleep(600)
+print("Training completed", flush=True)
+"""
+WORDS = ["{attempt}", "{hosts}", "{nhosts}", "{node_rank}", "{master}", "{port}"]
+
+
+class Hosts:
+    """One member on each of these hosts. As tasks of Slurm they have names of their own on one machine."""
+
+    def __init__(self, context: Context, names: List[str], nodes: int, *options: str):
+        self.runs, self.folder = Runs(context), context.folder
+        self.shared = context.folder / "shared"
+        self.shared.mkdir(mode=0o700, exist_ok=True)
+        (context.folder / "job.py").write_text(PROGRAM)
+        self.names, self.nodes = names, nodes
+        self.options = ["--retries", "3", "--nodes", str(nodes), "--spares", str(len(names) - nodes),
+                        "--shared", str(self.shared), "--job", JOB, "--keep", "--verbose", *options]
+        self.members: Dict[str, "subprocess.Popen[str]"] = {}
+
+    def environment(self, number: int) -> Dict[str, str]:
+        return {"SLURM_JOB_ID": "1", "SLURM_STEP_ID": "0", "SLURM_PROCID": str(number), "SLURM_LOCALID": "0",
+                "SLURM_STEP_NUM_TASKS": str(len(self.names)), "SLURM_NODEID": str(number),
+                "SLURM_STEP_TASKS_PER_NODE": f"1(x{len(self.names)})", "SLURMD_NODENAME": self.names[number]}
+
+    def start(self, *words: str) -> None:
+        for number, host in enumerate(self.names):
+            output = open(self.folder / f"{host}.txt", "w")  # noqa: SIM115
+            self.members[host] = subprocess.Popen(
+                [self.runs.program, "run", *self.options, "--", *words], cwd=self.folder,
+                env={**self.runs.env, **self.environment(number)}, start_new_session=True, stdout=output,
+                stderr=subprocess.STDOUT, text=True)
+            output.close()
+            self.runs.context.undo.append(lambda member=self.members[host]: end(member))
+
+    def train(self, kind: str) -> None:
+        self.start(sys.executable, str(self.folder / "job.py"), kind, str(self.folder), *WORDS)
+
+    def wait(self, seconds: float = 120) -> Dict[str, int]:
+        until = time.monotonic() + seconds
+        return {host: member.wait(max(1, until - time.monotonic())) for host, member in self.members.items()}
+
+    def output(self, host: str) -> str:
+        return (self.folder / f"{host}.txt").read_text(errors="replace")
+
+    def all_output(self) -> str:
+        return "\n".join(f"--- {host}\n{self.output(host)[-1500:]}" for host in self.names)
+
+    def began(self, attempt: int) -> Dict[str, List[str]]:
+        """The words that the command got on each host."""
+        return {path.name.split(".", 2)[2]: path.read_text().split()
+                for path in sorted(self.folder.glob(f"began.{attempt}.*"))}
+
+    def ledger(self) -> List[Dict]:
+        return [json.loads(line) for line in (self.shared / JOB / "attempts.jsonl").read_text().splitlines()]
+
+    def agreed(self, attempt: int) -> Path:
+        return self.shared / JOB / f"agreement/attempt-{attempt}"
+
+    def decisions(self, attempt: int) -> int:
+        """How many proposals are the decision of the attempt."""
+        return sum(one.stat().st_nlink == 2 for one in self.agreed(attempt).glob("decision.*.draft"))
+
+    def clear(self) -> None:
+        for member in self.members.values():
+            end(member)
+        shutil.rmtree(self.shared)
+        self.shared.mkdir(mode=0o700)
+
+
+def end(member: "subprocess.Popen[str]") -> None:
+    with contextlib.suppress(OSError):
+        os.killpg(member.pid, signal.SIGKILL)
+    member.wait()
+
+
+def left(context: Context) -> List[str]:
+    out = []
+    for one in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            environment, state = (one / "environ").read_bytes(), (one / "stat").read_text().rpartition(")")[2]
+            if b"CULPRIT_ATTEMPTS_OF=" in environment and str(context.folder).encode() in environment \
+                    and state.split()[0] not in "ZX":
+                out.append(one.name)
+    return out
+
+
+@case
+def members_leave_out_a_host_whose_gpu_fails_and_a_spare_joins(context: Context) -> str:
+    hosts = Hosts(context, ["n1", "n2", "n3", "n4"], 3)
+    hosts.train("gpu")
+    codes = hosts.wait()
+    need(codes == {"n1": 0, "n2": 0, "n3": 0, "n4": 0}, f"{codes}: {hosts.all_output()}")
+    first, second = hosts.began(1), hosts.began(2)
+    need(set(first) == {"n1", "n2", "n3"} and set(second) == {"n1", "n3", "n4"}, f"{first} {second}")
+    for began, attempt, order in ((first, "1", "n1,n2,n3"), (second, "2", "n1,n4,n3")):
+        for host, words in began.items():
+            rank = str(order.split(",").index(host))
+            need(words[:5] == [attempt, order, "3", rank, "n1"], f"{host}: {words}")
+        need(len({words[5] for words in began.values()}) == 1, f"ports: {began}")
+    need(first["n1"][5] != second["n1"][5], f"the port is the same: {first} {second}")
+    need("n2 is left out of attempt 2" in hosts.output("n2"), hosts.output("n2"))
+    need("n4 joins attempt 2 as node 1 of 3" in hosts.output("n4"), hosts.output("n4"))
+    rows = hosts.ledger()
+    need([row["status"] for row in rows] == [1, 0], f"{rows}")
+    need(rows[0]["restart"] == "elsewhere" and rows[0]["hosts"] == ["n2"] and rows[0]["again"], f"{rows[0]}")
+    need(rows[0]["ran_on"] == ["n1", "n2", "n3"], f"{rows[0]}")
+    told = [host for host in hosts.names if "attempts.jsonl" in hosts.output(host)]
+    need(len(told) == 1, f"{told} tell of all attempts")
+    wait_until(lambda: not left(context), 10, "all processes have ended")
+    return f"{(rows[0]['end_ns'] - rows[0]['begin_ns']) / 1e9:.1f} s to the end of all; {rows[0]['headline']}"
+
+
+@case
+def members_stop_together_at_a_mistake_of_the_program(context: Context) -> str:
+    hosts = Hosts(context, ["n1", "n2"], 2, "--end-others", "4s")
+    hosts.train("import")
+    codes = hosts.wait()
+    need(codes["n1"] == 1 and codes["n2"] == 0, f"{codes}: {hosts.all_output()}")
+    (row,) = hosts.ledger()
+    need(row["restart"] == "never" and not row["again"], f"{row}")
+    need(hosts.all_output().count("not started again") == 1, hosts.all_output())
+    need(hosts.all_output().count("page:") == 1, hosts.all_output())
+    return row["headline"]
+
+
+@case
+def members_whose_job_goes_well_print_and_leave_nothing(context: Context) -> str:
+    hosts = Hosts(context, ["n1", "n2", "n3"], 2)
+    hosts.options = [word for word in hosts.options if word not in ("--keep", "--verbose")]
+    hosts.train("well")
+    codes = hosts.wait()
+    need(set(codes.values()) == {0}, f"{codes}: {hosts.all_output()}")
+    need("culprit" not in hosts.all_output(), hosts.all_output())
+    need(not hosts.output("n3"), hosts.output("n3"))
+    need(not list(hosts.shared.iterdir()), f"{list(hosts.shared.rglob('*'))}")
+    return "two hosts and a spare"
+
+
+@case
+def members_replace_a_host_that_is_killed(context: Context) -> str:
+    """Nothing is left of n3 but its silence: the others are asked to end, and n4 takes its place."""
+    hosts = Hosts(context, ["n1", "n2", "n3", "n4"], 3, "--end-others", "4s")
+    hosts.train("gone")
+    wait_until(lambda: len(hosts.began(1)) == 3, 30, "the first attempt runs")
+    end(hosts.members["n3"])
+    # Its command's end is the first failure that others see.
+    need(kill_command(hosts, "n1"), "the command of n1 is not found")
+    codes = hosts.wait()
+    need(codes["n1"] == codes["n2"] == codes["n4"] == 0, f"{codes}: {hosts.all_output()}")
+    need(set(hosts.began(2)) == {"n1", "n2", "n4"}, f"{hosts.began(2)}")
+    decision = json.loads((hosts.agreed(1) / "decision").read_text())
+    need(decision["absent"] == ["n3"], f"{decision}")
+    return f"decided by {decision['by']}: {decision['decision']['why']}"
+
+
+def kill_command(hosts: Hosts, host: str) -> bool:
+    for one in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            words = (one / "cmdline").read_bytes().split(b"\0")
+            environment = (one / "environ").read_bytes()
+            if str(hosts.folder / "job.py").encode() in words and words[0] == sys.executable.encode() \
+                    and f"SLURMD_NODENAME={host}\0".encode() in environment:
+                os.kill(int(one.name), signal.SIGKILL)
+                return True
+    return False
+
+
+@case
+def members_say_what_is_missing_on_the_command_line(context: Context) -> str:
+    runs = Runs(context)
+    folder = str(context.folder)
+    rows = ((["--nodes", "2"], "--nodes needs --retries"),
+            (["--retries", "1", "--spares", "1"], "--spares needs --nodes"),
+            (["--retries", "1", "--nodes", "2"], "--nodes needs --shared"),
+            (["--retries", "1", "--nodes", "2", "--shared", folder], "--nodes needs --job"))
+    for options, text in rows:
+        done = runs.run("true", options=options)
+        need(done.returncode == 2 and text in done.stderr.decode(), f"{options}: {done}")
+    return f"{len(rows)} mistakes"
+
+
+@case
+def members_agree_while_one_of_them_is_killed(context: Context) -> str:
+    """SIGKILL of one of four members at a random moment of the decision: one decision or none, never two, and
+    all that are left follow the same one."""
+    rounds, rng = (300 if context.long else 20), random.Random(11)
+    hosts = Hosts(context, ["n1", "n2", "n3", "n4"], 4, "--end-others", "2s", "--no-arm")
+    seen: Counter = Counter()
+    for n in range(rounds):
+        hosts.start("sh", "-c", "echo ConnectionResetError: Connection reset by peer; exit 1")
+        victim = rng.choice(hosts.names)
+        ends = hosts.agreed(1)
+        until = time.monotonic() + 60
+        while not any(ends.glob("end.*")):  # without a pause: all that follows is over within a second
+            need(time.monotonic() < until, f"round {n}: no end: {hosts.all_output()}")
+        time.sleep(rng.uniform(0, 1.2))
+        end(hosts.members[victim])
+        decision = ends / "decision"
+        with contextlib.suppress(Broken):
+            wait_until(decision.exists, 10, "a decision")
+        rest = [host for host in hosts.names if host != victim]
+        if decision.exists():
+            agreed = json.loads(decision.read_text())
+            need(hosts.decisions(1) == 1, f"round {n}: {hosts.decisions(1)} decisions")
+            line = f"attempt 1: decided by {agreed['by']}: "
+            wait_until(lambda: all(line in hosts.output(host) for host in rest), 10,
+                       f"round {n}: {rest} follow {agreed['by']}: {hosts.all_output()}")
+            seen["of the killed one" if agreed["by"] == victim else "of another one"] += 1
+            seen["killed before its end"] += victim in agreed["absent"]
+        else:
+            need(hosts.decisions(1) == 0, f"round {n}: {hosts.decisions(1)} decisions")
+            seen["none"] += 1
+        ledger = hosts.shared / JOB / "attempts.jsonl"
+        if ledger.exists():
+            need(len(hosts.ledger()) == 1, ledger.read_text())
+        hosts.clear()
+    return f"{rounds} rounds: " + ", ".join(f"{count} {what}" for what, count in sorted(seen.items()))
