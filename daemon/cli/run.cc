@@ -54,9 +54,7 @@ With --nodes, one culprit on each host is a member of the job. The members agree
 Examples:
   culprit run -- torchrun --nproc-per-node 8 train.py
   culprit run --retries 3 --checkpoints ckpt -- torchrun train.py --resume {resume}
-  srun culprit run -- python train.py         # one watches on each node
-  culprit run --retries 3 --nodes 8 --spares 1 --shared /nfs/me --job big -- torchrun --nnodes {nhosts} \
-    --node-rank {node_rank} --master-addr {master} --master-port {port} train.py   # on each of 9 hosts)";
+  srun -N 9 culprit run --retries 3 --nodes 8 --spares 1 --shared /nfs -- ./train)";
 
 constexpr uint64_t kLogBytes = 256 << 20;  // limit of each stream's log, twice with the previous file
 constexpr int kToldMost = 6;               // limit of verdict changes printed while the command runs

@@ -48,7 +48,6 @@ constexpr TimeNs kDiagnosisLook = 20 * kNsPerMs;
 constexpr TimeNs kRunningLook = kNsPerSecond;      // while the command runs
 constexpr TimeNs kLifeWithin = 60 * kNsPerSecond;  // a host without a sign of life for so long is lost
 constexpr TimeNs kJoinWithin = 600 * kNsPerSecond, kSparesWithin = 20 * kNsPerSecond;
-constexpr TimeNs kReadyWithin = 30 * kNsPerSecond;  // all hosts of an attempt begin within this time
 constexpr TimeNs kLeaveWithin = 5 * kNsPerSecond;
 constexpr TimeNs kTermPatience = 3 * kNsPerSecond, kReportPatience = 10 * kNsPerSecond;
 constexpr int kNotTogether = 1;  // exit status of a member without a command of its own, if the job failed
@@ -191,17 +190,17 @@ class Member {
             fmt::format("attempt {} was not begun: {} did not come", plan_.attempt, to_terminal(missing)));
       }
       const TimeNs waited = steady_clock() - begin;
-      if (waited >= rank * patience_.turn_ns || waited >= kReadyWithin) {
+      if (waited >= rank * patience_.turn_ns || waited >= patience_.ready_ns) {
         read_records("ready", all);
         std::vector<std::string> missing;
         for (const std::string& host : plan_.hosts)
           if (!all.contains(host)) missing.push_back(host);
         if (missing.empty())
           (void)agreement_.settle(kGo, "");
-        else if (waited >= kReadyWithin)
+        else if (waited >= patience_.ready_ns)
           (void)agreement_.settle(kGo, fmt::format("{}\n", fmt::join(missing, ", ")));
       }
-      if (waited >= 2 * kReadyWithin) return give_up("the shared folder gives no answer");
+      if (waited >= 2 * patience_.ready_ns) return give_up("the shared folder gives no answer");
       if (!process_.pause(kMemberLook)) return false;
     }
   }
@@ -283,7 +282,7 @@ class Member {
   // Waits for the decision or makes it. False: this member ends without one.
   bool await_decision() {
     Since failure, ends;
-    TimeNs look_at = 0;
+    TimeNs look_at = 0, decide_at = 0;
     won_ = false;
     app::AttemptView view;
     view.hosts = plan_.hosts;
@@ -314,8 +313,10 @@ class Member {
           agreement_.stop();
           break;
         case WaitStep::kDecide:
+          if (now < decide_at) break;
           propose();
           if (take_decision()) return true;
+          decide_at = now + patience_.turn_ns;
           break;
         case WaitStep::kGiveUp:
           return give_up("the hosts came to no decision: each one ends as its own command did");
@@ -405,8 +406,8 @@ class Member {
       if (from) mine.next.resume = from->path, mine.next.resume_step = from->step;
     }
     const auto settled = agreement_.settle(kDecision, to_json(mine));
-    if (!settled) return report_error(settled.error().text);
-    if (!settled->won) return;
+    if (!settled && !std::exchange(told_refused_, true)) report_error(settled.error().text);
+    if (!settled || !settled->won) return;
     // The winner alone tells and keeps what all have agreed on.
     won_ = true;
     if (mine.attempt.status != 0 && !mine.interrupted) tell(mine, facts.report);
@@ -567,7 +568,8 @@ class Member {
   // This member's own.
   std::map<std::string, MemberRecord> ends_;  // of the current attempt
   int status_ = 0;
-  bool ran_ = false, done_ = false, excluded_ = false, won_ = false, told_invalid_ = false;
+  bool ran_ = false, done_ = false, excluded_ = false, won_ = false, told_invalid_ = false,
+       told_refused_ = false;
 };
 
 }  // namespace

@@ -169,6 +169,7 @@ class Retries {
     next.from = best_;
     next.without = without_;
     next.job = variable("SLURM_JOB_ID").value_or("");
+    next.failure.ran_on = {run_.launch.host};
     const Attempt* last = attempts_.empty() ? nullptr : &attempts_.back();
     const auto from = handed_ ? handed_resume() : resume_after(last);
     if (from) next.resume = from->path, resumed_ = from->step;

@@ -28,7 +28,9 @@ def fail(kind: str, step: int, attempt: int) -> None:
         raise IndexError("index 50304 is out of range of the embedding with 50257 rows")
     if kind == "gpu" and step == 8 and socket.gethostname() == "node-2":
         print("NVRM: Xid (PCI:0000:9b:00): 79, pid=4711, GPU has fallen off the bus.", flush=True)
-        raise RuntimeError("CUDA error: unspecified launch failure")
+        sys.exit("no device is left")
+    if kind == "gpu" and step == 9 and attempt == 1:
+        time.sleep(3600)  # the others wait for it in vain
     if attempt > 1 or step != 12:
         return
     if kind == "reset":

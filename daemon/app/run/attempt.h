@@ -39,10 +39,10 @@ struct Attempt {
 struct Placeholders {
   uint32_t attempt = 1;
   std::string resume;
-  uint16_t port = 0;               // a free port; requested only if a word contains {port}
-  std::vector<std::string> gpus;   // UUIDs for {gpus} and {ngpus}
-  std::vector<std::string> hosts;  // that run the attempt, by node rank; the first is the {master}
-  uint32_t node_rank = 0;          // of this host
+  uint16_t port = 0;                    // a free port; requested only if a word contains {port}
+  std::vector<std::string> gpus = {};   // UUIDs for {gpus} and {ngpus}
+  std::vector<std::string> hosts = {};  // that run the attempt, by node rank; the first is the {master}
+  uint32_t node_rank = 0;               // of this host
 };
 bool wants_port(const std::vector<std::string>& words);
 std::vector<std::string> filled(const std::vector<std::string>& words, const Placeholders& values);

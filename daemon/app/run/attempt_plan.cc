@@ -49,6 +49,12 @@ class Fields {
     if (!value->is_number_integer()) return refuse(name);
     out = value->get<int64_t>();
   }
+  void share(const char* name, std::optional<double>& out) {
+    const json* value = find(name);
+    if (!value || value->is_null()) return;
+    if (!value->is_number() || value->get<double>() < 0 || value->get<double>() > 1) return refuse(name);
+    out = value->get<double>();
+  }
   void boolean(const char* name, bool& out) {
     const json* value = find(name);
     if (!value) return;
@@ -113,6 +119,7 @@ json json_of(const recover::Failure& f) {
           {"hosts", f.advice.hosts},
           {"devices", f.advice.devices},
           {"hang", f.hang},
+          {"preempted", f.preempted},
           {"ran_on", f.ran_on},
           {"first_to_fail", f.first_to_fail},
           {"progress", static_cast<int>(f.progress)},
@@ -131,6 +138,7 @@ void read(Fields& f, recover::Failure& out) {
   f.hosts("hosts", out.advice.hosts);
   f.texts("devices", out.advice.devices);
   f.boolean("hang", out.hang);
+  f.boolean("preempted", out.preempted);
   f.hosts("ran_on", out.ran_on);
   f.text("first_to_fail", out.first_to_fail);
   f.number("progress", out.progress, 0, static_cast<int>(recover::Progress::kUnknown));
@@ -219,6 +227,9 @@ std::string to_json(const AgreedDecision& d) {
                   {"end_ns", a.end_ns},
                   {"status", a.status},
                   {"headline", a.headline},
+                  {"confidence", a.confidence ? json(*a.confidence) : json(nullptr)},
+                  {"lost_ns", a.lost_ns},
+                  {"leaves_out", a.leaves_out},
                   {"resume", a.resume},
                   {"from", number_or_null(a.from)},
                   {"to", number_or_null(a.to)},
@@ -240,6 +251,9 @@ Result<AgreedDecision> agreed_decision(std::string_view text) {
   f.time("end_ns", a.end_ns);
   f.number("status", a.status, 0, 255);
   f.text("headline", a.headline);
+  f.share("confidence", a.confidence);
+  f.time("lost_ns", a.lost_ns);
+  f.hosts("leaves_out", a.leaves_out);
   f.text("resume", a.resume);
   f.optional("from", a.from);
   f.optional("to", a.to);
@@ -312,6 +326,7 @@ Patience::Patience(TimeNs ends)
       ends_ns(ends),
       answers_ns(std::min(ends / 4, 2 * kNsPerSecond)),
       turn_ns(ends / 6),
+      ready_ns(ends + ends / 2),
       decision_ns(3 * ends) {}
 
 bool has_failure(const AttemptView& view) {

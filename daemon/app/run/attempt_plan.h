@@ -94,6 +94,7 @@ struct Patience {
   TimeNs ends_ns;      // then the decision is made without them
   TimeNs answers_ns;   // for answers of spares
   TimeNs turn_ns;      // between the first member that decides, and the next one if there is no decision
+  TimeNs ready_ns;     // for all hosts of the next attempt to begin it
   TimeNs decision_ns;  // without a decision for so long after it was due, a member gives up
 };
 

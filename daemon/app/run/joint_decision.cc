@@ -27,6 +27,7 @@ class Decider {
     a_.resume = f_.plan.resume;
     a_.from = f_.best;
     read_ends();
+    a_.failure.ran_on = f_.plan.hosts;
     if (!has_failed(f_)) return std::move(out_);
     if (a_.status == 0) a_.status = kFailed;
     find_failure();
@@ -70,7 +71,9 @@ class Decider {
     failure.first_to_fail = first_to_fail(f_.ends);
     name_members(failure.advice, f_.plan.hosts);
     a_.to = failure.iteration;
+    a_.lost_ns = a_.begin_ns == kNoTime ? 0 : a_.end_ns - a_.begin_ns;
     if (f_.report && leading(*f_.report)) a_.headline = headline_of(*f_.report);
+    if (f_.report && f_.report->verdict) a_.confidence = leading(*f_.report)->confidence;
     if (failure.progress == recover::Progress::kUnknown && f_.saved_step) {
       const bool further = *f_.saved_step >= 0 && *f_.saved_step > f_.plan.resume_step.value_or(-1);
       failure.progress = further ? recover::Progress::kMade : recover::Progress::kNone;
@@ -108,6 +111,8 @@ class Decider {
       a_.decision.code = recover::kElsewhereHelps;
       return;
     }
+    a_.leaves_out.assign(without.begin(), without.end());
+    a_.lost_ns += a_.decision.wait_ns;
     AttemptPlan& next = out_.next;
     next.attempt = f_.plan.attempt + 1;
     const uint32_t used = ledger.fruitless();

@@ -85,6 +85,9 @@ AgreedDecision decision() {
   d.attempt.number = 3;
   d.attempt.status = 1;
   d.attempt.headline = "GPU has \"fallen\" off \x1b[31m";
+  d.attempt.confidence = 0.875;
+  d.attempt.lost_ns = 7 * kSecond;
+  d.attempt.leaves_out = {"n1"};
   d.attempt.to = 17;
   d.attempt.failure.root = "a.b: c";
   d.attempt.failure.advice = {Restart::kElsewhere, true, "", {"n1"}, {"GPU 5"}};
@@ -195,6 +198,7 @@ BOOST_AUTO_TEST_CASE(a_record_with_wrong_values_is_rejected) {
   BOOST_TEST(broken("/next/port", 70'000));
   BOOST_TEST(broken("/next", "n1"));
   BOOST_TEST(broken("/status", 256));
+  BOOST_TEST(broken("/confidence", 1.5));
   BOOST_TEST(broken("/decision/wait_ns", -1));
   BOOST_TEST(broken("/by", "a/b"));
   for (const char* text : {"", "[]", "{}", "{\"host\":1}", "{\"host\":\"n1\",\"status\":\"x\"}"})
