@@ -155,7 +155,8 @@ class Retries {
   // Takes the way of the decision; false: no attempt follows here.
   bool take_way(Attempt& attempt) {
     if (!attempt.decision.again) return false;
-    const auto from = resume_after(&attempt);
+    // There is no time to read checkpoints where Slurm ends the job; the successor reads them.
+    const auto from = slurm_.is_ended_by_slurm() ? std::nullopt : resume_after(&attempt);
     const bool here = slurm_.take_way(attempt, from ? from->path : "");
     if (!here) write_ledger();
     return here;
@@ -284,7 +285,8 @@ class Retries {
     if (report && leading(*report)) attempt.headline = headline_of(*report);
     if (report && report->verdict) attempt.confidence = leading(*report)->confidence;
     slurm_.look(attempt);
-    if (attempt.failure.progress == recover::Progress::kUnknown && run_.newest) {
+    if (attempt.failure.progress == recover::Progress::kUnknown && run_.newest &&
+        !slurm_.is_ended_by_slurm()) {
       const auto saved = run_.newest(std::nullopt);
       const bool further = saved && saved->step && (!resumed_ || *saved->step > *resumed_);
       attempt.failure.progress = further ? recover::Progress::kMade : recover::Progress::kNone;

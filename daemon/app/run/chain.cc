@@ -82,6 +82,7 @@ std::optional<Attempt> attempt_of(const json& line) {
   out.decision.again = flag(line, "again");
   out.decision.why = text(line, "why");
   out.leaves_out = names(line, "leaves_out");
+  if (out.decision.again) out.decision.hosts = out.leaves_out;
   out.job = text(line, "job");
   out.successor = text(line, "successor");
   return out;
