@@ -19,12 +19,14 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 
 #include "app/config/options.h"
 #include "app/run/attempt.h"
 #include "app/run/attempt_plan.h"
 #include "app/run/devices.h"
 #include "app/run/leftovers.h"
+#include "app/run/probe.h"
 #include "base/text.h"
 #include "cli/attempt_report.h"
 #include "cli/attempt_text.h"
@@ -39,6 +41,7 @@ namespace {
 using app::Attempt;
 
 constexpr TimeNs kPatience = 5 * kNsPerSecond, kKillWithin = 10 * kNsPerSecond;
+constexpr TimeNs kProbeWithin = 10 * kNsPerSecond;
 constexpr uint32_t kRetriesMost = 1000;
 constexpr int kNoCommand = 127, kNoStart = 126;  // codes as in a shell
 constexpr const char* kReportVariable = "CULPRIT_REPORT_DESCRIPTOR";
@@ -120,7 +123,7 @@ class Retries {
       if (leaves) (void)take_way(attempt);
       write_ledger();
       write_page();
-      if (!clear_up(attempt) || leaves || !take_way(attempt) || !pause(attempt.decision.wait_ns)) break;
+      if (!clear_up(attempt) || leaves || !take_way(attempt) || !wait_for_next(attempt)) break;
     }
     return finish(exit_code());
   }
@@ -266,6 +269,30 @@ class Retries {
     }
   }
 
+  // Waits before the next attempt, for a service until it answers; false: there is none.
+  bool wait_for_next(Attempt& attempt) {
+    // One that answers already was busy, and nothing shows when it is not any more.
+    auto away = attempt.decision.probe ? app::unanswered(targets_, kProbeWithin) : decltype(targets_)();
+    if (away.empty()) return pause(attempt.decision.wait_ns);
+    const std::string name = away[0].text();
+    report_error(fmt::format("{} does not answer; the next attempt begins when it does", name));
+    const TimeNs since = ledger_.now(attempt.failure.root).first_ns;
+    const TimeNs until = std::min(since + limits_.later_max_ns, attempts_end_ns());
+    for (uint32_t times = 0; wall_now() < until; ++times) {
+      if (!pause(std::min(recover::probe_wait(times, chance()), until - wall_now()))) return false;
+      away = app::unanswered(away, kProbeWithin);
+      if (away.empty()) return report_error(name + " answers again"), true;
+    }
+    stop(attempt,
+         fmt::format("stopped: {} has not answered for {}", name, format_duration(wall_now() - since)));
+    return false;
+  }
+
+  // The last moment at which an attempt may begin.
+  TimeNs attempts_end_ns() const {
+    return left_until_ == kNoTime ? std::numeric_limits<TimeNs>::max() : left_until_ - limits_.min_left_ns;
+  }
+
   std::optional<Report> read_report() const {
     std::string text;
     std::array<char, 65536> part{};
@@ -298,6 +325,8 @@ class Retries {
     means.chance = chance();
     if (const TimeNs end = app::allocation_end(variable); end != kNoTime) means.left_ns = end - wall_now();
     slurm_.add_to(means, wall_now());
+    left_until_ = means.left_ns == kNoTime ? kNoTime : wall_now() + means.left_ns;
+    targets_ = report ? app::targets_of(*report, variable) : std::vector<app::ProbeTarget>();
     recover::Limits limits = limits_;
     if (!o_.retries) limits.retries = kRetriesMost;  // without --retries, only the exit code is wanted
     attempt.decision = recover::decide(ledger_, attempt.failure, means, limits);
@@ -418,6 +447,8 @@ class Retries {
   std::optional<Report> last_report_;  // of the last failed attempt that has one
   uint32_t reported_ = 0;              // number of this attempt
   std::optional<int64_t> best_, resumed_;
+  std::vector<app::ProbeTarget> targets_;  // services in the lines of the last failure
+  TimeNs left_until_ = kNoTime;            // end of the allocation
   sigset_t received_{}, old_mask_{};
   bool stopped_ = false;
   int verdict_ = 0;

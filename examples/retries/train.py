@@ -4,6 +4,7 @@
   import     a module is missing: no attempt helps
   reset      a peer resets the connection in the first attempt
   busy       a service answers 503 in the first attempt
+  away       nothing listens at the address of a service: train.py away FOLDER PORT
   hang       the first attempt stands at step 12
   same       every attempt ends at step 9 of the same sample
   gpu        the GPU of the host node-2 fails
@@ -38,6 +39,9 @@ def fail(kind: str, step: int, attempt: int) -> None:
     if kind == "busy":
         raise urllib.error.HTTPError("https://hub.example/part-3", 503, "Service Unavailable", Message(),
                                      None)
+    if kind == "away":
+        raise ConnectionError(f"HTTPConnectionPool(host='127.0.0.1', port={sys.argv[3]}): Max retries exceeded "
+                              "with url: /part-3 (Caused by NewConnectionError('Connection refused'))")
     if kind == "hang":
         time.sleep(3600)
 

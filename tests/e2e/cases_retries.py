@@ -5,6 +5,7 @@ import json
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -14,6 +15,7 @@ from typing import Dict, List
 from case import Context, PassOver, case
 from cases_run import Runs, own_words, text_of
 from daemon import need, wait_until
+from slurm import free_ports
 
 TRAIN = Path(__file__).resolve().parents[2] / "examples/retries/train.py"
 QUICK = ["--retries", "3", "--keep"]
@@ -77,6 +79,31 @@ def retries_wait_for_a_service_that_is_away(context: Context) -> str:
     need(started.wait(20) != 0, "it ends well")
     need(not marked(context), f"left: {marked(context)}")
     return row["why"]
+
+
+@case
+def retries_begin_when_the_service_answers_again(context: Context) -> str:
+    """Nothing listens at the address in the failing line; then somebody does, who gets a connection and no
+    byte."""
+    runs, port = Runs(context), free_ports(1)[0]
+    started = runs.start(sys.executable, str(TRAIN), "away", str(context.folder), str(port), options=QUICK,
+                         stderr=subprocess.PIPE)
+    wait_until(lambda: any(runs.root.glob("*/attempts.jsonl")), 30, "the first attempt is judged")
+    (row,) = attempts(runs)
+    need(row["restart"] == "later" and row["again"], f"{row}")
+    time.sleep(5)
+    with socket.create_server(("127.0.0.1", port)) as server:
+        server.settimeout(60)
+        connection, _ = server.accept()
+        answered = time.time()
+        got = connection.recv(1)
+        server.settimeout(0.1)
+        words = started.communicate(timeout=60)[1].decode()
+    rows = attempts(runs)
+    need(started.returncode == 0 and len(rows) == 2 and not got, f"{started.returncode}: {words[-900:]}")
+    need(f"127.0.0.1:{port} answers again" in words, words[-900:])
+    return f"attempt 2 begins {rows[1]['begin_ns'] / 1e9 - answered:.1f} s after the probe that was answered, " \
+           f"{(rows[1]['begin_ns'] - rows[0]['end_ns']) / 1e9:.0f} s after the failure"
 
 
 @case

@@ -132,7 +132,7 @@ class Table {
           kElsewhereHelps);
     Decision out = again("when the service answers again");
     out.probe = true;
-    out.wait_ns = doubled(kFirstProbe, times_, kLongestProbe, means_.chance);
+    out.wait_ns = probe_wait(times_, means_.chance);
     return out;
   }
 
@@ -190,6 +190,10 @@ class Table {
 };
 
 }  // namespace
+
+TimeNs probe_wait(uint32_t times, double chance) {
+  return doubled(kFirstProbe, times, kLongestProbe, chance);
+}
 
 Decision decide(const Ledger& ledger, const Failure& failure, const Means& means, const Limits& limits) {
   return Table(ledger, failure, means, limits).decide();

@@ -47,6 +47,9 @@ struct Decision {
 // For schedulers that only count attempts: the next attempt will fail too; one on other hosts may succeed.
 constexpr int kWillNotHelp = 93, kElsewhereHelps = 138;
 
+// Time before probe number `times` + 1 of a service. `chance`: as in Means.
+TimeNs probe_wait(uint32_t times, double chance);
+
 // `failure` must be the latest in the ledger.
 Decision decide(const Ledger& ledger, const Failure& failure, const Means& means, const Limits& limits);
 

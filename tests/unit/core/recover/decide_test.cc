@@ -138,10 +138,10 @@ BOOST_AUTO_TEST_CASE(a_host_is_left_out_by_the_first_way_that_there_is) {
   const struct {
     Means means;
     Way wanted;
-  } rows[] = {{{1, true, false, true}, Way::kSpare},
-              {{0, true, false, true}, Way::kShrink},
-              {{0, false, false, true}, Way::kRequeue},
-              {{0, false, false, false}, Way::kNone}};
+  } rows[] = {{{.spares = 1, .may_shrink = true, .may_requeue = true}, Way::kSpare},
+              {{.may_shrink = true, .may_requeue = true}, Way::kShrink},
+              {{.may_requeue = true}, Way::kRequeue},
+              {{}, Way::kNone}};
   for (const auto& row : rows) {
     const Decision d = after({{Restart::kElsewhere, true, "n1"}}, row.means);
     BOOST_TEST((d.way == row.wanted));
