@@ -12,6 +12,7 @@ from daemon import need, wait_until
 from slurm import Slurm
 
 PLAIN_USER = 65534
+RECIPES = Path(__file__).resolve().parents[2] / "packaging/recipes"
 # One task of a step. It fails like a dead GPU on the nodes in the file "bad", as n1, or n2@2 for its second
 # attempt, and saves its step.
 TRAIN = """import os, signal, sys, time
@@ -143,8 +144,11 @@ def slurm_successors_go_on_without_the_nodes_that_failed(context: Context) -> st
 
 @case
 def slurm_starts_it_again_by_the_exit_code(context: Context) -> str:
-    jobs = Jobs(context, Slurm(context, 3, "RequeueExit=138\nRequeueExitHold=93\n"), bad="n1")
-    job = jobs.submit(["-N2"], "--verdict-exit")
+    jobs = Jobs(context, Slurm(context, 3, (RECIPES / "slurm.conf").read_text()), bad="n1")
+    recipe = jobs.folder / "recipe.sh"
+    recipe.write_text((RECIPES / "slurm-job.sh").read_text().replace("exec culprit", f"exec {jobs.program}")
+                      .replace("python train.py", f"python3 -u {jobs.folder}/train.py {jobs.folder} 0.2"))
+    job = jobs.run("sbatch", "--parsable", str(recipe)).strip()
     wait_until(lambda: jobs.field(job, "JobState") == "PENDING" and jobs.field(job, "Restarts") == "1", 60,
                f"138 requeues the job: {jobs.words()}")
     began = time.time()
@@ -153,7 +157,7 @@ def slurm_starts_it_again_by_the_exit_code(context: Context) -> str:
     last = [row for row in jobs.begun() if float(row[0]) > began]
     need(sorted(row[3] for row in last) == ["n2", "n3"], f"{jobs.begun()}")
     (jobs.folder / "train.py").write_text("import a_module_that_is_not_there\n")
-    hopeless = jobs.submit(["-N2"], "--verdict-exit")
+    hopeless = jobs.run("sbatch", "--parsable", str(recipe)).strip()
     wait_until(lambda: jobs.field(hopeless, "JobState") == "SPECIAL_EXIT", 60, f"93 holds it: {jobs.words()}")
     seconds = min(float(row[0]) for row in last) - began
     return f"138: it runs again {seconds:.1f} s after its owner excluded n1; 93: SPECIAL_EXIT, held"

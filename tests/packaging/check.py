@@ -16,6 +16,9 @@ import time
 from pathlib import Path
 from typing import Callable, List, Tuple
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import recipes  # noqa: E402
+
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGING = ROOT / "packaging"
 EXPOSURE_MAX = 2.0
@@ -250,6 +253,16 @@ def debs(build: Build) -> List[Path]:
     return found
 
 
+@promise("each scheduler accepts its recipe")
+def scheduler_recipes(build: Build) -> str:
+    try:
+        return recipes.check()
+    except ImportError as missing:
+        raise PassOver(str(missing)) from missing
+    except ValueError as refused:
+        raise Broken(str(refused)) from refused
+
+
 @promise("the packages hold what they should, where it belongs")
 def contents(build: Build) -> str:
     out = "".join(ran("dpkg-deb", "-c", deb) for deb in debs(build))
@@ -270,6 +283,7 @@ def contents(build: Build) -> str:
                  *(f"usr/share/doc/culprit/{name}.md" for name in DOCUMENTS),
                  "usr/share/doc/culprit/changelog.gz",
                  "usr/share/doc/culprit/examples/job-environment.conf",
+                 *(f"usr/share/doc/culprit/recipes/{path.name}" for path in recipes.RECIPES.iterdir()),
                  "culprit/libnccl-profiler-culprit.so", "usr/share/culprit/tracers/mpi/calls.c",
                  "usr/share/culprit/tracers/tracer/tracer.h", "usr/share/culprit/python/README.md",
                  "culprit/plugins.d/gpu_health.so", "culprit/plugins.d/net_health.so",
