@@ -24,6 +24,11 @@ bool is_another(const Fault& repaired, Fault now) {
   return repaired.diagnosis != now.diagnosis || differs(repaired, now);
 }
 
+// An issue that ended waits for no storm: the storm's message counted it.
+void forget_held(Issue& issue) {
+  std::erase_if(issue.deliveries, [](const auto& one) { return one.second.state == Delivery::State::kHeld; });
+}
+
 // With one of these symptoms the run stands still, so progress ends the issue.
 bool stops_run(const Fault& fault) {
   return fault.symptom == "crash" || fault.symptom == "hang" || fault.symptom == "launch_failure";
@@ -76,7 +81,10 @@ void AlertBook::load(std::vector<Issue> issues, std::vector<Window> windows) {
   for (Window& w : windows) windows_[w.id] = std::move(w);
   std::vector<std::pair<TimeNs, std::string>> held;
   for (Issue& issue : issues) {
-    if (issue.firing()) firing_.insert(issue.key);
+    if (issue.firing())
+      firing_.insert(issue.key);
+    else
+      forget_held(issue);
     if (!issue.storm.empty()) {
       if (issue.firing() && gates_.contains(issue.storm))
         storms_[issue.storm].key = issue.key, storms_[issue.storm].shown = issue.count;
@@ -224,6 +232,7 @@ void AlertBook::resolve(Issue& issue, End end, TimeNs now) {
   issue.resolved_ns = issue.changed_ns = now;
   ++issue.revision;
   firing_.erase(issue.key);
+  forget_held(issue);
   for (auto& [receiver, d] : issue.deliveries)
     if (const Route* r = route(receiver); r && d.state == Delivery::State::kSent && r->resolved)
       send(issue, *r, Message::Kind::kResolved, now);

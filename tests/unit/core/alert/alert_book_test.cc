@@ -319,6 +319,29 @@ BOOST_AUTO_TEST_CASE(more_than_a_few_in_a_minute_become_one_and_the_rest_follows
   expect(l.at(100), {"a firing j7", "a firing j8", "a firing j9", "a resolved storm of 7"});
 }
 
+BOOST_AUTO_TEST_CASE(an_issue_that_ended_is_held_for_no_receiver) {
+  Listener l({everything("a")}, 1);
+  for (const char* job : {"sent", "held", "held too"}) l.verdict(fault(job), 1);
+  (void)l.at(2);
+  for (const char* job : {"sent", "held"}) l.exited(job, 3);
+  (void)l.output();
+  const auto states = [&](const std::string& job) {
+    std::vector<Delivery::State> out;
+    for (const auto& [receiver, d] : l.book.issues().at(issue_key(fault(job))).deliveries)
+      out.push_back(d.state);
+    return out;
+  };
+  BOOST_TEST((states("sent") == std::vector{Delivery::State::kSent}));
+  BOOST_TEST(states("held").empty());
+  BOOST_TEST((states("held too") == std::vector{Delivery::State::kHeld}));
+  // As an older version stored it.
+  Issue& stored = l.retained.at(issue_key(fault("held")));
+  stored.deliveries["a"].state = Delivery::State::kHeld;
+  l.restart();
+  BOOST_TEST(states("held").empty());
+  BOOST_TEST((states("held too") == std::vector{Delivery::State::kHeld}));
+}
+
 // What a user may claim: not grave.
 Fault claim(const std::string& job, const std::string& owner, double confidence = 0.6) {
   Fault f = fault(job);
