@@ -40,6 +40,8 @@ class Records {
   virtual Result<std::vector<Leading>> leading(size_t limit) = 0;
   virtual Result<std::vector<Verdict>> leading_of(const std::string& job, uint32_t run) = 0;  // newest first
   virtual Result<std::vector<JobRunId>> judged_runs() = 0;
+  // Runs with a diagnosis that was stored or judged since.
+  virtual Result<std::vector<JobRunId>> changed_runs(TimeNs since_ns) = 0;
   virtual Changed drain_changed() = 0;  // since the last call
   // Stores a judgement, with a row of audit. kNotFound if there is no such diagnosis.
   virtual Status judge(const Judgement& judgement) = 0;

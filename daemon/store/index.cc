@@ -240,10 +240,19 @@ Result<std::vector<Verdict>> Index::leading_of(const std::string& job, uint32_t 
   return get.rows<Verdict>([this](const auto& row) { return verdict_of(row); });
 }
 
+static JobRunId run_of(const auto& row) {
+  return JobRunId(row.text(0), static_cast<uint32_t>(row.integer(1)));
+}
+
 Result<std::vector<JobRunId>> Index::judged_runs() {
   Statement get(database_, "SELECT DISTINCT job, run FROM diagnoses WHERE judged_by <> ''");
-  return get.rows<JobRunId>(
-      [](const auto& row) { return JobRunId(row.text(0), static_cast<uint32_t>(row.integer(1))); });
+  return get.rows<JobRunId>([](const auto& row) { return run_of(row); });
+}
+
+Result<std::vector<JobRunId>> Index::changed_runs(TimeNs since_ns) {
+  Statement get(database_, "SELECT DISTINCT job, run FROM diagnoses WHERE last_ns >= ?1 OR judged_ns >= ?1");
+  get.bind_time(since_ns);
+  return get.rows<JobRunId>([](const auto& row) { return run_of(row); });
 }
 
 void Index::note_changed(const std::string& job, uint32_t run) {

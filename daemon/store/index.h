@@ -65,6 +65,7 @@ class Index : public records::Records {
   Result<std::vector<records::Leading>> leading(size_t limit) override;
   Result<std::vector<Verdict>> leading_of(const std::string& job, uint32_t run) override;
   Result<std::vector<records::JobRunId>> judged_runs() override;
+  Result<std::vector<records::JobRunId>> changed_runs(TimeNs since_ns) override;
   records::Changed drain_changed() override { return std::exchange(changed_, {}); }
   Status judge(const records::Judgement& judgement) override;
   Result<std::map<std::string, records::Judged>> judged() override;

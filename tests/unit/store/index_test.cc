@@ -434,6 +434,12 @@ BOOST_AUTO_TEST_CASE(lists_of_jobs_read_the_rows_that_may_lead_and_the_judged_on
   must(index->judge({"a", "d1", 0, false, "alice", 60}));
   BOOST_TEST(leading() == "c50 b30 ");
   BOOST_TEST((index->judged_runs().value() == std::vector<JobRunId>{{"a", 0}, {"c", 0}}));
+  const auto since = [&](TimeNs time) {
+    const auto runs = index->changed_runs(time);
+    return std::set<JobRunId>(runs->begin(), runs->end());
+  };
+  BOOST_TEST((since(60) == std::set<JobRunId>{{"a", 0}, {"c", 0}}));
+  BOOST_TEST((since(30) == std::set<JobRunId>{{"a", 0}, {"b", 0}, {"c", 0}}));
   const Changed changed = index->drain_changed();
   BOOST_TEST((!changed.all && changed.runs == std::set<JobRunId>{{"a", 0}, {"c", 0}}));
   BOOST_TEST(index->drain_changed().runs.empty());

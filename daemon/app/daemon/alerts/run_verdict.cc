@@ -35,13 +35,18 @@ RunVerdict run_verdict(const std::vector<Verdict>& of_run) {
   return out;
 }
 
+RunVerdict unread_verdict(const std::string& job, uint32_t run) {
+  RunVerdict out;
+  out.job = job;
+  out.run = run;
+  out.known = out.settled = false;
+  return out;
+}
+
 RunVerdict run_verdict(records::Records& records, const std::string& job, uint32_t run) {
   const auto of_run = records.verdicts({.job = job, .run = run});
-  RunVerdict out;
-  if (of_run)
-    out = run_verdict(*of_run);
-  else
-    out.known = out.settled = false;  // the run is read again
+  if (!of_run) return unread_verdict(job, run);
+  RunVerdict out = run_verdict(*of_run);
   out.job = job;
   out.run = run;
   return out;

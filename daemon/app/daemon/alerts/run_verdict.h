@@ -24,6 +24,8 @@ struct RunVerdict {
 
 // `of_run`: all diagnoses of a run, newest first.
 RunVerdict run_verdict(const std::vector<Verdict>& of_run);
+// It could not be read, and is neither known nor settled.
+RunVerdict unread_verdict(const std::string& job, uint32_t run);
 RunVerdict run_verdict(records::Records& records, const std::string& job, uint32_t run);
 
 }  // namespace culprit::app

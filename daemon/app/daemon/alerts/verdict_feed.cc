@@ -6,8 +6,7 @@
 namespace culprit::app {
 namespace {
 
-constexpr size_t kRunsAtOnce = 64;        // limit that lets other disk work continue in between
-constexpr size_t kRunsCaughtUp = 10'000;  // after a start
+constexpr size_t kRunsAtOnce = 64;  // limit that lets other disk work continue in between
 
 }  // namespace
 
@@ -34,6 +33,8 @@ void VerdictFeed::restored(TimeNs since_ns) {
 
 void VerdictFeed::beat() {
   if (restored_) catch_up();
+  waiting_.merge(unread_);
+  unread_.clear();
   read();
 }
 
@@ -44,14 +45,7 @@ void VerdictFeed::catch_up() {
   const auto runs = std::make_shared<std::optional<std::vector<records::JobRunId>>>();
   recorder_.query(
       [runs, since = since_ns_](store::Spool&, records::Records& records) {
-        const auto verdicts = records.verdicts({.since_ns = since, .limit = kRunsCaughtUp});
-        // People judge old diagnoses too.
-        const auto judged = records.verdicts({.limit = kRunsCaughtUp, .judged = true});
-        if (!verdicts || !judged) return;
-        runs->emplace();
-        for (const Verdict& v : *verdicts) (*runs)->emplace_back(v.job, v.run);
-        for (const Verdict& v : *judged)
-          if (v.judged_ns >= since) (*runs)->emplace_back(v.job, v.run);
+        if (auto changed = records.changed_runs(since)) *runs = std::move(*changed);
       },
       [this, runs] {
         catching_up_ = false;
@@ -70,8 +64,10 @@ void VerdictFeed::read() {
     runs->push_back(std::move(waiting_.extract(waiting_.begin()).value()));
   const auto verdicts = std::make_shared<std::vector<RunVerdict>>();
   recorder_.query(
-      [runs, verdicts](store::Spool&, records::Records& records) {
-        for (const auto& [job, run] : *runs) verdicts->push_back(run_verdict(records, job, run));
+      [&recorder = recorder_, runs, verdicts](store::Spool&, records::Records& records) {
+        const bool stale = recorder.index_waits();  // to be read again
+        for (const auto& [job, run] : *runs)
+          verdicts->push_back(stale ? unread_verdict(job, run) : run_verdict(records, job, run));
       },
       [this, verdicts] { add_owners(verdicts); });
 }
@@ -96,15 +92,13 @@ void VerdictFeed::publish(const std::vector<RunVerdict>& verdicts) {
   reading_ = false;
   if (stopped_) return;
   std::vector<RunVerdict> settled;
-  std::vector<records::JobRunId> again;  // they could not be read
   for (const RunVerdict& v : verdicts)
     if (v.settled)
       settled.push_back(v);
     else if (!v.known)
-      again.emplace_back(v.job, v.run);
+      unread_.emplace(v.job, v.run);
   for (const Subscriber& subscriber : subscribers_) subscriber(settled);
   read();
-  for (records::JobRunId& run : again) waiting_.insert(std::move(run));  // read again at the next beat
 }
 
 }  // namespace culprit::app

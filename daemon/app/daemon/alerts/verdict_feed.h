@@ -39,7 +39,9 @@ class VerdictFeed {
   // Ends publishing. Unpublished verdicts are read at the next start: see restored().
   void stop() { stopped_ = true; }
   // Subscribers have everything up to now.
-  bool is_idle() const { return restored_ && since_ns_ == kNoTime && !reading_ && waiting_.empty(); }
+  bool is_idle() const {
+    return restored_ && since_ns_ == kNoTime && !reading_ && waiting_.empty() && unread_.empty();
+  }
 
  private:
   void read();
@@ -51,6 +53,7 @@ class VerdictFeed {
   EngineWorker* engine_;
   std::vector<Subscriber> subscribers_;
   std::set<records::JobRunId> waiting_;
+  std::set<records::JobRunId> unread_;  // could not be read; they wait again from the next beat on
   bool reading_ = false, catching_up_ = false, restored_ = false, stopped_ = false;
   TimeNs since_ns_ = kNoTime;  // verdicts since this time are not read yet
 };

@@ -64,6 +64,8 @@ class Recorder {
   // Writes to the index, in order. If the index is not writable (full disk, locked), the failure is reported
   // once and the writes are retried. Beyond a bound the oldest writes are dropped and counted.
   void record(std::function<Status(records::Records&)> work);
+  // In a query: writes of record() wait, so the index lacks results that were reported before the query.
+  bool index_waits() const { return !unwritten_.empty(); }
   // Positions of all streams, including every batch given to append(), also while the disk accepts no writes.
   void positions(std::function<void(std::vector<StreamState>)> done);
   // Retries, commits and syncs everything once more, then calls `done`.
